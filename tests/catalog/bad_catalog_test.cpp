@@ -13,13 +13,14 @@
 
 #include "catalog/load.hpp"
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 
 using namespace shardwise;
 namespace fs = std::filesystem;
 
 namespace {
 
-const fs::path corpus = fs::path(SHARDWISE_SOURCE_DIR) / "tests/catalog/bad_input";
+const fs::path corpus = fs::path(source_dir()) / "tests/catalog/bad_input";
 
 // A folder that goes away with the test.
 struct Scratch {

@@ -12,6 +12,7 @@
 #include "catalog/text_match.hpp"
 #include "tests/catalog/loaded_catalog.hpp"
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 
 namespace shardwise {
 namespace {
@@ -58,7 +59,7 @@ TEST_CASE("The frameworks that the catalog must have are there") {
 }
 
 TEST_CASE("Every framework that a published run names has a row") {
-  auto runs = load_all_runs(std::filesystem::path(SHARDWISE_SOURCE_DIR) / "catalog");
+  auto runs = load_all_runs(std::filesystem::path(source_dir()) / "catalog");
   REQUIRE(runs);
   std::map<std::string, int> unknown;
   for (const RunRecord& run : runs->records)

@@ -13,11 +13,12 @@
 #include "catalog/json_reader.hpp"
 #include "catalog/load.hpp"
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 
 namespace shardwise {
 namespace {
 
-const std::filesystem::path source_root = SHARDWISE_SOURCE_DIR;
+const std::filesystem::path source_root = source_dir();
 const std::filesystem::path configs = source_root / "tests/catalog/hf_configs";
 const std::filesystem::path bad_configs = source_root / "tests/catalog/bad_input/config";
 

@@ -7,13 +7,14 @@
 #include <string>
 
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 
 using namespace shardwise;
 
 namespace {
 
 std::string shipped_text() {
-  std::ifstream in(std::string(SHARDWISE_SOURCE_DIR) + "/catalog/profiles/nccl-2.30.json");
+  std::ifstream in(source_dir() + "/catalog/profiles/nccl-2.30.json");
   std::ostringstream text;
   text << in.rdbuf();
   return text.str();
@@ -37,7 +38,7 @@ Result<LinkCalibration> load_changed(const std::string& from, const std::string&
 
 TEST_CASE("the shipped link calibration loads", "[link_calibration]") {
   const auto loaded =
-      load_link_calibration(std::string(SHARDWISE_SOURCE_DIR) + "/catalog/profiles/nccl-2.30.json");
+      load_link_calibration(source_dir() + "/catalog/profiles/nccl-2.30.json");
   REQUIRE(loaded);
   CHECK(at(loaded->nccl.ring_base, Protocol::simple).value == Approx(8.4e-6));
   CHECK(at(loaded->nccl.net.tree, Protocol::ll).value == Approx(5.0e-6));
@@ -47,7 +48,7 @@ TEST_CASE("the shipped link calibration loads", "[link_calibration]") {
 
 TEST_CASE("a GPU gets the row of its generation", "[link_calibration]") {
   const auto loaded =
-      load_link_calibration(std::string(SHARDWISE_SOURCE_DIR) + "/catalog/profiles/nccl-2.30.json");
+      load_link_calibration(source_dir() + "/catalog/profiles/nccl-2.30.json");
   REQUIRE(loaded);
   CHECK(loaded->generation("nvidia", 7.5).name == "volta");
   CHECK(loaded->generation("nvidia", 8.0).name == "ampere");

@@ -8,12 +8,13 @@
 #include "catalog/load.hpp"
 #include "catalog/profile.hpp"
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 
 using namespace shardwise;
 
 namespace {
 
-const std::string root = std::string(SHARDWISE_SOURCE_DIR) + "/catalog";
+const std::string root = source_dir() + "/catalog";
 
 std::string published_text() {
   std::ifstream in(root + "/profiles/published.json");

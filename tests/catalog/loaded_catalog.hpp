@@ -5,12 +5,13 @@
 #include <stdexcept>
 
 #include "catalog/load.hpp"
+#include "tests/source_dir.hpp"
 
 namespace shardwise {
 
 inline const Catalog& loaded_catalog() {
   static const Catalog catalog = [] {
-    auto loaded = load_catalog(std::filesystem::path(SHARDWISE_SOURCE_DIR) / "catalog");
+    auto loaded = load_catalog(std::filesystem::path(source_dir()) / "catalog");
     if (loaded) return *std::move(loaded);
     std::string text;
     for (const Problem& p : loaded.error()) text += p.where + ": " + p.what + '\n';

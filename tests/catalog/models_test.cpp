@@ -12,11 +12,12 @@
 #include "catalog/model_name.hpp"
 #include "catalog/transformer_flaws.hpp"
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 
 namespace shardwise {
 namespace {
 
-const std::filesystem::path root = std::filesystem::path(SHARDWISE_SOURCE_DIR) / "catalog";
+const std::filesystem::path root = std::filesystem::path(source_dir()) / "catalog";
 
 std::vector<Transformer> models() {
   auto loaded = load_models(root);

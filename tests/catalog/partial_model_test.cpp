@@ -7,11 +7,12 @@
 #include "catalog/load.hpp"
 #include "catalog/model_name.hpp"
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 
 namespace shardwise {
 namespace {
 
-const std::filesystem::path root = std::filesystem::path(SHARDWISE_SOURCE_DIR) / "catalog";
+const std::filesystem::path root = std::filesystem::path(source_dir()) / "catalog";
 
 const std::vector<Transformer>& catalog() {
   static const std::vector<Transformer> models = *load_models(root);

@@ -10,11 +10,12 @@
 #include <string>
 
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 
 namespace shardwise {
 namespace {
 
-const std::filesystem::path root = std::filesystem::path(SHARDWISE_SOURCE_DIR) / "catalog";
+const std::filesystem::path root = std::filesystem::path(source_dir()) / "catalog";
 
 // A file of runs that is removed at the end of the test.
 class RunsFile {

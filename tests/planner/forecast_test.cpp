@@ -6,6 +6,7 @@
 #include "catalog/find.hpp"
 #include "planner/facts.hpp"
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 
 using namespace shardwise;
 
@@ -13,7 +14,7 @@ namespace {
 
 const Facts& facts() {
   static const Facts loaded =
-      *load_facts(std::string(SHARDWISE_SOURCE_DIR) + "/catalog", std::nullopt);
+      *load_facts(source_dir() + "/catalog", std::nullopt);
   return loaded;
 }
 

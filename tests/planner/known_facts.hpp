@@ -5,12 +5,13 @@
 
 #include "catalog/require.hpp"
 #include "planner/resolved_request.hpp"
+#include "tests/source_dir.hpp"
 
 namespace shardwise {
 
 inline const Facts& known_facts() {
   static const Facts facts = [] {
-    auto loaded = load_facts(SHARDWISE_SOURCE_DIR "/catalog", std::nullopt);
+    auto loaded = load_facts(source_dir() + "/catalog", std::nullopt);
     require(static_cast<bool>(loaded), "the repository's catalog loads");
     return *std::move(loaded);
   }();

@@ -9,11 +9,12 @@
 
 #include "tests/catalog/loaded_catalog.hpp"
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 
 namespace shardwise {
 namespace {
 
-const std::filesystem::path root = std::filesystem::path(SHARDWISE_SOURCE_DIR) / "catalog";
+const std::filesystem::path root = std::filesystem::path(source_dir()) / "catalog";
 
 const Reading& loaded_reading() {
   static const Reading reading = [] {

@@ -8,6 +8,7 @@
 #include "catalog/json_reader.hpp"
 #include "catalog/load.hpp"
 #include "simulator/kernel_model.hpp"
+#include "tests/source_dir.hpp"
 
 namespace shardwise {
 namespace {
@@ -105,7 +106,7 @@ KernelSet memory_set(JsonReader& r) {
 
 KernelPoints read_points() {
   const std::string file =
-      std::string(SHARDWISE_SOURCE_DIR) + "/tests/simulator/kernel_points.json";
+      source_dir() + "/tests/simulator/kernel_points.json";
   const JsonDocument document = value_of(parse_json_file(file, "kernel_points.json"));
   Problems problems;
   JsonReader r(document, problems);
@@ -136,13 +137,13 @@ double KernelSet::bias() const {
 
 const Profile& published_profile() {
   static const Profile profile = value_of(
-      load_profile(std::string(SHARDWISE_SOURCE_DIR) + "/catalog/profiles/published.json"));
+      load_profile(source_dir() + "/catalog/profiles/published.json"));
   return profile;
 }
 
 const Gpu& catalogued_gpu(const std::string& id) {
   static const std::vector<Gpu> gpus =
-      value_of(load_gpus(std::string(SHARDWISE_SOURCE_DIR) + "/catalog"));
+      value_of(load_gpus(source_dir() + "/catalog"));
   for (const Gpu& g : gpus)
     if (g.id == id) return g;
   throw std::runtime_error("no GPU " + id + " in the catalog");

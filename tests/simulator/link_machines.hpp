@@ -7,12 +7,13 @@
 #include "catalog/cluster.hpp"
 #include "catalog/link_calibration.hpp"
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 
 namespace shardwise::link_machines {
 
 inline LinkCalibration calibration() {
   auto loaded =
-      load_link_calibration(std::string(SHARDWISE_SOURCE_DIR) + "/catalog/profiles/nccl-2.30.json");
+      load_link_calibration(source_dir() + "/catalog/profiles/nccl-2.30.json");
   REQUIRE(loaded);
   return *loaded;
 }

@@ -11,6 +11,7 @@
 #include "catalog/json_reader.hpp"
 #include "simulator/collective_model.hpp"
 #include "tests/simulator/link_machines.hpp"
+#include "tests/source_dir.hpp"
 
 using namespace shardwise;
 using namespace shardwise::link_machines;
@@ -25,7 +26,7 @@ struct Record {
 
 std::vector<Record> read_records() {
   auto document = parse_json_file(
-      std::string(SHARDWISE_SOURCE_DIR) + "/catalog/runs/c_microbench.json", "c_microbench.json");
+      source_dir() + "/catalog/runs/c_microbench.json", "c_microbench.json");
   REQUIRE(document);
   Problems problems;
   std::vector<Record> records;
