@@ -159,6 +159,8 @@ struct Framework {
   DType compute = DType::bf16;
   int default_zero_stage = 0;             // with more than one data-parallel rank
   std::optional<int> default_vocabulary;  // of its usual tokenizer
+  std::optional<int> default_microbatch;  // sequences per GPU and pass
+  std::optional<int> default_sequence;    // tokens
   bool default_dropout = false;           // GPT-style models train with dropout unless told not to
   int adapter_rank = 8;
   std::string adapter_targets = "all-linear";

@@ -137,6 +137,8 @@ void read_defaults(JsonReader& r, Framework& f) {
   f.compute = dtype(r, "compute");
   f.default_zero_stage = r.integer("default_zero_stage", 0, 3);
   f.default_vocabulary = r.maybe_integer("default_vocabulary", 1, 100'000'000);
+  f.default_microbatch = r.maybe_integer("default_microbatch", 1, 1'000'000);
+  f.default_sequence = r.maybe_integer("default_sequence", 1, 100'000'000);
   f.default_dropout = r.flag("default_dropout");
   constexpr std::array<std::string_view, 3> context_kinds{"ring", "all_gather", "ulysses"};
   const auto kind =

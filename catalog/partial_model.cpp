@@ -195,6 +195,18 @@ void settle_tying(const PartialModel& partial, Transformer& m, Assumptions& assu
   assumed.add("tied_embeddings", swap ? "as the size in the name needs it" : "as its family");
 }
 
+// As many layers as come nearest to the size in the name ("GPT-195B" of hidden size 14400: 77). The
+// model comes with one.
+std::optional<int> claimed_layers(const ClaimedSize& claim, Transformer m) {
+  if (!flaws(m).empty()) return std::nullopt;
+  const double one = static_cast<double>(parameter_count(m).total);
+  m.layers = 2;
+  const double layer = static_cast<double>(parameter_count(m).total) - one;
+  const double layers = 1 + std::round((claim.parameters - one) / layer);
+  if (!(layers >= 1) || layers > most_width) return std::nullopt;
+  return static_cast<int>(layers);
+}
+
 void put_experts(const PartialModel& partial, Transformer& m) {
   if (!partial.moe) return;
   const PartialExperts& given = *partial.moe;
@@ -231,19 +243,21 @@ Transformer overridden(const PartialModel& partial, const Transformer& base, Pro
 
 Result<Transformer> built(const PartialModel& partial, const std::vector<Transformer>& catalog,
                           Problems& problems) {
-  if (!partial.layers || !partial.hidden) {
-    const char* missing = partial.layers ? "hidden" : partial.hidden ? "layers" : "layers, hidden";
+  const auto claim = claimed_size(partial.name);
+  const auto missing = [&](const char* what) {
     return Problem{
         ProblemKind::file, partial.name,
-        "not a catalogued model, and its size is not told: missing " + std::string(missing)};
-  }
+        "not a catalogued model, and its size is not told: missing " + std::string(what)};
+  };
+  if (!partial.hidden) return missing(partial.layers ? "hidden" : "layers, hidden");
+  if (!partial.layers && !claim) return missing("layers");
   const Style style = style_of(partial);
   const Transformer* base = with_id(style.model, catalog);
   Transformer m = base ? styled(*base) : Transformer{};
   Assumptions assumed(m.provenance);
   assumed.add("norms, biases, positions", "as " + std::string(style.model));
   m.id = partial.name;
-  m.layers = *partial.layers;
+  m.layers = partial.layers.value_or(1);
   m.hidden = *partial.hidden;
   m.gated_mlp = partial.gated_mlp.value_or(m.gated_mlp);
   m.vocab = partial.vocab.value_or(style.vocab.value_or(m.vocab));
@@ -256,6 +270,12 @@ Result<Transformer> built(const PartialModel& partial, const std::vector<Transfo
   fill_ffn(partial, m, assumed);
   put_experts(partial, m);
   settle_head_dim(partial, false, m, problems);
+  if (!partial.layers) {
+    const auto layers = claimed_layers(*claim, m);
+    if (!layers) return missing("layers");
+    m.layers = *layers;
+    assumed.add("layers", "as many as the size in the name needs");
+  }
   settle_tying(partial, m, assumed);
   return m;
 }

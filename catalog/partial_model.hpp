@@ -3,9 +3,9 @@
 //
 //   1. the name (or Hugging Face id) is a catalogued model's, and so is the hidden size where one
 //      is given: that model, with the other sizes given put in place of its own;
-//   2. it is not: layers and hidden must be given, and the rest follows the style of a catalogued
-//      model of that family ("MPT-13b" is built like mpt-7b), else GPT-3's where the MLP is not
-//      gated and Llama's where it is.
+//   2. it is not: hidden must be given, and layers or a size in the name that tells them; the rest
+//      follows the style of a catalogued model of that family ("MPT-13b" is built like mpt-7b),
+//      else GPT-3's where the MLP is not gated and Llama's where it is.
 //
 // Every member that nobody stated is named in `provenance.fields`, with the rule that filled it.
 #pragma once

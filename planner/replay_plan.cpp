@@ -92,11 +92,12 @@ void set_offload(const ReplayContext& c, ParallelPlan& plan, Notes& notes) {
 }
 
 // Problems of the batch are notes: the nearest whole number of microbatches is replayed.
-Part<int> microbatch(const RunTraining& t, Notes& notes) {
+Part<int> microbatch(const RunTraining& t, const Framework& row, Notes& notes) {
   if (t.micro_batch) return *t.micro_batch;
-  if (!t.global_batch) return Skipped{"no batch size", ""};
-  notes.push_back("micro batch not stated: 1");
-  return 1;
+  if (!t.global_batch && !row.default_microbatch) return Skipped{"no batch size", ""};
+  const int usual = t.global_batch ? 1 : *row.default_microbatch;
+  notes.push_back("micro batch not stated: " + std::to_string(usual));
+  return usual;
 }
 
 void set_microbatches(const RunTraining& t, ParallelPlan& plan, Notes& notes) {
@@ -152,7 +153,7 @@ Part<ParallelPlan> replay_plan(const ReplayContext& c, const Framework& row, Not
     if (const auto* skipped = std::get_if<Skipped>(&part)) return *skipped;
     set_axes(c.run.plan, row, std::get<Degrees>(part), plan);
   }
-  auto batch = microbatch(c.run.training, notes);
+  auto batch = microbatch(c.run.training, row, notes);
   if (const auto* skipped = std::get_if<Skipped>(&batch)) return *skipped;
   plan.microbatch = std::get<int>(batch);
   set_schedule(c, schedule, plan, notes);

@@ -140,7 +140,11 @@ const OptimizerRow* replay_optimizer(const ReplayContext& c, const Framework& fr
 
 Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& method, DType compute,
                                const Framework& framework, const ParallelPlan& plan, Notes& notes) {
-  if (!c.run.training.sequence) return Skipped{"no sequence length", ""};
+  const auto sequence =
+      c.run.training.sequence ? c.run.training.sequence : framework.default_sequence;
+  if (!sequence) return Skipped{"no sequence length", ""};
+  if (!c.run.training.sequence)
+    notes.push_back("sequence length not stated: " + std::to_string(*sequence));
   auto model = replay_model(c, framework, plan.tensor, notes);
   if (const auto* skipped = std::get_if<Skipped>(&model)) return *skipped;
   Workload w;
@@ -148,7 +152,7 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
   w.method = method.method;
   w.compute = compute;
   w.framework = framework;
-  w.sequence = padded_sequence(*c.run.training.sequence, plan.context, notes);
+  w.sequence = padded_sequence(*sequence, plan.context, notes);
   w.optimizer = replay_optimizer(c, framework, notes);
   w.hidden_dropout = framework.default_dropout && !w.model.gated_mlp &&
                      stated(c, &PhraseReading::dropout).value_or(true);

@@ -247,11 +247,27 @@ TEST_CASE("the size in a name decides whether the embeddings are tied") {
   CHECK(completed(q).tied_embeddings);  // 174.6e9 rounds to 175
 }
 
+TEST_CASE("layers follow from the size in the name") {
+  // A GPT layer of hidden size h holds 12 h^2 + 13 h, and BLOOM's vocabulary of 250,880 is tied:
+  // h = 14400 makes 2,488.5e6 a layer and 3,612.7e6 of embedding, so 195e9 need
+  // (195 - 3.6127) / 2.4885 = 76.9 layers; 77 is also 11 stages of 7, as the run had.
+  PartialModel p;
+  p.name = "GPT-195B (BLOOM prequel)";
+  p.hidden = 14400;
+  p.vocab = 250880;
+  p.gated_mlp = false;
+  p.tied_embeddings = true;
+  const Transformer m = completed(p);
+  CHECK(m.layers == 77);
+  CHECK(assumed(m, "layers"));
+}
+
 TEST_CASE("what cannot be completed says why") {
   PartialModel p;
   p.name = "GPT-205B (BLOOM prequel)";
   CHECK(problem(p) == "not a catalogued model, and its size is not told: missing layers, hidden");
   p.hidden = 14400;
+  p.name = "GPT of the BLOOM prequel";
   CHECK(problem(p) == "not a catalogued model, and its size is not told: missing layers");
   p.hidden.reset();
   p.layers = 80;
