@@ -330,6 +330,7 @@ TEST_CASE("What a record does not tell is why it is skipped") {
   CHECK(skip_reason(run) == "no batch size");
   run = good;
   run.model.layers.reset();
+  run.model.name = "a Llama without a size";
   CHECK(skip_reason(run) == "model dimensions not stated");
   run = good;
   run.plan.tp.reset();
@@ -344,7 +345,7 @@ TEST_CASE("What a record does not tell is why it is skipped") {
   run.plan.tp = 3;  // 8 GPUs over 3 x 2
   CHECK(skip_reason(run) == "the plan does not divide the GPUs");
   run = good;
-  run.training.method = "prefix_tuning";
+  run.training.method = "distillation";
   CHECK(skip_reason(run) == "method is not one of ours");
   run = good;
   run.malformed = "why";
@@ -352,6 +353,16 @@ TEST_CASE("What a record does not tell is why it is skipped") {
   run = good;
   run.hardware.gpu = "Abacus 9000";
   CHECK(skip_reason(run) == "GPU not in the catalog");
+}
+
+TEST_CASE("The framework fills in the batch and the sequence that a record leaves out") {
+  RunRecord run = record("swift-tuners-109-lora-p");
+  CHECK_FALSE(run.training.micro_batch);
+  CHECK_FALSE(run.training.sequence);
+  const Replay r = asked(run);
+  CHECK(r.question.plan.microbatch == 1);       // ms-swift: batch_size 1,
+  CHECK(r.question.workload.sequence == 2048);  // max_length 2048
+  CHECK(notes_hold(r, "sequence length not stated: 2048"));
 }
 
 TEST_CASE("Without a GPU there is memory and no time") {
@@ -367,8 +378,8 @@ TEST_CASE("Without a GPU there is memory and no time") {
 // parameters are rank 32.
 TEST_CASE("Another low-rank method stands as LoRA with as many parameters") {
   RunRecord run = record("peft-metamath-adamss-llama-3.2-3b-rank32");
+  run.training.trainable_params.reset();
   CHECK(skip_reason(run) == "method is not one of ours");
-  run.training.method = "delora";
   run.training.trainable_params = 9175040;
   const Replay r = asked(run);
   CHECK(r.question.workload.method == Method::lora);
