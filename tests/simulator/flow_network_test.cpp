@@ -122,9 +122,9 @@ TEST_CASE("copies of a box share its root complex and its memory", "[flow_networ
   CHECK(network.active_classes() == std::vector<FlowClassId>{copies[0], copies[1]});
 }
 
-// A class of n active members shares as n flows of their own do. Whether its members came at once or
-// one after the other makes no difference at all, which is what lets one flow of a folded simulation
-// stand for n of an unfolded one.
+// A class of n active members shares as n flows of their own do. Whether its members came at once
+// or one after the other makes no difference at all, which is what lets one flow of a folded
+// simulation stand for n of an unfolded one.
 TEST_CASE("members of a class share as flows of their own do", "[flow_network]") {
   for (const int n : {3, 7, 128}) {
     INFO("members " << n);
