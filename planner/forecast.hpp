@@ -46,6 +46,8 @@ struct StageForecast {
   MemoryFigures first_step_peak;  // optimizer states appear during it
   std::optional<MemoryFigures>
       load;                     // while loading, where that exceeds nothing else it is still told
+  MemoryFigures steady_peak;    // from the second step on
+  MemoryFigures save;           // while a checkpoint is written between two steps
   MemoryBreakdown breakdown{};  // bytes at the moment of the device peak; sums to peak.device
   Bytes capacity;
   std::string gpu;
@@ -58,6 +60,7 @@ struct StepBreakdown {
 };
 
 struct MemoryPlays;  // forecast_parts.hpp: the played allocation streams of every stage
+struct StepRecord;   // step_record.hpp
 
 struct HostMemory {
   Bytes steady;     // offloaded states, pinned buffers, the framework itself
@@ -86,6 +89,7 @@ struct Forecast {
   std::vector<std::string> notes;  // warnings in whole sentences
   std::int64_t tasks = 0;
   std::shared_ptr<const MemoryPlays> plays;  // to hand to ForecastOptions, see there
+  std::shared_ptr<const StepRecord> record;  // where asked for
 };
 
 struct Question {
@@ -98,6 +102,7 @@ struct ForecastOptions {
   bool unfold = false;  // every rank its own tasks
   bool time = true;     // false: memory only
   bool critical_path = false;
+  bool record = false;  // keep the step as it was played, for drawings and traces
   // Plays of the same workload and plan on other GPUs, which allocate the same; played anew where
   // the GPU's library workspaces differ.
   std::shared_ptr<const MemoryPlays> plays = nullptr;

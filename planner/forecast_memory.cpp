@@ -64,6 +64,26 @@ MemoryFigures figures(const MemoryPeak& peak, Bytes outside, Bytes capacity, boo
   return f;
 }
 
+// Between two steps, and where the weights are sharded one layer of them whole: a gathered state
+// dict is made piece by piece, each moved to the host before the next (PyTorch
+// torch/distributed/_state_dict_utils.py, _gather_state_dict). The allocator keeps what the steps
+// have made it take.
+MemoryPeak while_saving(const ForecastContext& k, int stage, const StageMemory& memory) {
+  const Question& q = k.question;
+  std::int64_t largest = 0;
+  if (q.plan.zero_stage >= 3 && q.plan.shard_ranks() > 1)
+    for (const ModelChunk& chunk : k.partition.stages[static_cast<std::size_t>(stage)])
+      for (const ChunkLayer& layer : chunk.layers) {
+        const LayerDefinition& d = *layer.definition;
+        const LayerState state = layer_state(q.workload, q.plan, d.graph.parameters, d.trainable);
+        largest = std::max(largest, state.weights * q.plan.shard_ranks());
+      }
+  MemoryPeak peak;
+  peak.allocated = memory.after_step + Bytes(largest);
+  peak.reserved = std::max(memory.steady.reserved, peak.allocated);
+  return peak;
+}
+
 StageForecast stage_forecast(const ForecastContext& k, int stage, const StageMemory& memory,
                              const CommunicatorMemory& nccl) {
   const NodeGroup& group = smallest_group(k.question.cluster, k.question.plan, stage);
@@ -80,6 +100,8 @@ StageForecast stage_forecast(const ForecastContext& k, int stage, const StageMem
   const bool fits = survives(k, stage, memory, outside, s.capacity);
   s.peak = figures(peak, outside, s.capacity, fits);
   s.first_step_peak = figures(memory.first_step, outside, s.capacity, fits);
+  s.steady_peak = figures(memory.steady, outside, s.capacity, fits);
+  s.save = figures(while_saving(k, stage, memory), outside, s.capacity, fits);
   s.load = MemoryFigures{memory.loaded, memory.loaded, memory.loaded + outside};
   s.breakdown = peak.breakdown;
   const auto at = [&](MemoryCategory c) -> std::int64_t& {

@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <variant>
 
 #include "catalog/require.hpp"
 #include "planner/forecast_parts.hpp"
+#include "planner/step_record.hpp"
 #include "simulator/engine.hpp"
 #include "simulator/lower.hpp"
 #include "simulator/timeline.hpp"
@@ -77,9 +79,9 @@ double relative_doubt(const ForecastContext& k, const Forecast& f) {
 void forecast_time(const ForecastContext& k, const ForecastOptions& options, Forecast& f) {
   const Question& q = k.question;
   const StepCosts costs = k.cost.costs(k.partition);
-  const LoweredStep step = lower(q.plan, k.schedule, costs, options.unfold);
-  const RunOutcome outcome = run(step.graph);
-  const Timeline* timeline = std::get_if<Timeline>(&outcome);
+  LoweredStep step = lower(q.plan, k.schedule, costs, options.unfold);
+  RunOutcome outcome = run(step.graph);
+  Timeline* timeline = std::get_if<Timeline>(&outcome);
   require(timeline != nullptr, "a legal schedule neither deadlocks nor outlasts the clock");
   f.tasks = static_cast<std::int64_t>(step.graph.task_count());
   const Seconds expected = timeline->makespan - SimTime{};
@@ -102,6 +104,7 @@ void forecast_time(const ForecastContext& k, const ForecastOptions& options, For
   const double peak = peak_flops(q);
   f.mfu = peak > 0 ? model_flops_per_token(q.workload) * f.tokens_per_s / peak : 0;
   f.bubble_fraction = f.breakdown.bubble / expected;
+  if (options.record) f.record = record_step(k, {std::move(step), std::move(*timeline)});
 }
 
 }  // namespace shardwise

@@ -120,7 +120,10 @@ int run(int argc, char** argv) {
   AskingCommand fit_words, simulate_words, compare_words;
   add_asking(app, fit_words, "fit", "does it fit, on which plan, and what would make it fit?")
       .app->add_flag("--require-fit", fit_words.require_fit, "exit code 3 where nothing fits");
-  add_asking(app, simulate_words, "simulate", "one plan: step time and memory in detail");
+  SimulateOptions simulation;
+  add_simulate_flags(
+      *add_asking(app, simulate_words, "simulate", "one plan: step time and memory in detail").app,
+      simulation);
   add_asking(app, compare_words, "compare", "several plans side by side");
 
   CLI::App* catalog_command = app.add_subcommand("catalog", "what the catalog holds");
@@ -148,7 +151,10 @@ int run(int argc, char** argv) {
     return ask(fit_words, [&](const Request& r, const Facts& f, const Output& o) {
       return fit(r, f, fit_words.require_fit, o);
     });
-  if (*simulate_words.app) return ask(simulate_words, simulate);
+  if (*simulate_words.app)
+    return ask(simulate_words, [&](const Request& r, const Facts& f, const Output& o) {
+      return simulate(r, f, simulation, o);
+    });
   if (*compare_words.app) return ask(compare_words, compare);
   const auto root = find_catalog_root();
   if (!root) return report_problems(root.error(), terminal(false));

@@ -1,5 +1,7 @@
 #include "simulator/memory_ledger.hpp"
 
+#include <algorithm>
+
 namespace shardwise {
 
 Holding MemoryLedger::open(std::int64_t bytes, MemoryCategory category, StreamId stream) {
@@ -9,6 +11,7 @@ Holding MemoryLedger::open(std::int64_t bytes, MemoryCategory category, StreamId
     return {};
   }
   now_[static_cast<std::size_t>(category)] += allocator_.size(*block).value;
+  recent_peak_ = std::max(recent_peak_, allocator_.allocated());
   if (allocator_.allocated() > peak_) {
     peak_ = allocator_.allocated();
     at_peak_ = now_;
@@ -29,6 +32,12 @@ void MemoryLedger::reset_peak() {
   allocator_.reset_peaks();
   peak_ = allocator_.allocated();
   at_peak_ = now_;
+}
+
+Bytes MemoryLedger::take_recent_peak() {
+  const Bytes recent = std::max(recent_peak_, allocator_.allocated());
+  recent_peak_ = allocator_.allocated();
+  return recent;
 }
 
 }  // namespace shardwise

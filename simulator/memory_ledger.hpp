@@ -45,12 +45,15 @@ class MemoryLedger {
   MemoryPeak peak() const;
   // Forgets the peaks so far; what is held stays held.
   void reset_peak();
+  // The most that was allocated at once since the last call.
+  Bytes take_recent_peak();
 
  private:
   CachingAllocator allocator_;
   MemoryBreakdown now_{};
   MemoryBreakdown at_peak_{};
   Bytes peak_;
+  Bytes recent_peak_;
   bool exhausted_ = false;
 };
 

@@ -76,6 +76,8 @@ class StagePlayer {
     step_optimizer();
   }
 
+  void record_to(std::vector<MemoryMoment>& moments) { record_ = &moments; }
+
   MemoryLedger& ledger() { return ledger_; }
   const LayerState& state() const { return total_; }
 
@@ -121,6 +123,12 @@ class StagePlayer {
       if (!plan_.offload.optimizer) keep(h.state.master, master_weights);
       layers_.back().push_back(std::move(h));
     }
+  }
+
+  void mark(WorkKind pass, const Slot& slot, std::size_t layer) {
+    if (record_ == nullptr) return;
+    record_->push_back({pass, slot.chunk, slot.microbatch, static_cast<int>(layer),
+                        ledger_.take_recent_peak(), ledger_.allocated(), ledger_.reserved()});
   }
 
   void keep(std::int64_t bytes, MemoryCategory category) {
@@ -204,6 +212,7 @@ class StagePlayer {
       flight.carried = slots[static_cast<std::size_t>(script.output_slot)];
       slots[static_cast<std::size_t>(script.output_slot)] = {};
       if (!stays_gathered(c, i)) ledger_.close(holdings(c, i).gathered);
+      mark(WorkKind::forward, slot, i);
     }
     // The output is sent on, or is the loss; it is not kept.
     ledger_.close(flight.carried);
@@ -237,6 +246,7 @@ class StagePlayer {
       run(script.backward, slots, c, i);
       flight.carried = slots[static_cast<std::size_t>(script.input_gradient_slot)];
       finish_layer_backward(c, i);
+      mark(WorkKind::backward, slot, i);
     }
     ledger_.close(flight.carried);
     ledger_.close(reduce_input_);
@@ -352,6 +362,7 @@ class StagePlayer {
         ledger_.close(h.gathered);
         h.has_gradient = false;
       }
+    mark(WorkKind::optimizer, {}, 0);
   }
 
   const Workload& w_;
@@ -366,6 +377,7 @@ class StagePlayer {
   LayerState total_;
   bool states_exist_ = false;
   bool last_microbatch_ = true;
+  std::vector<MemoryMoment>* record_ = nullptr;
 };
 
 // The slots to play: the fewest microbatches (two, one or two rounds of the pipeline) that already
@@ -405,6 +417,22 @@ StageMemory play_memory(const Workload& workload, const ParallelPlan& plan,
   memory.after_step = player.ledger().allocated();
   memory.ran_out = player.ledger().exhausted();
   return memory;
+}
+
+std::vector<MemoryMoment> record_memory(const Workload& workload, const ParallelPlan& plan,
+                                        const PipelineSchedule& schedule,
+                                        const ModelPartition& partition, int stage,
+                                        const ContextCalibration& context) {
+  const std::vector<Slot> order =
+      schedule.order({plan.pipeline, plan.chunks, plan.microbatches}, stage);
+  StagePlayer player(workload, plan, partition.stages[static_cast<std::size_t>(stage)], context,
+                     std::nullopt);
+  player.play_step(order);
+  std::vector<MemoryMoment> moments;
+  player.ledger().take_recent_peak();
+  player.record_to(moments);
+  player.play_step(order);
+  return moments;
 }
 
 }  // namespace shardwise

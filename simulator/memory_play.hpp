@@ -11,6 +11,7 @@
 #include "simulator/model_partition.hpp"
 #include "simulator/parallel_plan.hpp"
 #include "simulator/parameter_state.hpp"
+#include "simulator/task_graph.hpp"
 #include "simulator/workload.hpp"
 
 namespace shardwise {
@@ -28,9 +29,25 @@ struct StageMemory {
   }
 };
 
+// What a rank held while it went through one layer of a pass, or while the optimizer stepped.
+struct MemoryMoment {
+  WorkKind pass = WorkKind::forward;  // forward, backward (recomputation included) or optimizer
+  int chunk = 0, microbatch = 0;
+  int layer = 0;   // of the chunk
+  Bytes most;      // allocated at most
+  Bytes after;     // allocated when the layer was done
+  Bytes reserved;  // likewise, by the allocator
+};
+
 StageMemory play_memory(const Workload& workload, const ParallelPlan& plan,
                         const PipelineSchedule& schedule, const ModelPartition& partition,
                         int stage, const ContextCalibration& context,
                         std::optional<Bytes> capacity = std::nullopt);
+
+// The moments of a whole steady step (the second), every microbatch of it, in program order.
+std::vector<MemoryMoment> record_memory(const Workload& workload, const ParallelPlan& plan,
+                                        const PipelineSchedule& schedule,
+                                        const ModelPartition& partition, int stage,
+                                        const ContextCalibration& context);
 
 }  // namespace shardwise

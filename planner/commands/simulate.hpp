@@ -1,12 +1,27 @@
 // `shardwise simulate MODEL --gpus ... --plan ...`: one plan, step time and memory in detail.
 #pragma once
 
+#include <string>
+
 #include "planner/commands/output.hpp"
 #include "planner/facts.hpp"
 #include "planner/request.hpp"
 
+namespace CLI {
+class App;
+}
+
 namespace shardwise {
 
-int simulate(const Request& request, const Facts& facts, const Output& output);
+struct SimulateOptions {
+  bool draw = false;  // the pipeline, below the answer
+  std::string trace;  // a file to write the step to; empty: none
+};
+
+// Flags of this command beside those of every request.
+void add_simulate_flags(CLI::App& command, SimulateOptions& options);
+
+int simulate(const Request& request, const Facts& facts, const SimulateOptions& options,
+             const Output& output);
 
 }  // namespace shardwise

@@ -117,13 +117,22 @@ Json step_breakdown_json(const StepBreakdown& b) {
           {"offload", json_number(b.offload.value)}};
 }
 
+Json phases_json(const StageForecast& s) {
+  Json phases = Json::object();
+  if (s.load) phases["load"] = memory_json(*s.load);
+  phases["first_step"] = memory_json(s.first_step_peak);
+  phases["steady"] = memory_json(s.steady_peak);
+  phases["save"] = memory_json(s.save);
+  return phases;
+}
+
 Json stage_json(const StageForecast& s) {
   return {{"stage", s.stage},
           {"gpu", s.gpu},
           {"first_layer", s.first_layer},
           {"layers", s.layers},
           {"peak_memory_gib", memory_json(s.peak)},
-          {"first_step_memory_gib", memory_json(s.first_step_peak)},
+          {"phases_gib", phases_json(s)},
           {"capacity_gib", json_gib(s.capacity)},
           {"margin_gib", json_gib(s.capacity - s.peak.device)},
           {"breakdown_gib", breakdown_json(s.breakdown)}};

@@ -22,6 +22,7 @@ Json step_time_json(const Forecast& forecast);          // {low, expected, high}
 Json memory_json(const MemoryFigures& figures);         // {allocated, reserved, device}
 Json breakdown_json(const MemoryBreakdown& breakdown);  // category -> GiB, empty ones left out
 Json step_breakdown_json(const StepBreakdown& breakdown);
+Json phases_json(const StageForecast& stage);  // load, first_step, steady, save -> memory
 Json stage_json(const StageForecast& stage);
 std::string_view trust_name(Trust trust);
 

@@ -1,0 +1,112 @@
+#include "planner/report/simulate_json.hpp"
+
+#include "planner/asked_plan.hpp"
+#include "planner/commands/output.hpp"
+#include "planner/rank_account.hpp"
+
+namespace shardwise {
+namespace {
+
+constexpr int memory_samples = 256;  // per stage; more than a chart has pixels to spare for
+
+Json times_json(const std::map<std::string, Seconds>& times) {
+  Json j = Json::object();
+  for (const auto& [kind, t] : times) j[kind] = json_number(t.value);
+  return j;
+}
+
+Json rank_json(const RankAccount& a) {
+  return {{"stage", a.stage},
+          {"busy_s", times_json(a.busy)},
+          {"exposed_s", times_json(a.exposed)},
+          {"bubble_s", json_number(a.bubble.value)},
+          {"idle_s", json_number(a.idle.value)},
+          {"critical_path_s", times_json(a.critical)}};
+}
+
+Json path_json(const PathPart& part) {
+  return {{"stage", part.stage},
+          {"kind", name(part.work)},
+          {"first_microbatch", part.first_microbatch},
+          {"last_microbatch", part.last_microbatch},
+          {"start_s", json_number((part.start - SimTime{}).value)},
+          {"duration_s", json_number((part.end - part.start).value)},
+          {"tasks", part.tasks}};
+}
+
+// Columns rather than a list of objects: a chart reads them so, and they are a third as long.
+Json memory_over_time(const StepRecord& record) {
+  Json stages = Json::array();
+  for (std::size_t stage = 0; stage < record.memory.size(); ++stage) {
+    Json at = Json::array(), allocated = Json::array(), reserved = Json::array();
+    for (const MemorySample& s :
+         thinned(record.memory[stage], record.step.timeline.makespan, memory_samples)) {
+      at.push_back(json_number((s.at - SimTime{}).value));
+      allocated.push_back(json_gib(s.allocated));
+      reserved.push_back(json_gib(s.reserved));
+    }
+    stages.push_back(
+        {{"stage", stage}, {"at_s", at}, {"allocated_gib", allocated}, {"reserved_gib", reserved}});
+  }
+  return stages;
+}
+
+Json links_json(const StepRecord& record) {
+  Json links = Json::array();
+  for (const LinkOccupancy& link : record.links) {
+    Seconds busy;
+    for (const LinkSegment& s : link.segments) busy += s.end - s.start;
+    links.push_back(
+        {{"stage", link.stage}, {"link", link.link}, {"busy_s", json_number(busy.value)}});
+  }
+  return links;
+}
+
+// The step's account keeps the optimizer apart from what each microbatch costs.
+Json breakdown_json(StepBreakdown b) {
+  const Seconds optimizer = b.compute["optimizer"];
+  b.compute.erase("optimizer");
+  Json j = step_breakdown_json(b);
+  j["optimizer"] = json_number(optimizer.value);
+  return j;
+}
+
+}  // namespace
+
+Json simulate_json(const ResolvedRequest& r, const Simulation& s) {
+  const Forecast& f = s.forecast;
+  const StepRecord& record = s.record();
+  Json stages = Json::array(), ranks = Json::array(), path = Json::array();
+  for (const StageForecast& stage : f.stages) stages.push_back(stage_json(stage));
+  for (const RankAccount& account : rank_accounts(record.step)) ranks.push_back(rank_json(account));
+  for (const PathPart& part : path_parts(record.step)) path.push_back(path_json(part));
+  Json host = {{"steady", json_gib(f.host.steady)}, {"load_peak", json_gib(f.host.load_peak)}};
+  if (f.host.available) host["available"] = json_gib(*f.host.available);
+  return {{"schema_version", schema_version},
+          {"command", "simulate"},
+          {"request", request_json(r)},
+          {"model", r.model.id},
+          {"method", name(s.question.workload.method)},
+          {"framework", s.question.workload.framework.id},
+          {"settings", settings_json(s.question)},
+          {"plan", whole_text(s.question.plan)},
+          {"verdict", verdict_name(s.verdict)},
+          {"step_time_s", step_time_json(f)},
+          {"tokens_per_s", json_number(f.tokens_per_s)},
+          {"mfu", json_number(f.mfu)},
+          {"bubble_fraction", json_number(f.bubble_fraction)},
+          {"breakdown_s", breakdown_json(f.breakdown)},
+          {"critical_path_s", times_json(f.critical_path)},
+          {"critical_path", path},
+          {"stages", stages},
+          {"worst_stage", f.worst_stage},
+          {"ranks", ranks},
+          {"memory_over_time", memory_over_time(record)},
+          {"links", links_json(record)},
+          {"host_ram_gib", host},
+          {"trust", trust_name(f.trust)},
+          {"tasks", f.tasks},
+          {"notes", s.notes}};
+}
+
+}  // namespace shardwise

@@ -1,0 +1,25 @@
+// StepRecord: a steady training step in full: every task with its times, what each stage holds over
+// the step, and which links carry what when. For drawings, traces and accounts by rank.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "simulator/link_occupancy.hpp"
+#include "simulator/memory_timeline.hpp"
+#include "simulator/played_step.hpp"
+
+namespace shardwise {
+
+struct ForecastContext;
+
+struct StepRecord {
+  PlayedStep step;
+  std::vector<MemoryTimeline> memory;  // by stage
+  std::vector<LinkOccupancy> links;    // by stage, then by name
+};
+
+std::shared_ptr<const StepRecord> record_step(const ForecastContext& context, PlayedStep step);
+
+}  // namespace shardwise

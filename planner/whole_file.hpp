@@ -1,0 +1,16 @@
+// whole_file: a file that is either written to its end or not there at all.
+#pragma once
+
+#include <functional>
+#include <ostream>
+#include <string>
+
+#include "catalog/result.hpp"
+
+namespace shardwise {
+
+// Writes to a temporary name beside `path`, then renames. Problems{file} where the folder or the
+// disk does not allow it; what stood at `path` is then as it was.
+Problems write_whole_file(const std::string& path, const std::function<void(std::ostream&)>& write);
+
+}  // namespace shardwise

@@ -1,0 +1,59 @@
+#include "planner/whole_file.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "tests/catch.hpp"
+
+using namespace shardwise;
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string content(const fs::path& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+struct Folder {
+  fs::path path = fs::temp_directory_path() / "shardwise_whole_file_test";
+  Folder() {
+    fs::remove_all(path);
+    fs::create_directories(path);
+  }
+  ~Folder() { fs::remove_all(path); }
+  auto files() const {
+    return std::distance(fs::directory_iterator(path), fs::directory_iterator());
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a file is written whole, over what was there, and nothing is left beside it") {
+  const Folder folder;
+  const std::string path = (folder.path / "t.json").string();
+  CHECK(write_whole_file(path, [](std::ostream& out) { out << "first"; }).empty());
+  CHECK(write_whole_file(path, [](std::ostream& out) { out << "second"; }).empty());
+  CHECK(content(path) == "second");
+  CHECK(folder.files() == 1);
+}
+
+TEST_CASE("a file that cannot be written is a file problem, and what was there stays") {
+  const Folder folder;
+  const auto missing = write_whole_file((folder.path / "no" / "t.json").string(),
+                                        [](std::ostream& out) { out << "x"; });
+  REQUIRE(missing.size() == 1);
+  CHECK(missing.front().kind == ProblemKind::file);
+  const auto is_folder =
+      write_whole_file(folder.path.string(), [](std::ostream& out) { out << "x"; });
+  REQUIRE(is_folder.size() == 1);
+  CHECK(is_folder.front().what == "cannot be written: it is a folder");
+  const std::string path = (folder.path / "t.json").string();
+  CHECK(write_whole_file(path, [](std::ostream& out) { out << "old"; }).empty());
+  const auto failed =
+      write_whole_file(path, [](std::ostream& out) { out.setstate(std::ios::badbit); });
+  CHECK(failed.size() == 1);
+  CHECK(content(path) == "old");
+  CHECK(folder.files() == 1);
+}
