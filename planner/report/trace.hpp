@@ -9,8 +9,8 @@
 //
 // Times are microseconds with six decimals: the picoseconds of the simulated clock, exactly. Tasks
 // of no length are left out. On a thread no slice overlaps another.
-// Format: "Trace Event Format", the document that the Catapult project publishes; from memory, the
-// keys checked in tests.
+// Format: docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU; phases and keys
+// as in chrome-devtools-frontend (models/trace/types/TraceEvents.ts), Go (internal/traceviewer).
 #pragma once
 
 #include <ostream>
