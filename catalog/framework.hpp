@@ -112,6 +112,8 @@ struct Framework {
   bool flat_parameters_mix_frozen = false;  // FSDP1: adapters and frozen weights in one unit
   bool fp32_gradient_at_step = false;       // whole-partition fp32 copy while stepping (DeepSpeed)
   int reduce_buffers = 0;                   // buckets kept allocated for the whole run
+  bool clones_partition = false;  // 16-bit copy of the whole partition beside its fp32 one: when
+                                  // the master is made, and of the gradient while stepping
 
   ShardedParameters sharded;
   bool overlap_gradient_reduce = true;
@@ -126,10 +128,12 @@ struct Framework {
   bool attention_repeats_kv = false;  // K and V expanded to all heads before the kernel
   bool gradient_fusion = false;       // wgrad accumulates straight into the fp32 gradient
   LossKind loss = LossKind::dense;
-  int loss_chunks = 8;                      // chunked only
-  bool loss_upcasts = true;                 // dense, chunked: logits go to fp32 before the loss
-  int loss_fp32_temporaries = 0;            // fp32 copies beyond those of `loss`, forward only
-  bool fused_norms = false;                 // norms are one kernel though the rest is eager
+  int loss_chunks = 8;               // chunked only
+  bool loss_upcasts = true;          // dense, chunked: logits go to fp32 before the loss
+  int loss_fp32_temporaries = 0;     // fp32 copies beyond those of `loss`, forward only
+  bool output_holds_logits = false;  // the training loop keeps the model's output
+  bool eager_activation = false;     // act(gate) * up is two kernels though all else is fused
+  bool fused_norms = false;          // norms are one kernel though the rest is eager
   std::string recompute_pretrain = "none";  // name of a recompute row
   std::string recompute_finetune = "full";
   bool sequence_parallel = true;         // with TP > 1
@@ -148,7 +152,9 @@ struct Framework {
   bool quantized_sharding = false;            // 4-bit weights can be sharded (bf16 quant storage)
   bool expandable_segments = false;           // PYTORCH_CUDA_ALLOC_CONF that its launcher sets
   int roundup_power2_divisions = 0;           // the same; 0: off
-  bool pads_vocabulary = false;               // to a multiple of vocabulary_multiple x TP
+  int world_groups = 0;               // NCCL groups over all ranks beside those of the plan's axes
+  bool eager_module_loading = false;  // CUDA before 11.7: all kernels of a library are loaded
+  bool pads_vocabulary = false;       // to a multiple of vocabulary_multiple x TP
   int vocabulary_multiple = 1;
   double host_us_per_kernel = 0;          // [us] CPU time to issue one kernel; 0: the profile's
   bool loads_whole_model_on_gpu = false;  // while loading, beside the shard, on every rank

@@ -76,6 +76,7 @@ void read_states(JsonReader& r, Framework& f) {
   f.shards_gradients_at_stage_1 = r.flag("shards_gradients_at_stage_1");
   f.fp32_gradient_at_step = r.flag("fp32_gradient_at_step");
   f.reduce_buffers = r.integer("reduce_buffers", 0, 100);
+  f.clones_partition = r.maybe_flag("clones_partition").value_or(false);
   f.sharded = read_sharded(r.object("sharded"));
 }
 
@@ -94,6 +95,7 @@ void read_communication(JsonReader& r, Framework& f) {
 void read_kernels(JsonReader& r, Framework& f) {
   f.kernels = r.choice("kernels", kernel_style_names);
   f.fused_norms = r.flag("fused_norms");
+  f.eager_activation = r.maybe_flag("eager_activation").value_or(false);
   f.attention = r.choice("attention", attention_kernel_names);
   f.attention_repeats_kv = r.flag("attention_repeats_kv");
   f.gradient_fusion = r.flag("gradient_fusion");
@@ -101,6 +103,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.loss_chunks = r.integer("loss_chunks", 1, 100000);
   f.loss_upcasts = r.flag("loss_upcasts");
   f.loss_fp32_temporaries = r.integer("loss_fp32_temporaries", 0, 10);
+  f.output_holds_logits = r.maybe_flag("output_holds_logits").value_or(false);
   f.recompute_pretrain = r.text("recompute_pretrain");
   f.recompute_finetune = r.text("recompute_finetune");
   f.recompute_stops_early = r.flag("recompute_stops_early");
@@ -130,6 +133,8 @@ void read_finetuning(JsonReader& r, Framework& f) {
 void read_defaults(JsonReader& r, Framework& f) {
   f.expandable_segments = r.flag("expandable_segments");
   f.roundup_power2_divisions = r.integer("roundup_power2_divisions", 0, 1024);
+  f.world_groups = r.maybe_integer("world_groups", 0, 16).value_or(0);
+  f.eager_module_loading = r.maybe_flag("eager_module_loading").value_or(false);
   f.pads_vocabulary = r.flag("pads_vocabulary");
   f.vocabulary_multiple = r.integer("vocabulary_multiple", 1, 1 << 20);
   f.optimizer = r.text("optimizer");

@@ -131,6 +131,7 @@ MemoryCalibration memory(JsonReader r) {
 ContextCalibration context(JsonReader r) {
   ContextCalibration c;
   c.cuda_context = ceil_bytes(r.number("cuda_context_mib", 0, 1e5) * 1024.0 * 1024.0);
+  c.eager_modules = ceil_bytes(r.number("eager_modules_mib", 0, 1e5) * 1024.0 * 1024.0);
   c.cublas_workspace = Bytes(r.integer64("cublas_workspace_bytes", 0, std::int64_t{1} << 36));
   c.cublas_workspaces = r.integer("cublas_workspaces", 0, 64);
   c.evidence = evidence(r);
@@ -199,11 +200,21 @@ MemoryDoubt memory_doubt(JsonReader r) {
   return d;
 }
 
+HostMemoryFacts host_memory(JsonReader r) {
+  HostMemoryFacts h;
+  h.process_resident = Bytes(r.integer64("process_resident_bytes", 0, std::int64_t{1} << 40));
+  h.checkpoint_shard = Bytes(r.integer64("checkpoint_shard_bytes", 0, std::int64_t{1} << 40));
+  r.provenance();
+  r.finish();
+  return h;
+}
+
 Profile profile(JsonReader& r) {
   Profile p;
   p.name = r.text("name");
   p.provenance = r.provenance();
   p.host = host(r.object("host"));
+  p.host_memory = host_memory(r.object("host_memory"));
   p.memory_doubt = memory_doubt(r.object("memory_doubt"));
   p.gemm_layout = gemm_layout(r.object("gemm_layout"));
   p.eager_attention = eager_attention(r.object("eager_attention"));

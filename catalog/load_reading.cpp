@@ -91,6 +91,8 @@ PhraseReading read_phrase(JsonReader& r) {
   p.vocab = r.maybe_integer("vocab", 1, 100'000'000);
   p.dropout = r.maybe_flag("dropout");
   p.offload_activations = r.maybe_flag("offload_activations");
+  p.share_follows = flag(r, "share_follows");
+  p.recompute = r.maybe_text("recompute");
   p.inter_node = r.maybe_text("inter_node");
   p.position = r.maybe_choice("position", position_names);
   if (r.has("optimizer")) p.optimizer = optimizer(r);

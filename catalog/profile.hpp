@@ -133,6 +133,7 @@ struct HostCalibration {
 // Memory that a process holds outside its tensors.
 struct ContextCalibration {
   Bytes cuda_context;
+  Bytes eager_modules;        // more, where CUDA loads every kernel at the start
   Bytes cublas_workspace;     // each, inside the caching allocator
   int cublas_workspaces = 1;  // one per (handle, stream) in use while training
   Evidence evidence;
@@ -155,6 +156,12 @@ struct MeasuredMatmul {
   Provenance provenance;
 };
 
+// Host RAM that training processes take beside what is offloaded.
+struct HostMemoryFacts {
+  Bytes process_resident;  // of one Python process with torch, transformers and CUDA's libraries
+  Bytes checkpoint_shard;  // one file of a checkpoint, the most that is read at a time
+};
+
 // Relative half widths of an 80 % interval of what a memory figure is made of.
 struct MemoryDoubt {
   double states = 0.01;     // weights, gradients, optimizer: counted, so nearly exact
@@ -170,6 +177,7 @@ struct Profile {
   GemmLayout gemm_layout;
   EagerAttentionTraffic eager_attention;
   HostCalibration host;
+  HostMemoryFacts host_memory;
   LinkCalibration links;
   MemoryDoubt memory_doubt;
 

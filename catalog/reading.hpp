@@ -83,6 +83,8 @@ struct PhraseReading {
   std::string text;
   std::optional<int> vocab;
   std::optional<bool> dropout, offload_activations;
+  bool share_follows = false;  // the number after `text` is the offloaded share of activations
+  std::optional<std::string> recompute;  // a row of recompute_policy
   std::optional<std::string> inter_node;
   std::optional<PositionKind> position;
   const OptimizerRow* optimizer = nullptr;

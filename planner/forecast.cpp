@@ -21,8 +21,7 @@ Result<Forecast> forecast(const Question& q, const Profile& profile,
   forecast_memory(context, options, f);
   if (options.time) forecast_time(context, options, f);
   if (q.plan.offload.activations)
-    f.notes.push_back(
-        "offloading activations is not modelled: memory and time are those without it");
+    f.notes.push_back("the time to copy offloaded activations is not modelled, only the memory");
   return f;
 }
 

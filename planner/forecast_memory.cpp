@@ -36,7 +36,21 @@ CommunicatorMemory communicators(const ForecastContext& k) {
     total.device += m.device;
     total.host += m.host;
   }
+  for (int i = 0; i < k.question.workload.framework.world_groups; ++i) {
+    const GroupShape world =
+        group_shape(layout.world(), 1, gpus_per_node(k.question.cluster), layout.world());
+    const CommunicatorMemory m = nccl_memory(k.cost.collectives(), world, {all_reduce});
+    total.device += m.device;
+    total.host += m.host;
+  }
   return total;
+}
+
+// Context and loaded kernels of a process.
+Bytes context_bytes(const ForecastContext& k, const NodeGroup& group) {
+  const ContextCalibration& c = k.profile.row(group.gpu.family).context;
+  return k.question.workload.framework.eager_module_loading ? c.cuda_context + c.eager_modules
+                                                            : c.cuda_context;
 }
 
 // Before it fails, the allocator gives back what it only caches, as far as whole segments are
@@ -87,7 +101,7 @@ MemoryPeak while_saving(const ForecastContext& k, int stage, const StageMemory& 
 StageForecast stage_forecast(const ForecastContext& k, int stage, const StageMemory& memory,
                              const CommunicatorMemory& nccl) {
   const NodeGroup& group = smallest_group(k.question.cluster, k.question.plan, stage);
-  const Bytes context = k.profile.row(group.gpu.family).context.cuda_context;
+  const Bytes context = context_bytes(k, group);
   const Bytes outside = context + nccl.device;
   StageForecast s;
   s.stage = stage;
@@ -190,7 +204,7 @@ void forecast_memory(const ForecastContext& k, const ForecastOptions& options, F
     least_margin = margin;
     f.worst_stage = stage;
   }
-  const LayerState& state = f.plays->stages[static_cast<std::size_t>(f.worst_stage)].state;
+  const StageMemory& played_worst = f.plays->stages[static_cast<std::size_t>(f.worst_stage)];
   const StageForecast& worst = f.stages[static_cast<std::size_t>(f.worst_stage)];
   const Bytes doubt = half_width(k, worst);
   f.peak_device = {worst.peak.device - doubt, worst.peak.device, worst.peak.device + doubt};
@@ -198,7 +212,8 @@ void forecast_memory(const ForecastContext& k, const ForecastOptions& options, F
   f.verdict = f.margin < Bytes(0)                   ? Verdict::does_not_fit
               : f.peak_device.high > worst.capacity ? Verdict::tight
                                                     : Verdict::fits;
-  f.host = host_memory(q.workload, q.plan, q.cluster.groups.front(), state, nccl.host);
+  f.host = host_memory(q.workload, q.plan, q.cluster.groups.front(), k.profile.host_memory,
+                       {played_worst.state, played_worst.activations_on_host, nccl.host});
   const Bytes host_need = std::max(f.host.steady, f.host.load_peak);
   f.host_fits = !f.host.available || host_need <= *f.host.available;
 }

@@ -7,17 +7,9 @@
 namespace shardwise {
 namespace {
 
-// A Python process that has imported torch, transformers and CUDA's libraries: resident bytes of
-// its own. Assumed: about 3 GiB; reports range from 2 to 5.
-constexpr Bytes process_resident(3LL << 30);
-
-// One file of a checkpoint: transformers writes shards of at most 10 GB (`max_shard_size` of
-// save_pretrained, releases of 2022 to 2024).
-constexpr Bytes checkpoint_shard(10'000'000'000);
-
 // What one reader holds while it loads: the whole checkpoint in 16 bits; or, where weights are
 // quantised as they come, what became of them and the file being read.
-Bytes reading_bytes(const Workload& w) {
+Bytes reading_bytes(const Workload& w, Bytes checkpoint_shard) {
   const auto total = static_cast<double>(parameter_count(w.model).total);
   const bool quantised = w.method == Method::qlora && w.adapter.base != Quantization::none;
   if (!quantised) return ceil_bytes(2 * total);
@@ -27,10 +19,12 @@ Bytes reading_bytes(const Workload& w) {
 }  // namespace
 
 HostMemory host_memory(const Workload& w, const ParallelPlan& plan, const NodeGroup& group,
-                       const LayerState& s, Bytes pinned_communicator_buffers) {
+                       const HostMemoryFacts& facts, const HostShare& share) {
+  const LayerState& s = share.states;
   HostMemory host;
   const std::int64_t ranks = group.gpus_per_node;
-  std::int64_t each = process_resident.value + pinned_communicator_buffers.value;
+  std::int64_t each =
+      facts.process_resident.value + share.communicators.value + share.activations.value;
   if (plan.offload.optimizer)
     each += s.optimizer + std::max(s.master, s.master > 0 ? s.master : 2 * s.weights) + s.gradients;
   if (plan.offload.parameters) each += s.weights + s.quantization + s.adapters;
@@ -42,11 +36,12 @@ HostMemory host_memory(const Workload& w, const ParallelPlan& plan, const NodeGr
   const std::int64_t readers = w.framework.loads_every_rank_on_host && shards ? ranks : 1;
   const std::int64_t pipeline_share = std::max<std::int64_t>(1, shards ? 1 : plan.pipeline);
   const std::int64_t pretrain = w.method == Method::pretrain ? 0 : 1;  // initialised on the GPU
-  const std::int64_t reading = pretrain * readers * reading_bytes(w).value / pipeline_share;
+  const std::int64_t reading =
+      pretrain * readers * reading_bytes(w, facts.checkpoint_shard).value / pipeline_share;
   const std::int64_t kept =
       plan.offload.parameters ? ranks * (s.weights + s.quantization + s.adapters) : 0;
-  host.load_peak = Bytes(ranks * process_resident.value + reading + kept);
-  host.load_once = Bytes(ranks * process_resident.value + reading / readers + kept);
+  host.load_peak = Bytes(ranks * facts.process_resident.value + reading + kept);
+  host.load_once = Bytes(ranks * facts.process_resident.value + reading / readers + kept);
   host.available = group.node.host_ram;
   return host;
 }

@@ -1,13 +1,21 @@
 // Host RAM of one node: what offloading keeps there, and what loading the weights takes.
 #pragma once
 
+#include "catalog/profile.hpp"
 #include "planner/forecast.hpp"
 #include "simulator/parameter_state.hpp"
 
 namespace shardwise {
 
-// `per_rank` is one rank's share of the model states; `group` the node that the ranks sit in.
+// What one rank may keep on the host.
+struct HostShare {
+  const LayerState& states;
+  Bytes activations;    // offloaded ones, the most at once
+  Bytes communicators;  // pinned buffers
+};
+
+// `group` is the node that the ranks sit in.
 HostMemory host_memory(const Workload& workload, const ParallelPlan& plan, const NodeGroup& group,
-                       const LayerState& per_rank, Bytes pinned_communicator_buffers);
+                       const HostMemoryFacts& facts, const HostShare& share);
 
 }  // namespace shardwise

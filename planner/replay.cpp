@@ -52,8 +52,9 @@ ReplayResult assemble(const ReplayContext& c, const Gpu& gpu, const MethodReadin
   ParallelPlan& p = out.question.plan;
   const Framework framework = replay_framework(c, row, method.method, compute, p.zero_stage);
   const bool pretrains = method.method == Method::pretrain;
-  p.recompute = c.run.training.recompute.value_or(pretrains ? framework.recompute_pretrain
-                                                            : framework.recompute_finetune);
+  const std::string usual = pretrains ? framework.recompute_pretrain : framework.recompute_finetune;
+  p.recompute =
+      stated(c, &PhraseReading::recompute).value_or(c.run.training.recompute.value_or(usual));
   auto workload = replay_workload(c, method, compute, framework, p, notes);
   if (const auto* skipped = std::get_if<Skipped>(&workload)) return *skipped;
   out.question.workload = std::get<Workload>(std::move(workload));

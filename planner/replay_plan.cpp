@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <optional>
 #include <string>
 
 #include "catalog/text_match.hpp"
@@ -78,6 +80,15 @@ void set_schedule(const ReplayContext& c, const ScheduleReading* row, ParallelPl
   plan.schedule = chunked ? row->chunked : row->schedule;
 }
 
+// The fraction right behind `words` in `text`, at most one.
+std::optional<double> number_after(std::string_view text, std::string_view words) {
+  const auto at = text.find(words);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string number(text.substr(at + words.size(), 6));
+  const double value = std::strtod(number.c_str(), nullptr);
+  return value >= 0 && value <= 1 ? std::optional(value) : std::nullopt;
+}
+
 void set_offload(const ReplayContext& c, ParallelPlan& plan, Notes& notes) {
   if (const auto& text = c.run.plan.offload) {
     const OffloadReading* row = longest_match(c.reading.offloads, *text);
@@ -89,6 +100,9 @@ void set_offload(const ReplayContext& c, ParallelPlan& plan, Notes& notes) {
   if (c.run.training.activation_offloading.value_or(false) ||
       stated(c, &PhraseReading::offload_activations).value_or(false))
     plan.offload.activations = true;
+  for (const PhraseReading* phrase : c.phrases)
+    if (phrase->share_follows)
+      plan.offloaded_share = number_after(c.run.notes, phrase->text).value_or(1);
 }
 
 // Problems of the batch are notes: the nearest whole number of microbatches is replayed.

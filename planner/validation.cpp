@@ -21,19 +21,20 @@ Bytes figure(const MemoryFigures& f, MemoryKind kind) {
   return f.device;
 }
 
-Bytes expected_peak(const Forecast& f, MemoryKind kind, MemoryStage stage) {
-  Bytes peak;
-  for (const StageForecast& s : f.stages) {
-    peak = std::max(peak, figure(s.peak, kind));
-    if (s.load) peak = std::max(peak, figure(*s.load, kind));
-    if (stage == MemoryStage::first) break;
-  }
-  return peak;
+Bytes stage_peak(const StageForecast& s, MemoryKind kind) {
+  return s.load ? std::max(figure(s.peak, kind), figure(*s.load, kind)) : figure(s.peak, kind);
+}
+
+const StageForecast& stage_read(const Forecast& f, MemoryKind kind, MemoryStage stage) {
+  if (stage == MemoryStage::first) return f.stages.front();
+  return *std::max_element(f.stages.begin(), f.stages.end(),
+                           [&](const StageForecast& a, const StageForecast& b) {
+                             return stage_peak(a, kind) < stage_peak(b, kind);
+                           });
 }
 
 // The forecast's doubt is stated of the worst stage's device figure; others get the same share.
-Interval<double> memory(const Forecast& f, MemoryKind kind, MemoryStage stage) {
-  const Bytes peak = expected_peak(f, kind, stage);
+Interval<double> memory(const Forecast& f, Bytes peak) {
   if (f.peak_device.expected.value <= 0) return {gib(peak), gib(peak), gib(peak)};
   return {gib(peak) * (f.peak_device.low / f.peak_device.expected), gib(peak),
           gib(peak) * (f.peak_device.high / f.peak_device.expected)};
@@ -41,7 +42,8 @@ Interval<double> memory(const Forecast& f, MemoryKind kind, MemoryStage stage) {
 
 void fill(const Replay& replayed, const Forecast& f, ReplayedRun& out) {
   out.memory_kind = replayed.memory_kind;
-  out.memory_gib = memory(f, replayed.memory_kind, replayed.memory_stage);
+  out.memory_stage = stage_read(f, replayed.memory_kind, replayed.memory_stage);
+  out.memory_gib = memory(f, stage_peak(*out.memory_stage, replayed.memory_kind));
   if (!replayed.gpu_known) return;
   const double k = replayed.step_scale;
   out.step_time = {k * f.step_time.low, k * f.step_time.expected, k * f.step_time.high};

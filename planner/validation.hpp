@@ -27,6 +27,7 @@ struct ReplayedRun {
   std::optional<Interval<Seconds>> step_time;  // of the recorded global batch
   std::optional<Interval<double>> memory_gib;  // of the kind and stage that the record reads
   MemoryKind memory_kind = MemoryKind::device;
+  std::optional<StageForecast> memory_stage;  // that figure is this stage's
   std::optional<Outcome> outcome;
   std::string framework;  // id of the row that stood for it
   std::vector<std::string> notes;

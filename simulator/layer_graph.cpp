@@ -116,6 +116,7 @@ void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
     Operator cast = loss_operator("upcast", l, i == 0 ? 6 : 8, i == 0 ? 6 : 0, 1);
     cast.inputs = {wide};
     cast.outputs = {next};
+    if (i == 0 && b.workload().framework.output_holds_logits) cast.saves = {next};
     cast.passes_gradient = i > 0;
     b.add(std::move(cast));
     wide = next;

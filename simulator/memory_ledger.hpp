@@ -41,6 +41,9 @@ class MemoryLedger {
   Bytes allocated() const { return allocator_.allocated(); }
   Bytes reserved() const { return allocator_.reserved(); }
   bool exhausted() const { return exhausted_; }
+  Bytes bytes_of(const Holding& holding) const {
+    return holding.block ? allocator_.size(*holding.block) : Bytes();
+  }
   const MemoryBreakdown& breakdown() const { return now_; }
   MemoryPeak peak() const;
   // Forgets the peaks so far; what is held stays held.

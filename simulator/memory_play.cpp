@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "catalog/require.hpp"
+#include "simulator/activation_offload.hpp"
 
 namespace shardwise {
 namespace {
@@ -45,10 +46,12 @@ class StagePlayer {
         f_(w.framework),
         plan_(plan),
         chunks_(chunks),
-        ledger_(allocator_settings(w.framework), capacity) {
+        ledger_(allocator_settings(w.framework), capacity),
+        offload_(ledger_, plan.offloaded_share) {
     for (int i = 0; i < context.cublas_workspaces; ++i)
       fixed_.push_back(ledger_.open(context.cublas_workspace.value, workspace));
     for (std::size_t c = 0; c < chunks.size(); ++c) load_chunk(c);
+    load_masters();
     if (f_.loads_whole_model_on_gpu && shards_weights()) {
       Holding whole = ledger_.open(total_.gathered, gathered_parameters);
       ledger_.close(whole);
@@ -59,8 +62,10 @@ class StagePlayer {
   void play_step(const std::vector<Slot>& order) {
     int last = 0;
     for (const Slot& slot : order) last = std::max(last, slot.microbatch);
-    for (const Slot& slot : order) {
+    for (std::size_t at = 0; at < order.size(); ++at) {
+      const Slot& slot = order[at];
       last_microbatch_ = slot.microbatch == last;
+      fetch_next_backward(order, at);
       switch (slot.pass) {
         case Pass::forward:
           forward(slot);
@@ -80,6 +85,7 @@ class StagePlayer {
 
   MemoryLedger& ledger() { return ledger_; }
   const LayerState& state() const { return total_; }
+  Bytes most_on_host() const { return offload_.most_on_host(); }
 
  private:
   struct LayerHoldings {
@@ -120,7 +126,6 @@ class StagePlayer {
         keep(h.state.adapters, adapters);
       }
       if (persistent_gradients()) keep(h.state.gradients, gradients);
-      if (!plan_.offload.optimizer) keep(h.state.master, master_weights);
       layers_.back().push_back(std::move(h));
     }
   }
@@ -129,6 +134,16 @@ class StagePlayer {
     if (record_ == nullptr) return;
     record_->push_back({pass, slot.chunk, slot.microbatch, static_cast<int>(layer),
                         ledger_.take_recent_peak(), ledger_.allocated(), ledger_.reserved()});
+  }
+
+  void load_masters() {
+    if (plan_.offload.optimizer) return;
+    Holding clone;
+    if (f_.clones_partition && total_.master > 0)
+      clone = ledger_.open(total_.master / 2, master_weights);
+    for (const auto& chunk : layers_)
+      for (const LayerHoldings& h : chunk) keep(h.state.master, master_weights);
+    ledger_.close(clone);
   }
 
   void keep(std::int64_t bytes, MemoryCategory category) {
@@ -173,12 +188,14 @@ class StagePlayer {
     return !reshards(f_, plan_) || chunks_[c].layers[i].definition->role != LayerRole::block;
   }
 
-  void run(const std::vector<MemoryEvent>& events, Slots& slots, std::size_t c, std::size_t i) {
+  // `handed_on`: the slot that the next layer takes over as its input.
+  void run(const std::vector<MemoryEvent>& events, Slots& slots, std::size_t c, std::size_t i,
+           std::int32_t handed_on = -1) {
     for (const MemoryEvent& e : events) {
       Holding& h = slots[static_cast<std::size_t>(e.slot)];
       switch (e.kind) {
         case EventKind::allocate:
-          h = ledger_.open(e.bytes, e.category);
+          h = ledger_.open(e.bytes, e.slot == handed_on ? activations : e.category);
           break;
         case EventKind::release:
           ledger_.close(h);
@@ -208,14 +225,51 @@ class StagePlayer {
       gather(c, i, +1, f_.sharded.gathered_layers_forward);
       cache_autocast(c, i);
       slots[static_cast<std::size_t>(script.input_slot)] = flight.carried;
-      run(script.forward, slots, c, i);
+      const bool last = i + 1 == chunk.layers.size();
+      run(script.forward, slots, c, i, last ? -1 : script.output_slot);
       flight.carried = slots[static_cast<std::size_t>(script.output_slot)];
       slots[static_cast<std::size_t>(script.output_slot)] = {};
       if (!stays_gathered(c, i)) ledger_.close(holdings(c, i).gathered);
+      send_activations(slot, i);
       mark(WorkKind::forward, slot, i);
     }
     // The output is sent on, or is the loss; it is not kept.
     ledger_.close(flight.carried);
+  }
+
+  // A pipeline brings the activations of the next backward slot back one backward ahead.
+  void fetch_next_backward(const std::vector<Slot>& order, std::size_t at) {
+    if (!plan_.offload.activations || plan_.pipeline == 1 || order[at].pass == Pass::forward)
+      return;
+    const auto next = std::find_if(
+        order.begin() + static_cast<std::ptrdiff_t>(at) + 1, order.end(),
+        [](const Slot& s) { return s.pass == Pass::backward || s.pass == Pass::backward_input; });
+    if (next != order.end()) offload_.fetch({next->microbatch, next->chunk, 0});
+  }
+
+  // One layer's tensors go together, or a whole chunk's where there is a pipeline.
+  void send_activations(const Slot& slot, std::size_t layer) {
+    if (!plan_.offload.activations) return;
+    const ModelChunk& chunk = chunks_[static_cast<std::size_t>(slot.chunk)];
+    const bool by_chunk = plan_.pipeline > 1;
+    if (by_chunk && layer + 1 < chunk.layers.size()) return;
+    std::vector<Holding*> saved;
+    InFlight& flight = in_flight(slot);
+    for (std::size_t i = by_chunk ? 0 : layer; i <= layer; ++i) {
+      if (chunk.layers[i].definition->role != LayerRole::block) continue;
+      for (Holding& h : flight.layers[i])
+        if (h.block && h.category == activations) saved.push_back(&h);
+    }
+    offload_.send({slot.microbatch, slot.chunk, by_chunk ? 0 : static_cast<int>(layer)},
+                  std::move(saved));
+  }
+
+  void fetch_activations(const Slot& slot, std::size_t layer) {
+    if (!plan_.offload.activations) return;
+    const int last = static_cast<int>(layer);
+    if (plan_.pipeline > 1) return offload_.fetch({slot.microbatch, slot.chunk, 0});
+    for (int ahead = 0; ahead < 2; ++ahead)
+      offload_.fetch({slot.microbatch, slot.chunk, last - ahead});
   }
 
   void cache_autocast(std::size_t c, std::size_t i) {
@@ -241,6 +295,7 @@ class StagePlayer {
       const LayerScript& script = chunk.layers[i].definition->script;
       Slots& slots = flight.layers[i];
       gather(c, i, -1, f_.sharded.gathered_layers_backward);
+      fetch_activations(slot, i);
       run(script.recompute, slots, c, i);
       slots[static_cast<std::size_t>(script.output_gradient_slot)] = flight.carried;
       run(script.backward, slots, c, i);
@@ -343,8 +398,13 @@ class StagePlayer {
     const auto stepped = static_cast<double>(total_.stepped_elements);
     const bool on_host = plan_.offload.optimizer;
     if (!on_host) {
-      if (f_.fp32_gradient_at_step)
+      if (f_.fp32_gradient_at_step) {
+        Holding flat;
+        if (f_.clones_partition)
+          flat = ledger_.open(static_cast<std::int64_t>(2 * stepped), gradients);
         temporary.push_back(ledger_.open(static_cast<std::int64_t>(4 * stepped), optimizer_states));
+        ledger_.close(flat);
+      }
       if (!states_exist_)
         for (auto& chunk : layers_)
           for (LayerHoldings& h : chunk) keep(h.state.optimizer, optimizer_states);
@@ -370,6 +430,7 @@ class StagePlayer {
   const ParallelPlan& plan_;
   const std::vector<ModelChunk>& chunks_;
   MemoryLedger ledger_;
+  ActivationOffload offload_;
   std::vector<Holding> fixed_;
   std::vector<std::vector<LayerHoldings>> layers_;  // [chunk][layer]
   std::map<std::pair<int, int>, InFlight> flights_;
@@ -416,6 +477,7 @@ StageMemory play_memory(const Workload& workload, const ParallelPlan& plan,
   memory.steady = player.ledger().peak();
   memory.after_step = player.ledger().allocated();
   memory.ran_out = player.ledger().exhausted();
+  memory.activations_on_host = player.most_on_host();
   return memory;
 }
 

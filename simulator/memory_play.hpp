@@ -18,11 +18,12 @@ namespace shardwise {
 
 struct StageMemory {
   MemoryPeak first_step;
-  MemoryPeak steady;     // from the second step on
-  Bytes loaded;          // after the model and optimizer were built, before the first step
-  Bytes after_step;      // still held when a step has ended
-  bool ran_out = false;  // a capacity was given and, whatever the allocator gave back, missed
-  LayerState state;      // bytes by kind of this rank's share of the model
+  MemoryPeak steady;          // from the second step on
+  Bytes loaded;               // after the model and optimizer were built, before the first step
+  Bytes after_step;           // still held when a step has ended
+  bool ran_out = false;       // a capacity was given and, whatever the allocator gave back, missed
+  Bytes activations_on_host;  // the most that is offloaded at once
+  LayerState state;           // bytes by kind of this rank's share of the model
   // The larger of the two peaks.
   const MemoryPeak& peak() const {
     return steady.allocated >= first_step.allocated ? steady : first_step;

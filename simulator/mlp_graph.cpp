@@ -18,7 +18,8 @@ double bytes_of_elements(const GraphBuilder& b, std::int64_t elements) {
 TensorIndex gated_activation(GraphBuilder& b, TensorIndex gate, TensorIndex up,
                              std::int64_t elements) {
   const double n = bytes_of_elements(b, elements);
-  if (!b.eager()) return b.pointwise("swiglu", {gate, up}, {gate, up}, elements, 3 * n, 5 * n, 1);
+  if (!b.eager() && !b.workload().framework.eager_activation)
+    return b.pointwise("swiglu", {gate, up}, {gate, up}, elements, 3 * n, 5 * n, 1);
   const TensorIndex act = b.pointwise("silu", {gate}, {gate}, elements, 2 * n, 3 * n, 1);
   return b.pointwise("product", {act, up}, {act, up}, elements, 3 * n, 6 * n, 1);
 }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <string_view>
 
@@ -56,6 +57,20 @@ bool read_offload(ParallelPlan& p, std::string_view value) {
   return false;
 }
 
+// Of the activations, in hundredths: 0.3 is "30%".
+std::string print_share(const ParallelPlan& p) {
+  return p.offloaded_share >= 1 ? "" : std::to_string(std::lround(100 * p.offloaded_share)) + "%";
+}
+
+bool read_share(ParallelPlan& p, std::string_view value) {
+  int percent = 0;
+  if (!value.ends_with('%') || !read_int(value.substr(0, value.size() - 1), percent) ||
+      percent > 100)
+    return false;
+  p.offloaded_share = percent / 100.0;
+  return true;
+}
+
 constexpr std::array<std::string_view, 3> context_names{"ring", "all-gather", "ulysses"};
 
 bool read_context_kind(ParallelPlan& p, std::string_view value) {
@@ -87,7 +102,7 @@ bool read_layers(ParallelPlan& p, std::string_view value) {
 
 using P = ParallelPlan;
 using V = std::string_view;
-constexpr std::array<PlanKey, 20> keys{{
+constexpr std::array<PlanKey, 21> keys{{
     {"dp", [](const P& p) { return std::to_string(p.data); },
      [](P& p, V v) { return read_int(v, p.data); }},
     {"tp", [](const P& p) { return unless(p.tensor, 1); },
@@ -126,6 +141,7 @@ constexpr std::array<PlanKey, 20> keys{{
     {"recompute", [](const P& p) { return p.recompute; },
      [](P& p, V v) { return !(p.recompute = std::string(v)).empty(); }},
     {"offload", print_offload, read_offload},
+    {"offload-share", print_share, read_share},
     {"async-tp", [](const P& p) { return std::string(p.async_tensor ? "true" : ""); },
      [](P& p, V v) { return read_flag(v, p.async_tensor); }},
     {"layers", print_layers, read_layers},

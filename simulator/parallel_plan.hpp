@@ -19,7 +19,7 @@ enum class ContextKind { ring, all_gather, ulysses };
 struct Offload {
   bool optimizer = false;    // states and step on the host
   bool parameters = false;   // sharded weights live on the host, copied in per layer
-  bool activations = false;  // saved block inputs go to the host and come back
+  bool activations = false;  // what backward needs goes to the host and comes back
   friend bool operator==(const Offload&, const Offload&) = default;
 };
 
@@ -41,6 +41,7 @@ struct ParallelPlan {
   int microbatches = 1;            // per step and data rank (gradient accumulation)
   std::string recompute;           // a row of recompute_policy
   Offload offload;
+  double offloaded_share = 1;  // of the activations, where they are offloaded
   bool async_tensor = false;
   std::vector<int> layers_per_stage;  // empty: as even as possible
 

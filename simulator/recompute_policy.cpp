@@ -1,5 +1,6 @@
 #include "simulator/recompute_policy.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
@@ -11,6 +12,13 @@ bool never(const LayerGraph&, std::size_t) { return false; }
 
 bool core_attention(const LayerGraph& graph, std::size_t op) {
   return graph.operators[op].kind == OperatorKind::attention;
+}
+
+// Norms and the activation function: what one cheap kernel makes from something that is kept.
+bool norms_and_activations(const LayerGraph& graph, std::size_t op) {
+  constexpr std::array<std::string_view, 6> names{"attention_norm", "mlp_norm", "swiglu",
+                                                  "silu",           "product",  "gelu"};
+  return std::find(names.begin(), names.end(), graph.operators[op].name) != names.end();
 }
 
 // Matmuls are counted in order of execution; the 2nd, 4th, ... run again. Attention and the
@@ -27,11 +35,13 @@ bool all_but_compute_intensive(const LayerGraph& graph, std::size_t op) {
   return position % 2 == 0;
 }
 
-constexpr std::array<RecomputeRow, 6> rows{{
+constexpr std::array<RecomputeRow, 7> rows{{
     {"none", false, false, never, "keep everything that backward needs"},
     {"selective", false, true, core_attention, "redo the attention kernel only"},
     {"selective-op", false, false, all_but_compute_intensive,
      "keep attention and every second matmul, redo the rest"},
+    {"norms-and-activations", false, false, norms_and_activations,
+     "redo norms and activation functions only"},
     {"full", true, false, never, "keep block inputs only, redo every block"},
     {"every-%-layers", true, false, never, "one checkpoint for several blocks"},
     {"blocks-%", true, false, never, "full for the first blocks of a stage only"},

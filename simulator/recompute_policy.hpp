@@ -6,6 +6,9 @@
 //                   frees next to nothing
 //   selective-op    everything except attention, communication and every second matmul
 //                   (torchtitan distributed/activation_checkpoint.py:31-94,246-274)
+//   norms-and-activations  norms and the MLP's activation, whose outputs are dropped (Megatron-LM
+//                   --recompute-modules layernorm, moe_act; kwai's --kaimm-recompute-norm and
+//                   --kaimm-recompute-mlp-activation-func)
 //   full            the whole block; only its input is kept
 //   every-K-layers  one checkpoint for K blocks together: K-1 inputs less, K blocks alive in
 //                   backward

@@ -7,12 +7,11 @@
 #include <ostream>
 
 #include "catalog/framework_names.hpp"
+#include "planner/report/json_parts.hpp"
 #include "planner/validation_report.hpp"
 
 namespace shardwise {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 template <class T>
 Json number_or_null(const std::optional<T>& value) {
@@ -37,6 +36,7 @@ Json memory_json(const ReplayedRun& r) {
     j["low"] = r.memory_gib->low;
     j["high"] = r.memory_gib->high;
     j["kind"] = spelling(memory_kind_names, r.memory_kind);
+    j["stage"] = stage_json(*r.memory_stage);
   }
   return j;
 }
