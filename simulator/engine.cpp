@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "simulator/event_queue.hpp"
+#include "simulator/flow_clock.hpp"
 
 namespace shardwise {
 namespace {
@@ -15,7 +16,11 @@ namespace {
 // task, and it lies where the start is about to be written.
 class Engine {
  public:
-  explicit Engine(const TaskGraph& graph) : graph_(graph) {
+  explicit Engine(const TaskGraph& graph)
+      : graph_(graph),
+        tasks_(static_cast<std::uint32_t>(graph.task_count())),
+        flows_(graph.network()),
+        announced_(flows_.class_count(), nothing_announced) {
     timeline_.tasks.resize(graph.task_count());
     for (std::size_t task = 0; task < graph.task_count(); ++task) {
       timeline_.tasks[task].released_by.index = graph.wait_counts()[task];
@@ -24,11 +29,15 @@ class Engine {
 
   // Plays every event that comes. Stops early where the clock would overflow.
   void play() {
-    for (std::uint32_t task = 0; task < graph_.task_count(); ++task) {
+    for (std::uint32_t task = 0; task < tasks_; ++task) {
       if (graph_.wait_counts()[task] == 0) start(TaskId{task}, TaskId{task}, SimTime{});
     }
     while (!queue_.empty() && !overflow_) {
-      finish(queue_.pop([this](std::span<const Event> events) { read_ahead(events); }));
+      const Event event = queue_.pop([this](std::span<const Event> events) { read_ahead(events); });
+      if (event.task.index < tasks_)
+        finish(event);
+      else
+        play_flow_event(event.task.index - tasks_, event.time);
     }
   }
 
@@ -38,6 +47,7 @@ class Engine {
 
  private:
   void start(TaskId task, TaskId released_by, SimTime now) {
+    if (graph_.is_flow(task)) return start_flow(task, released_by, now);
     const std::int64_t duration = graph_.duration(task).value;
     if (duration >= std::numeric_limits<std::int64_t>::max() - now.picoseconds) {
       if (!overflow_) overflow_ = ClockOverflow{task};
@@ -57,18 +67,76 @@ class Engine {
     });
   }
 
+  [[gnu::noinline]] void start_flow(TaskId task, TaskId released_by, SimTime now) {
+    timeline_.tasks[task.index] = {.start = now, .end = now, .released_by = released_by};
+    const TaskGraph::FlowUse& use = graph_.flow(task);
+    flows_.start(task, use, graph_.duration(task), now);
+    announce(use.flow_class, task);
+    ask_to_share(now);
+  }
+
+  // Event tasks_ + c: members of class c end; tasks_ + classes: links are shared anew.
+  void play_flow_event(std::uint32_t which, SimTime now) {
+    if (which == flows_.class_count()) {
+      sharing_asked_ = false;
+      flows_.share(now);
+      for (const FlowClassId c : flows_.active_classes()) announce(c, TaskId{});
+      return;
+    }
+    const FlowClassId c{which};
+    // Of two announcements of one time the second finds the class moved on.
+    if (flows_.next_end(c) != now || announced_[which] != now) return;
+    announced_[which] = nothing_announced;
+    ending_.clear();
+    flows_.finish(c, now, [this](TaskId task) { ending_.push_back(task); });
+    announce(c, TaskId{});
+    ask_to_share(now);
+    for (const TaskId task : ending_) {
+      timeline_.tasks[task.index].end = now;
+      finish({now, task});
+    }
+  }
+
+  // Puts the next end of the class into the queue, unless it is there.
+  void announce(FlowClassId c, TaskId started) {
+    const SimTime end = flows_.next_end(c);
+    if (end.picoseconds == std::numeric_limits<std::int64_t>::max()) {
+      if (flows_.active(c) && !overflow_) overflow_ = ClockOverflow{started};
+      return;
+    }
+    if (announced_[c.index] == end) return;
+    announced_[c.index] = end;
+    queue_.push({end, TaskId{tasks_ + c.index}});
+  }
+
+  void ask_to_share(SimTime now) {
+    if (sharing_asked_ || !flows_.out_of_balance()) return;
+    sharing_asked_ = true;
+    queue_.push({now, TaskId{tasks_ + static_cast<std::uint32_t>(flows_.class_count())}});
+  }
+
   // Asks for the memory that the next ends will touch, a few dozen requests at a time, so that they
   // wait for it together and not one after the other.
   [[gnu::always_inline]] void read_ahead(std::span<const Event> events) const {
     const auto touch = [this](TaskId task) { __builtin_prefetch(&timeline_.tasks[task.index], 1); };
-    for (const Event& event : events) graph_.prefetch(event.task);
-    for (const Event& event : events) graph_.prefetch_first_dependent(event.task, touch);
-    for (const Event& event : events) graph_.prefetch_second_dependent(event.task, touch);
+    for (const Event& event : events)
+      if (event.task.index < tasks_) graph_.prefetch(event.task);
+    for (const Event& event : events)
+      if (event.task.index < tasks_) graph_.prefetch_first_dependent(event.task, touch);
+    for (const Event& event : events)
+      if (event.task.index < tasks_) graph_.prefetch_second_dependent(event.task, touch);
   }
 
+  static constexpr SimTime nothing_announced{-1};
+
   const TaskGraph& graph_;
+  std::uint32_t tasks_;
   EventQueue queue_;
   Timeline timeline_;
+  FlowClock flows_;
+  std::vector<SimTime> announced_;  // by flow class: the end that the queue knows last
+  std::vector<TaskId> ending_;
+  bool sharing_asked_ = false;
   std::size_t ended_ = 0;
   std::optional<ClockOverflow> overflow_;
 };

@@ -9,9 +9,13 @@
 //      order of TaskGraph::for_each_dependent;
 //   2. starts those that wait for nothing any more, now, and schedules their ends.
 //
-// Tasks that wait for nothing start at 0, in the order in which they were added. When a task ends
-// is decided in one place, as it starts, so a duration that depends on what else runs at that
-// time needs no other order of events.
+// Tasks that wait for nothing start at 0, in the order in which they were added. When a plain task
+// ends is decided as it starts.
+//
+// Flows (TaskGraph::share_links) end when flow_clock.hpp says so. Two more kinds of event serve
+// them: "members of class c end", of which only the one at the class's present next end counts, and
+// "share links anew", which is put behind all that is known to happen at the same instant, so that
+// a thousand flows that start together are shared out once.
 //
 // Cost: one push and one pop of event_queue.hpp per task, and one visit per dependency.
 #pragma once

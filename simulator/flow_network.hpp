@@ -59,6 +59,9 @@ class FlowNetwork {
   // no link is short: everybody has its ceiling.
   void share();
 
+  // Whether everybody has its ceiling and nobody wants more than there is: share() changes nothing.
+  bool at_ceilings() const { return short_links_ == 0 && at_ceiling_; }
+
   // Of each member of an active class, as share() left it: 1 is the ceiling.
   double speed(FlowClassId c) const { return classes_[c.index].speed; }
   BytesPerSecond rate(FlowClassId c) const { return speed(c) * classes_[c.index].ceiling; }

@@ -1,5 +1,6 @@
 #include "simulator/task_graph.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -134,6 +135,24 @@ void TaskGraph::link(TaskId before, TaskId after) {
     node.more_links = static_cast<std::uint32_t>(links_.size());
   }
   ++wait_counts_[after.index];
+}
+
+void TaskGraph::share_links(TaskId task, FlowClassId flow_class, std::int64_t members) {
+  require(task.index < task_count() && flow_class.index < network_.class_count() && members > 0,
+          "a flow is a task of the graph and some members of a class of its network");
+  require(!is_flow(task), "a task is a flow of one class");
+  const FlowUse use{flow_class, members};
+  // The last ones first: tasks of a kind are added one after the other.
+  const auto known = std::find(flow_uses_.rbegin(), flow_uses_.rend(), use);
+  const auto index = known == flow_uses_.rend()
+                         ? flow_uses_.size()
+                         : static_cast<std::size_t>(flow_uses_.rend() - known) - 1;
+  require(index <= std::numeric_limits<std::uint16_t>::max(), "a graph has few kinds of flows");
+  if (known == flow_uses_.rend()) flow_uses_.push_back(use);
+  if (flow_use_of_.size() <= task.index) flow_use_of_.resize(task.index + std::size_t{1}, 0);
+  flow_use_of_[task.index] = static_cast<std::uint16_t>(index);
+  Picoseconds& duration = nodes_[task.index].duration;
+  duration = Picoseconds(~duration.value);
 }
 
 TaskTag TaskGraph::tag(TaskId task) const {

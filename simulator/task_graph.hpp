@@ -12,6 +12,10 @@
 // collective does that waits for its slowest rank. A dependency may name a task added later
 // (`add_dependency`): a graph may hold a cycle, and the engine reports it as a value.
 //
+// A task may be a *flow* (`share_links`): its duration is what it takes at the full speed of its
+// class in the graph's FlowNetwork, and it ends later where others want the same links while it
+// runs.
+//
 //   TaskGraph graph;
 //   LaneId compute = graph.add_lane(0, LaneKind::compute);
 //   LaneId gather = graph.add_lane(0, LaneKind::data_gather);
@@ -20,8 +24,8 @@
 //
 // Memory: per task 16 B (duration and first dependent), 8 B tag, 1 B kind, 4 B count of what it
 // waits for, 4 B + 4 B per lane it occupies; 8 B for each dependent after the first, where the
-// next task on a lane is a dependent too. A million tasks of one lane and two dependencies each
-// take 53 MB.
+// next task on a lane is a dependent too; 2 B where there are flows. A million tasks of one lane
+// and two dependencies each take 53 MB.
 #pragma once
 
 #include <array>
@@ -33,6 +37,7 @@
 #include <vector>
 
 #include "catalog/units.hpp"
+#include "simulator/flow_network.hpp"
 #include "simulator/large_pages.hpp"
 
 namespace shardwise {
@@ -130,6 +135,12 @@ class TaskGraph {
   // `after` may not start before `before` has ended. Both exist; either may have been added first.
   void add_dependency(TaskId before, TaskId after);
 
+  // The links that flows share, and their classes. Filled before a task names a class.
+  FlowNetwork& network() { return network_; }
+  const FlowNetwork& network() const { return network_; }
+  // While it runs, `task` is `members` active members of the class. REQUIRES members > 0.
+  void share_links(TaskId task, FlowClassId flow_class, std::int64_t members = 1);
+
   std::size_t task_count() const { return nodes_.size(); }
   std::size_t lane_count() const { return lanes_.size(); }
   int rank_count() const { return rank_count_; }  // 1 + the highest rank of any lane
@@ -137,7 +148,18 @@ class TaskGraph {
   int rank(LaneId lane) const { return lanes_[lane.index].rank; }
   LaneKind kind(LaneId lane) const { return lanes_[lane.index].kind; }
 
-  Picoseconds duration(TaskId task) const { return nodes_[task.index].duration; }
+  // Of a flow: at the full speed of its class. When it runs is in its timeline.
+  Picoseconds duration(TaskId task) const {
+    const Picoseconds stored = nodes_[task.index].duration;
+    return stored.value < 0 ? Picoseconds(~stored.value) : stored;
+  }
+  bool is_flow(TaskId task) const { return nodes_[task.index].duration.value < 0; }
+  struct FlowUse {
+    FlowClassId flow_class;
+    std::int64_t members = 1;
+    friend bool operator==(const FlowUse&, const FlowUse&) = default;
+  };
+  const FlowUse& flow(TaskId task) const { return flow_uses_[flow_use_of_[task.index]]; }
   WorkKind work(TaskId task) const { return works_[task.index]; }
   TaskTag tag(TaskId task) const;
   std::span<const LaneId> lanes(TaskId task) const;  // in the order given, at least one
@@ -192,7 +214,7 @@ class TaskGraph {
   };
   // What the engine reads of a task as it starts and ends, in one place.
   struct Node {
-    Picoseconds duration;
+    Picoseconds duration;  // of a flow: its bits inverted, which makes it negative
     std::uint32_t dependent_plus_1;  // 0: none
     std::uint32_t more_links;        // 1 + the index of a link; 0: no further dependent
   };
@@ -212,6 +234,10 @@ class TaskGraph {
   std::vector<std::array<std::uint16_t, 4>> tags_;
   std::vector<std::uint32_t> first_occupancy_;  // of task t: [t], up to that of t + 1
   std::vector<LaneId> occupancies_;
+
+  FlowNetwork network_;
+  std::vector<FlowUse> flow_uses_;          // the different ones
+  std::vector<std::uint16_t> flow_use_of_;  // by task, up to the last flow
 };
 
 }  // namespace shardwise

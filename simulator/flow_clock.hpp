@@ -1,0 +1,75 @@
+// FlowClock: when the flows of a FlowNetwork end, as speeds change under way.
+//
+// Every member of a class has the same speed v(t), so one number per class, the work done since it
+// became active, W(t) = integral of v dt in seconds at full speed, tells how far each member is: one
+// that starts when W = w and takes d at full speed ends when W = w + d. Members wait in the order
+// of that figure; a change of speed moves the end of the first one only, however many there are.
+//
+// Work is counted in picoseconds. At full speed all figures are whole numbers, so a flow that is
+// never slowed down ends to the picosecond when a plain task would.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "catalog/units.hpp"
+#include "simulator/flow_network.hpp"
+#include "simulator/task_graph.hpp"
+
+namespace shardwise {
+
+class FlowClock {
+ public:
+  // A copy of the network, with nothing active.
+  explicit FlowClock(const FlowNetwork& network);
+
+  std::size_t class_count() const { return classes_.size(); }
+
+  // `duration`: at full speed. Speeds are those of the last share().
+  void start(TaskId task, TaskGraph::FlowUse use, Picoseconds duration, SimTime now);
+
+  // Whether speeds may have to change since the last share().
+  bool out_of_balance() const { return out_of_balance_; }
+  void share(SimTime now);
+
+  // When the first member of an active class ends if nothing changes; the largest time for never.
+  SimTime next_end(FlowClassId c) const { return classes_[c.index].next_end; }
+  bool active(FlowClassId c) const { return network_.active(c) > 0; }
+  const std::vector<FlowClassId>& active_classes() const { return network_.active_classes(); }
+
+  // Ends the first member of the class and all that end with it, and calls ended(TaskId) for each
+  // in the order in which they started. REQUIRES now == next_end(c).
+  template <class Ended>
+  void finish(FlowClassId c, SimTime now, Ended ended) {
+    take_finished(c, now);
+    for (const TaskId task : finished_) ended(task);
+  }
+
+ private:
+  struct Member {
+    double end_work;  // [ps]
+    std::uint64_t sequence;
+    TaskId task;
+    std::int64_t members;
+  };
+  struct Class {
+    double work = 0;  // [ps] done at `since`
+    double speed = 1;
+    SimTime since;
+    SimTime next_end;
+    std::vector<Member> waiting;  // a heap: the first to end in front
+  };
+
+  static bool later(const Member& a, const Member& b);
+  static void advance(Class& c, SimTime now);
+  static void reschedule(Class& c);
+  void take_finished(FlowClassId id, SimTime now);
+
+  FlowNetwork network_;
+  std::vector<Class> classes_;
+  std::vector<TaskId> finished_;
+  std::uint64_t started_ = 0;
+  bool out_of_balance_ = false;
+};
+
+}  // namespace shardwise
