@@ -10,12 +10,18 @@ struct CostModel::PassCost {
   std::array<Seconds, 3> exposed{}, beside{};
   int launches = 0;
   int collectives = 0;
+  std::vector<CollectiveUse>* uses = nullptr;
 };
 
 namespace {
 
 GroupKind group_of(CommAxis axis) {
   constexpr std::array kinds{GroupKind::tensor, GroupKind::context, GroupKind::expert};
+  return kinds[static_cast<std::size_t>(axis)];
+}
+
+WorkKind work_of(CommAxis axis) {
+  constexpr std::array kinds{WorkKind::tensor_comm, WorkKind::context_comm, WorkKind::expert_comm};
   return kinds[static_cast<std::size_t>(axis)];
 }
 
@@ -70,10 +76,13 @@ void CostModel::add_kernel(const Kernel& kernel, const KernelModel& kernels, Pas
     cost.launches += memory->launches;
   } else if (const auto* comm = std::get_if<CommWork>(&kernel)) {
     const auto axis = static_cast<std::size_t>(comm->axis);
-    const Seconds t =
-        collectives_.time(comm->collective, comm->size, layout_.shape(group_of(comm->axis))).time;
-    (comm->beside_compute ? cost.beside : cost.exposed)[axis] += t;
-    if (layout_.shape(group_of(comm->axis)).ranks > 1) ++cost.collectives;
+    CollectiveUse call =
+        use(work_of(comm->axis), comm->collective, comm->size, group_of(comm->axis));
+    call.beside = comm->beside_compute;
+    (call.beside ? cost.beside : cost.exposed)[axis] += call.each.time;
+    if (call.shape.ranks == 1) return;
+    ++cost.collectives;
+    if (cost.uses != nullptr) add_use(*cost.uses, call);
   }
 }
 
@@ -89,8 +98,16 @@ PassTime CostModel::settle(const PassCost& cost) const {
   return t;
 }
 
-LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& kernels) const {
+CollectiveUse CostModel::use(WorkKind work, Collective collective, Bytes size,
+                             GroupKind group) const {
+  const GroupShape& shape = layout_.shape(group);
+  return {work, group, shape, collective, size, collectives_.time(collective, size, shape)};
+}
+
+LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& kernels,
+                                std::vector<CollectiveUse>* uses) const {
   PassCost forward, again, input, weight;
+  forward.uses = again.uses = input.uses = weight.uses = uses;
   const auto add = [&](const std::vector<Kernel>& list, PassCost& to) {
     for (const Kernel& k : list) add_kernel(k, kernels, to);
   };
@@ -144,33 +161,44 @@ std::vector<const NodeGroup*> CostModel::groups_of_stage(int stage) const {
   return found;
 }
 
-// Gradients of `dense` and `expert` elements, in the format that goes over the wire.
-Seconds CostModel::reduce_time(std::int64_t dense, std::int64_t expert) const {
+// Gradients in the format that goes over the wire.
+Seconds CostModel::reduce_time(TrainableElements elements, StageCosts& costs) const {
   const double each =
       w_.activation_dtype() == DType::fp32 ? 4.0 : bytes_per_element(w_.framework.reduce_dtype);
   const bool scatters =
       plan_.zero_stage >= 2 || (plan_.zero_stage == 1 && !w_.framework.stage_1_all_reduces);
-  const auto time = [&](Collective c, double elements, GroupKind group) {
-    return collectives_.time(c, ceil_bytes(elements * each), layout_.shape(group)).time;
-  };
-  const double n = static_cast<double>(dense);
-  const bool hybrid = plan_.shard_group && *plan_.shard_group < plan_.data;
+  const Collective usual = scatters ? Collective::reduce_scatter : Collective::all_reduce;
   Seconds total;
-  if (dense > 0 && scatters && hybrid) {
-    total += time(Collective::reduce_scatter, n, GroupKind::shard);
-    total += time(Collective::all_reduce, n / plan_.shard_ranks(), GroupKind::replicate);
-  } else if (dense > 0) {
-    total += time(scatters ? Collective::reduce_scatter : Collective::all_reduce, n,
-                  GroupKind::gradient);
+  const auto add = [&](Collective c, double n, GroupKind group) {
+    CollectiveUse call = use(WorkKind::reduce_gradients, c, ceil_bytes(n * each), group);
+    total += call.each.time;
+    if (call.shape.ranks == 1) return;
+    call.per_step = reduces_every_microbatch() ? plan_.microbatches : 1;
+    add_use(costs.collectives, call);
+  };
+  const double dense = static_cast<double>(elements.dense);
+  const bool hybrid = plan_.shard_group && *plan_.shard_group < plan_.data;
+  if (elements.dense > 0 && scatters && hybrid) {
+    add(Collective::reduce_scatter, dense, GroupKind::shard);
+    add(Collective::all_reduce, dense / plan_.shard_ranks(), GroupKind::replicate);
+  } else if (elements.dense > 0) {
+    add(usual, dense, GroupKind::gradient);
   }
-  if (expert > 0)
-    total += time(scatters ? Collective::reduce_scatter : Collective::all_reduce,
-                  static_cast<double>(expert), GroupKind::expert_gradient);
+  if (elements.expert > 0)
+    add(usual, static_cast<double>(elements.expert), GroupKind::expert_gradient);
   return total;
 }
 
-Seconds CostModel::gather_time(Bytes whole) const {
-  return collectives_.time(Collective::all_gather, whole, layout_.shape(GroupKind::shard)).time;
+bool CostModel::reduces_every_microbatch() const {
+  return w_.framework.reduces_every_microbatch && plan_.zero_stage >= 2;
+}
+
+Seconds CostModel::gather_time(Bytes whole, double per_step, StageCosts& costs) const {
+  CollectiveUse call =
+      use(WorkKind::gather_parameters, Collective::all_gather, whole, GroupKind::shard);
+  call.per_step = per_step;
+  if (call.shape.ranks > 1) add_use(costs.collectives, call);
+  return call.each.time;
 }
 
 void CostModel::schedule_gathers(const std::vector<ModelChunk>& chunks, StageCosts& costs) const {
@@ -183,15 +211,16 @@ void CostModel::schedule_gathers(const std::vector<ModelChunk>& chunks, StageCos
       if (plan_.zero_stage >= 3) {
         const Bytes whole(state_of(d).gathered);
         if (whole.value == 0) continue;
-        l.gather_forward = gather_time(whole);
         const bool reshards = w_.framework.sharded.reshard_after_forward &&
                               (plan_.pipeline == 1 || w_.framework.sharded.reshard_with_pipeline);
-        if (reshards && d.role == LayerRole::block) l.gather_backward = l.gather_forward;
+        const bool again = reshards && d.role == LayerRole::block;
+        l.gather_forward = gather_time(whole, (again ? 2 : 1) * plan_.microbatches, costs);
+        if (again) l.gather_backward = l.gather_forward;
         continue;
       }
       const TrainableElements t = trainable_elements(w_, d);
       if (t.dense + t.expert == 0) continue;
-      const Seconds time = gather_time(Bytes(2 * (t.dense + t.expert)));
+      const Seconds time = gather_time(Bytes(2 * (t.dense + t.expert)), 1, costs);
       if (w_.framework.overlap_parameter_gather)
         l.gather_first = time;
       else
@@ -218,12 +247,12 @@ void CostModel::schedule_reduces(const std::vector<ModelChunk>& chunks, StageCos
       const bool full = bytes >= static_cast<double>(w_.framework.gradient_bucket.value);
       if (bucket.dense + bucket.expert == 0 || (!per_layer && !full && i > 0)) continue;
       if (w_.framework.overlap_gradient_reduce || per_layer)
-        costs.chunks[c][i].reduce = reduce_time(bucket.dense, bucket.expert);
+        costs.chunks[c][i].reduce = reduce_time(bucket, costs);
       bucket = {};
     }
   }
   if (!w_.framework.overlap_gradient_reduce && !per_layer && all.dense + all.expert > 0)
-    costs.reduce_at_end = reduce_time(all.dense, all.expert);
+    costs.reduce_at_end = reduce_time(all, costs);
 }
 
 // Traffic of one optimizer step: gradients read (and, where clipped, read and rewritten), states
@@ -275,20 +304,35 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& chunks, int sta
     StageCosts costs;
     LayerState state;
     Seconds total;
-    std::vector<std::pair<const LayerDefinition*, LayerTime>> known;
+    struct Known {
+      const LayerDefinition* definition;
+      LayerTime time;
+      std::vector<CollectiveUse> uses;  // of one microbatch
+      int layers = 0;
+    };
+    std::vector<Known> known;
     for (const ModelChunk& chunk : chunks) {
       std::vector<LayerSchedule>& list = costs.chunks.emplace_back();
       for (const ChunkLayer& layer : chunk.layers) {
         const LayerDefinition* d = layer.definition;
-        auto it =
-            std::find_if(known.begin(), known.end(), [&](const auto& k) { return k.first == d; });
-        if (it == known.end()) it = known.insert(known.end(), {d, layer_time(*d, kernels)});
+        auto it = std::find_if(known.begin(), known.end(),
+                               [&](const Known& k) { return k.definition == d; });
+        if (it == known.end()) {
+          it = known.insert(known.end(), {d, {}, {}});
+          it->time = layer_time(*d, kernels, &it->uses);
+        }
+        ++it->layers;
         list.push_back({});
-        list.back().time = it->second;
-        total += it->second.forward.device() + it->second.backward_input.device();
+        list.back().time = it->time;
+        total += it->time.forward.device() + it->time.backward_input.device();
         state += state_of(*d);
       }
     }
+    for (Known& k : known)
+      for (CollectiveUse& each : k.uses) {
+        each.per_step *= static_cast<double>(k.layers) * plan_.microbatches;
+        add_use(costs.collectives, each);
+      }
     schedule_optimizer(state, kernels, *group, costs);
     if (total > most) {
       most = total;
@@ -309,10 +353,19 @@ StepCosts CostModel::costs(const ModelPartition& partition) const {
                               plan_.context / (plan_.sequence_parallel ? plan_.tensor : 1);
   const std::int64_t element = w_.activation_dtype() == DType::fp32 ? 4 : 2;
   const Bytes message(tokens * w_.model.hidden * element);
-  for (int s = 0; s < plan_.pipeline; ++s)
-    costs.send.push_back(
-        collectives_.time(Collective::send_recv, message, layout_.pipeline_link(s)).time);
-  costs.reduces_every_microbatch = w_.framework.reduces_every_microbatch && plan_.zero_stage >= 2;
+  for (int s = 0; s < plan_.pipeline; ++s) {
+    const GroupShape link = layout_.pipeline_link(s);
+    const CollectiveTime each = collectives_.time(Collective::send_recv, message, link);
+    costs.send.push_back(each.time);
+    // One message forward and one back for every microbatch and chunk; the last stage sends to the
+    // first only where it holds a chunk that another follows.
+    const int sent = s + 1 < plan_.pipeline ? plan_.chunks : plan_.chunks - 1;
+    if (link.ranks == 1 || sent == 0) continue;
+    costs.stages[static_cast<std::size_t>(s)].collectives.push_back(
+        {WorkKind::pipeline_send, GroupKind::pipeline, link, Collective::send_recv, message, each,
+         false, 2.0 * sent * plan_.microbatches});
+  }
+  costs.reduces_every_microbatch = reduces_every_microbatch();
   costs.overlaps_pipeline_comm = w_.framework.overlap_pipeline_comm;
   costs.waits_for_all_stages = w_.framework.clips_gradients;
   costs.gather_window = w_.framework.sharded.gathered_layers_forward;

@@ -22,6 +22,11 @@
 
 namespace shardwise {
 
+// Trainable parameters of one layer on one rank before any sharding: dense ones and experts.
+struct TrainableElements {
+  std::int64_t dense = 0, expert = 0;
+};
+
 class CostModel {
  public:
   // All arguments outlive the model. REQUIRES a legal plan (plan_problems).
@@ -30,8 +35,10 @@ class CostModel {
 
   StepCosts costs(const ModelPartition& partition) const;
 
-  // One layer on one GPU; public for tests and explanations.
-  LayerTime layer_time(const LayerDefinition& definition, const KernelModel& kernels) const;
+  // One layer on one GPU; public for tests and explanations. `uses`: where its collectives of one
+  // microbatch are added.
+  LayerTime layer_time(const LayerDefinition& definition, const KernelModel& kernels,
+                       std::vector<CollectiveUse>* uses = nullptr) const;
 
   const CollectiveModel& collectives() const { return collectives_; }
   const RankLayout& layout() const { return layout_; }
@@ -41,8 +48,10 @@ class CostModel {
   void add_kernel(const Kernel& kernel, const KernelModel& kernels, PassCost& cost) const;
   int attention_launches(const AttentionWork& work) const;
   PassTime settle(const PassCost& cost) const;
-  Seconds reduce_time(std::int64_t dense, std::int64_t expert) const;
-  Seconds gather_time(Bytes whole) const;
+  bool reduces_every_microbatch() const;
+  CollectiveUse use(WorkKind work, Collective collective, Bytes size, GroupKind group) const;
+  Seconds reduce_time(TrainableElements elements, StageCosts& costs) const;
+  Seconds gather_time(Bytes whole, double per_step, StageCosts& costs) const;
   StageCosts stage_costs(const std::vector<ModelChunk>& chunks, int stage) const;
   void schedule_gathers(const std::vector<ModelChunk>& chunks, StageCosts& costs) const;
   void schedule_reduces(const std::vector<ModelChunk>& chunks, StageCosts& costs) const;
@@ -62,10 +71,6 @@ class CostModel {
   CollectiveModel collectives_;
 };
 
-// Trainable parameters of one layer on one rank before any sharding: dense ones and experts.
-struct TrainableElements {
-  std::int64_t dense = 0, expert = 0;
-};
 TrainableElements trainable_elements(const Workload& workload, const LayerDefinition& definition);
 
 }  // namespace shardwise

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "catalog/units.hpp"
+#include "simulator/collective_use.hpp"
 
 namespace shardwise {
 
@@ -47,6 +48,7 @@ struct StageCosts {
   std::optional<Seconds> gather_at_end;   // updated weights, likewise
   std::optional<Seconds> copy_in_at_end;  // stepped weights from the host
   Seconds host_per_step;                  // zero_grad, loss read-out, dispatch of the optimizer
+  std::vector<CollectiveUse> collectives;  // all that one rank takes part in during a step
 };
 
 struct StepCosts {
