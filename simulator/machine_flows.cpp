@@ -63,13 +63,27 @@ MachineFlows::MachineFlows(const Machine& machine, const LinkCalibration& links)
     : machine_(machine),
       links_(links),
       gpus_(static_cast<int>(machine.gpus.size())),
-      bandwidth_(boost::num_edges(machine.graph)),
-      flows_(boost::num_edges(machine.graph)) {
+      edges_(static_cast<int>(boost::num_edges(machine.graph))),
+      bandwidth_(boost::num_edges(machine.graph) + 2 + machine.memories.size(), unbounded),
+      flows_(bandwidth_.size()) {
   for (const EdgeId e : boost::make_iterator_range(boost::edges(machine.graph))) {
     const MachineEdge& edge = machine.graph[e];
     bandwidth_[static_cast<std::size_t>(edge.index)] = edge.bandwidth;
     if (machine.graph[boost::target(e, machine.graph)].kind == VertexKind::nvswitch)
       through_switch_ = std::min(through_switch_.value_or(unbounded), edge.bandwidth);
+  }
+  for (const VertexId nic : machine.nics)
+    for (const EdgeId e : boost::make_iterator_range(boost::out_edges(nic, machine.graph))) {
+      if (machine.graph[boost::target(e, machine.graph)].kind != VertexKind::leaf) continue;
+      const double nics = static_cast<double>(machine.nics.size());
+      for (const Direction d : {Direction::out, Direction::in})
+        bandwidth_[static_cast<std::size_t>(nics_link(d))] = nics * machine.graph[e].bandwidth;
+    }
+  if (knows_memory()) {
+    const double sockets = static_cast<double>(machine.memories.size()) / machine.chassis;
+    for (std::size_t s = 0; s < machine.memories.size(); ++s)
+      bandwidth_[static_cast<std::size_t>(memory_link(static_cast<int>(s)))] =
+          (links.host.memory_fraction / sockets) * *machine.node->host_memory_bandwidth;
   }
   for (const VertexId gpu : machine.gpus) from_gpu_.emplace_back(machine, gpu);
   for (const VertexId memory : machine.memories) from_memory_.emplace_back(machine, memory);
@@ -126,21 +140,56 @@ void MachineFlows::clear() {
   loaded_.clear();
 }
 
-void MachineFlows::load(int edge, double amount) {
-  double& flow = flows_[static_cast<std::size_t>(edge)];
-  if (flow <= 0) loaded_.push_back(edge);
+void MachineFlows::add_load(int link, double amount) {
+  double& flow = flows_[static_cast<std::size_t>(link)];
+  if (flow <= 0) loaded_.push_back(link);
   flow += amount;
 }
 
 void MachineFlows::add(int a, int b, double amount) {
-  for (const PairRoute::Load& l : pair(a, b).loads) load(l.edge, l.weight * amount);
+  const PairRoute& route = pair(a, b);
+  for (const PairRoute::Load& l : route.loads) add_load(l.edge, l.weight * amount);
+  if (route.transport == Transport::shm)  // written once, read once
+    add_load(memory_link(machine_.socket_of_gpu[static_cast<std::size_t>(b)]), 2 * amount);
 }
 
-void MachineFlows::add_host_copy(int gpu) {
+// `path` leads away from a GPU; the way in is the same, mirrored.
+void MachineFlows::add_path(const std::vector<EdgeId>& path, Direction direction, double amount) {
+  const MachineGraph& g = machine_.graph;
+  for (const EdgeId e : path) {
+    if (g[e].kind == EdgeKind::network) continue;  // counted for all NICs together
+    const bool out = direction == Direction::out;
+    const EdgeId used = out ? e : boost::edge(boost::target(e, g), boost::source(e, g), g).first;
+    add_load(g[used].index, amount);
+  }
+}
+
+void MachineFlows::add_host_copy(int gpu, Direction direction, double amount) {
   const auto at = static_cast<std::size_t>(gpu);
-  const auto socket = static_cast<std::size_t>(machine_.socket_of_gpu[at]);
-  for (const EdgeId e : from_memory_[socket].to(machine_.gpus[at]))
-    load(machine_.graph[e].index, 1.0);
+  const int socket = machine_.socket_of_gpu[at];
+  add_path(from_gpu_[at].to(machine_.memories[static_cast<std::size_t>(socket)]), direction,
+           amount);
+  add_load(memory_link(socket), amount);
+}
+
+void MachineFlows::add_network(int gpu, Direction direction, double amount, double nic_amount,
+                               bool staged) {
+  const auto at = static_cast<std::size_t>(gpu);
+  const std::size_t nic =
+      at * machine_.nics.size() / static_cast<std::size_t>(std::max(1, gpus_));
+  if (staged) {
+    const int socket = machine_.socket_of_gpu[at];
+    add_path(from_gpu_[at].to(machine_.memories[static_cast<std::size_t>(socket)]), direction,
+             amount);
+    add_load(memory_link(socket), 2 * amount);
+  } else {
+    add_path(from_gpu_[at].to(machine_.nics[nic]), direction, amount);
+  }
+  add_load(nics_link(direction), nic_amount);
+}
+
+void MachineFlows::add_memory_traffic(int gpu, double amount) {
+  add_load(memory_link(machine_.socket_of_gpu[static_cast<std::size_t>(gpu)]), amount);
 }
 
 BytesPerSecond MachineFlows::rate() const {

@@ -31,8 +31,7 @@ void keep_slower(LocalLinks& kept, const LocalLinks& other) {
 Topology::Topology(const Cluster& cluster, const LinkCalibration& links)
     : gpus_per_node_(shardwise::gpus_per_node(cluster)),
       in_switch_reduction_(true),
-      host_copy_alone_(unbounded),
-      host_copy_together_(unbounded) {
+      host_copy_(static_cast<std::size_t>(gpus_per_node_), unbounded) {
   require(cluster.network.has_value() || gpus_per_node_ >= cluster.gpus(),
           "a cluster of several nodes has a network");
   const auto entries = static_cast<std::size_t>(gpus_per_node_ * gpus_per_node_);
@@ -70,10 +69,11 @@ void Topology::add_links(const Machine& machine, const LinkCalibration& links) {
                   local_links(flows, ranks, stride, n));
 
   flows.clear();
-  flows.add_host_copy(0);
-  host_copy_alone_ = std::min(host_copy_alone_, flows.rate());
-  for (int i = 1; i < flows.gpus(); ++i) flows.add_host_copy(i);
-  host_copy_together_ = std::min(host_copy_together_, flows.rate());
+  for (int i = 0; i < flows.gpus(); ++i) {
+    flows.add_host_copy(i);
+    BytesPerSecond& rate = host_copy_[static_cast<std::size_t>(std::min(i, n - 1))];
+    rate = std::min(rate, flows.rate());
+  }
 }
 
 void Topology::add_generation(const Machine& machine, const LinkCalibration& links) {
@@ -95,6 +95,7 @@ void Topology::add_nics(const Machine& machine, const Network& network,
   // NCCL lets a NIC read GPU memory up to PXB (NCCL_NET_GDR_LEVEL); else it goes through the host.
   const PathKind kind = path_kind(machine, Routes(machine, machine.gpus.front()).to(nic));
   const bool direct = network.gpu_direct && kind <= PathKind::pxb;
+  staged_ = staged_ || !direct;
   for (const Gpu* card : machine.cards)
     gpu_to_nic_ = std::min(gpu_to_nic_, (direct ? 1.0 : links.network.staged) *
                                             pcie_bandwidth(*card, *machine.node, links.host));
@@ -127,8 +128,7 @@ double Topology::scaling(int nodes) const {
   return scaling_.back().second;
 }
 
-BytesPerSecond Topology::network(const GroupShape& shape, bool exchange) const {
-  require(shape.nodes > 1 && nics_ > 0, "a group that spans nodes has NICs");
+double Topology::fabric_slowdown(const GroupShape& shape, bool exchange) const {
   // The share of the traffic that leaves its leaf: of a ring, one neighbour in nodes_per_leaf; of
   // an exchange, all that is meant for other leaves. Nothing where the group fits below one leaf.
   double leaving = 0;
@@ -137,8 +137,12 @@ BytesPerSecond Topology::network(const GroupShape& shape, bool exchange) const {
     leaving = exchange ? 1.0 - static_cast<double>(nodes_per_leaf_) / extent
                        : static_cast<double>(shape.node_stride) / nodes_per_leaf_;
   }
-  const double slowdown = std::max(1.0, oversubscription_ * std::min(1.0, leaving));
-  const BytesPerSecond share = (nics_ * scaling(shape.nodes) / slowdown / shape.sharing) * nic_;
+  return std::max(1.0, oversubscription_ * std::min(1.0, leaving)) / scaling(shape.nodes);
+}
+
+BytesPerSecond Topology::network(const GroupShape& shape, bool exchange) const {
+  require(shape.nodes > 1 && nics_ > 0, "a group that spans nodes has NICs");
+  const BytesPerSecond share = (nics_ / fabric_slowdown(shape, exchange) / shape.sharing) * nic_;
   return std::min(share, std::min(shape.ranks_per_node, nics_) * gpu_to_nic_);
 }
 

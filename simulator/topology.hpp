@@ -62,12 +62,17 @@ class Topology {
   // What one group gets of its node's NICs, one direction; `exchange`: traffic goes to all nodes
   // rather than to neighbours. REQUIRES shape.nodes > 1.
   BytesPerSecond network(const GroupShape& shape, bool exchange) const;
+  // How many times longer its traffic keeps the NICs busy than between two nodes of one leaf.
+  double fabric_slowdown(const GroupShape& shape, bool exchange) const;
+  bool staged() const { return staged_; }  // NICs reach GPU memory through the host's
   BytesPerSecond nic() const { return nic_; }           // payload of one NIC
   Seconds network_latency() const { return latency_; }  // NIC to NIC; zero without a network
 
   // Host memory to one GPU, where it copies alone and where all GPUs of the node do.
-  BytesPerSecond host_copy_alone() const { return host_copy_alone_; }
-  BytesPerSecond host_copy_together() const { return host_copy_together_; }
+  BytesPerSecond host_copy_alone() const { return host_copy_.front(); }
+  BytesPerSecond host_copy_together() const { return host_copy_.back(); }
+  // Where the first `gpus` do. REQUIRES 1 <= gpus <= gpus_per_node.
+  BytesPerSecond host_copy(int gpus) const { return host_copy_[static_cast<std::size_t>(gpus - 1)]; }
 
   bool in_switch_reduction() const { return in_switch_reduction_; }
   bool several_chassis() const { return several_chassis_; }  // one NVLink domain, many machines
@@ -96,7 +101,8 @@ class Topology {
   int nodes_per_leaf_ = 1;
   std::vector<std::pair<int, double>> scaling_;
   Seconds latency_;
-  BytesPerSecond host_copy_alone_, host_copy_together_;
+  bool staged_ = false;
+  std::vector<BytesPerSecond> host_copy_;  // by the number of GPUs that copy at once
 };
 
 }  // namespace shardwise
