@@ -79,7 +79,9 @@ double relative_doubt(const ForecastContext& k, const Forecast& f) {
 void forecast_time(const ForecastContext& k, const ForecastOptions& options, Forecast& f) {
   const Question& q = k.question;
   const StepCosts costs = k.cost.costs(k.partition);
-  LoweredStep step = lower(q.plan, k.schedule, costs, options.unfold);
+  const StepTraffic traffic =
+      step_traffic(q.plan, q.cluster, k.cost.layout(), k.cost.collectives(), costs);
+  LoweredStep step = lower(q.plan, k.schedule, costs, options.unfold, &traffic);
   RunOutcome outcome = run(step.graph);
   Timeline* timeline = std::get_if<Timeline>(&outcome);
   require(timeline != nullptr, "a legal schedule neither deadlocks nor outlasts the clock");
@@ -91,7 +93,7 @@ void forecast_time(const ForecastContext& k, const ForecastOptions& options, For
   if (options.critical_path)
     for (const CriticalTask& t : critical_path(step.graph, *timeline))
       f.critical_path[std::string(name(step.graph.work(t.task)))] +=
-          seconds(step.graph.duration(t.task));
+          (*timeline)[t.task].end - (*timeline)[t.task].start;
   f.step_time = {expected, expected, expected};
   const double doubt = std::min(0.9, relative_doubt(k, f));
   f.step_time = {Seconds(expected.value / (1 + doubt)), expected,

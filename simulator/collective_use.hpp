@@ -16,10 +16,10 @@ struct CollectiveUse {
   GroupKind group = GroupKind::data;
   GroupShape shape;
   Collective collective = Collective::all_reduce;
-  Bytes size;            // as collective.hpp counts it
-  CollectiveTime each;   // while nobody else uses the links: time, algorithm, protocol
-  bool beside = false;   // hidden behind kernels of the same operator
-  double per_step = 1;   // times that one rank takes part
+  Bytes size;           // as collective.hpp counts it
+  CollectiveTime each;  // while nobody else uses the links: time, algorithm, protocol
+  bool beside = false;  // hidden behind kernels of the same operator
+  double per_step = 1;  // times that one rank takes part
 };
 
 // Adds a use, to one of the same message where there is one.

@@ -274,24 +274,48 @@ void CostModel::schedule_optimizer(const LayerState& state, const KernelModel& k
     // The host steps for all its GPUs at once, at the speed of its memory.
     const BytesPerSecond dual_channel_ddr4_3200(51.2e9);  // 2 x 8 B x 3.2 GT/s
     const BytesPerSecond host = group.node.host_memory_bandwidth.value_or(dual_channel_ddr4_3200);
-    const double share = profile_.links.host.memory_fraction / group.gpus_per_node;
+    // What other stages of the box do at the same time is for the flow network to say, where it
+    // knows the memory.
+    const int sharers =
+        group.node.host_memory_bandwidth ? stage_gpus_on_a_node() : group.gpus_per_node;
+    const double share = profile_.links.host.memory_fraction / sharers;
     const double traffic = 4 + 2 * 4 + 2 * p.optimizer + 2;
-    costs.host_optimizer = ceil_bytes(traffic * n) / BytesPerSecond(host.value * share);
-    if (!plan_.offload.parameters)
-      costs.copy_in_at_end = ceil_bytes(2 * n) / collectives_.topology().host_copy_together();
+    costs.host_traffic.optimizer = ceil_bytes(traffic * n);
+    costs.host_traffic.optimizer_rate = BytesPerSecond(host.value * share);
+    costs.host_optimizer = costs.host_traffic.optimizer / costs.host_traffic.optimizer_rate;
+    if (!plan_.offload.parameters) {
+      const Bytes stepped_copy = ceil_bytes(2 * n);
+      costs.host_traffic.copied_in += stepped_copy;
+      costs.copy_in_at_end = stepped_copy / host_copy_rate();
+    }
   }
   costs.host_per_step = 40.0 * host_per_kernel(kernels);
 }
 
+int CostModel::stage_gpus_on_a_node() const {
+  return std::min(plan_.gpus() / plan_.pipeline, collectives_.topology().gpus_per_node());
+}
+BytesPerSecond CostModel::host_copy_rate() const {
+  return collectives_.topology().host_copy(stage_gpus_on_a_node());
+}
+
 void CostModel::schedule_offload(const std::vector<ModelChunk>& chunks, StageCosts& costs) const {
-  const BytesPerSecond link = collectives_.topology().host_copy_together();
+  const BytesPerSecond link = host_copy_rate();
+  costs.host_traffic.copy_rate = link;
+  const std::int64_t times = reduces_every_microbatch() ? plan_.microbatches : 1;
   for (std::size_t c = 0; c < chunks.size(); ++c)
     for (std::size_t i = 0; i < chunks[c].layers.size(); ++i) {
       const LayerState s = state_of(*chunks[c].layers[i].definition);
       LayerSchedule& l = costs.chunks[c][i];
-      if (plan_.offload.parameters)
-        l.copy_in = Bytes(s.weights + s.quantization + s.adapters) / link;
-      if (plan_.offload.optimizer && l.reduce) l.copy_out = Bytes(s.gradients) / link;
+      if (plan_.offload.parameters) {
+        const Bytes weights(s.weights + s.quantization + s.adapters);
+        l.copy_in = weights / link;
+        costs.host_traffic.copied_in += 2 * plan_.microbatches * weights;  // forward and backward
+      }
+      if (plan_.offload.optimizer && l.reduce) {
+        l.copy_out = Bytes(s.gradients) / link;
+        costs.host_traffic.copied_out += times * Bytes(s.gradients);
+      }
     }
 }
 

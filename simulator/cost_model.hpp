@@ -58,6 +58,8 @@ class CostModel {
   void schedule_optimizer(const LayerState& state, const KernelModel& kernels,
                           const NodeGroup& group, StageCosts& costs) const;
   void schedule_offload(const std::vector<ModelChunk>& chunks, StageCosts& costs) const;
+  int stage_gpus_on_a_node() const;
+  BytesPerSecond host_copy_rate() const;  // of each of them, while all of them copy
   Seconds host_per_kernel(const KernelModel& kernels) const;
   LayerState state_of(const LayerDefinition& definition) const;
   std::vector<const NodeGroup*> groups_of_stage(int stage) const;

@@ -19,13 +19,13 @@ struct PassEnds {
 class StepLowering {
  public:
   StepLowering(const ParallelPlan& plan, const PipelineSchedule& schedule, const StepCosts& costs,
-               bool unfold)
+               bool unfold, const StepTraffic* traffic)
       : plan_(plan),
         schedule_(schedule),
         costs_(costs),
         shape_{plan.pipeline, plan.chunks, plan.microbatches},
         model_chunks_(schedule.model_chunks(shape_)),
-        builder_(plan, unfold),
+        builder_(plan, unfold, traffic),
         forward_(table()),
         backward_(table()),
         host_bound_(is_host_bound()) {}
@@ -122,7 +122,9 @@ class StepLowering {
     const Seconds time = costs_.send[static_cast<std::size_t>(link)];
     const bool apart = costs_.overlaps_pipeline_comm;
     ends.transfer = builder_.add(at.stage, apart ? lane : LaneKind::compute, Members::alone,
-                                 WorkKind::pipeline_send, time, at.tag, {});
+                                 WorkKind::pipeline_send, time, at.tag, {},
+                                 lane == LaneKind::pipeline_comm ? TrafficKind::receive_forward
+                                                                 : TrafficKind::receive_backward);
     if (apart) return;
     at.compute = ends.transfer;
     at.behind_collective = false;
@@ -156,16 +158,17 @@ class StepLowering {
       LaneKind lane;
       WorkKind work;
       Members members;
+      TrafficKind traffic;
     };
     static constexpr std::array<Axis, 3> axes{{
-        {LaneKind::tensor_comm, WorkKind::tensor_comm, Members::tensor_group},
-        {LaneKind::context_comm, WorkKind::context_comm, Members::data_group},
-        {LaneKind::expert_comm, WorkKind::expert_comm, Members::expert_group},
+        {LaneKind::tensor_comm, WorkKind::tensor_comm, Members::tensor_group, TrafficKind::tensor},
+        {LaneKind::context_comm, WorkKind::context_comm, Members::data_group, TrafficKind::context},
+        {LaneKind::expert_comm, WorkKind::expert_comm, Members::expert_group, TrafficKind::expert},
     }};
     for (std::size_t i = 0; i < axes.size(); ++i) {
       if (at.span.exposed[i] <= Seconds(0)) continue;
       at.compute = builder_.add(at.stage, axes[i].lane, axes[i].members, axes[i].work,
-                                at.span.exposed[i], at.tag, {&at.compute});
+                                at.span.exposed[i], at.tag, {&at.compute}, axes[i].traffic);
       at.behind_collective = true;
     }
   }
@@ -187,11 +190,12 @@ class StepLowering {
     TaskSet copied;
     if (copy) {
       copied = builder_.add(at.stage, LaneKind::copy_to_device, Members::alone,
-                            WorkKind::offload_copy, *copy, at.tag, after);
+                            WorkKind::offload_copy, *copy, at.tag, after, TrafficKind::copy_in);
       after = {&copied};
     }
-    at.gathered = builder_.add(at.stage, LaneKind::data_gather, Members::data_group,
-                               WorkKind::gather_parameters, time, at.tag, after);
+    at.gathered =
+        builder_.add(at.stage, LaneKind::data_gather, Members::data_group,
+                     WorkKind::gather_parameters, time, at.tag, after, TrafficKind::gather);
     return at.gathered;
   }
 
@@ -290,10 +294,12 @@ class StepLowering {
 
   void reduce(Cursor& at, const LayerSchedule& l) {
     at.reduced = builder_.add(at.stage, LaneKind::data_reduce, Members::data_group,
-                              WorkKind::reduce_gradients, *l.reduce, at.tag, {&at.compute});
+                              WorkKind::reduce_gradients, *l.reduce, at.tag, {&at.compute},
+                              TrafficKind::reduce);
     if (!l.copy_out) return;
-    at.reduced = builder_.add(at.stage, LaneKind::copy_to_host, Members::alone,
-                              WorkKind::offload_copy, *l.copy_out, at.tag, {&at.reduced});
+    at.reduced =
+        builder_.add(at.stage, LaneKind::copy_to_host, Members::alone, WorkKind::offload_copy,
+                     *l.copy_out, at.tag, {&at.reduced}, TrafficKind::copy_out);
   }
 
   // Transfers wait for the pass that makes what they carry.
@@ -317,7 +323,7 @@ class StepLowering {
       if (costs.reduce_at_end)
         reduced = builder_.add(at.stage, LaneKind::data_reduce, Members::data_group,
                                WorkKind::reduce_gradients, *costs.reduce_at_end, at.tag,
-                               {&at.compute, &reduced});
+                               {&at.compute, &reduced}, TrafficKind::reduce);
       ready.push_back(builder_.add(at.stage, LaneKind::compute, Members::alone, WorkKind::optimizer,
                                    Seconds(0), at.tag, {&reduced}));
     }
@@ -332,16 +338,19 @@ class StepLowering {
     TaskSet issued = builder_.add(at.stage, LaneKind::host, Members::alone, WorkKind::host,
                                   costs.host_per_step, at.tag, after);
     if (costs.host_optimizer)
-      issued = builder_.add(at.stage, LaneKind::host_optimizer, Members::alone,
-                            WorkKind::host_optimizer, *costs.host_optimizer, at.tag, {&issued});
+      issued =
+          builder_.add(at.stage, LaneKind::host_optimizer, Members::alone, WorkKind::host_optimizer,
+                       *costs.host_optimizer, at.tag, {&issued}, TrafficKind::host_optimizer);
     TaskSet done = builder_.add(at.stage, LaneKind::compute, Members::alone, WorkKind::optimizer,
                                 costs.optimizer, at.tag, {&issued});
     if (costs.copy_in_at_end)
-      done = builder_.add(at.stage, LaneKind::copy_to_device, Members::alone,
-                          WorkKind::offload_copy, *costs.copy_in_at_end, at.tag, {&done});
+      done =
+          builder_.add(at.stage, LaneKind::copy_to_device, Members::alone, WorkKind::offload_copy,
+                       *costs.copy_in_at_end, at.tag, {&done}, TrafficKind::copy_in);
     if (costs.gather_at_end)
       builder_.add(at.stage, LaneKind::data_gather, Members::data_group,
-                   WorkKind::gather_parameters, *costs.gather_at_end, at.tag, {&done});
+                   WorkKind::gather_parameters, *costs.gather_at_end, at.tag, {&done},
+                   TrafficKind::gather);
   }
 
   const ParallelPlan& plan_;
@@ -359,9 +368,9 @@ class StepLowering {
 }  // namespace
 
 LoweredStep lower(const ParallelPlan& plan, const PipelineSchedule& schedule,
-                  const StepCosts& costs, bool unfold) {
+                  const StepCosts& costs, bool unfold, const StepTraffic* traffic) {
   require(static_cast<int>(costs.stages.size()) == plan.pipeline, "costs for every stage");
-  return StepLowering(plan, schedule, costs, unfold).run();
+  return StepLowering(plan, schedule, costs, unfold, traffic).run();
 }
 
 }  // namespace shardwise

@@ -3,12 +3,14 @@
 // Every stage of the pipeline is played by `data x context x tensor` equal ranks. Folded, one of
 // them stands for all; unfolded, each has its lanes and a collective is one joint task over the
 // lanes of its group. Both give the same times to the picosecond, because the ranks of a group
-// start together and take equally long.
+// start together and take equally long. `traffic` says which communication shares links with which;
+// without it nothing shares any.
 #pragma once
 
 #include "simulator/parallel_plan.hpp"
 #include "simulator/pipeline_schedule.hpp"
 #include "simulator/step_costs.hpp"
+#include "simulator/step_traffic.hpp"
 #include "simulator/task_graph.hpp"
 
 namespace shardwise {
@@ -19,6 +21,6 @@ struct LoweredStep {
 };
 
 LoweredStep lower(const ParallelPlan& plan, const PipelineSchedule& schedule,
-                  const StepCosts& costs, bool unfold);
+                  const StepCosts& costs, bool unfold, const StepTraffic* traffic = nullptr);
 
 }  // namespace shardwise

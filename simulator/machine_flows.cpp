@@ -175,8 +175,7 @@ void MachineFlows::add_host_copy(int gpu, Direction direction, double amount) {
 void MachineFlows::add_network(int gpu, Direction direction, double amount, double nic_amount,
                                bool staged) {
   const auto at = static_cast<std::size_t>(gpu);
-  const std::size_t nic =
-      at * machine_.nics.size() / static_cast<std::size_t>(std::max(1, gpus_));
+  const std::size_t nic = at * machine_.nics.size() / static_cast<std::size_t>(std::max(1, gpus_));
   if (staged) {
     const int socket = machine_.socket_of_gpu[at];
     add_path(from_gpu_[at].to(machine_.memories[static_cast<std::size_t>(socket)]), direction,
@@ -188,8 +187,9 @@ void MachineFlows::add_network(int gpu, Direction direction, double amount, doub
   add_load(nics_link(direction), nic_amount);
 }
 
-void MachineFlows::add_memory_traffic(int gpu, double amount) {
-  add_load(memory_link(machine_.socket_of_gpu[static_cast<std::size_t>(gpu)]), amount);
+void MachineFlows::add_memory_traffic(double amount) {
+  const int sockets = static_cast<int>(machine_.memories.size());
+  for (int s = 0; s < sockets; ++s) add_load(memory_link(s), amount / sockets);
 }
 
 BytesPerSecond MachineFlows::rate() const {

@@ -56,8 +56,8 @@ class MachineFlows {
   // Between a GPU and other machines, over the NIC nearest to it. `staged`: through host memory.
   // `nic_amount`: what it costs the NICs. REQUIRES a network.
   void add_network(int gpu, Direction direction, double amount, double nic_amount, bool staged);
-  // Reads and writes of the CPU beside a GPU. REQUIRES a machine whose memory bandwidth is known.
-  void add_memory_traffic(int gpu, double amount);
+  // Reads and writes of the CPUs, spread over their memories. REQUIRES knows_memory().
+  void add_memory_traffic(double amount);
   BytesPerSecond rate() const;  // of every flow since clear(); infinite without flows
   bool knows_memory() const { return machine_.node->host_memory_bandwidth.has_value(); }
 
@@ -79,7 +79,7 @@ class MachineFlows {
   const Machine& machine_;
   const LinkCalibration& links_;
   int gpus_;
-  int edges_;  // of the graph; the other links follow
+  int edges_;                              // of the graph; the other links follow
   std::vector<Routes> from_gpu_;           // by local rank
   std::vector<Routes> from_memory_;        // by socket
   std::vector<BytesPerSecond> bandwidth_;  // by link

@@ -2,10 +2,15 @@
 
 namespace shardwise {
 
-StepBuilder::StepBuilder(const ParallelPlan& plan, bool unfold)
+StepBuilder::StepBuilder(const ParallelPlan& plan, bool unfold, const StepTraffic* traffic)
     : replicas_(unfold ? plan.data * plan.context * plan.tensor : 1),
       tensor_(unfold ? plan.tensor : 1),
-      lanes_(static_cast<std::size_t>(plan.pipeline * replicas_)) {}
+      stood_for_(plan.data * plan.context * plan.tensor / replicas_),
+      plan_tensor_(plan.tensor),
+      traffic_(traffic),
+      lanes_(static_cast<std::size_t>(plan.pipeline * replicas_)) {
+  if (traffic_ != nullptr) graph_.network() = traffic_->network;
+}
 
 LaneId StepBuilder::lane(int stage, int replica, LaneKind kind) {
   const int rank = stage * replicas_ + replica;
@@ -29,8 +34,25 @@ StepBuilder::Group StepBuilder::group(int index, Members members) const {
   return {};
 }
 
+// How many groups of the plan a task of this builder is; the members of its flow class.
+std::int64_t StepBuilder::groups_stood_for(Members members) const {
+  switch (members) {
+    case Members::alone:
+      return stood_for_;
+    case Members::tensor_group:
+      return stood_for_ == 1 ? 1 : stood_for_ / plan_tensor_;
+    case Members::data_group:
+      return stood_for_ == 1 ? 1 : plan_tensor_;
+    case Members::expert_group:
+      return 1;
+  }
+  return 1;
+}
+
 TaskSet StepBuilder::add(int stage, LaneKind kind, Members members, WorkKind work, Seconds duration,
-                         TaskTag tag, const std::vector<const TaskSet*>& after) {
+                         TaskTag tag, const std::vector<const TaskSet*>& after,
+                         std::optional<TrafficKind> traffic) {
+  const auto flow = traffic && traffic_ != nullptr ? traffic_->at(stage, *traffic) : std::nullopt;
   TaskSet set(static_cast<std::size_t>(replicas_));
   const int groups = replicas_ / group(0, members).count;
   for (int index = 0; index < groups; ++index) {
@@ -43,6 +65,7 @@ TaskSet StepBuilder::add(int stage, LaneKind kind, Members members, WorkKind wor
         if (!before->empty()) joint_after_.push_back((*before)[static_cast<std::size_t>(r)]);
     }
     const TaskId task = graph_.add_joint(joint_lanes_, work, duration, tag, joint_after_);
+    if (flow) graph_.share_links(task, *flow, groups_stood_for(members));
     for (int i = 0, r = g.first; i < g.count; ++i, r += g.stride)
       set[static_cast<std::size_t>(r)] = task;
   }

@@ -5,11 +5,13 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "simulator/parallel_plan.hpp"
+#include "simulator/step_traffic.hpp"
 #include "simulator/task_graph.hpp"
 
 namespace shardwise {
@@ -21,11 +23,14 @@ enum class Members { alone, tensor_group, data_group, expert_group };
 
 class StepBuilder {
  public:
-  StepBuilder(const ParallelPlan& plan, bool unfold);
+  // `traffic`: nullptr where no two tasks ever share a link.
+  StepBuilder(const ParallelPlan& plan, bool unfold, const StepTraffic* traffic);
 
-  // Appends equal work for every replica of `stage`, on the lane of that kind.
+  // Appends equal work for every replica of `stage`, on the lane of that kind. `traffic`: what it
+  // shares links as.
   TaskSet add(int stage, LaneKind lane, Members members, WorkKind work, Seconds duration,
-              TaskTag tag, const std::vector<const TaskSet*>& after);
+              TaskTag tag, const std::vector<const TaskSet*>& after,
+              std::optional<TrafficKind> traffic = std::nullopt);
   void link(const TaskSet& before, const TaskSet& after);
 
   int replicas() const { return replicas_; }
@@ -38,9 +43,13 @@ class StepBuilder {
     int first = 0, stride = 1, count = 1;
   };
   Group group(int index, Members members) const;
+  std::int64_t groups_stood_for(Members members) const;
 
   int replicas_;
   int tensor_;
+  int stood_for_;  // replicas of the plan that one of these stands for
+  int plan_tensor_;
+  const StepTraffic* traffic_;
   TaskGraph graph_;
   std::vector<std::array<std::optional<LaneId>, kLaneKinds>> lanes_;  // [rank][kind]
   std::vector<LaneId> joint_lanes_;

@@ -30,6 +30,15 @@ struct LayerTime {
   PassTime forward, recompute, backward_input, backward_weight;
 };
 
+// What one rank moves between its GPU and the host during a step, in all, and how fast the ranks of
+// its stage do that together where nothing else uses the way.
+struct HostTraffic {
+  Bytes copied_in, copied_out;
+  BytesPerSecond copy_rate;
+  Bytes optimizer;  // host memory traffic of the optimizer on the CPU
+  BytesPerSecond optimizer_rate;
+};
+
 // One layer of a model chunk, with the data-parallel traffic around it. Absent: none.
 struct LayerSchedule {
   LayerTime time;
@@ -48,6 +57,7 @@ struct StageCosts {
   std::optional<Seconds> gather_at_end;   // updated weights, likewise
   std::optional<Seconds> copy_in_at_end;  // stepped weights from the host
   Seconds host_per_step;                  // zero_grad, loss read-out, dispatch of the optimizer
+  HostTraffic host_traffic;
   std::vector<CollectiveUse> collectives;  // all that one rank takes part in during a step
 };
 

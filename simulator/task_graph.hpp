@@ -214,7 +214,7 @@ class TaskGraph {
   };
   // What the engine reads of a task as it starts and ends, in one place.
   struct Node {
-    Picoseconds duration;  // of a flow: its bits inverted, which makes it negative
+    Picoseconds duration;            // of a flow: its bits inverted, which makes it negative
     std::uint32_t dependent_plus_1;  // 0: none
     std::uint32_t more_links;        // 1 + the index of a link; 0: no further dependent
   };

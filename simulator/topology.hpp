@@ -64,7 +64,7 @@ class Topology {
   BytesPerSecond network(const GroupShape& shape, bool exchange) const;
   // How many times longer its traffic keeps the NICs busy than between two nodes of one leaf.
   double fabric_slowdown(const GroupShape& shape, bool exchange) const;
-  bool staged() const { return staged_; }  // NICs reach GPU memory through the host's
+  bool staged() const { return staged_; }               // NICs reach GPU memory through the host's
   BytesPerSecond nic() const { return nic_; }           // payload of one NIC
   Seconds network_latency() const { return latency_; }  // NIC to NIC; zero without a network
 
@@ -72,7 +72,9 @@ class Topology {
   BytesPerSecond host_copy_alone() const { return host_copy_.front(); }
   BytesPerSecond host_copy_together() const { return host_copy_.back(); }
   // Where the first `gpus` do. REQUIRES 1 <= gpus <= gpus_per_node.
-  BytesPerSecond host_copy(int gpus) const { return host_copy_[static_cast<std::size_t>(gpus - 1)]; }
+  BytesPerSecond host_copy(int gpus) const {
+    return host_copy_[static_cast<std::size_t>(gpus - 1)];
+  }
 
   bool in_switch_reduction() const { return in_switch_reduction_; }
   bool several_chassis() const { return several_chassis_; }  // one NVLink domain, many machines

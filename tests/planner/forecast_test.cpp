@@ -13,8 +13,7 @@ using namespace shardwise;
 namespace {
 
 const Facts& facts() {
-  static const Facts loaded =
-      *load_facts(source_dir() + "/catalog", std::nullopt);
+  static const Facts loaded = *load_facts(source_dir() + "/catalog", std::nullopt);
   return loaded;
 }
 
@@ -44,6 +43,12 @@ std::vector<Question> several() {
                "dp=4,zero=3,mbs=1,ga=2,recompute=full"),
       question("llama-2-7b", "2xRTX-3090", Method::qlora, "fsdp_qlora",
                "dp=2,zero=3,mbs=1,ga=1,recompute=full"),
+      // Pipeline sends and gradient rings meet at the NICs.
+      question("llama-3.2-1b", "64xH100-SXM", Method::pretrain, "megatron-lm",
+               "dp=4,tp=4,sp=true,pp=4,zero=1,mbs=1,ga=6,recompute=none"),
+      // Rings through host memory, offload copies and the optimizer on the CPU meet in it.
+      question("llama-3.2-1b", "box-4x-rtx-3090", Method::full, "deepspeed-zero",
+               "dp=4,zero=2,mbs=1,ga=2,recompute=full,offload=optimizer"),
       question("gpt2", "4xRTX-4090", Method::full, "pytorch-ddp", "dp=4,mbs=2,ga=1,recompute=none"),
   };
 }
