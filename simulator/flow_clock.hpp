@@ -1,9 +1,9 @@
 // FlowClock: when the flows of a FlowNetwork end, as speeds change under way.
 //
 // Every member of a class has the same speed v(t). So one number per class, the work done since it
-// became active, W(t) = integral of v dt in seconds at full speed, tells how far each member is: one
-// that starts when W = w and takes d at full speed ends when W = w + d. Members wait in the order of
-// that figure; a change of speed moves the end of the first one only, however many there are.
+// became active, W(t) = integral of v dt in seconds at full speed, tells how far each member is:
+// one that starts when W = w and takes d at full speed ends when W = w + d. Members wait in the
+// order of that figure; a change of speed moves the end of the first one only.
 //
 // Work is counted in picoseconds. At full speed all figures are whole numbers, so a flow that is
 // never slowed down ends to the picosecond when a plain task would.

@@ -147,10 +147,19 @@ void MachineFlows::add_load(int link, double amount) {
 }
 
 void MachineFlows::add(int a, int b, double amount) {
-  const PairRoute& route = pair(a, b);
-  for (const PairRoute::Load& l : route.loads) add_load(l.edge, l.weight * amount);
-  if (route.transport == Transport::shm)  // written once, read once
-    add_load(memory_link(machine_.socket_of_gpu[static_cast<std::size_t>(b)]), 2 * amount);
+  for (const PairRoute::Load& l : pair(a, b).loads) add_load(l.edge, l.weight * amount);
+  add_bounce(a, b, amount);
+}
+
+void MachineFlows::add_bytes(int a, int b, double amount) {
+  for (const PairRoute::Load& l : pair(a, b).loads) add_load(l.edge, amount);
+  add_bounce(a, b, amount);
+}
+
+// What goes through host memory is written once and read once.
+void MachineFlows::add_bounce(int a, int b, double amount) {
+  if (pair(a, b).transport != Transport::shm) return;
+  add_load(memory_link(machine_.socket_of_gpu[static_cast<std::size_t>(b)]), 2 * amount);
 }
 
 // `path` leads away from a GPU; the way in is the same, mirrored.

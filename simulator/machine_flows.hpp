@@ -51,6 +51,9 @@ class MachineFlows {
 
   void clear();
   void add(int a, int b, double amount);  // traffic between two GPUs
+  // The same without the weights: what crosses each link. NCCL's kernels wait for one another over
+  // PCIe; a copy engine can use the time.
+  void add_bytes(int a, int b, double amount);
   // Copy engine, from the memory of the GPU's socket or to it.
   void add_host_copy(int gpu, Direction direction = Direction::in, double amount = 1);
   // Between a GPU and other machines, over the NIC nearest to it. `staged`: through host memory.
@@ -70,6 +73,7 @@ class MachineFlows {
  private:
   int nics_link(Direction d) const { return edges_ + (d == Direction::out ? 0 : 1); }
   int memory_link(int socket) const { return edges_ + 2 + socket; }
+  void add_bounce(int a, int b, double amount);
   void add_path(const std::vector<EdgeId>& path, Direction direction, double amount);
   PairRoute pair_route(int a, int b) const;
   Transport transport(int a, int b, PathKind kind) const;

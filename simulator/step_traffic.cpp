@@ -203,9 +203,9 @@ class TrafficBuilder {
     };
     if (link_to(next) > 0)
       for (int k = 0, r = g.first; k < g.ranks; ++k, r += g.stride) direct += link_to(r);
-    if (direct <= 0) return f.add(local(rank), local(next), wire_bytes(u));
+    if (direct <= 0) return f.add_bytes(local(rank), local(next), wire_bytes(u));
     for (int k = 0, r = g.first; k < g.ranks; ++k, r += g.stride)
-      if (link_to(r) > 0) f.add(local(rank), local(r), wire_bytes(u) * link_to(r) / direct);
+      if (link_to(r) > 0) f.add_bytes(local(rank), local(r), wire_bytes(u) * link_to(r) / direct);
   }
 
   void add_exchange(const CollectiveUse& u, const NodePart& p, int rank, const RankGroup& g) {
@@ -215,7 +215,7 @@ class TrafficBuilder {
       if (node(r) != node(rank))
         ++away;
       else if (r != rank)
-        flows(p).add(local(rank), local(r), each);
+        flows(p).add_bytes(local(rank), local(r), each);
     }
     if (away > 0) add_network(u, p, rank, away * each, true);
   }
@@ -263,7 +263,7 @@ class TrafficBuilder {
         if (node(peer) != node(rank))
           flows(p).add_network(local(rank), direction, bytes, slowed, topology_.staged());
         else if (direction == Direction::in)  // counted once
-          flows(p).add(local(peer), local(rank), bytes);
+          flows(p).add_bytes(local(peer), local(rank), bytes);
       }
       collect(p, u.per_step / 2, d);
     }
