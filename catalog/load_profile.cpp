@@ -190,16 +190,6 @@ MeasuredMatmul measured_matmul(JsonReader& r) {
   return m;
 }
 
-MemoryDoubt memory_doubt(JsonReader r) {
-  MemoryDoubt d;
-  d.states = r.number("states_fraction", 0, 1);
-  d.outside = r.number("outside_fraction", 0, 1);
-  d.transient = r.number("transient_fraction", 0, 1);
-  r.provenance();
-  r.finish();
-  return d;
-}
-
 HostMemoryFacts host_memory(JsonReader r) {
   HostMemoryFacts h;
   h.process_resident = Bytes(r.integer64("process_resident_bytes", 0, std::int64_t{1} << 40));
@@ -215,7 +205,6 @@ Profile profile(JsonReader& r) {
   p.provenance = r.provenance();
   p.host = host(r.object("host"));
   p.host_memory = host_memory(r.object("host_memory"));
-  p.memory_doubt = memory_doubt(r.object("memory_doubt"));
   p.gemm_layout = gemm_layout(r.object("gemm_layout"));
   p.eager_attention = eager_attention(r.object("eager_attention"));
   for (JsonReader& m : r.objects("measured_matmuls")) p.matmuls.push_back(measured_matmul(m));
@@ -234,12 +223,17 @@ Result<Profile> load_profile(const std::string& path) {
   JsonReader r(*document, problems);
   Profile p = profile(r);
   const std::string links = r.text("link_calibration");
+  const auto spread = r.maybe_text("spread");
   r.finish();
   if (!problems.empty()) return problems;
   Result<LinkCalibration> calibration =
       load_link_calibration((file.parent_path() / links).string());
   if (!calibration) return calibration.error();
   p.links = *std::move(calibration);
+  if (!spread) return p;
+  Result<Spread> read = load_spread((file.parent_path() / *spread).string());
+  if (!read) return read.error();
+  p.spread = *std::move(read);
   return p;
 }
 

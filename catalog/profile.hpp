@@ -20,6 +20,7 @@
 #include "catalog/link_calibration.hpp"
 #include "catalog/provenance.hpp"
 #include "catalog/result.hpp"
+#include "catalog/spread.hpp"
 #include "catalog/units.hpp"
 
 namespace shardwise {
@@ -162,13 +163,6 @@ struct HostMemoryFacts {
   Bytes checkpoint_shard;  // one file of a checkpoint, the most that is read at a time
 };
 
-// Relative half widths of an 80 % interval of what a memory figure is made of.
-struct MemoryDoubt {
-  double states = 0.01;     // weights, gradients, optimizer: counted, so nearly exact
-  double outside = 0.3;     // CUDA context and communicators
-  double transient = 0.15;  // activations, buffers, fragmentation
-};
-
 struct Profile {
   std::string name;
   Provenance provenance;
@@ -179,13 +173,13 @@ struct Profile {
   HostCalibration host;
   HostMemoryFacts host_memory;
   LinkCalibration links;
-  MemoryDoubt memory_doubt;
+  Spread spread;  // of real runs around the forecast; no rows where the profile names none
 
   const FamilyCalibration& row(std::string_view family) const;
   const MeasuredMatmul* matmul(std::string_view gpu) const;  // nullptr where nobody measured
 };
 
-// Reads a profile and the link calibration that it names, which lies beside it.
+// Reads a profile, and the link calibration and the spread that it names, which lie beside it.
 Result<Profile> load_profile(const std::string& path);
 
 }  // namespace shardwise

@@ -3,6 +3,7 @@
 
 #include "planner/forecast_parts.hpp"
 #include "planner/host_memory.hpp"
+#include "planner/spread_fit.hpp"
 #include "simulator/communicator_memory.hpp"
 
 namespace shardwise {
@@ -127,33 +128,6 @@ StageForecast stage_forecast(const ForecastContext& k, int stage, const StageMem
   return s;
 }
 
-// Relative 80 % half widths of what the device figure is made of; states are counted exactly.
-Bytes half_width(const ForecastContext& k, const StageForecast& s) {
-  const MemoryDoubt& doubt = k.profile.memory_doubt;
-  double exact = 0, outside = 0, transient = 0;
-  for (std::size_t c = 0; c < memory_category_count; ++c) {
-    const auto bytes = static_cast<double>(s.breakdown[c]);
-    switch (static_cast<MemoryCategory>(c)) {
-      case MemoryCategory::weights:
-      case MemoryCategory::quantization:
-      case MemoryCategory::adapters:
-      case MemoryCategory::gradients:
-      case MemoryCategory::master_weights:
-      case MemoryCategory::optimizer_states:
-        exact += bytes;
-        break;
-      case MemoryCategory::context:
-      case MemoryCategory::nccl:
-        outside += bytes;
-        break;
-      default:
-        transient += bytes;
-        break;
-    }
-  }
-  return ceil_bytes(exact * doubt.states + outside * doubt.outside + transient * doubt.transient);
-}
-
 // Stages of one plan allocate in one way whatever the card, but for the workspaces.
 std::shared_ptr<const MemoryPlays> played(const ForecastContext& k,
                                           const ForecastOptions& options) {
@@ -206,8 +180,10 @@ void forecast_memory(const ForecastContext& k, const ForecastOptions& options, F
   }
   const StageMemory& played_worst = f.plays->stages[static_cast<std::size_t>(f.worst_stage)];
   const StageForecast& worst = f.stages[static_cast<std::size_t>(f.worst_stage)];
-  const Bytes doubt = half_width(k, worst);
-  f.peak_device = {worst.peak.device - doubt, worst.peak.device, worst.peak.device + doubt};
+  const SpreadRow spread = spread_of(k.profile.spread.memory, spread_key(q));
+  const auto peak = static_cast<double>(worst.peak.device.value);
+  f.peak_device = {ceil_bytes(peak * std::min(1.0, spread.low)), worst.peak.device,
+                   ceil_bytes(peak * std::max(1.0, spread.high))};
   f.margin = least_margin;
   f.verdict = f.margin < Bytes(0)                   ? Verdict::does_not_fit
               : f.peak_device.high > worst.capacity ? Verdict::tight

@@ -5,6 +5,8 @@
 
 #include "catalog/require.hpp"
 #include "planner/forecast_parts.hpp"
+
+#include "planner/spread_fit.hpp"
 #include "planner/step_record.hpp"
 #include "simulator/engine.hpp"
 #include "simulator/lower.hpp"
@@ -58,22 +60,6 @@ void fill_breakdown(const RankSummary& rank, StepBreakdown& to) {
   to.bubble = seconds(rank.bubble);
 }
 
-// Relative half width of the step time: the spreads of what it is made of, weighed by their share
-// and added as independent errors.
-double relative_doubt(const ForecastContext& k, const Forecast& f) {
-  const FamilyCalibration& row = k.profile.row(k.question.cluster.groups.front().gpu.family);
-  const double step = std::max(1e-12, f.step_time.expected.value);
-  double compute = 0, comm = 0;
-  for (const auto& [key, t] : f.breakdown.compute) compute += t.value;
-  for (const auto& [key, t] : f.breakdown.exposed) comm += t.value;
-  comm += f.breakdown.offload.value;
-  const double host = f.breakdown.host.value;
-  const double a = compute / step * row.gemm.evidence.spread;
-  const double b = comm / step * k.profile.links.nccl.evidence.spread;
-  const double c = host / step * k.profile.host.evidence.spread;
-  return std::sqrt(a * a + b * b + c * c);
-}
-
 }  // namespace
 
 void forecast_time(const ForecastContext& k, const ForecastOptions& options, Forecast& f) {
@@ -94,10 +80,9 @@ void forecast_time(const ForecastContext& k, const ForecastOptions& options, For
     for (const CriticalTask& t : critical_path(step.graph, *timeline))
       f.critical_path[std::string(name(step.graph.work(t.task)))] +=
           (*timeline)[t.task].end - (*timeline)[t.task].start;
-  f.step_time = {expected, expected, expected};
-  const double doubt = std::min(0.9, relative_doubt(k, f));
-  f.step_time = {Seconds(expected.value / (1 + doubt)), expected,
-                 Seconds(expected.value * (1 + doubt))};
+  const SpreadRow spread = spread_of(k.profile.spread.step_time, spread_key(q));
+  f.step_time = {Seconds(expected.value * std::min(1.0, spread.low)), expected,
+                 Seconds(expected.value * std::max(1.0, spread.high))};
   const FamilyCalibration& row = k.profile.row(q.cluster.groups.front().gpu.family);
   f.trust = std::max({row.gemm.evidence.trust, row.memory.evidence.trust,
                       k.profile.links.nccl.evidence.trust, k.profile.host.evidence.trust});

@@ -63,6 +63,7 @@ ReplayedRun replay_run(const RunRecord& run, const ValidationInputs& inputs) {
   }
   Replay& replayed = std::get<Replay>(result);
   out.framework = replayed.question.workload.framework.id;
+  out.kind = spread_key(replayed.question);
   out.notes = std::move(replayed.notes);
   try {
     const auto answer = forecast(replayed.question, inputs.profile);

@@ -14,6 +14,7 @@
 #include "catalog/run_record.hpp"
 #include "planner/forecast.hpp"
 #include "planner/replay.hpp"
+#include "planner/spread_fit.hpp"
 
 namespace shardwise {
 
@@ -30,6 +31,7 @@ struct ReplayedRun {
   std::optional<StageForecast> memory_stage;  // that figure is this stage's
   std::optional<Outcome> outcome;
   std::string framework;  // id of the row that stood for it
+  SpreadKey kind;         // of question, as the intervals tell them apart
   std::vector<std::string> notes;
 };
 

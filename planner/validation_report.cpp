@@ -44,13 +44,14 @@ std::string table(const ValidationScore& s, std::string_view by) {
 }
 
 std::string error_line(const char* what, const ErrorStatistics& e, const OverSources& o,
-                       double covered) {
+                       double covered, const SpreadCoverage& refit) {
   std::string out = what;
   if (e.count == 0) return out + "nothing to compare\n";
   out += "median over " + std::to_string(o.sources) + " sources " + percent(o.median) +
          " %, worst " + percent(o.worst) + " %; all " + grouped(e.count) + " runs: median " +
          percent(e.median) + " %, mean " + percent(e.mean) + " %, p90 " + percent(e.p90) + " %; " +
-         percent(covered) + " % within low and high\n";
+         percent(covered) + " % within low and high (" + percent(refit.left_out) +
+         " % where the interval comes from the other sources alone)\n";
   return out;
 }
 
@@ -88,8 +89,9 @@ std::string validation_report(const ValidationScore& s, std::string_view by) {
   std::string out = table(s, by) + "\n";
   out += "answered        " + grouped(s.answered) + " of " + grouped(s.records) + " records (" +
          percent(answered) + " %)\n" + skip_lines(s);
-  out += error_line("step time       ", s.time, s.time_over_sources, s.time_coverage);
-  out += error_line("peak memory     ", s.memory, s.memory_over_sources, s.memory_coverage);
+  out += error_line("step time       ", s.time, s.time_over_sources, s.time_coverage, s.time_refit);
+  out += error_line("peak memory     ", s.memory, s.memory_over_sources, s.memory_coverage,
+                    s.memory_refit);
   return out + outcome_lines(s.outcome) + ranking_line(s.ranking);
 }
 

@@ -198,6 +198,22 @@ ErrorStatistics error_statistics(std::vector<double> errors) {
   return out;
 }
 
+std::vector<SpreadSample> step_samples(const std::vector<ReplayedRun>& runs) {
+  std::vector<SpreadSample> out;
+  for (const ReplayedRun& r : runs)
+    if (const auto measured = measured_step(*r.run); measured && r.step_time)
+      out.push_back({r.run->source, r.kind, measured->value / r.step_time->expected.value});
+  return out;
+}
+
+std::vector<SpreadSample> memory_samples(const std::vector<ReplayedRun>& runs) {
+  std::vector<SpreadSample> out;
+  for (const ReplayedRun& r : runs)
+    if (const auto measured = measured_memory_gib(*r.run); measured && r.memory_gib)
+      out.push_back({r.run->source, r.kind, *measured / r.memory_gib->expected});
+  return out;
+}
+
 ValidationScore score(const std::vector<ReplayedRun>& runs, ScoreBy by) {
   ValidationScore out;
   Tally tally;
@@ -221,6 +237,8 @@ ValidationScore score(const std::vector<ReplayedRun>& runs, ScoreBy by) {
   }
   out.time_coverage = share(tally.time_covered, static_cast<int>(all.time.size()));
   out.memory_coverage = share(tally.memory_covered, static_cast<int>(all.memory.size()));
+  out.time_refit = spread_coverage(step_samples(runs), fit_step_spread);
+  out.memory_refit = spread_coverage(memory_samples(runs), fit_memory_spread);
   out.time = overall(all.time);
   out.memory = overall(all.memory);
   out.time_over_sources = over_sources(out.sources, &SourceScore::time);

@@ -62,12 +62,17 @@ struct ValidationScore {
   OutcomeScore outcome;
   RankingScore ranking;
   double time_coverage = 0, memory_coverage = 0;  // measured within low and high
+  SpreadCoverage time_refit, memory_refit;        // intervals fitted on these very runs
 };
 
 // What the rows of the table are.
 enum class ScoreBy { source, framework, gpu, method, recompute };
 std::optional<ScoreBy> score_by_named(std::string_view name);
 std::vector<std::string_view> score_by_names();
+
+// What the intervals are fitted on: measured / forecast of every run that tells both.
+std::vector<SpreadSample> step_samples(const std::vector<ReplayedRun>& runs);
+std::vector<SpreadSample> memory_samples(const std::vector<ReplayedRun>& runs);
 
 ValidationScore score(const std::vector<ReplayedRun>& runs, ScoreBy by = ScoreBy::source);
 

@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
+#include <ctime>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -9,6 +11,7 @@
 #include "catalog/framework_names.hpp"
 #include "planner/report/json_parts.hpp"
 #include "planner/validation_report.hpp"
+#include "planner/whole_file.hpp"
 
 namespace shardwise {
 namespace {
@@ -57,6 +60,41 @@ Json record_json(const ReplayedRun& r) {
     j["skipped"] = r.skipped->detail.empty() ? r.skipped->reason
                                              : r.skipped->reason + ": " + r.skipped->detail;
   return j;
+}
+
+// Of the fit, which belongs to the file and to no answer.
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  std::array<char, 16> text{};
+  const std::size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%d", &utc);
+  return {text.data(), length};
+}
+
+Json spread_rows_json(const std::vector<SpreadRow>& rows) {
+  Json out = Json::array();
+  for (const SpreadRow& row : rows) {
+    Json j = Json::object();
+    if (row.extent) j["extent"] = spelling(extent_names, *row.extent);
+    if (row.tensor) j["tensor"] = *row.tensor;
+    if (row.tuning) j["tuning"] = spelling(tuning_names, *row.tuning);
+    j["low"] = row.low;
+    j["high"] = row.high;
+    j["runs"] = row.runs;
+    j["sources"] = row.sources;
+    out.push_back(std::move(j));
+  }
+  return out;
+}
+
+Json spread_json(const std::vector<ReplayedRun>& replayed) {
+  return {{"step_time", spread_rows_json(fit_step_spread(step_samples(replayed)))},
+          {"memory", spread_rows_json(fit_memory_spread(memory_samples(replayed)))},
+          {"source",
+           "fitted: quantiles of measured / forecast over catalog/runs, by shardwise validate "
+           "--fit-spread"},
+          {"date", today()}};
 }
 
 int report(const Problems& problems, std::ostream& err) {
@@ -110,6 +148,9 @@ void add_validate_flags(CLI::App& command, ValidateOptions& options) {
                   "Rows of the table: source, framework, gpu, method, "
                   "recompute")
       ->capture_default_str();
+  command.add_option(
+      "--fit-spread", options.fit_spread,
+      "Write the 80 % intervals, fitted on these runs, as catalog/profiles/spread.json has them");
   command.add_option("--threads", options.threads, "0: as many as the machine has");
 }
 
@@ -132,6 +173,12 @@ int validate(const ValidateOptions& options, const std::filesystem::path& root, 
   if (!runs) return report(runs.error(), err);
   report(runs->problems, err);
   const auto replayed = replay_runs(runs->records, {*catalog, *reading, *profile}, options.threads);
+  if (!options.fit_spread.empty()) {
+    const Problems unwritten = write_whole_file(options.fit_spread, [&](std::ostream& file) {
+      file << spread_json(replayed).dump(2) << "\n";
+    });
+    if (!unwritten.empty()) return report(unwritten, err);
+  }
   return print(replayed, options, *by, out);
 }
 

@@ -17,6 +17,7 @@ struct ValidateOptions {
   bool json = false;               // one line per record instead of the table
   bool notes = false;              // also what was assumed and why something was skipped
   std::string by = "source";       // what the rows of the table are
+  std::string fit_spread;          // file that gets the intervals fitted on these runs
   int threads = 0;                 // 0: as many as the machine has
 };
 

@@ -1,0 +1,122 @@
+#include "planner/spread_fit.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+namespace shardwise {
+namespace {
+
+constexpr int least_runs = 20, least_sources = 2;
+constexpr double low_quantile = 0.1, high_quantile = 0.9;
+
+struct Weighted {
+  double ratio, weight;
+};
+
+// The least ratio at or below which a share `p` of the weight lies.
+double quantile(const std::vector<Weighted>& sorted, double p) {
+  double total = 0, below = 0;
+  for (const Weighted& w : sorted) total += w.weight;
+  for (const Weighted& w : sorted)
+    if ((below += w.weight) >= p * total) return w.ratio;
+  return sorted.back().ratio;
+}
+
+// `pattern` with its quantiles; runs 0 where too few samples are of that kind.
+SpreadRow fitted(SpreadRow pattern, const std::vector<SpreadSample>& samples) {
+  std::map<std::string, int> of_source;
+  for (const SpreadSample& s : samples)
+    if (pattern.holds(s.key)) ++of_source[s.source];
+  std::vector<Weighted> found;
+  for (const SpreadSample& s : samples)
+    if (pattern.holds(s.key)) found.push_back({s.ratio, 1 / std::sqrt(of_source[s.source])});
+  const bool any = !pattern.extent && !pattern.tensor && !pattern.tuning;
+  const int sources = static_cast<int>(of_source.size());
+  const int runs = static_cast<int>(found.size());
+  if (found.empty() || (!any && (runs < least_runs || sources < least_sources))) return pattern;
+  std::sort(found.begin(), found.end(),
+            [](const Weighted& a, const Weighted& b) { return a.ratio < b.ratio; });
+  // Three digits are more than the sample can tell.
+  pattern.low = std::round(quantile(found, low_quantile) * 1000) / 1000;
+  pattern.high = std::round(quantile(found, high_quantile) * 1000) / 1000;
+  pattern.runs = runs;
+  pattern.sources = sources;
+  return pattern;
+}
+
+std::vector<SpreadRow> fit_all(const std::vector<SpreadRow>& patterns,
+                               const std::vector<SpreadSample>& samples) {
+  std::vector<SpreadRow> rows;
+  for (const SpreadRow& pattern : patterns)
+    if (const SpreadRow row = fitted(pattern, samples); row.runs > 0) rows.push_back(row);
+  return rows;
+}
+
+bool within(const std::vector<SpreadRow>& rows, const SpreadSample& s) {
+  const SpreadRow row = spread_of(rows, s.key);
+  return row.low <= s.ratio && s.ratio <= row.high;
+}
+
+}  // namespace
+
+SpreadKey spread_key(const Question& q) {
+  SpreadKey key;
+  const int nodes = static_cast<int>(q.cluster.groups.size()) > 1
+                        ? 2
+                        : (q.plan.gpus() > q.cluster.groups.front().node.gpus ? 2 : 1);
+  key.extent = q.plan.gpus() == 1 ? Extent::one_gpu
+               : nodes == 1       ? Extent::one_node
+                                  : Extent::several_nodes;
+  key.tensor = q.plan.tensor > 1;
+  key.tuning = q.workload.method == Method::pretrain ? Tuning::pretrain
+               : row(q.workload.method).adapter      ? Tuning::adapters
+                                                     : Tuning::full;
+  return key;
+}
+
+std::vector<SpreadRow> fit_step_spread(const std::vector<SpreadSample>& samples) {
+  std::vector<SpreadRow> patterns;
+  for (const auto& [text, extent] : extent_names)
+    for (const bool tensor : {false, true}) patterns.push_back({extent, tensor, {}});
+  for (const auto& [text, extent] : extent_names) patterns.push_back({extent, {}, {}});
+  patterns.push_back({});
+  return fit_all(patterns, samples);
+}
+
+std::vector<SpreadRow> fit_memory_spread(const std::vector<SpreadSample>& samples) {
+  std::vector<SpreadRow> patterns;
+  for (const auto& [method, tuning] : tuning_names)
+    for (const auto& [text, extent] : extent_names) patterns.push_back({extent, {}, tuning});
+  for (const auto& [method, tuning] : tuning_names) patterns.push_back({{}, {}, tuning});
+  patterns.push_back({});
+  return fit_all(patterns, samples);
+}
+
+SpreadCoverage spread_coverage(const std::vector<SpreadSample>& samples, SpreadFit fit) {
+  SpreadCoverage out;
+  if (samples.empty()) return out;
+  const auto share = [&](auto count) {
+    return static_cast<double>(count) / static_cast<double>(samples.size());
+  };
+  const auto all = fit(samples);
+  out.in_sample = share(std::count_if(samples.begin(), samples.end(),
+                                      [&](const SpreadSample& s) { return within(all, s); }));
+  std::set<std::string> sources;
+  for (const SpreadSample& s : samples) sources.insert(s.source);
+  std::ptrdiff_t covered = 0;
+  for (const std::string& source : sources) {
+    std::vector<SpreadSample> others;
+    std::copy_if(samples.begin(), samples.end(), std::back_inserter(others),
+                 [&](const SpreadSample& s) { return s.source != source; });
+    const auto rows = fit(others);
+    covered += std::count_if(samples.begin(), samples.end(), [&](const SpreadSample& s) {
+      return s.source == source && within(rows, s);
+    });
+  }
+  out.left_out = share(covered);
+  return out;
+}
+
+}  // namespace shardwise

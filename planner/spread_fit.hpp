@@ -1,0 +1,38 @@
+// Fits the 80 % intervals: quantiles of measured / forecast over replayed runs, kind by kind.
+//
+// Every source weighs as the square root of its runs, so that a large sweep does not speak for all.
+// A kind of question gets a row of its own where at least 20 runs of 2 sources are of it; else it
+// falls back to the coarser kind.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "catalog/spread.hpp"
+#include "planner/forecast.hpp"
+
+namespace shardwise {
+
+SpreadKey spread_key(const Question& question);
+
+// One figure of one run.
+struct SpreadSample {
+  std::string source;
+  SpreadKey key;
+  double ratio = 1;  // measured / forecast
+};
+
+// Step time by extent and tensor parallelism; memory by method and extent. Most specific first.
+std::vector<SpreadRow> fit_step_spread(const std::vector<SpreadSample>& samples);
+std::vector<SpreadRow> fit_memory_spread(const std::vector<SpreadSample>& samples);
+
+using SpreadFit = std::vector<SpreadRow> (*)(const std::vector<SpreadSample>&);
+
+// Share of the samples that lie within their interval when it is fitted on all, and when it is
+// fitted on the other sources alone.
+struct SpreadCoverage {
+  double in_sample = 0, left_out = 0;
+};
+SpreadCoverage spread_coverage(const std::vector<SpreadSample>& samples, SpreadFit fit);
+
+}  // namespace shardwise

@@ -1,0 +1,92 @@
+// The 80 % intervals: which row counts, and quantiles derived by hand.
+#include "planner/spread_fit.hpp"
+
+#include <algorithm>
+
+#include "catalog/spread.hpp"
+#include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
+
+namespace shardwise {
+namespace {
+
+SpreadSample sample(const std::string& source, double ratio, Extent extent = Extent::one_node) {
+  return {source, SpreadKey{extent, false, Tuning::pretrain}, ratio};
+}
+
+// `runs` of `source` with ratios 1.01, 1.02, ...
+void add(std::vector<SpreadSample>& to, const std::string& source, int runs) {
+  for (int i = 1; i <= runs; ++i) to.push_back(sample(source, 1 + 0.01 * i));
+}
+
+TEST_CASE("The first row of a spread that holds counts") {
+  const std::vector<SpreadRow> rows{{Extent::one_node, true, {}, 0.9, 1.1, 1, 1},
+                                    {Extent::one_node, {}, {}, 0.8, 1.2, 1, 1},
+                                    {{}, {}, {}, 0.7, 1.3, 1, 1}};
+  CHECK(spread_of(rows, {Extent::one_node, true, Tuning::full}).low == 0.9);
+  CHECK(spread_of(rows, {Extent::one_node, false, Tuning::full}).low == 0.8);
+  CHECK(spread_of(rows, {Extent::one_gpu, false, Tuning::full}).low == 0.7);
+  CHECK(spread_of({}, {}).high == 2);  // nothing known: half to twice
+}
+
+// Two sources of 50 runs each, both 1.01 ... 1.50, so that every ratio is there twice with equal
+// weight: a tenth of the weight is reached at the 10th of 100, the fifth value, 1.05; nine tenths
+// at the 90th, the 45th value, 1.45.
+TEST_CASE("Quantiles are taken over the runs of a kind") {
+  std::vector<SpreadSample> samples;
+  add(samples, "a", 50);
+  add(samples, "b", 50);
+  const auto rows = fit_step_spread(samples);
+  const SpreadRow row = spread_of(rows, samples.front().key);
+  CHECK(row.extent == Extent::one_node);
+  CHECK(row.low == Approx(1.05));
+  CHECK(row.high == Approx(1.45));
+  CHECK(row.runs == 100);
+  CHECK(row.sources == 2);
+  // 4 below and 5 above on each side lie outside: (100 - 8 - 10) / 100.
+  CHECK(spread_coverage(samples, fit_step_spread).in_sample == Approx(0.82));
+  // Either source alone gives no row of its own kind (two sources are needed) but the common one,
+  // whose quantiles are the same values.
+  CHECK(spread_coverage(samples, fit_step_spread).left_out == Approx(0.82));
+}
+
+// 400 runs at 2 and 100 at 1, of two sources: by runs 80 % lie at 2, by square roots 20 : 10, so
+// the tenth percentile is 1 and the weight below 2 is a third, not a fifth.
+TEST_CASE("A large source weighs as the square root of its runs") {
+  std::vector<SpreadSample> samples;
+  for (int i = 0; i < 400; ++i) samples.push_back(sample("large", 2));
+  for (int i = 0; i < 100; ++i) samples.push_back(sample("small", 1));
+  for (int i = 0; i < 25; ++i) samples.push_back(sample("least", 0.5));
+  // Weights 20, 10 and 5 of 35: 3.5 is reached within "least", 31.5 within "large".
+  const SpreadRow row = spread_of(fit_memory_spread(samples), samples.front().key);
+  CHECK(row.low == Approx(0.5));
+  CHECK(row.high == Approx(2));
+}
+
+TEST_CASE("Too few runs of a kind fall back to the coarser one") {
+  std::vector<SpreadSample> samples;
+  add(samples, "a", 30);
+  add(samples, "b", 30);
+  for (int i = 0; i < 19; ++i) samples.push_back(sample("a", 9, Extent::one_gpu));
+  const SpreadRow row = spread_of(fit_step_spread(samples), {Extent::one_gpu, false, {}});
+  CHECK_FALSE(row.extent);
+  CHECK(row.runs == 79);
+}
+
+TEST_CASE("The shipped spread is ordered and closes with a row for everything") {
+  const auto spread = load_spread(source_dir() + "/catalog/profiles/spread.json");
+  REQUIRE(spread);
+  for (const auto* rows : {&spread->step_time, &spread->memory}) {
+    const SpreadRow& last = rows->back();
+    CHECK((!last.extent && !last.tensor && !last.tuning));
+    const auto fields = [](const SpreadRow& r) {
+      return r.extent.has_value() + r.tensor.has_value() + r.tuning.has_value();
+    };
+    CHECK(std::is_sorted(rows->begin(), rows->end(), [&](const SpreadRow& a, const SpreadRow& b) {
+      return fields(a) > fields(b);
+    }));
+  }
+}
+
+}  // namespace
+}  // namespace shardwise
