@@ -54,7 +54,8 @@ enum class KernelStyle {
 };
 
 enum class AttentionKernel {
-  flash,  // scores never stored
+  flash,   // scores never stored
+  flash1,  // the same by FlashAttention's first version or its Triton port
   memory_efficient,
   eager,  // scores and softmax stored
 };

@@ -17,6 +17,7 @@ constexpr std::array<std::pair<std::string_view, Trust>, 4> trust_names{
 constexpr std::array<std::string_view, 3> style_names{"eager", "fused", "compiled"};
 constexpr std::array<std::pair<std::string_view, FusedAttention>, fused_attention_count>
     attention_names{{{"memory_efficient", FusedAttention::memory_efficient},
+                     {"flash1", FusedAttention::flash1},
                      {"flash2", FusedAttention::flash2},
                      {"flash3", FusedAttention::flash3},
                      {"cudnn", FusedAttention::cudnn}}};

@@ -72,10 +72,10 @@ struct GemmLayout {
 };
 
 // Fused attention kernels that store no scores.
-enum class FusedAttention { memory_efficient, flash2, flash3, cudnn };
-inline constexpr std::size_t fused_attention_count = 4;
+enum class FusedAttention { memory_efficient, flash1, flash2, flash3, cudnn };
+inline constexpr std::size_t fused_attention_count = 5;
 inline constexpr std::array<std::string_view, fused_attention_count> fused_attention_names{
-    "memory_efficient", "flash2", "flash3", "cudnn"};
+    "memory_efficient", "flash1", "flash2", "flash3", "cudnn"};
 constexpr std::string_view name(FusedAttention k) {
   return fused_attention_names[static_cast<std::size_t>(k)];
 }

@@ -103,8 +103,9 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
       if (reading->weights) set_weights(*reading->weights, f);
   if (t.grad_dtype)
     if (const auto dtype = dtype_named(*t.grad_dtype)) f.gradient_dtype = *dtype;
-  if (t.flash_attention)
-    f.attention = *t.flash_attention ? AttentionKernel::flash : AttentionKernel::eager;
+  if (t.flash_attention && !*t.flash_attention) f.attention = AttentionKernel::eager;
+  if (t.flash_attention.value_or(false) && f.attention == AttentionKernel::eager)
+    f.attention = AttentionKernel::flash;  // else the framework's own fused kernel
   if (t.compile.value_or(false)) f.kernels = KernelStyle::compiled;
   apply_plugins(c, f);
   return f;

@@ -17,6 +17,7 @@ std::size_t index(FusedAttention k) { return static_cast<std::size_t>(k); }
 // Where a family lacks a kernel, what its users run instead.
 constexpr std::array<FusedAttention, fused_attention_count> fallback{
     FusedAttention::flash2,            // memory_efficient
+    FusedAttention::flash2,            // flash1
     FusedAttention::memory_efficient,  // flash2
     FusedAttention::flash2,            // flash3
     FusedAttention::flash2,            // cudnn
@@ -129,9 +130,10 @@ Seconds AttentionModel::eager_time(const AttentionWork& w) const {
 Seconds AttentionModel::time(const AttentionWork& w) const {
   if (w.batch <= 0 || w.heads <= 0 || w.queries <= 0 || w.keys <= 0) return Seconds(0);
   if (w.kernel == AttentionKernel::eager) return eager_time(w);
-  const FusedAttention kernel = w.kernel == AttentionKernel::memory_efficient
-                                    ? available(FusedAttention::memory_efficient)
-                                    : flash_;
+  const FusedAttention kernel =
+      w.kernel == AttentionKernel::memory_efficient ? available(FusedAttention::memory_efficient)
+      : w.kernel == AttentionKernel::flash1         ? available(FusedAttention::flash1)
+                                                    : flash_;
   return fused_time(w, kernels_[index(kernel)]);
 }
 

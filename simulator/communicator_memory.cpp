@@ -8,19 +8,6 @@ namespace {
 
 constexpr int steps = 8;  // NCCL_STEPS, src/include/device.h:26
 
-// Channels of a ring: what the graph search finds, doubled (src/graph/connect.cc:459-460).
-int ring_channels(const CollectiveModel& model, const GroupLinks& l) {
-  const CommunicatorBuffers& b = model.calibration().buffers;
-  if (l.kind > PathKind::nvl) return b.pcie_channels;
-  double found = 1;
-  if (l.local > 1) found = std::floor(l.ring.value / l.generation->channel.value + 0.5);
-  // Between nodes a channel needs a NIC of its own (src/graph/search.cc, inter-node search).
-  if (l.nodes > 1)
-    found = l.local > 1 ? std::min<double>(found, model.topology().nics_per_node())
-                        : model.topology().nics_per_node();
-  return std::clamp(2 * static_cast<int>(std::max(1.0, found)), 2, b.channel_limit);
-}
-
 // Does the tuner pick in-switch reduction for any of these, between 1 KiB and 1 GiB?
 bool reduces_in_switch(const CollectiveModel& model, const GroupShape& shape, CollectiveSet used) {
   for (std::size_t k = 0; k < collective_count; ++k) {
@@ -54,6 +41,18 @@ Bytes point_to_point(const CollectiveModel& model, const GroupShape& shape, cons
 }
 
 }  // namespace
+
+int ring_channels(const CollectiveModel& model, const GroupLinks& l) {
+  const CommunicatorBuffers& b = model.calibration().buffers;
+  if (l.kind > PathKind::nvl) return b.pcie_channels;
+  double found = 1;
+  if (l.local > 1) found = std::floor(l.ring.value / l.generation->channel.value + 0.5);
+  // Between nodes a channel needs a NIC of its own (src/graph/search.cc, inter-node search).
+  if (l.nodes > 1)
+    found = l.local > 1 ? std::min<double>(found, model.topology().nics_per_node())
+                        : model.topology().nics_per_node();
+  return std::clamp(2 * static_cast<int>(std::max(1.0, found)), 2, b.channel_limit);
+}
 
 CommunicatorMemory nccl_memory(const CollectiveModel& model, const GroupShape& shape,
                                CollectiveSet used) {

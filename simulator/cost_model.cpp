@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "simulator/communicator_memory.hpp"
+
 namespace shardwise {
 
 struct CostModel::PassCost {
@@ -319,9 +321,42 @@ void CostModel::schedule_offload(const std::vector<ModelChunk>& chunks, StageCos
     }
 }
 
+// Share of the multiprocessors that a group's collectives hold; half at the most.
+double CostModel::multiprocessors_taken(GroupKind kind, const Gpu& gpu) const {
+  const GroupShape shape = layout_.shape(kind);
+  if (shape.ranks == 1 || gpu.sm_count <= 0) return 0;
+  const int channels = ring_channels(collectives_, collectives_.resolve(shape));
+  return std::min(0.5, static_cast<double>(channels) / gpu.sm_count);
+}
+
+// Gathers and reductions of the data-parallel group run beside the layers around them. What a
+// collective of length t takes from a pass is its share of t, as long as the pass lasts; where
+// gradients are reduced once a step, a microbatch pays its part of that.
+void CostModel::slow_beside_collectives(const Gpu& gpu, StageCosts& costs) const {
+  const double share = multiprocessors_taken(GroupKind::gradient, gpu);
+  if (share == 0) return;
+  const auto lost = [&](Seconds beside, Seconds compute) {
+    return share * std::min(beside, (1 / (1 - share)) * compute);
+  };
+  const bool every = w_.framework.reduces_every_microbatch && plan_.zero_stage >= 2;
+  const double part = every ? 1.0 : 1.0 / plan_.microbatches;
+  for (auto& chunk : costs.chunks)
+    for (LayerSchedule& l : chunk) {
+      const Seconds gather = (1.0 / plan_.microbatches) * l.gather_first.value_or(Seconds(0));
+      PassTime& forward = l.time.forward;
+      forward.compute += lost(l.gather_forward.value_or(gather), forward.compute);
+      const Seconds beside = l.gather_backward.value_or(Seconds(0)) +
+                             part * l.reduce.value_or(Seconds(0));
+      PassTime& backward = l.time.backward_input;
+      backward.compute +=
+          lost(beside, backward.compute + l.time.recompute.compute + l.time.backward_weight.compute);
+    }
+}
+
 StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& chunks, int stage) const {
   // Ranks of one stage work in step: the slowest kind of GPU among them sets the pace.
   StageCosts slowest;
+  const Gpu* paced = nullptr;
   Seconds most(-1.0);
   for (const NodeGroup* group : groups_of_stage(stage)) {
     const KernelModel kernels(group->gpu, profile_, {std::nullopt, w_.framework.kernels});
@@ -361,10 +396,12 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& chunks, int sta
     if (total > most) {
       most = total;
       slowest = std::move(costs);
+      paced = &group->gpu;
     }
   }
   schedule_gathers(chunks, slowest);
   schedule_reduces(chunks, slowest);
+  if (paced != nullptr) slow_beside_collectives(*paced, slowest);
   if (plan_.offload.parameters || plan_.offload.optimizer) schedule_offload(chunks, slowest);
   return slowest;
 }

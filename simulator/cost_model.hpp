@@ -5,6 +5,9 @@
 //   - tensor-parallel collectives that a framework issues beside the weight gradient (or, with
 //     async TP, beside the matmul they feed): these hide behind the pass's matmuls, of which a
 //     chunked overlap can use the share (tp - 1) / tp.
+// Kernels beside a collective get the multiprocessors that its channels leave them: while c of s
+// multiprocessors run NCCL's thread blocks (one per channel, src/device/common.h and
+// src/enqueue.cc: the grid is the channels), compute goes on at the rate 1 - c / s.
 #pragma once
 
 #include <vector>
@@ -52,6 +55,8 @@ class CostModel {
   CollectiveUse use(WorkKind work, Collective collective, Bytes size, GroupKind group) const;
   Seconds reduce_time(TrainableElements elements, StageCosts& costs) const;
   Seconds gather_time(Bytes whole, double per_step, StageCosts& costs) const;
+  double multiprocessors_taken(GroupKind kind, const Gpu& gpu) const;
+  void slow_beside_collectives(const Gpu& gpu, StageCosts& costs) const;
   StageCosts stage_costs(const std::vector<ModelChunk>& chunks, int stage) const;
   void schedule_gathers(const std::vector<ModelChunk>& chunks, StageCosts& costs) const;
   void schedule_reduces(const std::vector<ModelChunk>& chunks, StageCosts& costs) const;

@@ -179,12 +179,17 @@ class StepLowering {
     pending.clear();
   }
 
-  // The gather of a layer's weights may start once the layer that leaves the window is done.
-  TaskSet gather(Cursor& at, Seconds time, std::optional<Seconds> copy, const TaskSet& input) {
-    const auto window = static_cast<std::size_t>(std::max(1.0, costs_.gather_window));
+  std::size_t window() const {
+    return static_cast<std::size_t>(std::max(1.0, costs_.gather_window));
+  }
+
+  // The gather of a layer's weights may start once the layer that leaves the window is done:
+  // `behind` layers before the last one that was emitted.
+  TaskSet gather(Cursor& at, Seconds time, std::optional<Seconds> copy, const TaskSet& input,
+                 std::size_t behind) {
     std::vector<const TaskSet*> after;
-    if (at.layers.size() >= window)
-      after.push_back(&at.layers[at.layers.size() - window]);
+    if (behind > 0 && at.layers.size() >= behind)
+      after.push_back(&at.layers[at.layers.size() - behind]);
     else
       after.push_back(&input);
     TaskSet copied;
@@ -194,7 +199,7 @@ class StepLowering {
       after = {&copied};
     }
     at.gathered =
-        builder_.add(at.stage, LaneKind::data_gather, Members::data_group,
+        builder_.add(at.stage, LaneKind::data_comm, Members::data_group,
                      WorkKind::gather_parameters, time, at.tag, after, TrafficKind::gather);
     return at.gathered;
   }
@@ -213,7 +218,8 @@ class StepLowering {
       if (!wanted && slot.microbatch == 0) wanted = l.gather_first;
       if (wanted || l.copy_in) {
         flush(at, pending);
-        const TaskSet here = gather(at, wanted.value_or(Seconds(0)), l.copy_in, started);
+        const TaskSet here =
+            gather(at, wanted.value_or(Seconds(0)), l.copy_in, started, window());
         at.span = l.time.forward;
         emit(at, {&pending, &here});
         pending.clear();
@@ -237,15 +243,16 @@ class StepLowering {
         costs_.reduces_every_microbatch || slot.microbatch == plan_.microbatches - 1;
     const auto& list = layers(at.stage, slot.chunk);
     PassTime recomputed;
+    TaskSet ahead;  // the gather that was issued before the layer that it is for had its turn
     for (std::size_t i = list.size(); i-- > 0;) {
       const LayerSchedule& l = list[i];
       at.tag.layer = static_cast<int>(i);
-      const bool gathers = l.gather_backward.has_value() || l.copy_in.has_value();
+      const bool gathers = gathers_backward(l);
       const bool reduce_here = reduces && whole && l.reduce.has_value();
       if (gathers) {
         flush_backward(at, pending, recomputed);
-        const TaskSet here = gather(at, l.gather_backward.value_or(Seconds(0)), l.copy_in, started);
-        pending_gather_ = here;
+        pending_gather_ = ahead.empty() ? gather_backward(at, l, started, window()) : ahead;
+        ahead = prefetch(at, list, i, started);
       }
       recomputed += l.time.recompute;
       at.span += l.time.backward_input;
@@ -257,6 +264,25 @@ class StepLowering {
     if (list.empty()) emit(at, {&pending});
     flush_backward(at, pending, recomputed);
     ends.done = at.compute;
+  }
+
+  static bool gathers_backward(const LayerSchedule& l) {
+    return l.gather_backward.has_value() || l.copy_in.has_value();
+  }
+
+  TaskSet gather_backward(Cursor& at, const LayerSchedule& l, const TaskSet& input,
+                          std::size_t behind) {
+    return gather(at, l.gather_backward.value_or(Seconds(0)), l.copy_in, input, behind);
+  }
+
+  // The next layer's weights are asked for before this layer's gradients are reduced on the same
+  // stream (FSDP's BACKWARD_PRE); empty where the window holds one layer only or none follows.
+  TaskSet prefetch(Cursor& at, const std::vector<LayerSchedule>& list, std::size_t i,
+                   const TaskSet& input) {
+    if (window() < 2) return {};
+    while (i-- > 0)
+      if (gathers_backward(list[i])) return gather_backward(at, list[i], input, window() - 1);
+    return {};
   }
 
   void flush_backward(Cursor& at, TaskSet& pending, PassTime& recomputed) {
@@ -293,7 +319,7 @@ class StepLowering {
   }
 
   void reduce(Cursor& at, const LayerSchedule& l) {
-    at.reduced = builder_.add(at.stage, LaneKind::data_reduce, Members::data_group,
+    at.reduced = builder_.add(at.stage, LaneKind::data_comm, Members::data_group,
                               WorkKind::reduce_gradients, *l.reduce, at.tag, {&at.compute},
                               TrafficKind::reduce);
     if (!l.copy_out) return;
@@ -321,7 +347,7 @@ class StepLowering {
       at.tag = {at.stage, 0, 0, 0};
       TaskSet reduced = at.reduced;
       if (costs.reduce_at_end)
-        reduced = builder_.add(at.stage, LaneKind::data_reduce, Members::data_group,
+        reduced = builder_.add(at.stage, LaneKind::data_comm, Members::data_group,
                                WorkKind::reduce_gradients, *costs.reduce_at_end, at.tag,
                                {&at.compute, &reduced}, TrafficKind::reduce);
       ready.push_back(builder_.add(at.stage, LaneKind::compute, Members::alone, WorkKind::optimizer,
@@ -348,7 +374,7 @@ class StepLowering {
           builder_.add(at.stage, LaneKind::copy_to_device, Members::alone, WorkKind::offload_copy,
                        *costs.copy_in_at_end, at.tag, {&done}, TrafficKind::copy_in);
     if (costs.gather_at_end)
-      builder_.add(at.stage, LaneKind::data_gather, Members::data_group,
+      builder_.add(at.stage, LaneKind::data_comm, Members::data_group,
                    WorkKind::gather_parameters, *costs.gather_at_end, at.tag, {&done},
                    TrafficKind::gather);
   }

@@ -6,6 +6,7 @@
 #include <boost/graph/dijkstra_shortest_paths.hpp>
 
 #include "catalog/require.hpp"
+#include "simulator/rank_layout.hpp"
 
 namespace shardwise {
 namespace {
@@ -202,11 +203,6 @@ class Builder {
   int edges_ = 0;
 };
 
-int chassis_of(const NodeGroup& group) {
-  if (group.node.intra_link != IntraLink::nvswitch) return 1;
-  return std::clamp(group.node.nvlink_domain_nodes, 1, std::max(1, group.nodes));
-}
-
 }  // namespace
 
 std::deque<Machine> build_machines(const Cluster& cluster, const LinkCalibration& links) {
@@ -214,7 +210,7 @@ std::deque<Machine> build_machines(const Cluster& cluster, const LinkCalibration
   std::deque<Machine> machines;
   std::vector<const Gpu*> cards;
   for (const NodeGroup& group : cluster.groups) {
-    const int chassis = cluster.mixed_in_one_node ? 1 : chassis_of(group);
+    const int chassis = cluster.mixed_in_one_node ? 1 : machines_per_nvlink_domain(group);
     for (int i = 0; i < group.gpus_per_node * chassis; ++i) cards.push_back(&group.gpu);
     const bool box_is_complete = !cluster.mixed_in_one_node || &group == &cluster.groups.back();
     if (!box_is_complete) continue;

@@ -12,14 +12,19 @@ int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
 }  // namespace
 
+int machines_per_nvlink_domain(const NodeGroup& group) {
+  if (group.node.intra_link != IntraLink::nvswitch) return 1;
+  const int nodes = std::max(1, group.nodes);
+  int machines = std::clamp(group.node.nvlink_domain_nodes, 1, nodes);
+  while (nodes % machines != 0) --machines;
+  return machines;
+}
+
 int gpus_per_node(const Cluster& cluster) {
   if (cluster.mixed_in_one_node) return cluster.gpus();
   int least = std::numeric_limits<int>::max();
   for (const NodeGroup& group : cluster.groups) {
-    int machines = 1;
-    if (group.node.intra_link == IntraLink::nvswitch)
-      machines = std::clamp(group.node.nvlink_domain_nodes, 1, std::max(1, group.nodes));
-    least = std::min(least, group.gpus_per_node * machines);
+    least = std::min(least, group.gpus_per_node * machines_per_nvlink_domain(group));
   }
   return least;
 }

@@ -12,9 +12,8 @@ namespace {
 constexpr std::array<std::string_view, kLaneKinds> kLaneNames = {
     "compute",      "tensor_comm",    "context_comm",
     "expert_comm",  "pipeline_comm",  "pipeline_comm_backward",
-    "data_gather",  "data_reduce",    "copy_to_device",
-    "copy_to_host", "host_optimizer", "loader",
-    "host"};
+    "data_comm",    "copy_to_device", "copy_to_host",
+    "host_optimizer", "loader",       "host"};
 
 constexpr std::array<std::string_view, kWorkKinds> kWorkNames = {"forward",
                                                                  "recompute",

@@ -18,7 +18,7 @@
 //
 //   TaskGraph graph;
 //   LaneId compute = graph.add_lane(0, LaneKind::compute);
-//   LaneId gather = graph.add_lane(0, LaneKind::data_gather);
+//   LaneId gather = graph.add_lane(0, LaneKind::data_comm);
 //   TaskId weights = graph.add(gather, WorkKind::gather_parameters, Seconds(2e-3), {.layer = 3});
 //   graph.add(compute, WorkKind::forward, Seconds(5e-3), {.layer = 3}, {weights});
 //
@@ -59,15 +59,15 @@ enum class LaneKind : std::uint8_t {
   expert_comm,    // token dispatch and combine
   pipeline_comm,  // activations and their gradients between stages
   pipeline_comm_backward,  // the second direction, where a framework uses two streams
-  data_gather,             // parameter all-gathers
-  data_reduce,             // gradient all-reduces and reduce-scatters
+  data_comm,  // parameter all-gathers and gradient reductions: one group, so one NCCL stream
+              // (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp, ncclStreams_ by device)
   copy_to_device,
   copy_to_host,
   host_optimizer,  // optimizer arithmetic on the CPU
   loader,
   host,  // the thread that launches kernels
 };
-inline constexpr std::size_t kLaneKinds = 13;
+inline constexpr std::size_t kLaneKinds = 12;
 
 // What the time is for: the lines of a step-time breakdown.
 enum class WorkKind : std::uint8_t {

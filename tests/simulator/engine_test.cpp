@@ -46,7 +46,7 @@ TEST_CASE("A task waits for its dependencies, also for those that were added lat
   // a 0-5 on lane 0; late 0-9 on lane 1; b after both: 9-12.
   TaskGraph graph;
   const LaneId first = graph.add_lane(0, LaneKind::compute);
-  const LaneId second = graph.add_lane(0, LaneKind::data_gather);
+  const LaneId second = graph.add_lane(0, LaneKind::data_comm);
   const TaskId a = graph.add(first, WorkKind::forward, ps(5));
   const TaskId b = graph.add(first, WorkKind::forward, ps(3), {}, {a});
   const TaskId late = graph.add(second, WorkKind::gather_parameters, ps(9));
@@ -62,7 +62,7 @@ TEST_CASE("A joint task starts when the last of its lanes reaches it, and holds 
   TaskGraph graph;
   std::vector<LaneId> lanes;
   for (const int busy : {4, 9, 6}) {
-    lanes.push_back(graph.add_lane(static_cast<int>(lanes.size()), LaneKind::data_reduce));
+    lanes.push_back(graph.add_lane(static_cast<int>(lanes.size()), LaneKind::data_comm));
     graph.add(lanes.back(), WorkKind::other, ps(busy));
   }
   const TaskId joint = graph.add_joint(lanes, WorkKind::reduce_gradients, ps(2));

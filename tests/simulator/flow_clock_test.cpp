@@ -147,7 +147,7 @@ TEST_CASE("one task of n members ends with n tasks of one", "[flow_clock]") {
       int rank = 0;
       std::vector<std::int64_t> found;
       for (int i = 0; i < (folded ? 1 : n); ++i) {
-        const LaneId lane = graph.add_lane(rank++, LaneKind::data_reduce);
+        const LaneId lane = graph.add_lane(rank++, LaneKind::data_comm);
         TaskId last{};
         for (const double length : {1.1, 3.7, 0.3}) {
           last = graph.add(lane, WorkKind::reduce_gradients, ms(length));

@@ -41,7 +41,7 @@ TEST_CASE(
   // Backward: layer 1 re-run 8-9 and 9-12, layer 0 in 12-13.
   TaskGraph graph;
   const LaneId lane = graph.add_lane(0, LaneKind::compute);
-  const LaneId gather = graph.add_lane(0, LaneKind::data_gather);
+  const LaneId gather = graph.add_lane(0, LaneKind::data_comm);
   const auto tag = [](int layer) {
     return TaskTag{.stage = 0, .chunk = 0, .microbatch = 0, .layer = layer};
   };

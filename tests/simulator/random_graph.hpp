@@ -28,7 +28,7 @@ inline RandomGraph random_graph(std::mt19937& random) {
   std::vector<LaneId> lanes;
   for (int rank = 0; rank < made.ranks; ++rank) {
     for (const LaneKind kind :
-         {LaneKind::host, LaneKind::compute, LaneKind::data_gather, LaneKind::data_gather}) {
+         {LaneKind::host, LaneKind::compute, LaneKind::data_comm, LaneKind::expert_comm}) {
       lanes.push_back(made.graph.add_lane(rank, kind));
     }
   }

@@ -62,7 +62,7 @@ TEST_CASE("Idle time is blamed on what the rank runs meanwhile, communication be
   // compute of rank 1: oooooooooooooooooooooooooooo  other 0-20
   TaskGraph graph;
   const LaneId host = graph.add_lane(0, LaneKind::host);
-  const LaneId gather = graph.add_lane(0, LaneKind::data_gather);
+  const LaneId gather = graph.add_lane(0, LaneKind::data_comm);
   const LaneId compute = graph.add_lane(0, LaneKind::compute);
   const LaneId other = graph.add_lane(1, LaneKind::compute);
   graph.add(gather, WorkKind::other, ps(2));
@@ -116,7 +116,7 @@ TEST_CASE("The critical path names what each task on it waited for") {
   // compute: a 0-5, c 9-12 (after the gather 3-9, which comes after x 0-3 on its lane).
   TaskGraph graph;
   const LaneId compute = graph.add_lane(0, LaneKind::compute);
-  const LaneId gather = graph.add_lane(0, LaneKind::data_gather);
+  const LaneId gather = graph.add_lane(0, LaneKind::data_comm);
   graph.add(compute, WorkKind::forward, ps(5));
   const TaskId x = graph.add(gather, WorkKind::gather_parameters, ps(3));
   const TaskId y = graph.add(gather, WorkKind::gather_parameters, ps(6));
