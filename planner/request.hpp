@@ -28,6 +28,7 @@ struct Request {
   std::optional<int> batch;        // sequences per step over all GPUs
   std::optional<int> microbatch;   // sequences
   std::vector<std::string> plans;  // empty: searched, or the framework's default
+  std::vector<std::string> plan_from;  // files that say a plan (planner/launch/plan_file.hpp)
   std::optional<std::string> recompute;
   std::optional<Offload> offload;
   const OptimizerRow* optimizer = nullptr;  // nullptr: the framework's

@@ -117,14 +117,14 @@ std::string compare_text(const ResolvedRequest& r, const std::vector<Compared>& 
 }  // namespace
 
 int compare(const Request& request, const Facts& facts, const Output& output) {
-  if (request.plans.empty())
+  if (request.plans.empty() && request.plan_from.empty())
     return report_problems({{ProblemKind::request, "--plan",
                              "is missing; give at least one, such as --plan dp=8,zero=3"}},
                            output);
   const auto resolved = resolve(request, facts, UnnamedMethods::one);
   if (!resolved) return report_problems(resolved.error(), output);
   std::vector<Compared> list;
-  for (const std::string& text : request.plans) list.push_back(compared(*resolved, text));
+  for (const std::string& text : resolved->asked.plans) list.push_back(compared(*resolved, text));
   if (std::none_of(list.begin(), list.end(),
                    [](const Compared& c) { return c.forecast.has_value(); })) {
     Problems all;
