@@ -94,14 +94,18 @@ Result<LaunchAnswer> launch_answer(const Request& request, const LaunchWish& wis
   ResolvedRequest r;
   auto d = decided(request, *target, facts, r);
   if (!d) return d.error();
-  const LearningRate rate = learning_rate_for(
-      wish.learning_rate ? wish.learning_rate : r.learning_rate,
-      wish.learning_rate_batch ? wish.learning_rate_batch
-      : wish.learning_rate     ? std::nullopt
-                               : r.learning_rate_batch,
-      d->question.plan.global_batch());
-  LaunchAnswer a{target, {d->question, loaded_from(r), rate.value, steps_of(r, d->question)},
-                 std::move(d->forecast), Verdict::fits, {}, r.notes};
+  const LearningRate rate =
+      learning_rate_for(wish.learning_rate ? wish.learning_rate : r.learning_rate,
+                        wish.learning_rate_batch ? wish.learning_rate_batch
+                        : wish.learning_rate     ? std::nullopt
+                                                 : r.learning_rate_batch,
+                        d->question.plan.global_batch());
+  LaunchAnswer a{target,
+                 {d->question, loaded_from(r), rate.value, steps_of(r, d->question)},
+                 std::move(d->forecast),
+                 Verdict::fits,
+                 {},
+                 r.notes};
   Problems problems;
   for (const std::string& why : launch_refusals(*target, a.job))
     problems.push_back({ProblemKind::request, sentence("--target ", target->name), why});

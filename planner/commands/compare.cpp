@@ -82,13 +82,15 @@ Json compare_json(const ResolvedRequest& r, const std::vector<Compared>& list) {
     }
     plans.push_back(j);
   }
-  return {{"schema_version", schema_version},
-          {"command", "compare"},
-          {"request", request_json(r)},
-          {"model", r.model.id},
-          {"method", name(r.methods.front())},
-          {"plans", plans},
-          {"notes", r.notes}};
+  Json j = {{"schema_version", schema_version},
+            {"command", "compare"},
+            {"request", request_json(r)},
+            {"model", r.model.id},
+            {"method", name(r.methods.front())},
+            {"plans", plans},
+            {"notes", r.notes}};
+  add_plan_files(j, r);
+  return j;
 }
 
 std::string compare_text(const ResolvedRequest& r, const std::vector<Compared>& list) {

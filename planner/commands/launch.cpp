@@ -49,12 +49,12 @@ Json launch_json(const LaunchAnswer& a, const LaunchOptions& options) {
 
 std::string launch_text(const LaunchAnswer& a, const LaunchOptions& options) {
   const Workload& w = a.job.question.workload;
-  std::string text = sentence(
-      w.model.id, ", ", name(w.method), " in ", w.framework.name, " on ",
-      a.job.question.cluster.spoken, "\nplan ", whole_text(a.job.question.plan), ": ",
-      verdict_name(a.verdict), ", step ", shown_time(a.forecast.step_time.expected), ", ",
-      shown_gib(worst(a.forecast).peak.device), " of ", shown_gib(worst(a.forecast).capacity),
-      " per GPU\n");
+  std::string text =
+      sentence(w.model.id, ", ", name(w.method), " in ", w.framework.name, " on ",
+               a.job.question.cluster.spoken, "\nplan ", whole_text(a.job.question.plan), ": ",
+               verdict_name(a.verdict), ", step ", shown_time(a.forecast.step_time.expected), ", ",
+               shown_gib(worst(a.forecast).peak.device), " of ",
+               shown_gib(worst(a.forecast).capacity), " per GPU\n");
   for (const LaunchFile& file : a.files.files) {
     if (options.folder.empty())
       text += sentence("\n==> ", file.name, " <==\n", file.text);

@@ -13,21 +13,27 @@
 namespace shardwise {
 namespace {
 
-constexpr Meaning distributions[] = {{"NO", "none"},
-                                     {"MULTI_GPU", "ddp"},
-                                     {"FSDP", "fsdp"},
-                                     {"DEEPSPEED", "deepspeed"}};
-constexpr Meaning strategies[] = {
-    {"FULL_SHARD", "3"},        {"1", "3"},          {"SHARD_GRAD_OP", "2"},
-    {"2", "2"},                 {"NO_SHARD", "0"},   {"3", "0"},
-    {"HYBRID_SHARD", "3-node"}, {"4", "3-node"},     {"HYBRID_SHARD_ZERO2", "2-node"},
-    {"5", "2-node"}};
-constexpr Meaning reshards[] = {
-    {"true", "3"},          {"false", "2"},   {"FULL_SHARD", "3"},
-    {"SHARD_GRAD_OP", "2"}, {"NO_SHARD", "0"}, {"HYBRID_SHARD", "3-node"},
-    {"HYBRID_SHARD_ZERO2", "2-node"}};
-constexpr Meaning precisions[] = {{"bf16", "bf16"}, {"fp16", "fp16"}, {"no", "fp32"},
-                                  {"false", "fp32"}};
+constexpr Meaning distributions[] = {
+    {"NO", "none"}, {"MULTI_GPU", "ddp"}, {"FSDP", "fsdp"}, {"DEEPSPEED", "deepspeed"}};
+constexpr Meaning strategies[] = {{"FULL_SHARD", "3"},
+                                  {"1", "3"},
+                                  {"SHARD_GRAD_OP", "2"},
+                                  {"2", "2"},
+                                  {"NO_SHARD", "0"},
+                                  {"3", "0"},
+                                  {"HYBRID_SHARD", "3-node"},
+                                  {"4", "3-node"},
+                                  {"HYBRID_SHARD_ZERO2", "2-node"},
+                                  {"5", "2-node"}};
+constexpr Meaning reshards[] = {{"true", "3"},
+                                {"false", "2"},
+                                {"FULL_SHARD", "3"},
+                                {"SHARD_GRAD_OP", "2"},
+                                {"NO_SHARD", "0"},
+                                {"HYBRID_SHARD", "3-node"},
+                                {"HYBRID_SHARD_ZERO2", "2-node"}};
+constexpr Meaning precisions[] = {
+    {"bf16", "bf16"}, {"fp16", "fp16"}, {"no", "fp32"}, {"false", "fp32"}};
 constexpr Meaning devices[] = {{"none", ""}, {"cpu", "true"}, {"nvme", "true"}};
 
 constexpr PlanKey keys[] = {
@@ -101,7 +107,9 @@ void finish(PlanWords& words, const PlanFileContext& context, const std::string&
   const bool optimizer = words.is("offload-optimizer", "true") || (params && fsdp);
   if (params || optimizer)
     words.default_to("offload",
-                     params && optimizer ? "params+optimizer" : params ? "params" : "optimizer",
+                     params && optimizer ? "params+optimizer"
+                     : params            ? "params"
+                                         : "optimizer",
                      file);
   if (words.is("fsdp-recompute", "full"))
     words.say("recompute", "full", words.where("fsdp-recompute"));
@@ -109,7 +117,7 @@ void finish(PlanWords& words, const PlanFileContext& context, const std::string&
     words.wrong("processes", sentence("starts ", *n, " processes, the GPUs asked for are ",
                                       context.cluster->gpus()));
   words.default_to("framework",
-                   words.is("distribution", "deepspeed")  ? "hf-deepspeed"
+                   words.is("distribution", "deepspeed")   ? "hf-deepspeed"
                    : fsdp && words.is("fsdp-version", "2") ? "pytorch-fsdp2"
                    : fsdp                                  ? "accelerate-fsdp"
                                                            : "hf-trainer",
@@ -146,9 +154,10 @@ ConfigEntries accelerate_entries(const LaunchJob& job) {
   const ParallelPlan& p = q.plan;
   ConfigEntries e;
   put(e, "compute_environment", "LOCAL_MACHINE");
-  put(e, "distributed_type", p.zero_stage > 0        ? "FSDP"
-                             : q.cluster.gpus() == 1 ? "NO"
-                                                     : "MULTI_GPU");
+  put(e, "distributed_type",
+      p.zero_stage > 0        ? "FSDP"
+      : q.cluster.gpus() == 1 ? "NO"
+                              : "MULTI_GPU");
   put(e, "num_machines", launch_machines(q.cluster).nodes);
   put(e, "num_processes", q.cluster.gpus());
   put(e, "mixed_precision", q.workload.compute == DType::fp32 ? "no" : name(q.workload.compute));
@@ -176,8 +185,8 @@ LaunchFiles write(const LaunchJob& job) {
       {std::string(trl_script_name), yaml_config(trl_entries(job), launch_heading(job))});
   out.command = {"accelerate", "launch", "--config_file", "accelerate.yaml"};
   if (launch_machines(job.question.cluster).nodes > 1) {
-    const std::vector<std::string> more = {"--machine_rank", "\"$NODE_RANK\"",
-                                           "--main_process_ip", "\"$HEAD_NODE\"",
+    const std::vector<std::string> more = {"--machine_rank",      "\"$NODE_RANK\"",
+                                           "--main_process_ip",   "\"$HEAD_NODE\"",
                                            "--main_process_port", "29500"};
     out.command.insert(out.command.end(), more.begin(), more.end());
     out.notes.emplace_back("Run it on every node, with HEAD_NODE and NODE_RANK (0, 1, ...) set.");

@@ -44,11 +44,17 @@ class ShellWords {
       close(false);
     } else if (quote_ == 0 && !open_ && c == '#') {
       while (at_ < text_.size() && text_[at_] != '\n') ++at_;
-    } else if (quote_ == 0 && (c == ';' || c == '&' || c == '|' || c == '(' || c == ')')) {
+    } else if (quote_ == 0 && separates(c)) {
       close(true);
     } else {
       within_word(c);
     }
+  }
+
+  // A bar within a word is one of a layout ("Et|tL"), as a file of bare arguments has it.
+  bool separates(char c) const {
+    const bool spaced = !open_ || at_ >= text_.size() || text_[at_] == ' ' || text_[at_] == '\n';
+    return c == ';' || c == '&' || c == '(' || c == ')' || (c == '|' && spaced);
   }
 
   void within_word(char c) {
@@ -101,10 +107,10 @@ class ShellWords {
   void close(bool ends_line) {
     if (open_) {
       const std::size_t equals = word_.find('=');
-      const bool assigns = equals != std::string::npos && equals > 0 && !word_.starts_with('-') &&
-                           std::all_of(word_.begin(),
-                                       word_.begin() + static_cast<std::ptrdiff_t>(equals),
-                                       is_name_char);
+      const bool assigns =
+          equals != std::string::npos && equals > 0 && !word_.starts_with('-') &&
+          std::all_of(word_.begin(), word_.begin() + static_cast<std::ptrdiff_t>(equals),
+                      is_name_char);
       if (assigns)
         variables_[word_.substr(0, equals)] = word_.substr(equals + 1);
       else

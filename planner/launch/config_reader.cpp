@@ -13,8 +13,8 @@ void add_json(const JsonDocument& d, JsonIndex at, const std::string& path, Conf
   if (node.kind == JsonKind::object || node.kind == JsonKind::array) {
     int place = 0;
     for (JsonIndex child = node.first_child; child != no_json; child = d.at(child).next_sibling) {
-      const std::string key = node.kind == JsonKind::array ? std::to_string(place++)
-                                                           : std::string(d.key(child));
+      const std::string key =
+          node.kind == JsonKind::array ? std::to_string(place++) : std::string(d.key(child));
       add_json(d, child, path.empty() ? key : sentence(path, '.', key), to);
     }
     return;

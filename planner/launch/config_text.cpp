@@ -174,8 +174,7 @@ std::string toml_config(const ConfigEntries& entries, const Heading& heading) {
 std::string argument_config(const ConfigEntries& entries, const Heading& heading) {
   std::string out = comments(heading);
   for (const ConfigNode& argument : tree_of(entries).children) {
-    const bool* flag =
-        argument.value == nullptr ? nullptr : std::get_if<bool>(argument.value);
+    const bool* flag = argument.value == nullptr ? nullptr : std::get_if<bool>(argument.value);
     if (flag != nullptr && !*flag) continue;
     out += "--" + argument.key;
     if (flag == nullptr && argument.value != nullptr) out += " " + config_text(*argument.value);

@@ -16,9 +16,14 @@ constexpr Meaning bf16[] = {{"true", "bf16"}, {"false", ""}};
 constexpr Meaning fp16[] = {{"true", "fp16"}, {"false", ""}};
 constexpr Meaning devices[] = {{"none", "false"}, {"cpu", "true"}, {"nvme", "true"}};
 constexpr Meaning old_offload[] = {{"true", "true"}, {"false", ""}};
-constexpr Meaning optimizers[] = {{"AdamW", "adamw"}, {"Adam", "adamw"}, {"adamw", "adamw"},
-                                  {"FusedAdam", "adamw"}, {"DeepSpeedCPUAdam", "adamw"},
-                                  {"Lion", "lion"}, {"FusedLion", "lion"}, {"Muon", "muon"},
+constexpr Meaning optimizers[] = {{"AdamW", "adamw"},
+                                  {"Adam", "adamw"},
+                                  {"adamw", "adamw"},
+                                  {"FusedAdam", "adamw"},
+                                  {"DeepSpeedCPUAdam", "adamw"},
+                                  {"Lion", "lion"},
+                                  {"FusedLion", "lion"},
+                                  {"Muon", "muon"},
                                   {"SGD", "sgd"}};
 
 constexpr std::string_view no_bearing = "has no bearing that is modelled";
@@ -40,13 +45,17 @@ constexpr PlanKey keys[] = {
     says_choice("fp16.enabled", "precision", fp16),
     says_choice("optimizer.type", "optimizer", optimizers),
     says_number("optimizer.params.lr", "learning-rate"),
-    refused("zero_optimization.zero_hpz_partition_size", "1", "a second copy of the weights per "
+    refused("zero_optimization.zero_hpz_partition_size", "1",
+            "a second copy of the weights per "
             "node is not modelled"),
-    refused("zero_optimization.zero_quantized_weights", "false", "quantised gathers are not "
+    refused("zero_optimization.zero_quantized_weights", "false",
+            "quantised gathers are not "
             "modelled"),
-    refused("zero_optimization.zero_quantized_gradients", "false", "quantised reductions are not "
+    refused("zero_optimization.zero_quantized_gradients", "false",
+            "quantised reductions are not "
             "modelled"),
-    refused("zero_optimization.offload_optimizer.ratio", "1|1.0", "partial offload is not "
+    refused("zero_optimization.offload_optimizer.ratio", "1|1.0",
+            "partial offload is not "
             "modelled"),
     refused("zero_optimization.cpu_offload_param*", "false", "expected offload_param.device"),
     ignored("zero_optimization.offload_optimizer.*", no_bearing),
@@ -82,9 +91,11 @@ constexpr PlanKey keys[] = {
     ignored("activation_checkpointing.profile", no_bearing),
     ignored("activation_checkpointing.synchronize_checkpoint_boundary", no_bearing),
     ignored("activation_checkpointing.contiguous_memory_optimization", no_bearing),
-    refused("activation_checkpointing.partition_activations", "false", "activations split over "
+    refused("activation_checkpointing.partition_activations", "false",
+            "activations split over "
             "tensor ranks are not modelled"),
-    refused("activation_checkpointing.cpu_checkpointing", "false", "activations kept on the host "
+    refused("activation_checkpointing.cpu_checkpointing", "false",
+            "activations kept on the host "
             "are not modelled"),
     refused("communication_data_type", "", "the framework's row says how gradients travel"),
     refused("data_types.grad_accum_dtype", "", "the framework's row says how gradients add up"),
@@ -107,8 +118,7 @@ std::string_view offload_word(const PlanWords& words) {
 void finish(PlanWords& words, const PlanFileContext&, const std::string& file) {
   words.default_to("zero", "0", file);
   words.default_to("offload", std::string(offload_word(words)), file);
-  if (words.number_or("cp", 1) > 1)
-    words.default_to("cp-kind", "ulysses", words.where("cp"));
+  if (words.number_or("cp", 1) > 1) words.default_to("cp-kind", "ulysses", words.where("cp"));
   if (const auto shard = words.number("mics"); shard && *shard > 0)
     words.default_to("shard", std::to_string(*shard), words.where("mics"));
   words.default_to("framework", "hf-deepspeed", file);
@@ -187,33 +197,39 @@ ConfigEntries deepspeed_entries(const LaunchJob& job) {
   return e;
 }
 
+// Accelerate, which the Trainer rests on, takes them from the environment
+// (accelerate/parallelism_config.py, accelerator.py).
+std::vector<Environment> sequence_ranks(const ParallelPlan& p) {
+  if (p.context == 1) return {};
+  return {{"ACCELERATE_USE_PARALLELISM_CONFIG", "true"},
+          {"PARALLELISM_CONFIG_SP_SIZE", std::to_string(p.context)},
+          {"PARALLELISM_CONFIG_SP_BACKEND", "deepspeed"}};
+}
+
 LaunchFiles write(const LaunchJob& job) {
   const LaunchMachines machines = launch_machines(job.question.cluster);
   LaunchFiles out;
   out.files.push_back({"ds_config.json", json_config(deepspeed_entries(job))});
   ConfigEntries script = trl_entries(job);
   put(script, "deepspeed", "ds_config.json");
-  if (job.question.plan.context > 1) {
-    put(script, "parallelism_config.sp_size", job.question.plan.context);
-    put(script, "parallelism_config.sp_backend", "deepspeed");
-  }
   out.files.push_back({std::string(trl_script_name), yaml_config(script, launch_heading(job))});
   out.command = {"deepspeed", "--num_gpus", std::to_string(machines.gpus_per_node)};
   if (machines.nodes > 1) {
-    const std::vector<std::string> more = {"--num_nodes", std::to_string(machines.nodes),
-                                           "--hostfile", "hostfile", "--master_addr",
-                                           "\"$HEAD_NODE\""};
+    const std::vector<std::string> more = {"--num_nodes",   std::to_string(machines.nodes),
+                                           "--hostfile",    "hostfile",
+                                           "--master_addr", "\"$HEAD_NODE\""};
     out.command.insert(out.command.end(), more.begin(), more.end());
-    out.notes.push_back(sentence("Write a hostfile with one line for each node, such as: node-0 "
-                                 "slots=", machines.gpus_per_node,
-                                 "; run it on the first node only."));
+    out.notes.push_back(
+        sentence("Write a hostfile with one line for each node, such as: node-0 "
+                 "slots=",
+                 machines.gpus_per_node, "; run it on the first node only."));
   }
   out.command.emplace_back("--no_local_rank");
   out.command.emplace_back("--module");
   const std::vector<std::string> words = trl_words();
   out.command.insert(out.command.end(), words.begin(), words.end());
   out.notes.push_back(trl_note());
-  add_run_script(out, job, {});
+  add_run_script(out, job, sequence_ranks(job.question.plan));
   return out;
 }
 

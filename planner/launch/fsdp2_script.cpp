@@ -1,9 +1,9 @@
 #include "planner/launch/fsdp2_script.hpp"
 
 namespace shardwise {
+namespace {
 
-std::string_view fsdp2_script() {
-  return R"python(#!/usr/bin/env python3
+constexpr std::string_view script = R"python(#!/usr/bin/env python3
 """Trains a causal language model with FSDP2 as fsdp2.json says (written by shardwise launch)."""
 import json
 import os
@@ -97,6 +97,9 @@ def main():
 if __name__ == "__main__":
     main()
 )python";
-}
+
+}  // namespace
+
+std::string_view fsdp2_script() { return script; }
 
 }  // namespace shardwise

@@ -42,8 +42,8 @@ std::vector<std::string_view> hugging_face_targets(const AdapterTargets& targets
 void gather_targets(PlanWords& words, const std::string& file) {
   if (words.has("target:all-linear")) words.default_to("lora_targets", "all-linear", file);
   std::string list, where;
-  for (const auto& [used, name] : chosen(AdapterTargets{true, true, true, true, true, true, true,
-                                                        true, true})) {
+  for (const auto& [used, name] :
+       chosen(AdapterTargets{true, true, true, true, true, true, true, true, true})) {
     const std::string word = sentence("target:", name);
     if (!used || !words.has(word)) continue;
     if (where.empty()) where = words.where(word);

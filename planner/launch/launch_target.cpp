@@ -9,9 +9,9 @@ namespace shardwise {
 namespace {
 
 const std::array<LaunchTarget, 6>& targets() {
-  static const std::array<LaunchTarget, 6> rows{torchrun_target(),   accelerate_target(),
-                                                deepspeed_target(),  torchtitan_target(),
-                                                megatron_target(),   axolotl_target()};
+  static const std::array<LaunchTarget, 6> rows{torchrun_target(),  accelerate_target(),
+                                                deepspeed_target(), torchtitan_target(),
+                                                megatron_target(),  axolotl_target()};
   return rows;
 }
 

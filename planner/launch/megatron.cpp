@@ -150,10 +150,9 @@ constexpr PlanKey keys[] = {
 
 void finish_sharding(PlanWords& words, const PlanFileContext& context, const std::string& file) {
   const bool fsdp = words.is("megatron-fsdp", "true");
-  const std::string strategy =
-      !fsdp ? (words.is("distributed-optimizer", "true") ? "1" : "0")
-      : words.has("strategy") ? words.words.find("strategy")->second.value
-                              : "3";  // Megatron's default
+  const std::string strategy = !fsdp ? (words.is("distributed-optimizer", "true") ? "1" : "0")
+                               : words.has("strategy") ? words.words.find("strategy")->second.value
+                                                       : "3";  // Megatron's default
   words.say("zero", strategy, file);
   const int rest = words.number_or("tp", 1) * words.number_or("cp", 1) * words.number_or("pp", 1);
   const int gpus = context.cluster->gpus(), instances = words.number_or("instances", 1);
@@ -235,8 +234,7 @@ void finish(PlanWords& words, const PlanFileContext& context, const std::string&
   words.default_to("offload", "none", file);
   if (words.number_or("cp", 1) > 1 && words.has("cp-comm"))
     words.say("cp-kind", words.words.find("cp-comm")->second.value, words.where("cp-comm"));
-  if (context.model->moe)
-    words.default_to("etp", std::to_string(words.number_or("tp", 1)), file);
+  if (context.model->moe) words.default_to("etp", std::to_string(words.number_or("tp", 1)), file);
   words.default_to("precision", words.has("half") ? words.words.find("half")->second.value : "fp32",
                    file);
   const auto each = words.number("processes-per-node"), nodes = words.number("machines");
@@ -285,7 +283,8 @@ void put_sharding(ConfigEntries& e, const ParallelPlan& p) {
   put(e, "use-distributed-optimizer", p.zero_stage > 0);
   if (p.zero_stage >= 2) {
     put(e, "use-megatron-fsdp", true);
-    put(e, "data-parallel-sharding-strategy", p.zero_stage == 2 ? "optim_grads" : "optim_grads_params");
+    put(e, "data-parallel-sharding-strategy",
+        p.zero_stage == 2 ? "optim_grads" : "optim_grads_params");
     put(e, "no-gradient-accumulation-fusion", true);
     put(e, "ckpt-format", "fsdp_dtensor");
   }
@@ -311,7 +310,8 @@ void put_recompute(ConfigEntries& e, const std::string& name) {
   const bool block = policy->row->name.starts_with("blocks");
   put(e, "recompute-granularity", "full");
   put(e, "recompute-method", block ? "block" : "uniform");
-  put(e, "recompute-num-layers", block ? policy->checkpointed_blocks : policy->blocks_per_checkpoint);
+  put(e, "recompute-num-layers",
+      block ? policy->checkpointed_blocks : policy->blocks_per_checkpoint);
 }
 
 void put_precision(ConfigEntries& e, DType compute) {
@@ -338,9 +338,10 @@ ConfigEntries megatron_entries(const LaunchJob& job) {
   put(e, "sequence-parallel", p.sequence_parallel);
   put(e, "context-parallel-size", p.context);
   if (p.context > 1)
-    put(e, "cp-comm-type", p.context_kind == ContextKind::ring      ? "p2p"
-                           : p.context_kind == ContextKind::ulysses ? "a2a"
-                                                                    : "all_gather");
+    put(e, "cp-comm-type",
+        p.context_kind == ContextKind::ring      ? "p2p"
+        : p.context_kind == ContextKind::ulysses ? "a2a"
+                                                 : "all_gather");
   put_stages(e, p, w.model.layers);
   if (w.model.moe) {
     put(e, "expert-model-parallel-size", p.expert);
@@ -361,7 +362,8 @@ ConfigEntries megatron_entries(const LaunchJob& job) {
 LaunchFiles write(const LaunchJob& job) {
   LaunchFiles out;
   const ParallelPlan& p = job.question.plan;
-  out.files.push_back({"megatron.args", argument_config(megatron_entries(job), launch_heading(job))});
+  out.files.push_back(
+      {"megatron.args", argument_config(megatron_entries(job), launch_heading(job))});
   out.command = torchrun_words(launch_machines(job.question.cluster));
   out.command.emplace_back("\"${MEGATRON:?set it to your Megatron-LM checkout}/pretrain_gpt.py\"");
   out.command.emplace_back("$(grep -v '^#' megatron.args)");
@@ -383,8 +385,11 @@ LaunchFiles write(const LaunchJob& job) {
 
 PlanFileFormat megatron_format() {
   return {"Megatron-LM arguments",
-          "tensor-model-parallel-size|micro-batch-size|use-distributed-optimizer|num-layers", "", 3,
-          keys, finish};
+          "tensor-model-parallel-size|micro-batch-size|use-distributed-optimizer|num-layers",
+          "",
+          3,
+          keys,
+          finish};
 }
 
 LaunchTarget megatron_target() {

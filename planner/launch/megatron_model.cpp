@@ -50,9 +50,10 @@ void put_megatron_model(ConfigEntries& to, const Transformer& m, int sequence) {
   put(to, "seq-length", sequence);
   put(to, "max-position-embeddings", std::max(sequence, m.max_positions));
   put(to, "vocab-size", m.vocab);
-  put(to, "position-embedding-type", m.position == PositionKind::rope      ? "rope"
-                                     : m.position == PositionKind::learned ? "learned_absolute"
-                                                                           : "none");
+  put(to, "position-embedding-type",
+      m.position == PositionKind::rope      ? "rope"
+      : m.position == PositionKind::learned ? "learned_absolute"
+                                            : "none");
   put(to, "normalization", m.norms.kind == NormKind::rms ? "RMSNorm" : "LayerNorm");
   put(to, "swiglu", m.gated_mlp);
   put(to, "disable-bias-linear", !m.biases.mlp);

@@ -93,7 +93,8 @@ std::optional<std::string> say(const PlanKey& key, const ConfigEntry& e, const s
   if (key.kind == KeyKind::layers) {
     const std::size_t prefix = key.path.size();  // the final '*' stands where '.' does
     const std::string part = e.path.substr(prefix, e.path.find('.', prefix) - prefix);
-    words.count(sentence(key.word, ':', part, ":count"), text.starts_with("layers.") ? 1 : 0, place);
+    words.count(sentence(key.word, ':', part, ":count"), text.starts_with("layers.") ? 1 : 0,
+                place);
     return std::nullopt;
   }
   std::vector<std::string_view> known;
@@ -173,8 +174,8 @@ Problems gather(const std::string& path, std::vector<PlanText>& to) {
 
 // The words that are keys of --plan, in the order in which it prints them.
 constexpr std::string_view plan_keys[] = {
-    "dp",   "tp",    "sp",    "cp",  "cp-kind", "pp",        "vpp",     "schedule", "ep",
-    "etp",  "zero",  "shard", "mbs", "ga",      "recompute", "offload", "async-tp", "layers"};
+    "dp",  "tp",   "sp",    "cp",  "cp-kind", "pp",        "vpp",     "schedule", "ep",
+    "etp", "zero", "shard", "mbs", "ga",      "recompute", "offload", "async-tp", "layers"};
 
 std::string plan_text(const PlanWords& words) {
   std::string text;
@@ -209,7 +210,8 @@ void fill_open_fields(PlanWords& words, Request& request) {
       continue;
     }
     Problems found = set_from_flag(field, {said->second.value}, request);
-    for (Problem& p : found) words.problems.push_back({ProblemKind::file, said->second.where, p.what});
+    for (Problem& p : found)
+      words.problems.push_back({ProblemKind::file, said->second.where, p.what});
   }
 }
 
@@ -241,9 +243,9 @@ void append_notes(std::string& text, std::string_view heading, const std::vector
 }  // namespace
 
 std::string told(const PlanFileReport& report) {
-  std::string text = sentence(report.file, " is read as ", report.format, ": ",
-                              report.understood.empty() ? "nothing" : listed(report.understood),
-                              " understood");
+  std::string text =
+      sentence(report.file, " is read as ", report.format, ": ",
+               report.understood.empty() ? "nothing" : listed(report.understood), " understood");
   append_notes(text, "could not honour", report.not_honoured);
   append_notes(text, "ignored", report.ignored);
   return text + '.';

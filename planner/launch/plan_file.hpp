@@ -21,10 +21,10 @@
 namespace shardwise {
 
 struct PlanFileFormat {
-  std::string_view name;       // "DeepSpeed"
-  std::string_view marks;      // what tells it: keys of which one is there, separated by '|'
-  std::string_view defers;     // a text that leaves a value to another file: "auto"; may be empty
-  int rank;                    // of several files, the highest says the framework
+  std::string_view name;    // "DeepSpeed"
+  std::string_view marks;   // what tells it: keys of which one is there, separated by '|'
+  std::string_view defers;  // a text that leaves a value to another file: "auto"; may be empty
+  int rank;                 // of several files, the highest says the framework
   std::span<const PlanKey> keys;
   // Turns what the format says in its own way into words of plan and request; says the framework.
   void (*finish)(PlanWords& words, const PlanFileContext& context, const std::string& file);

@@ -29,7 +29,8 @@ void refuse_model_parallel(Refusals& to, const ParallelPlan& p, std::string_view
   refuse_if(to, p.tensor > 1, sentence(target, " has no tensor parallelism"));
   refuse_if(to, p.pipeline > 1, sentence(target, " has no pipeline parallelism"));
   refuse_if(to, p.context > 1, sentence(target, " has no context parallelism"));
-  refuse_if(to, p.expert > 1 || p.expert_tensor > 1, sentence(target, " has no expert parallelism"));
+  refuse_if(to, p.expert > 1 || p.expert_tensor > 1,
+            sentence(target, " has no expert parallelism"));
   refuse_if(to, p.layer_split, sentence(target, " does not split layers over cards in turns"));
 }
 

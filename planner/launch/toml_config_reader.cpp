@@ -33,9 +33,9 @@ Result<ConfigEntries> read_toml_config(const std::string& text, const std::strin
     add(root, "", entries);
     return entries;
   } catch (const toml::parse_error& e) {
-    return Problem{ProblemKind::file, name,
-                   sentence("is not valid TOML: line ", e.source().begin.line, ": ",
-                            e.description())};
+    return Problem{
+        ProblemKind::file, name,
+        sentence("is not valid TOML: line ", e.source().begin.line, ": ", e.description())};
   }
 }
 

@@ -55,8 +55,9 @@ std::vector<std::string> refusals(const LaunchJob& job) {
   refuse_precision_except(to, w, "the loop written here", {DType::bf16, DType::fp32});
   refuse_if(to, w.optimizer->name != "adamw",
             sentence("the loop written here steps AdamW, not ", w.optimizer->name));
-  refuse_if(to, p.zero_stage < 2 && p.data > 1,
-            "fully_shard shards gradients and weights: zero=2 or zero=3; DDP is --target accelerate");
+  refuse_if(
+      to, p.zero_stage < 2 && p.data > 1,
+      "fully_shard shards gradients and weights: zero=2 or zero=3 (DDP: --target accelerate)");
   refuse_if(to, p.offload.parameters != p.offload.optimizer,
             "CPUOffloadPolicy moves parameters, gradients and optimizer states together, or none");
   refuse_if(to, p.offload.activations, "activations are not offloaded here");
@@ -106,8 +107,8 @@ PlanFileFormat fully_shard_format() {
 }
 
 LaunchTarget torchrun_target() {
-  return {"torchrun", "torchrun with a small FSDP2 training loop (ZeRO-2, ZeRO-3, HSDP)",
-          framework, refusals, write};
+  return {"torchrun", "torchrun with a small FSDP2 training loop (ZeRO-2, ZeRO-3, HSDP)", framework,
+          refusals, write};
 }
 
 }  // namespace shardwise

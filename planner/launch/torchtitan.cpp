@@ -52,8 +52,7 @@ constexpr Meaning schedules[] = {{"1F1B", "1f1b"},
                                  {"DualPipeV", "dualpipe-v"}};
 constexpr Meaning rotations[] = {{"allgather", "all-gather"}, {"alltoall", "ring"}};
 constexpr Meaning reshards[] = {{"always", "3"}, {"never", "2"}, {"default", "default"}};
-constexpr Meaning modes[] = {
-    {"none", "none"}, {"full", "full"}, {"selective", "selective"}};
+constexpr Meaning modes[] = {{"none", "none"}, {"full", "full"}, {"selective", "selective"}};
 constexpr Meaning params[] = {{"bfloat16", "bf16"}, {"float32", "fp32"}};
 constexpr Meaning dtypes[] = {{"float32", ""}};
 constexpr Meaning optimizers[] = {{"AdamW", "adamw"}, {"Adam", "adamw"}};
@@ -122,8 +121,8 @@ constexpr PlanKey keys[] = {
 
 void finish_sharding(PlanWords& words, const PlanFileContext& context, const std::string& file) {
   const int replicate = words.number_or("replicate", 1);
-  const int rest = words.number_or("tp", 1) * words.number_or("cp", 1) *
-                   words.number_or("pp", 1) * replicate;
+  const int rest =
+      words.number_or("tp", 1) * words.number_or("cp", 1) * words.number_or("pp", 1) * replicate;
   int sharded = words.number_or("sharded", -1);
   if (sharded < 1 && context.cluster->gpus() % rest == 0) sharded = context.cluster->gpus() / rest;
   if (sharded < 1) {
@@ -133,8 +132,8 @@ void finish_sharding(PlanWords& words, const PlanFileContext& context, const std
     return;
   }
   words.say("dp", replicate * sharded, file);
-  const bool keeps = words.is("reshard", "2") ||
-                     (!words.is("reshard", "3") && words.number_or("pp", 1) > 1);
+  const bool keeps =
+      words.is("reshard", "2") || (!words.is("reshard", "3") && words.number_or("pp", 1) > 1);
   const bool on = sharded > 1 || words.number_or("cp", 1) > 1;
   words.say("zero", !on ? 0 : keeps ? 2 : 3, file);
   if (on && replicate > 1) words.say("shard", sharded, file);
@@ -216,8 +215,9 @@ std::vector<std::string> refusals(const LaunchJob& job) {
             "torchtitan 0.2.2 has no Ulysses attention");
   refuse_if(to, p.tensor > 1 && !p.sequence_parallel,
             "torchtitan's tensor parallelism is always with sequence parallelism");
-  refuse_if(to, p.async_tensor, "async tensor parallelism needs torch.compile there, which is not "
-                                "what is forecast");
+  refuse_if(to, p.async_tensor,
+            "async tensor parallelism needs torch.compile there, which is not "
+            "what is forecast");
   refuse_if(to, p.pipeline > 1 && spelled(schedules, p.schedule).empty(),
             sentence("torchtitan's pipelining has no schedule that is ", p.schedule));
   refuse_if(to, p.layer_split, "torchtitan does not split layers over cards in turns");
@@ -264,7 +264,8 @@ ConfigEntries torchtitan_entries(const LaunchJob& job) {
   put(e, "job.dump_folder", "./output");
   put(e, "model.name", flavor.model);
   put(e, "model.flavor", flavor.flavor);
-  put(e, "model.hf_assets_path", sentence("./assets/hf/", job.model.substr(job.model.rfind('/') + 1)));
+  put(e, "model.hf_assets_path",
+      sentence("./assets/hf/", job.model.substr(job.model.rfind('/') + 1)));
   put(e, "optimizer.name", "AdamW");
   if (job.learning_rate) put_number(e, "optimizer.lr", *job.learning_rate);
   put(e, "optimizer.implementation", w.framework.fused_optimizer ? "fused" : "foreach");
@@ -284,7 +285,8 @@ ConfigEntries torchtitan_entries(const LaunchJob& job) {
 
 LaunchFiles write(const LaunchJob& job) {
   LaunchFiles out;
-  out.files.push_back({"torchtitan.toml", toml_config(torchtitan_entries(job), launch_heading(job))});
+  out.files.push_back(
+      {"torchtitan.toml", toml_config(torchtitan_entries(job), launch_heading(job))});
   out.command = torchrun_words(launch_machines(job.question.cluster));
   for (const char* word : {"-m", "torchtitan.train", "--job.config_file", "torchtitan.toml"})
     out.command.emplace_back(word);

@@ -71,7 +71,8 @@ void read_torchtitan_stages(PlanWords& words, const PlanFileContext& context,
   words.default_to("schedule", "1f1b", file);
   const std::string schedule = words.words.find("schedule")->second.value;
   const int pipeline = words.number_or("pp", 1), layers = context.model->layers;
-  const int first_less = words.number_or("first-less", 1), last_less = words.number_or("last-less", 1);
+  const int first_less = words.number_or("first-less", 1),
+            last_less = words.number_or("last-less", 1);
   int stages = pipeline * default_chunks(schedule);
   std::vector<int> each;
   if (const auto named = words.words.lower_bound("module:");

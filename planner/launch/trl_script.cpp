@@ -129,8 +129,8 @@ ConfigEntries trl_entries(const LaunchJob& job) {
   const ParallelPlan& p = job.question.plan;
   ConfigEntries e;
   put(e, "model_name_or_path", job.model);
-  const bool half = w.weights() != WeightRecipe::fp32_with_half_compute &&
-                    w.weights() != WeightRecipe::fp32;
+  const bool half =
+      w.weights() != WeightRecipe::fp32_with_half_compute && w.weights() != WeightRecipe::fp32;
   put(e, "dtype", half || row(w.method).adapter ? "bfloat16" : "float32");
   put(e, "dataset_name", "REPLACE-WITH-YOUR-DATASET");
   put(e, "output_dir", "output");
@@ -154,7 +154,8 @@ std::vector<std::string> trl_words() {
 }
 
 std::string trl_note() {
-  return "Set dataset_name in sft.yaml, or put your own training script in place of trl.scripts.sft.";
+  return "Set dataset_name in sft.yaml, or put your own training script in place of "
+         "trl.scripts.sft.";
 }
 
 }  // namespace shardwise

@@ -49,8 +49,8 @@ struct YamlReading {
       for (const auto& item : node) {
         const bool listed = node.IsSequence();
         const std::string key = listed ? std::to_string(place++) : item.first.Scalar();
-        add(listed ? YAML::Node(item) : item.second,
-            path.empty() ? key : sentence(path, '.', key), level + 1);
+        add(listed ? YAML::Node(item) : item.second, path.empty() ? key : sentence(path, '.', key),
+            level + 1);
       }
       return;
     }
