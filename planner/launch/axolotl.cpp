@@ -159,7 +159,7 @@ void put_adapter(ConfigEntries& e, const Workload& w) {
     put(e, sentence("lora_target_modules.", place++), name);
 }
 
-void put_sharding(ConfigEntries& e, const ParallelPlan& p) {
+void put_sharding(ConfigEntries& e, const ParallelPlan& p, const Workload& w) {
   if (p.zero_stage == 1) {
     put(e, "deepspeed.zero_optimization.stage", 1);
     put(e, "deepspeed.bf16.enabled", "auto");
@@ -171,7 +171,8 @@ void put_sharding(ConfigEntries& e, const ParallelPlan& p) {
     put(e, "fsdp_config.auto_wrap_policy", "TRANSFORMER_BASED_WRAP");
     put(e, "fsdp_config.reshard_after_forward", p.zero_stage == 3);
     put(e, "fsdp_config.offload_params", p.offload.parameters);
-    put(e, "fsdp_config.cpu_ram_efficient_loading", true);
+    // With 4-bit weights axolotl refuses it: quantising on one rank alone would deadlock.
+    put(e, "fsdp_config.cpu_ram_efficient_loading", w.adapter.base == Quantization::none);
     put(e, "fsdp_config.state_dict_type", "SHARDED_STATE_DICT");
   }
   if (p.shard_group) {
@@ -206,7 +207,7 @@ LaunchFiles write(const LaunchJob& job) {
   put(e, "fp16", w.compute == DType::fp16);
   put(e, "attn_implementation", "flash_attention_2");
   put_adapter(e, w);
-  put_sharding(e, p);
+  put_sharding(e, p, w);
 
   LaunchFiles out;
   out.files.push_back({"axolotl.yaml", yaml_config(e, launch_heading(job))});
@@ -215,6 +216,8 @@ LaunchFiles write(const LaunchJob& job) {
   out.command.insert(out.command.end(), torchrun.begin() + 1, torchrun.end());
   if (launch_machines(job.question.cluster).nodes > 1)
     out.notes.emplace_back("Run it on every node, with HEAD_NODE set to the first one's name.");
+  if (p.context > 1)
+    out.notes.emplace_back("Context parallelism there needs the package ring-flash-attn.");
   out.notes.emplace_back(job.learning_rate
                              ? "Set the path of your data in axolotl.yaml."
                              : "Set the path of your data in axolotl.yaml, and learning_rate, "
