@@ -10,6 +10,8 @@ readonly build_needs=(
   'libeigen3-dev <eigen3/Eigen/Core>'
   'libcli11-dev <CLI/App.hpp>'
   'nlohmann-json3-dev <nlohmann/json.hpp>'
+  'libyaml-cpp-dev <yaml-cpp/yaml.h>'
+  'libtomlplusplus-dev <toml++/toml.h>'
 )
 readonly oldest_cmake=3.25
 

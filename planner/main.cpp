@@ -19,6 +19,7 @@
 #include "planner/commands/catalog.hpp"
 #include "planner/commands/compare.hpp"
 #include "planner/commands/fit.hpp"
+#include "planner/commands/launch.hpp"
 #include "planner/commands/request_flags.hpp"
 #include "planner/commands/simulate.hpp"
 #include "planner/commands/validate.hpp"
@@ -126,6 +127,11 @@ int run(int argc, char** argv) {
       simulation);
   add_asking(app, compare_words, "compare", "several plans side by side");
 
+  AskingCommand launch_words;
+  LaunchOptions launching;
+  add_asking(app, launch_words, "launch", "files and command line that run a plan");
+  add_launch_flags(*launch_words.app, launching);
+
   CLI::App* catalog_command = app.add_subcommand("catalog", "what the catalog holds");
   CatalogQuestion question;
   bool catalog_json = false;
@@ -156,6 +162,10 @@ int run(int argc, char** argv) {
       return simulate(r, f, simulation, o);
     });
   if (*compare_words.app) return ask(compare_words, compare);
+  if (*launch_words.app)
+    return ask(launch_words, [&](const Request& r, const Facts& f, const Output& o) {
+      return launch(r, launching, f, o);
+    });
   const auto root = find_catalog_root();
   if (!root) return report_problems(root.error(), terminal(false));
   if (*catalog_command) return catalog(question, *root, terminal(catalog_json));

@@ -75,6 +75,10 @@ V get_plans(const R& r) {
   if (r.plans.empty()) return {};
   return r.plans;
 }
+V get_plan_from(const R& r) {
+  if (r.plan_from.empty()) return {};
+  return r.plan_from;
+}
 V get_host_ram(const R& r) {
   if (!r.host_ram) return {};
   return *r.host_ram;
@@ -97,7 +101,7 @@ V get_quantization(const R& r) {
 }
 const std::string& word(const V& v) { return std::get<std::string>(v); }
 
-constexpr std::array<RequestField, 23> rows{{
+constexpr std::array<RequestField, 24> rows{{
     {"model", "MODEL", "MODEL", "catalog name, alias such as 70b, or the path of a config.json",
      text, 0, 0, nullptr, set_text<&R::model>, get_text<&R::model>},
     {"gpus", "--gpus", "GPUS", "6x24GB, 2xRTX-3090, 16xH100-SXM, 4 nodes of 8xA100-80GB, dgx-h100",
@@ -125,6 +129,11 @@ constexpr std::array<RequestField, 23> rows{{
     {"plans", "--plan", "PLAN", "dp=8,zero=3 or tp=4,pp=4,...; more than once for several",
      FieldKind::texts, 0, 0, nullptr,
      [](R& r, const V& v) { r.plans = std::get<std::vector<std::string>>(v); }, get_plans},
+    {"plan_from", "--plan-from", "FILE",
+     "read plan and settings from a DeepSpeed, Accelerate, torchtitan, Megatron, axolotl or "
+     "Trainer file, or a folder of them",
+     FieldKind::texts, 0, 0, nullptr,
+     [](R& r, const V& v) { r.plan_from = std::get<std::vector<std::string>>(v); }, get_plan_from},
     {"recompute", "--recompute", "POLICY",
      "none, selective, selective-op, full, every-K-layers, blocks-N", text, 0, 0, nullptr,
      set_text<&R::recompute>, get_text<&R::recompute>},

@@ -147,6 +147,18 @@ void resolve_methods(ResolvedRequest& r, UnnamedMethods unnamed, Problems& probl
                         "needs a method with adapters: lora, dora or qlora"});
 }
 
+// Before the methods: files say a method, a framework and much else that is left open.
+void resolve_plan_files(ResolvedRequest& r, Problems& problems) {
+  if (r.asked.plan_from.empty()) return;
+  auto files = with_plan_files(r.asked, {&r.model, &r.clusters.front()});
+  if (!files) return add(problems, files.error());
+  r.asked = std::move(files->request);
+  r.plan_files = std::move(files->reports);
+  r.learning_rate = files->learning_rate;
+  r.learning_rate_batch = files->batch;
+  for (const PlanFileReport& report : r.plan_files) r.notes.push_back(told(report));
+}
+
 void check_targets(const ResolvedRequest& r, Problems& problems) {
   if (!r.asked.lora_targets) return;
   std::vector<std::string_view> known;
@@ -211,6 +223,7 @@ Result<ResolvedRequest> resolve(const Request& request, const Facts& facts,
   Problems problems;
   resolve_model(r, problems);
   resolve_clusters(r, problems);
+  if (problems.empty()) resolve_plan_files(r, problems);
   resolve_methods(r, unnamed, problems);
   check_names(r, problems);
   if (!problems.empty()) return problems;

@@ -12,6 +12,7 @@
 #include "catalog/cluster.hpp"
 #include "catalog/result.hpp"
 #include "planner/facts.hpp"
+#include "planner/launch/plan_file.hpp"
 #include "planner/request.hpp"
 
 namespace shardwise {
@@ -26,6 +27,9 @@ struct ResolvedRequest {
   int batch = 0;
   bool host_ram_stated = false;    // by a size, or by naming a node whose size is catalogued
   std::vector<std::string> notes;  // what a name was taken to mean, in whole sentences
+  std::vector<PlanFileReport> plan_files;  // of --plan-from; what they say is in `asked`
+  std::optional<double> learning_rate;     // of those files, with
+  std::optional<int> learning_rate_batch;  // the sequences per step that it goes with
 
   int gpus() const { return clusters.front().gpus(); }
 };

@@ -82,13 +82,15 @@ Json compare_json(const ResolvedRequest& r, const std::vector<Compared>& list) {
     }
     plans.push_back(j);
   }
-  return {{"schema_version", schema_version},
-          {"command", "compare"},
-          {"request", request_json(r)},
-          {"model", r.model.id},
-          {"method", name(r.methods.front())},
-          {"plans", plans},
-          {"notes", r.notes}};
+  Json j = {{"schema_version", schema_version},
+            {"command", "compare"},
+            {"request", request_json(r)},
+            {"model", r.model.id},
+            {"method", name(r.methods.front())},
+            {"plans", plans},
+            {"notes", r.notes}};
+  add_plan_files(j, r);
+  return j;
 }
 
 std::string compare_text(const ResolvedRequest& r, const std::vector<Compared>& list) {
@@ -117,14 +119,14 @@ std::string compare_text(const ResolvedRequest& r, const std::vector<Compared>& 
 }  // namespace
 
 int compare(const Request& request, const Facts& facts, const Output& output) {
-  if (request.plans.empty())
+  if (request.plans.empty() && request.plan_from.empty())
     return report_problems({{ProblemKind::request, "--plan",
                              "is missing; give at least one, such as --plan dp=8,zero=3"}},
                            output);
   const auto resolved = resolve(request, facts, UnnamedMethods::one);
   if (!resolved) return report_problems(resolved.error(), output);
   std::vector<Compared> list;
-  for (const std::string& text : request.plans) list.push_back(compared(*resolved, text));
+  for (const std::string& text : resolved->asked.plans) list.push_back(compared(*resolved, text));
   if (std::none_of(list.begin(), list.end(),
                    [](const Compared& c) { return c.forecast.has_value(); })) {
     Problems all;

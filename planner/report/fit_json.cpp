@@ -54,9 +54,11 @@ Json fit_json(const ResolvedRequest& request, const FitAnswers& answers) {
   for (const FitAnswer& a : answers.answers) list.push_back(answer_json(a));
   Json notes = request.notes;
   for (const Problem& p : answers.problems) notes.push_back(p.what);
-  return {
+  Json j = {
       {"schema_version", schema_version}, {"command", "fit"}, {"request", request_json(request)},
       {"model", request.model.id},        {"answers", list},  {"notes", notes}};
+  add_plan_files(j, request);
+  return j;
 }
 
 }  // namespace shardwise

@@ -73,6 +73,20 @@ Json request_json(const ResolvedRequest& r) {
   return echo;
 }
 
+void add_plan_files(Json& to, const ResolvedRequest& r) {
+  const auto notes = [](const std::vector<KeyNote>& list) {
+    Json j = Json::array();
+    for (const KeyNote& note : list) j.push_back({{"key", note.key}, {"why", note.why}});
+    return j;
+  };
+  for (const PlanFileReport& report : r.plan_files)
+    to["plan_from"].push_back({{"file", report.file},
+                               {"format", report.format},
+                               {"understood", report.understood},
+                               {"ignored", notes(report.ignored)},
+                               {"not_honoured", notes(report.not_honoured)}});
+}
+
 Json settings_json(const Question& q) {
   const Workload& w = q.workload;
   Json settings = {{"framework", w.framework.id},    {"optimizer", w.optimizer->name},

@@ -16,6 +16,8 @@ double json_number(double value);  // six significant digits
 
 // What was asked, key by key as a request file holds it, with what was filled in.
 Json request_json(const ResolvedRequest& request);
+// Adds "plan_from": what was made of each file that said a plan; nothing where there was none.
+void add_plan_files(Json& to, const ResolvedRequest& request);
 // What one answer rests on, with the defaults of its framework: keys as in a request.
 Json settings_json(const Question& question);
 Json step_time_json(const Forecast& forecast);          // {low, expected, high}

@@ -82,31 +82,33 @@ Json simulate_json(const ResolvedRequest& r, const Simulation& s) {
   for (const PathPart& part : path_parts(record.step)) path.push_back(path_json(part));
   Json host = {{"steady", json_gib(f.host.steady)}, {"load_peak", json_gib(f.host.load_peak)}};
   if (f.host.available) host["available"] = json_gib(*f.host.available);
-  return {{"schema_version", schema_version},
-          {"command", "simulate"},
-          {"request", request_json(r)},
-          {"model", r.model.id},
-          {"method", name(s.question.workload.method)},
-          {"framework", s.question.workload.framework.id},
-          {"settings", settings_json(s.question)},
-          {"plan", whole_text(s.question.plan)},
-          {"verdict", verdict_name(s.verdict)},
-          {"step_time_s", step_time_json(f)},
-          {"tokens_per_s", json_number(f.tokens_per_s)},
-          {"mfu", json_number(f.mfu)},
-          {"bubble_fraction", json_number(f.bubble_fraction)},
-          {"breakdown_s", breakdown_json(f.breakdown)},
-          {"critical_path_s", times_json(f.critical_path)},
-          {"critical_path", path},
-          {"stages", stages},
-          {"worst_stage", f.worst_stage},
-          {"ranks", ranks},
-          {"memory_over_time", memory_over_time(record)},
-          {"links", links_json(record)},
-          {"host_ram_gib", host},
-          {"trust", trust_name(f.trust)},
-          {"tasks", f.tasks},
-          {"notes", s.notes}};
+  Json j = {{"schema_version", schema_version},
+            {"command", "simulate"},
+            {"request", request_json(r)},
+            {"model", r.model.id},
+            {"method", name(s.question.workload.method)},
+            {"framework", s.question.workload.framework.id},
+            {"settings", settings_json(s.question)},
+            {"plan", whole_text(s.question.plan)},
+            {"verdict", verdict_name(s.verdict)},
+            {"step_time_s", step_time_json(f)},
+            {"tokens_per_s", json_number(f.tokens_per_s)},
+            {"mfu", json_number(f.mfu)},
+            {"bubble_fraction", json_number(f.bubble_fraction)},
+            {"breakdown_s", breakdown_json(f.breakdown)},
+            {"critical_path_s", times_json(f.critical_path)},
+            {"critical_path", path},
+            {"stages", stages},
+            {"worst_stage", f.worst_stage},
+            {"ranks", ranks},
+            {"memory_over_time", memory_over_time(record)},
+            {"links", links_json(record)},
+            {"host_ram_gib", host},
+            {"trust", trust_name(f.trust)},
+            {"tasks", f.tasks},
+            {"notes", s.notes}};
+  add_plan_files(j, r);
+  return j;
 }
 
 }  // namespace shardwise

@@ -21,6 +21,8 @@ fences=(
   '^boost/ | ^simulator/|^tests/'
   '^CLI/ | ^planner/(commands/|main\.cpp$)|^tests/'
   '^Eigen/ | ^calibrate/|^tests/'
+  '^yaml-cpp/ | ^planner/launch/yaml_config_reader\.cpp$'
+  '^toml\+\+/ | ^planner/launch/toml_config_reader\.cpp$'
   '^(catch2)/ | ^tests/(catch\.hpp|catch_main\.cpp)$'
   '^(cuda|cublas|cudnn|nccl|nvml|cub/|thrust/) | ^calibrate/device/'
 )

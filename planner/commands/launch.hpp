@@ -1,0 +1,27 @@
+// `shardwise launch MODEL --gpus ... --target T [--out DIR]`: the files that run a plan.
+#pragma once
+
+#include <string>
+
+#include "planner/commands/output.hpp"
+#include "planner/facts.hpp"
+#include "planner/launch_answer.hpp"
+#include "planner/request.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace shardwise {
+
+struct LaunchOptions {
+  LaunchWish wish;
+  std::string folder;  // empty: the files are printed
+};
+
+void add_launch_flags(CLI::App& command, LaunchOptions& options);
+
+int launch(const Request& request, const LaunchOptions& options, const Facts& facts,
+           const Output& output);
+
+}  // namespace shardwise

@@ -1,0 +1,238 @@
+// axolotl: one YAML file. ZeRO-2 and 3 are FSDP2 there, ZeRO-1 is DeepSpeed, whose configuration
+// may stand in the same file.
+//
+// Fields: axolotl 0.19.0, utils/schemas (config.py, fsdp.py, peft.py, training.py).
+#include "planner/launch/config_text.hpp"
+#include "planner/launch/formats.hpp"
+#include "planner/launch/hugging_face_names.hpp"
+#include "planner/launch/plan_refusal.hpp"
+#include "planner/launch/targets.hpp"
+#include "planner/sentence.hpp"
+
+namespace shardwise {
+namespace {
+
+constexpr Meaning adapters[] = {{"lora", "true"}, {"qlora", "true"}};
+constexpr Meaning bf16[] = {{"true", "bf16"}, {"auto", ""}, {"full", "bf16"}, {"false", ""}};
+constexpr Meaning fp16[] = {{"true", "fp16"}, {"false", ""}};
+constexpr Meaning stages[] = {{"true", "3"}, {"false", "2"}};
+constexpr double placeholder_rate = 2e-5;  // costs nothing, and nobody said
+constexpr std::string_view no_step = "has no bearing on a step";
+
+constexpr PlanKey keys[] = {
+    says_integer("micro_batch_size", "mbs"),
+    says_integer("gradient_accumulation_steps", "ga"),
+    says_integer("sequence_len", "sequence"),
+    says_choice("gradient_checkpointing", "recompute", full_or_none),
+    says_choice("optimizer", "optimizer", hugging_face_optimizers),
+    says_choice("bf16", "precision", bf16),
+    says_choice("fp16", "precision", fp16),
+    says_number("learning_rate", "learning-rate"),
+    says_choice("adapter", "adapter", adapters),
+    says_choice("load_in_4bit", "quantized-4bit", true_or_false),
+    says_choice("load_in_8bit", "quantized-8bit", true_or_false),
+    says_choice("bnb_config_kwargs.bnb_4bit_use_double_quant", "double-quant", true_or_false),
+    says_choice("peft_use_dora", "dora", true_or_false),
+    says_integer("lora_r", "lora_rank"),
+    says_member("lora_target_modules*", "target", hugging_face_linears),
+    says_choice("lora_target_linear", "all-linears", true_or_false),
+    says_integer("deepspeed.zero_optimization.stage", "zero", 0, 3),
+    says_integer("fsdp_version", "fsdp-version", 1, 2),
+    says_choice("fsdp_config.reshard_after_forward", "reshard", stages),
+    says_choice("fsdp_config.offload_params", "offload-params", true_or_false),
+    says_choice("fsdp_config.activation_checkpointing", "fsdp-recompute", full_or_none),
+    says_integer("dp_shard_size", "sharded"),
+    says_integer("dp_replicate_size", "replicate"),
+    says_integer("context_parallel_size", "cp"),
+    says_integer("sequence_parallel_degree", "cp"),
+    ignored("deepspeed", "give that file too, as another --plan-from"),
+    ignored("deepspeed.*", "the framework's row says it"),
+    ignored("base_model*", "the model is the one asked for"),
+    ignored("model_type", "the model is the one asked for"),
+    ignored("tokenizer*", "the model is the one asked for"),
+    ignored("datasets*", no_step),
+    ignored("test_datasets*", no_step),
+    ignored("dataset*", no_step),
+    ignored("chat_template*", no_step),
+    ignored("val_set_size", "evaluation is not forecast"),
+    ignored("output_dir", no_step),
+    ignored("sample_packing*", "sequences are taken as full ones"),
+    ignored("eval*", "evaluation is not forecast"),
+    ignored("pad_to_sequence_len", "sequences are taken as full ones"),
+    ignored("train_on_inputs", no_step),
+    ignored("group_by_length", "sequences are taken as full ones"),
+    ignored("lora_alpha", "scales an update, costs nothing"),
+    ignored("lora_dropout", "the framework's row says it"),
+    ignored("lora_model_dir", no_step),
+    ignored("lora_fan_in_fan_out", no_step),
+    ignored("lora_modules_to_save*", "is counted as the framework does it"),
+    ignored("bnb_config_kwargs.*", "the framework's row says it"),
+    ignored("gradient_checkpointing_kwargs*", "has no bearing that is modelled"),
+    ignored("attn_implementation", "the framework's row says which kernel"),
+    ignored("flash_attention", "the framework's row says which kernel"),
+    ignored("fsdp.*", "the framework's row says it"),
+    ignored("fsdp_config.*", "has no bearing that is modelled"),
+    ignored("num_epochs", no_step),
+    ignored("max_steps", no_step),
+    ignored("lr_scheduler*", no_step),
+    ignored("warmup*", no_step),
+    ignored("weight_decay", no_step),
+    ignored("adam_*", no_step),
+    ignored("max_grad_norm", "clipping is counted as the framework does it"),
+    ignored("tf32", "has no bearing on 16-bit products"),
+    ignored("logging*", no_step),
+    ignored("save*", no_step),
+    ignored("resume*", no_step),
+    ignored("wandb*", no_step),
+    ignored("hub_*", no_step),
+    ignored("special_tokens*", no_step),
+    ignored("seed", no_step),
+    ignored("strict", no_step),
+    ignored("plugins*", "the framework's row says which kernels run"),
+    refused("liger_*", "false", "fused Liger kernels would change time and memory"),
+    refused("torch_compile", "false", "compiled kernels would change time and memory"),
+    refused("tensor_parallel_size", "1", "tensor parallelism in axolotl is not modelled"),
+    refused("unfrozen_parameters*", "", "training some parameters only is not modelled"),
+    refused("activation_offloading", "false", "offloading activations is not modelled"),
+};
+
+void finish_sharding(PlanWords& words, const std::string& file) {
+  const bool fsdp = words.has("reshard") || words.has("fsdp-version");
+  if (fsdp) {
+    words.default_to("zero", words.is("reshard", "2") ? "2" : "3", file);
+    if (words.number_or("replicate", 1) > 1 && words.has("sharded"))
+      words.default_to("shard", std::to_string(words.number_or("sharded", 1)), file);
+    if (words.is("offload-params", "true")) words.default_to("offload", "params+optimizer", file);
+  }
+  words.default_to("zero", "0", file);
+  if (words.is("fsdp-recompute", "full")) words.say("recompute", "full", file);
+}
+
+void finish(PlanWords& words, const PlanFileContext&, const std::string& file) {
+  finish_sharding(words, file);
+  if (words.is("all-linears", "true")) words.default_to("lora_targets", "all-linear", file);
+  gather_targets(words, file);
+  gather_method(words, file);
+  words.default_to("framework", "axolotl", file);
+}
+
+std::string_view framework(Method, int) { return "axolotl"; }
+
+std::vector<std::string> refusals(const LaunchJob& job) {
+  const Workload& w = job.question.workload;
+  const ParallelPlan& p = job.question.plan;
+  ParallelPlan without_context = p;
+  without_context.context = 1;
+  Refusals to;
+  refuse_model_parallel(to, without_context, "axolotl");
+  refuse_if(to, p.context > 1 && p.context_kind != ContextKind::ring,
+            "axolotl splits sequences over a ring only");
+  refuse_if(to, p.context > 1 && p.zero_stage == 1,
+            "axolotl's context parallelism is written with FSDP or without ZeRO");
+  refuse_recompute_except(to, p, "axolotl", {"none", "full"});
+  refuse_precision_except(to, w, "axolotl", {DType::bf16, DType::fp16});
+  refuse_if(to, hugging_face_optimizer(*w.optimizer).empty(),
+            sentence("axolotl's Trainer has no optimizer that is ", w.optimizer->name));
+  refuse_if(to, p.zero_stage == 1 && p.shard_group,
+            "DeepSpeed's ZeRO-1 has no shard groups in axolotl");
+  refuse_if(to, p.offload.parameters != p.offload.optimizer || p.offload.activations,
+            "FSDP moves parameters, gradients and optimizer states to the host together, or none");
+  refuse_if(to, p.offload.parameters && p.zero_stage < 2, "axolotl offloads with FSDP only");
+  return to;
+}
+
+void put_adapter(ConfigEntries& e, const Workload& w) {
+  if (!row(w.method).adapter) return;
+  put(e, "adapter", w.method == Method::qlora ? "qlora" : "lora");
+  if (w.method == Method::dora) put(e, "peft_use_dora", true);
+  if (w.adapter.base == Quantization::int8) put(e, "load_in_8bit", true);
+  if (w.adapter.base == Quantization::nf4 || w.adapter.base == Quantization::nf4_double) {
+    put(e, "load_in_4bit", true);
+    put(e, "bnb_config_kwargs.bnb_4bit_use_double_quant",
+        w.adapter.base == Quantization::nf4_double);
+  }
+  put(e, "lora_r", w.adapter.rank);
+  put_number(e, "lora_dropout", w.adapter.dropout);
+  if (every_linear(w.adapter.targets)) return put(e, "lora_target_linear", true);
+  int place = 0;
+  for (const std::string_view name : hugging_face_targets(w.adapter.targets))
+    put(e, sentence("lora_target_modules.", place++), name);
+}
+
+void put_sharding(ConfigEntries& e, const ParallelPlan& p, const Workload& w) {
+  if (p.zero_stage == 1) {
+    put(e, "deepspeed.zero_optimization.stage", 1);
+    put(e, "deepspeed.bf16.enabled", "auto");
+    put(e, "deepspeed.train_micro_batch_size_per_gpu", "auto");
+    put(e, "deepspeed.gradient_accumulation_steps", "auto");
+  }
+  if (p.zero_stage >= 2) {
+    put(e, "fsdp_version", 2);
+    put(e, "fsdp_config.auto_wrap_policy", "TRANSFORMER_BASED_WRAP");
+    put(e, "fsdp_config.reshard_after_forward", p.zero_stage == 3);
+    put(e, "fsdp_config.offload_params", p.offload.parameters);
+    // With 4-bit weights axolotl refuses it: quantising on one rank alone would deadlock.
+    put(e, "fsdp_config.cpu_ram_efficient_loading", w.adapter.base == Quantization::none);
+    put(e, "fsdp_config.state_dict_type", "SHARDED_STATE_DICT");
+  }
+  if (p.shard_group) {
+    put(e, "dp_shard_size", *p.shard_group);
+    put(e, "dp_replicate_size", p.data / *p.shard_group);
+  }
+  if (p.context > 1) put(e, "context_parallel_size", p.context);
+}
+
+LaunchFiles write(const LaunchJob& job) {
+  const Workload& w = job.question.workload;
+  const ParallelPlan& p = job.question.plan;
+  ConfigEntries e;
+  put(e, "base_model", job.model);
+  put(e, "datasets.0.path", "REPLACE-WITH-YOUR-DATASET");
+  put(e, "datasets.0.type", "completion");
+  put(e, "output_dir", "./output");
+  put(e, "sequence_len", w.sequence);
+  put(e, "sample_packing", true);  // full sequences, which is what is forecast
+  put(e, "pad_to_sequence_len", true);
+  put(e, "micro_batch_size", p.microbatch);
+  put(e, "gradient_accumulation_steps", p.microbatches);
+  put(e, "gradient_checkpointing", p.recompute == "full");
+  put(e, "optimizer", hugging_face_optimizer(*w.optimizer));
+  put_number(e, "learning_rate", job.learning_rate.value_or(placeholder_rate));
+  put(e, "lr_scheduler", "cosine");
+  if (job.steps)
+    put(e, "max_steps", *job.steps);
+  else
+    put(e, "num_epochs", 1);
+  put(e, "bf16", w.compute == DType::bf16);
+  put(e, "fp16", w.compute == DType::fp16);
+  put(e, "attn_implementation", "flash_attention_2");
+  put_adapter(e, w);
+  put_sharding(e, p, w);
+
+  LaunchFiles out;
+  out.files.push_back({"axolotl.yaml", yaml_config(e, launch_heading(job))});
+  out.command = {"axolotl", "train", "axolotl.yaml", "--launcher", "torchrun", "--"};
+  const std::vector<std::string> torchrun = torchrun_words(launch_machines(job.question.cluster));
+  out.command.insert(out.command.end(), torchrun.begin() + 1, torchrun.end());
+  if (launch_machines(job.question.cluster).nodes > 1)
+    out.notes.emplace_back("Run it on every node, with HEAD_NODE set to the first one's name.");
+  if (p.context > 1)
+    out.notes.emplace_back("Context parallelism there needs the package ring-flash-attn.");
+  out.notes.emplace_back(job.learning_rate
+                             ? "Set the path of your data in axolotl.yaml."
+                             : "Set the path of your data in axolotl.yaml, and learning_rate, "
+                               "which axolotl demands: what stands there is a placeholder.");
+  add_run_script(out, job, {});
+  return out;
+}
+
+}  // namespace
+
+PlanFileFormat axolotl_format() { return {"axolotl", "base_model", "", 3, keys, finish}; }
+
+LaunchTarget axolotl_target() {
+  return {"axolotl", "axolotl YAML (DDP, FSDP2, context parallelism, adapters)", framework,
+          refusals, write};
+}
+
+}  // namespace shardwise

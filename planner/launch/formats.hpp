@@ -1,0 +1,16 @@
+// The formats of plan files, each in the file of its target (trl_script.cpp: of two).
+#pragma once
+
+#include "planner/launch/plan_file.hpp"
+
+namespace shardwise {
+
+PlanFileFormat fully_shard_format();
+PlanFileFormat accelerate_format();
+PlanFileFormat deepspeed_format();
+PlanFileFormat axolotl_format();
+PlanFileFormat torchtitan_format();
+PlanFileFormat megatron_format();
+PlanFileFormat trl_format();
+
+}  // namespace shardwise

@@ -1,0 +1,49 @@
+// How Hugging Face's Trainer, and what builds on it, spells optimizers and adapted linears.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "catalog/adapter.hpp"
+#include "catalog/optimizer.hpp"
+#include "planner/launch/plan_key.hpp"
+#include "planner/launch/plan_words.hpp"
+
+namespace shardwise {
+
+// transformers/training_args.py, OptimizerNames; the first spelling of a row is the one written.
+inline constexpr Meaning hugging_face_optimizers[] = {{"adamw_torch_fused", "adamw"},
+                                                      {"adamw_torch", "adamw"},
+                                                      {"adamw_hf", "adamw"},
+                                                      {"adamw_bnb_8bit", "adamw8bit"},
+                                                      {"adamw_8bit", "adamw8bit"},
+                                                      {"paged_adamw_32bit", "paged-adamw"},
+                                                      {"paged_adamw_8bit", "paged-adamw8bit"},
+                                                      {"adafactor", "adafactor"},
+                                                      {"sgd", "sgd"},
+                                                      {"lion_32bit", "lion"},
+                                                      {"lion_8bit", "lion8bit"},
+                                                      {"galore_adamw", "galore-adamw"},
+                                                      {"galore_adamw_8bit", "galore-adamw8bit"}};
+
+// The linears of llama-like models, which most share.
+inline constexpr Meaning hugging_face_linears[] = {
+    {"q_proj", "q"},        {"k_proj", "k"},
+    {"v_proj", "v"},        {"o_proj", "o"},
+    {"gate_proj", "gate"},  {"up_proj", "up"},
+    {"down_proj", "down"},  {"embed_tokens", "embedding"},
+    {"lm_head", "lm_head"}, {"all-linear", "all-linear"}};
+
+// "" where the Trainer has no such optimizer.
+std::string_view hugging_face_optimizer(const OptimizerRow& optimizer);
+
+bool every_linear(const AdapterTargets& targets);  // of a block: what "all-linear" stands for
+std::vector<std::string_view> hugging_face_targets(const AdapterTargets& targets);
+
+// Words "target:q", "target:all-linear" -> lora_targets.
+void gather_targets(PlanWords& words, const std::string& file);
+// Words quantized-4bit, quantized-8bit, double-quant, adapter and dora -> method and quantization.
+void gather_method(PlanWords& words, const std::string& file);
+
+}  // namespace shardwise

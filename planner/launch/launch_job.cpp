@@ -1,0 +1,69 @@
+#include "planner/launch/launch_job.hpp"
+
+#include "planner/asked_plan.hpp"
+#include "planner/sentence.hpp"
+
+namespace shardwise {
+
+LaunchMachines launch_machines(const Cluster& cluster) {
+  const int nodes = cluster.nodes();
+  return {nodes, cluster.gpus() / nodes};
+}
+
+std::vector<std::string> torchrun_words(const LaunchMachines& machines) {
+  const std::string each = std::to_string(machines.gpus_per_node);
+  if (machines.nodes == 1) return {"torchrun", "--standalone", "--nproc_per_node", each};
+  return {"torchrun",
+          "--nnodes",
+          std::to_string(machines.nodes),
+          "--nproc_per_node",
+          each,
+          "--rdzv_id",
+          "shardwise",
+          "--rdzv_backend",
+          "c10d",
+          "--rdzv_endpoint",
+          "\"$HEAD_NODE:29500\""};
+}
+
+std::optional<std::string> allocator_settings_of(const Framework& framework) {
+  std::string settings;
+  if (framework.expandable_segments) settings += "expandable_segments:True";
+  if (framework.roundup_power2_divisions > 1)
+    settings += sentence(settings.empty() ? "" : ",",
+                         "roundup_power2_divisions:", framework.roundup_power2_divisions);
+  if (settings.empty()) return std::nullopt;
+  return settings;
+}
+
+std::vector<std::string> launch_heading(const LaunchJob& job) {
+  const Workload& w = job.question.workload;
+  return {
+      sentence("Written by shardwise launch: ", job.model, ", ", name(w.method), ", ", w.sequence,
+               " tokens per sequence, ", job.question.plan.global_batch(), " sequences per step"),
+      sentence("on ", job.question.cluster.spoken),
+      sentence("plan ", whole_text(job.question.plan))};
+}
+
+void add_run_script(LaunchFiles& files, const LaunchJob& job,
+                    const std::vector<Environment>& environment) {
+  std::string text = "#!/usr/bin/env bash\n";
+  for (const std::string& line : launch_heading(job)) text += sentence("# ", line, "\n");
+  text += "#\n";
+  for (const std::string& note : files.notes) text += sentence("# ", note, "\n");
+  text += "set -eu\ncd -- \"$(dirname -- \"${BASH_SOURCE[0]}\")\"\n\n";
+  if (launch_machines(job.question.cluster).nodes > 1)
+    text += ": \"${HEAD_NODE:?set it to the host name of the first node, on every node}\"\n";
+  for (const Environment& e : environment) text += sentence("export ", e.name, "=", e.value, "\n");
+  if (const auto settings = allocator_settings_of(job.question.workload.framework))
+    // Older releases of PyTorch know the second name only.
+    text += sentence("export PYTORCH_ALLOC_CONF=", *settings,
+                     "\nexport PYTORCH_CUDA_ALLOC_CONF=", *settings, "\n");
+  std::string command;
+  for (const std::string& word : files.command)
+    command += sentence(command.empty() ? "" : " ", word);
+  text += sentence(command, "\n");
+  files.files.push_back({"run.sh", std::move(text)});
+}
+
+}  // namespace shardwise

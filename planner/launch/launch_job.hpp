@@ -1,0 +1,56 @@
+// LaunchJob: what is to be launched, as every target writes it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/forecast.hpp"
+
+namespace shardwise {
+
+struct LaunchJob {
+  Question question;
+  std::string model;                    // Hugging Face id or path, as weights are loaded by
+  std::optional<double> learning_rate;  // as it is to be written
+  std::optional<std::int64_t> steps;    // optimizer steps, where the amount of data was stated
+};
+
+struct LaunchFile {
+  std::string name;  // within the folder
+  std::string text;
+};
+
+struct LaunchFiles {
+  std::vector<LaunchFile> files;  // the last one is run.sh, which holds the command
+  std::vector<std::string> command;
+  std::vector<std::string> notes;  // what has to be set beside the files, in whole sentences
+};
+
+// How the GPUs are spread over processes: one process per GPU.
+struct LaunchMachines {
+  int nodes = 1;
+  int gpus_per_node = 1;
+};
+LaunchMachines launch_machines(const Cluster& cluster);
+
+// The words before the program: torchrun for one node or for several, where $HEAD_NODE is the name
+// of the first.
+std::vector<std::string> torchrun_words(const LaunchMachines& machines);
+
+// PYTORCH_ALLOC_CONF as the framework's row says its launcher sets it; nothing where it sets none.
+std::optional<std::string> allocator_settings_of(const Framework& framework);
+
+struct Environment {
+  std::string name, value;
+};
+
+// Adds run.sh: the environment, what has to be known, and the command.
+void add_run_script(LaunchFiles& files, const LaunchJob& job,
+                    const std::vector<Environment>& environment);
+
+// The first lines of a written file: which plan it says.
+std::vector<std::string> launch_heading(const LaunchJob& job);
+
+}  // namespace shardwise

@@ -1,0 +1,35 @@
+#include "planner/launch/launch_target.hpp"
+
+#include <array>
+
+#include "planner/launch/plan_refusal.hpp"
+#include "planner/launch/targets.hpp"
+
+namespace shardwise {
+namespace {
+
+const std::array<LaunchTarget, 6>& targets() {
+  static const std::array<LaunchTarget, 6> rows{torchrun_target(),  accelerate_target(),
+                                                deepspeed_target(), torchtitan_target(),
+                                                megatron_target(),  axolotl_target()};
+  return rows;
+}
+
+}  // namespace
+
+std::span<const LaunchTarget> launch_targets() { return targets(); }
+
+const LaunchTarget* launch_target_named(std::string_view name) {
+  for (const LaunchTarget& target : launch_targets())
+    if (target.name == name) return &target;
+  return nullptr;
+}
+
+std::vector<std::string> launch_refusals(const LaunchTarget& target, const LaunchJob& job) {
+  Refusals refusals = meaningless_sizes(job.question.plan, job.question.workload);
+  const Refusals own = target.refusals(job);
+  refusals.insert(refusals.end(), own.begin(), own.end());
+  return refusals;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,32 @@
+// Launch targets: one row for each framework that a plan can be written for. To add one: its file
+// beside this one and its row in launch_target.cpp.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/launch/launch_job.hpp"
+
+namespace shardwise {
+
+struct LaunchTarget {
+  std::string_view name;     // "deepspeed"
+  std::string_view summary;  // what is written
+  // The catalogued framework whose row forecasts what will be run.
+  std::string_view (*framework)(Method method, int zero_stage);
+  // Why the target cannot say this plan; empty where it can.
+  std::vector<std::string> (*refusals)(const LaunchJob& job);
+  LaunchFiles (*write)(const LaunchJob& job);  // REQUIRES no refusals
+};
+
+std::span<const LaunchTarget> launch_targets();
+const LaunchTarget* launch_target_named(std::string_view name);  // nullptr: no such target
+
+// What no target can say: sizes that mean nothing in this plan (a schedule without pipeline stages,
+// ZeRO with one rank to shard over), which reading back would not find again. The target's own
+// refusals come on top.
+std::vector<std::string> launch_refusals(const LaunchTarget& target, const LaunchJob& job);
+
+}  // namespace shardwise

@@ -1,0 +1,13 @@
+// The arguments by which Megatron-LM is told a model's dimensions.
+#pragma once
+
+#include "catalog/transformer.hpp"
+#include "planner/launch/config_entries.hpp"
+#include "planner/launch/plan_refusal.hpp"
+
+namespace shardwise {
+
+void refuse_megatron_model(Refusals& to, const Transformer& model);
+void put_megatron_model(ConfigEntries& to, const Transformer& model, int sequence);
+
+}  // namespace shardwise

@@ -1,0 +1,324 @@
+#include "planner/launch/plan_file.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "catalog/json_document.hpp"
+#include "catalog/names.hpp"
+#include "catalog/text_file.hpp"
+#include "planner/launch/config_reader.hpp"
+#include "planner/request_field.hpp"
+#include "planner/sentence.hpp"
+
+namespace shardwise {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t most_bytes = std::size_t{4} << 20;
+
+bool matches(std::string_view pattern, std::string_view path) {
+  if (pattern.ends_with('*')) return path.starts_with(pattern.substr(0, pattern.size() - 1));
+  return pattern == path;
+}
+
+const PlanKey* key_of(const PlanFileFormat& format, std::string_view path) {
+  for (const PlanKey& key : format.keys)
+    if (matches(key.path, path)) return &key;
+  return nullptr;
+}
+
+template <class Each>
+void split(std::string_view text, char at, Each each) {
+  for (bool more = true; more;) {
+    const std::size_t end = text.find(at);
+    each(text.substr(0, end));
+    more = end != std::string_view::npos;
+    if (more) text.remove_prefix(end + 1);
+  }
+}
+
+bool asks_for_nothing(const PlanKey& key, const std::string& value) {
+  bool nothing = value == "null";
+  split(key.word, '|', [&](std::string_view one) { nothing |= one == value; });
+  return nothing;
+}
+
+std::string shown_value(const ConfigEntry& e) {
+  const std::string text = config_text(e.value);
+  return std::holds_alternative<std::string>(e.value) ? sentence('"', printable(text), '"') : text;
+}
+
+std::string place_of(const std::string& file, const ConfigEntry& e) {
+  return e.line > 0 ? sentence(file, ':', e.line, ":", e.path) : sentence(file, ":", e.path);
+}
+
+// The number of a value that is one, or a text that is nothing but one.
+std::optional<double> number_in(const ConfigValue& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+  if (const auto* real = std::get_if<double>(&value)) return *real;
+  const auto* text = std::get_if<std::string>(&value);
+  double number = 0;
+  if (text == nullptr) return std::nullopt;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
+  if (error != std::errc() || end != text->data() + text->size()) return std::nullopt;
+  return number;
+}
+
+// What was expected, or nothing where the key has said its word.
+std::optional<std::string> say(const PlanKey& key, const ConfigEntry& e, const std::string& place,
+                               PlanWords& words) {
+  if (key.kind == KeyKind::integer) {
+    const auto number = number_in(e.value);
+    const auto whole = number ? static_cast<std::int64_t>(*number) : 0;
+    if (!number || *number != static_cast<double>(whole) || whole < key.low || whole > key.high)
+      return key.high == std::numeric_limits<int>::max()
+                 ? sentence("a whole number from ", key.low)
+                 : sentence("a whole number from ", key.low, " to ", key.high);
+    words.say(key.word, std::to_string(whole), place);
+    return std::nullopt;
+  }
+  if (key.kind == KeyKind::number) {
+    if (!number_in(e.value)) return "a number";
+    words.say(key.word, shown_number(*number_in(e.value)), place);
+    return std::nullopt;
+  }
+  const std::string text = config_text(e.value);
+  if (key.kind == KeyKind::text) {
+    if (std::holds_alternative<std::monostate>(e.value)) return "a text";
+    words.say(key.word, text, place);
+    return std::nullopt;
+  }
+  if (key.kind == KeyKind::layers) {
+    const std::size_t prefix = key.path.size();  // the final '*' stands where '.' does
+    const std::string part = e.path.substr(prefix, e.path.find('.', prefix) - prefix);
+    words.count(sentence(key.word, ':', part, ":count"), text.starts_with("layers.") ? 1 : 0,
+                place);
+    return std::nullopt;
+  }
+  std::vector<std::string_view> known;
+  for (const Meaning& meaning : key.meanings) {
+    if (meaning.found == text) {
+      if (key.kind == KeyKind::member)
+        words.say(sentence(key.word, ':', meaning.value), "true", place);
+      else if (!meaning.value.empty())
+        words.say(key.word, std::string(meaning.value), place);
+      return std::nullopt;
+    }
+    known.push_back(meaning.found);
+  }
+  return listed(known, " or ");
+}
+
+std::string unknown_key(const PlanFileFormat& format, std::string_view path) {
+  std::vector<std::string_view> known;
+  for (const PlanKey& key : format.keys)
+    if (key.use == KeyUse::says) known.push_back(key.path);
+  const std::string hint = did_you_mean(path, known);
+  return sentence("is not known here", hint.empty() ? "" : "; ", hint);
+}
+
+bool has_mark(const PlanFileFormat& format, const ConfigEntries& entries) {
+  bool found = false;
+  split(format.marks, '|', [&](std::string_view mark) { found |= has_part(entries, mark); });
+  return found;
+}
+
+const PlanFileFormat* format_of(const ConfigEntries& entries) {
+  for (const PlanFileFormat& format : plan_file_formats())
+    if (has_mark(format, entries)) return &format;
+  return nullptr;
+}
+
+Problem unrecognised(const std::string& file) {
+  std::string known;
+  for (const PlanFileFormat& format : plan_file_formats())
+    known += sentence(known.empty() ? "" : "; ", format.name, " (",
+                      format.marks.substr(0, format.marks.find('|')), ")");
+  return {ProblemKind::file, file,
+          sentence("is no launch configuration that is known here; expected one of: ", known)};
+}
+
+// A file's texts, or those of a folder that hold a plan: a folder may hold other things.
+Problems gather(const std::string& path, std::vector<PlanText>& to) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) {
+    auto text = read_text_file(path, fs::path(path).filename().string(), most_bytes);
+    if (!text) return text.error();
+    to.push_back({fs::path(path).filename().string(), *std::move(text)});
+    return {};
+  }
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (fs::directory_iterator entry(path, error), end; !error && entry != end;
+       entry.increment(error))
+    files.push_back(entry->path());
+  if (error) return {{ProblemKind::file, path, sentence("cannot be listed: ", error.message())}};
+  std::sort(files.begin(), files.end());
+  const std::size_t before = to.size();
+  for (const fs::path& file : files) {
+    const std::string ending = file.extension().string(), name = file.filename().string();
+    if (ending != ".json" && ending != ".yaml" && ending != ".yml" && ending != ".toml" &&
+        ending != ".args")
+      continue;
+    auto text = read_text_file(file, name, most_bytes);
+    if (!text) return text.error();
+    const auto entries = read_config(config_syntax(name, *text), *text, name);
+    if (entries && format_of(*entries) != nullptr) to.push_back({name, *std::move(text)});
+  }
+  if (to.size() == before)
+    return {{ProblemKind::file, path, "holds no launch configuration that is known here"}};
+  return {};
+}
+
+// The words that are keys of --plan, in the order in which it prints them.
+constexpr std::string_view plan_keys[] = {
+    "dp",  "tp",   "sp",    "cp",  "cp-kind", "pp",        "vpp",     "schedule", "ep",
+    "etp", "zero", "shard", "mbs", "ga",      "recompute", "offload", "async-tp", "layers"};
+
+std::string plan_text(const PlanWords& words) {
+  std::string text;
+  for (const std::string_view key : plan_keys) {
+    const auto said = words.words.find(key);
+    if (said == words.words.end()) continue;
+    text += sentence(text.empty() ? "" : ",", key, '=', said->second.value);
+  }
+  return text;
+}
+
+std::string shown_field(const FieldValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* number = std::get_if<std::int64_t>(&value)) return std::to_string(*number);
+  if (const auto* many = std::get_if<std::vector<std::string>>(&value)) return listed(*many);
+  return {};
+}
+
+// The words that are fields of a request, where the request leaves them open. The framework is only
+// implied by a file, so one that was asked for holds.
+void fill_open_fields(PlanWords& words, Request& request) {
+  for (const RequestField& field : request_fields()) {
+    const auto said = words.words.find(field.key);
+    if (said == words.words.end()) continue;
+    const FieldValue asked = field.get(request);
+    if (!std::holds_alternative<std::monostate>(asked)) {
+      if (field.key != "framework" && field.key != "batch" &&
+          shown_field(asked) != said->second.value)
+        words.problems.push_back({ProblemKind::request, std::string(field.flag),
+                                  sentence(shown_field(asked), " contradicts ", said->second.where,
+                                           ", which says ", said->second.value)});
+      continue;
+    }
+    Problems found = set_from_flag(field, {said->second.value}, request);
+    for (Problem& p : found)
+      words.problems.push_back({ProblemKind::file, said->second.where, p.what});
+  }
+}
+
+// Sequences per step that the files ask for, where they say enough.
+std::optional<int> batch_of(const PlanWords& words, const PlanFileContext& context) {
+  if (const auto batch = words.number("batch")) return batch;
+  const auto microbatch = words.number("mbs"), rounds = words.number("ga");
+  const int rest = words.number_or("tp", 1) * words.number_or("cp", 1) * words.number_or("pp", 1);
+  const int data = words.number_or("dp", context.cluster->gpus() / std::max(rest, 1));
+  if (!microbatch || !rounds) return std::nullopt;
+  return data * *microbatch * *rounds;
+}
+
+void append_notes(std::string& text, std::string_view heading, const std::vector<KeyNote>& notes) {
+  // Keys that share a reason are told together.
+  std::vector<std::pair<std::string, std::string>> by_reason;
+  for (const KeyNote& note : notes) {
+    const auto same = std::find_if(by_reason.begin(), by_reason.end(),
+                                   [&](const auto& one) { return one.first == note.why; });
+    if (same == by_reason.end())
+      by_reason.emplace_back(note.why, note.key);
+    else
+      same->second += sentence(", ", note.key);
+  }
+  for (const auto& [why, those] : by_reason)
+    text += sentence("; ", heading, ' ', those, " (", why, ')');
+}
+
+}  // namespace
+
+std::string told(const PlanFileReport& report) {
+  std::string text =
+      sentence(report.file, " is read as ", report.format, ": ",
+               report.understood.empty() ? "nothing" : listed(report.understood), " understood");
+  append_notes(text, "could not honour", report.not_honoured);
+  append_notes(text, "ignored", report.ignored);
+  return text + '.';
+}
+
+PlanFileReport read_plan_keys(const PlanFileFormat& format, const ConfigEntries& entries,
+                              const std::string& file, PlanWords& words) {
+  PlanFileReport report{file, std::string(format.name), {}, {}, {}};
+  for (const ConfigEntry& e : entries) {
+    const PlanKey* key = key_of(format, e.path);
+    const std::string value = config_text(e.value);
+    if (key == nullptr) {
+      report.not_honoured.push_back({e.path, unknown_key(format, e.path)});
+    } else if (key->use == KeyUse::ignored) {
+      report.ignored.push_back({e.path, std::string(key->note)});
+    } else if (!format.defers.empty() && value == format.defers) {
+      report.ignored.push_back({e.path, sentence('"', value, "\" leaves it to another file")});
+    } else if (std::holds_alternative<std::monostate>(e.value)) {
+      report.ignored.push_back({e.path, "null leaves it to the framework's default"});
+    } else if (key->use == KeyUse::refused) {
+      if (asks_for_nothing(*key, value))
+        report.ignored.push_back({e.path, "asks for nothing"});
+      else
+        report.not_honoured.push_back({e.path, std::string(key->note)});
+    } else if (const auto expected = say(*key, e, place_of(file, e), words)) {
+      words.problems.push_back({ProblemKind::file, place_of(file, e),
+                                sentence("expected ", *expected, ", found ", shown_value(e))});
+    } else {
+      report.understood.push_back(e.path);
+    }
+  }
+  return report;
+}
+
+Result<PlanFiles> with_plan_texts(const Request& request, const PlanFileContext& context,
+                                  const std::vector<PlanText>& texts) {
+  PlanFiles files{request, {}, std::nullopt, std::nullopt};
+  PlanWords words;
+  std::vector<std::pair<const PlanFileFormat*, std::string>> finishing;
+  for (const PlanText& one : texts) {
+    const auto entries = read_config(config_syntax(one.file, one.text), one.text, one.file);
+    if (!entries) return entries.error();
+    const PlanFileFormat* format = format_of(*entries);
+    if (format == nullptr) return unrecognised(one.file);
+    files.reports.push_back(read_plan_keys(*format, *entries, one.file, words));
+    finishing.emplace_back(format, one.file);
+  }
+  if (!words.problems.empty()) return words.problems;
+  std::stable_sort(finishing.begin(), finishing.end(),
+                   [](const auto& a, const auto& b) { return a.first->rank > b.first->rank; });
+  for (const auto& [format, file] : finishing) format->finish(words, context, file);
+  files.batch = batch_of(words, context);
+  // Another batch was asked for: the files' plan takes it by accumulating more or less often.
+  if (request.batch && files.batch && *request.batch != *files.batch) words.forget("ga");
+  if (words.problems.empty()) fill_open_fields(words, files.request);
+  if (!words.problems.empty()) return words.problems;
+  if (const std::string text = plan_text(words); !text.empty())
+    files.request.plans.insert(files.request.plans.begin(), text);
+  if (words.has("learning-rate"))
+    files.learning_rate = number_in(ConfigValue(words.words.find("learning-rate")->second.value));
+  files.request.plan_from.clear();
+  return files;
+}
+
+Result<PlanFiles> with_plan_files(const Request& request, const PlanFileContext& context) {
+  std::vector<PlanText> texts;
+  Problems problems;
+  for (const std::string& path : request.plan_from) {
+    const Problems found = gather(path, texts);
+    problems.insert(problems.end(), found.begin(), found.end());
+  }
+  if (!problems.empty()) return problems;
+  return with_plan_texts(request, context, texts);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,21 @@
+#include <array>
+
+#include "planner/launch/formats.hpp"
+#include "planner/launch/plan_file.hpp"
+
+namespace shardwise {
+namespace {
+
+// The first whose mark is found is the one, so what is unmistakable comes first.
+const std::array<PlanFileFormat, 7>& formats() {
+  static const std::array<PlanFileFormat, 7> rows{
+      fully_shard_format(), accelerate_format(), deepspeed_format(), axolotl_format(),
+      torchtitan_format(),  megatron_format(),   trl_format()};
+  return rows;
+}
+
+}  // namespace
+
+std::span<const PlanFileFormat> plan_file_formats() { return formats(); }
+
+}  // namespace shardwise

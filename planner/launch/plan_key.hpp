@@ -1,0 +1,73 @@
+// PlanKey: one key of a foreign configuration file and what it means here. Each format is a table
+// of them (the target's own file), read by plan_file.cpp.
+#pragma once
+
+#include <limits>
+#include <span>
+#include <string_view>
+
+namespace shardwise {
+
+enum class KeyUse {
+  says,     // a word of plan_words.hpp
+  ignored,  // has no bearing on memory or time, or says again what others say
+  refused,  // would change the forecast and cannot be honoured, unless it asks for nothing
+};
+
+enum class KeyKind {
+  integer,
+  number,
+  text,
+  choice,
+  member,  // of a list: "lora_target_modules.0: q_proj" says the word "target:q"
+  layers,  // of a list of lists of modules: "parts.2.0: layers.7" counts the word "module:2:count"
+};
+
+// What one value of a closed set means: the word's value, "" for nothing at all. Flags are the
+// texts "true" and "false".
+struct Meaning {
+  std::string_view found, value;
+};
+
+struct PlanKey {
+  std::string_view path;  // "zero_optimization.stage"; a final '*' stands for whatever follows
+  KeyUse use = KeyUse::ignored;
+  std::string_view word;  // says: the word; refused: the values that ask for nothing ("0|false")
+  std::string_view note;  // why it is ignored or refused
+  KeyKind kind = KeyKind::text;
+  int low = 1, high = std::numeric_limits<int>::max();
+  std::span<const Meaning> meanings;
+};
+
+constexpr PlanKey says_integer(std::string_view path, std::string_view word, int low = 1,
+                               int high = std::numeric_limits<int>::max()) {
+  return {path, KeyUse::says, word, "", KeyKind::integer, low, high, {}};
+}
+constexpr PlanKey says_number(std::string_view path, std::string_view word) {
+  return {path, KeyUse::says, word, "", KeyKind::number, 0, 0, {}};
+}
+constexpr PlanKey says_text(std::string_view path, std::string_view word) {
+  return {path, KeyUse::says, word, "", KeyKind::text, 0, 0, {}};
+}
+constexpr PlanKey says_choice(std::string_view path, std::string_view word,
+                              std::span<const Meaning> meanings) {
+  return {path, KeyUse::says, word, "", KeyKind::choice, 0, 0, meanings};
+}
+constexpr PlanKey says_member(std::string_view path, std::string_view word,
+                              std::span<const Meaning> meanings) {
+  return {path, KeyUse::says, word, "", KeyKind::member, 0, 0, meanings};
+}
+constexpr PlanKey counts_layers(std::string_view path, std::string_view word) {
+  return {path, KeyUse::says, word, "", KeyKind::layers, 0, 0, {}};
+}
+constexpr PlanKey ignored(std::string_view path, std::string_view why) {
+  return {path, KeyUse::ignored, "", why, KeyKind::text, 0, 0, {}};
+}
+constexpr PlanKey refused(std::string_view path, std::string_view nothing, std::string_view why) {
+  return {path, KeyUse::refused, nothing, why, KeyKind::text, 0, 0, {}};
+}
+
+inline constexpr Meaning true_or_false[] = {{"true", "true"}, {"false", "false"}};
+inline constexpr Meaning full_or_none[] = {{"true", "full"}, {"false", "none"}};
+
+}  // namespace shardwise

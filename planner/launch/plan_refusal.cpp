@@ -1,0 +1,54 @@
+#include "planner/launch/plan_refusal.hpp"
+
+#include <algorithm>
+
+#include "planner/sentence.hpp"
+
+namespace shardwise {
+
+Refusals meaningless_sizes(const ParallelPlan& p, const Workload& w) {
+  Refusals to;
+  refuse_if(to, p.pipeline == 1 && (p.schedule != "1f1b" || p.chunks > 1),
+            "a schedule or model chunks say nothing without pipeline stages (pp=1)");
+  refuse_if(to, p.pipeline == 1 && !p.layers_per_stage.empty(),
+            "layers per stage say nothing without pipeline stages (pp=1)");
+  refuse_if(to, p.context == 1 && p.context_kind != ContextKind::ring,
+            "a kind of context parallelism says nothing with cp=1");
+  refuse_if(to, p.tensor == 1 && (p.sequence_parallel || p.async_tensor),
+            "sequence or async tensor parallelism say nothing with tp=1");
+  refuse_if(to, p.zero_stage > 0 && p.data * p.context == 1,
+            "ZeRO says nothing with one rank to shard over; say zero=0");
+  refuse_if(to, p.shard_group && (p.zero_stage == 0 || *p.shard_group == p.data),
+            "a shard group says nothing without ZeRO, or where it is all of dp");
+  refuse_if(to, !w.model.moe && p.expert_tensor > 1,
+            "tensor parallelism within experts says nothing for a model without experts");
+  return to;
+}
+
+void refuse_model_parallel(Refusals& to, const ParallelPlan& p, std::string_view target) {
+  refuse_if(to, p.tensor > 1, sentence(target, " has no tensor parallelism"));
+  refuse_if(to, p.pipeline > 1, sentence(target, " has no pipeline parallelism"));
+  refuse_if(to, p.context > 1, sentence(target, " has no context parallelism"));
+  refuse_if(to, p.expert > 1 || p.expert_tensor > 1,
+            sentence(target, " has no expert parallelism"));
+  refuse_if(to, p.layer_split, sentence(target, " does not split layers over cards in turns"));
+}
+
+void refuse_recompute_except(Refusals& to, const ParallelPlan& p, std::string_view target,
+                             std::initializer_list<std::string_view> known) {
+  if (std::find(known.begin(), known.end(), p.recompute) != known.end()) return;
+  to.push_back(sentence(target, " recomputes ", listed(known, " or "), ", not ", p.recompute));
+}
+
+void refuse_adapters(Refusals& to, const Workload& w, std::string_view target) {
+  refuse_if(to, row(w.method).adapter,
+            sentence(target, " trains whole models; ", name(w.method), " needs another target"));
+}
+
+void refuse_precision_except(Refusals& to, const Workload& w, std::string_view target,
+                             std::initializer_list<DType> known) {
+  if (std::find(known.begin(), known.end(), w.compute) != known.end()) return;
+  to.push_back(sentence(target, " is not written for ", name(w.compute), " here"));
+}
+
+}  // namespace shardwise

@@ -1,0 +1,34 @@
+// Why a plan cannot be said: the checks that several targets share, each adding one sentence.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "simulator/parallel_plan.hpp"
+#include "simulator/workload.hpp"
+
+namespace shardwise {
+
+using Refusals = std::vector<std::string>;
+
+// Sizes that mean nothing in this plan.
+Refusals meaningless_sizes(const ParallelPlan& plan, const Workload& workload);
+
+// Adds the reason where the condition holds.
+inline void refuse_if(Refusals& to, bool refused, std::string_view reason) {
+  if (refused) to.emplace_back(reason);
+}
+
+// The target knows data parallelism only: no tensor, pipeline, context or expert ranks, no split of
+// layers over cards that take turns.
+void refuse_model_parallel(Refusals& to, const ParallelPlan& plan, std::string_view target);
+void refuse_recompute_except(Refusals& to, const ParallelPlan& plan, std::string_view target,
+                             std::initializer_list<std::string_view> known);
+// The methods and precisions that a target knows.
+void refuse_adapters(Refusals& to, const Workload& workload, std::string_view target);
+void refuse_precision_except(Refusals& to, const Workload& workload, std::string_view target,
+                             std::initializer_list<DType> known);
+
+}  // namespace shardwise

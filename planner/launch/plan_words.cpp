@@ -1,0 +1,49 @@
+#include "planner/launch/plan_words.hpp"
+
+#include <charconv>
+
+#include "planner/sentence.hpp"
+
+namespace shardwise {
+
+void PlanWords::say(std::string_view word, std::string value, const std::string& where) {
+  const auto [said, is_new] = words.emplace(std::string(word), PlanWord{value, where});
+  if (is_new || said->second.value == value) return;
+  problems.push_back({ProblemKind::file, where,
+                      sentence("says ", word, " = ", value, ", but ", said->second.where, " says ",
+                               said->second.value)});
+}
+
+void PlanWords::default_to(std::string_view word, std::string value, const std::string& where) {
+  words.emplace(std::string(word), PlanWord{std::move(value), where});
+}
+
+void PlanWords::count(const std::string& word, int more, const std::string& where) {
+  words[word] = {std::to_string(number_or(word, 0) + more), where};
+}
+
+bool PlanWords::is(std::string_view word, std::string_view value) const {
+  const auto said = words.find(word);
+  return said != words.end() && said->second.value == value;
+}
+
+std::optional<int> PlanWords::number(std::string_view word) const {
+  const auto said = words.find(word);
+  if (said == words.end()) return std::nullopt;
+  const std::string& text = said->second.value;
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::string PlanWords::where(std::string_view word) const {
+  const auto said = words.find(word);
+  return said == words.end() ? std::string() : said->second.where;
+}
+
+void PlanWords::wrong(std::string_view word, std::string what) {
+  problems.push_back({ProblemKind::file, where(word), std::move(what)});
+}
+
+}  // namespace shardwise

@@ -1,0 +1,161 @@
+// Fields: trl 1.16.0 SFTConfig and ModelConfig, transformers 5.23.0 TrainingArguments.
+#include "planner/launch/trl_script.hpp"
+
+#include "planner/launch/formats.hpp"
+#include "planner/launch/hugging_face_names.hpp"
+#include "planner/sentence.hpp"
+
+namespace shardwise {
+namespace {
+
+constexpr Meaning precision_bf16[] = {{"true", "bf16"}, {"false", ""}};
+constexpr Meaning precision_fp16[] = {{"true", "fp16"}, {"false", ""}};
+constexpr Meaning nf4_only[] = {{"nf4", ""}};
+
+constexpr PlanKey keys[] = {
+    says_integer("per_device_train_batch_size", "mbs"),
+    says_integer("gradient_accumulation_steps", "ga"),
+    says_integer("max_length", "sequence"),
+    says_choice("gradient_checkpointing", "recompute", full_or_none),
+    says_choice("activation_checkpointing", "recompute", full_or_none),
+    says_choice("optim", "optimizer", hugging_face_optimizers),
+    says_choice("bf16", "precision", precision_bf16),
+    says_choice("fp16", "precision", precision_fp16),
+    says_number("learning_rate", "learning-rate"),
+    says_choice("use_peft", "adapter", true_or_false),
+    says_choice("use_dora", "dora", true_or_false),
+    says_integer("lora_r", "lora_rank"),
+    says_member("lora_target_modules*", "target", hugging_face_linears),
+    says_choice("load_in_4bit", "quantized-4bit", true_or_false),
+    says_choice("load_in_8bit", "quantized-8bit", true_or_false),
+    says_choice("use_bnb_nested_quant", "double-quant", true_or_false),
+    says_choice("bnb_4bit_quant_type", "4bit-type", nf4_only),
+    ignored("model_name_or_path", "the model is the one asked for"),
+    ignored("model_revision", "the model is the one asked for"),
+    ignored("dtype", "follows from method and framework here"),
+    ignored("torch_dtype", "follows from method and framework here"),
+    ignored("deepspeed", "give that file too, as another --plan-from"),
+    ignored("packing*", "sequences are taken as full ones"),
+    ignored("dataset*", "has no bearing on a step"),
+    ignored("output_dir", "has no bearing on a step"),
+    ignored("attn_implementation", "the framework's row says which kernel"),
+    ignored("bnb_4bit_quant_storage", "the framework's row says whether 4-bit weights shard"),
+    ignored("loss_type", "the framework's row says how the loss is computed"),
+    ignored("gradient_checkpointing_kwargs*", "has no bearing that is modelled"),
+    ignored("lora_alpha", "scales an update, costs nothing"),
+    ignored("lora_dropout", "the framework's row says it"),
+    ignored("lora_task_type", "has no bearing on a step"),
+    ignored("max_steps", "has no bearing on a step"),
+    ignored("num_train_epochs", "has no bearing on a step"),
+    ignored("max_grad_norm", "clipping is counted as the framework does it"),
+    ignored("warmup*", "has no bearing on a step"),
+    ignored("weight_decay", "has no bearing on a step"),
+    ignored("adam_*", "has no bearing on a step"),
+    ignored("lr_scheduler*", "has no bearing on a step"),
+    ignored("logging*", "has no bearing on a step"),
+    ignored("log_*", "has no bearing on a step"),
+    ignored("save*", "has no bearing on a step"),
+    ignored("eval*", "evaluation is not forecast"),
+    ignored("do_*", "evaluation is not forecast"),
+    ignored("per_device_eval_batch_size", "evaluation is not forecast"),
+    ignored("report_to*", "has no bearing on a step"),
+    ignored("run_name", "has no bearing on a step"),
+    ignored("seed", "has no bearing on a step"),
+    ignored("data_seed", "has no bearing on a step"),
+    ignored("push_to_hub", "has no bearing on a step"),
+    ignored("hub_*", "has no bearing on a step"),
+    ignored("dataloader*", "loading is taken as fast enough"),
+    ignored("remove_unused_columns", "has no bearing on a step"),
+    ignored("trust_remote_code", "has no bearing on a step"),
+    ignored("env*", "the run's environment, not its plan"),
+    refused("activation_offloading", "false", "offloading activations is not modelled"),
+    refused("use_liger_kernel", "false", "fused Liger kernels would change time and memory"),
+    refused("torch_compile", "false", "compiled kernels would change time and memory"),
+    refused("fsdp", "false|[]", "say FSDP in an Accelerate file, which is read"),
+    refused("padding_free", "false", "batches without padding would change time"),
+    refused("auto_find_batch_size", "false", "the batch would not be the one written"),
+};
+
+void finish(PlanWords& words, const PlanFileContext&, const std::string& file) {
+  gather_targets(words, file);
+  gather_method(words, file);
+  words.default_to("framework", "hf-trainer", file);
+}
+
+void put_adapter(ConfigEntries& e, const Workload& w) {
+  if (!row(w.method).adapter) return;
+  put(e, "use_peft", true);
+  if (w.method == Method::dora) put(e, "use_dora", true);
+  put(e, "lora_r", w.adapter.rank);
+  put_number(e, "lora_dropout", w.adapter.dropout);
+  if (every_linear(w.adapter.targets)) {
+    put(e, "lora_target_modules.0", "all-linear");
+  } else {
+    int place = 0;
+    for (const std::string_view name : hugging_face_targets(w.adapter.targets))
+      put(e, sentence("lora_target_modules.", place++), name);
+  }
+  if (w.adapter.base == Quantization::int8) put(e, "load_in_8bit", true);
+  if (w.adapter.base != Quantization::nf4 && w.adapter.base != Quantization::nf4_double) return;
+  put(e, "load_in_4bit", true);
+  put(e, "bnb_4bit_quant_type", "nf4");
+  put(e, "use_bnb_nested_quant", w.adapter.base == Quantization::nf4_double);
+  put(e, "bnb_4bit_quant_storage", "bfloat16");
+}
+
+}  // namespace
+
+PlanFileFormat trl_format() {
+  return {"Hugging Face Trainer",
+          "per_device_train_batch_size|gradient_accumulation_steps|model_name_or_path",
+          "",
+          0,
+          keys,
+          finish};
+}
+
+Refusals trl_refusals(const LaunchJob& job) {
+  const Workload& w = job.question.workload;
+  Refusals to;
+  refuse_recompute_except(to, job.question.plan, "the Trainer", {"none", "full"});
+  refuse_precision_except(to, w, "the Trainer", {DType::bf16, DType::fp16, DType::fp32});
+  refuse_if(to, hugging_face_optimizer(*w.optimizer).empty(),
+            sentence("the Trainer has no optimizer that is ", w.optimizer->name));
+  return to;
+}
+
+ConfigEntries trl_entries(const LaunchJob& job) {
+  const Workload& w = job.question.workload;
+  const ParallelPlan& p = job.question.plan;
+  ConfigEntries e;
+  put(e, "model_name_or_path", job.model);
+  const bool half =
+      w.weights() != WeightRecipe::fp32_with_half_compute && w.weights() != WeightRecipe::fp32;
+  put(e, "dtype", half || row(w.method).adapter ? "bfloat16" : "float32");
+  put(e, "dataset_name", "REPLACE-WITH-YOUR-DATASET");
+  put(e, "output_dir", "output");
+  put(e, "max_length", w.sequence);
+  put(e, "packing", true);  // full sequences, which is what is forecast
+  put(e, "loss_type", "nll");
+  put(e, "per_device_train_batch_size", p.microbatch);
+  put(e, "gradient_accumulation_steps", p.microbatches);
+  put(e, "gradient_checkpointing", p.recompute == "full");
+  put(e, "optim", hugging_face_optimizer(*w.optimizer));
+  put(e, "bf16", w.compute == DType::bf16);
+  put(e, "fp16", w.compute == DType::fp16);
+  if (job.learning_rate) put_number(e, "learning_rate", *job.learning_rate);
+  if (job.steps) put(e, "max_steps", *job.steps);
+  put_adapter(e, w);
+  return e;
+}
+
+std::vector<std::string> trl_words() {
+  return {"trl.scripts.sft", "--config", std::string(trl_script_name)};
+}
+
+std::string trl_note() {
+  return "Set dataset_name in sft.yaml, or put your own training script in place of "
+         "trl.scripts.sft.";
+}
+
+}  // namespace shardwise

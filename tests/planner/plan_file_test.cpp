@@ -1,0 +1,226 @@
+// Users' own launch files, as they are found in the wild, read as the plan to judge.
+#include "planner/launch/plan_file.hpp"
+
+#include "planner/launch/learning_rate.hpp"
+#include "planner/launch/megatron_layout.hpp"
+#include "tests/catch.hpp"
+#include "tests/planner/known_facts.hpp"
+
+namespace shardwise {
+namespace {
+
+Result<PlanFiles> read_as(Request request, const std::vector<PlanText>& texts) {
+  const ResolvedRequest r = resolved(request_for(*request.model, *request.gpus));
+  return with_plan_texts(request, {&r.model, &r.clusters.front()}, texts);
+}
+
+Result<PlanFiles> read(const std::string& file, const std::string& text,
+                       const std::string& gpus = "8xH100-SXM",
+                       const std::string& model = "llama-3.1-8b") {
+  return read_as(request_for(model, gpus), {{file, text}});
+}
+
+std::string plan_of(const Result<PlanFiles>& files) {
+  if (!files) return files.error().front().where + ": " + files.error().front().what;
+  return files->request.plans.empty() ? "" : files->request.plans.front();
+}
+
+bool notes(const std::vector<KeyNote>& list, const std::string& key) {
+  for (const KeyNote& note : list)
+    if (note.key == key) return !note.why.empty();
+  return false;
+}
+
+// The shape of DeepSpeed's own tutorials and of the Trainer's: "auto" where the Trainer decides.
+constexpr const char* zero3_offload = R"({
+  "bf16": {"enabled": "auto"},
+  "optimizer": {"type": "AdamW", "params": {"lr": "auto", "betas": "auto"}},
+  "scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": "auto"}},
+  "zero_optimization": {
+    "stage": 3,
+    "offload_optimizer": {"device": "cpu", "pin_memory": true},
+    "offload_param": {"device": "none"},
+    "zero_hpz_partition_size": 8,
+    "sub_group_size": 1e9,
+    "stage3_max_live_parameters": 1e9
+  },
+  "gradient_accumulation_steps": 4,
+  "train_micro_batch_size_per_gpu": 2,
+  "comunication_data_type": "fp32"
+})";
+
+}  // namespace
+
+TEST_CASE("a ds_config says stage, offload and batch, and what of it cannot be honoured") {
+  const auto files = read("ds.json", zero3_offload);
+  REQUIRE(files);
+  CHECK(plan_of(files) == "zero=3,mbs=2,ga=4,offload=optimizer");
+  CHECK(files->request.framework == "hf-deepspeed");
+  CHECK(std::string(files->request.optimizer->name) == "adamw");
+  CHECK(files->batch == 64);  // 8 GPUs x 2 x 4
+  CHECK_FALSE(files->learning_rate);
+  const PlanFileReport& report = files->reports.front();
+  CHECK(report.format == "DeepSpeed");
+  CHECK(notes(report.not_honoured, "zero_optimization.zero_hpz_partition_size"));
+  CHECK(notes(report.not_honoured, "comunication_data_type"));  // unknown: no such key
+  CHECK(notes(report.ignored, "bf16.enabled"));
+  CHECK(notes(report.ignored, "zero_optimization.sub_group_size"));
+}
+
+TEST_CASE("two files that contradict one another are a problem that names both") {
+  const auto files = read_as(request_for("llama-3.1-8b", "8xH100-SXM"),
+                             {{"ds.json", R"({"train_micro_batch_size_per_gpu": 2})"},
+                              {"args.yaml", "per_device_train_batch_size: 4\n"}});
+  REQUIRE_FALSE(files);
+  const Problem& p = files.error().front();
+  CHECK(p.where == "args.yaml:1:per_device_train_batch_size");
+  CHECK(p.what == "says mbs = 4, but ds.json:train_micro_batch_size_per_gpu says 2");
+}
+
+TEST_CASE("a flag that contradicts a file is a problem; another batch is accumulated") {
+  Request r = request_for("llama-3.1-8b", "8xH100-SXM", {Method::full});
+  r.sequence = 2048;
+  const auto wrong =
+      read_as(r, {{"sft.yaml", "per_device_train_batch_size: 1\nmax_length: 4096\n"}});
+  REQUIRE_FALSE(wrong);
+  CHECK(wrong.error().front().where == "--seq");
+  CHECK(wrong.error().front().what == "2048 contradicts sft.yaml:2:max_length, which says 4096");
+
+  Request other = request_for("llama-3.1-8b", "8xH100-SXM", {Method::full});
+  other.batch = 128;
+  const auto files = read_as(other, {{"ds.json", zero3_offload}});
+  CHECK(plan_of(files) == "zero=3,mbs=2,offload=optimizer");  // ga follows from the 128
+  CHECK(files->batch == 64);
+}
+
+TEST_CASE("a wrong value names file, key, value and what was expected") {
+  struct Case {
+    const char *file, *text, *where, *what;
+  };
+  const std::vector<Case> cases{
+      {"ds.json", R"({"zero_optimization": {"stage": 4}})", "ds.json:zero_optimization.stage",
+       "expected a whole number from 0 to 3, found 4"},
+      {"ds.json", R"({"train_micro_batch_size_per_gpu": "two"})",
+       "ds.json:train_micro_batch_size_per_gpu", "expected a whole number from 1, found \"two\""},
+      {"ds.json", R"({"train_batch_size": 2.5})", "ds.json:train_batch_size",
+       "expected a whole number from 1, found 2.5"},
+      {"a.yaml", "distributed_type: FSPD\n", "a.yaml:1:distributed_type",
+       "expected NO, MULTI_GPU, FSDP or DEEPSPEED, found \"FSPD\""},
+      {"a.yaml", "distributed_type: FSDP\nnum_processes: 4\n", "a.yaml:2:num_processes",
+       "starts 4 processes, the GPUs asked for are 8"},
+      {"t.toml", "[training]\nlocal_batch_size = 0\n", "t.toml:2:training.local_batch_size",
+       "expected a whole number from 1, found 0"},
+      {"t.toml", "[parallelism]\ntensor_parallel_degree = 3\n[training]\nlocal_batch_size=1\n",
+       "t.toml", "lays out a multiple of 3 GPUs, asked for are 8"},
+      {"m.sh", "python pretrain_gpt.py --tensor-model-parallel-size $TP --num-layers 32\n",
+       "m.sh:1:tensor-model-parallel-size", "expected a whole number from 1, found \"$TP\""},
+      {"x.yaml", "base_model: a\ngradient_checkpointing: maybe\n",
+       "x.yaml:2:gradient_checkpointing", "expected true or false, found \"maybe\""},
+      {"x.yaml", "base_model: a\nload_in_4bit: true\n", "x.yaml:2:load_in_4bit",
+       "quantised weights cannot be trained; expected an adapter beside them"}};
+  for (const Case& c : cases) {
+    INFO(c.text);
+    const auto files = read(c.file, c.text);
+    REQUIRE_FALSE(files);
+    CHECK(files.error().front().kind == ProblemKind::file);
+    CHECK(files.error().front().where == c.where);
+    CHECK(files.error().front().what == c.what);
+  }
+}
+
+TEST_CASE("a file that says no plan is refused with the formats that are known") {
+  const auto files = read("config.json", R"({"model_type": "llama"})");
+  REQUIRE_FALSE(files);
+  for (const PlanFileFormat& format : plan_file_formats())
+    CHECK(files.error().front().what.find(format.name) != std::string::npos);
+}
+
+TEST_CASE("every key of every format can be asked for, and reasons are given") {
+  for (const PlanFileFormat& format : plan_file_formats())
+    for (const PlanKey& key : format.keys) {
+      INFO(format.name << ": " << key.path);
+      CHECK_FALSE(key.path.empty());
+      CHECK((key.use == KeyUse::says ? key.note.empty() : !key.note.empty()));
+      CHECK((key.use != KeyUse::says || !key.word.empty()));
+      CHECK((key.kind != KeyKind::choice || !key.meanings.empty()));
+      for (const PlanKey& other : format.keys) CHECK((&other == &key || other.path != key.path));
+    }
+}
+
+TEST_CASE("Megatron's arguments in a script, with variables and virtual stages") {
+  const auto files = read("train.sh",
+                          "TP=2\nMODEL=(--num-layers 32 --hidden-size 4096)\n"
+                          "torchrun --nproc_per_node 8 pretrain_gpt.py ${MODEL[@]} \\\n"
+                          "  --tensor-model-parallel-size $TP --sequence-parallel \\\n"
+                          "  --pipeline-model-parallel-size 2 "
+                          "--num-layers-per-virtual-pipeline-stage 4 \\\n"
+                          "  --micro-batch-size 2 --global-batch-size 64 --seq-length 4096 \\\n"
+                          "  --use-distributed-optimizer --recompute-granularity full \\\n"
+                          "  --recompute-method block --recompute-num-layers 3 --bf16\n");
+  // dp = 8 / (2 x 2); 32 layers / (4 x 2 stages) = 4 chunks per stage.
+  CHECK(plan_of(files) ==
+        "dp=2,tp=2,sp=true,pp=2,vpp=4,schedule=interleaved,zero=1,mbs=2,recompute=blocks-3,"
+        "offload=none");
+  REQUIRE(files);
+  CHECK(files->request.batch == 64);
+  CHECK(files->request.sequence == 4096);
+}
+
+TEST_CASE("torchtitan's defaults hold where a file is silent") {
+  const auto files = read("t.toml",
+                          "[training]\nlocal_batch_size = 8\n[parallelism]\n"
+                          "pipeline_parallel_degree = 2\npipeline_parallel_schedule = "
+                          "\"Interleaved1F1B\"\n[activation_checkpoint]\nmode = \"none\"\n",
+                          "16xH100-SXM");
+  // The embedding and the head count as a layer each: (32 + 2) / 4 stages = 9, 9, 8, 8 less one at
+  // either end. Without a word on resharding, pipeline stages keep what they gathered (ZeRO-2).
+  CHECK(plan_of(files) ==
+        "dp=8,pp=2,vpp=2,schedule=interleaved,zero=2,mbs=1,ga=8,recompute=none,layers=8/9/8/7");
+}
+
+TEST_CASE("axolotl's QLoRA example reads as QLoRA over FSDP") {
+  const auto files = read("qlora.yaml",
+                          "base_model: meta-llama/Meta-Llama-3-70B\nload_in_4bit: true\n"
+                          "adapter: qlora\nlora_r: 8\nlora_target_linear: true\n"
+                          "sequence_len: 512\nmicro_batch_size: 1\n"
+                          "gradient_accumulation_steps: 4\noptimizer: adamw_torch_fused\n"
+                          "learning_rate: 0.00001\ngradient_checkpointing: true\nbf16: auto\n"
+                          "fsdp:\n  - full_shard\n  - auto_wrap\nfsdp_version: 2\n"
+                          "fsdp_config:\n  offload_params: true\n  reshard_after_forward: true\n",
+                          "2xRTX-3090", "llama-3-70b");
+  CHECK(plan_of(files) == "zero=3,mbs=1,ga=4,recompute=full,offload=params+optimizer");
+  REQUIRE(files);
+  CHECK(files->request.methods == std::vector<Method>{Method::qlora});
+  CHECK(files->request.quantization == Quantization::nf4);
+  CHECK(files->request.lora_rank == 8);
+  CHECK(files->request.lora_targets == "all-linear");
+  CHECK(files->learning_rate == 1e-5);
+  CHECK(files->batch == 8);  // 2 x 1 x 4
+}
+
+TEST_CASE("the learning rate scales with the batch, and only with it") {
+  // 3e-4 at 64 sequences is 3e-4 x 256 / 64 = 1.2e-3 at 256.
+  CHECK(*learning_rate_for(3e-4, 64, 256).value == Approx(1.2e-3));
+  CHECK(learning_rate_for(3e-4, 64, 256).notes.size() == 1);
+  CHECK(*learning_rate_for(3e-4, 64, 64).value == 3e-4);
+  CHECK(learning_rate_for(3e-4, 64, 64).notes.empty());
+  CHECK(*learning_rate_for(3e-4, std::nullopt, 256).value == 3e-4);
+  const LearningRate unknown = learning_rate_for(std::nullopt, 64, 32);
+  CHECK_FALSE(unknown.value);
+  REQUIRE(unknown.notes.size() == 1);
+  CHECK(unknown.notes.front().find("by 0.5") != std::string::npos);
+}
+
+TEST_CASE("Megatron's pipeline layouts") {
+  CHECK(megatron_layout({7, 9, 0}) == "Et*7|t*9|L");
+  CHECK(layers_in_layout("Et*7|t*9|L") == std::vector<int>{7, 9, 0});
+  // The example of Megatron's help: three stages of one layer, then one with a MTP layer, one
+  // empty, and the loss.
+  CHECK(layers_in_layout("E|(t|)*3,m|m||L") == std::vector<int>{0, 1, 1, 1, 0, 0, 0, 0});
+  CHECK(layers_in_layout("E(tt|)*2tL") == std::vector<int>{2, 2, 1});
+  CHECK_FALSE(layers_in_layout("Et*7|x"));
+  CHECK_FALSE(layers_in_layout("E(t|*3"));
+  CHECK_FALSE(layers_in_layout("((((t)*999999)*999999)*999999)*999999"));
+}
+
+}  // namespace shardwise
