@@ -124,7 +124,9 @@ int run(int argc, char** argv) {
   add_simulate_flags(
       *add_asking(app, simulate_words, "simulate", "one plan: step time and memory in detail").app,
       simulation);
-  add_asking(app, compare_words, "compare", "several plans side by side");
+  CompareOptions comparison;
+  add_compare_flags(*add_asking(app, compare_words, "compare", "several plans side by side").app,
+                    comparison);
 
   CLI::App* catalog_command = app.add_subcommand("catalog", "what the catalog holds");
   CatalogQuestion question;
@@ -155,7 +157,10 @@ int run(int argc, char** argv) {
     return ask(simulate_words, [&](const Request& r, const Facts& f, const Output& o) {
       return simulate(r, f, simulation, o);
     });
-  if (*compare_words.app) return ask(compare_words, compare);
+  if (*compare_words.app)
+    return ask(compare_words, [&](const Request& r, const Facts& f, const Output& o) {
+      return compare(r, f, comparison, o);
+    });
   const auto root = find_catalog_root();
   if (!root) return report_problems(root.error(), terminal(false));
   if (*catalog_command) return catalog(question, *root, terminal(catalog_json));

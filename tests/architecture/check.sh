@@ -22,6 +22,7 @@ fences=(
   '^CLI/ | ^planner/(commands/|main\.cpp$)|^tests/'
   '^Eigen/ | ^calibrate/|^tests/'
   '^(catch2)/ | ^tests/(catch\.hpp|catch_main\.cpp)$'
+  '^valijson/ | ^tests/schemas/'
   '^(cuda|cublas|cudnn|nccl|nvml|cub/|thrust/) | ^calibrate/device/'
 )
 
