@@ -53,6 +53,13 @@ struct StageForecast {
   std::string gpu;
 };
 
+// Blocks of one stage that re-run the same operators; none: they keep everything.
+struct StageRecompute {
+  int stage = 0;
+  int blocks = 0;
+  std::vector<std::string> operators;
+};
+
 struct StepBreakdown {
   std::map<std::string, Seconds> compute;  // forward, backward, recompute, optimizer
   std::map<std::string, Seconds> exposed;  // communication that nothing hides, by kind
@@ -83,6 +90,7 @@ struct Forecast {
   Interval<Bytes> peak_device;  // of the worst stage
   Verdict verdict = Verdict::fits;
   Bytes margin;  // capacity - expected device peak; negative: the shortfall
+  std::vector<StageRecompute> recompute;  // where the plan leaves the choice to us
   HostMemory host;
   bool host_fits = true;
   Trust trust = Trust::assumed;    // the weakest thing the answer rests on

@@ -25,6 +25,11 @@ struct MemoryPlays {
   std::vector<StageMemory> stages;
 };
 
+// The forecast under a policy, whatever the plan's text calls it. REQUIRES a legal plan, and chosen
+// blocks where the policy's row is searched (else nothing runs again).
+Forecast forecast_under(const Question& question, const Profile& profile,
+                        const RecomputePolicy& policy, const ForecastOptions& options);
+
 void forecast_time(const ForecastContext& context, const ForecastOptions& options,
                    Forecast& forecast);
 void forecast_memory(const ForecastContext& context, const ForecastOptions& options,

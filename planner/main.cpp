@@ -125,7 +125,9 @@ int run(int argc, char** argv) {
   add_simulate_flags(
       *add_asking(app, simulate_words, "simulate", "one plan: step time and memory in detail").app,
       simulation);
-  add_asking(app, compare_words, "compare", "several plans side by side");
+  CompareOptions comparison;
+  add_compare_flags(*add_asking(app, compare_words, "compare", "several plans side by side").app,
+                    comparison);
 
   AskingCommand launch_words;
   LaunchOptions launching;
@@ -161,7 +163,10 @@ int run(int argc, char** argv) {
     return ask(simulate_words, [&](const Request& r, const Facts& f, const Output& o) {
       return simulate(r, f, simulation, o);
     });
-  if (*compare_words.app) return ask(compare_words, compare);
+  if (*compare_words.app)
+    return ask(compare_words, [&](const Request& r, const Facts& f, const Output& o) {
+      return compare(r, f, comparison, o);
+    });
   if (*launch_words.app)
     return ask(launch_words, [&](const Request& r, const Facts& f, const Output& o) {
       return launch(r, launching, f, o);

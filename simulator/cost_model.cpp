@@ -43,12 +43,11 @@ TrainableElements trainable_elements(const Workload& w, const LayerDefinition& d
 }
 
 CostModel::CostModel(const Workload& workload, const ParallelPlan& plan, const Cluster& cluster,
-                     const Profile& profile, const RecomputePolicy& policy)
+                     const Profile& profile)
     : w_(workload),
       plan_(plan),
       cluster_(cluster),
       profile_(profile),
-      policy_(policy),
       layout_(plan, cluster),
       collectives_(cluster, profile.links) {}
 
@@ -118,8 +117,7 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
     add(op.forward, forward);
     add(op.backward, input);
     add(op.backward_weight, weight);
-    if (d.checkpointed && d.script.runs_again[i] && policy_.runs_again(d.graph, i))
-      add(op.forward, again);
+    if (d.redone[i] && d.script.runs_again[i]) add(op.forward, again);
   }
   // What runs beside the weight gradient hides behind it, whichever half of backward issued it.
   PassCost beside = input;

@@ -34,7 +34,7 @@ class CostModel {
  public:
   // All arguments outlive the model. REQUIRES a legal plan (plan_problems).
   CostModel(const Workload& workload, const ParallelPlan& plan, const Cluster& cluster,
-            const Profile& profile, const RecomputePolicy& policy);
+            const Profile& profile);
 
   StepCosts costs(const ModelPartition& partition) const;
 
@@ -73,7 +73,6 @@ class CostModel {
   const ParallelPlan& plan_;
   const Cluster& cluster_;
   const Profile& profile_;
-  const RecomputePolicy& policy_;
   RankLayout layout_;
   CollectiveModel collectives_;
 };

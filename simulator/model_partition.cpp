@@ -13,13 +13,16 @@ class Partitioner {
       : w_(w), plan_(plan), policy_(policy), definitions_(definitions) {}
 
   const LayerDefinition* embedding() {
-    return define(LayerRole::embedding, {}, 1, false, [&] { return embedding_graph(w_, plan_); });
+    return define(LayerRole::embedding, {}, 1, false, {},
+                  [&] { return embedding_graph(w_, plan_); });
   }
   const LayerDefinition* head(bool tied_here) {
-    return define(LayerRole::head, {}, 1, false, [&] { return head_graph(w_, plan_, tied_here); });
+    return define(LayerRole::head, {}, 1, false, {},
+                  [&] { return head_graph(w_, plan_, tied_here); });
   }
-  const LayerDefinition* block(BlockKind kind, int blocks, bool checkpointed) {
-    return define(LayerRole::block, kind, blocks, checkpointed, [&] {
+  const LayerDefinition* block(BlockKind kind, int blocks, bool checkpointed,
+                               const std::vector<bool>& chosen) {
+    return define(LayerRole::block, kind, blocks, checkpointed, chosen, [&] {
       const LayerGraph one = block_graph(w_, plan_, kind);
       LayerGraph all = one;
       for (int i = 1; i < blocks; ++i) all = joined(all, one);
@@ -39,9 +42,10 @@ class Partitioner {
  private:
   template <class Build>
   const LayerDefinition* define(LayerRole role, BlockKind kind, int blocks, bool checkpointed,
-                                Build build) {
+                                const std::vector<bool>& chosen, Build build) {
     for (const LayerDefinition& d : definitions_)
-      if (d.role == role && d.kind == kind && d.blocks == blocks && d.checkpointed == checkpointed)
+      if (d.role == role && d.kind == kind && d.blocks == blocks &&
+          d.checkpointed == checkpointed && d.chosen == chosen)
         return &d;
     LayerDefinition d;
     d.role = role;
@@ -53,6 +57,10 @@ class Partitioner {
                   (role == LayerRole::embedding && on.embedding) ||
                   (role == LayerRole::head && on.lm_head);
     d.graph = build();
+    d.chosen = chosen;
+    for (std::size_t i = 0; i < d.graph.operators.size(); ++i)
+      d.redone.push_back(!chosen.empty() ? chosen[i]
+                                         : checkpointed && policy_.runs_again(d.graph, i));
     d.script = layer_script(d.graph, options(d));
     definitions_.push_back(std::move(d));
     return &definitions_.back();
@@ -64,6 +72,8 @@ class Partitioner {
     const RecomputePolicy nothing{&recompute_rows().front(), 1, 1 << 30};
     o.runs_again = operators_run_again(d.graph, d.checkpointed ? policy_ : nothing,
                                        compiled && d.role == LayerRole::block);
+    for (std::size_t i = 0; i < d.chosen.size(); ++i)
+      o.runs_again[i] = o.runs_again[i] || d.chosen[i];
     o.whole_block = d.checkpointed && policy_.row->whole_block;
     o.keeps_results = d.checkpointed && policy_.row->keeps_results;
     o.stops_early = w_.framework.recompute_stops_early;
@@ -76,9 +86,22 @@ class Partitioner {
   std::deque<LayerDefinition>& definitions_;
 };
 
+// What is chosen for one block of a stage, if anything.
+const std::vector<bool>& chosen_for(const RecomputePolicy& policy, int stage, int block) {
+  static const std::vector<bool> nothing;
+  if (!policy.chosen) return nothing;
+  return policy.chosen->again[static_cast<std::size_t>(stage)][static_cast<std::size_t>(block)];
+}
+
+// Where the blocks of a chunk lie in their stage.
+struct StagePlace {
+  int stage = 0;
+  int blocks_before = 0;  // in earlier chunks of the stage
+};
+
 // Appends `count` blocks from `first`, grouped under shared checkpoints where the policy says so.
 void add_blocks(Partitioner& make, const RecomputePolicy& policy, int first, int count,
-                ModelChunk& chunk) {
+                StagePlace place, ModelChunk& chunk) {
   int i = 0;
   while (i < count) {
     const BlockKind kind = make.kind_of(first + i);
@@ -87,7 +110,8 @@ void add_blocks(Partitioner& make, const RecomputePolicy& policy, int first, int
     while (checkpointed && group < policy.blocks_per_checkpoint && i + group < count &&
            make.kind_of(first + i + group) == kind)
       ++group;
-    chunk.layers.push_back({make.block(kind, group, checkpointed), first + i});
+    const std::vector<bool>& chosen = chosen_for(policy, place.stage, place.blocks_before + i);
+    chunk.layers.push_back({make.block(kind, group, checkpointed, chosen), first + i});
     i += group;
   }
 }
@@ -116,13 +140,15 @@ ModelPartition partition_model(const Workload& workload, const ParallelPlan& pla
   const bool tied_here = workload.model.tied_embeddings && chunks == 1;
   for (int stage = 0; stage < plan.pipeline; ++stage) {
     std::vector<ModelChunk> local;
+    StagePlace place{stage, 0};
     for (int k = 0; k < plan.chunks; ++k) {
       const int c = schedule.model_chunk(shape, stage, k);
       ModelChunk chunk;
       chunk.first_block = first[static_cast<std::size_t>(c)];
       chunk.blocks = share[static_cast<std::size_t>(c)];
       if (c == 0) chunk.layers.push_back({make.embedding(), 0});
-      add_blocks(make, policy, chunk.first_block, chunk.blocks, chunk);
+      add_blocks(make, policy, chunk.first_block, chunk.blocks, place, chunk);
+      place.blocks_before += chunk.blocks;
       if (c == chunks - 1) chunk.layers.push_back({make.head(tied_here), workload.model.layers});
       local.push_back(std::move(chunk));
     }

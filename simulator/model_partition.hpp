@@ -22,6 +22,8 @@ struct LayerDefinition {
   int blocks = 1;             // more where one checkpoint spans several blocks
   bool checkpointed = false;  // the policy re-runs (part of) it
   bool trainable = true;
+  std::vector<bool> chosen;  // per operator, where the policy chooses block by block; else empty
+  std::vector<bool> redone;  // per operator: what the policy, not the compiler, runs again
   LayerGraph graph;
   LayerScript script;
 };

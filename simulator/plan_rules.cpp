@@ -1,5 +1,6 @@
 #include "simulator/plan_rules.hpp"
 
+#include <algorithm>
 #include <array>
 #include <numeric>
 #include <optional>
@@ -78,9 +79,16 @@ Broken stages_hold_layers(const Case& k) {
     return "pp x vpp = " + text(chunks) + " model chunks are far more than the " +
            text(k.w.model.layers) + " layers";
   if (k.p.layers_per_stage.empty()) return std::nullopt;
-  const int total = std::accumulate(k.p.layers_per_stage.begin(), k.p.layers_per_stage.end(), 0);
-  if (total != k.w.model.layers || static_cast<int>(k.p.layers_per_stage.size()) != chunks)
-    return "layers per stage must be " + text(chunks) + " numbers that sum to " +
+  // DualPipe has half as many model chunks, each of them on two stages.
+  const PipelineSchedule* schedule = find_pipeline_schedule(k.p.schedule_row());
+  const int parts = schedule == nullptr
+                        ? chunks
+                        : schedule->model_chunks({k.p.pipeline, k.p.chunks, k.p.microbatches});
+  const std::vector<int>& layers = k.p.layers_per_stage;
+  const std::int64_t total = std::accumulate(layers.begin(), layers.end(), std::int64_t{0});
+  const bool counts = std::all_of(layers.begin(), layers.end(), [](int n) { return n >= 0; });
+  if (total != k.w.model.layers || static_cast<int>(layers.size()) != parts || !counts)
+    return "layers per stage must be " + text(parts) + " numbers from 0 that sum to " +
            text(k.w.model.layers);
   return std::nullopt;
 }

@@ -35,7 +35,7 @@ bool all_but_compute_intensive(const LayerGraph& graph, std::size_t op) {
   return position % 2 == 0;
 }
 
-constexpr std::array<RecomputeRow, 7> rows{{
+constexpr std::array<RecomputeRow, 9> rows{{
     {"none", false, false, never, "keep everything that backward needs"},
     {"selective", false, true, core_attention, "redo the attention kernel only"},
     {"selective-op", false, false, all_but_compute_intensive,
@@ -45,6 +45,9 @@ constexpr std::array<RecomputeRow, 7> rows{{
     {"full", true, false, never, "keep block inputs only, redo every block"},
     {"every-%-layers", true, false, never, "one checkpoint for several blocks"},
     {"blocks-%", true, false, never, "full for the first blocks of a stage only"},
+    {"best", false, false, never, "the least re-run time, block by block, that fits the card",
+     true},
+    {"best-%", false, false, never, "the same within so many GiB per GPU", true},
 }};
 
 // The number that stands for % in `pattern`, if `name` has that form.
@@ -69,10 +72,16 @@ std::span<const RecomputeRow> recompute_rows() { return rows; }
 Result<RecomputePolicy> recompute_policy(std::string_view name) {
   std::string known;
   for (const RecomputeRow& row : rows) {
-    if (row.name == name) return RecomputePolicy{&row, 1, 1 << 30};
+    if (row.name == name) return RecomputePolicy{&row};
     if (const std::optional<int> n = number_in(name, row.name)) {
-      const bool grouped = row.name.starts_with("every");
-      return RecomputePolicy{&row, grouped ? *n : 1, grouped ? 1 << 30 : *n};
+      RecomputePolicy policy{&row};
+      if (row.searched)
+        policy.budget = Bytes(std::int64_t{*n} << 30);
+      else if (row.name.starts_with("every"))
+        policy.blocks_per_checkpoint = *n;
+      else
+        policy.checkpointed_blocks = *n;
+      return policy;
     }
     known += (known.empty() ? "" : ", ") + std::string(row.name);
   }

@@ -13,8 +13,12 @@
 //   every-K-layers  one checkpoint for K blocks together: K-1 inputs less, K blocks alive in
 //                   backward
 //   blocks-N        full for the first N blocks of a stage, none for the others
+//   best, best-N    for each block the operators whose re-run costs least time, such that the step
+//                   fits the card, or N GiB of it (found by planner/best_recompute.hpp)
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,14 +36,22 @@ struct RecomputeRow {
                           // their results stays saved
   bool (*again)(const LayerGraph& graph, std::size_t op);  // used where not whole_block
   std::string_view summary;
+  bool searched = false;  // the operators are chosen block by block, see BlockRecompute
 };
 
 std::span<const RecomputeRow> recompute_rows();
 
+// Which operators run again: [stage][block of the stage, chunk after chunk][operator].
+struct BlockRecompute {
+  std::vector<std::vector<std::vector<bool>>> again;
+};
+
 struct RecomputePolicy {
   const RecomputeRow* row = nullptr;
-  int blocks_per_checkpoint = 1;      // every-K-layers
-  int checkpointed_blocks = 1 << 30;  // blocks-N: how many of a stage
+  int blocks_per_checkpoint = 1;                           // every-K-layers
+  int checkpointed_blocks = 1 << 30;                       // blocks-N: how many of a stage
+  std::optional<Bytes> budget = std::nullopt;              // best-N: per GPU
+  std::shared_ptr<const BlockRecompute> chosen = nullptr;  // best: once it has been found
 
   bool runs_again(const LayerGraph& graph, std::size_t op) const {
     return row->whole_block || row->again(graph, op);

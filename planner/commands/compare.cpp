@@ -1,9 +1,11 @@
 #include "planner/commands/compare.hpp"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <optional>
 
 #include "planner/asked_plan.hpp"
+#include "planner/commands/compare_schedules.hpp"
 #include "planner/figures.hpp"
 #include "planner/judgement.hpp"
 #include "planner/report/json_parts.hpp"
@@ -118,7 +120,21 @@ std::string compare_text(const ResolvedRequest& r, const std::vector<Compared>& 
 
 }  // namespace
 
-int compare(const Request& request, const Facts& facts, const Output& output) {
+void add_compare_flags(CLI::App& command, CompareOptions& options) {
+  auto* schedules = command.add_flag("--schedules", options.schedules,
+                                     "compare the pipeline schedules of one plan, also at equal "
+                                     "memory");
+  command
+      .add_option("--memory", options.memory,
+                  "with --schedules: what each may take per GPU, such as 60GiB (else what the plan "
+                  "needs)")
+      ->type_name("SIZE")
+      ->needs(schedules);
+}
+
+int compare(const Request& request, const Facts& facts, const CompareOptions& options,
+            const Output& output) {
+  if (options.schedules) return compare_schedules_command(request, facts, options, output);
   if (request.plans.empty() && request.plan_from.empty())
     return report_problems({{ProblemKind::request, "--plan",
                              "is missing; give at least one, such as --plan dp=8,zero=3"}},

@@ -51,6 +51,14 @@ Json memory_over_time(const StepRecord& record) {
   return stages;
 }
 
+// Empty where the plan names a policy for all blocks.
+Json recompute_json(const Forecast& f) {
+  Json list = Json::array();
+  for (const StageRecompute& r : f.recompute)
+    list.push_back({{"stage", r.stage}, {"blocks", r.blocks}, {"operators", r.operators}});
+  return list;
+}
+
 Json links_json(const StepRecord& record) {
   Json links = Json::array();
   for (const LinkOccupancy& link : record.links) {
@@ -100,6 +108,7 @@ Json simulate_json(const ResolvedRequest& r, const Simulation& s) {
             {"critical_path", path},
             {"stages", stages},
             {"worst_stage", f.worst_stage},
+            {"recompute", recompute_json(f)},
             {"ranks", ranks},
             {"memory_over_time", memory_over_time(record)},
             {"links", links_json(record)},

@@ -72,6 +72,15 @@ std::string phases_text(const StageForecast& s) {
                          shown_gib(s.save.allocated), " while saving\n");
 }
 
+// What was chosen for each block where the plan says "best".
+std::string recompute_text(const Forecast& f) {
+  std::string text;
+  for (const StageRecompute& r : f.recompute)
+    text += sentence("    stage ", r.stage, ": ", r.blocks, r.blocks == 1 ? " block " : " blocks ",
+                     r.operators.empty() ? "keep everything" : "redo ", listed(r.operators), "\n");
+  return text.empty() ? "" : "  recomputation, block by block\n" + text;
+}
+
 // Eighths of a character's height.
 const char* eighths(double fraction) {
   constexpr std::array<const char*, 9> blocks{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
@@ -130,7 +139,7 @@ std::string simulate_text(const ResolvedRequest& r, const Simulation& s) {
                s.question.workload.framework.name, ", ", grouped(r.sequence), " tokens x ",
                s.question.plan.global_batch(), " sequences on ", s.question.cluster.spoken,
                "\nplan ", whole_text(s.question.plan), ": ", verdict_name(s.verdict), "\n");
-  text += step_text(f) + ranks_text(s) + memory_text(f) + memory_curves(s) +
+  text += step_text(f) + recompute_text(f) + ranks_text(s) + memory_text(f) + memory_curves(s) +
           phases_text(f.stages[static_cast<std::size_t>(f.worst_stage)]);
   text += sentence("  host RAM per node: ", shown_gib(f.host.steady), " while training, ",
                    shown_gib(f.host.load_peak), " while loading\n");

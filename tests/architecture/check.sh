@@ -24,6 +24,7 @@ fences=(
   '^yaml-cpp/ | ^planner/launch/yaml_config_reader\.cpp$'
   '^toml\+\+/ | ^planner/launch/toml_config_reader\.cpp$'
   '^(catch2)/ | ^tests/(catch\.hpp|catch_main\.cpp)$'
+  '^valijson/ | ^tests/schemas/'
   '^(cuda|cublas|cudnn|nccl|nvml|cub/|thrust/) | ^calibrate/device/'
 )
 

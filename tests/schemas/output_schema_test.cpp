@@ -1,0 +1,177 @@
+// The JSON that every command prints, held against the schemas in docs/schemas.
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "planner/commands/catalog.hpp"
+#include "planner/commands/compare.hpp"
+#include "planner/commands/fit.hpp"
+#include "planner/commands/simulate.hpp"
+#include "planner/commands/validate.hpp"
+#include "planner/facts.hpp"
+#include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
+
+#if __has_include(<valijson/validator.hpp>)
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validation_results.hpp>
+#include <valijson/validator.hpp>
+
+using namespace shardwise;
+using Json = nlohmann::json;
+
+namespace {
+
+const Facts& facts() {
+  static const Facts loaded = *load_facts(source_dir() + "/catalog", std::nullopt);
+  return loaded;
+}
+
+Json schema_of(const std::string& name) {
+  std::ifstream file(source_dir() + "/docs/schemas/" + name + ".schema.json");
+  return Json::parse(file);
+}
+
+// Every breach of a schema, a line each; empty: none.
+std::string breaches(const Json& schema, const Json& document) {
+  valijson::Schema parsed;
+  valijson::SchemaParser parser;
+  parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(schema), parsed);
+  valijson::Validator validator;
+  valijson::ValidationResults results;
+  validator.validate(parsed, valijson::adapters::NlohmannJsonAdapter(document), &results);
+  std::string text;
+  for (valijson::ValidationResults::Error error; results.popError(error);) {
+    for (const std::string& part : error.context) text += part;
+    text += ": " + error.description + "\n";
+  }
+  return text;
+}
+
+void check(const Json& schema, const Json& document) {
+  const std::string found = breaches(schema, document);
+  INFO(found);
+  CHECK(found.empty());
+}
+
+struct Answer {
+  std::ostringstream out, err;
+  Output output{out, err, true, false, 100};
+  Json json() const { return Json::parse(out.str()); }
+};
+
+Request asked(const char* model, const char* gpus, Method method, std::vector<std::string> plans) {
+  Request r;
+  r.model = model;
+  r.gpus = gpus;
+  r.methods = {method};
+  r.plans = std::move(plans);
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("the schemas refuse what they should", "[schemas]") {
+  const Json schema = schema_of("simulate");
+  Answer a;
+  REQUIRE(simulate(asked("gpt2", "RTX-4090", Method::full, {}), facts(), {}, a.output) == 0);
+  Json right = a.json();
+  CHECK(breaches(schema, right).empty());
+  for (const auto& [key, value] : right.items()) {
+    Json lacking = right;
+    lacking.erase(key);
+    INFO(key);
+    CHECK_FALSE(breaches(schema, lacking).empty());
+  }
+  Json strange = right;
+  strange["surprise"] = 1;
+  CHECK_FALSE(breaches(schema, strange).empty());
+  Json wrong = right;
+  wrong["step_time_s"]["expected"] = "fast";
+  CHECK_FALSE(breaches(schema, wrong).empty());
+}
+
+TEST_CASE("fit answers as its schema says", "[schemas]") {
+  for (Request r :
+       {asked("8b", "2xRTX-4090", Method::full, {}), asked("70b", "6x24GB", Method::qlora, {}),
+        asked("llama-3.1-70b", "8xH100-SXM", Method::lora, {})}) {
+    INFO(*r.model);
+    Answer a;
+    REQUIRE(fit(r, facts(), false, a.output) == 0);
+    check(schema_of("fit"), a.json());
+  }
+  Request several = asked("8b", "2xRTX-4090", Method::full, {});
+  several.methods.clear();
+  Answer a;
+  REQUIRE(fit(several, facts(), false, a.output) == 0);
+  check(schema_of("fit"), a.json());
+}
+
+TEST_CASE("simulate answers as its schema says", "[schemas]") {
+  for (const Request& r :
+       {asked("llama-3.1-8b", "8xH100-SXM", Method::pretrain, {"tp=2,pp=4,ga=8,schedule=zb-h1"}),
+        asked("llama-3.1-8b", "8xH100-SXM", Method::full, {"dp=8,zero=3,recompute=best"}),
+        asked("llama-2-7b", "2xRTX-3090", Method::qlora, {}),
+        asked("mixtral-8x7b", "16xA100-80GB", Method::pretrain, {"dp=16,ep=8,zero=1"}),
+        asked("gpt2", "RTX-4090", Method::full, {})}) {
+    INFO(*r.model);
+    Answer a;
+    REQUIRE(simulate(r, facts(), {}, a.output) == 0);
+    check(schema_of("simulate"), a.json());
+  }
+}
+
+TEST_CASE("compare answers as its schema says", "[schemas]") {
+  Answer plans;
+  REQUIRE(compare(asked("13b", "8xA100-80GB", Method::full, {"dp=8,zero=3", "tp=8", "tp=3"}),
+                  facts(), {}, plans.output) == 0);
+  check(schema_of("compare"), plans.json());
+  Answer schedules;
+  REQUIRE(compare(asked("llama-3.2-1b", "4xA100-80GB", Method::pretrain, {"pp=4,ga=8"}), facts(),
+                  {.schedules = true, .memory = ""}, schedules.output) == 0);
+  check(schema_of("compare"), schedules.json());
+}
+
+TEST_CASE("catalog answers as its schema says", "[schemas]") {
+  const std::filesystem::path root = source_dir() + "/catalog";
+  std::vector<CatalogQuestion> questions{
+      {"check", ""}, {"show", "rtx-4090"}, {"show", "llama-3.1-8b"}};
+  for (const char* what : {"gpus", "nodes", "networks", "models", "frameworks", "prices"})
+    questions.push_back({"list", what});
+  for (const CatalogQuestion& question : questions) {
+    INFO(question.verb << " " << question.subject);
+    Answer a;
+    REQUIRE(catalog(question, root, a.output) == 0);
+    check(schema_of("catalog"), a.json());
+  }
+}
+
+TEST_CASE("every line of validate is as its schema says", "[schemas]") {
+  const std::filesystem::path root = source_dir() + "/catalog";
+  const Json schema = schema_of("validate");
+  ValidateOptions options;
+  options.json = true;
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(root / "runs"))
+    if (entry.path().extension() == ".json" && ++files % 8 == 0)
+      options.files.push_back(entry.path().string());
+  std::ostringstream out, err;
+  REQUIRE(validate(options, root, out, err) == 0);
+  std::istringstream lines(out.str());
+  int count = 0;
+  std::string found;
+  for (std::string line; std::getline(lines, line); ++count)
+    found += breaches(schema, Json::parse(line));
+  INFO(found);
+  CHECK(found.empty());
+  CHECK(count > 10);
+}
+
+#else
+TEST_CASE("output schemas", "[schemas]") {
+  WARN("not checked: there is no valijson (libvalijson-dev)");
+}
+#endif

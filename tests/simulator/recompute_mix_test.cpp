@@ -1,0 +1,143 @@
+#include "simulator/recompute_mix.hpp"
+
+#include <algorithm>
+#include <random>
+
+#include "tests/catch.hpp"
+
+using namespace shardwise;
+
+namespace {
+
+struct Point {
+  std::int64_t time, bytes;
+  friend bool operator==(const Point&, const Point&) = default;
+};
+
+std::vector<Point> unbeaten(std::vector<Point> points) {
+  std::sort(points.begin(), points.end(), [](Point a, Point b) {
+    return a.time != b.time ? a.time < b.time : a.bytes < b.bytes;
+  });
+  std::vector<Point> left;
+  for (const Point p : points)
+    if (left.empty() || p.bytes < left.back().bytes) left.push_back(p);
+  return left;
+}
+
+RecomputeOption option(std::int64_t time, std::int64_t bytes) {
+  return {{}, Bytes(bytes), Picoseconds(time)};
+}
+
+// Two kinds: up to 3 blocks with up to 4 options, up to 2 blocks with up to 3.
+std::vector<EqualBlocks> random_kinds(std::mt19937& random) {
+  std::vector<EqualBlocks> kinds;
+  for (int k = 0; k < 2; ++k) {
+    std::vector<Point> points;
+    for (int o = 0; o < 4 - k; ++o)
+      points.push_back(
+          {static_cast<std::int64_t>(random() % 50), static_cast<std::int64_t>(random() % 50)});
+    EqualBlocks& kind = kinds.emplace_back();
+    kind.blocks = static_cast<int>(random() % static_cast<unsigned>(4 - k));
+    for (const Point p : unbeaten(points)) kind.options.push_back(option(p.time, p.bytes));
+  }
+  return kinds;
+}
+
+std::vector<Point> assignments(const std::vector<EqualBlocks>& kinds) {
+  std::vector<Point> all{{0, 0}};
+  for (const EqualBlocks& kind : kinds)
+    for (int b = 0; b < kind.blocks; ++b) {
+      std::vector<Point> longer;
+      for (const Point p : all)
+        for (const RecomputeOption& o : kind.options)
+          longer.push_back({p.time + o.time.value, p.bytes + o.kept.value});
+      all = std::move(longer);
+    }
+  return all;
+}
+
+std::vector<Point> points(const std::vector<RecomputeMix>& mixes) {
+  std::vector<Point> list;
+  for (const RecomputeMix& mix : mixes) list.push_back({mix.time.value, mix.kept.value});
+  return list;
+}
+
+bool counts_all_blocks(const RecomputeMix& mix, const std::vector<EqualBlocks>& kinds) {
+  Point sum{0, 0};
+  for (std::size_t k = 0; k < kinds.size(); ++k) {
+    int blocks = 0;
+    for (std::size_t o = 0; o < mix.counts[k].size(); ++o) {
+      blocks += mix.counts[k][o];
+      sum.time += mix.counts[k][o] * kinds[k].options[o].time.value;
+      sum.bytes += mix.counts[k][o] * kinds[k].options[o].kept.value;
+    }
+    if (blocks != kinds[k].blocks) return false;
+  }
+  return sum == Point{mix.time.value, mix.kept.value};
+}
+
+}  // namespace
+
+TEST_CASE("mixes are the unbeaten of all assignments of options to blocks", "[recompute]") {
+  std::mt19937 random(29);
+  for (int round = 0; round < 200; ++round) {
+    const auto kinds = random_kinds(random);
+    const auto mixes = recompute_mixes(kinds);
+    CHECK(points(mixes) == unbeaten(assignments(kinds)));
+    for (const RecomputeMix& mix : mixes) CHECK(counts_all_blocks(mix, kinds));
+  }
+}
+
+TEST_CASE("below a line no unbeaten mix is lost", "[recompute]") {
+  std::mt19937 random(31);
+  std::size_t below = 0, left_out = 0;
+  for (int round = 0; round < 300; ++round) {
+    const auto kinds = random_kinds(random);
+    const auto all = unbeaten(assignments(kinds));
+    const double price = static_cast<double>(random() % 40) / 8.0;
+    const Point through = all[random() % all.size()];
+    const auto found = points(
+        recompute_mixes(kinds, MixLine{price, Picoseconds(through.time), Bytes(through.bytes)}));
+    const auto cost = [&](Point p) {
+      return static_cast<double>(p.time) + price * static_cast<double>(p.bytes);
+    };
+    for (const Point p : all) {
+      if (cost(p) > cost(through)) continue;
+      ++below;
+      CHECK(std::find(found.begin(), found.end(), p) != found.end());
+    }
+    left_out += all.size() - std::min(all.size(), found.size());
+  }
+  CHECK(below > 500);
+  CHECK(left_out > 100);
+}
+
+TEST_CASE("the path changes the blocks whose bytes are cheapest to save first", "[recompute]") {
+  // Options (time, kept): (0, 10), (1, 6), (4, 5), (6, 1): per byte 1/4 to the second, then 5/5 to
+  // the last; the third lies above the line from the second to the last (3 for one byte).
+  const std::vector<EqualBlocks> kinds{
+      {2, {option(0, 10), option(1, 6), option(4, 5), option(6, 1)}}};
+  CHECK(points(recompute_path(kinds)) ==
+        std::vector<Point>{{0, 20}, {1, 16}, {2, 12}, {7, 7}, {12, 2}});
+}
+
+TEST_CASE("random paths lie on the lower hull: no assignment is below any of their edges",
+          "[recompute]") {
+  std::mt19937 random(37);
+  for (int round = 0; round < 200; ++round) {
+    const auto kinds = random_kinds(random);
+    const auto path = points(recompute_path(kinds));
+    const auto all = assignments(kinds);
+    for (const RecomputeMix& mix : recompute_path(kinds)) CHECK(counts_all_blocks(mix, kinds));
+    bool hull = true;
+    for (std::size_t i = 1; i < path.size(); ++i)
+      for (const Point p : all) {
+        // Twice the area of the triangle: not negative where p is on or above the edge.
+        const std::int64_t area =
+            (path[i].time - path[i - 1].time) * (p.bytes - path[i - 1].bytes) -
+            (path[i].bytes - path[i - 1].bytes) * (p.time - path[i - 1].time);
+        hull = hull && area >= 0;
+      }
+    CHECK(hull);
+  }
+}
