@@ -17,6 +17,7 @@
 #include "simulator/memory_category.hpp"
 #include "simulator/parallel_plan.hpp"
 #include "simulator/task_graph.hpp"
+#include "simulator/variation.hpp"
 #include "simulator/workload.hpp"
 
 namespace shardwise {
@@ -76,6 +77,12 @@ struct HostMemory {
   std::optional<Bytes> available;
 };
 
+// The GPU that the others wait for most, where they are not all alike.
+struct SlowestGpu {
+  int rank = 0, stage = 0;
+  std::string gpu;
+};
+
 struct Forecast {
   Interval<Seconds> step_time;
   double tokens_per_s = 0;
@@ -85,6 +92,7 @@ struct Forecast {
   // Time along the critical path by kind of work, over all ranks it passes; adds up to the step.
   // Empty unless asked for.
   std::map<std::string, Seconds> critical_path;
+  std::optional<SlowestGpu> slowest;
   std::vector<StageForecast> stages;
   int worst_stage = 0;          // least margin
   Interval<Bytes> peak_device;  // of the worst stage
@@ -107,8 +115,9 @@ struct Question {
 };
 
 struct ForecastOptions {
-  bool unfold = false;  // every rank its own tasks
-  bool time = true;     // false: memory only
+  bool unfold = false;       // every rank its own tasks
+  Variation variation = {};  // other than the default: plays every rank
+  bool time = true;          // false: memory only
   bool critical_path = false;
   bool record = false;  // keep the step as it was played, for drawings and traces
   // Plays of the same workload and plan on other GPUs, which allocate the same; played anew where

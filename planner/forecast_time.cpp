@@ -62,19 +62,66 @@ void fill_breakdown(const RankSummary& rank, StepBreakdown& to) {
 
 }  // namespace
 
+// What if nobody waits for gradients: the step is as long as it would be without reducing them, or
+// as the reductions of one step, which must be done before the next one's.
+Seconds take_reductions_out(StepCosts& costs) {
+  Seconds longest;
+  for (StageCosts& stage : costs.stages) {
+    Seconds sum;
+    for (const CollectiveUse& u : stage.collectives)
+      if (u.work == WorkKind::reduce_gradients) sum += u.per_step * u.each.time;
+    longest = std::max(longest, sum);
+    stage.reduce_at_end.reset();
+    for (auto& chunk : stage.chunks)
+      for (LayerSchedule& l : chunk) l.reduce.reset();
+    std::erase_if(stage.collectives,
+                  [](const CollectiveUse& u) { return u.work == WorkKind::reduce_gradients; });
+  }
+  return longest;
+}
+
+std::optional<SlowestGpu> slowest_gpu(const Question& q, const StepCosts& costs,
+                                      const LoweredStep& step, std::size_t index, bool varied) {
+  const auto ranks = static_cast<std::size_t>(step.ranks_per_stage);
+  const int stage = static_cast<int>(index / ranks);
+  const int per_stage = q.plan.gpus() / q.plan.pipeline;
+  if (!varied && q.cluster.groups.size() == 1) return std::nullopt;
+  int rank = stage * per_stage + static_cast<int>(index % ranks);
+  if (ranks == 1) {  // it stands for the slowest of its stage
+    int first = stage * per_stage;
+    for (const RankPace& p : costs.stages[static_cast<std::size_t>(stage)].paces) {
+      if (p.time >= 1) rank = first;
+      if (p.time >= 1) break;
+      first += p.ranks;
+    }
+  }
+  return SlowestGpu{rank, stage, q.cluster.group_of(rank).gpu.name};
+}
+
 void forecast_time(const ForecastContext& k, const ForecastOptions& options, Forecast& f) {
   const Question& q = k.question;
-  const StepCosts costs = k.cost.costs(k.partition);
+  StepCosts costs = k.cost.costs(k.partition);
+  const Seconds reductions = q.plan.async_data ? take_reductions_out(costs) : Seconds(0);
+  const bool varied = options.variation != Variation{.seed = options.variation.seed};
+  const bool unfold = options.unfold || varied || q.plan.balance_by_speed;
   const StepTraffic traffic =
       step_traffic(q.plan, q.cluster, k.cost.layout(), k.cost.collectives(), costs);
-  LoweredStep step = lower(q.plan, k.schedule, costs, options.unfold, &traffic);
+  LoweredStep step =
+      lower(q.plan, k.schedule, costs, unfold, &traffic, varied ? &options.variation : nullptr);
   RunOutcome outcome = run(step.graph);
   Timeline* timeline = std::get_if<Timeline>(&outcome);
   require(timeline != nullptr, "a legal schedule neither deadlocks nor outlasts the clock");
   f.tasks = static_cast<std::int64_t>(step.graph.task_count());
-  const Seconds expected = timeline->makespan - SimTime{};
+  const Seconds expected = std::max(reductions, timeline->makespan - SimTime{});
   const std::vector<RankSummary> ranks = summarise_ranks(step.graph, *timeline);
   const RankSummary& slowest = slowest_rank(ranks);
+  f.slowest =
+      slowest_gpu(q, costs, step, static_cast<std::size_t>(&slowest - ranks.data()), varied);
+  if (q.plan.async_data)
+    f.notes.push_back(
+        "async-dp is a what-if: nobody waits for the reduction of gradients, so weights are "
+        "stepped "
+        "with gradients that are one step old; what that does to convergence is not forecast.");
   fill_breakdown(slowest, f.breakdown);
   if (options.critical_path)
     for (const CriticalTask& t : critical_path(step.graph, *timeline))
@@ -91,7 +138,7 @@ void forecast_time(const ForecastContext& k, const ForecastOptions& options, For
   const double peak = peak_flops(q);
   f.mfu = peak > 0 ? model_flops_per_token(q.workload) * f.tokens_per_s / peak : 0;
   f.bubble_fraction = f.breakdown.bubble / expected;
-  if (options.record) f.record = record_step(k, {std::move(step), std::move(*timeline)});
+  if (options.record) f.record = record_step(k, costs, {std::move(step), std::move(*timeline)});
 }
 
 }  // namespace shardwise

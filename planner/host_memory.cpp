@@ -25,7 +25,11 @@ HostMemory host_memory(const Workload& w, const ParallelPlan& plan, const NodeGr
   const std::int64_t ranks = group.gpus_per_node;
   std::int64_t each =
       facts.process_resident.value + share.communicators.value + share.activations.value;
-  if (plan.offload.optimizer)
+  // On NVMe four buffers of a sub-group of 1e9 elements stay (deepspeed/runtime/zero/
+  // offload_config.py:67-105, buffer_count; sub_group_size of its documentation).
+  if (plan.offload.optimizer && plan.nvme)
+    each += s.gradients + std::min<std::int64_t>(s.optimizer + s.master, 16'000'000'000);
+  else if (plan.offload.optimizer)
     each += s.optimizer + std::max(s.master, s.master > 0 ? s.master : 2 * s.weights) + s.gradients;
   if (plan.offload.parameters) each += s.weights + s.quantization + s.adapters;
   host.steady = Bytes(ranks * each);

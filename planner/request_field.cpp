@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <optional>
 
@@ -53,11 +54,22 @@ FieldValue get_integer(const Request& r) {
   return std::int64_t{*(r.*member)};
 }
 
+template <auto member>
+void set_number(Request& r, const FieldValue& v) {
+  r.*member = std::get<double>(v);
+}
+template <auto member>
+FieldValue get_number(const Request& r) {
+  if (!(r.*member)) return {};
+  return *(r.*member);
+}
+
 using R = Request;
 using V = FieldValue;
 constexpr std::int64_t exabyte = 1'000'000'000'000'000'000;
 constexpr FieldKind text = FieldKind::text;
 constexpr FieldKind integer = FieldKind::integer;
+constexpr FieldKind number = FieldKind::number;
 
 void set_methods(R& r, const V& v) {
   r.methods.clear();
@@ -101,7 +113,7 @@ V get_quantization(const R& r) {
 }
 const std::string& word(const V& v) { return std::get<std::string>(v); }
 
-constexpr std::array<RequestField, 24> rows{{
+constexpr std::array<RequestField, 28> rows{{
     {"model", "MODEL", "MODEL", "catalog name, alias such as 70b, or the path of a config.json",
      text, 0, 0, nullptr, set_text<&R::model>, get_text<&R::model>},
     {"gpus", "--gpus", "GPUS", "6x24GB, 2xRTX-3090, 16xH100-SXM, 4 nodes of 8xA100-80GB, dgx-h100",
@@ -163,6 +175,18 @@ constexpr std::array<RequestField, 24> rows{{
     {"unfold", "--unfold", "", "simulate every rank, not one of each kind", FieldKind::flag, 0, 0,
      nullptr, [](R& r, const V& v) { r.unfold = std::get<bool>(v); },
      [](const R& r) { return V(r.unfold); }},
+    {"jitter", "--jitter", "SHARE",
+     "standard deviation of every kernel's time, relative: 0.05 (simulate)", number, 0, 500,
+     nullptr, set_number<&R::jitter>, get_number<&R::jitter>},
+    {"straggler", "--straggler", "TIMES",
+     "one GPU, drawn by --seed, takes this many times as long: 1.3 (simulate)", number, 1'000,
+     100'000, nullptr, set_number<&R::straggler>, get_number<&R::straggler>},
+    {"seed", "--seed", "N", "of --jitter and --straggler (simulate)", integer, 0,
+     9'007'199'254'740'991, nullptr, set_integer<&R::seed>, get_integer<&R::seed>},
+    {"loader_sequences_per_s", "--loader-rate", "RATE",
+     "sequences per second that the data loaders of one node deliver", number, 1,
+     1'000'000'000'000'000, nullptr, set_number<&R::loader_sequences_per_s>,
+     get_number<&R::loader_sequences_per_s>},
 }};
 
 std::string found(std::string_view value) { return sentence("found \"", printable(value), '"'); }
@@ -185,6 +209,13 @@ void check_word(const RequestField& field, const std::string& value, const std::
                                            hint.empty() ? "" : "; ", hint)));
 }
 
+// As people write it: "0.5", "100".
+std::string shortest(double value) {
+  std::array<char, 32> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+  return std::string(digits.data(), end);
+}
+
 std::string bound(const RequestField& field, std::int64_t value) {
   return field.kind == FieldKind::size ? shown_gib(Bytes(value)) : grouped(value);
 }
@@ -200,11 +231,28 @@ void check_range(const RequestField& field, std::int64_t value, const std::strin
                               bound(field, field.high), ", found ", bound(field, value))));
 }
 
+void check_number(const RequestField& field, double value, const std::string& where,
+                  Problems& problems) {
+  const double low = static_cast<double>(field.low) / 1000,
+               high = static_cast<double>(field.high) / 1000;
+  if (value >= low && value <= high) return;
+  problems.push_back(wrong(where, sentence("expected a number from ", shortest(low), " to ",
+                                           shortest(high), ", found ", shortest(value))));
+}
+
 // "4096", "4_096", "4k" are not all numbers to everybody: digits only.
 std::optional<std::int64_t> integer_in(std::string_view digits) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<double> number_in(std::string_view digits) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value))
+    return std::nullopt;
   return value;
 }
 
@@ -214,6 +262,10 @@ std::variant<FieldValue, Problem> value_of(const RequestField& field, const std:
   if (field.kind == FieldKind::integer) {
     if (const auto value = integer_in(words)) return FieldValue(*value);
     return wrong(where, sentence("expected a whole number, ", found(words)));
+  }
+  if (field.kind == FieldKind::number) {
+    if (const auto value = number_in(words)) return FieldValue(*value);
+    return wrong(where, sentence("expected a number, ", found(words)));
   }
   if (field.kind == FieldKind::size) {
     if (const auto value = size_in(words)) return FieldValue(*value);
@@ -252,6 +304,7 @@ Problems field_problems(const RequestField& field, const FieldValue& value,
     for (const std::string& each : *many) check_word(field, each, where, problems);
   if (const auto* number = std::get_if<std::int64_t>(&value))
     check_range(field, *number, where, problems);
+  if (const auto* ratio = std::get_if<double>(&value)) check_number(field, *ratio, where, problems);
   if (const auto* size = std::get_if<Bytes>(&value))
     check_range(field, size->value, where, problems);
   return problems;

@@ -16,11 +16,11 @@
 
 namespace shardwise {
 
-enum class FieldKind { text, texts, integer, size, flag };
+enum class FieldKind { text, texts, integer, number, size, flag };
 
 // A value of one of the kinds above; nothing where the request leaves the field open.
-using FieldValue =
-    std::variant<std::monostate, std::string, std::vector<std::string>, std::int64_t, Bytes, bool>;
+using FieldValue = std::variant<std::monostate, std::string, std::vector<std::string>, std::int64_t,
+                                double, Bytes, bool>;
 
 struct RequestField {
   std::string_view key;
@@ -28,7 +28,7 @@ struct RequestField {
   std::string_view placeholder;  // what the help text calls the value
   std::string_view help;
   FieldKind kind;
-  std::int64_t low, high;                      // integers, and sizes in bytes
+  std::int64_t low, high;                      // integers, sizes in bytes, numbers in thousandths
   std::vector<std::string_view> (*choices)();  // of a closed set of texts; else nullptr
   void (*set)(Request&, const FieldValue&);    // REQUIRES a value that field_problem accepts
   FieldValue (*get)(const Request&);

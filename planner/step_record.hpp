@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "simulator/collective_use.hpp"
 #include "simulator/link_occupancy.hpp"
 #include "simulator/memory_timeline.hpp"
 #include "simulator/played_step.hpp"
@@ -13,13 +14,16 @@
 namespace shardwise {
 
 struct ForecastContext;
+struct StepCosts;
 
 struct StepRecord {
   PlayedStep step;
-  std::vector<MemoryTimeline> memory;  // by stage
-  std::vector<LinkOccupancy> links;    // by stage, then by name
+  std::vector<MemoryTimeline> memory;                   // by stage
+  std::vector<LinkOccupancy> links;                     // by stage, then by name
+  std::vector<std::vector<CollectiveUse>> collectives;  // by stage; of each of its ranks
 };
 
-std::shared_ptr<const StepRecord> record_step(const ForecastContext& context, PlayedStep step);
+std::shared_ptr<const StepRecord> record_step(const ForecastContext& context,
+                                              const StepCosts& costs, PlayedStep step);
 
 }  // namespace shardwise

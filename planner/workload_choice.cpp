@@ -82,6 +82,8 @@ ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cl
   w.optimizer =
       r.asked.optimizer != nullptr ? r.asked.optimizer : optimizer_named(w.framework.optimizer);
   require(w.optimizer != nullptr, "the optimizers of framework rows are rows");
+  if (r.asked.loader_sequences_per_s)
+    w.load_per_sequence = Seconds(1 / *r.asked.loader_sequences_per_s);
   w.adapter = adapter_for(r, method, w.framework);
   // GPT-style models, which have a plain MLP, are trained with dropout where the framework does.
   w.hidden_dropout = w.attention_dropout = w.framework.default_dropout && !w.model.gated_mlp;

@@ -27,6 +27,9 @@ WorkKind work_of(CommAxis axis) {
   return kinds[static_cast<std::size_t>(axis)];
 }
 
+// One PCIe 4.0 x4 drive, where the node does not say. Assumed.
+constexpr BytesPerSecond assumed_nvme(6e9);
+
 Seconds longest(Seconds a, Seconds b) { return a > b ? a : b; }
 
 }  // namespace
@@ -37,6 +40,18 @@ TrainableElements trainable_elements(const Workload& w, const LayerDefinition& d
   if (d.trainable) {
     t.dense = p.linear + p.other;
     t.expert = p.expert;
+    for (const Operator& op : d.graph.operators)
+      for (const Kernel& k : op.backward_weight)
+        if (const auto* gemm = std::get_if<GemmWork>(&k); gemm != nullptr && gemm->batch == 1) {
+          const std::int64_t elements = std::int64_t{gemm->m} * gemm->n;
+          if (t.in_matrices + elements > t.dense) continue;
+          t.in_matrices += elements;
+          t.matrix_sides += std::int64_t{gemm->m} + gemm->n;
+        }
+  }
+  if (d.trainable && d.role == LayerRole::embedding) {  // tables, one row per token
+    t.in_matrices = t.dense;
+    t.matrix_sides = t.dense / w.model.hidden + w.model.hidden;
   }
   if (row(w.method).adapter) t.dense += p.adapter;
   return t;
@@ -148,111 +163,17 @@ LayerState CostModel::state_of(const LayerDefinition& d) const {
   return layer_state(w_, plan_, d.graph.parameters, d.trainable);
 }
 
-std::vector<const NodeGroup*> CostModel::groups_of_stage(int stage) const {
+std::vector<CostModel::StageGroup> CostModel::groups_of_stage(int stage) const {
   const int ranks = plan_.gpus() / plan_.pipeline;
-  std::vector<const NodeGroup*> found;
+  std::vector<StageGroup> found;
   int first = 0;
   for (const NodeGroup& g : cluster_.groups) {
     const int begin = std::max(first, stage * ranks);
     const int end = std::min(first + g.gpus(), (stage + 1) * ranks);
-    if (begin < end) found.push_back(&g);
+    if (begin < end) found.push_back({&g, end - begin});
     first += g.gpus();
   }
   return found;
-}
-
-// Gradients in the format that goes over the wire.
-Seconds CostModel::reduce_time(TrainableElements elements, StageCosts& costs) const {
-  const double each =
-      w_.activation_dtype() == DType::fp32 ? 4.0 : bytes_per_element(w_.framework.reduce_dtype);
-  const bool scatters =
-      plan_.zero_stage >= 2 || (plan_.zero_stage == 1 && !w_.framework.stage_1_all_reduces);
-  const Collective usual = scatters ? Collective::reduce_scatter : Collective::all_reduce;
-  Seconds total;
-  const auto add = [&](Collective c, double n, GroupKind group) {
-    CollectiveUse call = use(WorkKind::reduce_gradients, c, ceil_bytes(n * each), group);
-    total += call.each.time;
-    if (call.shape.ranks == 1) return;
-    call.per_step = reduces_every_microbatch() ? plan_.microbatches : 1;
-    add_use(costs.collectives, call);
-  };
-  const double dense = static_cast<double>(elements.dense);
-  const bool hybrid = plan_.shard_group && *plan_.shard_group < plan_.data;
-  if (elements.dense > 0 && scatters && hybrid) {
-    add(Collective::reduce_scatter, dense, GroupKind::shard);
-    add(Collective::all_reduce, dense / plan_.shard_ranks(), GroupKind::replicate);
-  } else if (elements.dense > 0) {
-    add(usual, dense, GroupKind::gradient);
-  }
-  if (elements.expert > 0)
-    add(usual, static_cast<double>(elements.expert), GroupKind::expert_gradient);
-  return total;
-}
-
-bool CostModel::reduces_every_microbatch() const {
-  return w_.framework.reduces_every_microbatch && plan_.zero_stage >= 2;
-}
-
-Seconds CostModel::gather_time(Bytes whole, double per_step, StageCosts& costs) const {
-  CollectiveUse call =
-      use(WorkKind::gather_parameters, Collective::all_gather, whole, GroupKind::shard);
-  call.per_step = per_step;
-  if (call.shape.ranks > 1) add_use(costs.collectives, call);
-  return call.each.time;
-}
-
-void CostModel::schedule_gathers(const std::vector<ModelChunk>& chunks, StageCosts& costs) const {
-  if (plan_.shard_ranks() == 1 || plan_.zero_stage == 0) return;
-  Seconds at_end;
-  for (std::size_t c = 0; c < chunks.size(); ++c)
-    for (std::size_t i = 0; i < chunks[c].layers.size(); ++i) {
-      const LayerDefinition& d = *chunks[c].layers[i].definition;
-      LayerSchedule& l = costs.chunks[c][i];
-      if (plan_.zero_stage >= 3) {
-        const Bytes whole(state_of(d).gathered);
-        if (whole.value == 0) continue;
-        const bool reshards = w_.framework.sharded.reshard_after_forward &&
-                              (plan_.pipeline == 1 || w_.framework.sharded.reshard_with_pipeline);
-        const bool again = reshards && d.role == LayerRole::block;
-        l.gather_forward = gather_time(whole, (again ? 2 : 1) * plan_.microbatches, costs);
-        if (again) l.gather_backward = l.gather_forward;
-        continue;
-      }
-      const TrainableElements t = trainable_elements(w_, d);
-      if (t.dense + t.expert == 0) continue;
-      const Seconds time = gather_time(Bytes(2 * (t.dense + t.expert)), 1, costs);
-      if (w_.framework.overlap_parameter_gather)
-        l.gather_first = time;
-      else
-        at_end += time;
-    }
-  if (at_end > Seconds(0)) costs.gather_at_end = at_end;
-}
-
-// Gradients are reduced bucket by bucket as backward fills them, or all at the end.
-void CostModel::schedule_reduces(const std::vector<ModelChunk>& chunks, StageCosts& costs) const {
-  if (layout_.shape(GroupKind::gradient).ranks == 1) return;
-  const bool per_layer = plan_.zero_stage >= 3;
-  TrainableElements all;
-  for (std::size_t c = 0; c < chunks.size(); ++c) {
-    TrainableElements bucket;
-    for (std::size_t i = chunks[c].layers.size(); i-- > 0;) {
-      const TrainableElements t = trainable_elements(w_, *chunks[c].layers[i].definition);
-      bucket.dense += t.dense;
-      bucket.expert += t.expert;
-      all.dense += t.dense;
-      all.expert += t.expert;
-      const double bytes = static_cast<double>(bucket.dense + bucket.expert) *
-                           bytes_per_element(w_.framework.reduce_dtype);
-      const bool full = bytes >= static_cast<double>(w_.framework.gradient_bucket.value);
-      if (bucket.dense + bucket.expert == 0 || (!per_layer && !full && i > 0)) continue;
-      if (w_.framework.overlap_gradient_reduce || per_layer)
-        costs.chunks[c][i].reduce = reduce_time(bucket, costs);
-      bucket = {};
-    }
-  }
-  if (!w_.framework.overlap_gradient_reduce && !per_layer && all.dense + all.expert > 0)
-    costs.reduce_at_end = reduce_time(all, costs);
 }
 
 // Traffic of one optimizer step: gradients read (and, where clipped, read and rewritten), states
@@ -283,6 +204,12 @@ void CostModel::schedule_optimizer(const LayerState& state, const KernelModel& k
     costs.host_traffic.optimizer = ceil_bytes(traffic * n);
     costs.host_traffic.optimizer_rate = BytesPerSecond(host.value * share);
     costs.host_optimizer = costs.host_traffic.optimizer / costs.host_traffic.optimizer_rate;
+    if (plan_.nvme) {
+      // fp32 weights and both moments are read and written back; a drive serves all GPUs at once.
+      const Bytes swapped = ceil_bytes((4 + p.optimizer) * n);
+      const BytesPerSecond drives = group.node.nvme_bandwidth.value_or(assumed_nvme);
+      costs.nvme_each_way = swapped / BytesPerSecond(drives.value / group.gpus_per_node);
+    }
     if (!plan_.offload.parameters) {
       const Bytes stepped_copy = ceil_bytes(2 * n);
       costs.host_traffic.copied_in += stepped_copy;
@@ -356,7 +283,10 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& chunks, int sta
   StageCosts slowest;
   const Gpu* paced = nullptr;
   Seconds most(-1.0);
-  for (const NodeGroup* group : groups_of_stage(stage)) {
+  const std::vector<StageGroup> groups = groups_of_stage(stage);
+  std::vector<std::pair<int, Seconds>> kernel_times;  // of one microbatch, by group
+  for (const auto& [group, ranks] : groups) {
+    Seconds of_kernels;
     const KernelModel kernels(group->gpu, profile_, {std::nullopt, w_.framework.kernels});
     StageCosts costs;
     LayerState state;
@@ -381,7 +311,10 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& chunks, int sta
         ++it->layers;
         list.push_back({});
         list.back().time = it->time;
-        total += it->time.forward.device() + it->time.backward_input.device();
+        const LayerTime& t = it->time;
+        total += t.forward.device() + t.backward_input.device();
+        of_kernels += t.forward.compute + t.recompute.compute + t.backward_input.compute +
+                      t.backward_weight.compute;
         state += state_of(*d);
       }
     }
@@ -390,6 +323,7 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& chunks, int sta
         each.per_step *= static_cast<double>(k.layers) * plan_.microbatches;
         add_use(costs.collectives, each);
       }
+    kernel_times.emplace_back(ranks, of_kernels);
     schedule_optimizer(state, kernels, *group, costs);
     if (total > most) {
       most = total;
@@ -397,11 +331,51 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& chunks, int sta
       paced = &group->gpu;
     }
   }
+  if (groups.size() > 1) {
+    Seconds longest_time;
+    for (const auto& [ranks, time] : kernel_times) longest_time = longest(longest_time, time);
+    for (const auto& [ranks, time] : kernel_times)
+      slowest.paces.push_back({ranks, longest_time > Seconds(0) ? time / longest_time : 1.0, {}});
+  }
   schedule_gathers(chunks, slowest);
   schedule_reduces(chunks, slowest);
   if (paced != nullptr) slow_beside_collectives(*paced, slowest);
   if (plan_.offload.parameters || plan_.offload.optimizer) schedule_offload(chunks, slowest);
   return slowest;
+}
+
+// The loaders of a node feed all its data ranks at once.
+void CostModel::schedule_loading(StageCosts& first_stage) const {
+  if (!w_.load_per_sequence) return;
+  const int sharers = std::max(1, stage_gpus_on_a_node() / (plan_.tensor * plan_.context));
+  first_stage.load =
+      static_cast<double>(plan_.microbatch) * static_cast<double>(sharers) * *w_.load_per_sequence;
+}
+
+// Each microbatch of the step goes to the data rank that would be done with it first, which makes
+// the time of the last one as short as it can be.
+void CostModel::balance_by_speed(StepCosts& costs) const {
+  StageCosts& stage = costs.stages.front();
+  if (stage.paces.empty()) return;
+  const int each = plan_.tensor * plan_.context;  // ranks of one data rank
+  std::vector<double> pace;                       // by rank
+  for (const RankPace& p : stage.paces)
+    pace.insert(pace.end(), static_cast<std::size_t>(p.ranks), p.time);
+  const auto ranks_of = [&](int d) { return pace.begin() + d * each; };
+  std::vector<double> slowest;
+  for (int d = 0; d < plan_.data; ++d)
+    slowest.push_back(*std::max_element(ranks_of(d), ranks_of(d) + each));
+  std::vector<int> rounds(slowest.size(), 0);
+  for (int n = 0; n < plan_.data * plan_.microbatches; ++n) {
+    std::size_t first = 0;
+    for (std::size_t d = 1; d < slowest.size(); ++d)
+      if ((rounds[d] + 1) * slowest[d] < (rounds[first] + 1) * slowest[first]) first = d;
+    ++rounds[first];
+  }
+  costs.rounds = *std::max_element(rounds.begin(), rounds.end());
+  stage.paces.clear();
+  for (std::size_t rank = 0; rank < pace.size(); ++rank)
+    stage.paces.push_back({1, pace[rank], rounds[rank / static_cast<std::size_t>(each)]});
 }
 
 StepCosts CostModel::costs(const ModelPartition& partition) const {
@@ -427,6 +401,8 @@ StepCosts CostModel::costs(const ModelPartition& partition) const {
   costs.reduces_every_microbatch = reduces_every_microbatch();
   costs.overlaps_pipeline_comm = w_.framework.overlap_pipeline_comm;
   costs.waits_for_all_stages = w_.framework.clips_gradients;
+  schedule_loading(costs.stages.front());
+  if (plan_.balance_by_speed) balance_by_speed(costs);
   costs.gather_window = w_.framework.sharded.gathered_layers_forward;
   return costs;
 }

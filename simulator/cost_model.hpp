@@ -15,6 +15,7 @@
 #include "catalog/cluster.hpp"
 #include "catalog/profile.hpp"
 #include "simulator/collective_model.hpp"
+#include "simulator/gradient_compression.hpp"
 #include "simulator/kernel_model.hpp"
 #include "simulator/model_partition.hpp"
 #include "simulator/parallel_plan.hpp"
@@ -28,6 +29,16 @@ namespace shardwise {
 // Trainable parameters of one layer on one rank before any sharding: dense ones and experts.
 struct TrainableElements {
   std::int64_t dense = 0, expert = 0;
+  // Of the dense ones: those of matrices, and the sum of all matrices' rows and columns.
+  std::int64_t in_matrices = 0, matrix_sides = 0;
+
+  TrainableElements& operator+=(const TrainableElements& o) {
+    dense += o.dense;
+    expert += o.expert;
+    in_matrices += o.in_matrices;
+    matrix_sides += o.matrix_sides;
+    return *this;
+  }
 };
 
 class CostModel {
@@ -53,7 +64,10 @@ class CostModel {
   PassTime settle(const PassCost& cost) const;
   bool reduces_every_microbatch() const;
   CollectiveUse use(WorkKind work, Collective collective, Bytes size, GroupKind group) const;
-  Seconds reduce_time(TrainableElements elements, StageCosts& costs) const;
+  Seconds reduce_time(const TrainableElements& elements, StageCosts& costs) const;
+  Seconds compressed_reduce_time(const GradientCompression& row, const TrainableElements& elements,
+                                 StageCosts& costs) const;
+  Seconds reduce(Collective collective, double bytes, GroupKind group, StageCosts& costs) const;
   Seconds gather_time(Bytes whole, double per_step, StageCosts& costs) const;
   double multiprocessors_taken(GroupKind kind, const Gpu& gpu) const;
   void slow_beside_collectives(const Gpu& gpu, StageCosts& costs) const;
@@ -67,7 +81,13 @@ class CostModel {
   BytesPerSecond host_copy_rate() const;  // of each of them, while all of them copy
   Seconds host_per_kernel(const KernelModel& kernels) const;
   LayerState state_of(const LayerDefinition& definition) const;
-  std::vector<const NodeGroup*> groups_of_stage(int stage) const;
+  struct StageGroup {
+    const NodeGroup* group;
+    int ranks;  // of the stage
+  };
+  std::vector<StageGroup> groups_of_stage(int stage) const;
+  void schedule_loading(StageCosts& first_stage) const;
+  void balance_by_speed(StepCosts& costs) const;
 
   const Workload& w_;
   const ParallelPlan& plan_;

@@ -16,16 +16,21 @@ struct PassEnds {
   TaskSet transfer;  // the arrival of its input from another stage, if there is one
 };
 
+ParallelPlan rounds_of(ParallelPlan plan, const StepCosts& costs) {
+  plan.microbatches = costs.rounds.value_or(plan.microbatches);
+  return plan;
+}
+
 class StepLowering {
  public:
   StepLowering(const ParallelPlan& plan, const PipelineSchedule& schedule, const StepCosts& costs,
-               bool unfold, const StepTraffic* traffic)
-      : plan_(plan),
+               bool unfold, const StepTraffic* traffic, const Variation* variation)
+      : plan_(rounds_of(plan, costs)),
         schedule_(schedule),
         costs_(costs),
-        shape_{plan.pipeline, plan.chunks, plan.microbatches},
+        shape_{plan_.pipeline, plan_.chunks, plan_.microbatches},
         model_chunks_(schedule.model_chunks(shape_)),
-        builder_(plan, unfold, traffic),
+        builder_(plan_, costs, unfold, traffic, variation),
         forward_(table()),
         backward_(table()),
         host_bound_(is_host_bound()) {}
@@ -75,6 +80,7 @@ class StepLowering {
     bool behind_collective = false;  // `compute` is a collective on another lane
     std::vector<TaskSet> layers;     // compute ends of this pass, for gather windows
     TaskSet reduced, gathered;       // the last of each
+    TaskSet loaded;
     TaskSet host;
     PassTime span;  // work not yet emitted
     WorkKind kind = WorkKind::forward;
@@ -208,6 +214,7 @@ class StepLowering {
     receive(at, ends, model_chunk, model_chunk - 1, LaneKind::pipeline_comm);
     const TaskSet started = at.compute;
     TaskSet pending = ends.transfer;
+    if (model_chunk == 0) load(at, pending);
     at.kind = WorkKind::forward;
     at.layers.clear();
     const auto& list = layers(at.stage, slot.chunk);
@@ -232,6 +239,16 @@ class StepLowering {
     if (list.empty()) emit(at, {&pending});  // a stage without layers passes on what it gets
     flush(at, pending);
     ends.done = at.compute;
+  }
+
+  // The loader works ahead: what it loads beside one microbatch feeds the next one, and the first
+  // of a step was loaded beside the last step.
+  void load(Cursor& at, TaskSet& pending) {
+    const auto& time = stage_costs(at.stage).load;
+    if (!time) return;
+    if (!at.loaded.empty()) pending = at.loaded;
+    at.loaded = builder_.add(at.stage, LaneKind::loader, Members::alone, WorkKind::loader, *time,
+                             at.tag, {});
   }
 
   void lower_backward(Cursor& at, const Slot& slot, PassEnds& ends, int model_chunk, bool whole) {
@@ -363,10 +380,17 @@ class StepLowering {
       for (const TaskSet& stage : ready) after.push_back(&stage);
     TaskSet issued = builder_.add(at.stage, LaneKind::host, Members::alone, WorkKind::host,
                                   costs.host_per_step, at.tag, after);
+    const auto swap = [&] {
+      if (!costs.nvme_each_way) return;
+      issued = builder_.add(at.stage, LaneKind::host_optimizer, Members::alone,
+                            WorkKind::offload_copy, *costs.nvme_each_way, at.tag, {&issued});
+    };
+    swap();
     if (costs.host_optimizer)
       issued =
           builder_.add(at.stage, LaneKind::host_optimizer, Members::alone, WorkKind::host_optimizer,
                        *costs.host_optimizer, at.tag, {&issued}, TrafficKind::host_optimizer);
+    swap();
     TaskSet done = builder_.add(at.stage, LaneKind::compute, Members::alone, WorkKind::optimizer,
                                 costs.optimizer, at.tag, {&issued});
     if (costs.copy_in_at_end)
@@ -379,7 +403,7 @@ class StepLowering {
                    TrafficKind::gather);
   }
 
-  const ParallelPlan& plan_;
+  const ParallelPlan plan_;
   const PipelineSchedule& schedule_;
   const StepCosts& costs_;
   PipelineShape shape_;
@@ -394,9 +418,10 @@ class StepLowering {
 }  // namespace
 
 LoweredStep lower(const ParallelPlan& plan, const PipelineSchedule& schedule,
-                  const StepCosts& costs, bool unfold, const StepTraffic* traffic) {
+                  const StepCosts& costs, bool unfold, const StepTraffic* traffic,
+                  const Variation* variation) {
   require(static_cast<int>(costs.stages.size()) == plan.pipeline, "costs for every stage");
-  return StepLowering(plan, schedule, costs, unfold, traffic).run();
+  return StepLowering(plan, schedule, costs, unfold, traffic, variation).run();
 }
 
 }  // namespace shardwise

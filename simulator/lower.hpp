@@ -4,7 +4,8 @@
 // them stands for all; unfolded, each has its lanes and a collective is one joint task over the
 // lanes of its group. Both give the same times to the picosecond, because the ranks of a group
 // start together and take equally long. `traffic` says which communication shares links with which;
-// without it nothing shares any.
+// without it nothing shares any. `variation` and the paces of ranks show only where every rank is
+// played.
 #pragma once
 
 #include "simulator/parallel_plan.hpp"
@@ -12,6 +13,7 @@
 #include "simulator/step_costs.hpp"
 #include "simulator/step_traffic.hpp"
 #include "simulator/task_graph.hpp"
+#include "simulator/variation.hpp"
 
 namespace shardwise {
 
@@ -21,6 +23,7 @@ struct LoweredStep {
 };
 
 LoweredStep lower(const ParallelPlan& plan, const PipelineSchedule& schedule,
-                  const StepCosts& costs, bool unfold, const StepTraffic* traffic = nullptr);
+                  const StepCosts& costs, bool unfold, const StepTraffic* traffic = nullptr,
+                  const Variation* variation = nullptr);
 
 }  // namespace shardwise

@@ -102,7 +102,7 @@ bool read_layers(ParallelPlan& p, std::string_view value) {
 
 using P = ParallelPlan;
 using V = std::string_view;
-constexpr std::array<PlanKey, 21> keys{{
+constexpr std::array<PlanKey, 25> keys{{
     {"dp", [](const P& p) { return std::to_string(p.data); },
      [](P& p, V v) { return read_int(v, p.data); }},
     {"tp", [](const P& p) { return unless(p.tensor, 1); },
@@ -145,6 +145,14 @@ constexpr std::array<PlanKey, 21> keys{{
     {"async-tp", [](const P& p) { return std::string(p.async_tensor ? "true" : ""); },
      [](P& p, V v) { return read_flag(v, p.async_tensor); }},
     {"layers", print_layers, read_layers},
+    {"balance", [](const P& p) { return std::string(p.balance_by_speed ? "speed" : ""); },
+     [](P& p, V v) { return (p.balance_by_speed = v == "speed") || v == "even"; }},
+    {"compress", [](const P& p) { return p.compression == "none" ? std::string() : p.compression; },
+     [](P& p, V v) { return !(p.compression = std::string(v)).empty(); }},
+    {"nvme", [](const P& p) { return std::string(p.nvme ? "true" : ""); },
+     [](P& p, V v) { return read_flag(v, p.nvme); }},
+    {"async-dp", [](const P& p) { return std::string(p.async_data ? "true" : ""); },
+     [](P& p, V v) { return read_flag(v, p.async_data); }},
     {"fsdp", [](const P&) { return std::string(); },  // another name for zero=3 over n ranks
      [](P& p, V v) {
        p.zero_stage = 3;

@@ -44,6 +44,10 @@ struct ParallelPlan {
   double offloaded_share = 1;  // of the activations, where they are offloaded
   bool async_tensor = false;
   std::vector<int> layers_per_stage;  // empty: as even as possible
+  bool balance_by_speed = false;      // faster GPUs run more microbatches of the step
+  std::string compression = "none";   // a row of gradient_compression
+  bool nvme = false;                  // the offloaded optimizer states lie on NVMe drives
+  bool async_data = false;            // what if: nobody waits for the reduction of gradients
 
   // The schedule's row: a layer split is played one microbatch at a time.
   std::string_view schedule_row() const {

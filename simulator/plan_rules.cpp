@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "simulator/gradient_compression.hpp"
 #include "simulator/pipeline_schedule.hpp"
 #include "simulator/recompute_policy.hpp"
 
@@ -125,6 +126,37 @@ Broken shards_divide(const Case& k) {
   return std::nullopt;
 }
 
+// More microbatches on some ranks than on others: no collective may belong to a microbatch.
+Broken batch_is_divisible(const Case& k) {
+  const bool per_microbatch =
+      k.p.zero_stage >= 3 || (k.p.zero_stage == 2 && k.w.framework.reduces_every_microbatch);
+  if (k.p.balance_by_speed && k.p.pipeline > 1)
+    return "balance=speed divides microbatches over data ranks, which a pipeline cannot; give "
+           "faster stages more layers (layers=...)";
+  if (k.p.balance_by_speed && (k.p.context > 1 || k.p.expert > 1))
+    return "balance=speed does not go with cp or ep: their collectives belong to a microbatch";
+  if (k.p.balance_by_speed && per_microbatch)
+    return "balance=speed needs gradients and weights to be exchanged once per step: zero 0 or 1";
+  if (k.p.async_data && k.p.zero_stage >= 2)
+    return "async-dp needs whole gradients and weights on every rank: zero 0 or 1";
+  return std::nullopt;
+}
+
+Broken compression_known(const Case& k) {
+  if (k.p.compression == "none") return std::nullopt;
+  if (!gradient_compression(k.p.compression))
+    return "unknown gradient compression '" + k.p.compression +
+           "'; known: none, bf16, fp8, 1bit, powersgd-R";
+  if (k.p.zero_stage >= 1)
+    return "gradient compression replaces the all-reduce of whole gradients: zero 0";
+  return std::nullopt;
+}
+
+Broken swaps_what_is_offloaded(const Case& k) {
+  if (!k.p.nvme || k.p.offload.optimizer) return std::nullopt;
+  return "nvme=true says where an offloaded optimizer lies: it needs offload=optimizer";
+}
+
 Broken framework_runs(const Case& k) {
   const Framework& f = k.w.framework;
   if (k.p.tensor > 1 && !f.supports_tensor) return f.name + " has no tensor parallelism";
@@ -159,9 +191,11 @@ Problems plan_problems(const Workload& workload, const ParallelPlan& plan, const
   const Case k{workload, plan, cluster};
   Problems problems;
   if (const Broken broken = positive(k)) return {Problem{ProblemKind::request, "plan", *broken}};
-  constexpr std::array rules{multiplies_out, tensor_divides, context_divides, stages_hold_layers,
-                             schedule_runs,  experts_divide, shards_divide,   framework_runs,
-                             format_exists,  recompute_known};
+  constexpr std::array rules{multiplies_out,          tensor_divides,     context_divides,
+                             stages_hold_layers,      schedule_runs,      experts_divide,
+                             shards_divide,           batch_is_divisible, compression_known,
+                             swaps_what_is_offloaded, framework_runs,     format_exists,
+                             recompute_known};
   for (const auto rule : rules)
     if (const Broken broken = rule(k)) problems.push_back({ProblemKind::request, "plan", *broken});
   return problems;

@@ -2,13 +2,20 @@
 
 namespace shardwise {
 
-StepBuilder::StepBuilder(const ParallelPlan& plan, bool unfold, const StepTraffic* traffic)
+StepBuilder::StepBuilder(const ParallelPlan& plan, const StepCosts& costs, bool unfold,
+                         const StepTraffic* traffic, const Variation* variation)
     : replicas_(unfold ? plan.data * plan.context * plan.tensor : 1),
       tensor_(unfold ? plan.tensor : 1),
       stood_for_(plan.data * plan.context * plan.tensor / replicas_),
       plan_tensor_(plan.tensor),
       traffic_(traffic),
+      variation_(unfold ? variation : nullptr),
+      costs_(costs),
+      ranks_(plan.gpus()),
+      drawn_(static_cast<std::size_t>(plan.pipeline * replicas_)),
       lanes_(static_cast<std::size_t>(plan.pipeline * replicas_)) {
+  paced_ = variation_ != nullptr;
+  for (const StageCosts& stage : costs.stages) paced_ = paced_ || (unfold && !stage.paces.empty());
   if (traffic_ != nullptr) graph_.network() = traffic_->network;
 }
 
@@ -18,6 +25,24 @@ LaneId StepBuilder::lane(int stage, int replica, LaneKind kind) {
       lanes_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(kind)];
   if (!slot) slot = graph_.add_lane(rank, kind);
   return *slot;
+}
+
+// How long a task takes on one replica, relative to its cost.
+double StepBuilder::pace(int stage, int replica, LaneKind kind, const TaskTag& tag) {
+  const bool of_microbatch = kind == LaneKind::compute || kind == LaneKind::host ||
+                             kind == LaneKind::tensor_comm || kind == LaneKind::loader;
+  if (!paced_ || !of_microbatch) return 1;
+  const int rank = stage * replicas_ + replica;
+  double time = 1;
+  int first = 0;
+  for (const RankPace& p : costs_.stages[static_cast<std::size_t>(stage)].paces) {
+    if (replica >= first && replica < first + p.ranks)
+      time = p.microbatches && tag.microbatch >= *p.microbatches ? 0 : p.time;
+    first += p.ranks;
+  }
+  if (kind != LaneKind::compute) return time > 0 ? 1 : 0;
+  if (variation_ == nullptr) return time;
+  return time * variation_->factor(rank, drawn_[static_cast<std::size_t>(rank)]++, ranks_);
 }
 
 StepBuilder::Group StepBuilder::group(int index, Members members) const {
@@ -64,7 +89,8 @@ TaskSet StepBuilder::add(int stage, LaneKind kind, Members members, WorkKind wor
       for (const TaskSet* before : after)
         if (!before->empty()) joint_after_.push_back((*before)[static_cast<std::size_t>(r)]);
     }
-    const TaskId task = graph_.add_joint(joint_lanes_, work, duration, tag, joint_after_);
+    const Seconds time = pace(stage, g.first, kind, tag) * duration;
+    const TaskId task = graph_.add_joint(joint_lanes_, work, time, tag, joint_after_);
     if (flow) graph_.share_links(task, *flow, groups_stood_for(members));
     for (int i = 0, r = g.first; i < g.count; ++i, r += g.stride)
       set[static_cast<std::size_t>(r)] = task;

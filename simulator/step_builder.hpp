@@ -13,6 +13,7 @@
 #include "simulator/parallel_plan.hpp"
 #include "simulator/step_traffic.hpp"
 #include "simulator/task_graph.hpp"
+#include "simulator/variation.hpp"
 
 namespace shardwise {
 
@@ -23,8 +24,10 @@ enum class Members { alone, tensor_group, data_group, expert_group };
 
 class StepBuilder {
  public:
-  // `traffic`: nullptr where no two tasks ever share a link.
-  StepBuilder(const ParallelPlan& plan, bool unfold, const StepTraffic* traffic);
+  // `traffic`: nullptr where no two tasks share a link. `variation`: nullptr where kernels take
+  // what they cost. Both outlive the builder, and so do the costs.
+  StepBuilder(const ParallelPlan& plan, const StepCosts& costs, bool unfold,
+              const StepTraffic* traffic, const Variation* variation);
 
   // Appends equal work for every replica of `stage`, on the lane of that kind. `traffic`: what it
   // shares links as.
@@ -42,6 +45,7 @@ class StepBuilder {
   struct Group {
     int first = 0, stride = 1, count = 1;
   };
+  double pace(int stage, int replica, LaneKind kind, const TaskTag& tag);
   Group group(int index, Members members) const;
   std::int64_t groups_stood_for(Members members) const;
 
@@ -50,6 +54,11 @@ class StepBuilder {
   int stood_for_;  // replicas of the plan that one of these stands for
   int plan_tensor_;
   const StepTraffic* traffic_;
+  const Variation* variation_;
+  const StepCosts& costs_;
+  int ranks_;
+  bool paced_ = false;                // some task takes more or less than its cost
+  std::vector<std::uint64_t> drawn_;  // by rank: tasks that have been given a factor
   TaskGraph graph_;
   std::vector<std::array<std::optional<LaneId>, kLaneKinds>> lanes_;  // [rank][kind]
   std::vector<LaneId> joint_lanes_;

@@ -49,15 +49,26 @@ struct LayerSchedule {
   std::optional<Seconds> copy_out;      // gradients to the host, with `reduce`
 };
 
+// A run of consecutive ranks of a stage on equal GPUs.
+struct RankPace {
+  int ranks = 1;
+  double time = 1;                  // of their kernels, relative to what StageCosts says
+  std::optional<int> microbatches;  // fewer than the others run; absent: all of them
+};
+
 struct StageCosts {
   std::vector<std::vector<LayerSchedule>> chunks;  // [local chunk][layer]
   Seconds optimizer;                               // on the GPU
   std::optional<Seconds> host_optimizer;
+  std::optional<Seconds> nvme_each_way;   // its states read before, and written after it
   std::optional<Seconds> reduce_at_end;   // gradients that nothing overlaps
   std::optional<Seconds> gather_at_end;   // updated weights, likewise
   std::optional<Seconds> copy_in_at_end;  // stepped weights from the host
   Seconds host_per_step;                  // zero_grad, loss read-out, dispatch of the optimizer
   HostTraffic host_traffic;
+  std::vector<RankPace> paces;  // of all its ranks; empty: all alike
+  // One microbatch's samples from the data loader, on the first stage, per rank.
+  std::optional<Seconds> load;
   std::vector<CollectiveUse> collectives;  // all that one rank takes part in during a step
 };
 
@@ -69,6 +80,7 @@ struct StepCosts {
   bool overlaps_pipeline_comm = true;
   bool waits_for_all_stages = true;  // gradient norm over the whole model before the step
   double gather_window = 2;          // gathered layers alive at once
+  std::optional<int> rounds;         // microbatches of the rank that runs most; absent: as planned
 };
 
 }  // namespace shardwise

@@ -9,6 +9,7 @@
 #include "catalog/framework.hpp"
 #include "catalog/optimizer.hpp"
 #include "catalog/transformer.hpp"
+#include "catalog/units.hpp"
 
 namespace shardwise {
 
@@ -22,7 +23,9 @@ struct Workload {
   const OptimizerRow* optimizer = optimizer_named("adamw");
   Framework framework;  // defaults resolved; overrides below already applied
   bool causal = true;
-  bool hidden_dropout = false;     // dropout after attention and MLP: one mask byte each
+  bool hidden_dropout = false;  // dropout after attention and MLP: one mask byte each
+  std::optional<Seconds>
+      load_per_sequence;           // the data loaders of one node; absent: never waited for
   bool attention_dropout = false;  // dropout of the attention weights
 
   bool trains_base() const { return row(method).trains_base; }

@@ -24,6 +24,11 @@ FieldValue read_value(JsonReader& r, const RequestField& field) {
     case FieldKind::integer:
       if (const auto v = r.maybe_integer64(key, field.low, field.high)) return *v;
       return {};
+    case FieldKind::number:
+      if (const auto v = r.maybe_number(key, static_cast<double>(field.low) / 1000,
+                                        static_cast<double>(field.high) / 1000))
+        return *v;
+      return {};
     case FieldKind::size:
       if (const auto v = r.maybe_number(key, 0, 1e9))
         return Bytes(static_cast<std::int64_t>(*v * bytes_per_gib));

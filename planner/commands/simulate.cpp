@@ -15,6 +15,11 @@
 namespace shardwise {
 namespace {
 
+Variation variation(const Request& asked) {
+  return {asked.jitter.value_or(0), asked.straggler.value_or(1),
+          static_cast<std::uint64_t>(asked.seed.value_or(0))};
+}
+
 Result<Simulation> simulated(const ResolvedRequest& r) {
   const Cluster& cluster = r.clusters.front();
   const Method method = r.methods.front();
@@ -25,7 +30,10 @@ Result<Simulation> simulated(const ResolvedRequest& r) {
   chosen = choose_workload(r, method, cluster, plan->zero_stage);
   Simulation s{{chosen.workload, *plan, cluster}, {}, {}, r.notes};
   auto f = forecast(s.question, r.facts->profile,
-                    {.unfold = r.asked.unfold, .critical_path = true, .record = true});
+                    {.unfold = r.asked.unfold,
+                     .variation = variation(r.asked),
+                     .critical_path = true,
+                     .record = true});
   if (!f) return f.error();
   s.forecast = *std::move(f);
   s.verdict = judged(s.forecast, r.host_ram_stated);

@@ -19,6 +19,7 @@ Json field_json(const FieldValue& value) {
     Json operator()(const std::string& v) const { return v; }
     Json operator()(const std::vector<std::string>& v) const { return v; }
     Json operator()(std::int64_t v) const { return v; }
+    Json operator()(double v) const { return json_number(v); }
     Json operator()(Bytes v) const { return json_gib(v); }
     Json operator()(bool v) const { return v; }
   };

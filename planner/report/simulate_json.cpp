@@ -3,6 +3,7 @@
 #include "planner/asked_plan.hpp"
 #include "planner/commands/output.hpp"
 #include "planner/rank_account.hpp"
+#include "planner/report/collective_table.hpp"
 
 namespace shardwise {
 namespace {
@@ -90,6 +91,9 @@ Json simulate_json(const ResolvedRequest& r, const Simulation& s) {
   for (const PathPart& part : path_parts(record.step)) path.push_back(path_json(part));
   Json host = {{"steady", json_gib(f.host.steady)}, {"load_peak", json_gib(f.host.load_peak)}};
   if (f.host.available) host["available"] = json_gib(*f.host.available);
+  Json slowest;
+  if (f.slowest)
+    slowest = {{"rank", f.slowest->rank}, {"stage", f.slowest->stage}, {"gpu", f.slowest->gpu}};
   Json j = {{"schema_version", schema_version},
             {"command", "simulate"},
             {"request", request_json(r)},
@@ -106,12 +110,14 @@ Json simulate_json(const ResolvedRequest& r, const Simulation& s) {
             {"breakdown_s", breakdown_json(f.breakdown)},
             {"critical_path_s", times_json(f.critical_path)},
             {"critical_path", path},
+            {"slowest_gpu", slowest},
             {"stages", stages},
             {"worst_stage", f.worst_stage},
             {"recompute", recompute_json(f)},
             {"ranks", ranks},
             {"memory_over_time", memory_over_time(record)},
             {"links", links_json(record)},
+            {"collectives", collectives_json(record)},
             {"host_ram_gib", host},
             {"trust", trust_name(f.trust)},
             {"tasks", f.tasks},

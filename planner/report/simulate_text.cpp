@@ -8,6 +8,7 @@
 #include "planner/figures.hpp"
 #include "planner/rank_account.hpp"
 #include "planner/report/bar.hpp"
+#include "planner/report/collective_table.hpp"
 #include "planner/report/table.hpp"
 #include "planner/sentence.hpp"
 
@@ -139,7 +140,12 @@ std::string simulate_text(const ResolvedRequest& r, const Simulation& s) {
                s.question.workload.framework.name, ", ", grouped(r.sequence), " tokens x ",
                s.question.plan.global_batch(), " sequences on ", s.question.cluster.spoken,
                "\nplan ", whole_text(s.question.plan), ": ", verdict_name(s.verdict), "\n");
-  text += step_text(f) + recompute_text(f) + ranks_text(s) + memory_text(f) + memory_curves(s) +
+  text += step_text(f);
+  if (f.slowest)
+    text += sentence("  the slowest GPU is rank ", f.slowest->rank, " of ", s.question.plan.gpus(),
+                     ", a ", f.slowest->gpu, " of stage ", f.slowest->stage,
+                     ": the others wait for it\n");
+  text += recompute_text(f) + ranks_text(s) + collectives_text(s.record()) + memory_text(f) + memory_curves(s) +
           phases_text(f.stages[static_cast<std::size_t>(f.worst_stage)]);
   text += sentence("  host RAM per node: ", shown_gib(f.host.steady), " while training, ",
                    shown_gib(f.host.load_peak), " while loading\n");

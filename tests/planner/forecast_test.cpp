@@ -5,6 +5,7 @@
 #include "catalog/cluster_parser.hpp"
 #include "catalog/find.hpp"
 #include "planner/facts.hpp"
+#include "planner/step_record.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"
 
@@ -140,5 +141,91 @@ TEST_CASE("broken plans are refused with the rule that they break", "[forecast]"
   refused("dp=8,ep=2,recompute=none", "mixture-of-experts");
   refused("dp=8,recompute=sometimes", "unknown policy");
   refused("dp=8,schedule=magic,recompute=none", "unknown pipeline schedule");
+  refused("dp=8,compress=zip,recompute=none", "unknown gradient compression");
+  refused("dp=8,zero=1,compress=1bit,recompute=none", "zero 0");
+  refused("dp=8,zero=3,balance=speed,recompute=none", "balance=speed");
+  refused("dp=4,pp=2,balance=speed,recompute=none", "layers=");
+  refused("dp=8,zero=2,async-dp=true,recompute=none", "async-dp");
+  refused("dp=8,nvme=true,recompute=none", "offload=optimizer");
   refused("dp=4,shard=3,tp=2,recompute=none", "shard group");
+}
+
+namespace {
+
+Forecast with_plan(const char* gpus, const char* framework, const char* plan) {
+  return asked(question("llama-3.2-1b", gpus, Method::full, framework, plan));
+}
+
+Seconds per_step(const char* gpus, const char* plan) {
+  return with_plan(gpus, "pytorch-ddp", plan).step_time.expected;
+}
+
+}  // namespace
+
+// The faster card of a mixed box runs more microbatches: the step is shorter than with equal
+// shares, and longer than if all cards were of the faster kind.
+TEST_CASE("a batch split by speed is faster on unequal GPUs", "[forecast]") {
+  const char* box = "1xRTX-4090+2xRTX-3090";
+  const Seconds even = per_step(box, "dp=3,zero=0,mbs=1,ga=8,recompute=full");
+  const Seconds by_speed = per_step(box, "dp=3,zero=0,mbs=1,ga=8,balance=speed,recompute=full");
+  CHECK(by_speed < even);
+  CHECK(by_speed > per_step("3xRTX-4090", "dp=3,zero=0,mbs=1,ga=8,recompute=full"));
+  // Equal GPUs have nothing to balance.
+  CHECK(per_step("3xRTX-3090", "dp=3,zero=0,mbs=1,ga=8,balance=speed,recompute=full") ==
+        per_step("3xRTX-3090", "dp=3,zero=0,mbs=1,ga=8,recompute=full"));
+}
+
+TEST_CASE("the slowest GPU of a mixed box is named", "[forecast]") {
+  const Forecast f =
+      with_plan("1xRTX-4090+2xRTX-3090", "pytorch-ddp", "dp=3,zero=0,mbs=1,ga=1,recompute=full");
+  REQUIRE(f.slowest);
+  CHECK(f.slowest->rank == 1);
+  CHECK(f.slowest->gpu.find("3090") != std::string::npos);
+  CHECK_FALSE(with_plan("3xRTX-3090", "pytorch-ddp", "dp=3,mbs=1,ga=1,recompute=full").slowest);
+}
+
+TEST_CASE("compressed gradients take less of the wire", "[forecast]") {
+  const auto wire = [](const char* compress) {
+    Question q = question("llama-3.2-1b", "16xA100-80GB", Method::full, "pytorch-ddp",
+                          "dp=16,zero=0,mbs=1,ga=1,recompute=none");
+    q.plan.compression = compress;
+    const auto f = forecast(q, facts().profile, {.record = true});
+    if (!f) FAIL(f.error().front().what);
+    double bytes = 0;
+    for (const CollectiveUse& u : f->record->collectives.front())
+      if (u.work == WorkKind::reduce_gradients)
+        bytes += static_cast<double>(u.size.value) *
+                 (u.collective == Collective::all_reduce ? 2.0 : 1.0);  // in and out
+    return bytes;
+  };
+  const double none = wire("none");
+  CHECK(wire("powersgd-4") < 0.05 * none);
+  // One bit where fp32 has 32, once to and once fro.
+  CHECK(wire("1bit") == Approx(none / 32).epsilon(0.01));
+  CHECK(wire("fp8") == Approx(none / 4).epsilon(0.01));
+  CHECK(wire("bf16") == Approx(none / 2).epsilon(0.01));
+}
+
+TEST_CASE("a slow loader, drives and asynchronous reductions show in the step", "[forecast]") {
+  Question q = question("llama-3.2-1b", "4xRTX-4090", Method::full, "deepspeed",
+                        "dp=4,zero=2,mbs=1,ga=2,recompute=full,offload=optimizer");
+  const double host = asked(q).step_time.expected.value;
+  q.plan.nvme = true;
+  // 12 B of states per parameter, over 4 ranks that share the drives, read and written again.
+  CHECK(asked(q).step_time.expected.value > host);
+
+  Question loads =
+      question("gpt2", "4xRTX-4090", Method::full, "pytorch-ddp", "dp=4,mbs=2,ga=3,recompute=none");
+  loads.workload.load_per_sequence = Seconds(1);
+  // 4 ranks x 3 microbatches x 2 sequences at one per second.
+  CHECK(asked(loads).step_time.expected.value == Approx(24));
+
+  Question late = question("llama-3.2-1b", "16xA100-80GB", Method::full, "pytorch-ddp",
+                           "dp=16,zero=0,mbs=1,ga=1,recompute=none");
+  const double synchronous = asked(late).step_time.expected.value;
+  late.plan.async_data = true;
+  const Forecast f = asked(late);
+  CHECK(f.step_time.expected.value < synchronous);
+  REQUIRE_FALSE(f.notes.empty());
+  CHECK(f.notes.back().find("one step old") != std::string::npos);
 }

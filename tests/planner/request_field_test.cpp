@@ -20,6 +20,8 @@ FieldValue sample(const RequestField& field) {
       return std::vector<std::string>{choice()};
     case FieldKind::integer:
       return field.low + 6;
+    case FieldKind::number:
+      return (static_cast<double>(field.low) + 125) / 1000;
     case FieldKind::size:
       return Bytes(field.low + 12345);
     case FieldKind::flag:

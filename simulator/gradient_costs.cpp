@@ -1,0 +1,133 @@
+// The traffic of data parallelism in the cost model: gradients reduced, compressed or not, and
+// weights gathered.
+#include "simulator/cost_model.hpp"
+
+namespace shardwise {
+
+Seconds CostModel::reduce(Collective collective, double bytes, GroupKind group,
+                          StageCosts& costs) const {
+  CollectiveUse call = use(WorkKind::reduce_gradients, collective, ceil_bytes(bytes), group);
+  call.per_step = reduces_every_microbatch() ? plan_.microbatches : 1;
+  if (call.shape.ranks > 1) add_use(costs.collectives, call);
+  return call.each.time;
+}
+
+// Gradients in the format that goes over the wire.
+Seconds CostModel::reduce_time(const TrainableElements& elements, StageCosts& costs) const {
+  const double each =
+      w_.activation_dtype() == DType::fp32 ? 4.0 : bytes_per_element(w_.framework.reduce_dtype);
+  const bool scatters =
+      plan_.zero_stage >= 2 || (plan_.zero_stage == 1 && !w_.framework.stage_1_all_reduces);
+  const Collective usual = scatters ? Collective::reduce_scatter : Collective::all_reduce;
+  const double dense = each * static_cast<double>(elements.dense);
+  const bool hybrid = plan_.shard_group && *plan_.shard_group < plan_.data;
+  const auto compression = gradient_compression(plan_.compression);
+  Seconds total;
+  if (elements.dense > 0 && compression) {
+    total += compressed_reduce_time(*compression, elements, costs);
+  } else if (elements.dense > 0 && scatters && hybrid) {
+    total += reduce(Collective::reduce_scatter, dense, GroupKind::shard, costs);
+    total +=
+        reduce(Collective::all_reduce, dense / plan_.shard_ranks(), GroupKind::replicate, costs);
+  } else if (elements.dense > 0) {
+    total += reduce(usual, dense, GroupKind::gradient, costs);
+  }
+  if (elements.expert > 0)
+    total += reduce(usual, each * static_cast<double>(elements.expert), GroupKind::expert_gradient,
+                    costs);
+  return total;
+}
+
+// The kernels that compress run between the collectives, on their stream.
+Seconds CostModel::compressed_reduce_time(const GradientCompression& row,
+                                          const TrainableElements& elements,
+                                          StageCosts& costs) const {
+  const double n = static_cast<double>(elements.dense);
+  const double width = bytes_per_element(w_.framework.gradient_dtype);
+  const KernelModel kernels(cluster_.groups.front().gpu, profile_,
+                            {std::nullopt, w_.framework.kernels});
+  const Seconds around =
+      kernels.memory_bound(ceil_bytes((row.passes * width + row.passes_fixed) * n), 8);
+  switch (row.kind) {
+    case CompressionKind::cast:
+      return around +
+             reduce(Collective::all_reduce, row.wire_bytes * n, GroupKind::gradient, costs);
+    case CompressionKind::signs:
+      return around +
+             reduce(Collective::all_to_all, row.wire_bytes * n, GroupKind::gradient, costs) +
+             reduce(Collective::all_gather, row.wire_bytes * n, GroupKind::gradient, costs);
+    case CompressionKind::low_rank:
+      break;
+  }
+  const double rest = static_cast<double>(elements.dense - elements.in_matrices);
+  const double sides = row.rank * static_cast<double>(elements.matrix_sides);  // P and Q together
+  return around + reduce(Collective::all_reduce, width * rest, GroupKind::gradient, costs) +
+         reduce(Collective::all_reduce, width * sides / 2, GroupKind::gradient, costs) +
+         reduce(Collective::all_reduce, width * sides / 2, GroupKind::gradient, costs);
+}
+
+bool CostModel::reduces_every_microbatch() const {
+  return w_.framework.reduces_every_microbatch && plan_.zero_stage >= 2;
+}
+
+Seconds CostModel::gather_time(Bytes whole, double per_step, StageCosts& costs) const {
+  CollectiveUse call =
+      use(WorkKind::gather_parameters, Collective::all_gather, whole, GroupKind::shard);
+  call.per_step = per_step;
+  if (call.shape.ranks > 1) add_use(costs.collectives, call);
+  return call.each.time;
+}
+
+void CostModel::schedule_gathers(const std::vector<ModelChunk>& chunks, StageCosts& costs) const {
+  if (plan_.shard_ranks() == 1 || plan_.zero_stage == 0) return;
+  Seconds at_end;
+  for (std::size_t c = 0; c < chunks.size(); ++c)
+    for (std::size_t i = 0; i < chunks[c].layers.size(); ++i) {
+      const LayerDefinition& d = *chunks[c].layers[i].definition;
+      LayerSchedule& l = costs.chunks[c][i];
+      if (plan_.zero_stage >= 3) {
+        const Bytes whole(state_of(d).gathered);
+        if (whole.value == 0) continue;
+        const bool reshards = w_.framework.sharded.reshard_after_forward &&
+                              (plan_.pipeline == 1 || w_.framework.sharded.reshard_with_pipeline);
+        const bool again = reshards && d.role == LayerRole::block;
+        l.gather_forward = gather_time(whole, (again ? 2 : 1) * plan_.microbatches, costs);
+        if (again) l.gather_backward = l.gather_forward;
+        continue;
+      }
+      const TrainableElements t = trainable_elements(w_, d);
+      if (t.dense + t.expert == 0) continue;
+      const Seconds time = gather_time(Bytes(2 * (t.dense + t.expert)), 1, costs);
+      if (w_.framework.overlap_parameter_gather)
+        l.gather_first = time;
+      else
+        at_end += time;
+    }
+  if (at_end > Seconds(0)) costs.gather_at_end = at_end;
+}
+
+// Gradients are reduced bucket by bucket as backward fills them, or all at the end.
+void CostModel::schedule_reduces(const std::vector<ModelChunk>& chunks, StageCosts& costs) const {
+  if (layout_.shape(GroupKind::gradient).ranks == 1) return;
+  const bool per_layer = plan_.zero_stage >= 3;
+  TrainableElements all;
+  for (std::size_t c = 0; c < chunks.size(); ++c) {
+    TrainableElements bucket;
+    for (std::size_t i = chunks[c].layers.size(); i-- > 0;) {
+      const TrainableElements t = trainable_elements(w_, *chunks[c].layers[i].definition);
+      bucket += t;
+      all += t;
+      const double bytes = static_cast<double>(bucket.dense + bucket.expert) *
+                           bytes_per_element(w_.framework.reduce_dtype);
+      const bool full = bytes >= static_cast<double>(w_.framework.gradient_bucket.value);
+      if (bucket.dense + bucket.expert == 0 || (!per_layer && !full && i > 0)) continue;
+      if (w_.framework.overlap_gradient_reduce || per_layer)
+        costs.chunks[c][i].reduce = reduce_time(bucket, costs);
+      bucket = {};
+    }
+  }
+  if (!w_.framework.overlap_gradient_reduce && !per_layer && all.dense + all.expert > 0)
+    costs.reduce_at_end = reduce_time(all, costs);
+}
+
+}  // namespace shardwise
