@@ -6,6 +6,7 @@
 
 #include "planner/offload_choice.hpp"
 #include "planner/sentence.hpp"
+#include "planner/stage_balance.hpp"
 
 namespace shardwise {
 namespace {
@@ -121,6 +122,9 @@ Result<ParallelPlan> complete_plan(const ResolvedRequest& request, const Workloa
   complete_microbatch(c);
   complete_accumulation(c);
   complete_rest(c);
+  if (cluster.groups.size() > 1 && c.plan.layers_per_stage.empty() && !c.plan.layer_split &&
+      c.plan.gpus() == cluster.gpus())
+    c.plan.layers_per_stage = layers_by_speed(workload, c.plan, cluster);
   if (!c.problems.empty()) return c.problems;
   return c.plan;
 }

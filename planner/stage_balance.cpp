@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 
 namespace shardwise {
 namespace {
@@ -47,6 +48,39 @@ std::vector<int> usual_layers_per_stage(const Workload& workload, int chunks) {
       return head_by_parameters(workload.model, chunks);
   }
   return {};
+}
+
+namespace {
+
+FlopsPerSecond rate_of(const Gpu& gpu, DType compute) {
+  for (const DType format : {compute, DType::bf16, DType::fp16, DType::fp32})
+    if (const auto rate = gpu.rate(format)) return *rate;
+  return FlopsPerSecond(1);
+}
+
+}  // namespace
+
+std::vector<int> layers_by_speed(const Workload& workload, const ParallelPlan& plan,
+                                 const Cluster& cluster) {
+  const int stages = plan.pipeline, per_stage = plan.gpus() / plan.pipeline;
+  if (stages == 1 || plan.chunks > 1 || workload.model.layers < stages) return {};
+  std::vector<FlopsPerSecond> rates;
+  for (int s = 0; s < stages; ++s) {
+    FlopsPerSecond slowest = rate_of(cluster.group_of(s * per_stage).gpu, workload.compute);
+    for (int rank = s * per_stage; rank < (s + 1) * per_stage; ++rank)
+      slowest = std::min(slowest, rate_of(cluster.group_of(rank).gpu, workload.compute));
+    rates.push_back(slowest);
+  }
+  if (std::adjacent_find(rates.begin(), rates.end(), std::not_equal_to<>()) == rates.end())
+    return {};
+  std::vector<int> layers(rates.size(), 1);
+  for (int n = stages; n < workload.model.layers; ++n) {
+    std::size_t first = 0;
+    for (std::size_t s = 1; s < layers.size(); ++s)
+      if ((layers[s] + 1) * (rates[first] / rates[s]) < layers[first] + 1) first = s;
+    ++layers[first];
+  }
+  return layers;
 }
 
 }  // namespace shardwise

@@ -11,6 +11,8 @@
 
 #include <vector>
 
+#include "catalog/cluster.hpp"
+#include "simulator/parallel_plan.hpp"
 #include "simulator/workload.hpp"
 
 namespace shardwise {
@@ -18,5 +20,11 @@ namespace shardwise {
 // Layers per model chunk (`chunks` is pipeline x chunks per stage), as ParallelPlan takes them:
 // empty where they are dealt evenly. Only the last chunk, which has the head, may get none.
 std::vector<int> usual_layers_per_stage(const Workload& workload, int chunks);
+
+// Layers per stage on unequal GPUs: each further layer goes to the stage that would be done with
+// its layers first, by the dense rate of its slowest GPU. Empty where all stages are equally fast,
+// or the plan has several chunks per stage. REQUIRES a plan that multiplies out to the cluster.
+std::vector<int> layers_by_speed(const Workload& workload, const ParallelPlan& plan,
+                                 const Cluster& cluster);
 
 }  // namespace shardwise
