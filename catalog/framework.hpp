@@ -75,6 +75,7 @@ enum class MemoryKind {
   allocated,  // torch.cuda.max_memory_allocated
   reserved,   // torch.cuda.max_memory_reserved
   device,     // nvidia-smi
+  reserved_at_step,  // max_memory_reserved, with the peaks reset before the optimizer steps
 };
 
 // Which pipeline stage that figure is of.
@@ -126,11 +127,13 @@ struct Framework {
   KernelStyle kernels = KernelStyle::eager;
   AttentionKernel attention = AttentionKernel::flash;
   bool attention_repeats_kv = false;  // K and V expanded to all heads before the kernel
+  bool value_is_view_of_qkv = false;  // V as the kernel saves it holds the fused projection's output
   bool gradient_fusion = false;       // wgrad accumulates straight into the fp32 gradient
   LossKind loss = LossKind::dense;
   int loss_chunks = 8;               // chunked only
   bool loss_upcasts = true;          // dense, chunked: logits go to fp32 before the loss
   int loss_fp32_temporaries = 0;     // fp32 copies beyond those of `loss`, forward only
+  bool compiles_loss = false;               // with compiled kernels: upcast and softmax are fused away
   bool output_holds_logits = false;  // the training loop keeps the model's output
   bool eager_activation = false;     // act(gate) * up is two kernels though all else is fused
   bool fused_norms = false;          // norms are one kernel though the rest is eager
@@ -152,6 +155,9 @@ struct Framework {
   bool quantized_sharding = false;            // 4-bit weights can be sharded (bf16 quant storage)
   bool expandable_segments = false;           // PYTORCH_CUDA_ALLOC_CONF that its launcher sets
   int roundup_power2_divisions = 0;           // the same; 0: off
+  bool records_streams = false;  // collectives mark what they read: freed, it waits for the GPU
+  bool gathers_flat_copies = false;  // ZeRO-1 gathers stepped weights through flat copies of them
+  bool lengths_vary = false;  // fine-tuning batches are padded to their own longest sequence only
   int world_groups = 0;               // NCCL groups over all ranks beside those of the plan's axes
   bool eager_module_loading = false;  // CUDA before 11.7: all kernels of a library are loaded
   bool pads_vocabulary = false;       // to a multiple of vocabulary_multiple x TP

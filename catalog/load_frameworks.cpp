@@ -98,11 +98,13 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.eager_activation = r.maybe_flag("eager_activation").value_or(false);
   f.attention = r.choice("attention", attention_kernel_names);
   f.attention_repeats_kv = r.flag("attention_repeats_kv");
+  f.value_is_view_of_qkv = r.maybe_flag("value_is_view_of_qkv").value_or(false);
   f.gradient_fusion = r.flag("gradient_fusion");
   f.loss = r.choice("loss", loss_kind_names);
   f.loss_chunks = r.integer("loss_chunks", 1, 100000);
   f.loss_upcasts = r.flag("loss_upcasts");
   f.loss_fp32_temporaries = r.integer("loss_fp32_temporaries", 0, 10);
+  f.compiles_loss = r.maybe_flag("compiles_loss").value_or(false);
   f.output_holds_logits = r.maybe_flag("output_holds_logits").value_or(false);
   f.recompute_pretrain = r.text("recompute_pretrain");
   f.recompute_finetune = r.text("recompute_finetune");
@@ -133,6 +135,9 @@ void read_finetuning(JsonReader& r, Framework& f) {
 void read_defaults(JsonReader& r, Framework& f) {
   f.expandable_segments = r.flag("expandable_segments");
   f.roundup_power2_divisions = r.integer("roundup_power2_divisions", 0, 1024);
+  f.records_streams = r.maybe_flag("records_streams").value_or(false);
+  f.gathers_flat_copies = r.maybe_flag("gathers_flat_copies").value_or(false);
+  f.lengths_vary = r.maybe_flag("lengths_vary").value_or(false);
   f.world_groups = r.maybe_integer("world_groups", 0, 16).value_or(0);
   f.eager_module_loading = r.maybe_flag("eager_module_loading").value_or(false);
   f.pads_vocabulary = r.flag("pads_vocabulary");

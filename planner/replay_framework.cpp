@@ -60,6 +60,8 @@ Part<const MethodReading*> replay_method(const ReplayContext& c) {
 const Framework& replay_row(const ReplayContext& c, Method method, Notes& notes) {
   const RunTraining& t = c.run.training;
   const auto& rows = c.catalog.frameworks;
+  if (const auto id = stated(c, &PhraseReading::framework))
+    if (const auto row = find_framework(c.catalog, *id)) return **row;
   if (t.framework)
     if (const Framework* row = framework_meant(rows, *t.framework, t.framework_note.value_or("")))
       return *row;
@@ -105,6 +107,7 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
     if (const auto dtype = dtype_named(*t.grad_dtype)) f.gradient_dtype = *dtype;
   if (t.flash_attention)
     f.attention = *t.flash_attention ? AttentionKernel::flash : AttentionKernel::eager;
+  if (t.packing.value_or(false)) f.lengths_vary = false;
   if (t.compile.value_or(false)) f.kernels = KernelStyle::compiled;
   apply_plugins(c, f);
   return f;

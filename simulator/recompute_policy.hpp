@@ -12,6 +12,7 @@
 //   full            the whole block; only its input is kept
 //   every-K-layers  one checkpoint for K blocks together: K-1 inputs less, K blocks alive in
 //                   backward
+//   one-in-K-layers full for one block in K (torchtitan's selective checkpointing by layers)
 //   blocks-N        full for the first N blocks of a stage, none for the others
 #pragma once
 
@@ -40,6 +41,7 @@ struct RecomputePolicy {
   const RecomputeRow* row = nullptr;
   int blocks_per_checkpoint = 1;      // every-K-layers
   int checkpointed_blocks = 1 << 30;  // blocks-N: how many of a stage
+  int stride = 1;                     // one-in-K-layers: the first of every K blocks
 
   bool runs_again(const LayerGraph& graph, std::size_t op) const {
     return row->whole_block || row->again(graph, op);
