@@ -41,6 +41,14 @@ void read_names(JsonReader& r, Framework& f) {
   f.refines = r.maybe_text("refines").value_or("");
   f.match_note = r.texts("match_note");
   f.with_zero = r.maybe_text("with_zero").value_or("");
+  for (const std::string& text : r.texts("with_zero_methods")) {
+    const auto row = std::find_if(method_rows.begin(), method_rows.end(),
+                                  [&](const auto& m) { return m.name == text; });
+    if (row == method_rows.end())
+      r.problem("with_zero_methods", "names of methods");
+    else
+      f.with_zero_methods.push_back(row->method);
+  }
   if (r.has("version")) f.version = r.maybe_text("version").value_or("");
   for (const std::string& word : f.match)
     if (std::any_of(word.begin(), word.end(), [](char c) { return c >= 'A' && c <= 'Z'; }))

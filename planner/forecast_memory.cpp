@@ -214,8 +214,9 @@ std::shared_ptr<const MemoryPlays> played(const ForecastContext& k, const Variat
   };
   const ContextCalibration& first = context_of(0);
   const auto& known = options.plays;
-  if (!q.workload.framework.records_streams && known && known->workspace == first.cublas_workspace &&
-      known->workspaces == first.cublas_workspaces && q.cluster.groups.size() == 1)
+  if (!q.workload.framework.records_streams && known &&
+      known->workspace == first.cublas_workspace && known->workspaces == first.cublas_workspaces &&
+      q.cluster.groups.size() == 1)
     return known;
   auto plays = std::make_shared<MemoryPlays>();
   plays->workspace = first.cublas_workspace;

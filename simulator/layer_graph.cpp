@@ -167,8 +167,8 @@ void fused_half_loss(GraphBuilder& b, const Logits& l) {
   b.add(std::move(op));
 }
 
-// torch.compile fuses upcast, softmax and loss into reductions over the 16-bit logits, which are all
-// that is kept; backward makes their 16-bit gradient from them.
+// torch.compile fuses upcast, softmax and loss into reductions over the 16-bit logits, which are
+// all that is kept; backward makes their 16-bit gradient from them.
 void compiled_loss(GraphBuilder& b, const Logits& l) {
   const double e = static_cast<double>(b.element());
   const TensorIndex loss = b.tensor_bytes("loss", 4, MemoryCategory::logits, 4);

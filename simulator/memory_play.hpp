@@ -20,7 +20,7 @@ namespace shardwise {
 // What beside the plan decides how the allocator's stream goes.
 struct PlayVariation {
   HostLead lead;
-  // Partitions of the same model at shorter sequences, rising: batches that come before the longest.
+  // Partitions of the same model at shorter sequences, rising: batches before the longest.
   std::vector<const ModelPartition*> shorter;
 };
 

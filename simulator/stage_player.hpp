@@ -10,26 +10,10 @@
 
 #include "simulator/activation_offload.hpp"
 #include "simulator/memory_play.hpp"
+#include "simulator/stage_holdings.hpp"
 #include "simulator/stream_lag.hpp"
 
 namespace shardwise {
-
-// FSDP2 gathers and reduces on streams of their own, whose cached blocks nobody else can use.
-inline constexpr StreamId gather_stream{1};
-inline constexpr StreamId reduce_stream{2};
-// NCCL works on a stream of its own; what it reads was allocated on the default one.
-inline constexpr StreamId nccl_stream{3};
-
-AllocatorSettings allocator_settings(const Framework& framework);
-
-// The buffers of one layer for one microbatch, by slot of its script.
-using Slots = std::vector<Holding>;
-
-// One microbatch in one model chunk, from its forward to the end of its backward.
-struct InFlight {
-  std::vector<Slots> layers;
-  Holding carried;  // between layers: the activation, later its gradient
-};
 
 class StagePlayer {
   using enum MemoryCategory;
@@ -90,16 +74,6 @@ class StagePlayer {
   Bytes most_on_host() const { return offload_.most_on_host(); }
 
  private:
-  struct LayerHoldings {
-    LayerState state;
-    Holding gathered;  // unsharded weights
-    Holding buffer;    // the all-gather's output before it is copied out
-    Holding autocast;  // 16-bit copies of fp32 weights
-    std::vector<Holding> unsharded_gradients;
-    Holding sharded_gradient;
-    bool has_gradient = false;  // made by an earlier microbatch of this step
-  };
-
   LayerHoldings& holdings(std::size_t chunk, std::size_t layer) { return layers_[chunk][layer]; }
   bool reshards() const {
     return f_.sharded.reshard_after_forward &&
@@ -131,7 +105,7 @@ class StagePlayer {
         keep(h.state.quantization, quantization);
         keep(h.state.adapters, adapters);
       }
-      if (persistent_gradients()) keep(h.state.gradients, gradients);
+      if (persistent_gradients() && !f_.clones_partition) keep(h.state.gradients, gradients);
       layers_.back().push_back(std::move(h));
     }
   }
@@ -142,14 +116,29 @@ class StagePlayer {
                         ledger_.take_recent_peak(), ledger_.allocated(), ledger_.reserved()});
   }
 
+  // Flat partitions are one tensor each; otherwise every layer's parameters have their own.
   void load_masters() {
+    if (f_.clones_partition && persistent_gradients()) keep(total_.gradients, gradients);
     if (plan_.offload.optimizer) return;
-    Holding clone;
-    if (f_.clones_partition && total_.master > 0)
-      clone = ledger_.open(total_.master / 2, master_weights);
+    if (f_.clones_partition && total_.master > 0) {
+      Holding clone = ledger_.open(total_.master / 2, master_weights);
+      keep(total_.master, master_weights);
+      ledger_.close(clone);
+      return;
+    }
     for (const auto& chunk : layers_)
       for (const LayerHoldings& h : chunk) keep(h.state.master, master_weights);
-    ledger_.close(clone);
+  }
+
+  // Two moments, each as long as the partition.
+  void load_states() {
+    if (f_.clones_partition) {
+      keep(total_.optimizer / 2, optimizer_states);
+      keep(total_.optimizer - total_.optimizer / 2, optimizer_states);
+      return;
+    }
+    for (const auto& chunk : layers_)
+      for (const LayerHoldings& h : chunk) keep(h.state.optimizer, optimizer_states);
   }
 
   void keep(std::int64_t bytes, MemoryCategory category) {
@@ -193,15 +182,6 @@ class StagePlayer {
   bool stays_gathered(std::size_t c, std::size_t i) const {
     // The root group (embedding, head) and everything where the framework does not reshard.
     return !reshards() || (*chunks_)[c].layers[i].definition->role != LayerRole::block;
-  }
-
-  static int launches(const std::vector<Kernel>& kernels) {
-    int n = 0;
-    for (const Kernel& k : kernels) {
-      const auto* memory = std::get_if<MemoryWork>(&k);
-      n += memory == nullptr ? 1 : memory->launches;
-    }
-    return n;
   }
 
   void issue_forward(const LayerDefinition& d) {
@@ -458,9 +438,7 @@ class StagePlayer {
         temporary.push_back(ledger_.open(static_cast<std::int64_t>(4 * stepped), optimizer_states));
         ledger_.close(flat);
       }
-      if (!states_exist_)
-        for (auto& chunk : layers_)
-          for (LayerHoldings& h : chunk) keep(h.state.optimizer, optimizer_states);
+      if (!states_exist_) load_states();
       states_exist_ = true;
       // foreach kernels hold one list of temporaries as large as the parameters they step.
       if (!f_.fused_optimizer)

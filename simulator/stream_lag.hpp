@@ -1,9 +1,9 @@
 // StreamLag: blocks that are free but that the GPU, behind the CPU, has not done with.
 //
 // The CPU issues kernels ahead of the GPU, up to the depth of the launch queue. A tensor that a
-// collective read on NCCL's stream is marked with Tensor.record_stream; freed, its block waits until
-// the GPU is past that point (pytorch/torchtitan docs/composability.md on
-// TORCH_NCCL_AVOID_RECORD_STREAMS; pytorch/pytorch#111431). Without the mark blocks go back at once.
+// collective read on NCCL's stream is marked with Tensor.record_stream; freed, its block waits
+// until the GPU is past that point (pytorch/torchtitan docs/composability.md on
+// TORCH_NCCL_AVOID_RECORD_STREAMS; pytorch/pytorch#111431). Without the mark it goes back at once.
 #pragma once
 
 #include <algorithm>
