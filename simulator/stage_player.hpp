@@ -101,11 +101,14 @@ class StagePlayer {
           layer_state(w_, plan_, layer.definition->graph.parameters, layer.definition->trainable);
       total_ += h.state;
       if (!plan_.offload.parameters) {
-        keep(h.state.weights, weights);
+        if (flattens_weights())
+          originals_.push_back(ledger_.open(h.state.weights, weights));
+        else
+          keep(h.state.weights, weights);
         keep(h.state.quantization, quantization);
         keep(h.state.adapters, adapters);
       }
-      if (persistent_gradients() && !f_.clones_partition) keep(h.state.gradients, gradients);
+      if (persistent_gradients() && !flattens_weights()) keep(h.state.gradients, gradients);
       layers_.back().push_back(std::move(h));
     }
   }
@@ -116,9 +119,17 @@ class StagePlayer {
                         ledger_.take_recent_peak(), ledger_.allocated(), ledger_.reserved()});
   }
 
+  // DeepSpeed's BF16 optimizer copies the weights into one flat tensor beside them; what they leave
+  // is where the 16-bit gradients of the same sizes go (runtime/bf16_optimizer.py:155-158).
+  bool flattens_weights() const {
+    return f_.clones_partition && f_.gradient_copy_while_accumulating && persistent_gradients();
+  }
+
   // Flat partitions are one tensor each; otherwise every layer's parameters have their own.
   void load_masters() {
-    if (f_.clones_partition && persistent_gradients()) keep(total_.gradients, gradients);
+    if (!originals_.empty()) keep(total_.weights, weights);
+    close_all(originals_);
+    if (flattens_weights()) keep(total_.gradients, gradients);
     if (plan_.offload.optimizer) return;
     if (f_.clones_partition && total_.master > 0) {
       Holding clone = ledger_.open(total_.master / 2, master_weights);
@@ -466,6 +477,7 @@ class StagePlayer {
   ActivationOffload offload_;
   StreamLag lag_;
   std::vector<Holding> fixed_;
+  std::vector<Holding> originals_;                  // weights as built, until they are flattened
   std::vector<std::vector<LayerHoldings>> layers_;  // [chunk][layer]
   std::map<std::pair<int, int>, InFlight> flights_;
   Holding reduce_input_;
