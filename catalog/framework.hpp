@@ -73,9 +73,10 @@ struct ShardedParameters {
 
 // Which of the three memory figures a framework logs, where a report does not say.
 enum class MemoryKind {
-  allocated,  // torch.cuda.max_memory_allocated
-  reserved,   // torch.cuda.max_memory_reserved
-  device,     // nvidia-smi
+  allocated,         // torch.cuda.max_memory_allocated
+  reserved,          // torch.cuda.max_memory_reserved
+  device,            // nvidia-smi
+  reserved_at_step,  // max_memory_reserved, with the peaks reset before the optimizer steps
 };
 
 // Which pipeline stage that figure is of.
@@ -96,7 +97,8 @@ struct Framework {
   std::string refines;                  // another row, of which this is a special case ...
   std::vector<std::string> match_note;  // ... where a record's framework note holds one of these
   std::string with_zero;  // the row that holds instead where a ZeRO stage is on: DeepSpeed
-  std::string version;    // commit or release that was read
+  std::vector<Method> with_zero_methods;  // by which it holds on any number of GPUs
+  std::string version;                    // commit or release that was read
 
   WeightRecipe pretrain_weights = WeightRecipe::half_with_master;
   WeightRecipe finetune_weights = WeightRecipe::half_with_master;
@@ -113,8 +115,9 @@ struct Framework {
   bool flat_parameters_mix_frozen = false;  // FSDP1: adapters and frozen weights in one unit
   bool fp32_gradient_at_step = false;       // whole-partition fp32 copy while stepping (DeepSpeed)
   int reduce_buffers = 0;                   // buckets kept allocated for the whole run
-  bool clones_partition = false;  // 16-bit copy of the whole partition beside its fp32 one: when
-                                  // the master is made, and of the gradient while stepping
+  bool clones_partition = false;  // states are one flat tensor each (DeepSpeed), with a 16-bit copy
+                                  // beside the fp32 one: as the master is made, and of the gradient
+                                  // while stepping
 
   ShardedParameters sharded;
   bool overlap_gradient_reduce = true;
@@ -127,11 +130,14 @@ struct Framework {
   KernelStyle kernels = KernelStyle::eager;
   AttentionKernel attention = AttentionKernel::flash;
   bool attention_repeats_kv = false;  // K and V expanded to all heads before the kernel
-  bool gradient_fusion = false;       // wgrad accumulates straight into the fp32 gradient
+  bool value_is_view_of_qkv =
+      false;                     // V as the kernel saves it holds the fused projection's output
+  bool gradient_fusion = false;  // wgrad accumulates straight into the fp32 gradient
   LossKind loss = LossKind::dense;
   int loss_chunks = 8;               // chunked only
   bool loss_upcasts = true;          // dense, chunked: logits go to fp32 before the loss
   int loss_fp32_temporaries = 0;     // fp32 copies beyond those of `loss`, forward only
+  bool compiles_loss = false;        // with compiled kernels: loss fused over 16-bit logits
   bool output_holds_logits = false;  // the training loop keeps the model's output
   bool eager_activation = false;     // act(gate) * up is two kernels though all else is fused
   bool fused_norms = false;          // norms are one kernel though the rest is eager
@@ -153,7 +159,10 @@ struct Framework {
   bool quantized_sharding = false;            // 4-bit weights can be sharded (bf16 quant storage)
   bool expandable_segments = false;           // PYTORCH_CUDA_ALLOC_CONF that its launcher sets
   int roundup_power2_divisions = 0;           // the same; 0: off
-  int world_groups = 0;               // NCCL groups over all ranks beside those of the plan's axes
+  bool records_streams = false;      // collectives mark what they read: freed, it waits for the GPU
+  bool gathers_flat_copies = false;  // ZeRO-1 gathers stepped weights through flat copies of them
+  bool lengths_vary = false;  // fine-tuning batches are padded to their own longest sequence only
+  int world_groups = 0;       // NCCL groups over all ranks beside those of the plan's axes
   bool eager_module_loading = false;  // CUDA before 11.7: all kernels of a library are loaded
   bool pads_vocabulary = false;       // to a multiple of vocabulary_multiple x TP
   int vocabulary_multiple = 1;

@@ -46,10 +46,11 @@ inline constexpr Spellings<AttentionKernel, 4> attention_kernel_names{{
     {"memory_efficient", AttentionKernel::memory_efficient},
     {"eager", AttentionKernel::eager},
 }};
-inline constexpr Spellings<MemoryKind, 3> memory_kind_names{{
+inline constexpr Spellings<MemoryKind, 4> memory_kind_names{{
     {"allocated", MemoryKind::allocated},
     {"reserved", MemoryKind::reserved},
     {"device", MemoryKind::device},
+    {"reserved_at_step", MemoryKind::reserved_at_step},
 }};
 inline constexpr Spellings<MemoryStage, 2> memory_stage_names{{
     {"worst", MemoryStage::worst},

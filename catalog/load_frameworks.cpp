@@ -41,6 +41,14 @@ void read_names(JsonReader& r, Framework& f) {
   f.refines = r.maybe_text("refines").value_or("");
   f.match_note = r.texts("match_note");
   f.with_zero = r.maybe_text("with_zero").value_or("");
+  for (const std::string& text : r.texts("with_zero_methods")) {
+    const auto row = std::find_if(method_rows.begin(), method_rows.end(),
+                                  [&](const auto& m) { return m.name == text; });
+    if (row == method_rows.end())
+      r.problem("with_zero_methods", "names of methods");
+    else
+      f.with_zero_methods.push_back(row->method);
+  }
   if (r.has("version")) f.version = r.maybe_text("version").value_or("");
   for (const std::string& word : f.match)
     if (std::any_of(word.begin(), word.end(), [](char c) { return c >= 'A' && c <= 'Z'; }))
@@ -98,11 +106,13 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.eager_activation = r.maybe_flag("eager_activation").value_or(false);
   f.attention = r.choice("attention", attention_kernel_names);
   f.attention_repeats_kv = r.flag("attention_repeats_kv");
+  f.value_is_view_of_qkv = r.maybe_flag("value_is_view_of_qkv").value_or(false);
   f.gradient_fusion = r.flag("gradient_fusion");
   f.loss = r.choice("loss", loss_kind_names);
   f.loss_chunks = r.integer("loss_chunks", 1, 100000);
   f.loss_upcasts = r.flag("loss_upcasts");
   f.loss_fp32_temporaries = r.integer("loss_fp32_temporaries", 0, 10);
+  f.compiles_loss = r.maybe_flag("compiles_loss").value_or(false);
   f.output_holds_logits = r.maybe_flag("output_holds_logits").value_or(false);
   f.recompute_pretrain = r.text("recompute_pretrain");
   f.recompute_finetune = r.text("recompute_finetune");
@@ -133,6 +143,9 @@ void read_finetuning(JsonReader& r, Framework& f) {
 void read_defaults(JsonReader& r, Framework& f) {
   f.expandable_segments = r.flag("expandable_segments");
   f.roundup_power2_divisions = r.integer("roundup_power2_divisions", 0, 1024);
+  f.records_streams = r.maybe_flag("records_streams").value_or(false);
+  f.gathers_flat_copies = r.maybe_flag("gathers_flat_copies").value_or(false);
+  f.lengths_vary = r.maybe_flag("lengths_vary").value_or(false);
   f.world_groups = r.maybe_integer("world_groups", 0, 16).value_or(0);
   f.eager_module_loading = r.maybe_flag("eager_module_loading").value_or(false);
   f.pads_vocabulary = r.flag("pads_vocabulary");

@@ -93,6 +93,7 @@ PhraseReading read_phrase(JsonReader& r) {
   p.offload_activations = r.maybe_flag("offload_activations");
   p.share_follows = flag(r, "share_follows");
   p.recompute = r.maybe_text("recompute");
+  p.framework = r.maybe_text("framework");
   p.inter_node = r.maybe_text("inter_node");
   p.position = r.maybe_choice("position", position_names);
   if (r.has("optimizer")) p.optimizer = optimizer(r);
@@ -157,6 +158,9 @@ void read_training(JsonReader& r, Reading& out) {
   });
   read_rows(r, "target_words", out.targets, [](JsonReader& e) {
     return TargetReading{e.text("word"), targets(e)};
+  });
+  read_rows(r, "recomputes", out.recomputes, [](JsonReader& e) {
+    return RecomputeReading{e.text("text"), e.text("recompute")};
   });
   read_rows(r, "plugins", out.plugins, [](JsonReader& e) {
     return PluginReading{e.text("text"), e.maybe_choice("loss", loss_kind_names),

@@ -91,6 +91,7 @@ RunTraining read_training(JsonReader r) {
   t.compile = r.maybe_flag("compile");
   t.liger_kernel = r.maybe_flag("liger_kernel");
   t.activation_offloading = r.maybe_flag("activation_offloading");
+  t.packing = r.maybe_flag("packing");
   t.plugins = r.texts("plugins");
   return t;
 }

@@ -128,6 +128,7 @@ struct MemoryCalibration {
 struct HostCalibration {
   std::array<Seconds, 3> per_kernel{};  // by KernelStyle
   Seconds per_collective;               // wrapper, work object, events, stream switch
+  int launch_queue = 0;                 // kernels that may wait for the GPU before the CPU does
   Evidence evidence;
 };
 

@@ -67,6 +67,9 @@ struct TargetReading {
   std::string text;
   AdapterTargets targets;
 };
+struct RecomputeReading {
+  std::string text, recompute;
+};
 struct PluginReading {
   std::string text;
   std::optional<LossKind> loss;
@@ -85,6 +88,7 @@ struct PhraseReading {
   std::optional<bool> dropout, offload_activations;
   bool share_follows = false;  // the number after `text` is the offloaded share of activations
   std::optional<std::string> recompute;  // a row of recompute_policy
+  std::optional<std::string> framework;  // id of the row that stands for its release
   std::optional<std::string> inter_node;
   std::optional<PositionKind> position;
   const OptimizerRow* optimizer = nullptr;
@@ -103,6 +107,7 @@ struct Reading {
   std::vector<ScheduleReading> schedules;
   std::vector<OffloadReading> offloads;
   std::vector<TargetReading> targets;
+  std::vector<RecomputeReading> recomputes;
   std::vector<PluginReading> plugins;
   std::vector<MemoryKindReading> memory_kinds;
   std::vector<PhraseReading> phrases;

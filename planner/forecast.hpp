@@ -32,6 +32,7 @@ struct Interval {
 // taken for them, and what nvidia-smi shows (context and NCCL included).
 struct MemoryFigures {
   Bytes allocated, reserved, device;
+  Bytes reserved_at_step = {};  // what the allocator still holds while the optimizer steps
 };
 
 enum class Verdict { fits, tight, does_not_fit };

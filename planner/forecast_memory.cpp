@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <deque>
 #include <vector>
 
 #include "planner/forecast_parts.hpp"
 #include "planner/host_memory.hpp"
 #include "planner/spread_fit.hpp"
 #include "simulator/communicator_memory.hpp"
+#include "simulator/kernel_model.hpp"
 
 namespace shardwise {
 namespace {
@@ -54,11 +56,51 @@ Bytes context_bytes(const ForecastContext& k, const NodeGroup& group) {
                                                             : c.cuda_context;
 }
 
+// What the allocator sees beside the plan, and the partitions that it refers to.
+struct Variation {
+  std::deque<ModelPartition> partitions;  // which point into themselves: never copied
+  PlayVariation play;
+};
+
+// Kernels that the GPU gets done while the CPU issues one, forward through a block.
+HostLead host_lead(const ForecastContext& k) {
+  const Question& q = k.question;
+  if (!q.workload.framework.records_streams) return {};
+  const Gpu& gpu = smallest_group(q.cluster, q.plan, 0).gpu;
+  const KernelModel kernels(gpu, k.profile, {std::nullopt, q.workload.framework.kernels});
+  for (const LayerDefinition& d : k.partition.definitions) {
+    if (d.role != LayerRole::block) continue;
+    const PassTime pass = k.cost.layer_time(d, kernels).forward;
+    return {std::min(1.0, pass.host / pass.device()), k.profile.host.launch_queue};
+  }
+  return {};
+}
+
+// Batches of unlike length come in any order, and the allocator cannot serve a longer one from
+// what a shorter one left. Of independent uniform lengths the k-th record is expected at
+// 1 - 2^-k of the longest (each record halves what is left): four of them before the longest.
+Variation variation(const ForecastContext& k) {
+  Variation v;
+  v.play.lead = host_lead(k);
+  const Question& q = k.question;
+  if (!q.workload.framework.lengths_vary || q.workload.method == Method::pretrain) return v;
+  Workload w = q.workload;
+  const int multiple = 16 * q.plan.context * q.plan.tensor;
+  for (int record = 1; record <= 4; ++record) {
+    const int length = q.workload.sequence - (q.workload.sequence >> record);
+    w.sequence = std::max(multiple, length / multiple * multiple);
+    if (w.sequence < q.workload.sequence)
+      v.partitions.push_back(partition_model(w, q.plan, k.schedule, k.policy));
+  }
+  for (const ModelPartition& p : v.partitions) v.play.shorter.push_back(&p);
+  return v;
+}
+
 // Before it fails, the allocator gives back what it only caches, as far as whole segments are
 // free; so between "what is allocated fits" and "what is reserved fits" the answer is to play the
 // stream once more on a card of that size.
-bool survives(const ForecastContext& k, int stage, const StageMemory& memory, Bytes outside,
-              Bytes capacity) {
+bool survives(const ForecastContext& k, const Variation& v, int stage, const StageMemory& memory,
+              Bytes outside, Bytes capacity) {
   const MemoryPeak& peak = memory.peak();
   if (peak.reserved + outside <= capacity) return true;
   if (peak.allocated + outside > capacity) return false;
@@ -66,7 +108,7 @@ bool survives(const ForecastContext& k, int stage, const StageMemory& memory, By
   const ContextCalibration& context =
       k.profile.row(smallest_group(q.cluster, q.plan, stage).gpu.family).context;
   return !play_memory(q.workload, q.plan, k.schedule, k.partition, stage, context,
-                      capacity - outside)
+                      capacity - outside, v.play)
               .ran_out;
 }
 
@@ -99,8 +141,8 @@ MemoryPeak while_saving(const ForecastContext& k, int stage, const StageMemory& 
   return peak;
 }
 
-StageForecast stage_forecast(const ForecastContext& k, int stage, const StageMemory& memory,
-                             const CommunicatorMemory& nccl) {
+StageForecast stage_forecast(const ForecastContext& k, const Variation& v, int stage,
+                             const StageMemory& memory, const CommunicatorMemory& nccl) {
   const NodeGroup& group = smallest_group(k.question.cluster, k.question.plan, stage);
   const Bytes context = context_bytes(k, group);
   const Bytes outside = context + nccl.device;
@@ -112,8 +154,9 @@ StageForecast stage_forecast(const ForecastContext& k, int stage, const StageMem
   s.first_layer = chunks.front().first_block;
   for (const ModelChunk& c : chunks) s.layers += c.blocks;
   const MemoryPeak& peak = memory.peak();
-  const bool fits = survives(k, stage, memory, outside, s.capacity);
+  const bool fits = survives(k, v, stage, memory, outside, s.capacity);
   s.peak = figures(peak, outside, s.capacity, fits);
+  s.peak.reserved_at_step = memory.reserved_at_step;
   s.first_step_peak = figures(memory.first_step, outside, s.capacity, fits);
   s.steady_peak = figures(memory.steady, outside, s.capacity, fits);
   s.save = figures(while_saving(k, stage, memory), outside, s.capacity, fits);
@@ -128,8 +171,16 @@ StageForecast stage_forecast(const ForecastContext& k, int stage, const StageMem
   return s;
 }
 
+// What a process may take for tensors. Where freed blocks wait for the GPU, the allocator of a full
+// card waits instead, so its stream depends on this; otherwise it is played without a limit.
+std::optional<Bytes> play_capacity(const ForecastContext& k, int stage, Bytes nccl) {
+  if (!k.question.workload.framework.records_streams) return std::nullopt;
+  const NodeGroup& group = smallest_group(k.question.cluster, k.question.plan, stage);
+  return group.gpu.usable_memory() - context_bytes(k, group) - nccl;
+}
+
 // Stages of one plan allocate in one way whatever the card, but for the workspaces.
-std::shared_ptr<const MemoryPlays> played(const ForecastContext& k,
+std::shared_ptr<const MemoryPlays> played(const ForecastContext& k, const Variation& v, Bytes nccl,
                                           const ForecastOptions& options) {
   const Question& q = k.question;
   const auto context_of = [&](int stage) -> const ContextCalibration& {
@@ -137,15 +188,22 @@ std::shared_ptr<const MemoryPlays> played(const ForecastContext& k,
   };
   const ContextCalibration& first = context_of(0);
   const auto& known = options.plays;
-  if (known && known->workspace == first.cublas_workspace &&
-      known->workspaces == first.cublas_workspaces && q.cluster.groups.size() == 1)
+  if (!q.workload.framework.records_streams && known &&
+      known->workspace == first.cublas_workspace && known->workspaces == first.cublas_workspaces &&
+      q.cluster.groups.size() == 1)
     return known;
   auto plays = std::make_shared<MemoryPlays>();
   plays->workspace = first.cublas_workspace;
   plays->workspaces = first.cublas_workspaces;
-  for (int stage = 0; stage < q.plan.pipeline; ++stage)
-    plays->stages.push_back(
-        play_memory(q.workload, q.plan, k.schedule, k.partition, stage, context_of(stage)));
+  const auto play = [&](int stage, std::optional<Bytes> capacity) {
+    return play_memory(q.workload, q.plan, k.schedule, k.partition, stage, context_of(stage),
+                       capacity, v.play);
+  };
+  for (int stage = 0; stage < q.plan.pipeline; ++stage) {
+    plays->stages.push_back(play(stage, play_capacity(k, stage, nccl)));
+    // What does not fit is told as it would be on a card that is large enough.
+    if (plays->stages.back().ran_out) plays->stages.back() = play(stage, std::nullopt);
+  }
   return plays;
 }
 
@@ -168,10 +226,11 @@ void forecast_memory(const ForecastContext& k, const ForecastOptions& options, F
   const Question& q = k.question;
   const CommunicatorMemory nccl = communicators(k);
   Bytes least_margin;
-  f.plays = played(k, options);
+  const Variation v = variation(k);
+  f.plays = played(k, v, nccl.device, options);
   for (int stage = 0; stage < q.plan.pipeline; ++stage) {
     f.stages.push_back(
-        stage_forecast(k, stage, f.plays->stages[static_cast<std::size_t>(stage)], nccl));
+        stage_forecast(k, v, stage, f.plays->stages[static_cast<std::size_t>(stage)], nccl));
     const StageForecast& s = f.stages.back();
     const Bytes margin = s.capacity - s.peak.device;
     if (stage > 0 && margin >= least_margin) continue;

@@ -55,6 +55,8 @@ ReplayResult assemble(const ReplayContext& c, const Gpu& gpu, const MethodReadin
   const std::string usual = pretrains ? framework.recompute_pretrain : framework.recompute_finetune;
   p.recompute =
       stated(c, &PhraseReading::recompute).value_or(c.run.training.recompute.value_or(usual));
+  for (const RecomputeReading& means : c.reading.recomputes)
+    if (means.text == p.recompute) p.recompute = means.recompute;
   auto workload = replay_workload(c, method, compute, framework, p, notes);
   if (const auto* skipped = std::get_if<Skipped>(&workload)) return *skipped;
   out.question.workload = std::get<Workload>(std::move(workload));

@@ -60,6 +60,8 @@ Part<const MethodReading*> replay_method(const ReplayContext& c) {
 const Framework& replay_row(const ReplayContext& c, Method method, Notes& notes) {
   const RunTraining& t = c.run.training;
   const auto& rows = c.catalog.frameworks;
+  if (const auto id = stated(c, &PhraseReading::framework))
+    if (const auto row = find_framework(c.catalog, *id)) return **row;
   if (t.framework)
     if (const Framework* row = framework_meant(rows, *t.framework, t.framework_note.value_or("")))
       return *row;
@@ -95,8 +97,11 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
                            DType compute, int zero_stage) {
   const RunTraining& t = c.run.training;
   Framework f = row;
-  if (zero_stage > 0 && !row.with_zero.empty())
-    if (const auto engine = find_framework(c.catalog, row.with_zero)) f = **engine;
+  const auto& always = row.with_zero_methods;
+  const bool engine =
+      zero_stage > 0 || std::find(always.begin(), always.end(), method) != always.end();
+  if (engine && !row.with_zero.empty())
+    if (const auto other = find_framework(c.catalog, row.with_zero)) f = **other;
   f = resolved_for(f, method, compute);
   if (t.precision)
     if (const PrecisionReading* reading = exact_match(c.reading.precisions, *t.precision))
@@ -106,6 +111,7 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
   if (t.flash_attention && !*t.flash_attention) f.attention = AttentionKernel::eager;
   if (t.flash_attention.value_or(false) && f.attention == AttentionKernel::eager)
     f.attention = AttentionKernel::flash;  // else the framework's own fused kernel
+  if (t.packing.value_or(false)) f.lengths_vary = false;
   if (t.compile.value_or(false)) f.kernels = KernelStyle::compiled;
   apply_plugins(c, f);
   return f;

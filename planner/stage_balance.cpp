@@ -31,7 +31,6 @@ std::vector<int> head_by_parameters(const Transformer& m, int chunks) {
     const bool full = layer * i * chunks > all * (stage + 1);
     if (full && stage + 1 < chunks) ++stage;
   }
-  if (std::find(out.begin(), out.end() - 1, 0) != out.end() - 1) return {};
   return out;
 }
 

@@ -15,6 +15,8 @@ Bytes figure(const MemoryFigures& f, MemoryKind kind) {
       return f.allocated;
     case MemoryKind::reserved:
       return f.reserved;
+    case MemoryKind::reserved_at_step:
+      return f.reserved_at_step;
     case MemoryKind::device:
       break;
   }

@@ -50,6 +50,8 @@ Projections project(GraphBuilder& b, TensorIndex x) {
   p.q = b.linear({"q", m.hidden, q_out, Cut::columns, m.biases.qkv, on.q}, x, rows);
   p.k = b.linear({"k", m.hidden, kv_out, Cut::columns, m.biases.qkv, on.k}, x, rows);
   p.v = b.linear({"v", m.hidden, kv_out, Cut::columns, m.biases.qkv, on.v}, x, rows);
+  if (b.workload().framework.value_is_view_of_qkv)
+    b.widen(p.v, rows * (p.heads + 2 * p.kv_heads) * d * b.element());
   p.q = rotate(b, normed_heads(b, p.q, rows, p.heads * d), rows * p.heads * d);
   p.k = rotate(b, normed_heads(b, p.k, rows, p.kv_heads * d), rows * p.kv_heads * d);
   return p;

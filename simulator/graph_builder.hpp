@@ -62,6 +62,11 @@ class GraphBuilder {
                         std::vector<TensorIndex> saves, std::int64_t out_elements,
                         double forward_bytes, double backward_bytes, int launches);
 
+  // The tensor is a view of one of `bytes`, which lives as long.
+  void widen(TensorIndex t, std::int64_t bytes) {
+    graph_.tensors[static_cast<std::size_t>(t)].bytes = bytes;
+  }
+
   Operator& last() { return graph_.operators.back(); }
   Operator& add(Operator op);
   void count_linear(std::int64_t elements) { count_matrix(elements, false); }

@@ -167,6 +167,18 @@ void fused_half_loss(GraphBuilder& b, const Logits& l) {
   b.add(std::move(op));
 }
 
+// torch.compile fuses upcast, softmax and loss into reductions over the 16-bit logits, which are
+// all that is kept; backward makes their 16-bit gradient from them.
+void compiled_loss(GraphBuilder& b, const Logits& l) {
+  const double e = static_cast<double>(b.element());
+  const TensorIndex loss = b.tensor_bytes("loss", 4, MemoryCategory::logits, 4);
+  Operator op = loss_operator("compiled_cross_entropy", l, 2 * e, 2 * e, 2);
+  op.inputs = {l.half};
+  op.outputs = {loss};
+  op.saves = {l.half};
+  b.add(std::move(op));
+}
+
 // Head and loss one slice of the tokens after the other, each with its backward at once: what
 // lives is one slice's logits, the gradient of the hidden states and that of the head.
 void sliced_loss(GraphBuilder& b, TensorIndex x, std::int64_t width, std::int64_t slices,
@@ -257,7 +269,10 @@ LayerGraph head_graph(const Workload& w, const ParallelPlan& plan, bool tied_her
       fused_half_loss(b, l);
       break;
     default:
-      dense_loss(b, l, kind == LossKind::dense_fp32_output);
+      if (w.framework.compiles_loss && w.framework.kernels == KernelStyle::compiled)
+        compiled_loss(b, l);
+      else
+        dense_loss(b, l, kind == LossKind::dense_fp32_output);
       break;
   }
   const TensorIndex loss = b.last().outputs.back();

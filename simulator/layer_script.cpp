@@ -93,8 +93,19 @@ class ScriptWriter {
                 MemoryCategory category) const {
     to.push_back({EventKind::allocate, category, slot, bytes});
   }
-  void release(std::vector<MemoryEvent>& to, std::int32_t slot) const {
-    to.push_back({EventKind::release, MemoryCategory::temporaries, slot, 0});
+  void release(std::vector<MemoryEvent>& to, std::int32_t slot,
+               EventKind kind = EventKind::release) const {
+    to.push_back({kind, MemoryCategory::temporaries, slot, 0});
+  }
+
+  // A reduction reads its input on a stream of its own.
+  static EventKind release_after(const Operator& op, const std::vector<Kernel>& pass) {
+    const bool reduces = std::any_of(pass.begin(), pass.end(), [](const Kernel& k) {
+      const auto* comm = std::get_if<CommWork>(&k);
+      return comm != nullptr && comm->collective == Collective::reduce_scatter;
+    });
+    return reduces && op.kind == OperatorKind::communication ? EventKind::release_read
+                                                             : EventKind::release;
   }
 
   void temporary(std::vector<MemoryEvent>& to, Bytes bytes, MemoryCategory category) {
@@ -132,7 +143,7 @@ class ScriptWriter {
       for (std::size_t t = 0; t < last.size(); ++t) {
         const TensorIndex index = static_cast<TensorIndex>(t);
         if (last[t] != i || kept_[t] || index == graph_.output) continue;
-        release(script_.forward, index);
+        release(script_.forward, index, release_after(op, op.forward));
         if (index == graph_.input) script_.input_released_in_forward = true;
       }
     }
@@ -177,8 +188,8 @@ class ScriptWriter {
       references_.resize(static_cast<std::size_t>(slot) + 1, 0);
     ++references_[static_cast<std::size_t>(slot)];
   }
-  void let_go(std::int32_t slot) {
-    if (--references_[static_cast<std::size_t>(slot)] == 0) release(script_.backward, slot);
+  void let_go(std::int32_t slot, EventKind kind = EventKind::release) {
+    if (--references_[static_cast<std::size_t>(slot)] == 0) release(script_.backward, slot, kind);
   }
 
   MemoryCategory gradient_category(TensorIndex t) const {
@@ -211,7 +222,8 @@ class ScriptWriter {
       script_.backward.push_back(
           {EventKind::weight_gradient, MemoryCategory::gradients, 0, op.weight_gradient_elements});
     for (TensorIndex t : op.outputs)
-      if (gradient_[at(t)] != no_slot) let_go(gradient_[at(t)]);
+      if (gradient_[at(t)] != no_slot)
+        let_go(gradient_[at(t)], release_after(op, op.backward));
     for (TensorIndex t : op.saves) let_go(t);
   }
 

@@ -21,6 +21,7 @@ namespace shardwise {
 enum class EventKind : std::uint8_t {
   allocate,
   release,
+  release_read,     // released while a collective may still read it on a stream of its own
   weight_gradient,  // `bytes` holds elements: the caller knows where gradients live
 };
 

@@ -26,6 +26,11 @@ void MemoryLedger::close(Holding& holding) {
   holding.block.reset();
 }
 
+void MemoryLedger::close_after(Holding& holding, StreamId user) {
+  if (holding.block) allocator_.record_stream(*holding.block, user);
+  close(holding);
+}
+
 MemoryPeak MemoryLedger::peak() const { return {peak_, allocator_.peak_reserved(), at_peak_}; }
 
 void MemoryLedger::reset_peak() {

@@ -37,6 +37,11 @@ class MemoryLedger {
   Holding open(std::int64_t bytes, MemoryCategory category, StreamId stream = {});
   // Out of memory: an empty holding, and exhausted() from then on. Closing one does nothing.
   void close(Holding& holding);
+  // The same for a tensor that `user` still reads (record_stream): it counts as free at once, but
+  // its block is not used again before done(user, a mark at or after this).
+  void close_after(Holding& holding, StreamId user);
+  StreamMark mark(StreamId user) const { return allocator_.mark(user); }
+  void done(StreamId user, StreamMark until) { allocator_.stream_done(user, until); }
 
   Bytes allocated() const { return allocator_.allocated(); }
   Bytes reserved() const { return allocator_.reserved(); }

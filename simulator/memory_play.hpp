@@ -11,15 +11,24 @@
 #include "simulator/model_partition.hpp"
 #include "simulator/parallel_plan.hpp"
 #include "simulator/parameter_state.hpp"
+#include "simulator/stream_lag.hpp"
 #include "simulator/task_graph.hpp"
 #include "simulator/workload.hpp"
 
 namespace shardwise {
 
+// What beside the plan decides how the allocator's stream goes.
+struct PlayVariation {
+  HostLead lead;
+  // Partitions of the same model at shorter sequences, rising: batches before the longest.
+  std::vector<const ModelPartition*> shorter;
+};
+
 struct StageMemory {
   MemoryPeak first_step;
   MemoryPeak steady;          // from the second step on
   Bytes loaded;               // after the model and optimizer were built, before the first step
+  Bytes reserved_at_step;     // by the allocator while the optimizer steps
   Bytes after_step;           // still held when a step has ended
   bool ran_out = false;       // a capacity was given and, whatever the allocator gave back, missed
   Bytes activations_on_host;  // the most that is offloaded at once
@@ -43,7 +52,8 @@ struct MemoryMoment {
 StageMemory play_memory(const Workload& workload, const ParallelPlan& plan,
                         const PipelineSchedule& schedule, const ModelPartition& partition,
                         int stage, const ContextCalibration& context,
-                        std::optional<Bytes> capacity = std::nullopt);
+                        std::optional<Bytes> capacity = std::nullopt,
+                        const PlayVariation& variation = {});
 
 // The moments of a whole steady step (the second), every microbatch of it, in program order.
 std::vector<MemoryMoment> record_memory(const Workload& workload, const ParallelPlan& plan,

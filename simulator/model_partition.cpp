@@ -105,7 +105,7 @@ void add_blocks(Partitioner& make, const RecomputePolicy& policy, int first, int
   int i = 0;
   while (i < count) {
     const BlockKind kind = make.kind_of(first + i);
-    const bool checkpointed = i < policy.checkpointed_blocks;
+    const bool checkpointed = i < policy.checkpointed_blocks && i % policy.stride == 0;
     int group = 1;
     while (checkpointed && group < policy.blocks_per_checkpoint && i + group < count &&
            make.kind_of(first + i + group) == kind)

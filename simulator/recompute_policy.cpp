@@ -35,7 +35,7 @@ bool all_but_compute_intensive(const LayerGraph& graph, std::size_t op) {
   return position % 2 == 0;
 }
 
-constexpr std::array<RecomputeRow, 9> rows{{
+constexpr std::array<RecomputeRow, 10> rows{{
     {"none", false, false, never, "keep everything that backward needs"},
     {"selective", false, true, core_attention, "redo the attention kernel only"},
     {"selective-op", false, false, all_but_compute_intensive,
@@ -44,6 +44,7 @@ constexpr std::array<RecomputeRow, 9> rows{{
      "redo norms and activation functions only"},
     {"full", true, false, never, "keep block inputs only, redo every block"},
     {"every-%-layers", true, false, never, "one checkpoint for several blocks"},
+    {"one-in-%-layers", true, false, never, "full for every K-th block, none for the others"},
     {"blocks-%", true, false, never, "full for the first blocks of a stage only"},
     {"best", false, false, never, "the least re-run time, block by block, that fits the card",
      true},
@@ -79,6 +80,8 @@ Result<RecomputePolicy> recompute_policy(std::string_view name) {
         policy.budget = Bytes(std::int64_t{*n} << 30);
       else if (row.name.starts_with("every"))
         policy.blocks_per_checkpoint = *n;
+      else if (row.name.starts_with("one"))
+        policy.stride = *n;
       else
         policy.checkpointed_blocks = *n;
       return policy;

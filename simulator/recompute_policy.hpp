@@ -12,6 +12,7 @@
 //   full            the whole block; only its input is kept
 //   every-K-layers  one checkpoint for K blocks together: K-1 inputs less, K blocks alive in
 //                   backward
+//   one-in-K-layers full for one block in K (torchtitan's selective checkpointing by layers)
 //   blocks-N        full for the first N blocks of a stage, none for the others
 //   best, best-N    for each block the operators whose re-run costs least time, such that the step
 //                   fits the card, or N GiB of it (found by planner/best_recompute.hpp)
@@ -50,6 +51,7 @@ struct RecomputePolicy {
   const RecomputeRow* row = nullptr;
   int blocks_per_checkpoint = 1;                           // every-K-layers
   int checkpointed_blocks = 1 << 30;                       // blocks-N: how many of a stage
+  int stride = 1;                                          // one-in-K-layers: the first of every K blocks
   std::optional<Bytes> budget = std::nullopt;              // best-N: per GPU
   std::shared_ptr<const BlockRecompute> chosen = nullptr;  // best: once it has been found
 

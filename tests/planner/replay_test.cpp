@@ -121,7 +121,7 @@ TEST_CASE("nanotron, DP x PP with ZeRO-1") {
   CHECK(w.model.vocab == 131072);
   CHECK(w.model.tied_embeddings);
   CHECK(w.framework.attention == AttentionKernel::flash);
-  CHECK(r.memory_kind == MemoryKind::reserved);  // not stated: the framework's
+  CHECK(r.memory_kind == MemoryKind::reserved_at_step);  // not stated: the framework's
   CHECK(r.memory_stage == MemoryStage::first);
   CHECK(r.question.cluster.groups.front().gpu.id == "h100-sxm5-80gb");
   CHECK(r.question.cluster.nodes() == 1);
@@ -406,6 +406,22 @@ TEST_CASE("Adapter targets are read word by word") {
   CHECK(targets_meant(reading, "all-linear + trainable embedding and lm_head").lm_head);
   CHECK(targets_meant(reading, "") ==
         AdapterTargets{false, false, false, false, false, false, false, false, false});
+}
+
+TEST_CASE("What notes say of offloaded activations, recomputation and release is replayed") {
+  RunRecord run = record("kwai-llama65b-s8k-256gpu-h800-mem-ours-alpha0.30");
+  const Replay r = asked(run);
+  CHECK(r.question.plan.offload.activations);
+  CHECK(r.question.plan.offloaded_share == 0.3);
+  CHECK(r.question.plan.recompute == "norms-and-activations");
+  run.notes = "torchtitan 0.0.2";
+  CHECK(asked(run).question.workload.framework.id == "torchtitan-2024");
+}
+
+// "every-2-layers" is torchtitan's word for one checkpointed layer in two.
+TEST_CASE("Recompute words that a framework means otherwise are translated") {
+  RunRecord run = record("torchao-f8nocompile-h100x8-every-2-layers-bfloat16-eager");
+  CHECK(asked(run).question.plan.recompute == "one-in-2-layers");
 }
 
 }  // namespace shardwise

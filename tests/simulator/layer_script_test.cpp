@@ -22,7 +22,7 @@ struct Account {
       if (e.kind == EventKind::allocate) {
         sound = sound && open.emplace(e.slot, e.bytes).second;
         now += e.bytes;
-      } else if (e.kind == EventKind::release) {
+      } else if (e.kind == EventKind::release || e.kind == EventKind::release_read) {
         const auto it = open.find(e.slot);
         sound = sound && it != open.end();
         if (it == open.end()) continue;

@@ -1,0 +1,53 @@
+// What StagePlayer holds: the streams that it allocates on, a layer's long-lived tensors, and those
+// of a microbatch in flight.
+#pragma once
+
+#include <variant>
+#include <vector>
+
+#include "simulator/memory_ledger.hpp"
+#include "simulator/operators.hpp"
+#include "simulator/parameter_state.hpp"
+#include "simulator/workload.hpp"
+
+namespace shardwise {
+
+// FSDP2 gathers and reduces on streams of their own, whose cached blocks nobody else can use.
+inline constexpr StreamId gather_stream{1};
+inline constexpr StreamId reduce_stream{2};
+// NCCL works on a stream of its own; what it reads was allocated on the default one.
+inline constexpr StreamId nccl_stream{3};
+
+AllocatorSettings allocator_settings(const Framework& framework);
+
+// The buffers of one layer for one microbatch, by slot of its script.
+using Slots = std::vector<Holding>;
+
+// One microbatch in one model chunk, from its forward to the end of its backward.
+struct InFlight {
+  std::vector<Slots> layers;
+  Holding carried;  // between layers: the activation, later its gradient
+};
+
+// What one layer holds beyond a microbatch.
+struct LayerHoldings {
+  LayerState state;
+  Holding gathered;  // unsharded weights
+  Holding buffer;    // the all-gather's output before it is copied out
+  Holding autocast;  // 16-bit copies of fp32 weights
+  std::vector<Holding> unsharded_gradients;
+  Holding sharded_gradient;
+  bool has_gradient = false;  // made by an earlier microbatch of this step
+};
+
+// Kernels that the CPU issues for these.
+inline int launches(const std::vector<Kernel>& kernels) {
+  int n = 0;
+  for (const Kernel& k : kernels) {
+    const auto* memory = std::get_if<MemoryWork>(&k);
+    n += memory == nullptr ? 1 : memory->launches;
+  }
+  return n;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,491 @@
+// StagePlayer: one rank's tensors through training steps, allocation by allocation.
+//
+// What memory_play plays with: the model states that stay, then per pipeline slot the layers'
+// scripts, gathered weights, gradients and their reductions, and what the optimizer step takes.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "simulator/activation_offload.hpp"
+#include "simulator/memory_play.hpp"
+#include "simulator/stage_holdings.hpp"
+#include "simulator/stream_lag.hpp"
+
+namespace shardwise {
+
+class StagePlayer {
+  using enum MemoryCategory;
+
+ public:
+  StagePlayer(const Workload& w, const ParallelPlan& plan, const std::vector<ModelChunk>& chunks,
+              const ContextCalibration& calibration, std::optional<Bytes> capacity,
+              HostLead lead = {})
+      : w_(w),
+        f_(w.framework),
+        plan_(plan),
+        chunks_(&chunks),
+        ledger_(allocator_settings(w.framework), capacity),
+        offload_(ledger_, plan.offloaded_share),
+        lag_(ledger_, nccl_stream, lead) {
+    for (int i = 0; i < calibration.cublas_workspaces; ++i)
+      fixed_.push_back(ledger_.open(calibration.cublas_workspace.value, workspace));
+    for (std::size_t c = 0; c < chunks.size(); ++c) load_chunk(c);
+    load_masters();
+    if (f_.loads_whole_model_on_gpu && shards_weights()) {
+      Holding whole = ledger_.open(total_.gathered, gathered_parameters);
+      ledger_.close(whole);
+    }
+    load_communication_buffers();
+  }
+
+  void play_step(const std::vector<Slot>& order) {
+    int last = 0;
+    for (const Slot& slot : order) last = std::max(last, slot.microbatch);
+    for (std::size_t at = 0; at < order.size(); ++at) {
+      const Slot& slot = order[at];
+      last_microbatch_ = slot.microbatch == last;
+      fetch_next_backward(order, at);
+      switch (slot.pass) {
+        case Pass::forward:
+          forward(slot);
+          break;
+        case Pass::backward:
+        case Pass::backward_input:
+          backward(slot);
+          break;
+        case Pass::backward_weight:
+          break;  // what it needs is small beside what input kept
+      }
+    }
+    step_optimizer();
+    lag_.catch_up();
+  }
+
+  // Goes on with the same model at another sequence length. REQUIRES equal layers.
+  void switch_to(const std::vector<ModelChunk>& chunks) { chunks_ = &chunks; }
+
+  void record_to(std::vector<MemoryMoment>& moments) { record_ = &moments; }
+
+  MemoryLedger& ledger() { return ledger_; }
+  const LayerState& state() const { return total_; }
+  Bytes reserved_at_step() const { return reserved_at_step_; }
+  Bytes most_on_host() const { return offload_.most_on_host(); }
+
+ private:
+  LayerHoldings& holdings(std::size_t chunk, std::size_t layer) { return layers_[chunk][layer]; }
+  bool reshards() const {
+    return f_.sharded.reshard_after_forward &&
+           (plan_.pipeline == 1 || f_.sharded.reshard_with_pipeline);
+  }
+  bool shards_weights() const { return plan_.zero_stage >= 3 && plan_.shard_ranks() > 1; }
+  bool shards_gradients() const { return plan_.zero_stage >= 2 && plan_.shard_ranks() > 1; }
+  // Without a reduction per microbatch (no_sync), gradients stay whole until the last one.
+  bool reduces_now() const {
+    return shards_gradients() && (f_.reduces_every_microbatch || last_microbatch_);
+  }
+  // A flat parameter that mixes frozen and trained weights has a gradient for all of them.
+  bool gradients_of_frozen(std::size_t c, std::size_t i) const {
+    const LayerDefinition& d = *(*chunks_)[c].layers[i].definition;
+    return f_.flat_parameters_mix_frozen && shards_weights() && !d.trainable &&
+           d.graph.parameters.adapter > 0;
+  }
+  bool persistent_gradients() const { return f_.gradient_life == GradientLife::persistent; }
+
+  void load_chunk(std::size_t c) {
+    layers_.emplace_back();
+    for (const ChunkLayer& layer : (*chunks_)[c].layers) {
+      LayerHoldings h;
+      h.state =
+          layer_state(w_, plan_, layer.definition->graph.parameters, layer.definition->trainable);
+      total_ += h.state;
+      if (!plan_.offload.parameters) {
+        if (flattens_weights())
+          originals_.push_back(ledger_.open(h.state.weights, weights));
+        else
+          keep(h.state.weights, weights);
+        keep(h.state.quantization, quantization);
+        keep(h.state.adapters, adapters);
+      }
+      if (persistent_gradients() && !flattens_weights()) keep(h.state.gradients, gradients);
+      layers_.back().push_back(std::move(h));
+    }
+  }
+
+  void mark(WorkKind pass, const Slot& slot, std::size_t layer) {
+    if (record_ == nullptr) return;
+    record_->push_back({pass, slot.chunk, slot.microbatch, static_cast<int>(layer),
+                        ledger_.take_recent_peak(), ledger_.allocated(), ledger_.reserved()});
+  }
+
+  // DeepSpeed's BF16 optimizer copies the weights into one flat tensor beside them; what they leave
+  // is where the 16-bit gradients of the same sizes go (runtime/bf16_optimizer.py:155-158).
+  bool flattens_weights() const {
+    return f_.clones_partition && f_.gradient_copy_while_accumulating && persistent_gradients();
+  }
+
+  // Flat partitions are one tensor each; otherwise every layer's parameters have their own.
+  void load_masters() {
+    if (!originals_.empty()) keep(total_.weights, weights);
+    close_all(originals_);
+    if (flattens_weights()) keep(total_.gradients, gradients);
+    if (plan_.offload.optimizer) return;
+    if (f_.clones_partition && total_.master > 0) {
+      Holding clone = ledger_.open(total_.master / 2, master_weights);
+      keep(total_.master, master_weights);
+      ledger_.close(clone);
+      return;
+    }
+    for (const auto& chunk : layers_)
+      for (const LayerHoldings& h : chunk) keep(h.state.master, master_weights);
+  }
+
+  // Two moments, each as long as the partition.
+  void load_states() {
+    if (f_.clones_partition) {
+      keep(total_.optimizer / 2, optimizer_states);
+      keep(total_.optimizer - total_.optimizer / 2, optimizer_states);
+      return;
+    }
+    for (const auto& chunk : layers_)
+      for (const LayerHoldings& h : chunk) keep(h.state.optimizer, optimizer_states);
+  }
+
+  void keep(std::int64_t bytes, MemoryCategory category) {
+    if (bytes > 0) fixed_.push_back(ledger_.open(bytes, category));
+  }
+
+  // Buffers that live for the whole run: DDP's second copy of the gradients, DeepSpeed's buckets.
+  void load_communication_buffers() {
+    if (plan_.data == 1) return;
+    if (f_.bucket_copies_gradients && plan_.zero_stage == 0)
+      keep(persistent_gradients() ? total_.unsharded_gradients : total_.gradients, communication);
+    for (int i = 0; i < f_.reduce_buffers; ++i)
+      keep(std::min(f_.gradient_bucket.value, total_.unsharded_gradients), communication);
+  }
+
+  // Unsharded weights of layers [i, i + ahead] in the direction of travel; earlier ones go.
+  void gather(std::size_t c, std::size_t i, int direction, double window) {
+    if (!shards_weights()) return;
+    const auto n = static_cast<std::ptrdiff_t>(layers_[c].size());
+    const auto here = static_cast<std::ptrdiff_t>(i);
+    std::int64_t live = 0;
+    for (std::ptrdiff_t k = 0; k < n; ++k) {
+      const std::ptrdiff_t j = here + direction * k;
+      if (j < 0 || j >= n) break;
+      LayerHoldings& h = holdings(c, static_cast<std::size_t>(j));
+      live += h.state.gathered;
+      const bool fits = f_.sharded.live_parameters ? live <= f_.sharded.live_parameters->value
+                                                   : static_cast<double>(k) < window;
+      if (k > 0 && !fits) break;
+      if (h.gathered.block || h.state.gathered == 0) continue;
+      if (f_.sharded.copy_out && k > 0) {  // an all-gather buffer, on the gather's own stream
+        if (!h.buffer.block)
+          h.buffer = ledger_.open(h.state.gathered, gathered_parameters, gather_stream);
+      } else {
+        h.gathered = ledger_.open(h.state.gathered, gathered_parameters);
+        ledger_.close(h.buffer);
+      }
+    }
+  }
+
+  bool stays_gathered(std::size_t c, std::size_t i) const {
+    // The root group (embedding, head) and everything where the framework does not reshard.
+    return !reshards() || (*chunks_)[c].layers[i].definition->role != LayerRole::block;
+  }
+
+  void issue_forward(const LayerDefinition& d) {
+    if (!f_.records_streams) return;
+    for (const Operator& op : d.graph.operators) lag_.advance(launches(op.forward));
+  }
+  void issue_backward(const LayerDefinition& d) {
+    if (!f_.records_streams) return;
+    for (const Operator& op : d.graph.operators)
+      lag_.advance(launches(op.backward) + launches(op.backward_weight));
+  }
+  // Receiving from another stage, the CPU reads the shape of what comes off the GPU.
+  void receive() {
+    if (f_.records_streams && plan_.pipeline > 1) lag_.catch_up();
+  }
+
+  // `handed_on`: the slot that the next layer takes over as its input.
+  void run(const std::vector<MemoryEvent>& events, Slots& slots, std::size_t c, std::size_t i,
+           std::int32_t handed_on = -1) {
+    for (const MemoryEvent& e : events) {
+      Holding& h = slots[static_cast<std::size_t>(e.slot)];
+      switch (e.kind) {
+        case EventKind::allocate:
+          h = ledger_.open(e.bytes, e.slot == handed_on ? activations : e.category);
+          break;
+        case EventKind::release_read:
+          if (f_.records_streams) {
+            lag_.release(h);
+            break;
+          }
+          [[fallthrough]];
+        case EventKind::release:
+          ledger_.close(h);
+          break;
+        case EventKind::weight_gradient:
+          make_gradient(e.bytes, c, i);
+          break;
+      }
+    }
+  }
+
+  InFlight& in_flight(const Slot& slot) { return flights_[{slot.microbatch, slot.chunk}]; }
+
+  void forward(const Slot& slot) {
+    const auto c = static_cast<std::size_t>(slot.chunk);
+    const ModelChunk& chunk = (*chunks_)[c];
+    InFlight& flight = in_flight(slot);
+    flight.layers.resize(chunk.layers.size());
+    if (chunk.layers.empty()) return;
+    const LayerDefinition& first = *chunk.layers.front().definition;
+    if (first.role != LayerRole::embedding) receive();
+    flight.carried = ledger_.open(
+        first.graph.tensors[static_cast<std::size_t>(first.graph.input)].bytes, activations);
+    for (std::size_t i = 0; i < chunk.layers.size(); ++i) {
+      const LayerScript& script = chunk.layers[i].definition->script;
+      Slots& slots = flight.layers[i];
+      slots.assign(static_cast<std::size_t>(script.slots), {});
+      gather(c, i, +1, f_.sharded.gathered_layers_forward);
+      cache_autocast(c, i);
+      slots[static_cast<std::size_t>(script.input_slot)] = flight.carried;
+      const bool last = i + 1 == chunk.layers.size();
+      const LayerDefinition& definition = *chunk.layers[i].definition;
+      run(script.forward, slots, c, i, last ? -1 : script.output_slot);
+      issue_forward(definition);
+      flight.carried = slots[static_cast<std::size_t>(script.output_slot)];
+      slots[static_cast<std::size_t>(script.output_slot)] = {};
+      if (!stays_gathered(c, i)) ledger_.close(holdings(c, i).gathered);
+      send_activations(slot, i);
+      mark(WorkKind::forward, slot, i);
+    }
+    // The output is sent on, or is the loss; it is not kept.
+    ledger_.close(flight.carried);
+  }
+
+  // A pipeline brings the activations of the next backward slot back one backward ahead.
+  void fetch_next_backward(const std::vector<Slot>& order, std::size_t at) {
+    if (!plan_.offload.activations || plan_.pipeline == 1 || order[at].pass == Pass::forward)
+      return;
+    const auto next = std::find_if(
+        order.begin() + static_cast<std::ptrdiff_t>(at) + 1, order.end(),
+        [](const Slot& s) { return s.pass == Pass::backward || s.pass == Pass::backward_input; });
+    if (next != order.end()) offload_.fetch({next->microbatch, next->chunk, 0});
+  }
+
+  // One layer's tensors go together, or a whole chunk's where there is a pipeline.
+  void send_activations(const Slot& slot, std::size_t layer) {
+    if (!plan_.offload.activations) return;
+    const ModelChunk& chunk = (*chunks_)[static_cast<std::size_t>(slot.chunk)];
+    const bool by_chunk = plan_.pipeline > 1;
+    if (by_chunk && layer + 1 < chunk.layers.size()) return;
+    std::vector<Holding*> saved;
+    InFlight& flight = in_flight(slot);
+    for (std::size_t i = by_chunk ? 0 : layer; i <= layer; ++i) {
+      if (chunk.layers[i].definition->role != LayerRole::block) continue;
+      for (Holding& h : flight.layers[i])
+        if (h.block && h.category == activations) saved.push_back(&h);
+    }
+    offload_.send({slot.microbatch, slot.chunk, by_chunk ? 0 : static_cast<int>(layer)},
+                  std::move(saved));
+  }
+
+  void fetch_activations(const Slot& slot, std::size_t layer) {
+    if (!plan_.offload.activations) return;
+    const int last = static_cast<int>(layer);
+    if (plan_.pipeline > 1) return offload_.fetch({slot.microbatch, slot.chunk, 0});
+    for (int ahead = 0; ahead < 2; ++ahead)
+      offload_.fetch({slot.microbatch, slot.chunk, last - ahead});
+  }
+
+  void cache_autocast(std::size_t c, std::size_t i) {
+    if (!f_.autocast || !f_.autocast_caches_weights || shards_weights()) return;
+    // A frozen fp32 weight is cast as well: backward keeps the copy it multiplied with.
+    const bool wide = w_.trains_base() ? w_.weights() == WeightRecipe::fp32_with_half_compute
+                                       : f_.frozen_dtype == DType::fp32;
+    if (!wide) return;
+    LayerHoldings& h = holdings(c, i);
+    if (!h.autocast.block) h.autocast = ledger_.open(h.state.weights / 2, gathered_parameters);
+  }
+
+  void backward(const Slot& slot) {
+    const auto c = static_cast<std::size_t>(slot.chunk);
+    const ModelChunk& chunk = (*chunks_)[c];
+    InFlight& flight = in_flight(slot);
+    if (chunk.layers.empty()) return;
+    const LayerDefinition& last = *chunk.layers.back().definition;
+    if (last.role != LayerRole::head) receive();
+    flight.carried =
+        ledger_.open(last.graph.tensors[static_cast<std::size_t>(last.graph.output)].gradient_bytes,
+                     temporaries);
+    for (std::size_t i = chunk.layers.size(); i-- > 0;) {
+      const LayerScript& script = chunk.layers[i].definition->script;
+      Slots& slots = flight.layers[i];
+      gather(c, i, -1, f_.sharded.gathered_layers_backward);
+      fetch_activations(slot, i);
+      run(script.recompute, slots, c, i);
+      slots[static_cast<std::size_t>(script.output_gradient_slot)] = flight.carried;
+      run(script.backward, slots, c, i);
+      flight.carried = slots[static_cast<std::size_t>(script.input_gradient_slot)];
+      issue_backward(*chunk.layers[i].definition);
+      finish_layer_backward(c, i);
+      mark(WorkKind::backward, slot, i);
+    }
+    ledger_.close(flight.carried);
+    ledger_.close(reduce_input_);
+    if (persistent_gradients() && f_.gradient_copy_life == GradientCopyLife::microbatch)
+      for (LayerHoldings& h : layers_[c]) close_all(h.unsharded_gradients);
+    flights_.erase({slot.microbatch, slot.chunk});
+  }
+
+  // A weight gradient of `elements` has just been made.
+  void make_gradient(std::int64_t elements, std::size_t c, std::size_t i) {
+    LayerHoldings& h = holdings(c, i);
+    const LayerDefinition& d = *(*chunks_)[c].layers[i].definition;
+    const bool adapter = !d.trainable || row(w_.method).adapter;
+    const StoredParameter p = adapter ? stored_adapter(w_) : stored_base(w_, d.trainable, true);
+    const auto raw = static_cast<std::int64_t>(static_cast<double>(elements) * p.raw_gradient);
+    if (persistent_gradients()) {
+      if (!f_.gradient_fusion) keep_or_pass(raw, h);
+      return;
+    }
+    if (shards_gradients()) {
+      Holding made = ledger_.open(raw, gradients);
+      if (h.has_gradient && !f_.reduces_every_microbatch)
+        ledger_.close(made);  // added into the whole gradient of an earlier microbatch
+      else
+        h.unsharded_gradients.push_back(made);
+      return;
+    }
+    const auto kept = static_cast<std::int64_t>(static_cast<double>(elements) * p.gradient);
+    if (!h.has_gradient && kept > 0) {
+      Holding made;
+      if (kept > raw) made = ledger_.open(raw, gradients);  // then cast to its wider home
+      h.unsharded_gradients.push_back(ledger_.open(kept, gradients));
+      ledger_.close(made);
+    } else {
+      Holding added = ledger_.open(std::max(raw, kept), gradients);
+      ledger_.close(added);
+    }
+  }
+
+  // A 16-bit gradient that is added into a persistent buffer: at once, or when the layer is done.
+  void keep_or_pass(std::int64_t raw, LayerHoldings& h) {
+    Holding made = ledger_.open(raw, gradients);
+    const bool held = f_.gradient_copy_while_accumulating &&
+                      !(f_.gradient_copy_life == GradientCopyLife::step && h.has_gradient);
+    if (held)
+      h.unsharded_gradients.push_back(made);
+    else
+      ledger_.close(made);
+  }
+
+  void finish_layer_backward(std::size_t c, std::size_t i) {
+    LayerHoldings& h = holdings(c, i);
+    ledger_.close(h.gathered);
+    ledger_.close(h.buffer);
+    ledger_.close(h.autocast);
+    if (gradients_of_frozen(c, i) && !h.has_gradient)
+      h.unsharded_gradients.push_back(ledger_.open(h.state.gathered, gradients));
+    if (reduces_now()) {
+      reduce_layer(h);
+    } else if (!shards_gradients() && persistent_gradients() &&
+               f_.gradient_copy_life == GradientCopyLife::layer) {
+      close_all(h.unsharded_gradients);
+    }
+    h.has_gradient = h.has_gradient || h.state.gradients > 0;
+  }
+
+  // Unsharded gradients are copied into the reduce-scatter's input, which lives until the next
+  // layer's; the result joins this rank's shard.
+  void reduce_layer(LayerHoldings& h) {
+    if (h.state.unsharded_gradients == 0) return;
+    const double widening = bytes_per_element(f_.reduce_dtype) / 2.0;
+    ledger_.close(reduce_input_);
+    if (plan_.zero_stage >= 3 && f_.reduce_buffers == 0)
+      reduce_input_ = ledger_.open(
+          static_cast<std::int64_t>(static_cast<double>(h.state.unsharded_gradients) * widening),
+          communication, f_.sharded.copy_out ? reduce_stream : StreamId{});
+    close_all(h.unsharded_gradients);
+    if (persistent_gradients() || plan_.offload.optimizer) return;
+    if (!h.sharded_gradient.block) {
+      h.sharded_gradient = ledger_.open(h.state.gradients, gradients);
+    } else {
+      Holding added = ledger_.open(h.state.gradients, gradients);
+      ledger_.close(added);
+    }
+  }
+
+  void close_all(std::vector<Holding>& list) {
+    for (Holding& h : list) ledger_.close(h);
+    list.clear();
+  }
+
+  // ZeRO-1 collects the stepped weights: this rank's part flattened, every rank's part, and the one
+  // flat tensor that the collective itself makes of those.
+  void gather_stepped() {
+    const int ranks = plan_.shard_ranks();
+    if (!f_.gathers_flat_copies || plan_.zero_stage != 1 || ranks == 1) return;
+    std::vector<Holding> parts;
+    for (int i = 0; i <= ranks; ++i)
+      parts.push_back(ledger_.open(total_.weights / ranks, communication));
+    parts.push_back(ledger_.open(total_.weights, communication));
+    close_all(parts);
+  }
+
+  void step_optimizer() {
+    std::vector<Holding> temporary;
+    const auto stepped = static_cast<double>(total_.stepped_elements);
+    const bool on_host = plan_.offload.optimizer;
+    if (!on_host) {
+      if (f_.fp32_gradient_at_step) {
+        Holding flat;
+        if (f_.clones_partition)
+          flat = ledger_.open(static_cast<std::int64_t>(2 * stepped), gradients);
+        temporary.push_back(ledger_.open(static_cast<std::int64_t>(4 * stepped), optimizer_states));
+        ledger_.close(flat);
+      }
+      if (!states_exist_) load_states();
+      states_exist_ = true;
+      // foreach kernels hold one list of temporaries as large as the parameters they step.
+      if (!f_.fused_optimizer)
+        temporary.push_back(
+            ledger_.open(total_.optimizer > 0 ? total_.optimizer / 2 : 0, optimizer_states));
+    }
+    close_all(temporary);
+    gather_stepped();
+    reserved_at_step_ = ledger_.reserved();
+    for (auto& chunk : layers_)
+      for (LayerHoldings& h : chunk) {
+        close_all(h.unsharded_gradients);
+        ledger_.close(h.sharded_gradient);
+        ledger_.close(h.gathered);
+        h.has_gradient = false;
+      }
+    mark(WorkKind::optimizer, {}, 0);
+  }
+
+  const Workload& w_;
+  const Framework& f_;
+  const ParallelPlan& plan_;
+  const std::vector<ModelChunk>* chunks_;  // of the sequence length that is played
+  MemoryLedger ledger_;
+  ActivationOffload offload_;
+  StreamLag lag_;
+  std::vector<Holding> fixed_;
+  std::vector<Holding> originals_;                  // weights as built, until they are flattened
+  std::vector<std::vector<LayerHoldings>> layers_;  // [chunk][layer]
+  std::map<std::pair<int, int>, InFlight> flights_;
+  Holding reduce_input_;
+  LayerState total_;
+  Bytes reserved_at_step_;
+  bool states_exist_ = false;
+  bool last_microbatch_ = true;
+  std::vector<MemoryMoment>* record_ = nullptr;
+};
+
+}  // namespace shardwise

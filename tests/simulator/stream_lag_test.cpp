@@ -1,0 +1,56 @@
+// Freed blocks that the GPU still reads. Blocks are 32 MiB, a segment each.
+#include "simulator/stream_lag.hpp"
+#include "tests/catch.hpp"
+
+namespace shardwise {
+namespace {
+
+constexpr std::int64_t size = 32 << 20;
+constexpr StreamId reader{3};
+
+Holding opened(MemoryLedger& ledger) { return ledger.open(size, MemoryCategory::temporaries); }
+
+}  // namespace
+
+// The GPU does nothing while kernels are issued, but no more than ten wait: after eleven the first
+// is done, and with it the block that was freed before it.
+TEST_CASE("A block that a collective read comes back when the launch queue has moved past it",
+          "[stream_lag]") {
+  MemoryLedger ledger{AllocatorSettings{}};
+  StreamLag lag(ledger, reader, {0.0, 10});
+  Holding first = opened(ledger);
+  lag.advance(1);
+  lag.release(first);
+  CHECK(ledger.allocated() == Bytes(0));  // it counts as free at once
+  Holding second = opened(ledger);
+  CHECK(ledger.reserved() == Bytes(2 * size));  // but cannot be used
+  lag.advance(9);
+  Holding third = opened(ledger);
+  CHECK(ledger.reserved() == Bytes(3 * size));
+  lag.advance(1);
+  Holding fourth = opened(ledger);
+  CHECK(ledger.reserved() == Bytes(3 * size));
+}
+
+TEST_CASE("A GPU that keeps up leaves nothing waiting", "[stream_lag]") {
+  MemoryLedger ledger{AllocatorSettings{}};
+  StreamLag lag(ledger, reader, {1.0, 1000});
+  Holding first = opened(ledger);
+  lag.release(first);
+  lag.advance(1);
+  Holding second = opened(ledger);
+  CHECK(ledger.reserved() == Bytes(size));
+}
+
+TEST_CASE("A CPU that waits for the GPU gets every block back", "[stream_lag]") {
+  MemoryLedger ledger{AllocatorSettings{}};
+  StreamLag lag(ledger, reader, {0.0, 1000});
+  Holding first = opened(ledger);
+  lag.advance(1);
+  lag.release(first);
+  lag.catch_up();
+  Holding second = opened(ledger);
+  CHECK(ledger.reserved() == Bytes(size));
+}
+
+}  // namespace shardwise
