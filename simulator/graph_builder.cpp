@@ -292,8 +292,8 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
     op.backward.push_back(traffic(4.0 * as_double(rows * out), 1));
   }
   TensorIndex kept = x;
-  for (const auto& [gathered, source] : gathered_from_)
-    if (gathered == x && workload_.framework.regathers_sequence) kept = source;
+  for (const auto& [gathered, shard] : gathered_from_)
+    if (gathered == x && workload_.framework.regathers_sequence) kept = shard;
   if (trains_base_) {
     if (kept != x) {
       const Bytes again(rows * in * element_);

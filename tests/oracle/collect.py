@@ -58,6 +58,12 @@ def training(case):
     return out
 
 
+def drops(config):
+    """Whether the model's own configuration turns dropout of hidden states on."""
+    keys = ("resid_pdrop", "dropout", "hidden_dropout", "resid_dropout", "residual_dropout")
+    return any((getattr(config, k, 0) or 0) > 0 for k in keys)
+
+
 def measured(at, peaks):
     name, (peak, breakdown) = max(peaks.items(), key=lambda p: p[1][0])
     return {"peak_mem_gib": round(peak / timeline.GIB, 6),
@@ -81,7 +87,8 @@ def record(case):
             "model": model,
             "hardware": {"gpu": "not stated: fake tensors, no device", "gpus": ranks,
                          "gpus_per_node": min(8, ranks)},
-            "training": training(case) | {"trainable_params": trainable},
+            "training": training(case) | {"trainable_params": trainable,
+                                          "dropout": drops(config)},
             "plan": {"dp": case.shards, "tp": case.tensor, "sp": case.sequence_parallel, "pp": 1,
                      "cp": 1, "ep": 1, "zero": 3 if case.shards > 1 else 0},
             "measured": measured(at, peaks)}
