@@ -73,6 +73,7 @@ struct ShardedParameters {
 
 // Which of the three memory figures a framework logs, where a report does not say.
 enum class MemoryKind {
+  tensors,           // what tensors hold, without the libraries' workspaces (fake tensors)
   allocated,         // torch.cuda.max_memory_allocated
   reserved,          // torch.cuda.max_memory_reserved
   device,            // nvidia-smi
@@ -130,6 +131,7 @@ struct Framework {
   KernelStyle kernels = KernelStyle::eager;
   AttentionKernel attention = AttentionKernel::flash;
   bool attention_repeats_kv = false;  // K and V expanded to all heads before the kernel
+  bool softmax_in_fp32 = false;  // eager attention: its softmax, then cast back to 16 bits
   bool value_is_view_of_qkv =
       false;                     // V as the kernel saves it holds the fused projection's output
   bool gradient_fusion = false;  // wgrad accumulates straight into the fp32 gradient

@@ -46,7 +46,8 @@ inline constexpr Spellings<AttentionKernel, 4> attention_kernel_names{{
     {"memory_efficient", AttentionKernel::memory_efficient},
     {"eager", AttentionKernel::eager},
 }};
-inline constexpr Spellings<MemoryKind, 4> memory_kind_names{{
+inline constexpr Spellings<MemoryKind, 5> memory_kind_names{{
+    {"tensors", MemoryKind::tensors},
     {"allocated", MemoryKind::allocated},
     {"reserved", MemoryKind::reserved},
     {"device", MemoryKind::device},

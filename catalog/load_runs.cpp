@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <string>
 
 #include "catalog/json_reader.hpp"
@@ -83,6 +84,9 @@ RunTraining read_training(JsonReader r) {
   t.precision = r.maybe_text("precision");
   t.compute_dtype = r.maybe_text("compute_dtype");
   t.grad_dtype = r.maybe_text("grad_dtype");
+  t.reduce_dtype = r.maybe_text("reduce_dtype");
+  t.fused_optimizer = r.maybe_flag("fused_optimizer");
+  t.dropout = r.maybe_flag("dropout");
   t.optimizer = r.maybe_text("optimizer");
   t.recompute = r.maybe_text("recompute");
   t.framework = r.maybe_text("framework");
@@ -114,6 +118,16 @@ RunPlan read_plan(JsonReader r) {
   return p;
 }
 
+// Bytes by category, in GiB; absent: nothing.
+std::map<std::string, double> categories(JsonReader& r, std::string_view key) {
+  std::map<std::string, double> out;
+  auto part = r.maybe_object(key);
+  if (!part) return out;
+  for (const std::string& name : part->keys())
+    if (const auto value = part->maybe_number(name, 0, 1e9)) out[name] = *value;
+  return out;
+}
+
 RunMeasured read_measured(JsonReader r) {
   RunMeasured m;
   if (const auto seconds = measurement(r, "step_time_s")) m.step_time = Seconds(*seconds);
@@ -121,6 +135,8 @@ RunMeasured read_measured(JsonReader r) {
   m.tokens_per_s = measurement(r, "tokens_per_s");
   m.tokens_per_s_per_gpu = measurement(r, "tokens_per_s_per_gpu");
   m.peak_mem_gib = measurement(r, "peak_mem_gib");
+  m.breakdown_gib = categories(r, "breakdown_gib");
+  m.after_forward_gib = categories(r, "after_forward_gib");
   m.mem_kind = r.maybe_text("mem_kind").value_or("");
   m.outcome = r.maybe_text("outcome").value_or("");
   m.time_suspect = r.has("time_suspect");

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,7 +45,8 @@ struct RunTraining {
   std::string method;
   std::optional<std::string> peft_type;
   std::optional<int> sequence, micro_batch, global_batch, grad_accum;
-  std::optional<std::string> precision, grad_dtype, optimizer, recompute;
+  std::optional<std::string> precision, grad_dtype, reduce_dtype, optimizer, recompute;
+  std::optional<bool> fused_optimizer, dropout;
   std::optional<std::string> framework, framework_note;
   std::optional<int> lora_rank;
   std::optional<std::string> lora_targets;
@@ -66,6 +68,9 @@ struct RunMeasured {
   std::optional<Seconds> step_time;
   std::optional<double> samples_per_s, tokens_per_s, tokens_per_s_per_gpu;
   std::optional<double> peak_mem_gib;
+  // The same by category (simulator/memory_category.hpp names most of them): at the moment of the
+  // peak, and when the last forward pass of a step has ended, where somebody counted them.
+  std::map<std::string, double> breakdown_gib, after_forward_gib;
   std::string mem_kind;  // "torch-allocated" | "torch-reserved" | "nvidia-smi" | ...
   std::string outcome;   // "ran" | "oom" | "crashed-or-oom" | ""
   bool time_suspect = false, mem_suspect = false, oom_suspect = false;

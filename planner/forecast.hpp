@@ -51,6 +51,7 @@ struct StageForecast {
   MemoryFigures steady_peak;    // from the second step on
   MemoryFigures save;           // while a checkpoint is written between two steps
   MemoryBreakdown breakdown{};  // bytes at the moment of the device peak; sums to peak.device
+  MemoryBreakdown after_forward{};  // of what tensors hold when the last forward pass has ended
   Bytes capacity;
   std::string gpu;
 };

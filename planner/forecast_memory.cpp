@@ -162,6 +162,7 @@ StageForecast stage_forecast(const ForecastContext& k, const Variation& v, int s
   s.save = figures(while_saving(k, stage, memory), outside, s.capacity, fits);
   s.load = MemoryFigures{memory.loaded, memory.loaded, memory.loaded + outside};
   s.breakdown = peak.breakdown;
+  s.after_forward = memory.after_forward;
   const auto at = [&](MemoryCategory c) -> std::int64_t& {
     return s.breakdown[static_cast<std::size_t>(c)];
   };

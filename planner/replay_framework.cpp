@@ -18,9 +18,10 @@ auto exact_match(const Rows& rows, std::string_view text) -> const typename Rows
   return found == rows.end() ? nullptr : &*found;
 }
 
-// fp32 weights computed in 16 bits are what torch.autocast makes of them.
+// fp32 weights computed in 16 bits are what torch.autocast makes of them; 16-bit weights need none.
 void set_weights(WeightRecipe weights, Framework& f) {
   f.pretrain_weights = f.finetune_weights = weights;
+  if (weights == WeightRecipe::pure_half) f.autocast = f.autocast_caches_weights = false;
   if (weights != WeightRecipe::fp32_with_half_compute) return;
   f.frozen_dtype = f.adapter_dtype = DType::fp32;
   f.autocast = f.autocast_caches_weights = true;
@@ -108,6 +109,9 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
       if (reading->weights) set_weights(*reading->weights, f);
   if (t.grad_dtype)
     if (const auto dtype = dtype_named(*t.grad_dtype)) f.gradient_dtype = *dtype;
+  if (t.reduce_dtype)
+    if (const auto dtype = dtype_named(*t.reduce_dtype)) f.reduce_dtype = *dtype;
+  if (t.fused_optimizer) f.fused_optimizer = *t.fused_optimizer;
   if (t.flash_attention && !*t.flash_attention) f.attention = AttentionKernel::eager;
   if (t.flash_attention.value_or(false) && f.attention == AttentionKernel::eager)
     f.attention = AttentionKernel::flash;  // else the framework's own fused kernel

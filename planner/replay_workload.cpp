@@ -156,6 +156,7 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
   w.optimizer = replay_optimizer(c, framework, notes);
   w.hidden_dropout = framework.default_dropout && !w.model.gated_mlp &&
                      stated(c, &PhraseReading::dropout).value_or(true);
+  if (c.run.training.dropout) w.hidden_dropout = *c.run.training.dropout;
   w.attention_dropout = w.hidden_dropout;
   if (row(w.method).adapter) w.adapter = replay_adapter(c, method, w, notes);
   return w;

@@ -11,6 +11,7 @@ namespace {
 
 Bytes figure(const MemoryFigures& f, MemoryKind kind) {
   switch (kind) {
+    case MemoryKind::tensors:  // the caller takes the workspaces off
     case MemoryKind::allocated:
       return f.allocated;
     case MemoryKind::reserved:
@@ -24,6 +25,9 @@ Bytes figure(const MemoryFigures& f, MemoryKind kind) {
 }
 
 Bytes stage_peak(const StageForecast& s, MemoryKind kind) {
+  if (kind == MemoryKind::tensors)
+    return s.peak.allocated -
+           Bytes(s.breakdown[static_cast<std::size_t>(MemoryCategory::workspace)]);
   return s.load ? std::max(figure(s.peak, kind), figure(*s.load, kind)) : figure(s.peak, kind);
 }
 

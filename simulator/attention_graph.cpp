@@ -119,7 +119,9 @@ struct KernelOperands {
 
 KernelOperands expanded(GraphBuilder& b, const Projections& p) {
   KernelOperands o{p, p.k, p.v};
-  const bool repeat = b.workload().framework.attention_repeats_kv && p.kv_heads < p.heads;
+  const Framework& f = b.workload().framework;
+  const bool repeat = (f.attention_repeats_kv || f.attention == AttentionKernel::eager) &&
+                      p.kv_heads < p.heads;
   if (!repeat) return o;
   const std::int64_t k = b.tokens() * p.heads * p.qk_dim, v = b.tokens() * p.heads * p.v_dim;
   o.k = b.pointwise("repeat_k", {p.k}, {}, k, 2 * bytes_of_elements(b, k),
@@ -152,9 +154,13 @@ AttentionWork kernel_shape(const GraphBuilder& b, const Projections& p, BlockKin
 void keep_scores(GraphBuilder& b, Operator& op, const AttentionWork& work) {
   const std::int64_t scores = work.batch * work.heads * work.queries * work.keys;
   const std::int64_t e = b.element();
-  const TensorIndex softmax = b.tensor_bytes("softmax", scores * e, MemoryCategory::activations, 0);
-  op.outputs.push_back(softmax);
-  op.saves.push_back(softmax);
+  const auto keep = [&](std::string_view name, std::int64_t bytes) {
+    op.outputs.push_back(b.tensor_bytes(name, bytes, MemoryCategory::activations, 0));
+    op.saves.push_back(op.outputs.back());
+  };
+  keep("softmax", scores * e);
+  // The fp32 softmax keeps its own result beside the 16-bit one that the product reads.
+  if (b.workload().framework.softmax_in_fp32 && e == 2) keep("softmax_fp32", scores * 4);
   if (b.workload().attention_dropout) {
     const TensorIndex mask =
         b.tensor_bytes("attention_dropout_mask", scores, MemoryCategory::activations, 0);

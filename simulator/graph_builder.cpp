@@ -20,6 +20,13 @@ double as_double(std::int64_t n) { return static_cast<double>(n); }
 
 }  // namespace
 
+bool casts_weights(const Workload& w, const ParallelPlan& plan) {
+  if (!w.framework.autocast || w.activation_dtype() == DType::fp32) return false;
+  if (plan.zero_stage >= 3 && plan.shard_ranks() > 1) return false;
+  return w.trains_base() ? w.weights() == WeightRecipe::fp32_with_half_compute
+                         : w.framework.frozen_dtype == DType::fp32;
+}
+
 GraphBuilder::GraphBuilder(const Workload& workload, const ParallelPlan& plan, bool trainable_base)
     : workload_(workload),
       plan_(plan),
@@ -27,7 +34,8 @@ GraphBuilder::GraphBuilder(const Workload& workload, const ParallelPlan& plan, b
       tensor_(plan.tensor),
       tokens_(static_cast<std::int64_t>(plan.microbatch) * workload.sequence / plan.context),
       sequence_tokens_(plan.sequence_parallel ? tokens_ / plan.tensor : tokens_),
-      element_(workload.activation_dtype() == DType::fp32 ? 4 : 2) {}
+      element_(workload.activation_dtype() == DType::fp32 ? 4 : 2),
+      stream_element_(casts_weights(workload, plan) ? 4 : element_) {}
 
 TensorIndex GraphBuilder::tensor_bytes(std::string_view name, std::int64_t bytes,
                                        MemoryCategory category, std::int64_t gradient_bytes) {
@@ -39,8 +47,20 @@ TensorIndex GraphBuilder::tensor(std::string_view name, std::int64_t elements) {
   return tensor_bytes(name, elements * element_, MemoryCategory::temporaries, elements * element_);
 }
 
+TensorIndex GraphBuilder::stream_tensor(std::string_view name, std::int64_t elements) {
+  const std::int64_t bytes = elements * stream_element_;
+  return tensor_bytes(name, bytes, MemoryCategory::temporaries, bytes);
+}
+
+TensorIndex GraphBuilder::in_stream(TensorIndex t) {
+  Tensor& made = graph_.tensors[static_cast<std::size_t>(t)];
+  made.bytes = made.bytes / element_ * stream_element_;
+  made.gradient_bytes = made.gradient_bytes / element_ * stream_element_;
+  return t;
+}
+
 TensorIndex GraphBuilder::input(std::int64_t elements) {
-  graph_.input = tensor("input", elements);
+  graph_.input = stream_tensor("input", elements);
   graph_.tensors.back().category = MemoryCategory::activations;
   return graph_.input;
 }
@@ -88,8 +108,7 @@ TensorIndex GraphBuilder::pointwise(std::string_view name, std::vector<TensorInd
 }
 
 // Eager RMSNorm computes in fp32 and keeps the fp32 input and, for the gradient of a trained
-// weight, the normalised 16-bit tensor (transformers modeling_llama.py:62-67); LayerNorm under
-// autocast keeps the fp32 input as well.
+// weight, the normalised 16-bit tensor (transformers modeling_llama.py:62-67).
 TensorIndex GraphBuilder::eager_norm(std::string_view name, TensorIndex x, std::int64_t rows,
                                      std::int64_t width) {
   const std::int64_t n = rows * width;
@@ -113,14 +132,57 @@ TensorIndex GraphBuilder::eager_norm(std::string_view name, TensorIndex x, std::
   return out;
 }
 
+// The same where the input is fp32 already, and LayerNorm, which autocast runs in fp32: the input
+// is kept as it is, or as its fp32 copy; RMSNorm keeps the normalised tensor for a trained weight,
+// LayerNorm makes it again. The result is fp32 (torch.autocast's list of fp32 operators).
+TensorIndex GraphBuilder::fp32_norm(std::string_view name, TensorIndex x, std::int64_t rows,
+                                    std::int64_t width) {
+  const std::int64_t n = rows * width;
+  const bool rms = workload_.model.norms.kind == NormKind::rms;
+  const auto fp32 = [&](std::string_view what, std::int64_t gradient) {
+    return tensor_bytes(what, 4 * n, MemoryCategory::temporaries, gradient);
+  };
+  Operator op;
+  op.name = name;
+  op.inputs = {x};
+  if (bytes_of(x) == 4 * n) {
+    op.saves = {x};
+  } else {
+    op.outputs = {fp32("norm_fp32", 0)};
+    op.saves = op.outputs;
+  }
+  if (rms && trains_base_) {
+    op.outputs.push_back(fp32("normalised", 0));
+    op.saves.push_back(op.outputs.back());
+  }
+  const TensorIndex out = fp32(name, 4 * n);
+  op.outputs.push_back(out);
+  // LayerNorm is one kernel; RMSNorm seven forward and about twelve backward, on fp32 throughout.
+  op.forward = {traffic((rms ? 28.0 : 8.0) * as_double(n), rms ? 7 : 1, MemoryAccess::reduction)};
+  op.backward = {
+      traffic((rms ? 48.0 : 12.0) * as_double(n), rms ? 12 : 2, MemoryAccess::reduction)};
+  if (rms) op.backward_temporary = Bytes(8 * n);
+  op.weight_gradient_elements = trains_base_ ? width * (workload_.model.norms.bias ? 2 : 1) : 0;
+  add(std::move(op));
+  return out;
+}
+
+TensorIndex GraphBuilder::cast_input(TensorIndex x, std::int64_t elements) {
+  if (element_ == 4 || bytes_of(x) != 4 * elements) return x;
+  const double moved = as_double(elements) * static_cast<double>(4 + element_);
+  return pointwise("cast", {x}, {}, elements, moved, moved, 1);
+}
+
 TensorIndex GraphBuilder::norm(std::string_view name, TensorIndex x, std::int64_t rows,
                                std::int64_t width) {
   const Norms& norms = workload_.model.norms;
   const bool rms = norms.kind == NormKind::rms;
   if (norms.kind != NormKind::layer_no_weight) count_other(width * (norms.bias ? 2 : 1));
-  if (element_ == 2 && eager() && !workload_.framework.fused_norms &&
-      (rms || workload_.framework.autocast))
-    return eager_norm(name, x, rows, width);
+  const bool autocast = workload_.framework.autocast && element_ == 2;
+  if (eager() && !workload_.framework.fused_norms && (rms || autocast)) {
+    const bool wide = bytes_of(x) == 4 * rows * width;
+    return rms && !wide ? eager_norm(name, x, rows, width) : fp32_norm(name, x, rows, width);
+  }
   const std::int64_t n = rows * width;
   const double e = as_double(element_);
   const TensorIndex statistics =
@@ -206,7 +268,7 @@ double GraphBuilder::accumulation_traffic() const {
   return 2 + 2 * bytes_per_element(f.gradient_dtype);
 }
 
-TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex x, std::int64_t rows) {
+TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std::int64_t rows) {
   const std::int64_t in = spec.cut == Cut::rows ? spec.in / tensor_ : spec.in;
   const std::int64_t out = spec.cut == Cut::columns ? spec.out / tensor_ : spec.out;
   const std::int64_t bias = spec.bias ? (spec.cut == Cut::columns ? out : spec.out) : 0;
@@ -214,6 +276,8 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex x, std::int
   const DType dtype = narrow ? workload_.compute : workload_.activation_dtype();
   count_matrix(in * out, !spec.quantizable);
   count_other(bias);
+  graph_.parameters.cast += in * out + bias;
+  const TensorIndex x = cast_input(source, rows * in);
 
   const TensorIndex y = tensor(spec.name, rows * out);
   Operator op;
@@ -228,8 +292,8 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex x, std::int
     op.backward.push_back(traffic(4.0 * as_double(rows * out), 1));
   }
   TensorIndex kept = x;
-  for (const auto& [gathered, source] : gathered_from_)
-    if (gathered == x && workload_.framework.regathers_sequence) kept = source;
+  for (const auto& [gathered, shard] : gathered_from_)
+    if (gathered == x && workload_.framework.regathers_sequence) kept = shard;
   if (trains_base_) {
     if (kept != x) {
       const Bytes again(rows * in * element_);
@@ -259,18 +323,19 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex x, std::int
   }
   add(std::move(op));
   if (!spec.adapted || !row(workload_.method).adapter) return y;
-  add_adapter(spec, x, y, rows, in, out);
+  add_adapter(spec, source, y, rows, in, out);
   return static_cast<TensorIndex>(graph_.tensors.size()) - 1;
 }
 
 // y + (alpha/r) B A dropout(x) (arXiv 2106.09685). PEFT keeps the adapter in fp32 beside a 16-bit
-// base, and without autocast casts x to it: a copy of its own per adapted linear
-// (peft src/peft/tuners/lora/layer.py:1061-1063).
+// base and casts x to it: a copy of its own per adapted linear, which autocast casts back to 16 bits
+// before the product (peft src/peft/tuners/lora/layer.py:1061-1063).
 void GraphBuilder::add_adapter(const LinearSpec& spec, TensorIndex x, TensorIndex y,
                                std::int64_t rows, std::int64_t in, std::int64_t out) {
   const std::int64_t rank = workload_.adapter.rank;
   const Framework& framework = workload_.framework;
-  const bool wide = framework.adapter_dtype == DType::fp32 && !framework.autocast && element_ == 2;
+  const bool casts = framework.adapter_dtype == DType::fp32 && element_ == 2;
+  const bool wide = casts && !framework.autocast;
   const DType dtype = wide ? DType::fp32 : workload_.activation_dtype();
   const std::int64_t width = wide ? 4 : element_;
   const double moved = as_double(rows * in);
@@ -278,13 +343,15 @@ void GraphBuilder::add_adapter(const LinearSpec& spec, TensorIndex x, TensorInde
   graph_.parameters.adapter += rank * (in + out) + (dora ? out : 0);
 
   TensorIndex seen = x;
-  if (wide || workload_.adapter.dropout > 0) {
+  if (casts || workload_.adapter.dropout > 0) {
     seen = tensor_bytes("adapter_input", rows * in * width, MemoryCategory::temporaries,
                         rows * in * width);
     Operator prepare;
     prepare.name = "adapter_input";
     prepare.inputs = {x};
     prepare.outputs = {seen};
+    if (casts && !wide && bytes_of(x) == rows * in * element_)
+      prepare.forward_temporary = Bytes(4 * rows * in);
     prepare.forward = {traffic(moved * static_cast<double>(element_ + width), 1)};
     prepare.backward = {traffic(moved * static_cast<double>(element_ + width), 1)};
     if (workload_.adapter.dropout > 0) {
@@ -334,7 +401,7 @@ void GraphBuilder::add_adapter(const LinearSpec& spec, TensorIndex x, TensorInde
 TensorIndex GraphBuilder::residual_add(TensorIndex x, TensorIndex branch, std::int64_t elements) {
   const bool fused = !eager();  // fused into the norm that follows: one write less
   const double e = as_double(element_);
-  const TensorIndex out = tensor("residual", elements);
+  const TensorIndex out = stream_tensor("residual", elements);
   Operator op;
   op.name = "residual_add";
   op.inputs = {x, branch};

@@ -30,6 +30,11 @@ struct LinearSpec {
   bool low_precision = true;  // computed in fp8/fp4 where the workload says so
 };
 
+// Whether torch.autocast computes in 16 bits with weights that are fp32 where they are used (ZeRO-3
+// gathers them in 16 bits). The residual stream is fp32 then: embedding and norms make it so, and
+// every linear casts its own input.
+bool casts_weights(const Workload& workload, const ParallelPlan& plan);
+
 class GraphBuilder {
  public:
   GraphBuilder(const Workload& workload, const ParallelPlan& plan, bool trainable_base);
@@ -38,6 +43,7 @@ class GraphBuilder {
   std::int64_t sequence_tokens() const { return sequence_tokens_; }  // Ts
   int tensor() const { return tensor_; }
   std::int64_t element() const { return element_; }  // bytes of one activation element
+  std::int64_t stream_element() const { return stream_element_; }  // of the residual stream
   const Workload& workload() const { return workload_; }
   const ParallelPlan& plan() const { return plan_; }
   bool trains_base() const { return trains_base_; }
@@ -46,6 +52,9 @@ class GraphBuilder {
   // The tensor that the layer before hands over, [Ts, h].
   TensorIndex input(std::int64_t elements);
   TensorIndex tensor(std::string_view name, std::int64_t elements);
+  // The same tensor, in the dtype of the residual stream.
+  TensorIndex in_stream(TensorIndex t);
+  TensorIndex stream_tensor(std::string_view name, std::int64_t elements);
   TensorIndex tensor_bytes(std::string_view name, std::int64_t bytes, MemoryCategory category,
                            std::int64_t gradient_bytes);
 
@@ -54,7 +63,7 @@ class GraphBuilder {
   TensorIndex gather_sequence(TensorIndex x, std::int64_t width);
   // Sums the partial results of row-cut linears, back to [Ts, h].
   TensorIndex reduce_partial(TensorIndex x, std::int64_t width);
-  TensorIndex linear(const LinearSpec& spec, TensorIndex x, std::int64_t rows);
+  TensorIndex linear(const LinearSpec& spec, TensorIndex source, std::int64_t rows);
   TensorIndex residual_add(TensorIndex x, TensorIndex branch, std::int64_t elements);
   TensorIndex dropout(TensorIndex x, std::int64_t elements);
   // One operator of `launches` kernels that reads and writes `passes` times `elements`.
@@ -85,6 +94,10 @@ class GraphBuilder {
   void add_dequantization(Operator& op, std::int64_t elements) const;
   TensorIndex eager_norm(std::string_view name, TensorIndex x, std::int64_t rows,
                          std::int64_t width);
+  TensorIndex fp32_norm(std::string_view name, TensorIndex x, std::int64_t rows,
+                        std::int64_t width);
+  // As a matmul reads it: autocast copies a wider tensor, once per linear.
+  TensorIndex cast_input(TensorIndex x, std::int64_t elements);
   std::int64_t saved_linear_input_bytes(std::int64_t elements, bool low_precision) const;
 
   const Workload& workload_;
@@ -94,6 +107,7 @@ class GraphBuilder {
   std::int64_t tokens_;
   std::int64_t sequence_tokens_;
   std::int64_t element_;
+  std::int64_t stream_element_;
   std::vector<std::pair<TensorIndex, TensorIndex>> gathered_from_;  // gathered, its source
   LayerGraph graph_;
 };

@@ -56,7 +56,7 @@ LayerGraph embedding_graph(const Workload& w, const ParallelPlan& plan) {
   b.count_other(table);
   const TensorIndex ids = b.input(0);
   const double n = bytes_of_elements(b, elements);
-  TensorIndex x = b.pointwise("embedding", {ids}, {}, elements, 2 * n, 3 * n, 1);
+  TensorIndex x = b.in_stream(b.pointwise("embedding", {ids}, {}, elements, 2 * n, 3 * n, 1));
   b.last().kind = OperatorKind::lookup;
   std::get<MemoryWork>(b.last().forward.front()).access = MemoryAccess::gather;
   std::get<MemoryWork>(b.last().backward.front()).access = MemoryAccess::gather;
@@ -72,11 +72,11 @@ LayerGraph embedding_graph(const Workload& w, const ParallelPlan& plan) {
   if (m.embed_dim) x = b.linear({"project_in", width, m.hidden}, x, b.sequence_tokens());
   if (m.position == PositionKind::learned) {
     b.count_other(static_cast<std::int64_t>(m.position_rows) * m.hidden);
-    x = b.pointwise("positions", {x}, {}, elements, 3 * n, 0, 1);
+    x = b.in_stream(b.pointwise("positions", {x}, {}, elements, 3 * n, 0, 1));
     b.last().passes_gradient = true;
   }
   if (m.norms.embedding) x = b.norm("embedding_norm", x, b.sequence_tokens(), m.hidden);
-  return b.finish(b.dropout(x, elements));
+  return b.finish(w.hidden_dropout ? b.in_stream(b.dropout(x, elements)) : x);
 }
 
 namespace {

@@ -50,6 +50,9 @@ class MemoryLedger {
     return holding.block ? allocator_.size(*holding.block) : Bytes();
   }
   const MemoryBreakdown& breakdown() const { return now_; }
+  // Keeps what is held now, by category; remembered() tells it later.
+  void remember() { remembered_ = now_; }
+  const MemoryBreakdown& remembered() const { return remembered_; }
   MemoryPeak peak() const;
   // Forgets the peaks so far; what is held stays held.
   void reset_peak();
@@ -59,6 +62,7 @@ class MemoryLedger {
  private:
   CachingAllocator allocator_;
   MemoryBreakdown now_{};
+  MemoryBreakdown remembered_{};
   MemoryBreakdown at_peak_{};
   Bytes peak_;
   Bytes recent_peak_;

@@ -55,6 +55,7 @@ StageMemory play_memory(const Workload& workload, const ParallelPlan& plan,
   player.play_step(order);
   memory.steady = player.ledger().peak();
   memory.reserved_at_step = player.reserved_at_step();
+  memory.after_forward = player.ledger().remembered();
   memory.after_step = player.ledger().allocated();
   memory.ran_out = player.ledger().exhausted();
   memory.activations_on_host = player.most_on_host();

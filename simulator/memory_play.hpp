@@ -28,6 +28,7 @@ struct StageMemory {
   MemoryPeak first_step;
   MemoryPeak steady;          // from the second step on
   Bytes loaded;               // after the model and optimizer were built, before the first step
+  MemoryBreakdown after_forward{};  // when a step's last forward pass has ended
   Bytes reserved_at_step;     // by the allocator while the optimizer steps
   Bytes after_step;           // still held when a step has ended
   bool ran_out = false;       // a capacity was given and, whatever the allocator gave back, missed

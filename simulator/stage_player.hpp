@@ -263,8 +263,9 @@ class StagePlayer {
       send_activations(slot, i);
       mark(WorkKind::forward, slot, i);
     }
-    // The output is sent on, or is the loss; it is not kept.
-    ledger_.close(flight.carried);
+    ledger_.close(flight.carried);  // the output is sent on, or is the loss
+    leave_autocast(c);
+    ledger_.remember();
   }
 
   // A pipeline brings the activations of the next backward slot back one backward ahead.
@@ -303,13 +304,16 @@ class StagePlayer {
   }
 
   void cache_autocast(std::size_t c, std::size_t i) {
-    if (!f_.autocast || !f_.autocast_caches_weights || shards_weights()) return;
-    // A frozen fp32 weight is cast as well: backward keeps the copy it multiplied with.
-    const bool wide = w_.trains_base() ? w_.weights() == WeightRecipe::fp32_with_half_compute
-                                       : f_.frozen_dtype == DType::fp32;
-    if (!wide) return;
+    if (!f_.autocast_caches_weights || !casts_weights(w_, plan_)) return;
+    const std::int64_t copies = 2 * (*chunks_)[c].layers[i].definition->graph.parameters.cast;
     LayerHoldings& h = holdings(c, i);
-    if (!h.autocast.block) h.autocast = ledger_.open(h.state.weights / 2, gathered_parameters);
+    if (!h.autocast.block && copies > 0) h.autocast = ledger_.open(copies, gathered_parameters);
+  }
+  // The cache goes with the autocast region; a checkpoint has saved none of the copies.
+  void leave_autocast(std::size_t c) {
+    for (std::size_t i = 0; i < layers_[c].size(); ++i)
+      if (!(*chunks_)[c].layers[i].definition->script.recompute.empty())
+        ledger_.close(layers_[c][i].autocast);
   }
 
   void backward(const Slot& slot) {
@@ -327,6 +331,7 @@ class StagePlayer {
       Slots& slots = flight.layers[i];
       gather(c, i, -1, f_.sharded.gathered_layers_backward);
       fetch_activations(slot, i);
+      if (!script.recompute.empty()) cache_autocast(c, i);
       run(script.recompute, slots, c, i);
       slots[static_cast<std::size_t>(script.output_gradient_slot)] = flight.carried;
       run(script.backward, slots, c, i);

@@ -9,6 +9,7 @@
 #include <ostream>
 
 #include "catalog/framework_names.hpp"
+#include "planner/memory_comparison.hpp"
 #include "planner/report/json_parts.hpp"
 #include "planner/validation_report.hpp"
 #include "planner/whole_file.hpp"
@@ -40,6 +41,8 @@ Json memory_json(const ReplayedRun& r) {
     j["high"] = r.memory_gib->high;
     j["kind"] = spelling(memory_kind_names, r.memory_kind);
     j["stage"] = stage_json(*r.memory_stage);
+    if (!r.run->measured.after_forward_gib.empty())
+      j["after_forward_gib"] = breakdown_json(r.memory_stage->after_forward);
   }
   return j;
 }
@@ -130,7 +133,8 @@ int print(const std::vector<ReplayedRun>& replayed, const ValidateOptions& optio
     for (const ReplayedRun& r : replayed)
       out << record_json(r).dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";
   else
-    out << validation_report(score(replayed, by), options.by);
+    out << validation_report(score(replayed, by), options.by)
+        << category_report(compare_categories(replayed));
   if (options.notes && !options.json) out << "\n" << validation_notes(replayed);
   const bool bug =
       std::any_of(replayed.begin(), replayed.end(), [](const ReplayedRun& r) { return r.bug; });
