@@ -57,7 +57,7 @@ Bytes context_bytes(const ForecastContext& k, const NodeGroup& group) {
 }
 
 // What the allocator sees beside the plan, and the partitions that it refers to.
-struct Variation {
+struct LengthVariation {
   std::deque<ModelPartition> partitions;  // which point into themselves: never copied
   PlayVariation play;
 };
@@ -79,8 +79,8 @@ HostLead host_lead(const ForecastContext& k) {
 // Batches of unlike length come in any order, and the allocator cannot serve a longer one from
 // what a shorter one left. Of independent uniform lengths the k-th record is expected at
 // 1 - 2^-k of the longest (each record halves what is left): four of them before the longest.
-Variation variation(const ForecastContext& k) {
-  Variation v;
+LengthVariation variation(const ForecastContext& k) {
+  LengthVariation v;
   v.play.lead = host_lead(k);
   const Question& q = k.question;
   if (!q.workload.framework.lengths_vary || q.workload.method == Method::pretrain) return v;
@@ -99,7 +99,7 @@ Variation variation(const ForecastContext& k) {
 // Before it fails, the allocator gives back what it only caches, as far as whole segments are
 // free; so between "what is allocated fits" and "what is reserved fits" the answer is to play the
 // stream once more on a card of that size.
-bool survives(const ForecastContext& k, const Variation& v, int stage, const StageMemory& memory,
+bool survives(const ForecastContext& k, const LengthVariation& v, int stage, const StageMemory& memory,
               Bytes outside, Bytes capacity) {
   const MemoryPeak& peak = memory.peak();
   if (peak.reserved + outside <= capacity) return true;
@@ -141,7 +141,7 @@ MemoryPeak while_saving(const ForecastContext& k, int stage, const StageMemory& 
   return peak;
 }
 
-StageForecast stage_forecast(const ForecastContext& k, const Variation& v, int stage,
+StageForecast stage_forecast(const ForecastContext& k, const LengthVariation& v, int stage,
                              const StageMemory& memory, const CommunicatorMemory& nccl) {
   const NodeGroup& group = smallest_group(k.question.cluster, k.question.plan, stage);
   const Bytes context = context_bytes(k, group);
@@ -181,7 +181,7 @@ std::optional<Bytes> play_capacity(const ForecastContext& k, int stage, Bytes nc
 }
 
 // Stages of one plan allocate in one way whatever the card, but for the workspaces.
-std::shared_ptr<const MemoryPlays> played(const ForecastContext& k, const Variation& v, Bytes nccl,
+std::shared_ptr<const MemoryPlays> played(const ForecastContext& k, const LengthVariation& v, Bytes nccl,
                                           const ForecastOptions& options) {
   const Question& q = k.question;
   const auto context_of = [&](int stage) -> const ContextCalibration& {
@@ -227,7 +227,7 @@ void forecast_memory(const ForecastContext& k, const ForecastOptions& options, F
   const Question& q = k.question;
   const CommunicatorMemory nccl = communicators(k);
   Bytes least_margin;
-  const Variation v = variation(k);
+  const LengthVariation v = variation(k);
   f.plays = played(k, v, nccl.device, options);
   for (int stage = 0; stage < q.plan.pipeline; ++stage) {
     f.stages.push_back(
