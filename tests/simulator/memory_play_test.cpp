@@ -34,14 +34,17 @@ std::int64_t logit_bytes(const Workload& w) {
 
 }  // namespace
 
-// A batch of half the length leaves blocks that one of full length cannot use: logits of 1024
-// tokens are 1024 x 32000 x 4 B = 125 MiB, those of 2048 tokens twice that.
+// A batch of half the length leaves blocks that one of full length cannot use: the fp32 logits of
+// 1024 tokens are 1024 x 32000 x 4 B = 125 MiB, those of 2048 tokens twice that. The optimizer's
+// states, which would move into what is left, are on the host; small tensors take some of it.
 TEST_CASE("Batches of unlike length leave cached blocks behind", "[memory_play]") {
-  const Played full(2048, "none"), half(1024, "none");
+  Played full(2048, "none"), half(1024, "none");
+  full.plan.offload.optimizer = half.plan.offload.optimizer = true;
   const StageMemory alone = full.play();
   const StageMemory after = full.play({{}, {&half.partition}});
-  CHECK(after.steady.allocated == alone.steady.allocated);
-  CHECK(after.steady.reserved >= alone.steady.reserved + Bytes(125 << 20));
+  // Blocks whose remainder is at most 1 MiB are handed out whole: that may differ.
+  CHECK(gib(after.steady.allocated) == Approx(gib(alone.steady.allocated)).epsilon(0.02));
+  CHECK(after.steady.reserved >= alone.steady.reserved + Bytes(100 << 20));
   CHECK(after.steady.reserved <= alone.steady.reserved + half.play().steady.reserved);
 }
 
