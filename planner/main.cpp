@@ -20,7 +20,9 @@
 #include "planner/commands/compare.hpp"
 #include "planner/commands/fit.hpp"
 #include "planner/commands/launch.hpp"
+#include "planner/commands/models.hpp"
 #include "planner/commands/request_flags.hpp"
+#include "planner/commands/shop.hpp"
 #include "planner/commands/simulate.hpp"
 #include "planner/commands/validate.hpp"
 #include "planner/sentence.hpp"
@@ -134,6 +136,16 @@ int run(int argc, char** argv) {
   add_asking(app, launch_words, "launch", "files and command line that run a plan");
   add_launch_flags(*launch_words.app, launching);
 
+  AskingCommand models_words;
+  add_asking(app, models_words, "models",
+             "which catalogued models will run here? MODEL: part of a name");
+
+  AskingCommand shop_words;
+  ShopOptions shopping;
+  add_shop_flags(
+      *add_asking(app, shop_words, "shop", "buy which cards, or rent which machines?").app,
+      shopping);
+
   CLI::App* catalog_command = app.add_subcommand("catalog", "what the catalog holds");
   CatalogQuestion question;
   bool catalog_json = false;
@@ -167,6 +179,11 @@ int run(int argc, char** argv) {
     return ask(compare_words, [&](const Request& r, const Facts& f, const Output& o) {
       return compare(r, f, comparison, o);
     });
+  if (*shop_words.app)
+    return ask(shop_words, [&](const Request& r, const Facts& f, const Output& o) {
+      return shop(r, shopping, f, o);
+    });
+  if (*models_words.app) return ask(models_words, models);
   if (*launch_words.app)
     return ask(launch_words, [&](const Request& r, const Facts& f, const Output& o) {
       return launch(r, launching, f, o);

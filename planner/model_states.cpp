@@ -35,6 +35,23 @@ Bytes states_on_gpu(const Workload& w, const ParallelPlan& plan) {
   return most;
 }
 
+Bytes checkpoint_size(const Workload& w) {
+  const ParallelPlan whole;
+  const PipelineSchedule* schedule = find_pipeline_schedule(whole.schedule_row());
+  const auto policy = recompute_policy("none");
+  require(schedule != nullptr && policy, "a plan for one GPU and a run without recompute exist");
+  const ModelPartition partition = partition_model(w, whole, *schedule, *policy);
+  std::int64_t bytes = 0;
+  for (const auto& stage : partition.stages)
+    for (const ModelChunk& chunk : stage)
+      for (const ChunkLayer& layer : chunk.layers) {
+        const LayerState s =
+            layer_state(w, whole, layer.definition->graph.parameters, layer.definition->trainable);
+        bytes += s.adapters + s.master + s.optimizer + (w.trains_base() ? s.weights : 0);
+      }
+  return Bytes(bytes);
+}
+
 Bytes model_states(const Workload& w) { return states_on_gpu(w, ParallelPlan{}); }
 
 }  // namespace shardwise

@@ -13,6 +13,10 @@ namespace shardwise {
 // Of the whole model, once.
 Bytes model_states(const Workload& workload);
 
+// What a checkpoint of the training holds, of the whole model: what is trained, its master copy and
+// optimizer states; neither gradients nor weights that never change.
+Bytes checkpoint_size(const Workload& workload);
+
 // On the GPU of the fullest pipeline stage, without what the plan keeps in host RAM.
 // REQUIRES a plan that plan_problems() has passed.
 Bytes states_on_gpu(const Workload& workload, const ParallelPlan& plan);

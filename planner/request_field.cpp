@@ -240,9 +240,18 @@ void check_number(const RequestField& field, double value, const std::string& wh
                                            shortest(high), ", found ", shortest(value))));
 }
 
-// "4096", "4_096", "4k" are not all numbers to everybody: digits only.
+// "4096", "4_096", "4k" are not all numbers to everybody: digits only, or 1e12 and 1.5e12.
 std::optional<std::int64_t> integer_in(std::string_view digits) {
   std::int64_t value = 0;
+  if (digits.find('e') != std::string_view::npos) {
+    double real = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), real);
+    const bool whole =
+        error == std::errc() && end == digits.data() + digits.size() && real > -9e18 && real < 9e18;
+    if (whole && real == static_cast<double>(static_cast<std::int64_t>(real)))
+      return static_cast<std::int64_t>(real);
+    return std::nullopt;
+  }
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
   return value;

@@ -4,6 +4,7 @@
 
 #include "planner/asked_plan.hpp"
 #include "planner/judgement.hpp"
+#include "planner/report/outlook_report.hpp"
 #include "planner/report/pipeline_drawing.hpp"
 #include "planner/report/simulate_json.hpp"
 #include "planner/report/simulate_text.hpp"
@@ -65,10 +66,19 @@ int simulate(const Request& request, const Facts& facts, const SimulateOptions& 
         options.trace, [&](std::ostream& file) { write_trace(s->record(), file); });
     if (!problems.empty()) return report_problems(problems, output);
   }
-  if (output.json)
-    output.out << simulate_json(*resolved, *s).dump(2) << '\n';
-  else
-    output.out << simulate_text(*resolved, *s);
+  std::optional<RunOutlook> outlook;
+  if (resolved->asked.tokens || resolved->asked.samples) {
+    const auto operations = load_operations(facts.catalog.root);
+    if (!operations) return report_problems(operations.error(), output);
+    outlook = run_outlook(*resolved, s->question, s->forecast, *operations);
+  }
+  if (output.json) {
+    Json answer = simulate_json(*resolved, *s);
+    if (outlook) answer["outlook"] = outlook_json(*outlook);
+    output.out << answer.dump(2) << '\n';
+  } else {
+    output.out << simulate_text(*resolved, *s) << (outlook ? outlook_text(*outlook) : "");
+  }
   if (options.draw)
     (output.json ? output.err : output.out)
         << pipeline_drawing(s->record().step, {output.width, output.colour && !output.json});

@@ -1,0 +1,76 @@
+#include "planner/commands/models.hpp"
+
+#include <algorithm>
+
+#include "planner/figures.hpp"
+#include "planner/models_answer.hpp"
+#include "planner/report/json_parts.hpp"
+#include "planner/report/table.hpp"
+#include "planner/sentence.hpp"
+
+namespace shardwise {
+namespace {
+
+std::string shown_cell(const ModelRow::Cell& cell) {
+  if (!cell.legal) return "-";
+  if (cell.verdict == Verdict::does_not_fit)
+    return sentence("short ", shown_gib(Bytes(-cell.margin.value)));
+  return sentence(cell.verdict == Verdict::tight ? "tight " : "", shown_time(cell.step), ", ",
+                  shown_rate(cell.tokens_per_s), " tok/s");
+}
+
+std::string models_text(const ModelsAnswer& a) {
+  Table t{{"model", "parameters"}, {}};
+  for (const Method m : a.methods) t.header.emplace_back(name(m));
+  std::size_t running = 0;
+  for (const ModelRow& row : a.rows) {
+    std::vector<std::string> cells{row.model, shown_parameters(row.parameters)};
+    for (const ModelRow::Cell& cell : row.cells) cells.push_back(shown_cell(cell));
+    t.rows.push_back(std::move(cells));
+    if (row.best() != Verdict::does_not_fit) ++running;
+  }
+  return sentence(running, " of ", a.rows.size(), " models run on ", a.cluster,
+                  "; step and rate, or what is missing per GPU\n", shown_table(t));
+}
+
+Json models_json(const ModelsAnswer& a) {
+  Json rows = Json::array();
+  for (const ModelRow& row : a.rows) {
+    Json cells = Json::array();
+    for (const ModelRow::Cell& cell : row.cells) {
+      Json j = {{"method", name(cell.method)}};
+      if (cell.legal) {
+        j["verdict"] = verdict_name(cell.verdict);
+        j["plan"] = cell.plan;
+        j["step_time_s"] = json_number(cell.step.value);
+        j["tokens_per_s"] = json_number(cell.tokens_per_s);
+        j["margin_gib"] = json_gib(cell.margin);
+      } else {
+        j["problem"] = cell.problem;
+      }
+      cells.push_back(j);
+    }
+    rows.push_back({{"model", row.model},
+                    {"parameters", row.parameters},
+                    {"verdict", verdict_name(row.best())},
+                    {"answers", cells}});
+  }
+  return {{"schema_version", schema_version},
+          {"command", "models"},
+          {"gpus", a.cluster},
+          {"models", rows}};
+}
+
+}  // namespace
+
+int models(const Request& request, const Facts& facts, const Output& output) {
+  const auto answer = models_answer(request, facts);
+  if (!answer) return report_problems(answer.error(), output);
+  if (output.json)
+    output.out << models_json(*answer).dump(2) << '\n';
+  else
+    output.out << models_text(*answer);
+  return 0;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,12 @@
+// `shardwise models --gpus ...`: which of the catalogued models will run here, and how fast?
+#pragma once
+
+#include "planner/commands/output.hpp"
+#include "planner/facts.hpp"
+#include "planner/request.hpp"
+
+namespace shardwise {
+
+int models(const Request& request, const Facts& facts, const Output& output);
+
+}  // namespace shardwise

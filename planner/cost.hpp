@@ -1,0 +1,36 @@
+// Cost: what the hours of a cluster come to, rented or in electricity.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "catalog/cluster.hpp"
+#include "catalog/prices.hpp"
+#include "catalog/units.hpp"
+
+namespace shardwise {
+
+struct KilowattHours {
+  double value = 0;
+};
+
+// Rented machines that together hold the GPUs.
+struct Rental {
+  const CloudPrice* price = nullptr;  // lives as long as the catalog
+  int machines = 1;
+  UsDollars per_hour;  // all of them
+};
+
+// The cheapest on demand: machines of this GPU, each with at least as many as a node of the cluster
+// uses. Nothing where nobody is catalogued to rent them out.
+std::optional<Rental> cheapest_rental(const Prices& prices, const Cluster& cluster);
+
+// Of the GPUs at their board power limit, nothing else in the box counted.
+KilowattHours gpu_energy(const Cluster& cluster, Seconds time);
+
+UsDollars for_hours(UsDollars per_hour, Seconds time);
+
+// What the cards cost when they came out; nothing where a price is not catalogued.
+std::optional<UsDollars> launch_price(const Prices& prices, const Cluster& cluster);
+
+}  // namespace shardwise

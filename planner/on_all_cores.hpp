@@ -1,0 +1,26 @@
+// on_all_cores: work(i) for every i below n, on as many threads as there are cores. Each i has its
+// own place for what it finds, so that threads change nothing in an answer.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <future>
+#include <thread>
+#include <vector>
+
+namespace shardwise {
+
+template <class Work>
+void on_all_cores(std::size_t n, Work work) {
+  std::atomic<std::size_t> next{0};
+  std::vector<std::future<void>> workers;
+  const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+  for (unsigned i = 0; i < cores; ++i)
+    workers.push_back(std::async(std::launch::async, [&] {
+      for (std::size_t at = next++; at < n; at = next++) work(at);
+    }));
+  for (auto& worker : workers) worker.get();
+}
+
+}  // namespace shardwise

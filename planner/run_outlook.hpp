@@ -1,0 +1,38 @@
+// RunOutlook: what a whole run comes to, from one forecast step: days without and with failures,
+// how often to write a checkpoint, energy and dollars.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "catalog/operations.hpp"
+#include "planner/cost.hpp"
+#include "planner/forecast.hpp"
+#include "planner/goodput.hpp"
+#include "planner/resolved_request.hpp"
+
+namespace shardwise {
+
+struct RunOutlook {
+  std::int64_t steps = 0, tokens = 0;
+  LongRun run;
+  Bytes checkpoint;
+  BytesPerSecond checkpoint_rate;  // of the whole job
+  Seconds young, daly, best;       // intervals of useful work between checkpoints
+  Seconds expected;                // wall time at Daly's interval, by his formula
+  SimulatedWallTime simulated;     // at the best interval
+  double goodput = 0;              // useful time / simulated mean
+  KilowattHours energy;
+  UsDollars electricity;
+  std::optional<Rental> rental;
+  UsDollars rent;  // of `rental`, for the simulated mean
+  std::vector<std::string> notes;
+};
+
+// Nothing where the request states no amount of data.
+std::optional<RunOutlook> run_outlook(const ResolvedRequest& request, const Question& question,
+                                      const Forecast& forecast, const Operations& operations);
+
+}  // namespace shardwise

@@ -1,0 +1,92 @@
+#include "planner/shop_answer.hpp"
+
+#include "planner/cost.hpp"
+#include "planner/models_answer.hpp"
+#include "tests/catch.hpp"
+#include "tests/planner/known_facts.hpp"
+#include "tests/source_dir.hpp"
+
+namespace shardwise {
+namespace {
+
+Result<ShopAnswer> shop_for(double budget, std::int64_t samples) {
+  Request r;
+  r.model = "smollm2-135m";
+  r.methods = {Method::lora};
+  r.samples = samples;
+  const auto operations = load_operations(source_dir() + "/catalog");
+  REQUIRE(operations);
+  return shop_answer(r, {budget}, known_facts(), *operations);
+}
+
+}  // namespace
+
+TEST_CASE("offers are ranked by what the run comes to, within the budget") {
+  const auto a = shop_for(2000, 100'000);
+  REQUIRE(a);
+  REQUIRE(a->offers.size() > 20);
+  CHECK(a->sequences == 100'000);
+  UsDollars before{0};
+  bool bought = false, rented = false;
+  for (const ShopOffer& o : a->offers) {
+    INFO(o.gpus);
+    CHECK(o.total >= before);
+    CHECK(o.total.value <= 2000);
+    CHECK(o.verdict != Verdict::does_not_fit);
+    before = o.total;
+    (o.rented == nullptr ? bought : rented) = true;
+    if (o.rented == nullptr)
+      CHECK(o.total.value == Approx(o.price.value + o.electricity.value));
+    else
+      CHECK(o.total.value == Approx(o.price.value * o.time.value / 3600));
+  }
+  CHECK(bought);
+  CHECK(rented);
+}
+
+TEST_CASE("more money never offers less, and electricity is power x time x price") {
+  const auto poor = shop_for(400, 100'000), rich = shop_for(4000, 100'000);
+  REQUIRE((poor && rich));
+  CHECK(rich->offers.size() > poor->offers.size());
+  for (const ShopOffer& o : rich->offers) {
+    if (o.rented != nullptr || o.gpus != "1xrtx-4090") continue;
+    CHECK(o.price.value == 1599);  // what it came out at
+    // 450 W for the run at 0.1784 dollars a kWh.
+    CHECK(o.electricity.value == Approx(0.450 * o.time.value / 3600 * 0.1784));
+  }
+}
+
+TEST_CASE("naming the GPUs is what shop is for") {
+  Request r = request_for("smollm2-135m", "4090");
+  const auto operations = load_operations(source_dir() + "/catalog");
+  REQUIRE(operations);
+  const auto a = shop_answer(r, {1000}, known_facts(), *operations);
+  REQUIRE_FALSE(a);
+  CHECK(a.error().front().where == "--gpus");
+}
+
+TEST_CASE("models: what runs comes first, the largest first, each as fit would answer") {
+  Request r;
+  r.model = "smollm";
+  r.gpus = "2060-12gb";
+  const auto a = models_answer(r, known_facts());
+  REQUIRE(a);
+  REQUIRE(a->rows.size() >= 4);
+  CHECK(a->methods.size() == 3);
+  for (std::size_t i = 1; i < a->rows.size(); ++i) {
+    const bool ran = a->rows[i - 1].best() != Verdict::does_not_fit;
+    const bool runs = a->rows[i].best() != Verdict::does_not_fit;
+    CHECK((ran || !runs));
+    if (ran == runs) CHECK(a->rows[i - 1].parameters >= a->rows[i].parameters);
+  }
+  const ModelRow& row = a->rows.back();
+  const ResolvedRequest one = resolved(request_for(row.model, "2060-12gb"));
+  const auto chosen = choose_plan(one, one.methods.front(), one.clusters.front());
+  REQUIRE(chosen);
+  CHECK(row.cells.front().step == chosen->forecast.step_time.expected);
+  CHECK(row.cells.front().verdict == chosen->verdict);
+  r.model = "no such model";
+  CHECK_FALSE(models_answer(r, known_facts()));
+}
+
+}  // namespace shardwise
