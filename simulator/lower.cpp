@@ -114,6 +114,8 @@ class StepLowering {
 
   bool arrives_from_elsewhere(int stage, int neighbour) const {
     if (neighbour < 0 || neighbour >= model_chunks_) return false;
+    // Where the model is held twice, the chunk next to it on a stage is of the other direction.
+    if (schedule_.weight_copies > 1) return true;
     for (int k = 0; k < plan_.chunks; ++k)
       if (schedule_.model_chunk(shape_, stage, k) == neighbour) return false;
     return true;
