@@ -48,8 +48,10 @@ def build(case, config):
         dtype = torch.float32
     config.use_cache = False
     with torch.device("cuda"), no_init_weights():
-        return AutoModelForCausalLM.from_config(
+        model = AutoModelForCausalLM.from_config(
             config, dtype=dtype, attn_implementation=case.attention)
+    model.tie_weights()
+    return model
 
 
 def train_step(case, run, model, optimizer, track):
