@@ -131,7 +131,7 @@ struct Framework {
   KernelStyle kernels = KernelStyle::eager;
   AttentionKernel attention = AttentionKernel::flash;
   bool attention_repeats_kv = false;  // K and V expanded to all heads before the kernel
-  bool softmax_in_fp32 = false;  // eager attention: its softmax, then cast back to 16 bits
+  bool softmax_in_fp32 = false;       // eager attention: its softmax, then cast back to 16 bits
   bool value_is_view_of_qkv =
       false;                     // V as the kernel saves it holds the fused projection's output
   bool gradient_fusion = false;  // wgrad accumulates straight into the fp32 gradient

@@ -99,8 +99,8 @@ LengthVariation variation(const ForecastContext& k) {
 // Before it fails, the allocator gives back what it only caches, as far as whole segments are
 // free; so between "what is allocated fits" and "what is reserved fits" the answer is to play the
 // stream once more on a card of that size.
-bool survives(const ForecastContext& k, const LengthVariation& v, int stage, const StageMemory& memory,
-              Bytes outside, Bytes capacity) {
+bool survives(const ForecastContext& k, const LengthVariation& v, int stage,
+              const StageMemory& memory, Bytes outside, Bytes capacity) {
   const MemoryPeak& peak = memory.peak();
   if (peak.reserved + outside <= capacity) return true;
   if (peak.allocated + outside > capacity) return false;
@@ -181,8 +181,8 @@ std::optional<Bytes> play_capacity(const ForecastContext& k, int stage, Bytes nc
 }
 
 // Stages of one plan allocate in one way whatever the card, but for the workspaces.
-std::shared_ptr<const MemoryPlays> played(const ForecastContext& k, const LengthVariation& v, Bytes nccl,
-                                          const ForecastOptions& options) {
+std::shared_ptr<const MemoryPlays> played(const ForecastContext& k, const LengthVariation& v,
+                                          Bytes nccl, const ForecastOptions& options) {
   const Question& q = k.question;
   const auto context_of = [&](int stage) -> const ContextCalibration& {
     return k.profile.row(smallest_group(q.cluster, q.plan, stage).gpu.family).context;

@@ -120,8 +120,8 @@ struct KernelOperands {
 KernelOperands expanded(GraphBuilder& b, const Projections& p) {
   KernelOperands o{p, p.k, p.v};
   const Framework& f = b.workload().framework;
-  const bool repeat = (f.attention_repeats_kv || f.attention == AttentionKernel::eager) &&
-                      p.kv_heads < p.heads;
+  const bool repeat =
+      (f.attention_repeats_kv || f.attention == AttentionKernel::eager) && p.kv_heads < p.heads;
   if (!repeat) return o;
   const std::int64_t k = b.tokens() * p.heads * p.qk_dim, v = b.tokens() * p.heads * p.v_dim;
   o.k = b.pointwise("repeat_k", {p.k}, {}, k, 2 * bytes_of_elements(b, k),

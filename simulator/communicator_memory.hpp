@@ -41,8 +41,8 @@ struct CommunicatorMemory {
 CommunicatorMemory nccl_memory(const CollectiveModel& model, const GroupShape& shape,
                                CollectiveSet used);
 
-// Channels of a ring: what the graph search finds, doubled (NCCL src/graph/connect.cc:459-460). Each
-// is a thread block that holds one multiprocessor while a collective runs.
+// Channels of a ring: what the graph search finds, doubled (NCCL src/graph/connect.cc:459-460).
+// Each is a thread block that holds one multiprocessor while a collective runs.
 int ring_channels(const CollectiveModel& model, const GroupLinks& links);
 
 }  // namespace shardwise

@@ -328,8 +328,8 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
 }
 
 // y + (alpha/r) B A dropout(x) (arXiv 2106.09685). PEFT keeps the adapter in fp32 beside a 16-bit
-// base and casts x to it: a copy of its own per adapted linear, which autocast casts back to 16 bits
-// before the product (peft src/peft/tuners/lora/layer.py:1061-1063).
+// base and casts x to it: a copy of its own per adapted linear, which autocast casts back to
+// 16 bits before the product (peft src/peft/tuners/lora/layer.py:1061-1063).
 void GraphBuilder::add_adapter(const LinearSpec& spec, TensorIndex x, TensorIndex y,
                                std::int64_t rows, std::int64_t in, std::int64_t out) {
   const std::int64_t rank = workload_.adapter.rank;

@@ -222,8 +222,7 @@ class ScriptWriter {
       script_.backward.push_back(
           {EventKind::weight_gradient, MemoryCategory::gradients, 0, op.weight_gradient_elements});
     for (TensorIndex t : op.outputs)
-      if (gradient_[at(t)] != no_slot)
-        let_go(gradient_[at(t)], release_after(op, op.backward));
+      if (gradient_[at(t)] != no_slot) let_go(gradient_[at(t)], release_after(op, op.backward));
     for (TensorIndex t : op.saves) let_go(t);
   }
 

@@ -227,8 +227,7 @@ class StepLowering {
       if (!wanted && slot.microbatch == 0) wanted = l.gather_first;
       if (wanted || l.copy_in) {
         flush(at, pending);
-        const TaskSet here =
-            gather(at, wanted.value_or(Seconds(0)), l.copy_in, started, window());
+        const TaskSet here = gather(at, wanted.value_or(Seconds(0)), l.copy_in, started, window());
         at.span = l.time.forward;
         emit(at, {&pending, &here});
         pending.clear();
@@ -338,9 +337,9 @@ class StepLowering {
   }
 
   void reduce(Cursor& at, const LayerSchedule& l) {
-    at.reduced = builder_.add(at.stage, LaneKind::data_comm, Members::data_group,
-                              WorkKind::reduce_gradients, *l.reduce, at.tag, {&at.compute},
-                              TrafficKind::reduce);
+    at.reduced =
+        builder_.add(at.stage, LaneKind::data_comm, Members::data_group, WorkKind::reduce_gradients,
+                     *l.reduce, at.tag, {&at.compute}, TrafficKind::reduce);
     if (!l.copy_out) return;
     at.reduced =
         builder_.add(at.stage, LaneKind::copy_to_host, Members::alone, WorkKind::offload_copy,
@@ -400,9 +399,8 @@ class StepLowering {
           builder_.add(at.stage, LaneKind::copy_to_device, Members::alone, WorkKind::offload_copy,
                        *costs.copy_in_at_end, at.tag, {&done}, TrafficKind::copy_in);
     if (costs.gather_at_end)
-      builder_.add(at.stage, LaneKind::data_comm, Members::data_group,
-                   WorkKind::gather_parameters, *costs.gather_at_end, at.tag, {&done},
-                   TrafficKind::gather);
+      builder_.add(at.stage, LaneKind::data_comm, Members::data_group, WorkKind::gather_parameters,
+                   *costs.gather_at_end, at.tag, {&done}, TrafficKind::gather);
   }
 
   const ParallelPlan plan_;

@@ -26,11 +26,11 @@ struct PlayVariation {
 
 struct StageMemory {
   MemoryPeak first_step;
-  MemoryPeak steady;          // from the second step on
-  Bytes loaded;               // after the model and optimizer were built, before the first step
+  MemoryPeak steady;  // from the second step on
+  Bytes loaded;       // after the model and optimizer were built, before the first step
   MemoryBreakdown after_forward{};  // when a step's last forward pass has ended
-  Bytes reserved_at_step;     // by the allocator while the optimizer steps
-  Bytes after_step;           // still held when a step has ended
+  Bytes reserved_at_step;           // by the allocator while the optimizer steps
+  Bytes after_step;                 // still held when a step has ended
   bool ran_out = false;       // a capacity was given and, whatever the allocator gave back, missed
   Bytes activations_on_host;  // the most that is offloaded at once
   LayerState state;           // bytes by kind of this rank's share of the model

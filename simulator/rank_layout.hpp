@@ -73,9 +73,9 @@ struct RankCoordinates {
   friend bool operator==(const RankCoordinates&, const RankCoordinates&) = default;
 };
 
-// Machines of one NVLink domain that a job uses. A job that needs several domains takes equally many
-// machines of each (64 trays of NVL72: 4 x 16, not 3 x 18 + 10), as topology-aware schedulers place
-// it; a group of ranks would straddle two domains otherwise.
+// Machines of one NVLink domain that a job uses. A job that needs several domains takes equally
+// many machines of each (64 trays of NVL72: 4 x 16, not 3 x 18 + 10), as topology-aware schedulers
+// place it; a group of ranks would straddle two domains otherwise.
 int machines_per_nvlink_domain(const NodeGroup& group);
 
 // GPUs of one node in the sense above; the smallest where a cluster mixes nodes.

@@ -49,10 +49,10 @@ struct BlockRecompute {
 
 struct RecomputePolicy {
   const RecomputeRow* row = nullptr;
-  int blocks_per_checkpoint = 1;                           // every-K-layers
-  int checkpointed_blocks = 1 << 30;                       // blocks-N: how many of a stage
-  int stride = 1;                                          // one-in-K-layers: the first of every K blocks
-  std::optional<Bytes> budget = std::nullopt;              // best-N: per GPU
+  int blocks_per_checkpoint = 1;               // every-K-layers
+  int checkpointed_blocks = 1 << 30;           // blocks-N: how many of a stage
+  int stride = 1;                              // one-in-K-layers: the first of every K blocks
+  std::optional<Bytes> budget = std::nullopt;  // best-N: per GPU
   std::shared_ptr<const BlockRecompute> chosen = nullptr;  // best: once it has been found
 
   bool runs_again(const LayerGraph& graph, std::size_t op) const {

@@ -10,10 +10,10 @@ namespace shardwise {
 namespace {
 
 constexpr std::array<std::string_view, kLaneKinds> kLaneNames = {
-    "compute",      "tensor_comm",    "context_comm",
-    "expert_comm",  "pipeline_comm",  "pipeline_comm_backward",
-    "data_comm",    "copy_to_device", "copy_to_host",
-    "host_optimizer", "loader",       "host"};
+    "compute",        "tensor_comm",    "context_comm",
+    "expert_comm",    "pipeline_comm",  "pipeline_comm_backward",
+    "data_comm",      "copy_to_device", "copy_to_host",
+    "host_optimizer", "loader",         "host"};
 
 constexpr std::array<std::string_view, kWorkKinds> kWorkNames = {"forward",
                                                                  "recompute",

@@ -145,8 +145,8 @@ std::string simulate_text(const ResolvedRequest& r, const Simulation& s) {
     text += sentence("  the slowest GPU is rank ", f.slowest->rank, " of ", s.question.plan.gpus(),
                      ", a ", f.slowest->gpu, " of stage ", f.slowest->stage,
                      ": the others wait for it\n");
-  text += recompute_text(f) + ranks_text(s) + collectives_text(s.record()) + memory_text(f) + memory_curves(s) +
-          phases_text(f.stages[static_cast<std::size_t>(f.worst_stage)]);
+  text += recompute_text(f) + ranks_text(s) + collectives_text(s.record()) + memory_text(f) +
+          memory_curves(s) + phases_text(f.stages[static_cast<std::size_t>(f.worst_stage)]);
   text += sentence("  host RAM per node: ", shown_gib(f.host.steady), " while training, ",
                    shown_gib(f.host.load_peak), " while loading\n");
   for (const std::string& note : s.notes) text += sentence("  note: ", note, "\n");

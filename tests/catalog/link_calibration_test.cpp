@@ -37,8 +37,7 @@ Result<LinkCalibration> load_changed(const std::string& from, const std::string&
 }  // namespace
 
 TEST_CASE("the shipped link calibration loads", "[link_calibration]") {
-  const auto loaded =
-      load_link_calibration(source_dir() + "/catalog/profiles/nccl-2.30.json");
+  const auto loaded = load_link_calibration(source_dir() + "/catalog/profiles/nccl-2.30.json");
   REQUIRE(loaded);
   CHECK(at(loaded->nccl.ring_base, Protocol::simple).value == Approx(8.4e-6));
   CHECK(at(loaded->nccl.net.tree, Protocol::ll).value == Approx(5.0e-6));
@@ -47,8 +46,7 @@ TEST_CASE("the shipped link calibration loads", "[link_calibration]") {
 }
 
 TEST_CASE("a GPU gets the row of its generation", "[link_calibration]") {
-  const auto loaded =
-      load_link_calibration(source_dir() + "/catalog/profiles/nccl-2.30.json");
+  const auto loaded = load_link_calibration(source_dir() + "/catalog/profiles/nccl-2.30.json");
   REQUIRE(loaded);
   CHECK(loaded->generation("nvidia", 7.5).name == "volta");
   CHECK(loaded->generation("nvidia", 8.0).name == "ampere");

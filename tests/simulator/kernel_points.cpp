@@ -105,8 +105,7 @@ KernelSet memory_set(JsonReader& r) {
 }
 
 KernelPoints read_points() {
-  const std::string file =
-      source_dir() + "/tests/simulator/kernel_points.json";
+  const std::string file = source_dir() + "/tests/simulator/kernel_points.json";
   const JsonDocument document = value_of(parse_json_file(file, "kernel_points.json"));
   Problems problems;
   JsonReader r(document, problems);
@@ -136,14 +135,13 @@ double KernelSet::bias() const {
 }
 
 const Profile& published_profile() {
-  static const Profile profile = value_of(
-      load_profile(source_dir() + "/catalog/profiles/published.json"));
+  static const Profile profile =
+      value_of(load_profile(source_dir() + "/catalog/profiles/published.json"));
   return profile;
 }
 
 const Gpu& catalogued_gpu(const std::string& id) {
-  static const std::vector<Gpu> gpus =
-      value_of(load_gpus(source_dir() + "/catalog"));
+  static const std::vector<Gpu> gpus = value_of(load_gpus(source_dir() + "/catalog"));
   for (const Gpu& g : gpus)
     if (g.id == id) return g;
   throw std::runtime_error("no GPU " + id + " in the catalog");

@@ -12,8 +12,7 @@
 namespace shardwise::link_machines {
 
 inline LinkCalibration calibration() {
-  auto loaded =
-      load_link_calibration(source_dir() + "/catalog/profiles/nccl-2.30.json");
+  auto loaded = load_link_calibration(source_dir() + "/catalog/profiles/nccl-2.30.json");
   REQUIRE(loaded);
   return *loaded;
 }

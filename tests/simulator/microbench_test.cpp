@@ -25,8 +25,8 @@ struct Record {
 };
 
 std::vector<Record> read_records() {
-  auto document = parse_json_file(
-      source_dir() + "/catalog/runs/c_microbench.json", "c_microbench.json");
+  auto document =
+      parse_json_file(source_dir() + "/catalog/runs/c_microbench.json", "c_microbench.json");
   REQUIRE(document);
   Problems problems;
   std::vector<Record> records;
