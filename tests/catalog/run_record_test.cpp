@@ -51,7 +51,7 @@ TEST_CASE("Every published run of the catalog loads") {
     INFO(p.where << ": " << p.what);
     CHECK(false);
   }
-  CHECK(runs->records.size() == 4846 + 290);  // 5,224 less 378 micro-benchmark points; the oracle's cases
+  CHECK(runs->records.size() == 4846 + 290);  // less 378 micro-benchmark points; 290 oracle cases
   std::map<std::string, int> ids;
   for (const RunRecord& r : runs->records) ++ids[r.id];
   CHECK(ids.size() == runs->records.size());
