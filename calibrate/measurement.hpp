@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace shardwise {
+
+// One measured point of one bench, whoever measured it: our own kernels, or a log of another tool.
+// `sizes` are counts and bytes ("m", "n", "k", "batch", "bytes", "ranks", "nodes", "sequence",
+// "heads", "head_dim"); `labels` the rest ("dtype", "device", "collective", "direction", "pass").
+struct Measurement {
+  std::string bench;  // "gemm", "attention", "copy", "collective", "launch", ...
+  std::map<std::string, std::int64_t> sizes;
+  std::map<std::string, std::string> labels;
+  std::string quantity;  // "time_s", "bytes", "bytes_per_s", "flops_per_s"
+  double value = 0;      // median over the samples that were kept
+  double spread = 0;     // interquartile range over median
+  int samples = 0;       // kept
+  int discarded = 0;     // throttled or disturbed, not in the median
+  std::string source;    // "shardwise-calibrate 0.1", or the log's file and line
+};
+
+}  // namespace shardwise
