@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "catalog/whole_file.hpp"
 #include "planner/asked_plan.hpp"
 #include "planner/judgement.hpp"
 #include "planner/report/outlook_report.hpp"
@@ -10,7 +11,6 @@
 #include "planner/report/simulate_text.hpp"
 #include "planner/report/trace.hpp"
 #include "planner/sentence.hpp"
-#include "planner/whole_file.hpp"
 #include "planner/workload_choice.hpp"
 
 namespace shardwise {

@@ -9,10 +9,10 @@
 #include <ostream>
 
 #include "catalog/framework_names.hpp"
+#include "catalog/whole_file.hpp"
 #include "planner/memory_comparison.hpp"
 #include "planner/report/json_parts.hpp"
 #include "planner/validation_report.hpp"
-#include "planner/whole_file.hpp"
 
 namespace shardwise {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <system_error>
 
+#include "catalog/whole_file.hpp"
 #include "planner/sentence.hpp"
-#include "planner/whole_file.hpp"
 
 namespace shardwise {
 

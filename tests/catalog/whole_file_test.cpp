@@ -1,4 +1,4 @@
-#include "planner/whole_file.hpp"
+#include "catalog/whole_file.hpp"
 
 #include <filesystem>
 #include <fstream>

@@ -1,4 +1,4 @@
-#include "planner/whole_file.hpp"
+#include "catalog/whole_file.hpp"
 
 #include <unistd.h>
 
@@ -6,19 +6,18 @@
 #include <fstream>
 #include <system_error>
 
-#include "planner/sentence.hpp"
-
 namespace shardwise {
 
 Problems write_whole_file(const std::string& path,
                           const std::function<void(std::ostream&)>& write) {
   const auto failed = [&](const std::string& why) {
-    return Problems{{ProblemKind::file, path, sentence("cannot be written: ", why)}};
+    return Problems{{ProblemKind::file, path, std::string("cannot be written: ").append(why)}};
   };
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) return failed("it is a folder");
   // The process number keeps two runs that write the same file apart.
-  const std::string temporary = sentence(path, ".", getpid(), ".part");
+  const std::string temporary =
+      std::string(path).append(".").append(std::to_string(getpid())).append(".part");
   std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
   if (!file) return failed("its folder does not exist or does not allow it");
   write(file);

@@ -1,0 +1,19 @@
+// What a person at the terminal reads while a machine is measured.
+#pragma once
+
+#include <string>
+
+#include "calibrate/measuring/campaign.hpp"
+
+namespace shardwise {
+
+// "GPU 0: 12 of 140, 0:41 left: gemm dtype=bf16 ... 1.234 ms, spread 0.4 %, 12 runs (1 discarded)"
+std::string progress_text(const Progress& progress);
+
+// "GPU 0: all measured", or why not.
+std::string end_text(const Subject& subject, CampaignEnd end);
+
+// "12.3 us", "1.20 ms", "2.50 s".
+std::string shown_time(Seconds time);
+
+}  // namespace shardwise
