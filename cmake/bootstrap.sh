@@ -1,7 +1,7 @@
 # Sourced by ./shardwise and ./tests/run: from a bare Debian or Ubuntu machine to a built program.
 # Speaks on stderr only. A function that fails has said why in one line and returns the exit code.
 
-# <package> <what the build looks for: a command, a header as <name>, or one of several: a|b>
+# <package> <what the build looks for: a command, a file, a header as <name>, or one of several: a|b>
 readonly build_needs=(
   'g++ g++'
   'cmake cmake'
@@ -12,6 +12,7 @@ readonly build_needs=(
   'nlohmann-json3-dev <nlohmann/json.hpp>'
   'libyaml-cpp-dev <yaml-cpp/yaml.h>'
   'libtomlplusplus-dev <toml++/toml.h>'
+  'libjs-chart.js /usr/share/javascript/chart.js/chart.min.js|/usr/share/javascript/chart.js/Chart.min.js'
 )
 readonly oldest_cmake=3.25
 
@@ -21,6 +22,7 @@ say() { printf 'shardwise: %s\n' "$*" >&2; }
 is_there() {
   case $1 in
     *'|'*) is_there "${1%%|*}" || is_there "${1#*|}" ;;
+    /*) [[ -e $1 ]] ;;
     '<'*) printf '#include %s\n' "$1" | g++ -std=c++20 -M -x c++ - >/dev/null 2>&1 ;;
     *) command -v "$1" >/dev/null ;;
   esac

@@ -49,6 +49,7 @@ struct AskingCommand {
   RequestWords words;
   bool json = false;
   bool require_fit = false;
+  std::string report;
 };
 
 AskingCommand& add_asking(CLI::App& app, AskingCommand& c, const char* name, const char* help) {
@@ -58,9 +59,15 @@ AskingCommand& add_asking(CLI::App& app, AskingCommand& c, const char* name, con
   return c;
 }
 
+void add_report_flag(CLI::App& command, std::string& report) {
+  command.add_option("--report", report, "write the answer as a page to look at, in one file")
+      ->type_name("FILE.html");
+}
+
 int ask(const AskingCommand& c,
         const std::function<int(const Request&, const Facts&, const Output&)>& run) {
-  const Output output = terminal(c.json);
+  Output output = terminal(c.json);
+  output.report = c.report;
   const auto request = request_from(*c.app, c.words);
   if (!request) return report_problems(request.error(), output);
   const auto root = find_catalog_root();
@@ -131,17 +138,16 @@ int run(int argc, char** argv) {
   add_compare_flags(*add_asking(app, compare_words, "compare", "several plans side by side").app,
                     comparison);
 
-  AskingCommand launch_words;
+  for (AskingCommand* c : {&fit_words, &simulate_words, &compare_words})
+    add_report_flag(*c->app, c->report);
+
+  AskingCommand launch_words, models_words, shop_words;
   LaunchOptions launching;
+  ShopOptions shopping;
   add_asking(app, launch_words, "launch", "files and command line that run a plan");
   add_launch_flags(*launch_words.app, launching);
-
-  AskingCommand models_words;
   add_asking(app, models_words, "models",
              "which catalogued models will run here? MODEL: part of a name");
-
-  AskingCommand shop_words;
-  ShopOptions shopping;
   add_shop_flags(
       *add_asking(app, shop_words, "shop", "buy which cards, or rent which machines?").app,
       shopping);
@@ -159,6 +165,7 @@ int run(int argc, char** argv) {
       app.add_subcommand("validate", "replay published runs and print our own error");
   ValidateOptions validation;
   add_validate_flags(*validate_command, validation);
+  add_report_flag(*validate_command, validation.report);
 
   try {
     app.parse(argc, argv);

@@ -19,4 +19,8 @@ struct Simulation {
   const StepRecord& record() const { return *forecast.record; }
 };
 
+// Problems: as forecast(). `notes`: what the forecast warns of.
+Result<Simulation> simulate_question(const ResolvedRequest& request, const Question& question,
+                                     const Variation& variation = {});
+
 }  // namespace shardwise

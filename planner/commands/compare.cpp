@@ -9,6 +9,7 @@
 #include "planner/figures.hpp"
 #include "planner/judgement.hpp"
 #include "planner/report/json_parts.hpp"
+#include "planner/report/report_details.hpp"
 #include "planner/report/table.hpp"
 #include "planner/sentence.hpp"
 #include "planner/workload_choice.hpp"
@@ -18,6 +19,7 @@ namespace {
 
 struct Compared {
   std::string plan;
+  std::optional<Question> question;
   std::optional<Forecast> forecast;
   Verdict verdict = Verdict::does_not_fit;
   Problems problems;  // why there is no forecast
@@ -26,7 +28,7 @@ struct Compared {
 Compared compared(const ResolvedRequest& r, const std::string& text) {
   const Cluster& cluster = r.clusters.front();
   const Method method = r.methods.front();
-  Compared c{text, std::nullopt, {}, {}};
+  Compared c{text, std::nullopt, std::nullopt, {}, {}};
   const ChosenWorkload first = choose_workload(r, method, cluster, 0);
   const auto plan = complete_plan(r, first.workload, cluster, text);
   if (!plan) {
@@ -35,8 +37,8 @@ Compared compared(const ResolvedRequest& r, const std::string& text) {
   }
   c.plan = whole_text(*plan);
   const ChosenWorkload chosen = choose_workload(r, method, cluster, plan->zero_stage);
-  auto f =
-      forecast({chosen.workload, *plan, cluster}, r.facts->profile, {.unfold = r.asked.unfold});
+  c.question = Question{chosen.workload, *plan, cluster};
+  auto f = forecast(*c.question, r.facts->profile, {.unfold = r.asked.unfold});
   if (!f) {
     c.problems = f.error();
     return c;
@@ -76,7 +78,11 @@ Json compare_json(const ResolvedRequest& r, const std::vector<Compared>& list) {
       j["step_time_s"] = step_time_json(f);
       j["tokens_per_s"] = json_number(f.tokens_per_s);
       j["peak_memory_gib"] = memory_json(worst(f).peak);
+      j["capacity_gib"] = json_gib(worst(f).capacity);
       j["margin_gib"] = json_gib(f.margin);
+      j["breakdown_gib"] = breakdown_json(worst(f).breakdown);
+      j["breakdown_s"] = step_breakdown_json(f.breakdown);
+      j["mfu"] = json_number(f.mfu);
       j["bubble_fraction"] = json_number(f.bubble_fraction);
       j["exposed_communication_s"] = json_number(exposed(f).value);
     } else {
@@ -150,8 +156,16 @@ int compare(const Request& request, const Facts& facts, const CompareOptions& op
     return report_problems(all, output);
   }
   std::stable_sort(list.begin(), list.end(), before);
+  const Json answer = compare_json(*resolved, list);
+  if (!output.report.empty()) {
+    std::vector<std::optional<Question>> questions;
+    for (const Compared& c : list) questions.push_back(c.forecast ? c.question : std::nullopt);
+    const Problems problems =
+        write_report(output.report, answer, report_details(*resolved, questions));
+    if (!problems.empty()) return report_problems(problems, output);
+  }
   if (output.json)
-    output.out << compare_json(*resolved, list).dump(2) << '\n';
+    output.out << answer.dump(2) << '\n';
   else
     output.out << compare_text(*resolved, list);
   return 0;

@@ -1,6 +1,7 @@
 #include "planner/commands/compare_schedules.hpp"
 
 #include "planner/figures.hpp"
+#include "planner/report/html_report.hpp"
 #include "planner/report/schedules_report.hpp"
 #include "planner/sentence.hpp"
 
@@ -24,8 +25,13 @@ int compare_schedules_command(const Request& request, const Facts& facts,
   if (!resolved) return report_problems(resolved.error(), output);
   const auto comparison = compare_schedules(*resolved, request.plans.front(), budget);
   if (!comparison) return report_problems(comparison.error(), output);
+  const Json answer = schedules_json(*resolved, *comparison);
+  if (!output.report.empty()) {
+    const Problems problems = write_report(output.report, answer);
+    if (!problems.empty()) return report_problems(problems, output);
+  }
   if (output.json)
-    output.out << schedules_json(*resolved, *comparison).dump(2) << '\n';
+    output.out << answer.dump(2) << '\n';
   else
     output.out << schedules_text(*resolved, *comparison);
   return 0;

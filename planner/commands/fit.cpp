@@ -5,6 +5,7 @@
 #include "planner/fit_answer.hpp"
 #include "planner/report/fit_json.hpp"
 #include "planner/report/fit_text.hpp"
+#include "planner/report/report_details.hpp"
 
 namespace shardwise {
 
@@ -13,8 +14,16 @@ int fit(const Request& request, const Facts& facts, bool require_fit, const Outp
   if (!resolved) return report_problems(resolved.error(), output);
   const FitAnswers answers = fit_answers(*resolved);
   if (answers.answers.empty()) return report_problems(answers.problems, output);
+  const Json answer = fit_json(*resolved, answers);
+  if (!output.report.empty()) {
+    std::vector<std::optional<Question>> questions;
+    for (const FitAnswer& a : answers.answers) questions.emplace_back(a.chosen.question);
+    const Problems problems =
+        write_report(output.report, answer, report_details(*resolved, questions));
+    if (!problems.empty()) return report_problems(problems, output);
+  }
   if (output.json)
-    output.out << fit_json(*resolved, answers).dump(2) << '\n';
+    output.out << answer.dump(2) << '\n';
   else
     output.out << fit_text(*resolved, answers, output.width);
   const bool fits =

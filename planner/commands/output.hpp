@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ostream>
+#include <string>
 
 #include "catalog/result.hpp"
 
@@ -13,8 +14,9 @@ struct Output {
   std::ostream& out;  // the answer and nothing else
   std::ostream& err;  // problems and progress
   bool json = false;
-  bool colour = false;  // a terminal that wants it
-  int width = 100;      // columns of that terminal
+  bool colour = false;      // a terminal that wants it
+  int width = 100;          // columns of that terminal
+  std::string report = {};  // where the answer goes as an HTML page too; empty: nowhere
 };
 
 // One line per problem on `err`; returns the exit code of the gravest.

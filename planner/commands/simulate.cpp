@@ -4,11 +4,12 @@
 
 #include "catalog/whole_file.hpp"
 #include "planner/asked_plan.hpp"
-#include "planner/judgement.hpp"
+#include "planner/report/html_report.hpp"
 #include "planner/report/outlook_report.hpp"
 #include "planner/report/pipeline_drawing.hpp"
 #include "planner/report/simulate_json.hpp"
 #include "planner/report/simulate_text.hpp"
+#include "planner/report/timeline_json.hpp"
 #include "planner/report/trace.hpp"
 #include "planner/sentence.hpp"
 #include "planner/workload_choice.hpp"
@@ -29,17 +30,11 @@ Result<Simulation> simulated(const ResolvedRequest& r) {
   auto plan = complete_plan(r, chosen.workload, cluster, text);
   if (!plan) return plan.error();
   chosen = choose_workload(r, method, cluster, plan->zero_stage);
-  Simulation s{{chosen.workload, *plan, cluster}, {}, {}, r.notes};
-  auto f = forecast(s.question, r.facts->profile,
-                    {.unfold = r.asked.unfold,
-                     .variation = variation(r.asked),
-                     .critical_path = true,
-                     .record = true});
-  if (!f) return f.error();
-  s.forecast = *std::move(f);
-  s.verdict = judged(s.forecast, r.host_ram_stated);
-  s.notes.insert(s.notes.end(), chosen.notes.begin(), chosen.notes.end());
-  s.notes.insert(s.notes.end(), s.forecast.notes.begin(), s.forecast.notes.end());
+  auto played = simulate_question(r, {chosen.workload, *plan, cluster}, variation(r.asked));
+  if (!played) return played.error();
+  Simulation s = *std::move(played);
+  s.notes.insert(s.notes.begin(), chosen.notes.begin(), chosen.notes.end());
+  s.notes.insert(s.notes.begin(), r.notes.begin(), r.notes.end());
   if (r.clusters.size() > 1)
     s.notes.push_back(sentence("the size stands for ", r.clusters.size(), " cards; this is ",
                                cluster.groups.front().gpu.name));
@@ -72,9 +67,14 @@ int simulate(const Request& request, const Facts& facts, const SimulateOptions& 
     if (!operations) return report_problems(operations.error(), output);
     outlook = run_outlook(*resolved, s->question, s->forecast, *operations);
   }
+  Json answer = simulate_json(*resolved, *s);
+  if (outlook) answer["outlook"] = outlook_json(*outlook);
+  if (!output.report.empty()) {
+    const Problems problems =
+        write_report(output.report, answer, {{0, Json(), timeline_json(s->record())}});
+    if (!problems.empty()) return report_problems(problems, output);
+  }
   if (output.json) {
-    Json answer = simulate_json(*resolved, *s);
-    if (outlook) answer["outlook"] = outlook_json(*outlook);
     output.out << answer.dump(2) << '\n';
   } else {
     output.out << simulate_text(*resolved, *s) << (outlook ? outlook_text(*outlook) : "");

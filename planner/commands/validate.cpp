@@ -11,7 +11,8 @@
 #include "catalog/framework_names.hpp"
 #include "catalog/whole_file.hpp"
 #include "planner/memory_comparison.hpp"
-#include "planner/report/json_parts.hpp"
+#include "planner/report/html_report.hpp"
+#include "planner/report/validation_json.hpp"
 #include "planner/validation_report.hpp"
 
 namespace shardwise {
@@ -181,6 +182,11 @@ int validate(const ValidateOptions& options, const std::filesystem::path& root, 
     const Problems unwritten = write_whole_file(options.fit_spread, [&](std::ostream& file) {
       file << spread_json(replayed).dump(2) << "\n";
     });
+    if (!unwritten.empty()) return report(unwritten, err);
+  }
+  if (!options.report.empty()) {
+    const Json answer = validation_json(replayed, score(replayed, *by), options.by);
+    const Problems unwritten = write_report(options.report, answer);
     if (!unwritten.empty()) return report(unwritten, err);
   }
   return print(replayed, options, *by, out);

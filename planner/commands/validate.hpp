@@ -18,6 +18,7 @@ struct ValidateOptions {
   bool notes = false;              // also what was assumed and why something was skipped
   std::string by = "source";       // what the rows of the table are
   std::string fit_spread;          // file that gets the intervals fitted on these runs
+  std::string report;              // file that gets the answer as a page
   int threads = 0;                 // 0: as many as the machine has
 };
 

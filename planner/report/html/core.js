@@ -1,0 +1,118 @@
+"use strict";
+// The page's parts hang on S. Text from the answer reaches the page through S.el alone, which makes
+// text nodes of it: nothing is ever parsed as HTML.
+const S = { views: [], charts: new Map(), timelines: [], pending: [], opened: null };
+
+S.el = (tag, attributes, ...children) => {
+  const node = document.createElement(tag);
+  for (const [key, value] of Object.entries(attributes || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else node.setAttribute(key, value === true ? "" : String(value));
+  }
+  for (const child of children.flat(Infinity)) {
+    if (child === null || child === undefined || child === false) continue;
+    node.append(child instanceof Node ? child : document.createTextNode(String(child)));
+  }
+  return node;
+};
+
+// A name that somebody else chose: of any length, in any script.
+S.name = (text) => S.el("bdi", { class: "name" }, String(text));
+// Names in charts, which know no line breaks.
+S.short = (text, most = 36) => {
+  const letters = Array.from(String(text).replace(/[\u0000-\u001f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, " "));
+  return letters.length <= most ? letters.join("") : letters.slice(0, most - 1).join("") + "\u2026";
+};
+
+S.isNumber = (v) => typeof v === "number" && Number.isFinite(v);
+S.digits = (v, n = 3) => {
+  if (!S.isNumber(v)) return "\u2013";
+  const size = Math.abs(v);
+  if (size >= 1000) return Math.round(v).toLocaleString("en-US");
+  if (size === 0) return "0";
+  return String(Number(v.toPrecision(n)));
+};
+S.gib = (v) => (S.isNumber(v) ? (Math.abs(v) < 1000 ? v.toFixed(1) : S.digits(v)) + " GiB" : "\u2013");
+S.percent = (v) => (S.isNumber(v) ? (100 * v).toFixed(1) + " %" : "\u2013");
+S.seconds = (v) => {
+  if (!S.isNumber(v)) return "\u2013";
+  const size = Math.abs(v);
+  if (size === 0) return "0 s";
+  if (size < 1e-3) return S.digits(v * 1e6) + " us";
+  if (size < 1) return S.digits(v * 1e3) + " ms";
+  if (size < 120) return S.digits(v) + " s";
+  if (size < 7200) return S.digits(v / 60) + " min";
+  return size < 172800 ? S.digits(v / 3600) + " h" : S.digits(v / 86400) + " days";
+};
+S.words = (key) => String(key).replace(/_(gib|s)$/, "").replace(/_per_s\b/, " per s").replaceAll("_", " ");
+S.verdicts = { fits: ["fits", "good"], tight: ["tight", "warn"], does_not_fit: ["does not fit", "bad"] };
+S.verdict = (v) => {
+  const known = Object.hasOwn(S.verdicts, v) ? S.verdicts[v] : [S.words(v === undefined ? "cannot run" : v), "bad"];
+  return S.el("b", { class: known[1] }, known[0]);
+};
+
+// Colours by name, the same on every chart: memory categories and kinds of work have their own.
+const fixed = [
+  "weights", "gradients", "optimizer_states", "master_weights", "activations", "logits", "adapters",
+  "quantization", "gathered_parameters", "communication", "recompute", "temporaries", "workspace",
+  "context", "nccl", "framework", "cache",
+  "forward", "backward", "backward_weight", "optimizer", "tensor_comm", "context_comm", "expert_comm",
+  "pipeline_send", "gather_parameters", "reduce_gradients", "offload_copy", "host_optimizer",
+  "loader", "host", "other", "bubble", "offload",
+];
+const palette = [
+  "#3d7fd1", "#d9792b", "#8a5fc7", "#b5477b", "#2f9e62", "#c9a413", "#19a0ab", "#6f8f23", "#5a9be8",
+  "#e39a5b", "#8fc4a2", "#a9b7c4", "#9a7b57", "#7d8894", "#c86a66", "#a88fd6", "#b9c0c7",
+];
+const work = {
+  forward: "#3d7fd1", backward: "#2f9e62", backward_weight: "#8fc4a2", recompute: "#8a5fc7",
+  optimizer: "#c9a413", tensor_comm: "#d9792b", context_comm: "#e39a5b", expert_comm: "#b5477b",
+  pipeline_send: "#c86a66", gather_parameters: "#19a0ab", reduce_gradients: "#d14d8b",
+  offload_copy: "#9a7b57", host_optimizer: "#6f8f23", loader: "#a88fd6", host: "#7d8894",
+  other: "#a9b7c4", bubble: "#c4cad1", offload: "#9a7b57",
+};
+S.colour = (name) => {
+  if (Object.hasOwn(work, name)) return work[name];
+  const at = fixed.indexOf(name);
+  if (at >= 0) return palette[at % palette.length];
+  let sum = 0;
+  for (const c of String(name)) sum = (sum * 31 + c.codePointAt(0)) % 9973;
+  return palette[sum % palette.length];
+};
+S.css = (variable) => getComputedStyle(document.documentElement).getPropertyValue(variable).trim();
+
+// Work that needs the page to be laid out: done once everything hangs in the document.
+S.later = (job) => S.pending.push(job);
+S.settle = () => {
+  const jobs = S.pending;
+  S.pending = [];
+  for (const job of jobs) job();
+};
+
+S.section = (id, title, ...children) =>
+  S.el("section", { id, "aria-labelledby": id + "-title" }, S.el("h2", { id: id + "-title" }, title), children);
+S.legend = (names) =>
+  S.el("ul", { class: "legend" }, names.map((n) =>
+    S.el("li", {}, S.el("i", { style: "background:" + S.colour(n) }), S.words(n))));
+S.list = (value) => (Array.isArray(value) ? value : []);
+S.entries = (value) => (value && typeof value === "object" && !Array.isArray(value) ? Object.entries(value) : []);
+
+// The plans that an answer is about, whatever it calls them; of a simulation the one.
+S.plansOf = (answer) => {
+  if (Array.isArray(answer.plans)) return answer.plans;
+  if (Array.isArray(answer.answers)) return answer.answers;
+  return Array.isArray(answer.stages) ? [answer] : [];
+};
+S.labelOf = (plan) => {
+  const parts = [];
+  if (plan.method && plan.gpu) parts.push(plan.method, plan.gpu);
+  else parts.push(plan.plan || "plan");
+  return parts.join(" on ");
+};
+S.stepOf = (plan) => (plan.step_time_s && S.isNumber(plan.step_time_s.expected) ? plan.step_time_s.expected : null);
+S.deviceOf = (plan) => {
+  if (plan.peak_memory_gib && S.isNumber(plan.peak_memory_gib.device)) return plan.peak_memory_gib.device;
+  const worst = S.list(plan.stages)[plan.worst_stage || 0];
+  return worst ? worst.peak_memory_gib.device : null;
+};

@@ -1,0 +1,19 @@
+// The steps in full that a report shows beside an answer, one for each plan as far as they fit into
+// a file that still opens at once.
+#pragma once
+
+#include <vector>
+
+#include "planner/report/html_report.hpp"
+#include "planner/simulation.hpp"
+
+namespace shardwise {
+
+// `questions`: the plans in the answer's order; absent ones (which cannot run) are passed over.
+std::vector<ReportDetail> report_details(const ResolvedRequest& request,
+                                         const std::vector<std::optional<Question>>& questions);
+
+ReportDetail report_detail(const ResolvedRequest& request, const Simulation& simulation,
+                           std::size_t of);
+
+}  // namespace shardwise
