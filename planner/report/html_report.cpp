@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "catalog/require.hpp"
+#include "catalog/whole_file.hpp"
 #include "planner/report/embedded_files.hpp"
-#include "planner/whole_file.hpp"
 
 namespace shardwise {
 namespace {

@@ -52,7 +52,7 @@ S.pareto = (plans) => {
     type: "scatter", data: { datasets: sets },
     options: {
       parsing: false,
-      onClick: (event, items) => { if (items.length) S.open(items[0].element.$context.raw.i); },
+      onClick: (event, items) => { if (items.length) setTimeout(S.open, 0, items[0].element.$context.raw.i); },
       scales: { x: S.axis("step time in seconds", { beginAtZero: false }), y: S.axis("GiB per GPU", { beginAtZero: false }) },
       plugins: { legend: S.legendOptions(true), tooltip: { callbacks: {
         label: (item) => S.short(S.labelOf(plans[item.raw.i]), 60) + ": " + S.seconds(item.raw.x) + ", " + S.gib(item.raw.y) } } },
