@@ -1,5 +1,7 @@
 # `shardwise-calibrate`, the CUDA program that measures the GPUs of this machine. Absent, with one
-# line that says so, where no CUDA toolkit is found; without its collectives where NCCL is not.
+# line that says so, where no CUDA toolkit is found; without its collectives where NCCL's header is
+# not. cuBLAS, NCCL and NVML are looked for when the program runs, and the C++ runtime is linked
+# statically, so that the program can be carried to another machine.
 
 include(CheckLanguage)
 check_language(CUDA)
@@ -8,9 +10,13 @@ if(NOT CMAKE_CUDA_COMPILER)
   return()
 endif()
 
-if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-  set(CMAKE_CUDA_ARCHITECTURES all-major)
-endif()
+# Machine code for Ampere and Hopper, and PTX that the driver compiles for what is newer. A package
+# is built with -DSHARDWISE_CUDA_ARCHITECTURES="75;80;86;89;90;100;120", as far as its toolkit goes.
+set(SHARDWISE_CUDA_ARCHITECTURES
+    "80-real;90"
+    CACHE STRING "Architectures that shardwise-calibrate has machine code for"
+)
+set(CMAKE_CUDA_ARCHITECTURES "${SHARDWISE_CUDA_ARCHITECTURES}")
 enable_language(CUDA)
 find_package(CUDAToolkit REQUIRED)
 
@@ -21,22 +27,30 @@ endif()
 set(CMAKE_CUDA_STANDARD 20)
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 set(CMAKE_CUDA_EXTENSIONS OFF)
+set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+if(SHARDWISE_CCACHE AND NOT DEFINED CMAKE_CUDA_COMPILER_LAUNCHER)
+  set(CMAKE_CUDA_COMPILER_LAUNCHER "${SHARDWISE_CCACHE}")
+endif()
 
 add_executable(shardwise-calibrate ${device_sources})
+target_include_directories(shardwise-calibrate SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+target_compile_definitions(
+  shardwise-calibrate PRIVATE SHARDWISE_VERSION="${PROJECT_VERSION}"
+)
+target_link_options(shardwise-calibrate PRIVATE -static-libstdc++ -static-libgcc)
 target_link_libraries(
   shardwise-calibrate
-  PRIVATE shardwise_calibrate shardwise_warnings CUDA::cudart CUDA::cublas CUDA::cublasLt
+  PRIVATE shardwise_calibrate shardwise_warnings CUDA::cudart_static ${CMAKE_DL_LIBS}
 )
 set_target_properties(
   shardwise-calibrate PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}"
+                                 LINKER_LANGUAGE CXX
 )
 
 find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
-find_library(NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR})
-if(NCCL_INCLUDE_DIR AND NCCL_LIBRARY)
-  target_include_directories(shardwise-calibrate PRIVATE "${NCCL_INCLUDE_DIR}")
-  target_link_libraries(shardwise-calibrate PRIVATE "${NCCL_LIBRARY}")
+if(NCCL_INCLUDE_DIR)
+  target_include_directories(shardwise-calibrate SYSTEM PRIVATE "${NCCL_INCLUDE_DIR}")
   target_compile_definitions(shardwise-calibrate PRIVATE SHARDWISE_WITH_NCCL)
 else()
-  message(STATUS "No NCCL: shardwise-calibrate measures no collectives")
+  message(STATUS "No nccl.h: shardwise-calibrate measures no collectives")
 endif()

@@ -8,13 +8,14 @@
 //   attention       scores of `sequence` x `sequence` (half of them where causal) in `batch` x
 //                   `heads` heads of `head_dim`; pass: forward, backward (dq, dk, dv from do).
 //   memory_kernel   one kernel over rows x columns elements (adam: over `parameters`).
-//   copy            `bytes` in one direction: d2d, h2d, d2h; host: pinned, pageable.
+//   copy            `bytes` in one direction: device_local, host_to_device, device_to_host; host:
+//                   pinned, pageable, none. `from`, `to`: device_to_device, of two GPUs, one way or
+//                   (device_to_device_bidirectional) both at once, the time of the slower.
 //   launch          seconds per kernel; kind: gpu_gap (back to back), host_issue (the CPU's part),
 //                   graph.
-//   memory_held     bytes that the driver shows as used; by: context, cublas_workspace,
-//                   nccl_communicator.
+//   memory_held     bytes that the driver shows as used; by: context, cublas (beyond a
+//                   product's matrices and workspace), nccl_communicator.
 //   copy_together   as copy, on `gpus` GPUs at once: the slowest.
-//   peer_copy       GPU `from` to GPU `to`; direction: one_way, both_ways (of each).
 //   collective      as nccl-tests: `bytes` of the larger buffer of one rank, `ranks`, `nodes`.
 //   gemm_beside     a gemm of m, n, k while a collective of `bytes` runs on the same GPU.
 #pragma once

@@ -23,13 +23,13 @@ void add_launches(BenchPlan& plan) {
     BenchPoint point;
     point.bench = "launch";
     point.labels = {{"kind", kind}};
-    point.sizes = {{"kernels", 1000}};
+    point.sizes = {{"kernels", 500}};
     plan.push_back(point);
   }
 }
 
 void add_memory_held(BenchPlan& plan) {
-  for (const char* by : {"context", "cublas_workspace"}) {
+  for (const char* by : {"context", "cublas"}) {
     BenchPoint point;
     point.bench = "memory_held";
     point.labels = {{"by", by}};
@@ -48,8 +48,8 @@ BenchPlan copy_plan(CalibrationMode mode) {
   BenchPlan plan;
   add_memory_held(plan);
   add_launches(plan);
-  add_copies(plan, "d2d", "none", 64 * kib, 1024 * mib, step);
-  for (const char* direction : {"h2d", "d2h"}) {
+  add_copies(plan, "device_local", "none", 64 * kib, 1024 * mib, step);
+  for (const char* direction : {"host_to_device", "device_to_host"}) {
     add_copies(plan, direction, "pinned", 4 * kib, 256 * mib, step);
     add_copies(plan, direction, "pageable", 4 * kib, 256 * mib, step * step);
   }

@@ -59,7 +59,8 @@ void add_attention(BenchPlan& plan, const std::string& dtype, const AttentionSha
   for (const char* pass : {"forward", "backward"}) {
     BenchPoint point;
     point.bench = "attention";
-    point.labels = {{"dtype", dtype}, {"pass", pass}, {"causal", causal ? "yes" : "no"}};
+    point.labels = {
+        {"dtype", dtype}, {"pass", pass}, {"causal", causal ? "yes" : "no"}, {"kernel", "own"}};
     point.sizes = {{"batch", shape.batch},
                    {"heads", shape.heads},
                    {"kv_heads", shape.kv_heads},

@@ -10,10 +10,10 @@ constexpr std::int64_t kib = 1 << 10;
 constexpr std::int64_t mib = 1 << 20;
 
 constexpr std::array<const char*, 6> collectives{"all_reduce", "all_gather", "reduce_scatter",
-                                                 "all_to_all", "broadcast",  "send_receive"};
+                                                 "all_to_all", "broadcast",  "send_recv"};
 
 void add_copies_together(BenchPlan& plan, int gpus) {
-  for (const char* direction : {"h2d", "d2h"}) {
+  for (const char* direction : {"host_to_device", "device_to_host"}) {
     BenchPoint point;
     point.bench = "copy_together";
     point.labels = {{"direction", direction}, {"host", "pinned"}};
@@ -28,9 +28,9 @@ void add_peer_copies(BenchPlan& plan, CalibrationMode mode, int gpus) {
     for (int to = 0; to < gpus; ++to) {
       // Quick: from the first GPU to every other; full: every ordered pair.
       if (from == to || (mode == CalibrationMode::quick && from != 0)) continue;
-      for (const char* direction : {"one_way", "both_ways"}) {
+      for (const char* direction : {"device_to_device", "device_to_device_bidirectional"}) {
         BenchPoint point;
-        point.bench = "peer_copy";
+        point.bench = "copy";
         point.labels = {
             {"direction", direction}, {"from", std::to_string(from)}, {"to", std::to_string(to)}};
         point.sizes = {{"bytes", 128 * mib}};
