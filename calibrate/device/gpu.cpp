@@ -56,7 +56,7 @@ std::optional<Bytes> Gpu::used() const { return facts_ ? nvml_.used(*facts_) : s
 
 ClockState Gpu::clock_state() const { return facts_ ? nvml_.clock_state(*facts_) : ClockState{}; }
 
-void Gpu::hold_stream() {
+void Gpu::hold() {
   gate_[0] = 0;
   gate_[1] = 0;
   int* on_gpu = nullptr;
@@ -69,22 +69,24 @@ void Gpu::hold_stream() {
 Sample Gpu::timed(const std::function<void(cudaStream_t)>& enqueue, Start start) {
   check(cudaMemsetAsync(flush_.data(), 0, static_cast<std::size_t>(flush_.bytes().value), stream_),
         "flushing the L2 cache");
-  if (start == Start::held) hold_stream();
+  if (start == Start::held) hold();
   begin();
   try {
     enqueue(stream_);
   } catch (...) {
-    gate_[0] = 1;  // never leave the GPU waiting
+    release();  // never leave the GPU waiting
     throw;
   }
   end();
-  gate_[0] = 1;
+  release();
   Sample sample;
   sample.busy = elapsed();
   sample.value = sample.busy.value;
-  sample.disturbed = start == Start::held && gate_[1] == 1;
+  sample.disturbed = start == Start::held && gave_up();
   return sample;
 }
+
+void Gpu::release() { gate_[0] = 1; }
 
 void Gpu::begin() { check(cudaEventRecord(begun_, stream_), "marking the begin"); }
 

@@ -41,14 +41,16 @@ class Gpu {
   enum class Start { held, at_once };
   Sample timed(const std::function<void(cudaStream_t)>& enqueue, Start start = Start::held);
 
-  // In place of an L2 flush and a hold, for work on several GPUs at once: marks and times.
+  // The parts of it, for work on several GPUs at once. REQUIRES: each on the current GPU, but for
+  // release().
+  void hold();                                    // the stream, until released
+  void release();                                 // lets the GPU begin
+  bool gave_up() const { return gate_[1] == 1; }  // it began before it was released
   void begin();
   void end();
-  Seconds elapsed();  // waits for the end
+  Seconds elapsed();  // between begin and end; waits for the end
 
  private:
-  void hold_stream();
-
   int index_;
   int compute_capability_ = 0;
   const Nvml& nvml_;

@@ -20,6 +20,9 @@ RunOnce prepare_memory_held(Gpu& gpu, const BenchPoint& point);
 // The GPU for the measuring loop: every bench above, its failures caught. `gpu` must outlive it.
 BenchDevice bench_device(Gpu& gpu);
 
+// A figure that is told, not timed: known well at once.
+RunOnce always(Bytes bytes);
+
 // What the loop needs of a prepared bench: failures caught at each run.
 Prepared guarded(const std::function<RunOnce()>& prepare);
 

@@ -2,16 +2,17 @@
 #include "calibrate/device/gemm_product.hpp"
 
 namespace shardwise {
-namespace {
 
 RunOnce always(Bytes bytes) {
   return [bytes] {
     Sample sample;
     sample.value = static_cast<double>(bytes.value);
-    sample.busy = Seconds(1);  // told once is known well
+    sample.busy = Seconds(1);
     return sample;
   };
 }
+
+namespace {
 
 RunOnce context(Gpu& gpu) {
   if (!gpu.context_bytes()) not_supported("the driver does not tell the memory in use");

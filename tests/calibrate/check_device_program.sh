@@ -37,6 +37,10 @@ if compgen -G '/usr/local/cuda/lib64/libcublasLt.so*' >/dev/null; then
   expect 0 'cuBLASLt: complete' --check-libraries
   expect 0 'cuBLAS: complete' --check-libraries
 fi
+if compgen -G '/usr/local/cuda/lib/libnccl.so*' >/dev/null; then
+  expect 0 'NCCL: complete' --check-libraries
+fi
+
 file=$folder/m.jsonl
 expect 0 'points measured' --simulated-device --only launch --output "$file"
 cp "$file" "$folder/before"
