@@ -139,10 +139,23 @@ ContextCalibration context(JsonReader r) {
   return c;
 }
 
+TrainingLoad training_load(JsonReader r) {
+  TrainingLoad l;
+  JsonReader matmul = r.object("matmul");
+  for (const DTypeRow& row : dtype_rows)
+    l.matmul[static_cast<std::size_t>(row.dtype)] =
+        matmul.maybe_number(row.name, 0.1, 1).value_or(1.0);
+  matmul.finish();
+  if (r.has("fitted_on")) l.fitted_on = r.texts("fitted_on");
+  l.evidence = evidence(r);
+  return l;
+}
+
 FamilyCalibration family(JsonReader& r) {
   FamilyCalibration f;
   f.family = r.text("family");
   f.gemm = gemm(r.object("gemm"));
+  if (r.has("training_load")) f.training_load = training_load(r.object("training_load"));
   f.default_attention = r.choice("default_attention", attention_names);
   for (JsonReader& a : r.objects("attention")) f.attention.push_back(attention(a));
   if (f.attention.empty()) r.problem("attention", "must have at least one kernel");

@@ -56,7 +56,7 @@ AttentionModel::AttentionModel(const Gpu& gpu, const Profile& profile,
     : multiprocessors_(std::max(1, gpu.sm_count)),
       style_(static_cast<std::size_t>(choice.style)),
       traffic_(profile.eager_attention),
-      gemm_(gpu, profile),
+      gemm_(gpu, profile, choice.load),
       memory_(gpu, profile) {
   const FamilyCalibration& family = profile.row(gpu.family);
   for (const AttentionCalibration& c : family.attention) {
@@ -70,6 +70,8 @@ AttentionModel::AttentionModel(const Gpu& gpu, const Profile& profile,
   dense_ = gpu.rate(DType::fp16)
                .value_or(gpu.rate(DType::bf16).value_or(gemm_.sustained_rate(DType::bf16)));
   rate_scale_ = sustained_scale(gpu, profile);
+  if (choice.load == ChipLoad::training)
+    rate_scale_ *= family.training_load.matmul[static_cast<std::size_t>(DType::bf16)];
 }
 
 FusedAttention AttentionModel::available(FusedAttention wanted) const {

@@ -37,6 +37,7 @@ double visible_pairs(std::int64_t queries, std::int64_t keys, bool causal);
 struct AttentionChoice {
   std::optional<FusedAttention> fused;
   KernelStyle style = KernelStyle::eager;  // of the softmax where scores are stored
+  ChipLoad load = ChipLoad::benchmark;
 };
 
 class AttentionModel {

@@ -63,7 +63,8 @@ double sustained_scale(const Gpu& gpu, const Profile& profile) {
   return std::pow(gpu.power_w / gpu.sm_count / c.reference_watts_per_sm, c.power_exponent);
 }
 
-GemmModel::GemmModel(const Gpu& gpu, const Profile& profile) : layout_(profile.gemm_layout) {
+GemmModel::GemmModel(const Gpu& gpu, const Profile& profile, ChipLoad load)
+    : layout_(profile.gemm_layout) {
   const GemmCalibration& c = profile.row(gpu.family).gemm;
   require(!c.tiles.empty() && 2 * c.tiles.size() <= candidates_.size(),
           "a family has between one and eight tiles");
@@ -81,7 +82,14 @@ GemmModel::GemmModel(const Gpu& gpu, const Profile& profile) : layout_(profile.g
       candidates_[candidate_count_++] = {upright.n, upright.m, slots, upright.sms_rate};
   }
   const double scale = sustained_scale(gpu, profile);
-  for (const DTypeRow& r : dtype_rows) ceilings_[index(r.dtype)] = ceilings(gpu, c, r.dtype, scale);
+  for (const DTypeRow& r : dtype_rows) {
+    Ceilings& own = ceilings_[index(r.dtype)];
+    own = ceilings(gpu, c, r.dtype, scale);
+    if (load == ChipLoad::benchmark) continue;
+    const double kept = profile.row(gpu.family).training_load.matmul[index(r.dtype)];
+    own.issue_per_sm *= kept;
+    own.sustained = FlopsPerSecond(kept * own.sustained.value);
+  }
   for (const DType d : {DType::fp16, DType::bf16})
     if (!supports(d)) ceilings_[index(d)] = stand_in(gpu, layout_, d);
   for (Ceilings& narrow : ceilings_)

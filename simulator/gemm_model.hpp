@@ -42,7 +42,7 @@ double sustained_scale(const Gpu& gpu, const Profile& profile);
 
 class GemmModel {
  public:
-  GemmModel(const Gpu& gpu, const Profile& profile);
+  GemmModel(const Gpu& gpu, const Profile& profile, ChipLoad load = ChipLoad::benchmark);
 
   Seconds time(const GemmShape& shape) const;
 

@@ -45,7 +45,7 @@ Seconds CostModel::compressed_reduce_time(const GradientCompression& row,
   const double n = static_cast<double>(elements.dense);
   const double width = bytes_per_element(w_.framework.gradient_dtype);
   const KernelModel kernels(cluster_.groups.front().gpu, profile_,
-                            {std::nullopt, w_.framework.kernels});
+                            {std::nullopt, w_.framework.kernels, ChipLoad::training});
   const Seconds around =
       kernels.memory_bound(ceil_bytes((row.passes * width + row.passes_fixed) * n), 8);
   switch (row.kind) {

@@ -11,7 +11,7 @@ namespace shardwise {
 class KernelModel {
  public:
   KernelModel(const Gpu& gpu, const Profile& profile, const AttentionChoice& choice = {})
-      : gemm_(gpu, profile),
+      : gemm_(gpu, profile, choice.load),
         attention_(gpu, profile, choice),
         memory_(gpu, profile),
         host_(profile.host) {}
