@@ -135,6 +135,7 @@ Seconds AttentionModel::time(const AttentionWork& w) const {
   const FusedAttention kernel =
       w.kernel == AttentionKernel::memory_efficient ? available(FusedAttention::memory_efficient)
       : w.kernel == AttentionKernel::flash1         ? available(FusedAttention::flash1)
+      : w.kernel == AttentionKernel::cudnn          ? available(FusedAttention::cudnn)
                                                     : flash_;
   return fused_time(w, kernels_[index(kernel)]);
 }

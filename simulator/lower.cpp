@@ -212,8 +212,22 @@ class StepLowering {
     return at.gathered;
   }
 
+  // The CPU waits for the GPU: with the blocking copy that brings a microbatch to the first stage
+  // (PyTorch synchronizes the stream, aten/src/ATen/native/cuda/Copy.cu), and with every exchange
+  // between stages that is not overlapped (Megatron-LM megatron/core/model_parallel_config.py,
+  // batch_p2p_sync). It then issues the next pass to an empty queue.
+  void wait_on_host(Cursor& at, const TaskSet& arrival) {
+    if (!host_bound_) return;
+    at.host = builder_.add(at.stage, LaneKind::host, Members::alone, WorkKind::host, Seconds(0),
+                           at.tag, {&at.compute, &arrival});
+  }
+  bool waits_for_neighbours() const {
+    return plan_.pipeline > 1 && !costs_.overlaps_pipeline_comm;
+  }
+
   void lower_forward(Cursor& at, const Slot& slot, PassEnds& ends, int model_chunk) {
     receive(at, ends, model_chunk, model_chunk - 1, LaneKind::pipeline_comm);
+    if (model_chunk == 0 || waits_for_neighbours()) wait_on_host(at, ends.transfer);
     const TaskSet started = at.compute;
     TaskSet pending = ends.transfer;
     if (model_chunk == 0) load(at, pending);
@@ -254,6 +268,7 @@ class StepLowering {
 
   void lower_backward(Cursor& at, const Slot& slot, PassEnds& ends, int model_chunk, bool whole) {
     receive(at, ends, model_chunk, model_chunk + 1, LaneKind::pipeline_comm_backward);
+    if (waits_for_neighbours()) wait_on_host(at, ends.transfer);
     const TaskSet started = at.compute;
     TaskSet pending = ends.transfer;
     at.layers.clear();
