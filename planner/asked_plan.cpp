@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "planner/offload_choice.hpp"
+#include "planner/plan_layouts.hpp"
 #include "planner/sentence.hpp"
 #include "planner/stage_balance.hpp"
 
@@ -45,7 +46,8 @@ void complete_axes(Completion& c) {
   const Framework& f = c.workload.framework;
   if (!says(c.text, "zero") && !says(c.text, "fsdp") && !p.layer_split)
     p.zero_stage = p.data > 1 ? f.default_zero_stage : 0;
-  if (!says(c.text, "sp")) p.sequence_parallel = p.tensor > 1 && f.sequence_parallel;
+  if (!says(c.text, "sp"))
+    p.sequence_parallel = sequence_parallel_by_default(f, p.tensor, p.expert);
   if (!says(c.text, "etp") && c.workload.model.moe && p.expert == 1) p.expert_tensor = p.tensor;
 }
 

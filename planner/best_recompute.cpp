@@ -66,7 +66,8 @@ class StageSearch {
       one.script.runs_again = one.redone = {false};
       Seconds slowest;
       for (const NodeGroup& g : q_.cluster.groups) {
-        const KernelModel kernels(g.gpu, profile_, {std::nullopt, q_.workload.framework.kernels, ChipLoad::training});
+        const KernelModel kernels(
+            g.gpu, profile_, {std::nullopt, q_.workload.framework.kernels, ChipLoad::training});
         slowest = std::max(slowest, cost_.layer_time(one, kernels).forward.device());
       }
       forward.push_back(rounded(slowest));

@@ -27,8 +27,9 @@ struct LayoutSpace {
 
   void add(ParallelPlan plan) {
     if (batch % plan.data != 0) return;
-    plan.sequence_parallel = plan.tensor > 1 && workload.framework.sequence_parallel &&
-                             workload.sequence % plan.tensor == 0;
+    plan.sequence_parallel =
+        sequence_parallel_by_default(workload.framework, plan.tensor, plan.expert) &&
+        workload.sequence % plan.tensor == 0;
     if (workload.model.moe) plan.expert_tensor = plan.tensor;
     layouts.push_back(plan);
   }
@@ -64,6 +65,10 @@ bool tensor_divides(const Transformer& m, int tensor) {
 }
 
 }  // namespace
+
+bool sequence_parallel_by_default(const Framework& framework, int tensor, int expert) {
+  return tensor > 1 && (framework.sequence_parallel || expert > 1);
+}
 
 std::vector<ParallelPlan> plan_layouts(const Workload& w, const Cluster& cluster, int batch) {
   LayoutSpace space{w, cluster, batch, {}};

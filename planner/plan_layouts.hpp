@@ -22,4 +22,10 @@ namespace shardwise {
 // those whose data ranks do not divide `batch` are left out.
 std::vector<ParallelPlan> plan_layouts(const Workload& workload, const Cluster& cluster, int batch);
 
+// Whether norms and residuals are sharded along the sequence, where nobody says: as the framework
+// does. Where experts are spread over ranks beside tensor parallelism they must be, or each rank of
+// a tensor group would dispatch every token again (Megatron-LM
+// megatron/core/model_parallel_config.py:560-566).
+bool sequence_parallel_by_default(const Framework& framework, int tensor, int expert);
+
 }  // namespace shardwise

@@ -5,6 +5,7 @@
 #include "catalog/text_match.hpp"
 #include "planner/replay_parts.hpp"
 #include "planner/stage_balance.hpp"
+#include "planner/workload_choice.hpp"
 
 namespace shardwise {
 namespace {
@@ -50,7 +51,8 @@ ReplayResult assemble(const ReplayContext& c, const Gpu& gpu, const MethodReadin
   Replay out;
   out.question.plan = std::get<ParallelPlan>(std::move(plan));
   ParallelPlan& p = out.question.plan;
-  const Framework framework = replay_framework(c, row, method.method, compute, p.zero_stage);
+  Framework framework = replay_framework(c, row, method.method, compute, p.zero_stage);
+  framework.attention = attention_on(gpu, framework.attention);
   const bool pretrains = method.method == Method::pretrain;
   const std::string usual = pretrains ? framework.recompute_pretrain : framework.recompute_finetune;
   p.recompute =

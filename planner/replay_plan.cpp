@@ -5,6 +5,7 @@
 #include <string>
 
 #include "catalog/text_match.hpp"
+#include "planner/plan_layouts.hpp"
 #include "planner/replay_parts.hpp"
 
 namespace shardwise {
@@ -144,8 +145,9 @@ void set_axes(const RunPlan& p, const Framework& row, const Degrees& d, Parallel
   plan.context = d.context;
   plan.pipeline = d.pipeline;
   plan.context_kind = context_kind(row);
-  plan.sequence_parallel = d.tensor > 1 && p.sp.value_or(row.sequence_parallel);
   plan.expert = p.ep.value_or(1);
+  plan.sequence_parallel =
+      d.tensor > 1 && p.sp.value_or(sequence_parallel_by_default(row, d.tensor, plan.expert));
   plan.expert_tensor = plan.expert > 1 ? 1 : plan.tensor;
   plan.async_tensor = p.async_tp.value_or(false);
   const bool alone = plan.data * plan.context == 1;

@@ -69,6 +69,11 @@ Adapter adapter_for(const ResolvedRequest& r, Method method, const Framework& f)
 
 }  // namespace
 
+AttentionKernel attention_on(const Gpu& gpu, AttentionKernel wanted) {
+  const bool lacks = gpu.compute_capability > 0 && gpu.compute_capability < 8.0;
+  return wanted == AttentionKernel::cudnn && lacks ? AttentionKernel::eager : wanted;
+}
+
 ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cluster& cluster,
                                int zero_stage) {
   ChosenWorkload chosen;
@@ -79,6 +84,8 @@ ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cl
   w.sequence = r.sequence;
   w.compute = r.asked.precision ? *r.asked.precision : usual_format(row, cluster, chosen.notes);
   w.framework = resolved_for(row, method, w.compute);
+  for (const NodeGroup& group : cluster.groups)
+    w.framework.attention = attention_on(group.gpu, w.framework.attention);
   w.optimizer =
       r.asked.optimizer != nullptr ? r.asked.optimizer : optimizer_named(w.framework.optimizer);
   require(w.optimizer != nullptr, "the optimizers of framework rows are rows");

@@ -115,8 +115,9 @@ Seconds AttentionModel::eager_time(const AttentionWork& w) const {
   const std::int64_t products = w.batch * w.heads, d = w.head_dim;
   const double scores =
       static_cast<double>(products) * static_cast<double>(w.queries) * static_cast<double>(w.keys);
-  const Seconds scores_of_keys = gemm_.time({w.queries, w.keys, d, products});
-  const Seconds values = gemm_.time({w.queries, d, w.keys, products});
+  const DType half = gemm_.supports(DType::bf16) ? DType::bf16 : DType::fp16;
+  const Seconds scores_of_keys = gemm_.time({w.queries, w.keys, d, products, half});
+  const Seconds values = gemm_.time({w.queries, d, w.keys, products, half});
   const auto traffic = [&](double bytes_per_score, int kernels) {
     return memory_.time(ceil_bytes(bytes_per_score * scores), kernels, MemoryAccess::reduction);
   };
@@ -124,7 +125,7 @@ Seconds AttentionModel::eager_time(const AttentionWork& w) const {
     return scores_of_keys + values +
            traffic(traffic_.forward_bytes[style_], traffic_.forward_kernels[style_]);
   // dP = dO V', dQ = dS K, and dV = P' dO, dK = dS' Q.
-  const Seconds of_keys = gemm_.time({w.keys, d, w.queries, products});
+  const Seconds of_keys = gemm_.time({w.keys, d, w.queries, products, half});
   return scores_of_keys + values + 2.0 * of_keys +
          traffic(traffic_.backward_bytes[style_], traffic_.backward_kernels[style_]);
 }

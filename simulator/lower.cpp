@@ -221,9 +221,7 @@ class StepLowering {
     at.host = builder_.add(at.stage, LaneKind::host, Members::alone, WorkKind::host, Seconds(0),
                            at.tag, {&at.compute, &arrival});
   }
-  bool waits_for_neighbours() const {
-    return plan_.pipeline > 1 && !costs_.overlaps_pipeline_comm;
-  }
+  bool waits_for_neighbours() const { return plan_.pipeline > 1 && !costs_.overlaps_pipeline_comm; }
 
   void lower_forward(Cursor& at, const Slot& slot, PassEnds& ends, int model_chunk) {
     receive(at, ends, model_chunk, model_chunk - 1, LaneKind::pipeline_comm);
