@@ -56,7 +56,7 @@ enum class KernelStyle {
 enum class AttentionKernel {
   flash,   // scores never stored
   flash1,  // the same by FlashAttention's first version or its Triton port
-  cudnn,  // the same by cuDNN's fused attention where the GPU has it (Transformer Engine, Hopper on)
+  cudnn,   // the same by cuDNN where the GPU has it (Transformer Engine from Hopper on)
   memory_efficient,
   eager,  // scores and softmax stored
 };

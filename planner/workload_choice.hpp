@@ -26,8 +26,9 @@ struct ChosenWorkload {
 ChosenWorkload choose_workload(const ResolvedRequest& request, Method method,
                                const Cluster& cluster, int zero_stage);
 
-// The attention kernel that runs on a GPU where `wanted` is not to be had: Transformer Engine's fused
-// attention needs compute capability 8.0, or it stores the scores (dot_product_attention/utils.py).
+// The attention kernel that runs on a GPU where `wanted` is not to be had: Transformer Engine's
+// fused attention needs compute capability 8.0, or it stores the scores
+// (dot_product_attention/utils.py).
 AttentionKernel attention_on(const Gpu& gpu, AttentionKernel wanted);
 
 }  // namespace shardwise

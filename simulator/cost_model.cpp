@@ -287,7 +287,8 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& chunks, int sta
   std::vector<std::pair<int, Seconds>> kernel_times;  // of one microbatch, by group
   for (const auto& [group, ranks] : groups) {
     Seconds of_kernels;
-    const KernelModel kernels(group->gpu, profile_, {std::nullopt, w_.framework.kernels, ChipLoad::training});
+    const KernelModel kernels(group->gpu, profile_,
+                              {std::nullopt, w_.framework.kernels, ChipLoad::training});
     StageCosts costs;
     LayerState state;
     Seconds total;
