@@ -5,8 +5,8 @@
 // published; `shardwise calibrate` writes another one. Each group of constants carries its trust,
 // its source and its spread, so that an answer can name the weakest number it rests on. A
 // constant that comes from training runs says so and names them. Fractions are of the datasheet's
-// dense rate or of the
-// memory bandwidth; the equations are in gemm_model, attention_model and memory_bound_model.
+// dense rate or of the memory bandwidth; the equations are in gemm_model, attention_model and
+// memory_bound_model.
 #pragma once
 
 #include <array>
@@ -143,8 +143,8 @@ struct ContextCalibration {
 };
 
 // What a chip keeps of its benchmarked matrix rates in a training step. Benchmarks run one kernel
-// on one chip for milliseconds; a step keeps all chips of a machine busy for hours, at the clock that
-// the power limit then leaves, and the slowest of them sets the pace.
+// on one chip for milliseconds; a step keeps all chips of a machine busy for hours, at the clock
+// that the power limit then leaves, and the slowest of them sets the pace.
 struct TrainingLoad {
   std::array<double, dtype_count> matmul;  // by the format of the operands; attention as bf16
   Evidence evidence;

@@ -155,7 +155,8 @@ void vocab_parallel_loss(GraphBuilder& b, const Logits& l) {
   b.add(std::move(op));
 }
 
-// One kernel that overwrites the logits with their gradient (flash-attention's cross-entropy).
+// One kernel that overwrites the logits with their gradient (flash-attention's cross-entropy, and
+// Transformer Engine's, which exchanges the rows' maxima and sums between tensor ranks).
 void fused_half_loss(GraphBuilder& b, const Logits& l) {
   const double e = static_cast<double>(b.element());
   const TensorIndex loss = b.tensor_bytes("loss", 4, MemoryCategory::logits, 4);
@@ -164,6 +165,9 @@ void fused_half_loss(GraphBuilder& b, const Logits& l) {
   op.outputs = {loss};
   op.saves = {l.half};
   op.in_place_gradient = true;
+  if (b.tensor() > 1)
+    op.forward.push_back(
+        CommWork{Collective::all_gather, Bytes(12 * l.rows * b.tensor()), CommAxis::tensor, false});
   b.add(std::move(op));
 }
 
