@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Rewrites transcripts, all or those given, to what the program answers today. Review the diff, then
-# commit it. A new transcript starts as a file with nothing but its "$ " lines.
+# Rewrites transcripts and documents with commands, all or those given, to what the program answers
+# today. Review the diff, then commit it. A new one starts with nothing but its "$ " lines.
 #
-#   tests/golden/approve.sh [tests/golden/NAME.txt...]
+#   tests/golden/approve.sh [FILE...]
 set -u
 transcripts=()
 if (($#)); then mapfile -t transcripts < <(realpath -- "$@"); fi
 source "$(dirname -- "${BASH_SOURCE[0]}")/transcript.sh"
-((${#transcripts[@]})) || transcripts=(tests/golden/*.txt)
+((${#transcripts[@]})) || mapfile -t transcripts < <(all_transcripts)
 for transcript in "${transcripts[@]}"; do
-  answer=$(play "$transcript") && printf '%s\n' "$answer" >"$transcript"
+  played=$(play "$transcript") && printf '%s\n' "$played" >"$transcript"
 done

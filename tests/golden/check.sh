@@ -3,8 +3,7 @@
 # tests/golden/approve.sh. Exit code 77 (skipped) where there is nothing to play.
 set -u
 source "$(dirname -- "${BASH_SOURCE[0]}")/transcript.sh"
-shopt -s nullglob
-transcripts=(tests/golden/*.txt)
+mapfile -t transcripts < <(all_transcripts)
 [[ -x $program ]] && ((${#transcripts[@]})) || exit 77
 
 passed=0 failed=0
