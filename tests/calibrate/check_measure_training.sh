@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# measure_training.py without PyTorch: the cases of its grids are listed, each once, and a machine
+# measure_training.py and measure_torch_kernels.py without PyTorch: the cases of its grids are listed, each once, and a machine
 # where PyTorch sees no GPU is told in one line. Skipped where there is no Python 3.
 set -u
 command -v python3 >/dev/null || { echo 'no python3'; exit 77; }
@@ -27,4 +27,10 @@ status=$?
 ((status == 4)) || fail "without a GPU: expected exit code 4, found $status: $said"
 [[ $said == 'measure_training.py: error: PyTorch sees no GPU here'* ]] || fail "found: $said"
 [[ ! -e $folder/runs.json ]] || fail 'a file was left behind'
+
+kernels=${script%/*}/measure_torch_kernels.py
+said=$(CUDA_VISIBLE_DEVICES='' python3 "$kernels" --output "$folder/kernels.jsonl" 2>&1)
+status=$?
+((status == 4)) || fail "without a GPU: expected exit code 4, found $status: $said"
+[[ $said == 'measure_torch_kernels.py: error: PyTorch sees no GPU'* ]] || fail "found: $said"
 ((failures == 0))
