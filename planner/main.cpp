@@ -16,6 +16,7 @@
 #include "catalog/json_document.hpp"
 #include "catalog/names.hpp"
 #include "catalog/require.hpp"
+#include "planner/commands/calibrate.hpp"
 #include "planner/commands/catalog.hpp"
 #include "planner/commands/compare.hpp"
 #include "planner/commands/fit.hpp"
@@ -161,6 +162,11 @@ int run(int argc, char** argv) {
                               "name");
   catalog_command->add_flag("--json", catalog_json, "one JSON document on standard output");
 
+  CalibrateOptions calibration;
+  add_calibrate_flags(
+      *app.add_subcommand("calibrate", "measure the GPUs here, or read the logs you have"),
+      calibration);
+
   CLI::App* validate_command =
       app.add_subcommand("validate", "replay published runs and print our own error");
   ValidateOptions validation;
@@ -195,6 +201,7 @@ int run(int argc, char** argv) {
     return ask(launch_words, [&](const Request& r, const Facts& f, const Output& o) {
       return launch(r, launching, f, o);
     });
+  if (*calibration.app) return calibrate(calibration, terminal(calibration.json));
   const auto root = find_catalog_root();
   if (!root) return report_problems(root.error(), terminal(false));
   if (*catalog_command) return catalog(question, *root, terminal(catalog_json));

@@ -10,7 +10,7 @@ cd "${1:-$(dirname -- "${BASH_SOURCE[0]}")/../..}" || exit 1
 arrows=(
   'catalog catalog'
   'simulator catalog simulator'
-  'planner catalog simulator planner'
+  'planner catalog simulator planner calibrate'
   'calibrate catalog calibrate'
   'tests catalog simulator planner calibrate tests'
 )
