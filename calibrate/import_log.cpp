@@ -11,6 +11,7 @@
 #include "calibrate/import_nccl_tests_json.hpp"
 #include "calibrate/import_nvbandwidth.hpp"
 #include "calibrate/import_sweeps.hpp"
+#include "calibrate/measuring/measurement_file.hpp"
 #include "catalog/text_file.hpp"
 
 namespace shardwise {
@@ -28,8 +29,31 @@ void plain(std::string_view text, const std::vector<KernelClass>&, ImportedLog& 
   read(text, log);
 }
 
-constexpr std::array<LogFormat, 7> formats{
-    {{"nvbandwidth JSON", looks_like_nvbandwidth_json, plain<import_nvbandwidth_json>},
+bool looks_like_our_own(std::string_view text) {
+  return text.starts_with("{\"shardwise_measurements\"");
+}
+
+// The file that shardwise-calibrate writes.
+void import_our_own(std::string_view text, ImportedLog& log) {
+  const auto file = parse_measurement_file(std::string(text), log.file);
+  if (!file) {
+    for (const Problem& p : file.error()) leave_unread(log, 0, p.where, p.what);
+    return;
+  }
+  log.facts = file->machine.facts;
+  if (!file->machine.gpus.empty())
+    for (const auto& [key, value] : file->machine.gpus.front())
+      log.facts[key == "name" ? "device" : key] = value;
+  log.measurements = measurements(*file, log.file);
+  for (const Entry& e : file->entries)
+    if (e.finding.outcome != Outcome::measured)
+      leave_unread(log, 0, identity(e.point),
+                   std::string(outcome_name(e.finding.outcome)) + ", " + e.finding.why);
+}
+
+constexpr std::array<LogFormat, 8> formats{
+    {{"measurements of shardwise-calibrate", looks_like_our_own, plain<import_our_own>},
+     {"nvbandwidth JSON", looks_like_nvbandwidth_json, plain<import_nvbandwidth_json>},
      {"nccl-tests JSON", looks_like_nccl_tests_json, plain<import_nccl_tests_json>},
      {"PyTorch profiler trace", looks_like_kineto, import_kineto},
      {"micro-benchmarks of catalog/runs", looks_like_sweeps, plain<import_sweeps>},

@@ -84,8 +84,9 @@ NcclTestsLine read_nccl_tests_line(std::string_view line) {
     read.kind = RowKind::row;
     return read;
   }
-  read.why = rest.size() < 3 ? "the row is cut off before its bandwidth"
-                             : "its time and its bandwidth do not agree";
+  const bool root_first = !rest.empty() && whole_number_in(rest.front()).has_value();
+  read.why = rest.size() < (root_first ? 4U : 3U) ? "the row is cut off before its bandwidth"
+                                                  : "its time and its bandwidth do not agree";
   return read;
 }
 
