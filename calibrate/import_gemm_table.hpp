@@ -5,7 +5,7 @@
 //   mean:   35.1 TFLOPS @ 15360x3072x1024 (MxNxK)
 //   #  MxNxK                mean median    max   best     W   MHz
 //   18  3072x2816x20480     828.4  828.6  831.6  828.4   506  1980
-//   Trial 7 finished with value: {'TFLOPS': 291.58} and parameters: {'M': 6912, 'N': 16384, 'K': 2048}
+//   Trial 7 finished with value: {'TFLOPS': 291.58} and parameters: {'M': 6912, 'N': 512, 'K': 64}
 //   m,n,k,dtype,tflops          (comma, tab or bar separated, any order; also time_us or time_ms)
 //
 //   bench "gemm", sizes {m, n, k}, labels {dtype, statistic, device}, quantity "flops_per_s"

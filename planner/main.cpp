@@ -123,6 +123,15 @@ int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** 
   return static_cast<int>(ProblemKind::request);
 }
 
+CLI::App* add_catalog(CLI::App& app, CatalogQuestion& question, bool& json) {
+  CLI::App* command = app.add_subcommand("catalog", "what the catalog holds");
+  command->add_option("VERB", question.verb, "list, show or check")->required();
+  command->add_option("SUBJECT", question.subject,
+                      "list: gpus, nodes, networks, models, frameworks, prices; show: a name");
+  command->add_flag("--json", json, "one JSON document on standard output");
+  return command;
+}
+
 int run(int argc, char** argv) {
   CLI::App app(
       "Forecasts a distributed training run: will it fit, on which plan, how fast, and why.",
@@ -153,14 +162,9 @@ int run(int argc, char** argv) {
       *add_asking(app, shop_words, "shop", "buy which cards, or rent which machines?").app,
       shopping);
 
-  CLI::App* catalog_command = app.add_subcommand("catalog", "what the catalog holds");
   CatalogQuestion question;
   bool catalog_json = false;
-  catalog_command->add_option("VERB", question.verb, "list, show or check")->required();
-  catalog_command->add_option("SUBJECT", question.subject,
-                              "list: gpus, nodes, networks, models, frameworks, prices; show: a "
-                              "name");
-  catalog_command->add_flag("--json", catalog_json, "one JSON document on standard output");
+  CLI::App* catalog_command = add_catalog(app, question, catalog_json);
 
   CalibrateOptions calibration;
   add_calibrate_flags(
