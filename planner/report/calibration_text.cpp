@@ -4,7 +4,9 @@
 #include <map>
 
 #include "calibrate/bus_factor.hpp"
+#include "calibrate/imported_log.hpp"
 #include "calibrate/median.hpp"
+#include "calibrate/size_fit.hpp"
 #include "planner/figures.hpp"
 #include "planner/report/table.hpp"
 #include "planner/sentence.hpp"

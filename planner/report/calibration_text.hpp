@@ -5,10 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "calibrate/imported_log.hpp"
-#include "calibrate/size_fit.hpp"
+#include "catalog/units.hpp"
 
 namespace shardwise {
+
+struct ImportedLog;
+struct SizeFit;
+struct Sweep;
 
 // Per file: its format, what it measured, and every line that was not understood.
 std::string import_text(const ImportedLog& log);
