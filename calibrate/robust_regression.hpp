@@ -22,7 +22,7 @@ struct RobustFit {
 };
 
 // REQUIRES at least as many rows as columns. Starts from least absolute deviations approximated by
-// a heavily damped first round, so that up to a third of the samples may be wild. Columns whose
+// a heavily damped first round, so that a fifth of the samples may be wild. Columns whose
 // factor would be negative are left out (x = 0 there): times and rates are not negative.
 RobustFit huber_regression(const Eigen::MatrixXd& a, const Eigen::VectorXd& b);
 

@@ -147,10 +147,9 @@ class Cut {
 };
 
 // The border between two regimes lies at the geometric middle of the sizes beside it.
-bool belongs_before(const Regime& before, const Regime& next, Bytes size) {
-  const double border = std::sqrt(static_cast<double>(before.to.value)) *
-                        std::sqrt(static_cast<double>(next.from.value));
-  return static_cast<double>(size.value) < border;
+Bytes border(const Regime& before, const Regime& next) {
+  return Bytes(static_cast<std::int64_t>(std::sqrt(static_cast<double>(before.to.value)) *
+                                         std::sqrt(static_cast<double>(next.from.value))));
 }
 
 }  // namespace
@@ -159,10 +158,10 @@ Seconds SizeFit::time(Bytes size) const {
   require(!regimes.empty(), "a fit has a regime");
   Seconds t{0};
   for (std::size_t i = 0; i < regimes.size(); ++i) {
-    const bool ends_here =
-        i + 1 == regimes.size() || belongs_before(regimes[i], regimes[i + 1], size);
-    t = std::max(t, regimes[i].at(ends_here ? size : std::min(size, regimes[i].to)));
-    if (ends_here) break;
+    if (i + 1 == regimes.size()) return std::max(t, regimes[i].at(size));
+    const Bytes end = border(regimes[i], regimes[i + 1]);
+    t = std::max(t, regimes[i].at(std::min(size, end)));
+    if (size < end) break;
   }
   return t;
 }

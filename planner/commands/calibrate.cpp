@@ -8,6 +8,7 @@
 
 #include "calibrate/import_log.hpp"
 #include "calibrate/median.hpp"
+#include "calibrate/size_fit.hpp"
 #include "catalog/catalog_root.hpp"
 #include "planner/report/calibration_text.hpp"
 #include "planner/report/json_parts.hpp"
