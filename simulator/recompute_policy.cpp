@@ -39,7 +39,7 @@ constexpr std::array<RecomputeRow, 10> rows{{
     {"none", false, false, never, "keep everything that backward needs"},
     {"selective", false, true, core_attention, "redo the attention kernel only"},
     {"selective-op", false, false, all_but_compute_intensive,
-     "keep attention and every second matmul, redo the rest"},
+     "keep attention and every second matmul, redo the rest", false, true},
     {"norms-and-activations", false, false, norms_and_activations,
      "redo norms and activation functions only"},
     {"full", true, false, never, "keep block inputs only, redo every block"},

@@ -38,6 +38,7 @@ struct RecomputeRow {
   bool (*again)(const LayerGraph& graph, std::size_t op);  // used where not whole_block
   std::string_view summary;
   bool searched = false;  // the operators are chosen block by block, see BlockRecompute
+  bool caches = false;    // eager, what kept operators made is held, whoever reads it
 };
 
 std::span<const RecomputeRow> recompute_rows();
