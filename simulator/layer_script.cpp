@@ -25,7 +25,7 @@ class ScriptWriter {
     if (options.keeps_results)
       for (std::size_t i = 0; i < graph.operators.size(); ++i)
         for (TensorIndex t : graph.operators[i].saves)
-          if (!again_[i]) saved_outside_[at(t)] = true;
+          if (!again_[i] && made_by_attention(t)) saved_outside_[at(t)] = true;
     const std::vector<bool> asked = again_;
     drop_useless_reruns(options);
     choose_kept(options.caches_results ? asked : std::vector<bool>{});
@@ -44,6 +44,11 @@ class ScriptWriter {
 
  private:
   static constexpr std::size_t no_operator = static_cast<std::size_t>(-1);
+
+  bool made_by_attention(TensorIndex t) const {
+    return producer_[at(t)] != no_operator &&
+           graph_.operators[producer_[at(t)]].kind == OperatorKind::attention;
+  }
 
   bool made_again(TensorIndex t) const {
     return producer_[at(t)] != no_operator && again_[producer_[at(t)]] && !saved_outside_[at(t)];
