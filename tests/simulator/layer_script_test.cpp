@@ -152,8 +152,8 @@ TEST_CASE("parts of a block that are re-run by name", "[layer_script]") {
   w.framework.kernels = KernelStyle::fused;
   const LayerGraph block = block_graph(w, plan_of(1), {});
   const std::int64_t none = saved_bytes(block, "none");
-  // Two normed inputs, 64 x 256 in 16 bits each, and 4 bytes of statistics per token; the norms' own
-  // inputs are kept either way.
+  // Two normed inputs, 64 x 256 in 16 bits each, and 4 bytes of statistics per token; the norms'
+  // own inputs are kept either way.
   CHECK(none - saved_bytes(block, "modules-layernorm") == 2 * (64 * 256 * 2 + 64 * 4));
   // Normed input, gate, up and their product, and the norm's statistic of 4 bytes per token.
   CHECK(none - saved_bytes(block, "modules-mlp") == 64 * (256 + 3 * 704) * 2 + 64 * 4);
