@@ -88,9 +88,11 @@ PhraseReading read_phrase(JsonReader& r) {
   PhraseReading p;
   p.where = r.choice("in", where_names);
   p.text = r.text("text");
+  p.with_note = r.maybe_text("with_note").value_or("");
   p.vocab = r.maybe_integer("vocab", 1, 100'000'000);
   p.dropout = r.maybe_flag("dropout");
   p.offload_activations = r.maybe_flag("offload_activations");
+  p.modules_follow = flag(r, "modules_follow");
   p.share_follows = flag(r, "share_follows");
   p.recompute = r.maybe_text("recompute");
   p.framework = r.maybe_text("framework");
@@ -161,6 +163,9 @@ void read_training(JsonReader& r, Reading& out) {
   });
   read_rows(r, "recomputes", out.recomputes, [](JsonReader& e) {
     return RecomputeReading{e.text("text"), e.text("recompute")};
+  });
+  read_rows(r, "recompute_modules", out.recompute_modules, [](JsonReader& e) {
+    return RecomputeReading{e.text("text"), e.text("module")};
   });
   read_rows(r, "plugins", out.plugins, [](JsonReader& e) {
     return PluginReading{e.text("text"), e.maybe_choice("loss", loss_kind_names),

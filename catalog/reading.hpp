@@ -84,9 +84,11 @@ struct MemoryKindReading {
 struct PhraseReading {
   enum class Where { notes, framework_note, model } where = Where::notes;
   std::string text;
+  std::string with_note;  // holds only where the framework note holds this as well
   std::optional<int> vocab;
   std::optional<bool> dropout, offload_activations;
-  bool share_follows = false;  // the number after `text` is the offloaded share of activations
+  bool modules_follow = false;  // the parts that are re-run are named after `text`
+  bool share_follows = false;   // the number after `text` is the offloaded share of activations
   std::optional<std::string> recompute;  // a row of recompute_policy
   std::optional<std::string> framework;  // id of the row that stands for its release
   std::optional<std::string> inter_node;
@@ -108,6 +110,7 @@ struct Reading {
   std::vector<OffloadReading> offloads;
   std::vector<TargetReading> targets;
   std::vector<RecomputeReading> recomputes;
+  std::vector<RecomputeReading> recompute_modules;  // one word of a list, and the part it names
   std::vector<PluginReading> plugins;
   std::vector<MemoryKindReading> memory_kinds;
   std::vector<PhraseReading> phrases;

@@ -16,6 +16,7 @@
 #include "catalog/json_document.hpp"
 #include "catalog/names.hpp"
 #include "catalog/require.hpp"
+#include "planner/commands/calibrate.hpp"
 #include "planner/commands/catalog.hpp"
 #include "planner/commands/compare.hpp"
 #include "planner/commands/fit.hpp"
@@ -122,6 +123,15 @@ int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** 
   return static_cast<int>(ProblemKind::request);
 }
 
+CLI::App* add_catalog(CLI::App& app, CatalogQuestion& question, bool& json) {
+  CLI::App* command = app.add_subcommand("catalog", "what the catalog holds");
+  command->add_option("VERB", question.verb, "list, show or check")->required();
+  command->add_option("SUBJECT", question.subject,
+                      "list: gpus, nodes, networks, models, frameworks, prices; show: a name");
+  command->add_flag("--json", json, "one JSON document on standard output");
+  return command;
+}
+
 int run(int argc, char** argv) {
   CLI::App app(
       "Forecasts a distributed training run: will it fit, on which plan, how fast, and why.",
@@ -152,14 +162,14 @@ int run(int argc, char** argv) {
       *add_asking(app, shop_words, "shop", "buy which cards, or rent which machines?").app,
       shopping);
 
-  CLI::App* catalog_command = app.add_subcommand("catalog", "what the catalog holds");
   CatalogQuestion question;
   bool catalog_json = false;
-  catalog_command->add_option("VERB", question.verb, "list, show or check")->required();
-  catalog_command->add_option("SUBJECT", question.subject,
-                              "list: gpus, nodes, networks, models, frameworks, prices; show: a "
-                              "name");
-  catalog_command->add_flag("--json", catalog_json, "one JSON document on standard output");
+  CLI::App* catalog_command = add_catalog(app, question, catalog_json);
+
+  CalibrateOptions calibration;
+  add_calibrate_flags(
+      *app.add_subcommand("calibrate", "measure the GPUs here, or read the logs you have"),
+      calibration);
 
   CLI::App* validate_command =
       app.add_subcommand("validate", "replay published runs and print our own error");
@@ -195,6 +205,7 @@ int run(int argc, char** argv) {
     return ask(launch_words, [&](const Request& r, const Facts& f, const Output& o) {
       return launch(r, launching, f, o);
     });
+  if (*calibration.app) return calibrate(calibration, terminal(calibration.json));
   const auto root = find_catalog_root();
   if (!root) return report_problems(root.error(), terminal(false));
   if (*catalog_command) return catalog(question, *root, terminal(catalog_json));

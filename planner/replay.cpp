@@ -1,6 +1,8 @@
 #include "planner/replay.hpp"
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 
 #include "catalog/text_match.hpp"
 #include "planner/replay_parts.hpp"
@@ -18,7 +20,9 @@ std::vector<const PhraseReading*> phrases_of(const RunRecord& run, const Reading
         : phrase.where == PhraseReading::Where::model ? std::string_view(run.model.name)
         : run.training.framework_note ? std::string_view(*run.training.framework_note)
                                       : std::string_view();
-    if (holds_words(text, phrase.text)) out.push_back(&phrase);
+    const bool noted = phrase.with_note.empty() ||
+                       holds_words(run.training.framework_note.value_or(""), phrase.with_note);
+    if (noted && holds_words(text, phrase.text)) out.push_back(&phrase);
   }
   return out;
 }
@@ -27,6 +31,40 @@ std::vector<const PhraseReading*> phrases_of(const RunRecord& run, const Reading
 MemoryKind memory_kind(const ReplayContext& c, const Framework& framework) {
   const MemoryKindReading* row = longest_match(c.reading.memory_kinds, c.run.measured.mem_kind);
   return row == nullptr ? framework.memory_reported_as : row->kind;
+}
+
+// The parts of a block that are named after `phrase`, one word after the other, until a word names
+// none: "=['layernorm', 'moe_act'], dispatcher" is modules-layernorm+moe_act.
+std::optional<std::string> modules_after(const ReplayContext& c, std::string_view phrase) {
+  const std::string_view text = c.run.notes;
+  std::string list;
+  const auto part_of_word = [](char ch) { return is_word_character(ch) || ch == '_'; };
+  for (std::size_t at = text.find(phrase) + phrase.size(); at < text.size();) {
+    if (!part_of_word(text[at])) {
+      if (text[at] == '.' || text[at] == ';') break;
+      ++at;
+      continue;
+    }
+    std::size_t end = at;
+    while (end < text.size() && part_of_word(text[end])) ++end;
+    const std::string_view word = text.substr(at, end - at);
+    const auto& rows = c.reading.recompute_modules;
+    const auto row = std::find_if(rows.begin(), rows.end(),
+                                  [&](const RecomputeReading& r) { return r.text == word; });
+    if (row == rows.end()) break;
+    list += (list.empty() ? "modules-" : "+") + row->recompute;
+    at = end;
+  }
+  return list.empty() ? std::nullopt : std::optional(list);
+}
+
+std::optional<std::string> stated_recompute(const ReplayContext& c) {
+  for (const PhraseReading* phrase : c.phrases) {
+    if (phrase->recompute) return phrase->recompute;
+    if (phrase->modules_follow)
+      if (auto modules = modules_after(c, phrase->text)) return modules;
+  }
+  return c.run.training.recompute;
 }
 
 // A frozen base in four bits is QLoRA whatever the publisher calls it.
@@ -55,8 +93,7 @@ ReplayResult assemble(const ReplayContext& c, const Gpu& gpu, const MethodReadin
   framework.attention = attention_on(gpu, framework.attention);
   const bool pretrains = method.method == Method::pretrain;
   const std::string usual = pretrains ? framework.recompute_pretrain : framework.recompute_finetune;
-  p.recompute =
-      stated(c, &PhraseReading::recompute).value_or(c.run.training.recompute.value_or(usual));
+  p.recompute = stated_recompute(c).value_or(usual);
   for (const RecomputeReading& means : c.reading.recomputes)
     if (means.text == p.recompute) p.recompute = means.recompute;
   auto workload = replay_workload(c, method, compute, framework, p, notes);

@@ -25,9 +25,10 @@ class ScriptWriter {
     if (options.keeps_results)
       for (std::size_t i = 0; i < graph.operators.size(); ++i)
         for (TensorIndex t : graph.operators[i].saves)
-          if (!again_[i]) saved_outside_[at(t)] = true;
+          if (!again_[i] && made_by_attention(t)) saved_outside_[at(t)] = true;
+    const std::vector<bool> asked = again_;
     drop_useless_reruns(options);
-    choose_kept();
+    choose_kept(options.caches_results ? asked : std::vector<bool>{});
     script_.slots = static_cast<std::int32_t>(n);
     script_.input_slot = graph.input;
     script_.output_slot = graph.output;
@@ -43,6 +44,11 @@ class ScriptWriter {
 
  private:
   static constexpr std::size_t no_operator = static_cast<std::size_t>(-1);
+
+  bool made_by_attention(TensorIndex t) const {
+    return producer_[at(t)] != no_operator &&
+           graph_.operators[producer_[at(t)]].kind == OperatorKind::attention;
+  }
 
   bool made_again(TensorIndex t) const {
     return producer_[at(t)] != no_operator && again_[producer_[at(t)]] && !saved_outside_[at(t)];
@@ -72,8 +78,8 @@ class ScriptWriter {
   }
 
   // Kept from forward to backward: saved tensors that are not made again, and what the operators
-  // that run again start from.
-  void choose_kept() {
+  // that run again start from; with `cached`, what the operators that it leaves out have made too.
+  void choose_kept(const std::vector<bool>& cached) {
     kept_.assign(graph_.tensors.size(), false);
     for (std::size_t t = 0; t < kept_.size(); ++t)
       kept_[t] = saves_[t] > 0 && !made_again(static_cast<TensorIndex>(t));
@@ -82,6 +88,9 @@ class ScriptWriter {
       for (TensorIndex t : graph_.operators[i].inputs)
         if (!made_again(t)) kept_[at(t)] = true;
     }
+    for (std::size_t i = 0; i < cached.size(); ++i)
+      if (!cached[i] && graph_.operators[i].kind != OperatorKind::pointwise)
+        for (TensorIndex t : graph_.operators[i].outputs) kept_[at(t)] = t != graph_.output;
     for (std::size_t t = 0; t < kept_.size(); ++t) {
       if (!kept_[t]) continue;
       script_.saved_bytes += graph_.tensors[t].bytes;

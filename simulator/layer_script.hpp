@@ -50,7 +50,10 @@ struct ScriptOptions {
   std::vector<bool> runs_again;  // per operator, as the policy says
   bool whole_block = false;      // re-runs everything, needed or not (unless stops_early)
   bool stops_early = false;
-  bool keeps_results = false;  // tensors that operators outside the re-run save stay saved
+  bool keeps_results = false;   // what attention made stays where operators outside save it
+  bool caches_results = false;  // matmuls, attention and reductions outside the re-run keep what
+                                // they made, whether backward reads it or not (eager selective
+                                // checkpoints, torch/utils/checkpoint.py _CachingTorchDispatchMode)
 };
 
 LayerScript layer_script(const LayerGraph& graph, const ScriptOptions& options);

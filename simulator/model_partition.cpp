@@ -76,6 +76,7 @@ class Partitioner {
       o.runs_again[i] = o.runs_again[i] || d.chosen[i];
     o.whole_block = d.checkpointed && policy_.row->whole_block;
     o.keeps_results = d.checkpointed && policy_.row->keeps_results;
+    o.caches_results = d.checkpointed && policy_.row->caches && !compiled;
     o.stops_early = w_.framework.recompute_stops_early;
     return o;
   }

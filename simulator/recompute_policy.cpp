@@ -35,17 +35,18 @@ bool all_but_compute_intensive(const LayerGraph& graph, std::size_t op) {
   return position % 2 == 0;
 }
 
-constexpr std::array<RecomputeRow, 10> rows{{
+constexpr std::array<RecomputeRow, 11> rows{{
     {"none", false, false, never, "keep everything that backward needs"},
     {"selective", false, true, core_attention, "redo the attention kernel only"},
     {"selective-op", false, false, all_but_compute_intensive,
-     "keep attention and every second matmul, redo the rest"},
+     "keep attention and every second matmul, redo the rest", false, true},
     {"norms-and-activations", false, false, norms_and_activations,
      "redo norms and activation functions only"},
     {"full", true, false, never, "keep block inputs only, redo every block"},
     {"every-%-layers", true, false, never, "one checkpoint for several blocks"},
     {"one-in-%-layers", true, false, never, "full for every K-th block, none for the others"},
     {"blocks-%", true, false, never, "full for the first blocks of a stage only"},
+    {"modules-%", false, true, never, "redo named parts: modules-layernorm+moe_act"},
     {"best", false, false, never, "the least re-run time, block by block, that fits the card",
      true},
     {"best-%", false, false, never, "the same within so many GiB per GPU", true},
@@ -66,6 +67,13 @@ std::optional<int> number_in(std::string_view name, std::string_view pattern) {
   return value;
 }
 
+// The parts that stand for % in `pattern`, which no other row has letters for.
+std::optional<RecomputeModules> modules_in(std::string_view name, std::string_view pattern) {
+  const std::string_view head = pattern.substr(0, pattern.find('%'));
+  if (!pattern.ends_with('%') || !name.starts_with(head)) return std::nullopt;
+  return recompute_modules(name.substr(head.size()));
+}
+
 }  // namespace
 
 std::span<const RecomputeRow> recompute_rows() { return rows; }
@@ -74,6 +82,11 @@ Result<RecomputePolicy> recompute_policy(std::string_view name) {
   std::string known;
   for (const RecomputeRow& row : rows) {
     if (row.name == name) return RecomputePolicy{&row};
+    if (const auto modules = modules_in(name, row.name)) {
+      RecomputePolicy policy{&row};
+      policy.modules = *modules;
+      return policy;
+    }
     if (const std::optional<int> n = number_in(name, row.name)) {
       RecomputePolicy policy{&row};
       if (row.searched)
@@ -88,9 +101,9 @@ Result<RecomputePolicy> recompute_policy(std::string_view name) {
     }
     known += (known.empty() ? "" : ", ") + std::string(row.name);
   }
-  return Problem{
-      ProblemKind::request, "recompute",
-      "unknown policy '" + std::string(name) + "'; known: " + known + " (% stands for a number)"};
+  return Problem{ProblemKind::request, "recompute",
+                 "unknown policy '" + std::string(name) + "'; known: " + known +
+                     " (% stands for a number, or for names joined by +)"};
 }
 
 std::vector<bool> operators_run_again(const LayerGraph& graph, const RecomputePolicy& policy,

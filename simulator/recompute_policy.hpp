@@ -13,6 +13,7 @@
 //   every-K-layers  one checkpoint for K blocks together: K-1 inputs less, K blocks alive in
 //                   backward
 //   one-in-K-layers full for one block in K (torchtitan's selective checkpointing by layers)
+//   modules-A+B     the named parts of every block (recompute_modules.hpp)
 //   blocks-N        full for the first N blocks of a stage, none for the others
 //   best, best-N    for each block the operators whose re-run costs least time, such that the step
 //                   fits the card, or N GiB of it (found by planner/best_recompute.hpp)
@@ -27,6 +28,7 @@
 
 #include "catalog/result.hpp"
 #include "simulator/operators.hpp"
+#include "simulator/recompute_modules.hpp"
 
 namespace shardwise {
 
@@ -34,10 +36,11 @@ struct RecomputeRow {
   std::string_view name;  // "every-%-layers": % stands for the number
   bool whole_block;       // every operator, in one checkpoint
   bool keeps_results;     // a checkpoint around these operators alone: what others save of
-                          // their results stays saved
+                          // the attention kernel's result stays saved
   bool (*again)(const LayerGraph& graph, std::size_t op);  // used where not whole_block
   std::string_view summary;
   bool searched = false;  // the operators are chosen block by block, see BlockRecompute
+  bool caches = false;    // eager, what kept operators made is held, whoever reads it
 };
 
 std::span<const RecomputeRow> recompute_rows();
@@ -54,9 +57,10 @@ struct RecomputePolicy {
   int stride = 1;                              // one-in-K-layers: the first of every K blocks
   std::optional<Bytes> budget = std::nullopt;  // best-N: per GPU
   std::shared_ptr<const BlockRecompute> chosen = nullptr;  // best: once it has been found
+  RecomputeModules modules = 0;                            // modules-A+B
 
   bool runs_again(const LayerGraph& graph, std::size_t op) const {
-    return row->whole_block || row->again(graph, op);
+    return row->whole_block || row->again(graph, op) || in_modules(graph, op, modules);
   }
 };
 

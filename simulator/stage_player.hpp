@@ -190,6 +190,10 @@ class StagePlayer {
     }
   }
 
+  // FSDP2 makes the reduce-scatter's output, which is the gradient, on that collective's stream
+  // (_fsdp_collectives.py, foreach_reduce); its input on the default one.
+  StreamId reduced_on() const { return f_.sharded.copy_out ? reduce_stream : StreamId{}; }
+
   bool stays_gathered(std::size_t c, std::size_t i) const {
     // The root group (embedding, head) and everything where the framework does not reshard.
     return !reshards() || (*chunks_)[c].layers[i].definition->role != LayerRole::block;
@@ -414,13 +418,13 @@ class StagePlayer {
     if (plan_.zero_stage >= 3 && f_.reduce_buffers == 0)
       reduce_input_ = ledger_.open(
           static_cast<std::int64_t>(static_cast<double>(h.state.unsharded_gradients) * widening),
-          communication, f_.sharded.copy_out ? reduce_stream : StreamId{});
+          communication);
     close_all(h.unsharded_gradients);
     if (persistent_gradients() || plan_.offload.optimizer) return;
     if (!h.sharded_gradient.block) {
-      h.sharded_gradient = ledger_.open(h.state.gradients, gradients);
+      h.sharded_gradient = ledger_.open(h.state.gradients, gradients, reduced_on());
     } else {
-      Holding added = ledger_.open(h.state.gradients, gradients);
+      Holding added = ledger_.open(h.state.gradients, gradients, reduced_on());
       ledger_.close(added);
     }
   }

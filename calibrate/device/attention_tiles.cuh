@@ -31,21 +31,26 @@ __device__ Fragment packed(float a, float b) {
   return *reinterpret_cast<const Fragment*>(&pair);
 }
 
+// Before compute capability 8.0 there is no such product: attention_bench.cpp asks for it first.
 __device__ inline void multiply(float (&c)[4], const Fragment (&a)[4], Fragment b0, Fragment b1,
                                 __nv_bfloat16) {
+#if __CUDA_ARCH__ >= 800
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
       "{%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#endif
 }
 __device__ inline void multiply(float (&c)[4], const Fragment (&a)[4], Fragment b0, Fragment b1,
                                 __half) {
+#if __CUDA_ARCH__ >= 800
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
       "{%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#endif
 }
 
 // 64 rows of `dim` halves in shared memory.

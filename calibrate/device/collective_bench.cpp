@@ -88,6 +88,7 @@ CollectiveCall::CollectiveCall(RankGroup& group, const BenchPoint& point)
     from_.emplace_back(Bytes(bytes_));
     to_.emplace_back(Bytes(bytes_));
     check(cudaMemset(from_.back().data(), 0, static_cast<std::size_t>(bytes_)), "clearing memory");
+    check(cudaDeviceSynchronize(), "clearing memory");  // our streams do not wait for the default
   });
 }
 

@@ -19,20 +19,20 @@ const Library& complete(const Library& library) {
 }  // namespace
 
 CublasLt::CublasLt() : library_(names_of("libcublasLt")) {
-  library_.resolve("cublasLtCreate", create);
-  library_.resolve("cublasLtDestroy", destroy);
-  library_.resolve("cublasLtGetVersion", version);
-  library_.resolve("cublasLtMatmul", matmul);
-  library_.resolve("cublasLtMatmulAlgoGetHeuristic", heuristic);
-  library_.resolve("cublasLtMatmulDescCreate", matmul_create);
-  library_.resolve("cublasLtMatmulDescDestroy", matmul_destroy);
-  library_.resolve("cublasLtMatmulDescSetAttribute", matmul_set);
-  library_.resolve("cublasLtMatrixLayoutCreate", layout_create);
-  library_.resolve("cublasLtMatrixLayoutDestroy", layout_destroy);
-  library_.resolve("cublasLtMatrixLayoutSetAttribute", layout_set);
-  library_.resolve("cublasLtMatmulPreferenceCreate", preference_create);
-  library_.resolve("cublasLtMatmulPreferenceDestroy", preference_destroy);
-  library_.resolve("cublasLtMatmulPreferenceSetAttribute", preference_set);
+  library_.resolve(create, "cublasLtCreate");
+  library_.resolve(destroy, "cublasLtDestroy");
+  library_.resolve(version, "cublasLtGetVersion");
+  library_.resolve(matmul, "cublasLtMatmul");
+  library_.resolve(heuristic, "cublasLtMatmulAlgoGetHeuristic");
+  library_.resolve(matmul_create, "cublasLtMatmulDescCreate");
+  library_.resolve(matmul_destroy, "cublasLtMatmulDescDestroy");
+  library_.resolve(matmul_set, "cublasLtMatmulDescSetAttribute");
+  library_.resolve(layout_create, "cublasLtMatrixLayoutCreate");
+  library_.resolve(layout_destroy, "cublasLtMatrixLayoutDestroy");
+  library_.resolve(layout_set, "cublasLtMatrixLayoutSetAttribute");
+  library_.resolve(preference_create, "cublasLtMatmulPreferenceCreate");
+  library_.resolve(preference_destroy, "cublasLtMatmulPreferenceDestroy");
+  library_.resolve(preference_set, "cublasLtMatmulPreferenceSetAttribute");
 }
 
 const CublasLt& cublas_lt() {
@@ -41,11 +41,11 @@ const CublasLt& cublas_lt() {
 }
 
 Cublas::Cublas() : library_(names_of("libcublas")) {
-  library_.resolve("cublasCreate_v2", create);
-  library_.resolve("cublasDestroy_v2", destroy);
-  library_.resolve("cublasSetStream_v2", set_stream);
+  library_.resolve(create, "cublasCreate_v2");
+  library_.resolve(destroy, "cublasDestroy_v2");
+  library_.resolve(set_stream, "cublasSetStream_v2");
 #ifdef SHARDWISE_GROUPED_GEMM
-  library_.resolve("cublasGemmGroupedBatchedEx", grouped);
+  library_.resolve(grouped, "cublasGemmGroupedBatchedEx");
 #endif
 }
 

@@ -1,5 +1,7 @@
 #include "calibrate/device/gemm_product.hpp"
 
+#include <string_view>
+
 #include "calibrate/device/cublas_library.hpp"
 #include "calibrate/device/pacing_kernels.hpp"
 
@@ -29,6 +31,7 @@ struct EpilogueRow {
   cublasLtEpilogue_t epilogue;
 };
 constexpr EpilogueRow epilogues[] = {{"none", CUBLASLT_EPILOGUE_DEFAULT},
+                                     {"accumulate", CUBLASLT_EPILOGUE_DEFAULT},
                                      {"bias", CUBLASLT_EPILOGUE_BIAS},
                                      {"gelu_bias", CUBLASLT_EPILOGUE_GELU_BIAS}};
 
@@ -58,6 +61,7 @@ struct GemmProduct::Parts {
   cublasLtMatrixLayout_t first = nullptr, second = nullptr, out = nullptr;
   cublasLtMatmulPreference_t preference = nullptr;
   cublasLtMatmulHeuristicResult_t chosen{};
+  float beta = 0;  // 1: what is in `out` is added to
   GpuBuffer first_data, second_data, out_data, bias, scale, workspace;
 
   Parts() { check(api.create(&handle), "opening cuBLASLt"); }
@@ -109,21 +113,27 @@ void GemmProduct::Parts::describe(const BenchPoint& point) {
   const bool first_turned = order.first == CUBLAS_OP_T, second_turned = order.second == CUBLAS_OP_T;
   first = layout(dtype.in, first_turned ? k : n, first_turned ? n : k, batch);
   second = layout(dtype.in, second_turned ? m : k, second_turned ? k : m, batch);
-  out = layout(dtype.out, n, m, batch);
+  const bool accumulate = std::string_view(after.name) == "accumulate";
+  beta = accumulate ? 1 : 0;
+  out = layout(accumulate ? CUDA_R_32F : dtype.out, n, m, batch);
 }
 
 void GemmProduct::Parts::allocate(const BenchPoint& point, cudaStream_t stream) {
   const std::string& dtype = point.labels.at("dtype");
   const std::int64_t m = point.sizes.at("m"), n = point.sizes.at("n"), k = point.sizes.at("k");
   const std::int64_t in = element_bytes(dtype) * point.sizes.at("batch");
-  const std::int64_t wide = dtype == "fp8" ? 2 : element_bytes(dtype);
+  const std::string& epilogue = point.labels.at("epilogue");
+  const std::int64_t wide = epilogue == "accumulate" ? 4
+                            : dtype == "fp8"         ? 2
+                                                     : element_bytes(dtype);
   first_data = GpuBuffer(Bytes(n * k * in));
   second_data = GpuBuffer(Bytes(m * k * in));
   out_data = GpuBuffer(Bytes(m * n * wide * point.sizes.at("batch")));
   workspace = GpuBuffer(workspace_bytes);
   fill_randomly(first_data.data(), first_data.bytes(), dtype, stream);
   fill_randomly(second_data.data(), second_data.bytes(), dtype, stream);
-  if (point.labels.at("epilogue") != "none") {
+  if (beta == 1) fill_randomly(out_data.data(), out_data.bytes(), "fp32", stream);
+  if (epilogue == "bias" || epilogue == "gelu_bias") {
     bias = GpuBuffer(Bytes(n * wide));
     fill_randomly(bias.data(), bias.bytes(), dtype == "fp8" ? "bf16" : dtype, stream);
     set_product(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias.as<const void>());
@@ -167,9 +177,9 @@ GemmProduct::~GemmProduct() = default;
 
 void GemmProduct::enqueue(cudaStream_t stream) const {
   const Parts& p = *parts_;
-  const float alpha = 1, beta = 0;
+  const float alpha = 1;
   check(p.api.matmul(p.handle, p.product, &alpha, p.first_data.data(), p.first,
-                     p.second_data.data(), p.second, &beta, p.out_data.data(), p.out,
+                     p.second_data.data(), p.second, &p.beta, p.out_data.data(), p.out,
                      p.out_data.data(), p.out, &p.chosen.algo, p.workspace.data(),
                      static_cast<std::size_t>(p.workspace.bytes().value), stream),
         "multiplying");

@@ -7,19 +7,19 @@
 namespace shardwise {
 
 Nccl::Nccl() : library_({"libnccl.so.2", "libnccl.so"}) {
-  library_.resolve("ncclGetVersion", version);
-  library_.resolve("ncclGetErrorString", error_text);
-  library_.resolve("ncclGetUniqueId", unique_id);
-  library_.resolve("ncclCommInitRank", join);
-  library_.resolve("ncclCommDestroy", destroy);
-  library_.resolve("ncclGroupStart", group_start);
-  library_.resolve("ncclGroupEnd", group_end);
-  library_.resolve("ncclAllReduce", all_reduce);
-  library_.resolve("ncclAllGather", all_gather);
-  library_.resolve("ncclReduceScatter", reduce_scatter);
-  library_.resolve("ncclBroadcast", broadcast);
-  library_.resolve("ncclSend", send);
-  library_.resolve("ncclRecv", receive);
+  library_.resolve(version, "ncclGetVersion");
+  library_.resolve(error_text, "ncclGetErrorString");
+  library_.resolve(unique_id, "ncclGetUniqueId");
+  library_.resolve(join, "ncclCommInitRank");
+  library_.resolve(destroy, "ncclCommDestroy");
+  library_.resolve(group_start, "ncclGroupStart");
+  library_.resolve(group_end, "ncclGroupEnd");
+  library_.resolve(all_reduce, "ncclAllReduce");
+  library_.resolve(all_gather, "ncclAllGather");
+  library_.resolve(reduce_scatter, "ncclReduceScatter");
+  library_.resolve(broadcast, "ncclBroadcast");
+  library_.resolve(send, "ncclSend");
+  library_.resolve(receive, "ncclRecv");
 }
 
 const Nccl& nccl() {

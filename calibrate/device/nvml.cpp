@@ -14,19 +14,20 @@ constexpr unsigned long long unhealthy = 0x8 | 0x20 | 0x40 | 0x80;
 }  // namespace
 
 Nvml::Nvml() : library_({"libnvidia-ml.so.1"}) {
-  library_.resolve("nvmlInit_v2", init_);
-  library_.resolve("nvmlShutdown", shutdown_);
-  library_.resolve("nvmlSystemGetDriverVersion", driver_);
-  library_.resolve("nvmlDeviceGetHandleByPciBusId_v2", by_bus_);
-  library_.resolve("nvmlDeviceGetMemoryInfo", memory_);
-  library_.resolve("nvmlDeviceGetClockInfo", clock_);
-  library_.resolve("nvmlDeviceGetMaxClockInfo", max_clock_);
-  library_.resolve("nvmlDeviceGetCurrentClocksThrottleReasons", reasons_);
-  library_.resolve("nvmlDeviceGetPowerManagementLimit", power_limit_);
-  library_.resolve("nvmlDeviceGetMaxPcieLinkGeneration", pcie_generation_);
-  library_.resolve("nvmlDeviceGetMaxPcieLinkWidth", pcie_width_);
-  library_.resolve("nvmlDeviceGetNvLinkState", nvlink_state_);
-  library_.resolve("nvmlDeviceGetTopologyCommonAncestor", common_ancestor_);
+  library_.resolve(init_, "nvmlInit_v2");
+  library_.resolve(shutdown_, "nvmlShutdown");
+  library_.resolve(driver_, "nvmlSystemGetDriverVersion");
+  library_.resolve(by_bus_, "nvmlDeviceGetHandleByPciBusId_v2");
+  library_.resolve(memory_, "nvmlDeviceGetMemoryInfo");
+  library_.resolve(clock_, "nvmlDeviceGetClockInfo");
+  library_.resolve(max_clock_, "nvmlDeviceGetMaxClockInfo");
+  library_.resolve(reasons_, "nvmlDeviceGetCurrentClocksEventReasons",
+                   "nvmlDeviceGetCurrentClocksThrottleReasons");
+  library_.resolve(power_limit_, "nvmlDeviceGetPowerManagementLimit");
+  library_.resolve(pcie_generation_, "nvmlDeviceGetMaxPcieLinkGeneration");
+  library_.resolve(pcie_width_, "nvmlDeviceGetMaxPcieLinkWidth");
+  library_.resolve(nvlink_state_, "nvmlDeviceGetNvLinkState");
+  library_.resolve(common_ancestor_, "nvmlDeviceGetTopologyCommonAncestor");
   usable_ = library_.complete() && init_() == 0;
 }
 

@@ -212,6 +212,17 @@ struct SiluMultiply {
   __device__ float operator()(float gate, float up) const { return gate * sigmoid(gate) * up; }
 };
 
+// Rows of a table in an order that looks random, as an embedding or a routing of tokens has it. An
+// odd factor makes it a permutation where the rows are a power of two.
+template <class T>
+__global__ void gather(Tensors t, std::int64_t columns) {
+  const std::int64_t packs = columns / row_pack;
+  const std::int64_t from = static_cast<std::int64_t>(blockIdx.x) * 0x9E3779B1LL % gridDim.x;
+  const Pack<T>* x = static_cast<const Pack<T>*>(t.at[0]) + from * packs;
+  Pack<T>* y = row_of<T>(t.at[1], columns);
+  each_pack(columns, [&](std::int64_t i) { y[i] = x[i]; });
+}
+
 template <class T, class Function>
 __global__ void of_one(Tensors t, std::int64_t packs, Function function) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x;
@@ -293,6 +304,7 @@ const std::vector<RowKernel>& row_kernels() {
       {"softmax", 1, 1, by_row<softmax<B>, 2>, by_row<softmax<H>, 2>},
       {"softmax_backward", 2, 1, by_row<softmax_backward<B>, 3>, by_row<softmax_backward<H>, 3>},
       {"cross_entropy", 1, 1, by_row<cross_entropy<B>, 2>, by_row<cross_entropy<H>, 2>},
+      {"gather", 1, 1, by_row<gather<B>, 2>, by_row<gather<H>, 2>},
       {"add", 2, 1, by_pack<of_two<B, Add>, 3, Add>, by_pack<of_two<H, Add>, 3, Add>},
       {"gelu", 1, 1, by_pack<of_one<B, Gelu>, 2, Gelu>, by_pack<of_one<H, Gelu>, 2, Gelu>},
       {"gelu_backward", 2, 1, by_pack<of_two<B, GeluBackward>, 3, GeluBackward>,

@@ -13,10 +13,13 @@ SharedLibrary::SharedLibrary(const std::vector<std::string>& names) {
   missing_ = names.front();
 }
 
-void* SharedLibrary::address(const char* symbol) {
-  void* found = handle_ == nullptr ? nullptr : dlsym(handle_, symbol);
-  if (found == nullptr && missing_.empty()) missing_ = symbol;
-  return found;
+void* SharedLibrary::address(std::initializer_list<const char*> symbols) {
+  for (const char* symbol : symbols) {
+    void* found = handle_ == nullptr ? nullptr : dlsym(handle_, symbol);
+    if (found != nullptr) return found;
+  }
+  if (missing_.empty()) missing_ = *symbols.begin();
+  return nullptr;
 }
 
 }  // namespace shardwise

@@ -2,6 +2,7 @@
 // without cuBLAS, still calibrates what it can.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -18,13 +19,14 @@ class SharedLibrary {
   bool complete() const { return missing_.empty(); }
   const std::string& missing() const { return missing_; }
 
-  template <class Function>
-  void resolve(const char* symbol, Function& into) {
-    into = reinterpret_cast<Function>(address(symbol));
+  // The first of `symbols` that it has: the same function under a newer and an older name.
+  template <class Function, class... Symbols>
+  void resolve(Function& into, Symbols... symbols) {
+    into = reinterpret_cast<Function>(address({symbols...}));
   }
 
  private:
-  void* address(const char* symbol);
+  void* address(std::initializer_list<const char*> symbols);
 
   void* handle_ = nullptr;  // never closed: such libraries leave threads behind
   std::string missing_;     // the first thing that was not there

@@ -3,7 +3,7 @@
 //
 //   gemm            out[m, n] = a b over k, `batch` of them. layout: tn is x[m, k] w[n, k]^T (a
 //                   linear layer forward), nn the gradient of its input, nt that of its weight.
-//                   epilogue: none, bias, gelu_bias.
+//                   epilogue: none, bias, gelu_bias, accumulate (into an fp32 out).
 //   gemm_grouped    `experts` products of m, n, k in one call.
 //   attention       scores of `sequence` x `sequence` (half of them where causal) in `batch` x
 //                   `heads` heads of `head_dim`; pass: forward, backward (dq, dk, dv from do).
@@ -42,6 +42,12 @@ BenchPlan gpu_plan(CalibrationMode mode, const GpuTraits& gpu);
 BenchPlan gemm_plan(CalibrationMode mode, const GpuTraits& gpu);
 BenchPlan kernel_plan(CalibrationMode mode, const GpuTraits& gpu);  // attention and memory kernels
 BenchPlan copy_plan(CalibrationMode mode);                          // copies, launches, memory held
+
+// What a memory_kernel or a copy reads and writes in all, for a fit of its rate; nothing for other
+// benches. A cross-entropy reads its logits twice: a row of a vocabulary is in no cache any more.
+std::optional<Bytes> bytes_moved(const std::string& bench,
+                                 const std::map<std::string, std::int64_t>& sizes,
+                                 const std::map<std::string, std::string>& labels);
 
 // Of all GPUs together: empty for one GPU.
 BenchPlan machine_plan(CalibrationMode mode, const GroupTraits& group);

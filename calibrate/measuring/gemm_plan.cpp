@@ -60,6 +60,13 @@ void add_gradients(BenchPlan& plan, const std::string& dtype, std::int64_t token
   plan.push_back(with(product(dtype, out, in, tokens), "layout", "nt"));
 }
 
+// The gradient of a weight added to an fp32 one, as Megatron-LM's fused accumulation does.
+void add_accumulation(BenchPlan& plan, const std::string& dtype, std::int64_t tokens,
+                      std::int64_t in, std::int64_t out) {
+  plan.push_back(
+      with(with(product(dtype, out, in, tokens), "layout", "nt"), "epilogue", "accumulate"));
+}
+
 void add_squares(BenchPlan& plan, const std::string& dtype, std::int64_t first, std::int64_t last) {
   for (std::int64_t size = first; size <= last; size *= 2)
     plan.push_back(product(dtype, size, size, size));
@@ -107,6 +114,7 @@ BenchPlan quick_plan(const std::string& dtype) {
   for (const std::int64_t tokens : {2048, 8192, 256}) add_block(plan, dtype, blocks[0], tokens);
   add_gradients(plan, dtype, 8192, 4096, 14336);
   add_gradients(plan, dtype, 8192, 4096, 4096);
+  add_accumulation(plan, dtype, 8192, 4096, 14336);
   add_squares(plan, dtype, 256, 8192);
   for (const std::int64_t m : {1024, 1536, 3072, 4095})
     plan.push_back(product(dtype, m, 4096, 4096));
@@ -125,6 +133,7 @@ BenchPlan full_plan(const std::string& dtype) {
     add_gradients(plan, dtype, 8192, block.hidden, block.feed_forward);
     add_gradients(plan, dtype, 2048, block.feed_forward, block.hidden);
     add_gradients(plan, dtype, 4096, block.hidden, block.vocabulary);
+    add_accumulation(plan, dtype, 4096, block.hidden, block.feed_forward);
   }
   add_wave_scan(plan, dtype);
   add_tails(plan, dtype);

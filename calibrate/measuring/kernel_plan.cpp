@@ -8,18 +8,11 @@ namespace shardwise {
 namespace {
 
 // Every kernel that reads and writes memory and little else, by the shape it works on.
-constexpr std::array<const char*, 12> row_kernels{"rms_norm",
-                                                  "rms_norm_backward",
-                                                  "layer_norm",
-                                                  "softmax",
-                                                  "softmax_backward",
-                                                  "cross_entropy",
-                                                  "add",
-                                                  "gelu",
-                                                  "gelu_backward",
-                                                  "silu_multiply",
-                                                  "silu_multiply_backward",
-                                                  "cast_to_fp32"};
+constexpr std::array<const char*, 13> row_kernels{
+    "gather",      "rms_norm",         "rms_norm_backward", "layer_norm",
+    "softmax",     "softmax_backward", "cross_entropy",     "add",
+    "gelu",        "gelu_backward",    "silu_multiply",     "silu_multiply_backward",
+    "cast_to_fp32"};
 
 BenchPoint memory_kernel(const char* kernel, const std::string& dtype, std::int64_t rows,
                          std::int64_t columns) {

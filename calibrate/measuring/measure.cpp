@@ -49,7 +49,8 @@ class Tally {
     found.discarded = discarded_;
     if (samples_.empty()) {
       found.outcome = Outcome::throttled;
-      found.why = "no run at full clock within the time given";
+      found.why = slowed_ > 0 ? "no run at full clock within the time given"
+                              : "no run without a disturbance within the time given";
       return found;
     }
     const Centre middle = centre(samples_);
@@ -63,6 +64,7 @@ class Tally {
  private:
   void rest() {
     ++discarded_;
+    ++slowed_;
     if (++slowed_in_a_row_ > 3) pause_ += std::min(1.5 * pause_, Seconds(0.5));
     device_.wait(pause_);
   }
@@ -74,6 +76,7 @@ class Tally {
   Seconds busy_;
   Seconds pause_;
   int discarded_ = 0;
+  int slowed_ = 0;
   int slowed_in_a_row_ = 0;
 };
 

@@ -3,6 +3,8 @@
 // Names: Megatron-LM megatron/training/arguments.py @d98e8a64dd. ZeRO-1 is the distributed
 // optimizer; ZeRO-2 and 3 are Megatron-FSDP with its sharding strategies; a shard group is one of
 // several instances of the distributed optimizer.
+#include <algorithm>
+
 #include "planner/launch/config_text.hpp"
 #include "planner/launch/formats.hpp"
 #include "planner/launch/megatron_layout.hpp"
@@ -306,7 +308,13 @@ void put_stages(ConfigEntries& e, const ParallelPlan& p, int layers) {
 void put_recompute(ConfigEntries& e, const std::string& name) {
   if (name == "none") return;
   const auto policy = recompute_policy(name);
-  if (!policy->row->whole_block) return put(e, "recompute-granularity", "selective");
+  if (!policy->row->whole_block) {
+    put(e, "recompute-granularity", "selective");
+    std::string parts = name.substr(name.find('-') + 1);
+    std::replace(parts.begin(), parts.end(), '+', ' ');
+    if (policy->modules != 0) put(e, "recompute-modules", parts);
+    return;
+  }
   const bool block = policy->row->name.starts_with("blocks");
   put(e, "recompute-granularity", "full");
   put(e, "recompute-method", block ? "block" : "uniform");

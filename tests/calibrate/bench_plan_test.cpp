@@ -84,3 +84,24 @@ TEST_CASE("a point dominates another only with the same words") {
   CHECK(smaller(small)->sizes.at("m") == 1);
   CHECK_FALSE(smaller(*smaller(small)));
 }
+
+TEST_CASE("every memory kernel of a plan says what it moves") {
+  for (const BenchPoint& point : kernel_plan(CalibrationMode::full, traits(90))) {
+    INFO(identity(point));
+    const auto moved = bytes_moved(point.bench, point.sizes, point.labels);
+    CHECK(moved.has_value() == (point.bench == "memory_kernel"));
+  }
+  const auto of = [](const char* kernel, std::map<std::string, std::int64_t> sizes) {
+    return bytes_moved("memory_kernel", sizes, {{"kernel", kernel}});
+  };
+  // 8 x 64 elements, two tensors of 2 B read and one written.
+  CHECK(of("add", {{"rows", 8}, {"columns", 64}}) == Bytes(8 * 64 * 6));
+  // p, g, m, v read, p, m, v written: 7 x 4 B.
+  CHECK(of("adam", {{"parameters", 100}, {"tensors", 1}}) == Bytes(2800));
+  // 640 / 2 B of codes, 10 scales of 4 B, 640 x 2 B written.
+  CHECK(of("nf4_dequantise", {{"parameters", 640}, {"block", 64}}) == Bytes(320 + 40 + 1280));
+  CHECK_FALSE(of("unknown", {{"rows", 8}, {"columns", 64}}));
+  CHECK(bytes_moved("copy", {{"bytes", 10}}, {{"direction", "device_local"}}) == Bytes(20));
+  CHECK(bytes_moved("copy", {{"bytes", 10}}, {{"direction", "host_to_device"}}) == Bytes(10));
+  CHECK_FALSE(bytes_moved("gemm", {{"m", 1}}, {}));
+}

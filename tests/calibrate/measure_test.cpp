@@ -128,6 +128,14 @@ TEST_CASE("a GPU that is always too hot gives no figure") {
   CHECK_FALSE(found.why.empty());
 }
 
+TEST_CASE("a bench that is always disturbed says so") {
+  Script script;
+  for (int i = 0; i < 3000; ++i) script.disturbed.push_back(i);
+  const Finding found = measure(script.device(), {}, rules, Seconds(1));
+  CHECK(found.outcome == Outcome::throttled);
+  CHECK(found.why == "no run without a disturbance within the time given");
+}
+
 TEST_CASE("a run that fails ends the bench with its reason") {
   const auto outcome = [](RunStatus status, int at) {
     Script script;

@@ -40,6 +40,7 @@ void check_balance(const LayerGraph& graph, const char* policy_name, bool compil
   options.runs_again = operators_run_again(graph, policy, compiled);
   options.whole_block = policy.row->whole_block;
   options.keeps_results = policy.row->keeps_results;
+  options.caches_results = policy.row->caches && !compiled;
   options.stops_early = early;
   const LayerScript script = layer_script(graph, options);
   INFO(policy_name << " compiled " << compiled << " early " << early);
@@ -84,7 +85,8 @@ TEST_CASE("every layer's allocation stream balances under every policy", "[layer
     }
   for (const Workload& w : workloads)
     for (const bool sp : {false, true})
-      for (const char* policy : {"none", "selective", "selective-op", "full"})
+      for (const char* policy : {"none", "selective", "selective-op", "full",
+                                 "modules-layernorm+moe_act", "modules-core_attn+mlp+moe"})
         for (const bool early : {false, true}) {
           ParallelPlan p = plan_of(1, 2);
           p.sequence_parallel = sp;
@@ -121,4 +123,41 @@ TEST_CASE("an early stop skips the tail of the block", "[layer_script]") {
   for (std::size_t i = 0; i < graph.operators.size(); ++i)
     if (graph.operators[i].name == std::string_view("down")) CHECK_FALSE(script.runs_again[i]);
   CHECK(script.runs_again.front());
+}
+
+namespace {
+
+std::int64_t saved_bytes(const LayerGraph& graph, const char* name, bool caches = false) {
+  const RecomputePolicy policy = *recompute_policy(name);
+  ScriptOptions options;
+  options.runs_again = operators_run_again(graph, policy, false);
+  options.keeps_results = policy.row->keeps_results;
+  options.caches_results = caches;
+  return layer_script(graph, options).saved_bytes;
+}
+
+}  // namespace
+
+TEST_CASE("an eager selective checkpoint holds the last matmul's result", "[layer_script]") {
+  Workload w = pretraining(llama(4, 256, 8, 4, 704, 1000), 64);
+  w.framework.kernels = KernelStyle::eager;
+  const LayerGraph block = block_graph(w, plan_of(1), {});
+  // Of q, v, up and down, the kept matmuls, backward reads all but down: 64 tokens x 256 x 2 bytes.
+  CHECK(saved_bytes(block, "selective-op", true) - saved_bytes(block, "selective-op") ==
+        64 * 256 * 2);
+}
+
+TEST_CASE("parts of a block that are re-run by name", "[layer_script]") {
+  Workload w = pretraining(llama(4, 256, 8, 4, 704, 1000), 64);
+  w.framework.kernels = KernelStyle::fused;
+  const LayerGraph block = block_graph(w, plan_of(1), {});
+  const std::int64_t none = saved_bytes(block, "none");
+  // Two normed inputs, 64 x 256 in 16 bits each, and 4 bytes of statistics per token; the norms'
+  // own inputs are kept either way.
+  CHECK(none - saved_bytes(block, "modules-layernorm") == 2 * (64 * 256 * 2 + 64 * 4));
+  // Normed input, gate, up and their product, and the norm's statistic of 4 bytes per token.
+  CHECK(none - saved_bytes(block, "modules-mlp") == 64 * (256 + 3 * 704) * 2 + 64 * 4);
+  // The kernel's result stays for the projection after it, its log-sum-exp does not: 8 heads.
+  CHECK(none - saved_bytes(block, "modules-core_attn") == 64 * 8 * 4);
+  CHECK_FALSE(recompute_policy("modules-mlp+nothing"));
 }

@@ -1,0 +1,68 @@
+#include "calibrate/sweep.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+
+namespace shardwise {
+namespace {
+
+std::optional<SweepPoint> point_of(const Measurement& m) {
+  const auto bytes = m.sizes.find("bytes");
+  if (bytes == m.sizes.end() || bytes->second < 1 || !(m.value > 0)) return std::nullopt;
+  const Bytes size(bytes->second);
+  if (m.quantity == "time_s") return SweepPoint{size, Seconds(m.value), m.samples};
+  if (m.quantity == "bytes_per_s")
+    return SweepPoint{size, size / BytesPerSecond(m.value), m.samples};
+  return std::nullopt;
+}
+
+std::string of(const std::map<std::string, std::string>& labels, const std::string& key) {
+  const auto found = labels.find(key);
+  return found == labels.end() ? "" : found->second;
+}
+
+}  // namespace
+
+std::vector<Bytes> Sweep::distinct_sizes() const {
+  std::vector<Bytes> distinct;
+  for (const SweepPoint& p : points)
+    if (distinct.empty() || distinct.back() != p.bytes) distinct.push_back(p.bytes);
+  return distinct;
+}
+
+std::string Sweep::name() const {
+  std::string text = of(labels, "sweep");
+  if (!text.empty()) return text;
+  text = bench == "collective" ? of(labels, "collective") : bench + " " + of(labels, "direction");
+  if (sizes.count("ranks")) text += ", " + std::to_string(sizes.at("ranks")) + " GPUs";
+  if (sizes.count("nodes") && sizes.at("nodes") > 1)
+    text += " on " + std::to_string(sizes.at("nodes")) + " nodes";
+  for (const std::string key : {"protocol", "device"})
+    if (const std::string value = of(labels, key); !value.empty()) text += ", " + value;
+  return text;
+}
+
+std::vector<Sweep> sweeps_of(const std::vector<Measurement>& measurements) {
+  std::vector<Sweep> sweeps;
+  for (const Measurement& m : measurements) {
+    const auto point = point_of(m);
+    if (!point) continue;
+    Sweep key{m.bench, m.sizes, m.labels, {}, 0};
+    key.sizes.erase("bytes");
+    key.labels.erase("placement");
+    key.labels.erase("dtype");
+    auto at = std::find_if(sweeps.begin(), sweeps.end(), [&](const Sweep& s) {
+      return std::tie(s.bench, s.sizes, s.labels) == std::tie(key.bench, key.sizes, key.labels);
+    });
+    if (at == sweeps.end()) at = sweeps.insert(at, std::move(key));
+    at->points.push_back(*point);
+    at->discarded += m.discarded;
+  }
+  for (Sweep& s : sweeps)
+    std::stable_sort(s.points.begin(), s.points.end(),
+                     [](const SweepPoint& a, const SweepPoint& b) { return a.bytes < b.bytes; });
+  return sweeps;
+}
+
+}  // namespace shardwise

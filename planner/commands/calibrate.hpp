@@ -1,0 +1,34 @@
+// `shardwise calibrate`: measures the GPUs of this machine, by running the program
+// `shardwise-calibrate`; reads logs of other tools; compares profiles.
+//
+//   shardwise calibrate [ARGUMENTS of shardwise-calibrate]
+//   shardwise calibrate import FILE... [--out PROFILE] [--check] [--fits] [--json]
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "planner/commands/output.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace shardwise {
+
+struct CalibrateOptions {
+  CLI::App* app = nullptr;
+  CLI::App* import_app = nullptr;
+  std::vector<std::string> files;
+  bool json = false, check = false, fits = false;
+};
+
+// The flags and the inner commands; the caller owns the name.
+void add_calibrate_flags(CLI::App& command, CalibrateOptions& options);
+
+// The exit code. Runs shardwise-calibrate in the place of this process where no inner command was
+// given and the program is there; 4 with one line where it is not.
+int calibrate(const CalibrateOptions& options, const Output& output);
+
+}  // namespace shardwise
