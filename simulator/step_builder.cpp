@@ -75,7 +75,7 @@ std::int64_t StepBuilder::groups_stood_for(Members members) const {
 }
 
 TaskSet StepBuilder::add(int stage, LaneKind kind, Members members, WorkKind work, Seconds duration,
-                         TaskTag tag, const std::vector<const TaskSet*>& after,
+                         TaskTag tag, std::span<const TaskSet* const> after,
                          std::optional<TrafficKind> traffic) {
   const auto flow = traffic && traffic_ != nullptr ? traffic_->at(stage, *traffic) : std::nullopt;
   TaskSet set(static_cast<std::size_t>(replicas_));
