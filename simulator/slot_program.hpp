@@ -1,4 +1,4 @@
-// SlotProgram: what one pipeline slot does to the lanes of its stage, as a list of steps that can be
+// SlotProgram: what one pipeline slot does to the lanes of its stage, as a list of steps that are
 // played for every microbatch without lowering the slot again.
 //
 // A stage keeps *marks*, the ends of work that later work waits for. The first few are registers,

@@ -1,13 +1,13 @@
 // StepLowering: the tasks of a training step, stage by stage and slot by slot, in whatever form a
-// Builder keeps them: StepBuilder as a TaskGraph of all ranks, SlotRecorder as what one slot does to
-// the lanes of one stage. This is the one place that says which work follows which.
+// Builder keeps them: StepBuilder as a TaskGraph of all ranks, SlotRecorder as what one slot does
+// to the lanes of one stage. This is the one place that says which work follows which.
 //
 // A Builder has a type Mark (the tasks that stand for the end of some work; default: of none, with
 // empty() and clear()), and
 //
 //   add(stage, lane, members, work, duration, tag, marks to wait for, traffic)  ->  Mark
-//   arrival(stage, lane, duration, tag, traffic)  ->  Mark     what another stage sends, which waits
-//                                                              for that stage's pass, see PassEnds
+//   arrival(stage, lane, duration, tag, traffic)  ->  Mark
+//       of what another stage sends, which waits for that stage's pass (PassEnds)
 #pragma once
 
 #include <algorithm>
