@@ -2,8 +2,8 @@
 //
 // Where no two tasks share a link, the end of a task is fixed by the ends before it
 // (task_graph.hpp), so the stages can be played slot by slot, each slot as soon as what other
-// stages send is known, from a few slot programs per kind of stage. The times are those of the engine on the lowered
-// graph, to the picosecond; what is not kept is when each single task ran.
+// stages send is known, from a few slot programs per kind of stage. The times are those of the
+// engine on the lowered graph, to the picosecond; what is not kept is when each single task ran.
 #pragma once
 
 #include <cstdint>
