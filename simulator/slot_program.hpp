@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "simulator/step_lowering.hpp"
@@ -29,18 +30,21 @@ inline constexpr std::size_t register_count = 4;
 struct SlotStep {
   Picoseconds duration;
   std::array<std::uint16_t, 6> after{};  // places of marks: registers, then steps of this slot
-  std::uint8_t waits = 0;                // how many of them count
+  std::uint16_t next_on_lane = 0;        // step + 1; 0: the last one of its lane
+  std::uint8_t waits = 0;                // how many of `after` count
   LaneKind lane = LaneKind::compute;
   WorkKind work = WorkKind::other;
-  bool arrives = false;  // its input comes from another stage
+  Members members = Members::alone;
+  bool arrives = false;                // waits for the slot's input from other stages
+  std::optional<TrafficKind> traffic;  // what it shares links as
 };
 
 struct SlotProgram {
   std::vector<SlotStep> steps;
+  std::array<std::uint16_t, kLaneKinds> first_on_lane{};  // step + 1; 0: none
   std::array<std::uint16_t, register_count> registers{};  // the mark that each takes over
-  std::optional<std::uint16_t> done;                      // the mark that other stages wait for
+  std::uint16_t done = 0;                                 // the mark that other stages wait for
   bool behind_collective = false;                         // StepLowering::Cursor's, after the slot
-  Picoseconds busy{};                                     // of the compute lane, in all
 };
 
 // A Builder that writes down what one slot adds.
@@ -51,6 +55,7 @@ class SlotRecorder {
     bool empty() const { return !place.has_value(); }
     void clear() { place.reset(); }
   };
+  static constexpr std::uint16_t input = 0xffff;  // the place of what comes from other stages
 
   Mark add(int stage, LaneKind lane, Members members, WorkKind work, Seconds duration, TaskTag tag,
            std::span<const Mark* const> after, std::optional<TrafficKind> traffic = std::nullopt);
@@ -58,12 +63,18 @@ class SlotRecorder {
   std::vector<SlotStep> take() { return std::move(steps_); }
 
  private:
-  Mark push(SlotStep step);
   std::vector<SlotStep> steps_;
 };
 
+using SlotLowering = StepLowering<SlotRecorder>;
+
 // What the slot does on its stage; `behind_collective`: as the slot before it left that.
-SlotProgram record_slot(StepLowering<SlotRecorder>& lowering, SlotRecorder& recorder, int stage,
-                        const Slot& slot, bool behind_collective);
+SlotProgram record_slot(SlotLowering& lowering, SlotRecorder& recorder, int stage, const Slot& slot,
+                        bool behind_collective);
+
+// The two that end a stage's step: what is left of its reductions; then its optimizer, whose input
+// is there when every stage has done with the former, where the costs say that it waits for them.
+std::array<SlotProgram, 2> record_finish(SlotLowering& lowering, SlotRecorder& recorder, int stage,
+                                         bool waits_for_all_stages);
 
 }  // namespace shardwise

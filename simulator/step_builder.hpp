@@ -21,12 +21,16 @@ namespace shardwise {
 
 using TaskSet = std::vector<TaskId>;  // by replica; empty: nothing to wait for
 
+// How many groups of the plan a task stands for that `replicas` of each stage's ranks play: the
+// members of its flow class.
+std::int64_t groups_stood_for(const ParallelPlan& plan, int replicas, Members members);
+
 class StepBuilder {
  public:
   using Mark = TaskSet;
 
   // `traffic`: nullptr where no two tasks share a link. `variation`: nullptr where kernels take
-  // what they cost. Both outlive the builder, and so do the costs.
+  // what they cost. Both outlive the builder, and so do plan and costs.
   StepBuilder(const ParallelPlan& plan, const StepCosts& costs, bool unfold,
               const StepTraffic* traffic, const Variation* variation);
 
@@ -51,12 +55,10 @@ class StepBuilder {
   };
   double pace(int stage, int replica, LaneKind kind, const TaskTag& tag);
   Group group(int index, Members members) const;
-  std::int64_t groups_stood_for(Members members) const;
 
   int replicas_;
   int tensor_;
-  int stood_for_;  // replicas of the plan that one of these stands for
-  int plan_tensor_;
+  const ParallelPlan& plan_;
   const StepTraffic* traffic_;
   const Variation* variation_;
   const StepCosts& costs_;

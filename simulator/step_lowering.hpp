@@ -112,20 +112,49 @@ class StepLowering {
     }
   }
 
-  // What follows the last slots: the rest of the reductions, the optimizer.
+  // What follows the last slots: first on every stage what is left of the reductions, then its
+  // optimizer, which waits for the marks of all stages where the costs say so.
   void finish(std::vector<Cursor>& stages) {
     std::vector<Mark> ready;
-    for (Cursor& at : stages) {
-      const StageCosts& costs = stage_costs(at.stage);
-      at.tag = {at.stage, 0, 0, 0};
-      Mark reduced = at.reduced;
-      if (costs.reduce_at_end)
-        reduced = add(at, LaneKind::data_comm, Members::data_group, WorkKind::reduce_gradients,
-                      *costs.reduce_at_end, {&at.compute, &reduced}, TrafficKind::reduce);
-      ready.push_back(
-          add(at, LaneKind::compute, Members::alone, WorkKind::optimizer, Seconds(0), {&reduced}));
-    }
-    for (Cursor& at : stages) step_optimizer(at, ready);
+    for (Cursor& at : stages) ready.push_back(finish_reductions(at));
+    std::vector<const Mark*> all;
+    if (costs_.waits_for_all_stages)
+      for (const Mark& stage : ready) all.push_back(&stage);
+    for (Cursor& at : stages) step_optimizer(at, all);
+  }
+
+  Mark finish_reductions(Cursor& at) {
+    const StageCosts& costs = stage_costs(at.stage);
+    at.tag = {at.stage, 0, 0, 0};
+    Mark reduced = at.reduced;
+    if (costs.reduce_at_end)
+      reduced = add(at, LaneKind::data_comm, Members::data_group, WorkKind::reduce_gradients,
+                    *costs.reduce_at_end, {&at.compute, &reduced}, TrafficKind::reduce);
+    return add(at, LaneKind::compute, Members::alone, WorkKind::optimizer, Seconds(0), {&reduced});
+  }
+
+  void step_optimizer(Cursor& at, std::span<const Mark* const> after) {
+    const StageCosts& costs = stage_costs(at.stage);
+    Mark issued = builder_.add(at.stage, LaneKind::host, Members::alone, WorkKind::host,
+                               costs.host_per_step, at.tag, after, std::nullopt);
+    const auto swap = [&] {
+      if (!costs.nvme_each_way) return;
+      issued = add(at, LaneKind::host_optimizer, Members::alone, WorkKind::offload_copy,
+                   *costs.nvme_each_way, {&issued});
+    };
+    swap();
+    if (costs.host_optimizer)
+      issued = add(at, LaneKind::host_optimizer, Members::alone, WorkKind::host_optimizer,
+                   *costs.host_optimizer, {&issued}, TrafficKind::host_optimizer);
+    swap();
+    Mark done =
+        add(at, LaneKind::compute, Members::alone, WorkKind::optimizer, costs.optimizer, {&issued});
+    if (costs.copy_in_at_end)
+      done = add(at, LaneKind::copy_to_device, Members::alone, WorkKind::offload_copy,
+                 *costs.copy_in_at_end, {&done}, TrafficKind::copy_in);
+    if (costs.gather_at_end)
+      add(at, LaneKind::data_comm, Members::data_group, WorkKind::gather_parameters,
+          *costs.gather_at_end, {&done}, TrafficKind::gather);
   }
 
  private:
@@ -382,33 +411,6 @@ class StepLowering {
     if (!l.copy_out) return;
     at.reduced = add(at, LaneKind::copy_to_host, Members::alone, WorkKind::offload_copy,
                      *l.copy_out, {&at.reduced}, TrafficKind::copy_out);
-  }
-
-  void step_optimizer(Cursor& at, const std::vector<Mark>& ready) {
-    const StageCosts& costs = stage_costs(at.stage);
-    std::vector<const Mark*> after;
-    if (costs_.waits_for_all_stages)
-      for (const Mark& stage : ready) after.push_back(&stage);
-    Mark issued = builder_.add(at.stage, LaneKind::host, Members::alone, WorkKind::host,
-                               costs.host_per_step, at.tag, after, std::nullopt);
-    const auto swap = [&] {
-      if (!costs.nvme_each_way) return;
-      issued = add(at, LaneKind::host_optimizer, Members::alone, WorkKind::offload_copy,
-                   *costs.nvme_each_way, {&issued});
-    };
-    swap();
-    if (costs.host_optimizer)
-      issued = add(at, LaneKind::host_optimizer, Members::alone, WorkKind::host_optimizer,
-                   *costs.host_optimizer, {&issued}, TrafficKind::host_optimizer);
-    swap();
-    Mark done =
-        add(at, LaneKind::compute, Members::alone, WorkKind::optimizer, costs.optimizer, {&issued});
-    if (costs.copy_in_at_end)
-      done = add(at, LaneKind::copy_to_device, Members::alone, WorkKind::offload_copy,
-                 *costs.copy_in_at_end, {&done}, TrafficKind::copy_in);
-    if (costs.gather_at_end)
-      add(at, LaneKind::data_comm, Members::data_group, WorkKind::gather_parameters,
-          *costs.gather_at_end, {&done}, TrafficKind::gather);
   }
 
   const ParallelPlan& plan_;

@@ -3,264 +3,246 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <queue>
 #include <utility>
 #include <vector>
 
 #include "catalog/require.hpp"
+#include "simulator/flow_clock.hpp"
 #include "simulator/lower.hpp"
-#include "simulator/slot_program.hpp"
+#include "simulator/stage_programs.hpp"
+#include "simulator/step_builder.hpp"
 
 namespace shardwise {
 namespace {
 
 using Clock = std::int64_t;  // picoseconds since the step began
 constexpr Clock unknown = -1;
+constexpr Clock never = std::numeric_limits<Clock>::max();
 
-// The lanes of one stage and its marks.
-struct StageLanes {
-  std::array<Clock, kLaneKinds> free{};
-  std::vector<Clock> marks = std::vector<Clock>(register_count, 0);
-  bool overflow = false;
+// The next task of a lane: a step of a slot.
+struct LaneHead {
+  std::uint32_t slot = 0;
+  std::uint16_t step_plus_1 = 0;
 };
 
-// The lanes' work of one stage, kept for its account.
-using LaneLog = std::array<std::vector<PlayedWork>, kLaneKinds>;
+struct Stage {
+  std::vector<BoundSlot> slots;
+  std::vector<Clock> starts, ends;  // by task
+  std::array<LaneHead, kLaneKinds> heads{};
+  std::array<Clock, kLaneKinds> free{};  // unknown: a flow runs on the lane
+  std::vector<std::uint8_t> lanes;       // those with any tasks
+  std::size_t played = 0;                // tasks whose end is known
+  Picoseconds busy{};
+  bool listed = false;  // among those to look at
+};
 
-// Moves the lane's clock from `start` on; the last instant of the clock is out of range.
-bool overflows(Clock start, Picoseconds duration, Clock& free) {
-  return __builtin_add_overflow(start, duration.value, &free) ||
-         free == std::numeric_limits<Clock>::max();
-}
-
-void run_step(StageLanes& at, const SlotStep& step, std::size_t place, Clock arrival,
-              LaneLog* log) {
-  Clock& free = at.free[static_cast<std::size_t>(step.lane)];
-  Clock start = free;
-  if (step.arrives) start = std::max(start, arrival);
-  for (std::size_t i = 0; i < step.waits; ++i) start = std::max(start, at.marks[step.after[i]]);
-  at.overflow |= overflows(start, step.duration, free);
-  at.marks[place] = free;
-  if (log != nullptr)
-    (*log)[static_cast<std::size_t>(step.lane)].push_back(
-        {SimTime{start}, SimTime{free}, step.work});
-}
-
-void run_program(StageLanes& at, const SlotProgram& program, Clock arrival, LaneLog* log) {
-  if (at.marks.size() < register_count + program.steps.size())
-    at.marks.resize(register_count + program.steps.size());
-  std::size_t place = register_count;
-  for (const SlotStep& step : program.steps) run_step(at, step, place++, arrival, log);
-  std::array<Clock, register_count> next{};
-  for (std::size_t r = 0; r < register_count; ++r) next[r] = at.marks[program.registers[r]];
-  std::copy(next.begin(), next.end(), at.marks.begin());
-}
-
-// A Builder that plays at once what it is given: for what follows the slots.
-class FinishClock {
- public:
-  struct Mark {
-    Clock end = unknown;
-    bool empty() const { return end == unknown; }
-    void clear() { end = unknown; }
-  };
-
-  explicit FinishClock(std::vector<StageLanes>& stages) : stages_(stages), logs_(stages.size()) {}
-
-  Mark add(int stage, LaneKind lane, Members /*members*/, WorkKind work, Seconds duration,
-           TaskTag /*tag*/, std::span<const Mark* const> after,
-           std::optional<TrafficKind> /*traffic*/ = std::nullopt) {
-    StageLanes& at = stages_[static_cast<std::size_t>(stage)];
-    Clock& free = at.free[static_cast<std::size_t>(lane)];
-    Clock start = free;
-    for (const Mark* mark : after) start = std::max(start, mark->end);
-    at.overflow |= overflows(start, to_picoseconds(duration), free);
-    logs_[static_cast<std::size_t>(stage)].push_back({lane, {SimTime{start}, SimTime{free}, work}});
-    return {free};
+// A task that waits for its start, or for its end, by the clock.
+struct Flow {
+  std::uint32_t stage, slot, step;
+};
+struct FlowStart {
+  Clock time;
+  TaskId flow;
+  friend bool operator>(const FlowStart& a, const FlowStart& b) {
+    return a.time != b.time ? a.time > b.time : a.flow > b.flow;
   }
-  Mark arrival(int, LaneKind, Seconds, TaskTag, TrafficKind) { return {}; }  // in slots only
-
-  struct Entry {
-    LaneKind lane;
-    PlayedWork work;
-  };
-  const std::vector<Entry>& log(std::size_t stage) const { return logs_[stage]; }
-
- private:
-  std::vector<StageLanes>& stages_;
-  std::vector<std::vector<Entry>> logs_;
 };
 
 class StepPlayer {
  public:
-  StepPlayer(const ParallelPlan& plan, const PipelineSchedule& schedule, const StepCosts& costs)
+  StepPlayer(const ParallelPlan& plan, const PipelineSchedule& schedule, const StepCosts& costs,
+             const StepTraffic* traffic)
       : plan_(plan),
-        schedule_(schedule),
-        costs_(costs),
-        shape_{plan.pipeline, plan.chunks, plan.microbatches},
-        lowering_(plan, schedule, costs, recorder_),
-        forward_(ends()),
-        backward_(ends()) {
-    for (int stage = 0; stage < plan.pipeline; ++stage) open_stage(stage);
+        traffic_(traffic),
+        programs_(plan, schedule, costs),
+        pass_ends_(programs_.passes(), unknown),
+        flow_clock_(traffic != nullptr ? traffic->network : FlowNetwork{}),
+        unready_stages_(plan.pipeline) {
+    stages_.resize(static_cast<std::size_t>(plan.pipeline));
+    for (int s = 0; s < plan.pipeline; ++s) open(stages_[static_cast<std::size_t>(s)], s);
   }
 
   std::optional<PlayedStages> play() {
-    // Back and forth, as activations and gradients go.
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (std::size_t s = 0; s < stages_.size(); ++s) moved |= advance(s);
-      for (std::size_t s = stages_.size(); s-- > 0;) moved |= advance(s);
-    }
+    for (std::uint32_t s = 0; s < stages_.size(); ++s) list(s);
+    play_what_is_known();
+    while (!overflow_ && play_flow_events()) play_what_is_known();
     for (const Stage& stage : stages_)
-      if (stage.next < stage.order.size()) return std::nullopt;
-    return finish();
+      if (stage.played + 1 < stage.ends.size()) return std::nullopt;
+    if (overflow_) return std::nullopt;
+    return result();
   }
 
  private:
-  struct Stage {
-    std::vector<Slot> order;
-    std::size_t next = 0;  // slot to play
-    std::size_t kind = 0;
-    bool behind_collective = false;
-    Picoseconds busy{};
-  };
-  // What recording a slot of a stage looks at.
-  struct StageKind {
-    int example = 0;                          // a stage of this kind
-    std::vector<std::array<bool, 3>> chunks;  // has model chunk 0; input comes from before; after
-    std::array<Seconds, 2> sends{};           // from the stage before; from the one after
-    std::vector<std::optional<SlotProgram>> programs;
-  };
-
-  std::vector<Clock> ends() const {
-    return std::vector<Clock>(static_cast<std::size_t>(lowering_.model_chunks()) *
-                                  static_cast<std::size_t>(plan_.microbatches),
-                              unknown);
-  }
-  std::size_t place(int model_chunk, const Slot& slot) const {
-    return static_cast<std::size_t>(model_chunk) * static_cast<std::size_t>(plan_.microbatches) +
-           static_cast<std::size_t>(slot.microbatch);
-  }
-  int model_chunk(std::size_t stage, const Slot& slot) const {
-    return schedule_.model_chunk(shape_, static_cast<int>(stage), slot.chunk);
-  }
-
-  void open_stage(int stage) {
-    Stage& opened = stages_.emplace_back();
-    opened.order = schedule_.order(shape_, stage);
-    lanes_.emplace_back();
-    StageKind kind = describe(stage);
-    const auto alike = std::find_if(kinds_.begin(), kinds_.end(), [&](const StageKind& k) {
-      const StageCosts& a = costs_.stages[static_cast<std::size_t>(k.example)];
-      const StageCosts& b = costs_.stages[static_cast<std::size_t>(stage)];
-      return k.chunks == kind.chunks && k.sends == kind.sends && a.load == b.load &&
-             a.chunks == b.chunks;
-    });
-    opened.kind = static_cast<std::size_t>(alike - kinds_.begin());
-    if (alike == kinds_.end()) kinds_.push_back(std::move(kind));
-  }
-
-  StageKind describe(int stage) const {
-    StageKind kind;
-    kind.example = stage;
-    for (int k = 0; k < plan_.chunks; ++k) {
-      const int c = schedule_.model_chunk(shape_, stage, k);
-      kind.chunks.push_back({c == 0, lowering_.arrives_from_elsewhere(stage, c - 1),
-                             lowering_.arrives_from_elsewhere(stage, c + 1)});
+  void open(Stage& stage, int s) {
+    stage.slots = programs_.bind(s);
+    const BoundSlot& last = stage.slots.back();
+    const std::size_t tasks = last.first + last.program->steps.size();
+    stage.starts.assign(tasks, 0);
+    stage.ends.assign(tasks, unknown);
+    stage.ends.front() = 0;
+    for (std::uint8_t lane = 0; lane < kLaneKinds; ++lane) {
+      stage.heads[lane].step_plus_1 = stage.slots.front().program->first_on_lane[lane];
+      skip_empty(stage, lane);
+      if (stage.heads[lane].step_plus_1 != 0) stage.lanes.push_back(lane);
     }
-    const int before = (stage + plan_.pipeline - 1) % plan_.pipeline;
-    kind.sends = {costs_.send[static_cast<std::size_t>(before)],
-                  costs_.send[static_cast<std::size_t>(stage)]};
-    const auto passes = static_cast<std::size_t>(Pass::backward_weight) + 1;
-    kind.programs.resize(passes * static_cast<std::size_t>(plan_.chunks) * 8);
-    return kind;
   }
 
-  const SlotProgram& program(const Stage& stage, const Slot& slot) {
-    StageKind& kind = kinds_[stage.kind];
-    std::size_t at = static_cast<std::size_t>(slot.pass) * static_cast<std::size_t>(plan_.chunks) +
-                     static_cast<std::size_t>(slot.chunk);
-    at = 2 * at + static_cast<std::size_t>(slot.microbatch == 0);
-    at = 2 * at + static_cast<std::size_t>(slot.microbatch == plan_.microbatches - 1);
-    at = 2 * at + static_cast<std::size_t>(stage.behind_collective);
-    std::optional<SlotProgram>& known = kind.programs[at];
-    if (!known)
-      known = record_slot(lowering_, recorder_, kind.example, slot, stage.behind_collective);
-    return *known;
+  // Moves on to the next slot that has tasks on the lane.
+  static void skip_empty(Stage& stage, std::size_t lane) {
+    LaneHead& head = stage.heads[lane];
+    while (head.step_plus_1 == 0 && head.slot + 1 < stage.slots.size())
+      head.step_plus_1 = stage.slots[++head.slot].program->first_on_lane[lane];
   }
 
-  // When the input of the slot is there; nothing where that is not known yet.
-  std::optional<Clock> input(const Stage& stage, std::size_t s, const Slot& slot) const {
-    if (slot.pass == Pass::backward_weight) return 0;
-    const auto& [first, from_before, from_after] =
-        kinds_[stage.kind].chunks[static_cast<std::size_t>(slot.chunk)];
-    const bool forward = slot.pass == Pass::forward;
-    if (!(forward ? from_before : from_after)) return 0;
-    const int c = model_chunk(s, slot);
-    const Clock end = forward ? forward_[place(c - 1, slot)] : backward_[place(c + 1, slot)];
-    if (end == unknown) return std::nullopt;
-    return end;
+  void list(std::uint32_t s) {
+    if (stages_[s].listed) return;
+    stages_[s].listed = true;
+    listed_.push_back(s);
   }
 
-  // Plays the slots of a stage as far as they go; whether there was one.
-  bool advance(std::size_t s) {
+  void play_what_is_known() {
+    while (!listed_.empty()) {
+      const std::uint32_t s = listed_.back();
+      listed_.pop_back();
+      stages_[s].listed = false;
+      for (bool moved = true; moved;) {
+        moved = false;
+        for (const std::uint8_t lane : stages_[s].lanes)
+          while (play_head(s, lane)) moved = true;
+      }
+    }
+  }
+
+  // When the input of a slot is there; `unknown` while that is not known.
+  Clock input(const BoundSlot& slot) const {
+    if (slot.input == BoundSlot::none) return 0;
+    if (slot.input == BoundSlot::all_stages) return unready_stages_ == 0 ? all_ready_ : unknown;
+    return pass_ends_[static_cast<std::size_t>(slot.input)];
+  }
+
+  // Plays the next task of the lane; whether it could.
+  bool play_head(std::uint32_t s, std::size_t lane) {
     Stage& stage = stages_[s];
-    const std::size_t before = stage.next;
-    for (; stage.next < stage.order.size(); ++stage.next) {
-      const Slot& slot = stage.order[stage.next];
-      const std::optional<Clock> arrival = input(stage, s, slot);
-      if (!arrival) break;
-      const SlotProgram& played = program(stage, slot);
-      run_program(lanes_[s], played, *arrival, nullptr);
-      stage.behind_collective = played.behind_collective;
-      tasks_ += static_cast<std::int64_t>(played.steps.size());
-      stage.busy += played.busy;
-      if (!played.done || slot.pass == Pass::backward_weight) continue;
-      const Clock done = lanes_[s].marks[*played.done];
-      (slot.pass == Pass::forward ? forward_ : backward_)[place(model_chunk(s, slot), slot)] = done;
+    const LaneHead head = stage.heads[lane];
+    if (head.step_plus_1 == 0 || stage.free[lane] == unknown) return false;
+    const BoundSlot& slot = stage.slots[head.slot];
+    const std::uint32_t index = head.step_plus_1 - std::uint32_t{1};
+    const SlotStep& step = slot.program->steps[index];
+    Clock start = stage.free[lane];
+    for (std::size_t i = 0; i < step.waits; ++i) {
+      const Clock end = stage.ends[slot.task(step.after[i])];
+      if (end == unknown) return false;
+      start = std::max(start, end);
     }
-    return stage.next > before;
+    if (step.arrives) {
+      const Clock arrival = input(slot);
+      if (arrival == unknown) return false;
+      start = std::max(start, arrival);
+    }
+    stage.heads[lane].step_plus_1 = step.next_on_lane;
+    skip_empty(stage, lane);
+    stage.starts[slot.first + index] = start;
+    if (shares_links(s, step)) {
+      stage.free[lane] = unknown;
+      starting_.push({start, TaskId{static_cast<std::uint32_t>(flows_.size())}});
+      flows_.push_back({s, head.slot, index});
+      return true;
+    }
+    if (step.duration.value >= never - start) overflow_ = true;
+    end_task(s, head.slot, index, overflow_ ? start : start + step.duration.value);
+    return true;
   }
 
-  std::optional<PlayedStages> finish() {
-    FinishClock clock(lanes_);
-    StepLowering<FinishClock> lowering(plan_, schedule_, costs_, clock);
-    std::vector<StepLowering<FinishClock>::Cursor> ends(stages_.size());
-    for (std::size_t s = 0; s < stages_.size(); ++s) {
-      const std::vector<Clock>& marks = lanes_[s].marks;
-      ends[s].stage = static_cast<int>(s);
-      ends[s].compute = {marks[static_cast<std::size_t>(Register::compute)]};
-      ends[s].reduced = {marks[static_cast<std::size_t>(Register::reduced)]};
+  bool shares_links(std::uint32_t s, const SlotStep& step) const {
+    return traffic_ != nullptr && step.traffic &&
+           traffic_->at(static_cast<int>(s), *step.traffic).has_value();
+  }
+
+  void end_task(std::uint32_t s, std::uint32_t slot_index, std::uint32_t index, Clock end) {
+    Stage& stage = stages_[s];
+    const BoundSlot& slot = stage.slots[slot_index];
+    const SlotStep& step = slot.program->steps[index];
+    const std::uint32_t task = slot.first + index;
+    stage.ends[task] = end;
+    stage.free[static_cast<std::size_t>(step.lane)] = end;
+    ++stage.played;
+    if (step.lane == LaneKind::compute) stage.busy += Picoseconds(end - stage.starts[task]);
+    if (slot.output != BoundSlot::none && slot.program->done == index + register_count)
+      end_pass(s, slot.output, end);
+  }
+
+  // Tells the stages that may wait for it: the neighbours, or all.
+  void end_pass(std::uint32_t s, std::int32_t pass, Clock end) {
+    const auto stages = static_cast<std::uint32_t>(stages_.size());
+    if (pass == BoundSlot::all_stages) {
+      all_ready_ = std::max(all_ready_, end);
+      if (--unready_stages_ > 0) return;
+      for (std::uint32_t each = 0; each < stages; ++each) list(each);
+      return;
     }
-    lowering.finish(ends);
+    pass_ends_[static_cast<std::size_t>(pass)] = end;
+    list((s + 1) % stages);
+    list((s + stages - 1) % stages);
+  }
+
+  // What starts and ends next, all of one instant; whether there was anything.
+  bool play_flow_events() {
+    Clock now = starting_.empty() ? never : starting_.top().time;
+    for (const FlowClassId c : flow_clock_.active_classes())
+      now = std::min(now, flow_clock_.next_end(c).picoseconds);
+    if (now == never) {
+      overflow_ = !flow_clock_.active_classes().empty();
+      return false;
+    }
+    ending_.clear();
+    for (const FlowClassId c : flow_clock_.active_classes())
+      if (flow_clock_.next_end(c).picoseconds == now) ending_.push_back(c);
+    for (const FlowClassId c : ending_)
+      flow_clock_.finish(c, SimTime{now}, [&](TaskId flow) {
+        const Flow& f = flows_[flow.index];
+        end_task(f.stage, f.slot, f.step, now);
+        list(f.stage);
+      });
+    for (; !starting_.empty() && starting_.top().time == now; starting_.pop()) start_flow(now);
+    play_what_is_known();
+    const bool more = !starting_.empty() && starting_.top().time == now;
+    if (!more && flow_clock_.out_of_balance()) flow_clock_.share(SimTime{now});
+    return true;
+  }
+
+  void start_flow(Clock now) {
+    const TaskId flow = starting_.top().flow;
+    const Flow& f = flows_[flow.index];
+    const SlotStep& step = stages_[f.stage].slots[f.slot].program->steps[f.step];
+    const FlowClassId c = *traffic_->at(static_cast<int>(f.stage), *step.traffic);
+    const TaskGraph::FlowUse use{c, groups_stood_for(plan_, 1, step.members)};
+    flow_clock_.start(flow, use, step.duration, SimTime{now});
+  }
+
+  std::optional<PlayedStages> result() const {
     PlayedStages played;
     for (std::size_t s = 0; s < stages_.size(); ++s) {
-      if (lanes_[s].overflow) return std::nullopt;
-      for (const Clock free : lanes_[s].free)
+      const Stage& stage = stages_[s];
+      played.tasks += static_cast<std::int64_t>(stage.played);
+      for (const Clock free : stage.free)
         played.makespan = std::max(played.makespan, SimTime{free});
-      for (const auto& entry : clock.log(s))
-        if (entry.lane == LaneKind::compute) stages_[s].busy += length(entry.work);
-      tasks_ += static_cast<std::int64_t>(clock.log(s).size());
-      if (stages_[s].busy > stages_[static_cast<std::size_t>(played.busiest)].busy)
+      if (stage.busy > stages_[static_cast<std::size_t>(played.busiest)].busy)
         played.busiest = static_cast<int>(s);
     }
-    played.tasks = tasks_;
-    played.summary = account(static_cast<std::size_t>(played.busiest), clock, played.makespan);
+    played.summary = account(stages_[static_cast<std::size_t>(played.busiest)], played.makespan);
     return played;
   }
 
-  // Plays one stage once more, all inputs known, for the account of its ranks.
-  RankSummary account(std::size_t s, const FinishClock& clock, SimTime makespan) {
-    LaneLog log;
-    StageLanes lanes;
-    Stage& stage = stages_[s];
-    stage.behind_collective = false;
-    for (const Slot& slot : stage.order) {
-      const SlotProgram& played = program(stage, slot);
-      run_program(lanes, played, *input(stage, s, slot), &log);
-      stage.behind_collective = played.behind_collective;
-    }
-    for (const auto& entry : clock.log(s))
-      log[static_cast<std::size_t>(entry.lane)].push_back(entry.work);
+  static RankSummary account(const Stage& stage, SimTime makespan) {
+    std::array<std::vector<PlayedWork>, kLaneKinds> log;
+    for (const BoundSlot& slot : stage.slots)
+      for (std::size_t i = 0; i < slot.program->steps.size(); ++i) {
+        const SlotStep& step = slot.program->steps[i];
+        log[static_cast<std::size_t>(step.lane)].push_back({SimTime{stage.starts[slot.first + i]},
+                                                            SimTime{stage.ends[slot.first + i]},
+                                                            step.work});
+      }
     RankSummary summary;
     IdleAccount idle(makespan);
     const auto as_it_is = [](const PlayedWork& work) { return work; };
@@ -272,30 +254,28 @@ class StepPlayer {
     return summary;
   }
 
-  static Picoseconds length(const PlayedWork& work) {
-    return Picoseconds(work.end.picoseconds - work.start.picoseconds);
-  }
-
   const ParallelPlan& plan_;
-  const PipelineSchedule& schedule_;
-  const StepCosts& costs_;
-  PipelineShape shape_;
-  SlotRecorder recorder_;
-  StepLowering<SlotRecorder> lowering_;
-  std::vector<Clock> forward_, backward_;  // [model chunk][microbatch]: when the pass has ended
-  std::vector<StageKind> kinds_;
+  const StepTraffic* traffic_;
+  StagePrograms programs_;
+  std::vector<Clock> pass_ends_;
+  FlowClock flow_clock_;
+  int unready_stages_;
+  Clock all_ready_ = 0;
   std::vector<Stage> stages_;
-  std::vector<StageLanes> lanes_;
-  std::int64_t tasks_ = 0;
+  std::vector<std::uint32_t> listed_;  // stages that may have something to play
+  std::vector<Flow> flows_;
+  std::priority_queue<FlowStart, std::vector<FlowStart>, std::greater<>> starting_;
+  std::vector<FlowClassId> ending_;
+  bool overflow_ = false;
 };
 
 }  // namespace
 
 std::optional<PlayedStages> play_stages(const ParallelPlan& plan, const PipelineSchedule& schedule,
-                                        const StepCosts& costs) {
+                                        const StepCosts& costs, const StepTraffic* traffic) {
   require(static_cast<int>(costs.stages.size()) == plan.pipeline, "costs for every stage");
   const ParallelPlan rounds = rounds_of(plan, costs);
-  return StepPlayer(rounds, schedule, costs).play();
+  return StepPlayer(rounds, schedule, costs, traffic).play();
 }
 
 }  // namespace shardwise

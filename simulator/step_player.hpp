@@ -1,9 +1,12 @@
-// StepPlayer: a folded training step without a task graph and without events.
+// StepPlayer: a folded training step without a task graph.
 //
-// Where no two tasks share a link, the end of a task is fixed by the ends before it
-// (task_graph.hpp), so the stages can be played slot by slot, each slot as soon as what other
-// stages send is known, from a few slot programs per kind of stage. The times are those of the
-// engine on the lowered graph, to the picosecond; what is not kept is when each single task ran.
+// The end of a task is fixed by the ends before it (task_graph.hpp), so a stage's tasks need no
+// clock: each is played as soon as what it waits for is known, whether or not other stages are as
+// far. Only flows, whose ends depend on who shares their links when, are started and ended in the
+// order of time; whatever is not played yet waits for one of them, so nothing can come to light
+// that should have started before. The tasks come from a few slot programs per kind of stage.
+//
+// The times are those of the engine on the lowered graph; what is not kept is when each task ran.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +15,7 @@
 #include "simulator/parallel_plan.hpp"
 #include "simulator/pipeline_schedule.hpp"
 #include "simulator/step_costs.hpp"
+#include "simulator/step_traffic.hpp"
 #include "simulator/timeline.hpp"
 
 namespace shardwise {
@@ -24,8 +28,9 @@ struct PlayedStages {
 };
 
 // Nothing where the step deadlocks or is longer than the clock can count. REQUIRES costs for every
-// stage.
+// stage. `traffic`: nullptr where no two tasks share a link.
 std::optional<PlayedStages> play_stages(const ParallelPlan& plan, const PipelineSchedule& schedule,
-                                        const StepCosts& costs);
+                                        const StepCosts& costs,
+                                        const StepTraffic* traffic = nullptr);
 
 }  // namespace shardwise

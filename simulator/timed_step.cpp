@@ -12,24 +12,19 @@
 namespace shardwise {
 namespace {
 
-constexpr const char* ends = "a legal schedule neither deadlocks nor outlasts the clock";
-
-TimedStep by_stages(const ParallelPlan& plan, const PipelineSchedule& schedule,
-                    const StepCosts& costs) {
-  const auto played = play_stages(plan, schedule, costs);
-  require(played.has_value(), ends);
+TimedStep by_stages(const PlayedStages& played) {
   TimedStep timed;
-  timed.makespan = played->makespan;
-  timed.tasks = played->tasks;
-  timed.busiest = played->summary;
-  timed.busiest_rank = static_cast<std::size_t>(played->busiest);
+  timed.makespan = played.makespan;
+  timed.tasks = played.tasks;
+  timed.busiest = played.summary;
+  timed.busiest_rank = static_cast<std::size_t>(played.busiest);
   return timed;
 }
 
 TimedStep by_tasks(LoweredStep step, bool keep) {
   RunOutcome outcome = run(step.graph);
   auto* timeline = std::get_if<Timeline>(&outcome);
-  require(timeline != nullptr, ends);
+  require(timeline != nullptr, "a legal schedule neither deadlocks nor outlasts the clock");
   const std::vector<RankSummary> ranks = summarise_ranks(step.graph, *timeline);
   const auto busiest = std::min_element(
       ranks.begin(), ranks.end(),
@@ -48,8 +43,8 @@ TimedStep by_tasks(LoweredStep step, bool keep) {
 
 TimedStep time_step(const ParallelPlan& plan, const PipelineSchedule& schedule,
                     const StepCosts& costs, const StepTraffic& traffic, const StepWish& wish) {
-  if (!wish.unfold && !wish.keep && traffic.network.class_count() == 0)
-    return by_stages(plan, schedule, costs);
+  if (!wish.unfold && !wish.keep)
+    if (const auto played = play_stages(plan, schedule, costs, &traffic)) return by_stages(*played);
   return by_tasks(lower(plan, schedule, costs, wish.unfold, &traffic, wish.variation), wish.keep);
 }
 

@@ -1,7 +1,7 @@
 // TimedStep: how long a training step takes and what its busiest rank does meanwhile.
 //
-// Played slot by slot where that is all that is asked (step_player.hpp), else task by task by the
-// engine: where tasks share links, where ranks differ, where the tasks themselves are wanted.
+// Played stage by stage where that is all that is asked (step_player.hpp), else task by task by the
+// engine: where ranks differ, where the tasks themselves are wanted.
 #pragma once
 
 #include <cstddef>

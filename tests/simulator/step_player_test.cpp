@@ -1,8 +1,10 @@
 #include "simulator/step_player.hpp"
 
 #include <algorithm>
+#include <array>
 #include <random>
 #include <variant>
+#include <vector>
 
 #include "simulator/engine.hpp"
 #include "simulator/lower.hpp"
@@ -38,6 +40,24 @@ class RandomCosts {
     }
     costs.stages.front().load = maybe(true);
     return costs;
+  }
+
+  // Three links, of which each kind of traffic of each stage may want any part.
+  StepTraffic traffic(const ParallelPlan& plan) {
+    StepTraffic made;
+    made.stages.resize(static_cast<std::size_t>(plan.pipeline));
+    std::array<LinkId, 3> links{};
+    for (LinkId& link : links) link = made.network.add_link(BytesPerSecond(1e9));
+    for (auto& stage : made.stages)
+      for (auto& kind : stage) {
+        if (flip()) continue;
+        std::vector<FlowLoad> loads;
+        for (const LinkId link : links)
+          if (flip()) loads.push_back({link, 0.1 * static_cast<double>(1 + random_() % 10)});
+        kind = made.network.add_class(BytesPerSecond(1e8 * static_cast<double>(1 + random_() % 9)),
+                                      loads);
+      }
+    return made;
   }
 
  private:
@@ -85,7 +105,7 @@ class RandomCosts {
 
 // What the engine finds on the lowered graph of one rank per stage, the player finds as well: the
 // makespan, which rank is busiest and every entry of its account, to the picosecond.
-TEST_CASE("stages played slot by slot agree with the engine", "[step_player]") {
+TEST_CASE("stages played on their own agree with the engine", "[step_player]") {
   int played_steps = 0;
   for (const PipelineSchedule& schedule : pipeline_schedules())
     for (const int p : {1, 2, 3, 4, 6, 8})
@@ -97,17 +117,21 @@ TEST_CASE("stages played slot by slot agree with the engine", "[step_player]") {
           plan.microbatches = m;
           if (refusal(schedule, {p, v, m})) continue;
           const auto seed = static_cast<std::uint32_t>(++played_steps);
-          const StepCosts costs = RandomCosts(seed).step(plan);
+          RandomCosts random(seed);
+          const StepCosts costs = random.step(plan);
+          const bool shares = seed % 2 == 0;
+          const StepTraffic traffic = shares ? random.traffic(plan) : StepTraffic{};
+          const StepTraffic* const given = shares ? &traffic : nullptr;
           INFO(schedule.name << " p " << p << " v " << v << " m " << m << " seed " << seed);
 
-          const LoweredStep step = lower(plan, schedule, costs, false);
+          const LoweredStep step = lower(plan, schedule, costs, false, given);
           const auto timeline = std::get<Timeline>(run(step.graph));
           const std::vector<RankSummary> ranks = summarise_ranks(step.graph, timeline);
           const auto busiest = std::min_element(ranks.begin(), ranks.end(),
                                                 [](const RankSummary& a, const RankSummary& b) {
                                                   return total(a.busy) > total(b.busy);
                                                 });
-          const auto played = play_stages(plan, schedule, costs);
+          const auto played = play_stages(plan, schedule, costs, given);
           REQUIRE(played);
           CHECK(played->makespan == timeline.makespan);
           CHECK(played->tasks == static_cast<std::int64_t>(step.graph.task_count()));
