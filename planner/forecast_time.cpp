@@ -1,16 +1,11 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
-#include <variant>
 
-#include "catalog/require.hpp"
 #include "planner/forecast_parts.hpp"
-
 #include "planner/spread_fit.hpp"
 #include "planner/step_record.hpp"
-#include "simulator/engine.hpp"
-#include "simulator/lower.hpp"
-#include "simulator/timeline.hpp"
+#include "simulator/timed_step.hpp"
 
 namespace shardwise {
 namespace {
@@ -38,12 +33,6 @@ double peak_flops(const Question& q) {
   return sum;
 }
 
-const RankSummary& slowest_rank(const std::vector<RankSummary>& ranks) {
-  return *std::min_element(
-      ranks.begin(), ranks.end(),
-      [](const RankSummary& a, const RankSummary& b) { return total(a.busy) > total(b.busy); });
-}
-
 void fill_breakdown(const RankSummary& rank, StepBreakdown& to) {
   for (std::size_t i = 0; i < kWorkKinds; ++i) {
     const auto kind = static_cast<WorkKind>(i);
@@ -58,6 +47,12 @@ void fill_breakdown(const RankSummary& rank, StepBreakdown& to) {
       to.exposed[key] = seconds(rank.exposed[i]);
   }
   to.bubble = seconds(rank.bubble);
+}
+
+void fill_critical_path(const PlayedStep& step, std::map<std::string, Seconds>& to) {
+  for (const CriticalTask& t : critical_path(step.graph(), step.timeline))
+    to[std::string(name(step.graph().work(t.task)))] +=
+        step.timeline[t.task].end - step.timeline[t.task].start;
 }
 
 }  // namespace
@@ -81,8 +76,9 @@ Seconds take_reductions_out(StepCosts& costs) {
 }
 
 std::optional<SlowestGpu> slowest_gpu(const Question& q, const StepCosts& costs,
-                                      const LoweredStep& step, std::size_t index, bool varied) {
+                                      const TimedStep& step, bool varied) {
   const auto ranks = static_cast<std::size_t>(step.ranks_per_stage);
+  const std::size_t index = step.busiest_rank;
   const int stage = static_cast<int>(index / ranks);
   const int per_stage = q.plan.gpus() / q.plan.pipeline;
   if (!varied && q.cluster.groups.size() == 1) return std::nullopt;
@@ -106,27 +102,19 @@ void forecast_time(const ForecastContext& k, const ForecastOptions& options, For
   const bool unfold = options.unfold || varied || q.plan.balance_by_speed;
   const StepTraffic traffic =
       step_traffic(q.plan, q.cluster, k.cost.layout(), k.cost.collectives(), costs);
-  LoweredStep step =
-      lower(q.plan, k.schedule, costs, unfold, &traffic, varied ? &options.variation : nullptr);
-  RunOutcome outcome = run(step.graph);
-  Timeline* timeline = std::get_if<Timeline>(&outcome);
-  require(timeline != nullptr, "a legal schedule neither deadlocks nor outlasts the clock");
-  f.tasks = static_cast<std::int64_t>(step.graph.task_count());
-  const Seconds expected = std::max(reductions, timeline->makespan - SimTime{});
-  const std::vector<RankSummary> ranks = summarise_ranks(step.graph, *timeline);
-  const RankSummary& slowest = slowest_rank(ranks);
-  f.slowest =
-      slowest_gpu(q, costs, step, static_cast<std::size_t>(&slowest - ranks.data()), varied);
+  const StepWish wish{unfold, varied ? &options.variation : nullptr,
+                      options.critical_path || options.record};
+  TimedStep timed = time_step(q.plan, k.schedule, costs, traffic, wish);
+  f.tasks = timed.tasks;
+  const Seconds expected = std::max(reductions, timed.makespan - SimTime{});
+  f.slowest = slowest_gpu(q, costs, timed, varied);
   if (q.plan.async_data)
     f.notes.push_back(
         "async-dp is a what-if: nobody waits for the reduction of gradients, so weights are "
         "stepped "
         "with gradients that are one step old; what that does to convergence is not forecast.");
-  fill_breakdown(slowest, f.breakdown);
-  if (options.critical_path)
-    for (const CriticalTask& t : critical_path(step.graph, *timeline))
-      f.critical_path[std::string(name(step.graph.work(t.task)))] +=
-          (*timeline)[t.task].end - (*timeline)[t.task].start;
+  fill_breakdown(timed.busiest, f.breakdown);
+  if (options.critical_path) fill_critical_path(*timed.kept, f.critical_path);
   const SpreadRow spread = spread_of(k.profile.spread.step_time, spread_key(q));
   f.step_time = {Seconds(expected.value * std::min(1.0, spread.low)), expected,
                  Seconds(expected.value * std::max(1.0, spread.high))};
@@ -138,7 +126,7 @@ void forecast_time(const ForecastContext& k, const ForecastOptions& options, For
   const double peak = peak_flops(q);
   f.mfu = peak > 0 ? model_flops_per_token(q.workload) * f.tokens_per_s / peak : 0;
   f.bubble_fraction = f.breakdown.bubble / expected;
-  if (options.record) f.record = record_step(k, costs, {std::move(step), std::move(*timeline)});
+  if (options.record) f.record = record_step(k, costs, *std::move(timed.kept));
 }
 
 }  // namespace shardwise

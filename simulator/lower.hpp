@@ -22,6 +22,9 @@ struct LoweredStep {
   int ranks_per_stage = 1;  // rank = stage * ranks_per_stage + replica
 };
 
+// `plan` with the microbatches of the rank that runs most.
+ParallelPlan rounds_of(ParallelPlan plan, const StepCosts& costs);
+
 LoweredStep lower(const ParallelPlan& plan, const PipelineSchedule& schedule,
                   const StepCosts& costs, bool unfold, const StepTraffic* traffic = nullptr,
                   const Variation* variation = nullptr);

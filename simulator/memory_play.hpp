@@ -31,7 +31,9 @@ struct StageMemory {
   MemoryBreakdown after_forward{};  // when a step's last forward pass has ended
   Bytes reserved_at_step;           // by the allocator while the optimizer steps
   Bytes after_step;                 // still held when a step has ended
-  bool ran_out = false;       // a capacity was given and, whatever the allocator gave back, missed
+  // A capacity was given and, whatever the allocator gave back, missed. The other figures then say
+  // nothing: the play ends there.
+  bool ran_out = false;
   Bytes activations_on_host;  // the most that is offloaded at once
   LayerState state;           // bytes by kind of this rank's share of the model
   // The larger of the two peaks.

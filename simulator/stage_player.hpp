@@ -40,10 +40,12 @@ class StagePlayer {
     load_communication_buffers();
   }
 
+  // Does nothing more once the memory has run out.
   void play_step(const std::vector<Slot>& order) {
     int last = 0;
     for (const Slot& slot : order) last = std::max(last, slot.microbatch);
     for (std::size_t at = 0; at < order.size(); ++at) {
+      if (ledger_.exhausted()) return;
       const Slot& slot = order[at];
       last_microbatch_ = slot.microbatch == last;
       fetch_next_backward(order, at);
@@ -59,6 +61,7 @@ class StagePlayer {
           break;  // what it needs is small beside what input kept
       }
     }
+    if (ledger_.exhausted()) return;
     step_optimizer();
     lag_.catch_up();
   }

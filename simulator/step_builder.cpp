@@ -2,12 +2,26 @@
 
 namespace shardwise {
 
+std::int64_t groups_stood_for(const ParallelPlan& plan, int replicas, Members members) {
+  const int stood_for = plan.data * plan.context * plan.tensor / replicas;
+  switch (members) {
+    case Members::alone:
+      return stood_for;
+    case Members::tensor_group:
+      return stood_for == 1 ? 1 : stood_for / plan.tensor;
+    case Members::data_group:
+      return stood_for == 1 ? 1 : plan.tensor;
+    case Members::expert_group:
+      return 1;
+  }
+  return 1;
+}
+
 StepBuilder::StepBuilder(const ParallelPlan& plan, const StepCosts& costs, bool unfold,
                          const StepTraffic* traffic, const Variation* variation)
     : replicas_(unfold ? plan.data * plan.context * plan.tensor : 1),
       tensor_(unfold ? plan.tensor : 1),
-      stood_for_(plan.data * plan.context * plan.tensor / replicas_),
-      plan_tensor_(plan.tensor),
+      plan_(plan),
       traffic_(traffic),
       variation_(unfold ? variation : nullptr),
       costs_(costs),
@@ -59,23 +73,8 @@ StepBuilder::Group StepBuilder::group(int index, Members members) const {
   return {};
 }
 
-// How many groups of the plan a task of this builder is; the members of its flow class.
-std::int64_t StepBuilder::groups_stood_for(Members members) const {
-  switch (members) {
-    case Members::alone:
-      return stood_for_;
-    case Members::tensor_group:
-      return stood_for_ == 1 ? 1 : stood_for_ / plan_tensor_;
-    case Members::data_group:
-      return stood_for_ == 1 ? 1 : plan_tensor_;
-    case Members::expert_group:
-      return 1;
-  }
-  return 1;
-}
-
 TaskSet StepBuilder::add(int stage, LaneKind kind, Members members, WorkKind work, Seconds duration,
-                         TaskTag tag, const std::vector<const TaskSet*>& after,
+                         TaskTag tag, std::span<const TaskSet* const> after,
                          std::optional<TrafficKind> traffic) {
   const auto flow = traffic && traffic_ != nullptr ? traffic_->at(stage, *traffic) : std::nullopt;
   TaskSet set(static_cast<std::size_t>(replicas_));
@@ -91,7 +90,7 @@ TaskSet StepBuilder::add(int stage, LaneKind kind, Members members, WorkKind wor
     }
     const Seconds time = pace(stage, g.first, kind, tag) * duration;
     const TaskId task = graph_.add_joint(joint_lanes_, work, time, tag, joint_after_);
-    if (flow) graph_.share_links(task, *flow, groups_stood_for(members));
+    if (flow) graph_.share_links(task, *flow, groups_stood_for(plan_, replicas_, members));
     for (int i = 0, r = g.first; i < g.count; ++i, r += g.stride)
       set[static_cast<std::size_t>(r)] = task;
   }

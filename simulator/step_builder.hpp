@@ -7,10 +7,12 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "simulator/parallel_plan.hpp"
+#include "simulator/step_lowering.hpp"
 #include "simulator/step_traffic.hpp"
 #include "simulator/task_graph.hpp"
 #include "simulator/variation.hpp"
@@ -19,21 +21,27 @@ namespace shardwise {
 
 using TaskSet = std::vector<TaskId>;  // by replica; empty: nothing to wait for
 
-// Which replicas of a stage work together in a collective.
-enum class Members { alone, tensor_group, data_group, expert_group };
+// How many groups of the plan a task stands for that `replicas` of each stage's ranks play: the
+// members of its flow class.
+std::int64_t groups_stood_for(const ParallelPlan& plan, int replicas, Members members);
 
 class StepBuilder {
  public:
+  using Mark = TaskSet;
+
   // `traffic`: nullptr where no two tasks share a link. `variation`: nullptr where kernels take
-  // what they cost. Both outlive the builder, and so do the costs.
+  // what they cost. Both outlive the builder, and so do plan and costs.
   StepBuilder(const ParallelPlan& plan, const StepCosts& costs, bool unfold,
               const StepTraffic* traffic, const Variation* variation);
 
   // Appends equal work for every replica of `stage`, on the lane of that kind. `traffic`: what it
   // shares links as.
   TaskSet add(int stage, LaneKind lane, Members members, WorkKind work, Seconds duration,
-              TaskTag tag, const std::vector<const TaskSet*>& after,
+              TaskTag tag, std::span<const TaskSet* const> after,
               std::optional<TrafficKind> traffic = std::nullopt);
+  TaskSet arrival(int stage, LaneKind lane, Seconds duration, TaskTag tag, TrafficKind traffic) {
+    return add(stage, lane, Members::alone, WorkKind::pipeline_send, duration, tag, {}, traffic);
+  }
   void link(const TaskSet& before, const TaskSet& after);
 
   int replicas() const { return replicas_; }
@@ -47,12 +55,10 @@ class StepBuilder {
   };
   double pace(int stage, int replica, LaneKind kind, const TaskTag& tag);
   Group group(int index, Members members) const;
-  std::int64_t groups_stood_for(Members members) const;
 
   int replicas_;
   int tensor_;
-  int stood_for_;  // replicas of the plan that one of these stands for
-  int plan_tensor_;
+  const ParallelPlan& plan_;
   const StepTraffic* traffic_;
   const Variation* variation_;
   const StepCosts& costs_;

@@ -24,10 +24,12 @@ struct PassTime {
     return *this;
   }
   Seconds device() const { return compute + exposed[0] + exposed[1] + exposed[2]; }
+  friend bool operator==(const PassTime&, const PassTime&) = default;
 };
 
 struct LayerTime {
   PassTime forward, recompute, backward_input, backward_weight;
+  friend bool operator==(const LayerTime&, const LayerTime&) = default;
 };
 
 // What one rank moves between its GPU and the host during a step, in all, and how fast the ranks of
@@ -47,6 +49,7 @@ struct LayerSchedule {
   std::optional<Seconds> reduce;        // after backward: every microbatch, or the last one
   std::optional<Seconds> copy_in;       // offloaded weights: before each gather
   std::optional<Seconds> copy_out;      // gradients to the host, with `reduce`
+  friend bool operator==(const LayerSchedule&, const LayerSchedule&) = default;
 };
 
 // A run of consecutive ranks of a stage on equal GPUs.

@@ -37,14 +37,6 @@ static_assert(static_cast<std::size_t>(WorkKind::other) + 1 == kWorkKinds);
 
 constexpr auto kMostIndices = std::numeric_limits<std::uint32_t>::max();
 
-Picoseconds rounded(Seconds duration) {
-  require(duration.value >= 0.0, "a task's duration is a number, and not negative");
-  constexpr double kTooLong = 9.2e18;  // just inside int64; larger doubles would not convert
-  const double picoseconds = duration.value * 1e12;
-  if (picoseconds >= kTooLong) return Picoseconds(std::numeric_limits<std::int64_t>::max());
-  return Picoseconds(std::llround(picoseconds));
-}
-
 std::uint16_t small(int field) {
   require(field >= 0 && field <= std::numeric_limits<std::uint16_t>::max(),
           "a field of a task's tag is in [0, 65535]");
@@ -52,6 +44,14 @@ std::uint16_t small(int field) {
 }
 
 }  // namespace
+
+Picoseconds to_picoseconds(Seconds duration) {
+  require(duration.value >= 0.0, "a task's duration is a number, and not negative");
+  constexpr double kTooLong = 9.2e18;  // just inside int64; larger doubles would not convert
+  const double picoseconds = duration.value * 1e12;
+  if (picoseconds >= kTooLong) return Picoseconds(std::numeric_limits<std::int64_t>::max());
+  return Picoseconds(std::llround(picoseconds));
+}
 
 std::string_view name(LaneKind kind) { return kLaneNames[static_cast<std::size_t>(kind)]; }
 std::string_view name(WorkKind kind) { return kWorkNames[static_cast<std::size_t>(kind)]; }
@@ -96,7 +96,7 @@ TaskId TaskGraph::add_joint(std::span<const LaneId> lanes, WorkKind work, Second
   require(!lanes.empty(), "a task occupies at least one lane");
   require(task_count() < kMostIndices - 1, "a task graph holds fewer than 2^32 - 1 tasks");
   const TaskId task{static_cast<std::uint32_t>(task_count())};
-  nodes_.push_back({.duration = rounded(duration), .dependent_plus_1 = 0, .more_links = 0});
+  nodes_.push_back({.duration = to_picoseconds(duration), .dependent_plus_1 = 0, .more_links = 0});
   works_.push_back(work);
   tags_.push_back({small(tag.stage), small(tag.chunk), small(tag.microbatch), small(tag.layer)});
   wait_counts_.push_back(0);

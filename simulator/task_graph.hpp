@@ -49,6 +49,10 @@ constexpr Seconds seconds(Picoseconds duration) {
   return Seconds(static_cast<double>(duration.value) * 1e-12);
 }
 
+// As a task's duration. REQUIRES a number that is not negative; one beyond the clock's range is the
+// longest there is.
+Picoseconds to_picoseconds(Seconds duration);
+
 // What a lane stands for. The order matters in one place: idle time of a rank's compute lane is
 // blamed on the first of its other lanes, in this order, that is busy at that instant (see
 // timeline.hpp); so what the next kernel waits for most directly comes first, and the host last.

@@ -11,13 +11,6 @@
 namespace shardwise {
 namespace {
 
-struct Span {
-  SimTime from;
-  SimTime to;
-};
-
-Picoseconds length(Span span) { return Picoseconds(span.to.picoseconds - span.from.picoseconds); }
-
 // The tasks of every lane in their order: those of lane l are tasks[first[l]] up to first[l + 1].
 class TasksByLane {
  public:
@@ -56,45 +49,6 @@ std::vector<LaneId> lanes_in_order_of_blame(const TaskGraph& graph) {
   return lanes;
 }
 
-// Accounts for one rank, lane by lane.
-class RankAccount {
- public:
-  RankAccount(const TaskGraph& graph, const Timeline& timeline)
-      : graph_(graph), timeline_(timeline), idle_{{SimTime{}, timeline.makespan}} {}
-
-  // Takes from the idle time what `tasks`, those of one lane, cover, and enters it in `account`.
-  void cover(std::span<const TaskId> tasks, TimePerWork& account) {
-    std::vector<Span> still_idle;
-    auto task = tasks.begin();
-    for (const Span idle : idle_) {
-      SimTime at = idle.from;
-      for (; task != tasks.end() && timeline_[*task].start < idle.to; ++task) {
-        const Span runs{timeline_[*task].start, timeline_[*task].end};
-        if (runs.to > at) {
-          const Span covered{std::max(at, runs.from), std::min(idle.to, runs.to)};
-          if (covered.from > at) still_idle.push_back({at, covered.from});
-          account[static_cast<std::size_t>(graph_.work(*task))] += length(covered);
-          at = covered.to;
-        }
-        if (runs.to > idle.to) break;  // it may cover some of the next idle span as well
-      }
-      if (at < idle.to) still_idle.push_back({at, idle.to});
-    }
-    idle_ = std::move(still_idle);
-  }
-
-  Picoseconds idle() const {
-    Picoseconds sum{};
-    for (const Span span : idle_) sum += length(span);
-    return sum;
-  }
-
- private:
-  const TaskGraph& graph_;
-  const Timeline& timeline_;
-  std::vector<Span> idle_;  // of the compute lane, not blamed on anything yet; in order of time
-};
-
 bool share_a_lane(const TaskGraph& graph, TaskId a, TaskId b) {
   const auto lanes_of_a = graph.lanes(a);
   const auto lanes_of_b = graph.lanes(b);
@@ -113,14 +67,17 @@ std::vector<RankSummary> summarise_ranks(const TaskGraph& graph, const Timeline&
           "a timeline goes with the graph it was run on");
   const TasksByLane tasks(graph);
   const std::vector<LaneId> lanes = lanes_in_order_of_blame(graph);
+  const auto played = [&](TaskId task) {
+    return PlayedWork{timeline[task].start, timeline[task].end, graph.work(task)};
+  };
   std::vector<RankSummary> summaries(static_cast<std::size_t>(graph.rank_count()));
   auto lane = lanes.begin();
   for (std::size_t rank = 0; rank < summaries.size(); ++rank) {
     RankSummary& summary = summaries[rank];
-    RankAccount account(graph, timeline);
+    IdleAccount account(timeline.makespan);
     for (; lane != lanes.end() && graph.rank(*lane) == static_cast<int>(rank); ++lane) {
       const bool computes = graph.kind(*lane) == LaneKind::compute;
-      account.cover(tasks.on(*lane), computes ? summary.busy : summary.exposed);
+      account.cover(tasks.on(*lane), played, computes ? summary.busy : summary.exposed);
     }
     summary.bubble = account.idle();
   }

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "catalog/units.hpp"
+#include "simulator/idle_account.hpp"
 #include "simulator/large_pages.hpp"
 #include "simulator/task_graph.hpp"
 
@@ -45,8 +46,6 @@ struct Timeline {
   const TaskTimes& operator[](TaskId task) const { return tasks[task.index]; }
   friend bool operator==(const Timeline&, const Timeline&) = default;
 };
-
-using TimePerWork = std::array<Picoseconds, kWorkKinds>;  // indexed by WorkKind
 
 struct RankSummary {
   TimePerWork busy{};

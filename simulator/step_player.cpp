@@ -1,0 +1,281 @@
+#include "simulator/step_player.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "catalog/require.hpp"
+#include "simulator/flow_clock.hpp"
+#include "simulator/lower.hpp"
+#include "simulator/stage_programs.hpp"
+#include "simulator/step_builder.hpp"
+
+namespace shardwise {
+namespace {
+
+using Clock = std::int64_t;  // picoseconds since the step began
+constexpr Clock unknown = -1;
+constexpr Clock never = std::numeric_limits<Clock>::max();
+
+// The next task of a lane: a step of a slot.
+struct LaneHead {
+  std::uint32_t slot = 0;
+  std::uint16_t step_plus_1 = 0;
+};
+
+struct Stage {
+  std::vector<BoundSlot> slots;
+  std::vector<Clock> starts, ends;  // by task
+  std::array<LaneHead, kLaneKinds> heads{};
+  std::array<Clock, kLaneKinds> free{};  // unknown: a flow runs on the lane
+  std::vector<std::uint8_t> lanes;       // those with any tasks
+  std::size_t played = 0;                // tasks whose end is known
+  Picoseconds busy{};
+  bool listed = false;  // among those to look at
+};
+
+// A task that waits for its start, or for its end, by the clock.
+struct Flow {
+  std::uint32_t stage, slot, step;
+};
+struct FlowStart {
+  Clock time;
+  TaskId flow;
+  friend bool operator>(const FlowStart& a, const FlowStart& b) {
+    return a.time != b.time ? a.time > b.time : a.flow > b.flow;
+  }
+};
+
+class StepPlayer {
+ public:
+  StepPlayer(const ParallelPlan& plan, const PipelineSchedule& schedule, const StepCosts& costs,
+             const StepTraffic* traffic)
+      : plan_(plan),
+        traffic_(traffic),
+        programs_(plan, schedule, costs),
+        pass_ends_(programs_.passes(), unknown),
+        flow_clock_(traffic != nullptr ? traffic->network : FlowNetwork{}),
+        unready_stages_(plan.pipeline) {
+    stages_.resize(static_cast<std::size_t>(plan.pipeline));
+    for (int s = 0; s < plan.pipeline; ++s) open(stages_[static_cast<std::size_t>(s)], s);
+  }
+
+  std::optional<PlayedStages> play() {
+    for (std::uint32_t s = 0; s < stages_.size(); ++s) list(s);
+    play_what_is_known();
+    while (!overflow_ && play_flow_events()) play_what_is_known();
+    for (const Stage& stage : stages_)
+      if (stage.played + 1 < stage.ends.size()) return std::nullopt;
+    if (overflow_) return std::nullopt;
+    return result();
+  }
+
+ private:
+  void open(Stage& stage, int s) {
+    stage.slots = programs_.bind(s);
+    const BoundSlot& last = stage.slots.back();
+    const std::size_t tasks = last.first + last.program->steps.size();
+    stage.starts.assign(tasks, 0);
+    stage.ends.assign(tasks, unknown);
+    stage.ends.front() = 0;
+    for (std::uint8_t lane = 0; lane < kLaneKinds; ++lane) {
+      stage.heads[lane].step_plus_1 = stage.slots.front().program->first_on_lane[lane];
+      skip_empty(stage, lane);
+      if (stage.heads[lane].step_plus_1 != 0) stage.lanes.push_back(lane);
+    }
+  }
+
+  // Moves on to the next slot that has tasks on the lane.
+  static void skip_empty(Stage& stage, std::size_t lane) {
+    LaneHead& head = stage.heads[lane];
+    while (head.step_plus_1 == 0 && head.slot + 1 < stage.slots.size())
+      head.step_plus_1 = stage.slots[++head.slot].program->first_on_lane[lane];
+  }
+
+  void list(std::uint32_t s) {
+    if (stages_[s].listed) return;
+    stages_[s].listed = true;
+    listed_.push_back(s);
+  }
+
+  void play_what_is_known() {
+    while (!listed_.empty()) {
+      const std::uint32_t s = listed_.back();
+      listed_.pop_back();
+      stages_[s].listed = false;
+      for (bool moved = true; moved;) {
+        moved = false;
+        for (const std::uint8_t lane : stages_[s].lanes)
+          while (play_head(s, lane)) moved = true;
+      }
+    }
+  }
+
+  // When the input of a slot is there; `unknown` while that is not known.
+  Clock input(const BoundSlot& slot) const {
+    if (slot.input == BoundSlot::none) return 0;
+    if (slot.input == BoundSlot::all_stages) return unready_stages_ == 0 ? all_ready_ : unknown;
+    return pass_ends_[static_cast<std::size_t>(slot.input)];
+  }
+
+  // Plays the next task of the lane; whether it could.
+  bool play_head(std::uint32_t s, std::size_t lane) {
+    Stage& stage = stages_[s];
+    const LaneHead head = stage.heads[lane];
+    if (head.step_plus_1 == 0 || stage.free[lane] == unknown) return false;
+    const BoundSlot& slot = stage.slots[head.slot];
+    const std::uint32_t index = head.step_plus_1 - std::uint32_t{1};
+    const SlotStep& step = slot.program->steps[index];
+    Clock start = stage.free[lane];
+    for (std::size_t i = 0; i < step.waits; ++i) {
+      const Clock end = stage.ends[slot.task(step.after[i])];
+      if (end == unknown) return false;
+      start = std::max(start, end);
+    }
+    if (step.arrives) {
+      const Clock arrival = input(slot);
+      if (arrival == unknown) return false;
+      start = std::max(start, arrival);
+    }
+    stage.heads[lane].step_plus_1 = step.next_on_lane;
+    skip_empty(stage, lane);
+    stage.starts[slot.first + index] = start;
+    if (shares_links(s, step)) {
+      stage.free[lane] = unknown;
+      starting_.push({start, TaskId{static_cast<std::uint32_t>(flows_.size())}});
+      flows_.push_back({s, head.slot, index});
+      return true;
+    }
+    if (step.duration.value >= never - start) overflow_ = true;
+    end_task(s, head.slot, index, overflow_ ? start : start + step.duration.value);
+    return true;
+  }
+
+  bool shares_links(std::uint32_t s, const SlotStep& step) const {
+    return traffic_ != nullptr && step.traffic &&
+           traffic_->at(static_cast<int>(s), *step.traffic).has_value();
+  }
+
+  void end_task(std::uint32_t s, std::uint32_t slot_index, std::uint32_t index, Clock end) {
+    Stage& stage = stages_[s];
+    const BoundSlot& slot = stage.slots[slot_index];
+    const SlotStep& step = slot.program->steps[index];
+    const std::uint32_t task = slot.first + index;
+    stage.ends[task] = end;
+    stage.free[static_cast<std::size_t>(step.lane)] = end;
+    ++stage.played;
+    if (step.lane == LaneKind::compute) stage.busy += Picoseconds(end - stage.starts[task]);
+    if (slot.output != BoundSlot::none && slot.program->done == index + register_count)
+      end_pass(s, slot.output, end);
+  }
+
+  // Tells the stages that may wait for it: the neighbours, or all.
+  void end_pass(std::uint32_t s, std::int32_t pass, Clock end) {
+    const auto stages = static_cast<std::uint32_t>(stages_.size());
+    if (pass == BoundSlot::all_stages) {
+      all_ready_ = std::max(all_ready_, end);
+      if (--unready_stages_ > 0) return;
+      for (std::uint32_t each = 0; each < stages; ++each) list(each);
+      return;
+    }
+    pass_ends_[static_cast<std::size_t>(pass)] = end;
+    list((s + 1) % stages);
+    list((s + stages - 1) % stages);
+  }
+
+  // What starts and ends next, all of one instant; whether there was anything.
+  bool play_flow_events() {
+    Clock now = starting_.empty() ? never : starting_.top().time;
+    for (const FlowClassId c : flow_clock_.active_classes())
+      now = std::min(now, flow_clock_.next_end(c).picoseconds);
+    if (now == never) {
+      overflow_ = !flow_clock_.active_classes().empty();
+      return false;
+    }
+    ending_.clear();
+    for (const FlowClassId c : flow_clock_.active_classes())
+      if (flow_clock_.next_end(c).picoseconds == now) ending_.push_back(c);
+    for (const FlowClassId c : ending_)
+      flow_clock_.finish(c, SimTime{now}, [&](TaskId flow) {
+        const Flow& f = flows_[flow.index];
+        end_task(f.stage, f.slot, f.step, now);
+        list(f.stage);
+      });
+    for (; !starting_.empty() && starting_.top().time == now; starting_.pop()) start_flow(now);
+    play_what_is_known();
+    const bool more = !starting_.empty() && starting_.top().time == now;
+    if (!more && flow_clock_.out_of_balance()) flow_clock_.share(SimTime{now});
+    return true;
+  }
+
+  void start_flow(Clock now) {
+    const TaskId flow = starting_.top().flow;
+    const Flow& f = flows_[flow.index];
+    const SlotStep& step = stages_[f.stage].slots[f.slot].program->steps[f.step];
+    const FlowClassId c = *traffic_->at(static_cast<int>(f.stage), *step.traffic);
+    const TaskGraph::FlowUse use{c, groups_stood_for(plan_, 1, step.members)};
+    flow_clock_.start(flow, use, step.duration, SimTime{now});
+  }
+
+  std::optional<PlayedStages> result() const {
+    PlayedStages played;
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      const Stage& stage = stages_[s];
+      played.tasks += static_cast<std::int64_t>(stage.played);
+      for (const Clock free : stage.free)
+        played.makespan = std::max(played.makespan, SimTime{free});
+      if (stage.busy > stages_[static_cast<std::size_t>(played.busiest)].busy)
+        played.busiest = static_cast<int>(s);
+    }
+    played.summary = account(stages_[static_cast<std::size_t>(played.busiest)], played.makespan);
+    return played;
+  }
+
+  static RankSummary account(const Stage& stage, SimTime makespan) {
+    std::array<std::vector<PlayedWork>, kLaneKinds> log;
+    for (const BoundSlot& slot : stage.slots)
+      for (std::size_t i = 0; i < slot.program->steps.size(); ++i) {
+        const SlotStep& step = slot.program->steps[i];
+        log[static_cast<std::size_t>(step.lane)].push_back({SimTime{stage.starts[slot.first + i]},
+                                                            SimTime{stage.ends[slot.first + i]},
+                                                            step.work});
+      }
+    RankSummary summary;
+    IdleAccount idle(makespan);
+    const auto as_it_is = [](const PlayedWork& work) { return work; };
+    for (std::size_t lane = 0; lane < log.size(); ++lane) {
+      const bool computes = static_cast<LaneKind>(lane) == LaneKind::compute;
+      idle.cover(log[lane], as_it_is, computes ? summary.busy : summary.exposed);
+    }
+    summary.bubble = idle.idle();
+    return summary;
+  }
+
+  const ParallelPlan& plan_;
+  const StepTraffic* traffic_;
+  StagePrograms programs_;
+  std::vector<Clock> pass_ends_;
+  FlowClock flow_clock_;
+  int unready_stages_;
+  Clock all_ready_ = 0;
+  std::vector<Stage> stages_;
+  std::vector<std::uint32_t> listed_;  // stages that may have something to play
+  std::vector<Flow> flows_;
+  std::priority_queue<FlowStart, std::vector<FlowStart>, std::greater<>> starting_;
+  std::vector<FlowClassId> ending_;
+  bool overflow_ = false;
+};
+
+}  // namespace
+
+std::optional<PlayedStages> play_stages(const ParallelPlan& plan, const PipelineSchedule& schedule,
+                                        const StepCosts& costs, const StepTraffic* traffic) {
+  require(static_cast<int>(costs.stages.size()) == plan.pipeline, "costs for every stage");
+  const ParallelPlan rounds = rounds_of(plan, costs);
+  return StepPlayer(rounds, schedule, costs, traffic).play();
+}
+
+}  // namespace shardwise

@@ -1,0 +1,36 @@
+// StepPlayer: a folded training step without a task graph.
+//
+// The end of a task is fixed by the ends before it (task_graph.hpp), so a stage's tasks need no
+// clock: each is played as soon as what it waits for is known, whether or not other stages are as
+// far. Only flows, whose ends depend on who shares their links when, are started and ended in the
+// order of time; whatever is not played yet waits for one of them, so nothing can come to light
+// that should have started before. The tasks come from a few slot programs per kind of stage.
+//
+// The times are those of the engine on the lowered graph; what is not kept is when each task ran.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "simulator/parallel_plan.hpp"
+#include "simulator/pipeline_schedule.hpp"
+#include "simulator/step_costs.hpp"
+#include "simulator/step_traffic.hpp"
+#include "simulator/timeline.hpp"
+
+namespace shardwise {
+
+struct PlayedStages {
+  SimTime makespan;
+  std::int64_t tasks = 0;  // of the folded task graph
+  int busiest = 0;         // the stage whose compute lane is busy most, the first of several
+  RankSummary summary;     // of its ranks
+};
+
+// Nothing where the step deadlocks or is longer than the clock can count. REQUIRES costs for every
+// stage. `traffic`: nullptr where no two tasks share a link.
+std::optional<PlayedStages> play_stages(const ParallelPlan& plan, const PipelineSchedule& schedule,
+                                        const StepCosts& costs,
+                                        const StepTraffic* traffic = nullptr);
+
+}  // namespace shardwise

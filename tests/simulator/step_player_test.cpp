@@ -1,0 +1,155 @@
+#include "simulator/step_player.hpp"
+
+#include <algorithm>
+#include <array>
+#include <random>
+#include <variant>
+#include <vector>
+
+#include "simulator/engine.hpp"
+#include "simulator/lower.hpp"
+#include "tests/catch.hpp"
+#include "tests/simulator/sample_workload.hpp"
+
+using namespace shardwise;
+
+namespace {
+
+// Draws costs: most parts of a step are there in some steps and absent in others.
+class RandomCosts {
+ public:
+  explicit RandomCosts(std::uint32_t seed) : random_(seed) {}
+
+  bool flip() { return random_() % 2 == 0; }
+  Seconds time() { return Seconds(1e-6 * static_cast<double>(1 + random_() % 1000)); }
+  std::optional<Seconds> maybe(bool there) {
+    return there && flip() ? std::optional(time()) : std::nullopt;
+  }
+
+  StepCosts step(const ParallelPlan& plan) {
+    gathers_ = flip(), reduces_ = flip(), copies_ = flip(), host_bound_ = flip();
+    equal_ = flip();
+    StepCosts costs;
+    costs.overlaps_pipeline_comm = flip();
+    costs.waits_for_all_stages = flip();
+    costs.reduces_every_microbatch = flip();
+    costs.gather_window = 1 + static_cast<double>(random_() % 3);
+    for (int s = 0; s < plan.pipeline; ++s) {
+      costs.stages.push_back(equal_ && s > 0 ? costs.stages.front() : stage(plan.chunks));
+      costs.send.push_back(equal_ && s > 0 ? costs.send.front() : time());
+    }
+    costs.stages.front().load = maybe(true);
+    return costs;
+  }
+
+  // Three links, of which each kind of traffic of each stage may want any part.
+  StepTraffic traffic(const ParallelPlan& plan) {
+    StepTraffic made;
+    made.stages.resize(static_cast<std::size_t>(plan.pipeline));
+    std::array<LinkId, 3> links{};
+    for (LinkId& link : links) link = made.network.add_link(BytesPerSecond(1e9));
+    for (auto& stage : made.stages)
+      for (auto& kind : stage) {
+        if (flip()) continue;
+        std::vector<FlowLoad> loads;
+        for (const LinkId link : links)
+          if (flip()) loads.push_back({link, 0.1 * static_cast<double>(1 + random_() % 10)});
+        kind = made.network.add_class(BytesPerSecond(1e8 * static_cast<double>(1 + random_() % 9)),
+                                      loads);
+      }
+    return made;
+  }
+
+ private:
+  PassTime pass() {
+    PassTime p;
+    p.compute = time();
+    for (Seconds& s : p.exposed) s = maybe(true).value_or(Seconds(0));
+    if (host_bound_) p.host = time();
+    return p;
+  }
+
+  LayerSchedule layer() {
+    LayerSchedule l;
+    l.time = {pass(), flip() ? pass() : PassTime{}, pass(), pass()};
+    l.gather_forward = maybe(gathers_);
+    l.gather_backward = maybe(gathers_);
+    l.gather_first = maybe(!gathers_);
+    l.reduce = maybe(reduces_);
+    l.copy_in = maybe(copies_);
+    if (l.reduce) l.copy_out = maybe(copies_);
+    return l;
+  }
+
+  StageCosts stage(int chunks) {
+    StageCosts costs;
+    for (int c = 0; c < chunks; ++c) {
+      costs.chunks.emplace_back();
+      for (auto n = random_() % 4; n > 0; --n) costs.chunks.back().push_back(layer());
+    }
+    costs.optimizer = time();
+    costs.host_per_step = time();
+    costs.host_optimizer = maybe(copies_);
+    costs.nvme_each_way = maybe(copies_);
+    costs.reduce_at_end = maybe(!reduces_);
+    costs.gather_at_end = maybe(true);
+    costs.copy_in_at_end = maybe(copies_);
+    return costs;
+  }
+
+  std::mt19937 random_;
+  bool gathers_ = false, reduces_ = false, copies_ = false, host_bound_ = false, equal_ = false;
+};
+
+}  // namespace
+
+// What the engine finds on the lowered graph of one rank per stage, the player finds as well: the
+// makespan, which rank is busiest and every entry of its account, to the picosecond.
+TEST_CASE("stages played on their own agree with the engine", "[step_player]") {
+  int played_steps = 0;
+  for (const PipelineSchedule& schedule : pipeline_schedules())
+    for (const int p : {1, 2, 3, 4, 6, 8})
+      for (const int v : {1, 2, 3})
+        for (const int m : {1, 2, 5, 8, 12, 24}) {
+          ParallelPlan plan = plan_of(1, 1, p);
+          plan.schedule = schedule.name;
+          plan.chunks = v;
+          plan.microbatches = m;
+          if (refusal(schedule, {p, v, m})) continue;
+          const auto seed = static_cast<std::uint32_t>(++played_steps);
+          RandomCosts random(seed);
+          const StepCosts costs = random.step(plan);
+          const bool shares = seed % 2 == 0;
+          const StepTraffic traffic = shares ? random.traffic(plan) : StepTraffic{};
+          const StepTraffic* const given = shares ? &traffic : nullptr;
+          INFO(schedule.name << " p " << p << " v " << v << " m " << m << " seed " << seed);
+
+          const LoweredStep step = lower(plan, schedule, costs, false, given);
+          const auto timeline = std::get<Timeline>(run(step.graph));
+          const std::vector<RankSummary> ranks = summarise_ranks(step.graph, timeline);
+          const auto busiest = std::min_element(ranks.begin(), ranks.end(),
+                                                [](const RankSummary& a, const RankSummary& b) {
+                                                  return total(a.busy) > total(b.busy);
+                                                });
+          const auto played = play_stages(plan, schedule, costs, given);
+          REQUIRE(played);
+          CHECK(played->makespan == timeline.makespan);
+          CHECK(played->tasks == static_cast<std::int64_t>(step.graph.task_count()));
+          CHECK(played->busiest == busiest - ranks.begin());
+          CHECK(played->summary == *busiest);
+        }
+  CHECK(played_steps > 250);
+}
+
+// The clock counts 2^63 ps: one layer of 1e7 s ends outside.
+TEST_CASE("a step that outlasts the clock is not played", "[step_player]") {
+  const ParallelPlan plan = plan_of(1);
+  StepCosts costs;
+  StageCosts stage;
+  LayerSchedule layer;
+  layer.time.forward.compute = Seconds(1e7);
+  stage.chunks.push_back({layer});
+  costs.stages.push_back(stage);
+  costs.send.push_back(Seconds(0));
+  CHECK_FALSE(play_stages(plan, *find_pipeline_schedule("1f1b"), costs));
+}
