@@ -46,7 +46,7 @@ Forecast forecast_under(const Question& q, const Profile& profile, const Recompu
                                 partition_model(q.workload, q.plan, schedule, policy),
                                 CostModel(q.workload, q.plan, q.cluster, profile)};
   Forecast f;
-  forecast_memory(context, options, f);
+  if (options.memory) forecast_memory(context, options, f);
   if (options.time) forecast_time(context, options, f);
   if (policy.chosen) f.recompute = told(context.partition);
   if (q.plan.offload.activations)

@@ -120,6 +120,7 @@ struct ForecastOptions {
   bool unfold = false;       // every rank its own tasks
   Variation variation = {};  // other than the default: plays every rank
   bool time = true;          // false: memory only
+  bool memory = true;        // false: time only
   bool critical_path = false;
   bool record = false;  // keep the step as it was played, for drawings and traces
   // Plays of the same workload and plan on other GPUs, which allocate the same; played anew where

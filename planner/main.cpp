@@ -22,6 +22,7 @@
 #include "planner/commands/fit.hpp"
 #include "planner/commands/launch.hpp"
 #include "planner/commands/models.hpp"
+#include "planner/commands/plan.hpp"
 #include "planner/commands/request_flags.hpp"
 #include "planner/commands/shop.hpp"
 #include "planner/commands/simulate.hpp"
@@ -123,6 +124,18 @@ int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** 
   return static_cast<int>(ProblemKind::request);
 }
 
+// The exit code where the words end the program: help was asked for, or they are wrong.
+std::optional<int> parsed(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    return explain(app, e, argc, argv);
+  }
+  return std::nullopt;
+}
+
 CLI::App* add_catalog(CLI::App& app, CatalogQuestion& question, bool& json) {
   CLI::App* command = app.add_subcommand("catalog", "what the catalog holds");
   command->add_option("VERB", question.verb, "list, show or check")->required();
@@ -151,11 +164,15 @@ int run(int argc, char** argv) {
   for (AskingCommand* c : {&fit_words, &simulate_words, &compare_words})
     add_report_flag(*c->app, c->report);
 
-  AskingCommand launch_words, models_words, shop_words;
+  AskingCommand launch_words, models_words, plan_words, shop_words;
   LaunchOptions launching;
   ShopOptions shopping;
   add_asking(app, launch_words, "launch", "files and command line that run a plan");
   add_launch_flags(*launch_words.app, launching);
+  PlanOptions planning;
+  add_plan_flags(
+      *add_asking(app, plan_words, "plan", "the best plans of the whole plan space, ranked").app,
+      planning);
   add_asking(app, models_words, "models",
              "which catalogued models will run here? MODEL: part of a name");
   add_shop_flags(
@@ -177,13 +194,7 @@ int run(int argc, char** argv) {
   add_validate_flags(*validate_command, validation);
   add_report_flag(*validate_command, validation.report);
 
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& e) {
-    return app.exit(e);
-  } catch (const CLI::ParseError& e) {
-    return explain(app, e, argc, argv);
-  }
+  if (const auto code = parsed(app, argc, argv)) return *code;
   if (*fit_words.app)
     return ask(fit_words, [&](const Request& r, const Facts& f, const Output& o) {
       return fit(r, f, fit_words.require_fit, o);
@@ -199,6 +210,10 @@ int run(int argc, char** argv) {
   if (*shop_words.app)
     return ask(shop_words, [&](const Request& r, const Facts& f, const Output& o) {
       return shop(r, shopping, f, o);
+    });
+  if (*plan_words.app)
+    return ask(plan_words, [&](const Request& r, const Facts& f, const Output& o) {
+      return plan(r, planning, f, o);
     });
   if (*models_words.app) return ask(models_words, models);
   if (*launch_words.app)

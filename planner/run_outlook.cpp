@@ -47,6 +47,14 @@ BytesPerSecond storage_rate(const Operations& operations, const Cluster& cluster
 
 }  // namespace
 
+LongRun long_run(const Workload& w, const Cluster& cluster, Seconds useful,
+                 const Operations& operations) {
+  std::vector<std::string> untold;
+  const Seconds one = failures_of(operations, cluster, untold).mean_time_between_failures();
+  return {useful, Seconds(one.value / cluster.gpus()),
+          checkpoint_size(w) / storage_rate(operations, cluster, untold), operations.restart};
+}
+
 std::optional<RunOutlook> run_outlook(const ResolvedRequest& request, const Question& q,
                                       const Forecast& forecast, const Operations& operations) {
   const auto sequences = sequences_asked(request, q.workload.sequence);

@@ -31,6 +31,10 @@ struct RunOutlook {
   std::vector<std::string> notes;
 };
 
+// `useful` of steps on a cluster, with its failures and checkpoints; what was assumed is not told.
+LongRun long_run(const Workload& workload, const Cluster& cluster, Seconds useful,
+                 const Operations& operations);
+
 // Nothing where the request states no amount of data.
 std::optional<RunOutlook> run_outlook(const ResolvedRequest& request, const Question& question,
                                       const Forecast& forecast, const Operations& operations);

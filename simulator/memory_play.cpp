@@ -13,12 +13,8 @@ AllocatorSettings allocator_settings(const Framework& framework) {
   return settings;
 }
 
-namespace {
-
-// The slots to play: the fewest microbatches (two, one or two rounds of the pipeline) that already
-// reach the most that are ever in flight, else the whole step (GPipe).
-std::vector<Slot> slots_to_play(const ParallelPlan& plan, const PipelineSchedule& schedule,
-                                int stage) {
+std::vector<Slot> slots_played(const ParallelPlan& plan, const PipelineSchedule& schedule,
+                               int stage) {
   const PipelineShape whole{plan.pipeline, plan.chunks, plan.microbatches};
   std::vector<Slot> all = schedule.order(whole, stage);
   const int most = peak_in_flight(all);
@@ -32,13 +28,11 @@ std::vector<Slot> slots_to_play(const ParallelPlan& plan, const PipelineSchedule
   return all;
 }
 
-}  // namespace
-
 StageMemory play_memory(const Workload& workload, const ParallelPlan& plan,
                         const PipelineSchedule& schedule, const ModelPartition& partition,
                         int stage, const ContextCalibration& context, std::optional<Bytes> capacity,
                         const PlayVariation& variation) {
-  const std::vector<Slot> order = slots_to_play(plan, schedule, stage);
+  const std::vector<Slot> order = slots_played(plan, schedule, stage);
   const auto at = static_cast<std::size_t>(stage);
   StagePlayer player(workload, plan, partition.stages[at], context, capacity, variation.lead);
   StageMemory memory;

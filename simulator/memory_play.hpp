@@ -50,6 +50,11 @@ struct MemoryMoment {
   Bytes reserved;  // likewise, by the allocator
 };
 
+// The slots that are played: the fewest microbatches (two, one or two rounds of the pipeline) that
+// already reach the most that are ever in flight, else the whole step (GPipe).
+std::vector<Slot> slots_played(const ParallelPlan& plan, const PipelineSchedule& schedule,
+                               int stage);
+
 StageMemory play_memory(const Workload& workload, const ParallelPlan& plan,
                         const PipelineSchedule& schedule, const ModelPartition& partition,
                         int stage, const ContextCalibration& context,

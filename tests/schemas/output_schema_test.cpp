@@ -7,6 +7,7 @@
 #include "planner/commands/catalog.hpp"
 #include "planner/commands/compare.hpp"
 #include "planner/commands/fit.hpp"
+#include "planner/commands/plan.hpp"
 #include "planner/commands/simulate.hpp"
 #include "planner/commands/validate.hpp"
 #include "planner/facts.hpp"
@@ -133,6 +134,20 @@ TEST_CASE("compare answers as its schema says", "[schemas]") {
   REQUIRE(compare(asked("llama-3.2-1b", "4xA100-80GB", Method::pretrain, {"pp=4,ga=8"}), facts(),
                   {.schedules = true, .memory = ""}, schedules.output) == 0);
   check(schema_of("compare"), schedules.json());
+}
+
+TEST_CASE("plan answers as its schema says", "[schemas]") {
+  for (const char* gpus : {"2xA100-80GB", "1..4xA100-80GB"}) {
+    INFO(gpus);
+    Request r = asked("gpt2", gpus, Method::pretrain, {});
+    r.batch = 16;
+    PlanOptions options;
+    options.wish.top = 3;
+    options.elapsed = true;
+    Answer a;
+    REQUIRE(plan(r, options, facts(), a.output) == 0);
+    check(schema_of("plan"), a.json());
+  }
 }
 
 TEST_CASE("catalog answers as its schema says", "[schemas]") {

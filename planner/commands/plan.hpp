@@ -1,0 +1,25 @@
+// `shardwise plan MODEL --gpus 2048xH100-SXM`: the best plans of the whole plan space, ranked.
+#pragma once
+
+#include "planner/commands/output.hpp"
+#include "planner/facts.hpp"
+#include "planner/request.hpp"
+#include "planner/search/plan_answer.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace shardwise {
+
+struct PlanOptions {
+  PlanWish wish;
+  bool elapsed = false;  // time in the JSON, which is then not the same bytes each time
+};
+
+void add_plan_flags(CLI::App& command, PlanOptions& options);
+
+int plan(const Request& request, const PlanOptions& options, const Facts& facts,
+         const Output& output);
+
+}  // namespace shardwise

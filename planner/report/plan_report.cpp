@@ -1,0 +1,170 @@
+#include "planner/report/plan_report.hpp"
+
+#include <cmath>
+
+#include "planner/asked_plan.hpp"
+#include "planner/commands/output.hpp"
+#include "planner/figures.hpp"
+#include "planner/report/table.hpp"
+#include "planner/sentence.hpp"
+
+namespace shardwise {
+namespace {
+
+const StageForecast& worst(const Forecast& f) {
+  return f.stages[static_cast<std::size_t>(f.worst_stage)];
+}
+
+std::string shown_memory(const Forecast& f) {
+  return sentence(shown_gib_number(worst(f).peak.device), " of ", shown_gib(worst(f).capacity));
+}
+
+std::string shown_share(double fraction) { return sentence(fixed(100 * fraction, 1), " %"); }
+
+std::string shown_rent(std::optional<double> usd) {
+  return usd ? sentence("$", fixed(*usd, *usd < 10 ? 3 : 1)) : std::string("-");
+}
+
+std::string head_line(const PlanAnswer& a) {
+  const ResolvedRequest& r = a.request;
+  return sentence(r.model.id, ", ", name(a.method), " in ",
+                  a.sites.back().without_zero.framework.name, ", ", grouped(r.sequence),
+                  " tokens x ", grouped(r.batch), " sequences per step, on ",
+                  r.asked.gpus.value_or(""), '\n');
+}
+
+std::vector<std::string> cells_of(const PlanAnswer& a, const FoundPlan& p) {
+  const Forecast& f = p.forecast;
+  return {shown_time(f.step_time.expected),
+          shown_rate(f.tokens_per_s),
+          shown_share(f.mfu),
+          shown_share(f.bubble_fraction),
+          shown_memory(f),
+          shown_rent(usd_per_million_tokens(a.sites[p.site], f))};
+}
+
+std::string ranking_text(const PlanAnswer& a) {
+  Table t{{"plan", "step", "tokens/s", "MFU", "bubble", "memory", "$/Mtok"}, {}};
+  const bool several = a.sites.size() > 1;
+  for (std::size_t i = 0; i < a.result.best.size(); ++i) {
+    const FoundPlan& p = a.result.best[i];
+    std::vector<std::string> row{
+        sentence(i + 1, ". ", several ? a.sites[p.site].cluster.spoken + " " : std::string(),
+                 whole_text(p.plan), p.forecast.verdict == Verdict::tight ? " (tight)" : "")};
+    for (std::string& cell : cells_of(a, p)) row.push_back(std::move(cell));
+    t.rows.push_back(std::move(row));
+  }
+  if (t.rows.empty()) return "  no plan fits; fit says what would make it fit\n";
+  const FoundPlan& best = a.result.best.front();
+  return sentence("best by ", a.objective->name, " (", a.objective->summary, ")\n", shown_table(t),
+                  "  80 % interval of the first one: ", shown_time(best.forecast.step_time.low),
+                  " to ", shown_time(best.forecast.step_time.high), '\n');
+}
+
+std::string scaling_text(const PlanAnswer& a) {
+  Table t{{"GPUs", "step", "tokens/s", "MFU", "bubble", "memory", "$/Mtok", "faster", "best plan"},
+          {}};
+  for (const ScalingPoint& p : a.scaling) {
+    std::vector<std::string> row{grouped(p.gpus)};
+    if (!p.best) {
+      row.emplace_back("does not fit");
+      t.rows.push_back(std::move(row));
+      continue;
+    }
+    for (std::string& cell : cells_of(a, *p.best)) row.push_back(std::move(cell));
+    row.push_back(p.faster ? sentence(fixed(*p.faster, 2), " x") : std::string("-"));
+    row.push_back(whole_text(p.best->plan));
+    t.rows.push_back(std::move(row));
+  }
+  std::string text = sentence("the best plan on each size, by ", a.objective->name,
+                              ", for the same batch\n", shown_table(t));
+  if (a.stops_paying)
+    text += sentence("  doubling stops paying at ", grouped(*a.stops_paying),
+                     " GPUs: the next doubling makes a step less than ", fixed(doubling_pays, 1),
+                     " times as fast, so a token costs a third more\n");
+  return text;
+}
+
+std::string proof_text(const SearchProof& p) {
+  return sentence(
+      "  of ", grouped(p.legal), " legal plans (",
+      shown_parameters(static_cast<std::int64_t>(std::min(p.points, 9e18))), " combinations), ",
+      grouped(p.timed), " were forecast for time and ", grouped(p.fitted),
+      " for memory; left out by proven bounds: ", grouped(p.in_sets + p.bounded), " no better (",
+      grouped(p.in_sets), " in sets), ", grouped(p.too_large), " too large",
+      p.refused > 0 ? sentence("; ", grouped(p.refused), " the framework cannot be told")
+                    : std::string(),
+      p.does_not_fit > 0 ? sentence("; ", grouped(p.does_not_fit), " forecast not to fit")
+                         : std::string(),
+      '\n');
+}
+
+Json found_json(const PlanAnswer& a, const FoundPlan& p) {
+  const Forecast& f = p.forecast;
+  Json j = {{"gpus", a.sites[p.site].cluster.gpus()},
+            {"cluster", a.sites[p.site].cluster.spoken},
+            {"plan", whole_text(p.plan)},
+            {"verdict", verdict_name(f.verdict)},
+            {"value", json_number(p.value)},
+            {"step_time_s", step_time_json(f)},
+            {"tokens_per_s", json_number(f.tokens_per_s)},
+            {"mfu", json_number(f.mfu)},
+            {"bubble_fraction", json_number(f.bubble_fraction)},
+            {"peak_memory_gib", memory_json(worst(f).peak)},
+            {"capacity_gib", json_gib(worst(f).capacity)},
+            {"margin_gib", json_gib(f.margin)}};
+  if (const auto usd = usd_per_million_tokens(a.sites[p.site], f))
+    j["usd_per_million_tokens"] = json_number(*usd);
+  return j;
+}
+
+Json scaling_json(const PlanAnswer& a) {
+  Json list = Json::array();
+  for (const ScalingPoint& p : a.scaling) {
+    Json j = {{"gpus", p.gpus}, {"cluster", p.cluster}, {"fits", p.best.has_value()}};
+    if (p.best) j["best"] = found_json(a, *p.best);
+    if (p.faster) j["faster_than_half"] = json_number(*p.faster);
+    list.push_back(std::move(j));
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string plan_text(const PlanAnswer& a) {
+  std::string text = head_line(a);
+  text += a.scaling.empty() ? ranking_text(a) : scaling_text(a);
+  text += proof_text(a.result.proof);
+  for (const std::string& note : a.notes) text += sentence("  note: ", note, "\n");
+  return text;
+}
+
+Json plan_json(const PlanAnswer& a) {
+  const SearchProof& p = a.result.proof;
+  Json plans = Json::array();
+  for (const FoundPlan& found : a.result.best) plans.push_back(found_json(a, found));
+  Json j = {{"schema_version", schema_version},
+            {"command", "plan"},
+            {"request", request_json(a.request)},
+            {"model", a.request.model.id},
+            {"method", name(a.method)},
+            {"framework", a.sites.back().without_zero.framework.id},
+            {"objective", a.objective->name},
+            {"objective_unit", a.objective->unit},
+            {"plans", plans},
+            {"combinations", json_number(p.points)},
+            {"considered", p.legal},
+            {"simulated", {{"time", p.timed}, {"memory", p.fitted}}},
+            {"pruned",
+             {{"sets_no_better", p.in_sets},
+              {"no_better", p.bounded},
+              {"too_large", p.too_large},
+              {"refused_by_framework", p.refused},
+              {"forecast_not_to_fit", p.does_not_fit}}}};
+  if (!a.scaling.empty()) j["scaling"] = scaling_json(a);
+  if (a.stops_paying) j["doubling_stops_paying_at_gpus"] = *a.stops_paying;
+  j["notes"] = a.notes;
+  return j;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,144 @@
+#include "planner/search/layer_bounds.hpp"
+
+#include <algorithm>
+
+#include "catalog/require.hpp"
+#include "simulator/cost_model.hpp"
+#include "simulator/pipeline_schedule.hpp"
+
+namespace shardwise {
+namespace {
+
+Seconds less(Seconds a, Seconds b) { return a < b ? a : b; }
+
+// One kind of layer on the fastest GPU of the cluster, pass by pass.
+LayerBound bound_of(const LayerDefinition& d, const CostModel& cost, const Cluster& cluster,
+                    const Workload& w, const Profile& profile) {
+  std::optional<LayerBound> least;
+  for (const NodeGroup& g : cluster.groups) {
+    const KernelModel kernels(g.gpu, profile, {std::nullopt, w.framework.kernels});
+    const LayerTime t = cost.layer_time(d, kernels);
+    const LayerBound b{t.forward.device(),
+                       t.recompute.device(),
+                       t.backward_input.device(),
+                       t.backward_weight.device(),
+                       t.forward.compute + t.backward_input.compute + t.backward_weight.compute,
+                       t.recompute.compute,
+                       Bytes(d.script.saved_bytes)};
+    if (!least) {
+      least = b;
+      continue;
+    }
+    least->forward = less(least->forward, b.forward);
+    least->again = less(least->again, b.again);
+    least->input = less(least->input, b.input);
+    least->weight = less(least->weight, b.weight);
+    least->kernels = less(least->kernels, b.kernels);
+    least->kernels_again = less(least->kernels_again, b.kernels_again);
+  }
+  return *least;
+}
+
+// The model on one stage under a policy, and the bound of each of its layers.
+struct BoundLayers {
+  ModelPartition partition;
+  std::vector<LayerBound> layers;  // embedding, blocks, head
+
+  BoundLayers(const Workload& w, const ParallelPlan& plan, const Cluster& cluster,
+              const Profile& profile, const RecomputePolicy& policy)
+      : partition(partition_model(w, plan, *find_pipeline_schedule("1f1b"), policy)) {
+    const CostModel cost(w, plan, cluster, profile);
+    std::vector<LayerBound> known;
+    for (const LayerDefinition& d : partition.definitions)
+      known.push_back(bound_of(d, cost, cluster, w, profile));
+    for (const ChunkLayer& layer : list()) {
+      const auto same = std::find_if(partition.definitions.begin(), partition.definitions.end(),
+                                     [&](const auto& d) { return &d == layer.definition; });
+      layers.push_back(known[static_cast<std::size_t>(same - partition.definitions.begin())]);
+    }
+  }
+  const std::vector<ChunkLayer>& list() const { return partition.stages.front().front().layers; }
+};
+
+void add(RunBound& to, const LayerBound& l) {
+  to.forward += l.forward;
+  to.backward += l.again + l.input + l.weight;
+  to.kernels += l.kernels + l.kernels_again;
+  to.saved += l.saved;
+}
+
+std::vector<RunBound> sums(const std::vector<LayerBound>& layers) {
+  std::vector<RunBound> list(1);
+  for (std::size_t i = 1; i + 1 < layers.size(); ++i) {
+    const LayerBound& l = layers[i];
+    list.push_back(list.back());
+    add(list.back(), l);
+  }
+  return list;
+}
+
+RunBound difference(const std::vector<RunBound>& of, int first, int count) {
+  const RunBound& a = of[static_cast<std::size_t>(first)];
+  const RunBound& b = of[static_cast<std::size_t>(first + count)];
+  return {b.forward - a.forward, b.backward - a.backward, b.kernels - a.kernels, b.saved - a.saved};
+}
+
+}  // namespace
+
+LayerBounds::LayerBounds(const Workload& w, const ParallelPlan& plan, const Cluster& cluster,
+                         const Profile& profile) {
+  require(plan.pipeline == 1 && plan.gpus() == cluster.gpus(), "a plan without stages");
+  const auto policy = recompute_policy(plan.recompute);
+  require(static_cast<bool>(policy), "the space holds known policies only");
+  const bool joins = policy->blocks_per_checkpoint > 1;
+  by_position_ = policy->checkpointed_blocks < (1 << 30) || policy->stride > 1;
+  most_ = policy->checkpointed_blocks;
+  stride_ = policy->stride;
+  // What is searched or joined block by block is bounded by keeping nothing and redoing nothing.
+  const bool vague = policy->row->searched || joins;
+  const BoundLayers none(w, plan, cluster, profile, *recompute_policy("none"));
+  const BoundLayers all(w, plan, cluster, profile,
+                        vague          ? *recompute_policy("none")
+                        : by_position_ ? *recompute_policy("full")
+                                       : *policy);
+  plain_ = sums(none.layers);
+  checked_ = sums(all.layers);
+  embedding_ = all.layers.front();
+  head_ = all.layers.back();
+  for (const ChunkLayer& layer : all.list()) {
+    parameters_.push_back(layer.definition->graph.parameters);
+    trainable_.push_back(layer.definition->trainable);
+  }
+  if (vague) {
+    for (RunBound& b : plain_) b.saved = Bytes(0);
+    for (RunBound& b : checked_) b.saved = Bytes(0);
+  }
+  if (!by_position_) return;
+  least_again_ = all.layers[1].again;
+  least_kernels_again_ = all.layers[1].kernels_again;
+  least_plain_ = none.layers[1].saved;
+  least_checked_ = all.layers[1].saved;
+  for (std::size_t i = 1; i + 1 < all.layers.size(); ++i) {
+    least_again_ = less(least_again_, all.layers[i].again);
+    least_kernels_again_ = less(least_kernels_again_, all.layers[i].kernels_again);
+    least_plain_ = std::min(least_plain_, none.layers[i].saved);
+    least_checked_ = std::min(least_checked_, all.layers[i].saved);
+  }
+}
+
+RunBound LayerBounds::run(const Chunk& chunk) const {
+  const auto [first, count, embedding, head] = chunk;
+  RunBound b = difference(by_position_ ? plain_ : checked_, first, count);
+  if (by_position_) {
+    const int redone = (std::min(count, most_) + stride_ - 1) / stride_;
+    const Seconds again = static_cast<double>(redone) * least_again_;
+    b.backward += again;
+    b.kernels += static_cast<double>(redone) * least_kernels_again_;
+    b.saved = std::int64_t{count - redone} * least_plain_ + std::int64_t{redone} * least_checked_;
+  }
+  if (embedding) add(b, embedding_);
+  if (head) add(b, head_);
+  return b;
+}
+
+}  // namespace shardwise

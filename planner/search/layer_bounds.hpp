@@ -1,0 +1,72 @@
+// LayerBounds: the least that each layer of the model can take in time and memory on one rank, for
+// everything in a plan that a layer depends on: tensor, context and expert parallelism, microbatch
+// and recomputation, not how many data ranks or stages there are.
+//
+// The times are the predictor's own kernel and collective models (CostModel::layer_time), of the
+// fastest kind of GPU in the cluster. What they leave out can only add to a step: slowing down
+// beside collectives, waiting for links, for the host or for other stages.
+#pragma once
+
+#include <vector>
+
+#include "catalog/cluster.hpp"
+#include "catalog/profile.hpp"
+#include "simulator/operators.hpp"
+#include "simulator/parallel_plan.hpp"
+#include "simulator/workload.hpp"
+
+namespace shardwise {
+
+// Of one microbatch.
+struct LayerBound {
+  Seconds forward, again, input, weight;  // `again`: what recomputation adds
+  Seconds kernels;                        // of all four, without `again` and collectives
+  Seconds kernels_again;
+  Bytes saved;  // from forward to backward
+};
+
+// What one pass over a run of layers takes at the least.
+struct RunBound {
+  Seconds forward, backward;  // backward: recomputation, inputs and weights
+  Seconds kernels;            // the part of both that is no collective
+  Bytes saved;
+};
+
+class LayerBounds {
+ public:
+  // `plan` is laid over the cluster without stages (pipeline 1) and multiplies out to it.
+  LayerBounds(const Workload& workload, const ParallelPlan& plan, const Cluster& cluster,
+              const Profile& profile);
+
+  // A model chunk: blocks [first, first + count), and the ends of the model where it holds them.
+  struct Chunk {
+    int first = 0, count = 0;
+    bool embedding = false, head = false;
+  };
+  RunBound run(const Chunk& chunk) const;
+  RunBound whole() const { return run({0, blocks(), true, true}); }
+  int blocks() const { return static_cast<int>(plain_.size()) - 1; }
+
+  const LayerParameters& parameters(int block) const {
+    return parameters_[static_cast<std::size_t>(block) + 1];
+  }
+  const LayerParameters& embedding_parameters() const { return parameters_.front(); }
+  const LayerParameters& head_parameters() const { return parameters_.back(); }
+  bool trainable(int block) const { return trainable_[static_cast<std::size_t>(block) + 1]; }
+  bool embedding_trainable() const { return trainable_.front(); }
+  bool head_trainable() const { return trainable_.back(); }
+
+ private:
+  // Sums over the blocks before the i-th.
+  std::vector<RunBound> plain_, checked_;
+  LayerBound embedding_, head_;
+  std::vector<LayerParameters> parameters_;  // embedding, blocks, head
+  std::vector<bool> trainable_;
+  // Which blocks of a chunk are recomputed: the first `most_` of them, every `stride_`-th.
+  int most_ = 0, stride_ = 1;
+  bool by_position_ = false;  // neither none nor all of them
+  Seconds least_again_, least_kernels_again_;
+  Bytes least_plain_, least_checked_;
+};
+
+}  // namespace shardwise

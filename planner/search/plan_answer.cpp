@@ -1,0 +1,199 @@
+#include "planner/search/plan_answer.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "catalog/json_document.hpp"
+#include "catalog/names.hpp"
+#include "catalog/operations.hpp"
+#include "planner/figures.hpp"
+#include "planner/launch/launch_target.hpp"
+#include "planner/model_states.hpp"
+#include "planner/run_outlook.hpp"
+#include "planner/sentence.hpp"
+
+namespace shardwise {
+namespace {
+
+Problem bad_range(const std::string& gpus) {
+  return {ProblemKind::request, "--gpus",
+          sentence("a range doubles from its first size to its last, such as 8..1024xH100-SXM; "
+                   "found ",
+                   gpus)};
+}
+
+std::optional<int> number_at_end(std::string_view text, std::size_t& from) {
+  from = text.size();
+  while (from > 0 && text[from - 1] >= '0' && text[from - 1] <= '9') --from;
+  int n = 0;
+  const auto [end, error] = std::from_chars(text.data() + from, text.data() + text.size(), n);
+  if (error != std::errc() || end != text.data() + text.size() || n < 1) return std::nullopt;
+  return n;
+}
+
+const Objective* known_objective(const std::string& name, Problems& problems) {
+  const Objective* row = objective_named(name);
+  if (row != nullptr) return row;
+  std::vector<std::string_view> names;
+  for (const Objective& o : objectives()) names.push_back(o.name);
+  const std::string hint = did_you_mean(name, names);
+  problems.push_back({ProblemKind::request, "--objective",
+                      sentence("expected ", listed(names, " or "), ", found \"", printable(name),
+                               '"', hint.empty() ? "" : "; ", hint)});
+  return nullptr;
+}
+
+// The launch target that runs the framework asked for, where one is written.
+const LaunchTarget* target_of(const std::string& framework, Method method) {
+  for (const LaunchTarget& t : launch_targets())
+    for (const int stage : {0, 1, 2, 3})
+      if (t.framework(method, stage) == framework) return &t;
+  return nullptr;
+}
+
+std::optional<std::string> refused_by(const LaunchTarget& target, const Question& q) {
+  const auto reasons =
+      launch_refusals(target, {q, q.workload.model.id, std::nullopt, std::nullopt});
+  if (reasons.empty()) return std::nullopt;
+  return reasons.front();
+}
+
+SearchWish search_wish(const PlanWish& wish, PlanAnswer& a) {
+  SearchWish s;
+  s.objective = a.objective;
+  s.top = wish.top;
+  s.memory_fraction = wish.memory_fraction;
+  s.allow_tight = wish.allow_tight;
+  s.host_ram_stated = a.request.host_ram_stated;
+  if (!a.request.asked.framework) return s;
+  const LaunchTarget* target = target_of(a.sites.front().without_zero.framework.id, a.method);
+  if (target == nullptr) {
+    a.notes.push_back(sentence("No launch files are written for ",
+                               a.sites.front().without_zero.framework.name,
+                               ": what its catalogued row does not rule out is taken to run."));
+    return s;
+  }
+  s.refused = [target](const Question& q) { return refused_by(*target, q); };
+  return s;
+}
+
+// Rent, energy and what failures add, which do not depend on the plan.
+SiteRates rates_of(const ResolvedRequest& r, const SearchSite& s, const Operations& operations) {
+  SiteRates rates;
+  rates.gpus = s.cluster.gpus();
+  rates.kilowatts = gpu_energy(s.cluster, Seconds(3600)).value;
+  if (const auto rental = cheapest_rental(r.facts->catalog.prices, s.cluster))
+    rates.per_hour = rental->per_hour;
+  const LongRun run = long_run(s.without_zero, s.cluster, Seconds(1), operations);
+  rates.wall_per_useful = expected_wall_time(run, daly_interval(run)).value;
+  return rates;
+}
+
+Problems add_site(PlanAnswer& a, const Request& request, const Facts& facts,
+                  const Operations& operations) {
+  auto r = resolve(request, facts, UnnamedMethods::one);
+  if (!r) return r.error();
+  if (r->clusters.size() > 1)
+    return {
+        {ProblemKind::request, "--gpus",
+         sentence(*request.gpus, " stands for ", r->clusters.size(),
+                  " cards here; name one, such as ", r->clusters.front().groups.front().gpu.id)}};
+  a.requests.push_back(*std::move(r));
+  const ResolvedRequest& kept = a.requests.back();
+  SearchSite& site = a.sites.emplace_back(kept, kept.methods.front(), kept.clusters.front());
+  site.rates = rates_of(kept, site, operations);
+  return {};
+}
+
+void fill_scaling(PlanAnswer& a, const SearchWish& wish, const Facts& facts) {
+  SearchWish one = wish;
+  one.top = 1;
+  SearchProof sum;
+  for (std::size_t i = 0; i < a.sites.size(); ++i) {
+    SearchResult r = search_plans({&a.sites[i]}, facts.profile, one);
+    ScalingPoint& p = a.scaling.emplace_back();
+    p.gpus = a.sites[i].cluster.gpus();
+    p.cluster = a.sites[i].cluster.spoken;
+    sum += r.proof;
+    if (r.best.empty()) continue;
+    p.best = std::move(r.best.front());
+    p.best->site = i;
+    p.usd_per_mtok = usd_per_million_tokens(a.sites[i], p.best->forecast);
+    a.result.best.push_back(*p.best);
+    if (i == 0 || !a.scaling[i - 1].best) continue;
+    p.faster =
+        a.scaling[i - 1].best->forecast.step_time.expected / p.best->forecast.step_time.expected;
+    if (!a.stops_paying && *p.faster < doubling_pays) a.stops_paying = a.scaling[i - 1].gpus;
+  }
+  a.result.proof = sum;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> cluster_sizes(const std::string& gpus) {
+  const std::size_t dots = gpus.find("..");
+  if (dots == std::string::npos) return std::vector<std::string>{gpus};
+  std::size_t from = 0;
+  const auto low = number_at_end(std::string_view(gpus).substr(0, dots), from);
+  std::size_t end = dots + 2;
+  while (end < gpus.size() && gpus[end] >= '0' && gpus[end] <= '9') ++end;
+  std::size_t unused = 0;
+  const auto high = number_at_end(std::string_view(gpus).substr(dots + 2, end - dots - 2), unused);
+  if (!low || !high || *high < *low || *high % *low != 0) return bad_range(gpus);
+  const int times = *high / *low;
+  if ((times & (times - 1)) != 0) return bad_range(gpus);
+  std::vector<std::string> sizes;
+  for (std::int64_t n = *low; n <= *high; n *= 2)
+    sizes.push_back(gpus.substr(0, from) + std::to_string(n) + gpus.substr(end));
+  return sizes;
+}
+
+std::optional<double> usd_per_million_tokens(const SearchSite& site, const Forecast& f) {
+  if (!site.rates.per_hour || f.tokens_per_s <= 0) return std::nullopt;
+  return for_hours(*site.rates.per_hour, Seconds(1e6 / f.tokens_per_s)).value;
+}
+
+Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const PlanWish& wish,
+                                                const Facts& facts) {
+  auto a = std::make_unique<PlanAnswer>();
+  Problems problems;
+  a->objective = known_objective(wish.objective, problems);
+  if (!request.plans.empty() || !request.plan_from.empty())
+    problems.push_back({ProblemKind::request, "--plan",
+                        "is what plan finds out; judge a plan of your own with simulate"});
+  const auto sizes = cluster_sizes(request.gpus.value_or(""));
+  if (!sizes) problems.insert(problems.end(), sizes.error().begin(), sizes.error().end());
+  const auto operations = load_operations(facts.catalog.root);
+  if (!operations)
+    problems.insert(problems.end(), operations.error().begin(), operations.error().end());
+  if (!problems.empty()) return problems;
+  Request one = request;
+  if (one.methods.empty() && !one.quantization) one.methods = {Method::pretrain};
+  if (request.gpus) one.gpus = sizes->back();
+  auto largest = resolve(one, facts, UnnamedMethods::one);
+  if (!largest) return largest.error();
+  a->request = *std::move(largest);
+  a->method = a->request.methods.front();
+  one.batch = a->request.batch;
+  for (const std::string& size : *sizes) {
+    one.gpus = size;
+    if (const Problems found = add_site(*a, one, facts, *operations); !found.empty()) return found;
+  }
+  const SearchWish search = search_wish(wish, *a);
+  if (a->objective->needs_rent && !a->sites.front().rates.per_hour)
+    return Problem{ProblemKind::request, "--objective",
+                   sentence("nobody is catalogued to rent out ", *request.gpus,
+                            "; expected another objective than ", a->objective->name)};
+  a->request.asked.gpus = request.gpus;
+  for (const std::string& note : a->sites.back().notes) a->notes.push_back(note);
+  if (a->sites.size() > 1 && a->objective->name != "gpus") {
+    fill_scaling(*a, search, facts);
+    return a;
+  }
+  std::vector<const SearchSite*> all;
+  for (const SearchSite& s : a->sites) all.push_back(&s);
+  a->result = search_plans(all, facts.profile, search);
+  return a;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,59 @@
+// What `plan` answers: the best plans on one cluster, or how the best plan scales over a range of
+// cluster sizes, with the proof of what was left out and warnings that save money.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/cost.hpp"
+#include "planner/search/plan_search.hpp"
+
+namespace shardwise {
+
+struct PlanWish {
+  std::string objective = "time";
+  int top = 10;
+  double memory_fraction = 1;
+  bool allow_tight = false;
+  bool pareto = false;
+};
+
+// One size of a range: its best plan, if any fits.
+struct ScalingPoint {
+  int gpus = 1;
+  std::string cluster;  // as spoken
+  std::optional<FoundPlan> best;
+  std::optional<double> faster;        // than the size before
+  std::optional<double> usd_per_mtok;  // rented
+};
+
+struct PlanAnswer {
+  Method method = Method::pretrain;
+  const Objective* objective = nullptr;
+  ResolvedRequest request;               // of the largest cluster
+  std::deque<ResolvedRequest> requests;  // by site
+  std::deque<SearchSite> sites;
+  SearchResult result;                // over all sites; of a range, the best of each
+  std::vector<ScalingPoint> scaling;  // of a range only
+  std::optional<int> stops_paying;    // GPUs beyond which doubling is slower than it should be
+  std::vector<std::string> notes;
+};
+
+// "8..1024xH100-SXM" as 8, 16, ... 1024xH100-SXM; one text where there is no "..". Problems where
+// the ends do not double into one another.
+Result<std::vector<std::string>> cluster_sizes(const std::string& gpus);
+
+// `request.methods` empty: pre-training.
+Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const PlanWish& wish,
+                                                const Facts& facts);
+
+// US dollars for a million tokens, where somebody rents these GPUs out.
+std::optional<double> usd_per_million_tokens(const SearchSite& site, const Forecast& forecast);
+
+// A doubling that makes a step less than this much faster makes a token a third dearer.
+inline constexpr double doubling_pays = 1.5;
+
+}  // namespace shardwise

@@ -1,0 +1,166 @@
+#include "planner/search/plan_bounds.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "simulator/memory_play.hpp"
+#include "simulator/parameter_state.hpp"
+
+namespace shardwise {
+namespace {
+
+constexpr double rounded_down = 1 - 1e-9;
+
+// Model chunks of a plan: where each lies in the model and on the stages.
+struct ChunkMap {
+  const PipelineSchedule& schedule;
+  PipelineShape shape;
+  std::vector<int> blocks, first;
+
+  ChunkMap(const ParallelPlan& p, int layers)
+      : schedule(*find_pipeline_schedule(p.schedule_row())),
+        shape{p.pipeline, p.chunks, p.microbatches},
+        blocks(blocks_per_chunk(layers, schedule.model_chunks(shape), p.layers_per_stage)),
+        first(blocks.size(), 0) {
+    for (std::size_t c = 1; c < first.size(); ++c) first[c] = first[c - 1] + blocks[c - 1];
+  }
+  std::size_t chunk(int stage, int local) const {
+    return static_cast<std::size_t>(schedule.model_chunk(shape, stage, local));
+  }
+  RunBound run(const LayerBounds& layers, std::size_t c) const {
+    return layers.run({first[c], blocks[c], c == 0, c + 1 == first.size()});
+  }
+  // Passes of each kind through one local chunk: all microbatches, or those of its direction.
+  double passes() const { return static_cast<double>(shape.microbatches) / schedule.weight_copies; }
+};
+
+Bytes outside_tensors(const BoundSite& site) {
+  Bytes least(std::int64_t{1} << 62);
+  for (const NodeGroup& g : site.cluster.groups) {
+    const ContextCalibration& c = site.profile.row(g.gpu.family).context;
+    least =
+        std::min(least, c.cuda_context + std::int64_t{c.cublas_workspaces} * c.cublas_workspace);
+  }
+  return least;
+}
+
+struct StageStates {
+  Bytes kept, with_gradients;  // through the step; while the optimizer steps
+};
+
+StageStates stage_states(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,
+                         const ChunkMap& map, int stage) {
+  LayerState sum;
+  const auto add = [&](const LayerParameters& parameters, bool trainable) {
+    sum += layer_state(site.workload, p, parameters, trainable);
+  };
+  for (int local = 0; local < p.chunks; ++local) {
+    const std::size_t c = map.chunk(stage, local);
+    if (c == 0) add(layers.embedding_parameters(), layers.embedding_trainable());
+    if (c + 1 == map.first.size()) add(layers.head_parameters(), layers.head_trainable());
+    int alike = 0;
+    LayerState one;
+    for (int i = map.first[c]; i < map.first[c] + map.blocks[c]; ++i) {
+      const bool again = alike > 0 && layers.parameters(i) == layers.parameters(i - 1) &&
+                         layers.trainable(i) == layers.trainable(i - 1);
+      if (!again) one = layer_state(site.workload, p, layers.parameters(i), layers.trainable(i));
+      sum += one;
+      ++alike;
+    }
+  }
+  std::int64_t kept = 0, gradients = 0;
+  if (!p.offload.parameters) kept += sum.weights + sum.quantization + sum.adapters;
+  if (!p.offload.optimizer) kept += sum.master + sum.optimizer;
+  if (!p.offload.optimizer) gradients = sum.gradients;
+  const bool persistent = site.workload.framework.gradient_life == GradientLife::persistent;
+  if (persistent) kept += sum.gradients;
+  return {Bytes(kept), Bytes(persistent ? kept : kept + gradients)};
+}
+
+// What a stage's own passes take one after the other. Where exchanges between stages are not
+// overlapped, the pass after one does not wait for the collectives of the pass before.
+Seconds work(const RunBound& run, bool in_a_row) {
+  return in_a_row ? run.forward + run.backward : run.kernels;
+}
+
+std::set<int> telling_stages(const ParallelPlan& p) {
+  return {0, std::min(1, p.pipeline - 1), p.pipeline - 1};
+}
+
+}  // namespace
+
+Seconds mean_work_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,
+                        int batch) {
+  const RunBound all = layers.whole();
+  const double passes = static_cast<double>(batch) / p.microbatch;
+  const double share = static_cast<double>(p.tensor) * p.context / p.gpus();
+  return rounded_down * passes * share *
+         work(all, site.workload.framework.overlap_pipeline_comm ||
+                       !site.workload.framework.supports_pipeline);
+}
+
+Seconds pipeline_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
+  const ChunkMap map(p, layers.blocks());
+  std::vector<RunBound> runs;
+  std::vector<Seconds> head(1), tail(1);
+  for (std::size_t c = 0; c < map.first.size(); ++c) {
+    runs.push_back(map.run(layers, c));
+    head.push_back(head.back() + runs.back().forward);
+    tail.push_back(tail.back() + runs.back().backward);
+  }
+  const bool in_a_row = p.pipeline == 1 || site.workload.framework.overlap_pipeline_comm;
+  Seconds most;
+  for (int stage = 0; stage < p.pipeline; ++stage) {
+    Seconds own, first(1e300), last(1e300);
+    for (int local = 0; local < p.chunks; ++local) {
+      const std::size_t c = map.chunk(stage, local);
+      own += map.passes() * work(runs[c], in_a_row);
+      first = std::min(first, head[c]);
+      last = std::min(last, map.schedule.splits_backward ? Seconds(0) : tail[c]);
+    }
+    most = std::max(most, first + own + last);
+  }
+  return rounded_down * most;
+}
+
+int InFlightCounts::most(const ParallelPlan& p, int stage) {
+  const Key key{std::string(p.schedule_row()), p.pipeline, p.chunks, p.microbatches, stage};
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto it = known_.find(key); it != known_.end()) return it->second;
+  }
+  const PipelineSchedule& schedule = *find_pipeline_schedule(p.schedule_row());
+  int in_flight = 0, peak = 0;
+  for (const Slot& slot : slots_played(p, schedule, stage)) {
+    if (slot.pass == Pass::forward) peak = std::max(peak, ++in_flight);
+    if (slot.pass == Pass::backward || slot.pass == Pass::backward_input) --in_flight;
+  }
+  const std::lock_guard lock(mutex_);
+  return known_[key] = peak;
+}
+
+Bytes states_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
+  const ChunkMap map(p, layers.blocks());
+  Bytes most;
+  for (const int stage : telling_stages(p))
+    most = std::max(most, stage_states(site, layers, p, map, stage).with_gradients);
+  return most + outside_tensors(site);
+}
+
+Bytes memory_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,
+                   InFlightCounts& counts) {
+  const ChunkMap map(p, layers.blocks());
+  Bytes most;
+  for (const int stage : telling_stages(p)) {
+    const StageStates states = stage_states(site, layers, p, map, stage);
+    Bytes saved(std::int64_t{1} << 62);
+    for (int local = 0; local < p.chunks; ++local)
+      saved = std::min(saved, map.run(layers, map.chunk(stage, local)).saved);
+    if (p.offload.activations) saved = Bytes(0);
+    most = std::max(
+        {most, states.with_gradients, states.kept + std::int64_t{counts.most(p, stage)} * saved});
+  }
+  return most + outside_tensors(site);
+}
+
+}  // namespace shardwise

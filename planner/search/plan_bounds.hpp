@@ -1,0 +1,70 @@
+// Bounds: what a plan takes at the least, proven without simulating it.
+//
+// Time. With f_c and b_c what one microbatch takes forward and backward through model chunk c at
+// the least, a stage s that holds the chunks C(s) and runs m microbatches through each
+//
+//   T  >=  min over C(s) of sum_{c' < c} f_c'     before its first slot can have an input
+//        + m sum over C(s) of (f_c + b_c)         its own passes, one after the other
+//        + min over C(s) of sum_{c' < c} b_c'     after its last backward, to the first chunk
+//
+// for every s; the last term is left out where weight passes of their own may come last, and the
+// collectives of a stage's own passes where it does not overlap its exchanges with other stages
+// (they may then run beside the next pass). For equal
+// stages and 1F1B this is (m + p - 1)(f + b), for v chunks each m v + p - 1 of their passes: the
+// bubbles of arXiv 2104.04473, equations 2 and 3. For a set of plans that share everything but
+// stages and data ranks: the mean over all GPUs, batch / mbs x (f + b) x tp x cp / GPUs.
+//
+// Memory. All tensors that a stage holds at once: model states, and what the microbatches in flight
+// have saved for backward; plus the CUDA context and the workspaces.
+//
+// Both are of the predictor's own pieces, of which the forecast adds up more; sums are rounded down
+// by a part in a billion, more than clocks and floating point round up.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include "catalog/profile.hpp"
+#include "planner/search/layer_bounds.hpp"
+#include "simulator/pipeline_schedule.hpp"
+#include "simulator/workload.hpp"
+
+namespace shardwise {
+
+// What is alike for all plans of one workload on one cluster.
+struct BoundSite {
+  const Workload& workload;
+  const Cluster& cluster;
+  const Profile& profile;
+};
+
+// Of all plans with these layers and this microbatch, whatever their stages and data ranks.
+Seconds mean_work_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan,
+                        int batch);
+
+// REQUIRES a legal plan. `layers`: of this plan without stages.
+Seconds pipeline_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan);
+
+// The same from the plan's own costs, stage by stage: with transfers between stages, collectives
+// that keep the data-parallel stream busy, and what follows the last backward.
+Seconds costed_bound(const BoundSite& site, const ParallelPlan& plan);
+
+// Model states alone, of the fuller of the first, second and last stage.
+Bytes states_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan);
+
+// How many microbatch-chunks a stage holds at most, remembered; safe to ask from several threads.
+class InFlightCounts {
+ public:
+  int most(const ParallelPlan& plan, int stage);
+
+ private:
+  using Key = std::tuple<std::string, int, int, int, int>;
+  std::mutex mutex_;
+  std::map<Key, int> known_;
+};
+
+Bytes memory_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan,
+                   InFlightCounts& counts);
+
+}  // namespace shardwise

@@ -1,0 +1,326 @@
+#include "planner/search/plan_search.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "catalog/require.hpp"
+#include "planner/judgement.hpp"
+#include "planner/on_all_cores.hpp"
+#include "planner/search/plan_bounds.hpp"
+#include "planner/spread_fit.hpp"
+#include "planner/workload_choice.hpp"
+
+namespace shardwise {
+
+SearchSite::SearchSite(const ResolvedRequest& r, Method method, const Cluster& where)
+    : cluster(where),
+      without_zero(choose_workload(r, method, cluster, 0).workload),
+      with_zero(choose_workload(r, method, cluster, 1).workload),
+      notes(choose_workload(r, method, cluster, 0).notes),
+      space(r, without_zero, with_zero, cluster) {}
+
+bool is_wanted(const Forecast& f, const SearchWish& wish) {
+  const Verdict verdict = judged(f, wish.host_ram_stated);
+  if (verdict == Verdict::does_not_fit) return false;
+  if (verdict == Verdict::tight && !wish.allow_tight) return false;
+  return std::all_of(f.stages.begin(), f.stages.end(), [&](const StageForecast& s) {
+    return static_cast<double>(s.peak.device.value) <=
+           wish.memory_fraction * static_cast<double>(s.capacity.value);
+  });
+}
+
+SearchProof& SearchProof::operator+=(const SearchProof& o) {
+  points += o.points;
+  legal += o.legal;
+  too_large += o.too_large;
+  refused += o.refused;
+  timed += o.timed;
+  fitted += o.fitted;
+  does_not_fit += o.does_not_fit;
+  bounded += o.bounded;
+  in_sets += o.in_sets;
+  return *this;
+}
+
+namespace {
+
+enum class Stage : std::uint8_t { layers, recompute, stages, plan, half, complete };
+
+constexpr std::size_t side_by_side = 16;
+
+struct Progress {
+  std::shared_ptr<const LayerBounds> layers;
+  ParallelPlan plan;
+  Seconds time;  // bound, then forecast
+  Bytes memory;  // likewise
+  std::optional<Forecast> timed, fitted;
+};
+
+struct Entry {
+  double value = 0;
+  Seconds time;
+  Stage stage = Stage::layers;
+  std::size_t site = 0;
+  PlanPoint point{};
+  std::shared_ptr<Progress> progress;
+
+  friend bool operator<(const Entry& a, const Entry& b) {
+    const auto key = [](const Entry& e) {
+      return std::make_tuple(e.value, e.time.value, e.stage == Stage::complete, e.site);
+    };
+    if (key(a) != key(b)) return key(a) < key(b);
+    if (a.point != b.point) return before(a.point, b.point);
+    return a.stage < b.stage;
+  }
+};
+
+// What refining one entry has led to.
+struct Refined {
+  std::vector<Entry> entries;
+  SearchProof counts;
+};
+
+class Search {
+ public:
+  Search(const std::vector<const SearchSite*>& sites, const Profile& profile,
+         const SearchWish& wish)
+      : sites_(sites), profile_(profile), wish_(wish) {}
+
+  SearchResult run() {
+    begin();
+    SearchResult result;
+    while (!queue_.empty() && static_cast<int>(result.best.size()) < wish_.top) {
+      if (queue_.begin()->stage == Stage::complete) {
+        result.best.push_back(found(*queue_.begin()));
+        queue_.erase(queue_.begin());
+        continue;
+      }
+      refine_together();
+    }
+    for (const Entry& e : queue_)
+      if (e.stage == Stage::stages || e.stage == Stage::plan) ++proof_.bounded;
+    count_legal();
+    result.proof = proof_;
+    return result;
+  }
+
+ private:
+  BoundSite bound_site(const SearchSite& s, const ParallelPlan& p) const {
+    return {s.space.workload(p), s.cluster, profile_};
+  }
+
+  // Sets of plans: everything up to the microbatch, with the least that recomputation can add.
+  void begin() {
+    std::vector<std::pair<std::size_t, PlanPoint>> outer;
+    for (std::size_t s = 0; s < sites_.size(); ++s)
+      for (const PlanPoint& x : sites_[s]->space.outer_points()) outer.emplace_back(s, x);
+    std::vector<Refined> parts(outer.size());
+    on_all_cores(outer.size(), [&](std::size_t i) {
+      Entry e;
+      e.site = outer[i].first;
+      e.point = outer[i].second;
+      add_set(e, "none", Stage::layers, parts[i]);
+    });
+    for (Refined& part : parts) take(part);
+  }
+
+  void take(Refined& part) {
+    for (Entry& e : part.entries) queue_.insert(std::move(e));
+    proof_ += part.counts;
+  }
+
+  void refine_together() {
+    std::vector<Entry> wave;
+    while (!queue_.empty() && wave.size() < side_by_side &&
+           queue_.begin()->stage != Stage::complete)
+      wave.push_back(queue_.extract(queue_.begin()).value());
+    std::vector<Refined> parts(wave.size());
+    on_all_cores(wave.size(), [&](std::size_t i) { refine(wave[i], parts[i]); });
+    for (Refined& part : parts) take(part);
+  }
+
+  void refine(const Entry& e, Refined& to) {
+    switch (e.stage) {
+      case Stage::layers:
+        return refine_layers(e, to);
+      case Stage::recompute:
+        return refine_recompute(e, to);
+      case Stage::stages:
+        return refine_stages(e, to);
+      case Stage::plan:
+      case Stage::half:
+        return refine_plan(e, to);
+      case Stage::complete:
+        break;
+    }
+    require(false, "complete plans are taken, not refined");
+  }
+
+  // The plan of a set, laid over the cluster without stages.
+  ParallelPlan unstaged(const SearchSite& s, const PlanPoint& x, std::string recompute) const {
+    ParallelPlan p = s.space.layers_of(x);
+    p.recompute = std::move(recompute);
+    return p;
+  }
+
+  void add_set(Entry e, const std::string& recompute, Stage stage, Refined& to) const {
+    const SearchSite& s = *sites_[e.site];
+    e.progress = std::make_shared<Progress>();
+    Progress& g = *e.progress;
+    g.plan = unstaged(s, e.point, recompute);
+    const BoundSite site = bound_site(s, g.plan);
+    g.layers = std::make_shared<LayerBounds>(site.workload, g.plan, s.cluster, profile_);
+    g.time = mean_work_bound(site, *g.layers, g.plan, s.space.batch());
+    put(std::move(e), stage, to);
+  }
+
+  // Puts an entry back where its bounds now are.
+  void put(Entry e, Stage stage, Refined& to) const {
+    const SearchSite& s = *sites_[e.site];
+    const Progress& g = *e.progress;
+    e.stage = stage;
+    e.time = g.time;
+    e.value = wish_.objective->value(s.rates, g.time, g.memory - capacity(s));
+    to.entries.push_back(std::move(e));
+  }
+
+  static Bytes capacity(const SearchSite& s) {
+    Bytes most;
+    for (const NodeGroup& g : s.cluster.groups) most = std::max(most, g.gpu.usable_memory());
+    return most;
+  }
+
+  // Whether the bound of memory leaves room, by the rules of is_wanted().
+  bool may_fit(const SearchSite& s, const ParallelPlan& p, Bytes memory) const {
+    const auto least = static_cast<double>(memory.value);
+    const auto most = static_cast<double>(capacity(s).value);
+    if (least > wish_.memory_fraction * most || least > most) return false;
+    // On unequal GPUs the fullest one need not be the one that has most memory in use.
+    if (wish_.allow_tight || s.cluster.groups.size() > 1) return true;
+    const Question q{s.space.workload(p), p, s.cluster};
+    const SpreadRow spread = spread_of(profile_.spread.memory, spread_key(q));
+    return least * std::max(1.0, spread.high) <= most;
+  }
+
+  void refine_layers(const Entry& e, Refined& to) const {
+    const SearchSite& s = *sites_[e.site];
+    for (std::size_t i = 0; i < s.space.values(PlanAxis::recompute); ++i) {
+      Entry one = e;
+      one.point[static_cast<std::size_t>(PlanAxis::recompute)] = static_cast<std::uint16_t>(i);
+      add_set(one, s.space.shown_value(PlanAxis::recompute, i), Stage::recompute, to);
+    }
+  }
+
+  void refine_recompute(const Entry& e, Refined& to) const {
+    const SearchSite& s = *sites_[e.site];
+    s.space.each_pipeline(e.point, [&](const PlanPoint& x, const ParallelPlan& p) {
+      Entry one = e;
+      one.point = x;
+      one.progress = std::make_shared<Progress>();
+      one.progress->layers = e.progress->layers;
+      one.progress->plan = p;
+      one.progress->time =
+          std::max(e.progress->time, pipeline_bound(bound_site(s, p), *e.progress->layers, p));
+      put(std::move(one), Stage::stages, to);
+    });
+  }
+
+  void refine_stages(const Entry& e, Refined& to) {
+    const SearchSite& s = *sites_[e.site];
+    std::vector<std::uint16_t> shards{0};
+    for (const std::uint16_t i : s.space.shard_positions(e.progress->plan)) shards.push_back(i);
+    for (const std::uint16_t i : shards) {
+      Entry one = e;
+      one.point[static_cast<std::size_t>(PlanAxis::shard_group)] = i;
+      one.progress = std::make_shared<Progress>(*e.progress);
+      Progress& g = *one.progress;
+      g.plan = *s.space.plan(one.point);
+      const BoundSite site = bound_site(s, g.plan);
+      g.memory = states_bound(site, *g.layers, g.plan);
+      if (may_fit(s, g.plan, g.memory)) g.memory = memory_bound(site, *g.layers, g.plan, counts_);
+      if (!may_fit(s, g.plan, g.memory)) {
+        ++to.counts.too_large;
+        continue;
+      }
+      g.time = std::max(g.time, costed_bound(site, g.plan));
+      put(std::move(one), Stage::plan, to);
+    }
+  }
+
+  void refine_plan(const Entry& e, Refined& to) const {
+    const SearchSite& s = *sites_[e.site];
+    Entry one = e;
+    one.progress = std::make_shared<Progress>(*e.progress);
+    Progress& g = *one.progress;
+    const Question q{s.space.workload(g.plan), g.plan, s.cluster};
+    if (e.stage == Stage::plan && wish_.refused && wish_.refused(q)) {
+      ++to.counts.refused;
+      return;
+    }
+    const bool memory = wish_.objective->memory_first == (e.stage == Stage::plan);
+    auto f = forecast(q, profile_, {.time = !memory, .memory = memory});
+    require(static_cast<bool>(f), "a legal plan has a forecast");
+    ++(memory ? to.counts.fitted : to.counts.timed);
+    if (memory) {
+      if (!is_wanted(*f, wish_)) {
+        ++to.counts.does_not_fit;
+        return;
+      }
+      const StageForecast& worst = f->stages[static_cast<std::size_t>(f->worst_stage)];
+      g.memory = capacity(s) - (worst.capacity - worst.peak.device);
+      f->plays.reset();
+    } else {
+      g.time = f->step_time.expected;
+    }
+    (memory ? g.fitted : g.timed) = *std::move(f);
+    put(std::move(one), e.stage == Stage::plan ? Stage::half : Stage::complete, to);
+  }
+
+  FoundPlan found(const Entry& e) const {
+    const Progress& g = *e.progress;
+    FoundPlan one{e.site, e.point, g.plan, *g.fitted, e.value};
+    const Forecast& t = *g.timed;
+    Forecast& f = one.forecast;
+    f.step_time = t.step_time;
+    f.tokens_per_s = t.tokens_per_s;
+    f.mfu = t.mfu;
+    f.breakdown = t.breakdown;
+    f.bubble_fraction = t.bubble_fraction;
+    f.slowest = t.slowest;
+    f.trust = t.trust;
+    f.tasks = t.tasks;
+    f.notes = t.notes;
+    return one;
+  }
+
+  void count_legal() {
+    std::vector<std::int64_t> legal(sites_.size());
+    on_all_cores(sites_.size(), [&](std::size_t i) { legal[i] = sites_[i]->space.legal(); });
+    for (std::size_t i = 0; i < sites_.size(); ++i) {
+      proof_.legal += legal[i];
+      proof_.points += sites_[i]->space.size();
+    }
+    const std::int64_t begun = wish_.objective->memory_first ? proof_.fitted : proof_.timed;
+    proof_.in_sets = proof_.legal - proof_.too_large - proof_.refused - begun - proof_.bounded;
+  }
+
+  const std::vector<const SearchSite*>& sites_;
+  const Profile& profile_;
+  const SearchWish& wish_;
+  std::set<Entry> queue_;
+  InFlightCounts counts_;
+  SearchProof proof_;
+};
+
+}  // namespace
+
+SearchResult search_plans(const std::vector<const SearchSite*>& sites, const Profile& profile,
+                          const SearchWish& wish) {
+  require(!sites.empty() && wish.objective != nullptr, "a cluster and an objective to search for");
+  return Search(sites, profile, wish).run();
+}
+
+}  // namespace shardwise

@@ -1,0 +1,91 @@
+// Plan search: the best plans of whole plan spaces, exactly, by best-first branch and bound.
+//
+// A queue holds sets of plans and single plans, each with a bound of its value that is proven
+// (plan_bounds.hpp), smallest first. What comes out on top is refined by one step and put back:
+//
+//   layers     plans that share all but recomputation, stages and data ranks: mean work per GPU
+//   recompute  the same with one recomputation policy
+//   stages     one way to lay it over stages and data ranks, and its shard groups: bubble, states
+//   plan       activations in flight against the card; then the plan's own costs
+//   timed      the step is forecast        (memory first where the objective asks for memory)
+//   complete   memory is forecast as well
+//
+// A complete plan on top is better than all that is left, since nothing below it can become
+// smaller; it is the next in rank. Ties are ranked by time, cluster, then the plan's index; a set
+// that could still hold an equal plan is refined before a complete plan is taken. Sets that no plan
+// can fit in memory, by the bound of memory, are dropped. So the answer equals that of forecasting
+// every plan, and the proof says what became of each of them.
+//
+// A fixed number of entries is refined side by side, whatever the number of cores: the same plans
+// are forecast and the same bytes come out on any machine.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "planner/forecast.hpp"
+#include "planner/search/objective.hpp"
+#include "planner/search/plan_space.hpp"
+
+namespace shardwise {
+
+// One cluster to search on. Never copied: the space points into it.
+struct SearchSite {
+  SearchSite(const ResolvedRequest& request, Method method, const Cluster& cluster);
+  SearchSite(const SearchSite&) = delete;
+  SearchSite& operator=(const SearchSite&) = delete;
+
+  Cluster cluster;
+  Workload without_zero, with_zero;
+  std::vector<std::string> notes;
+  PlanSpace space;
+  SiteRates rates;
+};
+
+struct SearchWish {
+  const Objective* objective = nullptr;
+  int top = 10;
+  double memory_fraction = 1;  // of what a card has, for the expected peak
+  bool allow_tight = false;    // also plans whose interval of memory ends above the card
+  bool host_ram_stated = false;
+  // Why a framework cannot be told this plan; nothing where it can. Empty: any plan.
+  std::function<std::optional<std::string>(const Question&)> refused;
+};
+
+struct FoundPlan {
+  std::size_t site = 0;
+  PlanPoint point{};
+  ParallelPlan plan;
+  Forecast forecast;
+  double value = 0;  // of the objective
+};
+
+// What became of every legal plan.
+struct SearchProof {
+  double points = 0;              // of the product of all dimensions
+  std::int64_t legal = 0;         // plans
+  std::int64_t too_large = 0;     // by the bound of memory, one by one
+  std::int64_t refused = 0;       // by the framework, of those looked at
+  std::int64_t timed = 0;         // forecast for time
+  std::int64_t fitted = 0;        // forecast for memory
+  std::int64_t does_not_fit = 0;  // by that forecast
+  std::int64_t bounded = 0;       // single plans whose bound of value was worse
+  std::int64_t in_sets = 0;       // plans in sets whose bound was worse
+
+  SearchProof& operator+=(const SearchProof& other);
+};
+
+struct SearchResult {
+  std::vector<FoundPlan> best;  // in rank order; fewer where fewer fit
+  SearchProof proof;
+};
+
+// REQUIRES at least one site. `sites` outlive the call.
+SearchResult search_plans(const std::vector<const SearchSite*>& sites, const Profile& profile,
+                          const SearchWish& wish);
+
+// Whether the forecast is what the wish asks for.
+bool is_wanted(const Forecast& forecast, const SearchWish& wish);
+
+}  // namespace shardwise

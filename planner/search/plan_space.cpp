@@ -1,0 +1,366 @@
+#include "planner/search/plan_space.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "planner/asked_plan.hpp"
+#include "planner/launch/plan_refusal.hpp"
+#include "planner/offload_choice.hpp"
+#include "planner/sentence.hpp"
+#include "planner/stage_balance.hpp"
+#include "simulator/model_partition.hpp"
+#include "simulator/pipeline_schedule.hpp"
+#include "simulator/plan_rules.hpp"
+
+namespace shardwise {
+namespace {
+
+constexpr std::string_view layer_split_name = "layer-split";
+constexpr int largest_split_box = 8;  // cards that take turns: as planner/plan_layouts
+
+std::vector<int> divisors(int n, int most) {
+  std::vector<int> found;
+  for (int d = 1; d <= std::min(n, most); ++d)
+    if (n % d == 0) found.push_back(d);
+  return found;
+}
+
+std::size_t index(PlanAxis axis) { return static_cast<std::size_t>(axis); }
+
+bool tensor_divides(const Transformer& m, int t) {
+  return m.heads % t == 0 && m.ffn % t == 0 && (m.kv_heads % t == 0 || t % m.kv_heads == 0);
+}
+
+std::vector<int> tensor_sizes(const Workload& w, int gpus) {
+  if (!w.framework.supports_tensor) return {1};
+  std::vector<int> sizes = divisors(gpus, w.model.heads);
+  std::erase_if(sizes, [&](int t) { return !tensor_divides(w.model, t); });
+  return sizes;
+}
+
+std::vector<int> context_sizes(const Workload& w, int gpus) {
+  if (!w.framework.supports_context) return {1};
+  std::vector<int> sizes = divisors(gpus, w.sequence);
+  std::erase_if(sizes, [&](int c) { return w.sequence % c != 0; });
+  return sizes;
+}
+
+std::vector<int> expert_sizes(const Workload& w) {
+  if (!w.model.moe || !w.framework.supports_expert) return {1};
+  return divisors(w.model.moe->experts, w.model.moe->experts);
+}
+
+std::vector<int> zero_stages(const Framework& f) {
+  std::vector<int> stages(static_cast<std::size_t>(f.max_zero_stage) + 1);
+  std::iota(stages.begin(), stages.end(), 0);
+  std::stable_sort(stages.begin(), stages.end(), [&](int a, int b) {
+    return (a == f.default_zero_stage) > (b == f.default_zero_stage);
+  });
+  return stages;
+}
+
+std::vector<Offload> offloads(const ResolvedRequest& r) {
+  if (r.asked.offload) return {*r.asked.offload};
+  if (!r.host_ram_stated) return {Offload{}};
+  return {Offload{}, {true, false, false}, {false, true, false}, {true, true, false}};
+}
+
+std::vector<std::string> recomputes(const ResolvedRequest& r, const Workload& w) {
+  if (r.asked.recompute) return {*r.asked.recompute};
+  std::vector<std::string> names{usual_recompute(w)};
+  for (const char* name : {"none", "selective", "norms-and-activations", "selective-op", "full",
+                           "one-in-2-layers", "blocks-1", "blocks-2", "blocks-4", "blocks-8"})
+    if (name != names.front()) names.emplace_back(name);
+  return names;
+}
+
+ContextKind kind_named(std::string_view text) {
+  if (text == "all_gather") return ContextKind::all_gather;
+  return text == "ulysses" ? ContextKind::ulysses : ContextKind::ring;
+}
+
+// Of the largest chunk: what counts blocks from the first needs more of them to say something new.
+std::optional<std::string> says_nothing_of_blocks(const Workload& w, const ParallelPlan& p,
+                                                  int parts) {
+  const auto policy = recompute_policy(p.recompute);
+  if (!policy) return policy.error().front().what;
+  const std::vector<int> blocks = blocks_per_chunk(w.model.layers, parts, p.layers_per_stage);
+  const int most = *std::max_element(blocks.begin(), blocks.end());
+  const bool counts = policy->checkpointed_blocks < (1 << 30) || policy->stride > 1;
+  if (counts && most <= std::max(policy->stride > 1 ? 1 : 0,
+                                 policy->stride > 1 ? 0 : policy->checkpointed_blocks))
+    return "recompute=" + p.recompute + " says nothing where a chunk has no more blocks";
+  return std::nullopt;
+}
+
+}  // namespace
+
+PlanSpace::PlanSpace(const ResolvedRequest& r, const Workload& without_zero,
+                     const Workload& with_zero, const Cluster& cluster)
+    : without_zero_(&without_zero),
+      with_zero_(&with_zero),
+      cluster_(&cluster),
+      gpus_(cluster.gpus()),
+      batch_(r.batch),
+      offloads_(offloads(r)),
+      recomputes_(recomputes(r, without_zero)),
+      context_kind_(kind_named(without_zero.framework.context_kind)) {
+  const Workload& w = without_zero;
+  const auto set = [&](PlanAxis axis, std::vector<int> list) {
+    numbers_[index(axis)] = std::move(list);
+  };
+  const auto count = [&](PlanAxis axis, std::size_t n) {
+    std::vector<int> list(n);
+    std::iota(list.begin(), list.end(), 0);
+    set(axis, std::move(list));
+  };
+  count(PlanAxis::offload, offloads_.size());
+  set(PlanAxis::zero, zero_stages(w.framework));
+  set(PlanAxis::tensor, tensor_sizes(w, gpus_));
+  set(PlanAxis::sequence_parallel,
+      w.framework.sequence_parallel ? std::vector<int>{1, 0} : std::vector<int>{0, 1});
+  set(PlanAxis::context, context_sizes(w, gpus_));
+  set(PlanAxis::expert, expert_sizes(w));
+  set(PlanAxis::expert_tensor, w.model.moe ? std::vector<int>{1, 0} : std::vector<int>{0});
+  set(PlanAxis::microbatch,
+      r.asked.microbatch ? std::vector<int>{*r.asked.microbatch} : divisors(batch_, batch_));
+  count(PlanAxis::recompute, recomputes_.size());
+  add_shards_and_stages(cluster);
+  for (std::size_t i = 0; i < plan_axis_count; ++i) sizes_[i] = numbers_[i].size();
+}
+
+void PlanSpace::add_shards_and_stages(const Cluster& cluster) {
+  const Workload& w = *without_zero_;
+  std::vector<int> groups{0};
+  if (w.framework.max_zero_stage >= 3)
+    for (const int d : divisors(gpus_, gpus_ / 2))
+      if (d > 1) groups.push_back(d);
+  numbers_[index(PlanAxis::shard_group)] = std::move(groups);
+  const bool splits = !w.framework.supports_pipeline && cluster.nodes() == 1 && gpus_ > 1 &&
+                      gpus_ <= std::min(largest_split_box, w.model.layers);
+  const bool pipelines = w.framework.supports_pipeline && !cluster.mixed_in_one_node;
+  schedules_ = {"1f1b"};
+  std::vector<int> stages{1}, chunks{1};
+  if (pipelines && gpus_ > 1) {
+    stages = divisors(gpus_, w.model.layers);
+    for (const PipelineSchedule& s : pipeline_schedules())
+      if (s.name != "1f1b" && s.name != "sequential") schedules_.emplace_back(s.name);
+    for (int v = 2; v <= std::max(2, w.model.layers / 2); ++v) chunks.push_back(v);
+  } else if (splits) {
+    stages.push_back(gpus_);
+    schedules_.emplace_back(layer_split_name);
+  }
+  numbers_[index(PlanAxis::pipeline)] = std::move(stages);
+  numbers_[index(PlanAxis::chunks)] = std::move(chunks);
+  std::vector<int>& names = numbers_[index(PlanAxis::schedule)];
+  names.resize(schedules_.size());
+  std::iota(names.begin(), names.end(), 0);
+  std::vector<int> deals{static_cast<int>(StageDeal::even)};
+  if (pipelines)
+    deals.push_back(static_cast<int>(cluster.groups.size() > 1 ? StageDeal::by_speed
+                                                               : StageDeal::ends_lighter));
+  numbers_[index(PlanAxis::stages)] = std::move(deals);
+}
+
+double PlanSpace::size() const {
+  double points = 1;
+  for (const std::size_t n : sizes_) points *= static_cast<double>(n);
+  return points;
+}
+
+std::string PlanSpace::shown_value(PlanAxis axis, std::size_t position) const {
+  const int n = numbers_[index(axis)][position];
+  const auto i = static_cast<std::size_t>(n);
+  constexpr std::array<std::string_view, 3> deals{"even", "ends-lighter", "by-speed"};
+  if (axis == PlanAxis::offload) return std::string(offload_name(offloads_[i]));
+  if (axis == PlanAxis::recompute) return recomputes_[i];
+  if (axis == PlanAxis::schedule) return schedules_[i];
+  if (axis == PlanAxis::stages) return std::string(deals[i]);
+  if (axis == PlanAxis::expert_tensor) return n == 0 ? "1" : "tp";
+  if (axis == PlanAxis::shard_group && n == 0) return "all";
+  return std::to_string(n);
+}
+
+// Layers per model chunk; empty: even.
+std::vector<int> PlanSpace::dealt(const ParallelPlan& p, StageDeal deal) const {
+  if (deal == StageDeal::even || p.pipeline == 1) return {};
+  if (deal == StageDeal::by_speed) return layers_by_speed(workload(p), p, *cluster_);
+  const PipelineSchedule* schedule = find_pipeline_schedule(p.schedule_row());
+  const int parts = schedule->model_chunks({p.pipeline, p.chunks, p.microbatches});
+  std::vector<int> layers = blocks_per_chunk(workload(p).model.layers + 2, parts, {});
+  --layers.front();
+  --layers.back();
+  return layers;
+}
+
+ParallelPlan PlanSpace::layers_of(const PlanPoint& x) const {
+  ParallelPlan p;
+  p.tensor = number(x, PlanAxis::tensor);
+  p.context = number(x, PlanAxis::context);
+  p.data = gpus_ / (p.tensor * p.context);
+  p.microbatch = number(x, PlanAxis::microbatch);
+  p.sequence_parallel = number(x, PlanAxis::sequence_parallel) != 0;
+  p.context_kind = p.context > 1 ? context_kind_ : ContextKind::ring;
+  p.expert = number(x, PlanAxis::expert);
+  p.expert_tensor = number(x, PlanAxis::expert_tensor) != 0 ? p.tensor : 1;
+  p.zero_stage = number(x, PlanAxis::zero);
+  p.offload = offloads_[at(x, PlanAxis::offload)];
+  p.recompute = recomputes_[at(x, PlanAxis::recompute)];
+  return p;
+}
+
+std::optional<ParallelPlan> PlanSpace::plan(const PlanPoint& x) const {
+  ParallelPlan p = layers_of(x);
+  p.pipeline = number(x, PlanAxis::pipeline);
+  const std::int64_t model = std::int64_t{p.tensor} * p.context * p.pipeline;
+  if (gpus_ % model != 0) return std::nullopt;
+  p.data = static_cast<int>(gpus_ / model);
+  const std::int64_t round = std::int64_t{p.data} * p.microbatch;
+  if (batch_ % round != 0) return std::nullopt;
+  p.microbatches = static_cast<int>(batch_ / round);
+  if (const int group = number(x, PlanAxis::shard_group); group > 0) p.shard_group = group;
+  const std::string& schedule = schedules_[at(x, PlanAxis::schedule)];
+  p.layer_split = schedule == layer_split_name;
+  if (!p.layer_split) p.schedule = schedule;
+  p.chunks = number(x, PlanAxis::chunks);
+  p.layers_per_stage = dealt(p, static_cast<StageDeal>(number(x, PlanAxis::stages)));
+  return p;
+}
+
+std::optional<std::string> PlanSpace::why_not(const PlanPoint& x) const {
+  const std::optional<ParallelPlan> found = plan(x);
+  if (!found) return "tp x cp x pp must divide the GPUs, and dp x mbs the batch";
+  const ParallelPlan& p = *found;
+  const Workload& w = workload(p);
+  if (const Refusals nothing = meaningless_sizes(p, w); !nothing.empty()) return nothing.front();
+  const auto deal = static_cast<StageDeal>(number(x, PlanAxis::stages));
+  if (deal != StageDeal::even && p.layers_per_stage.empty())
+    return "all stages are alike: dealing layers unevenly says nothing";
+  if (p.expert_tensor == 1 && number(x, PlanAxis::expert_tensor) != 0)
+    return "tensor parallelism within experts says nothing with tp=1";
+  if (p.shard_group && (p.zero_stage < 3 || *p.shard_group == 1))
+    return "shard groups come with zero=3 here (HSDP)";
+  if (p.offload.parameters && p.zero_stage < 3 && gpus_ > 1)
+    return "offloaded weights are gathered layer by layer: zero=3";
+  const int parts = p.pipeline * p.chunks;
+  if (parts > w.model.layers)
+    return sentence("pp x vpp = ", parts, " leaves chunks without one of the ", w.model.layers,
+                    " layers");
+  if (p.layer_split && p.pipeline == 1) return "a layer split over one card says nothing";
+  const Problems problems = plan_problems(w, p, *cluster_);
+  if (!problems.empty()) return problems.front().what;
+  const PipelineSchedule& schedule = *find_pipeline_schedule(p.schedule_row());
+  return says_nothing_of_blocks(w, p,
+                                schedule.model_chunks({p.pipeline, p.chunks, p.microbatches}));
+}
+
+bool PlanSpace::outer_divides(const PlanPoint& x) const {
+  const Workload& w = *without_zero_;
+  const std::int64_t t = number(x, PlanAxis::tensor), c = number(x, PlanAxis::context);
+  if (gpus_ % (t * c) != 0) return false;
+  const bool sp = number(x, PlanAxis::sequence_parallel) != 0;
+  if (sp && (t == 1 || w.sequence % (t * c) != 0)) return false;
+  const bool cut = number(x, PlanAxis::expert_tensor) != 0;
+  if (t == 1 && cut) return false;
+  return gpus_ % (number(x, PlanAxis::expert) * (cut ? t : 1)) == 0;
+}
+
+std::vector<PlanPoint> PlanSpace::outer_points() const {
+  std::vector<PlanPoint> points;
+  PlanPoint x{};
+  const std::size_t last = index(PlanAxis::recompute);
+  for (;;) {
+    if (outer_divides(x)) points.push_back(x);
+    std::size_t axis = last;
+    while (axis-- > 0) {
+      if (++x[axis] < sizes_[axis]) break;
+      x[axis] = 0;
+      if (axis == 0) return points;
+    }
+  }
+}
+
+std::vector<std::uint16_t> PlanSpace::shard_positions(const ParallelPlan& p) const {
+  std::vector<std::uint16_t> found;
+  const std::vector<int>& groups = numbers_[index(PlanAxis::shard_group)];
+  if (p.zero_stage < 3) return found;
+  for (std::size_t i = 1; i < groups.size(); ++i)
+    if (groups[i] < p.data && p.data % groups[i] == 0)
+      found.push_back(static_cast<std::uint16_t>(i));
+  return found;
+}
+
+void PlanSpace::each_pipeline(PlanPoint x, const Visit& visit) const {
+  const std::int64_t across =
+      std::int64_t{number(x, PlanAxis::tensor)} * number(x, PlanAxis::context);
+  for (std::size_t i = 0; i < values(PlanAxis::pipeline); ++i) {
+    x[index(PlanAxis::pipeline)] = static_cast<std::uint16_t>(i);
+    const std::int64_t stages = number(x, PlanAxis::pipeline);
+    if (gpus_ % (across * stages) != 0) continue;
+    const std::int64_t data = gpus_ / (across * stages);
+    if (batch_ % (data * number(x, PlanAxis::microbatch)) != 0) continue;
+    each_schedule(x, visit);
+  }
+}
+
+void PlanSpace::each_schedule(PlanPoint x, const Visit& visit) const {
+  const auto loop = [&](PlanAxis axis, const auto& body) {
+    auto& position = x[index(axis)];
+    for (position = 0; position < sizes_[index(axis)]; ++position) body();
+    position = 0;
+  };
+  const int stages = number(x, PlanAxis::pipeline), layers = without_zero_->model.layers;
+  loop(PlanAxis::schedule, [&] {
+    if (stages == 1 && at(x, PlanAxis::schedule) > 0) return;
+    loop(PlanAxis::chunks, [&] {
+      const int chunks = number(x, PlanAxis::chunks);
+      if (stages * chunks > layers || (stages == 1 && chunks > 1)) return;
+      loop(PlanAxis::stages, [&] {
+        if (!why_not(x)) visit(x, *plan(x));
+      });
+    });
+  });
+}
+
+// Of the stages and microbatches that `point` says, whatever it says of the rest.
+std::optional<ParallelPlan> PlanSpace::some_legal(PlanPoint x) const {
+  for (std::size_t i = 0; i < values(PlanAxis::recompute); ++i)
+    for (std::size_t k = 0; k < values(PlanAxis::schedule); ++k) {
+      x[index(PlanAxis::recompute)] = static_cast<std::uint16_t>(i);
+      x[index(PlanAxis::schedule)] = static_cast<std::uint16_t>(k);
+      if (!why_not(x)) return plan(x);
+    }
+  return std::nullopt;
+}
+
+std::int64_t PlanSpace::legal_schedules(PlanPoint x) const {
+  std::int64_t count = 0;
+  for (std::size_t i = 0; i < values(PlanAxis::recompute); ++i) {
+    x[index(PlanAxis::recompute)] = static_cast<std::uint16_t>(i);
+    each_schedule(x, [&](const PlanPoint&, const ParallelPlan&) { ++count; });
+  }
+  return count;
+}
+
+std::int64_t PlanSpace::legal() const {
+  const bool alike = cluster_->groups.size() == 1;
+  std::map<std::array<int, 3>, std::int64_t> known;  // by stages, microbatches, shared axes
+  std::int64_t total = 0;
+  int serial = 0;
+  for (PlanPoint x : outer_points()) {
+    ++serial;
+    for (std::size_t i = 0; i < values(PlanAxis::pipeline); ++i) {
+      x[index(PlanAxis::pipeline)] = static_cast<std::uint16_t>(i);
+      const std::optional<ParallelPlan> p = some_legal(x);
+      if (!p) continue;
+      const std::array<int, 3> key{p->pipeline, p->microbatches, alike ? 0 : serial};
+      auto it = known.find(key);
+      if (it == known.end()) it = known.emplace(key, legal_schedules(x)).first;
+      total += it->second * static_cast<std::int64_t>(1 + shard_positions(*p).size());
+    }
+  }
+  return total;
+}
+
+}  // namespace shardwise

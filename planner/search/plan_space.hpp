@@ -1,0 +1,128 @@
+// PlanSpace: every way to lay one workload over one cluster, as a product of named dimensions.
+//
+// A point is one position per dimension; its index is the mixed-radix number of the positions, the
+// last dimension fastest. Two plans that are equally good are ranked by index, so positions go from
+// what a framework does by itself to what has to be asked for.
+//
+//   data ranks    = GPUs / (tp x cp x pp)         microbatches = batch / (dp x mbs)
+//
+// Not every point is a plan. `why_not` gives the first broken rule: sizes that do not divide, a
+// dimension that says nothing here (a schedule without stages, so that no plan is counted twice),
+// then the rules of simulator/plan_rules.
+//
+// What the dimensions leave out, and so does every answer: stages with less than one layer each,
+// uneven stages other than "embedding and head count as a layer" (and, on unequal GPUs, by speed),
+// checkpoints over several blocks, shard groups below ZeRO 3, and what the request pins.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/resolved_request.hpp"
+#include "simulator/parallel_plan.hpp"
+#include "simulator/workload.hpp"
+
+namespace shardwise {
+
+enum class PlanAxis : std::uint8_t {
+  offload,
+  zero,
+  tensor,
+  sequence_parallel,
+  context,
+  expert,
+  expert_tensor,
+  microbatch,
+  recompute,
+  pipeline,
+  schedule,
+  chunks,
+  stages,
+  shard_group,
+};
+inline constexpr std::size_t plan_axis_count = 14;
+inline constexpr std::array<std::string_view, plan_axis_count> plan_axis_names{
+    "offload",  "zero",          "tensor",     "sequence_parallel", "context",
+    "expert",   "expert_tensor", "microbatch", "recompute",         "pipeline",
+    "schedule", "chunks",        "stages",     "shard_group"};
+
+// A position on each axis.
+using PlanPoint = std::array<std::uint16_t, plan_axis_count>;
+
+// How layers are dealt to stages.
+enum class StageDeal : std::uint8_t { even, ends_lighter, by_speed };
+
+class PlanSpace {
+ public:
+  // One method on one cluster. `workloads`: without and with a ZeRO stage, which may mean another
+  // engine (Framework::with_zero). What the request states (a microbatch, a recompute policy, an
+  // offload) pins its dimension. All arguments outlive the space.
+  PlanSpace(const ResolvedRequest& request, const Workload& without_zero, const Workload& with_zero,
+            const Cluster& cluster);
+
+  std::size_t values(PlanAxis axis) const { return sizes_[static_cast<std::size_t>(axis)]; }
+  double size() const;  // points, legal or not; beyond 2^53 only about
+  std::string shown_value(PlanAxis axis, std::size_t position) const;
+
+  // The plan at a point; nothing where sizes do not divide.
+  std::optional<ParallelPlan> plan(const PlanPoint& point) const;
+  // What layers depend on (the axes before `recompute`), laid over the cluster without stages.
+  // REQUIRES a point of outer_points(). The framework's usual recompute policy.
+  ParallelPlan layers_of(const PlanPoint& point) const;
+  std::optional<std::string> why_not(const PlanPoint& point) const;
+  const Workload& workload(const ParallelPlan& plan) const {
+    return plan.zero_stage > 0 ? *with_zero_ : *without_zero_;
+  }
+  const Cluster& cluster() const { return *cluster_; }
+  int batch() const { return batch_; }
+
+  // Points that differ in the axes before `recompute`, those whose sizes can divide at all; the
+  // later axes stand at their first position.
+  std::vector<PlanPoint> outer_points() const;
+
+  // Calls `visit` with every legal plan without shard groups whose axes up to `recompute` are those
+  // of `point`, in rising order.
+  using Visit = std::function<void(const PlanPoint&, const ParallelPlan&)>;
+  void each_pipeline(PlanPoint point, const Visit& visit) const;
+
+  // The positions of shard groups that such a plan can have beside "all".
+  std::vector<std::uint16_t> shard_positions(const ParallelPlan& plan) const;
+
+  // How many points are legal, counted factor by factor: rules concern either how GPUs are shared
+  // out, or stages and microbatches, or shard groups, or recomputation in a chunk.
+  std::int64_t legal() const;
+
+ private:
+  void add_shards_and_stages(const Cluster& cluster);
+  bool outer_divides(const PlanPoint& point) const;
+  void each_schedule(PlanPoint point, const Visit& visit) const;
+  std::optional<ParallelPlan> some_legal(PlanPoint point) const;
+  std::int64_t legal_schedules(PlanPoint point) const;
+  std::vector<int> dealt(const ParallelPlan& plan, StageDeal deal) const;
+  std::size_t at(const PlanPoint& point, PlanAxis axis) const {
+    return point[static_cast<std::size_t>(axis)];
+  }
+  int number(const PlanPoint& point, PlanAxis axis) const {
+    return numbers_[static_cast<std::size_t>(axis)][at(point, axis)];
+  }
+
+  const Workload* without_zero_;
+  const Workload* with_zero_;
+  const Cluster* cluster_;
+  int gpus_ = 1, batch_ = 1;
+  std::array<std::size_t, plan_axis_count> sizes_{};
+  std::array<std::vector<int>, plan_axis_count> numbers_;  // what each position stands for
+  std::vector<Offload> offloads_;
+  std::vector<std::string> recomputes_, schedules_;
+  ContextKind context_kind_ = ContextKind::ring;
+};
+
+// The order of ties: by position, the first axis first.
+inline bool before(const PlanPoint& a, const PlanPoint& b) { return a < b; }
+
+}  // namespace shardwise

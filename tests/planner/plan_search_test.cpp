@@ -1,0 +1,175 @@
+#include "planner/search/plan_search.hpp"
+
+#include "planner/asked_plan.hpp"
+#include "planner/search/plan_answer.hpp"
+#include "planner/search/plan_bounds.hpp"
+#include "tests/catch.hpp"
+#include "tests/planner/small_problems.hpp"
+
+namespace shardwise {
+namespace {
+
+const Profile& profile() { return known_facts().profile; }
+
+Bytes fullest(const Forecast& f) {
+  Bytes most;
+  for (const StageForecast& s : f.stages) most = std::max(most, s.peak.device);
+  return most;
+}
+
+// Every legal plan, forecast whole.
+std::vector<FoundPlan> all_plans(const SearchSite& site) {
+  std::vector<FoundPlan> all;
+  for (PlanPoint outer : site.space.outer_points())
+    for (std::size_t i = 0; i < site.space.values(PlanAxis::recompute); ++i) {
+      outer[static_cast<std::size_t>(PlanAxis::recompute)] = static_cast<std::uint16_t>(i);
+      site.space.each_pipeline(outer, [&](PlanPoint x, const ParallelPlan& p) {
+        std::vector<std::uint16_t> groups = site.space.shard_positions(p);
+        groups.insert(groups.begin(), 0);
+        for (const std::uint16_t group : groups) {
+          x[static_cast<std::size_t>(PlanAxis::shard_group)] = group;
+          all.push_back({0, x, *site.space.plan(x), {}, 0});
+        }
+      });
+    }
+  for (FoundPlan& p : all)
+    p.forecast = *forecast({site.space.workload(p.plan), p.plan, site.cluster}, profile());
+  return all;
+}
+
+// The first `top` of them by the objective, then time, then index.
+std::vector<FoundPlan> ranked(std::vector<FoundPlan> all, const SearchSite& site,
+                              const SearchWish& wish) {
+  std::erase_if(all, [&](const FoundPlan& p) { return !is_wanted(p.forecast, wish); });
+  for (FoundPlan& p : all)
+    p.value = wish.objective->value(site.rates, p.forecast.step_time.expected,
+                                    Bytes(-p.forecast.margin.value));
+  std::sort(all.begin(), all.end(), [](const FoundPlan& a, const FoundPlan& b) {
+    const auto key = [](const FoundPlan& p) {
+      return std::make_pair(p.value, p.forecast.step_time.expected.value);
+    };
+    return key(a) != key(b) ? key(a) < key(b) : before(a.point, b.point);
+  });
+  if (all.size() > static_cast<std::size_t>(wish.top))
+    all.resize(static_cast<std::size_t>(wish.top));
+  return all;
+}
+
+bool same(const std::vector<FoundPlan>& a, const std::vector<FoundPlan>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const FoundPlan& x, const FoundPlan& y) {
+                      return x.point == y.point && x.plan == y.plan && x.value == y.value &&
+                             x.forecast.step_time.expected == y.forecast.step_time.expected &&
+                             x.forecast.peak_device.expected == y.forecast.peak_device.expected;
+                    });
+}
+
+bool accounts_for_all(const SearchProof& p, const Objective& o) {
+  return p.legal == p.in_sets + p.bounded + p.too_large + p.refused +
+                        (o.memory_first ? p.fitted : p.timed) &&
+         p.in_sets >= 0;
+}
+
+}  // namespace
+
+// Brute force forecasts the whole space; every objective must find its first ten, ties in order.
+TEST_CASE("the search finds what brute force finds, on random problems", "[search]") {
+  std::mt19937 random(11);
+  int problems = 0, plans = 0;
+  while (problems < 200) {
+    const SmallProblem problem = small_problem(random);
+    const SearchSite site(problem.request, problem.request.methods.front(),
+                          problem.request.clusters.front());
+    const std::int64_t legal = site.space.legal();
+    if (legal < 3 || legal > 60) continue;
+    ++problems;
+    INFO(problem.told);
+    const std::vector<FoundPlan> all = all_plans(site);
+    plans += static_cast<int>(all.size());
+    for (const char* objective : {"time", "headroom"}) {
+      SearchWish wish;
+      wish.objective = objective_named(objective);
+      wish.allow_tight = problems % 2 == 0;
+      wish.memory_fraction = problems % 3 == 0 ? 0.2 : 1;
+      const SearchResult found = search_plans({&site}, profile(), wish);
+      INFO(objective);
+      CHECK(same(found.best, ranked(all, site, wish)));
+      CHECK(accounts_for_all(found.proof, *wish.objective));
+      CHECK(found.proof.legal == legal);
+    }
+  }
+  INFO(plans);
+  CHECK(plans > 2000);
+}
+
+TEST_CASE("no bound is above the forecast", "[search]") {
+  std::mt19937 random(12);
+  InFlightCounts counts;
+  int plans = 0;
+  while (plans < 3000) {
+    const SmallProblem problem = small_problem(random);
+    const SearchSite site(problem.request, problem.request.methods.front(),
+                          problem.request.clusters.front());
+    const auto outer = site.space.outer_points();
+    for (int i = 0; i < 30; ++i) {
+      const PlanPoint point = outer[random() % outer.size()];
+      std::vector<ParallelPlan> inner;
+      site.space.each_pipeline(point,
+                               [&](PlanPoint, const ParallelPlan& p) { inner.push_back(p); });
+      if (inner.empty()) continue;
+      const ParallelPlan& p = inner[random() % inner.size()];
+      const BoundSite at{site.space.workload(p), site.cluster, profile()};
+      const LayerBounds layers(at.workload, site.space.layers_of(point), site.cluster, profile());
+      const Forecast f = *forecast({at.workload, p, site.cluster}, profile());
+      ++plans;
+      INFO(problem.told << ": " << whole_text(p));
+      CHECK(mean_work_bound(at, layers, p, site.space.batch()) <= f.step_time.expected);
+      CHECK(pipeline_bound(at, layers, p) <= f.step_time.expected);
+      CHECK(costed_bound(at, p) <= f.step_time.expected);
+      CHECK(states_bound(at, layers, p) <= fullest(f));
+      CHECK(memory_bound(at, layers, p, counts) <= fullest(f));
+    }
+  }
+}
+
+TEST_CASE("neither more time nor more memory makes an objective better") {
+  const SiteRates rates{8, UsDollars{20}, 5.6, 1.1};
+  for (const Objective& o : objectives()) {
+    INFO(o.name);
+    for (const double t : {1.0, 2.0, 30.0})
+      for (const std::int64_t gib : {-40, 0, 10}) {
+        const Bytes m(gib << 30);
+        CHECK(o.value(rates, Seconds(t), m) <= o.value(rates, Seconds(1.5 * t), m));
+        CHECK(o.value(rates, Seconds(t), m) <=
+              o.value(rates, Seconds(t), Bytes(m.value + (std::int64_t{1} << 30))));
+      }
+  }
+}
+
+TEST_CASE("a range of sizes doubles from its first to its last") {
+  const std::vector<std::string> sizes{"8xH100-SXM", "16xH100-SXM", "32xH100-SXM"};
+  CHECK(*cluster_sizes("8..32xH100-SXM") == sizes);
+  CHECK(*cluster_sizes("8xH100-SXM") == std::vector<std::string>{"8xH100-SXM"});
+  for (const char* wrong : {"8..24xH100-SXM", "32..8xH100-SXM", "..8xH100-SXM", "8..xH100-SXM"})
+    CHECK_FALSE(cluster_sizes(wrong));
+}
+
+// Twice the GPUs for the same batch: the best plan is never slower, and never twice as fast and
+// more (the work of all GPUs together is the same or more).
+TEST_CASE("the scaling curve of a range") {
+  Request r = request_for("llama-3.2-1b", "2..8xH100-SXM", {Method::pretrain});
+  r.batch = 16;
+  const auto a = plan_answer(r, {}, known_facts());
+  REQUIRE(a);
+  REQUIRE((*a)->scaling.size() == 3);
+  for (const ScalingPoint& p : (*a)->scaling) {
+    REQUIRE(p.best);
+    CHECK(p.best->plan.gpus() == p.gpus);
+    CHECK(p.best->plan.global_batch() == 16);
+    if (!p.faster) continue;
+    CHECK(*p.faster >= 1.0);
+    CHECK(*p.faster <= 2.0 * 1.001);
+  }
+}
+
+}  // namespace shardwise

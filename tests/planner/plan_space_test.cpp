@@ -1,0 +1,92 @@
+#include "planner/search/plan_space.hpp"
+
+#include <set>
+
+#include "planner/asked_plan.hpp"
+#include "simulator/plan_rules.hpp"
+#include "tests/catch.hpp"
+#include "tests/planner/small_problems.hpp"
+
+namespace shardwise {
+namespace {
+
+std::vector<PlanPoint> enumerated(const PlanSpace& space) {
+  std::vector<PlanPoint> points;
+  for (PlanPoint outer : space.outer_points())
+    for (std::size_t i = 0; i < space.values(PlanAxis::recompute); ++i) {
+      outer[static_cast<std::size_t>(PlanAxis::recompute)] = static_cast<std::uint16_t>(i);
+      space.each_pipeline(outer, [&](PlanPoint x, const ParallelPlan& p) {
+        points.push_back(x);
+        for (const std::uint16_t group : space.shard_positions(p)) {
+          x[static_cast<std::size_t>(PlanAxis::shard_group)] = group;
+          points.push_back(x);
+        }
+      });
+    }
+  std::sort(points.begin(), points.end());
+  return points;
+}
+
+}  // namespace
+
+TEST_CASE("what a space enumerates and counts is what its rules leave of all its points") {
+  std::mt19937 random(7);
+  int spaces = 0;
+  while (spaces < 12) {
+    const SmallProblem problem = small_problem(random);
+    const SearchSite site(problem.request, problem.request.methods.front(),
+                          problem.request.clusters.front());
+    if (site.space.size() > 3e5) continue;
+    ++spaces;
+    INFO(problem.told);
+    std::vector<PlanPoint> legal;
+    each_point(site.space, [&](const PlanPoint& x) {
+      if (!site.space.why_not(x)) legal.push_back(x);
+    });
+    CHECK(enumerated(site.space) == legal);
+    CHECK(site.space.legal() == static_cast<std::int64_t>(legal.size()));
+  }
+}
+
+TEST_CASE("every legal point is a plan of its own that the plan rules pass") {
+  std::mt19937 random(8);
+  for (int i = 0; i < 10; ++i) {
+    const SmallProblem problem = small_problem(random);
+    const SearchSite site(problem.request, problem.request.methods.front(),
+                          problem.request.clusters.front());
+    INFO(problem.told);
+    std::set<std::string> texts;
+    const std::vector<PlanPoint> points = enumerated(site.space);
+    for (const PlanPoint& x : points) {
+      const ParallelPlan p = *site.space.plan(x);
+      CHECK(p.gpus() == site.cluster.gpus());
+      CHECK(p.global_batch() == problem.request.batch);
+      CHECK(plan_problems(site.space.workload(p), p, site.cluster).empty());
+      texts.insert(whole_text(p));
+    }
+    CHECK(texts.size() == points.size());
+  }
+}
+
+TEST_CASE("a point that is no plan says why") {
+  Request r = request_for("gpt2", "4xA100-80GB", {Method::pretrain});
+  r.batch = 20;  // five microbatches are no even number of rounds of two stages
+  const ResolvedRequest resolved_request = resolved(r);
+  const SearchSite site(resolved_request, Method::pretrain, resolved_request.clusters.front());
+  std::set<std::string> reasons;
+  each_point(site.space, [&](const PlanPoint& x) {
+    if (const auto why = site.space.why_not(x)) reasons.insert(*why);
+  });
+  const auto told = [&](const std::string& part) {
+    return std::any_of(reasons.begin(), reasons.end(), [&](const std::string& reason) {
+      return reason.find(part) != std::string::npos;
+    });
+  };
+  CHECK(told("must divide the GPUs"));
+  CHECK(told("say nothing without pipeline stages"));
+  CHECK(told("ZeRO says nothing"));
+  CHECK(told("a multiple of the"));  // interleaved asks for rounds
+  CHECK(told("HSDP"));
+}
+
+}  // namespace shardwise
