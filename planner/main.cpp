@@ -182,12 +182,10 @@ int run(int argc, char** argv) {
   CatalogQuestion question;
   bool catalog_json = false;
   CLI::App* catalog_command = add_catalog(app, question, catalog_json);
-
   CalibrateOptions calibration;
   add_calibrate_flags(
       *app.add_subcommand("calibrate", "measure the GPUs here, or read the logs you have"),
       calibration);
-
   CLI::App* validate_command =
       app.add_subcommand("validate", "replay published runs and print our own error");
   ValidateOptions validation;
