@@ -28,7 +28,9 @@ ExplainedInput catalogued(std::string name, double value, std::string unit, Trus
   std::string source = provenance.source;
   for (const FieldSource& f : provenance.fields)
     if (f.field == field) source = f.source;
-  if (source.starts_with("assumed")) trust = Trust::assumed;
+  // Entries of frameworks: "... where field_sources names a file; every other field is assumed".
+  if (source.starts_with("assumed") || source.find("other field is assumed") != std::string::npos)
+    trust = Trust::assumed;
   if (!provenance.date.empty() && provenance.date != "unknown")
     source += sentence(" (", provenance.date, ")");
   return {std::move(name), value, std::move(unit), trust, std::move(source)};

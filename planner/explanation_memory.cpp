@@ -138,12 +138,14 @@ std::optional<ExplainedFigure> state_figure(const Question& q, const StageForeca
                          {}};
   const Framework& f = q.workload.framework;
   const bool published_model = !q.workload.model.provenance.source.empty();
+  Bytes whole;
   for (const Term& term : terms) {
     const StoredParameter each = stored(q.workload, term);
     const LayerState state = layer_state(q.workload, q.plan, term.parameters, term.trainable);
     const double bytes = each.*row.bytes;
     const std::int64_t held = state.*row.state;
     if (bytes <= 0 || held <= 0) continue;
+    whole += Bytes(held);
     const std::string kind =
         sentence(term.trainable || term.parameters.adapter > 0 ? "trained " : "frozen ", term.name);
     figure.inputs.push_back({kind, static_cast<double>(term.elements), "parameters",
@@ -151,13 +153,18 @@ std::optional<ExplainedFigure> state_figure(const Question& q, const StageForeca
                              published_model ? q.workload.model.provenance.source
                                              : std::string("the model's configuration")});
     ExplainedInput size =
-        catalogued(sentence(kind, ", each"), bytes, "B", Trust::published, f.provenance, "weights");
+        catalogued(sentence(kind, ", each"), bytes, "B", Trust::published, f.provenance,
+                   q.workload.method == Method::pretrain ? "pretrain_weights" : "finetune_weights");
     size.source = sentence(f.name, ": ", size.source);
     figure.inputs.push_back(size);
     const double ranks = static_cast<double>(term.elements) * bytes / static_cast<double>(held);
     figure.inputs.push_back({sentence(kind, ", shared by"), std::round(ranks), "ranks",
                              std::nullopt,
                              sentence("ZeRO stage ", q.plan.zero_stage, " of the plan")});
+  }
+  if (in_gib(found) < 0.99 * in_gib(whole)) {
+    figure.formula += "; of that, what is there at the moment of the peak";
+    figure.inputs.push_back({"all of it", in_gib(whole), "GiB", std::nullopt, ""});
   }
   return figure;
 }
@@ -174,9 +181,11 @@ ExplainedFigure played_figure(const Question& q, const StageForecast& s,
   asked("sequence", q.workload.sequence, "tokens");
   if (words.category == MemoryCategory::logits)
     asked("vocabulary", static_cast<double>(q.workload.model.vocab), "entries");
-  figure.inputs.push_back({"behaviour of the framework", 0, "", Trust::published,
-                           sentence(q.workload.framework.name, " ", q.workload.framework.version,
-                                    ": ", q.workload.framework.provenance.source)});
+  const Framework& f = q.workload.framework;
+  ExplainedInput behaviour =
+      catalogued("behaviour of the framework", 0, "", Trust::published, f.provenance, "");
+  behaviour.source = sentence(f.name, " ", f.version, ": ", behaviour.source);
+  figure.inputs.push_back(behaviour);
   return figure;
 }
 

@@ -65,6 +65,11 @@ class TimedStream : public httplib::Stream {
     ip = "client";
     port = 0;
   }
+  // Some versions of the library ask for this too.
+  void get_local_ip_and_port(std::string& ip, int& port) const {
+    ip = "server";
+    port = 0;
+  }
   socket_t socket() const override { return socket_; }
 
  private:

@@ -82,6 +82,10 @@ void add_rules(BoundedServer& server, bool loopback_only) {
   server.set_payload_max_length(api_max_body);
   server.new_task_queue = [] { return new httplib::ThreadPool(connections); };
   server.set_tcp_nodelay(true);
+  const ServerLimits limits;  // as the replies tell them
+  server.set_keep_alive_max_count(static_cast<std::size_t>(limits.requests));
+  server.set_keep_alive_timeout(
+      std::chrono::duration_cast<std::chrono::seconds>(limits.idle).count());
   server.set_default_headers(
       {{"Content-Security-Policy",
         "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
