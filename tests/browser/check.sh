@@ -2,6 +2,9 @@
 # Every view of the report in headless Chromium: see report_in_browser.py. Skipped where there is no
 # Chromium with its driver or no Selenium (Debian: chromium chromium-driver python3-selenium).
 #
+# Skipped as well while other work keeps the machine busy, as a browser then takes minutes;
+# BROWSER_TEST=1 runs it all the same.
+#
 # AXE_JS: a copy of axe-core's axe.min.js; with it the pages are also checked for accessibility.
 set -u
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." || exit 4
@@ -11,6 +14,11 @@ for driver in /usr/bin/chromium /usr/bin/chromedriver "$python"; do
   [[ -x $driver ]] || { echo "skipped: there is no $driver"; exit 77; }
 done
 "$python" -c 'import selenium' 2>/dev/null || { echo 'skipped: there is no python3-selenium'; exit 77; }
+read -r load _ </proc/loadavg
+if [[ ${BROWSER_TEST-} != 1 ]] && ((${load%.*} > 3 * $(nproc))); then
+  echo "skipped: the machine is busy (load $load); BROWSER_TEST=1 runs it all the same"
+  exit 77
+fi
 
 pages=$(mktemp -d)
 trap 'rm -rf "$pages"' EXIT
