@@ -9,6 +9,7 @@
 #include "planner/commands/fit.hpp"
 #include "planner/commands/models.hpp"
 #include "planner/commands/output.hpp"
+#include "planner/commands/plan.hpp"
 #include "planner/commands/request_flags.hpp"
 #include "planner/commands/shop.hpp"
 #include "planner/commands/simulate.hpp"
@@ -22,12 +23,13 @@ struct ApiCommand {
   int (*run)(const Request&, const Facts&, const Output&);
 };
 
-constexpr std::array<ApiCommand, 5> commands{{
+constexpr std::array<ApiCommand, 6> commands{{
     {"fit", [](const Request& r, const Facts& f, const Output& o) { return fit(r, f, false, o); }},
     {"simulate",
      [](const Request& r, const Facts& f, const Output& o) { return simulate(r, f, {}, o); }},
     {"compare",
      [](const Request& r, const Facts& f, const Output& o) { return compare(r, f, {}, o); }},
+    {"plan", [](const Request& r, const Facts& f, const Output& o) { return plan(r, {}, f, o); }},
     {"models", models},
     {"shop", [](const Request& r, const Facts& f, const Output& o) { return shop(r, {}, f, o); }},
 }};
@@ -109,7 +111,7 @@ ApiAnswer api_answer(std::string_view command, std::string_view body, const Fact
     if (code != 0) return unanswered(err.str(), code);
     return {200, wants_document ? document.str() : out.str()};
   }
-  return api_problem(404, "command", "is none of fit, simulate, compare, models, shop");
+  return api_problem(404, "command", "is none of fit, plan, simulate, compare, models, shop");
 }
 
 std::vector<std::string_view> api_commands() {

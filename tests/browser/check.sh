@@ -29,6 +29,7 @@ report fit fit 8b --gpus 2x24GB --samples 1000
 report nofit fit 70b --gpus 2x24GB --method full
 report compare compare 13b --gpus 8xA100-80GB --plan dp=8,zero=3 --plan tp=8 --plan pp=4,dp=2 \
   --plan dp=8,zero=1 --plan tp=3
+report plan plan llama-3.2-1b --gpus 8xH100-SXM
 report schedules compare llama-3.2-1b --gpus 4xA100-80GB --method pretrain --plan pp=4,ga=8 --schedules
 report simulate simulate 13b --gpus 8xA100-80GB --plan pp=4,dp=2,ga=8 --tokens 1000000
 report large simulate llama-3.1-405b --gpus 16384xH100-SXM --method pretrain --seq 8192 \
