@@ -12,6 +12,7 @@ readonly build_needs=(
   'nlohmann-json3-dev <nlohmann/json.hpp>'
   'libyaml-cpp-dev <yaml-cpp/yaml.h>'
   'libtomlplusplus-dev <toml++/toml.h>'
+  'libcpp-httplib-dev <httplib.h>'
   'libjs-chart.js /usr/share/javascript/chart.js/chart.min.js|/usr/share/javascript/chart.js/Chart.min.js'
 )
 readonly oldest_cmake=3.25

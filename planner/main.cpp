@@ -6,11 +6,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <exception>
 #include <functional>
 #include <iostream>
 #include <optional>
+#include <utility>
 
 #include "catalog/catalog_root.hpp"
 #include "catalog/json_document.hpp"
@@ -24,6 +26,7 @@
 #include "planner/commands/models.hpp"
 #include "planner/commands/plan.hpp"
 #include "planner/commands/request_flags.hpp"
+#include "planner/commands/serve.hpp"
 #include "planner/commands/shop.hpp"
 #include "planner/commands/simulate.hpp"
 #include "planner/commands/validate.hpp"
@@ -66,8 +69,9 @@ void add_report_flag(CLI::App& command, std::string& report) {
       ->type_name("FILE.html");
 }
 
-int ask(const AskingCommand& c,
-        const std::function<int(const Request&, const Facts&, const Output&)>& run) {
+using Answering = std::function<int(const Request&, const Facts&, const Output&)>;
+
+int ask(const AskingCommand& c, const Answering& run) {
   Output output = terminal(c.json);
   output.report = c.report;
   const auto request = request_from(*c.app, c.words);
@@ -161,9 +165,6 @@ int run(int argc, char** argv) {
   add_compare_flags(*add_asking(app, compare_words, "compare", "several plans side by side").app,
                     comparison);
 
-  for (AskingCommand* c : {&fit_words, &simulate_words, &compare_words})
-    add_report_flag(*c->app, c->report);
-
   AskingCommand launch_words, models_words, plan_words, shop_words;
   LaunchOptions launching;
   ShopOptions shopping;
@@ -178,7 +179,12 @@ int run(int argc, char** argv) {
   add_shop_flags(
       *add_asking(app, shop_words, "shop", "buy which cards, or rent which machines?").app,
       shopping);
+  for (AskingCommand* c : {&fit_words, &simulate_words, &compare_words, &plan_words})
+    add_report_flag(*c->app, c->report);
 
+  ServeOptions serving;
+  CLI::App* serve_command = app.add_subcommand("serve", "the same answers on a local web page");
+  add_serve_flags(*serve_command, serving);
   CatalogQuestion question;
   bool catalog_json = false;
   CLI::App* catalog_command = add_catalog(app, question, catalog_json);
@@ -193,31 +199,25 @@ int run(int argc, char** argv) {
   add_report_flag(*validate_command, validation.report);
 
   if (const auto code = parsed(app, argc, argv)) return *code;
-  if (*fit_words.app)
-    return ask(fit_words, [&](const Request& r, const Facts& f, const Output& o) {
-      return fit(r, f, fit_words.require_fit, o);
-    });
-  if (*simulate_words.app)
-    return ask(simulate_words, [&](const Request& r, const Facts& f, const Output& o) {
-      return simulate(r, f, simulation, o);
-    });
-  if (*compare_words.app)
-    return ask(compare_words, [&](const Request& r, const Facts& f, const Output& o) {
-      return compare(r, f, comparison, o);
-    });
-  if (*shop_words.app)
-    return ask(shop_words, [&](const Request& r, const Facts& f, const Output& o) {
-      return shop(r, shopping, f, o);
-    });
-  if (*plan_words.app)
-    return ask(plan_words, [&](const Request& r, const Facts& f, const Output& o) {
-      return plan(r, planning, f, o);
-    });
-  if (*models_words.app) return ask(models_words, models);
-  if (*launch_words.app)
-    return ask(launch_words, [&](const Request& r, const Facts& f, const Output& o) {
-      return launch(r, launching, f, o);
-    });
+  using R = Request;
+  using F = Facts;
+  using O = Output;
+  const std::array<std::pair<const AskingCommand*, Answering>, 7> asking{{
+      {&fit_words,
+       [&](const R& r, const F& f, const O& o) { return fit(r, f, fit_words.require_fit, o); }},
+      {&simulate_words,
+       [&](const R& r, const F& f, const O& o) { return simulate(r, f, simulation, o); }},
+      {&compare_words,
+       [&](const R& r, const F& f, const O& o) { return compare(r, f, comparison, o); }},
+      {&shop_words, [&](const R& r, const F& f, const O& o) { return shop(r, shopping, f, o); }},
+      {&plan_words, [&](const R& r, const F& f, const O& o) { return plan(r, planning, f, o); }},
+      {&models_words, models},
+      {&launch_words,
+       [&](const R& r, const F& f, const O& o) { return launch(r, launching, f, o); }},
+  }};
+  for (const auto& [words, answering] : asking)
+    if (*words->app) return ask(*words, answering);
+  if (*serve_command) return serve(serving, terminal(false));
   if (*calibration.app) return calibrate(calibration, terminal(calibration.json));
   const auto root = find_catalog_root();
   if (!root) return report_problems(root.error(), terminal(false));

@@ -11,6 +11,7 @@
 #include "catalog/adapter.hpp"
 #include "catalog/dtype.hpp"
 #include "catalog/optimizer.hpp"
+#include "catalog/transformer.hpp"
 #include "catalog/units.hpp"
 #include "simulator/parallel_plan.hpp"
 
@@ -42,6 +43,10 @@ struct Request {
   std::optional<double> jitter, straggler;  // simulator/variation.hpp
   std::optional<std::int64_t> seed;
   std::optional<double> loader_sequences_per_s;  // of one node
+  std::optional<Transformer> uploaded;           // the model itself, instead of a name
+  bool names_only = false;  // nothing here may name a file: the question comes over a network
+  bool explain = false;     // every figure with its derivation
+  std::vector<std::string> why_not;  // plans to hold against the one answered with
 };
 
 }  // namespace shardwise

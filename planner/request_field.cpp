@@ -113,7 +113,7 @@ V get_quantization(const R& r) {
 }
 const std::string& word(const V& v) { return std::get<std::string>(v); }
 
-constexpr std::array<RequestField, 28> rows{{
+constexpr std::array<RequestField, 30> rows{{
     {"model", "MODEL", "MODEL", "catalog name, alias such as 70b, or the path of a config.json",
      text, 0, 0, nullptr, set_text<&R::model>, get_text<&R::model>},
     {"gpus", "--gpus", "GPUS", "6x24GB, 2xRTX-3090, 16xH100-SXM, 4 nodes of 8xA100-80GB, dgx-h100",
@@ -187,6 +187,13 @@ constexpr std::array<RequestField, 28> rows{{
      "sequences per second that the data loaders of one node deliver", number, 1,
      1'000'000'000'000'000, nullptr, set_number<&R::loader_sequences_per_s>,
      get_number<&R::loader_sequences_per_s>},
+    {"explain", "--explain", "", "derive every figure, with sources (fit, simulate, compare)",
+     FieldKind::flag, 0, 0, nullptr, [](R& r, const V& v) { r.explain = std::get<bool>(v); },
+     [](const R& r) { return V(r.explain); }},
+    {"why_not", "--why-not", "PLAN", "say what this plan breaks or loses (fit, simulate, compare)",
+     FieldKind::texts, 0, 0, nullptr,
+     [](R& r, const V& v) { r.why_not = std::get<std::vector<std::string>>(v); },
+     [](const R& r) { return r.why_not.empty() ? V() : V(r.why_not); }},
 }};
 
 std::string found(std::string_view value) { return sentence("found \"", printable(value), '"'); }

@@ -45,6 +45,12 @@ bool is_path(const std::string& text) {
 }
 
 void resolve_model(ResolvedRequest& r, Problems& problems) {
+  if (r.asked.uploaded) {
+    r.model = *r.asked.uploaded;
+    r.notes.push_back(sentence("the config.json is that of a ", r.model.model_type, " model with ",
+                               shown_parameters(parameter_count(r.model).total), " parameters."));
+    return;
+  }
   if (!r.asked.model) {
     problems.push_back({ProblemKind::request, "MODEL",
                         "is missing; expected a catalog name, an alias such as 70b, or the path "
@@ -52,7 +58,7 @@ void resolve_model(ResolvedRequest& r, Problems& problems) {
     return;
   }
   const std::string& name = *r.asked.model;
-  if (is_path(name)) {
+  if (!r.asked.names_only && is_path(name)) {
     auto model = read_huggingface_config(name);
     if (!model) return add(problems, model.error());
     r.model = *std::move(model);

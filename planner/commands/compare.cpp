@@ -8,9 +8,11 @@
 #include "planner/commands/compare_schedules.hpp"
 #include "planner/figures.hpp"
 #include "planner/judgement.hpp"
+#include "planner/report/explanation_report.hpp"
 #include "planner/report/json_parts.hpp"
 #include "planner/report/report_details.hpp"
 #include "planner/report/table.hpp"
+#include "planner/report/why_not_report.hpp"
 #include "planner/sentence.hpp"
 #include "planner/workload_choice.hpp"
 
@@ -85,6 +87,8 @@ Json compare_json(const ResolvedRequest& r, const std::vector<Compared>& list) {
       j["mfu"] = json_number(f.mfu);
       j["bubble_fraction"] = json_number(f.bubble_fraction);
       j["exposed_communication_s"] = json_number(exposed(f).value);
+      if (r.asked.explain)
+        j["explain"] = explanation_json(explain(*c.question, f, r.facts->profile));
     } else {
       j["problem"] = c.problems.front().what;
     }
@@ -97,6 +101,9 @@ Json compare_json(const ResolvedRequest& r, const std::vector<Compared>& list) {
             {"method", name(r.methods.front())},
             {"plans", plans},
             {"notes", r.notes}};
+  const Compared& best = list.front();  // has a forecast: compare() has seen to it
+  if (!r.asked.why_not.empty())
+    j["why_not"] = why_not_json(why_not_asked(r, {*best.question, *best.forecast, best.verdict}));
   add_plan_files(j, r);
   return j;
 }
@@ -121,6 +128,10 @@ std::string compare_text(const ResolvedRequest& r, const std::vector<Compared>& 
                r.batch, " sequences on ", r.clusters.front().spoken, "\n", shown_table(t));
   if (!refused.empty()) text += sentence("cannot run\n", refused);
   for (const std::string& note : r.notes) text += sentence("  note: ", note, "\n");
+  const Compared& best = list.front();
+  if (r.asked.explain)
+    text += explanation_text(explain(*best.question, *best.forecast, r.facts->profile));
+  text += why_not_text(why_not_asked(r, {*best.question, *best.forecast, best.verdict}));
   return text;
 }
 
@@ -157,13 +168,12 @@ int compare(const Request& request, const Facts& facts, const CompareOptions& op
   }
   std::stable_sort(list.begin(), list.end(), before);
   const Json answer = compare_json(*resolved, list);
-  if (!output.report.empty()) {
+  const Problems unpublished = publish(output, answer, [&] {
     std::vector<std::optional<Question>> questions;
     for (const Compared& c : list) questions.push_back(c.forecast ? c.question : std::nullopt);
-    const Problems problems =
-        write_report(output.report, answer, report_details(*resolved, questions));
-    if (!problems.empty()) return report_problems(problems, output);
-  }
+    return report_details(*resolved, questions);
+  });
+  if (!unpublished.empty()) return report_problems(unpublished, output);
   if (output.json)
     output.out << answer.dump(2) << '\n';
   else

@@ -26,10 +26,8 @@ int compare_schedules_command(const Request& request, const Facts& facts,
   const auto comparison = compare_schedules(*resolved, request.plans.front(), budget);
   if (!comparison) return report_problems(comparison.error(), output);
   const Json answer = schedules_json(*resolved, *comparison);
-  if (!output.report.empty()) {
-    const Problems problems = write_report(output.report, answer);
-    if (!problems.empty()) return report_problems(problems, output);
-  }
+  const Problems unpublished = publish(output, answer, [] { return std::vector<ReportDetail>(); });
+  if (!unpublished.empty()) return report_problems(unpublished, output);
   if (output.json)
     output.out << answer.dump(2) << '\n';
   else

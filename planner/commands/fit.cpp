@@ -15,13 +15,12 @@ int fit(const Request& request, const Facts& facts, bool require_fit, const Outp
   const FitAnswers answers = fit_answers(*resolved);
   if (answers.answers.empty()) return report_problems(answers.problems, output);
   const Json answer = fit_json(*resolved, answers);
-  if (!output.report.empty()) {
+  const Problems unpublished = publish(output, answer, [&] {
     std::vector<std::optional<Question>> questions;
     for (const FitAnswer& a : answers.answers) questions.emplace_back(a.chosen.question);
-    const Problems problems =
-        write_report(output.report, answer, report_details(*resolved, questions));
-    if (!problems.empty()) return report_problems(problems, output);
-  }
+    return report_details(*resolved, questions);
+  });
+  if (!unpublished.empty()) return report_problems(unpublished, output);
   if (output.json)
     output.out << answer.dump(2) << '\n';
   else

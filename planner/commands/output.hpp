@@ -14,9 +14,10 @@ struct Output {
   std::ostream& out;  // the answer and nothing else
   std::ostream& err;  // problems and progress
   bool json = false;
-  bool colour = false;      // a terminal that wants it
-  int width = 100;          // columns of that terminal
-  std::string report = {};  // where the answer goes as an HTML page too; empty: nowhere
+  bool colour = false;               // a terminal that wants it
+  int width = 100;                   // columns of that terminal
+  std::ostream* document = nullptr;  // gets what an HTML page would draw from; nullptr: nobody
+  std::string report = {};           // where the answer goes as an HTML page too; empty: nowhere
 };
 
 // One line per problem on `err`; returns the exit code of the gravest.

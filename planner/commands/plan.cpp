@@ -5,8 +5,26 @@
 
 #include "planner/figures.hpp"
 #include "planner/report/plan_report.hpp"
+#include "planner/report/report_details.hpp"
 
 namespace shardwise {
+namespace {
+
+constexpr std::size_t most_details = 6;  // steps in full of the best plans
+
+std::vector<ReportDetail> plan_details(const PlanAnswer& a) {
+  std::vector<std::optional<Question>> questions;
+  for (const FoundPlan& p : a.result.best) {
+    const SearchSite& site = a.sites[p.site];
+    if (questions.size() == most_details || p.site != a.result.best.front().site) break;
+    const Workload& w = p.plan.zero_stage > 0 ? site.with_zero : site.without_zero;
+    questions.emplace_back(Question{w, p.plan, site.cluster});
+  }
+  return questions.empty() ? std::vector<ReportDetail>()
+                           : report_details(a.requests[a.result.best.front().site], questions);
+}
+
+}  // namespace
 
 void add_plan_flags(CLI::App& command, PlanOptions& options) {
   PlanWish& wish = options.wish;
@@ -33,8 +51,10 @@ int plan(const Request& request, const PlanOptions& options, const Facts& facts,
   const auto answer = plan_answer(request, options.wish, facts);
   if (!answer) return report_problems(answer.error(), output);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  Json j = plan_json(**answer);
+  const Problems unpublished = publish(output, j, [&] { return plan_details(**answer); });
+  if (!unpublished.empty()) return report_problems(unpublished, output);
   if (output.json) {
-    Json j = plan_json(**answer);
     if (options.elapsed) j["elapsed_s"] = json_number(took.count());
     output.out << j.dump(2) << '\n';
   } else {

@@ -40,13 +40,9 @@ FieldValue read_value(JsonReader& r, const RequestField& field) {
   return {};
 }
 
-}  // namespace
-
-Result<Request> read_request_file(const std::string& path) {
-  const auto document = parse_json_file(path, std::filesystem::path(path).filename().string());
-  if (!document) return document.error();
+Result<Request> request_in(const JsonDocument& document) {
   Problems problems;
-  JsonReader root(*document, problems);
+  JsonReader root(document, problems);
   const bool wrapped = root.has("request") && root.kind("request") == JsonKind::object;
   JsonReader r = wrapped ? root.object("request") : root;
   Request request;
@@ -64,6 +60,20 @@ Result<Request> read_request_file(const std::string& path) {
   for (Problem& p : problems) p.kind = ProblemKind::request;
   if (!problems.empty()) return problems;
   return request;
+}
+
+}  // namespace
+
+Result<Request> read_request_file(const std::string& path) {
+  const auto document = parse_json_file(path, std::filesystem::path(path).filename().string());
+  if (!document) return document.error();
+  return request_in(*document);
+}
+
+Result<Request> read_request_text(std::string_view text, const std::string& name) {
+  const auto document = parse_json(text, name);
+  if (!document) return document.error();
+  return request_in(*document);
 }
 
 }  // namespace shardwise

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "catalog/result.hpp"
@@ -30,5 +31,8 @@ Result<Request> request_from(const CLI::App& command, const RequestWords& words)
 // A request file: a JSON object with the keys of request_fields(), or {"request": {...}} as every
 // answer echoes it.
 Result<Request> read_request_file(const std::string& path);
+
+// The same for a text at hand; `name` is what problems call it.
+Result<Request> read_request_text(std::string_view text, const std::string& name);
 
 }  // namespace shardwise

@@ -69,11 +69,10 @@ int simulate(const Request& request, const Facts& facts, const SimulateOptions& 
   }
   Json answer = simulate_json(*resolved, *s);
   if (outlook) answer["outlook"] = outlook_json(*outlook);
-  if (!output.report.empty()) {
-    const Problems problems =
-        write_report(output.report, answer, {{0, Json(), timeline_json(s->record())}});
-    if (!problems.empty()) return report_problems(problems, output);
-  }
+  const Problems unpublished = publish(output, answer, [&] {
+    return std::vector<ReportDetail>{{0, Json(), timeline_json(s->record())}};
+  });
+  if (!unpublished.empty()) return report_problems(unpublished, output);
   if (output.json) {
     output.out << answer.dump(2) << '\n';
   } else {

@@ -4,6 +4,8 @@
 
 #include "planner/asked_plan.hpp"
 #include "planner/commands/output.hpp"
+#include "planner/report/explanation_report.hpp"
+#include "planner/report/why_not_report.hpp"
 
 namespace shardwise {
 namespace {
@@ -21,37 +23,42 @@ Json advice_json(const Advice& a) {
   return j;
 }
 
-Json answer_json(const FitAnswer& a) {
+Json answer_json(const ResolvedRequest& r, const FitAnswer& a) {
   const Forecast& f = a.chosen.forecast;
   const StageForecast& s = f.stages[static_cast<std::size_t>(f.worst_stage)];
   Json advice = Json::array();
   for (const Advice& x : a.advice) advice.push_back(advice_json(x));
-  return {{"method", name(a.method)},
-          {"gpu", a.gpu},
-          {"verdict", verdict_name(a.chosen.verdict)},
-          {"plan", whole_text(a.chosen.question.plan)},
-          {"framework", a.chosen.question.workload.framework.id},
-          {"settings", settings_json(a.chosen.question)},
-          {"peak_memory_gib", memory_json(s.peak)},
-          {"capacity_gib", json_gib(s.capacity)},
-          {"margin_gib", json_gib(s.capacity - s.peak.device)},
-          {"breakdown_gib", breakdown_json(s.breakdown)},
-          {"model_states_gib", json_gib(a.model_states)},
-          {"host_ram_gib", json_gib(std::max(f.host.steady, f.host.load_peak))},
-          {"host_fits", f.host_fits},
-          {"step_time_s", step_time_json(f)},
-          {"tokens_per_s", json_number(f.tokens_per_s)},
-          {"considered", a.chosen.considered},
-          {"trust", trust_name(f.trust)},
-          {"notes", a.chosen.notes},
-          {"advice", advice}};
+  Json j = {{"method", name(a.method)},
+            {"gpu", a.gpu},
+            {"verdict", verdict_name(a.chosen.verdict)},
+            {"plan", whole_text(a.chosen.question.plan)},
+            {"framework", a.chosen.question.workload.framework.id},
+            {"settings", settings_json(a.chosen.question)},
+            {"peak_memory_gib", memory_json(s.peak)},
+            {"capacity_gib", json_gib(s.capacity)},
+            {"margin_gib", json_gib(s.capacity - s.peak.device)},
+            {"breakdown_gib", breakdown_json(s.breakdown)},
+            {"model_states_gib", json_gib(a.model_states)},
+            {"host_ram_gib", json_gib(std::max(f.host.steady, f.host.load_peak))},
+            {"host_fits", f.host_fits},
+            {"step_time_s", step_time_json(f)},
+            {"tokens_per_s", json_number(f.tokens_per_s)},
+            {"considered", a.chosen.considered},
+            {"trust", trust_name(f.trust)},
+            {"notes", a.chosen.notes},
+            {"advice", advice}};
+  if (r.asked.explain)
+    j["explain"] = explanation_json(explain(a.chosen.question, f, r.facts->profile));
+  if (!r.asked.why_not.empty())
+    j["why_not"] = why_not_json(why_not_asked(r, {a.chosen.question, f, a.chosen.verdict}));
+  return j;
 }
 
 }  // namespace
 
 Json fit_json(const ResolvedRequest& request, const FitAnswers& answers) {
   Json list = Json::array();
-  for (const FitAnswer& a : answers.answers) list.push_back(answer_json(a));
+  for (const FitAnswer& a : answers.answers) list.push_back(answer_json(request, a));
   Json notes = request.notes;
   for (const Problem& p : answers.problems) notes.push_back(p.what);
   Json j = {

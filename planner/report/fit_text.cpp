@@ -6,7 +6,9 @@
 #include "planner/asked_plan.hpp"
 #include "planner/figures.hpp"
 #include "planner/report/bar.hpp"
+#include "planner/report/explanation_report.hpp"
 #include "planner/report/table.hpp"
+#include "planner/report/why_not_report.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {
@@ -173,6 +175,14 @@ std::string step_line(const FitAnswer& a) {
                          " while training, ", shown_gib(f.host.load_peak), " while loading\n");
 }
 
+// What was asked about the answer shown.
+std::string asked_text(const ResolvedRequest& r, const FitAnswer& a) {
+  const ChosenPlan& c = a.chosen;
+  std::string text;
+  if (r.asked.explain) text += explanation_text(explain(c.question, c.forecast, r.facts->profile));
+  return text + why_not_text(why_not_asked(r, {c.question, c.forecast, c.verdict}));
+}
+
 std::string method_part(const ResolvedRequest& r, Method method,
                         const std::vector<const FitAnswer*>& list, int width) {
   std::string text = sentence("\n", name(method), "\n");
@@ -182,7 +192,7 @@ std::string method_part(const ResolvedRequest& r, Method method,
   if (good != list.end()) {
     text += step_line(**good) + card_table(r, list) + category_bars(**good, width);
     for (const std::string& note : (*good)->chosen.notes) text += sentence("  note: ", note, "\n");
-    return text;
+    return text + asked_text(r, **good);
   }
   const FitAnswer& a = *list.front();
   text += sentence("  nearest plan ", whole_text(a.chosen.question.plan), ": ",
@@ -195,7 +205,7 @@ std::string method_part(const ResolvedRequest& r, Method method,
                      " in all; reading them once (rank 0, others on "
                      "the meta device) would take ",
                      shown_gib(f.host.load_once), "\n");
-  return text + advice_text(a);
+  return text + advice_text(a) + asked_text(r, a);
 }
 
 }  // namespace

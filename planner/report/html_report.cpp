@@ -11,9 +11,9 @@
 namespace shardwise {
 namespace {
 
-constexpr std::array<std::string_view, 11> scripts{
-    "core.js",  "charts.js", "memory.js",     "timeline.js", "timeline_view.js", "tables.js",
-    "plans.js", "step.js",   "validation.js", "other.js",    "page.js"};
+constexpr std::array<std::string_view, 12> scripts{
+    "core.js",  "charts.js", "memory.js",  "timeline.js",   "timeline_view.js", "tables.js",
+    "plans.js", "step.js",   "explain.js", "validation.js", "other.js",         "page.js"};
 
 // What stands in the place of {{name}} of the template. Nothing that was put in is looked at again.
 using Part = std::pair<std::string_view, std::string>;
@@ -61,17 +61,39 @@ std::string json_in_html(const Json& value) {
   return out;
 }
 
-std::string report_page(const Json& answer, const std::vector<ReportDetail>& details) {
+Json report_document(const Json& answer, const std::vector<ReportDetail>& details) {
   Json document = {{"answer", answer}, {"details", Json::array()}};
   for (const ReportDetail& d : details)
     document["details"].push_back(
         {{"of", d.of}, {"simulation", d.simulation}, {"timeline", d.timeline}});
+  return document;
+}
+
+std::string report_page(const Json& answer, const std::vector<ReportDetail>& details) {
   return filled(embedded_file("report.html"),
                 {{"style", std::string(embedded_file("style.css"))},
                  {"licence", std::string(embedded_file("chart-licence.txt"))},
                  {"charts", std::string(embedded_file("chart.js"))},
                  {"scripts", all_scripts()},
-                 {"document", json_in_html(document)}});
+                 {"document", json_in_html(report_document(answer, details))}});
+}
+
+std::string served_page() {
+  return filled(embedded_file("serve.html"),
+                {{"style", std::string(embedded_file("style.css"))},
+                 {"licence", std::string(embedded_file("chart-licence.txt"))},
+                 {"charts", std::string(embedded_file("chart.js"))},
+                 {"scripts", all_scripts() + std::string(embedded_file("serve.js"))}});
+}
+
+Problems publish(const Output& output, const Json& answer,
+                 const std::function<std::vector<ReportDetail>()>& details) {
+  if (output.document == nullptr && output.report.empty()) return {};
+  const std::vector<ReportDetail> found = details();
+  if (output.document != nullptr)
+    *output.document
+        << report_document(answer, found).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return output.report.empty() ? Problems{} : write_report(output.report, answer, found);
 }
 
 Problems write_report(const std::string& path, const Json& answer,

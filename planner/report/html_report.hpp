@@ -10,11 +10,13 @@
 // Whatever the page does not know by name it shows as a table, so a new command needs no edit here.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "catalog/result.hpp"
+#include "planner/commands/output.hpp"
 #include "planner/report/json_parts.hpp"
 
 namespace shardwise {
@@ -30,8 +32,18 @@ std::string json_in_html(const Json& value);
 
 std::string report_page(const Json& answer, const std::vector<ReportDetail>& details = {});
 
+// The JSON document of such a page.
+Json report_document(const Json& answer, const std::vector<ReportDetail>& details = {});
+
+// The page of `serve`, which asks for its documents.
+std::string served_page();
+
 // Problems{file} where `path` cannot be written.
 Problems write_report(const std::string& path, const Json& answer,
                       const std::vector<ReportDetail>& details = {});
+
+// To wherever an output wants a page or its document. `details` is called where one is wanted.
+Problems publish(const Output& output, const Json& answer,
+                 const std::function<std::vector<ReportDetail>()>& details);
 
 }  // namespace shardwise

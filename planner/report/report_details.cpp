@@ -12,7 +12,9 @@ constexpr std::size_t most_bytes = 3'000'000;
 
 ReportDetail report_detail(const ResolvedRequest& request, const Simulation& simulation,
                            std::size_t of) {
-  return {of, simulate_json(request, simulation), timeline_json(simulation.record())};
+  Json shown = simulate_json(request, simulation);
+  shown.erase("why_not");  // which the answer tells
+  return {of, std::move(shown), timeline_json(simulation.record())};
 }
 
 std::vector<ReportDetail> report_details(const ResolvedRequest& request,

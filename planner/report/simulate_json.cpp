@@ -4,6 +4,8 @@
 #include "planner/commands/output.hpp"
 #include "planner/rank_account.hpp"
 #include "planner/report/collective_table.hpp"
+#include "planner/report/explanation_report.hpp"
+#include "planner/report/why_not_report.hpp"
 
 namespace shardwise {
 namespace {
@@ -122,6 +124,9 @@ Json simulate_json(const ResolvedRequest& r, const Simulation& s) {
             {"trust", trust_name(f.trust)},
             {"tasks", f.tasks},
             {"notes", s.notes}};
+  if (r.asked.explain) j["explain"] = explanation_json(explain(s.question, f, r.facts->profile));
+  if (!r.asked.why_not.empty())
+    j["why_not"] = why_not_json(why_not_asked(r, {s.question, f, s.verdict}));
   add_plan_files(j, r);
   return j;
 }

@@ -9,7 +9,9 @@
 #include "planner/rank_account.hpp"
 #include "planner/report/bar.hpp"
 #include "planner/report/collective_table.hpp"
+#include "planner/report/explanation_report.hpp"
 #include "planner/report/table.hpp"
+#include "planner/report/why_not_report.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {
@@ -150,7 +152,8 @@ std::string simulate_text(const ResolvedRequest& r, const Simulation& s) {
   text += sentence("  host RAM per node: ", shown_gib(f.host.steady), " while training, ",
                    shown_gib(f.host.load_peak), " while loading\n");
   for (const std::string& note : s.notes) text += sentence("  note: ", note, "\n");
-  return text;
+  if (r.asked.explain) text += explanation_text(explain(s.question, f, r.facts->profile));
+  return text + why_not_text(why_not_asked(r, {s.question, f, s.verdict}));
 }
 
 }  // namespace shardwise

@@ -39,9 +39,22 @@ S.views.push({ id: "schedules", title: "Pipeline schedules", make: (answer) => {
   refused.length ? S.table("schedules-refused", refused, [{ key: "schedule", title: "schedule", word: true }, { key: "problem", title: "why it cannot run", word: true }]) : null];
 } });
 
+// How the best plan scales: tokens per second over the GPUs, beside what doubling would give.
+S.views.push({ id: "scaling", title: "Scaling", make: (answer) => {
+  const points = S.list(answer.scaling).filter((p) => p.best && S.isNumber(p.best.tokens_per_s));
+  if (points.length === 0) return null;
+  const first = points[0], line = (label, value, colour, dash) => ({ label, data: points.map((p) => ({ x: p.gpus, y: value(p) })), borderColor: colour, backgroundColor: colour, borderDash: dash, pointRadius: 4 });
+  const rows = points.map((p) => ({ gpus: p.gpus, plan: p.best.plan, tokens: p.best.tokens_per_s, step: S.stepOf(p.best), faster: p.faster_than_half, usd: p.best.usd_per_million_tokens }));
+  return [S.chart("scaling-chart", "Tokens per second of the best plan", { type: "line",
+    data: { datasets: [line("best plan", (p) => p.best.tokens_per_s, S.colour("forward"), []), line("in proportion", (p) => (first.best.tokens_per_s * p.gpus) / first.gpus, S.css("--soft"), [5, 4])] },
+    options: { parsing: false, scales: { x: S.axis("GPUs", { type: "logarithmic" }), y: S.axis("tokens/s", { type: "logarithmic" }) }, plugins: { legend: S.legendOptions(true) } } }, 320, null),
+  S.table("scaling-table", rows, [{ key: "gpus", title: "GPUs" }, { key: "plan", title: "plan", word: true }, { key: "step", title: "step", show: S.seconds },
+    { key: "tokens", title: "tokens/s", show: (v) => S.digits(v) }, { key: "faster", title: "faster than half", show: (v) => S.digits(v) + " x" }, { key: "usd", title: "$ per million tokens", show: (v) => S.digits(v) }])];
+} });
+
 const shown = new Set(["schema_version", "command", "request", "model", "method", "gpu", "framework", "plan", "verdict", "step_time_s", "tokens_per_s", "mfu",
   "bubble_fraction", "breakdown_s", "critical_path_s", "stages", "worst_stage", "ranks", "memory_over_time", "links", "collectives", "plans", "answers",
-  "score", "runs", "by", "schedules", "memory_gib", "notes", "outlook", "explain", "why_not", "problems"]);
+  "score", "runs", "by", "schedules", "scaling", "memory_gib", "notes", "outlook", "explain", "why_not", "problems"]);
 S.views.push({ id: "more", title: "More figures", make: (answer) => {
   const rest = Object.fromEntries(S.entries(answer).filter(([key, v]) => !shown.has(key) && v !== null));
   return Object.keys(rest).length ? [S.el("details", {}, S.el("summary", {}, "Whatever else the answer holds"), S.other("more-figures", rest))] : null;

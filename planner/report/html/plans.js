@@ -14,7 +14,7 @@ S.planColumns = (plans) => {
   if (has((p) => S.isNumber(p.exposed_communication_s))) add("exposed", "exposed", (p) => p.exposed_communication_s, { show: S.seconds });
   if (has((p) => S.isNumber(p.mfu))) add("mfu", "MFU", (p) => p.mfu, { show: S.percent });
   if (has((p) => S.isNumber(p.host_ram_gib))) add("host", "host RAM", (p) => p.host_ram_gib, { show: S.gib });
-  for (const key of ["cost_usd", "usd_per_step", "hours", "energy_kwh"])
+  for (const key of ["usd_per_million_tokens", "hours", "energy_kwh"])
     if (has((p) => S.isNumber(p[key]))) add(key, S.words(key), (p) => p[key], { show: (v) => S.digits(v) });
   if (has((p) => p.problem)) add("problem", "why not", (p) => p.problem, { word: true });
   return columns;

@@ -1,0 +1,167 @@
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "planner/explanation_parts.hpp"
+#include "planner/forecast_parts.hpp"
+#include "planner/sentence.hpp"
+#include "planner/spread_fit.hpp"
+
+namespace shardwise {
+namespace {
+
+ExplainedInput part(const std::string& name, Seconds t) {
+  return {name, t.value, "s", std::nullopt, ""};
+}
+
+ExplainedFigure step(const Forecast& f) {
+  ExplainedFigure figure{"step_time_s.expected",
+                         "one training step, on its slowest GPU",
+                         f.step_time.expected.value,
+                         "s",
+                         "busy + waiting for communication + bubble + host + offload",
+                         {}};
+  for (const auto& [kind, t] : f.breakdown.compute) figure.inputs.push_back(part(kind, t));
+  for (const auto& [kind, t] : f.breakdown.exposed)
+    figure.inputs.push_back(part("waiting for " + kind, t));
+  const std::array<std::pair<const char*, Seconds>, 3> rest{{{"bubble", f.breakdown.bubble},
+                                                             {"host", f.breakdown.host},
+                                                             {"offload", f.breakdown.offload}}};
+  for (const auto& [kind, t] : rest)
+    if (t > Seconds(0)) figure.inputs.push_back(part(kind, t));
+  return figure;
+}
+
+ExplainedFigure interval(const Question& q, const Forecast& f, const Profile& profile) {
+  const SpreadRow row = spread_of(profile.spread.step_time, spread_key(q));
+  ExplainedFigure figure{"step_time_s.high",
+                         "the 80 % interval: a tenth of such runs took longer",
+                         f.step_time.high.value,
+                         "s",
+                         "expected x low, expected x high",
+                         {}};
+  figure.inputs = interval_inputs(row, profile.spread.provenance);
+  figure.inputs.push_back(part("expected", f.step_time.expected));
+  return figure;
+}
+
+// What matrix products, kernels that move bytes, and the CPU are worth on this GPU.
+ExplainedFigure rates(const Question& q, const Gpu& gpu, const Profile& profile, Seconds busy) {
+  const FamilyCalibration& c = profile.row(gpu.family);
+  const auto format = static_cast<std::size_t>(q.workload.compute);
+  ExplainedFigure figure{"forward, backward",
+                         "kernels of the layers, one after the other",
+                         busy.value,
+                         "s",
+                         "sum over kernels of start + max(FLOPs / (dense rate x fraction), bytes / "
+                         "(bandwidth x fraction))",
+                         {}};
+  if (const auto rate = gpu.rate(q.workload.compute))
+    figure.inputs.push_back(catalogued(
+        sentence("dense ", name(q.workload.compute), " rate"), rate->value / 1e12, "TFLOP/s",
+        Trust::datasheet, gpu.provenance, sentence("dense_", name(q.workload.compute), "_tflops")));
+  figure.inputs.push_back(catalogued("fraction of it that products keep up",
+                                     c.gemm.sustained_fraction[format], "", c.gemm.evidence.trust,
+                                     c.gemm.evidence.provenance, "sustained_fraction"));
+  if (const MeasuredMatmul* m = profile.matmul(gpu.id))
+    figure.inputs.push_back(catalogued("16-bit rate measured on such a GPU", m->rate.value / 1e12,
+                                       "TFLOP/s", Trust::published, m->provenance,
+                                       "dense_16bit_tflops"));
+  figure.inputs.push_back(catalogued("memory bandwidth", gpu.memory_bandwidth.value / 1e9, "GB/s",
+                                     Trust::datasheet, gpu.provenance,
+                                     "memory_bandwidth_gb_per_s"));
+  figure.inputs.push_back(
+      catalogued("fraction of it that streaming kernels reach",
+                 c.memory.fraction[static_cast<std::size_t>(MemoryAccess::streaming)], "",
+                 c.memory.evidence.trust, c.memory.evidence.provenance, "fraction"));
+  return figure;
+}
+
+ExplainedFigure host(const Question& q, const Forecast& f, const Profile& profile) {
+  const auto style = static_cast<std::size_t>(q.workload.framework.kernels);
+  constexpr std::array<const char*, 3> fields{"eager", "fused", "compiled"};
+  ExplainedFigure figure{"host",
+                         "the GPU waits for the CPU to issue kernels",
+                         f.breakdown.host.value,
+                         "s",
+                         "kernels x time to issue one, where that is longer than they run",
+                         {}};
+  figure.inputs.push_back(catalogued(
+      sentence("time per kernel, ", fields[style]), profile.host.per_kernel[style].value, "s",
+      profile.host.evidence.trust, profile.host.evidence.provenance, fields[style]));
+  return figure;
+}
+
+// Of each kind of communication that the step waits for.
+ExplainedFigure waiting(const Question& q, const std::string& kind, Seconds t,
+                        const Profile& profile) {
+  const LinkEvidence& nccl = profile.links.nccl.evidence;
+  ExplainedFigure figure{kind,
+                         "communication that no kernel hides",
+                         t.value,
+                         "s",
+                         "sum over collectives of latency + bytes / bandwidth of NCCL's fastest "
+                         "algorithm, less what runs beside kernels",
+                         {}};
+  const NodeGroup& group = q.cluster.groups.front();
+  if (q.cluster.nodes() > 1 && q.cluster.network) {
+    const Network& network = *q.cluster.network;
+    figure.inputs.push_back(catalogued(sentence("one port of ", network.name),
+                                       network.port_bandwidth.value / 1e9, "GB/s", Trust::datasheet,
+                                       network.provenance, "port_bandwidth_gb_per_s"));
+  }
+  if (group.gpu.nvlink > BytesPerSecond(0))
+    figure.inputs.push_back(catalogued("NVLink of one GPU, one direction",
+                                       group.gpu.nvlink.value / 1e9, "GB/s", Trust::datasheet,
+                                       group.gpu.provenance, "scale_up_gb_per_s_per_direction"));
+  else
+    figure.inputs.push_back(catalogued("PCIe generation", group.gpu.pcie_generation, "",
+                                       Trust::datasheet, group.gpu.provenance, "pcie_generation"));
+  figure.inputs.push_back(catalogued("NCCL's constants", 0, "", nccl.trust, nccl.provenance, ""));
+  return figure;
+}
+
+ExplainedFigure throughput(const Question& q, const Forecast& f) {
+  return {"tokens_per_s",
+          "tokens trained on per second",
+          f.tokens_per_s,
+          "tokens/s",
+          "sequences per step x tokens / step time",
+          {{"sequences per step", static_cast<double>(q.plan.global_batch()), "sequences",
+            std::nullopt, "asked, or the plan's"},
+           {"sequence", static_cast<double>(q.workload.sequence), "tokens", std::nullopt, "asked"},
+           part("step time", f.step_time.expected)}};
+}
+
+ExplainedFigure utilisation(const Question& q, const Forecast& f) {
+  ExplainedFigure figure{
+      "mfu",
+      "model FLOPs utilisation",
+      f.mfu,
+      "",
+      "model FLOPs per token x tokens per second / dense rate of all GPUs (PaLM, "
+      "arXiv 2204.02311, appendix B)",
+      {}};
+  figure.inputs.push_back({"tokens per second", f.tokens_per_s, "tokens/s", std::nullopt, ""});
+  figure.inputs.push_back({"GPUs", static_cast<double>(q.plan.gpus()), "", std::nullopt, "asked"});
+  return figure;
+}
+
+}  // namespace
+
+void explain_time(const Question& q, const Forecast& f, const Profile& profile,
+                  std::vector<ExplainedFigure>& figures) {
+  const Gpu& gpu = q.cluster.groups.front().gpu;
+  figures.push_back(step(f));
+  Seconds busy;
+  for (const auto& [kind, t] : f.breakdown.compute)
+    if (kind != name(WorkKind::optimizer) && kind != name(WorkKind::pipeline_send)) busy += t;
+  figures.push_back(rates(q, gpu, profile, busy));
+  if (f.breakdown.host > Seconds(0)) figures.push_back(host(q, f, profile));
+  for (const auto& [kind, t] : f.breakdown.exposed) figures.push_back(waiting(q, kind, t, profile));
+  figures.push_back(interval(q, f, profile));
+  figures.push_back(throughput(q, f));
+  figures.push_back(utilisation(q, f));
+}
+
+}  // namespace shardwise

@@ -1,0 +1,110 @@
+// Explanations add up to the figures that they explain, and say where their inputs come from.
+#include "planner/explanation.hpp"
+
+#include <cmath>
+
+#include "tests/catch.hpp"
+#include "tests/planner/recorded_plans.hpp"
+
+using namespace shardwise;
+
+namespace {
+
+const Facts& the_facts() {
+  static const Facts facts = *load_facts(source_dir() + "/catalog", std::nullopt);
+  return facts;
+}
+
+Question question_of(const RecordedPlan& asked) {
+  Question q;
+  q.workload.model = **find_model(the_facts().catalog, asked.model);
+  q.workload.method = asked.method;
+  q.workload.sequence = 1024;
+  q.workload.framework = **find_framework(the_facts().catalog, asked.framework);
+  q.plan = *parse_plan(asked.plan);
+  q.cluster = parse_gpus(the_facts().catalog, asked.gpus)->front();
+  return q;
+}
+
+const ExplainedFigure* figure(const Explanation& e, const std::string& key) {
+  for (const ExplainedFigure& f : e.figures)
+    if (f.key == key) return &f;
+  return nullptr;
+}
+
+double sum(const std::vector<ExplainedInput>& inputs) {
+  double total = 0;
+  for (const ExplainedInput& i : inputs) total += i.value;
+  return total;
+}
+
+}  // namespace
+
+TEST_CASE("the parts of memory, of a step and of its bound add up", "[explain]") {
+  for (const RecordedPlan& plan : recorded_plans()) {
+    INFO(plan.model << " " << plan.plan);
+    const Question q = question_of(plan);
+    const auto f = forecast(q, the_facts().profile);
+    REQUIRE(f);
+    const Explanation e = explain(q, *f, the_facts().profile);
+    const ExplainedFigure* device = figure(e, "peak_memory_gib.device");
+    REQUIRE(device != nullptr);
+    CHECK(sum(device->inputs) == Approx(device->value).epsilon(1e-9));
+    const ExplainedFigure* step = figure(e, "step_time_s.expected");
+    REQUIRE(step != nullptr);
+    CHECK(sum(step->inputs) == Approx(step->value).epsilon(1e-6));
+    Seconds bound;
+    for (const Seconds t : e.bound.parts) bound += t;
+    CHECK(bound.value == Approx(f->step_time.expected.value).epsilon(1e-6));
+    for (const Seconds t : e.bound.parts) CHECK(t <= e.bound.part(e.bound.kind));
+    // tokens = sequences per step x 1024 tokens / step
+    const ExplainedFigure* tokens = figure(e, "tokens_per_s");
+    REQUIRE(tokens != nullptr);
+    CHECK(tokens->value ==
+          Approx(tokens->inputs[0].value * tokens->inputs[1].value / tokens->inputs[2].value));
+  }
+}
+
+TEST_CASE("states are parameters x bytes / ranks, as the derivation says", "[explain]") {
+  for (const RecordedPlan& plan : recorded_plans()) {
+    INFO(plan.model << " " << plan.plan);
+    const Question q = question_of(plan);
+    const auto f = forecast(q, the_facts().profile, {.time = true});
+    REQUIRE(f);
+    const Explanation e = explain(q, *f, the_facts().profile);
+    const ExplainedFigure* weights = figure(e, "weights");
+    REQUIRE(weights != nullptr);
+    double gib = 0;
+    for (std::size_t i = 0; i + 2 < weights->inputs.size(); i += 3)
+      gib += weights->inputs[i].value * weights->inputs[i + 1].value /
+             weights->inputs[i + 2].value / (1 << 30);
+    // The allocator rounds every tensor up to 512 bytes.
+    CHECK(gib == Approx(weights->value).epsilon(0.01));
+  }
+}
+
+TEST_CASE("every input that was read says where", "[explain]") {
+  for (const RecordedPlan& plan : recorded_plans()) {
+    const Question q = question_of(plan);
+    const auto f = forecast(q, the_facts().profile);
+    for (const ExplainedFigure& figure : explain(q, *f, the_facts().profile).figures)
+      for (const ExplainedInput& input : figure.inputs) {
+        INFO(figure.key << ", " << input.name);
+        CHECK((!input.trust || !input.source.empty()));
+        CHECK(std::isfinite(input.value));
+        CHECK_FALSE(input.name.empty());
+      }
+  }
+}
+
+TEST_CASE("a GPU with a tenth of the bandwidth moves the bound from compute to hbm", "[explain]") {
+  Question q = question_of(recorded_plans()[4]);  // gpt2 on 4 x RTX 4090
+  const auto before = forecast(q, the_facts().profile);
+  const StepBound fast = step_bound(q, *before, the_facts().profile);
+  Gpu& gpu = q.cluster.groups.front().gpu;
+  gpu.memory_bandwidth = BytesPerSecond(gpu.memory_bandwidth.value / 10);
+  const auto after = forecast(q, the_facts().profile);
+  const StepBound slow = step_bound(q, *after, the_facts().profile);
+  CHECK(slow.part(BoundKind::hbm) > fast.part(BoundKind::hbm));
+  CHECK(slow.kind == BoundKind::hbm);
+}
