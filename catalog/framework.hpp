@@ -159,9 +159,16 @@ struct Framework {
   std::optional<DType> adapter_dtype_quantized;  // the same beside quantised weights
   bool upcasts_unquantized = false;           // prepare_model_for_kbit_training: rest goes to fp32
   bool quantized_linear_keeps_input = false;  // bitsandbytes up to 0.44: its input stays alive
-  bool quantized_sharding = false;            // 4-bit weights can be sharded (bf16 quant storage)
-  bool expandable_segments = false;           // PYTORCH_CUDA_ALLOC_CONF that its launcher sets
-  int roundup_power2_divisions = 0;           // the same; 0: off
+  bool quantizes_head = false;                // the output projection is quantised as well
+  int dequantized_copies = 1;  // 16-bit copies of a quantised weight while it is used
+  bool adapts_head = false;    // "head" among the targets is an adapter beside it
+  bool keeps_replaced_modules =
+      false;                         // a module that is trained whole is a copy beside the frozen
+                                     // one (PEFT modules_to_save)
+  bool unties_embeddings = false;    // tied tables are loaded as two
+  bool quantized_sharding = false;   // 4-bit weights can be sharded (bf16 quant storage)
+  bool expandable_segments = false;  // PYTORCH_CUDA_ALLOC_CONF that its launcher sets
+  int roundup_power2_divisions = 0;  // the same; 0: off
   bool records_streams = false;      // collectives mark what they read: freed, it waits for the GPU
   bool gathers_flat_copies = false;  // ZeRO-1 gathers stepped weights through flat copies of them
   bool lengths_vary = false;  // fine-tuning batches are padded to their own longest sequence only

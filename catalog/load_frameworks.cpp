@@ -130,6 +130,11 @@ void read_finetuning(JsonReader& r, Framework& f) {
   f.adapter_dtype_quantized = maybe_dtype(r, "adapter_dtype_quantized");
   f.upcasts_unquantized = r.flag("upcasts_unquantized");
   f.quantized_sharding = r.flag("quantized_sharding");
+  f.quantizes_head = r.maybe_flag("quantizes_head").value_or(false);
+  f.dequantized_copies = r.maybe_integer("dequantized_copies", 1, 4).value_or(1);
+  f.adapts_head = r.maybe_flag("adapts_head").value_or(false);
+  f.keeps_replaced_modules = r.maybe_flag("keeps_replaced_modules").value_or(false);
+  f.unties_embeddings = r.maybe_flag("unties_embeddings").value_or(false);
   f.loads_whole_model_on_gpu = r.flag("loads_whole_model_on_gpu");
   f.loads_every_rank_on_host = r.flag("loads_every_rank_on_host");
   f.adapter_rank = r.integer("adapter_rank", 1, 100000);

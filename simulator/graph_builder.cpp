@@ -253,8 +253,9 @@ void GraphBuilder::add_dequantization(Operator& op, std::int64_t elements) const
   const MemoryWork unpack = traffic(dequantization_traffic * as_double(elements), 2);
   op.forward.insert(op.forward.begin(), unpack);
   op.backward.insert(op.backward.begin(), unpack);
-  op.forward_temporary += Bytes(2 * elements);
-  op.backward_temporary += Bytes(2 * elements);
+  const Bytes copies(2 * elements * workload_.framework.dequantized_copies);
+  op.forward_temporary += copies;
+  op.backward_temporary += copies;
   op.temporary_category = MemoryCategory::quantization;
 }
 

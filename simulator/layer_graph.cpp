@@ -10,9 +10,7 @@ double bytes_of_elements(const GraphBuilder& b, std::int64_t elements) {
   return static_cast<double>(elements * b.element());
 }
 
-bool trains_tables(const Workload& w) {
-  return w.trains_base() || w.adapter.targets.embedding || w.adapter.targets.lm_head;
-}
+bool trains_tables(const Workload& w) { return w.trains_embedding() || w.trains_head(); }
 
 }  // namespace
 
@@ -190,7 +188,7 @@ void sliced_loss(GraphBuilder& b, TensorIndex x, std::int64_t width, std::int64_
   const Workload& w = b.workload();
   const std::int64_t rows = b.tokens();
   const std::int64_t slice = std::max<std::int64_t>(1, (rows + slices - 1) / slices);
-  const bool trained = b.trains_base() || w.adapter.targets.lm_head;
+  const bool trained = b.trains_base() || w.trains_head();
   const DType dtype = w.activation_dtype();
   const TensorIndex loss = b.tensor_bytes("loss", 4, MemoryCategory::logits, 4);
   const TensorIndex gradient =
@@ -230,7 +228,7 @@ std::int64_t fused_linear_slices(std::int64_t rows, std::int64_t vocab, std::int
 }  // namespace
 
 LayerGraph head_graph(const Workload& w, const ParallelPlan& plan, bool tied_here) {
-  const bool trained = w.trains_base() || w.adapter.targets.lm_head;
+  const bool trained = w.trains_head();
   GraphBuilder b(w, plan, trained);
   const Transformer& m = w.model;
   const std::int64_t vocab = padded_vocabulary(w, plan);
@@ -256,13 +254,15 @@ LayerGraph head_graph(const Workload& w, const ParallelPlan& plan, bool tied_her
     const TensorIndex loss = b.last().outputs.back();
     return b.finish(loss);
   }
-  const LinearSpec head{"lm_head",        width, vocab, Cut::columns,
-                        m.biases.lm_head, false, false, false};
+  const bool adapted = w.framework.adapts_head && w.adapter.targets.lm_head;
+  const bool quantized = w.framework.quantizes_head && !tied_here && !trained;
+  const LinearSpec head{"lm_head",        width,   vocab,     Cut::columns,
+                        m.biases.lm_head, adapted, quantized, false};
   const TensorIndex half = b.linear(head, x, rows);
   if (tied_here) {
     b.count_other(-(width * (vocab / plan.tensor)));
     b.last().weight_gradient_elements = 0;  // it is added into the embedding's gradient
-    b.last().backward_temporary += Bytes(width * (vocab / plan.tensor) * b.element());
+    if (trained) b.last().backward_temporary += Bytes(width * (vocab / plan.tensor) * b.element());
   }
   const Logits l{rows, vocab / plan.tensor, half};
   switch (kind) {

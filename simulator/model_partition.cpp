@@ -52,10 +52,9 @@ class Partitioner {
     d.kind = kind;
     d.blocks = blocks;
     d.checkpointed = checkpointed;
-    const AdapterTargets& on = w_.adapter.targets;
     d.trainable = (w_.trains_base() && kind.trainable) ||
-                  (role == LayerRole::embedding && on.embedding) ||
-                  (role == LayerRole::head && on.lm_head);
+                  (role == LayerRole::embedding && w_.trains_embedding()) ||
+                  (role == LayerRole::head && w_.trains_head());
     d.graph = build();
     d.chosen = chosen;
     for (std::size_t i = 0; i < d.graph.operators.size(); ++i)
@@ -138,7 +137,8 @@ ModelPartition partition_model(const Workload& workload, const ParallelPlan& pla
   std::vector<int> first(static_cast<std::size_t>(chunks), 0);
   for (std::size_t c = 1; c < first.size(); ++c) first[c] = first[c - 1] + share[c - 1];
 
-  const bool tied_here = workload.model.tied_embeddings && chunks == 1;
+  const bool tied_here =
+      workload.model.tied_embeddings && !workload.framework.unties_embeddings && chunks == 1;
   for (int stage = 0; stage < plan.pipeline; ++stage) {
     std::vector<ModelChunk> local;
     StagePlace place{stage, 0};

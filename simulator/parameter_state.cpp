@@ -118,6 +118,9 @@ LayerState layer_state(const Workload& w, const ParallelPlan& plan,
   add(state, parameters.linear, stored_base(w, trainable, true), dense, false, whole_stays);
   add(state, parameters.other, stored_base(w, trainable, false), dense, false, false);
   add(state, parameters.expert, stored_base(w, trainable, true), expert, false, whole_stays);
+  if (trainable && row(w.method).adapter && w.framework.keeps_replaced_modules)
+    state.weights += bytes(static_cast<double>(parameters.other),
+                           bytes_per_element(w.framework.frozen_dtype), dense.weights);
   add(state, parameters.adapter, stored_adapter(w), dense, true, false);
   return state;
 }

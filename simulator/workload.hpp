@@ -29,6 +29,11 @@ struct Workload {
   bool attention_dropout = false;  // dropout of the attention weights
 
   bool trains_base() const { return row(method).trains_base; }
+  // Whether the output projection has a gradient of its own, not only an adapter.
+  bool trains_head() const {
+    return trains_base() || (adapter.targets.lm_head && !framework.adapts_head);
+  }
+  bool trains_embedding() const { return trains_base() || adapter.targets.embedding; }
   WeightRecipe weights() const {
     return method == Method::pretrain ? framework.pretrain_weights : framework.finetune_weights;
   }

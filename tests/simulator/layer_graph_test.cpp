@@ -148,3 +148,24 @@ TEST_CASE("backward does twice the forward's matmul work, frozen once", "[layer_
     CHECK(weight == (frozen ? 0.0 : forward));
   }
 }
+
+TEST_CASE("a head that is quantised, and one that carries an adapter", "[layer_graph]") {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
+  w.method = Method::qlora;
+  w.adapter.base = Quantization::nf4;
+  w.framework.quantizes_head = true;
+  w.framework.dequantized_copies = 2;
+  LayerGraph head = head_graph(w, plan_of(1), false);
+  CHECK(head.parameters.linear == 512 * 1000);
+  CHECK(head.parameters.other == 512);  // the final norm
+  std::int64_t unpacked = 0;
+  for (const Operator& op : head.operators)
+    if (op.name == std::string_view("lm_head")) unpacked = op.forward_temporary.value;
+  CHECK(unpacked == 2 * (2 * 512 * 1000));  // two copies of 16 bits
+  w.adapter.targets.lm_head = true;
+  w.adapter.rank = 8;
+  w.framework.adapts_head = true;
+  CHECK_FALSE(w.trains_head());
+  head = head_graph(w, plan_of(1), false);
+  CHECK(head.parameters.adapter == 8 * (512 + 1000));
+}

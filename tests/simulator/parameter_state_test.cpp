@@ -86,3 +86,16 @@ TEST_CASE("quantised weights are sharded only where the framework can", "[parame
   w.framework.quantized_sharding = true;
   CHECK(layer_state(w, plan, parameters, false).weights == (1 << 20) / 8);
 }
+
+TEST_CASE("a module trained whole beside adapters is a copy where the framework keeps the first",
+          "[parameter_state]") {
+  Workload w = pretraining(llama(2, 64, 2, 2, 128, 100), 64);
+  w.method = Method::lora;
+  w.framework.finetune_weights = WeightRecipe::pure_half;
+  LayerParameters table;
+  table.other = 6400;
+  CHECK(layer_state(w, plan_of(1), table, true).weights == 2 * 6400);
+  w.framework.keeps_replaced_modules = true;  // the frozen one in 16 bits as well
+  CHECK(layer_state(w, plan_of(1), table, true).weights == 2 * 6400 + 2 * 6400);
+  CHECK(layer_state(w, plan_of(1), table, false).weights == 2 * 6400);
+}
