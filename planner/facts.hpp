@@ -18,7 +18,7 @@ struct Facts {
   Profile profile;
 };
 
-// `profile` is a path; absent: the catalog's published one.
+// `profile` as in load_calibration.
 Result<Facts> load_facts(const std::filesystem::path& root,
                          const std::optional<std::string>& profile);
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "catalog/cluster_parser.hpp"
+#include "catalog/device_profile.hpp"
 #include "catalog/find.hpp"
 #include "catalog/huggingface.hpp"
 #include "catalog/json_document.hpp"
@@ -213,6 +214,21 @@ void resolve_sizes(ResolvedRequest& r) {
       r.asked.batch.value_or(static_cast<int>(rounded_up(std::max<std::int64_t>(usual, 1), gpus)));
 }
 
+// What the answer rests on beyond the published constants.
+void note_calibrations(ResolvedRequest& r) {
+  std::vector<std::string> said;
+  for (const Cluster& cluster : r.clusters)
+    for (const NodeGroup& group : cluster.groups) {
+      const DeviceCalibration* own = r.facts->profile.device(group.gpu);
+      if (!own || std::find(said.begin(), said.end(), group.gpu.id) != said.end()) continue;
+      said.push_back(group.gpu.id);
+      const DeviceProfile& p = *own->device;
+      r.notes.push_back(sentence(group.gpu.id, " as profile ", p.name, " has it, ",
+                                 p.trust == Trust::measured ? "measured " : "published ",
+                                 p.provenance.date, " (", p.provenance.source, ")."));
+    }
+}
+
 }  // namespace
 
 Result<ResolvedRequest> resolve(const Request& request, const Facts& facts,
@@ -227,6 +243,7 @@ Result<ResolvedRequest> resolve(const Request& request, const Facts& facts,
   resolve_methods(r, unnamed, problems);
   check_names(r, problems);
   if (!problems.empty()) return problems;
+  note_calibrations(r);
   resolve_sizes(r);
   return r;
 }

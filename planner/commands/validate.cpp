@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "catalog/device_profile.hpp"
 #include "catalog/framework_names.hpp"
 #include "catalog/whole_file.hpp"
 #include "planner/memory_comparison.hpp"
@@ -172,7 +173,7 @@ int validate(const ValidateOptions& options, const std::filesystem::path& root, 
   if (!catalog) return report(catalog.error(), err);
   const auto reading = load_reading(root);
   if (!reading) return report(reading.error(), err);
-  const auto profile = load_profile((root / "profiles" / "published.json").string());
+  const auto profile = load_calibration(*catalog, std::nullopt);
   if (!profile) return report(profile.error(), err);
   const auto runs = runs_of(options, root);
   if (!runs) return report(runs.error(), err);
