@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 
 #include "catalog/require.hpp"
 
@@ -107,32 +106,41 @@ void set_constant(const DeviceConstant& c, const DeviceConstants& target, double
     c.bytes(target) = ceil_bytes(value * c.scale);
 }
 
-void lay_over(Profile& calibration, const DeviceProfile& device, const Gpu& gpu) {
+void lay_over(Profile& calibration, Gpu& gpu, const DeviceProfile& device) {
   require(device.gpu == gpu.id, "a device profile is laid over its own device");
-  DeviceCalibration row;
-  row.device = std::make_shared<DeviceProfile>(device);
-  row.family = calibration.row(gpu.family);
-  LinkCalibration links = calibration.links;
-  DeviceConstants target{&row.family, &links, nullptr};
+  FamilyCalibration row = calibration.row(gpu.family);
+  row.family = gpu.id;
+  const DeviceConstants target{&row, nullptr, nullptr};
+  for (const auto& [key, c] : device.constants)
+    if (!key.starts_with("links.")) set_constant(*device_constant(key), target, c.value);
+  if (!device.tiles.empty()) row.gemm.tiles = device.tiles;
+  if (device.sets("gemm")) {
+    row.gemm.evidence = evidence_of(device, "gemm.");
+    row.gemm.power_exponent = 0;
+    gpu.efficiency.gemm_peak_fraction.reset();
+    gpu.efficiency.gemm_peak_fraction_fp8.reset();
+    std::erase_if(calibration.matmuls, [&](const MeasuredMatmul& m) { return m.gpu == gpu.id; });
+  }
+  if (device.sets("memory")) {
+    row.memory.evidence = evidence_of(device, "memory.");
+    gpu.efficiency.memory_fraction.reset();
+  }
+  if (device.sets("context")) row.context.evidence = evidence_of(device, "context.");
+  gpu.family = gpu.id;
+  calibration.families.push_back(std::move(row));
+}
+
+void lay_links_over(LinkCalibration& links, const Gpu& gpu, const DeviceProfile& device) {
+  if (!device.sets("links")) return;
   const GpuGeneration& serving = links.generation(gpu.vendor, gpu.compute_capability);
-  target.generation =
-      &links.generations[static_cast<std::size_t>(&serving - links.generations.data())];
-  for (const auto& [key, c] : device.constants) {
-    const DeviceConstant* constant = device_constant(key);
-    require(constant != nullptr, "a profile sets constants that there are");
-    set_constant(*constant, target, c.value);
-  }
-  if (!device.tiles.empty()) row.family.gemm.tiles = device.tiles;
-  if (device.sets("gemm")) row.family.gemm.evidence = evidence_of(device, "gemm.");
-  if (device.sets("memory")) row.family.memory.evidence = evidence_of(device, "memory.");
-  if (device.sets("context")) row.family.context.evidence = evidence_of(device, "context.");
-  if (device.sets("links")) {
-    const Evidence e = evidence_of(device, "links.");
-    target.generation->evidence = {e.trust, e.spread, e.provenance};
-    links.host.evidence = {e.trust, e.spread, e.provenance};
-    row.links = std::make_shared<LinkCalibration>(std::move(links));
-  }
-  calibration.devices.push_back(std::move(row));
+  const DeviceConstants target{
+      nullptr, &links,
+      &links.generations[static_cast<std::size_t>(&serving - links.generations.data())]};
+  for (const auto& [key, c] : device.constants)
+    if (key.starts_with("links.")) set_constant(*device_constant(key), target, c.value);
+  const Evidence e = evidence_of(device, "links.");
+  target.generation->evidence = {e.trust, e.spread, e.provenance};
+  links.host.evidence = {e.trust, e.spread, e.provenance};
 }
 
 }  // namespace shardwise

@@ -60,8 +60,8 @@ struct DeviceProfile {
   bool sets(std::string_view group) const;  // has a constant "group.*"
 };
 
-// What constants are laid over: the row of the GPU's family, the link calibration and its row for
-// the GPU's generation.
+// What constants are laid over: a row of families, the link calibration and its row for the GPU's
+// generation. A fit has only one of them.
 struct DeviceConstants {
   FamilyCalibration* family = nullptr;
   LinkCalibration* links = nullptr;
@@ -84,15 +84,28 @@ void set_constant(const DeviceConstant& constant, const DeviceConstants& target,
 
 Result<DeviceProfile> load_device_profile(const std::filesystem::path& file);
 
-// A calibration in which `gpu` has a row of its own, behind those that are there.
+// A GPU that was measured is a family of its own: the calibration gets a row with the GPU's id for
+// a name, and the GPU that family. What else was known of its own efficiency gives way.
 // REQUIRES that the profile is of that GPU.
-void lay_over(Profile& calibration, const DeviceProfile& device, const Gpu& gpu);
+void lay_over(Profile& calibration, Gpu& gpu, const DeviceProfile& device);
 
-// The calibration of a question. Nothing asked: profiles/published.json, and over it every device
-// profile beside it; what was measured goes before what was published, then the later date.
-// Asked: a file, or the name of one in profiles/. A device's goes before the others; a whole one
-// stands alone.
-Result<Profile> load_calibration(const Catalog& catalog, const std::optional<std::string>& asked);
+// The link constants of the profile, for questions whose GPUs are all of its kind.
+void lay_links_over(LinkCalibration& links, const Gpu& gpu, const DeviceProfile& device);
+
+// A calibration and the device profiles that go with it, the first that serves a GPU first.
+struct Calibration {
+  Profile profile;
+  std::vector<DeviceProfile> devices;
+};
+
+// Nothing asked: profiles/published.json and every device profile beside it; what was measured goes
+// before what was published, then the later date. Asked: a file, or the name of one in profiles/. A
+// device's goes before the others; a whole one stands alone.
+Result<Calibration> load_calibration(const Catalog& catalog,
+                                     const std::optional<std::string>& asked);
+
+// Lays over the catalog's GPUs, in place, the profiles that serve them.
+void lay_over_all(Calibration& calibration, std::vector<Gpu>& gpus);
 
 // The file that a name or path means: Problem{request} with suggestions where there is none.
 Result<std::filesystem::path> find_profile(const std::filesystem::path& root,

@@ -1,6 +1,8 @@
 // Reads the device profiles of catalog/profiles/ and puts the calibration of a question together.
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <iterator>
 #include <system_error>
 #include <tuple>
 #include <utility>
@@ -98,18 +100,13 @@ Result<std::vector<DeviceProfile>> load_device_profiles(const fs::path& folder) 
   return found;
 }
 
-Problems lay_over_all(Profile& calibration, const std::vector<DeviceProfile>& profiles,
-                      const Catalog& catalog) {
+Problems unknown_devices(const std::vector<DeviceProfile>& profiles, const Catalog& catalog) {
   Problems problems;
-  for (const DeviceProfile& p : profiles) {
-    const auto gpu = std::find_if(catalog.gpus.begin(), catalog.gpus.end(),
-                                  [&](const Gpu& g) { return g.id == p.gpu; });
-    if (gpu == catalog.gpus.end())
+  for (const DeviceProfile& p : profiles)
+    if (std::none_of(catalog.gpus.begin(), catalog.gpus.end(),
+                     [&](const Gpu& g) { return g.id == p.gpu; }))
       problems.push_back({ProblemKind::file, "profiles/" + p.name + ".json:/device",
                           "\"" + p.gpu + "\" is no GPU of the catalog"});
-    else
-      lay_over(calibration, p, *gpu);
-  }
   return problems;
 }
 
@@ -156,27 +153,46 @@ Result<fs::path> find_profile(const fs::path& root, const std::string& asked) {
                      did_you_mean(asked, {names.begin(), names.end()})};
 }
 
-Result<Profile> load_calibration(const Catalog& catalog, const std::optional<std::string>& asked) {
+Result<Calibration> load_calibration(const Catalog& catalog,
+                                     const std::optional<std::string>& asked) {
   const fs::path folder = catalog.root / "profiles";
   std::optional<DeviceProfile> first;
+  fs::path whole = folder / "published.json";
+  bool alone = false;
   if (asked) {
     const auto file = find_profile(catalog.root, *asked);
     if (!file) return file.error();
     const auto document = parse_json_file(*file, file->filename().string());
-    if (document && !is_device_document(*document)) return load_profile(file->string());
-    auto device = load_device_profile(*file);
-    if (!device) return device.error();
-    first = *std::move(device);
-    first->peer_over_pcie.reset();  // asked for by name: whatever the machine allows
+    alone = !document || !is_device_document(*document);
+    if (alone) {
+      whole = *file;
+    } else {
+      auto device = load_device_profile(*file);
+      if (!device) return device.error();
+      first = *std::move(device);
+      first->peer_over_pcie.reset();  // asked for by name: whatever the machine allows
+    }
   }
-  auto calibration = load_profile((folder / "published.json").string());
+  auto profile = load_profile(whole.string());
+  if (!profile) return profile.error();
+  Calibration calibration{*std::move(profile), {}};
+  if (alone) return calibration;
   auto others = load_device_profiles(folder);
-  if (!calibration) return calibration.error();
   if (!others) return others.error();
-  if (first) others->insert(others->begin(), *first);
-  const Problems problems = lay_over_all(*calibration, *others, catalog);
+  if (first) calibration.devices.push_back(*std::move(first));
+  std::move(others->begin(), others->end(), std::back_inserter(calibration.devices));
+  const Problems problems = unknown_devices(calibration.devices, catalog);
   if (!problems.empty()) return problems;
   return calibration;
+}
+
+void lay_over_all(Calibration& calibration, std::vector<Gpu>& gpus) {
+  for (Gpu& gpu : gpus)
+    for (const DeviceProfile& p : calibration.devices)
+      if (p.serves(gpu) && !p.constants.empty()) {
+        lay_over(calibration.profile, gpu, p);
+        break;
+      }
 }
 
 }  // namespace shardwise

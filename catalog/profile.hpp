@@ -10,7 +10,6 @@
 #pragma once
 
 #include <array>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -180,16 +179,6 @@ struct HostMemoryFacts {
   Bytes checkpoint_shard;  // one file of a checkpoint, the most that is read at a time
 };
 
-struct Cluster;
-struct DeviceProfile;  // device_profile.hpp
-
-// What a device profile makes of the constants of its device.
-struct DeviceCalibration {
-  std::shared_ptr<const DeviceProfile> device;
-  FamilyCalibration family;
-  std::shared_ptr<const LinkCalibration> links;  // nullptr: those of every device
-};
-
 struct Profile {
   std::string name;
   Provenance provenance;
@@ -202,13 +191,7 @@ struct Profile {
   LinkCalibration links;
   Spread spread;  // of real runs around the forecast; no rows where the profile names none
 
-  std::vector<DeviceCalibration> devices;  // laid over the families; the first that serves counts
-
   const FamilyCalibration& row(std::string_view family) const;
-  const FamilyCalibration& row(const Gpu& gpu) const;
-  const DeviceCalibration* device(const Gpu& gpu) const;  // nullptr where nobody measured it
-  // Those of its device where all GPUs are of one kind that was measured.
-  const LinkCalibration& links_for(const Cluster& cluster) const;
   const MeasuredMatmul* matmul(std::string_view gpu) const;  // nullptr where nobody measured
 };
 

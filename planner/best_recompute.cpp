@@ -121,7 +121,7 @@ class StageSearch {
     policy_.chosen = std::move(trial);
     const ModelPartition partition = partition_model(q_.workload, q_.plan, schedule_, policy_);
     const ContextCalibration& context =
-        profile_.row(smallest_group(q_.cluster, q_.plan, stage).gpu).context;
+        profile_.row(smallest_group(q_.cluster, q_.plan, stage).gpu.family).context;
     const StageMemory memory =
         play_memory(q_.workload, q_.plan, schedule_, partition, stage, context, capacity);
     if (memory.ran_out) return std::nullopt;

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "catalog/device_profile.hpp"
-
 namespace shardwise {
 namespace {
 
@@ -15,12 +13,13 @@ Result<Facts> load_facts(const std::filesystem::path& root,
                          const std::optional<std::string>& profile) {
   auto catalog = load_catalog(root);
   auto reading = load_reading(root);
+  auto calibration =
+      load_profile(profile.value_or((root / "profiles" / "published.json").string()));
   Problems problems;
   if (!catalog) add(problems, catalog.error());
   if (!reading) add(problems, reading.error());
+  if (!calibration) add(problems, calibration.error());
   if (!problems.empty()) return problems;
-  auto calibration = load_calibration(*catalog, profile);
-  if (!calibration) return calibration.error();
   return Facts{*std::move(catalog), *std::move(reading), *std::move(calibration)};
 }
 

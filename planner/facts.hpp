@@ -18,7 +18,7 @@ struct Facts {
   Profile profile;
 };
 
-// `profile` as in load_calibration.
+// `profile` is a path; absent: the catalog's published one.
 Result<Facts> load_facts(const std::filesystem::path& root,
                          const std::optional<std::string>& profile);
 

@@ -51,7 +51,7 @@ CommunicatorMemory communicators(const ForecastContext& k) {
 
 // Context and loaded kernels of a process.
 Bytes context_bytes(const ForecastContext& k, const NodeGroup& group) {
-  const ContextCalibration& c = k.profile.row(group.gpu).context;
+  const ContextCalibration& c = k.profile.row(group.gpu.family).context;
   return k.question.workload.framework.eager_module_loading ? c.cuda_context + c.eager_modules
                                                             : c.cuda_context;
 }
@@ -107,7 +107,7 @@ bool survives(const ForecastContext& k, const LengthVariation& v, int stage,
   if (peak.allocated + outside > capacity) return false;
   const Question& q = k.question;
   const ContextCalibration& context =
-      k.profile.row(smallest_group(q.cluster, q.plan, stage).gpu).context;
+      k.profile.row(smallest_group(q.cluster, q.plan, stage).gpu.family).context;
   return !play_memory(q.workload, q.plan, k.schedule, k.partition, stage, context,
                       capacity - outside, v.play)
               .ran_out;
@@ -186,7 +186,7 @@ std::shared_ptr<const MemoryPlays> played(const ForecastContext& k, const Length
                                           Bytes nccl, const ForecastOptions& options) {
   const Question& q = k.question;
   const auto context_of = [&](int stage) -> const ContextCalibration& {
-    return k.profile.row(smallest_group(q.cluster, q.plan, stage).gpu).context;
+    return k.profile.row(smallest_group(q.cluster, q.plan, stage).gpu.family).context;
   };
   const ContextCalibration& first = context_of(0);
   const auto& known = options.plays;

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "catalog/cluster_parser.hpp"
-#include "catalog/device_profile.hpp"
 #include "catalog/find.hpp"
 #include "catalog/huggingface.hpp"
 #include "catalog/json_document.hpp"
@@ -214,19 +213,15 @@ void resolve_sizes(ResolvedRequest& r) {
       r.asked.batch.value_or(static_cast<int>(rounded_up(std::max<std::int64_t>(usual, 1), gpus)));
 }
 
-// What the answer rests on beyond the published constants.
+// What the answer rests on beyond the published constants (calibrated_facts.hpp).
 void note_calibrations(ResolvedRequest& r) {
-  std::vector<std::string> said;
-  for (const Cluster& cluster : r.clusters)
-    for (const NodeGroup& group : cluster.groups) {
-      const DeviceCalibration* own = r.facts->profile.device(group.gpu);
-      if (!own || std::find(said.begin(), said.end(), group.gpu.id) != said.end()) continue;
-      said.push_back(group.gpu.id);
-      const DeviceProfile& p = *own->device;
-      r.notes.push_back(sentence(group.gpu.id, " as profile ", p.name, " has it, ",
-                                 p.trust == Trust::measured ? "measured " : "published ",
-                                 p.provenance.date, " (", p.provenance.source, ")."));
-    }
+  for (const FieldSource& field : r.facts->profile.provenance.fields)
+    for (const Cluster& cluster : r.clusters)
+      if (std::any_of(cluster.groups.begin(), cluster.groups.end(),
+                      [&](const NodeGroup& g) { return g.gpu.id == field.field; })) {
+        r.notes.push_back(sentence(field.field, " rests on ", field.source, "."));
+        break;
+      }
 }
 
 }  // namespace

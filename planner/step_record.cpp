@@ -12,7 +12,7 @@ std::shared_ptr<const StepRecord> record_step(const ForecastContext& k, const St
   auto record = std::make_shared<StepRecord>(StepRecord{std::move(step), {}, {}, {}});
   for (int stage = 0; stage < q.plan.pipeline; ++stage) {
     const NodeGroup& group = smallest_group(q.cluster, q.plan, stage);
-    const ContextCalibration& context = k.profile.row(group.gpu).context;
+    const ContextCalibration& context = k.profile.row(group.gpu.family).context;
     record->memory.push_back(memory_timeline(
         record->step, stage,
         record_memory(q.workload, q.plan, k.schedule, k.partition, stage, context)));

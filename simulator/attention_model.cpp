@@ -58,7 +58,7 @@ AttentionModel::AttentionModel(const Gpu& gpu, const Profile& profile,
       traffic_(profile.eager_attention),
       gemm_(gpu, profile, choice.load),
       memory_(gpu, profile) {
-  const FamilyCalibration& family = profile.row(gpu);
+  const FamilyCalibration& family = profile.row(gpu.family);
   for (const AttentionCalibration& c : family.attention) {
     Kernel& k = kernels_[index(c.kernel)];
     require(!c.rows.empty() && c.rows.size() <= k.rows.size(), "attention rows of a kernel");

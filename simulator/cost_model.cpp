@@ -64,7 +64,7 @@ CostModel::CostModel(const Workload& workload, const ParallelPlan& plan, const C
       cluster_(cluster),
       profile_(profile),
       layout_(plan, cluster),
-      collectives_(cluster, profile.links_for(cluster)) {}
+      collectives_(cluster, profile.links) {}
 
 // Kernels that one attention call issues: flash one forward and three backward (statistics, main,
 // dQ conversion); eager its two (four) matmuls and what runs on the scores between them.
@@ -199,7 +199,7 @@ void CostModel::schedule_optimizer(const LayerState& state, const KernelModel& k
     // knows the memory.
     const int sharers =
         group.node.host_memory_bandwidth ? stage_gpus_on_a_node() : group.gpus_per_node;
-    const double share = collectives_.calibration().host.memory_fraction / sharers;
+    const double share = profile_.links.host.memory_fraction / sharers;
     const double traffic = 4 + 2 * 4 + 2 * p.optimizer + 2;
     costs.host_traffic.optimizer = ceil_bytes(traffic * n);
     costs.host_traffic.optimizer_rate = BytesPerSecond(host.value * share);

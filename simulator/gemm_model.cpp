@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "catalog/device_profile.hpp"
 #include "catalog/require.hpp"
 
 namespace shardwise {
@@ -49,10 +48,7 @@ double waves(double blocks, double slots, double rounding) {
 }
 
 double sustained_scale(const Gpu& gpu, const Profile& profile) {
-  const GemmCalibration& c = profile.row(gpu).gemm;
-  // Constants that were measured on this very chip hold as they are.
-  if (const DeviceCalibration* own = profile.device(gpu); own && own->device->sets("gemm"))
-    return 1;
+  const GemmCalibration& c = profile.row(gpu.family).gemm;
   const std::optional<DType> half = half_format(gpu);
   if (half) {
     const double sustained = c.sustained_fraction[static_cast<std::size_t>(*half)];
@@ -69,7 +65,7 @@ double sustained_scale(const Gpu& gpu, const Profile& profile) {
 
 GemmModel::GemmModel(const Gpu& gpu, const Profile& profile, ChipLoad load)
     : layout_(profile.gemm_layout) {
-  const GemmCalibration& c = profile.row(gpu).gemm;
+  const GemmCalibration& c = profile.row(gpu.family).gemm;
   require(!c.tiles.empty() && 2 * c.tiles.size() <= candidates_.size(),
           "a family has between one and eight tiles");
   multiprocessors_ = std::max(1, gpu.sm_count);

@@ -2,17 +2,13 @@
 
 #include <algorithm>
 
-#include "catalog/device_profile.hpp"
-
 namespace shardwise {
 
 MemoryBoundModel::MemoryBoundModel(const Gpu& gpu, const Profile& profile) {
-  const MemoryCalibration& c = profile.row(gpu).memory;
+  const MemoryCalibration& c = profile.row(gpu.family).memory;
   start_ = c.start;
   for (std::size_t i = 0; i < memory_access_count; ++i)
     bandwidth_[i] = BytesPerSecond(c.fraction[i] * gpu.memory_bandwidth.value);
-  if (const DeviceCalibration* own = profile.device(gpu); own && own->device->sets("memory"))
-    return;
   // A plain copy measured on this very GPU is a floor: element-wise kernels are no slower.
   const double copy = gpu.efficiency.memory_fraction.value_or(0) * gpu.memory_bandwidth.value;
   BytesPerSecond& streaming = bandwidth_[static_cast<std::size_t>(MemoryAccess::streaming)];

@@ -44,8 +44,8 @@ std::vector<LinkPoint> doubling(const LinkTimer& timer, const ConstantValues& tr
 }  // namespace
 
 TEST_CASE("cards without peer access: what host memory passes is found, the rest is left alone") {
-  const Cluster box = link_machines::cluster(
-      link_machines::rtx_4090(), link_machines::node(8, IntraLink::pcie_host), 1, 8);
+  const Cluster box = link_machines::cluster(link_machines::rtx_4090(),
+                                             link_machines::node(8, IntraLink::pcie_host), 1, 8);
   const LinkTimer timer = timer_of(box);
   for (unsigned seed = 0; seed < 20; ++seed) {
     Noise noise(seed);

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "catalog/find.hpp"
+#include "simulator/gemm_model.hpp"
 #include "tests/catalog/loaded_catalog.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"
@@ -37,12 +38,6 @@ DeviceProfile sample(const std::string& device) {
   return p;
 }
 
-Cluster cluster_of(const Gpu& g) {
-  Cluster c;
-  c.groups.push_back({g, {}, 1, 1});
-  return c;
-}
-
 fs::path written(const std::string& text) {
   const fs::path file = fs::temp_directory_path() / "shardwise_device_profile_test.json";
   std::ofstream(file) << text;
@@ -60,12 +55,13 @@ const std::string whole = R"({"name": "x", "device": "rtx-4090", "peer_over_pcie
 
 }  // namespace
 
-TEST_CASE("only the device changes, and only in what the profile sets") {
+TEST_CASE("a measured GPU is a family of its own, with what the profile sets and no more") {
   Profile p = published();
-  const Gpu card = gpu("rtx-4090"), other = gpu("a100-sxm4-80gb");
+  Gpu card = gpu("rtx-4090");
   const FamilyCalibration before = p.row(card.family);
-  lay_over(p, sample("rtx-4090"), card);
-  const FamilyCalibration& own = p.row(card);
+  lay_over(p, card, sample("rtx-4090"));
+  CHECK(card.family == "rtx-4090");
+  const FamilyCalibration& own = p.row(card.family);
   CHECK(own.memory.fraction[0] == 0.5);
   CHECK(own.memory.fraction[1] == before.memory.fraction[1]);
   CHECK(own.memory.start.value == Approx(7e-6));
@@ -73,47 +69,58 @@ TEST_CASE("only the device changes, and only in what the profile sets") {
   // From 0.4 to 0.6 around 0.5.
   CHECK(own.memory.evidence.spread == Approx(0.2));
   CHECK(own.gemm.evidence.trust == before.gemm.evidence.trust);
-  CHECK(p.row(card.family).memory.fraction[0] == before.memory.fraction[0]);
-  CHECK(&p.row(other) == &p.row(other.family));
-  CHECK(p.device(other) == nullptr);
-  CHECK(&p.links_for(cluster_of(card)) == &p.links);  // it sets no link
+  CHECK(p.row(before.family).memory.fraction[0] == before.memory.fraction[0]);
 }
 
-TEST_CASE("links serve clusters of that device alone") {
+TEST_CASE("measured constants of products hold as they are: nothing scales them") {
   Profile p = published();
-  const Gpu card = gpu("h100-sxm5-80gb"), other = gpu("rtx-4090");
+  Gpu card = gpu("a10");  // has a measured matrix rate of its own
+  REQUIRE(p.matmul(card.id));
   DeviceProfile device = sample(card.id);
+  device.constants["gemm.sustained_fraction.bf16"] = {0.4, 0.39, 0.41, 20};
+  lay_over(p, card, device);
+  CHECK(p.matmul(card.id) == nullptr);
+  CHECK(sustained_scale(card, p) == 1);
+  const GemmModel model(card, p);
+  CHECK(model.sustained_rate(DType::bf16).value == Approx(0.4 * card.rate(DType::bf16)->value));
+}
+
+TEST_CASE("links are laid over the calibration of questions about that GPU") {
+  const Gpu card = gpu("h100-sxm5-80gb"), older = gpu("a100-sxm4-80gb");
+  LinkCalibration links = published().links;
+  const double before = links.generation(older.vendor, older.compute_capability).link_payload;
+  DeviceProfile device = sample(card.id);
+  lay_links_over(links, card, device);  // sets none
+  CHECK(links.host.evidence.trust == Trust::published);
   device.constants["links.nvls_fraction"] = {0.7, 0.6, 0.8, 3};
   device.constants["links.cpu_hop_us"] = {2, 1, 3, 3};
-  lay_over(p, device, card);
-  const LinkCalibration& own = p.links_for(cluster_of(card));
-  CHECK(own.generation(card.vendor, card.compute_capability).nvls_fraction == 0.7);
-  CHECK(own.host.cpu_hop.value == Approx(2e-6));
-  CHECK(p.links.generation(card.vendor, card.compute_capability).nvls_fraction != 0.7);
-  Cluster mixed = cluster_of(card);
-  mixed.groups.push_back({other, {}, 1, 1});
-  CHECK(&p.links_for(mixed) == &p.links);
-  CHECK(&p.links_for(cluster_of(other)) == &p.links);
+  lay_links_over(links, card, device);
+  CHECK(links.generation(card.vendor, card.compute_capability).nvls_fraction == 0.7);
+  CHECK(links.host.cpu_hop.value == Approx(2e-6));
+  CHECK(links.host.evidence.trust == Trust::measured);
+  CHECK(links.generation(older.vendor, older.compute_capability).link_payload == before);
 }
 
 TEST_CASE("a profile may serve only one kind of peer access, and the first that serves counts") {
-  Profile p = published();
-  Gpu card = gpu("rtx-4090");
-  DeviceProfile direct = sample(card.id), any = sample(card.id);
-  direct.name = "direct";
+  Calibration c{published(), {}};
+  DeviceProfile direct = sample("rtx-4090"), any = sample("rtx-4090");
   direct.peer_over_pcie = PeerAccess::yes;
-  lay_over(p, direct, card);
-  lay_over(p, any, card);
-  card.peer_over_pcie = PeerAccess::no;
-  CHECK(p.device(card)->device->name == "sample");
-  card.peer_over_pcie = PeerAccess::yes;
-  CHECK(p.device(card)->device->name == "direct");
+  direct.constants["memory.start_us"].value = 1;
+  c.devices = {direct, any};
+  std::vector<Gpu> gpus{gpu("rtx-4090")};
+  gpus.front().peer_over_pcie = PeerAccess::no;
+  Calibration other = c;
+  lay_over_all(c, gpus);
+  CHECK(c.profile.row("rtx-4090").memory.start.value == Approx(7e-6));
+  gpus = {gpu("rtx-4090")};
+  gpus.front().peer_over_pcie = PeerAccess::yes;
+  lay_over_all(other, gpus);
+  CHECK(other.profile.row("rtx-4090").memory.start.value == Approx(1e-6));
 }
 
 TEST_CASE("every constant can be set and read back, within its bounds") {
   Profile p = published();
-  const Gpu card = gpu("h100-sxm5-80gb");
-  FamilyCalibration family = p.row(card.family);
+  FamilyCalibration family = p.families.front();
   LinkCalibration links = p.links;
   const DeviceConstants target{&family, &links, &links.generations.front()};
   for (const DeviceConstant& c : device_constants()) {
@@ -160,28 +167,29 @@ TEST_CASE("which profile a question gets") {
   const Catalog& catalog = loaded_catalog();
   const auto usual = load_calibration(catalog, std::nullopt);
   REQUIRE(usual);
-  CHECK(usual->name == "published");
+  CHECK(usual->profile.name == "published");
   const auto bare = load_calibration(catalog, "published");
   REQUIRE(bare);
   CHECK(bare->devices.empty());
   const fs::path file = written(whole);
   const auto asked = load_calibration(catalog, file.string());
   REQUIRE(asked);
-  // Asked for by name, it serves whatever the machine's peer access.
-  CHECK(asked->device(gpu("rtx-4090"))->device->name == "x");
+  // Asked for by name, it serves whatever the machine's peer access, before all others.
+  CHECK(asked->devices.front().name == "x");
+  CHECK_FALSE(asked->devices.front().peer_over_pcie);
   fs::remove(file);
   const auto none = load_calibration(catalog, "publishd");
   REQUIRE_FALSE(none);
   CHECK(none.error().front().what.find("did you mean published") != std::string::npos);
 }
 
-TEST_CASE("every profile in the catalog loads and is of a GPU that there is") {
-  const auto calibration = load_calibration(loaded_catalog(), std::nullopt);
+TEST_CASE("every profile in the catalog loads, and is of a GPU that there is") {
+  auto calibration = load_calibration(loaded_catalog(), std::nullopt);
   REQUIRE(calibration);
-  for (const DeviceCalibration& d : calibration->devices) {
-    INFO(d.device->name);
-    CHECK(find_gpu(loaded_catalog(), d.device->gpu));
-    CHECK(!d.device->provenance.source.empty());
-    for (const auto& [key, c] : d.device->constants) CHECK(c.points > 0);
+  for (const DeviceProfile& d : calibration->devices) {
+    INFO(d.name);
+    CHECK(find_gpu(loaded_catalog(), d.gpu));
+    CHECK(!d.provenance.source.empty());
+    for (const auto& [key, c] : d.constants) CHECK(c.points > 0);
   }
 }
