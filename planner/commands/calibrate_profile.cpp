@@ -208,7 +208,7 @@ void keep_curves(const std::vector<Sweep>& sweeps, ProfileFit& fit) {
   for (const Sweep& s : sweeps) {
     if (s.distinct_sizes().size() < 3) continue;
     const SizeFit found = fit_sizes(s.points);
-    FittedCurve curve{s.name(), {}, found.low, found.high, static_cast<int>(s.points.size())};
+    FittedCurve curve{s.subject(), {}, found.low, found.high, static_cast<int>(s.points.size())};
     for (const Regime& r : found.regimes)
       curve.regimes.push_back({r.from, r.to, r.alpha, r.bandwidth()});
     fit.profile.fits.push_back(std::move(curve));
