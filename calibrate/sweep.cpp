@@ -31,16 +31,21 @@ std::vector<Bytes> Sweep::distinct_sizes() const {
   return distinct;
 }
 
-std::string Sweep::name() const {
-  std::string text = of(labels, "sweep");
-  if (!text.empty()) return text;
-  text = bench == "collective" ? of(labels, "collective") : bench + " " + of(labels, "direction");
+std::string Sweep::subject() const {
+  std::string text =
+      bench == "collective" ? of(labels, "collective") : bench + " " + of(labels, "direction");
   if (sizes.count("ranks")) text += ", " + std::to_string(sizes.at("ranks")) + " GPUs";
   if (sizes.count("nodes") && sizes.at("nodes") > 1)
     text += " on " + std::to_string(sizes.at("nodes")) + " nodes";
-  for (const std::string key : {"protocol", "device"})
-    if (const std::string value = of(labels, key); !value.empty()) text += ", " + value;
+  if (const std::string protocol = of(labels, "protocol"); !protocol.empty())
+    text += ", " + protocol;
   return text;
+}
+
+std::string Sweep::name() const {
+  const std::string published = of(labels, "sweep"), device = of(labels, "device");
+  if (!published.empty()) return published;
+  return device.empty() ? subject() : subject() + ", " + device;
 }
 
 std::vector<Sweep> sweeps_of(const std::vector<Measurement>& measurements) {

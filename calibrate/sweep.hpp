@@ -25,7 +25,8 @@ struct Sweep {
   int discarded = 0;
 
   std::vector<Bytes> distinct_sizes() const;
-  std::string name() const;  // "all_reduce, 8 GPUs, NVIDIA A100-SXM4-80GB"
+  std::string subject() const;  // "all_reduce, 8 GPUs on 2 nodes"
+  std::string name() const;     // as published, else the subject and the device
 };
 
 // Groups what has a size in bytes and a time or a rate. In-place and out-of-place points, and

@@ -18,6 +18,7 @@
 #include "catalog/json_document.hpp"
 #include "catalog/names.hpp"
 #include "catalog/require.hpp"
+#include "planner/calibrated_facts.hpp"
 #include "planner/commands/calibrate.hpp"
 #include "planner/commands/catalog.hpp"
 #include "planner/commands/compare.hpp"
@@ -78,7 +79,7 @@ int ask(const AskingCommand& c, const Answering& run) {
   if (!request) return report_problems(request.error(), output);
   const auto root = find_catalog_root();
   if (!root) return report_problems(root.error(), output);
-  const auto facts = load_facts(*root, request->profile);
+  const auto facts = calibrated_facts(*root, *request);
   if (!facts) return report_problems(facts.error(), output);
   return run(*request, *facts, output);
 }

@@ -219,6 +219,17 @@ void resolve_sizes(ResolvedRequest& r) {
       r.asked.batch.value_or(static_cast<int>(rounded_up(std::max<std::int64_t>(usual, 1), gpus)));
 }
 
+// What the answer rests on beyond the published constants (calibrated_facts.hpp).
+void note_calibrations(ResolvedRequest& r) {
+  for (const FieldSource& field : r.facts->profile.provenance.fields)
+    for (const Cluster& cluster : r.clusters)
+      if (std::any_of(cluster.groups.begin(), cluster.groups.end(),
+                      [&](const NodeGroup& g) { return g.gpu.id == field.field; })) {
+        r.notes.push_back(sentence(field.field, " rests on ", field.source, "."));
+        break;
+      }
+}
+
 }  // namespace
 
 Result<ResolvedRequest> resolve(const Request& request, const Facts& facts,
@@ -233,6 +244,7 @@ Result<ResolvedRequest> resolve(const Request& request, const Facts& facts,
   resolve_methods(r, unnamed, problems);
   check_names(r, problems);
   if (!problems.empty()) return problems;
+  note_calibrations(r);
   resolve_sizes(r);
   return r;
 }

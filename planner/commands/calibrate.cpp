@@ -4,12 +4,22 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
+#include <ctime>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "calibrate/import_log.hpp"
 #include "calibrate/median.hpp"
 #include "calibrate/size_fit.hpp"
 #include "catalog/catalog_root.hpp"
+#include "catalog/device_profile.hpp"
+#include "catalog/json_document.hpp"
+#include "catalog/names.hpp"
+#include "catalog/reading.hpp"
+#include "catalog/whole_file.hpp"
+#include "planner/commands/calibrate_profile.hpp"
+#include "planner/report/calibration_difference.hpp"
 #include "planner/report/calibration_text.hpp"
 #include "planner/report/json_parts.hpp"
 #include "planner/sentence.hpp"
@@ -102,40 +112,154 @@ int measure(const CalibrateOptions& options, const Output& output) {
       output);
 }
 
+// Who typed "imprt" meant an inner command, not an argument of the measuring program.
+std::optional<Problem> unknown_word(const CalibrateOptions& options) {
+  for (const std::string& word : options.app->remaining()) {
+    if (word.starts_with('-')) return std::nullopt;
+    const std::string hint = did_you_mean(word, {"import", "diff"});
+    return Problem{
+        ProblemKind::request, "calibrate",
+        sentence("unknown word \"", printable(word), "\"", hint.empty() ? "" : "; ", hint)};
+  }
+  return std::nullopt;
+}
+
+struct Imported {
+  std::vector<ImportedLog> logs;
+  std::vector<Measurement> measurements;
+  Problems problems;
+};
+
+Imported import_all(const std::vector<std::string>& files,
+                    const std::vector<KernelClass>& classes) {
+  Imported all;
+  for (const std::string& file : files) {
+    auto log = import_file(file, classes);
+    if (!log) {
+      all.problems.insert(all.problems.end(), log.error().begin(), log.error().end());
+      continue;
+    }
+    all.measurements.insert(all.measurements.end(), log->measurements.begin(),
+                            log->measurements.end());
+    if (log->measurements.empty())
+      all.problems.push_back(
+          {ProblemKind::file, file,
+           log->unread.empty() ? "holds no measurement" : log->unread.front().why});
+    all.logs.push_back(*std::move(log));
+  }
+  return all;
+}
+
+void print_json(const Imported& all, const std::vector<Sweep>& sweeps,
+                const std::optional<ProfileFit>& fit, std::ostream& out) {
+  Json files = Json::array(), fits = Json::array();
+  for (const ImportedLog& log : all.logs) files.push_back(log_json(log));
+  for (const Sweep& s : sweeps) fits.push_back(fit_json(s, fit_sizes(s.points)));
+  Json document{{"schema_version", schema_version}, {"files", files}, {"fits", fits}};
+  if (fit) document["profile"] = device_profile_json(fit->profile);
+  if (fit) document["notes"] = fit->notes;
+  out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+}
+
+void print_text(const Imported& all, const std::vector<Sweep>& sweeps,
+                const std::optional<ProfileFit>& fit, const CalibrateOptions& options,
+                std::ostream& out) {
+  for (const ImportedLog& log : all.logs) out << import_text(log);
+  if (options.fits)
+    for (const Sweep& s : sweeps) out << sweep_text(s, fit_sizes(s.points));
+  if (options.check) out << left_out_text(sweeps);
+  if (!fit) return;
+  out << "profile " << fit->profile.name << " of " << fit->profile.gpu << ", written to "
+      << options.out << "\n"
+      << constants_text(fit->profile);
+  for (const std::string& note : fit->notes) out << "  " << note << "\n";
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  std::array<char, 16> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%d", &utc)};
+}
+
+ProfileRequest profile_request(const CalibrateOptions& options) {
+  ProfileRequest request;
+  request.name = std::filesystem::path(options.out).stem().string();
+  request.gpu = options.gpu;
+  request.only = options.only;
+  if (!options.peer_access.empty())
+    request.peer_over_pcie = options.peer_access == "yes" ? PeerAccess::yes : PeerAccess::no;
+  request.published = !options.source.empty();
+  std::string files;
+  for (const std::string& file : options.files)
+    files += (files.empty() ? "" : ", ") + std::filesystem::path(file).filename().string();
+  request.source = request.published ? options.source : files;
+  request.date = options.date.empty() ? today() : options.date;
+  return request;
+}
+
+// Fits and writes the profile that --out asks for.
+Result<ProfileFit> write_profile(const Imported& all, const CalibrateOptions& options,
+                                 const std::filesystem::path& root) {
+  const auto catalog = load_catalog(root);
+  if (!catalog) return catalog.error();
+  const auto reading = load_reading(root);
+  if (!reading) return reading.error();
+  std::map<std::string, std::string> facts;
+  for (const ImportedLog& log : all.logs) facts.insert(log.facts.begin(), log.facts.end());
+  auto fit =
+      fit_device_profile(all.measurements, facts, profile_request(options), *catalog, *reading);
+  if (!fit) return fit;
+  const Problems unwritten = write_whole_file(options.out, [&](std::ostream& file) {
+    file << device_profile_json(fit->profile).dump(2, ' ', false, Json::error_handler_t::replace)
+         << "\n";
+  });
+  if (!unwritten.empty()) return unwritten;
+  return fit;
+}
+
 int import_logs(const CalibrateOptions& options, const Output& output) {
   const auto root = find_catalog_root();
   if (!root) return report_problems(root.error(), output);
   const auto classes = load_kernel_classes(*root);
   if (!classes) return report_problems(classes.error(), output);
-  std::vector<ImportedLog> logs;
-  std::vector<Measurement> all;
+  Imported all = import_all(options.files, *classes);
+  const std::vector<Sweep> sweeps = sweeps_of(all.measurements);
+  std::optional<ProfileFit> fit;
+  if (!options.out.empty() && !all.measurements.empty()) {
+    auto written = write_profile(all, options, *root);
+    if (written)
+      fit = *std::move(written);
+    else
+      all.problems.insert(all.problems.end(), written.error().begin(), written.error().end());
+  }
+  if (options.json)
+    print_json(all, sweeps, fit, output.out);
+  else
+    print_text(all, sweeps, fit, options, output.out);
+  return all.problems.empty() ? 0 : report_problems(all.problems, output);
+}
+
+int diff_profiles(const CalibrateOptions& options, const Output& output) {
+  const auto root = find_catalog_root();
+  if (!root) return report_problems(root.error(), output);
+  std::vector<DeviceProfile> profiles;
   Problems problems;
-  for (const std::string& file : options.files) {
-    auto log = import_file(file, *classes);
-    if (!log) {
-      problems.insert(problems.end(), log.error().begin(), log.error().end());
-      continue;
-    }
-    all.insert(all.end(), log->measurements.begin(), log->measurements.end());
-    if (log->measurements.empty())
-      problems.push_back({ProblemKind::file, file,
-                          log->unread.empty() ? "holds no measurement" : log->unread.front().why});
-    logs.push_back(*std::move(log));
+  for (const std::string& name : options.profiles) {
+    const auto file = find_profile(*root, name);
+    auto profile = file ? load_device_profile(*file) : Result<DeviceProfile>(file.error());
+    if (profile)
+      profiles.push_back(*std::move(profile));
+    else
+      problems.insert(problems.end(), profile.error().begin(), profile.error().end());
   }
-  const std::vector<Sweep> sweeps = sweeps_of(all);
-  if (options.json) {
-    Json files = Json::array(), fits = Json::array();
-    for (const ImportedLog& log : logs) files.push_back(log_json(log));
-    for (const Sweep& s : sweeps) fits.push_back(fit_json(s, fit_sizes(s.points)));
-    const Json document{{"schema_version", schema_version}, {"files", files}, {"fits", fits}};
-    output.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
-  } else {
-    for (const ImportedLog& log : logs) output.out << import_text(log);
-    if (options.fits)
-      for (const Sweep& s : sweeps) output.out << sweep_text(s, fit_sizes(s.points));
-    if (options.check) output.out << left_out_text(sweeps);
-  }
-  return problems.empty() ? 0 : report_problems(problems, output);
+  if (!problems.empty()) return report_problems(problems, output);
+  if (options.json)
+    output.out << difference_json(profiles[0], profiles[1]).dump(2) << "\n";
+  else
+    output.out << difference_text(profiles[0], profiles[1]);
+  return 0;
 }
 
 }  // namespace
@@ -143,17 +267,32 @@ int import_logs(const CalibrateOptions& options, const Output& output) {
 void add_calibrate_flags(CLI::App& command, CalibrateOptions& options) {
   options.app = &command;
   command.allow_extras();
+  command.footer("Without an inner command: measures the GPUs here, with the arguments of " +
+                 std::string(measuring_program) + " (see its --help).");
   options.import_app = command.add_subcommand("import", "read logs: " + known_log_formats());
   CLI::App& import = *options.import_app;
   import.add_option("FILE", options.files, "logs, traces and tables, any number")->required();
   import.add_flag("--fits", options.fits, "measured against fitted, size by size");
-  import.add_flag("--check", options.check,
-                  "the error at every size when it is left out of the fit");
+  import.add_flag("--check", options.check, "the error at every size when it is left out of a fit");
+  import.add_option("--out", options.out, "write a profile: one JSON file, for catalog/profiles");
+  import.add_option("--gpu", options.gpu, "of the profile, where the logs do not name one alone");
+  import.add_option("--only", options.only, "fit what has this text in a label or its source");
+  import.add_option("--peer-access", options.peer_access, "yes or no: the machine's PCIe")
+      ->check(CLI::IsMember({"yes", "no"}));
+  import.add_option("--source", options.source, "who published the logs; absent: measured by you");
+  import.add_option("--date", options.date, "of the measurement, YYYY-MM-DD (default: today)");
   import.add_flag("--json", options.json, "one JSON document on standard output");
+  options.diff_app = command.add_subcommand("diff", "how two profiles differ");
+  options.diff_app->add_option("PROFILE", options.profiles, "files, or names in catalog/profiles")
+      ->required()
+      ->expected(2);
+  options.diff_app->add_flag("--json", options.json, "one JSON document on standard output");
 }
 
 int calibrate(const CalibrateOptions& options, const Output& output) {
   if (*options.import_app) return import_logs(options, output);
+  if (*options.diff_app) return diff_profiles(options, output);
+  if (const auto problem = unknown_word(options)) return report_problems({*problem}, output);
   return measure(options, output);
 }
 

@@ -2,10 +2,12 @@
 // `shardwise-calibrate`; reads logs of other tools; compares profiles.
 //
 //   shardwise calibrate [ARGUMENTS of shardwise-calibrate]
-//   shardwise calibrate import FILE... [--out PROFILE] [--check] [--fits] [--json]
+//   shardwise calibrate import FILE... [--fits] [--check] [--json]
+//                       [--out PROFILE [--gpu NAME] [--only TEXT] [--peer-access yes|no]
+//                        [--source TEXT --date YYYY-MM-DD]]
+//   shardwise calibrate diff PROFILE PROFILE
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -18,10 +20,11 @@ class App;
 namespace shardwise {
 
 struct CalibrateOptions {
-  CLI::App* app = nullptr;
-  CLI::App* import_app = nullptr;
-  std::vector<std::string> files;
+  CLI::App *app = nullptr, *import_app = nullptr, *diff_app = nullptr;
+  std::vector<std::string> files;     // to import
+  std::vector<std::string> profiles;  // to compare: two
   bool json = false, check = false, fits = false;
+  std::string out, gpu, only, peer_access, source, date;
 };
 
 // The flags and the inner commands; the caller owns the name.

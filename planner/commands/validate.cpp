@@ -10,6 +10,7 @@
 
 #include "catalog/framework_names.hpp"
 #include "catalog/whole_file.hpp"
+#include "planner/calibrated_facts.hpp"
 #include "planner/memory_comparison.hpp"
 #include "planner/report/html_report.hpp"
 #include "planner/report/validation_json.hpp"
@@ -168,11 +169,11 @@ int validate(const ValidateOptions& options, const std::filesystem::path& root, 
       names += (names.empty() ? "" : ", ") + std::string(n);
     return report({{ProblemKind::request, "--by", options.by + " is none of " + names}}, err);
   }
-  const auto catalog = load_catalog(root);
+  auto catalog = load_catalog(root);
   if (!catalog) return report(catalog.error(), err);
   const auto reading = load_reading(root);
   if (!reading) return report(reading.error(), err);
-  const auto profile = load_profile((root / "profiles" / "published.json").string());
+  const auto profile = calibrated_profile(*catalog);
   if (!profile) return report(profile.error(), err);
   const auto runs = runs_of(options, root);
   if (!runs) return report(runs.error(), err);

@@ -1,5 +1,4 @@
-// What `shardwise calibrate` prints: what was read in a log, what was fitted to it, and how two
-// profiles differ.
+// What `shardwise calibrate import` prints: what was read in a log and what was fitted to it.
 #pragma once
 
 #include <string>

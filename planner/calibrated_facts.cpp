@@ -1,0 +1,69 @@
+#include "planner/calibrated_facts.hpp"
+
+#include <set>
+#include <utility>
+
+#include "catalog/cluster_parser.hpp"
+#include "catalog/device_profile.hpp"
+#include "planner/sentence.hpp"
+
+namespace shardwise {
+namespace {
+
+// The kinds of GPUs that the question is about; none where it does not say or says it wrongly, for
+// which the answer has its own words.
+std::vector<const Gpu*> gpus_of(const Catalog& catalog, const Request& request) {
+  std::vector<const Gpu*> found;
+  if (!request.gpus) return found;
+  const auto clusters = parse_gpus(catalog, *request.gpus,
+                                   {request.network, request.host_ram, request.gpus_per_node});
+  if (!clusters) return found;
+  std::set<std::string> ids;
+  for (const Cluster& cluster : *clusters)
+    for (const NodeGroup& group : cluster.groups) ids.insert(group.gpu.id);
+  for (const Gpu& gpu : catalog.gpus)
+    if (ids.count(gpu.id)) found.push_back(&gpu);
+  return found;
+}
+
+const DeviceProfile* serving(const Calibration& calibration, const Gpu& gpu) {
+  for (const DeviceProfile& p : calibration.devices)
+    if (p.serves(gpu) && !p.constants.empty()) return &p;
+  return nullptr;
+}
+
+std::string rests_on(const DeviceProfile& p) {
+  return sentence("profile ", p.name, ", ", p.trust == Trust::measured ? "measured " : "published ",
+                  p.provenance.date, " (", p.provenance.source, ")");
+}
+
+}  // namespace
+
+Result<Facts> calibrated_facts(const std::filesystem::path& root, const Request& request) {
+  auto catalog = load_catalog(root);
+  auto reading = load_reading(root);
+  Problems problems;
+  if (!catalog) problems.insert(problems.end(), catalog.error().begin(), catalog.error().end());
+  if (!reading) problems.insert(problems.end(), reading.error().begin(), reading.error().end());
+  if (!problems.empty()) return problems;
+  auto calibration = load_calibration(*catalog, request.profile);
+  if (!calibration) return calibration.error();
+  const std::vector<const Gpu*> asked = gpus_of(*catalog, request);
+  for (const Gpu* gpu : asked)
+    if (const DeviceProfile* p = serving(*calibration, *gpu))
+      calibration->profile.provenance.fields.push_back({gpu->id, rests_on(*p)});
+  if (asked.size() == 1)
+    if (const DeviceProfile* p = serving(*calibration, *asked.front()))
+      lay_links_over(calibration->profile.links, *asked.front(), *p);
+  lay_over_all(*calibration, catalog->gpus);
+  return Facts{*std::move(catalog), *std::move(reading), std::move(calibration->profile)};
+}
+
+Result<Profile> calibrated_profile(Catalog& catalog) {
+  auto calibration = load_calibration(catalog, std::nullopt);
+  if (!calibration) return calibration.error();
+  lay_over_all(*calibration, catalog.gpus);
+  return std::move(calibration->profile);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,18 @@
+// The facts of a question with the device profiles of its GPUs laid over them.
+#pragma once
+
+#include <filesystem>
+
+#include "planner/facts.hpp"
+#include "planner/request.hpp"
+
+namespace shardwise {
+
+// --profile as load_calibration takes it. The profile's provenance names, under the id of each GPU
+// of the question that was measured, what the answer rests on.
+Result<Facts> calibrated_facts(const std::filesystem::path& root, const Request& request);
+
+// The same for many questions: constants of links, which serve one kind of GPU, stay as published.
+Result<Profile> calibrated_profile(Catalog& catalog);
+
+}  // namespace shardwise

@@ -1,0 +1,307 @@
+#include "planner/commands/calibrate_profile.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "calibrate/gemm_fit.hpp"
+#include "calibrate/link_fit.hpp"
+#include "calibrate/measurement.hpp"
+#include "calibrate/memory_fit.hpp"
+#include "calibrate/size_fit.hpp"
+#include "catalog/find.hpp"
+#include "catalog/placement.hpp"
+#include "catalog/text_match.hpp"
+#include "planner/figures.hpp"
+#include "planner/sentence.hpp"
+#include "simulator/collective_model.hpp"
+#include "simulator/gemm_model.hpp"
+
+namespace shardwise {
+namespace {
+
+const Gpu* gpu_meant(const Catalog& catalog, const Reading& reading, const std::string& text) {
+  if (const auto exact = find_gpu(catalog, text)) return *exact;
+  const GpuReading* row = longest_match(reading.gpus, text);
+  if (row == nullptr) return nullptr;
+  const auto gpu = find_gpu(catalog, row->gpu);
+  return gpu ? *gpu : nullptr;
+}
+
+bool holds_text(const Measurement& m, const std::string& text) {
+  if (text.empty() || m.source.find(text) != m.source.npos) return true;
+  return std::any_of(m.labels.begin(), m.labels.end(),
+                     [&](const auto& l) { return l.second.find(text) != l.second.npos; });
+}
+
+std::string device_of(const Measurement& m) {
+  const auto found = m.labels.find("device");
+  return found == m.labels.end() ? "" : found->second;
+}
+
+// The one GPU that is asked for or that all measurements name.
+Result<const Gpu*> the_gpu(const std::vector<Measurement>& measurements,
+                           const ProfileRequest& request, const Catalog& catalog,
+                           const Reading& reading) {
+  if (!request.gpu.empty()) return find_gpu(catalog, request.gpu);
+  std::set<std::string> named;
+  std::set<const Gpu*> meant;
+  for (const Measurement& m : measurements) {
+    const std::string device = device_of(m);
+    if (device.empty() || !holds_text(m, request.only)) continue;
+    named.insert(device);
+    if (const Gpu* gpu = gpu_meant(catalog, reading, device)) meant.insert(gpu);
+  }
+  if (meant.size() == 1) return *meant.begin();
+  return Problem{ProblemKind::request, "--gpu",
+                 named.empty()
+                     ? "is needed: the measurements do not say on which GPU they were made"
+                     : sentence("is needed: the measurements name ", listed(named))};
+}
+
+std::vector<Measurement> those_of(const std::vector<Measurement>& measurements, const Gpu& gpu,
+                                  const ProfileRequest& request, const Catalog& catalog,
+                                  const Reading& reading) {
+  std::map<std::string, bool> known;
+  std::vector<Measurement> chosen;
+  for (const Measurement& m : measurements) {
+    const std::string device = device_of(m);
+    const auto [at, fresh] = known.try_emplace(device, true);
+    if (fresh && !device.empty()) {
+      const Gpu* meant = gpu_meant(catalog, reading, device);
+      at->second = meant != nullptr && meant->id == gpu.id;
+    }
+    if (at->second && holds_text(m, request.only)) chosen.push_back(m);
+  }
+  return chosen;
+}
+
+GemmTimer gemm_timer(const Gpu& gpu, const Profile& base) {
+  return [&gpu, layout = base.gemm_layout](const GemmCalibration& constants,
+                                           const std::vector<GemmPoint>& points) {
+    Profile own;
+    own.gemm_layout = layout;
+    own.families.push_back({});
+    own.families.front().gemm = constants;
+    own.families.front().gemm.power_exponent = 0;  // constants of this very chip
+    Gpu chip = gpu;
+    chip.efficiency = {};
+    const GemmModel model(chip, own);
+    std::vector<Seconds> times;
+    for (const GemmPoint& p : points)
+      times.push_back(model.time({p.m, p.n, p.k, p.batch, p.dtype, p.accumulate}));
+    return times;
+  };
+}
+
+void fit_products(const std::vector<Measurement>& measurements, const Gpu& gpu, const Profile& base,
+                  ProfileFit& fit) {
+  std::vector<GemmPoint> points = gemm_points(measurements);
+  std::erase_if(points, [&](const GemmPoint& p) { return !gpu.rate(p.dtype); });
+  if (points.size() < least_gemm_points) {
+    if (!points.empty())
+      fit.notes.push_back(sentence("gemm: ", points.size(), " points, too few for a fit (",
+                                   least_gemm_points, ")"));
+    return;
+  }
+  const GemmFit found = fit_gemm(points, base.row(gpu.family).gemm, gemm_timer(gpu, base));
+  FamilyCalibration family;
+  family.gemm = found.constants;
+  const DeviceConstants target{&family, nullptr, nullptr};
+  std::set<DType> dtypes;
+  for (const GemmPoint& p : points) dtypes.insert(p.dtype);
+  for (const DeviceConstant& c : device_constants()) {
+    if (!c.key.starts_with("gemm.") || !c.number) continue;
+    const bool by_dtype = c.key.find("_fraction.") != c.key.npos;
+    const bool measured = std::any_of(dtypes.begin(), dtypes.end(), [&](DType d) {
+      return c.key.ends_with("." + std::string(name(d)));
+    });
+    if (by_dtype && !measured) continue;
+    const double value = std::clamp(constant_value(c, target), c.low, c.high);
+    fit.profile.constants[std::string(c.key)] = {value, value * found.low,
+                                                 std::min(c.high, value * found.high),
+                                                 static_cast<int>(points.size())};
+  }
+  fit.profile.tiles = found.constants.tiles;
+  fit.notes.insert(fit.notes.end(), found.notes.begin(), found.notes.end());
+  fit.notes.push_back(sentence("gemm: ", points.size(), " points, 80 % within ",
+                               shown_percent(found.low - 1), " and ", shown_percent(found.high - 1),
+                               " of the fitted tile and wave model"));
+}
+
+// The machine that the card is usually in, with as many of them as the points need.
+Result<Cluster> usual_machine(const Catalog& catalog, const Gpu& gpu, int cards) {
+  const ClusterOptions options;
+  auto groups = place_cards(catalog, gpu, {1, cards, true}, options);
+  if (!groups) return groups.error();
+  return join(catalog, *std::move(groups), std::to_string(cards) + "x" + gpu.id, options);
+}
+
+std::optional<Collective> collective_of(const std::string& text) {
+  for (std::size_t i = 0; i < collective_names.size(); ++i)
+    if (collective_names[i] == text) return static_cast<Collective>(i);
+  return std::nullopt;
+}
+
+LinkTimer link_timer(const Cluster& cluster, const LinkCalibration& base) {
+  const Gpu& gpu = cluster.groups.front().gpu;
+  return
+      [&cluster, &base, &gpu](const ConstantValues& values, const std::vector<LinkPoint>& points) {
+        LinkCalibration links = base;
+        const GpuGeneration& serving = links.generation(gpu.vendor, gpu.compute_capability);
+        const DeviceConstants target{
+            nullptr, &links,
+            &links.generations[static_cast<std::size_t>(&serving - links.generations.data())]};
+        for (const auto& [key, value] : values) set_constant(*device_constant(key), target, value);
+        const CollectiveModel model(cluster, links);
+        std::vector<Seconds> times;
+        for (const LinkPoint& p : points) {
+          GroupShape shape;
+          shape.ranks = shape.ranks_per_node = p.ranks;
+          times.push_back(model.time(*collective_of(p.collective), p.bytes, shape).time);
+        }
+        return times;
+      };
+}
+
+ConstantValues link_constants_of(const Gpu& gpu, const LinkCalibration& base) {
+  LinkCalibration links = base;
+  const GpuGeneration& serving = links.generation(gpu.vendor, gpu.compute_capability);
+  const DeviceConstants target{
+      nullptr, &links,
+      &links.generations[static_cast<std::size_t>(&serving - links.generations.data())]};
+  ConstantValues values;
+  for (const DeviceConstant& c : device_constants())
+    if (c.key.starts_with("links.") && constant_value(c, target) > 0)
+      values[std::string(c.key)] = constant_value(c, target);
+  return values;
+}
+
+void fit_collectives(const std::vector<Sweep>& sweeps, Gpu gpu, const Catalog& catalog,
+                     const Profile& base, ProfileFit& fit) {
+  std::vector<LinkPoint> points = link_points(sweeps);
+  std::erase_if(points, [](const LinkPoint& p) { return !collective_of(p.collective); });
+  if (points.empty()) return;
+  int cards = 2;
+  for (const LinkPoint& p : points) cards = std::max(cards, p.ranks);
+  if (fit.profile.peer_over_pcie) gpu.peer_over_pcie = *fit.profile.peer_over_pcie;
+  const auto machine = usual_machine(catalog, gpu, cards);
+  if (!machine || machine->nodes() > 1) {
+    fit.notes.push_back(sentence("collectives: no catalogued machine holds ", cards, " x ", gpu.id,
+                                 "; their curves are kept, no constant is fitted"));
+    return;
+  }
+  Cluster cluster = *machine;
+  for (NodeGroup& g : cluster.groups) g.gpu = gpu;
+  const LinkFit found =
+      fit_links(points, link_constants_of(gpu, base.links), link_timer(cluster, base.links));
+  fit.profile.constants.insert(found.constants.begin(), found.constants.end());
+  fit.notes.insert(fit.notes.end(), found.notes.begin(), found.notes.end());
+  fit.notes.push_back(sentence("collectives: ", points.size(), " points in a ",
+                               cluster.groups.front().node.id, ", median error of the forecast ",
+                               fixed(100 * found.before, 1), " % before, ",
+                               fixed(100 * found.after, 1), " % after"));
+}
+
+void keep_curves(const std::vector<Sweep>& sweeps, ProfileFit& fit) {
+  for (const Sweep& s : sweeps) {
+    if (s.distinct_sizes().size() < 3) continue;
+    const SizeFit found = fit_sizes(s.points);
+    FittedCurve curve{s.subject(), {}, found.low, found.high, static_cast<int>(s.points.size())};
+    for (const Regime& r : found.regimes)
+      curve.regimes.push_back({r.from, r.to, r.alpha, r.bandwidth()});
+    fit.profile.fits.push_back(std::move(curve));
+  }
+}
+
+void fit_context(const std::vector<Measurement>& measurements, ProfileFit& fit) {
+  for (const Measurement& m : measurements) {
+    const auto by = m.labels.find("by");
+    if (m.bench != "memory_held" || m.quantity != "bytes" || by == m.labels.end()) continue;
+    const double mib = m.value / 1024 / 1024;
+    if (by->second == "context")
+      fit.profile.constants["context.cuda_context_mib"] = {mib, mib, mib, 1};
+    if (by->second == "cublas_workspace" && m.value > 0)
+      fit.profile.constants["context.cublas_workspace_bytes"] = {m.value, m.value, m.value, 1};
+  }
+}
+
+}  // namespace
+
+Result<ProfileFit> fit_device_profile(const std::vector<Measurement>& measurements,
+                                      const std::map<std::string, std::string>& facts,
+                                      const ProfileRequest& request, const Catalog& catalog,
+                                      const Reading& reading) {
+  const auto gpu = the_gpu(measurements, request, catalog, reading);
+  if (!gpu) return gpu.error();
+  const auto base = load_profile((catalog.root / "profiles" / "published.json").string());
+  if (!base) return base.error();
+  const auto chosen = those_of(measurements, **gpu, request, catalog, reading);
+  if (chosen.empty())
+    return Problem{ProblemKind::request, "--gpu", "no measurement was made on " + (*gpu)->id};
+  ProfileFit fit;
+  fit.profile.gpu = (*gpu)->id;
+  fit.profile.name = request.name;
+  fit.profile.peer_over_pcie = request.peer_over_pcie;
+  fit.profile.facts = facts;
+  fit.profile.trust = request.published ? Trust::published : Trust::measured;
+  fit.profile.provenance = {request.source, request.date, {}};
+  for (const Measurement& m : chosen) {
+    fit.profile.samples += std::max(1, m.samples);
+    fit.profile.discarded += m.discarded;
+  }
+  const std::vector<Sweep> sweeps = sweeps_of(chosen);
+  fit_products(chosen, **gpu, *base, fit);
+  const auto memory = fit_memory(moved_bytes(chosen), (*gpu)->memory_bandwidth, fit.notes);
+  fit.profile.constants.insert(memory.begin(), memory.end());
+  fit_context(chosen, fit);
+  fit_collectives(sweeps, **gpu, catalog, *base, fit);
+  keep_curves(sweeps, fit);
+  if (fit.profile.constants.empty() && fit.profile.fits.empty())
+    return Problem{ProblemKind::request, "--out", "nothing in the measurements can be fitted"};
+  return fit;
+}
+
+Json device_profile_json(const DeviceProfile& p) {
+  const auto rounded = [](double v) { return std::stod(fixed(v, v < 10 ? 5 : 3)); };
+  Json constants = Json::object(), tiles = Json::array(), fits = Json::array();
+  for (const auto& [key, c] : p.constants)
+    constants[key] = {{"value", rounded(c.value)},
+                      {"low", std::min(rounded(c.low), rounded(c.value))},
+                      {"high", std::max(rounded(c.high), rounded(c.value))},
+                      {"points", c.points}};
+  for (const GemmTile& t : p.tiles)
+    tiles.push_back({{"m", t.m}, {"n", t.n}, {"sms", t.sms}, {"rate", rounded(t.rate)}});
+  for (const FittedCurve& f : p.fits) {
+    Json regimes = Json::array();
+    for (const FittedRegime& r : f.regimes) {
+      Json j{{"from_bytes", r.from.value},
+             {"to_bytes", r.to.value},
+             {"alpha_us", rounded(r.alpha.value * 1e6)}};
+      if (r.beta) j["gb_per_s"] = rounded(r.beta->value / 1e9);
+      regimes.push_back(std::move(j));
+    }
+    fits.push_back({{"name", f.name},
+                    {"regimes", std::move(regimes)},
+                    {"low", rounded(f.low)},
+                    {"high", rounded(f.high)},
+                    {"points", f.points}});
+  }
+  Json j{{"name", p.name}, {"device", p.gpu}};
+  if (p.peer_over_pcie) j["peer_over_pcie"] = *p.peer_over_pcie == PeerAccess::yes ? "yes" : "no";
+  j["trust"] = trust_name(p.trust);
+  j["source"] = p.provenance.source;
+  j["date"] = p.provenance.date;
+  Json facts = Json::object();
+  for (const auto& [key, value] : p.facts) facts[key] = value;
+  j["facts"] = std::move(facts);
+  j["samples"] = p.samples;
+  j["discarded"] = p.discarded;
+  j["constants"] = std::move(constants);
+  if (!tiles.empty()) j["tiles"] = std::move(tiles);
+  j["fits"] = std::move(fits);
+  return j;
+}
+
+}  // namespace shardwise

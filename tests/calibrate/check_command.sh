@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# `shardwise calibrate` from outside: exit codes, one line without a GPU, a profile that is written,
+# read back and compared.
+set -u
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+failed=0
+fail() {
+  printf '%s\n' "$*"
+  failed=1
+}
+
+# The program that measures is hidden: no folder of PATH holds it, and the copy stands alone.
+mkdir "$folder/bin"
+cp "$SHARDWISE" "$folder/bin/shardwise"
+export SHARDWISE_CATALOG=$SHARDWISE_SOURCE_DIR/catalog
+alone() { env PATH=/nonexistent "$folder/bin/shardwise" "$@"; }
+
+said=$(alone calibrate --quick 2>&1)
+code=$?
+((code == 4)) || fail "calibrate without shardwise-calibrate: exit $code instead of 4"
+[[ $(wc -l <<<"$said") == 1 && $said == *"calibrate import"* ]] || fail "not one line with a way on: $said"
+
+alone calibrate imprt x >/dev/null 2>&1
+(($? == 2)) || fail "an unknown word is a wrong request"
+
+cat >"$folder/allreduce.log" <<'LOG'
+# Collective test starting: all_reduce_perf
+# nThread 1 nGpus 2 minBytes 1048576 maxBytes 1073741824 step: 4(factor)
+#  Rank  0 Group  0 Pid 1 on box device  0 [0x01] NVIDIA GeForce RTX 4090
+#  Rank  1 Group  0 Pid 1 on box device  1 [0x02] NVIDIA GeForce RTX 4090
+     1048576        262144     float     sum      -1    120.0    8.74    8.74      0    120.0    8.74    8.74      0
+    16777216       4194304     float     sum      -1   1398.1   12.00   12.00      0   1398.1   12.00   12.00      0
+   268435456      67108864     float     sum      -1    20649   13.00   13.00      0    20649   13.00   13.00      0
+   268435456      67108864     float     sum      -1    10649   13.00   13.00      0    20649   13.00   13.00      0
+LOG
+said=$(alone calibrate import "$folder/allreduce.log" --out "$folder/mine.json" --peer-access no)
+code=$?
+((code == 0)) || fail "import: exit $code: $said"
+[[ $said == *"line 8: its time and its bandwidth do not agree"* ]] || fail "the wrong row is not named: $said"
+[[ $said == *"links.shm"* ]] || fail "no constant was fitted: $said"
+
+alone calibrate diff "$folder/mine.json" "$folder/mine.json" >"$folder/diff.txt" || fail "diff"
+grep -q 'links.shm' "$folder/diff.txt" || fail "diff names no constant"
+grep -q 'apart$' "$folder/diff.txt" && fail "a profile is not apart from itself"
+
+alone simulate 8b --gpus 2x4090 --method qlora --plan dp=2 --profile "$folder/mine.json" >"$folder/answer.txt" 2>&1 ||
+  fail "simulate with the profile: $(cat "$folder/answer.txt")"
+grep -q 'profile mine' "$folder/answer.txt" || fail "the answer does not name its profile"
+
+alone calibrate import "$folder/allreduce.log" --json | grep -q '"schema_version": 1' || fail "--json"
+alone calibrate import "$folder/nothing.log" >/dev/null 2>&1
+(($? == 4)) || fail "a file that is not there"
+exit "$failed"
