@@ -10,10 +10,39 @@ if(NOT CMAKE_CUDA_COMPILER)
   return()
 endif()
 
-# Machine code for Ampere and Hopper, and PTX that the driver compiles for what is newer. A package
-# is built with -DSHARDWISE_CUDA_ARCHITECTURES="75;80;86;89;90;100;120", as far as its toolkit goes.
+# Machine code for the GPUs of this machine, as far as the toolkit knows them; where there is none,
+# for Ampere and Hopper, with PTX that the driver compiles for what is newer. A package is built
+# with -DSHARDWISE_CUDA_ARCHITECTURES="75;80;86;89;90;100;120", as far as its toolkit goes.
+function(shardwise_local_architectures out)
+  execute_process(
+    COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
+    OUTPUT_VARIABLE here ERROR_QUIET RESULT_VARIABLE failed
+  )
+  execute_process(
+    COMMAND "${CMAKE_CUDA_COMPILER}" --list-gpu-arch OUTPUT_VARIABLE known ERROR_QUIET
+  )
+  set(found)
+  if(NOT failed)
+    string(REGEX MATCHALL "[0-9]+\\.[0-9]" capabilities "${here}")
+    foreach(capability IN LISTS capabilities)
+      string(REPLACE "." "" architecture "${capability}")
+      if(known MATCHES "compute_${architecture}\n")
+        list(APPEND found "${architecture}-real")
+      else()
+        list(APPEND found "90")
+      endif()
+    endforeach()
+    list(REMOVE_DUPLICATES found)
+  endif()
+  if(NOT found)
+    set(found "80-real" "90")
+  endif()
+  set(${out} "${found}" PARENT_SCOPE)
+endfunction()
+
+shardwise_local_architectures(architectures)
 set(SHARDWISE_CUDA_ARCHITECTURES
-    "80-real;90"
+    "${architectures}"
     CACHE STRING "Architectures that shardwise-calibrate has machine code for"
 )
 set(CMAKE_CUDA_ARCHITECTURES "${SHARDWISE_CUDA_ARCHITECTURES}")

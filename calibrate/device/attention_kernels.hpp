@@ -10,10 +10,10 @@
 // multiple of 64. fp16 and bf16, head_dim 64 or 128; from compute capability 8.0 on.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <cstdint>
 #include <string>
+
+struct CUstream_st;  // what a cudaStream_t points to
 
 namespace shardwise {
 
@@ -36,8 +36,8 @@ struct AttentionTensors {
 inline constexpr int attention_tile = 64;
 
 void launch_attention_forward(const std::string& dtype, const AttentionShape& shape,
-                              const AttentionTensors& tensors, cudaStream_t stream);
+                              const AttentionTensors& tensors, CUstream_st* stream);
 void launch_attention_backward(const std::string& dtype, const AttentionShape& shape,
-                               const AttentionTensors& tensors, cudaStream_t stream);
+                               const AttentionTensors& tensors, CUstream_st* stream);
 
 }  // namespace shardwise
