@@ -32,9 +32,10 @@ struct InFlight {
 // What one layer holds beyond a microbatch.
 struct LayerHoldings {
   LayerState state;
-  Holding gathered;  // unsharded weights
-  Holding buffer;    // the all-gather's output before it is copied out
-  Holding autocast;  // 16-bit copies of fp32 weights
+  StoredParameter trained;  // how each parameter that has a gradient is stored
+  Holding gathered;         // unsharded weights
+  Holding buffer;           // the all-gather's output before it is copied out
+  Holding autocast;         // 16-bit copies of fp32 weights
   std::vector<Holding> unsharded_gradients;
   Holding sharded_gradient;
   bool has_gradient = false;  // made by an earlier microbatch of this step

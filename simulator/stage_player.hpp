@@ -102,6 +102,9 @@ class StagePlayer {
       LayerHoldings h;
       h.state =
           layer_state(w_, plan_, layer.definition->graph.parameters, layer.definition->trainable);
+      const LayerDefinition& d = *layer.definition;
+      const bool adapter = !d.trainable || row(w_.method).adapter;
+      h.trained = adapter ? stored_adapter(w_) : stored_base(w_, d.trainable, true);
       total_ += h.state;
       if (!plan_.offload.parameters) {
         if (flattens_weights())
@@ -357,9 +360,7 @@ class StagePlayer {
   // A weight gradient of `elements` has just been made.
   void make_gradient(std::int64_t elements, std::size_t c, std::size_t i) {
     LayerHoldings& h = holdings(c, i);
-    const LayerDefinition& d = *(*chunks_)[c].layers[i].definition;
-    const bool adapter = !d.trainable || row(w_.method).adapter;
-    const StoredParameter p = adapter ? stored_adapter(w_) : stored_base(w_, d.trainable, true);
+    const StoredParameter& p = h.trained;
     const auto raw = static_cast<std::int64_t>(static_cast<double>(elements) * p.raw_gradient);
     if (persistent_gradients()) {
       if (!f_.gradient_fusion) keep_or_pass(raw, h);
