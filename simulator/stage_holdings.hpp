@@ -41,6 +41,12 @@ struct LayerHoldings {
   bool has_gradient = false;  // made by an earlier microbatch of this step
 };
 
+// Parameters of a layer that have gradients: its own, or those of adapters.
+inline StoredParameter stored_where_trained(const Workload& w, bool layer_trains) {
+  const bool adapter = !layer_trains || row(w.method).adapter;
+  return adapter ? stored_adapter(w) : stored_base(w, layer_trains, true);
+}
+
 // Kernels that the CPU issues for these.
 inline int launches(const std::vector<Kernel>& kernels) {
   int n = 0;

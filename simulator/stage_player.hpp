@@ -40,12 +40,11 @@ class StagePlayer {
     load_communication_buffers();
   }
 
-  // Does nothing more once the memory has run out.
   void play_step(const std::vector<Slot>& order) {
     int last = 0;
     for (const Slot& slot : order) last = std::max(last, slot.microbatch);
     for (std::size_t at = 0; at < order.size(); ++at) {
-      if (ledger_.exhausted()) return;
+      if (ledger_.exhausted()) return;  // the rest would say nothing
       const Slot& slot = order[at];
       last_microbatch_ = slot.microbatch == last;
       fetch_next_backward(order, at);
@@ -61,7 +60,6 @@ class StagePlayer {
           break;  // what it needs is small beside what input kept
       }
     }
-    if (ledger_.exhausted()) return;
     step_optimizer();
     lag_.catch_up();
   }
@@ -102,9 +100,7 @@ class StagePlayer {
       LayerHoldings h;
       h.state =
           layer_state(w_, plan_, layer.definition->graph.parameters, layer.definition->trainable);
-      const LayerDefinition& d = *layer.definition;
-      const bool adapter = !d.trainable || row(w_.method).adapter;
-      h.trained = adapter ? stored_adapter(w_) : stored_base(w_, d.trainable, true);
+      h.trained = stored_where_trained(w_, layer.definition->trainable);
       total_ += h.state;
       if (!plan_.offload.parameters) {
         if (flattens_weights())
