@@ -201,7 +201,19 @@ std::shared_ptr<const MemoryPlays> played(const ForecastContext& k, const Length
     return play_memory(q.workload, q.plan, k.schedule, k.partition, stage, context_of(stage),
                        capacity, v.play);
   };
+  const auto like_the_one_before = [&](int stage) {
+    return stage > 0 && &context_of(stage) == &context_of(stage - 1) &&
+           play_capacity(k, stage, nccl) == play_capacity(k, stage - 1, nccl) &&
+           played_alike(q.plan, k.schedule, k.partition, stage, stage - 1) &&
+           std::all_of(v.partitions.begin(), v.partitions.end(), [&](const ModelPartition& p) {
+             return played_alike(q.plan, k.schedule, p, stage, stage - 1);
+           });
+  };
   for (int stage = 0; stage < q.plan.pipeline; ++stage) {
+    if (like_the_one_before(stage)) {
+      plays->stages.push_back(plays->stages.back());
+      continue;
+    }
     plays->stages.push_back(play(stage, play_capacity(k, stage, nccl)));
     // What does not fit is told as it would be on a card that is large enough.
     if (plays->stages.back().ran_out) plays->stages.back() = play(stage, std::nullopt);

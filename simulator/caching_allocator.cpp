@@ -127,9 +127,13 @@ std::optional<MemoryBlockId> CachingAllocator::take_cached(BlockPool& pool, Byte
   if (settings_.expandable_segments) at = prefer_holes(pool, blocks_, at);
   if (!may_take(pool.free[at].size, size)) return std::nullopt;
   const BlockId block = pool.free[at].block;
-  pool.free.erase(at);
-  if (!should_split(pool, blocks_[block].size, size)) return block;
-  return split_front(pool, blocks_, block, size);
+  if (!should_split(pool, blocks_[block].size, size)) {
+    pool.free.erase(at);
+    return block;
+  }
+  const BlockId front = blocks_.cut_front(block, size);
+  pool.free.replace(at, block, blocks_[block]);
+  return front;
 }
 
 bool CachingAllocator::may_take(Bytes block, Bytes size) const {

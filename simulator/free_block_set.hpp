@@ -82,9 +82,26 @@ class FreeBlockSet {
     if (entries.empty()) occupied_[at.bin / 64] &= ~(std::uint64_t{1} << at.bin % 64);
   }
   // REQUIRES: the block is in the set.
-  void erase(const MemoryBlock& block) {
+  void erase(const MemoryBlock& block) { erase(find(block)); }
+  Position find(const MemoryBlock& block) const {
     const std::size_t bin = bin_of(block.size);
-    erase({bin, entries_from(bins_[bin], block.size, block.address) - 1});
+    return {bin, entries_from(bins_[bin], block.size, block.address) - 1};
+  }
+  // The entry there becomes that of another block, mostly one that has shrunk or grown a little and
+  // stays in its place.
+  void replace(Position at, MemoryBlockId id, const MemoryBlock& block) {
+    Bin& entries = bins_[at.bin];
+    const std::size_t above = at.slot - 1, below = at.slot + 1;
+    const bool stays =
+        bin_of(block.size) == at.bin &&
+        (at.slot == 0 || !entries[above].is_below(block.size, block.address)) &&
+        (below == entries.size() || entries[below].is_below(block.size, block.address));
+    if (stays) {
+      entries[at.slot] = {block.size, block.address, id};
+      return;
+    }
+    erase(at);
+    insert(id, block);
   }
 
   std::vector<FreeBlock> entries() const;  // in order

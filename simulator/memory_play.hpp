@@ -63,6 +63,11 @@ StageMemory play_memory(const Workload& workload, const ParallelPlan& plan,
                         std::optional<Bytes> capacity = std::nullopt,
                         const PlayVariation& variation = {});
 
+// Whether two stages go through the same: equal layers and, as far as they are played, the same
+// slots in the same order. On the same card their plays then are equal.
+bool played_alike(const ParallelPlan& plan, const PipelineSchedule& schedule,
+                  const ModelPartition& partition, int a, int b);
+
 // The moments of a whole steady step (the second), every microbatch of it, in program order.
 std::vector<MemoryMoment> record_memory(const Workload& workload, const ParallelPlan& plan,
                                         const PipelineSchedule& schedule,

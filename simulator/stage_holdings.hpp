@@ -32,13 +32,20 @@ struct InFlight {
 // What one layer holds beyond a microbatch.
 struct LayerHoldings {
   LayerState state;
-  Holding gathered;  // unsharded weights
-  Holding buffer;    // the all-gather's output before it is copied out
-  Holding autocast;  // 16-bit copies of fp32 weights
+  StoredParameter trained;  // how each parameter that has a gradient is stored
+  Holding gathered;         // unsharded weights
+  Holding buffer;           // the all-gather's output before it is copied out
+  Holding autocast;         // 16-bit copies of fp32 weights
   std::vector<Holding> unsharded_gradients;
   Holding sharded_gradient;
   bool has_gradient = false;  // made by an earlier microbatch of this step
 };
+
+// Parameters of a layer that have gradients: its own, or those of adapters.
+inline StoredParameter stored_where_trained(const Workload& w, bool layer_trains) {
+  const bool adapter = !layer_trains || row(w.method).adapter;
+  return adapter ? stored_adapter(w) : stored_base(w, layer_trains, true);
+}
 
 // Kernels that the CPU issues for these.
 inline int launches(const std::vector<Kernel>& kernels) {

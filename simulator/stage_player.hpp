@@ -40,12 +40,11 @@ class StagePlayer {
     load_communication_buffers();
   }
 
-  // Does nothing more once the memory has run out.
   void play_step(const std::vector<Slot>& order) {
     int last = 0;
     for (const Slot& slot : order) last = std::max(last, slot.microbatch);
     for (std::size_t at = 0; at < order.size(); ++at) {
-      if (ledger_.exhausted()) return;
+      if (ledger_.exhausted()) return;  // the rest would say nothing
       const Slot& slot = order[at];
       last_microbatch_ = slot.microbatch == last;
       fetch_next_backward(order, at);
@@ -61,7 +60,6 @@ class StagePlayer {
           break;  // what it needs is small beside what input kept
       }
     }
-    if (ledger_.exhausted()) return;
     step_optimizer();
     lag_.catch_up();
   }
@@ -102,6 +100,7 @@ class StagePlayer {
       LayerHoldings h;
       h.state =
           layer_state(w_, plan_, layer.definition->graph.parameters, layer.definition->trainable);
+      h.trained = stored_where_trained(w_, layer.definition->trainable);
       total_ += h.state;
       if (!plan_.offload.parameters) {
         if (flattens_weights())
@@ -357,9 +356,7 @@ class StagePlayer {
   // A weight gradient of `elements` has just been made.
   void make_gradient(std::int64_t elements, std::size_t c, std::size_t i) {
     LayerHoldings& h = holdings(c, i);
-    const LayerDefinition& d = *(*chunks_)[c].layers[i].definition;
-    const bool adapter = !d.trainable || row(w_.method).adapter;
-    const StoredParameter p = adapter ? stored_adapter(w_) : stored_base(w_, d.trainable, true);
+    const StoredParameter& p = h.trained;
     const auto raw = static_cast<std::int64_t>(static_cast<double>(elements) * p.raw_gradient);
     if (persistent_gradients()) {
       if (!f_.gradient_fusion) keep_or_pass(raw, h);
