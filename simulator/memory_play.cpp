@@ -30,10 +30,6 @@ std::vector<Slot> slots_played(const ParallelPlan& plan, const PipelineSchedule&
   return all;
 }
 
-<<<<<<< HEAD
-=======
-}  // namespace
-
 bool played_alike(const ParallelPlan& plan, const PipelineSchedule& schedule,
                   const ModelPartition& partition, int a, int b) {
   const auto same_layers = [](const ModelChunk& x, const ModelChunk& y) {
@@ -44,10 +40,9 @@ bool played_alike(const ParallelPlan& plan, const PipelineSchedule& schedule,
   const auto& first = partition.stages[static_cast<std::size_t>(a)];
   const auto& second = partition.stages[static_cast<std::size_t>(b)];
   return std::equal(first.begin(), first.end(), second.begin(), second.end(), same_layers) &&
-         slots_to_play(plan, schedule, a) == slots_to_play(plan, schedule, b);
+         slots_played(plan, schedule, a) == slots_played(plan, schedule, b);
 }
 
->>>>>>> speed
 StageMemory play_memory(const Workload& workload, const ParallelPlan& plan,
                         const PipelineSchedule& schedule, const ModelPartition& partition,
                         int stage, const ContextCalibration& context, std::optional<Bytes> capacity,
