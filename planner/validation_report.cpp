@@ -95,6 +95,24 @@ std::string validation_report(const ValidationScore& s, std::string_view by) {
   return out + outcome_lines(s.outcome) + ranking_line(s.ranking);
 }
 
+std::string ranking_report(const RankingScore& r) {
+  std::size_t source = 6, model = 5, gpus = 4;
+  for (const RankedGroup& g : r.each) {
+    source = std::max(source, g.source.size());
+    model = std::max(model, g.model.size());
+    gpus = std::max(gpus, g.gpus.size());
+  }
+  const auto row = [&](const std::string& a, const std::string& b, const std::string& c) {
+    return left(a, source + 2) + left(b, model + 2) + left(c, gpus);
+  };
+  std::string out = row("source", "model", "gpus") + "    runs  regret %     tau\n";
+  for (const RankedGroup& g : r.each)
+    out += row(g.source, g.model, g.gpus) + padded(std::to_string(g.runs), 8) +
+           padded(percent(g.regret), 10) + padded(g.tau ? fixed(*g.tau, 2) : "-", 8) + "\n";
+  if (r.groups == 0) return "no group of four runs or more differs in plan only\n";
+  return out + "\n" + ranking_line(r);
+}
+
 std::string validation_notes(const std::vector<ReplayedRun>& runs) {
   std::string out;
   for (const ReplayedRun& r : runs) {

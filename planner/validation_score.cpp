@@ -139,13 +139,20 @@ std::optional<double> kendall_tau(const std::vector<Timed>& group) {
 
 RankingScore rank(const std::map<GroupKey, std::vector<Timed>>& groups) {
   std::vector<double> regrets, taus;
+  RankingScore out;
   for (const auto& [key, group] : groups) {
     if (group.size() < 4) continue;
-    regrets.push_back(regret(group));
-    if (const auto tau = kendall_tau(group)) taus.push_back(*tau);
+    RankedGroup& one = out.each.emplace_back();
+    one.source = std::get<0>(key);
+    one.model = std::get<1>(key);
+    one.gpus = std::to_string(std::get<5>(key)) + "x" + std::get<4>(key);
+    one.runs = static_cast<int>(group.size());
+    one.regret = regret(group);
+    one.tau = kendall_tau(group);
+    regrets.push_back(one.regret);
+    if (one.tau) taus.push_back(*one.tau);
   }
   std::sort(regrets.begin(), regrets.end());
-  RankingScore out;
   out.groups = static_cast<int>(regrets.size());
   out.regret_median = quantile(regrets, 0.5);
   out.regret_mean = mean(regrets);

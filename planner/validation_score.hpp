@@ -47,8 +47,16 @@ struct OutcomeScore {
   int crashed = 0, confirmed = 0;  // crashed-or-oom
 };
 
+struct RankedGroup {
+  std::string source, model, gpus;
+  int runs = 0;
+  double regret = 0;
+  std::optional<double> tau;  // absent: all one tie
+};
+
 struct RankingScore {
   int groups = 0;
+  std::vector<RankedGroup> each;  // in order of source and model
   double regret_median = 0, regret_mean = 0;
   std::optional<double> tau;  // absent: every group is one tie
 };

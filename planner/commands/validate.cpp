@@ -134,6 +134,8 @@ int print(const std::vector<ReplayedRun>& replayed, const ValidateOptions& optio
   if (options.json)
     for (const ReplayedRun& r : replayed)
       out << record_json(r).dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";
+  else if (options.ranking)
+    out << ranking_report(score(replayed, by).ranking);
   else
     out << validation_report(score(replayed, by), options.by)
         << category_report(compare_categories(replayed));
@@ -149,6 +151,8 @@ void add_validate_flags(CLI::App& command, ValidateOptions& options) {
   command.add_option("files", options.files, "Files of published runs; without any, the catalog's");
   command.add_flag("--json", options.json, "One JSON line per record, in order");
   command.add_flag("--notes", options.notes, "Also what was assumed, and every reason for a skip");
+  command.add_flag("--ranking", options.ranking,
+                   "How well plans are ranked: every group of runs that differ in plan only");
   command
       .add_option("--by", options.by,
                   "Rows of the table: source, framework, gpu, method, "

@@ -43,17 +43,22 @@ std::vector<std::string> cells_of(const PlanAnswer& a, const FoundPlan& p) {
           shown_rent(usd_per_million_tokens(a.sites[p.site], f))};
 }
 
-std::string ranking_text(const PlanAnswer& a) {
+Table table_of(const PlanAnswer& a, const std::vector<FoundPlan>& plans) {
   Table t{{"plan", "step", "tokens/s", "MFU", "bubble", "memory", "$/Mtok"}, {}};
   const bool several = a.sites.size() > 1;
-  for (std::size_t i = 0; i < a.result.best.size(); ++i) {
-    const FoundPlan& p = a.result.best[i];
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const FoundPlan& p = plans[i];
     std::vector<std::string> row{
         sentence(i + 1, ". ", several ? a.sites[p.site].cluster.spoken + " " : std::string(),
                  whole_text(p.plan), p.forecast.verdict == Verdict::tight ? " (tight)" : "")};
     for (std::string& cell : cells_of(a, p)) row.push_back(std::move(cell));
     t.rows.push_back(std::move(row));
   }
+  return t;
+}
+
+std::string ranking_text(const PlanAnswer& a) {
+  const Table t = table_of(a, a.result.best);
   if (t.rows.empty()) return "  no plan fits; fit says what would make it fit\n";
   const FoundPlan& best = a.result.best.front();
   return sentence("best by ", a.objective->name, " (", a.objective->summary, ")\n", shown_table(t),
@@ -83,6 +88,14 @@ std::string scaling_text(const PlanAnswer& a) {
                      " GPUs: the next doubling makes a step less than ", fixed(doubling_pays, 1),
                      " times as fast, so a token costs a third more\n");
   return text;
+}
+
+std::string pareto_text(const PlanAnswer& a) {
+  if (a.pareto.empty()) return "";
+  return sentence("no other plan is at once as fast, as small and as cheap as one of these ",
+                  grouped(static_cast<std::int64_t>(a.pareto.size())), ", of ",
+                  grouped(a.pareto_proof.timed), " forecast for it\n",
+                  shown_table(table_of(a, a.pareto)));
 }
 
 std::string proof_text(const SearchProof& p) {
@@ -134,7 +147,8 @@ Json scaling_json(const PlanAnswer& a) {
 std::string plan_text(const PlanAnswer& a) {
   std::string text = head_line(a);
   text += a.scaling.empty() ? ranking_text(a) : scaling_text(a);
-  text += proof_text(a.result.proof);
+  text += proof_text(a.result.proof) + pareto_text(a);
+  for (const std::string& warning : a.warnings) text += sentence("  warning: ", warning, "\n");
   for (const std::string& note : a.notes) text += sentence("  note: ", note, "\n");
   return text;
 }
@@ -161,8 +175,11 @@ Json plan_json(const PlanAnswer& a) {
               {"too_large", p.too_large},
               {"refused_by_framework", p.refused},
               {"forecast_not_to_fit", p.does_not_fit}}}};
+  if (!a.pareto.empty())
+    for (const FoundPlan& found : a.pareto) j["pareto"].push_back(found_json(a, found));
   if (!a.scaling.empty()) j["scaling"] = scaling_json(a);
   if (a.stops_paying) j["doubling_stops_paying_at_gpus"] = *a.stops_paying;
+  j["warnings"] = a.warnings;
   j["notes"] = a.notes;
   return j;
 }

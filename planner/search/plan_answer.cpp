@@ -10,6 +10,7 @@
 #include "planner/launch/launch_target.hpp"
 #include "planner/model_states.hpp"
 #include "planner/run_outlook.hpp"
+#include "planner/search/plan_warnings.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {
@@ -186,13 +187,22 @@ Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const Pl
                             "; expected another objective than ", a->objective->name)};
   a->request.asked.gpus = request.gpus;
   for (const std::string& note : a->sites.back().notes) a->notes.push_back(note);
-  if (a->sites.size() > 1 && a->objective->name != "gpus") {
+  if (a->sites.size() > 1 && a->objective->name != "gpus" && !wish.pareto) {
     fill_scaling(*a, search, facts);
     return a;
   }
   std::vector<const SearchSite*> all;
   for (const SearchSite& s : a->sites) all.push_back(&s);
   a->result = search_plans(all, facts.profile, search);
+  if (wish.pareto) {
+    SearchResult front = pareto_front(all, facts.profile, search);
+    a->pareto = std::move(front.best);
+    a->pareto_proof = front.proof;
+  }
+  if (!a->result.best.empty()) {
+    const FoundPlan& best = a->result.best.front();
+    a->warnings = plan_warnings(a->requests[best.site], a->sites[best.site], best, search);
+  }
   return a;
 }
 

@@ -38,6 +38,9 @@ struct PlanAnswer {
   std::deque<SearchSite> sites;
   SearchResult result;                // over all sites; of a range, the best of each
   std::vector<ScalingPoint> scaling;  // of a range only
+  std::vector<FoundPlan> pareto;      // where asked for
+  SearchProof pareto_proof;
+  std::vector<std::string> warnings;  // about the first plan
   std::optional<int> stops_paying;    // GPUs beyond which doubling is slower than it should be
   std::vector<std::string> notes;
 };

@@ -99,6 +99,30 @@ Seconds mean_work_bound(const BoundSite& site, const LayerBounds& layers, const 
                        !site.workload.framework.supports_pipeline);
 }
 
+Bytes mean_memory_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,
+                        int most_stages) {
+  const Workload& w = site.workload;
+  LayerState sum;
+  const auto add = [&](const LayerParameters& parameters, bool trainable) {
+    sum += layer_state(w, p, parameters, trainable);
+  };
+  add(layers.embedding_parameters(), layers.embedding_trainable());
+  for (int i = 0; i < layers.blocks(); ++i) add(layers.parameters(i), layers.trainable(i));
+  add(layers.head_parameters(), layers.head_trainable());
+  // Stages divide what data ranks do not; what data ranks share out is the same on any number of
+  // stages, as there are fewer data ranks to each.
+  const auto share = [&](std::int64_t bytes, int sharded_from) {
+    return p.zero_stage >= sharded_from ? bytes : bytes / most_stages;
+  };
+  std::int64_t bytes = 0;
+  if (!p.offload.parameters)
+    bytes += share(sum.weights, 3) + (sum.quantization + sum.adapters) / most_stages;
+  if (!p.offload.optimizer) bytes += share(sum.master + sum.optimizer, 1);
+  const std::int64_t saved = p.offload.activations ? 0 : layers.whole().saved.value / most_stages;
+  // A millionth for bytes that are rounded up to whole ones layer by layer.
+  return Bytes((bytes + saved) / 1'000'000 * 999'999) + outside_tensors(site);
+}
+
 Seconds pipeline_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
   const ChunkMap map(p, layers.blocks());
   std::vector<RunBound> runs;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "catalog/require.hpp"
+#include "planner/cost.hpp"
 #include "planner/judgement.hpp"
 #include "planner/on_all_cores.hpp"
 #include "planner/search/plan_bounds.hpp"
@@ -100,14 +101,58 @@ class Search {
       }
       refine_together();
     }
-    for (const Entry& e : queue_)
-      if (e.stage == Stage::stages || e.stage == Stage::plan) ++proof_.bounded;
+    for (const Entry& e : queue_) count_bounded(e);
+    count_legal();
+    result.proof = proof_;
+    return result;
+  }
+
+  // The same queue by time, emptied: what the front covers by its bounds is dropped.
+  SearchResult run_front() {
+    begin();
+    SearchResult result;
+    std::vector<ParetoFigures> front;
+    while (!queue_.empty()) {
+      const Entry first = *queue_.begin();
+      if (covered(front, first)) {
+        count_bounded(first);
+        queue_.erase(queue_.begin());
+      } else if (first.stage == Stage::complete) {
+        result.best.push_back(found(first));
+        front.push_back(figures(first));
+        queue_.erase(queue_.begin());
+      } else {
+        refine_together();
+      }
+    }
+    // Of equal times the first need not have the least memory.
+    std::erase_if(result.best, [&](const FoundPlan& p) {
+      const ParetoFigures mine = pareto_figures(*sites_[p.site], p.forecast);
+      return std::any_of(front.begin(), front.end(),
+                         [&](const ParetoFigures& f) { return f.covers(mine) && !mine.covers(f); });
+    });
     count_legal();
     result.proof = proof_;
     return result;
   }
 
  private:
+  void count_bounded(const Entry& e) {
+    if (e.stage == Stage::stages || e.stage == Stage::plan) ++proof_.bounded;
+  }
+
+  ParetoFigures figures(const Entry& e) const {
+    const SearchSite& s = *sites_[e.site];
+    const double usd = s.rates.per_hour ? for_hours(*s.rates.per_hour, e.time).value : 0;
+    return {e.time, e.progress->memory - capacity(s), usd};
+  }
+
+  bool covered(const std::vector<ParetoFigures>& front, const Entry& e) const {
+    const ParetoFigures least = figures(e);
+    return std::any_of(front.begin(), front.end(),
+                       [&](const ParetoFigures& f) { return f.covers(least); });
+  }
+
   BoundSite bound_site(const SearchSite& s, const ParallelPlan& p) const {
     return {s.space.workload(p), s.cluster, profile_};
   }
@@ -174,6 +219,8 @@ class Search {
     const BoundSite site = bound_site(s, g.plan);
     g.layers = std::make_shared<LayerBounds>(site.workload, g.plan, s.cluster, profile_);
     g.time = mean_work_bound(site, *g.layers, g.plan, s.space.batch());
+    g.memory = mean_memory_bound(site, *g.layers, g.plan, s.space.most_stages(e.point));
+    if (!may_fit(s, g.plan, g.memory)) return;
     put(std::move(e), stage, to);
   }
 
@@ -239,7 +286,7 @@ class Search {
       Progress& g = *one.progress;
       g.plan = *s.space.plan(one.point);
       const BoundSite site = bound_site(s, g.plan);
-      g.memory = states_bound(site, *g.layers, g.plan);
+      g.memory = std::max(g.memory, states_bound(site, *g.layers, g.plan));
       if (may_fit(s, g.plan, g.memory)) g.memory = memory_bound(site, *g.layers, g.plan, counts_);
       if (!may_fit(s, g.plan, g.memory)) {
         ++to.counts.too_large;
@@ -316,6 +363,20 @@ class Search {
 };
 
 }  // namespace
+
+ParetoFigures pareto_figures(const SearchSite& s, const Forecast& f) {
+  const double usd =
+      s.rates.per_hour ? for_hours(*s.rates.per_hour, f.step_time.expected).value : 0;
+  return {f.step_time.expected, Bytes(-f.margin.value), usd};
+}
+
+SearchResult pareto_front(const std::vector<const SearchSite*>& sites, const Profile& profile,
+                          const SearchWish& wish) {
+  require(!sites.empty(), "a cluster to search on");
+  SearchWish by_time = wish;
+  by_time.objective = objective_named("time");
+  return Search(sites, profile, by_time).run_front();
+}
 
 SearchResult search_plans(const std::vector<const SearchSite*>& sites, const Profile& profile,
                           const SearchWish& wish) {

@@ -81,8 +81,26 @@ struct SearchResult {
   SearchProof proof;
 };
 
+// Less of each is better; rent is 0 where nobody rents the GPUs out.
+struct ParetoFigures {
+  Seconds time;
+  Bytes shortfall;  // of the fullest GPU; negative: free
+  double usd = 0;   // rent of a step
+
+  // At least as good in everything.
+  bool covers(const ParetoFigures& other) const {
+    return time <= other.time && shortfall <= other.shortfall && usd <= other.usd;
+  }
+};
+ParetoFigures pareto_figures(const SearchSite& site, const Forecast& forecast);
+
 // REQUIRES at least one site. `sites` outlive the call.
 SearchResult search_plans(const std::vector<const SearchSite*>& sites, const Profile& profile,
+                          const SearchWish& wish);
+
+// The plans that no other covers in time, memory and rent at once, by time; of equal ones the first.
+// The wish's objective and `top` do not matter.
+SearchResult pareto_front(const std::vector<const SearchSite*>& sites, const Profile& profile,
                           const SearchWish& wish);
 
 // Whether the forecast is what the wish asks for.

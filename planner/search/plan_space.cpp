@@ -281,6 +281,14 @@ std::vector<PlanPoint> PlanSpace::outer_points() const {
   }
 }
 
+int PlanSpace::most_stages(const PlanPoint& x) const {
+  const int across = number(x, PlanAxis::tensor) * number(x, PlanAxis::context);
+  int most = 1;
+  for (const int stages : numbers_[index(PlanAxis::pipeline)])
+    if ((gpus_ / across) % stages == 0) most = std::max(most, stages);
+  return most;
+}
+
 std::vector<std::uint16_t> PlanSpace::shard_positions(const ParallelPlan& p) const {
   std::vector<std::uint16_t> found;
   const std::vector<int>& groups = numbers_[index(PlanAxis::shard_group)];

@@ -93,6 +93,9 @@ class PlanSpace {
   // The positions of shard groups that such a plan can have beside "all".
   std::vector<std::uint16_t> shard_positions(const ParallelPlan& plan) const;
 
+  // The most stages that a plan with these layers can have.
+  int most_stages(const PlanPoint& point) const;
+
   // How many points are legal, counted factor by factor: rules concern either how GPUs are shared
   // out, or stages and microbatches, or shard groups, or recomputation in a chunk.
   std::int64_t legal() const;

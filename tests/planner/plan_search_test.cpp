@@ -64,6 +64,26 @@ bool same(const std::vector<FoundPlan>& a, const std::vector<FoundPlan>& b) {
                     });
 }
 
+// By time, then index: those that no other covers, of equal ones the first.
+std::vector<FoundPlan> uncovered(std::vector<FoundPlan> all, const SearchSite& site,
+                                 const SearchWish& wish) {
+  SearchWish every = wish;
+  every.objective = objective_named("time");
+  every.top = 1 << 30;
+  all = ranked(std::move(all), site, every);
+  std::vector<FoundPlan> front;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const ParetoFigures mine = pareto_figures(site, all[i].forecast);
+    bool covered = false;
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      const ParetoFigures other = pareto_figures(site, all[k].forecast);
+      covered = covered || (other.covers(mine) && (!mine.covers(other) || k < i));
+    }
+    if (!covered) front.push_back(all[i]);
+  }
+  return front;
+}
+
 bool accounts_for_all(const SearchProof& p, const Objective& o) {
   return p.legal == p.in_sets + p.bounded + p.too_large + p.refused +
                         (o.memory_first ? p.fitted : p.timed) &&
@@ -96,6 +116,8 @@ TEST_CASE("the search finds what brute force finds, on random problems", "[searc
       CHECK(same(found.best, ranked(all, site, wish)));
       CHECK(accounts_for_all(found.proof, *wish.objective));
       CHECK(found.proof.legal == legal);
+      if (*objective == 't')
+        CHECK(same(pareto_front({&site}, profile(), wish).best, uncovered(all, site, wish)));
     }
   }
   INFO(plans);
@@ -128,6 +150,8 @@ TEST_CASE("no bound is above the forecast", "[search]") {
       CHECK(costed_bound(at, p) <= f.step_time.expected);
       CHECK(states_bound(at, layers, p) <= fullest(f));
       CHECK(memory_bound(at, layers, p, counts) <= fullest(f));
+      CHECK(mean_memory_bound(at, layers, site.space.layers_of(point),
+                              site.space.most_stages(point)) <= fullest(f));
     }
   }
 }

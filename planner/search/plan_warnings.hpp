@@ -1,0 +1,24 @@
+// Warnings that save money: what holds the best plan up that somebody is about to pay for. Each
+// rests on a forecast of the change that it names, and is left out where that changes little.
+//
+//   fewer GPUs     one card, or one node, is nearly as fast as all of them (no NVLink, slow network)
+//   the network    twice the bandwidth between nodes would make the step much shorter
+//   the batch      twice the sequences per step would fill the pipeline's bubble
+//   the loader     the step waits for its data
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/search/plan_search.hpp"
+
+namespace shardwise {
+
+// From how much on a change is worth telling. Assumed.
+inline constexpr double worth_telling = 1.05;    // times as fast
+inline constexpr double poor_use_of_gpus = 0.6;  // speed-up / GPUs, over one card or one node
+
+std::vector<std::string> plan_warnings(const ResolvedRequest& request, const SearchSite& site,
+                                       const FoundPlan& best, const SearchWish& wish);
+
+}  // namespace shardwise
