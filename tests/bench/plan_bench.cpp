@@ -1,0 +1,107 @@
+// Bounds against forecasts on many plans, and how tight they are.
+//
+//   plan_bench CATALOG [PLANS]     plans of GPT-3-like and Llama models on up to 64 GPUs
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <string>
+
+#include "planner/facts.hpp"
+#include "planner/on_all_cores.hpp"
+#include "planner/resolved_request.hpp"
+#include "planner/search/plan_bounds.hpp"
+#include "planner/search/plan_search.hpp"
+
+using namespace shardwise;
+
+namespace {
+
+struct Tally {
+  int plans = 0, above = 0;
+  double time = 0, memory = 0;  // sums of bound / forecast
+};
+
+struct Bench {
+  const Facts& facts;
+  InFlightCounts counts;
+
+  // `n` plans drawn at random from the space of one request.
+  Tally measure(const Request& asked, int n, unsigned seed) {
+    const auto r = resolve(asked, facts, UnnamedMethods::one);
+    if (!r) return {};
+    const SearchSite site(*r, r->methods.front(), r->clusters.front());
+    const auto outer = site.space.outer_points();
+    std::mt19937 random(seed);
+    Tally tally;
+    while (tally.plans < n) {
+      PlanPoint x = outer[random() % outer.size()];
+      x[static_cast<std::size_t>(PlanAxis::recompute)] =
+          static_cast<std::uint16_t>(random() % site.space.values(PlanAxis::recompute));
+      std::vector<ParallelPlan> inner;
+      site.space.each_pipeline(x, [&](PlanPoint, const ParallelPlan& p) { inner.push_back(p); });
+      if (inner.empty()) continue;
+      compare(site, x, inner[random() % inner.size()], tally);
+    }
+    return tally;
+  }
+
+  void compare(const SearchSite& site, const PlanPoint& x, const ParallelPlan& p, Tally& to) {
+    const BoundSite at{site.space.workload(p), site.cluster, facts.profile};
+    const LayerBounds layers(at.workload, site.space.layers_of(x), site.cluster, facts.profile);
+    const auto f = forecast({at.workload, p, site.cluster}, facts.profile);
+    if (!f) return;
+    Bytes fullest;
+    for (const StageForecast& s : f->stages) fullest = std::max(fullest, s.peak.device);
+    const Seconds time = std::max({mean_work_bound(at, layers, p, site.space.batch()),
+                                   pipeline_bound(at, layers, p), costed_bound(at, p)});
+    const Bytes memory = std::max({states_bound(at, layers, p), memory_bound(at, layers, p, counts),
+                                   mean_memory_bound(at, layers, p, site.space.most_stages(x))});
+    ++to.plans;
+    to.above += time > f->step_time.expected || memory > fullest;
+    to.time += time / f->step_time.expected;
+    to.memory += memory / fullest;
+  }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto facts = load_facts(argc > 1 ? argv[1] : "catalog", std::nullopt);
+  if (!facts) return 4;
+  const int plans = argc > 2 ? std::atoi(argv[2]) : 2000;
+  constexpr const char* requests[][3] = {{"gpt2", "8xA100-80GB", "megatron-lm"},
+                                         {"llama-3.2-1b", "16xH100-SXM", "torchtitan"},
+                                         {"gpt3-6.7b", "64xA100-80GB", "megatron-lm"},
+                                         {"deepseek-v2-lite", "8xH100-SXM", "megatron-lm"},
+                                         {"llama-3.1-8b", "8xRTX-4090", "pytorch-fsdp2"}};
+  constexpr std::size_t parts = 20;
+  std::vector<Tally> tallies(parts);
+  Bench bench{*facts, {}};
+  on_all_cores(parts, [&](std::size_t i) {
+    const auto& [model, gpus, framework] = requests[i % std::size(requests)];
+    Request r;
+    r.model = model;
+    r.gpus = gpus;
+    r.framework = framework;
+    r.methods = {Method::pretrain};
+    r.sequence = 1024;
+    r.batch = 128;
+    tallies[i] = bench.measure(r, plans / static_cast<int>(parts), static_cast<unsigned>(i));
+  });
+  Tally sum;
+  for (const Tally& t : tallies) {
+    sum.plans += t.plans;
+    sum.above += t.above;
+    sum.time += t.time;
+    sum.memory += t.memory;
+  }
+  const auto print = [&](const char* name, double value, const char* unit, const char* note) {
+    std::printf("{\"name\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", \"note\": \"%s\"}\n", name,
+                value, unit, note);
+  };
+  print("bounds_checked", sum.plans, "plans", "random plans, bound and forecast compared");
+  print("bounds_above_forecast", sum.above, "plans", "must be 0");
+  print("time_bound_share", sum.time / sum.plans, "1", "mean of bound / forecast step time");
+  print("memory_bound_share", sum.memory / sum.plans, "1", "mean of bound / forecast peak");
+  return sum.above == 0 ? 0 : 1;
+}

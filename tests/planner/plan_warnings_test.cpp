@@ -1,0 +1,68 @@
+#include "planner/search/plan_warnings.hpp"
+
+#include "planner/figures.hpp"
+#include "planner/search/plan_answer.hpp"
+#include "tests/catch.hpp"
+#include "tests/planner/known_facts.hpp"
+
+namespace shardwise {
+namespace {
+
+std::unique_ptr<PlanAnswer> answer(Request r, int batch) {
+  r.batch = batch;
+  r.framework = "megatron-lm";
+  r.recompute = "none";
+  r.microbatch = 1;
+  PlanWish wish;
+  wish.top = 1;
+  auto a = plan_answer(r, wish, known_facts());
+  REQUIRE(a);
+  REQUIRE_FALSE((*a)->result.best.empty());
+  return std::move(*a);
+}
+
+const std::string* told(const PlanAnswer& a, const std::string& words) {
+  for (const std::string& warning : a.warnings)
+    if (warning.find(words) != std::string::npos) return &warning;
+  return nullptr;
+}
+
+Seconds step_of(const Question& q) {
+  return forecast(q, known_facts().profile)->step_time.expected;
+}
+
+}  // namespace
+
+TEST_CASE("a box with NVLink and a batch that fills it draws no warning") {
+  CHECK(answer(request_for("gpt2", "4xH100-SXM", {Method::pretrain}), 64)->warnings.empty());
+}
+
+// 1 Gb/s carries a gradient of 2 x 124 M bytes in two seconds; a node alone needs none of it.
+TEST_CASE("a network that holds the plan up is told with what twice of it would bring") {
+  Request r = request_for("gpt2", "2 nodes of 2xA100-80GB", {Method::pretrain});
+  r.network = "ethernet-1";
+  const auto a = answer(r, 8);
+  const FoundPlan& best = a->result.best.front();
+  const SearchSite& site = a->sites.front();
+  Question q{site.space.workload(best.plan), best.plan, site.cluster};
+  const Seconds now = step_of(q);
+  q.cluster.network->port_bandwidth.value *= 2;
+  for (NodeGroup& g : q.cluster.groups) g.node.nic_bandwidth.value *= 2;
+  const double faster = now / step_of(q);
+  REQUIRE(faster >= worth_telling);
+  const std::string* warning = told(*a, "The network between nodes");
+  REQUIRE(warning != nullptr);
+  CHECK(warning->find(fixed(faster, 2) + " times") != std::string::npos);
+  CHECK(told(*a, "one node of 2") != nullptr);
+}
+
+// Loaders of one sequence per second feed 8 sequences in 8 s; the step alone takes far less.
+TEST_CASE("a step that waits for its data says what the loaders must do") {
+  Request r = request_for("gpt2", "1xA100-80GB", {Method::pretrain});
+  r.loader_sequences_per_s = 1;
+  const auto a = answer(r, 8);
+  CHECK(a->result.best.front().forecast.step_time.expected > Seconds(6));
+  CHECK(told(*a, "The step waits for its data") != nullptr);
+}
+
+}  // namespace shardwise
