@@ -53,8 +53,8 @@ Seconds costed_bound(const BoundSite& site, const ParallelPlan& plan);
 // Model states alone, of the fuller of the first, second and last stage.
 Bytes states_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan);
 
-// Of all plans with these layers on at most `most_stages` stages: no GPU holds less than the mean of
-// all of them, and no stage has less in flight than one microbatch.
+// Of all plans with these layers on at most `most_stages` stages: no GPU holds less than the mean
+// of all of them, and no stage has less in flight than one microbatch.
 Bytes mean_memory_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan,
                         int most_stages);
 

@@ -98,7 +98,8 @@ ParetoFigures pareto_figures(const SearchSite& site, const Forecast& forecast);
 SearchResult search_plans(const std::vector<const SearchSite*>& sites, const Profile& profile,
                           const SearchWish& wish);
 
-// The plans that no other covers in time, memory and rent at once, by time; of equal ones the first.
+// The plans that no other covers in time, memory and rent at once, by time; of equal ones the
+// first.
 // The wish's objective and `top` do not matter.
 SearchResult pareto_front(const std::vector<const SearchSite*>& sites, const Profile& profile,
                           const SearchWish& wish);

@@ -1,7 +1,7 @@
 // Warnings that save money: what holds the best plan up that somebody is about to pay for. Each
 // rests on a forecast of the change that it names, and is left out where that changes little.
 //
-//   fewer GPUs     one card, or one node, is nearly as fast as all of them (no NVLink, slow network)
+//   fewer GPUs     one card, or one node, is nearly as fast as all (no NVLink, slow network)
 //   the network    twice the bandwidth between nodes would make the step much shorter
 //   the batch      twice the sequences per step would fill the pipeline's bubble
 //   the loader     the step waits for its data
