@@ -58,7 +58,8 @@ std::string config_named(const std::string& name) {
 template <class Command>
 std::string page_of(const Folder& folder, Command command) {
   std::ostringstream out, err;
-  Output output{out, err, true, false, 100, nullptr, (folder.path / "report.html").string()};
+  Output output{out, err, true, false, 100};
+  output.report = (folder.path / "report.html").string();
   INFO(err.str());
   REQUIRE(command(output) == 0);
   return content(output.report);
