@@ -4,6 +4,8 @@
 // activated product 2f; an eager SwiGLU also keeps silu(gate): 2f.
 #include <algorithm>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "simulator/layer_graph.hpp"
 
@@ -80,7 +82,16 @@ TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertSh
   const std::int64_t elements = s.local * (in * out + (bias ? out : 0));
   b.count_expert(elements, in * out);
   if (b.trains_base()) {
-    op.saves = {x};
+    const bool narrow = bytes_per_element(s.dtype) < 2.0;
+    if (narrow && b.workload().framework.kernels == KernelStyle::fused) {
+      // The weight gradient reads the 8-bit input (Transformer Engine, as in GraphBuilder::linear).
+      const TensorIndex copy =
+          b.tensor_bytes("narrow_input", s.routed * in, MemoryCategory::activations, 0);
+      op.outputs.push_back(copy);
+      op.saves = {copy};
+    } else {
+      op.saves = {x};
+    }
     const std::int64_t each = std::max<std::int64_t>(1, s.routed / s.local);
     op.backward_weight = {GemmWork{in, out, each, s.local, s.dtype}};
     op.weight_gradient_elements = elements;
@@ -137,7 +148,11 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex normed) {
       expert_linear(b, "expert_down", s, activated, s.width, m.hidden, m.biases.experts);
   TensorIndex back = exchange(b, "combine", down, s.routed);
   const double out = bytes_of_elements(b, rows * m.hidden);
-  back = b.pointwise("weighted_sum", {back, scores}, {back, scores}, rows * m.hidden,
+  // Fused experts weigh inside the activation, so that the sum afterwards keeps nothing of theirs
+  // (Megatron-LM megatron/core/transformer/moe/experts.py: permuted_probs go into the activation).
+  std::vector<TensorIndex> kept{scores};
+  if (b.workload().framework.kernels != KernelStyle::fused) kept.push_back(back);
+  back = b.pointwise("weighted_sum", {back, scores}, std::move(kept), rows * m.hidden,
                      out * (moe.top_k + 1), out * (2 * moe.top_k + 1), 2);
   if (moe.shared_expert_ffn == 0) return back;
   const TensorIndex shared = add_mlp(b, normed, moe.shared_expert_ffn, true);

@@ -169,3 +169,27 @@ TEST_CASE("a head that is quantised, and one that carries an adapter", "[layer_g
   head = head_graph(w, plan_of(1), false);
   CHECK(head.parameters.adapter == 8 * (512 + 1000));
 }
+
+TEST_CASE("experts keep what their gradients read, in 8 bits where they compute in 8",
+          "[layer_graph]") {
+  // 128 tokens, top 2 of 8 experts of width 64: 256 routed rows.
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
+  w.framework.kernels = KernelStyle::fused;
+  const std::int64_t dense = script_of(block_graph(w, plan_of(1), {}), "none").saved_bytes;
+  w.model.moe = MixtureOfExperts{8, 2, 64, 0, false, 0, 1};
+  const BlockKind kind{true, true, false};
+  const auto experts = [&] {
+    return script_of(block_graph(w, plan_of(1), kind), "none").saved_bytes;
+  };
+  // The dense MLP keeps gate, up and their product (3 x 1408); the experts the sent rows (512),
+  // gate and up in one (128) and the product (64), 2 bytes each, and 8 scores per token.
+  CHECK(experts() - dense == 256 * (512 + 128 + 64) * 2 + 128 * 8 * 2 - 128 * 3 * 1408 * 2);
+  const auto weighed = [&] {
+    for (const Operator& op : block_graph(w, plan_of(1), kind).operators)
+      if (op.name == std::string_view("weighted_sum")) return op.saves.size();
+    return std::size_t{0};
+  };
+  CHECK(weighed() == 1);  // the scores
+  w.framework.kernels = KernelStyle::eager;
+  CHECK(weighed() == 2);  // and the experts' results
+}
