@@ -78,8 +78,9 @@ TEST_CASE("states are parameters x bytes / ranks, as the derivation says", "[exp
     for (std::size_t i = 0; i + 2 < weights->inputs.size(); i += 3)
       gib += weights->inputs[i].value * weights->inputs[i + 1].value /
              weights->inputs[i + 2].value / (1 << 30);
-    // The allocator rounds every tensor up to 512 bytes.
-    CHECK(gib == Approx(weights->value).epsilon(0.01));
+    // The ledger counts blocks: the allocator rounds tensors up to 512 bytes and leaves the rest of
+    // a large block, where that is less than 1 MiB, with its tensor. GPT-2's are that small.
+    CHECK(gib == Approx(weights->value).epsilon(0.03));
   }
 }
 
