@@ -144,6 +144,8 @@ Result<fs::path> find_profile(const fs::path& root, const std::string& asked) {
   if (fs::exists(asked, ignored)) return fs::path(asked);
   const fs::path named = root / "profiles" / (asked + ".json");
   if (fs::exists(named, ignored)) return named;
+  if (asked.find('/') != std::string::npos || fs::path(asked).extension() == ".json")
+    return Problem{ProblemKind::file, "--profile", "there is no file \"" + asked + "\""};
   Problems unlisted;
   std::vector<std::string> names;
   for (const fs::path& file : json_files(root / "profiles", unlisted))

@@ -64,6 +64,7 @@ class StepLowering {
     TaskTag tag;
     Mark compute;                    // the last compute task, or the collective that followed it
     bool behind_collective = false;  // `compute` is a collective on another lane
+    Mark outstanding;                // a collective that the next pass waits for besides
     std::vector<Mark> layers;        // compute ends of this pass, for gather windows
     Mark reduced, gathered;          // the last of each
     Mark loaded;
@@ -198,6 +199,7 @@ class StepLowering {
                          lane == LaneKind::pipeline_comm ? TrafficKind::receive_forward
                                                          : TrafficKind::receive_backward);
     if (apart) return;
+    if (at.behind_collective) at.outstanding = at.compute;
     at.compute = ends.transfer;
     at.behind_collective = false;
   }
@@ -206,6 +208,9 @@ class StepLowering {
     const Mark collective = at.compute;
     if (at.behind_collective) waits.add(collective);
     at.behind_collective = false;
+    const Mark outstanding = at.outstanding;
+    waits.add(outstanding);
+    at.outstanding.clear();
     if (host_bound_ && at.span.host > Seconds(0)) {
       // The kernels of a span start when the host begins to issue it, and end no earlier than it.
       const Mark begun = at.host;
