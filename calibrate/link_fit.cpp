@@ -54,6 +54,20 @@ class Search {
     const double now = std::max(values.at(key), 1e-6);
     double low = std::log(std::max(bounds->low, now / 3) + 1e-9);
     double high = std::log(std::min(bounds->high, now * 3));
+    // Where another algorithm is faster a constant does not matter and the cost is flat: the best
+    // of a grid says between which values to search.
+    constexpr int steps = 24;
+    const double width = (high - low) / steps;
+    int best = 0;
+    double least = cost(values, key, std::exp(low));
+    for (int i = 1; i <= steps; ++i)
+      if (const double c = cost(values, key, std::exp(low + i * width)); c < least) {
+        least = c;
+        best = i;
+      }
+    const double from = low;
+    low = from + std::max(0, best - 1) * width;
+    high = from + std::min(steps, best + 1) * width;
     const double part = (std::sqrt(5.0) - 1) / 2;
     double a = high - part * (high - low), b = low + part * (high - low);
     double cost_a = cost(values, key, std::exp(a)), cost_b = cost(values, key, std::exp(b));
