@@ -131,7 +131,8 @@ class StepLowering {
     if (costs.reduce_at_end)
       reduced = add(at, LaneKind::data_comm, Members::data_group, WorkKind::reduce_gradients,
                     *costs.reduce_at_end, {&at.compute, &reduced}, TrafficKind::reduce);
-    return add(at, LaneKind::compute, Members::alone, WorkKind::optimizer, Seconds(0), {&reduced});
+    return add(at, LaneKind::compute, Members::alone, WorkKind::optimizer, Seconds(0),
+               {&at.compute, &reduced});
   }
 
   void step_optimizer(Cursor& at, std::span<const Mark* const> after) {

@@ -21,14 +21,6 @@ Seconds backward_of(const std::vector<LayerSchedule>& chunk) {
   return sum;
 }
 
-Seconds kernels_of(const std::vector<LayerSchedule>& chunk) {
-  Seconds sum;
-  for (const LayerSchedule& l : chunk)
-    sum += l.time.forward.compute + l.time.recompute.compute + l.time.backward_input.compute +
-           l.time.backward_weight.compute;
-  return sum;
-}
-
 // What the stream of data-parallel collectives is busy with in a step.
 Seconds data_stream(const StageCosts& stage, const StepCosts& costs, double passes) {
   Seconds sum;
@@ -76,33 +68,47 @@ Walk walk_chunks(const PipelineSchedule& schedule, PipelineShape shape, const St
   return w;
 }
 
+StepCosts costs_of(const BoundSite& site, const ParallelPlan& p) {
+  auto policy = *recompute_policy(p.recompute);
+  if (policy.row->searched) policy = *recompute_policy("none");
+  const ModelPartition partition =
+      partition_model(site.workload, p, *find_pipeline_schedule(p.schedule_row()), policy);
+  return CostModel(site.workload, p, site.cluster, site.profile).costs(partition);
+}
+
 }  // namespace
+
+Seconds stream_bound(const BoundSite& site, const ParallelPlan& of_all) {
+  ParallelPlan p = of_all;
+  p.schedule = "1f1b";
+  p.chunks = 1;
+  p.layers_per_stage.clear();
+  if (p.zero_stage < 3 || p.shard_ranks() == 1 || p.layer_split) return Seconds(0);
+  const StepCosts costs = costs_of(site, p);
+  Seconds sum;
+  for (const StageCosts& stage : costs.stages)
+    sum += data_stream(stage, costs, static_cast<double>(p.microbatches));
+  return (1 - 1e-9) / p.pipeline * sum;
+}
 
 Seconds costed_bound(const BoundSite& site, const ParallelPlan& p) {
   const PipelineSchedule& schedule = *find_pipeline_schedule(p.schedule_row());
-  auto policy = *recompute_policy(p.recompute);
-  if (policy.row->searched) policy = *recompute_policy("none");
-  const ModelPartition partition = partition_model(site.workload, p, schedule, policy);
-  const CostModel model(site.workload, p, site.cluster, site.profile);
-  const StepCosts costs = model.costs(partition);
+  const StepCosts costs = costs_of(site, p);
   const PipelineShape shape{p.pipeline, p.chunks, p.microbatches};
   const Walk walk = walk_chunks(schedule, shape, costs);
   const double passes = static_cast<double>(p.microbatches) / schedule.weight_copies;
-  const bool in_a_row = p.pipeline == 1 || costs.overlaps_pipeline_comm;
   Seconds ready, longest;  // all stages: gradients reduced; one stage: everything
   for (int s = 0; s < p.pipeline; ++s) {
     const StageCosts& stage = costs.stages[static_cast<std::size_t>(s)];
-    Seconds work, trailing, head(1e300), tail(1e300);
+    Seconds work, head(1e300), tail(1e300);
     for (int k = 0; k < p.chunks; ++k) {
       const auto c = static_cast<std::size_t>(schedule.model_chunk(shape, s, k));
       const auto& list = stage.chunks[static_cast<std::size_t>(k)];
-      // Collectives after the last kernel run beside what follows the step's last pass.
-      trailing = std::max(trailing, forward_of(list) + backward_of(list) - kernels_of(list));
-      work += passes * (in_a_row ? forward_of(list) + backward_of(list) : kernels_of(list));
+      work += passes * (forward_of(list) + backward_of(list));
       head = std::min(head, walk.head[c]);
       tail = std::min(tail, schedule.splits_backward ? Seconds(0) : walk.tail[c]);
     }
-    const Seconds computed = std::max(head + work - trailing, data_stream(stage, costs, passes));
+    const Seconds computed = std::max(head + work, data_stream(stage, costs, passes));
     const Seconds reduced =
         computed + (p.async_data ? Seconds(0) : stage.reduce_at_end.value_or(Seconds(0)));
     const Seconds after = stage.optimizer + stage.host_optimizer.value_or(Seconds(0)) +

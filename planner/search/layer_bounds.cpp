@@ -16,14 +16,12 @@ LayerBound bound_of(const LayerDefinition& d, const CostModel& cost, const Clust
                     const Workload& w, const Profile& profile) {
   std::optional<LayerBound> least;
   for (const NodeGroup& g : cluster.groups) {
-    const KernelModel kernels(g.gpu, profile, {std::nullopt, w.framework.kernels});
+    const KernelModel kernels(g.gpu, profile, {std::nullopt, w.framework.kernels, ChipLoad::training});
     const LayerTime t = cost.layer_time(d, kernels);
     const LayerBound b{t.forward.device(),
                        t.recompute.device(),
                        t.backward_input.device(),
                        t.backward_weight.device(),
-                       t.forward.compute + t.backward_input.compute + t.backward_weight.compute,
-                       t.recompute.compute,
                        Bytes(d.script.saved_bytes)};
     if (!least) {
       least = b;
@@ -33,8 +31,6 @@ LayerBound bound_of(const LayerDefinition& d, const CostModel& cost, const Clust
     least->again = less(least->again, b.again);
     least->input = less(least->input, b.input);
     least->weight = less(least->weight, b.weight);
-    least->kernels = less(least->kernels, b.kernels);
-    least->kernels_again = less(least->kernels_again, b.kernels_again);
   }
   return *least;
 }
@@ -63,7 +59,6 @@ struct BoundLayers {
 void add(RunBound& to, const LayerBound& l) {
   to.forward += l.forward;
   to.backward += l.again + l.input + l.weight;
-  to.kernels += l.kernels + l.kernels_again;
   to.saved += l.saved;
 }
 
@@ -80,7 +75,7 @@ std::vector<RunBound> sums(const std::vector<LayerBound>& layers) {
 RunBound difference(const std::vector<RunBound>& of, int first, int count) {
   const RunBound& a = of[static_cast<std::size_t>(first)];
   const RunBound& b = of[static_cast<std::size_t>(first + count)];
-  return {b.forward - a.forward, b.backward - a.backward, b.kernels - a.kernels, b.saved - a.saved};
+  return {b.forward - a.forward, b.backward - a.backward, b.saved - a.saved};
 }
 
 }  // namespace
@@ -108,6 +103,10 @@ LayerBounds::LayerBounds(const Workload& w, const ParallelPlan& plan, const Clus
   for (const ChunkLayer& layer : all.list()) {
     parameters_.push_back(layer.definition->graph.parameters);
     trainable_.push_back(layer.definition->trainable);
+    const bool again = !kinds_.empty() && kinds_.back().parameters == parameters_.back() &&
+                       kinds_.back().trainable == trainable_.back();
+    if (!again) kinds_.push_back({parameters_.back(), trainable_.back(), 0});
+    ++kinds_.back().layers;
   }
   if (vague) {
     for (RunBound& b : plain_) b.saved = Bytes(0);
@@ -115,15 +114,19 @@ LayerBounds::LayerBounds(const Workload& w, const ParallelPlan& plan, const Clus
   }
   if (!by_position_) return;
   least_again_ = all.layers[1].again;
-  least_kernels_again_ = all.layers[1].kernels_again;
   least_plain_ = none.layers[1].saved;
   least_checked_ = all.layers[1].saved;
   for (std::size_t i = 1; i + 1 < all.layers.size(); ++i) {
     least_again_ = less(least_again_, all.layers[i].again);
-    least_kernels_again_ = less(least_kernels_again_, all.layers[i].kernels_again);
     least_plain_ = std::min(least_plain_, none.layers[i].saved);
     least_checked_ = std::min(least_checked_, all.layers[i].saved);
   }
+}
+
+Bytes LayerBounds::least_saved() const {
+  if (!by_position_) return whole().saved;
+  return std::int64_t{blocks()} * std::min(least_plain_, least_checked_) + embedding_.saved +
+         head_.saved;
 }
 
 RunBound LayerBounds::run(const Chunk& chunk) const {
@@ -133,7 +136,6 @@ RunBound LayerBounds::run(const Chunk& chunk) const {
     const int redone = (std::min(count, most_) + stride_ - 1) / stride_;
     const Seconds again = static_cast<double>(redone) * least_again_;
     b.backward += again;
-    b.kernels += static_cast<double>(redone) * least_kernels_again_;
     b.saved = std::int64_t{count - redone} * least_plain_ + std::int64_t{redone} * least_checked_;
   }
   if (embedding) add(b, embedding_);

@@ -20,15 +20,12 @@ namespace shardwise {
 // Of one microbatch.
 struct LayerBound {
   Seconds forward, again, input, weight;  // `again`: what recomputation adds
-  Seconds kernels;                        // of all four, without `again` and collectives
-  Seconds kernels_again;
   Bytes saved;  // from forward to backward
 };
 
 // What one pass over a run of layers takes at the least.
 struct RunBound {
   Seconds forward, backward;  // backward: recomputation, inputs and weights
-  Seconds kernels;            // the part of both that is no collective
   Bytes saved;
 };
 
@@ -46,12 +43,22 @@ class LayerBounds {
   RunBound run(const Chunk& chunk) const;
   RunBound whole() const { return run({0, blocks(), true, true}); }
   int blocks() const { return static_cast<int>(plain_.size()) - 1; }
+  // Of one microbatch in the whole model, however it is cut into chunks (a policy that counts
+  // blocks may reach all of them where every chunk has its first ones).
+  Bytes least_saved() const;
 
   const LayerParameters& parameters(int block) const {
     return parameters_[static_cast<std::size_t>(block) + 1];
   }
   const LayerParameters& embedding_parameters() const { return parameters_.front(); }
   const LayerParameters& head_parameters() const { return parameters_.back(); }
+  // Layers with the same parameters, once.
+  struct Kind {
+    LayerParameters parameters;
+    bool trainable = true;
+    int layers = 0;
+  };
+  const std::vector<Kind>& kinds() const { return kinds_; }
   bool trainable(int block) const { return trainable_[static_cast<std::size_t>(block) + 1]; }
   bool embedding_trainable() const { return trainable_.front(); }
   bool head_trainable() const { return trainable_.back(); }
@@ -60,12 +67,13 @@ class LayerBounds {
   // Sums over the blocks before the i-th.
   std::vector<RunBound> plain_, checked_;
   LayerBound embedding_, head_;
+  std::vector<Kind> kinds_;
   std::vector<LayerParameters> parameters_;  // embedding, blocks, head
   std::vector<bool> trainable_;
   // Which blocks of a chunk are recomputed: the first `most_` of them, every `stride_`-th.
   int most_ = 0, stride_ = 1;
   bool by_position_ = false;  // neither none nor all of them
-  Seconds least_again_, least_kernels_again_;
+  Seconds least_again_;
   Bytes least_plain_, least_checked_;
 };
 

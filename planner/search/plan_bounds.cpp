@@ -48,6 +48,26 @@ struct StageStates {
   Bytes kept, with_gradients;  // through the step; while the optimizer steps
 };
 
+StageStates kept_of(const BoundSite& site, const ParallelPlan& p, const LayerState& sum) {
+  std::int64_t kept = 0, gradients = 0;
+  if (!p.offload.parameters) kept += sum.weights + sum.quantization + sum.adapters;
+  if (!p.offload.optimizer) kept += sum.master + sum.optimizer;
+  if (!p.offload.optimizer) gradients = sum.gradients;
+  const bool persistent = site.workload.framework.gradient_life == GradientLife::persistent;
+  if (persistent) kept += sum.gradients;
+  return {Bytes(kept), Bytes(persistent ? kept : kept + gradients)};
+}
+
+// Of all layers, as the plan shards them over its data ranks.
+LayerState whole_state(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
+  LayerState sum;
+  for (const LayerBounds::Kind& kind : layers.kinds()) {
+    const LayerState one = layer_state(site.workload, p, kind.parameters, kind.trainable);
+    for (int i = 0; i < kind.layers; ++i) sum += one;
+  }
+  return sum;
+}
+
 StageStates stage_states(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,
                          const ChunkMap& map, int stage) {
   LayerState sum;
@@ -68,19 +88,7 @@ StageStates stage_states(const BoundSite& site, const LayerBounds& layers, const
       ++alike;
     }
   }
-  std::int64_t kept = 0, gradients = 0;
-  if (!p.offload.parameters) kept += sum.weights + sum.quantization + sum.adapters;
-  if (!p.offload.optimizer) kept += sum.master + sum.optimizer;
-  if (!p.offload.optimizer) gradients = sum.gradients;
-  const bool persistent = site.workload.framework.gradient_life == GradientLife::persistent;
-  if (persistent) kept += sum.gradients;
-  return {Bytes(kept), Bytes(persistent ? kept : kept + gradients)};
-}
-
-// What a stage's own passes take one after the other. Where exchanges between stages are not
-// overlapped, the pass after one does not wait for the collectives of the pass before.
-Seconds work(const RunBound& run, bool in_a_row) {
-  return in_a_row ? run.forward + run.backward : run.kernels;
+  return kept_of(site, p, sum);
 }
 
 std::set<int> telling_stages(const ParallelPlan& p) {
@@ -89,26 +97,19 @@ std::set<int> telling_stages(const ParallelPlan& p) {
 
 }  // namespace
 
-Seconds mean_work_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,
-                        int batch) {
+Seconds mean_work_bound(const LayerBounds& layers, const ParallelPlan& p, int batch) {
   const RunBound all = layers.whole();
   const double passes = static_cast<double>(batch) / p.microbatch;
   const double share = static_cast<double>(p.tensor) * p.context / p.gpus();
-  return rounded_down * passes * share *
-         work(all, site.workload.framework.overlap_pipeline_comm ||
-                       !site.workload.framework.supports_pipeline);
+  return rounded_down * passes * share * (all.forward + all.backward);
 }
+
+// A millionth for bytes that are rounded up to whole ones layer by layer.
+Bytes rounded_sum(std::int64_t bytes) { return Bytes(bytes / 1'000'000 * 999'999); }
 
 Bytes mean_memory_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,
                         int most_stages) {
-  const Workload& w = site.workload;
-  LayerState sum;
-  const auto add = [&](const LayerParameters& parameters, bool trainable) {
-    sum += layer_state(w, p, parameters, trainable);
-  };
-  add(layers.embedding_parameters(), layers.embedding_trainable());
-  for (int i = 0; i < layers.blocks(); ++i) add(layers.parameters(i), layers.trainable(i));
-  add(layers.head_parameters(), layers.head_trainable());
+  const LayerState sum = whole_state(site, layers, p);
   // Stages divide what data ranks do not; what data ranks share out is the same on any number of
   // stages, as there are fewer data ranks to each.
   const auto share = [&](std::int64_t bytes, int sharded_from) {
@@ -118,12 +119,18 @@ Bytes mean_memory_bound(const BoundSite& site, const LayerBounds& layers, const 
   if (!p.offload.parameters)
     bytes += share(sum.weights, 3) + (sum.quantization + sum.adapters) / most_stages;
   if (!p.offload.optimizer) bytes += share(sum.master + sum.optimizer, 1);
-  const std::int64_t saved = p.offload.activations ? 0 : layers.whole().saved.value / most_stages;
-  // A millionth for bytes that are rounded up to whole ones layer by layer.
-  return Bytes((bytes + saved) / 1'000'000 * 999'999) + outside_tensors(site);
+  const std::int64_t saved = p.offload.activations ? 0 : layers.least_saved().value / most_stages;
+  return rounded_sum(bytes + saved) + outside_tensors(site);
 }
 
-Seconds pipeline_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
+Bytes stage_mean_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
+  const StageStates states = kept_of(site, p, whole_state(site, layers, p));
+  const std::int64_t saved = p.offload.activations ? 0 : layers.least_saved().value;
+  const std::int64_t most = std::max(states.with_gradients.value, states.kept.value + saved);
+  return rounded_sum(most / p.pipeline) + outside_tensors(site);
+}
+
+Seconds pipeline_bound(const LayerBounds& layers, const ParallelPlan& p) {
   const ChunkMap map(p, layers.blocks());
   std::vector<RunBound> runs;
   std::vector<Seconds> head(1), tail(1);
@@ -132,13 +139,12 @@ Seconds pipeline_bound(const BoundSite& site, const LayerBounds& layers, const P
     head.push_back(head.back() + runs.back().forward);
     tail.push_back(tail.back() + runs.back().backward);
   }
-  const bool in_a_row = p.pipeline == 1 || site.workload.framework.overlap_pipeline_comm;
   Seconds most;
   for (int stage = 0; stage < p.pipeline; ++stage) {
     Seconds own, first(1e300), last(1e300);
     for (int local = 0; local < p.chunks; ++local) {
       const std::size_t c = map.chunk(stage, local);
-      own += map.passes() * work(runs[c], in_a_row);
+      own += map.passes() * (runs[c].forward + runs[c].backward);
       first = std::min(first, head[c]);
       last = std::min(last, map.schedule.splits_backward ? Seconds(0) : tail[c]);
     }

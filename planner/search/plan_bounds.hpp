@@ -7,9 +7,7 @@
 //        + m sum over C(s) of (f_c + b_c)         its own passes, one after the other
 //        + min over C(s) of sum_{c' < c} b_c'     after its last backward, to the first chunk
 //
-// for every s; the last term is left out where weight passes of their own may come last, and the
-// collectives of a stage's own passes where it does not overlap its exchanges with other stages
-// (they may then run beside the next pass). For equal
+// for every s; the last term is left out where weight passes of their own may come last. For equal
 // stages and 1F1B this is (m + p - 1)(f + b), for v chunks each m v + p - 1 of their passes: the
 // bubbles of arXiv 2104.04473, equations 2 and 3. For a set of plans that share everything but
 // stages and data ranks: the mean over all GPUs, batch / mbs x (f + b) x tp x cp / GPUs.
@@ -40,15 +38,18 @@ struct BoundSite {
 };
 
 // Of all plans with these layers and this microbatch, whatever their stages and data ranks.
-Seconds mean_work_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan,
-                        int batch);
+Seconds mean_work_bound(const LayerBounds& layers, const ParallelPlan& plan, int batch);
 
 // REQUIRES a legal plan. `layers`: of this plan without stages.
-Seconds pipeline_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan);
+Seconds pipeline_bound(const LayerBounds& layers, const ParallelPlan& plan);
 
 // The same from the plan's own costs, stage by stage: with transfers between stages, collectives
 // that keep the data-parallel stream busy, and what follows the last backward.
 Seconds costed_bound(const BoundSite& site, const ParallelPlan& plan);
+
+// Of all schedules and all ways to deal layers to the stages of a plan: the mean over stages of what
+// keeps the data-parallel stream busy.
+Seconds stream_bound(const BoundSite& site, const ParallelPlan& plan);
 
 // Model states alone, of the fuller of the first, second and last stage.
 Bytes states_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan);
@@ -57,6 +58,10 @@ Bytes states_bound(const BoundSite& site, const LayerBounds& layers, const Paral
 // of all of them, and no stage has less in flight than one microbatch.
 Bytes mean_memory_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan,
                         int most_stages);
+
+// Of all schedules and all ways to deal layers to the stages of a plan: the fullest stage holds at
+// least the mean of them.
+Bytes stage_mean_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan);
 
 // How many microbatch-chunks a stage holds at most, remembered; safe to ask from several threads.
 class InFlightCounts {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 
 #include "catalog/require.hpp"
@@ -48,12 +49,23 @@ SearchProof& SearchProof::operator+=(const SearchProof& o) {
 
 namespace {
 
-enum class Stage : std::uint8_t { layers, recompute, stages, plan, half, complete };
+enum class Stage : std::uint8_t { layers, recompute, pipelines, variants, plan, half, complete };
 
 constexpr std::size_t side_by_side = 16;
 
+// The ways to lay one pipeline over its stages, by what each takes at the least.
+struct VariantList {
+  struct One {
+    Seconds time;
+    PipelineVariant variant;
+  };
+  std::vector<One> all;
+};
+
 struct Progress {
   std::shared_ptr<const LayerBounds> layers;
+  std::shared_ptr<const VariantList> variants;
+  std::size_t next = 0;  // of the variants
   ParallelPlan plan;
   Seconds time;  // bound, then forecast
   Bytes memory;  // likewise
@@ -76,6 +88,34 @@ struct Entry {
     if (a.point != b.point) return before(a.point, b.point);
     return a.stage < b.stage;
   }
+};
+
+// The variants of each pipeline, remembered where they depend on stages and microbatches only.
+class KnownVariants {
+ public:
+  using List = std::shared_ptr<const std::vector<PipelineVariant>>;
+
+  List of(std::size_t site, const PlanSpace& space, const PlanPoint& x) {
+    const ParallelPlan p = *space.plan(x);
+    if (space.cluster().groups.size() > 1) return found(space, x);
+    const std::tuple key{site, p.pipeline, p.microbatches};
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto it = known_.find(key); it != known_.end()) return it->second;
+    }
+    List list = found(space, x);
+    const std::lock_guard lock(mutex_);
+    if (!list->empty()) known_[key] = list;
+    return list;
+  }
+
+ private:
+  static List found(const PlanSpace& space, const PlanPoint& x) {
+    return std::make_shared<const std::vector<PipelineVariant>>(space.variants(x));
+  }
+
+  std::mutex mutex_;
+  std::map<std::tuple<std::size_t, int, int>, List> known_;
 };
 
 // What refining one entry has led to.
@@ -138,7 +178,7 @@ class Search {
 
  private:
   void count_bounded(const Entry& e) {
-    if (e.stage == Stage::stages || e.stage == Stage::plan) ++proof_.bounded;
+    if (e.stage == Stage::plan) ++proof_.bounded;
   }
 
   ParetoFigures figures(const Entry& e) const {
@@ -193,8 +233,10 @@ class Search {
         return refine_layers(e, to);
       case Stage::recompute:
         return refine_recompute(e, to);
-      case Stage::stages:
-        return refine_stages(e, to);
+      case Stage::pipelines:
+        return refine_pipelines(e, to);
+      case Stage::variants:
+        return refine_variants(e, to);
       case Stage::plan:
       case Stage::half:
         return refine_plan(e, to);
@@ -218,7 +260,7 @@ class Search {
     g.plan = unstaged(s, e.point, recompute);
     const BoundSite site = bound_site(s, g.plan);
     g.layers = std::make_shared<LayerBounds>(site.workload, g.plan, s.cluster, profile_);
-    g.time = mean_work_bound(site, *g.layers, g.plan, s.space.batch());
+    g.time = mean_work_bound(*g.layers, g.plan, s.space.batch());
     g.memory = mean_memory_bound(site, *g.layers, g.plan, s.space.most_stages(e.point));
     if (!may_fit(s, g.plan, g.memory)) return;
     put(std::move(e), stage, to);
@@ -261,40 +303,78 @@ class Search {
     }
   }
 
-  void refine_recompute(const Entry& e, Refined& to) const {
+  void refine_recompute(const Entry& e, Refined& to) {
     const SearchSite& s = *sites_[e.site];
-    s.space.each_pipeline(e.point, [&](const PlanPoint& x, const ParallelPlan& p) {
-      Entry one = e;
-      one.point = x;
-      one.progress = std::make_shared<Progress>();
-      one.progress->layers = e.progress->layers;
-      one.progress->plan = p;
-      one.progress->time =
-          std::max(e.progress->time, pipeline_bound(bound_site(s, p), *e.progress->layers, p));
-      put(std::move(one), Stage::stages, to);
-    });
+    for (const std::uint16_t depth : s.space.pipeline_positions(e.point)) {
+      PlanPoint x = e.point;
+      x[static_cast<std::size_t>(PlanAxis::pipeline)] = depth;
+      const auto known = variants_.of(e.site, s.space, x);
+      if (known->empty() || !s.space.legal_with(x, known->front())) continue;
+      std::vector<std::uint16_t> shards{0};
+      for (const std::uint16_t i : s.space.shard_positions(*s.space.plan(x))) shards.push_back(i);
+      for (const std::uint16_t i : shards) {
+        Entry one = e;
+        one.point = x;
+        one.point[static_cast<std::size_t>(PlanAxis::shard_group)] = i;
+        one.progress = std::make_shared<Progress>(*e.progress);
+        Progress& g = *one.progress;
+        g.plan = *s.space.plan(one.point);
+        const BoundSite site = bound_site(s, g.plan);
+        g.memory = std::max(g.memory, stage_mean_bound(site, *g.layers, g.plan));
+        if (may_fit(s, g.plan, g.memory)) put(std::move(one), Stage::pipelines, to);
+      }
+    }
   }
 
-  void refine_stages(const Entry& e, Refined& to) {
+  // All variants of one pipeline, the fastest by its bound first.
+  void refine_pipelines(const Entry& e, Refined& to) {
     const SearchSite& s = *sites_[e.site];
-    std::vector<std::uint16_t> shards{0};
-    for (const std::uint16_t i : s.space.shard_positions(e.progress->plan)) shards.push_back(i);
-    for (const std::uint16_t i : shards) {
-      Entry one = e;
-      one.point[static_cast<std::size_t>(PlanAxis::shard_group)] = i;
-      one.progress = std::make_shared<Progress>(*e.progress);
-      Progress& g = *one.progress;
-      g.plan = *s.space.plan(one.point);
-      const BoundSite site = bound_site(s, g.plan);
-      g.memory = std::max(g.memory, states_bound(site, *g.layers, g.plan));
-      if (may_fit(s, g.plan, g.memory)) g.memory = memory_bound(site, *g.layers, g.plan, counts_);
-      if (!may_fit(s, g.plan, g.memory)) {
-        ++to.counts.too_large;
-        continue;
-      }
-      g.time = std::max(g.time, costed_bound(site, g.plan));
-      put(std::move(one), Stage::plan, to);
+    Entry one = e;
+    one.progress = std::make_shared<Progress>(*e.progress);
+    Progress& g = *one.progress;
+    const Seconds least = std::max(g.time, stream_bound(bound_site(s, g.plan), g.plan));
+    auto list = std::make_shared<VariantList>();
+    for (const PipelineVariant& v : *variants_.of(e.site, s.space, e.point)) {
+      if (!s.space.legal_in_chunks(e.point, v)) continue;
+      const ParallelPlan p = *s.space.plan(PlanSpace::with(e.point, v));
+      list->all.push_back({std::max(least, pipeline_bound(*g.layers, p)), v});
     }
+    if (list->all.empty()) return;
+    std::stable_sort(list->all.begin(), list->all.end(),
+                     [](const auto& a, const auto& b) { return a.time < b.time; });
+    g.variants = std::move(list);
+    put_variant(std::move(one), to);
+  }
+
+  // A list stands in the queue for the first variant that is left of it.
+  void put_variant(Entry e, Refined& to) const {
+    Progress& g = *e.progress;
+    if (g.next == g.variants->all.size()) return;
+    g.time = g.variants->all[g.next].time;
+    e.point = PlanSpace::with(e.point, g.variants->all[g.next].variant);
+    put(std::move(e), Stage::variants, to);
+  }
+
+  void refine_variants(const Entry& e, Refined& to) {
+    const SearchSite& s = *sites_[e.site];
+    Entry rest = e;
+    rest.progress = std::make_shared<Progress>(*e.progress);
+    ++rest.progress->next;
+    put_variant(std::move(rest), to);
+    Entry one = e;
+    one.progress = std::make_shared<Progress>(*e.progress);
+    Progress& g = *one.progress;
+    g.variants.reset();
+    g.plan = *s.space.plan(one.point);
+    const BoundSite site = bound_site(s, g.plan);
+    g.memory = std::max(g.memory, states_bound(site, *g.layers, g.plan));
+    if (may_fit(s, g.plan, g.memory)) g.memory = memory_bound(site, *g.layers, g.plan, counts_);
+    if (!may_fit(s, g.plan, g.memory)) {
+      ++to.counts.too_large;
+      return;
+    }
+    g.time = std::max(g.time, costed_bound(site, g.plan));
+    put(std::move(one), Stage::plan, to);
   }
 
   void refine_plan(const Entry& e, Refined& to) const {
@@ -359,6 +439,7 @@ class Search {
   const SearchWish& wish_;
   std::set<Entry> queue_;
   InFlightCounts counts_;
+  KnownVariants variants_;
   SearchProof proof_;
 };
 

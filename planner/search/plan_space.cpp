@@ -80,18 +80,17 @@ ContextKind kind_named(std::string_view text) {
   return text == "ulysses" ? ContextKind::ulysses : ContextKind::ring;
 }
 
-// Of the largest chunk: what counts blocks from the first needs more of them to say something new.
-std::optional<std::string> says_nothing_of_blocks(const Workload& w, const ParallelPlan& p,
-                                                  int parts) {
-  const auto policy = recompute_policy(p.recompute);
-  if (!policy) return policy.error().front().what;
+int most_blocks(const Workload& w, const ParallelPlan& p) {
+  const PipelineSchedule& schedule = *find_pipeline_schedule(p.schedule_row());
+  const int parts = schedule.model_chunks({p.pipeline, p.chunks, p.microbatches});
   const std::vector<int> blocks = blocks_per_chunk(w.model.layers, parts, p.layers_per_stage);
-  const int most = *std::max_element(blocks.begin(), blocks.end());
-  const bool counts = policy->checkpointed_blocks < (1 << 30) || policy->stride > 1;
-  if (counts && most <= std::max(policy->stride > 1 ? 1 : 0,
-                                 policy->stride > 1 ? 0 : policy->checkpointed_blocks))
-    return "recompute=" + p.recompute + " says nothing where a chunk has no more blocks";
-  return std::nullopt;
+  return *std::max_element(blocks.begin(), blocks.end());
+}
+
+// What counts blocks from the first needs more of them than that to say something new.
+bool says_nothing(const RecomputePolicy& policy, int most_blocks) {
+  const bool counts = policy.checkpointed_blocks < (1 << 30) || policy.stride > 1;
+  return counts && most_blocks <= (policy.stride > 1 ? 1 : policy.checkpointed_blocks);
 }
 
 }  // namespace
@@ -128,6 +127,11 @@ PlanSpace::PlanSpace(const ResolvedRequest& r, const Workload& without_zero,
   count(PlanAxis::recompute, recomputes_.size());
   add_shards_and_stages(cluster);
   for (std::size_t i = 0; i < plan_axis_count; ++i) sizes_[i] = numbers_[i].size();
+  // plan_problems() refuses a name that nobody knows.
+  for (const std::string& name : recomputes_) {
+    const auto policy = recompute_policy(name);
+    policies_.push_back(policy ? *policy : *recompute_policy("none"));
+  }
 }
 
 void PlanSpace::add_shards_and_stages(const Cluster& cluster) {
@@ -229,9 +233,17 @@ std::optional<ParallelPlan> PlanSpace::plan(const PlanPoint& x) const {
 }
 
 std::optional<std::string> PlanSpace::why_not(const PlanPoint& x) const {
-  const std::optional<ParallelPlan> found = plan(x);
-  if (!found) return "tp x cp x pp must divide the GPUs, and dp x mbs the batch";
-  const ParallelPlan& p = *found;
+  const std::optional<ParallelPlan> p = plan(x);
+  if (!p) return "tp x cp x pp must divide the GPUs, and dp x mbs the batch";
+  if (auto broken = why_not_shared(x, *p)) return broken;
+  if (says_nothing(policies_[at(x, PlanAxis::recompute)], most_blocks(workload(*p), *p)))
+    return "recompute=" + p->recompute + " says nothing where a chunk has no more blocks";
+  return std::nullopt;
+}
+
+// Every rule but that of recomputation in a chunk.
+std::optional<std::string> PlanSpace::why_not_shared(const PlanPoint& x,
+                                                     const ParallelPlan& p) const {
   const Workload& w = workload(p);
   if (const Refusals nothing = meaningless_sizes(p, w); !nothing.empty()) return nothing.front();
   const auto deal = static_cast<StageDeal>(number(x, PlanAxis::stages));
@@ -250,9 +262,7 @@ std::optional<std::string> PlanSpace::why_not(const PlanPoint& x) const {
   if (p.layer_split && p.pipeline == 1) return "a layer split over one card says nothing";
   const Problems problems = plan_problems(w, p, *cluster_);
   if (!problems.empty()) return problems.front().what;
-  const PipelineSchedule& schedule = *find_pipeline_schedule(p.schedule_row());
-  return says_nothing_of_blocks(w, p,
-                                schedule.model_chunks({p.pipeline, p.chunks, p.microbatches}));
+  return std::nullopt;
 }
 
 bool PlanSpace::outer_divides(const PlanPoint& x) const {
@@ -299,73 +309,99 @@ std::vector<std::uint16_t> PlanSpace::shard_positions(const ParallelPlan& p) con
   return found;
 }
 
-void PlanSpace::each_pipeline(PlanPoint x, const Visit& visit) const {
+std::vector<std::uint16_t> PlanSpace::pipeline_positions(const PlanPoint& x) const {
   const std::int64_t across =
       std::int64_t{number(x, PlanAxis::tensor)} * number(x, PlanAxis::context);
+  std::vector<std::uint16_t> found;
   for (std::size_t i = 0; i < values(PlanAxis::pipeline); ++i) {
-    x[index(PlanAxis::pipeline)] = static_cast<std::uint16_t>(i);
-    const std::int64_t stages = number(x, PlanAxis::pipeline);
-    if (gpus_ % (across * stages) != 0) continue;
-    const std::int64_t data = gpus_ / (across * stages);
-    if (batch_ % (data * number(x, PlanAxis::microbatch)) != 0) continue;
-    each_schedule(x, visit);
+    const std::int64_t model = across * numbers_[index(PlanAxis::pipeline)][i];
+    const bool shares = gpus_ % model == 0 &&
+                        batch_ % (gpus_ / model * number(x, PlanAxis::microbatch)) == 0;
+    if (shares) found.push_back(static_cast<std::uint16_t>(i));
   }
+  return found;
 }
 
-void PlanSpace::each_schedule(PlanPoint x, const Visit& visit) const {
-  const auto loop = [&](PlanAxis axis, const auto& body) {
-    auto& position = x[index(axis)];
-    for (position = 0; position < sizes_[index(axis)]; ++position) body();
-    position = 0;
-  };
+PlanPoint PlanSpace::with(PlanPoint x, const PipelineVariant& v) {
+  x[index(PlanAxis::schedule)] = v.schedule;
+  x[index(PlanAxis::chunks)] = v.chunks;
+  x[index(PlanAxis::stages)] = v.stages;
+  return x;
+}
+
+bool PlanSpace::legal_with(PlanPoint x, const PipelineVariant& v) const {
+  x = with(x, v);
+  const std::optional<ParallelPlan> p = plan(x);
+  return p && !why_not_shared(x, *p);
+}
+
+bool PlanSpace::legal_in_chunks(const PlanPoint& x, const PipelineVariant& v) const {
+  return !says_nothing(policies_[at(x, PlanAxis::recompute)], v.most_blocks);
+}
+
+std::vector<PipelineVariant> PlanSpace::variants(PlanPoint x) const {
+  std::vector<PipelineVariant> found;
   const int stages = number(x, PlanAxis::pipeline), layers = without_zero_->model.layers;
-  loop(PlanAxis::schedule, [&] {
-    if (stages == 1 && at(x, PlanAxis::schedule) > 0) return;
-    loop(PlanAxis::chunks, [&] {
-      const int chunks = number(x, PlanAxis::chunks);
-      if (stages * chunks > layers || (stages == 1 && chunks > 1)) return;
-      loop(PlanAxis::stages, [&] {
-        if (!why_not(x)) visit(x, *plan(x));
-      });
-    });
-  });
-}
-
-// Of the stages and microbatches that `point` says, whatever it says of the rest.
-std::optional<ParallelPlan> PlanSpace::some_legal(PlanPoint x) const {
-  for (std::size_t i = 0; i < values(PlanAxis::recompute); ++i)
-    for (std::size_t k = 0; k < values(PlanAxis::schedule); ++k) {
-      x[index(PlanAxis::recompute)] = static_cast<std::uint16_t>(i);
-      x[index(PlanAxis::schedule)] = static_cast<std::uint16_t>(k);
-      if (!why_not(x)) return plan(x);
+  const auto add = [&](std::size_t schedule, std::size_t chunks) {
+    for (std::size_t deal = 0; deal < values(PlanAxis::stages); ++deal) {
+      PipelineVariant v{static_cast<std::uint16_t>(schedule), static_cast<std::uint16_t>(chunks),
+                        static_cast<std::uint16_t>(deal)};
+      if (!legal_with(x, v)) continue;
+      const ParallelPlan p = *plan(with(x, v));
+      v.most_blocks = most_blocks(workload(p), p);
+      found.push_back(v);
     }
-  return std::nullopt;
+  };
+  for (std::size_t s = 0; s < (stages == 1 ? 1 : values(PlanAxis::schedule)); ++s)
+    for (std::size_t c = 0; c < (stages == 1 ? 1 : values(PlanAxis::chunks)); ++c) {
+      const int chunks = numbers_[index(PlanAxis::chunks)][c];
+      if (stages * chunks > layers) break;
+      const bool split = schedules_[s] == layer_split_name;
+      const PipelineSchedule& row =
+          *find_pipeline_schedule(split ? std::string_view("sequential") : schedules_[s]);
+      const PlanPoint here = with(x, {static_cast<std::uint16_t>(s), static_cast<std::uint16_t>(c)});
+      const auto p = plan(here);
+      if (p && !refusal(row, {stages, chunks, p->microbatches})) add(s, c);
+    }
+  return found;
 }
 
-std::int64_t PlanSpace::legal_schedules(PlanPoint x) const {
-  std::int64_t count = 0;
-  for (std::size_t i = 0; i < values(PlanAxis::recompute); ++i) {
-    x[index(PlanAxis::recompute)] = static_cast<std::uint16_t>(i);
-    each_schedule(x, [&](const PlanPoint&, const ParallelPlan&) { ++count; });
+void PlanSpace::each_pipeline(PlanPoint x, const Visit& visit) const {
+  for (const std::uint16_t i : pipeline_positions(x)) {
+    x[index(PlanAxis::pipeline)] = i;
+    for (const PipelineVariant& v : variants(x))
+      if (legal_in_chunks(x, v)) visit(with(x, v), *plan(with(x, v)));
   }
-  return count;
 }
 
 std::int64_t PlanSpace::legal() const {
   const bool alike = cluster_->groups.size() == 1;
-  std::map<std::array<int, 3>, std::int64_t> known;  // by stages, microbatches, shared axes
+  struct Known {
+    std::vector<PipelineVariant> variants;
+    std::int64_t legal = 0;  // with every policy
+  };
+  std::map<std::array<int, 3>, Known> known;  // by stages, microbatches, shared axes
   std::int64_t total = 0;
   int serial = 0;
   for (PlanPoint x : outer_points()) {
     ++serial;
-    for (std::size_t i = 0; i < values(PlanAxis::pipeline); ++i) {
-      x[index(PlanAxis::pipeline)] = static_cast<std::uint16_t>(i);
-      const std::optional<ParallelPlan> p = some_legal(x);
-      if (!p) continue;
+    for (const std::uint16_t i : pipeline_positions(x)) {
+      x[index(PlanAxis::pipeline)] = i;
+      const std::optional<ParallelPlan> p = plan(x);
       const std::array<int, 3> key{p->pipeline, p->microbatches, alike ? 0 : serial};
       auto it = known.find(key);
-      if (it == known.end()) it = known.emplace(key, legal_schedules(x)).first;
-      total += it->second * static_cast<std::int64_t>(1 + shard_positions(*p).size());
+      if (it == known.end() || it->second.variants.empty()) {
+        Known list{variants(x), 0};
+        for (std::size_t r = 0; r < values(PlanAxis::recompute); ++r) {
+          x[index(PlanAxis::recompute)] = static_cast<std::uint16_t>(r);
+          for (const PipelineVariant& v : list.variants) list.legal += legal_in_chunks(x, v);
+        }
+        x[index(PlanAxis::recompute)] = 0;
+        it = known.insert_or_assign(key, std::move(list)).first;
+      }
+      const Known& here = it->second;
+      if (here.variants.empty() || !legal_with(x, here.variants.front())) continue;
+      total += here.legal * static_cast<std::int64_t>(1 + shard_positions(*p).size());
     }
   }
   return total;

@@ -25,6 +25,7 @@
 
 #include "planner/resolved_request.hpp"
 #include "simulator/parallel_plan.hpp"
+#include "simulator/recompute_policy.hpp"
 #include "simulator/workload.hpp"
 
 namespace shardwise {
@@ -57,6 +58,13 @@ using PlanPoint = std::array<std::uint16_t, plan_axis_count>;
 // How layers are dealt to stages.
 enum class StageDeal : std::uint8_t { even, ends_lighter, by_speed };
 
+// How chunks of layers are dealt to the stages of a pipeline and in which order they run: positions
+// on three axes.
+struct PipelineVariant {
+  std::uint16_t schedule = 0, chunks = 0, stages = 0;
+  int most_blocks = 0;  // of the largest chunk
+};
+
 class PlanSpace {
  public:
   // One method on one cluster. `workloads`: without and with a ZeRO stage, which may mean another
@@ -85,6 +93,15 @@ class PlanSpace {
   // later axes stand at their first position.
   std::vector<PlanPoint> outer_points() const;
 
+  // The positions of pipeline depths over which this point's GPUs and batch can be shared out.
+  std::vector<std::uint16_t> pipeline_positions(const PlanPoint& point) const;
+  // Legal for the axes of `point` up to the pipeline, whatever is recomputed. On GPUs of one kind
+  // they depend on the stages and the microbatches only, if there are any.
+  std::vector<PipelineVariant> variants(PlanPoint point) const;
+  bool legal_in_chunks(const PlanPoint& point, const PipelineVariant& variant) const;
+  bool legal_with(PlanPoint point, const PipelineVariant& variant) const;  // but for the chunks
+  static PlanPoint with(PlanPoint point, const PipelineVariant& variant);
+
   // Calls `visit` with every legal plan without shard groups whose axes up to `recompute` are those
   // of `point`, in rising order.
   using Visit = std::function<void(const PlanPoint&, const ParallelPlan&)>;
@@ -103,9 +120,7 @@ class PlanSpace {
  private:
   void add_shards_and_stages(const Cluster& cluster);
   bool outer_divides(const PlanPoint& point) const;
-  void each_schedule(PlanPoint point, const Visit& visit) const;
-  std::optional<ParallelPlan> some_legal(PlanPoint point) const;
-  std::int64_t legal_schedules(PlanPoint point) const;
+  std::optional<std::string> why_not_shared(const PlanPoint& point, const ParallelPlan& p) const;
   std::vector<int> dealt(const ParallelPlan& plan, StageDeal deal) const;
   std::size_t at(const PlanPoint& point, PlanAxis axis) const {
     return point[static_cast<std::size_t>(axis)];
@@ -122,6 +137,7 @@ class PlanSpace {
   std::array<std::vector<int>, plan_axis_count> numbers_;  // what each position stands for
   std::vector<Offload> offloads_;
   std::vector<std::string> recomputes_, schedules_;
+  std::vector<RecomputePolicy> policies_;  // of recomputes_
   ContextKind context_kind_ = ContextKind::ring;
 };
 

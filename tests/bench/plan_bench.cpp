@@ -47,15 +47,16 @@ struct Bench {
 
   void compare(const SearchSite& site, const PlanPoint& x, const ParallelPlan& p, Tally& to) {
     const BoundSite at{site.space.workload(p), site.cluster, facts.profile};
-    const LayerBounds layers(at.workload, site.space.layers_of(x), site.cluster, facts.profile);
+    const ParallelPlan unstaged = site.space.layers_of(x);
+    const LayerBounds layers(at.workload, unstaged, site.cluster, facts.profile);
     const auto f = forecast({at.workload, p, site.cluster}, facts.profile);
     if (!f) return;
     Bytes fullest;
     for (const StageForecast& s : f->stages) fullest = std::max(fullest, s.peak.device);
-    const Seconds time = std::max({mean_work_bound(at, layers, p, site.space.batch()),
-                                   pipeline_bound(at, layers, p), costed_bound(at, p)});
+    const Seconds time = std::max({mean_work_bound(layers, p, site.space.batch()),
+                                   pipeline_bound(layers, p), costed_bound(at, p)});
     const Bytes memory = std::max({states_bound(at, layers, p), memory_bound(at, layers, p, counts),
-                                   mean_memory_bound(at, layers, p, site.space.most_stages(x))});
+                                   mean_memory_bound(at, layers, unstaged, site.space.most_stages(x))});
     ++to.plans;
     to.above += time > f->step_time.expected || memory > fullest;
     to.time += time / f->step_time.expected;

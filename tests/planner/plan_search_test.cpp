@@ -145,8 +145,8 @@ TEST_CASE("no bound is above the forecast", "[search]") {
       const Forecast f = *forecast({at.workload, p, site.cluster}, profile());
       ++plans;
       INFO(problem.told << ": " << whole_text(p));
-      CHECK(mean_work_bound(at, layers, p, site.space.batch()) <= f.step_time.expected);
-      CHECK(pipeline_bound(at, layers, p) <= f.step_time.expected);
+      CHECK(mean_work_bound(layers, p, site.space.batch()) <= f.step_time.expected);
+      CHECK(pipeline_bound(layers, p) <= f.step_time.expected);
       CHECK(costed_bound(at, p) <= f.step_time.expected);
       CHECK(states_bound(at, layers, p) <= fullest(f));
       CHECK(memory_bound(at, layers, p, counts) <= fullest(f));
