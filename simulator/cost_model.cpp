@@ -278,7 +278,18 @@ void CostModel::slow_beside_collectives(const Gpu& gpu, StageCosts& costs) const
     }
 }
 
-StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& chunks, int stage) const {
+const CostModel::KnownTime& CostModel::known_time(const LayerDefinition& d, const Gpu& gpu,
+                                                  const KernelModel& kernels,
+                                                  KnownTimes& known) const {
+  for (const KnownTime& k : known)
+    if (k.definition == &d && k.gpu == &gpu) return k;
+  KnownTime time{&d, &gpu, {}, {}};
+  time.time = layer_time(d, kernels, &time.uses);
+  return known.emplace_back(std::move(time));
+}
+
+StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& chunks, int stage,
+                                  KnownTimes& times) const {
   // Ranks of one stage work in step: the slowest kind of GPU among them sets the pace.
   StageCosts slowest;
   const Gpu* paced = nullptr;
@@ -292,36 +303,28 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& chunks, int sta
     StageCosts costs;
     LayerState state;
     Seconds total;
-    struct Known {
-      const LayerDefinition* definition;
-      LayerTime time;
-      std::vector<CollectiveUse> uses;  // of one microbatch
-      int layers = 0;
-    };
-    std::vector<Known> known;
+    std::vector<std::pair<const KnownTime*, int>> used;  // and by how many layers
     for (const ModelChunk& chunk : chunks) {
       std::vector<LayerSchedule>& list = costs.chunks.emplace_back();
       for (const ChunkLayer& layer : chunk.layers) {
         const LayerDefinition* d = layer.definition;
-        auto it = std::find_if(known.begin(), known.end(),
-                               [&](const Known& k) { return k.definition == d; });
-        if (it == known.end()) {
-          it = known.insert(known.end(), {d, {}, {}});
-          it->time = layer_time(*d, kernels, &it->uses);
-        }
-        ++it->layers;
+        const KnownTime& one = known_time(*d, group->gpu, kernels, times);
+        auto it = std::find_if(used.begin(), used.end(),
+                               [&](const auto& u) { return u.first == &one; });
+        if (it == used.end()) it = used.insert(used.end(), {&one, 0});
+        ++it->second;
         list.push_back({});
-        list.back().time = it->time;
-        const LayerTime& t = it->time;
+        list.back().time = one.time;
+        const LayerTime& t = one.time;
         total += t.forward.device() + t.backward_input.device();
         of_kernels += t.forward.compute + t.recompute.compute + t.backward_input.compute +
                       t.backward_weight.compute;
         state += state_of(*d);
       }
     }
-    for (Known& k : known)
-      for (CollectiveUse& each : k.uses) {
-        each.per_step *= static_cast<double>(k.layers) * plan_.microbatches;
+    for (const auto& [one, layers] : used)
+      for (CollectiveUse each : one->uses) {
+        each.per_step *= static_cast<double>(layers) * plan_.microbatches;
         add_use(costs.collectives, each);
       }
     kernel_times.emplace_back(ranks, of_kernels);
@@ -381,8 +384,9 @@ void CostModel::balance_by_speed(StepCosts& costs) const {
 
 StepCosts CostModel::costs(const ModelPartition& partition) const {
   StepCosts costs;
+  KnownTimes times;
   for (int s = 0; s < plan_.pipeline; ++s)
-    costs.stages.push_back(stage_costs(partition.stages[static_cast<std::size_t>(s)], s));
+    costs.stages.push_back(stage_costs(partition.stages[static_cast<std::size_t>(s)], s, times));
   const std::int64_t tokens = static_cast<std::int64_t>(plan_.microbatch) * w_.sequence /
                               plan_.context / (plan_.sequence_parallel ? plan_.tensor : 1);
   const std::int64_t element = w_.activation_dtype() == DType::fp32 ? 4 : 2;

@@ -10,6 +10,7 @@
 // src/enqueue.cc: the grid is the channels), compute goes on at the rate 1 - c / s.
 #pragma once
 
+#include <deque>
 #include <vector>
 
 #include "catalog/cluster.hpp"
@@ -71,7 +72,18 @@ class CostModel {
   Seconds gather_time(Bytes whole, double per_step, StageCosts& costs) const;
   double multiprocessors_taken(GroupKind kind, const Gpu& gpu) const;
   void slow_beside_collectives(const Gpu& gpu, StageCosts& costs) const;
-  StageCosts stage_costs(const std::vector<ModelChunk>& chunks, int stage) const;
+  // Layers of one definition take the same on every stage with that kind of GPU.
+  struct KnownTime {
+    const LayerDefinition* definition;
+    const Gpu* gpu;
+    LayerTime time;
+    std::vector<CollectiveUse> uses;  // of one microbatch
+  };
+  using KnownTimes = std::deque<KnownTime>;  // stable addresses
+  const KnownTime& known_time(const LayerDefinition& definition, const Gpu& gpu,
+                              const KernelModel& kernels, KnownTimes& known) const;
+  StageCosts stage_costs(const std::vector<ModelChunk>& chunks, int stage,
+                         KnownTimes& times) const;
   void schedule_gathers(const std::vector<ModelChunk>& chunks, StageCosts& costs) const;
   void schedule_reduces(const std::vector<ModelChunk>& chunks, StageCosts& costs) const;
   void schedule_optimizer(const LayerState& state, const KernelModel& kernels,

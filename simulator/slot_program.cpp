@@ -65,10 +65,10 @@ Mark SlotRecorder::add(int /*stage*/, LaneKind lane, Members members, WorkKind w
 }
 
 Mark SlotRecorder::arrival(int stage, LaneKind lane, Seconds duration, TaskTag tag,
-                           TrafficKind traffic) {
+                           const Mark& after, TrafficKind traffic) {
   const Mark from_elsewhere{input};
-  const std::array<const Mark*, 1> after{&from_elsewhere};
-  return add(stage, lane, Members::alone, WorkKind::pipeline_send, duration, tag, after, traffic);
+  const std::array<const Mark*, 2> waits{&from_elsewhere, &after};
+  return add(stage, lane, Members::alone, WorkKind::pipeline_send, duration, tag, waits, traffic);
 }
 
 SlotProgram record_slot(SlotLowering& lowering, SlotRecorder& recorder, int stage, const Slot& slot,

@@ -59,7 +59,8 @@ class SlotRecorder {
 
   Mark add(int stage, LaneKind lane, Members members, WorkKind work, Seconds duration, TaskTag tag,
            std::span<const Mark* const> after, std::optional<TrafficKind> traffic = std::nullopt);
-  Mark arrival(int stage, LaneKind lane, Seconds duration, TaskTag tag, TrafficKind traffic);
+  Mark arrival(int stage, LaneKind lane, Seconds duration, TaskTag tag, const Mark& after,
+               TrafficKind traffic);
   std::vector<SlotStep> take() { return std::move(steps_); }
 
  private:

@@ -39,8 +39,10 @@ class StepBuilder {
   TaskSet add(int stage, LaneKind lane, Members members, WorkKind work, Seconds duration,
               TaskTag tag, std::span<const TaskSet* const> after,
               std::optional<TrafficKind> traffic = std::nullopt);
-  TaskSet arrival(int stage, LaneKind lane, Seconds duration, TaskTag tag, TrafficKind traffic) {
-    return add(stage, lane, Members::alone, WorkKind::pipeline_send, duration, tag, {}, traffic);
+  TaskSet arrival(int stage, LaneKind lane, Seconds duration, TaskTag tag, const TaskSet& after,
+                  TrafficKind traffic) {
+    const std::array<const TaskSet*, 1> waits{&after};
+    return add(stage, lane, Members::alone, WorkKind::pipeline_send, duration, tag, waits, traffic);
   }
   void link(const TaskSet& before, const TaskSet& after);
 

@@ -64,7 +64,6 @@ class StepLowering {
     TaskTag tag;
     Mark compute;                    // the last compute task, or the collective that followed it
     bool behind_collective = false;  // `compute` is a collective on another lane
-    Mark outstanding;                // a collective that the next pass waits for besides
     std::vector<Mark> layers;        // compute ends of this pass, for gather windows
     Mark reduced, gathered;          // the last of each
     Mark loaded;
@@ -195,12 +194,16 @@ class StepLowering {
     const int link = from_before ? (at.stage + plan_.pipeline - 1) % plan_.pipeline : at.stage;
     const Seconds time = costs_.send[static_cast<std::size_t>(link)];
     const bool apart = costs_.overlaps_pipeline_comm;
+    // A stream of transfers waits for what the GPU was given before (PyTorch
+    // torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp, syncStream), collectives of the last pass
+    // too.
+    const bool follows = !apart && at.behind_collective;
+    const Mark before = follows ? at.compute : Mark{};
     ends.transfer =
-        builder_.arrival(at.stage, apart ? lane : LaneKind::compute, time, at.tag,
+        builder_.arrival(at.stage, apart ? lane : LaneKind::compute, time, at.tag, before,
                          lane == LaneKind::pipeline_comm ? TrafficKind::receive_forward
                                                          : TrafficKind::receive_backward);
     if (apart) return;
-    if (at.behind_collective) at.outstanding = at.compute;
     at.compute = ends.transfer;
     at.behind_collective = false;
   }
@@ -209,9 +212,6 @@ class StepLowering {
     const Mark collective = at.compute;
     if (at.behind_collective) waits.add(collective);
     at.behind_collective = false;
-    const Mark outstanding = at.outstanding;
-    waits.add(outstanding);
-    at.outstanding.clear();
     if (host_bound_ && at.span.host > Seconds(0)) {
       // The kernels of a span start when the host begins to issue it, and end no earlier than it.
       const Mark begun = at.host;

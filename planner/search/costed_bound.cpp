@@ -7,18 +7,44 @@
 namespace shardwise {
 namespace {
 
-Seconds forward_of(const std::vector<LayerSchedule>& chunk) {
-  Seconds sum;
-  for (const LayerSchedule& l : chunk) sum += l.time.forward.device();
-  return sum;
+// One pass over a chunk whose layers' weights are gathered ahead of it: the gather of a layer waits
+// for the one before it and for the layer that leaves the window, and a layer for its weights. What
+// else the stream of gathers does can only delay them.
+class GatheredPass {
+ public:
+  explicit GatheredPass(double window)
+      : window_(static_cast<std::size_t>(std::max(1.0, window))) {}
+
+  void layer(Seconds work, const std::optional<Seconds>& gather) {
+    if (gather) {
+      const bool full = done_.size() >= window_;
+      gathered_ = std::max(gathered_, full ? done_[done_.size() - window_] : Seconds(0)) + *gather;
+      end_ = std::max(end_, gathered_);
+    }
+    end_ += work;
+    if (gather) done_.push_back(end_);
+  }
+  Seconds end() const { return end_; }
+
+ private:
+  std::size_t window_;
+  std::vector<Seconds> done_;  // ends of the layers that were gathered
+  Seconds gathered_, end_;
+};
+
+Seconds forward_of(const std::vector<LayerSchedule>& chunk, const StepCosts& costs) {
+  GatheredPass pass(costs.gather_window);
+  for (const LayerSchedule& l : chunk) pass.layer(l.time.forward.device(), l.gather_forward);
+  return pass.end();
 }
 
-Seconds backward_of(const std::vector<LayerSchedule>& chunk) {
-  Seconds sum;
-  for (const LayerSchedule& l : chunk)
-    sum += l.time.recompute.device() + l.time.backward_input.device() +
-           l.time.backward_weight.device();
-  return sum;
+Seconds backward_of(const std::vector<LayerSchedule>& chunk, const StepCosts& costs) {
+  GatheredPass pass(costs.gather_window);
+  for (auto l = chunk.rbegin(); l != chunk.rend(); ++l)
+    pass.layer(l->time.recompute.device() + l->time.backward_input.device() +
+                   l->time.backward_weight.device(),
+               l->gather_backward);
+  return pass.end();
 }
 
 // What the stream of data-parallel collectives is busy with in a step.
@@ -34,7 +60,8 @@ Seconds data_stream(const StageCosts& stage, const StepCosts& costs, double pass
 }
 
 struct Walk {
-  std::vector<Seconds> head, tail;  // before the first slot of a chunk; after its last backward
+  // Before the input of a chunk's first slot is on its way, and there; after its last backward.
+  std::vector<Seconds> sent, head, tail;
 };
 
 // Chunk by chunk along the model, with the transfers between stages.
@@ -48,13 +75,13 @@ Walk walk_chunks(const PipelineSchedule& schedule, PipelineShape shape, const St
       const auto& list =
           costs.stages[static_cast<std::size_t>(s)].chunks[static_cast<std::size_t>(k)];
       // Where the model is held twice, the copy that is faster stands for both.
-      const Seconds f = forward_of(list), b = backward_of(list);
+      const Seconds f = forward_of(list, costs), b = backward_of(list, costs);
       const bool known = stage_of[c] >= 0;
       forward[c] = known ? std::min(forward[c], f) : f;
       backward[c] = known ? std::min(backward[c], b) : b;
       stage_of[c] = s;
     }
-  Walk w{{Seconds(0)}, {Seconds(0)}};
+  Walk w{{Seconds(0)}, {Seconds(0)}, {Seconds(0)}};
   for (std::size_t c = 0; c + 1 < chunks; ++c) {
     // Where the model is held twice, the other copy's neighbour may be near: nothing is counted.
     const bool sent = schedule.weight_copies == 1 && stage_of[c] != stage_of[c + 1];
@@ -62,10 +89,30 @@ Walk walk_chunks(const PipelineSchedule& schedule, PipelineShape shape, const St
     const auto send = [&](int link) {
       return sent ? costs.send[static_cast<std::size_t>(link)] : Seconds(0);
     };
-    w.head.push_back(w.head.back() + forward[c] + send(before));
+    w.sent.push_back(w.head.back() + forward[c]);
+    w.head.push_back(w.sent.back() + send(before));
     w.tail.push_back(w.tail.back() + backward[c] + send(stage_of[c]));
   }
   return w;
+}
+
+// What a stage's compute waits for one microbatch's arrivals at a chunk, forward and back, where
+// they are not overlapped.
+Seconds received(const PipelineSchedule& schedule, PipelineShape shape, const StepCosts& costs,
+                 int stage, int chunk) {
+  const int c = schedule.model_chunk(shape, stage, chunk);
+  const auto elsewhere = [&](int neighbour) {
+    if (neighbour < 0 || neighbour >= schedule.model_chunks(shape)) return false;
+    if (schedule.weight_copies > 1) return true;
+    for (int k = 0; k < shape.chunks_per_stage; ++k)
+      if (schedule.model_chunk(shape, stage, k) == neighbour) return false;
+    return true;
+  };
+  Seconds sum;
+  const int before = (stage + shape.stages - 1) % shape.stages;
+  if (elsewhere(c - 1)) sum += costs.send[static_cast<std::size_t>(before)];
+  if (elsewhere(c + 1)) sum += costs.send[static_cast<std::size_t>(stage)];
+  return sum;
 }
 
 StepCosts costs_of(const BoundSite& site, const ParallelPlan& p) {
@@ -104,8 +151,11 @@ Seconds costed_bound(const BoundSite& site, const ParallelPlan& p) {
     for (int k = 0; k < p.chunks; ++k) {
       const auto c = static_cast<std::size_t>(schedule.model_chunk(shape, s, k));
       const auto& list = stage.chunks[static_cast<std::size_t>(k)];
-      work += passes * (forward_of(list) + backward_of(list));
-      head = std::min(head, walk.head[c]);
+      work += passes * (forward_of(list, costs) + backward_of(list, costs));
+      // An arrival that is not overlapped takes time of the stage's own.
+      const bool apart = costs.overlaps_pipeline_comm;
+      if (!apart) work += passes * received(schedule, shape, costs, s, k);
+      head = std::min(head, apart ? walk.head[c] : walk.sent[c]);
       tail = std::min(tail, schedule.splits_backward ? Seconds(0) : walk.tail[c]);
     }
     const Seconds computed = std::max(head + work, data_stream(stage, costs, passes));

@@ -78,6 +78,27 @@ RunBound difference(const std::vector<RunBound>& of, int first, int count) {
   return {b.forward - a.forward, b.backward - a.backward, b.saved - a.saved};
 }
 
+// Sums of the least, each number on its own.
+std::vector<RunBound> least_first(const std::vector<RunBound>& sums, const std::vector<RunBound>& or_) {
+  const std::size_t n = sums.size() - 1;
+  std::vector<Seconds> forward(n), backward(n);
+  std::vector<Bytes> saved(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const RunBound one = difference(sums, static_cast<int>(i), 1);
+    forward[i] = one.forward;
+    backward[i] = one.backward;
+    saved[i] = std::min(one.saved, difference(or_, static_cast<int>(i), 1).saved);
+  }
+  std::sort(forward.begin(), forward.end());
+  std::sort(backward.begin(), backward.end());
+  std::sort(saved.begin(), saved.end());
+  std::vector<RunBound> list(1);
+  for (std::size_t i = 0; i < n; ++i)
+    list.push_back({list.back().forward + forward[i], list.back().backward + backward[i],
+                    list.back().saved + saved[i]});
+  return list;
+}
+
 }  // namespace
 
 LayerBounds::LayerBounds(const Workload& w, const ParallelPlan& plan, const Cluster& cluster,
@@ -112,6 +133,7 @@ LayerBounds::LayerBounds(const Workload& w, const ParallelPlan& plan, const Clus
     for (RunBound& b : plain_) b.saved = Bytes(0);
     for (RunBound& b : checked_) b.saved = Bytes(0);
   }
+  least_ = least_first(by_position_ ? plain_ : checked_, checked_);
   if (!by_position_) return;
   least_again_ = all.layers[1].again;
   least_plain_ = none.layers[1].saved;
@@ -127,6 +149,18 @@ Bytes LayerBounds::least_saved() const {
   if (!by_position_) return whole().saved;
   return std::int64_t{blocks()} * std::min(least_plain_, least_checked_) + embedding_.saved +
          head_.saved;
+}
+
+RunBound LayerBounds::least(int count, int chunks, int each) const {
+  RunBound b = least_[static_cast<std::size_t>(count)];
+  if (!by_position_) return b;
+  const int redone = chunks * ((std::min(each, most_) + stride_ - 1) / stride_);
+  b.backward += static_cast<double>(redone) * least_again_;
+  return b;
+}
+
+Bytes LayerBounds::least_saved(int blocks) const {
+  return least_[static_cast<std::size_t>(blocks)].saved;
 }
 
 RunBound LayerBounds::run(const Chunk& chunk) const {

@@ -52,6 +52,11 @@ class LayerBounds {
   }
   const LayerParameters& embedding_parameters() const { return parameters_.front(); }
   const LayerParameters& head_parameters() const { return parameters_.back(); }
+  // Any `count` blocks of the model, laid over `chunks` chunks of at least `each`: no less than that.
+  RunBound least(int count, int chunks, int each) const;
+  Bytes least_saved(int blocks) const;
+  Seconds embedding_time() const { return time_of(embedding_); }
+  Seconds head_time() const { return time_of(head_); }
   // Layers with the same parameters, once.
   struct Kind {
     LayerParameters parameters;
@@ -64,8 +69,10 @@ class LayerBounds {
   bool head_trainable() const { return trainable_.back(); }
 
  private:
-  // Sums over the blocks before the i-th.
-  std::vector<RunBound> plain_, checked_;
+  static Seconds time_of(const LayerBound& l) { return l.forward + l.again + l.input + l.weight; }
+
+  // Sums over the blocks before the i-th; the same with each of its numbers sorted, least first.
+  std::vector<RunBound> plain_, checked_, least_;
   LayerBound embedding_, head_;
   std::vector<Kind> kinds_;
   std::vector<LayerParameters> parameters_;  // embedding, blocks, head

@@ -4,7 +4,6 @@
 #include <set>
 
 #include "simulator/memory_play.hpp"
-#include "simulator/parameter_state.hpp"
 
 namespace shardwise {
 namespace {
@@ -34,30 +33,6 @@ struct ChunkMap {
   double passes() const { return static_cast<double>(shape.microbatches) / schedule.weight_copies; }
 };
 
-Bytes outside_tensors(const BoundSite& site) {
-  Bytes least(std::int64_t{1} << 62);
-  for (const NodeGroup& g : site.cluster.groups) {
-    const ContextCalibration& c = site.profile.row(g.gpu.family).context;
-    least =
-        std::min(least, c.cuda_context + std::int64_t{c.cublas_workspaces} * c.cublas_workspace);
-  }
-  return least;
-}
-
-struct StageStates {
-  Bytes kept, with_gradients;  // through the step; while the optimizer steps
-};
-
-StageStates kept_of(const BoundSite& site, const ParallelPlan& p, const LayerState& sum) {
-  std::int64_t kept = 0, gradients = 0;
-  if (!p.offload.parameters) kept += sum.weights + sum.quantization + sum.adapters;
-  if (!p.offload.optimizer) kept += sum.master + sum.optimizer;
-  if (!p.offload.optimizer) gradients = sum.gradients;
-  const bool persistent = site.workload.framework.gradient_life == GradientLife::persistent;
-  if (persistent) kept += sum.gradients;
-  return {Bytes(kept), Bytes(persistent ? kept : kept + gradients)};
-}
-
 // Of all layers, as the plan shards them over its data ranks.
 LayerState whole_state(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
   LayerState sum;
@@ -68,7 +43,7 @@ LayerState whole_state(const BoundSite& site, const LayerBounds& layers, const P
   return sum;
 }
 
-StageStates stage_states(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,
+StageStateBytes stage_states(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,
                          const ChunkMap& map, int stage) {
   LayerState sum;
   const auto add = [&](const LayerParameters& parameters, bool trainable) {
@@ -88,7 +63,7 @@ StageStates stage_states(const BoundSite& site, const LayerBounds& layers, const
       ++alike;
     }
   }
-  return kept_of(site, p, sum);
+  return state_bytes(site, p, sum);
 }
 
 std::set<int> telling_stages(const ParallelPlan& p) {
@@ -96,6 +71,26 @@ std::set<int> telling_stages(const ParallelPlan& p) {
 }
 
 }  // namespace
+
+Bytes outside_tensors(const BoundSite& site) {
+  Bytes least(std::int64_t{1} << 62);
+  for (const NodeGroup& g : site.cluster.groups) {
+    const ContextCalibration& c = site.profile.row(g.gpu.family).context;
+    least =
+        std::min(least, c.cuda_context + std::int64_t{c.cublas_workspaces} * c.cublas_workspace);
+  }
+  return least;
+}
+
+StageStateBytes state_bytes(const BoundSite& site, const ParallelPlan& p, const LayerState& sum) {
+  std::int64_t kept = 0, gradients = 0;
+  if (!p.offload.parameters) kept += sum.weights + sum.quantization + sum.adapters;
+  if (!p.offload.optimizer) kept += sum.master + sum.optimizer;
+  if (!p.offload.optimizer) gradients = sum.gradients;
+  const bool persistent = site.workload.framework.gradient_life == GradientLife::persistent;
+  if (persistent) kept += sum.gradients;
+  return {Bytes(kept), Bytes(persistent ? kept : kept + gradients)};
+}
 
 Seconds mean_work_bound(const LayerBounds& layers, const ParallelPlan& p, int batch) {
   const RunBound all = layers.whole();
@@ -124,7 +119,7 @@ Bytes mean_memory_bound(const BoundSite& site, const LayerBounds& layers, const 
 }
 
 Bytes stage_mean_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
-  const StageStates states = kept_of(site, p, whole_state(site, layers, p));
+  const StageStateBytes states = state_bytes(site, p, whole_state(site, layers, p));
   const std::int64_t saved = p.offload.activations ? 0 : layers.least_saved().value;
   const std::int64_t most = std::max(states.with_gradients.value, states.kept.value + saved);
   return rounded_sum(most / p.pipeline) + outside_tensors(site);
@@ -182,7 +177,7 @@ Bytes memory_bound(const BoundSite& site, const LayerBounds& layers, const Paral
   const ChunkMap map(p, layers.blocks());
   Bytes most;
   for (const int stage : telling_stages(p)) {
-    const StageStates states = stage_states(site, layers, p, map, stage);
+    const StageStateBytes states = stage_states(site, layers, p, map, stage);
     Bytes saved(std::int64_t{1} << 62);
     for (int local = 0; local < p.chunks; ++local)
       saved = std::min(saved, map.run(layers, map.chunk(stage, local)).saved);

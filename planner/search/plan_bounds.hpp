@@ -25,6 +25,7 @@
 
 #include "catalog/profile.hpp"
 #include "planner/search/layer_bounds.hpp"
+#include "simulator/parameter_state.hpp"
 #include "simulator/pipeline_schedule.hpp"
 #include "simulator/workload.hpp"
 
@@ -62,6 +63,16 @@ Bytes mean_memory_bound(const BoundSite& site, const LayerBounds& layers, const 
 // Of all schedules and all ways to deal layers to the stages of a plan: the fullest stage holds at
 // least the mean of them.
 Bytes stage_mean_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan);
+
+// What a stage with these states holds through a step, and while its optimizer steps.
+struct StageStateBytes {
+  Bytes kept, with_gradients;
+};
+StageStateBytes state_bytes(const BoundSite& site, const ParallelPlan& plan,
+                            const LayerState& states);
+
+// CUDA context and workspaces, of the card that needs least.
+Bytes outside_tensors(const BoundSite& site);
 
 // How many microbatch-chunks a stage holds at most, remembered; safe to ask from several threads.
 class InFlightCounts {

@@ -3,15 +3,17 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <cstdio>
+#include <atomic>
+#include <chrono>
 #include <memory>
-#include <mutex>
 #include <set>
 
 #include "catalog/require.hpp"
 #include "planner/cost.hpp"
 #include "planner/judgement.hpp"
 #include "planner/on_all_cores.hpp"
-#include "planner/search/plan_bounds.hpp"
+#include "planner/search/pipeline_sketch.hpp"
 #include "planner/spread_fit.hpp"
 #include "planner/workload_choice.hpp"
 
@@ -49,6 +51,11 @@ SearchProof& SearchProof::operator+=(const SearchProof& o) {
 
 namespace {
 
+struct DbgT { const char* n; std::atomic<long long> ns{0}, c{0}; };
+DbgT dbgt[] = {{"layers"},{"recompute"},{"pipelines"},{"variants"},{"time"},{"mem"},{"begin"},{"legal"}};
+struct Tm { int i; std::chrono::steady_clock::time_point t0 = std::chrono::steady_clock::now(); ~Tm(){ dbgt[i].ns += (std::chrono::steady_clock::now()-t0).count(); ++dbgt[i].c; } };
+void dbg_print(double v, std::size_t q, const SearchProof& pr) { std::fprintf(stderr, "min %.4f queue %zu", v, q); for (auto& d : dbgt) std::fprintf(stderr, " %s:%lld/%.2fs", d.n, d.c.load(), double(d.ns.load())/1e9);
+ std::fprintf(stderr, " toolarge %lld nofit %lld fitted %lld legal %lld\n", (long long)pr.too_large, (long long)pr.does_not_fit, (long long)pr.fitted, (long long)pr.legal); }
 enum class Stage : std::uint8_t { layers, recompute, pipelines, variants, plan, half, complete };
 
 constexpr std::size_t side_by_side = 16;
@@ -90,34 +97,6 @@ struct Entry {
   }
 };
 
-// The variants of each pipeline, remembered where they depend on stages and microbatches only.
-class KnownVariants {
- public:
-  using List = std::shared_ptr<const std::vector<PipelineVariant>>;
-
-  List of(std::size_t site, const PlanSpace& space, const PlanPoint& x) {
-    const ParallelPlan p = *space.plan(x);
-    if (space.cluster().groups.size() > 1) return found(space, x);
-    const std::tuple key{site, p.pipeline, p.microbatches};
-    {
-      const std::lock_guard lock(mutex_);
-      if (const auto it = known_.find(key); it != known_.end()) return it->second;
-    }
-    List list = found(space, x);
-    const std::lock_guard lock(mutex_);
-    if (!list->empty()) known_[key] = list;
-    return list;
-  }
-
- private:
-  static List found(const PlanSpace& space, const PlanPoint& x) {
-    return std::make_shared<const std::vector<PipelineVariant>>(space.variants(x));
-  }
-
-  std::mutex mutex_;
-  std::map<std::tuple<std::size_t, int, int>, List> known_;
-};
-
 // What refining one entry has led to.
 struct Refined {
   std::vector<Entry> entries;
@@ -131,7 +110,7 @@ class Search {
       : sites_(sites), profile_(profile), wish_(wish) {}
 
   SearchResult run() {
-    begin();
+    {Tm t{6}; begin();}
     SearchResult result;
     while (!queue_.empty() && static_cast<int>(result.best.size()) < wish_.top) {
       if (queue_.begin()->stage == Stage::complete) {
@@ -142,7 +121,8 @@ class Search {
       refine_together();
     }
     for (const Entry& e : queue_) count_bounded(e);
-    count_legal();
+    {Tm t{7}; count_legal();}
+    dbg_print(result.best.empty()?0.0:result.best.back().value, queue_.size(), proof_);
     result.proof = proof_;
     return result;
   }
@@ -222,6 +202,8 @@ class Search {
     while (!queue_.empty() && wave.size() < side_by_side &&
            queue_.begin()->stage != Stage::complete)
       wave.push_back(queue_.extract(queue_.begin()).value());
+    static long long waves = 0;
+    if (++waves % 200 == 0) dbg_print(wave.front().value, queue_.size(), proof_);
     std::vector<Refined> parts(wave.size());
     on_all_cores(wave.size(), [&](std::size_t i) { refine(wave[i], parts[i]); });
     for (Refined& part : parts) take(part);
@@ -230,13 +212,13 @@ class Search {
   void refine(const Entry& e, Refined& to) {
     switch (e.stage) {
       case Stage::layers:
-        return refine_layers(e, to);
+        {Tm t{0}; return refine_layers(e, to);}
       case Stage::recompute:
-        return refine_recompute(e, to);
+        {Tm t{1}; return refine_recompute(e, to);}
       case Stage::pipelines:
-        return refine_pipelines(e, to);
+        {Tm t{2}; return refine_pipelines(e, to);}
       case Stage::variants:
-        return refine_variants(e, to);
+        {Tm t{3}; return refine_variants(e, to);}
       case Stage::plan:
       case Stage::half:
         return refine_plan(e, to);
@@ -282,16 +264,20 @@ class Search {
     return most;
   }
 
-  // Whether the bound of memory leaves room, by the rules of is_wanted().
-  bool may_fit(const SearchSite& s, const ParallelPlan& p, Bytes memory) const {
-    const auto least = static_cast<double>(memory.value);
+  // The most that a plan's bound of memory may be, by the rules of is_wanted().
+  Bytes room_for(const SearchSite& s, const ParallelPlan& p) const {
     const auto most = static_cast<double>(capacity(s).value);
-    if (least > wish_.memory_fraction * most || least > most) return false;
+    double room = std::min(1.0, wish_.memory_fraction) * most;
     // On unequal GPUs the fullest one need not be the one that has most memory in use.
-    if (wish_.allow_tight || s.cluster.groups.size() > 1) return true;
-    const Question q{s.space.workload(p), p, s.cluster};
-    const SpreadRow spread = spread_of(profile_.spread.memory, spread_key(q));
-    return least * std::max(1.0, spread.high) <= most;
+    if (!wish_.allow_tight && s.cluster.groups.size() == 1) {
+      const Question q{s.space.workload(p), p, s.cluster};
+      const SpreadRow spread = spread_of(profile_.spread.memory, spread_key(q));
+      room = std::min(room, most / std::max(1.0, spread.high));
+    }
+    return ceil_bytes(room);
+  }
+  bool may_fit(const SearchSite& s, const ParallelPlan& p, Bytes memory) const {
+    return memory <= room_for(s, p);
   }
 
   void refine_layers(const Entry& e, Refined& to) const {
@@ -308,8 +294,8 @@ class Search {
     for (const std::uint16_t depth : s.space.pipeline_positions(e.point)) {
       PlanPoint x = e.point;
       x[static_cast<std::size_t>(PlanAxis::pipeline)] = depth;
-      const auto known = variants_.of(e.site, s.space, x);
-      if (known->empty() || !s.space.legal_with(x, known->front())) continue;
+      const auto known = pipelines_.of(e.site, s.space, x);
+      if (known->empty() || !s.space.legal_with(x, known->front().variant)) continue;
       std::vector<std::uint16_t> shards{0};
       for (const std::uint16_t i : s.space.shard_positions(*s.space.plan(x))) shards.push_back(i);
       for (const std::uint16_t i : shards) {
@@ -332,14 +318,21 @@ class Search {
     Entry one = e;
     one.progress = std::make_shared<Progress>(*e.progress);
     Progress& g = *one.progress;
-    const Seconds least = std::max(g.time, stream_bound(bound_site(s, g.plan), g.plan));
+    const BoundSite site = bound_site(s, g.plan);
+    const StateBounds states(site, *g.layers, g.plan);
+    const Bytes outside = outside_tensors(site), room = room_for(s, g.plan);
     auto list = std::make_shared<VariantList>();
-    for (const PipelineVariant& v : *variants_.of(e.site, s.space, e.point)) {
-      if (!s.space.legal_in_chunks(e.point, v)) continue;
-      const ParallelPlan p = *s.space.plan(PlanSpace::with(e.point, v));
-      list->all.push_back({std::max(least, pipeline_bound(*g.layers, p)), v});
+    const auto known = pipelines_.of(e.site, s.space, e.point);
+    for (const PipelineSketch& sketch : *known) {
+      if (!s.space.legal_in_chunks(e.point, sketch.variant)) continue;
+      if (sketched_memory(sketch, *g.layers, states, g.plan, outside) > room)
+        ++to.counts.too_large;
+      else
+        list->all.push_back({std::max(g.time, sketched_time(sketch, *g.layers)), sketch.variant});
     }
     if (list->all.empty()) return;
+    const Seconds least = stream_bound(site, g.plan);
+    for (VariantList::One& one_of : list->all) one_of.time = std::max(one_of.time, least);
     std::stable_sort(list->all.begin(), list->all.end(),
                      [](const auto& a, const auto& b) { return a.time < b.time; });
     g.variants = std::move(list);
@@ -373,7 +366,7 @@ class Search {
       ++to.counts.too_large;
       return;
     }
-    g.time = std::max(g.time, costed_bound(site, g.plan));
+    g.time = std::max({g.time, pipeline_bound(*g.layers, g.plan), costed_bound(site, g.plan)});
     put(std::move(one), Stage::plan, to);
   }
 
@@ -388,6 +381,7 @@ class Search {
       return;
     }
     const bool memory = wish_.objective->memory_first == (e.stage == Stage::plan);
+    Tm t6{memory ? 5 : 4};
     auto f = forecast(q, profile_, {.time = !memory, .memory = memory});
     require(static_cast<bool>(f), "a legal plan has a forecast");
     ++(memory ? to.counts.fitted : to.counts.timed);
@@ -439,7 +433,7 @@ class Search {
   const SearchWish& wish_;
   std::set<Entry> queue_;
   InFlightCounts counts_;
-  KnownVariants variants_;
+  KnownPipelines pipelines_;
   SearchProof proof_;
 };
 

@@ -57,6 +57,7 @@ struct Bench {
                                    pipeline_bound(layers, p), costed_bound(at, p)});
     const Bytes memory = std::max({states_bound(at, layers, p), memory_bound(at, layers, p, counts),
                                    mean_memory_bound(at, layers, unstaged, site.space.most_stages(x))});
+    if (time > f->step_time.expected || memory > fullest) std::fprintf(stderr, "ABOVE %s | time %.8g (mean %.6g pipe %.6g costed %.8g) vs %.8g\n", to_string(p).c_str(), time.value, mean_work_bound(layers, p, site.space.batch()).value, pipeline_bound(layers, p).value, costed_bound(at, p).value, f->step_time.expected.value);
     ++to.plans;
     to.above += time > f->step_time.expected || memory > fullest;
     to.time += time / f->step_time.expected;

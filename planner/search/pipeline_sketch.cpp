@@ -1,0 +1,147 @@
+#include "planner/search/pipeline_sketch.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "simulator/model_partition.hpp"
+#include "simulator/parameter_state.hpp"
+
+namespace shardwise {
+namespace {
+
+// A lower bound: fewer microbatches are never more in flight, which is swept by a test.
+int in_flight_at_least(const PipelineSchedule& schedule, PipelineShape shape, int stage) {
+  PipelineShape shorter = shape;
+  shorter.microbatches = 2 * shape.stages;
+  const bool fewer =
+      shorter.microbatches < shape.microbatches && !refusal(schedule, shorter).has_value();
+  int in_flight = 0, peak = 0;
+  for (const Slot& slot : schedule.order(fewer ? shorter : shape, stage)) {
+    if (slot.pass == Pass::forward) peak = std::max(peak, ++in_flight);
+    if (slot.pass == Pass::backward || slot.pass == Pass::backward_input) --in_flight;
+  }
+  return peak;
+}
+
+StageSketch stage_sketch(const PipelineSchedule& schedule, PipelineShape shape, int stage,
+                         const std::vector<int>& blocks) {
+  StageSketch s;
+  s.chunks = shape.chunks_per_stage;
+  s.before = s.least_blocks = 1 << 30;
+  for (int local = 0; local < shape.chunks_per_stage; ++local) {
+    const int c = schedule.model_chunk(shape, stage, local);
+    const auto at = blocks.begin() + c;
+    s.blocks += *at;
+    s.least_blocks = std::min(s.least_blocks, *at);
+    int before = 0;
+    for (auto b = blocks.begin(); b != at; ++b) before += *b;
+    s.before = std::min(s.before, before);
+    s.embedding = s.embedding || c == 0;
+    s.head = s.head || at + 1 == blocks.end();
+  }
+  s.in_flight = in_flight_at_least(schedule, shape, stage);
+  return s;
+}
+
+void add(StateBounds::Least& to, const StateBounds::Least& more) {
+  to.kept += more.kept;
+  to.with_gradients += more.with_gradients;
+}
+
+}  // namespace
+
+PipelineSketch sketch_of(const ParallelPlan& p, int layers, const PipelineVariant& variant) {
+  const PipelineSchedule& schedule = *find_pipeline_schedule(p.schedule_row());
+  const PipelineShape shape{p.pipeline, p.chunks, p.microbatches};
+  const std::vector<int> blocks =
+      blocks_per_chunk(layers, schedule.model_chunks(shape), p.layers_per_stage);
+  PipelineSketch sketch{variant, static_cast<double>(p.microbatches) / schedule.weight_copies,
+                        schedule.splits_backward, {}};
+  for (const int stage : std::set<int>{0, std::min(1, p.pipeline - 1), p.pipeline - 1})
+    sketch.stages.push_back(stage_sketch(schedule, shape, stage, blocks));
+  return sketch;
+}
+
+StateBounds::StateBounds(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p)
+    : blocks_(1) {
+  std::vector<std::pair<Least, int>> kinds;
+  const auto& all = layers.kinds();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const StageStateBytes s = state_bytes(
+        site, p, layer_state(site.workload, p, all[i].parameters, all[i].trainable));
+    const Least one{s.kept, s.with_gradients};
+    // The first and the last layer are the ends of the model.
+    int count = all[i].layers;
+    if (i == 0) embedding_ = one, --count;
+    if (i + 1 == all.size()) head_ = one, --count;
+    kinds.emplace_back(one, count);
+  }
+  std::stable_sort(kinds.begin(), kinds.end(), [](const auto& a, const auto& b) {
+    return a.first.with_gradients < b.first.with_gradients;
+  });
+  for (const auto& [one, count] : kinds)
+    for (int i = 0; i < count; ++i) {
+      blocks_.push_back(blocks_.back());
+      add(blocks_.back(), one);
+    }
+}
+
+StateBounds::Least StateBounds::of(const StageSketch& stage) const {
+  Least sum = blocks_[static_cast<std::size_t>(stage.blocks)];
+  if (stage.embedding) add(sum, embedding_);
+  if (stage.head) add(sum, head_);
+  return sum;
+}
+
+Seconds sketched_time(const PipelineSketch& sketch, const LayerBounds& layers) {
+  Seconds most;
+  for (const StageSketch& s : sketch.stages) {
+    const RunBound own = layers.least(s.blocks, s.chunks, s.least_blocks);
+    const RunBound before = layers.least(s.before, 1, 0);
+    Seconds pass = own.forward + own.backward;
+    if (s.embedding) pass += layers.embedding_time();
+    if (s.head) pass += layers.head_time();
+    Seconds time = before.forward + sketch.passes * pass;
+    if (!sketch.splits_backward) time += before.backward;
+    most = std::max(most, time);
+  }
+  return (1 - 1e-9) * most;
+}
+
+Bytes sketched_memory(const PipelineSketch& sketch, const LayerBounds& layers,
+                      const StateBounds& states, const ParallelPlan& p, Bytes outside) {
+  Bytes most;
+  for (const StageSketch& s : sketch.stages) {
+    const StateBounds::Least held = states.of(s);
+    const Bytes saved = p.offload.activations ? Bytes(0) : layers.least_saved(s.least_blocks);
+    most = std::max({most, held.with_gradients, held.kept + std::int64_t{s.in_flight} * saved});
+  }
+  return most + outside;
+}
+
+KnownPipelines::List KnownPipelines::found(const PlanSpace& space, const PlanPoint& x) {
+  auto list = std::make_shared<std::vector<PipelineSketch>>();
+  for (const PipelineVariant& v : space.variants(x)) {
+    const ParallelPlan p = *space.plan(PlanSpace::with(x, v));
+    list->push_back(sketch_of(p, space.workload(p).model.layers, v));
+  }
+  return list;
+}
+
+// On GPUs of unlike kinds layers may be dealt by speed, which depends on more.
+KnownPipelines::List KnownPipelines::of(std::size_t site, const PlanSpace& space,
+                                        const PlanPoint& x) {
+  if (space.cluster().groups.size() > 1) return found(space, x);
+  const ParallelPlan p = *space.plan(x);
+  const std::tuple key{site, p.pipeline, p.microbatches};
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto it = known_.find(key); it != known_.end()) return it->second;
+  }
+  List list = found(space, x);
+  const std::lock_guard lock(mutex_);
+  if (!list->empty()) known_[key] = list;
+  return list;
+}
+
+}  // namespace shardwise
