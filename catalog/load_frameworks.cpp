@@ -94,6 +94,8 @@ void read_communication(JsonReader& r, Framework& f) {
   f.overlap_tensor_comm = r.flag("overlap_tensor_comm");
   f.overlap_tensor_backward = r.flag("overlap_tensor_backward");
   f.overlap_pipeline_comm = r.flag("overlap_pipeline_comm");
+  f.overlap_interleaved_comm =
+      r.maybe_flag("overlap_interleaved_comm").value_or(f.overlap_pipeline_comm);
   f.reduces_every_microbatch = r.flag("reduces_every_microbatch");
   f.stage_1_all_reduces = r.flag("stage_1_all_reduces");
   f.sequence_parallel = r.flag("sequence_parallel");

@@ -404,7 +404,8 @@ StepCosts CostModel::costs(const ModelPartition& partition) const {
          false, 2.0 * sent * plan_.microbatches});
   }
   costs.reduces_every_microbatch = reduces_every_microbatch();
-  costs.overlaps_pipeline_comm = w_.framework.overlap_pipeline_comm;
+  costs.overlaps_pipeline_comm = plan_.chunks > 1 ? w_.framework.overlap_interleaved_comm
+                                                  : w_.framework.overlap_pipeline_comm;
   costs.waits_for_all_stages = w_.framework.clips_gradients;
   schedule_loading(costs.stages.front());
   if (plan_.balance_by_speed) balance_by_speed(costs);
