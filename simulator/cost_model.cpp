@@ -58,13 +58,16 @@ TrainableElements trainable_elements(const Workload& w, const LayerDefinition& d
 }
 
 CostModel::CostModel(const Workload& workload, const ParallelPlan& plan, const Cluster& cluster,
-                     const Profile& profile)
+                     const Profile& profile, const CollectiveModel* collectives)
     : w_(workload),
       plan_(plan),
       cluster_(cluster),
       profile_(profile),
       layout_(plan, cluster),
-      collectives_(cluster, profile.links) {}
+      own_collectives_(collectives != nullptr
+                           ? std::nullopt
+                           : std::make_optional<CollectiveModel>(cluster, profile.links)),
+      collectives_(collectives != nullptr ? *collectives : *own_collectives_) {}
 
 // Kernels that one attention call issues: flash one forward and three backward (statistics, main,
 // dQ conversion); eager its two (four) matmuls and what runs on the scores between them.
@@ -309,8 +312,8 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& chunks, int sta
       for (const ChunkLayer& layer : chunk.layers) {
         const LayerDefinition* d = layer.definition;
         const KnownTime& one = known_time(*d, group->gpu, kernels, times);
-        auto it = std::find_if(used.begin(), used.end(),
-                               [&](const auto& u) { return u.first == &one; });
+        auto it =
+            std::find_if(used.begin(), used.end(), [&](const auto& u) { return u.first == &one; });
         if (it == used.end()) it = used.insert(used.end(), {&one, 0});
         ++it->second;
         list.push_back({});
@@ -404,8 +407,8 @@ StepCosts CostModel::costs(const ModelPartition& partition) const {
          false, 2.0 * sent * plan_.microbatches});
   }
   costs.reduces_every_microbatch = reduces_every_microbatch();
-  costs.overlaps_pipeline_comm = plan_.chunks > 1 ? w_.framework.overlap_interleaved_comm
-                                                  : w_.framework.overlap_pipeline_comm;
+  costs.overlaps_pipeline_comm =
+      plan_.chunks > 1 ? w_.framework.overlap_interleaved_comm : w_.framework.overlap_pipeline_comm;
   costs.waits_for_all_stages = w_.framework.clips_gradients;
   schedule_loading(costs.stages.front());
   if (plan_.balance_by_speed) balance_by_speed(costs);

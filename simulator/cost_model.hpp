@@ -11,6 +11,7 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "catalog/cluster.hpp"
@@ -45,8 +46,11 @@ struct TrainableElements {
 class CostModel {
  public:
   // All arguments outlive the model. REQUIRES a legal plan (plan_problems).
+  // `collectives`: of that cluster and profile, where they are at hand.
   CostModel(const Workload& workload, const ParallelPlan& plan, const Cluster& cluster,
-            const Profile& profile);
+            const Profile& profile, const CollectiveModel* collectives = nullptr);
+  CostModel(const CostModel&) = delete;
+  CostModel& operator=(const CostModel&) = delete;
 
   StepCosts costs(const ModelPartition& partition) const;
 
@@ -82,8 +86,7 @@ class CostModel {
   using KnownTimes = std::deque<KnownTime>;  // stable addresses
   const KnownTime& known_time(const LayerDefinition& definition, const Gpu& gpu,
                               const KernelModel& kernels, KnownTimes& known) const;
-  StageCosts stage_costs(const std::vector<ModelChunk>& chunks, int stage,
-                         KnownTimes& times) const;
+  StageCosts stage_costs(const std::vector<ModelChunk>& chunks, int stage, KnownTimes& times) const;
   void schedule_gathers(const std::vector<ModelChunk>& chunks, StageCosts& costs) const;
   void schedule_reduces(const std::vector<ModelChunk>& chunks, StageCosts& costs) const;
   void schedule_optimizer(const LayerState& state, const KernelModel& kernels,
@@ -106,7 +109,8 @@ class CostModel {
   const Cluster& cluster_;
   const Profile& profile_;
   RankLayout layout_;
-  CollectiveModel collectives_;
+  std::optional<CollectiveModel> own_collectives_;
+  const CollectiveModel& collectives_;
 };
 
 TrainableElements trainable_elements(const Workload& workload, const LayerDefinition& definition);

@@ -379,6 +379,9 @@ class StepLowering {
   }
 
   void flush_backward(Cursor& at, Mark& pending, PassTime& recomputed) {
+    const bool nothing = recomputed.device() <= Seconds(0) && at.span.device() <= Seconds(0) &&
+                         at.span.host <= Seconds(0);
+    if (nothing) return;  // what is waited for stays waited for
     Waits after{&pending, &at.pending_gather};
     if (recomputed.device() > Seconds(0)) {
       const PassTime back = at.span;

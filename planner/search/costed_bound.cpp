@@ -12,8 +12,7 @@ namespace {
 // else the stream of gathers does can only delay them.
 class GatheredPass {
  public:
-  explicit GatheredPass(double window)
-      : window_(static_cast<std::size_t>(std::max(1.0, window))) {}
+  explicit GatheredPass(double window) : window_(static_cast<std::size_t>(std::max(1.0, window))) {}
 
   void layer(Seconds work, const std::optional<Seconds>& gather) {
     if (gather) {
@@ -120,7 +119,8 @@ StepCosts costs_of(const BoundSite& site, const ParallelPlan& p) {
   if (policy.row->searched) policy = *recompute_policy("none");
   const ModelPartition partition =
       partition_model(site.workload, p, *find_pipeline_schedule(p.schedule_row()), policy);
-  return CostModel(site.workload, p, site.cluster, site.profile).costs(partition);
+  return CostModel(site.workload, p, site.cluster, site.profile, &site.collectives)
+      .costs(partition);
 }
 
 }  // namespace

@@ -16,13 +16,11 @@ LayerBound bound_of(const LayerDefinition& d, const CostModel& cost, const Clust
                     const Workload& w, const Profile& profile) {
   std::optional<LayerBound> least;
   for (const NodeGroup& g : cluster.groups) {
-    const KernelModel kernels(g.gpu, profile, {std::nullopt, w.framework.kernels, ChipLoad::training});
+    const KernelModel kernels(g.gpu, profile,
+                              {std::nullopt, w.framework.kernels, ChipLoad::training});
     const LayerTime t = cost.layer_time(d, kernels);
-    const LayerBound b{t.forward.device(),
-                       t.recompute.device(),
-                       t.backward_input.device(),
-                       t.backward_weight.device(),
-                       Bytes(d.script.saved_bytes)};
+    const LayerBound b{t.forward.device(), t.recompute.device(), t.backward_input.device(),
+                       t.backward_weight.device(), Bytes(d.script.saved_bytes)};
     if (!least) {
       least = b;
       continue;
@@ -41,9 +39,10 @@ struct BoundLayers {
   std::vector<LayerBound> layers;  // embedding, blocks, head
 
   BoundLayers(const Workload& w, const ParallelPlan& plan, const Cluster& cluster,
-              const Profile& profile, const RecomputePolicy& policy)
+              const Profile& profile, const CollectiveModel& collectives,
+              const RecomputePolicy& policy)
       : partition(partition_model(w, plan, *find_pipeline_schedule("1f1b"), policy)) {
-    const CostModel cost(w, plan, cluster, profile);
+    const CostModel cost(w, plan, cluster, profile, &collectives);
     std::vector<LayerBound> known;
     for (const LayerDefinition& d : partition.definitions)
       known.push_back(bound_of(d, cost, cluster, w, profile));
@@ -79,7 +78,8 @@ RunBound difference(const std::vector<RunBound>& of, int first, int count) {
 }
 
 // Sums of the least, each number on its own.
-std::vector<RunBound> least_first(const std::vector<RunBound>& sums, const std::vector<RunBound>& or_) {
+std::vector<RunBound> least_first(const std::vector<RunBound>& sums,
+                                  const std::vector<RunBound>& or_) {
   const std::size_t n = sums.size() - 1;
   std::vector<Seconds> forward(n), backward(n);
   std::vector<Bytes> saved(n);
@@ -102,7 +102,7 @@ std::vector<RunBound> least_first(const std::vector<RunBound>& sums, const std::
 }  // namespace
 
 LayerBounds::LayerBounds(const Workload& w, const ParallelPlan& plan, const Cluster& cluster,
-                         const Profile& profile) {
+                         const Profile& profile, const CollectiveModel& collectives) {
   require(plan.pipeline == 1 && plan.gpus() == cluster.gpus(), "a plan without stages");
   const auto policy = recompute_policy(plan.recompute);
   require(static_cast<bool>(policy), "the space holds known policies only");
@@ -112,8 +112,8 @@ LayerBounds::LayerBounds(const Workload& w, const ParallelPlan& plan, const Clus
   stride_ = policy->stride;
   // What is searched or joined block by block is bounded by keeping nothing and redoing nothing.
   const bool vague = policy->row->searched || joins;
-  const BoundLayers none(w, plan, cluster, profile, *recompute_policy("none"));
-  const BoundLayers all(w, plan, cluster, profile,
+  const BoundLayers none(w, plan, cluster, profile, collectives, *recompute_policy("none"));
+  const BoundLayers all(w, plan, cluster, profile, collectives,
                         vague          ? *recompute_policy("none")
                         : by_position_ ? *recompute_policy("full")
                                        : *policy);

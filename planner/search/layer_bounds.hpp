@@ -11,6 +11,7 @@
 
 #include "catalog/cluster.hpp"
 #include "catalog/profile.hpp"
+#include "simulator/collective_model.hpp"
 #include "simulator/operators.hpp"
 #include "simulator/parallel_plan.hpp"
 #include "simulator/workload.hpp"
@@ -20,7 +21,7 @@ namespace shardwise {
 // Of one microbatch.
 struct LayerBound {
   Seconds forward, again, input, weight;  // `again`: what recomputation adds
-  Bytes saved;  // from forward to backward
+  Bytes saved;                            // from forward to backward
 };
 
 // What one pass over a run of layers takes at the least.
@@ -33,7 +34,7 @@ class LayerBounds {
  public:
   // `plan` is laid over the cluster without stages (pipeline 1) and multiplies out to it.
   LayerBounds(const Workload& workload, const ParallelPlan& plan, const Cluster& cluster,
-              const Profile& profile);
+              const Profile& profile, const CollectiveModel& collectives);
 
   // A model chunk: blocks [first, first + count), and the ends of the model where it holds them.
   struct Chunk {
@@ -52,7 +53,7 @@ class LayerBounds {
   }
   const LayerParameters& embedding_parameters() const { return parameters_.front(); }
   const LayerParameters& head_parameters() const { return parameters_.back(); }
-  // Any `count` blocks of the model, laid over `chunks` chunks of at least `each`: no less than that.
+  // Any `count` blocks of the model, in `chunks` chunks of at least `each`: no less than that.
   RunBound least(int count, int chunks, int each) const;
   Bytes least_saved(int blocks) const;
   Seconds embedding_time() const { return time_of(embedding_); }

@@ -55,8 +55,10 @@ PipelineSketch sketch_of(const ParallelPlan& p, int layers, const PipelineVarian
   const PipelineShape shape{p.pipeline, p.chunks, p.microbatches};
   const std::vector<int> blocks =
       blocks_per_chunk(layers, schedule.model_chunks(shape), p.layers_per_stage);
-  PipelineSketch sketch{variant, static_cast<double>(p.microbatches) / schedule.weight_copies,
-                        schedule.splits_backward, {}};
+  PipelineSketch sketch{variant,
+                        static_cast<double>(p.microbatches) / schedule.weight_copies,
+                        schedule.splits_backward,
+                        {}};
   for (const int stage : std::set<int>{0, std::min(1, p.pipeline - 1), p.pipeline - 1})
     sketch.stages.push_back(stage_sketch(schedule, shape, stage, blocks));
   return sketch;
@@ -67,8 +69,8 @@ StateBounds::StateBounds(const BoundSite& site, const LayerBounds& layers, const
   std::vector<std::pair<Least, int>> kinds;
   const auto& all = layers.kinds();
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const StageStateBytes s = state_bytes(
-        site, p, layer_state(site.workload, p, all[i].parameters, all[i].trainable));
+    const StageStateBytes s =
+        state_bytes(site, p, layer_state(site.workload, p, all[i].parameters, all[i].trainable));
     const Least one{s.kept, s.with_gradients};
     // The first and the last layer are the ends of the model.
     int count = all[i].layers;

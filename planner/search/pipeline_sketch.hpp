@@ -27,7 +27,7 @@ struct StageSketch {
 
 struct PipelineSketch {
   PipelineVariant variant;
-  double passes = 0;            // of each kind through one local chunk
+  double passes = 0;  // of each kind through one local chunk
   bool splits_backward = false;
   std::vector<StageSketch> stages;  // those that tell most
 };

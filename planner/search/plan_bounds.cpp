@@ -43,8 +43,8 @@ LayerState whole_state(const BoundSite& site, const LayerBounds& layers, const P
   return sum;
 }
 
-StageStateBytes stage_states(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,
-                         const ChunkMap& map, int stage) {
+StageStateBytes stage_states(const BoundSite& site, const LayerBounds& layers,
+                             const ParallelPlan& p, const ChunkMap& map, int stage) {
   LayerState sum;
   const auto add = [&](const LayerParameters& parameters, bool trainable) {
     sum += layer_state(site.workload, p, parameters, trainable);

@@ -36,6 +36,7 @@ struct BoundSite {
   const Workload& workload;
   const Cluster& cluster;
   const Profile& profile;
+  const CollectiveModel& collectives;
 };
 
 // Of all plans with these layers and this microbatch, whatever their stages and data ranks.
@@ -48,8 +49,8 @@ Seconds pipeline_bound(const LayerBounds& layers, const ParallelPlan& plan);
 // that keep the data-parallel stream busy, and what follows the last backward.
 Seconds costed_bound(const BoundSite& site, const ParallelPlan& plan);
 
-// Of all schedules and all ways to deal layers to the stages of a plan: the mean over stages of what
-// keeps the data-parallel stream busy.
+// Of all schedules and all ways to deal layers to the stages of a plan: the mean over stages of
+// what keeps the data-parallel stream busy.
 Seconds stream_bound(const BoundSite& site, const ParallelPlan& plan);
 
 // Model states alone, of the fuller of the first, second and last stage.

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <cstdio>
-#include <atomic>
-#include <chrono>
 #include <memory>
 #include <set>
 
@@ -51,12 +48,16 @@ SearchProof& SearchProof::operator+=(const SearchProof& o) {
 
 namespace {
 
-struct DbgT { const char* n; std::atomic<long long> ns{0}, c{0}; };
-DbgT dbgt[] = {{"layers"},{"recompute"},{"pipelines"},{"variants"},{"time"},{"mem"},{"begin"},{"legal"}};
-struct Tm { int i; std::chrono::steady_clock::time_point t0 = std::chrono::steady_clock::now(); ~Tm(){ dbgt[i].ns += (std::chrono::steady_clock::now()-t0).count(); ++dbgt[i].c; } };
-void dbg_print(double v, std::size_t q, const SearchProof& pr) { std::fprintf(stderr, "min %.4f queue %zu", v, q); for (auto& d : dbgt) std::fprintf(stderr, " %s:%lld/%.2fs", d.n, d.c.load(), double(d.ns.load())/1e9);
- std::fprintf(stderr, " toolarge %lld nofit %lld fitted %lld legal %lld\n", (long long)pr.too_large, (long long)pr.does_not_fit, (long long)pr.fitted, (long long)pr.legal); }
-enum class Stage : std::uint8_t { layers, recompute, pipelines, variants, plan, half, complete };
+enum class Stage : std::uint8_t {
+  layers,
+  recompute,
+  pipelines,
+  variants,
+  laid,
+  plan,
+  half,
+  complete
+};
 
 constexpr std::size_t side_by_side = 16;
 
@@ -76,7 +77,7 @@ struct Progress {
   ParallelPlan plan;
   Seconds time;  // bound, then forecast
   Bytes memory;  // likewise
-  std::optional<Forecast> timed, fitted;
+  std::shared_ptr<const Forecast> timed, fitted;
 };
 
 struct Entry {
@@ -107,10 +108,12 @@ class Search {
  public:
   Search(const std::vector<const SearchSite*>& sites, const Profile& profile,
          const SearchWish& wish)
-      : sites_(sites), profile_(profile), wish_(wish) {}
+      : sites_(sites), profile_(profile), wish_(wish) {
+    for (const SearchSite* s : sites) collectives_.emplace_back(s->cluster, profile.links);
+  }
 
   SearchResult run() {
-    {Tm t{6}; begin();}
+    begin();
     SearchResult result;
     while (!queue_.empty() && static_cast<int>(result.best.size()) < wish_.top) {
       if (queue_.begin()->stage == Stage::complete) {
@@ -121,8 +124,7 @@ class Search {
       refine_together();
     }
     for (const Entry& e : queue_) count_bounded(e);
-    {Tm t{7}; count_legal();}
-    dbg_print(result.best.empty()?0.0:result.best.back().value, queue_.size(), proof_);
+    count_legal();
     result.proof = proof_;
     return result;
   }
@@ -158,7 +160,7 @@ class Search {
 
  private:
   void count_bounded(const Entry& e) {
-    if (e.stage == Stage::plan) ++proof_.bounded;
+    if (e.stage == Stage::laid || e.stage == Stage::plan) ++proof_.bounded;
   }
 
   ParetoFigures figures(const Entry& e) const {
@@ -173,8 +175,13 @@ class Search {
                        [&](const ParetoFigures& f) { return f.covers(least); });
   }
 
+  const CollectiveModel& collectives(const SearchSite& s) const {
+    const auto at = std::find(sites_.begin(), sites_.end(), &s);
+    return collectives_[static_cast<std::size_t>(at - sites_.begin())];
+  }
+
   BoundSite bound_site(const SearchSite& s, const ParallelPlan& p) const {
-    return {s.space.workload(p), s.cluster, profile_};
+    return {s.space.workload(p), s.cluster, profile_, collectives(s)};
   }
 
   // Sets of plans: everything up to the microbatch, with the least that recomputation can add.
@@ -202,8 +209,6 @@ class Search {
     while (!queue_.empty() && wave.size() < side_by_side &&
            queue_.begin()->stage != Stage::complete)
       wave.push_back(queue_.extract(queue_.begin()).value());
-    static long long waves = 0;
-    if (++waves % 200 == 0) dbg_print(wave.front().value, queue_.size(), proof_);
     std::vector<Refined> parts(wave.size());
     on_all_cores(wave.size(), [&](std::size_t i) { refine(wave[i], parts[i]); });
     for (Refined& part : parts) take(part);
@@ -212,13 +217,15 @@ class Search {
   void refine(const Entry& e, Refined& to) {
     switch (e.stage) {
       case Stage::layers:
-        {Tm t{0}; return refine_layers(e, to);}
+        return refine_layers(e, to);
       case Stage::recompute:
-        {Tm t{1}; return refine_recompute(e, to);}
+        return refine_recompute(e, to);
       case Stage::pipelines:
-        {Tm t{2}; return refine_pipelines(e, to);}
+        return refine_pipelines(e, to);
       case Stage::variants:
-        {Tm t{3}; return refine_variants(e, to);}
+        return refine_variants(e, to);
+      case Stage::laid:
+        return refine_laid(e, to);
       case Stage::plan:
       case Stage::half:
         return refine_plan(e, to);
@@ -241,7 +248,8 @@ class Search {
     Progress& g = *e.progress;
     g.plan = unstaged(s, e.point, recompute);
     const BoundSite site = bound_site(s, g.plan);
-    g.layers = std::make_shared<LayerBounds>(site.workload, g.plan, s.cluster, profile_);
+    g.layers =
+        std::make_shared<LayerBounds>(site.workload, g.plan, s.cluster, profile_, collectives(s));
     g.time = mean_work_bound(*g.layers, g.plan, s.space.batch());
     g.memory = mean_memory_bound(site, *g.layers, g.plan, s.space.most_stages(e.point));
     if (!may_fit(s, g.plan, g.memory)) return;
@@ -366,7 +374,16 @@ class Search {
       ++to.counts.too_large;
       return;
     }
-    g.time = std::max({g.time, pipeline_bound(*g.layers, g.plan), costed_bound(site, g.plan)});
+    g.time = std::max(g.time, pipeline_bound(*g.layers, g.plan));
+    put(std::move(one), Stage::laid, to);
+  }
+
+  void refine_laid(const Entry& e, Refined& to) const {
+    const SearchSite& s = *sites_[e.site];
+    Entry one = e;
+    one.progress = std::make_shared<Progress>(*e.progress);
+    Progress& g = *one.progress;
+    g.time = std::max(g.time, costed_bound(bound_site(s, g.plan), g.plan));
     put(std::move(one), Stage::plan, to);
   }
 
@@ -381,7 +398,6 @@ class Search {
       return;
     }
     const bool memory = wish_.objective->memory_first == (e.stage == Stage::plan);
-    Tm t6{memory ? 5 : 4};
     auto f = forecast(q, profile_, {.time = !memory, .memory = memory});
     require(static_cast<bool>(f), "a legal plan has a forecast");
     ++(memory ? to.counts.fitted : to.counts.timed);
@@ -396,7 +412,7 @@ class Search {
     } else {
       g.time = f->step_time.expected;
     }
-    (memory ? g.fitted : g.timed) = *std::move(f);
+    (memory ? g.fitted : g.timed) = std::make_shared<Forecast>(*std::move(f));
     put(std::move(one), e.stage == Stage::plan ? Stage::half : Stage::complete, to);
   }
 
@@ -431,6 +447,7 @@ class Search {
   const std::vector<const SearchSite*>& sites_;
   const Profile& profile_;
   const SearchWish& wish_;
+  std::vector<CollectiveModel> collectives_;  // of each site
   std::set<Entry> queue_;
   InFlightCounts counts_;
   KnownPipelines pipelines_;

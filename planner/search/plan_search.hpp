@@ -5,8 +5,11 @@
 //
 //   layers     plans that share all but recomputation, stages and data ranks: mean work per GPU
 //   recompute  the same with one recomputation policy
-//   stages     one way to lay it over stages and data ranks, and its shard groups: bubble, states
-//   plan       activations in flight against the card; then the plan's own costs
+//   pipelines  so many stages and data ranks, and one shard group: states; then each way to lay the
+//              layers over the stages: bubble, activations in flight (pipeline_sketch.hpp)
+//   variants   those ways, the next of them at a time
+//   laid       one plan: bubble, activations in flight, of its own layers
+//   plan       its own costs
 //   timed      the step is forecast        (memory first where the objective asks for memory)
 //   complete   memory is forecast as well
 //

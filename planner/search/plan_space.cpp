@@ -315,8 +315,8 @@ std::vector<std::uint16_t> PlanSpace::pipeline_positions(const PlanPoint& x) con
   std::vector<std::uint16_t> found;
   for (std::size_t i = 0; i < values(PlanAxis::pipeline); ++i) {
     const std::int64_t model = across * numbers_[index(PlanAxis::pipeline)][i];
-    const bool shares = gpus_ % model == 0 &&
-                        batch_ % (gpus_ / model * number(x, PlanAxis::microbatch)) == 0;
+    const bool shares =
+        gpus_ % model == 0 && batch_ % (gpus_ / model * number(x, PlanAxis::microbatch)) == 0;
     if (shares) found.push_back(static_cast<std::uint16_t>(i));
   }
   return found;
@@ -359,7 +359,8 @@ std::vector<PipelineVariant> PlanSpace::variants(PlanPoint x) const {
       const bool split = schedules_[s] == layer_split_name;
       const PipelineSchedule& row =
           *find_pipeline_schedule(split ? std::string_view("sequential") : schedules_[s]);
-      const PlanPoint here = with(x, {static_cast<std::uint16_t>(s), static_cast<std::uint16_t>(c)});
+      const PlanPoint here =
+          with(x, {static_cast<std::uint16_t>(s), static_cast<std::uint16_t>(c)});
       const auto p = plan(here);
       if (p && !refusal(row, {stages, chunks, p->microbatches})) add(s, c);
     }

@@ -46,18 +46,19 @@ struct Bench {
   }
 
   void compare(const SearchSite& site, const PlanPoint& x, const ParallelPlan& p, Tally& to) {
-    const BoundSite at{site.space.workload(p), site.cluster, facts.profile};
+    const CollectiveModel collectives(site.cluster, facts.profile.links);
+    const BoundSite at{site.space.workload(p), site.cluster, facts.profile, collectives};
     const ParallelPlan unstaged = site.space.layers_of(x);
-    const LayerBounds layers(at.workload, unstaged, site.cluster, facts.profile);
+    const LayerBounds layers(at.workload, unstaged, site.cluster, facts.profile, collectives);
     const auto f = forecast({at.workload, p, site.cluster}, facts.profile);
     if (!f) return;
     Bytes fullest;
     for (const StageForecast& s : f->stages) fullest = std::max(fullest, s.peak.device);
     const Seconds time = std::max({mean_work_bound(layers, p, site.space.batch()),
                                    pipeline_bound(layers, p), costed_bound(at, p)});
-    const Bytes memory = std::max({states_bound(at, layers, p), memory_bound(at, layers, p, counts),
-                                   mean_memory_bound(at, layers, unstaged, site.space.most_stages(x))});
-    if (time > f->step_time.expected || memory > fullest) std::fprintf(stderr, "ABOVE %s | time %.8g (mean %.6g pipe %.6g costed %.8g) vs %.8g\n", to_string(p).c_str(), time.value, mean_work_bound(layers, p, site.space.batch()).value, pipeline_bound(layers, p).value, costed_bound(at, p).value, f->step_time.expected.value);
+    const Bytes memory =
+        std::max({states_bound(at, layers, p), memory_bound(at, layers, p, counts),
+                  mean_memory_bound(at, layers, unstaged, site.space.most_stages(x))});
     ++to.plans;
     to.above += time > f->step_time.expected || memory > fullest;
     to.time += time / f->step_time.expected;

@@ -140,8 +140,10 @@ TEST_CASE("no bound is above the forecast", "[search]") {
                                [&](PlanPoint, const ParallelPlan& p) { inner.push_back(p); });
       if (inner.empty()) continue;
       const ParallelPlan& p = inner[random() % inner.size()];
-      const BoundSite at{site.space.workload(p), site.cluster, profile()};
-      const LayerBounds layers(at.workload, site.space.layers_of(point), site.cluster, profile());
+      const CollectiveModel collectives(site.cluster, profile().links);
+      const BoundSite at{site.space.workload(p), site.cluster, profile(), collectives};
+      const LayerBounds layers(at.workload, site.space.layers_of(point), site.cluster, profile(),
+                               collectives);
       const Forecast f = *forecast({at.workload, p, site.cluster}, profile());
       ++plans;
       INFO(problem.told << ": " << whole_text(p));
