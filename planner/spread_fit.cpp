@@ -61,18 +61,20 @@ bool within(const std::vector<SpreadRow>& rows, const SpreadSample& s) {
 
 }  // namespace
 
-SpreadKey spread_key(const Question& q) {
+SpreadKey spread_key(const Question& q) { return spread_key(q.workload.method, q.plan, q.cluster); }
+
+SpreadKey spread_key(Method method, const ParallelPlan& plan, const Cluster& cluster) {
   SpreadKey key;
-  const int nodes = static_cast<int>(q.cluster.groups.size()) > 1
+  const int nodes = static_cast<int>(cluster.groups.size()) > 1
                         ? 2
-                        : (q.plan.gpus() > q.cluster.groups.front().node.gpus ? 2 : 1);
-  key.extent = q.plan.gpus() == 1 ? Extent::one_gpu
-               : nodes == 1       ? Extent::one_node
-                                  : Extent::several_nodes;
-  key.tensor = q.plan.tensor > 1;
-  key.tuning = q.workload.method == Method::pretrain ? Tuning::pretrain
-               : row(q.workload.method).adapter      ? Tuning::adapters
-                                                     : Tuning::full;
+                        : (plan.gpus() > cluster.groups.front().node.gpus ? 2 : 1);
+  key.extent = plan.gpus() == 1 ? Extent::one_gpu
+               : nodes == 1     ? Extent::one_node
+                                : Extent::several_nodes;
+  key.tensor = plan.tensor > 1;
+  key.tuning = method == Method::pretrain ? Tuning::pretrain
+               : row(method).adapter      ? Tuning::adapters
+                                          : Tuning::full;
   return key;
 }
 

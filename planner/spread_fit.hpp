@@ -13,6 +13,7 @@
 
 namespace shardwise {
 
+SpreadKey spread_key(Method method, const ParallelPlan& plan, const Cluster& cluster);
 SpreadKey spread_key(const Question& question);
 
 // One figure of one run.

@@ -59,7 +59,8 @@ enum class Stage : std::uint8_t {
   complete
 };
 
-constexpr std::size_t side_by_side = 16;
+// Whatever is refined beside the first entry may turn out not to be needed; forecasts cost most.
+constexpr std::size_t side_by_side = 16, forecasts_side_by_side = 4;
 
 // The ways to lay one pipeline over its stages, by what each takes at the least.
 struct VariantList {
@@ -206,9 +207,12 @@ class Search {
 
   void refine_together() {
     std::vector<Entry> wave;
-    while (!queue_.empty() && wave.size() < side_by_side &&
-           queue_.begin()->stage != Stage::complete)
+    std::size_t forecasts = 0;
+    while (!queue_.empty() && wave.size() < side_by_side && forecasts < forecasts_side_by_side &&
+           queue_.begin()->stage != Stage::complete) {
       wave.push_back(queue_.extract(queue_.begin()).value());
+      forecasts += wave.back().stage == Stage::plan || wave.back().stage == Stage::half;
+    }
     std::vector<Refined> parts(wave.size());
     on_all_cores(wave.size(), [&](std::size_t i) { refine(wave[i], parts[i]); });
     for (Refined& part : parts) take(part);
@@ -278,8 +282,8 @@ class Search {
     double room = std::min(1.0, wish_.memory_fraction) * most;
     // On unequal GPUs the fullest one need not be the one that has most memory in use.
     if (!wish_.allow_tight && s.cluster.groups.size() == 1) {
-      const Question q{s.space.workload(p), p, s.cluster};
-      const SpreadRow spread = spread_of(profile_.spread.memory, spread_key(q));
+      const SpreadKey key = spread_key(s.space.workload(p).method, p, s.cluster);
+      const SpreadRow spread = spread_of(profile_.spread.memory, key);
       room = std::min(room, most / std::max(1.0, spread.high));
     }
     return ceil_bytes(room);
