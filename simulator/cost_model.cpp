@@ -120,7 +120,12 @@ PassTime CostModel::settle(const PassCost& cost) const {
 CollectiveUse CostModel::use(WorkKind work, Collective collective, Bytes size,
                              GroupKind group) const {
   const GroupShape& shape = layout_.shape(group);
-  return {work, group, shape, collective, size, collectives_.time(collective, size, shape)};
+  for (const KnownCollective& k : known_collectives_)
+    if (k.size == size && k.collective == collective && k.group == group)
+      return {work, group, shape, collective, size, k.time};
+  const CollectiveTime time = collectives_.time(collective, size, shape);
+  known_collectives_.push_back({collective, group, size, time});
+  return {work, group, shape, collective, size, time};
 }
 
 LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& kernels,

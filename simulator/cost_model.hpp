@@ -43,6 +43,7 @@ struct TrainableElements {
   }
 };
 
+// What it has found it remembers: for one thread at a time.
 class CostModel {
  public:
   // All arguments outlive the model. REQUIRES a legal plan (plan_problems).
@@ -109,6 +110,13 @@ class CostModel {
   const Cluster& cluster_;
   const Profile& profile_;
   RankLayout layout_;
+  struct KnownCollective {
+    Collective collective;
+    GroupKind group;
+    Bytes size;
+    CollectiveTime time;
+  };
+  mutable std::vector<KnownCollective> known_collectives_;  // a dozen or so
   std::optional<CollectiveModel> own_collectives_;
   const CollectiveModel& collectives_;
 };
