@@ -55,7 +55,7 @@ struct PlanChooser {
 constexpr std::array<PlanChooser, 2> choosers{{{"fit", by_fit}, {"best", by_search}}};
 
 const PlanChooser* word_of(const Request& asked) {
-  const std::string_view word = asked.plans.empty() ? "fit" : asked.plans.front();
+  const std::string word = asked.plans.empty() ? "fit" : asked.plans.front();
   for (const PlanChooser& w : choosers)
     if (w.word == word) return &w;
   return nullptr;

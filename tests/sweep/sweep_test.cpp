@@ -109,6 +109,14 @@ TEST_CASE("a point is what simulate, fit and plan answer to its request", "[swee
   CHECK(planned["plan"] == *text_in(rows[2], "plan"));
   CHECK(planned["step_time_s"]["expected"] == *number_in(rows[2], "step_time_s"));
   CHECK(*text_in(rows[2], "plan_by") == "best");
+  // No plan at all means the same as the word fit.
+  const auto open = read_study_text(
+      R"({"base": {"model": "gpt2", "gpus": "2xRTX-4090", "method": "full", "batch": 16}})",
+      "s.json");
+  REQUIRE(open);
+  SweepRow same = finish_point(*open, 0, point_facts()).row;
+  same.front() = rows[1].front();
+  CHECK(same == rows[1]);
 }
 
 TEST_CASE("what does not fit or cannot be asked is a row", "[sweep]") {

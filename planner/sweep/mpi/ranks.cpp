@@ -111,8 +111,9 @@ Problems check_started(const Channel& channel) {
   if (channel.size() >= ranks_announced()) return {};
   return {{ProblemKind::request, "MPI",
            sentence("this process was started as one of ", ranks_announced(),
-                    ", but Open MPI knows of ", channel.size(),
-                    "; start it with Open MPI's own mpirun, or with srun --mpi=pmix")}};
+                    ", but its MPI knows of ", channel.size(),
+                    "; start it with the mpirun of the MPI that it was built with, or with srun "
+                    "--mpi=pmix")}};
 }
 
 }  // namespace
