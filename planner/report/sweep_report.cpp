@@ -77,7 +77,7 @@ constexpr std::array<Figure, 6> figures{{{"step", "step_time_s", shown_seconds},
 std::string bar_cell(const SweepRow& row, const SweepMeasure& by, double most) {
   const double value = number_in(row, by.column).value_or(0);
   std::string bar = shown_bar(most > 0 ? std::abs(value) / most : 0, bar_width);
-  bar.resize(bar_width, ' ');
+  bar.resize(bar_width, ' ');  // so that bars begin below one another
   return sentence(shown_figure(value), "  ", bar);
 }
 
@@ -105,6 +105,15 @@ Table table_of(const SweepReport& r, const SweepGroup& group,
     t.rows.push_back(std::move(cells));
   }
   return t;
+}
+
+std::string without_trailing_spaces(const std::string& text) {
+  std::string kept;
+  for (const char c : text) {
+    if (c == '\n') kept.erase(kept.find_last_not_of(' ') + 1);
+    kept += c;
+  }
+  return kept;
 }
 
 std::string more_line(const SweepReport& r, const SweepGroup& group) {
@@ -194,7 +203,8 @@ std::string sweep_text(const SweepReport& r) {
   for (const SweepGroup& group : ranking.groups) {
     text += sentence("\n", group.model, ", ", group.method, ", ", grouped(group.sequence),
                      " tokens per sequence, by ", r.by->heading, "\n");
-    if (!group.ranked.empty()) text += shown_table(table_of(r, group, keys));
+    if (!group.ranked.empty())
+      text += without_trailing_spaces(shown_table(table_of(r, group, keys)));
     text += more_line(r, group);
   }
   return text + (ranking.refused.empty() ? "" : "\n") + refused_text(r, ranking);

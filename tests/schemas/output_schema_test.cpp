@@ -1,4 +1,6 @@
 // The JSON that every command prints, held against the schemas in docs/schemas.
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -9,6 +11,7 @@
 #include "planner/commands/fit.hpp"
 #include "planner/commands/plan.hpp"
 #include "planner/commands/simulate.hpp"
+#include "planner/commands/sweep.hpp"
 #include "planner/commands/validate.hpp"
 #include "planner/facts.hpp"
 #include "tests/catch.hpp"
@@ -149,6 +152,24 @@ TEST_CASE("plan answers as its schema says", "[schemas]") {
     REQUIRE(plan(r, options, facts(), a.output) == 0);
     check(schema_of("plan"), a.json());
   }
+}
+
+TEST_CASE("sweep answers as its schema says", "[schemas]") {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("shardwise-schema-" + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder / "study.json") << R"({"base": {"gpus": "2xRTX-4090", "samples": 1000},
+      "axes": {"model": ["gpt2", "llama-3.1-8b", "nobody"], "plans": ["fit", "best", "tp=2"]}})";
+  SweepOptions options;
+  options.task.study_file = folder / "study.json";
+  options.task.out = folder / "study.sqlite";
+  options.json = true;
+  Answer a;
+  REQUIRE(sweep(options, a.output) == 0);
+  const Json document = a.json();
+  check(schema_of("sweep"), document);
+  CHECK(document["rows"].size() == 9);
+  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("catalog answers as its schema says", "[schemas]") {

@@ -72,10 +72,12 @@ kill_midway() {
   before=$(finished "$file")
   mpirun -n 2 "$program" sweep study.json --out "$file" --threads 1 "$@" >killed.txt 2>&1 &
   job=$!
-  while kill -0 "$job" 2>/dev/null && (($(finished "$file") < before + 10)); do sleep 0.05; done
-  pid=$(process_of "$rank")
+  pid=
+  while kill -0 "$job" 2>/dev/null && [[ -z $pid ]]; do pid=$(process_of "$rank"); done
+  [[ -n $pid ]] || fail "rank $rank was not found: $(cat killed.txt)"
+  while kill -0 "$job" 2>/dev/null && (($(finished "$file") < before + 10)); do sleep 0.01; done
   csv "$file" >"$file.seen"
-  if [[ -n $pid ]]; then kill -KILL "$pid"; else fail "rank $rank was not found: $(cat killed.txt)"; fi
+  [[ -z $pid ]] || kill -KILL "$pid"
   wait "$job" && fail "mpirun ended well although rank $rank was killed"
   job=
   after=$(finished "$file")

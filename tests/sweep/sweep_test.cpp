@@ -1,4 +1,6 @@
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "planner/commands/fit.hpp"
 #include "planner/commands/plan.hpp"
@@ -178,6 +180,20 @@ TEST_CASE("every measure ranks by a column that there is", "[sweep]") {
   for (const SweepMeasure& m : sweep_measures()) {
     INFO(m.name);
     CHECK(sweep_columns()[sweep_column(m.column)].type == SweepType::real);
+  }
+}
+
+TEST_CASE("the documented columns are those that there are", "[sweep]") {
+  std::ifstream file(source_dir() + "/docs/sweep.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  for (const SweepColumn& c : sweep_columns()) {
+    const std::string type = c.type == SweepType::integer ? "INTEGER"
+                             : c.type == SweepType::real  ? "REAL"
+                                                          : "TEXT";
+    const std::string row = "| `" + std::string(c.name) + "` | " + type + " | ";
+    INFO(row << c.what);
+    CHECK(text.str().find(row + std::string(c.what)) != std::string::npos);
   }
 }
 

@@ -1,15 +1,16 @@
 // A sweep: group by group, what does the same work in order of merit, and what the best cost.
 S.mostBars = 40;
 
+S.sweepMeasure = (answer) => String(answer.ranked_by).replaceAll("_", " ");
 S.sweepLabel = (row, keys) => [row.gpus, ...keys.map((k) => S.asText(S.valueAt(row.request || {}, k))), row.plan].filter(Boolean).join("  ");
 
 S.sweepBars = (id, answer, rows, keys) => {
   const best = rows.slice(0, S.mostBars), value = (row) => row[answer.ranked_by];
-  return S.chart(id, S.words(answer.ranked_by) + (rows.length > best.length ? ": the first " + best.length + " of " + rows.length : ""), {
+  return S.chart(id, S.sweepMeasure(answer) + (rows.length > best.length ? ": the first " + best.length + " of " + rows.length : ""), {
     type: "bar",
     data: { labels: best.map((row) => S.short(S.sweepLabel(row, keys), 48)),
-      datasets: [{ label: S.words(answer.ranked_by), data: best.map(value), backgroundColor: best.map((row) => (row.verdict === "tight" ? S.css("--warn") : S.colour("forward"))) }] },
-    options: { indexAxis: "y", scales: { x: S.axis(S.words(answer.ranked_by) + (answer.more_is_better ? ", more is better" : ", less is better")), y: S.axis("", { ticks: { autoSkip: false } }) },
+      datasets: [{ label: S.sweepMeasure(answer), data: best.map(value), backgroundColor: best.map((row) => (row.verdict === "tight" ? S.css("--warn") : S.colour("forward"))) }] },
+    options: { indexAxis: "y", scales: { x: S.axis(S.sweepMeasure(answer) + (answer.more_is_better ? ", more is better" : ", less is better")), y: S.axis("", { ticks: { autoSkip: false } }) },
       plugins: { legend: S.legendOptions(false), tooltip: { callbacks: {
         title: (items) => (items.length ? S.short(S.sweepLabel(best[items[0].dataIndex], keys), 80) : ""),
         label: (item) => "point " + best[item.dataIndex].point + ": " + S.digits(item.parsed.x, 4) } } } },
