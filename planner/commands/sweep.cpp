@@ -3,8 +3,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <array>
-#include <cstdlib>
+#include <algorithm>
 #include <filesystem>
 
 #include "catalog/catalog_root.hpp"
@@ -13,6 +12,7 @@
 #include "planner/report/html_report.hpp"
 #include "planner/report/sweep_report.hpp"
 #include "planner/sentence.hpp"
+#include "planner/sweep/announced_ranks.hpp"
 
 namespace shardwise {
 namespace {
@@ -32,15 +32,6 @@ void add_answer_flags(CLI::App& command, SweepOptions& options) {
   command.add_flag("--json", options.json, "one JSON document on standard output");
   command.add_option("--report", options.report, "write the answer as a page to look at")
       ->type_name("FILE.html");
-}
-
-// Whether mpirun or srun started this process as one of a job.
-bool is_a_rank() {
-  constexpr std::array<const char*, 3> signs{"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"};
-  for (const char* sign : signs)
-    if (std::getenv(sign) != nullptr) return true;
-  const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
-  return tasks != nullptr && std::atoi(tasks) > 1;
 }
 
 std::vector<std::string> words_of(const SweepOptions& o) {
@@ -75,6 +66,20 @@ int become_a_rank(const SweepOptions& options, const Output& output) {
         "is not there, and a sweep under mpirun or srun needs it; it is built where Open MPI is "
         "found (Debian: libopenmpi-dev openmpi-bin)"}},
       output);
+}
+
+bool has_failed(const SweepRow& row) { return text_in(row, "verdict") == sweep_failed; }
+
+// Line by line: a sweep may have a million rows.
+int print_csv(const SweepStore& store, const Output& output) {
+  bool failed = false;
+  output.out << sweep_csv_head();
+  const Problems problems = store.for_each([&](const SweepRow& row) {
+    failed = failed || has_failed(row);
+    output.out << sweep_csv_line(row);
+  });
+  if (!problems.empty()) return report_problems(problems, output);
+  return failed ? our_bug : 0;
 }
 
 int sweep_on_this_machine(const SweepOptions& options, const Output& output) {
@@ -146,6 +151,7 @@ Problems complete(SweepOptions& options) {
 int show_sweep(const SweepOptions& options, const std::string& file, const Output& output) {
   const auto store = SweepStore::read(file);
   if (!store) return report_problems(store.error(), output);
+  if (options.csv) return print_csv(*store, output);
   const auto rows = store->rows();
   if (!rows) return report_problems(rows.error(), output);
   const SweepReport report{store->header(), *rows, sweep_measure(options.by), options.top};
@@ -153,14 +159,11 @@ int show_sweep(const SweepOptions& options, const std::string& file, const Outpu
     const Problems problems = write_report(options.report, sweep_json(report));
     if (!problems.empty()) return report_problems(problems, output);
   }
-  if (options.csv)
-    output.out << sweep_csv(*rows);
-  else if (options.json)
+  if (options.json)
     output.out << sweep_json(report).dump(2) << '\n';
   else
     output.out << sweep_text(report);
-  const auto failed = [](const SweepRow& row) { return text_in(row, "verdict") == sweep_failed; };
-  return std::any_of(rows->begin(), rows->end(), failed) ? our_bug : 0;
+  return std::any_of(rows->begin(), rows->end(), has_failed) ? our_bug : 0;
 }
 
 int sweep(const SweepOptions& asked, const Output& output) {
@@ -168,7 +171,7 @@ int sweep(const SweepOptions& asked, const Output& output) {
   if (const Problems problems = complete(options); !problems.empty())
     return report_problems(problems, output);
   if (!options.file.empty()) return show_sweep(options, options.file, output);
-  if (is_a_rank()) return become_a_rank(options, output);
+  if (ranks_announced() > 1) return become_a_rank(options, output);
   return sweep_on_this_machine(options, output);
 }
 

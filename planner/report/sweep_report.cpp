@@ -236,13 +236,16 @@ Json sweep_json(const SweepReport& r) {
           {"rows", rows}};
 }
 
-std::string sweep_csv(const std::vector<SweepRow>& rows) {
+std::string sweep_csv_head() {
   std::string text;
   for (const SweepColumn& c : sweep_columns()) text += sentence(text.empty() ? "" : ",", c.name);
-  text += '\n';
-  for (const SweepRow& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i)
-      text += sentence(csv_cell(row[i]), i + 1 == row.size() ? '\n' : ',');
+  return text + '\n';
+}
+
+std::string sweep_csv_line(const SweepRow& row) {
+  std::string text;
+  for (std::size_t i = 0; i < row.size(); ++i)
+    text += sentence(csv_cell(row[i]), i + 1 == row.size() ? '\n' : ',');
   return text;
 }
 

@@ -21,6 +21,7 @@ struct SweepReport {
 std::string sweep_text(const SweepReport& report);
 Json sweep_json(const SweepReport& report);
 // RFC 4180, a line per row; absent values are empty.
-std::string sweep_csv(const std::vector<SweepRow>& rows);
+std::string sweep_csv_head();
+std::string sweep_csv_line(const SweepRow& row);
 
 }  // namespace shardwise

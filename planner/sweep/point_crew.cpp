@@ -8,6 +8,7 @@
 #include <exception>
 #include <utility>
 
+#include "planner/on_all_cores.hpp"
 #include "planner/sentence.hpp"
 #include "planner/sweep/point_answer.hpp"
 
@@ -61,6 +62,7 @@ std::optional<FinishedPoint> PointCrew::take(std::chrono::milliseconds patience)
 }
 
 void PointCrew::work() {
+  one_of_a_crew = true;
   std::unique_lock lock(mutex_);
   for (;;) {
     given_.wait(lock, [this] { return closing_ || !waiting_.empty(); });

@@ -1,9 +1,6 @@
 #include "planner/sweep/sweep_desk.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "catalog/text_file.hpp"

@@ -166,7 +166,8 @@ Problems SweepStore::begin(const SweepHeader& header) {
 
 Problems SweepStore::read_header() {
   Statement id(database_.get(), "PRAGMA application_id");
-  if (!id.step() || id.integer(0) != application_id) return {no_sweep(path_)};
+  if (!id.step()) return id.problems(path_, "cannot be read");
+  if (id.integer(0) != application_id) return {no_sweep(path_)};
   Statement version(database_.get(), "PRAGMA user_version");
   Statement columns(database_.get(), "SELECT group_concat(name) FROM pragma_table_info('results')");
   if (!version.step() || version.integer(0) != format_version || !columns.step() ||
@@ -283,26 +284,35 @@ Result<std::vector<bool>> SweepStore::finished() const {
   return has;
 }
 
-Result<std::vector<SweepRow>> SweepStore::rows() const { return select("ORDER BY point"); }
-
-Result<SweepRow> SweepStore::row(std::int64_t point) const {
-  auto found = select(sentence("WHERE point = ", point));
-  if (!found) return found.error();
-  if (found->size() != 1) return no_sweep(path_);
-  return std::move(found->front());
+Problems SweepStore::for_each(const std::function<void(const SweepRow&)>& look) const {
+  return select("ORDER BY point", look);
 }
 
-Result<std::vector<SweepRow>> SweepStore::select(const std::string& which) const {
+Result<std::vector<SweepRow>> SweepStore::rows() const {
   std::vector<SweepRow> rows;
-  Statement s(database_.get(), sentence("SELECT ", column_names(), " FROM results ", which));
-  while (s.step()) {
-    SweepRow& row = rows.emplace_back();
-    for (std::size_t i = 0; i < sweep_columns().size(); ++i)
-      row.push_back(s.column(static_cast<int>(i)));
-  }
-  if (const Problems problems = s.problems(path_, "cannot be read"); !problems.empty())
-    return problems;
+  const Problems problems = for_each([&](const SweepRow& row) { rows.push_back(row); });
+  if (!problems.empty()) return problems;
   return rows;
+}
+
+Result<SweepRow> SweepStore::row(std::int64_t point) const {
+  std::vector<SweepRow> found;
+  const Problems problems =
+      select(sentence("WHERE point = ", point), [&](const SweepRow& row) { found.push_back(row); });
+  if (!problems.empty()) return problems;
+  if (found.empty()) return no_sweep(path_);
+  return std::move(found.front());
+}
+
+Problems SweepStore::select(const std::string& which,
+                            const std::function<void(const SweepRow&)>& look) const {
+  Statement s(database_.get(), sentence("SELECT ", column_names(), " FROM results ", which));
+  SweepRow row(sweep_columns().size());
+  while (s.step()) {
+    for (std::size_t i = 0; i < row.size(); ++i) row[i] = s.column(static_cast<int>(i));
+    look(row);
+  }
+  return s.problems(path_, "cannot be read");
 }
 
 }  // namespace shardwise

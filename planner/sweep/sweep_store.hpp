@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,7 +52,8 @@ class SweepStore {
   Problems checkpoint();
   // By point: whether it has a row that stays. One that failed by a bug of ours is tried again.
   Result<std::vector<bool>> finished() const;
-  // Every row, in the order of the points.
+  // Every row, in the order of the points; `rows` holds them all at once.
+  Problems for_each(const std::function<void(const SweepRow&)>& look) const;
   Result<std::vector<SweepRow>> rows() const;
   Result<SweepRow> row(std::int64_t point) const;
 
@@ -66,7 +68,7 @@ class SweepStore {
   bool is_empty() const;
   Problems begin(const SweepHeader& header);
   Problems read_header();
-  Result<std::vector<SweepRow>> select(const std::string& which) const;
+  Problems select(const std::string& which, const std::function<void(const SweepRow&)>& look) const;
   Problems check_same(const SweepHeader& header) const;
 
   std::string path_;

@@ -2,7 +2,6 @@
 
 #include <mpi.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -147,13 +146,6 @@ std::optional<RankWord> Channel::heard() {
 void Channel::answer(int rank, std::optional<std::int64_t> point) {
   const std::int64_t said = point.value_or(no_point);
   MPI_Send(&said, 1, MPI_INT64_T, rank, tag_point, MPI_COMM_WORLD);
-}
-
-int ranks_announced() {
-  int most = 1;
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"})
-    if (const char* text = std::getenv(name)) most = std::max(most, std::atoi(text));
-  return most;
 }
 
 }  // namespace shardwise

@@ -49,7 +49,4 @@ class Channel {
   int rank_ = 0, size_ = 1;
 };
 
-// How many processes there are by the word of whoever started this one; one where nobody says.
-int ranks_announced();
-
 }  // namespace shardwise

@@ -4,6 +4,7 @@
 
 #include "catalog/catalog_root.hpp"
 #include "planner/sentence.hpp"
+#include "planner/sweep/announced_ranks.hpp"
 
 namespace shardwise {
 namespace {
