@@ -36,7 +36,12 @@ class PointCrew {
   PointCrew& operator=(const PointCrew&) = delete;
   ~PointCrew();  // lets the points that are begun be finished, and drops the others
 
-  int size() const { return static_cast<int>(threads_.size()); }
+  // How many points keep every thread busy while a row is written or sent. No more: what waits in
+  // one hand is missed in another at the end.
+  int handful() const {
+    const int threads = static_cast<int>(threads_.size());
+    return threads + 1 + threads / 8;
+  }
   void give(std::int64_t point);
   std::optional<FinishedPoint> take(std::chrono::milliseconds patience);  // nothing came in time
 

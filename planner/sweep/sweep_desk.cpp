@@ -114,8 +114,7 @@ std::string SweepDesk::summary() const {
 
 Problems sweep_here(SweepDesk& desk, const Study& study, PointFacts& facts, int threads) {
   PointCrew crew(study, facts, threads);
-  // Twice as many as there are threads: nobody waits while a row is written.
-  for (int i = 0; i < 2 * crew.size(); ++i)
+  for (int i = 0; i < crew.handful(); ++i)
     if (const auto point = desk.next()) crew.give(*point);
   while (!desk.complete()) {
     const auto done = crew.take(patience);

@@ -26,8 +26,8 @@ trap clean EXIT
 cd "$folder" || exit 1
 
 # As root, on one machine without ssh, on fewer cores than ranks; Open MPI's own leaks are not ours.
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_plm_rsh_agent=false
-export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
+launch=(mpirun --allow-run-as-root --oversubscribe)
+export OMPI_MCA_plm_rsh_agent=false OMPI_MCA_btl_vader_single_copy_mechanism=none
 export TMPDIR=$folder ASAN_OPTIONS=detect_leaks=0
 export SHARDWISE_CATALOG=${SHARDWISE_SOURCE_DIR:?}/catalog
 
@@ -70,7 +70,7 @@ kill_midway() {
   local rank=$1 file=$2 before after pid
   shift 2
   before=$(finished "$file")
-  mpirun -n 2 "$program" sweep study.json --out "$file" --threads 1 "$@" >killed.txt 2>&1 &
+  "${launch[@]}" -n 2 "$program" sweep study.json --out "$file" --threads 1 "$@" >killed.txt 2>&1 &
   job=$!
   pid=
   while kill -0 "$job" 2>/dev/null && [[ -z $pid ]]; do pid=$(process_of "$rank"); done
@@ -96,7 +96,7 @@ csv whole.sqlite >whole.csv
 kill_midway 1 killed.sqlite
 kill_midway 0 killed.sqlite --resume
 kept=$(finished killed.sqlite)
-mpirun -n 2 "$program" sweep study.json --out killed.sqlite --resume --json >resumed.json 2>resumed.txt ||
+"${launch[@]}" -n 2 "$program" sweep study.json --out killed.sqlite --resume --json >resumed.json 2>resumed.txt ||
   fail "the sweep was not gone on with: $(cat resumed.txt)"
 grep -q "$((points - kept)) points in .*; $kept were there already" resumed.txt ||
   fail "not the missing points alone were worked out: $(cat resumed.txt)"
@@ -107,10 +107,10 @@ csv killed.sqlite | cmp - whole.csv || fail 'the resumed sweep differs from the 
 # More ranks than points: who comes too late goes home.
 printf '{"base": {"model": "gpt2", "gpus": "4090"}, "axes": {"batch": [1, 2]}}' >few.json
 "$program" sweep few.json >few.txt 2>/dev/null || fail 'two points on threads'
-mpirun -n 3 "$program" sweep few.json --out three.sqlite --threads 2 2>three.txt | cmp - few.txt ||
+"${launch[@]}" -n 3 "$program" sweep few.json --out three.sqlite --threads 2 2>three.txt | cmp - few.txt ||
   fail "three ranks for two points: $(cat three.txt)"
 # What rank 0 refuses is told once, and by the exit code.
-mpirun -n 2 "$program" sweep study.json --out whole.sqlite >/dev/null 2>refused.txt
+"${launch[@]}" -n 2 "$program" sweep study.json --out whole.sqlite >/dev/null 2>refused.txt
 (($? == 4)) || fail 'a file that is there already is not refused with exit code 4'
 (($(grep -c '^shardwise: ' refused.txt) == 1)) || fail "not one line: $(cat refused.txt)"
 PMI_SIZE=2 PMI_RANK=0 "$program" sweep study.json --out alone.sqlite >/dev/null 2>refused.txt

@@ -58,7 +58,7 @@ int threads_of(const SweepTask& task, Channel& channel) {
 Problems lead(SweepDesk& desk, const Study& study, PointFacts& facts, Channel& channel, int threads,
               const std::vector<std::string>& hosts) {
   PointCrew crew(study, facts, threads);
-  for (int i = 0; i < 2 * crew.size(); ++i)
+  for (int i = 0; i < crew.handful(); ++i)
     if (const auto point = desk.next()) crew.give(*point);
   for (int working = channel.size() - 1; working > 0 || !desk.complete();) {
     Problems problems;
@@ -88,7 +88,7 @@ void follow(const Study& study, PointFacts& facts, Channel& channel, int threads
       ++in_hand;
     }
   };
-  for (int i = 0; i < 2 * crew.size(); ++i) {
+  for (int i = 0; i < crew.handful(); ++i) {
     channel.ask();
     take_answer();
   }
