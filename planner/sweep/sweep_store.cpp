@@ -206,15 +206,16 @@ Result<SweepStore> SweepStore::to_write(const std::string& path, const SweepHead
   if (!writer) return writer.error();
   SweepStore store(path, *std::move(writer));
   Problems problems = store.open(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
-  if (problems.empty())
-    problems = run(store.database_.get(), path,
-                   "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON");
-  if (problems.empty()) {
-    if (store.is_empty())
-      problems = store.begin(header);
-    else if (problems = store.read_header(); problems.empty())
-      problems = store.check_same(header);
+  if (!problems.empty()) return problems;
+  const bool is_new = store.is_empty();
+  if (!is_new) {  // nothing is changed in a file that is not ours
+    problems = store.read_header();
+    if (problems.empty()) problems = store.check_same(header);
+    if (!problems.empty()) return problems;
   }
+  problems = run(store.database_.get(), path,
+                 "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON");
+  if (problems.empty() && is_new) problems = store.begin(header);
   if (!problems.empty()) return problems;
   return store;
 }

@@ -41,7 +41,7 @@ TEST_CASE("what a store is given is there when it is opened again", "[sweep]") {
     REQUIRE(reader);
     CHECK(reader->rows()->size() == 2);
   }
-  const auto store = SweepStore::resume(folder / "s.sqlite", header);
+  auto store = SweepStore::resume(folder / "s.sqlite", header);
   REQUIRE(store);
   CHECK(store->header().name == "a name");
   CHECK(store->header().points == 3);
@@ -49,6 +49,9 @@ TEST_CASE("what a store is given is there when it is opened again", "[sweep]") {
   CHECK(*store->finished() == std::vector<bool>{false, false, true});
   CHECK(*store->rows() == std::vector<SweepRow>{row_of(0, "failed"), row_of(2)});
   CHECK(*store->row(2) == row_of(2));
+  // A second try takes the place of the first.
+  CHECK(store->add(row_of(0), {}).empty());
+  CHECK(*store->rows() == std::vector<SweepRow>{row_of(0), row_of(2)});
 }
 
 TEST_CASE("a store is only gone on with by the study that began it", "[sweep]") {
