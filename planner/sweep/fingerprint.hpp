@@ -1,4 +1,4 @@
-// Fingerprint: FNV-1a, 64 bits (draft-eastlake-fnv), to tell whether two things are the same. Not
+// Fingerprint: the 64-bit FNV-1a hash, to tell whether two things are the same. Not
 // against forgery.
 #pragma once
 
