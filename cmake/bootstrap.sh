@@ -13,6 +13,7 @@ readonly build_needs=(
   'libyaml-cpp-dev <yaml-cpp/yaml.h>'
   'libtomlplusplus-dev <toml++/toml.h>'
   'libcpp-httplib-dev <httplib.h>'
+  'libsqlite3-dev <sqlite3.h>'
   'libjs-chart.js /usr/share/javascript/chart.js/chart.min.js|/usr/share/javascript/chart.js/Chart.min.js'
 )
 readonly oldest_cmake=3.25

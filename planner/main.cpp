@@ -30,6 +30,7 @@
 #include "planner/commands/serve.hpp"
 #include "planner/commands/shop.hpp"
 #include "planner/commands/simulate.hpp"
+#include "planner/commands/sweep.hpp"
 #include "planner/commands/validate.hpp"
 #include "planner/sentence.hpp"
 
@@ -193,6 +194,8 @@ int run(int argc, char** argv) {
   add_calibrate_flags(
       *app.add_subcommand("calibrate", "measure the GPUs here, or read the logs you have"),
       calibration);
+  SweepOptions sweeping;
+  CLI::App* sweep_command = add_sweep(app, sweeping);
   CLI::App* validate_command =
       app.add_subcommand("validate", "replay published runs and print our own error");
   ValidateOptions validation;
@@ -219,6 +222,7 @@ int run(int argc, char** argv) {
   for (const auto& [words, answering] : asking)
     if (*words->app) return ask(*words, answering);
   if (*serve_command) return serve(serving, terminal(false));
+  if (*sweep_command) return sweep(sweeping, terminal(sweeping.json));
   if (*calibration.app) return calibrate(calibration, terminal(calibration.json));
   const auto root = find_catalog_root();
   if (!root) return report_problems(root.error(), terminal(false));

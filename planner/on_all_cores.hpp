@@ -1,5 +1,9 @@
 // on_all_cores: work(i) for every i below n, on as many threads as there are cores. Each i has its
 // own place for what it finds, so that threads change nothing in an answer.
+//
+// A thread that is one of a crew which fills the cores already (a sweep's) says so, and what it
+// asks for runs on it alone: the same work in the same places, but no threads by the square of the
+// cores.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +15,14 @@
 
 namespace shardwise {
 
+inline thread_local bool one_of_a_crew = false;
+
 template <class Work>
 void on_all_cores(std::size_t n, Work work) {
+  if (one_of_a_crew) {
+    for (std::size_t at = 0; at < n; ++at) work(at);
+    return;
+  }
   std::atomic<std::size_t> next{0};
   std::vector<std::future<void>> workers;
   const unsigned cores = std::max(1U, std::thread::hardware_concurrency());

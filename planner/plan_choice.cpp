@@ -9,6 +9,7 @@
 #include "planner/asked_plan.hpp"
 #include "planner/judgement.hpp"
 #include "planner/model_states.hpp"
+#include "planner/on_all_cores.hpp"
 #include "planner/plan_layouts.hpp"
 #include "planner/sentence.hpp"
 #include "planner/workload_choice.hpp"
@@ -146,9 +147,10 @@ void join(PlanSearch& s, PlanSearch&& one) {
 
 // Each layout is tried on its own and joined in order, so threads change nothing in the answer.
 void try_side_by_side(PlanSearch& s, const std::vector<ParallelPlan>& layouts) {
+  const auto policy = one_of_a_crew ? std::launch::deferred : std::launch::async;
   std::vector<std::future<PlanSearch>> parts;
   for (const ParallelPlan& layout : layouts)
-    parts.push_back(std::async(std::launch::async, [&s, layout] {
+    parts.push_back(std::async(policy, [&s, layout] {
       PlanSearch one{s.request, s.cluster, s.method, {}, {}, {}, {}, {}, 0};
       try_layout(one, layout);
       return one;

@@ -2,43 +2,10 @@
 
 #include "catalog/json_reader.hpp"
 #include "planner/commands/request_flags.hpp"
-#include "planner/request_field.hpp"
+#include "planner/request_field_json.hpp"
 
 namespace shardwise {
 namespace {
-
-constexpr double bytes_per_gib = 1024.0 * 1024.0 * 1024.0;
-
-FieldValue read_value(JsonReader& r, const RequestField& field) {
-  const std::string_view key = field.key;
-  switch (field.kind) {
-    case FieldKind::text:
-      if (const auto v = r.maybe_text(key)) return *v;
-      return {};
-    case FieldKind::texts: {
-      if (r.kind(key) == JsonKind::text) return std::vector<std::string>{r.text(key)};
-      std::vector<std::string> v = r.texts(key);
-      if (v.empty()) return {};
-      return v;
-    }
-    case FieldKind::integer:
-      if (const auto v = r.maybe_integer64(key, field.low, field.high)) return *v;
-      return {};
-    case FieldKind::number:
-      if (const auto v = r.maybe_number(key, static_cast<double>(field.low) / 1000,
-                                        static_cast<double>(field.high) / 1000))
-        return *v;
-      return {};
-    case FieldKind::size:
-      if (const auto v = r.maybe_number(key, 0, 1e9))
-        return Bytes(static_cast<std::int64_t>(*v * bytes_per_gib));
-      return {};
-    case FieldKind::flag:
-      if (const auto v = r.maybe_flag(key)) return *v;
-      return {};
-  }
-  return {};
-}
 
 Result<Request> request_in(const JsonDocument& document) {
   Problems problems;
@@ -47,7 +14,7 @@ Result<Request> request_in(const JsonDocument& document) {
   JsonReader r = wrapped ? root.object("request") : root;
   Request request;
   for (const RequestField& field : request_fields()) {
-    const FieldValue value = read_value(r, field);
+    const FieldValue value = read_field(r, field);
     if (std::holds_alternative<std::monostate>(value)) continue;
     const Problems found = field_problems(field, value, r.where(field.key));
     if (found.empty())

@@ -61,17 +61,21 @@ std::string_view trust_name(Trust trust) {
   return names[static_cast<std::size_t>(trust)];
 }
 
+Json asked_json(const Request& asked) {
+  Json echo = Json::object();
+  for (const RequestField& field : request_fields()) {
+    const Json value = field_json(field.get(asked));
+    if (!value.is_null() && value != Json(false)) echo[std::string(field.key)] = value;
+  }
+  return echo;
+}
+
 Json request_json(const ResolvedRequest& r) {
   Request whole = r.asked;
   whole.methods = r.methods;
   whole.sequence = r.sequence;
   whole.batch = r.batch;
-  Json echo = Json::object();
-  for (const RequestField& field : request_fields()) {
-    const Json value = field_json(field.get(whole));
-    if (!value.is_null() && value != Json(false)) echo[std::string(field.key)] = value;
-  }
-  return echo;
+  return asked_json(whole);
 }
 
 void add_plan_files(Json& to, const ResolvedRequest& r) {

@@ -14,7 +14,8 @@ using Json = nlohmann::ordered_json;
 double json_gib(Bytes bytes);      // rounded to a thousandth, so that equal answers are equal bytes
 double json_number(double value);  // six significant digits
 
-// What was asked, key by key as a request file holds it, with what was filled in.
+// What was asked, key by key as a request file holds it; request_json: with what was filled in.
+Json asked_json(const Request& asked);
 Json request_json(const ResolvedRequest& request);
 // Adds "plan_from": what was made of each file that said a plan; nothing where there was none.
 void add_plan_files(Json& to, const ResolvedRequest& request);

@@ -22,8 +22,10 @@ calibration_command='^planner/(commands/calibrate|report/calibration_)[a-z_]*\.(
 fences=(
   '^nlohmann/ | ^catalog/json_document\.cpp$|^planner/(report|commands)/|^tests/'
   '^boost/ | ^simulator/|^tests/'
-  '^CLI/ | ^planner/(commands/|main\.cpp$|serve/main\.cpp$)|^tests/'
+  '^CLI/ | ^planner/(commands/|main\.cpp$|serve/main\.cpp$|sweep/mpi/main\.cpp$)|^tests/'
   '^httplib\.h | ^planner/serve/bounded_server\.hpp$'
+  '^sqlite3\.h | ^planner/sweep/sweep_store\.cpp$'
+  '^mpi\.h | ^planner/sweep/mpi/channel\.cpp$'
   '^Eigen/ | ^calibrate/|^tests/'
   '^yaml-cpp/ | ^planner/launch/yaml_config_reader\.cpp$'
   '^toml\+\+/ | ^planner/launch/toml_config_reader\.cpp$'

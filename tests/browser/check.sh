@@ -36,4 +36,9 @@ report large simulate llama-3.1-405b --gpus 16384xH100-SXM --method pretrain --s
   --batch 2048 --plan tp=8,pp=16,dp=128,zero=1
 report validate validate catalog/runs/c_peft.json catalog/runs/b_megatron_readme.json \
   catalog/runs/b_internevo.json
+cat >"$pages/study.json" <<'JSON'
+{"name": "sweep", "base": {"method": "lora", "batch": 16},
+ "axes": {"model": ["8b", "nobody"], "gpus": ["2xRTX-4090", "2xRTX-3090", "2xA100-80GB", "2xRTX-2080-Ti"]}}
+JSON
+report sweep sweep "$pages/study.json" --out "$pages/sweep.sqlite"
 "$python" tests/browser/report_in_browser.py "$pages" tests/planner/hostile_names.json

@@ -235,6 +235,19 @@ def schedules(browser, pages):
     equal(sorted(page.chart("schedules-scatter")["sets"][0]["data"]), expected, "schedules")
 
 
+def figures_of_sweep(browser, pages):
+    page = Page(browser, pages["sweep"])
+    rows = {row["point"]: row for row in page.answer["rows"]}
+    for i, group in enumerate(page.answer["ranking"]):
+        expected = [rows[point][page.answer["ranked_by"]] for point in group["ranked"]]
+        equal(page.chart(f"sweep-bars-{i}")["sets"][0]["data"], expected, f"bars of group {i}")
+        equal(expected, sorted(expected, reverse=True), f"order of group {i}")
+        shown = len(page.all(f"#sweep-table-{i} tbody tr"))
+        equal(shown, sum(len(group[key]) for key in ("ranked", "unmeasured", "do_not_fit")), "rows")
+    refused = page.find("#sweep-refused").text
+    assert "nobody" in refused, refused
+
+
 def timeline_works(browser, pages):
     page = Page(browser, pages["simulate"])
     view = "const v = S.timelines[0]; "
@@ -396,6 +409,7 @@ def main(folder, names_file):
         ("figures of plans", lambda b: figures_of_plans(b, pages)),
         ("figures of validate", lambda b: figures_of_validate(b, pages)),
         ("schedules", lambda b: schedules(b, pages)),
+        ("figures of a sweep", lambda b: figures_of_sweep(b, pages)),
         ("timeline", lambda b: timeline_works(b, pages)),
         ("tables", lambda b: tables_work(b, pages)),
         ("plans open", lambda b: plans_open(b, pages)),

@@ -9,10 +9,12 @@
 #include "planner/commands/fit.hpp"
 #include "planner/commands/plan.hpp"
 #include "planner/commands/simulate.hpp"
+#include "planner/commands/sweep.hpp"
 #include "planner/commands/validate.hpp"
 #include "planner/facts.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"
+#include "tests/sweep/sweep_folder.hpp"
 
 #if __has_include(<valijson/validator.hpp>)
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
@@ -184,6 +186,21 @@ TEST_CASE("every line of validate is as its schema says", "[schemas]") {
   INFO(found);
   CHECK(found.empty());
   CHECK(count > 10);
+}
+
+TEST_CASE("sweep answers as its schema says", "[schemas]") {
+  const SweepFolder folder;
+  std::ofstream(folder / "study.json") << R"({"base": {"gpus": "2xRTX-4090", "samples": 1000},
+      "axes": {"model": ["gpt2", "llama-3.1-8b", "nobody"], "plans": ["fit", "best", "tp=2"]}})";
+  SweepOptions options;
+  options.task.study_file = folder / "study.json";
+  options.task.out = folder / "study.sqlite";
+  options.json = true;
+  Answer a;
+  REQUIRE(sweep(options, a.output) == 0);
+  const Json document = a.json();
+  check(schema_of("sweep"), document);
+  CHECK(document["rows"].size() == 9);
 }
 
 #else

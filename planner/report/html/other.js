@@ -54,7 +54,8 @@ S.views.push({ id: "scaling", title: "Scaling", make: (answer) => {
 
 const shown = new Set(["schema_version", "command", "request", "model", "method", "gpu", "framework", "plan", "verdict", "step_time_s", "tokens_per_s", "mfu",
   "bubble_fraction", "breakdown_s", "critical_path_s", "stages", "worst_stage", "ranks", "memory_over_time", "links", "collectives", "plans", "answers",
-  "score", "runs", "by", "schedules", "scaling", "memory_gib", "notes", "outlook", "explain", "why_not", "problems"]);
+  "score", "runs", "by", "schedules", "scaling", "memory_gib", "notes", "outlook", "explain", "why_not", "problems",
+  "study", "finished", "verdicts", "ranked_by", "more_is_better", "ranking", "rows"]);
 S.views.push({ id: "more", title: "More figures", make: (answer) => {
   const rest = Object.fromEntries(S.entries(answer).filter(([key, v]) => !shown.has(key) && v !== null));
   return Object.keys(rest).length ? [S.el("details", {}, S.el("summary", {}, "Whatever else the answer holds"), S.other("more-figures", rest))] : null;
