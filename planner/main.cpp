@@ -28,6 +28,7 @@
 #include "planner/commands/plan.hpp"
 #include "planner/commands/request_flags.hpp"
 #include "planner/commands/serve.hpp"
+#include "planner/commands/shell_pages.hpp"
 #include "planner/commands/shop.hpp"
 #include "planner/commands/simulate.hpp"
 #include "planner/commands/validate.hpp"
@@ -92,9 +93,11 @@ std::optional<std::string> unknown_command(const CLI::App& app, int argc, char**
     if (word.starts_with('-')) continue;
     std::vector<std::string_view> known;
     std::vector<std::string> names;
-    for (const CLI::App* command : commands) names.push_back(command->get_name());
+    for (const CLI::App* command : commands) {
+      if (command->get_name() == word) return std::nullopt;
+      if (!command->get_group().empty()) names.push_back(command->get_name());
+    }
     known.assign(names.begin(), names.end());
-    if (std::find(known.begin(), known.end(), word) != known.end()) return std::nullopt;
     const std::string hint = did_you_mean(word, known);
     return sentence("unknown command \"", printable(word), "\"; expected ", listed(known, " or "),
                     hint.empty() ? "" : "; ", hint);
@@ -133,7 +136,7 @@ int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** 
 std::optional<int> parsed(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& e) {
+  } catch (const CLI::Success& e) {  // --help and --version
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
     return explain(app, e, argc, argv);
@@ -155,6 +158,7 @@ int run(int argc, char** argv) {
       "Forecasts a distributed training run: will it fit, on which plan, how fast, and why.",
       "shardwise");
   app.require_subcommand(1);
+  app.set_version_flag("--version", SHARDWISE_VERSION, "print the version and exit");
   AskingCommand fit_words, simulate_words, compare_words;
   add_asking(app, fit_words, "fit", "does it fit, on which plan, and what would make it fit?")
       .app->add_flag("--require-fit", fit_words.require_fit, "exit code 3 where nothing fits");
@@ -199,7 +203,10 @@ int run(int argc, char** argv) {
   add_validate_flags(*validate_command, validation);
   add_report_flag(*validate_command, validation.report);
 
+  ShellPages pages;
+  add_shell_pages(app, pages);
   if (const auto code = parsed(app, argc, argv)) return *code;
+  if (const auto code = shell_pages(app, pages, terminal(false))) return *code;
   using R = Request;
   using F = Facts;
   using O = Output;
