@@ -146,9 +146,10 @@ std::optional<int> parsed(CLI::App& app, int argc, char** argv) {
 
 CLI::App* add_catalog(CLI::App& app, CatalogQuestion& question, bool& json) {
   CLI::App* command = app.add_subcommand("catalog", "what the catalog holds");
-  command->add_option("VERB", question.verb, "list, show or check")->required();
+  command->add_option("VERB", question.verb, "list, show, check or pages")->required();
   command->add_option("SUBJECT", question.subject,
-                      "list: gpus, nodes, networks, models, frameworks, prices; show: a name");
+                      "list: gpus, nodes, networks, models, frameworks, prices; show: a name; "
+                      "pages: the folder to write them into");
   command->add_flag("--json", json, "one JSON document on standard output");
   return command;
 }

@@ -51,7 +51,7 @@ constexpr std::array<ListRow, 7> lists{
         return Words{"all-linear", "attention", "attention-qv", "mlp"};
       }},
      {"VERB", [] {
-        return Words{"list", "show", "check"};
+        return Words{"list", "show", "check", "pages"};
       }}}};
 
 struct SubjectRow {
