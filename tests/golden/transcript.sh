@@ -38,5 +38,25 @@ play() {
   done <"$1"
 }
 
-# Every transcript, and every document that has commands in it.
-all_transcripts() { grep -l '^```console$' docs/*.md; printf '%s\n' tests/golden/*.txt; }
+# Documents whose commands take seconds: each is a test of its own.
+slow_documents=(docs/how-wrong.md)
+
+# Every other transcript, and every other document that has commands in it.
+quick_transcripts() {
+  grep -l '^```console$' docs/*.md | grep -vxF "$(printf '%s\n' "${slow_documents[@]}")"
+  printf '%s\n' tests/golden/*.txt
+}
+
+# check FILE...: shows where today's answers differ and says how many files do.
+check() {
+  local transcript passed=0 failed=0
+  for transcript; do
+    if play "$transcript" | diff --label "$transcript" --label today -u "$transcript" -; then
+      passed=$((passed + 1))
+    else
+      failed=$((failed + 1))
+    fi
+  done
+  printf '%d passed, %d failed\n' "$passed" "$failed"
+  return "$((failed > 0))"
+}
