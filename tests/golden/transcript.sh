@@ -5,8 +5,8 @@
 #   [exit 2]
 #
 # A command is a line that starts with "$ ", run by bash in the repository root; below it stand
-# its stdout and stderr together, and its exit code where that is not 0. In a document, docs/*.md,
-# the same stands inside ```console blocks; everything around them is text.
+# its stdout and stderr together, and its exit code where that is not 0. In a document, README.md
+# or docs/*.md, the same stands inside ```console blocks; everything around them is text.
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." || exit 4
 program=${SHARDWISE:-$PWD/build/release/shardwise}
 
@@ -43,7 +43,7 @@ slow_documents=(docs/how-wrong.md)
 
 # Every other transcript, and every other document that has commands in it.
 quick_transcripts() {
-  grep -l '^```console$' docs/*.md | grep -vxF "$(printf '%s\n' "${slow_documents[@]}")"
+  grep -l '^```console$' README.md docs/*.md | grep -vxF "$(printf '%s\n' "${slow_documents[@]}")"
   printf '%s\n' tests/golden/*.txt
 }
 
