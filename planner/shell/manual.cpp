@@ -31,7 +31,8 @@ std::string joined(const std::vector<std::string>& words, char between) {
   return line;
 }
 
-// What --help says in one clause, as a sentence.
+// What --help says of a command in one clause, as a sentence. Texts of flags may begin with a value
+// and stay as they are.
 std::string as_sentence(std::string text) {
   if (!text.empty() && text[0] >= 'a' && text[0] <= 'z')
     text[0] = static_cast<char>(text[0] - 'a' + 'A');
@@ -58,14 +59,14 @@ std::string synopsis(const CommandPage& page) {
 std::string option_text(const CommandOption& o) {
   std::string flags;
   for (const std::string& flag : o.flags) flags += (flags.empty() ? "" : ", ") + bold(flag);
-  std::string text = sentence(".TP\n", flags,
-                              flags.empty()           ? ""
-                              : o.placeholder.empty() ? ""
-                                                      : " ",
-                              o.placeholder.empty() ? "" : italic(o.placeholder), "\n",
-                              plain(as_sentence(o.help)), "\n");
+  std::string text =
+      sentence(".TP\n", flags,
+               flags.empty()           ? ""
+               : o.placeholder.empty() ? ""
+                                       : " ",
+               o.placeholder.empty() ? "" : italic(o.placeholder), "\n", plain(o.help), "\n");
   if (o.values.kind != ValueKind::words) return text;
-  return text + plain(sentence("One of ", listed(o.values.words, " and "), ".")) + "\n";
+  return text + plain(sentence("(", listed(o.values.words, " or "), ")")) + "\n";
 }
 
 std::string section(std::string_view title, const std::vector<CommandOption>& options) {
