@@ -132,8 +132,11 @@ int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** 
   return static_cast<int>(ProblemKind::request);
 }
 
-// The exit code where the words end the program: help was asked for, or they are wrong.
+// The exit code where the words end the program: it was asked about itself, or they are wrong.
 std::optional<int> parsed(CLI::App& app, int argc, char** argv) {
+  app.set_version_flag("--version", SHARDWISE_VERSION, "print the version and exit");
+  ShellPages pages;
+  add_shell_pages(app, pages);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {  // --help and --version
@@ -141,7 +144,7 @@ std::optional<int> parsed(CLI::App& app, int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return explain(app, e, argc, argv);
   }
-  return std::nullopt;
+  return shell_pages(app, pages, terminal(false));
 }
 
 CLI::App* add_catalog(CLI::App& app, CatalogQuestion& question, bool& json) {
@@ -159,7 +162,6 @@ int run(int argc, char** argv) {
       "Forecasts a distributed training run: will it fit, on which plan, how fast, and why.",
       "shardwise");
   app.require_subcommand(1);
-  app.set_version_flag("--version", SHARDWISE_VERSION, "print the version and exit");
   AskingCommand fit_words, simulate_words, compare_words;
   add_asking(app, fit_words, "fit", "does it fit, on which plan, and what would make it fit?")
       .app->add_flag("--require-fit", fit_words.require_fit, "exit code 3 where nothing fits");
@@ -204,10 +206,7 @@ int run(int argc, char** argv) {
   add_validate_flags(*validate_command, validation);
   add_report_flag(*validate_command, validation.report);
 
-  ShellPages pages;
-  add_shell_pages(app, pages);
   if (const auto code = parsed(app, argc, argv)) return *code;
-  if (const auto code = shell_pages(app, pages, terminal(false))) return *code;
   using R = Request;
   using F = Facts;
   using O = Output;
