@@ -1,10 +1,11 @@
 // The JSON that every command prints, held against the schemas in docs/schemas.
-#include <CLI/CLI.hpp>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
 
 #include "planner/commands/calibrate.hpp"
 #include "planner/commands/catalog.hpp"
@@ -157,32 +158,6 @@ TEST_CASE("simulate tells of a whole run as its schema says", "[schemas]") {
   }
 }
 
-TEST_CASE("compare answers as its schema says", "[schemas]") {
-  Answer plans;
-  REQUIRE(compare(asked("13b", "8xA100-80GB", Method::full, {"dp=8,zero=3", "tp=8", "tp=3"}),
-                  facts(), {}, plans.output) == 0);
-  check(schema_of("compare"), plans.json());
-  Answer schedules;
-  REQUIRE(compare(asked("llama-3.2-1b", "4xA100-80GB", Method::pretrain, {"pp=4,ga=8"}), facts(),
-                  {.schedules = true, .memory = ""}, schedules.output) == 0);
-  check(schema_of("compare"), schedules.json());
-}
-
-TEST_CASE("plan answers as its schema says", "[schemas]") {
-  for (const char* gpus : {"2xA100-80GB", "1..4xA100-80GB"}) {
-    INFO(gpus);
-    Request r = asked("gpt2", gpus, Method::pretrain, {});
-    r.batch = 16;
-    PlanOptions options;
-    options.wish.top = 3;
-    options.elapsed = true;
-    options.wish.pareto = *gpus == '2';
-    Answer a;
-    REQUIRE(plan(r, options, facts(), a.output) == 0);
-    check(schema_of("plan"), a.json());
-  }
-}
-
 TEST_CASE("models answers as its schema says", "[schemas]") {
   Request r = asked("llama", "2xRTX-3090", Method::full, {});  // some fit, some do not
   r.methods = {Method::full, Method::qlora};
@@ -259,6 +234,32 @@ TEST_CASE("calibrate answers as its schemas say", "[schemas]") {
   check_strictly(schema_of("calibrate-diff"), curves);
   CHECK_FALSE(curves["curves"].empty());
   std::filesystem::remove(out);
+}
+
+TEST_CASE("compare answers as its schema says", "[schemas]") {
+  Answer plans;
+  REQUIRE(compare(asked("13b", "8xA100-80GB", Method::full, {"dp=8,zero=3", "tp=8", "tp=3"}),
+                  facts(), {}, plans.output) == 0);
+  check(schema_of("compare"), plans.json());
+  Answer schedules;
+  REQUIRE(compare(asked("llama-3.2-1b", "4xA100-80GB", Method::pretrain, {"pp=4,ga=8"}), facts(),
+                  {.schedules = true, .memory = ""}, schedules.output) == 0);
+  check(schema_of("compare"), schedules.json());
+}
+
+TEST_CASE("plan answers as its schema says", "[schemas]") {
+  for (const char* gpus : {"2xA100-80GB", "1..4xA100-80GB"}) {
+    INFO(gpus);
+    Request r = asked("gpt2", gpus, Method::pretrain, {});
+    r.batch = 16;
+    PlanOptions options;
+    options.wish.top = 3;
+    options.elapsed = true;
+    options.wish.pareto = *gpus == '2';
+    Answer a;
+    REQUIRE(plan(r, options, facts(), a.output) == 0);
+    check(schema_of("plan"), a.json());
+  }
 }
 
 TEST_CASE("catalog answers as its schema says", "[schemas]") {
