@@ -9,8 +9,7 @@ transcripts=()
 if (($#)); then mapfile -t transcripts < <(realpath -- "$@"); fi
 source "$(dirname -- "${BASH_SOURCE[0]}")/transcript.sh"
 if ((!${#transcripts[@]})); then
-  mapfile -t transcripts < <(quick_transcripts)
-  transcripts+=("${slow_documents[@]}")
+  mapfile -t transcripts < <(printf '%s\n' "${slow_documents[@]}" && quick_transcripts)
   shardwise catalog pages docs/catalog
 fi
 for transcript in "${transcripts[@]}"; do
