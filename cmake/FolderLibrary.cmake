@@ -6,7 +6,8 @@
 # Includes are written from the repository root ("catalog/units.hpp"), but no target has the
 # repository root on its include path: that would let every folder include every other. Instead
 # each folder gets an include root of its own that holds nothing but a link to it, and a target
-# sees it by linking the folder's library.
+# sees it by linking the folder's library. Installed (cmake/Install.cmake) all share one root. What
+# stands in BUILD_INTERFACE is nobody's business who uses the library from there.
 
 function(shardwise_include_root folder out)
   set(root "${PROJECT_BINARY_DIR}/include_roots/${folder}")
@@ -22,11 +23,13 @@ function(shardwise_folder_library folder)
 
   if(arg_SOURCES)
     add_library(${library} STATIC ${arg_SOURCES})
-    target_include_directories(${library} PUBLIC "${include_root}")
+    target_include_directories(
+      ${library} PUBLIC "$<BUILD_INTERFACE:${include_root}>" "$<INSTALL_INTERFACE:include/shardwise>"
+    )
     target_link_libraries(
       ${library}
       PUBLIC ${arg_PUBLIC}
-      PRIVATE ${arg_PRIVATE} shardwise_warnings
+      PRIVATE ${arg_PRIVATE} "$<BUILD_INTERFACE:shardwise_warnings>"
     )
   else()
     add_library(${library} INTERFACE)

@@ -33,11 +33,12 @@ double one_run(const LongRun& run, double interval, std::uint64_t seed) {
   FailureClock clock(seed, run.mean_time_between_failures.value);
   const double segment = interval + run.write.value;
   double left = std::ceil(run.useful.value / interval), wall = 0;
+  // The run ends within its last segment, whose checkpoint is the model.
+  const double last = run.useful.value - (left - 1) * interval + run.write.value;
   const double most = give_up * (run.useful.value + segment);
   for (double until_failure = clock.next(); left > 0 && wall < most; until_failure = clock.next()) {
-    const double done = std::min(left, std::floor(until_failure / segment));
-    left -= done;
-    if (left == 0) return wall + done * segment;
+    if (until_failure >= (left - 1) * segment + last) return wall + (left - 1) * segment + last;
+    left -= std::min(left - 1, std::floor(until_failure / segment));
     wall += until_failure;
     // A restart may fail as well, and is then begun again.
     for (double during = clock.next(); during < run.restart.value && wall < most;

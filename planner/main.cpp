@@ -28,6 +28,7 @@
 #include "planner/commands/plan.hpp"
 #include "planner/commands/request_flags.hpp"
 #include "planner/commands/serve.hpp"
+#include "planner/commands/shell_pages.hpp"
 #include "planner/commands/shop.hpp"
 #include "planner/commands/simulate.hpp"
 #include "planner/commands/sweep.hpp"
@@ -93,9 +94,11 @@ std::optional<std::string> unknown_command(const CLI::App& app, int argc, char**
     if (word.starts_with('-')) continue;
     std::vector<std::string_view> known;
     std::vector<std::string> names;
-    for (const CLI::App* command : commands) names.push_back(command->get_name());
+    for (const CLI::App* command : commands) {
+      if (command->get_name() == word) return std::nullopt;
+      if (!command->get_group().empty()) names.push_back(command->get_name());
+    }
     known.assign(names.begin(), names.end());
-    if (std::find(known.begin(), known.end(), word) != known.end()) return std::nullopt;
     const std::string hint = did_you_mean(word, known);
     return sentence("unknown command \"", printable(word), "\"; expected ", listed(known, " or "),
                     hint.empty() ? "" : "; ", hint);
@@ -130,23 +133,27 @@ int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** 
   return static_cast<int>(ProblemKind::request);
 }
 
-// The exit code where the words end the program: help was asked for, or they are wrong.
+// The exit code where the words end the program: it was asked about itself, or they are wrong.
 std::optional<int> parsed(CLI::App& app, int argc, char** argv) {
+  app.set_version_flag("--version", SHARDWISE_VERSION, "print the version and exit");
+  ShellPages pages;
+  add_shell_pages(app, pages);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& e) {
+  } catch (const CLI::Success& e) {  // --help and --version
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
     return explain(app, e, argc, argv);
   }
-  return std::nullopt;
+  return shell_pages(app, pages, terminal(false));
 }
 
 CLI::App* add_catalog(CLI::App& app, CatalogQuestion& question, bool& json) {
   CLI::App* command = app.add_subcommand("catalog", "what the catalog holds");
-  command->add_option("VERB", question.verb, "list, show or check")->required();
+  command->add_option("VERB", question.verb, "list, show, check or pages")->required();
   command->add_option("SUBJECT", question.subject,
-                      "list: gpus, nodes, networks, models, frameworks, prices; show: a name");
+                      "list: gpus, nodes, networks, models, frameworks, prices; show: a name; "
+                      "pages: the folder to write them into");
   command->add_flag("--json", json, "one JSON document on standard output");
   return command;
 }

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string_view>
 
+#include "simulator/plan_keys.hpp"
+
 namespace shardwise {
 namespace {
 
@@ -161,6 +163,12 @@ constexpr std::array<PlanKey, 25> keys{{
 }};
 
 }  // namespace
+
+std::vector<std::string_view> plan_keys() {
+  std::vector<std::string_view> names;
+  for (const PlanKey& key : keys) names.push_back(key.key);
+  return names;
+}
 
 std::string to_string(const ParallelPlan& plan) {
   std::string text;

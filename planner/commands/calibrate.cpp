@@ -21,6 +21,7 @@
 #include "planner/commands/calibrate_profile.hpp"
 #include "planner/report/calibration_difference.hpp"
 #include "planner/report/calibration_text.hpp"
+#include "planner/report/html_report.hpp"
 #include "planner/report/json_parts.hpp"
 #include "planner/sentence.hpp"
 
@@ -58,12 +59,19 @@ Json fit_json(const Sweep& sweep, const SizeFit& fit) {
     if (const auto rate = r.bandwidth()) j["gb_per_s"] = rate->value / 1e9;
     regimes.push_back(std::move(j));
   }
-  Json j{{"bench", sweep.bench},
+  Json measured = Json::array();
+  for (const SweepPoint& p : sweep.points)
+    measured.push_back({{"bytes", p.bytes.value},
+                        {"time_s", p.time.value},
+                        {"fitted_s", fit.time(p.bytes).value}});
+  Json j{{"name", sweep.name()},
+         {"bench", sweep.bench},
          {"sizes", sweep.sizes},
          {"labels", sweep.labels},
          {"points", sweep.points.size()},
          {"discarded", sweep.discarded},
          {"regimes", std::move(regimes)},
+         {"measured", std::move(measured)},
          {"low", fit.low},
          {"high", fit.high}};
   std::vector<double> errors;
@@ -150,15 +158,18 @@ Imported import_all(const std::vector<std::string>& files,
   return all;
 }
 
-void print_json(const Imported& all, const std::vector<Sweep>& sweeps,
-                const std::optional<ProfileFit>& fit, std::ostream& out) {
+Json import_json(const Imported& all, const std::vector<Sweep>& sweeps,
+                 const std::optional<ProfileFit>& fit) {
   Json files = Json::array(), fits = Json::array();
   for (const ImportedLog& log : all.logs) files.push_back(log_json(log));
   for (const Sweep& s : sweeps) fits.push_back(fit_json(s, fit_sizes(s.points)));
-  Json document{{"schema_version", schema_version}, {"files", files}, {"fits", fits}};
+  Json document{{"schema_version", schema_version},
+                {"command", "calibrate import"},
+                {"files", files},
+                {"fits", fits}};
   if (fit) document["profile"] = device_profile_json(fit->profile);
   if (fit) document["notes"] = fit->notes;
-  out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  return document;
 }
 
 void print_text(const Imported& all, const std::vector<Sweep>& sweeps,
@@ -234,8 +245,13 @@ int import_logs(const CalibrateOptions& options, const Output& output) {
     else
       all.problems.insert(all.problems.end(), written.error().begin(), written.error().end());
   }
+  if (!options.report.empty()) {
+    const Problems unwritten = write_report(options.report, import_json(all, sweeps, fit));
+    all.problems.insert(all.problems.end(), unwritten.begin(), unwritten.end());
+  }
   if (options.json)
-    print_json(all, sweeps, fit, output.out);
+    output.out << import_json(all, sweeps, fit).dump(2, ' ', false, Json::error_handler_t::replace)
+               << "\n";
   else
     print_text(all, sweeps, fit, options, output.out);
   return all.problems.empty() ? 0 : report_problems(all.problems, output);
@@ -282,6 +298,8 @@ void add_calibrate_flags(CLI::App& command, CalibrateOptions& options) {
   import.add_option("--source", options.source, "who published the logs; absent: measured by you");
   import.add_option("--date", options.date, "of the measurement, YYYY-MM-DD (default: today)");
   import.add_flag("--json", options.json, "one JSON document on standard output");
+  import.add_option("--report", options.report, "write the fits as a page to look at, in one file")
+      ->type_name("FILE.html");
   options.diff_app = command.add_subcommand("diff", "how two profiles differ");
   options.diff_app->add_option("PROFILE", options.profiles, "files, or names in catalog/profiles")
       ->required()

@@ -2,7 +2,7 @@
 // `shardwise-calibrate`; reads logs of other tools; compares profiles.
 //
 //   shardwise calibrate [ARGUMENTS of shardwise-calibrate]
-//   shardwise calibrate import FILE... [--fits] [--check] [--json]
+//   shardwise calibrate import FILE... [--fits] [--check] [--json] [--report FILE]
 //                       [--out PROFILE [--gpu NAME] [--only TEXT] [--peer-access yes|no]
 //                        [--source TEXT --date YYYY-MM-DD]]
 //   shardwise calibrate diff PROFILE PROFILE
@@ -24,7 +24,7 @@ struct CalibrateOptions {
   std::vector<std::string> files;     // to import
   std::vector<std::string> profiles;  // to compare: two
   bool json = false, check = false, fits = false;
-  std::string out, gpu, only, peer_access, source, date;
+  std::string out, gpu, only, peer_access, source, date, report;
 };
 
 // The flags and the inner commands; the caller owns the name.

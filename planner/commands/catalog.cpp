@@ -1,93 +1,25 @@
 #include "planner/commands/catalog.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
+#include "catalog/device_profile.hpp"
 #include "catalog/find.hpp"
 #include "catalog/load.hpp"
 #include "catalog/names.hpp"
 #include "catalog/reading.hpp"
 #include "catalog/run_record.hpp"
+#include "catalog/whole_file.hpp"
 #include "planner/facts.hpp"
 #include "planner/figures.hpp"
+#include "planner/report/catalog_pages.hpp"
+#include "planner/report/catalog_tables.hpp"
 #include "planner/report/json_parts.hpp"
 #include "planner/report/table.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {
 namespace {
-
-std::string gb_per_s(BytesPerSecond r) { return fixed(r.value / 1e9, 0); }
-
-std::string half_rate(const Gpu& g) {
-  const auto rate = g.rate(DType::bf16) ? g.rate(DType::bf16) : g.rate(DType::fp16);
-  return rate ? fixed(rate->value / 1e12, 1) : "-";
-}
-
-Table gpu_table(const Catalog& c) {
-  Table t{{"gpu", "memory GiB", "usable GiB", "GB/s", "dense 16-bit TFLOP/s", "NVLink GB/s", "W"},
-          {}};
-  for (const Gpu& g : c.gpus)
-    t.rows.push_back({g.id, shown_gib_number(g.memory), shown_gib_number(g.usable_memory()),
-                      gb_per_s(g.memory_bandwidth), half_rate(g), gb_per_s(g.nvlink),
-                      fixed(g.power_w, 0)});
-  return t;
-}
-
-Table node_table(const Catalog& c) {
-  Table t{{"node", "gpu", "gpus", "host RAM GiB", "NICs", "network"}, {}};
-  for (const Node& n : c.nodes)
-    t.rows.push_back({n.id, n.gpu, std::to_string(n.gpus),
-                      n.host_ram ? shown_gib_number(*n.host_ram) : "-", std::to_string(n.nic_count),
-                      n.network});
-  return t;
-}
-
-Table network_table(const Catalog& c) {
-  Table t{{"network", "kind", "port GB/s", "latency us"}, {}};
-  for (const Network& n : c.networks)
-    t.rows.push_back(
-        {n.id, n.kind, fixed(n.port_bandwidth.value / 1e9, 2), fixed(n.latency.value * 1e6, 1)});
-  return t;
-}
-
-Table model_table(const Catalog& c) {
-  Table t{{"model", "parameters", "active", "layers", "hidden", "heads", "kv", "vocabulary"}, {}};
-  for (const Transformer& m : c.models) {
-    const ParameterCount n = parameter_count(m);
-    t.rows.push_back({m.id, grouped(n.total), grouped(n.active), std::to_string(m.layers),
-                      std::to_string(m.hidden), std::to_string(m.heads), std::to_string(m.kv_heads),
-                      std::to_string(m.vocab)});
-  }
-  return t;
-}
-
-Table framework_table(const Catalog& c) {
-  Table t{{"framework", "name", "version read"}, {}};
-  for (const Framework& f : c.frameworks) t.rows.push_back({f.id, f.name, f.version});
-  return t;
-}
-
-Table price_table(const Catalog& c) {
-  Table t{{"instance", "provider", "gpu", "gpus", "$/hour", "spot $/hour", "date"}, {}};
-  for (const CloudPrice& p : c.prices.cloud)
-    t.rows.push_back({p.instance, p.provider, p.gpu, std::to_string(p.gpus),
-                      p.per_hour ? fixed(p.per_hour->value, 2) : "-",
-                      p.spot_per_hour ? fixed(p.spot_per_hour->value, 2) : "-", p.provenance.date});
-  return t;
-}
-
-struct Listing {
-  std::string_view name;
-  Table (*table)(const Catalog&);
-};
-constexpr std::array<Listing, 6> listings{{{"gpus", gpu_table},
-                                           {"nodes", node_table},
-                                           {"networks", network_table},
-                                           {"models", model_table},
-                                           {"frameworks", framework_table},
-                                           {"prices", price_table}}};
 
 Json table_json(const Table& t) {
   Json rows = Json::array();
@@ -113,7 +45,7 @@ int print_table(const Table& t, const std::string& what, const Output& output) {
 
 int list(const Catalog& c, const std::string& subject, const Output& output) {
   std::vector<std::string_view> names;
-  for (const Listing& l : listings) {
+  for (const CatalogListing& l : catalog_listings()) {
     if (l.name == subject) return print_table(l.table(c), subject, output);
     names.push_back(l.name);
   }
@@ -182,19 +114,39 @@ int check(const std::filesystem::path& root, const Output& output) {
   return print_table(counts, "counts", output);
 }
 
+// A page for each kind of entry, into a folder.
+int write_pages(const Catalog& c, const std::filesystem::path& folder, const Output& output) {
+  if (folder.empty())
+    return report_problems(
+        {{ProblemKind::request, "catalog pages", "name the folder to write them into"}}, output);
+  const auto calibration = load_calibration(c, std::nullopt);
+  if (!calibration) return report_problems(calibration.error(), output);
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);  // what fails is told by the first file
+  Table written{{"page", "entries"}, {}};
+  for (const CatalogPage& page : catalog_pages(c, *calibration)) {
+    const Problems problems =
+        write_whole_file((folder / page.file).string(), [&](std::ostream& f) { f << page.text; });
+    if (!problems.empty()) return report_problems(problems, output);
+    written.rows.push_back({page.file, std::to_string(page.entries)});
+  }
+  return print_table(written, "pages", output);
+}
+
 }  // namespace
 
 int catalog(const CatalogQuestion& question, const std::filesystem::path& root,
             const Output& output) {
   if (question.verb == "check") return check(root, output);
-  const bool lists = question.verb == "list", shows = question.verb == "show";
-  if (!lists && !shows)
+  const bool lists = question.verb == "list", pages = question.verb == "pages";
+  if (!lists && !pages && question.verb != "show")
     return report_problems(
         {{ProblemKind::request, "catalog",
-          sentence("unknown verb '", question.verb, "'; expected list, show or check")}},
+          sentence("unknown verb '", question.verb, "'; expected list, show, check or pages")}},
         output);
   const auto loaded = load_catalog(root);
   if (!loaded) return report_problems(loaded.error(), output);
+  if (pages) return write_pages(*loaded, question.subject, output);
   return lists ? list(*loaded, question.subject, output) : show(*loaded, question.subject, output);
 }
 

@@ -1,4 +1,5 @@
-// `shardwise catalog list KIND | show NAME | check`: what the catalog holds, and whether it loads.
+// `shardwise catalog list KIND | show NAME | check | pages DIR`: what the catalog holds, whether it
+// loads, and the same as pages to read.
 #pragma once
 
 #include <filesystem>
@@ -9,8 +10,9 @@
 namespace shardwise {
 
 struct CatalogQuestion {
-  std::string verb;     // "list" | "show" | "check"
-  std::string subject;  // list: gpus, nodes, networks, models, frameworks, prices; show: a name
+  std::string verb;     // "list" | "show" | "check" | "pages"
+  std::string subject;  // list: gpus, nodes, networks, models, frameworks, prices; show: a name;
+                        // pages: a folder
 };
 
 int catalog(const CatalogQuestion& question, const std::filesystem::path& root,

@@ -32,6 +32,8 @@ report compare compare 13b --gpus 8xA100-80GB --plan dp=8,zero=3 --plan tp=8 --p
 report plan plan llama-3.2-1b --gpus 8xH100-SXM
 report schedules compare llama-3.2-1b --gpus 4xA100-80GB --method pretrain --plan pp=4,ga=8 --schedules
 report simulate simulate 13b --gpus 8xA100-80GB --plan pp=4,dp=2,ga=8 --tokens 1000000
+report calibration calibrate import catalog/runs/c_microbench.json \
+  docs/example/all_reduce_2x4090.log --only all_reduce_2x4090 --out "$pages/profile.json" --peer-access no
 report large simulate llama-3.1-405b --gpus 16384xH100-SXM --method pretrain --seq 8192 \
   --batch 2048 --plan tp=8,pp=16,dp=128,zero=1
 report validate validate catalog/runs/c_peft.json catalog/runs/b_megatron_readme.json \

@@ -228,6 +228,30 @@ def figures_of_validate(browser, pages):
         assert row["name"] in table, row["name"]
 
 
+def figures_of_calibration(browser, pages):
+    page = Page(browser, pages["calibration"])
+    fits = page.answer["fits"]
+    assert len(fits) > 1, "choosing needs two curves"
+
+    def is_drawn(fit):
+        sets = {s["label"]: s["data"] for s in page.chart("fit")["sets"]}
+        equal(sets["measured"], [[m["bytes"], m["time_s"]] for m in fit["measured"]], f"measured {fit['name']}")
+        equal(sets["fitted"], [[m["bytes"], m["fitted_s"]] for m in fit["measured"]], f"fitted {fit['name']}")
+        for label, key in (("10 % lie below", "low"), ("10 % lie above", "high")):
+            for (_, found), m in zip(sets[label], fit["measured"]):
+                equal(found, m["fitted_s"] * fit[key], label)
+        equal(len(page.all("#fit-points tbody tr")), min(100, len(fit["measured"])), "points")
+
+    is_drawn(fits[0])
+    page.js("""const s = document.querySelector('select[aria-label="Curve"]');
+               s.selectedIndex = 1; s.dispatchEvent(new Event('change'));""")
+    is_drawn(fits[1])
+    equal(len(page.all("#fits tbody tr")), min(100, len(fits)), "curves")
+    shown = page.find("#constants").text
+    for key in page.answer["profile"]["constants"]:
+        assert key in shown, f"{key} is not among {shown}"
+
+
 def schedules(browser, pages):
     page = Page(browser, pages["schedules"])
     expected = sorted([s["as_asked"]["step_time_s"]["expected"], max(s["as_asked"]["peak_device_gib"])]
@@ -406,6 +430,7 @@ def main(folder, names_file):
     tests = [
         ("every view", lambda b: every_view(b, files)),
         ("figures of simulate", lambda b: figures_of_simulate(b, pages)),
+        ("figures of a calibration", lambda b: figures_of_calibration(b, pages)),
         ("figures of plans", lambda b: figures_of_plans(b, pages)),
         ("figures of validate", lambda b: figures_of_validate(b, pages)),
         ("schedules", lambda b: schedules(b, pages)),

@@ -5,8 +5,8 @@
 #   [exit 2]
 #
 # A command is a line that starts with "$ ", run by bash in the repository root; below it stand
-# its stdout and stderr together, and its exit code where that is not 0. In a document, docs/*.md,
-# the same stands inside ```console blocks; everything around them is text.
+# its stdout and stderr together, and its exit code where that is not 0. In a document, README.md
+# or docs/*.md, the same stands inside ```console blocks; everything around them is text.
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." || exit 4
 program=${SHARDWISE:-$PWD/build/release/shardwise}
 
@@ -38,5 +38,25 @@ play() {
   done <"$1"
 }
 
-# Every transcript, and every document that has commands in it.
-all_transcripts() { grep -l '^```console$' docs/*.md; printf '%s\n' tests/golden/*.txt; }
+# Documents whose commands take seconds: each is a test of its own.
+slow_documents=(docs/how-wrong.md)
+
+# Every other transcript, and every other document that has commands in it.
+quick_transcripts() {
+  grep -l '^```console$' README.md docs/*.md | grep -vxF "$(printf '%s\n' "${slow_documents[@]}")"
+  printf '%s\n' tests/golden/*.txt
+}
+
+# check FILE...: shows where today's answers differ and says how many files do.
+check() {
+  local transcript passed=0 failed=0
+  for transcript; do
+    if play "$transcript" | diff --label "$transcript" --label today -u "$transcript" -; then
+      passed=$((passed + 1))
+    else
+      failed=$((failed + 1))
+    fi
+  done
+  printf '%d passed, %d failed\n' "$passed" "$failed"
+  return "$((failed > 0))"
+}

@@ -135,4 +135,16 @@ TEST_CASE("the outlook of a run follows from its step") {
   CHECK_FALSE(run_outlook(resolved(request), {w, plan, r.clusters.front()}, f, known_operations()));
 }
 
+TEST_CASE("a run ends when its work is done, not with its last interval") {
+  // Ten hours with a checkpoint every three: 3 + 3 + 3 + 1 hours and four checkpoints of a minute;
+  // with one every twenty hours: ten hours and the one at the end. Nothing ever fails.
+  LongRun run;
+  run.useful = Seconds(36'000);
+  run.write = Seconds(60);
+  run.restart = Seconds(600);
+  run.mean_time_between_failures = Seconds(1e30);
+  CHECK(simulated_wall_time(run, Seconds(10'800), 3, 1).mean.value == Approx(36'240));
+  CHECK(simulated_wall_time(run, Seconds(72'000), 3, 1).mean.value == Approx(36'060));
+}
+
 }  // namespace shardwise

@@ -4,14 +4,22 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+
+#include "planner/commands/calibrate.hpp"
 #include "planner/commands/catalog.hpp"
 #include "planner/commands/compare.hpp"
 #include "planner/commands/fit.hpp"
+#include "planner/commands/launch.hpp"
+#include "planner/commands/models.hpp"
 #include "planner/commands/plan.hpp"
+#include "planner/commands/shop.hpp"
 #include "planner/commands/simulate.hpp"
 #include "planner/commands/sweep.hpp"
 #include "planner/commands/validate.hpp"
 #include "planner/facts.hpp"
+#include "planner/launch/launch_target.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"
 #include "tests/sweep/sweep_folder.hpp"
@@ -58,6 +66,20 @@ void check(const Json& schema, const Json& document) {
   const std::string found = breaches(schema, document);
   INFO(found);
   CHECK(found.empty());
+}
+
+// The same, and a document that lacks a key or has a strange one is refused.
+void check_strictly(const Json& schema, const Json& document) {
+  check(schema, document);
+  for (const Json& key : schema["required"]) {
+    Json lacking = document;
+    lacking.erase(key.get<std::string>());
+    INFO(key);
+    CHECK_FALSE(breaches(schema, lacking).empty());
+  }
+  Json strange = document;
+  strange["surprise"] = 1;
+  CHECK_FALSE(breaches(schema, strange).empty());
 }
 
 struct Answer {
@@ -127,6 +149,95 @@ TEST_CASE("simulate answers as its schema says", "[schemas]") {
   }
 }
 
+TEST_CASE("simulate tells of a whole run as its schema says", "[schemas]") {
+  for (const char* gpus : {"8xH100-SXM", "2xRTX-3090"}) {  // rented, and nobody rents it
+    Request r = asked("llama-3.1-8b", gpus, Method::qlora, {});
+    r.tokens = 1'000'000'000;
+    Answer a;
+    REQUIRE(simulate(r, facts(), {}, a.output) == 0);
+    REQUIRE(a.json().contains("outlook"));
+    check(schema_of("simulate"), a.json());
+  }
+}
+
+TEST_CASE("models answers as its schema says", "[schemas]") {
+  Request r = asked("llama", "2xRTX-3090", Method::full, {});  // some fit, some do not
+  r.methods = {Method::full, Method::qlora};
+  Answer a;
+  REQUIRE(models(r, facts(), a.output) == 0);
+  check_strictly(schema_of("models"), a.json());
+  r.plans = {"tp=3"};  // legal on no two cards
+  Answer illegal;
+  REQUIRE(models(r, facts(), illegal.output) == 0);
+  check(schema_of("models"), illegal.json());
+  CHECK(illegal.json()["models"][0]["answers"][0].contains("problem"));
+}
+
+TEST_CASE("shop answers as its schema says", "[schemas]") {
+  Request r = asked("llama-3.2-1b", "", Method::qlora, {});
+  r.gpus.reset();
+  r.samples = 1000;
+  ShopOptions options;
+  options.budget = 1500;
+  Answer a;
+  REQUIRE(shop(r, options, facts(), a.output) == 0);
+  const Json answer = a.json();
+  check_strictly(schema_of("shop"), answer);
+  bool buys = false, rents = false;
+  for (const Json& offer : answer["offers"]) (offer["kind"] == "buy" ? buys : rents) = true;
+  CHECK((buys && rents));
+}
+
+TEST_CASE("launch answers as its schema says, for every target", "[schemas]") {
+  int written = 0;
+  for (const LaunchTarget& target : launch_targets()) {
+    INFO(target.name);
+    LaunchOptions options;
+    options.wish.target = std::string(target.name);
+    options.wish.learning_rate = 1e-4;
+    Answer a;
+    if (launch(asked("llama-3.1-8b", "8xH100-SXM", Method::full, {}), options, facts(), a.output))
+      continue;  // cannot run it, and says so on the error stream
+    check_strictly(schema_of("launch"), a.json());
+    ++written;
+  }
+  CHECK(written >= 4);
+}
+
+namespace {
+
+// What `shardwise calibrate ...` prints.
+Json calibrated(const std::string& words) {
+  setenv("SHARDWISE_CATALOG", (source_dir() + "/catalog").c_str(), 1);
+  CLI::App app;
+  CalibrateOptions options;
+  add_calibrate_flags(*app.add_subcommand("calibrate"), options);
+  app.parse("calibrate " + words);
+  Answer a;
+  REQUIRE(calibrate(options, a.output) == 0);
+  return a.json();
+}
+
+}  // namespace
+
+TEST_CASE("calibrate answers as its schemas say", "[schemas]") {
+  const std::string log = source_dir() + "/docs/example/all_reduce_2x4090.log";
+  const std::string out =
+      (std::filesystem::temp_directory_path() / "schema-test-4090.json").string();
+  const Json written = calibrated("import --json --peer-access no --out " + out + " " + log);
+  REQUIRE(written.contains("profile"));
+  check_strictly(schema_of("calibrate-import"), written);
+  check(schema_of("calibrate-import"),
+        calibrated("import --json " + source_dir() + "/catalog/runs/c_microbench.json"));
+  const Json apart = calibrated("diff --json " + out + " rtx-4090-peer-access-off");
+  check_strictly(schema_of("calibrate-diff"), apart);
+  CHECK_FALSE(apart["constants"].empty());
+  const Json curves = calibrated("diff --json rtx-4090-peer-access-on rtx-4090-peer-access-off");
+  check_strictly(schema_of("calibrate-diff"), curves);
+  CHECK_FALSE(curves["curves"].empty());
+  std::filesystem::remove(out);
+}
+
 TEST_CASE("compare answers as its schema says", "[schemas]") {
   Answer plans;
   REQUIRE(compare(asked("13b", "8xA100-80GB", Method::full, {"dp=8,zero=3", "tp=8", "tp=3"}),
@@ -159,12 +270,15 @@ TEST_CASE("catalog answers as its schema says", "[schemas]") {
       {"check", ""}, {"show", "rtx-4090"}, {"show", "llama-3.1-8b"}};
   for (const char* what : {"gpus", "nodes", "networks", "models", "frameworks", "prices"})
     questions.push_back({"list", what});
+  const auto pages = std::filesystem::temp_directory_path() / "schema-test-pages";
+  questions.push_back({"pages", pages.string()});
   for (const CatalogQuestion& question : questions) {
     INFO(question.verb << " " << question.subject);
     Answer a;
     REQUIRE(catalog(question, root, a.output) == 0);
     check(schema_of("catalog"), a.json());
   }
+  std::filesystem::remove_all(pages);
 }
 
 TEST_CASE("every line of validate is as its schema says", "[schemas]") {

@@ -52,7 +52,7 @@ S.views.push({ id: "scaling", title: "Scaling", make: (answer) => {
     { key: "tokens", title: "tokens/s", show: (v) => S.digits(v) }, { key: "faster", title: "faster than half", show: (v) => S.digits(v) + " x" }, { key: "usd", title: "$ per million tokens", show: (v) => S.digits(v) }])];
 } });
 
-const shown = new Set(["schema_version", "command", "request", "model", "method", "gpu", "framework", "plan", "verdict", "step_time_s", "tokens_per_s", "mfu",
+const shown = new Set(["schema_version", "command", "request", "model", "method", "gpu", "framework", "plan", "verdict", "step_time_s", "tokens_per_s", "mfu", "files", "fits", "profile",
   "bubble_fraction", "breakdown_s", "critical_path_s", "stages", "worst_stage", "ranks", "memory_over_time", "links", "collectives", "plans", "answers",
   "score", "runs", "by", "schedules", "scaling", "memory_gib", "notes", "outlook", "explain", "why_not", "problems",
   "study", "finished", "verdicts", "ranked_by", "more_is_better", "ranking", "rows"]);

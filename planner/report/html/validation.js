@@ -65,3 +65,44 @@ S.views.push({ id: "validation", title: "Measured against forecast", make: (answ
   S.el("h3", {}, "Error, row by row"), S.errorTable(answer), S.el("h3", {}, "Every run"), S.runTable(answer.runs),
   skipped.length ? [S.el("h3", {}, "Records that could not be asked"), S.table("skipped", skipped, [{ key: "reason", title: "why", word: true }, { key: "records", title: "records" }])] : null];
 } });
+
+// calibrate import: what was measured, size by size, and the curve fitted to it. One of them at a time.
+S.fitSets = (fit) => {
+  const at = (value) => S.list(fit.measured).map((m) => ({ x: m.bytes, y: value(m) }));
+  const line = (label, value, dash) => ({ label, type: "line", data: at(value), borderColor: S.colour("forward"), borderDash: dash, borderWidth: dash.length ? 1 : 2, pointRadius: 0 });
+  return [{ label: "measured", data: at((m) => m.time_s), backgroundColor: S.colour("backward"), borderColor: S.colour("backward"), pointRadius: 4 },
+    line("fitted", (m) => m.fitted_s, []), line("10 % lie below", (m) => m.fitted_s * fit.low, [4, 4]), line("10 % lie above", (m) => m.fitted_s * fit.high, [4, 4])];
+};
+S.fitPoints = (fit) => S.table("fit-points", S.list(fit.measured).map((m) => ({ bytes: m.bytes, measured: m.time_s, fitted: m.fitted_s, error: m.fitted_s / m.time_s - 1 })),
+  [{ key: "bytes", title: "bytes", show: (v) => S.digits(v) }, { key: "measured", title: "measured", show: S.seconds }, { key: "fitted", title: "fitted", show: S.seconds }, { key: "error", title: "error", show: S.percent }]);
+
+S.fitFigure = (fits) => {
+  const config = { type: "scatter", data: { datasets: S.fitSets(fits[0]) }, options: { parsing: false,
+    scales: { x: S.axis("bytes", { type: "logarithmic" }), y: S.axis("seconds", { type: "logarithmic" }) },
+    plugins: { legend: S.legendOptions(true), tooltip: { callbacks: { label: (item) => item.dataset.label + ": " + S.digits(item.raw.x) + " bytes, " + S.seconds(item.raw.y) } } } } };
+  const points = S.el("div", {}, S.fitPoints(fits[0]));
+  const choice = S.el("select", { "aria-label": "Curve", onchange: () => {
+    const chart = S.charts.get("fit"), fit = fits[choice.selectedIndex];
+    chart.data.datasets = S.fitSets(fit);
+    chart.update();
+    points.replaceChildren(S.fitPoints(fit));
+  } }, fits.map((f) => S.el("option", {}, S.short(f.name, 80))));
+  const figure = S.chart("fit", "Time over size", config, 420, null);
+  figure.insertBefore(S.el("div", { class: "controls" }, choice), figure.children[1]);
+  return [figure, points];
+};
+
+S.views.push({ id: "calibration", title: "Measured against fitted", make: (answer) => {
+  if (!Array.isArray(answer.fits) || !Array.isArray(answer.files)) return null;
+  const files = answer.files.map((f) => ({ file: f.file, format: f.format, measurements: f.measurements.length, unread: f.unread.length }));
+  const fits = answer.fits.filter((f) => S.list(f.measured).length > 0), word = (key) => ({ key, title: S.words(key), word: true });
+  const constants = answer.profile ? S.entries(answer.profile.constants).map(([constant, c]) => Object.assign({ constant }, c)) : [];
+  const number = (v) => S.digits(v);
+  return [fits.length ? S.fitFigure(fits) : null,
+    constants.length ? [S.el("h3", {}, "Constants of the profile"), S.table("constants", constants, [word("constant"), { key: "value", title: "value", show: number },
+      { key: "low", title: "80 % low", show: number }, { key: "high", title: "80 % high", show: number }, { key: "points", title: "points" }])] : null,
+    S.el("h3", {}, "Every curve"), S.table("fits", fits, [word("name"), { key: "points", title: "points" }, { key: "discarded", title: "discarded" },
+      { key: "low", title: "80 % low", show: number }, { key: "high", title: "80 % high", show: number },
+      { key: "leave_one_size_out_error", title: "error at a size left out", show: S.percent }], { filter: true }),
+    S.el("h3", {}, "What was read"), S.table("files", files, [word("file"), word("format"), { key: "measurements", title: "measurements" }, { key: "unread", title: "lines not understood" }])];
+} });

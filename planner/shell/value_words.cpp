@@ -1,0 +1,99 @@
+#include "planner/shell/value_words.hpp"
+
+#include <array>
+
+#include "planner/launch/launch_target.hpp"
+#include "planner/request_field.hpp"
+#include "planner/search/objective.hpp"
+#include "planner/validation_score.hpp"
+#include "simulator/recompute_policy.hpp"
+
+namespace shardwise {
+namespace {
+
+using Words = std::vector<std::string>;
+
+template <class Rows>
+Words names_of(const Rows& rows) {
+  Words names;
+  for (const auto& row : rows) names.emplace_back(row.name);
+  return names;
+}
+
+Words recompute_words() {
+  Words words;
+  for (const RecomputeRow& row : recompute_rows())
+    if (row.name.find('%') == std::string_view::npos) words.emplace_back(row.name);
+  return words;
+}
+
+Words score_words() {
+  Words words;
+  for (const std::string_view name : score_by_names()) words.emplace_back(name);
+  return words;
+}
+
+struct ListRow {
+  std::string_view name;
+  Words (*words)();
+};
+constexpr std::array<ListRow, 7> lists{
+    {{"--recompute", recompute_words},
+     {"--target", [] { return names_of(launch_targets()); }},
+     {"--objective", [] { return names_of(objectives()); }},
+     {"--by", score_words},
+     {"--peer-access",
+      [] {
+        return Words{"yes", "no"};
+      }},
+     {"--lora-targets",
+      [] {
+        return Words{"all-linear", "attention", "attention-qv", "mlp"};
+      }},
+     {"VERB", [] {
+        return Words{"list", "show", "check", "pages"};
+      }}}};
+
+struct SubjectRow {
+  std::string_view name, subject;  // a row of asked_words.cpp
+};
+constexpr std::array<SubjectRow, 10> subjects{{{"model", "models"},
+                                               {"--gpus", "gpus"},
+                                               {"--gpu", "gpus"},
+                                               {"--network", "networks"},
+                                               {"--framework", "frameworks"},
+                                               {"--profile", "profiles"},
+                                               {"PROFILE", "profiles"},
+                                               {"--plan", "plans"},
+                                               {"--why-not", "plans"},
+                                               {"SUBJECT", "entries"}}};
+
+struct PathRow {
+  std::string_view word;  // the option's name or what its value is called
+  ValueKind kind;
+};
+constexpr std::array<PathRow, 5> paths{{{"FILE", ValueKind::files},
+                                        {"FILE.html", ValueKind::files},
+                                        {"files", ValueKind::files},
+                                        {"--fit-spread", ValueKind::files},
+                                        {"DIR", ValueKind::folders}}};
+
+}  // namespace
+
+ValueWords value_words(std::string_view name, std::string_view placeholder) {
+  for (const RequestField& field : request_fields())
+    if (field.flag == name && field.choices != nullptr) {
+      ValueWords values{ValueKind::words, {}};
+      for (const std::string_view word : field.choices()) values.words.emplace_back(word);
+      return values;
+    }
+  for (const ListRow& row : lists)
+    if (row.name == name) return {ValueKind::words, row.words()};
+  for (const SubjectRow& row : subjects)
+    if (row.name == name) return {ValueKind::asked, {std::string(row.subject)}};
+  for (const PathRow& row : paths)
+    if (row.word == name || row.word == placeholder) return {row.kind, {}};
+  return {};
+}
+
+}  // namespace shardwise
