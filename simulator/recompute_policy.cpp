@@ -16,8 +16,9 @@ bool core_attention(const LayerGraph& graph, std::size_t op) {
 
 // Norms and the activation function: what one cheap kernel makes from something that is kept.
 bool norms_and_activations(const LayerGraph& graph, std::size_t op) {
-  constexpr std::array<std::string_view, 6> names{"attention_norm", "mlp_norm", "swiglu",
-                                                  "silu",           "product",  "gelu"};
+  constexpr std::array<std::string_view, 8> names{"attention_norm", "mlp_norm", "mamba_input_norm",
+                                                  "mamba_norm",     "swiglu",   "silu",
+                                                  "product",        "gelu"};
   return std::find(names.begin(), names.end(), graph.operators[op].name) != names.end();
 }
 
