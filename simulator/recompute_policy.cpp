@@ -26,7 +26,7 @@ bool norms_and_activations(const LayerGraph& graph, std::size_t op) {
 // reducing collectives keep their outputs.
 bool all_but_compute_intensive(const LayerGraph& graph, std::size_t op) {
   const OperatorKind kind = graph.operators[op].kind;
-  if (kind == OperatorKind::attention) return false;
+  if (kind == OperatorKind::attention) return graph.operators[op].unlisted;
   if (kind == OperatorKind::communication)
     return graph.operators[op].name == std::string_view("gather_sequence");
   if (kind != OperatorKind::matmul) return true;
