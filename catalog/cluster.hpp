@@ -58,6 +58,7 @@ struct Network {
   BytesPerSecond port_bandwidth;  // one port, one direction, line rate
   double efficiency = 0.9;        // payload rate of a large message / line rate
   Seconds latency;                // one small message, NIC to NIC
+  Seconds message{};              // that one message of a ring keeps its sender busy, at least
   bool gpu_direct = true;         // NIC reads GPU memory without a host copy
   bool rails = true;              // NIC i of every node shares a leaf
   double oversubscription = 1.0;  // leaf-to-spine: 1 = non-blocking, 3 = 3:1

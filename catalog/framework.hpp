@@ -132,8 +132,11 @@ struct Framework {
 
   KernelStyle kernels = KernelStyle::eager;
   AttentionKernel attention = AttentionKernel::flash;
-  bool attention_repeats_kv = false;  // K and V expanded to all heads before the kernel
-  bool softmax_in_fp32 = false;       // eager attention: its softmax, then cast back to 16 bits
+  std::optional<AttentionKernel> attention_blackwell;  // its choice from compute capability 10.0
+  bool selective_op_omits_cudnn = false;  // its list of operators that selective checkpoints keep
+                                          // knows the other attention kernels only
+  bool attention_repeats_kv = false;      // K and V expanded to all heads before the kernel
+  bool softmax_in_fp32 = false;           // eager attention: its softmax, then cast back to 16 bits
   bool value_is_view_of_qkv =
       false;                     // V as the kernel saves it holds the fused projection's output
   bool gradient_fusion = false;  // wgrad accumulates straight into the fp32 gradient
@@ -168,7 +171,8 @@ struct Framework {
                                      // one (PEFT modules_to_save)
   bool unties_embeddings = false;    // tied tables are loaded as two
   bool quantized_sharding = false;   // 4-bit weights can be sharded (bf16 quant storage)
-  bool expandable_segments = false;  // PYTORCH_CUDA_ALLOC_CONF that its launcher sets
+  bool expandable_segments = false;  // PYTORCH_CUDA_ALLOC_CONF that its launcher sets; PyTorch has
+                                     // them on NVIDIA GPUs only
   int roundup_power2_divisions = 0;  // the same; 0: off
   bool records_streams = false;      // collectives mark what they read: freed, it waits for the GPU
   bool gathers_flat_copies = false;  // ZeRO-1 gathers stepped weights through flat copies of them

@@ -1,6 +1,7 @@
 #include "catalog/huggingface.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -179,8 +180,28 @@ std::string_view named_type(std::string_view text) {
   return text.substr(0, std::min(text.find('"'), text.size()));
 }
 
-// Python writes Infinity and NaN, which JSON does not have; where the architecture would be
-// refused anyway, that is the more useful half of the answer.
+// Python writes Infinity where a bound is open, which JSON does not have: outside of strings, null.
+std::string without_infinity(std::string_view text) {
+  constexpr std::string_view numbers[] = {"-Infinity", "Infinity"};
+  std::string out;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') quoted = !quoted;
+    if (quoted && text[i] == '\\' && i + 1 < text.size()) out += text[i++];
+    const auto* found = std::find_if(std::begin(numbers), std::end(numbers), [&](const auto& n) {
+      return !quoted && text.substr(i, n.size()) == n;
+    });
+    if (found == std::end(numbers)) {
+      out += text[i];
+      continue;
+    }
+    out += "null";
+    i += found->size() - 1;
+  }
+  return out;
+}
+
+// Where the architecture would be refused anyway, that is the more useful half of the answer.
 Problems unreadable(Problems problems, std::string_view text, const std::string& name) {
   const std::string_view type = named_type(text);
   if (refused_family(type))
@@ -192,8 +213,10 @@ Problems unreadable(Problems problems, std::string_view text, const std::string&
 
 Result<Transformer> parse_huggingface_config(std::string_view text, const std::string& name) {
   const Result<JsonDocument> document = parse_json(text, name);
-  if (!document) return unreadable(document.error(), text, name);
-  return read_document(*document, name_from(name));
+  if (document) return read_document(*document, name_from(name));
+  const Result<JsonDocument> plain = parse_json(without_infinity(text), name);
+  if (!plain) return unreadable(document.error(), text, name);
+  return read_document(*plain, name_from(name));
 }
 
 Result<Transformer> read_huggingface_config(const std::filesystem::path& file) {

@@ -1,7 +1,10 @@
 // What the columns of a row cannot say: one function per oddity, with the file it was read in.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "catalog/huggingface_family.hpp"
 #include "catalog/transformer_flaws.hpp"
@@ -127,6 +130,47 @@ void baichuan(JsonReader& config, Transformer& model) {
 
 // modeling_gpt_oss.py: one attention sink per head.
 void gpt_oss(JsonReader&, Transformer& model) { model.attention_extra_per_layer = model.heads; }
+
+namespace {
+
+// Letters of Transformer::mixers for the names that newer configs list.
+std::string mixer_letters(JsonReader& config) {
+  constexpr std::pair<std::string_view, char> names[] = {
+      {"mamba", 'M'},     {"linear_attention", 'M'},
+      {"attention", '*'}, {"full_attention", '*'},
+      {"mlp", '-'},       {"moe", 'E'}};
+  std::string letters;
+  for (const std::string& type : config.texts("layers_block_type")) {
+    const auto* row = std::find_if(std::begin(names), std::end(names),
+                                   [&](const auto& n) { return n.first == type; });
+    if (row == std::end(names)) {
+      config.problem("layers_block_type", "names out of mamba, attention, mlp, moe");
+      return letters;
+    }
+    letters += row->second;
+  }
+  return letters;
+}
+
+}  // namespace
+
+// configuration_nemotron_h.py: one mixer per layer, by a pattern of letters or a list of names.
+void nemotron_h(JsonReader& config, Transformer& model) {
+  const std::string listed = mixer_letters(config);
+  model.mixers = config.maybe_text("hybrid_override_pattern").value_or(listed);
+  if (model.mixers.empty()) config.problem("hybrid_override_pattern", "a letter for each layer");
+  model.layers = static_cast<int>(model.mixers.size());
+  StateSpace mamba;
+  mamba.heads = config.maybe_integer("mamba_num_heads", 1, most_heads).value_or(128);
+  mamba.head_dim = config.maybe_integer("mamba_head_dim", 1, most_width).value_or(64);
+  mamba.groups = config.maybe_integer("n_groups", 1, most_heads).value_or(8);
+  mamba.state = config.maybe_integer("ssm_state_size", 1, most_width).value_or(128);
+  mamba.convolution = config.maybe_integer("conv_kernel", 1, most_width).value_or(4);
+  mamba.chunk = config.maybe_integer("chunk_size", 1, most_width).value_or(128);
+  model.mamba = mamba;
+  if (model.moe && config.kind("moe_latent_size") == JsonKind::integer)
+    model.moe->latent = config.integer("moe_latent_size", 1, most_width);
+}
 
 // MiniMax-M2: a norm over the whole query and key projections.
 void minimax_m2(JsonReader& config, Transformer& model) {

@@ -56,6 +56,8 @@ constexpr DimensionKeys baichuan_keys{
     .positions = {"max_position_embeddings", "model_max_length"},
 };
 
+constexpr DimensionKeys nemotron_h_keys{.head_dim = {"head_dim", "attention_head_dim"}};
+
 constexpr ExpertKeys mixtral_experts{
     .experts = {"num_local_experts", "num_experts"},
     .width = {"intermediate_size"},
@@ -113,6 +115,12 @@ constexpr ExpertKeys llama4_experts{
     .default_experts = 16,
     .default_top_k = 1,
 };
+constexpr ExpertKeys nemotron_h_experts{
+    .experts = {"n_routed_experts"},
+    .shared_width = "moe_shared_expert_intermediate_size",
+    .first_dense = "first_k_dense_replace",
+    .optional = true,
+};
 constexpr ExpertKeys grok_experts{
     .top_k = {"num_experts_per_tok", "num_selected_experts"},
     .width = {"intermediate_size"},
@@ -133,6 +141,9 @@ constexpr WindowKeys gpt_neo_window{.window = "window_size", .fallback = 256, .e
 // google/gemma-3-*: text_config leaves out whatever equals the class default.
 constexpr FamilyDefaults gemma3_defaults{
     .hidden = 2304, .layers = 26, .heads = 8, .ffn = 9216, .vocab = 262208, .positions = 131072};
+
+// The list of layers stands for their number in newer configs (details).
+constexpr FamilyDefaults nemotron_h_defaults{.layers = 52};
 
 constexpr Norms four_rms{.per_layer = 4};
 constexpr Norms layer_norms{.kind = NormKind::layer, .bias = true};
@@ -277,6 +288,11 @@ constexpr auto rows = std::to_array<ConfigFamily>({
      .qk_norm = QkNorm::full, .window = &fourth_full_window},
     {.model_type = "nemotron", .keys = &llama_keys, .gated = false, .norms = layer_norms,
      .bias_keys = {attention_off, mlp_off}},
+    {.model_type = "nemotron_h", .keys = &nemotron_h_keys, .head_dim = 128, .gated = false,
+     .norms = {.per_layer = 1}, .bias_keys = {attention_off, mlp_off},
+     .position = PositionKind::none, .experts = &nemotron_h_experts,
+     .defaults = &nemotron_h_defaults, .unsupported_flags = {"use_bias", "mamba_proj_bias"},
+     .details = config_details::nemotron_h},
     {.model_type = "glm", .keys = &llama_keys, .kv_heads = 2, .head_dim = 128,
      .bias_keys = {BiasKey{"attention_bias", qkv_bias, true}}},
     {.model_type = "glm4", .keys = &llama_keys, .kv_heads = 2, .head_dim = 128,
@@ -294,7 +310,7 @@ constexpr std::string_view seq2seq = "it is an encoder-decoder; only decoders ar
 constexpr std::string_view encoder = "it is an encoder; only decoders are supported";
 constexpr std::string_view indexer = "its sparse-attention indexer is not modelled";
 
-constexpr std::array<RefusedFamily, 37> refused{{
+constexpr std::array<RefusedFamily, 36> refused{{
     {"qwen3_next", "3 of 4 of its layers are gated linear attention", "qwen3_moe"},
     {"qwen3_5", linear, "qwen3"},
     {"qwen3_5_text", linear, "qwen3"},
@@ -303,7 +319,6 @@ constexpr std::array<RefusedFamily, 37> refused{{
     {"kimi_linear", linear, "kimi_k2"},
     {"minimax", "7 of 8 of its layers are lightning (linear) attention", "minimax_m2"},
     {"minimax_text_01", "7 of 8 of its layers are lightning (linear) attention", "minimax_m2"},
-    {"nemotron_h", "it mixes state-space layers with attention", "nemotron"},
     {"nemotron-nas", "its layers differ from each other, and some have no attention", "llama"},
     {"mimo_v2_flash", "its local and global layers have different attention sizes", "mixtral"},
     {"deepseek_v32", indexer, "deepseek_v3"},

@@ -120,6 +120,7 @@ void llama4(JsonReader& config, Transformer& model);
 void chatglm(JsonReader& config, Transformer& model);
 void baichuan(JsonReader& config, Transformer& model);
 void gpt_oss(JsonReader& config, Transformer& model);
+void nemotron_h(JsonReader& config, Transformer& model);
 void minimax_m2(JsonReader& config, Transformer& model);
 }  // namespace config_details
 

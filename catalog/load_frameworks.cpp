@@ -107,6 +107,8 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.fused_norms = r.flag("fused_norms");
   f.eager_activation = r.maybe_flag("eager_activation").value_or(false);
   f.attention = r.choice("attention", attention_kernel_names);
+  f.attention_blackwell = r.maybe_choice("attention_blackwell", attention_kernel_names);
+  f.selective_op_omits_cudnn = r.maybe_flag("selective_op_omits_cudnn").value_or(false);
   f.attention_repeats_kv = r.flag("attention_repeats_kv");
   f.value_is_view_of_qkv = r.maybe_flag("value_is_view_of_qkv").value_or(false);
   f.softmax_in_fp32 = r.maybe_flag("softmax_in_fp32").value_or(false);

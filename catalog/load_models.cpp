@@ -71,6 +71,7 @@ MixtureOfExperts read_experts(JsonReader r) {
   moe.shared_gate = r.maybe_flag("shared_gate").value_or(false);
   moe.dense_layers = r.maybe_integer("dense_layers", 0, most_layers).value_or(0);
   moe.every = r.maybe_integer("every", 1, most_layers).value_or(1);
+  moe.latent = r.maybe_integer("latent", 1, most_width);
   r.finish();
   return moe;
 }
@@ -84,6 +85,18 @@ LatentAttention read_latent_attention(JsonReader r) {
   mla.v_head_dim = r.integer("v_head_dim", 1, most_width);
   r.finish();
   return mla;
+}
+
+StateSpace read_state_space(JsonReader r) {
+  StateSpace mamba;
+  mamba.heads = r.integer("heads", 1, most_heads);
+  mamba.head_dim = r.integer("head_dim", 1, most_width);
+  mamba.groups = r.integer("groups", 1, most_heads);
+  mamba.state = r.integer("state", 1, most_width);
+  mamba.convolution = r.integer("convolution", 1, most_width);
+  mamba.chunk = r.integer("chunk", 1, most_width);
+  r.finish();
+  return mamba;
 }
 
 void read_published(JsonReader& r, Transformer& model) {
@@ -132,6 +145,8 @@ void read_attention(JsonReader& r, Transformer& model) {
   model.attention_extra_per_layer =
       r.maybe_integer("attention_extra_per_layer", 0, most_width).value_or(0);
   if (auto mla = r.maybe_object("mla")) model.mla = read_latent_attention(*mla);
+  if (auto mamba = r.maybe_object("mamba")) model.mamba = read_state_space(*mamba);
+  model.mixers = r.maybe_text("mixers").value_or("");
 }
 
 Transformer read_model(JsonReader& r, const std::string& file_id) {

@@ -1,5 +1,7 @@
 #include "catalog/transformer.hpp"
 
+#include <algorithm>
+
 #include "catalog/require.hpp"
 
 namespace shardwise {
@@ -54,6 +56,13 @@ Count attention_values(const Transformer& m) {
   return values + qk_norm_values(m);
 }
 
+// Projections, convolution, A, D and the time steps' bias, and the gated norm.
+Count mamba_values(const Transformer& m, const StateSpace& s) {
+  const Count h = m.hidden;
+  return h * s.projected() + Count{s.inner()} * h + (Count{s.convolution} + 1) * s.convolved() +
+         Count{3} * s.heads + s.inner();
+}
+
 Count mlp_values(const Transformer& m) {
   const Count h = m.hidden;
   const Count f = m.ffn;
@@ -65,7 +74,7 @@ Count mlp_values(const Transformer& m) {
 
 // Routed experts of one MoE layer.
 Count expert_values(const Transformer& m, Count experts) {
-  const Count h = m.hidden;
+  const Count h = m.moe->latent.value_or(m.hidden);
   const Count f = m.moe->expert_ffn;
   const Count inward = m.gated_mlp ? 2 : 1;
   Count each = (inward + 1) * h * f;
@@ -81,6 +90,7 @@ Count router_and_shared_values(const Transformer& m) {
   Count values = h * moe.experts + linears * h * moe.shared_expert_ffn;
   if (m.biases.router) values += moe.experts;
   if (moe.shared_gate) values += h;
+  if (moe.latent) values += 2 * h * *moe.latent;
   return values;
 }
 
@@ -108,15 +118,49 @@ Count end_norm_values(const Transformer& m) {
 
 bool Transformer::is_moe_layer(int layer) const {
   require(layer >= 0 && layer < layers, "the layer asked for is one of the model's");
+  if (!mixers.empty()) return mixer(layer) == LayerMixer::experts;
   if (!moe) return false;
   return layer >= moe->dense_layers && (layer + 1) % moe->every == 0;
 }
 
 // Layers i with i >= dense_layers and (i + 1) a multiple of `every`.
 int Transformer::moe_layers() const {
+  if (!mixers.empty()) return static_cast<int>(std::count(mixers.begin(), mixers.end(), 'E'));
   if (!moe || moe->dense_layers >= layers) return 0;
   return layers / moe->every - moe->dense_layers / moe->every;
 }
+
+LayerMixer Transformer::mixer(int layer) const {
+  require(layer >= 0 && layer < layers, "the layer asked for is one of the model's");
+  if (mixers.empty()) return LayerMixer::attention_and_mlp;
+  switch (mixers[static_cast<std::size_t>(layer)]) {
+    case 'M':
+      return LayerMixer::mamba;
+    case '*':
+      return LayerMixer::attention;
+    case 'E':
+      return LayerMixer::experts;
+    default:
+      return LayerMixer::mlp;
+  }
+}
+
+namespace {
+
+// What the mixers of a hybrid model sum to.
+Count mixer_values(const Transformer& m, const ParameterCount& c) {
+  Count sum = 0;
+  for (int i = 0; i < m.layers; ++i) {
+    const LayerMixer mixer = m.mixer(i);
+    if (mixer == LayerMixer::mamba) sum += c.mamba_per_layer;
+    if (mixer == LayerMixer::attention) sum += c.attention_per_layer;
+    if (mixer == LayerMixer::mlp) sum += c.dense_mlp_per_layer;
+    if (mixer == LayerMixer::experts) sum += c.experts_per_layer + c.moe_rest_per_layer;
+  }
+  return sum + m.layers * c.norms_per_layer;
+}
+
+}  // namespace
 
 ParameterCount parameter_count(const Transformer& model) {
   ParameterCount c;
@@ -136,8 +180,11 @@ ParameterCount parameter_count(const Transformer& model) {
     c.moe_rest_per_layer = router_and_shared_values(model);
     idle = expert_values(model, Count{model.moe->experts} - model.moe->top_k);
   }
-  c.total = c.embedding + c.positions + (model.layers - moe) * c.dense_layer() +
-            moe * c.moe_layer() + c.final_norm + c.lm_head;
+  if (model.mamba) c.mamba_per_layer = mamba_values(model, *model.mamba);
+  const Count blocks = model.mixers.empty()
+                           ? (model.layers - moe) * c.dense_layer() + moe * c.moe_layer()
+                           : mixer_values(model, c);
+  c.total = c.embedding + c.positions + blocks + c.final_norm + c.lm_head;
   c.active = c.total - moe * idle;
   return c;
 }

@@ -3,7 +3,10 @@
 // Shape legend: h hidden, L layers, a heads, k kv heads, d head dim, f ffn, V vocabulary.
 //   attention  h(a d) + 2 h(k d) + (a d) h  [+ biases, + q/k norms]
 //   MLP        g h f with g = 3 if gated, else 2  [+ biases]
-//   MoE        E (3 h f_e) + h E router + 3 h f_shared  [+ biases, + shared gate]
+//   MoE        E (3 h f_e) + h E router + 3 h f_shared  [+ biases, + shared gate]; experts on a
+//              latent width l: E (3 l f_e) + 2 h l
+//   Mamba-2    h (2 D + 2 G n + H) + D h + (k + 1)(D + 2 G n) + 3 H + D, with D = H d inner values
+//              in H heads, G groups of n states, a convolution of k taps (arXiv 2405.21060)
 //   MLA        h q + q + q a (n + r) + h (c + r) + c + c a (n + v) + a v h, with q and c the query
 //              and kv ranks, n, r, v the head dims without RoPE, with RoPE and of values
 //              (DeepSeek-V2, arXiv 2405.04434, section 2.1; without a query rank: h a (n + r))
@@ -44,8 +47,9 @@ struct MixtureOfExperts {
   int expert_ffn = 0;
   int shared_expert_ffn = 0;  // width of all shared experts together; 0: none
   bool shared_gate = false;
-  int dense_layers = 0;  // the first layers, with `ffn` as width
-  int every = 1;         // 2: every second layer is MoE, the others dense
+  int dense_layers = 0;         // the first layers, with `ffn` as width
+  int every = 1;                // 2: every second layer is MoE, the others dense
+  std::optional<int> latent{};  // width that tokens have at the routed experts; absent: hidden
 };
 
 // Multi-head latent attention.
@@ -56,6 +60,23 @@ struct LatentAttention {
   int qk_rope_head_dim = 0;
   int v_head_dim = 0;
 };
+
+// Mamba-2 mixers (arXiv 2405.21060), as Nemotron-H has them.
+struct StateSpace {
+  int heads = 0;
+  int head_dim = 0;
+  int groups = 0;       // that share B and C
+  int state = 0;        // values per head and channel
+  int convolution = 4;  // taps, with a bias
+  int chunk = 128;      // tokens that the scan takes at once
+
+  int inner() const { return heads * head_dim; }
+  int convolved() const { return inner() + 2 * groups * state; }   // x, B and C
+  int projected() const { return inner() + convolved() + heads; }  // z, those, and the time steps
+};
+
+// What one layer of a hybrid model is; every other model's layer is attention and then an MLP.
+enum class LayerMixer { attention_and_mlp, attention, mlp, experts, mamba };
 
 // Values that a published count has beyond the parameters counted here, and why: a tied head that
 // is stored twice, rotary buffers, a vision tower.
@@ -98,12 +119,17 @@ struct Transformer {
   int attention_extra_per_layer = 0;  // gpt-oss sinks
   std::optional<MixtureOfExperts> moe;
   std::optional<LatentAttention> mla;
+  std::optional<StateSpace> mamba;
+  // Hybrid models: a letter per layer, which is one mixer behind one norm. M Mamba-2, * attention,
+  // - MLP, E experts (Nemotron-H's hybrid_override_pattern).
+  std::string mixers;
   std::optional<PublishedCount> published;
   std::string notes;  // what a reader of the answer should know; may be empty
   Provenance provenance;
 
   bool is_moe_layer(int layer) const;  // REQUIRES 0 <= layer < layers
   int moe_layers() const;
+  LayerMixer mixer(int layer) const;  // REQUIRES 0 <= layer < layers
 };
 
 // Every parameter of the model, by part. `total` is their sum; `active` counts top_k experts
@@ -116,8 +142,9 @@ struct ParameterCount {
   std::int64_t experts_per_layer = 0;    // of a MoE layer: routed experts only
   std::int64_t moe_rest_per_layer = 0;   // of a MoE layer: router, shared experts, gates
   std::int64_t norms_per_layer = 0;
-  std::int64_t final_norm = 0;  // embedding norm included
-  std::int64_t lm_head = 0;     // 0 when tied (its bias apart)
+  std::int64_t mamba_per_layer = 0;  // of a Mamba-2 layer
+  std::int64_t final_norm = 0;       // embedding norm included
+  std::int64_t lm_head = 0;          // 0 when tied (its bias apart)
   std::int64_t total = 0;
   std::int64_t active = 0;
 

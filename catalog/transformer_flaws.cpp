@@ -44,13 +44,14 @@ void check_sizes(const Transformer& m, Flaws& out) {
 }
 
 void check_experts(const Transformer& m, const MixtureOfExperts& moe, Flaws& out) {
-  const std::array<SizeRule, 6> rules{{
+  const std::array<SizeRule, 7> rules{{
       {"moe.experts", moe.experts, 1, most_experts},
       {"moe.top_k", moe.top_k, 1, most_experts},
       {"moe.expert_ffn", moe.expert_ffn, 1, most_width},
       {"moe.shared_expert_ffn", moe.shared_expert_ffn, 0, most_width},
       {"moe.dense_layers", moe.dense_layers, 0, m.layers},
       {"moe.every", moe.every, 1, most_layers},
+      {"moe.latent", moe.latent.value_or(1), 1, most_width},
   }};
   for (const SizeRule& rule : rules) check_range(rule, out);
   if (moe.top_k > moe.experts)
@@ -70,6 +71,34 @@ void check_latent(const LatentAttention& mla, Flaws& out) {
   for (const SizeRule& rule : rules) check_range(rule, out);
 }
 
+void check_mixers(const Transformer& m, Flaws& out) {
+  if (m.mixers.size() != static_cast<std::size_t>(m.layers) ||
+      m.mixers.find_first_not_of("M*-E") != std::string::npos) {
+    out.push_back({"mixers", "expected a letter out of M * - E for each of " +
+                                 std::to_string(m.layers) + " layers"});
+    return;
+  }
+  if (m.mixers.find('M') != std::string::npos && !m.mamba)
+    out.push_back({"mixers", "Mamba layers need the sizes of \"mamba\""});
+  if (m.mixers.find('E') != std::string::npos && !m.moe)
+    out.push_back({"mixers", "expert layers need the sizes of \"moe\""});
+}
+
+void check_state_space(const StateSpace& s, Flaws& out) {
+  const std::array<SizeRule, 6> rules{{
+      {"mamba.heads", s.heads, 1, most_heads},
+      {"mamba.head_dim", s.head_dim, 1, most_width},
+      {"mamba.groups", s.groups, 1, most_heads},
+      {"mamba.state", s.state, 1, most_width},
+      {"mamba.convolution", s.convolution, 1, most_width},
+      {"mamba.chunk", s.chunk, 1, most_width},
+  }};
+  for (const SizeRule& rule : rules) check_range(rule, out);
+  if (s.groups > 0 && s.heads % s.groups != 0)
+    out.push_back({"mamba.groups", std::to_string(s.groups) + " groups do not divide " +
+                                       std::to_string(s.heads) + " heads"});
+}
+
 // An upper bound in floating point, which cannot overflow where the exact count would.
 double rough_parameters(const Transformer& m) {
   const double h = m.hidden;
@@ -84,6 +113,11 @@ double rough_parameters(const Transformer& m) {
     const double dims =
         double{1} * m.mla->qk_nope_head_dim + m.mla->qk_rope_head_dim + m.mla->v_head_dim;
     layer += (ranks + h) * (h + m.heads * dims);
+  }
+  if (m.mamba) {
+    const double inner = double{1} * m.mamba->heads * m.mamba->head_dim;
+    layer += (h + m.mamba->convolution + 1.0) *
+             (3 * inner + 2.0 * m.mamba->groups * m.mamba->state + 4.0 * m.mamba->heads);
   }
   return m.layers * layer + (2.0 * m.vocab + m.position_rows) * h;
 }
@@ -104,6 +138,8 @@ std::vector<TransformerFlaw> flaws(const Transformer& model) {
   check_sizes(model, out);
   if (model.moe) check_experts(model, *model.moe, out);
   if (model.mla) check_latent(*model.mla, out);
+  if (model.mamba) check_state_space(*model.mamba, out);
+  if (!model.mixers.empty()) check_mixers(model, out);
   if (model.kv_heads > 0 && model.heads % model.kv_heads != 0)
     out.push_back({"kv_heads", std::to_string(model.kv_heads) + " key-value heads do not divide " +
                                    std::to_string(model.heads) + " attention heads"});

@@ -90,7 +90,7 @@ ReplayResult assemble(const ReplayContext& c, const Gpu& gpu, const MethodReadin
   out.question.plan = std::get<ParallelPlan>(std::move(plan));
   ParallelPlan& p = out.question.plan;
   Framework framework = replay_framework(c, row, method.method, compute, p.zero_stage);
-  framework.attention = attention_on(gpu, framework.attention);
+  settle_on(gpu, framework);
   const bool pretrains = method.method == Method::pretrain;
   const std::string usual = pretrains ? framework.recompute_pretrain : framework.recompute_finetune;
   p.recompute = stated_recompute(c).value_or(usual);

@@ -53,8 +53,6 @@ Part<const MethodReading*> replay_method(const ReplayContext& c) {
   if (text.empty()) return Skipped{"method not stated", ""};
   const MethodReading* row = exact_match(c.reading.methods, text);
   if (row == nullptr) return Skipped{"method is not one of ours", text};
-  if (row->equivalent && !c.run.training.trainable_params)
-    return Skipped{"method is not one of ours", text + ", number of parameters not stated"};
   return row;
 }
 

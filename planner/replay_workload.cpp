@@ -102,12 +102,14 @@ Adapter replay_adapter(const ReplayContext& c, const MethodReading& method, cons
     a.targets = targets_meant(c.reading, w.framework.adapter_targets);
   a.rank = t.lora_rank.value_or(w.framework.adapter_rank);
   if (!t.lora_rank) notes.push_back("adapter rank not stated: " + std::to_string(a.rank));
-  if (method.equivalent) {
-    const double rank = static_cast<double>(t.trainable_params.value_or(0)) /
+  if (method.equivalent && t.trainable_params) {
+    const double rank = static_cast<double>(*t.trainable_params) /
                         std::max(1.0, elements_per_rank(w.model, a.targets));
     a.rank = std::max(1, static_cast<int>(rank + 0.5));
     notes.push_back(t.method + " stands as low-rank adapters with as many parameters: rank " +
                     std::to_string(a.rank));
+  } else if (method.equivalent) {
+    notes.push_back(t.method + " stands as low-rank adapters: its parameters are not stated");
   }
   if (w.method == Method::qlora) a.base = quantization(c, w.framework);
   return a;

@@ -74,6 +74,15 @@ AttentionKernel attention_on(const Gpu& gpu, AttentionKernel wanted) {
   return wanted == AttentionKernel::cudnn && lacks ? AttentionKernel::eager : wanted;
 }
 
+void settle_on(const Gpu& gpu, Framework& framework) {
+  const bool blackwell = gpu.compute_capability >= 10.0;
+  if (blackwell && framework.attention_blackwell && framework.attention == AttentionKernel::flash)
+    framework.attention = *framework.attention_blackwell;
+  framework.attention = attention_on(gpu, framework.attention);
+  // c10/cuda/CUDAAllocatorConfig.h: not where the driver is ROCm's.
+  if (gpu.vendor == "amd") framework.expandable_segments = false;
+}
+
 ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cluster& cluster,
                                int zero_stage) {
   ChosenWorkload chosen;
@@ -84,8 +93,7 @@ ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cl
   w.sequence = r.sequence;
   w.compute = r.asked.precision ? *r.asked.precision : usual_format(row, cluster, chosen.notes);
   w.framework = resolved_for(row, method, w.compute);
-  for (const NodeGroup& group : cluster.groups)
-    w.framework.attention = attention_on(group.gpu, w.framework.attention);
+  for (const NodeGroup& group : cluster.groups) settle_on(group.gpu, w.framework);
   w.optimizer =
       r.asked.optimizer != nullptr ? r.asked.optimizer : optimizer_named(w.framework.optimizer);
   require(w.optimizer != nullptr, "the optimizers of framework rows are rows");

@@ -31,4 +31,7 @@ ChosenWorkload choose_workload(const ResolvedRequest& request, Method method,
 // (dot_product_attention/utils.py).
 AttentionKernel attention_on(const Gpu& gpu, AttentionKernel wanted);
 
+// What a framework does otherwise on this GPU: its attention kernel, its allocator's segments.
+void settle_on(const Gpu& gpu, Framework& framework);
+
 }  // namespace shardwise

@@ -182,6 +182,8 @@ TensorIndex attend(GraphBuilder& b, const Projections& projected, BlockKind kind
   Operator op;
   op.name = "attention";
   op.kind = OperatorKind::attention;
+  op.unlisted = b.workload().framework.selective_op_omits_cudnn &&
+                b.workload().framework.attention == AttentionKernel::cudnn;
   op.inputs = {p.q, o.k, o.v};
   op.outputs = {out};
   op.saves = {p.q, o.k, o.v};

@@ -60,6 +60,7 @@ struct GroupLinks {
   int nics = 0;                   // of a node
   PathKind kind = PathKind::loc;  // inside the node
   Seconds cpu_hop;                // added to a hop that crosses the CPU
+  Seconds network_message{};      // that a message of a ring keeps its sender busy
   Seconds network_extra;          // over the fabric that NCCL's Net row stands for
   bool nvls = false, ll128 = false;
   double nvls_fraction = 0;

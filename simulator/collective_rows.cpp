@@ -80,6 +80,8 @@ Seconds ring_latency(Collective kind, double size, Protocol p, const GroupLinks&
   if (l.nodes > 1) hop = std::max(hop, (p == Protocol::simple ? 3.0 : 1.0) * c.host_overhead);
   Seconds latency = at(c.ring_base, p) + within * hop;
   if (l.nodes > 1) latency += between * between_hop(l, net, p);
+  // Every link between nodes passes all of the ring's messages, one after the other.
+  if (l.nodes > 1) latency = std::max(latency, ring_steps(kind, l.ranks) * l.network_message);
   // Bulk sizes between nodes (:647-650).
   const bool plateau = reduce && l.nodes > 1 && p == Protocol::simple &&
                        size / (channels(l, ring_bus(l)) * l.ranks) >= 64.0;

@@ -22,8 +22,41 @@ std::int64_t padded_vocabulary(const Workload& w, const ParallelPlan& plan) {
   return (w.model.vocab + multiple - 1) / multiple * multiple;
 }
 
+namespace {
+
+TensorIndex add_mixer(GraphBuilder& b, TensorIndex normed, BlockKind kind) {
+  switch (kind.mixer) {
+    case LayerMixer::attention:
+      return add_attention(b, normed, kind);
+    case LayerMixer::experts:
+      return add_experts(b, normed);
+    case LayerMixer::mamba:
+      return add_mamba(b, normed);
+    default:
+      return add_mlp(b, normed, b.workload().model.ffn, true);
+  }
+}
+
+// As the norm before the same branch of an ordinary block, so that recomputation knows it.
+std::string_view norm_name(LayerMixer mixer) {
+  if (mixer == LayerMixer::mamba) return "mamba_input_norm";
+  return mixer == LayerMixer::attention ? "attention_norm" : "mlp_norm";
+}
+
+LayerGraph mixer_graph(GraphBuilder& b, BlockKind kind) {
+  const std::int64_t hidden = b.workload().model.hidden;
+  const std::int64_t rows = b.sequence_tokens();
+  const TensorIndex x = b.input(rows * hidden);
+  TensorIndex branch = add_mixer(b, b.norm(norm_name(kind.mixer), x, rows, hidden), kind);
+  branch = b.dropout(branch, rows * hidden);
+  return b.finish(b.residual_add(x, branch, rows * hidden));
+}
+
+}  // namespace
+
 LayerGraph block_graph(const Workload& w, const ParallelPlan& plan, BlockKind kind) {
   GraphBuilder b(w, plan, w.trains_base() && kind.trainable);
+  if (kind.mixer != LayerMixer::attention_and_mlp) return mixer_graph(b, kind);
   const Transformer& m = w.model;
   const std::int64_t rows = b.sequence_tokens();
   const std::int64_t elements = rows * m.hidden;

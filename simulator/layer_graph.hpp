@@ -2,7 +2,8 @@
 //
 // A block is  x + O(attention(norm(x)))  and then  x + MLP(norm(x)); experts and latent attention
 // take the place of the MLP and of plain attention where the model has them. Blocks with one norm
-// (parallel residual) share it; blocks with four norm each branch's output too.
+// (parallel residual) share it; blocks with four norm each branch's output too. A layer of a hybrid
+// model is  x + mixer(norm(x)).
 #pragma once
 
 #include "simulator/graph_builder.hpp"
@@ -16,6 +17,7 @@ struct BlockKind {
   bool experts = false;          // mixture-of-experts instead of the dense MLP
   bool trainable = true;         // the base weights of this block have gradients
   bool local_attention = false;  // sliding window, where the model has one
+  LayerMixer mixer = LayerMixer::attention_and_mlp;  // else that mixer alone behind one norm
   friend bool operator==(const BlockKind&, const BlockKind&) = default;
 };
 
@@ -32,5 +34,6 @@ std::int64_t padded_vocabulary(const Workload& workload, const ParallelPlan& pla
 TensorIndex add_attention(GraphBuilder& builder, TensorIndex normed, BlockKind kind);
 TensorIndex add_mlp(GraphBuilder& builder, TensorIndex normed, std::int64_t width, bool sequence);
 TensorIndex add_experts(GraphBuilder& builder, TensorIndex normed);
+TensorIndex add_mamba(GraphBuilder& builder, TensorIndex normed);
 
 }  // namespace shardwise

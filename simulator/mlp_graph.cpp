@@ -70,6 +70,13 @@ Operator grouped_matmul(std::string_view name, const ExpertShape& s, std::int64_
   const std::int64_t each = std::max<std::int64_t>(1, s.routed / s.local);
   op.forward = {GemmWork{each, out, in, s.local, s.dtype}};
   op.backward = {GemmWork{each, in, out, s.local, s.dtype}};
+  if (bytes_per_element(s.dtype) < 2.0) {  // quantise both operands, as GraphBuilder::linear does
+    const auto rows = static_cast<double>(s.routed);
+    op.forward.push_back(
+        MemoryWork{ceil_bytes(4 * rows * static_cast<double>(in)), 1, MemoryAccess::streaming});
+    op.backward.push_back(
+        MemoryWork{ceil_bytes(4 * rows * static_cast<double>(out)), 1, MemoryAccess::streaming});
+  }
   return op;
 }
 
@@ -100,10 +107,10 @@ TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertSh
   return y;
 }
 
-TensorIndex exchange(GraphBuilder& b, std::string_view name, TensorIndex x, std::int64_t rows) {
-  const Transformer& m = b.workload().model;
-  const TensorIndex out = b.tensor(name, rows * m.hidden);
-  const double n = bytes_of_elements(b, rows * m.hidden);
+TensorIndex exchange(GraphBuilder& b, std::string_view name, TensorIndex x, std::int64_t rows,
+                     std::int64_t width) {
+  const TensorIndex out = b.tensor(name, rows * width);
+  const double n = bytes_of_elements(b, rows * width);
   Operator op;
   op.name = name;
   op.kind = OperatorKind::communication;
@@ -112,8 +119,8 @@ TensorIndex exchange(GraphBuilder& b, std::string_view name, TensorIndex x, std:
   op.forward = {MemoryWork{ceil_bytes(2 * n), 2, MemoryAccess::gather}};  // permute by expert
   op.backward = op.forward;
   if (b.plan().expert > 1) {
-    const CommWork send{Collective::all_to_all, Bytes(rows * m.hidden * b.element()),
-                        CommAxis::expert, false};
+    const CommWork send{Collective::all_to_all, Bytes(rows * width * b.element()), CommAxis::expert,
+                        false};
     op.forward.push_back(send);
     op.backward.push_back(send);
   }
@@ -137,23 +144,31 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex normed) {
   const LinearSpec router{"router",        m.hidden, moe.experts, Cut::none,
                           m.biases.router, false,    false,       false};
   const TensorIndex scores = b.linear(router, normed, rows);
-  const TensorIndex sent = exchange(b, "dispatch", normed, s.routed);
+  // Latent experts: tokens are projected down before they are sent, and up after the sum
+  // (transformers models/nemotron_h/modeling_nemotron_h.py, NemotronHMoE).
+  const std::int64_t hidden = moe.latent.value_or(m.hidden);
+  const TensorIndex source =
+      moe.latent ? b.linear({"latent_down", m.hidden, hidden}, normed, rows) : normed;
+  const TensorIndex sent = exchange(b, "dispatch", source, s.routed, hidden);
   b.last().inputs.push_back(scores);
-  const TensorIndex up = expert_linear(b, "expert_up", s, sent, m.hidden,
+  const TensorIndex up = expert_linear(b, "expert_up", s, sent, hidden,
                                        s.width * (m.gated_mlp ? 2 : 1), m.biases.experts);
   const double n = bytes_of_elements(b, s.routed * s.width);
   const TensorIndex activated =
-      b.pointwise("expert_activation", {up}, {up}, s.routed * s.width, 3 * n, 5 * n, 1);
+      m.gated_mlp
+          ? b.pointwise("expert_activation", {up}, {up}, s.routed * s.width, 3 * n, 5 * n, 1)
+          : b.pointwise("expert_activation", {up}, {up}, s.routed * s.width, 2 * n, 3 * n, 1);
   const TensorIndex down =
-      expert_linear(b, "expert_down", s, activated, s.width, m.hidden, m.biases.experts);
-  TensorIndex back = exchange(b, "combine", down, s.routed);
-  const double out = bytes_of_elements(b, rows * m.hidden);
+      expert_linear(b, "expert_down", s, activated, s.width, hidden, m.biases.experts);
+  TensorIndex back = exchange(b, "combine", down, s.routed, hidden);
+  const double out = bytes_of_elements(b, rows * hidden);
   // Fused experts weigh inside the activation, so that the sum afterwards keeps nothing of theirs
   // (Megatron-LM megatron/core/transformer/moe/experts.py: permuted_probs go into the activation).
   std::vector<TensorIndex> kept{scores};
   if (b.workload().framework.kernels != KernelStyle::fused) kept.push_back(back);
-  back = b.pointwise("weighted_sum", {back, scores}, std::move(kept), rows * m.hidden,
+  back = b.pointwise("weighted_sum", {back, scores}, std::move(kept), rows * hidden,
                      out * (moe.top_k + 1), out * (2 * moe.top_k + 1), 2);
+  if (moe.latent) back = b.linear({"latent_up", hidden, m.hidden}, back, rows);
   if (moe.shared_expert_ffn == 0) return back;
   const TensorIndex shared = add_mlp(b, normed, moe.shared_expert_ffn, true);
   if (moe.shared_gate) b.count_other(m.hidden);

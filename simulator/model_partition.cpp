@@ -34,6 +34,7 @@ class Partitioner {
     BlockKind kind;
     kind.experts = w_.model.moe && w_.model.is_moe_layer(layer);
     kind.trainable = layer >= w_.frozen_layers;
+    kind.mixer = w_.model.mixer(layer);
     const int every = w_.model.sliding_window_every;
     kind.local_attention = w_.model.sliding_window && (every <= 1 || layer % every != every - 1);
     return kind;

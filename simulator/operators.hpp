@@ -93,6 +93,7 @@ struct Operator {
   MemoryCategory temporary_category = MemoryCategory::temporaries;
   std::int64_t weight_gradient_elements = 0;  // made by this operator's backward pass
   bool passes_gradient = false;    // the inputs' gradient *is* the output's (residual add)
+  bool unlisted = false;           // selective-op does not know it, and runs it again
   bool in_place_gradient = false;  // the gradient overwrites a saved tensor (vocab-parallel loss)
 };
 

@@ -60,6 +60,9 @@ Broken tensor_divides(const Case& k) {
            " key/value heads must divide one another";
   if (m.ffn % k.p.tensor != 0)
     return "tp " + text(k.p.tensor) + " must divide the MLP width " + text(m.ffn);
+  if (m.mamba && m.mamba->groups % k.p.tensor != 0)
+    return "tp " + text(k.p.tensor) + " must divide the " + text(m.mamba->groups) +
+           " groups of its Mamba layers";
   if (k.p.sequence_parallel && k.w.sequence % (k.p.tensor * k.p.context) != 0)
     return "sequence parallelism needs the sequence length " + text(k.w.sequence) +
            " to be a multiple of tp x cp = " + text(k.p.tensor * k.p.context);

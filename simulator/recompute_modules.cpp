@@ -56,8 +56,9 @@ bool moe_act(const LayerGraph& graph, std::size_t op) {
 
 bool moe(const LayerGraph& graph, std::size_t op) {
   return shared_experts(graph, op) ||
-         one_of(graph.operators[op].name, {"router", "dispatch", "expert_up", "expert_activation",
-                                           "expert_down", "combine", "weighted_sum"});
+         one_of(graph.operators[op].name,
+                {"router", "dispatch", "expert_up", "expert_activation", "expert_down", "combine",
+                 "weighted_sum", "latent_down", "latent_up"});
 }
 
 struct Row {

@@ -16,8 +16,9 @@ bool core_attention(const LayerGraph& graph, std::size_t op) {
 
 // Norms and the activation function: what one cheap kernel makes from something that is kept.
 bool norms_and_activations(const LayerGraph& graph, std::size_t op) {
-  constexpr std::array<std::string_view, 6> names{"attention_norm", "mlp_norm", "swiglu",
-                                                  "silu",           "product",  "gelu"};
+  constexpr std::array<std::string_view, 8> names{"attention_norm", "mlp_norm", "mamba_input_norm",
+                                                  "mamba_norm",     "swiglu",   "silu",
+                                                  "product",        "gelu"};
   return std::find(names.begin(), names.end(), graph.operators[op].name) != names.end();
 }
 
@@ -25,7 +26,7 @@ bool norms_and_activations(const LayerGraph& graph, std::size_t op) {
 // reducing collectives keep their outputs.
 bool all_but_compute_intensive(const LayerGraph& graph, std::size_t op) {
   const OperatorKind kind = graph.operators[op].kind;
-  if (kind == OperatorKind::attention) return false;
+  if (kind == OperatorKind::attention) return graph.operators[op].unlisted;
   if (kind == OperatorKind::communication)
     return graph.operators[op].name == std::string_view("gather_sequence");
   if (kind != OperatorKind::matmul) return true;

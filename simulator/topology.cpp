@@ -44,6 +44,7 @@ Topology::Topology(const Cluster& cluster, const LinkCalibration& links)
     nodes_per_leaf_ = std::max(1, links.network.nodes_per_leaf);
     scaling_ = cluster.network->scaling;
     latency_ = cluster.network->latency;
+    message_ = cluster.network->message;
   }
   for (const Machine& machine : build_machines(cluster, links)) {
     add_links(machine, links);

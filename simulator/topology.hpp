@@ -66,6 +66,7 @@ class Topology {
   double fabric_slowdown(const GroupShape& shape, bool exchange) const;
   bool staged() const { return staged_; }               // NICs reach GPU memory through the host's
   BytesPerSecond nic() const { return nic_; }           // payload of one NIC
+  Seconds network_message() const { return message_; }  // see Network::message
   Seconds network_latency() const { return latency_; }  // NIC to NIC; zero without a network
 
   // Host memory to one GPU, where it copies alone and where all GPUs of the node do.
@@ -102,7 +103,7 @@ class Topology {
   double oversubscription_ = 1;
   int nodes_per_leaf_ = 1;
   std::vector<std::pair<int, double>> scaling_;
-  Seconds latency_;
+  Seconds latency_, message_{};
   bool staged_ = false;
   std::vector<BytesPerSecond> host_copy_;  // by the number of GPUs that copy at once
 };

@@ -353,6 +353,7 @@ TEST_CASE("every row reads a config that gives the keys of its columns") {
       give(family.experts->width[0], 1024);
       give(family.experts->shared_width, 1024);
     }
+    if (family.model_type == "nemotron_h") text += R"(, "hybrid_override_pattern": "M*EM*EM*EM-E")";
     const Transformer m = parsed(text + "}");
     CHECK(m.layers == 12);
     CHECK(m.hidden == 4096);
@@ -403,7 +404,7 @@ TEST_CASE("each family's row can be reached, and no refused one can") {
     CHECK(family.keys != nullptr);
   }
   CHECK(seen.size() >= 50);
-  for (const char* type : {"qwen3_next", "minimax", "nemotron_h", "rwkv5", "t5", "glm_moe_dsa"}) {
+  for (const char* type : {"qwen3_next", "minimax", "jamba", "rwkv5", "t5", "glm_moe_dsa"}) {
     INFO(type);
     const RefusedFamily* family = refused_family(type);
     REQUIRE(family != nullptr);

@@ -104,6 +104,43 @@ TEST_CASE("DeepSeek-V3 has latent attention, three dense layers and a shared exp
   CHECK(c.total == 671'026'404'352);
 }
 
+TEST_CASE("a hybrid counts every layer as its letter says") {
+  Transformer m = sized(4, 2688, 32, 2, 1856, 131072);
+  m.head_dim = 128;
+  m.gated_mlp = false;
+  m.norms.per_layer = 1;
+  m.mixers = "ME*-";
+  m.mamba = StateSpace{64, 64, 8, 128, 4, 128};
+  m.moe = MixtureOfExperts{128, 6, 1856, 3712, false, 0, 1};
+  const ParameterCount c = parameter_count(m);
+  // in 2688 x (2 x 4096 + 2 x 8 x 128 + 64), out 4096 x 2688, convolution 5 x (4096 + 2048),
+  // A, D and time steps 3 x 64, gated norm 4096
+  CHECK(c.mamba_per_layer == 2688LL * 10'304 + 4096LL * 2688 + 5 * 6144 + 3 * 64 + 4096);
+  CHECK(c.experts_per_layer == 128LL * 2 * 2688 * 1856);
+  CHECK(c.moe_rest_per_layer == 2688LL * 128 + 2LL * 2688 * 3712);
+  CHECK(c.attention_per_layer == 2688LL * (2 * 4096 + 2 * 256));
+  CHECK(c.total == c.mamba_per_layer + c.moe_rest_per_layer + c.experts_per_layer +
+                       c.attention_per_layer + 2LL * 2688 * 1856 + 5 * 2688 + 2LL * 131072 * 2688);
+  CHECK(m.moe_layers() == 1);
+  CHECK(m.is_moe_layer(1));
+  CHECK_FALSE(m.is_moe_layer(0));
+
+  SECTION("latent experts work on narrower tokens, with two projections more") {
+    m.moe->latent = 1024;
+    const ParameterCount latent = parameter_count(m);
+    CHECK(latent.experts_per_layer == 128LL * 2 * 1024 * 1856);
+    CHECK(latent.moe_rest_per_layer == c.moe_rest_per_layer + 2LL * 2688 * 1024);
+  }
+  SECTION("a pattern of the wrong length or without its sizes is a flaw") {
+    CHECK(flaws(m).empty());
+    m.mixers = "ME*";
+    CHECK(flaws(m).size() == 1);
+    m.mixers = "ME*-";
+    m.mamba.reset();
+    CHECK(flaws(m).size() == 1);
+  }
+}
+
 TEST_CASE("DeepSeek-V2-Lite has one plain query projection") {
   Transformer m = sized(27, 2048, 16, 16, 10944, 102400);
   m.mla = LatentAttention{std::nullopt, 512, 128, 64, 128};

@@ -379,7 +379,7 @@ TEST_CASE("Without a GPU there is memory and no time") {
 TEST_CASE("Another low-rank method stands as LoRA with as many parameters") {
   RunRecord run = record("peft-metamath-adamss-llama-3.2-3b-rank32");
   run.training.trainable_params.reset();
-  CHECK(skip_reason(run) == "method is not one of ours");
+  CHECK(notes_hold(asked(run), "its parameters are not stated"));
   run.training.trainable_params = 9175040;
   const Replay r = asked(run);
   CHECK(r.question.workload.method == Method::lora);

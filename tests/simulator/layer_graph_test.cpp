@@ -170,6 +170,42 @@ TEST_CASE("a head that is quantised, and one that carries an adapter", "[layer_g
   CHECK(head.parameters.adapter == 8 * (512 + 1000));
 }
 
+// mamba_ssm's fused scan keeps the projection's output and its own result before the gate; around
+// it the norm's input and output, and what the two linears read. Bytes per token (16 bits):
+//   input 2h, normed 2h, projected 2 (2D + 2Gn + H), before the gate 2D, gated 2D, normed 2D.
+TEST_CASE("a Mamba-2 layer saves what its fused kernel and linears read", "[layer_graph]") {
+  Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
+  w.model.norms.per_layer = 1;
+  w.model.mixers = "M*";
+  w.model.mamba = StateSpace{16, 64, 4, 128, 4, 128};  // D 1024, x with B and C 2048
+  BlockKind kind;
+  kind.mixer = LayerMixer::mamba;
+  const std::int64_t tokens = 256, h = 512, inner = 1024, projected = 2 * 1024 + 2 * 4 * 128 + 16;
+  CHECK(saved(block_graph(w, plan_of(1), kind)) ==
+        tokens * (2 * h + 2 * h + 2 * projected + 3 * 2 * inner));
+  const ParameterCount count = parameter_count(w.model);
+  CHECK(block_graph(w, plan_of(1), kind).parameters.base() ==
+        count.mamba_per_layer + count.norms_per_layer);
+
+  // C B^T, its product with x, chunk states, and their contribution (section 6 of the paper), per
+  // token: 2 (G Q n + D Q + D n + D n) with chunks of Q = 128; backward twice that.
+  double forward = 0, backward = 0;
+  for (const Operator& op : block_graph(w, plan_of(1), kind).operators) {
+    if (op.name != std::string_view("scan")) continue;
+    const auto flops = [](const std::vector<Kernel>& kernels) {
+      double sum = 0;
+      for (const Kernel& k : kernels)
+        if (const auto* g = std::get_if<GemmWork>(&k))
+          sum += 2.0 * static_cast<double>(g->m * g->n * g->k * g->batch);
+      return sum;
+    };
+    forward = flops(op.forward);
+    backward = flops(op.backward);
+  }
+  CHECK(forward == 2.0 * 256 * (4 * 128 * 128 + 1024 * 128 + 2 * 1024 * 128));
+  CHECK(backward == 2 * forward);
+}
+
 TEST_CASE("experts keep what their gradients read, in 8 bits where they compute in 8",
           "[layer_graph]") {
   // 128 tokens, top 2 of 8 experts of width 64: 256 routed rows.

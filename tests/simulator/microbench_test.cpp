@@ -274,9 +274,11 @@ TEST_CASE("published sweeps: the direction of every known fact", "[microbench]")
 TEST_CASE("published: EFA from one node to 64", "[microbench]") {
   // nanotron ultrascale playbook, pp_comm_bandwidth.html: bus GB/s of 256 MB on p5 nodes. The
   // all-reduce column gives the network its fall with nodes (catalog/networks/aws-efa.json), so
-  // what is predicted here is that the model carries it through, and the gather column.
+  // what is predicted here is that the model carries it through. The time that a ring's messages
+  // keep their senders busy is fitted to the gather column.
   const LinkCalibration links = calibration();
   Network efa = network(12.5, 0.9, 15);
+  efa.message = Seconds(28e-6);
   efa.scaling = {{2, 1.0}, {4, 0.4426}, {8, 0.2754}, {16, 0.2342}, {32, 0.1794}, {64, 0.091}};
   const std::vector<double> reduce{436.0, 361.7, 160.1, 99.6, 84.7, 64.9, 32.9};
   const std::vector<double> gather{249.8, 184.6, 119.0, 69.0, 55.0, 28.0, 11.0};
@@ -296,5 +298,5 @@ TEST_CASE("published: EFA from one node to 64", "[microbench]") {
     gather_errors.push_back(std::abs(gather[i] / bus(Collective::all_gather) - 1));
   }
   CHECK(median(reduce_errors) <= 0.15);
-  CHECK(median(gather_errors) <= 0.35);  // times are up to 2.2 times longer at 64 nodes
+  CHECK(median(gather_errors) <= 0.3);
 }
