@@ -7,7 +7,7 @@ include(CMakePackageConfigHelpers)
 set(SHARDWISE_CATALOG_HOME "${CMAKE_INSTALL_DATADIR}/shardwise/catalog")
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME runtime)
 
-foreach(program shardwise shardwise-serve shardwise-calibrate)
+foreach(program shardwise shardwise-serve shardwise-sweep-mpi shardwise-calibrate)
   if(TARGET ${program})
     install(TARGETS ${program} RUNTIME)
   endif()
@@ -65,7 +65,7 @@ foreach(folder catalog simulator planner)
     COMPONENT development
     FILES_MATCHING
     PATTERN "*.hpp"
-    REGEX "/planner/(commands|report|serve|shell)$" EXCLUDE
+    REGEX "/planner/(commands|report|serve|shell|sweep)$" EXCLUDE
     REGEX "/catalog/(devices|frameworks|models|networks|nodes|prices|profiles|reading|runs)$" EXCLUDE
   )
 endforeach()
