@@ -93,7 +93,7 @@ std::string verdict_line(const ResolvedRequest& r, Method method,
   const FitAnswer& good = **std::find_if(list.begin(), list.end(), [](const FitAnswer* x) {
     return x->chosen.verdict != Verdict::does_not_fit;
   });
-  const char* verdict = good.chosen.verdict == Verdict::fits ? "FITS" : "TIGHT";
+  const char* verdict = good.chosen.verdict == Verdict::fits ? "FITS" : "FITS, TIGHTLY";
   line += sentence(verdict, ": ", layout_words(good.chosen.question.plan), "; ",
                    shown_gib(worst(good).peak.device), " of ", shown_gib(worst(good).capacity),
                    " per GPU",

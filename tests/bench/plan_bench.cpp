@@ -9,6 +9,7 @@
 #include "planner/facts.hpp"
 #include "planner/on_all_cores.hpp"
 #include "planner/resolved_request.hpp"
+#include "planner/search/pipeline_sketch.hpp"
 #include "planner/search/plan_bounds.hpp"
 #include "planner/search/plan_search.hpp"
 
@@ -54,8 +55,11 @@ struct Bench {
     if (!f) return;
     Bytes fullest;
     for (const StageForecast& s : f->stages) fullest = std::max(fullest, s.peak.device);
-    const Seconds time = std::max({mean_work_bound(layers, p, site.space.batch()),
-                                   pipeline_bound(layers, p), costed_bound(at, p)});
+    const PipelineSketch sketch = sketch_of(p, layers.blocks(), {});
+    const StateBounds states(at, layers, p);
+    const Seconds time =
+        std::max({mean_work_bound(layers, p, site.space.batch()), pipeline_bound(layers, p),
+                  costed_bound(at, p), stream_bound(at, p), sketched_time(sketch, layers)});
     const Bytes memory =
         std::max({states_bound(at, layers, p), memory_bound(at, layers, p, counts),
                   mean_memory_bound(at, layers, unstaged, site.space.most_stages(x))});

@@ -1,6 +1,7 @@
 #include "planner/search/plan_search.hpp"
 
 #include "planner/asked_plan.hpp"
+#include "planner/search/pipeline_sketch.hpp"
 #include "planner/search/plan_answer.hpp"
 #include "planner/search/plan_bounds.hpp"
 #include "tests/catch.hpp"
@@ -150,12 +151,59 @@ TEST_CASE("no bound is above the forecast", "[search]") {
       CHECK(mean_work_bound(layers, p, site.space.batch()) <= f.step_time.expected);
       CHECK(pipeline_bound(layers, p) <= f.step_time.expected);
       CHECK(costed_bound(at, p) <= f.step_time.expected);
+      CHECK(stream_bound(at, p) <= f.step_time.expected);
       CHECK(states_bound(at, layers, p) <= fullest(f));
+      CHECK(stage_mean_bound(at, layers, p) <= fullest(f));
+      const PipelineSketch sketch = sketch_of(p, layers.blocks(), {});
+      const StateBounds states(at, layers, p);
+      CHECK(sketched_time(sketch, layers) <= f.step_time.expected);
+      CHECK(sketched_memory(sketch, layers, states, p, outside_tensors(at)) <= fullest(f));
       CHECK(memory_bound(at, layers, p, counts) <= fullest(f));
       CHECK(mean_memory_bound(at, layers, site.space.layers_of(point),
                               site.space.most_stages(point)) <= fullest(f));
     }
   }
+}
+
+// What a sketch takes from the first 2p microbatches of a pipeline holds for all of them.
+TEST_CASE("with fewer microbatches a stage has no more of them in flight") {
+  int compared = 0;
+  for (const PipelineSchedule& schedule : pipeline_schedules())
+    for (const int stages : {2, 3, 4, 8})
+      for (const int chunks : {1, 2, 3, 5})
+        for (const int more : {3, 4, 5, 16}) {
+          const PipelineShape few{stages, chunks, 2 * stages}, many{stages, chunks, more * stages};
+          if (refusal(schedule, few) || refusal(schedule, many)) continue;
+          for (int stage = 0; stage < stages; ++stage, ++compared) {
+            INFO(schedule.name << " " << stages << " x " << chunks << " x " << more << ": "
+                               << stage);
+            CHECK(peak_in_flight(schedule.order(few, stage)) <=
+                  peak_in_flight(schedule.order(many, stage)));
+          }
+        }
+  CHECK(compared > 500);
+}
+
+// A single microbatch passes all model chunks forward and back, one after the other: the sum of all
+// passes is a bound, also where each pass gathers its first layer and its input is on its way
+// meanwhile.
+TEST_CASE("gathers do not make a pass forget what it waits for") {
+  Request r = request_for("gpt3-6.7b", "64xA100-80GB", {Method::pretrain});
+  r.framework = "megatron-lm";
+  r.sequence = 1024;
+  r.batch = 128;
+  const ResolvedRequest asked = resolved(r);
+  const SearchSite site(asked, Method::pretrain, asked.clusters.front());
+  const ParallelPlan p = *parse_plan(
+      "dp=1,tp=2,sp=true,cp=4,pp=8,vpp=2,schedule=interleaved,zero=3,mbs=128,ga=1,"
+      "recompute=selective");
+  ParallelPlan whole = p;
+  whole.pipeline = whole.chunks = 1;
+  whole.data = 8;
+  const CollectiveModel collectives(site.cluster, profile().links);
+  const LayerBounds layers(site.space.workload(p), whole, site.cluster, profile(), collectives);
+  const Forecast f = *forecast({site.space.workload(p), p, site.cluster}, profile());
+  CHECK(pipeline_bound(layers, p) <= f.step_time.expected);
 }
 
 TEST_CASE("neither more time nor more memory makes an objective better") {
