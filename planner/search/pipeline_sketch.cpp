@@ -15,12 +15,7 @@ int in_flight_at_least(const PipelineSchedule& schedule, PipelineShape shape, in
   shorter.microbatches = 2 * shape.stages;
   const bool fewer =
       shorter.microbatches < shape.microbatches && !refusal(schedule, shorter).has_value();
-  int in_flight = 0, peak = 0;
-  for (const Slot& slot : schedule.order(fewer ? shorter : shape, stage)) {
-    if (slot.pass == Pass::forward) peak = std::max(peak, ++in_flight);
-    if (slot.pass == Pass::backward || slot.pass == Pass::backward_input) --in_flight;
-  }
-  return peak;
+  return awaiting_backward(schedule.order(fewer ? shorter : shape, stage));
 }
 
 StageSketch stage_sketch(const PipelineSchedule& schedule, PipelineShape shape, int stage,

@@ -148,6 +148,15 @@ Seconds pipeline_bound(const LayerBounds& layers, const ParallelPlan& p) {
   return rounded_down * most;
 }
 
+int awaiting_backward(std::span<const Slot> slots) {
+  int in_flight = 0, peak = 0;
+  for (const Slot& slot : slots) {
+    if (slot.pass == Pass::forward) peak = std::max(peak, ++in_flight);
+    if (slot.pass == Pass::backward || slot.pass == Pass::backward_input) --in_flight;
+  }
+  return peak;
+}
+
 int InFlightCounts::most(const ParallelPlan& p, int stage) {
   const Key key{std::string(p.schedule_row()), p.pipeline, p.chunks, p.microbatches, stage};
   {
@@ -155,11 +164,7 @@ int InFlightCounts::most(const ParallelPlan& p, int stage) {
     if (const auto it = known_.find(key); it != known_.end()) return it->second;
   }
   const PipelineSchedule& schedule = *find_pipeline_schedule(p.schedule_row());
-  int in_flight = 0, peak = 0;
-  for (const Slot& slot : slots_played(p, schedule, stage)) {
-    if (slot.pass == Pass::forward) peak = std::max(peak, ++in_flight);
-    if (slot.pass == Pass::backward || slot.pass == Pass::backward_input) --in_flight;
-  }
+  const int peak = awaiting_backward(slots_played(p, schedule, stage));
   const std::lock_guard lock(mutex_);
   return known_[key] = peak;
 }

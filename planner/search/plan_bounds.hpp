@@ -21,6 +21,7 @@
 
 #include <map>
 #include <mutex>
+#include <span>
 #include <tuple>
 
 #include "catalog/profile.hpp"
@@ -74,6 +75,9 @@ StageStateBytes state_bytes(const BoundSite& site, const ParallelPlan& plan,
 
 // CUDA context and workspaces, of the card that needs least.
 Bytes outside_tensors(const BoundSite& site);
+
+// The most microbatch-chunks that have been forward and not yet back.
+int awaiting_backward(std::span<const Slot> slots);
 
 // How many microbatch-chunks a stage holds at most, remembered; safe to ask from several threads.
 class InFlightCounts {

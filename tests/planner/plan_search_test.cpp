@@ -177,8 +177,8 @@ TEST_CASE("with fewer microbatches a stage has no more of them in flight") {
           for (int stage = 0; stage < stages; ++stage, ++compared) {
             INFO(schedule.name << " " << stages << " x " << chunks << " x " << more << ": "
                                << stage);
-            CHECK(peak_in_flight(schedule.order(few, stage)) <=
-                  peak_in_flight(schedule.order(many, stage)));
+            CHECK(awaiting_backward(schedule.order(few, stage)) <=
+                  awaiting_backward(schedule.order(many, stage)));
           }
         }
   CHECK(compared > 500);
