@@ -7,11 +7,15 @@ include(CMakePackageConfigHelpers)
 set(SHARDWISE_CATALOG_HOME "${CMAKE_INSTALL_DATADIR}/shardwise/catalog")
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME runtime)
 
-foreach(program shardwise shardwise-serve shardwise-sweep-mpi shardwise-calibrate)
+foreach(program shardwise shardwise-serve shardwise-calibrate)
   if(TARGET ${program})
     install(TARGETS ${program} RUNTIME)
   endif()
 endforeach()
+# Not in the packages, which would then bring MPI along.
+if(TARGET shardwise-sweep-mpi)
+  install(TARGETS shardwise-sweep-mpi RUNTIME COMPONENT mpi)
+endif()
 install(
   DIRECTORY "${PROJECT_SOURCE_DIR}/catalog/"
   DESTINATION "${SHARDWISE_CATALOG_HOME}"
