@@ -25,7 +25,7 @@ std::string placeholder_of(const CLI::Option& option) {
   return unnamed && option.get_positional() ? upper(option.get_name()) : name;
 }
 
-CommandOption read(const CLI::Option& option) {
+CommandOption read(const CLI::Option& option, const std::string& command) {
   CommandOption o;
   for (const std::string& name : option.get_snames()) o.flags.push_back("-" + name);
   for (const std::string& name : option.get_lnames()) o.flags.push_back("--" + name);
@@ -37,7 +37,8 @@ CommandOption read(const CLI::Option& option) {
       (option.get_items_expected_max() > 1 ||
        (!o.flags.empty() && option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll));
   o.required = option.get_required();
-  o.values = value_words(o.flags.empty() ? option.get_name() : o.flags.back(), o.placeholder);
+  o.values =
+      value_words(command, o.flags.empty() ? option.get_name() : o.flags.back(), o.placeholder);
   return o;
 }
 
@@ -49,7 +50,8 @@ CommandPage page_of(const CLI::App& app, std::vector<std::string> above) {
   page.closing = app.get_footer();
   for (const CLI::Option* option : app.get_options())
     if (!option->get_group().empty())
-      (option->get_positional() ? page.arguments : page.options).push_back(read(*option));
+      (option->get_positional() ? page.arguments : page.options)
+          .push_back(read(*option, page.path.size() > 1 ? page.path[1] : ""));
   for (const CLI::App* inner : app.get_subcommands(std::function<bool(const CLI::App*)>{}))
     if (!inner->get_group().empty()) page.inner.push_back(page_of(*inner, page.path));
   return page;

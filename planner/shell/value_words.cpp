@@ -34,23 +34,24 @@ Words score_words() {
 }
 
 struct ListRow {
+  std::string_view command;  // that the name belongs to; empty: any
   std::string_view name;
   Words (*words)();
 };
 constexpr std::array<ListRow, 7> lists{
-    {{"--recompute", recompute_words},
-     {"--target", [] { return names_of(launch_targets()); }},
-     {"--objective", [] { return names_of(objectives()); }},
-     {"--by", score_words},
-     {"--peer-access",
+    {{"", "--recompute", recompute_words},
+     {"launch", "--target", [] { return names_of(launch_targets()); }},
+     {"plan", "--objective", [] { return names_of(objectives()); }},
+     {"validate", "--by", score_words},
+     {"calibrate", "--peer-access",
       [] {
         return Words{"yes", "no"};
       }},
-     {"--lora-targets",
+     {"", "--lora-targets",
       [] {
         return Words{"all-linear", "attention", "attention-qv", "mlp"};
       }},
-     {"VERB", [] {
+     {"catalog", "VERB", [] {
         return Words{"list", "show", "check", "pages"};
       }}}};
 
@@ -80,7 +81,8 @@ constexpr std::array<PathRow, 5> paths{{{"FILE", ValueKind::files},
 
 }  // namespace
 
-ValueWords value_words(std::string_view name, std::string_view placeholder) {
+ValueWords value_words(std::string_view command, std::string_view name,
+                       std::string_view placeholder) {
   for (const RequestField& field : request_fields())
     if (field.flag == name && field.choices != nullptr) {
       ValueWords values{ValueKind::words, {}};
@@ -88,7 +90,8 @@ ValueWords value_words(std::string_view name, std::string_view placeholder) {
       return values;
     }
   for (const ListRow& row : lists)
-    if (row.name == name) return {ValueKind::words, row.words()};
+    if (row.name == name && (row.command.empty() || row.command == command))
+      return {ValueKind::words, row.words()};
   for (const SubjectRow& row : subjects)
     if (row.name == name) return {ValueKind::asked, {std::string(row.subject)}};
   for (const PathRow& row : paths)

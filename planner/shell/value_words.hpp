@@ -8,7 +8,9 @@
 
 namespace shardwise {
 
-// `name`: "--method", or a positional's own, "model"; `placeholder`: "METHOD", "FILE".
-ValueWords value_words(std::string_view name, std::string_view placeholder);
+// `command`: the first word behind the program's name; `name`: "--method", or a positional's own,
+// "model"; `placeholder`: "METHOD", "FILE".
+ValueWords value_words(std::string_view command, std::string_view name,
+                       std::string_view placeholder);
 
 }  // namespace shardwise
