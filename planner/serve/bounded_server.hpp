@@ -6,6 +6,10 @@
 // offers no other way to put a stream of ours between it and a socket.
 #pragma once
 
+// Clients that come at once wait their turn; the library would have five of them wait.
+#ifndef CPPHTTPLIB_LISTEN_BACKLOG
+#define CPPHTTPLIB_LISTEN_BACKLOG 512
+#endif
 #include <httplib.h>
 
 #include <chrono>
