@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 
 namespace shardwise {
@@ -14,12 +15,22 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// The end of an answering process may interrupt a wait; that is no reason to hang up.
+template <class Call>
+auto uninterrupted(Call call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
 bool ready(socket_t socket, short event, Clock::time_point deadline) {
-  const auto left =
-      std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-  if (left <= 0) return false;
-  pollfd waiting{socket, event, 0};
-  return poll(&waiting, 1, static_cast<int>(left)) > 0;
+  return uninterrupted([&] {
+           const auto left =
+               std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+           if (left.count() <= 0) return 0;
+           pollfd waiting{socket, event, 0};
+           return poll(&waiting, 1, static_cast<int>(left.count()));
+         }) > 0;
 }
 
 // One request and its reply on a socket. What arrives is read in pieces, not byte by byte.
@@ -42,7 +53,8 @@ class TimedStream : public httplib::Stream {
   ssize_t read(char* to, size_t size) override {
     if (!holds_more()) {
       if (bytes_ > limits_.bytes || !ready(socket_, POLLIN, read_by_)) return -1;
-      const ssize_t n = recv(socket_, buffer_.data(), buffer_.size(), 0);
+      const ssize_t n =
+          uninterrupted([&] { return recv(socket_, buffer_.data(), buffer_.size(), 0); });
       if (n <= 0) return n;
       bytes_ += static_cast<std::size_t>(n);
       at_ = 0;
@@ -58,7 +70,7 @@ class TimedStream : public httplib::Stream {
     if (!written_) write_by_ = Clock::now() + limits_.reply;
     written_ = true;
     if (!ready(socket_, POLLOUT, write_by_)) return -1;
-    return send(socket_, from, size, MSG_NOSIGNAL);
+    return uninterrupted([&] { return send(socket_, from, size, MSG_NOSIGNAL); });
   }
 
   void get_remote_ip_and_port(std::string& ip, int& port) const override {
