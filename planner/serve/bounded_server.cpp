@@ -77,11 +77,18 @@ class TimedStream : public httplib::Stream {
     ip = "client";
     port = 0;
   }
-  // Some versions of the library ask for this too.
+  // Some versions of the library ask for this too, so that it cannot say whether it overrides.
+#ifdef __clang__
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Winconsistent-missing-override"
+#endif
   void get_local_ip_and_port(std::string& ip, int& port) const {
     ip = "server";
     port = 0;
   }
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif
   socket_t socket() const override { return socket_; }
 
  private:
