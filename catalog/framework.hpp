@@ -127,7 +127,7 @@ struct Framework {
   bool overlap_tensor_comm = false;     // async TP / user-buffer overlap
   bool overlap_tensor_backward = true;  // input-gradient collectives behind the weight gradient
   bool overlap_pipeline_comm = true;
-  bool overlap_interleaved_comm = true;  // the same with several model chunks per stage
+  bool overlap_interleaved_comm = true;   // the same with several model chunks per stage
   bool reduces_every_microbatch = false;  // gradient synchronised per microbatch (ZeRO-2/3, FSDP)
 
   KernelStyle kernels = KernelStyle::eager;

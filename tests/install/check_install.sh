@@ -7,16 +7,7 @@ example=${SHARDWISE_SOURCE_DIR:?}/docs/example
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 export LC_ALL=C.UTF-8
-passed=0 failed=0
-
-verdict() {  # STATUS WHAT
-  if (($1)); then
-    failed=$((failed + 1))
-    printf 'FAILED: %s\n' "$2"
-  else
-    passed=$((passed + 1))
-  fi
-}
+. "$(dirname -- "${BASH_SOURCE[0]}")/verdict.sh"
 cached() { sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"; }
 
 [[ -e $build/shell_pages/names ]] || exit 77 # not everything was built

@@ -8,16 +8,7 @@ command -v cpack >/dev/null && command -v dpkg-shlibdeps >/dev/null || exit 77
 grep -q '^CMAKE_BUILD_TYPE:[A-Z]*=Release$' "$build/CMakeCache.txt" || exit 77
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-passed=0 failed=0
-
-verdict() {  # STATUS WHAT
-  if (($1)); then
-    failed=$((failed + 1))
-    printf 'FAILED: %s\n' "$2"
-  else
-    passed=$((passed + 1))
-  fi
-}
+. "$(dirname -- "${BASH_SOURCE[0]}")/verdict.sh"
 
 # The program's package alone: that of the libraries is the same work over, and half a minute.
 (cd "$build" && cpack -B "$scratch/packages" -D CPACK_COMPONENTS_ALL=runtime) >"$scratch/log" 2>&1
