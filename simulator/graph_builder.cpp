@@ -12,6 +12,13 @@ namespace {
 // 16-bit result (bitsandbytes/functional.py:1052-1070).
 constexpr double dequantization_traffic = 2.6;
 
+// The same for GPTQ, which AutoGPTQ unpacks by PyTorch operators where more than 128 tokens are
+// multiplied: shift into 32 bits (0.5 + 4), to 8 bits (4 + 1), mask (1 + 1), less the zero (1 + 1),
+// times the scale (1 + 2) (auto_gptq/nn_modules/qlinear/qlinear_cuda_old.py @179776bd1d:193-227).
+constexpr double gptq_traffic = 16.5;
+constexpr int gptq_launches = 5;
+constexpr std::int64_t gptq_temporary = 3;  // bytes: 32 and 8 bits at the cast, less the result's 16
+
 MemoryWork traffic(double bytes, int launches, MemoryAccess access = MemoryAccess::streaming) {
   return {ceil_bytes(bytes), launches, access};
 }
@@ -259,6 +266,18 @@ void GraphBuilder::add_dequantization(Operator& op, std::int64_t elements) const
   op.temporary_category = MemoryCategory::quantization;
 }
 
+// The matmul is PyTorch's own over the unpacked weight, so autograd keeps that until backward,
+// which unpacks nothing.
+void GraphBuilder::add_unpacking(Operator& op, std::int64_t elements) {
+  op.forward.insert(op.forward.begin(), traffic(gptq_traffic * as_double(elements), gptq_launches));
+  op.forward_temporary += Bytes(gptq_temporary * elements);
+  op.temporary_category = MemoryCategory::quantization;
+  const TensorIndex unpacked =
+      tensor_bytes("unpacked_weight", 2 * elements, MemoryCategory::quantization, 0);
+  op.outputs.push_back(unpacked);
+  op.saves.push_back(unpacked);
+}
+
 // Bytes per weight to add a fresh 16-bit gradient to the one kept: read both, write one. Nothing
 // where the matmul adds in place, where one microbatch makes the whole gradient per step, or
 // where each microbatch's gradient is reduced at once and only a shard is added to.
@@ -318,7 +337,9 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
   }
   const bool quantized = workload_.method == Method::qlora && spec.quantizable &&
                          workload_.adapter.base != Quantization::none;
-  if (quantized) {
+  if (quantized && workload_.adapter.base == Quantization::gptq) {
+    add_unpacking(op, in * out);
+  } else if (quantized) {
     add_dequantization(op, in * out);
     if (workload_.framework.quantized_linear_keeps_input && !trains_base_) op.saves = {kept};
   }

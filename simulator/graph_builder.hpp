@@ -92,6 +92,7 @@ class GraphBuilder {
                    std::int64_t in, std::int64_t out);
   double accumulation_traffic() const;
   void add_dequantization(Operator& op, std::int64_t elements) const;
+  void add_unpacking(Operator& op, std::int64_t elements);
   TensorIndex eager_norm(std::string_view name, TensorIndex x, std::int64_t rows,
                          std::int64_t width);
   TensorIndex fp32_norm(std::string_view name, TensorIndex x, std::int64_t rows,

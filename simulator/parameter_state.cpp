@@ -103,7 +103,11 @@ StoredParameter stored_adapter(const Workload& w) {
   StoredParameter p;
   p.weight = bytes_per_element(w.framework.adapter_dtype);
   p.gradient = p.raw_gradient = p.weight;
-  p.optimizer = optimizer_bytes(w, p.weight);
+  if (p.weight < 4 && w.framework.finetune_weights == WeightRecipe::half_with_master) {
+    p.gradient = bytes_per_element(w.framework.gradient_dtype);
+    p.master = 4;
+  }
+  p.optimizer = optimizer_bytes(w, std::max(p.weight, p.master));
   return p;
 }
 

@@ -170,6 +170,27 @@ TEST_CASE("a head that is quantised, and one that carries an adapter", "[layer_g
   CHECK(head.parameters.adapter == 8 * (512 + 1000));
 }
 
+// AutoGPTQ unpacks by operators and multiplies by PyTorch's own matmul: autograd keeps the unpacked
+// 16-bit weight for backward, which unpacks nothing; NF4 is unpacked in both passes and not kept.
+TEST_CASE("GPTQ's unpacked weights live until backward", "[layer_graph]") {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
+  w.method = Method::qlora;
+  w.adapter.base = Quantization::nf4;
+  const LayerGraph nf4 = block_graph(w, plan_of(1), {});
+  w.adapter.base = Quantization::gptq;
+  const LayerGraph gptq = block_graph(w, plan_of(1), {});
+  // q and o 512 x 512, k and v 512 x 256, gate, up and down 512 x 1408; 2 bytes each.
+  const std::int64_t matrices = 512 * (2 * 512 + 2 * 256 + 3 * 1408);
+  CHECK(saved(gptq) - saved(nf4) == 2 * matrices);
+  for (std::size_t i = 0; i < nf4.operators.size(); ++i) {
+    const Operator &a = nf4.operators[i], &b = gptq.operators[i];
+    if (a.temporary_category != MemoryCategory::quantization) continue;
+    CHECK(a.backward_temporary.value > 0);
+    CHECK(b.backward_temporary.value == 0);
+    CHECK(b.backward.size() + 1 == a.backward.size());
+  }
+}
+
 // mamba_ssm's fused scan keeps the projection's output and its own result before the gate; around
 // it the norm's input and output, and what the two linears read. Bytes per token (16 bits):
 //   input 2h, normed 2h, projected 2 (2D + 2Gn + H), before the gate 2D, gated 2D, normed 2D.

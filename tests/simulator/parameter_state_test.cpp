@@ -71,6 +71,10 @@ TEST_CASE("QLoRA stores codes and constants, and nothing for frozen weights besi
   w.adapter.base = Quantization::nf4_double;
   s = layer_state(w, plan_of(1), parameters, false);
   CHECK(s.quantization == parameters.linear / 64 + parameters.linear / (64 * 256) * 4);
+  w.adapter.base = Quantization::gptq;  // a fp16 scale and a 4-bit zero per 128
+  s = layer_state(w, plan_of(1), parameters, false);
+  CHECK(s.weights == parameters.linear / 2);
+  CHECK(s.quantization == parameters.linear / 128 * 5 / 2);
 }
 
 TEST_CASE("quantised weights are sharded only where the framework can", "[parameter_state]") {
@@ -98,4 +102,23 @@ TEST_CASE("a module trained whole beside adapters is a copy where the framework 
   w.framework.keeps_replaced_modules = true;  // the frozen one in 16 bits as well
   CHECK(layer_state(w, plan_of(1), table, true).weights == 2 * 6400 + 2 * 6400);
   CHECK(layer_state(w, plan_of(1), table, false).weights == 2 * 6400);
+}
+
+// An engine that keeps fp32 masters (DeepSpeed, Megatron) keeps them for 16-bit adapters as well:
+// 2 weight + 2 gradient + 4 master + 8 of Adam. Elsewhere Adam follows the parameter: 2 + 2 + 4.
+TEST_CASE("16-bit adapters have a master where the engine has one", "[parameter_state]") {
+  Workload w = pretraining(llama(2, 64, 2, 2, 128, 100), 64);
+  w.method = Method::lora;
+  w.framework.adapter_dtype = DType::bf16;
+  w.framework.gradient_dtype = DType::bf16;
+  w.framework.finetune_weights = WeightRecipe::half_with_master;
+  const auto each = [&] {
+    const StoredParameter p = stored_adapter(w);
+    return p.weight + p.gradient + p.master + p.optimizer;
+  };
+  CHECK(each() == 16);
+  w.framework.finetune_weights = WeightRecipe::pure_half;
+  CHECK(each() == 8);
+  w.framework.adapter_dtype = DType::fp32;  // 4 + 4 + 8
+  CHECK(each() == 16);
 }
