@@ -136,6 +136,7 @@ struct Framework {
   bool selective_op_omits_cudnn = false;  // its list of operators that selective checkpoints keep
                                           // knows the other attention kernels only
   bool attention_repeats_kv = false;      // K and V expanded to all heads before the kernel
+  bool repeats_kv_before_rotary = false;  // so that the copies are rotated (litgpt)
   bool softmax_in_fp32 = false;           // eager attention: its softmax, then cast back to 16 bits
   bool value_is_view_of_qkv =
       false;                     // V as the kernel saves it holds the fused projection's output

@@ -110,6 +110,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.attention_blackwell = r.maybe_choice("attention_blackwell", attention_kernel_names);
   f.selective_op_omits_cudnn = r.maybe_flag("selective_op_omits_cudnn").value_or(false);
   f.attention_repeats_kv = r.flag("attention_repeats_kv");
+  f.repeats_kv_before_rotary = r.maybe_flag("repeats_kv_before_rotary").value_or(false);
   f.value_is_view_of_qkv = r.maybe_flag("value_is_view_of_qkv").value_or(false);
   f.softmax_in_fp32 = r.maybe_flag("softmax_in_fp32").value_or(false);
   f.gradient_fusion = r.flag("gradient_fusion");

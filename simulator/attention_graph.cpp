@@ -37,6 +37,13 @@ TensorIndex normed_heads(GraphBuilder& b, TensorIndex t, std::int64_t rows, std:
   return b.workload().model.qk_norm == QkNorm::none ? t : b.norm("qk_norm", t, rows, width);
 }
 
+// Keys or values copied out for every query head that reads them.
+TensorIndex repeated(GraphBuilder& b, std::string_view name, TensorIndex t,
+                     std::int64_t elements) {
+  const double moved = 2 * bytes_of_elements(b, elements);
+  return b.pointwise(name, {t}, {}, elements, moved, moved, 1);
+}
+
 Projections project(GraphBuilder& b, TensorIndex x) {
   const Transformer& m = b.workload().model;
   const AdapterTargets& on = b.workload().adapter.targets;
@@ -52,6 +59,11 @@ Projections project(GraphBuilder& b, TensorIndex x) {
   p.v = b.linear({"v", m.hidden, kv_out, Cut::columns, m.biases.qkv, on.v}, x, rows);
   if (b.workload().framework.value_is_view_of_qkv)
     b.widen(p.v, rows * (p.heads + 2 * p.kv_heads) * d * b.element());
+  if (b.workload().framework.repeats_kv_before_rotary && p.kv_heads < p.heads) {
+    p.k = repeated(b, "repeat_k", p.k, rows * p.heads * d);
+    p.v = repeated(b, "repeat_v", p.v, rows * p.heads * d);
+    p.kv_heads = p.heads;
+  }
   p.q = rotate(b, normed_heads(b, p.q, rows, p.heads * d), rows * p.heads * d);
   p.k = rotate(b, normed_heads(b, p.k, rows, p.kv_heads * d), rows * p.kv_heads * d);
   return p;
@@ -123,11 +135,8 @@ KernelOperands expanded(GraphBuilder& b, const Projections& p) {
   const bool repeat =
       (f.attention_repeats_kv || f.attention == AttentionKernel::eager) && p.kv_heads < p.heads;
   if (!repeat) return o;
-  const std::int64_t k = b.tokens() * p.heads * p.qk_dim, v = b.tokens() * p.heads * p.v_dim;
-  o.k = b.pointwise("repeat_k", {p.k}, {}, k, 2 * bytes_of_elements(b, k),
-                    2 * bytes_of_elements(b, k), 1);
-  o.v = b.pointwise("repeat_v", {p.v}, {}, v, 2 * bytes_of_elements(b, v),
-                    2 * bytes_of_elements(b, v), 1);
+  o.k = repeated(b, "repeat_k", p.k, b.tokens() * p.heads * p.qk_dim);
+  o.v = repeated(b, "repeat_v", p.v, b.tokens() * p.heads * p.v_dim);
   o.p.kv_heads = p.heads;
   return o;
 }
