@@ -11,6 +11,7 @@
 
 #include "catalog/adapter.hpp"
 #include "catalog/dtype.hpp"
+#include "catalog/fitted.hpp"
 #include "catalog/provenance.hpp"
 #include "catalog/units.hpp"
 
@@ -72,6 +73,12 @@ struct ShardedParameters {
   std::optional<Bytes> live_parameters;  // DeepSpeed: max_live_parameters, in 16-bit bytes
 };
 
+// The ZeRO stage of an engine that a framework's own script starts for a method.
+struct EngineStage {
+  Method method = Method::full;
+  int stage = 0;
+};
+
 // Which of the three memory figures a framework logs, where a report does not say.
 enum class MemoryKind {
   tensors,           // what tensors hold, without the libraries' workspaces (fake tensors)
@@ -99,7 +106,7 @@ struct Framework {
   std::string refines;                  // another row, of which this is a special case ...
   std::vector<std::string> match_note;  // ... where a record's framework note holds one of these
   std::string with_zero;  // the row that holds instead where a ZeRO stage is on: DeepSpeed
-  std::vector<Method> with_zero_methods;  // by which it holds on any number of GPUs
+  std::vector<EngineStage> with_zero_alone;  // by which it holds on one GPU, and its stage there
   std::string version;                    // commit or release that was read
 
   WeightRecipe pretrain_weights = WeightRecipe::half_with_master;
@@ -183,6 +190,7 @@ struct Framework {
   bool pads_vocabulary = false;       // to a multiple of vocabulary_multiple x TP
   int vocabulary_multiple = 1;
   double host_us_per_kernel = 0;          // [us] CPU time to issue one kernel; 0: the profile's
+  double host_us_per_sharded_module = 0;  // [us] of ZeRO-3's hooks around a module, each pass
   bool loads_whole_model_on_gpu = false;  // while loading, beside the shard, on every rank
   bool loads_every_rank_on_host = false;  // each local rank reads its own copy of the weights
   std::string optimizer = "adamw";
@@ -207,6 +215,7 @@ struct Framework {
   bool supports_tensor = true, supports_pipeline = true, supports_context = true,
        supports_expert = true;
   int max_zero_stage = 3;
+  std::vector<FittedField> fitted;  // of the numbers above
   Provenance provenance;
 };
 

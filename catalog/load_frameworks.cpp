@@ -15,6 +15,14 @@
 namespace shardwise {
 namespace {
 
+Method method_named(JsonReader& r) {
+  const std::string text = r.text("method");
+  for (const auto& row : method_rows)
+    if (row.name == text) return row.method;
+  r.problem("method", "name of a method");
+  return Method::full;
+}
+
 constexpr double most_bytes = 1e13;
 
 std::optional<DType> maybe_dtype(JsonReader& r, std::string_view key) {
@@ -41,13 +49,9 @@ void read_names(JsonReader& r, Framework& f) {
   f.refines = r.maybe_text("refines").value_or("");
   f.match_note = r.texts("match_note");
   f.with_zero = r.maybe_text("with_zero").value_or("");
-  for (const std::string& text : r.texts("with_zero_methods")) {
-    const auto row = std::find_if(method_rows.begin(), method_rows.end(),
-                                  [&](const auto& m) { return m.name == text; });
-    if (row == method_rows.end())
-      r.problem("with_zero_methods", "names of methods");
-    else
-      f.with_zero_methods.push_back(row->method);
+  for (JsonReader& alone : r.objects("with_zero_alone")) {
+    f.with_zero_alone.push_back({method_named(alone), alone.integer("stage", 1, 3)});
+    alone.finish();
   }
   if (r.has("version")) f.version = r.maybe_text("version").value_or("");
   for (const std::string& word : f.match)
@@ -128,6 +132,9 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.fused_optimizer = r.flag("fused_optimizer");
   f.clips_gradients = r.flag("clips_gradients");
   f.host_us_per_kernel = r.number("host_us_per_kernel", 0, 1e6);
+  f.host_us_per_sharded_module =
+      r.maybe_number("host_us_per_sharded_module", 0, 1e6).value_or(0);
+  f.fitted = fitted_fields(r);
 }
 
 void read_finetuning(JsonReader& r, Framework& f) {

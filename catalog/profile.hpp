@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "catalog/dtype.hpp"
+#include "catalog/fitted.hpp"
 #include "catalog/framework.hpp"
 #include "catalog/gpu.hpp"
 #include "catalog/link_calibration.hpp"
@@ -130,6 +131,7 @@ struct HostCalibration {
   std::array<Seconds, 3> per_kernel{};  // by KernelStyle
   Seconds per_collective;               // wrapper, work object, events, stream switch
   int launch_queue = 0;                 // kernels that may wait for the GPU before the CPU does
+  std::vector<FittedField> fitted;
   Evidence evidence;
 };
 

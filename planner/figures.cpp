@@ -53,6 +53,16 @@ bool same_letters(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+std::string padded(std::string text, std::size_t width) {
+  if (text.size() < width) text.insert(0, width - text.size(), ' ');
+  return text;
+}
+
+std::string left(std::string text, std::size_t width) {
+  if (text.size() < width) text.append(width - text.size(), ' ');
+  return text;
+}
+
 std::string fixed(double value, int decimals) {
   std::array<char, 400> buffer{};
   std::snprintf(buffer.data(), buffer.size(), "%.*f", decimals, value == 0 ? 0.0 : value);

@@ -11,6 +11,8 @@
 namespace shardwise {
 
 std::string fixed(double value, int decimals);  // "12.30"
+std::string padded(std::string text, std::size_t width);  // spaces before
+std::string left(std::string text, std::size_t width);    // spaces after
 std::string grouped(std::int64_t value);        // "1,234,567"
 std::string shown_gib(Bytes bytes);             // "14.2 GiB", "1,051 GiB"; sign kept
 std::string shown_gib_number(Bytes bytes);      // the same without the unit

@@ -89,6 +89,9 @@ ReplayResult assemble(const ReplayContext& c, const Gpu& gpu, const MethodReadin
   Replay out;
   out.question.plan = std::get<ParallelPlan>(std::move(plan));
   ParallelPlan& p = out.question.plan;
+  if (p.data * p.context == 1 && p.zero_stage == 0)
+    for (const EngineStage& engine : row.with_zero_alone)
+      if (engine.method == method.method) p.zero_stage = engine.stage;
   Framework framework = replay_framework(c, row, method.method, compute, p.zero_stage);
   settle_on(gpu, framework);
   const bool pretrains = method.method == Method::pretrain;

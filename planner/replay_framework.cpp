@@ -96,10 +96,7 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
                            DType compute, int zero_stage) {
   const RunTraining& t = c.run.training;
   Framework f = row;
-  const auto& always = row.with_zero_methods;
-  const bool engine =
-      zero_stage > 0 || std::find(always.begin(), always.end(), method) != always.end();
-  if (engine && !row.with_zero.empty())
+  if (zero_stage > 0 && !row.with_zero.empty())
     if (const auto other = find_framework(c.catalog, row.with_zero)) f = **other;
   f = resolved_for(f, method, compute);
   if (t.precision)

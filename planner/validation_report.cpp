@@ -7,16 +7,6 @@
 namespace shardwise {
 namespace {
 
-std::string padded(std::string text, std::size_t width) {
-  if (text.size() < width) text.insert(0, width - text.size(), ' ');
-  return text;
-}
-
-std::string left(std::string text, std::size_t width) {
-  if (text.size() < width) text.append(width - text.size(), ' ');
-  return text;
-}
-
 std::string percent(double fraction) { return fixed(100 * fraction, 1); }
 
 std::string columns(const ErrorStatistics& e) {

@@ -155,11 +155,18 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
            static_cast<double>(c.collectives) * profile_.host.per_collective;
   };
   LayerTime t{settle(forward), settle(again), settle(beside), settle(weight)};
-  t.forward.host = issue(forward);
-  t.recompute.host = issue(again);
-  t.backward_input.host = issue(input);
+  const Seconds hooks = sharding_hooks(d.graph.parameters);
+  t.forward.host = issue(forward) + hooks;
+  t.recompute.host = issue(again) + (again.launches > 0 ? hooks : Seconds(0));
+  t.backward_input.host = issue(input) + hooks;
   t.backward_weight.host = issue(weight);
   return t;
+}
+
+// What the CPU runs around every module that holds sharded parameters, in each pass through it.
+Seconds CostModel::sharding_hooks(const LayerParameters& parameters) const {
+  if (plan_.zero_stage < 3) return Seconds(0);
+  return Seconds(parameters.modules * w_.framework.host_us_per_sharded_module * 1e-6);
 }
 
 Seconds CostModel::host_per_kernel(const KernelModel& kernels) const {

@@ -95,6 +95,7 @@ class CostModel {
   void schedule_offload(const std::vector<ModelChunk>& chunks, StageCosts& costs) const;
   int stage_gpus_on_a_node() const;
   BytesPerSecond host_copy_rate() const;  // of each of them, while all of them copy
+  Seconds sharding_hooks(const LayerParameters& parameters) const;
   Seconds host_per_kernel(const KernelModel& kernels) const;
   LayerState state_of(const LayerDefinition& definition) const;
   struct StageGroup {

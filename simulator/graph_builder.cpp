@@ -17,7 +17,8 @@ constexpr double dequantization_traffic = 2.6;
 // times the scale (1 + 2) (auto_gptq/nn_modules/qlinear/qlinear_cuda_old.py @179776bd1d:193-227).
 constexpr double gptq_traffic = 16.5;
 constexpr int gptq_launches = 5;
-constexpr std::int64_t gptq_temporary = 3;  // bytes: 32 and 8 bits at the cast, less the result's 16
+// Bytes: 32 and 8 bits at the cast, less the 16 of the result.
+constexpr std::int64_t gptq_temporary = 3;
 
 MemoryWork traffic(double bytes, int launches, MemoryAccess access = MemoryAccess::streaming) {
   return {ceil_bytes(bytes), launches, access};
@@ -89,6 +90,7 @@ LayerGraph GraphBuilder::finish(TensorIndex output) {
 }
 
 void GraphBuilder::count_matrix(std::int64_t elements, bool other) {
+  ++graph_.parameters.modules;
   (other ? graph_.parameters.other : graph_.parameters.linear) += elements;
   if (!other)
     graph_.parameters.largest_matrix = std::max(graph_.parameters.largest_matrix, elements);
@@ -184,7 +186,10 @@ TensorIndex GraphBuilder::norm(std::string_view name, TensorIndex x, std::int64_
                                std::int64_t width) {
   const Norms& norms = workload_.model.norms;
   const bool rms = norms.kind == NormKind::rms;
-  if (norms.kind != NormKind::layer_no_weight) count_other(width * (norms.bias ? 2 : 1));
+  if (norms.kind != NormKind::layer_no_weight) {
+    count_other(width * (norms.bias ? 2 : 1));
+    ++graph_.parameters.modules;
+  }
   const bool autocast = workload_.framework.autocast && element_ == 2;
   if (eager() && !workload_.framework.fused_norms && (rms || autocast)) {
     const bool wide = bytes_of(x) == 4 * rows * width;
@@ -363,6 +368,7 @@ void GraphBuilder::add_adapter(const LinearSpec& spec, TensorIndex x, TensorInde
   const double moved = as_double(rows * in);
   const bool dora = workload_.method == Method::dora;
   graph_.parameters.adapter += rank * (in + out) + (dora ? out : 0);
+  graph_.parameters.modules += 2;  // A and B
 
   TensorIndex seen = x;
   if (casts || workload_.adapter.dropout > 0) {

@@ -284,6 +284,7 @@ LayerGraph joined(const LayerGraph& first, const LayerGraph& second) {
   both.parameters.expert += second.parameters.expert;
   both.parameters.adapter += second.parameters.adapter;
   both.parameters.cast += second.parameters.cast;
+  both.parameters.modules += second.parameters.modules;
   both.parameters.largest_matrix =
       std::max(first.parameters.largest_matrix, second.parameters.largest_matrix);
   return both;

@@ -105,6 +105,7 @@ struct LayerParameters {
   std::int64_t adapter = 0;
   std::int64_t cast = 0;            // of matmuls, tied ones too: what autocast copies to 16 bits
   std::int64_t largest_matrix = 0;  // elements; bounds what a dequantisation needs
+  int modules = 0;                  // PyTorch modules that hold them, routed experts aside
 
   std::int64_t base() const { return linear + other + expert; }
   friend bool operator==(const LayerParameters&, const LayerParameters&) = default;

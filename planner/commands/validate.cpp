@@ -11,6 +11,7 @@
 #include "catalog/framework_names.hpp"
 #include "catalog/whole_file.hpp"
 #include "planner/calibrated_facts.hpp"
+#include "planner/left_out.hpp"
 #include "planner/memory_comparison.hpp"
 #include "planner/report/html_report.hpp"
 #include "planner/report/validation_json.hpp"
@@ -153,6 +154,9 @@ void add_validate_flags(CLI::App& command, ValidateOptions& options) {
   command.add_flag("--notes", options.notes, "Also what was assumed, and every reason for a skip");
   command.add_flag("--ranking", options.ranking,
                    "How well plans are ranked: every group of runs that differ in plan only");
+  command.add_flag("--left-out", options.left_out,
+                   "Constants that rest on training runs, fitted again without each source: how "
+                   "its error and the others' change");
   command
       .add_option("--by", options.by,
                   "Rows of the table: source, framework, gpu, method, "
@@ -182,6 +186,11 @@ int validate(const ValidateOptions& options, const std::filesystem::path& root, 
   const auto runs = runs_of(options, root);
   if (!runs) return report(runs.error(), err);
   report(runs->problems, err);
+  if (options.left_out) {
+    out << left_out_report(
+        left_out_fits(runs->records, {*catalog, *reading, *profile}, options.threads));
+    return 0;
+  }
   const auto replayed = replay_runs(runs->records, {*catalog, *reading, *profile}, options.threads);
   if (!options.fit_spread.empty()) {
     const Problems unwritten = write_whole_file(options.fit_spread, [&](std::ostream& file) {

@@ -17,6 +17,7 @@ struct ValidateOptions {
   bool json = false;               // one line per record instead of the table
   bool notes = false;              // also what was assumed and why something was skipped
   bool ranking = false;            // groups of runs that differ in plan only, instead of the table
+  bool left_out = false;           // fitted constants without each of their sources, instead
   std::string by = "source";       // what the rows of the table are
   std::string fit_spread;          // file that gets the intervals fitted on these runs
   std::string report;              // file that gets the answer as a page

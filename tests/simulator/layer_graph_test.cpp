@@ -170,6 +170,15 @@ TEST_CASE("a head that is quantised, and one that carries an adapter", "[layer_g
   CHECK(head.parameters.adapter == 8 * (512 + 1000));
 }
 
+// Seven matrices and two norms; an adapter on each matrix adds its A and B.
+TEST_CASE("modules that hold parameters", "[layer_graph]") {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
+  CHECK(block_graph(w, plan_of(1), {}).parameters.modules == 7 + 2);
+  w.method = Method::lora;
+  w.adapter.targets = {true, true, true, true, true, true, true, false, false};
+  CHECK(block_graph(w, plan_of(1), {}).parameters.modules == 7 + 2 + 2 * 7);
+}
+
 // AutoGPTQ unpacks by operators and multiplies by PyTorch's own matmul: autograd keeps the unpacked
 // 16-bit weight for backward, which unpacks nothing; NF4 is unpacked in both passes and not kept.
 TEST_CASE("GPTQ's unpacked weights live until backward", "[layer_graph]") {

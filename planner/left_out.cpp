@@ -1,0 +1,220 @@
+#include "planner/left_out.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "planner/figures.hpp"
+#include "planner/sentence.hpp"
+
+namespace shardwise {
+namespace {
+
+constexpr double step = 1.1;            // a tenth above and below
+constexpr double follows_enough = 0.5;  // of a doubling of the constant, in logarithms
+constexpr double farthest = 2.0;        // no source's best value is sought beyond this factor
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const std::size_t half = values.size() / 2;
+  std::sort(values.begin(), values.end());
+  return values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
+}
+
+bool holds(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::vector<std::string> all_but(const std::vector<std::string>& names, const std::string& one) {
+  std::vector<std::string> rest;
+  for (const std::string& n : names)
+    if (n != one) rest.push_back(n);
+  return rest;
+}
+
+using Medians = std::map<std::string, double>;
+
+// Median |error| by source, of step times that `time` gives.
+template <class Time>
+Medians medians(const std::vector<SteppedRun>& runs, Time time) {
+  std::map<std::string, std::vector<double>> errors;
+  for (const SteppedRun& r : runs) errors[r.source].push_back(std::abs(time(r) / r.measured - 1));
+  Medians result;
+  for (auto& [source, list] : errors) result[source] = median(std::move(list));
+  return result;
+}
+
+void add_training_loads(const Profile& profile, std::vector<FittedConstant>& to) {
+  for (std::size_t i = 0; i < profile.families.size(); ++i) {
+    const FamilyCalibration& f = profile.families[i];
+    if (f.training_load.fitted_on.empty()) continue;
+    const auto bf16 = static_cast<std::size_t>(DType::bf16);
+    const auto fp16 = static_cast<std::size_t>(DType::fp16);
+    to.push_back({sentence("training_load of ", f.family), f.training_load.matmul[bf16],
+                  f.training_load.fitted_on, 1.0, [i, bf16, fp16](Catalog&, Profile& p, double v) {
+                    auto& matmul = p.families[i].training_load.matmul;
+                    matmul[bf16] = matmul[fp16] = std::min(v, 1.0);
+                  }});
+  }
+}
+
+void add_host(const Profile& profile, std::vector<FittedConstant>& to) {
+  constexpr auto fused = static_cast<std::size_t>(KernelStyle::fused);
+  for (const FittedField& f : profile.host.fitted) {
+    if (f.field == "per_kernel_us.fused")
+      to.push_back({"host time per fused operator [us]", profile.host.per_kernel[fused].value * 1e6,
+                    f.on, f.without, [](Catalog&, Profile& p, double v) {
+                      p.host.per_kernel[fused] = Seconds(v * 1e-6);
+                    }});
+    if (f.field == "per_collective_us")
+      to.push_back({"host time per collective [us]", profile.host.per_collective.value * 1e6, f.on,
+                    f.without, [](Catalog&, Profile& p, double v) {
+                      p.host.per_collective = Seconds(v * 1e-6);
+                    }});
+  }
+}
+
+void add_frameworks(const Catalog& catalog, std::vector<FittedConstant>& to) {
+  for (std::size_t i = 0; i < catalog.frameworks.size(); ++i) {
+    const Framework& row = catalog.frameworks[i];
+    for (const FittedField& f : row.fitted)
+      if (f.field == "host_us_per_kernel")
+        to.push_back({sentence("host time per operator of ", row.id, " [us]"),
+                      row.host_us_per_kernel, f.on, f.without, [i](Catalog& c, Profile&, double v) {
+                        c.frameworks[i].host_us_per_kernel = v;
+                      }});
+  }
+}
+
+// Step times of every run that has one measured; 0 where the forecast has none.
+std::vector<double> step_times(const std::vector<RunRecord>& runs, const ValidationInputs& inputs,
+                               int threads) {
+  std::vector<double> times;
+  for (const ReplayedRun& r : replay_runs(runs, inputs, threads))
+    times.push_back(r.step_time && measured_step(*r.run) ? r.step_time->expected.value : 0);
+  return times;
+}
+
+std::vector<double> times_with(const FittedConstant& c, double value,
+                               const std::vector<RunRecord>& runs, const ValidationInputs& inputs,
+                               int threads) {
+  Catalog catalog = inputs.catalog;
+  Profile profile = inputs.profile;
+  c.set(catalog, profile, value);
+  return step_times(runs, {catalog, inputs.reading, profile}, threads);
+}
+
+// The fit without each of the constant's sources in turn.
+void leave_each_out(const FittedConstant& c, const std::vector<SteppedRun>& runs,
+                    const std::vector<double>& without_any, std::vector<LeftOutFit>& to) {
+  const Medians before = medians(runs, [](const SteppedRun& r) { return r.here; });
+  const double all = best_factor(runs, c.on);
+  for (const std::string& source : c.on) {
+    LeftOutFit fit{c.name, source, c.value, c.without, 0, 0, "", 0};
+    Medians after;
+    if (c.on.size() > 1) {
+      const double factor = best_factor(runs, all_but(c.on, source)) / all;
+      fit.refitted = c.value * factor;
+      after = medians(runs, [&](const SteppedRun& r) { return step_at(r, factor); });
+    } else {
+      after = medians(runs, [&](const SteppedRun& r) {
+        return without_any[static_cast<std::size_t>(&r - runs.data())];
+      });
+    }
+    if (before.count(source) == 0) continue;
+    fit.in_sample = before.at(source);
+    fit.left_out = after.at(source);
+    for (const auto& [other, error] : after) {
+      const double moved = std::abs(error - before.at(other));
+      if (other == source || moved <= fit.moved) continue;
+      fit.most_moved = other;
+      fit.moved = moved;
+    }
+    to.push_back(std::move(fit));
+  }
+}
+
+std::string percent(double fraction) { return fixed(100 * fraction, 1); }
+
+}  // namespace
+
+std::vector<FittedConstant> fitted_constants(const Catalog& catalog, const Profile& profile) {
+  std::vector<FittedConstant> constants;
+  add_training_loads(profile, constants);
+  add_host(profile, constants);
+  add_frameworks(catalog, constants);
+  return constants;
+}
+
+Follows follows(const SteppedRun& r) {
+  return {std::log(r.here / r.low) / std::log(step), std::log(r.high / r.here) / std::log(step)};
+}
+
+double step_at(const SteppedRun& r, double factor) {
+  const Follows f = follows(r);
+  return r.here * std::pow(factor, factor < 1 ? f.down : f.up);
+}
+
+double best_factor(const std::vector<SteppedRun>& runs, const std::vector<std::string>& on) {
+  std::map<std::string, std::vector<double>> wanted;
+  for (const SteppedRun& r : runs) {
+    if (!holds(on, r.source)) continue;
+    const Follows f = follows(r);
+    if (std::min(std::abs(f.down), std::abs(f.up)) < follows_enough) continue;
+    const double lower = std::log(r.measured / r.here) / f.down;
+    const double ln = lower < 0 ? lower : std::log(r.measured / r.here) / f.up;
+    wanted[r.source].push_back(std::clamp(std::exp(ln), 1 / farthest, farthest));
+  }
+  std::vector<double> best;
+  for (auto& [source, list] : wanted) best.push_back(median(std::move(list)));
+  return best.empty() ? 1 : median(std::move(best));
+}
+
+std::vector<LeftOutFit> left_out_fits(const std::vector<RunRecord>& runs,
+                                      const ValidationInputs& inputs, int threads) {
+  std::vector<LeftOutFit> fits;
+  const std::vector<double> here = step_times(runs, inputs, threads);
+  for (const FittedConstant& c : fitted_constants(inputs.catalog, inputs.profile)) {
+    const std::vector<double> low = times_with(c, c.value / step, runs, inputs, threads);
+    const std::vector<double> high = times_with(c, c.value * step, runs, inputs, threads);
+    const bool alone = c.on.size() == 1;
+    const std::vector<double> none =
+        alone ? times_with(c, c.without, runs, inputs, threads) : std::vector<double>();
+    std::vector<SteppedRun> stepped;
+    std::vector<double> without_any;
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      if (here[i] <= 0 || low[i] <= 0 || high[i] <= 0) continue;
+      stepped.push_back({runs[i].source, measured_step(runs[i])->value, low[i], here[i], high[i]});
+      if (alone) without_any.push_back(none[i]);
+    }
+    leave_each_out(c, stepped, without_any, fits);
+  }
+  return fits;
+}
+
+std::string left_out_report(const std::vector<LeftOutFit>& fits) {
+  std::size_t first = 8, second = 8;
+  for (const LeftOutFit& f : fits) {
+    first = std::max(first, f.constant.size());
+    second = std::max(second, f.source.size());
+  }
+  std::string text = sentence(left("constant", first), "  ", left("left out", second),
+                              "   value  refitted |  its error, %  left out  ratio |  moves most,"
+                              " points\n");
+  double worst_ratio = 0, worst_moved = 0;
+  for (const LeftOutFit& f : fits) {
+    const double ratio = f.in_sample > 0 ? f.left_out / f.in_sample : 1;
+    worst_ratio = std::max(worst_ratio, ratio);
+    worst_moved = std::max(worst_moved, f.moved);
+    text += sentence(left(f.constant, first), "  ", left(f.source, second),
+                     padded(fixed(f.value, 3), 8), padded(fixed(f.refitted, 3), 10), " |",
+                     padded(percent(f.in_sample), 15), padded(percent(f.left_out), 10),
+                     padded(fixed(ratio, 2), 7), " |", padded(percent(f.moved), 6), "  ",
+                     f.most_moved, "\n");
+  }
+  return text + sentence("\nworst: a source's own median error is ", fixed(worst_ratio, 2),
+                         " times what it is with it; another's moves by ", percent(worst_moved),
+                         " points\n");
+}
+
+}  // namespace shardwise
