@@ -139,6 +139,8 @@ struct Framework {
   bool softmax_in_fp32 = false;           // eager attention: its softmax, then cast back to 16 bits
   bool value_is_view_of_qkv =
       false;                     // V as the kernel saves it holds the fused projection's output
+  bool query_is_view_of_qkv =
+      false;                     // Q holds it, with a copy of K and V beside it; as many heads each
   bool gradient_fusion = false;  // wgrad accumulates straight into the fp32 gradient
   LossKind loss = LossKind::dense;
   int loss_chunks = 8;               // chunked only

@@ -111,6 +111,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.selective_op_omits_cudnn = r.maybe_flag("selective_op_omits_cudnn").value_or(false);
   f.attention_repeats_kv = r.flag("attention_repeats_kv");
   f.value_is_view_of_qkv = r.maybe_flag("value_is_view_of_qkv").value_or(false);
+  f.query_is_view_of_qkv = r.maybe_flag("query_is_view_of_qkv").value_or(false);
   f.softmax_in_fp32 = r.maybe_flag("softmax_in_fp32").value_or(false);
   f.gradient_fusion = r.flag("gradient_fusion");
   f.loss = r.choice("loss", loss_kind_names);
