@@ -178,6 +178,9 @@ struct Framework {
   int roundup_power2_divisions = 0;  // the same; 0: off
   bool records_streams = false;      // collectives mark what they read: freed, it waits for the GPU
   bool gathers_flat_copies = false;  // ZeRO-1 gathers stepped weights through flat copies of them
+  bool keeps_gather_buffers = false;  // SP gathers into two buffers that stay for the whole run
+  double collective_check_us_per_rank = 0;  // [us] pipelines over several nodes: the CPU meets its
+                                            // group's others before it issues a collective
   bool lengths_vary = false;  // fine-tuning batches are padded to their own longest sequence only
   int world_groups = 0;       // NCCL groups over all ranks beside those of the plan's axes
   bool eager_module_loading = false;  // CUDA before 11.7: all kernels of a library are loaded

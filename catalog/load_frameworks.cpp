@@ -156,6 +156,9 @@ void read_defaults(JsonReader& r, Framework& f) {
   f.roundup_power2_divisions = r.integer("roundup_power2_divisions", 0, 1024);
   f.records_streams = r.maybe_flag("records_streams").value_or(false);
   f.gathers_flat_copies = r.maybe_flag("gathers_flat_copies").value_or(false);
+  f.keeps_gather_buffers = r.maybe_flag("keeps_gather_buffers").value_or(false);
+  f.collective_check_us_per_rank =
+      r.maybe_number("collective_check_us_per_rank", 0, 1e6).value_or(0);
   f.lengths_vary = r.maybe_flag("lengths_vary").value_or(false);
   f.world_groups = r.maybe_integer("world_groups", 0, 16).value_or(0);
   f.eager_module_loading = r.maybe_flag("eager_module_loading").value_or(false);

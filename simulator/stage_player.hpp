@@ -160,11 +160,19 @@ class StagePlayer {
 
   // Buffers that live for the whole run: DDP's second copy of the gradients, DeepSpeed's buckets.
   void load_communication_buffers() {
+    load_gather_buffers();
     if (plan_.data == 1) return;
     if (f_.bucket_copies_gradients && plan_.zero_stage == 0)
       keep(persistent_gradients() ? total_.unsharded_gradients : total_.gradients, communication);
     for (int i = 0; i < f_.reduce_buffers; ++i)
       keep(std::min(f_.gradient_bucket.value, total_.unsharded_gradients), communication);
+  }
+
+  // One for the inputs of column-parallel matrices, one for the gradients of row-parallel ones.
+  void load_gather_buffers() {
+    if (!f_.keeps_gather_buffers || plan_.tensor == 1 || !plan_.sequence_parallel) return;
+    const std::int64_t tokens = std::int64_t{plan_.microbatch} * w_.sequence / plan_.context;
+    for (int i = 0; i < 2; ++i) keep(2 * tokens * w_.model.hidden, communication);
   }
 
   // Unsharded weights of layers [i, i + ahead] in the direction of travel; earlier ones go.
