@@ -181,6 +181,8 @@ struct Framework {
   bool keeps_gather_buffers = false;  // SP gathers into two buffers that stay for the whole run
   double collective_check_us_per_rank = 0;  // [us] pipelines over several nodes: the CPU meets its
                                             // group's others before it issues a collective
+  bool holds_stage_outputs = false;  // what a pipeline stage sent stays until its backward has run
+  bool registers_causal_masks = false;  // runs the models' own code (Transformer::causal_mask_rows)
   bool lengths_vary = false;  // fine-tuning batches are padded to their own longest sequence only
   int world_groups = 0;       // NCCL groups over all ranks beside those of the plan's axes
   bool eager_module_loading = false;  // CUDA before 11.7: all kernels of a library are loaded

@@ -130,6 +130,7 @@ struct HostCalibration {
   std::array<Seconds, 3> per_kernel{};  // by KernelStyle
   Seconds per_collective;               // wrapper, work object, events, stream switch
   int launch_queue = 0;                 // kernels that may wait for the GPU before the CPU does
+  Seconds communicator_creation;        // between two ranks, the first time that they talk
   Evidence evidence;
 };
 

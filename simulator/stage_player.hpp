@@ -111,6 +111,9 @@ class StagePlayer {
         keep(h.state.adapters, adapters);
       }
       if (persistent_gradients() && !flattens_weights()) keep(h.state.gradients, gradients);
+      const std::int64_t rows = w_.model.causal_mask_rows;
+      if (f_.registers_causal_masks && layer.definition->role == LayerRole::block)
+        keep(rows * rows * layer.definition->blocks, weights);
       layers_.back().push_back(std::move(h));
     }
   }
@@ -163,9 +166,20 @@ class StagePlayer {
     load_gather_buffers();
     if (plan_.data == 1) return;
     if (f_.bucket_copies_gradients && plan_.zero_stage == 0)
-      keep(persistent_gradients() ? total_.unsharded_gradients : total_.gradients, communication);
+      keep(persistent_gradients() ? total_.unsharded_gradients : reduced_copy(), communication);
     for (int i = 0; i < f_.reduce_buffers; ++i)
       keep(std::min(f_.gradient_bucket.value, total_.unsharded_gradients), communication);
+  }
+
+  // The reduction's result, in its own format where that is the narrower one.
+  std::int64_t reduced_copy() const {
+    double bytes = 0;
+    for (const auto& chunk : layers_)
+      for (const LayerHoldings& h : chunk)
+        if (h.trained.gradient > 0)
+          bytes += static_cast<double>(h.state.gradients) *
+                   std::min(1.0, bytes_per_element(f_.reduce_dtype) / h.trained.gradient);
+    return static_cast<std::int64_t>(bytes);
   }
 
   // One for the inputs of column-parallel matrices, one for the gradients of row-parallel ones.
@@ -277,9 +291,21 @@ class StagePlayer {
       send_activations(slot, i);
       mark(WorkKind::forward, slot, i);
     }
+    const bool loss = chunk.layers.back().definition->role == LayerRole::head;
+    if (f_.holds_stage_outputs && plan_.pipeline > 1 && !loss)
+      flight.output = ledger_.open(bytes_sent(chunk), activations);
     ledger_.close(flight.carried);  // the output is sent on, or is the loss
     leave_autocast(c);
     ledger_.remember();
+    const bool second_send = first.role == LayerRole::embedding && slot.microbatch == 1;
+    if (second_send && plan_.pipeline > 2) lag_.stall();
+  }
+
+  // Cut over the tensor ranks (DeepSpeed runtime/pipe/engine.py, is_pipe_partitioned).
+  std::int64_t bytes_sent(const ModelChunk& chunk) const {
+    const LayerGraph& last = chunk.layers.back().definition->graph;
+    const std::int64_t whole = last.tensors[static_cast<std::size_t>(last.output)].bytes;
+    return plan_.sequence_parallel ? whole : whole / plan_.tensor;
   }
 
   // A pipeline brings the activations of the next backward slot back one backward ahead.
@@ -355,6 +381,7 @@ class StagePlayer {
       mark(WorkKind::backward, slot, i);
     }
     ledger_.close(flight.carried);
+    ledger_.close(flight.output);
     ledger_.close(reduce_input_);
     if (persistent_gradients() && f_.gradient_copy_life == GradientCopyLife::microbatch)
       for (LayerHoldings& h : layers_[c]) close_all(h.unsharded_gradients);
