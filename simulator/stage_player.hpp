@@ -10,6 +10,7 @@
 
 #include "simulator/activation_offload.hpp"
 #include "simulator/memory_play.hpp"
+#include "simulator/run_buffers.hpp"
 #include "simulator/stage_holdings.hpp"
 #include "simulator/stream_lag.hpp"
 
@@ -37,7 +38,7 @@ class StagePlayer {
       Holding whole = ledger_.open(total_.gathered, gathered_parameters);
       ledger_.close(whole);
     }
-    load_communication_buffers();
+    for (const std::int64_t bytes : run_buffers(w_, plan_, total_)) keep(bytes, communication);
   }
 
   void play_step(const std::vector<Slot>& order) {
@@ -111,9 +112,7 @@ class StagePlayer {
         keep(h.state.adapters, adapters);
       }
       if (persistent_gradients() && !flattens_weights()) keep(h.state.gradients, gradients);
-      const std::int64_t rows = w_.model.causal_mask_rows;
-      if (f_.registers_causal_masks && layer.definition->role == LayerRole::block)
-        keep(rows * rows * layer.definition->blocks, weights);
+      keep(mask_bytes(w_, *layer.definition), weights);
       layers_.back().push_back(std::move(h));
     }
   }
@@ -159,34 +158,6 @@ class StagePlayer {
 
   void keep(std::int64_t bytes, MemoryCategory category) {
     if (bytes > 0) fixed_.push_back(ledger_.open(bytes, category));
-  }
-
-  // Buffers that live for the whole run: DDP's second copy of the gradients, DeepSpeed's buckets.
-  void load_communication_buffers() {
-    load_gather_buffers();
-    if (plan_.data == 1) return;
-    if (f_.bucket_copies_gradients && plan_.zero_stage == 0)
-      keep(persistent_gradients() ? total_.unsharded_gradients : reduced_copy(), communication);
-    for (int i = 0; i < f_.reduce_buffers; ++i)
-      keep(std::min(f_.gradient_bucket.value, total_.unsharded_gradients), communication);
-  }
-
-  // The reduction's result, in its own format where that is the narrower one.
-  std::int64_t reduced_copy() const {
-    double bytes = 0;
-    for (const auto& chunk : layers_)
-      for (const LayerHoldings& h : chunk)
-        if (h.trained.gradient > 0)
-          bytes += static_cast<double>(h.state.gradients) *
-                   std::min(1.0, bytes_per_element(f_.reduce_dtype) / h.trained.gradient);
-    return static_cast<std::int64_t>(bytes);
-  }
-
-  // One for the inputs of column-parallel matrices, one for the gradients of row-parallel ones.
-  void load_gather_buffers() {
-    if (!f_.keeps_gather_buffers || plan_.tensor == 1 || !plan_.sequence_parallel) return;
-    const std::int64_t tokens = std::int64_t{plan_.microbatch} * w_.sequence / plan_.context;
-    for (int i = 0; i < 2; ++i) keep(2 * tokens * w_.model.hidden, communication);
   }
 
   // Unsharded weights of layers [i, i + ahead] in the direction of travel; earlier ones go.
@@ -291,21 +262,13 @@ class StagePlayer {
       send_activations(slot, i);
       mark(WorkKind::forward, slot, i);
     }
-    const bool loss = chunk.layers.back().definition->role == LayerRole::head;
-    if (f_.holds_stage_outputs && plan_.pipeline > 1 && !loss)
-      flight.output = ledger_.open(bytes_sent(chunk), activations);
+    const std::int64_t sent = bytes_kept_of_sent(w_, plan_, *chunk.layers.back().definition);
+    if (sent > 0) flight.output = ledger_.open(sent, activations);
     ledger_.close(flight.carried);  // the output is sent on, or is the loss
     leave_autocast(c);
     ledger_.remember();
     const bool second_send = first.role == LayerRole::embedding && slot.microbatch == 1;
     if (second_send && plan_.pipeline > 2) lag_.stall();
-  }
-
-  // Cut over the tensor ranks (DeepSpeed runtime/pipe/engine.py, is_pipe_partitioned).
-  std::int64_t bytes_sent(const ModelChunk& chunk) const {
-    const LayerGraph& last = chunk.layers.back().definition->graph;
-    const std::int64_t whole = last.tensors[static_cast<std::size_t>(last.output)].bytes;
-    return plan_.sequence_parallel ? whole : whole / plan_.tensor;
   }
 
   // A pipeline brings the activations of the next backward slot back one backward ahead.
