@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "catalog/dtype.hpp"
 
@@ -68,8 +69,21 @@ constexpr std::optional<Quantization> quantization_named(std::string_view name) 
   return std::nullopt;
 }
 
+// What an adapter does with the input of the linear beside it.
+enum class AdapterInput : std::uint8_t {
+  copied,  // cast to the adapter's format, and kept (LoRA)
+  shared,  // kept as it is: the linear runs on a changed weight
+  unread,  // not kept: what reads it is frozen, or the method is not in the linears at all
+};
+inline constexpr std::array<std::pair<std::string_view, AdapterInput>, 3> adapter_input_names{{
+    {"copied", AdapterInput::copied},
+    {"shared", AdapterInput::shared},
+    {"unread", AdapterInput::unread},
+}};
+
 struct Adapter {
   int rank = 16;
+  AdapterInput input = AdapterInput::copied;
   AdapterTargets targets;
   double dropout = 0.0;
   Quantization base = Quantization::none;

@@ -147,6 +147,8 @@ struct Framework {
   bool softmax_in_fp32 = false;           // eager attention: its softmax, then cast back to 16 bits
   bool value_is_view_of_qkv =
       false;                     // V as the kernel saves it holds the fused projection's output
+  bool query_is_view_of_qkv =
+      false;                     // Q holds it, with a copy of K and V beside it; as many heads each
   bool gradient_fusion = false;  // wgrad accumulates straight into the fp32 gradient
   LossKind loss = LossKind::dense;
   int loss_chunks = 8;               // chunked only
@@ -184,6 +186,11 @@ struct Framework {
   int roundup_power2_divisions = 0;  // the same; 0: off
   bool records_streams = false;      // collectives mark what they read: freed, it waits for the GPU
   bool gathers_flat_copies = false;  // ZeRO-1 gathers stepped weights through flat copies of them
+  bool keeps_gather_buffers = false;  // SP gathers into two buffers that stay for the whole run
+  double collective_check_us_per_rank = 0;  // [us] pipelines over several nodes: the CPU meets its
+                                            // group's others before it issues a collective
+  bool holds_stage_outputs = false;  // what a pipeline stage sent stays until its backward has run
+  bool registers_causal_masks = false;  // runs the models' own code (Transformer::causal_mask_rows)
   bool lengths_vary = false;  // fine-tuning batches are padded to their own longest sequence only
   int world_groups = 0;       // NCCL groups over all ranks beside those of the plan's axes
   bool eager_module_loading = false;  // CUDA before 11.7: all kernels of a library are loaded

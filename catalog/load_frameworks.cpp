@@ -116,6 +116,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.attention_repeats_kv = r.flag("attention_repeats_kv");
   f.repeats_kv_before_rotary = r.maybe_flag("repeats_kv_before_rotary").value_or(false);
   f.value_is_view_of_qkv = r.maybe_flag("value_is_view_of_qkv").value_or(false);
+  f.query_is_view_of_qkv = r.maybe_flag("query_is_view_of_qkv").value_or(false);
   f.softmax_in_fp32 = r.maybe_flag("softmax_in_fp32").value_or(false);
   f.gradient_fusion = r.flag("gradient_fusion");
   f.loss = r.choice("loss", loss_kind_names);
@@ -163,6 +164,11 @@ void read_defaults(JsonReader& r, Framework& f) {
   f.roundup_power2_divisions = r.integer("roundup_power2_divisions", 0, 1024);
   f.records_streams = r.maybe_flag("records_streams").value_or(false);
   f.gathers_flat_copies = r.maybe_flag("gathers_flat_copies").value_or(false);
+  f.keeps_gather_buffers = r.maybe_flag("keeps_gather_buffers").value_or(false);
+  f.collective_check_us_per_rank =
+      r.maybe_number("collective_check_us_per_rank", 0, 1e6).value_or(0);
+  f.holds_stage_outputs = r.maybe_flag("holds_stage_outputs").value_or(false);
+  f.registers_causal_masks = r.maybe_flag("registers_causal_masks").value_or(false);
   f.lengths_vary = r.maybe_flag("lengths_vary").value_or(false);
   f.world_groups = r.maybe_integer("world_groups", 0, 16).value_or(0);
   f.eager_module_loading = r.maybe_flag("eager_module_loading").value_or(false);

@@ -139,6 +139,7 @@ void read_attention(JsonReader& r, Transformer& model) {
   model.position = r.choice("position", position_kinds);
   if (model.position == PositionKind::learned)
     model.position_rows = r.integer("position_rows", 1, most_positions);
+  model.causal_mask_rows = r.maybe_integer("causal_mask_rows", 0, most_positions).value_or(0);
   model.max_positions = r.maybe_integer("max_positions", 1, most_positions).value_or(0);
   model.sliding_window = r.maybe_integer("sliding_window", 1, most_positions);
   model.sliding_window_every = r.maybe_integer("sliding_window_every", 1, most_layers).value_or(1);

@@ -37,6 +37,7 @@ struct MethodReading {
   std::string text;
   Method method = Method::lora;
   bool equivalent = false;  // another low-rank bypass: the rank that gives the stated parameters
+  AdapterInput input = AdapterInput::copied;
 };
 struct PrecisionReading {
   std::string text;

@@ -112,7 +112,8 @@ struct Transformer {
   QkNorm qk_norm = QkNorm::none;
   PositionKind position = PositionKind::rope;
   int position_rows = 0;  // learned positions only
-  int max_positions = 0;  // 0 where no source gave it
+  int max_positions = 0;     // 0 where no source gave it
+  int causal_mask_rows = 0;  // of the square mask of bytes that its own code keeps in every layer
   std::optional<int> sliding_window;
   int sliding_window_every = 1;       // n: n-1 of n layers are local (Gemma 3: 6); 1: all of them
   std::optional<int> embed_dim;       // OPT-350m: embedding width other than hidden

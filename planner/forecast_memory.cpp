@@ -7,6 +7,7 @@
 #include "planner/spread_fit.hpp"
 #include "simulator/communicator_memory.hpp"
 #include "simulator/kernel_model.hpp"
+#include "simulator/stage_holdings.hpp"
 
 namespace shardwise {
 namespace {
@@ -72,7 +73,10 @@ HostLead host_lead(const ForecastContext& k) {
   for (const LayerDefinition& d : k.partition.definitions) {
     if (d.role != LayerRole::block) continue;
     const PassTime pass = k.cost.layer_time(d, kernels).forward;
-    return {std::min(1.0, pass.host / pass.device()), k.profile.host.launch_queue};
+    double entries = 0;
+    for (const Operator& op : d.graph.operators) entries += launches(op.forward);
+    const double stalled = k.profile.host.communicator_creation / pass.host * entries;
+    return {std::min(1.0, pass.host / pass.device()), k.profile.host.launch_queue, stalled};
   }
   return {};
 }

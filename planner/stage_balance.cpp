@@ -15,10 +15,13 @@ std::vector<int> ends_as_layers(int layers, int chunks) {
   return out;
 }
 
-// Matrices of attention and MLP, as nanotron's get_block_compute_costs counts them: K and V as
-// wide as Q, whatever the number of their heads.
+// Parameters of attention, MLP and two norms, as nanotron's get_block_compute_costs counts them
+// @90860f52. Earlier versions leave the norms out; the runs whose stages would then end in a tie
+// (16 layers and a head of four) have closed them a layer sooner, by what they hold.
 std::int64_t layer_cost(const Transformer& m) {
-  return std::int64_t{4} * m.heads * m.head_dim * m.hidden + std::int64_t{3} * m.ffn * m.hidden;
+  const std::int64_t heads = std::int64_t{2} * m.heads + std::int64_t{2} * m.kv_heads;
+  return heads * m.head_dim * m.hidden + std::int64_t{3} * m.ffn * m.hidden +
+         std::int64_t{2} * m.hidden;
 }
 
 std::vector<int> head_by_parameters(const Transformer& m, int chunks) {

@@ -66,6 +66,8 @@ Projections project(GraphBuilder& b, TensorIndex x) {
   }
   p.q = rotate(b, normed_heads(b, p.q, rows, p.heads * d), rows * p.heads * d);
   p.k = rotate(b, normed_heads(b, p.k, rows, p.kv_heads * d), rows * p.kv_heads * d);
+  if (b.workload().framework.query_is_view_of_qkv && p.kv_heads == p.heads)
+    b.widen(p.q, 3 * rows * p.heads * d * b.element());
   return p;
 }
 

@@ -12,6 +12,7 @@ struct CostModel::PassCost {
   std::array<Seconds, 3> exposed{}, beside{};
   int launches = 0;
   int collectives = 0;
+  Seconds checks;
   std::vector<CollectiveUse>* uses = nullptr;
 };
 
@@ -101,8 +102,17 @@ void CostModel::add_kernel(const Kernel& kernel, const KernelModel& kernels, Pas
     (call.beside ? cost.beside : cost.exposed)[axis] += call.each.time;
     if (call.shape.ranks == 1) return;
     ++cost.collectives;
+    cost.checks += check_before(call.shape);
     if (cost.uses != nullptr) add_use(*cost.uses, call);
   }
+}
+
+// One rank calls the others one after the other (PyTorch's monitored barrier, which it runs before
+// every collective under TORCH_DISTRIBUTED_DEBUG=DETAIL).
+Seconds CostModel::check_before(const GroupShape& group) const {
+  const double each = w_.framework.collective_check_us_per_rank;
+  if (plan_.pipeline == 1 || cluster_.nodes() == 1) return Seconds(0);
+  return Seconds(each * 1e-6 * group.ranks);
 }
 
 PassTime CostModel::settle(const PassCost& cost) const {
@@ -152,7 +162,7 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
   const Seconds host = host_per_kernel(kernels);
   const auto issue = [&](const PassCost& c) {
     return static_cast<double>(c.launches) * host +
-           static_cast<double>(c.collectives) * profile_.host.per_collective;
+           static_cast<double>(c.collectives) * profile_.host.per_collective + c.checks;
   };
   LayerTime t{settle(forward), settle(again), settle(beside), settle(weight)};
   const Seconds hooks = sharding_hooks(d.graph.parameters);

@@ -361,7 +361,9 @@ void GraphBuilder::add_adapter(const LinearSpec& spec, TensorIndex x, TensorInde
                                std::int64_t rows, std::int64_t in, std::int64_t out) {
   const std::int64_t rank = workload_.adapter.rank;
   const Framework& framework = workload_.framework;
-  const bool casts = framework.adapter_dtype == DType::fp32 && element_ == 2;
+  const AdapterInput input = workload_.adapter.input;
+  const bool casts = input == AdapterInput::copied && framework.adapter_dtype == DType::fp32 &&
+                     element_ == 2;
   const bool wide = casts && !framework.autocast;
   const DType dtype = wide ? DType::fp32 : workload_.activation_dtype();
   const std::int64_t width = wide ? 4 : element_;
@@ -397,7 +399,7 @@ void GraphBuilder::add_adapter(const LinearSpec& spec, TensorIndex x, TensorInde
   down.kind = OperatorKind::matmul;
   down.inputs = {seen};
   down.outputs = {low};
-  down.saves = {seen};
+  if (input != AdapterInput::unread) down.saves = {seen};
   down.forward = {GemmWork{rows, rank, in, 1, dtype}};
   down.backward = {GemmWork{rows, in, rank, 1, dtype}};
   down.backward_weight = {GemmWork{in, rank, rows, 1, dtype}};

@@ -27,6 +27,7 @@ using Slots = std::vector<Holding>;
 struct InFlight {
   std::vector<Slots> layers;
   Holding carried;  // between layers: the activation, later its gradient
+  Holding output;   // what was sent to the next stage
 };
 
 // What one layer holds beyond a microbatch.
@@ -47,12 +48,18 @@ inline StoredParameter stored_where_trained(const Workload& w, bool layer_trains
   return adapter ? stored_adapter(w) : stored_base(w, layer_trains, true);
 }
 
-// Kernels that the CPU issues for these.
+// Entries of the launch queue that the CPU makes for these.
+// A collective is its kernel and the two waits that tie NCCL's stream to the default one (PyTorch
+// ProcessGroupNCCL.cpp, syncStreams and WorkNCCL::synchronizeStream).
+inline constexpr int entries_per_collective = 3;
 inline int launches(const std::vector<Kernel>& kernels) {
   int n = 0;
   for (const Kernel& k : kernels) {
     const auto* memory = std::get_if<MemoryWork>(&k);
-    n += memory == nullptr ? 1 : memory->launches;
+    if (std::holds_alternative<CommWork>(k))
+      n += entries_per_collective;
+    else
+      n += memory == nullptr ? 1 : memory->launches;
   }
   return n;
 }

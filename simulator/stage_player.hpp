@@ -10,6 +10,7 @@
 
 #include "simulator/activation_offload.hpp"
 #include "simulator/memory_play.hpp"
+#include "simulator/run_buffers.hpp"
 #include "simulator/stage_holdings.hpp"
 #include "simulator/stream_lag.hpp"
 
@@ -37,7 +38,7 @@ class StagePlayer {
       Holding whole = ledger_.open(total_.gathered, gathered_parameters);
       ledger_.close(whole);
     }
-    load_communication_buffers();
+    for (const std::int64_t bytes : run_buffers(w_, plan_, total_)) keep(bytes, communication);
   }
 
   void play_step(const std::vector<Slot>& order) {
@@ -111,6 +112,7 @@ class StagePlayer {
         keep(h.state.adapters, adapters);
       }
       if (persistent_gradients() && !flattens_weights()) keep(h.state.gradients, gradients);
+      keep(mask_bytes(w_, *layer.definition), weights);
       layers_.back().push_back(std::move(h));
     }
   }
@@ -156,15 +158,6 @@ class StagePlayer {
 
   void keep(std::int64_t bytes, MemoryCategory category) {
     if (bytes > 0) fixed_.push_back(ledger_.open(bytes, category));
-  }
-
-  // Buffers that live for the whole run: DDP's second copy of the gradients, DeepSpeed's buckets.
-  void load_communication_buffers() {
-    if (plan_.data == 1) return;
-    if (f_.bucket_copies_gradients && plan_.zero_stage == 0)
-      keep(persistent_gradients() ? total_.unsharded_gradients : total_.gradients, communication);
-    for (int i = 0; i < f_.reduce_buffers; ++i)
-      keep(std::min(f_.gradient_bucket.value, total_.unsharded_gradients), communication);
   }
 
   // Unsharded weights of layers [i, i + ahead] in the direction of travel; earlier ones go.
@@ -269,9 +262,13 @@ class StagePlayer {
       send_activations(slot, i);
       mark(WorkKind::forward, slot, i);
     }
+    const std::int64_t sent = bytes_kept_of_sent(w_, plan_, *chunk.layers.back().definition);
+    if (sent > 0) flight.output = ledger_.open(sent, activations);
     ledger_.close(flight.carried);  // the output is sent on, or is the loss
     leave_autocast(c);
     ledger_.remember();
+    const bool second_send = first.role == LayerRole::embedding && slot.microbatch == 1;
+    if (second_send && plan_.pipeline > 2) lag_.stall();
   }
 
   // A pipeline brings the activations of the next backward slot back one backward ahead.
@@ -347,6 +344,7 @@ class StagePlayer {
       mark(WorkKind::backward, slot, i);
     }
     ledger_.close(flight.carried);
+    ledger_.close(flight.output);
     ledger_.close(reduce_input_);
     if (persistent_gradients() && f_.gradient_copy_life == GradientCopyLife::microbatch)
       for (LayerHoldings& h : layers_[c]) close_all(h.unsharded_gradients);

@@ -18,6 +18,7 @@ namespace shardwise {
 struct HostLead {
   double done_per_issued = 1;  // kernels that the GPU gets done while one is issued; at most 1
   int launch_queue = 0;        // kernels that may wait
+  double stalled = 0;          // issued while the GPU waits for the next stage's first receives
   friend bool operator==(const HostLead&, const HostLead&) = default;
 };
 
@@ -35,7 +36,8 @@ class StreamLag {
   // The CPU has issued `kernels` more.
   void advance(int kernels) {
     issued_ += kernels;
-    done_ = std::max(done_ + lead_.done_per_issued * kernels, issued_ - lead_.launch_queue);
+    const double done = issued_ > stalled_until_ ? lead_.done_per_issued * kernels : 0;
+    done_ = std::max(done_ + done, issued_ - lead_.launch_queue);
     done_ = std::min(done_, issued_);
     while (!waiting_.empty() && waiting_.front().first <= done_) {
       ledger_.done(user_, waiting_.front().second);
@@ -43,8 +45,12 @@ class StreamLag {
     }
   }
 
+  // The GPU waits in a send, while the CPU goes on.
+  void stall() { stalled_until_ = issued_ + lead_.stalled; }
+
   // The CPU waits for the GPU.
   void catch_up() {
+    stalled_until_ = 0;
     done_ = issued_;
     advance(0);
   }
@@ -54,7 +60,7 @@ class StreamLag {
   StreamId user_;
   HostLead lead_;
   std::deque<std::pair<double, StreamMark>> waiting_;
-  double issued_ = 0, done_ = 0;
+  double issued_ = 0, done_ = 0, stalled_until_ = 0;
 };
 
 }  // namespace shardwise

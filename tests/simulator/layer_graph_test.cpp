@@ -92,6 +92,37 @@ TEST_CASE("a Llama block saves 12h + 4h_kv + 6f + 4a bytes per token", "[layer_g
   }
 }
 
+// With as many K heads as Q heads, Q, K and V are one tensor of which Q is a view, and K and V are
+// copied out beside it: q holds 6h bytes per token in place of 2h.
+TEST_CASE("a query that is a view holds the whole projection", "[layer_graph]") {
+  Workload w = pretraining(llama(2, 1024, 16, 16, 2816, 32000), 256);
+  const std::int64_t plain = saved(block_graph(w, plan_of(1), {}));
+  w.framework.query_is_view_of_qkv = true;
+  CHECK(saved(block_graph(w, plan_of(1), {})) == plain + 256 * 4 * 1024);
+  w.model.kv_heads = 4;  // split, and each copied
+  const std::int64_t grouped = saved(block_graph(w, plan_of(1), {}));
+  w.framework.query_is_view_of_qkv = false;
+  CHECK(saved(block_graph(w, plan_of(1), {})) == grouped);
+}
+
+// Adapters of rank r on q, in fp32: a copy of the input (4h) and the low-rank product (4r). Where
+// the input is shared or not read, the product has 16 bits (2r), and the input 2h or nothing.
+TEST_CASE("an adapter copies its linear's input, shares it or leaves it", "[layer_graph]") {
+  Workload w = pretraining(llama(2, 1024, 16, 4, 2816, 32000), 256);
+  w.method = Method::lora;
+  w.framework.adapter_dtype = DType::fp32;
+  w.adapter.rank = 8;
+  w.adapter.targets = {true, false, false, false, false, false, false, false, false};
+  const auto kept = [&](AdapterInput input) {
+    w.adapter.input = input;
+    return saved(block_graph(w, plan_of(1), {}));
+  };
+  const std::int64_t tokens = 256, h = 1024, r = 8;
+  const std::int64_t nothing = kept(AdapterInput::unread);
+  CHECK(kept(AdapterInput::shared) == nothing + tokens * 2 * h);
+  CHECK(kept(AdapterInput::copied) == nothing + tokens * (4 * h + 2 * r));
+}
+
 TEST_CASE("layer parameters on one rank sum to the model's", "[layer_graph]") {
   for (const Transformer& m : {gpt(6, 512, 8, 1000), llama(4, 512, 8, 2, 1408, 1000)}) {
     const Workload w = pretraining(m, 128);

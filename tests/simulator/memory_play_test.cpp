@@ -32,6 +32,13 @@ std::int64_t logit_bytes(const Workload& w) {
   return sum;
 }
 
+StageMemory first_stage(const Workload& w, const ParallelPlan& plan) {
+  const PipelineSchedule& schedule = *find_pipeline_schedule("1f1b");
+  const ModelPartition partition =
+      partition_model(w, plan, schedule, *recompute_policy(plan.recompute));
+  return play_memory(w, plan, schedule, partition, 0, {}, std::nullopt);
+}
+
 }  // namespace
 
 // A batch of half the length leaves blocks that one of full length cannot use: the fp32 logits of
@@ -65,6 +72,55 @@ TEST_CASE("A compiled loss keeps the 16-bit logits only", "[memory_play]") {
   w.framework.kernels = KernelStyle::compiled;
   w.framework.compiles_loss = true;
   CHECK(logit_bytes(w) == 64 * 1000 * 2 + 4);
+}
+
+// Two buffers of 256 tokens, 512 wide, in 16 bits.
+TEST_CASE("Buffers that sequences are gathered into stay", "[memory_play]") {
+  Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
+  ParallelPlan plan = plan_of(1, 2);
+  plan.sequence_parallel = true;
+  const Bytes without = first_stage(w, plan).loaded;
+  w.framework.keeps_gather_buffers = true;
+  CHECK(first_stage(w, plan).loaded == without + Bytes(2 * 256 * 512 * 2));
+}
+
+// 1024 x 1024 bytes in each of two layers; nothing where the framework does not run the model's
+// own code.
+TEST_CASE("A model's own code may keep a mask in every layer", "[memory_play]") {
+  Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
+  const Bytes without = first_stage(w, plan_of(1)).loaded;
+  w.model.causal_mask_rows = 1024;
+  CHECK(first_stage(w, plan_of(1)).loaded == without);
+  w.framework.registers_causal_masks = true;
+  CHECK(first_stage(w, plan_of(1)).loaded == without + Bytes(2 * 1024 * 1024));
+}
+
+// Two microbatches are in flight on the first of two stages when the second forward has ended; each
+// has sent 256 x 512 values of 16 bits.
+TEST_CASE("What a stage has sent may stay until its backward", "[memory_play]") {
+  Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
+  ParallelPlan plan = plan_of(1, 1, 2);
+  plan.microbatches = 4;
+  const auto held = [&] {
+    std::int64_t sum = 0;
+    for (const std::int64_t bytes : first_stage(w, plan).after_forward) sum += bytes;
+    return sum;
+  };
+  const std::int64_t without = held();
+  w.framework.holds_stage_outputs = true;
+  CHECK(held() == without + 2 * 256 * 512 * 2);
+}
+
+// fp32 gradients that are reduced in 16 bits: the result has 2 bytes for each of their 4.
+TEST_CASE("A reduction's result is a tensor of its own, in its own format", "[memory_play]") {
+  Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
+  w.framework.pretrain_weights = WeightRecipe::fp32_with_half_compute;
+  w.framework.gradient_dtype = DType::fp32;
+  w.framework.reduce_dtype = DType::fp16;
+  const StageMemory without = first_stage(w, plan_of(2));
+  w.framework.bucket_copies_gradients = true;
+  CHECK(first_stage(w, plan_of(2)).loaded ==
+        without.loaded + Bytes(without.state.gradients / 2));
 }
 
 }  // namespace shardwise

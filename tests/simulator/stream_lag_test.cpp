@@ -53,4 +53,21 @@ TEST_CASE("A CPU that waits for the GPU gets every block back", "[stream_lag]") 
   CHECK(ledger.reserved() == Bytes(size));
 }
 
+// The GPU keeps up, but waits in a send while the next two kernels are issued: what was freed
+// meanwhile comes back with the third.
+TEST_CASE("A GPU that waits in a send gives nothing back", "[stream_lag]") {
+  MemoryLedger ledger{AllocatorSettings{}};
+  StreamLag lag(ledger, reader, {1.0, 1000, 2.0});
+  Holding first = opened(ledger);
+  lag.stall();
+  lag.advance(1);
+  lag.release(first);
+  lag.advance(1);
+  CHECK(opened(ledger).block);
+  CHECK(ledger.reserved() == Bytes(2 * size));
+  lag.advance(1);
+  CHECK(opened(ledger).block);
+  CHECK(ledger.reserved() == Bytes(2 * size));
+}
+
 }  // namespace shardwise

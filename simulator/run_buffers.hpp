@@ -1,0 +1,26 @@
+// Buffers beside the model that a rank keeps for the whole run, for what it sends and receives.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "simulator/model_partition.hpp"
+#include "simulator/parallel_plan.hpp"
+#include "simulator/parameter_state.hpp"
+#include "simulator/workload.hpp"
+
+namespace shardwise {
+
+// Bytes of each; `total` is of all layers on the rank.
+std::vector<std::int64_t> run_buffers(const Workload& workload, const ParallelPlan& plan,
+                                      const LayerState& total);
+
+// What a pipeline stage keeps of what it has sent on for one microbatch: cut over the tensor ranks
+// (DeepSpeed runtime/pipe/engine.py, is_pipe_partitioned). `last` is the stage's last layer.
+std::int64_t bytes_kept_of_sent(const Workload& workload, const ParallelPlan& plan,
+                                const LayerDefinition& last);
+
+// Of the causal masks that the model's own code registers in a layer.
+std::int64_t mask_bytes(const Workload& workload, const LayerDefinition& layer);
+
+}  // namespace shardwise

@@ -1,0 +1,45 @@
+// Pipelines whose ranks meet on the CPU before every collective.
+#include "catalog/cluster_parser.hpp"
+#include "catalog/find.hpp"
+#include "planner/facts.hpp"
+#include "simulator/cost_model.hpp"
+#include "tests/catch.hpp"
+#include "tests/simulator/sample_workload.hpp"
+#include "tests/source_dir.hpp"
+
+namespace shardwise {
+namespace {
+
+const Facts& facts() {
+  static const Facts loaded = *load_facts(source_dir() + "/catalog", std::nullopt);
+  return loaded;
+}
+
+// CPU time of one block's forward pass; four collectives among four tensor ranks.
+Seconds forward_host(const char* gpus, const char* plan_text, double us_per_rank) {
+  Workload w = pretraining(llama(4, 1024, 16, 16, 2816, 32000), 512);
+  w.framework.collective_check_us_per_rank = us_per_rank;
+  const ParallelPlan plan = *parse_plan(plan_text);
+  const Cluster cluster = parse_gpus(facts().catalog, gpus)->front();
+  const CostModel cost(w, plan, cluster, facts().profile);
+  const KernelModel kernels(cluster.groups.front().gpu, facts().profile, {});
+  const ModelPartition partition = partition_model(
+      w, plan, *find_pipeline_schedule("1f1b"), *recompute_policy("none"));
+  return cost.layer_time(*partition.stages[0][0].layers[1].definition, kernels).forward.host;
+}
+
+}  // namespace
+
+// 4 collectives x 4 ranks x 100 us = 1.6 ms more, over two nodes only and with a pipeline only.
+TEST_CASE("A check before every collective costs the CPU time per rank", "[cost_model]") {
+  const char* pipeline = "tp=4,pp=2,dp=2,sp=true,ga=2";
+  const Seconds more =
+      forward_host("16xH100-SXM", pipeline, 100) - forward_host("16xH100-SXM", pipeline, 0);
+  CHECK(more.value == Approx(1.6e-3));
+  CHECK(forward_host("16xH100-SXM", "tp=4,dp=4,sp=true", 100) ==
+        forward_host("16xH100-SXM", "tp=4,dp=4,sp=true", 0));
+  CHECK(forward_host("8xH100-SXM", "tp=4,pp=2,sp=true,ga=2", 100) ==
+        forward_host("8xH100-SXM", "tp=4,pp=2,sp=true,ga=2", 0));
+}
+
+}  // namespace shardwise

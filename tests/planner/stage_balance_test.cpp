@@ -1,0 +1,25 @@
+// How layers are dealt to pipeline stages where nobody says.
+#include "planner/stage_balance.hpp"
+#include "tests/catch.hpp"
+#include "tests/simulator/sample_workload.hpp"
+
+namespace shardwise {
+namespace {
+
+// 16 layers of 4 x 2048^2 + 3 x 8192 x 2048 + 2 x 2048 = 2^26 + 2^12 and a head of 131072 x 2048
+// = 2^28 parameters: 20 layers all in all but for the norms, which the head has not.
+Workload sixteen_layers() {
+  Workload w = pretraining(llama(16, 2048, 32, 32, 8192, 131072), 4096);
+  w.framework.stage_balance = StageBalance::head_by_parameters;
+  return w;
+}
+
+}  // namespace
+
+// A half is 10 x 2^26 + 8 x 2^12, which ten layers exceed by two of 2^12; so do five a quarter.
+TEST_CASE("A stage closes once it holds more than its share", "[stage_balance]") {
+  CHECK(usual_layers_per_stage(sixteen_layers(), 2) == std::vector<int>{10, 6});
+  CHECK(usual_layers_per_stage(sixteen_layers(), 4) == std::vector<int>{5, 5, 5, 1});
+}
+
+}  // namespace shardwise
