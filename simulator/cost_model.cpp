@@ -398,11 +398,18 @@ StepCosts CostModel::costs(const ModelPartition& partition) const {
   const std::int64_t tokens = static_cast<std::int64_t>(plan_.microbatch) * w_.sequence /
                               plan_.context / (plan_.sequence_parallel ? plan_.tensor : 1);
   const std::int64_t element = w_.activation_dtype() == DType::fp32 ? 4 : 2;
-  const Bytes message(tokens * w_.model.hidden * element);
+  const Bytes whole(tokens * w_.model.hidden * element);
+  // What all tensor ranks of a stage hold need cross the network once only.
+  const bool in_parts = w_.framework.partitions_pipeline_messages && !plan_.sequence_parallel;
+  const Bytes message(in_parts ? (whole.value + plan_.tensor - 1) / plan_.tensor : whole.value);
+  const Seconds gather =
+      in_parts && plan_.tensor > 1
+          ? use(WorkKind::tensor_comm, Collective::all_gather, whole, GroupKind::tensor).each.time
+          : Seconds(0);
   for (int s = 0; s < plan_.pipeline; ++s) {
     const GroupShape link = layout_.pipeline_link(s);
     const CollectiveTime each = collectives_.time(Collective::send_recv, message, link);
-    costs.send.push_back(each.time);
+    costs.send.push_back(link.ranks > 1 ? each.time + gather : each.time);
     // One message forward and one back for every microbatch and chunk; the last stage sends to the
     // first only where it holds a chunk that another follows.
     const int sent = s + 1 < plan_.pipeline ? plan_.chunks : plan_.chunks - 1;
