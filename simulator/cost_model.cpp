@@ -105,15 +105,21 @@ void CostModel::add_kernel(const Kernel& kernel, const KernelModel& kernels, Pas
   }
 }
 
-PassTime CostModel::settle(const PassCost& cost) const {
+PassTime CostModel::settle(const PassCost& cost, int multiprocessors) const {
   PassTime t;
   t.compute = cost.compute;
   t.exposed = cost.exposed;
-  const auto context = static_cast<std::size_t>(CommAxis::context);
-  const auto tensor = static_cast<std::size_t>(CommAxis::tensor);
-  t.exposed[context] += longest(Seconds(0), cost.beside[context] - cost.attention);
   const double share = static_cast<double>(plan_.tensor - 1) / static_cast<double>(plan_.tensor);
-  t.exposed[tensor] += longest(Seconds(0), cost.beside[tensor] - share * cost.matmul);
+  const auto hide = [&](CommAxis axis, Seconds behind) {
+    const auto i = static_cast<std::size_t>(axis);
+    const Seconds left = longest(Seconds(0), cost.beside[i] - behind);
+    t.exposed[i] += left;
+    const Seconds hidden = cost.beside[i] - left;
+    if (hidden > Seconds(0))
+      t.compute += multiprocessors_taken(group_of(axis), multiprocessors) * hidden;
+  };
+  hide(CommAxis::context, cost.attention);
+  hide(CommAxis::tensor, share * cost.matmul);
   return t;
 }
 
@@ -154,11 +160,17 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
     return static_cast<double>(c.launches) * host +
            static_cast<double>(c.collectives) * profile_.host.per_collective;
   };
-  LayerTime t{settle(forward), settle(again), settle(beside), settle(weight)};
+  const int sms = kernels.multiprocessors();
+  LayerTime t{settle(forward, sms), settle(again, sms), settle(beside, sms), settle(weight, sms)};
   t.forward.host = issue(forward);
   t.recompute.host = issue(again);
   t.backward_input.host = issue(input);
   t.backward_weight.host = issue(weight);
+  if (w_.blocking_launches)  // the GPU waits while the CPU prepares the next launch
+    for (PassTime* p : {&t.forward, &t.recompute, &t.backward_input, &t.backward_weight}) {
+      p->compute += p->host;
+      p->host = Seconds(0);
+    }
   return t;
 }
 
@@ -255,18 +267,23 @@ void CostModel::schedule_offload(const std::vector<ModelChunk>& chunks, StageCos
 }
 
 // Share of the multiprocessors that a group's collectives hold; half at the most.
-double CostModel::multiprocessors_taken(GroupKind kind, const Gpu& gpu) const {
+double CostModel::multiprocessors_taken(GroupKind kind, int of) const {
   const GroupShape shape = layout_.shape(kind);
-  if (shape.ranks == 1 || gpu.sm_count <= 0) return 0;
-  const int channels = ring_channels(collectives_, collectives_.resolve(shape));
-  return std::min(0.5, static_cast<double>(channels) / gpu.sm_count);
+  if (shape.ranks == 1 || of <= 0) return 0;
+  // Of a matmul's own overlap: Transformer Engine transformer_engine/pytorch/module/base.py
+  // @0004dbd02, initialize_ub (num_sm).
+  constexpr int user_buffers = 16;
+  const int channels = kind == GroupKind::tensor && plan_.async_tensor
+                           ? user_buffers
+                           : ring_channels(collectives_, collectives_.resolve(shape));
+  return std::min(0.5, static_cast<double>(channels) / of);
 }
 
 // Gathers and reductions of the data-parallel group run beside the layers around them. What a
 // collective of length t takes from a pass is its share of t, as long as the pass lasts; where
 // gradients are reduced once a step, a microbatch pays its part of that.
 void CostModel::slow_beside_collectives(const Gpu& gpu, StageCosts& costs) const {
-  const double share = multiprocessors_taken(GroupKind::gradient, gpu);
+  const double share = multiprocessors_taken(GroupKind::gradient, gpu.sm_count);
   if (share == 0) return;
   const auto lost = [&](Seconds beside, Seconds compute) {
     return share * std::min(beside, (1 / (1 - share)) * compute);

@@ -1,5 +1,7 @@
 #include "simulator/cost_model.hpp"
 
+#include <stdexcept>
+
 #include "catalog/cluster_parser.hpp"
 #include "catalog/find.hpp"
 #include "planner/facts.hpp"
@@ -44,4 +46,48 @@ TEST_CASE("messages between stages go in parts where the framework does that", "
                                          model.layout().shape(GroupKind::tensor)));
   CHECK(send(true, true) == part);  // each rank holds its part only, and goes on with it
   CHECK(send(false, true) == part);
+}
+
+// A collective that runs beside matmuls leaves them the multiprocessors that its channels do not
+// hold: 2 x 240 / 20 = 24 thread blocks on an A100 of 108 (ring_channels).
+TEST_CASE("what is hidden behind matmuls takes its share of the multiprocessors", "[cost]") {
+  const Cluster cluster = parse_gpus(facts().catalog, "8xA100-SXM-80GB")->front();
+  const Gpu& gpu = cluster.groups.front().gpu;
+  const KernelModel kernels(gpu, facts().profile);
+  Workload w = pretraining(gpt(1, 8192, 64), 2048);
+  const ParallelPlan plan = plan_of(1, 8);
+  const auto backward = [&](bool beside) {
+    w.framework.overlap_tensor_backward = beside;
+    const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
+    const ModelPartition partition =
+        partition_model(w, plan, schedule, *recompute_policy("none"));
+    const CostModel model(w, plan, cluster, facts().profile);
+    for (const LayerDefinition& d : partition.definitions)
+      if (d.role == LayerRole::block) return model.layer_time(d, kernels).backward_input;
+    throw std::logic_error("no block");
+  };
+  const PassTime waiting = backward(false), beside = backward(true);
+  const Seconds hidden = waiting.exposed[0] - beside.exposed[0];
+  REQUIRE(hidden > Seconds(0));
+  CHECK((beside.compute - waiting.compute).value == Approx(24.0 / 108 * hidden.value));
+}
+
+TEST_CASE("with blocking launches the GPU waits for the CPU, kernel by kernel", "[cost]") {
+  const Cluster cluster = parse_gpus(facts().catalog, "8xA100-SXM-80GB")->front();
+  const KernelModel kernels(cluster.groups.front().gpu, facts().profile);
+  Workload w = pretraining(gpt(1, 1024, 16), 1024);
+  const ParallelPlan plan = plan_of(8);
+  const auto forward = [&](bool blocking) {
+    w.blocking_launches = blocking;
+    const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
+    const ModelPartition partition =
+        partition_model(w, plan, schedule, *recompute_policy("none"));
+    const CostModel model(w, plan, cluster, facts().profile);
+    for (const LayerDefinition& d : partition.definitions)
+      if (d.role == LayerRole::block) return model.layer_time(d, kernels).forward;
+    throw std::logic_error("no block");
+  };
+  const PassTime ahead = forward(false), blocked = forward(true);
+  CHECK(blocked.host == Seconds(0));
+  CHECK(blocked.compute.value == Approx(ahead.compute.value + ahead.host.value));
 }
