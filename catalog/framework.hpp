@@ -135,6 +135,8 @@ struct Framework {
   bool overlap_tensor_backward = true;  // input-gradient collectives behind the weight gradient
   bool overlap_pipeline_comm = true;
   bool overlap_interleaved_comm = true;   // the same with several model chunks per stage
+  bool partitions_pipeline_messages = false;  // without SP: a tensor rank sends its share of what
+                                              // they all hold, and the receivers gather it
   bool reduces_every_microbatch = false;  // gradient synchronised per microbatch (ZeRO-2/3, FSDP)
 
   KernelStyle kernels = KernelStyle::eager;

@@ -100,6 +100,7 @@ void read_communication(JsonReader& r, Framework& f) {
   f.overlap_pipeline_comm = r.flag("overlap_pipeline_comm");
   f.overlap_interleaved_comm =
       r.maybe_flag("overlap_interleaved_comm").value_or(f.overlap_pipeline_comm);
+  f.partitions_pipeline_messages = r.maybe_flag("partitions_pipeline_messages").value_or(false);
   f.reduces_every_microbatch = r.flag("reduces_every_microbatch");
   f.stage_1_all_reduces = r.flag("stage_1_all_reduces");
   f.sequence_parallel = r.flag("sequence_parallel");

@@ -92,6 +92,8 @@ PhraseReading read_phrase(JsonReader& r) {
   p.vocab = r.maybe_integer("vocab", 1, 100'000'000);
   p.dropout = r.maybe_flag("dropout");
   p.offload_activations = r.maybe_flag("offload_activations");
+  p.blocking_launches = r.maybe_flag("blocking_launches");
+  p.precision = r.maybe_text("precision");
   p.modules_follow = flag(r, "modules_follow");
   p.share_follows = flag(r, "share_follows");
   p.recompute = r.maybe_text("recompute");

@@ -48,6 +48,7 @@ void complete_axes(Completion& c) {
     p.zero_stage = p.data > 1 ? f.default_zero_stage : 0;
   if (!says(c.text, "sp"))
     p.sequence_parallel = sequence_parallel_by_default(f, p.tensor, p.expert);
+  if (!says(c.text, "async-tp")) p.async_tensor = p.sequence_parallel && f.overlap_tensor_comm;
   if (!says(c.text, "etp") && c.workload.model.moe && p.expert == 1) p.expert_tensor = p.tensor;
 }
 

@@ -30,6 +30,7 @@ struct LayoutSpace {
     plan.sequence_parallel =
         sequence_parallel_by_default(workload.framework, plan.tensor, plan.expert) &&
         workload.sequence % plan.tensor == 0;
+    plan.async_tensor = plan.sequence_parallel && workload.framework.overlap_tensor_comm;
     if (workload.model.moe) plan.expert_tensor = plan.tensor;
     layouts.push_back(plan);
   }

@@ -75,7 +75,8 @@ const Framework& replay_row(const ReplayContext& c, Method method, Notes& notes)
 DType replay_compute(const ReplayContext& c, const Framework& row, const Gpu& gpu, Notes& notes) {
   const RunTraining& t = c.run.training;
   DType compute = row.compute;
-  const auto text = t.precision ? t.precision : t.compute_dtype;
+  const auto key = t.precision ? t.precision : t.compute_dtype;
+  const auto text = key ? key : stated(c, &PhraseReading::precision);
   if (!text)
     notes.push_back("number format not stated: " + std::string(name(compute)));
   else if (const PrecisionReading* reading = exact_match(c.reading.precisions, *text))

@@ -184,6 +184,30 @@ void keep_scores(GraphBuilder& b, Operator& op, const AttentionWork& work) {
   op.backward_temporary = Bytes(scores * e * 2);
 }
 
+// What the eager path runs beside its products and its softmax: dropout of the weights (16 bits in
+// and out, a byte of mask) in both directions; the context, made per head, is copied together, and
+// so is its gradient; backward, the gradients of q, k and v are put into that of the fused
+// projection (bigscience-workshop/Megatron-DeepSpeed @8387ae17 megatron/model/transformer.py,
+// ParallelAttention.forward).
+void run_beside_scores(const GraphBuilder& b, Operator& op, const AttentionWork& work,
+                       const Projections& p) {
+  const auto traffic = [](double bytes, int launches) {
+    return MemoryWork{ceil_bytes(bytes), launches, MemoryAccess::streaming};
+  };
+  const double copy = 2 * static_cast<double>(b.element());
+  const double context = copy * static_cast<double>(b.tokens() * p.heads * p.v_dim);
+  const double projected =
+      copy *
+      static_cast<double>(b.tokens() * (p.heads * p.qk_dim + p.kv_heads * (p.qk_dim + p.v_dim)));
+  op.forward.push_back(traffic(context, 1));
+  op.backward.push_back(traffic(context + projected, 2));
+  if (!b.workload().attention_dropout) return;
+  const double scores = static_cast<double>(work.batch * work.heads) *
+                        static_cast<double>(work.queries) * static_cast<double>(work.keys);
+  op.forward.push_back(traffic((copy + 1) * scores, 1));
+  op.backward.push_back(traffic((copy + 1) * scores, 1));
+}
+
 TensorIndex attend(GraphBuilder& b, const Projections& projected, BlockKind kind) {
   const KernelOperands o = expanded(b, projected);
   const Projections& p = o.p;
@@ -205,6 +229,7 @@ TensorIndex attend(GraphBuilder& b, const Projections& projected, BlockKind kind
   op.backward.push_back(work);
   if (work.kernel == AttentionKernel::eager) {
     keep_scores(b, op, work);
+    run_beside_scores(b, op, work, p);
   } else {
     op.saves.push_back(out);
     const TensorIndex lse =

@@ -115,15 +115,21 @@ Seconds CostModel::check_before(const GroupShape& group) const {
   return Seconds(each * 1e-6 * group.ranks);
 }
 
-PassTime CostModel::settle(const PassCost& cost) const {
+PassTime CostModel::settle(const PassCost& cost, int multiprocessors) const {
   PassTime t;
   t.compute = cost.compute;
   t.exposed = cost.exposed;
-  const auto context = static_cast<std::size_t>(CommAxis::context);
-  const auto tensor = static_cast<std::size_t>(CommAxis::tensor);
-  t.exposed[context] += longest(Seconds(0), cost.beside[context] - cost.attention);
   const double share = static_cast<double>(plan_.tensor - 1) / static_cast<double>(plan_.tensor);
-  t.exposed[tensor] += longest(Seconds(0), cost.beside[tensor] - share * cost.matmul);
+  const auto hide = [&](CommAxis axis, Seconds behind) {
+    const auto i = static_cast<std::size_t>(axis);
+    const Seconds left = longest(Seconds(0), cost.beside[i] - behind);
+    t.exposed[i] += left;
+    const Seconds hidden = cost.beside[i] - left;
+    if (hidden > Seconds(0))
+      t.compute += multiprocessors_taken(group_of(axis), multiprocessors) * hidden;
+  };
+  hide(CommAxis::context, cost.attention);
+  hide(CommAxis::tensor, share * cost.matmul);
   return t;
 }
 
@@ -164,12 +170,18 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
     return static_cast<double>(c.launches) * host +
            static_cast<double>(c.collectives) * profile_.host.per_collective + c.checks;
   };
-  LayerTime t{settle(forward), settle(again), settle(beside), settle(weight)};
+  const int sms = kernels.multiprocessors();
+  LayerTime t{settle(forward, sms), settle(again, sms), settle(beside, sms), settle(weight, sms)};
   const Seconds hooks = sharding_hooks(d.graph.parameters);
   t.forward.host = issue(forward) + hooks;
   t.recompute.host = issue(again) + (again.launches > 0 ? hooks : Seconds(0));
   t.backward_input.host = issue(input) + hooks;
   t.backward_weight.host = issue(weight);
+  if (w_.blocking_launches)  // the GPU waits while the CPU prepares the next launch
+    for (PassTime* p : {&t.forward, &t.recompute, &t.backward_input, &t.backward_weight}) {
+      p->compute += p->host;
+      p->host = Seconds(0);
+    }
   return t;
 }
 
@@ -272,18 +284,23 @@ void CostModel::schedule_offload(const std::vector<ModelChunk>& chunks, StageCos
 }
 
 // Share of the multiprocessors that a group's collectives hold; half at the most.
-double CostModel::multiprocessors_taken(GroupKind kind, const Gpu& gpu) const {
+double CostModel::multiprocessors_taken(GroupKind kind, int of) const {
   const GroupShape shape = layout_.shape(kind);
-  if (shape.ranks == 1 || gpu.sm_count <= 0) return 0;
-  const int channels = ring_channels(collectives_, collectives_.resolve(shape));
-  return std::min(0.5, static_cast<double>(channels) / gpu.sm_count);
+  if (shape.ranks == 1 || of <= 0) return 0;
+  // Of a matmul's own overlap: Transformer Engine transformer_engine/pytorch/module/base.py
+  // @0004dbd02, initialize_ub (num_sm).
+  constexpr int user_buffers = 16;
+  const int channels = kind == GroupKind::tensor && plan_.async_tensor
+                           ? user_buffers
+                           : ring_channels(collectives_, collectives_.resolve(shape));
+  return std::min(0.5, static_cast<double>(channels) / of);
 }
 
 // Gathers and reductions of the data-parallel group run beside the layers around them. What a
 // collective of length t takes from a pass is its share of t, as long as the pass lasts; where
 // gradients are reduced once a step, a microbatch pays its part of that.
 void CostModel::slow_beside_collectives(const Gpu& gpu, StageCosts& costs) const {
-  const double share = multiprocessors_taken(GroupKind::gradient, gpu);
+  const double share = multiprocessors_taken(GroupKind::gradient, gpu.sm_count);
   if (share == 0) return;
   const auto lost = [&](Seconds beside, Seconds compute) {
     return share * std::min(beside, (1 / (1 - share)) * compute);
@@ -415,11 +432,18 @@ StepCosts CostModel::costs(const ModelPartition& partition) const {
   const std::int64_t tokens = static_cast<std::int64_t>(plan_.microbatch) * w_.sequence /
                               plan_.context / (plan_.sequence_parallel ? plan_.tensor : 1);
   const std::int64_t element = w_.activation_dtype() == DType::fp32 ? 4 : 2;
-  const Bytes message(tokens * w_.model.hidden * element);
+  const Bytes whole(tokens * w_.model.hidden * element);
+  // What all tensor ranks of a stage hold need cross the network once only.
+  const bool in_parts = w_.framework.partitions_pipeline_messages && !plan_.sequence_parallel;
+  const Bytes message(in_parts ? (whole.value + plan_.tensor - 1) / plan_.tensor : whole.value);
+  const Seconds gather =
+      in_parts && plan_.tensor > 1
+          ? use(WorkKind::tensor_comm, Collective::all_gather, whole, GroupKind::tensor).each.time
+          : Seconds(0);
   for (int s = 0; s < plan_.pipeline; ++s) {
     const GroupShape link = layout_.pipeline_link(s);
     const CollectiveTime each = collectives_.time(Collective::send_recv, message, link);
-    costs.send.push_back(each.time);
+    costs.send.push_back(link.ranks > 1 ? each.time + gather : each.time);
     // One message forward and one back for every microbatch and chunk; the last stage sends to the
     // first only where it holds a chunk that another follows.
     const int sent = s + 1 < plan_.pipeline ? plan_.chunks : plan_.chunks - 1;

@@ -68,7 +68,7 @@ class CostModel {
   void add_kernel(const Kernel& kernel, const KernelModel& kernels, PassCost& cost) const;
   int attention_launches(const AttentionWork& work) const;
   Seconds check_before(const GroupShape& group) const;
-  PassTime settle(const PassCost& cost) const;
+  PassTime settle(const PassCost& cost, int multiprocessors) const;
   bool reduces_every_microbatch() const;
   CollectiveUse use(WorkKind work, Collective collective, Bytes size, GroupKind group) const;
   Seconds reduce_time(const TrainableElements& elements, StageCosts& costs) const;
@@ -76,7 +76,7 @@ class CostModel {
                                  StageCosts& costs) const;
   Seconds reduce(Collective collective, double bytes, GroupKind group, StageCosts& costs) const;
   Seconds gather_time(Bytes whole, double per_step, StageCosts& costs) const;
-  double multiprocessors_taken(GroupKind kind, const Gpu& gpu) const;
+  double multiprocessors_taken(GroupKind kind, int of) const;
   void slow_beside_collectives(const Gpu& gpu, StageCosts& costs) const;
   // Layers of one definition take the same on every stage with that kind of GPU.
   struct KnownTime {

@@ -28,9 +28,14 @@ double operand_and_result_bytes(const GemmShape& s, double element_bytes) {
   return static_cast<double>(s.batch) * ((m + n) * k * element_bytes + m * n * output_bytes(s));
 }
 
-bool aligned(const GemmShape& s, double element_bytes, int alignment_bytes) {
+// Of rows of elements; the scales of a block format lie apart from them.
+bool aligned(const GemmShape& s, int alignment_bytes) {
+  const double scaled_bits = 8 * bytes_per_element(s.dtype);
+  const double bits = s.dtype == DType::mxfp8   ? 8
+                      : s.dtype == DType::nvfp4 ? 4
+                                                : scaled_bits;
   const auto whole = [&](std::int64_t length) {
-    return std::fmod(static_cast<double>(length) * element_bytes, alignment_bytes) == 0;
+    return std::fmod(static_cast<double>(length) * bits, 8.0 * alignment_bytes) == 0;
   };
   return whole(s.k) && whole(s.n);
 }
@@ -147,7 +152,7 @@ Seconds GemmModel::time(const GemmShape& s) const {
   const Ceilings& c = ceilings_[index(s.dtype)];
   const double element_bytes = bytes_per_element(s.dtype);
   double slowdown = s.accumulate ? 1 / layout_.accumulate_rate : 1;
-  if (!aligned(s, element_bytes, layout_.alignment_bytes)) slowdown /= layout_.misaligned_rate;
+  if (!aligned(s, layout_.alignment_bytes)) slowdown /= layout_.misaligned_rate;
   const Flops work(2 * static_cast<double>(s.m) * static_cast<double>(s.n) *
                    static_cast<double>(s.k) * static_cast<double>(s.batch));
   const double issue = issue_time(s, c.issue_per_sm, element_bytes);

@@ -337,6 +337,11 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
     op.backward_weight.push_back(
         GemmWork{in, out, rows, 1, dtype, workload_.framework.gradient_fusion});
     op.weight_gradient_elements = in * out + bias;
+    // The bias's gradient sums that of the output over the tokens, in a kernel of its own where the
+    // weight gradient's product does not do it on the way.
+    if (bias > 0 && !workload_.framework.gradient_fusion)
+      op.backward_weight.push_back(
+          traffic(as_double(rows * out * element_), 1, MemoryAccess::reduction));
     if (const double each = accumulation_traffic(); each > 0)
       op.backward_weight.push_back(traffic(each * as_double(in * out), 1));
   }

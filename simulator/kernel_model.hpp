@@ -14,7 +14,8 @@ class KernelModel {
       : gemm_(gpu, profile, choice.load),
         attention_(gpu, profile, choice),
         memory_(gpu, profile),
-        host_(profile.host) {}
+        host_(profile.host),
+        multiprocessors_(gpu.sm_count) {}
 
   Seconds gemm(const GemmShape& shape) const { return gemm_.time(shape); }
   Seconds attention(const AttentionWork& work) const { return attention_.time(work); }
@@ -31,12 +32,14 @@ class KernelModel {
   // False where gemm() times a stand-in for a format that the GPU lacks.
   bool supports(DType dtype) const { return gemm_.supports(dtype); }
   FusedAttention flash_kernel() const { return attention_.flash_kernel(); }
+  int multiprocessors() const { return multiprocessors_; }  // 0: not known
 
  private:
   GemmModel gemm_;
   AttentionModel attention_;
   MemoryBoundModel memory_;
   HostCalibration host_;
+  int multiprocessors_ = 0;
 };
 
 }  // namespace shardwise

@@ -27,6 +27,7 @@ struct Workload {
   std::optional<Seconds>
       load_per_sequence;           // the data loaders of one node; absent: never waited for
   bool attention_dropout = false;  // dropout of the attention weights
+  bool blocking_launches = false;  // CUDA_LAUNCH_BLOCKING=1: launches return with their kernels
 
   bool trains_base() const { return row(method).trains_base; }
   // Whether the output projection has a gradient of its own, not only an adapter.

@@ -209,6 +209,7 @@ ParallelPlan PlanSpace::layers_of(const PlanPoint& x) const {
   p.expert = number(x, PlanAxis::expert);
   p.expert_tensor = number(x, PlanAxis::expert_tensor) != 0 ? p.tensor : 1;
   p.zero_stage = number(x, PlanAxis::zero);
+  p.async_tensor = p.sequence_parallel && workload(p).framework.overlap_tensor_comm;
   p.offload = offloads_[at(x, PlanAxis::offload)];
   p.recompute = recomputes_[at(x, PlanAxis::recompute)];
   return p;

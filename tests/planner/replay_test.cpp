@@ -203,6 +203,7 @@ TEST_CASE("Megatron-Bridge, embedding and head as layers") {
   CHECK(even.question.workload.framework.id == "megatron-bridge");
   CHECK(even.question.workload.compute == DType::fp8);
   CHECK(even.question.plan.microbatches == 128 / 2);
+  CHECK(even.question.plan.async_tensor);  // tp_comm_overlap, with sequence parallelism
   run.model.layers = 78;
   run.model.name = "a model nobody knows";
   const Replay ends = asked(run);
@@ -210,6 +211,13 @@ TEST_CASE("Megatron-Bridge, embedding and head as layers") {
   CHECK(ends.question.plan.layers_per_stage.front() == 3);
   CHECK(ends.question.plan.layers_per_stage[1] == 4);
   CHECK(ends.question.plan.layers_per_stage.back() == 3);
+}
+
+// The table of release 25.09 has no column for the number format; its footnote says FP8.
+TEST_CASE("Megatron-Bridge, a table whose footnote states the number format") {
+  for (const char* id : {"bridge-25.09-pretrain-llama3-8b-gb200x8-none-gbs128",
+                         "bridge-25.09-pretrain-llama3-8b-gb200x8-none-gbs128-alt"})
+    CHECK(asked(id).question.workload.compute == DType::fp8);
 }
 
 // "q,k,v,gate,up,down" without o; NF4 without double quantisation; 4 / (2 x 2) = 1 microbatch.
@@ -272,6 +280,7 @@ TEST_CASE("BLOOM's prequel on Jean Zay") {
   CHECK_FALSE(w.hidden_dropout);
   CHECK(w.compute == DType::fp16);
   CHECK(w.framework.fp32_gradient_at_step);
+  CHECK(w.blocking_launches);  // CUDA_LAUNCH_BLOCKING=1, says its note
   CHECK(r.question.cluster.nodes() == 48);
   CHECK(r.question.cluster.network->id == "omni-path-100");
   CHECK(r.question.cluster.groups.front().node.nic_count == 4);

@@ -102,6 +102,25 @@ TEST_CASE("accumulating into fp32 and odd row lengths cost what the profile says
   CHECK(seconds_of(bare_gpu(), profile, {1280, 1273, 1024}) == Approx(33.554432e-6 / 0.5));
 }
 
+// 2,880 rows of mxfp8 are 2,880 B, a multiple of 16; with the scales, which lie apart, 2,970 B.
+TEST_CASE("the scales of a block format do not put its rows out of line") {
+  Profile profile = bare_profile();
+  profile.gemm_layout.misaligned_rate = 0.5;
+  Gpu gpu = bare_gpu();
+  for (const DType d : {DType::mxfp8, DType::nvfp4}) {
+    gpu.dense_rate[static_cast<std::size_t>(d)] = FlopsPerSecond(200e12);
+    profile.families.front().gemm.issue_fraction[static_cast<std::size_t>(d)] = 1;
+    profile.families.front().gemm.sustained_fraction[static_cast<std::size_t>(d)] = 1;
+  }
+  const auto rate = [&](DType d, std::int64_t n) {
+    const std::int64_t m = 12'800, k = 12'800;
+    return 2.0 * static_cast<double>(m * n * k) / seconds_of(gpu, profile, {m, n, k, 1, d});
+  };
+  CHECK(rate(DType::mxfp8, 2880) == Approx(rate(DType::mxfp8, 3072)).epsilon(0.1));
+  CHECK(rate(DType::nvfp4, 2880) == Approx(rate(DType::nvfp4, 3072)).epsilon(0.1));
+  CHECK(rate(DType::mxfp8, 2888) < 0.6 * rate(DType::mxfp8, 3072));  // 8 B over a multiple of 16
+}
+
 TEST_CASE("a batch is more tiles of one launch") {
   // 4 products of 5 x 5 tiles fill the chip once.
   CHECK(seconds_of(bare_gpu(), bare_profile(), {640, 640, 1024, 4}) == Approx(33.554432e-6));

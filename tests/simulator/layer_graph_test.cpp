@@ -290,3 +290,43 @@ TEST_CASE("experts keep what their gradients read, in 8 bits where they compute 
   w.framework.kernels = KernelStyle::eager;
   CHECK(weighed() == 2);  // and the experts' results
 }
+
+// Memory traffic of an operator's kernels, in bytes.
+TEST_CASE("the eager attention path copies and drops out beside its scores", "[layer_graph]") {
+  const auto moved = [](const std::vector<Kernel>& kernels) {
+    std::int64_t sum = 0;
+    for (const Kernel& k : kernels)
+      if (const auto* m = std::get_if<MemoryWork>(&k)) sum += m->moved.value;
+    return sum;
+  };
+  Workload w = pretraining(gpt(2, 512, 8), 128);
+  w.framework.attention = AttentionKernel::eager;
+  for (const bool dropout : {false, true}) {
+    w.attention_dropout = dropout;
+    const LayerGraph graph = block_graph(w, plan_of(1), {});
+    for (const Operator& op : graph.operators) {
+      if (op.name != "attention") continue;
+      // 128 tokens x 512 of context, read and written in 2 bytes: 4 x 65,536. Backward the same
+      // and the three gradients of q, k and v. Dropout: 8 heads x 128 x 128 scores of 2 + 2 + 1.
+      const std::int64_t context = 4 * 65'536, scores = dropout ? 5 * 131'072 : 0;
+      CHECK(moved(op.forward) == context + scores);
+      CHECK(moved(op.backward) == 4 * context + scores);
+    }
+  }
+}
+
+TEST_CASE("a bias's gradient is a sum of its own unless the weight's product makes it",
+          "[layer_graph]") {
+  Workload w = pretraining(gpt(2, 512, 8), 128);
+  for (const bool fused : {false, true}) {
+    w.framework.gradient_fusion = fused;
+    const LayerGraph graph = block_graph(w, plan_of(1), {});
+    std::int64_t reduced = 0;
+    for (const Operator& op : graph.operators)
+      for (const Kernel& k : op.backward_weight)
+        if (const auto* m = std::get_if<MemoryWork>(&k); m && m->access == MemoryAccess::reduction)
+          reduced += m->moved.value;
+    // Outputs of q, k, v, o (512 each), up (2048) and down (512), 128 tokens, 2 bytes.
+    CHECK(reduced == (fused ? 0 : 128 * 2 * (5 * 512 + 2048)));
+  }
+}

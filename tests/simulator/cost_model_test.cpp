@@ -1,0 +1,93 @@
+#include "simulator/cost_model.hpp"
+
+#include <stdexcept>
+
+#include "catalog/cluster_parser.hpp"
+#include "catalog/find.hpp"
+#include "planner/facts.hpp"
+#include "tests/catch.hpp"
+#include "tests/simulator/sample_workload.hpp"
+#include "tests/source_dir.hpp"
+
+using namespace shardwise;
+
+namespace {
+
+const Facts& facts() {
+  static const Facts loaded = *load_facts(source_dir() + "/catalog", std::nullopt);
+  return loaded;
+}
+
+}  // namespace
+
+// What all tensor ranks of a stage hold crosses the network in parts, one from each of them, and is
+// gathered where it arrives: 1 x 1024 tokens x 2048 x 2 B = 4 MiB as eight sends of 512 KiB.
+TEST_CASE("messages between stages go in parts where the framework does that", "[cost]") {
+  Workload w = pretraining(gpt(4, 2048, 16), 1024);
+  const Cluster cluster = parse_gpus(facts().catalog, "16xA100-SXM-80GB")->front();
+  ParallelPlan plan = plan_of(1, 8, 2);
+  const auto send = [&](bool in_parts, bool sequence_parallel) {
+    w.framework.partitions_pipeline_messages = in_parts;
+    plan.sequence_parallel = sequence_parallel;
+    const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
+    const ModelPartition partition =
+        partition_model(w, plan, schedule, *recompute_policy("none"));
+    return CostModel(w, plan, cluster, facts().profile).costs(partition).send.front();
+  };
+  const CostModel model(w, plan, cluster, facts().profile);
+  const GroupShape link = model.layout().pipeline_link(0);
+  const auto time = [&](Collective kind, std::int64_t bytes, const GroupShape& shape) {
+    return model.collectives().time(kind, Bytes(bytes), shape).time;
+  };
+  const std::int64_t whole = 1024 * 2048 * 2;
+  const Seconds part = time(Collective::send_recv, whole / 8, link);
+  CHECK(send(false, false) == time(Collective::send_recv, whole, link));
+  CHECK(send(true, false) == part + time(Collective::all_gather, whole,
+                                         model.layout().shape(GroupKind::tensor)));
+  CHECK(send(true, true) == part);  // each rank holds its part only, and goes on with it
+  CHECK(send(false, true) == part);
+}
+
+// A collective that runs beside matmuls leaves them the multiprocessors that its channels do not
+// hold: 2 x 240 / 20 = 24 thread blocks on an A100 of 108 (ring_channels).
+TEST_CASE("what is hidden behind matmuls takes its share of the multiprocessors", "[cost]") {
+  const Cluster cluster = parse_gpus(facts().catalog, "8xA100-SXM-80GB")->front();
+  const Gpu& gpu = cluster.groups.front().gpu;
+  const KernelModel kernels(gpu, facts().profile);
+  Workload w = pretraining(gpt(1, 8192, 64), 2048);
+  const ParallelPlan plan = plan_of(1, 8);
+  const auto backward = [&](bool beside) {
+    w.framework.overlap_tensor_backward = beside;
+    const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
+    const ModelPartition partition =
+        partition_model(w, plan, schedule, *recompute_policy("none"));
+    const CostModel model(w, plan, cluster, facts().profile);
+    for (const LayerDefinition& d : partition.definitions)
+      if (d.role == LayerRole::block) return model.layer_time(d, kernels).backward_input;
+    throw std::logic_error("no block");
+  };
+  const PassTime waiting = backward(false), beside = backward(true);
+  const Seconds hidden = waiting.exposed[0] - beside.exposed[0];
+  REQUIRE(hidden > Seconds(0));
+  CHECK((beside.compute - waiting.compute).value == Approx(24.0 / 108 * hidden.value));
+}
+
+TEST_CASE("with blocking launches the GPU waits for the CPU, kernel by kernel", "[cost]") {
+  const Cluster cluster = parse_gpus(facts().catalog, "8xA100-SXM-80GB")->front();
+  const KernelModel kernels(cluster.groups.front().gpu, facts().profile);
+  Workload w = pretraining(gpt(1, 1024, 16), 1024);
+  const ParallelPlan plan = plan_of(8);
+  const auto forward = [&](bool blocking) {
+    w.blocking_launches = blocking;
+    const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
+    const ModelPartition partition =
+        partition_model(w, plan, schedule, *recompute_policy("none"));
+    const CostModel model(w, plan, cluster, facts().profile);
+    for (const LayerDefinition& d : partition.definitions)
+      if (d.role == LayerRole::block) return model.layer_time(d, kernels).forward;
+    throw std::logic_error("no block");
+  };
+  const PassTime ahead = forward(false), blocked = forward(true);
+  CHECK(blocked.host == Seconds(0));
+  CHECK(blocked.compute.value == Approx(ahead.compute.value + ahead.host.value));
+}
