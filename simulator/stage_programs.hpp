@@ -46,7 +46,8 @@ class StagePrograms {
     int example = 0;
     std::vector<std::array<bool, 3>> chunks;  // has model chunk 0; input comes from before; after
     std::array<Seconds, 2> sends{};           // from the stage before; from the one after
-    std::vector<std::optional<SlotProgram>> programs;
+    std::vector<const SlotProgram*> programs;  // nullptr: not recorded yet
+    std::deque<SlotProgram> distinct;          // what they point to, equal ones once
     std::optional<std::array<SlotProgram, 2>> finish;
   };
 
