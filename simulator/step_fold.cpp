@@ -257,7 +257,8 @@ void StepFold::repeat_tasks(std::size_t s, const Snapshot& from, std::uint32_t p
   const std::uint32_t high_then = stage.high - slots;
   const std::uint32_t known_then = state.slots[high_then + 1].first;
   struct Played {
-    std::uint32_t slot, task;
+    std::uint32_t task;
+    std::int32_t pass;  // that it ends, if any
   };
   std::vector<Played> since;
   for (std::uint32_t q = stage.low - slots; q <= stage.high; ++q)
@@ -265,21 +266,19 @@ void StepFold::repeat_tasks(std::size_t s, const Snapshot& from, std::uint32_t p
       const SlotStep& step = state.slots[q].program->steps[t - state.slots[q].first];
       if (stage.ahead[static_cast<std::size_t>(step.lane)]) continue;
       const bool then = t < known_then && state.ends[t + tasks] != unknown_time;
-      if (state.ends[t] != unknown_time && !then) since.push_back({q, t});
+      if (state.ends[t] == unknown_time || then) continue;
+      const BoundSlot& slot = state.slots[q];
+      since.push_back({t, slot.task(slot.program->done) == t ? slot.output : BoundSlot::none});
     }
-  for (const auto [q, t] : since) {
-    const BoundSlot& slot = state.slots[q];
-    const bool done = slot.output >= 0 && slot.task(slot.program->done) == t;
-    for (std::uint32_t i = 1; i <= times; ++i) {
-      const StepClock later = i * delay;
-      state.starts[t + i * tasks] = state.starts[t] + later;
-      state.ends[t + i * tasks] = state.ends[t] + later;
-      if (done)
+  for (std::uint32_t i = 1; i <= times; ++i)
+    for (const Played& p : since) {
+      const StepClock end = state.ends[p.task] + i * delay;
+      state.starts[p.task + i * tasks] = state.starts[p.task] + i * delay;
+      state.ends[p.task + i * tasks] = end;
+      if (p.pass >= 0)
         state_.pass_ends[static_cast<std::size_t>(
-            slot.output + static_cast<std::int32_t>(i * periods) * microbatches_)] =
-            state.ends[t] + later;
+            p.pass + static_cast<std::int32_t>(i * periods) * microbatches_)] = end;
     }
-  }
   state.played += since.size() * times;
   skipped_ += static_cast<std::int64_t>(since.size()) * times;
   state.busy += std::int64_t{times} * (state.busy - from.busy[s]);
