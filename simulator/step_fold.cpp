@@ -237,7 +237,8 @@ StepClock StepFold::skip(StepClock now) {
     const std::uint32_t each = periods - known->periods, times = periods_left(each);
     const StepClock delay = now - known->now;
     bool may = times > 0 && delay < (never_time / 2 - now) / times;
-    for (std::size_t s = 0; s < stages_.size(); ++s) may = may && waits_outside(s) && stays_ahead(s, known->now, delay, each);
+    for (std::size_t s = 0; s < stages_.size(); ++s)
+      may = may && waits_outside(s) && stays_ahead(s, known->now, delay, each);
     if (!may) continue;
     jump(*known, each, times, delay);
     period_ = 0;
@@ -276,8 +277,8 @@ void StepFold::repeat_tasks(std::size_t s, const Snapshot& from, std::uint32_t p
       state.starts[p.task + i * tasks] = state.starts[p.task] + i * delay;
       state.ends[p.task + i * tasks] = end;
       if (p.pass >= 0)
-        state_.pass_ends[static_cast<std::size_t>(
-            p.pass + static_cast<std::int32_t>(i * periods) * microbatches_)] = end;
+        state_.pass_ends[static_cast<std::size_t>(p.pass + static_cast<std::int32_t>(i * periods) *
+                                                               microbatches_)] = end;
     }
   state.played += since.size() * times;
   skipped_ += static_cast<std::int64_t>(since.size()) * times;

@@ -44,7 +44,7 @@ class StepFold {
   // The slots of a stage that repeat: first <= q <= last.
   struct Stage {
     std::uint32_t first = 0, last = 0;
-    std::uint32_t tasks = 0;           // of a period
+    std::uint32_t tasks = 0;  // of a period
     // Lanes with tasks in a period: those that wait for anything, and those that never do, such as
     // a host that is not held up.
     std::array<bool, kLaneKinds> in{}, ahead{};
@@ -66,15 +66,14 @@ class StepFold {
   bool find_range(std::size_t s);
   bool locate();
   void describe(StepClock now, std::uint32_t periods, std::vector<StepClock>& to);
-  void describe_stage(std::size_t s, StepClock now, std::uint32_t base,
-                      std::vector<StepClock>& to);
+  void describe_stage(std::size_t s, StepClock now, std::uint32_t base, std::vector<StepClock>& to);
   void describe_inputs(std::size_t s, StepClock now, std::vector<StepClock>& to);
   std::uint32_t periods_left(std::uint32_t each) const;
   bool waits_outside(std::size_t s) const;
   bool stays_ahead(std::size_t s, StepClock then, StepClock delay, std::uint32_t periods) const;
   void jump(const Snapshot& from, std::uint32_t periods, std::uint32_t times, StepClock delay);
-  void repeat_tasks(std::size_t s, const Snapshot& from, std::uint32_t periods,
-                    std::uint32_t times, StepClock delay);
+  void repeat_tasks(std::size_t s, const Snapshot& from, std::uint32_t periods, std::uint32_t times,
+                    StepClock delay);
 
   StepState& state_;
   std::vector<Stage> stages_;

@@ -22,9 +22,9 @@ namespace shardwise {
 
 struct PlayedStages {
   SimTime makespan;
-  std::int64_t tasks = 0;  // of the folded task graph
-  int busiest = 0;         // the stage whose compute lane is busy most, the first of several
-  RankSummary summary;     // of its ranks
+  std::int64_t tasks = 0;    // of the folded task graph
+  int busiest = 0;           // the stage whose compute lane is busy most, the first of several
+  RankSummary summary;       // of its ranks
   std::int64_t skipped = 0;  // of the tasks: copied from a period before (step_fold.hpp)
 };
 

@@ -2,8 +2,8 @@
 //
 // What a layer computes and keeps depends on how tensors, sequences and experts are cut, on the
 // microbatch and on what is recomputed. Of how states are sharded it sees only whether weights are
-// cast where they are used, and whether a gradient is added to one that is kept (graph_builder.hpp);
-// of offloads nothing.
+// cast where they are used, and whether a gradient is added to one that is kept
+// (graph_builder.hpp); of offloads nothing.
 #pragma once
 
 #include <map>

@@ -120,8 +120,7 @@ LayerBounds::LayerBounds(const Workload& w, const ParallelPlan& plan, const Clus
   checked_ = sums(all.layers);
   // Which blocks are recomputed depends on where they stand: those that are not, beside the others.
   std::optional<BoundLayers> none;
-  if (by_position_)
-    none.emplace(w, plan, cluster, profile, collectives, *recompute_policy("none"));
+  if (by_position_) none.emplace(w, plan, cluster, profile, collectives, *recompute_policy("none"));
   plain_ = none ? sums(none->layers) : checked_;
   embedding_ = all.layers.front();
   head_ = all.layers.back();
