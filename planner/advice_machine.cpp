@@ -75,13 +75,13 @@ void advise_more_gpus(AdviceTrial& t) {
     const Question q = spread_over(t, clusters.front());
     const Bytes capacity = group.gpu.usable_memory();
     if (states_on_gpu(q.workload, q.plan) <= capacity) {
+      const auto missed = forecast(q, t.request.facts->profile, {.time = false});
+      if (!missed) return;
       if (offer(t,
                 sentence(count, " x ", group.gpu.name, " instead of ", now,
                          where_they_stand(clusters.front())),
-                q))
+                q, missed->plays))
         return;
-      const auto missed = forecast(q, t.request.facts->profile, {.time = false});
-      if (!missed) return;
       device = missed->peak_device.expected;
       before = q;
     }

@@ -59,8 +59,9 @@ void record_advice(AdviceTrial& trial, std::string change, const ChosenPlan& cho
   trial.advice.push_back(std::move(a));
 }
 
-bool offer(AdviceTrial& trial, std::string change, Question changed) {
-  const auto chosen = fits_with(trial, std::move(changed));
+bool offer(AdviceTrial& trial, std::string change, Question changed,
+           std::shared_ptr<const MemoryPlays> plays) {
+  const auto chosen = fits_with(trial, std::move(changed), HostRam::decides, std::move(plays));
   if (chosen) record_advice(trial, std::move(change), *chosen);
   return chosen.has_value();
 }

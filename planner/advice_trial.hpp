@@ -31,7 +31,8 @@ std::optional<ChosenPlan> fits_with(const AdviceTrial& trial, Question changed,
 void record_advice(AdviceTrial& trial, std::string change, const ChosenPlan& chosen);
 
 // fits_with and record_advice; true where it was recorded.
-bool offer(AdviceTrial& trial, std::string change, Question changed);
+bool offer(AdviceTrial& trial, std::string change, Question changed,
+           std::shared_ptr<const MemoryPlays> plays = nullptr);
 
 // advice_machine.cpp: other machines.
 void advise_more_gpus(AdviceTrial& trial);

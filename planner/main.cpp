@@ -1,6 +1,7 @@
 // shardwise: the command line. Parses, loads the facts a command needs, runs it, and turns whatever
 // happens into one of the exit codes: 0 answered, 2 the request is wrong, 3 --require-fit and it
 // does not fit, 4 a file fails, 70 our bug.
+#include <malloc.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -240,7 +241,18 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace shardwise
 
+// Plays take megabytes and give them back, one after the other. By default glibc hands such memory
+// back to the kernel each time and has it cleared again.
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  constexpr int kept = 64 << 20;
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, kept);
+#endif
+}
+
 int main(int argc, char** argv) {
+  keep_freed_memory();
   try {
     std::ios::sync_with_stdio(false);
     const int code = shardwise::run(argc, argv);

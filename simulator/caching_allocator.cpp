@@ -22,7 +22,7 @@ CachingAllocator::CachingAllocator(const AllocatorSettings& settings, std::optio
   require(check(settings, {}).empty(), "allocator settings are checked before they are played");
 }
 
-std::optional<MemoryBlockId> CachingAllocator::allocate(Bytes request, StreamId stream) {
+MaybeBlock CachingAllocator::allocate(Bytes request, StreamId stream) {
   require(request >= Bytes{}, "a request for memory is not negative");
   if (request == Bytes{}) return border_block;
   if (request >= one_exabyte) {
@@ -31,7 +31,7 @@ std::optional<MemoryBlockId> CachingAllocator::allocate(Bytes request, StreamId 
   }
   const Bytes size = block_size(request, settings_.roundup_power2_divisions);
   BlockPool& pool = pool_of(stream, is_small(size));
-  std::optional<BlockId> block = take_cached(pool, size);
+  MaybeBlock block = take_cached(pool, size);
   if (!block) block = take_new(pool, request, size);
   if (!block) return std::nullopt;
   return hand_out(*block);
@@ -120,7 +120,7 @@ BlockPool& CachingAllocator::pool_of(StreamId stream, bool small) {
 }
 
 // [get_free_block]
-std::optional<MemoryBlockId> CachingAllocator::take_cached(BlockPool& pool, Bytes size) {
+MaybeBlock CachingAllocator::take_cached(BlockPool& pool, Bytes size) {
   if (ages_ && !pool.small) ++large_searches_;
   FreeBlockSet::Position at = pool.free.best_fit(size);
   if (pool.free.at_end(at)) return std::nullopt;

@@ -85,7 +85,7 @@ class CachingAllocator {
   // cache has been released, and everything allocated is still there. A request of zero bytes
   // takes no memory and gets the empty block, which may be freed like any other; one of 2^60 bytes
   // is refused without a try.                                                         [allocate]
-  std::optional<BlockId> allocate(Bytes request, StreamId stream = {});
+  MaybeBlock allocate(Bytes request, StreamId stream = {});
 
   // `user` works on this block too. Ignored if it is the stream the block was allocated on.
   void record_stream(BlockId block, StreamId user);
@@ -131,14 +131,14 @@ class CachingAllocator {
   };
 
   BlockPool& pool_of(StreamId stream, bool small);
-  std::optional<BlockId> take_cached(BlockPool& pool, Bytes size);
+  MaybeBlock take_cached(BlockPool& pool, Bytes size);
   bool may_take(Bytes block, Bytes size) const;
   bool should_split(const BlockPool& pool, Bytes block, Bytes size) const;
   BlockId hand_out(BlockId block);
   void settle(BlockId block);
 
-  std::optional<BlockId> take_new(BlockPool& pool, Bytes request, Bytes size);
-  std::optional<BlockId> new_block(BlockPool& pool, Bytes size);
+  MaybeBlock take_new(BlockPool& pool, Bytes request, Bytes size);
+  MaybeBlock new_block(BlockPool& pool, Bytes size);
   void collect_garbage();
   bool release_oversize(BlockPool& pool, Bytes size);
   void release_cache();

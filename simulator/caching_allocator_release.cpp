@@ -9,10 +9,9 @@
 
 namespace shardwise {
 // [malloc]
-std::optional<MemoryBlockId> CachingAllocator::take_new(BlockPool& pool, Bytes request,
-                                                        Bytes size) {
+MaybeBlock CachingAllocator::take_new(BlockPool& pool, Bytes request, Bytes size) {
   if (ages_) collect_garbage();
-  std::optional<BlockId> block = new_block(pool, size);
+  MaybeBlock block = new_block(pool, size);
   if (!block && release_oversize(pool, size)) block = new_block(pool, size);
   if (!block) {
     release_cache();
@@ -28,7 +27,7 @@ std::optional<MemoryBlockId> CachingAllocator::take_new(BlockPool& pool, Bytes r
 }
 
 // [alloc_block] The process limit counts a whole segment even where only a page would be mapped.
-std::optional<MemoryBlockId> CachingAllocator::new_block(BlockPool& pool, Bytes size) {
+MaybeBlock CachingAllocator::new_block(BlockPool& pool, Bytes size) {
   const Bytes segment = segment_size(size);
   if (settings_.process_limit && memory_.reserved() + segment > *settings_.process_limit) {
     return std::nullopt;

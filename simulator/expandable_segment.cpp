@@ -62,8 +62,8 @@ MemoryBlockId find_room(BlockPool& pool, BlockList& blocks, DeviceMemory& memory
 
 // Maps the pages that hold the first `size` bytes of the unmapped block `id`. They become a free
 // block together with their free neighbours.
-std::optional<MemoryBlockId> map_front(BlockPool& pool, BlockList& blocks, DeviceMemory& memory,
-                                       MemoryBlockId id, Bytes size) {
+MaybeBlock map_front(BlockPool& pool, BlockList& blocks, DeviceMemory& memory, MemoryBlockId id,
+                     Bytes size) {
   const Bytes pages = round_up(size, pool.page_size());
   if (!memory.has_room(pages)) return std::nullopt;
   memory.take(pages);
@@ -129,9 +129,8 @@ FreeBlockSet::Position prefer_holes(const BlockPool& pool, const BlockList& bloc
   return best;
 }
 
-std::optional<MemoryBlockId> grow(BlockPool& pool, BlockList& blocks, DeviceMemory& memory,
-                                  Bytes size) {
-  std::optional<MemoryBlockId> id = find_room(pool, blocks, memory, size);
+MaybeBlock grow(BlockPool& pool, BlockList& blocks, DeviceMemory& memory, Bytes size) {
+  MaybeBlock id = find_room(pool, blocks, memory, size);
   if (is_unmapped(blocks, *id)) {
     id = map_front(pool, blocks, memory, *id, std::min(size, blocks[*id].size));
   }

@@ -31,8 +31,7 @@ FreeBlockSet::Position prefer_holes(const BlockPool& pool, const BlockList& bloc
 
 // A free block of at least `size`, taken out of the set, made by mapping pages. None when the
 // memory ends before; pages mapped on the way stay, as free blocks.
-std::optional<MemoryBlockId> grow(BlockPool& pool, BlockList& blocks, DeviceMemory& memory,
-                                  Bytes size);
+MaybeBlock grow(BlockPool& pool, BlockList& blocks, DeviceMemory& memory, Bytes size);
 
 // Unmaps every page that lies wholly in a free block.
 void unmap_free_pages(BlockPool& pool, BlockList& blocks, DeviceMemory& memory);

@@ -9,6 +9,7 @@
 // never slowed down ends to the picosecond when a plain task would.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -35,6 +36,43 @@ class FlowClock {
   // When the first member of an active class ends if nothing changes; the largest time for never.
   SimTime next_end(FlowClassId c) const { return classes_[c.index].next_end; }
   bool active(FlowClassId c) const { return network_.active(c) > 0; }
+
+  // All that decides when the flows of now end and how what starts later fares, counted from `now`;
+  // name(TaskId) adds whose flow it is. REQUIRES !out_of_balance().
+  template <class Name>
+  void describe(SimTime now, std::vector<std::int64_t>& to, Name name) const {
+    to.push_back(static_cast<std::int64_t>(active_classes().size()));
+    for (const FlowClassId id : active_classes()) {
+      const Class& c = classes_[id.index];
+      to.push_back(id.index);
+      to.push_back(std::bit_cast<std::int64_t>(c.work));
+      to.push_back(std::bit_cast<std::int64_t>(c.speed));
+      to.push_back(c.since.picoseconds - now.picoseconds);
+      to.push_back(c.next_end.picoseconds - now.picoseconds);
+      to.push_back(static_cast<std::int64_t>(c.waiting.size()));
+      for (const Member& m : c.waiting) {
+        to.push_back(std::bit_cast<std::int64_t>(m.end_work));
+        to.push_back(m.members);
+        name(m.task);
+      }
+    }
+  }
+
+  template <class Each>
+  void each_flow(Each each) const {
+    for (const FlowClassId id : active_classes())
+      for (const Member& m : classes_[id.index].waiting) each(m.task);
+  }
+
+  // Everything under way happens so much later. REQUIRES that every active class has a next end,
+  // and has it within the clock after that.
+  void delay(Picoseconds by) {
+    for (const FlowClassId id : active_classes()) {
+      Class& c = classes_[id.index];
+      c.since.picoseconds += by.value;
+      c.next_end.picoseconds += by.value;
+    }
+  }
   const std::vector<FlowClassId>& active_classes() const { return network_.active_classes(); }
 
   // Ends the first member of the class and all that end with it, and calls ended(TaskId) for each

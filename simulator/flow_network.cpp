@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "catalog/require.hpp"
 
@@ -23,16 +24,16 @@ LinkId FlowNetwork::add_link(BytesPerSecond capacity) {
 
 FlowClassId FlowNetwork::add_class(BytesPerSecond ceiling, std::span<const FlowLoad> loads) {
   require(ceiling.value > 0 && ceiling.value < unbounded, "a flow has a finite rate of its own");
-  std::vector<double> weights(links_.size(), 0.0);
+  std::map<std::uint32_t, double> weights;
   for (const FlowLoad& l : loads) {
     require(l.link.index < links_.size() && l.weight >= 0, "a flow loads links of its network");
     weights[l.link.index] += l.weight;
   }
-  for (std::size_t link = 0; link < weights.size(); ++link)
-    if (weights[link] > 0) ceiling = std::min(ceiling, (1 / weights[link]) * links_[link].capacity);
+  for (const auto& [link, weight] : weights)
+    if (weight > 0) ceiling = std::min(ceiling, (1 / weight) * links_[link].capacity);
   Class made{.ceiling = ceiling, .loads = {}};
-  for (std::uint32_t link = 0; link < weights.size(); ++link) {
-    const double share = weights[link] * (ceiling / links_[link].capacity);
+  for (const auto& [link, weight] : weights) {
+    const double share = weight * (ceiling / links_[link].capacity);
     const auto load = static_cast<Load>(std::min(1.0, share) * whole_link);
     if (load > 0) made.loads.push_back({link, load});
   }

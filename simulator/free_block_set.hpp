@@ -41,8 +41,8 @@ class FreeBlockSet {
  public:
   // Valid until the set changes.
   struct Position {
-    std::size_t bin = 0;
-    std::size_t slot = 0;
+    std::uint32_t bin = 0;
+    std::uint32_t slot = 0;
   };
 
   FreeBlockSet() : bins_(bin_count) {}
@@ -51,13 +51,15 @@ class FreeBlockSet {
   Position best_fit(Bytes size) const {
     const std::size_t bin = bin_of(size);
     const std::size_t fitting = entries_from(bins_[bin], size, Bytes{});
-    return fitting > 0 ? Position{bin, fitting - 1} : first_of(next_occupied(bin + 1));
+    if (fitting > 0) return position(bin, fitting - 1);
+    return first_of(next_occupied(bin + 1));
   }
   bool at_end(Position at) const { return at.bin == bin_count; }
   const FreeBlock& operator[](Position at) const { return bins_[at.bin][at.slot]; }
   // The entry that follows in the order. REQUIRES: not at_end(at).
   Position after(Position at) const {
-    return at.slot > 0 ? Position{at.bin, at.slot - 1} : first_of(next_occupied(at.bin + 1));
+    if (at.slot > 0) return position(at.bin, std::size_t{at.slot} - 1);
+    return first_of(next_occupied(std::size_t{at.bin} + 1));
   }
 
   void insert(MemoryBlockId id, const MemoryBlock& block) {
@@ -74,7 +76,7 @@ class FreeBlockSet {
   }
   void erase(Position at) {
     Bin& entries = bins_[at.bin];
-    if (at.slot + 1 == entries.size()) {
+    if (std::size_t{at.slot} + 1 == entries.size()) {
       entries.pop_back();
     } else {
       entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(at.slot));
@@ -85,19 +87,21 @@ class FreeBlockSet {
   void erase(const MemoryBlock& block) { erase(find(block)); }
   Position find(const MemoryBlock& block) const {
     const std::size_t bin = bin_of(block.size);
-    return {bin, entries_from(bins_[bin], block.size, block.address) - 1};
+    return position(bin, entries_from(bins_[bin], block.size, block.address) - 1);
   }
   // The entry there becomes that of another block, mostly one that has shrunk or grown a little and
   // stays in its place.
   void replace(Position at, MemoryBlockId id, const MemoryBlock& block) {
     Bin& entries = bins_[at.bin];
-    const std::size_t above = at.slot - 1, below = at.slot + 1;
+    const std::size_t above = std::size_t{at.slot} - 1, below = std::size_t{at.slot} + 1;
     const bool stays =
         bin_of(block.size) == at.bin &&
         (at.slot == 0 || !entries[above].is_below(block.size, block.address)) &&
         (below == entries.size() || entries[below].is_below(block.size, block.address));
     if (stays) {
-      entries[at.slot] = {block.size, block.address, id};
+      entries[at.slot].size = block.size;
+      entries[at.slot].address = block.address;
+      entries[at.slot].block = id;
       return;
     }
     erase(at);
@@ -137,8 +141,11 @@ class FreeBlockSet {
     }
     return bin_count;
   }
+  static Position position(std::size_t bin, std::size_t slot) {
+    return {static_cast<std::uint32_t>(bin), static_cast<std::uint32_t>(slot)};
+  }
   Position first_of(std::size_t bin) const {
-    return {bin, bin == bin_count ? 0 : bins_[bin].size() - 1};
+    return position(bin, bin == bin_count ? 0 : bins_[bin].size() - 1);
   }
 
   std::vector<Bin> bins_;

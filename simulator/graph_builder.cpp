@@ -35,6 +35,12 @@ bool casts_weights(const Workload& w, const ParallelPlan& plan) {
                          : w.framework.frozen_dtype == DType::fp32;
 }
 
+bool adds_gradient(const Workload& w, const ParallelPlan& plan) {
+  const Framework& f = w.framework;
+  if (f.gradient_fusion || (plan.zero_stage >= 2 && f.reduces_every_microbatch)) return false;
+  return plan.microbatches > 1 || f.gradient_life != GradientLife::per_step;
+}
+
 GraphBuilder::GraphBuilder(const Workload& workload, const ParallelPlan& plan, bool trainable_base)
     : workload_(workload),
       plan_(plan),
@@ -283,14 +289,10 @@ void GraphBuilder::add_unpacking(Operator& op, std::int64_t elements) {
   op.saves.push_back(unpacked);
 }
 
-// Bytes per weight to add a fresh 16-bit gradient to the one kept: read both, write one. Nothing
-// where the matmul adds in place, where one microbatch makes the whole gradient per step, or
-// where each microbatch's gradient is reduced at once and only a shard is added to.
+// Bytes per weight: read both gradients, write one.
 double GraphBuilder::accumulation_traffic() const {
-  const Framework& f = workload_.framework;
-  if (f.gradient_fusion || (plan_.zero_stage >= 2 && f.reduces_every_microbatch)) return 0;
-  if (plan_.microbatches == 1 && f.gradient_life == GradientLife::per_step) return 0;
-  return 2 + 2 * bytes_per_element(f.gradient_dtype);
+  if (!adds_gradient(workload_, plan_)) return 0;
+  return 2 + 2 * bytes_per_element(workload_.framework.gradient_dtype);
 }
 
 TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std::int64_t rows) {

@@ -35,6 +35,11 @@ struct LinearSpec {
 // every linear casts its own input.
 bool casts_weights(const Workload& workload, const ParallelPlan& plan);
 
+// Whether a microbatch's 16-bit gradient is added to one that is kept, by a kernel of its own: not
+// where the matmul adds in place, where one microbatch makes the whole gradient per step, or where
+// each microbatch's gradient is reduced at once and only a shard is added to.
+bool adds_gradient(const Workload& workload, const ParallelPlan& plan);
+
 class GraphBuilder {
  public:
   GraphBuilder(const Workload& workload, const ParallelPlan& plan, bool trainable_base);

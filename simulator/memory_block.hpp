@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "catalog/units.hpp"
@@ -22,6 +23,24 @@ struct MemoryBlockId {
   friend constexpr bool operator==(MemoryBlockId, MemoryBlockId) = default;
 };
 inline constexpr MemoryBlockId border_block{};
+
+// A block or none, as std::optional would say it, in one word: one that is made in two parts and
+// read in one piece has the processor wait for the parts, at every allocation.
+class MaybeBlock {
+ public:
+  constexpr MaybeBlock() = default;
+  constexpr MaybeBlock(MemoryBlockId block) : block_(block) {}
+  constexpr MaybeBlock(std::nullopt_t) {}
+
+  constexpr explicit operator bool() const { return !(block_ == none); }
+  constexpr bool has_value() const { return !(block_ == none); }
+  constexpr MemoryBlockId operator*() const { return block_; }
+  void reset() { block_ = none; }
+
+ private:
+  static constexpr MemoryBlockId none{0xffffffff};
+  MemoryBlockId block_ = none;
+};
 
 enum class BlockState : std::uint8_t {
   border,     // the end of a chain

@@ -14,13 +14,17 @@ Holding MemoryLedger::open(std::int64_t bytes, MemoryCategory category, StreamId
   recent_peak_ = std::max(recent_peak_, allocator_.allocated());
   if (allocator_.allocated() > peak_) {
     peak_ = allocator_.allocated();
-    at_peak_ = now_;
+    at_peak_now_ = true;
   }
   return {block, category};
 }
 
 void MemoryLedger::close(Holding& holding) {
   if (!holding.block) return;
+  if (at_peak_now_) {
+    at_peak_ = now_;
+    at_peak_now_ = false;
+  }
   now_[static_cast<std::size_t>(holding.category)] -= allocator_.size(*holding.block).value;
   allocator_.free(*holding.block);
   holding.block.reset();
@@ -31,12 +35,15 @@ void MemoryLedger::close_after(Holding& holding, StreamId user) {
   close(holding);
 }
 
-MemoryPeak MemoryLedger::peak() const { return {peak_, allocator_.peak_reserved(), at_peak_}; }
+MemoryPeak MemoryLedger::peak() const {
+  return {peak_, allocator_.peak_reserved(), at_peak_now_ ? now_ : at_peak_};
+}
 
 void MemoryLedger::reset_peak() {
   allocator_.reset_peaks();
   peak_ = allocator_.allocated();
   at_peak_ = now_;
+  at_peak_now_ = false;
 }
 
 Bytes MemoryLedger::take_recent_peak() {

@@ -23,7 +23,7 @@ struct MemoryPeak {
 
 // One account entry; default-constructed: nothing held.
 struct Holding {
-  std::optional<CachingAllocator::BlockId> block;
+  MaybeBlock block;
   MemoryCategory category = MemoryCategory::temporaries;
 };
 
@@ -63,9 +63,10 @@ class MemoryLedger {
   CachingAllocator allocator_;
   MemoryBreakdown now_{};
   MemoryBreakdown remembered_{};
-  MemoryBreakdown at_peak_{};
+  MemoryBreakdown at_peak_{};  // not yet, while what is held now is the peak
   Bytes peak_;
   Bytes recent_peak_;
+  bool at_peak_now_ = false;
   bool exhausted_ = false;
 };
 

@@ -37,6 +37,7 @@ struct SlotStep {
   Members members = Members::alone;
   bool arrives = false;                // waits for the slot's input from other stages
   std::optional<TrafficKind> traffic;  // what it shares links as
+  friend bool operator==(const SlotStep&, const SlotStep&) = default;
 };
 
 struct SlotProgram {
@@ -45,6 +46,7 @@ struct SlotProgram {
   std::array<std::uint16_t, register_count> registers{};  // the mark that each takes over
   std::uint16_t done = 0;                                 // the mark that other stages wait for
   bool behind_collective = false;                         // StepLowering::Cursor's, after the slot
+  friend bool operator==(const SlotProgram&, const SlotProgram&) = default;
 };
 
 // A Builder that writes down what one slot adds.

@@ -59,8 +59,11 @@ const SlotProgram& StagePrograms::program(Kind& kind, const Slot& slot, bool beh
   at = 2 * at + static_cast<std::size_t>(slot.microbatch == 0);
   at = 2 * at + static_cast<std::size_t>(slot.microbatch == plan_.microbatches - 1);
   at = 2 * at + static_cast<std::size_t>(behind_collective);
-  std::optional<SlotProgram>& known = kind.programs[at];
-  if (!known) known = record_slot(lowering_, recorder_, kind.example, slot, behind_collective);
+  const SlotProgram*& known = kind.programs[at];
+  if (known != nullptr) return *known;
+  SlotProgram made = record_slot(lowering_, recorder_, kind.example, slot, behind_collective);
+  const auto same = std::find(kind.distinct.begin(), kind.distinct.end(), made);
+  known = same != kind.distinct.end() ? &*same : &kind.distinct.emplace_back(std::move(made));
   return *known;
 }
 

@@ -44,9 +44,10 @@ class StagePrograms {
   // What recording a slot of a stage looks at; the costs are those of an example.
   struct Kind {
     int example = 0;
-    std::vector<std::array<bool, 3>> chunks;  // has model chunk 0; input comes from before; after
-    std::array<Seconds, 2> sends{};           // from the stage before; from the one after
-    std::vector<std::optional<SlotProgram>> programs;
+    std::vector<std::array<bool, 3>> chunks;   // has model chunk 0; input comes from before; after
+    std::array<Seconds, 2> sends{};            // from the stage before; from the one after
+    std::vector<const SlotProgram*> programs;  // nullptr: not recorded yet
+    std::deque<SlotProgram> distinct;          // what they point to, equal ones once
     std::optional<std::array<SlotProgram, 2>> finish;
   };
 

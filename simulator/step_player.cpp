@@ -2,65 +2,37 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
-#include <queue>
 #include <utility>
 #include <vector>
 
 #include "catalog/require.hpp"
-#include "simulator/flow_clock.hpp"
 #include "simulator/lower.hpp"
 #include "simulator/stage_programs.hpp"
 #include "simulator/step_builder.hpp"
+#include "simulator/step_fold.hpp"
+#include "simulator/step_state.hpp"
 
 namespace shardwise {
 namespace {
 
-using Clock = std::int64_t;  // picoseconds since the step began
-constexpr Clock unknown = -1;
-constexpr Clock never = std::numeric_limits<Clock>::max();
-
-// The next task of a lane: a step of a slot.
-struct LaneHead {
-  std::uint32_t slot = 0;
-  std::uint16_t step_plus_1 = 0;
-};
-
-struct Stage {
-  std::vector<BoundSlot> slots;
-  std::vector<Clock> starts, ends;  // by task
-  std::array<LaneHead, kLaneKinds> heads{};
-  std::array<Clock, kLaneKinds> free{};  // unknown: a flow runs on the lane
-  std::vector<std::uint8_t> lanes;       // those with any tasks
-  std::size_t played = 0;                // tasks whose end is known
-  Picoseconds busy{};
-  bool listed = false;  // among those to look at
-};
-
-// A task that waits for its start, or for its end, by the clock.
-struct Flow {
-  std::uint32_t stage, slot, step;
-};
-struct FlowStart {
-  Clock time;
-  TaskId flow;
-  friend bool operator>(const FlowStart& a, const FlowStart& b) {
-    return a.time != b.time ? a.time > b.time : a.flow > b.flow;
-  }
-};
+using Clock = StepClock;
+using Stage = StageState;
+constexpr Clock unknown = unknown_time, never = never_time;
 
 class StepPlayer {
  public:
   StepPlayer(const ParallelPlan& plan, const PipelineSchedule& schedule, const StepCosts& costs,
-             const StepTraffic* traffic)
+             const StepTraffic* traffic, bool folds)
       : plan_(plan),
         traffic_(traffic),
         programs_(plan, schedule, costs),
-        pass_ends_(programs_.passes(), unknown),
-        flow_clock_(traffic != nullptr ? traffic->network : FlowNetwork{}),
-        unready_stages_(plan.pipeline) {
+        unready_stages_(plan.pipeline),
+        state_(traffic != nullptr ? traffic->network : FlowNetwork{}) {
+    pass_ends_.assign(programs_.passes(), unknown);
     stages_.resize(static_cast<std::size_t>(plan.pipeline));
     for (int s = 0; s < plan.pipeline; ++s) open(stages_[static_cast<std::size_t>(s)], s);
+    const bool flows = traffic != nullptr && traffic->network.class_count() > 0;
+    if (folds && flows) fold_.emplace(state_);
   }
 
   std::optional<PlayedStages> play() {
@@ -145,7 +117,7 @@ class StepPlayer {
     stage.starts[slot.first + index] = start;
     if (shares_links(s, step)) {
       stage.free[lane] = unknown;
-      starting_.push({start, TaskId{static_cast<std::uint32_t>(flows_.size())}});
+      state_.start_later({start, TaskId{static_cast<std::uint32_t>(flows_.size())}});
       flows_.push_back({s, head.slot, index});
       return true;
     }
@@ -182,13 +154,14 @@ class StepPlayer {
       return;
     }
     pass_ends_[static_cast<std::size_t>(pass)] = end;
+    if (fold_) fold_->ended(pass);
     list((s + 1) % stages);
     list((s + stages - 1) % stages);
   }
 
   // What starts and ends next, all of one instant; whether there was anything.
   bool play_flow_events() {
-    Clock now = starting_.empty() ? never : starting_.top().time;
+    Clock now = starting_.empty() ? never : starting_.front().time;
     for (const FlowClassId c : flow_clock_.active_classes())
       now = std::min(now, flow_clock_.next_end(c).picoseconds);
     if (now == never) {
@@ -200,20 +173,21 @@ class StepPlayer {
       if (flow_clock_.next_end(c).picoseconds == now) ending_.push_back(c);
     for (const FlowClassId c : ending_)
       flow_clock_.finish(c, SimTime{now}, [&](TaskId flow) {
-        const Flow& f = flows_[flow.index];
+        const StepFlow f = flows_[flow.index];
         end_task(f.stage, f.slot, f.step, now);
         list(f.stage);
       });
-    for (; !starting_.empty() && starting_.top().time == now; starting_.pop()) start_flow(now);
+    while (!starting_.empty() && starting_.front().time == now) start_flow(now);
     play_what_is_known();
-    const bool more = !starting_.empty() && starting_.top().time == now;
-    if (!more && flow_clock_.out_of_balance()) flow_clock_.share(SimTime{now});
+    if (!starting_.empty() && starting_.front().time == now) return true;
+    if (flow_clock_.out_of_balance()) flow_clock_.share(SimTime{now});
+    if (fold_) fold_->skip(now);
     return true;
   }
 
   void start_flow(Clock now) {
-    const TaskId flow = starting_.top().flow;
-    const Flow& f = flows_[flow.index];
+    const TaskId flow = state_.take_first_start();
+    const StepFlow& f = flows_[flow.index];
     const SlotStep& step = stages_[f.stage].slots[f.slot].program->steps[f.step];
     const FlowClassId c = *traffic_->at(static_cast<int>(f.stage), *step.traffic);
     const TaskGraph::FlowUse use{c, groups_stood_for(plan_, 1, step.members)};
@@ -222,6 +196,7 @@ class StepPlayer {
 
   std::optional<PlayedStages> result() const {
     PlayedStages played;
+    if (fold_) played.skipped = fold_->skipped_tasks();
     for (std::size_t s = 0; s < stages_.size(); ++s) {
       const Stage& stage = stages_[s];
       played.tasks += static_cast<std::int64_t>(stage.played);
@@ -257,14 +232,16 @@ class StepPlayer {
   const ParallelPlan& plan_;
   const StepTraffic* traffic_;
   StagePrograms programs_;
-  std::vector<Clock> pass_ends_;
-  FlowClock flow_clock_;
   int unready_stages_;
   Clock all_ready_ = 0;
-  std::vector<Stage> stages_;
+  StepState state_;
+  std::vector<Stage>& stages_ = state_.stages;
+  std::vector<Clock>& pass_ends_ = state_.pass_ends;
+  std::vector<StepFlow>& flows_ = state_.flows;
+  std::vector<StepFlowStart>& starting_ = state_.starting;
+  FlowClock& flow_clock_ = state_.clock;
+  std::optional<StepFold> fold_;
   std::vector<std::uint32_t> listed_;  // stages that may have something to play
-  std::vector<Flow> flows_;
-  std::priority_queue<FlowStart, std::vector<FlowStart>, std::greater<>> starting_;
   std::vector<FlowClassId> ending_;
   bool overflow_ = false;
 };
@@ -272,10 +249,11 @@ class StepPlayer {
 }  // namespace
 
 std::optional<PlayedStages> play_stages(const ParallelPlan& plan, const PipelineSchedule& schedule,
-                                        const StepCosts& costs, const StepTraffic* traffic) {
+                                        const StepCosts& costs, const StepTraffic* traffic,
+                                        bool folds) {
   require(static_cast<int>(costs.stages.size()) == plan.pipeline, "costs for every stage");
   const ParallelPlan rounds = rounds_of(plan, costs);
-  return StepPlayer(rounds, schedule, costs, traffic).play();
+  return StepPlayer(rounds, schedule, costs, traffic, folds).play();
 }
 
 }  // namespace shardwise

@@ -22,15 +22,17 @@ namespace shardwise {
 
 struct PlayedStages {
   SimTime makespan;
-  std::int64_t tasks = 0;  // of the folded task graph
-  int busiest = 0;         // the stage whose compute lane is busy most, the first of several
-  RankSummary summary;     // of its ranks
+  std::int64_t tasks = 0;    // of the folded task graph
+  int busiest = 0;           // the stage whose compute lane is busy most, the first of several
+  RankSummary summary;       // of its ranks
+  std::int64_t skipped = 0;  // of the tasks: copied from a period before (step_fold.hpp)
 };
 
 // Nothing where the step deadlocks or is longer than the clock can count. REQUIRES costs for every
-// stage. `traffic`: nullptr where no two tasks share a link.
+// stage. `traffic`: nullptr where no two tasks share a link. `folds`: what repeats is not played
+// again, which changes nothing but `skipped`.
 std::optional<PlayedStages> play_stages(const ParallelPlan& plan, const PipelineSchedule& schedule,
                                         const StepCosts& costs,
-                                        const StepTraffic* traffic = nullptr);
+                                        const StepTraffic* traffic = nullptr, bool folds = true);
 
 }  // namespace shardwise

@@ -123,10 +123,17 @@ class TrafficBuilder {
   std::vector<NodePart> parts_of(int stage) {
     std::vector<NodePart> parts;
     const int end = (stage + 1) * per_stage_;
+    std::optional<std::size_t>
+        whole_before;  // the machine of the last node that is all this stage's
     for (int rank = stage * per_stage_; rank < end;) {
       const int next = std::min(end, (node(rank) + 1) * per_node_);
       const std::size_t machine = machine_of(rank);
       const bool whole = next - rank == per_node_;
+      if (whole && whole_before == machine) {
+        rank = next;
+        continue;
+      }
+      if (whole) whole_before = machine;
       const std::size_t i =
           whole ? instance(-1, stage, machine) : instance(node(rank), -1, machine);
       const bool known = std::any_of(parts.begin(), parts.end(),

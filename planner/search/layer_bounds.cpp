@@ -1,6 +1,7 @@
 #include "planner/search/layer_bounds.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "catalog/require.hpp"
 #include "simulator/cost_model.hpp"
@@ -112,13 +113,15 @@ LayerBounds::LayerBounds(const Workload& w, const ParallelPlan& plan, const Clus
   stride_ = policy->stride;
   // What is searched or joined block by block is bounded by keeping nothing and redoing nothing.
   const bool vague = policy->row->searched || joins;
-  const BoundLayers none(w, plan, cluster, profile, collectives, *recompute_policy("none"));
   const BoundLayers all(w, plan, cluster, profile, collectives,
                         vague          ? *recompute_policy("none")
                         : by_position_ ? *recompute_policy("full")
                                        : *policy);
-  plain_ = sums(none.layers);
   checked_ = sums(all.layers);
+  // Which blocks are recomputed depends on where they stand: those that are not, beside the others.
+  std::optional<BoundLayers> none;
+  if (by_position_) none.emplace(w, plan, cluster, profile, collectives, *recompute_policy("none"));
+  plain_ = none ? sums(none->layers) : checked_;
   embedding_ = all.layers.front();
   head_ = all.layers.back();
   for (const ChunkLayer& layer : all.list()) {
@@ -136,11 +139,11 @@ LayerBounds::LayerBounds(const Workload& w, const ParallelPlan& plan, const Clus
   least_ = least_first(by_position_ ? plain_ : checked_, checked_);
   if (!by_position_) return;
   least_again_ = all.layers[1].again;
-  least_plain_ = none.layers[1].saved;
+  least_plain_ = none->layers[1].saved;
   least_checked_ = all.layers[1].saved;
   for (std::size_t i = 1; i + 1 < all.layers.size(); ++i) {
     least_again_ = less(least_again_, all.layers[i].again);
-    least_plain_ = std::min(least_plain_, none.layers[i].saved);
+    least_plain_ = std::min(least_plain_, none->layers[i].saved);
     least_checked_ = std::min(least_checked_, all.layers[i].saved);
   }
 }

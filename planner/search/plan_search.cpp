@@ -10,6 +10,7 @@
 #include "planner/cost.hpp"
 #include "planner/judgement.hpp"
 #include "planner/on_all_cores.hpp"
+#include "planner/search/known_layers.hpp"
 #include "planner/search/pipeline_sketch.hpp"
 #include "planner/spread_fit.hpp"
 #include "planner/workload_choice.hpp"
@@ -246,14 +247,13 @@ class Search {
     return p;
   }
 
-  void add_set(Entry e, const std::string& recompute, Stage stage, Refined& to) const {
+  void add_set(Entry e, const std::string& recompute, Stage stage, Refined& to) {
     const SearchSite& s = *sites_[e.site];
     e.progress = std::make_shared<Progress>();
     Progress& g = *e.progress;
     g.plan = unstaged(s, e.point, recompute);
     const BoundSite site = bound_site(s, g.plan);
-    g.layers =
-        std::make_shared<LayerBounds>(site.workload, g.plan, s.cluster, profile_, collectives(s));
+    g.layers = layers_.of(e.site, site, g.plan);
     g.time = mean_work_bound(*g.layers, g.plan, s.space.batch());
     g.memory = mean_memory_bound(site, *g.layers, g.plan, s.space.most_stages(e.point));
     if (!may_fit(s, g.plan, g.memory)) return;
@@ -292,7 +292,7 @@ class Search {
     return memory <= room_for(s, p);
   }
 
-  void refine_layers(const Entry& e, Refined& to) const {
+  void refine_layers(const Entry& e, Refined& to) {
     const SearchSite& s = *sites_[e.site];
     for (std::size_t i = 0; i < s.space.values(PlanAxis::recompute); ++i) {
       Entry one = e;
@@ -455,6 +455,7 @@ class Search {
   std::set<Entry> queue_;
   InFlightCounts counts_;
   KnownPipelines pipelines_;
+  KnownLayers layers_;
   SearchProof proof_;
 };
 

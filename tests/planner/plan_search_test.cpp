@@ -1,6 +1,9 @@
 #include "planner/search/plan_search.hpp"
 
+#include <set>
+
 #include "planner/asked_plan.hpp"
+#include "planner/search/known_layers.hpp"
 #include "planner/search/pipeline_sketch.hpp"
 #include "planner/search/plan_answer.hpp"
 #include "planner/search/plan_bounds.hpp"
@@ -163,6 +166,44 @@ TEST_CASE("no bound is above the forecast", "[search]") {
                               site.space.most_stages(point)) <= fullest(f));
     }
   }
+}
+
+// Bounds that were found for another plan, of other ZeRO stages and offloads, are those that this
+// plan's own layers have, to the last bit.
+TEST_CASE("layers that are alike have the bounds that are known", "[search]") {
+  std::mt19937 random(13);
+  int asked = 0, found = 0;
+  while (asked < 1500) {
+    const SmallProblem problem = small_problem(random);
+    const SearchSite site(problem.request, problem.request.methods.front(),
+                          problem.request.clusters.front());
+    const CollectiveModel collectives(site.cluster, profile().links);
+    KnownLayers known;
+    std::set<const LayerBounds*> distinct;
+    for (const PlanPoint& point : site.space.outer_points()) {
+      ParallelPlan p = site.space.layers_of(point);
+      p.recompute = *problem.request.asked.recompute;
+      const BoundSite at{site.space.workload(p), site.cluster, profile(), collectives};
+      const LayerBounds own(at.workload, p, site.cluster, profile(), collectives);
+      const auto shared = known.of(0, at, p);
+      INFO(problem.told << ": " << whole_text(p));
+      ++asked;
+      found += !distinct.insert(shared.get()).second;
+      REQUIRE(shared->blocks() == own.blocks());
+      const LayerBounds::Chunk chunk{own.blocks() / 3, own.blocks() / 2, true, false};
+      const auto same = [](const RunBound& a, const RunBound& b) {
+        return a.forward == b.forward && a.backward == b.backward && a.saved == b.saved;
+      };
+      CHECK(same(shared->whole(), own.whole()));
+      CHECK(same(shared->run(chunk), own.run(chunk)));
+      CHECK(same(shared->least(own.blocks() / 2, 2, 1), own.least(own.blocks() / 2, 2, 1)));
+      CHECK(shared->least_saved() == own.least_saved());
+      CHECK(shared->head_time() == own.head_time());
+      CHECK(shared->embedding_time() == own.embedding_time());
+      CHECK(shared->kinds().size() == own.kinds().size());
+    }
+  }
+  CHECK(3 * found > asked);
 }
 
 // What a sketch takes from the first 2p microbatches of a pipeline holds for all of them.

@@ -1,0 +1,36 @@
+// KnownLayers: the bounds of layers, found once for all plans that are alike to a layer.
+//
+// What a layer computes and keeps depends on how tensors, sequences and experts are cut, on the
+// microbatch and on what is recomputed. Of how states are sharded it sees only whether weights are
+// cast where they are used, and whether a gradient is added to one that is kept
+// (graph_builder.hpp); of offloads nothing.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <tuple>
+
+#include "planner/search/layer_bounds.hpp"
+#include "planner/search/plan_bounds.hpp"
+
+namespace shardwise {
+
+// Safe to ask from several threads.
+class KnownLayers {
+ public:
+  // `site`: which of several clusters; `plan`: laid over it without stages. The same workload must
+  // come at the same address.
+  std::shared_ptr<const LayerBounds> of(std::size_t site, const BoundSite& at,
+                                        const ParallelPlan& plan);
+
+ private:
+  using Key = std::tuple<std::size_t, const Workload*, bool, bool, int, bool, int, ContextKind, int,
+                         int, int, int, bool, std::string>;
+
+  std::mutex mutex_;
+  std::map<Key, std::shared_ptr<const LayerBounds>> known_;
+};
+
+}  // namespace shardwise
