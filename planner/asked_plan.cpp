@@ -73,11 +73,13 @@ void complete_accumulation(Completion& c) {
     return;
   }
   if (asked && *asked % round != 0) {
-    c.problems.push_back({ProblemKind::request, "--batch",
-                          sentence(*asked, " sequences do not divide into rounds of dp x mbs = ",
-                                   p.data, " x ", p.microbatch, " = ", round, "; the nearest are ",
-                                   std::max<std::int64_t>(1, *asked / round) * round, " and ",
-                                   (*asked / round + 1) * round)});
+    const std::int64_t below = *asked / round * round;
+    c.problems.push_back(
+        {ProblemKind::request, "--batch",
+         sentence(*asked, " sequences do not divide into rounds of dp x mbs = ", p.data, " x ",
+                  p.microbatch, " = ", round, "; ",
+                  below > 0 ? sentence("the nearest are ", below, " and ") : "the least is ",
+                  below + round)});
     return;
   }
   p.microbatches =

@@ -1,5 +1,6 @@
 #include "simulator/parallel_plan.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -84,19 +85,35 @@ bool read_context_kind(ParallelPlan& p, std::string_view value) {
   return false;
 }
 
+// Layers of each stage: 7/9/9/7, and 1/62x2/1 for sixty-two stages of two.
 std::string print_layers(const ParallelPlan& p) {
+  constexpr std::ptrdiff_t worth_counting = 4;
+  const std::vector<int>& layers = p.layers_per_stage;
   std::string text;
-  for (int n : p.layers_per_stage) text += (text.empty() ? "" : "/") + std::to_string(n);
+  for (auto at = layers.begin(); at != layers.end();) {
+    const auto end = std::find_if(at, layers.end(), [&](int n) { return n != *at; });
+    const bool counted = end - at >= worth_counting;
+    text += (text.empty() ? "" : "/") + (counted ? std::to_string(end - at) + 'x' : "") +
+            std::to_string(*at);
+    at = counted ? end : at + 1;
+  }
   return text;
 }
 
 bool read_layers(ParallelPlan& p, std::string_view value) {
+  constexpr std::size_t most_stages = 100'000;
   p.layers_per_stage.clear();
   while (!value.empty()) {
     const std::size_t slash = value.find('/');
-    int n = 0;
-    if (!read_int(value.substr(0, slash), n)) return false;
-    p.layers_per_stage.push_back(n);
+    const std::string_view part = value.substr(0, slash);
+    const std::size_t times = part.find('x');
+    int stages = 1, layers = 0;
+    if (times != std::string_view::npos && (!read_int(part.substr(0, times), stages) || stages < 1))
+      return false;
+    if (!read_int(part.substr(times == std::string_view::npos ? 0 : times + 1), layers))
+      return false;
+    if (p.layers_per_stage.size() + static_cast<std::size_t>(stages) > most_stages) return false;
+    p.layers_per_stage.insert(p.layers_per_stage.end(), static_cast<std::size_t>(stages), layers);
     value = slash == std::string_view::npos ? std::string_view() : value.substr(slash + 1);
   }
   return !p.layers_per_stage.empty();

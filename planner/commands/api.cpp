@@ -114,6 +114,15 @@ ApiAnswer api_answer(std::string_view command, std::string_view body, const Fact
   return api_problem(404, "command", "is none of fit, plan, simulate, compare, models, shop");
 }
 
+std::string api_question(std::string_view command, std::string_view body) {
+  std::string question(command);
+  question += '\n';
+  // With a key twice it is no document, as for api_answer().
+  const bool is_document = body.size() <= api_max_body && bool(parse_json(body, "request"));
+  if (is_document) return question + dumped(Json::parse(body));
+  return question += body;
+}
+
 std::vector<std::string_view> api_commands() {
   std::vector<std::string_view> names;
   for (const ApiCommand& c : commands) names.push_back(c.name);

@@ -1,5 +1,6 @@
 #include "planner/serve/answer_desk.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace shardwise {
@@ -24,30 +25,49 @@ ApiAnswer unpacked(const std::string& text) {
 
 }  // namespace
 
+std::shared_ptr<const ApiAnswer> AnswerDesk::known(const std::string& question) {
+  const std::lock_guard lock(mutex_);
+  return found(question);
+}
+
+AnswerDesk::Answer AnswerDesk::found(const std::string& question) {
+  const auto entry = entries_.find(question);
+  if (entry == entries_.end() || !entry->second.answer) return nullptr;
+  by_use_.splice(by_use_.begin(), by_use_, entry->second.used);
+  return entry->second.answer;
+}
+
 std::shared_ptr<const ApiAnswer> AnswerDesk::answer(const std::string& question, const Work& work) {
   std::unique_lock lock(mutex_);
   const auto deadline = std::chrono::steady_clock::now() + limits_.time;
+  const auto mine = waiting_.insert(waiting_.end(), &question);
+  const auto left = [&](Answer with) {
+    waiting_.erase(mine);
+    changed_.notify_all();
+    return with;
+  };
   while (true) {
-    const auto known = entries_.find(question);
-    if (known != entries_.end() && known->second.answer) {
-      by_use_.splice(by_use_.begin(), by_use_, known->second.used);
-      return known->second.answer;
-    }
-    if (known == entries_.end() && free_ > 0) break;
+    if (Answer known = found(question)) return left(known);
+    // First come, first served, among those whose question nobody works on yet.
+    const auto next = std::find_if(waiting_.begin(), waiting_.end(), [&](const std::string* asked) {
+      return entries_.count(*asked) == 0;
+    });
+    if (free_ > 0 && next == mine) break;
     if (changed_.wait_until(lock, deadline) == std::cv_status::timeout)
-      return problem(503, "is too busy; ask again in a moment");
+      return left(problem(503, "is too busy; ask again in a moment"));
   }
+  waiting_.erase(mine);
   entries_[question];  // mine to work out
-  --free_;
+  if (--free_ > 0) changed_.notify_all();
   lock.unlock();
-  Answer found = worked_out(work);
+  Answer answer = worked_out(work);
   lock.lock();
   ++free_;
   entries_.erase(question);
   // What the server had no time or memory for may go well the next time.
-  if (found->status < 500) keep(question, found);
+  if (answer->status < 500) keep(question, answer);
   changed_.notify_all();
-  return found;
+  return answer;
 }
 
 AnswerDesk::Answer AnswerDesk::worked_out(const Work& work) {

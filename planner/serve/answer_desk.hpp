@@ -25,6 +25,9 @@ class AnswerDesk {
   AnswerDesk(int at_once, AnswerLimits limits, Bytes kept)
       : free_(at_once), limits_(limits), room_(kept) {}
 
+  // What is known already, at once; else nothing.
+  std::shared_ptr<const ApiAnswer> known(const std::string& question);
+
   // `question` names what `work` answers, wholly. 503: too busy; 504: too long; 500: it failed.
   std::shared_ptr<const ApiAnswer> answer(const std::string& question, const Work& work);
 
@@ -35,6 +38,7 @@ class AnswerDesk {
     std::list<std::string>::iterator used;
   };
 
+  Answer found(const std::string& question);  // with mutex_ held
   Answer worked_out(const Work& work);
   void keep(const std::string& question, const Answer& answer);
   void drop_oldest();
@@ -43,6 +47,7 @@ class AnswerDesk {
   std::condition_variable changed_;
   std::unordered_map<std::string, Entry> entries_;  // looked up by name only, never walked
   std::list<std::string> by_use_;                   // answered ones, the latest first
+  std::list<const std::string*> waiting_;           // questions, the first one first
   int free_;
   AnswerLimits limits_;
   Bytes room_, kept_;

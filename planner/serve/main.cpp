@@ -24,7 +24,6 @@
 namespace shardwise {
 namespace {
 
-constexpr int connections = 384;  // served at the same time, a thread each
 constexpr Bytes kept_answers{64 << 20};
 constexpr const char* json = "application/json";
 
@@ -67,20 +66,22 @@ void add_routes(BoundedServer& server, const Facts& facts, AnswerDesk& desk) {
   }
   fixed_text("/api/models.json", api_models(facts), json);
   fixed_text("/api/gpus.json", api_gpus(facts), json);
-  server.Post("/api/([a-z]+(?:/document)?)",
-              [&](const httplib::Request& request, httplib::Response& response) {
-                const std::string command = request.matches[1];
-                const auto answer = desk.answer(command + "\n" + request.body, [&] {
-                  return api_answer(command, request.body, facts);
-                });
-                response.status = answer->status;
-                response.set_content(answer->body, json);
-              });
+  server.Post("/api/([a-z]+(?:/document)?)", [&](const httplib::Request& request,
+                                                 httplib::Response& response) {
+    const std::string command = request.matches[1];
+    const std::string question = api_question(command, request.body);
+    auto answer = desk.known(question);
+    if (!answer)
+      server.aside([&] {
+        answer = desk.answer(question, [&] { return api_answer(command, request.body, facts); });
+      });
+    response.status = answer->status;
+    response.set_content(answer->body, json);
+  });
 }
 
 void add_rules(BoundedServer& server, bool loopback_only) {
   server.set_payload_max_length(api_max_body);
-  server.new_task_queue = [] { return new httplib::ThreadPool(connections); };
   server.set_tcp_nodelay(true);
   const ServerLimits limits;  // as the replies tell them
   server.set_keep_alive_max_count(static_cast<std::size_t>(limits.requests));
@@ -122,15 +123,13 @@ int listen(const ServeOptions& options, const Facts& facts) {
   BoundedServer server{ServerLimits{}};
   add_rules(server, is_loopback(options.host));
   add_routes(server, facts, desk);
-  const int port = options.port == 0 ? server.bind_to_any_port(options.host)
-                   : server.bind_to_port(options.host, options.port) ? options.port
-                                                                     : -1;
-  if (port < 0)
+  const auto port = server.open(options.host, options.port);
+  if (!port)
     return report_problems(
         {{ProblemKind::file, "--port",
           sentence(options.port, " of ", options.host, " cannot be opened; is it in use?")}},
         output);
-  std::cout << "http://" << options.host << ":" << port << "/" << std::endl;
+  std::cout << "http://" << options.host << ":" << *port << "/" << std::endl;
   return server.listen_after_bind() ? 0 : 70;
 }
 

@@ -69,6 +69,32 @@ TEST_CASE("stages on faster GPUs get more layers, unless the plan says how many"
       complete(request_for("8b", "2xRTX-3090", {Method::lora}), "pp=2")->layers_per_stage.empty());
 }
 
+TEST_CASE("many stages of as many layers are counted") {
+  const auto plan = parse_plan("pp=4,vpp=2,layers=3/6x4/5");
+  REQUIRE(plan);
+  CHECK(plan->layers_per_stage == std::vector<int>{3, 4, 4, 4, 4, 4, 4, 5});
+  CHECK(to_string(*plan).find(",layers=3/6x4/5") != std::string::npos);
+  for (const char* kept : {"7/9/9/7", "4/4/4", "20/12", "4x8"})
+    CHECK(to_string(*parse_plan(std::string("pp=4,layers=") + kept)).find(kept) !=
+          std::string::npos);
+  for (const char* wrong : {"x4", "4x", "0x4", "-1x4", "4x4x4", "999999999x1", "70000x1/70000x1"}) {
+    INFO(wrong);
+    CHECK_FALSE(parse_plan(std::string("pp=4,layers=") + wrong));
+  }
+}
+
+TEST_CASE("a batch that does not divide is told its neighbours") {
+  const auto told = [](int batch) {
+    Request r = pretraining("torchtitan");
+    r.batch = batch;
+    const auto plan = complete(r, "dp=16");
+    REQUIRE_FALSE(plan);
+    return plan.error().front().what;
+  };
+  CHECK(told(40).ends_with("the nearest are 32 and 48"));
+  CHECK(told(5).ends_with("the least is 16"));
+}
+
 TEST_CASE("flags that contradict the plan's text are problems, not overruled") {
   const auto where = [](Request r, const char* text) {
     const auto plan = complete(r, text);

@@ -153,10 +153,59 @@ def answers_many(server):
 def same_bytes(server):
     first, second = (server.ask(body=QUESTION)[1] for _ in range(2))
     assert first == second == server.ask(body=dict(QUESTION))[1]
+    backwards = json.dumps(dict(reversed(QUESTION.items())), indent=4)
+    assert first == server.ask(body=backwards)[1], "spaces and the order of keys do not matter"
+    twice = json.dumps(QUESTION)[:-1] + ', "model": "gpt2"}'
+    assert server.ask(body=twice)[0] == 400, "a key twice is no question, known or not"
+
+
+def post(body, more=b""):
+    return (b"POST /api/fit HTTP/1.1\r\nHost: 127.0.0.1\r\n" + more +
+            b"Content-Length: %d\r\n\r\n" % len(body) + body)
+
+
+def reads_requests_as_they_come(server):
+    """In pieces, several at once, chunked, asking whether to go on, or with nothing to follow."""
+    body = json.dumps(QUESTION).encode()
+    assert server.raw(post(body) * 3).count(b"HTTP/1.1 200 OK") == 3, "three in one piece"
+    chunked = post(b"").replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
+    half = len(body) // 2
+    chunks = b"".join(b"%x\r\n%s\r\n" % (len(c), c) for c in (body[:half], body[half:], b""))
+    assert server.raw(chunked + chunks).startswith(b"HTTP/1.1 200 OK"), "chunked"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as s:
+        whole = post(body)
+        for i in range(0, len(whole), 7):
+            s.sendall(whole[i:i + 7])
+            time.sleep(0.001)
+        assert s.recv(15) == b"HTTP/1.1 200 OK", "in pieces"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as s:
+        s.sendall(post(body, b"Expect: 100-continue\r\n")[:-len(body)])
+        assert s.recv(1000) == b"HTTP/1.1 100 Continue\r\n\r\n", "asked whether to go on"
+        s.sendall(body)
+        time.sleep(0.1)
+        assert b"HTTP/1.1 200 OK" in s.recv(65536), "went on"
+
+
+def bears_slow_readers(server):
+    """Clients that take no answer keep nobody else from theirs; nor do more of them than there is room for."""
+    body = json.dumps(dict(QUESTION, gpus="2x24GB")).encode()
+    idle = []
+    for _ in range(60):
+        s = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        s.sendall(post(body) * 40)
+        idle.append(s)
+    for _ in range(20):
+        server.goes_on()
+    for _ in range(900):
+        idle.append(socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE))
+    server.goes_on()
+    for s in idle:
+        s.close()
 
 
 TESTS = (answers, refuses_malformed, refuses_oversized, refuses_traversal, refuses_other_sites, cuts_slow_ones_off,
-         answers_many, same_bytes)
+         answers_many, same_bytes, reads_requests_as_they_come, bears_slow_readers)
 
 
 def main(program):
