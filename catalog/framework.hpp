@@ -189,8 +189,6 @@ struct Framework {
   bool records_streams = false;      // collectives mark what they read: freed, it waits for the GPU
   bool gathers_flat_copies = false;  // ZeRO-1 gathers stepped weights through flat copies of them
   bool keeps_gather_buffers = false;  // SP gathers into two buffers that stay for the whole run
-  double collective_check_us_per_rank = 0;  // [us] pipelines over several nodes: the CPU meets its
-                                            // group's others before it issues a collective
   bool holds_stage_outputs = false;  // what a pipeline stage sent stays until its backward has run
   bool registers_causal_masks = false;  // runs the models' own code (Transformer::causal_mask_rows)
   bool lengths_vary = false;  // fine-tuning batches are padded to their own longest sequence only

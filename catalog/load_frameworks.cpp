@@ -166,8 +166,6 @@ void read_defaults(JsonReader& r, Framework& f) {
   f.records_streams = r.maybe_flag("records_streams").value_or(false);
   f.gathers_flat_copies = r.maybe_flag("gathers_flat_copies").value_or(false);
   f.keeps_gather_buffers = r.maybe_flag("keeps_gather_buffers").value_or(false);
-  f.collective_check_us_per_rank =
-      r.maybe_number("collective_check_us_per_rank", 0, 1e6).value_or(0);
   f.holds_stage_outputs = r.maybe_flag("holds_stage_outputs").value_or(false);
   f.registers_causal_masks = r.maybe_flag("registers_causal_masks").value_or(false);
   f.lengths_vary = r.maybe_flag("lengths_vary").value_or(false);

@@ -93,6 +93,7 @@ PhraseReading read_phrase(JsonReader& r) {
   p.dropout = r.maybe_flag("dropout");
   p.offload_activations = r.maybe_flag("offload_activations");
   p.blocking_launches = r.maybe_flag("blocking_launches");
+  p.checks_collectives = r.maybe_flag("checks_collectives");
   p.precision = r.maybe_text("precision");
   p.modules_follow = flag(r, "modules_follow");
   p.share_follows = flag(r, "share_follows");

@@ -66,10 +66,15 @@ void add_host(const Profile& profile, std::vector<FittedConstant>& to) {
                     f.on, f.without, [](Catalog&, Profile& p, double v) {
                       p.host.per_kernel[fused] = Seconds(v * 1e-6);
                     }});
-    if (f.field == "per_collective_us")
-      to.push_back({"host time per collective [us]", profile.host.per_collective.value * 1e6, f.on,
-                    f.without, [](Catalog&, Profile& p, double v) {
-                      p.host.per_collective = Seconds(v * 1e-6);
+    if (f.field == "collective_check_us_per_rank")
+      to.push_back(
+          {"check of a collective, per rank [us]", profile.host.collective_check.value * 1e6, f.on,
+           f.without,
+           [](Catalog&, Profile& p, double v) { p.host.collective_check = Seconds(v * 1e-6); }});
+    if (f.field == "communicator_creation_s")
+      to.push_back({"creation of a communicator [s]", profile.host.communicator_creation.value,
+                    f.on, f.without, [](Catalog&, Profile& p, double v) {
+                      p.host.communicator_creation = Seconds(v);
                     }});
   }
 }

@@ -110,9 +110,8 @@ void CostModel::add_kernel(const Kernel& kernel, const KernelModel& kernels, Pas
 // One rank calls the others one after the other (PyTorch's monitored barrier, which it runs before
 // every collective under TORCH_DISTRIBUTED_DEBUG=DETAIL).
 Seconds CostModel::check_before(const GroupShape& group) const {
-  const double each = w_.framework.collective_check_us_per_rank;
-  if (plan_.pipeline == 1 || cluster_.nodes() == 1) return Seconds(0);
-  return Seconds(each * 1e-6 * group.ranks);
+  if (!w_.checks_collectives || plan_.pipeline == 1 || cluster_.nodes() == 1) return Seconds(0);
+  return static_cast<double>(group.ranks) * profile_.host.collective_check;
 }
 
 PassTime CostModel::settle(const PassCost& cost, int multiprocessors) const {

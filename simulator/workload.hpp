@@ -27,6 +27,8 @@ struct Workload {
   std::optional<Seconds>
       load_per_sequence;           // the data loaders of one node; absent: never waited for
   bool attention_dropout = false;  // dropout of the attention weights
+  // TORCH_DISTRIBUTED_DEBUG=DETAIL, as far as pipelines over several nodes show it.
+  bool checks_collectives = false;
   bool blocking_launches = false;  // CUDA_LAUNCH_BLOCKING=1: launches return with their kernels
 
   bool trains_base() const { return row(method).trains_base; }
