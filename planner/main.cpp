@@ -250,6 +250,7 @@ void keep_freed_memory() {
   constexpr int kept = 64 << 20;
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, kept);
+  mallopt(M_TOP_PAD, 1 << 20);
 #endif
 }
 

@@ -25,11 +25,14 @@ void on_all_cores(std::size_t n, Work work) {
   }
   std::atomic<std::size_t> next{0};
   std::vector<std::future<void>> workers;
-  const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
-  for (unsigned i = 0; i < cores; ++i)
-    workers.push_back(std::async(std::launch::async, [&] {
-      for (std::size_t at = next++; at < n; at = next++) work(at);
-    }));
+  const auto share = [&] {
+    for (std::size_t at = next++; at < n; at = next++) work(at);
+  };
+  // The caller is one of them, and what it has worked with before is near it.
+  const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  for (std::size_t i = 1; i < std::min(cores, n); ++i)
+    workers.push_back(std::async(std::launch::async, share));
+  share();
   for (auto& worker : workers) worker.get();
 }
 
