@@ -48,7 +48,9 @@ int terminal_width() {
 
 Output terminal(bool json) {
   const bool colour = isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
-  return {std::cout, std::cerr, json, colour, terminal_width()};
+  Output output{std::cout, std::cerr, json, colour, terminal_width()};
+  if (isatty(STDERR_FILENO) == 1) output.progress = &std::cerr;
+  return output;
 }
 
 // Commands that ask the predictor: their flags state a request.
@@ -234,7 +236,7 @@ int run(int argc, char** argv) {
   const auto root = find_catalog_root();
   if (!root) return report_problems(root.error(), terminal(false));
   if (*catalog_command) return catalog(question, *root, terminal(catalog_json));
-  return validate(validation, *root, std::cout, std::cerr);
+  return validate(validation, *root, std::cout, std::cerr, terminal(false).progress);
 }
 
 }  // namespace

@@ -85,11 +85,15 @@ ReplayedRun replay_run(const RunRecord& run, const ValidationInputs& inputs) {
 }
 
 std::vector<ReplayedRun> replay_runs(const std::vector<RunRecord>& runs,
-                                     const ValidationInputs& inputs, int threads) {
+                                     const ValidationInputs& inputs, int threads,
+                                     const std::function<void(std::size_t)>& done) {
   std::vector<ReplayedRun> out(runs.size());
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
-    for (std::size_t i = next++; i < runs.size(); i = next++) out[i] = replay_run(runs[i], inputs);
+    for (std::size_t i = next++; i < runs.size(); i = next++) {
+      out[i] = replay_run(runs[i], inputs);
+      if (done) done(i + 1);
+    }
   };
   if (threads < 1) threads = static_cast<int>(std::thread::hardware_concurrency());
   std::vector<std::thread> others;

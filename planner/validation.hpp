@@ -3,6 +3,7 @@
 // The order of the records is kept, on any number of threads.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,8 +45,9 @@ struct ValidationInputs {
 ReplayedRun replay_run(const RunRecord& run, const ValidationInputs& inputs);
 
 // One entry per record, in order. `threads` < 1: as many as the machine has. `runs` must outlive
-// the answer.
+// the answer. `done` is told, by any thread, about how many are done.
 std::vector<ReplayedRun> replay_runs(const std::vector<RunRecord>& runs,
-                                     const ValidationInputs& inputs, int threads);
+                                     const ValidationInputs& inputs, int threads,
+                                     const std::function<void(std::size_t)>& done = {});
 
 }  // namespace shardwise

@@ -17,6 +17,7 @@ struct Output {
   bool colour = false;               // a terminal that wants it
   int width = 100;                   // columns of that terminal
   std::ostream* document = nullptr;  // gets what an HTML page would draw from; nullptr: nobody
+  std::ostream* progress = nullptr;  // a terminal that is told how far it is; nullptr: none
   std::string report = {};           // where the answer goes as an HTML page too; empty: nowhere
 };
 

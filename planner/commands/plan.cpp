@@ -1,27 +1,66 @@
 #include "planner/commands/plan.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 
 #include "planner/figures.hpp"
+#include "planner/progress_line.hpp"
 #include "planner/report/plan_report.hpp"
 #include "planner/report/report_details.hpp"
+#include "planner/sentence.hpp"
 
 namespace shardwise {
 namespace {
 
-constexpr std::size_t most_details = 6;  // steps in full of the best plans
+constexpr std::size_t most_details = 20;  // steps in full
 
+bool is_among(const std::vector<FoundPlan>& plans, const FoundPlan& one) {
+  return std::any_of(plans.begin(), plans.end(),
+                     [&](const FoundPlan& p) { return p.site == one.site && p.plan == one.plan; });
+}
+
+// The page numbers the best plans, then those of the front that are not among them.
+std::vector<const FoundPlan*> shown_plans(const PlanAnswer& a) {
+  std::vector<const FoundPlan*> shown;
+  for (const FoundPlan& p : a.result.best) shown.push_back(&p);
+  for (const FoundPlan& p : a.pareto)
+    if (!is_among(a.result.best, p)) shown.push_back(&p);
+  return shown;
+}
+
+// The steps of the best plans and, spread over them, of those of the front.
 std::vector<ReportDetail> plan_details(const PlanAnswer& a) {
-  std::vector<std::optional<Question>> questions;
-  for (const FoundPlan& p : a.result.best) {
+  const std::vector<const FoundPlan*> shown = shown_plans(a);
+  const std::size_t best = std::min(a.result.best.size(), most_details / 3),
+                    front = shown.size() - a.result.best.size();
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < best; ++i) places.push_back(i);
+  const std::size_t every = std::max<std::size_t>(1, front / (most_details - best));
+  for (std::size_t i = a.result.best.size(); i < shown.size(); i += every) places.push_back(i);
+  std::vector<AskedDetail> asked;
+  for (const std::size_t i : places) {
+    const FoundPlan& p = *shown[i];
     const SearchSite& site = a.sites[p.site];
-    if (questions.size() == most_details || p.site != a.result.best.front().site) break;
     const Workload& w = p.plan.zero_stage > 0 ? site.with_zero : site.without_zero;
-    questions.emplace_back(Question{w, p.plan, site.cluster});
+    asked.push_back({&a.requests[p.site], {w, p.plan, site.cluster}, i});
   }
-  return questions.empty() ? std::vector<ReportDetail>()
-                           : report_details(a.requests[a.result.best.front().site], questions);
+  return report_details(asked);
+}
+
+// Tells a terminal how the search goes.
+Result<std::unique_ptr<PlanAnswer>> watched_answer(const Request& request, PlanWish wish,
+                                                   const Facts& facts, std::ostream* terminal) {
+  ProgressLine progress(terminal);
+  if (terminal != nullptr)
+    wish.told = [&](std::int64_t looked, const std::function<std::int64_t()>& waiting) {
+      progress.tell([&](Seconds taken) {
+        const auto rest = static_cast<double>(waiting()), done = static_cast<double>(looked);
+        return sentence("plan: ", looked, " sets of plans looked at, ", waiting(),
+                        " may hold a better one, ", shown_rest(taken, done, done + rest));
+      });
+    };
+  return plan_answer(request, wish, facts);
 }
 
 }  // namespace
@@ -50,7 +89,7 @@ void add_plan_flags(CLI::App& command, PlanOptions& options) {
 int plan(const Request& request, const PlanOptions& options, const Facts& facts,
          const Output& output) {
   const auto begin = std::chrono::steady_clock::now();
-  const auto answer = plan_answer(request, options.wish, facts);
+  const auto answer = watched_answer(request, options.wish, facts, output.progress);
   if (!answer) return report_problems(answer.error(), output);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   Json j = plan_json(**answer);

@@ -1,4 +1,5 @@
 #include "planner/commands/validate.hpp"
+#include "planner/progress_line.hpp"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -164,8 +165,25 @@ void add_validate_flags(CLI::App& command, ValidateOptions& options) {
   command.add_option("--threads", options.threads, "0: as many as the machine has");
 }
 
+namespace {
+
+std::vector<ReplayedRun> replayed_runs(const std::vector<RunRecord>& records,
+                                       const ValidationInputs& inputs, int threads,
+                                       std::ostream* terminal) {
+  ProgressLine progress(terminal);
+  return replay_runs(records, inputs, threads, [&](std::size_t done) {
+    progress.tell([&](Seconds taken) {
+      return sentence(
+          "validate: ", done, " of ", records.size(), " records, ",
+          shown_rest(taken, static_cast<double>(done), static_cast<double>(records.size())));
+    });
+  });
+}
+
+}  // namespace
+
 int validate(const ValidateOptions& options, const std::filesystem::path& root, std::ostream& out,
-             std::ostream& err) {
+             std::ostream& err, std::ostream* progress) {
   const auto by = score_by_named(options.by);
   if (!by) {
     std::string names;
@@ -182,7 +200,8 @@ int validate(const ValidateOptions& options, const std::filesystem::path& root, 
   const auto runs = runs_of(options, root);
   if (!runs) return report(runs.error(), err);
   report(runs->problems, err);
-  const auto replayed = replay_runs(runs->records, {*catalog, *reading, *profile}, options.threads);
+  const auto replayed =
+      replayed_runs(runs->records, {*catalog, *reading, *profile}, options.threads, progress);
   if (!options.fit_spread.empty()) {
     const Problems unwritten = write_whole_file(options.fit_spread, [&](std::ostream& file) {
       file << spread_json(replayed).dump(2) << "\n";

@@ -26,8 +26,9 @@ struct ValidateOptions {
 // The command's own flags; the caller owns --help and the name.
 void add_validate_flags(CLI::App& command, ValidateOptions& options);
 
-// The exit code. Answers go to `out`, problems and progress to `err`. `root` is the catalog's.
+// The exit code. Answers go to `out`, problems to `err`, how far it is to `progress` (a terminal;
+// nullptr: nobody). `root` is the catalog's.
 int validate(const ValidateOptions& options, const std::filesystem::path& root, std::ostream& out,
-             std::ostream& err);
+             std::ostream& err, std::ostream* progress = nullptr);
 
 }  // namespace shardwise

@@ -11,10 +11,10 @@
 namespace shardwise {
 namespace {
 
-constexpr std::array<std::string_view, 13> scripts{
-    "core.js",   "charts.js", "memory.js", "timeline.js", "timeline_view.js",
-    "tables.js", "plans.js",  "step.js",   "explain.js",  "validation.js",
-    "sweep.js",  "other.js",  "page.js"};
+constexpr std::array<std::string_view, 15> scripts{
+    "core.js",       "charts.js", "memory.js", "timeline.js", "timeline_view.js",
+    "scaling.js",    "tables.js", "plans.js",  "step.js",     "explain.js",
+    "validation.js", "sweep.js",  "shop.js",   "other.js",    "page.js"};
 
 // What stands in the place of {{name}} of the template. Nothing that was put in is looked at again.
 using Part = std::pair<std::string_view, std::string>;

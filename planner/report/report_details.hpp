@@ -9,6 +9,15 @@
 
 namespace shardwise {
 
+struct AskedDetail {
+  const ResolvedRequest* request;
+  Question question;
+  std::size_t of;  // the plan's place in the answer
+};
+
+// As many as there is room for, the first ones.
+std::vector<ReportDetail> report_details(const std::vector<AskedDetail>& asked);
+
 // `questions`: the plans in the answer's order; absent ones (which cannot run) are passed over.
 std::vector<ReportDetail> report_details(const ResolvedRequest& request,
                                          const std::vector<std::optional<Question>>& questions);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "planner/sentence.hpp"
@@ -112,24 +113,63 @@ Json link_json(const LinkOccupancy& link, std::vector<std::string>& users) {
   return {{"stage", link.stage}, {"link", link.link}, {"slices", numbers}};
 }
 
+// The first stage, the last, the one between them, those between these, and so on.
+std::vector<int> spread_out(int stages) {
+  std::vector<int> order{0};
+  std::vector<char> taken(static_cast<std::size_t>(stages));
+  taken[0] = 1;
+  for (int step = std::max(1, stages - 1);; step = (step + 1) / 2) {
+    for (int stage = step; stage < stages; stage += step)
+      if (!std::exchange(taken[static_cast<std::size_t>(stage)], 1)) order.push_back(stage);
+    if (step == 1) return order;
+  }
+}
+
+// The stages that are drawn: as many as have `most` slices together, the first in any case.
+std::vector<char> drawn_stages(const std::vector<Lane>& lanes,
+                               const std::vector<LinkOccupancy>& links, std::size_t most) {
+  std::vector<std::size_t> slices;
+  const auto add = [&](int stage, std::size_t n) {
+    const auto place = static_cast<std::size_t>(stage);
+    if (slices.size() <= place) slices.resize(place + 1);
+    slices[place] += n;
+  };
+  for (const Lane& lane : lanes) add(lane.stage, lane.slices.size());
+  for (const LinkOccupancy& link : links) add(link.stage, link.segments.size() / 2);
+  std::vector<char> drawn(slices.size());
+  std::size_t sum = 0;
+  for (const int stage : spread_out(static_cast<int>(slices.size()))) {
+    const auto place = static_cast<std::size_t>(stage);
+    if (stage > 0 && sum + slices[place] > most) continue;
+    sum += slices[place];
+    drawn[place] = 1;
+  }
+  return drawn;
+}
+
 }  // namespace
 
-Json timeline_json(const StepRecord& record, std::size_t most_slices) {
+Json timeline_json(const StepRecord& record, TimelineLimits limits) {
   std::vector<Lane> lanes = lanes_of(record.step);
-  const bool merged = count(lanes) > most_slices;
+  const bool merged = count(lanes) > limits.merged_above;
   if (merged)
     for (Lane& lane : lanes) merge(lane.slices);
+  const std::vector<char> drawn = drawn_stages(lanes, record.links, limits.drawn);
+  const auto is_drawn = [&](int stage) { return drawn[static_cast<std::size_t>(stage)] != 0; };
   Json kinds = Json::array(), lane_list = Json::array(), link_list = Json::array();
   for (std::size_t i = 0; i < kWorkKinds; ++i) kinds.push_back(name(static_cast<WorkKind>(i)));
-  for (const Lane& lane : lanes) lane_list.push_back(lane_json(lane));
+  for (const Lane& lane : lanes)
+    if (is_drawn(lane.stage)) lane_list.push_back(lane_json(lane));
   std::vector<std::string> users;
-  for (const LinkOccupancy& link : record.links) link_list.push_back(link_json(link, users));
+  for (const LinkOccupancy& link : record.links)
+    if (is_drawn(link.stage)) link_list.push_back(link_json(link, users));
   return {{"end_ns", nanoseconds(record.step.timeline.makespan)},
           {"kinds", kinds},
           {"lanes", lane_list},
           {"links", link_list},
           {"users", users},
-          {"merged", merged}};
+          {"merged", merged},
+          {"stages_left_out", std::count(drawn.begin(), drawn.end(), 0)}};
 }
 
 }  // namespace shardwise

@@ -8,6 +8,7 @@
 //   links    {stage, link, slices}; slices of three: gap, duration, index in `users`
 //   users    what uses a link together, such as "tensor_comm + gather_parameters"
 //   merged   true where neighbouring tasks of one pass were made one slice to keep the file small
+//   stages_left_out   how many stages have no lanes here, for the same reason
 //
 // Times are picoseconds rounded to nanoseconds, ends as well as starts, so that no slice overlaps
 // another; what is then of no length is left out.
@@ -18,7 +19,11 @@
 
 namespace shardwise {
 
-// Above `most_slices` (60,000 are about 1.5 MB) neighbours are merged.
-Json timeline_json(const StepRecord& record, std::size_t most_slices = 60'000);
+struct TimelineLimits {
+  std::size_t merged_above = 60'000;  // slices; so many are about 1.5 MB
+  std::size_t drawn = 60'000;         // stages beyond that are left out, spread over the pipeline
+};
+
+Json timeline_json(const StepRecord& record, TimelineLimits limits = {});
 
 }  // namespace shardwise

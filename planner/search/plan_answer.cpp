@@ -65,6 +65,7 @@ SearchWish search_wish(const PlanWish& wish, PlanAnswer& a) {
   s.top = wish.top;
   s.memory_fraction = wish.memory_fraction;
   s.allow_tight = wish.allow_tight;
+  s.told = wish.told;
   s.host_ram_stated = a.request.host_ram_stated;
   if (!a.request.asked.framework) return s;
   const LaunchTarget* target = target_of(a.sites.front().without_zero.framework.id, a.method);

@@ -19,6 +19,7 @@ struct PlanWish {
   double memory_fraction = 1;
   bool allow_tight = false;
   bool pareto = false;
+  decltype(SearchWish::told) told;
 };
 
 // One size of a range: its best plan, if any fits.

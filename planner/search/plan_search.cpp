@@ -201,7 +201,11 @@ class Search {
   }
 
   void take(Refined& part) {
-    for (Entry& e : part.entries) queue_.insert(std::move(e));
+    for (Entry& e : part.entries) {
+      if (e.stage == Stage::half) known_.insert(e.value);
+      queue_.insert(std::move(e));
+    }
+    while (static_cast<int>(known_.size()) > wish_.top) known_.erase(std::prev(known_.end()));
     proof_ += part.counts;
   }
 
@@ -216,6 +220,16 @@ class Search {
     std::vector<Refined> parts(wave.size());
     on_all_cores(wave.size(), [&](std::size_t i) { refine(wave[i], parts[i]); });
     for (Refined& part : parts) take(part);
+    looked_ += static_cast<std::int64_t>(wave.size());
+    if (wish_.told) wish_.told(looked_, [this] { return waiting(); });
+  }
+
+  // Those whose bound is below what as many plans as are wanted are known to reach.
+  std::int64_t waiting() const {
+    const bool enough = static_cast<int>(known_.size()) == wish_.top;
+    return std::count_if(queue_.begin(), queue_.end(), [&](const Entry& e) {
+      return e.stage != Stage::complete && (!enough || e.value <= *known_.rbegin());
+    });
   }
 
   void refine(const Entry& e, Refined& to) {
@@ -453,6 +467,8 @@ class Search {
   const SearchWish& wish_;
   std::vector<CollectiveModel> collectives_;  // of each site
   std::set<Entry> queue_;
+  std::multiset<double> known_;  // the best values of plans that were forecast
+  std::int64_t looked_ = 0;
   InFlightCounts counts_;
   KnownPipelines pipelines_;
   SearchProof proof_;

@@ -54,6 +54,9 @@ struct SearchWish {
   bool host_ram_stated = false;
   // Why a framework cannot be told this plan; nothing where it can. Empty: any plan.
   std::function<std::optional<std::string>(const Question&)> refused;
+  // Told after each round how many sets of plans were looked at; `waiting` counts those that may
+  // still hold a better one, as far as is known.
+  std::function<void(std::int64_t looked, const std::function<std::int64_t()>& waiting)> told;
 };
 
 struct FoundPlan {

@@ -5,7 +5,8 @@
 # Skipped as well while other work keeps the machine busy, as a browser then takes minutes;
 # BROWSER_TEST=1 runs it all the same.
 #
-# AXE_JS: a copy of axe-core's axe.min.js; with it the pages are also checked for accessibility.
+# AXE_JS: a copy of axe-core's axe.min.js; with it the pages are also checked for accessibility
+# (accessibility.py says where to get one).
 set -u
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." || exit 4
 program=${SHARDWISE:-$PWD/build/release/shardwise}
@@ -32,10 +33,14 @@ report compare compare 13b --gpus 8xA100-80GB --plan dp=8,zero=3 --plan tp=8 --p
 report plan plan llama-3.2-1b --gpus 8xH100-SXM
 report schedules compare llama-3.2-1b --gpus 4xA100-80GB --method pretrain --plan pp=4,ga=8 --schedules
 report simulate simulate 13b --gpus 8xA100-80GB --plan pp=4,dp=2,ga=8 --tokens 1000000
+report why simulate 8b --gpus 16xH100-SXM --method pretrain --plan tp=2,pp=2 --explain --why-not tp=8,pp=4 \
+  --why-not dp=16,zero=0
+report scaling plan llama-3.2-1b --gpus 8..128xH100-SXM
+report front plan llama-3.2-1b --gpus 4xA100-80GB --pareto
 report calibration calibrate import catalog/runs/c_microbench.json \
   docs/example/all_reduce_2x4090.log --only all_reduce_2x4090 --out "$pages/profile.json" --peer-access no
-report large simulate llama-3.1-405b --gpus 16384xH100-SXM --method pretrain --seq 8192 \
-  --batch 2048 --plan tp=8,pp=16,dp=128,zero=1
+report large simulate llama-3.1-405b --gpus 16384xH100-SXM --method pretrain --batch 16384 \
+  --plan dp=64,tp=2,cp=4,pp=32,vpp=2,schedule=zb-v,zero=2,layers=1/62x2/1
 report validate validate catalog/runs/c_peft.json catalog/runs/b_megatron_readme.json \
   catalog/runs/b_internevo.json
 cat >"$pages/study.json" <<'JSON'
@@ -43,4 +48,4 @@ cat >"$pages/study.json" <<'JSON'
  "axes": {"model": ["8b", "nobody"], "gpus": ["2xRTX-4090", "2xRTX-3090", "2xA100-80GB", "2xRTX-2080-Ti"]}}
 JSON
 report sweep sweep "$pages/study.json" --out "$pages/sweep.sqlite"
-"$python" tests/browser/report_in_browser.py "$pages" tests/planner/hostile_names.json
+"$python" tests/browser/report_in_browser.py "$pages" tests/planner/hostile_names.json "$program"

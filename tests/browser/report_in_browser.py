@@ -1,6 +1,6 @@
 """The report's pages in headless Chromium, held against the figures that they carry.
 
-report_in_browser.py PAGES HOSTILE_NAMES: PAGES is a folder of reports that check.sh wrote. Prints a
+report_in_browser.py PAGES HOSTILE_NAMES PROGRAM: PAGES is a folder of reports that check.sh wrote. Prints a
 line for what fails and "N passed, N failed" at the end. How fast a page opens is printed, not judged.
 """
 
@@ -12,130 +12,14 @@ import sys
 import time
 import traceback
 
+import accessibility
+import plan_views
+import served_page
+from drawn import check_bars, check_simulation
+from page import SCHEMES, WIDTHS, Page, equal, start
 from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains
-from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.chrome.options import Options
-from selenium.webdriver.chrome.service import Service
-
-WIDTHS = (390, 1440)
-SCHEMES = ("light", "dark")
-
-
-def start():
-    options = Options()
-    options.binary_location = "/usr/bin/chromium"
-    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    return webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
-
-
-class Page:
-    def __init__(self, browser, file, width=1440, scheme="light"):
-        self.browser = browser
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
-            "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False})
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {
-            "features": [{"name": "prefers-color-scheme", "value": scheme}]})
-        begun = time.time()
-        browser.get("file://" + file)
-        self.opened = time.time() - begun
-        self.width = width
-        self.name = os.path.basename(file)[:-5]
-        self.answer = self.js("return S.document.answer")
-        self.details = self.js("return S.document.details")
-
-    def js(self, script, *arguments):
-        return self.browser.execute_script(script, *arguments)
-
-    def messages(self):
-        return [entry["message"] for entry in self.browser.get_log("browser")]
-
-    def chart(self, name):
-        """The data sets that a chart holds: {label: [values or points]}, and its labels."""
-        return self.js("""
-          const chart = S.charts.get(arguments[0]);
-          if (!chart) return null;
-          const value = (d) => (typeof d === "object" ? [d.x, d.y] : d);
-          return {labels: chart.data.labels || [],
-                  sets: chart.data.datasets.map((d) => ({label: d.label, source: d.source,
-                                                         data: d.data.map(value)}))};
-        """, name)
-
-    def click(self, element):
-        self.js("arguments[0].scrollIntoView({block: 'center'})", element)
-        element.click()
-
-    def find(self, selector):
-        return self.browser.find_element(By.CSS_SELECTOR, selector)
-
-    def all(self, selector):
-        return self.browser.find_elements(By.CSS_SELECTOR, selector)
-
-
-def equal(found, expected, what):
-    if isinstance(expected, float) or isinstance(found, float):
-        same = math.isclose(found, expected, rel_tol=1e-9, abs_tol=1e-12)
-    else:
-        same = found == expected
-    assert same, f"{what}: found {found!r}, expected {expected!r}"
-
-
-def words(key):
-    for end in ("_gib", "_s"):
-        if key.endswith(end):
-            key = key[: -len(end)]
-    return key.replace("_per_s", " per s").replace("_", " ")
-
-
-def check_bars(page, name, rows):
-    """Stacked bars against rows of {category: value}: every value of every bar."""
-    chart = page.chart(name)
-    assert chart is not None, f"there is no chart {name}"
-    equal(len(chart["labels"]), len(rows), f"bars of {name}")
-    sets = {s["label"]: s["data"] for s in chart["sets"]}
-    for i, row in enumerate(rows):
-        for key, value in row.items():
-            equal(sets[words(key)][i], value, f"{name}, bar {i}, {key}")
-        total = sum(data[i] for data in sets.values())
-        assert math.isclose(total, sum(row.values()), rel_tol=1e-9, abs_tol=1e-9), f"{name}, bar {i}"
-
-
-def step_parts(breakdown):
-    parts = dict(breakdown["compute"])
-    if breakdown.get("optimizer"):
-        parts["optimizer"] = breakdown["optimizer"]
-    for key, value in breakdown["exposed"].items():
-        parts[key] = parts.get(key, 0) + value
-    for key in ("bubble", "host", "offload"):
-        if breakdown[key]:
-            parts[key] = breakdown[key]
-    return parts
-
-
-def check_simulation(page, simulation):
-    stages = simulation["stages"]
-    check_bars(page, "one-memory", [s["breakdown_gib"] for s in stages])
-    check_bars(page, "one-step", [step_parts(simulation["breakdown_s"])])
-    check_bars(page, "one-path", [simulation["critical_path_s"]])
-    over_time = page.chart("one-over-time")["sets"]
-    most = 0
-    for i, samples in enumerate(simulation["memory_over_time"]):
-        points = list(map(list, zip(samples["at_s"], samples["allocated_gib"])))
-        equal(over_time[i]["data"], points, f"memory over time of stage {i}")
-        most = max([most, *samples["allocated_gib"]])
-    equal(float(page.find(".peak").get_attribute("data-peak-gib")), float(most), "the peak's moment")
-    if simulation["links"]:
-        step = simulation["step_time_s"]["expected"]
-        shares = page.chart("one-links")["sets"][0]["data"]
-        for share, link in zip(shares, simulation["links"]):
-            equal(share, link["busy_s"] / step, f"use of {link['link']}")
-    if simulation["collectives"]:
-        rows = page.js("return document.querySelectorAll('#one-collectives tbody tr').length")
-        equal(rows, min(30, len(simulation["collectives"])), "rows of collectives")
-
 
 def check_timeline_data(page, timeline):
     """Decoded rows against the columns, summed here anew."""
@@ -381,7 +265,7 @@ def names_are_text(browser, pages, names):
           window.alert = () => { window.alerts += 1; };
           window.plainTags = (() => {
             const count = {};
-            for (const e of document.querySelectorAll("*")) count[e.tagName] = (count[e.tagName] || 0) + 1;
+            for (const e of document.querySelectorAll("*:not(wbr)")) count[e.tagName] = (count[e.tagName] || 0) + 1;
             return count;
           });
           window.original = JSON.stringify(S.document);
@@ -409,20 +293,7 @@ def names_are_text(browser, pages, names):
         equal(page.messages(), [], f"console of {name} with hostile names")
 
 
-def accessible(browser, files, axe):
-    for file in files:
-        for scheme in SCHEMES:
-            page = Page(browser, file, 1440, scheme)
-            page.js(axe)
-            found = browser.execute_async_script("""
-              const done = arguments[0];
-              axe.run(document).then((r) => done(r.violations.filter((v) =>
-                v.impact === "serious" || v.impact === "critical").map((v) =>
-                v.id + ": " + v.nodes.slice(0, 3).map((n) => n.html.slice(0, 120)).join(" | "))));""")
-            equal(found, [], f"accessibility of {page.name}, {scheme}")
-
-
-def main(folder, names_file):
+def main(folder, names_file, program):
     files = sorted(glob.glob(folder + "/*.html"))
     pages = {os.path.basename(f)[:-5]: f for f in files}
     with open(names_file, encoding="utf-8") as file:
@@ -441,13 +312,16 @@ def main(folder, names_file):
         ("colours", lambda b: colours_change(b, pages)),
         ("keyboard", lambda b: keyboard_reaches(b, pages)),
         ("hostile names", lambda b: names_are_text(b, pages, names)),
+        *[(title, lambda b, test=test: test(b, pages)) for title, test in plan_views.TESTS],
+        *[(title, lambda b, test=test: test(b, program, names)) for title, test in served_page.TESTS],
     ]
     if os.environ.get("AXE_JS"):
         with open(os.environ["AXE_JS"], encoding="utf-8") as file:
             axe = file.read()
-        tests.append(("accessibility", lambda b: accessible(b, files, axe)))
+        tests.append(("accessibility", lambda b: accessibility.reports(b, files, axe)))
+        tests.append(("accessibility of the served page", lambda b: accessibility.served(b, program, axe)))
     else:
-        print("accessibility is not checked: AXE_JS names no copy of axe.min.js")
+        print("accessibility is not checked: AXE_JS names no copy of axe.min.js (see accessibility.py)")
     failed = 0
     browser = start()
     try:
@@ -466,4 +340,4 @@ def main(folder, names_file):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2]))
+    sys.exit(main(*sys.argv[1:4]))

@@ -67,7 +67,7 @@ TEST_CASE("lanes hold every task that takes time, apart and within the step", "[
 
 TEST_CASE("merged lanes are shorter and lose no time", "[timeline]") {
   const Forecast f = recorded(recorded_plans().front());
-  const Json whole = timeline_json(*f.record), merged = timeline_json(*f.record, 1);
+  const Json whole = timeline_json(*f.record), merged = timeline_json(*f.record, {1, 60'000});
   CHECK_FALSE(whole.at("merged").get<bool>());
   CHECK(merged.at("merged").get<bool>());
   REQUIRE(whole.at("lanes").size() == merged.at("lanes").size());
@@ -81,6 +81,19 @@ TEST_CASE("merged lanes are shorter and lose no time", "[timeline]") {
     after += b.slices;
   }
   CHECK(after < before);
+}
+
+TEST_CASE("a timeline that would be too large draws some stages in full", "[timeline]") {
+  for (const RecordedPlan& plan : recorded_plans()) {
+    INFO(plan.model << " " << plan.plan);
+    const Forecast f = recorded(plan);
+    const Json whole = timeline_json(*f.record), first = timeline_json(*f.record, {1, 1});
+    CHECK(whole.at("stages_left_out") == 0);
+    CHECK(first.at("stages_left_out") == static_cast<int>(f.stages.size()) - 1);
+    REQUIRE_FALSE(first.at("lanes").empty());
+    for (const char* rows : {"lanes", "links"})
+      for (const Json& row : first.at(rows)) CHECK(row.at("stage") == 0);
+  }
 }
 
 TEST_CASE("links are in use as long as the account says", "[timeline]") {

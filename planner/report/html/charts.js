@@ -26,6 +26,12 @@ S.axis = (title, more = {}) => {
 };
 S.legendOptions = (display) => ({ display, position: "bottom", labels: { color: S.css("--text"), boxWidth: 12 } });
 
+// About as high as a legend of these names gets, so that it takes nothing from the bars.
+S.legendHeight = (names) => {
+  const wide = names.reduce((sum, n) => sum + 36 + 6.5 * S.words(n).length, 0), room = Math.min(1360, window.innerWidth - 40);
+  return 20 * Math.ceil(wide / Math.max(200, room));
+};
+
 // Lines across horizontal bars: how much there is. `values` by bar, null for none.
 S.marks = (values, what) => ({
   id: "marks",
@@ -83,7 +89,7 @@ S.stackedBars = (id, title, rows, { unit, format, markName }) => {
   const table = S.table(id + "-figures", rows.map((row) => Object.assign({ what: row.label }, row.parts, markName ? { [markName]: row.mark } : {})),
     [{ key: "what", title: "", word: true }, ...names.map((n) => ({ key: n, title: S.words(n), show: format })),
       ...(markName ? [{ key: markName, title: markName, show: format }] : [])]);
-  const figure = S.chart(id, title, config, Math.min(2400, 110 + 26 * rows.length), table);
+  const figure = S.chart(id, title, config, Math.min(2400, 90 + 26 * rows.length) + S.legendHeight(names), table);
   if (markName) figure.insertBefore(S.el("p", { class: "soft" }, "The line across a bar: " + markName + "."), figure.children[1]);
   return figure;
 };

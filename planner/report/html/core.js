@@ -17,8 +17,16 @@ S.el = (tag, attributes, ...children) => {
   return node;
 };
 
-// A name that somebody else chose: of any length, in any script.
-S.name = (text) => S.el("bdi", { class: "name" }, String(text));
+// A name that somebody else chose: of any length, in any script. A long one scrolls, by keyboard too.
+S.name = (text, parts = String(text)) => {
+  const long = String(text).length > 300;
+  return S.el("bdi", { class: long ? "name long" : "name", tabindex: long ? 0 : null }, parts);
+};
+// A plan's text, that may be broken between its parts and is copied without the breaks.
+S.plan = (text) => {
+  const whole = String(text), parts = whole.length > 300 ? [whole] : whole.split(/(?<=[,/])/);
+  return S.name(whole, parts.flatMap((part, i) => (i ? [S.el("wbr"), part] : [part])));
+};
 // Names in charts, which know no line breaks.
 S.short = (text, most = 36) => {
   const letters = Array.from(String(text).replace(/[\u0000-\u001f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, " "));
@@ -45,7 +53,18 @@ S.seconds = (v) => {
   if (size < 7200) return S.digits(v / 60) + " min";
   return size < 172800 ? S.digits(v / 3600) + " h" : S.digits(v / 86400) + " days";
 };
-S.words = (key) => String(key).replace(/_(gib|s)$/, "").replace(/_per_s\b/, " per s").replaceAll("_", " ");
+// Keys end in their unit, which stands with the figure.
+S.words = (key) => String(key).split(".").map((part) =>
+  part.replace(/(?<!_per)_(gib|s)$/, "").replace(/^usd_per_/, "$ per ").replace(/_usd$|^usd$/, " $").replaceAll("_", " ").trim()).join(", ");
+S.units = [
+  [/(?<!_per)_s$/, S.seconds], [/_gib$/, S.gib], [/(^|_)usd(_|$)/, (v) => "$" + S.digits(v, 4)], [/_kwh$/, (v) => S.digits(v) + " kWh"],
+  [/(^|_)(fraction|mfu|goodput|share)$/, S.percent], [/_gb_per_s$/, (v) => S.digits(v) + " GB/s"],
+];
+S.unitOf = (key) => S.units.find(([end]) => end.test(key));
+S.measure = (key, value) => {
+  const unit = S.isNumber(value) ? S.unitOf(key) : null;
+  return unit ? unit[1](value) : S.asText(value);
+};
 S.verdicts = { fits: ["fits", "good"], tight: ["tight", "warn"], does_not_fit: ["does not fit", "bad"] };
 S.verdict = (v) => {
   const known = Object.hasOwn(S.verdicts, v) ? S.verdicts[v] : [S.words(v === undefined ? "cannot run" : v), "bad"];
@@ -98,17 +117,23 @@ S.legend = (names) =>
 S.list = (value) => (Array.isArray(value) ? value : []);
 S.entries = (value) => (value && typeof value === "object" && !Array.isArray(value) ? Object.entries(value) : []);
 
-// The plans that an answer is about, whatever it calls them; of a simulation the one.
+// The plans that an answer is about, whatever it calls them; of a simulation the one. Those of a
+// front come after the best ones, where they are not among them.
 S.plansOf = (answer) => {
-  if (Array.isArray(answer.plans)) return answer.plans;
+  if (Array.isArray(answer.plans)) {
+    const name = (p) => p.cluster + " " + p.plan, best = new Set(answer.plans.map(name));
+    return answer.plans.concat(S.list(answer.pareto).filter((p) => !best.has(name(p))));
+  }
   if (Array.isArray(answer.answers)) return answer.answers;
   return Array.isArray(answer.stages) ? [answer] : [];
 };
-S.labelOf = (plan) => {
-  const parts = [];
-  if (plan.method && plan.gpu) parts.push(plan.method, plan.gpu);
-  else parts.push(plan.plan || "plan");
-  return parts.join(" on ");
+S.labelOf = (plan) => (plan.method && plan.gpu ? plan.method + " on " + plan.gpu : plan.plan || "plan");
+// The plan that an answer speaks of first: of several on the same GPUs, the first of the list that fits.
+S.bestOf = (answer) => {
+  const plans = S.plansOf(answer), fitting = plans.filter((p) => p.verdict && p.verdict !== "does_not_fit");
+  if (answer.objective && fitting.length && !Array.isArray(answer.scaling)) return fitting[0];
+  if (Array.isArray(answer.answers)) return fitting[0];
+  return fitting.slice().sort((a, b) => S.compare(S.stepOf(a), S.stepOf(b)))[0];
 };
 S.stepOf = (plan) => (plan.step_time_s && S.isNumber(plan.step_time_s.expected) ? plan.step_time_s.expected : null);
 S.deviceOf = (plan) => {

@@ -21,7 +21,7 @@ S.explanation = (id, explain) => S.el("div", { class: "explanation" },
   S.stackedBars(id + "-bound", "What the step waits for", [{ label: "step", parts: explain.bound.parts_s }], { unit: "seconds", format: S.seconds }),
   explain.figures.map(S.derivation));
 
-S.whyNot = (list) => list.map((w) => S.el("div", { class: "why-not" }, S.el("h3", {}, "Why not ", S.name(w.plan), "?"),
+S.whyNot = (list) => list.map((w) => S.el("div", { class: "why-not" }, S.el("h3", {}, "Why not ", S.plan(w.plan), "?"),
   S.el("ul", {}, S.list(w.reasons).map((reason) => S.el("li", {}, S.name(reason))))));
 
 S.views.push({ id: "why", title: "Why", make: (answer) => {

@@ -1,20 +1,24 @@
-// Whatever no other view shows by name: objects as two columns, lists of objects as tables.
-S.other = (id, value) => {
+// Whatever no other view shows by name: objects as two columns, lists of objects as tables. Figures
+// have the unit that their key ends in, or that of what they stand in: wall_s.low is in seconds.
+S.other = (id, value, above = "") => {
   const plain = (v) => v === null || typeof v !== "object";
   const inline = (v) => plain(v) || (Array.isArray(v) && v.length <= 8 && v.every(plain));
-  const flat = S.entries(value).filter(([, v]) => inline(v)).map(([key, v]) => [key, Array.isArray(v) ? v.map(S.asText).join("; ") : v]);
+  const show = (key, v) => S.measure(S.unitOf(key) ? key : above, v);
+  const flat = S.entries(value).filter(([, v]) => inline(v)).map(([key, v]) => ({ key: S.words(key), value: Array.isArray(v) ? v.map((one) => show(key, one)).join("; ") : v, shown: Array.isArray(v) ? null : show(key, v) }));
   const deep = S.entries(value).filter(([, v]) => !inline(v));
   const parts = [];
-  if (flat.length)
-    parts.push(S.table(id, flat.map(([key, v]) => ({ key: S.words(key), value: v })),
-      [{ key: "key", title: "", word: true }, { key: "value", title: "value", word: flat.some(([, v]) => typeof v === "string") }]));
+  if (flat.length) {
+    const words = flat.some((row) => typeof row.value === "string");
+    parts.push(S.table(id, flat, [{ key: "key", title: "", word: true },
+      { key: "value", title: "value", word: words, cell: (row) => (row.shown === null ? S.name(row.value) : words ? S.name(row.shown) : row.shown) }]));
+  }
   for (const [key, v] of deep) {
     if (Array.isArray(v) && v.length === 0) continue;
     parts.push(S.el("h3", {}, S.words(key)));
     const rows = Array.isArray(v) && v.every((r) => r !== null && typeof r === "object" && !Array.isArray(r));
     if (rows) parts.push(S.table(id + "-" + key, v, S.plainColumns(v), { filter: v.length > 10 }));
     else if (Array.isArray(v)) parts.push(S.el("ul", {}, v.slice(0, 200).map((item) => S.el("li", {}, S.name(S.asText(item))))));
-    else parts.push(S.other(id + "-" + key, v));
+    else parts.push(S.other(id + "-" + key, v, key));
   }
   return S.el("div", {}, parts);
 };
@@ -39,30 +43,18 @@ S.views.push({ id: "schedules", title: "Pipeline schedules", make: (answer) => {
   refused.length ? S.table("schedules-refused", refused, [{ key: "schedule", title: "schedule", word: true }, { key: "problem", title: "why it cannot run", word: true }]) : null];
 } });
 
-// How the best plan scales: tokens per second over the GPUs, beside what doubling would give.
-S.views.push({ id: "scaling", title: "Scaling", make: (answer) => {
-  const points = S.list(answer.scaling).filter((p) => p.best && S.isNumber(p.best.tokens_per_s));
-  if (points.length === 0) return null;
-  const first = points[0], line = (label, value, colour, dash) => ({ label, data: points.map((p) => ({ x: p.gpus, y: value(p) })), borderColor: colour, backgroundColor: colour, borderDash: dash, pointRadius: 4 });
-  const rows = points.map((p) => ({ gpus: p.gpus, plan: p.best.plan, tokens: p.best.tokens_per_s, step: S.stepOf(p.best), faster: p.faster_than_half, usd: p.best.usd_per_million_tokens }));
-  return [S.chart("scaling-chart", "Tokens per second of the best plan", { type: "line",
-    data: { datasets: [line("best plan", (p) => p.best.tokens_per_s, S.colour("forward"), []), line("in proportion", (p) => (first.best.tokens_per_s * p.gpus) / first.gpus, S.css("--soft"), [5, 4])] },
-    options: { parsing: false, scales: { x: S.axis("GPUs", { type: "logarithmic" }), y: S.axis("tokens/s", { type: "logarithmic" }) }, plugins: { legend: S.legendOptions(true) } } }, 320, null),
-  S.table("scaling-table", rows, [{ key: "gpus", title: "GPUs" }, { key: "plan", title: "plan", word: true }, { key: "step", title: "step", show: S.seconds },
-    { key: "tokens", title: "tokens/s", show: (v) => S.digits(v) }, { key: "faster", title: "faster than half", show: (v) => S.digits(v) + " x" }, { key: "usd", title: "$ per million tokens", show: (v) => S.digits(v) }])];
-} });
-
 const shown = new Set(["schema_version", "command", "request", "model", "method", "gpu", "framework", "plan", "verdict", "step_time_s", "tokens_per_s", "mfu", "files", "fits", "profile",
-  "bubble_fraction", "breakdown_s", "critical_path_s", "stages", "worst_stage", "ranks", "memory_over_time", "links", "collectives", "plans", "answers",
-  "score", "runs", "by", "schedules", "scaling", "memory_gib", "notes", "outlook", "explain", "why_not", "problems",
-  "study", "finished", "verdicts", "ranked_by", "more_is_better", "ranking", "rows"]);
+  "bubble_fraction", "breakdown_s", "critical_path_s", "stages", "worst_stage", "ranks", "memory_over_time", "links", "collectives", "plans", "pareto", "answers",
+  "score", "runs", "by", "schedules", "scaling", "doubling_stops_paying_at_gpus", "warnings", "memory_gib", "notes", "outlook", "explain", "why_not", "problems",
+  "study", "finished", "verdicts", "ranked_by", "more_is_better", "ranking", "rows",
+  "offers", "do_not_fit", "too_dear", "budget_usd", "sequences", "models", "gpus"]);
 S.views.push({ id: "more", title: "More figures", make: (answer) => {
   const rest = Object.fromEntries(S.entries(answer).filter(([key, v]) => !shown.has(key) && v !== null));
   return Object.keys(rest).length ? [S.el("details", {}, S.el("summary", {}, "Whatever else the answer holds"), S.other("more-figures", rest))] : null;
 } });
 
 S.views.push({ id: "notes", title: "Notes and request", make: (answer) => {
-  const notes = S.list(answer.notes), parts = [];
+  const notes = S.list(answer.warnings).map((w) => "Warning: " + w).concat(S.list(answer.notes)), parts = [];
   if (notes.length) parts.push(S.el("ul", {}, notes.map((n) => S.el("li", {}, S.name(n)))));
   if (answer.request) parts.push(S.other("request", answer.request));
   return parts.length ? parts : null;

@@ -32,8 +32,17 @@ S.verdictLines = (answer) => {
     });
   }
   if (Array.isArray(answer.plans)) {
-    const best = answer.plans.filter((p) => p.verdict && p.verdict !== "does_not_fit").sort((a, b) => S.compare(S.stepOf(a), S.stepOf(b)))[0];
-    return [best ? line("The fastest that fits is ", S.name(best.plan), ": ", S.planWords(best), ".") : line(S.el("b", { class: "bad" }, "No plan fits"), ".")];
+    const best = S.bestOf(answer), which = answer.objective && answer.objective !== "time" ? "The best by " + answer.objective : "The fastest";
+    return [best ? line(which + " that fits is ", S.plan(best.plan), best.cluster && answer.scaling ? [" on ", S.name(best.cluster)] : null, ": ", S.planWords(best), ".") : line(S.el("b", { class: "bad" }, "No plan fits"), ".")];
+  }
+  if (Array.isArray(answer.offers)) {
+    const first = answer.offers[0];
+    return [first ? line("The cheapest way to train on ", S.digits(answer.sequences), " sequences: ", S.el("b", {}, S.name(first.gpus)), ", ", S.name(S.howOf(first)), ": $" + S.digits(first.usd_total) + " and " + S.seconds(first.time_s) + ".")
+      : line(S.el("b", { class: "bad" }, "Nothing holds it"), " within the budget.")];
+  }
+  if (Array.isArray(answer.models)) {
+    const fitting = answer.models.filter((m) => m.verdict !== "does_not_fit");
+    return [line(S.el("b", {}, fitting.length + " of " + answer.models.length + " models"), " can be trained on ", S.name(answer.gpus), " in one way or another.")];
   }
   return answer.verdict ? [line(S.verdict(answer.verdict))] : [];
 };
@@ -53,10 +62,10 @@ S.heading = (answer) => {
 };
 S.subtitle = (answer) => {
   const r = answer.request || {}, words = [];
-  if (answer.command) words.push("shardwise " + answer.command);
+  if (answer.command && (answer.model || r.model || r.gpus)) words.push("shardwise " + answer.command);
   if (r.sequence) words.push(S.digits(r.sequence) + " tokens per sequence");
   if (r.batch) words.push(S.digits(r.batch) + " sequences per step");
-  return S.el("p", { class: "soft" }, words.join(", "), answer.plan ? [", plan ", S.name(answer.plan)] : null);
+  return S.el("p", { class: "soft" }, words.join(", "), answer.plan ? [", plan ", S.plan(answer.plan)] : null);
 };
 
 S.render = () => {
@@ -112,8 +121,8 @@ S.listenToPage = () => {
 S.start = (document_) => {
   S.document = document_;
   const details = S.list(document_.details);
-  const plans = S.plansOf(document_.answer), fits = plans.findIndex((p) => p.verdict && p.verdict !== "does_not_fit");
-  S.opened = plans.length === 0 ? null : fits >= 0 ? fits : details.length ? details[0].of : 0;
+  const plans = S.plansOf(document_.answer), best = plans.indexOf(S.bestOf(document_.answer));
+  S.opened = plans.length === 0 ? null : best >= 0 ? best : details.length ? details[0].of : 0;
   S.listenToPage();
   S.render();
 };

@@ -4,6 +4,7 @@ S.planColumns = (plans) => {
   const add = (key, title, get, more) => columns.push(Object.assign({ key, title, get }, more));
   if (has((p) => p.method)) add("method", "method", (p) => p.method, { word: true });
   if (has((p) => p.gpu)) add("gpu", "GPU", (p) => p.gpu, { word: true });
+  if (new Set(plans.map((p) => p.cluster)).size > 1) add("cluster", "GPUs", (p) => p.cluster, { word: true });
   add("plan", "plan", (p) => p.plan, { word: true });
   add("verdict", "verdict", (p) => p.verdict || "cannot run", { word: true, verdict: true });
   if (has((p) => S.stepOf(p) !== null)) add("step", "step", S.stepOf, { show: S.seconds });
@@ -15,7 +16,7 @@ S.planColumns = (plans) => {
   if (has((p) => S.isNumber(p.mfu))) add("mfu", "MFU", (p) => p.mfu, { show: S.percent });
   if (has((p) => S.isNumber(p.host_ram_gib))) add("host", "host RAM", (p) => p.host_ram_gib, { show: S.gib });
   for (const key of ["usd_per_million_tokens", "hours", "energy_kwh"])
-    if (has((p) => S.isNumber(p[key]))) add(key, S.words(key), (p) => p[key], { show: (v) => S.digits(v) });
+    if (has((p) => S.isNumber(p[key]))) add(key, S.words(key), (p) => p[key], { show: (v) => S.measure(key, v) });
   if (has((p) => p.problem)) add("problem", "why not", (p) => p.problem, { word: true });
   return columns;
 };
@@ -26,7 +27,7 @@ S.planTable = (plans) => {
   for (const column of columns) {
     if (column.verdict) column.cell = (row) => S.verdict(row.verdict === "cannot run" ? undefined : row.verdict);
     if (column.key === "plan")
-      column.cell = (row, i) => S.el("button", { type: "button", class: "link open-plan", onclick: () => S.open(i) }, S.name(row.plan || "plan"));
+      column.cell = (row, i) => S.el("button", { type: "button", class: "link open-plan", onclick: () => S.open(i) }, S.plan(row.plan || "plan"));
   }
   return S.table("plan-table", rows, columns, { filter: plans.length > 3, open: true });
 };
@@ -65,14 +66,15 @@ S.advice = (plans) => plans.filter((p) => S.list(p.advice).length).map((p) => S.
   S.table("advice-" + plans.indexOf(p), p.advice, [
     { key: "change", title: "change", word: true }, { key: "verdict", title: "verdict", word: true, cell: (r) => S.verdict(r.verdict) },
     { key: "device_gib", title: "per GPU", show: S.gib }, { key: "memory_effect_gib", title: "effect", show: S.gib },
-    { key: "time_ratio", title: "time per token", show: (v) => S.digits(v) + " x" }, { key: "plan", title: "plan", word: true }])));
+    { key: "time_ratio", title: "time per token", show: (v) => S.digits(v) + " x" }, { key: "plan", title: "plan", word: true, cell: (r) => S.plan(r.plan || "") }])));
 
 S.views.push({ id: "plans", title: "Plans", make: (answer) => {
-  const plans = S.plansOf(answer);
+  const plans = S.plansOf(answer), front = S.list(answer.pareto).length;
   if (plans.length === 0 || Array.isArray(answer.stages)) return null;
   const rows = plans.filter((p) => p.breakdown_gib).map((p) => ({ label: S.labelOf(p), parts: p.breakdown_gib, mark: p.capacity_gib }));
   const steps = plans.filter((p) => p.breakdown_s).map((p) => ({ label: S.labelOf(p), parts: S.stepParts(p.breakdown_s) }));
   return [S.planTable(plans), S.pareto(plans),
+    front ? S.el("p", { class: "soft" }, front + " of these are not beaten in time, memory and rent at once by any other plan.") : null,
     rows.length ? S.memoryBars("memory", "Memory of the fullest GPU of each plan at its peak", rows) : null,
     steps.length ? S.stepBars("steps", "Where the time of a step goes", steps) : null, S.advice(plans)];
 } });
@@ -84,7 +86,8 @@ S.views.push({ id: "plan", title: "One plan in full", make: (answer, details) =>
   if (Array.isArray(answer.stages)) return S.planParts("one", answer, details.length ? details[0].timeline : null);
   if (details.length === 0) return null;
   const detail = details.find((d) => d.of === S.opened), plan = plans[S.opened];
-  const head = S.el("p", { id: "opened", "data-opened": S.opened }, plan ? [S.verdict(plan.verdict), " ", S.name(S.labelOf(plan)), plan.gpu ? [": ", S.name(plan.plan || "")] : null] : "");
-  if (!detail) return [head, S.el("p", { class: "soft" }, plan && plan.problem ? [S.name(plan.problem)] : "This file does not carry the step of this plan; shardwise simulate --report draws it.")];
+  const head = S.el("p", { id: "opened", "data-opened": S.opened }, plan ? [S.verdict(plan.verdict), " ", plan.gpu ? [S.name(S.labelOf(plan)), ": "] : null, S.plan(plan.plan || "")] : "");
+  if (!detail) return [head, plan && S.planWords(plan) ? S.el("p", {}, S.planWords(plan) + ".") : null,
+    S.el("p", { class: "soft" }, plan && plan.problem ? [S.name(plan.problem)] : "This file has no room for every step of this plan; shardwise simulate --plan ... --report draws them.")];
   return [head, S.planParts("one", detail.simulation, detail.timeline)];
 } });

@@ -17,9 +17,12 @@ S.ask.body = () => {
     if (value(key) !== "") body[key] = Number.isFinite(number) ? number : value(key);
   }
   if (value("explain") !== "") body.explain = true;
-  const needsModel = value("command") !== "models";
-  if (!needsModel && !uploaded) delete body.model;
-  return (needsModel && !body.model && !body.config) || !body.gpus ? null : body;
+  // Which models run here has no model, and what to buy or rent no GPUs.
+  const command = value("command"), needsModel = command !== "models", needsGpus = command !== "shop";
+  if (!needsModel) { delete body.model; delete body.config; }
+  if (!needsGpus) delete body.gpus;
+  if (!needsModel || !needsGpus) delete body.explain;
+  return (needsModel && !body.model && !body.config) || (needsGpus && !body.gpus) ? null : body;
 };
 
 S.ask.post = async (path, body) => {
@@ -29,7 +32,7 @@ S.ask.post = async (path, body) => {
 
 S.ask.now = async () => {
   const body = S.ask.body(), number = ++S.ask.number;
-  if (body === null) return S.ask.state("Name a model and GPUs.");
+  if (body === null) return S.ask.state(S.ask.value("command") === "shop" ? "Name a model." : S.ask.value("command") === "models" ? "Name GPUs." : "Name a model and GPUs.");
   S.ask.state("Asking \u2026");
   let reply;
   try {
@@ -42,7 +45,7 @@ S.ask.now = async () => {
   S.ask.state("");
   S.document = { answer: reply.answer, details: [] };
   const plans = S.plansOf(reply.answer);
-  S.opened = plans.length ? Math.max(0, plans.findIndex((p) => p.verdict && p.verdict !== "does_not_fit")) : null;
+  S.opened = plans.length ? Math.max(0, plans.indexOf(S.bestOf(reply.answer))) : null;
   return S.render();
 };
 S.ask.soon = () => {
@@ -91,6 +94,8 @@ S.serve = () => {
     if (e.target.id === "model") { S.ask.uploaded = null; document.getElementById("config").value = ""; }
     if (e.target.id !== "config") S.ask.soon();
   });
+  // Not every way to choose from a list is an input as well.
+  form.addEventListener("change", (e) => { if (e.target.tagName === "SELECT") S.ask.soon(); });
   document.getElementById("config").addEventListener("change", (e) => { if (e.target.files.length) S.ask.take(e.target.files[0]); });
   document.addEventListener("dragover", (e) => e.preventDefault());
   document.addEventListener("drop", (e) => { e.preventDefault(); if (e.dataTransfer.files.length) S.ask.take(e.dataTransfer.files[0]); });

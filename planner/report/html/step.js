@@ -44,6 +44,7 @@ S.timelinePart = (model) => {
   const kinds = [...new Set(model.rows.filter((r) => !r.link).flatMap((r) => [...new Set(r.kind)]))];
   return S.el("div", {}, S.el("h3", {}, "Timeline"),
     model.merged ? S.el("p", { class: "soft" }, "Neighbouring tasks of one pass are drawn as one; --trace writes all of them.") : null,
+    model.left_out ? S.el("p", { class: "soft", "data-left-out": model.left_out }, "For the file's sake " + model.left_out + " stages between these are left out; --trace has them all.") : null,
     S.legend(kinds), view.node);
 };
 

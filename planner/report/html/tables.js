@@ -64,5 +64,5 @@ S.plainColumns = (rows) => {
   const keys = [];
   for (const row of rows)
     for (const [key, value] of S.entries(row)) if (!keys.includes(key) && (typeof value !== "object" || value === null)) keys.push(key);
-  return keys.map((key) => ({ key, title: S.words(key), word: rows.some((r) => typeof S.valueAt(r, key) === "string") }));
+  return keys.map((key) => ({ key, title: S.words(key), word: rows.some((r) => typeof S.valueAt(r, key) === "string"), show: (v) => S.measure(key, v) }));
 };

@@ -69,7 +69,7 @@ S.decodeTimeline = (timeline) => {
     rows.push(row);
   }
   rows.sort((a, b) => a.stage - b.stage);
-  return { end: timeline.end_ns, rows, merged: timeline.merged };
+  return { end: timeline.end_ns, rows, merged: timeline.merged, left_out: timeline.stages_left_out };
 };
 
 // Slices whose title holds `text`, in order of time: [{row, at}].
