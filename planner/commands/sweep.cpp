@@ -90,8 +90,9 @@ int sweep_on_this_machine(const SweepOptions& options, const Output& output) {
   const auto facts = PointFacts::load(*root);
   if (!facts) return report_problems(facts.error(), output);
   {
+    std::ostream nobody(nullptr);
     auto desk = SweepDesk::open(options.task, *study, facts_fingerprint(*root, study->study),
-                                **facts, output.err);
+                                **facts, output.progress ? *output.progress : nobody);
     if (!desk) return report_problems(desk.error(), output);
     const int threads = options.task.threads.value_or(fair_threads({own_cores()}, 0));
     const Problems problems = sweep_here(*desk, study->study, **facts, threads);

@@ -1,5 +1,7 @@
 #include "planner/commands/validate.hpp"
+#include "planner/figures.hpp"
 #include "planner/progress_line.hpp"
+#include "planner/sentence.hpp"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

@@ -22,7 +22,8 @@ answer() {
   ((status == 0)) || printf '[exit %d]\n' "$status"
 }
 
-# play FILE: prints the transcript or document as the program answers today.
+# play FILE: prints the transcript or document as the program answers today. What its commands write
+# below /tmp is removed.
 play() {
   local line inside=0 document=0
   [[ $1 == *.md ]] && document=1
@@ -36,6 +37,7 @@ play() {
       printf '%s\n' "$line"
     fi
   done <"$1"
+  grep -oE -e '--out /tmp/[a-z0-9.-]+' "$1" | cut -d ' ' -f 2 | sort -u | xargs -r rm -rf
 }
 
 # Documents whose commands take seconds: each is a test of its own.
