@@ -142,9 +142,41 @@ ExplainedFigure utilisation(const Question& q, const Forecast& f) {
       "model FLOPs per token x tokens per second / dense rate of all GPUs (PaLM, "
       "arXiv 2204.02311, appendix B)",
       {}};
+  const auto gpus = static_cast<double>(q.plan.gpus());
+  const Gpu& gpu = q.cluster.groups.front().gpu;
+  const auto rate = gpu.rate(q.workload.compute);
+  // Of cards that differ the sum of their rates is what counts, and has no one source.
+  if (rate && q.cluster.groups.size() == 1 && f.tokens_per_s > 0) {
+    figure.inputs.push_back({"model FLOPs per token",
+                             f.mfu * gpus * rate->value / f.tokens_per_s / 1e9, "GFLOP",
+                             std::nullopt, "6 per weight that a token meets, 4 where it is frozen, and attention"});
+    figure.inputs.push_back(
+        catalogued(sentence("dense ", name(q.workload.compute), " rate of one GPU"),
+                   rate->value / 1e12, "TFLOP/s", Trust::datasheet, gpu.provenance,
+                   sentence("dense_", name(q.workload.compute), "_tflops")));
+  }
   figure.inputs.push_back({"tokens per second", f.tokens_per_s, "tokens/s", std::nullopt, ""});
-  figure.inputs.push_back({"GPUs", static_cast<double>(q.plan.gpus()), "", std::nullopt, "asked"});
+  figure.inputs.push_back({"GPUs", gpus, "", std::nullopt, "asked"});
   return figure;
+}
+
+// Of a pipeline.
+ExplainedFigure bubble(const Question& q, const Forecast& f) {
+  const ParallelPlan& p = q.plan;
+  const double evenly = static_cast<double>(p.pipeline - 1) / (p.chunks * p.microbatches);
+  return {
+      "bubble",
+      "the GPU waits for other stages",
+      f.breakdown.bubble.value,
+      "s",
+      sentence("step - what it does and waits for, played task by task with schedule ", p.schedule,
+               "; stages all alike under 1F1B would lose (stages - 1) / (chunks x "
+               "microbatches) of their work (Narayanan et al., arXiv 2104.04473)"),
+      {{"stages", static_cast<double>(p.pipeline), "", std::nullopt, "of the plan"},
+       {"chunks", static_cast<double>(p.chunks), "", std::nullopt, "of the plan"},
+       {"microbatches", static_cast<double>(p.microbatches), "", std::nullopt, "of the plan"},
+       {"stages all alike", evenly, "of the work", std::nullopt, ""},
+       part("step", f.step_time.expected)}};
 }
 
 }  // namespace
@@ -159,6 +191,7 @@ void explain_time(const Question& q, const Forecast& f, const Profile& profile,
   figures.push_back(rates(q, gpu, profile, busy));
   if (f.breakdown.host > Seconds(0)) figures.push_back(host(q, f, profile));
   for (const auto& [kind, t] : f.breakdown.exposed) figures.push_back(waiting(q, kind, t, profile));
+  if (f.breakdown.bubble > Seconds(0)) figures.push_back(bubble(q, f));
   figures.push_back(interval(q, f, profile));
   figures.push_back(throughput(q, f));
   figures.push_back(utilisation(q, f));
