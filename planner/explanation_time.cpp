@@ -147,9 +147,9 @@ ExplainedFigure utilisation(const Question& q, const Forecast& f) {
   const auto rate = gpu.rate(q.workload.compute);
   // Of cards that differ the sum of their rates is what counts, and has no one source.
   if (rate && q.cluster.groups.size() == 1 && f.tokens_per_s > 0) {
-    figure.inputs.push_back({"model FLOPs per token",
-                             f.mfu * gpus * rate->value / f.tokens_per_s / 1e9, "GFLOP",
-                             std::nullopt, "6 per weight that a token meets, 4 where it is frozen, and attention"});
+    figure.inputs.push_back(
+        {"model FLOPs per token", f.mfu * gpus * rate->value / f.tokens_per_s / 1e9, "GFLOP",
+         std::nullopt, "6 per weight that a token meets, 4 where frozen, and attention"});
     figure.inputs.push_back(
         catalogued(sentence("dense ", name(q.workload.compute), " rate of one GPU"),
                    rate->value / 1e12, "TFLOP/s", Trust::datasheet, gpu.provenance,

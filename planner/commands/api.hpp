@@ -26,8 +26,8 @@ inline constexpr std::size_t api_max_body = std::size_t{256} << 10;
 // `command`: "fit", or "fit/document" for what a report of it would draw from.
 ApiAnswer api_answer(std::string_view command, std::string_view body, const Facts& facts);
 
-// One text for all ways to write the same question: spaces and the order of keys do not matter. What
-// is no JSON document stands for itself.
+// One text for all ways to write the same question: spaces and the order of keys do not matter.
+// What is no JSON document stands for itself.
 std::string api_question(std::string_view command, std::string_view body);
 
 std::vector<std::string_view> api_commands();

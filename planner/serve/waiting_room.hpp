@@ -2,9 +2,9 @@
 //
 // A few threads take the connections in the order in which something arrives on them (epoll) and
 // serve a request once the whole of it is there, so that a slow client costs a place and no thread,
-// and it is not the scheduler that picks among hundreds of threads who comes next (measured with 200
-// clients of wrk on two cores: twice the answers, and p99 a quarter, of a thread for each). Who
-// takes too long over a request, or asks nothing more, is shown out.
+// and it is not the scheduler that picks among hundreds of threads who comes next. Measured with
+// 200 clients of wrk on two cores: twice the answers, and a p99 of a quarter, of a thread for each.
+// Who takes too long over a request, or asks nothing more, is shown out.
 #pragma once
 
 #include <atomic>
