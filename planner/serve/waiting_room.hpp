@@ -2,8 +2,9 @@
 //
 // A few threads take the connections in the order in which something arrives on them (epoll) and
 // serve a request once the whole of it is there, so that a slow client costs a place and no thread,
-// and it is not the scheduler that picks among hundreds of threads who comes next. Measured with
-// 200 clients of wrk on two cores: twice the answers, and a p99 of a quarter, of a thread for each.
+// and it is not the scheduler that picks among hundreds of threads who comes next. Measured once
+// with 200 clients of wrk on two busy cores against a thread for each: 1.5 to 2 times the answers,
+// p99 12 instead of 49 ms for answers of 88 kB and 6 instead of 8 ms for those of 2 kB.
 // Who takes too long over a request, or asks nothing more, is shown out.
 #pragma once
 
