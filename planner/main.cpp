@@ -1,7 +1,9 @@
 // shardwise: the command line. Parses, loads the facts a command needs, runs it, and turns whatever
 // happens into one of the exit codes: 0 answered, 2 the request is wrong, 3 --require-fit and it
 // does not fit, 4 a file fails, 70 our bug.
+#if __has_include(<malloc.h>)
 #include <malloc.h>
+#endif
 #include <sys/ioctl.h>
 #include <unistd.h>
 
