@@ -107,7 +107,7 @@ struct Framework {
   std::vector<std::string> match_note;  // ... where a record's framework note holds one of these
   std::string with_zero;  // the row that holds instead where a ZeRO stage is on: DeepSpeed
   std::vector<EngineStage> with_zero_alone;  // by which it holds on one GPU, and its stage there
-  std::string version;                    // commit or release that was read
+  std::string version;                       // commit or release that was read
 
   WeightRecipe pretrain_weights = WeightRecipe::half_with_master;
   WeightRecipe finetune_weights = WeightRecipe::half_with_master;
@@ -134,7 +134,7 @@ struct Framework {
   bool overlap_tensor_comm = false;     // async TP / user-buffer overlap
   bool overlap_tensor_backward = true;  // input-gradient collectives behind the weight gradient
   bool overlap_pipeline_comm = true;
-  bool overlap_interleaved_comm = true;   // the same with several model chunks per stage
+  bool overlap_interleaved_comm = true;       // the same with several model chunks per stage
   bool partitions_pipeline_messages = false;  // without SP: a tensor rank sends its share of what
                                               // they all hold, and the receivers gather it
   bool reduces_every_microbatch = false;  // gradient synchronised per microbatch (ZeRO-2/3, FSDP)
@@ -148,7 +148,7 @@ struct Framework {
   bool repeats_kv_before_rotary = false;  // so that the copies are rotated (litgpt)
   bool softmax_in_fp32 = false;           // eager attention: its softmax, then cast back to 16 bits
   bool value_is_view_of_qkv =
-      false;                     // V as the kernel saves it holds the fused projection's output
+      false;  // V as the kernel saves it holds the fused projection's output
   bool query_is_view_of_qkv =
       false;                     // Q holds it, with a copy of K and V beside it; as many heads each
   bool gradient_fusion = false;  // wgrad accumulates straight into the fp32 gradient
@@ -189,7 +189,7 @@ struct Framework {
   bool records_streams = false;      // collectives mark what they read: freed, it waits for the GPU
   bool gathers_flat_copies = false;  // ZeRO-1 gathers stepped weights through flat copies of them
   bool keeps_gather_buffers = false;  // SP gathers into two buffers that stay for the whole run
-  bool holds_stage_outputs = false;  // what a pipeline stage sent stays until its backward has run
+  bool holds_stage_outputs = false;   // what a pipeline stage sent stays until its backward has run
   bool registers_causal_masks = false;  // runs the models' own code (Transformer::causal_mask_rows)
   bool lengths_vary = false;  // fine-tuning batches are padded to their own longest sequence only
   int world_groups = 0;       // NCCL groups over all ranks beside those of the plan's axes

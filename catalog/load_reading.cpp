@@ -128,10 +128,9 @@ void read_hardware(JsonReader& r, Reading& out) {
 
 void read_numbers(JsonReader& r, Reading& out) {
   read_rows(r, "methods", out.methods, [](JsonReader& e) {
-    return MethodReading{e.text("text"), row_named(e, "method", method_rows).method,
-                         flag(e, "equivalent"),
-                         e.maybe_choice("input", adapter_input_names)
-                             .value_or(AdapterInput::copied)};
+    return MethodReading{
+        e.text("text"), row_named(e, "method", method_rows).method, flag(e, "equivalent"),
+        e.maybe_choice("input", adapter_input_names).value_or(AdapterInput::copied)};
   });
   read_rows(r, "precisions", out.precisions, [](JsonReader& e) {
     return PrecisionReading{e.text("text"), row_named(e, "compute", dtype_rows).dtype,

@@ -133,7 +133,7 @@ struct HostCalibration {
   Seconds collective_check;             // per rank, where each collective is checked on the CPU
   int launch_queue = 0;                 // kernels that may wait for the GPU before the CPU does
   std::vector<FittedField> fitted;
-  Seconds communicator_creation;        // between two ranks, the first time that they talk
+  Seconds communicator_creation;  // between two ranks, the first time that they talk
   Evidence evidence;
 };
 

@@ -89,8 +89,8 @@ struct PhraseReading {
   std::optional<int> vocab;
   std::optional<bool> dropout, offload_activations, blocking_launches, checks_collectives;
   std::optional<std::string> precision;  // as records spell it
-  bool modules_follow = false;  // the parts that are re-run are named after `text`
-  bool share_follows = false;   // the number after `text` is the offloaded share of activations
+  bool modules_follow = false;           // the parts that are re-run are named after `text`
+  bool share_follows = false;  // the number after `text` is the offloaded share of activations
   std::optional<std::string> recompute;  // a row of recompute_policy
   std::optional<std::string> framework;  // id of the row that stands for its release
   std::optional<std::string> inter_node;

@@ -111,7 +111,7 @@ struct Transformer {
   Biases biases;
   QkNorm qk_norm = QkNorm::none;
   PositionKind position = PositionKind::rope;
-  int position_rows = 0;  // learned positions only
+  int position_rows = 0;     // learned positions only
   int max_positions = 0;     // 0 where no source gave it
   int causal_mask_rows = 0;  // of the square mask of bytes that its own code keeps in every layer
   std::optional<int> sliding_window;

@@ -38,8 +38,7 @@ TensorIndex normed_heads(GraphBuilder& b, TensorIndex t, std::int64_t rows, std:
 }
 
 // Keys or values copied out for every query head that reads them.
-TensorIndex repeated(GraphBuilder& b, std::string_view name, TensorIndex t,
-                     std::int64_t elements) {
+TensorIndex repeated(GraphBuilder& b, std::string_view name, TensorIndex t, std::int64_t elements) {
   const double moved = 2 * bytes_of_elements(b, elements);
   return b.pointwise(name, {t}, {}, elements, moved, moved, 1);
 }

@@ -31,9 +31,7 @@ double operand_and_result_bytes(const GemmShape& s, double element_bytes) {
 // Of rows of elements; the scales of a block format lie apart from them.
 bool aligned(const GemmShape& s, int alignment_bytes) {
   const double scaled_bits = 8 * bytes_per_element(s.dtype);
-  const double bits = s.dtype == DType::mxfp8   ? 8
-                      : s.dtype == DType::nvfp4 ? 4
-                                                : scaled_bits;
+  const double bits = s.dtype == DType::mxfp8 ? 8 : s.dtype == DType::nvfp4 ? 4 : scaled_bits;
   const auto whole = [&](std::int64_t length) {
     return std::fmod(static_cast<double>(length) * bits, 8.0 * alignment_bytes) == 0;
   };

@@ -369,8 +369,8 @@ void GraphBuilder::add_adapter(const LinearSpec& spec, TensorIndex x, TensorInde
   const std::int64_t rank = workload_.adapter.rank;
   const Framework& framework = workload_.framework;
   const AdapterInput input = workload_.adapter.input;
-  const bool casts = input == AdapterInput::copied && framework.adapter_dtype == DType::fp32 &&
-                     element_ == 2;
+  const bool casts =
+      input == AdapterInput::copied && framework.adapter_dtype == DType::fp32 && element_ == 2;
   const bool wide = casts && !framework.autocast;
   const DType dtype = wide ? DType::fp32 : workload_.activation_dtype();
   const std::int64_t width = wide ? 4 : element_;

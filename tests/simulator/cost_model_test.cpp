@@ -18,6 +18,17 @@ const Facts& facts() {
   return loaded;
 }
 
+// One block on the first stage of a cluster of equal GPUs.
+LayerTime block_time(const Workload& w, const ParallelPlan& plan, const Cluster& cluster) {
+  const KernelModel kernels(cluster.groups.front().gpu, facts().profile);
+  const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
+  const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
+  const CostModel model(w, plan, cluster, facts().profile);
+  for (const LayerDefinition& d : partition.definitions)
+    if (d.role == LayerRole::block) return model.layer_time(d, kernels);
+  throw std::logic_error("no block");
+}
+
 }  // namespace
 
 // What all tensor ranks of a stage hold crosses the network in parts, one from each of them, and is
@@ -30,8 +41,7 @@ TEST_CASE("messages between stages go in parts where the framework does that", "
     w.framework.partitions_pipeline_messages = in_parts;
     plan.sequence_parallel = sequence_parallel;
     const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
-    const ModelPartition partition =
-        partition_model(w, plan, schedule, *recompute_policy("none"));
+    const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
     return CostModel(w, plan, cluster, facts().profile).costs(partition).send.front();
   };
   const CostModel model(w, plan, cluster, facts().profile);
@@ -42,8 +52,8 @@ TEST_CASE("messages between stages go in parts where the framework does that", "
   const std::int64_t whole = 1024 * 2048 * 2;
   const Seconds part = time(Collective::send_recv, whole / 8, link);
   CHECK(send(false, false) == time(Collective::send_recv, whole, link));
-  CHECK(send(true, false) == part + time(Collective::all_gather, whole,
-                                         model.layout().shape(GroupKind::tensor)));
+  CHECK(send(true, false) ==
+        part + time(Collective::all_gather, whole, model.layout().shape(GroupKind::tensor)));
   CHECK(send(true, true) == part);  // each rank holds its part only, and goes on with it
   CHECK(send(false, true) == part);
 }
@@ -52,19 +62,11 @@ TEST_CASE("messages between stages go in parts where the framework does that", "
 // hold: 2 x 240 / 20 = 24 thread blocks on an A100 of 108 (ring_channels).
 TEST_CASE("what is hidden behind matmuls takes its share of the multiprocessors", "[cost]") {
   const Cluster cluster = parse_gpus(facts().catalog, "8xA100-SXM-80GB")->front();
-  const Gpu& gpu = cluster.groups.front().gpu;
-  const KernelModel kernels(gpu, facts().profile);
   Workload w = pretraining(gpt(1, 8192, 64), 2048);
   const ParallelPlan plan = plan_of(1, 8);
   const auto backward = [&](bool beside) {
     w.framework.overlap_tensor_backward = beside;
-    const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
-    const ModelPartition partition =
-        partition_model(w, plan, schedule, *recompute_policy("none"));
-    const CostModel model(w, plan, cluster, facts().profile);
-    for (const LayerDefinition& d : partition.definitions)
-      if (d.role == LayerRole::block) return model.layer_time(d, kernels).backward_input;
-    throw std::logic_error("no block");
+    return block_time(w, plan, cluster).backward_input;
   };
   const PassTime waiting = backward(false), beside = backward(true);
   const Seconds hidden = waiting.exposed[0] - beside.exposed[0];
@@ -74,18 +76,11 @@ TEST_CASE("what is hidden behind matmuls takes its share of the multiprocessors"
 
 TEST_CASE("with blocking launches the GPU waits for the CPU, kernel by kernel", "[cost]") {
   const Cluster cluster = parse_gpus(facts().catalog, "8xA100-SXM-80GB")->front();
-  const KernelModel kernels(cluster.groups.front().gpu, facts().profile);
   Workload w = pretraining(gpt(1, 1024, 16), 1024);
   const ParallelPlan plan = plan_of(8);
   const auto forward = [&](bool blocking) {
     w.blocking_launches = blocking;
-    const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
-    const ModelPartition partition =
-        partition_model(w, plan, schedule, *recompute_policy("none"));
-    const CostModel model(w, plan, cluster, facts().profile);
-    for (const LayerDefinition& d : partition.definitions)
-      if (d.role == LayerRole::block) return model.layer_time(d, kernels).forward;
-    throw std::logic_error("no block");
+    return block_time(w, plan, cluster).forward;
   };
   const PassTime ahead = forward(false), blocked = forward(true);
   CHECK(blocked.host == Seconds(0));

@@ -119,8 +119,7 @@ TEST_CASE("A reduction's result is a tensor of its own, in its own format", "[me
   w.framework.reduce_dtype = DType::fp16;
   const StageMemory without = first_stage(w, plan_of(2));
   w.framework.bucket_copies_gradients = true;
-  CHECK(first_stage(w, plan_of(2)).loaded ==
-        without.loaded + Bytes(without.state.gradients / 2));
+  CHECK(first_stage(w, plan_of(2)).loaded == without.loaded + Bytes(without.state.gradients / 2));
 }
 
 }  // namespace shardwise
