@@ -4,8 +4,11 @@
 
 #include "planner/explanation_parts.hpp"
 #include "planner/forecast_parts.hpp"
+#include "planner/kernel_account.hpp"
 #include "planner/sentence.hpp"
 #include "planner/spread_fit.hpp"
+#include "simulator/kernel_model.hpp"
+#include "simulator/parameter_state.hpp"
 
 namespace shardwise {
 namespace {
@@ -45,8 +48,45 @@ ExplainedFigure interval(const Question& q, const Forecast& f, const Profile& pr
   return figure;
 }
 
+// Of the GPU's family, or that of a copy measured on this very GPU where it is higher
+// (simulator/memory_bound_model.hpp).
+ExplainedInput streaming_fraction(const Gpu& gpu, const Profile& profile) {
+  const char* what = "fraction of it that streaming kernels reach";
+  const MemoryCalibration& c = profile.row(gpu.family).memory;
+  const BytesPerSecond reached = MemoryBoundModel(gpu, profile).bandwidth(MemoryAccess::streaming);
+  const double of_family = c.fraction[static_cast<std::size_t>(MemoryAccess::streaming)];
+  const double fraction = reached.value / gpu.memory_bandwidth.value;
+  if (fraction > of_family)
+    return catalogued(what, fraction, "", Trust::published, gpu.provenance, "copy_gb_per_s");
+  return catalogued(what, of_family, "", c.evidence.trust, c.evidence.provenance, "fraction");
+}
+
+ExplainedInput amount(const std::string& name, double value, const std::string& unit) {
+  return {name, value, unit, std::nullopt, "counted, kernel by kernel"};
+}
+
+// What the passes of the slowest stage do in a step.
+void add_work(const Question& q, const StageAccount& stage, ExplainedFigure& figure) {
+  const double times = q.plan.microbatches;
+  const std::array<std::pair<const char*, const KernelAccount*>, 4> passes{
+      {{"forward", &stage.forward},
+       {"recomputed", &stage.recompute},
+       {"backward, inputs", &stage.backward},
+       {"backward, weights", &stage.backward_weight}}};
+  for (const auto& [pass, a] : passes) {
+    const double flops = (a->products + a->attention).value * times;
+    const double bytes = static_cast<double>(a->moved.value) * times;
+    if (flops > 0)
+      figure.inputs.push_back(amount(sentence("products, ", pass), flops / 1e12, "TFLOP"));
+    if (bytes > 0)
+      figure.inputs.push_back(
+          amount(sentence("moved by other kernels, ", pass), bytes / 1e9, "GB"));
+  }
+}
+
 // What matrix products, kernels that move bytes, and the CPU are worth on this GPU.
-ExplainedFigure rates(const Question& q, const Gpu& gpu, const Profile& profile, Seconds busy) {
+ExplainedFigure rates(const Question& q, const Gpu& gpu, const Profile& profile, Seconds busy,
+                      const StageAccount& work) {
   const FamilyCalibration& c = profile.row(gpu.family);
   const auto format = static_cast<std::size_t>(q.workload.compute);
   ExplainedFigure figure{"forward, backward",
@@ -56,6 +96,7 @@ ExplainedFigure rates(const Question& q, const Gpu& gpu, const Profile& profile,
                          "sum over kernels of start + max(FLOPs / (dense rate x fraction), bytes / "
                          "(bandwidth x fraction))",
                          {}};
+  add_work(q, work, figure);
   if (const auto rate = gpu.rate(q.workload.compute))
     figure.inputs.push_back(catalogued(
         sentence("dense ", name(q.workload.compute), " rate"), rate->value / 1e12, "TFLOP/s",
@@ -70,11 +111,32 @@ ExplainedFigure rates(const Question& q, const Gpu& gpu, const Profile& profile,
   figure.inputs.push_back(catalogued("memory bandwidth", gpu.memory_bandwidth.value / 1e9, "GB/s",
                                      Trust::datasheet, gpu.provenance,
                                      "memory_bandwidth_gb_per_s"));
-  figure.inputs.push_back(
-      catalogued("fraction of it that streaming kernels reach",
-                 c.memory.fraction[static_cast<std::size_t>(MemoryAccess::streaming)], "",
-                 c.memory.evidence.trust, c.memory.evidence.provenance, "fraction"));
+  figure.inputs.push_back(streaming_fraction(gpu, profile));
   return figure;
+}
+
+// Where the GPU steps.
+ExplainedFigure optimizer(const Question& q, const Gpu& gpu, const Profile& profile, Seconds t,
+                          const StageAccount& work) {
+  const OptimizerPass pass = optimizer_pass(q.workload);
+  const KernelModel kernels(gpu, profile,
+                            {std::nullopt, q.workload.framework.kernels, ChipLoad::training});
+  return {"optimizer",
+          "the optimizer steps what this GPU keeps of the states",
+          t.value,
+          "s",
+          "parameters x bytes each / (bandwidth x fraction) + kernels x start",
+          {{"parameters stepped here", static_cast<double>(work.stepped), "parameters",
+            std::nullopt, "counted, layer by layer"},
+           {"read and written for each", pass.bytes_each, "B", std::nullopt,
+            "gradient, weights, states, master copy (simulator/parameter_state.cpp)"},
+           catalogued("memory bandwidth", gpu.memory_bandwidth.value / 1e9, "GB/s",
+                      Trust::datasheet, gpu.provenance, "memory_bandwidth_gb_per_s"),
+           streaming_fraction(gpu, profile),
+           {"kernels", static_cast<double>(pass.kernels), "", std::nullopt,
+            "fused, or one per operation and group of tensors"},
+           {"start of one", kernels.memory_bound(Bytes(0), 1).value, "s", std::nullopt,
+            "profile of the family"}}};
 }
 
 ExplainedFigure host(const Question& q, const Forecast& f, const Profile& profile) {
@@ -188,7 +250,12 @@ void explain_time(const Question& q, const Forecast& f, const Profile& profile,
   Seconds busy;
   for (const auto& [kind, t] : f.breakdown.compute)
     if (kind != name(WorkKind::optimizer) && kind != name(WorkKind::pipeline_send)) busy += t;
-  figures.push_back(rates(q, gpu, profile, busy));
+  const std::vector<StageAccount> accounts = kernel_accounts(q, profile);
+  const StageAccount& work = accounts[static_cast<std::size_t>(f.breakdown.stage)];
+  figures.push_back(rates(q, gpu, profile, busy, work));
+  if (const auto stepping = f.breakdown.compute.find(std::string(name(WorkKind::optimizer)));
+      stepping != f.breakdown.compute.end())
+    figures.push_back(optimizer(q, gpu, profile, stepping->second, work));
   if (f.breakdown.host > Seconds(0)) figures.push_back(host(q, f, profile));
   for (const auto& [kind, t] : f.breakdown.exposed) figures.push_back(waiting(q, kind, t, profile));
   if (f.breakdown.bubble > Seconds(0)) figures.push_back(bubble(q, f));

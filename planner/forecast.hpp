@@ -67,6 +67,7 @@ struct StepBreakdown {
   std::map<std::string, Seconds> compute;  // forward, backward, recompute, optimizer
   std::map<std::string, Seconds> exposed;  // communication that nothing hides, by kind
   Seconds bubble, host, offload;
+  int stage = 0;  // of the rank that all this is about: the one whose compute lane is busy most
 };
 
 struct MemoryPlays;  // forecast_parts.hpp: the played allocation streams of every stage

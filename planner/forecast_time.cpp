@@ -114,6 +114,8 @@ void forecast_time(const ForecastContext& k, const ForecastOptions& options, For
         "stepped "
         "with gradients that are one step old; what that does to convergence is not forecast.");
   fill_breakdown(timed.busiest, f.breakdown);
+  f.breakdown.stage =
+      static_cast<int>(timed.busiest_rank / static_cast<std::size_t>(timed.ranks_per_stage));
   if (options.critical_path) fill_critical_path(*timed.kept, f.critical_path);
   const SpreadRow spread = spread_of(k.profile.spread.step_time, spread_key(q));
   f.step_time = {Seconds(expected.value * std::min(1.0, spread.low)), expected,

@@ -52,6 +52,7 @@ int terminal_width() {
 Output terminal(bool json) {
   const bool colour = isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
   Output output{std::cout, std::cerr, json, colour, terminal_width()};
+  if (isatty(STDOUT_FILENO) == 1) output.columns = output.width;
   if (isatty(STDERR_FILENO) == 1) output.progress = &std::cerr;
   return output;
 }

@@ -8,8 +8,7 @@
 //   host      the CPU issues kernels too slowly, loads data, or steps an offloaded optimizer
 //
 // The five add up to the step of the slowest GPU, as its breakdown does. How a pass divides between
-// compute and hbm is read off its kernels: a product counts as hbm where its operands take longer
-// to stream than its FLOPs at the sustained rate (a roofline; simulator/gemm_model.hpp).
+// compute and hbm is read off its kernels (kernel_account.hpp).
 #pragma once
 
 #include <array>

@@ -57,6 +57,22 @@ void fill(const Replay& replayed, const Forecast& f, ReplayedRun& out) {
   out.outcome = fits ? Outcome::ran : Outcome::oom;
 }
 
+ReplayedShape shape_of(const Replay& replayed) {
+  const Question& q = replayed.question;
+  ReplayedShape s;
+  s.sequence = q.workload.sequence;
+  s.microbatch = q.plan.microbatch;
+  s.tensor = q.plan.tensor;
+  s.pipeline = q.plan.pipeline;
+  s.data = q.plan.data;
+  s.expert = q.plan.expert;
+  s.nodes = q.cluster.nodes();
+  s.compute = q.workload.compute;
+  s.parameters = parameter_count(q.workload.model).total;
+  s.gpu = replayed.gpu_known ? q.cluster.groups.front().gpu.name : "not stated";
+  return s;
+}
+
 }  // namespace
 
 ReplayedRun replay_run(const RunRecord& run, const ValidationInputs& inputs) {
@@ -70,6 +86,7 @@ ReplayedRun replay_run(const RunRecord& run, const ValidationInputs& inputs) {
   Replay& replayed = std::get<Replay>(result);
   out.framework = replayed.question.workload.framework.id;
   out.kind = spread_key(replayed.question);
+  out.shape = shape_of(replayed);
   out.notes = std::move(replayed.notes);
   try {
     const auto answer = forecast(replayed.question, inputs.profile);

@@ -22,6 +22,15 @@ namespace shardwise {
 enum class Outcome { ran, oom };
 constexpr std::string_view name(Outcome o) { return o == Outcome::ran ? "ran" : "oom"; }
 
+// The plan as it was forecast, by the figures that errors are told apart by.
+struct ReplayedShape {
+  int sequence = 0, microbatch = 0;
+  int tensor = 1, pipeline = 1, data = 1, expert = 1, nodes = 1;
+  DType compute = DType::bf16;
+  std::int64_t parameters = 0;
+  std::string gpu;  // name of the catalog's entry
+};
+
 struct ReplayedRun {
   const RunRecord* run = nullptr;
   std::optional<Skipped> skipped;              // nothing below is set then
@@ -33,6 +42,7 @@ struct ReplayedRun {
   std::optional<Outcome> outcome;
   std::string framework;  // id of the row that stood for it
   SpreadKey kind;         // of question, as the intervals tell them apart
+  ReplayedShape shape;
   std::vector<std::string> notes;
 };
 

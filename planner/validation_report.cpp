@@ -24,12 +24,11 @@ std::string table_row(const std::string& label, const ErrorStatistics& time,
 
 std::string table(const ValidationScore& s, std::string_view by) {
   std::size_t width = std::max<std::size_t>(by.size(), 12);
-  for (const SourceScore& row : s.sources) width = std::max(width, row.source.size());
+  for (const ScoreRow& row : s.rows) width = std::max(width, row.key.name.size());
   std::string out = left(std::string(by), width) + padded("time n", 7) + padded("bias %", 8) +
                     padded("median", 8) + padded("p90", 8) + "  |" + padded("mem n", 7) +
                     padded("bias %", 8) + padded("median", 8) + padded("p90", 8) + "\n";
-  for (const SourceScore& row : s.sources)
-    out += table_row(row.source, row.time, row.memory, width);
+  for (const ScoreRow& row : s.rows) out += table_row(row.key.name, row.time, row.memory, width);
   return out + table_row("all runs", s.time, s.memory, width);
 }
 

@@ -8,24 +8,6 @@
 namespace shardwise {
 namespace {
 
-struct ByRow {
-  std::string_view name;
-  ScoreBy by;
-  std::string (*key)(const ReplayedRun&);
-};
-
-std::string method_of(const ReplayedRun& r) { return r.run->training.method; }
-
-constexpr std::array<ByRow, 5> by_rows{{
-    {"source", ScoreBy::source, [](const ReplayedRun& r) { return r.run->source; }},
-    {"framework", ScoreBy::framework, [](const ReplayedRun& r) { return r.framework; }},
-    {"gpu", ScoreBy::gpu,
-     [](const ReplayedRun& r) { return r.run->hardware.gpu.value_or("not stated"); }},
-    {"method", ScoreBy::method, method_of},
-    {"recompute", ScoreBy::recompute,
-     [](const ReplayedRun& r) { return r.run->training.recompute.value_or("not stated"); }},
-}};
-
 // The value at index floor(share n).
 double quantile(std::vector<double> sorted, double share) {
   if (sorted.empty()) return 0;
@@ -78,24 +60,27 @@ struct Timed {
 
 // Everything that is collected in one pass over the runs.
 struct Tally {
-  std::map<std::string, Errors> rows;
+  std::map<RowKey, Errors> rows;
+  std::map<std::string, Errors> sources;
   std::map<GroupKey, std::vector<Timed>> groups;
   int time_covered = 0, memory_covered = 0;
 };
 
-void add_time(const ReplayedRun& r, const std::string& row, Tally& tally) {
+void add_time(const ReplayedRun& r, const RowKey& row, Tally& tally) {
   const auto measured = measured_step(*r.run);
   if (!measured || !r.step_time) return;
   const double m = measured->value, p = r.step_time->expected.value;
   tally.rows[row].time.push_back(p / m - 1);
+  tally.sources[r.run->source].time.push_back(p / m - 1);
   tally.groups[group_key(*r.run)].push_back({m, p});
   tally.time_covered += r.step_time->low.value <= m && m <= r.step_time->high.value;
 }
 
-void add_memory(const ReplayedRun& r, const std::string& row, Tally& tally) {
+void add_memory(const ReplayedRun& r, const RowKey& row, Tally& tally) {
   const auto measured = measured_memory_gib(*r.run);
   if (!measured || !r.memory_gib) return;
   tally.rows[row].memory.push_back(r.memory_gib->expected / *measured - 1);
+  tally.sources[r.run->source].memory.push_back(r.memory_gib->expected / *measured - 1);
   tally.memory_covered += r.memory_gib->low <= *measured && *measured <= r.memory_gib->high;
 }
 
@@ -160,11 +145,11 @@ RankingScore rank(const std::map<GroupKey, std::vector<Timed>>& groups) {
   return out;
 }
 
-OverSources over_sources(const std::vector<SourceScore>& sources,
-                         ErrorStatistics SourceScore::*figure) {
+OverSources over_sources(const std::map<std::string, Errors>& sources,
+                         std::vector<double> Errors::*figure) {
   std::vector<double> medians;
-  for (const SourceScore& s : sources)
-    if ((s.*figure).count >= 3) medians.push_back((s.*figure).median);
+  for (const auto& [source, errors] : sources)
+    if ((errors.*figure).size() >= 3) medians.push_back(median(absolute(errors.*figure)));
   std::sort(medians.begin(), medians.end());
   return {static_cast<int>(medians.size()), quantile(medians, 0.5),
           medians.empty() ? 0 : medians.back()};
@@ -177,21 +162,16 @@ ErrorStatistics overall(const std::vector<double>& errors) {
   return out;
 }
 
+std::vector<ScoreRow> score_rows(const Tally& tally) {
+  std::vector<ScoreRow> out;
+  for (const auto& [row, errors] : tally.rows)
+    out.push_back({row, error_statistics(errors.time), error_statistics(errors.memory)});
+  return out;
+}
+
 double share(int part, int whole) { return whole == 0 ? 0 : static_cast<double>(part) / whole; }
 
 }  // namespace
-
-std::optional<ScoreBy> score_by_named(std::string_view name) {
-  for (const ByRow& row : by_rows)
-    if (row.name == name) return row.by;
-  return std::nullopt;
-}
-
-std::vector<std::string_view> score_by_names() {
-  std::vector<std::string_view> names;
-  for (const ByRow& row : by_rows) names.push_back(row.name);
-  return names;
-}
 
 ErrorStatistics error_statistics(std::vector<double> errors) {
   ErrorStatistics out;
@@ -221,6 +201,16 @@ std::vector<SpreadSample> memory_samples(const std::vector<ReplayedRun>& runs) {
   return out;
 }
 
+std::vector<ScoreRow> score_rows(const std::vector<ReplayedRun>& runs, ScoreBy by) {
+  Tally tally;
+  for (const ReplayedRun& r : runs) {
+    if (r.skipped) continue;
+    add_time(r, row_key(by, r), tally);
+    add_memory(r, row_key(by, r), tally);
+  }
+  return score_rows(tally);
+}
+
 ValidationScore score(const std::vector<ReplayedRun>& runs, ScoreBy by) {
   ValidationScore out;
   Tally tally;
@@ -231,25 +221,25 @@ ValidationScore score(const std::vector<ReplayedRun>& runs, ScoreBy by) {
       continue;
     }
     ++out.answered;
-    const std::string row = by_rows[static_cast<std::size_t>(by)].key(r);
+    const RowKey row = row_key(by, r);
     add_time(r, row, tally);
     add_memory(r, row, tally);
     add_outcome(r, out.outcome);
   }
   Errors all;
-  for (auto& [source, errors] : tally.rows) {
+  for (const auto& [row, errors] : tally.rows) {
     all.time.insert(all.time.end(), errors.time.begin(), errors.time.end());
     all.memory.insert(all.memory.end(), errors.memory.begin(), errors.memory.end());
-    out.sources.push_back({source, error_statistics(errors.time), error_statistics(errors.memory)});
   }
+  out.rows = score_rows(tally);
   out.time_coverage = share(tally.time_covered, static_cast<int>(all.time.size()));
   out.memory_coverage = share(tally.memory_covered, static_cast<int>(all.memory.size()));
   out.time_refit = spread_coverage(step_samples(runs), fit_step_spread);
   out.memory_refit = spread_coverage(memory_samples(runs), fit_memory_spread);
   out.time = overall(all.time);
   out.memory = overall(all.memory);
-  out.time_over_sources = over_sources(out.sources, &SourceScore::time);
-  out.memory_over_sources = over_sources(out.sources, &SourceScore::memory);
+  out.time_over_sources = over_sources(tally.sources, &Errors::time);
+  out.memory_over_sources = over_sources(tally.sources, &Errors::memory);
   out.ranking = rank(tally.groups);
   return out;
 }

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/validation.hpp"
+#include "planner/validation_rows.hpp"
 
 namespace shardwise {
 
@@ -30,8 +30,9 @@ struct ErrorStatistics {
 // Of signed errors, in any order.
 ErrorStatistics error_statistics(std::vector<double> errors);
 
-struct SourceScore {
-  std::string source;
+// A row of the table: a source, or whatever else the runs are told apart by.
+struct ScoreRow {
+  RowKey key;
   ErrorStatistics time, memory;
 };
 
@@ -64,7 +65,7 @@ struct RankingScore {
 struct ValidationScore {
   int records = 0, answered = 0;
   std::map<std::string, int> skipped;  // by reason
-  std::vector<SourceScore> sources;    // in order of name, those with anything scored
+  std::vector<ScoreRow> rows;          // in order, those with anything scored
   ErrorStatistics time, memory;
   OverSources time_over_sources, memory_over_sources;
   OutcomeScore outcome;
@@ -73,14 +74,12 @@ struct ValidationScore {
   SpreadCoverage time_refit, memory_refit;        // intervals fitted on these very runs
 };
 
-// What the rows of the table are.
-enum class ScoreBy { source, framework, gpu, method, recompute };
-std::optional<ScoreBy> score_by_named(std::string_view name);
-std::vector<std::string_view> score_by_names();
-
 // What the intervals are fitted on: measured / forecast of every run that tells both.
 std::vector<SpreadSample> step_samples(const std::vector<ReplayedRun>& runs);
 std::vector<SpreadSample> memory_samples(const std::vector<ReplayedRun>& runs);
+
+// The table alone: a row of `by` where anything of it is scored, in order.
+std::vector<ScoreRow> score_rows(const std::vector<ReplayedRun>& runs, ScoreBy by);
 
 ValidationScore score(const std::vector<ReplayedRun>& runs, ScoreBy by = ScoreBy::source);
 

@@ -212,21 +212,13 @@ std::vector<CostModel::StageGroup> CostModel::groups_of_stage(int stage) const {
   return found;
 }
 
-// Traffic of one optimizer step: gradients read (and, where clipped, read and rewritten), states
-// and weights read and written, the 16-bit copy written (kernels.md: 28 B for fused fp32 AdamW).
 void CostModel::schedule_optimizer(const LayerState& state, const KernelModel& kernels,
                                    const NodeGroup& group, StageCosts& costs) const {
   const double n = static_cast<double>(state.stepped_elements);
   const StoredParameter p = w_.trains_base() ? stored_base(w_, true, true) : stored_adapter(w_);
-  const double stepped = std::max(p.weight, p.master);
-  double each = p.gradient + 2 * stepped + 2 * p.optimizer + (p.master > 0 ? p.weight : 0);
-  // foreach AdamW makes about nine passes where the fused kernel makes one: 88 B for 28 B.
-  if (!w_.framework.fused_optimizer) each *= 88.0 / 28.0;
-  if (w_.framework.clips_gradients) each += 3 * p.gradient;
-  if (w_.framework.gradient_life == GradientLife::persistent) each += p.gradient;
-  const int launches = w_.framework.fused_optimizer ? 20 : 200;
   if (!plan_.offload.optimizer) {
-    costs.optimizer = kernels.memory_bound(ceil_bytes(each * n), launches);
+    const OptimizerPass pass = optimizer_pass(w_);
+    costs.optimizer = kernels.memory_bound(ceil_bytes(pass.bytes_each * n), pass.kernels);
   } else {
     // The host steps for all its GPUs at once, at the speed of its memory.
     const BytesPerSecond dual_channel_ddr4_3200(51.2e9);  // 2 x 8 B x 3.2 GT/s

@@ -41,6 +41,14 @@ StoredParameter stored_adapter(const Workload& workload);
 LayerState layer_state(const Workload& workload, const ParallelPlan& plan,
                        const LayerParameters& parameters, bool trainable);
 
+// One step of the optimizer on the GPU: bytes that it reads and writes for each parameter that it
+// steps, and the kernels that do it (kernels.md: 28 B for fused fp32 AdamW).
+struct OptimizerPass {
+  double bytes_each = 0;
+  int kernels = 0;
+};
+OptimizerPass optimizer_pass(const Workload& workload);
+
 // Data-parallel ranks among which an expert's state is sharded: the data ranks of one expert.
 int expert_shard_ranks(const ParallelPlan& plan);
 

@@ -108,7 +108,8 @@ Json compare_json(const ResolvedRequest& r, const std::vector<Compared>& list) {
   return j;
 }
 
-std::string compare_text(const ResolvedRequest& r, const std::vector<Compared>& list) {
+std::string compare_text(const ResolvedRequest& r, const std::vector<Compared>& list,
+                         std::optional<int> columns) {
   Table t{{"plan", "step", "tokens/s", "GiB per GPU", "margin", "bubble", "exposed", "verdict"},
           {}};
   std::string refused;
@@ -123,9 +124,9 @@ std::string compare_text(const ResolvedRequest& r, const std::vector<Compared>& 
                       fixed(100 * f.bubble_fraction, 1) + " %", shown_time(exposed(f)),
                       std::string(verdict_name(c.verdict))});
   }
-  std::string text =
-      sentence(r.model.id, ", ", name(r.methods.front()), ", ", grouped(r.sequence), " tokens x ",
-               r.batch, " sequences on ", r.clusters.front().spoken, "\n", shown_table(t));
+  std::string text = sentence(r.model.id, ", ", name(r.methods.front()), ", ", grouped(r.sequence),
+                              " tokens x ", r.batch, " sequences on ", r.clusters.front().spoken,
+                              "\n", shown_table(t, "  ", columns));
   if (!refused.empty()) text += sentence("cannot run\n", refused);
   for (const std::string& note : r.notes) text += sentence("  note: ", note, "\n");
   const Compared& best = list.front();
@@ -177,7 +178,7 @@ int compare(const Request& request, const Facts& facts, const CompareOptions& op
   if (output.json)
     output.out << answer.dump(2) << '\n';
   else
-    output.out << compare_text(*resolved, list);
+    output.out << compare_text(*resolved, list, output.columns);
   return 0;
 }
 

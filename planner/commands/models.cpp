@@ -19,7 +19,7 @@ std::string shown_cell(const ModelRow::Cell& cell) {
                   shown_rate(cell.tokens_per_s), " tok/s");
 }
 
-std::string models_text(const ModelsAnswer& a) {
+std::string models_text(const ModelsAnswer& a, std::optional<int> columns) {
   Table t{{"model", "parameters"}, {}};
   for (const Method m : a.methods) t.header.emplace_back(name(m));
   std::size_t running = 0;
@@ -30,7 +30,7 @@ std::string models_text(const ModelsAnswer& a) {
     if (row.best() != Verdict::does_not_fit) ++running;
   }
   return sentence(running, " of ", a.rows.size(), " models run on ", a.cluster,
-                  "; step and rate, or what is missing per GPU\n", shown_table(t));
+                  "; step and rate, or what is missing per GPU\n", shown_table(t, "  ", columns));
 }
 
 Json models_json(const ModelsAnswer& a) {
@@ -69,7 +69,7 @@ int models(const Request& request, const Facts& facts, const Output& output) {
   if (output.json)
     output.out << models_json(*answer).dump(2) << '\n';
   else
-    output.out << models_text(*answer);
+    output.out << models_text(*answer, output.columns);
   return 0;
 }
 

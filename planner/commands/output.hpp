@@ -1,6 +1,7 @@
 // Where a command's answer goes and in which form.
 #pragma once
 
+#include <optional>
 #include <ostream>
 #include <string>
 
@@ -16,6 +17,7 @@ struct Output {
   bool json = false;
   bool colour = false;               // a terminal that wants it
   int width = 100;                   // columns of that terminal
+  std::optional<int> columns = {};   // the same; absent: a file or a pipe, where lines may be long
   std::ostream* document = nullptr;  // gets what an HTML page would draw from; nullptr: nobody
   std::ostream* progress = nullptr;  // a terminal that is told how far it is; nullptr: none
   std::string report = {};           // where the answer goes as an HTML page too; empty: nowhere

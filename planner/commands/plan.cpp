@@ -99,7 +99,7 @@ int plan(const Request& request, const PlanOptions& options, const Facts& facts,
     if (options.elapsed) j["elapsed_s"] = json_number(took.count());
     output.out << j.dump(2) << '\n';
   } else {
-    output.out << plan_text(**answer);
+    output.out << plan_text(**answer, output.columns);
   }
   output.err << "searched in " << fixed(took.count(), 2) << " s\n";
   return 0;

@@ -17,15 +17,16 @@ std::string seller(const ShopOffer& o) {
                   shown_dollars(o.price), " an hour (", o.date, ')');
 }
 
-std::string shop_text(const std::string& model, const ShopAnswer& a, UsDollars budget) {
+std::string shop_text(const std::string& model, const ShopAnswer& a, UsDollars budget,
+                      std::optional<int> columns) {
   Table t{{"gpus", "how", "verdict", "step", "time", "total"}, {}};
   for (const ShopOffer& o : a.offers)
     t.rows.push_back({o.gpus, seller(o), std::string(verdict_name(o.verdict)), shown_time(o.step),
                       shown_time(o.time), shown_dollars(o.total)});
   std::string text =
       sentence(model, ", ", name(a.method), ", ", grouped(a.sequences), " sequences for ",
-               shown_dollars(budget), " or less\n", shown_table(t), "  ", a.do_not_fit,
-               " more do not fit, ", a.too_dear, " cost more\n");
+               shown_dollars(budget), " or less\n", shown_table(t, "  ", columns), "  ",
+               a.do_not_fit, " more do not fit, ", a.too_dear, " cost more\n");
   for (const std::string& note : a.notes) text += sentence("  note: ", note, "\n");
   return text;
 }
@@ -81,7 +82,7 @@ int shop(const Request& request, const ShopOptions& options, const Facts& facts,
   if (output.json)
     output.out << shop_json(model, *answer, budget).dump(2) << '\n';
   else
-    output.out << shop_text(model, *answer, budget);
+    output.out << shop_text(model, *answer, budget, output.columns);
   return 0;
 }
 

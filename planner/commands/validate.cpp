@@ -18,6 +18,7 @@
 #include "planner/memory_comparison.hpp"
 #include "planner/report/html_report.hpp"
 #include "planner/report/validation_json.hpp"
+#include "planner/residuals.hpp"
 #include "planner/validation_report.hpp"
 
 namespace shardwise {
@@ -162,12 +163,14 @@ void add_validate_flags(CLI::App& command, ValidateOptions& options) {
                    "its error and the others' change");
   command
       .add_option("--by", options.by,
-                  "Rows of the table: source, framework, gpu, method, "
-                  "recompute")
+                  "Rows of the table: source, framework, gpu, method, recompute, precision, "
+                  "sequence, microbatch, tensor, pipeline, data, expert, nodes, size")
       ->capture_default_str();
   command.add_option(
       "--fit-spread", options.fit_spread,
       "Write the 80 % intervals, fitted on these runs, as catalog/profiles/spread.json has them");
+  command.add_option("--residuals", options.residuals,
+                     "Write the error by every dimension and source, separated by tabs, to draw");
   command.add_option("--threads", options.threads, "0: as many as the machine has");
 }
 
@@ -216,6 +219,12 @@ int validate(const ValidateOptions& options, const std::filesystem::path& root, 
   if (!options.fit_spread.empty()) {
     const Problems unwritten = write_whole_file(options.fit_spread, [&](std::ostream& file) {
       file << spread_json(replayed).dump(2) << "\n";
+    });
+    if (!unwritten.empty()) return report(unwritten, err);
+  }
+  if (!options.residuals.empty()) {
+    const Problems unwritten = write_whole_file(options.residuals, [&](std::ostream& file) {
+      file << residual_lines(residuals(replayed));
     });
     if (!unwritten.empty()) return report(unwritten, err);
   }

@@ -20,6 +20,7 @@ struct ValidateOptions {
   bool left_out = false;           // fitted constants without each of their sources, instead
   std::string by = "source";       // what the rows of the table are
   std::string fit_spread;          // file that gets the intervals fitted on these runs
+  std::string residuals;           // file that gets the error by every dimension, to draw
   std::string report;              // file that gets the answer as a page
   int threads = 0;                 // 0: as many as the machine has
 };

@@ -57,16 +57,17 @@ Table table_of(const PlanAnswer& a, const std::vector<FoundPlan>& plans) {
   return t;
 }
 
-std::string ranking_text(const PlanAnswer& a) {
+std::string ranking_text(const PlanAnswer& a, std::optional<int> columns) {
   const Table t = table_of(a, a.result.best);
   if (t.rows.empty()) return "  no plan fits; fit says what would make it fit\n";
   const FoundPlan& best = a.result.best.front();
-  return sentence("best by ", a.objective->name, " (", a.objective->summary, ")\n", shown_table(t),
+  return sentence("best by ", a.objective->name, " (", a.objective->summary, ")\n",
+                  shown_table(t, "  ", columns),
                   "  80 % interval of the first one: ", shown_time(best.forecast.step_time.low),
                   " to ", shown_time(best.forecast.step_time.high), '\n');
 }
 
-std::string scaling_text(const PlanAnswer& a) {
+std::string scaling_text(const PlanAnswer& a, std::optional<int> columns) {
   Table t{{"GPUs", "step", "tokens/s", "MFU", "bubble", "memory", "$/Mtok", "faster", "best plan"},
           {}};
   for (const ScalingPoint& p : a.scaling) {
@@ -82,7 +83,7 @@ std::string scaling_text(const PlanAnswer& a) {
     t.rows.push_back(std::move(row));
   }
   std::string text = sentence("the best plan on each size, by ", a.objective->name,
-                              ", for the same batch\n", shown_table(t));
+                              ", for the same batch\n", shown_table(t, "  ", columns));
   if (a.stops_paying)
     text += sentence("  doubling stops paying at ", grouped(*a.stops_paying),
                      " GPUs: the next doubling makes a step less than ", fixed(doubling_pays, 1),
@@ -90,21 +91,28 @@ std::string scaling_text(const PlanAnswer& a) {
   return text;
 }
 
-std::string pareto_text(const PlanAnswer& a) {
+std::string pareto_text(const PlanAnswer& a, std::optional<int> columns) {
   if (a.pareto.empty()) return "";
   return sentence("no other plan is at once as fast, as small and as cheap as one of these ",
                   grouped(static_cast<std::int64_t>(a.pareto.size())), ", of ",
                   grouped(a.pareto_proof.timed), " forecast for it\n",
-                  shown_table(table_of(a, a.pareto)));
+                  shown_table(table_of(a, a.pareto), "  ", columns));
 }
 
-std::string proof_text(const SearchProof& p) {
+// What bounds left out: where no plan fits, there was nothing to be better than.
+std::string left_out_text(const SearchProof& p, bool found) {
+  const std::string sets = sentence(" (", grouped(p.in_sets), " in sets)");
+  if (!found) return sentence(grouped(p.in_sets + p.bounded + p.too_large), " too large", sets);
+  return sentence(grouped(p.in_sets + p.bounded), " no better", sets, ", ", grouped(p.too_large),
+                  " too large");
+}
+
+std::string proof_text(const SearchProof& p, bool found) {
   return sentence(
       "  of ", grouped(p.legal), " legal plans (",
       shown_parameters(static_cast<std::int64_t>(std::min(p.points, 9e18))), " combinations), ",
       grouped(p.timed), " were forecast for time and ", grouped(p.fitted),
-      " for memory; left out by proven bounds: ", grouped(p.in_sets + p.bounded), " no better (",
-      grouped(p.in_sets), " in sets), ", grouped(p.too_large), " too large",
+      " for memory; left out by proven bounds: ", left_out_text(p, found),
       p.refused > 0 ? sentence("; ", grouped(p.refused), " the framework cannot be told")
                     : std::string(),
       p.does_not_fit > 0 ? sentence("; ", grouped(p.does_not_fit), " forecast not to fit")
@@ -144,10 +152,10 @@ Json scaling_json(const PlanAnswer& a) {
 
 }  // namespace
 
-std::string plan_text(const PlanAnswer& a) {
+std::string plan_text(const PlanAnswer& a, std::optional<int> columns) {
   std::string text = head_line(a);
-  text += a.scaling.empty() ? ranking_text(a) : scaling_text(a);
-  text += proof_text(a.result.proof) + pareto_text(a);
+  text += a.scaling.empty() ? ranking_text(a, columns) : scaling_text(a, columns);
+  text += proof_text(a.result.proof, !a.result.best.empty()) + pareto_text(a, columns);
   for (const std::string& warning : a.warnings) text += sentence("  warning: ", warning, "\n");
   for (const std::string& note : a.notes) text += sentence("  note: ", note, "\n");
   return text;

@@ -6,7 +6,8 @@
 
 namespace shardwise {
 
-std::string plan_text(const PlanAnswer& answer);
+// `columns`: of a terminal; absent: lines may be of any length.
+std::string plan_text(const PlanAnswer& answer, std::optional<int> columns = std::nullopt);
 Json plan_json(const PlanAnswer& answer);
 
 }  // namespace shardwise

@@ -20,8 +20,8 @@ Json over_json(const OverSources& o) {
 
 Json score_json(const ValidationScore& s) {
   Json rows = Json::array(), skipped = Json::object();
-  for (const SourceScore& row : s.sources)
-    rows.push_back({{"name", row.source},
+  for (const ScoreRow& row : s.rows)
+    rows.push_back({{"name", row.key.name},
                     {"time", statistics_json(row.time)},
                     {"memory", statistics_json(row.memory)}});
   for (const auto& [reason, count] : s.skipped) skipped[reason] = count;

@@ -79,6 +79,21 @@ SearchWish search_wish(const PlanWish& wish, PlanAnswer& a) {
   return s;
 }
 
+// Nobody asked for a framework, so the search went beyond what the usual one can run.
+void note_what_cannot_run(const FoundPlan& best, PlanAnswer& a) {
+  if (a.request.asked.framework) return;
+  const SearchSite& site = a.sites[best.site];
+  const Framework& usual = site.without_zero.framework;
+  const LaunchTarget* target = target_of(usual.id, a.method);
+  if (target == nullptr) return;
+  const auto reason =
+      refused_by(*target, {site.space.workload(best.plan), best.plan, site.cluster});
+  if (reason)
+    a.notes.push_back(sentence("The first plan is more than ", usual.name, " can be told (",
+                               *reason, "); --framework ", usual.id,
+                               " keeps to plans that it runs."));
+}
+
 // Rent, energy and what failures add, which do not depend on the plan.
 SiteRates rates_of(const ResolvedRequest& r, const SearchSite& s, const Operations& operations) {
   SiteRates rates;
@@ -202,6 +217,7 @@ Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const Pl
   }
   if (!a->result.best.empty()) {
     const FoundPlan& best = a->result.best.front();
+    note_what_cannot_run(best, *a);
     a->warnings = plan_warnings(a->requests[best.site], a->sites[best.site], best, search);
   }
   return a;

@@ -195,6 +195,7 @@ std::vector<int> PlanSpace::dealt(const ParallelPlan& p, StageDeal deal) const {
   std::vector<int> layers = blocks_per_chunk(workload(p).model.layers + 2, parts, {});
   --layers.front();
   --layers.back();
+  if (layers == blocks_per_chunk(workload(p).model.layers, parts, {})) return {};
   return layers;
 }
 

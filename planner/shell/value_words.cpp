@@ -73,10 +73,11 @@ struct PathRow {
   std::string_view word;  // the option's name or what its value is called
   ValueKind kind;
 };
-constexpr std::array<PathRow, 5> paths{{{"FILE", ValueKind::files},
+constexpr std::array<PathRow, 6> paths{{{"FILE", ValueKind::files},
                                         {"FILE.html", ValueKind::files},
                                         {"files", ValueKind::files},
                                         {"--fit-spread", ValueKind::files},
+                                        {"--residuals", ValueKind::files},
                                         {"DIR", ValueKind::folders}}};
 
 }  // namespace

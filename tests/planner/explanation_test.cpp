@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "planner/kernel_account.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/recorded_plans.hpp"
 
@@ -82,6 +83,47 @@ TEST_CASE("states are parameters x bytes / ranks, as the derivation says", "[exp
     // a large block, where that is less than 1 MiB, with its tensor. GPT-2's are that small.
     CHECK(gib == Approx(weights->value).epsilon(0.03));
   }
+}
+
+// Where the GPU steps, the derivation's inputs make its figure: a rank's parameters x bytes over the
+// bandwidth that streaming kernels reach, and the kernels' starts.
+TEST_CASE("the optimizer's time follows from its inputs", "[explain]") {
+  int seen = 0;
+  for (const RecordedPlan& plan : recorded_plans()) {
+    INFO(plan.model << " " << plan.plan);
+    const Question q = question_of(plan);
+    const auto f = forecast(q, the_facts().profile);
+    const Explanation e = explain(q, *f, the_facts().profile);
+    const ExplainedFigure* o = figure(e, "optimizer");
+    if (o == nullptr) continue;
+    ++seen;
+    REQUIRE(o->inputs.size() == 6);
+    const auto in = [&](std::size_t i) { return o->inputs[i].value; };
+    CHECK(o->value == Approx(in(0) * in(1) / (in(2) * 1e9 * in(3)) + in(4) * in(5)).epsilon(1e-6));
+  }
+  CHECK(seen > 0);
+}
+
+// Llama-3.1-8B on one GPU, one sequence of 1,024 tokens: every matrix meets every token once
+// forward and twice backward, so products are 2 x 7.50e9 x 1,024 FLOPs forward (8.03e9 parameters
+// less the 0.53e9 of the table that is only looked up) and twice that backward. Attention is 4 d
+// FLOPs for each of 1,024^2 / 2 pairs, 32 heads of 128, 32 layers: 0.275e12 forward, 2.5 times that
+// backward.
+TEST_CASE("the kernels of a pass add up to the model's products", "[explain]") {
+  Question q = question_of({"llama-3.1-8b", "1xH100-SXM", Method::full, "pytorch-fsdp2",
+                            "dp=1,mbs=1,ga=1,recompute=none"});
+  const auto stages = kernel_accounts(q, the_facts().profile);
+  REQUIRE(stages.size() == 1);
+  const StageAccount& a = stages.front();
+  const double products = 2 * 7.5046e9 * 1024;
+  CHECK(a.forward.products.value == Approx(products).epsilon(0.001));
+  CHECK((a.backward.products + a.backward_weight.products).value ==
+        Approx(2 * products).epsilon(0.001));
+  const double attention = 4.0 * 128 * 32 * 32 * (1024.0 * 1024 / 2);
+  CHECK(a.forward.attention.value == Approx(attention).epsilon(1e-9));
+  CHECK(a.backward.attention.value == Approx(2.5 * attention).epsilon(1e-9));
+  CHECK(a.recompute.products_run == 0);
+  CHECK(a.stepped == parameter_count(q.workload.model).total);
 }
 
 TEST_CASE("every input that was read says where", "[explain]") {

@@ -287,4 +287,31 @@ TEST_CASE("the scaling curve of a range") {
   }
 }
 
+// Megatron-LM has no DualPipe, which comes out first here. Asked for Megatron-LM's own plans, the
+// answer has nothing to add.
+TEST_CASE("a first plan that the usual framework cannot be told is noted") {
+  Request r = request_for("gpt3-175b", "64xA100-80GB", {Method::pretrain});
+  r.batch = 64;
+  r.recompute = "none";
+  PlanWish wish;
+  wish.top = 1;
+  const auto said = [&](const Request& asked) {
+    const auto a = plan_answer(asked, wish, known_facts());
+    REQUIRE(a);
+    REQUIRE_FALSE((*a)->result.best.empty());
+    const auto& notes = (*a)->notes;
+    const bool noted = std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
+      return note.find("--framework megatron-lm keeps to plans that it runs") != std::string::npos;
+    });
+    return std::pair((*a)->result.best.front().plan.schedule, noted);
+  };
+  const auto [schedule, noted] = said(r);
+  CHECK(schedule.starts_with("dualpipe"));
+  CHECK(noted);
+  r.framework = "megatron-lm";
+  const auto [own_schedule, own_noted] = said(r);
+  CHECK_FALSE(own_schedule.starts_with("dualpipe"));
+  CHECK_FALSE(own_noted);
+}
+
 }  // namespace shardwise

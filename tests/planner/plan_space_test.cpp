@@ -3,6 +3,7 @@
 #include <set>
 
 #include "planner/asked_plan.hpp"
+#include "simulator/model_partition.hpp"
 #include "simulator/plan_rules.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/small_problems.hpp"
@@ -62,6 +63,10 @@ TEST_CASE("every legal point is a plan of its own that the plan rules pass") {
       CHECK(p.gpus() == site.cluster.gpus());
       CHECK(p.global_batch() == problem.request.batch);
       CHECK(plan_problems(site.space.workload(p), p, site.cluster).empty());
+      // Layers that are named are dealt otherwise than evenly, or the plan would be there twice.
+      const int layers = site.space.workload(p).model.layers;
+      const auto chunks = static_cast<int>(p.layers_per_stage.size());
+      CHECK((chunks == 0 || p.layers_per_stage != blocks_per_chunk(layers, chunks, {})));
       texts.insert(whole_text(p));
     }
     CHECK(texts.size() == points.size());

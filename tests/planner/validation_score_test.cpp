@@ -53,9 +53,9 @@ TEST_CASE("Sources weigh the same") {
   for (int i = 0; i < 3; ++i) made.add("b", 1, 1.5);
   for (int i = 0; i < 2; ++i) made.add("c", 1, 3);
   const ValidationScore s = score(made.replayed);
-  REQUIRE(s.sources.size() == 3);
-  CHECK(s.sources[0].source == "a");
-  CHECK(s.sources[0].time.median == Approx(0.2));
+  REQUIRE(s.rows.size() == 3);
+  CHECK(s.rows[0].key.name == "a");
+  CHECK(s.rows[0].time.median == Approx(0.2));
   CHECK(s.time_over_sources.sources == 2);
   CHECK(s.time_over_sources.median == Approx(0.5));  // index floor(0.5 x 2) = 1
   CHECK(s.time_over_sources.worst == Approx(0.5));
@@ -136,9 +136,9 @@ TEST_CASE("The table's rows can be something else than sources") {
   REQUIRE(score_by_named("framework"));
   CHECK_FALSE(score_by_named("weather"));
   const ValidationScore s = score(made.replayed, *score_by_named("framework"));
-  REQUIRE(s.sources.size() == 1);
-  CHECK(s.sources.front().source == "x");
-  CHECK(s.sources.front().time.count == 2);
+  REQUIRE(s.rows.size() == 1);
+  CHECK(s.rows.front().key.name == "x");
+  CHECK(s.rows.front().time.count == 2);
 }
 
 }  // namespace shardwise
