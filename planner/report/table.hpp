@@ -12,9 +12,9 @@ struct Table {
   std::vector<std::vector<std::string>> rows;  // rows may be shorter than the header
 };
 
-// `columns`: of a terminal; absent: lines may be of any length. Where the table is wider, its widest
-// column gets lines of its own, above the others if it is the first one and below them if not, broken
-// after commas where even that is too long.
+// `columns`: of a terminal; absent: lines may be of any length. Where the table is wider, its
+// widest column gets lines of its own, above the others if it is the first one and below them if
+// not, broken after commas where even that is too long.
 std::string shown_table(const Table& table, const std::string& indent = "  ",
                         std::optional<int> columns = std::nullopt);
 

@@ -85,8 +85,8 @@ TEST_CASE("states are parameters x bytes / ranks, as the derivation says", "[exp
   }
 }
 
-// Where the GPU steps, the derivation's inputs make its figure: a rank's parameters x bytes over the
-// bandwidth that streaming kernels reach, and the kernels' starts.
+// Where the GPU steps, the derivation's inputs make its figure: a rank's parameters x bytes over
+// the bandwidth that streaming kernels reach, and the kernels' starts.
 TEST_CASE("the optimizer's time follows from its inputs", "[explain]") {
   int seen = 0;
   for (const RecordedPlan& plan : recorded_plans()) {
