@@ -8,6 +8,7 @@
 #include "planner/plan_layouts.hpp"
 #include "planner/sentence.hpp"
 #include "planner/stage_balance.hpp"
+#include "simulator/pipeline_schedule.hpp"
 
 namespace shardwise {
 namespace {
@@ -59,6 +60,18 @@ void complete_microbatch(Completion& c) {
     c.plan.microbatch = *asked;
   else if (c.plan.microbatch != *asked)
     c.contradicts("--microbatch", std::to_string(*asked), sentence("mbs=", c.plan.microbatch));
+}
+
+// Layers that nobody dealt: by the speed of unequal GPUs, else as the framework does.
+void complete_layers(Completion& c) {
+  ParallelPlan& p = c.plan;
+  const PipelineSchedule* schedule = find_pipeline_schedule(p.schedule_row());
+  if (!p.layers_per_stage.empty() || p.layer_split || schedule == nullptr) return;
+  if (c.cluster.groups.size() > 1 && p.gpus() == c.cluster.gpus())
+    p.layers_per_stage = layers_by_speed(c.workload, p, c.cluster);
+  if (p.layers_per_stage.empty() && p.pipeline > 1)
+    p.layers_per_stage = usual_layers_per_stage(
+        c.workload, schedule->model_chunks({p.pipeline, p.chunks, p.microbatches}));
 }
 
 void complete_accumulation(Completion& c) {
@@ -127,9 +140,7 @@ Result<ParallelPlan> complete_plan(const ResolvedRequest& request, const Workloa
   complete_microbatch(c);
   complete_accumulation(c);
   complete_rest(c);
-  if (cluster.groups.size() > 1 && c.plan.layers_per_stage.empty() && !c.plan.layer_split &&
-      c.plan.gpus() == cluster.gpus())
-    c.plan.layers_per_stage = layers_by_speed(workload, c.plan, cluster);
+  complete_layers(c);
   if (!c.problems.empty()) return c.problems;
   return c.plan;
 }

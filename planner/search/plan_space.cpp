@@ -186,16 +186,20 @@ std::string PlanSpace::shown_value(PlanAxis axis, std::size_t position) const {
   return std::to_string(n);
 }
 
-// Layers per model chunk; empty: even.
+// Layers per model chunk; empty: as even as possible. What the framework does by itself is "even"
+// here, whatever it is; a deal that comes to the same is none of its own.
 std::vector<int> PlanSpace::dealt(const ParallelPlan& p, StageDeal deal) const {
-  if (deal == StageDeal::even || p.pipeline == 1) return {};
+  if (p.pipeline == 1) return {};
   if (deal == StageDeal::by_speed) return layers_by_speed(workload(p), p, *cluster_);
   const PipelineSchedule* schedule = find_pipeline_schedule(p.schedule_row());
   const int parts = schedule->model_chunks({p.pipeline, p.chunks, p.microbatches});
+  const std::vector<int> usual =
+      p.layer_split ? std::vector<int>{} : usual_layers_per_stage(workload(p), parts);
+  if (deal == StageDeal::even) return usual;
   std::vector<int> layers = blocks_per_chunk(workload(p).model.layers + 2, parts, {});
   --layers.front();
   --layers.back();
-  if (layers == blocks_per_chunk(workload(p).model.layers, parts, {})) return {};
+  if (layers == blocks_per_chunk(workload(p).model.layers, parts, usual)) return {};
   return layers;
 }
 

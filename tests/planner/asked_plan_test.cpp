@@ -37,6 +37,18 @@ TEST_CASE("what a plan leaves out follows from the GPUs, the batch and the frame
   CHECK(megatron->microbatches == 16);  // 64 / (2 x 2)
 }
 
+// Nanotron counts parameters: a layer of Llama-3.1-8B has 218.1 M, the head 525.3 M, all 7,504.9 M,
+// of which a stage of four closes once it holds more than its quarters: 1,876.2 M after 9 layers
+// (8.6), the half after 18 (17.2), three quarters after 26 (25.8).
+TEST_CASE("layers that nobody dealt are dealt as the framework does") {
+  const auto plan = complete(pretraining("nanotron"), "tp=4,pp=4");
+  REQUIRE(plan);
+  CHECK(plan->layers_per_stage == std::vector<int>{9, 9, 8, 6});
+  CHECK(complete(pretraining("nanotron"), "tp=4,pp=4,layers=4x8")->layers_per_stage ==
+        std::vector<int>{8, 8, 8, 8});
+  CHECK(complete(pretraining("megatron-lm"), "tp=4,pp=4")->layers_per_stage.empty());
+}
+
 TEST_CASE("what a plan says is kept whatever the framework's default") {
   const auto plan = complete(pretraining("torchtitan"), "dp=16,zero=1,recompute=full");
   REQUIRE(plan);
