@@ -163,7 +163,7 @@ int show_sweep(const SweepOptions& options, const std::string& file, const Outpu
   if (options.json)
     output.out << sweep_json(report).dump(2) << '\n';
   else
-    output.out << sweep_text(report);
+    output.out << sweep_text(report, output.columns);
   return std::any_of(rows->begin(), rows->end(), has_failed) ? our_bug : 0;
 }
 

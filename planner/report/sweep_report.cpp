@@ -195,7 +195,7 @@ std::string csv_cell(const SweepValue& value) {
 
 }  // namespace
 
-std::string sweep_text(const SweepReport& r) {
+std::string sweep_text(const SweepReport& r, std::optional<int> columns) {
   const SweepRanking ranking = rank_sweep(r.rows, *r.by);
   std::vector<std::string> keys = varying_keys(r.header);
   keys.erase(std::remove_if(keys.begin(), keys.end(), heads_the_group), keys.end());
@@ -204,7 +204,7 @@ std::string sweep_text(const SweepReport& r) {
     text += sentence("\n", group.model, ", ", group.method, ", ", grouped(group.sequence),
                      " tokens per sequence, by ", r.by->heading, "\n");
     if (!group.ranked.empty())
-      text += without_trailing_spaces(shown_table(table_of(r, group, keys)));
+      text += without_trailing_spaces(shown_table(table_of(r, group, keys), "  ", columns));
     text += more_line(r, group);
   }
   return text + (ranking.refused.empty() ? "" : "\n") + refused_text(r, ranking);

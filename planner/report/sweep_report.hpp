@@ -2,6 +2,7 @@
 // the rows as CSV.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,8 @@ struct SweepReport {
   int top = 10;  // rows of each group in the text
 };
 
-std::string sweep_text(const SweepReport& report);
+// `columns`: of a terminal; absent: lines may be of any length.
+std::string sweep_text(const SweepReport& report, std::optional<int> columns = std::nullopt);
 Json sweep_json(const SweepReport& report);
 // RFC 4180, a line per row; absent values are empty.
 std::string sweep_csv_head();
