@@ -90,6 +90,7 @@ PhraseReading read_phrase(JsonReader& r) {
   p.text = r.text("text");
   p.with_note = r.maybe_text("with_note").value_or("");
   p.vocab = r.maybe_integer("vocab", 1, 100'000'000);
+  p.longest_sample = r.maybe_integer("longest_sample", 1, 100'000'000);
   p.dropout = r.maybe_flag("dropout");
   p.offload_activations = r.maybe_flag("offload_activations");
   p.blocking_launches = r.maybe_flag("blocking_launches");

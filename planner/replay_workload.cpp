@@ -116,13 +116,25 @@ Adapter replay_adapter(const ReplayContext& c, const MethodReading& method, cons
   return a;
 }
 
-// Sequences are padded so that context parallelism cuts them into equal pairs of chunks.
-int padded_sequence(int sequence, int context, Notes& notes) {
-  const int chunks = context > 1 ? 2 * context : 1;
+// A limit that no sample reaches is no length, unless samples are packed up to it.
+int sequence_reached(const ReplayContext& c, int limit, Notes& notes) {
+  if (c.run.training.packing.value_or(true)) return limit;
+  const int longest = stated(c, &PhraseReading::longest_sample).value_or(limit);
+  if (longest >= limit) return limit;
+  notes.push_back("the longest sample is taken to have " + std::to_string(longest) +
+                  " of at most " + std::to_string(limit) + " tokens");
+  return longest;
+}
+
+// Sequences are padded so that context parallelism cuts them into equal pairs of chunks, and
+// sequence parallelism into equal parts.
+int padded_sequence(int sequence, const ParallelPlan& plan, Notes& notes) {
+  const int context = plan.context > 1 ? 2 * plan.context : 1;
+  const int chunks = context * (plan.sequence_parallel ? plan.tensor : 1);
   const int padded = (sequence + chunks - 1) / chunks * chunks;
   if (padded != sequence)
     notes.push_back("sequences of " + std::to_string(sequence) + " are padded to " +
-                    std::to_string(padded) + " for context parallelism");
+                    std::to_string(padded) + " for context and sequence parallelism");
   return padded;
 }
 
@@ -155,7 +167,7 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
   w.method = method.method;
   w.compute = compute;
   w.framework = framework;
-  w.sequence = padded_sequence(*sequence, plan.context, notes);
+  w.sequence = padded_sequence(sequence_reached(c, *sequence, notes), plan, notes);
   w.optimizer = replay_optimizer(c, framework, notes);
   w.hidden_dropout = framework.default_dropout && !w.model.gated_mlp &&
                      stated(c, &PhraseReading::dropout).value_or(true);

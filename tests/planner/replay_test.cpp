@@ -267,6 +267,14 @@ TEST_CASE("ms-swift, layers dealt to two cards one after the other") {
   CHECK(r.question.workload.adapter.targets == qkv_only);
 }
 
+// The notes say that samples are not packed up to the limit of 2,048 tokens; the longest of such data
+// has 473. Sequence parallelism over two ranks pads them to 474; a packed run reaches its limit.
+TEST_CASE("A limit that no sample reaches is no length") {
+  CHECK(asked("swift-ex-train-tuners-lora-train-0").question.workload.sequence == 473);
+  CHECK(asked("swift-ex-megatron-muon-1").question.workload.sequence == 474);
+  CHECK(asked("swift-ex-train-liger-sft-1").question.workload.sequence == 8192);
+}
+
 // 2,016 sequences over 8 data ranks and microbatches of 6: 42. The vocabulary is in the prose, and
 // BLOOM was trained with ALiBi and without dropout.
 TEST_CASE("BLOOM's prequel on Jean Zay") {
