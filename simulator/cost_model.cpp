@@ -111,7 +111,9 @@ void CostModel::add_kernel(const Kernel& kernel, const KernelModel& kernels, Pas
 // every collective under TORCH_DISTRIBUTED_DEBUG=DETAIL).
 Seconds CostModel::check_before(const GroupShape& group) const {
   if (!w_.checks_collectives || plan_.pipeline == 1 || cluster_.nodes() == 1) return Seconds(0);
-  return static_cast<double>(group.ranks) * profile_.host.collective_check;
+  const int local = group.ranks_per_node;
+  return static_cast<double>(local) * profile_.host.collective_check +
+         static_cast<double>(group.ranks - local) * profile_.host.collective_check_between_nodes;
 }
 
 PassTime CostModel::settle(const PassCost& cost, int multiprocessors) const {
