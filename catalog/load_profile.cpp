@@ -195,6 +195,7 @@ HostCalibration host(JsonReader r) {
   h.launch_queue = r.integer("launch_queue", 0, 1 << 20);
   h.fitted = fitted_fields(r);
   h.communicator_creation = Seconds(r.number("communicator_creation_s", 0, 60));
+  h.per_looped_launch = Seconds(r.number("per_looped_launch_us", 0, max_us) * 1e-6);
   h.per_collective = Seconds(r.number("per_collective_us", 0, max_us) * 1e-6);
   h.evidence = evidence(r);
   return h;
