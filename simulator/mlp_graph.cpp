@@ -107,11 +107,10 @@ TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertSh
   return y;
 }
 
-// What decides which tokens go where: operators of PyTorch's own on small tensors. Counted by
-// running Megatron-LM's functions (@d98e8a64dd megatron/core/transformer/moe/moe_utils.py
-// topk_routing_with_score_function, switch_load_balancing_loss_func; token_dispatcher.py
-// MoEAlltoAllTokenDispatcher.preprocess) without views: the choice 8 and the balance loss 11
-// forward, 10 backward, and the tokens of every expert 12 where an all-to-all must know them.
+// What decides which tokens go where: operators of PyTorch's own on small tensors, counted without
+// views by calibrate/count_expert_operators.py with Megatron-LM @d98e8a64dd: the choice 8 and the
+// balance loss 11 forward, 10 backward, and the tokens of every expert 12 where an all-to-all must
+// know them (megatron/core/transformer/moe/token_dispatcher.py, preprocess).
 void add_routing(GraphBuilder& b, std::int64_t rows) {
   const int experts = b.workload().model.moe->experts;
   const bool counts = b.plan().expert > 1 && !b.workload().framework.dispatches_once;
