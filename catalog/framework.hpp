@@ -137,6 +137,9 @@ struct Framework {
   bool overlap_interleaved_comm = true;       // the same with several model chunks per stage
   bool partitions_pipeline_messages = false;  // without SP: a tensor rank sends its share of what
                                               // they all hold, and the receivers gather it
+  bool dispatches_once = false;  // a token goes once to each rank of a node, or each node, that
+                                 // holds experts of its own (DeepEP, HybridEP), not once to each
+                                 // expert
   bool reduces_every_microbatch = false;  // gradient synchronised per microbatch (ZeRO-2/3, FSDP)
 
   KernelStyle kernels = KernelStyle::eager;

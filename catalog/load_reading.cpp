@@ -95,6 +95,9 @@ PhraseReading read_phrase(JsonReader& r) {
   p.offload_activations = r.maybe_flag("offload_activations");
   p.blocking_launches = r.maybe_flag("blocking_launches");
   p.checks_collectives = r.maybe_flag("checks_collectives");
+  p.dispatches_once = r.maybe_flag("dispatches_once");
+  p.overlaps_experts = r.maybe_flag("overlaps_experts");
+  p.step_is_graph = r.maybe_flag("step_is_graph");
   p.precision = r.maybe_text("precision");
   p.modules_follow = flag(r, "modules_follow");
   p.share_follows = flag(r, "share_follows");

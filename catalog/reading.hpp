@@ -89,6 +89,7 @@ struct PhraseReading {
   std::optional<int> vocab;
   std::optional<int> longest_sample;  // tokens; of data that are not packed into whole sequences
   std::optional<bool> dropout, offload_activations, blocking_launches, checks_collectives;
+  std::optional<bool> dispatches_once, overlaps_experts, step_is_graph;
   std::optional<std::string> precision;  // as records spell it
   bool modules_follow = false;           // the parts that are re-run are named after `text`
   bool share_follows = false;  // the number after `text` is the offloaded share of activations

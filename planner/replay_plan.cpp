@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <numeric>
 #include <optional>
 #include <string>
 
@@ -139,13 +140,25 @@ ContextKind context_kind(const Framework& row) {
   return found == std::end(kinds) ? ContextKind::ring : found->second;
 }
 
-void set_axes(const RunPlan& p, const Framework& row, const Degrees& d, ParallelPlan& plan) {
+// A library that dispatches tokens to experts on other ranks says that they are spread, over all
+// data ranks where nothing says over how many (NVIDIA-NeMo/Automodel
+// examples/llm_benchmark/gpt_oss/gptoss_120b_te_deepep.yaml: ep_size 64 on 64 GPUs).
+int expert_ranks(const ReplayContext& c, const Degrees& d, Notes& notes) {
+  if (c.run.plan.ep) return *c.run.plan.ep;
+  if (!c.run.model.moe || !stated(c, &PhraseReading::dispatches_once).value_or(false)) return 1;
+  const int ranks = std::gcd(c.run.model.moe->experts, d.data * d.context);
+  notes.push_back("expert parallelism not stated, a dispatcher is: " + std::to_string(ranks));
+  return ranks;
+}
+
+void set_axes(const RunPlan& p, const Framework& row, const Degrees& d, int experts,
+              ParallelPlan& plan) {
   plan.data = d.data;
   plan.tensor = d.tensor;
   plan.context = d.context;
   plan.pipeline = d.pipeline;
   plan.context_kind = context_kind(row);
-  plan.expert = p.ep.value_or(1);
+  plan.expert = experts;
   plan.sequence_parallel =
       d.tensor > 1 && p.sp.value_or(sequence_parallel_by_default(row, d.tensor, plan.expert));
   plan.expert_tensor = plan.expert > 1 ? 1 : plan.tensor;
@@ -163,11 +176,13 @@ Part<ParallelPlan> replay_plan(const ReplayContext& c, const Framework& row, Not
   if (schedule != nullptr && schedule->layer_split) {
     if (!c.run.hardware.gpus) return Skipped{"number of GPUs not stated", ""};
     plan.layer_split = *c.run.hardware.gpus > 1;
-    set_axes(c.run.plan, row, Degrees{1, 1, 1, *c.run.hardware.gpus}, plan);
+    set_axes(c.run.plan, row, Degrees{1, 1, 1, *c.run.hardware.gpus}, c.run.plan.ep.value_or(1),
+             plan);
   } else {
     auto part = degrees(c, row, notes);
     if (const auto* skipped = std::get_if<Skipped>(&part)) return *skipped;
-    set_axes(c.run.plan, row, std::get<Degrees>(part), plan);
+    const Degrees d = std::get<Degrees>(part);
+    set_axes(c.run.plan, row, d, expert_ranks(c, d, notes), plan);
   }
   auto batch = microbatch(c.run.training, row, notes);
   if (const auto* skipped = std::get_if<Skipped>(&batch)) return *skipped;

@@ -125,6 +125,25 @@ double tree_bus(const GroupLinks& l) {
   return bus;
 }
 
+// A tree passes a channel's bytes in chunks, through one level of nodes after the other; each is a
+// message that keeps its sender busy. Two nodes, which exchange with no node between them, show
+// nothing of it (33.7 ms for 8 GiB on EFA, where the bandwidth alone says 35).
+Seconds chunk_messages(double channel_bytes, double chunk, const GroupLinks& l) {
+  if (l.nodes == 2) return Seconds(0);
+  return std::max(1.0, channel_bytes / chunk) * log2_floor(l.nodes) * l.network_message;
+}
+// src/enqueue.cc:2222-2300: a step of the protocol's buffer; LL128 halves it for small sizes.
+double tree_chunk(double channel_bytes, Protocol p, const GroupLinks& l) {
+  constexpr double kib = 1024.0;
+  if (p == Protocol::simple) return 512.0 * kib;
+  if (p == Protocol::ll) return 128.0 * kib;
+  const double steps = 1.0 + log2_floor(l.nodes) + 0.1 * l.local;
+  double chunk = 576.0 * kib;
+  while (channel_bytes / chunk < 64.0 * steps / l.local && chunk > 128.0 * kib) chunk /= 2;
+  while (channel_bytes / chunk < 16.0 * steps / l.local && chunk > 32.0 * kib) chunk /= 2;
+  return chunk;
+}
+
 CollectiveEstimate tree_time(Collective, Bytes size, Protocol p, const GroupLinks& l) {
   const NcclConstants& c = nccl(l);
   const double bus = tree_bus(l), wide = channels(l, bus);
@@ -136,8 +155,13 @@ CollectiveEstimate tree_time(Collective, Bytes size, Protocol p, const GroupLink
                      wide * by_nodes(l.generation->tree_ll128, l.nodes).value});
   rate *= size_factor(at(c.tree_size_factor, p), bytes_of(size));
   Seconds depth = (l.local - 1) * inside_hop(l, inside(l).tree, p);
-  if (l.nodes > 1) depth += log2_floor(l.nodes) * between_hop(l, c.net.tree, p);
-  return {at(c.tree_base, p) + 2.0 * depth, transfer(2.0 * bytes_of(size), rate)};
+  Seconds latency = at(c.tree_base, p);
+  if (l.nodes > 1) {
+    depth += log2_floor(l.nodes) * between_hop(l, c.net.tree, p);
+    const double each = bytes_of(size) / wide;
+    latency += chunk_messages(each, tree_chunk(each, p, l), l);
+  }
+  return {latency + 2.0 * depth, transfer(2.0 * bytes_of(size), rate)};
 }
 
 // In-switch reduction: latency replaces the base (:424-428). The kernel works through its buffer
@@ -169,7 +193,11 @@ CollectiveEstimate nvls_tree_time(Collective, Bytes size, Protocol p, const Grou
   const double fill = std::min(bytes_of(size), nvls_fill(l));
   const HopLatency& net = nccl(l).net;
   const Seconds hop = net.nvls_tree + (p == Protocol::simple ? 2.0 : 1.0) * l.network_extra;
-  return {nccl(l).nvlink.nvls_tree + 2.0 * log2_floor(l.nodes) * hop,
+  // src/transport/nvls.cc:240: half the chunk from four nodes on.
+  const double chunk = bytes_of(l.calibration->buffers.nvls_chunk) / (l.nodes < 4 ? 1.0 : 2.0);
+  const Seconds messages =
+      chunk_messages(bytes_of(size) / (l.generation->nvls_channels * l.local), chunk, l);
+  return {nccl(l).nvlink.nvls_tree + 2.0 * log2_floor(l.nodes) * hop + messages,
           transfer(bytes_of(size) + fill, rate)};
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "simulator/communicator_memory.hpp"
 
@@ -10,7 +11,7 @@ namespace shardwise {
 struct CostModel::PassCost {
   Seconds compute, matmul, weight_matmul, attention;
   std::array<Seconds, 3> exposed{}, beside{};
-  int launches = 0;
+  int launches = 0, plain_launches = 0, looped_launches = 0;
   int collectives = 0;
   Seconds checks;
   std::vector<CollectiveUse>* uses = nullptr;
@@ -30,6 +31,11 @@ WorkKind work_of(CommAxis axis) {
 
 // One PCIe 4.0 x4 drive, where the node does not say. Assumed.
 constexpr BytesPerSecond assumed_nvme(6e9);
+
+// Of one product in a group: itself; with 8 bits and less also the cast of an operand and the
+// scales of both put in the order that it wants (Transformer Engine
+// pytorch/module/grouped_linear.py, common/gemm/cublaslt_gemm.cu).
+int launches_of(const GemmWork& gemm) { return bytes_per_element(gemm.dtype) < 2.0 ? 4 : 1; }
 
 Seconds longest(Seconds a, Seconds b) { return a > b ? a : b; }
 
@@ -86,6 +92,7 @@ void CostModel::add_kernel(const Kernel& kernel, const KernelModel& kernels, Pas
     cost.compute += t;
     cost.matmul += t;
     ++cost.launches;
+    if (gemm->grouped) cost.looped_launches += static_cast<int>(gemm->batch) * launches_of(*gemm);
   } else if (const auto* attention = std::get_if<AttentionWork>(&kernel)) {
     const Seconds t = kernels.attention(*attention);
     cost.compute += t;
@@ -93,12 +100,12 @@ void CostModel::add_kernel(const Kernel& kernel, const KernelModel& kernels, Pas
     cost.launches += attention_launches(*attention);
   } else if (const auto* memory = std::get_if<MemoryWork>(&kernel)) {
     cost.compute += kernels.memory_bound(memory->moved, memory->launches, memory->access);
-    cost.launches += memory->launches;
+    (memory->plain ? cost.plain_launches : cost.launches) += memory->launches;
   } else if (const auto* comm = std::get_if<CommWork>(&kernel)) {
     const auto axis = static_cast<std::size_t>(comm->axis);
     CollectiveUse call =
-        use(work_of(comm->axis), comm->collective, comm->size, group_of(comm->axis));
-    call.beside = comm->beside_compute;
+        use(work_of(comm->axis), comm->collective, sent(*comm), group_of(comm->axis));
+    call.beside = comm->beside_compute || (comm->axis == CommAxis::expert && w_.overlaps_experts);
     (call.beside ? cost.beside : cost.exposed)[axis] += call.each.time;
     if (call.shape.ranks == 1) return;
     ++cost.collectives;
@@ -107,11 +114,26 @@ void CostModel::add_kernel(const Kernel& kernel, const KernelModel& kernels, Pas
   }
 }
 
+// Where a token goes once to each node (or, in one node, to each rank) that holds experts of its
+// own, of k experts drawn evenly over g places it visits g (1 - (1 - 1/g)^k) on the average.
+Bytes CostModel::sent(const CommWork& comm) const {
+  if (comm.collective != Collective::all_to_all || comm.axis != CommAxis::expert ||
+      !w_.framework.dispatches_once || !w_.model.moe)
+    return comm.size;
+  const GroupShape& shape = layout_.shape(GroupKind::expert);
+  const double places = shape.nodes > 1 ? shape.nodes : shape.ranks;
+  const double chosen = w_.model.moe->top_k;
+  const double visited = places * (1.0 - std::pow(1.0 - 1.0 / places, chosen));
+  return ceil_bytes(static_cast<double>(comm.size.value) * visited / chosen);
+}
+
 // One rank calls the others one after the other (PyTorch's monitored barrier, which it runs before
 // every collective under TORCH_DISTRIBUTED_DEBUG=DETAIL).
 Seconds CostModel::check_before(const GroupShape& group) const {
   if (!w_.checks_collectives || plan_.pipeline == 1 || cluster_.nodes() == 1) return Seconds(0);
-  return static_cast<double>(group.ranks) * profile_.host.collective_check;
+  const int local = group.ranks_per_node;
+  return static_cast<double>(local) * profile_.host.collective_check +
+         static_cast<double>(group.ranks - local) * profile_.host.collective_check_between_nodes;
 }
 
 PassTime CostModel::settle(const PassCost& cost, int multiprocessors) const {
@@ -129,6 +151,7 @@ PassTime CostModel::settle(const PassCost& cost, int multiprocessors) const {
   };
   hide(CommAxis::context, cost.attention);
   hide(CommAxis::tensor, share * cost.matmul);
+  hide(CommAxis::expert, cost.compute);
   return t;
 }
 
@@ -165,8 +188,11 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
   weight.beside[tensor] = Seconds(0);
 
   const Seconds host = host_per_kernel(kernels);
+  const Seconds plain = std::min(host, kernels.host_per_kernel(KernelStyle::eager));
   const auto issue = [&](const PassCost& c) {
-    return static_cast<double>(c.launches) * host +
+    if (w_.step_is_graph) return Seconds(0);
+    return static_cast<double>(c.launches) * host + static_cast<double>(c.plain_launches) * plain +
+           static_cast<double>(c.looped_launches) * profile_.host.per_looped_launch +
            static_cast<double>(c.collectives) * profile_.host.per_collective + c.checks;
   };
   const int sms = kernels.multiprocessors();

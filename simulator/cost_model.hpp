@@ -65,6 +65,7 @@ class CostModel {
 
  private:
   struct PassCost;
+  Bytes sent(const CommWork& comm) const;
   void add_kernel(const Kernel& kernel, const KernelModel& kernels, PassCost& cost) const;
   int attention_launches(const AttentionWork& work) const;
   Seconds check_before(const GroupShape& group) const;

@@ -68,8 +68,8 @@ Operator grouped_matmul(std::string_view name, const ExpertShape& s, std::int64_
   op.name = name;
   op.kind = OperatorKind::matmul;
   const std::int64_t each = std::max<std::int64_t>(1, s.routed / s.local);
-  op.forward = {GemmWork{each, out, in, s.local, s.dtype}};
-  op.backward = {GemmWork{each, in, out, s.local, s.dtype}};
+  op.forward = {GemmWork{each, out, in, s.local, s.dtype, false, true}};
+  op.backward = {GemmWork{each, in, out, s.local, s.dtype, false, true}};
   if (bytes_per_element(s.dtype) < 2.0) {  // quantise both operands, as GraphBuilder::linear does
     const auto rows = static_cast<double>(s.routed);
     op.forward.push_back(
@@ -100,11 +100,26 @@ TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertSh
       op.saves = {x};
     }
     const std::int64_t each = std::max<std::int64_t>(1, s.routed / s.local);
-    op.backward_weight = {GemmWork{in, out, each, s.local, s.dtype}};
+    op.backward_weight = {GemmWork{in, out, each, s.local, s.dtype, false, true}};
     op.weight_gradient_elements = elements;
   }
   b.add(std::move(op));
   return y;
+}
+
+// What decides which tokens go where: operators of PyTorch's own on small tensors, counted without
+// views by calibrate/count_expert_operators.py with Megatron-LM @d98e8a64dd: the choice 8 and the
+// balance loss 11 forward, 10 backward, and the tokens of every expert 12 where an all-to-all must
+// know them (megatron/core/transformer/moe/token_dispatcher.py, preprocess).
+void add_routing(GraphBuilder& b, std::int64_t rows) {
+  const int experts = b.workload().model.moe->experts;
+  const bool counts = b.plan().expert > 1 && !b.workload().framework.dispatches_once;
+  const double scores = 4.0 * static_cast<double>(rows * experts);
+  const auto kernels = [&](int launches) {
+    return MemoryWork{ceil_bytes(2 * scores * launches), launches, MemoryAccess::streaming, true};
+  };
+  b.last().forward.push_back(kernels(counts ? 31 : 19));
+  b.last().backward.push_back(kernels(10));
 }
 
 TensorIndex exchange(GraphBuilder& b, std::string_view name, TensorIndex x, std::int64_t rows,
@@ -151,6 +166,7 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex normed) {
       moe.latent ? b.linear({"latent_down", m.hidden, hidden}, normed, rows) : normed;
   const TensorIndex sent = exchange(b, "dispatch", source, s.routed, hidden);
   b.last().inputs.push_back(scores);
+  add_routing(b, rows);
   const TensorIndex up = expert_linear(b, "expert_up", s, sent, hidden,
                                        s.width * (m.gated_mlp ? 2 : 1), m.biases.experts);
   const double n = bytes_of_elements(b, s.routed * s.width);

@@ -28,6 +28,7 @@ struct GemmWork {
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
   DType dtype = DType::bf16;
   bool accumulate = false;  // into an fp32 main gradient
+  bool grouped = false;     // by a loop over `batch` products that are launched one by one
   friend bool operator==(const GemmWork&, const GemmWork&) = default;
 };
 
@@ -47,6 +48,7 @@ struct MemoryWork {
   Bytes moved;
   int launches = 1;
   MemoryAccess access = MemoryAccess::streaming;
+  bool plain = false;  // operators of PyTorch's own, also where the framework's are fused
 };
 
 // The parallel axis along which a layer communicates.

@@ -30,6 +30,10 @@ struct Workload {
   // TORCH_DISTRIBUTED_DEBUG=DETAIL, as far as pipelines over several nodes show it.
   bool checks_collectives = false;
   bool blocking_launches = false;  // CUDA_LAUNCH_BLOCKING=1: launches return with their kernels
+  // Tokens travel to and from experts behind the kernels of another microbatch (Megatron-LM
+  // overlap_moe_expert_parallel_comm).
+  bool overlaps_experts = false;
+  bool step_is_graph = false;  // one CUDA graph holds forward and backward: the CPU issues nothing
 
   bool trains_base() const { return row(method).trains_base; }
   // Whether the output projection has a gradient of its own, not only an adapter.

@@ -21,6 +21,7 @@ Seconds forward_host(const char* gpus, const char* plan_text, bool checks) {
   w.checks_collectives = checks;
   Profile profile = facts().profile;
   profile.host.collective_check = Seconds(100e-6);
+  profile.host.collective_check_between_nodes = Seconds(300e-6);
   const ParallelPlan plan = *parse_plan(plan_text);
   const Cluster cluster = parse_gpus(facts().catalog, gpus)->front();
   const CostModel cost(w, plan, cluster, profile);
@@ -38,6 +39,11 @@ TEST_CASE("a check before every collective costs the CPU time per rank", "[cost_
   const Seconds more =
       forward_host("16xH100-SXM", pipeline, true) - forward_host("16xH100-SXM", pipeline, false);
   CHECK(more.value == Approx(1.6e-3));
+  // Of sixteen ranks on two nodes eight are elsewhere: 4 x (8 x 100 + 8 x 300 us) = 12.8 ms.
+  const char* wide = "tp=16,pp=2,sp=true,ga=2";
+  const Seconds far =
+      forward_host("32xH100-SXM", wide, true) - forward_host("32xH100-SXM", wide, false);
+  CHECK(far.value == Approx(12.8e-3));
   CHECK(forward_host("16xH100-SXM", "tp=4,dp=4,sp=true", true) ==
         forward_host("16xH100-SXM", "tp=4,dp=4,sp=true", false));
   CHECK(forward_host("8xH100-SXM", "tp=4,pp=2,sp=true,ga=2", true) ==

@@ -294,6 +294,23 @@ TEST_CASE("BLOOM's prequel on Jean Zay") {
   CHECK(r.question.cluster.groups.front().node.nic_count == 4);
 }
 
+// No expert parallelism in the table, but "TE + DeepEP + FlexAttn": 128 experts and 64 data ranks
+// have 64 in common. Presets say what they set: a backend of the flexible dispatcher, or none.
+TEST_CASE("what a record says of the way to its experts") {
+  const Replay spread = asked("automodel-pretrain-gpt-oss-120b-g64-gbs512-head");
+  CHECK(spread.question.plan.expert == 64);
+  CHECK(spread.question.workload.framework.dispatches_once);
+  CHECK(notes_hold(spread, "expert parallelism not stated, a dispatcher is: 64"));
+  const Replay graph = asked("bridge-26.06.01-pretrain-qwen3-235b-a22b-gb200x256-mxfp8-gbs8192");
+  CHECK(graph.question.workload.framework.dispatches_once);
+  CHECK(graph.question.workload.overlaps_experts);
+  CHECK(graph.question.workload.step_is_graph);
+  const Replay plain = asked("bridge-26.04.01-pretrain-qwen3-235b-a22b-b200x256-mxfp8-gbs8192");
+  CHECK_FALSE(plain.question.workload.framework.dispatches_once);
+  CHECK_FALSE(plain.question.workload.overlaps_experts);
+  CHECK_FALSE(plain.question.workload.step_is_graph);
+}
+
 // Heads are not in this row's table: of the multiples of TP 8 that divide 14,400, 120 is nearest
 // to heads of 128 (14,400 / 120 = 120; / 96 = 150).
 TEST_CASE("Heads that a table leaves out are a multiple of TP") {

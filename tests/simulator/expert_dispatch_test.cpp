@@ -1,0 +1,93 @@
+// What experts cost beside their products: the way of the tokens, and the CPU.
+#include <cmath>
+
+#include "catalog/cluster_parser.hpp"
+#include "planner/facts.hpp"
+#include "simulator/cost_model.hpp"
+#include "tests/catch.hpp"
+#include "tests/simulator/sample_workload.hpp"
+#include "tests/source_dir.hpp"
+
+namespace shardwise {
+namespace {
+
+const Facts& facts() {
+  static const Facts loaded = *load_facts(source_dir() + "/catalog", std::nullopt);
+  return loaded;
+}
+
+// 64 experts of which every token takes eight, 4,096 tokens of width 2,048.
+Workload mixture() {
+  Workload w = pretraining(llama(1, 2048, 16, 16, 5632, 32000), 4096);
+  w.model.moe = MixtureOfExperts{64, 8, 1024, 0, false, 0, 1};
+  return w;
+}
+
+struct Block {
+  LayerTime time;
+  Bytes sent;  // by one dispatch
+};
+
+Block block(const Workload& w, int experts, const char* gpus) {
+  const Cluster cluster = parse_gpus(facts().catalog, gpus)->front();
+  ParallelPlan plan = plan_of(cluster.gpus());
+  plan.expert = experts;
+  const CostModel cost(w, plan, cluster, facts().profile);
+  const KernelModel kernels(cluster.groups.front().gpu, facts().profile, {});
+  const ModelPartition partition =
+      partition_model(w, plan, *find_pipeline_schedule("1f1b"), *recompute_policy("none"));
+  std::vector<CollectiveUse> uses;
+  const LayerTime time =
+      cost.layer_time(*partition.stages[0][0].layers[1].definition, kernels, &uses);
+  Bytes sent;
+  for (const CollectiveUse& u : uses)
+    if (u.collective == Collective::all_to_all) sent = u.size;
+  return {time, sent};
+}
+
+}  // namespace
+
+// All-to-all: 4,096 tokens x 8 experts x 2,048 x 2 B = 134,217,728 B. Once to each of the 8 ranks
+// that one of 8 experts drawn evenly hits: 8 (1 - (7/8)^8) = 5.251 copies for 8. On two nodes, once
+// to each node: 2 (1 - (1/2)^8) = 1.992 copies for 8.
+TEST_CASE("a dispatcher that sends a token once to a place sends less", "[experts]") {
+  Workload w = mixture();
+  CHECK(block(w, 8, "8xH100-SXM").sent == Bytes(134'217'728));
+  w.framework.dispatches_once = true;
+  CHECK(static_cast<double>(block(w, 8, "8xH100-SXM").sent.value) ==
+        Approx(134'217'728 * (1 - std::pow(7.0 / 8, 8)) * 8 / 8).epsilon(1e-6));
+  CHECK(static_cast<double>(block(w, 16, "16xH100-SXM").sent.value) ==
+        Approx(134'217'728 * (1 - std::pow(0.5, 8)) * 2 / 8).epsilon(1e-6));
+}
+
+TEST_CASE("tokens that travel behind another microbatch's kernels are not waited for",
+          "[experts]") {
+  Workload w = mixture();
+  const std::size_t axis = static_cast<std::size_t>(CommAxis::expert);
+  const LayerTime waiting = block(w, 8, "8xH100-SXM").time;
+  w.overlaps_experts = true;
+  const LayerTime hidden = block(w, 8, "8xH100-SXM").time;
+  REQUIRE(waiting.forward.exposed[axis] > Seconds(0));
+  CHECK(hidden.forward.exposed[axis] == Seconds(0));
+  // What they take of the multiprocessors slows the kernels, by less than waiting costs.
+  CHECK(hidden.forward.compute > waiting.forward.compute);
+  CHECK(hidden.forward.device() < waiting.forward.device());
+}
+
+// A group of products is one call that launches each: 64 experts on one GPU, or 8 on each of 8:
+// 56 launches more for up and for down, at 5 us each. Both all-to-alls and the 12 operators that
+// count tokens for them are on 8 GPUs only, so they are taken out by the dispatcher here.
+TEST_CASE("the CPU launches every expert's products", "[experts]") {
+  Workload w = mixture();
+  w.framework.dispatches_once = true;
+  Profile profile = facts().profile;
+  const Seconds all = block(w, 1, "8xH100-SXM").time.forward.host;
+  const Seconds some = block(w, 8, "8xH100-SXM").time.forward.host;
+  const Seconds two_collectives = 2.0 * profile.host.per_collective;
+  CHECK((all - some).value ==
+        Approx(2 * 56 * profile.host.per_looped_launch.value - two_collectives.value));
+  w.step_is_graph = true;
+  CHECK(block(w, 8, "8xH100-SXM").time.forward.host == Seconds(0));
+}
+
+}  // namespace shardwise
