@@ -35,7 +35,7 @@ enum class GradientLife {
 enum class GradientCopyLife {
   layer,       // until the layer's backward is over
   microbatch,  // until the microbatch's backward is over (nanotron)
-  step,        // the whole step: zeroed, not released (DeepSpeed's BF16 optimizer)
+  next_backward,  // until the next microbatch's backward begins (DeepSpeed's BF16 optimizer)
 };
 
 // How logits become a loss; the live copies of [tokens, vocabulary] follow (loss_model).
@@ -116,6 +116,7 @@ struct Framework {
   std::optional<DType> gradient_dtype_fp16;  // the same where compute is fp16 (see resolved_for)
   DType reduce_dtype = DType::fp32;          // on the wire
   GradientLife gradient_life = GradientLife::per_step;
+  std::optional<GradientLife> gradient_life_fp16;  // the same where compute is fp16
   bool gradient_copy_while_accumulating = false;  // 16-bit gradient beside the fp32 buffer
   GradientCopyLife gradient_copy_life = GradientCopyLife::layer;
   bool bucket_copies_gradients = false;  // DDP without gradient_as_bucket_view
@@ -124,6 +125,9 @@ struct Framework {
   bool flat_parameters_mix_frozen = false;  // FSDP1: adapters and frozen weights in one unit
   bool fp32_gradient_at_step = false;       // whole-partition fp32 copy while stepping (DeepSpeed)
   int reduce_buffers = 0;                   // buckets kept allocated for the whole run
+  bool wide_gradient_checks = false;       // overflow and norm are read off fp32 and fp64 copies of
+                                           // each gradient in turn (DeepSpeed until February 2024)
+  bool wide_gradient_checks_fp16 = false;  // only where compute is fp16 (see resolved_for)
   bool clones_partition = false;  // states are one flat tensor each (DeepSpeed), with a 16-bit copy
                                   // beside the fp32 one: as the master is made, and of the gradient
                                   // while stepping
@@ -187,6 +191,9 @@ struct Framework {
                                      // them on NVIDIA GPUs only
   int roundup_power2_divisions = 0;  // the same; 0: off
   bool records_streams = false;      // collectives mark what they read: freed, it waits for the GPU
+  int library_workspaces = 0;    // cuBLAS workspaces that its own matmul library holds as tensors,
+                                 // beside PyTorch's (Transformer Engine)
+  int grouped_workspaces = 0;    // and more, where the model has experts
   bool gathers_flat_copies = false;  // ZeRO-1 gathers stepped weights through flat copies of them
   bool keeps_gather_buffers = false;  // SP gathers into two buffers that stay for the whole run
   bool holds_stage_outputs = false;   // what a pipeline stage sent stays until its backward has run
