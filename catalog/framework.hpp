@@ -125,9 +125,9 @@ struct Framework {
   bool flat_parameters_mix_frozen = false;  // FSDP1: adapters and frozen weights in one unit
   bool fp32_gradient_at_step = false;       // whole-partition fp32 copy while stepping (DeepSpeed)
   int reduce_buffers = 0;                   // buckets kept allocated for the whole run
-  bool wide_gradient_checks = false;       // overflow and norm are read off fp32 and fp64 copies of
-                                           // each gradient in turn (DeepSpeed until February 2024)
-  bool wide_gradient_checks_fp16 = false;  // only where compute is fp16 (see resolved_for)
+  bool wide_gradient_checks_fp16 = false;  // where compute is fp16, overflow and norm are read off
+                                           // fp32 and fp64 copies of each gradient in turn
+  bool wide_gradient_checks = false;       // the same in every format (DeepSpeed until 2024)
   bool clones_partition = false;  // states are one flat tensor each (DeepSpeed), with a 16-bit copy
                                   // beside the fp32 one: as the master is made, and of the gradient
                                   // while stepping
