@@ -93,6 +93,7 @@ void read_states(JsonReader& r, Framework& f) {
   f.reduce_buffers = r.integer("reduce_buffers", 0, 100);
   f.clones_partition = r.maybe_flag("clones_partition").value_or(false);
   f.sharded = read_sharded(r.object("sharded"));
+  f.gathers_as_stored = r.maybe_flag("gathers_as_stored").value_or(false);
 }
 
 void read_communication(JsonReader& r, Framework& f) {

@@ -415,7 +415,7 @@ class StagePlayer {
   // layer's; the result joins this rank's shard.
   void reduce_layer(LayerHoldings& h) {
     if (h.state.unsharded_gradients == 0) return;
-    const double widening = bytes_per_element(f_.reduce_dtype) / 2.0;
+    const double widening = bytes_per_element(f_.reduce_dtype) / h.trained.raw_gradient;
     ledger_.close(reduce_input_);
     if (plan_.zero_stage >= 3 && f_.reduce_buffers == 0)
       reduce_input_ = ledger_.open(

@@ -132,7 +132,9 @@ TEST_CASE("Copies of gradients may stay until the next backward", "[memory_play]
   const StageMemory without = first_stage(w, plan_of(1));
   w.framework.gradient_copy_life = GradientCopyLife::next_backward;
   const StageMemory with = first_stage(w, plan_of(1));
-  CHECK(with.after_step - without.after_step == Bytes(without.state.gradients / 2));
+  // Blocks whose remainder is at most 1 MiB are handed out whole.
+  CHECK(gib(with.after_step - without.after_step) ==
+        Approx(gib(Bytes(without.state.gradients / 2))).epsilon(0.03));
   // The head's matrix, 32000 x 512, is widened to fp32 when all copies are there.
   CHECK(with.steady.allocated >= with.after_step + Bytes(4 * 32000 * 512));
 }
