@@ -71,12 +71,19 @@ class OptimizerMemory {
     }
   }
 
+  // ZeRO-3 steps one sub-group of 1e9 elements after the other (DeepSpeed runtime/zero/config.py:165,
+  // sub_group_size; stage3.py, _prepare_fp32_grad_for_sub_group).
+  static constexpr std::int64_t sub_group = 1'000'000'000;
+
   std::vector<Holding> flat_gradient(const LayerState& total) {
     std::vector<Holding> made;
     if (!f_.fp32_gradient_at_step) return made;
+    const bool by_group = f_.clones_partition && plan_.zero_stage >= 3;
+    const std::int64_t elements =
+        by_group ? std::min(sub_group, total.stepped_elements) : total.stepped_elements;
     Holding flat;
-    if (f_.clones_partition) flat = ledger_.open(2 * total.stepped_elements, gradients);
-    made.push_back(ledger_.open(4 * total.stepped_elements, optimizer_states));
+    if (f_.clones_partition) flat = ledger_.open(2 * elements, gradients);
+    made.push_back(ledger_.open(4 * elements, optimizer_states));
     ledger_.close(flat);
     return made;
   }
