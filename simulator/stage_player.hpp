@@ -84,7 +84,9 @@ class StagePlayer {
     return f_.sharded.reshard_after_forward &&
            (plan_.pipeline == 1 || f_.sharded.reshard_with_pipeline);
   }
-  bool shards_weights() const { return plan_.zero_stage >= 3 && plan_.shard_ranks() > 1; }
+  bool shards_weights() const {
+    return plan_.zero_stage >= 3 && (plan_.shard_ranks() > 1 || f_.clones_partition);
+  }
   bool shards_gradients() const { return plan_.zero_stage >= 2 && plan_.shard_ranks() > 1; }
   // Without a reduction per microbatch (no_sync), gradients stay whole until the last one.
   bool reduces_now() const {

@@ -161,4 +161,31 @@ TEST_CASE("A matmul library of its own keeps workspaces as tensors", "[memory_pl
   CHECK(workspaces() == 7);
 }
 
+// Two microbatches are in flight on the first of two stages again after the first has gone back and
+// has made the gradients: as much as where those are always there.
+TEST_CASE("Gradients of a step stand beside all microbatches in flight", "[memory_play]") {
+  Workload w = pretraining(llama(8, 512, 8, 8, 2048, 32000), 2048);
+  ParallelPlan plan = plan_of(1, 1, 2);
+  plan.microbatches = 4;
+  w.framework.gradient_life = GradientLife::persistent;
+  w.framework.gradient_fusion = true;
+  const double always = gib(first_stage(w, plan).steady.allocated);
+  w.framework.gradient_life = GradientLife::per_step;
+  CHECK(gib(first_stage(w, plan).steady.allocated) == Approx(always).epsilon(0.02));
+}
+
+// A bucket of 1 GiB is 1 GiB from ZeRO-2 on, with one GPU as well; before, it is as long as the
+// gradients that it takes.
+TEST_CASE("Buckets are as long as configured from ZeRO-2 on", "[memory_play]") {
+  Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
+  w.framework.gradient_bucket = Bytes(1 << 30);
+  ParallelPlan one = plan_of(1), two = plan_of(2);
+  one.zero_stage = 2;
+  two.zero_stage = 1;
+  const StageMemory alone = first_stage(w, one), apart = first_stage(w, two);
+  w.framework.reduce_buffers = 1;
+  CHECK(first_stage(w, one).loaded == alone.loaded + Bytes(1 << 30));
+  CHECK(first_stage(w, two).loaded == apart.loaded + Bytes(apart.state.unsharded_gradients));
+}
+
 }  // namespace shardwise

@@ -57,4 +57,18 @@ TEST_CASE("ZeRO-1 drops gradients of other ranks before it steps", "[optimizer_m
   CHECK(step.ledger.peak().allocated == Bytes(32 * mi));
 }
 
+// 1.5e9 elements, of which ZeRO-3 flattens (2 B) and widens (4 B) 1e9 at a time.
+TEST_CASE("ZeRO-3 steps by sub-group", "[optimizer_memory]") {
+  Step step;
+  step.framework.clones_partition = step.framework.fp32_gradient_at_step = true;
+  step.total.stepped_elements = 1'500'000'000;
+  step.plan.zero_stage = 2;
+  step.run(mi);
+  CHECK(gib(step.ledger.peak().allocated) == Approx(9e9 / (1 << 30)).epsilon(0.001));
+  step.ledger.reset_peak();
+  step.plan.zero_stage = 3;
+  step.run(mi);
+  CHECK(gib(step.ledger.peak().allocated) == Approx(6e9 / (1 << 30)).epsilon(0.001));
+}
+
 }  // namespace shardwise
