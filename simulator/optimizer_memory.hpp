@@ -71,8 +71,8 @@ class OptimizerMemory {
     }
   }
 
-  // ZeRO-3 steps one sub-group of 1e9 elements after the other (DeepSpeed runtime/zero/config.py:165,
-  // sub_group_size; stage3.py, _prepare_fp32_grad_for_sub_group).
+  // ZeRO-3 steps one sub-group of 1e9 elements after the other (DeepSpeed 0.15.4
+  // runtime/zero/config.py:165, sub_group_size; stage3.py, _prepare_fp32_grad_for_sub_group).
   static constexpr std::int64_t sub_group = 1'000'000'000;
 
   std::vector<Holding> flat_gradient(const LayerState& total) {

@@ -40,7 +40,8 @@ TEST_CASE("ZeRO-3 rounds every shard up to whole bytes and never loses one", "[p
   CHECK(7 * layer_state(w, plan, parameters, true).weights >= 2 * parameters.linear);
 }
 
-// 2 B of 16 bits each, 4 B where fp32 weights are gathered as stored; from one rank DeepSpeed alone.
+// 2 B of 16 bits each, 4 B where fp32 weights are gathered as stored; from one rank DeepSpeed
+// alone.
 TEST_CASE("what ZeRO-3 gathers of a layer", "[parameter_state]") {
   Workload w = pretraining(gpt(2, 64, 2), 64);
   LayerParameters parameters;
