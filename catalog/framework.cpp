@@ -26,6 +26,8 @@ Framework resolved_for(Framework row, Method method, DType compute) {
       row.reduce_dtype = *row.gradient_dtype_fp16;
       row.gradient_copy_while_accumulating = false;
       row.fp32_gradient_at_step = true;
+      row.wide_gradient_checks = row.wide_gradient_checks || row.wide_gradient_checks_fp16;
+      row.gradient_life = row.gradient_life_fp16.value_or(row.gradient_life);
     }
   }
   if (method == Method::qlora && row.adapter_dtype_quantized)

@@ -33,9 +33,9 @@ enum class GradientLife {
 
 // How long the 16-bit gradient lives that is added into a wider, persistent one.
 enum class GradientCopyLife {
-  layer,       // until the layer's backward is over
-  microbatch,  // until the microbatch's backward is over (nanotron)
-  step,        // the whole step: zeroed, not released (DeepSpeed's BF16 optimizer)
+  layer,          // until the layer's backward is over
+  microbatch,     // until the microbatch's backward is over (nanotron)
+  next_backward,  // until the next microbatch's backward begins (DeepSpeed's BF16 optimizer)
 };
 
 // How logits become a loss; the live copies of [tokens, vocabulary] follow (loss_model).
@@ -116,7 +116,8 @@ struct Framework {
   std::optional<DType> gradient_dtype_fp16;  // the same where compute is fp16 (see resolved_for)
   DType reduce_dtype = DType::fp32;          // on the wire
   GradientLife gradient_life = GradientLife::per_step;
-  bool gradient_copy_while_accumulating = false;  // 16-bit gradient beside the fp32 buffer
+  std::optional<GradientLife> gradient_life_fp16;  // the same where compute is fp16
+  bool gradient_copy_while_accumulating = false;   // 16-bit gradient beside the fp32 buffer
   GradientCopyLife gradient_copy_life = GradientCopyLife::layer;
   bool bucket_copies_gradients = false;  // DDP without gradient_as_bucket_view
   Bytes gradient_bucket{25 << 20};       // of one reduction
@@ -124,11 +125,16 @@ struct Framework {
   bool flat_parameters_mix_frozen = false;  // FSDP1: adapters and frozen weights in one unit
   bool fp32_gradient_at_step = false;       // whole-partition fp32 copy while stepping (DeepSpeed)
   int reduce_buffers = 0;                   // buckets kept allocated for the whole run
+  bool wide_gradient_checks_fp16 = false;   // where compute is fp16, overflow and norm are read off
+                                            // fp32 and fp64 copies of each gradient in turn
+  bool wide_gradient_checks = false;        // the same in every format (DeepSpeed until 2024)
   bool clones_partition = false;  // states are one flat tensor each (DeepSpeed), with a 16-bit copy
                                   // beside the fp32 one: as the master is made, and of the gradient
                                   // while stepping
 
   ShardedParameters sharded;
+  bool gathers_as_stored = false;  // ZeRO-3 gathers fp32 weights in fp32, and autocast casts them
+                                   // where they are used (FSDP without MixedPrecision)
   bool overlap_gradient_reduce = true;
   bool overlap_parameter_gather = true;
   bool overlap_tensor_comm = false;     // async TP / user-buffer overlap
@@ -190,7 +196,10 @@ struct Framework {
                                      // them on NVIDIA GPUs only
   int roundup_power2_divisions = 0;  // the same; 0: off
   bool records_streams = false;      // collectives mark what they read: freed, it waits for the GPU
-  bool gathers_flat_copies = false;  // ZeRO-1 gathers stepped weights through flat copies of them
+  int library_workspaces = 0;  // cuBLAS workspaces that its own matmul library holds as tensors,
+                               // beside PyTorch's (Transformer Engine)
+  int grouped_workspaces = 0;  // and more, where the model has experts
+  bool gathers_flat_copies = false;   // ZeRO-1 gathers stepped weights through flat copies of them
   bool keeps_gather_buffers = false;  // SP gathers into two buffers that stay for the whole run
   bool holds_stage_outputs = false;   // what a pipeline stage sent stays until its backward has run
   bool registers_causal_masks = false;  // runs the models' own code (Transformer::causal_mask_rows)

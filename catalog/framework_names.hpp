@@ -25,7 +25,7 @@ inline constexpr Spellings<GradientLife, 2> gradient_life_names{{
 inline constexpr Spellings<GradientCopyLife, 3> gradient_copy_life_names{{
     {"layer", GradientCopyLife::layer},
     {"microbatch", GradientCopyLife::microbatch},
-    {"step", GradientCopyLife::step},
+    {"next_backward", GradientCopyLife::next_backward},
 }};
 inline constexpr Spellings<LossKind, 6> loss_kind_names{{
     {"dense", LossKind::dense},

@@ -81,6 +81,9 @@ void read_states(JsonReader& r, Framework& f) {
   f.gradient_dtype_fp16 = maybe_dtype(r, "gradient_dtype_fp16");
   f.reduce_dtype = dtype(r, "reduce_dtype");
   f.gradient_life = r.choice("gradient_life", gradient_life_names);
+  f.gradient_life_fp16 = r.maybe_choice("gradient_life_fp16", gradient_life_names);
+  f.wide_gradient_checks = r.maybe_flag("wide_gradient_checks").value_or(false);
+  f.wide_gradient_checks_fp16 = r.maybe_flag("wide_gradient_checks_fp16").value_or(false);
   f.gradient_copy_while_accumulating = r.flag("gradient_copy_while_accumulating");
   f.gradient_copy_life = r.choice("gradient_copy_life", gradient_copy_life_names);
   f.bucket_copies_gradients = r.flag("bucket_copies_gradients");
@@ -90,6 +93,7 @@ void read_states(JsonReader& r, Framework& f) {
   f.reduce_buffers = r.integer("reduce_buffers", 0, 100);
   f.clones_partition = r.maybe_flag("clones_partition").value_or(false);
   f.sharded = read_sharded(r.object("sharded"));
+  f.gathers_as_stored = r.maybe_flag("gathers_as_stored").value_or(false);
 }
 
 void read_communication(JsonReader& r, Framework& f) {
@@ -164,6 +168,8 @@ void read_defaults(JsonReader& r, Framework& f) {
   f.expandable_segments = r.flag("expandable_segments");
   f.roundup_power2_divisions = r.integer("roundup_power2_divisions", 0, 1024);
   f.records_streams = r.maybe_flag("records_streams").value_or(false);
+  f.library_workspaces = r.has("library_workspaces") ? r.integer("library_workspaces", 0, 10) : 0;
+  f.grouped_workspaces = r.has("grouped_workspaces") ? r.integer("grouped_workspaces", 0, 10) : 0;
   f.gathers_flat_copies = r.maybe_flag("gathers_flat_copies").value_or(false);
   f.keeps_gather_buffers = r.maybe_flag("keeps_gather_buffers").value_or(false);
   f.holds_stage_outputs = r.maybe_flag("holds_stage_outputs").value_or(false);

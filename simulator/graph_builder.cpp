@@ -30,7 +30,8 @@ double as_double(std::int64_t n) { return static_cast<double>(n); }
 
 bool casts_weights(const Workload& w, const ParallelPlan& plan) {
   if (!w.framework.autocast || w.activation_dtype() == DType::fp32) return false;
-  if (plan.zero_stage >= 3 && plan.shard_ranks() > 1) return false;
+  if (plan.zero_stage >= 3 && plan.shard_ranks() > 1 && !w.framework.gathers_as_stored)
+    return false;
   return w.trains_base() ? w.weights() == WeightRecipe::fp32_with_half_compute
                          : w.framework.frozen_dtype == DType::fp32;
 }

@@ -30,6 +30,44 @@ std::vector<Slot> slots_played(const ParallelPlan& plan, const PipelineSchedule&
   return all;
 }
 
+namespace {
+
+// Microbatches in flight at most once the first of them has gone back.
+int peak_after_backward(const std::vector<Slot>& slots) {
+  const auto back = std::find_if(slots.begin(), slots.end(),
+                                 [](const Slot& s) { return s.pass != Pass::forward; });
+  int in_flight = static_cast<int>(back - slots.begin());
+  int peak = 0;
+  for (auto slot = back; slot != slots.end(); ++slot) {
+    if (slot->pass == Pass::forward) peak = std::max(peak, ++in_flight);
+    if (slot->pass == Pass::backward || slot->pass == Pass::backward_weight) --in_flight;
+  }
+  return peak;
+}
+
+// Gradients that are made anew every step are all there after the first backward pass only; so the
+// play goes on until as many microbatches as ever are in flight again.
+std::vector<Slot> slots_of_step(const Workload& workload, const ParallelPlan& plan,
+                                const PipelineSchedule& schedule, int stage) {
+  std::vector<Slot> slots = slots_played(plan, schedule, stage);
+  if (workload.framework.gradient_life != GradientLife::per_step || plan.pipeline == 1)
+    return slots;
+  const PipelineShape whole{plan.pipeline, plan.chunks, plan.microbatches};
+  std::vector<Slot> all = schedule.order(whole, stage);
+  const int most = peak_after_backward(all);
+  if (peak_after_backward(slots) == most) return slots;
+  for (const int enough : {plan.pipeline + 1, 2 * plan.pipeline, 3 * plan.pipeline}) {
+    PipelineShape shorter = whole;
+    shorter.microbatches = enough;
+    if (enough >= plan.microbatches || refusal(schedule, shorter)) continue;
+    std::vector<Slot> some = schedule.order(shorter, stage);
+    if (peak_after_backward(some) == most) return some;
+  }
+  return all;
+}
+
+}  // namespace
+
 bool played_alike(const ParallelPlan& plan, const PipelineSchedule& schedule,
                   const ModelPartition& partition, int a, int b) {
   const auto same_layers = [](const ModelChunk& x, const ModelChunk& y) {
@@ -47,7 +85,7 @@ StageMemory play_memory(const Workload& workload, const ParallelPlan& plan,
                         const PipelineSchedule& schedule, const ModelPartition& partition,
                         int stage, const ContextCalibration& context, std::optional<Bytes> capacity,
                         const PlayVariation& variation) {
-  const std::vector<Slot> order = slots_played(plan, schedule, stage);
+  const std::vector<Slot> order = slots_of_step(workload, plan, schedule, stage);
   const auto at = static_cast<std::size_t>(stage);
   StagePlayer player(workload, plan, partition.stages[at], context, capacity, variation.lead);
   StageMemory memory;

@@ -143,6 +143,22 @@ TensorIndex exchange(GraphBuilder& b, std::string_view name, TensorIndex x, std:
   return out;
 }
 
+// What Megatron's router keeps per token and expert: the auxiliary loss's own fp32 scores (4 B;
+// megatron/core/transformer/moe/moe_utils.py, compute_routing_scores_for_aux_loss), the map as
+// booleans (1 B), and as the two int32 rows by which Transformer Engine permutes tokens and sends
+// them back (8 B; common/triton/permutation.py). Score functions over all experts keep more.
+void keep_routing(GraphBuilder& b, TensorIndex scores, std::int64_t rows, int experts) {
+  if (b.workload().framework.kernels != KernelStyle::fused) return;
+  const std::int64_t kept = 13 * rows * experts;
+  Operator op;
+  op.name = "routing";
+  op.inputs = {scores};
+  op.outputs = {b.tensor_bytes("routing", kept, MemoryCategory::activations, 0)};
+  op.saves = op.outputs;
+  op.forward = {MemoryWork{Bytes(2 * kept), 1, MemoryAccess::streaming}};
+  b.add(std::move(op));
+}
+
 }  // namespace
 
 TensorIndex add_experts(GraphBuilder& b, TensorIndex normed) {
@@ -159,6 +175,7 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex normed) {
   const LinearSpec router{"router",        m.hidden, moe.experts, Cut::none,
                           m.biases.router, false,    false,       false};
   const TensorIndex scores = b.linear(router, normed, rows);
+  keep_routing(b, scores, rows, moe.experts);
   // Latent experts: tokens are projected down before they are sent, and up after the sum
   // (transformers models/nemotron_h/modeling_nemotron_h.py, NemotronHMoE).
   const std::int64_t hidden = moe.latent.value_or(m.hidden);

@@ -14,6 +14,12 @@ struct Shards {
   int weights = 1, gradients = 1, optimizer = 1;
 };
 
+// How whole layers are put together from shards.
+struct Gathering {
+  double widest = 2;           // bytes of a gathered weight at most
+  bool from_one_rank = false;  // into tensors of its own where there is one rank only (DeepSpeed)
+};
+
 Shards shards(const Workload& w, const ParallelPlan& plan, int ranks) {
   Shards s;
   if (plan.zero_stage >= 1) s.optimizer = ranks;
@@ -24,7 +30,7 @@ Shards shards(const Workload& w, const ParallelPlan& plan, int ranks) {
 }
 
 void add(LayerState& state, std::int64_t elements, const StoredParameter& p, const Shards& s,
-         bool adapter, bool whole_stays) {
+         bool adapter, bool whole_stays, const Gathering& gathering) {
   const double n = static_cast<double>(elements);
   const int over = whole_stays ? 1 : s.weights;
   (adapter ? state.adapters : state.weights) += bytes(n, p.weight, over);
@@ -34,10 +40,10 @@ void add(LayerState& state, std::int64_t elements, const StoredParameter& p, con
   state.optimizer += bytes(n, p.optimizer, s.optimizer);
   state.unsharded_gradients += bytes(n, p.raw_gradient, 1);
   if (p.gradient > 0) state.stepped_elements += bytes(n, 1, s.optimizer);
-  if (s.weights > 1 && !whole_stays) {
-    // Gathered in 16 bits, or as the packed codes that a quantised weight is.
+  if ((s.weights > 1 || gathering.from_one_rank) && !whole_stays) {
+    // Gathered in 16 bits or as stored, or as the packed codes that a quantised weight is.
     const double each = p.quantization_constants > 0 ? p.weight + p.quantization_constants
-                                                     : std::min(p.weight, 2.0);
+                                                     : std::min(p.weight, gathering.widest);
     state.gathered += bytes(n, each, 1);
   }
 }
@@ -86,7 +92,7 @@ StoredParameter stored_base(const Workload& w, bool trainable, bool quantizable)
       p = {4, 4, 0, 0, 0, 4};
       break;
     case WeightRecipe::fp32_with_half_compute:
-      p = {4, 4, 0, 0, 0, 2};
+      p = {4, 4, 0, 0, 0, w.framework.gathers_as_stored ? 4.0 : 2.0};
       break;
     case WeightRecipe::half_with_master:
       p = {2, bytes_per_element(w.framework.gradient_dtype), 4, 0, 0, 2};
@@ -132,13 +138,17 @@ LayerState layer_state(const Workload& w, const ParallelPlan& plan,
   const bool quantized =
       !trainable && w.method == Method::qlora && w.adapter.base != Quantization::none;
   const bool whole_stays = quantized && !w.framework.quantized_sharding;
-  add(state, parameters.linear, stored_base(w, trainable, true), dense, false, whole_stays);
-  add(state, parameters.other, stored_base(w, trainable, false), dense, false, false);
-  add(state, parameters.expert, stored_base(w, trainable, true), expert, false, whole_stays);
+  const Gathering gathering{w.framework.gathers_as_stored ? 4.0 : 2.0,
+                            plan.zero_stage >= 3 && w.framework.clones_partition};
+  add(state, parameters.linear, stored_base(w, trainable, true), dense, false, whole_stays,
+      gathering);
+  add(state, parameters.other, stored_base(w, trainable, false), dense, false, false, gathering);
+  add(state, parameters.expert, stored_base(w, trainable, true), expert, false, whole_stays,
+      gathering);
   if (trainable && row(w.method).adapter && w.framework.keeps_replaced_modules)
     state.weights += bytes(static_cast<double>(parameters.other),
                            bytes_per_element(w.framework.frozen_dtype), dense.weights);
-  add(state, parameters.adapter, stored_adapter(w), dense, true, false);
+  add(state, parameters.adapter, stored_adapter(w), dense, true, false, gathering);
   return state;
 }
 

@@ -30,13 +30,15 @@ std::vector<std::int64_t> run_buffers(const Workload& w, const ParallelPlan& pla
   const Framework& f = w.framework;
   std::vector<std::int64_t> out;
   add_gather_buffers(w, plan, out);
-  if (plan.data == 1) return out;
+  const bool fixed = plan.zero_stage >= 2;  // DeepSpeed's are as long as its bucket, on one GPU too
+  if (plan.data == 1 && !fixed) return out;
   // DDP's second copy of the gradients, DeepSpeed's buckets.
   if (f.bucket_copies_gradients && plan.zero_stage == 0)
     out.push_back(f.gradient_life == GradientLife::persistent ? total.unsharded_gradients
                                                               : reduced_copy(w, total));
   for (int i = 0; i < f.reduce_buffers; ++i)
-    out.push_back(std::min(f.gradient_bucket.value, total.unsharded_gradients));
+    out.push_back(fixed ? f.gradient_bucket.value
+                        : std::min(f.gradient_bucket.value, total.unsharded_gradients));
   return out;
 }
 

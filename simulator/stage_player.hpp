@@ -10,6 +10,7 @@
 
 #include "simulator/activation_offload.hpp"
 #include "simulator/memory_play.hpp"
+#include "simulator/optimizer_memory.hpp"
 #include "simulator/run_buffers.hpp"
 #include "simulator/stage_holdings.hpp"
 #include "simulator/stream_lag.hpp"
@@ -29,8 +30,10 @@ class StagePlayer {
         chunks_(&chunks),
         ledger_(allocator_settings(w.framework), capacity),
         offload_(ledger_, plan.offloaded_share),
-        lag_(ledger_, nccl_stream, lead) {
-    for (int i = 0; i < calibration.cublas_workspaces; ++i)
+        lag_(ledger_, nccl_stream, lead),
+        optimizer_(w.framework, plan, ledger_) {
+    const int grouped = w.model.moe ? f_.grouped_workspaces : 0;
+    for (int i = 0; i < calibration.cublas_workspaces + f_.library_workspaces + grouped; ++i)
       fixed_.push_back(ledger_.open(calibration.cublas_workspace.value, workspace));
     for (std::size_t c = 0; c < chunks.size(); ++c) load_chunk(c);
     load_masters();
@@ -81,7 +84,9 @@ class StagePlayer {
     return f_.sharded.reshard_after_forward &&
            (plan_.pipeline == 1 || f_.sharded.reshard_with_pipeline);
   }
-  bool shards_weights() const { return plan_.zero_stage >= 3 && plan_.shard_ranks() > 1; }
+  bool shards_weights() const {
+    return plan_.zero_stage >= 3 && (plan_.shard_ranks() > 1 || f_.clones_partition);
+  }
   bool shards_gradients() const { return plan_.zero_stage >= 2 && plan_.shard_ranks() > 1; }
   // Without a reduction per microbatch (no_sync), gradients stay whole until the last one.
   bool reduces_now() const {
@@ -143,17 +148,6 @@ class StagePlayer {
     }
     for (const auto& chunk : layers_)
       for (const LayerHoldings& h : chunk) keep(h.state.master, master_weights);
-  }
-
-  // Two moments, each as long as the partition.
-  void load_states() {
-    if (f_.clones_partition) {
-      keep(total_.optimizer / 2, optimizer_states);
-      keep(total_.optimizer - total_.optimizer / 2, optimizer_states);
-      return;
-    }
-    for (const auto& chunk : layers_)
-      for (const LayerHoldings& h : chunk) keep(h.state.optimizer, optimizer_states);
   }
 
   void keep(std::int64_t bytes, MemoryCategory category) {
@@ -324,6 +318,7 @@ class StagePlayer {
     const ModelChunk& chunk = (*chunks_)[c];
     InFlight& flight = in_flight(slot);
     if (chunk.layers.empty()) return;
+    if (f_.gradient_copy_life == GradientCopyLife::next_backward) release_copies(c);
     const LayerDefinition& last = *chunk.layers.back().definition;
     if (last.role != LayerRole::head) receive();
     flight.carried =
@@ -346,14 +341,15 @@ class StagePlayer {
     ledger_.close(flight.carried);
     ledger_.close(flight.output);
     ledger_.close(reduce_input_);
-    if (persistent_gradients() && f_.gradient_copy_life == GradientCopyLife::microbatch)
-      for (LayerHoldings& h : layers_[c]) close_all(h.unsharded_gradients);
+    widen_copies();
+    if (f_.gradient_copy_life == GradientCopyLife::microbatch) release_copies(c);
     flights_.erase({slot.microbatch, slot.chunk});
   }
 
   // A weight gradient of `elements` has just been made.
   void make_gradient(std::int64_t elements, std::size_t c, std::size_t i) {
     LayerHoldings& h = holdings(c, i);
+    largest_gradient_ = std::max(largest_gradient_, elements);
     const StoredParameter& p = h.trained;
     const auto raw = static_cast<std::int64_t>(static_cast<double>(elements) * p.raw_gradient);
     if (persistent_gradients()) {
@@ -380,12 +376,22 @@ class StagePlayer {
     }
   }
 
+  void release_copies(std::size_t c) {
+    if (!persistent_gradients()) return;
+    for (LayerHoldings& h : layers_[c]) close_all(h.unsharded_gradients);
+  }
+  // Each 16-bit gradient goes into the wider one through a copy in that one's format, in turn
+  // (DeepSpeed runtime/bf16_optimizer.py, update_hp_grads); the largest is what the allocator sees.
+  void widen_copies() {
+    if (!persistent_gradients() || f_.gradient_copy_life != GradientCopyLife::next_backward) return;
+    Holding wide = ledger_.open(4 * largest_gradient_, gradients);
+    ledger_.close(wide);
+  }
+
   // A 16-bit gradient that is added into a persistent buffer: at once, or when the layer is done.
   void keep_or_pass(std::int64_t raw, LayerHoldings& h) {
     Holding made = ledger_.open(raw, gradients);
-    const bool held = f_.gradient_copy_while_accumulating &&
-                      !(f_.gradient_copy_life == GradientCopyLife::step && h.has_gradient);
-    if (held)
+    if (f_.gradient_copy_while_accumulating)
       h.unsharded_gradients.push_back(made);
     else
       ledger_.close(made);
@@ -411,7 +417,7 @@ class StagePlayer {
   // layer's; the result joins this rank's shard.
   void reduce_layer(LayerHoldings& h) {
     if (h.state.unsharded_gradients == 0) return;
-    const double widening = bytes_per_element(f_.reduce_dtype) / 2.0;
+    const double widening = bytes_per_element(f_.reduce_dtype) / h.trained.raw_gradient;
     ledger_.close(reduce_input_);
     if (plan_.zero_stage >= 3 && f_.reduce_buffers == 0)
       reduce_input_ = ledger_.open(
@@ -432,43 +438,14 @@ class StagePlayer {
     list.clear();
   }
 
-  // ZeRO-1 collects the stepped weights: this rank's part flattened, every rank's part, and the one
-  // flat tensor that the collective itself makes of those.
-  void gather_stepped() {
-    const int ranks = plan_.shard_ranks();
-    if (!f_.gathers_flat_copies || plan_.zero_stage != 1 || ranks == 1) return;
-    std::vector<Holding> parts;
-    for (int i = 0; i <= ranks; ++i)
-      parts.push_back(ledger_.open(total_.weights / ranks, communication));
-    parts.push_back(ledger_.open(total_.weights, communication));
-    close_all(parts);
-  }
-
   void step_optimizer() {
-    std::vector<Holding> temporary;
-    const auto stepped = static_cast<double>(total_.stepped_elements);
-    const bool on_host = plan_.offload.optimizer;
-    if (!on_host) {
-      if (f_.fp32_gradient_at_step) {
-        Holding flat;
-        if (f_.clones_partition)
-          flat = ledger_.open(static_cast<std::int64_t>(2 * stepped), gradients);
-        temporary.push_back(ledger_.open(static_cast<std::int64_t>(4 * stepped), optimizer_states));
-        ledger_.close(flat);
-      }
-      if (!states_exist_) load_states();
-      states_exist_ = true;
-      // foreach kernels hold one list of temporaries as large as the parameters they step.
-      if (!f_.fused_optimizer)
-        temporary.push_back(
-            ledger_.open(total_.optimizer > 0 ? total_.optimizer / 2 : 0, optimizer_states));
-    }
-    close_all(temporary);
-    gather_stepped();
+    optimizer_.step(layers_, total_, largest_gradient_);
     reserved_at_step_ = ledger_.reserved();
+    const bool copies_stay =
+        persistent_gradients() && f_.gradient_copy_life == GradientCopyLife::next_backward;
     for (auto& chunk : layers_)
       for (LayerHoldings& h : chunk) {
-        close_all(h.unsharded_gradients);
+        if (!copies_stay) close_all(h.unsharded_gradients);
         ledger_.close(h.sharded_gradient);
         ledger_.close(h.gathered);
         h.has_gradient = false;
@@ -489,8 +466,9 @@ class StagePlayer {
   std::map<std::pair<int, int>, InFlight> flights_;
   Holding reduce_input_;
   LayerState total_;
+  OptimizerMemory optimizer_;
+  std::int64_t largest_gradient_ = 0;  // elements of the largest weight gradient
   Bytes reserved_at_step_;
-  bool states_exist_ = false;
   bool last_microbatch_ = true;
   std::vector<MemoryMoment>* record_ = nullptr;
 };

@@ -114,6 +114,14 @@ TEST_CASE("A row is resolved for its number format") {
   CHECK(fp16.gradient_dtype == DType::fp16);
   CHECK(fp16.reduce_dtype == DType::fp16);
   CHECK(fp16.fp32_gradient_at_step);
+  // DeepSpeed's pipelines: BF16_Optimizer's fp32 gradients stay; ZeRO's are made anew every step.
+  const Framework& deepspeed = row_of("megatron-deepspeed");
+  const Framework kept = resolved_for(deepspeed, Method::pretrain, DType::bf16);
+  CHECK(kept.gradient_life == GradientLife::persistent);
+  CHECK_FALSE(kept.wide_gradient_checks);
+  const Framework remade = resolved_for(deepspeed, Method::pretrain, DType::fp16);
+  CHECK(remade.gradient_life == GradientLife::per_step);
+  CHECK(remade.wide_gradient_checks);
   const Framework fp32 = resolved_for(megatron, Method::full, DType::fp32);
   CHECK(fp32.pretrain_weights == WeightRecipe::fp32);
   CHECK(fp32.finetune_weights == WeightRecipe::fp32);

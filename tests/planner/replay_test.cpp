@@ -239,6 +239,16 @@ TEST_CASE("fsdp_qlora, 70B on two cards with everything offloaded") {
   CHECK(r.question.cluster.groups.front().node.host_ram == Bytes(std::int64_t{128} << 30));
 }
 
+// Its notebooks for one GPU pass a DeepSpeed configuration for Q-LoRA only; the scripts beside them
+// do for full-parameter training as well (43.5 GB where the notebook takes 19.6).
+TEST_CASE("Qwen's notebooks train all parameters without DeepSpeed") {
+  const Replay full = asked("qwen-recipe-a800-1.8b-full");
+  CHECK(full.question.workload.framework.id == "qwen-finetune-notebook");
+  CHECK(full.question.plan.zero_stage == 0);
+  CHECK(asked("qwen-recipe-a800-7b-qlora").question.plan.zero_stage == 2);
+  CHECK(asked("qwen-1.8b-full-parameter-n1x1-seq512").question.plan.zero_stage == 3);
+}
+
 // c_attn, c_proj, w1 and w2 are all linears of Qwen. One GPU: no DeepSpeed, 8 microbatches.
 TEST_CASE("Qwen finetune.py, LoRA on one card") {
   const Replay r = asked("qwen-1.8b-lora-n1x1-seq256");

@@ -279,8 +279,9 @@ TEST_CASE("experts keep what their gradients read, in 8 bits where they compute 
     return script_of(block_graph(w, plan_of(1), kind), "none").saved_bytes;
   };
   // The dense MLP keeps gate, up and their product (3 x 1408); the experts the sent rows (512),
-  // gate and up in one (128) and the product (64), 2 bytes each, and 8 scores per token.
-  CHECK(experts() - dense == 256 * (512 + 128 + 64) * 2 + 128 * 8 * 2 - 128 * 3 * 1408 * 2);
+  // gate and up in one (128) and the product (64), 2 bytes each, 8 scores per token, and per token
+  // and expert what routing keeps: fp32 scores (4), two int32 rows (8) and a boolean (1).
+  CHECK(experts() - dense == 256 * (512 + 128 + 64) * 2 + 128 * 8 * (2 + 13) - 128 * 3 * 1408 * 2);
   const auto weighed = [&] {
     for (const Operator& op : block_graph(w, plan_of(1), kind).operators)
       if (op.name == std::string_view("weighted_sum")) return op.saves.size();

@@ -122,4 +122,70 @@ TEST_CASE("A reduction's result is a tensor of its own, in its own format", "[me
   CHECK(first_stage(w, plan_of(2)).loaded == without.loaded + Bytes(without.state.gradients / 2));
 }
 
+// The 16-bit copies of 4-byte gradients have 2 bytes for each of their 4; they are still there when
+// the step has ended, where a layer's would have gone with the layer.
+TEST_CASE("Copies of gradients may stay until the next backward", "[memory_play]") {
+  Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
+  w.framework.gradient_life = GradientLife::persistent;
+  w.framework.gradient_dtype = DType::fp32;
+  w.framework.gradient_copy_while_accumulating = true;
+  const StageMemory without = first_stage(w, plan_of(1));
+  w.framework.gradient_copy_life = GradientCopyLife::next_backward;
+  const StageMemory with = first_stage(w, plan_of(1));
+  // Blocks whose remainder is at most 1 MiB are handed out whole.
+  CHECK(gib(with.after_step - without.after_step) ==
+        Approx(gib(Bytes(without.state.gradients / 2))).epsilon(0.03));
+  // The head's matrix, 32000 x 512, is widened to fp32 when all copies are there.
+  CHECK(with.steady.allocated >= with.after_step + Bytes(4 * 32000 * 512));
+}
+
+// One workspace more, and four where the model has experts.
+TEST_CASE("A matmul library of its own keeps workspaces as tensors", "[memory_play]") {
+  Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
+  const ParallelPlan plan = plan_of(1);
+  ContextCalibration context;
+  context.cublas_workspace = Bytes(1 << 20);
+  context.cublas_workspaces = 2;
+  const auto workspaces = [&] {
+    const PipelineSchedule& schedule = *find_pipeline_schedule("1f1b");
+    const ModelPartition partition =
+        partition_model(w, plan, schedule, *recompute_policy(plan.recompute));
+    const StageMemory m = play_memory(w, plan, schedule, partition, 0, context, std::nullopt);
+    return m.steady.breakdown[static_cast<std::size_t>(MemoryCategory::workspace)] >> 20;
+  };
+  CHECK(workspaces() == 2);
+  w.framework.library_workspaces = 1;
+  w.framework.grouped_workspaces = 4;
+  CHECK(workspaces() == 3);
+  w.model.moe = MixtureOfExperts{8, 2, 64, 0, false, 0, 1};
+  CHECK(workspaces() == 7);
+}
+
+// Two microbatches are in flight on the first of two stages again after the first has gone back and
+// has made the gradients: as much as where those are always there.
+TEST_CASE("Gradients of a step stand beside all microbatches in flight", "[memory_play]") {
+  Workload w = pretraining(llama(8, 512, 8, 8, 2048, 32000), 2048);
+  ParallelPlan plan = plan_of(1, 1, 2);
+  plan.microbatches = 4;
+  w.framework.gradient_life = GradientLife::persistent;
+  w.framework.gradient_fusion = true;
+  const double always = gib(first_stage(w, plan).steady.allocated);
+  w.framework.gradient_life = GradientLife::per_step;
+  CHECK(gib(first_stage(w, plan).steady.allocated) == Approx(always).epsilon(0.02));
+}
+
+// A bucket of 1 GiB is 1 GiB from ZeRO-2 on, with one GPU as well; before, it is as long as the
+// gradients that it takes.
+TEST_CASE("Buckets are as long as configured from ZeRO-2 on", "[memory_play]") {
+  Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
+  w.framework.gradient_bucket = Bytes(1 << 30);
+  ParallelPlan one = plan_of(1), two = plan_of(2);
+  one.zero_stage = 2;
+  two.zero_stage = 1;
+  const StageMemory alone = first_stage(w, one), apart = first_stage(w, two);
+  w.framework.reduce_buffers = 1;
+  CHECK(first_stage(w, one).loaded == alone.loaded + Bytes(1 << 30));
+  CHECK(first_stage(w, two).loaded == apart.loaded + Bytes(apart.state.unsharded_gradients));
+}
+
 }  // namespace shardwise

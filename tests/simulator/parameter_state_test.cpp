@@ -40,6 +40,28 @@ TEST_CASE("ZeRO-3 rounds every shard up to whole bytes and never loses one", "[p
   CHECK(7 * layer_state(w, plan, parameters, true).weights >= 2 * parameters.linear);
 }
 
+// 2 B of 16 bits each, 4 B where fp32 weights are gathered as stored; from one rank DeepSpeed
+// alone.
+TEST_CASE("what ZeRO-3 gathers of a layer", "[parameter_state]") {
+  Workload w = pretraining(gpt(2, 64, 2), 64);
+  LayerParameters parameters;
+  parameters.linear = 1000;
+  ParallelPlan plan = plan_of(8);
+  plan.zero_stage = 3;
+  CHECK(layer_state(w, plan, parameters, true).gathered == 2000);
+  plan.data = 1;
+  CHECK(layer_state(w, plan, parameters, true).gathered == 0);
+  w.framework.clones_partition = true;
+  CHECK(layer_state(w, plan, parameters, true).gathered == 2000);
+  plan.data = 8;
+  w.framework.pretrain_weights = WeightRecipe::fp32_with_half_compute;
+  CHECK(layer_state(w, plan, parameters, true).gathered == 2000);
+  CHECK(layer_state(w, plan, parameters, true).unsharded_gradients == 2000);
+  w.framework.gathers_as_stored = true;
+  CHECK(layer_state(w, plan, parameters, true).gathered == 4000);
+  CHECK(layer_state(w, plan, parameters, true).unsharded_gradients == 4000);
+}
+
 // The recipes of docs/how-it-works.md: bytes per parameter of weight + gradient + master + AdamW.
 TEST_CASE("weight recipes store what their frameworks store", "[parameter_state]") {
   Workload w = pretraining(gpt(2, 64, 2), 64);

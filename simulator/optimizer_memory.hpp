@@ -1,0 +1,125 @@
+// OptimizerMemory: what an optimizer step takes beside the weights and gradients that are there.
+//
+// In order, where the framework does so: gradients of other ranks' shards are dropped, overflow and
+// norm are read off wider copies of one gradient after another, this rank's shard is flattened and
+// widened to fp32, the states appear (first step), foreach kernels hold temporaries, and the
+// stepped weights are gathered.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "simulator/memory_ledger.hpp"
+#include "simulator/parallel_plan.hpp"
+#include "simulator/parameter_state.hpp"
+#include "simulator/stage_holdings.hpp"
+
+namespace shardwise {
+
+class OptimizerMemory {
+  using enum MemoryCategory;
+
+ public:
+  OptimizerMemory(const Framework& row, const ParallelPlan& plan, MemoryLedger& ledger)
+      : f_(row), plan_(plan), ledger_(ledger) {}
+
+  // `largest_gradient`: elements of the largest weight gradient. The gradients themselves are the
+  // caller's to release, but for those that are dropped before.
+  void step(std::vector<std::vector<LayerHoldings>>& layers, const LayerState& total,
+            std::int64_t largest_gradient) {
+    if (!plan_.offload.optimizer) {
+      drop_other_shards(layers, total);
+      inspect(total, largest_gradient);
+      std::vector<Holding> temporary = flat_gradient(total);
+      if (!states_exist_) load_states(layers, total);
+      states_exist_ = true;
+      // foreach kernels hold one list of temporaries as large as the parameters they step.
+      if (!f_.fused_optimizer && total.optimizer > 0)
+        temporary.push_back(ledger_.open(total.optimizer / 2, optimizer_states));
+      for (Holding& h : temporary) ledger_.close(h);
+    }
+    gather_stepped(total);
+  }
+
+ private:
+  // DeepSpeed's ZeRO-1 sets every gradient to None once it is reduced and keeps views of those in
+  // this rank's shard (runtime/zero/stage_1_and_2.py, independent_gradient_partition_epilogue): on
+  // the first rank, whose shard begins with the first parameters.
+  void drop_other_shards(std::vector<std::vector<LayerHoldings>>& layers, const LayerState& total) {
+    if (!f_.clones_partition || f_.gradient_life == GradientLife::persistent) return;
+    if (plan_.zero_stage != 1 || plan_.shard_ranks() == 1) return;
+    std::int64_t wanted = total.gradients / plan_.shard_ranks();
+    for (auto& chunk : layers)
+      for (LayerHoldings& h : chunk)
+        for (Holding& gradient : h.unsharded_gradients) {
+          if (wanted <= 0)
+            ledger_.close(gradient);
+          else
+            wanted -= ledger_.bytes_of(gradient).value;
+        }
+  }
+
+  // DeepSpeed's ZeRO-1 and 2 until February 2024: x.float().sum() of every gradient tells an
+  // overflow, g.data.double().norm(2) the norm (stage_1_and_2.py, _has_inf_or_nan and
+  // get_grad_norm_direct). The largest one is what the allocator sees.
+  void inspect(const LayerState& total, std::int64_t largest_gradient) {
+    if (!f_.wide_gradient_checks) return;
+    const std::int64_t elements = std::min(largest_gradient, total.stepped_elements);
+    for (const std::int64_t each : {std::int64_t{4}, std::int64_t{8}}) {
+      Holding copy = ledger_.open(each * elements, gradients);
+      ledger_.close(copy);
+    }
+  }
+
+  // ZeRO-3 steps one sub-group of 1e9 elements after the other (DeepSpeed 0.15.4
+  // runtime/zero/config.py:165, sub_group_size; stage3.py, _prepare_fp32_grad_for_sub_group).
+  static constexpr std::int64_t sub_group = 1'000'000'000;
+
+  std::vector<Holding> flat_gradient(const LayerState& total) {
+    std::vector<Holding> made;
+    if (!f_.fp32_gradient_at_step) return made;
+    const bool by_group = f_.clones_partition && plan_.zero_stage >= 3;
+    const std::int64_t elements =
+        by_group ? std::min(sub_group, total.stepped_elements) : total.stepped_elements;
+    Holding flat;
+    if (f_.clones_partition) flat = ledger_.open(2 * elements, gradients);
+    made.push_back(ledger_.open(4 * elements, optimizer_states));
+    ledger_.close(flat);
+    return made;
+  }
+
+  // Two moments, each as long as the partition where that is one flat tensor.
+  void load_states(const std::vector<std::vector<LayerHoldings>>& layers, const LayerState& total) {
+    if (f_.clones_partition) {
+      keep(total.optimizer / 2);
+      keep(total.optimizer - total.optimizer / 2);
+      return;
+    }
+    for (const auto& chunk : layers)
+      for (const LayerHoldings& h : chunk) keep(h.state.optimizer);
+  }
+
+  void keep(std::int64_t bytes) {
+    if (bytes > 0) states_.push_back(ledger_.open(bytes, optimizer_states));
+  }
+
+  // ZeRO-1 collects the stepped weights: this rank's part flattened, every rank's part, and the one
+  // flat tensor that the collective itself makes of those.
+  void gather_stepped(const LayerState& total) {
+    const int ranks = plan_.shard_ranks();
+    if (!f_.gathers_flat_copies || plan_.zero_stage != 1 || ranks == 1) return;
+    std::vector<Holding> parts;
+    for (int i = 0; i <= ranks; ++i)
+      parts.push_back(ledger_.open(total.weights / ranks, communication));
+    parts.push_back(ledger_.open(total.weights, communication));
+    for (Holding& h : parts) ledger_.close(h);
+  }
+
+  const Framework& f_;
+  const ParallelPlan& plan_;
+  MemoryLedger& ledger_;
+  std::vector<Holding> states_;
+  bool states_exist_ = false;
+};
+
+}  // namespace shardwise

@@ -1,0 +1,74 @@
+// What an optimizer step takes, step by step on a bare ledger.
+#include "simulator/optimizer_memory.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/simulator/sample_workload.hpp"
+
+namespace shardwise {
+namespace {
+
+constexpr std::int64_t mi = 1 << 20;
+
+struct Step {
+  Framework framework;
+  ParallelPlan plan = plan_of(1);
+  LayerState total;
+  MemoryLedger ledger{AllocatorSettings{}};
+  std::vector<std::vector<LayerHoldings>> layers{1};
+
+  void run(std::int64_t largest_gradient) {
+    OptimizerMemory(framework, plan, ledger).step(layers, total, largest_gradient);
+  }
+};
+
+}  // namespace
+
+// Eight bytes for each of the largest gradient's elements, four of them for the overflow before; a
+// rank that steps fewer elements than that sees a piece of it.
+TEST_CASE("Overflow and norm are read off wide copies", "[optimizer_memory]") {
+  Step whole, piece, narrow;
+  whole.framework.wide_gradient_checks = piece.framework.wide_gradient_checks = true;
+  whole.total.stepped_elements = narrow.total.stepped_elements = 4 * mi;
+  piece.total.stepped_elements = 2 * mi;
+  for (Step* step : {&whole, &piece, &narrow}) step->run(3 * mi);
+  CHECK(whole.ledger.peak().allocated == Bytes(8 * 3 * mi));
+  CHECK(piece.ledger.peak().allocated == Bytes(8 * 2 * mi));
+  CHECK(narrow.ledger.peak().allocated == Bytes(0));
+  CHECK(whole.ledger.allocated() == Bytes(0));
+  // The fp32 copy of 12 MiB and the fp64 copy of 24 MiB are blocks of their own.
+  CHECK(whole.ledger.peak().reserved == Bytes(36 * mi));
+}
+
+// Four gradients of 2 Mi elements in 16 bits over two ranks: this one keeps two (8 MiB), flattens
+// them (8 MiB) and widens that (16 MiB).
+TEST_CASE("ZeRO-1 drops gradients of other ranks before it steps", "[optimizer_memory]") {
+  Step step;
+  step.plan = plan_of(2);
+  step.plan.zero_stage = 1;
+  step.framework.clones_partition = step.framework.fp32_gradient_at_step = true;
+  step.total.gradients = 16 * mi;
+  step.total.stepped_elements = 4 * mi;
+  LayerHoldings layer;
+  for (int i = 0; i < 4; ++i)
+    layer.unsharded_gradients.push_back(step.ledger.open(4 * mi, MemoryCategory::gradients));
+  step.layers.front().push_back(std::move(layer));
+  step.run(2 * mi);
+  CHECK(step.ledger.allocated() == Bytes(8 * mi));
+  CHECK(step.ledger.peak().allocated == Bytes(32 * mi));
+}
+
+// 1.5e9 elements, of which ZeRO-3 flattens (2 B) and widens (4 B) 1e9 at a time.
+TEST_CASE("ZeRO-3 steps by sub-group", "[optimizer_memory]") {
+  Step step;
+  step.framework.clones_partition = step.framework.fp32_gradient_at_step = true;
+  step.total.stepped_elements = 1'500'000'000;
+  step.plan.zero_stage = 2;
+  step.run(mi);
+  CHECK(gib(step.ledger.peak().allocated) == Approx(9e9 / (1 << 30)).epsilon(0.001));
+  step.ledger.reset_peak();
+  step.plan.zero_stage = 3;
+  step.run(mi);
+  CHECK(gib(step.ledger.peak().allocated) == Approx(6e9 / (1 << 30)).epsilon(0.001));
+}
+
+}  // namespace shardwise
