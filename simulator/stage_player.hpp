@@ -211,10 +211,17 @@ class StagePlayer {
   // `handed_on`: the slot that the next layer takes over as its input.
   void run(const std::vector<MemoryEvent>& events, Slots& slots, std::size_t c, std::size_t i,
            std::int32_t handed_on = -1) {
-    for (const MemoryEvent& e : events) {
+    const MemoryEvent* const end = events.data() + events.size();
+    for (const MemoryEvent* at = events.data(); at != end; ++at) {
+      const MemoryEvent& e = *at;
       Holding& h = slots[static_cast<std::size_t>(e.slot)];
       switch (e.kind) {
         case EventKind::allocate:
+          if (at + 1 != end && at[1].kind == EventKind::release && at[1].slot == e.slot) {
+            ledger_.touch(e.bytes, e.category);
+            ++at;
+            break;
+          }
           h = ledger_.open(e.bytes, e.slot == handed_on ? activations : e.category);
           break;
         case EventKind::release_read:
@@ -375,20 +382,18 @@ class StagePlayer {
       h.unsharded_gradients.push_back(ledger_.open(kept, gradients));
       ledger_.close(made);
     } else {
-      Holding added = ledger_.open(std::max(raw, kept), gradients);
-      ledger_.close(added);
+      ledger_.touch(std::max(raw, kept), gradients);
     }
   }
 
   // A 16-bit gradient that is added into a persistent buffer: at once, or when the layer is done.
   void keep_or_pass(std::int64_t raw, LayerHoldings& h) {
-    Holding made = ledger_.open(raw, gradients);
     const bool held = f_.gradient_copy_while_accumulating &&
                       !(f_.gradient_copy_life == GradientCopyLife::step && h.has_gradient);
     if (held)
-      h.unsharded_gradients.push_back(made);
+      h.unsharded_gradients.push_back(ledger_.open(raw, gradients));
     else
-      ledger_.close(made);
+      ledger_.touch(raw, gradients);
   }
 
   void finish_layer_backward(std::size_t c, std::size_t i) {
