@@ -30,7 +30,7 @@ namespace {
 
 constexpr std::size_t step = 16;          // sizes are multiples
 constexpr std::size_t sizes = 64;         // below 1 KiB; size 0 stays unused
-constexpr std::size_t region_bits = 30;   // 1 GiB of addresses for each size
+constexpr std::size_t region_bits = 28;   // 256 MiB of addresses for each size
 constexpr std::size_t new_pieces = 4096;  // bytes that are cut into pieces at once
 constexpr std::uint32_t batch = 64;       // pieces that change hands at once
 

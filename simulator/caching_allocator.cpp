@@ -14,6 +14,7 @@ std::size_t number(StreamId stream) { return static_cast<std::size_t>(stream); }
 
 CachingAllocator::CachingAllocator(const AllocatorSettings& settings, std::optional<Bytes> capacity)
     : settings_(settings),
+      divides_(settings.roundup_power2_divisions != PowerOfTwoDivisions{}),
       memory_(capacity),
       ages_(settings.garbage_collection_threshold && settings.process_limit) {
   require(check(settings, {}).empty(), "allocator settings are checked before they are played");

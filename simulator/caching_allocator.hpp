@@ -138,6 +138,10 @@ class CachingAllocator {
     std::uint64_t forgotten = 0;  // settled ones that have left `waiting`
   };
 
+  Bytes rounded(Bytes request) const {
+    return divides_ ? block_size(request, settings_.roundup_power2_divisions)
+                    : plain_block_size(request);
+  }
   BlockPool& pool_of(StreamId stream, bool small);
   void open_pool(std::size_t index);
   FreeBlockSet::Position cached(const BlockPool& pool, Bytes size) const;
@@ -159,6 +163,7 @@ class CachingAllocator {
   std::optional<Bytes> limit() const;
 
   AllocatorSettings settings_;
+  bool divides_ = false;  // some size is rounded up to a division of a power of two
   BlockList blocks_;
   std::vector<BlockPool> pools_;     // by 2 * stream + (0 small, 1 large)
   std::vector<StreamQueue> queues_;  // by stream
@@ -184,7 +189,7 @@ inline MaybeBlock CachingAllocator::allocate(Bytes request, StreamId stream) {
     fail(request, request);
     return std::nullopt;
   }
-  const Bytes size = block_size(request, settings_.roundup_power2_divisions);
+  const Bytes size = rounded(request);
   BlockPool& pool = pool_of(stream, is_small(size));
   MaybeBlock block = take_cached(pool, size);
   if (!block) block = take_new(pool, request, size);
@@ -205,7 +210,7 @@ inline void CachingAllocator::free(BlockId block) {
 
 inline std::optional<Bytes> CachingAllocator::touch(Bytes request) {
   if (request <= Bytes{} || ages_) return std::nullopt;
-  const Bytes size = block_size(request, settings_.roundup_power2_divisions);
+  const Bytes size = rounded(request);
   const BlockPool& pool = pool_of({}, is_small(size));
   const FreeBlockSet::Position at = cached(pool, size);
   if (at == nullptr) return std::nullopt;

@@ -109,7 +109,8 @@ class FreeBlockSet {
       const FreeBlock* first = begin;
       for (std::uint32_t length = size; length > 0;) {
         const std::uint32_t half = (length + 1) / 2;
-        first += half * static_cast<std::uint32_t>(!first[half - 1].is_below(key_size, key_address));
+        first +=
+            half * static_cast<std::uint32_t>(!first[half - 1].is_below(key_size, key_address));
         length -= half;
       }
       return static_cast<std::uint32_t>(first - begin);
@@ -129,7 +130,8 @@ class FreeBlockSet {
     if (bin.size == bin.capacity) bin.grow();
     const std::uint32_t slot = bin.not_below(size, address);
     FreeBlock* const place = bin.entries.get() + slot;
-    if (slot < bin.size) std::move_backward(place, place + (bin.size - slot), place + (bin.size - slot + 1));
+    if (slot < bin.size)
+      std::move_backward(place, place + (bin.size - slot), place + (bin.size - slot + 1));
     place->size = size;  // field by field: a copy in one piece would wait for the parts
     place->address = address;
     place->block = id;

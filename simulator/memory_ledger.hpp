@@ -49,6 +49,7 @@ class MemoryLedger {
   Bytes allocated() const { return allocator_.allocated(); }
   Bytes reserved() const { return allocator_.reserved(); }
   bool exhausted() const { return exhausted_; }
+  Bytes most_allocated() const { return allocator_.peak_allocated(); }
   Bytes bytes_of(const Holding& holding) const {
     return holding.block ? allocator_.size(*holding.block) : Bytes();
   }

@@ -49,7 +49,7 @@ StageMemory play_memory(const Workload& workload, const ParallelPlan& plan,
                         const PlayVariation& variation) {
   const std::vector<Slot> order = slots_played(plan, schedule, stage);
   const auto at = static_cast<std::size_t>(stage);
-  StagePlayer player(workload, plan, partition.stages[at], context, capacity, variation.lead);
+  StagePlayer player(workload, plan, partition.stages[at], context, capacity, variation);
   StageMemory memory;
   memory.state = player.state();
   memory.loaded = player.ledger().allocated();
@@ -67,6 +67,7 @@ StageMemory play_memory(const Workload& workload, const ParallelPlan& plan,
   memory.after_forward = player.ledger().remembered();
   memory.after_step = player.ledger().allocated();
   memory.ran_out = player.ledger().exhausted();
+  memory.given_up = player.given_up();
   memory.activations_on_host = player.most_on_host();
   return memory;
 }
