@@ -32,14 +32,9 @@ std::vector<Slot> slots_played(const ParallelPlan& plan, const PipelineSchedule&
 
 bool played_alike(const ParallelPlan& plan, const PipelineSchedule& schedule,
                   const ModelPartition& partition, int a, int b) {
-  const auto same_layers = [](const ModelChunk& x, const ModelChunk& y) {
-    return std::equal(
-        x.layers.begin(), x.layers.end(), y.layers.begin(), y.layers.end(),
-        [](const ChunkLayer& i, const ChunkLayer& j) { return i.definition == j.definition; });
-  };
   const auto& first = partition.stages[static_cast<std::size_t>(a)];
   const auto& second = partition.stages[static_cast<std::size_t>(b)];
-  return std::equal(first.begin(), first.end(), second.begin(), second.end(), same_layers) &&
+  return equal_layers(first, second) &&
          slots_played(plan, schedule, a) == slots_played(plan, schedule, b);
 }
 

@@ -69,17 +69,13 @@ class StagePlayer {
 
   // Goes on with the same model at another sequence length. REQUIRES equal layers.
   void switch_to(const std::vector<ModelChunk>& chunks) { chunks_ = &chunks; }
-
   void record_to(std::vector<MemoryMoment>& moments) { record_ = &moments; }
 
   MemoryLedger& ledger() { return ledger_; }
   const LayerState& state() const { return total_; }
   Bytes reserved_at_step() const { return reserved_at_step_; }
   // Whether more than anybody asks for has been allocated.
-  bool given_up() {
-    given_up_ = given_up_ || (most_ && ledger_.most_allocated() > *most_);
-    return given_up_;
-  }
+  bool given_up() { return given_up_ = given_up_ || (most_ && ledger_.most_allocated() > *most_); }
   Bytes most_on_host() const { return offload_.most_on_host(); }
 
  private:
@@ -137,8 +133,7 @@ class StagePlayer {
     if (f_.clones_partition && total_.master > 0) {
       Holding clone = ledger_.open(total_.master / 2, master_weights);
       keep(total_.master, master_weights);
-      ledger_.close(clone);
-      return;
+      return ledger_.close(clone);
     }
     for (const auto& chunk : layers_)
       for (const LayerHoldings& h : chunk) keep(h.state.master, master_weights);
@@ -148,8 +143,7 @@ class StagePlayer {
   void load_states() {
     if (f_.clones_partition) {
       keep(total_.optimizer / 2, optimizer_states);
-      keep(total_.optimizer - total_.optimizer / 2, optimizer_states);
-      return;
+      return keep(total_.optimizer - total_.optimizer / 2, optimizer_states);
     }
     for (const auto& chunk : layers_)
       for (const LayerHoldings& h : chunk) keep(h.state.optimizer, optimizer_states);
@@ -497,8 +491,7 @@ class StagePlayer {
   Holding reduce_input_;
   LayerState total_;
   Bytes reserved_at_step_;
-  bool states_exist_ = false, given_up_ = false;
-  bool last_microbatch_ = true;
+  bool states_exist_ = false, given_up_ = false, last_microbatch_ = true;
   std::vector<MemoryMoment>* record_ = nullptr;
 };
 

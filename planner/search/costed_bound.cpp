@@ -114,33 +114,57 @@ Seconds received(const PipelineSchedule& schedule, PipelineShape shape, const St
   return sum;
 }
 
-StepCosts costs_of(const BoundSite& site, const ParallelPlan& p) {
+StepCosts costs_of(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
   auto policy = *recompute_policy(p.recompute);
   if (policy.row->searched) policy = *recompute_policy("none");
   const ModelPartition partition =
-      partition_model(site.workload, p, *find_pipeline_schedule(p.schedule_row()), policy);
+      partition_model(site.workload, p, *find_pipeline_schedule(p.schedule_row()), policy,
+                      layers.definitions(site.workload, p));
   return CostModel(site.workload, p, site.cluster, site.profile, &site.collectives)
       .costs(partition);
 }
 
-}  // namespace
-
-Seconds stream_bound(const BoundSite& site, const ParallelPlan& of_all) {
-  ParallelPlan p = of_all;
+// Stage by stage, of the plainest way to deal them.
+Seconds dealt_stream_bound(const BoundSite& site, const LayerBounds& layers, ParallelPlan p) {
   p.schedule = "1f1b";
   p.chunks = 1;
   p.layers_per_stage.clear();
-  if (p.zero_stage < 3 || p.shard_ranks() == 1 || p.layer_split) return Seconds(0);
-  const StepCosts costs = costs_of(site, p);
+  const StepCosts costs = costs_of(site, layers, p);
   Seconds sum;
   for (const StageCosts& stage : costs.stages)
     sum += data_stream(stage, costs, static_cast<double>(p.microbatches));
   return (1 - 1e-9) / p.pipeline * sum;
 }
 
-Seconds costed_bound(const BoundSite& site, const ParallelPlan& p) {
+}  // namespace
+
+// Layer by layer, however they are dealt. `layers` has the model on one stage, where a tied head
+// has no weights of its own.
+Seconds stream_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
+  if (p.zero_stage < 3 || p.shard_ranks() == 1 || p.layer_split) return Seconds(0);
+  if (gradient_compression(p.compression) || layers.joins_blocks() ||
+      site.workload.model.tied_embeddings)
+    return dealt_stream_bound(site, layers, p);
+  const CostModel cost(site.workload, p, site.cluster, site.profile, &site.collectives);
+  const auto passes = static_cast<double>(p.microbatches);
+  const auto& kinds = layers.kinds();
+  Seconds sum;
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const LayerBounds::Kind& k = kinds[i];
+    const bool first = i == 0, last = i + 1 == kinds.size();
+    const auto add = [&](int layers_of_kind, LayerRole role) {
+      sum += layers_of_kind * cost.stream_time(k.parameters, k.trainable, role, passes);
+    };
+    if (first) add(1, LayerRole::embedding);
+    if (k.layers > first + last) add(k.layers - first - last, LayerRole::block);
+    if (last) add(1, LayerRole::head);
+  }
+  return (1 - 1e-9) / p.pipeline * sum;
+}
+
+Seconds costed_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
   const PipelineSchedule& schedule = *find_pipeline_schedule(p.schedule_row());
-  const StepCosts costs = costs_of(site, p);
+  const StepCosts costs = costs_of(site, layers, p);
   const PipelineShape shape{p.pipeline, p.chunks, p.microbatches};
   const Walk walk = walk_chunks(schedule, shape, costs);
   const double passes = static_cast<double>(p.microbatches) / schedule.weight_copies;

@@ -48,11 +48,11 @@ Seconds pipeline_bound(const LayerBounds& layers, const ParallelPlan& plan);
 
 // The same from the plan's own costs, stage by stage: with transfers between stages, collectives
 // that keep the data-parallel stream busy, and what follows the last backward.
-Seconds costed_bound(const BoundSite& site, const ParallelPlan& plan);
+Seconds costed_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan);
 
 // Of all schedules and all ways to deal layers to the stages of a plan: the mean over stages of
 // what keeps the data-parallel stream busy.
-Seconds stream_bound(const BoundSite& site, const ParallelPlan& plan);
+Seconds stream_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan);
 
 // Model states alone, of the fuller of the first, second and last stage.
 Bytes states_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan);

@@ -357,7 +357,7 @@ class Search {
         list->all.push_back({std::max(g.time, sketched_time(sketch, *g.layers)), sketch.variant});
     }
     if (list->all.empty()) return;
-    const Seconds least = stream_bound(site, g.plan);
+    const Seconds least = stream_bound(site, *g.layers, g.plan);
     for (VariantList::One& one_of : list->all) one_of.time = std::max(one_of.time, least);
     std::stable_sort(list->all.begin(), list->all.end(),
                      [](const auto& a, const auto& b) { return a.time < b.time; });
@@ -401,7 +401,7 @@ class Search {
     Entry one = e;
     one.progress = std::make_shared<Progress>(*e.progress);
     Progress& g = *one.progress;
-    g.time = std::max(g.time, costed_bound(bound_site(s, g.plan), g.plan));
+    g.time = std::max(g.time, costed_bound(bound_site(s, g.plan), *g.layers, g.plan));
     put(std::move(one), Stage::plan, to);
   }
 

@@ -57,9 +57,9 @@ struct Bench {
     for (const StageForecast& s : f->stages) fullest = std::max(fullest, s.peak.device);
     const PipelineSketch sketch = sketch_of(p, layers.blocks(), {});
     const StateBounds states(at, layers, p);
-    const Seconds time =
-        std::max({mean_work_bound(layers, p, site.space.batch()), pipeline_bound(layers, p),
-                  costed_bound(at, p), stream_bound(at, p), sketched_time(sketch, layers)});
+    const Seconds time = std::max({mean_work_bound(layers, p, site.space.batch()),
+                                   pipeline_bound(layers, p), costed_bound(at, layers, p),
+                                   stream_bound(at, layers, p), sketched_time(sketch, layers)});
     const Bytes memory =
         std::max({states_bound(at, layers, p), memory_bound(at, layers, p, counts),
                   stage_mean_bound(at, layers, p),

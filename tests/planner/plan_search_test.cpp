@@ -153,8 +153,8 @@ TEST_CASE("no bound is above the forecast", "[search]") {
       INFO(problem.told << ": " << whole_text(p));
       CHECK(mean_work_bound(layers, p, site.space.batch()) <= f.step_time.expected);
       CHECK(pipeline_bound(layers, p) <= f.step_time.expected);
-      CHECK(costed_bound(at, p) <= f.step_time.expected);
-      CHECK(stream_bound(at, p) <= f.step_time.expected);
+      CHECK(costed_bound(at, layers, p) <= f.step_time.expected);
+      CHECK(stream_bound(at, layers, p) <= f.step_time.expected);
       CHECK(states_bound(at, layers, p) <= fullest(f));
       CHECK(stage_mean_bound(at, layers, p) <= fullest(f));
       const PipelineSketch sketch = sketch_of(p, layers.blocks(), {});
