@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t max_nodes = 1'000'000;  // about 50 MB of JsonNode
 
-// Receives the events of a parser (which keeps its own stack on the heap) and appends nodes. Returning false ends the parse; `failure` then says why.
+// Receives the events of a parser (which keeps its own stack on the heap) and appends nodes.
 class TreeBuilder {
  public:
   explicit TreeBuilder(JsonDocument& document) : document_(document) {}
