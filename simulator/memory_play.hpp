@@ -23,7 +23,7 @@ struct PlayVariation {
   // Partitions of the same model at shorter sequences, rising: batches before the longest.
   std::vector<const ModelPartition*> shorter;
   // Where tensors hold more than this, the play may end: nobody asks for its figures then.
-  std::optional<Bytes> most_allocated;
+  std::optional<Bytes> most_allocated = std::nullopt;
 };
 
 struct StageMemory {
