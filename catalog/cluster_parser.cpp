@@ -59,10 +59,10 @@ std::string known_sizes(const Catalog& catalog) {
 // One part's cards, placed. A part that names nodes brings its own count of cards.
 Result<std::vector<NodeGroup>> place_part(const Catalog& catalog, std::string_view text,
                                           const SpokenPart& part, const ClusterOptions& options) {
-  if (const auto node = find_node(catalog, part.name)) {
+  if (const Node* node = node_named(catalog, part.name)) {
     if (part.nodes && part.count)
       return bad_cluster(text, '"' + part.name + "\" is a whole node; one count is enough");
-    return place_nodes(catalog, **node, part.nodes.value_or(part.count.value_or(1)), options);
+    return place_nodes(catalog, *node, part.nodes.value_or(part.count.value_or(1)), options);
   }
   if (const auto gpu = find_gpu(catalog, part.name))
     return place_cards(catalog, **gpu, {part.nodes, part.count.value_or(1), bool(part.count)},

@@ -104,8 +104,12 @@ Result<const Gpu*> find_gpu(const Catalog& catalog, std::string_view name) {
   return unknown("GPU", "gpus", name, all_names(catalog.gpus));
 }
 
+const Node* node_named(const Catalog& catalog, std::string_view name) {
+  return named(catalog.nodes, name);
+}
+
 Result<const Node*> find_node(const Catalog& catalog, std::string_view name) {
-  if (const Node* node = named(catalog.nodes, name)) return node;
+  if (const Node* node = node_named(catalog, name)) return node;
   return unknown("node", "nodes", name, all_names(catalog.nodes));
 }
 

@@ -14,6 +14,8 @@ namespace shardwise {
 // memory size ("L40S-48GB"); a remark in parentheses is ignored.
 Result<const Gpu*> find_gpu(const Catalog& catalog, std::string_view name);
 Result<const Node*> find_node(const Catalog& catalog, std::string_view name);
+// nullptr where there is none, for names that may well be something else.
+const Node* node_named(const Catalog& catalog, std::string_view name);
 Result<const Network*> find_network(const Catalog& catalog, std::string_view name);
 // By id, alias, Hugging Face id or models/aliases.json; see model_name.hpp.
 Result<const Transformer*> find_model(const Catalog& catalog, std::string_view name);

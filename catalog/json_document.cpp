@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "catalog/plain_json.hpp"
 #include "catalog/text_file.hpp"
 
 namespace shardwise {
@@ -14,8 +15,7 @@ namespace {
 
 constexpr std::size_t max_nodes = 1'000'000;  // about 50 MB of JsonNode
 
-// Receives the events of nlohmann's parser (which keeps its own stack on the heap) and appends
-// nodes. Returning false ends the parse; `failure` then says why.
+// Receives the events of a parser (which keeps its own stack on the heap) and appends nodes.
 class TreeBuilder {
  public:
   explicit TreeBuilder(JsonDocument& document) : document_(document) {}
@@ -25,18 +25,21 @@ class TreeBuilder {
 
   bool null() { return append(JsonKind::null, std::monostate{}); }
   bool boolean(bool v) { return append(JsonKind::boolean, v); }
-  bool number_integer(std::int64_t v) { return append(JsonKind::integer, v); }
+  bool number(std::int64_t v) { return append(JsonKind::integer, v); }
+  bool number(double v) { return append(JsonKind::real, v); }
+  bool text(std::string_view v) { return append(JsonKind::text, kept(v)); }
+  bool number_integer(std::int64_t v) { return number(v); }
   bool number_unsigned(std::uint64_t v) {
     if (v > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-      return append(JsonKind::real, static_cast<double>(v));
-    return append(JsonKind::integer, static_cast<std::int64_t>(v));
+      return number(static_cast<double>(v));
+    return number(static_cast<std::int64_t>(v));
   }
-  bool number_float(double v, const std::string&) { return append(JsonKind::real, v); }
-  bool string(std::string& v) { return append(JsonKind::text, kept(v)); }
+  bool number_float(double v, const std::string&) { return number(v); }
+  bool string(std::string& v) { return text(v); }
   bool binary(nlohmann::json::binary_t&) { return fail("binary data is not JSON text"); }
   bool start_object(std::size_t) { return open(JsonKind::object); }
   bool start_array(std::size_t) { return open(JsonKind::array); }
-  bool key(std::string& k) {
+  bool key(std::string_view k) {
     key_ = kept(k);
     return true;
   }
@@ -84,7 +87,7 @@ class TreeBuilder {
     ++document_.nodes[open.container].children;
   }
   // Decoded texts are no longer than the source, which is at most 16 MiB: offsets fit.
-  JsonText kept(const std::string& text) {
+  JsonText kept(std::string_view text) {
     const auto begin = static_cast<std::uint32_t>(document_.texts.size());
     document_.texts += text;
     return {begin, static_cast<std::uint32_t>(text.size())};
@@ -99,10 +102,21 @@ class TreeBuilder {
   JsonText key_;
 };
 
+// Whether any two of few members have the same key.
+bool has_twins(const JsonDocument& document, JsonIndex object) {
+  for (JsonIndex a = document.at(object).first_child; a != no_json; a = document.at(a).next_sibling)
+    for (JsonIndex b = document.at(a).next_sibling; b != no_json; b = document.at(b).next_sibling)
+      if (document.at(a).key.size == document.at(b).key.size && document.key(a) == document.key(b))
+        return true;
+  return false;
+}
+
 // Duplicate keys are found by sorting, so that an object with many keys costs n log n.
 bool TreeBuilder::end_object() {
   const JsonIndex object = open_.back().container;
   open_.pop_back();
+  constexpr std::uint32_t few = 12;
+  if (document_.at(object).children <= few && !has_twins(document_, object)) return true;
   std::vector<JsonIndex> members = document_.children(object);
   std::sort(members.begin(), members.end(), [&](JsonIndex a, JsonIndex b) {
     const int order = document_.key(a).compare(document_.key(b));
@@ -267,6 +281,10 @@ Result<JsonDocument> parse_json(std::string_view text, std::string name, Problem
   JsonDocument document{std::move(name), kind, {}, {}};
   document.texts.reserve(text.size());
   document.nodes.reserve(std::min<std::size_t>(text.size() / 24 + 1, max_nodes));
+  TreeBuilder plain(document);
+  if (PlainJsonReader(text, plain).read()) return document;
+  document.nodes.clear();
+  document.texts.clear();
   TreeBuilder builder(document);
   bool parsed = false;
   try {

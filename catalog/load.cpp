@@ -22,15 +22,17 @@ Result<Catalog> load_catalog(const std::filesystem::path& root) {
   Catalog catalog;
   Problems problems;
   catalog.root = root;
-  // About half of all that is to be read; what is found is put together in one order all the same.
+  // About a third each of all that is to be read; what is found is put together in one order all
+  // the same.
   auto models = std::async(std::launch::async, load_models, root);
+  auto frameworks = std::async(std::launch::async, load_frameworks, root);
   take(load_gpus(root), catalog.gpus, problems);
   take(load_nodes(root), catalog.nodes, problems);
   take(load_networks(root), catalog.networks, problems);
   take(load_prices(root), catalog.prices, problems);
   take(models.get(), catalog.models, problems);
   take(load_model_aliases(root), catalog.model_aliases, problems);
-  take(load_frameworks(root), catalog.frameworks, problems);
+  take(frameworks.get(), catalog.frameworks, problems);
   if (problems.empty()) problems = check_links(catalog);
   if (!problems.empty()) return problems;
   return catalog;

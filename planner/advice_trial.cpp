@@ -34,7 +34,8 @@ std::optional<ChosenPlan> fits_with(const AdviceTrial& trial, Question changed, 
   if (hopeless(changed)) return std::nullopt;
   const bool host_decides = host == HostRam::decides && trial.request.host_ram_stated;
   const Profile& profile = trial.request.facts->profile;
-  auto f = forecast(changed, profile, {.time = false, .plays = std::move(plays)});
+  auto f =
+      forecast(changed, profile, {.time = false, .only_if_fits = true, .plays = std::move(plays)});
   if (!f || judged(*f, host_decides) == Verdict::does_not_fit) return std::nullopt;
   f = forecast(changed, profile, {.plays = f->plays});
   if (!f) return std::nullopt;

@@ -122,6 +122,12 @@ struct ForecastOptions {
   Variation variation = {};  // other than the default: plays every rank
   bool time = true;          // false: memory only
   bool memory = true;        // false: time only
+  // Memory is played until it is certain that it does not fit: then the verdict says so, and the
+  // figures say nothing.
+  bool only_if_fits = false;
+  // The step is played until it is certain that it takes longer: then its time is this at least,
+  // and the rest of what is said of time says nothing.
+  std::optional<Seconds> only_within = std::nullopt;
   bool critical_path = false;
   bool record = false;  // keep the step as it was played, for drawings and traces
   // Plays of the same workload and plan on other GPUs, which allocate the same; played anew where

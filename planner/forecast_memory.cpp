@@ -177,12 +177,17 @@ StageForecast stage_forecast(const ForecastContext& k, const LengthVariation& v,
   return s;
 }
 
-// What a process may take for tensors. Where freed blocks wait for the GPU, the allocator of a full
+// What a process may take for tensors.
+Bytes room_for_tensors(const ForecastContext& k, int stage, Bytes nccl) {
+  const NodeGroup& group = smallest_group(k.question.cluster, k.question.plan, stage);
+  return group.gpu.usable_memory() - context_bytes(k, group) - nccl;
+}
+
+// What the allocator is played with. Where freed blocks wait for the GPU, the allocator of a full
 // card waits instead, so its stream depends on this; otherwise it is played without a limit.
 std::optional<Bytes> play_capacity(const ForecastContext& k, int stage, Bytes nccl) {
   if (!k.question.workload.framework.records_streams) return std::nullopt;
-  const NodeGroup& group = smallest_group(k.question.cluster, k.question.plan, stage);
-  return group.gpu.usable_memory() - context_bytes(k, group) - nccl;
+  return room_for_tensors(k, stage, nccl);
 }
 
 // Stages of one plan allocate in one way whatever the card, but for the workspaces.
@@ -202,8 +207,10 @@ std::shared_ptr<const MemoryPlays> played(const ForecastContext& k, const Length
   plays->workspace = first.cublas_workspace;
   plays->workspaces = first.cublas_workspaces;
   const auto play = [&](int stage, std::optional<Bytes> capacity) {
+    PlayVariation how = v.play;
+    if (options.only_if_fits) how.most_allocated = room_for_tensors(k, stage, nccl);
     return play_memory(q.workload, q.plan, k.schedule, k.partition, stage, context_of(stage),
-                       capacity, v.play);
+                       capacity, how);
   };
   const auto like_the_one_before = [&](int stage) {
     return stage > 0 && &context_of(stage) == &context_of(stage - 1) &&
@@ -221,6 +228,10 @@ std::shared_ptr<const MemoryPlays> played(const ForecastContext& k, const Length
     plays->stages.push_back(play(stage, play_capacity(k, stage, nccl)));
     // What does not fit is told as it would be on a card that is large enough.
     if (plays->stages.back().ran_out) plays->stages.back() = play(stage, std::nullopt);
+    if (plays->stages.back().given_up) {
+      plays->stages.resize(static_cast<std::size_t>(q.plan.pipeline), plays->stages.back());
+      break;
+    }
   }
   return plays;
 }

@@ -102,8 +102,10 @@ void forecast_time(const ForecastContext& k, const ForecastOptions& options, For
   const bool unfold = options.unfold || varied || q.plan.balance_by_speed;
   const StepTraffic traffic =
       step_traffic(q.plan, q.cluster, k.cost.layout(), k.cost.collectives(), costs);
+  std::optional<SimTime> longest;
+  if (options.only_within) longest = SimTime{} + *options.only_within;
   const StepWish wish{unfold, varied ? &options.variation : nullptr,
-                      options.critical_path || options.record};
+                      options.critical_path || options.record, longest};
   TimedStep timed = time_step(q.plan, k.schedule, costs, traffic, wish);
   f.tasks = timed.tasks;
   const Seconds expected = std::max(reductions, timed.makespan - SimTime{});

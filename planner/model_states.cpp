@@ -24,12 +24,17 @@ Bytes states_on_gpu(const Workload& w, const ParallelPlan& plan) {
   require(schedule != nullptr && policy, "the plan was checked and a run without recompute exists");
   const ModelPartition partition = partition_model(w, plan, *schedule, *policy);
   Bytes most;
+  const LayerDefinition* last = nullptr;  // of equal layers in a row, one is looked at
+  LayerState one;
   for (const auto& stage : partition.stages) {
     LayerState state;
     for (const ModelChunk& chunk : stage)
-      for (const ChunkLayer& layer : chunk.layers)
-        state +=
-            layer_state(w, plan, layer.definition->graph.parameters, layer.definition->trainable);
+      for (const ChunkLayer& layer : chunk.layers) {
+        const LayerDefinition* d = layer.definition;
+        if (d != last) one = layer_state(w, plan, d->graph.parameters, d->trainable);
+        last = d;
+        state += one;
+      }
     most = std::max(most, kept_on_gpu(state, plan.offload));
   }
   return most;

@@ -85,8 +85,8 @@ bool names_nodes_with_ram(const Catalog& catalog, const std::string& text) {
   const auto parts = read_spoken_cluster(text, names);
   if (!parts) return false;
   return std::all_of(parts->begin(), parts->end(), [&](const SpokenPart& part) {
-    const auto node = find_node(catalog, part.name);
-    return node && (*node)->host_ram;
+    const Node* node = node_named(catalog, part.name);
+    return node != nullptr && node->host_ram;
   });
 }
 

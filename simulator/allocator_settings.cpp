@@ -60,11 +60,11 @@ Problems check(const AllocatorSettings& settings, const std::string& where) {
 }
 
 Bytes block_size(Bytes request, const PowerOfTwoDivisions& divisions) {
-  if (request < min_block_size) return min_block_size;
+  if (request < min_block_size) return plain_block_size(request);
   const auto size = static_cast<std::uint64_t>(request.value);
   const std::uint32_t n = divisions_for(size, divisions);
   if (n > 1 && request > n * min_block_size) return next_division(size, n);
-  return round_up(request, min_block_size);
+  return plain_block_size(request);
 }
 
 }  // namespace shardwise

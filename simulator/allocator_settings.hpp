@@ -64,6 +64,10 @@ constexpr Bytes round_down(Bytes size, Bytes step) {
 
 // Bytes that a request of more than nothing takes from its pool.
 Bytes block_size(Bytes request, const PowerOfTwoDivisions& divisions);
+// The same where no divisions are set.
+constexpr Bytes plain_block_size(Bytes request) {
+  return request < min_block_size ? min_block_size : round_up(request, min_block_size);
+}
 
 constexpr bool is_small(Bytes block) { return block <= largest_small_block; }
 

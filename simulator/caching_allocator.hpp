@@ -31,15 +31,18 @@
 // Assumed: cudaMalloc returns ever higher addresses, so a tie in size goes to the older segment.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "catalog/require.hpp"
 #include "catalog/units.hpp"
 #include "simulator/allocator_settings.hpp"
 #include "simulator/block_pool.hpp"
 #include "simulator/device_memory.hpp"
+#include "simulator/expandable_segment.hpp"
 #include "simulator/memory_block.hpp"
 #include "simulator/memory_snapshot.hpp"
 
@@ -87,6 +90,11 @@ class CachingAllocator {
   // is refused without a try.                                                         [allocate]
   MaybeBlock allocate(Bytes request, StreamId stream = {});
 
+  // What allocate() followed at once by free() does on the stream that computes: nothing but raise
+  // the peaks. Returns the size of the block that was there for a moment; nothing where it would
+  // leave more behind: where memory is asked of CUDA, or blocks have an age.
+  std::optional<Bytes> touch(Bytes request);
+
   // `user` works on this block too. Ignored if it is the stream the block was allocated on.
   void record_stream(BlockId block, StreamId user);
 
@@ -130,12 +138,19 @@ class CachingAllocator {
     std::uint64_t forgotten = 0;  // settled ones that have left `waiting`
   };
 
+  Bytes rounded(Bytes request) const {
+    return divides_ ? block_size(request, settings_.roundup_power2_divisions)
+                    : plain_block_size(request);
+  }
   BlockPool& pool_of(StreamId stream, bool small);
+  void open_pool(std::size_t index);
+  FreeBlockSet::Position cached(const BlockPool& pool, Bytes size) const;
   MaybeBlock take_cached(BlockPool& pool, Bytes size);
   bool may_take(Bytes block, Bytes size) const;
   bool should_split(const BlockPool& pool, Bytes block, Bytes size) const;
   BlockId hand_out(BlockId block);
   void settle(BlockId block);
+  void wait_for_users(BlockId block);
 
   MaybeBlock take_new(BlockPool& pool, Bytes request, Bytes size);
   MaybeBlock new_block(BlockPool& pool, Bytes size);
@@ -148,6 +163,7 @@ class CachingAllocator {
   std::optional<Bytes> limit() const;
 
   AllocatorSettings settings_;
+  bool divides_ = false;  // some size is rounded up to a division of a power of two
   BlockList blocks_;
   std::vector<BlockPool> pools_;     // by 2 * stream + (0 small, 1 large)
   std::vector<StreamQueue> queues_;  // by stream
@@ -162,5 +178,104 @@ class CachingAllocator {
   std::int64_t failures_ = 0;
   std::optional<OutOfMemory> failure_;
 };
+
+// The way of a request that a cached block can take, and back: most of a play, so inline.
+
+inline MaybeBlock CachingAllocator::allocate(Bytes request, StreamId stream) {
+  require(request >= Bytes{}, "a request for memory is not negative");
+  if (request == Bytes{}) return border_block;
+  constexpr Bytes one_exabyte{std::int64_t{1} << 60};
+  if (request >= one_exabyte) {
+    fail(request, request);
+    return std::nullopt;
+  }
+  const Bytes size = rounded(request);
+  BlockPool& pool = pool_of(stream, is_small(size));
+  MaybeBlock block = take_cached(pool, size);
+  if (!block) block = take_new(pool, request, size);
+  if (!block) return std::nullopt;
+  return hand_out(*block);
+}
+
+inline void CachingAllocator::free(BlockId block) {
+  if (block == border_block) return;
+  const MemoryBlock& freed = blocks_[block];
+  require(freed.state == BlockState::allocated, "only an allocated block is freed");
+  allocated_ -= freed.size;
+  if (freed.users == 0)
+    settle(block);
+  else
+    wait_for_users(block);
+}
+
+inline std::optional<Bytes> CachingAllocator::touch(Bytes request) {
+  if (request <= Bytes{} || ages_) return std::nullopt;
+  const Bytes size = rounded(request);
+  const BlockPool& pool = pool_of({}, is_small(size));
+  const FreeBlockSet::Position at = cached(pool, size);
+  if (at == nullptr) return std::nullopt;
+  const Bytes given = should_split(pool, at->size, size) ? size : at->size;
+  peak_allocated_ = std::max(peak_allocated_, allocated_ + given);
+  peak_active_ = std::max(peak_active_, active_ + given);
+  return given;
+}
+
+inline BlockPool& CachingAllocator::pool_of(StreamId stream, bool small) {
+  const std::size_t index = 2 * static_cast<std::size_t>(stream) + (small ? 0 : 1);
+  if (index >= pools_.size()) open_pool(index);
+  return pools_[index];
+}
+
+// The block that a request takes, if any.                                        [get_free_block]
+inline FreeBlockSet::Position CachingAllocator::cached(const BlockPool& pool, Bytes size) const {
+  FreeBlockSet::Position at = pool.free.best_fit(size);
+  if (at == nullptr) return nullptr;
+  if (settings_.expandable_segments) at = prefer_holes(pool, blocks_, at);
+  return may_take(at->size, size) ? at : nullptr;
+}
+
+inline MaybeBlock CachingAllocator::take_cached(BlockPool& pool, Bytes size) {
+  if (ages_ && !pool.small) ++large_searches_;
+  const FreeBlockSet::Position at = cached(pool, size);
+  if (at == nullptr) return std::nullopt;
+  const BlockId block = at->block;
+  if (!should_split(pool, at->size, size)) {
+    pool.free.erase(at);
+    return block;
+  }
+  const BlockId front = blocks_.cut_front(block, size);
+  pool.free.replace(at, block, blocks_[block]);
+  return front;
+}
+
+inline bool CachingAllocator::may_take(Bytes block, Bytes size) const {
+  if (!settings_.max_split_size) return true;
+  if (size < *settings_.max_split_size) return block < *settings_.max_split_size;
+  return block < size + settings_.max_non_split_rounding;
+}
+
+inline bool CachingAllocator::should_split(const BlockPool& pool, Bytes block, Bytes size) const {
+  const Bytes rest = block - size;
+  if (pool.small || settings_.expandable_segments) return rest >= min_block_size;
+  const bool splittable = !settings_.max_split_size || size < *settings_.max_split_size;
+  return splittable && rest > largest_small_block;
+}
+
+inline MemoryBlockId CachingAllocator::hand_out(BlockId block) {
+  MemoryBlock& given = blocks_[block];
+  given.state = BlockState::allocated;
+  allocated_ += given.size;
+  active_ += given.size;
+  peak_allocated_ = std::max(peak_allocated_, allocated_);
+  peak_active_ = std::max(peak_active_, active_);
+  return block;
+}
+
+// [free_block]
+inline void CachingAllocator::settle(BlockId block) {
+  active_ -= blocks_[block].size;
+  blocks_[block].idle_since = large_searches_;
+  add_free(pools_[blocks_[block].pool], blocks_, block);
+}
 
 }  // namespace shardwise

@@ -76,8 +76,8 @@ bool CachingAllocator::release_oversize(BlockPool& pool, Bytes size) {
   const Bytes oversize = *settings_.max_split_size;
   const Bytes wanted = std::max(size, oversize);
   const auto fit = pool.free.best_fit(wanted);
-  if (!pool.free.at_end(fit)) {
-    release_segment(pool, pool.free[fit].block);
+  if (fit != nullptr) {
+    release_segment(pool, fit->block);
     return true;
   }
   const std::vector<FreeBlock> entries = pool.free.entries();

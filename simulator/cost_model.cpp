@@ -444,8 +444,16 @@ void CostModel::balance_by_speed(StepCosts& costs) const {
 StepCosts CostModel::costs(const ModelPartition& partition) const {
   StepCosts costs;
   KnownTimes times;
-  for (int s = 0; s < plan_.pipeline; ++s)
-    costs.stages.push_back(stage_costs(partition.stages[static_cast<std::size_t>(s)], s, times));
+  for (int s = 0; s < plan_.pipeline; ++s) {
+    // On one kind of GPU, stages of equal layers cost the same.
+    const auto& own = partition.stages[static_cast<std::size_t>(s)];
+    const auto before = partition.stages.begin() + (cluster_.groups.size() == 1 ? s : 0);
+    const auto same = std::find_if(
+        partition.stages.begin(), before,
+        [&](const std::vector<ModelChunk>& other) { return equal_layers(own, other); });
+    const auto known = static_cast<std::size_t>(same - partition.stages.begin());
+    costs.stages.push_back(same != before ? costs.stages[known] : stage_costs(own, s, times));
+  }
   const std::int64_t tokens = static_cast<std::int64_t>(plan_.microbatch) * w_.sequence /
                               plan_.context / (plan_.sequence_parallel ? plan_.tensor : 1);
   const std::int64_t element = w_.activation_dtype() == DType::fp32 ? 4 : 2;

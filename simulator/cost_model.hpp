@@ -60,6 +60,12 @@ class CostModel {
   LayerTime layer_time(const LayerDefinition& definition, const KernelModel& kernels,
                        std::vector<CollectiveUse>* uses = nullptr) const;
 
+  // How long one layer keeps the stream of data-parallel collectives busy where weights are sharded
+  // (ZeRO-3): gathered for each of so many passes each way, its gradients reduced. REQUIRES that
+  // the plan compresses no gradients.
+  Seconds stream_time(const LayerParameters& parameters, bool trainable, LayerRole role,
+                      double passes) const;
+
   const CollectiveModel& collectives() const { return collectives_; }
   const RankLayout& layout() const { return layout_; }
 
@@ -90,6 +96,7 @@ class CostModel {
   const KnownTime& known_time(const LayerDefinition& definition, const Gpu& gpu,
                               const KernelModel& kernels, KnownTimes& known) const;
   StageCosts stage_costs(const std::vector<ModelChunk>& chunks, int stage, KnownTimes& times) const;
+  bool reshards(LayerRole role) const;  // weights, after forward
   void schedule_gathers(const std::vector<ModelChunk>& chunks, StageCosts& costs) const;
   void schedule_reduces(const std::vector<ModelChunk>& chunks, StageCosts& costs) const;
   void schedule_optimizer(const LayerState& state, const KernelModel& kernels,

@@ -117,12 +117,11 @@ void unmap_pages(BlockPool& pool, BlockList& blocks, DeviceMemory& memory, Memor
 FreeBlockSet::Position prefer_holes(const BlockPool& pool, const BlockList& blocks,
                                     FreeBlockSet::Position first) {
   const auto size_when_grown = [&](FreeBlockSet::Position at) {
-    const FreeBlock& entry = pool.free[at];
-    const MemoryBlockId next = blocks[entry.block].next;
-    return is_unmapped(blocks, next) ? entry.size + blocks[next].size : entry.size;
+    const MemoryBlockId next = blocks[at->block].next;
+    return is_unmapped(blocks, next) ? at->size + blocks[next].size : at->size;
   };
   FreeBlockSet::Position best = first;
-  for (auto at = pool.free.after(best); !pool.free.at_end(at); at = pool.free.after(at)) {
+  for (auto at = pool.free.after(best); at != nullptr; at = pool.free.after(at)) {
     if (size_when_grown(at) >= size_when_grown(best)) break;
     best = at;
   }

@@ -17,6 +17,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "catalog/units.hpp"
@@ -39,80 +40,83 @@ struct FreeBlock {
 
 class FreeBlockSet {
  public:
-  // Valid until the set changes.
-  struct Position {
-    std::uint32_t bin = 0;
-    std::uint32_t slot = 0;
-  };
+  // An entry, or nullptr behind the last one. Valid until the set changes.
+  using Position = const FreeBlock*;
 
   FreeBlockSet() : bins_(bin_count) {}
 
   // The first entry of at least this size, the one with the lowest address among equals.
   Position best_fit(Bytes size) const {
-    const std::size_t bin = bin_of(size);
-    const std::size_t fitting = entries_from(bins_[bin], size, Bytes{});
-    if (fitting > 0) return position(bin, fitting - 1);
-    return first_of(next_occupied(bin + 1));
+    const std::size_t number = bin_of(size);
+    const Bin& bin = bins_[number];
+    if (bin.size > 0) {
+      const FreeBlock* const least = bin.entries.get() + bin.size - 1;
+      if (least->size >= size) return least;
+      if (bin.entries[0].size >= size) return bin.entries.get() + bin.not_below(size, {}) - 1;
+    }
+    return first_of(next_occupied(number + 1));
   }
-  bool at_end(Position at) const { return at.bin == bin_count; }
-  const FreeBlock& operator[](Position at) const { return bins_[at.bin][at.slot]; }
-  // The entry that follows in the order. REQUIRES: not at_end(at).
+  // The entry that follows in the order. REQUIRES one there.
   Position after(Position at) const {
-    if (at.slot > 0) return position(at.bin, std::size_t{at.slot} - 1);
-    return first_of(next_occupied(std::size_t{at.bin} + 1));
+    const std::size_t number = bin_of(at->size);
+    if (at != bins_[number].entries.get()) return at - 1;
+    return first_of(next_occupied(number + 1));
   }
 
   void insert(MemoryBlockId id, const MemoryBlock& block) {
-    const std::size_t bin = bin_of(block.size);
-    Bin& entries = bins_[bin];
-    const std::size_t slot = entries_from(entries, block.size, block.address);
-    entries.emplace_back();
-    FreeBlock* const place = entries.data() + slot;
-    std::move_backward(place, &entries.back(), &entries.back() + 1);
-    place->size = block.size;  // field by field: a copy in one piece would wait for the parts
-    place->address = block.address;
-    place->block = id;
-    occupied_[bin / 64] |= std::uint64_t{1} << bin % 64;
+    insert(bin_of(block.size), id, block.size, block.address);
   }
-  void erase(Position at) {
-    Bin& entries = bins_[at.bin];
-    if (std::size_t{at.slot} + 1 == entries.size()) {
-      entries.pop_back();
-    } else {
-      entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(at.slot));
-    }
-    if (entries.empty()) occupied_[at.bin / 64] &= ~(std::uint64_t{1} << at.bin % 64);
-  }
+  void erase(Position at) { erase(bin_of(at->size), at); }
   // REQUIRES: the block is in the set.
   void erase(const MemoryBlock& block) { erase(find(block)); }
   Position find(const MemoryBlock& block) const {
-    const std::size_t bin = bin_of(block.size);
-    return position(bin, entries_from(bins_[bin], block.size, block.address) - 1);
+    const Bin& bin = bins_[bin_of(block.size)];
+    return bin.entries.get() + bin.not_below(block.size, block.address) - 1;
   }
   // The entry there becomes that of another block, mostly one that has shrunk or grown a little and
   // stays in its place.
   void replace(Position at, MemoryBlockId id, const MemoryBlock& block) {
-    Bin& entries = bins_[at.bin];
-    const std::size_t above = std::size_t{at.slot} - 1, below = std::size_t{at.slot} + 1;
-    const bool stays =
-        bin_of(block.size) == at.bin &&
-        (at.slot == 0 || !entries[above].is_below(block.size, block.address)) &&
-        (below == entries.size() || entries[below].is_below(block.size, block.address));
+    const std::size_t number = bin_of(at->size), next = bin_of(block.size);
+    Bin& bin = bins_[number];
+    FreeBlock* const entry = bin.entries.get() + (at - bin.entries.get());
+    const auto slot = static_cast<std::uint32_t>(entry - bin.entries.get());
+    const bool stays = number == next &&
+                       (slot == 0 || !entry[-1].is_below(block.size, block.address)) &&
+                       (slot + 1 == bin.size || entry[1].is_below(block.size, block.address));
     if (stays) {
-      entries[at.slot].size = block.size;
-      entries[at.slot].address = block.address;
-      entries[at.slot].block = id;
+      entry->size = block.size;
+      entry->address = block.address;
+      entry->block = id;
       return;
     }
-    erase(at);
-    insert(id, block);
+    erase(number, at);
+    insert(next, id, block.size, block.address);
   }
 
   std::vector<FreeBlock> entries() const;  // in order
   void clear();
 
  private:
-  using Bin = std::vector<FreeBlock>;
+  // Its entries lie in the first `size` places.
+  struct Bin {
+    std::unique_ptr<FreeBlock[]> entries;
+    std::uint32_t size = 0, capacity = 0;
+
+    // How many entries, from the front, are not below the key.
+    std::uint32_t not_below(Bytes key_size, Bytes key_address) const {
+      const FreeBlock* const begin = entries.get();
+      if (size == 0 || !begin[size - 1].is_below(key_size, key_address)) return size;
+      const FreeBlock* first = begin;
+      for (std::uint32_t length = size; length > 0;) {
+        const std::uint32_t half = (length + 1) / 2;
+        first +=
+            half * static_cast<std::uint32_t>(!first[half - 1].is_below(key_size, key_address));
+        length -= half;
+      }
+      return static_cast<std::uint32_t>(first - begin);
+    }
+    void grow();
+  };
   static constexpr std::size_t bin_count = 512;
 
   static std::size_t bin_of(Bytes size) {
@@ -121,16 +125,26 @@ class FreeBlockSet {
     const auto log2 = static_cast<std::size_t>(std::bit_width(units)) - 1;
     return std::min<std::size_t>(16 * (log2 - 3) + (units >> (log2 - 4) & 15), bin_count - 1);
   }
-  // How many entries, from the front, are not below the key.
-  static std::size_t entries_from(const Bin& bin, Bytes size, Bytes address) {
-    if (bin.empty() || !bin.back().is_below(size, address)) return bin.size();
-    const FreeBlock* first = bin.data();
-    for (std::size_t length = bin.size(); length > 0;) {
-      const std::size_t half = (length + 1) / 2;
-      first += half * static_cast<std::size_t>(!first[half - 1].is_below(size, address));
-      length -= half;
-    }
-    return static_cast<std::size_t>(first - bin.data());
+  void insert(std::size_t number, MemoryBlockId id, Bytes size, Bytes address) {
+    Bin& bin = bins_[number];
+    if (bin.size == bin.capacity) bin.grow();
+    const std::uint32_t slot = bin.not_below(size, address);
+    FreeBlock* const place = bin.entries.get() + slot;
+    if (slot < bin.size)
+      std::move_backward(place, place + (bin.size - slot), place + (bin.size - slot + 1));
+    place->size = size;  // field by field: a copy in one piece would wait for the parts
+    place->address = address;
+    place->block = id;
+    ++bin.size;
+    occupied_[number / 64] |= std::uint64_t{1} << number % 64;
+  }
+  void erase(std::size_t number, Position at) {
+    Bin& bin = bins_[number];
+    const auto slot = static_cast<std::uint32_t>(at - bin.entries.get());
+    FreeBlock* const place = bin.entries.get() + slot;
+    --bin.size;
+    if (slot < bin.size) std::move(place + 1, place + 1 + (bin.size - slot), place);
+    if (bin.size == 0) occupied_[number / 64] &= ~(std::uint64_t{1} << number % 64);
   }
   std::size_t next_occupied(std::size_t bin) const {
     for (std::size_t word = bin / 64; word < occupied_.size(); ++word) {
@@ -141,11 +155,10 @@ class FreeBlockSet {
     }
     return bin_count;
   }
-  static Position position(std::size_t bin, std::size_t slot) {
-    return {static_cast<std::uint32_t>(bin), static_cast<std::uint32_t>(slot)};
-  }
-  Position first_of(std::size_t bin) const {
-    return position(bin, bin == bin_count ? 0 : bins_[bin].size() - 1);
+  Position first_of(std::size_t number) const {
+    if (number == bin_count) return nullptr;
+    const Bin& bin = bins_[number];
+    return bin.entries.get() + bin.size - 1;
   }
 
   std::vector<Bin> bins_;

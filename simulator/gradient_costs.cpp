@@ -78,6 +78,28 @@ Seconds CostModel::gather_time(Bytes whole, double per_step, StageCosts& costs) 
   return call.each.time;
 }
 
+bool CostModel::reshards(LayerRole role) const {
+  return role == LayerRole::block && w_.framework.sharded.reshard_after_forward &&
+         (plan_.pipeline == 1 || w_.framework.sharded.reshard_with_pipeline);
+}
+
+Seconds CostModel::stream_time(const LayerParameters& p, bool trainable, LayerRole role,
+                               double passes) const {
+  StageCosts unused;
+  Seconds sum;
+  const Bytes whole(layer_state(w_, plan_, p, trainable).gathered);
+  if (whole.value > 0)
+    sum += (reshards(role) ? 2 : 1) * passes * gather_time(whole, passes, unused);
+  if (layout_.shape(GroupKind::gradient).ranks == 1) return sum;
+  TrainableElements t;
+  if (trainable) {
+    t.dense = p.linear + p.other;
+    t.expert = p.expert;
+  }
+  if (row(w_.method).adapter) t.dense += p.adapter;
+  return sum + (reduces_every_microbatch() ? passes : 1) * reduce_time(t, unused);
+}
+
 void CostModel::schedule_gathers(const std::vector<ModelChunk>& chunks, StageCosts& costs) const {
   if (plan_.shard_ranks() == 1 || plan_.zero_stage == 0) return;
   Seconds at_end;
@@ -88,9 +110,7 @@ void CostModel::schedule_gathers(const std::vector<ModelChunk>& chunks, StageCos
       if (plan_.zero_stage >= 3) {
         const Bytes whole(state_of(d).gathered);
         if (whole.value == 0) continue;
-        const bool reshards = w_.framework.sharded.reshard_after_forward &&
-                              (plan_.pipeline == 1 || w_.framework.sharded.reshard_with_pipeline);
-        const bool again = reshards && d.role == LayerRole::block;
+        const bool again = reshards(d.role);
         l.gather_forward = gather_time(whole, (again ? 2 : 1) * plan_.microbatches, costs);
         if (again) l.gather_backward = l.gather_forward;
         continue;

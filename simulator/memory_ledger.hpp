@@ -5,6 +5,7 @@
 // peak sums to the peak, to the byte.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -37,6 +38,8 @@ class MemoryLedger {
   Holding open(std::int64_t bytes, MemoryCategory category, StreamId stream = {});
   // Out of memory: an empty holding, and exhausted() from then on. Closing one does nothing.
   void close(Holding& holding);
+  // Opens and closes at once.
+  void touch(std::int64_t bytes, MemoryCategory category);
   // The same for a tensor that `user` still reads (record_stream): it counts as free at once, but
   // its block is not used again before done(user, a mark at or after this).
   void close_after(Holding& holding, StreamId user);
@@ -46,6 +49,7 @@ class MemoryLedger {
   Bytes allocated() const { return allocator_.allocated(); }
   Bytes reserved() const { return allocator_.reserved(); }
   bool exhausted() const { return exhausted_; }
+  Bytes most_allocated() const { return allocator_.peak_allocated(); }
   Bytes bytes_of(const Holding& holding) const {
     return holding.block ? allocator_.size(*holding.block) : Bytes();
   }
@@ -69,5 +73,47 @@ class MemoryLedger {
   bool at_peak_now_ = false;
   bool exhausted_ = false;
 };
+
+inline Holding MemoryLedger::open(std::int64_t bytes, MemoryCategory category, StreamId stream) {
+  const auto block = allocator_.allocate(Bytes(bytes), stream);
+  if (!block) {
+    exhausted_ = true;
+    return {};
+  }
+  now_[static_cast<std::size_t>(category)] += allocator_.size(*block).value;
+  recent_peak_ = std::max(recent_peak_, allocator_.allocated());
+  if (allocator_.allocated() > peak_) {
+    peak_ = allocator_.allocated();
+    at_peak_now_ = true;
+  }
+  return {block, category};
+}
+
+inline void MemoryLedger::close(Holding& holding) {
+  if (!holding.block) return;
+  if (at_peak_now_) {
+    at_peak_ = now_;
+    at_peak_now_ = false;
+  }
+  now_[static_cast<std::size_t>(holding.category)] -= allocator_.size(*holding.block).value;
+  allocator_.free(*holding.block);
+  holding.block.reset();
+}
+
+inline void MemoryLedger::touch(std::int64_t bytes, MemoryCategory category) {
+  const std::optional<Bytes> size = allocator_.touch(Bytes(bytes));
+  if (!size) {
+    Holding holding = open(bytes, category);
+    close(holding);
+    return;
+  }
+  const Bytes most = allocator_.allocated() + *size;
+  recent_peak_ = std::max(recent_peak_, most);
+  if (most <= peak_) return;
+  peak_ = most;
+  at_peak_ = now_;
+  at_peak_[static_cast<std::size_t>(category)] += size->value;
+  at_peak_now_ = false;
+}
 
 }  // namespace shardwise

@@ -70,14 +70,9 @@ std::vector<Slot> slots_of_step(const Workload& workload, const ParallelPlan& pl
 
 bool played_alike(const ParallelPlan& plan, const PipelineSchedule& schedule,
                   const ModelPartition& partition, int a, int b) {
-  const auto same_layers = [](const ModelChunk& x, const ModelChunk& y) {
-    return std::equal(
-        x.layers.begin(), x.layers.end(), y.layers.begin(), y.layers.end(),
-        [](const ChunkLayer& i, const ChunkLayer& j) { return i.definition == j.definition; });
-  };
   const auto& first = partition.stages[static_cast<std::size_t>(a)];
   const auto& second = partition.stages[static_cast<std::size_t>(b)];
-  return std::equal(first.begin(), first.end(), second.begin(), second.end(), same_layers) &&
+  return equal_layers(first, second) &&
          slots_played(plan, schedule, a) == slots_played(plan, schedule, b);
 }
 
@@ -87,7 +82,7 @@ StageMemory play_memory(const Workload& workload, const ParallelPlan& plan,
                         const PlayVariation& variation) {
   const std::vector<Slot> order = slots_of_step(workload, plan, schedule, stage);
   const auto at = static_cast<std::size_t>(stage);
-  StagePlayer player(workload, plan, partition.stages[at], context, capacity, variation.lead);
+  StagePlayer player(workload, plan, partition.stages[at], context, capacity, variation);
   StageMemory memory;
   memory.state = player.state();
   memory.loaded = player.ledger().allocated();
@@ -105,6 +100,7 @@ StageMemory play_memory(const Workload& workload, const ParallelPlan& plan,
   memory.after_forward = player.ledger().remembered();
   memory.after_step = player.ledger().allocated();
   memory.ran_out = player.ledger().exhausted();
+  memory.given_up = player.given_up();
   memory.activations_on_host = player.most_on_host();
   return memory;
 }

@@ -22,6 +22,8 @@ struct PlayVariation {
   HostLead lead;
   // Partitions of the same model at shorter sequences, rising: batches before the longest.
   std::vector<const ModelPartition*> shorter;
+  // Where tensors hold more than this, the play may end: nobody asks for its figures then.
+  std::optional<Bytes> most_allocated = std::nullopt;
 };
 
 struct StageMemory {
@@ -34,6 +36,7 @@ struct StageMemory {
   // A capacity was given and, whatever the allocator gave back, missed. The other figures then say
   // nothing: the play ends there.
   bool ran_out = false;
+  bool given_up = false;      // PlayVariation::most_allocated was exceeded; the figures are lower
   Bytes activations_on_host;  // the most that is offloaded at once
   LayerState state;           // bytes by kind of this rank's share of the model
   // The larger of the two peaks.

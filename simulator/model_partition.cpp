@@ -9,8 +9,8 @@ namespace {
 class Partitioner {
  public:
   Partitioner(const Workload& w, const ParallelPlan& plan, const RecomputePolicy& policy,
-              std::deque<LayerDefinition>& definitions)
-      : w_(w), plan_(plan), policy_(policy), definitions_(definitions) {}
+              std::deque<LayerDefinition>& definitions, const std::deque<LayerDefinition>* known)
+      : w_(w), plan_(plan), policy_(policy), definitions_(definitions), known_(known) {}
 
   const LayerDefinition* embedding() {
     return define(LayerRole::embedding, {}, 1, false, {},
@@ -44,10 +44,17 @@ class Partitioner {
   template <class Build>
   const LayerDefinition* define(LayerRole role, BlockKind kind, int blocks, bool checkpointed,
                                 const std::vector<bool>& chosen, Build build) {
-    for (const LayerDefinition& d : definitions_)
-      if (d.role == role && d.kind == kind && d.blocks == blocks &&
-          d.checkpointed == checkpointed && d.chosen == chosen)
-        return &d;
+    const auto same = [&](const LayerDefinition& d) {
+      return d.role == role && d.kind == kind && d.blocks == blocks &&
+             d.checkpointed == checkpointed && d.chosen == chosen;
+    };
+    const auto here = std::find_if(definitions_.begin(), definitions_.end(), same);
+    if (here != definitions_.end()) return &*here;
+    // The head of a tied model is another one where it is on the embedding's stage.
+    if (known_ != nullptr && !(role == LayerRole::head && w_.model.tied_embeddings)) {
+      const auto there = std::find_if(known_->begin(), known_->end(), same);
+      if (there != known_->end()) return &*there;
+    }
     LayerDefinition d;
     d.role = role;
     d.kind = kind;
@@ -85,6 +92,7 @@ class Partitioner {
   const ParallelPlan& plan_;
   const RecomputePolicy& policy_;
   std::deque<LayerDefinition>& definitions_;
+  const std::deque<LayerDefinition>* known_;
 };
 
 // What is chosen for one block of a stage, if anything.
@@ -128,9 +136,10 @@ std::vector<int> blocks_per_chunk(int blocks, int chunks,
 }
 
 ModelPartition partition_model(const Workload& workload, const ParallelPlan& plan,
-                               const PipelineSchedule& schedule, const RecomputePolicy& policy) {
+                               const PipelineSchedule& schedule, const RecomputePolicy& policy,
+                               const std::deque<LayerDefinition>* known) {
   ModelPartition partition;
-  Partitioner make(workload, plan, policy, partition.definitions);
+  Partitioner make(workload, plan, policy, partition.definitions, known);
   const PipelineShape shape{plan.pipeline, plan.chunks, plan.microbatches};
   const int chunks = schedule.model_chunks(shape);
   const std::vector<int> share =
@@ -157,6 +166,16 @@ ModelPartition partition_model(const Workload& workload, const ParallelPlan& pla
     partition.stages.push_back(std::move(local));
   }
   return partition;
+}
+
+bool equal_layers(const std::vector<ModelChunk>& a, const std::vector<ModelChunk>& b) {
+  const auto same = [](const ChunkLayer& x, const ChunkLayer& y) {
+    return x.definition == y.definition;
+  };
+  return std::equal(
+      a.begin(), a.end(), b.begin(), b.end(), [&](const ModelChunk& x, const ModelChunk& y) {
+        return std::equal(x.layers.begin(), x.layers.end(), y.layers.begin(), y.layers.end(), same);
+      });
 }
 
 }  // namespace shardwise

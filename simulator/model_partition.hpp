@@ -44,9 +44,15 @@ struct ModelPartition {
   std::vector<std::vector<ModelChunk>> stages;  // [stage][local chunk]
 };
 
-// REQUIRES a plan that plan_problems() has passed.
+// REQUIRES a plan that plan_problems() has passed. `known`: definitions of the same workload and
+// policy and of a plan that is alike to a layer (planner/search/known_layers.hpp), which outlive
+// the partition: where it needs one of these it points there.
 ModelPartition partition_model(const Workload& workload, const ParallelPlan& plan,
-                               const PipelineSchedule& schedule, const RecomputePolicy& policy);
+                               const PipelineSchedule& schedule, const RecomputePolicy& policy,
+                               const std::deque<LayerDefinition>* known = nullptr);
+
+// Whether two stages hold layers of the same definitions, chunk by chunk.
+bool equal_layers(const std::vector<ModelChunk>& a, const std::vector<ModelChunk>& b);
 
 // Blocks per model chunk, as even as possible with the earlier chunks one larger, or as
 // `layers_per_stage` says.

@@ -1,5 +1,7 @@
 #include "simulator/slot_program.hpp"
 
+#include <algorithm>
+
 #include "catalog/require.hpp"
 
 namespace shardwise {
@@ -29,7 +31,34 @@ void link_lanes(SlotProgram& program) {
   }
 }
 
-SlotProgram finished(SlotRecorder& recorder, Cursor& at, const Mark& done) {
+// The longest way through the steps from one of these to one of those: whatever else they wait for
+// can only delay that.
+struct SpanEnds {
+  bool from_lane = false;   // the compute mark before is the end of a task of the compute lane
+  bool from_input = false;  // what comes from other stages comes no earlier than that mark
+  bool to_any = false;      // else to the compute mark that is left
+};
+
+Picoseconds span_of(const SlotProgram& program, const SpanEnds& between) {
+  constexpr auto compute = static_cast<std::size_t>(Register::compute);
+  std::vector<std::optional<Picoseconds>> ends(register_count + program.steps.size());
+  ends[compute] = Picoseconds{};
+  std::array<std::optional<Picoseconds>, kLaneKinds> lanes;
+  if (between.from_lane) lanes[static_cast<std::size_t>(LaneKind::compute)] = Picoseconds{};
+  for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    const SlotStep& step = program.steps[i];
+    auto& lane = lanes[static_cast<std::size_t>(step.lane)];
+    if (step.arrives && between.from_input) lane = lane.value_or(Picoseconds{});
+    for (std::size_t a = 0; a < step.waits; ++a) lane = std::max(lane, ends[step.after[a]]);
+    if (lane) *lane += step.duration;
+    ends[register_count + i] = lane;
+  }
+  if (between.to_any) return std::max_element(ends.begin(), ends.end())->value_or(Picoseconds{});
+  return ends[program.registers[compute]].value_or(Picoseconds{});
+}
+
+SlotProgram finished(SlotRecorder& recorder, Cursor& at, const Mark& done,
+                     const SpanEnds& between) {
   SlotProgram program;
   program.steps = recorder.take();
   const auto marks = registers_of(at);
@@ -37,6 +66,7 @@ SlotProgram finished(SlotRecorder& recorder, Cursor& at, const Mark& done) {
   program.done = done.place.value_or(0);
   program.behind_collective = at.behind_collective;
   link_lanes(program);
+  program.span = span_of(program, between);
   return program;
 }
 
@@ -77,19 +107,19 @@ SlotProgram record_slot(SlotLowering& lowering, SlotRecorder& recorder, int stag
   at.behind_collective = behind_collective;
   PassEnds<Mark> ends;
   lowering.lower_slot(at, slot, ends);
-  return finished(recorder, at, ends.done);
+  return finished(recorder, at, ends.done, {.from_lane = !behind_collective});
 }
 
 std::array<SlotProgram, 2> record_finish(SlotLowering& lowering, SlotRecorder& recorder, int stage,
                                          bool waits_for_all_stages) {
   Cursor at = cursor_of(stage);
   const Mark ready = lowering.finish_reductions(at);
-  std::array<SlotProgram, 2> programs{finished(recorder, at, ready), {}};
+  std::array<SlotProgram, 2> programs{finished(recorder, at, ready, {.to_any = true}), {}};
   at = cursor_of(stage);
   const Mark all_ready{SlotRecorder::input};
   const std::array<const Mark*, 1> after{&all_ready};
   lowering.step_optimizer(at, std::span(after).first(waits_for_all_stages ? 1 : 0));
-  programs[1] = finished(recorder, at, {});
+  programs[1] = finished(recorder, at, {}, {true, true, true});
   return programs;
 }
 

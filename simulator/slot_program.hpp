@@ -44,8 +44,11 @@ struct SlotProgram {
   std::vector<SlotStep> steps;
   std::array<std::uint16_t, kLaneKinds> first_on_lane{};  // step + 1; 0: none
   std::array<std::uint16_t, register_count> registers{};  // the mark that each takes over
-  std::uint16_t done = 0;                                 // the mark that other stages wait for
-  bool behind_collective = false;                         // StepLowering::Cursor's, after the slot
+  // From the compute mark that it finds to the one it leaves, at the least; of the two that end a
+  // step, to their own ends.
+  Picoseconds span{};
+  std::uint16_t done = 0;          // the mark that other stages wait for
+  bool behind_collective = false;  // StepLowering::Cursor's, after the slot
   friend bool operator==(const SlotProgram&, const SlotProgram&) = default;
 };
 

@@ -23,6 +23,25 @@ AllocatorSettings allocator_settings(const Framework& framework);
 // The buffers of one layer for one microbatch, by slot of its script.
 using Slots = std::vector<Holding>;
 
+// What framework and plan decide for all layers.
+struct StageHabits {
+  bool shards_weights, shards_gradients;
+  bool reshards;  // weights, after forward
+  bool persistent_gradients;
+  // DeepSpeed's BF16 optimizer copies the weights into one flat tensor beside them; what they leave
+  // is where the 16-bit gradients of the same sizes go (runtime/bf16_optimizer.py:155-158).
+  bool flattens_weights;
+
+  StageHabits(const Framework& f, const ParallelPlan& p)
+      : shards_weights(p.zero_stage >= 3 && (p.shard_ranks() > 1 || f.clones_partition)),
+        shards_gradients(p.zero_stage >= 2 && p.shard_ranks() > 1),
+        reshards(f.sharded.reshard_after_forward &&
+                 (p.pipeline == 1 || f.sharded.reshard_with_pipeline)),
+        persistent_gradients(f.gradient_life == GradientLife::persistent),
+        flattens_weights(f.clones_partition && f.gradient_copy_while_accumulating &&
+                         persistent_gradients) {}
+};
+
 // One microbatch in one model chunk, from its forward to the end of its backward.
 struct InFlight {
   std::vector<Slots> layers;

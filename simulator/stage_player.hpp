@@ -23,21 +23,23 @@ class StagePlayer {
  public:
   StagePlayer(const Workload& w, const ParallelPlan& plan, const std::vector<ModelChunk>& chunks,
               const ContextCalibration& calibration, std::optional<Bytes> capacity,
-              HostLead lead = {})
+              const PlayVariation& variation = {})
       : w_(w),
         f_(w.framework),
         plan_(plan),
+        habits_(w.framework, plan),
         chunks_(&chunks),
         ledger_(allocator_settings(w.framework), capacity),
         offload_(ledger_, plan.offloaded_share),
-        lag_(ledger_, nccl_stream, lead),
+        lag_(ledger_, nccl_stream, variation.lead),
+        most_(variation.most_allocated),
         optimizer_(w.framework, plan, ledger_) {
     const int grouped = w.model.moe ? f_.grouped_workspaces : 0;
     for (int i = 0; i < calibration.cublas_workspaces + f_.library_workspaces + grouped; ++i)
       fixed_.push_back(ledger_.open(calibration.cublas_workspace.value, workspace));
     for (std::size_t c = 0; c < chunks.size(); ++c) load_chunk(c);
     load_masters();
-    if (f_.loads_whole_model_on_gpu && shards_weights()) {
+    if (f_.loads_whole_model_on_gpu && habits_.shards_weights) {
       Holding whole = ledger_.open(total_.gathered, gathered_parameters);
       ledger_.close(whole);
     }
@@ -48,7 +50,7 @@ class StagePlayer {
     int last = 0;
     for (const Slot& slot : order) last = std::max(last, slot.microbatch);
     for (std::size_t at = 0; at < order.size(); ++at) {
-      if (ledger_.exhausted()) return;  // the rest would say nothing
+      if (ledger_.exhausted() || given_up()) return;  // the rest would say nothing
       const Slot& slot = order[at];
       last_microbatch_ = slot.microbatch == last;
       fetch_next_backward(order, at);
@@ -70,54 +72,51 @@ class StagePlayer {
 
   // Goes on with the same model at another sequence length. REQUIRES equal layers.
   void switch_to(const std::vector<ModelChunk>& chunks) { chunks_ = &chunks; }
-
   void record_to(std::vector<MemoryMoment>& moments) { record_ = &moments; }
 
   MemoryLedger& ledger() { return ledger_; }
   const LayerState& state() const { return total_; }
   Bytes reserved_at_step() const { return reserved_at_step_; }
+  // Whether more than anybody asks for has been allocated.
+  bool given_up() { return given_up_ = given_up_ || (most_ && ledger_.most_allocated() > *most_); }
   Bytes most_on_host() const { return offload_.most_on_host(); }
 
  private:
   LayerHoldings& holdings(std::size_t chunk, std::size_t layer) { return layers_[chunk][layer]; }
-  bool reshards() const {
-    return f_.sharded.reshard_after_forward &&
-           (plan_.pipeline == 1 || f_.sharded.reshard_with_pipeline);
-  }
-  bool shards_weights() const {
-    return plan_.zero_stage >= 3 && (plan_.shard_ranks() > 1 || f_.clones_partition);
-  }
-  bool shards_gradients() const { return plan_.zero_stage >= 2 && plan_.shard_ranks() > 1; }
   // Without a reduction per microbatch (no_sync), gradients stay whole until the last one.
   bool reduces_now() const {
-    return shards_gradients() && (f_.reduces_every_microbatch || last_microbatch_);
+    return habits_.shards_gradients && (f_.reduces_every_microbatch || last_microbatch_);
   }
   // A flat parameter that mixes frozen and trained weights has a gradient for all of them.
   bool gradients_of_frozen(std::size_t c, std::size_t i) const {
     const LayerDefinition& d = *(*chunks_)[c].layers[i].definition;
-    return f_.flat_parameters_mix_frozen && shards_weights() && !d.trainable &&
+    return f_.flat_parameters_mix_frozen && habits_.shards_weights && !d.trainable &&
            d.graph.parameters.adapter > 0;
   }
-  bool persistent_gradients() const { return f_.gradient_life == GradientLife::persistent; }
 
   void load_chunk(std::size_t c) {
     layers_.emplace_back();
+    const LayerDefinition* last = nullptr;  // of equal layers in a row, one is looked at
+    LayerState state;
     for (const ChunkLayer& layer : (*chunks_)[c].layers) {
+      const LayerDefinition* d = layer.definition;
+      if (d != last) state = layer_state(w_, plan_, d->graph.parameters, d->trainable);
+      last = d;
       LayerHoldings h;
-      h.state =
-          layer_state(w_, plan_, layer.definition->graph.parameters, layer.definition->trainable);
-      h.trained = stored_where_trained(w_, layer.definition->trainable);
+      h.state = state;
+      h.trained = stored_where_trained(w_, d->trainable);
       total_ += h.state;
       if (!plan_.offload.parameters) {
-        if (flattens_weights())
+        if (habits_.flattens_weights)
           originals_.push_back(ledger_.open(h.state.weights, weights));
         else
           keep(h.state.weights, weights);
         keep(h.state.quantization, quantization);
         keep(h.state.adapters, adapters);
       }
-      if (persistent_gradients() && !flattens_weights()) keep(h.state.gradients, gradients);
-      keep(mask_bytes(w_, *layer.definition), weights);
+      if (habits_.persistent_gradients && !habits_.flattens_weights)
+        keep(h.state.gradients, gradients);
+      keep(mask_bytes(w_, *d), weights);
       layers_.back().push_back(std::move(h));
     }
   }
@@ -128,23 +127,16 @@ class StagePlayer {
                         ledger_.take_recent_peak(), ledger_.allocated(), ledger_.reserved()});
   }
 
-  // DeepSpeed's BF16 optimizer copies the weights into one flat tensor beside them; what they leave
-  // is where the 16-bit gradients of the same sizes go (runtime/bf16_optimizer.py:155-158).
-  bool flattens_weights() const {
-    return f_.clones_partition && f_.gradient_copy_while_accumulating && persistent_gradients();
-  }
-
   // Flat partitions are one tensor each; otherwise every layer's parameters have their own.
   void load_masters() {
     if (!originals_.empty()) keep(total_.weights, weights);
     close_all(originals_);
-    if (flattens_weights()) keep(total_.gradients, gradients);
+    if (habits_.flattens_weights) keep(total_.gradients, gradients);
     if (plan_.offload.optimizer) return;
     if (f_.clones_partition && total_.master > 0) {
       Holding clone = ledger_.open(total_.master / 2, master_weights);
       keep(total_.master, master_weights);
-      ledger_.close(clone);
-      return;
+      return ledger_.close(clone);
     }
     for (const auto& chunk : layers_)
       for (const LayerHoldings& h : chunk) keep(h.state.master, master_weights);
@@ -156,7 +148,7 @@ class StagePlayer {
 
   // Unsharded weights of layers [i, i + ahead] in the direction of travel; earlier ones go.
   void gather(std::size_t c, std::size_t i, int direction, double window) {
-    if (!shards_weights()) return;
+    if (!habits_.shards_weights) return;
     const auto n = static_cast<std::ptrdiff_t>(layers_[c].size());
     const auto here = static_cast<std::ptrdiff_t>(i);
     std::int64_t live = 0;
@@ -185,7 +177,7 @@ class StagePlayer {
 
   bool stays_gathered(std::size_t c, std::size_t i) const {
     // The root group (embedding, head) and everything where the framework does not reshard.
-    return !reshards() || (*chunks_)[c].layers[i].definition->role != LayerRole::block;
+    return !habits_.reshards || (*chunks_)[c].layers[i].definition->role != LayerRole::block;
   }
 
   void issue_forward(const LayerDefinition& d) {
@@ -205,10 +197,17 @@ class StagePlayer {
   // `handed_on`: the slot that the next layer takes over as its input.
   void run(const std::vector<MemoryEvent>& events, Slots& slots, std::size_t c, std::size_t i,
            std::int32_t handed_on = -1) {
-    for (const MemoryEvent& e : events) {
+    const MemoryEvent* const end = events.data() + events.size();
+    for (const MemoryEvent* at = events.data(); at != end; ++at) {
+      const MemoryEvent& e = *at;
       Holding& h = slots[static_cast<std::size_t>(e.slot)];
       switch (e.kind) {
         case EventKind::allocate:
+          if (at + 1 != end && at[1].kind == EventKind::release && at[1].slot == e.slot) {
+            ledger_.touch(e.bytes, e.category);
+            ++at;
+            break;
+          }
           h = ledger_.open(e.bytes, e.slot == handed_on ? activations : e.category);
           break;
         case EventKind::release_read:
@@ -240,6 +239,7 @@ class StagePlayer {
     flight.carried = ledger_.open(
         first.graph.tensors[static_cast<std::size_t>(first.graph.input)].bytes, activations);
     for (std::size_t i = 0; i < chunk.layers.size(); ++i) {
+      if (given_up()) return;
       const LayerScript& script = chunk.layers[i].definition->script;
       Slots& slots = flight.layers[i];
       slots.assign(static_cast<std::size_t>(script.slots), {});
@@ -352,11 +352,11 @@ class StagePlayer {
     largest_gradient_ = std::max(largest_gradient_, elements);
     const StoredParameter& p = h.trained;
     const auto raw = static_cast<std::int64_t>(static_cast<double>(elements) * p.raw_gradient);
-    if (persistent_gradients()) {
+    if (habits_.persistent_gradients) {
       if (!f_.gradient_fusion) keep_or_pass(raw, h);
       return;
     }
-    if (shards_gradients()) {
+    if (habits_.shards_gradients) {
       Holding made = ledger_.open(raw, gradients);
       if (h.has_gradient && !f_.reduces_every_microbatch)
         ledger_.close(made);  // added into the whole gradient of an earlier microbatch
@@ -371,30 +371,29 @@ class StagePlayer {
       h.unsharded_gradients.push_back(ledger_.open(kept, gradients));
       ledger_.close(made);
     } else {
-      Holding added = ledger_.open(std::max(raw, kept), gradients);
-      ledger_.close(added);
+      ledger_.touch(std::max(raw, kept), gradients);
     }
   }
 
   void release_copies(std::size_t c) {
-    if (!persistent_gradients()) return;
+    if (!habits_.persistent_gradients) return;
     for (LayerHoldings& h : layers_[c]) close_all(h.unsharded_gradients);
   }
   // Each 16-bit gradient goes into the wider one through a copy in that one's format, in turn
   // (DeepSpeed runtime/bf16_optimizer.py, update_hp_grads); the largest is what the allocator sees.
   void widen_copies() {
-    if (!persistent_gradients() || f_.gradient_copy_life != GradientCopyLife::next_backward) return;
+    if (!habits_.persistent_gradients || f_.gradient_copy_life != GradientCopyLife::next_backward)
+      return;
     Holding wide = ledger_.open(4 * largest_gradient_, gradients);
     ledger_.close(wide);
   }
 
   // A 16-bit gradient that is added into a persistent buffer: at once, or when the layer is done.
   void keep_or_pass(std::int64_t raw, LayerHoldings& h) {
-    Holding made = ledger_.open(raw, gradients);
     if (f_.gradient_copy_while_accumulating)
-      h.unsharded_gradients.push_back(made);
+      h.unsharded_gradients.push_back(ledger_.open(raw, gradients));
     else
-      ledger_.close(made);
+      ledger_.touch(raw, gradients);
   }
 
   void finish_layer_backward(std::size_t c, std::size_t i) {
@@ -406,7 +405,7 @@ class StagePlayer {
       h.unsharded_gradients.push_back(ledger_.open(h.state.gathered, gradients));
     if (reduces_now()) {
       reduce_layer(h);
-    } else if (!shards_gradients() && persistent_gradients() &&
+    } else if (!habits_.shards_gradients && habits_.persistent_gradients &&
                f_.gradient_copy_life == GradientCopyLife::layer) {
       close_all(h.unsharded_gradients);
     }
@@ -424,7 +423,7 @@ class StagePlayer {
           static_cast<std::int64_t>(static_cast<double>(h.state.unsharded_gradients) * widening),
           communication);
     close_all(h.unsharded_gradients);
-    if (persistent_gradients() || plan_.offload.optimizer) return;
+    if (habits_.persistent_gradients || plan_.offload.optimizer) return;
     if (!h.sharded_gradient.block) {
       h.sharded_gradient = ledger_.open(h.state.gradients, gradients, reduced_on());
     } else {
@@ -442,7 +441,7 @@ class StagePlayer {
     optimizer_.step(layers_, total_, largest_gradient_);
     reserved_at_step_ = ledger_.reserved();
     const bool copies_stay =
-        persistent_gradients() && f_.gradient_copy_life == GradientCopyLife::next_backward;
+        habits_.persistent_gradients && f_.gradient_copy_life == GradientCopyLife::next_backward;
     for (auto& chunk : layers_)
       for (LayerHoldings& h : chunk) {
         if (!copies_stay) close_all(h.unsharded_gradients);
@@ -456,10 +455,12 @@ class StagePlayer {
   const Workload& w_;
   const Framework& f_;
   const ParallelPlan& plan_;
+  const StageHabits habits_;
   const std::vector<ModelChunk>* chunks_;  // of the sequence length that is played
   MemoryLedger ledger_;
   ActivationOffload offload_;
   StreamLag lag_;
+  std::optional<Bytes> most_;
   std::vector<Holding> fixed_;
   std::vector<Holding> originals_;                  // weights as built, until they are flattened
   std::vector<std::vector<LayerHoldings>> layers_;  // [chunk][layer]
@@ -469,7 +470,7 @@ class StagePlayer {
   OptimizerMemory optimizer_;
   std::int64_t largest_gradient_ = 0;  // elements of the largest weight gradient
   Bytes reserved_at_step_;
-  bool last_microbatch_ = true;
+  bool given_up_ = false, last_microbatch_ = true;
   std::vector<MemoryMoment>* record_ = nullptr;
 };
 

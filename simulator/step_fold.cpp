@@ -227,10 +227,13 @@ StepClock StepFold::skip(StepClock now) {
     period_ = 0;
     return now;
   }
-  Snapshot here{now, periods, {}, {}};
+  Snapshot here{now, periods, {}, {}, {}};
   here.state.reserve(last_.state.size());
   describe(now, periods, here.state);
-  for (const StageState& stage : state_.stages) here.busy.push_back(stage.busy);
+  for (const StageState& stage : state_.stages) {
+    here.busy.push_back(stage.busy);
+    here.left.push_back(stage.left);
+  }
   // The one before, and one that stays while the distance to it grows.
   for (const Snapshot* known : {&last_, &anchor_}) {
     if (known->state != here.state) continue;
@@ -283,6 +286,7 @@ void StepFold::repeat_tasks(std::size_t s, const Snapshot& from, std::uint32_t p
   state.played += since.size() * times;
   skipped_ += static_cast<std::int64_t>(since.size()) * times;
   state.busy += std::int64_t{times} * (state.busy - from.busy[s]);
+  state.left -= std::int64_t{times} * (from.left[s] - state.left);
   for (const std::uint8_t lane : state.lanes) {
     if (!stage.in[lane]) continue;
     state.heads[lane].slot += times * slots;

@@ -58,7 +58,7 @@ class StepFold {
     StepClock now = 0;
     std::uint32_t periods = 0;
     std::vector<StepClock> state;
-    std::vector<Picoseconds> busy;  // by stage
+    std::vector<Picoseconds> busy, left;  // by stage
   };
 
   bool find_period();

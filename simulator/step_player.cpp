@@ -22,23 +22,30 @@ constexpr Clock unknown = unknown_time, never = never_time;
 class StepPlayer {
  public:
   StepPlayer(const ParallelPlan& plan, const PipelineSchedule& schedule, const StepCosts& costs,
-             const StepTraffic* traffic, bool folds)
+             const StepTraffic* traffic, const StepPlayWish& wish)
       : plan_(plan),
         traffic_(traffic),
         programs_(plan, schedule, costs),
         unready_stages_(plan.pipeline),
-        state_(traffic != nullptr ? traffic->network : FlowNetwork{}) {
+        state_(traffic != nullptr ? traffic->network : FlowNetwork{}),
+        longest_(wish.longest ? wish.longest->picoseconds : never) {
     pass_ends_.assign(programs_.passes(), unknown);
     stages_.resize(static_cast<std::size_t>(plan.pipeline));
     for (int s = 0; s < plan.pipeline; ++s) open(stages_[static_cast<std::size_t>(s)], s);
     const bool flows = traffic != nullptr && traffic->network.class_count() > 0;
-    if (folds && flows) fold_.emplace(state_);
+    if (wish.folds && flows) fold_.emplace(state_);
   }
 
   std::optional<PlayedStages> play() {
     for (std::uint32_t s = 0; s < stages_.size(); ++s) list(s);
     play_what_is_known();
-    while (!overflow_ && play_flow_events()) play_what_is_known();
+    while (!overflow_ && !cut_ && play_flow_events()) play_what_is_known();
+    if (cut_) {
+      PlayedStages played;
+      played.makespan = SimTime{*cut_};
+      played.cut = true;
+      return played;
+    }
     for (const Stage& stage : stages_)
       if (stage.played + 1 < stage.ends.size()) return std::nullopt;
     if (overflow_) return std::nullopt;
@@ -48,6 +55,7 @@ class StepPlayer {
  private:
   void open(Stage& stage, int s) {
     stage.slots = programs_.bind(s);
+    for (const BoundSlot& slot : stage.slots) stage.left += slot.program->span;
     const BoundSlot& last = stage.slots.back();
     const std::size_t tasks = last.first + last.program->steps.size();
     stage.starts.assign(tasks, 0);
@@ -74,7 +82,7 @@ class StepPlayer {
   }
 
   void play_what_is_known() {
-    while (!listed_.empty()) {
+    while (!listed_.empty() && !cut_) {
       const std::uint32_t s = listed_.back();
       listed_.pop_back();
       stages_[s].listed = false;
@@ -140,6 +148,11 @@ class StepPlayer {
     stage.free[static_cast<std::size_t>(step.lane)] = end;
     ++stage.played;
     if (step.lane == LaneKind::compute) stage.busy += Picoseconds(end - stage.starts[task]);
+    if (slot.program->registers.front() == index + register_count) {
+      stage.left -= slot.program->span;
+      const Clock least = end + stage.left.value;
+      if (least > longest_) cut_ = least;
+    }
     if (slot.output != BoundSlot::none && slot.program->done == index + register_count)
       end_pass(s, slot.output, end);
   }
@@ -243,6 +256,8 @@ class StepPlayer {
   std::optional<StepFold> fold_;
   std::vector<std::uint32_t> listed_;  // stages that may have something to play
   std::vector<FlowClassId> ending_;
+  Clock longest_;
+  std::optional<Clock> cut_;  // the least that a step takes that is longer than that
   bool overflow_ = false;
 };
 
@@ -250,10 +265,10 @@ class StepPlayer {
 
 std::optional<PlayedStages> play_stages(const ParallelPlan& plan, const PipelineSchedule& schedule,
                                         const StepCosts& costs, const StepTraffic* traffic,
-                                        bool folds) {
+                                        const StepPlayWish& wish) {
   require(static_cast<int>(costs.stages.size()) == plan.pipeline, "costs for every stage");
   const ParallelPlan rounds = rounds_of(plan, costs);
-  return StepPlayer(rounds, schedule, costs, traffic, folds).play();
+  return StepPlayer(rounds, schedule, costs, traffic, wish).play();
 }
 
 }  // namespace shardwise

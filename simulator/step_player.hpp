@@ -26,13 +26,21 @@ struct PlayedStages {
   int busiest = 0;           // the stage whose compute lane is busy most, the first of several
   RankSummary summary;       // of its ranks
   std::int64_t skipped = 0;  // of the tasks: copied from a period before (step_fold.hpp)
+  bool cut = false;          // ended early: the step takes `makespan` at least
+};
+
+struct StepPlayWish {
+  bool folds = true;  // what repeats is not played again, which changes nothing but `skipped`
+  // Where it is certain that the step takes longer, nobody asks for how long: it takes at least
+  // until the compute mark of a stage's slot, and from then on the spans of its later slots.
+  std::optional<SimTime> longest = std::nullopt;
 };
 
 // Nothing where the step deadlocks or is longer than the clock can count. REQUIRES costs for every
-// stage. `traffic`: nullptr where no two tasks share a link. `folds`: what repeats is not played
-// again, which changes nothing but `skipped`.
+// stage. `traffic`: nullptr where no two tasks share a link.
 std::optional<PlayedStages> play_stages(const ParallelPlan& plan, const PipelineSchedule& schedule,
                                         const StepCosts& costs,
-                                        const StepTraffic* traffic = nullptr, bool folds = true);
+                                        const StepTraffic* traffic = nullptr,
+                                        const StepPlayWish& wish = {});
 
 }  // namespace shardwise

@@ -31,6 +31,7 @@ struct StageState {
   std::vector<std::uint8_t> lanes;           // those with any tasks
   std::size_t played = 0;                    // tasks whose end is known
   Picoseconds busy{};
+  Picoseconds left{};   // spans of the slots whose compute mark is to come
   bool listed = false;  // among those to look at
 };
 

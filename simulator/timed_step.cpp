@@ -44,7 +44,8 @@ TimedStep by_tasks(LoweredStep step, bool keep) {
 TimedStep time_step(const ParallelPlan& plan, const PipelineSchedule& schedule,
                     const StepCosts& costs, const StepTraffic& traffic, const StepWish& wish) {
   if (!wish.unfold && !wish.keep)
-    if (const auto played = play_stages(plan, schedule, costs, &traffic)) return by_stages(*played);
+    if (const auto played = play_stages(plan, schedule, costs, &traffic, {true, wish.longest}))
+      return by_stages(*played);
   return by_tasks(lower(plan, schedule, costs, wish.unfold, &traffic, wish.variation), wish.keep);
 }
 

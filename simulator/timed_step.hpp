@@ -19,6 +19,8 @@ struct StepWish {
   bool unfold = false;                   // every rank its own tasks
   const Variation* variation = nullptr;  // nullptr: none; others need `unfold`
   bool keep = false;                     // the tasks and their times
+  // Where the step takes longer, it is enough to say so: a time above this, and nothing else.
+  std::optional<SimTime> longest = std::nullopt;
 };
 
 struct TimedStep {

@@ -14,7 +14,8 @@ int fit(const Request& request, const Facts& facts, bool require_fit, const Outp
   if (!resolved) return report_problems(resolved.error(), output);
   const FitAnswers answers = fit_answers(*resolved);
   if (answers.answers.empty()) return report_problems(answers.problems, output);
-  const Json answer = fit_json(*resolved, answers);
+  const bool wanted = output.json || !output.report.empty();
+  const Json answer = wanted ? fit_json(*resolved, answers) : Json();
   const Problems unpublished = publish(output, answer, [&] {
     std::vector<std::optional<Question>> questions;
     for (const FitAnswer& a : answers.answers) questions.emplace_back(a.chosen.question);

@@ -58,6 +58,27 @@ Seconds data_stream(const StageCosts& stage, const StepCosts& costs, double pass
   return sum;
 }
 
+// The least after a stage's first slot that its last reductions take (last_reductions.hpp).
+Seconds reductions_done(const std::vector<ReductionSlot>& slots, const StageCosts& stage) {
+  Seconds least, left;
+  for (auto slot = slots.rbegin(); slot != slots.rend(); ++slot) {
+    for (const LayerSchedule& l : stage.chunks[static_cast<std::size_t>(slot->chunk)])
+      left += l.reduce.value_or(Seconds(0));
+    Seconds before;
+    for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
+      const SlotsRun& run = slot->before[c];
+      for (const LayerSchedule& l : stage.chunks[c]) {
+        const Seconds input = l.time.recompute.device() + l.time.backward_input.device();
+        before += static_cast<double>(run.forward) * l.time.forward.device();
+        before += static_cast<double>(run.backward + run.input) * input;
+        before += static_cast<double>(run.backward + run.weight) * l.time.backward_weight.device();
+      }
+    }
+    least = std::max(least, before + left);
+  }
+  return least;
+}
+
 struct Walk {
   // Before the input of a chunk's first slot is on its way, and there; after its last backward.
   std::vector<Seconds> sent, head, tail;
@@ -114,36 +135,63 @@ Seconds received(const PipelineSchedule& schedule, PipelineShape shape, const St
   return sum;
 }
 
-StepCosts costs_of(const BoundSite& site, const ParallelPlan& p) {
+StepCosts costs_of(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
   auto policy = *recompute_policy(p.recompute);
   if (policy.row->searched) policy = *recompute_policy("none");
   const ModelPartition partition =
-      partition_model(site.workload, p, *find_pipeline_schedule(p.schedule_row()), policy);
+      partition_model(site.workload, p, *find_pipeline_schedule(p.schedule_row()), policy,
+                      layers.definitions(site.workload, p));
   return CostModel(site.workload, p, site.cluster, site.profile, &site.collectives)
       .costs(partition);
 }
 
-}  // namespace
-
-Seconds stream_bound(const BoundSite& site, const ParallelPlan& of_all) {
-  ParallelPlan p = of_all;
+// Stage by stage, of the plainest way to deal them.
+Seconds dealt_stream_bound(const BoundSite& site, const LayerBounds& layers, ParallelPlan p) {
   p.schedule = "1f1b";
   p.chunks = 1;
   p.layers_per_stage.clear();
-  if (p.zero_stage < 3 || p.shard_ranks() == 1 || p.layer_split) return Seconds(0);
-  const StepCosts costs = costs_of(site, p);
+  const StepCosts costs = costs_of(site, layers, p);
   Seconds sum;
   for (const StageCosts& stage : costs.stages)
     sum += data_stream(stage, costs, static_cast<double>(p.microbatches));
   return (1 - 1e-9) / p.pipeline * sum;
 }
 
-Seconds costed_bound(const BoundSite& site, const ParallelPlan& p) {
+}  // namespace
+
+// Layer by layer, however they are dealt. `layers` has the model on one stage, where a tied head
+// has no weights of its own.
+Seconds stream_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
+  if (p.zero_stage < 3 || p.shard_ranks() == 1 || p.layer_split) return Seconds(0);
+  if (gradient_compression(p.compression) || layers.joins_blocks() ||
+      site.workload.model.tied_embeddings)
+    return dealt_stream_bound(site, layers, p);
+  const CostModel cost(site.workload, p, site.cluster, site.profile, &site.collectives);
+  const auto passes = static_cast<double>(p.microbatches);
+  const auto& kinds = layers.kinds();
+  Seconds sum;
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const LayerBounds::Kind& k = kinds[i];
+    const bool first = i == 0, last = i + 1 == kinds.size();
+    const auto add = [&](int layers_of_kind, LayerRole role) {
+      sum += layers_of_kind * cost.stream_time(k.parameters, k.trainable, role, passes);
+    };
+    if (first) add(1, LayerRole::embedding);
+    if (k.layers > first + last) add(k.layers - first - last, LayerRole::block);
+    if (last) add(1, LayerRole::head);
+  }
+  return (1 - 1e-9) / p.pipeline * sum;
+}
+
+Seconds costed_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,
+                     LastReductions& reductions) {
   const PipelineSchedule& schedule = *find_pipeline_schedule(p.schedule_row());
-  const StepCosts costs = costs_of(site, p);
+  const StepCosts costs = costs_of(site, layers, p);
   const PipelineShape shape{p.pipeline, p.chunks, p.microbatches};
   const Walk walk = walk_chunks(schedule, shape, costs);
   const double passes = static_cast<double>(p.microbatches) / schedule.weight_copies;
+  const bool at_last = !costs.reduces_every_microbatch && !p.async_data;
+  const auto reduced_last = at_last ? reductions.of(p) : nullptr;
   Seconds ready, longest;  // all stages: gradients reduced; one stage: everything
   for (int s = 0; s < p.pipeline; ++s) {
     const StageCosts& stage = costs.stages[static_cast<std::size_t>(s)];
@@ -158,7 +206,10 @@ Seconds costed_bound(const BoundSite& site, const ParallelPlan& p) {
       head = std::min(head, apart ? walk.head[c] : walk.sent[c]);
       tail = std::min(tail, schedule.splits_backward ? Seconds(0) : walk.tail[c]);
     }
-    const Seconds computed = std::max(head + work, data_stream(stage, costs, passes));
+    Seconds computed = std::max(head + work, data_stream(stage, costs, passes));
+    if (at_last)
+      computed = std::max(
+          computed, head + reductions_done((*reduced_last)[static_cast<std::size_t>(s)], stage));
     const Seconds reduced =
         computed + (p.async_data ? Seconds(0) : stage.reduce_at_end.value_or(Seconds(0)));
     const Seconds after = stage.optimizer + stage.host_optimizer.value_or(Seconds(0)) +

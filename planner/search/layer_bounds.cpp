@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "catalog/require.hpp"
 #include "simulator/cost_model.hpp"
+#include "simulator/graph_builder.hpp"
 #include "simulator/pipeline_schedule.hpp"
 
 namespace shardwise {
@@ -107,16 +109,18 @@ LayerBounds::LayerBounds(const Workload& w, const ParallelPlan& plan, const Clus
   require(plan.pipeline == 1 && plan.gpus() == cluster.gpus(), "a plan without stages");
   const auto policy = recompute_policy(plan.recompute);
   require(static_cast<bool>(policy), "the space holds known policies only");
-  const bool joins = policy->blocks_per_checkpoint > 1;
+  joins_blocks_ = policy->blocks_per_checkpoint > 1;
+  casts_weights_ = casts_weights(w, plan);
+  adds_gradient_ = adds_gradient(w, plan);
   by_position_ = policy->checkpointed_blocks < (1 << 30) || policy->stride > 1;
   most_ = policy->checkpointed_blocks;
   stride_ = policy->stride;
   // What is searched or joined block by block is bounded by keeping nothing and redoing nothing.
-  const bool vague = policy->row->searched || joins;
-  const BoundLayers all(w, plan, cluster, profile, collectives,
-                        vague          ? *recompute_policy("none")
-                        : by_position_ ? *recompute_policy("full")
-                                       : *policy);
+  const bool vague = policy->row->searched || joins_blocks_;
+  BoundLayers all(w, plan, cluster, profile, collectives,
+                  vague          ? *recompute_policy("none")
+                  : by_position_ ? *recompute_policy("full")
+                                 : *policy);
   checked_ = sums(all.layers);
   // Which blocks are recomputed depends on where they stand: those that are not, beside the others.
   std::optional<BoundLayers> none;
@@ -137,6 +141,7 @@ LayerBounds::LayerBounds(const Workload& w, const ParallelPlan& plan, const Clus
     for (RunBound& b : checked_) b.saved = Bytes(0);
   }
   least_ = least_first(by_position_ ? plain_ : checked_, checked_);
+  if (!by_position_ && !vague) definitions_ = std::move(all.partition.definitions);
   if (!by_position_) return;
   least_again_ = all.layers[1].again;
   least_plain_ = none->layers[1].saved;
@@ -146,6 +151,13 @@ LayerBounds::LayerBounds(const Workload& w, const ParallelPlan& plan, const Clus
     least_plain_ = std::min(least_plain_, none->layers[i].saved);
     least_checked_ = std::min(least_checked_, all.layers[i].saved);
   }
+}
+
+const std::deque<LayerDefinition>* LayerBounds::definitions(const Workload& w,
+                                                            const ParallelPlan& plan) const {
+  const bool alike =
+      casts_weights(w, plan) == casts_weights_ && adds_gradient(w, plan) == adds_gradient_;
+  return alike && !definitions_.empty() ? &definitions_ : nullptr;
 }
 
 Bytes LayerBounds::least_saved() const {

@@ -7,11 +7,13 @@
 // beside collectives, waiting for links, for the host or for other stages.
 #pragma once
 
+#include <deque>
 #include <vector>
 
 #include "catalog/cluster.hpp"
 #include "catalog/profile.hpp"
 #include "simulator/collective_model.hpp"
+#include "simulator/model_partition.hpp"
 #include "simulator/operators.hpp"
 #include "simulator/parallel_plan.hpp"
 #include "simulator/workload.hpp"
@@ -68,6 +70,12 @@ class LayerBounds {
   bool trainable(int block) const { return trainable_[static_cast<std::size_t>(block) + 1]; }
   bool embedding_trainable() const { return trainable_.front(); }
   bool head_trainable() const { return trainable_.back(); }
+  // The layers themselves, for a plan that this bounds: nullptr where they are not the plan's own,
+  // as its stages and data ranks or the places of its blocks make a difference.
+  const std::deque<LayerDefinition>* definitions(const Workload& workload,
+                                                 const ParallelPlan& plan) const;
+  // Whether some checkpoint spans several blocks, whose weights are then gathered together.
+  bool joins_blocks() const { return joins_blocks_; }
 
  private:
   static Seconds time_of(const LayerBound& l) { return l.forward + l.again + l.input + l.weight; }
@@ -76,6 +84,8 @@ class LayerBounds {
   std::vector<RunBound> plain_, checked_, least_;
   LayerBound embedding_, head_;
   std::vector<Kind> kinds_;
+  std::deque<LayerDefinition> definitions_;
+  bool casts_weights_ = false, adds_gradient_ = false, joins_blocks_ = false;
   std::vector<LayerParameters> parameters_;  // embedding, blocks, head
   std::vector<bool> trainable_;
   // Which blocks of a chunk are recomputed: the first `most_` of them, every `stride_`-th.

@@ -25,6 +25,7 @@
 #include <tuple>
 
 #include "catalog/profile.hpp"
+#include "planner/search/last_reductions.hpp"
 #include "planner/search/layer_bounds.hpp"
 #include "simulator/parameter_state.hpp"
 #include "simulator/pipeline_schedule.hpp"
@@ -48,11 +49,12 @@ Seconds pipeline_bound(const LayerBounds& layers, const ParallelPlan& plan);
 
 // The same from the plan's own costs, stage by stage: with transfers between stages, collectives
 // that keep the data-parallel stream busy, and what follows the last backward.
-Seconds costed_bound(const BoundSite& site, const ParallelPlan& plan);
+Seconds costed_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan,
+                     LastReductions& reductions);
 
 // Of all schedules and all ways to deal layers to the stages of a plan: the mean over stages of
 // what keeps the data-parallel stream busy.
-Seconds stream_bound(const BoundSite& site, const ParallelPlan& plan);
+Seconds stream_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan);
 
 // Model states alone, of the fuller of the first, second and last stage.
 Bytes states_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan);

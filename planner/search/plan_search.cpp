@@ -1,7 +1,6 @@
 #include "planner/search/plan_search.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <memory>
 #include <set>
@@ -12,6 +11,7 @@
 #include "planner/on_all_cores.hpp"
 #include "planner/search/known_layers.hpp"
 #include "planner/search/pipeline_sketch.hpp"
+#include "planner/search/search_entry.hpp"
 #include "planner/spread_fit.hpp"
 #include "planner/workload_choice.hpp"
 
@@ -49,62 +49,12 @@ SearchProof& SearchProof::operator+=(const SearchProof& o) {
 
 namespace {
 
-enum class Stage : std::uint8_t {
-  layers,
-  recompute,
-  pipelines,
-  variants,
-  laid,
-  plan,
-  half,
-  complete
-};
+using Stage = SearchStage;
+using Entry = SearchEntry;
+using Progress = SearchProgress;
 
 // Whatever is refined beside the first entry may turn out not to be needed; forecasts cost most.
 constexpr std::size_t side_by_side = 16, forecasts_side_by_side = 4;
-
-// The ways to lay one pipeline over its stages, by what each takes at the least.
-struct VariantList {
-  struct One {
-    Seconds time;
-    PipelineVariant variant;
-  };
-  std::vector<One> all;
-};
-
-struct Progress {
-  std::shared_ptr<const LayerBounds> layers;
-  std::shared_ptr<const VariantList> variants;
-  std::size_t next = 0;  // of the variants
-  ParallelPlan plan;
-  Seconds time;  // bound, then forecast
-  Bytes memory;  // likewise
-  std::shared_ptr<const Forecast> timed, fitted;
-};
-
-struct Entry {
-  double value = 0;
-  Seconds time;
-  Stage stage = Stage::layers;
-  std::size_t site = 0;
-  PlanPoint point{};
-  std::shared_ptr<Progress> progress;
-
-  friend bool operator<(const Entry& a, const Entry& b) {
-    const auto key = [](const Entry& e) {
-      return std::make_tuple(e.value, e.time.value, e.stage == Stage::complete, e.site);
-    };
-    if (key(a) != key(b)) return key(a) < key(b);
-    if (a.point != b.point) return before(a.point, b.point);
-    return a.stage < b.stage;
-  }
-};
-
-// What refining one entry has led to.
-struct Refined {
-  std::vector<Entry> entries;
-  SearchProof counts;
-};
 
 class Search {
  public:
@@ -115,6 +65,7 @@ class Search {
   }
 
   SearchResult run() {
+    cuts_ = wish_.objective == objective_named("time");
     begin();
     SearchResult result;
     while (!queue_.empty() && static_cast<int>(result.best.size()) < wish_.top) {
@@ -213,10 +164,13 @@ class Search {
   void refine_together() {
     std::vector<Entry> wave;
     std::size_t forecasts = 0;
-    while (!queue_.empty() && wave.size() < side_by_side && forecasts < forecasts_side_by_side &&
-           queue_.begin()->stage != Stage::complete) {
-      wave.push_back(queue_.extract(queue_.begin()).value());
-      forecasts += wave.back().stage == Stage::plan || wave.back().stage == Stage::half;
+    for (auto at = queue_.begin(); at != queue_.end() && wave.size() < side_by_side &&
+                                   forecasts < forecasts_side_by_side &&
+                                   at->stage != Stage::complete;) {
+      const auto taken = at++;
+      if (taken->stage == Stage::cut && !wave.empty()) continue;  // most likely never needed
+      wave.push_back(queue_.extract(taken).value());
+      forecasts += wave.back().stage >= Stage::plan;
     }
     std::vector<Refined> parts(wave.size());
     on_all_cores(wave.size(), [&](std::size_t i) { refine(wave[i], parts[i]); });
@@ -246,6 +200,7 @@ class Search {
       case Stage::laid:
         return refine_laid(e, to);
       case Stage::plan:
+      case Stage::cut:
       case Stage::half:
         return refine_plan(e, to);
       case Stage::complete:
@@ -357,7 +312,7 @@ class Search {
         list->all.push_back({std::max(g.time, sketched_time(sketch, *g.layers)), sketch.variant});
     }
     if (list->all.empty()) return;
-    const Seconds least = stream_bound(site, g.plan);
+    const Seconds least = stream_bound(site, *g.layers, g.plan);
     for (VariantList::One& one_of : list->all) one_of.time = std::max(one_of.time, least);
     std::stable_sort(list->all.begin(), list->all.end(),
                      [](const auto& a, const auto& b) { return a.time < b.time; });
@@ -396,13 +351,19 @@ class Search {
     put(std::move(one), Stage::laid, to);
   }
 
-  void refine_laid(const Entry& e, Refined& to) const {
+  void refine_laid(const Entry& e, Refined& to) {
     const SearchSite& s = *sites_[e.site];
     Entry one = e;
     one.progress = std::make_shared<Progress>(*e.progress);
     Progress& g = *one.progress;
-    g.time = std::max(g.time, costed_bound(bound_site(s, g.plan), g.plan));
+    g.time = std::max(g.time, costed_bound(bound_site(s, g.plan), *g.layers, g.plan, reductions_));
     put(std::move(one), Stage::plan, to);
+  }
+
+  // As long as the worst of as many plans as are wanted takes, if so many are known.
+  std::optional<Seconds> best_known() const {
+    if (!cuts_ || static_cast<int>(known_.size()) < wish_.top) return std::nullopt;
+    return Seconds(*known_.rbegin());
   }
 
   void refine_plan(const Entry& e, Refined& to) const {
@@ -415,10 +376,18 @@ class Search {
       ++to.counts.refused;
       return;
     }
-    const bool memory = wish_.objective->memory_first == (e.stage == Stage::plan);
-    auto f = forecast(q, profile_, {.time = !memory, .memory = memory});
+    const bool memory = wish_.objective->memory_first == (e.stage != Stage::half);
+    const auto within = e.stage == Stage::plan && !memory ? best_known() : std::nullopt;
+    auto f =
+        forecast(q, profile_,
+                 {.time = !memory, .memory = memory, .only_if_fits = true, .only_within = within});
     require(static_cast<bool>(f), "a legal plan has a forecast");
-    ++(memory ? to.counts.fitted : to.counts.timed);
+    if (e.stage != Stage::cut) ++(memory ? to.counts.fitted : to.counts.timed);
+    if (within && f->step_time.expected > *within) {
+      g.time = f->step_time.expected;
+      put(std::move(one), Stage::cut, to);
+      return;
+    }
     if (memory) {
       if (!is_wanted(*f, wish_)) {
         ++to.counts.does_not_fit;
@@ -431,7 +400,7 @@ class Search {
       g.time = f->step_time.expected;
     }
     (memory ? g.fitted : g.timed) = std::make_shared<Forecast>(*std::move(f));
-    put(std::move(one), e.stage == Stage::plan ? Stage::half : Stage::complete, to);
+    put(std::move(one), e.stage == Stage::half ? Stage::complete : Stage::half, to);
   }
 
   FoundPlan found(const Entry& e) const {
@@ -469,7 +438,9 @@ class Search {
   std::set<Entry> queue_;
   std::multiset<double> known_;  // the best values of plans that were forecast
   std::int64_t looked_ = 0;
+  bool cuts_ = false;  // the value is the step's time, and no more than the best are wanted
   InFlightCounts counts_;
+  LastReductions reductions_;
   KnownPipelines pipelines_;
   KnownLayers layers_;
   SearchProof proof_;

@@ -10,7 +10,8 @@
 //   variants   those ways, the next of them at a time
 //   laid       one plan: bubble, activations in flight, of its own layers
 //   plan       its own costs
-//   timed      the step is forecast        (memory first where the objective asks for memory)
+//   cut        the step was played until it took longer than the best that are known
+//   half       the step is forecast        (memory first where the objective asks for memory)
 //   complete   memory is forecast as well
 //
 // A complete plan on top is better than all that is left, since nothing below it can become

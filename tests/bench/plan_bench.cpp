@@ -25,6 +25,7 @@ struct Tally {
 struct Bench {
   const Facts& facts;
   InFlightCounts counts;
+  LastReductions reductions;
 
   // `n` plans drawn at random from the space of one request.
   Tally measure(const Request& asked, int n, unsigned seed) {
@@ -59,7 +60,8 @@ struct Bench {
     const StateBounds states(at, layers, p);
     const Seconds time =
         std::max({mean_work_bound(layers, p, site.space.batch()), pipeline_bound(layers, p),
-                  costed_bound(at, p), stream_bound(at, p), sketched_time(sketch, layers)});
+                  costed_bound(at, layers, p, reductions), stream_bound(at, layers, p),
+                  sketched_time(sketch, layers)});
     const Bytes memory =
         std::max({states_bound(at, layers, p), memory_bound(at, layers, p, counts),
                   stage_mean_bound(at, layers, p),
@@ -85,7 +87,7 @@ int main(int argc, char** argv) {
                                          {"llama-3.1-8b", "8xRTX-4090", "pytorch-fsdp2"}};
   constexpr std::size_t parts = 20;
   std::vector<Tally> tallies(parts);
-  Bench bench{*facts, {}};
+  Bench bench{*facts, {}, {}};
   on_all_cores(parts, [&](std::size_t i) {
     const auto& [model, gpus, framework] = requests[i % std::size(requests)];
     Request r;

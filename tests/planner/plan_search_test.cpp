@@ -131,6 +131,7 @@ TEST_CASE("the search finds what brute force finds, on random problems", "[searc
 TEST_CASE("no bound is above the forecast", "[search]") {
   std::mt19937 random(12);
   InFlightCounts counts;
+  LastReductions reductions;
   int plans = 0;
   while (plans < 3000) {
     const SmallProblem problem = small_problem(random);
@@ -153,8 +154,8 @@ TEST_CASE("no bound is above the forecast", "[search]") {
       INFO(problem.told << ": " << whole_text(p));
       CHECK(mean_work_bound(layers, p, site.space.batch()) <= f.step_time.expected);
       CHECK(pipeline_bound(layers, p) <= f.step_time.expected);
-      CHECK(costed_bound(at, p) <= f.step_time.expected);
-      CHECK(stream_bound(at, p) <= f.step_time.expected);
+      CHECK(costed_bound(at, layers, p, reductions) <= f.step_time.expected);
+      CHECK(stream_bound(at, layers, p) <= f.step_time.expected);
       CHECK(states_bound(at, layers, p) <= fullest(f));
       CHECK(stage_mean_bound(at, layers, p) <= fullest(f));
       const PipelineSketch sketch = sketch_of(p, layers.blocks(), {});

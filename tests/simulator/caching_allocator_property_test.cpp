@@ -82,8 +82,10 @@ class Pair {
 
   void step() {
     const auto kind = random_.below(100);
-    if (kind < 52) {
+    if (kind < 44) {
       allocate();
+    } else if (kind < 52) {
+      touch();
     } else if (kind < 90) {
       free_one();
     } else if (kind < 98) {
@@ -155,6 +157,21 @@ class Pair {
     const auto address = reference_.allocate(size.value, static_cast<int>(stream));
     REQUIRE(block.has_value() == address.has_value());
     if (block) live_.push_back({*block, *address});
+  }
+
+  // What comes and goes at once: the reference does both, and the model says how large it was.
+  void touch() {
+    const Bytes size = random_size();
+    const std::optional<Bytes> touched = model_.touch(size);
+    if (!touched) {
+      if (const auto block = model_.allocate(size)) model_.free(*block);
+    }
+    const std::int64_t before = reference_.allocated;
+    const auto address = reference_.allocate(size.value, 0);
+    if (!address) return;
+    peak_allocated_ = std::max(peak_allocated_, reference_.allocated);
+    if (touched) REQUIRE(touched->value == reference_.allocated - before);
+    reference_.free(*address);
   }
 
   void free_one() {

@@ -39,10 +39,10 @@ struct SetPair {
     auto expected = ordered.lower_bound({size, 0});
     auto at = flat.best_fit(Bytes(size));
     for (int i = 0; i < 3; ++i) {  // and the two that follow
-      REQUIRE(flat.at_end(at) == (expected == ordered.end()));
-      if (flat.at_end(at)) return;
-      REQUIRE(key(flat[at]) == *expected);
-      REQUIRE(flat[at].block.index == std::get<1>(*expected) / 512);
+      REQUIRE((at == nullptr) == (expected == ordered.end()));
+      if (at == nullptr) return;
+      REQUIRE(key(*at) == *expected);
+      REQUIRE(at->block.index == std::get<1>(*expected) / 512);
       at = flat.after(at);
       ++expected;
     }

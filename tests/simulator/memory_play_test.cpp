@@ -55,6 +55,27 @@ TEST_CASE("Batches of unlike length leave cached blocks behind", "[memory_play]"
   CHECK(after.steady.reserved <= alone.steady.reserved + half.play().steady.reserved);
 }
 
+// The play ends at the first layer or slot after more than L has been allocated. At L = the peak
+// nothing exceeds it and every figure is there; one byte below, the play is given up somewhere, with
+// a peak that says why and that is no more than the whole play's.
+TEST_CASE("A play is given up where tensors exceed what may be asked of them", "[memory_play]") {
+  for (const char* recompute : {"none", "full"}) {
+    const Played run(512, recompute);
+    const StageMemory whole = run.play();
+    const Bytes most = std::max(whole.first_step.allocated, whole.steady.allocated);
+    const StageMemory allowed = run.play({{}, {}, most});
+    CHECK_FALSE(allowed.given_up);
+    CHECK(allowed.steady.reserved == whole.steady.reserved);
+    CHECK(allowed.after_step == whole.after_step);
+    for (const Bytes less : {most - Bytes(1), Bytes(most.value / 2), Bytes(1)}) {
+      const StageMemory given = run.play({{}, {}, less});
+      CHECK(given.given_up);
+      CHECK(given.peak().allocated > less);
+      CHECK(given.peak().allocated <= most);
+    }
+  }
+}
+
 TEST_CASE("One block in two is checkpointed, the first of each pair", "[memory_play]") {
   const Played run(256, "one-in-2-layers");
   const ModelChunk& chunk = run.partition.stages.front().front();

@@ -1,0 +1,72 @@
+// SearchEntry: what waits in the queue of a plan search, and what is known of it so far.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "planner/forecast.hpp"
+#include "planner/search/layer_bounds.hpp"
+#include "planner/search/plan_search.hpp"
+#include "planner/search/plan_space.hpp"
+
+namespace shardwise {
+
+// How far an entry has been refined: plan_search.hpp.
+enum class SearchStage : std::uint8_t {
+  layers,
+  recompute,
+  pipelines,
+  variants,
+  laid,
+  plan,
+  cut,
+  half,
+  complete
+};
+
+// The ways to lay one pipeline over its stages, by what each takes at the least.
+struct VariantList {
+  struct One {
+    Seconds time;
+    PipelineVariant variant;
+  };
+  std::vector<One> all;
+};
+
+struct SearchProgress {
+  std::shared_ptr<const LayerBounds> layers;
+  std::shared_ptr<const VariantList> variants;
+  std::size_t next = 0;  // of the variants
+  ParallelPlan plan;
+  Seconds time;  // bound, then forecast
+  Bytes memory;  // likewise
+  std::shared_ptr<const Forecast> timed, fitted;
+};
+
+struct SearchEntry {
+  double value = 0;
+  Seconds time;
+  SearchStage stage = SearchStage::layers;
+  std::size_t site = 0;
+  PlanPoint point{};
+  std::shared_ptr<SearchProgress> progress;
+
+  friend bool operator<(const SearchEntry& a, const SearchEntry& b) {
+    const auto key = [](const SearchEntry& e) {
+      return std::make_tuple(e.value, e.time.value, e.stage == SearchStage::complete, e.site);
+    };
+    if (key(a) != key(b)) return key(a) < key(b);
+    if (a.point != b.point) return before(a.point, b.point);
+    return a.stage < b.stage;
+  }
+};
+
+// What refining one entry has led to.
+struct Refined {
+  std::vector<SearchEntry> entries;
+  SearchProof counts;
+};
+
+}  // namespace shardwise
