@@ -48,10 +48,10 @@ void add_training_loads(const Profile& profile, std::vector<FittedConstant>& to)
   for (std::size_t i = 0; i < profile.families.size(); ++i) {
     const FamilyCalibration& f = profile.families[i];
     if (f.training_load.fitted_on.empty()) continue;
-    const auto bf16 = static_cast<std::size_t>(DType::bf16);
-    const auto fp16 = static_cast<std::size_t>(DType::fp16);
+    constexpr auto bf16 = static_cast<std::size_t>(DType::bf16);
+    constexpr auto fp16 = static_cast<std::size_t>(DType::fp16);
     to.push_back({sentence("training_load of ", f.family), f.training_load.matmul[bf16],
-                  f.training_load.fitted_on, 1.0, [i, bf16, fp16](Catalog&, Profile& p, double v) {
+                  f.training_load.fitted_on, 1.0, [i](Catalog&, Profile& p, double v) {
                     auto& matmul = p.families[i].training_load.matmul;
                     matmul[bf16] = matmul[fp16] = std::min(v, 1.0);
                   }});
