@@ -56,8 +56,8 @@ TEST_CASE("Batches of unlike length leave cached blocks behind", "[memory_play]"
 }
 
 // The play ends at the first layer or slot after more than L has been allocated. At L = the peak
-// nothing exceeds it and every figure is there; one byte below, the play is given up somewhere, with
-// a peak that says why and that is no more than the whole play's.
+// nothing exceeds it and every figure is there; one byte below, the play is given up somewhere,
+// with a peak that says why and that is no more than the whole play's.
 TEST_CASE("A play is given up where tensors exceed what may be asked of them", "[memory_play]") {
   for (const char* recompute : {"none", "full"}) {
     const Played run(512, recompute);
