@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "catalog/plain_json.hpp"
 #include "catalog/text_file.hpp"
 
 namespace shardwise {
@@ -15,7 +14,8 @@ namespace {
 
 constexpr std::size_t max_nodes = 1'000'000;  // about 50 MB of JsonNode
 
-// Receives the events of a parser (which keeps its own stack on the heap) and appends nodes.
+// Receives the events of nlohmann's parser (which keeps its own stack on the heap) and appends
+// nodes. Returning false ends the parse; `failure` then says why.
 class TreeBuilder {
  public:
   explicit TreeBuilder(JsonDocument& document) : document_(document) {}
@@ -25,21 +25,18 @@ class TreeBuilder {
 
   bool null() { return append(JsonKind::null, std::monostate{}); }
   bool boolean(bool v) { return append(JsonKind::boolean, v); }
-  bool number(std::int64_t v) { return append(JsonKind::integer, v); }
-  bool number(double v) { return append(JsonKind::real, v); }
-  bool text(std::string_view v) { return append(JsonKind::text, kept(v)); }
-  bool number_integer(std::int64_t v) { return number(v); }
+  bool number_integer(std::int64_t v) { return append(JsonKind::integer, v); }
   bool number_unsigned(std::uint64_t v) {
     if (v > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-      return number(static_cast<double>(v));
-    return number(static_cast<std::int64_t>(v));
+      return append(JsonKind::real, static_cast<double>(v));
+    return append(JsonKind::integer, static_cast<std::int64_t>(v));
   }
-  bool number_float(double v, const std::string&) { return number(v); }
-  bool string(std::string& v) { return text(v); }
+  bool number_float(double v, const std::string&) { return append(JsonKind::real, v); }
+  bool string(std::string& v) { return append(JsonKind::text, kept(v)); }
   bool binary(nlohmann::json::binary_t&) { return fail("binary data is not JSON text"); }
   bool start_object(std::size_t) { return open(JsonKind::object); }
   bool start_array(std::size_t) { return open(JsonKind::array); }
-  bool key(std::string_view k) {
+  bool key(std::string& k) {
     key_ = kept(k);
     return true;
   }
@@ -281,10 +278,6 @@ Result<JsonDocument> parse_json(std::string_view text, std::string name, Problem
   JsonDocument document{std::move(name), kind, {}, {}};
   document.texts.reserve(text.size());
   document.nodes.reserve(std::min<std::size_t>(text.size() / 24 + 1, max_nodes));
-  TreeBuilder plain(document);
-  if (PlainJsonReader(text, plain).read()) return document;
-  document.nodes.clear();
-  document.texts.clear();
   TreeBuilder builder(document);
   bool parsed = false;
   try {

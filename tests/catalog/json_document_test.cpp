@@ -52,49 +52,6 @@ TEST_CASE("a JSON text becomes nodes that know their place") {
   CHECK(d.member(0, "b/c") == no_json);
 }
 
-// Plain JSON is read without the library (plain_json.hpp); behind a byte order mark the library
-// reads everything. Both make the same tree of the same text, or none: of JSON made up at random,
-// half of it with a character changed.
-TEST_CASE("plain JSON is read as the library reads it") {
-  std::mt19937 random(5);
-  const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random()) % n; };
-  constexpr const char* scalars[] = {
-      "0",       "-1",      "12.5", "1e3",   "-0.25E-2", "true", "null",
-      "\"a b\"", "\"\\n\"", "\"\"", "1e400", "01",       "-",    "123456789012345678901"};
-  const std::function<std::string(int)> value = [&](int depth) -> std::string {
-    const std::uint32_t kind = depth > 3 ? 2 : below(4);
-    if (kind >= 2) return scalars[below(std::size(scalars))];
-    std::string text(1, kind == 0 ? '{' : '[');
-    for (std::uint32_t i = 0, n = below(4); i < n; ++i) {
-      if (i > 0) text += ',';
-      if (kind == 0) text += " \"k" + std::to_string(below(20)) + "\":";
-      text += value(depth + 1);
-    }
-    return text + (kind == 0 ? " }" : "\n]");
-  };
-  int read = 0;
-  for (int i = 0; i < 20000; ++i) {
-    std::string text = value(0);
-    if (i % 2 == 1)
-      text[below(static_cast<std::uint32_t>(text.size()))] = "{}[],:\"0a \\"[below(11)];
-    const auto plain = parse_json(text, "x.json");
-    const auto library = parse_json("\xEF\xBB\xBF" + text, "x.json");
-    INFO(text);
-    REQUIRE(static_cast<bool>(plain) == static_cast<bool>(library));
-    if (!plain) continue;
-    ++read;
-    REQUIRE(plain->nodes.size() == library->nodes.size());
-    for (JsonIndex n = 0; n < plain->nodes.size(); ++n) {
-      REQUIRE(plain->at(n).kind == library->at(n).kind);
-      REQUIRE(plain->at(n).parent == library->at(n).parent);
-      REQUIRE(plain->at(n).next_sibling == library->at(n).next_sibling);
-      REQUIRE(plain->key(n) == library->key(n));
-      REQUIRE(plain->shown(n) == library->shown(n));
-    }
-  }
-  CHECK(read > 3000);
-}
-
 TEST_CASE("a byte order mark is no part of the text") {
   CHECK(parse_json("\xEF\xBB\xBF{}", "x.json"));
 }
