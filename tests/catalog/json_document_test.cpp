@@ -1,7 +1,5 @@
 #include "catalog/json_document.hpp"
 
-#include <functional>
-#include <random>
 #include <string>
 
 #include "tests/catch.hpp"
