@@ -14,7 +14,6 @@ readonly build_needs=(
   'libtomlplusplus-dev <toml++/toml.h>'
   'libcpp-httplib-dev <httplib.h>'
   'libsqlite3-dev <sqlite3.h>'
-  'libmimalloc-dev <mimalloc.h>'
   'libjs-chart.js /usr/share/javascript/chart.js/chart.min.js|/usr/share/javascript/chart.js/Chart.min.js'
 )
 readonly oldest_cmake=3.25
