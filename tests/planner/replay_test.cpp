@@ -277,8 +277,9 @@ TEST_CASE("ms-swift, layers dealt to two cards one after the other") {
   CHECK(r.question.workload.adapter.targets == qkv_only);
 }
 
-// The notes say that samples are not packed up to the limit of 2,048 tokens; the longest of such data
-// has 473. Sequence parallelism over two ranks pads them to 474; a packed run reaches its limit.
+// The notes say that samples are not packed up to the limit of 2,048 tokens; the longest of such
+// data has 473. Sequence parallelism over two ranks pads them to 474; a packed run reaches its
+// limit.
 TEST_CASE("A limit that no sample reaches is no length") {
   CHECK(asked("swift-ex-train-tuners-lora-train-0").question.workload.sequence == 473);
   CHECK(asked("swift-ex-megatron-muon-1").question.workload.sequence == 474);
