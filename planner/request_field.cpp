@@ -319,8 +319,8 @@ Problems field_problems(const RequestField& field, const FieldValue& value,
   if (const auto* one = std::get_if<std::string>(&value)) check_word(field, *one, where, problems);
   if (const auto* many = std::get_if<std::vector<std::string>>(&value))
     for (const std::string& each : *many) check_word(field, each, where, problems);
-  if (const auto* number = std::get_if<std::int64_t>(&value))
-    check_range(field, *number, where, problems);
+  if (const auto* whole = std::get_if<std::int64_t>(&value))
+    check_range(field, *whole, where, problems);
   if (const auto* ratio = std::get_if<double>(&value)) check_number(field, *ratio, where, problems);
   if (const auto* size = std::get_if<Bytes>(&value))
     check_range(field, size->value, where, problems);
