@@ -189,9 +189,6 @@ HostCalibration host(JsonReader r) {
   HostCalibration h;
   const std::array<double, 3> us = by_style(r.object("per_kernel_us"), max_us);
   for (std::size_t i = 0; i < us.size(); ++i) h.per_kernel[i] = Seconds(us[i] * 1e-6);
-  h.collective_check = Seconds(r.number("collective_check_us_per_rank", 0, max_us) * 1e-6);
-  h.collective_check_between_nodes =
-      Seconds(r.number("collective_check_between_nodes_us_per_rank", 0, max_us) * 1e-6);
   h.launch_queue = r.integer("launch_queue", 0, 1 << 20);
   h.fitted = fitted_fields(r);
   h.communicator_creation = Seconds(r.number("communicator_creation_s", 0, 60));

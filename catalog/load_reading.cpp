@@ -94,7 +94,6 @@ PhraseReading read_phrase(JsonReader& r) {
   p.dropout = r.maybe_flag("dropout");
   p.offload_activations = r.maybe_flag("offload_activations");
   p.blocking_launches = r.maybe_flag("blocking_launches");
-  p.checks_collectives = r.maybe_flag("checks_collectives");
   p.dispatches_once = r.maybe_flag("dispatches_once");
   p.overlaps_experts = r.maybe_flag("overlaps_experts");
   p.step_is_graph = r.maybe_flag("step_is_graph");

@@ -128,12 +128,10 @@ struct MemoryCalibration {
 
 // What issuing work costs the CPU.
 struct HostCalibration {
-  std::array<Seconds, 3> per_kernel{};     // by KernelStyle
-  Seconds per_looped_launch;               // one of many that a single call launches, in C++
-  Seconds per_collective;                  // wrapper, work object, events, stream switch
-  Seconds collective_check;                // per rank, where each collective is checked on the CPU
-  Seconds collective_check_between_nodes;  // the same, of a rank in another node
-  int launch_queue = 0;                    // kernels that may wait for the GPU before the CPU does
+  std::array<Seconds, 3> per_kernel{};  // by KernelStyle
+  Seconds per_looped_launch;            // one of many that a single call launches, in C++
+  Seconds per_collective;               // wrapper, work object, events, stream switch
+  int launch_queue = 0;                 // kernels that may wait for the GPU before the CPU does
   std::vector<FittedField> fitted;
   Seconds communicator_creation;  // between two ranks, the first time that they talk
   Evidence evidence;

@@ -88,7 +88,7 @@ struct PhraseReading {
   std::string with_note;  // holds only where the framework note holds this as well
   std::optional<int> vocab;
   std::optional<int> longest_sample;  // tokens; of data that are not packed into whole sequences
-  std::optional<bool> dropout, offload_activations, blocking_launches, checks_collectives;
+  std::optional<bool> dropout, offload_activations, blocking_launches;
   std::optional<bool> dispatches_once, overlaps_experts, step_is_graph;
   std::optional<std::string> precision;  // as records spell it
   bool modules_follow = false;           // the parts that are re-run are named after `text`

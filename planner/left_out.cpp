@@ -59,24 +59,7 @@ void add_training_loads(const Profile& profile, std::vector<FittedConstant>& to)
 }
 
 void add_host(const Profile& profile, std::vector<FittedConstant>& to) {
-  constexpr auto fused = static_cast<std::size_t>(KernelStyle::fused);
   for (const FittedField& f : profile.host.fitted) {
-    if (f.field == "per_kernel_us.fused")
-      to.push_back({"host time per fused operator [us]", profile.host.per_kernel[fused].value * 1e6,
-                    f.on, f.without, [](Catalog&, Profile& p, double v) {
-                      p.host.per_kernel[fused] = Seconds(v * 1e-6);
-                    }});
-    if (f.field == "collective_check_us_per_rank")
-      to.push_back(
-          {"check of a collective, per rank [us]", profile.host.collective_check.value * 1e6, f.on,
-           f.without,
-           [](Catalog&, Profile& p, double v) { p.host.collective_check = Seconds(v * 1e-6); }});
-    if (f.field == "collective_check_between_nodes_us_per_rank")
-      to.push_back({"the same, a rank in another node [us]",
-                    profile.host.collective_check_between_nodes.value * 1e6, f.on, f.without,
-                    [](Catalog&, Profile& p, double v) {
-                      p.host.collective_check_between_nodes = Seconds(v * 1e-6);
-                    }});
     if (f.field == "communicator_creation_s")
       to.push_back({"creation of a communicator [s]", profile.host.communicator_creation.value,
                     f.on, f.without, [](Catalog&, Profile& p, double v) {

@@ -177,7 +177,6 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
       stated(c, &PhraseReading::dispatches_once).value_or(w.framework.dispatches_once);
   w.overlaps_experts = stated(c, &PhraseReading::overlaps_experts).value_or(false);
   w.step_is_graph = stated(c, &PhraseReading::step_is_graph).value_or(false);
-  w.checks_collectives = stated(c, &PhraseReading::checks_collectives).value_or(false);
   w.blocking_launches = stated(c, &PhraseReading::blocking_launches).value_or(false);
   if (row(w.method).adapter) w.adapter = replay_adapter(c, method, w, notes);
   return w;

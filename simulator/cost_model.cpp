@@ -13,7 +13,6 @@ struct CostModel::PassCost {
   std::array<Seconds, 3> exposed{}, beside{};
   int launches = 0, plain_launches = 0, looped_launches = 0;
   int collectives = 0;
-  Seconds checks;
   std::vector<CollectiveUse>* uses = nullptr;
 };
 
@@ -109,7 +108,6 @@ void CostModel::add_kernel(const Kernel& kernel, const KernelModel& kernels, Pas
     (call.beside ? cost.beside : cost.exposed)[axis] += call.each.time;
     if (call.shape.ranks == 1) return;
     ++cost.collectives;
-    cost.checks += check_before(call.shape);
     if (cost.uses != nullptr) add_use(*cost.uses, call);
   }
 }
@@ -125,15 +123,6 @@ Bytes CostModel::sent(const CommWork& comm) const {
   const double chosen = w_.model.moe->top_k;
   const double visited = places * (1.0 - std::pow(1.0 - 1.0 / places, chosen));
   return ceil_bytes(static_cast<double>(comm.size.value) * visited / chosen);
-}
-
-// One rank calls the others one after the other (PyTorch's monitored barrier, which it runs before
-// every collective under TORCH_DISTRIBUTED_DEBUG=DETAIL).
-Seconds CostModel::check_before(const GroupShape& group) const {
-  if (!w_.checks_collectives || plan_.pipeline == 1 || cluster_.nodes() == 1) return Seconds(0);
-  const int local = group.ranks_per_node;
-  return static_cast<double>(local) * profile_.host.collective_check +
-         static_cast<double>(group.ranks - local) * profile_.host.collective_check_between_nodes;
 }
 
 PassTime CostModel::settle(const PassCost& cost, int multiprocessors) const {
@@ -193,7 +182,7 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
     if (w_.step_is_graph) return Seconds(0);
     return static_cast<double>(c.launches) * host + static_cast<double>(c.plain_launches) * plain +
            static_cast<double>(c.looped_launches) * profile_.host.per_looped_launch +
-           static_cast<double>(c.collectives) * profile_.host.per_collective + c.checks;
+           static_cast<double>(c.collectives) * profile_.host.per_collective;
   };
   const int sms = kernels.multiprocessors();
   LayerTime t{settle(forward, sms), settle(again, sms), settle(beside, sms), settle(weight, sms)};

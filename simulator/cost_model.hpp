@@ -74,7 +74,6 @@ class CostModel {
   Bytes sent(const CommWork& comm) const;
   void add_kernel(const Kernel& kernel, const KernelModel& kernels, PassCost& cost) const;
   int attention_launches(const AttentionWork& work) const;
-  Seconds check_before(const GroupShape& group) const;
   PassTime settle(const PassCost& cost, int multiprocessors) const;
   bool reduces_every_microbatch() const;
   CollectiveUse use(WorkKind work, Collective collective, Bytes size, GroupKind group) const;

@@ -27,8 +27,6 @@ struct Workload {
   std::optional<Seconds>
       load_per_sequence;           // the data loaders of one node; absent: never waited for
   bool attention_dropout = false;  // dropout of the attention weights
-  // TORCH_DISTRIBUTED_DEBUG=DETAIL, as far as pipelines over several nodes show it.
-  bool checks_collectives = false;
   bool blocking_launches = false;  // CUDA_LAUNCH_BLOCKING=1: launches return with their kernels
   // Tokens travel to and from experts behind the kernels of another microbatch (Megatron-LM
   // overlap_moe_expert_parallel_comm).

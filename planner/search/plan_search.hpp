@@ -11,8 +11,8 @@
 //   laid       one plan: bubble, activations in flight, of its own layers
 //   plan       its own costs
 //   cut        the step was played until it took longer than the best that are known
-//   half       the step is forecast        (memory first where the objective asks for memory)
-//   complete   memory is forecast as well
+//   half       one of the two forecasts is made: the step (memory where the objective asks for it)
+//   complete   the other one as well
 //
 // A complete plan on top is better than all that is left, since nothing below it can become
 // smaller; it is the next in rank. Ties are ranked by time, cluster, then the plan's index; a set

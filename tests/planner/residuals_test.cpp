@@ -2,32 +2,22 @@
 #include "planner/residuals.hpp"
 
 #include <algorithm>
-#include <deque>
 #include <string>
 
 #include "tests/catch.hpp"
+#include "tests/planner/made_runs.hpp"
 
 namespace shardwise {
 namespace {
 
-struct Made {
-  std::deque<RunRecord> records;
-  std::vector<ReplayedRun> replayed;
-
-  // A run of 1 s; `records` must outlive the answers.
-  ReplayedRun& add(const std::string& source, int sequence, double predicted) {
-    RunRecord& r = records.emplace_back();
-    r.source = source;
-    r.measured.step_time = Seconds(1);
-    ReplayedRun& out = replayed.emplace_back();
-    out.run = &r;
-    out.step_time = {Seconds(predicted), Seconds(predicted), Seconds(predicted)};
-    out.shape.sequence = sequence;
-    out.shape.microbatch = 3;
-    out.shape.parameters = 7'000'000'000;
-    return out;
-  }
-};
+// A run of 1 s with a model of 7B parameters.
+ReplayedRun& add(MadeRuns& made, const std::string& source, int sequence, double predicted) {
+  ReplayedRun& run = made.add(source, 1, predicted);
+  run.shape.sequence = sequence;
+  run.shape.microbatch = 3;
+  run.shape.parameters = 7'000'000'000;
+  return run;
+}
 
 std::vector<Residual> of_dimension(const std::vector<Residual>& all, const std::string& dimension) {
   std::vector<Residual> out;
@@ -40,11 +30,11 @@ std::vector<Residual> of_dimension(const std::vector<Residual>& all, const std::
 
 // Classes double from 256 tokens on: 4,096 and 8,000 are one, 512 another and 100 below all.
 TEST_CASE("Numbers come in classes and in order of size") {
-  Made made;
-  made.add("a", 8000, 1.3);
-  made.add("a", 512, 0.9);
-  made.add("a", 100, 1);
-  made.add("a", 4096, 1.1);
+  MadeRuns made;
+  add(made, "a", 8000, 1.3);
+  add(made, "a", 512, 0.9);
+  add(made, "a", 100, 1);
+  add(made, "a", 4096, 1.1);
   const std::vector<ScoreRow> rows = score_rows(made.replayed, ScoreBy::sequence);
   REQUIRE(rows.size() == 3);
   CHECK(rows[0].key.name == "0 to 255");
@@ -58,11 +48,11 @@ TEST_CASE("Numbers come in classes and in order of size") {
 
 // Two sources at 4,096 tokens, one of them at 512 too: three residuals in two places.
 TEST_CASE("Sources stay apart in residuals") {
-  Made made;
-  made.add("a", 4096, 1.2);
-  made.add("b", 4096, 0.7);
-  made.add("b", 512, 0.8);
-  made.add("b", 4096, 1).skipped = Skipped{"not asked", ""};
+  MadeRuns made;
+  add(made, "a", 4096, 1.2);
+  add(made, "b", 4096, 0.7);
+  add(made, "b", 512, 0.8);
+  add(made, "b", 4096, 1).skipped = Skipped{"not asked", ""};
   const auto all = residuals(made.replayed);
   const auto sequence = of_dimension(all, "sequence");
   REQUIRE(sequence.size() == 3);

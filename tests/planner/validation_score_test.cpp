@@ -1,38 +1,13 @@
 // How the errors of a validation are counted, on runs made up for it.
 #include "planner/validation_score.hpp"
 
-#include <deque>
 #include <string>
 
 #include "planner/validation_report.hpp"
 #include "tests/catch.hpp"
+#include "tests/planner/made_runs.hpp"
 
 namespace shardwise {
-namespace {
-
-// Runs of one source; `records` must outlive the answers.
-struct Made {
-  std::deque<RunRecord> records;
-  std::vector<ReplayedRun> replayed;
-
-  ReplayedRun& add(const std::string& source, double measured, double predicted) {
-    RunRecord r;
-    r.id = source + std::to_string(records.size());
-    r.source = source;
-    if (measured > 0) r.measured.step_time = Seconds(measured);
-    r.measured.outcome = "ran";
-    records.push_back(r);
-    ReplayedRun out;
-    out.run = &records.back();
-    out.step_time = {Seconds(predicted * 0.9), Seconds(predicted), Seconds(predicted * 1.1)};
-    out.outcome = Outcome::ran;
-    replayed.push_back(out);
-    return replayed.back();
-  }
-};
-
-}  // namespace
-
 // Errors -0.5, -0.1, 0.1, 0.3: bias 0; sizes 0.1, 0.1, 0.3, 0.5: median 0.2, mean 0.25; the value
 // at index floor(0.9 x 4) = 3 is 0.5.
 TEST_CASE("Bias, median and 90th percentile of errors") {
@@ -48,7 +23,7 @@ TEST_CASE("Bias, median and 90th percentile of errors") {
 
 // Source a: errors 0.1, 0.2, 0.3 (median 0.2); b: 0.5 three times; c: two runs only, left out.
 TEST_CASE("Sources weigh the same") {
-  Made made;
+  MadeRuns made;
   for (const double p : {1.1, 1.2, 1.3}) made.add("a", 1, p);
   for (int i = 0; i < 3; ++i) made.add("b", 1, 1.5);
   for (int i = 0; i < 2; ++i) made.add("c", 1, 3);
@@ -65,20 +40,20 @@ TEST_CASE("Sources weigh the same") {
 
 // Two of three measurements of 1 s lie within 0.9 and 1.1 of what is expected.
 TEST_CASE("Coverage counts the measurements between low and high") {
-  Made made;
+  MadeRuns made;
   for (const double p : {1.0, 1.05, 1.5}) made.add("a", 1, p);
   CHECK(score(made.replayed).time_coverage == Approx(2.0 / 3));
 }
 
 TEST_CASE("Suspect figures are not scored") {
-  Made made;
+  MadeRuns made;
   made.add("a", 1, 2);
   made.records.front().measured.time_suspect = true;
   CHECK(score(made.replayed).time.count == 0);
 }
 
 TEST_CASE("Running out of memory is confused in two ways") {
-  Made made;
+  MadeRuns made;
   const auto add = [&](const char* measured, Outcome predicted, bool suspect = false) {
     made.add("a", 1, 1).outcome = predicted;
     made.records.back().measured.outcome = measured;
@@ -103,7 +78,7 @@ TEST_CASE("Running out of memory is confused in two ways") {
 // Four plans measured at 1, 2, 3 and 4 s. Forecast in the order 2, 1, 3, 4: one pair of six is
 // swapped, so tau is (5 - 1) / 6; the plan forecast fastest takes 2 s, twice the best.
 TEST_CASE("Ranking within a group that differs in plan only") {
-  Made made;
+  MadeRuns made;
   const double predicted[] = {2, 1, 3, 4};
   for (int i = 0; i < 4; ++i) made.add("a", i + 1, predicted[i]);
   const RankingScore r = score(made.replayed).ranking;
@@ -116,7 +91,7 @@ TEST_CASE("Ranking within a group that differs in plan only") {
 }
 
 TEST_CASE("Skips are counted by reason and named in the report") {
-  Made made;
+  MadeRuns made;
   made.add("a", 1, 1);
   made.add("a", 1, 1).skipped = Skipped{"no batch size", ""};
   const ValidationScore s = score(made.replayed);
@@ -130,7 +105,7 @@ TEST_CASE("Skips are counted by reason and named in the report") {
 }
 
 TEST_CASE("The table's rows can be something else than sources") {
-  Made made;
+  MadeRuns made;
   made.add("a", 1, 1).framework = "x";
   made.add("b", 1, 1).framework = "x";
   REQUIRE(score_by_named("framework"));

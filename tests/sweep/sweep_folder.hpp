@@ -17,7 +17,8 @@ namespace shardwise {
 class SweepFolder {
  public:
   SweepFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "shardwise-sweep-XXXXXX").string();
+    const std::string pattern = "shardwise-sweep-" + std::string(6, 'X');  // as mkdtemp wants it
+    std::string name = (std::filesystem::temp_directory_path() / pattern).string();
     require(mkdtemp(name.data()) != nullptr, "a folder for the test");
     path_ = name;
   }
