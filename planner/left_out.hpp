@@ -3,9 +3,11 @@
 // For each such constant and each source that it rests on, the constant is fitted again without
 // that source and every source's median error is taken anew. A source's own best value is the one
 // at which the median over its runs of measured / forecast is 1, over those runs whose step time
-// follows the constant by half at least; the constant is the median over its sources of their best
-// values. Where one source was all there was, what the row says stands without it
-// (FittedField::without).
+// follows the constant by half at least: its runs within one node where it has three, for every such
+// constant is a property of a GPU or of its host and no network should speak for it; a source with
+// fewer than three runs in all has no say. The constant is Tukey's biweight location of its sources'
+// best values, in logarithms: sources that are far off for a reason of their own do not move it.
+// Where one source was all there was, what the row says stands without it (FittedField::without).
 //
 // Step times between the constant's value and a tenth above or below are interpolated in
 // logarithms, so that a constant costs two replays of all runs, not one per source.
@@ -43,6 +45,7 @@ struct LeftOutFit {
 struct SteppedRun {
   std::string source;
   double measured = 0, low = 0, here = 0, high = 0;  // [s]; low and high: a tenth off the constant
+  bool in_one_node = true;
 };
 
 // By how much ln(step time) follows ln(constant), downwards and upwards of here.
@@ -54,7 +57,7 @@ Follows follows(const SteppedRun& run);
 // The step time with the constant at `factor` times its value.
 double step_at(const SteppedRun& run, double factor);
 
-// The median over these sources of the factors that are best for each; 1 where no run follows.
+// The robust mean over these sources of the factors that are best for each; 1 where too few follow.
 double best_factor(const std::vector<SteppedRun>& runs, const std::vector<std::string>& on);
 
 // Every constant without every one of its sources, in the order of fitted_constants.

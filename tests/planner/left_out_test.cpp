@@ -1,5 +1,7 @@
 #include "planner/left_out.hpp"
 
+#include <cmath>
+
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
 
@@ -9,6 +11,12 @@ namespace {
 // A run whose step time is proportional to 1 / constant: a tenth more takes 1 / 1.1 of the time.
 SteppedRun inverse(const char* source, double measured, double here) {
   return {source, measured, here * 1.1, here, here / 1.1};
+}
+
+std::vector<SteppedRun> three_of(const SteppedRun& run) { return {run, run, run}; }
+
+void add(std::vector<SteppedRun>& to, const std::vector<SteppedRun>& more) {
+  to.insert(to.end(), more.begin(), more.end());
 }
 
 }  // namespace
@@ -21,15 +29,45 @@ TEST_CASE("a step time follows a constant by its exponent", "[left_out]") {
   CHECK(step_at(run, 1) == Approx(1));
 }
 
-// Source a is measured at 2 for a forecast of 1: its best factor is 1/2. b needs 1, c 4/5, and d,
-// which does not follow the constant, has no say. The median of 0.5, 0.8 and 1 is 0.8; without a
-// it is the mean of 0.8 and 1.
-TEST_CASE("the constant is the median of what its sources want", "[left_out]") {
-  std::vector<SteppedRun> runs{
-      inverse("a", 2, 1), inverse("b", 1, 1), inverse("c", 1.25, 1), {"d", 7, 1, 1, 1}};
-  CHECK(best_factor(runs, {"a", "b", "c", "d"}) == Approx(0.8));
-  CHECK(best_factor(runs, {"b", "c", "d"}) == Approx(0.9));
-  CHECK(best_factor(runs, {"d"}) == 1);
+// Sources a, b and c are measured at 1.25, 1 and 1 / 1.25 for a forecast of 1: they want 4/5, 1 and
+// 5/4, whose logarithms lie evenly about 0. d does not follow the constant, and e has two runs only.
+TEST_CASE("a constant is the location of what its sources want", "[left_out]") {
+  std::vector<SteppedRun> runs{inverse("e", 2, 1), inverse("e", 2, 1)};
+  add(runs, three_of(inverse("a", 1.25, 1)));
+  add(runs, three_of(inverse("b", 1, 1)));
+  add(runs, three_of(inverse("c", 0.8, 1)));
+  add(runs, three_of({"d", 7, 1, 1, 1}));
+  CHECK(best_factor(runs, {"a", "b", "c", "d", "e"}) == Approx(1));
+  CHECK(best_factor(runs, {"a"}) == Approx(0.8));
+  CHECK(best_factor(runs, {"d", "e"}) == 1);
+}
+
+// Logarithms -0.02, 0, 0 and 0.02 with a wild ln(1/2) = -0.69. The median of |value - 0| over all
+// five is 0.02, so that whatever lies beyond 4.685 x 1.4826 x 0.02 = 0.14 weighs nothing: 0 is left.
+TEST_CASE("a source that is wildly off does not move a constant", "[left_out]") {
+  std::vector<SteppedRun> runs;
+  const char* names[] = {"a", "b", "c", "d", "wild"};
+  const double factors[] = {std::exp(-0.02), 1, 1, std::exp(0.02), 0.5};
+  for (std::size_t i = 0; i < 5; ++i) add(runs, three_of(inverse(names[i], 1 / factors[i], 1)));
+  CHECK(best_factor(runs, {"a", "b", "c", "d", "wild"}) == Approx(1));
+}
+
+// Between nodes source a took three times as long as its network was thought to; within its node it
+// wants 4/5. b has no run within a node and wants 1/2, c one that wants 1 and two over nodes that
+// want 1/2: their median is 1/2.
+TEST_CASE("runs over nodes speak for a constant only where a source has too few others",
+          "[left_out]") {
+  std::vector<SteppedRun> runs = three_of(inverse("a", 1.25, 1));
+  add(runs, three_of(inverse("a", 3, 1)));
+  add(runs, three_of(inverse("b", 2, 1)));
+  for (std::size_t i = 3; i < runs.size(); ++i) runs[i].in_one_node = false;
+  runs.push_back(inverse("c", 1, 1));
+  runs.push_back(runs[6]);
+  runs.push_back(runs[6]);
+  runs[10].source = runs[11].source = "c";
+  CHECK(best_factor(runs, {"a"}) == Approx(0.8));
+  CHECK(best_factor(runs, {"b"}) == Approx(0.5));
+  CHECK(best_factor(runs, {"c"}) == Approx(0.5));
 }
 
 TEST_CASE("every constant that says it was fitted is found, with its value", "[left_out]") {

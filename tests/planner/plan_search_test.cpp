@@ -289,9 +289,9 @@ TEST_CASE("the scaling curve of a range") {
   }
 }
 
-// The whole space holds plans that Megatron-LM's own arguments cannot say, and one of them comes out
-// first here. The note is said when, and only when, Megatron-LM refuses the first plan: asked for
-// Megatron-LM's own plans, the answer has nothing to add and is no faster.
+// The whole space holds plans that Megatron-LM's own arguments cannot say, and one comes out first.
+// The note is said when, and only when, Megatron-LM refuses the first plan: asked for Megatron-LM's
+// own plans, the answer has nothing to add and is no faster.
 TEST_CASE("a first plan that the usual framework cannot be told is noted") {
   Request r = request_for("gpt3-175b", "64xA100-80GB", {Method::pretrain});
   r.batch = 64;
