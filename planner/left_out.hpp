@@ -3,11 +3,12 @@
 // For each such constant and each source that it rests on, the constant is fitted again without
 // that source and every source's median error is taken anew. A source's own best value is the one
 // at which the median over its runs of measured / forecast is 1, over those runs whose step time
-// follows the constant by half at least: its runs within one node where it has three, for every such
-// constant is a property of a GPU or of its host and no network should speak for it; a source with
-// fewer than three runs in all has no say. The constant is Tukey's biweight location of its sources'
-// best values, in logarithms: sources that are far off for a reason of their own do not move it.
-// Where one source was all there was, what the row says stands without it (FittedField::without).
+// follows the constant by half at least: its runs within one node where it has three, for every
+// such constant is a property of a GPU or of its host and no network should speak for it; a source
+// with fewer than three runs in all has no say. The constant is Tukey's biweight location of its
+// sources' best values, in logarithms: sources that are far off for a reason of their own do not
+// move it. Where one source was all there was, what the row says stands without it
+// (FittedField::without).
 //
 // Step times between the constant's value and a tenth above or below are interpolated in
 // logarithms, so that a constant costs two replays of all runs, not one per source.

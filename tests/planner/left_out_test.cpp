@@ -29,8 +29,8 @@ TEST_CASE("a step time follows a constant by its exponent", "[left_out]") {
   CHECK(step_at(run, 1) == Approx(1));
 }
 
-// Sources a, b and c are measured at 1.25, 1 and 1 / 1.25 for a forecast of 1: they want 4/5, 1 and
-// 5/4, whose logarithms lie evenly about 0. d does not follow the constant, and e has two runs only.
+// Sources a, b and c are measured at 1.25, 1 and 1 / 1.25 for a forecast of 1: they want 4/5, 1
+// and 5/4, whose logarithms lie evenly about 0. d does not follow the constant, and e has two runs.
 TEST_CASE("a constant is the location of what its sources want", "[left_out]") {
   std::vector<SteppedRun> runs{inverse("e", 2, 1), inverse("e", 2, 1)};
   add(runs, three_of(inverse("a", 1.25, 1)));
@@ -42,8 +42,8 @@ TEST_CASE("a constant is the location of what its sources want", "[left_out]") {
   CHECK(best_factor(runs, {"d", "e"}) == 1);
 }
 
-// Logarithms -0.02, 0, 0 and 0.02 with a wild ln(1/2) = -0.69. The median of |value - 0| over all
-// five is 0.02, so that whatever lies beyond 4.685 x 1.4826 x 0.02 = 0.14 weighs nothing: 0 is left.
+// Logarithms -0.02, 0, 0 and 0.02 and a wild ln(1/2) = -0.69. The median of |value - 0| over all
+// five is 0.02, so what lies beyond 4.685 x 1.4826 x 0.02 = 0.14 weighs nothing: 0 is left.
 TEST_CASE("a source that is wildly off does not move a constant", "[left_out]") {
   std::vector<SteppedRun> runs;
   const char* names[] = {"a", "b", "c", "d", "wild"};
