@@ -77,7 +77,8 @@ void add_note(Transformer& model, const std::string& note) {
 }
 
 void note_prediction_layers(JsonReader& config, Transformer& model) {
-  for (const std::string_view key : {"num_nextn_predict_layers", "num_mtp_modules"})
+  for (const std::string_view key :
+       {"num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers"})
     if (const int layers = config.maybe_integer(key, 0, most_layers).value_or(0); layers > 0)
       add_note(model, "without its multi-token-prediction layers (" + std::to_string(layers) + ")");
 }

@@ -143,11 +143,13 @@ using LayerTypes = std::vector<std::string>;
 
 // What each layer is, where the config says it. Layers of another kind than the family's would be
 // counted and timed wrongly.
-LayerTypes read_layer_types(JsonReader& config, const Transformer& model) {
+LayerTypes read_layer_types(JsonReader& config, const ConfigFamily& family,
+                            const Transformer& model) {
   LayerTypes types = config.texts("layer_types");
   if (!types.empty() && types.size() != static_cast<std::size_t>(model.layers))
     config.problem("layer_types",
                    "one entry for each of " + std::to_string(model.layers) + " layers");
+  if (family.mixes_layers) return {};  // its details read them
   for (const std::string& type : types) {
     if (type.find("linear") == std::string::npos && type.find("mamba") == std::string::npos)
       continue;
@@ -207,7 +209,7 @@ void read_columns(JsonReader& config, const ConfigFamily& family, Transformer& m
   read_experts(config, family, model);
   read_ffn(config, family, model);
   read_biases(config, family, model);
-  read_window(config, family, read_layer_types(config, model), model);
+  read_window(config, family, read_layer_types(config, family, model), model);
   refuse_flags(config, family);
   if (family.details) family.details(config, model);
 }

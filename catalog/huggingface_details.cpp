@@ -154,6 +154,35 @@ std::string mixer_letters(JsonReader& config) {
 
 }  // namespace
 
+// configuration_qwen3_next.py, configuration_qwen3_5.py: attention in every fourth layer, or where
+// the list says so; its queries come with a gate (modeling_qwen3_next.py, Qwen3NextAttention).
+void qwen3_next(JsonReader& config, Transformer& model) {
+  const int every = config.maybe_integer("full_attention_interval", 1, most_layers).value_or(4);
+  const auto types = config.texts("layer_types");
+  if (!types.empty() && types.size() != static_cast<std::size_t>(model.layers))
+    return config.problem("layer_types", "a name for each of the layers");
+  for (int i = 0; i < model.layers; ++i) {
+    bool full = (i + 1) % every == 0;
+    if (!types.empty()) {
+      const std::string& type = types[static_cast<std::size_t>(i)];
+      full = type == "full_attention";
+      if (!full && type != "linear_attention")
+        return config.problem("layer_types", "linear_attention or full_attention");
+    }
+    model.mixers += full ? 'A' : 'D';
+  }
+  DeltaNet delta;
+  delta.key_heads = config.maybe_integer("linear_num_key_heads", 1, most_heads).value_or(16);
+  delta.value_heads = config.maybe_integer("linear_num_value_heads", 1, most_heads).value_or(32);
+  delta.key_dim = config.maybe_integer("linear_key_head_dim", 1, most_width).value_or(128);
+  delta.value_dim = config.maybe_integer("linear_value_head_dim", 1, most_width).value_or(128);
+  delta.convolution = config.maybe_integer("linear_conv_kernel_dim", 1, most_width).value_or(4);
+  model.delta = delta;
+  model.attention_gate = config.maybe_flag("attn_output_gate").value_or(true);
+  if (!config.numbers("mlp_only_layers").empty())
+    config.problem("mlp_only_layers", "an empty list (dense layers among experts)");
+}
+
 // configuration_nemotron_h.py: one mixer per layer, by a pattern of letters or a list of names.
 void nemotron_h(JsonReader& config, Transformer& model) {
   const std::string listed = mixer_letters(config);

@@ -77,6 +77,17 @@ constexpr ExpertKeys qwen2_experts{
     .shared_gate = true,
 };
 constexpr ExpertKeys qwen3_experts{.every = "decoder_sparse_step"};
+constexpr ExpertKeys qwen3_next_experts{
+    .shared_width = "shared_expert_intermediate_size",
+    .every = "decoder_sparse_step",
+    .shared_gate = true,
+};
+constexpr ExpertKeys qwen3_5_experts{
+    .shared_width = "shared_expert_intermediate_size",
+    .shared_gate = true,
+    .default_experts = 256,
+    .default_top_k = 8,
+};
 constexpr ExpertKeys olmoe_experts{
     .width = {"intermediate_size"},
     .default_experts = 64,
@@ -142,6 +153,9 @@ constexpr WindowKeys gpt_neo_window{.window = "window_size", .fallback = 256, .e
 constexpr FamilyDefaults gemma3_defaults{
     .hidden = 2304, .layers = 26, .heads = 8, .ffn = 9216, .vocab = 262208, .positions = 131072};
 
+// No layer has a dense MLP, so its width is one that nothing reads.
+constexpr FamilyDefaults qwen3_5_moe_defaults{.ffn = 512};
+
 // The list of layers stands for their number in newer configs (details).
 constexpr FamilyDefaults nemotron_h_defaults{.layers = 52};
 
@@ -196,6 +210,20 @@ constexpr auto rows = std::to_array<ConfigFamily>({
      .bias_keys = {attention_off}, .qk_norm = QkNorm::head_dim, .window = &qwen_window},
     {.model_type = "qwen3_moe", .keys = &llama_keys, .kv_heads = 4, .bias_keys = {attention_off},
      .qk_norm = QkNorm::head_dim, .experts = &qwen3_experts, .window = &qwen_window},
+    {.model_type = "qwen3_vl_text", .keys = &llama_keys, .kv_heads = 32, .head_dim = 128,
+     .bias_keys = {attention_off}, .qk_norm = QkNorm::head_dim},
+    {.model_type = "qwen3_vl_moe_text", .keys = &llama_keys, .kv_heads = 16,
+     .bias_keys = {attention_off}, .qk_norm = QkNorm::head_dim, .experts = &qwen3_experts},
+    {.model_type = "qwen3_next", .keys = &llama_keys, .kv_heads = 2, .head_dim = 256,
+     .bias_keys = {attention_off}, .qk_norm = QkNorm::head_dim, .experts = &qwen3_next_experts,
+     .mixes_layers = true, .details = config_details::qwen3_next},
+    {.model_type = "qwen3_5_text", .keys = &llama_keys, .kv_heads = 4, .head_dim = 256,
+     .bias_keys = {attention_off}, .qk_norm = QkNorm::head_dim, .mixes_layers = true,
+     .details = config_details::qwen3_next},
+    {.model_type = "qwen3_5_moe_text", .keys = &llama_keys, .kv_heads = 2, .head_dim = 256,
+     .bias_keys = {attention_off}, .qk_norm = QkNorm::head_dim, .experts = &qwen3_5_experts,
+     .defaults = &qwen3_5_moe_defaults, .mixes_layers = true,
+     .details = config_details::qwen3_next},
     // Gemma.
     {.model_type = "gemma", .keys = &llama_keys, .kv_heads = 16, .head_dim = 256, .tied = true,
      .bias_keys = {attention_off}},
@@ -310,12 +338,7 @@ constexpr std::string_view seq2seq = "it is an encoder-decoder; only decoders ar
 constexpr std::string_view encoder = "it is an encoder; only decoders are supported";
 constexpr std::string_view indexer = "its sparse-attention indexer is not modelled";
 
-constexpr std::array<RefusedFamily, 36> refused{{
-    {"qwen3_next", "3 of 4 of its layers are gated linear attention", "qwen3_moe"},
-    {"qwen3_5", linear, "qwen3"},
-    {"qwen3_5_text", linear, "qwen3"},
-    {"qwen3_5_moe", linear, "qwen3_moe"},
-    {"qwen3_5_moe_text", linear, "qwen3_moe"},
+constexpr std::array<RefusedFamily, 31> refused{{
     {"kimi_linear", linear, "kimi_k2"},
     {"minimax", "7 of 8 of its layers are lightning (linear) attention", "minimax_m2"},
     {"minimax_text_01", "7 of 8 of its layers are lightning (linear) attention", "minimax_m2"},

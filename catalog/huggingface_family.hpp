@@ -85,6 +85,7 @@ struct ConfigFamily {
   const ExpertKeys* experts = nullptr;
   const WindowKeys* window = nullptr;
   const FamilyDefaults* defaults = nullptr;
+  bool mixes_layers = false;  // layers may be no attention; `details` reads which
   // Flags that would add what is not modelled; they must be absent or false.
   std::array<std::string_view, 2> unsupported_flags{};
   // What the columns cannot say; runs last.
@@ -120,6 +121,7 @@ void llama4(JsonReader& config, Transformer& model);
 void chatglm(JsonReader& config, Transformer& model);
 void baichuan(JsonReader& config, Transformer& model);
 void gpt_oss(JsonReader& config, Transformer& model);
+void qwen3_next(JsonReader& config, Transformer& model);
 void nemotron_h(JsonReader& config, Transformer& model);
 void minimax_m2(JsonReader& config, Transformer& model);
 }  // namespace config_details

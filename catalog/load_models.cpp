@@ -99,6 +99,18 @@ StateSpace read_state_space(JsonReader r) {
   return mamba;
 }
 
+DeltaNet read_delta_net(JsonReader r) {
+  DeltaNet delta;
+  delta.key_heads = r.integer("key_heads", 1, most_heads);
+  delta.value_heads = r.integer("value_heads", 1, most_heads);
+  delta.key_dim = r.integer("key_dim", 1, most_width);
+  delta.value_dim = r.integer("value_dim", 1, most_width);
+  delta.convolution = r.integer("convolution", 1, most_width);
+  delta.chunk = r.integer("chunk", 1, most_width);
+  r.finish();
+  return delta;
+}
+
 void read_published(JsonReader& r, Transformer& model) {
   auto published = r.maybe_object("published");
   auto excess = r.maybe_object("published_excess");
@@ -147,6 +159,8 @@ void read_attention(JsonReader& r, Transformer& model) {
       r.maybe_integer("attention_extra_per_layer", 0, most_width).value_or(0);
   if (auto mla = r.maybe_object("mla")) model.mla = read_latent_attention(*mla);
   if (auto mamba = r.maybe_object("mamba")) model.mamba = read_state_space(*mamba);
+  if (auto delta = r.maybe_object("delta")) model.delta = read_delta_net(*delta);
+  model.attention_gate = r.maybe_flag("attention_gate").value_or(false);
   model.mixers = r.maybe_text("mixers").value_or("");
 }
 

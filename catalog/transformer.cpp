@@ -52,6 +52,7 @@ Count attention_values(const Transformer& m) {
   const Count q = Count{m.heads} * m.head_dim;
   const Count kv = Count{m.kv_heads} * m.head_dim;
   values += h * q + 2 * h * kv + q * h;
+  if (m.attention_gate) values += h * q;
   if (m.biases.qkv) values += q + 2 * kv;
   return values + qk_norm_values(m);
 }
@@ -61,6 +62,13 @@ Count mamba_values(const Transformer& m, const StateSpace& s) {
   const Count h = m.hidden;
   return h * s.projected() + Count{s.inner()} * h + (Count{s.convolution} + 1) * s.convolved() +
          Count{3} * s.heads + s.inner();
+}
+
+// Projections, convolution, decay rates and their bias, and the gated norm of one head.
+Count delta_values(const Transformer& m, const DeltaNet& d) {
+  const Count h = m.hidden;
+  return h * d.projected() + Count{d.values()} * h + Count{d.convolution} * d.convolved() +
+         Count{2} * d.value_heads + d.value_dim;
 }
 
 Count mlp_values(const Transformer& m) {
@@ -118,22 +126,30 @@ Count end_norm_values(const Transformer& m) {
 
 bool Transformer::is_moe_layer(int layer) const {
   require(layer >= 0 && layer < layers, "the layer asked for is one of the model's");
-  if (!mixers.empty()) return mixer(layer) == LayerMixer::experts;
+  if (single_mixers()) return mixer(layer) == LayerMixer::experts;
   if (!moe) return false;
   return layer >= moe->dense_layers && (layer + 1) % moe->every == 0;
 }
 
 // Layers i with i >= dense_layers and (i + 1) a multiple of `every`.
 int Transformer::moe_layers() const {
-  if (!mixers.empty()) return static_cast<int>(std::count(mixers.begin(), mixers.end(), 'E'));
+  if (single_mixers()) return static_cast<int>(std::count(mixers.begin(), mixers.end(), 'E'));
   if (!moe || moe->dense_layers >= layers) return 0;
   return layers / moe->every - moe->dense_layers / moe->every;
+}
+
+bool Transformer::single_mixers() const {
+  return !mixers.empty() && mixers[0] != 'A' && mixers[0] != 'D';
 }
 
 LayerMixer Transformer::mixer(int layer) const {
   require(layer >= 0 && layer < layers, "the layer asked for is one of the model's");
   if (mixers.empty()) return LayerMixer::attention_and_mlp;
   switch (mixers[static_cast<std::size_t>(layer)]) {
+    case 'A':
+      return LayerMixer::attention_and_mlp;
+    case 'D':
+      return LayerMixer::delta_and_mlp;
     case 'M':
       return LayerMixer::mamba;
     case '*':
@@ -152,6 +168,10 @@ Count mixer_values(const Transformer& m, const ParameterCount& c) {
   Count sum = 0;
   for (int i = 0; i < m.layers; ++i) {
     const LayerMixer mixer = m.mixer(i);
+    if (mixer == LayerMixer::attention_and_mlp || mixer == LayerMixer::delta_and_mlp) {
+      sum += mixer == LayerMixer::delta_and_mlp ? c.delta_per_layer : c.attention_per_layer;
+      sum += m.is_moe_layer(i) ? c.experts_per_layer + c.moe_rest_per_layer : c.dense_mlp_per_layer;
+    }
     if (mixer == LayerMixer::mamba) sum += c.mamba_per_layer;
     if (mixer == LayerMixer::attention) sum += c.attention_per_layer;
     if (mixer == LayerMixer::mlp) sum += c.dense_mlp_per_layer;
@@ -181,6 +201,7 @@ ParameterCount parameter_count(const Transformer& model) {
     idle = expert_values(model, Count{model.moe->experts} - model.moe->top_k);
   }
   if (model.mamba) c.mamba_per_layer = mamba_values(model, *model.mamba);
+  if (model.delta) c.delta_per_layer = delta_values(model, *model.delta);
   const Count blocks = model.mixers.empty()
                            ? (model.layers - moe) * c.dense_layer() + moe * c.moe_layer()
                            : mixer_values(model, c);

@@ -1,12 +1,15 @@
 // A decoder-only transformer: its dimensions and its exact parameter count.
 //
 // Shape legend: h hidden, L layers, a heads, k kv heads, d head dim, f ffn, V vocabulary.
-//   attention  h(a d) + 2 h(k d) + (a d) h  [+ biases, + q/k norms]
+//   attention  h(a d) + 2 h(k d) + (a d) h  [+ biases, + q/k norms, + h(a d) for an output gate]
 //   MLP        g h f with g = 3 if gated, else 2  [+ biases]
 //   MoE        E (3 h f_e) + h E router + 3 h f_shared  [+ biases, + shared gate]; experts on a
 //              latent width l: E (3 l f_e) + 2 h l
 //   Mamba-2    h (2 D + 2 G n + H) + D h + (k + 1)(D + 2 G n) + 3 H + D, with D = H d inner values
 //              in H heads, G groups of n states, a convolution of k taps (arXiv 2405.21060)
+//   DeltaNet   h (2 K + 2 V + 2 H) + V h + k (2 K + V) + 2 H + v, with K and V the widths of all
+//              keys and values, H value heads of v, a convolution of k taps (gated delta rule,
+//              arXiv 2412.06464)
 //   MLA        h q + q + q a (n + r) + h (c + r) + c + c a (n + v) + a v h, with q and c the query
 //              and kv ranks, n, r, v the head dims without RoPE, with RoPE and of values
 //              (DeepSeek-V2, arXiv 2405.04434, section 2.1; without a query rank: h a (n + r))
@@ -75,8 +78,25 @@ struct StateSpace {
   int projected() const { return inner() + convolved() + heads; }  // z, those, and the time steps
 };
 
-// What one layer of a hybrid model is; every other model's layer is attention and then an MLP.
-enum class LayerMixer { attention_and_mlp, attention, mlp, experts, mamba };
+// Gated DeltaNet mixers (arXiv 2412.06464), as Qwen3-Next has them.
+struct DeltaNet {
+  int key_heads = 0;    // of queries and of keys; each serves value_heads / key_heads value heads
+  int value_heads = 0;  // of values, gates and states
+  int key_dim = 0;
+  int value_dim = 0;
+  int convolution = 4;  // taps, no bias
+  int chunk = 64;       // tokens that the delta rule takes at once
+
+  int keys() const { return key_heads * key_dim; }
+  int values() const { return value_heads * value_dim; }
+  int convolved() const { return 2 * keys() + values(); }  // queries, keys and values
+  // Those, the output's gate, and a decay and a rate for each value head.
+  int projected() const { return convolved() + values() + 2 * value_heads; }
+};
+
+// What one layer of a hybrid model is; every other model's layer is attention and then an MLP (or
+// experts).
+enum class LayerMixer { attention_and_mlp, delta_and_mlp, attention, mlp, experts, mamba };
 
 // Values that a published count has beyond the parameters counted here, and why: a tied head that
 // is stored twice, rotary buffers, a vision tower.
@@ -121,8 +141,11 @@ struct Transformer {
   std::optional<MixtureOfExperts> moe;
   std::optional<LatentAttention> mla;
   std::optional<StateSpace> mamba;
-  // Hybrid models: a letter per layer, which is one mixer behind one norm. M Mamba-2, * attention,
-  // - MLP, E experts (Nemotron-H's hybrid_override_pattern).
+  std::optional<DeltaNet> delta;
+  bool attention_gate = false;  // a sigmoid of as many projected values scales attention's output
+  // Hybrid models: a letter per layer. Either one mixer behind one norm, M Mamba-2, * attention,
+  // - MLP, E experts (Nemotron-H's hybrid_override_pattern), or a whole block, an MLP or experts
+  // after A attention or D Gated DeltaNet.
   std::string mixers;
   std::optional<PublishedCount> published;
   std::string notes;  // what a reader of the answer should know; may be empty
@@ -131,6 +154,7 @@ struct Transformer {
   bool is_moe_layer(int layer) const;  // REQUIRES 0 <= layer < layers
   int moe_layers() const;
   LayerMixer mixer(int layer) const;  // REQUIRES 0 <= layer < layers
+  bool single_mixers() const;         // a layer is one mixer, not a block
 };
 
 // Every parameter of the model, by part. `total` is their sum; `active` counts top_k experts
@@ -144,6 +168,7 @@ struct ParameterCount {
   std::int64_t moe_rest_per_layer = 0;   // of a MoE layer: router, shared experts, gates
   std::int64_t norms_per_layer = 0;
   std::int64_t mamba_per_layer = 0;  // of a Mamba-2 layer
+  std::int64_t delta_per_layer = 0;  // of a Gated DeltaNet layer, without its MLP
   std::int64_t final_norm = 0;       // embedding norm included
   std::int64_t lm_head = 0;          // 0 when tied (its bias apart)
   std::int64_t total = 0;

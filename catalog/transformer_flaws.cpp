@@ -72,12 +72,15 @@ void check_latent(const LatentAttention& mla, Flaws& out) {
 }
 
 void check_mixers(const Transformer& m, Flaws& out) {
-  if (m.mixers.size() != static_cast<std::size_t>(m.layers) ||
-      m.mixers.find_first_not_of("M*-E") != std::string::npos) {
-    out.push_back({"mixers", "expected a letter out of M * - E for each of " +
+  const bool known = m.mixers.find_first_not_of("M*-E") == std::string::npos ||
+                     m.mixers.find_first_not_of("AD") == std::string::npos;
+  if (m.mixers.size() != static_cast<std::size_t>(m.layers) || !known) {
+    out.push_back({"mixers", "expected a letter out of M * - E, or out of A D, for each of " +
                                  std::to_string(m.layers) + " layers"});
     return;
   }
+  if (m.mixers.find('D') != std::string::npos && !m.delta)
+    out.push_back({"mixers", "Gated DeltaNet layers need the sizes of \"delta\""});
   if (m.mixers.find('M') != std::string::npos && !m.mamba)
     out.push_back({"mixers", "Mamba layers need the sizes of \"mamba\""});
   if (m.mixers.find('E') != std::string::npos && !m.moe)
@@ -97,6 +100,21 @@ void check_state_space(const StateSpace& s, Flaws& out) {
   if (s.groups > 0 && s.heads % s.groups != 0)
     out.push_back({"mamba.groups", std::to_string(s.groups) + " groups do not divide " +
                                        std::to_string(s.heads) + " heads"});
+}
+
+void check_delta(const DeltaNet& d, Flaws& out) {
+  const std::array<SizeRule, 6> rules{{
+      {"delta.key_heads", d.key_heads, 1, most_heads},
+      {"delta.value_heads", d.value_heads, 1, most_heads},
+      {"delta.key_dim", d.key_dim, 1, most_width},
+      {"delta.value_dim", d.value_dim, 1, most_width},
+      {"delta.convolution", d.convolution, 1, most_width},
+      {"delta.chunk", d.chunk, 1, most_width},
+  }};
+  for (const SizeRule& rule : rules) check_range(rule, out);
+  if (d.key_heads > 0 && d.value_heads % d.key_heads != 0)
+    out.push_back({"delta.key_heads", std::to_string(d.key_heads) + " key heads do not divide " +
+                                          std::to_string(d.value_heads) + " value heads"});
 }
 
 // An upper bound in floating point, which cannot overflow where the exact count would.
@@ -119,6 +137,12 @@ double rough_parameters(const Transformer& m) {
     layer += (h + m.mamba->convolution + 1.0) *
              (3 * inner + 2.0 * m.mamba->groups * m.mamba->state + 4.0 * m.mamba->heads);
   }
+  if (m.delta) {
+    const double keys = double{1} * m.delta->key_heads * m.delta->key_dim;
+    const double values = double{1} * m.delta->value_heads * m.delta->value_dim;
+    layer += (h + m.delta->convolution) * (2 * keys + 3 * values + 4.0 * m.delta->value_heads);
+  }
+  if (m.attention_gate) layer += h * width;
   return m.layers * layer + (2.0 * m.vocab + m.position_rows) * h;
 }
 
@@ -139,6 +163,7 @@ std::vector<TransformerFlaw> flaws(const Transformer& model) {
   if (model.moe) check_experts(model, *model.moe, out);
   if (model.mla) check_latent(*model.mla, out);
   if (model.mamba) check_state_space(*model.mamba, out);
+  if (model.delta) check_delta(*model.delta, out);
   if (!model.mixers.empty()) check_mixers(model, out);
   if (model.kv_heads > 0 && model.heads % model.kv_heads != 0)
     out.push_back({"kv_heads", std::to_string(model.kv_heads) + " key-value heads do not divide " +

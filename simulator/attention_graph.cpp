@@ -6,6 +6,7 @@
 // section 4.1).
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "simulator/layer_graph.hpp"
 
@@ -14,6 +15,7 @@ namespace {
 
 struct Projections {
   TensorIndex q = 0, k = 0, v = 0;
+  std::optional<TensorIndex> gate;       // of attention's output, where the model has one
   std::int64_t heads = 0, kv_heads = 0;  // on this rank
   std::int64_t qk_dim = 0, v_dim = 0;
 };
@@ -43,6 +45,26 @@ TensorIndex repeated(GraphBuilder& b, std::string_view name, TensorIndex t, std:
   return b.pointwise(name, {t}, {}, elements, moved, moved, 1);
 }
 
+// Queries and gate come out of one projection, interleaved by head; both are copied out
+// (transformers models/qwen3_next/modeling_qwen3_next.py, Qwen3NextAttention).
+void split_gate(GraphBuilder& b, Projections& p, std::int64_t elements) {
+  const double copy = 2 * bytes_of_elements(b, elements);
+  const TensorIndex both = p.q;
+  p.q = b.pointwise("split_query", {both}, {}, elements, copy, copy, 1);
+  p.gate = b.pointwise("split_gate", {both}, {}, elements, copy, copy, 1);
+}
+
+// out * sigmoid(gate): two kernels that keep the sigmoid and attention's output, or one that keeps
+// what it reads.
+TensorIndex gated(GraphBuilder& b, TensorIndex out, TensorIndex gate, std::int64_t elements) {
+  const double n = bytes_of_elements(b, elements);
+  if (!b.eager())
+    return b.pointwise("gated_output", {out, gate}, {out, gate}, elements, 3 * n, 5 * n, 1);
+  const TensorIndex scale = b.pointwise("sigmoid", {gate}, {}, elements, 2 * n, 3 * n, 1);
+  b.last().saves = {scale};
+  return b.pointwise("gated_output", {out, scale}, {out, scale}, elements, 3 * n, 6 * n, 1);
+}
+
 Projections project(GraphBuilder& b, TensorIndex x) {
   const Transformer& m = b.workload().model;
   const AdapterTargets& on = b.workload().adapter.targets;
@@ -51,11 +73,12 @@ Projections project(GraphBuilder& b, TensorIndex x) {
   p.heads = std::max<std::int64_t>(1, m.heads / b.tensor());
   p.kv_heads = std::max<std::int64_t>(1, m.kv_heads / b.tensor());
   p.qk_dim = p.v_dim = d;
-  const std::int64_t q_out = m.heads * d;
+  const std::int64_t q_out = m.heads * d * (m.attention_gate ? 2 : 1);
   const std::int64_t kv_out = p.kv_heads * d * b.tensor();  // replicated where TP exceeds kv heads
   p.q = b.linear({"q", m.hidden, q_out, Cut::columns, m.biases.qkv, on.q}, x, rows);
   p.k = b.linear({"k", m.hidden, kv_out, Cut::columns, m.biases.qkv, on.k}, x, rows);
   p.v = b.linear({"v", m.hidden, kv_out, Cut::columns, m.biases.qkv, on.v}, x, rows);
+  if (m.attention_gate) split_gate(b, p, rows * p.heads * d);
   if (b.workload().framework.value_is_view_of_qkv)
     b.widen(p.v, rows * (p.heads + 2 * p.kv_heads) * d * b.element());
   if (b.workload().framework.repeats_kv_before_rotary && p.kv_heads < p.heads) {
@@ -248,7 +271,8 @@ TensorIndex add_attention(GraphBuilder& b, TensorIndex normed, BlockKind kind) {
   const Transformer& m = b.workload().model;
   const TensorIndex x = b.gather_sequence(normed, m.hidden);
   const Projections p = m.mla ? project_latent(b, x) : project(b, x);
-  const TensorIndex mixed = attend(b, p, kind);
+  TensorIndex mixed = attend(b, p, kind);
+  if (p.gate) mixed = gated(b, mixed, *p.gate, b.tokens() * p.heads * p.v_dim);
   const std::int64_t in = p.heads * p.v_dim * b.tensor();
   const TensorIndex out =
       b.linear({"o", in, m.hidden, Cut::rows, m.biases.o, b.workload().adapter.targets.o}, mixed,

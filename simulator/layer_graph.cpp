@@ -56,7 +56,8 @@ LayerGraph mixer_graph(GraphBuilder& b, BlockKind kind) {
 
 LayerGraph block_graph(const Workload& w, const ParallelPlan& plan, BlockKind kind) {
   GraphBuilder b(w, plan, w.trains_base() && kind.trainable);
-  if (kind.mixer != LayerMixer::attention_and_mlp) return mixer_graph(b, kind);
+  const bool delta = kind.mixer == LayerMixer::delta_and_mlp;
+  if (!delta && kind.mixer != LayerMixer::attention_and_mlp) return mixer_graph(b, kind);
   const Transformer& m = w.model;
   const std::int64_t rows = b.sequence_tokens();
   const std::int64_t elements = rows * m.hidden;
@@ -65,7 +66,7 @@ LayerGraph block_graph(const Workload& w, const ParallelPlan& plan, BlockKind ki
   const bool norms_outputs = m.norms.per_layer == 4;
 
   const TensorIndex normed = b.norm("attention_norm", x, rows, m.hidden);
-  TensorIndex branch = add_attention(b, normed, kind);
+  TensorIndex branch = delta ? add_delta(b, normed) : add_attention(b, normed, kind);
   if (norms_outputs) branch = b.norm("attention_output_norm", branch, rows, m.hidden);
   branch = b.dropout(branch, elements);
   const TensorIndex middle = b.residual_add(x, branch, elements);

@@ -3,7 +3,7 @@
 // A block is  x + O(attention(norm(x)))  and then  x + MLP(norm(x)); experts and latent attention
 // take the place of the MLP and of plain attention where the model has them. Blocks with one norm
 // (parallel residual) share it; blocks with four norm each branch's output too. A layer of a hybrid
-// model is  x + mixer(norm(x)).
+// model is  x + mixer(norm(x)), or a block with Gated DeltaNet in attention's place.
 #pragma once
 
 #include "simulator/graph_builder.hpp"
@@ -35,5 +35,6 @@ TensorIndex add_attention(GraphBuilder& builder, TensorIndex normed, BlockKind k
 TensorIndex add_mlp(GraphBuilder& builder, TensorIndex normed, std::int64_t width, bool sequence);
 TensorIndex add_experts(GraphBuilder& builder, TensorIndex normed);
 TensorIndex add_mamba(GraphBuilder& builder, TensorIndex normed);
+TensorIndex add_delta(GraphBuilder& builder, TensorIndex normed);
 
 }  // namespace shardwise

@@ -53,6 +53,7 @@ const Transformer& catalogued(const std::string& id) {
 std::vector<std::pair<std::string, int>> dimensions(const Transformer& m) {
   const MixtureOfExperts moe = m.moe.value_or(MixtureOfExperts{});
   const LatentAttention mla = m.mla.value_or(LatentAttention{});
+  const DeltaNet delta = m.delta.value_or(DeltaNet{});
   return {{"layers", m.layers},
           {"hidden", m.hidden},
           {"heads", m.heads},
@@ -91,7 +92,16 @@ std::vector<std::pair<std::string, int>> dimensions(const Transformer& m) {
           {"mla.kv_lora_rank", mla.kv_lora_rank},
           {"mla.qk_nope_head_dim", mla.qk_nope_head_dim},
           {"mla.qk_rope_head_dim", mla.qk_rope_head_dim},
-          {"mla.v_head_dim", mla.v_head_dim}};
+          {"mla.v_head_dim", mla.v_head_dim},
+          {"delta.key_heads", delta.key_heads},
+          {"delta.value_heads", delta.value_heads},
+          {"delta.key_dim", delta.key_dim},
+          {"delta.value_dim", delta.value_dim},
+          {"delta.convolution", delta.convolution},
+          {"delta.chunk", delta.chunk},
+          {"attention_gate", m.attention_gate},
+          {"mixers without attention",
+           static_cast<int>(std::count(m.mixers.begin(), m.mixers.end(), 'D'))}};
 }
 
 std::string differences(const Transformer& found, const Transformer& expected) {
@@ -404,7 +414,7 @@ TEST_CASE("each family's row can be reached, and no refused one can") {
     CHECK(family.keys != nullptr);
   }
   CHECK(seen.size() >= 50);
-  for (const char* type : {"qwen3_next", "minimax", "jamba", "rwkv5", "t5", "glm_moe_dsa"}) {
+  for (const char* type : {"kimi_linear", "minimax", "jamba", "rwkv5", "t5", "glm_moe_dsa"}) {
     INFO(type);
     const RefusedFamily* family = refused_family(type);
     REQUIRE(family != nullptr);

@@ -141,6 +141,38 @@ TEST_CASE("a hybrid counts every layer as its letter says") {
   }
 }
 
+// Qwen3-Next's sizes, four layers of them.
+TEST_CASE("a model with Gated DeltaNet counts whole blocks") {
+  Transformer m = sized(4, 2048, 16, 2, 5120, 151936);
+  m.head_dim = 256;
+  m.qk_norm = QkNorm::head_dim;
+  m.attention_gate = true;
+  m.mixers = "DDDA";
+  m.delta = DeltaNet{16, 32, 128, 128, 4, 64};
+  m.moe = MixtureOfExperts{512, 10, 512, 512, true, 0, 1};
+  const ParameterCount c = parameter_count(m);
+  // Keys 16 x 128 = 2048, values 32 x 128 = 4096: in 2048 x (2 x 2048 + 2 x 4096 + 64), out
+  // 4096 x 2048, convolution 4 x (2 x 2048 + 4096), a decay and its bias per head, a norm of 128.
+  CHECK(c.delta_per_layer == 2048LL * 12'352 + 4096LL * 2048 + 4 * 8192 + 2 * 32 + 128);
+  // queries and their gate 2 x 4096, keys and values 2 x 512, out 4096, two norms of 256
+  CHECK(c.attention_per_layer == 2048LL * (2 * 4096 + 2 * 512 + 4096) + 2 * 256);
+  CHECK(m.moe_layers() == 4);
+  CHECK(m.is_moe_layer(0));
+  const std::int64_t experts = 512LL * 3 * 2048 * 512;
+  const std::int64_t rest = 2048LL * 512 + 3LL * 2048 * 512 + 2048;
+  CHECK(c.total == 3 * c.delta_per_layer + c.attention_per_layer + 4 * (experts + rest) +
+                       (4 * 2 + 1) * 2048 + 2LL * 151936 * 2048);
+  CHECK(c.active == c.total - 4 * (512 - 10) * 3LL * 2048 * 512);
+  CHECK(flaws(m).empty());
+  m.mixers = "DDDM";  // a layer is a block or a mixer, not now one and now the other
+  CHECK(flaws(m).size() == 1);
+  m.mixers = "DDDA";
+  m.delta->key_heads = 5;
+  CHECK(flaws(m).size() == 1);
+  m.delta.reset();
+  CHECK(flaws(m).size() == 1);
+}
+
 TEST_CASE("DeepSeek-V2-Lite has one plain query projection") {
   Transformer m = sized(27, 2048, 16, 16, 10944, 102400);
   m.mla = LatentAttention{std::nullopt, 512, 128, 64, 128};

@@ -267,6 +267,63 @@ TEST_CASE("a Mamba-2 layer saves what its fused kernel and linears read", "[laye
   CHECK(backward == 2 * forward);
 }
 
+// flash-linear-attention's chunk_gated_delta_rule keeps normed queries and keys, values, the solved
+// triangles of its chunks and the rates; the convolution keeps its input, the gated norm both of
+// its inputs. Bytes per token (16 bits), K = 512, V = 1024, 8 value heads, chunks of 64:
+//   block input 2h, normed 2h, projected 2 (2K + V), rates 2 x 16, after the convolution
+//   2 (2K + V), triangles 2 x 8 x 64, gates 16 x 8, result 2V, gate 2V, gated 2V.
+TEST_CASE("a Gated DeltaNet mixer saves what its kernels and linears read", "[layer_graph]") {
+  Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
+  w.framework.kernels = KernelStyle::fused;
+  const std::int64_t attention = saved(block_graph(w, plan_of(1), {}));
+  w.model.mixers = "DA";
+  w.model.delta = DeltaNet{4, 8, 128, 128, 4, 64};
+  BlockKind kind;
+  kind.mixer = LayerMixer::delta_and_mlp;
+  const LayerGraph graph = block_graph(w, plan_of(1), kind);
+  // The rest of the block is that of attention, which keeps 512 each of q and output, 256 each of k
+  // and v, and 4 bytes per head.
+  const std::int64_t tokens = 256, keys = 512, values = 1024;
+  const std::int64_t mixer =
+      2 * 2 * (2 * keys + values) + 2 * 16 + 2 * 8 * 64 + 16 * 8 + 3 * 2 * values;
+  CHECK(saved(graph) - attention == tokens * (mixer - (2 * (2 * 512 + 2 * 256) + 4 * 8)));
+  const ParameterCount count = parameter_count(w.model);
+  CHECK(graph.parameters.base() ==
+        count.delta_per_layer + count.dense_mlp_per_layer + count.norms_per_layer);
+
+  // Per token and value head, with chunks of L = 64 and heads of K = V = 128: of the eight products
+  // forward, L K twice over L (keys with keys, queries with keys), L K and L V (w, u), L V (scores
+  // with values), and three of K V: the states, what they subtract, what they give to the output.
+  double forward = 0, backward = 0;
+  for (const Operator& op : graph.operators) {
+    if (op.name != std::string_view("delta_rule")) continue;
+    for (const Kernel& k : op.forward)
+      if (const auto* g = std::get_if<GemmWork>(&k))
+        forward += 2.0 * static_cast<double>(g->m * g->n * g->k * g->batch);
+    for (const Kernel& k : op.backward)
+      if (const auto* g = std::get_if<GemmWork>(&k))
+        backward += 2.0 * static_cast<double>(g->m * g->n * g->k * g->batch);
+  }
+  const double token = 2.0 * 256 * 8;
+  CHECK(forward == token * (5 * 64 * 128 + 3 * 128 * 128));
+  // Again w, u, states and what they subtract; then 20 more: six of K V (gradients of states twice,
+  // of values, queries, keys and w), two of L L (of the triangles) and twelve of L K or L V.
+  CHECK(backward ==
+        token * (2 * 64 * 128 + 2 * 128 * 128 + 12 * 64 * 128 + 6 * 128 * 128 + 2 * 64 * 64));
+}
+
+TEST_CASE("attention with an output gate keeps the gate and what it scales", "[layer_graph]") {
+  Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
+  w.framework.kernels = KernelStyle::fused;
+  const LayerGraph plain = block_graph(w, plan_of(1), {});
+  w.model.attention_gate = true;
+  const LayerGraph gated = block_graph(w, plan_of(1), {});
+  // One fused kernel reads the gate and the output, 512 values of 16 bits per token each; the
+  // output is kept by attention anyhow, its product is what the last linear reads.
+  CHECK(saved(gated) - saved(plain) == 256 * 2 * (512 + 512));
+  CHECK(gated.parameters.base() - plain.parameters.base() == 512 * 512);
+}
+
 TEST_CASE("experts keep what their gradients read, in 8 bits where they compute in 8",
           "[layer_graph]") {
   // 128 tokens, top 2 of 8 experts of width 64: 256 routed rows.
