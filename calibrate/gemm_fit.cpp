@@ -4,6 +4,7 @@
 #include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <map>
 #include <set>
 #include <utility>
@@ -202,6 +203,10 @@ std::vector<GemmResidual> surface_of(const std::vector<GemmPoint>& points,
   return surface;
 }
 
+std::string power_of_two(double exponent) {
+  return "2^" + std::to_string(static_cast<int>(exponent));
+}
+
 // Fractions that stand at the datasheet, and what the points ask beyond it.
 void note_limits(const std::vector<GemmPoint>& points, const Eigen::VectorXd& residuals,
                  GemmFit& fit) {
@@ -278,6 +283,26 @@ GemmFit fit_gemm(const std::vector<GemmPoint>& points, const GemmCalibration& st
   fit.surface = surface_of(points, best.residuals);
   note_limits(points, best.residuals, fit);
   return fit;
+}
+
+std::vector<std::string> surface_lines(const std::vector<GemmResidual>& surface, double beyond) {
+  std::vector<GemmResidual> off;
+  for (const GemmResidual& cell : surface)
+    if (std::abs(cell.ratio - 1) > beyond) off.push_back(cell);
+  std::stable_sort(off.begin(), off.end(), [](const GemmResidual& a, const GemmResidual& b) {
+    return std::abs(std::log(a.ratio)) > std::abs(std::log(b.ratio));
+  });
+  std::vector<std::string> lines;
+  for (const GemmResidual& cell : off) {
+    char ratio[32];
+    std::snprintf(ratio, sizeof ratio, "%.2f", cell.ratio);
+    lines.push_back("gemm: m n from " + power_of_two(cell.log2_mn) + " to " +
+                    power_of_two(cell.log2_mn + 4) + ", k from " + power_of_two(cell.log2_k) +
+                    " to " + power_of_two(cell.log2_k + 2) + ": " + ratio +
+                    " of the fitted time (" + std::to_string(cell.points) +
+                    (cell.points == 1 ? " point)" : " points)"));
+  }
+  return lines;
 }
 
 }  // namespace shardwise

@@ -51,6 +51,11 @@ struct GemmFit {
   std::vector<std::string> notes;
 };
 
+// The cells whose median lies more than `beyond` off the model, a line each, the farthest first:
+// where shapes are that the tiles and waves do not explain.
+std::vector<std::string> surface_lines(const std::vector<GemmResidual>& surface,
+                                       double beyond = 0.05);
+
 inline constexpr std::array<GemmTile, 8> tile_candidates{{{256, 256, 1, 1},
                                                           {256, 192, 1, 1},
                                                           {256, 128, 1, 1},

@@ -128,6 +128,7 @@ void fit_products(const std::vector<Measurement>& measurements, const Gpu& gpu, 
   fit.notes.push_back(sentence("gemm: ", points.size(), " points, 80 % within ",
                                shown_percent(found.low - 1), " and ", shown_percent(found.high - 1),
                                " of the fitted tile and wave model"));
+  for (std::string& line : surface_lines(found.surface)) fit.notes.push_back(std::move(line));
 }
 
 // The machine that the card is usually in, with as many of them as the points need.

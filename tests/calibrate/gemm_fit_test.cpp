@@ -109,6 +109,18 @@ TEST_CASE("tile, rates, memory and start are found under noise, over 1,000 seeds
   CHECK(recovered >= 950);
 }
 
+// ln 1.5 = 0.41 is farther from the model than ln 0.8 = -0.22; 1.04 is within 5 %.
+TEST_CASE("cells of shapes that the model does not explain are told, the farthest first") {
+  const std::vector<GemmResidual> surface{
+      {20, 10, 7, 1.04, 0.1}, {16, 8, 1, 0.8, 0}, {24, 12, 3, 1.5, 0.1}};
+  const auto lines = surface_lines(surface);
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0] ==
+        "gemm: m n from 2^24 to 2^28, k from 2^12 to 2^14: 1.50 of the fitted time (3 points)");
+  CHECK(lines[1] ==
+        "gemm: m n from 2^16 to 2^20, k from 2^8 to 2^10: 0.80 of the fitted time (1 point)");
+}
+
 TEST_CASE("a constant that no point depends on stays, and the surface counts every point") {
   const GemmTimer timer = timer_of(sample_gpu());
   const auto points = shapes();
