@@ -31,6 +31,7 @@ struct SpreadKey {
   Extent extent = Extent::one_gpu;
   bool tensor = false;  // tensor parallelism at all
   Tuning tuning = Tuning::pretrain;
+  bool stages = false;  // a pipeline
   friend bool operator==(const SpreadKey&, const SpreadKey&) = default;
 };
 
@@ -38,6 +39,7 @@ struct SpreadRow {
   std::optional<Extent> extent;  // absent: any
   std::optional<bool> tensor;
   std::optional<Tuning> tuning;
+  std::optional<bool> stages;
   double low = 0.5, high = 2;  // measured / forecast at the 10th and the 90th of 100
   int runs = 0, sources = 0;   // that it rests on
 

@@ -16,6 +16,7 @@ std::string row_words(const SpreadRow& row) {
   };
   if (row.extent) add(spelling(extent_names, *row.extent));
   if (row.tensor) add(*row.tensor ? "tensor parallel" : "no tensor parallelism");
+  if (row.stages) add(*row.stages ? "pipeline" : "no pipeline");
   if (row.tuning) add(spelling(tuning_names, *row.tuning));
   std::replace(words.begin(), words.end(), '_', ' ');
   return words.empty() ? "any run" : words;

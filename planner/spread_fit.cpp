@@ -32,7 +32,7 @@ SpreadRow fitted(SpreadRow pattern, const std::vector<SpreadSample>& samples) {
   std::vector<Weighted> found;
   for (const SpreadSample& s : samples)
     if (pattern.holds(s.key)) found.push_back({s.ratio, 1 / std::sqrt(of_source[s.source])});
-  const bool any = !pattern.extent && !pattern.tensor && !pattern.tuning;
+  const bool any = !pattern.extent && !pattern.tensor && !pattern.tuning && !pattern.stages;
   const int sources = static_cast<int>(of_source.size());
   const int runs = static_cast<int>(found.size());
   if (found.empty() || (!any && (runs < least_runs || sources < least_sources))) return pattern;
@@ -72,6 +72,7 @@ SpreadKey spread_key(Method method, const ParallelPlan& plan, const Cluster& clu
                : nodes == 1     ? Extent::one_node
                                 : Extent::several_nodes;
   key.tensor = plan.tensor > 1;
+  key.stages = plan.pipeline > 1;
   key.tuning = method == Method::pretrain ? Tuning::pretrain
                : row(method).adapter      ? Tuning::adapters
                                           : Tuning::full;
@@ -81,8 +82,11 @@ SpreadKey spread_key(Method method, const ParallelPlan& plan, const Cluster& clu
 std::vector<SpreadRow> fit_step_spread(const std::vector<SpreadSample>& samples) {
   std::vector<SpreadRow> patterns;
   for (const auto& [text, extent] : extent_names)
-    for (const bool tensor : {false, true}) patterns.push_back({extent, tensor, {}});
-  for (const auto& [text, extent] : extent_names) patterns.push_back({extent, {}, {}});
+    for (const bool tensor : {false, true})
+      for (const bool stages : {false, true}) patterns.push_back({extent, tensor, {}, stages});
+  for (const auto& [text, extent] : extent_names)
+    for (const bool tensor : {false, true}) patterns.push_back({extent, tensor, {}, {}});
+  for (const auto& [text, extent] : extent_names) patterns.push_back({extent, {}, {}, {}});
   patterns.push_back({});
   return fit_all(patterns, samples);
 }
@@ -90,8 +94,8 @@ std::vector<SpreadRow> fit_step_spread(const std::vector<SpreadSample>& samples)
 std::vector<SpreadRow> fit_memory_spread(const std::vector<SpreadSample>& samples) {
   std::vector<SpreadRow> patterns;
   for (const auto& [method, tuning] : tuning_names)
-    for (const auto& [text, extent] : extent_names) patterns.push_back({extent, {}, tuning});
-  for (const auto& [method, tuning] : tuning_names) patterns.push_back({{}, {}, tuning});
+    for (const auto& [text, extent] : extent_names) patterns.push_back({extent, {}, tuning, {}});
+  for (const auto& [method, tuning] : tuning_names) patterns.push_back({{}, {}, tuning, {}});
   patterns.push_back({});
   return fit_all(patterns, samples);
 }

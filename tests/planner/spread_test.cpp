@@ -20,9 +20,11 @@ void add(std::vector<SpreadSample>& to, const std::string& source, int runs) {
 }
 
 TEST_CASE("The first row of a spread that holds counts") {
-  const std::vector<SpreadRow> rows{{Extent::one_node, true, {}, 0.9, 1.1, 1, 1},
-                                    {Extent::one_node, {}, {}, 0.8, 1.2, 1, 1},
-                                    {{}, {}, {}, 0.7, 1.3, 1, 1}};
+  const std::vector<SpreadRow> rows{{Extent::one_node, true, {}, true, 0.95, 1.05, 1, 1},
+                                    {Extent::one_node, true, {}, {}, 0.9, 1.1, 1, 1},
+                                    {Extent::one_node, {}, {}, {}, 0.8, 1.2, 1, 1},
+                                    {{}, {}, {}, {}, 0.7, 1.3, 1, 1}};
+  CHECK(spread_of(rows, {Extent::one_node, true, Tuning::full, true}).low == 0.95);
   CHECK(spread_of(rows, {Extent::one_node, true, Tuning::full}).low == 0.9);
   CHECK(spread_of(rows, {Extent::one_node, false, Tuning::full}).low == 0.8);
   CHECK(spread_of(rows, {Extent::one_gpu, false, Tuning::full}).low == 0.7);
@@ -78,9 +80,10 @@ TEST_CASE("The shipped spread is ordered and closes with a row for everything") 
   REQUIRE(spread);
   for (const auto* rows : {&spread->step_time, &spread->memory}) {
     const SpreadRow& last = rows->back();
-    CHECK((!last.extent && !last.tensor && !last.tuning));
+    CHECK((!last.extent && !last.tensor && !last.tuning && !last.stages));
     const auto fields = [](const SpreadRow& r) {
-      return r.extent.has_value() + r.tensor.has_value() + r.tuning.has_value();
+      return r.extent.has_value() + r.tensor.has_value() + r.tuning.has_value() +
+             r.stages.has_value();
     };
     CHECK(std::is_sorted(rows->begin(), rows->end(), [&](const SpreadRow& a, const SpreadRow& b) {
       return fields(a) > fields(b);
