@@ -49,8 +49,6 @@ Forecast forecast_under(const Question& q, const Profile& profile, const Recompu
   if (options.memory) forecast_memory(context, options, f);
   if (options.time) forecast_time(context, options, f);
   if (policy.chosen) f.recompute = told(context.partition);
-  if (q.plan.offload.activations)
-    f.notes.push_back("the time to copy offloaded activations is not modelled, only the memory");
   return f;
 }
 

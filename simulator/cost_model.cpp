@@ -289,6 +289,38 @@ void CostModel::schedule_offload(const std::vector<ModelChunk>& chunks, StageCos
     }
 }
 
+// What a unit (ActivationOffload: a layer, or a chunk where there is a pipeline) saves is copied out
+// while the next unit's forward runs, and back while another unit's backward does. Units being
+// alike, a pass takes as long as its copy where that is longer than its kernels; what is longer is
+// put behind the unit's last layer.
+void CostModel::schedule_activation_copies(const std::vector<ModelChunk>& chunks,
+                                           StageCosts& costs) const {
+  const BytesPerSecond link = host_copy_rate();
+  costs.host_traffic.copy_rate = link;
+  const auto busy = [](const PassTime& t) { return longest(t.device(), t.host); };
+  for (std::size_t c = 0; c < chunks.size(); ++c) {
+    Bytes away;
+    Seconds forward, backward;
+    for (std::size_t i = 0; i < chunks[c].layers.size(); ++i) {
+      const LayerDefinition& d = *chunks[c].layers[i].definition;
+      LayerTime& t = costs.chunks[c][i].time;
+      forward += busy(t.forward);
+      backward += busy(t.recompute) + busy(t.backward_input) + busy(t.backward_weight);
+      if (d.role == LayerRole::block)
+        away += ceil_bytes(plan_.offloaded_share * static_cast<double>(d.script.saved_bytes));
+      const bool last = i + 1 == chunks[c].layers.size();
+      if (plan_.pipeline > 1 && !last) continue;
+      const Seconds copy = away / link;
+      t.forward.copies = longest(Seconds(0), copy - forward);
+      t.backward_input.copies = longest(Seconds(0), copy - backward);
+      costs.host_traffic.copied_out += plan_.microbatches * away;
+      costs.host_traffic.copied_in += plan_.microbatches * away;
+      away = Bytes(0);
+      forward = backward = Seconds(0);
+    }
+  }
+}
+
 // Share of the multiprocessors that a group's collectives hold; half at the most.
 double CostModel::multiprocessors_taken(GroupKind kind, int of) const {
   const GroupShape shape = layout_.shape(kind);
@@ -393,6 +425,7 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& chunks, int sta
   schedule_reduces(chunks, slowest);
   if (paced != nullptr) slow_beside_collectives(*paced, slowest);
   if (plan_.offload.parameters || plan_.offload.optimizer) schedule_offload(chunks, slowest);
+  if (plan_.offload.activations) schedule_activation_copies(chunks, slowest);
   return slowest;
 }
 

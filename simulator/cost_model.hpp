@@ -101,6 +101,7 @@ class CostModel {
   void schedule_optimizer(const LayerState& state, const KernelModel& kernels,
                           const NodeGroup& group, StageCosts& costs) const;
   void schedule_offload(const std::vector<ModelChunk>& chunks, StageCosts& costs) const;
+  void schedule_activation_copies(const std::vector<ModelChunk>& chunks, StageCosts& costs) const;
   int stage_gpus_on_a_node() const;
   BytesPerSecond host_copy_rate() const;  // of each of them, while all of them copy
   Seconds sharding_hooks(const LayerParameters& parameters) const;

@@ -71,10 +71,11 @@ class Builder {
     for (int s = 0; s < sockets; ++s) {
       roots_.push_back(add_vertex(VertexKind::root_complex, s));
       machine_.memories.push_back(add_vertex(VertexKind::host_memory, s));
-      // A bounced byte is written once and read once: each direction gets half of the memory.
+      // What a byte costs the memory itself (once copied, twice bounced) is counted apart:
+      // MachineFlows::memory_link.
       BytesPerSecond bandwidth = links_.host.root_complex;
       if (node_.host_memory_bandwidth) {
-        const double share = links_.host.memory_fraction / 2.0 / per_chassis;
+        const double share = links_.host.memory_fraction / per_chassis;
         bandwidth = std::min(bandwidth, share * *node_.host_memory_bandwidth);
       }
       connect(roots_.back(), machine_.memories.back(), EdgeKind::memory, bandwidth, pcie_cost);

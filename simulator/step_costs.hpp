@@ -16,14 +16,16 @@ struct PassTime {
   Seconds compute;                   // kernels, one after the other
   std::array<Seconds, 3> exposed{};  // collectives that nothing within the layer hides, by CommAxis
   Seconds host;                      // CPU time to issue it all
+  Seconds copies;  // to the host or back, of activations, beyond what the pass itself hides
 
   PassTime& operator+=(const PassTime& o) {
     compute += o.compute;
     for (std::size_t i = 0; i < exposed.size(); ++i) exposed[i] += o.exposed[i];
     host += o.host;
+    copies += o.copies;
     return *this;
   }
-  Seconds device() const { return compute + exposed[0] + exposed[1] + exposed[2]; }
+  Seconds device() const { return compute + exposed[0] + exposed[1] + exposed[2] + copies; }
   friend bool operator==(const PassTime&, const PassTime&) = default;
 };
 

@@ -246,6 +246,12 @@ class StepLowering {
                        {&at.compute}, axes[i].traffic);
       at.behind_collective = true;
     }
+    if (at.span.copies <= Seconds(0)) return;
+    const bool forward = at.kind == WorkKind::forward;
+    const Mark copied = add(at, forward ? LaneKind::copy_to_host : LaneKind::copy_to_device,
+                            Members::alone, WorkKind::offload_copy, at.span.copies, {&at.compute},
+                            forward ? TrafficKind::copy_out : TrafficKind::copy_in);
+    at.compute = add(at, LaneKind::compute, Members::alone, at.kind, Seconds(0), {&copied});
   }
 
   void flush(Cursor& at, Mark& pending) {

@@ -1,5 +1,6 @@
 #include "simulator/cost_model.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "catalog/cluster_parser.hpp"
@@ -85,4 +86,39 @@ TEST_CASE("with blocking launches the GPU waits for the CPU, kernel by kernel", 
   const PassTime ahead = forward(false), blocked = forward(true);
   CHECK(blocked.host == Seconds(0));
   CHECK(blocked.compute.value == Approx(ahead.compute.value + ahead.host.value));
+}
+
+// On one card of a slow slot a block's copy takes longer than its kernels: what they do not hide is
+// left over, so that pass and rest come to bytes / rate. On the way back more is hidden.
+TEST_CASE("activations that go to the host hold their pass up where the way is too slow",
+          "[cost]") {
+  const Workload w = pretraining(gpt(4, 2048, 16), 2048);
+  const Cluster cluster = parse_gpus(facts().catalog, "1xRTX-4090")->front();
+  ParallelPlan plan = plan_of(1);
+  const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
+  const auto costs = [&](double share) {
+    plan.offload.activations = share > 0;
+    plan.offloaded_share = share;
+    const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
+    return CostModel(w, plan, cluster, facts().profile).costs(partition).stages.front();
+  };
+  const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
+  const LayerDefinition& block = *partition.stages.front().front().layers[1].definition;
+  REQUIRE(block.role == LayerRole::block);
+  const double rate =
+      CostModel(w, plan, cluster, facts().profile).collectives().topology().host_copy(1).value;
+
+  const StageCosts whole = costs(1), none = costs(0);
+  const LayerTime &with = whole.chunks[0][1].time, &without = none.chunks[0][1].time;
+  const auto busy = [](const PassTime& t) { return std::max(t.device().value, t.host.value); };
+  const double copy = static_cast<double>(block.script.saved_bytes) / rate;
+  REQUIRE(copy > busy(without.forward));
+  CHECK(with.forward.copies.value == Approx(copy - busy(without.forward)));
+  CHECK(with.forward.compute == without.forward.compute);
+  const double backward =
+      busy(without.recompute) + busy(without.backward_input) + busy(without.backward_weight);
+  CHECK(with.backward_input.copies.value == Approx(std::max(0.0, copy - backward)));
+  CHECK(whole.chunks[0][0].time.forward.copies == Seconds(0));  // the embedding saves nothing large
+  CHECK(whole.host_traffic.copied_out == plan.microbatches * 4 * Bytes(block.script.saved_bytes));
+  CHECK(costs(0.05).chunks[0][1].time.forward.copies == Seconds(0));  // a small part hides
 }

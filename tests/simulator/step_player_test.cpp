@@ -66,6 +66,7 @@ class RandomCosts {
     p.compute = time();
     for (Seconds& s : p.exposed) s = maybe(true).value_or(Seconds(0));
     if (host_bound_) p.host = time();
+    p.copies = maybe(copies_).value_or(Seconds(0));
     return p;
   }
 

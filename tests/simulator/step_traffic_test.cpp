@@ -56,19 +56,22 @@ Cluster box() {
 
 }  // namespace
 
-// Memory serves 0.8 x 50 = 40 GB/s, and each direction of the root complex's way to it 20: copies
-// run at 20 / 4 = 5 GB/s per GPU. In and out together are 40: nobody waits. The optimizer alone
-// reads and writes 40 / 4 = 10 GB/s per rank; beside copies to the GPUs, 4 (x + y) = 40 with x <= 5
-// leaves both at 5: the copies keep their speed, the optimizer has half of its own.
+// Memory serves 0.8 x 50 = 40 GB/s, a copied byte once: copies one way run at 40 / 4 = 10 GB/s per
+// GPU. In and out together would be 80: each gets half. The optimizer alone reads and writes 40 / 4
+// = 10 GB/s per rank; beside copies to the GPUs, 4 (x + y) = 40 leaves both at 5, half of their own.
 TEST_CASE("copies and the optimizer on the CPU share host memory", "[step_traffic]") {
   Setup s(plan_of(4), box());
   HostTraffic& host = s.costs.stages.front().host_traffic;
   host.copied_in = host.copied_out = Bytes(1'000'000'000);
   host.copy_rate = s.collectives.topology().host_copy(4);
-  CHECK(host.copy_rate.value == Approx(5e9));
+  CHECK(host.copy_rate.value == Approx(10e9));
   const StepTraffic without = s.traffic();
-  CHECK_FALSE(without.at(0, TrafficKind::copy_in));
-  CHECK_FALSE(without.at(0, TrafficKind::copy_out));
+  Active both(without);
+  both.start(without.at(0, TrafficKind::copy_in), 4);
+  CHECK(both.speed(without.at(0, TrafficKind::copy_in)) == Approx(1));
+  both.start(without.at(0, TrafficKind::copy_out), 4);
+  CHECK(both.speed(without.at(0, TrafficKind::copy_in)) == Approx(0.5));
+  CHECK(both.speed(without.at(0, TrafficKind::copy_out)) == Approx(0.5));
 
   host.optimizer = Bytes(10'000'000'000);
   host.optimizer_rate = BytesPerSecond(10e9);
@@ -76,11 +79,11 @@ TEST_CASE("copies and the optimizer on the CPU share host memory", "[step_traffi
   Active now(with);
   now.start(with.at(0, TrafficKind::copy_in), 4);
   now.start(with.at(0, TrafficKind::host_optimizer), 4);
-  CHECK(now.speed(with.at(0, TrafficKind::copy_in)) == Approx(1));
+  CHECK(now.speed(with.at(0, TrafficKind::copy_in)) == Approx(0.5));
   CHECK(now.speed(with.at(0, TrafficKind::host_optimizer)) == Approx(0.5));
-  // One rank's optimizer still beside four copies: 4 x 5 + 10 < 40.
+  // One rank's optimizer still beside four copies: five share 40, 8 each.
   now.network.stop(*with.at(0, TrafficKind::host_optimizer), 3);
-  CHECK(now.speed(with.at(0, TrafficKind::host_optimizer)) == Approx(1));
+  CHECK(now.speed(with.at(0, TrafficKind::host_optimizer)) == Approx(0.8));
 }
 
 // 4090s cannot reach each other: a ring passes host memory twice per byte, so that an all-reduce of
