@@ -148,6 +148,7 @@ void read_attention(JsonReader& r, Transformer& model) {
   if (auto mla = r.maybe_object("mla")) model.mla = read_latent_attention(*mla);
   if (auto mamba = r.maybe_object("mamba")) model.mamba = read_state_space(*mamba);
   model.mixers = r.maybe_text("mixers").value_or("");
+  model.prediction_mixers = r.maybe_text("prediction_mixers").value_or("");
 }
 
 Transformer read_model(JsonReader& r, const std::string& file_id) {

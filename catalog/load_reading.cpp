@@ -96,12 +96,15 @@ PhraseReading read_phrase(JsonReader& r) {
   p.blocking_launches = r.maybe_flag("blocking_launches");
   p.dispatches_once = r.maybe_flag("dispatches_once");
   p.overlaps_experts = r.maybe_flag("overlaps_experts");
+  p.pads_experts = r.maybe_flag("pads_experts");
   p.step_is_graph = r.maybe_flag("step_is_graph");
+  p.prediction_depths = r.maybe_integer("prediction_depths", 0, 64);
   p.precision = r.maybe_text("precision");
   p.modules_follow = flag(r, "modules_follow");
   p.share_follows = flag(r, "share_follows");
   p.recompute = r.maybe_text("recompute");
   p.framework = r.maybe_text("framework");
+  p.gpu = r.maybe_text("gpu");
   p.inter_node = r.maybe_text("inter_node");
   p.position = r.maybe_choice("position", position_names);
   if (r.has("optimizer")) p.optimizer = optimizer(r);

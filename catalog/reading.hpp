@@ -89,12 +89,14 @@ struct PhraseReading {
   std::optional<int> vocab;
   std::optional<int> longest_sample;  // tokens; of data that are not packed into whole sequences
   std::optional<bool> dropout, offload_activations, blocking_launches;
-  std::optional<bool> dispatches_once, overlaps_experts, step_is_graph;
+  std::optional<bool> dispatches_once, overlaps_experts, pads_experts, step_is_graph;
+  std::optional<int> prediction_depths;
   std::optional<std::string> precision;  // as records spell it
   bool modules_follow = false;           // the parts that are re-run are named after `text`
   bool share_follows = false;  // the number after `text` is the offloaded share of activations
   std::optional<std::string> recompute;  // a row of recompute_policy
   std::optional<std::string> framework;  // id of the row that stands for its release
+  std::optional<std::string> gpu;        // id of the part meant, where its name leaves several
   std::optional<std::string> inter_node;
   std::optional<PositionKind> position;
   const OptimizerRow* optimizer = nullptr;

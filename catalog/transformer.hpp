@@ -124,6 +124,7 @@ struct Transformer {
   // Hybrid models: a letter per layer, which is one mixer behind one norm. M Mamba-2, * attention,
   // - MLP, E experts (Nemotron-H's hybrid_override_pattern).
   std::string mixers;
+  std::string prediction_mixers;  // the same of its multi-token-prediction layer
   std::optional<PublishedCount> published;
   std::string notes;  // what a reader of the answer should know; may be empty
   Provenance provenance;
@@ -159,5 +160,7 @@ struct ParameterCount {
 };
 
 ParameterCount parameter_count(const Transformer& model);
+
+LayerMixer mixer_named(char letter);  // as `mixers` spells it
 
 }  // namespace shardwise

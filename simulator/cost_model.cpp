@@ -12,8 +12,9 @@ struct CostModel::PassCost {
   Seconds compute, matmul, weight_matmul, attention;
   std::array<Seconds, 3> exposed{}, beside{};
   int launches = 0, plain_launches = 0, looped_launches = 0;
-  int collectives = 0;
+  int grouped_products = 0, collectives = 0;
   std::vector<CollectiveUse>* uses = nullptr;
+  std::optional<IssuedWork> before_wait;
 };
 
 namespace {
@@ -91,7 +92,10 @@ void CostModel::add_kernel(const Kernel& kernel, const KernelModel& kernels, Pas
     cost.compute += t;
     cost.matmul += t;
     ++cost.launches;
-    if (gemm->grouped) cost.looped_launches += static_cast<int>(gemm->batch) * launches_of(*gemm);
+    if (gemm->grouped) {
+      cost.grouped_products += static_cast<int>(gemm->batch);
+      cost.looped_launches += static_cast<int>(gemm->batch) * launches_of(*gemm);
+    }
   } else if (const auto* attention = std::get_if<AttentionWork>(&kernel)) {
     const Seconds t = kernels.attention(*attention);
     cost.compute += t;
@@ -129,6 +133,7 @@ PassTime CostModel::settle(const PassCost& cost, int multiprocessors) const {
   PassTime t;
   t.compute = cost.compute;
   t.exposed = cost.exposed;
+  t.before_wait = cost.before_wait;
   const double share = static_cast<double>(plan_.tensor - 1) / static_cast<double>(plan_.tensor);
   const auto hide = [&](CommAxis axis, Seconds behind) {
     const auto i = static_cast<std::size_t>(axis);
@@ -159,8 +164,21 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
                                 std::vector<CollectiveUse>* uses) const {
   PassCost forward, again, input, weight;
   forward.uses = again.uses = input.uses = weight.uses = uses;
+  const Seconds host = host_per_kernel(kernels);
+  const Seconds plain = std::min(host, kernels.host_per_kernel(KernelStyle::eager));
+  const auto issue = [&](const PassCost& c) {
+    if (w_.step_is_graph) return Seconds(0);
+    return static_cast<double>(c.launches) * host + static_cast<double>(c.plain_launches) * plain +
+           static_cast<double>(c.looped_launches) * profile_.host.per_looped_launch +
+           static_cast<double>(c.grouped_products) * profile_.host.per_grouped_product +
+           static_cast<double>(c.collectives) * profile_.host.per_collective;
+  };
   const auto add = [&](const std::vector<Kernel>& list, PassCost& to) {
-    for (const Kernel& k : list) add_kernel(k, kernels, to);
+    for (const Kernel& k : list)
+      if (std::holds_alternative<ReadBack>(k))
+        to.before_wait = IssuedWork{to.compute, to.exposed, issue(to)};
+      else
+        add_kernel(k, kernels, to);
   };
   for (std::size_t i = 0; i < d.graph.operators.size(); ++i) {
     const Operator& op = d.graph.operators[i];
@@ -176,14 +194,6 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
   beside.beside[tensor] += weight.beside[tensor];
   weight.beside[tensor] = Seconds(0);
 
-  const Seconds host = host_per_kernel(kernels);
-  const Seconds plain = std::min(host, kernels.host_per_kernel(KernelStyle::eager));
-  const auto issue = [&](const PassCost& c) {
-    if (w_.step_is_graph) return Seconds(0);
-    return static_cast<double>(c.launches) * host + static_cast<double>(c.plain_launches) * plain +
-           static_cast<double>(c.looped_launches) * profile_.host.per_looped_launch +
-           static_cast<double>(c.collectives) * profile_.host.per_collective;
-  };
   const int sms = kernels.multiprocessors();
   LayerTime t{settle(forward, sms), settle(again, sms), settle(beside, sms), settle(weight, sms)};
   const Seconds hooks = sharding_hooks(d.graph.parameters);
@@ -195,6 +205,7 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
     for (PassTime* p : {&t.forward, &t.recompute, &t.backward_input, &t.backward_weight}) {
       p->compute += p->host;
       p->host = Seconds(0);
+      p->before_wait.reset();
     }
   return t;
 }
