@@ -89,6 +89,7 @@ PhraseReading read_phrase(JsonReader& r) {
   p.where = r.choice("in", where_names);
   p.text = r.text("text");
   p.with_note = r.maybe_text("with_note").value_or("");
+  p.with_gpu = r.maybe_text("with_gpu").value_or("");
   p.vocab = r.maybe_integer("vocab", 1, 100'000'000);
   p.longest_sample = r.maybe_integer("longest_sample", 1, 100'000'000);
   p.dropout = r.maybe_flag("dropout");

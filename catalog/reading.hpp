@@ -86,6 +86,7 @@ struct PhraseReading {
   enum class Where { notes, framework_note, model } where = Where::notes;
   std::string text;
   std::string with_note;  // holds only where the framework note holds this as well
+  std::string with_gpu;   // and only where the name of the GPU does
   std::optional<int> vocab;
   std::optional<int> longest_sample;  // tokens; of data that are not packed into whole sequences
   std::optional<bool> dropout, offload_activations, blocking_launches;

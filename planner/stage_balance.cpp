@@ -10,10 +10,11 @@ namespace {
 std::vector<int> ends_as_layers(int layers, int predictions, int chunks) {
   if (predictions > 0) {
     const int most = (layers + predictions + 1 + chunks - 1) / chunks;
-    const int last = layers - most * (chunks - 1);
-    if (last < 0) return {};
+    const int left = layers - most * (chunks - 1);
+    if (left < -most) return {};
     std::vector<int> out(static_cast<std::size_t>(chunks), most);
-    out.back() = last;
+    out.front() += std::min(left, 0);
+    out.back() = std::max(left, 0);
     return out;
   }
   if (layers % chunks == 0 || (layers + 2) % chunks != 0) return {};

@@ -1,7 +1,7 @@
-// Multi-token prediction (arXiv 2412.19437, section 2.2): at depth k the hidden state of depth k - 1
-// and the embedding of the token k places on, both normed, are projected from 2 h to h and go
-// through one more layer, whose result the model's own head turns into a loss
-// (Megatron-LM megatron/core/transformer/multi_token_prediction.py).
+// Multi-token prediction (arXiv 2412.19437, section 2.2): at depth k the hidden state of depth
+// k - 1 and the embedding of the token k places on, both normed, are projected from 2 h to h and
+// go through one more layer, whose result the model's own head turns into a loss (Megatron-LM
+// megatron/core/transformer/multi_token_prediction.py).
 #include "simulator/layer_graph.hpp"
 
 namespace shardwise {

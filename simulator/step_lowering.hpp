@@ -215,8 +215,7 @@ class StepLowering {
       emit_device(at, at.span.whole(), waits);
     } else if (at.span.before_wait) {
       emit_issued(at, *at.span.before_wait, waits);
-      at.host =
-          add(at, LaneKind::host, Members::alone, WorkKind::host, Seconds(0), {&at.compute});
+      at.host = add(at, LaneKind::host, Members::alone, WorkKind::host, Seconds(0), {&at.compute});
       emit_issued(at, at.span.whole() - *at.span.before_wait, {});
     } else {
       emit_issued(at, at.span.whole(), waits);

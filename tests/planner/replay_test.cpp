@@ -338,9 +338,7 @@ TEST_CASE("Recipes that predict further tokens, or pad experts") {
 }
 
 TEST_CASE("torchao's H100 is its authors' own kind") {
-  const auto gpu = [](const char* id) {
-    return asked(id).question.cluster.groups.front().gpu.id;
-  };
+  const auto gpu = [](const char* id) { return asked(id).question.cluster.groups.front().gpu.id; };
   CHECK(gpu("torchao-e2e-llama3-8b-h100x8-tensorwise-with-float8-all-gather") ==
         "h100-sxm5-96gb-hbm2e");
   CHECK(gpu("torchao-e2e-llama3-8b-mi300xx8-none-bfloat16") == "mi300x");

@@ -75,8 +75,9 @@ TEST_CASE("tokens that travel behind another microbatch's kernels are not waited
 }
 
 // A group of products is one call that launches each: 64 experts on one GPU, or 8 on each of 8:
-// 56 launches more for up and for down, at 5 us each and 5.3 us of Python around each. Both all-to-alls and the 12 operators that
-// count tokens for them are on 8 GPUs only, so they are taken out by the dispatcher here.
+// 56 launches more for up and for down, at 5 us each and 5.3 us of Python around each. Both
+// all-to-alls and the 12 operators that count tokens for them are on 8 GPUs only, so they are taken
+// out by the dispatcher here.
 TEST_CASE("the CPU launches every expert's products", "[experts]") {
   Workload w = mixture();
   w.framework.dispatches_once = true;
@@ -85,8 +86,7 @@ TEST_CASE("the CPU launches every expert's products", "[experts]") {
   const Seconds some = block(w, 8, "8xH100-SXM").time.forward.host;
   const Seconds two_collectives = 2.0 * profile.host.per_collective;
   CHECK((all - some).value ==
-        Approx(2 * 56 *
-                   (profile.host.per_looped_launch + profile.host.per_grouped_product).value -
+        Approx(2 * 56 * (profile.host.per_looped_launch + profile.host.per_grouped_product).value -
                two_collectives.value));
   w.step_is_graph = true;
   CHECK(block(w, 8, "8xH100-SXM").time.forward.host == Seconds(0));
