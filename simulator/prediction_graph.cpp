@@ -29,9 +29,8 @@ TensorIndex add_prediction(GraphBuilder& b, TensorIndex hidden) {
   const std::int64_t width = b.workload().model.hidden;
   const std::int64_t rows = b.sequence_tokens();
   const auto n = static_cast<double>(rows * width * b.element());
-  const TensorIndex ids = b.tensor_bytes("ids", 0, MemoryCategory::temporaries, 0);
   const TensorIndex embedded =
-      b.pointwise("prediction_embedding", {ids}, {}, rows * width, 2 * n, 3 * n, 1);
+      b.pointwise("prediction_embedding", {}, {}, rows * width, 2 * n, 3 * n, 1);
   const TensorIndex next = b.norm("prediction_embedding_norm", embedded, rows, width);
   const TensorIndex before = b.norm("prediction_hidden_norm", hidden, rows, width);
   const TensorIndex joined =
