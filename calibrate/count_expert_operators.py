@@ -6,7 +6,9 @@
 The functions of megatron/core/transformer/moe/moe_utils.py run on small tensors under a dispatch
 mode that counts what would launch a kernel (views and empty tensors launch none): the choice of
 experts, the balance loss, the counting that MoEAlltoAllTokenDispatcher.preprocess does before an
-all-to-all, and permutation where it is not fused. One line of JSON per part.
+all-to-all, permutation where it is not fused, and the weighted bias of the second
+product (TEGroupedMLP._apply_bias of experts.py, with the bytes that it moves per element of its
+input). One line of JSON per part.
 
 Needs torch and a checkout of NVIDIA/Megatron-LM; nothing in shardwise's tests runs it.
 """
@@ -17,6 +19,7 @@ from unittest.mock import MagicMock
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten
 
 VIEWS = {"view", "_unsafe_view", "reshape", "t", "transpose", "permute", "slice", "select",
          "expand", "detach", "alias", "unsqueeze", "squeeze", "as_strided", "_reshape_alias",
@@ -25,21 +28,36 @@ TOKENS, WIDTH, EXPERTS, CHOSEN, RANKS = 64, 32, 128, 8, 8
 LOCAL = EXPERTS // RANKS
 
 
+def stored(tensor):
+    """Bytes in memory: an expanded dimension is there once."""
+    count = 1
+    for length, stride in zip(tensor.shape, tensor.stride()):
+        count *= length if stride else 1
+    return count * tensor.element_size()
+
+
 class Counted(TorchDispatchMode):
-    def __init__(self, part):
+    def __init__(self, part, elements=0):
         super().__init__()
         self.part, self.launches, self.views = part, 0, 0
+        self.elements, self.moved = elements, 0
 
     def __torch_dispatch__(self, function, kinds, args=(), keywords=None):
         name = function._schema.name.split("::")[-1]
+        result = function(*args, **(keywords or {}))
         if name in VIEWS or name.startswith("empty"):
             self.views += 1
-        else:
-            self.launches += 1
-        return function(*args, **(keywords or {}))
+            return result
+        self.launches += 1
+        for value in tree_flatten((args, keywords or {}, result))[0]:
+            self.moved += stored(value) if isinstance(value, torch.Tensor) else 0
+        return result
 
     def __exit__(self, *error):
-        print(json.dumps({"part": self.part, "launches": self.launches, "views": self.views}))
+        line = {"part": self.part, "launches": self.launches, "views": self.views}
+        if self.elements:
+            line["bytes_per_element"] = round(self.moved / self.elements, 1)
+        print(json.dumps(line))
         return super().__exit__(*error)
 
 
@@ -91,6 +109,21 @@ def count_tokens(chosen):
         copied.clone()  # to the host
 
 
+def weigh_bias(kind, experts):
+    """The expression of TEGroupedMLP._apply_bias, with probabilities of one format or the other."""
+    rows, name = TOKENS * experts, str(kind).split(".")[-1]
+    output = torch.randn(rows, WIDTH, dtype=torch.bfloat16, requires_grad=True)
+    biases = [torch.randn(WIDTH, dtype=torch.bfloat16, requires_grad=True) for _ in range(experts)]
+    weights = torch.rand(rows, 1, dtype=kind, requires_grad=True)
+    sizes = [TOKENS] * experts
+    with Counted(f"weighted bias of {experts} experts, {name}", output.numel()):
+        pieces = zip(torch.split(output, sizes), biases, torch.split(weights, sizes))
+        summed = torch.cat([t + b * p for t, b, p in pieces]).view(output.shape).to(output.dtype)
+    gradient = torch.ones_like(summed)
+    with Counted("backward of that", output.numel()):
+        summed.backward(gradient)
+
+
 def main():
     sys.meta_path.insert(0, StandIns(sys.argv[1]))
     import megatron.core.transformer.moe.moe_utils as moe
@@ -115,6 +148,9 @@ def main():
     gradient = torch.ones(TOKENS, WIDTH)
     with Counted("backward of that"):
         back.backward(gradient)
+    for kind in (torch.float32, torch.bfloat16):
+        for experts in (1, 16):
+            weigh_bias(kind, experts)
 
 
 if __name__ == "__main__":

@@ -143,9 +143,11 @@ struct Framework {
   bool overlap_interleaved_comm = true;       // the same with several model chunks per stage
   bool partitions_pipeline_messages = false;  // without SP: a tensor rank sends its share of what
                                               // they all hold, and the receivers gather it
-  bool dispatches_once = false;  // a token goes once to each rank of a node, or each node, that
-                                 // holds experts of its own (DeepEP, HybridEP), not once to each
-                                 // expert
+  bool weighs_expert_bias = false;  // the bias of an expert's second linear is weighted token by
+                                    // token, expert by expert, by PyTorch's own operators
+  bool dispatches_once = false;     // a token goes once to each rank of a node, or each node, that
+                                    // holds experts of its own (DeepEP, HybridEP), not once to each
+                                    // expert
   bool reduces_every_microbatch = false;  // gradient synchronised per microbatch (ZeRO-2/3, FSDP)
 
   KernelStyle kernels = KernelStyle::eager;

@@ -120,6 +120,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.selective_op_omits_cudnn = r.maybe_flag("selective_op_omits_cudnn").value_or(false);
   f.attention_repeats_kv = r.flag("attention_repeats_kv");
   f.dispatches_once = r.maybe_flag("dispatches_once").value_or(false);
+  f.weighs_expert_bias = r.maybe_flag("weighs_expert_bias").value_or(false);
   f.repeats_kv_before_rotary = r.maybe_flag("repeats_kv_before_rotary").value_or(false);
   f.value_is_view_of_qkv = r.maybe_flag("value_is_view_of_qkv").value_or(false);
   f.query_is_view_of_qkv = r.maybe_flag("query_is_view_of_qkv").value_or(false);

@@ -162,6 +162,7 @@ void read_attention(JsonReader& r, Transformer& model) {
   if (auto delta = r.maybe_object("delta")) model.delta = read_delta_net(*delta);
   model.attention_gate = r.maybe_flag("attention_gate").value_or(false);
   model.mixers = r.maybe_text("mixers").value_or("");
+  model.prediction_mixers = r.maybe_text("prediction_mixers").value_or("");
 }
 
 Transformer read_model(JsonReader& r, const std::string& file_id) {

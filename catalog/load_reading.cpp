@@ -89,6 +89,7 @@ PhraseReading read_phrase(JsonReader& r) {
   p.where = r.choice("in", where_names);
   p.text = r.text("text");
   p.with_note = r.maybe_text("with_note").value_or("");
+  p.with_gpu = r.maybe_text("with_gpu").value_or("");
   p.vocab = r.maybe_integer("vocab", 1, 100'000'000);
   p.longest_sample = r.maybe_integer("longest_sample", 1, 100'000'000);
   p.dropout = r.maybe_flag("dropout");
@@ -96,12 +97,15 @@ PhraseReading read_phrase(JsonReader& r) {
   p.blocking_launches = r.maybe_flag("blocking_launches");
   p.dispatches_once = r.maybe_flag("dispatches_once");
   p.overlaps_experts = r.maybe_flag("overlaps_experts");
+  p.pads_experts = r.maybe_flag("pads_experts");
   p.step_is_graph = r.maybe_flag("step_is_graph");
+  p.prediction_depths = r.maybe_integer("prediction_depths", 0, 64);
   p.precision = r.maybe_text("precision");
   p.modules_follow = flag(r, "modules_follow");
   p.share_follows = flag(r, "share_follows");
   p.recompute = r.maybe_text("recompute");
   p.framework = r.maybe_text("framework");
+  p.gpu = r.maybe_text("gpu");
   p.inter_node = r.maybe_text("inter_node");
   p.position = r.maybe_choice("position", position_names);
   if (r.has("optimizer")) p.optimizer = optimizer(r);

@@ -130,6 +130,7 @@ struct MemoryCalibration {
 struct HostCalibration {
   std::array<Seconds, 3> per_kernel{};  // by KernelStyle
   Seconds per_looped_launch;            // one of many that a single call launches, in C++
+  Seconds per_grouped_product;          // of such a call, the Python around each product
   Seconds per_collective;               // wrapper, work object, events, stream switch
   int launch_queue = 0;                 // kernels that may wait for the GPU before the CPU does
   std::vector<FittedField> fitted;

@@ -86,15 +86,18 @@ struct PhraseReading {
   enum class Where { notes, framework_note, model } where = Where::notes;
   std::string text;
   std::string with_note;  // holds only where the framework note holds this as well
+  std::string with_gpu;   // and only where the name of the GPU does
   std::optional<int> vocab;
   std::optional<int> longest_sample;  // tokens; of data that are not packed into whole sequences
   std::optional<bool> dropout, offload_activations, blocking_launches;
-  std::optional<bool> dispatches_once, overlaps_experts, step_is_graph;
+  std::optional<bool> dispatches_once, overlaps_experts, pads_experts, step_is_graph;
+  std::optional<int> prediction_depths;
   std::optional<std::string> precision;  // as records spell it
   bool modules_follow = false;           // the parts that are re-run are named after `text`
   bool share_follows = false;  // the number after `text` is the offloaded share of activations
   std::optional<std::string> recompute;  // a row of recompute_policy
   std::optional<std::string> framework;  // id of the row that stands for its release
+  std::optional<std::string> gpu;        // id of the part meant, where its name leaves several
   std::optional<std::string> inter_node;
   std::optional<PositionKind> position;
   const OptimizerRow* optimizer = nullptr;

@@ -144,8 +144,12 @@ bool Transformer::single_mixers() const {
 
 LayerMixer Transformer::mixer(int layer) const {
   require(layer >= 0 && layer < layers, "the layer asked for is one of the model's");
-  if (mixers.empty()) return LayerMixer::attention_and_mlp;
-  switch (mixers[static_cast<std::size_t>(layer)]) {
+  return mixers.empty() ? LayerMixer::attention_and_mlp
+                        : mixer_named(mixers[static_cast<std::size_t>(layer)]);
+}
+
+LayerMixer mixer_named(char letter) {
+  switch (letter) {
     case 'A':
       return LayerMixer::attention_and_mlp;
     case 'D':

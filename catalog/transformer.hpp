@@ -147,6 +147,7 @@ struct Transformer {
   // - MLP, E experts (Nemotron-H's hybrid_override_pattern), or a whole block, an MLP or experts
   // after A attention or D Gated DeltaNet.
   std::string mixers;
+  std::string prediction_mixers;  // the same of its multi-token-prediction layer
   std::optional<PublishedCount> published;
   std::string notes;  // what a reader of the answer should know; may be empty
   Provenance provenance;
@@ -184,5 +185,7 @@ struct ParameterCount {
 };
 
 ParameterCount parameter_count(const Transformer& model);
+
+LayerMixer mixer_named(char letter);  // as `mixers` spells it
 
 }  // namespace shardwise

@@ -54,6 +54,7 @@ class Accountant {
   }
 
   void add(const CommWork&, KernelAccount&) const {}  // no kernel of the layer's own
+  void add(const ReadBack&, KernelAccount&) const {}  // no kernel at all
 
   KernelModel kernels_;
   GemmModel gemm_;

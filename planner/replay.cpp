@@ -22,7 +22,9 @@ std::vector<const PhraseReading*> phrases_of(const RunRecord& run, const Reading
                                       : std::string_view();
     const bool noted = phrase.with_note.empty() ||
                        holds_words(run.training.framework_note.value_or(""), phrase.with_note);
-    if (noted && holds_words(text, phrase.text)) out.push_back(&phrase);
+    const bool on_it =
+        phrase.with_gpu.empty() || holds_words(run.hardware.gpu.value_or(""), phrase.with_gpu);
+    if (noted && on_it && holds_words(text, phrase.text)) out.push_back(&phrase);
   }
   return out;
 }

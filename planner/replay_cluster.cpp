@@ -68,6 +68,13 @@ Part<Gpu> replay_gpu(const ReplayContext& c, Notes& notes) {
     return **gpu;
   }
   if (const GpuReading* row = longest_match(c.reading.gpus, *text)) {
+    const auto part = stated(c, &PhraseReading::gpu);
+    if (part && !row->assumed.empty()) {
+      const auto gpu = find_gpu(c.catalog, *part);
+      if (!gpu) return Skipped{"GPU not in the catalog", *part};
+      notes.push_back("GPU \"" + *text + "\": " + (*gpu)->name + ", as its notes let one tell");
+      return **gpu;
+    }
     const auto gpu = find_gpu(c.catalog, row->gpu);
     if (!gpu) return Skipped{"GPU not in the catalog", row->gpu};
     if (!row->assumed.empty()) notes.push_back("GPU \"" + *text + "\": " + row->assumed);

@@ -176,6 +176,8 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
   w.framework.dispatches_once =
       stated(c, &PhraseReading::dispatches_once).value_or(w.framework.dispatches_once);
   w.overlaps_experts = stated(c, &PhraseReading::overlaps_experts).value_or(false);
+  w.pads_experts = stated(c, &PhraseReading::pads_experts).value_or(false);
+  w.prediction_depths = stated(c, &PhraseReading::prediction_depths).value_or(0);
   w.step_is_graph = stated(c, &PhraseReading::step_is_graph).value_or(false);
   w.blocking_launches = stated(c, &PhraseReading::blocking_launches).value_or(false);
   if (row(w.method).adapter) w.adapter = replay_adapter(c, method, w, notes);

@@ -23,7 +23,8 @@ struct SpreadSample {
   double ratio = 1;  // measured / forecast
 };
 
-// Step time by extent, tensor parallelism and pipeline; memory by method and extent. Most specific first.
+// Step time by extent, tensor parallelism and pipeline; memory by method and extent. Most specific
+// first.
 std::vector<SpreadRow> fit_step_spread(const std::vector<SpreadSample>& samples);
 std::vector<SpreadRow> fit_memory_spread(const std::vector<SpreadSample>& samples);
 

@@ -7,7 +7,16 @@
 namespace shardwise {
 namespace {
 
-std::vector<int> ends_as_layers(int layers, int chunks) {
+std::vector<int> ends_as_layers(int layers, int predictions, int chunks) {
+  if (predictions > 0) {
+    const int most = (layers + predictions + 1 + chunks - 1) / chunks;
+    const int left = layers - most * (chunks - 1);
+    if (left < -most) return {};
+    std::vector<int> out(static_cast<std::size_t>(chunks), most);
+    out.front() += std::min(left, 0);
+    out.back() = std::max(left, 0);
+    return out;
+  }
   if (layers % chunks == 0 || (layers + 2) % chunks != 0) return {};
   std::vector<int> out(static_cast<std::size_t>(chunks), (layers + 2) / chunks);
   --out.front();
@@ -45,7 +54,7 @@ std::vector<int> usual_layers_per_stage(const Workload& workload, int chunks) {
     case StageBalance::even:
       break;
     case StageBalance::ends_as_layers:
-      return ends_as_layers(workload.model.layers, chunks);
+      return ends_as_layers(workload.model.layers, workload.prediction_depths, chunks);
     case StageBalance::head_by_parameters:
       return head_by_parameters(workload.model, chunks);
   }

@@ -3,7 +3,10 @@
 //   even                the same number each, the first L mod p stages one more
 //   ends_as_layers      (L + 2) / p each, one less at both ends, where L / p is not whole and
 //                       (L + 2) / p is: embedding and head stand for a layer (Megatron Core,
-//                       account_for_embedding_in_pipeline_split)
+//                       account_for_embedding_in_pipeline_split). With k predicted depths all
+//                       stages but the last get (L + k + 1) / p, rounded up, and the first what is
+//                       missing (Megatron-Bridge recipes/deepseek/h100/deepseek_v3.py, layout_map,
+//                       and "Et|(tt|)*30mL" of its release 25.09)
 //   head_by_parameters  layers and head in order; with c_i the parameters of the first i of them
 //                       and C of all, stage s closes with the first one for which
 //                       c_i > C (s + 1) / p                       (nanotron models/base.py)

@@ -12,8 +12,9 @@ struct CostModel::PassCost {
   Seconds compute, matmul, weight_matmul, attention;
   std::array<Seconds, 3> exposed{}, beside{};
   int launches = 0, plain_launches = 0, looped_launches = 0;
-  int collectives = 0;
+  int grouped_products = 0, collectives = 0;
   std::vector<CollectiveUse>* uses = nullptr;
+  std::optional<IssuedWork> before_wait;
 };
 
 namespace {
@@ -27,9 +28,6 @@ WorkKind work_of(CommAxis axis) {
   constexpr std::array kinds{WorkKind::tensor_comm, WorkKind::context_comm, WorkKind::expert_comm};
   return kinds[static_cast<std::size_t>(axis)];
 }
-
-// One PCIe 4.0 x4 drive, where the node does not say. Assumed.
-constexpr BytesPerSecond assumed_nvme(6e9);
 
 // Of one product in a group: itself; with 8 bits and less also the cast of an operand and the
 // scales of both put in the order that it wants (Transformer Engine
@@ -91,7 +89,10 @@ void CostModel::add_kernel(const Kernel& kernel, const KernelModel& kernels, Pas
     cost.compute += t;
     cost.matmul += t;
     ++cost.launches;
-    if (gemm->grouped) cost.looped_launches += static_cast<int>(gemm->batch) * launches_of(*gemm);
+    if (gemm->grouped) {
+      cost.grouped_products += static_cast<int>(gemm->batch);
+      cost.looped_launches += static_cast<int>(gemm->batch) * launches_of(*gemm);
+    }
   } else if (const auto* attention = std::get_if<AttentionWork>(&kernel)) {
     const Seconds t = kernels.attention(*attention);
     cost.compute += t;
@@ -129,6 +130,7 @@ PassTime CostModel::settle(const PassCost& cost, int multiprocessors) const {
   PassTime t;
   t.compute = cost.compute;
   t.exposed = cost.exposed;
+  t.before_wait = cost.before_wait;
   const double share = static_cast<double>(plan_.tensor - 1) / static_cast<double>(plan_.tensor);
   const auto hide = [&](CommAxis axis, Seconds behind) {
     const auto i = static_cast<std::size_t>(axis);
@@ -159,8 +161,21 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
                                 std::vector<CollectiveUse>* uses) const {
   PassCost forward, again, input, weight;
   forward.uses = again.uses = input.uses = weight.uses = uses;
+  const Seconds host = host_per_kernel(kernels);
+  const Seconds plain = std::min(host, kernels.host_per_kernel(KernelStyle::eager));
+  const auto issue = [&](const PassCost& c) {
+    if (w_.step_is_graph) return Seconds(0);
+    return static_cast<double>(c.launches) * host + static_cast<double>(c.plain_launches) * plain +
+           static_cast<double>(c.looped_launches) * profile_.host.per_looped_launch +
+           static_cast<double>(c.grouped_products) * profile_.host.per_grouped_product +
+           static_cast<double>(c.collectives) * profile_.host.per_collective;
+  };
   const auto add = [&](const std::vector<Kernel>& list, PassCost& to) {
-    for (const Kernel& k : list) add_kernel(k, kernels, to);
+    for (const Kernel& k : list)
+      if (std::holds_alternative<ReadBack>(k))
+        to.before_wait = IssuedWork{to.compute, to.exposed, issue(to)};
+      else
+        add_kernel(k, kernels, to);
   };
   for (std::size_t i = 0; i < d.graph.operators.size(); ++i) {
     const Operator& op = d.graph.operators[i];
@@ -176,14 +191,6 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
   beside.beside[tensor] += weight.beside[tensor];
   weight.beside[tensor] = Seconds(0);
 
-  const Seconds host = host_per_kernel(kernels);
-  const Seconds plain = std::min(host, kernels.host_per_kernel(KernelStyle::eager));
-  const auto issue = [&](const PassCost& c) {
-    if (w_.step_is_graph) return Seconds(0);
-    return static_cast<double>(c.launches) * host + static_cast<double>(c.plain_launches) * plain +
-           static_cast<double>(c.looped_launches) * profile_.host.per_looped_launch +
-           static_cast<double>(c.collectives) * profile_.host.per_collective;
-  };
   const int sms = kernels.multiprocessors();
   LayerTime t{settle(forward, sms), settle(again, sms), settle(beside, sms), settle(weight, sms)};
   const Seconds hooks = sharding_hooks(d.graph.parameters);
@@ -195,6 +202,7 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
     for (PassTime* p : {&t.forward, &t.recompute, &t.backward_input, &t.backward_weight}) {
       p->compute += p->host;
       p->host = Seconds(0);
+      p->before_wait.reset();
     }
   return t;
 }
@@ -225,100 +233,6 @@ std::vector<CostModel::StageGroup> CostModel::groups_of_stage(int stage) const {
     first += g.gpus();
   }
   return found;
-}
-
-void CostModel::schedule_optimizer(const LayerState& state, const KernelModel& kernels,
-                                   const NodeGroup& group, StageCosts& costs) const {
-  const double n = static_cast<double>(state.stepped_elements);
-  const StoredParameter p = w_.trains_base() ? stored_base(w_, true, true) : stored_adapter(w_);
-  if (!plan_.offload.optimizer) {
-    const OptimizerPass pass = optimizer_pass(w_);
-    costs.optimizer = kernels.memory_bound(ceil_bytes(pass.bytes_each * n), pass.kernels);
-  } else {
-    // The host steps for all its GPUs at once, at the speed of its memory.
-    const BytesPerSecond dual_channel_ddr4_3200(51.2e9);  // 2 x 8 B x 3.2 GT/s
-    const BytesPerSecond host = group.node.host_memory_bandwidth.value_or(dual_channel_ddr4_3200);
-    // What other stages of the box do at the same time is for the flow network to say, where it
-    // knows the memory.
-    const int sharers =
-        group.node.host_memory_bandwidth ? stage_gpus_on_a_node() : group.gpus_per_node;
-    const double share = profile_.links.host.memory_fraction / sharers;
-    const double traffic = 4 + 2 * 4 + 2 * p.optimizer + 2;
-    costs.host_traffic.optimizer = ceil_bytes(traffic * n);
-    costs.host_traffic.optimizer_rate = BytesPerSecond(host.value * share);
-    costs.host_optimizer = costs.host_traffic.optimizer / costs.host_traffic.optimizer_rate;
-    if (plan_.nvme) {
-      // fp32 weights and both moments are read and written back; a drive serves all GPUs at once.
-      const Bytes swapped = ceil_bytes((4 + p.optimizer) * n);
-      const BytesPerSecond drives = group.node.nvme_bandwidth.value_or(assumed_nvme);
-      costs.nvme_each_way = swapped / BytesPerSecond(drives.value / group.gpus_per_node);
-    }
-    if (!plan_.offload.parameters) {
-      const Bytes stepped_copy = ceil_bytes(2 * n);
-      costs.host_traffic.copied_in += stepped_copy;
-      costs.copy_in_at_end = stepped_copy / host_copy_rate();
-    }
-  }
-  costs.host_per_step = 40.0 * host_per_kernel(kernels);
-}
-
-int CostModel::stage_gpus_on_a_node() const {
-  return std::min(plan_.gpus() / plan_.pipeline, collectives_.topology().gpus_per_node());
-}
-BytesPerSecond CostModel::host_copy_rate() const {
-  return collectives_.topology().host_copy(stage_gpus_on_a_node());
-}
-
-void CostModel::schedule_offload(const std::vector<ModelChunk>& chunks, StageCosts& costs) const {
-  const BytesPerSecond link = host_copy_rate();
-  costs.host_traffic.copy_rate = link;
-  const std::int64_t times = reduces_every_microbatch() ? plan_.microbatches : 1;
-  for (std::size_t c = 0; c < chunks.size(); ++c)
-    for (std::size_t i = 0; i < chunks[c].layers.size(); ++i) {
-      const LayerState s = state_of(*chunks[c].layers[i].definition);
-      LayerSchedule& l = costs.chunks[c][i];
-      if (plan_.offload.parameters) {
-        const Bytes weights(s.weights + s.quantization + s.adapters);
-        l.copy_in = weights / link;
-        costs.host_traffic.copied_in += 2 * plan_.microbatches * weights;  // forward and backward
-      }
-      if (plan_.offload.optimizer && l.reduce) {
-        l.copy_out = Bytes(s.gradients) / link;
-        costs.host_traffic.copied_out += times * Bytes(s.gradients);
-      }
-    }
-}
-
-// What a unit (ActivationOffload: a layer, or a chunk where there is a pipeline) saves is copied out
-// while the next unit's forward runs, and back while another unit's backward does. Units being
-// alike, a pass takes as long as its copy where that is longer than its kernels; what is longer is
-// put behind the unit's last layer.
-void CostModel::schedule_activation_copies(const std::vector<ModelChunk>& chunks,
-                                           StageCosts& costs) const {
-  const BytesPerSecond link = host_copy_rate();
-  costs.host_traffic.copy_rate = link;
-  const auto busy = [](const PassTime& t) { return longest(t.device(), t.host); };
-  for (std::size_t c = 0; c < chunks.size(); ++c) {
-    Bytes away;
-    Seconds forward, backward;
-    for (std::size_t i = 0; i < chunks[c].layers.size(); ++i) {
-      const LayerDefinition& d = *chunks[c].layers[i].definition;
-      LayerTime& t = costs.chunks[c][i].time;
-      forward += busy(t.forward);
-      backward += busy(t.recompute) + busy(t.backward_input) + busy(t.backward_weight);
-      if (d.role == LayerRole::block)
-        away += ceil_bytes(plan_.offloaded_share * static_cast<double>(d.script.saved_bytes));
-      const bool last = i + 1 == chunks[c].layers.size();
-      if (plan_.pipeline > 1 && !last) continue;
-      const Seconds copy = away / link;
-      t.forward.copies = longest(Seconds(0), copy - forward);
-      t.backward_input.copies = longest(Seconds(0), copy - backward);
-      costs.host_traffic.copied_out += plan_.microbatches * away;
-      costs.host_traffic.copied_in += plan_.microbatches * away;
-      away = Bytes(0);
-      forward = backward = Seconds(0);
-    }
-  }
 }
 
 // Share of the multiprocessors that a group's collectives hold; half at the most.

@@ -81,6 +81,13 @@ class GraphBuilder {
     graph_.tensors[static_cast<std::size_t>(t)].bytes = bytes;
   }
 
+  void categorize(TensorIndex t, MemoryCategory category) {
+    graph_.tensors[static_cast<std::size_t>(t)].category = category;
+  }
+  // Parameters so far. What runs once more with the same weights is counted once: it is undone.
+  const LayerParameters& counted() const { return graph_.parameters; }
+  void recount(const LayerParameters& parameters) { graph_.parameters = parameters; }
+
   Operator& last() { return graph_.operators.back(); }
   Operator& add(Operator op);
   void count_linear(std::int64_t elements) { count_matrix(elements, false); }

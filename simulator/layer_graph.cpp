@@ -43,25 +43,22 @@ std::string_view norm_name(LayerMixer mixer) {
   return mixer == LayerMixer::attention ? "attention_norm" : "mlp_norm";
 }
 
-LayerGraph mixer_graph(GraphBuilder& b, BlockKind kind) {
+TensorIndex add_mixer_block(GraphBuilder& b, TensorIndex x, BlockKind kind) {
   const std::int64_t hidden = b.workload().model.hidden;
   const std::int64_t rows = b.sequence_tokens();
-  const TensorIndex x = b.input(rows * hidden);
   TensorIndex branch = add_mixer(b, b.norm(norm_name(kind.mixer), x, rows, hidden), kind);
   branch = b.dropout(branch, rows * hidden);
-  return b.finish(b.residual_add(x, branch, rows * hidden));
+  return b.residual_add(x, branch, rows * hidden);
 }
 
 }  // namespace
 
-LayerGraph block_graph(const Workload& w, const ParallelPlan& plan, BlockKind kind) {
-  GraphBuilder b(w, plan, w.trains_base() && kind.trainable);
+TensorIndex add_block(GraphBuilder& b, TensorIndex x, BlockKind kind) {
   const bool delta = kind.mixer == LayerMixer::delta_and_mlp;
-  if (!delta && kind.mixer != LayerMixer::attention_and_mlp) return mixer_graph(b, kind);
-  const Transformer& m = w.model;
+  if (!delta && kind.mixer != LayerMixer::attention_and_mlp) return add_mixer_block(b, x, kind);
+  const Transformer& m = b.workload().model;
   const std::int64_t rows = b.sequence_tokens();
   const std::int64_t elements = rows * m.hidden;
-  const TensorIndex x = b.input(elements);
   const bool parallel = m.norms.per_layer == 1;
   const bool norms_outputs = m.norms.per_layer == 4;
 
@@ -75,7 +72,13 @@ LayerGraph block_graph(const Workload& w, const ParallelPlan& plan, BlockKind ki
   branch = kind.experts ? add_experts(b, again) : add_mlp(b, again, m.ffn, true);
   if (norms_outputs) branch = b.norm("mlp_output_norm", branch, rows, m.hidden);
   branch = b.dropout(branch, elements);
-  return b.finish(b.residual_add(middle, branch, elements));
+  return b.residual_add(middle, branch, elements);
+}
+
+LayerGraph block_graph(const Workload& w, const ParallelPlan& plan, BlockKind kind) {
+  GraphBuilder b(w, plan, w.trains_base() && kind.trainable);
+  const TensorIndex x = b.input(b.sequence_tokens() * w.model.hidden);
+  return b.finish(add_block(b, x, kind));
 }
 
 LayerGraph embedding_graph(const Workload& w, const ParallelPlan& plan) {
@@ -259,47 +262,10 @@ std::int64_t fused_linear_slices(std::int64_t rows, std::int64_t vocab, std::int
   return (rows + chunk - 1) / chunk;
 }
 
-}  // namespace
-
-LayerGraph head_graph(const Workload& w, const ParallelPlan& plan, bool tied_here) {
-  const bool trained = w.trains_head();
-  GraphBuilder b(w, plan, trained);
-  const Transformer& m = w.model;
-  const std::int64_t vocab = padded_vocabulary(w, plan);
-  const std::int64_t width = m.embed_dim.value_or(m.hidden);
-  const std::int64_t rows = b.tokens();
-  TensorIndex x = b.input(b.sequence_tokens() * m.hidden);
-  if (m.norms.final) x = b.norm("final_norm", x, b.sequence_tokens(), m.hidden);
-  x = b.gather_sequence(x, m.hidden);
-  if (m.embed_dim) x = b.linear({"project_out", m.hidden, width}, x, rows);
-
-  const LossKind kind = w.framework.loss;
-  if (kind == LossKind::chunked || kind == LossKind::fused_linear) {
-    const std::int64_t local = vocab / plan.tensor;
-    const std::int64_t slices = kind == LossKind::chunked
-                                    ? w.framework.loss_chunks
-                                    : fused_linear_slices(rows, vocab, m.hidden);
-    // Live per logit of a slice: the dense set (16-bit logits, and fp32 log-softmax with two
-    // gradients where it upcasts), or one 16-bit tensor in place and its gradient.
-    const double dense = w.framework.loss_upcasts ? 14.0 : 6.0;
-    sliced_loss(b, x, local, slices, kind == LossKind::chunked ? dense : 4.0);
-    b.count_other(tied_here ? 0 : width * local);
-    if (trained && tied_here) b.last().weight_gradient_elements = 0;
-    const TensorIndex loss = b.last().outputs.back();
-    return b.finish(loss);
-  }
-  const bool adapted = w.framework.adapts_head && w.adapter.targets.lm_head;
-  const bool quantized = w.framework.quantizes_head && !tied_here && !trained;
-  const LinearSpec head{"lm_head",        width,   vocab,     Cut::columns,
-                        m.biases.lm_head, adapted, quantized, false};
-  const TensorIndex half = b.linear(head, x, rows);
-  if (tied_here) {
-    b.count_other(-(width * (vocab / plan.tensor)));
-    b.last().weight_gradient_elements = 0;  // it is added into the embedding's gradient
-    if (trained) b.last().backward_temporary += Bytes(width * (vocab / plan.tensor) * b.element());
-  }
-  const Logits l{rows, vocab / plan.tensor, half};
-  switch (kind) {
+// The loss from the logits, as the framework computes it.
+TensorIndex add_loss(GraphBuilder& b, const Logits& l) {
+  const Framework& f = b.workload().framework;
+  switch (f.loss) {
     case LossKind::vocab_parallel:
       vocab_parallel_loss(b, l);
       break;
@@ -307,16 +273,79 @@ LayerGraph head_graph(const Workload& w, const ParallelPlan& plan, bool tied_her
       fused_half_loss(b, l);
       break;
     default:
-      if (w.framework.compiles_loss && w.framework.kernels == KernelStyle::compiled)
+      if (f.compiles_loss && f.kernels == KernelStyle::compiled)
         compiled_loss(b, l);
       else
-        dense_loss(b, l, kind == LossKind::dense_fp32_output);
+        dense_loss(b, l, f.loss == LossKind::dense_fp32_output);
       break;
   }
-  const TensorIndex loss = b.last().outputs.back();
-  LayerGraph graph = b.finish(loss);
-  graph.tensors[static_cast<std::size_t>(half)].category = MemoryCategory::logits;
-  return graph;
+  return b.last().outputs.back();
+}
+
+TensorIndex add_sliced_head(GraphBuilder& b, TensorIndex x, std::int64_t vocab, std::int64_t width,
+                            bool tied_here) {
+  const Workload& w = b.workload();
+  const LossKind kind = w.framework.loss;
+  const std::int64_t local = vocab / b.tensor();
+  const std::int64_t slices = kind == LossKind::chunked
+                                  ? w.framework.loss_chunks
+                                  : fused_linear_slices(b.tokens(), vocab, w.model.hidden);
+  // Live per logit of a slice: the dense set (16-bit logits, and fp32 log-softmax with two
+  // gradients where it upcasts), or one 16-bit tensor in place and its gradient.
+  const double dense = w.framework.loss_upcasts ? 14.0 : 6.0;
+  sliced_loss(b, x, local, slices, kind == LossKind::chunked ? dense : 4.0);
+  b.count_other(tied_here ? 0 : width * local);
+  if (w.trains_head() && tied_here) b.last().weight_gradient_elements = 0;
+  return b.last().outputs.back();
+}
+
+// Final norm, projection and loss.
+TensorIndex add_head(GraphBuilder& b, TensorIndex x, bool tied_here) {
+  const Workload& w = b.workload();
+  const Transformer& m = w.model;
+  const bool trained = w.trains_head();
+  const std::int64_t vocab = padded_vocabulary(w, b.plan());
+  const std::int64_t width = m.embed_dim.value_or(m.hidden);
+  const std::int64_t rows = b.tokens();
+  if (m.norms.final) x = b.norm("final_norm", x, b.sequence_tokens(), m.hidden);
+  x = b.gather_sequence(x, m.hidden);
+  if (m.embed_dim) x = b.linear({"project_out", m.hidden, width}, x, rows);
+  const LossKind kind = w.framework.loss;
+  if (kind == LossKind::chunked || kind == LossKind::fused_linear)
+    return add_sliced_head(b, x, vocab, width, tied_here);
+
+  const bool adapted = w.framework.adapts_head && w.adapter.targets.lm_head;
+  const bool quantized = w.framework.quantizes_head && !tied_here && !trained;
+  const LinearSpec head{"lm_head",        width,   vocab,     Cut::columns,
+                        m.biases.lm_head, adapted, quantized, false};
+  const TensorIndex half = b.linear(head, x, rows);
+  if (tied_here) {
+    b.count_other(-(width * (vocab / b.tensor())));
+    b.last().weight_gradient_elements = 0;  // it is added into the embedding's gradient
+    if (trained) b.last().backward_temporary += Bytes(width * (vocab / b.tensor()) * b.element());
+  }
+  b.categorize(half, MemoryCategory::logits);
+  return add_loss(b, {rows, vocab / b.tensor(), half});
+}
+
+}  // namespace
+
+LayerGraph head_graph(const Workload& asked, const ParallelPlan& plan, bool tied_here) {
+  // Of hybrids' prediction layers every recipe keeps 16 bits (Megatron-Bridge
+  // recipes/nemotronh/nemotron_3_super.py, keep_mtp_spec_in_bf16); the projection has them anyway.
+  Workload w = asked;
+  if (!w.model.mixers.empty()) w.compute = w.activation_dtype();
+  GraphBuilder b(w, plan, w.trains_head());
+  TensorIndex x = b.input(b.sequence_tokens() * w.model.hidden);
+  TensorIndex loss = add_head(b, x, tied_here);
+  for (int depth = 0; depth < w.prediction_depths; ++depth) {
+    LayerParameters known = b.counted();
+    x = add_prediction(b, x);
+    if (depth == 0) known = b.counted();
+    loss = add_head(b, x, tied_here);
+    b.recount(known);
+  }
+  return b.finish(loss);
 }
 
 }  // namespace shardwise

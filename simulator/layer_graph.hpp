@@ -30,7 +30,12 @@ LayerGraph head_graph(const Workload& workload, const ParallelPlan& plan, bool t
 // Vocabulary rows as stored: padded to a multiple of what the framework asks, times TP.
 std::int64_t padded_vocabulary(const Workload& workload, const ParallelPlan& plan);
 
-// The parts that block_graph puts together; each returns the tensor that the branch adds.
+// One block behind the tensor of its input, and the tensor that it hands over.
+TensorIndex add_block(GraphBuilder& builder, TensorIndex x, BlockKind kind);
+// One depth of multi-token prediction behind the hidden state of the one before it.
+TensorIndex add_prediction(GraphBuilder& builder, TensorIndex hidden);
+
+// The parts that a block is put together of; each returns the tensor that the branch adds.
 TensorIndex add_attention(GraphBuilder& builder, TensorIndex normed, BlockKind kind);
 TensorIndex add_mlp(GraphBuilder& builder, TensorIndex normed, std::int64_t width, bool sequence);
 TensorIndex add_experts(GraphBuilder& builder, TensorIndex normed);

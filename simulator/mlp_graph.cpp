@@ -110,15 +110,20 @@ TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertSh
 // What decides which tokens go where: operators of PyTorch's own on small tensors, counted without
 // views by calibrate/count_expert_operators.py with Megatron-LM @d98e8a64dd: the choice 8 and the
 // balance loss 11 forward, 10 backward, and the tokens of every expert 12 where an all-to-all must
-// know them (megatron/core/transformer/moe/token_dispatcher.py, preprocess).
+// know them (megatron/core/transformer/moe/token_dispatcher.py, preprocess). The CPU launches every
+// expert's product, of as many rows as it has tokens, so that it reads these numbers back before it
+// goes on (cuda_sync_point of the same file; HybridEPTokenDispatcher too, where nothing bounds the
+// number of tokens; megatron/core/transformer/moe/experts.py, TEGroupedMLP.forward: tolist).
 void add_routing(GraphBuilder& b, std::int64_t rows) {
-  const int experts = b.workload().model.moe->experts;
-  const bool counts = b.plan().expert > 1 && !b.workload().framework.dispatches_once;
-  const double scores = 4.0 * static_cast<double>(rows * experts);
+  const Workload& w = b.workload();
+  const bool counts = b.plan().expert > 1 && !w.framework.dispatches_once && !w.pads_experts;
+  const double scores = 4.0 * static_cast<double>(rows * w.model.moe->experts);
   const auto kernels = [&](int launches) {
     return MemoryWork{ceil_bytes(2 * scores * launches), launches, MemoryAccess::streaming, true};
   };
-  b.last().forward.push_back(kernels(counts ? 31 : 19));
+  std::vector<Kernel>& forward = b.last().forward;
+  if (!w.pads_experts) forward.insert(forward.begin(), ReadBack{});
+  forward.insert(forward.begin(), kernels(counts ? 31 : 19));
   b.last().backward.push_back(kernels(10));
 }
 
@@ -139,6 +144,36 @@ TensorIndex exchange(GraphBuilder& b, std::string_view name, TensorIndex x, std:
     op.forward.push_back(send);
     op.backward.push_back(send);
   }
+  b.add(std::move(op));
+  return out;
+}
+
+// t + b p for the tokens t of every expert, its bias b and their probabilities p, then all in one
+// tensor again (megatron/core/transformer/moe/experts.py, TEGroupedMLP._apply_bias): operators of
+// PyTorch's own, counted with their bytes per element by calibrate/count_expert_operators.py. With
+// the fp32 probabilities that DeepEP and HybridEP ask for, everything between is fp32. Backward
+// adds each gradient of both biases to the one that is kept. A graph of the whole step cannot hold
+// it: there the products add the bias themselves.
+TensorIndex add_weighted_bias(GraphBuilder& b, const ExpertShape& s, TensorIndex x,
+                              std::int64_t width) {
+  const Workload& w = b.workload();
+  if (!w.model.biases.experts || !w.framework.weighs_expert_bias || w.step_is_graph) return x;
+  const bool wide = w.framework.dispatches_once;
+  const auto n = static_cast<double>(s.routed * width);
+  const auto experts = static_cast<int>(s.local);
+  const auto plain = [&](double each, int launches) {
+    return MemoryWork{ceil_bytes(each * n), launches, MemoryAccess::streaming, true};
+  };
+  Operator op;
+  op.name = "expert_bias";
+  op.inputs = {x};
+  op.outputs = {b.tensor("expert_bias", s.routed * width)};
+  op.forward = {plain(wide ? 28 : 12, 2 * experts + (wide ? 2 : 1))};
+  op.backward = {plain(wide ? 40 : 16, (wide ? 6 : 4) * experts + (wide ? 3 : 2))};
+  if (b.trains_base()) op.backward_weight = {plain(0, 2 * experts)};
+  op.forward_temporary = Bytes((wide ? 8 : 2) * s.routed * width);
+  op.backward_temporary = op.forward_temporary;
+  const TensorIndex out = op.outputs.front();
   b.add(std::move(op));
   return out;
 }
@@ -191,8 +226,9 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex normed) {
       m.gated_mlp
           ? b.pointwise("expert_activation", {up}, {up}, s.routed * s.width, 3 * n, 5 * n, 1)
           : b.pointwise("expert_activation", {up}, {up}, s.routed * s.width, 2 * n, 3 * n, 1);
-  const TensorIndex down =
+  TensorIndex down =
       expert_linear(b, "expert_down", s, activated, s.width, hidden, m.biases.experts);
+  down = add_weighted_bias(b, s, down, hidden);
   TensorIndex back = exchange(b, "combine", down, s.routed, hidden);
   const double out = bytes_of_elements(b, rows * hidden);
   // Fused experts weigh inside the activation, so that the sum afterwards keeps nothing of theirs

@@ -61,7 +61,10 @@ struct CommWork {
   bool beside_compute = false;  // may run behind this operator's own kernels (ring attention)
 };
 
-using Kernel = std::variant<GemmWork, AttentionWork, MemoryWork, CommWork>;
+// The CPU reads a result of the kernels before: it issues the next one when they are done.
+struct ReadBack {};
+
+using Kernel = std::variant<GemmWork, AttentionWork, MemoryWork, CommWork, ReadBack>;
 
 struct Tensor {
   std::string_view name;

@@ -77,7 +77,7 @@ inline int launches(const std::vector<Kernel>& kernels) {
     const auto* memory = std::get_if<MemoryWork>(&k);
     if (std::holds_alternative<CommWork>(k))
       n += entries_per_collective;
-    else
+    else if (!std::holds_alternative<ReadBack>(k))
       n += memory == nullptr ? 1 : memory->launches;
   }
   return n;

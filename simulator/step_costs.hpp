@@ -11,21 +11,30 @@
 
 namespace shardwise {
 
-// One pass (forward, re-run, ...) through one layer on one rank.
-struct PassTime {
-  Seconds compute;                   // kernels, one after the other
+// A run of kernels of one rank, one after the other.
+struct IssuedWork {
+  Seconds compute;
   std::array<Seconds, 3> exposed{};  // collectives that nothing within the layer hides, by CommAxis
   Seconds host;                      // CPU time to issue it all
-  Seconds copies;  // to the host or back, of activations, beyond what the pass itself hides
 
-  PassTime& operator+=(const PassTime& o) {
-    compute += o.compute;
-    for (std::size_t i = 0; i < exposed.size(); ++i) exposed[i] += o.exposed[i];
-    host += o.host;
-    copies += o.copies;
-    return *this;
-  }
-  Seconds device() const { return compute + exposed[0] + exposed[1] + exposed[2] + copies; }
+  Seconds device() const { return compute + exposed[0] + exposed[1] + exposed[2]; }
+  friend bool operator==(const IssuedWork&, const IssuedWork&) = default;
+};
+IssuedWork operator+(IssuedWork a, const IssuedWork& b);
+IssuedWork operator-(IssuedWork a, const IssuedWork& b);
+
+// One pass (forward, re-run, ...) through one layer on one rank.
+struct PassTime {
+  Seconds compute;                        // as in IssuedWork, of the whole pass
+  std::array<Seconds, 3> exposed{};       //
+  Seconds host;                           //
+  std::optional<IssuedWork> before_wait;  // of it, what is issued before the CPU waits for the GPU
+  Seconds copies;  // then, to the host or back, of activations: what the pass itself does not hide
+
+  PassTime& operator+=(const PassTime& o);
+  IssuedWork whole() const { return {compute, exposed, host}; }
+  Seconds device() const { return whole().device() + copies; }
+  bool is_host_bound() const;  // in any part between two waits
   friend bool operator==(const PassTime&, const PassTime&) = default;
 };
 

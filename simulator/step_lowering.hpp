@@ -169,14 +169,13 @@ class StepLowering {
   // Where no pass through any layer takes the host longer than the GPU, the host is always ahead
   // and its lane changes nothing.
   static bool is_host_bound(const StepCosts& costs) {
-    const auto slow = [](const PassTime& t) { return t.host > t.device(); };
     for (const StageCosts& stage : costs.stages)
       for (const auto& chunk : stage.chunks)
         for (const LayerSchedule& l : chunk) {
           PassTime back = l.time.recompute;
           back += l.time.backward_input;
           back += l.time.backward_weight;
-          if (slow(l.time.forward) || slow(back)) return true;
+          if (l.time.forward.is_host_bound() || back.is_host_bound()) return true;
         }
     return false;
   }
@@ -212,23 +211,32 @@ class StepLowering {
     const Mark collective = at.compute;
     if (at.behind_collective) waits.add(collective);
     at.behind_collective = false;
-    if (host_bound_ && at.span.host > Seconds(0)) {
-      // The kernels of a span start when the host begins to issue it, and end no earlier than it.
-      const Mark begun = at.host;
-      at.host = add(at, LaneKind::host, Members::alone, WorkKind::host, at.span.host, {});
-      waits.add(begun);
-      emit_device(at, waits);
-      at.compute =
-          add(at, LaneKind::compute, Members::alone, at.kind, Seconds(0), {&at.host, &at.compute});
-      at.behind_collective = false;
+    if (!host_bound_ || at.span.host <= Seconds(0)) {
+      emit_device(at, at.span.whole(), waits);
+    } else if (at.span.before_wait) {
+      emit_issued(at, *at.span.before_wait, waits);
+      at.host = add(at, LaneKind::host, Members::alone, WorkKind::host, Seconds(0), {&at.compute});
+      emit_issued(at, at.span.whole() - *at.span.before_wait, {});
     } else {
-      emit_device(at, waits);
+      emit_issued(at, at.span.whole(), waits);
     }
+    emit_copies(at);
     at.span = {};
   }
 
-  void emit_device(Cursor& at, const Waits& waits) {
-    at.compute = add(at, LaneKind::compute, Members::alone, at.kind, at.span.compute, waits);
+  // The kernels start when the host begins to issue them, and end no earlier than it does.
+  void emit_issued(Cursor& at, const IssuedWork& work, Waits waits) {
+    const Mark begun = at.host;
+    at.host = add(at, LaneKind::host, Members::alone, WorkKind::host, work.host, {});
+    waits.add(begun);
+    emit_device(at, work, waits);
+    at.compute =
+        add(at, LaneKind::compute, Members::alone, at.kind, Seconds(0), {&at.host, &at.compute});
+    at.behind_collective = false;
+  }
+
+  void emit_device(Cursor& at, const IssuedWork& work, const Waits& waits) {
+    at.compute = add(at, LaneKind::compute, Members::alone, at.kind, work.compute, waits);
     struct Axis {
       LaneKind lane;
       WorkKind work;
@@ -241,11 +249,15 @@ class StepLowering {
         {LaneKind::expert_comm, WorkKind::expert_comm, Members::expert_group, TrafficKind::expert},
     }};
     for (std::size_t i = 0; i < axes.size(); ++i) {
-      if (at.span.exposed[i] <= Seconds(0)) continue;
-      at.compute = add(at, axes[i].lane, axes[i].members, axes[i].work, at.span.exposed[i],
+      if (work.exposed[i] <= Seconds(0)) continue;
+      at.compute = add(at, axes[i].lane, axes[i].members, axes[i].work, work.exposed[i],
                        {&at.compute}, axes[i].traffic);
       at.behind_collective = true;
     }
+  }
+
+  // What the way to the host does not hide, behind the pass.
+  void emit_copies(Cursor& at) {
     if (at.span.copies <= Seconds(0)) return;
     const bool forward = at.kind == WorkKind::forward;
     const Mark copied = add(at, forward ? LaneKind::copy_to_host : LaneKind::copy_to_device,

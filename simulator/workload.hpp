@@ -31,6 +31,10 @@ struct Workload {
   // Tokens travel to and from experts behind the kernels of another microbatch (Megatron-LM
   // overlap_moe_expert_parallel_comm).
   bool overlaps_experts = false;
+  // Depths of multi-token prediction (arXiv 2412.19437, section 2.2) that are trained beside the
+  // next token: a layer and a loss more for each. Where they are several, they share the layer.
+  int prediction_depths = 0;
+  bool pads_experts = false;   // every expert computes equally many tokens, dropped or padded
   bool step_is_graph = false;  // one CUDA graph holds forward and backward: the CPU issues nothing
 
   bool trains_base() const { return row(method).trains_base; }

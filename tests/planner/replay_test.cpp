@@ -324,6 +324,26 @@ TEST_CASE("what a record says of the way to its experts") {
 
 // Heads are not in this row's table: of the multiples of TP 8 that divide 14,400, 120 is nearest
 // to heads of 128 (14,400 / 120 = 120; / 96 = 150).
+// One recipe trains one more depth of prediction, and its table says where it did not; the capacity
+// of experts is in a label.
+TEST_CASE("Recipes that predict further tokens, or pad experts") {
+  const auto depths = [](const char* id) { return asked(id).question.workload.prediction_depths; };
+  CHECK(depths("bridge-26.04-pretrain-deepseekv3-gb200x256-mxfp8-gbs4096") == 1);
+  CHECK(depths("bridge-25.11-pretrain-deepseekv3-w-o-mtp-gb200x256-fp8-mx-gbs4096") == 0);
+  CHECK(depths("bridge-26.06-pretrain-nemotron-3-super-gb200x64-mxfp8-gbs512") == 2);
+  CHECK(depths("bridge-26.06-pretrain-nemotron-3-nano-gb200x8-mxfp8-gbs512") == 0);
+  const auto pads = [](const char* id) { return asked(id).question.workload.pads_experts; };
+  CHECK(pads("bridge-25.09-pretrain-deepseekv3-tokendrop-gb200x256-none-gbs2048"));
+  CHECK_FALSE(pads("bridge-25.09-pretrain-deepseekv3-dropless-h100x1024-none-gbs8192"));
+}
+
+TEST_CASE("torchao's H100 is its authors' own kind") {
+  const auto gpu = [](const char* id) { return asked(id).question.cluster.groups.front().gpu.id; };
+  CHECK(gpu("torchao-e2e-llama3-8b-h100x8-tensorwise-with-float8-all-gather") ==
+        "h100-sxm5-96gb-hbm2e");
+  CHECK(gpu("torchao-e2e-llama3-8b-mi300xx8-none-bfloat16") == "mi300x");
+}
+
 TEST_CASE("Heads that a table leaves out are a multiple of TP") {
   RunRecord run = record("bloom-prequel-l777-181b-g384-t8p6-mb6-gb2016");
   run.model.hidden = 14400;

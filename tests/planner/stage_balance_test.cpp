@@ -22,4 +22,24 @@ TEST_CASE("A stage closes once it holds more than its share", "[stage_balance]")
   CHECK(usual_layers_per_stage(sixteen_layers(), 4) == std::vector<int>{5, 5, 5, 1});
 }
 
+// DeepSeek-V3 of 61 layers with one predicted depth, as its recipe lays it out: 63 / 16 is 4 for
+// each chunk, of which the last one is left with 61 - 15 x 4; 63 / 8 is 8 and 61 - 7 x 8. In 32
+// chunks of 2 the last one has none, and the first 61 - 30 x 2.
+TEST_CASE("The last stage has what predicts further tokens", "[stage_balance]") {
+  Workload w = pretraining(llama(61, 2048, 32, 32, 8192, 131072), 4096);
+  w.framework.stage_balance = StageBalance::ends_as_layers;
+  w.prediction_depths = 1;
+  std::vector<int> sixteen(16, 4), eight(8, 8);
+  sixteen.back() = 1;
+  eight.back() = 5;
+  CHECK(usual_layers_per_stage(w, 16) == sixteen);
+  CHECK(usual_layers_per_stage(w, 8) == eight);
+  std::vector<int> many(32, 2);
+  many.front() = 1;
+  many.back() = 0;
+  CHECK(usual_layers_per_stage(w, 32) == many);
+  w.prediction_depths = 0;
+  CHECK(usual_layers_per_stage(w, 16).empty());
+}
+
 }  // namespace shardwise

@@ -75,8 +75,9 @@ TEST_CASE("tokens that travel behind another microbatch's kernels are not waited
 }
 
 // A group of products is one call that launches each: 64 experts on one GPU, or 8 on each of 8:
-// 56 launches more for up and for down, at 5 us each. Both all-to-alls and the 12 operators that
-// count tokens for them are on 8 GPUs only, so they are taken out by the dispatcher here.
+// 56 launches more for up and for down, at 5 us each and 5.3 us of Python around each. Both
+// all-to-alls and the 12 operators that count tokens for them are on 8 GPUs only, so they are taken
+// out by the dispatcher here.
 TEST_CASE("the CPU launches every expert's products", "[experts]") {
   Workload w = mixture();
   w.framework.dispatches_once = true;
@@ -85,9 +86,47 @@ TEST_CASE("the CPU launches every expert's products", "[experts]") {
   const Seconds some = block(w, 8, "8xH100-SXM").time.forward.host;
   const Seconds two_collectives = 2.0 * profile.host.per_collective;
   CHECK((all - some).value ==
-        Approx(2 * 56 * profile.host.per_looped_launch.value - two_collectives.value));
+        Approx(2 * 56 * (profile.host.per_looped_launch + profile.host.per_grouped_product).value -
+               two_collectives.value));
   w.step_is_graph = true;
   CHECK(block(w, 8, "8xH100-SXM").time.forward.host == Seconds(0));
+}
+
+// It launches as many rows as every expert has tokens, which the GPU counts: the CPU reads them
+// back before it sends the tokens off, behind attention and router. Where every expert takes
+// equally many, dropped or padded, there is nothing to read.
+TEST_CASE("the CPU waits for the counts of tokens once a forward pass", "[experts]") {
+  Workload w = mixture();
+  const std::size_t axis = static_cast<std::size_t>(CommAxis::expert);
+  const LayerTime counted = block(w, 8, "8xH100-SXM").time;
+  REQUIRE(counted.forward.before_wait);
+  CHECK(counted.forward.before_wait->compute < counted.forward.compute);
+  CHECK(counted.forward.before_wait->host < counted.forward.host);
+  CHECK(counted.forward.before_wait->exposed[axis] == Seconds(0));
+  CHECK(counted.forward.exposed[axis] > Seconds(0));
+  CHECK_FALSE(counted.backward_input.before_wait);
+  w.pads_experts = true;
+  CHECK_FALSE(block(w, 8, "8xH100-SXM").time.forward.before_wait);
+}
+
+// Of 8 experts on a rank, forward 2 x 8 + 1 operators, backward 4 x 8 + 2, and 2 x 8 gradients
+// added; with fp32 probabilities 2 x 8 + 2 and 6 x 8 + 3.
+TEST_CASE("Megatron weighs the bias of every expert by itself", "[experts]") {
+  Workload w = mixture();
+  w.model.biases.experts = true;
+  for (const bool once : {false, true}) {
+    w.framework.dispatches_once = once;
+    w.framework.weighs_expert_bias = false;
+    const LayerTime plain = block(w, 8, "8xH100-SXM").time;
+    w.framework.weighs_expert_bias = true;
+    const LayerTime weighed = block(w, 8, "8xH100-SXM").time;
+    const double each = facts().profile.host.per_kernel[0].value;
+    CHECK((weighed.forward.host - plain.forward.host).value == Approx((once ? 18 : 17) * each));
+    CHECK((weighed.backward_input.host - plain.backward_input.host).value ==
+          Approx((once ? 51 : 34) * each));
+    CHECK((weighed.backward_weight.host - plain.backward_weight.host).value == Approx(16 * each));
+    CHECK(weighed.forward.compute > plain.forward.compute);
+  }
 }
 
 }  // namespace shardwise

@@ -95,6 +95,9 @@ TEST_CASE("every layer's allocation stream balances under every policy", "[layer
           check_balance(block_graph(w, p, kind), policy, compiled, early);
           check_balance(embedding_graph(w, p), "none", false, early);
           check_balance(head_graph(w, p, sp), "none", false, early);
+          Workload predicting = w;
+          predicting.prediction_depths = 2;
+          check_balance(head_graph(predicting, p, sp), "none", false, early);
         }
 }
 

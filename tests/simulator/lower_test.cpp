@@ -121,3 +121,28 @@ TEST_CASE("a slow host sets the pace of a step", "[lower]") {
   layer.time.backward_input.host = Seconds(3);
   CHECK(played(plan, costs, false).makespan.picoseconds == picoseconds(6));
 }
+
+// A pass through a layer: the CPU issues for 1, the GPU computes for 4, the CPU waits; then it
+// issues for 3 what the GPU computes in 1. Each part takes the longer of the two: 4 + 3, and the
+// next layer starts when the CPU is there. Without the wait the CPU is ahead all the time: 2 x 5.
+TEST_CASE("a CPU that waits within a layer leads no more", "[lower]") {
+  const ParallelPlan plan = plan_of(1);
+  StepCosts costs = equal_stages(plan, 5, 0);
+  std::vector<LayerSchedule>& layers = costs.stages.front().chunks.front();
+  layers.front().time.forward.host = Seconds(4);
+  layers.resize(2, layers.front());
+  CHECK(played(plan, costs, false).makespan.picoseconds == picoseconds(10));
+  for (LayerSchedule& l : layers)
+    l.time.forward.before_wait = IssuedWork{Seconds(4), {}, Seconds(1)};
+  CHECK(played(plan, costs, false).makespan.picoseconds == picoseconds(14));
+}
+
+// 1 before it, then 3 of 4: the wait comes after 1 + 3 of the GPU's work and 2 + 0.5 of the CPU's.
+TEST_CASE("of two passes in a row the last wait is known", "[lower]") {
+  PassTime sum{Seconds(1), {}, Seconds(2), std::nullopt};
+  sum += PassTime{Seconds(4), {}, Seconds(1), IssuedWork{Seconds(3), {}, Seconds(0.5)}};
+  REQUIRE(sum.before_wait);
+  CHECK(sum.before_wait->compute.value == Approx(4));
+  CHECK(sum.before_wait->host.value == Approx(2.5));
+  CHECK(sum.whole().compute.value == Approx(5));
+}

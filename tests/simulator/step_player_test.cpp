@@ -67,6 +67,7 @@ class RandomCosts {
     for (Seconds& s : p.exposed) s = maybe(true).value_or(Seconds(0));
     if (host_bound_) p.host = time();
     p.copies = maybe(copies_).value_or(Seconds(0));
+    if (host_bound_ && flip()) p.before_wait = IssuedWork{0.5 * p.compute, {}, 0.25 * p.host};
     return p;
   }
 

@@ -57,8 +57,8 @@ Cluster box() {
 }  // namespace
 
 // Memory serves 0.8 x 50 = 40 GB/s, a copied byte once: copies one way run at 40 / 4 = 10 GB/s per
-// GPU. In and out together would be 80: each gets half. The optimizer alone reads and writes 40 / 4
-// = 10 GB/s per rank; beside copies to the GPUs, 4 (x + y) = 40 leaves both at 5, half of their own.
+// GPU. In and out together would be 80: each gets half. The optimizer alone reads and writes
+// 40 / 4 = 10 GB/s per rank; beside copies to the GPUs, 4 (x + y) = 40 leaves both at 5, a half.
 TEST_CASE("copies and the optimizer on the CPU share host memory", "[step_traffic]") {
   Setup s(plan_of(4), box());
   HostTraffic& host = s.costs.stages.front().host_traffic;
