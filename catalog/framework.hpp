@@ -163,10 +163,14 @@ struct Framework {
   bool gradient_fusion = false;  // wgrad accumulates straight into the fp32 gradient
   LossKind loss = LossKind::dense;
   int loss_chunks = 8;               // chunked only
+  std::optional<int> head_slice;     // dense: tokens of a sequence that head and loss take at once;
+                                     // all logits are kept, but only a slice of them has a gradient
   bool loss_upcasts = true;          // dense, chunked: logits go to fp32 before the loss
   int loss_fp32_temporaries = 0;     // fp32 copies beyond those of `loss`, forward only
   bool compiles_loss = false;        // with compiled kernels: loss fused over 16-bit logits
   bool output_holds_logits = false;  // the training loop keeps the model's output
+  bool loop_keeps_graph = false;     // and with it the graph, until the next forward pass is over:
+                                     // the logits, and what Python functions keep on their context
   bool eager_activation = false;     // act(gate) * up is two kernels though all else is fused
   bool fused_norms = false;          // norms are one kernel though the rest is eager
   std::string recompute_pretrain = "none";  // name of a recompute row

@@ -354,7 +354,11 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
     add_unpacking(op, in * out);
   } else if (quantized) {
     add_dequantization(op, in * out);
-    if (workload_.framework.quantized_linear_keeps_input && !trains_base_) op.saves = {kept};
+    if (workload_.framework.quantized_linear_keeps_input && !trains_base_) {
+      op.saves = {kept};
+      // As an attribute of its context, which autograd does not clear after backward (MatMul4Bit).
+      if (workload_.framework.loop_keeps_graph) outlive(kept);
+    }
   }
   add(std::move(op));
   if (!spec.adapted || !row(workload_.method).adapter) return y;

@@ -58,6 +58,8 @@ class GraphBuilder {
   TensorIndex input(std::int64_t elements);
   TensorIndex tensor(std::string_view name, std::int64_t elements);
   // The same tensor, in the dtype of the residual stream.
+  // The tensor stays until the next forward pass is over.
+  void outlive(TensorIndex t) { graph_.tensors[static_cast<std::size_t>(t)].outlives = true; }
   TensorIndex in_stream(TensorIndex t);
   TensorIndex stream_tensor(std::string_view name, std::int64_t elements);
   TensorIndex tensor_bytes(std::string_view name, std::int64_t bytes, MemoryCategory category,

@@ -117,11 +117,17 @@ struct Logits {
   TensorIndex half;          // as the projection made them
 };
 
+// Rows whose logits have a gradient at one time: those of a slice where head and loss go by slices.
+std::int64_t gradient_rows(const GraphBuilder& b, const Logits& l) {
+  const std::optional<int> slice = b.workload().framework.head_slice;
+  return slice ? std::min(l.rows, std::int64_t{*slice} * b.plan().microbatch) : l.rows;
+}
+
 // `bytes` per logit under the logits category.
 TensorIndex logit_tensor(GraphBuilder& b, std::string_view name, const Logits& l,
                          std::int64_t bytes, std::int64_t gradient_bytes) {
   return b.tensor_bytes(name, l.rows * l.width * bytes, MemoryCategory::logits,
-                        l.rows * l.width * gradient_bytes);
+                        gradient_rows(b, l) * l.width * gradient_bytes);
 }
 
 Operator loss_operator(std::string_view name, const Logits& l, double forward_bytes,
@@ -147,7 +153,10 @@ void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
     Operator cast = loss_operator("upcast", l, i == 0 ? 6 : 8, i == 0 ? 6 : 0, 1);
     cast.inputs = {wide};
     cast.outputs = {next};
-    if (i == 0 && b.workload().framework.output_holds_logits) cast.saves = {next};
+    if (i == 0 && b.workload().framework.output_holds_logits) {
+      cast.saves = {next};
+      if (b.workload().framework.loop_keeps_graph) b.outlive(next);
+    }
     cast.passes_gradient = i > 0;
     b.add(std::move(cast));
     wide = next;
@@ -315,6 +324,7 @@ LayerGraph head_graph(const Workload& w, const ParallelPlan& plan, bool tied_her
   const TensorIndex loss = b.last().outputs.back();
   LayerGraph graph = b.finish(loss);
   graph.tensors[static_cast<std::size_t>(half)].category = MemoryCategory::logits;
+  graph.tensors[static_cast<std::size_t>(half)].gradient_bytes = gradient_rows(b, l) * l.width * b.element();
   return graph;
 }
 

@@ -142,10 +142,18 @@ class ScriptWriter {
     return c;
   }
 
+  // The model's output: the training loop now holds it instead of the one before.
+  bool reads_what_outlives(const Operator& op) const {
+    return std::any_of(op.inputs.begin(), op.inputs.end(),
+                       [&](TensorIndex t) { return graph_.tensors[at(t)].outlives; });
+  }
+
   void write_forward() {
     const std::vector<std::size_t> last = last_readers(false);
     for (std::size_t i = 0; i < graph_.operators.size(); ++i) {
       const Operator& op = graph_.operators[i];
+      if (op.kind == OperatorKind::loss && reads_what_outlives(op))
+        script_.forward.push_back({EventKind::new_graph, MemoryCategory::temporaries, 0, 0});
       for (TensorIndex t : op.outputs)
         allocate(script_.forward, t, graph_.tensors[at(t)].bytes, forward_category(t));
       temporary(script_.forward, op.forward_temporary, op.temporary_category);
@@ -232,7 +240,9 @@ class ScriptWriter {
           {EventKind::weight_gradient, MemoryCategory::gradients, 0, op.weight_gradient_elements});
     for (TensorIndex t : op.outputs)
       if (gradient_[at(t)] != no_slot) let_go(gradient_[at(t)], release_after(op, op.backward));
-    for (TensorIndex t : op.saves) let_go(t);
+    for (TensorIndex t : op.saves)
+      let_go(t, graph_.tensors[at(t)].outlives && !made_again(t) ? EventKind::release_later
+                                                                 : EventKind::release);
   }
 
   void write_backward() {

@@ -22,6 +22,8 @@ enum class EventKind : std::uint8_t {
   allocate,
   release,
   release_read,     // released while a collective may still read it on a stream of its own
+  release_later,    // kept until the next `new_graph`
+  new_graph,        // the model's output is there: what the last one's graph still held goes
   weight_gradient,  // `bytes` holds elements: the caller knows where gradients live
 };
 

@@ -69,6 +69,7 @@ struct Tensor {
   MemoryCategory category = MemoryCategory::temporaries;  // `activations` once it is saved
   std::int64_t gradient_bytes = 0;                        // 0: no gradient flows through it
   bool statistic = false;  // norm and softmax statistics, which papers leave out
+  bool outlives = false;   // its backward pass: it stays until the next forward pass is over
 };
 
 using TensorIndex = int;

@@ -219,6 +219,13 @@ class StagePlayer {
         case EventKind::release:
           ledger_.close(h);
           break;
+        case EventKind::release_later:
+          left_.push_back(h);
+          h = {};
+          break;
+        case EventKind::new_graph:
+          close_all(left_);
+          break;
         case EventKind::weight_gradient:
           make_gradient(e.bytes, c, i);
           break;
@@ -462,7 +469,8 @@ class StagePlayer {
   StreamLag lag_;
   std::optional<Bytes> most_;
   std::vector<Holding> fixed_;
-  std::vector<Holding> originals_;                  // weights as built, until they are flattened
+  std::vector<Holding> left_;       // of the graph before, which the training loop still holds
+  std::vector<Holding> originals_;  // weights as built, until they are flattened
   std::vector<std::vector<LayerHoldings>> layers_;  // [chunk][layer]
   std::map<std::pair<int, int>, InFlight> flights_;
   Holding reduce_input_;
