@@ -58,8 +58,11 @@ class GraphBuilder {
   TensorIndex input(std::int64_t elements);
   TensorIndex tensor(std::string_view name, std::int64_t elements);
   // The same tensor, in the dtype of the residual stream.
-  // The tensor stays until the next forward pass is over.
-  void outlive(TensorIndex t) { graph_.tensors[static_cast<std::size_t>(t)].outlives = true; }
+  // The tensor stays as long as the model's output, whether a checkpoint makes it again or not.
+  void outlive(TensorIndex t, bool from_forward = false) {
+    graph_.tensors[static_cast<std::size_t>(t)].outlives =
+        from_forward || workload_.framework.output_life != OutputLife::backward;
+  }
   TensorIndex in_stream(TensorIndex t);
   TensorIndex stream_tensor(std::string_view name, std::int64_t elements);
   TensorIndex tensor_bytes(std::string_view name, std::int64_t bytes, MemoryCategory category,

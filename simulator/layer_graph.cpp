@@ -155,7 +155,7 @@ void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
     cast.outputs = {next};
     if (i == 0 && b.workload().framework.output_holds_logits) {
       cast.saves = {next};
-      if (b.workload().framework.loop_keeps_graph) b.outlive(next);
+      b.outlive(next);
     }
     cast.passes_gradient = i > 0;
     b.add(std::move(cast));
@@ -169,9 +169,12 @@ void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
   op.inputs = {wide};
   op.outputs = {log_softmax};
   op.saves = {log_softmax};
+  const OutputLife life = b.workload().framework.output_life;
+  op.ends_output = life == OutputLife::next_output;
   b.add(std::move(op));
   const TensorIndex loss = b.tensor_bytes("loss", 4, MemoryCategory::logits, 4);
   Operator pick = loss_operator("nll_loss", l, 0, width, 1);
+  pick.ends_output = life == OutputLife::next_loss;
   pick.inputs = {log_softmax};
   pick.outputs = {loss};
   b.add(std::move(pick));

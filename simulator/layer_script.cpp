@@ -142,25 +142,20 @@ class ScriptWriter {
     return c;
   }
 
-  // The model's output: the training loop now holds it instead of the one before.
-  bool reads_what_outlives(const Operator& op) const {
-    return std::any_of(op.inputs.begin(), op.inputs.end(),
-                       [&](TensorIndex t) { return graph_.tensors[at(t)].outlives; });
-  }
-
   void write_forward() {
     const std::vector<std::size_t> last = last_readers(false);
     for (std::size_t i = 0; i < graph_.operators.size(); ++i) {
       const Operator& op = graph_.operators[i];
-      if (op.kind == OperatorKind::loss && reads_what_outlives(op))
-        script_.forward.push_back({EventKind::new_graph, MemoryCategory::temporaries, 0, 0});
+      if (op.ends_output)
+        script_.forward.push_back({EventKind::end_output, MemoryCategory::temporaries, 0, 0});
       for (TensorIndex t : op.outputs)
         allocate(script_.forward, t, graph_.tensors[at(t)].bytes, forward_category(t));
       temporary(script_.forward, op.forward_temporary, op.temporary_category);
       for (std::size_t t = 0; t < last.size(); ++t) {
         const TensorIndex index = static_cast<TensorIndex>(t);
         if (last[t] != i || kept_[t] || index == graph_.output) continue;
-        release(script_.forward, index, release_after(op, op.forward));
+        release(script_.forward, index,
+                graph_.tensors[t].outlives ? EventKind::hold : release_after(op, op.forward));
         if (index == graph_.input) script_.input_released_in_forward = true;
       }
     }
