@@ -179,8 +179,8 @@ struct Framework {
   bool output_holds_logits = false;  // the training loop keeps the model's output
   bool output_holds_keys = false;    // the keys and values of all layers among it (use_cache)
   OutputLife output_life = OutputLife::backward;
-  bool eager_activation = false;     // act(gate) * up is two kernels though all else is fused
-  bool fused_norms = false;          // norms are one kernel though the rest is eager
+  bool eager_activation = false;  // act(gate) * up is two kernels though all else is fused
+  bool fused_norms = false;       // norms are one kernel though the rest is eager
   std::string recompute_pretrain = "none";  // name of a recompute row
   std::string recompute_finetune = "full";
   bool sequence_parallel = true;         // with TP > 1

@@ -327,7 +327,8 @@ LayerGraph head_graph(const Workload& w, const ParallelPlan& plan, bool tied_her
   const TensorIndex loss = b.last().outputs.back();
   LayerGraph graph = b.finish(loss);
   graph.tensors[static_cast<std::size_t>(half)].category = MemoryCategory::logits;
-  graph.tensors[static_cast<std::size_t>(half)].gradient_bytes = gradient_rows(b, l) * l.width * b.element();
+  graph.tensors[static_cast<std::size_t>(half)].gradient_bytes =
+      gradient_rows(b, l) * l.width * b.element();
   return graph;
 }
 

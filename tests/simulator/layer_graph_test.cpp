@@ -67,11 +67,9 @@ TEST_CASE("recomputation keeps what its paper says", "[layer_graph]") {
   CHECK(saved(graph, "full") == 2 * 512 * 1024);
 }
 
-// torch.compile makes no matmul's and no attention's input again, so that a compiled block keeps what
-// fused kernels keep: per token 12h + 4h_kv + 6f bytes, and 4 for each head. With half as many key
-// heads repeated for all, the repeated ones are what attention reads: 4h for 4h_kv, and nothing more,
-// since it makes them again from nothing that it has to keep. What only element-wise operators read
-// in backward is made again: an adapter's input where both are frozen.
+// torch.compile makes no matmul's and no attention's input again, so that a compiled block keeps
+// what fused kernels keep: per token 12h + 4h_kv + 6f bytes, and 4 for each head. Where keys and
+// values are repeated for all heads, attention reads the repeated ones: 4h for the 4h_kv.
 TEST_CASE("a compiled block keeps what matmuls and attention read", "[layer_graph]") {
   Workload w = pretraining(llama(2, 1024, 16, 4, 2816, 32000), 256);
   w.framework.kernels = KernelStyle::compiled;

@@ -211,8 +211,8 @@ TEST_CASE("Buckets are as long as configured from ZeRO-2 on", "[memory_play]") {
   CHECK(first_stage(w, two).loaded == apart.loaded + Bytes(apart.state.unsharded_gradients));
 }
 
-// Of two layers, the keys and values of 256 tokens: 2 x 2 x 256 x 512 x 2 B = 2 MiB. Checkpoints keep
-// none of them; a model's output that holds them has them when forward has ended, those of the
+// Of two layers, the keys and values of 256 tokens: 2 x 2 x 256 x 512 x 2 B = 2 MiB. Checkpoints
+// keep none of them; a model's output that holds them has them when forward has ended, those of the
 // microbatch before no more.
 TEST_CASE("A model's output may hold the keys and values of all layers", "[memory_play]") {
   Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
@@ -230,8 +230,9 @@ TEST_CASE("A model's output may hold the keys and values of all layers", "[memor
   CHECK(after_forward() == without + 2 * 2 * 256 * 512 * 2);
 }
 
-// The fp32 logits of a microbatch, 256 x 32000 x 4 B, are there until those of the next one have
-// been made: with nothing else but the loss that reads them, the peak of two microbatches is theirs.
+// The fp32 logits of a microbatch, 256 x 32000 x 4 B = 31.25 MiB in a block of 32 that is too small
+// to be split, are there until those of the next one have been made, in the next step if it was the
+// last.
 TEST_CASE("A training loop may hold the logits until it has others", "[memory_play]") {
   Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
   w.framework.loss = LossKind::dense;
@@ -240,7 +241,7 @@ TEST_CASE("A training loop may hold the logits until it has others", "[memory_pl
   plan.microbatches = 2;
   const Bytes once = first_stage(w, plan).after_step;
   w.framework.output_life = OutputLife::next_output;
-  CHECK(first_stage(w, plan).after_step == once + Bytes(256 * 32000 * 4));
+  CHECK(first_stage(w, plan).after_step == once + Bytes(32 << 20));
 }
 
 // 64 tokens of 1,000 words: in 16 tokens at a time the gradients of 16 are there, 2 B and 4 B.
