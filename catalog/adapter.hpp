@@ -74,11 +74,13 @@ enum class AdapterInput : std::uint8_t {
   copied,  // cast to the adapter's format, and kept (LoRA)
   shared,  // kept as it is: the linear runs on a changed weight
   unread,  // not kept: what reads it is frozen, or the method is not in the linears at all
+  scaled,  // not kept, but the linear's result is: a trained vector multiplies it
 };
-inline constexpr std::array<std::pair<std::string_view, AdapterInput>, 3> adapter_input_names{{
+inline constexpr std::array<std::pair<std::string_view, AdapterInput>, 4> adapter_input_names{{
     {"copied", AdapterInput::copied},
     {"shared", AdapterInput::shared},
     {"unread", AdapterInput::unread},
+    {"scaled", AdapterInput::scaled},
 }};
 
 struct Adapter {

@@ -48,6 +48,14 @@ enum class LossKind {
   fused_half,         // 16-bit logits, loss and gradient in one kernel, in place
 };
 
+// How long the training loop holds the model's output, and with it the graph: the logits, and what
+// Python functions keep on their context, which autograd does not clear.
+enum class OutputLife {
+  backward,     // until backward is over
+  next_output,  // until the next forward pass has made another
+  next_loss,    // the same, where the model computes the loss as well
+};
+
 enum class KernelStyle {
   eager,     // one kernel per PyTorch operator; norms and activations save what autograd asks
   fused,     // hand-fused norm, activation, rope (Transformer Engine, apex, flash-attn layers)
@@ -165,12 +173,16 @@ struct Framework {
   bool gradient_fusion = false;  // wgrad accumulates straight into the fp32 gradient
   LossKind loss = LossKind::dense;
   int loss_chunks = 8;               // chunked only
+  std::optional<int> head_slice;     // dense: tokens of a sequence that head and loss take at once;
+                                     // all logits are kept, but only a slice of them has a gradient
   bool loss_upcasts = true;          // dense, chunked: logits go to fp32 before the loss
   int loss_fp32_temporaries = 0;     // fp32 copies beyond those of `loss`, forward only
   bool compiles_loss = false;        // with compiled kernels: loss fused over 16-bit logits
   bool output_holds_logits = false;  // the training loop keeps the model's output
-  bool eager_activation = false;     // act(gate) * up is two kernels though all else is fused
-  bool fused_norms = false;          // norms are one kernel though the rest is eager
+  bool output_holds_keys = false;    // the keys and values of all layers among it (use_cache)
+  OutputLife output_life = OutputLife::backward;
+  bool eager_activation = false;  // act(gate) * up is two kernels though all else is fused
+  bool fused_norms = false;       // norms are one kernel though the rest is eager
   std::string recompute_pretrain = "none";  // name of a recompute row
   std::string recompute_finetune = "full";
   bool sequence_parallel = true;         // with TP > 1
@@ -185,7 +197,9 @@ struct Framework {
   DType adapter_dtype = DType::fp32;
   std::optional<DType> adapter_dtype_quantized;  // the same beside quantised weights
   bool upcasts_unquantized = false;           // prepare_model_for_kbit_training: rest goes to fp32
-  bool quantized_linear_keeps_input = false;  // bitsandbytes up to 0.44: its input stays alive
+  bool quantized_linear_keeps_input = false;  // bitsandbytes until 2024: its input stays alive
+  bool checkpoints_miss_context = false;      // as an attribute of a context, which non-reentrant
+                                              // checkpoints do not see: from forward on
   bool quantizes_head = false;                // the output projection is quantised as well
   int dequantized_copies = 1;  // 16-bit copies of a quantised weight while it is used
   bool adapts_head = false;    // "head" among the targets is an adapter beside it

@@ -35,6 +35,11 @@ inline constexpr Spellings<LossKind, 6> loss_kind_names{{
     {"fused_linear", LossKind::fused_linear},
     {"fused_half", LossKind::fused_half},
 }};
+inline constexpr Spellings<OutputLife, 3> output_life_names{{
+    {"backward", OutputLife::backward},
+    {"next_output", OutputLife::next_output},
+    {"next_loss", OutputLife::next_loss},
+}};
 inline constexpr Spellings<KernelStyle, 3> kernel_style_names{{
     {"eager", KernelStyle::eager},
     {"fused", KernelStyle::fused},

@@ -128,10 +128,13 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.gradient_fusion = r.flag("gradient_fusion");
   f.loss = r.choice("loss", loss_kind_names);
   f.loss_chunks = r.integer("loss_chunks", 1, 100000);
+  f.head_slice = r.maybe_integer("head_slice", 1, 1 << 20);
   f.loss_upcasts = r.flag("loss_upcasts");
   f.loss_fp32_temporaries = r.integer("loss_fp32_temporaries", 0, 10);
   f.compiles_loss = r.maybe_flag("compiles_loss").value_or(false);
   f.output_holds_logits = r.maybe_flag("output_holds_logits").value_or(false);
+  f.output_holds_keys = r.maybe_flag("output_holds_keys").value_or(false);
+  f.output_life = r.maybe_choice("output_life", output_life_names).value_or(OutputLife::backward);
   f.recompute_pretrain = r.text("recompute_pretrain");
   f.recompute_finetune = r.text("recompute_finetune");
   f.recompute_stops_early = r.flag("recompute_stops_early");
@@ -149,6 +152,7 @@ void read_finetuning(JsonReader& r, Framework& f) {
   f.adapter_dtype_quantized = maybe_dtype(r, "adapter_dtype_quantized");
   f.upcasts_unquantized = r.flag("upcasts_unquantized");
   f.quantized_sharding = r.flag("quantized_sharding");
+  f.checkpoints_miss_context = r.maybe_flag("checkpoints_miss_context").value_or(false);
   f.quantizes_head = r.maybe_flag("quantizes_head").value_or(false);
   f.dequantized_copies = r.maybe_integer("dequantized_copies", 1, 4).value_or(1);
   f.adapts_head = r.maybe_flag("adapts_head").value_or(false);

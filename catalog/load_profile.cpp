@@ -190,6 +190,7 @@ HostCalibration host(JsonReader r) {
   const std::array<double, 3> us = by_style(r.object("per_kernel_us"), max_us);
   for (std::size_t i = 0; i < us.size(); ++i) h.per_kernel[i] = Seconds(us[i] * 1e-6);
   h.launch_queue = r.integer("launch_queue", 0, 1 << 20);
+  h.rank_spread = r.number("rank_spread", 0, 1);
   h.fitted = fitted_fields(r);
   h.communicator_creation = Seconds(r.number("communicator_creation_s", 0, 60));
   h.per_looped_launch = Seconds(r.number("per_looped_launch_us", 0, max_us) * 1e-6);

@@ -63,7 +63,12 @@ struct LengthVariation {
   PlayVariation play;
 };
 
-// Kernels that the GPU gets done while the CPU issues one, forward through a block.
+// Of a step without stages (slots_played).
+constexpr int microbatches_played = 2;
+
+// Kernels that the GPU gets done while the CPU issues one, forward through a block, and how far
+// that has let the CPU lead before the microbatches that are played: a step ends with a wait, but
+// between its microbatches there is none.
 HostLead host_lead(const ForecastContext& k) {
   const Question& q = k.question;
   if (!q.workload.framework.records_streams) return {};
@@ -73,10 +78,22 @@ HostLead host_lead(const ForecastContext& k) {
   for (const LayerDefinition& d : k.partition.definitions) {
     if (d.role != LayerRole::block) continue;
     const PassTime pass = k.cost.layer_time(d, kernels).forward;
-    double entries = 0;
-    for (const Operator& op : d.graph.operators) entries += launches(op.forward);
-    const double stalled = k.profile.host.communicator_creation / pass.host * entries;
-    return {std::min(1.0, pass.host / pass.device()), k.profile.host.launch_queue, stalled};
+    double entries = 0, both_ways = 0;
+    for (const Operator& op : d.graph.operators) {
+      entries += launches(op.forward);
+      both_ways += launches(op.forward) + launches(op.backward) + launches(op.backward_weight);
+    }
+    HostLead lead;
+    lead.launch_queue = k.profile.host.launch_queue;
+    lead.stalled = k.profile.host.communicator_creation / pass.host * entries;
+    // Where every layer ends in a collective, the slowest CPU of the group sets the pace of all.
+    const double pace = q.plan.tensor > 1 ? 1 + k.profile.host.rank_spread : 1;
+    lead.done_per_issued = std::min(1.0, pass.host / pass.device()) / pace;
+    if (q.plan.pipeline > 1) return lead;  // every receive ends the lead
+    const int before = std::max(0, q.plan.microbatches - microbatches_played);
+    lead.ahead = std::min<double>(lead.launch_queue, (1 - lead.done_per_issued) * both_ways *
+                                                         q.workload.model.layers * before);
+    return lead;
   }
   return {};
 }

@@ -101,6 +101,11 @@ Adapter replay_adapter(const ReplayContext& c, const MethodReading& method, cons
   a.targets = targets_meant(c.reading, t.lora_targets.value_or(w.framework.adapter_targets));
   if (elements_per_rank(w.model, a.targets) == 0)
     a.targets = targets_meant(c.reading, w.framework.adapter_targets);
+  // Every linear's result is scaled, the logits too.
+  if (a.input == AdapterInput::scaled && !t.lora_targets) {
+    a.targets = AdapterTargets{};
+    a.targets.lm_head = true;
+  }
   a.rank = t.lora_rank.value_or(w.framework.adapter_rank);
   if (!t.lora_rank) notes.push_back("adapter rank not stated: " + std::to_string(a.rank));
   if (method.equivalent && t.trainable_params) {

@@ -231,6 +231,10 @@ void run_beside_scores(const GraphBuilder& b, Operator& op, const AttentionWork&
 }
 
 TensorIndex attend(GraphBuilder& b, const Projections& projected, BlockKind kind) {
+  if (b.workload().framework.output_holds_keys) {
+    b.outlive(projected.k);
+    b.outlive(projected.v);
+  }
   const KernelOperands o = expanded(b, projected);
   const Projections& p = o.p;
   AttentionWork work = kernel_shape(b, p, kind);

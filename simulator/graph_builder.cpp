@@ -354,7 +354,11 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
     add_unpacking(op, in * out);
   } else if (quantized) {
     add_dequantization(op, in * out);
-    if (workload_.framework.quantized_linear_keeps_input && !trains_base_) op.saves = {kept};
+    if (workload_.framework.quantized_linear_keeps_input && !trains_base_) {
+      op.saves = {kept};
+      // As an attribute of its context, which autograd does not clear after backward (MatMul4Bit).
+      outlive(kept, workload_.framework.checkpoints_miss_context);
+    }
   }
   add(std::move(op));
   if (!spec.adapted || !row(workload_.method).adapter) return y;
@@ -381,7 +385,8 @@ void GraphBuilder::add_adapter(const LinearSpec& spec, TensorIndex x, TensorInde
   graph_.parameters.modules += 2;  // A and B
 
   TensorIndex seen = x;
-  if (casts || workload_.adapter.dropout > 0) {
+  const bool reads = input == AdapterInput::copied || input == AdapterInput::shared;
+  if (casts || (reads && workload_.adapter.dropout > 0)) {
     seen = tensor_bytes("adapter_input", rows * in * width, MemoryCategory::temporaries,
                         rows * in * width);
     Operator prepare;
@@ -407,7 +412,7 @@ void GraphBuilder::add_adapter(const LinearSpec& spec, TensorIndex x, TensorInde
   down.kind = OperatorKind::matmul;
   down.inputs = {seen};
   down.outputs = {low};
-  if (input != AdapterInput::unread) down.saves = {seen};
+  if (reads) down.saves = {seen};
   down.forward = {GemmWork{rows, rank, in, 1, dtype}};
   down.backward = {GemmWork{rows, in, rank, 1, dtype}};
   down.backward_weight = {GemmWork{in, rank, rows, 1, dtype}};
@@ -425,6 +430,7 @@ void GraphBuilder::add_adapter(const LinearSpec& spec, TensorIndex x, TensorInde
   up.inputs = {low, y};
   up.outputs = {sum};
   up.saves = {low};
+  if (input == AdapterInput::scaled) up.saves.push_back(y);
   up.forward = {GemmWork{rows, out, rank, 1, dtype},
                 traffic(as_double(rows * out) * static_cast<double>(2 * width + 3 * element_), 2)};
   up.backward = {GemmWork{rows, rank, out, 1, dtype},

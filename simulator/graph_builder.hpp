@@ -58,6 +58,11 @@ class GraphBuilder {
   TensorIndex input(std::int64_t elements);
   TensorIndex tensor(std::string_view name, std::int64_t elements);
   // The same tensor, in the dtype of the residual stream.
+  // The tensor stays as long as the model's output, whether a checkpoint makes it again or not.
+  void outlive(TensorIndex t, bool from_forward = false) {
+    graph_.tensors[static_cast<std::size_t>(t)].outlives =
+        from_forward || workload_.framework.output_life != OutputLife::backward;
+  }
   TensorIndex in_stream(TensorIndex t);
   TensorIndex stream_tensor(std::string_view name, std::int64_t elements);
   TensorIndex tensor_bytes(std::string_view name, std::int64_t bytes, MemoryCategory category,
@@ -83,6 +88,10 @@ class GraphBuilder {
 
   void categorize(TensorIndex t, MemoryCategory category) {
     graph_.tensors[static_cast<std::size_t>(t)].category = category;
+  }
+  // Not as large as the tensor: where only a part of it has a gradient at one time.
+  void resize_gradient(TensorIndex t, std::int64_t bytes) {
+    graph_.tensors[static_cast<std::size_t>(t)].gradient_bytes = bytes;
   }
   // Parameters so far. What runs once more with the same weights is counted once: it is undone.
   const LayerParameters& counted() const { return graph_.parameters; }

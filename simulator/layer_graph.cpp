@@ -121,11 +121,17 @@ struct Logits {
   TensorIndex half;          // as the projection made them
 };
 
+// Rows whose logits have a gradient at one time: those of a slice where head and loss go by slices.
+std::int64_t gradient_rows(const GraphBuilder& b, const Logits& l) {
+  const std::optional<int> slice = b.workload().framework.head_slice;
+  return slice ? std::min(l.rows, std::int64_t{*slice} * b.plan().microbatch) : l.rows;
+}
+
 // `bytes` per logit under the logits category.
 TensorIndex logit_tensor(GraphBuilder& b, std::string_view name, const Logits& l,
                          std::int64_t bytes, std::int64_t gradient_bytes) {
   return b.tensor_bytes(name, l.rows * l.width * bytes, MemoryCategory::logits,
-                        l.rows * l.width * gradient_bytes);
+                        gradient_rows(b, l) * l.width * gradient_bytes);
 }
 
 Operator loss_operator(std::string_view name, const Logits& l, double forward_bytes,
@@ -151,7 +157,10 @@ void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
     Operator cast = loss_operator("upcast", l, i == 0 ? 6 : 8, i == 0 ? 6 : 0, 1);
     cast.inputs = {wide};
     cast.outputs = {next};
-    if (i == 0 && b.workload().framework.output_holds_logits) cast.saves = {next};
+    if (i == 0 && b.workload().framework.output_holds_logits) {
+      cast.saves = {next};
+      b.outlive(next);
+    }
     cast.passes_gradient = i > 0;
     b.add(std::move(cast));
     wide = next;
@@ -164,9 +173,12 @@ void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
   op.inputs = {wide};
   op.outputs = {log_softmax};
   op.saves = {log_softmax};
+  const OutputLife life = b.workload().framework.output_life;
+  op.ends_output = life == OutputLife::next_output;
   b.add(std::move(op));
   const TensorIndex loss = b.tensor_bytes("loss", 4, MemoryCategory::logits, 4);
   Operator pick = loss_operator("nll_loss", l, 0, width, 1);
+  pick.ends_output = life == OutputLife::next_loss;
   pick.inputs = {log_softmax};
   pick.outputs = {loss};
   b.add(std::move(pick));
@@ -324,8 +336,10 @@ TensorIndex add_head(GraphBuilder& b, TensorIndex x, bool tied_here) {
     b.last().weight_gradient_elements = 0;  // it is added into the embedding's gradient
     if (trained) b.last().backward_temporary += Bytes(width * (vocab / b.tensor()) * b.element());
   }
+  const Logits logits{rows, vocab / b.tensor(), half};
   b.categorize(half, MemoryCategory::logits);
-  return add_loss(b, {rows, vocab / b.tensor(), half});
+  b.resize_gradient(half, gradient_rows(b, logits) * logits.width * b.element());
+  return add_loss(b, logits);
 }
 
 }  // namespace

@@ -146,13 +146,16 @@ class ScriptWriter {
     const std::vector<std::size_t> last = last_readers(false);
     for (std::size_t i = 0; i < graph_.operators.size(); ++i) {
       const Operator& op = graph_.operators[i];
+      if (op.ends_output)
+        script_.forward.push_back({EventKind::end_output, MemoryCategory::temporaries, 0, 0});
       for (TensorIndex t : op.outputs)
         allocate(script_.forward, t, graph_.tensors[at(t)].bytes, forward_category(t));
       temporary(script_.forward, op.forward_temporary, op.temporary_category);
       for (std::size_t t = 0; t < last.size(); ++t) {
         const TensorIndex index = static_cast<TensorIndex>(t);
         if (last[t] != i || kept_[t] || index == graph_.output) continue;
-        release(script_.forward, index, release_after(op, op.forward));
+        release(script_.forward, index,
+                graph_.tensors[t].outlives ? EventKind::hold : release_after(op, op.forward));
         if (index == graph_.input) script_.input_released_in_forward = true;
       }
     }
@@ -232,7 +235,9 @@ class ScriptWriter {
           {EventKind::weight_gradient, MemoryCategory::gradients, 0, op.weight_gradient_elements});
     for (TensorIndex t : op.outputs)
       if (gradient_[at(t)] != no_slot) let_go(gradient_[at(t)], release_after(op, op.backward));
-    for (TensorIndex t : op.saves) let_go(t);
+    for (TensorIndex t : op.saves)
+      let_go(t, graph_.tensors[at(t)].outlives && !made_again(t) ? EventKind::release_later
+                                                                 : EventKind::release);
   }
 
   void write_backward() {

@@ -22,6 +22,9 @@ enum class EventKind : std::uint8_t {
   allocate,
   release,
   release_read,     // released while a collective may still read it on a stream of its own
+  hold,             // released, but the model's output of this microbatch holds it
+  release_later,    // the same after backward
+  end_output,       // of the microbatch before: what it still holds goes
   weight_gradient,  // `bytes` holds elements: the caller knows where gradients live
 };
 

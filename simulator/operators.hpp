@@ -72,6 +72,7 @@ struct Tensor {
   MemoryCategory category = MemoryCategory::temporaries;  // `activations` once it is saved
   std::int64_t gradient_bytes = 0;                        // 0: no gradient flows through it
   bool statistic = false;  // norm and softmax statistics, which papers leave out
+  bool outlives = false;   // its backward pass, with the model's output (OutputLife)
 };
 
 using TensorIndex = int;
@@ -99,6 +100,7 @@ struct Operator {
   std::int64_t weight_gradient_elements = 0;  // made by this operator's backward pass
   bool passes_gradient = false;    // the inputs' gradient *is* the output's (residual add)
   bool unlisted = false;           // selective-op does not know it, and runs it again
+  bool ends_output = false;        // of the microbatch before, as this one runs (OutputLife)
   bool in_place_gradient = false;  // the gradient overwrites a saved tensor (vocab-parallel loss)
 };
 

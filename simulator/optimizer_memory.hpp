@@ -31,11 +31,10 @@ class OptimizerMemory {
       drop_other_shards(layers, total);
       inspect(total, largest_gradient);
       std::vector<Holding> temporary = flat_gradient(total);
-      if (!states_exist_) load_states(layers, total);
+      if (!states_exist_) open_states(layers, total, 2, states_);
       states_exist_ = true;
       // foreach kernels hold one list of temporaries as large as the parameters they step.
-      if (!f_.fused_optimizer && total.optimizer > 0)
-        temporary.push_back(ledger_.open(total.optimizer / 2, optimizer_states));
+      if (!f_.fused_optimizer) open_states(layers, total, 1, temporary);
       for (Holding& h : temporary) ledger_.close(h);
     }
     gather_stepped(total);
@@ -88,19 +87,39 @@ class OptimizerMemory {
     return made;
   }
 
-  // Two moments, each as long as the partition where that is one flat tensor.
-  void load_states(const std::vector<std::vector<LayerHoldings>>& layers, const LayerState& total) {
-    if (f_.clones_partition) {
-      keep(total.optimizer / 2);
-      keep(total.optimizer - total.optimizer / 2);
-      return;
-    }
+  // `moments` tensors of every parameter, parameter by parameter as PyTorch's optimizers make them;
+  // each as long as the partition where that is one flat tensor.
+  void open_states(const std::vector<std::vector<LayerHoldings>>& layers, const LayerState& total,
+                   int moments, std::vector<Holding>& to) {
+    if (f_.clones_partition) return open_moments(total.optimizer, moments, to);
     for (const auto& chunk : layers)
-      for (const LayerHoldings& h : chunk) keep(h.state.optimizer);
+      for (const LayerHoldings& h : chunk) open_layer(h, moments, to);
   }
 
-  void keep(std::int64_t bytes) {
-    if (bytes > 0) states_.push_back(ledger_.open(bytes, optimizer_states));
+  // Shared among the matrices of the layer as their elements are; what is none goes with the last.
+  void open_layer(const LayerHoldings& h, int moments, std::vector<Holding>& to) {
+    if (h.state.optimizer == 0) return;
+    std::int64_t trained = 0;
+    for (const Operator& op : h.graph->operators) trained += op.weight_gradient_elements;
+    std::int64_t left = h.state.optimizer;
+    for (const Operator& op : h.graph->operators) {
+      if (op.weight_gradient_elements <= 0) continue;
+      const double share =
+          static_cast<double>(op.weight_gradient_elements) / static_cast<double>(trained);
+      const auto bytes =
+          static_cast<std::int64_t>(share * static_cast<double>(h.state.optimizer)) / 4 * 4;
+      open_moments(std::min(bytes, left), moments, to);
+      left -= std::min(bytes, left);
+    }
+    open_moments(left, moments, to);
+  }
+
+  // Of two, whose bytes together are given.
+  void open_moments(std::int64_t both, int moments, std::vector<Holding>& to) {
+    for (int i = 0; i < moments; ++i) {
+      const std::int64_t bytes = i == 0 ? both / 2 : both - both / 2;
+      if (bytes > 0) to.push_back(ledger_.open(bytes, optimizer_states));
+    }
   }
 
   // ZeRO-1 collects the stepped weights: this rank's part flattened, every rank's part, and the one

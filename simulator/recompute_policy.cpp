@@ -107,13 +107,27 @@ Result<RecomputePolicy> recompute_policy(std::string_view name) {
                      " (% stands for a number, or for names joined by +)"};
 }
 
+namespace {
+
+// Whether a matmul or an attention kernel reads in backward what the operator makes.
+bool read_by_kernels(const LayerGraph& graph, const Operator& made) {
+  return std::any_of(graph.operators.begin(), graph.operators.end(), [&](const Operator& reader) {
+    if (reader.kind != OperatorKind::matmul && reader.kind != OperatorKind::attention) return false;
+    return std::any_of(made.outputs.begin(), made.outputs.end(), [&](TensorIndex t) {
+      return std::find(reader.saves.begin(), reader.saves.end(), t) != reader.saves.end();
+    });
+  });
+}
+
+}  // namespace
+
 std::vector<bool> operators_run_again(const LayerGraph& graph, const RecomputePolicy& policy,
                                       bool compiled) {
   std::vector<bool> again(graph.operators.size());
   for (std::size_t i = 0; i < again.size(); ++i) {
     const Operator& op = graph.operators[i];
-    again[i] = policy.runs_again(graph, i) ||
-               (compiled && op.kind == OperatorKind::pointwise && !op.passes_gradient);
+    again[i] = policy.runs_again(graph, i) || (compiled && op.kind == OperatorKind::pointwise &&
+                                               !op.passes_gradient && !read_by_kernels(graph, op));
   }
   return again;
 }

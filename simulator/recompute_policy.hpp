@@ -67,8 +67,10 @@ struct RecomputePolicy {
 // Problem{request} for an unknown name, with the list of rows.
 Result<RecomputePolicy> recompute_policy(std::string_view name);
 
-// Which operators run again, given the policy and the framework's kernels: torch.compile also
-// recomputes element-wise operators that its partitioner finds cheaper to redo than to keep.
+// Which operators run again, given the policy and the framework's kernels. torch.compile also
+// recomputes element-wise operators, but for those whose result a matmul or an attention kernel
+// reads in backward: that would have to be written to memory there all the same (PyTorch
+// torch/_functorch/partitioners.py, ban_recompute_materialized_backward).
 std::vector<bool> operators_run_again(const LayerGraph& graph, const RecomputePolicy& policy,
                                       bool compiled);
 

@@ -52,6 +52,7 @@ struct InFlight {
 // What one layer holds beyond a microbatch.
 struct LayerHoldings {
   LayerState state;
+  const LayerGraph* graph = nullptr;
   StoredParameter trained;  // how each parameter that has a gradient is stored
   Holding gathered;         // unsharded weights
   Holding buffer;           // the all-gather's output before it is copied out

@@ -49,6 +49,7 @@ class StagePlayer {
   void play_step(const std::vector<Slot>& order) {
     int last = 0;
     for (const Slot& slot : order) last = std::max(last, slot.microbatch);
+    lag_.begin();
     for (std::size_t at = 0; at < order.size(); ++at) {
       if (ledger_.exhausted() || given_up()) return;  // the rest would say nothing
       const Slot& slot = order[at];
@@ -104,6 +105,7 @@ class StagePlayer {
       last = d;
       LayerHoldings h;
       h.state = state;
+      h.graph = &d->graph;
       h.trained = stored_where_trained(w_, d->trainable);
       total_ += h.state;
       if (!plan_.offload.parameters) {
@@ -218,6 +220,18 @@ class StagePlayer {
           [[fallthrough]];
         case EventKind::release:
           ledger_.close(h);
+          break;
+        case EventKind::release_later:
+          left_.push_back(h);
+          h = {};
+          break;
+        case EventKind::hold:
+          held_.push_back(h);
+          h = {};
+          break;
+        case EventKind::end_output:
+          close_all(left_);
+          left_.swap(held_);
           break;
         case EventKind::weight_gradient:
           make_gradient(e.bytes, c, i);
@@ -344,6 +358,9 @@ class StagePlayer {
     widen_copies();
     if (f_.gradient_copy_life == GradientCopyLife::microbatch) release_copies(c);
     flights_.erase({slot.microbatch, slot.chunk});
+    if (f_.output_life != OutputLife::backward) return;
+    close_all(held_);
+    close_all(left_);
   }
 
   // A weight gradient of `elements` has just been made.
@@ -462,7 +479,9 @@ class StagePlayer {
   StreamLag lag_;
   std::optional<Bytes> most_;
   std::vector<Holding> fixed_;
-  std::vector<Holding> originals_;                  // weights as built, until they are flattened
+  std::vector<Holding> held_;       // by the model's output of this microbatch,
+  std::vector<Holding> left_;       // and by the one before, which the training loop still has
+  std::vector<Holding> originals_;  // weights as built, until they are flattened
   std::vector<std::vector<LayerHoldings>> layers_;  // [chunk][layer]
   std::map<std::pair<int, int>, InFlight> flights_;
   Holding reduce_input_;

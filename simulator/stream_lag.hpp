@@ -19,6 +19,7 @@ struct HostLead {
   double done_per_issued = 1;  // kernels that the GPU gets done while one is issued; at most 1
   int launch_queue = 0;        // kernels that may wait
   double stalled = 0;          // issued while the GPU waits for the next stage's first receives
+  double ahead = 0;            // led by when the microbatches begin that are played
   friend bool operator==(const HostLead&, const HostLead&) = default;
 };
 
@@ -47,6 +48,9 @@ class StreamLag {
 
   // The GPU waits in a send, while the CPU goes on.
   void stall() { stalled_until_ = issued_ + lead_.stalled; }
+
+  // Microbatches that are not played have let the CPU lead.
+  void begin() { stalled_until_ = issued_ + lead_.ahead; }
 
   // The CPU waits for the GPU.
   void catch_up() {

@@ -67,6 +67,22 @@ TEST_CASE("recomputation keeps what its paper says", "[layer_graph]") {
   CHECK(saved(graph, "full") == 2 * 512 * 1024);
 }
 
+// torch.compile makes no matmul's and no attention's input again, so that a compiled block keeps
+// what fused kernels keep: per token 12h + 4h_kv + 6f bytes, and 4 for each head. Where keys and
+// values are repeated for all heads, attention reads the repeated ones: 4h for the 4h_kv.
+TEST_CASE("a compiled block keeps what matmuls and attention read", "[layer_graph]") {
+  Workload w = pretraining(llama(2, 1024, 16, 4, 2816, 32000), 256);
+  w.framework.kernels = KernelStyle::compiled;
+  const std::int64_t tokens = 256, h = 1024, kv = 256, f = 2816, a = 16;
+  const auto kept = [&] {
+    const LayerScript s = script_of(block_graph(w, plan_of(1), {}), "none", true);
+    return s.saved_bytes - s.saved_statistics_bytes;
+  };
+  CHECK(kept() == tokens * (12 * h + 4 * kv + 6 * f + 4 * a));
+  w.framework.attention_repeats_kv = true;
+  CHECK(kept() == tokens * (12 * h + 4 * h + 6 * f + 4 * a));
+}
+
 // A Llama block with flash attention and fused kernels, bytes per token (16 bits):
 //   input 2h, normed 2h, q 2h, k and v 4 h_kv, attention 2h, log-sum-exp 4a, second residual 2h,
 //   normed 2h, gate and up 4f, product 2f.

@@ -1,6 +1,8 @@
 // The memory play: what the allocator's stream of a step depends on beside the plan.
 #include "simulator/memory_play.hpp"
 
+#include <numeric>
+
 #include "simulator/layer_graph.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/sample_workload.hpp"
@@ -207,6 +209,51 @@ TEST_CASE("Buckets are as long as configured from ZeRO-2 on", "[memory_play]") {
   w.framework.reduce_buffers = 1;
   CHECK(first_stage(w, one).loaded == alone.loaded + Bytes(1 << 30));
   CHECK(first_stage(w, two).loaded == apart.loaded + Bytes(apart.state.unsharded_gradients));
+}
+
+// Of two layers, the keys and values of 256 tokens: 2 x 2 x 256 x 512 x 2 B = 2 MiB. Checkpoints
+// keep none of them; a model's output that holds them has them when forward has ended, those of the
+// microbatch before no more.
+TEST_CASE("A model's output may hold the keys and values of all layers", "[memory_play]") {
+  Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
+  ParallelPlan plan = plan_of(1);
+  plan.recompute = "full";
+  plan.microbatches = 2;
+  const auto after_forward = [&] {
+    const MemoryBreakdown held = first_stage(w, plan).after_forward;
+    return std::accumulate(held.begin(), held.end(), std::int64_t{0});
+  };
+  w.framework.loss = LossKind::dense;
+  const std::int64_t without = after_forward();
+  w.framework.output_holds_keys = true;
+  w.framework.output_life = OutputLife::next_loss;
+  CHECK(after_forward() == without + 2 * 2 * 256 * 512 * 2);
+}
+
+// The fp32 logits of a microbatch, 256 x 32000 x 4 B = 31.25 MiB in a block of 32 that is too small
+// to be split, are there until those of the next one have been made, in the next step if it was the
+// last.
+TEST_CASE("A training loop may hold the logits until it has others", "[memory_play]") {
+  Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
+  w.framework.loss = LossKind::dense;
+  w.framework.output_holds_logits = true;
+  ParallelPlan plan = plan_of(1);
+  plan.microbatches = 2;
+  const Bytes once = first_stage(w, plan).after_step;
+  w.framework.output_life = OutputLife::next_output;
+  CHECK(first_stage(w, plan).after_step == once + Bytes(32 << 20));
+}
+
+// 64 tokens of 1,000 words: in 16 tokens at a time the gradients of 16 are there, 2 B and 4 B.
+TEST_CASE("Where head and loss go by slices, one slice has a gradient", "[memory_play]") {
+  Workload w = pretraining(llama(1, 256, 4, 4, 1024, 1000), 64);
+  w.framework.loss = LossKind::dense;
+  w.framework.head_slice = 16;
+  std::int64_t gradients = 0;
+  for (const Tensor& t : head_graph(w, plan_of(1), false).tensors)
+    if (t.category == MemoryCategory::logits && t.bytes > 4) gradients += t.gradient_bytes;
+  CHECK(logit_bytes(w) == 64 * 1000 * 10 + 4);
+  CHECK(gradients == 16 * 1000 * 10);
 }
 
 }  // namespace shardwise

@@ -71,4 +71,25 @@ TEST_CASE("ZeRO-3 steps by sub-group", "[optimizer_memory]") {
   CHECK(gib(step.ledger.peak().allocated) == Approx(6e9 / (1 << 30)).epsilon(0.001));
 }
 
+// A layer of two matrices, of 3 and 1 Mi elements: four moments of 12, 12, 4 and 4 MiB, which fit
+// into freed blocks of 16 MiB where one of 32 MiB would not.
+TEST_CASE("States are made parameter by parameter", "[optimizer_memory]") {
+  Step step;
+  LayerGraph graph;
+  graph.operators.resize(2);
+  graph.operators[0].weight_gradient_elements = 3 * mi;
+  graph.operators[1].weight_gradient_elements = mi;
+  LayerHoldings layer;
+  layer.graph = &graph;
+  layer.state.optimizer = step.total.optimizer = 32 * mi;
+  step.layers.front().push_back(std::move(layer));
+  std::vector<Holding> freed;
+  for (int i = 0; i < 2; ++i)
+    freed.push_back(step.ledger.open(16 * mi, MemoryCategory::activations));
+  for (Holding& h : freed) step.ledger.close(h);
+  OptimizerMemory(step.framework, step.plan, step.ledger).step(step.layers, step.total, 0);
+  CHECK(step.ledger.peak().allocated == Bytes(32 * mi));
+  CHECK(step.ledger.peak().reserved == Bytes(32 * mi));
+}
+
 }  // namespace shardwise

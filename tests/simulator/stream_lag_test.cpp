@@ -70,4 +70,20 @@ TEST_CASE("A GPU that waits in a send gives nothing back", "[stream_lag]") {
   CHECK(ledger.reserved() == Bytes(2 * size));
 }
 
+// Microbatches that are not played have let the CPU lead by two kernels: as above.
+TEST_CASE("A lead from earlier microbatches gives nothing back", "[stream_lag]") {
+  MemoryLedger ledger{AllocatorSettings{}};
+  StreamLag lag(ledger, reader, {1.0, 1000, 0.0, 2.0});
+  Holding first = opened(ledger);
+  lag.begin();
+  lag.advance(1);
+  lag.release(first);
+  lag.advance(1);
+  CHECK(opened(ledger).block);
+  CHECK(ledger.reserved() == Bytes(2 * size));
+  lag.advance(1);
+  CHECK(opened(ledger).block);
+  CHECK(ledger.reserved() == Bytes(2 * size));
+}
+
 }  // namespace shardwise
