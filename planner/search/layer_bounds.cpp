@@ -105,7 +105,8 @@ std::vector<RunBound> least_first(const std::vector<RunBound>& sums,
 }  // namespace
 
 LayerBounds::LayerBounds(const Workload& w, const ParallelPlan& plan, const Cluster& cluster,
-                         const Profile& profile, const CollectiveModel& collectives) {
+                         const Profile& profile, const CollectiveModel& collectives)
+    : plan_(plan) {
   require(plan.pipeline == 1 && plan.gpus() == cluster.gpus(), "a plan without stages");
   const auto policy = recompute_policy(plan.recompute);
   require(static_cast<bool>(policy), "the space holds known policies only");
@@ -116,32 +117,33 @@ LayerBounds::LayerBounds(const Workload& w, const ParallelPlan& plan, const Clus
   most_ = policy->checkpointed_blocks;
   stride_ = policy->stride;
   // What is searched or joined block by block is bounded by keeping nothing and redoing nothing.
-  const bool vague = policy->row->searched || joins_blocks_;
+  vague_ = policy->row->searched || joins_blocks_;
   BoundLayers all(w, plan, cluster, profile, collectives,
-                  vague          ? *recompute_policy("none")
+                  vague_         ? *recompute_policy("none")
                   : by_position_ ? *recompute_policy("full")
                                  : *policy);
   checked_ = sums(all.layers);
   // Which blocks are recomputed depends on where they stand: those that are not, beside the others.
   std::optional<BoundLayers> none;
   if (by_position_) none.emplace(w, plan, cluster, profile, collectives, *recompute_policy("none"));
-  plain_ = none ? sums(none->layers) : checked_;
+  if (none) plain_ = sums(none->layers);
   embedding_ = all.layers.front();
   head_ = all.layers.back();
   for (const ChunkLayer& layer : all.list()) {
-    parameters_.push_back(layer.definition->graph.parameters);
-    trainable_.push_back(layer.definition->trainable);
-    const bool again = !kinds_.empty() && kinds_.back().parameters == parameters_.back() &&
-                       kinds_.back().trainable == trainable_.back();
-    if (!again) kinds_.push_back({parameters_.back(), trainable_.back(), 0});
+    const LayerParameters& parameters = layer.definition->graph.parameters;
+    const bool trainable = layer.definition->trainable;
+    const bool again = !kinds_.empty() && kinds_.back().parameters == parameters &&
+                       kinds_.back().trainable == trainable;
+    if (!again) kinds_.push_back({parameters, trainable, 0});
     ++kinds_.back().layers;
+    if (layer.definition->role == LayerRole::block)
+      kind_of_.push_back(static_cast<std::uint16_t>(kinds_.size() - 1));
   }
-  if (vague) {
+  if (vague_) {
     for (RunBound& b : plain_) b.saved = Bytes(0);
     for (RunBound& b : checked_) b.saved = Bytes(0);
   }
   least_ = least_first(by_position_ ? plain_ : checked_, checked_);
-  if (!by_position_ && !vague) definitions_ = std::move(all.partition.definitions);
   if (!by_position_) return;
   least_again_ = all.layers[1].again;
   least_plain_ = none->layers[1].saved;
@@ -157,7 +159,13 @@ const std::deque<LayerDefinition>* LayerBounds::definitions(const Workload& w,
                                                             const ParallelPlan& plan) const {
   const bool alike =
       casts_weights(w, plan) == casts_weights_ && adds_gradient(w, plan) == adds_gradient_;
-  return alike && !definitions_.empty() ? &definitions_ : nullptr;
+  if (!alike || by_position_ || vague_) return nullptr;
+  std::call_once(defined_, [&] {
+    definitions_ = partition_model(w, plan_, *find_pipeline_schedule("1f1b"),
+                                   *recompute_policy(plan_.recompute))
+                       .definitions;
+  });
+  return &definitions_;
 }
 
 Bytes LayerBounds::least_saved() const {
