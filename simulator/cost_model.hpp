@@ -12,6 +12,7 @@
 
 #include <deque>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "catalog/cluster.hpp"
@@ -90,10 +91,12 @@ class CostModel {
     const Gpu* gpu;
     LayerTime time;
     std::vector<CollectiveUse> uses;  // of one microbatch
+    LayerState state;
   };
   using KnownTimes = std::deque<KnownTime>;  // stable addresses
   const KnownTime& known_time(const LayerDefinition& definition, const Gpu& gpu,
                               const KernelModel& kernels, KnownTimes& known) const;
+  const KernelModel& kernels_of(const Gpu& gpu) const;
   StageCosts stage_costs(const std::vector<ModelChunk>& chunks, int stage, KnownTimes& times) const;
   bool reshards(LayerRole role) const;  // weights, after forward
   void schedule_gathers(const std::vector<ModelChunk>& chunks, StageCosts& costs) const;
@@ -125,7 +128,8 @@ class CostModel {
     Bytes size;
     CollectiveTime time;
   };
-  mutable std::vector<KnownCollective> known_collectives_;  // a dozen or so
+  mutable std::vector<KnownCollective> known_collectives_;          // a dozen or so
+  mutable std::deque<std::pair<const Gpu*, KernelModel>> kernels_;  // in training, by GPU
   std::optional<CollectiveModel> own_collectives_;
   const CollectiveModel& collectives_;
 };

@@ -7,6 +7,7 @@ namespace shardwise {
 namespace {
 
 std::int64_t bytes(double elements, double each, int ranks) {
+  if (each == 0) return 0;
   return static_cast<std::int64_t>(std::ceil(elements * each / static_cast<double>(ranks)));
 }
 
@@ -31,6 +32,7 @@ Shards shards(const Workload& w, const ParallelPlan& plan, int ranks) {
 
 void add(LayerState& state, std::int64_t elements, const StoredParameter& p, const Shards& s,
          bool adapter, bool whole_stays, const Gathering& gathering) {
+  if (elements == 0) return;
   const double n = static_cast<double>(elements);
   const int over = whole_stays ? 1 : s.weights;
   (adapter ? state.adapters : state.weights) += bytes(n, p.weight, over);

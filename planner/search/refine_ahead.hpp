@@ -25,7 +25,8 @@ namespace shardwise {
 struct Refinement {
   enum class State { open, claimed, made };
 
-  Refinement(SearchEntry of, std::optional<Seconds> best) : entry(std::move(of)), best_known(best) {}
+  Refinement(SearchEntry of, std::optional<Seconds> best)
+      : entry(std::move(of)), best_known(best) {}
 
   SearchEntry entry;
   std::optional<Seconds> best_known;

@@ -182,8 +182,7 @@ std::shared_ptr<const VariantList> SearchSteps::variants_of(const Entry& e) {
   for (const PipelineSketch& sketch : *known)
     if (s.space.legal_in_chunks(x, sketch.variant) &&
         sketched_memory(sketch, *e.layers, states, p, outside) <= room)
-      list->all.push_back(
-          {std::max(e.unlaid, sketched_time(sketch, *e.layers)), sketch.variant});
+      list->all.push_back({std::max(e.unlaid, sketched_time(sketch, *e.layers)), sketch.variant});
   std::stable_sort(list->all.begin(), list->all.end(),
                    [](const auto& a, const auto& b) { return a.time < b.time; });
   for (VariantList::One& one : list->all) one.time = std::max(one.time, e.time);
