@@ -439,20 +439,27 @@ void CostModel::balance_by_speed(StepCosts& costs) const {
     stage.paces.push_back({1, pace[rank], rounds[rank / static_cast<std::size_t>(each)]});
 }
 
-StepCosts CostModel::costs(const ModelPartition& partition) const {
+StepCosts CostModel::costs(const ModelPartition& partition, StagesCosted which) const {
   StepCosts costs;
-  costs.stages.reserve(static_cast<std::size_t>(plan_.pipeline));
+  const auto stages = static_cast<std::size_t>(plan_.pipeline);
+  costs.stages.resize(stages);
+  costs.alike.resize(stages);
   KnownTimes times;
-  for (int s = 0; s < plan_.pipeline; ++s) {
+  std::vector<std::size_t> distinct;
+  for (std::size_t s = 0; s < stages; ++s) {
     // On one kind of GPU, stages of equal layers cost the same.
-    const auto& own = partition.stages[static_cast<std::size_t>(s)];
-    const auto before = partition.stages.begin() + (cluster_.groups.size() == 1 ? s : 0);
-    const auto same = std::find_if(
-        partition.stages.begin(), before,
-        [&](const std::vector<ModelChunk>& other) { return equal_layers(own, other); });
-    const auto known = static_cast<std::size_t>(same - partition.stages.begin());
-    costs.alike.push_back(same != before ? known : static_cast<std::size_t>(s));
-    costs.stages.push_back(same != before ? costs.stages[known] : stage_costs(own, s, times));
+    const auto same = std::find_if(distinct.begin(), distinct.end(), [&](std::size_t other) {
+      return cluster_.groups.size() == 1 &&
+             equal_layers(partition.stages[s], partition.stages[other]);
+    });
+    if (same != distinct.end()) {
+      costs.alike[s] = *same;
+      if (which == StagesCosted::all) costs.stages[s] = costs.stages[*same];
+      continue;
+    }
+    distinct.push_back(s);
+    costs.alike[s] = s;
+    costs.stages[s] = stage_costs(partition.stages[s], static_cast<int>(s), times);
   }
   const std::int64_t tokens = static_cast<std::int64_t>(plan_.microbatch) * w_.sequence /
                               plan_.context / (plan_.sequence_parallel ? plan_.tensor : 1);

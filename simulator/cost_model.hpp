@@ -10,6 +10,7 @@
 // src/enqueue.cc: the grid is the channels), compute goes on at the rate 1 - c / s.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <optional>
 #include <utility>
@@ -54,7 +55,9 @@ class CostModel {
   CostModel(const CostModel&) = delete;
   CostModel& operator=(const CostModel&) = delete;
 
-  StepCosts costs(const ModelPartition& partition) const;
+  // `distinct`: of stages that are alike, only the first is filled in (StepCosts::alike).
+  enum class StagesCosted : std::uint8_t { all, distinct };
+  StepCosts costs(const ModelPartition& partition, StagesCosted which = StagesCosted::all) const;
 
   // One layer on one GPU; public for tests and explanations. `uses`: where its collectives of one
   // microbatch are added.

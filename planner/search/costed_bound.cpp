@@ -178,7 +178,7 @@ StepCosts costs_of(const BoundSite& site, const LayerBounds& layers, const Paral
       partition_model(site.workload, p, *find_pipeline_schedule(p.schedule_row()), policy,
                       layers.definitions(site.workload, p));
   return CostModel(site.workload, p, site.cluster, site.profile, &site.collectives)
-      .costs(partition);
+      .costs(partition, CostModel::StagesCosted::distinct);
 }
 
 // Stage by stage, of the plainest way to deal them.
@@ -188,8 +188,8 @@ Seconds dealt_stream_bound(const BoundSite& site, const LayerBounds& layers, Par
   p.layers_per_stage.clear();
   const StepCosts costs = costs_of(site, layers, p);
   Seconds sum;
-  for (const StageCosts& stage : costs.stages)
-    sum += data_stream(stage, costs, static_cast<double>(p.microbatches));
+  const auto stages = stage_costs(costs, static_cast<double>(p.microbatches));
+  for (const std::size_t s : costs.alike) sum += stages[s].stream;
   return (1 - 1e-9) / p.pipeline * sum;
 }
 
@@ -207,7 +207,7 @@ Seconds stream_bound(const BoundSite& site, const LayerBounds& layers, const Par
   const auto& kinds = layers.kinds();
   Seconds sum;
   for (std::size_t i = 0; i < kinds.size(); ++i) {
-    const LayerBounds::Kind& k = kinds[i];
+    const LayerKind& k = kinds[i];
     const bool first = i == 0, last = i + 1 == kinds.size();
     const auto add = [&](int layers_of_kind, LayerRole role) {
       sum += layers_of_kind * cost.stream_time(k.parameters, k.trainable, role, passes);
@@ -231,8 +231,9 @@ Seconds costed_bound(const BoundSite& site, const LayerBounds& layers, const Par
   const auto reduced_last = at_last ? reductions.of(p) : nullptr;
   Seconds ready, longest;  // all stages: gradients reduced; one stage: everything
   for (int s = 0; s < p.pipeline; ++s) {
-    const StageCosts& stage = costs.stages[static_cast<std::size_t>(s)];
-    const StageCost& cost = stages[costs.alike[static_cast<std::size_t>(s)]];
+    const std::size_t first = costs.alike[static_cast<std::size_t>(s)];
+    const StageCosts& stage = costs.stages[first];
+    const StageCost& cost = stages[first];
     Seconds work, head(1e300), tail(1e300);
     for (int k = 0; k < p.chunks; ++k) {
       const auto c = static_cast<std::size_t>(schedule.model_chunk(shape, s, k));
@@ -257,8 +258,9 @@ Seconds costed_bound(const BoundSite& site, const LayerBounds& layers, const Par
   }
   if (costs.waits_for_all_stages) {
     Seconds least(1e300);
-    for (const StageCosts& stage : costs.stages)
-      least = std::min(least, stage.optimizer + stage.gather_at_end.value_or(Seconds(0)));
+    for (const std::size_t s : costs.alike)
+      least = std::min(
+          least, costs.stages[s].optimizer + costs.stages[s].gather_at_end.value_or(Seconds(0)));
     longest = std::max(longest, ready + least);
   }
   return (1 - 1e-9) * longest;

@@ -7,8 +7,12 @@
 // beside collectives, waiting for links, for the host or for other stages.
 #pragma once
 
+#include <cstdint>
 #include <deque>
+#include <functional>
+#include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "catalog/cluster.hpp"
@@ -33,11 +37,33 @@ struct RunBound {
   Bytes saved;
 };
 
+// Layers in a row with the same parameters.
+struct LayerKind {
+  LayerParameters parameters;
+  bool trainable = true;
+  int layers = 0;
+};
+
+// The whole model on one stage under one policy, layer by layer: embedding, blocks, head.
+struct BoundLayers {
+  std::vector<LayerBound> layers;
+  std::vector<LayerKind> kinds;
+  std::vector<std::uint16_t> kind_of;  // of each block
+
+  // REQUIRES a policy that every block can have for itself. `plan`: as below.
+  BoundLayers(const Workload& workload, const ParallelPlan& plan, const Cluster& cluster,
+              const Profile& profile, const CollectiveModel& collectives,
+              const std::string& policy);
+};
+
 class LayerBounds {
  public:
   // `plan` is laid over the cluster without stages (pipeline 1) and multiplies out to it.
   LayerBounds(const Workload& workload, const ParallelPlan& plan, const Cluster& cluster,
               const Profile& profile, const CollectiveModel& collectives);
+  // The same from layers that are known: `under` gives those of this plan under another policy.
+  using Under = std::function<std::shared_ptr<const BoundLayers>(const std::string& policy)>;
+  LayerBounds(const Workload& workload, const ParallelPlan& plan, const Under& under);
 
   // A model chunk: blocks [first, first + count), and the ends of the model where it holds them.
   struct Chunk {
@@ -56,16 +82,12 @@ class LayerBounds {
   Bytes least_saved(int blocks) const;
   Seconds embedding_time() const { return time_of(embedding_); }
   Seconds head_time() const { return time_of(head_); }
-  // Layers in a row with the same parameters, once.
-  struct Kind {
-    LayerParameters parameters;
-    bool trainable = true;
-    int layers = 0;
-  };
-  const std::vector<Kind>& kinds() const { return kinds_; }
-  const Kind& embedding() const { return kinds_.front(); }
-  const Kind& head() const { return kinds_.back(); }
-  const Kind& kind(int block) const { return kinds_[kind_of_[static_cast<std::size_t>(block)]]; }
+  const std::vector<LayerKind>& kinds() const { return layers_->kinds; }
+  const LayerKind& embedding() const { return kinds().front(); }
+  const LayerKind& head() const { return kinds().back(); }
+  const LayerKind& kind(int block) const {
+    return kinds()[layers_->kind_of[static_cast<std::size_t>(block)]];
+  }
   // The layers themselves, for a plan that this bounds: nullptr where they are not the plan's own,
   // as its stages and data ranks or the places of its blocks make a difference. Built when they are
   // first asked for, as few are; safe to ask from several threads.
@@ -81,8 +103,7 @@ class LayerBounds {
   // the same with each of its numbers sorted, least first.
   std::vector<RunBound> checked_, plain_, least_;
   LayerBound embedding_, head_;
-  std::vector<Kind> kinds_;
-  std::vector<std::uint16_t> kind_of_;  // of each block
+  std::shared_ptr<const BoundLayers> layers_;
   ParallelPlan plan_;
   mutable std::once_flag defined_;
   mutable std::deque<LayerDefinition> definitions_;

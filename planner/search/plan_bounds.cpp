@@ -36,7 +36,7 @@ struct ChunkMap {
 // Of all layers, as the plan shards them over its data ranks.
 LayerState whole_state(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
   LayerState sum;
-  for (const LayerBounds::Kind& kind : layers.kinds()) {
+  for (const LayerKind& kind : layers.kinds()) {
     const LayerState one = layer_state(site.workload, p, kind.parameters, kind.trainable);
     for (int i = 0; i < kind.layers; ++i) sum += one;
   }
@@ -46,17 +46,17 @@ LayerState whole_state(const BoundSite& site, const LayerBounds& layers, const P
 StageStateBytes stage_states(const BoundSite& site, const LayerBounds& layers,
                              const ParallelPlan& p, const ChunkMap& map, int stage) {
   LayerState sum;
-  const auto state = [&](const LayerBounds::Kind& kind) {
+  const auto state = [&](const LayerKind& kind) {
     return layer_state(site.workload, p, kind.parameters, kind.trainable);
   };
   for (int local = 0; local < p.chunks; ++local) {
     const std::size_t c = map.chunk(stage, local);
     if (c == 0) sum += state(layers.embedding());
     if (c + 1 == map.first.size()) sum += state(layers.head());
-    const LayerBounds::Kind* last = nullptr;
+    const LayerKind* last = nullptr;
     LayerState one;
     for (int i = map.first[c]; i < map.first[c] + map.blocks[c]; ++i) {
-      const LayerBounds::Kind* kind = &layers.kind(i);
+      const LayerKind* kind = &layers.kind(i);
       if (kind != last) one = state(*kind);
       last = kind;
       sum += one;
