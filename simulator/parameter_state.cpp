@@ -69,6 +69,13 @@ LayerState& LayerState::operator+=(const LayerState& o) {
   return *this;
 }
 
+LayerState& LayerState::operator*=(std::int64_t layers) {
+  for (std::int64_t* part : {&weights, &quantization, &adapters, &gradients, &master, &optimizer,
+                             &gathered, &unsharded_gradients, &stepped_elements})
+    *part *= layers;
+  return *this;
+}
+
 int expert_shard_ranks(const ParallelPlan& plan) {
   const int ranks = plan.data * plan.context * plan.tensor;
   return std::max(1, ranks / (plan.expert * plan.expert_tensor));

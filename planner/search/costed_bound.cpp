@@ -1,5 +1,6 @@
 // The bound of a plan's time from its own costs, without playing the step.
 #include <algorithm>
+#include <utility>
 
 #include "planner/search/plan_bounds.hpp"
 #include "simulator/cost_model.hpp"
@@ -115,6 +116,7 @@ Seconds reductions_done(const std::vector<ReductionSlot>& slots, const StageCost
 }
 
 struct Walk {
+  std::vector<int> stage_of;  // each chunk
   // Before the input of a chunk's first slot is on its way, and there; after its last backward.
   std::vector<Seconds> sent, head, tail;
 };
@@ -137,7 +139,7 @@ Walk walk_chunks(const PipelineSchedule& schedule, PipelineShape shape, const St
       backward[c] = known ? std::min(backward[c], b) : b;
       stage_of[c] = s;
     }
-  Walk w{{Seconds(0)}, {Seconds(0)}, {Seconds(0)}};
+  Walk w{{}, {Seconds(0)}, {Seconds(0)}, {Seconds(0)}};
   for (std::size_t c = 0; c + 1 < chunks; ++c) {
     // Where the model is held twice, the other copy's neighbour may be near: nothing is counted.
     const bool sent = schedule.weight_copies == 1 && stage_of[c] != stage_of[c + 1];
@@ -149,20 +151,19 @@ Walk walk_chunks(const PipelineSchedule& schedule, PipelineShape shape, const St
     w.head.push_back(w.sent.back() + send(before));
     w.tail.push_back(w.tail.back() + backward[c] + send(stage_of[c]));
   }
+  w.stage_of = std::move(stage_of);
   return w;
 }
 
 // What a stage's compute waits for one microbatch's arrivals at a chunk, forward and back, where
 // they are not overlapped.
 Seconds received(const PipelineSchedule& schedule, PipelineShape shape, const StepCosts& costs,
-                 int stage, int chunk) {
+                 const Walk& walk, int stage, int chunk) {
   const int c = schedule.model_chunk(shape, stage, chunk);
   const auto elsewhere = [&](int neighbour) {
     if (neighbour < 0 || neighbour >= schedule.model_chunks(shape)) return false;
-    if (schedule.weight_copies > 1) return true;
-    for (int k = 0; k < shape.chunks_per_stage; ++k)
-      if (schedule.model_chunk(shape, stage, k) == neighbour) return false;
-    return true;
+    return schedule.weight_copies > 1 ||
+           walk.stage_of[static_cast<std::size_t>(neighbour)] != stage;
   };
   Seconds sum;
   const int before = (stage + shape.stages - 1) % shape.stages;
@@ -241,7 +242,7 @@ Seconds costed_bound(const BoundSite& site, const LayerBounds& layers, const Par
       work += passes * (chunk.forward_pass + chunk.backward_pass);
       // An arrival that is not overlapped takes time of the stage's own.
       const bool apart = costs.overlaps_pipeline_comm;
-      if (!apart) work += passes * received(schedule, shape, costs, s, k);
+      if (!apart) work += passes * received(schedule, shape, costs, walk, s, k);
       head = std::min(head, apart ? walk.head[c] : walk.sent[c]);
       tail = std::min(tail, schedule.splits_backward ? Seconds(0) : walk.tail[c]);
     }

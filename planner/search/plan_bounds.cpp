@@ -37,8 +37,8 @@ struct ChunkMap {
 LayerState whole_state(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
   LayerState sum;
   for (const LayerKind& kind : layers.kinds()) {
-    const LayerState one = layer_state(site.workload, p, kind.parameters, kind.trainable);
-    for (int i = 0; i < kind.layers; ++i) sum += one;
+    LayerState all = layer_state(site.workload, p, kind.parameters, kind.trainable);
+    sum += all *= kind.layers;
   }
   return sum;
 }
@@ -53,13 +53,13 @@ StageStateBytes stage_states(const BoundSite& site, const LayerBounds& layers,
     const std::size_t c = map.chunk(stage, local);
     if (c == 0) sum += state(layers.embedding());
     if (c + 1 == map.first.size()) sum += state(layers.head());
-    const LayerKind* last = nullptr;
-    LayerState one;
-    for (int i = map.first[c]; i < map.first[c] + map.blocks[c]; ++i) {
-      const LayerKind* kind = &layers.kind(i);
-      if (kind != last) one = state(*kind);
-      last = kind;
-      sum += one;
+    const int end = map.first[c] + map.blocks[c];
+    for (int i = map.first[c]; i < end;) {
+      const LayerKind& kind = layers.kind(i);
+      const int first = i;
+      while (i < end && &layers.kind(i) == &kind) ++i;
+      LayerState all = state(kind);
+      sum += all *= i - first;
     }
   }
   return state_bytes(site, p, sum);
