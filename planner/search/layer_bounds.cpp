@@ -14,14 +14,12 @@ namespace {
 
 Seconds less(Seconds a, Seconds b) { return a < b ? a : b; }
 
-// One kind of layer on the fastest GPU of the cluster, pass by pass.
-LayerBound bound_of(const LayerDefinition& d, const CostModel& cost, const Cluster& cluster,
-                    const Workload& w, const Profile& profile) {
+// One kind of layer on the fastest GPU of the cluster, pass by pass. `kernels`: of each kind.
+LayerBound bound_of(const LayerDefinition& d, const CostModel& cost,
+                    const std::vector<KernelModel>& kernels) {
   std::optional<LayerBound> least;
-  for (const NodeGroup& g : cluster.groups) {
-    const KernelModel kernels(g.gpu, profile,
-                              {std::nullopt, w.framework.kernels, ChipLoad::training});
-    const LayerTime t = cost.layer_time(d, kernels);
+  for (const KernelModel& on_one : kernels) {
+    const LayerTime t = cost.layer_time(d, on_one);
     const LayerBound b{t.forward.device(), t.recompute.device(), t.backward_input.device(),
                        t.backward_weight.device(), Bytes(d.script.saved_bytes)};
     if (!least) {
@@ -90,9 +88,14 @@ BoundLayers::BoundLayers(const Workload& w, const ParallelPlan& plan, const Clus
   const ModelPartition partition =
       partition_model(w, plan, *find_pipeline_schedule("1f1b"), *recompute_policy(policy));
   const CostModel cost(w, plan, cluster, profile, &collectives);
+  std::vector<KernelModel> kernels;
+  kernels.reserve(cluster.groups.size());
+  for (const NodeGroup& g : cluster.groups)
+    kernels.emplace_back(g.gpu, profile,
+                         AttentionChoice{std::nullopt, w.framework.kernels, ChipLoad::training});
   std::vector<LayerBound> known;
   for (const LayerDefinition& d : partition.definitions)
-    known.push_back(bound_of(d, cost, cluster, w, profile));
+    known.push_back(bound_of(d, cost, kernels));
   const auto& list = partition.stages.front().front().layers;
   layers.reserve(list.size());
   for (const ChunkLayer& layer : list) {
