@@ -53,7 +53,7 @@ using Entry = SearchEntry;
 // Whatever is refined beside the first entry may turn out not to be needed; forecasts cost most.
 constexpr std::size_t side_by_side = 16, forecasts_side_by_side = 4;
 // Entries from the front of the queue that other cores may refine before their turn.
-constexpr std::size_t looked_ahead = 64;
+constexpr std::size_t looked_ahead = 128;
 
 class Search {
  public:
@@ -163,7 +163,7 @@ class Search {
 
   // Single plans are forecast in their turn only: what is known then may make that shorter.
   void look_ahead() {
-    if (!ahead_.wants_more()) return;
+    if (!ahead_.has_helpers()) return;
     std::size_t looked = 0;
     for (auto at = queue_.begin(); at != queue_.end() && looked < looked_ahead; ++at, ++looked)
       if (!at->ahead && at->stage < Stage::plan) ahead_.offer(*at);

@@ -22,21 +22,26 @@ RefineAhead::~RefineAhead() {
 
 void RefineAhead::help() {
   for (;;) {
-    std::shared_ptr<Refinement> next;
     {
       std::unique_lock lock(mutex_);
       offered_.wait(lock, [this] { return closed_ || !waiting_.empty(); });
       if (closed_) return;
-      next = std::move(waiting_.front());
-      waiting_.pop_front();
     }
-    make(*next);
+    if (const auto next = take()) make(*next);
   }
 }
 
-bool RefineAhead::make(Refinement& one) {
+std::shared_ptr<Refinement> RefineAhead::take() {
+  const std::lock_guard lock(mutex_);
+  if (waiting_.empty()) return nullptr;
+  const std::shared_ptr<Refinement> first = std::move(waiting_.front());
+  waiting_.pop_front();
+  return first;
+}
+
+void RefineAhead::make(Refinement& one) {
   auto open = Refinement::State::open;
-  if (!one.state.compare_exchange_strong(open, Refinement::State::claimed)) return false;
+  if (!one.state.compare_exchange_strong(open, Refinement::State::claimed)) return;
   try {
     steps_.refine(one.entry, one.best_known, one.made);
   } catch (...) {
@@ -44,7 +49,6 @@ bool RefineAhead::make(Refinement& one) {
   }
   one.state = Refinement::State::made;
   one.state.notify_all();
-  return true;
 }
 
 void RefineAhead::offer(const SearchEntry& entry) {
@@ -65,7 +69,7 @@ std::vector<Refined> RefineAhead::refine(const std::vector<SearchEntry>& wave,
     all.push_back(e.ahead ? e.ahead : std::make_shared<Refinement>(e, best_known));
     open += all.back()->state == Refinement::State::open;
   }
-  // The caller makes them in order; the others begin with the last, and before all that was offered.
+  // The caller makes them in order; the others begin with the last, before what was offered.
   if (open > 1 && !helpers_.empty()) {
     {
       const std::lock_guard lock(mutex_);
@@ -78,7 +82,11 @@ std::vector<Refined> RefineAhead::refine(const std::vector<SearchEntry>& wave,
   std::vector<Refined> parts;
   parts.reserve(all.size());
   for (const auto& one : all) {
-    one->state.wait(Refinement::State::claimed);
+    while (one->state == Refinement::State::claimed)
+      if (const auto next = take())
+        make(*next);
+      else
+        one->state.wait(Refinement::State::claimed);
     if (one->failed) std::rethrow_exception(one->failed);
     parts.push_back(std::move(one->made));
   }

@@ -43,16 +43,18 @@ class RefineAhead {
   RefineAhead& operator=(const RefineAhead&) = delete;
   ~RefineAhead();
 
-  // Refines these entries, of which some may be refined already, and some by other cores.
+  // Refines these entries, of which some may be refined already, and some by other cores; while
+  // those are at it, the caller goes on with what was offered.
   std::vector<Refined> refine(const std::vector<SearchEntry>& wave,
                               std::optional<Seconds> best_known);
-  // Entries that come next, as many as wants_more() says at a time.
+  // An entry that comes next.
   void offer(const SearchEntry& entry);
-  bool wants_more() const { return !helpers_.empty(); }
+  bool has_helpers() const { return !helpers_.empty(); }
 
  private:
   void help();
-  bool make(Refinement& one);  // whether it was open
+  std::shared_ptr<Refinement> take();  // the first that waits, if any does
+  void make(Refinement& one);          // if it is open
 
   SearchSteps& steps_;
   std::mutex mutex_;
