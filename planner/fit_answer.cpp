@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <future>
+#include <optional>
 #include <utility>
 
 #include "planner/judgement.hpp"
 #include "planner/model_states.hpp"
+#include "planner/on_all_cores.hpp"
 #include "planner/workload_choice.hpp"
 
 namespace shardwise {
@@ -43,18 +45,26 @@ FitAnswer answer_for(Method method, std::size_t cluster, ChosenPlan chosen) {
   return a;
 }
 
+// The cards after the first that has an answer are alike to it, each for itself.
 FitAnswers answers_of(const ResolvedRequest& request, Method method) {
   FitAnswers all;
-  for (std::size_t i = 0; i < request.clusters.size(); ++i) {
-    const Cluster& cluster = request.clusters[i];
-    auto chosen = all.answers.empty()
-                      ? choose_plan(request, method, cluster)
-                      : chosen_like(request, method, cluster, all.answers.front().chosen);
-    if (!chosen) {
-      if (all.problems.empty()) all.problems = chosen.error();
-      continue;
-    }
-    all.answers.push_back(answer_for(method, i, *std::move(chosen)));
+  const std::size_t n = request.clusters.size();
+  std::vector<std::optional<Result<ChosenPlan>>> chosen(n);
+  std::size_t first = 0;
+  for (; first < n; ++first) {
+    chosen[first] = choose_plan(request, method, request.clusters[first]);
+    if (*chosen[first]) break;
+  }
+  if (first < n)
+    on_all_cores(n - first - 1, [&](std::size_t i) {
+      const std::size_t other = first + 1 + i;
+      chosen[other] = chosen_like(request, method, request.clusters[other], **chosen[first]);
+    });
+  for (std::size_t i = 0; i < n; ++i) {
+    if (*chosen[i])
+      all.answers.push_back(answer_for(method, i, **std::move(chosen[i])));
+    else if (all.problems.empty())
+      all.problems = chosen[i]->error();
   }
   return all;
 }

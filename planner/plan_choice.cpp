@@ -218,17 +218,18 @@ ChosenPlan timed(const PlanSearch& s, const Tried& t) {
   return chosen;
 }
 
+// Of those that fit with room to spare, where there are any; the first of equally fast ones.
 ChosenPlan fastest(const PlanSearch& s) {
-  std::optional<ChosenPlan> best;
-  for (const Tried& t : s.fitting) {
-    if (best && best->verdict == Verdict::fits && t.verdict != Verdict::fits) continue;
-    ChosenPlan chosen = timed(s, t);
-    const bool better_verdict = best && chosen.verdict != best->verdict;
-    if (!best || better_verdict ||
-        chosen.forecast.step_time.expected < best->forecast.step_time.expected)
-      best = std::move(chosen);
-  }
-  return *std::move(best);
+  std::vector<const Tried*> list;
+  for (const Tried& t : s.fitting)
+    if (t.verdict == Verdict::fits) list.push_back(&t);
+  if (list.empty())
+    for (const Tried& t : s.fitting) list.push_back(&t);
+  std::vector<std::optional<ChosenPlan>> chosen(list.size());
+  on_all_cores(list.size(), [&](std::size_t i) { chosen[i] = timed(s, *list[i]); });
+  return **std::min_element(chosen.begin(), chosen.end(), [](const auto& a, const auto& b) {
+    return a->forecast.step_time.expected < b->forecast.step_time.expected;
+  });
 }
 
 Problems no_plan(const PlanSearch& s) {

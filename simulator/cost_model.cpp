@@ -277,9 +277,18 @@ const CostModel::KnownTime& CostModel::known_time(const LayerDefinition& d, cons
                                                   KnownTimes& known) const {
   for (const KnownTime& k : known)
     if (k.definition == &d && k.gpu == &gpu) return k;
-  KnownTime time{&d, &gpu, {}, {}};
+  KnownTime time{&d, &gpu, {}, {}, state_of(d)};
   time.time = layer_time(d, kernels, &time.uses);
   return known.emplace_back(std::move(time));
+}
+
+const KernelModel& CostModel::kernels_of(const Gpu& gpu) const {
+  for (const auto& [of, kernels] : kernels_)
+    if (of == &gpu) return kernels;
+  return kernels_
+      .emplace_back(&gpu, KernelModel(gpu, profile_,
+                                      {std::nullopt, w_.framework.kernels, ChipLoad::training}))
+      .second;
 }
 
 StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& chunks, int stage,
@@ -292,14 +301,14 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& chunks, int sta
   std::vector<std::pair<int, Seconds>> kernel_times;  // of one microbatch, by group
   for (const auto& [group, ranks] : groups) {
     Seconds of_kernels;
-    const KernelModel kernels(group->gpu, profile_,
-                              {std::nullopt, w_.framework.kernels, ChipLoad::training});
+    const KernelModel& kernels = kernels_of(group->gpu);
     StageCosts costs;
     LayerState state;
     Seconds total;
     std::vector<std::pair<const KnownTime*, int>> used;  // and by how many layers
     for (const ModelChunk& chunk : chunks) {
       std::vector<LayerSchedule>& list = costs.chunks.emplace_back();
+      list.reserve(chunk.layers.size());
       for (const ChunkLayer& layer : chunk.layers) {
         const LayerDefinition* d = layer.definition;
         const KnownTime& one = known_time(*d, group->gpu, kernels, times);
@@ -313,7 +322,7 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& chunks, int sta
         total += t.forward.device() + t.backward_input.device();
         of_kernels += t.forward.compute + t.recompute.compute + t.backward_input.compute +
                       t.backward_weight.compute;
-        state += state_of(*d);
+        state += one.state;
       }
     }
     for (const auto& [one, layers] : used)
@@ -377,18 +386,27 @@ void CostModel::balance_by_speed(StepCosts& costs) const {
     stage.paces.push_back({1, pace[rank], rounds[rank / static_cast<std::size_t>(each)]});
 }
 
-StepCosts CostModel::costs(const ModelPartition& partition) const {
+StepCosts CostModel::costs(const ModelPartition& partition, StagesCosted which) const {
   StepCosts costs;
+  const auto stages = static_cast<std::size_t>(plan_.pipeline);
+  costs.stages.resize(stages);
+  costs.alike.resize(stages);
   KnownTimes times;
-  for (int s = 0; s < plan_.pipeline; ++s) {
+  std::vector<std::size_t> distinct;
+  for (std::size_t s = 0; s < stages; ++s) {
     // On one kind of GPU, stages of equal layers cost the same.
-    const auto& own = partition.stages[static_cast<std::size_t>(s)];
-    const auto before = partition.stages.begin() + (cluster_.groups.size() == 1 ? s : 0);
-    const auto same = std::find_if(
-        partition.stages.begin(), before,
-        [&](const std::vector<ModelChunk>& other) { return equal_layers(own, other); });
-    const auto known = static_cast<std::size_t>(same - partition.stages.begin());
-    costs.stages.push_back(same != before ? costs.stages[known] : stage_costs(own, s, times));
+    const auto same = std::find_if(distinct.begin(), distinct.end(), [&](std::size_t other) {
+      return cluster_.groups.size() == 1 &&
+             equal_layers(partition.stages[s], partition.stages[other]);
+    });
+    if (same != distinct.end()) {
+      costs.alike[s] = *same;
+      if (which == StagesCosted::all) costs.stages[s] = costs.stages[*same];
+      continue;
+    }
+    distinct.push_back(s);
+    costs.alike[s] = s;
+    costs.stages[s] = stage_costs(partition.stages[s], static_cast<int>(s), times);
   }
   const std::int64_t tokens = static_cast<std::int64_t>(plan_.microbatch) * w_.sequence /
                               plan_.context / (plan_.sequence_parallel ? plan_.tensor : 1);

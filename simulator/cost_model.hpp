@@ -10,8 +10,10 @@
 // src/enqueue.cc: the grid is the channels), compute goes on at the rate 1 - c / s.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "catalog/cluster.hpp"
@@ -53,7 +55,9 @@ class CostModel {
   CostModel(const CostModel&) = delete;
   CostModel& operator=(const CostModel&) = delete;
 
-  StepCosts costs(const ModelPartition& partition) const;
+  // `distinct`: of stages that are alike, only the first is filled in (StepCosts::alike).
+  enum class StagesCosted : std::uint8_t { all, distinct };
+  StepCosts costs(const ModelPartition& partition, StagesCosted which = StagesCosted::all) const;
 
   // One layer on one GPU; public for tests and explanations. `uses`: where its collectives of one
   // microbatch are added.
@@ -90,10 +94,12 @@ class CostModel {
     const Gpu* gpu;
     LayerTime time;
     std::vector<CollectiveUse> uses;  // of one microbatch
+    LayerState state;
   };
   using KnownTimes = std::deque<KnownTime>;  // stable addresses
   const KnownTime& known_time(const LayerDefinition& definition, const Gpu& gpu,
                               const KernelModel& kernels, KnownTimes& known) const;
+  const KernelModel& kernels_of(const Gpu& gpu) const;
   StageCosts stage_costs(const std::vector<ModelChunk>& chunks, int stage, KnownTimes& times) const;
   bool reshards(LayerRole role) const;  // weights, after forward
   void schedule_gathers(const std::vector<ModelChunk>& chunks, StageCosts& costs) const;
@@ -126,7 +132,8 @@ class CostModel {
     Bytes size;
     CollectiveTime time;
   };
-  mutable std::vector<KnownCollective> known_collectives_;  // a dozen or so
+  mutable std::vector<KnownCollective> known_collectives_;          // a dozen or so
+  mutable std::deque<std::pair<const Gpu*, KernelModel>> kernels_;  // in training, by GPU
   std::optional<CollectiveModel> own_collectives_;
   const CollectiveModel& collectives_;
 };

@@ -103,19 +103,23 @@ Seconds CostModel::stream_time(const LayerParameters& p, bool trainable, LayerRo
 void CostModel::schedule_gathers(const std::vector<ModelChunk>& chunks, StageCosts& costs) const {
   if (plan_.shard_ranks() == 1 || plan_.zero_stage == 0) return;
   Seconds at_end;
+  const LayerDefinition* last = nullptr;  // of equal layers in a row, one is looked at
+  TrainableElements t;
+  Bytes whole;
   for (std::size_t c = 0; c < chunks.size(); ++c)
     for (std::size_t i = 0; i < chunks[c].layers.size(); ++i) {
       const LayerDefinition& d = *chunks[c].layers[i].definition;
       LayerSchedule& l = costs.chunks[c][i];
+      if (&d != last && plan_.zero_stage >= 3) whole = Bytes(state_of(d).gathered);
+      if (&d != last && plan_.zero_stage < 3) t = trainable_elements(w_, d);
+      last = &d;
       if (plan_.zero_stage >= 3) {
-        const Bytes whole(state_of(d).gathered);
         if (whole.value == 0) continue;
         const bool again = reshards(d.role);
         l.gather_forward = gather_time(whole, (again ? 2 : 1) * plan_.microbatches, costs);
         if (again) l.gather_backward = l.gather_forward;
         continue;
       }
-      const TrainableElements t = trainable_elements(w_, d);
       if (t.dense + t.expert == 0) continue;
       const Seconds time = gather_time(Bytes(2 * (t.dense + t.expert)), 1, costs);
       if (w_.framework.overlap_parameter_gather)
@@ -130,11 +134,14 @@ void CostModel::schedule_gathers(const std::vector<ModelChunk>& chunks, StageCos
 void CostModel::schedule_reduces(const std::vector<ModelChunk>& chunks, StageCosts& costs) const {
   if (layout_.shape(GroupKind::gradient).ranks == 1) return;
   const bool per_layer = plan_.zero_stage >= 3;
-  TrainableElements all;
+  TrainableElements all, t;
+  const LayerDefinition* last = nullptr;  // of equal layers in a row, one is looked at
   for (std::size_t c = 0; c < chunks.size(); ++c) {
     TrainableElements bucket;
     for (std::size_t i = chunks[c].layers.size(); i-- > 0;) {
-      const TrainableElements t = trainable_elements(w_, *chunks[c].layers[i].definition);
+      const LayerDefinition* d = chunks[c].layers[i].definition;
+      if (d != last) t = trainable_elements(w_, *d);
+      last = d;
       bucket += t;
       all += t;
       const double bytes = static_cast<double>(bucket.dense + bucket.expert) *

@@ -58,11 +58,6 @@ class GraphBuilder {
   TensorIndex input(std::int64_t elements);
   TensorIndex tensor(std::string_view name, std::int64_t elements);
   // The same tensor, in the dtype of the residual stream.
-  // The tensor stays as long as the model's output, whether a checkpoint makes it again or not.
-  void outlive(TensorIndex t, bool from_forward = false) {
-    graph_.tensors[static_cast<std::size_t>(t)].outlives =
-        from_forward || workload_.framework.output_life != OutputLife::backward;
-  }
   TensorIndex in_stream(TensorIndex t);
   TensorIndex stream_tensor(std::string_view name, std::int64_t elements);
   TensorIndex tensor_bytes(std::string_view name, std::int64_t bytes, MemoryCategory category,
@@ -86,6 +81,11 @@ class GraphBuilder {
     graph_.tensors[static_cast<std::size_t>(t)].bytes = bytes;
   }
 
+  // The tensor stays as long as the model's output, whether a checkpoint makes it again or not.
+  void outlive(TensorIndex t, bool from_forward = false) {
+    graph_.tensors[static_cast<std::size_t>(t)].outlives =
+        from_forward || workload_.framework.output_life != OutputLife::backward;
+  }
   void categorize(TensorIndex t, MemoryCategory category) {
     graph_.tensors[static_cast<std::size_t>(t)].category = category;
   }

@@ -111,6 +111,7 @@ struct StagePlace {
 // Appends `count` blocks from `first`, grouped under shared checkpoints where the policy says so.
 void add_blocks(Partitioner& make, const RecomputePolicy& policy, int first, int count,
                 StagePlace place, ModelChunk& chunk) {
+  chunk.layers.reserve(chunk.layers.size() + static_cast<std::size_t>(count) + 1);  // and the head
   int i = 0;
   while (i < count) {
     const BlockKind kind = make.kind_of(first + i);
@@ -149,21 +150,21 @@ ModelPartition partition_model(const Workload& workload, const ParallelPlan& pla
 
   const bool tied_here =
       workload.model.tied_embeddings && !workload.framework.unties_embeddings && chunks == 1;
+  partition.stages.reserve(static_cast<std::size_t>(plan.pipeline));
   for (int stage = 0; stage < plan.pipeline; ++stage) {
-    std::vector<ModelChunk> local;
+    std::vector<ModelChunk>& local = partition.stages.emplace_back();
+    local.reserve(static_cast<std::size_t>(plan.chunks));
     StagePlace place{stage, 0};
     for (int k = 0; k < plan.chunks; ++k) {
       const int c = schedule.model_chunk(shape, stage, k);
-      ModelChunk chunk;
+      ModelChunk& chunk = local.emplace_back();
       chunk.first_block = first[static_cast<std::size_t>(c)];
       chunk.blocks = share[static_cast<std::size_t>(c)];
       if (c == 0) chunk.layers.push_back({make.embedding(), 0});
       add_blocks(make, policy, chunk.first_block, chunk.blocks, place, chunk);
       place.blocks_before += chunk.blocks;
       if (c == chunks - 1) chunk.layers.push_back({make.head(tied_here), workload.model.layers});
-      local.push_back(std::move(chunk));
     }
-    partition.stages.push_back(std::move(local));
   }
   return partition;
 }

@@ -7,6 +7,7 @@ namespace shardwise {
 namespace {
 
 std::int64_t bytes(double elements, double each, int ranks) {
+  if (each == 0) return 0;
   return static_cast<std::int64_t>(std::ceil(elements * each / static_cast<double>(ranks)));
 }
 
@@ -31,6 +32,7 @@ Shards shards(const Workload& w, const ParallelPlan& plan, int ranks) {
 
 void add(LayerState& state, std::int64_t elements, const StoredParameter& p, const Shards& s,
          bool adapter, bool whole_stays, const Gathering& gathering) {
+  if (elements == 0) return;
   const double n = static_cast<double>(elements);
   const int over = whole_stays ? 1 : s.weights;
   (adapter ? state.adapters : state.weights) += bytes(n, p.weight, over);
@@ -64,6 +66,13 @@ LayerState& LayerState::operator+=(const LayerState& o) {
   gathered += o.gathered;
   unsharded_gradients += o.unsharded_gradients;
   stepped_elements += o.stepped_elements;
+  return *this;
+}
+
+LayerState& LayerState::operator*=(std::int64_t layers) {
+  for (std::int64_t* part : {&weights, &quantization, &adapters, &gradients, &master, &optimizer,
+                             &gathered, &unsharded_gradients, &stepped_elements})
+    *part *= layers;
   return *this;
 }
 

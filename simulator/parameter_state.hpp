@@ -25,6 +25,7 @@ struct LayerState {
   std::int64_t stepped_elements = 0;     // parameters that this rank's optimizer steps
 
   LayerState& operator+=(const LayerState& other);
+  LayerState& operator*=(std::int64_t layers);
 };
 
 // Bytes per parameter of one kind.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <optional>
 #include <vector>
 
@@ -88,6 +89,8 @@ struct StageCosts {
 
 struct StepCosts {
   std::vector<StageCosts> stages;
+  // The first stage that takes the same for its chunks, its gradients and its optimizer, by stage.
+  std::vector<std::size_t> alike;
   // Transfer of one microbatch's activations to the next stage, [stage] -> [stage + 1].
   std::vector<Seconds> send;
   bool reduces_every_microbatch = false;

@@ -23,9 +23,19 @@ struct Demand {
   int stage = 0;
   TrafficKind kind = TrafficKind::reduce;
   std::int64_t members = 1;
-  Seconds time;                                        // of all its messages, alone
-  double rank_bytes = 0;                               // that one rank sends
-  std::map<std::pair<std::size_t, int>, double> load;  // bytes by (instance, link)
+  Seconds time;                               // of all its messages, alone
+  double rank_bytes = 0;                      // that one rank sends
+  using Link = std::pair<std::size_t, int>;   // of an instance
+  std::vector<std::pair<Link, double>> load;  // bytes, by link
+
+  void add(const Link& link, double bytes) {
+    const auto at = std::lower_bound(load.begin(), load.end(), link,
+                                     [](const auto& l, const Link& key) { return l.first < key; });
+    if (at != load.end() && at->first == link)
+      at->second += bytes;
+    else
+      load.insert(at, {link, bytes});
+  }
 };
 
 // Bytes that a rank passes to the next one (ring) or its port carries per direction.
@@ -159,7 +169,7 @@ class TrafficBuilder {
   // Takes what has been added to the part's machine since clear().
   void collect(const NodePart& p, double times, Demand& d) {
     MachineFlows& f = flows(p);
-    for (const int link : f.loaded()) d.load[{p.instance, link}] += times * f.load(link);
+    for (const int link : f.loaded()) d.add({p.instance, link}, times * f.load(link));
     f.clear();
   }
 
@@ -304,28 +314,35 @@ class TrafficBuilder {
         });
   }
 
-  BytesPerSecond bandwidth(const std::pair<std::size_t, int>& link) const {
+  BytesPerSecond bandwidth(const Demand::Link& link) const {
     return flows_[instances_[link.first].machine].bandwidth(link.second);
   }
 
   // Of a link while the demand has full speed. What a kind does alone is the collective model's to
   // say, so it never takes more than the whole link.
-  double share(const Demand& d, const std::pair<std::size_t, int>& link, double bytes) const {
+  double share(const Demand& d, const Demand::Link& link, double bytes) const {
     return std::min(1.0, bytes / (d.time.value * bandwidth(link).value));
   }
 
   StepTraffic finish() {
-    std::map<std::pair<std::size_t, int>, double> wanted;
+    std::vector<std::pair<Demand::Link, double>> wanted;
     for (const Demand& d : demands_)
-      for (const auto& [link, bytes] : d.load) wanted[link] += share(d, link, bytes);
+      for (const auto& [link, bytes] : d.load) wanted.emplace_back(link, share(d, link, bytes));
+    std::stable_sort(wanted.begin(), wanted.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
     StepTraffic traffic;
     traffic.stages.resize(static_cast<std::size_t>(plan_.pipeline));
-    std::map<std::pair<std::size_t, int>, LinkId> links;
-    for (const auto& [link, sum] : wanted)
+    std::map<Demand::Link, LinkId> links;
+    for (std::size_t i = 0; i < wanted.size();) {
+      const Demand::Link link = wanted[i].first;
+      double sum = 0;
+      for (; i < wanted.size() && wanted[i].first == link; ++i) sum += wanted[i].second;
       if (sum > 1 + 1e-9) links[link] = traffic.network.add_link(bandwidth(link));
+    }
     for (const Demand& d : demands_) {
       const BytesPerSecond ceiling(d.rank_bytes / d.time.value);
       std::vector<FlowLoad> loads;
+      if (links.empty()) continue;
       for (const auto& [link, bytes] : d.load) {
         const auto found = links.find(link);
         if (found == links.end()) continue;

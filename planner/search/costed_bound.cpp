@@ -1,5 +1,6 @@
 // The bound of a plan's time from its own costs, without playing the step.
 #include <algorithm>
+#include <utility>
 
 #include "planner/search/plan_bounds.hpp"
 #include "simulator/cost_model.hpp"
@@ -46,6 +47,26 @@ Seconds backward_of(const std::vector<LayerSchedule>& chunk, const StepCosts& co
   return pass.end();
 }
 
+// Of one chunk of layers.
+struct ChunkCost {
+  Seconds forward_pass, backward_pass;  // with the gathers that they wait for
+  Seconds forward, input, weight;       // of the layers alone; `input` runs again what must
+  Seconds reduce;
+};
+
+ChunkCost chunk_cost(const std::vector<LayerSchedule>& chunk, const StepCosts& costs) {
+  ChunkCost c;
+  c.forward_pass = forward_of(chunk, costs);
+  c.backward_pass = backward_of(chunk, costs);
+  for (const LayerSchedule& l : chunk) {
+    c.forward += l.time.forward.device();
+    c.input += l.time.recompute.device() + l.time.backward_input.device();
+    c.weight += l.time.backward_weight.device();
+    c.reduce += l.reduce.value_or(Seconds(0));
+  }
+  return c;
+}
+
 // What the stream of data-parallel collectives is busy with in a step.
 Seconds data_stream(const StageCosts& stage, const StepCosts& costs, double passes) {
   Seconds sum;
@@ -58,21 +79,36 @@ Seconds data_stream(const StageCosts& stage, const StepCosts& costs, double pass
   return sum;
 }
 
+// Alike for stages of equal layers.
+struct StageCost {
+  std::vector<ChunkCost> chunks;
+  Seconds stream;
+};
+
+// By stage, each looked at once: `alike` says where.
+std::vector<StageCost> stage_costs(const StepCosts& costs, double passes) {
+  std::vector<StageCost> list(costs.stages.size());
+  for (std::size_t s = 0; s < list.size(); ++s) {
+    if (costs.alike[s] != s) continue;
+    for (const auto& chunk : costs.stages[s].chunks)
+      list[s].chunks.push_back(chunk_cost(chunk, costs));
+    list[s].stream = data_stream(costs.stages[s], costs, passes);
+  }
+  return list;
+}
+
 // The least after a stage's first slot that its last reductions take (last_reductions.hpp).
-Seconds reductions_done(const std::vector<ReductionSlot>& slots, const StageCosts& stage) {
+Seconds reductions_done(const std::vector<ReductionSlot>& slots, const StageCost& stage) {
   Seconds least, left;
   for (auto slot = slots.rbegin(); slot != slots.rend(); ++slot) {
-    for (const LayerSchedule& l : stage.chunks[static_cast<std::size_t>(slot->chunk)])
-      left += l.reduce.value_or(Seconds(0));
+    left += stage.chunks[static_cast<std::size_t>(slot->chunk)].reduce;
     Seconds before;
     for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
       const SlotsRun& run = slot->before[c];
-      for (const LayerSchedule& l : stage.chunks[c]) {
-        const Seconds input = l.time.recompute.device() + l.time.backward_input.device();
-        before += static_cast<double>(run.forward) * l.time.forward.device();
-        before += static_cast<double>(run.backward + run.input) * input;
-        before += static_cast<double>(run.backward + run.weight) * l.time.backward_weight.device();
-      }
+      const ChunkCost& cost = stage.chunks[c];
+      before += static_cast<double>(run.forward) * cost.forward;
+      before += static_cast<double>(run.backward + run.input) * cost.input;
+      before += static_cast<double>(run.backward + run.weight) * cost.weight;
     }
     least = std::max(least, before + left);
   }
@@ -80,28 +116,30 @@ Seconds reductions_done(const std::vector<ReductionSlot>& slots, const StageCost
 }
 
 struct Walk {
+  std::vector<int> stage_of;  // each chunk
   // Before the input of a chunk's first slot is on its way, and there; after its last backward.
   std::vector<Seconds> sent, head, tail;
 };
 
 // Chunk by chunk along the model, with the transfers between stages.
-Walk walk_chunks(const PipelineSchedule& schedule, PipelineShape shape, const StepCosts& costs) {
+Walk walk_chunks(const PipelineSchedule& schedule, PipelineShape shape, const StepCosts& costs,
+                 const std::vector<StageCost>& stages) {
   const auto chunks = static_cast<std::size_t>(schedule.model_chunks(shape));
   std::vector<Seconds> forward(chunks), backward(chunks);
   std::vector<int> stage_of(chunks, -1);
   for (int s = 0; s < shape.stages; ++s)
     for (int k = 0; k < shape.chunks_per_stage; ++k) {
       const auto c = static_cast<std::size_t>(schedule.model_chunk(shape, s, k));
-      const auto& list =
-          costs.stages[static_cast<std::size_t>(s)].chunks[static_cast<std::size_t>(k)];
+      const ChunkCost& cost =
+          stages[costs.alike[static_cast<std::size_t>(s)]].chunks[static_cast<std::size_t>(k)];
       // Where the model is held twice, the copy that is faster stands for both.
-      const Seconds f = forward_of(list, costs), b = backward_of(list, costs);
+      const Seconds f = cost.forward_pass, b = cost.backward_pass;
       const bool known = stage_of[c] >= 0;
       forward[c] = known ? std::min(forward[c], f) : f;
       backward[c] = known ? std::min(backward[c], b) : b;
       stage_of[c] = s;
     }
-  Walk w{{Seconds(0)}, {Seconds(0)}, {Seconds(0)}};
+  Walk w{{}, {Seconds(0)}, {Seconds(0)}, {Seconds(0)}};
   for (std::size_t c = 0; c + 1 < chunks; ++c) {
     // Where the model is held twice, the other copy's neighbour may be near: nothing is counted.
     const bool sent = schedule.weight_copies == 1 && stage_of[c] != stage_of[c + 1];
@@ -113,20 +151,19 @@ Walk walk_chunks(const PipelineSchedule& schedule, PipelineShape shape, const St
     w.head.push_back(w.sent.back() + send(before));
     w.tail.push_back(w.tail.back() + backward[c] + send(stage_of[c]));
   }
+  w.stage_of = std::move(stage_of);
   return w;
 }
 
 // What a stage's compute waits for one microbatch's arrivals at a chunk, forward and back, where
 // they are not overlapped.
 Seconds received(const PipelineSchedule& schedule, PipelineShape shape, const StepCosts& costs,
-                 int stage, int chunk) {
+                 const Walk& walk, int stage, int chunk) {
   const int c = schedule.model_chunk(shape, stage, chunk);
   const auto elsewhere = [&](int neighbour) {
     if (neighbour < 0 || neighbour >= schedule.model_chunks(shape)) return false;
-    if (schedule.weight_copies > 1) return true;
-    for (int k = 0; k < shape.chunks_per_stage; ++k)
-      if (schedule.model_chunk(shape, stage, k) == neighbour) return false;
-    return true;
+    return schedule.weight_copies > 1 ||
+           walk.stage_of[static_cast<std::size_t>(neighbour)] != stage;
   };
   Seconds sum;
   const int before = (stage + shape.stages - 1) % shape.stages;
@@ -142,7 +179,7 @@ StepCosts costs_of(const BoundSite& site, const LayerBounds& layers, const Paral
       partition_model(site.workload, p, *find_pipeline_schedule(p.schedule_row()), policy,
                       layers.definitions(site.workload, p));
   return CostModel(site.workload, p, site.cluster, site.profile, &site.collectives)
-      .costs(partition);
+      .costs(partition, CostModel::StagesCosted::distinct);
 }
 
 // Stage by stage, of the plainest way to deal them.
@@ -152,8 +189,8 @@ Seconds dealt_stream_bound(const BoundSite& site, const LayerBounds& layers, Par
   p.layers_per_stage.clear();
   const StepCosts costs = costs_of(site, layers, p);
   Seconds sum;
-  for (const StageCosts& stage : costs.stages)
-    sum += data_stream(stage, costs, static_cast<double>(p.microbatches));
+  const auto stages = stage_costs(costs, static_cast<double>(p.microbatches));
+  for (const std::size_t s : costs.alike) sum += stages[s].stream;
   return (1 - 1e-9) / p.pipeline * sum;
 }
 
@@ -171,7 +208,7 @@ Seconds stream_bound(const BoundSite& site, const LayerBounds& layers, const Par
   const auto& kinds = layers.kinds();
   Seconds sum;
   for (std::size_t i = 0; i < kinds.size(); ++i) {
-    const LayerBounds::Kind& k = kinds[i];
+    const LayerKind& k = kinds[i];
     const bool first = i == 0, last = i + 1 == kinds.size();
     const auto add = [&](int layers_of_kind, LayerRole role) {
       sum += layers_of_kind * cost.stream_time(k.parameters, k.trainable, role, passes);
@@ -188,28 +225,31 @@ Seconds costed_bound(const BoundSite& site, const LayerBounds& layers, const Par
   const PipelineSchedule& schedule = *find_pipeline_schedule(p.schedule_row());
   const StepCosts costs = costs_of(site, layers, p);
   const PipelineShape shape{p.pipeline, p.chunks, p.microbatches};
-  const Walk walk = walk_chunks(schedule, shape, costs);
   const double passes = static_cast<double>(p.microbatches) / schedule.weight_copies;
+  const std::vector<StageCost> stages = stage_costs(costs, passes);
+  const Walk walk = walk_chunks(schedule, shape, costs, stages);
   const bool at_last = !costs.reduces_every_microbatch && !p.async_data;
   const auto reduced_last = at_last ? reductions.of(p) : nullptr;
   Seconds ready, longest;  // all stages: gradients reduced; one stage: everything
   for (int s = 0; s < p.pipeline; ++s) {
-    const StageCosts& stage = costs.stages[static_cast<std::size_t>(s)];
+    const std::size_t first = costs.alike[static_cast<std::size_t>(s)];
+    const StageCosts& stage = costs.stages[first];
+    const StageCost& cost = stages[first];
     Seconds work, head(1e300), tail(1e300);
     for (int k = 0; k < p.chunks; ++k) {
       const auto c = static_cast<std::size_t>(schedule.model_chunk(shape, s, k));
-      const auto& list = stage.chunks[static_cast<std::size_t>(k)];
-      work += passes * (forward_of(list, costs) + backward_of(list, costs));
+      const ChunkCost& chunk = cost.chunks[static_cast<std::size_t>(k)];
+      work += passes * (chunk.forward_pass + chunk.backward_pass);
       // An arrival that is not overlapped takes time of the stage's own.
       const bool apart = costs.overlaps_pipeline_comm;
-      if (!apart) work += passes * received(schedule, shape, costs, s, k);
+      if (!apart) work += passes * received(schedule, shape, costs, walk, s, k);
       head = std::min(head, apart ? walk.head[c] : walk.sent[c]);
       tail = std::min(tail, schedule.splits_backward ? Seconds(0) : walk.tail[c]);
     }
-    Seconds computed = std::max(head + work, data_stream(stage, costs, passes));
+    Seconds computed = std::max(head + work, cost.stream);
     if (at_last)
       computed = std::max(
-          computed, head + reductions_done((*reduced_last)[static_cast<std::size_t>(s)], stage));
+          computed, head + reductions_done((*reduced_last)[static_cast<std::size_t>(s)], cost));
     const Seconds reduced =
         computed + (p.async_data ? Seconds(0) : stage.reduce_at_end.value_or(Seconds(0)));
     const Seconds after = stage.optimizer + stage.host_optimizer.value_or(Seconds(0)) +
@@ -219,8 +259,9 @@ Seconds costed_bound(const BoundSite& site, const LayerBounds& layers, const Par
   }
   if (costs.waits_for_all_stages) {
     Seconds least(1e300);
-    for (const StageCosts& stage : costs.stages)
-      least = std::min(least, stage.optimizer + stage.gather_at_end.value_or(Seconds(0)));
+    for (const std::size_t s : costs.alike)
+      least = std::min(
+          least, costs.stages[s].optimizer + costs.stages[s].gather_at_end.value_or(Seconds(0)));
     longest = std::max(longest, ready + least);
   }
   return (1 - 1e-9) * longest;

@@ -1,8 +1,22 @@
 #include "planner/search/known_layers.hpp"
 
+#include <utility>
+
 #include "simulator/graph_builder.hpp"
 
 namespace shardwise {
+
+template <class Value, class Make>
+std::shared_ptr<const Value> KnownLayers::found(std::map<Key, std::shared_ptr<const Value>>& known,
+                                                const Key& key, const Make& make) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto it = known.find(key); it != known.end()) return it->second;
+  }
+  std::shared_ptr<const Value> made = make();
+  const std::lock_guard lock(mutex_);
+  return known.emplace(key, std::move(made)).first->second;
+}
 
 std::shared_ptr<const LayerBounds> KnownLayers::of(std::size_t site, const BoundSite& at,
                                                    const ParallelPlan& p) {
@@ -20,14 +34,17 @@ std::shared_ptr<const LayerBounds> KnownLayers::of(std::size_t site, const Bound
                 p.microbatches,
                 p.async_tensor,
                 p.recompute};
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto it = known_.find(key); it != known_.end()) return it->second;
-  }
-  auto made =
-      std::make_shared<const LayerBounds>(at.workload, p, at.cluster, at.profile, at.collectives);
-  const std::lock_guard lock(mutex_);
-  return known_.emplace(key, std::move(made)).first->second;
+  const auto under = [&](const std::string& policy) {
+    Key of_layers = key;
+    std::get<std::string>(of_layers) = policy;
+    return found(layers_, of_layers, [&] {
+      return std::make_shared<const BoundLayers>(at.workload, p, at.cluster, at.profile,
+                                                 at.collectives, policy);
+    });
+  };
+  return found(known_, key, [&] {
+    return std::make_shared<const LayerBounds>(at.workload, p, LayerBounds::Under(under));
+  });
 }
 
 }  // namespace shardwise

@@ -29,8 +29,14 @@ class KnownLayers {
   using Key = std::tuple<std::size_t, const Workload*, bool, bool, int, bool, int, ContextKind, int,
                          int, int, int, bool, std::string>;
 
+  template <class Value, class Make>
+  std::shared_ptr<const Value> found(std::map<Key, std::shared_ptr<const Value>>& known,
+                                     const Key& key, const Make& make);
+
   std::mutex mutex_;
   std::map<Key, std::shared_ptr<const LayerBounds>> known_;
+  // Under policies that every block can have for itself, of which the others are put together.
+  std::map<Key, std::shared_ptr<const BoundLayers>> layers_;
 };
 
 }  // namespace shardwise

@@ -14,14 +14,12 @@ namespace {
 
 Seconds less(Seconds a, Seconds b) { return a < b ? a : b; }
 
-// One kind of layer on the fastest GPU of the cluster, pass by pass.
-LayerBound bound_of(const LayerDefinition& d, const CostModel& cost, const Cluster& cluster,
-                    const Workload& w, const Profile& profile) {
+// One kind of layer on the fastest GPU of the cluster, pass by pass. `kernels`: of each kind.
+LayerBound bound_of(const LayerDefinition& d, const CostModel& cost,
+                    const std::vector<KernelModel>& kernels) {
   std::optional<LayerBound> least;
-  for (const NodeGroup& g : cluster.groups) {
-    const KernelModel kernels(g.gpu, profile,
-                              {std::nullopt, w.framework.kernels, ChipLoad::training});
-    const LayerTime t = cost.layer_time(d, kernels);
+  for (const KernelModel& on_one : kernels) {
+    const LayerTime t = cost.layer_time(d, on_one);
     const LayerBound b{t.forward.device(), t.recompute.device(), t.backward_input.device(),
                        t.backward_weight.device(), Bytes(d.script.saved_bytes)};
     if (!least) {
@@ -36,28 +34,6 @@ LayerBound bound_of(const LayerDefinition& d, const CostModel& cost, const Clust
   return *least;
 }
 
-// The model on one stage under a policy, and the bound of each of its layers.
-struct BoundLayers {
-  ModelPartition partition;
-  std::vector<LayerBound> layers;  // embedding, blocks, head
-
-  BoundLayers(const Workload& w, const ParallelPlan& plan, const Cluster& cluster,
-              const Profile& profile, const CollectiveModel& collectives,
-              const RecomputePolicy& policy)
-      : partition(partition_model(w, plan, *find_pipeline_schedule("1f1b"), policy)) {
-    const CostModel cost(w, plan, cluster, profile, &collectives);
-    std::vector<LayerBound> known;
-    for (const LayerDefinition& d : partition.definitions)
-      known.push_back(bound_of(d, cost, cluster, w, profile));
-    for (const ChunkLayer& layer : list()) {
-      const auto same = std::find_if(partition.definitions.begin(), partition.definitions.end(),
-                                     [&](const auto& d) { return &d == layer.definition; });
-      layers.push_back(known[static_cast<std::size_t>(same - partition.definitions.begin())]);
-    }
-  }
-  const std::vector<ChunkLayer>& list() const { return partition.stages.front().front().layers; }
-};
-
 void add(RunBound& to, const LayerBound& l) {
   to.forward += l.forward;
   to.backward += l.again + l.input + l.weight;
@@ -66,6 +42,7 @@ void add(RunBound& to, const LayerBound& l) {
 
 std::vector<RunBound> sums(const std::vector<LayerBound>& layers) {
   std::vector<RunBound> list(1);
+  list.reserve(layers.size());
   for (std::size_t i = 1; i + 1 < layers.size(); ++i) {
     const LayerBound& l = layers[i];
     list.push_back(list.back());
@@ -96,6 +73,7 @@ std::vector<RunBound> least_first(const std::vector<RunBound>& sums,
   std::sort(backward.begin(), backward.end());
   std::sort(saved.begin(), saved.end());
   std::vector<RunBound> list(1);
+  list.reserve(n + 1);
   for (std::size_t i = 0; i < n; ++i)
     list.push_back({list.back().forward + forward[i], list.back().backward + backward[i],
                     list.back().saved + saved[i]});
@@ -104,9 +82,45 @@ std::vector<RunBound> least_first(const std::vector<RunBound>& sums,
 
 }  // namespace
 
+BoundLayers::BoundLayers(const Workload& w, const ParallelPlan& plan, const Cluster& cluster,
+                         const Profile& profile, const CollectiveModel& collectives,
+                         const std::string& policy) {
+  const ModelPartition partition =
+      partition_model(w, plan, *find_pipeline_schedule("1f1b"), *recompute_policy(policy));
+  const CostModel cost(w, plan, cluster, profile, &collectives);
+  std::vector<KernelModel> kernels;
+  kernels.reserve(cluster.groups.size());
+  for (const NodeGroup& g : cluster.groups)
+    kernels.emplace_back(g.gpu, profile,
+                         AttentionChoice{std::nullopt, w.framework.kernels, ChipLoad::training});
+  std::vector<LayerBound> known;
+  for (const LayerDefinition& d : partition.definitions)
+    known.push_back(bound_of(d, cost, kernels));
+  const auto& list = partition.stages.front().front().layers;
+  layers.reserve(list.size());
+  for (const ChunkLayer& layer : list) {
+    const LayerDefinition& d = *layer.definition;
+    const auto same = std::find_if(partition.definitions.begin(), partition.definitions.end(),
+                                   [&](const LayerDefinition& other) { return &other == &d; });
+    layers.push_back(known[static_cast<std::size_t>(same - partition.definitions.begin())]);
+    const bool again = !kinds.empty() && kinds.back().parameters == d.graph.parameters &&
+                       kinds.back().trainable == d.trainable;
+    if (!again) kinds.push_back({d.graph.parameters, d.trainable, 0});
+    ++kinds.back().layers;
+    if (d.role == LayerRole::block) kind_of.push_back(static_cast<std::uint16_t>(kinds.size() - 1));
+  }
+}
+
 LayerBounds::LayerBounds(const Workload& w, const ParallelPlan& plan, const Cluster& cluster,
-                         const Profile& profile, const CollectiveModel& collectives) {
-  require(plan.pipeline == 1 && plan.gpus() == cluster.gpus(), "a plan without stages");
+                         const Profile& profile, const CollectiveModel& collectives)
+    : LayerBounds(w, plan, [&](const std::string& policy) {
+        require(plan.gpus() == cluster.gpus(), "a plan without stages");
+        return std::make_shared<const BoundLayers>(w, plan, cluster, profile, collectives, policy);
+      }) {}
+
+LayerBounds::LayerBounds(const Workload& w, const ParallelPlan& plan, const Under& under)
+    : plan_(plan) {
+  require(plan.pipeline == 1, "a plan without stages");
   const auto policy = recompute_policy(plan.recompute);
   require(static_cast<bool>(policy), "the space holds known policies only");
   joins_blocks_ = policy->blocks_per_checkpoint > 1;
@@ -116,40 +130,29 @@ LayerBounds::LayerBounds(const Workload& w, const ParallelPlan& plan, const Clus
   most_ = policy->checkpointed_blocks;
   stride_ = policy->stride;
   // What is searched or joined block by block is bounded by keeping nothing and redoing nothing.
-  const bool vague = policy->row->searched || joins_blocks_;
-  BoundLayers all(w, plan, cluster, profile, collectives,
-                  vague          ? *recompute_policy("none")
-                  : by_position_ ? *recompute_policy("full")
-                                 : *policy);
-  checked_ = sums(all.layers);
+  vague_ = policy->row->searched || joins_blocks_;
+  layers_ = under(vague_ ? "none" : by_position_ ? "full" : plan.recompute);
+  const std::vector<LayerBound>& all = layers_->layers;
+  checked_ = sums(all);
   // Which blocks are recomputed depends on where they stand: those that are not, beside the others.
-  std::optional<BoundLayers> none;
-  if (by_position_) none.emplace(w, plan, cluster, profile, collectives, *recompute_policy("none"));
-  plain_ = none ? sums(none->layers) : checked_;
-  embedding_ = all.layers.front();
-  head_ = all.layers.back();
-  for (const ChunkLayer& layer : all.list()) {
-    parameters_.push_back(layer.definition->graph.parameters);
-    trainable_.push_back(layer.definition->trainable);
-    const bool again = !kinds_.empty() && kinds_.back().parameters == parameters_.back() &&
-                       kinds_.back().trainable == trainable_.back();
-    if (!again) kinds_.push_back({parameters_.back(), trainable_.back(), 0});
-    ++kinds_.back().layers;
-  }
-  if (vague) {
+  std::shared_ptr<const BoundLayers> none;
+  if (by_position_) none = under("none");
+  if (none) plain_ = sums(none->layers);
+  embedding_ = all.front();
+  head_ = all.back();
+  if (vague_) {
     for (RunBound& b : plain_) b.saved = Bytes(0);
     for (RunBound& b : checked_) b.saved = Bytes(0);
   }
   least_ = least_first(by_position_ ? plain_ : checked_, checked_);
-  if (!by_position_ && !vague) definitions_ = std::move(all.partition.definitions);
   if (!by_position_) return;
-  least_again_ = all.layers[1].again;
+  least_again_ = all[1].again;
   least_plain_ = none->layers[1].saved;
-  least_checked_ = all.layers[1].saved;
-  for (std::size_t i = 1; i + 1 < all.layers.size(); ++i) {
-    least_again_ = less(least_again_, all.layers[i].again);
+  least_checked_ = all[1].saved;
+  for (std::size_t i = 1; i + 1 < all.size(); ++i) {
+    least_again_ = less(least_again_, all[i].again);
     least_plain_ = std::min(least_plain_, none->layers[i].saved);
-    least_checked_ = std::min(least_checked_, all.layers[i].saved);
+    least_checked_ = std::min(least_checked_, all[i].saved);
   }
 }
 
@@ -157,7 +160,13 @@ const std::deque<LayerDefinition>* LayerBounds::definitions(const Workload& w,
                                                             const ParallelPlan& plan) const {
   const bool alike =
       casts_weights(w, plan) == casts_weights_ && adds_gradient(w, plan) == adds_gradient_;
-  return alike && !definitions_.empty() ? &definitions_ : nullptr;
+  if (!alike || by_position_ || vague_) return nullptr;
+  std::call_once(defined_, [&] {
+    definitions_ = partition_model(w, plan_, *find_pipeline_schedule("1f1b"),
+                                   *recompute_policy(plan_.recompute))
+                       .definitions;
+  });
+  return &definitions_;
 }
 
 Bytes LayerBounds::least_saved() const {

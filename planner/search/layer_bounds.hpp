@@ -7,7 +7,12 @@
 // beside collectives, waiting for links, for the host or for other stages.
 #pragma once
 
+#include <cstdint>
 #include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
 #include <vector>
 
 #include "catalog/cluster.hpp"
@@ -32,11 +37,33 @@ struct RunBound {
   Bytes saved;
 };
 
+// Layers in a row with the same parameters.
+struct LayerKind {
+  LayerParameters parameters;
+  bool trainable = true;
+  int layers = 0;
+};
+
+// The whole model on one stage under one policy, layer by layer: embedding, blocks, head.
+struct BoundLayers {
+  std::vector<LayerBound> layers;
+  std::vector<LayerKind> kinds;
+  std::vector<std::uint16_t> kind_of;  // of each block
+
+  // REQUIRES a policy that every block can have for itself. `plan`: as below.
+  BoundLayers(const Workload& workload, const ParallelPlan& plan, const Cluster& cluster,
+              const Profile& profile, const CollectiveModel& collectives,
+              const std::string& policy);
+};
+
 class LayerBounds {
  public:
   // `plan` is laid over the cluster without stages (pipeline 1) and multiplies out to it.
   LayerBounds(const Workload& workload, const ParallelPlan& plan, const Cluster& cluster,
               const Profile& profile, const CollectiveModel& collectives);
+  // The same from layers that are known: `under` gives those of this plan under another policy.
+  using Under = std::function<std::shared_ptr<const BoundLayers>(const std::string& policy)>;
+  LayerBounds(const Workload& workload, const ParallelPlan& plan, const Under& under);
 
   // A model chunk: blocks [first, first + count), and the ends of the model where it holds them.
   struct Chunk {
@@ -45,33 +72,25 @@ class LayerBounds {
   };
   RunBound run(const Chunk& chunk) const;
   RunBound whole() const { return run({0, blocks(), true, true}); }
-  int blocks() const { return static_cast<int>(plain_.size()) - 1; }
+  int blocks() const { return static_cast<int>(checked_.size()) - 1; }
   // Of one microbatch in the whole model, however it is cut into chunks (a policy that counts
   // blocks may reach all of them where every chunk has its first ones).
   Bytes least_saved() const;
 
-  const LayerParameters& parameters(int block) const {
-    return parameters_[static_cast<std::size_t>(block) + 1];
-  }
-  const LayerParameters& embedding_parameters() const { return parameters_.front(); }
-  const LayerParameters& head_parameters() const { return parameters_.back(); }
   // Any `count` blocks of the model, in `chunks` chunks of at least `each`: no less than that.
   RunBound least(int count, int chunks, int each) const;
   Bytes least_saved(int blocks) const;
   Seconds embedding_time() const { return time_of(embedding_); }
   Seconds head_time() const { return time_of(head_); }
-  // Layers with the same parameters, once.
-  struct Kind {
-    LayerParameters parameters;
-    bool trainable = true;
-    int layers = 0;
-  };
-  const std::vector<Kind>& kinds() const { return kinds_; }
-  bool trainable(int block) const { return trainable_[static_cast<std::size_t>(block) + 1]; }
-  bool embedding_trainable() const { return trainable_.front(); }
-  bool head_trainable() const { return trainable_.back(); }
+  const std::vector<LayerKind>& kinds() const { return layers_->kinds; }
+  const LayerKind& embedding() const { return kinds().front(); }
+  const LayerKind& head() const { return kinds().back(); }
+  const LayerKind& kind(int block) const {
+    return kinds()[layers_->kind_of[static_cast<std::size_t>(block)]];
+  }
   // The layers themselves, for a plan that this bounds: nullptr where they are not the plan's own,
-  // as its stages and data ranks or the places of its blocks make a difference.
+  // as its stages and data ranks or the places of its blocks make a difference. Built when they are
+  // first asked for, as few are; safe to ask from several threads.
   const std::deque<LayerDefinition>* definitions(const Workload& workload,
                                                  const ParallelPlan& plan) const;
   // Whether some checkpoint spans several blocks, whose weights are then gathered together.
@@ -80,14 +99,15 @@ class LayerBounds {
  private:
   static Seconds time_of(const LayerBound& l) { return l.forward + l.again + l.input + l.weight; }
 
-  // Sums over the blocks before the i-th; the same with each of its numbers sorted, least first.
-  std::vector<RunBound> plain_, checked_, least_;
+  // Sums over the blocks before the i-th, and where that makes a difference as if none ran again;
+  // the same with each of its numbers sorted, least first.
+  std::vector<RunBound> checked_, plain_, least_;
   LayerBound embedding_, head_;
-  std::vector<Kind> kinds_;
-  std::deque<LayerDefinition> definitions_;
-  bool casts_weights_ = false, adds_gradient_ = false, joins_blocks_ = false;
-  std::vector<LayerParameters> parameters_;  // embedding, blocks, head
-  std::vector<bool> trainable_;
+  std::shared_ptr<const BoundLayers> layers_;
+  ParallelPlan plan_;
+  mutable std::once_flag defined_;
+  mutable std::deque<LayerDefinition> definitions_;
+  bool casts_weights_ = false, adds_gradient_ = false, joins_blocks_ = false, vague_ = false;
   // Which blocks of a chunk are recomputed: the first `most_` of them, every `stride_`-th.
   int most_ = 0, stride_ = 1;
   bool by_position_ = false;  // neither none nor all of them

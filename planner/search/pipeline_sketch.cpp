@@ -76,6 +76,7 @@ StateBounds::StateBounds(const BoundSite& site, const LayerBounds& layers, const
   std::stable_sort(kinds.begin(), kinds.end(), [](const auto& a, const auto& b) {
     return a.first.with_gradients < b.first.with_gradients;
   });
+  blocks_.reserve(static_cast<std::size_t>(layers.blocks()) + 1);
   for (const auto& [one, count] : kinds)
     for (int i = 0; i < count; ++i) {
       blocks_.push_back(blocks_.back());

@@ -36,9 +36,9 @@ struct ChunkMap {
 // Of all layers, as the plan shards them over its data ranks.
 LayerState whole_state(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
   LayerState sum;
-  for (const LayerBounds::Kind& kind : layers.kinds()) {
-    const LayerState one = layer_state(site.workload, p, kind.parameters, kind.trainable);
-    for (int i = 0; i < kind.layers; ++i) sum += one;
+  for (const LayerKind& kind : layers.kinds()) {
+    LayerState all = layer_state(site.workload, p, kind.parameters, kind.trainable);
+    sum += all *= kind.layers;
   }
   return sum;
 }
@@ -46,21 +46,20 @@ LayerState whole_state(const BoundSite& site, const LayerBounds& layers, const P
 StageStateBytes stage_states(const BoundSite& site, const LayerBounds& layers,
                              const ParallelPlan& p, const ChunkMap& map, int stage) {
   LayerState sum;
-  const auto add = [&](const LayerParameters& parameters, bool trainable) {
-    sum += layer_state(site.workload, p, parameters, trainable);
+  const auto state = [&](const LayerKind& kind) {
+    return layer_state(site.workload, p, kind.parameters, kind.trainable);
   };
   for (int local = 0; local < p.chunks; ++local) {
     const std::size_t c = map.chunk(stage, local);
-    if (c == 0) add(layers.embedding_parameters(), layers.embedding_trainable());
-    if (c + 1 == map.first.size()) add(layers.head_parameters(), layers.head_trainable());
-    int alike = 0;
-    LayerState one;
-    for (int i = map.first[c]; i < map.first[c] + map.blocks[c]; ++i) {
-      const bool again = alike > 0 && layers.parameters(i) == layers.parameters(i - 1) &&
-                         layers.trainable(i) == layers.trainable(i - 1);
-      if (!again) one = layer_state(site.workload, p, layers.parameters(i), layers.trainable(i));
-      sum += one;
-      ++alike;
+    if (c == 0) sum += state(layers.embedding());
+    if (c + 1 == map.first.size()) sum += state(layers.head());
+    const int end = map.first[c] + map.blocks[c];
+    for (int i = map.first[c]; i < end;) {
+      const LayerKind& kind = layers.kind(i);
+      const int first = i;
+      while (i < end && &layers.kind(i) == &kind) ++i;
+      LayerState all = state(kind);
+      sum += all *= i - first;
     }
   }
   return state_bytes(site, p, sum);

@@ -1,4 +1,7 @@
 // SearchEntry: what waits in the queue of a plan search, and what is known of it so far.
+//
+// There are a hundred thousand of them, so an entry keeps what it cannot find again: its plan is
+// that of its point.
 #pragma once
 
 #include <cstdint>
@@ -35,27 +38,26 @@ struct VariantList {
   std::vector<One> all;
 };
 
-struct SearchProgress {
-  std::shared_ptr<const LayerBounds> layers;
-  std::shared_ptr<const VariantList> variants;
-  std::size_t next = 0;  // of the variants
-  ParallelPlan plan;
-  Seconds time;  // bound, then forecast
-  Bytes memory;  // likewise
-  std::shared_ptr<const Forecast> timed, fitted;
-};
+struct Refinement;  // refine_ahead.hpp
 
 struct SearchEntry {
   double value = 0;
-  Seconds time;
+  Seconds time;  // bound, then forecast
   SearchStage stage = SearchStage::layers;
-  std::size_t site = 0;
+  std::uint32_t site = 0;
   PlanPoint point{};
-  std::shared_ptr<SearchProgress> progress;
+  std::uint32_t next = 0;  // of the variants
+  Bytes memory;            // bound, then forecast
+  Seconds unlaid;          // the bound of time before the pipeline's variants were looked at
+  std::shared_ptr<const LayerBounds> layers;
+  std::shared_ptr<const VariantList> variants;  // none until the first of them is wanted
+  std::shared_ptr<const Forecast> timed, fitted;
+  mutable std::shared_ptr<Refinement> ahead;  // where it is refined before its turn
 
   friend bool operator<(const SearchEntry& a, const SearchEntry& b) {
+    if (a.value != b.value) return a.value < b.value;
     const auto key = [](const SearchEntry& e) {
-      return std::make_tuple(e.value, e.time.value, e.stage == SearchStage::complete, e.site);
+      return std::make_tuple(e.time.value, e.stage == SearchStage::complete, e.site);
     };
     if (key(a) != key(b)) return key(a) < key(b);
     if (a.point != b.point) return before(a.point, b.point);

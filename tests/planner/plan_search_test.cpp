@@ -4,6 +4,7 @@
 
 #include "planner/asked_plan.hpp"
 #include "planner/launch/launch_target.hpp"
+#include "planner/on_all_cores.hpp"
 #include "planner/search/known_layers.hpp"
 #include "planner/search/pipeline_sketch.hpp"
 #include "planner/search/plan_answer.hpp"
@@ -127,6 +128,32 @@ TEST_CASE("the search finds what brute force finds, on random problems", "[searc
   }
   INFO(plans);
   CHECK(plans > 2000);
+}
+
+// Other cores refine ahead of the search; what they make must not tell, and nor must who made it.
+TEST_CASE("a search alone finds and counts what it finds on all cores", "[search]") {
+  std::mt19937 random(14);
+  const auto counts = [](const SearchProof& p) {
+    return std::vector<std::int64_t>{p.legal,  p.too_large,    p.refused, p.timed,
+                                     p.fitted, p.does_not_fit, p.bounded, p.in_sets};
+  };
+  int found = 0;
+  for (int problems = 0; problems < 60; ++problems) {
+    const SmallProblem problem = small_problem(random);
+    const SearchSite site(problem.request, problem.request.methods.front(),
+                          problem.request.clusters.front());
+    INFO(problem.told);
+    SearchWish wish;
+    wish.objective = objective_named("time");
+    const SearchResult together = search_plans({&site}, profile(), wish);
+    one_of_a_crew = true;
+    const SearchResult alone = search_plans({&site}, profile(), wish);
+    one_of_a_crew = false;
+    CHECK(same(together.best, alone.best));
+    CHECK(counts(together.proof) == counts(alone.proof));
+    found += static_cast<int>(alone.best.size());
+  }
+  CHECK(found > 60);
 }
 
 TEST_CASE("no bound is above the forecast", "[search]") {

@@ -122,3 +122,27 @@ TEST_CASE("activations that go to the host hold their pass up where the way is t
   CHECK(whole.host_traffic.copied_out == plan.microbatches * 4 * Bytes(block.script.saved_bytes));
   CHECK(costs(0.05).chunks[0][1].time.forward.copies == Seconds(0));  // a small part hides
 }
+
+// Eight blocks on four stages: the embedding makes the first one another, the head the last; the
+// two between them are alike, so only the first of these is told.
+TEST_CASE("of stages that are alike the first stands for all where that is enough", "[cost]") {
+  const Workload w = pretraining(gpt(8, 2048, 16), 1024);
+  const Cluster cluster = parse_gpus(facts().catalog, "16xA100-SXM-80GB")->front();
+  ParallelPlan plan = plan_of(2, 2, 4);
+  plan.zero_stage = 1;
+  const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
+  const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
+  const CostModel model(w, plan, cluster, facts().profile);
+  const StepCosts all = model.costs(partition);
+  const StepCosts distinct = model.costs(partition, CostModel::StagesCosted::distinct);
+  CHECK(all.alike == std::vector<std::size_t>{0, 1, 1, 3});
+  CHECK(distinct.alike == all.alike);
+  CHECK(distinct.stages[2].chunks.empty());
+  for (std::size_t s = 0; s < 4; ++s) {
+    const StageCosts& first = distinct.stages[all.alike[s]];
+    CHECK(all.stages[s].chunks == first.chunks);
+    CHECK(all.stages[s].optimizer == first.optimizer);
+    CHECK(all.stages[s].reduce_at_end == first.reduce_at_end);
+    CHECK(all.stages[s].gather_at_end == first.gather_at_end);
+  }
+}

@@ -1,0 +1,277 @@
+#include "planner/search/search_steps.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "catalog/require.hpp"
+#include "planner/spread_fit.hpp"
+
+namespace shardwise {
+namespace {
+
+using Stage = SearchStage;
+using Entry = SearchEntry;
+
+// The plan of a set, laid over the cluster without stages.
+ParallelPlan unstaged(const SearchSite& s, const PlanPoint& x, std::string recompute) {
+  ParallelPlan p = s.space.layers_of(x);
+  p.recompute = std::move(recompute);
+  return p;
+}
+
+}  // namespace
+
+SearchSteps::SearchSteps(const std::vector<const SearchSite*>& sites, const Profile& profile,
+                         const SearchWish& wish)
+    : sites_(sites), profile_(profile), wish_(wish) {
+  for (const SearchSite* s : sites) collectives_.emplace_back(s->cluster, profile.links);
+}
+
+const CollectiveModel& SearchSteps::collectives(const SearchSite& s) const {
+  const auto at = std::find(sites_.begin(), sites_.end(), &s);
+  return collectives_[static_cast<std::size_t>(at - sites_.begin())];
+}
+
+BoundSite SearchSteps::bound_site(const SearchSite& s, const ParallelPlan& p) const {
+  return {s.space.workload(p), s.cluster, profile_, collectives(s)};
+}
+
+Bytes SearchSteps::capacity(const SearchSite& s) {
+  Bytes most;
+  for (const NodeGroup& g : s.cluster.groups) most = std::max(most, g.gpu.usable_memory());
+  return most;
+}
+
+// The most that a plan's bound of memory may be, by the rules of is_wanted().
+Bytes SearchSteps::room_for(const SearchSite& s, const ParallelPlan& p) const {
+  const auto most = static_cast<double>(capacity(s).value);
+  double room = std::min(1.0, wish_.memory_fraction) * most;
+  // On unequal GPUs the fullest one need not be the one that has most memory in use.
+  if (!wish_.allow_tight && s.cluster.groups.size() == 1) {
+    const SpreadKey key = spread_key(s.space.workload(p).method, p, s.cluster);
+    const SpreadRow spread = spread_of(profile_.spread.memory, key);
+    room = std::min(room, most / std::max(1.0, spread.high));
+  }
+  return ceil_bytes(room);
+}
+
+bool SearchSteps::may_fit(const SearchSite& s, const ParallelPlan& p, Bytes memory) const {
+  return memory <= room_for(s, p);
+}
+
+void SearchSteps::begin(std::size_t site, const PlanPoint& point, Refined& to) {
+  Entry e;
+  e.site = static_cast<std::uint32_t>(site);
+  e.point = point;
+  add_set(std::move(e), "none", Stage::layers, to);
+}
+
+void SearchSteps::refine(const Entry& e, std::optional<Seconds> best_known, Refined& to) {
+  switch (e.stage) {
+    case Stage::layers:
+      return refine_layers(e, to);
+    case Stage::recompute:
+      return refine_recompute(e, to);
+    case Stage::pipelines:
+      return refine_pipelines(e, to);
+    case Stage::variants:
+      return refine_variants(e, to);
+    case Stage::laid:
+      return refine_laid(e, to);
+    case Stage::plan:
+    case Stage::cut:
+    case Stage::half:
+      return refine_plan(e, best_known, to);
+    case Stage::complete:
+      break;
+  }
+  require(false, "complete plans are taken, not refined");
+}
+
+void SearchSteps::add_set(Entry e, const std::string& recompute, Stage stage, Refined& to) {
+  const SearchSite& s = *sites_[e.site];
+  const ParallelPlan p = unstaged(s, e.point, recompute);
+  const BoundSite site = bound_site(s, p);
+  e.layers = layers_.of(e.site, site, p);
+  e.time = mean_work_bound(*e.layers, p, s.space.batch());
+  e.memory = mean_memory_bound(site, *e.layers, p, s.space.most_stages(e.point));
+  if (!may_fit(s, p, e.memory)) return;
+  put(std::move(e), stage, to);
+}
+
+// Puts an entry back where its bounds now are.
+void SearchSteps::put(Entry e, Stage stage, Refined& to) const {
+  const SearchSite& s = *sites_[e.site];
+  e.stage = stage;
+  e.value = wish_.objective->value(s.rates, e.time, e.memory - capacity(s));
+  e.ahead.reset();
+  to.entries.push_back(std::move(e));
+}
+
+void SearchSteps::refine_layers(const Entry& e, Refined& to) {
+  const SearchSite& s = *sites_[e.site];
+  for (std::size_t i = 0; i < s.space.values(PlanAxis::recompute); ++i) {
+    Entry one = e;
+    one.point[static_cast<std::size_t>(PlanAxis::recompute)] = static_cast<std::uint16_t>(i);
+    add_set(std::move(one), s.space.shown_value(PlanAxis::recompute, i), Stage::recompute, to);
+  }
+}
+
+void SearchSteps::refine_recompute(const Entry& e, Refined& to) {
+  const SearchSite& s = *sites_[e.site];
+  for (const std::uint16_t depth : s.space.pipeline_positions(e.point)) {
+    PlanPoint x = e.point;
+    x[static_cast<std::size_t>(PlanAxis::pipeline)] = depth;
+    const auto known = pipelines_.of(e.site, s.space, x);
+    if (known->empty() || !s.space.legal_with(x, known->front().variant)) continue;
+    std::vector<std::uint16_t> shards{0};
+    for (const std::uint16_t i : s.space.shard_positions(*s.space.plan(x))) shards.push_back(i);
+    for (const std::uint16_t i : shards) {
+      Entry one = e;
+      one.point = x;
+      one.point[static_cast<std::size_t>(PlanAxis::shard_group)] = i;
+      const ParallelPlan p = *s.space.plan(one.point);
+      one.memory = std::max(one.memory, stage_mean_bound(bound_site(s, p), *one.layers, p));
+      if (may_fit(s, p, one.memory)) put(std::move(one), Stage::pipelines, to);
+    }
+  }
+}
+
+// All variants of one pipeline. The list stands in the queue for the fastest of them by its bound;
+// most lists are never opened, so no more of it is kept.
+void SearchSteps::refine_pipelines(const Entry& e, Refined& to) {
+  const SearchSite& s = *sites_[e.site];
+  const ParallelPlan p = *s.space.plan(e.point);
+  const BoundSite site = bound_site(s, p);
+  const StateBounds states(site, *e.layers, p);
+  const Bytes outside = outside_tensors(site), room = room_for(s, p);
+  const auto known = pipelines_.of(e.site, s.space, e.point);
+  const PipelineSketch* first = nullptr;
+  Seconds least;
+  for (const PipelineSketch& sketch : *known) {
+    if (!s.space.legal_in_chunks(e.point, sketch.variant)) continue;
+    if (sketched_memory(sketch, *e.layers, states, p, outside) > room) {
+      ++to.counts.too_large;
+      continue;
+    }
+    const Seconds time = std::max(e.time, sketched_time(sketch, *e.layers));
+    if (first != nullptr && time >= least) continue;
+    first = &sketch;
+    least = time;
+  }
+  if (first == nullptr) return;
+  Entry one = e;
+  one.unlaid = e.time;
+  one.time = std::max(least, stream_bound(site, *e.layers, p));
+  one.point = PlanSpace::with(e.point, first->variant);
+  put(std::move(one), Stage::variants, to);
+}
+
+// The fastest by its bound first. Those are told apart before the bound of the stream, which is the
+// same for all, raises them.
+std::shared_ptr<const VariantList> SearchSteps::variants_of(const Entry& e) {
+  const SearchSite& s = *sites_[e.site];
+  const PlanPoint x = PlanSpace::with(e.point, {});
+  const ParallelPlan p = *s.space.plan(x);
+  const BoundSite site = bound_site(s, p);
+  const StateBounds states(site, *e.layers, p);
+  const Bytes outside = outside_tensors(site), room = room_for(s, p);
+  auto list = std::make_shared<VariantList>();
+  const auto known = pipelines_.of(e.site, s.space, x);
+  list->all.reserve(known->size());
+  for (const PipelineSketch& sketch : *known)
+    if (s.space.legal_in_chunks(x, sketch.variant) &&
+        sketched_memory(sketch, *e.layers, states, p, outside) <= room)
+      list->all.push_back({std::max(e.unlaid, sketched_time(sketch, *e.layers)), sketch.variant});
+  std::stable_sort(list->all.begin(), list->all.end(),
+                   [](const auto& a, const auto& b) { return a.time < b.time; });
+  for (VariantList::One& one : list->all) one.time = std::max(one.time, e.time);
+  return list;
+}
+
+void SearchSteps::refine_variants(const Entry& e, Refined& to) {
+  const SearchSite& s = *sites_[e.site];
+  Entry rest = e;
+  if (!rest.variants) rest.variants = variants_of(e);
+  if (++rest.next < rest.variants->all.size()) {
+    const VariantList::One& following = rest.variants->all[rest.next];
+    rest.time = following.time;
+    rest.point = PlanSpace::with(e.point, following.variant);
+    put(std::move(rest), Stage::variants, to);
+  }
+  Entry one = e;
+  one.variants.reset();
+  const ParallelPlan p = *s.space.plan(one.point);
+  const BoundSite site = bound_site(s, p);
+  one.memory = std::max(one.memory, states_bound(site, *one.layers, p));
+  if (may_fit(s, p, one.memory)) one.memory = memory_bound(site, *one.layers, p, counts_);
+  if (!may_fit(s, p, one.memory)) {
+    ++to.counts.too_large;
+    return;
+  }
+  one.time = std::max(one.time, pipeline_bound(*one.layers, p));
+  put(std::move(one), Stage::laid, to);
+}
+
+void SearchSteps::refine_laid(const Entry& e, Refined& to) {
+  const SearchSite& s = *sites_[e.site];
+  const ParallelPlan p = *s.space.plan(e.point);
+  Entry one = e;
+  one.time = std::max(e.time, costed_bound(bound_site(s, p), *e.layers, p, reductions_));
+  put(std::move(one), Stage::plan, to);
+}
+
+void SearchSteps::refine_plan(const Entry& e, std::optional<Seconds> best_known,
+                              Refined& to) const {
+  const SearchSite& s = *sites_[e.site];
+  const ParallelPlan p = *s.space.plan(e.point);
+  const Question q{s.space.workload(p), p, s.cluster};
+  if (e.stage == Stage::plan && wish_.refused && wish_.refused(q)) {
+    ++to.counts.refused;
+    return;
+  }
+  const bool memory = wish_.objective->memory_first == (e.stage != Stage::half);
+  const auto within = e.stage == Stage::plan && !memory ? best_known : std::nullopt;
+  auto f =
+      forecast(q, profile_,
+               {.time = !memory, .memory = memory, .only_if_fits = true, .only_within = within});
+  require(static_cast<bool>(f), "a legal plan has a forecast");
+  if (e.stage != Stage::cut) ++(memory ? to.counts.fitted : to.counts.timed);
+  Entry one = e;
+  if (within && f->step_time.expected > *within) {
+    one.time = f->step_time.expected;
+    put(std::move(one), Stage::cut, to);
+    return;
+  }
+  if (memory) {
+    if (!is_wanted(*f, wish_)) {
+      ++to.counts.does_not_fit;
+      return;
+    }
+    const StageForecast& worst = f->stages[static_cast<std::size_t>(f->worst_stage)];
+    one.memory = capacity(s) - (worst.capacity - worst.peak.device);
+    f->plays.reset();
+  } else {
+    one.time = f->step_time.expected;
+  }
+  (memory ? one.fitted : one.timed) = std::make_shared<Forecast>(*std::move(f));
+  put(std::move(one), e.stage == Stage::half ? Stage::complete : Stage::half, to);
+}
+
+FoundPlan SearchSteps::found(const Entry& e) const {
+  FoundPlan one{e.site, e.point, *sites_[e.site]->space.plan(e.point), *e.fitted, e.value};
+  const Forecast& t = *e.timed;
+  Forecast& f = one.forecast;
+  f.step_time = t.step_time;
+  f.tokens_per_s = t.tokens_per_s;
+  f.mfu = t.mfu;
+  f.breakdown = t.breakdown;
+  f.bubble_fraction = t.bubble_fraction;
+  f.slowest = t.slowest;
+  f.trust = t.trust;
+  f.tasks = t.tasks;
+  f.notes = t.notes;
+  return one;
+}
+
+}  // namespace shardwise
