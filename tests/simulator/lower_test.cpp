@@ -139,8 +139,8 @@ TEST_CASE("a CPU that waits within a layer leads no more", "[lower]") {
 
 // 1 before it, then 3 of 4: the wait comes after 1 + 3 of the GPU's work and 2 + 0.5 of the CPU's.
 TEST_CASE("of two passes in a row the last wait is known", "[lower]") {
-  PassTime sum{Seconds(1), {}, Seconds(2), std::nullopt};
-  sum += PassTime{Seconds(4), {}, Seconds(1), IssuedWork{Seconds(3), {}, Seconds(0.5)}};
+  PassTime sum{Seconds(1), {}, Seconds(2), std::nullopt, Seconds(0)};
+  sum += PassTime{Seconds(4), {}, Seconds(1), IssuedWork{Seconds(3), {}, Seconds(0.5)}, Seconds(0)};
   REQUIRE(sum.before_wait);
   CHECK(sum.before_wait->compute.value == Approx(4));
   CHECK(sum.before_wait->host.value == Approx(2.5));
