@@ -6,7 +6,7 @@
 #include "planner/explanation_parts.hpp"
 #include "planner/forecast_parts.hpp"
 #include "planner/sentence.hpp"
-#include "planner/spread_fit.hpp"
+#include "planner/validation/spread_fit.hpp"
 
 namespace shardwise {
 namespace {

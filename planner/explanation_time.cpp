@@ -6,7 +6,7 @@
 #include "planner/forecast_parts.hpp"
 #include "planner/kernel_account.hpp"
 #include "planner/sentence.hpp"
-#include "planner/spread_fit.hpp"
+#include "planner/validation/spread_fit.hpp"
 #include "simulator/kernel_model.hpp"
 #include "simulator/parameter_state.hpp"
 

@@ -4,7 +4,7 @@
 
 #include "planner/forecast_parts.hpp"
 #include "planner/host_memory.hpp"
-#include "planner/spread_fit.hpp"
+#include "planner/validation/spread_fit.hpp"
 #include "simulator/communicator_memory.hpp"
 #include "simulator/kernel_model.hpp"
 #include "simulator/stage_holdings.hpp"

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "planner/forecast_parts.hpp"
-#include "planner/spread_fit.hpp"
 #include "planner/step_record.hpp"
+#include "planner/validation/spread_fit.hpp"
 #include "simulator/timed_step.hpp"
 
 namespace shardwise {

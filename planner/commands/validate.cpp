@@ -14,12 +14,12 @@
 #include "catalog/framework_names.hpp"
 #include "catalog/whole_file.hpp"
 #include "planner/calibrated_facts.hpp"
-#include "planner/left_out.hpp"
-#include "planner/memory_comparison.hpp"
 #include "planner/report/html_report.hpp"
 #include "planner/report/validation_json.hpp"
-#include "planner/residuals.hpp"
-#include "planner/validation_report.hpp"
+#include "planner/validation/left_out.hpp"
+#include "planner/validation/memory_comparison.hpp"
+#include "planner/validation/report.hpp"
+#include "planner/validation/residuals.hpp"
 
 namespace shardwise {
 namespace {

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "planner/report/json_parts.hpp"
-#include "planner/validation_score.hpp"
+#include "planner/validation/score.hpp"
 
 namespace shardwise {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "catalog/require.hpp"
-#include "planner/spread_fit.hpp"
+#include "planner/validation/spread_fit.hpp"
 
 namespace shardwise {
 namespace {

@@ -5,7 +5,7 @@
 #include "planner/launch/launch_target.hpp"
 #include "planner/request_field.hpp"
 #include "planner/search/objective.hpp"
-#include "planner/validation_score.hpp"
+#include "planner/validation/score.hpp"
 #include "simulator/recompute_policy.hpp"
 
 namespace shardwise {

@@ -1,5 +1,5 @@
 // Published runs as questions: ten of them derived by hand, and how many of all can be asked.
-#include "planner/replay.hpp"
+#include "planner/validation/replay.hpp"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,5 +1,5 @@
 // Errors told apart by the dimensions of a plan, and the lines that are drawn from them.
-#include "planner/residuals.hpp"
+#include "planner/validation/residuals.hpp"
 
 #include <algorithm>
 #include <string>

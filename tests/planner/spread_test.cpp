@@ -1,5 +1,5 @@
 // The 80 % intervals: which row counts, and quantiles derived by hand.
-#include "planner/spread_fit.hpp"
+#include "planner/validation/spread_fit.hpp"
 
 #include <algorithm>
 

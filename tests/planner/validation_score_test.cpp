@@ -1,9 +1,9 @@
 // How the errors of a validation are counted, on runs made up for it.
-#include "planner/validation_score.hpp"
+#include "planner/validation/score.hpp"
 
 #include <string>
 
-#include "planner/validation_report.hpp"
+#include "planner/validation/report.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/made_runs.hpp"
 

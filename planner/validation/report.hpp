@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/validation_score.hpp"
+#include "planner/validation/score.hpp"
 
 namespace shardwise {
 

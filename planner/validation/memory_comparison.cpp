@@ -1,4 +1,4 @@
-#include "planner/memory_comparison.hpp"
+#include "planner/validation/memory_comparison.hpp"
 
 #include <array>
 #include <optional>

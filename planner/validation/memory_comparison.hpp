@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/validation.hpp"
-#include "planner/validation_score.hpp"
+#include "planner/validation/score.hpp"
+#include "planner/validation/validation.hpp"
 
 namespace shardwise {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/validation.hpp"
+#include "planner/validation/validation.hpp"
 
 namespace shardwise {
 

@@ -1,12 +1,12 @@
-#include "planner/replay.hpp"
+#include "planner/validation/replay.hpp"
 
 #include <algorithm>
 #include <string>
 #include <string_view>
 
 #include "catalog/text_match.hpp"
-#include "planner/replay_parts.hpp"
 #include "planner/stage_balance.hpp"
+#include "planner/validation/replay_parts.hpp"
 #include "planner/workload_choice.hpp"
 
 namespace shardwise {

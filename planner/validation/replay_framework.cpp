@@ -4,7 +4,7 @@
 #include "catalog/find.hpp"
 #include "catalog/require.hpp"
 #include "catalog/text_match.hpp"
-#include "planner/replay_parts.hpp"
+#include "planner/validation/replay_parts.hpp"
 
 namespace shardwise {
 namespace {

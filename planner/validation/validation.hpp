@@ -14,8 +14,8 @@
 #include "catalog/reading.hpp"
 #include "catalog/run_record.hpp"
 #include "planner/forecast.hpp"
-#include "planner/replay.hpp"
-#include "planner/spread_fit.hpp"
+#include "planner/validation/replay.hpp"
+#include "planner/validation/spread_fit.hpp"
 
 namespace shardwise {
 

@@ -1,4 +1,4 @@
-#include "planner/validation_score.hpp"
+#include "planner/validation/score.hpp"
 
 #include <algorithm>
 #include <array>

@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "planner/replay.hpp"
+#include "planner/validation/replay.hpp"
 
 namespace shardwise {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/validation_score.hpp"
+#include "planner/validation/score.hpp"
 
 namespace shardwise {
 

@@ -1,4 +1,4 @@
-#include "planner/spread_fit.hpp"
+#include "planner/validation/spread_fit.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/validation.hpp"
+#include "planner/validation/validation.hpp"
 
 namespace shardwise {
 

@@ -1,4 +1,4 @@
-#include "planner/left_out.hpp"
+#include "planner/validation/left_out.hpp"
 
 #include <algorithm>
 #include <cmath>

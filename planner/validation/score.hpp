@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/validation_rows.hpp"
+#include "planner/validation/rows.hpp"
 
 namespace shardwise {
 

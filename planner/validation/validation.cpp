@@ -1,4 +1,4 @@
-#include "planner/validation.hpp"
+#include "planner/validation/validation.hpp"
 
 #include <algorithm>
 #include <atomic>

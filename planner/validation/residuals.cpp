@@ -1,4 +1,4 @@
-#include "planner/residuals.hpp"
+#include "planner/validation/residuals.hpp"
 
 #include <array>
 #include <map>

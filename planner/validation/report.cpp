@@ -1,4 +1,4 @@
-#include "planner/validation_report.hpp"
+#include "planner/validation/report.hpp"
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 #include "catalog/model_name.hpp"
 #include "catalog/partial_model.hpp"
 #include "catalog/text_match.hpp"
-#include "planner/replay_parts.hpp"
+#include "planner/validation/replay_parts.hpp"
 
 namespace shardwise {
 namespace {

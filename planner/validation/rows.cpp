@@ -1,4 +1,4 @@
-#include "planner/validation_rows.hpp"
+#include "planner/validation/rows.hpp"
 
 #include <array>
 #include <cmath>

@@ -7,7 +7,7 @@
 
 #include "catalog/text_match.hpp"
 #include "planner/plan_layouts.hpp"
-#include "planner/replay_parts.hpp"
+#include "planner/validation/replay_parts.hpp"
 
 namespace shardwise {
 namespace {
