@@ -27,8 +27,10 @@ enum class WeightRecipe {
 
 // When gradients exist.
 enum class GradientLife {
-  per_step,    // made by backward, released by zero_grad(set_to_none)
-  persistent,  // one contiguous buffer for the whole run (Megatron main_grad, nanotron)
+  per_step,     // made by backward, released by zero_grad(set_to_none)
+  persistent,   // one contiguous buffer for the whole run (Megatron main_grad, nanotron)
+  in_backward,  // stepped and released as soon as it is made (torchtune's optimizer_in_bwd; LOMO,
+                // arXiv 2306.09782): no accumulation, and no norm over all of them
 };
 
 // How long the 16-bit gradient lives that is added into a wider, persistent one.

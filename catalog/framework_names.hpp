@@ -18,9 +18,10 @@ inline constexpr Spellings<WeightRecipe, 4> weight_recipe_names{{
     {"pure_half", WeightRecipe::pure_half},
     {"fp32", WeightRecipe::fp32},
 }};
-inline constexpr Spellings<GradientLife, 2> gradient_life_names{{
+inline constexpr Spellings<GradientLife, 3> gradient_life_names{{
     {"per_step", GradientLife::per_step},
     {"persistent", GradientLife::persistent},
+    {"in_backward", GradientLife::in_backward},
 }};
 inline constexpr Spellings<GradientCopyLife, 3> gradient_copy_life_names{{
     {"layer", GradientCopyLife::layer},

@@ -143,7 +143,8 @@ std::optional<ExplainedFigure> state_figure(const Question& q, const StageForeca
     const StoredParameter each = stored(q.workload, term);
     const LayerState state = layer_state(q.workload, q.plan, term.parameters, term.trainable);
     const double bytes = each.*row.bytes;
-    const std::int64_t held = state.*row.state;
+    const bool states = row.category == MemoryCategory::optimizer_states;
+    const std::int64_t held = state.*row.state + (states ? state.paged : 0);
     if (bytes <= 0 || held <= 0) continue;
     whole += Bytes(held);
     const std::string kind =

@@ -46,7 +46,8 @@ Forecast forecast_under(const Question& q, const Profile& profile, const Recompu
                                 partition_model(q.workload, q.plan, schedule, policy),
                                 CostModel(q.workload, q.plan, q.cluster, profile)};
   Forecast f;
-  if (options.memory) forecast_memory(context, options, f);
+  const bool may_swap = options.time && q.workload.optimizer->paged;
+  if (options.memory || may_swap) forecast_memory(context, options, f);
   if (options.time) forecast_time(context, options, f);
   if (policy.chosen) f.recompute = told(context.partition);
   return f;

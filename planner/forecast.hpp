@@ -52,6 +52,8 @@ struct StageForecast {
   MemoryFigures save;           // while a checkpoint is written between two steps
   MemoryBreakdown breakdown{};  // bytes at the moment of the device peak; sums to peak.device
   MemoryBreakdown after_forward{};  // of what tensors hold when the last forward pass has ended
+  Bytes paged;      // optimizer states in managed memory (OptimizerRow::paged), wherever they are
+  Bytes paged_out;  // of them, what finds no room on the GPU beside the peak
   Bytes capacity;
   std::string gpu;
 };

@@ -163,6 +163,20 @@ MemoryPeak while_saving(const ForecastContext& k, int stage, const StageMemory& 
   return peak;
 }
 
+// Managed memory takes what room the rest leaves, and the driver moves what finds none to the host.
+void make_room_for_paged(const StageMemory& memory, const Offload& offload, StageForecast& s) {
+  if (offload.optimizer) return;
+  s.paged = Bytes(memory.state.paged);
+  const auto room = [&](Bytes device) {
+    return std::clamp(s.capacity - device, Bytes(0), s.paged);
+  };
+  s.paged_out = s.paged - room(s.peak.device);
+  s.breakdown[static_cast<std::size_t>(MemoryCategory::optimizer_states)] +=
+      room(s.peak.device).value;
+  for (MemoryFigures* f : {&s.peak, &s.first_step_peak, &s.steady_peak, &s.save})
+    f->device += room(f->device);
+}
+
 StageForecast stage_forecast(const ForecastContext& k, const LengthVariation& v, int stage,
                              const StageMemory& memory, const CommunicatorMemory& nccl) {
   const NodeGroup& group = smallest_group(k.question.cluster, k.question.plan, stage);
@@ -191,6 +205,7 @@ StageForecast stage_forecast(const ForecastContext& k, const LengthVariation& v,
   at(MemoryCategory::context) += context.value;
   at(MemoryCategory::nccl) += nccl.device.value;
   at(MemoryCategory::cache) += (s.peak.reserved - s.peak.allocated).value;
+  make_room_for_paged(memory, k.question.plan.offload, s);
   return s;
 }
 
@@ -286,15 +301,20 @@ void forecast_memory(const ForecastContext& k, const ForecastOptions& options, F
   const StageMemory& played_worst = f.plays->stages[static_cast<std::size_t>(f.worst_stage)];
   const StageForecast& worst = f.stages[static_cast<std::size_t>(f.worst_stage)];
   const SpreadRow spread = spread_of(k.profile.spread.memory, spread_key(q));
-  const auto peak = static_cast<double>(worst.peak.device.value);
-  f.peak_device = {ceil_bytes(peak * std::min(1.0, spread.low)), worst.peak.device,
-                   ceil_bytes(peak * std::max(1.0, spread.high))};
+  const Bytes resident = worst.paged - worst.paged_out;
+  const auto held = static_cast<double>((worst.peak.device - resident).value);
+  const auto with_paged = [&](Bytes device) {
+    return device + std::clamp(worst.capacity - device, Bytes(0), worst.paged);
+  };
+  f.peak_device = {with_paged(ceil_bytes(held * std::min(1.0, spread.low))), worst.peak.device,
+                   with_paged(ceil_bytes(held * std::max(1.0, spread.high)))};
   f.margin = least_margin;
   f.verdict = f.margin < Bytes(0)                   ? Verdict::does_not_fit
               : f.peak_device.high > worst.capacity ? Verdict::tight
                                                     : Verdict::fits;
-  f.host = host_memory(q.workload, q.plan, q.cluster.groups.front(), k.profile.host_memory,
-                       {played_worst.state, played_worst.activations_on_host, nccl.host});
+  f.host = host_memory(
+      q.workload, q.plan, q.cluster.groups.front(), k.profile.host_memory,
+      {played_worst.state, played_worst.activations_on_host, nccl.host, worst.paged_out});
   const Bytes host_need = std::max(f.host.steady, f.host.load_peak);
   f.host_fits = !f.host.available || host_need <= *f.host.available;
 }

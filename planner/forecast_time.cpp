@@ -94,9 +94,22 @@ std::optional<SlowestGpu> slowest_gpu(const Question& q, const StepCosts& costs,
   return SlowestGpu{rank, stage, q.cluster.group_of(rank).gpu.name};
 }
 
+// The stage that swaps most sets the pace of the end of the step.
+void swap_paged_states(const ForecastContext& k, Forecast& f, StepCosts& costs) {
+  Bytes most;
+  for (const StageForecast& s : f.stages)
+    if (s.paged_out > Bytes(0)) most = std::max(most, s.paged);
+  if (most == Bytes(0)) return;
+  for (StageCosts& stage : costs.stages) k.cost.swap_states(most, stage);
+  f.notes.push_back(
+      "paged optimizer states find no room on the GPU and cross to the host and back at every "
+      "step.");
+}
+
 void forecast_time(const ForecastContext& k, const ForecastOptions& options, Forecast& f) {
   const Question& q = k.question;
   StepCosts costs = k.cost.costs(k.partition);
+  swap_paged_states(k, f, costs);
   const Seconds reductions = q.plan.async_data ? take_reductions_out(costs) : Seconds(0);
   const bool varied = options.variation != Variation{.seed = options.variation.seed};
   const bool unfold = options.unfold || varied || q.plan.balance_by_speed;

@@ -24,7 +24,7 @@ HostMemory host_memory(const Workload& w, const ParallelPlan& plan, const NodeGr
   HostMemory host;
   const std::int64_t ranks = group.gpus_per_node;
   std::int64_t each =
-      facts.process_resident.value + share.communicators.value + share.activations.value;
+      (facts.process_resident + share.communicators + share.activations + share.paged_out).value;
   // On NVMe four buffers of a sub-group of 1e9 elements stay (deepspeed/runtime/zero/
   // offload_config.py:67-105, buffer_count; sub_group_size of its documentation).
   if (plan.offload.optimizer && plan.nvme)

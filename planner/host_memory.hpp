@@ -12,6 +12,7 @@ struct HostShare {
   const LayerState& states;
   Bytes activations;    // offloaded ones, the most at once
   Bytes communicators;  // pinned buffers
+  Bytes paged_out;      // states in managed memory that find no room on the GPU
 };
 
 // `group` is the node that the ranks sit in.

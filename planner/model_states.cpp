@@ -9,9 +9,10 @@
 namespace shardwise {
 namespace {
 
-Bytes kept_on_gpu(const LayerState& s, const Offload& offload) {
+Bytes kept_on_gpu(const LayerState& s, const Offload& offload, GradientLife life) {
   std::int64_t bytes = 0;
-  if (!offload.optimizer) bytes += s.gradients + s.master + s.optimizer;
+  if (!offload.optimizer) bytes += s.master + s.optimizer;
+  if (!offload.optimizer && life != GradientLife::in_backward) bytes += s.gradients;
   if (!offload.parameters) bytes += s.weights + s.quantization + s.adapters;
   return Bytes(bytes);
 }
@@ -35,7 +36,7 @@ Bytes states_on_gpu(const Workload& w, const ParallelPlan& plan) {
         last = d;
         state += one;
       }
-    most = std::max(most, kept_on_gpu(state, plan.offload));
+    most = std::max(most, kept_on_gpu(state, plan.offload, w.framework.gradient_life));
   }
   return most;
 }
@@ -52,7 +53,7 @@ Bytes checkpoint_size(const Workload& w) {
       for (const ChunkLayer& layer : chunk.layers) {
         const LayerState s =
             layer_state(w, whole, layer.definition->graph.parameters, layer.definition->trainable);
-        bytes += s.adapters + s.master + s.optimizer + (w.trains_base() ? s.weights : 0);
+        bytes += s.adapters + s.master + s.optimizer + s.paged + (w.trains_base() ? s.weights : 0);
       }
   return Bytes(bytes);
 }

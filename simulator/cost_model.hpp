@@ -64,6 +64,10 @@ class CostModel {
   LayerTime layer_time(const LayerDefinition& definition, const KernelModel& kernels,
                        std::vector<CollectiveUse>* uses = nullptr) const;
 
+  // What a step takes longer where managed memory for the optimizer's states finds no room on the
+  // GPU (OptimizerRow::paged). `states`: of one rank.
+  void swap_states(Bytes states, StageCosts& costs) const;
+
   // How long one layer keeps the stream of data-parallel collectives busy where weights are sharded
   // (ZeRO-3): gathered for each of so many passes each way, its gradients reduced. REQUIRES that
   // the plan compresses no gradients.

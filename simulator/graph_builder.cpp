@@ -39,7 +39,7 @@ bool casts_weights(const Workload& w, const ParallelPlan& plan) {
 bool adds_gradient(const Workload& w, const ParallelPlan& plan) {
   const Framework& f = w.framework;
   if (f.gradient_fusion || (plan.zero_stage >= 2 && f.reduces_every_microbatch)) return false;
-  return plan.microbatches > 1 || f.gradient_life != GradientLife::per_step;
+  return plan.microbatches > 1 || f.gradient_life == GradientLife::persistent;
 }
 
 GraphBuilder::GraphBuilder(const Workload& workload, const ParallelPlan& plan, bool trainable_base)

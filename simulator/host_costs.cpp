@@ -56,6 +56,18 @@ BytesPerSecond CostModel::host_copy_rate() const {
   return collectives_.topology().host_copy(stage_gpus_on_a_node());
 }
 
+// Each parameter's states are brought in for its update (bitsandbytes/optim/optimizer.py,
+// prefetch_state). They are used in turn, so those that went longest without use, which a driver
+// evicts first, are the next to be wanted: where not all find room, all of them cross both ways.
+// Assumed: at the rate of pinned copies; migrations of pages may be slower.
+void CostModel::swap_states(Bytes states, StageCosts& costs) const {
+  const BytesPerSecond link = host_copy_rate();
+  costs.host_traffic.copied_in += states;
+  costs.host_traffic.copied_out += states;
+  costs.host_traffic.copy_rate = link;
+  costs.copy_in_at_end = costs.copy_in_at_end.value_or(Seconds(0)) + 2.0 * (states / link);
+}
+
 void CostModel::schedule_offload(const std::vector<ModelChunk>& chunks, StageCosts& costs) const {
   const BytesPerSecond link = host_copy_rate();
   costs.host_traffic.copy_rate = link;

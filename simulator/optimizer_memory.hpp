@@ -33,8 +33,10 @@ class OptimizerMemory {
       std::vector<Holding> temporary = flat_gradient(total);
       if (!states_exist_) open_states(layers, total, 2, states_);
       states_exist_ = true;
-      // foreach kernels hold one list of temporaries as large as the parameters they step.
-      if (!f_.fused_optimizer) open_states(layers, total, 1, temporary);
+      // foreach kernels hold one list of temporaries as large as the parameters they step: in
+      // backward, that is one.
+      const bool in_backward = f_.gradient_life == GradientLife::in_backward;
+      if (!f_.fused_optimizer && !in_backward) open_states(layers, total, 1, temporary);
       for (Holding& h : temporary) ledger_.close(h);
     }
     gather_stepped(total);

@@ -39,7 +39,7 @@ void add(LayerState& state, std::int64_t elements, const StoredParameter& p, con
   state.quantization += bytes(n, p.quantization_constants, over);
   state.gradients += bytes(n, p.gradient, s.gradients);
   state.master += bytes(n, p.master, s.optimizer);
-  state.optimizer += bytes(n, p.optimizer, s.optimizer);
+  (p.paged ? state.paged : state.optimizer) += bytes(n, p.optimizer, s.optimizer);
   state.unsharded_gradients += bytes(n, p.raw_gradient, 1);
   if (p.gradient > 0) state.stepped_elements += bytes(n, 1, s.optimizer);
   if ((s.weights > 1 || gathering.from_one_rank) && !whole_stays) {
@@ -63,6 +63,7 @@ LayerState& LayerState::operator+=(const LayerState& o) {
   gradients += o.gradients;
   master += o.master;
   optimizer += o.optimizer;
+  paged += o.paged;
   gathered += o.gathered;
   unsharded_gradients += o.unsharded_gradients;
   stepped_elements += o.stepped_elements;
@@ -71,7 +72,7 @@ LayerState& LayerState::operator+=(const LayerState& o) {
 
 LayerState& LayerState::operator*=(std::int64_t layers) {
   for (std::int64_t* part : {&weights, &quantization, &adapters, &gradients, &master, &optimizer,
-                             &gathered, &unsharded_gradients, &stepped_elements})
+                             &paged, &gathered, &unsharded_gradients, &stepped_elements})
     *part *= layers;
   return *this;
 }
@@ -111,6 +112,7 @@ StoredParameter stored_base(const Workload& w, bool trainable, bool quantizable)
       break;
   }
   p.optimizer = optimizer_bytes(w, std::max(p.weight, p.master));
+  p.paged = w.optimizer->paged;
   return p;
 }
 
@@ -123,6 +125,7 @@ StoredParameter stored_adapter(const Workload& w) {
     p.master = 4;
   }
   p.optimizer = optimizer_bytes(w, std::max(p.weight, p.master));
+  p.paged = w.optimizer->paged;
   return p;
 }
 

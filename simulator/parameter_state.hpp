@@ -20,6 +20,7 @@ struct LayerState {
   std::int64_t gradients = 0;  // as kept until the optimizer step
   std::int64_t master = 0;
   std::int64_t optimizer = 0;
+  std::int64_t paged = 0;     // the same, in managed memory outside the allocator's sight
   std::int64_t gathered = 0;  // the whole layer, unsharded, as a kernel wants it (ZeRO-3)
   std::int64_t unsharded_gradients = 0;  // as backward makes them, before reduction
   std::int64_t stepped_elements = 0;     // parameters that this rank's optimizer steps
@@ -33,6 +34,7 @@ struct StoredParameter {
   double weight = 2, gradient = 0, master = 0, optimizer = 0;
   double quantization_constants = 0;
   double raw_gradient = 0;  // as backward makes it
+  bool paged = false;       // the optimizer's share (OptimizerRow::paged)
 };
 
 // `trainable` is of the layer: false for frozen base layers even where the method trains others.

@@ -176,6 +176,15 @@ Broken framework_runs(const Case& k) {
   return std::nullopt;
 }
 
+Broken accumulates(const Case& k) {
+  if (k.w.framework.gradient_life != GradientLife::in_backward || k.p.microbatches == 1)
+    return std::nullopt;
+  return k.w.framework.name +
+         " steps every gradient as soon as it is made, which leaves none to accumulate: ga must "
+         "be 1, got " +
+         text(k.p.microbatches);
+}
+
 Broken format_exists(const Case& k) {
   for (const NodeGroup& g : k.c.groups) {
     const bool narrow = bytes_per_element(k.w.compute) < 2.0;
@@ -200,8 +209,8 @@ Problems plan_problems(const Workload& workload, const ParallelPlan& plan, const
   constexpr std::array rules{multiplies_out,          tensor_divides,     context_divides,
                              stages_hold_layers,      schedule_runs,      experts_divide,
                              shards_divide,           batch_is_divisible, compression_known,
-                             swaps_what_is_offloaded, framework_runs,     format_exists,
-                             recompute_known};
+                             swaps_what_is_offloaded, framework_runs,     accumulates,
+                             format_exists,           recompute_known};
   for (const auto rule : rules)
     if (const Broken broken = rule(k)) problems.push_back({ProblemKind::request, "plan", *broken});
   return problems;

@@ -28,6 +28,7 @@ struct StageHabits {
   bool shards_weights, shards_gradients;
   bool reshards;  // weights, after forward
   bool persistent_gradients;
+  bool steps_in_backward;
   // DeepSpeed's BF16 optimizer copies the weights into one flat tensor beside them; what they leave
   // is where the 16-bit gradients of the same sizes go (runtime/bf16_optimizer.py:155-158).
   bool flattens_weights;
@@ -38,6 +39,7 @@ struct StageHabits {
         reshards(f.sharded.reshard_after_forward &&
                  (p.pipeline == 1 || f.sharded.reshard_with_pipeline)),
         persistent_gradients(f.gradient_life == GradientLife::persistent),
+        steps_in_backward(f.gradient_life == GradientLife::in_backward),
         flattens_weights(f.clones_partition && f.gradient_copy_while_accumulating &&
                          persistent_gradients) {}
 };

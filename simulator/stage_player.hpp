@@ -382,7 +382,7 @@ class StagePlayer {
       return;
     }
     const auto kept = static_cast<std::int64_t>(static_cast<double>(elements) * p.gradient);
-    if (!h.has_gradient && kept > 0) {
+    if (!h.has_gradient && kept > 0 && !habits_.steps_in_backward) {
       Holding made;
       if (kept > raw) made = ledger_.open(raw, gradients);  // then cast to its wider home
       h.unsharded_gradients.push_back(ledger_.open(kept, gradients));
@@ -447,6 +447,7 @@ class StagePlayer {
       Holding added = ledger_.open(h.state.gradients, gradients, reduced_on());
       ledger_.close(added);
     }
+    if (habits_.steps_in_backward) ledger_.close(h.sharded_gradient);
   }
 
   void close_all(std::vector<Holding>& list) {

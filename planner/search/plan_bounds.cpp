@@ -85,8 +85,9 @@ StageStateBytes state_bytes(const BoundSite& site, const ParallelPlan& p, const 
   std::int64_t kept = 0, gradients = 0;
   if (!p.offload.parameters) kept += sum.weights + sum.quantization + sum.adapters;
   if (!p.offload.optimizer) kept += sum.master + sum.optimizer;
-  if (!p.offload.optimizer) gradients = sum.gradients;
-  const bool persistent = site.workload.framework.gradient_life == GradientLife::persistent;
+  const GradientLife life = site.workload.framework.gradient_life;
+  if (!p.offload.optimizer && life != GradientLife::in_backward) gradients = sum.gradients;
+  const bool persistent = life == GradientLife::persistent;
   if (persistent) kept += sum.gradients;
   return {Bytes(kept), Bytes(persistent ? kept : kept + gradients)};
 }

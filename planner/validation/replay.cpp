@@ -82,6 +82,14 @@ double batch_scale(const RunRecord& run, const ParallelPlan& plan) {
   return static_cast<double>(*run.training.global_batch) / plan.global_batch();
 }
 
+// A rate of tokens counts those of the samples; the step that it gives is one of `stated` tokens.
+double token_scale(const RunRecord& run, int reached) {
+  const RunMeasured& m = run.measured;
+  const bool rate = m.tokens_per_s || m.tokens_per_s_per_gpu;
+  if (!rate || m.step_time || m.samples_per_s || !run.training.sequence) return 1;
+  return std::max(1.0, static_cast<double>(*run.training.sequence) / reached);
+}
+
 ReplayResult assemble(const ReplayContext& c, const Gpu& gpu, const MethodReading& method,
                       Notes notes) {
   const Framework& row = replay_row(c, method.method, notes);
@@ -112,7 +120,7 @@ ReplayResult assemble(const ReplayContext& c, const Gpu& gpu, const MethodReadin
   out.memory_kind = memory_kind(c, framework);
   out.memory_stage = framework.memory_of_stage;
   out.gpu_known = gpu_stated(c);
-  out.step_scale = batch_scale(c.run, p);
+  out.step_scale = batch_scale(c.run, p) * token_scale(c.run, out.question.workload.sequence);
   out.notes = std::move(notes);
   return out;
 }

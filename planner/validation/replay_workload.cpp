@@ -122,8 +122,8 @@ Adapter replay_adapter(const ReplayContext& c, const MethodReading& method, cons
 }
 
 // A limit that no sample reaches is no length, unless samples are packed up to it.
-int sequence_reached(const ReplayContext& c, int limit, Notes& notes) {
-  if (c.run.training.packing.value_or(true)) return limit;
+int sequence_reached(const ReplayContext& c, const Framework& framework, int limit, Notes& notes) {
+  if (c.run.training.packing.value_or(!framework.lengths_vary)) return limit;
   const int longest = stated(c, &PhraseReading::longest_sample).value_or(limit);
   if (longest >= limit) return limit;
   notes.push_back("the longest sample is taken to have " + std::to_string(longest) +
@@ -172,7 +172,7 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
   w.method = method.method;
   w.compute = compute;
   w.framework = framework;
-  w.sequence = padded_sequence(sequence_reached(c, *sequence, notes), plan, notes);
+  w.sequence = padded_sequence(sequence_reached(c, framework, *sequence, notes), plan, notes);
   w.optimizer = replay_optimizer(c, framework, notes);
   w.hidden_dropout = framework.default_dropout && !w.model.gated_mlp &&
                      stated(c, &PhraseReading::dropout).value_or(true);

@@ -150,6 +150,39 @@ TEST_CASE("broken plans are refused with the rule that they break", "[forecast]"
   refused("dp=4,shard=3,tp=2,recompute=none", "shard group");
 }
 
+// Llama 3.2 3B, 3,212,749,824 parameters, all in 16 bits: 12 GiB of weights and gradients and 24
+// GiB of two fp32 moments, for 24 GB. What finds no room crosses the link both ways, all of it, as
+// every moment is wanted in turn; the link has 32 GB/s at most (PCIe 4.0 x16).
+TEST_CASE("paged states take what room is left, and the link for the rest", "[forecast]") {
+  Question q = question("llama-3.2-3b", "1xRTX-4090", Method::full, "torchtune",
+                        "dp=1,mbs=1,ga=1,recompute=full");
+  q.workload.optimizer = optimizer_named("paged-adamw");
+  const Forecast f = asked(q);
+  const StageForecast& s = f.stages.front();
+  CHECK(f.verdict != Verdict::does_not_fit);
+  CHECK(s.paged == Bytes(8 * 3'212'749'824));
+  CHECK(s.paged_out > Bytes(0));
+  CHECK(s.peak.device == s.capacity);
+  CHECK(f.breakdown.offload > Seconds(2 * 8 * 3'212'749'824 / 32e9));
+  const auto sum = std::accumulate(s.breakdown.begin(), s.breakdown.end(), std::int64_t{0});
+  CHECK(sum == s.peak.device.value);
+
+  Question large = q;
+  large.cluster = parse_gpus(facts().catalog, "1xA100-80GB")->front();
+  const Forecast fits = asked(large);
+  CHECK(fits.stages.front().paged_out == Bytes(0));
+  CHECK(fits.breakdown.offload == Seconds(0));
+  CHECK(f.host.steady - fits.host.steady == s.paged_out);
+}
+
+TEST_CASE("gradients that are stepped in backward cannot accumulate", "[forecast]") {
+  const Question q = question("llama-3.2-1b", "1xRTX-4090", Method::full, "torchtune-low-memory",
+                              "dp=1,mbs=1,ga=2,recompute=full");
+  const auto f = forecast(q, facts().profile);
+  REQUIRE_FALSE(f);
+  CHECK(f.error().front().what.find("ga must be 1, got 2") != std::string::npos);
+}
+
 namespace {
 
 Forecast with_plan(const char* gpus, const char* framework, const char* plan) {

@@ -197,6 +197,33 @@ TEST_CASE("Gradients of a step stand beside all microbatches in flight", "[memor
   CHECK(gib(first_stage(w, plan).steady.allocated) == Approx(always).epsilon(0.02));
 }
 
+// At the end of a step all gradients stand beside weights and states; stepped as they are made, one
+// at a time does. Without them little is left of 64 tokens: 64 x 32000 logits in 14 bytes are 27
+// MiB, the largest gradient is 31 MiB, all of them are 93 MiB.
+TEST_CASE("Gradients that are stepped in backward never stand together", "[memory_play]") {
+  Workload w = pretraining(llama(8, 512, 8, 8, 2048, 32000), 64);
+  const StageMemory kept = first_stage(w, plan_of(1));
+  w.framework.gradient_life = GradientLife::in_backward;
+  const StageMemory stepped = first_stage(w, plan_of(1));
+  CHECK(stepped.after_step == kept.after_step);
+  CHECK(kept.steady.allocated >= kept.after_step + Bytes(kept.state.gradients));
+  CHECK(stepped.steady.allocated < stepped.after_step + Bytes(kept.state.gradients * 3 / 4));
+}
+
+// Two fp32 moments of 8 bytes per parameter leave the allocator's sight, and nothing else.
+TEST_CASE("Paged optimizer states are not the allocator's", "[memory_play]") {
+  Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
+  w.framework.pretrain_weights = WeightRecipe::fp32;
+  const StageMemory resident = first_stage(w, plan_of(1));
+  w.optimizer = optimizer_named("paged-adamw");
+  const StageMemory paged = first_stage(w, plan_of(1));
+  CHECK(paged.state.optimizer == 0);
+  CHECK(paged.state.paged == resident.state.optimizer);
+  CHECK(paged.state.paged == 8 * parameter_count(w.model).total);
+  CHECK(gib(resident.after_step - paged.after_step) ==
+        Approx(gib(Bytes(paged.state.paged))).epsilon(0.01));
+}
+
 // A bucket of 1 GiB is 1 GiB from ZeRO-2 on, with one GPU as well; before, it is as long as the
 // gradients that it takes.
 TEST_CASE("Buckets are as long as configured from ZeRO-2 on", "[memory_play]") {
