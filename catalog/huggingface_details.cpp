@@ -128,6 +128,39 @@ void baichuan(JsonReader& config, Transformer& model) {
   if (!config.has("max_position_embeddings")) model.position = PositionKind::alibi;
 }
 
+// modeling_gemma4.py (transformers 5.23): values are normed, and the layers that see everything
+// have heads of their own; there, with attention_k_eq_v, no projection of values.
+void gemma4_unified(JsonReader& config, Transformer& model) {
+  if (config.maybe_integer("num_kv_shared_layers", 0, most_layers).value_or(0) != 0)
+    config.problem("num_kv_shared_layers", "0 (layers that share keys are not supported)");
+  model.value_norm = true;
+  if (!model.sliding_window) return;
+  GlobalAttention global;
+  global.head_dim = config.maybe_integer("global_head_dim", 1, most_width).value_or(512);
+  global.values_are_keys = config.maybe_flag("attention_k_eq_v").value_or(false);
+  const auto kv_heads = config.maybe_integer("num_global_key_value_heads", 1, most_heads);
+  global.kv_heads = global.values_are_keys ? kv_heads.value_or(model.kv_heads) : model.kv_heads;
+  model.global_attention = global;
+}
+
+// Experts beside a dense MLP, which here is the shared expert; three norms more.
+void gemma4(JsonReader& config, Transformer& model) {
+  constexpr int class_default = 256;
+  const auto extra = config.maybe_integer("hidden_size_per_layer_input", 0, most_width);
+  if (extra.value_or(class_default) != 0)
+    config.problem("hidden_size_per_layer_input",
+                   "0 (layers with embeddings of their own are not supported)");
+  gemma4_unified(config, model);
+  if (!config.maybe_flag("enable_moe_block").value_or(false)) model.moe.reset();
+  if (!model.moe) return;
+  model.moe->shared_expert_ffn = model.ffn;
+  model.moe->scaled_router = model.moe->normed_branches = true;
+  model.norms.per_layer = 7;
+}
+
+// activations.py, XIELUActivation: two trained values.
+void apertus(JsonReader&, Transformer& model) { model.attention_extra_per_layer = 2; }
+
 // modeling_gpt_oss.py: one attention sink per head.
 void gpt_oss(JsonReader&, Transformer& model) { model.attention_extra_per_layer = model.heads; }
 

@@ -132,6 +132,7 @@ constexpr ExpertKeys nemotron_h_experts{
     .first_dense = "first_k_dense_replace",
     .optional = true,
 };
+constexpr ExpertKeys gemma4_experts{.top_k = {"top_k_experts"}, .optional = true};
 constexpr ExpertKeys grok_experts{
     .top_k = {"num_experts_per_tok", "num_selected_experts"},
     .width = {"intermediate_size"},
@@ -143,6 +144,7 @@ constexpr WindowKeys qwen_window{.fallback = 4096, .switch_key = "use_sliding_wi
 constexpr WindowKeys gemma2_window{.fallback = 4096, .every = 2};
 constexpr WindowKeys gemma3_window{
     .fallback = 4096, .every = 6, .every_key = "sliding_window_pattern"};
+constexpr WindowKeys gemma4_window{.fallback = 512, .every = 6};
 constexpr WindowKeys cohere2_window{
     .fallback = 4096, .every = 4, .every_key = "sliding_window_pattern"};
 constexpr WindowKeys gpt_oss_window{.fallback = 128, .every = 2};
@@ -152,6 +154,12 @@ constexpr WindowKeys gpt_neo_window{.window = "window_size", .fallback = 256, .e
 // google/gemma-3-*: text_config leaves out whatever equals the class default.
 constexpr FamilyDefaults gemma3_defaults{
     .hidden = 2304, .layers = 26, .heads = 8, .ffn = 9216, .vocab = 262208, .positions = 131072};
+
+// transformers 5.23 models/gemma4/configuration_gemma4.py, models/gemma4_unified.
+constexpr FamilyDefaults gemma4_defaults{
+    .hidden = 2304, .layers = 30, .heads = 8, .ffn = 9216, .vocab = 262144, .positions = 131072};
+constexpr FamilyDefaults gemma4_unified_defaults{
+    .hidden = 2304, .layers = 30, .heads = 8, .ffn = 9216, .vocab = 262144, .positions = 262144};
 
 // No layer has a dense MLP, so its width is one that nothing reads.
 constexpr FamilyDefaults qwen3_5_moe_defaults{.ffn = 512};
@@ -169,11 +177,14 @@ constexpr Norms weightless_norms{.kind = NormKind::layer_no_weight};
 
 constexpr Biases qkv_bias{.qkv = true};
 constexpr Biases attention_biases{.qkv = true, .o = true};
+constexpr Biases output_bias{.o = true};
 constexpr Biases mlp_biases{.mlp = true};
 constexpr Biases every_bias{.qkv = true, .o = true, .mlp = true};
 constexpr Biases every_bias_and_head{.qkv = true, .o = true, .mlp = true, .lm_head = true};
 
 constexpr BiasKey attention_off{"attention_bias", attention_biases, false};
+constexpr BiasKey seed_qkv_on{"attention_bias", qkv_bias, true};
+constexpr BiasKey seed_output_off{"attention_out_bias", output_bias, false};
 constexpr BiasKey mlp_off{"mlp_bias", mlp_biases, false};
 constexpr PositionKind learned = PositionKind::learned;
 
@@ -183,6 +194,13 @@ constexpr auto rows = std::to_array<ConfigFamily>({
     {.model_type = "llama", .keys = &llama_keys, .bias_keys = {attention_off, mlp_off}},
     {.model_type = "mistral", .keys = &llama_keys, .kv_heads = 8, .window = &mistral_window},
     {.model_type = "ministral3", .keys = &llama_keys, .window = &plain_window},
+    {.model_type = "seed_oss", .keys = &llama_keys, .kv_heads = 8, .head_dim = 128,
+     .bias_keys = {seed_qkv_on, seed_output_off},
+     .unsupported_flags = {"mlp_bias"}},
+    {.model_type = "arcee", .keys = &llama_keys, .gated = false,
+     .bias_keys = {attention_off, mlp_off}},
+    {.model_type = "apertus", .keys = &llama_keys, .gated = false, .bias_keys = {attention_off},
+     .qk_norm = QkNorm::head_dim, .details = config_details::apertus},
     {.model_type = "smollm3", .keys = &llama_keys, .kv_heads = 4, .tied = true,
      .bias_keys = {attention_off, mlp_off}, .window = &qwen_window},
     {.model_type = "internlm", .keys = &llama_keys,
@@ -232,6 +250,14 @@ constexpr auto rows = std::to_array<ConfigFamily>({
     {.model_type = "gemma3_text", .keys = &llama_keys, .kv_heads = 4, .head_dim = 256,
      .tied = true, .norms = four_rms, .bias_keys = {attention_off}, .qk_norm = QkNorm::head_dim,
      .window = &gemma3_window, .defaults = &gemma3_defaults},
+    {.model_type = "gemma4_text", .keys = &llama_keys, .kv_heads = 4, .head_dim = 256,
+     .tied = true, .norms = four_rms, .bias_keys = {attention_off}, .qk_norm = QkNorm::head_dim,
+     .experts = &gemma4_experts, .window = &gemma4_window, .defaults = &gemma4_defaults,
+     .details = config_details::gemma4},
+    {.model_type = "gemma4_unified_text", .keys = &llama_keys, .kv_heads = 4, .head_dim = 256,
+     .tied = true, .norms = four_rms, .bias_keys = {attention_off}, .qk_norm = QkNorm::head_dim,
+     .window = &gemma4_window, .defaults = &gemma4_unified_defaults,
+     .details = config_details::gemma4_unified},
     // Phi.
     {.model_type = "phi", .keys = &llama_keys, .gated = false, .norms = one_layer_norm,
      .biases = every_bias_and_head, .unsupported_flags = {"qk_layernorm"}},

@@ -123,6 +123,9 @@ void baichuan(JsonReader& config, Transformer& model);
 void gpt_oss(JsonReader& config, Transformer& model);
 void qwen3_next(JsonReader& config, Transformer& model);
 void nemotron_h(JsonReader& config, Transformer& model);
+void gemma4(JsonReader& config, Transformer& model);
+void gemma4_unified(JsonReader& config, Transformer& model);
+void apertus(JsonReader& config, Transformer& model);
 void minimax_m2(JsonReader& config, Transformer& model);
 }  // namespace config_details
 

@@ -72,8 +72,19 @@ MixtureOfExperts read_experts(JsonReader r) {
   moe.dense_layers = r.maybe_integer("dense_layers", 0, most_layers).value_or(0);
   moe.every = r.maybe_integer("every", 1, most_layers).value_or(1);
   moe.latent = r.maybe_integer("latent", 1, most_width);
+  moe.scaled_router = r.maybe_flag("scaled_router").value_or(false);
+  moe.normed_branches = r.maybe_flag("normed_branches").value_or(false);
   r.finish();
   return moe;
+}
+
+GlobalAttention read_global_attention(JsonReader r) {
+  GlobalAttention global;
+  global.kv_heads = r.integer("kv_heads", 1, most_heads);
+  global.head_dim = r.integer("head_dim", 1, most_width);
+  global.values_are_keys = r.maybe_flag("values_are_keys").value_or(false);
+  r.finish();
+  return global;
 }
 
 LatentAttention read_latent_attention(JsonReader r) {
@@ -155,6 +166,9 @@ void read_attention(JsonReader& r, Transformer& model) {
   model.max_positions = r.maybe_integer("max_positions", 1, most_positions).value_or(0);
   model.sliding_window = r.maybe_integer("sliding_window", 1, most_positions);
   model.sliding_window_every = r.maybe_integer("sliding_window_every", 1, most_layers).value_or(1);
+  if (auto global = r.maybe_object("global_attention"))
+    model.global_attention = read_global_attention(*global);
+  model.value_norm = r.maybe_flag("value_norm").value_or(false);
   model.attention_extra_per_layer =
       r.maybe_integer("attention_extra_per_layer", 0, most_width).value_or(0);
   if (auto mla = r.maybe_object("mla")) model.mla = read_latent_attention(*mla);

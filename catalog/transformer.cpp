@@ -14,8 +14,14 @@ Count norm_values(const Norms& norms, Count width) {
   return norms.bias ? 2 * width : width;
 }
 
-Count qk_norm_values(const Transformer& m) {
-  const Count d = m.head_dim;
+// The heads of one layer.
+struct HeadSizes {
+  Count kv_heads, head_dim;
+  bool values_are_keys = false;
+};
+
+Count qk_norm_values(const Transformer& m, const HeadSizes& heads) {
+  const Count d = heads.head_dim;
   switch (m.qk_norm) {
     case QkNorm::none:
       return 0;
@@ -23,7 +29,7 @@ Count qk_norm_values(const Transformer& m) {
       return 2 * d;     // one weight vector for all heads
     case QkNorm::full:  // over the whole projection, and
     case QkNorm::per_head:
-      return (Count{m.heads} + m.kv_heads) * d;  // one per head: as many
+      return (Count{m.heads} + heads.kv_heads) * d;  // one per head: as many
   }
   return 0;
 }
@@ -44,17 +50,17 @@ Count latent_attention_values(const Transformer& m, const LatentAttention& a) {
   return query + down + up + out;
 }
 
-Count attention_values(const Transformer& m) {
+Count attention_values(const Transformer& m, const HeadSizes& heads) {
   const Count h = m.hidden;
   Count values = m.attention_extra_per_layer;
   if (m.biases.o) values += h;
   if (m.mla) return values + latent_attention_values(m, *m.mla);
-  const Count q = Count{m.heads} * m.head_dim;
-  const Count kv = Count{m.kv_heads} * m.head_dim;
-  values += h * q + 2 * h * kv + q * h;
+  const Count q = Count{m.heads} * heads.head_dim;
+  const Count kv = heads.kv_heads * heads.head_dim * (heads.values_are_keys ? 1 : 2);
+  values += h * q + h * kv + q * h;
   if (m.attention_gate) values += h * q;
-  if (m.biases.qkv) values += q + 2 * kv;
-  return values + qk_norm_values(m);
+  if (m.biases.qkv) values += q + kv;
+  return values + qk_norm_values(m, heads);
 }
 
 // Projections, convolution, A, D and the time steps' bias, and the gated norm.
@@ -99,6 +105,7 @@ Count router_and_shared_values(const Transformer& m) {
   if (m.biases.router) values += moe.experts;
   if (moe.shared_gate) values += h;
   if (moe.latent) values += 2 * h * *moe.latent;
+  if (moe.scaled_router) values += h + moe.experts;
   return values;
 }
 
@@ -129,6 +136,11 @@ bool Transformer::is_moe_layer(int layer) const {
   if (single_mixers()) return mixer(layer) == LayerMixer::experts;
   if (!moe) return false;
   return layer >= moe->dense_layers && (layer + 1) % moe->every == 0;
+}
+
+bool Transformer::sees_window(int layer) const {
+  const int every = sliding_window_every;
+  return sliding_window && (every <= 1 || layer % every != every - 1);
 }
 
 // Layers i with i >= dense_layers and (i + 1) a multiple of `every`.
@@ -191,7 +203,11 @@ ParameterCount parameter_count(const Transformer& model) {
   c.embedding = embedding_values(model);
   c.positions =
       model.position == PositionKind::learned ? Count{model.position_rows} * model.hidden : 0;
-  c.attention_per_layer = attention_values(model);
+  const HeadSizes usual{model.kv_heads, model.head_dim};
+  c.attention_per_layer = c.global_attention_per_layer = attention_values(model, usual);
+  if (const auto& g = model.global_attention)
+    c.global_attention_per_layer =
+        attention_values(model, {g->kv_heads, g->head_dim, g->values_are_keys});
   c.dense_mlp_per_layer = mlp_values(model);
   c.norms_per_layer = model.norms.per_layer * norm_values(model.norms, model.hidden);
   c.final_norm = end_norm_values(model);
@@ -206,9 +222,10 @@ ParameterCount parameter_count(const Transformer& model) {
   }
   if (model.mamba) c.mamba_per_layer = mamba_values(model, *model.mamba);
   if (model.delta) c.delta_per_layer = delta_values(model, *model.delta);
-  const Count blocks = model.mixers.empty()
-                           ? (model.layers - moe) * c.dense_layer() + moe * c.moe_layer()
-                           : mixer_values(model, c);
+  Count blocks = model.mixers.empty() ? (model.layers - moe) * c.dense_layer() + moe * c.moe_layer()
+                                      : mixer_values(model, c);
+  for (int i = 0; i < model.layers; ++i)
+    if (!model.sees_window(i)) blocks += c.global_attention_per_layer - c.attention_per_layer;
   c.total = c.embedding + c.positions + blocks + c.final_norm + c.lm_head;
   c.active = c.total - moe * idle;
   return c;

@@ -3,8 +3,10 @@
 // Shape legend: h hidden, L layers, a heads, k kv heads, d head dim, f ffn, V vocabulary.
 //   attention  h(a d) + 2 h(k d) + (a d) h  [+ biases, + q/k norms, + h(a d) for an output gate]
 //   MLP        g h f with g = 3 if gated, else 2  [+ biases]
-//   MoE        E (3 h f_e) + h E router + 3 h f_shared  [+ biases, + shared gate]; experts on a
-//              latent width l: E (3 l f_e) + 2 h l
+//              where some layers attend globally with heads of their own, k and d are those there;
+//              values that are keys have no projection
+//   MoE        E (3 h f_e) + h E router + 3 h f_shared  [+ biases, + shared gate, + h + E of a
+//              scaled router]; experts on a latent width l: E (3 l f_e) + 2 h l
 //   Mamba-2    h (2 D + 2 G n + H) + D h + (k + 1)(D + 2 G n) + 3 H + D, with D = H d inner values
 //              in H heads, G groups of n states, a convolution of k taps (arXiv 2405.21060)
 //   DeltaNet   h (2 K + 2 V + 2 H) + V h + k (2 K + V) + 2 H + v, with K and V the widths of all
@@ -53,6 +55,18 @@ struct MixtureOfExperts {
   int dense_layers = 0;         // the first layers, with `ffn` as width
   int every = 1;                // 2: every second layer is MoE, the others dense
   std::optional<int> latent{};  // width that tokens have at the routed experts; absent: hidden
+  bool scaled_router = false;   // reads h through a norm and weights, scales each expert (Gemma 4)
+  // The routed experts read a norm of their own, and their sum and the shared experts' output pass
+  // one each before they are added (Gemma 4).
+  bool normed_branches = false;
+};
+
+// The layers that see the whole sequence where the others see a window, if their heads are others
+// (Gemma 4).
+struct GlobalAttention {
+  int kv_heads = 0;
+  int head_dim = 0;
+  bool values_are_keys = false;  // one projection, before keys are normed and rotated
 };
 
 // Multi-head latent attention.
@@ -135,8 +149,10 @@ struct Transformer {
   int max_positions = 0;     // 0 where no source gave it
   int causal_mask_rows = 0;  // of the square mask of bytes that its own code keeps in every layer
   std::optional<int> sliding_window;
-  int sliding_window_every = 1;       // n: n-1 of n layers are local (Gemma 3: 6); 1: all of them
-  std::optional<int> embed_dim;       // OPT-350m: embedding width other than hidden
+  int sliding_window_every = 1;  // n: n-1 of n layers are local (Gemma 3: 6); 1: all of them
+  std::optional<int> embed_dim;  // OPT-350m: embedding width other than hidden
+  std::optional<GlobalAttention> global_attention;
+  bool value_norm = false;            // values pass a norm without weights (Gemma 4)
   int attention_extra_per_layer = 0;  // gpt-oss sinks
   std::optional<MixtureOfExperts> moe;
   std::optional<LatentAttention> mla;
@@ -153,6 +169,7 @@ struct Transformer {
   Provenance provenance;
 
   bool is_moe_layer(int layer) const;  // REQUIRES 0 <= layer < layers
+  bool sees_window(int layer) const;   // else the whole sequence
   int moe_layers() const;
   LayerMixer mixer(int layer) const;  // REQUIRES 0 <= layer < layers
   bool single_mixers() const;         // a layer is one mixer, not a block
@@ -163,10 +180,11 @@ struct Transformer {
 struct ParameterCount {
   std::int64_t embedding = 0;  // token table [V, h] (or [V, e] and e h for each projection)
   std::int64_t positions = 0;
-  std::int64_t attention_per_layer = 0;
-  std::int64_t dense_mlp_per_layer = 0;  // of a dense layer
-  std::int64_t experts_per_layer = 0;    // of a MoE layer: routed experts only
-  std::int64_t moe_rest_per_layer = 0;   // of a MoE layer: router, shared experts, gates
+  std::int64_t attention_per_layer = 0;         // of a layer that sees a window, where some do
+  std::int64_t global_attention_per_layer = 0;  // of the others; the same unless heads differ
+  std::int64_t dense_mlp_per_layer = 0;         // of a dense layer
+  std::int64_t experts_per_layer = 0;           // of a MoE layer: routed experts only
+  std::int64_t moe_rest_per_layer = 0;          // of a MoE layer: router, shared experts, gates
   std::int64_t norms_per_layer = 0;
   std::int64_t mamba_per_layer = 0;  // of a Mamba-2 layer
   std::int64_t delta_per_layer = 0;  // of a Gated DeltaNet layer, without its MLP

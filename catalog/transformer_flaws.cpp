@@ -71,6 +71,18 @@ void check_latent(const LatentAttention& mla, Flaws& out) {
   for (const SizeRule& rule : rules) check_range(rule, out);
 }
 
+void check_global_attention(const Transformer& m, Flaws& out) {
+  const GlobalAttention& g = *m.global_attention;
+  check_range({"global_attention.kv_heads", g.kv_heads, 1, most_heads}, out);
+  check_range({"global_attention.head_dim", g.head_dim, 1, most_width}, out);
+  if (g.kv_heads > 0 && m.heads % g.kv_heads != 0)
+    out.push_back({"global_attention.kv_heads", std::to_string(g.kv_heads) +
+                                                    " key-value heads do not divide " +
+                                                    std::to_string(m.heads) + " heads"});
+  if (!m.sliding_window)
+    out.push_back({"global_attention", "every layer is global without a sliding_window"});
+}
+
 void check_mixers(const Transformer& m, Flaws& out) {
   const bool known = m.mixers.find_first_not_of("M*-E") == std::string::npos ||
                      m.mixers.find_first_not_of("AD") == std::string::npos;
@@ -143,6 +155,7 @@ double rough_parameters(const Transformer& m) {
     layer += (h + m.delta->convolution) * (2 * keys + 3 * values + 4.0 * m.delta->value_heads);
   }
   if (m.attention_gate) layer += h * width;
+  if (m.global_attention) layer += 4 * h * (double{1} * m.heads * m.global_attention->head_dim);
   return m.layers * layer + (2.0 * m.vocab + m.position_rows) * h;
 }
 
@@ -164,6 +177,7 @@ std::vector<TransformerFlaw> flaws(const Transformer& model) {
   if (model.mla) check_latent(*model.mla, out);
   if (model.mamba) check_state_space(*model.mamba, out);
   if (model.delta) check_delta(*model.delta, out);
+  if (model.global_attention) check_global_attention(model, out);
   if (!model.mixers.empty()) check_mixers(model, out);
   if (model.kv_heads > 0 && model.heads % model.kv_heads != 0)
     out.push_back({"kv_heads", std::to_string(model.kv_heads) + " key-value heads do not divide " +

@@ -65,19 +65,37 @@ TensorIndex gated(GraphBuilder& b, TensorIndex out, TensorIndex gate, std::int64
   return b.pointwise("gated_output", {out, scale}, {out, scale}, elements, 3 * n, 6 * n, 1);
 }
 
-Projections project(GraphBuilder& b, TensorIndex x) {
+// Keys and values of this layer.
+GlobalAttention heads_of(const Transformer& m, BlockKind kind) {
+  if (m.global_attention && !kind.local_attention) return *m.global_attention;
+  return {m.kv_heads, m.head_dim, false};
+}
+
+TensorIndex normed_values(GraphBuilder& b, TensorIndex v, std::int64_t rows, std::int64_t width) {
+  if (!b.workload().model.value_norm) return v;
+  const TensorIndex out = b.norm("value_norm", v, rows, width);
+  b.count_other(-width);  // it has no weights
+  b.last().weight_gradient_elements = 0;
+  return out;
+}
+
+Projections project(GraphBuilder& b, TensorIndex x, BlockKind kind) {
   const Transformer& m = b.workload().model;
   const AdapterTargets& on = b.workload().adapter.targets;
-  const std::int64_t d = m.head_dim, rows = b.tokens();
+  const GlobalAttention sizes = heads_of(m, kind);
+  const std::int64_t d = sizes.head_dim, rows = b.tokens();
   Projections p;
   p.heads = std::max<std::int64_t>(1, m.heads / b.tensor());
-  p.kv_heads = std::max<std::int64_t>(1, m.kv_heads / b.tensor());
+  p.kv_heads = std::max<std::int64_t>(1, sizes.kv_heads / b.tensor());
   p.qk_dim = p.v_dim = d;
   const std::int64_t q_out = m.heads * d * (m.attention_gate ? 2 : 1);
   const std::int64_t kv_out = p.kv_heads * d * b.tensor();  // replicated where TP exceeds kv heads
   p.q = b.linear({"q", m.hidden, q_out, Cut::columns, m.biases.qkv, on.q}, x, rows);
   p.k = b.linear({"k", m.hidden, kv_out, Cut::columns, m.biases.qkv, on.k}, x, rows);
-  p.v = b.linear({"v", m.hidden, kv_out, Cut::columns, m.biases.qkv, on.v}, x, rows);
+  p.v = sizes.values_are_keys
+            ? p.k
+            : b.linear({"v", m.hidden, kv_out, Cut::columns, m.biases.qkv, on.v}, x, rows);
+  p.v = normed_values(b, p.v, rows, p.kv_heads * d);
   if (m.attention_gate) split_gate(b, p, rows * p.heads * d);
   if (b.workload().framework.value_is_view_of_qkv)
     b.widen(p.v, rows * (p.heads + 2 * p.kv_heads) * d * b.element());
@@ -274,7 +292,7 @@ TensorIndex attend(GraphBuilder& b, const Projections& projected, BlockKind kind
 TensorIndex add_attention(GraphBuilder& b, TensorIndex normed, BlockKind kind) {
   const Transformer& m = b.workload().model;
   const TensorIndex x = b.gather_sequence(normed, m.hidden);
-  const Projections p = m.mla ? project_latent(b, x) : project(b, x);
+  const Projections p = m.mla ? project_latent(b, x) : project(b, x, kind);
   TensorIndex mixed = attend(b, p, kind);
   if (p.gate) mixed = gated(b, mixed, *p.gate, b.tokens() * p.heads * p.v_dim);
   const std::int64_t in = p.heads * p.v_dim * b.tensor();

@@ -24,12 +24,12 @@ std::int64_t padded_vocabulary(const Workload& w, const ParallelPlan& plan) {
 
 namespace {
 
-TensorIndex add_mixer(GraphBuilder& b, TensorIndex normed, BlockKind kind) {
+TensorIndex add_mixer(GraphBuilder& b, TensorIndex x, TensorIndex normed, BlockKind kind) {
   switch (kind.mixer) {
     case LayerMixer::attention:
       return add_attention(b, normed, kind);
     case LayerMixer::experts:
-      return add_experts(b, normed);
+      return add_experts(b, x, normed);
     case LayerMixer::mamba:
       return add_mamba(b, normed);
     default:
@@ -46,7 +46,7 @@ std::string_view norm_name(LayerMixer mixer) {
 TensorIndex add_mixer_block(GraphBuilder& b, TensorIndex x, BlockKind kind) {
   const std::int64_t hidden = b.workload().model.hidden;
   const std::int64_t rows = b.sequence_tokens();
-  TensorIndex branch = add_mixer(b, b.norm(norm_name(kind.mixer), x, rows, hidden), kind);
+  TensorIndex branch = add_mixer(b, x, b.norm(norm_name(kind.mixer), x, rows, hidden), kind);
   branch = b.dropout(branch, rows * hidden);
   return b.residual_add(x, branch, rows * hidden);
 }
@@ -60,7 +60,7 @@ TensorIndex add_block(GraphBuilder& b, TensorIndex x, BlockKind kind) {
   const std::int64_t rows = b.sequence_tokens();
   const std::int64_t elements = rows * m.hidden;
   const bool parallel = m.norms.per_layer == 1;
-  const bool norms_outputs = m.norms.per_layer == 4;
+  const bool norms_outputs = m.norms.per_layer >= 4;
 
   const TensorIndex normed = b.norm("attention_norm", x, rows, m.hidden);
   TensorIndex branch = delta ? add_delta(b, normed) : add_attention(b, normed, kind);
@@ -69,7 +69,7 @@ TensorIndex add_block(GraphBuilder& b, TensorIndex x, BlockKind kind) {
   const TensorIndex middle = b.residual_add(x, branch, elements);
 
   const TensorIndex again = parallel ? normed : b.norm("mlp_norm", middle, rows, m.hidden);
-  branch = kind.experts ? add_experts(b, again) : add_mlp(b, again, m.ffn, true);
+  branch = kind.experts ? add_experts(b, middle, again) : add_mlp(b, again, m.ffn, true);
   if (norms_outputs) branch = b.norm("mlp_output_norm", branch, rows, m.hidden);
   branch = b.dropout(branch, elements);
   return b.residual_add(middle, branch, elements);

@@ -38,7 +38,8 @@ TensorIndex add_prediction(GraphBuilder& builder, TensorIndex hidden);
 // The parts that a block is put together of; each returns the tensor that the branch adds.
 TensorIndex add_attention(GraphBuilder& builder, TensorIndex normed, BlockKind kind);
 TensorIndex add_mlp(GraphBuilder& builder, TensorIndex normed, std::int64_t width, bool sequence);
-TensorIndex add_experts(GraphBuilder& builder, TensorIndex normed);
+// `residual`: what was normed.
+TensorIndex add_experts(GraphBuilder& builder, TensorIndex residual, TensorIndex normed);
 TensorIndex add_mamba(GraphBuilder& builder, TensorIndex normed);
 TensorIndex add_delta(GraphBuilder& builder, TensorIndex normed);
 

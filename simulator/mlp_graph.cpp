@@ -194,9 +194,23 @@ void keep_routing(GraphBuilder& b, TensorIndex scores, std::int64_t rows, int ex
   b.add(std::move(op));
 }
 
+// Each expert's logit of each token. A scaled router norms what the block began with, times
+// weights, and scales the probability of every expert (transformers models/gemma4/
+// modeling_gemma4.py, Gemma4TextRouter).
+TensorIndex routed_scores(GraphBuilder& b, TensorIndex residual, TensorIndex normed) {
+  const Transformer& m = b.workload().model;
+  const std::int64_t rows = b.sequence_tokens();
+  const bool scaled = m.moe->scaled_router;
+  if (scaled) b.count_other(m.moe->experts);
+  const TensorIndex x = scaled ? b.norm("router_norm", residual, rows, m.hidden) : normed;
+  return b.linear(
+      {"router", m.hidden, m.moe->experts, Cut::none, m.biases.router, false, false, false}, x,
+      rows);
+}
+
 }  // namespace
 
-TensorIndex add_experts(GraphBuilder& b, TensorIndex normed) {
+TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex normed) {
   const Transformer& m = b.workload().model;
   const MixtureOfExperts& moe = *m.moe;
   const ParallelPlan& plan = b.plan();
@@ -207,15 +221,17 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex normed) {
   s.width = moe.expert_ffn / plan.expert_tensor;
   s.dtype = bytes_per_element(b.workload().compute) < 2.0 ? b.workload().compute
                                                           : b.workload().activation_dtype();
-  const LinearSpec router{"router",        m.hidden, moe.experts, Cut::none,
-                          m.biases.router, false,    false,       false};
-  const TensorIndex scores = b.linear(router, normed, rows);
+  const auto branch = [&](std::string_view name, TensorIndex t, TensorIndex otherwise) {
+    return moe.normed_branches ? b.norm(name, t, rows, m.hidden) : otherwise;
+  };
+  const TensorIndex scores = routed_scores(b, residual, normed);
   keep_routing(b, scores, rows, moe.experts);
   // Latent experts: tokens are projected down before they are sent, and up after the sum
   // (transformers models/nemotron_h/modeling_nemotron_h.py, NemotronHMoE).
   const std::int64_t hidden = moe.latent.value_or(m.hidden);
+  const TensorIndex read = branch("expert_norm", residual, normed);
   const TensorIndex source =
-      moe.latent ? b.linear({"latent_down", m.hidden, hidden}, normed, rows) : normed;
+      moe.latent ? b.linear({"latent_down", m.hidden, hidden}, read, rows) : read;
   const TensorIndex sent = exchange(b, "dispatch", source, s.routed, hidden);
   b.last().inputs.push_back(scores);
   add_routing(b, rows);
@@ -238,8 +254,10 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex normed) {
   back = b.pointwise("weighted_sum", {back, scores}, std::move(kept), rows * hidden,
                      out * (moe.top_k + 1), out * (2 * moe.top_k + 1), 2);
   if (moe.latent) back = b.linear({"latent_up", hidden, m.hidden}, back, rows);
+  back = branch("expert_output_norm", back, back);
   if (moe.shared_expert_ffn == 0) return back;
-  const TensorIndex shared = add_mlp(b, normed, moe.shared_expert_ffn, true);
+  TensorIndex shared = add_mlp(b, normed, moe.shared_expert_ffn, true);
+  shared = branch("shared_output_norm", shared, shared);
   if (moe.shared_gate) b.count_other(m.hidden);
   return b.residual_add(back, shared, rows * m.hidden);
 }

@@ -35,8 +35,7 @@ class Partitioner {
     kind.experts = w_.model.moe && w_.model.is_moe_layer(layer);
     kind.trainable = layer >= w_.frozen_layers;
     kind.mixer = w_.model.mixer(layer);
-    const int every = w_.model.sliding_window_every;
-    kind.local_attention = w_.model.sliding_window && (every <= 1 || layer % every != every - 1);
+    kind.local_attention = w_.model.sees_window(layer);
     return kind;
   }
 

@@ -239,6 +239,20 @@ TEST_CASE("absent keys mean what the configuration classes make of them") {
     CHECK(m.model_type == "gemma3_text");
     CHECK(holds(m.notes, "language model alone"));
   }
+  SECTION("Gemma 4 has other heads on its full layers, and experts beside its MLP") {
+    const std::string sizes = R"({"model_type": "gemma4", "text_config": {"hidden_size": 2816,
+        "intermediate_size": 2112, "num_attention_heads": 16, "num_key_value_heads": 8,
+        "sliding_window": 1024, "attention_k_eq_v": true, "num_global_key_value_heads": 2,
+        "max_position_embeddings": 262144, "num_experts": 128, "top_k_experts": 8,
+        "moe_intermediate_size": 704, )";
+    const Transformer m =
+        parsed(sizes + R"("hidden_size_per_layer_input": 0, "enable_moe_block": true}})");
+    CHECK(differences(m, catalogued("gemma-4-26b-a4b")) == "");
+    CHECK(parameter_count(m).total == parameter_count(catalogued("gemma-4-26b-a4b")).total);
+    CHECK_FALSE(parsed(sizes + R"("hidden_size_per_layer_input": 0}})").moe);
+    // its class has such embeddings unless told otherwise
+    CHECK(holds(refused(sizes + R"("enable_moe_block": true}})"), "hidden_size_per_layer_input"));
+  }
   SECTION("Falcon 7B is multi-query with one norm per layer") {
     const Transformer m = parsed(
         R"({"model_type": "falcon", "hidden_size": 4544, "num_attention_heads": 71,
@@ -292,6 +306,16 @@ TEST_CASE("absent keys mean what the configuration classes make of them") {
     CHECK(parsed(qwen + R"(4096, "use_sliding_window": true})").sliding_window == 4096);
     CHECK_FALSE(parsed(qwen + R"(8192, "use_sliding_window": true})").sliding_window);
   }
+}
+
+// What transformers 5.23 builds from these sizes counts 30,697,345,280 and 36,151,104,512.
+TEST_CASE("counts of Gemma 4 31B and Seed-OSS are those of their modules") {
+  CHECK(parameter_count(catalogued("gemma-4-31b")).total == 30'697'345'280);
+  const Transformer seed = parsed(
+      R"({"model_type": "seed_oss", "hidden_size": 5120, "num_hidden_layers": 64,
+          "num_attention_heads": 80, "intermediate_size": 27648, "vocab_size": 155136,
+          "max_position_embeddings": 524288})");
+  CHECK(differences(seed, catalogued("seed-oss-36b")) == "");
 }
 
 TEST_CASE("heads may be wider than hidden / heads") {

@@ -193,6 +193,38 @@ TEST_CASE("Gemma 2 has four norms per layer and heads wider than the hidden size
   CHECK(c.total == 9'241'705'984);
 }
 
+// Gemma 4 26B-A4B, as the modules of transformers 5.23 count it.
+//   windowed   2816 x (4096 + 2 x 2048) + 4096 x 2816 + 2 x 256           = 34,603,520, 25 layers
+//   full       2816 x (8192 + 1024) + 8192 x 2816 + 2 x 512               = 49,021,952, 5 layers
+//   the rest   128 x 3 x 2816 x 704 experts, 2816 x 128 + 2816 + 128 router, 3 x 2816 x 2112 dense,
+//              7 x 2816 norms                                             = 779,491,456, 30 layers
+//   table      262144 x 2816, norm 2816: 738,200,320
+TEST_CASE("Gemma 4 has other heads where it sees everything") {
+  Transformer m = sized(30, 2816, 16, 8, 2112, 262144);
+  m.head_dim = 256;
+  m.tied_embeddings = true;
+  m.norms.per_layer = 7;
+  m.qk_norm = QkNorm::head_dim;
+  m.sliding_window = 1024;
+  m.sliding_window_every = 6;
+  m.global_attention = GlobalAttention{2, 512, true};
+  m.moe = MixtureOfExperts{128, 8, 704, 2112};
+  m.moe->scaled_router = m.moe->normed_branches = true;
+  const ParameterCount c = parameter_count(m);
+  CHECK(c.attention_per_layer == 34'603'520);
+  CHECK(c.global_attention_per_layer == 49'021'952);
+  CHECK(c.total == 25'233'141'760);
+  CHECK(m.sees_window(4));
+  CHECK_FALSE(m.sees_window(5));
+  CHECK(flaws(m).empty());
+
+  m.global_attention->kv_heads = 3;  // of 16
+  CHECK(flaws(m).front().field == "global_attention.kv_heads");
+  m.global_attention->kv_heads = 2;
+  m.sliding_window.reset();
+  CHECK(flaws(m).front().field == "global_attention");
+}
+
 TEST_CASE("Qwen 3 normalises queries and keys, Qwen 2 has biases on them") {
   Transformer m = sized(36, 4096, 32, 8, 12288, 151936);
   m.qk_norm = QkNorm::head_dim;
