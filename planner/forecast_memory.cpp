@@ -163,11 +163,21 @@ MemoryPeak while_saving(const ForecastContext& k, int stage, const StageMemory& 
   return peak;
 }
 
+// States in managed memory (bitsandbytes' paged optimizers): on the card as long as it has room,
+// but no figure of PyTorch's has them.
+Bytes paged_states(const ForecastContext& k, const StageMemory& memory) {
+  const Question& q = k.question;
+  const bool managed = q.workload.optimizer->paged && !q.plan.offload.optimizer;
+  return managed ? Bytes(memory.state.optimizer) : Bytes(0);
+}
+
 StageForecast stage_forecast(const ForecastContext& k, const LengthVariation& v, int stage,
                              const StageMemory& memory, const CommunicatorMemory& nccl) {
   const NodeGroup& group = smallest_group(k.question.cluster, k.question.plan, stage);
   const Bytes context = context_bytes(k, group);
-  const Bytes outside = context + nccl.device;
+  const Bytes paged = paged_states(k, memory);
+  const Bytes loaded = context + nccl.device;
+  const Bytes outside = loaded + paged;
   StageForecast s;
   s.stage = stage;
   s.gpu = group.gpu.id;
@@ -182,7 +192,7 @@ StageForecast stage_forecast(const ForecastContext& k, const LengthVariation& v,
   s.first_step_peak = figures(memory.first_step, outside, s.capacity, fits);
   s.steady_peak = figures(memory.steady, outside, s.capacity, fits);
   s.save = figures(while_saving(k, stage, memory), outside, s.capacity, fits);
-  s.load = MemoryFigures{memory.loaded, memory.loaded, memory.loaded + outside};
+  s.load = MemoryFigures{memory.loaded, memory.loaded, memory.loaded + loaded};
   s.breakdown = peak.breakdown;
   s.after_forward = memory.after_forward;
   const auto at = [&](MemoryCategory c) -> std::int64_t& {
@@ -190,6 +200,7 @@ StageForecast stage_forecast(const ForecastContext& k, const LengthVariation& v,
   };
   at(MemoryCategory::context) += context.value;
   at(MemoryCategory::nccl) += nccl.device.value;
+  at(MemoryCategory::optimizer_states) += paged.value;
   at(MemoryCategory::cache) += (s.peak.reserved - s.peak.allocated).value;
   return s;
 }

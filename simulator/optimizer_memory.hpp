@@ -20,8 +20,9 @@ class OptimizerMemory {
   using enum MemoryCategory;
 
  public:
-  OptimizerMemory(const Framework& row, const ParallelPlan& plan, MemoryLedger& ledger)
-      : f_(row), plan_(plan), ledger_(ledger) {}
+  // `paged`: the states are managed memory, which PyTorch's allocator does not know.
+  OptimizerMemory(const Framework& row, const ParallelPlan& plan, bool paged, MemoryLedger& ledger)
+      : f_(row), plan_(plan), ledger_(ledger), states_exist_(paged) {}
 
   // `largest_gradient`: elements of the largest weight gradient. The gradients themselves are the
   // caller's to release, but for those that are dropped before.
@@ -138,7 +139,7 @@ class OptimizerMemory {
   const ParallelPlan& plan_;
   MemoryLedger& ledger_;
   std::vector<Holding> states_;
-  bool states_exist_ = false;
+  bool states_exist_;
 };
 
 }  // namespace shardwise

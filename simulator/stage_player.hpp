@@ -34,7 +34,7 @@ class StagePlayer {
         offload_(ledger_, plan.offloaded_share),
         lag_(ledger_, nccl_stream, variation.lead),
         most_(variation.most_allocated),
-        optimizer_(w.framework, plan, ledger_) {
+        optimizer_(w.framework, plan, w.optimizer->paged, ledger_) {
     const int grouped = w.model.moe ? f_.grouped_workspaces : 0;
     for (int i = 0; i < calibration.cublas_workspaces + f_.library_workspaces + grouped; ++i)
       fixed_.push_back(ledger_.open(calibration.cublas_workspace.value, workspace));

@@ -15,9 +15,10 @@ struct Step {
   LayerState total;
   MemoryLedger ledger{AllocatorSettings{}};
   std::vector<std::vector<LayerHoldings>> layers{1};
+  bool paged = false;
 
   void run(std::int64_t largest_gradient) {
-    OptimizerMemory(framework, plan, ledger).step(layers, total, largest_gradient);
+    OptimizerMemory(framework, plan, paged, ledger).step(layers, total, largest_gradient);
   }
 };
 
@@ -87,9 +88,23 @@ TEST_CASE("States are made parameter by parameter", "[optimizer_memory]") {
   for (int i = 0; i < 2; ++i)
     freed.push_back(step.ledger.open(16 * mi, MemoryCategory::activations));
   for (Holding& h : freed) step.ledger.close(h);
-  OptimizerMemory(step.framework, step.plan, step.ledger).step(step.layers, step.total, 0);
+  step.run(0);
   CHECK(step.ledger.peak().allocated == Bytes(32 * mi));
   CHECK(step.ledger.peak().reserved == Bytes(32 * mi));
+}
+
+TEST_CASE("States in managed memory are none of the allocator's", "[optimizer_memory]") {
+  Step step;
+  step.paged = true;
+  LayerGraph graph;
+  graph.operators.resize(1);
+  graph.operators[0].weight_gradient_elements = 3 * mi;
+  LayerHoldings layer;
+  layer.graph = &graph;
+  layer.state.optimizer = step.total.optimizer = 24 * mi;
+  step.layers.front().push_back(std::move(layer));
+  step.run(0);
+  CHECK(step.ledger.peak().allocated == Bytes(0));
 }
 
 }  // namespace shardwise
