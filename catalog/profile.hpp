@@ -133,7 +133,7 @@ struct HostCalibration {
   Seconds per_grouped_product;          // of such a call, the Python around each product
   Seconds per_collective;               // wrapper, work object, events, stream switch
   int launch_queue = 0;                 // kernels that may wait for the GPU before the CPU does
-  double rank_spread = 0;  // by which the slowest CPU of a group is slower than another
+  double rank_spread = 0;  // by which the slowest process of a group is slower than their mean
   std::vector<FittedField> fitted;
   Seconds communicator_creation;  // between two ranks, the first time that they talk
   Evidence evidence;

@@ -2,6 +2,7 @@
 // of a microbatch in flight.
 #pragma once
 
+#include <algorithm>
 #include <variant>
 #include <vector>
 
@@ -84,6 +85,24 @@ inline int launches(const std::vector<Kernel>& kernels) {
       n += memory == nullptr ? 1 : memory->launches;
   }
   return n;
+}
+
+// Parameters of a rank that have gradients.
+inline int trained_tensors(const std::vector<std::vector<LayerHoldings>>& layers) {
+  std::ptrdiff_t n = 0;
+  for (const auto& chunk : layers)
+    for (const LayerHoldings& h : chunk)
+      n += std::count_if(h.graph->operators.begin(), h.graph->operators.end(),
+                         [](const Operator& op) { return op.weight_gradient_elements > 0; });
+  return static_cast<int>(n);
+}
+
+// What a step launches for one parameter after the other: its norm and what clips it, and the
+// stepped weight in 16 bits (nanotron @67c5ebb6 optim/clip_grads.py, gradient_accumulator.py). A
+// fused step itself is a few launches for all.
+inline int kernels_per_stepped_parameter(const Workload& w) {
+  const bool narrows = w.weights() == WeightRecipe::half_with_master;
+  return (w.framework.clips_gradients ? 2 : 0) + (narrows ? 1 : 0);
 }
 
 }  // namespace shardwise

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "simulator/activation_offload.hpp"
@@ -394,6 +395,7 @@ class StagePlayer {
 
   void release_copies(std::size_t c) {
     if (!habits_.persistent_gradients) return;
+    if (f_.records_streams) lag_.advance(trained_tensors(layers_));  // added to their wide ones
     for (LayerHoldings& h : layers_[c]) close_all(h.unsharded_gradients);
   }
   // Each 16-bit gradient goes into the wider one through a copy in that one's format, in turn
@@ -441,12 +443,9 @@ class StagePlayer {
           communication);
     close_all(h.unsharded_gradients);
     if (habits_.persistent_gradients || plan_.offload.optimizer) return;
-    if (!h.sharded_gradient.block) {
-      h.sharded_gradient = ledger_.open(h.state.gradients, gradients, reduced_on());
-    } else {
-      Holding added = ledger_.open(h.state.gradients, gradients, reduced_on());
-      ledger_.close(added);
-    }
+    Holding made = ledger_.open(h.state.gradients, gradients, reduced_on());
+    if (!h.sharded_gradient.block) std::swap(h.sharded_gradient, made);
+    ledger_.close(made);
     if (habits_.steps_in_backward) ledger_.close(h.sharded_gradient);
   }
 
@@ -456,6 +455,8 @@ class StagePlayer {
   }
 
   void step_optimizer() {
+    if (f_.records_streams)
+      lag_.advance(kernels_per_stepped_parameter(w_) * trained_tensors(layers_));
     optimizer_.step(layers_, total_, largest_gradient_);
     reserved_at_step_ = ledger_.reserved();
     const bool copies_stay =

@@ -80,6 +80,19 @@ TEST_CASE("the breakdown of every stage sums to its device figure, to the byte",
     }
 }
 
+// Two fp32 moments of 1,235,814,400 parameters.
+TEST_CASE("states in managed memory are on the card, and in no figure of PyTorch's", "[forecast]") {
+  Question q = question("llama-3.2-1b", "1xH100-SXM", Method::full, "torchtune",
+                        "dp=1,mbs=1,ga=1,recompute=full");
+  q.workload.optimizer = optimizer_named("paged-adamw");
+  const StageForecast s = asked(q).stages.front();
+  const auto of = [&](MemoryCategory c) { return s.breakdown[static_cast<std::size_t>(c)]; };
+  CHECK(of(MemoryCategory::optimizer_states) == std::int64_t{8} * 1'235'814'400);
+  CHECK(s.peak.device - s.peak.reserved ==
+        Bytes(of(MemoryCategory::optimizer_states) + of(MemoryCategory::context) +
+              of(MemoryCategory::nccl)));
+}
+
 TEST_CASE("one data-parallel rank sends no gradients", "[forecast]") {
   const Forecast f = asked(
       question("gpt2", "4090", Method::full, "pytorch-ddp", "dp=1,mbs=2,ga=1,recompute=none"));
