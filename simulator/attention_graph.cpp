@@ -24,15 +24,16 @@ double bytes_of_elements(const GraphBuilder& b, std::int64_t elements) {
   return static_cast<double>(elements * b.element());
 }
 
-// Rotary embedding of q or k. Eager frameworks run about eight kernels that move 20 bytes per
-// 16-bit element (rotate-half: slice, negate, concatenate, two products, a sum); fused ones read
-// and write once.
+// Rotary embedding of q or k. Eager frameworks run five kernels that move 20 bytes per 16-bit
+// element (rotate-half: negate, concatenate, two products, a sum) and seven backward that move 28
+// (calibrate/count_norm_operators.py); fused ones read and write once.
 TensorIndex rotate(GraphBuilder& b, TensorIndex t, std::int64_t elements) {
   if (b.workload().model.position != PositionKind::rope) return t;
   const double once = 2 * bytes_of_elements(b, elements);
-  const double eager = 5 * once;
-  return b.eager() ? b.pointwise("rotary", {t}, {}, elements, eager, eager, 4)
-                   : b.pointwise("rotary", {t}, {}, elements, once, once, 1);
+  if (!b.eager()) return b.pointwise("rotary", {t}, {}, elements, once, once, 1);
+  const TensorIndex rotated = b.pointwise("rotary", {t}, {}, elements, 5 * once, 7 * once, 5);
+  std::get<MemoryWork>(b.last().backward.front()).launches = 7;
+  return rotated;
 }
 
 TensorIndex normed_heads(GraphBuilder& b, TensorIndex t, std::int64_t rows, std::int64_t width) {
