@@ -155,9 +155,9 @@ struct Framework {
                                     // token, expert by expert, by PyTorch's own operators
   bool scales_rows = false;         // fp8: a scale for each row of an operand, not one for all
   bool gathers_sequence_quantized = false;  // fp8 with one scale: SP gathers 8 bits
-  bool dispatches_once = false;     // a token goes once to each rank of a node, or each node, that
-                                    // holds experts of its own (DeepEP, HybridEP), not once to each
-                                    // expert
+  bool dispatches_once = false;  // a token goes once to each rank of a node, or each node, that
+                                 // holds experts of its own (DeepEP, HybridEP), not once to each
+                                 // expert
   bool reduces_every_microbatch = false;  // gradient synchronised per microbatch (ZeRO-2/3, FSDP)
 
   KernelStyle kernels = KernelStyle::eager;
@@ -185,6 +185,7 @@ struct Framework {
   OutputLife output_life = OutputLife::backward;
   bool eager_activation = false;  // act(gate) * up is two kernels though all else is fused
   bool fused_norms = false;       // norms are one kernel though the rest is eager
+  bool fused_rotary = false;      // flash-attn rotates; keys are packed with values
   std::string recompute_pretrain = "none";  // name of a recompute row
   std::string recompute_finetune = "full";
   bool sequence_parallel = true;         // with TP > 1

@@ -115,6 +115,7 @@ void read_communication(JsonReader& r, Framework& f) {
 void read_kernels(JsonReader& r, Framework& f) {
   f.kernels = r.choice("kernels", kernel_style_names);
   f.fused_norms = r.flag("fused_norms");
+  f.fused_rotary = r.maybe_flag("fused_rotary").value_or(false);
   f.eager_activation = r.maybe_flag("eager_activation").value_or(false);
   f.attention = r.choice("attention", attention_kernel_names);
   f.attention_blackwell = r.maybe_choice("attention_blackwell", attention_kernel_names);

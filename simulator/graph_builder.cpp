@@ -242,8 +242,8 @@ TensorIndex GraphBuilder::gather_sequence(TensorIndex x, std::int64_t width, boo
           CommWork{Collective::all_reduce, gathered, CommAxis::tensor, behind_weight_gradient});
     return x;
   }
-  const TensorIndex out = tensor_bytes("gathered_sequence", sent.value,
-                                       MemoryCategory::communication, gathered.value);
+  const TensorIndex out =
+      tensor_bytes("gathered_sequence", sent.value, MemoryCategory::communication, gathered.value);
   Operator op;
   op.name = "gather_sequence";
   op.kind = OperatorKind::communication;

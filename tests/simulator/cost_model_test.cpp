@@ -84,8 +84,7 @@ TEST_CASE("whole gradients are reduced where a framework does, up to its stage",
     plan.zero_stage = stage;
     w.framework.stage_1_all_reduces = w.framework.stage_2_all_reduces = whole;
     const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
-    const ModelPartition partition =
-        partition_model(w, plan, schedule, *recompute_policy("none"));
+    const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
     const StageCosts costs =
         CostModel(w, plan, cluster, facts().profile).costs(partition).stages.front();
     for (const CollectiveUse& use : costs.collectives)
