@@ -1,65 +1,14 @@
 // Published runs as questions: ten of them derived by hand, and how many of all can be asked.
 #include "planner/validation/replay.hpp"
 
-#include <algorithm>
-#include <filesystem>
 #include <map>
-#include <stdexcept>
 #include <string>
 
-#include "tests/catalog/loaded_catalog.hpp"
 #include "tests/catch.hpp"
-#include "tests/source_dir.hpp"
+#include "tests/planner/asked_runs.hpp"
 
 namespace shardwise {
 namespace {
-
-const std::filesystem::path root = std::filesystem::path(source_dir()) / "catalog";
-
-const Reading& loaded_reading() {
-  static const Reading reading = [] {
-    auto loaded = load_reading(root);
-    if (!loaded) throw std::runtime_error(loaded.error().front().what);
-    return *std::move(loaded);
-  }();
-  return reading;
-}
-
-const std::vector<RunRecord>& all_runs() {
-  static const std::vector<RunRecord> runs = [] {
-    auto loaded = load_all_runs(root);
-    if (!loaded) throw std::runtime_error(loaded.error().front().what);
-    return std::move(loaded->records);
-  }();
-  return runs;
-}
-
-RunRecord record(const std::string& id) {
-  for (const RunRecord& r : all_runs())
-    if (r.id == id) return r;
-  throw std::runtime_error("no record " + id);
-}
-
-ReplayResult ask(const RunRecord& run) { return replay(run, loaded_catalog(), loaded_reading()); }
-
-Replay asked(const RunRecord& run) {
-  ReplayResult result = ask(run);
-  if (const auto* skipped = std::get_if<Skipped>(&result))
-    throw std::runtime_error(skipped->reason + ": " + skipped->detail);
-  return std::get<Replay>(std::move(result));
-}
-Replay asked(const std::string& id) { return asked(record(id)); }
-
-std::string skip_reason(const RunRecord& run) {
-  const ReplayResult result = ask(run);
-  const auto* skipped = std::get_if<Skipped>(&result);
-  return skipped == nullptr ? "" : skipped->reason;
-}
-
-bool notes_hold(const Replay& r, std::string_view text) {
-  return std::any_of(r.notes.begin(), r.notes.end(),
-                     [&](const std::string& note) { return note.find(text) != std::string::npos; });
-}
 
 constexpr AdapterTargets all_linears{};
 constexpr AdapterTargets qkv_only{true, true, true, false, false, false, false, false, false};
@@ -382,30 +331,6 @@ TEST_CASE("A batch that is no whole number of rounds is replayed nearest, and sc
   CHECK(r.question.plan.microbatches == 33);
   CHECK(r.step_scale == Approx(260.0 / 264.0));
   CHECK(notes_hold(r, "260"));
-}
-
-// Two stages, no batch: two microbatches fill them, and how long a step takes hangs on the rest.
-TEST_CASE("A pipeline whose batch is not told has no step time") {
-  RunRecord run = record("ultrascale-3.57b-n1-dp4-tp1-pp2-z1-mbs2-ga32");
-  CHECK(std::get<Replay>(ask(run)).batch_told);
-  run.training.global_batch.reset();
-  run.training.grad_accum.reset();
-  const Replay r = std::get<Replay>(ask(run));
-  CHECK_FALSE(r.batch_told);
-  CHECK(r.question.plan.microbatches == 2);
-  CHECK(notes_hold(r, "number of microbatches not stated: no step time"));
-}
-
-// "fp8-rowwise scaling", "fp8-tensorwise scaling"; "use_fused_rms_norm=True" in a strategy.
-TEST_CASE("What a record says of scales and of norms") {
-  const auto framework = [](const char* id) { return asked(id).question.workload.framework; };
-  const std::string run = "torchtitan-asynctp-llama3.1-70b-h100x256-fp8-";
-  CHECK(framework((run + "rowwise-vanilla").c_str()).scales_rows);
-  const Framework one_scale = framework((run + "tensorwise-vanilla").c_str());
-  CHECK_FALSE(one_scale.scales_rows);
-  CHECK(one_scale.gathers_sequence_quantized);
-  CHECK(framework("flagperf-llama-7b-paddle-a100-80g-x8-tp2pp1sh1sp4").fused_norms);
-  CHECK_FALSE(framework("flagperf-llama-7b-paddle-a100-40g-x8-tp2pp1sh1sp4").fused_norms);
 }
 
 TEST_CASE("What a record does not tell is why it is skipped") {

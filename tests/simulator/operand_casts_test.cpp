@@ -74,8 +74,8 @@ TEST_CASE("a scale for each row: rows and columns are cast apart, weights too", 
   CHECK(m.weight == 5 * (inputs + outputs) + 4 * weights);
 }
 
-// 128 tokens of width 512: a byte each where they are cast before, and a quarter of what is gathered
-// is cast by each of four ranks.
+// 128 tokens of width 512: a byte each where they are cast before, and each of four ranks casts a
+// quarter of what is gathered.
 TEST_CASE("sequence parallelism gathers 8 bits where the framework does, with one scale",
           "[casts]") {
   Workload w = in_fp8();
