@@ -155,9 +155,11 @@ struct Framework {
                                               // they all hold, and the receivers gather it
   bool weighs_expert_bias = false;  // the bias of an expert's second linear is weighted token by
                                     // token, expert by expert, by PyTorch's own operators
-  bool dispatches_once = false;     // a token goes once to each rank of a node, or each node, that
-                                    // holds experts of its own (DeepEP, HybridEP), not once to each
-                                    // expert
+  bool scales_rows = false;         // fp8: a scale for each row of an operand, not one for all
+  bool gathers_sequence_quantized = false;  // fp8 with one scale: SP gathers 8 bits
+  bool dispatches_once = false;  // a token goes once to each rank of a node, or each node, that
+                                 // holds experts of its own (DeepEP, HybridEP), not once to each
+                                 // expert
   bool reduces_every_microbatch = false;  // gradient synchronised per microbatch (ZeRO-2/3, FSDP)
 
   KernelStyle kernels = KernelStyle::eager;
@@ -185,12 +187,14 @@ struct Framework {
   OutputLife output_life = OutputLife::backward;
   bool eager_activation = false;  // act(gate) * up is two kernels though all else is fused
   bool fused_norms = false;       // norms are one kernel though the rest is eager
+  bool fused_rotary = false;      // flash-attn rotates; keys are packed with values
   std::string recompute_pretrain = "none";  // name of a recompute row
   std::string recompute_finetune = "full";
   bool sequence_parallel = true;         // with TP > 1
   bool regathers_sequence = true;        // SP: backward gathers again what it did not save
   bool recompute_stops_early = false;    // re-runs only until the last saved tensor is back
   bool stage_1_all_reduces = false;      // ZeRO-1 reduces whole gradients (no reduce-scatter)
+  bool stage_2_all_reduces = false;      // and so does ZeRO-2, each rank keeping its part
   bool autocast = false;                 // torch.autocast over the weights' own dtype
   bool autocast_caches_weights = false;  // 16-bit copies of fp32 weights live through the step
 

@@ -107,6 +107,7 @@ void read_communication(JsonReader& r, Framework& f) {
   f.partitions_pipeline_messages = r.maybe_flag("partitions_pipeline_messages").value_or(false);
   f.reduces_every_microbatch = r.flag("reduces_every_microbatch");
   f.stage_1_all_reduces = r.flag("stage_1_all_reduces");
+  f.stage_2_all_reduces = r.maybe_flag("stage_2_all_reduces").value_or(false);
   f.sequence_parallel = r.flag("sequence_parallel");
   f.regathers_sequence = r.flag("regathers_sequence");
 }
@@ -114,11 +115,14 @@ void read_communication(JsonReader& r, Framework& f) {
 void read_kernels(JsonReader& r, Framework& f) {
   f.kernels = r.choice("kernels", kernel_style_names);
   f.fused_norms = r.flag("fused_norms");
+  f.fused_rotary = r.maybe_flag("fused_rotary").value_or(false);
   f.eager_activation = r.maybe_flag("eager_activation").value_or(false);
   f.attention = r.choice("attention", attention_kernel_names);
   f.attention_blackwell = r.maybe_choice("attention_blackwell", attention_kernel_names);
   f.selective_op_omits_cudnn = r.maybe_flag("selective_op_omits_cudnn").value_or(false);
   f.attention_repeats_kv = r.flag("attention_repeats_kv");
+  f.scales_rows = r.maybe_flag("scales_rows").value_or(false);
+  f.gathers_sequence_quantized = r.maybe_flag("gathers_sequence_quantized").value_or(false);
   f.dispatches_once = r.maybe_flag("dispatches_once").value_or(false);
   f.weighs_expert_bias = r.maybe_flag("weighs_expert_bias").value_or(false);
   f.repeats_kv_before_rotary = r.maybe_flag("repeats_kv_before_rotary").value_or(false);

@@ -95,6 +95,8 @@ PhraseReading read_phrase(JsonReader& r) {
   p.dropout = r.maybe_flag("dropout");
   p.offload_activations = r.maybe_flag("offload_activations");
   p.blocking_launches = r.maybe_flag("blocking_launches");
+  p.scales_rows = r.maybe_flag("scales_rows");
+  p.fused_norms = r.maybe_flag("fused_norms");
   p.dispatches_once = r.maybe_flag("dispatches_once");
   p.overlaps_experts = r.maybe_flag("overlaps_experts");
   p.pads_experts = r.maybe_flag("pads_experts");

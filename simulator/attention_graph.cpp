@@ -24,15 +24,26 @@ double bytes_of_elements(const GraphBuilder& b, std::int64_t elements) {
   return static_cast<double>(elements * b.element());
 }
 
-// Rotary embedding of q or k. Eager frameworks run about eight kernels that move 20 bytes per
-// 16-bit element (rotate-half: slice, negate, concatenate, two products, a sum); fused ones read
-// and write once.
-TensorIndex rotate(GraphBuilder& b, TensorIndex t, std::int64_t elements) {
+enum class Rotated { query, key };
+
+// Rotary embedding of q or k. Eager frameworks run five kernels that move 20 bytes per 16-bit
+// element (rotate-half: negate, concatenate, two products, a sum) and seven backward that move 28
+// (calibrate/count_norm_operators.py); fused ones read and write once. flash-attn's own, which
+// nanotron calls, rotates once too, but keys within one tensor of keys and values: q, k and v are
+// copied out of their projection (4 each), k and v together and into another order (8 each time);
+// backward as much, put together again (huggingface/nanotron @67c5ebb6
+// src/nanotron/models/llama.py:468-472, 651-658; as many kv heads as heads).
+TensorIndex rotate(GraphBuilder& b, TensorIndex t, std::int64_t elements, Rotated what) {
   if (b.workload().model.position != PositionKind::rope) return t;
   const double once = 2 * bytes_of_elements(b, elements);
-  const double eager = 5 * once;
-  return b.eager() ? b.pointwise("rotary", {t}, {}, elements, eager, eager, 4)
-                   : b.pointwise("rotary", {t}, {}, elements, once, once, 1);
+  if (!b.eager()) return b.pointwise("rotary", {t}, {}, elements, once, once, 1);
+  const bool packed = b.workload().framework.fused_rotary, key = what == Rotated::key;
+  const double forward = !packed ? 5 : key ? 7 : 2, backward = !packed ? 7 : key ? 7 : 3;
+  const int launches = !packed ? 5 : key ? 3 : 2;
+  const TensorIndex rotated =
+      b.pointwise("rotary", {t}, {}, elements, forward * once, backward * once, launches);
+  std::get<MemoryWork>(b.last().backward.front()).launches = packed ? launches : 7;
+  return rotated;
 }
 
 TensorIndex normed_heads(GraphBuilder& b, TensorIndex t, std::int64_t rows, std::int64_t width) {
@@ -104,8 +115,9 @@ Projections project(GraphBuilder& b, TensorIndex x, BlockKind kind) {
     p.v = repeated(b, "repeat_v", p.v, rows * p.heads * d);
     p.kv_heads = p.heads;
   }
-  p.q = rotate(b, normed_heads(b, p.q, rows, p.heads * d), rows * p.heads * d);
-  p.k = rotate(b, normed_heads(b, p.k, rows, p.kv_heads * d), rows * p.kv_heads * d);
+  const std::int64_t queries = p.heads * d, keys = p.kv_heads * d;
+  p.q = rotate(b, normed_heads(b, p.q, rows, queries), rows * queries, Rotated::query);
+  p.k = rotate(b, normed_heads(b, p.k, rows, keys), rows * keys, Rotated::key);
   if (b.workload().framework.query_is_view_of_qkv && p.kv_heads == p.heads)
     b.widen(p.q, 3 * rows * p.heads * d * b.element());
   return p;
@@ -138,7 +150,7 @@ Projections project_latent(GraphBuilder& b, TensorIndex x) {
   const std::int64_t expanded = m.heads * (mla.qk_nope_head_dim + mla.v_head_dim);
   const TensorIndex kv =
       b.linear({"kv_up", latent, expanded, Cut::columns, false, on.v}, normed, rows);
-  p.q = rotate(b, p.q, rows * p.heads * p.qk_dim);
+  p.q = rotate(b, p.q, rows * p.heads * p.qk_dim, Rotated::query);
   // Keys are the expanded part and the shared rotary part, copied side by side for every head.
   const std::int64_t keys = rows * p.heads * p.qk_dim, values = rows * p.heads * p.v_dim;
   const double copy = 2 * bytes_of_elements(b, keys);

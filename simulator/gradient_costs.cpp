@@ -16,8 +16,10 @@ Seconds CostModel::reduce(Collective collective, double bytes, GroupKind group,
 Seconds CostModel::reduce_time(const TrainableElements& elements, StageCosts& costs) const {
   const double each =
       w_.activation_dtype() == DType::fp32 ? 4.0 : bytes_per_element(w_.framework.reduce_dtype);
-  const bool scatters =
-      plan_.zero_stage >= 2 || (plan_.zero_stage == 1 && !w_.framework.stage_1_all_reduces);
+  const Framework& f = w_.framework;
+  const bool scatters = plan_.zero_stage >= 3 ||
+                        (plan_.zero_stage == 2 && !f.stage_2_all_reduces) ||
+                        (plan_.zero_stage == 1 && !f.stage_1_all_reduces);
   const Collective usual = scatters ? Collective::reduce_scatter : Collective::all_reduce;
   const double dense = each * static_cast<double>(elements.dense);
   const bool hybrid = plan_.shard_group && *plan_.shard_group < plan_.data;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -65,7 +66,8 @@ class GraphBuilder {
 
   TensorIndex norm(std::string_view name, TensorIndex x, std::int64_t rows, std::int64_t width);
   // All-gathers a sequence-sharded tensor; without sequence parallelism it is the same tensor.
-  TensorIndex gather_sequence(TensorIndex x, std::int64_t width);
+  // Where products read it that are quantised alike, it may travel in 8 bits.
+  TensorIndex gather_sequence(TensorIndex x, std::int64_t width, bool quantizable = true);
   // Sums the partial results of row-cut linears, back to [Ts, h].
   TensorIndex reduce_partial(TensorIndex x, std::int64_t width);
   TensorIndex linear(const LinearSpec& spec, TensorIndex source, std::int64_t rows);
@@ -120,6 +122,14 @@ class GraphBuilder {
                         std::int64_t width);
   // As a matmul reads it: autocast copies a wider tensor, once per linear.
   TensorIndex cast_input(TensorIndex x, std::int64_t elements);
+  // What the quantisation of both operands adds to a product (operand_casts.cpp).
+  struct ProductShape {
+    std::int64_t rows = 0, in = 0, out = 0;
+  };
+  void cast_operands(Operator& op, TensorIndex x, const ProductShape& product);
+  bool scales_rows() const;
+  bool gathers_narrow() const;
+  bool was_gathered(TensorIndex x) const;
   std::int64_t saved_linear_input_bytes(std::int64_t elements, bool low_precision) const;
 
   const Workload& workload_;
@@ -131,6 +141,7 @@ class GraphBuilder {
   std::int64_t element_;
   std::int64_t stream_element_;
   std::vector<std::pair<TensorIndex, TensorIndex>> gathered_from_;  // gathered, its source
+  std::optional<TensorIndex> quantized_input_;  // the last one that a product has cast
   LayerGraph graph_;
 };
 

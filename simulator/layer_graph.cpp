@@ -320,7 +320,7 @@ TensorIndex add_head(GraphBuilder& b, TensorIndex x, bool tied_here) {
   const std::int64_t width = m.embed_dim.value_or(m.hidden);
   const std::int64_t rows = b.tokens();
   if (m.norms.final) x = b.norm("final_norm", x, b.sequence_tokens(), m.hidden);
-  x = b.gather_sequence(x, m.hidden);
+  x = b.gather_sequence(x, m.hidden, false);
   if (m.embed_dim) x = b.linear({"project_out", m.hidden, width}, x, rows);
   const LossKind kind = w.framework.loss;
   if (kind == LossKind::chunked || kind == LossKind::fused_linear)

@@ -121,6 +121,8 @@ ReplayResult assemble(const ReplayContext& c, const Gpu& gpu, const MethodReadin
   out.memory_stage = framework.memory_of_stage;
   out.gpu_known = gpu_stated(c);
   out.step_scale = batch_scale(c.run, p) * token_scale(c.run, out.question.workload.sequence);
+  out.batch_told = p.pipeline == 1 || c.run.training.global_batch || c.run.training.grad_accum;
+  if (!out.batch_told) notes.push_back("number of microbatches not stated: no step time");
   out.notes = std::move(notes);
   return out;
 }

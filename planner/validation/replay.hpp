@@ -28,6 +28,7 @@ struct Replay {
   MemoryStage memory_stage = MemoryStage::worst;
   bool gpu_known = true;
   double step_scale = 1;           // multiplies the forecast step time
+  bool batch_told = true;          // without it the throughput of a pipeline cannot be compared
   std::vector<std::string> notes;  // what was assumed, in whole sentences
 };
 

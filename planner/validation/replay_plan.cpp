@@ -119,7 +119,8 @@ Part<int> microbatch(const RunTraining& t, const Framework& row, Notes& notes) {
 void set_microbatches(const RunTraining& t, ParallelPlan& plan, Notes& notes) {
   const int per_round = plan.data * plan.microbatch;
   if (!t.global_batch) {
-    plan.microbatches = t.grad_accum.value_or(1);
+    // What fills the stages, where the batch is not told: no more of them are held at one time.
+    plan.microbatches = t.grad_accum.value_or(plan.pipeline);
     return;
   }
   const double rounds = static_cast<double>(*t.global_batch) / per_round;

@@ -180,6 +180,10 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
   w.attention_dropout = w.hidden_dropout;
   w.framework.dispatches_once =
       stated(c, &PhraseReading::dispatches_once).value_or(w.framework.dispatches_once);
+  w.framework.scales_rows =
+      stated(c, &PhraseReading::scales_rows).value_or(w.framework.scales_rows);
+  w.framework.fused_norms =
+      stated(c, &PhraseReading::fused_norms).value_or(w.framework.fused_norms);
   w.overlaps_experts = stated(c, &PhraseReading::overlaps_experts).value_or(false);
   w.pads_experts = stated(c, &PhraseReading::pads_experts).value_or(false);
   w.prediction_depths = stated(c, &PhraseReading::prediction_depths).value_or(0);

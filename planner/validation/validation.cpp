@@ -52,7 +52,8 @@ void fill(const Replay& replayed, const Forecast& f, ReplayedRun& out) {
   out.memory_gib = memory(f, stage_peak(*out.memory_stage, replayed.memory_kind));
   if (!replayed.gpu_known) return;
   const double k = replayed.step_scale;
-  out.step_time = {k * f.step_time.low, k * f.step_time.expected, k * f.step_time.high};
+  if (replayed.batch_told)
+    out.step_time = {k * f.step_time.low, k * f.step_time.expected, k * f.step_time.high};
   const bool fits = f.verdict != Verdict::does_not_fit && f.host_fits;
   out.outcome = fits ? Outcome::ran : Outcome::oom;
 }

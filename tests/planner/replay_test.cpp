@@ -1,65 +1,14 @@
 // Published runs as questions: ten of them derived by hand, and how many of all can be asked.
 #include "planner/validation/replay.hpp"
 
-#include <algorithm>
-#include <filesystem>
 #include <map>
-#include <stdexcept>
 #include <string>
 
-#include "tests/catalog/loaded_catalog.hpp"
 #include "tests/catch.hpp"
-#include "tests/source_dir.hpp"
+#include "tests/planner/asked_runs.hpp"
 
 namespace shardwise {
 namespace {
-
-const std::filesystem::path root = std::filesystem::path(source_dir()) / "catalog";
-
-const Reading& loaded_reading() {
-  static const Reading reading = [] {
-    auto loaded = load_reading(root);
-    if (!loaded) throw std::runtime_error(loaded.error().front().what);
-    return *std::move(loaded);
-  }();
-  return reading;
-}
-
-const std::vector<RunRecord>& all_runs() {
-  static const std::vector<RunRecord> runs = [] {
-    auto loaded = load_all_runs(root);
-    if (!loaded) throw std::runtime_error(loaded.error().front().what);
-    return std::move(loaded->records);
-  }();
-  return runs;
-}
-
-RunRecord record(const std::string& id) {
-  for (const RunRecord& r : all_runs())
-    if (r.id == id) return r;
-  throw std::runtime_error("no record " + id);
-}
-
-ReplayResult ask(const RunRecord& run) { return replay(run, loaded_catalog(), loaded_reading()); }
-
-Replay asked(const RunRecord& run) {
-  ReplayResult result = ask(run);
-  if (const auto* skipped = std::get_if<Skipped>(&result))
-    throw std::runtime_error(skipped->reason + ": " + skipped->detail);
-  return std::get<Replay>(std::move(result));
-}
-Replay asked(const std::string& id) { return asked(record(id)); }
-
-std::string skip_reason(const RunRecord& run) {
-  const ReplayResult result = ask(run);
-  const auto* skipped = std::get_if<Skipped>(&result);
-  return skipped == nullptr ? "" : skipped->reason;
-}
-
-bool notes_hold(const Replay& r, std::string_view text) {
-  return std::any_of(r.notes.begin(), r.notes.end(),
-                     [&](const std::string& note) { return note.find(text) != std::string::npos; });
-}
 
 constexpr AdapterTargets all_linears{};
 constexpr AdapterTargets qkv_only{true, true, true, false, false, false, false, false, false};

@@ -75,6 +75,30 @@ TEST_CASE("what is hidden behind matmuls takes its share of the multiprocessors"
   CHECK((beside.compute - waiting.compute).value == Approx(24.0 / 108 * hidden.value));
 }
 
+// DeepSpeed reduces whole buckets up to stage 2, of which each rank keeps its part.
+TEST_CASE("whole gradients are reduced where a framework does, up to its stage", "[cost]") {
+  const Cluster cluster = parse_gpus(facts().catalog, "8xA100-SXM-80GB")->front();
+  Workload w = pretraining(gpt(1, 1024, 16), 1024);
+  const auto used = [&](int stage, bool whole) {
+    ParallelPlan plan = plan_of(8);
+    plan.zero_stage = stage;
+    w.framework.stage_1_all_reduces = w.framework.stage_2_all_reduces = whole;
+    const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
+    const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
+    const StageCosts costs =
+        CostModel(w, plan, cluster, facts().profile).costs(partition).stages.front();
+    for (const CollectiveUse& use : costs.collectives)
+      if (use.work == WorkKind::reduce_gradients) return use.collective;
+    return Collective::all_to_all;
+  };
+  CHECK(used(0, false) == Collective::all_reduce);
+  for (const int stage : {1, 2}) {
+    CHECK(used(stage, false) == Collective::reduce_scatter);
+    CHECK(used(stage, true) == Collective::all_reduce);
+  }
+  CHECK(used(3, true) == Collective::reduce_scatter);
+}
+
 TEST_CASE("with blocking launches the GPU waits for the CPU, kernel by kernel", "[cost]") {
   const Cluster cluster = parse_gpus(facts().catalog, "8xA100-SXM-80GB")->front();
   Workload w = pretraining(gpt(1, 1024, 16), 1024);

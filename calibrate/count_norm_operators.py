@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Counts the operators that eager PyTorch runs for RMSNorm, rotary embedding and SwiGLU.
+
+What is counted is every operator that autograd dispatches and that is no view, and the bytes of the
+operands that it reads and writes, per element of the input. simulator/graph_builder.cpp
+(eager_norm, fp32_norm) and simulator/attention_graph.cpp (rotate) hold the results.
+
+Needs torch and transformers (run with 2.3.1 and 4.38.2 on a CPU); no GPU:
+    python3 calibrate/count_norm_operators.py
+"""
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten
+from transformers.models.llama import modeling_llama as llama
+
+
+def tensors(tree):
+    return [leaf for leaf in tree_flatten(tree)[0] if isinstance(leaf, torch.Tensor)]
+
+
+class Count(TorchDispatchMode):
+    """Launches and bytes; what shares its memory with an operand is a view, unless written to."""
+
+    def __init__(self):
+        super().__init__()
+        self.launches, self.bytes = 0, 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        read, written = tensors((args, kwargs or {})), tensors(result)
+        memory = {t.untyped_storage().data_ptr() for t in read}
+        in_place = str(function).split(".")[1].endswith("_")
+        if not in_place and all(t.untyped_storage().data_ptr() in memory for t in written):
+            return result
+        self.launches += 1
+        # An expanded operand is read once from memory.
+        self.bytes += sum(min(t.numel() * t.element_size(), t.untyped_storage().nbytes()) for t in read)
+        self.bytes += sum(t.numel() * t.element_size() for t in written)
+        return result
+
+
+def report(name, function, inputs, elements):
+    with Count() as forward:
+        result = function(*inputs)
+    outputs = tensors(result)
+    gradients = [torch.ones_like(t) for t in outputs]
+    with Count() as backward:
+        torch.autograd.backward(outputs, gradients)
+    row = [f"{c.launches} operators, {c.bytes / elements:.1f} bytes" for c in (forward, backward)]
+    print(f"{name:34s} forward {row[0]}; backward {row[1]}")
+
+
+def leaf(*shape, dtype=torch.bfloat16):
+    return torch.randn(*shape, dtype=dtype, requires_grad=True)
+
+
+def main():
+    tokens, width = 2048, 4096
+    for name, dtype, trained in (
+        ("RMSNorm, 16 bits", torch.bfloat16, True),
+        ("RMSNorm, 16 bits, frozen weight", torch.bfloat16, False),
+        ("RMSNorm, fp32", torch.float32, True),
+    ):
+        norm = llama.LlamaRMSNorm(width).to(dtype).requires_grad_(trained)
+        report(name, norm, [leaf(1, tokens, width, dtype=dtype)], tokens * width)
+    heads, dim = 32, 128
+    q, k = leaf(1, heads, tokens, dim), leaf(1, heads, tokens, dim)
+    cos, sin = llama.LlamaRotaryEmbedding(dim)(k, torch.arange(tokens)[None])
+    report("rotary embedding of q and k",
+           lambda a, b: llama.apply_rotary_pos_emb(a, b, cos, sin), [q, k], q.numel() + k.numel())
+    gate, up = leaf(tokens, 11008), leaf(tokens, 11008)
+    report("silu(gate) * up", lambda a, b: torch.nn.functional.silu(a) * b, [gate, up], gate.numel())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+// What records say in prose, or do not say at all.
+#include <string>
+
+#include "tests/catch.hpp"
+#include "tests/planner/asked_runs.hpp"
+
+namespace shardwise {
+
+// Two stages, no batch: two microbatches fill them, and how long a step takes hangs on the rest.
+TEST_CASE("A pipeline whose batch is not told has no step time") {
+  RunRecord run = record("ultrascale-3.57b-n1-dp4-tp1-pp2-z1-mbs2-ga32");
+  CHECK(std::get<Replay>(ask(run)).batch_told);
+  run.training.global_batch.reset();
+  run.training.grad_accum.reset();
+  const Replay r = std::get<Replay>(ask(run));
+  CHECK_FALSE(r.batch_told);
+  CHECK(r.question.plan.microbatches == 2);
+  CHECK(notes_hold(r, "number of microbatches not stated: no step time"));
+}
+
+// "fp8-rowwise scaling", "fp8-tensorwise scaling"; "use_fused_rms_norm=True" in a strategy.
+TEST_CASE("What a record says of scales and of norms") {
+  const auto framework = [](const char* id) { return asked(id).question.workload.framework; };
+  const std::string run = "torchtitan-asynctp-llama3.1-70b-h100x256-fp8-";
+  CHECK(framework((run + "rowwise-vanilla").c_str()).scales_rows);
+  const Framework one_scale = framework((run + "tensorwise-vanilla").c_str());
+  CHECK_FALSE(one_scale.scales_rows);
+  CHECK(one_scale.gathers_sequence_quantized);
+  CHECK(framework("flagperf-llama-7b-paddle-a100-80g-x8-tp2pp1sh1sp4").fused_norms);
+  CHECK_FALSE(framework("flagperf-llama-7b-paddle-a100-40g-x8-tp2pp1sh1sp4").fused_norms);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,110 @@
+#include "simulator/layer_graph.hpp"
+#include "tests/catch.hpp"
+#include "tests/simulator/sample_workload.hpp"
+
+using namespace shardwise;
+
+namespace {
+
+struct Moved {
+  double forward = 0, backward = 0, weight = 0;
+};
+
+double moved(const std::vector<Kernel>& kernels) {
+  double bytes = 0;
+  for (const Kernel& k : kernels)
+    if (const auto* m = std::get_if<MemoryWork>(&k)) bytes += static_cast<double>(m->moved.value);
+  return bytes;
+}
+
+// What the linears of a block move besides their products, less what they do in 16 bits.
+Moved casts(Workload w, const ParallelPlan& plan) {
+  Moved out;
+  for (const double sign : {1.0, -1.0}) {
+    if (sign < 0) w.compute = DType::bf16;
+    for (const Operator& op : block_graph(w, plan, {}).operators) {
+      if (op.kind != OperatorKind::matmul) continue;
+      out.forward += sign * moved(op.forward);
+      out.backward += sign * moved(op.backward);
+      out.weight += sign * moved(op.backward_weight);
+    }
+  }
+  return out;
+}
+
+Bytes gathered(const Workload& w, const ParallelPlan& plan) {
+  for (const Operator& op : block_graph(w, plan, {}).operators)
+    if (op.name == "gather_sequence") return std::get<CommWork>(op.forward.front()).size;
+  return Bytes(0);
+}
+
+Workload in_fp8() {
+  Workload w = pretraining(llama(1, 512, 8, 4, 1408, 1000), 128);
+  w.framework.kernels = KernelStyle::eager;
+  w.framework.fused_norms = true;
+  w.compute = DType::fp8;
+  return w;
+}
+
+// 128 tokens; q, k and v read one tensor, gate and up another: 512 + 512 + 512 + 1,408 inputs that
+// are cast. Outputs: q 512, k and v 256, o 512, gate and up 1,408, down 512.
+constexpr double tokens = 128;
+constexpr double inputs = tokens * (512 + 512 + 512 + 1408);
+constexpr double outputs = tokens * (512 + 2 * 256 + 512 + 2 * 1408 + 512);
+constexpr double input_gradients = tokens * (3 * 512 + 512 + 2 * 512 + 1408);
+constexpr double weights = 512.0 * (512 + 2 * 256 + 512 + 3 * 1408);
+
+}  // namespace
+
+// Read in 16 bits, written twice in 8: 4 bytes.
+TEST_CASE("one scale for a tensor: each operand is cast once", "[casts]") {
+  const Moved m = casts(in_fp8(), plan_of(1));
+  CHECK(m.forward == 4 * inputs);
+  CHECK(m.backward == 4 * outputs);
+  CHECK(m.weight == 0);
+}
+
+// Rows 3 bytes, columns 5; a weight's rows 3 and columns 7; 4 for what is rescaled.
+TEST_CASE("a scale for each row: rows and columns are cast apart, weights too", "[casts]") {
+  Workload w = in_fp8();
+  w.framework.scales_rows = true;
+  const Moved m = casts(w, plan_of(1));
+  CHECK(m.forward == 3 * (inputs + weights));
+  CHECK(m.backward == 3 * outputs + 7 * weights + 4 * input_gradients);
+  CHECK(m.weight == 5 * (inputs + outputs) + 4 * weights);
+}
+
+// 128 tokens of width 512: a byte each where they are cast before, and each of four ranks casts a
+// quarter of what is gathered.
+TEST_CASE("sequence parallelism gathers 8 bits where the framework does, with one scale",
+          "[casts]") {
+  Workload w = in_fp8();
+  ParallelPlan plan = plan_of(1, 4);
+  plan.sequence_parallel = true;
+  CHECK(gathered(w, plan) == Bytes(2 * 128 * 512));
+  const double before = casts(w, plan).forward;
+  w.framework.gathers_sequence_quantized = true;
+  CHECK(gathered(w, plan) == Bytes(128 * 512));
+  // Two gathered tensors of 128 x 512 (of q, k, v; of gate and up): 3/4 of 4 bytes less for each.
+  CHECK(before - casts(w, plan).forward == 2 * 0.75 * 4 * 128 * 512);
+  w.framework.scales_rows = true;
+  CHECK(gathered(w, plan) == Bytes(2 * 128 * 512));
+}
+
+TEST_CASE("asynchronous tensor parallelism hides what a rescaling does not part", "[casts]") {
+  Workload w = in_fp8();
+  ParallelPlan plan = plan_of(1, 4);
+  plan.sequence_parallel = plan.async_tensor = true;
+  const auto hidden = [&] {
+    int count = 0;
+    for (const Operator& op : block_graph(w, plan, {}).operators)
+      if (op.kind == OperatorKind::communication)
+        for (const auto* list : {&op.forward, &op.backward})
+          for (const Kernel& k : *list) count += std::get<CommWork>(k).beside_compute;
+    return count;
+  };
+  CHECK(hidden() == 8);  // two gathers and two sums, forward and backward
+  w.framework.scales_rows = true;
+  w.framework.overlap_tensor_backward = false;
+  CHECK(hidden() == 2);  // the sums of forward
+}
