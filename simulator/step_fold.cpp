@@ -192,15 +192,18 @@ bool StepFold::waits_outside(std::size_t s) const {
 }
 
 // What runs ahead of everything has long been done with whatever the stages wait for between `then`
-// and now, and gains on them.
+// and now, and gains on them. Not known where the slots that it is held against, so many periods
+// before, are none of those that repeat.
 bool StepFold::stays_ahead(std::size_t s, StepClock then, StepClock delay,
                            std::uint32_t periods) const {
   const Stage& stage = stages_[s];
   const StageState& state = state_.stages[s];
+  const std::uint32_t earliest = stage.first + periods * period_;
   for (std::uint32_t q = stage.high - period_ + 1; q <= stage.high; ++q) {
     const std::vector<SlotStep>& steps = state.slots[q].program->steps;
     for (std::size_t i = 0; i < steps.size(); ++i) {
       if (!stage.ahead[static_cast<std::size_t>(steps[i].lane)]) continue;
+      if (q < earliest) return false;
       const std::size_t task = state.slots[q].first + i;
       const StepClock end = state.ends[task];
       if (end > then || end - state.ends[task - periods * stage.tasks] > delay) return false;

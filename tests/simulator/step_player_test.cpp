@@ -184,6 +184,51 @@ TEST_CASE("a step that is folded in time equals one that is not", "[step_player]
   CHECK(3 * folded > steps);
 }
 
+// Where a period is long beside the step, it is found while later stages are still in their first:
+// 64 microbatches through 16 stages of 5 chunks are 640 slots of each, and a round of 16 is 160 of
+// them. At the second round hosts that run ahead have no whole period behind them that the latest
+// one could be held against: what was played in its place is the start, of other tasks. The step is
+// the same all the same.
+TEST_CASE("a step is not folded by what is before its first period", "[step_player]") {
+  ParallelPlan plan = plan_of(1, 1, 16);
+  plan.schedule = "interleaved";
+  plan.chunks = 5;
+  plan.microbatches = 64;
+  const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule);
+  StepTraffic traffic;
+  traffic.stages.resize(16);
+  for (auto& kinds : traffic.stages) {
+    const LinkId link = traffic.network.add_link(BytesPerSecond(1e9));
+    for (auto& kind : kinds)
+      kind = traffic.network.add_class(BytesPerSecond(1e9), std::array{FlowLoad{link, 0.01}});
+  }
+  LayerSchedule slow_host;
+  slow_host.time.forward.compute = Seconds(1e-5);
+  slow_host.time.forward.host = Seconds(2e-5);
+  for (const double backward : {1e-3, 2e-3, 3e-3})
+    for (const double send : {1e-6, 1e-5, 1e-4, 1e-3}) {
+      LayerSchedule layer;
+      layer.time.forward.compute = Seconds(1e-3);
+      layer.time.backward_input.compute = Seconds(backward);
+      layer.time.forward.host = layer.time.backward_input.host = Seconds(1e-4);
+      StageCosts stage;
+      stage.chunks.assign(5, {layer});
+      StepCosts costs;
+      costs.overlaps_pipeline_comm = true;
+      costs.stages.assign(16, stage);
+      costs.stages.back().chunks.back().push_back(slow_host);
+      costs.send.assign(16, Seconds(send));
+      INFO("backward " << backward << " s, send " << send << " s");
+      const auto whole = play_stages(plan, schedule, costs, &traffic, {.folds = false});
+      const auto fast = play_stages(plan, schedule, costs, &traffic);
+      REQUIRE(whole);
+      REQUIRE(fast);
+      CHECK(fast->makespan == whole->makespan);
+      CHECK(fast->tasks == whole->tasks);
+      CHECK(fast->summary == whole->summary);
+    }
+}
+
 // Where nobody asks for a step longer than L, the play may end early. It then names a time above L,
 // but never one above the step's own, which the whole play finds; a step of L itself is not cut.
 // With L at nine tenths of the step what is still to come makes it certain in most plays.
