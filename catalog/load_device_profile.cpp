@@ -80,13 +80,38 @@ bool is_device_document(const JsonDocument& document) {
   return document.at(0).kind == JsonKind::object && document.member(0, "device") != no_json;
 }
 
+Result<DeviceProfile> read_device_profile(const JsonDocument& document) {
+  Problems problems;
+  JsonReader r(document, problems);
+  DeviceProfile d;
+  d.name = r.text("name");
+  d.gpu = r.text("device");
+  d.peer_over_pcie = r.maybe_choice("peer_over_pcie", peer_names);
+  d.trust = r.choice("trust", trust_names);
+  d.provenance = r.provenance();
+  if (auto facts = r.maybe_object("facts")) read_facts(*facts, d);
+  d.samples = r.integer("samples", 1, 1'000'000'000);
+  d.discarded = r.integer("discarded", 0, 1'000'000'000);
+  read_constants(r.object("constants"), d);
+  for (JsonReader& t : r.objects("tiles")) {
+    d.tiles.push_back({t.integer("m", 8, 4096), t.integer("n", 8, 4096), t.integer("sms", 1, 16),
+                       t.number("rate", 0.001, 1)});
+    t.finish();
+  }
+  if (d.tiles.size() > 8) r.problem("tiles", "must be at most eight tiles");
+  for (JsonReader& f : r.objects("fits")) d.fits.push_back(read_fit(f));
+  r.finish();
+  if (!problems.empty()) return problems;
+  return d;
+}
+
 Result<std::vector<DeviceProfile>> load_device_profiles(const fs::path& folder) {
   Problems problems;
   std::vector<DeviceProfile> found;
   for (const fs::path& file : json_files(folder, problems)) {
     const auto document = parse_json_file(file, "profiles/" + file.filename().string());
     if (document && !is_device_document(*document)) continue;
-    auto profile = load_device_profile(file);
+    auto profile = document ? read_device_profile(*document) : document.error();
     if (profile)
       found.push_back(*std::move(profile));
     else
@@ -115,28 +140,7 @@ Problems unknown_devices(const std::vector<DeviceProfile>& profiles, const Catal
 Result<DeviceProfile> load_device_profile(const fs::path& file) {
   const auto document = parse_json_file(file, "profiles/" + file.filename().string());
   if (!document) return document.error();
-  Problems problems;
-  JsonReader r(*document, problems);
-  DeviceProfile d;
-  d.name = r.text("name");
-  d.gpu = r.text("device");
-  d.peer_over_pcie = r.maybe_choice("peer_over_pcie", peer_names);
-  d.trust = r.choice("trust", trust_names);
-  d.provenance = r.provenance();
-  if (auto facts = r.maybe_object("facts")) read_facts(*facts, d);
-  d.samples = r.integer("samples", 1, 1'000'000'000);
-  d.discarded = r.integer("discarded", 0, 1'000'000'000);
-  read_constants(r.object("constants"), d);
-  for (JsonReader& t : r.objects("tiles")) {
-    d.tiles.push_back({t.integer("m", 8, 4096), t.integer("n", 8, 4096), t.integer("sms", 1, 16),
-                       t.number("rate", 0.001, 1)});
-    t.finish();
-  }
-  if (d.tiles.size() > 8) r.problem("tiles", "must be at most eight tiles");
-  for (JsonReader& f : r.objects("fits")) d.fits.push_back(read_fit(f));
-  r.finish();
-  if (!problems.empty()) return problems;
-  return d;
+  return read_device_profile(*document);
 }
 
 Result<fs::path> find_profile(const fs::path& root, const std::string& asked) {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <future>
+#include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "planner/judgement.hpp"
 #include "planner/model_states.hpp"
@@ -15,17 +17,15 @@ namespace {
 
 // Cards of one size differ in little but speed: what was chosen for the first is chosen for the
 // next, if the same predictor gives it the same verdict there. Otherwise the search is made anew.
+// `plays` are those of an earlier card that trains in the same format, if there is one.
 Result<ChosenPlan> chosen_like(const ResolvedRequest& request, Method method,
-                               const Cluster& cluster, const ChosenPlan& model) {
+                               const Cluster& cluster, const ChosenPlan& model, ChosenWorkload here,
+                               std::shared_ptr<const MemoryPlays> plays) {
   ChosenPlan same = model;
   same.question.cluster = cluster;
-  // A card may lack the number format of the first: then it trains in another.
-  ChosenWorkload here = choose_workload(request, method, cluster, model.question.plan.zero_stage);
-  const bool same_format = here.workload.compute == model.question.workload.compute;
   same.question.workload = std::move(here.workload);
   same.notes = std::move(here.notes);
-  auto f = forecast(same.question, request.facts->profile,
-                    {.plays = same_format ? model.forecast.plays : nullptr});
+  auto f = forecast(same.question, request.facts->profile, {.plays = std::move(plays)});
   if (f) {
     same.forecast = *std::move(f);
     same.verdict = judged(same.forecast, request.host_ram_stated);
@@ -45,21 +45,51 @@ FitAnswer answer_for(Method method, std::size_t cluster, ChosenPlan chosen) {
   return a;
 }
 
-// The cards after the first that has an answer are alike to it, each for itself.
+using Choices = std::vector<std::optional<Result<ChosenPlan>>>;
+
+// The cards after the first that has an answer, which is the model: each for itself. A card may
+// lack the number format of the first and train in another: of those, one goes ahead of the rest,
+// who then take its plays if it has kept the plan.
+void choose_for_others(const ResolvedRequest& request, Method method, std::size_t first,
+                       Choices& chosen) {
+  const ChosenPlan& model = **chosen[first];
+  const std::size_t n = chosen.size();
+  std::vector<ChosenWorkload> workloads(n);
+  std::vector<std::size_t> ahead{first}, leader(n, first), rounds[2];
+  for (std::size_t i = first + 1; i < n; ++i) {
+    workloads[i] =
+        choose_workload(request, method, request.clusters[i], model.question.plan.zero_stage);
+    const auto format = [&](std::size_t at) {
+      return at == first ? model.question.workload.compute : workloads[at].workload.compute;
+    };
+    const auto same = std::find_if(ahead.begin(), ahead.end(),
+                                   [&](std::size_t at) { return format(at) == format(i); });
+    leader[i] = same == ahead.end() ? i : *same;
+    if (same == ahead.end()) ahead.push_back(i);
+    rounds[leader[i] == first || leader[i] == i ? 0 : 1].push_back(i);
+  }
+  for (const std::vector<std::size_t>& round : rounds)
+    on_all_cores(round.size(), [&](std::size_t at) {
+      const std::size_t i = round[at];
+      std::shared_ptr<const MemoryPlays> plays;
+      if (leader[i] != i && *chosen[leader[i]] &&
+          (**chosen[leader[i]]).question.plan == model.question.plan)
+        plays = (**chosen[leader[i]]).forecast.plays;
+      chosen[i] = chosen_like(request, method, request.clusters[i], model, std::move(workloads[i]),
+                              std::move(plays));
+    });
+}
+
 FitAnswers answers_of(const ResolvedRequest& request, Method method) {
   FitAnswers all;
   const std::size_t n = request.clusters.size();
-  std::vector<std::optional<Result<ChosenPlan>>> chosen(n);
+  Choices chosen(n);
   std::size_t first = 0;
   for (; first < n; ++first) {
     chosen[first] = choose_plan(request, method, request.clusters[first]);
     if (*chosen[first]) break;
   }
-  if (first < n)
-    on_all_cores(n - first - 1, [&](std::size_t i) {
-      const std::size_t other = first + 1 + i;
-      chosen[other] = chosen_like(request, method, request.clusters[other], **chosen[first]);
-    });
+  if (first < n) choose_for_others(request, method, first, chosen);
   for (std::size_t i = 0; i < n; ++i) {
     if (*chosen[i])
       all.answers.push_back(answer_for(method, i, **std::move(chosen[i])));
