@@ -107,6 +107,32 @@ void climb(PlanSearch& s, ParallelPlan plan) {
   if (best) s.fitting.push_back(std::move(*best));
 }
 
+void join(PlanSearch& s, PlanSearch&& one) {
+  std::move(one.fitting.begin(), one.fitting.end(), std::back_inserter(s.fitting));
+  s.hopeless.insert(s.hopeless.end(), one.hopeless.begin(), one.hopeless.end());
+  if (one.nearest) keep_nearest(s, std::move(*one.nearest));
+  if (s.refused.empty()) s.refused = std::move(one.refused);
+  s.considered += one.considered;
+}
+
+// Each part is tried on its own and joined in order, so threads change nothing in the answer. The
+// caller has the last one, and what it has worked with before is near it.
+template <class Try>
+void side_by_side(PlanSearch& s, std::size_t n, Try try_part) {
+  const auto policy = one_of_a_crew ? std::launch::deferred : std::launch::async;
+  const auto tried = [&s, &try_part](std::size_t i) {
+    PlanSearch one{s.request, s.cluster, s.method, {}, {}, {}, {}, {}, 0};
+    try_part(one, i);
+    return one;
+  };
+  std::vector<std::future<PlanSearch>> parts;
+  for (std::size_t i = 0; i + 1 < n; ++i) parts.push_back(std::async(policy, tried, i));
+  std::optional<PlanSearch> last;
+  if (n > 0) last.emplace(tried(n - 1));
+  for (auto& part : parts) join(s, part.get());
+  if (last) join(s, *std::move(last));
+}
+
 void try_layout(PlanSearch& s, ParallelPlan layout) {
   const Workload w = s.question(layout).workload;
   layout.recompute = usual_recompute(w);
@@ -119,10 +145,12 @@ void try_layout(PlanSearch& s, ParallelPlan layout) {
     s.hopeless.push_back(layout);
     return;
   }
-  for (const std::string& policy : recomputes(s, w)) {
-    layout.recompute = policy;
-    climb(s, layout);
-  }
+  const std::vector<std::string> policies = recomputes(s, w);
+  side_by_side(s, policies.size(), [&](PlanSearch& one, std::size_t i) {
+    ParallelPlan plan = layout;
+    plan.recompute = policies[i];
+    climb(one, plan);
+  });
 }
 
 // The offloads to try: asked for; else none, and what the host could take over where its RAM is
@@ -137,25 +165,9 @@ std::vector<Offload> offloads(const PlanSearch& s, bool as_last_resort) {
   return {{true, false, false}, {false, true, false}, {true, true, false}};
 }
 
-void join(PlanSearch& s, PlanSearch&& one) {
-  std::move(one.fitting.begin(), one.fitting.end(), std::back_inserter(s.fitting));
-  s.hopeless.insert(s.hopeless.end(), one.hopeless.begin(), one.hopeless.end());
-  if (one.nearest) keep_nearest(s, std::move(*one.nearest));
-  if (s.refused.empty()) s.refused = std::move(one.refused);
-  s.considered += one.considered;
-}
-
-// Each layout is tried on its own and joined in order, so threads change nothing in the answer.
 void try_side_by_side(PlanSearch& s, const std::vector<ParallelPlan>& layouts) {
-  const auto policy = one_of_a_crew ? std::launch::deferred : std::launch::async;
-  std::vector<std::future<PlanSearch>> parts;
-  for (const ParallelPlan& layout : layouts)
-    parts.push_back(std::async(policy, [&s, layout] {
-      PlanSearch one{s.request, s.cluster, s.method, {}, {}, {}, {}, {}, 0};
-      try_layout(one, layout);
-      return one;
-    }));
-  for (auto& part : parts) join(s, part.get());
+  side_by_side(s, layouts.size(),
+               [&](PlanSearch& one, std::size_t i) { try_layout(one, layouts[i]); });
 }
 
 void try_layouts(PlanSearch& s, bool as_last_resort) {
