@@ -19,6 +19,9 @@ struct CostModel::PassCost {
 
 namespace {
 
+// Room for the collectives of a layer or a stage, so that few lists grow.
+constexpr std::size_t usual_uses = 12;
+
 GroupKind group_of(CommAxis axis) {
   constexpr std::array kinds{GroupKind::tensor, GroupKind::context, GroupKind::expert};
   return kinds[static_cast<std::size_t>(axis)];
@@ -153,6 +156,7 @@ CollectiveUse CostModel::use(WorkKind work, Collective collective, Bytes size,
     if (k.size == size && k.collective == collective && k.group == group)
       return {work, group, shape, collective, size, k.time};
   const CollectiveTime time = collectives_.time(collective, size, shape);
+  if (known_collectives_.empty()) known_collectives_.reserve(usual_uses);
   known_collectives_.push_back({collective, group, size, time});
   return {work, group, shape, collective, size, time};
 }
@@ -278,6 +282,7 @@ const CostModel::KnownTime& CostModel::known_time(const LayerDefinition& d, cons
   for (const KnownTime& k : known)
     if (k.definition == &d && k.gpu == &gpu) return k;
   KnownTime time{&d, &gpu, {}, {}, state_of(d)};
+  time.uses.reserve(usual_uses);
   time.time = layer_time(d, kernels, &time.uses);
   return known.emplace_back(std::move(time));
 }
@@ -306,6 +311,8 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& chunks, int sta
     LayerState state;
     Seconds total;
     std::vector<std::pair<const KnownTime*, int>> used;  // and by how many layers
+    costs.chunks.reserve(chunks.size());
+    costs.collectives.reserve(usual_uses);
     for (const ModelChunk& chunk : chunks) {
       std::vector<LayerSchedule>& list = costs.chunks.emplace_back();
       list.reserve(chunk.layers.size());

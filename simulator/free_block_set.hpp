@@ -4,8 +4,7 @@
 // Blocks of nearly the same size share a bin: 16 bins for every doubling of the size, counted in
 // units u of 512 B (all block sizes are multiples of it),
 //
-//   bin(u) = u                                             u < 16
-//            16 (e - 3) + the four bits of u after its first,   e = floor(log2 u), at most 511
+//   bin(u) = 16 s + floor(u / 2^s),   s = max(0, floor(log2 u) - 4),   at most 511
 //
 // so a larger bin holds only larger blocks. A bin is sorted downwards: what best fit takes and what
 // a stack of allocations gives back is mostly its last entry. A bit per bin says whether it holds
@@ -121,9 +120,9 @@ class FreeBlockSet {
 
   static std::size_t bin_of(Bytes size) {
     const std::uint64_t units = static_cast<std::uint64_t>(size.value) >> 9;
-    if (units < 16) return units;
-    const auto log2 = static_cast<std::size_t>(std::bit_width(units)) - 1;
-    return std::min<std::size_t>(16 * (log2 - 3) + (units >> (log2 - 4) & 15), bin_count - 1);
+    const auto shift = static_cast<std::size_t>(std::bit_width(units | 16)) - 5;
+    const std::size_t number = 16 * shift + (units >> shift);
+    return number < bin_count ? number : bin_count - 1;
   }
   void insert(std::size_t number, MemoryBlockId id, Bytes size, Bytes address) {
     Bin& bin = bins_[number];

@@ -13,7 +13,8 @@ namespace {
 // else the stream of gathers does can only delay them.
 class GatheredPass {
  public:
-  explicit GatheredPass(double window) : window_(static_cast<std::size_t>(std::max(1.0, window))) {}
+  GatheredPass(double window, std::size_t layers)
+      : window_(static_cast<std::size_t>(std::max(1.0, window))), layers_(layers) {}
 
   void layer(Seconds work, const std::optional<Seconds>& gather) {
     if (gather) {
@@ -22,24 +23,26 @@ class GatheredPass {
       end_ = std::max(end_, gathered_);
     }
     end_ += work;
-    if (gather) done_.push_back(end_);
+    if (!gather) return;
+    if (done_.empty()) done_.reserve(layers_);
+    done_.push_back(end_);
   }
   Seconds end() const { return end_; }
 
  private:
-  std::size_t window_;
+  std::size_t window_, layers_;
   std::vector<Seconds> done_;  // ends of the layers that were gathered
   Seconds gathered_, end_;
 };
 
 Seconds forward_of(const std::vector<LayerSchedule>& chunk, const StepCosts& costs) {
-  GatheredPass pass(costs.gather_window);
+  GatheredPass pass(costs.gather_window, chunk.size());
   for (const LayerSchedule& l : chunk) pass.layer(l.time.forward.device(), l.gather_forward);
   return pass.end();
 }
 
 Seconds backward_of(const std::vector<LayerSchedule>& chunk, const StepCosts& costs) {
-  GatheredPass pass(costs.gather_window);
+  GatheredPass pass(costs.gather_window, chunk.size());
   for (auto l = chunk.rbegin(); l != chunk.rend(); ++l)
     pass.layer(l->time.recompute.device() + l->time.backward_input.device() +
                    l->time.backward_weight.device(),
@@ -90,6 +93,7 @@ std::vector<StageCost> stage_costs(const StepCosts& costs, double passes) {
   std::vector<StageCost> list(costs.stages.size());
   for (std::size_t s = 0; s < list.size(); ++s) {
     if (costs.alike[s] != s) continue;
+    list[s].chunks.reserve(costs.stages[s].chunks.size());
     for (const auto& chunk : costs.stages[s].chunks)
       list[s].chunks.push_back(chunk_cost(chunk, costs));
     list[s].stream = data_stream(costs.stages[s], costs, passes);
