@@ -34,8 +34,10 @@ class OptimizerMemory {
       std::vector<Holding> temporary = flat_gradient(total);
       if (!states_exist_) open_states(layers, total, 2, states_);
       states_exist_ = true;
-      // foreach kernels hold one list of temporaries as large as the parameters they step.
-      if (!f_.fused_optimizer) open_states(layers, total, 1, temporary);
+      // foreach kernels hold one list of temporaries as large as the parameters they step. A flat
+      // tensor is stepped alone: its root and the quotient of it (PyTorch torch/optim/adamw.py,
+      // _single_tensor_adamw).
+      if (!f_.fused_optimizer) open_states(layers, total, f_.clones_partition ? 2 : 1, temporary);
       for (Holding& h : temporary) ledger_.close(h);
     }
     gather_stepped(total);
