@@ -34,9 +34,11 @@ class OptimizerMemory {
       if (!states_exist_) open_states(layers, total, 2, states_);
       states_exist_ = true;
       // foreach kernels hold one list of temporaries as large as the parameters they step: in
-      // backward, that is one.
+      // backward, that is one. A flat tensor is stepped alone: its root and the quotient of it
+      // (PyTorch torch/optim/adamw.py, _single_tensor_adamw).
       const bool in_backward = f_.gradient_life == GradientLife::in_backward;
-      if (!f_.fused_optimizer && !in_backward) open_states(layers, total, 1, temporary);
+      if (!f_.fused_optimizer && !in_backward)
+        open_states(layers, total, f_.clones_partition ? 2 : 1, temporary);
       for (Holding& h : temporary) ledger_.close(h);
     }
     gather_stepped(total);

@@ -92,4 +92,15 @@ TEST_CASE("States are made parameter by parameter", "[optimizer_memory]") {
   CHECK(step.ledger.peak().reserved == Bytes(32 * mi));
 }
 
+// Moments of 8 MiB each; beside them the second one's root and the quotient of it.
+TEST_CASE("A flat tensor that is stepped alone has two temporaries", "[optimizer_memory]") {
+  Step step;
+  step.framework.clones_partition = true;
+  step.framework.fused_optimizer = false;
+  step.total.optimizer = 16 * mi;
+  step.run(0);
+  CHECK(step.ledger.peak().allocated == Bytes(32 * mi));
+  CHECK(step.ledger.allocated() == Bytes(16 * mi));
+}
+
 }  // namespace shardwise
