@@ -285,7 +285,7 @@ TEST_CASE("networks are in plausible units") {
     INFO(n.id);
     CHECK(n.port_bandwidth.value >= 0.125e9);
     CHECK(n.port_bandwidth.value <= 900e9);
-    CHECK(n.efficiency > 0.5);
+    CHECK(n.efficiency > 0.4);  // Omni-Path, which NCCL drives through another transport
     CHECK((n.latency.value >= 0.5e-6 && n.latency.value <= 100e-6));
     for (std::size_t i = 1; i < n.scaling.size(); ++i)
       CHECK(n.scaling[i].second <= n.scaling[i - 1].second);
