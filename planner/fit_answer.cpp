@@ -47,9 +47,15 @@ FitAnswer answer_for(Method method, std::size_t cluster, ChosenPlan chosen) {
 
 using Choices = std::vector<std::optional<Result<ChosenPlan>>>;
 
+// Whether the allocator's stream of one plan is the same: what a card decides of it (settle_on).
+bool played_alike(const Workload& a, const Workload& b) {
+  return a.compute == b.compute && a.framework.attention == b.framework.attention &&
+         a.framework.expandable_segments == b.framework.expandable_segments;
+}
+
 // The cards after the first that has an answer, which is the model: each for itself. A card may
-// lack the number format of the first and train in another: of those, one goes ahead of the rest,
-// who then take its plays if it has kept the plan.
+// train in another number format, attend by another kernel or lack expandable segments: of those
+// that do alike, one goes ahead of the rest, who then take its plays if it has kept the plan.
 void choose_for_others(const ResolvedRequest& request, Method method, std::size_t first,
                        Choices& chosen) {
   const ChosenPlan& model = **chosen[first];
@@ -59,11 +65,10 @@ void choose_for_others(const ResolvedRequest& request, Method method, std::size_
   for (std::size_t i = first + 1; i < n; ++i) {
     workloads[i] =
         choose_workload(request, method, request.clusters[i], model.question.plan.zero_stage);
-    const auto format = [&](std::size_t at) {
-      return at == first ? model.question.workload.compute : workloads[at].workload.compute;
-    };
-    const auto same = std::find_if(ahead.begin(), ahead.end(),
-                                   [&](std::size_t at) { return format(at) == format(i); });
+    const auto same = std::find_if(ahead.begin(), ahead.end(), [&](std::size_t at) {
+      const Workload& before = at == first ? model.question.workload : workloads[at].workload;
+      return played_alike(before, workloads[i].workload);
+    });
     leader[i] = same == ahead.end() ? i : *same;
     if (same == ahead.end()) ahead.push_back(i);
     rounds[leader[i] == first || leader[i] == i ? 0 : 1].push_back(i);
