@@ -378,6 +378,7 @@ TEST_CASE("every row reads a config that gives the keys of its columns") {
     give(keys.positions[0], 2048);
     for (const char* key : {"kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"})
       give(key, 64);
+    give("hidden_size_per_layer_input", 0);  // which Gemma 4 has unless told otherwise
     if (family.model_type == "dbrx")
       text += R"(, "attn_config": {"kv_n_heads": 8}, "ffn_config": {"moe_num_experts": 8,
                  "moe_top_k": 2, "ffn_hidden_size": 1024})";
@@ -387,6 +388,7 @@ TEST_CASE("every row reads a config that gives the keys of its columns") {
       give(family.experts->width[0], 1024);
       give(family.experts->shared_width, 1024);
     }
+    if (family.model_type == "gemma4_text") text += R"(, "enable_moe_block": true)";
     if (family.model_type == "nemotron_h") text += R"(, "hybrid_override_pattern": "M*EM*EM*EM-E")";
     const Transformer m = parsed(text + "}");
     CHECK(m.layers == 12);
