@@ -201,6 +201,15 @@ std::int64_t rounded_up(std::int64_t value, std::int64_t step) {
   return (value + step - 1) / step * step;
 }
 
+// Sequences per step where nobody asks for a number.
+std::int64_t usual_batch(const ResolvedRequest& r, bool pretraining) {
+  if (r.asked.framework)
+    if (const auto row = find_framework(r.facts->catalog, *r.asked.framework))
+      if ((**row).gradient_life == GradientLife::in_backward)  // nothing accumulates
+        return r.gpus() * (**row).default_microbatch.value_or(1);
+  return pretraining ? pretraining_batch_tokens / r.sequence : fine_tuning_batch;
+}
+
 void resolve_sizes(ResolvedRequest& r) {
   const bool pretraining = r.methods == std::vector<Method>{Method::pretrain};
   r.sequence = r.asked.sequence.value_or(pretraining ? pretraining_sequence : fine_tuning_sequence);
@@ -213,8 +222,7 @@ void resolve_sizes(ResolvedRequest& r) {
                                grouped(most), " positions that ", r.model.id,
                                " was made for; the forecast goes on as if it could."));
   const std::int64_t gpus = r.gpus();
-  const std::int64_t usual =
-      pretraining ? pretraining_batch_tokens / r.sequence : fine_tuning_batch;
+  const std::int64_t usual = usual_batch(r, pretraining);
   r.batch =
       r.asked.batch.value_or(static_cast<int>(rounded_up(std::max<std::int64_t>(usual, 1), gpus)));
 }

@@ -166,6 +166,20 @@ TEST_CASE("a batch that divides over nothing is a problem with the nearest that 
   CHECK(c.error().front().what.find("the least is 16") != std::string::npos);
 }
 
+// Two sequences per GPU, as its recipes have it, where nobody asks for a batch: one pass of two; of
+// eight asked for, all eight.
+TEST_CASE("what steps its gradients in backward takes its whole share at once") {
+  Request request = request_for("llama-3.2-1b", "1xA100-80GB", {Method::full});
+  request.framework = "torchtune-low-memory";
+  CHECK(resolved(request).batch == 2);
+  for (const int batch : {2, 8}) {
+    request.batch = batch;
+    const ParallelPlan plan = chosen(request).question.plan;
+    CHECK(plan.microbatch == batch);
+    CHECK(plan.microbatches == 1);
+  }
+}
+
 // torchtitan's launcher asks for expandable segments, which the AMD card among them has not.
 TEST_CASE("every card that a size stands for is answered with its own number format") {
   Request titan = request_for("8b", "1x24GB", {Method::full});
