@@ -49,12 +49,8 @@ class StreamLag {
   // The GPU waits in a send, while the CPU goes on.
   void stall() { stalled_until_ = issued_ + lead_.stalled; }
 
-  // Microbatches that are not played have let the CPU lead. Those of the first step are its first:
-  // nothing came before them.
-  void begin() {
-    if (begun_) stalled_until_ = issued_ + lead_.ahead;
-    begun_ = true;
-  }
+  // Microbatches that are not played have let the CPU lead.
+  void begin() { stalled_until_ = issued_ + lead_.ahead; }
 
   // The CPU waits for the GPU.
   void catch_up() {
@@ -69,7 +65,6 @@ class StreamLag {
   HostLead lead_;
   std::deque<std::pair<double, StreamMark>> waiting_;
   double issued_ = 0, done_ = 0, stalled_until_ = 0;
-  bool begun_ = false;
 };
 
 }  // namespace shardwise

@@ -103,6 +103,22 @@ class RandomCosts {
   bool gathers_ = false, reduces_ = false, copies_ = false, host_bound_ = false, equal_ = false;
 };
 
+struct BothWays {
+  std::optional<PlayedStages> whole, fast;
+};
+
+// The same step unfolded and folded, which must take as long and have as many tasks.
+BothWays both_ways(const ParallelPlan& plan, const PipelineSchedule& schedule,
+                   const StepCosts& costs, const StepTraffic& traffic) {
+  BothWays played{play_stages(plan, schedule, costs, &traffic, {.folds = false}),
+                  play_stages(plan, schedule, costs, &traffic)};
+  REQUIRE(played.whole);
+  REQUIRE(played.fast);
+  CHECK(played.fast->makespan == played.whole->makespan);
+  CHECK(played.fast->tasks == played.whole->tasks);
+  return played;
+}
+
 }  // namespace
 
 // What the engine finds on the lowered graph of one rank per stage, the player finds as well: the
@@ -165,12 +181,7 @@ TEST_CASE("a step that is folded in time equals one that is not", "[step_player]
             const StepCosts costs = random.step(plan);
             const StepTraffic traffic = random.traffic(plan);
             INFO(schedule.name << " p " << p << " v " << v << " m " << m << " seed " << seed);
-            const auto whole = play_stages(plan, schedule, costs, &traffic, {.folds = false});
-            const auto fast = play_stages(plan, schedule, costs, &traffic);
-            REQUIRE(whole);
-            REQUIRE(fast);
-            CHECK(fast->makespan == whole->makespan);
-            CHECK(fast->tasks == whole->tasks);
+            const auto [whole, fast] = both_ways(plan, schedule, costs, traffic);
             CHECK(fast->busiest == whole->busiest);
             CHECK(fast->summary == whole->summary);
             CHECK(whole->skipped == 0);
@@ -219,12 +230,7 @@ TEST_CASE("a step is not folded by what is before its first period", "[step_play
       costs.stages.back().chunks.back().push_back(slow_host);
       costs.send.assign(16, Seconds(send));
       INFO("backward " << backward << " s, send " << send << " s");
-      const auto whole = play_stages(plan, schedule, costs, &traffic, {.folds = false});
-      const auto fast = play_stages(plan, schedule, costs, &traffic);
-      REQUIRE(whole);
-      REQUIRE(fast);
-      CHECK(fast->makespan == whole->makespan);
-      CHECK(fast->tasks == whole->tasks);
+      const auto [whole, fast] = both_ways(plan, schedule, costs, traffic);
       CHECK(fast->summary == whole->summary);
     }
 }
