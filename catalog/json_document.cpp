@@ -4,8 +4,15 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
+#include <cstring>
 #include <utility>
+
+#ifdef __SSE2__
+#define RAPIDJSON_SSE2
+#endif
+#include <rapidjson/error/en.h>
+#include <rapidjson/reader.h>
+#include <rapidjson/stream.h>
 
 #include "catalog/text_file.hpp"
 
@@ -14,8 +21,8 @@ namespace {
 
 constexpr std::size_t max_nodes = 1'000'000;  // about 50 MB of JsonNode
 
-// Receives the events of nlohmann's parser (which keeps its own stack on the heap) and appends
-// nodes. Returning false ends the parse; `failure` then says why.
+// Receives the events of RapidJSON's reader and appends nodes. Returning false ends the parse;
+// `failure` then says why.
 class TreeBuilder {
  public:
   explicit TreeBuilder(JsonDocument& document) : document_(document) {}
@@ -23,29 +30,32 @@ class TreeBuilder {
   std::string failure;
   JsonIndex failed_at = no_json;
 
-  bool null() { return append(JsonKind::null, std::monostate{}); }
-  bool boolean(bool v) { return append(JsonKind::boolean, v); }
-  bool number_integer(std::int64_t v) { return append(JsonKind::integer, v); }
-  bool number_unsigned(std::uint64_t v) {
+  bool Null() { return append(JsonKind::null, std::monostate{}); }
+  bool Bool(bool v) { return append(JsonKind::boolean, v); }
+  bool Int(std::int32_t v) { return Int64(v); }
+  bool Uint(std::uint32_t v) { return Int64(v); }
+  bool Int64(std::int64_t v) { return append(JsonKind::integer, v); }
+  bool Uint64(std::uint64_t v) {
     if (v > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-      return append(JsonKind::real, static_cast<double>(v));
-    return append(JsonKind::integer, static_cast<std::int64_t>(v));
+      return Double(static_cast<double>(v));
+    return Int64(static_cast<std::int64_t>(v));
   }
-  bool number_float(double v, const std::string&) { return append(JsonKind::real, v); }
-  bool string(std::string& v) { return append(JsonKind::text, kept(v)); }
-  bool binary(nlohmann::json::binary_t&) { return fail("binary data is not JSON text"); }
-  bool start_object(std::size_t) { return open(JsonKind::object); }
-  bool start_array(std::size_t) { return open(JsonKind::array); }
-  bool key(std::string& k) {
-    key_ = kept(k);
+  bool Double(double v) { return append(JsonKind::real, v); }
+  bool RawNumber(const char*, rapidjson::SizeType, bool) { return fail("a number without a kind"); }
+  bool String(const char* text, rapidjson::SizeType size, bool) {
+    return append(JsonKind::text, kept({text, size}));
+  }
+  bool Key(const char* text, rapidjson::SizeType size, bool) {
+    key_ = kept({text, size});
     return true;
   }
-  bool end_array() {
+  bool StartObject() { return open(JsonKind::object); }
+  bool StartArray() { return open(JsonKind::array); }
+  bool EndObject(rapidjson::SizeType);
+  bool EndArray(rapidjson::SizeType) {
     open_.pop_back();
     return true;
   }
-  bool end_object();
-  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception& e);
 
  private:
   struct Open {
@@ -109,7 +119,7 @@ bool has_twins(const JsonDocument& document, JsonIndex object) {
 }
 
 // Duplicate keys are found by sorting, so that an object with many keys costs n log n.
-bool TreeBuilder::end_object() {
+bool TreeBuilder::EndObject(rapidjson::SizeType) {
   const JsonIndex object = open_.back().container;
   open_.pop_back();
   constexpr std::uint32_t few = 12;
@@ -127,13 +137,13 @@ bool TreeBuilder::end_object() {
   return fail("the key appears twice in one object; every key may appear once");
 }
 
-// nlohmann's sentence is "[json.exception.parse_error.101] parse error at line 1, column 3: ...";
-// the part in brackets says nothing to a reader.
-bool TreeBuilder::parse_error(std::size_t, const std::string&, const nlohmann::json::exception& e) {
-  std::string_view sentence = e.what();
-  if (const auto end = sentence.find("] "); end != std::string_view::npos)
-    sentence.remove_prefix(end + 2);
-  return fail("not valid JSON: " + printable(sentence, 300));
+// "line 3, column 7", of a byte of the text.
+std::string line_and_column(std::string_view text, std::size_t offset) {
+  const std::string_view before = text.substr(0, offset);
+  const auto lines = std::count(before.begin(), before.end(), '\n');
+  const std::size_t line_begin = before.rfind('\n') + 1;  // 0 on the first line
+  return "line " + std::to_string(lines + 1) + ", column " +
+         std::to_string(before.size() - line_begin + 1);
 }
 
 std::string escaped_for_pointer(std::string_view key) {
@@ -271,25 +281,50 @@ std::string JsonDocument::shown(JsonIndex index) const {
   return "nothing";
 }
 
-// The one function where the JSON library may throw.
+namespace {
+
+bool is_ascii(std::string_view text) {
+  return std::none_of(text.begin(), text.end(), [](char c) { return (c & 0x80) != 0; });
+}
+
+// REQUIRES `stream` to end with a zero byte; it is overwritten. The reader calls itself, but the
+// builder refuses more than json_max_levels.
+template <unsigned checks>
+rapidjson::ParseResult read_json(rapidjson::InsituStringStream& stream, TreeBuilder& builder) {
+  rapidjson::Reader reader;
+  return reader.Parse<rapidjson::kParseInsituFlag | rapidjson::kParseFullPrecisionFlag | checks>(
+      stream, builder);
+}
+
+}  // namespace
+
 Result<JsonDocument> parse_json(std::string_view text, std::string name, ProblemKind kind) {
   if (text.size() > json_max_bytes)
     return Problem{kind, name, "larger than 16 MiB, the most that is read"};
-  JsonDocument document{std::move(name), kind, {}, {}};
+  if (text.empty()) return Problem{kind, name, "the file is empty; expected JSON"};
+  const auto broken = [&](std::size_t offset, const std::string& why) {
+    return Problem{kind, name, "not valid JSON: " + line_and_column(text, offset) + ": " + why};
+  };
+  // The reader takes a zero byte for the end of the text.
+  if (const auto zero = text.find('\0'); zero != std::string_view::npos)
+    return broken(zero, "a zero byte");
+  constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+  const std::size_t begin = text.starts_with(byte_order_mark) ? byte_order_mark.size() : 0;
+  JsonDocument document{name, kind, {}, {}};
   document.texts.reserve(text.size());
   document.nodes.reserve(std::min<std::size_t>(text.size() / 24 + 1, max_nodes));
   TreeBuilder builder(document);
-  bool parsed = false;
-  try {
-    parsed = nlohmann::json::sax_parse(text.data(), text.data() + text.size(), &builder);
-  } catch (const nlohmann::json::exception& e) {
-    builder.failure = "not valid JSON: " + printable(e.what(), 300);
-  }
-  if (parsed) return document;
-  std::string where =
-      builder.failed_at == no_json ? document.name : document.place(builder.failed_at);
-  if (text.empty()) builder.failure = "the file is empty; expected JSON";
-  return Problem{kind, std::move(where), builder.failure};
+  std::string copy(text.substr(begin));
+  rapidjson::InsituStringStream stream(copy.data());
+  const rapidjson::ParseResult result =
+      is_ascii(copy) ? read_json<rapidjson::kParseNoFlags>(stream, builder)
+                     : read_json<rapidjson::kParseValidateEncodingFlag>(stream, builder);
+  if (!result.IsError()) return document;
+  if (result.Code() != rapidjson::kParseErrorTermination)
+    return broken(begin + result.Offset(), rapidjson::GetParseError_En(result.Code()));
+  return Problem{
+      kind, builder.failed_at == no_json ? std::move(name) : document.place(builder.failed_at),
+      builder.failure};
 }
 
 Result<JsonDocument> parse_json_file(const std::filesystem::path& path, std::string name,

@@ -10,6 +10,7 @@ readonly build_needs=(
   'libeigen3-dev <eigen3/Eigen/Core>'
   'libcli11-dev <CLI/App.hpp>'
   'nlohmann-json3-dev <nlohmann/json.hpp>'
+  'rapidjson-dev <rapidjson/reader.h>'
   'libyaml-cpp-dev <yaml-cpp/yaml.h>'
   'libtomlplusplus-dev <toml++/toml.h>'
   'libcpp-httplib-dev <httplib.h>'
