@@ -322,9 +322,9 @@ Result<JsonDocument> parse_json(std::string_view text, std::string name, Problem
   if (!result.IsError()) return document;
   if (result.Code() != rapidjson::kParseErrorTermination)
     return broken(begin + result.Offset(), rapidjson::GetParseError_En(result.Code()));
-  return Problem{
-      kind, builder.failed_at == no_json ? std::move(name) : document.place(builder.failed_at),
-      builder.failure};
+  return Problem{kind,
+                 builder.failed_at == no_json ? std::move(name) : document.place(builder.failed_at),
+                 builder.failure};
 }
 
 Result<JsonDocument> parse_json_file(const std::filesystem::path& path, std::string name,

@@ -127,6 +127,9 @@ struct ForecastOptions {
   // Memory is played until it is certain that it does not fit: then the verdict says so, and the
   // figures say nothing.
   bool only_if_fits = false;
+  // Memory is played until it is certain that a GPU needs more: then its figures are more than this
+  // and say nothing else.
+  std::optional<Bytes> only_in = std::nullopt;
   // The step is played until it is certain that it takes longer: then its time is this at least,
   // and the rest of what is said of time says nothing.
   std::optional<Seconds> only_within = std::nullopt;

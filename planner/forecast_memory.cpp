@@ -209,10 +209,12 @@ StageForecast stage_forecast(const ForecastContext& k, const LengthVariation& v,
   return s;
 }
 
-// What a process may take for tensors.
-Bytes room_for_tensors(const ForecastContext& k, int stage, Bytes nccl) {
+// What a process may take for tensors, on the whole card or in so much of it.
+Bytes room_for_tensors(const ForecastContext& k, int stage, Bytes nccl,
+                       std::optional<Bytes> in = std::nullopt) {
   const NodeGroup& group = smallest_group(k.question.cluster, k.question.plan, stage);
-  return group.gpu.usable_memory() - context_bytes(k, group) - nccl;
+  const Bytes card = group.gpu.usable_memory();
+  return std::min(card, in.value_or(card)) - context_bytes(k, group) - nccl;
 }
 
 // What the allocator is played with. Where freed blocks wait for the GPU, the allocator of a full
@@ -240,7 +242,8 @@ std::shared_ptr<const MemoryPlays> played(const ForecastContext& k, const Length
   plays->workspaces = first.cublas_workspaces;
   const auto play = [&](int stage, std::optional<Bytes> capacity) {
     PlayVariation how = v.play;
-    if (options.only_if_fits) how.most_allocated = room_for_tensors(k, stage, nccl);
+    if (options.only_if_fits || options.only_in)
+      how.most_allocated = room_for_tensors(k, stage, nccl, options.only_in);
     return play_memory(q.workload, q.plan, k.schedule, k.partition, stage, context_of(stage),
                        capacity, how);
   };

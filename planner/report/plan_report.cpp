@@ -93,9 +93,11 @@ std::string scaling_text(const PlanAnswer& a, std::optional<int> columns) {
 
 std::string pareto_text(const PlanAnswer& a, std::optional<int> columns) {
   if (a.pareto.empty()) return "";
-  return sentence("no other plan is at once as fast, as small and as cheap as one of these ",
-                  grouped(static_cast<std::int64_t>(a.pareto.size())), ", of ",
-                  grouped(a.pareto_proof.timed), " forecast for it\n",
+  return sentence("no other plan is at once as fast, as small (by steps of ",
+                  fixed(gib(a.pareto_step), 1), " GiB) and as cheap as one of these ",
+                  grouped(static_cast<std::int64_t>(a.pareto.size())),
+                  "; forecast for it: ", grouped(a.pareto_proof.fitted), " for memory, ",
+                  grouped(a.pareto_proof.timed), " for time\n",
                   shown_table(table_of(a, a.pareto), "  ", columns));
 }
 
@@ -183,8 +185,10 @@ Json plan_json(const PlanAnswer& a) {
               {"too_large", p.too_large},
               {"refused_by_framework", p.refused},
               {"forecast_not_to_fit", p.does_not_fit}}}};
-  if (!a.pareto.empty())
+  if (!a.pareto.empty()) {
     for (const FoundPlan& found : a.pareto) j["pareto"].push_back(found_json(a, found));
+    j["pareto_step_gib"] = gib(a.pareto_step);
+  }
   if (!a.scaling.empty()) j["scaling"] = scaling_json(a);
   if (a.stops_paying) j["doubling_stops_paying_at_gpus"] = *a.stops_paying;
   j["warnings"] = a.warnings;

@@ -214,6 +214,7 @@ Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const Pl
     SearchResult front = pareto_front(all, facts.profile, search);
     a->pareto = std::move(front.best);
     a->pareto_proof = front.proof;
+    a->pareto_step = pareto_step(all);
   }
   if (!a->result.best.empty()) {
     const FoundPlan& best = a->result.best.front();

@@ -41,6 +41,7 @@ struct PlanAnswer {
   std::vector<ScalingPoint> scaling;  // of a range only
   std::vector<FoundPlan> pareto;      // where asked for
   SearchProof pareto_proof;
+  Bytes pareto_step;                  // of memory, by which the front's plans differ
   std::vector<std::string> warnings;  // about the first plan
   std::optional<int> stops_paying;    // GPUs beyond which doubling is slower than it should be
   std::vector<std::string> notes;

@@ -40,6 +40,7 @@ SearchProof& SearchProof::operator+=(const SearchProof& o) {
   timed += o.timed;
   fitted += o.fitted;
   does_not_fit += o.does_not_fit;
+  no_smaller += o.no_smaller;
   bounded += o.bounded;
   in_sets += o.in_sets;
   return *this;
@@ -54,6 +55,10 @@ using Entry = SearchEntry;
 constexpr std::size_t side_by_side = 16, forecasts_side_by_side = 4;
 // Entries from the front of the queue that other cores may refine before their turn.
 constexpr std::size_t looked_ahead = 128;
+
+double rent(const SearchSite& s, Seconds step) {
+  return s.rates.per_hour ? for_hours(*s.rates.per_hour, step).value : 0;
+}
 
 class Search {
  public:
@@ -79,19 +84,19 @@ class Search {
     return result;
   }
 
-  // The same queue by time, emptied: what the front covers by its bounds is dropped.
+  // The same queue by time, emptied: what is no smaller than the front is dropped.
   SearchResult run_front() {
+    step_ = pareto_step(sites_);
     begin();
     SearchResult result;
-    std::vector<ParetoFigures> front;
     while (!queue_.empty()) {
       const Entry& first = *queue_.begin();
-      if (covered(front, first)) {
+      if (of_no_use(first)) {
         count_bounded(first);
         queue_.erase(queue_.begin());
       } else if (first.stage == Stage::complete) {
         result.best.push_back(steps_.found(first));
-        front.push_back(figures(first));
+        front_.push_back(pareto_figures(*sites_[first.site], result.best.back().forecast, *step_));
         queue_.erase(queue_.begin());
       } else {
         refine_together();
@@ -99,8 +104,8 @@ class Search {
     }
     // Of equal times the first need not have the least memory.
     std::erase_if(result.best, [&](const FoundPlan& p) {
-      const ParetoFigures mine = pareto_figures(*sites_[p.site], p.forecast);
-      return std::any_of(front.begin(), front.end(),
+      const ParetoFigures mine = pareto_figures(*sites_[p.site], p.forecast, *step_);
+      return std::any_of(front_.begin(), front_.end(),
                          [&](const ParetoFigures& f) { return f.covers(mine) && !mine.covers(f); });
     });
     count_legal();
@@ -113,17 +118,22 @@ class Search {
     if (e.stage == Stage::laid || e.stage == Stage::plan) ++proof_.bounded;
   }
 
-  ParetoFigures figures(const Entry& e) const {
+  // A front's plans come by time: the next one has to leave a step more free than all that cost no
+  // more than it does at the least.
+  SearchLimits limits_of(const Entry& e) const {
+    SearchLimits limits;
+    if (e.stage >= Stage::plan) limits.within = best_known();
+    if (!step_) return limits;
     const SearchSite& s = *sites_[e.site];
-    const double usd = s.rates.per_hour ? for_hours(*s.rates.per_hour, e.time).value : 0;
-    return {e.time, e.memory - SearchSteps::capacity(s), usd};
+    const double usd = rent(s, e.time);
+    std::int64_t free = -1;
+    for (const ParetoFigures& f : front_)
+      if (f.usd <= usd) free = std::max(free, f.free);
+    limits.room = SearchSteps::capacity(s) - (free + 1) * *step_;
+    return limits;
   }
 
-  bool covered(const std::vector<ParetoFigures>& front, const Entry& e) const {
-    const ParetoFigures least = figures(e);
-    return std::any_of(front.begin(), front.end(),
-                       [&](const ParetoFigures& f) { return f.covers(least); });
-  }
+  bool of_no_use(const Entry& e) const { return step_ && e.memory > *limits_of(e).room; }
 
   void begin() {
     std::vector<std::pair<std::size_t, PlanPoint>> outer;
@@ -137,7 +147,7 @@ class Search {
 
   void take(Refined& part) {
     for (Entry& e : part.entries) {
-      if (e.stage == Stage::half) known_.insert(e.value);
+      if (e.stage == Stage::half && !step_) known_.insert(e.value);
       queue_.insert(std::move(e));
     }
     while (static_cast<int>(known_.size()) > wish_.top) known_.erase(std::prev(known_.end()));
@@ -145,18 +155,24 @@ class Search {
   }
 
   void refine_together() {
-    std::vector<Entry> wave;
+    std::vector<RefineAhead::One> wave;
     std::size_t forecasts = 0;
     for (auto at = queue_.begin(); at != queue_.end() && wave.size() < side_by_side &&
                                    forecasts < forecasts_side_by_side &&
                                    at->stage != Stage::complete;) {
       const auto taken = at++;
       if (taken->stage == Stage::cut && !wave.empty()) continue;  // most likely never needed
-      wave.push_back(std::move(queue_.extract(taken).value()));
-      forecasts += wave.back().stage >= Stage::plan;
+      if (of_no_use(*taken)) {
+        count_bounded(*taken);
+        queue_.erase(taken);
+        continue;
+      }
+      wave.push_back({std::move(queue_.extract(taken).value()), {}});
+      wave.back().limits = limits_of(wave.back().entry);
+      forecasts += wave.back().entry.stage >= Stage::plan;
     }
     look_ahead();
-    for (Refined& part : ahead_.refine(wave, best_known())) take(part);
+    for (Refined& part : ahead_.refine(wave)) take(part);
     looked_ += static_cast<std::int64_t>(wave.size());
     if (wish_.told) wish_.told(looked_, [this] { return waiting(); });
   }
@@ -166,7 +182,7 @@ class Search {
     if (!ahead_.has_helpers()) return;
     std::size_t looked = 0;
     for (auto at = queue_.begin(); at != queue_.end() && looked < looked_ahead; ++at, ++looked)
-      if (!at->ahead && at->stage < Stage::plan) ahead_.offer(*at);
+      if (!at->ahead && at->stage < Stage::plan) ahead_.offer(*at, limits_of(*at));
   }
 
   // Those whose bound is below what as many plans as are wanted are known to reach.
@@ -199,7 +215,9 @@ class Search {
   std::set<Entry> queue_;
   std::multiset<double> known_;  // the best values of plans that were forecast
   std::int64_t looked_ = 0;
-  bool cuts_ = false;  // the value is the step's time, and no more than the best are wanted
+  bool cuts_ = false;          // the value is the step's time, and no more than the best are wanted
+  std::optional<Bytes> step_;  // of memory, where a front is sought
+  std::vector<ParetoFigures> front_;
   SearchProof proof_;
   SearchSteps steps_;
   RefineAhead ahead_;  // its threads end before all that they refine
@@ -207,18 +225,25 @@ class Search {
 
 }  // namespace
 
-ParetoFigures pareto_figures(const SearchSite& s, const Forecast& f) {
-  const double usd =
-      s.rates.per_hour ? for_hours(*s.rates.per_hour, f.step_time.expected).value : 0;
-  return {f.step_time.expected, Bytes(-f.margin.value), usd};
+Bytes pareto_step(const std::vector<const SearchSite*>& sites) {
+  Bytes card;
+  for (const SearchSite* s : sites) card = std::max(card, SearchSteps::capacity(*s));
+  return Bytes(card.value / 16);
+}
+
+ParetoFigures pareto_figures(const SearchSite& s, const Forecast& f, Bytes step) {
+  return {f.step_time.expected, f.margin.value / step.value, rent(s, f.step_time.expected)};
 }
 
 SearchResult pareto_front(const std::vector<const SearchSite*>& sites, const Profile& profile,
                           const SearchWish& wish) {
   require(!sites.empty(), "a cluster to search on");
-  SearchWish by_time = wish;
-  by_time.objective = objective_named("time");
-  return Search(sites, profile, by_time).run_front();
+  // Most plans are out by their memory, which is forecast first.
+  Objective by_time = *objective_named("time");
+  by_time.memory_first = true;
+  SearchWish front = wish;
+  front.objective = &by_time;
+  return Search(sites, profile, front).run_front();
 }
 
 SearchResult search_plans(const std::vector<const SearchSite*>& sites, const Profile& profile,

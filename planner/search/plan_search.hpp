@@ -77,6 +77,7 @@ struct SearchProof {
   std::int64_t timed = 0;         // forecast for time
   std::int64_t fitted = 0;        // forecast for memory
   std::int64_t does_not_fit = 0;  // by that forecast
+  std::int64_t no_smaller = 0;    // by that forecast; where less memory was sought
   std::int64_t bounded = 0;       // single plans whose bound of value was worse
   std::int64_t in_sets = 0;       // plans in sets whose bound was worse
 
@@ -88,26 +89,28 @@ struct SearchResult {
   SearchProof proof;
 };
 
-// Less of each is better; rent is 0 where nobody rents the GPUs out.
+// What plans of a front are compared by. Memory counts by steps: with every byte a front is long,
+// nobody wants most of it, and nearly all plans have to be forecast to prove it.
 struct ParetoFigures {
   Seconds time;
-  Bytes shortfall;  // of the fullest GPU; negative: free
-  double usd = 0;   // rent of a step
+  std::int64_t free = 0;  // whole steps of memory that the fullest GPU has left
+  double usd = 0;         // rent of a step; 0 where nobody rents the GPUs out
 
   // At least as good in everything.
   bool covers(const ParetoFigures& other) const {
-    return time <= other.time && shortfall <= other.shortfall && usd <= other.usd;
+    return time <= other.time && free >= other.free && usd <= other.usd;
   }
 };
-ParetoFigures pareto_figures(const SearchSite& site, const Forecast& forecast);
+// A sixteenth of the largest card.
+Bytes pareto_step(const std::vector<const SearchSite*>& sites);
+ParetoFigures pareto_figures(const SearchSite& site, const Forecast& forecast, Bytes step);
 
 // REQUIRES at least one site. `sites` outlive the call.
 SearchResult search_plans(const std::vector<const SearchSite*>& sites, const Profile& profile,
                           const SearchWish& wish);
 
 // The plans that no other covers in time, memory and rent at once, by time; of equal ones the
-// first.
-// The wish's objective and `top` do not matter.
+// first. The wish's objective and `top` do not matter.
 SearchResult pareto_front(const std::vector<const SearchSite*>& sites, const Profile& profile,
                           const SearchWish& wish);
 

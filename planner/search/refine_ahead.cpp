@@ -43,7 +43,7 @@ void RefineAhead::make(Refinement& one) {
   auto open = Refinement::State::open;
   if (!one.state.compare_exchange_strong(open, Refinement::State::claimed)) return;
   try {
-    steps_.refine(one.entry, one.best_known, one.made);
+    steps_.refine(one.entry, one.limits, one.made);
   } catch (...) {
     one.failed = std::current_exception();
   }
@@ -51,8 +51,8 @@ void RefineAhead::make(Refinement& one) {
   one.state.notify_all();
 }
 
-void RefineAhead::offer(const SearchEntry& entry) {
-  entry.ahead = std::make_shared<Refinement>(entry, std::nullopt);
+void RefineAhead::offer(const SearchEntry& entry, const SearchLimits& limits) {
+  entry.ahead = std::make_shared<Refinement>(entry, limits);
   {
     const std::lock_guard lock(mutex_);
     waiting_.push_back(entry.ahead);
@@ -60,13 +60,13 @@ void RefineAhead::offer(const SearchEntry& entry) {
   offered_.notify_one();
 }
 
-std::vector<Refined> RefineAhead::refine(const std::vector<SearchEntry>& wave,
-                                         std::optional<Seconds> best_known) {
+std::vector<Refined> RefineAhead::refine(const std::vector<One>& wave) {
   std::vector<std::shared_ptr<Refinement>> all;
   all.reserve(wave.size());
   std::size_t open = 0;
-  for (const SearchEntry& e : wave) {
-    all.push_back(e.ahead ? e.ahead : std::make_shared<Refinement>(e, best_known));
+  for (const auto& [entry, limits] : wave) {
+    const bool begun = entry.ahead && entry.ahead->limits == limits;
+    all.push_back(begun ? entry.ahead : std::make_shared<Refinement>(entry, limits));
     open += all.back()->state == Refinement::State::open;
   }
   // The caller makes them in order; the others begin with the last, before what was offered.

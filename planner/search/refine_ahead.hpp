@@ -25,11 +25,10 @@ namespace shardwise {
 struct Refinement {
   enum class State { open, claimed, made };
 
-  Refinement(SearchEntry of, std::optional<Seconds> best)
-      : entry(std::move(of)), best_known(best) {}
+  Refinement(SearchEntry of, const SearchLimits& by) : entry(std::move(of)), limits(by) {}
 
   SearchEntry entry;
-  std::optional<Seconds> best_known;
+  SearchLimits limits;
   Refined made;
   std::exception_ptr failed;
   std::atomic<State> state = State::open;
@@ -43,12 +42,15 @@ class RefineAhead {
   RefineAhead& operator=(const RefineAhead&) = delete;
   ~RefineAhead();
 
+  struct One {
+    SearchEntry entry;
+    SearchLimits limits;
+  };
   // Refines these entries, of which some may be refined already, and some by other cores; while
   // those are at it, the caller goes on with what was offered.
-  std::vector<Refined> refine(const std::vector<SearchEntry>& wave,
-                              std::optional<Seconds> best_known);
+  std::vector<Refined> refine(const std::vector<One>& wave);
   // An entry that comes next.
-  void offer(const SearchEntry& entry);
+  void offer(const SearchEntry& entry, const SearchLimits& limits);
   bool has_helpers() const { return !helpers_.empty(); }
 
  private:

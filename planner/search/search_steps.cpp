@@ -42,8 +42,9 @@ Bytes SearchSteps::capacity(const SearchSite& s) {
   return most;
 }
 
-// The most that a plan's bound of memory may be, by the rules of is_wanted().
-Bytes SearchSteps::room_for(const SearchSite& s, const ParallelPlan& p) const {
+// The most that a plan's bound of memory may be, by the rules of is_wanted() and the limits.
+Bytes SearchSteps::room_for(const SearchSite& s, const ParallelPlan& p,
+                            const SearchLimits& limits) const {
   const auto most = static_cast<double>(capacity(s).value);
   double room = std::min(1.0, wish_.memory_fraction) * most;
   // On unequal GPUs the fullest one need not be the one that has most memory in use.
@@ -52,51 +53,47 @@ Bytes SearchSteps::room_for(const SearchSite& s, const ParallelPlan& p) const {
     const SpreadRow spread = spread_of(profile_.spread.memory, key);
     room = std::min(room, most / std::max(1.0, spread.high));
   }
-  return ceil_bytes(room);
-}
-
-bool SearchSteps::may_fit(const SearchSite& s, const ParallelPlan& p, Bytes memory) const {
-  return memory <= room_for(s, p);
+  return std::min(ceil_bytes(room), limits.room.value_or(capacity(s)));
 }
 
 void SearchSteps::begin(std::size_t site, const PlanPoint& point, Refined& to) {
   Entry e;
   e.site = static_cast<std::uint32_t>(site);
   e.point = point;
-  add_set(std::move(e), "none", Stage::layers, to);
+  add_set(std::move(e), "none", Stage::layers, {}, to);
 }
 
-void SearchSteps::refine(const Entry& e, std::optional<Seconds> best_known, Refined& to) {
+void SearchSteps::refine(const Entry& e, const SearchLimits& limits, Refined& to) {
   switch (e.stage) {
     case Stage::layers:
-      return refine_layers(e, to);
+      return refine_layers(e, limits, to);
     case Stage::recompute:
-      return refine_recompute(e, to);
+      return refine_recompute(e, limits, to);
     case Stage::pipelines:
-      return refine_pipelines(e, to);
+      return refine_pipelines(e, limits, to);
     case Stage::variants:
-      return refine_variants(e, to);
+      return refine_variants(e, limits, to);
     case Stage::laid:
       return refine_laid(e, to);
     case Stage::plan:
     case Stage::cut:
     case Stage::half:
-      return refine_plan(e, best_known, to);
+      return refine_plan(e, limits, to);
     case Stage::complete:
       break;
   }
   require(false, "complete plans are taken, not refined");
 }
 
-void SearchSteps::add_set(Entry e, const std::string& recompute, Stage stage, Refined& to) {
+void SearchSteps::add_set(Entry e, const std::string& recompute, Stage stage,
+                          const SearchLimits& limits, Refined& to) {
   const SearchSite& s = *sites_[e.site];
   const ParallelPlan p = unstaged(s, e.point, recompute);
   const BoundSite site = bound_site(s, p);
   e.layers = layers_.of(e.site, site, p);
   e.time = mean_work_bound(*e.layers, p, s.space.batch());
   e.memory = mean_memory_bound(site, *e.layers, p, s.space.most_stages(e.point));
-  if (!may_fit(s, p, e.memory)) return;
-  put(std::move(e), stage, to);
+  if (e.memory <= room_for(s, p, limits)) put(std::move(e), stage, to);
 }
 
 // Puts an entry back where its bounds now are.
@@ -108,16 +105,17 @@ void SearchSteps::put(Entry e, Stage stage, Refined& to) const {
   to.entries.push_back(std::move(e));
 }
 
-void SearchSteps::refine_layers(const Entry& e, Refined& to) {
+void SearchSteps::refine_layers(const Entry& e, const SearchLimits& limits, Refined& to) {
   const SearchSite& s = *sites_[e.site];
   for (std::size_t i = 0; i < s.space.values(PlanAxis::recompute); ++i) {
     Entry one = e;
     one.point[static_cast<std::size_t>(PlanAxis::recompute)] = static_cast<std::uint16_t>(i);
-    add_set(std::move(one), s.space.shown_value(PlanAxis::recompute, i), Stage::recompute, to);
+    add_set(std::move(one), s.space.shown_value(PlanAxis::recompute, i), Stage::recompute, limits,
+            to);
   }
 }
 
-void SearchSteps::refine_recompute(const Entry& e, Refined& to) {
+void SearchSteps::refine_recompute(const Entry& e, const SearchLimits& limits, Refined& to) {
   const SearchSite& s = *sites_[e.site];
   for (const std::uint16_t depth : s.space.pipeline_positions(e.point)) {
     PlanPoint x = e.point;
@@ -132,19 +130,19 @@ void SearchSteps::refine_recompute(const Entry& e, Refined& to) {
       one.point[static_cast<std::size_t>(PlanAxis::shard_group)] = i;
       const ParallelPlan p = *s.space.plan(one.point);
       one.memory = std::max(one.memory, stage_mean_bound(bound_site(s, p), *one.layers, p));
-      if (may_fit(s, p, one.memory)) put(std::move(one), Stage::pipelines, to);
+      if (one.memory <= room_for(s, p, limits)) put(std::move(one), Stage::pipelines, to);
     }
   }
 }
 
 // All variants of one pipeline. The list stands in the queue for the fastest of them by its bound;
 // most lists are never opened, so no more of it is kept.
-void SearchSteps::refine_pipelines(const Entry& e, Refined& to) {
+void SearchSteps::refine_pipelines(const Entry& e, const SearchLimits& limits, Refined& to) {
   const SearchSite& s = *sites_[e.site];
   const ParallelPlan p = *s.space.plan(e.point);
   const BoundSite site = bound_site(s, p);
   const StateBounds states(site, *e.layers, p);
-  const Bytes outside = outside_tensors(site), room = room_for(s, p);
+  const Bytes outside = outside_tensors(site), room = room_for(s, p, limits);
   const auto known = pipelines_.of(e.site, s.space, e.point);
   const PipelineSketch* first = nullptr;
   Seconds least;
@@ -169,13 +167,14 @@ void SearchSteps::refine_pipelines(const Entry& e, Refined& to) {
 
 // The fastest by its bound first. Those are told apart before the bound of the stream, which is the
 // same for all, raises them.
-std::shared_ptr<const VariantList> SearchSteps::variants_of(const Entry& e) {
+std::shared_ptr<const VariantList> SearchSteps::variants_of(const Entry& e,
+                                                            const SearchLimits& limits) {
   const SearchSite& s = *sites_[e.site];
   const PlanPoint x = PlanSpace::with(e.point, {});
   const ParallelPlan p = *s.space.plan(x);
   const BoundSite site = bound_site(s, p);
   const StateBounds states(site, *e.layers, p);
-  const Bytes outside = outside_tensors(site), room = room_for(s, p);
+  const Bytes outside = outside_tensors(site), room = room_for(s, p, limits);
   auto list = std::make_shared<VariantList>();
   const auto known = pipelines_.of(e.site, s.space, x);
   list->all.reserve(known->size());
@@ -189,10 +188,10 @@ std::shared_ptr<const VariantList> SearchSteps::variants_of(const Entry& e) {
   return list;
 }
 
-void SearchSteps::refine_variants(const Entry& e, Refined& to) {
+void SearchSteps::refine_variants(const Entry& e, const SearchLimits& limits, Refined& to) {
   const SearchSite& s = *sites_[e.site];
   Entry rest = e;
-  if (!rest.variants) rest.variants = variants_of(e);
+  if (!rest.variants) rest.variants = variants_of(e, limits);
   if (++rest.next < rest.variants->all.size()) {
     const VariantList::One& following = rest.variants->all[rest.next];
     rest.time = following.time;
@@ -203,9 +202,10 @@ void SearchSteps::refine_variants(const Entry& e, Refined& to) {
   one.variants.reset();
   const ParallelPlan p = *s.space.plan(one.point);
   const BoundSite site = bound_site(s, p);
+  const Bytes room = room_for(s, p, limits);
   one.memory = std::max(one.memory, states_bound(site, *one.layers, p));
-  if (may_fit(s, p, one.memory)) one.memory = memory_bound(site, *one.layers, p, counts_);
-  if (!may_fit(s, p, one.memory)) {
+  if (one.memory <= room) one.memory = memory_bound(site, *one.layers, p, counts_);
+  if (one.memory > room) {
     ++to.counts.too_large;
     return;
   }
@@ -221,8 +221,7 @@ void SearchSteps::refine_laid(const Entry& e, Refined& to) {
   put(std::move(one), Stage::plan, to);
 }
 
-void SearchSteps::refine_plan(const Entry& e, std::optional<Seconds> best_known,
-                              Refined& to) const {
+void SearchSteps::refine_plan(const Entry& e, const SearchLimits& limits, Refined& to) const {
   const SearchSite& s = *sites_[e.site];
   const ParallelPlan p = *s.space.plan(e.point);
   const Question q{s.space.workload(p), p, s.cluster};
@@ -231,10 +230,13 @@ void SearchSteps::refine_plan(const Entry& e, std::optional<Seconds> best_known,
     return;
   }
   const bool memory = wish_.objective->memory_first == (e.stage != Stage::half);
-  const auto within = e.stage == Stage::plan && !memory ? best_known : std::nullopt;
-  auto f =
-      forecast(q, profile_,
-               {.time = !memory, .memory = memory, .only_if_fits = true, .only_within = within});
+  const auto within = e.stage == Stage::plan && !memory ? limits.within : std::nullopt;
+  auto f = forecast(q, profile_,
+                    {.time = !memory,
+                     .memory = memory,
+                     .only_if_fits = true,
+                     .only_in = limits.room,
+                     .only_within = within});
   require(static_cast<bool>(f), "a legal plan has a forecast");
   if (e.stage != Stage::cut) ++(memory ? to.counts.fitted : to.counts.timed);
   Entry one = e;
@@ -250,6 +252,10 @@ void SearchSteps::refine_plan(const Entry& e, std::optional<Seconds> best_known,
     }
     const StageForecast& worst = f->stages[static_cast<std::size_t>(f->worst_stage)];
     one.memory = capacity(s) - (worst.capacity - worst.peak.device);
+    if (limits.room && one.memory > *limits.room) {
+      ++to.counts.no_smaller;
+      return;
+    }
     f->plays.reset();
   } else {
     one.time = f->step_time.expected;

@@ -1,7 +1,7 @@
 // SearchSteps: what refining an entry of a plan search leads to, stage by stage (plan_search.hpp).
 //
-// What comes of an entry depends on nothing but the entry, and for a single plan on how long the
-// best that are known take; so entries may be refined in any order and side by side.
+// What comes of an entry depends on nothing but the entry and its limits; so entries may be refined
+// in any order and side by side.
 #pragma once
 
 #include <optional>
@@ -15,6 +15,14 @@
 
 namespace shardwise {
 
+// What is of no use any more, as far as the search knows when it comes to an entry.
+struct SearchLimits {
+  std::optional<Seconds> within;  // a single plan's step that takes longer need not be played on
+  std::optional<Bytes> room;      // plans that need more memory are dropped
+
+  friend bool operator==(const SearchLimits&, const SearchLimits&) = default;
+};
+
 // Safe to ask from several threads.
 class SearchSteps {
  public:
@@ -24,9 +32,8 @@ class SearchSteps {
 
   // A set of plans: everything up to the microbatch, with the least that recomputation can add.
   void begin(std::size_t site, const PlanPoint& point, Refined& to);
-  // REQUIRES an entry that is not complete. `best_known`: a step that takes longer need not be
-  // played to its end; it is asked for single plans only.
-  void refine(const SearchEntry& entry, std::optional<Seconds> best_known, Refined& to);
+  // REQUIRES an entry that is not complete.
+  void refine(const SearchEntry& entry, const SearchLimits& limits, Refined& to);
   // REQUIRES a complete entry.
   FoundPlan found(const SearchEntry& entry) const;
 
@@ -35,17 +42,19 @@ class SearchSteps {
  private:
   const CollectiveModel& collectives(const SearchSite& site) const;
   BoundSite bound_site(const SearchSite& site, const ParallelPlan& plan) const;
-  Bytes room_for(const SearchSite& site, const ParallelPlan& plan) const;
-  bool may_fit(const SearchSite& site, const ParallelPlan& plan, Bytes memory) const;
-  void add_set(SearchEntry entry, const std::string& recompute, SearchStage stage, Refined& to);
+  Bytes room_for(const SearchSite& site, const ParallelPlan& plan,
+                 const SearchLimits& limits) const;
+  void add_set(SearchEntry entry, const std::string& recompute, SearchStage stage,
+               const SearchLimits& limits, Refined& to);
   void put(SearchEntry entry, SearchStage stage, Refined& to) const;
-  void refine_layers(const SearchEntry& entry, Refined& to);
-  void refine_recompute(const SearchEntry& entry, Refined& to);
-  void refine_pipelines(const SearchEntry& entry, Refined& to);
-  std::shared_ptr<const VariantList> variants_of(const SearchEntry& entry);
-  void refine_variants(const SearchEntry& entry, Refined& to);
+  void refine_layers(const SearchEntry& entry, const SearchLimits& limits, Refined& to);
+  void refine_recompute(const SearchEntry& entry, const SearchLimits& limits, Refined& to);
+  void refine_pipelines(const SearchEntry& entry, const SearchLimits& limits, Refined& to);
+  std::shared_ptr<const VariantList> variants_of(const SearchEntry& entry,
+                                                 const SearchLimits& limits);
+  void refine_variants(const SearchEntry& entry, const SearchLimits& limits, Refined& to);
   void refine_laid(const SearchEntry& entry, Refined& to);
-  void refine_plan(const SearchEntry& entry, std::optional<Seconds> best_known, Refined& to) const;
+  void refine_plan(const SearchEntry& entry, const SearchLimits& limits, Refined& to) const;
 
   const std::vector<const SearchSite*>& sites_;
   const Profile& profile_;

@@ -70,19 +70,21 @@ bool same(const std::vector<FoundPlan>& a, const std::vector<FoundPlan>& b) {
                     });
 }
 
-// By time, then index: those that no other covers, of equal ones the first.
+// By time, then index: those that no other covers, of equal ones the first. Memory counts by whole
+// sixteenths of a card.
 std::vector<FoundPlan> uncovered(std::vector<FoundPlan> all, const SearchSite& site,
                                  const SearchWish& wish) {
   SearchWish every = wish;
   every.objective = objective_named("time");
   every.top = 1 << 30;
   all = ranked(std::move(all), site, every);
+  const Bytes step = pareto_step({&site});
   std::vector<FoundPlan> front;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const ParetoFigures mine = pareto_figures(site, all[i].forecast);
+    const ParetoFigures mine = pareto_figures(site, all[i].forecast, step);
     bool covered = false;
     for (std::size_t k = 0; k < all.size(); ++k) {
-      const ParetoFigures other = pareto_figures(site, all[k].forecast);
+      const ParetoFigures other = pareto_figures(site, all[k].forecast, step);
       covered = covered || (other.covers(mine) && (!mine.covers(other) || k < i));
     }
     if (!covered) front.push_back(all[i]);
