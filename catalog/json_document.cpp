@@ -137,6 +137,33 @@ bool TreeBuilder::EndObject(rapidjson::SizeType) {
   return fail("the key appears twice in one object; every key may appear once");
 }
 
+std::string what_is_wrong(rapidjson::ParseErrorCode code) {
+  switch (code) {
+    case rapidjson::kParseErrorDocumentEmpty:
+      return "nothing but spaces; expected JSON";
+    case rapidjson::kParseErrorStringInvalidEncoding:
+      return "a text that is not UTF-8";
+    case rapidjson::kParseErrorStringEscapeInvalid:
+      return "a control character, or an escape that JSON does not have";
+    default:
+      std::string sentence = rapidjson::GetParseError_En(code);
+      if (sentence.ends_with('.')) sentence.pop_back();
+      return sentence;
+  }
+}
+
+// What stands at a byte of the text, from the beginning of the word or number that it is in to the
+// end of the line.
+std::string_view token_at(std::string_view text, std::size_t offset) {
+  const auto of_word = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
+           c == '+' || c == '-';
+  };
+  if (offset >= text.size()) return {};
+  while (offset > 0 && of_word(text[offset]) && of_word(text[offset - 1])) --offset;
+  return text.substr(offset, text.find('\n', offset + 1) - offset);
+}
+
 // "line 3, column 7", of a byte of the text.
 std::string line_and_column(std::string_view text, std::size_t offset) {
   const std::string_view before = text.substr(0, offset);
@@ -303,7 +330,10 @@ Result<JsonDocument> parse_json(std::string_view text, std::string name, Problem
     return Problem{kind, name, "larger than 16 MiB, the most that is read"};
   if (text.empty()) return Problem{kind, name, "the file is empty; expected JSON"};
   const auto broken = [&](std::size_t offset, const std::string& why) {
-    return Problem{kind, name, "not valid JSON: " + line_and_column(text, offset) + ": " + why};
+    const std::string_view token = token_at(text, offset);
+    return Problem{kind, name,
+                   "not valid JSON: " + line_and_column(text, offset) + ": " + why +
+                       (token.empty() ? " (the text ends)" : " (at " + printable(token, 20) + ")")};
   };
   // The reader takes a zero byte for the end of the text.
   if (const auto zero = text.find('\0'); zero != std::string_view::npos)
@@ -321,7 +351,7 @@ Result<JsonDocument> parse_json(std::string_view text, std::string name, Problem
                      : read_json<rapidjson::kParseValidateEncodingFlag>(stream, builder);
   if (!result.IsError()) return document;
   if (result.Code() != rapidjson::kParseErrorTermination)
-    return broken(begin + result.Offset(), rapidjson::GetParseError_En(result.Code()));
+    return broken(begin + result.Offset(), what_is_wrong(result.Code()));
   return Problem{kind,
                  builder.failed_at == no_json ? std::move(name) : document.place(builder.failed_at),
                  builder.failure};
