@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""Writes what `shardwise validate` prints into the tables of accuracy.md and accuracy-memory.md.
+
+    shardwise validate > validate.txt
+    shardwise validate --left-out > left-out.txt
+    docs/update_tables.py validate.txt [left-out.txt]
+
+What a source's median was before stays; a source that is new gets its own figure there, to be
+overwritten by hand with what the first forecast gave.
+"""
+import pathlib
+import re
+import sys
+
+docs = pathlib.Path(__file__).resolve().parent
+
+
+def rows(text):
+    """{source: (time, memory)}, each (records, bias, median, p90) or None."""
+    found = {}
+    for line in text.splitlines():
+        if line.startswith('all runs') or '|' not in line or line.startswith('source'):
+            if found and line.startswith('all runs'):
+                break
+            continue
+        left, right = line.split('|', 1)
+        source, *time = left.split()
+        sides = []
+        for count, *figures in (time, right.split()):
+            sides.append(None if int(count) == 0 else (int(count), *map(float, figures)))
+        found[source] = sides
+    return found
+
+
+def is_ours(source):
+    return source.startswith('oracle')
+
+
+def update(page, side, line_of):
+    text = page.read_text()
+    head = re.search(r'^\| source \| records \|.*\n\|[-|]+\n', text, re.M)
+    end = text.index('\n\n', head.end())
+    before = {cells[1]: cells[3] for cells in
+              ([c.strip() for c in l.split('|')] for l in text[head.end():end].splitlines())}
+    lines = []
+    for source, sides in printed.items():
+        if sides[side] is None or is_ours(source):
+            continue
+        lines.append(line_of(source, before.get(source), *sides[side]))
+    page.write_text(text[:head.end()] + '\n'.join(lines) + text[end:])
+
+
+def line(source, before, count, bias, median, p90):
+    signed = '0.0' if abs(bias) < 0.05 else f'{bias:+.1f}'
+    return f'| {source} | {count} | {before or f"{median:.1f}"} | {median:.1f} | {signed} | {p90:.1f} |'
+
+
+printed = rows(pathlib.Path(sys.argv[1]).read_text())
+update(docs / 'accuracy.md', 0, line)
+update(docs / 'accuracy-memory.md', 1, line)
+
+if len(sys.argv) > 2:
+    page = docs / 'fitted.md'
+    text = page.read_text()
+    block = re.search(r'^```\n.*?^```\n', text, re.M | re.S)
+    printed_now = pathlib.Path(sys.argv[2]).read_text().strip('\n')
+    page.write_text(text[:block.start()] + '```\n' + printed_now + '\n```\n' + text[block.end():])
