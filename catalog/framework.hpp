@@ -186,6 +186,7 @@ struct Framework {
   bool loss_upcasts = true;          // dense, chunked: logits go to fp32 before the loss
   bool gathers_logits = false;       // dense: every tensor rank gathers all logits, and takes the
                                      // whole loss
+  bool z_loss = false;               // dense: the square of each row's log Z joins the loss
   int loss_fp32_temporaries = 0;     // fp32 copies beyond those of `loss`, forward only
   bool compiles_loss = false;        // with compiled kernels: loss fused over 16-bit logits
   bool output_holds_logits = false;  // the training loop keeps the model's output

@@ -137,6 +137,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.head_slice = r.maybe_integer("head_slice", 1, 1 << 20);
   f.loss_upcasts = r.flag("loss_upcasts");
   f.gathers_logits = r.maybe_flag("gathers_logits").value_or(false);
+  f.z_loss = r.maybe_flag("z_loss").value_or(false);
   f.loss_fp32_temporaries = r.integer("loss_fp32_temporaries", 0, 10);
   f.compiles_loss = r.maybe_flag("compiles_loss").value_or(false);
   f.output_holds_logits = r.maybe_flag("output_holds_logits").value_or(false);

@@ -145,6 +145,26 @@ Operator loss_operator(std::string_view name, const Logits& l, double forward_by
   return op;
 }
 
+// The logarithm of each row's sum of exponentials, by kernels of its own: forward the maximum, the
+// difference to it, the exponential in place and the sum; backward again a difference and an
+// exponential, their product with the gradient, and the sum of both gradients of the logits
+// (PyTorch aten/src/ATen/native/ReduceOps.cpp, logsumexp_out_impl;
+// torch/csrc/autograd/FunctionsManual.cpp, logsumexp_backward).
+TensorIndex log_z(GraphBuilder& b, const Logits& l, TensorIndex logits, std::int64_t e) {
+  const std::int64_t all = e * l.rows * l.width;
+  const double width = static_cast<double>(e);
+  const TensorIndex out = b.tensor_bytes("log_z", l.rows * e, MemoryCategory::logits, l.rows * e);
+  Operator op = loss_operator("log_z", l, 6 * width, 9 * width, 4);
+  op.inputs = {logits};
+  op.outputs = {out};
+  op.saves = {logits};
+  op.forward_temporary = Bytes(all);
+  op.backward_temporary = Bytes(2 * all);
+  op.temporary_category = MemoryCategory::logits;
+  b.add(std::move(op));
+  return out;
+}
+
 // transformers: logits go to fp32, log-softmax is saved, its gradient and the one before it are
 // fp32 (src/transformers/loss/loss_utils.py:58-70; cross_entropy keeps the log-probabilities).
 void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
@@ -180,6 +200,7 @@ void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
   Operator pick = loss_operator("nll_loss", l, 0, width, 1);
   pick.ends_output = life == OutputLife::next_loss;
   pick.inputs = {log_softmax};
+  if (b.workload().framework.z_loss) pick.inputs.push_back(log_z(b, l, wide, e));
   pick.outputs = {loss};
   b.add(std::move(pick));
 }

@@ -467,3 +467,21 @@ TEST_CASE("a loss over logits that each rank gathers", "[layer_graph]") {
   CHECK(exchanged(whole, true).gathers == 1);
   CHECK(exchanged(head_graph(w, plan_of(1), false), true).gathers == 0);
 }
+
+// logsumexp of 128 x 1000 fp32 logits: forward amax 4, difference 8, exp in place 8 and sum 4 bytes
+// each; backward difference, exp and product of 8 each, and 12 to add to the softmax's gradient.
+TEST_CASE("a z-loss reads all logits again and keeps them", "[layer_graph]") {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
+  w.framework.loss = LossKind::dense;
+  const LayerGraph plain = head_graph(w, plan_of(1), false);
+  w.framework.z_loss = true;
+  const LayerGraph more = head_graph(w, plan_of(1), false);
+  CHECK(saved(more) - saved(plain) == 128 * 1000 * 4);
+  for (const Operator& op : more.operators) {
+    if (op.name != "log_z") continue;
+    CHECK(std::get<MemoryWork>(op.forward.front()).moved.value == 128 * 1000 * 24);
+    CHECK(std::get<MemoryWork>(op.backward.front()).moved.value == 128 * 1000 * 36);
+    CHECK(op.backward_temporary.value == 128 * 1000 * 8);
+  }
+  CHECK(more.operators.size() == plain.operators.size() + 1);
+}
