@@ -193,6 +193,10 @@ void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
   op.inputs = {wide};
   op.outputs = {log_softmax};
   op.saves = {log_softmax};
+  if (copies == 0 && b.workload().framework.output_holds_logits) {
+    op.saves.push_back(wide);
+    b.outlive(wide);
+  }
   const OutputLife life = b.workload().framework.output_life;
   op.ends_output = life == OutputLife::next_output;
   b.add(std::move(op));

@@ -485,3 +485,13 @@ TEST_CASE("a z-loss reads all logits again and keeps them", "[layer_graph]") {
   }
   CHECK(more.operators.size() == plain.operators.size() + 1);
 }
+
+// Log-probabilities of 2 bytes each, and the 16-bit logits that the loop has a name for.
+TEST_CASE("a loop that keeps 16-bit logits", "[layer_graph]") {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
+  w.framework.loss = LossKind::dense;
+  w.framework.loss_upcasts = false;
+  const std::int64_t plain = saved(head_graph(w, plan_of(1), false));
+  w.framework.output_holds_logits = true;
+  CHECK(saved(head_graph(w, plan_of(1), false)) - plain == 128 * 1000 * 2);
+}
