@@ -21,7 +21,7 @@ namespace shardwise {
 enum class WeightRecipe {
   fp32_with_half_compute,  // 4 + 4 + 0: fp32 weights are the master; 16-bit copies made when used
   half_with_master,        // 2 + g + 4: 16-bit weights, fp32 master inside the optimizer
-  pure_half,               // 2 + 2 + 0: everything in 16 bits, optimizer states too
+  pure_half,               // 2 + g + 0: everything in 16 bits, optimizer states too
   fp32,                    // 4 + 4 + 0 and fp32 arithmetic
 };
 
@@ -121,8 +121,8 @@ struct Framework {
 
   WeightRecipe pretrain_weights = WeightRecipe::half_with_master;
   WeightRecipe finetune_weights = WeightRecipe::half_with_master;
-  DType frozen_dtype = DType::bf16;          // of base weights without a gradient, unquantised
-  DType gradient_dtype = DType::fp32;        // of the accumulated gradient (half_with_master)
+  DType frozen_dtype = DType::bf16;    // of base weights without a gradient, unquantised
+  DType gradient_dtype = DType::fp32;  // of the accumulated gradient (where weights are 16-bit)
   std::optional<DType> gradient_dtype_fp16;  // the same where compute is fp16 (see resolved_for)
   DType reduce_dtype = DType::fp32;          // on the wire
   GradientLife gradient_life = GradientLife::per_step;
@@ -161,6 +161,10 @@ struct Framework {
                                  // holds experts of its own (DeepEP, HybridEP), not once to each
                                  // expert
   bool reduces_every_microbatch = false;  // gradient synchronised per microbatch (ZeRO-2/3, FSDP)
+  bool accumulates_in_reduce_dtype = false;  // where it is not: whole gradients wait for the last
+                                             // microbatch in `reduce_dtype` (FSDP2)
+  bool exchanges_per_linear = false;  // TP: linears that read one tensor each gather it, or sum
+                                      // its gradient, for themselves
 
   KernelStyle kernels = KernelStyle::eager;
   AttentionKernel attention = AttentionKernel::flash;
@@ -180,6 +184,9 @@ struct Framework {
   std::optional<int> head_slice;     // dense: tokens of a sequence that head and loss take at once;
                                      // all logits are kept, but only a slice of them has a gradient
   bool loss_upcasts = true;          // dense, chunked: logits go to fp32 before the loss
+  bool gathers_logits = false;       // dense: every tensor rank gathers all logits, and takes the
+                                     // whole loss
+  bool z_loss = false;               // dense: the square of each row's log Z joins the loss
   int loss_fp32_temporaries = 0;     // fp32 copies beyond those of `loss`, forward only
   bool compiles_loss = false;        // with compiled kernels: loss fused over 16-bit logits
   bool output_holds_logits = false;  // the training loop keeps the model's output

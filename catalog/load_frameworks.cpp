@@ -106,6 +106,8 @@ void read_communication(JsonReader& r, Framework& f) {
       r.maybe_flag("overlap_interleaved_comm").value_or(f.overlap_pipeline_comm);
   f.partitions_pipeline_messages = r.maybe_flag("partitions_pipeline_messages").value_or(false);
   f.reduces_every_microbatch = r.flag("reduces_every_microbatch");
+  f.accumulates_in_reduce_dtype = r.maybe_flag("accumulates_in_reduce_dtype").value_or(false);
+  f.exchanges_per_linear = r.maybe_flag("exchanges_per_linear").value_or(false);
   f.stage_1_all_reduces = r.flag("stage_1_all_reduces");
   f.stage_2_all_reduces = r.maybe_flag("stage_2_all_reduces").value_or(false);
   f.sequence_parallel = r.flag("sequence_parallel");
@@ -134,6 +136,8 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.loss_chunks = r.integer("loss_chunks", 1, 100000);
   f.head_slice = r.maybe_integer("head_slice", 1, 1 << 20);
   f.loss_upcasts = r.flag("loss_upcasts");
+  f.gathers_logits = r.maybe_flag("gathers_logits").value_or(false);
+  f.z_loss = r.maybe_flag("z_loss").value_or(false);
   f.loss_fp32_temporaries = r.integer("loss_fp32_temporaries", 0, 10);
   f.compiles_loss = r.maybe_flag("compiles_loss").value_or(false);
   f.output_holds_logits = r.maybe_flag("output_holds_logits").value_or(false);

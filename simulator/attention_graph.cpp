@@ -90,7 +90,8 @@ TensorIndex normed_values(GraphBuilder& b, TensorIndex v, std::int64_t rows, std
   return out;
 }
 
-Projections project(GraphBuilder& b, TensorIndex x, BlockKind kind) {
+// q, k and v of `x`, which was gathered from `normed`.
+Projections project(GraphBuilder& b, TensorIndex x, TensorIndex normed, BlockKind kind) {
   const Transformer& m = b.workload().model;
   const AdapterTargets& on = b.workload().adapter.targets;
   const GlobalAttention sizes = heads_of(m, kind);
@@ -102,10 +103,11 @@ Projections project(GraphBuilder& b, TensorIndex x, BlockKind kind) {
   const std::int64_t q_out = m.heads * d * (m.attention_gate ? 2 : 1);
   const std::int64_t kv_out = p.kv_heads * d * b.tensor();  // replicated where TP exceeds kv heads
   p.q = b.linear({"q", m.hidden, q_out, Cut::columns, m.biases.qkv, on.q}, x, rows);
-  p.k = b.linear({"k", m.hidden, kv_out, Cut::columns, m.biases.qkv, on.k}, x, rows);
-  p.v = sizes.values_are_keys
-            ? p.k
-            : b.linear({"v", m.hidden, kv_out, Cut::columns, m.biases.qkv, on.v}, x, rows);
+  const auto own_input = [&] { return b.gathered_again(x, normed, m.hidden); };
+  p.k = b.linear({"k", m.hidden, kv_out, Cut::columns, m.biases.qkv, on.k}, own_input(), rows);
+  p.v = sizes.values_are_keys ? p.k
+                              : b.linear({"v", m.hidden, kv_out, Cut::columns, m.biases.qkv, on.v},
+                                         own_input(), rows);
   p.v = normed_values(b, p.v, rows, p.kv_heads * d);
   if (m.attention_gate) split_gate(b, p, rows * p.heads * d);
   if (b.workload().framework.value_is_view_of_qkv)
@@ -304,7 +306,7 @@ TensorIndex attend(GraphBuilder& b, const Projections& projected, BlockKind kind
 TensorIndex add_attention(GraphBuilder& b, TensorIndex normed, BlockKind kind) {
   const Transformer& m = b.workload().model;
   const TensorIndex x = b.gather_sequence(normed, m.hidden);
-  const Projections p = m.mla ? project_latent(b, x) : project(b, x, kind);
+  const Projections p = m.mla ? project_latent(b, x) : project(b, x, normed, kind);
   TensorIndex mixed = attend(b, p, kind);
   if (p.gate) mixed = gated(b, mixed, *p.gate, b.tokens() * p.heads * p.v_dim);
   const std::int64_t in = p.heads * p.v_dim * b.tensor();

@@ -257,6 +257,18 @@ TensorIndex GraphBuilder::gather_sequence(TensorIndex x, std::int64_t width, boo
   return out;
 }
 
+// A compiler merges gathers of one tensor (pytorch @017d2eb2 torch/_functorch/compile_utils.py,
+// fx_graph_cse), but the gradients that are scattered differ.
+TensorIndex GraphBuilder::gathered_again(TensorIndex gathered, TensorIndex source,
+                                         std::int64_t width) {
+  if (tensor_ == 1 || !workload_.framework.exchanges_per_linear) return gathered;
+  if (eager() || !plan_.sequence_parallel) return gather_sequence(source, width);
+  const CommWork scatter{Collective::reduce_scatter, Bytes(tokens_ * width * element_),
+                         CommAxis::tensor, false};
+  last().backward.insert(last().backward.begin(), scatter);
+  return gathered;
+}
+
 TensorIndex GraphBuilder::reduce_partial(TensorIndex x, std::int64_t width) {
   if (tensor_ == 1) return x;
   const Bytes whole(tokens_ * width * element_);

@@ -68,6 +68,8 @@ class GraphBuilder {
   // All-gathers a sequence-sharded tensor; without sequence parallelism it is the same tensor.
   // Where products read it that are quantised alike, it may travel in 8 bits.
   TensorIndex gather_sequence(TensorIndex x, std::int64_t width, bool quantizable = true);
+  // What another linear reads of `source`, of which `gathered` was made for the first one.
+  TensorIndex gathered_again(TensorIndex gathered, TensorIndex source, std::int64_t width);
   // Sums the partial results of row-cut linears, back to [Ts, h].
   TensorIndex reduce_partial(TensorIndex x, std::int64_t width);
   TensorIndex linear(const LinearSpec& spec, TensorIndex source, std::int64_t rows);

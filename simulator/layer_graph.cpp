@@ -145,6 +145,26 @@ Operator loss_operator(std::string_view name, const Logits& l, double forward_by
   return op;
 }
 
+// The logarithm of each row's sum of exponentials, by kernels of its own: forward the maximum, the
+// difference to it, the exponential in place and the sum; backward again a difference and an
+// exponential, their product with the gradient, and the sum of both gradients of the logits
+// (PyTorch aten/src/ATen/native/ReduceOps.cpp, logsumexp_out_impl;
+// torch/csrc/autograd/FunctionsManual.cpp, logsumexp_backward).
+TensorIndex log_z(GraphBuilder& b, const Logits& l, TensorIndex logits, std::int64_t e) {
+  const std::int64_t all = e * l.rows * l.width;
+  const double width = static_cast<double>(e);
+  const TensorIndex out = b.tensor_bytes("log_z", l.rows * e, MemoryCategory::logits, l.rows * e);
+  Operator op = loss_operator("log_z", l, 6 * width, 9 * width, 4);
+  op.inputs = {logits};
+  op.outputs = {out};
+  op.saves = {logits};
+  op.forward_temporary = Bytes(all);
+  op.backward_temporary = Bytes(2 * all);
+  op.temporary_category = MemoryCategory::logits;
+  b.add(std::move(op));
+  return out;
+}
+
 // transformers: logits go to fp32, log-softmax is saved, its gradient and the one before it are
 // fp32 (src/transformers/loss/loss_utils.py:58-70; cross_entropy keeps the log-probabilities).
 void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
@@ -173,6 +193,10 @@ void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
   op.inputs = {wide};
   op.outputs = {log_softmax};
   op.saves = {log_softmax};
+  if (copies == 0 && b.workload().framework.output_holds_logits) {
+    op.saves.push_back(wide);
+    b.outlive(wide);
+  }
   const OutputLife life = b.workload().framework.output_life;
   op.ends_output = life == OutputLife::next_output;
   b.add(std::move(op));
@@ -180,6 +204,7 @@ void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
   Operator pick = loss_operator("nll_loss", l, 0, width, 1);
   pick.ends_output = life == OutputLife::next_loss;
   pick.inputs = {log_softmax};
+  if (b.workload().framework.z_loss) pick.inputs.push_back(log_z(b, l, wide, e));
   pick.outputs = {loss};
   b.add(std::move(pick));
 }
@@ -274,6 +299,25 @@ std::int64_t fused_linear_slices(std::int64_t rows, std::int64_t vocab, std::int
   return (rows + chunk - 1) / chunk;
 }
 
+// Each tensor rank's columns of the logits, gathered by all and laid out row by row. Backward keeps
+// those of its own (picotron @59714b1 tensor_parallel/tp_communications.py, KempnerForge @5666d0d
+// distributed/tensor_parallel.py).
+Logits gathered_logits(GraphBuilder& b, const Logits& own, std::int64_t vocab) {
+  Logits all{own.rows, vocab, 0};
+  const std::int64_t whole = all.rows * all.width * b.element();
+  all.half = logit_tensor(b, "all_logits", all, b.element(), b.element());
+  Operator op = loss_operator("gather_logits", all, 2 * static_cast<double>(b.element()), 0, 1);
+  op.inputs = {own.half};
+  op.outputs = {all.half};
+  op.forward.insert(op.forward.begin(),
+                    CommWork{Collective::all_gather, Bytes(whole), CommAxis::tensor, false});
+  op.backward = {MemoryWork{Bytes(2 * whole / b.tensor()), 1, MemoryAccess::streaming}};
+  op.forward_temporary = Bytes(whole);
+  op.temporary_category = MemoryCategory::logits;
+  b.add(std::move(op));
+  return all;
+}
+
 // The loss from the logits, as the framework computes it.
 TensorIndex add_loss(GraphBuilder& b, const Logits& l) {
   const Framework& f = b.workload().framework;
@@ -339,6 +383,8 @@ TensorIndex add_head(GraphBuilder& b, TensorIndex x, bool tied_here) {
   const Logits logits{rows, vocab / b.tensor(), half};
   b.categorize(half, MemoryCategory::logits);
   b.resize_gradient(half, gradient_rows(b, logits) * logits.width * b.element());
+  if (w.framework.gathers_logits && b.tensor() > 1)
+    return add_loss(b, gathered_logits(b, logits, vocab));
   return add_loss(b, logits);
 }
 

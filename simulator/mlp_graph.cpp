@@ -38,8 +38,9 @@ TensorIndex add_mlp(GraphBuilder& b, TensorIndex normed, std::int64_t width, boo
       b.linear({"up", m.hidden, width, Cut::columns, m.biases.mlp, on.up}, x, rows);
   TensorIndex activated = 0;
   if (m.gated_mlp) {
+    const TensorIndex again = sequence ? b.gathered_again(x, normed, m.hidden) : x;
     const TensorIndex gate =
-        b.linear({"gate", m.hidden, width, Cut::columns, m.biases.mlp, on.gate}, x, rows);
+        b.linear({"gate", m.hidden, width, Cut::columns, m.biases.mlp, on.gate}, again, rows);
     activated = gated_activation(b, gate, up, rows * local);
   } else {
     const double n = bytes_of_elements(b, rows * local);

@@ -108,9 +108,12 @@ StoredParameter stored_base(const Workload& w, bool trainable, bool quantizable)
       p = {2, bytes_per_element(w.framework.gradient_dtype), 4, 0, 0, 2};
       break;
     case WeightRecipe::pure_half:
-      p = {2, 2, 0, 0, 0, 2};
+      p = {2, bytes_per_element(w.framework.gradient_dtype), 0, 0, 0, 2};
       break;
   }
+  p.whole_gradient = p.raw_gradient;
+  if (w.framework.accumulates_in_reduce_dtype && !wide_arithmetic)
+    p.whole_gradient = std::max(p.raw_gradient, bytes_per_element(w.framework.reduce_dtype));
   p.optimizer = optimizer_bytes(w, std::max(p.weight, p.master));
   p.paged = w.optimizer->paged;
   return p;
@@ -119,7 +122,7 @@ StoredParameter stored_base(const Workload& w, bool trainable, bool quantizable)
 StoredParameter stored_adapter(const Workload& w) {
   StoredParameter p;
   p.weight = bytes_per_element(w.framework.adapter_dtype);
-  p.gradient = p.raw_gradient = p.weight;
+  p.gradient = p.raw_gradient = p.whole_gradient = p.weight;
   if (p.weight < 4 && w.framework.finetune_weights == WeightRecipe::half_with_master) {
     p.gradient = bytes_per_element(w.framework.gradient_dtype);
     p.master = 4;

@@ -33,8 +33,9 @@ struct LayerState {
 struct StoredParameter {
   double weight = 2, gradient = 0, master = 0, optimizer = 0;
   double quantization_constants = 0;
-  double raw_gradient = 0;  // as backward makes it
-  bool paged = false;       // the optimizer's share (OptimizerRow::paged)
+  double raw_gradient = 0;    // as backward makes it
+  double whole_gradient = 0;  // the same while it waits unsharded for the last microbatch
+  bool paged = false;         // the optimizer's share (OptimizerRow::paged)
 };
 
 // `trainable` is of the layer: false for frozen base layers even where the method trains others.

@@ -375,7 +375,9 @@ class StagePlayer {
       return;
     }
     if (habits_.shards_gradients) {
-      Holding made = ledger_.open(raw, gradients);
+      const double each = reduces_now() ? p.raw_gradient : p.whole_gradient;
+      Holding made =
+          ledger_.open(static_cast<std::int64_t>(static_cast<double>(elements) * each), gradients);
       if (h.has_gradient && !f_.reduces_every_microbatch)
         ledger_.close(made);  // added into the whole gradient of an earlier microbatch
       else

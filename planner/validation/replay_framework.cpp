@@ -21,7 +21,10 @@ auto exact_match(const Rows& rows, std::string_view text) -> const typename Rows
 // fp32 weights computed in 16 bits are what torch.autocast makes of them; 16-bit weights need none.
 void set_weights(WeightRecipe weights, Framework& f) {
   f.pretrain_weights = f.finetune_weights = weights;
-  if (weights == WeightRecipe::pure_half) f.autocast = f.autocast_caches_weights = false;
+  if (weights == WeightRecipe::pure_half) {
+    f.autocast = f.autocast_caches_weights = false;
+    f.gradient_dtype = DType::bf16;
+  }
   if (weights != WeightRecipe::fp32_with_half_compute) return;
   f.frozen_dtype = f.adapter_dtype = DType::fp32;
   f.autocast = f.autocast_caches_weights = true;
@@ -112,7 +115,10 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
   if (t.flash_attention.value_or(false) && f.attention == AttentionKernel::eager)
     f.attention = AttentionKernel::flash;  // else the framework's own fused kernel
   if (t.packing.value_or(false)) f.lengths_vary = false;
-  if (t.compile.value_or(false)) f.kernels = KernelStyle::compiled;
+  if (t.compile.value_or(false))
+    f.kernels = KernelStyle::compiled;
+  else if (t.compile && f.kernels == KernelStyle::compiled)
+    f.kernels = KernelStyle::eager;  // the row compiles, this run did not
   apply_plugins(c, f);
   return f;
 }

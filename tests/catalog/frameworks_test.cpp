@@ -51,7 +51,9 @@ TEST_CASE("The frameworks that the catalog must have are there") {
       "nanotron",   "torchtune",     "llm-foundry",    "litgpt",          "fsdp_qlora",
       "axolotl",    "ms-swift",      "megatron-swift", "llama-factory",   "unsloth",
       "internevo",  "galvatron",     "nemo-automodel", "colossalai",      "xtuner",
-      "llm.c",      "llama-recipes", "oneflow",        "paddle"};
+      "llm.c",      "llama-recipes", "oneflow",        "paddle",          "kempnerforge",
+      "fms-fsdp",   "olmo",          "olmo-core",      "gpt-neox",        "nanogpt",
+      "nanochat",   "picotron"};
   for (const std::string& id : wanted) {
     INFO(id);
     CHECK(row_of(id).id == id);

@@ -30,4 +30,11 @@ TEST_CASE("What a record says of scales and of norms") {
   CHECK_FALSE(framework("flagperf-llama-7b-paddle-a100-40g-x8-tp2pp1sh1sp4").fused_norms);
 }
 
+// fms-fsdp's benchmark script compiles; half of its published table does not.
+TEST_CASE("A record that was not compiled is replayed eager") {
+  const auto kernels = [](const char* id) { return asked(id).question.workload.framework.kernels; };
+  CHECK(kernels("fms-fsdp-2024-05-7b-h100x96-hsdp-bs2-compile") == KernelStyle::compiled);
+  CHECK(kernels("fms-fsdp-2024-03-7b-h100x96-hsdp-bs2") == KernelStyle::eager);
+}
+
 }  // namespace shardwise

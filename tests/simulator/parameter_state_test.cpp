@@ -76,6 +76,21 @@ TEST_CASE("weight recipes store what their frameworks store", "[parameter_state]
   CHECK(each(WeightRecipe::half_with_master) == 16);
   CHECK(each(WeightRecipe::fp32_with_half_compute) == 16);
   CHECK(each(WeightRecipe::pure_half) == 8);
+  w.framework.gradient_dtype = DType::fp32;  // beside the weights, as picotron accumulates: 2 more
+  CHECK(each(WeightRecipe::pure_half) == 10);
+}
+
+// FSDP2 reduces in fp32: 16-bit gradients that wait for the last microbatch wait in 4 bytes.
+TEST_CASE("a whole gradient waits in the number format of its reduction", "[parameter_state]") {
+  Workload w = pretraining(gpt(2, 64, 2), 64);
+  w.framework.pretrain_weights = WeightRecipe::pure_half;
+  w.framework.reduce_dtype = DType::fp32;
+  CHECK(stored_base(w, true, true).whole_gradient == 2);
+  w.framework.accumulates_in_reduce_dtype = true;
+  CHECK(stored_base(w, true, true).whole_gradient == 4);
+  CHECK(stored_base(w, true, true).raw_gradient == 2);
+  w.framework.reduce_dtype = DType::bf16;
+  CHECK(stored_base(w, true, true).whole_gradient == 2);
 }
 
 // bitsandbytes: NF4 with fp32 absmax per 64 is 0.5625 B per weight, nested 0.515869140625 B.
