@@ -17,6 +17,7 @@ Framework resolved_for(Framework row, Method method, DType compute) {
     row.gradient_copy_while_accumulating = false;
   }
   if (compute == DType::fp16) {
+    row.recasts_tables = false;
     if (row.frozen_dtype == DType::bf16) row.frozen_dtype = DType::fp16;
     if (row.adapter_dtype == DType::bf16) row.adapter_dtype = DType::fp16;
     if (row.gradient_dtype == DType::bf16) row.gradient_dtype = DType::fp16;

@@ -189,6 +189,7 @@ struct Framework {
   bool z_loss = false;               // dense: the square of each row's log Z joins the loss
   int loss_fp32_temporaries = 0;     // fp32 copies beyond those of `loss`, forward only
   bool compiles_loss = false;        // with compiled kernels: loss fused over 16-bit logits
+  bool upcasts_in_loss = false;      // the fp32 copy is the loss's own: the model's logits stay
   bool output_holds_logits = false;  // the training loop keeps the model's output
   bool output_holds_keys = false;    // the keys and values of all layers among it (use_cache)
   OutputLife output_life = OutputLife::backward;
@@ -209,7 +210,8 @@ struct Framework {
   bool clips_gradients = true;
   DType adapter_dtype = DType::fp32;
   std::optional<DType> adapter_dtype_quantized;  // the same beside quantised weights
-  bool upcasts_unquantized = false;           // prepare_model_for_kbit_training: rest goes to fp32
+  bool upcasts_unquantized = false;  // prepare_model_for_kbit_training: rest goes to fp32
+  bool recasts_tables = false;       // ... but where it computes in bf16 embedding and head go back
   bool quantized_linear_keeps_input = false;  // bitsandbytes until 2024: its input stays alive
   bool checkpoints_miss_context = false;      // as an attribute of a context, which non-reentrant
                                               // checkpoints do not see: from forward on

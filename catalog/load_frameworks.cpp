@@ -140,6 +140,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.z_loss = r.maybe_flag("z_loss").value_or(false);
   f.loss_fp32_temporaries = r.integer("loss_fp32_temporaries", 0, 10);
   f.compiles_loss = r.maybe_flag("compiles_loss").value_or(false);
+  f.upcasts_in_loss = r.maybe_flag("upcasts_in_loss").value_or(false);
   f.output_holds_logits = r.maybe_flag("output_holds_logits").value_or(false);
   f.output_holds_keys = r.maybe_flag("output_holds_keys").value_or(false);
   f.output_life = r.maybe_choice("output_life", output_life_names).value_or(OutputLife::backward);
@@ -159,6 +160,7 @@ void read_finetuning(JsonReader& r, Framework& f) {
   f.adapter_dtype = dtype(r, "adapter_dtype");
   f.adapter_dtype_quantized = maybe_dtype(r, "adapter_dtype_quantized");
   f.upcasts_unquantized = r.flag("upcasts_unquantized");
+  f.recasts_tables = r.maybe_flag("recasts_tables").value_or(false);
   f.quantized_sharding = r.flag("quantized_sharding");
   f.checkpoints_miss_context = r.maybe_flag("checkpoints_miss_context").value_or(false);
   f.quantizes_head = r.maybe_flag("quantizes_head").value_or(false);

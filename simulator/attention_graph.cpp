@@ -217,6 +217,7 @@ AttentionWork kernel_shape(const GraphBuilder& b, const Projections& p, BlockKin
 
 // Appends the tensors that the eager kernel materialises per head: [b, a, s, s].
 void keep_scores(GraphBuilder& b, Operator& op, const AttentionWork& work) {
+  const Workload& w = b.workload();
   const std::int64_t scores = work.batch * work.heads * work.queries * work.keys;
   const std::int64_t e = b.element();
   const auto keep = [&](std::string_view name, std::int64_t bytes) {
@@ -225,8 +226,8 @@ void keep_scores(GraphBuilder& b, Operator& op, const AttentionWork& work) {
   };
   keep("softmax", scores * e);
   // The fp32 softmax keeps its own result beside the 16-bit one that the product reads.
-  if (b.workload().framework.softmax_in_fp32 && e == 2) keep("softmax_fp32", scores * 4);
-  if (b.workload().attention_dropout) {
+  if (w.framework.softmax_in_fp32 && e == 2) keep("softmax_fp32", scores * 4);
+  if (w.attention_dropout) {
     const TensorIndex mask =
         b.tensor_bytes("attention_dropout_mask", scores, MemoryCategory::activations, 0);
     const TensorIndex dropped =
@@ -235,7 +236,16 @@ void keep_scores(GraphBuilder& b, Operator& op, const AttentionWork& work) {
     op.saves.insert(op.saves.end(), {mask, dropped});
   }
   op.forward_temporary = Bytes(scores * 4);  // fp32 scores before the softmax
-  op.backward_temporary = Bytes(scores * e * 2);
+  // PyTorch's softmax has its gradient, that times its result, and what it returns: fp32 all, but
+  // fp16 returns fp16 at once (aten/src/ATen/native/cuda/SoftMax.cu, softmax_backward_cuda_out: tmp
+  // = grad * output); the 16-bit copy of its result is gone by then.
+  if (w.framework.softmax_in_fp32) {
+    const bool returns_half = e == 2 && w.compute == DType::fp16;
+    op.backward_temporary = Bytes(scores * (e == 4 ? 12 : returns_half ? 8 : 10));
+    op.backward_temporaries = returns_half ? 2 : 3;
+  } else {
+    op.backward_temporary = Bytes(scores * e * 2);
+  }
 }
 
 // What the eager path runs beside its products and its softmax: dropout of the weights (16 bits in

@@ -28,14 +28,6 @@ double as_double(std::int64_t n) { return static_cast<double>(n); }
 
 }  // namespace
 
-bool casts_weights(const Workload& w, const ParallelPlan& plan) {
-  if (!w.framework.autocast || w.activation_dtype() == DType::fp32) return false;
-  if (plan.zero_stage >= 3 && plan.shard_ranks() > 1 && !w.framework.gathers_as_stored)
-    return false;
-  return w.trains_base() ? w.weights() == WeightRecipe::fp32_with_half_compute
-                         : w.framework.frozen_dtype == DType::fp32;
-}
-
 bool adds_gradient(const Workload& w, const ParallelPlan& plan) {
   const Framework& f = w.framework;
   if (f.gradient_fusion || (plan.zero_stage >= 2 && f.reduces_every_microbatch)) return false;
@@ -46,11 +38,15 @@ GraphBuilder::GraphBuilder(const Workload& workload, const ParallelPlan& plan, b
     : workload_(workload),
       plan_(plan),
       trains_base_(trainable_base),
+      returns_wide_(returns_wide(workload, plan)),
       tensor_(plan.tensor),
       tokens_(static_cast<std::int64_t>(plan.microbatch) * workload.sequence / plan.context),
       sequence_tokens_(plan.sequence_parallel ? tokens_ / plan.tensor : tokens_),
-      element_(workload.activation_dtype() == DType::fp32 ? 4 : 2),
-      stream_element_(casts_weights(workload, plan) ? 4 : element_) {}
+      element_(workload.activation_dtype() == DType::fp32 ||
+                       (returns_wide_ && !workload.framework.autocast)
+                   ? 4
+                   : 2),
+      stream_element_(widens_stream(workload, plan) ? 4 : element_) {}
 
 TensorIndex GraphBuilder::tensor_bytes(std::string_view name, std::int64_t bytes,
                                        MemoryCategory category, std::int64_t gradient_bytes) {
@@ -329,7 +325,11 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
   const std::int64_t out = spec.cut == Cut::columns ? spec.out / tensor_ : spec.out;
   const std::int64_t bias = spec.bias ? (spec.cut == Cut::columns ? out : spec.out) : 0;
   const bool narrow = spec.low_precision && bytes_per_element(workload_.compute) < 2.0;
-  const DType dtype = narrow ? workload_.compute : workload_.activation_dtype();
+  const bool fp32 =
+      returns_wide_ && element_ == 4 && !spec.quantizable;  // upcast: a product of fp32
+  const DType dtype = narrow ? workload_.compute
+                      : fp32 ? DType::fp32
+                             : workload_.activation_dtype();
   count_matrix(in * out, !spec.quantizable);
   count_other(bias);
   graph_.parameters.cast += in * out + bias;
@@ -379,6 +379,10 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
     add_unpacking(op, in * out);
   } else if (quantized) {
     add_dequantization(op, in * out);
+    if (returns_wide_ && element_ == 4) {  // both operands of its product are 16-bit copies
+      op.forward_temporary += Bytes(2 * rows * (in + out));
+      op.backward_temporary += Bytes(2 * rows * (in + out));
+    }
     if (workload_.framework.quantized_linear_keeps_input && !trains_base_) {
       op.saves = {kept};
       // As an attribute of its context, which autograd does not clear after backward (MatMul4Bit).
@@ -401,7 +405,8 @@ void GraphBuilder::add_adapter(const LinearSpec& spec, TensorIndex x, TensorInde
   const AdapterInput input = workload_.adapter.input;
   const bool casts =
       input == AdapterInput::copied && framework.adapter_dtype == DType::fp32 && element_ == 2;
-  const bool wide = casts && !framework.autocast;
+  const bool wide =
+      !framework.autocast && (casts || (returns_wide_ && framework.adapter_dtype == DType::fp32));
   const DType dtype = wide ? DType::fp32 : workload_.activation_dtype();
   const std::int64_t width = wide ? 4 : element_;
   const double moved = as_double(rows * in);

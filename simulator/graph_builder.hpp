@@ -36,6 +36,14 @@ struct LinearSpec {
 // every linear casts its own input.
 bool casts_weights(const Workload& workload, const ParallelPlan& plan);
 
+// Whether quantised linears hand on fp32, as bitsandbytes' do where they read it (0.43.3,
+// nn/modules.py, Linear4bit.forward: out.to(inp_dtype)): everywhere behind norms that PEFT's
+// prepare_model_for_kbit_training has made fp32, which it is not called for where FSDP shards.
+bool returns_wide(const Workload& workload, const ParallelPlan& plan);
+
+// Whether the residual stream is fp32 beside 16-bit products, for either reason.
+bool widens_stream(const Workload& workload, const ParallelPlan& plan);
+
 // Whether a microbatch's 16-bit gradient is added to one that is kept, by a kernel of its own: not
 // where the matmul adds in place, where one microbatch makes the whole gradient per step, or where
 // each microbatch's gradient is reduced at once and only a shard is added to.
@@ -85,7 +93,8 @@ class GraphBuilder {
     graph_.tensors[static_cast<std::size_t>(t)].bytes = bytes;
   }
 
-  // The tensor stays as long as the model's output, whether a checkpoint makes it again or not.
+  // The tensor stays as long as the model's output, whether a checkpoint makes it again or not: to
+  // the end of the backward pass (`from_forward`) or longer (OutputLife).
   void outlive(TensorIndex t, bool from_forward = false) {
     graph_.tensors[static_cast<std::size_t>(t)].outlives =
         from_forward || workload_.framework.output_life != OutputLife::backward;
@@ -137,6 +146,7 @@ class GraphBuilder {
   const Workload& workload_;
   const ParallelPlan& plan_;
   bool trains_base_;
+  bool returns_wide_;
   int tensor_;
   std::int64_t tokens_;
   std::int64_t sequence_tokens_;

@@ -168,8 +168,9 @@ TensorIndex log_z(GraphBuilder& b, const Logits& l, TensorIndex logits, std::int
 // transformers: logits go to fp32, log-softmax is saved, its gradient and the one before it are
 // fp32 (src/transformers/loss/loss_utils.py:58-70; cross_entropy keeps the log-probabilities).
 void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
+  const Framework& f = b.workload().framework;
   TensorIndex wide = l.half;
-  const bool upcasts = b.workload().framework.loss_upcasts && b.element() == 2;
+  const bool upcasts = f.loss_upcasts && b.element() == 2;
   const int copies = upcasts ? (extra_copy ? 2 : 1) : 0;
   const std::int64_t e = upcasts ? 4 : b.element();
   for (int i = 0; i < copies; ++i) {
@@ -177,9 +178,9 @@ void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
     Operator cast = loss_operator("upcast", l, i == 0 ? 6 : 8, i == 0 ? 6 : 0, 1);
     cast.inputs = {wide};
     cast.outputs = {next};
-    if (i == 0 && b.workload().framework.output_holds_logits) {
-      cast.saves = {next};
-      b.outlive(next);
+    if (i == 0 && f.output_holds_logits) {
+      cast.saves = {f.upcasts_in_loss ? l.half : next};
+      b.outlive(cast.saves.front(), true);
     }
     cast.passes_gradient = i > 0;
     b.add(std::move(cast));
@@ -188,16 +189,18 @@ void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
   const TensorIndex log_softmax = logit_tensor(b, "log_softmax", l, e, e);
   const double width = static_cast<double>(e);
   Operator op = loss_operator("log_softmax", l, 2 * width, 3 * width, 1);
-  op.forward_temporary = Bytes(e * l.rows * l.width * b.workload().framework.loss_fp32_temporaries);
+  // The forward function still has its 16-bit logits, unless the cast has kept them.
+  const std::int64_t named = upcasts && f.upcasts_in_loss && !f.output_holds_logits ? 2 : 0;
+  op.forward_temporary = Bytes((e * f.loss_fp32_temporaries + named) * l.rows * l.width);
   op.temporary_category = MemoryCategory::logits;
   op.inputs = {wide};
   op.outputs = {log_softmax};
   op.saves = {log_softmax};
-  if (copies == 0 && b.workload().framework.output_holds_logits) {
+  if (!upcasts && f.output_holds_logits) {
     op.saves.push_back(wide);
-    b.outlive(wide);
+    b.outlive(wide, true);
   }
-  const OutputLife life = b.workload().framework.output_life;
+  const OutputLife life = f.output_life;
   op.ends_output = life == OutputLife::next_output;
   b.add(std::move(op));
   const TensorIndex loss = b.tensor_bytes("loss", 4, MemoryCategory::logits, 4);

@@ -117,11 +117,13 @@ class ScriptWriter {
                                                              : EventKind::release;
   }
 
-  void temporary(std::vector<MemoryEvent>& to, Bytes bytes, MemoryCategory category) {
+  void temporary(std::vector<MemoryEvent>& to, Bytes bytes, MemoryCategory category,
+                 int tensors = 1) {
     if (bytes.value <= 0) return;
-    const std::int32_t slot = script_.slots++;
-    allocate(to, slot, bytes.value, category);
-    release(to, slot);
+    const std::int32_t first = script_.slots;
+    for (; script_.slots < first + tensors; ++script_.slots)
+      allocate(to, script_.slots, bytes.value / tensors, category);
+    for (std::int32_t slot = first; slot < script_.slots; ++slot) release(to, slot);
   }
 
   // Last operator (of those that run) that reads each tensor; its producer where none does.
@@ -228,7 +230,8 @@ class ScriptWriter {
     std::int32_t arriving = no_slot;
     for (TensorIndex t : op.outputs)
       if (gradient_[at(t)] != no_slot) arriving = gradient_[at(t)];
-    temporary(script_.backward, op.backward_temporary, op.temporary_category);
+    temporary(script_.backward, op.backward_temporary, op.temporary_category,
+              op.backward_temporaries);
     for (TensorIndex t : op.inputs) contribute(op, t, op.passes_gradient ? arriving : no_slot);
     if (op.weight_gradient_elements > 0)
       script_.backward.push_back(

@@ -96,6 +96,7 @@ struct Operator {
   std::vector<Kernel> backward;         // for the inputs
   std::vector<Kernel> backward_weight;  // for the weights
   Bytes forward_temporary, backward_temporary;
+  int backward_temporaries = 1;  // tensors of one size that backward_temporary is the sum of
   MemoryCategory temporary_category = MemoryCategory::temporaries;
   std::int64_t weight_gradient_elements = 0;  // made by this operator's backward pass
   bool passes_gradient = false;    // the inputs' gradient *is* the output's (residual add)

@@ -92,7 +92,7 @@ StoredParameter stored_base(const Workload& w, bool trainable, bool quantizable)
       const double codes = w.adapter.base == Quantization::int8 ? 1.0 : 0.5;
       p.weight = codes;
       p.quantization_constants = row(w.adapter.base).bytes_per_weight - codes;
-    } else if (quantized && w.framework.upcasts_unquantized) {
+    } else if (quantized && w.framework.upcasts_unquantized && !w.framework.recasts_tables) {
       p.weight = 4;
     }
     return p;

@@ -22,7 +22,7 @@ std::shared_ptr<const LayerBounds> KnownLayers::of(std::size_t site, const Bound
                                                    const ParallelPlan& p) {
   const Key key{site,
                 &at.workload,
-                casts_weights(at.workload, p),
+                widens_stream(at.workload, p),
                 adds_gradient(at.workload, p),
                 p.tensor,
                 p.sequence_parallel,

@@ -124,7 +124,7 @@ LayerBounds::LayerBounds(const Workload& w, const ParallelPlan& plan, const Unde
   const auto policy = recompute_policy(plan.recompute);
   require(static_cast<bool>(policy), "the space holds known policies only");
   joins_blocks_ = policy->blocks_per_checkpoint > 1;
-  casts_weights_ = casts_weights(w, plan);
+  widens_stream_ = widens_stream(w, plan);
   adds_gradient_ = adds_gradient(w, plan);
   by_position_ = policy->checkpointed_blocks < (1 << 30) || policy->stride > 1;
   most_ = policy->checkpointed_blocks;
@@ -159,7 +159,7 @@ LayerBounds::LayerBounds(const Workload& w, const ParallelPlan& plan, const Unde
 const std::deque<LayerDefinition>* LayerBounds::definitions(const Workload& w,
                                                             const ParallelPlan& plan) const {
   const bool alike =
-      casts_weights(w, plan) == casts_weights_ && adds_gradient(w, plan) == adds_gradient_;
+      widens_stream(w, plan) == widens_stream_ && adds_gradient(w, plan) == adds_gradient_;
   if (!alike || by_position_ || vague_) return nullptr;
   std::call_once(defined_, [&] {
     definitions_ = partition_model(w, plan_, *find_pipeline_schedule("1f1b"),

@@ -107,7 +107,7 @@ class LayerBounds {
   ParallelPlan plan_;
   mutable std::once_flag defined_;
   mutable std::deque<LayerDefinition> definitions_;
-  bool casts_weights_ = false, adds_gradient_ = false, joins_blocks_ = false, vague_ = false;
+  bool widens_stream_ = false, adds_gradient_ = false, joins_blocks_ = false, vague_ = false;
   // Which blocks of a chunk are recomputed: the first `most_` of them, every `stride_`-th.
   int most_ = 0, stride_ = 1;
   bool by_position_ = false;  // neither none nor all of them

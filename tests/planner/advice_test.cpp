@@ -63,6 +63,7 @@ TEST_CASE("a 70B that misses is told of QLoRA, offloading, more cards and bigger
 
 TEST_CASE("pinned settings are what advice loosens first") {
   Request r = request_for("8b", "4090", {Method::qlora});
+  r.sequence = 1024;
   r.microbatch = 16;
   r.recompute = "none";
   const Missed m = missed(r);

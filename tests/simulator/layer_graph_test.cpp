@@ -249,6 +249,59 @@ TEST_CASE("GPTQ's unpacked weights live until backward", "[layer_graph]") {
   }
 }
 
+// 128 tokens, 512 wide: fp32 behind norms that were made fp32, if bitsandbytes has the weights and
+// they are not cut; without autocast what linears hand on inside the block is fp32 as well.
+TEST_CASE("QLoRA's residual stream is fp32 behind fp32 norms", "[layer_graph]") {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
+  w.method = Method::qlora;
+  w.adapter.base = Quantization::nf4;
+  const auto input = [&](const ParallelPlan& plan) {
+    return block_graph(w, plan, {}).tensors.front().bytes;
+  };
+  const auto context = [&] {  // what attention gives, heads together
+    const LayerGraph block = block_graph(w, plan_of(1), {});
+    for (const Operator& op : block.operators)
+      if (op.kind == OperatorKind::attention)
+        return block.tensors[static_cast<std::size_t>(op.outputs.front())].bytes;
+    return std::int64_t{0};
+  };
+  ParallelPlan sharded = plan_of(4);
+  sharded.zero_stage = 3;
+  w.framework.upcasts_unquantized = false;
+  CHECK(input(plan_of(1)) == 2 * 128 * 512);
+  w.framework.upcasts_unquantized = true;
+  CHECK(input(plan_of(1)) == 4 * 128 * 512);
+  CHECK(input(sharded) == 2 * 128 * 512);
+  w.framework.autocast = true;
+  CHECK(context() == 2 * 128 * 512);
+  w.framework.autocast = false;
+  CHECK(context() == 4 * 128 * 512);
+  w.adapter.base = Quantization::gptq;
+  CHECK(input(plan_of(1)) == 2 * 128 * 512);
+}
+
+// 4 heads, 64 x 64 scores. fp32 come the gradient of PyTorch's softmax, its product with the result
+// and the gradient that goes on: 12 B, of which bf16 had 2 B before in the copy that is gone by
+// then; fp16 gets its 2 B at once.
+TEST_CASE("an eager softmax in fp32 multiplies its gradient first", "[layer_graph]") {
+  Workload w = pretraining(llama(1, 256, 4, 4, 512, 1000), 64);
+  w.framework.attention = AttentionKernel::eager;
+  const std::int64_t scores = 4 * 64 * 64;
+  const auto beside = [&] {
+    const LayerGraph block = block_graph(w, plan_of(1), {});
+    for (const Operator& op : block.operators)
+      if (op.kind == OperatorKind::attention) return op.backward_temporary;
+    return Bytes(-1);
+  };
+  CHECK(beside() == Bytes(4 * scores));
+  w.framework.softmax_in_fp32 = true;
+  CHECK(beside() == Bytes(10 * scores));
+  w.compute = DType::fp16;
+  CHECK(beside() == Bytes(8 * scores));
+  w.compute = DType::fp32;
+  CHECK(beside() == Bytes(12 * scores));
+}
+
 // mamba_ssm's fused scan keeps the projection's output and its own result before the gate; around
 // it the norm's input and output, and what the two linears read. Bytes per token (16 bits):
 //   input 2h, normed 2h, projected 2 (2D + 2Gn + H), before the gate 2D, gated 2D, normed 2D.

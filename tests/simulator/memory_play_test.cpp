@@ -97,6 +97,36 @@ TEST_CASE("A compiled loss keeps the 16-bit logits only", "[memory_play]") {
   CHECK(logit_bytes(w) == 64 * 1000 * 2 + 4);
 }
 
+// 2 B per token and word: while the fp32 copy is the loss's own, the 16-bit logits live through its
+// forward, and where the training loop keeps the model's output it is these that last.
+TEST_CASE("A loss that makes its own fp32 copy leaves the 16-bit logits alive", "[memory_play]") {
+  Workload w = pretraining(llama(1, 256, 4, 4, 1024, 1000), 64);
+  w.framework.loss = LossKind::dense;
+  const auto beside_softmax = [&] {
+    const LayerGraph head = head_graph(w, plan_of(1), false);
+    for (const Operator& op : head.operators)
+      if (op.name == "log_softmax") return op.forward_temporary;
+    return Bytes(-1);
+  };
+  const auto kept_by_cast = [&] {
+    const LayerGraph head = head_graph(w, plan_of(1), false);
+    std::int64_t bytes = 0;
+    for (const Operator& op : head.operators)
+      if (op.name == "upcast")
+        for (const TensorIndex t : op.saves)
+          bytes += head.tensors[static_cast<std::size_t>(t)].bytes;
+    return bytes;
+  };
+  CHECK(beside_softmax() == Bytes(0));
+  w.framework.upcasts_in_loss = true;
+  CHECK(beside_softmax() == Bytes(64 * 1000 * 2));
+  w.framework.output_holds_logits = true;
+  CHECK(beside_softmax() == Bytes(0));
+  CHECK(kept_by_cast() == 64 * 1000 * 2);
+  w.framework.upcasts_in_loss = false;
+  CHECK(kept_by_cast() == 64 * 1000 * 4);
+}
+
 // Two buffers of 256 tokens, 512 wide, in 16 bits.
 TEST_CASE("Buffers that sequences are gathered into stay", "[memory_play]") {
   Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);

@@ -114,6 +114,19 @@ TEST_CASE("QLoRA stores codes and constants, and nothing for frozen weights besi
   CHECK(s.quantization == parameters.linear / 128 * 5 / 2);
 }
 
+// 6,400 words of embedding: 4 B once upcast, 2 B where the trainer casts them back.
+TEST_CASE("tables beside quantised weights are fp32 unless cast back", "[parameter_state]") {
+  Workload w = pretraining(llama(2, 64, 2, 2, 128, 100), 64);
+  w.method = Method::qlora;
+  w.adapter.base = Quantization::nf4;
+  LayerParameters table;
+  table.other = 6400;
+  w.framework.upcasts_unquantized = true;
+  CHECK(layer_state(w, plan_of(1), table, false).weights == 4 * 6400);
+  w.framework.recasts_tables = true;
+  CHECK(layer_state(w, plan_of(1), table, false).weights == 2 * 6400);
+}
+
 TEST_CASE("quantised weights are sharded only where the framework can", "[parameter_state]") {
   Workload w = pretraining(llama(2, 64, 2, 2, 128, 100), 64);
   w.method = Method::qlora;
