@@ -35,12 +35,12 @@ const AttentionRate& direction(const AttentionRow& row, bool backward) {
   return backward ? row.backward : row.forward;
 }
 
-// What Q, K, V, O and, backward, their gradients weigh in 16-bit elements.
+// What Q, K, V, O and, backward, their gradients weigh.
 Bytes tensor_bytes(const AttentionWork& w) {
   const std::int64_t queries = w.batch * w.queries * w.heads * w.head_dim;
   const std::int64_t keys = w.batch * w.keys * w.kv_heads * w.head_dim;
   const std::int64_t tensors = w.backward ? 4 : 2;
-  return Bytes(2 * tensors * (queries + keys));
+  return Bytes((w.single ? 4 : 2) * tensors * (queries + keys));
 }
 
 }  // namespace
@@ -69,6 +69,9 @@ AttentionModel::AttentionModel(const Gpu& gpu, const Profile& profile,
   flash_ = available(choice.fused.value_or(family.default_attention));
   dense_ = gpu.rate(DType::fp16)
                .value_or(gpu.rate(DType::bf16).value_or(gemm_.sustained_rate(DType::bf16)));
+  single_ = gemm_.sustained_rate(DType::fp32);
+  if (gpu.compute_capability >= 8 && gemm_.supports(DType::tf32))
+    single_ = FlopsPerSecond(gemm_.sustained_rate(DType::tf32).value / 3);
   rate_scale_ = sustained_scale(gpu, profile);
   if (choice.load == ChipLoad::training)
     rate_scale_ *= family.training_load.matmul[static_cast<std::size_t>(DType::bf16)];
@@ -103,7 +106,8 @@ Seconds AttentionModel::fused_time(const AttentionWork& w, const Kernel& kernel)
   const double total = heads * padded_q * (seen + r.ramp_tokens);
   const double longest = tile * (static_cast<double>(w.keys) + r.ramp_tokens) / r.lone_block_rate;
   const double fraction = std::min(1.0, r.fraction * rate_scale_);
-  const double rate = fraction * (w.causal ? r.causal_rate : 1) * dense_.value / multiprocessors_;
+  const double reached = w.single ? single_.value : fraction * dense_.value;
+  const double rate = (w.causal ? r.causal_rate : 1) * reached / multiprocessors_;
   const double flops = (w.backward ? kBackwardFlops : kForwardFlops) * head_dim;
   const Seconds compute(flops * std::max(total / multiprocessors_, longest) / rate);
   const Seconds traffic = tensor_bytes(w) / memory_.bandwidth(MemoryAccess::streaming);
@@ -115,9 +119,11 @@ Seconds AttentionModel::eager_time(const AttentionWork& w) const {
   const std::int64_t products = w.batch * w.heads, d = w.head_dim;
   const double scores =
       static_cast<double>(products) * static_cast<double>(w.queries) * static_cast<double>(w.keys);
-  const DType half = gemm_.supports(DType::bf16) ? DType::bf16 : DType::fp16;
-  const Seconds scores_of_keys = gemm_.time({w.queries, w.keys, d, products, half});
-  const Seconds values = gemm_.time({w.queries, d, w.keys, products, half});
+  const DType dtype = w.single                      ? DType::fp32
+                      : gemm_.supports(DType::bf16) ? DType::bf16
+                                                    : DType::fp16;
+  const Seconds scores_of_keys = gemm_.time({w.queries, w.keys, d, products, dtype});
+  const Seconds values = gemm_.time({w.queries, d, w.keys, products, dtype});
   const auto traffic = [&](double bytes_per_score, int kernels) {
     return memory_.time(ceil_bytes(bytes_per_score * scores), kernels, MemoryAccess::reduction);
   };
@@ -125,7 +131,7 @@ Seconds AttentionModel::eager_time(const AttentionWork& w) const {
     return scores_of_keys + values +
            traffic(traffic_.forward_bytes[style_], traffic_.forward_kernels[style_]);
   // dP = dO V', dQ = dS K, and dV = P' dO, dK = dS' Q.
-  const Seconds of_keys = gemm_.time({w.keys, d, w.queries, products, half});
+  const Seconds of_keys = gemm_.time({w.keys, d, w.queries, products, dtype});
   return scores_of_keys + values + 2.0 * of_keys +
          traffic(traffic_.backward_bytes[style_], traffic_.backward_kernels[style_]);
 }
@@ -134,10 +140,11 @@ Seconds AttentionModel::time(const AttentionWork& w) const {
   if (w.batch <= 0 || w.heads <= 0 || w.queries <= 0 || w.keys <= 0) return Seconds(0);
   if (w.kernel == AttentionKernel::eager) return eager_time(w);
   const FusedAttention kernel =
-      w.kernel == AttentionKernel::memory_efficient ? available(FusedAttention::memory_efficient)
-      : w.kernel == AttentionKernel::flash1         ? available(FusedAttention::flash1)
-      : w.kernel == AttentionKernel::cudnn          ? available(FusedAttention::cudnn)
-                                                    : flash_;
+      w.single || w.kernel == AttentionKernel::memory_efficient
+          ? available(FusedAttention::memory_efficient)
+      : w.kernel == AttentionKernel::flash1 ? available(FusedAttention::flash1)
+      : w.kernel == AttentionKernel::cudnn  ? available(FusedAttention::cudnn)
+                                            : flash_;
   return fused_time(w, kernels_[index(kernel)]);
 }
 

@@ -14,6 +14,11 @@
 // (tensor parallelism) cost. FLOPs: 4 b h d P forward, 2.5 times that backward (arXiv 2307.08691,
 // section 4.1).
 //
+// With fp32 operands PyTorch has its memory-efficient kernel only. Its products run three times in
+// TF32 from Ampere on and on the CUDA cores before (PyTorch @1f1047b760 aten/src/ATen/native/
+// transformers/cuda/mem_eff_attention/gemm_kernel_utils.h, DefaultGemmType); that they reach the
+// rate of plain products is assumed.
+//
 // Eager attention is its matrix products plus the traffic of the scores in between.
 #pragma once
 
@@ -63,6 +68,7 @@ class AttentionModel {
   FusedAttention flash_ = FusedAttention::flash2;
   double multiprocessors_ = 1;
   FlopsPerSecond dense_;   // 16-bit
+  FlopsPerSecond single_;  // fp32 operands, as the memory-efficient kernel multiplies them
   double rate_scale_ = 1;  // of this chip against its family's reference
   std::size_t style_ = 0;
   EagerAttentionTraffic traffic_;

@@ -44,6 +44,23 @@ TEST_CASE("many heads, no ramp: FLOPs over rate") {
   CHECK(bare_seconds(w) == Approx(2.5 * flops / 100e12));
 }
 
+TEST_CASE("fp32 operands: three products in TF32, on the CUDA cores before Ampere") {
+  // The same 107.4 GFLOP at 50 TFLOP/s of fp32, and at a third of 240 TFLOP/s of TF32.
+  const double flops = 4.0 * 8 * 25 * 1024 * 1024 * 128;
+  Gpu gpu = bare_gpu();
+  Profile profile = bare_profile();
+  AttentionWork w = work(8, 25, 1024);
+  w.single = true;
+  gpu.compute_capability = 7.5;
+  CHECK(AttentionModel(gpu, profile).time(w).value == Approx(flops / 50e12));
+  gpu.compute_capability = 8;
+  gpu.dense_rate[static_cast<std::size_t>(DType::tf32)] = FlopsPerSecond(240e12);
+  GemmCalibration& gemm = profile.families.front().gemm;
+  gemm.issue_fraction[static_cast<std::size_t>(DType::tf32)] = 1;
+  gemm.sustained_fraction[static_cast<std::size_t>(DType::tf32)] = 1;
+  CHECK(AttentionModel(gpu, profile).time(w).value == Approx(flops / 80e12));
+}
+
 TEST_CASE("a causal block computes the whole of its diagonal tile") {
   // Mean keys of a query: 512, and half a tile of 64 masked ones: 576 / 512 of half the FLOPs.
   const double flops = 4.0 * 8 * 25 * 1024 * 1024 * 128 / 2;

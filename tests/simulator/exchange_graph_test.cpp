@@ -1,0 +1,68 @@
+#include <algorithm>
+
+#include "simulator/layer_graph.hpp"
+#include "tests/catch.hpp"
+#include "tests/simulator/sample_workload.hpp"
+
+using namespace shardwise;
+
+namespace {
+
+struct Exchanged {
+  int gathers = 0, scatters = 0, sums = 0;
+};
+
+Exchanged exchanged(const LayerGraph& graph, bool forward) {
+  Exchanged out;
+  for (const Operator& op : graph.operators)
+    for (const Kernel& k : forward ? op.forward : op.backward)
+      if (const auto* c = std::get_if<CommWork>(&k); c && c->axis == CommAxis::tensor) {
+        out.gathers += c->collective == Collective::all_gather;
+        out.scatters += c->collective == Collective::reduce_scatter;
+        out.sums += c->collective == Collective::all_reduce;
+      }
+  return out;
+}
+
+}  // namespace
+
+// q, k, v, gate and up read two tensors. Exchanged for each linear they are five gathers forward
+// and five sums of a gradient backward; o and down are one exchange each, either way.
+TEST_CASE("linears that exchange for themselves", "[layer_graph]") {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
+  w.framework.kernels = KernelStyle::eager;
+  w.framework.regathers_sequence = false;
+  ParallelPlan p = plan_of(1, 2);
+  CHECK(exchanged(block_graph(w, p, {}), false).sums == 2);
+  w.framework.exchanges_per_linear = true;
+  CHECK(exchanged(block_graph(w, p, {}), true).sums == 2);
+  CHECK(exchanged(block_graph(w, p, {}), false).sums == 5);
+  p.sequence_parallel = true;
+  CHECK(exchanged(block_graph(w, p, {}), true).gathers == 5);
+  CHECK(exchanged(block_graph(w, p, {}), true).scatters == 2);
+  CHECK(exchanged(block_graph(w, p, {}), false).scatters == 5);
+  w.framework.kernels = KernelStyle::compiled;  // one gather is enough, the gradients differ
+  CHECK(exchanged(block_graph(w, p, {}), true).gathers == 2);
+  CHECK(exchanged(block_graph(w, p, {}), false).scatters == 5);
+}
+
+// Two ranks' 16-bit halves of 128 x 1000 logits, and the whole of them, all of which the loss's
+// softmax reads: 128 x 1000 fp32 in place of 128 x 500.
+TEST_CASE("a loss over logits that each rank gathers", "[layer_graph]") {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
+  w.framework.loss = LossKind::dense;
+  const auto logits = [&](const LayerGraph& graph) {
+    std::int64_t widest = 0;
+    for (const Tensor& t : graph.tensors)
+      if (t.category == MemoryCategory::logits) widest = std::max(widest, t.bytes);
+    return widest;
+  };
+  const LayerGraph cut = head_graph(w, plan_of(1, 2), false);
+  CHECK(logits(cut) == 128 * 500 * 4);
+  CHECK(exchanged(cut, true).gathers == 0);
+  w.framework.gathers_logits = true;
+  const LayerGraph whole = head_graph(w, plan_of(1, 2), false);
+  CHECK(logits(whole) == 128 * 1000 * 4);
+  CHECK(exchanged(whole, true).gathers == 1);
+  CHECK(exchanged(head_graph(w, plan_of(1), false), true).gathers == 0);
+}
