@@ -11,6 +11,8 @@
 namespace shardwise {
 namespace {
 
+// Adapters on one GPU go through a trainer with autocast, as adapters on several do: a plain loop
+// around PEFT multiplies fp32 behind the norms that PEFT widens for QLoRA, which nobody chooses.
 struct UsualFramework {
   Method method;
   std::string_view one_gpu, several;
@@ -19,9 +21,9 @@ struct UsualFramework {
 constexpr std::array<UsualFramework, 5> usual_frameworks{{
     {Method::pretrain, "megatron-lm", "megatron-lm"},
     {Method::full, "hf-trainer", "pytorch-fsdp2"},
-    {Method::lora, "peft", "accelerate-fsdp"},
-    {Method::dora, "peft", "accelerate-fsdp"},
-    {Method::qlora, "peft", "fsdp_qlora"},
+    {Method::lora, "trl", "accelerate-fsdp"},
+    {Method::dora, "trl", "accelerate-fsdp"},
+    {Method::qlora, "trl", "fsdp_qlora"},
 }};
 
 const Framework& catalogued(const Catalog& catalog, std::string_view id) {

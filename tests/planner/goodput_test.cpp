@@ -87,7 +87,9 @@ TEST_CASE("a checkpoint holds what is trained, its master and its optimizer stat
   w.framework.pads_vocabulary = false;
   // 16-bit weights 2, fp32 master 4, two fp32 states 8: 14 B for each of 8,030,261,248.
   CHECK(checkpoint_size(w).value == 14 * 8'030'261'248LL);
-  const ResolvedRequest adapters = resolved(request_for("llama-3.1-8b", "4090", {Method::lora}));
+  Request low_rank = request_for("llama-3.1-8b", "4090", {Method::lora});
+  low_rank.framework = "peft";
+  const ResolvedRequest adapters = resolved(low_rank);
   const Workload lora =
       choose_workload(adapters, Method::lora, adapters.clusters.front(), 0).workload;
   // PEFT's default: rank 8 on q and v, 32 layers x (8 x (4096 + 4096) + 8 x (4096 + 1024)) =
