@@ -82,7 +82,7 @@ void add_plan_flags(CLI::App& command, PlanOptions& options) {
   command.add_flag("--allow-tight", wish.allow_tight,
                    "also plans whose memory interval ends above the card");
   command.add_flag("--pareto", wish.pareto,
-                   "also the plans that no other beats in time, memory (by sixteenths of a card) "
+                   "also the plans that no other beats in time, memory (by 32nds of a card) "
                    "and rent at once");
   command.add_flag("--elapsed", options.elapsed, "with --json: add elapsed_s");
 }

@@ -228,7 +228,7 @@ class Search {
 Bytes pareto_step(const std::vector<const SearchSite*>& sites) {
   Bytes card;
   for (const SearchSite* s : sites) card = std::max(card, SearchSteps::capacity(*s));
-  return Bytes(card.value / 16);
+  return Bytes(card.value / 32);
 }
 
 ParetoFigures pareto_figures(const SearchSite& s, const Forecast& f, Bytes step) {

@@ -101,7 +101,7 @@ struct ParetoFigures {
     return time <= other.time && free >= other.free && usd <= other.usd;
   }
 };
-// A sixteenth of the largest card.
+// A thirty-second of the largest card.
 Bytes pareto_step(const std::vector<const SearchSite*>& sites);
 ParetoFigures pareto_figures(const SearchSite& site, const Forecast& forecast, Bytes step);
 

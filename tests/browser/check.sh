@@ -36,7 +36,7 @@ report simulate simulate 13b --gpus 8xA100-80GB --plan pp=4,dp=2,ga=8 --tokens 1
 report why simulate 8b --gpus 16xH100-SXM --method pretrain --plan tp=2,pp=2 --explain --why-not tp=8,pp=4 \
   --why-not dp=16,zero=0
 report scaling plan llama-3.2-1b --gpus 8..128xH100-SXM
-report front plan llama-3.2-1b --gpus 4xA100-80GB --pareto
+report front plan llama-3.1-8b --gpus 8xH100-SXM --pareto
 report calibration calibrate import catalog/runs/c_microbench.json \
   docs/example/all_reduce_2x4090.log --only all_reduce_2x4090 --out "$pages/profile.json" --peer-access no
 report large simulate llama-3.1-405b --gpus 16384xH100-SXM --method pretrain --batch 16384 \

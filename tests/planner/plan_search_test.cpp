@@ -71,7 +71,7 @@ bool same(const std::vector<FoundPlan>& a, const std::vector<FoundPlan>& b) {
 }
 
 // By time, then index: those that no other covers, of equal ones the first. Memory counts by whole
-// sixteenths of a card.
+// thirty-seconds of a card.
 std::vector<FoundPlan> uncovered(std::vector<FoundPlan> all, const SearchSite& site,
                                  const SearchWish& wish) {
   SearchWish every = wish;
