@@ -344,7 +344,9 @@ Result<JsonDocument> parse_json(std::string_view text, std::string name, Problem
   document.texts.reserve(text.size());
   document.nodes.reserve(std::min<std::size_t>(text.size() / 24 + 1, max_nodes));
   TreeBuilder builder(document);
-  std::string copy(text.substr(begin));
+  std::string copy;
+  copy.reserve(text.size() + 16);  // the reader looks at 16 bytes at a time, also at the end
+  copy = text.substr(begin);
   rapidjson::InsituStringStream stream(copy.data());
   const rapidjson::ParseResult result =
       is_ascii(copy) ? read_json<rapidjson::kParseNoFlags>(stream, builder)
