@@ -112,8 +112,8 @@ void advise_bigger_cards(AdviceTrial& t) {
     }
     if (!fitting) continue;
     record_advice(t,
-                  sentence(t.cluster.gpus(), " cards of ", fixed(gib(size), 0), " GB, such as ",
-                           listed(names, " or ")),
+                  sentence(t.cluster.gpus(), t.cluster.gpus() == 1 ? " card of " : " cards of ",
+                           fixed(gib(size), 0), " GB, such as ", listed(names, " or ")),
                   *fitting);
     return;
   }
