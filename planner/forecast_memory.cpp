@@ -4,6 +4,7 @@
 
 #include "planner/forecast_parts.hpp"
 #include "planner/host_memory.hpp"
+#include "planner/stage_plays.hpp"
 #include "planner/validation/spread_fit.hpp"
 #include "simulator/communicator_memory.hpp"
 #include "simulator/kernel_model.hpp"
@@ -247,27 +248,27 @@ std::shared_ptr<const MemoryPlays> played(const ForecastContext& k, const Length
     return play_memory(q.workload, q.plan, k.schedule, k.partition, stage, context_of(stage),
                        capacity, how);
   };
-  const auto like_the_one_before = [&](int stage) {
-    return stage > 0 && &context_of(stage) == &context_of(stage - 1) &&
-           play_capacity(k, stage, nccl) == play_capacity(k, stage - 1, nccl) &&
-           played_alike(q.plan, k.schedule, k.partition, stage, stage - 1) &&
-           std::all_of(v.partitions.begin(), v.partitions.end(), [&](const ModelPartition& p) {
-             return played_alike(q.plan, k.schedule, p, stage, stage - 1);
-           });
-  };
-  for (int stage = 0; stage < q.plan.pipeline; ++stage) {
-    if (like_the_one_before(stage)) {
-      plays->stages.push_back(plays->stages.back());
-      continue;
-    }
-    plays->stages.push_back(play(stage, play_capacity(k, stage, nccl)));
+  StagesToPlay of;
+  of.stages = q.plan.pipeline;
+  // A full card's allocator waits for the GPU, where and when is not on any line.
+  of.may_lie_between = !q.workload.framework.records_streams;
+  for (int stage = 0; stage < q.plan.pipeline; ++stage)
+    of.slots.push_back(slots_of_step(q.workload, q.plan, k.schedule, stage));
+  of.play = [&](int stage) {
+    StageMemory memory = play(stage, play_capacity(k, stage, nccl));
     // What does not fit is told as it would be on a card that is large enough.
-    if (plays->stages.back().ran_out) plays->stages.back() = play(stage, std::nullopt);
-    if (plays->stages.back().given_up) {
-      plays->stages.resize(static_cast<std::size_t>(q.plan.pipeline), plays->stages.back());
-      break;
-    }
-  }
+    return memory.ran_out ? play(stage, std::nullopt) : memory;
+  };
+  of.like_the_one_before = [&](int stage) {
+    const auto at = static_cast<std::size_t>(stage);
+    const auto equal = [&](const ModelPartition& p) {
+      return equal_layers(p.stages[at], p.stages[at - 1]);
+    };
+    return &context_of(stage) == &context_of(stage - 1) &&
+           play_capacity(k, stage, nccl) == play_capacity(k, stage - 1, nccl) &&
+           equal(k.partition) && std::all_of(v.partitions.begin(), v.partitions.end(), equal);
+  };
+  plays->stages = stage_plays(of);
   return plays;
 }
 

@@ -20,7 +20,8 @@ std::vector<Slot> slots_played(const ParallelPlan& plan, const PipelineSchedule&
   const PipelineShape whole{plan.pipeline, plan.chunks, plan.microbatches};
   std::vector<Slot> all = schedule.order(whole, stage);
   const int most = peak_in_flight(all);
-  for (const int enough : {2, plan.pipeline, 2 * plan.pipeline}) {
+  for (const int enough :
+       {2, std::min(most + 1, plan.pipeline), plan.pipeline, 2 * plan.pipeline}) {
     PipelineShape shorter = whole;
     shorter.microbatches = enough;
     if (enough < 2 || enough >= plan.microbatches || refusal(schedule, shorter)) continue;
@@ -45,8 +46,8 @@ int peak_after_backward(const std::vector<Slot>& slots) {
   return peak;
 }
 
-// Gradients that are made anew every step are all there after the first backward pass only; so the
-// play goes on until as many microbatches as ever are in flight again.
+}  // namespace
+
 std::vector<Slot> slots_of_step(const Workload& workload, const ParallelPlan& plan,
                                 const PipelineSchedule& schedule, int stage) {
   std::vector<Slot> slots = slots_played(plan, schedule, stage);
@@ -64,16 +65,6 @@ std::vector<Slot> slots_of_step(const Workload& workload, const ParallelPlan& pl
     if (peak_after_backward(some) == most) return some;
   }
   return all;
-}
-
-}  // namespace
-
-bool played_alike(const ParallelPlan& plan, const PipelineSchedule& schedule,
-                  const ModelPartition& partition, int a, int b) {
-  const auto& first = partition.stages[static_cast<std::size_t>(a)];
-  const auto& second = partition.stages[static_cast<std::size_t>(b)];
-  return equal_layers(first, second) &&
-         slots_played(plan, schedule, a) == slots_played(plan, schedule, b);
 }
 
 StageMemory play_memory(const Workload& workload, const ParallelPlan& plan,

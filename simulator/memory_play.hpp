@@ -59,17 +59,16 @@ struct MemoryMoment {
 // already reach the most that are ever in flight, else the whole step (GPipe).
 std::vector<Slot> slots_played(const ParallelPlan& plan, const PipelineSchedule& schedule,
                                int stage);
+// Gradients that are made anew every step are all there after the first backward pass only; so the
+// play goes on until as many microbatches as ever are in flight again.
+std::vector<Slot> slots_of_step(const Workload& workload, const ParallelPlan& plan,
+                                const PipelineSchedule& schedule, int stage);
 
 StageMemory play_memory(const Workload& workload, const ParallelPlan& plan,
                         const PipelineSchedule& schedule, const ModelPartition& partition,
                         int stage, const ContextCalibration& context,
                         std::optional<Bytes> capacity = std::nullopt,
                         const PlayVariation& variation = {});
-
-// Whether two stages go through the same: equal layers and, as far as they are played, the same
-// slots in the same order. On the same card their plays then are equal.
-bool played_alike(const ParallelPlan& plan, const PipelineSchedule& schedule,
-                  const ModelPartition& partition, int a, int b);
 
 // The moments of a whole steady step (the second), every microbatch of it, in program order.
 std::vector<MemoryMoment> record_memory(const Workload& workload, const ParallelPlan& plan,
