@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "simulator/machine_flows.hpp"
@@ -83,6 +84,24 @@ std::optional<TrafficKind> kind_of(WorkKind work) {
     default:
       return std::nullopt;
   }
+}
+
+// What share of a link a demand takes at full speed.
+struct LinkShare {
+  Demand::Link link;
+  std::size_t demand = 0;
+  double share = 0;
+};
+using LinkShares = std::span<const LinkShare>;  // of one link, in the order of the demands
+
+// Whether every demand takes as much of the second link, or more.
+bool is_within(LinkShares a, LinkShares b) {
+  auto at = b.begin();
+  for (const LinkShare& s : a) {
+    while (at != b.end() && at->demand < s.demand) ++at;
+    if (at == b.end() || at->demand != s.demand || at->share < s.share) return false;
+  }
+  return true;
 }
 
 class TrafficBuilder {
@@ -324,21 +343,41 @@ class TrafficBuilder {
     return std::min(1.0, bytes / (d.time.value * bandwidth(link).value));
   }
 
-  StepTraffic finish() {
-    std::vector<std::pair<Demand::Link, double>> wanted;
-    for (const Demand& d : demands_)
-      for (const auto& [link, bytes] : d.load) wanted.emplace_back(link, share(d, link, bytes));
+  // Every link that can become short, but none that another one of its node always precedes.
+  static std::vector<Demand::Link> links_that_count(std::vector<LinkShare> wanted) {
     std::stable_sort(wanted.begin(), wanted.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
+                     [](const auto& a, const auto& b) { return a.link < b.link; });
+    std::vector<LinkShares> kept;
+    for (auto first = wanted.begin(); first != wanted.end();) {
+      double sum = 0;
+      auto end = first;
+      for (; end != wanted.end() && end->link == first->link; ++end) sum += end->share;
+      const LinkShares link(first, end);
+      first = end;
+      if (sum <= 1 + 1e-9) continue;
+      const auto node = std::find_if(kept.begin(), kept.end(), [&](LinkShares k) {
+        return k.front().link.first == link.front().link.first;
+      });
+      if (std::any_of(node, kept.end(), [&](LinkShares k) { return is_within(link, k); })) continue;
+      kept.erase(std::remove_if(node, kept.end(), [&](LinkShares k) { return is_within(k, link); }),
+                 kept.end());
+      kept.push_back(link);
+    }
+    std::vector<Demand::Link> links;
+    for (const LinkShares& link : kept) links.push_back(link.front().link);
+    return links;
+  }
+
+  StepTraffic finish() {
+    std::vector<LinkShare> wanted;
+    for (std::size_t d = 0; d < demands_.size(); ++d)
+      for (const auto& [link, bytes] : demands_[d].load)
+        wanted.push_back({link, d, share(demands_[d], link, bytes)});
     StepTraffic traffic;
     traffic.stages.resize(static_cast<std::size_t>(plan_.pipeline));
     std::map<Demand::Link, LinkId> links;
-    for (std::size_t i = 0; i < wanted.size();) {
-      const Demand::Link link = wanted[i].first;
-      double sum = 0;
-      for (; i < wanted.size() && wanted[i].first == link; ++i) sum += wanted[i].second;
-      if (sum > 1 + 1e-9) links[link] = traffic.network.add_link(bandwidth(link));
-    }
+    for (const Demand::Link& link : links_that_count(std::move(wanted)))
+      links[link] = traffic.network.add_link(bandwidth(link));
     for (const Demand& d : demands_) {
       const BytesPerSecond ceiling(d.rank_bytes / d.time.value);
       std::vector<FlowLoad> loads;
