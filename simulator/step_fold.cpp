@@ -26,11 +26,6 @@ StepFold::StepFold(StepState& state) : state_(state), stages_(state.stages.size(
       period_ = 0;
       return;
     }
-  consumers_.assign(state_.pass_ends.size(), -1);
-  for (std::size_t s = 0; s < stages_.size(); ++s)
-    for (const BoundSlot& slot : state_.stages[s].slots)
-      if (slot.input >= 0)
-        consumers_[static_cast<std::size_t>(slot.input)] = static_cast<std::int32_t>(s);
 }
 
 bool StepFold::repeats(const BoundSlot& slot, const BoundSlot& later) const {

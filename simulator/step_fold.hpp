@@ -30,7 +30,7 @@ class StepFold {
 
   // The pass has ended: its end is in the state.
   void ended(std::int32_t pass) {
-    const std::int32_t stage = consumers_.empty() ? -1 : consumers_[static_cast<std::size_t>(pass)];
+    const std::int32_t stage = state_.consumers[static_cast<std::size_t>(pass)];
     if (stage >= 0) ++stages_[static_cast<std::size_t>(stage)].inputs_known;
   }
 
@@ -77,7 +77,6 @@ class StepFold {
 
   StepState& state_;
   std::vector<Stage> stages_;
-  std::vector<std::int32_t> consumers_;  // by pass: the stage that waits for it, or -1
   std::uint32_t period_ = 0;             // in slots of every stage; 0: no more to look for
   std::int32_t microbatches_ = 0;        // of a period
   std::uint32_t seen_ = 0;               // periods of the first stage's compute lane

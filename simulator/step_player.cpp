@@ -31,6 +31,7 @@ class StepPlayer {
         longest_(wish.longest ? wish.longest->picoseconds : never) {
     pass_ends_.assign(programs_.passes(), unknown);
     stages_.resize(static_cast<std::size_t>(plan.pipeline));
+    state_.consumers.assign(programs_.passes(), -1);
     for (int s = 0; s < plan.pipeline; ++s) open(stages_[static_cast<std::size_t>(s)], s);
     const bool flows = traffic != nullptr && traffic->network.class_count() > 0;
     if (wish.folds && flows) fold_.emplace(state_);
@@ -55,7 +56,10 @@ class StepPlayer {
  private:
   void open(Stage& stage, int s) {
     stage.slots = programs_.bind(s);
-    for (const BoundSlot& slot : stage.slots) stage.left += slot.program->span;
+    for (const BoundSlot& slot : stage.slots) {
+      stage.left += slot.program->span;
+      if (slot.input >= 0) state_.consumers[static_cast<std::size_t>(slot.input)] = s;
+    }
     const BoundSlot& last = stage.slots.back();
     const std::size_t tasks = last.first + last.program->steps.size();
     stage.starts.assign(tasks, 0);
@@ -86,10 +90,11 @@ class StepPlayer {
       const std::uint32_t s = listed_.back();
       listed_.pop_back();
       stages_[s].listed = false;
-      for (bool moved = true; moved;) {
-        moved = false;
-        for (const std::uint8_t lane : stages_[s].lanes)
-          while (play_head(s, lane)) moved = true;
+      const std::vector<std::uint8_t>& lanes = stages_[s].lanes;
+      // Round and round, until no lane has anything to play.
+      for (std::size_t at = 0, idle = 0; idle < lanes.size(); ++at, ++idle) {
+        if (at == lanes.size()) at = 0;
+        while (play_head(s, lanes[at])) idle = 0;
       }
     }
   }
@@ -154,11 +159,11 @@ class StepPlayer {
       if (least > longest_) cut_ = least;
     }
     if (slot.output != BoundSlot::none && slot.program->done == index + register_count)
-      end_pass(s, slot.output, end);
+      end_pass(slot.output, end);
   }
 
-  // Tells the stages that may wait for it: the neighbours, or all.
-  void end_pass(std::uint32_t s, std::int32_t pass, Clock end) {
+  // Tells the stage that waits for it, or all.
+  void end_pass(std::int32_t pass, Clock end) {
     const auto stages = static_cast<std::uint32_t>(stages_.size());
     if (pass == BoundSlot::all_stages) {
       all_ready_ = std::max(all_ready_, end);
@@ -168,8 +173,8 @@ class StepPlayer {
     }
     pass_ends_[static_cast<std::size_t>(pass)] = end;
     if (fold_) fold_->ended(pass);
-    list((s + 1) % stages);
-    list((s + stages - 1) % stages);
+    const std::int32_t consumer = state_.consumers[static_cast<std::size_t>(pass)];
+    if (consumer >= 0) list(static_cast<std::uint32_t>(consumer));
   }
 
   // What starts and ends next, all of one instant; whether there was anything.

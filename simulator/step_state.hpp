@@ -50,6 +50,7 @@ struct StepFlowStart {
 struct StepState {
   std::vector<StageState> stages;
   std::vector<StepClock> pass_ends;
+  std::vector<std::int32_t> consumers;  // by pass: the stage that waits for it, or -1
   std::vector<StepFlow> flows;          // by TaskId
   std::vector<StepFlowStart> starting;  // a heap, the earliest in front
   FlowClock clock;
