@@ -1,0 +1,147 @@
+// Which stages of a pipeline are played, and what the others are told to take.
+#include "planner/stage_plays.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <string>
+
+#include "simulator/pipeline_schedule.hpp"
+#include "tests/catch.hpp"
+#include "tests/simulator/sample_workload.hpp"
+
+namespace shardwise {
+namespace {
+
+constexpr std::int64_t mib = 1 << 20;
+
+// Stages of a 1F1B pipeline: stage s of p holds p - s microbatches.
+struct Pipeline {
+  int stages;
+  std::function<std::int64_t(int)> allocated;  // bytes, of the microbatches in flight
+  std::set<int> played{};
+  StagesToPlay of{};
+
+  std::vector<StageMemory> plays() {
+    const PipelineSchedule& schedule = *find_pipeline_schedule("1f1b");
+    of.stages = stages;
+    for (int s = 0; s < stages; ++s) of.slots.push_back(schedule.order({stages, 1, stages}, s));
+    of.like_the_one_before = [](int) { return true; };
+    of.play = [this](int s) {
+      played.insert(s);
+      StageMemory m;
+      m.steady.allocated = m.steady.reserved = Bytes(allocated(stages - s));
+      m.steady.breakdown[static_cast<std::size_t>(MemoryCategory::activations)] =
+          allocated(stages - s);
+      return m;
+    };
+    return stage_plays(of);
+  }
+};
+
+}  // namespace
+
+// 3 GiB and 96 MiB for each of 17 .. 1 microbatches is a line: its ends and stage 8, which holds 9,
+// half way from 17 to 1, tell it.
+TEST_CASE("Stages on a line are told by three of them", "[stage_plays]") {
+  Pipeline p{17, [](int held) { return 3072 * mib + held * 96 * mib; }};
+  const std::vector<StageMemory> stages = p.plays();
+  CHECK(p.played == std::set<int>{0, 8, 16});
+  for (int s = 0; s < 17; ++s) {
+    CHECK(stages[static_cast<std::size_t>(s)].steady.allocated.value ==
+          3072 * mib + (17 - s) * 96 * mib);
+    CHECK(stages[static_cast<std::size_t>(s)].steady.reserved ==
+          stages[static_cast<std::size_t>(s)].steady.allocated);
+  }
+}
+
+// 4 GiB at least, and above that 512 MiB for each microbatch beyond 8: of 32 the first 24 stages
+// are on one line, the rest on another. No stage is off by more than twice 1/256 of the least.
+TEST_CASE("Where another moment is the fullest, more stages are played", "[stage_plays]") {
+  const auto bytes = [](int held) { return 4096 * mib + std::max(0, held - 8) * 512 * mib; };
+  Pipeline p{32, bytes};
+  const std::vector<StageMemory> stages = p.plays();
+  CHECK(p.played.size() > 3);
+  CHECK(p.played.size() < 16);
+  for (int s = 0; s < 32; ++s)
+    CHECK(std::abs(stages[static_cast<std::size_t>(s)].steady.allocated.value - bytes(32 - s)) <=
+          2 * 4096 * mib / 256);
+}
+
+TEST_CASE("Stages that do the same are played once", "[stage_plays]") {
+  Pipeline p{8, [](int) { return 1024 * mib; }};
+  p.of.slots.assign(8, find_pipeline_schedule("gpipe")->order({8, 1, 8}, 0));
+  CHECK(p.plays().size() == 8);
+  CHECK(p.played == std::set<int>{0});
+}
+
+TEST_CASE("Every stage is played where none may lie between others", "[stage_plays]") {
+  Pipeline p{8, [](int held) { return held * 96 * mib; }};
+  p.of.may_lie_between = false;
+  p.plays();
+  CHECK(p.played.size() == 8);
+}
+
+TEST_CASE("Nobody asks for the stages behind one that was given up", "[stage_plays]") {
+  Pipeline p{8, [](int held) { return held * 96 * mib; }};
+  p.of.like_the_one_before = [](int) { return true; };
+  p.plays();
+  StagesToPlay of = p.of;
+  int plays = 0;
+  of.play = [&](int) {
+    ++plays;
+    StageMemory m;
+    m.given_up = true;
+    m.steady.allocated = Bytes(7 * mib);
+    return m;
+  };
+  for (const StageMemory& m : stage_plays(of)) CHECK(m.steady.allocated == Bytes(7 * mib));
+  CHECK(plays == 1);
+}
+
+// What the lines are held against: every stage of real pipelines, played. What is allocated rises
+// by the same tensors with each microbatch, but for blocks whose remainder is handed out too; what
+// is reserved moves in segments of 2 to 20 MiB besides. The fullest stage is one that is played.
+TEST_CASE("Stages between others hold what their own play holds", "[stage_plays]") {
+  const Workload w = pretraining(llama(32, 4096, 32, 32, 11008, 32000), 2048);
+  for (const std::string name : {"1f1b", "zb-h1", "zb-v", "interleaved"})
+    for (const std::string recompute : {"none", "full"}) {
+      const PipelineSchedule& schedule = *find_pipeline_schedule(name);
+      ParallelPlan plan = plan_of(1);
+      plan.pipeline = 16;
+      plan.microbatches = 32;
+      plan.chunks = name == "zb-v" || name == "interleaved" ? 2 : 1;
+      plan.schedule = name;
+      const ModelPartition partition =
+          partition_model(w, plan, schedule, *recompute_policy(recompute));
+      StagesToPlay of;
+      of.stages = plan.pipeline;
+      for (int s = 0; s < plan.pipeline; ++s)
+        of.slots.push_back(slots_of_step(w, plan, schedule, s));
+      int plays = 0;
+      of.play = [&](int s) {
+        ++plays;
+        return play_memory(w, plan, schedule, partition, s, {});
+      };
+      of.like_the_one_before = [&](int s) {
+        const auto at = static_cast<std::size_t>(s);
+        return equal_layers(partition.stages[at], partition.stages[at - 1]);
+      };
+      const std::vector<StageMemory> told = stage_plays(of);
+      CHECK(plays < 12);
+      INFO(name << ' ' << recompute);
+      Bytes fullest, fullest_told;
+      for (int s = 0; s < plan.pipeline; ++s) {
+        const StageMemory& m = told[static_cast<std::size_t>(s)];
+        const StageMemory own = play_memory(w, plan, schedule, partition, s, {});
+        CHECK(gib(m.steady.allocated) == Approx(gib(own.steady.allocated)).epsilon(0.008));
+        CHECK(gib(m.steady.reserved) == Approx(gib(own.steady.reserved)).epsilon(0.02));
+        CHECK(m.steady.reserved >= m.steady.allocated);
+        fullest = std::max(fullest, own.peak().reserved);
+        fullest_told = std::max(fullest_told, m.peak().reserved);
+      }
+      CHECK(gib(fullest_told) == Approx(gib(fullest)).epsilon(0.005));
+    }
+}
+
+}  // namespace shardwise
