@@ -112,8 +112,9 @@ enum class StageBalance {
 struct Framework {
   std::string id;
   std::string name;
-  std::vector<std::string> match;       // lower-case words by which records name it; longest wins
-  std::string refines;                  // another row, of which this is a special case ...
+  std::vector<std::string> match;  // lower-case words by which records name it; longest wins
+  std::string family;   // rows of one code base are as uncertain as each other; its own id if alone
+  std::string refines;  // another row, of which this is a special case ...
   std::vector<std::string> match_note;  // ... where a record's framework note holds one of these
   std::string with_zero;  // the row that holds instead where a ZeRO stage is on: DeepSpeed
   std::vector<EngineStage> with_zero_alone;  // by which it holds on one GPU, and its stage there

@@ -45,6 +45,7 @@ Bytes bytes(JsonReader& r, std::string_view key) {
 void read_names(JsonReader& r, Framework& f) {
   f.id = r.text("id");
   f.name = r.text("name");
+  f.family = r.maybe_text("family").value_or(f.id);
   f.match = r.texts("match");
   f.refines = r.maybe_text("refines").value_or("");
   f.match_note = r.texts("match_note");

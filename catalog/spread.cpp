@@ -15,6 +15,7 @@ SpreadRow spread_row(JsonReader& r) {
   row.tensor = r.maybe_flag("tensor");
   row.tuning = r.maybe_choice("tuning", tuning_names);
   row.stages = r.maybe_flag("stages");
+  row.framework = r.maybe_text("framework");
   row.low = r.number("low", 1e-3, 1e3);
   row.high = r.number("high", 1e-3, 1e3);
   if (row.high < row.low) r.problem("high", "must be no less than low");
@@ -35,7 +36,8 @@ std::vector<SpreadRow> spread_rows(JsonReader& r, std::string_view key) {
 
 bool SpreadRow::holds(const SpreadKey& key) const {
   return extent.value_or(key.extent) == key.extent && tensor.value_or(key.tensor) == key.tensor &&
-         tuning.value_or(key.tuning) == key.tuning && stages.value_or(key.stages) == key.stages;
+         tuning.value_or(key.tuning) == key.tuning && stages.value_or(key.stages) == key.stages &&
+         (!framework || *framework == key.framework);
 }
 
 SpreadRow spread_of(const std::vector<SpreadRow>& rows, const SpreadKey& key) {

@@ -31,7 +31,8 @@ struct SpreadKey {
   Extent extent = Extent::one_gpu;
   bool tensor = false;  // tensor parallelism at all
   Tuning tuning = Tuning::pretrain;
-  bool stages = false;  // a pipeline
+  bool stages = false;    // a pipeline
+  std::string framework;  // Framework::family
   friend bool operator==(const SpreadKey&, const SpreadKey&) = default;
 };
 
@@ -40,6 +41,7 @@ struct SpreadRow {
   std::optional<bool> tensor;
   std::optional<Tuning> tuning;
   std::optional<bool> stages;
+  std::optional<std::string> framework;
   double low = 0.5, high = 2;  // measured / forecast at the 10th and the 90th of 100
   int runs = 0, sources = 0;   // that it rests on
 

@@ -90,6 +90,7 @@ Json spread_rows_json(const std::vector<SpreadRow>& rows) {
     if (row.tensor) j["tensor"] = *row.tensor;
     if (row.tuning) j["tuning"] = spelling(tuning_names, *row.tuning);
     if (row.stages) j["stages"] = *row.stages;
+    if (row.framework) j["framework"] = *row.framework;
     j["low"] = row.low;
     j["high"] = row.high;
     j["runs"] = row.runs;

@@ -49,7 +49,7 @@ Bytes SearchSteps::room_for(const SearchSite& s, const ParallelPlan& p,
   double room = std::min(1.0, wish_.memory_fraction) * most;
   // On unequal GPUs the fullest one need not be the one that has most memory in use.
   if (!wish_.allow_tight && s.cluster.groups.size() == 1) {
-    const SpreadKey key = spread_key(s.space.workload(p).method, p, s.cluster);
+    const SpreadKey key = spread_key(s.space.workload(p), p, s.cluster);
     const SpreadRow spread = spread_of(profile_.spread.memory, key);
     room = std::min(room, most / std::max(1.0, spread.high));
   }

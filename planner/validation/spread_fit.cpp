@@ -27,11 +27,18 @@ double quantile(const std::vector<Weighted>& sorted, double p) {
 // `pattern` with its quantiles; runs 0 where too few samples are of that kind.
 SpreadRow fitted(SpreadRow pattern, const std::vector<SpreadSample>& samples) {
   std::map<std::string, int> of_source;
+  std::vector<const SpreadSample*> held;
   for (const SpreadSample& s : samples)
-    if (pattern.holds(s.key)) ++of_source[s.source];
+    if (pattern.holds(s.key)) {
+      ++of_source[s.source];
+      held.push_back(&s);
+    }
+  const auto weight = [&](const SpreadSample& s) { return 1 / std::sqrt(of_source[s.source]); };
+  std::map<std::string, double> of_family;
+  for (const SpreadSample* s : held) of_family[s->key.framework] += weight(*s);
   std::vector<Weighted> found;
-  for (const SpreadSample& s : samples)
-    if (pattern.holds(s.key)) found.push_back({s.ratio, 1 / std::sqrt(of_source[s.source])});
+  for (const SpreadSample* s : held)
+    found.push_back({s->ratio, weight(*s) / of_family[s->key.framework]});
   const bool any = !pattern.extent && !pattern.tensor && !pattern.tuning && !pattern.stages;
   const int sources = static_cast<int>(of_source.size());
   const int runs = static_cast<int>(found.size());
@@ -54,6 +61,14 @@ std::vector<SpreadRow> fit_all(const std::vector<SpreadRow>& patterns,
   return rows;
 }
 
+// Every family of frameworks, in order.
+std::set<std::string> families(const std::vector<SpreadSample>& samples) {
+  std::set<std::string> all;
+  for (const SpreadSample& s : samples)
+    if (!s.key.framework.empty()) all.insert(s.key.framework);
+  return all;
+}
+
 bool within(const std::vector<SpreadRow>& rows, const SpreadSample& s) {
   const SpreadRow row = spread_of(rows, s.key);
   return row.low <= s.ratio && s.ratio <= row.high;
@@ -61,10 +76,12 @@ bool within(const std::vector<SpreadRow>& rows, const SpreadSample& s) {
 
 }  // namespace
 
-SpreadKey spread_key(const Question& q) { return spread_key(q.workload.method, q.plan, q.cluster); }
+SpreadKey spread_key(const Question& q) { return spread_key(q.workload, q.plan, q.cluster); }
 
-SpreadKey spread_key(Method method, const ParallelPlan& plan, const Cluster& cluster) {
+SpreadKey spread_key(const Workload& workload, const ParallelPlan& plan, const Cluster& cluster) {
+  const Method method = workload.method;
   SpreadKey key;
+  key.framework = workload.framework.family;
   const int nodes = static_cast<int>(cluster.groups.size()) > 1
                         ? 2
                         : (plan.gpus() > cluster.groups.front().node.gpus ? 2 : 1);
@@ -81,21 +98,31 @@ SpreadKey spread_key(Method method, const ParallelPlan& plan, const Cluster& clu
 
 std::vector<SpreadRow> fit_step_spread(const std::vector<SpreadSample>& samples) {
   std::vector<SpreadRow> patterns;
+  for (const std::string& family : families(samples))
+    for (const auto& [text, extent] : extent_names)
+      for (const bool tensor : {false, true})
+        for (const bool stages : {false, true})
+          patterns.push_back({extent, tensor, {}, stages, family});
   for (const auto& [text, extent] : extent_names)
     for (const bool tensor : {false, true})
-      for (const bool stages : {false, true}) patterns.push_back({extent, tensor, {}, stages});
+      for (const bool stages : {false, true}) patterns.push_back({extent, tensor, {}, stages, {}});
   for (const auto& [text, extent] : extent_names)
-    for (const bool tensor : {false, true}) patterns.push_back({extent, tensor, {}, {}});
-  for (const auto& [text, extent] : extent_names) patterns.push_back({extent, {}, {}, {}});
+    for (const bool tensor : {false, true}) patterns.push_back({extent, tensor, {}, {}, {}});
+  for (const auto& [text, extent] : extent_names) patterns.push_back({extent, {}, {}, {}, {}});
   patterns.push_back({});
   return fit_all(patterns, samples);
 }
 
 std::vector<SpreadRow> fit_memory_spread(const std::vector<SpreadSample>& samples) {
   std::vector<SpreadRow> patterns;
+  for (const std::string& family : families(samples))
+    for (const auto& [method, tuning] : tuning_names)
+      for (const auto& [text, extent] : extent_names)
+        patterns.push_back({extent, {}, tuning, {}, family});
   for (const auto& [method, tuning] : tuning_names)
-    for (const auto& [text, extent] : extent_names) patterns.push_back({extent, {}, tuning, {}});
-  for (const auto& [method, tuning] : tuning_names) patterns.push_back({{}, {}, tuning, {}});
+    for (const auto& [text, extent] : extent_names)
+      patterns.push_back({extent, {}, tuning, {}, {}});
+  for (const auto& [method, tuning] : tuning_names) patterns.push_back({{}, {}, tuning, {}, {}});
   patterns.push_back({});
   return fit_all(patterns, samples);
 }

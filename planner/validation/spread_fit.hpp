@@ -1,8 +1,10 @@
 // Fits the 80 % intervals: quantiles of measured / forecast over replayed runs, kind by kind.
 //
-// Every source weighs as the square root of its runs, so that a large sweep does not speak for all.
-// A kind of question gets a row of its own where at least 20 runs of 2 sources are of it; else it
-// falls back to the coarser kind.
+// A kind of question, of one family of frameworks, gets a row of its own where at least 20 runs of
+// 2 sources are of it; else it falls back to the same kind of any framework, and then to coarser
+// kinds. Within a family every source weighs as the square root of its runs, so that a large sweep
+// does not speak for all. In a row for any framework all families weigh alike: it is read for
+// those that have none of their own, which may be like any of the others.
 #pragma once
 
 #include <string>
@@ -13,7 +15,7 @@
 
 namespace shardwise {
 
-SpreadKey spread_key(Method method, const ParallelPlan& plan, const Cluster& cluster);
+SpreadKey spread_key(const Workload& workload, const ParallelPlan& plan, const Cluster& cluster);
 SpreadKey spread_key(const Question& question);
 
 // One figure of one run.
@@ -23,8 +25,8 @@ struct SpreadSample {
   double ratio = 1;  // measured / forecast
 };
 
-// Step time by extent, tensor parallelism and pipeline; memory by method and extent. Most specific
-// first.
+// Step time by extent, tensor parallelism, pipeline and framework; memory by method, extent and
+// framework. Most specific first.
 std::vector<SpreadRow> fit_step_spread(const std::vector<SpreadSample>& samples);
 std::vector<SpreadRow> fit_memory_spread(const std::vector<SpreadSample>& samples);
 

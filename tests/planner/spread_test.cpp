@@ -2,6 +2,7 @@
 #include "planner/validation/spread_fit.hpp"
 
 #include <algorithm>
+#include <string>
 
 #include "catalog/spread.hpp"
 #include "tests/catch.hpp"
@@ -20,10 +21,10 @@ void add(std::vector<SpreadSample>& to, const std::string& source, int runs) {
 }
 
 TEST_CASE("The first row of a spread that holds counts") {
-  const std::vector<SpreadRow> rows{{Extent::one_node, true, {}, true, 0.95, 1.05, 1, 1},
-                                    {Extent::one_node, true, {}, {}, 0.9, 1.1, 1, 1},
-                                    {Extent::one_node, {}, {}, {}, 0.8, 1.2, 1, 1},
-                                    {{}, {}, {}, {}, 0.7, 1.3, 1, 1}};
+  const std::vector<SpreadRow> rows{{Extent::one_node, true, {}, true, {}, 0.95, 1.05, 1, 1},
+                                    {Extent::one_node, true, {}, {}, {}, 0.9, 1.1, 1, 1},
+                                    {Extent::one_node, {}, {}, {}, {}, 0.8, 1.2, 1, 1},
+                                    {{}, {}, {}, {}, {}, 0.7, 1.3, 1, 1}};
   CHECK(spread_of(rows, {Extent::one_node, true, Tuning::full, true}).low == 0.95);
   CHECK(spread_of(rows, {Extent::one_node, true, Tuning::full}).low == 0.9);
   CHECK(spread_of(rows, {Extent::one_node, false, Tuning::full}).low == 0.8);
@@ -65,6 +66,34 @@ TEST_CASE("A large source weighs as the square root of its runs") {
   CHECK(row.high == Approx(2));
 }
 
+// "huge" has 80 runs of two sources at 5, three families of 10 runs each lie at 1, 1.1 and 1.2. Its
+// own row says 5. A framework that is none of them may be like any: a quarter of the weight is at
+// each figure, so a tenth lies at or below 1 and nine tenths are reached at 5.
+TEST_CASE("A family with enough runs has a row of its own, and one vote in the others") {
+  std::vector<SpreadSample> samples;
+  const auto add_family = [&](const std::string& family, const std::string& source, int runs,
+                              double ratio) {
+    SpreadSample s = sample(source, ratio);
+    s.key.framework = family;
+    samples.insert(samples.end(), static_cast<std::size_t>(runs), s);
+  };
+  add_family("huge", "a", 40, 5);
+  add_family("huge", "b", 40, 5);
+  add_family("one", "c", 10, 1);
+  add_family("two", "d", 10, 1.1);
+  add_family("three", "e", 10, 1.2);
+  for (const auto rows : {fit_step_spread(samples), fit_memory_spread(samples)}) {
+    SpreadKey key = samples.front().key;
+    CHECK(spread_of(rows, key).framework == std::string("huge"));
+    CHECK(spread_of(rows, key).low == Approx(5));
+    key.framework = "unheard of";
+    CHECK_FALSE(spread_of(rows, key).framework);
+    CHECK(spread_of(rows, key).low == Approx(1));
+    CHECK(spread_of(rows, key).high == Approx(5));
+    CHECK(spread_of(rows, key).runs == 110);
+  }
+}
+
 TEST_CASE("Too few runs of a kind fall back to the coarser one") {
   std::vector<SpreadSample> samples;
   add(samples, "a", 30);
@@ -80,10 +109,10 @@ TEST_CASE("The shipped spread is ordered and closes with a row for everything") 
   REQUIRE(spread);
   for (const auto* rows : {&spread->step_time, &spread->memory}) {
     const SpreadRow& last = rows->back();
-    CHECK((!last.extent && !last.tensor && !last.tuning && !last.stages));
+    CHECK((!last.extent && !last.tensor && !last.tuning && !last.stages && !last.framework));
     const auto fields = [](const SpreadRow& r) {
       return r.extent.has_value() + r.tensor.has_value() + r.tuning.has_value() +
-             r.stages.has_value();
+             r.stages.has_value() + r.framework.has_value();
     };
     CHECK(std::is_sorted(rows->begin(), rows->end(), [&](const SpreadRow& a, const SpreadRow& b) {
       return fields(a) > fields(b);
