@@ -31,8 +31,8 @@ struct SpreadKey {
   Extent extent = Extent::one_gpu;
   bool tensor = false;  // tensor parallelism at all
   Tuning tuning = Tuning::pretrain;
-  bool stages = false;    // a pipeline
-  std::string framework;  // Framework::family
+  bool stages = false;      // a pipeline
+  std::string framework{};  // Framework::family
   friend bool operator==(const SpreadKey&, const SpreadKey&) = default;
 };
 

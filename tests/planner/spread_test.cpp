@@ -82,7 +82,7 @@ TEST_CASE("A family with enough runs has a row of its own, and one vote in the o
   add_family("one", "c", 10, 1);
   add_family("two", "d", 10, 1.1);
   add_family("three", "e", 10, 1.2);
-  for (const auto rows : {fit_step_spread(samples), fit_memory_spread(samples)}) {
+  for (const auto& rows : {fit_step_spread(samples), fit_memory_spread(samples)}) {
     SpreadKey key = samples.front().key;
     CHECK(spread_of(rows, key).framework == std::string("huge"));
     CHECK(spread_of(rows, key).low == Approx(5));
