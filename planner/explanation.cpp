@@ -19,6 +19,7 @@ std::string row_words(const SpreadRow& row) {
   if (row.stages) add(*row.stages ? "pipeline" : "no pipeline");
   if (row.tuning) add(spelling(tuning_names, *row.tuning));
   std::replace(words.begin(), words.end(), '_', ' ');
+  if (row.framework) add(*row.framework + " and what is built on it");
   return words.empty() ? "any run" : words;
 }
 
