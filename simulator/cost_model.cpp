@@ -296,8 +296,31 @@ const KernelModel& CostModel::kernels_of(const Gpu& gpu) const {
       .second;
 }
 
-StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& chunks, int stage,
-                                  KnownTimes& times) const {
+CostModel::CostedChunks CostModel::costed_chunks(const std::vector<ModelChunk>& chunks,
+                                                 StagesCosted which,
+                                                 std::vector<std::size_t>& alike) {
+  CostedChunks found;
+  found.reserve(chunks.size());
+  for (std::size_t c = 0; c < chunks.size(); ++c) {
+    const std::vector<ChunkLayer>& layers = chunks[c].layers;
+    if (which == StagesCosted::all) {
+      found.push_back({&layers, c, 1});
+      continue;
+    }
+    auto same = std::find_if(found.begin(), found.end(), [&](const CostedChunk& other) {
+      return equal_layers(*other.layers, layers);
+    });
+    if (same == found.end()) same = found.insert(same, {&layers, c, 0});
+    ++same->times;
+    alike.push_back(same->place);
+  }
+  return found;
+}
+
+StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& all, int stage, KnownTimes& times,
+                                  StagesCosted which) const {
+  std::vector<std::size_t> alike;
+  const CostedChunks chunks = costed_chunks(all, which, alike);
   // Ranks of one stage work in step: the slowest kind of GPU among them sets the pace.
   StageCosts slowest;
   const Gpu* paced = nullptr;
@@ -311,32 +334,33 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& chunks, int sta
     LayerState state;
     Seconds total;
     std::vector<std::pair<const KnownTime*, int>> used;  // and by how many layers
-    costs.chunks.reserve(chunks.size());
+    costs.chunks.resize(all.size());
     costs.collectives.reserve(usual_uses);
-    for (const ModelChunk& chunk : chunks) {
-      std::vector<LayerSchedule>& list = costs.chunks.emplace_back();
-      list.reserve(chunk.layers.size());
-      for (const ChunkLayer& layer : chunk.layers) {
+    for (const CostedChunk& chunk : chunks) {
+      std::vector<LayerSchedule>& list = costs.chunks[chunk.place];
+      list.reserve(chunk.layers->size());
+      for (const ChunkLayer& layer : *chunk.layers) {
         const LayerDefinition* d = layer.definition;
         const KnownTime& one = known_time(*d, group->gpu, kernels, times);
         auto it =
             std::find_if(used.begin(), used.end(), [&](const auto& u) { return u.first == &one; });
         if (it == used.end()) it = used.insert(used.end(), {&one, 0});
-        ++it->second;
-        list.push_back({});
-        list.back().time = one.time;
+        it->second += chunk.times;
+        list.emplace_back().time = one.time;
         const LayerTime& t = one.time;
-        total += t.forward.device() + t.backward_input.device();
-        of_kernels += t.forward.compute + t.recompute.compute + t.backward_input.compute +
-                      t.backward_weight.compute;
-        state += one.state;
+        total += chunk.times * (t.forward.device() + t.backward_input.device());
+        of_kernels += chunk.times * (t.forward.compute + t.recompute.compute +
+                                     t.backward_input.compute + t.backward_weight.compute);
       }
     }
-    for (const auto& [one, layers] : used)
+    for (const auto& [one, layers] : used) {
+      LayerState all_of_them = one->state;
+      state += all_of_them *= layers;
       for (CollectiveUse each : one->uses) {
         each.per_step *= static_cast<double>(layers) * plan_.microbatches;
         add_use(costs.collectives, each);
       }
+    }
     kernel_times.emplace_back(ranks, of_kernels);
     schedule_optimizer(state, kernels, *group, costs);
     if (total > most) {
@@ -356,6 +380,7 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& chunks, int sta
   if (paced != nullptr) slow_beside_collectives(*paced, slowest);
   if (plan_.offload.parameters || plan_.offload.optimizer) schedule_offload(chunks, slowest);
   if (plan_.offload.activations) schedule_activation_copies(chunks, slowest);
+  slowest.alike = std::move(alike);
   return slowest;
 }
 
@@ -413,7 +438,7 @@ StepCosts CostModel::costs(const ModelPartition& partition, StagesCosted which) 
     }
     distinct.push_back(s);
     costs.alike[s] = s;
-    costs.stages[s] = stage_costs(partition.stages[s], static_cast<int>(s), times);
+    costs.stages[s] = stage_costs(partition.stages[s], static_cast<int>(s), times, which);
   }
   const std::int64_t tokens = static_cast<std::int64_t>(plan_.microbatch) * w_.sequence /
                               plan_.context / (plan_.sequence_parallel ? plan_.tensor : 1);

@@ -55,7 +55,8 @@ class CostModel {
   CostModel(const CostModel&) = delete;
   CostModel& operator=(const CostModel&) = delete;
 
-  // `distinct`: of stages that are alike, only the first is filled in (StepCosts::alike).
+  // `distinct`: of stages that are alike, only the first is filled in (StepCosts::alike), and so is
+  // of the chunks of a stage (StageCosts::alike).
   enum class StagesCosted : std::uint8_t { all, distinct };
   StepCosts costs(const ModelPartition& partition, StagesCosted which = StagesCosted::all) const;
 
@@ -85,10 +86,12 @@ class CostModel {
   PassTime settle(const PassCost& cost, int multiprocessors) const;
   bool reduces_every_microbatch() const;
   CollectiveUse use(WorkKind work, Collective collective, Bytes size, GroupKind group) const;
-  Seconds reduce_time(const TrainableElements& elements, StageCosts& costs) const;
+  // Of one layer, of which the stage has `layers`.
+  Seconds reduce_time(const TrainableElements& elements, int layers, StageCosts& costs) const;
   Seconds compressed_reduce_time(const GradientCompression& row, const TrainableElements& elements,
-                                 StageCosts& costs) const;
-  Seconds reduce(Collective collective, double bytes, GroupKind group, StageCosts& costs) const;
+                                 int layers, StageCosts& costs) const;
+  Seconds reduce(Collective collective, double bytes, GroupKind group, int layers,
+                 StageCosts& costs) const;
   Seconds gather_time(Bytes whole, double per_step, StageCosts& costs) const;
   double multiprocessors_taken(GroupKind kind, int of) const;
   void slow_beside_collectives(const Gpu& gpu, StageCosts& costs) const;
@@ -104,14 +107,24 @@ class CostModel {
   const KnownTime& known_time(const LayerDefinition& definition, const Gpu& gpu,
                               const KernelModel& kernels, KnownTimes& known) const;
   const KernelModel& kernels_of(const Gpu& gpu) const;
-  StageCosts stage_costs(const std::vector<ModelChunk>& chunks, int stage, KnownTimes& times) const;
+  // A chunk of a stage that stands for several that are alike.
+  struct CostedChunk {
+    const std::vector<ChunkLayer>* layers;
+    std::size_t place;  // local chunk
+    int times;          // how many of them the stage has
+  };
+  using CostedChunks = std::vector<CostedChunk>;
+  static CostedChunks costed_chunks(const std::vector<ModelChunk>& chunks, StagesCosted which,
+                                    std::vector<std::size_t>& alike);
+  StageCosts stage_costs(const std::vector<ModelChunk>& chunks, int stage, KnownTimes& times,
+                         StagesCosted which) const;
   bool reshards(LayerRole role) const;  // weights, after forward
-  void schedule_gathers(const std::vector<ModelChunk>& chunks, StageCosts& costs) const;
-  void schedule_reduces(const std::vector<ModelChunk>& chunks, StageCosts& costs) const;
+  void schedule_gathers(const CostedChunks& chunks, StageCosts& costs) const;
+  void schedule_reduces(const CostedChunks& chunks, StageCosts& costs) const;
   void schedule_optimizer(const LayerState& state, const KernelModel& kernels,
                           const NodeGroup& group, StageCosts& costs) const;
-  void schedule_offload(const std::vector<ModelChunk>& chunks, StageCosts& costs) const;
-  void schedule_activation_copies(const std::vector<ModelChunk>& chunks, StageCosts& costs) const;
+  void schedule_offload(const CostedChunks& chunks, StageCosts& costs) const;
+  void schedule_activation_copies(const CostedChunks& chunks, StageCosts& costs) const;
   int stage_gpus_on_a_node() const;
   BytesPerSecond host_copy_rate() const;  // of each of them, while all of them copy
   Seconds sharding_hooks(const LayerParameters& parameters) const;

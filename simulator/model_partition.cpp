@@ -22,12 +22,16 @@ class Partitioner {
   }
   const LayerDefinition* block(BlockKind kind, int blocks, bool checkpointed,
                                const std::vector<bool>& chosen) {
-    return define(LayerRole::block, kind, blocks, checkpointed, chosen, [&] {
-      const LayerGraph one = block_graph(w_, plan_, kind);
-      LayerGraph all = one;
-      for (int i = 1; i < blocks; ++i) all = joined(all, one);
-      return all;
-    });
+    // Most blocks are like the one before.
+    if (last_block_ != nullptr &&
+        is(*last_block_, LayerRole::block, kind, blocks, checkpointed, chosen))
+      return last_block_;
+    return last_block_ = define(LayerRole::block, kind, blocks, checkpointed, chosen, [&] {
+             const LayerGraph one = block_graph(w_, plan_, kind);
+             LayerGraph all = one;
+             for (int i = 1; i < blocks; ++i) all = joined(all, one);
+             return all;
+           });
   }
 
   BlockKind kind_of(int layer) const {
@@ -40,12 +44,17 @@ class Partitioner {
   }
 
  private:
+  static bool is(const LayerDefinition& d, LayerRole role, BlockKind kind, int blocks,
+                 bool checkpointed, const std::vector<bool>& chosen) {
+    return d.role == role && d.kind == kind && d.blocks == blocks &&
+           d.checkpointed == checkpointed && d.chosen == chosen;
+  }
+
   template <class Build>
   const LayerDefinition* define(LayerRole role, BlockKind kind, int blocks, bool checkpointed,
                                 const std::vector<bool>& chosen, Build build) {
     const auto same = [&](const LayerDefinition& d) {
-      return d.role == role && d.kind == kind && d.blocks == blocks &&
-             d.checkpointed == checkpointed && d.chosen == chosen;
+      return is(d, role, kind, blocks, checkpointed, chosen);
     };
     const auto here = std::find_if(definitions_.begin(), definitions_.end(), same);
     if (here != definitions_.end()) return &*here;
@@ -92,6 +101,7 @@ class Partitioner {
   const RecomputePolicy& policy_;
   std::deque<LayerDefinition>& definitions_;
   const std::deque<LayerDefinition>* known_;
+  const LayerDefinition* last_block_ = nullptr;
 };
 
 // What is chosen for one block of a stage, if anything.
@@ -168,14 +178,16 @@ ModelPartition partition_model(const Workload& workload, const ParallelPlan& pla
   return partition;
 }
 
-bool equal_layers(const std::vector<ModelChunk>& a, const std::vector<ModelChunk>& b) {
-  const auto same = [](const ChunkLayer& x, const ChunkLayer& y) {
-    return x.definition == y.definition;
-  };
+bool equal_layers(const std::vector<ChunkLayer>& a, const std::vector<ChunkLayer>& b) {
   return std::equal(
-      a.begin(), a.end(), b.begin(), b.end(), [&](const ModelChunk& x, const ModelChunk& y) {
-        return std::equal(x.layers.begin(), x.layers.end(), y.layers.begin(), y.layers.end(), same);
-      });
+      a.begin(), a.end(), b.begin(), b.end(),
+      [](const ChunkLayer& x, const ChunkLayer& y) { return x.definition == y.definition; });
+}
+
+bool equal_layers(const std::vector<ModelChunk>& a, const std::vector<ModelChunk>& b) {
+  return std::equal(
+      a.begin(), a.end(), b.begin(), b.end(),
+      [](const ModelChunk& x, const ModelChunk& y) { return equal_layers(x.layers, y.layers); });
 }
 
 }  // namespace shardwise
