@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "simulator/machine_flows.hpp"
@@ -205,9 +206,14 @@ class TrafficBuilder {
     const int next = g.first + ((rank - g.first) / g.stride + 1) % g.ranks * g.stride;
     if (node(next) == node(rank)) add_neighbour(u, p, rank, next, g);
     if (u.shape.nodes == 1) return;
-    int here = 0;  // every member on this node takes its share of what leaves it
-    for (int k = 0, r = g.first; k < g.ranks; ++k, r += g.stride) here += node(r) == node(rank);
+    // Every member on this node takes its share of what leaves it.
+    const int here = before(g, (node(rank) + 1) * per_node_) - before(g, node(rank) * per_node_);
     add_network(u, p, rank, leaving_bytes(u) / here, false);
+  }
+
+  // Members of a group whose ranks are below `rank`.
+  static int before(const RankGroup& g, int rank) {
+    return std::min(g.ranks, (std::max(0, rank - g.first) + g.stride - 1) / g.stride);
   }
 
   // To the next rank of the ring; in a mesh of direct links NCCL lays rings over all of them.
@@ -324,21 +330,55 @@ class TrafficBuilder {
     return std::min(1.0, bytes / (d.time.value * bandwidth(link).value));
   }
 
-  StepTraffic finish() {
-    std::vector<std::pair<Demand::Link, double>> wanted;
+  // What a demand puts on a link.
+  struct Wanted {
+    Demand::Link link;
+    const Demand* demand;
+    double bytes;
+  };
+  using WantedOfLink = std::span<const Wanted>;
+
+  // Whether two links have the same bandwidth and the same of every demand.
+  bool alike(WantedOfLink a, WantedOfLink b) const {
+    return bandwidth(a.front().link) == bandwidth(b.front().link) &&
+           std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+             return x.demand == y.demand && x.bytes == y.bytes;
+           });
+  }
+
+  // By link, those that can become short. Of those that are alike one stands for all, since they
+  // always have as much left: a node's eight GPUs with a NIC each have the same links eight times.
+  std::map<Demand::Link, LinkId> short_links(FlowNetwork& network) const {
+    std::vector<Wanted> wanted;
     for (const Demand& d : demands_)
-      for (const auto& [link, bytes] : d.load) wanted.emplace_back(link, share(d, link, bytes));
+      for (const auto& [link, bytes] : d.load) wanted.push_back({link, &d, bytes});
     std::stable_sort(wanted.begin(), wanted.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
+                     [](const Wanted& a, const Wanted& b) { return a.link < b.link; });
+    std::map<Demand::Link, LinkId> links;
+    std::vector<WantedOfLink> distinct;  // of an instance
+    for (auto first = wanted.begin(); first != wanted.end();) {
+      const Demand::Link link = first->link;
+      double sum = 0;
+      auto end = first;
+      for (; end != wanted.end() && end->link == link; ++end)
+        sum += share(*end->demand, link, end->bytes);
+      const WantedOfLink here(first, end);
+      first = end;
+      if (sum <= 1 + 1e-9) continue;
+      if (!distinct.empty() && distinct.back().front().link.first != link.first) distinct.clear();
+      const bool known = std::any_of(distinct.begin(), distinct.end(),
+                                     [&](WantedOfLink other) { return alike(other, here); });
+      if (known) continue;
+      distinct.push_back(here);
+      links[link] = network.add_link(bandwidth(link));
+    }
+    return links;
+  }
+
+  StepTraffic finish() {
     StepTraffic traffic;
     traffic.stages.resize(static_cast<std::size_t>(plan_.pipeline));
-    std::map<Demand::Link, LinkId> links;
-    for (std::size_t i = 0; i < wanted.size();) {
-      const Demand::Link link = wanted[i].first;
-      double sum = 0;
-      for (; i < wanted.size() && wanted[i].first == link; ++i) sum += wanted[i].second;
-      if (sum > 1 + 1e-9) links[link] = traffic.network.add_link(bandwidth(link));
-    }
+    const std::map<Demand::Link, LinkId> links = short_links(traffic.network);
     for (const Demand& d : demands_) {
       const BytesPerSecond ceiling(d.rank_bytes / d.time.value);
       std::vector<FlowLoad> loads;
