@@ -110,11 +110,11 @@ Seconds reductions_done(const std::vector<ReductionSlot>& slots, const StageCost
     left += stage.chunks[static_cast<std::size_t>(slot->chunk)].reduce;
     Seconds before;
     for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
-      const SlotsRun& run = slot->before[c];
+      const PassesRun& run = slot->before[c];
       const ChunkCost& cost = stage.chunks[c];
-      before += static_cast<double>(run.forward) * cost.forward;
-      before += static_cast<double>(run.backward + run.input) * cost.input;
-      before += static_cast<double>(run.backward + run.weight) * cost.weight;
+      before += run.forward * cost.forward;
+      before += run.input * cost.input;
+      before += run.weight * cost.weight;
     }
     least = std::max(least, before + left);
   }

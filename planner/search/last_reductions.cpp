@@ -6,16 +6,16 @@ namespace {
 std::vector<ReductionSlot> reduction_slots(const PipelineSchedule& schedule, PipelineShape shape,
                                            int stage) {
   std::vector<ReductionSlot> found;
-  std::vector<SlotsRun> run(static_cast<std::size_t>(shape.chunks_per_stage));
+  std::vector<PassesRun> run(static_cast<std::size_t>(shape.chunks_per_stage));
   for (const Slot& slot : schedule.order(shape, stage)) {
     const bool last = slot.microbatch == shape.microbatches - 1;
     if (last && (slot.pass == Pass::backward || slot.pass == Pass::backward_weight))
       found.push_back({slot.chunk, run});
-    SlotsRun& of_chunk = run[static_cast<std::size_t>(slot.chunk)];
-    of_chunk.forward += slot.pass == Pass::forward;
-    of_chunk.backward += slot.pass == Pass::backward;
-    of_chunk.input += slot.pass == Pass::backward_input;
-    of_chunk.weight += slot.pass == Pass::backward_weight;
+    PassesRun& of_chunk = run[static_cast<std::size_t>(slot.chunk)];
+    const bool both = slot.pass == Pass::backward;
+    if (slot.pass == Pass::forward) ++of_chunk.forward;
+    if (both || slot.pass == Pass::backward_input) ++of_chunk.input;
+    if (both || slot.pass == Pass::backward_weight) ++of_chunk.weight;
   }
   return found;
 }

@@ -22,14 +22,15 @@
 
 namespace shardwise {
 
-// How many slots of each kind a stage has run through one of its chunks.
-struct SlotsRun {
-  int forward = 0, backward = 0, input = 0, weight = 0;
+// How many passes of each kind a stage has run through one of its chunks; a slot that goes backward
+// for inputs and weights in one counts as both.
+struct PassesRun {
+  double forward = 0, input = 0, weight = 0;
 };
 
 struct ReductionSlot {
-  int chunk = 0;                 // whose gradients are reduced in it, and after it
-  std::vector<SlotsRun> before;  // by chunk
+  int chunk = 0;                  // whose gradients are reduced in it, and after it
+  std::vector<PassesRun> before;  // by chunk
 };
 
 // [stage][slot of the last microbatch in which gradients are reduced], in order.

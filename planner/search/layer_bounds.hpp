@@ -83,11 +83,8 @@ class LayerBounds {
   Seconds embedding_time() const { return time_of(embedding_); }
   Seconds head_time() const { return time_of(head_); }
   const std::vector<LayerKind>& kinds() const { return layers_->kinds; }
-  const LayerKind& embedding() const { return kinds().front(); }
-  const LayerKind& head() const { return kinds().back(); }
-  const LayerKind& kind(int block) const {
-    return kinds()[layers_->kind_of[static_cast<std::size_t>(block)]];
-  }
+  // The first kind begins with the embedding, the last one ends with the head.
+  std::size_t kind_of(int block) const { return layers_->kind_of[static_cast<std::size_t>(block)]; }
   // The layers themselves, for a plan that this bounds: nullptr where they are not the plan's own,
   // as its stages and data ranks or the places of its blocks make a difference. Built when they are
   // first asked for, as few are; safe to ask from several threads.
