@@ -47,7 +47,8 @@ class Partitioner {
   static bool is(const LayerDefinition& d, LayerRole role, BlockKind kind, int blocks,
                  bool checkpointed, const std::vector<bool>& chosen) {
     return d.role == role && d.kind == kind && d.blocks == blocks &&
-           d.checkpointed == checkpointed && d.chosen == chosen;
+           d.checkpointed == checkpointed && d.chosen.size() == chosen.size() &&
+           (chosen.empty() || d.chosen == chosen);
   }
 
   template <class Build>

@@ -184,7 +184,9 @@ StepCosts costs_of(const BoundSite& site, const LayerBounds& layers, const Paral
   const ModelPartition partition =
       partition_model(site.workload, p, *find_pipeline_schedule(p.schedule_row()), policy,
                       layers.definitions(site.workload, p));
-  return CostModel(site.workload, p, site.cluster, site.profile, &site.collectives)
+  const LayerTimes* times =
+      layers.times(site.workload, p, site.cluster, site.profile, site.collectives);
+  return CostModel(site.workload, p, site.cluster, site.profile, &site.collectives, times)
       .costs(partition, CostModel::StagesCosted::distinct);
 }
 

@@ -23,12 +23,12 @@ std::vector<ReductionSlot> reduction_slots(const PipelineSchedule& schedule, Pip
 }  // namespace
 
 std::shared_ptr<const ReductionSlots> LastReductions::of(const ParallelPlan& p) {
-  const Key key{std::string(p.schedule_row()), p.pipeline, p.chunks, p.microbatches};
+  const PipelineSchedule& schedule = *find_pipeline_schedule(p.schedule_row());
+  const Key key{&schedule, p.pipeline, p.chunks, p.microbatches};
   {
     const std::lock_guard lock(mutex_);
     if (const auto it = known_.find(key); it != known_.end()) return it->second;
   }
-  const PipelineSchedule& schedule = *find_pipeline_schedule(p.schedule_row());
   auto all = std::make_shared<ReductionSlots>();
   for (int stage = 0; stage < p.pipeline; ++stage)
     all->push_back(reduction_slots(schedule, {p.pipeline, p.chunks, p.microbatches}, stage));

@@ -13,7 +13,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <tuple>
 #include <vector>
 
@@ -42,7 +41,7 @@ class LastReductions {
   std::shared_ptr<const ReductionSlots> of(const ParallelPlan& plan);
 
  private:
-  using Key = std::tuple<std::string, int, int, int>;
+  using Key = std::tuple<const PipelineSchedule*, int, int, int>;
   std::mutex mutex_;
   std::map<Key, std::shared_ptr<const ReductionSlots>> known_;
 };

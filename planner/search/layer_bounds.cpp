@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "catalog/require.hpp"
-#include "simulator/cost_model.hpp"
 #include "simulator/graph_builder.hpp"
 #include "simulator/pipeline_schedule.hpp"
 
@@ -167,6 +166,18 @@ const std::deque<LayerDefinition>* LayerBounds::definitions(const Workload& w,
                        .definitions;
   });
   return &definitions_;
+}
+
+const LayerTimes* LayerBounds::times(const Workload& w, const ParallelPlan& plan,
+                                     const Cluster& cluster, const Profile& profile,
+                                     const CollectiveModel& collectives) const {
+  const std::deque<LayerDefinition>* layers = definitions(w, plan);
+  if (layers == nullptr) return nullptr;
+  Timed& timed = timed_[plan.zero_stage >= 3 ? 1 : 0];
+  std::call_once(timed.once, [&] {
+    timed.times = CostModel(w, plan, cluster, profile, &collectives).times_of(*layers);
+  });
+  return &timed.times;
 }
 
 Bytes LayerBounds::least_saved() const {

@@ -1,7 +1,6 @@
 #include "planner/search/plan_bounds.hpp"
 
 #include <algorithm>
-#include <set>
 
 #include "simulator/memory_play.hpp"
 
@@ -79,8 +78,9 @@ class StageStates {
   std::vector<LayerState> states_;
 };
 
-std::set<int> telling_stages(const ParallelPlan& p) {
-  return {0, std::min(1, p.pipeline - 1), p.pipeline - 1};
+std::vector<int> telling_stages(const ParallelPlan& p) {
+  if (p.pipeline <= 2) return p.pipeline == 1 ? std::vector{0} : std::vector{0, 1};
+  return {0, 1, p.pipeline - 1};
 }
 
 }  // namespace
@@ -143,6 +143,9 @@ Seconds pipeline_bound(const LayerBounds& layers, const ParallelPlan& p) {
   const ChunkMap map(p, layers.blocks());
   std::vector<RunBound> runs;
   std::vector<Seconds> head(1), tail(1);
+  runs.reserve(map.first.size());
+  head.reserve(map.first.size() + 1);
+  tail.reserve(map.first.size() + 1);
   for (std::size_t c = 0; c < map.first.size(); ++c) {
     runs.push_back(map.run(layers, c));
     head.push_back(head.back() + runs.back().forward);
@@ -172,23 +175,15 @@ int awaiting_backward(std::span<const Slot> slots) {
 }
 
 int InFlightCounts::most(const ParallelPlan& p, int stage) {
-  const Key key{std::string(p.schedule_row()), p.pipeline, p.chunks, p.microbatches, stage};
+  const PipelineSchedule& schedule = *find_pipeline_schedule(p.schedule_row());
+  const Key key{&schedule, p.pipeline, p.chunks, p.microbatches, stage};
   {
     const std::lock_guard lock(mutex_);
     if (const auto it = known_.find(key); it != known_.end()) return it->second;
   }
-  const PipelineSchedule& schedule = *find_pipeline_schedule(p.schedule_row());
   const int peak = awaiting_backward(slots_played(p, schedule, stage));
   const std::lock_guard lock(mutex_);
   return known_[key] = peak;
-}
-
-Bytes states_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
-  const ChunkMap map(p, layers.blocks());
-  const StageStates states(site, layers, p, map);
-  Bytes most;
-  for (const int stage : telling_stages(p)) most = std::max(most, states.of(stage).with_gradients);
-  return most + outside_tensors(site);
 }
 
 Bytes memory_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,
