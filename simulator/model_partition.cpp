@@ -23,15 +23,16 @@ class Partitioner {
   const LayerDefinition* block(BlockKind kind, int blocks, bool checkpointed,
                                const std::vector<bool>& chosen) {
     // Most blocks are like the one before.
-    if (last_block_ != nullptr &&
-        is(*last_block_, LayerRole::block, kind, blocks, checkpointed, chosen))
+    if (chosen.empty() && last_block_ != nullptr && last_block_->kind == kind &&
+        last_block_->blocks == blocks && last_block_->checkpointed == checkpointed)
       return last_block_;
-    return last_block_ = define(LayerRole::block, kind, blocks, checkpointed, chosen, [&] {
-             const LayerGraph one = block_graph(w_, plan_, kind);
-             LayerGraph all = one;
-             for (int i = 1; i < blocks; ++i) all = joined(all, one);
-             return all;
-           });
+    const LayerDefinition* d = define(LayerRole::block, kind, blocks, checkpointed, chosen, [&] {
+      LayerGraph all = block_graph(w_, plan_, kind);
+      for (int i = 1; i < blocks; ++i) all = joined(all, block_graph(w_, plan_, kind));
+      return all;
+    });
+    last_block_ = chosen.empty() ? d : nullptr;
+    return d;
   }
 
   BlockKind kind_of(int layer) const {
@@ -44,18 +45,12 @@ class Partitioner {
   }
 
  private:
-  static bool is(const LayerDefinition& d, LayerRole role, BlockKind kind, int blocks,
-                 bool checkpointed, const std::vector<bool>& chosen) {
-    return d.role == role && d.kind == kind && d.blocks == blocks &&
-           d.checkpointed == checkpointed && d.chosen.size() == chosen.size() &&
-           (chosen.empty() || d.chosen == chosen);
-  }
-
   template <class Build>
   const LayerDefinition* define(LayerRole role, BlockKind kind, int blocks, bool checkpointed,
                                 const std::vector<bool>& chosen, Build build) {
     const auto same = [&](const LayerDefinition& d) {
-      return is(d, role, kind, blocks, checkpointed, chosen);
+      return d.role == role && d.kind == kind && d.blocks == blocks &&
+             d.checkpointed == checkpointed && d.chosen == chosen;
     };
     const auto here = std::find_if(definitions_.begin(), definitions_.end(), same);
     if (here != definitions_.end()) return &*here;
@@ -102,7 +97,7 @@ class Partitioner {
   const RecomputePolicy& policy_;
   std::deque<LayerDefinition>& definitions_;
   const std::deque<LayerDefinition>* known_;
-  const LayerDefinition* last_block_ = nullptr;
+  const LayerDefinition* last_block_ = nullptr;  // where nothing was chosen for it alone
 };
 
 // What is chosen for one block of a stage, if anything.

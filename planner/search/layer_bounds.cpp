@@ -97,8 +97,16 @@ BoundLayers::BoundLayers(const Workload& w, const ParallelPlan& plan, const Clus
     known.push_back(bound_of(d, cost, kernels));
   const auto& list = partition.stages.front().front().layers;
   layers.reserve(list.size());
+  const LayerDefinition* last = nullptr;
   for (const ChunkLayer& layer : list) {
     const LayerDefinition& d = *layer.definition;
+    if (&d == last && d.role == LayerRole::block) {
+      layers.push_back(layers.back());
+      ++kinds.back().layers;
+      kind_of.push_back(kind_of.back());
+      continue;
+    }
+    last = &d;
     const auto same = std::find_if(partition.definitions.begin(), partition.definitions.end(),
                                    [&](const LayerDefinition& other) { return &other == &d; });
     layers.push_back(known[static_cast<std::size_t>(same - partition.definitions.begin())]);
