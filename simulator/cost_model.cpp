@@ -65,7 +65,8 @@ TrainableElements trainable_elements(const Workload& w, const LayerDefinition& d
 }
 
 CostModel::CostModel(const Workload& workload, const ParallelPlan& plan, const Cluster& cluster,
-                     const Profile& profile, const CollectiveModel* collectives)
+                     const Profile& profile, const CollectiveModel* collectives,
+                     const LayerTimes* known)
     : w_(workload),
       plan_(plan),
       cluster_(cluster),
@@ -74,7 +75,8 @@ CostModel::CostModel(const Workload& workload, const ParallelPlan& plan, const C
       own_collectives_(collectives != nullptr
                            ? std::nullopt
                            : std::make_optional<CollectiveModel>(cluster, profile.links)),
-      collectives_(collectives != nullptr ? *collectives : *own_collectives_) {}
+      collectives_(collectives != nullptr ? *collectives : *own_collectives_),
+      known_(known) {}
 
 // Kernels that one attention call issues: flash one forward and three backward (statistics, main,
 // dQ conversion); eager its two (four) matmuls and what runs on the scores between them.
@@ -276,28 +278,64 @@ void CostModel::slow_beside_collectives(const Gpu& gpu, StageCosts& costs) const
     }
 }
 
-const CostModel::KnownTime& CostModel::known_time(const LayerDefinition& d, const Gpu& gpu,
-                                                  const KernelModel& kernels,
-                                                  KnownTimes& known) const {
-  for (const KnownTime& k : known)
-    if (k.definition == &d && k.gpu == &gpu) return k;
-  KnownTime time{&d, &gpu, {}, {}, state_of(d)};
-  time.uses.reserve(usual_uses);
-  time.time = layer_time(d, kernels, &time.uses);
-  return known.emplace_back(std::move(time));
+const LayerTimes::One& CostModel::known_time(const LayerDefinition& d, const Gpu& gpu,
+                                             LayerTimes& found) const {
+  const auto same = [&](const LayerTimes::One& k) { return k.definition == &d && k.gpu == &gpu; };
+  if (known_ != nullptr) {
+    const auto it = std::find_if(known_->layers.begin(), known_->layers.end(), same);
+    if (it != known_->layers.end()) return *it;
+  }
+  const auto it = std::find_if(found.layers.begin(), found.layers.end(), same);
+  if (it != found.layers.end()) return *it;
+  LayerTimes::One& one = found.layers.emplace_back();
+  one.definition = &d;
+  one.gpu = &gpu;
+  one.uses.reserve(usual_uses);
+  one.time = layer_time(d, kernels_of(gpu, found), &one.uses);
+  return one;
 }
 
-const KernelModel& CostModel::kernels_of(const Gpu& gpu) const {
-  for (const auto& [of, kernels] : kernels_)
-    if (of == &gpu) return kernels;
-  return kernels_
-      .emplace_back(&gpu, KernelModel(gpu, profile_,
-                                      {std::nullopt, w_.framework.kernels, ChipLoad::training}))
-      .second;
+const KernelModel& CostModel::kernels_of(const Gpu& gpu, LayerTimes& found) const {
+  for (const LayerTimes* times : {known_, static_cast<const LayerTimes*>(&found)})
+    if (times != nullptr)
+      for (const auto& [of, kernels] : times->kernels)
+        if (of == &gpu) return kernels;
+  const AttentionChoice choice{std::nullopt, w_.framework.kernels, ChipLoad::training};
+  return found.kernels.emplace_back(&gpu, KernelModel(gpu, profile_, choice)).second;
 }
 
-StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& chunks, int stage,
-                                  KnownTimes& times) const {
+LayerTimes CostModel::times_of(const std::deque<LayerDefinition>& definitions) const {
+  LayerTimes found;
+  for (const NodeGroup& group : cluster_.groups)
+    for (const LayerDefinition& d : definitions) known_time(d, group.gpu, found);
+  return found;
+}
+
+CostModel::CostedChunks CostModel::costed_chunks(const std::vector<ModelChunk>& chunks,
+                                                 StagesCosted which,
+                                                 std::vector<std::size_t>& alike) {
+  CostedChunks found;
+  found.reserve(chunks.size());
+  for (std::size_t c = 0; c < chunks.size(); ++c) {
+    const std::vector<ChunkLayer>& layers = chunks[c].layers;
+    if (which == StagesCosted::all) {
+      found.push_back({&layers, c, 1});
+      continue;
+    }
+    auto same = std::find_if(found.begin(), found.end(), [&](const CostedChunk& other) {
+      return equal_layers(*other.layers, layers);
+    });
+    if (same == found.end()) same = found.insert(same, {&layers, c, 0});
+    ++same->times;
+    alike.push_back(same->place);
+  }
+  return found;
+}
+
+StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& all, int stage, LayerTimes& found,
+                                  StagesCosted which) const {
+  std::vector<std::size_t> alike;
+  const CostedChunks chunks = costed_chunks(all, which, alike);
   // Ranks of one stage work in step: the slowest kind of GPU among them sets the pace.
   StageCosts slowest;
   const Gpu* paced = nullptr;
@@ -306,37 +344,37 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& chunks, int sta
   std::vector<std::pair<int, Seconds>> kernel_times;  // of one microbatch, by group
   for (const auto& [group, ranks] : groups) {
     Seconds of_kernels;
-    const KernelModel& kernels = kernels_of(group->gpu);
+    const KernelModel& kernels = kernels_of(group->gpu, found);
     StageCosts costs;
     LayerState state;
     Seconds total;
-    std::vector<std::pair<const KnownTime*, int>> used;  // and by how many layers
-    costs.chunks.reserve(chunks.size());
+    std::vector<std::pair<const LayerTimes::One*, int>> used;  // and by how many layers
+    costs.chunks.resize(all.size());
     costs.collectives.reserve(usual_uses);
-    for (const ModelChunk& chunk : chunks) {
-      std::vector<LayerSchedule>& list = costs.chunks.emplace_back();
-      list.reserve(chunk.layers.size());
-      for (const ChunkLayer& layer : chunk.layers) {
-        const LayerDefinition* d = layer.definition;
-        const KnownTime& one = known_time(*d, group->gpu, kernels, times);
+    for (const CostedChunk& chunk : chunks) {
+      std::vector<LayerSchedule>& list = costs.chunks[chunk.place];
+      list.reserve(chunk.layers->size());
+      for (const ChunkLayer& layer : *chunk.layers) {
+        const LayerTimes::One& one = known_time(*layer.definition, group->gpu, found);
         auto it =
             std::find_if(used.begin(), used.end(), [&](const auto& u) { return u.first == &one; });
         if (it == used.end()) it = used.insert(used.end(), {&one, 0});
-        ++it->second;
-        list.push_back({});
-        list.back().time = one.time;
+        it->second += chunk.times;
+        list.emplace_back().time = one.time;
         const LayerTime& t = one.time;
-        total += t.forward.device() + t.backward_input.device();
-        of_kernels += t.forward.compute + t.recompute.compute + t.backward_input.compute +
-                      t.backward_weight.compute;
-        state += one.state;
+        total += chunk.times * (t.forward.device() + t.backward_input.device());
+        of_kernels += chunk.times * (t.forward.compute + t.recompute.compute +
+                                     t.backward_input.compute + t.backward_weight.compute);
       }
     }
-    for (const auto& [one, layers] : used)
+    for (const auto& [one, layers] : used) {
+      LayerState all_of_them = state_of(*one->definition);
+      state += all_of_them *= layers;
       for (CollectiveUse each : one->uses) {
         each.per_step *= static_cast<double>(layers) * plan_.microbatches;
         add_use(costs.collectives, each);
       }
+    }
     kernel_times.emplace_back(ranks, of_kernels);
     schedule_optimizer(state, kernels, *group, costs);
     if (total > most) {
@@ -356,6 +394,7 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& chunks, int sta
   if (paced != nullptr) slow_beside_collectives(*paced, slowest);
   if (plan_.offload.parameters || plan_.offload.optimizer) schedule_offload(chunks, slowest);
   if (plan_.offload.activations) schedule_activation_copies(chunks, slowest);
+  slowest.alike = std::move(alike);
   return slowest;
 }
 
@@ -398,7 +437,7 @@ StepCosts CostModel::costs(const ModelPartition& partition, StagesCosted which) 
   const auto stages = static_cast<std::size_t>(plan_.pipeline);
   costs.stages.resize(stages);
   costs.alike.resize(stages);
-  KnownTimes times;
+  LayerTimes found;
   std::vector<std::size_t> distinct;
   for (std::size_t s = 0; s < stages; ++s) {
     // On one kind of GPU, stages of equal layers cost the same.
@@ -413,7 +452,7 @@ StepCosts CostModel::costs(const ModelPartition& partition, StagesCosted which) 
     }
     distinct.push_back(s);
     costs.alike[s] = s;
-    costs.stages[s] = stage_costs(partition.stages[s], static_cast<int>(s), times);
+    costs.stages[s] = stage_costs(partition.stages[s], static_cast<int>(s), found, which);
   }
   const std::int64_t tokens = static_cast<std::int64_t>(plan_.microbatch) * w_.sequence /
                               plan_.context / (plan_.sequence_parallel ? plan_.tensor : 1);

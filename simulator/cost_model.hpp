@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -45,17 +46,35 @@ struct TrainableElements {
   }
 };
 
+// What layers take on each kind of GPU of a cluster. Of how a plan shards states this sees only
+// what graphs do (planner/search/known_layers.hpp) and whether weights are sharded (ZeRO-3), and of
+// stages and data ranks nothing: plans that are alike in the rest have the same.
+struct LayerTimes {
+  struct One {
+    const LayerDefinition* definition;
+    const Gpu* gpu;
+    LayerTime time;
+    std::vector<CollectiveUse> uses;  // of one microbatch
+  };
+  // Stable addresses.
+  std::list<std::pair<const Gpu*, KernelModel>> kernels;  // in training
+  std::list<One> layers;
+};
+
 // What it has found it remembers: for one thread at a time.
 class CostModel {
  public:
   // All arguments outlive the model. REQUIRES a legal plan (plan_problems).
-  // `collectives`: of that cluster and profile, where they are at hand.
+  // `collectives`: of that cluster and profile, where they are at hand; `known`: of the same
+  // workload, cluster and profile and of a plan that is alike, likewise.
   CostModel(const Workload& workload, const ParallelPlan& plan, const Cluster& cluster,
-            const Profile& profile, const CollectiveModel* collectives = nullptr);
+            const Profile& profile, const CollectiveModel* collectives = nullptr,
+            const LayerTimes* known = nullptr);
   CostModel(const CostModel&) = delete;
   CostModel& operator=(const CostModel&) = delete;
 
-  // `distinct`: of stages that are alike, only the first is filled in (StepCosts::alike).
+  // `distinct`: of stages that are alike, only the first is filled in (StepCosts::alike), and so is
+  // of the chunks of a stage (StageCosts::alike).
   enum class StagesCosted : std::uint8_t { all, distinct };
   StepCosts costs(const ModelPartition& partition, StagesCosted which = StagesCosted::all) const;
 
@@ -63,6 +82,9 @@ class CostModel {
   // microbatch are added.
   LayerTime layer_time(const LayerDefinition& definition, const KernelModel& kernels,
                        std::vector<CollectiveUse>* uses = nullptr) const;
+
+  // Of these layers on every kind of GPU, for other plans.
+  LayerTimes times_of(const std::deque<LayerDefinition>& definitions) const;
 
   // What a step takes longer where managed memory for the optimizer's states finds no room on the
   // GPU (OptimizerRow::paged). `states`: of one rank.
@@ -85,33 +107,37 @@ class CostModel {
   PassTime settle(const PassCost& cost, int multiprocessors) const;
   bool reduces_every_microbatch() const;
   CollectiveUse use(WorkKind work, Collective collective, Bytes size, GroupKind group) const;
-  Seconds reduce_time(const TrainableElements& elements, StageCosts& costs) const;
+  // Of one layer, of which the stage has `layers`.
+  Seconds reduce_time(const TrainableElements& elements, int layers, StageCosts& costs) const;
   Seconds compressed_reduce_time(const GradientCompression& row, const TrainableElements& elements,
-                                 StageCosts& costs) const;
-  Seconds reduce(Collective collective, double bytes, GroupKind group, StageCosts& costs) const;
+                                 int layers, StageCosts& costs) const;
+  Seconds reduce(Collective collective, double bytes, GroupKind group, int layers,
+                 StageCosts& costs) const;
   Seconds gather_time(Bytes whole, double per_step, StageCosts& costs) const;
   double multiprocessors_taken(GroupKind kind, int of) const;
   void slow_beside_collectives(const Gpu& gpu, StageCosts& costs) const;
   // Layers of one definition take the same on every stage with that kind of GPU.
-  struct KnownTime {
-    const LayerDefinition* definition;
-    const Gpu* gpu;
-    LayerTime time;
-    std::vector<CollectiveUse> uses;  // of one microbatch
-    LayerState state;
+  const LayerTimes::One& known_time(const LayerDefinition& definition, const Gpu& gpu,
+                                    LayerTimes& found) const;
+  const KernelModel& kernels_of(const Gpu& gpu, LayerTimes& found) const;
+  // A chunk of a stage that stands for several that are alike.
+  struct CostedChunk {
+    const std::vector<ChunkLayer>* layers;
+    std::size_t place;  // local chunk
+    int times;          // how many of them the stage has
   };
-  using KnownTimes = std::deque<KnownTime>;  // stable addresses
-  const KnownTime& known_time(const LayerDefinition& definition, const Gpu& gpu,
-                              const KernelModel& kernels, KnownTimes& known) const;
-  const KernelModel& kernels_of(const Gpu& gpu) const;
-  StageCosts stage_costs(const std::vector<ModelChunk>& chunks, int stage, KnownTimes& times) const;
+  using CostedChunks = std::vector<CostedChunk>;
+  static CostedChunks costed_chunks(const std::vector<ModelChunk>& chunks, StagesCosted which,
+                                    std::vector<std::size_t>& alike);
+  StageCosts stage_costs(const std::vector<ModelChunk>& chunks, int stage, LayerTimes& found,
+                         StagesCosted which) const;
   bool reshards(LayerRole role) const;  // weights, after forward
-  void schedule_gathers(const std::vector<ModelChunk>& chunks, StageCosts& costs) const;
-  void schedule_reduces(const std::vector<ModelChunk>& chunks, StageCosts& costs) const;
+  void schedule_gathers(const CostedChunks& chunks, StageCosts& costs) const;
+  void schedule_reduces(const CostedChunks& chunks, StageCosts& costs) const;
   void schedule_optimizer(const LayerState& state, const KernelModel& kernels,
                           const NodeGroup& group, StageCosts& costs) const;
-  void schedule_offload(const std::vector<ModelChunk>& chunks, StageCosts& costs) const;
-  void schedule_activation_copies(const std::vector<ModelChunk>& chunks, StageCosts& costs) const;
+  void schedule_offload(const CostedChunks& chunks, StageCosts& costs) const;
+  void schedule_activation_copies(const CostedChunks& chunks, StageCosts& costs) const;
   int stage_gpus_on_a_node() const;
   BytesPerSecond host_copy_rate() const;  // of each of them, while all of them copy
   Seconds sharding_hooks(const LayerParameters& parameters) const;
@@ -136,10 +162,10 @@ class CostModel {
     Bytes size;
     CollectiveTime time;
   };
-  mutable std::vector<KnownCollective> known_collectives_;          // a dozen or so
-  mutable std::deque<std::pair<const Gpu*, KernelModel>> kernels_;  // in training, by GPU
+  mutable std::vector<KnownCollective> known_collectives_;  // a dozen or so
   std::optional<CollectiveModel> own_collectives_;
   const CollectiveModel& collectives_;
+  const LayerTimes* known_;
 };
 
 TrainableElements trainable_elements(const Workload& workload, const LayerDefinition& definition);

@@ -4,16 +4,18 @@
 
 namespace shardwise {
 
-Seconds CostModel::reduce(Collective collective, double bytes, GroupKind group,
+Seconds CostModel::reduce(Collective collective, double bytes, GroupKind group, int layers,
                           StageCosts& costs) const {
   CollectiveUse call = use(WorkKind::reduce_gradients, collective, ceil_bytes(bytes), group);
-  call.per_step = reduces_every_microbatch() ? plan_.microbatches : 1;
+  call.per_step =
+      static_cast<double>(layers) * (reduces_every_microbatch() ? plan_.microbatches : 1);
   if (call.shape.ranks > 1) add_use(costs.collectives, call);
   return call.each.time;
 }
 
 // Gradients in the format that goes over the wire.
-Seconds CostModel::reduce_time(const TrainableElements& elements, StageCosts& costs) const {
+Seconds CostModel::reduce_time(const TrainableElements& elements, int layers,
+                               StageCosts& costs) const {
   const double each =
       w_.activation_dtype() == DType::fp32 ? 4.0 : bytes_per_element(w_.framework.reduce_dtype);
   const Framework& f = w_.framework;
@@ -26,23 +28,23 @@ Seconds CostModel::reduce_time(const TrainableElements& elements, StageCosts& co
   const auto compression = gradient_compression(plan_.compression);
   Seconds total;
   if (elements.dense > 0 && compression) {
-    total += compressed_reduce_time(*compression, elements, costs);
+    total += compressed_reduce_time(*compression, elements, layers, costs);
   } else if (elements.dense > 0 && scatters && hybrid) {
-    total += reduce(Collective::reduce_scatter, dense, GroupKind::shard, costs);
-    total +=
-        reduce(Collective::all_reduce, dense / plan_.shard_ranks(), GroupKind::replicate, costs);
+    total += reduce(Collective::reduce_scatter, dense, GroupKind::shard, layers, costs);
+    total += reduce(Collective::all_reduce, dense / plan_.shard_ranks(), GroupKind::replicate,
+                    layers, costs);
   } else if (elements.dense > 0) {
-    total += reduce(usual, dense, GroupKind::gradient, costs);
+    total += reduce(usual, dense, GroupKind::gradient, layers, costs);
   }
   if (elements.expert > 0)
     total += reduce(usual, each * static_cast<double>(elements.expert), GroupKind::expert_gradient,
-                    costs);
+                    layers, costs);
   return total;
 }
 
 // The kernels that compress run between the collectives, on their stream.
 Seconds CostModel::compressed_reduce_time(const GradientCompression& row,
-                                          const TrainableElements& elements,
+                                          const TrainableElements& elements, int layers,
                                           StageCosts& costs) const {
   const double n = static_cast<double>(elements.dense);
   const double width = bytes_per_element(w_.framework.gradient_dtype);
@@ -50,22 +52,23 @@ Seconds CostModel::compressed_reduce_time(const GradientCompression& row,
                             {std::nullopt, w_.framework.kernels, ChipLoad::training});
   const Seconds around =
       kernels.memory_bound(ceil_bytes((row.passes * width + row.passes_fixed) * n), 8);
+  const auto sent = [&](Collective collective, double bytes) {
+    return reduce(collective, bytes, GroupKind::gradient, layers, costs);
+  };
   switch (row.kind) {
     case CompressionKind::cast:
-      return around +
-             reduce(Collective::all_reduce, row.wire_bytes * n, GroupKind::gradient, costs);
+      return around + sent(Collective::all_reduce, row.wire_bytes * n);
     case CompressionKind::signs:
-      return around +
-             reduce(Collective::all_to_all, row.wire_bytes * n, GroupKind::gradient, costs) +
-             reduce(Collective::all_gather, row.wire_bytes * n, GroupKind::gradient, costs);
+      return around + sent(Collective::all_to_all, row.wire_bytes * n) +
+             sent(Collective::all_gather, row.wire_bytes * n);
     case CompressionKind::low_rank:
       break;
   }
   const double rest = static_cast<double>(elements.dense - elements.in_matrices);
   const double sides = row.rank * static_cast<double>(elements.matrix_sides);  // P and Q together
-  return around + reduce(Collective::all_reduce, width * rest, GroupKind::gradient, costs) +
-         reduce(Collective::all_reduce, width * sides / 2, GroupKind::gradient, costs) +
-         reduce(Collective::all_reduce, width * sides / 2, GroupKind::gradient, costs);
+  return around + sent(Collective::all_reduce, width * rest) +
+         sent(Collective::all_reduce, width * sides / 2) +
+         sent(Collective::all_reduce, width * sides / 2);
 }
 
 bool CostModel::reduces_every_microbatch() const {
@@ -99,64 +102,65 @@ Seconds CostModel::stream_time(const LayerParameters& p, bool trainable, LayerRo
     t.expert = p.expert;
   }
   if (row(w_.method).adapter) t.dense += p.adapter;
-  return sum + (reduces_every_microbatch() ? passes : 1) * reduce_time(t, unused);
+  return sum + (reduces_every_microbatch() ? passes : 1) * reduce_time(t, 1, unused);
 }
 
-void CostModel::schedule_gathers(const std::vector<ModelChunk>& chunks, StageCosts& costs) const {
+void CostModel::schedule_gathers(const CostedChunks& chunks, StageCosts& costs) const {
   if (plan_.shard_ranks() == 1 || plan_.zero_stage == 0) return;
   Seconds at_end;
   const LayerDefinition* last = nullptr;  // of equal layers in a row, one is looked at
   TrainableElements t;
   Bytes whole;
-  for (std::size_t c = 0; c < chunks.size(); ++c)
-    for (std::size_t i = 0; i < chunks[c].layers.size(); ++i) {
-      const LayerDefinition& d = *chunks[c].layers[i].definition;
-      LayerSchedule& l = costs.chunks[c][i];
+  for (const CostedChunk& chunk : chunks)
+    for (std::size_t i = 0; i < chunk.layers->size(); ++i) {
+      const LayerDefinition& d = *(*chunk.layers)[i].definition;
+      LayerSchedule& l = costs.chunks[chunk.place][i];
       if (&d != last && plan_.zero_stage >= 3) whole = Bytes(state_of(d).gathered);
       if (&d != last && plan_.zero_stage < 3) t = trainable_elements(w_, d);
       last = &d;
       if (plan_.zero_stage >= 3) {
         if (whole.value == 0) continue;
         const bool again = reshards(d.role);
-        l.gather_forward = gather_time(whole, (again ? 2 : 1) * plan_.microbatches, costs);
+        const double passes = chunk.times * (again ? 2 : 1) * plan_.microbatches;
+        l.gather_forward = gather_time(whole, passes, costs);
         if (again) l.gather_backward = l.gather_forward;
         continue;
       }
       if (t.dense + t.expert == 0) continue;
-      const Seconds time = gather_time(Bytes(2 * (t.dense + t.expert)), 1, costs);
+      const Seconds time = gather_time(Bytes(2 * (t.dense + t.expert)), chunk.times, costs);
       if (w_.framework.overlap_parameter_gather)
         l.gather_first = time;
       else
-        at_end += time;
+        at_end += chunk.times * time;
     }
   if (at_end > Seconds(0)) costs.gather_at_end = at_end;
 }
 
 // Gradients are reduced bucket by bucket as backward fills them, or all at the end.
-void CostModel::schedule_reduces(const std::vector<ModelChunk>& chunks, StageCosts& costs) const {
+void CostModel::schedule_reduces(const CostedChunks& chunks, StageCosts& costs) const {
   if (layout_.shape(GroupKind::gradient).ranks == 1) return;
   const bool per_layer = plan_.zero_stage >= 3;
   TrainableElements all, t;
   const LayerDefinition* last = nullptr;  // of equal layers in a row, one is looked at
-  for (std::size_t c = 0; c < chunks.size(); ++c) {
+  for (const CostedChunk& chunk : chunks) {
     TrainableElements bucket;
-    for (std::size_t i = chunks[c].layers.size(); i-- > 0;) {
-      const LayerDefinition* d = chunks[c].layers[i].definition;
+    for (std::size_t i = chunk.layers->size(); i-- > 0;) {
+      const LayerDefinition* d = (*chunk.layers)[i].definition;
       if (d != last) t = trainable_elements(w_, *d);
       last = d;
       bucket += t;
-      all += t;
+      for (int n = 0; n < chunk.times; ++n) all += t;
       const double bytes = static_cast<double>(bucket.dense + bucket.expert) *
                            bytes_per_element(w_.framework.reduce_dtype);
       const bool full = bytes >= static_cast<double>(w_.framework.gradient_bucket.value);
       if (bucket.dense + bucket.expert == 0 || (!per_layer && !full && i > 0)) continue;
       if (w_.framework.overlap_gradient_reduce || per_layer)
-        costs.chunks[c][i].reduce = reduce_time(bucket, costs);
+        costs.chunks[chunk.place][i].reduce = reduce_time(bucket, chunk.times, costs);
       bucket = {};
     }
   }
   if (!w_.framework.overlap_gradient_reduce && !per_layer && all.dense + all.expert > 0)
-    costs.reduce_at_end = reduce_time(all, costs);
+    costs.reduce_at_end = reduce_time(all, 1, costs);
 }
 
 }  // namespace shardwise

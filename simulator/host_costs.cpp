@@ -68,22 +68,23 @@ void CostModel::swap_states(Bytes states, StageCosts& costs) const {
   costs.copy_in_at_end = costs.copy_in_at_end.value_or(Seconds(0)) + 2.0 * (states / link);
 }
 
-void CostModel::schedule_offload(const std::vector<ModelChunk>& chunks, StageCosts& costs) const {
+void CostModel::schedule_offload(const CostedChunks& chunks, StageCosts& costs) const {
   const BytesPerSecond link = host_copy_rate();
   costs.host_traffic.copy_rate = link;
   const std::int64_t times = reduces_every_microbatch() ? plan_.microbatches : 1;
-  for (std::size_t c = 0; c < chunks.size(); ++c)
-    for (std::size_t i = 0; i < chunks[c].layers.size(); ++i) {
-      const LayerState s = state_of(*chunks[c].layers[i].definition);
-      LayerSchedule& l = costs.chunks[c][i];
+  for (const CostedChunk& chunk : chunks)
+    for (std::size_t i = 0; i < chunk.layers->size(); ++i) {
+      const LayerState s = state_of(*(*chunk.layers)[i].definition);
+      LayerSchedule& l = costs.chunks[chunk.place][i];
       if (plan_.offload.parameters) {
         const Bytes weights(s.weights + s.quantization + s.adapters);
         l.copy_in = weights / link;
-        costs.host_traffic.copied_in += 2 * plan_.microbatches * weights;  // forward and backward
+        // Forward and backward.
+        costs.host_traffic.copied_in += 2 * chunk.times * plan_.microbatches * weights;
       }
       if (plan_.offload.optimizer && l.reduce) {
         l.copy_out = Bytes(s.gradients) / link;
-        costs.host_traffic.copied_out += times * Bytes(s.gradients);
+        costs.host_traffic.copied_out += chunk.times * times * Bytes(s.gradients);
       }
     }
 }
@@ -92,28 +93,28 @@ void CostModel::schedule_offload(const std::vector<ModelChunk>& chunks, StageCos
 // out while the next unit's forward runs, and back while another unit's backward does. Units being
 // alike, a pass takes as long as its copy where that is longer than its kernels; what is longer is
 // put behind the unit's last layer.
-void CostModel::schedule_activation_copies(const std::vector<ModelChunk>& chunks,
-                                           StageCosts& costs) const {
+void CostModel::schedule_activation_copies(const CostedChunks& chunks, StageCosts& costs) const {
   const BytesPerSecond link = host_copy_rate();
   costs.host_traffic.copy_rate = link;
   const auto busy = [](const PassTime& t) { return longest(t.device(), t.host); };
-  for (std::size_t c = 0; c < chunks.size(); ++c) {
+  for (const CostedChunk& chunk : chunks) {
     Bytes away;
     Seconds forward, backward;
-    for (std::size_t i = 0; i < chunks[c].layers.size(); ++i) {
-      const LayerDefinition& d = *chunks[c].layers[i].definition;
-      LayerTime& t = costs.chunks[c][i].time;
+    for (std::size_t i = 0; i < chunk.layers->size(); ++i) {
+      const LayerDefinition& d = *(*chunk.layers)[i].definition;
+      LayerTime& t = costs.chunks[chunk.place][i].time;
       forward += busy(t.forward);
       backward += busy(t.recompute) + busy(t.backward_input) + busy(t.backward_weight);
       if (d.role == LayerRole::block)
         away += ceil_bytes(plan_.offloaded_share * static_cast<double>(d.script.saved_bytes));
-      const bool last = i + 1 == chunks[c].layers.size();
+      const bool last = i + 1 == chunk.layers->size();
       if (plan_.pipeline > 1 && !last) continue;
       const Seconds copy = away / link;
       t.forward.copies = longest(Seconds(0), copy - forward);
       t.backward_input.copies = longest(Seconds(0), copy - backward);
-      costs.host_traffic.copied_out += plan_.microbatches * away;
-      costs.host_traffic.copied_in += plan_.microbatches * away;
+      const Bytes copied = std::int64_t{chunk.times} * plan_.microbatches * away;
+      costs.host_traffic.copied_out += copied;
+      costs.host_traffic.copied_in += copied;
       away = Bytes(0);
       forward = backward = Seconds(0);
     }

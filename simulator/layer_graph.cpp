@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 namespace shardwise {
 namespace {
@@ -396,8 +397,12 @@ TensorIndex add_head(GraphBuilder& b, TensorIndex x, bool tied_here) {
 LayerGraph head_graph(const Workload& asked, const ParallelPlan& plan, bool tied_here) {
   // Of hybrids' prediction layers every recipe keeps 16 bits (Megatron-Bridge
   // recipes/nemotronh/nemotron_3_super.py, keep_mtp_spec_in_bf16); the projection has them anyway.
-  Workload w = asked;
-  if (!w.model.mixers.empty()) w.compute = w.activation_dtype();
+  std::optional<Workload> in_16_bits;
+  if (!asked.model.mixers.empty()) {
+    in_16_bits = asked;
+    in_16_bits->compute = asked.activation_dtype();
+  }
+  const Workload& w = in_16_bits ? *in_16_bits : asked;
   GraphBuilder b(w, plan, w.trains_head());
   TensorIndex x = b.input(b.sequence_tokens() * w.model.hidden);
   TensorIndex loss = add_head(b, x, tied_here);

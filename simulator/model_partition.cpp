@@ -22,12 +22,17 @@ class Partitioner {
   }
   const LayerDefinition* block(BlockKind kind, int blocks, bool checkpointed,
                                const std::vector<bool>& chosen) {
-    return define(LayerRole::block, kind, blocks, checkpointed, chosen, [&] {
-      const LayerGraph one = block_graph(w_, plan_, kind);
-      LayerGraph all = one;
-      for (int i = 1; i < blocks; ++i) all = joined(all, one);
+    // Most blocks are like the one before.
+    if (chosen.empty() && last_block_ != nullptr && last_block_->kind == kind &&
+        last_block_->blocks == blocks && last_block_->checkpointed == checkpointed)
+      return last_block_;
+    const LayerDefinition* d = define(LayerRole::block, kind, blocks, checkpointed, chosen, [&] {
+      LayerGraph all = block_graph(w_, plan_, kind);
+      for (int i = 1; i < blocks; ++i) all = joined(all, block_graph(w_, plan_, kind));
       return all;
     });
+    last_block_ = chosen.empty() ? d : nullptr;
+    return d;
   }
 
   BlockKind kind_of(int layer) const {
@@ -92,6 +97,7 @@ class Partitioner {
   const RecomputePolicy& policy_;
   std::deque<LayerDefinition>& definitions_;
   const std::deque<LayerDefinition>* known_;
+  const LayerDefinition* last_block_ = nullptr;  // where nothing was chosen for it alone
 };
 
 // What is chosen for one block of a stage, if anything.
@@ -168,14 +174,16 @@ ModelPartition partition_model(const Workload& workload, const ParallelPlan& pla
   return partition;
 }
 
-bool equal_layers(const std::vector<ModelChunk>& a, const std::vector<ModelChunk>& b) {
-  const auto same = [](const ChunkLayer& x, const ChunkLayer& y) {
-    return x.definition == y.definition;
-  };
+bool equal_layers(const std::vector<ChunkLayer>& a, const std::vector<ChunkLayer>& b) {
   return std::equal(
-      a.begin(), a.end(), b.begin(), b.end(), [&](const ModelChunk& x, const ModelChunk& y) {
-        return std::equal(x.layers.begin(), x.layers.end(), y.layers.begin(), y.layers.end(), same);
-      });
+      a.begin(), a.end(), b.begin(), b.end(),
+      [](const ChunkLayer& x, const ChunkLayer& y) { return x.definition == y.definition; });
+}
+
+bool equal_layers(const std::vector<ModelChunk>& a, const std::vector<ModelChunk>& b) {
+  return std::equal(
+      a.begin(), a.end(), b.begin(), b.end(),
+      [](const ModelChunk& x, const ModelChunk& y) { return equal_layers(x.layers, y.layers); });
 }
 
 }  // namespace shardwise

@@ -51,7 +51,8 @@ ModelPartition partition_model(const Workload& workload, const ParallelPlan& pla
                                const PipelineSchedule& schedule, const RecomputePolicy& policy,
                                const std::deque<LayerDefinition>* known = nullptr);
 
-// Whether two stages hold layers of the same definitions, chunk by chunk.
+// Whether two chunks hold layers of the same definitions; two stages, chunk by chunk.
+bool equal_layers(const std::vector<ChunkLayer>& a, const std::vector<ChunkLayer>& b);
 bool equal_layers(const std::vector<ModelChunk>& a, const std::vector<ModelChunk>& b);
 
 // Blocks per model chunk, as even as possible with the earlier chunks one larger, or as

@@ -155,15 +155,18 @@ LayerState layer_state(const Workload& w, const ParallelPlan& plan,
   const bool whole_stays = quantized && !w.framework.quantized_sharding;
   const Gathering gathering{w.framework.gathers_as_stored ? 4.0 : 2.0,
                             plan.zero_stage >= 3 && w.framework.clones_partition};
-  add(state, parameters.linear, stored_base(w, trainable, true), dense, false, whole_stays,
-      gathering);
-  add(state, parameters.other, stored_base(w, trainable, false), dense, false, false, gathering);
-  add(state, parameters.expert, stored_base(w, trainable, true), expert, false, whole_stays,
-      gathering);
+  if (parameters.linear > 0 || parameters.expert > 0) {
+    const StoredParameter matrix = stored_base(w, trainable, true);
+    add(state, parameters.linear, matrix, dense, false, whole_stays, gathering);
+    add(state, parameters.expert, matrix, expert, false, whole_stays, gathering);
+  }
+  if (parameters.other > 0)
+    add(state, parameters.other, stored_base(w, trainable, false), dense, false, false, gathering);
   if (trainable && row(w.method).adapter && w.framework.keeps_replaced_modules)
     state.weights += bytes(static_cast<double>(parameters.other),
                            bytes_per_element(w.framework.frozen_dtype), dense.weights);
-  add(state, parameters.adapter, stored_adapter(w), dense, true, false, gathering);
+  if (parameters.adapter > 0)
+    add(state, parameters.adapter, stored_adapter(w), dense, true, false, gathering);
   return state;
 }
 

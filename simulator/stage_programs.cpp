@@ -60,47 +60,54 @@ const SlotProgram& StagePrograms::program(Kind& kind, const Slot& slot, bool beh
   at = 2 * at + static_cast<std::size_t>(slot.microbatch == plan_.microbatches - 1);
   at = 2 * at + static_cast<std::size_t>(behind_collective);
   const SlotProgram*& known = kind.programs[at];
-  if (known != nullptr) return *known;
-  SlotProgram made = record_slot(lowering_, recorder_, kind.example, slot, behind_collective);
-  const auto same = std::find(kind.distinct.begin(), kind.distinct.end(), made);
-  known = same != kind.distinct.end() ? &*same : &kind.distinct.emplace_back(std::move(made));
+  if (known == nullptr) known = &recorded(kind, slot, behind_collective);
   return *known;
 }
 
-std::int32_t StagePrograms::pass(Pass pass, int model_chunk, int microbatch) const {
-  const std::size_t way = pass == Pass::forward ? 0 : passes_each_way_;
-  return static_cast<std::int32_t>(
-      way + static_cast<std::size_t>(model_chunk) * static_cast<std::size_t>(plan_.microbatches) +
-      static_cast<std::size_t>(microbatch));
+const SlotProgram& StagePrograms::recorded(Kind& kind, const Slot& slot, bool behind_collective) {
+  SlotProgram made = record_slot(lowering_, recorder_, kind.example, slot, behind_collective);
+  const auto same = std::find(kind.distinct.begin(), kind.distinct.end(), made);
+  return same != kind.distinct.end() ? *same : kind.distinct.emplace_back(std::move(made));
 }
 
 std::vector<BoundSlot> StagePrograms::bind(int stage) {
   Kind& kind = kind_of(stage);
   std::vector<BoundSlot> bound;
-  std::array<std::uint32_t, register_count> registers{};
-  std::uint32_t next_task = 1;
+  BoundSlot next;
+  next.first = 1;
   const auto add = [&](const SlotProgram& program, std::int32_t input, std::int32_t output) {
-    const BoundSlot& slot =
-        bound.emplace_back(BoundSlot{&program, next_task, registers, input, output});
-    next_task += static_cast<std::uint32_t>(program.steps.size());
-    for (std::size_t r = 0; r < register_count; ++r) registers[r] = slot.task(program.registers[r]);
+    next.program = &program;
+    next.input = input;
+    next.output = output;
+    bound.push_back(next);
+    const BoundSlot& slot = bound.back();
+    for (std::size_t r = 0; r < register_count; ++r)
+      next.registers[r] = slot.task(program.registers[r]);
+    next.first += static_cast<std::uint32_t>(program.steps.size());
   };
+  // The first pass through the model chunk of each local one, forward; backward ones follow all of
+  // these. The chunks before and after it are as many passes away as there are microbatches.
+  std::vector<std::int32_t> passes;
+  const std::int32_t microbatches = plan_.microbatches;
+  for (int k = 0; k < plan_.chunks; ++k)
+    passes.push_back(schedule_.model_chunk(shape_, stage, k) * microbatches);
+  const auto back = static_cast<std::int32_t>(passes_each_way_);
   bool behind_collective = false;
   const std::vector<Slot> order = schedule_.order(shape_, stage);
   bound.reserve(order.size() + 2);
   for (const Slot& slot : order) {
     const SlotProgram& played = program(kind, slot, behind_collective);
     behind_collective = played.behind_collective;
-    if (slot.pass == Pass::backward_weight) {
-      add(played, BoundSlot::none, BoundSlot::none);
-      continue;
+    std::int32_t input = BoundSlot::none, output = BoundSlot::none;
+    if (slot.pass != Pass::backward_weight) {
+      const auto local = static_cast<std::size_t>(slot.chunk);
+      const auto& arrives = kind.chunks[local];
+      const bool forward = slot.pass == Pass::forward;
+      output = passes[local] + slot.microbatch + (forward ? 0 : back);
+      if (forward ? arrives[1] : arrives[2])
+        input = output + (forward ? -microbatches : microbatches);
     }
-    const int c = schedule_.model_chunk(shape_, stage, slot.chunk);
-    const bool forward = slot.pass == Pass::forward;
-    const auto& arrives = kind.chunks[static_cast<std::size_t>(slot.chunk)];
-    const bool waits = forward ? arrives[1] : arrives[2];
-    add(played, waits ? pass(slot.pass, forward ? c - 1 : c + 1, slot.microbatch) : BoundSlot::none,
-        pass(slot.pass, c, slot.microbatch));
+    add(played, input, output);
   }
   if (!kind.finish)
     kind.finish = record_finish(lowering_, recorder_, kind.example, costs_.waits_for_all_stages);

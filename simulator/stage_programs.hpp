@@ -54,7 +54,7 @@ class StagePrograms {
   Kind describe(int stage) const;
   Kind& kind_of(int stage);
   const SlotProgram& program(Kind& kind, const Slot& slot, bool behind_collective);
-  std::int32_t pass(Pass pass, int model_chunk, int microbatch) const;
+  const SlotProgram& recorded(Kind& kind, const Slot& slot, bool behind_collective);
 
   const ParallelPlan& plan_;
   const PipelineSchedule& schedule_;

@@ -224,9 +224,14 @@ class TrafficBuilder {
     const int next = g.first + ((rank - g.first) / g.stride + 1) % g.ranks * g.stride;
     if (node(next) == node(rank)) add_neighbour(u, p, rank, next, g);
     if (u.shape.nodes == 1) return;
-    int here = 0;  // every member on this node takes its share of what leaves it
-    for (int k = 0, r = g.first; k < g.ranks; ++k, r += g.stride) here += node(r) == node(rank);
+    // Every member on this node takes its share of what leaves it.
+    const int here = before(g, (node(rank) + 1) * per_node_) - before(g, node(rank) * per_node_);
     add_network(u, p, rank, leaving_bytes(u) / here, false);
+  }
+
+  // Members of a group whose ranks are below `rank`.
+  static int before(const RankGroup& g, int rank) {
+    return std::min(g.ranks, (std::max(0, rank - g.first) + g.stride - 1) / g.stride);
   }
 
   // To the next rank of the ring; in a mesh of direct links NCCL lays rings over all of them.
@@ -348,6 +353,7 @@ class TrafficBuilder {
     std::stable_sort(wanted.begin(), wanted.end(),
                      [](const auto& a, const auto& b) { return a.link < b.link; });
     std::vector<LinkShares> kept;
+    std::size_t node_begins = 0;  // among them: the one that is looked at
     for (auto first = wanted.begin(); first != wanted.end();) {
       double sum = 0;
       auto end = first;
@@ -355,9 +361,10 @@ class TrafficBuilder {
       const LinkShares link(first, end);
       first = end;
       if (sum <= 1 + 1e-9) continue;
-      const auto node = std::find_if(kept.begin(), kept.end(), [&](LinkShares k) {
-        return k.front().link.first == link.front().link.first;
-      });
+      const bool other_node =
+          !kept.empty() && kept.back().front().link.first != link.front().link.first;
+      if (other_node) node_begins = kept.size();
+      const auto node = kept.begin() + static_cast<std::ptrdiff_t>(node_begins);
       if (std::any_of(node, kept.end(), [&](LinkShares k) { return is_within(link, k); })) continue;
       kept.erase(std::remove_if(node, kept.end(), [&](LinkShares k) { return is_within(k, link); }),
                  kept.end());

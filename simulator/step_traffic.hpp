@@ -12,9 +12,10 @@
 // of the stage that do it side by side; fair is what gives every rank the same bytes per second.
 //
 // Links are those of machine_flows.hpp: PCIe, root complexes, sockets, NVLink, NICs, host memory.
-// Nodes whose GPUs all play one stage are alike, so one stands for them all. Links that cannot
-// become short, because everything together fits, are left out, and so are the kinds that then
-// share nothing: most steps have few flows.
+// Nodes whose GPUs all play one stage are alike, so one stands for them all, and so does one of the
+// links of a node that everything loads alike. Links that cannot become short, because everything
+// together fits, are left out, and so are the kinds that then share nothing: most steps have few
+// flows.
 #pragma once
 
 #include <array>

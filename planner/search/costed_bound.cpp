@@ -73,8 +73,8 @@ ChunkCost chunk_cost(const std::vector<LayerSchedule>& chunk, const StepCosts& c
 // What the stream of data-parallel collectives is busy with in a step.
 Seconds data_stream(const StageCosts& stage, const StepCosts& costs, double passes) {
   Seconds sum;
-  for (const auto& chunk : stage.chunks)
-    for (const LayerSchedule& l : chunk) {
+  for (const std::size_t c : stage.alike)
+    for (const LayerSchedule& l : stage.chunks[c]) {
       sum +=
           passes * (l.gather_forward.value_or(Seconds(0)) + l.gather_backward.value_or(Seconds(0)));
       sum += (costs.reduces_every_microbatch ? passes : 1) * l.reduce.value_or(Seconds(0));
@@ -93,9 +93,11 @@ std::vector<StageCost> stage_costs(const StepCosts& costs, double passes) {
   std::vector<StageCost> list(costs.stages.size());
   for (std::size_t s = 0; s < list.size(); ++s) {
     if (costs.alike[s] != s) continue;
-    list[s].chunks.reserve(costs.stages[s].chunks.size());
-    for (const auto& chunk : costs.stages[s].chunks)
-      list[s].chunks.push_back(chunk_cost(chunk, costs));
+    const StageCosts& stage = costs.stages[s];
+    list[s].chunks.reserve(stage.chunks.size());
+    for (std::size_t c = 0; c < stage.chunks.size(); ++c)
+      list[s].chunks.push_back(stage.alike[c] < c ? list[s].chunks[stage.alike[c]]
+                                                  : chunk_cost(stage.chunks[c], costs));
     list[s].stream = data_stream(costs.stages[s], costs, passes);
   }
   return list;
@@ -108,11 +110,11 @@ Seconds reductions_done(const std::vector<ReductionSlot>& slots, const StageCost
     left += stage.chunks[static_cast<std::size_t>(slot->chunk)].reduce;
     Seconds before;
     for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
-      const SlotsRun& run = slot->before[c];
+      const PassesRun& run = slot->before[c];
       const ChunkCost& cost = stage.chunks[c];
-      before += static_cast<double>(run.forward) * cost.forward;
-      before += static_cast<double>(run.backward + run.input) * cost.input;
-      before += static_cast<double>(run.backward + run.weight) * cost.weight;
+      before += run.forward * cost.forward;
+      before += run.input * cost.input;
+      before += run.weight * cost.weight;
     }
     least = std::max(least, before + left);
   }
@@ -182,7 +184,9 @@ StepCosts costs_of(const BoundSite& site, const LayerBounds& layers, const Paral
   const ModelPartition partition =
       partition_model(site.workload, p, *find_pipeline_schedule(p.schedule_row()), policy,
                       layers.definitions(site.workload, p));
-  return CostModel(site.workload, p, site.cluster, site.profile, &site.collectives)
+  const LayerTimes* times =
+      layers.times(site.workload, p, site.cluster, site.profile, site.collectives);
+  return CostModel(site.workload, p, site.cluster, site.profile, &site.collectives, times)
       .costs(partition, CostModel::StagesCosted::distinct);
 }
 

@@ -13,7 +13,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <tuple>
 #include <vector>
 
@@ -22,14 +21,15 @@
 
 namespace shardwise {
 
-// How many slots of each kind a stage has run through one of its chunks.
-struct SlotsRun {
-  int forward = 0, backward = 0, input = 0, weight = 0;
+// How many passes of each kind a stage has run through one of its chunks; a slot that goes backward
+// for inputs and weights in one counts as both.
+struct PassesRun {
+  double forward = 0, input = 0, weight = 0;
 };
 
 struct ReductionSlot {
-  int chunk = 0;                 // whose gradients are reduced in it, and after it
-  std::vector<SlotsRun> before;  // by chunk
+  int chunk = 0;                  // whose gradients are reduced in it, and after it
+  std::vector<PassesRun> before;  // by chunk
 };
 
 // [stage][slot of the last microbatch in which gradients are reduced], in order.
@@ -41,7 +41,7 @@ class LastReductions {
   std::shared_ptr<const ReductionSlots> of(const ParallelPlan& plan);
 
  private:
-  using Key = std::tuple<std::string, int, int, int>;
+  using Key = std::tuple<const PipelineSchedule*, int, int, int>;
   std::mutex mutex_;
   std::map<Key, std::shared_ptr<const ReductionSlots>> known_;
 };

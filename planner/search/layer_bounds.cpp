@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "catalog/require.hpp"
-#include "simulator/cost_model.hpp"
 #include "simulator/graph_builder.hpp"
 #include "simulator/pipeline_schedule.hpp"
 
@@ -98,8 +97,16 @@ BoundLayers::BoundLayers(const Workload& w, const ParallelPlan& plan, const Clus
     known.push_back(bound_of(d, cost, kernels));
   const auto& list = partition.stages.front().front().layers;
   layers.reserve(list.size());
+  const LayerDefinition* last = nullptr;
   for (const ChunkLayer& layer : list) {
     const LayerDefinition& d = *layer.definition;
+    if (&d == last && d.role == LayerRole::block) {
+      layers.push_back(layers.back());
+      ++kinds.back().layers;
+      kind_of.push_back(kind_of.back());
+      continue;
+    }
+    last = &d;
     const auto same = std::find_if(partition.definitions.begin(), partition.definitions.end(),
                                    [&](const LayerDefinition& other) { return &other == &d; });
     layers.push_back(known[static_cast<std::size_t>(same - partition.definitions.begin())]);
@@ -167,6 +174,18 @@ const std::deque<LayerDefinition>* LayerBounds::definitions(const Workload& w,
                        .definitions;
   });
   return &definitions_;
+}
+
+const LayerTimes* LayerBounds::times(const Workload& w, const ParallelPlan& plan,
+                                     const Cluster& cluster, const Profile& profile,
+                                     const CollectiveModel& collectives) const {
+  const std::deque<LayerDefinition>* layers = definitions(w, plan);
+  if (layers == nullptr) return nullptr;
+  Timed& timed = timed_[plan.zero_stage >= 3 ? 1 : 0];
+  std::call_once(timed.once, [&] {
+    timed.times = CostModel(w, plan, cluster, profile, &collectives).times_of(*layers);
+  });
+  return &timed.times;
 }
 
 Bytes LayerBounds::least_saved() const {

@@ -7,6 +7,7 @@
 // beside collectives, waiting for links, for the host or for other stages.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -18,6 +19,7 @@
 #include "catalog/cluster.hpp"
 #include "catalog/profile.hpp"
 #include "simulator/collective_model.hpp"
+#include "simulator/cost_model.hpp"
 #include "simulator/model_partition.hpp"
 #include "simulator/operators.hpp"
 #include "simulator/parallel_plan.hpp"
@@ -83,16 +85,18 @@ class LayerBounds {
   Seconds embedding_time() const { return time_of(embedding_); }
   Seconds head_time() const { return time_of(head_); }
   const std::vector<LayerKind>& kinds() const { return layers_->kinds; }
-  const LayerKind& embedding() const { return kinds().front(); }
-  const LayerKind& head() const { return kinds().back(); }
-  const LayerKind& kind(int block) const {
-    return kinds()[layers_->kind_of[static_cast<std::size_t>(block)]];
-  }
+  // The first kind begins with the embedding, the last one ends with the head.
+  std::size_t kind_of(int block) const { return layers_->kind_of[static_cast<std::size_t>(block)]; }
   // The layers themselves, for a plan that this bounds: nullptr where they are not the plan's own,
   // as its stages and data ranks or the places of its blocks make a difference. Built when they are
   // first asked for, as few are; safe to ask from several threads.
   const std::deque<LayerDefinition>* definitions(const Workload& workload,
                                                  const ParallelPlan& plan) const;
+  // What they take in such a plan, likewise. REQUIRES the same workload, and the same cluster,
+  // profile and collectives at every call.
+  const LayerTimes* times(const Workload& workload, const ParallelPlan& plan,
+                          const Cluster& cluster, const Profile& profile,
+                          const CollectiveModel& collectives) const;
   // Whether some checkpoint spans several blocks, whose weights are then gathered together.
   bool joins_blocks() const { return joins_blocks_; }
 
@@ -107,6 +111,11 @@ class LayerBounds {
   ParallelPlan plan_;
   mutable std::once_flag defined_;
   mutable std::deque<LayerDefinition> definitions_;
+  struct Timed {
+    std::once_flag once;
+    LayerTimes times;
+  };
+  mutable std::array<Timed, 2> timed_;  // with whole weights; with sharded ones
   bool widens_stream_ = false, adds_gradient_ = false, joins_blocks_ = false, vague_ = false;
   // Which blocks of a chunk are recomputed: the first `most_` of them, every `stride_`-th.
   int most_ = 0, stride_ = 1;

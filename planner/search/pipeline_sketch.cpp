@@ -38,9 +38,9 @@ StageSketch stage_sketch(const PipelineSchedule& schedule, PipelineShape shape, 
   return s;
 }
 
-void add(StateBounds::Least& to, const StateBounds::Least& more) {
-  to.kept += more.kept;
-  to.with_gradients += more.with_gradients;
+void add(StateBounds::Least& to, const StateBounds::Least& one, std::int64_t layers) {
+  to.kept += layers * one.kept;
+  to.with_gradients += layers * one.with_gradients;
 }
 
 }  // namespace
@@ -59,10 +59,9 @@ PipelineSketch sketch_of(const ParallelPlan& p, int layers, const PipelineVarian
   return sketch;
 }
 
-StateBounds::StateBounds(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p)
-    : blocks_(1) {
-  std::vector<std::pair<Least, int>> kinds;
+StateBounds::StateBounds(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
   const auto& all = layers.kinds();
+  blocks_.reserve(all.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
     const StageStateBytes s =
         state_bytes(site, p, layer_state(site.workload, p, all[i].parameters, all[i].trainable));
@@ -71,23 +70,22 @@ StateBounds::StateBounds(const BoundSite& site, const LayerBounds& layers, const
     int count = all[i].layers;
     if (i == 0) embedding_ = one, --count;
     if (i + 1 == all.size()) head_ = one, --count;
-    kinds.emplace_back(one, count);
+    if (count > 0) blocks_.emplace_back(one, count);
   }
-  std::stable_sort(kinds.begin(), kinds.end(), [](const auto& a, const auto& b) {
+  std::stable_sort(blocks_.begin(), blocks_.end(), [](const auto& a, const auto& b) {
     return a.first.with_gradients < b.first.with_gradients;
   });
-  blocks_.reserve(static_cast<std::size_t>(layers.blocks()) + 1);
-  for (const auto& [one, count] : kinds)
-    for (int i = 0; i < count; ++i) {
-      blocks_.push_back(blocks_.back());
-      add(blocks_.back(), one);
-    }
 }
 
 StateBounds::Least StateBounds::of(const StageSketch& stage) const {
-  Least sum = blocks_[static_cast<std::size_t>(stage.blocks)];
-  if (stage.embedding) add(sum, embedding_);
-  if (stage.head) add(sum, head_);
+  Least sum;
+  int left = stage.blocks;
+  for (auto kind = blocks_.begin(); left > 0; ++kind) {
+    add(sum, kind->first, std::min(left, kind->second));
+    left -= kind->second;
+  }
+  if (stage.embedding) add(sum, embedding_, 1);
+  if (stage.head) add(sum, head_, 1);
   return sum;
 }
 

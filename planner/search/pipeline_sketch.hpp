@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "planner/search/plan_bounds.hpp"
@@ -46,7 +47,7 @@ class StateBounds {
   Least of(const StageSketch& stage) const;
 
  private:
-  std::vector<Least> blocks_;  // sums of the first n
+  std::vector<std::pair<Least, int>> blocks_;  // of each kind, and how many
   Least embedding_, head_;
 };
 

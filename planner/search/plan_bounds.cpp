@@ -1,7 +1,6 @@
 #include "planner/search/plan_bounds.hpp"
 
 #include <algorithm>
-#include <set>
 
 #include "simulator/memory_play.hpp"
 
@@ -43,30 +42,45 @@ LayerState whole_state(const BoundSite& site, const LayerBounds& layers, const P
   return sum;
 }
 
-StageStateBytes stage_states(const BoundSite& site, const LayerBounds& layers,
-                             const ParallelPlan& p, const ChunkMap& map, int stage) {
-  LayerState sum;
-  const auto state = [&](const LayerKind& kind) {
-    return layer_state(site.workload, p, kind.parameters, kind.trainable);
-  };
-  for (int local = 0; local < p.chunks; ++local) {
-    const std::size_t c = map.chunk(stage, local);
-    if (c == 0) sum += state(layers.embedding());
-    if (c + 1 == map.first.size()) sum += state(layers.head());
-    const int end = map.first[c] + map.blocks[c];
-    for (int i = map.first[c]; i < end;) {
-      const LayerKind& kind = layers.kind(i);
-      const int first = i;
-      while (i < end && &layers.kind(i) == &kind) ++i;
-      LayerState all = state(kind);
-      sum += all *= i - first;
-    }
+// What each kind of layer keeps, found once for all stages.
+class StageStates {
+ public:
+  StageStates(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,
+              const ChunkMap& map)
+      : site_(site), layers_(layers), plan_(p), map_(map) {
+    states_.reserve(layers.kinds().size());
+    for (const LayerKind& kind : layers.kinds())
+      states_.push_back(layer_state(site.workload, p, kind.parameters, kind.trainable));
   }
-  return state_bytes(site, p, sum);
-}
 
-std::set<int> telling_stages(const ParallelPlan& p) {
-  return {0, std::min(1, p.pipeline - 1), p.pipeline - 1};
+  StageStateBytes of(int stage) const {
+    std::vector<int> counts(states_.size());
+    for (int local = 0; local < plan_.chunks; ++local) {
+      const std::size_t c = map_.chunk(stage, local);
+      if (c == 0) ++counts.front();
+      if (c + 1 == map_.first.size()) ++counts.back();
+      const int end = map_.first[c] + map_.blocks[c];
+      for (int i = map_.first[c]; i < end; ++i) ++counts[layers_.kind_of(i)];
+    }
+    LayerState sum;
+    for (std::size_t k = 0; k < counts.size(); ++k) {
+      LayerState all = states_[k];
+      sum += all *= counts[k];
+    }
+    return state_bytes(site_, plan_, sum);
+  }
+
+ private:
+  const BoundSite& site_;
+  const LayerBounds& layers_;
+  const ParallelPlan& plan_;
+  const ChunkMap& map_;
+  std::vector<LayerState> states_;
+};
+
+std::vector<int> telling_stages(const ParallelPlan& p) {
+  if (p.pipeline <= 2) return p.pipeline == 1 ? std::vector{0} : std::vector{0, 1};
+  return {0, 1, p.pipeline - 1};
 }
 
 }  // namespace
@@ -129,6 +143,9 @@ Seconds pipeline_bound(const LayerBounds& layers, const ParallelPlan& p) {
   const ChunkMap map(p, layers.blocks());
   std::vector<RunBound> runs;
   std::vector<Seconds> head(1), tail(1);
+  runs.reserve(map.first.size());
+  head.reserve(map.first.size() + 1);
+  tail.reserve(map.first.size() + 1);
   for (std::size_t c = 0; c < map.first.size(); ++c) {
     runs.push_back(map.run(layers, c));
     head.push_back(head.back() + runs.back().forward);
@@ -158,31 +175,24 @@ int awaiting_backward(std::span<const Slot> slots) {
 }
 
 int InFlightCounts::most(const ParallelPlan& p, int stage) {
-  const Key key{std::string(p.schedule_row()), p.pipeline, p.chunks, p.microbatches, stage};
+  const PipelineSchedule& schedule = *find_pipeline_schedule(p.schedule_row());
+  const Key key{&schedule, p.pipeline, p.chunks, p.microbatches, stage};
   {
     const std::lock_guard lock(mutex_);
     if (const auto it = known_.find(key); it != known_.end()) return it->second;
   }
-  const PipelineSchedule& schedule = *find_pipeline_schedule(p.schedule_row());
   const int peak = awaiting_backward(slots_played(p, schedule, stage));
   const std::lock_guard lock(mutex_);
   return known_[key] = peak;
 }
 
-Bytes states_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
-  const ChunkMap map(p, layers.blocks());
-  Bytes most;
-  for (const int stage : telling_stages(p))
-    most = std::max(most, stage_states(site, layers, p, map, stage).with_gradients);
-  return most + outside_tensors(site);
-}
-
 Bytes memory_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,
                    InFlightCounts& counts) {
   const ChunkMap map(p, layers.blocks());
+  const StageStates of_stages(site, layers, p, map);
   Bytes most;
   for (const int stage : telling_stages(p)) {
-    const StageStateBytes states = stage_states(site, layers, p, map, stage);
+    const StageStateBytes states = of_stages.of(stage);
     Bytes saved(std::int64_t{1} << 62);
     for (int local = 0; local < p.chunks; ++local)
       saved = std::min(saved, map.run(layers, map.chunk(stage, local)).saved);

@@ -56,9 +56,6 @@ Seconds costed_bound(const BoundSite& site, const LayerBounds& layers, const Par
 // what keeps the data-parallel stream busy.
 Seconds stream_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan);
 
-// Model states alone, of the fuller of the first, second and last stage.
-Bytes states_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan);
-
 // Of all plans with these layers on at most `most_stages` stages: no GPU holds less than the mean
 // of all of them, and no stage has less in flight than one microbatch.
 Bytes mean_memory_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan,
@@ -87,11 +84,12 @@ class InFlightCounts {
   int most(const ParallelPlan& plan, int stage);
 
  private:
-  using Key = std::tuple<std::string, int, int, int, int>;
+  using Key = std::tuple<const PipelineSchedule*, int, int, int, int>;
   std::mutex mutex_;
   std::map<Key, int> known_;
 };
 
+// Of the fullest of the first, second and last stage.
 Bytes memory_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan,
                    InFlightCounts& counts);
 

@@ -203,7 +203,6 @@ void SearchSteps::refine_variants(const Entry& e, const SearchLimits& limits, Re
   const ParallelPlan p = *s.space.plan(one.point);
   const BoundSite site = bound_site(s, p);
   const Bytes room = room_for(s, p, limits);
-  one.memory = std::max(one.memory, states_bound(site, *one.layers, p));
   if (one.memory <= room) one.memory = memory_bound(site, *one.layers, p, counts_);
   if (one.memory > room) {
     ++to.counts.too_large;

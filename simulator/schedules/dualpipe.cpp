@@ -35,8 +35,10 @@ struct DualShape {
 class DualOrder {
  public:
   // `near` is the local chunk that the steps call 0; the microbatches of local chunk 1 are counted
-  // from `offset`.
-  DualOrder(int near, int offset) : near_(near), offset_(offset) {}
+  // from `offset`. Each chunk has so many of them.
+  DualOrder(int near, int offset, int microbatches) : near_(near), offset_(offset) {
+    slots_.reserve(6 * static_cast<std::size_t>(microbatches));  // three passes of either chunk
+  }
 
   void forward(int chunk, bool paired = false) {
     Slot slot = make(Pass::forward, forwards_[chunk]++, chunk);
@@ -138,7 +140,7 @@ std::optional<std::string> dualpipe_refuses(PipelineShape shape) {
 std::vector<Slot> dualpipe_order(PipelineShape shape, int stage) {
   const int from_the_end = shape.stages - 1 - stage;
   const int near = stage < from_the_end ? 0 : 1;
-  return dual_order(DualOrder(near, shape.microbatches / 2),
+  return dual_order(DualOrder(near, shape.microbatches / 2, shape.microbatches / 2),
                     {.half = shape.stages / 2,
                      .place = std::min(stage, from_the_end),
                      .microbatches = shape.microbatches / 2});
@@ -152,7 +154,7 @@ std::optional<std::string> dualpipe_v_refuses(PipelineShape shape) {
 }
 
 std::vector<Slot> dualpipe_v_order(PipelineShape shape, int stage) {
-  return dual_order(DualOrder(0, 0),
+  return dual_order(DualOrder(0, 0, shape.microbatches),
                     {.half = shape.stages, .place = stage, .microbatches = shape.microbatches});
 }
 

@@ -39,6 +39,7 @@ std::vector<Slot> interleaved_order(PipelineShape shape, int stage) {
   const auto chunk = [&](int pass) { return pass / round_size % chunks; };
 
   std::vector<Slot> slots;
+  slots.reserve(2 * static_cast<std::size_t>(passes));
   for (int i = 0; i < passes + warm_up; ++i) {
     if (i < passes) slots.push_back(forward(microbatch(i), chunk(i)));
     const int back = i - warm_up;

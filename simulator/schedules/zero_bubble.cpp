@@ -46,7 +46,9 @@ namespace {
 // step does not have.
 class ZbVOrder {
  public:
-  explicit ZbVOrder(int microbatches) : microbatches_(microbatches) {}
+  explicit ZbVOrder(int microbatches) : microbatches_(microbatches) {
+    slots_.reserve(6 * static_cast<std::size_t>(microbatches));
+  }
 
   void forward(int chunk) { append(Pass::forward, forwards[chunk]++, chunk); }
   void input(int chunk) { append(Pass::backward_input, inputs[chunk]++, chunk); }

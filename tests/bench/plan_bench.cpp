@@ -63,8 +63,7 @@ struct Bench {
                   costed_bound(at, layers, p, reductions), stream_bound(at, layers, p),
                   sketched_time(sketch, layers)});
     const Bytes memory =
-        std::max({states_bound(at, layers, p), memory_bound(at, layers, p, counts),
-                  stage_mean_bound(at, layers, p),
+        std::max({memory_bound(at, layers, p, counts), stage_mean_bound(at, layers, p),
                   sketched_memory(sketch, layers, states, p, outside_tensors(at)),
                   mean_memory_bound(at, layers, unstaged, site.space.most_stages(x))});
     ++to.plans;

@@ -186,7 +186,6 @@ TEST_CASE("no bound is above the forecast", "[search]") {
       CHECK(pipeline_bound(layers, p) <= f.step_time.expected);
       CHECK(costed_bound(at, layers, p, reductions) <= f.step_time.expected);
       CHECK(stream_bound(at, layers, p) <= f.step_time.expected);
-      CHECK(states_bound(at, layers, p) <= fullest(f));
       CHECK(stage_mean_bound(at, layers, p) <= fullest(f));
       const PipelineSketch sketch = sketch_of(p, layers.blocks(), {});
       const StateBounds states(at, layers, p);
@@ -232,6 +231,15 @@ TEST_CASE("layers that are alike have the bounds that are known", "[search]") {
       CHECK(shared->head_time() == own.head_time());
       CHECK(shared->embedding_time() == own.embedding_time());
       CHECK(shared->kinds().size() == own.kinds().size());
+      const LayerTimes* times = shared->times(at.workload, p, site.cluster, profile(), collectives);
+      if (times == nullptr) continue;
+      const CostModel cost(at.workload, p, site.cluster, profile());
+      for (const LayerTimes::One& one : times->layers) {
+        const AttentionChoice choice{std::nullopt, at.workload.framework.kernels,
+                                     ChipLoad::training};
+        const KernelModel kernels(*one.gpu, profile(), choice);
+        CHECK(cost.layer_time(*one.definition, kernels) == one.time);
+      }
     }
   }
   CHECK(3 * found > asked);
