@@ -129,7 +129,7 @@ struct ForecastOptions {
   bool only_if_fits = false;
   // Memory is played until it is certain that a GPU needs more: then its figures are more than this
   // and say nothing else.
-  std::optional<Bytes> only_in = std::nullopt;
+  std::optional<Bytes> give_up_above = std::nullopt;
   // The step is played until it is certain that it takes longer: then its time is this at least,
   // and the rest of what is said of time says nothing.
   std::optional<Seconds> only_within = std::nullopt;

@@ -243,8 +243,8 @@ std::shared_ptr<const MemoryPlays> played(const ForecastContext& k, const Length
   plays->workspaces = first.cublas_workspaces;
   const auto play = [&](int stage, std::optional<Bytes> capacity) {
     PlayVariation how = v.play;
-    if (options.only_if_fits || options.only_in)
-      how.most_allocated = room_for_tensors(k, stage, nccl, options.only_in);
+    if (options.only_if_fits || options.give_up_above)
+      how.most_allocated = room_for_tensors(k, stage, nccl, options.give_up_above);
     return play_memory(q.workload, q.plan, k.schedule, k.partition, stage, context_of(stage),
                        capacity, how);
   };

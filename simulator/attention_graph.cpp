@@ -212,7 +212,7 @@ AttentionWork kernel_shape(const GraphBuilder& b, const Projections& p, BlockKin
     work.keys = std::min<std::int64_t>(work.keys, *w.model.sliding_window);
   work.causal = w.causal;
   work.kernel = w.framework.attention;
-  work.single = b.element() == 4;
+  work.fp32_operands = b.element() == 4;
   return work;
 }
 

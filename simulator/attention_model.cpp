@@ -40,7 +40,7 @@ Bytes tensor_bytes(const AttentionWork& w) {
   const std::int64_t queries = w.batch * w.queries * w.heads * w.head_dim;
   const std::int64_t keys = w.batch * w.keys * w.kv_heads * w.head_dim;
   const std::int64_t tensors = w.backward ? 4 : 2;
-  return Bytes((w.single ? 4 : 2) * tensors * (queries + keys));
+  return Bytes((w.fp32_operands ? 4 : 2) * tensors * (queries + keys));
 }
 
 }  // namespace
@@ -106,7 +106,7 @@ Seconds AttentionModel::fused_time(const AttentionWork& w, const Kernel& kernel)
   const double total = heads * padded_q * (seen + r.ramp_tokens);
   const double longest = tile * (static_cast<double>(w.keys) + r.ramp_tokens) / r.lone_block_rate;
   const double fraction = std::min(1.0, r.fraction * rate_scale_);
-  const double reached = w.single ? single_.value : fraction * dense_.value;
+  const double reached = w.fp32_operands ? single_.value : fraction * dense_.value;
   const double rate = (w.causal ? r.causal_rate : 1) * reached / multiprocessors_;
   const double flops = (w.backward ? kBackwardFlops : kForwardFlops) * head_dim;
   const Seconds compute(flops * std::max(total / multiprocessors_, longest) / rate);
@@ -119,7 +119,7 @@ Seconds AttentionModel::eager_time(const AttentionWork& w) const {
   const std::int64_t products = w.batch * w.heads, d = w.head_dim;
   const double scores =
       static_cast<double>(products) * static_cast<double>(w.queries) * static_cast<double>(w.keys);
-  const DType dtype = w.single                      ? DType::fp32
+  const DType dtype = w.fp32_operands               ? DType::fp32
                       : gemm_.supports(DType::bf16) ? DType::bf16
                                                     : DType::fp16;
   const Seconds scores_of_keys = gemm_.time({w.queries, w.keys, d, products, dtype});
@@ -140,7 +140,7 @@ Seconds AttentionModel::time(const AttentionWork& w) const {
   if (w.batch <= 0 || w.heads <= 0 || w.queries <= 0 || w.keys <= 0) return Seconds(0);
   if (w.kernel == AttentionKernel::eager) return eager_time(w);
   const FusedAttention kernel =
-      w.single || w.kernel == AttentionKernel::memory_efficient
+      w.fp32_operands || w.kernel == AttentionKernel::memory_efficient
           ? available(FusedAttention::memory_efficient)
       : w.kernel == AttentionKernel::flash1 ? available(FusedAttention::flash1)
       : w.kernel == AttentionKernel::cudnn  ? available(FusedAttention::cudnn)

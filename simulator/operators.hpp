@@ -40,7 +40,7 @@ struct AttentionWork {
   bool causal = true;
   bool backward = false;
   AttentionKernel kernel = AttentionKernel::flash;
-  bool single = false;  // fp32 operands; 16 bits otherwise
+  bool fp32_operands = false;  // 16 bits otherwise
   friend bool operator==(const AttentionWork&, const AttentionWork&) = default;
 };
 

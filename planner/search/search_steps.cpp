@@ -234,7 +234,7 @@ void SearchSteps::refine_plan(const Entry& e, const SearchLimits& limits, Refine
                     {.time = !memory,
                      .memory = memory,
                      .only_if_fits = true,
-                     .only_in = limits.room,
+                     .give_up_above = limits.room,
                      .only_within = within});
   require(static_cast<bool>(f), "a legal plan has a forecast");
   if (e.stage != Stage::cut) ++(memory ? to.counts.fitted : to.counts.timed);

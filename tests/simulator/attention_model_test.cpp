@@ -50,7 +50,7 @@ TEST_CASE("fp32 operands: three products in TF32, on the CUDA cores before Amper
   Gpu gpu = bare_gpu();
   Profile profile = bare_profile();
   AttentionWork w = work(8, 25, 1024);
-  w.single = true;
+  w.fp32_operands = true;
   gpu.compute_capability = 7.5;
   CHECK(AttentionModel(gpu, profile).time(w).value == Approx(flops / 50e12));
   gpu.compute_capability = 8;
