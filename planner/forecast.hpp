@@ -132,7 +132,7 @@ struct ForecastOptions {
   std::optional<Bytes> give_up_above = std::nullopt;
   // The step is played until it is certain that it takes longer: then its time is this at least,
   // and the rest of what is said of time says nothing.
-  std::optional<Seconds> only_within = std::nullopt;
+  std::optional<Seconds> give_up_after = std::nullopt;
   bool critical_path = false;
   bool record = false;  // keep the step as it was played, for drawings and traces
   // Plays of the same workload and plan on other GPUs, which allocate the same; played anew where

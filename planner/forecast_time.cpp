@@ -116,7 +116,7 @@ void forecast_time(const ForecastContext& k, const ForecastOptions& options, For
   const StepTraffic traffic =
       step_traffic(q.plan, q.cluster, k.cost.layout(), k.cost.collectives(), costs);
   std::optional<SimTime> longest;
-  if (options.only_within) longest = SimTime{} + *options.only_within;
+  if (options.give_up_after) longest = SimTime{} + *options.give_up_after;
   const StepWish wish{unfold, varied ? &options.variation : nullptr,
                       options.critical_path || options.record, longest};
   TimedStep timed = time_step(q.plan, k.schedule, costs, traffic, wish);

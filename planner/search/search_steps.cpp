@@ -235,7 +235,7 @@ void SearchSteps::refine_plan(const Entry& e, const SearchLimits& limits, Refine
                      .memory = memory,
                      .only_if_fits = true,
                      .give_up_above = limits.room,
-                     .only_within = within});
+                     .give_up_after = within});
   require(static_cast<bool>(f), "a legal plan has a forecast");
   if (e.stage != Stage::cut) ++(memory ? to.counts.fitted : to.counts.timed);
   Entry one = e;
