@@ -67,9 +67,32 @@ GroupLinks CollectiveModel::resolve(const GroupShape& shape) const {
   return l;
 }
 
+std::size_t CollectiveModel::CallHash::operator()(const Call& call) const {
+  std::uint64_t hash = static_cast<std::uint64_t>(call.size.value);
+  const GroupShape& s = call.shape;
+  for (const int part : {static_cast<int>(call.kind), s.ranks, s.nodes, s.ranks_per_node,
+                         s.local_stride, s.node_stride, s.sharing})
+    hash = (hash ^ static_cast<std::uint32_t>(part)) * 0x9e3779b97f4a7c15;  // 2^64 / golden ratio
+  return hash ^ hash >> 32;
+}
+
 CollectiveTime CollectiveModel::time(Collective kind, Bytes size, const GroupShape& shape) const {
   require(size.value >= 0, "a collective moves a number of bytes that is not negative");
   if (shape.ranks <= 1 || size.value == 0) return {};
+  const Call call{kind, size, shape};
+  if (!known_) return fastest(call);
+  {
+    const std::lock_guard lock(known_->mutex);
+    if (const auto it = known_->times.find(call); it != known_->times.end()) return it->second;
+  }
+  const CollectiveTime found = fastest(call);
+  const std::lock_guard lock(known_->mutex);
+  known_->times.emplace(call, found);
+  return found;
+}
+
+CollectiveTime CollectiveModel::fastest(const Call& call) const {
+  const auto& [kind, size, shape] = call;
   const GroupLinks links = resolve(shape);
   CollectiveTime best;
   bool found = false;

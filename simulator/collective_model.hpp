@@ -21,7 +21,10 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <string_view>
+#include <unordered_map>
 
 #include "catalog/cluster.hpp"
 #include "catalog/link_calibration.hpp"
@@ -93,6 +96,10 @@ class CollectiveModel {
   // The fastest row. Nothing for one rank or no bytes.
   CollectiveTime time(Collective kind, Bytes size, const GroupShape& shape) const;
 
+  // From now on every time is found once: for many plans, which have a small number of collectives
+  // between them. Still safe to ask from several threads.
+  void remember() { known_ = std::make_unique<Known>(); }
+
   // No algorithm is faster than this: what must cross a rank's port, or a node's NICs.
   Seconds port_bound(Collective kind, Bytes size, const GroupShape& shape) const;
 
@@ -101,8 +108,24 @@ class CollectiveModel {
   const LinkCalibration& calibration() const { return *links_; }
 
  private:
+  struct Call {
+    Collective kind;
+    Bytes size;
+    GroupShape shape;
+    friend bool operator==(const Call&, const Call&) = default;
+  };
+  struct CallHash {
+    std::size_t operator()(const Call& call) const;
+  };
+  struct Known {
+    std::mutex mutex;
+    std::unordered_map<Call, CollectiveTime, CallHash> times;
+  };
+  CollectiveTime fastest(const Call& call) const;
+
   Topology topology_;
   const LinkCalibration* links_;
+  std::unique_ptr<Known> known_;
 };
 
 }  // namespace shardwise

@@ -194,26 +194,13 @@ Bytes LayerBounds::least_saved() const {
          head_.saved;
 }
 
-RunBound LayerBounds::least(int count, int chunks, int each) const {
-  RunBound b = least_[static_cast<std::size_t>(count)];
-  if (!by_position_) return b;
-  const int redone = chunks * ((std::min(each, most_) + stride_ - 1) / stride_);
-  b.backward += static_cast<double>(redone) * least_again_;
-  return b;
-}
-
-Bytes LayerBounds::least_saved(int blocks) const {
-  return least_[static_cast<std::size_t>(blocks)].saved;
-}
-
 RunBound LayerBounds::run(const Chunk& chunk) const {
   const auto [first, count, embedding, head] = chunk;
   RunBound b = difference(by_position_ ? plain_ : checked_, first, count);
   if (by_position_) {
-    const int redone = (std::min(count, most_) + stride_ - 1) / stride_;
-    const Seconds again = static_cast<double>(redone) * least_again_;
-    b.backward += again;
-    b.saved = std::int64_t{count - redone} * least_plain_ + std::int64_t{redone} * least_checked_;
+    const int again = redone(1, count);
+    b.backward += static_cast<double>(again) * least_again_;
+    b.saved = std::int64_t{count - again} * least_plain_ + std::int64_t{again} * least_checked_;
   }
   if (embedding) add(b, embedding_);
   if (head) add(b, head_);

@@ -7,6 +7,7 @@
 // beside collectives, waiting for links, for the host or for other stages.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -80,8 +81,12 @@ class LayerBounds {
   Bytes least_saved() const;
 
   // Any `count` blocks of the model, in `chunks` chunks of at least `each`: no less than that.
-  RunBound least(int count, int chunks, int each) const;
-  Bytes least_saved(int blocks) const;
+  RunBound least(int count, int chunks, int each) const {
+    RunBound b = least_[static_cast<std::size_t>(count)];
+    if (by_position_) b.backward += static_cast<double>(redone(chunks, each)) * least_again_;
+    return b;
+  }
+  Bytes least_saved(int blocks) const { return least_[static_cast<std::size_t>(blocks)].saved; }
   Seconds embedding_time() const { return time_of(embedding_); }
   Seconds head_time() const { return time_of(head_); }
   const std::vector<LayerKind>& kinds() const { return layers_->kinds; }
@@ -101,6 +106,10 @@ class LayerBounds {
   bool joins_blocks() const { return joins_blocks_; }
 
  private:
+  // Blocks that run again in so many chunks of so many blocks.
+  int redone(int chunks, int each) const {
+    return chunks * ((std::min(each, most_) + stride_ - 1) / stride_);
+  }
   static Seconds time_of(const LayerBound& l) { return l.forward + l.again + l.input + l.weight; }
 
   // Sums over the blocks before the i-th, and where that makes a difference as if none ran again;

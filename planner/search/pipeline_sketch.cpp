@@ -89,7 +89,8 @@ StateBounds::Least StateBounds::of(const StageSketch& stage) const {
   return sum;
 }
 
-Seconds sketched_time(const PipelineSketch& sketch, const LayerBounds& layers) {
+Seconds sketched_time(const PipelineSketch& sketch, const LayerBounds& layers,
+                      std::optional<Seconds> within) {
   Seconds most;
   for (const StageSketch& s : sketch.stages) {
     const RunBound own = layers.least(s.blocks, s.chunks, s.least_blocks);
@@ -99,9 +100,10 @@ Seconds sketched_time(const PipelineSketch& sketch, const LayerBounds& layers) {
     if (s.head) pass += layers.head_time();
     Seconds time = before.forward + sketch.passes * pass;
     if (!sketch.splits_backward) time += before.backward;
-    most = std::max(most, time);
+    most = std::max(most, (1 - 1e-9) * time);
+    if (within && most > *within) break;
   }
-  return (1 - 1e-9) * most;
+  return most;
 }
 
 Bytes sketched_memory(const PipelineSketch& sketch, const LayerBounds& layers,

@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -51,7 +52,9 @@ class StateBounds {
   Least embedding_, head_;
 };
 
-Seconds sketched_time(const PipelineSketch& sketch, const LayerBounds& layers);
+// `within`: a time that is longer than this need not be the longest.
+Seconds sketched_time(const PipelineSketch& sketch, const LayerBounds& layers,
+                      std::optional<Seconds> within = std::nullopt);
 Bytes sketched_memory(const PipelineSketch& sketch, const LayerBounds& layers,
                       const StateBounds& states, const ParallelPlan& plan, Bytes outside);
 

@@ -24,7 +24,10 @@ ParallelPlan unstaged(const SearchSite& s, const PlanPoint& x, std::string recom
 SearchSteps::SearchSteps(const std::vector<const SearchSite*>& sites, const Profile& profile,
                          const SearchWish& wish)
     : sites_(sites), profile_(profile), wish_(wish) {
-  for (const SearchSite* s : sites) collectives_.emplace_back(s->cluster, profile.links);
+  for (const SearchSite* s : sites) {
+    collectives_.emplace_back(s->cluster, profile.links);
+    collectives_.back().remember();
+  }
 }
 
 const CollectiveModel& SearchSteps::collectives(const SearchSite& s) const {
@@ -152,7 +155,8 @@ void SearchSteps::refine_pipelines(const Entry& e, const SearchLimits& limits, R
       ++to.counts.too_large;
       continue;
     }
-    const Seconds time = std::max(e.time, sketched_time(sketch, *e.layers));
+    const auto within = first != nullptr ? std::optional(least) : std::nullopt;
+    const Seconds time = std::max(e.time, sketched_time(sketch, *e.layers, within));
     if (first != nullptr && time >= least) continue;
     first = &sketch;
     least = time;

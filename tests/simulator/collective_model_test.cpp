@@ -152,6 +152,24 @@ TEST_CASE("bus bandwidth factors are those of nccl-tests", "[collective]") {
   CHECK(t.bus_bandwidth.value == Approx(1.75 * 1048576 / t.time.value));
 }
 
+TEST_CASE("a model that remembers says the same, and the same again", "[collective]") {
+  const LinkCalibration links = calibration();
+  const Cluster c = hgx(h100());
+  const CollectiveModel plain(c, links);
+  CollectiveModel remembering(c, links);
+  remembering.remember();
+  for (int round = 0; round < 2; ++round)
+    for (const GroupShape& shape : shapes_of(c))
+      for (const Collective kind : all_collectives())
+        for (const Bytes size : {Bytes(0), Bytes(1000), mebibyte}) {
+          const CollectiveTime a = plain.time(kind, size, shape);
+          const CollectiveTime b = remembering.time(kind, size, shape);
+          CHECK(a.time == b.time);
+          CHECK(a.algorithm == b.algorithm);
+          CHECK(a.protocol == b.protocol);
+        }
+}
+
 TEST_CASE("sweep: zero for one rank, monotone in bytes, never below the port", "[collective]") {
   const LinkCalibration links = calibration();
   for (const Box& box : boxes()) {

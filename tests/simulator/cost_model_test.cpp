@@ -170,3 +170,36 @@ TEST_CASE("of stages that are alike the first stands for all where that is enoug
     CHECK(all.stages[s].gather_at_end == first.gather_at_end);
   }
 }
+
+// Twelve blocks in six chunks on two stages: the embedding makes the first chunk of the first stage
+// another one, the head the last chunk of the last; what a stage does in all is that of all three.
+TEST_CASE("of chunks that are alike the first stands for all where that is enough", "[cost]") {
+  const Workload w = pretraining(gpt(12, 2048, 16), 1024);
+  const Cluster cluster = parse_gpus(facts().catalog, "8xA100-SXM-80GB")->front();
+  for (const int zero : {0, 1, 3}) {
+    ParallelPlan plan = plan_of(2, 2, 2);
+    plan.zero_stage = zero;
+    plan.schedule = "interleaved";
+    plan.chunks = 3;
+    plan.microbatches = 4;
+    const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
+    const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
+    const CostModel model(w, plan, cluster, facts().profile);
+    const StepCosts all = model.costs(partition);
+    const StepCosts distinct = model.costs(partition, CostModel::StagesCosted::distinct);
+    CHECK(distinct.stages[0].alike == std::vector<std::size_t>{0, 1, 1});
+    CHECK(distinct.stages[1].alike == std::vector<std::size_t>{0, 0, 2});
+    for (std::size_t s = 0; s < 2; ++s) {
+      INFO("ZeRO " << zero << ", stage " << s);
+      const StageCosts &whole = all.stages[s], &few = distinct.stages[s];
+      CHECK(whole.alike.empty());
+      for (std::size_t c = 0; c < 3; ++c) CHECK(whole.chunks[c] == few.chunks[few.alike[c]]);
+      CHECK(whole.optimizer == few.optimizer);
+      REQUIRE(whole.collectives.size() == few.collectives.size());
+      for (std::size_t i = 0; i < few.collectives.size(); ++i) {
+        CHECK(whole.collectives[i].size == few.collectives[i].size);
+        CHECK(whole.collectives[i].per_step == few.collectives[i].per_step);
+      }
+    }
+  }
+}
