@@ -96,6 +96,12 @@ class CostModel {
   Seconds stream_time(const LayerParameters& parameters, bool trainable, LayerRole role,
                       double passes) const;
 
+  // How long the weights of one block are gathered for a pass, where they are sharded (ZeRO-3).
+  struct BlockGathers {
+    Seconds forward, backward;
+  };
+  BlockGathers block_gathers(const LayerParameters& parameters, bool trainable) const;
+
   const CollectiveModel& collectives() const { return collectives_; }
   const RankLayout& layout() const { return layout_; }
 

@@ -105,6 +105,15 @@ Seconds CostModel::stream_time(const LayerParameters& p, bool trainable, LayerRo
   return sum + (reduces_every_microbatch() ? passes : 1) * reduce_time(t, 1, unused);
 }
 
+CostModel::BlockGathers CostModel::block_gathers(const LayerParameters& p, bool trainable) const {
+  if (plan_.shard_ranks() == 1 || plan_.zero_stage < 3) return {};
+  const Bytes whole(layer_state(w_, plan_, p, trainable).gathered);
+  if (whole.value == 0) return {};
+  StageCosts unused;
+  const Seconds time = gather_time(whole, 1, unused);
+  return {time, reshards(LayerRole::block) ? time : Seconds(0)};
+}
+
 void CostModel::schedule_gathers(const CostedChunks& chunks, StageCosts& costs) const {
   if (plan_.shard_ranks() == 1 || plan_.zero_stage == 0) return;
   Seconds at_end;

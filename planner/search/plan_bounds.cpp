@@ -1,6 +1,7 @@
 #include "planner/search/plan_bounds.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "simulator/memory_play.hpp"
 
@@ -139,7 +140,24 @@ Bytes stage_mean_bound(const BoundSite& site, const LayerBounds& layers, const P
   return rounded_sum(most / p.pipeline) + outside_tensors(site);
 }
 
-Seconds pipeline_bound(const LayerBounds& layers, const ParallelPlan& p) {
+CostModel::BlockGathers block_gathers(const BoundSite& site, const LayerBounds& layers,
+                                      const ParallelPlan& p) {
+  if (p.zero_stage < 3 || p.shard_ranks() == 1) return {};
+  const CostModel cost(site.workload, p, site.cluster, site.profile, &site.collectives);
+  const auto& kinds = layers.kinds();
+  std::optional<CostModel::BlockGathers> least;
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const LayerKind& kind = kinds[i];
+    // The first and the last layer are the ends of the model.
+    if (kind.layers == (i == 0 ? 1 : 0) + (i + 1 == kinds.size() ? 1 : 0)) continue;
+    const auto one = cost.block_gathers(kind.parameters, kind.trainable);
+    if (!least || one.forward < least->forward) least = one;
+  }
+  return least.value_or(CostModel::BlockGathers{});
+}
+
+Seconds pipeline_bound(const LayerBounds& layers, const ParallelPlan& p,
+                       const CostModel::BlockGathers& gathers) {
   const ChunkMap map(p, layers.blocks());
   std::vector<RunBound> runs;
   std::vector<Seconds> head(1), tail(1);
@@ -157,6 +175,8 @@ Seconds pipeline_bound(const LayerBounds& layers, const ParallelPlan& p) {
     for (int local = 0; local < p.chunks; ++local) {
       const std::size_t c = map.chunk(stage, local);
       own += map.passes() * (runs[c].forward + runs[c].backward);
+      if (c > 0) own += map.passes() * gathers.forward;
+      if (c + 1 < runs.size()) own += map.passes() * gathers.backward;
       first = std::min(first, head[c]);
       last = std::min(last, map.schedule.splits_backward ? Seconds(0) : tail[c]);
     }

@@ -44,8 +44,14 @@ struct BoundSite {
 // Of all plans with these layers and this microbatch, whatever their stages and data ranks.
 Seconds mean_work_bound(const LayerBounds& layers, const ParallelPlan& plan, int batch);
 
-// REQUIRES a legal plan. `layers`: of this plan without stages.
-Seconds pipeline_bound(const LayerBounds& layers, const ParallelPlan& plan);
+// The least of any block of the plan: what a pass over a chunk of blocks waits for its weights.
+CostModel::BlockGathers block_gathers(const BoundSite& site, const LayerBounds& layers,
+                                      const ParallelPlan& plan);
+
+// REQUIRES a legal plan. `layers`: of this plan without stages. `gathers`: for each pass over a
+// chunk that begins with a block.
+Seconds pipeline_bound(const LayerBounds& layers, const ParallelPlan& plan,
+                       const CostModel::BlockGathers& gathers = {});
 
 // The same from the plan's own costs, stage by stage: with transfers between stages, collectives
 // that keep the data-parallel stream busy, and what follows the last backward.

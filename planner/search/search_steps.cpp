@@ -212,7 +212,8 @@ void SearchSteps::refine_variants(const Entry& e, const SearchLimits& limits, Re
     ++to.counts.too_large;
     return;
   }
-  one.time = std::max(one.time, pipeline_bound(*one.layers, p));
+  const auto gathers = block_gathers(site, *one.layers, p);
+  one.time = std::max(one.time, pipeline_bound(*one.layers, p, gathers));
   put(std::move(one), Stage::laid, to);
 }
 

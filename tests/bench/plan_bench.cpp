@@ -58,10 +58,10 @@ struct Bench {
     for (const StageForecast& s : f->stages) fullest = std::max(fullest, s.peak.device);
     const PipelineSketch sketch = sketch_of(p, layers.blocks(), {});
     const StateBounds states(at, layers, p);
-    const Seconds time =
-        std::max({mean_work_bound(layers, p, site.space.batch()), pipeline_bound(layers, p),
-                  costed_bound(at, layers, p, reductions), stream_bound(at, layers, p),
-                  sketched_time(sketch, layers)});
+    const Seconds time = std::max({mean_work_bound(layers, p, site.space.batch()),
+                                   pipeline_bound(layers, p, block_gathers(at, layers, p)),
+                                   costed_bound(at, layers, p, reductions),
+                                   stream_bound(at, layers, p), sketched_time(sketch, layers)});
     const Bytes memory =
         std::max({memory_bound(at, layers, p, counts), stage_mean_bound(at, layers, p),
                   sketched_memory(sketch, layers, states, p, outside_tensors(at)),

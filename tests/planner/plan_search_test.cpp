@@ -184,6 +184,9 @@ TEST_CASE("no bound is above the forecast", "[search]") {
       INFO(problem.told << ": " << whole_text(p));
       CHECK(mean_work_bound(layers, p, site.space.batch()) <= f.step_time.expected);
       CHECK(pipeline_bound(layers, p) <= f.step_time.expected);
+      const Seconds gathered = pipeline_bound(layers, p, block_gathers(at, layers, p));
+      CHECK(gathered <= f.step_time.expected);
+      CHECK((1 - 1e-8) * gathered <= costed_bound(at, layers, p, reductions));
       CHECK(costed_bound(at, layers, p, reductions) <= f.step_time.expected);
       CHECK(stream_bound(at, layers, p) <= f.step_time.expected);
       CHECK(stage_mean_bound(at, layers, p) <= fullest(f));
