@@ -174,7 +174,9 @@ struct Framework {
                                           // knows the other attention kernels only
   bool attention_repeats_kv = false;      // K and V expanded to all heads before the kernel
   bool repeats_kv_before_rotary = false;  // so that the copies are rotated (litgpt)
-  bool softmax_in_fp32 = false;           // eager attention: its softmax, then cast back to 16 bits
+  bool masks_padding = false;    // attention gets the padding as a mask of its own: PyTorch
+                                 // takes the memory-efficient kernel, over the whole square
+  bool softmax_in_fp32 = false;  // eager attention: its softmax, then cast back to 16 bits
   bool value_is_view_of_qkv =
       false;  // V as the kernel saves it holds the fused projection's output
   bool query_is_view_of_qkv =
@@ -213,10 +215,12 @@ struct Framework {
   std::optional<DType> adapter_dtype_quantized;  // the same beside quantised weights
   bool upcasts_unquantized = false;  // prepare_model_for_kbit_training: rest goes to fp32
   bool recasts_tables = false;       // ... but where it computes in bf16 embedding and head go back
-  bool quantized_linear_keeps_input = false;  // bitsandbytes until 2024: its input stays alive
-  bool checkpoints_miss_context = false;      // as an attribute of a context, which non-reentrant
-                                              // checkpoints do not see: from forward on
-  bool quantizes_head = false;                // the output projection is quantised as well
+  bool quantized_linear_keeps_input = false;    // bitsandbytes until 2024: its input stays alive
+  bool quantized_linear_follows_input = false;  // bitsandbytes before 0.47: it computes in the
+                                                // format of its first input, asked for or not
+  bool checkpoints_miss_context = false;        // as an attribute of a context, which non-reentrant
+                                                // checkpoints do not see: from forward on
+  bool quantizes_head = false;                  // the output projection is quantised as well
   int dequantized_copies = 1;  // 16-bit copies of a quantised weight while it is used
   bool adapts_head = false;    // "head" among the targets is an adapter beside it
   bool keeps_replaced_modules =

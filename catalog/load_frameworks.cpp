@@ -76,6 +76,7 @@ void read_states(JsonReader& r, Framework& f) {
   f.pretrain_weights = r.choice("pretrain_weights", weight_recipe_names);
   f.finetune_weights = r.choice("finetune_weights", weight_recipe_names);
   f.frozen_dtype = dtype(r, "frozen_dtype");
+  f.quantized_linear_follows_input = r.maybe_flag("quantized_linear_follows_input").value_or(false);
   f.quantized_linear_keeps_input = r.maybe_flag("quantized_linear_keeps_input").value_or(false);
   f.flat_parameters_mix_frozen = r.maybe_flag("flat_parameters_mix_frozen").value_or(false);
   f.gradient_dtype = dtype(r, "gradient_dtype");
@@ -131,6 +132,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.repeats_kv_before_rotary = r.maybe_flag("repeats_kv_before_rotary").value_or(false);
   f.value_is_view_of_qkv = r.maybe_flag("value_is_view_of_qkv").value_or(false);
   f.query_is_view_of_qkv = r.maybe_flag("query_is_view_of_qkv").value_or(false);
+  f.masks_padding = r.maybe_flag("masks_padding").value_or(false);
   f.softmax_in_fp32 = r.maybe_flag("softmax_in_fp32").value_or(false);
   f.gradient_fusion = r.flag("gradient_fusion");
   f.loss = r.choice("loss", loss_kind_names);

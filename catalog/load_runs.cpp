@@ -108,6 +108,7 @@ RunPlan read_plan(JsonReader r) {
   p.vpp = size(r, "vpp");
   p.cp = size(r, "cp");
   p.ep = size(r, "ep");
+  p.etp = size(r, "etp");
   p.zero = r.maybe_integer("zero", 0, 3);
   p.hsdp_shard = size(r, "hsdp_shard");
   p.fsdp_version = r.maybe_integer("fsdp_version", 1, 2);

@@ -59,7 +59,7 @@ struct RunTraining {
 };
 
 struct RunPlan {
-  std::optional<int> dp, tp, pp, vpp, cp, ep, zero, hsdp_shard, fsdp_version;
+  std::optional<int> dp, tp, pp, vpp, cp, ep, etp, zero, hsdp_shard, fsdp_version;
   std::optional<bool> sp, async_tp;
   std::optional<std::string> schedule, offload;
 };

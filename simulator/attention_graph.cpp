@@ -212,6 +212,14 @@ AttentionWork kernel_shape(const GraphBuilder& b, const Projections& p, BlockKin
     work.keys = std::min<std::int64_t>(work.keys, *w.model.sliding_window);
   work.causal = w.causal;
   work.kernel = w.framework.attention;
+  // A mask of its own keeps scaled_dot_product_attention from the flash kernel, and the kernel that
+  // takes it computes what it masks, windows too (PyTorch 2.5.1 aten/src/ATen/native/transformers/
+  // cuda/sdp_utils.cpp, check_for_attn_mask).
+  if (w.framework.masks_padding && work.kernel != AttentionKernel::eager) {
+    work.kernel = AttentionKernel::memory_efficient;
+    work.keys = w.sequence;
+    work.causal = false;
+  }
   work.fp32_operands = b.element() == 4;
   return work;
 }

@@ -16,8 +16,8 @@
 //
 // With fp32 operands PyTorch has its memory-efficient kernel only. Its products run three times in
 // TF32 from Ampere on and on the CUDA cores before (PyTorch @1f1047b760 aten/src/ATen/native/
-// transformers/cuda/mem_eff_attention/gemm_kernel_utils.h, DefaultGemmType); that they reach the
-// rate of plain products is assumed.
+// transformers/cuda/mem_eff_attention/gemm_kernel_utils.h, DefaultGemmType). The profile has their
+// rate from Ampere on; where it has none, that of plain products is assumed.
 //
 // Eager attention is its matrix products plus the traffic of the scores in between.
 #pragma once
@@ -68,7 +68,7 @@ class AttentionModel {
   FusedAttention flash_ = FusedAttention::flash2;
   double multiprocessors_ = 1;
   FlopsPerSecond dense_;   // 16-bit
-  FlopsPerSecond single_;  // fp32 operands, as the memory-efficient kernel multiplies them
+  FlopsPerSecond single_;  // fp32 operands, where the profile does not say
   double rate_scale_ = 1;  // of this chip against its family's reference
   std::size_t style_ = 0;
   EagerAttentionTraffic traffic_;

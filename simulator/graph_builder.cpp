@@ -8,9 +8,9 @@
 namespace shardwise {
 namespace {
 
-// Bytes read and written to dequantise one 4-bit weight: codes, absmax, its nested form, the
-// 16-bit result (bitsandbytes/functional.py:1052-1070).
-constexpr double dequantization_traffic = 2.6;
+// Bytes read to dequantise one 4-bit weight: codes, absmax and its nested form
+// (bitsandbytes/functional.py:1052-1070). What is written is as wide as the product reads it.
+constexpr double quantized_traffic = 0.6;
 
 // The same for GPTQ, which AutoGPTQ unpacks by PyTorch operators where more than 128 tokens are
 // multiplied: shift into 32 bits (0.5 + 4), to 8 bits (4 + 1), mask (1 + 1), less the zero (1 + 1),
@@ -46,7 +46,9 @@ GraphBuilder::GraphBuilder(const Workload& workload, const ParallelPlan& plan, b
                        (returns_wide_ && !workload.framework.autocast)
                    ? 4
                    : 2),
-      stream_element_(widens_stream(workload, plan) ? 4 : element_) {}
+      stream_element_(widens_stream(workload, plan) ? 4 : element_),
+      follows_input_(returns_wide_ && element_ == 4 &&
+                     workload.framework.quantized_linear_follows_input) {}
 
 TensorIndex GraphBuilder::tensor_bytes(std::string_view name, std::int64_t bytes,
                                        MemoryCategory category, std::int64_t gradient_bytes) {
@@ -293,10 +295,11 @@ bool GraphBuilder::was_gathered(TensorIndex x) const {
 }
 
 void GraphBuilder::add_dequantization(Operator& op, std::int64_t elements) const {
-  const MemoryWork unpack = traffic(dequantization_traffic * as_double(elements), 2);
+  const int width = follows_input_ ? 4 : 2;
+  const MemoryWork unpack = traffic((quantized_traffic + width) * as_double(elements), 2);
   op.forward.insert(op.forward.begin(), unpack);
   op.backward.insert(op.backward.begin(), unpack);
-  const Bytes copies(2 * elements * workload_.framework.dequantized_copies);
+  const Bytes copies(width * elements * workload_.framework.dequantized_copies);
   op.forward_temporary += copies;
   op.backward_temporary += copies;
   op.temporary_category = MemoryCategory::quantization;
@@ -325,8 +328,8 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
   const std::int64_t out = spec.cut == Cut::columns ? spec.out / tensor_ : spec.out;
   const std::int64_t bias = spec.bias ? (spec.cut == Cut::columns ? out : spec.out) : 0;
   const bool narrow = spec.low_precision && bytes_per_element(workload_.compute) < 2.0;
-  const bool fp32 =
-      returns_wide_ && element_ == 4 && !spec.quantizable;  // upcast: a product of fp32
+  // Upcast weights, or quantised ones of a bitsandbytes that follows its input: products of fp32.
+  const bool fp32 = returns_wide_ && element_ == 4 && (!spec.quantizable || follows_input_);
   const DType dtype = narrow ? workload_.compute
                       : fp32 ? DType::fp32
                              : workload_.activation_dtype();
@@ -379,12 +382,13 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
     add_unpacking(op, in * out);
   } else if (quantized) {
     add_dequantization(op, in * out);
-    if (returns_wide_) {  // what its product reads and what it gives are 16-bit copies of fp32
+    // What its product reads and what it gives are 16-bit copies of fp32.
+    if (returns_wide_ && !follows_input_) {
       const MemoryWork copies = traffic(6 * as_double(rows * (in + out)), 2);
       op.forward.push_back(copies);
       op.backward.push_back(copies);
     }
-    if (returns_wide_ && element_ == 4) {
+    if (returns_wide_ && element_ == 4 && !follows_input_) {
       op.forward_temporary += Bytes(2 * rows * (in + out));
       op.backward_temporary += Bytes(2 * rows * (in + out));
     }

@@ -152,6 +152,7 @@ class GraphBuilder {
   std::int64_t sequence_tokens_;
   std::int64_t element_;
   std::int64_t stream_element_;
+  bool follows_input_;  // quantised linears multiply in fp32, like the tensors that they read
   std::vector<std::pair<TensorIndex, TensorIndex>> gathered_from_;  // gathered, its source
   std::optional<TensorIndex> quantized_input_;  // the last one that a product has cast
   LayerGraph graph_;

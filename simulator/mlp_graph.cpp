@@ -128,6 +128,9 @@ void add_routing(GraphBuilder& b, std::int64_t rows) {
   b.last().backward.push_back(kernels(10));
 }
 
+// To the ranks of the experts and back. Where tensor parallelism cuts an expert, what one of its
+// ranks was sent the others gather, and their results are summed before they go back (Megatron-LM
+// @d98e8a64dd megatron/core/transformer/moe/token_dispatcher.py, MoEAlltoAllTokenDispatcher).
 TensorIndex exchange(GraphBuilder& b, std::string_view name, TensorIndex x, std::int64_t rows,
                      std::int64_t width) {
   const TensorIndex out = b.tensor(name, rows * width);
@@ -139,12 +142,19 @@ TensorIndex exchange(GraphBuilder& b, std::string_view name, TensorIndex x, std:
   op.outputs = {out};
   op.forward = {MemoryWork{ceil_bytes(2 * n), 2, MemoryAccess::gather}};  // permute by expert
   op.backward = op.forward;
-  if (b.plan().expert > 1) {
-    const CommWork send{Collective::all_to_all, Bytes(rows * width * b.element()), CommAxis::expert,
-                        false};
-    op.forward.push_back(send);
-    op.backward.push_back(send);
-  }
+  const std::int64_t cut = b.plan().expert_tensor;
+  const Bytes whole(rows * width * b.element());
+  const CommWork send{Collective::all_to_all, Bytes(whole.value / cut), CommAxis::expert, false};
+  const CommWork gather{Collective::all_gather, whole, CommAxis::tensor, false};
+  const CommWork sum{Collective::reduce_scatter, whole, CommAxis::tensor, false};
+  const bool sends = b.plan().expert > 1, gathers = sends && cut > 1;
+  const bool back = name == "combine";
+  if (gathers && back) op.forward.push_back(sum);
+  if (gathers && !back) op.backward.push_back(sum);
+  if (sends) op.forward.push_back(send);
+  if (sends) op.backward.push_back(send);
+  if (gathers && !back) op.forward.push_back(gather);
+  if (gathers && back) op.backward.push_back(gather);
   b.add(std::move(op));
   return out;
 }

@@ -162,7 +162,7 @@ void set_axes(const RunPlan& p, const Framework& row, const Degrees& d, int expe
   plan.expert = experts;
   plan.sequence_parallel =
       d.tensor > 1 && p.sp.value_or(sequence_parallel_by_default(row, d.tensor, plan.expert));
-  plan.expert_tensor = plan.expert > 1 ? 1 : plan.tensor;
+  plan.expert_tensor = p.etp.value_or(plan.expert > 1 ? 1 : plan.tensor);
   plan.async_tensor = p.async_tp.value_or(plan.sequence_parallel && row.overlap_tensor_comm);
   const bool alone = plan.data * plan.context == 1;
   plan.zero_stage = p.zero.value_or(alone ? 0 : row.default_zero_stage);

@@ -131,6 +131,13 @@ TEST_CASE("Megatron, experts") {
   CHECK(r.question.cluster.groups.front().node.nic_count == 8);
 }
 
+// 128 GPUs: TP 4 leaves 32 data ranks, whose experts are on 8 ranks each and cut over 4.
+TEST_CASE("Megatron, experts that are cut") {
+  const ParallelPlan p = asked("dgxc-25.05-grok1-gb200x128-bf16").question.plan;
+  CHECK(p.expert == 8);
+  CHECK(p.expert_tensor == 4);
+}
+
 // 8 sequences, one at a time, on one data rank of 8 context ranks; ZeRO-3 is xtuner's habit.
 TEST_CASE("xtuner, context parallel") {
   const Replay r = asked("xtuner-llama-2-7b-128k-sp8-8xa100");

@@ -61,6 +61,26 @@ TEST_CASE("fp32 operands: three products in TF32, on the CUDA cores before Amper
   CHECK(AttentionModel(gpu, profile).time(w).value == Approx(flops / 80e12));
 }
 
+TEST_CASE("fp32 operands: the rate that the profile has for them, with 16-bit operands its other") {
+  // 107.4 GFLOP at 0.12 of 100 TFLOP/s forward; backward 2.5 times as many at 0.06 of them. The
+  // kernel's own share is a quarter.
+  const double flops = 4.0 * 8 * 25 * 1024 * 1024 * 128;
+  Profile profile = bare_profile();
+  for (AttentionCalibration& c : profile.families.front().attention)
+    for (AttentionRow& row : c.rows) {
+      row.forward.single_fraction = 0.12;
+      row.backward.single_fraction = 0.06;
+    }
+  const AttentionModel model(bare_gpu(), profile);
+  AttentionWork w = work(8, 25, 1024);
+  w.kernel = AttentionKernel::memory_efficient;
+  CHECK(model.time(w).value == Approx(flops / 25e12));
+  w.fp32_operands = true;
+  CHECK(model.time(w).value == Approx(flops / 12e12));
+  w.backward = true;
+  CHECK(model.time(w).value == Approx(2.5 * flops / 6e12));
+}
+
 TEST_CASE("a causal block computes the whole of its diagonal tile") {
   // Mean keys of a query: 512, and half a tile of 64 masked ones: 576 / 512 of half the FLOPs.
   const double flops = 4.0 * 8 * 25 * 1024 * 1024 * 128 / 2;

@@ -66,3 +66,32 @@ TEST_CASE("a loss over logits that each rank gathers", "[layer_graph]") {
   CHECK(exchanged(whole, true).gathers == 1);
   CHECK(exchanged(head_graph(w, plan_of(1), false), true).gathers == 0);
 }
+
+// 128 tokens over two tensor ranks, to 8 experts each: 64 x 8 x 512 x 2 B go to the ranks of the
+// experts. Each expert is cut over two, which then hold each other's: twice that is gathered, and
+// summed before it goes back.
+TEST_CASE("experts that tensor parallelism cuts", "[experts]") {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
+  w.model.moe = MixtureOfExperts{64, 8, 1024, 0, false, 0, 1};
+  ParallelPlan p = plan_of(4, 2);
+  p.sequence_parallel = true;
+  p.expert = 4;
+  BlockKind kind;
+  kind.experts = true;
+  const auto sent = [&](std::string_view name, Collective how) {
+    std::int64_t bytes = 0;
+    for (const Operator& op : block_graph(w, p, kind).operators)
+      for (const Kernel& k : op.forward)
+        if (const auto* c = std::get_if<CommWork>(&k); c && op.name == name)
+          bytes += c->collective == how ? c->size.value : 0;
+    return bytes;
+  };
+  constexpr std::int64_t once = 64 * 8 * 512 * 2;
+  for (const int cut : {1, 2}) {
+    p.expert_tensor = cut;
+    CHECK(sent("dispatch", Collective::all_to_all) == once);
+    CHECK(sent("dispatch", Collective::all_gather) == (cut == 1 ? 0 : 2 * once));
+    CHECK(sent("combine", Collective::reduce_scatter) == (cut == 1 ? 0 : 2 * once));
+    CHECK(sent("combine", Collective::all_to_all) == once);
+  }
+}
