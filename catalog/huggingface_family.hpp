@@ -5,9 +5,9 @@
 // Defaults are those of the configuration classes, biases and norms those of the modeling files:
 // huggingface/transformers, src/transformers/models/<model_type>/, read at commit 6978a60aa523 of
 // the ROCm fork (exaone: mlx-lm 0.32 models/exaone.py; granite, hunyuan, ernie, minicpm3 and
-// glm4_moe: transformers 5.23 of PyPI); rows of models whose code lives with their weights (qwen, chatglm, baichuan,
-// internlm, internlm2, orion, minicpm, mimo, phi-msft, grok-1) follow their published counts or
-// are assumed.
+// glm4_moe: transformers 5.23 of PyPI); rows of models whose code lives with their weights (qwen,
+// chatglm, baichuan, internlm, internlm2, orion, minicpm, mimo, phi-msft, grok-1) follow their
+// published counts or are assumed.
 #pragma once
 
 #include <array>
