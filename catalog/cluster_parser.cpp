@@ -21,8 +21,8 @@ std::vector<std::string_view> node_names(const Catalog& catalog) {
   return names;
 }
 
-// GPUs and nodes share one place in the question, so a wrong name is compared with both.
-Problem unknown_name(const Catalog& catalog, std::string_view text, const std::string& name) {
+// GPUs and nodes share one place in the question.
+std::vector<std::string_view> all_names(const Catalog& catalog) {
   std::vector<std::string_view> names;
   for (const Gpu& gpu : catalog.gpus) {
     names.push_back(gpu.id);
@@ -30,7 +30,11 @@ Problem unknown_name(const Catalog& catalog, std::string_view text, const std::s
   }
   const auto nodes = node_names(catalog);
   names.insert(names.end(), nodes.begin(), nodes.end());
-  const std::string hint = did_you_mean(name, names);
+  return names;
+}
+
+Problem unknown_name(const Catalog& catalog, std::string_view text, const std::string& name) {
+  const std::string hint = did_you_mean(name, all_names(catalog));
   return bad_cluster(text, "no GPU or node is called \"" + printable(name) + '"' +
                                (hint.empty() ? "" : ", " + hint));
 }
@@ -103,7 +107,7 @@ Result<std::vector<Cluster>> clusters_of_size(const Catalog& catalog, std::strin
 
 Result<std::vector<Cluster>> parse_gpus(const Catalog& catalog, std::string_view text,
                                         const ClusterOptions& options) {
-  const auto parts = read_spoken_cluster(text, node_names(catalog));
+  const auto parts = read_spoken_cluster(text, all_names(catalog));
   if (!parts) return parts.error();
   for (const SpokenPart& part : *parts) {
     const auto size = spoken_memory_gib(part.name);

@@ -97,6 +97,14 @@ const Gpu* gpu_named(const std::vector<Gpu>& gpus, std::string_view name) {
   return gpu && gib(gpu->memory) == sized->gib ? gpu : nullptr;
 }
 
+// What may follow a framework's name, as normalised: nothing, "-0.8", "-v2.1", "==0.9.6", "-(1.2)".
+bool is_version(std::string_view rest) {
+  constexpr std::string_view signs = "-.=()v";
+  return std::all_of(rest.begin(), rest.end(), [&](char c) {
+    return (c >= '0' && c <= '9') || signs.find(c) != std::string_view::npos;
+  });
+}
+
 }  // namespace
 
 Result<const Gpu*> find_gpu(const Catalog& catalog, std::string_view name) {
@@ -134,7 +142,8 @@ Result<const Framework*> find_framework(const Catalog& catalog, std::string_view
   for (const Framework& f : catalog.frameworks) {
     for (const std::string& word : f.match) {
       const std::string wanted = normalised(word);
-      if (wanted.size() <= longest || text.find(wanted) == std::string::npos) continue;
+      if (wanted.size() <= longest || text.compare(0, wanted.size(), wanted) != 0) continue;
+      if (!is_version(std::string_view(text).substr(wanted.size()))) continue;
       best = &f;
       longest = wanted.size();
     }

@@ -19,7 +19,8 @@ const Node* node_named(const Catalog& catalog, std::string_view name);
 Result<const Network*> find_network(const Catalog& catalog, std::string_view name);
 // By id, alias, Hugging Face id or models/aliases.json; see model_name.hpp.
 Result<const Transformer*> find_model(const Catalog& catalog, std::string_view name);
-// By id or name, else by the longest of the `match` words that the name holds.
+// By id, name or one of the `match` words, of which a version may follow ("TRL 0.9"). The free text
+// of a run record is read by framework_meant (framework.hpp), which is not as strict.
 Result<const Framework*> find_framework(const Catalog& catalog, std::string_view name);
 
 }  // namespace shardwise

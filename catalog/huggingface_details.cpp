@@ -101,6 +101,20 @@ void latent_attention(JsonReader& config, Transformer& model) {
   model.mla = mla;
 }
 
+// configuration_minicpm3.py: value heads share the hidden size out evenly unless told otherwise.
+void minicpm3(JsonReader& config, Transformer& model) {
+  LatentAttention mla;
+  mla.q_lora_rank = config.maybe_integer("q_lora_rank", 1, most_width).value_or(768);
+  mla.kv_lora_rank = config.maybe_integer("kv_lora_rank", 1, most_width).value_or(256);
+  mla.qk_nope_head_dim = config.maybe_integer("qk_nope_head_dim", 1, most_width).value_or(64);
+  mla.qk_rope_head_dim = config.maybe_integer("qk_rope_head_dim", 1, most_width).value_or(32);
+  mla.v_head_dim = config.maybe_integer("v_head_dim", 1, most_width)
+                       .value_or(std::max(1, model.hidden / std::max(1, model.heads)));
+  model.head_dim = mla.qk_nope_head_dim + mla.qk_rope_head_dim;
+  model.kv_heads = model.heads;
+  model.mla = mla;
+}
+
 // modeling_llama4.py: intermediate_size is the width of the experts; dense layers have a key of
 // their own, and the layers listed in moe_layers must be those of the step.
 void llama4(JsonReader& config, Transformer& model) {
@@ -232,6 +246,20 @@ void nemotron_h(JsonReader& config, Transformer& model) {
   model.mamba = mamba;
   if (model.moe && config.kind("moe_latent_size") == JsonKind::integer)
     model.moe->latent = config.integer("moe_latent_size", 1, most_width);
+}
+
+// configuration_glm4_moe.py: GLM-4.5 norms queries and keys, GLM-4.5-Air does not.
+void glm4_moe(JsonReader& config, Transformer& model) {
+  if (config.maybe_flag("use_qk_norm").value_or(false)) model.qk_norm = QkNorm::head_dim;
+}
+
+// modeling_ernie4_5_moe.py: experts from one layer to another, at an interval.
+void ernie4_5_moe(JsonReader& config, Transformer& model) {
+  if (config.maybe_integer("moe_layer_interval", 1, most_layers).value_or(1) != 1)
+    config.problem("moe_layer_interval", "1 (past the dense layers, every layer has experts)");
+  const int end = config.maybe_integer("moe_layer_end_index", -1, most_layers).value_or(-1);
+  if (end != -1 && end != model.layers - 1)
+    config.problem("moe_layer_end_index", "-1 (the last layer has experts too)");
 }
 
 // MiniMax-M2: a norm over the whole query and key projections.

@@ -56,6 +56,8 @@ constexpr DimensionKeys baichuan_keys{
     .positions = {"max_position_embeddings", "model_max_length"},
 };
 
+constexpr DimensionKeys exaone_keys{.layers = {"num_layers", "num_hidden_layers"}};
+
 constexpr DimensionKeys nemotron_h_keys{.head_dim = {"head_dim", "attention_head_dim"}};
 
 constexpr ExpertKeys mixtral_experts{
@@ -117,6 +119,23 @@ constexpr ExpertKeys deepseek_v3_experts{
     .default_experts = 256,
     .default_top_k = 8,
     .default_first_dense = 3,
+};
+constexpr ExpertKeys glm4_experts{
+    .experts = {"n_routed_experts"},
+    .shared_count = "n_shared_experts",
+    .first_dense = "first_k_dense_replace",
+    .default_experts = 128,
+    .default_top_k = 8,
+    .default_first_dense = 1,
+};
+constexpr ExpertKeys ernie_experts{
+    .experts = {"moe_num_experts"},
+    .top_k = {"moe_k"},
+    .shared_count = "moe_num_shared_experts",
+    .first_dense = "moe_layer_start_index",
+    .default_experts = 64,
+    .default_top_k = 6,
+    .default_first_dense = 1,
 };
 constexpr ExpertKeys llama4_experts{
     .experts = {"num_local_experts"},
@@ -212,8 +231,17 @@ constexpr auto rows = std::to_array<ConfigFamily>({
      .bias_keys = {attention_off}},
     {.model_type = "minicpm", .keys = &llama_keys, .tied = true, .bias_keys = {attention_off},
      .experts = &minicpm_experts},
+    {.model_type = "granite", .keys = &llama_keys, .bias_keys = {attention_off, mlp_off}},
+    {.model_type = "hunyuan_v1_dense", .keys = &llama_keys, .bias_keys = {attention_off},
+     .qk_norm = QkNorm::head_dim},
+    {.model_type = "ernie4_5", .keys = &llama_keys, .kv_heads = 2, .head_dim = 128, .tied = true,
+     .unsupported_flags = {"use_bias"}},
+    {.model_type = "minicpm3", .keys = &llama_keys, .tied = true,
+     .unsupported_flags = {"attention_bias", "mlp_bias"}, .details = config_details::minicpm3},
     {.model_type = "mimo", .keys = &llama_keys,
      .bias_keys = {BiasKey{"attention_bias", qkv_bias, true}}, .window = &qwen_window},
+    {.model_type = "exaone", .keys = &exaone_keys, .tied = true,
+     .bias_keys = {attention_off, mlp_off}},
     {.model_type = "exaone4", .keys = &llama_keys, .qk_norm = QkNorm::head_dim,
      .window = &fourth_full_window},
     // Qwen.
@@ -283,6 +311,12 @@ constexpr auto rows = std::to_array<ConfigFamily>({
     {.model_type = "kimi_k2", .keys = &llama_keys, .head_dim = 192,
      .experts = &deepseek_v3_experts,
      .unsupported_flags = {"attention_bias"}, .details = config_details::latent_attention},
+    {.model_type = "glm4_moe", .keys = &llama_keys, .kv_heads = 8,
+     .bias_keys = {BiasKey{"attention_bias", qkv_bias, false}}, .experts = &glm4_experts,
+     .details = config_details::glm4_moe},
+    {.model_type = "ernie4_5_moe", .keys = &llama_keys, .kv_heads = 4, .tied = true,
+     .experts = &ernie_experts, .unsupported_flags = {"use_bias"},
+     .details = config_details::ernie4_5_moe},
     {.model_type = "llama4_text", .keys = &llama_keys, .kv_heads = 8, .head_dim = 128,
      .bias_keys = {attention_off}, .experts = &llama4_experts, .details = config_details::llama4},
     {.model_type = "gpt_oss", .keys = &llama_keys, .kv_heads = 8, .head_dim = 64,

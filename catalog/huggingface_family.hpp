@@ -4,9 +4,10 @@
 //
 // Defaults are those of the configuration classes, biases and norms those of the modeling files:
 // huggingface/transformers, src/transformers/models/<model_type>/, read at commit 6978a60aa523 of
-// the ROCm fork; rows of models whose code lives with their weights (qwen, chatglm, baichuan,
-// internlm, internlm2, orion, minicpm, mimo, phi-msft, grok-1) follow their published counts or
-// are assumed.
+// the ROCm fork (exaone: mlx-lm 0.32 models/exaone.py; granite, hunyuan, ernie, minicpm3 and
+// glm4_moe: transformers 5.23 of PyPI); rows of models whose code lives with their weights (qwen,
+// chatglm, baichuan, internlm, internlm2, orion, minicpm, mimo, phi-msft, grok-1) follow their
+// published counts or are assumed.
 #pragma once
 
 #include <array>
@@ -127,6 +128,9 @@ void gemma4(JsonReader& config, Transformer& model);
 void gemma4_unified(JsonReader& config, Transformer& model);
 void apertus(JsonReader& config, Transformer& model);
 void minimax_m2(JsonReader& config, Transformer& model);
+void minicpm3(JsonReader& config, Transformer& model);
+void glm4_moe(JsonReader& config, Transformer& model);
+void ernie4_5_moe(JsonReader& config, Transformer& model);
 }  // namespace config_details
 
 }  // namespace shardwise

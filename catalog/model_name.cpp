@@ -7,12 +7,12 @@ namespace shardwise {
 namespace {
 
 // What a name may say without changing a dimension.
-constexpr std::array<std::string_view, 33> qualifiers{
-    {"instruct",  "chat", "base",        "hf",   "it",     "sft",     "dpo",
-     "fp8",       "bf16", "fp16",        "int4", "int8",   "4bit",    "8bit",
-     "gptq",      "awq",  "nf4",         "bnb",  "model",  "deduped", "thinking",
-     "reasoning", "math", "dequantized", "dims", "coder",  "preview", "tuned",
-     "4k",        "32k",  "128k",        "1m",   "unsloth"}};
+constexpr std::array<std::string_view, 36> qualifiers{
+    {"instruct", "chat",  "base",    "hf",      "it",       "sft",       "dpo",  "fp8",
+     "bf16",     "fp16",  "int4",    "int8",    "4bit",     "8bit",      "gptq", "awq",
+     "nf4",      "bnb",   "model",   "deduped", "thinking", "reasoning", "math", "dequantized",
+     "dims",     "coder", "preview", "tuned",   "4k",       "32k",       "128k", "1m",
+     "unsloth",  "pt",    "gguf",    "qat"}};
 
 bool digit(char c) { return c >= '0' && c <= '9'; }
 

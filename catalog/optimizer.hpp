@@ -13,47 +13,80 @@ enum class StateFormat {
   fp32,
   bf16,
   blockwise_8bit,  // uint8 code + one fp32 absmax per 256 elements: 1 + 4/256 bytes
+  blockwise_4bit,  // half of one + one fp32 scale per 128 elements: 1/2 + 4/128 bytes
+};
+
+// Optimizers that step one tensor after another: fp32 values for each element of the one that is
+// stepped, beside what is there: wide copies of gradient and weight, the update as it comes about.
+struct StepValues {
+  double half = 0;  // where the weight has 16 bits
+  double wide = 0;  // where it has 32
 };
 
 struct OptimizerRow {
   std::string_view name;
   double full_states;  // states as large as the parameter (AdamW 2, Lion 1, SGD 0)
   StateFormat format;
-  bool factored_second;      // a row and a column vector instead of a full second moment
-  double low_rank_fraction;  // GaLore-style: states live in rank-r space, this share of full size
-  bool paged;                // states may be evicted to host memory by the driver
+  bool factored_second;  // a row and a column vector instead of a full second moment
+  int rank;    // states of a matrix m x n are r x max(m, n), r x min(m, n) projects it; 0:
+               // states are as large as the parameter. Tables and norms keep all of theirs
+  bool paged;  // states may be evicted to host memory by the driver
   double flops_per_parameter;
   std::string_view source;
+  std::optional<StepValues> one_by_one{};  // nothing: foreach kernels step lists of tensors
+  bool in_backward = false;  // each gradient is stepped and dropped when the next one is there
 };
 
-inline constexpr std::array<OptimizerRow, 15> optimizer_rows{{
-    {"adamw", 2, StateFormat::follows_master, false, 1, false, 14,
+// Ranks are the Trainer's own (transformers 5.23 trainer_optimizer.py).
+inline constexpr std::array<OptimizerRow, 23> optimizer_rows{{
+    {"adamw", 2, StateFormat::follows_master, false, 0, false, 14,
      "arXiv 1711.05101 algorithm 2; pytorch torch/optim/adam.py keeps exp_avg, exp_avg_sq"},
-    {"adamw-bf16-states", 2, StateFormat::bf16, false, 1, false, 14,
+    {"adamw-bf16-states", 2, StateFormat::bf16, false, 0, false, 14,
      "torchtitan components/optimizer/optimizer.py: states in bf16"},
-    {"adamw8bit", 2, StateFormat::blockwise_8bit, false, 1, false, 20,
+    {"adamw8bit", 2, StateFormat::blockwise_8bit, false, 0, false, 20,
      "arXiv 2110.02861; bitsandbytes/optim/optimizer.py:414,502-530: absmax per 256"},
-    {"paged-adamw", 2, StateFormat::fp32, false, 1, true, 14,
+    {"adamw4bit", 2, StateFormat::blockwise_4bit, false, 0, false, 20,
+     "torchao 0.18 optim/adam.py AdamW4bit, subclass_4bit.py: scale per 128"},
+    {"paged-adamw", 2, StateFormat::fp32, false, 0, true, 14,
      "bitsandbytes/optim/optimizer.py:383-400: managed memory"},
-    {"paged-adamw8bit", 2, StateFormat::blockwise_8bit, false, 1, true, 20,
+    {"paged-adamw8bit", 2, StateFormat::blockwise_8bit, false, 0, true, 20,
      "bitsandbytes/optim/optimizer.py:383-400"},
-    {"sgd", 0, StateFormat::follows_master, false, 1, false, 2, "no state"},
-    {"sgd-momentum", 1, StateFormat::follows_master, false, 1, false, 4,
+    {"sgd", 0, StateFormat::follows_master, false, 0, false, 2, "no state"},
+    {"sgd-momentum", 1, StateFormat::follows_master, false, 0, false, 4,
      "pytorch torch/optim/sgd.py: momentum_buffer"},
-    {"adafactor", 0, StateFormat::fp32, true, 1, false, 12,
-     "arXiv 1804.04235 section 3: factored second moment, no first moment"},
-    {"lion", 1, StateFormat::follows_master, false, 1, false, 6, "arXiv 2302.06675 algorithm 2"},
-    {"lion8bit", 1, StateFormat::blockwise_8bit, false, 1, false, 10,
+    {"adafactor", 0, StateFormat::fp32, true, 0, false, 12,
+     "arXiv 1804.04235 section 3: factored second moment, no first moment; values: transformers "
+     "5.23 "
+     "optimization.py, Adafactor.step: gradient, weight, square and update",
+     StepValues{4, 2}},
+    {"lion", 1, StateFormat::follows_master, false, 0, false, 6, "arXiv 2302.06675 algorithm 2"},
+    {"lion8bit", 1, StateFormat::blockwise_8bit, false, 0, false, 10,
      "arXiv 2302.06675; bitsandbytes block-wise state"},
-    {"muon", 1, StateFormat::follows_master, false, 1, false, 30,
+    {"muon", 1, StateFormat::follows_master, false, 0, false, 30,
      "arXiv 2502.16982: one momentum per matrix, Newton-Schulz update"},
-    {"adam-mini", 1, StateFormat::follows_master, false, 1, false, 8,
+    {"adam-mini", 1, StateFormat::follows_master, false, 0, false, 8,
      "arXiv 2406.16793: first moment, one second moment per block"},
-    {"galore-adamw", 2, StateFormat::follows_master, false, 0.25, false, 30,
-     "arXiv 2403.03507 table 1; rank = hidden/4 assumed as default"},
-    {"galore-adamw8bit", 2, StateFormat::blockwise_8bit, false, 0.25, false, 30,
-     "arXiv 2403.03507; rank = hidden/4 assumed as default"},
-    {"none", 0, StateFormat::follows_master, false, 1, false, 0, "no optimizer: forward only"},
+    {"ademamix", 3, StateFormat::fp32, false, 0, false, 20,
+     "bitsandbytes 0.50 optim/ademamix.py: two first moments and one second, in fp32",
+     StepValues{}},
+    {"ademamix8bit", 3, StateFormat::blockwise_8bit, false, 0, false, 26,
+     "bitsandbytes 0.50 optim/ademamix.py: the same, absmax per 256", StepValues{}},
+    {"schedule-free-adamw", 2, StateFormat::follows_master, false, 0, false, 16,
+     "schedulefree 1.4 adamw_schedulefree.py: z and exp_avg_sq"},
+    {"galore-adamw", 2, StateFormat::follows_master, false, 128, false, 30,
+     "galore-torch 1.0 adamw.py, galore_projector.py; arXiv 2403.03507 table 1", StepValues{1, 2}},
+    {"galore-adamw8bit", 2, StateFormat::blockwise_8bit, false, 128, false, 30,
+     "galore-torch 1.0 adamw8bit.py, galore_projector.py; arXiv 2403.03507"},
+    {"apollo-adamw", 2, StateFormat::follows_master, false, 128, false, 30,
+     "apollo-torch 1.0.3 apollo.py, random_projector.py (which keeps its matrix)",
+     StepValues{1, 2}},
+    {"apollo-mini", 2, StateFormat::follows_master, false, 1, false, 16,
+     "apollo-torch 1.0.3 README.md: APOLLO of rank 1, scaled by tensor", StepValues{1, 2}},
+    {"lomo", 0, StateFormat::fp32, false, 0, false, 2,
+     "lomo-optim 0.1.1 lomo.py fuse_update; arXiv 2306.09782", StepValues{2, 1}, true},
+    {"adalomo", 0, StateFormat::fp32, true, 0, false, 14,
+     "lomo-optim 0.1.1 adalomo.py fuse_update; arXiv 2310.10195", StepValues{3, 3}, true},
+    {"none", 0, StateFormat::follows_master, false, 0, false, 0, "no optimizer: forward only"},
 }};
 
 constexpr const OptimizerRow* optimizer_named(std::string_view name) {
@@ -62,8 +95,9 @@ constexpr const OptimizerRow* optimizer_named(std::string_view name) {
   return nullptr;
 }
 
-// Bytes of optimizer state per trainable parameter, given the bytes of the weight that the
-// optimizer steps (the fp32 master where there is one, else the weight itself).
+// Bytes of optimizer state per trainable parameter that has states of its own size, given the bytes
+// of the weight that the optimizer steps (the fp32 master where there is one, else the weight
+// itself). What rank and factors make of it: MatrixSides, parameter_state.cpp.
 constexpr double state_bytes_per_parameter(const OptimizerRow& o, double stepped_weight_bytes) {
   double each = 4.0;
   switch (o.format) {
@@ -79,8 +113,11 @@ constexpr double state_bytes_per_parameter(const OptimizerRow& o, double stepped
     case StateFormat::blockwise_8bit:
       each = 1.0 + 4.0 / 256.0;
       break;
+    case StateFormat::blockwise_4bit:
+      each = 0.5 + 4.0 / 128.0;
+      break;
   }
-  return o.full_states * each * o.low_rank_fraction;
+  return o.full_states * each;
 }
 
 }  // namespace shardwise

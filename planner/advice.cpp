@@ -31,11 +31,11 @@ void more_recompute(AdviceTrial& t) {
 }
 
 void smaller_optimizer(AdviceTrial& t) {
-  if (!row(t.method).trains_base) return;
+  if (!row(t.method).trains_base || t.question().workload.optimizer->in_backward) return;
   for (const char* name : {"adamw8bit", "adafactor"}) {
     Question q = t.question();
     if (q.workload.optimizer->name == name) return;
-    q.workload.optimizer = optimizer_named(name);
+    q.workload.step_with(*optimizer_named(name));
     if (offer(t, sentence("optimizer ", name), q)) return;
   }
 }

@@ -55,6 +55,8 @@ void add(LayerParameters& to, const LayerParameters& p) {
   to.other += p.other;
   to.expert += p.expert;
   to.adapter += p.adapter;
+  to.linear_sides += p.linear_sides;
+  to.expert_sides += p.expert_sides;
 }
 
 StageParameters stage_parameters(const Question& q, int stage) {
@@ -84,10 +86,13 @@ std::vector<Term> terms_of(const StageParameters& p) {
   const auto add_kind = [&](std::string_view name, std::int64_t LayerParameters::*kind,
                             bool quantizable) {
     for (const bool trainable : {true, false}) {
-      const std::int64_t n = (trainable ? p.trained : p.frozen).*kind;
+      const LayerParameters& all = trainable ? p.trained : p.frozen;
+      const std::int64_t n = all.*kind;
       if (n == 0) continue;
       LayerParameters only;
       only.*kind = n;
+      only.linear_sides = all.linear_sides;
+      only.expert_sides = all.expert_sides;
       terms.push_back({name, only, n, trainable, quantizable});
     }
   };
@@ -122,8 +127,11 @@ constexpr std::array<StateRow, 6> state_rows{{
 }};
 
 StoredParameter stored(const Workload& w, const Term& term) {
-  return term.parameters.adapter > 0 ? stored_adapter(w)
-                                     : stored_base(w, term.trainable, term.quantizable);
+  const LayerParameters& p = term.parameters;
+  if (p.adapter > 0) return stored_adapter(w);
+  if (!term.quantizable) return stored_base(w, term.trainable, false);
+  return stored_matrices(w, term.trainable, term.elements,
+                         p.expert > 0 ? p.expert_sides : p.linear_sides);
 }
 
 std::optional<ExplainedFigure> state_figure(const Question& q, const StageForecast& s,

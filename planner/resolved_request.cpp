@@ -203,6 +203,8 @@ std::int64_t rounded_up(std::int64_t value, std::int64_t step) {
 
 // Sequences per step where nobody asks for a number.
 std::int64_t usual_batch(const ResolvedRequest& r, bool pretraining) {
+  if (r.asked.optimizer != nullptr && r.asked.optimizer->in_backward)  // nothing accumulates
+    return r.gpus();
   if (r.asked.framework)
     if (const auto row = find_framework(r.facts->catalog, *r.asked.framework))
       if ((**row).gradient_life == GradientLife::in_backward)  // nothing accumulates

@@ -96,9 +96,10 @@ ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cl
   w.compute = r.asked.precision ? *r.asked.precision : usual_format(row, cluster, chosen.notes);
   w.framework = resolved_for(row, method, w.compute);
   for (const NodeGroup& group : cluster.groups) settle_on(group.gpu, w.framework);
-  w.optimizer =
+  const OptimizerRow* optimizer =
       r.asked.optimizer != nullptr ? r.asked.optimizer : optimizer_named(w.framework.optimizer);
-  require(w.optimizer != nullptr, "the optimizers of framework rows are rows");
+  require(optimizer != nullptr, "the optimizers of framework rows are rows");
+  w.step_with(*optimizer);
   if (r.asked.loader_sequences_per_s)
     w.load_per_sequence = Seconds(1 / *r.asked.loader_sequences_per_s);
   w.adapter = adapter_for(r, method, w.framework);

@@ -94,16 +94,19 @@ LayerGraph GraphBuilder::finish(TensorIndex output) {
   return std::move(graph_);
 }
 
-void GraphBuilder::count_matrix(std::int64_t elements, bool other) {
+void GraphBuilder::count_matrix(std::int64_t in, std::int64_t out, bool other) {
   ++graph_.parameters.modules;
-  (other ? graph_.parameters.other : graph_.parameters.linear) += elements;
-  if (!other)
-    graph_.parameters.largest_matrix = std::max(graph_.parameters.largest_matrix, elements);
+  (other ? graph_.parameters.other : graph_.parameters.linear) += in * out;
+  if (other) return;
+  graph_.parameters.largest_matrix = std::max(graph_.parameters.largest_matrix, in * out);
+  graph_.parameters.linear_sides.count(in, out, 1);
 }
 
-void GraphBuilder::count_expert(std::int64_t elements, std::int64_t largest) {
-  graph_.parameters.expert += elements;
-  graph_.parameters.largest_matrix = std::max(graph_.parameters.largest_matrix, largest);
+void GraphBuilder::count_experts(std::int64_t experts, std::int64_t in, std::int64_t out,
+                                 bool bias) {
+  graph_.parameters.expert += experts * (in * out + (bias ? out : 0));
+  graph_.parameters.largest_matrix = std::max(graph_.parameters.largest_matrix, in * out);
+  graph_.parameters.expert_sides.count(in, out, experts);
 }
 
 TensorIndex GraphBuilder::pointwise(std::string_view name, std::vector<TensorIndex> inputs,
@@ -333,7 +336,7 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
   const DType dtype = narrow ? workload_.compute
                       : fp32 ? DType::fp32
                              : workload_.activation_dtype();
-  count_matrix(in * out, !spec.quantizable);
+  count_matrix(in, out, !spec.quantizable);
   count_other(bias);
   graph_.parameters.cast += in * out + bias;
   const TensorIndex x = cast_input(source, rows * in);

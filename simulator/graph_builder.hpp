@@ -112,16 +112,15 @@ class GraphBuilder {
 
   Operator& last() { return graph_.operators.back(); }
   Operator& add(Operator op);
-  void count_linear(std::int64_t elements) { count_matrix(elements, false); }
   void count_other(std::int64_t elements) { graph_.parameters.other += elements; }
-  void count_expert(std::int64_t elements, std::int64_t largest);
+  void count_experts(std::int64_t experts, std::int64_t in, std::int64_t out, bool bias);
   LayerGraph finish(TensorIndex output);
   std::int64_t bytes_of(TensorIndex t) const {
     return graph_.tensors[static_cast<std::size_t>(t)].bytes;
   }
 
  private:
-  void count_matrix(std::int64_t elements, bool other);
+  void count_matrix(std::int64_t in, std::int64_t out, bool other);
   void add_adapter(const LinearSpec& spec, TensorIndex x, TensorIndex y, std::int64_t rows,
                    std::int64_t in, std::int64_t out);
   double accumulation_traffic() const;

@@ -88,7 +88,7 @@ TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertSh
   op.inputs = {x};
   op.outputs = {y};
   const std::int64_t elements = s.local * (in * out + (bias ? out : 0));
-  b.count_expert(elements, in * out);
+  b.count_experts(s.local, in, out, bias);
   if (b.trains_base()) {
     const bool narrow = bytes_per_element(s.dtype) < 2.0;
     if (narrow && b.workload().framework.kernels == KernelStyle::fused) {

@@ -106,6 +106,22 @@ struct Operator {
   bool in_place_gradient = false;  // the gradient overwrites a saved tensor (vocab-parallel loss)
 };
 
+// The sides of matrices, added up: what optimizers keep that factor or project a matrix.
+struct MatrixSides {
+  std::int64_t longer = 0, shorter = 0;
+
+  void count(std::int64_t in, std::int64_t out, std::int64_t matrices) {
+    longer += matrices * (in > out ? in : out);
+    shorter += matrices * (in > out ? out : in);
+  }
+  MatrixSides& operator+=(const MatrixSides& o) {
+    longer += o.longer;
+    shorter += o.shorter;
+    return *this;
+  }
+  friend bool operator==(const MatrixSides&, const MatrixSides&) = default;
+};
+
 // Parameters of one layer on one rank, by how they are stored and sharded.
 struct LayerParameters {
   std::int64_t linear = 0;  // matrices that a quantised method quantises
@@ -115,6 +131,7 @@ struct LayerParameters {
   std::int64_t cast = 0;            // of matmuls, tied ones too: what autocast copies to 16 bits
   std::int64_t largest_matrix = 0;  // elements; bounds what a dequantisation needs
   int modules = 0;                  // PyTorch modules that hold them, routed experts aside
+  MatrixSides linear_sides, expert_sides;  // of the matrices in `linear` and in `expert`
 
   std::int64_t base() const { return linear + other + expert; }
   friend bool operator==(const LayerParameters&, const LayerParameters&) = default;

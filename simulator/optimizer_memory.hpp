@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "simulator/backward_step.hpp"
 #include "simulator/memory_ledger.hpp"
 #include "simulator/parallel_plan.hpp"
 #include "simulator/parameter_state.hpp"
@@ -20,13 +21,22 @@ class OptimizerMemory {
   using enum MemoryCategory;
 
  public:
-  OptimizerMemory(const Framework& row, const ParallelPlan& plan, MemoryLedger& ledger)
-      : f_(row), plan_(plan), ledger_(ledger) {}
+  OptimizerMemory(const Workload& workload, const ParallelPlan& plan, MemoryLedger& ledger)
+      : f_(workload.framework), row_(*workload.optimizer), plan_(plan), ledger_(ledger) {
+    if (workload.trains_base()) weight_bytes_ = stored_base(workload, true, true).weight;
+  }
+
+  // A gradient of `elements`, `bytes` long, of a weight of `weight_bytes` each, that is stepped
+  // once the next one is made, or in step().
+  void step_in_backward(std::int64_t elements, std::int64_t bytes, double weight_bytes) {
+    backward_.make(bytes, wide_values(elements, weight_bytes));
+  }
 
   // `largest_gradient`: elements of the largest weight gradient. The gradients themselves are the
   // caller's to release, but for those that are dropped before.
   void step(std::vector<std::vector<LayerHoldings>>& layers, const LayerState& total,
             std::int64_t largest_gradient) {
+    backward_.finish();
     if (!plan_.offload.optimizer) {
       drop_other_shards(layers, total);
       inspect(total, largest_gradient);
@@ -37,7 +47,11 @@ class OptimizerMemory {
       // backward, that is one. A flat tensor is stepped alone: its root and the quotient of it
       // (PyTorch torch/optim/adamw.py, _single_tensor_adamw).
       const bool in_backward = f_.gradient_life == GradientLife::in_backward;
-      if (!f_.fused_optimizer && !in_backward)
+      if (row_.one_by_one && !row_.in_backward)
+        ledger_.touch(
+            wide_values(std::min(largest_gradient, total.stepped_elements), weight_bytes_),
+            optimizer_states);
+      else if (!f_.fused_optimizer && !in_backward)
         open_states(layers, total, f_.clones_partition ? 2 : 1, temporary);
       for (Holding& h : temporary) ledger_.close(h);
     }
@@ -45,6 +59,12 @@ class OptimizerMemory {
   }
 
  private:
+  std::int64_t wide_values(std::int64_t elements, double weight_bytes) const {
+    const StepValues values = row_.one_by_one.value_or(StepValues{});
+    return static_cast<std::int64_t>(4 * static_cast<double>(elements) *
+                                     (weight_bytes < 4 ? values.half : values.wide));
+  }
+
   // DeepSpeed's ZeRO-1 sets every gradient to None once it is reduced and keeps views of those in
   // this rank's shard (runtime/zero/stage_1_and_2.py, independent_gradient_partition_epilogue): on
   // the first rank, whose shard begins with the first parameters.
@@ -139,8 +159,11 @@ class OptimizerMemory {
   }
 
   const Framework& f_;
+  const OptimizerRow& row_;
+  double weight_bytes_ = 4;  // of each weight that is stepped
   const ParallelPlan& plan_;
   MemoryLedger& ledger_;
+  BackwardStep backward_{ledger_};
   std::vector<Holding> states_;
   bool states_exist_ = false;
 };

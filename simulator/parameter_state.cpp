@@ -119,6 +119,22 @@ StoredParameter stored_base(const Workload& w, bool trainable, bool quantizable)
   return p;
 }
 
+// Moments of r x max(m, n), each as wide as others are, and the projection of r x min(m, n) in the
+// gradient's own format (galore_projector.py, random_projector.py); factors are fp32 vectors.
+StoredParameter stored_matrices(const Workload& w, bool trainable, std::int64_t elements,
+                                const MatrixSides& sides) {
+  StoredParameter p = stored_base(w, trainable, true);
+  const OptimizerRow& o = *w.optimizer;
+  if (!trainable || elements == 0) return p;
+  const double n = static_cast<double>(elements), longer = static_cast<double>(sides.longer),
+               shorter = static_cast<double>(sides.shorter);
+  if (o.factored_second) p.optimizer += 4 * (longer + shorter) / n;
+  if (o.rank > 0)
+    p.optimizer = std::min(
+        p.optimizer, o.rank * (p.optimizer * longer + std::max(p.weight, p.master) * shorter) / n);
+  return p;
+}
+
 StoredParameter stored_adapter(const Workload& w) {
   StoredParameter p;
   p.weight = bytes_per_element(w.framework.adapter_dtype);
@@ -137,7 +153,10 @@ StoredParameter stored_adapter(const Workload& w) {
 OptimizerPass optimizer_pass(const Workload& w) {
   const StoredParameter p = w.trains_base() ? stored_base(w, true, true) : stored_adapter(w);
   const double stepped = std::max(p.weight, p.master);
-  double each = p.gradient + 2 * stepped + 2 * p.optimizer + (p.master > 0 ? p.weight : 0);
+  // Of a projected gradient the states are few; the gradient is read again to project it, and an
+  // update of its size written and read.
+  const double states = w.optimizer->rank > 0 ? 3 * p.gradient : 2 * p.optimizer;
+  double each = p.gradient + 2 * stepped + states + (p.master > 0 ? p.weight : 0);
   // foreach AdamW makes about nine passes where the fused kernel makes one: 88 B for 28 B.
   if (!w.framework.fused_optimizer) each *= 88.0 / 28.0;
   if (w.framework.clips_gradients) each += 3 * p.gradient;
@@ -155,11 +174,14 @@ LayerState layer_state(const Workload& w, const ParallelPlan& plan,
   const bool whole_stays = quantized && !w.framework.quantized_sharding;
   const Gathering gathering{w.framework.gathers_as_stored ? 4.0 : 2.0,
                             plan.zero_stage >= 3 && w.framework.clones_partition};
-  if (parameters.linear > 0 || parameters.expert > 0) {
-    const StoredParameter matrix = stored_base(w, trainable, true);
-    add(state, parameters.linear, matrix, dense, false, whole_stays, gathering);
-    add(state, parameters.expert, matrix, expert, false, whole_stays, gathering);
-  }
+  const auto add_matrices = [&](std::int64_t elements, const MatrixSides& sides,
+                                const auto& share) {
+    if (elements > 0)
+      add(state, elements, stored_matrices(w, trainable, elements, sides), share, false,
+          whole_stays, gathering);
+  };
+  add_matrices(parameters.linear, parameters.linear_sides, dense);
+  add_matrices(parameters.expert, parameters.expert_sides, expert);
   if (parameters.other > 0)
     add(state, parameters.other, stored_base(w, trainable, false), dense, false, false, gathering);
   if (trainable && row(w.method).adapter && w.framework.keeps_replaced_modules)

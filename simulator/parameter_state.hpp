@@ -40,6 +40,9 @@ struct StoredParameter {
 
 // `trainable` is of the layer: false for frozen base layers even where the method trains others.
 StoredParameter stored_base(const Workload& workload, bool trainable, bool quantizable);
+// The same of `elements` in matrices: with what a factored or projected optimizer keeps of those.
+StoredParameter stored_matrices(const Workload& workload, bool trainable, std::int64_t elements,
+                                const MatrixSides& sides);
 StoredParameter stored_adapter(const Workload& workload);
 
 LayerState layer_state(const Workload& workload, const ParallelPlan& plan,

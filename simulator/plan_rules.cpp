@@ -179,7 +179,9 @@ Broken framework_runs(const Case& k) {
 Broken accumulates(const Case& k) {
   if (k.w.framework.gradient_life != GradientLife::in_backward || k.p.microbatches == 1)
     return std::nullopt;
-  return k.w.framework.name +
+  const std::string who(k.w.optimizer->in_backward ? k.w.optimizer->name
+                                                   : std::string_view(k.w.framework.name));
+  return who +
          " steps every gradient as soon as it is made, which leaves none to accumulate: ga must "
          "be 1, got " +
          text(k.p.microbatches);

@@ -34,7 +34,7 @@ class StagePlayer {
         offload_(ledger_, plan.offloaded_share),
         lag_(ledger_, nccl_stream, variation.lead),
         most_(variation.most_allocated),
-        optimizer_(w.framework, plan, ledger_) {
+        optimizer_(w, plan, ledger_) {
     const int grouped = w.model.moe ? f_.grouped_workspaces : 0;
     for (int i = 0; i < calibration.cublas_workspaces + f_.library_workspaces + grouped; ++i)
       fixed_.push_back(ledger_.open(calibration.cublas_workspace.value, workspace));
@@ -385,14 +385,13 @@ class StagePlayer {
       return;
     }
     const auto kept = static_cast<std::int64_t>(static_cast<double>(elements) * p.gradient);
-    if (!h.has_gradient && kept > 0 && !habits_.steps_in_backward) {
-      Holding made;
-      if (kept > raw) made = ledger_.open(raw, gradients);  // then cast to its wider home
-      h.unsharded_gradients.push_back(ledger_.open(kept, gradients));
-      ledger_.close(made);
-    } else {
-      ledger_.touch(std::max(raw, kept), gradients);
-    }
+    if (w_.optimizer->in_backward) return optimizer_.step_in_backward(elements, raw, p.weight);
+    if (h.has_gradient || kept <= 0 || habits_.steps_in_backward)
+      return ledger_.touch(std::max(raw, kept), gradients);
+    Holding made;
+    if (kept > raw) made = ledger_.open(raw, gradients);  // then cast to its wider home
+    h.unsharded_gradients.push_back(ledger_.open(kept, gradients));
+    ledger_.close(made);
   }
 
   void release_copies(std::size_t c) {

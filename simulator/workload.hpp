@@ -37,6 +37,17 @@ struct Workload {
   bool pads_experts = false;   // every expert computes equally many tokens, dropped or padded
   bool step_is_graph = false;  // one CUDA graph holds forward and backward: the CPU issues nothing
 
+  // Takes an optimizer, and what it decides in the framework's place: when gradients go. Without
+  // gradients that are kept no wider weights stand beside 16-bit ones.
+  void step_with(const OptimizerRow& row) {
+    optimizer = &row;
+    if (!row.in_backward) return;
+    framework.gradient_life = GradientLife::in_backward;
+    framework.clips_gradients = false;
+    for (WeightRecipe* weights : {&framework.pretrain_weights, &framework.finetune_weights})
+      if (*weights == WeightRecipe::half_with_master) *weights = WeightRecipe::pure_half;
+  }
+
   bool trains_base() const { return row(method).trains_base; }
   // Whether the output projection has a gradient of its own, not only an adapter.
   bool trains_head() const {

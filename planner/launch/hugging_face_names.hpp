@@ -13,19 +13,27 @@
 namespace shardwise {
 
 // transformers/training_args.py, OptimizerNames; the first spelling of a row is the one written.
-inline constexpr Meaning hugging_face_optimizers[] = {{"adamw_torch_fused", "adamw"},
-                                                      {"adamw_torch", "adamw"},
-                                                      {"adamw_hf", "adamw"},
-                                                      {"adamw_bnb_8bit", "adamw8bit"},
-                                                      {"adamw_8bit", "adamw8bit"},
-                                                      {"paged_adamw_32bit", "paged-adamw"},
-                                                      {"paged_adamw_8bit", "paged-adamw8bit"},
-                                                      {"adafactor", "adafactor"},
-                                                      {"sgd", "sgd"},
-                                                      {"lion_32bit", "lion"},
-                                                      {"lion_8bit", "lion8bit"},
-                                                      {"galore_adamw", "galore-adamw"},
-                                                      {"galore_adamw_8bit", "galore-adamw8bit"}};
+inline constexpr Meaning hugging_face_optimizers[] = {
+    {"adamw_torch_fused", "adamw"},
+    {"adamw_torch", "adamw"},
+    {"adamw_hf", "adamw"},
+    {"adamw_bnb_8bit", "adamw8bit"},
+    {"adamw_8bit", "adamw8bit"},
+    {"paged_adamw_32bit", "paged-adamw"},
+    {"paged_adamw_8bit", "paged-adamw8bit"},
+    {"adafactor", "adafactor"},
+    {"sgd", "sgd"},
+    {"lion_32bit", "lion"},
+    {"lion_8bit", "lion8bit"},
+    {"galore_adamw", "galore-adamw"},
+    {"galore_adamw_8bit", "galore-adamw8bit"},
+    {"apollo_adamw", "apollo-adamw"},
+    {"adamw_torch_4bit", "adamw4bit"},
+    {"ademamix", "ademamix"},
+    {"ademamix_8bit", "ademamix8bit"},
+    {"schedule_free_adamw", "schedule-free-adamw"},
+    {"lomo", "lomo"},
+    {"adalomo", "adalomo"}};
 
 // The linears of llama-like models, which most share.
 inline constexpr Meaning hugging_face_linears[] = {

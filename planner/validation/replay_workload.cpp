@@ -173,7 +173,7 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
   w.compute = compute;
   w.framework = framework;
   w.sequence = padded_sequence(sequence_reached(c, framework, *sequence, notes), plan, notes);
-  w.optimizer = replay_optimizer(c, framework, notes);
+  w.step_with(*replay_optimizer(c, framework, notes));
   w.hidden_dropout = framework.default_dropout && !w.model.gated_mlp &&
                      stated(c, &PhraseReading::dropout).value_or(true);
   if (c.run.training.dropout) w.hidden_dropout = *c.run.training.dropout;

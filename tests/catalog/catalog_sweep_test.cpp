@@ -66,7 +66,7 @@ void check_provenance(const std::string& id, const Provenance& p) {
 
 TEST_CASE("the catalog is as large as promised") {
   const Catalog& c = loaded_catalog();
-  CHECK(c.gpus.size() >= 86);
+  CHECK(c.gpus.size() >= 110);
   CHECK(c.nodes.size() >= 103 + 20);
   CHECK(c.networks.size() >= 20);
   CHECK(c.prices.cloud.size() >= 225);
@@ -122,7 +122,7 @@ TEST_CASE("dense rates are SMs x clock x FLOP per clock, or say why not") {
     CHECK(agree == gpu.rate_conflict.empty());
     ++checked;
   }
-  CHECK(checked >= 80);
+  CHECK(checked >= 100);
 }
 
 TEST_CASE("GeForce cards multiply fp16 at half rate where they accumulate in fp32") {
@@ -180,7 +180,25 @@ TEST_CASE("published matrix efficiencies: measured over dense") {
 }
 
 TEST_CASE("every card that the product promises is there") {
-  for (const char* promised : {"2080 Ti",
+  for (const char* promised : {"GTX 1080 Ti",
+                               "1080ti",
+                               "2080 Ti",
+                               "RTX 2080",
+                               "3060 Ti",
+                               "3070 Ti",
+                               "3080 Ti",
+                               "4060",
+                               "4060ti-8gb",
+                               "4060ti-16gb",
+                               "4070 Super",
+                               "4070ti",
+                               "5060",
+                               "5060ti-8gb",
+                               "5060ti-16gb",
+                               "L20",
+                               "RTX PRO 4500",
+                               "rtx pro 6000",
+                               "RTX PRO 6000 Blackwell Max-Q",
                                "3060 12GB",
                                "3090",
                                "3090 Ti",

@@ -68,6 +68,18 @@ TEST_CASE("one to eight cards share the smallest usual box") {
   CHECK(one("8xA100-PCIE-80GB").groups[0].node.id == "server-8x");
 }
 
+TEST_CASE("cards are named as people type them") {
+  const auto named = [](const char* text) { return one(text).groups[0].gpu.id; };
+  CHECK(named("4x4060ti-16gb") == "rtx-4060-ti-16gb");
+  CHECK(named("2x1080ti") == "gtx-1080-ti");
+  CHECK(named("1xA10G") == "a10g");
+  CHECK(named("rtx pro 6000") == "rtx-pro-6000-blackwell");
+  CHECK(named("NVIDIA GeForce RTX 3060") == "rtx-3060-12gb");
+  // The x of a name is no sign of multiplication.
+  CHECK(named("7900xtx") == "rx-7900-xtx");
+  CHECK(one("2x7900xtx").gpus() == 2);
+}
+
 TEST_CASE("unequal cards in one box are groups of one node") {
   const Cluster c = one("2x3090+2x4090");
   CHECK(c.mixed_in_one_node);

@@ -154,6 +154,33 @@ TEST_CASE("an unknown name is one problem with suggestions") {
   CHECK_FALSE(find_framework(loaded_catalog(), "no-such-framework"));
 }
 
+TEST_CASE("a misspelt framework is refused, and its neighbours are named") {
+  const Catalog& c = loaded_catalog();
+  const auto id = [&](const char* name) {
+    const auto found = find_framework(c, name);
+    return found ? (*found)->id : std::string();
+  };
+  CHECK(id("Megatron-LM") == "megatron-lm");
+  CHECK(id("megatron") == "megatron-lm");
+  CHECK(id("megatron core 0.8") == "megatron-lm");
+  CHECK(id("trl==0.9.6") == "trl");
+  CHECK(id("TorchTitan v0.1") == "torchtitan");
+  CHECK(id("hf trainer") == "hf-trainer");
+  // Each holds a word that is known, and none is a framework.
+  for (const char* wrong : {"megatronn", "megatron-deepspeeed", "my-trl", "deepspeedy", "nemotron",
+                            "internlm2.5-7b", "transformers-xl"}) {
+    INFO(wrong);
+    CHECK_FALSE(find_framework(c, wrong));
+  }
+  CHECK(find_framework(c, "megatronn")
+            .error()[0]
+            .what.find("unknown framework \"megatronn\"; did you mean megatron") == 0);
+  // What a run record says is free text.
+  const Framework* recorded = framework_meant(c.frameworks, "Megatron-LM (Megatron Core) 0.8", "");
+  REQUIRE(recorded != nullptr);
+  CHECK(recorded->id == "megatron-lm");
+}
+
 TEST_CASE("every id and alias finds its own entry") {
   const Catalog& c = loaded_catalog();
   for (const Gpu& g : c.gpus) {
@@ -175,5 +202,6 @@ TEST_CASE("every id and alias finds its own entry") {
     const auto found = find_framework(c, f.id);
     REQUIRE(found);
     CHECK((*found)->id == f.id);
+    for (const std::string& word : f.match) CHECK(find_framework(c, word));
   }
 }

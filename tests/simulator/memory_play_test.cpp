@@ -240,6 +240,32 @@ TEST_CASE("Gradients that are stepped in backward never stand together", "[memor
   CHECK(stepped.steady.allocated < stepped.after_step + Bytes(kept.state.gradients * 3 / 4));
 }
 
+// LOMO widens a gradient and its weight when the next gradient is there: 4 + 4 bytes for each
+// element of the largest weight, a head of 32000 x 512, and AdaLomo a third such tensor. The head
+// is stepped first, beside the weights and what 64 tokens keep of two layers (a few MiB).
+TEST_CASE("Optimizers that step in backward widen one tensor at a time", "[memory_play]") {
+  Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 64);
+  w.framework.pretrain_weights = WeightRecipe::pure_half;
+  const auto played = [&](const char* optimizer) {
+    w.step_with(*optimizer_named(optimizer));
+    return first_stage(w, plan_of(1));
+  };
+  const std::int64_t table = 32000 * 512;
+  const StageMemory lomo = played("lomo");
+  CHECK(lomo.state.optimizer == 0);
+  const std::int64_t few = 8 << 20;
+  const auto beside = [](const StageMemory& m) {
+    return (m.steady.allocated - m.after_step).value;
+  };
+  CHECK(beside(lomo) >= 8 * table);
+  CHECK(beside(lomo) < 8 * table + few);
+  const StageMemory adalomo = played("adalomo");
+  CHECK(beside(adalomo) >= 12 * table);
+  CHECK(beside(adalomo) < 12 * table + few);
+  CHECK(adalomo.state.optimizer > 0);
+  CHECK(gib(Bytes(adalomo.state.optimizer)) < 0.001);
+}
+
 // Two fp32 moments of 8 bytes per parameter leave the allocator's sight, and nothing else.
 TEST_CASE("Paged optimizer states are not the allocator's", "[memory_play]") {
   Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);

@@ -10,14 +10,15 @@ namespace {
 constexpr std::int64_t mi = 1 << 20;
 
 struct Step {
-  Framework framework;
+  Workload workload = pretraining(llama(2, 64, 2, 2, 128, 100), 64);
+  Framework& framework = workload.framework;
   ParallelPlan plan = plan_of(1);
   LayerState total;
   MemoryLedger ledger{AllocatorSettings{}};
   std::vector<std::vector<LayerHoldings>> layers{1};
 
   void run(std::int64_t largest_gradient) {
-    OptimizerMemory(framework, plan, ledger).step(layers, total, largest_gradient);
+    OptimizerMemory(workload, plan, ledger).step(layers, total, largest_gradient);
   }
 };
 
@@ -87,9 +88,29 @@ TEST_CASE("States are made parameter by parameter", "[optimizer_memory]") {
   for (int i = 0; i < 2; ++i)
     freed.push_back(step.ledger.open(16 * mi, MemoryCategory::activations));
   for (Holding& h : freed) step.ledger.close(h);
-  OptimizerMemory(step.framework, step.plan, step.ledger).step(step.layers, step.total, 0);
+  OptimizerMemory(step.workload, step.plan, step.ledger).step(step.layers, step.total, 0);
   CHECK(step.ledger.peak().allocated == Bytes(32 * mi));
   CHECK(step.ledger.peak().reserved == Bytes(32 * mi));
+}
+
+// Adafactor takes the largest weight in turn: gradient, weight, square and update in fp32 beside 16
+// bits, 4 x 4 x 3 MiB; of fp32 ones the square and the update, 2 x 4 x 3 MiB; a shard of 2 Mi
+// elements is all that a rank steps. Lists of temporaries there are none. Whole Trainer steps of
+// Llama, Qwen, GPT-2 and Phi took as much (catalog/runs/oracle_transformers.json).
+TEST_CASE("What steps tensors one by one widens the largest", "[optimizer_memory]") {
+  const auto peak = [](WeightRecipe weights, std::int64_t stepped) {
+    Step step;
+    step.workload.framework.pretrain_weights = weights;
+    step.workload.framework.fused_optimizer = false;
+    step.workload.step_with(*optimizer_named("adafactor"));
+    step.total.stepped_elements = stepped;
+    step.run(3 * mi);
+    CHECK(step.ledger.allocated() == Bytes(0));
+    return step.ledger.peak().allocated;
+  };
+  CHECK(peak(WeightRecipe::pure_half, 8 * mi) == Bytes(48 * mi));
+  CHECK(peak(WeightRecipe::fp32, 8 * mi) == Bytes(24 * mi));
+  CHECK(peak(WeightRecipe::pure_half, 2 * mi) == Bytes(32 * mi));
 }
 
 // Moments of 8 MiB each; beside them the second one's root and the quotient of it.

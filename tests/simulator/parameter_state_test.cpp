@@ -1,5 +1,7 @@
 #include "simulator/parameter_state.hpp"
 
+#include <cstdlib>
+
 #include "tests/catch.hpp"
 #include "tests/simulator/sample_workload.hpp"
 
@@ -139,6 +141,72 @@ TEST_CASE("quantised weights are sharded only where the framework can", "[parame
   CHECK(layer_state(w, plan, parameters, false).weights == (1 << 20) / 2);
   w.framework.quantized_sharding = true;
   CHECK(layer_state(w, plan, parameters, false).weights == (1 << 20) / 8);
+}
+
+// A matrix of 4096 x 1024 in pure bf16, in bytes:
+//   moments of r x 4096 and a projection of r x 1024, for r = 128: 2 (2 r 4096) + 2 r 1024
+//   the same with moments of 1 + 4/256 bytes each: 2 (1.015625 r 4096) + 2 r 1024
+//   factors: 4 (4096 + 1024)
+// apollo-torch 1.0.3, galore-torch 1.0, schedulefree 1.4, lomo-optim 0.1.1, bitsandbytes 0.50 and
+// torchao 0.18 come to the same where they step an nn.Linear of other sides (torch 2.15, on a CPU).
+TEST_CASE("what each optimizer keeps of a matrix", "[parameter_state]") {
+  constexpr std::int64_t n = 4096 * 1024;
+  struct Row {
+    const char* optimizer;
+    std::int64_t matrix, table;  // bytes of as many elements in either
+  };
+  const Row rows[] = {{"adamw", 4 * n, 4 * n},
+                      {"schedule-free-adamw", 4 * n, 4 * n},
+                      {"ademamix", 12 * n, 12 * n},
+                      {"ademamix8bit", 3 * n + 12 * n / 256, 3 * n + 12 * n / 256},
+                      {"adamw4bit", n + 8 * n / 128, n + 8 * n / 128},
+                      {"galore-adamw", 4 * 128 * 4096 + 2 * 128 * 1024, 4 * n},
+                      {"apollo-adamw", 4 * 128 * 4096 + 2 * 128 * 1024, 4 * n},
+                      {"galore-adamw8bit", 2 * 128 * 4096 + 8 * 128 * 4096 / 256 + 2 * 128 * 1024,
+                       2 * n + 8 * n / 256},
+                      {"apollo-mini", 4 * 4096 + 2 * 1024, 4 * n},
+                      {"lomo", 0, 0},
+                      {"adafactor", 4 * (4096 + 1024), 0},
+                      {"adalomo", 4 * (4096 + 1024), 0}};
+  Workload w = pretraining(llama(2, 64, 2, 2, 128, 100), 64);
+  w.framework.pretrain_weights = WeightRecipe::pure_half;
+  LayerParameters matrix, table;
+  matrix.linear = table.other = n;
+  matrix.linear_sides.count(1024, 4096, 1);
+  for (const Row& row : rows) {
+    INFO(row.optimizer);
+    w.step_with(*optimizer_named(row.optimizer));
+    const LayerState state = layer_state(w, plan_of(1), matrix, true);
+    CHECK(std::abs(state.optimizer - row.matrix) <= 1);
+    CHECK(layer_state(w, plan_of(1), table, true).optimizer == row.table);
+    CHECK(layer_state(w, plan_of(1), matrix, false).optimizer == 0);
+    // Experts are matrices too.
+    LayerParameters experts;
+    experts.expert = 8 * n;
+    experts.expert_sides.count(4096, 1024, 8);
+    CHECK(std::abs(layer_state(w, plan_of(1), experts, true).optimizer - 8 * row.matrix) <= 8);
+  }
+}
+
+TEST_CASE("an optimizer that steps in backward needs no masters", "[parameter_state]") {
+  Workload w = pretraining(llama(2, 64, 2, 2, 128, 100), 64);
+  w.framework.pretrain_weights = WeightRecipe::half_with_master;
+  for (const OptimizerRow& row : optimizer_rows)
+    CHECK(row.in_backward == (row.name == "lomo" || row.name == "adalomo"));
+  w.step_with(*optimizer_named("lomo"));
+  CHECK(w.framework.gradient_life == GradientLife::in_backward);
+  LayerParameters matrix;
+  matrix.linear = 1000;
+  const LayerState state = layer_state(w, plan_of(1), matrix, true);
+  CHECK(state.weights == 2000);
+  CHECK(state.master == 0);
+  // A rank beyond the shorter side keeps no more than whole moments would take.
+  w = pretraining(llama(2, 64, 2, 2, 128, 100), 64);
+  w.framework.pretrain_weights = WeightRecipe::pure_half;
+  w.step_with(*optimizer_named("galore-adamw"));
+  matrix.linear = 100 * 10;
+  matrix.linear_sides.count(100, 10, 1);
+  CHECK(layer_state(w, plan_of(1), matrix, true).optimizer == 4 * 1000);
 }
 
 TEST_CASE("a module trained whole beside adapters is a copy where the framework keeps the first",
