@@ -168,6 +168,7 @@ void read_attention(JsonReader& r, Transformer& model) {
   model.sliding_window_every = r.maybe_integer("sliding_window_every", 1, most_layers).value_or(1);
   if (auto global = r.maybe_object("global_attention"))
     model.global_attention = read_global_attention(*global);
+  model.caps_logits = r.maybe_flag("caps_logits").value_or(false);
   model.value_norm = r.maybe_flag("value_norm").value_or(false);
   model.attention_extra_per_layer =
       r.maybe_integer("attention_extra_per_layer", 0, most_width).value_or(0);

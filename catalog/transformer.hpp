@@ -152,6 +152,7 @@ struct Transformer {
   int sliding_window_every = 1;  // n: n-1 of n layers are local (Gemma 3: 6); 1: all of them
   std::optional<int> embed_dim;  // OPT-350m: embedding width other than hidden
   std::optional<GlobalAttention> global_attention;
+  bool caps_logits = false;           // the head's logits become c tanh(logits / c) (Gemma 2)
   bool value_norm = false;            // values pass a norm without weights (Gemma 4)
   int attention_extra_per_layer = 0;  // gpt-oss sinks
   std::optional<MixtureOfExperts> moe;

@@ -213,6 +213,26 @@ void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
   b.add(std::move(pick));
 }
 
+// c tanh(logits / c) by three kernels, each with a result of its own; backward needs that of the
+// tangent, so one copy more is kept (transformers modeling_gemma2.py, Gemma2ForCausalLM.forward;
+// PyTorch derivatives.yaml: tanh saves its result, a product with a number nothing).
+Logits capped(GraphBuilder& b, const Logits& l) {
+  const std::int64_t e = b.element();
+  const double each = static_cast<double>(e);
+  Logits last = l;
+  for (const std::string_view name : {"logits_over_cap", "logits_tanh", "capped_logits"}) {
+    const TensorIndex next = logit_tensor(b, name, l, e, e);
+    const bool tangent = name == "logits_tanh";
+    Operator op = loss_operator(name, l, 2 * each, (tangent ? 3 : 2) * each, 1);
+    op.inputs = {last.half};
+    op.outputs = {next};
+    if (tangent) op.saves = {next};
+    b.add(std::move(op));
+    last.half = next;
+  }
+  return last;
+}
+
 // Megatron: one fp32 copy, everything after it in place, and the saved softmax is that copy
 // (megatron/core/tensor_parallel/cross_entropy.py:25-81,181).
 void vocab_parallel_loss(GraphBuilder& b, const Logits& l) {
@@ -336,7 +356,8 @@ TensorIndex add_loss(GraphBuilder& b, const Logits& l) {
       if (f.compiles_loss && f.kernels == KernelStyle::compiled)
         compiled_loss(b, l);
       else
-        dense_loss(b, l, f.loss == LossKind::dense_fp32_output);
+        dense_loss(b, b.workload().model.caps_logits ? capped(b, l) : l,
+                   f.loss == LossKind::dense_fp32_output);
       break;
   }
   return b.last().outputs.back();

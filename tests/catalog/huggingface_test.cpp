@@ -63,6 +63,7 @@ std::vector<std::pair<std::string, int>> dimensions(const Transformer& m) {
           {"gated_mlp", m.gated_mlp},
           {"vocab", m.vocab},
           {"tied_embeddings", m.tied_embeddings},
+          {"caps_logits", m.caps_logits},
           {"norms.kind", static_cast<int>(m.norms.kind)},
           {"norms.per_layer", m.norms.per_layer},
           {"norms.bias", m.norms.bias},

@@ -489,6 +489,26 @@ TEST_CASE("a z-loss reads all logits again and keeps them", "[layer_graph]") {
   CHECK(more.operators.size() == plain.operators.size() + 1);
 }
 
+// 128 x 1000 logits of 2 bytes through a division, a tangent and a product: the tangent's result is
+// kept. Each reads and writes 4 bytes; backward reads and writes a gradient, the tangent its result
+// as well.
+TEST_CASE("a soft cap keeps one more copy of the logits", "[layer_graph]") {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
+  w.framework.loss = LossKind::dense;
+  const LayerGraph plain = head_graph(w, plan_of(1), false);
+  w.model.caps_logits = true;
+  const LayerGraph capped = head_graph(w, plan_of(1), false);
+  CHECK(saved(capped) - saved(plain) == 128 * 1000 * 2);
+  CHECK(capped.operators.size() == plain.operators.size() + 3);
+  for (const Operator& op : capped.operators) {
+    if (op.name != "logits_over_cap" && op.name != "logits_tanh" && op.name != "capped_logits")
+      continue;
+    CHECK(std::get<MemoryWork>(op.forward.front()).moved.value == 128 * 1000 * 4);
+    CHECK(std::get<MemoryWork>(op.backward.front()).moved.value ==
+          128 * 1000 * (op.name == "logits_tanh" ? 6 : 4));
+  }
+}
+
 // Log-probabilities of 2 bytes each, and the 16-bit logits that the loop has a name for.
 TEST_CASE("a loop that keeps 16-bit logits", "[layer_graph]") {
   Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
