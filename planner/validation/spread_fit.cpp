@@ -34,11 +34,22 @@ SpreadRow fitted(SpreadRow pattern, const std::vector<SpreadSample>& samples) {
       held.push_back(&s);
     }
   const auto weight = [&](const SpreadSample& s) { return 1 / std::sqrt(of_source[s.source]); };
-  std::map<std::string, double> of_family;
-  for (const SpreadSample* s : held) of_family[s->key.framework] += weight(*s);
+  struct Family {
+    double weight = 0;
+    int runs = 0;
+    double vote() const { return std::min(1.0, static_cast<double>(runs) / least_runs); }
+  };
+  std::map<std::string, Family> families;
+  for (const SpreadSample* s : held) {
+    Family& f = families[s->key.framework];
+    f.weight += weight(*s);
+    ++f.runs;
+  }
   std::vector<Weighted> found;
-  for (const SpreadSample* s : held)
-    found.push_back({s->ratio, weight(*s) / of_family[s->key.framework]});
+  for (const SpreadSample* s : held) {
+    const Family& f = families[s->key.framework];
+    found.push_back({s->ratio, f.vote() * weight(*s) / f.weight});
+  }
   const bool any = !pattern.extent && !pattern.tensor && !pattern.tuning && !pattern.stages;
   const int sources = static_cast<int>(of_source.size());
   const int runs = static_cast<int>(found.size());

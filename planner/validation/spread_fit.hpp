@@ -3,8 +3,9 @@
 // A kind of question, of one family of frameworks, gets a row of its own where at least 20 runs of
 // 2 sources are of it; else it falls back to the same kind of any framework, and then to coarser
 // kinds. Within a family every source weighs as the square root of its runs, so that a large sweep
-// does not speak for all. In a row for any framework all families weigh alike: it is read for
-// those that have none of their own, which may be like any of the others.
+// does not speak for all. In a row for any framework every family with 20 runs weighs alike, and
+// smaller ones by their runs: it is read for those that have no row of their own, which may be like
+// any of the others.
 #pragma once
 
 #include <string>
