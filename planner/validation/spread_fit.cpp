@@ -20,7 +20,7 @@ double quantile(const std::vector<Weighted>& sorted, double p) {
   double total = 0, below = 0;
   for (const Weighted& w : sorted) total += w.weight;
   for (const Weighted& w : sorted)
-    if ((below += w.weight) >= p * total) return w.ratio;
+    if ((below += w.weight) >= p * total * (1 - 1e-9)) return w.ratio;
   return sorted.back().ratio;
 }
 

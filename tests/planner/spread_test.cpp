@@ -68,7 +68,8 @@ TEST_CASE("A large source weighs as the square root of its runs") {
 
 // "huge" has 80 runs of two sources at 5, three families of 10 runs each lie at 1, 1.1 and 1.2. Its
 // own row says 5. A framework that is none of them may be like any: "huge" has one vote, the others
-// with half of 20 runs have half a vote each. Of 2.5 votes a tenth is reached at 1, nine tenths at 5.
+// with half of 20 runs have half a vote each. Of 2.5 votes a tenth is reached at 1, nine tenths
+// at 5.
 TEST_CASE("A family with enough runs has a row of its own, and one vote in the others") {
   std::vector<SpreadSample> samples;
   const auto add_family = [&](const std::string& family, const std::string& source, int runs,

@@ -1,0 +1,70 @@
+// Final projection and loss: what of the logits is kept until backward, and what moves.
+#include "simulator/layer_graph.hpp"
+#include "simulator/layer_script.hpp"
+#include "simulator/recompute_policy.hpp"
+#include "tests/catch.hpp"
+#include "tests/simulator/sample_workload.hpp"
+
+namespace shardwise {
+namespace {
+
+// Bytes from forward to backward, where nothing runs again.
+std::int64_t saved(const LayerGraph& graph) {
+  const RecomputePolicy policy = *recompute_policy("none");
+  ScriptOptions options;
+  options.runs_again = operators_run_again(graph, policy, false);
+  const LayerScript s = layer_script(graph, options);
+  return s.saved_bytes - s.saved_statistics_bytes;
+}
+
+}  // namespace
+
+// logsumexp of 128 x 1000 fp32 logits: forward amax 4, difference 8, exp in place 8 and sum 4 bytes
+// each; backward difference, exp and product of 8 each, and 12 to add to the softmax's gradient.
+TEST_CASE("a z-loss reads all logits again and keeps them", "[layer_graph]") {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
+  w.framework.loss = LossKind::dense;
+  const LayerGraph plain = head_graph(w, plan_of(1), false);
+  w.framework.z_loss = true;
+  const LayerGraph more = head_graph(w, plan_of(1), false);
+  CHECK(saved(more) - saved(plain) == 128 * 1000 * 4);
+  for (const Operator& op : more.operators) {
+    if (op.name != "log_z") continue;
+    CHECK(std::get<MemoryWork>(op.forward.front()).moved.value == 128 * 1000 * 24);
+    CHECK(std::get<MemoryWork>(op.backward.front()).moved.value == 128 * 1000 * 36);
+    CHECK(op.backward_temporary.value == 128 * 1000 * 8);
+  }
+  CHECK(more.operators.size() == plain.operators.size() + 1);
+}
+
+// 128 x 1000 logits of 2 bytes through a division, a tangent and a product: the tangent's result is
+// kept. Each reads and writes 4 bytes; backward reads and writes a gradient, the tangent its result
+// as well.
+TEST_CASE("a soft cap keeps one more copy of the logits", "[layer_graph]") {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
+  w.framework.loss = LossKind::dense;
+  const LayerGraph plain = head_graph(w, plan_of(1), false);
+  w.model.caps_logits = true;
+  const LayerGraph capped = head_graph(w, plan_of(1), false);
+  CHECK(saved(capped) - saved(plain) == 128 * 1000 * 2);
+  CHECK(capped.operators.size() == plain.operators.size() + 3);
+  for (const Operator& op : capped.operators) {
+    if (op.name != "logits_over_cap" && op.name != "logits_tanh" && op.name != "capped_logits")
+      continue;
+    CHECK(std::get<MemoryWork>(op.forward.front()).moved.value == 128 * 1000 * 4);
+    CHECK(std::get<MemoryWork>(op.backward.front()).moved.value ==
+          128 * 1000 * (op.name == "logits_tanh" ? 6 : 4));
+  }
+}
+
+// Log-probabilities of 2 bytes each, and the 16-bit logits that the loop has a name for.
+TEST_CASE("a loop that keeps 16-bit logits", "[layer_graph]") {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
+  w.framework.loss = LossKind::dense;
+  w.framework.loss_upcasts = false;
+  const std::int64_t plain = saved(head_graph(w, plan_of(1), false));
+  w.framework.output_holds_logits = true;
+  CHECK(saved(head_graph(w, plan_of(1), false)) - plain == 128 * 1000 * 2);
+}
+
+}  // namespace shardwise
