@@ -86,6 +86,13 @@ std::string verdict_line(const ResolvedRequest& r, Method method,
     return line + sentence("does not fit: model states alone are ", shown_gib(a.model_states),
                            shown_terabytes(a.model_states), " against ", shown_gib(total),
                            " of GPU memory in all\n");
+  // What tensors take and what lies outside the allocator would fit; its blocks do not.
+  const Bytes unbroken = s.peak.allocated + (s.peak.device - s.peak.reserved);
+  if (fitting == 0 && unbroken <= s.capacity)
+    return line + sentence("does not fit: ", shown_gib(unbroken), " of ", shown_gib(s.capacity),
+                           " per GPU would do, but in blocks of unlike size the allocator takes up "
+                           "to ",
+                           shown_gib(s.peak.device), "\n");
   if (fitting == 0)
     return line + sentence("does not fit: ", shown_gib(s.peak.device), " per GPU at the least, ",
                            shown_gib(s.capacity), " are there (short by ",
