@@ -75,7 +75,7 @@ struct StageCosts {
   std::vector<std::vector<LayerSchedule>> chunks;  // [local chunk][layer]
   // By local chunk the first one that takes the same, where only those are filled in; else empty.
   std::vector<std::size_t> alike;
-  Seconds optimizer;                               // on the GPU
+  Seconds optimizer;  // on the GPU
   std::optional<Seconds> host_optimizer;
   std::optional<Seconds> nvme_each_way;   // its states read before, and written after it
   std::optional<Seconds> reduce_at_end;   // gradients that nothing overlaps

@@ -77,9 +77,9 @@ class StepFold {
 
   StepState& state_;
   std::vector<Stage> stages_;
-  std::uint32_t period_ = 0;             // in slots of every stage; 0: no more to look for
-  std::int32_t microbatches_ = 0;        // of a period
-  std::uint32_t seen_ = 0;               // periods of the first stage's compute lane
+  std::uint32_t period_ = 0;       // in slots of every stage; 0: no more to look for
+  std::int32_t microbatches_ = 0;  // of a period
+  std::uint32_t seen_ = 0;         // periods of the first stage's compute lane
   std::uint32_t snapshots_ = 0;
   Snapshot anchor_, last_;
   std::int64_t skipped_ = 0;

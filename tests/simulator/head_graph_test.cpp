@@ -17,13 +17,19 @@ std::int64_t saved(const LayerGraph& graph) {
   return s.saved_bytes - s.saved_statistics_bytes;
 }
 
+// 128 tokens and a vocabulary of 1,000.
+Workload with_dense_loss() {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
+  w.framework.loss = LossKind::dense;
+  return w;
+}
+
 }  // namespace
 
 // logsumexp of 128 x 1000 fp32 logits: forward amax 4, difference 8, exp in place 8 and sum 4 bytes
 // each; backward difference, exp and product of 8 each, and 12 to add to the softmax's gradient.
 TEST_CASE("a z-loss reads all logits again and keeps them", "[layer_graph]") {
-  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
-  w.framework.loss = LossKind::dense;
+  Workload w = with_dense_loss();
   const LayerGraph plain = head_graph(w, plan_of(1), false);
   w.framework.z_loss = true;
   const LayerGraph more = head_graph(w, plan_of(1), false);
@@ -41,8 +47,7 @@ TEST_CASE("a z-loss reads all logits again and keeps them", "[layer_graph]") {
 // kept. Each reads and writes 4 bytes; backward reads and writes a gradient, the tangent its result
 // as well.
 TEST_CASE("a soft cap keeps one more copy of the logits", "[layer_graph]") {
-  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
-  w.framework.loss = LossKind::dense;
+  Workload w = with_dense_loss();
   const LayerGraph plain = head_graph(w, plan_of(1), false);
   w.model.caps_logits = true;
   const LayerGraph capped = head_graph(w, plan_of(1), false);
@@ -59,8 +64,7 @@ TEST_CASE("a soft cap keeps one more copy of the logits", "[layer_graph]") {
 
 // Log-probabilities of 2 bytes each, and the 16-bit logits that the loop has a name for.
 TEST_CASE("a loop that keeps 16-bit logits", "[layer_graph]") {
-  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
-  w.framework.loss = LossKind::dense;
+  Workload w = with_dense_loss();
   w.framework.loss_upcasts = false;
   const std::int64_t plain = saved(head_graph(w, plan_of(1), false));
   w.framework.output_holds_logits = true;
