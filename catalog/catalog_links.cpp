@@ -78,6 +78,7 @@ Problems check_links(const Catalog& catalog) {
     linker.refer("prices: " + price.provider + ' ' + price.instance, price.gpu, catalog.gpus);
   for (const LaunchPrice& price : catalog.prices.launch)
     linker.refer("prices: launch", price.gpu, catalog.gpus);
+  if (!catalog.all_models) return problems;
   for (const auto& [alias, id] : catalog.model_aliases)
     linker.refer("models/aliases.json:/" + alias, id, catalog.models);
   return problems;

@@ -104,6 +104,12 @@ struct Calibration {
 Result<Calibration> load_calibration(const Catalog& catalog,
                                      const std::optional<std::string>& asked);
 
+// Its two halves: the files, for which no catalog need be loaded, and profiles of devices that are
+// not in the catalog.
+Result<Calibration> read_calibration(const std::filesystem::path& root,
+                                     const std::optional<std::string>& asked);
+Problems unknown_devices(const Calibration& calibration, const Catalog& catalog);
+
 // Lays over the catalog's GPUs, in place, the profiles that serve them.
 void lay_over_all(Calibration& calibration, std::vector<Gpu>& gpus);
 

@@ -47,6 +47,7 @@ class TreeBuilder {
   }
   bool Key(const char* text, rapidjson::SizeType size, bool) {
     key_ = kept({text, size});
+    key_hash_ = JsonKey({text, size}).hash;
     return true;
   }
   bool StartObject() { return open(JsonKind::object); }
@@ -71,8 +72,10 @@ class TreeBuilder {
     JsonNode& node = document_.nodes.emplace_back();
     node.kind = kind;
     node.value = std::forward<Value>(value);
-    if (!open_.empty() && document_.nodes[open_.back().container].kind == JsonKind::object)
+    if (!open_.empty() && document_.nodes[open_.back().container].kind == JsonKind::object) {
       node.key = key_;
+      node.key_hash = key_hash_;
+    }
     if (!open_.empty()) link(index);
     return true;
   }
@@ -107,13 +110,14 @@ class TreeBuilder {
   JsonDocument& document_;
   std::vector<Open> open_;
   JsonText key_;
+  std::uint32_t key_hash_ = 0;
 };
 
 // Whether any two of few members have the same key.
 bool has_twins(const JsonDocument& document, JsonIndex object) {
   for (JsonIndex a = document.at(object).first_child; a != no_json; a = document.at(a).next_sibling)
     for (JsonIndex b = document.at(a).next_sibling; b != no_json; b = document.at(b).next_sibling)
-      if (document.at(a).key.size == document.at(b).key.size && document.key(a) == document.key(b))
+      if (document.at(a).key_hash == document.at(b).key_hash && document.key(a) == document.key(b))
         return true;
   return false;
 }
@@ -126,6 +130,8 @@ bool TreeBuilder::EndObject(rapidjson::SizeType) {
   if (document_.at(object).children <= few && !has_twins(document_, object)) return true;
   std::vector<JsonIndex> members = document_.children(object);
   std::sort(members.begin(), members.end(), [&](JsonIndex a, JsonIndex b) {
+    const std::uint32_t hash_a = document_.at(a).key_hash, hash_b = document_.at(b).key_hash;
+    if (hash_a != hash_b) return hash_a < hash_b;
     const int order = document_.key(a).compare(document_.key(b));
     return order != 0 ? order < 0 : a < b;
   });
@@ -244,9 +250,15 @@ std::string printable(std::string_view text, std::size_t limit) {
   return out;
 }
 
+// FNV-1a of 32 bits (Fowler, Noll and Vo).
+JsonKey::JsonKey(std::string_view key) : text(key), hash(2166136261U) {
+  for (const char c : key) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+}
+
 JsonIndex JsonDocument::member(JsonIndex object, std::string_view key) const {
+  const JsonKey wanted(key);
   for (JsonIndex i = at(object).first_child; i != no_json; i = at(i).next_sibling)
-    if (this->key(i) == key) return i;
+    if (is_called(i, wanted)) return i;
   return no_json;
 }
 

@@ -34,6 +34,13 @@ struct JsonText {
   std::uint32_t size = 0;
 };
 
+// A name to look for among many.
+struct JsonKey {
+  std::string_view text;
+  std::uint32_t hash;
+  explicit JsonKey(std::string_view key);
+};
+
 struct JsonNode {
   std::variant<std::monostate, bool, std::int64_t, double, JsonText> value;
   JsonText key;  // of a member; empty for elements and for the root
@@ -41,6 +48,7 @@ struct JsonNode {
   JsonIndex first_child = no_json;
   JsonIndex next_sibling = no_json;
   std::uint32_t children = 0;
+  std::uint32_t key_hash = 0;  // equal for equal keys
   JsonKind kind = JsonKind::null;
 };
 
@@ -55,6 +63,9 @@ struct JsonDocument {
     return std::string_view(texts).substr(t.begin, t.size);
   }
   std::string_view key(JsonIndex i) const { return text(at(i).key); }
+  bool is_called(JsonIndex i, const JsonKey& wanted) const {
+    return at(i).key_hash == wanted.hash && key(i) == wanted.text;
+  }
   JsonIndex member(JsonIndex object, std::string_view key) const;  // no_json where absent
   std::vector<JsonIndex> children(JsonIndex container) const;
   std::optional<double> as_number(JsonIndex node) const;  // integer or real

@@ -261,12 +261,13 @@ void JsonReader::problem_here(const std::string& sentence) { add(where(), senten
 
 JsonIndex JsonReader::member(std::string_view key) const {
   if (node_ == no_json) return no_json;
+  const JsonKey name(key);
   // Members are mostly asked for in the order of the file: look behind the last one found first.
   for (JsonIndex i = next_; i != no_json; i = document_->at(i).next_sibling)
-    if (document_->key(i) == key) return found(i);
+    if (document_->is_called(i, name)) return found(i);
   for (JsonIndex i = document_->at(node_).first_child; i != next_;
        i = document_->at(i).next_sibling)
-    if (document_->key(i) == key) return found(i);
+    if (document_->is_called(i, name)) return found(i);
   return no_json;
 }
 

@@ -16,22 +16,39 @@ void take(Result<Kind> loaded, Kind& place, Problems& problems) {
     problems.insert(problems.end(), loaded.error().begin(), loaded.error().end());
 }
 
+// The models that a question needs, and what they are called besides.
+Problems load_named_models(const std::filesystem::path& root,
+                           const std::optional<std::string>& name, Catalog& catalog) {
+  Problems problems;
+  take(load_model_aliases(root), catalog.model_aliases, problems);
+  const auto id = name ? find_model_file(root, *name, catalog.model_aliases) : std::nullopt;
+  catalog.all_models = !id;
+  if (!id) {
+    take(load_models(root), catalog.models, problems);
+  } else {
+    catalog.models.resize(1);
+    take(load_model(root, *id), catalog.models.front(), problems);
+  }
+  return problems;
+}
+
 }  // namespace
 
-Result<Catalog> load_catalog(const std::filesystem::path& root) {
+Result<Catalog> load_catalog(const std::filesystem::path& root,
+                             const std::optional<std::string>& model) {
   Catalog catalog;
-  Problems problems;
+  Problems problems, of_models;
   catalog.root = root;
-  // About a third each of all that is to be read; what is found is put together in one order all
-  // the same.
-  auto models = std::async(std::launch::async, load_models, root);
+  // Side by side; what is found is put together in one order all the same.
+  auto models =
+      std::async(std::launch::async, [&] { of_models = load_named_models(root, model, catalog); });
   auto frameworks = std::async(std::launch::async, load_frameworks, root);
   take(load_gpus(root), catalog.gpus, problems);
   take(load_nodes(root), catalog.nodes, problems);
   take(load_networks(root), catalog.networks, problems);
   take(load_prices(root), catalog.prices, problems);
-  take(models.get(), catalog.models, problems);
-  take(load_model_aliases(root), catalog.model_aliases, problems);
+  models.get();
+  problems.insert(problems.end(), of_models.begin(), of_models.end());
   take(frameworks.get(), catalog.frameworks, problems);
   if (problems.empty()) problems = check_links(catalog);
   if (!problems.empty()) return problems;

@@ -125,17 +125,17 @@ Result<std::vector<DeviceProfile>> load_device_profiles(const fs::path& folder) 
   return found;
 }
 
-Problems unknown_devices(const std::vector<DeviceProfile>& profiles, const Catalog& catalog) {
+}  // namespace
+
+Problems unknown_devices(const Calibration& calibration, const Catalog& catalog) {
   Problems problems;
-  for (const DeviceProfile& p : profiles)
+  for (const DeviceProfile& p : calibration.devices)
     if (std::none_of(catalog.gpus.begin(), catalog.gpus.end(),
                      [&](const Gpu& g) { return g.id == p.gpu; }))
       problems.push_back({ProblemKind::file, "profiles/" + p.name + ".json:/device",
                           "\"" + p.gpu + "\" is no GPU of the catalog"});
   return problems;
 }
-
-}  // namespace
 
 Result<DeviceProfile> load_device_profile(const fs::path& file) {
   const auto document = parse_json_file(file, "profiles/" + file.filename().string());
@@ -159,14 +159,14 @@ Result<fs::path> find_profile(const fs::path& root, const std::string& asked) {
                      did_you_mean(asked, {names.begin(), names.end()})};
 }
 
-Result<Calibration> load_calibration(const Catalog& catalog,
+Result<Calibration> read_calibration(const fs::path& root,
                                      const std::optional<std::string>& asked) {
-  const fs::path folder = catalog.root / "profiles";
+  const fs::path folder = root / "profiles";
   std::optional<DeviceProfile> first;
   fs::path whole = folder / "published.json";
   bool alone = false;
   if (asked) {
-    const auto file = find_profile(catalog.root, *asked);
+    const auto file = find_profile(root, *asked);
     if (!file) return file.error();
     const auto document = parse_json_file(*file, file->filename().string());
     alone = !document || !is_device_document(*document);
@@ -187,7 +187,14 @@ Result<Calibration> load_calibration(const Catalog& catalog,
   if (!others) return others.error();
   if (first) calibration.devices.push_back(*std::move(first));
   std::move(others->begin(), others->end(), std::back_inserter(calibration.devices));
-  const Problems problems = unknown_devices(calibration.devices, catalog);
+  return calibration;
+}
+
+Result<Calibration> load_calibration(const Catalog& catalog,
+                                     const std::optional<std::string>& asked) {
+  auto calibration = read_calibration(catalog.root, asked);
+  if (!calibration) return calibration;
+  const Problems problems = unknown_devices(*calibration, catalog);
   if (!problems.empty()) return problems;
   return calibration;
 }

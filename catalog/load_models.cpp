@@ -202,15 +202,21 @@ Transformer read_model(JsonReader& r, const std::string& file_id) {
   return model;
 }
 
-void load_model(const std::filesystem::path& file, std::vector<Transformer>& models,
-                Problems& problems) {
+Result<Transformer> load_model_file(const std::filesystem::path& file) {
   const Result<JsonDocument> document = parse_json_file(file, "models/" + file.filename().string());
-  if (!document) {
-    problems.insert(problems.end(), document.error().begin(), document.error().end());
-    return;
-  }
+  if (!document) return document.error();
+  Problems problems;
   JsonReader reader(*document, problems);
-  models.push_back(read_model(reader, file.stem().string()));
+  Transformer model = read_model(reader, file.stem().string());
+  if (!problems.empty()) return problems;
+  return model;
+}
+
+std::vector<std::filesystem::path> model_files(const std::filesystem::path& root,
+                                               Problems& problems) {
+  std::vector<std::filesystem::path> files = json_files(root / "models", problems);
+  std::erase_if(files, [](const auto& file) { return file.filename() == aliases_file; });
+  return files;
 }
 
 }  // namespace
@@ -218,22 +224,39 @@ void load_model(const std::filesystem::path& file, std::vector<Transformer>& mod
 Result<std::vector<Transformer>> load_models(const std::filesystem::path& root) {
   Problems problems;
   std::vector<Transformer> models;
-  for (const std::filesystem::path& file : json_files(root / "models", problems))
-    if (file.filename() != aliases_file) load_model(file, models, problems);
+  for (const std::filesystem::path& file : model_files(root, problems)) {
+    if (auto model = load_model_file(file))
+      models.push_back(*std::move(model));
+    else
+      problems.insert(problems.end(), model.error().begin(), model.error().end());
+  }
   if (!problems.empty()) return problems;
   std::sort(models.begin(), models.end(),
             [](const Transformer& a, const Transformer& b) { return a.id < b.id; });
   return models;
 }
 
-Result<std::map<std::string, std::string>> load_model_aliases(const std::filesystem::path& root) {
+Result<Transformer> load_model(const std::filesystem::path& root, const std::string& id) {
+  return load_model_file(root / "models" / (id + ".json"));
+}
+
+std::optional<std::string> find_model_file(const std::filesystem::path& root, std::string_view name,
+                                           const ModelAliases& aliases) {
+  Problems unlisted;
+  std::vector<std::string> ids;
+  for (const std::filesystem::path& file : model_files(root, unlisted))
+    ids.push_back(file.stem().string());
+  return model_id_meant(name, ids, aliases);
+}
+
+Result<ModelAliases> load_model_aliases(const std::filesystem::path& root) {
   const std::string name = "models/" + std::string(aliases_file);
   const Result<JsonDocument> document = parse_json_file(root / "models" / aliases_file, name);
   if (!document) return document.error();
   Problems problems;
   JsonReader reader(*document, problems);
   JsonReader aliases = reader.object("aliases");
-  std::map<std::string, std::string> out;
+  ModelAliases out;
   for (const std::string& alias : aliases.keys()) out[alias] = aliases.text(alias);
   reader.provenance();
   reader.finish();

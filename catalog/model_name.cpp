@@ -96,7 +96,7 @@ const Transformer* with_id(std::string_view id, const std::vector<Transformer>& 
 }
 
 const Transformer* named(std::string_view key, const std::vector<Transformer>& catalog,
-                         const std::map<std::string, std::string>& aliases) {
+                         const ModelAliases& aliases) {
   for (const Transformer& model : catalog)
     if (answers_to(model, key)) return &model;
   for (const auto& [alias, id] : aliases)
@@ -109,7 +109,7 @@ const Transformer* named(std::string_view key, const std::vector<Transformer>& c
 std::string model_name_key(std::string_view name) { return joined(parts_of(name)); }
 
 const Transformer* model_meant(std::string_view name, const std::vector<Transformer>& catalog,
-                               const std::map<std::string, std::string>& aliases) {
+                               const ModelAliases& aliases) {
   if (name.find('+') != std::string_view::npos) return nullptr;
   std::vector<std::string> parts = parts_of(name);
   if (const Transformer* model = named(joined(parts), catalog, aliases)) return model;
@@ -120,6 +120,18 @@ const Transformer* model_meant(std::string_view name, const std::vector<Transfor
     parts.pop_back();
   }
   return nullptr;
+}
+
+std::optional<std::string> model_id_meant(std::string_view name,
+                                          const std::vector<std::string>& ids,
+                                          const ModelAliases& aliases) {
+  if (name.find('+') != std::string_view::npos) return std::nullopt;
+  const std::string key = model_name_key(name);
+  for (const std::string& id : ids)
+    if (has_key(id, key)) return id;
+  for (const auto& [alias, id] : aliases)
+    if (has_key(alias, key)) return id;
+  return std::nullopt;
 }
 
 }  // namespace shardwise

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "catalog/transformer.hpp"
 
 namespace shardwise {
+
+using ModelAliases = std::map<std::string, std::string>;  // "70b" -> the id of a model
 
 // The parts of a name that tell models apart, joined: lower case, without owner, separators and
 // remarks in parentheses; "_" between digits is a decimal point. "Qwen/Qwen-1_8B" is "qwen1.8b".
@@ -21,6 +24,12 @@ std::string model_name_key(std::string_view name);
 // without versions and release dates at the end ("v0.2", "2507"). nullptr where nothing is found,
 // or where the name speaks of two models ("OPT-1.3B + OPT-350M"). Points into `catalog`.
 const Transformer* model_meant(std::string_view name, const std::vector<Transformer>& catalog,
-                               const std::map<std::string, std::string>& aliases = {});
+                               const ModelAliases& aliases = {});
+
+// Which of these ids `name` means: the same as model_meant where it is an id or an alias of
+// `aliases` as it stands, which needs no more of a model than its id. nullopt for all other names.
+std::optional<std::string> model_id_meant(std::string_view name,
+                                          const std::vector<std::string>& ids,
+                                          const ModelAliases& aliases);
 
 }  // namespace shardwise

@@ -1,5 +1,6 @@
 #include "planner/calibrated_facts.hpp"
 
+#include <future>
 #include <set>
 #include <utility>
 
@@ -39,15 +40,19 @@ std::string rests_on(const DeviceProfile& p) {
 
 }  // namespace
 
-Result<Facts> calibrated_facts(const std::filesystem::path& root, const Request& request) {
-  auto catalog = load_catalog(root);
+Result<Facts> calibrated_facts(const std::filesystem::path& root, const Request& request,
+                               ModelsAsked models) {
+  auto calibrating = std::async(std::launch::async, read_calibration, root, request.profile);
+  auto catalog =
+      load_catalog(root, models == ModelsAsked::one ? request.model : std::optional<std::string>());
   auto reading = load_reading(root);
+  auto calibration = calibrating.get();
   Problems problems;
   if (!catalog) problems.insert(problems.end(), catalog.error().begin(), catalog.error().end());
   if (!reading) problems.insert(problems.end(), reading.error().begin(), reading.error().end());
+  if (problems.empty() && !calibration) return calibration.error();
+  if (problems.empty()) problems = unknown_devices(*calibration, *catalog);
   if (!problems.empty()) return problems;
-  auto calibration = load_calibration(*catalog, request.profile);
-  if (!calibration) return calibration.error();
   const std::vector<const Gpu*> asked = gpus_of(*catalog, request);
   for (const Gpu* gpu : asked)
     if (const DeviceProfile* p = serving(*calibration, *gpu))

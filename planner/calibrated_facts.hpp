@@ -8,9 +8,14 @@
 
 namespace shardwise {
 
+// Whether a question's model is one by name, of which the file alone is read where the name leaves
+// no doubt, or part of the names of many.
+enum class ModelsAsked { one, many };
+
 // --profile as load_calibration takes it. The profile's provenance names, under the id of each GPU
 // of the question that was measured, what the answer rests on.
-Result<Facts> calibrated_facts(const std::filesystem::path& root, const Request& request);
+Result<Facts> calibrated_facts(const std::filesystem::path& root, const Request& request,
+                               ModelsAsked models = ModelsAsked::many);
 
 // The same for many questions: constants of links, which serve one kind of GPU, stay as published.
 Result<Profile> calibrated_profile(Catalog& catalog);

@@ -61,6 +61,7 @@ Output terminal(bool json) {
 struct AskingCommand {
   CLI::App* app = nullptr;
   RequestWords words;
+  ModelsAsked models = ModelsAsked::one;
   bool json = false;
   bool require_fit = false;
   std::string report;
@@ -87,7 +88,7 @@ int ask(const AskingCommand& c, const Answering& run) {
   if (!request) return report_problems(request.error(), output);
   const auto root = find_catalog_root();
   if (!root) return report_problems(root.error(), output);
-  const auto facts = calibrated_facts(*root, *request);
+  const auto facts = calibrated_facts(*root, *request, c.models);
   if (!facts) return report_problems(facts.error(), output);
   return run(*request, *facts, output);
 }
@@ -191,6 +192,7 @@ int run(int argc, char** argv) {
       planning);
   add_asking(app, models_words, "models",
              "which catalogued models will run here? MODEL: part of a name");
+  models_words.models = ModelsAsked::many;
   add_shop_flags(
       *add_asking(app, shop_words, "shop", "buy which cards, or rent which machines?").app,
       shopping);

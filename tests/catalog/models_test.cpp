@@ -288,4 +288,40 @@ TEST_CASE("a model file is read strictly") {
   }
 }
 
+TEST_CASE("a question about one model by name needs no other model's file") {
+  const ModelAliases aliases = *load_model_aliases(root);
+  SECTION("ids and aliases.json, as they stand") {
+    CHECK(find_model_file(root, "llama-3.1-8b", aliases) == "llama-3.1-8b");
+    CHECK(find_model_file(root, "Llama 3.1 8B", aliases) == "llama-3.1-8b");
+    CHECK(find_model_file(root, "70b", aliases) == aliases.at("70b"));
+  }
+  SECTION("what only the files know, or is no one model") {
+    CHECK_FALSE(find_model_file(root, "llama-3.1-8b-instruct", aliases));
+    CHECK_FALSE(find_model_file(root, "opt-1.3b + opt-350m", aliases));
+    CHECK_FALSE(find_model_file(root, "no-such-model", aliases));
+  }
+  SECTION("the same model as from all files, for every id and alias") {
+    const std::vector<Transformer> all_models = models();
+    const auto check = [&](const std::string& name) {
+      INFO(name);
+      const Transformer* meant = model_meant(name, all_models, aliases);
+      REQUIRE(meant != nullptr);
+      CHECK(find_model_file(root, name, aliases) == meant->id);
+    };
+    for (const Transformer& model : all_models) check(model.id);
+    for (const auto& [alias, id] : aliases) check(alias);
+  }
+  SECTION("a catalog of that one model") {
+    const auto catalog = load_catalog(root, "70b");
+    REQUIRE(catalog);
+    CHECK_FALSE(catalog->all_models);
+    REQUIRE(catalog->models.size() == 1);
+    CHECK(catalog->models.front().id == aliases.at("70b"));
+    const auto whole = load_catalog(root, "llama-3.1-8b-instruct");
+    REQUIRE(whole);
+    CHECK(whole->all_models);
+    CHECK(whole->models.size() > 1);
+  }
+}
+
 }  // namespace shardwise
