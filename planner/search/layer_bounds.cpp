@@ -13,14 +13,46 @@ namespace {
 
 Seconds less(Seconds a, Seconds b) { return a < b ? a : b; }
 
+// How far what is held rises at the most while a layer goes back, above what it has saved. In its
+// slots lie what forward left there, its input, and the gradient that arrives.
+Bytes backward_rise(const LayerDefinition& d) {
+  const LayerScript& script = d.script;
+  std::vector<std::int64_t> held(static_cast<std::size_t>(script.slots));
+  const auto slot = [&](std::int32_t i) -> std::int64_t& {
+    return held[static_cast<std::size_t>(i)];
+  };
+  const auto tensor = [&](int i) { return d.graph.tensors[static_cast<std::size_t>(i)]; };
+  slot(script.input_slot) = tensor(d.graph.input).bytes;
+  for (const MemoryEvent& e : script.forward)
+    if (e.kind == EventKind::allocate) slot(e.slot) = e.bytes;
+  const std::int64_t arriving = tensor(d.graph.output).gradient_bytes;
+  std::int64_t now = arriving, most = now;
+  const auto pass = [&](const std::vector<MemoryEvent>& events) {
+    for (const MemoryEvent& e : events) {
+      if (e.kind == EventKind::allocate) {
+        slot(e.slot) = e.bytes;
+        now += e.bytes;
+        most = std::max(most, now);
+      } else if (e.kind != EventKind::weight_gradient && e.kind != EventKind::end_output) {
+        now -= slot(e.slot);
+      }
+    }
+  };
+  pass(script.recompute);
+  slot(script.output_gradient_slot) = arriving;
+  pass(script.backward);
+  return Bytes(most);
+}
+
 // One kind of layer on the fastest GPU of the cluster, pass by pass. `kernels`: of each kind.
 LayerBound bound_of(const LayerDefinition& d, const CostModel& cost,
                     const std::vector<KernelModel>& kernels) {
   std::optional<LayerBound> least;
   for (const KernelModel& on_one : kernels) {
     const LayerTime t = cost.layer_time(d, on_one);
-    const LayerBound b{t.forward.device(), t.recompute.device(), t.backward_input.device(),
-                       t.backward_weight.device(), Bytes(d.script.saved_bytes)};
+    const LayerBound b{t.forward.device(),          t.recompute.device(),
+                       t.backward_input.device(),   t.backward_weight.device(),
+                       Bytes(d.script.saved_bytes), backward_rise(d)};
     if (!least) {
       least = b;
       continue;
@@ -53,7 +85,7 @@ std::vector<RunBound> sums(const std::vector<LayerBound>& layers) {
 RunBound difference(const std::vector<RunBound>& of, int first, int count) {
   const RunBound& a = of[static_cast<std::size_t>(first)];
   const RunBound& b = of[static_cast<std::size_t>(first + count)];
-  return {b.forward - a.forward, b.backward - a.backward, b.saved - a.saved};
+  return {b.forward - a.forward, b.backward - a.backward, b.saved - a.saved, Bytes(0)};
 }
 
 // Sums of the least, each number on its own.
@@ -75,7 +107,7 @@ std::vector<RunBound> least_first(const std::vector<RunBound>& sums,
   list.reserve(n + 1);
   for (std::size_t i = 0; i < n; ++i)
     list.push_back({list.back().forward + forward[i], list.back().backward + backward[i],
-                    list.back().saved + saved[i]});
+                    list.back().saved + saved[i], Bytes(0)});
   return list;
 }
 
@@ -147,6 +179,10 @@ LayerBounds::LayerBounds(const Workload& w, const ParallelPlan& plan, const Unde
   if (none) plain_ = sums(none->layers);
   embedding_ = all.front();
   head_ = all.back();
+  for (std::size_t i = 1; i + 1 < all.size(); ++i)
+    rises_.push_back(vague_ ? Bytes(0)
+                     : none ? std::min(all[i].rise, none->layers[i].rise)
+                            : all[i].rise);
   if (vague_) {
     for (RunBound& b : plain_) b.saved = Bytes(0);
     for (RunBound& b : checked_) b.saved = Bytes(0);
@@ -202,8 +238,12 @@ RunBound LayerBounds::run(const Chunk& chunk) const {
     b.backward += static_cast<double>(again) * least_again_;
     b.saved = std::int64_t{count - again} * least_plain_ + std::int64_t{again} * least_checked_;
   }
+  if (count > 0) b.rise = rises_[static_cast<std::size_t>(first + count - 1)];
   if (embedding) add(b, embedding_);
-  if (head) add(b, head_);
+  if (head) {
+    add(b, head_);
+    b.rise = head_.rise;
+  }
   return b;
 }
 

@@ -32,12 +32,14 @@ namespace shardwise {
 struct LayerBound {
   Seconds forward, again, input, weight;  // `again`: what recomputation adds
   Bytes saved;                            // from forward to backward
+  Bytes rise;  // of what is held while it goes back, its output's gradient included
 };
 
 // What one pass over a run of layers takes at the least.
 struct RunBound {
   Seconds forward, backward;  // backward: recomputation, inputs and weights
   Bytes saved;
+  Bytes rise;  // of its last layer; of a run only
 };
 
 // Layers in a row with the same parameters.
@@ -115,6 +117,7 @@ class LayerBounds {
   // Sums over the blocks before the i-th, and where that makes a difference as if none ran again;
   // the same with each of its numbers sorted, least first.
   std::vector<RunBound> checked_, plain_, least_;
+  std::vector<Bytes> rises_;  // of each block
   LayerBound embedding_, head_;
   std::shared_ptr<const BoundLayers> layers_;
   ParallelPlan plan_;

@@ -22,8 +22,7 @@ struct SiteRates {
 
 struct Objective {
   std::string_view name, unit, summary;
-  // Whether memory decides, so that it is worth knowing before the time.
-  bool memory_first;
+  bool is_memory;   // and does not ask for the time
   bool needs_rent;  // means nothing where nobody rents the GPUs out
   // `shortfall`: least bytes by which the fullest GPU is above its capacity; negative: free.
   double (*value)(const SiteRates& rates, Seconds step, Bytes shortfall);

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "simulator/memory_play.hpp"
+#include "simulator/stage_holdings.hpp"
 
 namespace shardwise {
 namespace {
@@ -70,6 +71,13 @@ class StageStates {
     }
     return state_bytes(site_, plan_, sum);
   }
+  // The last layer of a chunk, whole: the first to go back.
+  Bytes gathered_last(std::size_t chunk) const {
+    if (chunk + 1 == map_.first.size()) return Bytes(states_.back().gathered);
+    const int blocks = map_.blocks[chunk];
+    if (blocks == 0) return Bytes(chunk == 0 ? states_.front().gathered : 0);
+    return Bytes(states_[layers_.kind_of(map_.first[chunk] + blocks - 1)].gathered);
+  }
 
  private:
   const BoundSite& site_;
@@ -79,9 +87,26 @@ class StageStates {
   std::vector<LayerState> states_;
 };
 
-std::vector<int> telling_stages(const ParallelPlan& p) {
-  if (p.pipeline <= 2) return p.pipeline == 1 ? std::vector{0} : std::vector{0, 1};
-  return {0, 1, p.pipeline - 1};
+// Whether a stage has blocks of other kinds, or other numbers of them, than the one before it.
+bool differs_from_last(const LayerBounds& layers, const ParallelPlan& p, const ChunkMap& map,
+                       int stage) {
+  for (int local = 0; local < p.chunks; ++local) {
+    const std::size_t here = map.chunk(stage, local), last = map.chunk(stage - 1, local);
+    if (map.blocks[here] != map.blocks[last]) return true;
+    for (int i = 0; i < map.blocks[here]; ++i)
+      if (layers.kind_of(map.first[here] + i) != layers.kind_of(map.first[last] + i)) return true;
+  }
+  return false;
+}
+
+// The ends, the first between them, and each that begins with other layers: where layers are
+// alike, the earlier stage holds more microbatches.
+std::vector<int> telling_stages(const LayerBounds& layers, const ParallelPlan& p,
+                                const ChunkMap& map) {
+  std::vector<int> stages;
+  for (int s = 0; s < p.pipeline; ++s)
+    if (s < 2 || s + 1 == p.pipeline || differs_from_last(layers, p, map, s)) stages.push_back(s);
+  return stages;
 }
 
 }  // namespace
@@ -194,31 +219,76 @@ int awaiting_backward(std::span<const Slot> slots) {
   return peak;
 }
 
-int InFlightCounts::most(const ParallelPlan& p, int stage) {
+namespace {
+
+// By chunk, at the first moment when most of them are in flight.
+std::vector<int> fullest(std::span<const Slot> slots, int chunks) {
+  std::vector<int> now(static_cast<std::size_t>(chunks)), most = now;
+  int in_flight = 0, peak = 0;
+  for (const Slot& slot : slots) {
+    int& of_chunk = now[static_cast<std::size_t>(slot.chunk)];
+    if (slot.pass == Pass::forward) {
+      ++of_chunk;
+      if (++in_flight > peak) {
+        peak = in_flight;
+        most = now;
+      }
+    }
+    if (slot.pass == Pass::backward || slot.pass == Pass::backward_input) {
+      --of_chunk;
+      --in_flight;
+    }
+  }
+  return most;
+}
+
+}  // namespace
+
+const std::vector<int>& InFlightCounts::most(const Workload& w, const ParallelPlan& p, int stage) {
   const PipelineSchedule& schedule = *find_pipeline_schedule(p.schedule_row());
-  const Key key{&schedule, p.pipeline, p.chunks, p.microbatches, stage};
+  const Key key{&schedule, w.framework.gradient_life, p.pipeline, p.chunks, p.microbatches, stage};
   {
     const std::lock_guard lock(mutex_);
     if (const auto it = known_.find(key); it != known_.end()) return it->second;
   }
-  const int peak = awaiting_backward(slots_played(p, schedule, stage));
+  std::vector<int> counts = fullest(slots_of_step(w, p, schedule, stage), p.chunks);
   const std::lock_guard lock(mutex_);
-  return known_[key] = peak;
+  return known_.try_emplace(key, std::move(counts)).first->second;
 }
+
+namespace {
+
+// What the microbatches in flight have saved, and what the backward pass that comes next adds.
+Bytes at_the_fullest(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,
+                     const ChunkMap& map, const StageStates& states, int stage,
+                     InFlightCounts& counts) {
+  if (p.offload.activations) return Bytes(0);
+  const bool gathers = StageHabits(site.workload.framework, p).shards_weights;
+  const std::vector<int>& in_flight = counts.most(site.workload, p, stage);
+  Bytes saved, least_rise(std::int64_t{1} << 62);
+  for (int local = 0; local < p.chunks; ++local) {
+    const std::int64_t held = in_flight[static_cast<std::size_t>(local)];
+    if (held == 0) continue;
+    const std::size_t c = map.chunk(stage, local);
+    const RunBound run = map.run(layers, c);
+    saved += held * run.saved;
+    const Bytes gathered = gathers ? states.gathered_last(c) : Bytes(0);
+    least_rise = std::min(least_rise, run.rise + gathered);
+  }
+  return saved + least_rise;
+}
+
+}  // namespace
 
 Bytes memory_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,
                    InFlightCounts& counts) {
   const ChunkMap map(p, layers.blocks());
   const StageStates of_stages(site, layers, p, map);
   Bytes most;
-  for (const int stage : telling_stages(p)) {
+  for (const int stage : telling_stages(layers, p, map)) {
     const StageStateBytes states = of_stages.of(stage);
-    Bytes saved(std::int64_t{1} << 62);
-    for (int local = 0; local < p.chunks; ++local)
-      saved = std::min(saved, map.run(layers, map.chunk(stage, local)).saved);
-    if (p.offload.activations) saved = Bytes(0);
-    most = std::max(
-        {most, states.with_gradients, states.kept + std::int64_t{counts.most(p, stage)} * saved});
+    most = std::max({most, states.with_gradients,
+                     states.kept + at_the_fullest(site, layers, p, map, of_stages, stage, counts)});
   }
   return most + outside_tensors(site);
 }

@@ -12,8 +12,9 @@
 // bubbles of arXiv 2104.04473, equations 2 and 3. For a set of plans that share everything but
 // stages and data ranks: the mean over all GPUs, batch / mbs x (f + b) x tp x cp / GPUs.
 //
-// Memory. All tensors that a stage holds at once: model states, and what the microbatches in flight
-// have saved for backward; plus the CUDA context and the workspaces.
+// Memory. All tensors that a stage holds at once, when most microbatches are in flight: model
+// states, what those microbatches have saved for backward, and what the backward pass that follows
+// adds in its first layer; plus the CUDA context and the workspaces.
 //
 // Both are of the predictor's own pieces, of which the forecast adds up more; sums are rounded down
 // by a part in a billion, more than clocks and floating point round up.
@@ -23,6 +24,7 @@
 #include <mutex>
 #include <span>
 #include <tuple>
+#include <vector>
 
 #include "catalog/profile.hpp"
 #include "planner/search/last_reductions.hpp"
@@ -84,18 +86,19 @@ Bytes outside_tensors(const BoundSite& site);
 // The most microbatch-chunks that have been forward and not yet back.
 int awaiting_backward(std::span<const Slot> slots);
 
-// How many microbatch-chunks a stage holds at most, remembered; safe to ask from several threads.
+// How many microbatches of each of its chunks a stage holds when it holds most of them, in the play
+// of its memory; remembered, and safe to ask from several threads.
 class InFlightCounts {
  public:
-  int most(const ParallelPlan& plan, int stage);
+  const std::vector<int>& most(const Workload& workload, const ParallelPlan& plan, int stage);
 
  private:
-  using Key = std::tuple<const PipelineSchedule*, int, int, int, int>;
+  using Key = std::tuple<const PipelineSchedule*, GradientLife, int, int, int, int>;
   std::mutex mutex_;
-  std::map<Key, int> known_;
+  std::map<Key, std::vector<int>> known_;
 };
 
-// Of the fullest of the first, second and last stage.
+// Of the fullest of the stages that tell: the ends, and the first with any layers of its kind.
 Bytes memory_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan,
                    InFlightCounts& counts);
 

@@ -37,6 +37,7 @@ SearchProof& SearchProof::operator+=(const SearchProof& o) {
   legal += o.legal;
   too_large += o.too_large;
   refused += o.refused;
+  begun += o.begun;
   timed += o.timed;
   fitted += o.fitted;
   does_not_fit += o.does_not_fit;
@@ -123,6 +124,8 @@ class Search {
   SearchLimits limits_of(const Entry& e) const {
     SearchLimits limits;
     if (e.stage >= Stage::plan) limits.within = best_known();
+    limits.fit_first = e.stage == Stage::plan && (step_ || wish_.objective->is_memory ||
+                                                  !steps_.would_fit(e, fitted_ / bound_));
     if (!step_) return limits;
     const SearchSite& s = *sites_[e.site];
     const double usd = rent(s, e.time);
@@ -146,11 +149,11 @@ class Search {
   }
 
   void take(Refined& part) {
-    for (Entry& e : part.entries) {
-      if (e.stage == Stage::half && !step_) known_.insert(e.value);
-      queue_.insert(std::move(e));
-    }
-    while (static_cast<int>(known_.size()) > wish_.top) known_.erase(std::prev(known_.end()));
+    for (Entry& e : part.entries) queue_.insert(std::move(e));
+    if (part.known) known_.insert(*part.known);
+    if (part.mistaken) known_.erase(known_.find(*part.mistaken));
+    bound_ += static_cast<double>(part.bound.value);
+    fitted_ += static_cast<double>(part.fitted.value);
     proof_ += part.counts;
   }
 
@@ -187,16 +190,22 @@ class Search {
 
   // Those whose bound is below what as many plans as are wanted are known to reach.
   std::int64_t waiting() const {
-    const bool enough = static_cast<int>(known_.size()) == wish_.top;
+    const std::optional<double> worst = worst_known();
     return std::count_if(queue_.begin(), queue_.end(), [&](const Entry& e) {
-      return e.stage != Stage::complete && (!enough || e.value <= *known_.rbegin());
+      return e.stage != Stage::complete && (!worst || e.value <= *worst);
     });
   }
 
-  // As long as the worst of as many plans as are wanted takes, if so many are known.
+  // Of as many plans as are wanted, if so many are known.
+  std::optional<double> worst_known() const {
+    if (step_ || static_cast<int>(known_.size()) < wish_.top) return std::nullopt;
+    return *std::next(known_.begin(), wish_.top - 1);
+  }
+
+  // As long as the worst of them takes.
   std::optional<Seconds> best_known() const {
-    if (!cuts_ || static_cast<int>(known_.size()) < wish_.top) return std::nullopt;
-    return Seconds(*known_.rbegin());
+    if (!cuts_ || !worst_known()) return std::nullopt;
+    return Seconds(*worst_known());
   }
 
   void count_legal() {
@@ -206,14 +215,15 @@ class Search {
       proof_.legal += legal[i];
       proof_.points += sites_[i]->space.size();
     }
-    const std::int64_t begun = wish_.objective->memory_first ? proof_.fitted : proof_.timed;
-    proof_.in_sets = proof_.legal - proof_.too_large - proof_.refused - begun - proof_.bounded;
+    proof_.in_sets =
+        proof_.legal - proof_.too_large - proof_.refused - proof_.begun - proof_.bounded;
   }
 
   const std::vector<const SearchSite*>& sites_;
   const SearchWish& wish_;
   std::set<Entry> queue_;
-  std::multiset<double> known_;  // the best values of plans that were forecast
+  std::multiset<double> known_;    // values of plans that were forecast, of which all that are fit
+  double bound_ = 1, fitted_ = 1;  // sums of bytes, over plans whose memory was forecast
   std::int64_t looked_ = 0;
   bool cuts_ = false;          // the value is the step's time, and no more than the best are wanted
   std::optional<Bytes> step_;  // of memory, where a front is sought
@@ -238,11 +248,8 @@ ParetoFigures pareto_figures(const SearchSite& s, const Forecast& f, Bytes step)
 SearchResult pareto_front(const std::vector<const SearchSite*>& sites, const Profile& profile,
                           const SearchWish& wish) {
   require(!sites.empty(), "a cluster to search on");
-  // Most plans are out by their memory, which is forecast first.
-  Objective by_time = *objective_named("time");
-  by_time.memory_first = true;
   SearchWish front = wish;
-  front.objective = &by_time;
+  front.objective = objective_named("time");
   return Search(sites, profile, front).run_front();
 }
 

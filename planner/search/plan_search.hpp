@@ -11,7 +11,8 @@
 //   laid       one plan: bubble, activations in flight, of its own layers
 //   plan       its own costs
 //   cut        the step was played until it took longer than the best that are known
-//   half       one of the two forecasts is made: the step (memory where the objective asks for it)
+//   half       one of the two forecasts is made: the step, or first the memory where the objective
+//              asks for it or the bound says that it will hardly fit
 //   complete   the other one as well
 //
 // A complete plan on top is better than all that is left, since nothing below it can become
@@ -74,6 +75,7 @@ struct SearchProof {
   std::int64_t legal = 0;         // plans
   std::int64_t too_large = 0;     // by the bound of memory, one by one
   std::int64_t refused = 0;       // by the framework, of those looked at
+  std::int64_t begun = 0;         // forecast for time or memory
   std::int64_t timed = 0;         // forecast for time
   std::int64_t fitted = 0;        // forecast for memory
   std::int64_t does_not_fit = 0;  // by that forecast

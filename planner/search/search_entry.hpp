@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -69,6 +70,9 @@ struct SearchEntry {
 struct Refined {
   std::vector<SearchEntry> entries;
   SearchProof counts;
+  // Of a plan whose step was played to its end: its value, and the same if it does not fit then.
+  std::optional<double> known, mistaken;
+  Bytes bound, fitted;  // of a plan's memory, where that was forecast
 };
 
 }  // namespace shardwise

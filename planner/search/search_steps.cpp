@@ -59,6 +59,12 @@ Bytes SearchSteps::room_for(const SearchSite& s, const ParallelPlan& p,
   return std::min(ceil_bytes(room), limits.room.value_or(capacity(s)));
 }
 
+bool SearchSteps::would_fit(const Entry& e, double rise) const {
+  const SearchSite& s = *sites_[e.site];
+  return rise * static_cast<double>(e.memory.value) <=
+         static_cast<double>(room_for(s, *s.space.plan(e.point), {}).value);
+}
+
 void SearchSteps::begin(std::size_t site, const PlanPoint& point, Refined& to) {
   Entry e;
   e.site = static_cast<std::uint32_t>(site);
@@ -226,46 +232,57 @@ void SearchSteps::refine_laid(const Entry& e, Refined& to) {
 }
 
 void SearchSteps::refine_plan(const Entry& e, const SearchLimits& limits, Refined& to) const {
+  if (e.stage == Stage::plan) {
+    const SearchSite& s = *sites_[e.site];
+    const ParallelPlan p = *s.space.plan(e.point);
+    if (wish_.refused && wish_.refused({s.space.workload(p), p, s.cluster})) {
+      ++to.counts.refused;
+      return;
+    }
+    ++to.counts.begun;
+  }
+  const bool fit = e.timed || (e.stage == Stage::plan && limits.fit_first);
+  return fit ? forecast_fit(e, limits, to) : forecast_step(e, limits, to);
+}
+
+void SearchSteps::forecast_fit(const Entry& e, const SearchLimits& limits, Refined& to) const {
   const SearchSite& s = *sites_[e.site];
   const ParallelPlan p = *s.space.plan(e.point);
-  const Question q{s.space.workload(p), p, s.cluster};
-  if (e.stage == Stage::plan && wish_.refused && wish_.refused(q)) {
-    ++to.counts.refused;
-    return;
-  }
-  const bool memory = wish_.objective->memory_first == (e.stage != Stage::half);
-  const auto within = e.stage == Stage::plan && !memory ? limits.within : std::nullopt;
-  auto f = forecast(q, profile_,
-                    {.time = !memory,
-                     .memory = memory,
-                     .only_if_fits = true,
-                     .give_up_above = limits.room,
-                     .give_up_after = within});
+  auto f = forecast({s.space.workload(p), p, s.cluster}, profile_,
+                    {.time = false, .only_if_fits = true, .give_up_above = limits.room});
   require(static_cast<bool>(f), "a legal plan has a forecast");
-  if (e.stage != Stage::cut) ++(memory ? to.counts.fitted : to.counts.timed);
+  ++to.counts.fitted;
   Entry one = e;
-  if (within && f->step_time.expected > *within) {
-    one.time = f->step_time.expected;
-    put(std::move(one), Stage::cut, to);
+  const StageForecast& worst = f->stages[static_cast<std::size_t>(f->worst_stage)];
+  one.memory = capacity(s) - (worst.capacity - worst.peak.device);
+  to.bound = e.memory;
+  to.fitted = one.memory;
+  const bool wanted = is_wanted(*f, wish_);
+  if (!wanted || (limits.room && one.memory > *limits.room)) {
+    ++(wanted ? to.counts.no_smaller : to.counts.does_not_fit);
+    if (e.timed) to.mistaken = e.value;
     return;
   }
-  if (memory) {
-    if (!is_wanted(*f, wish_)) {
-      ++to.counts.does_not_fit;
-      return;
-    }
-    const StageForecast& worst = f->stages[static_cast<std::size_t>(f->worst_stage)];
-    one.memory = capacity(s) - (worst.capacity - worst.peak.device);
-    if (limits.room && one.memory > *limits.room) {
-      ++to.counts.no_smaller;
-      return;
-    }
-    f->plays.reset();
-  } else {
-    one.time = f->step_time.expected;
-  }
-  (memory ? one.fitted : one.timed) = std::make_shared<Forecast>(*std::move(f));
-  put(std::move(one), e.stage == Stage::half ? Stage::complete : Stage::half, to);
+  f->plays.reset();
+  one.fitted = std::make_shared<Forecast>(*std::move(f));
+  put(std::move(one), e.timed ? Stage::complete : Stage::half, to);
+}
+
+// What was cut is played to its end when it comes up again.
+void SearchSteps::forecast_step(const Entry& e, const SearchLimits& limits, Refined& to) const {
+  const SearchSite& s = *sites_[e.site];
+  const ParallelPlan p = *s.space.plan(e.point);
+  const auto within = e.stage == Stage::cut ? std::nullopt : limits.within;
+  auto f = forecast({s.space.workload(p), p, s.cluster}, profile_,
+                    {.memory = false, .only_if_fits = true, .give_up_after = within});
+  require(static_cast<bool>(f), "a legal plan has a forecast");
+  if (e.stage != Stage::cut) ++to.counts.timed;
+  Entry one = e;
+  one.time = f->step_time.expected;
+  if (within && one.time > *within) return put(std::move(one), Stage::cut, to);
+  one.timed = std::make_shared<Forecast>(*std::move(f));
+  put(std::move(one), e.fitted ? Stage::complete : Stage::half, to);
+  to.known = to.entries.back().value;
 }
 
 FoundPlan SearchSteps::found(const Entry& e) const {

@@ -19,6 +19,7 @@ namespace shardwise {
 struct SearchLimits {
   std::optional<Seconds> within;  // a single plan's step that takes longer need not be played on
   std::optional<Bytes> room;      // plans that need more memory are dropped
+  bool fit_first = false;         // a single plan's memory is forecast before its step
 
   friend bool operator==(const SearchLimits&, const SearchLimits&) = default;
 };
@@ -38,6 +39,8 @@ class SearchSteps {
   FoundPlan found(const SearchEntry& entry) const;
 
   static Bytes capacity(const SearchSite& site);  // of the largest GPU
+  // Whether a plan would fit that holds so many times its bound of memory.
+  bool would_fit(const SearchEntry& entry, double rise) const;
 
  private:
   const CollectiveModel& collectives(const SearchSite& site) const;
@@ -55,6 +58,8 @@ class SearchSteps {
   void refine_variants(const SearchEntry& entry, const SearchLimits& limits, Refined& to);
   void refine_laid(const SearchEntry& entry, Refined& to);
   void refine_plan(const SearchEntry& entry, const SearchLimits& limits, Refined& to) const;
+  void forecast_fit(const SearchEntry& entry, const SearchLimits& limits, Refined& to) const;
+  void forecast_step(const SearchEntry& entry, const SearchLimits& limits, Refined& to) const;
 
   const std::vector<const SearchSite*>& sites_;
   const Profile& profile_;
