@@ -13,44 +13,6 @@
 namespace shardwise {
 namespace {
 
-// What a stage's ranks open communicators for.
-CommunicatorMemory communicators(const ForecastContext& k) {
-  const ParallelPlan& p = k.question.plan;
-  const RankLayout& layout = k.cost.layout();
-  CommunicatorMemory total;
-  const auto open = [&](GroupKind group, CollectiveSet used) {
-    const CommunicatorMemory m = nccl_memory(k.cost.collectives(), layout.shape(group), used);
-    total.device += m.device;
-    total.host += m.host;
-  };
-  using enum Collective;
-  if (p.tensor > 1)
-    open(GroupKind::tensor, p.sequence_parallel ? CollectiveSet{all_gather, reduce_scatter}
-                                                : CollectiveSet{all_reduce});
-  if (p.context > 1) open(GroupKind::context, {all_gather, reduce_scatter});
-  const bool hybrid = p.shard_group && *p.shard_group < p.data;
-  if (p.zero_stage >= 1 && p.shard_ranks() > 1)
-    open(GroupKind::shard, {all_gather, reduce_scatter});
-  else if (p.data * p.context > 1)
-    open(GroupKind::gradient, {all_reduce});
-  if (hybrid) open(GroupKind::replicate, {all_reduce});
-  if (p.expert > 1) open(GroupKind::expert, {all_to_all});
-  if (p.pipeline > 1 && !p.layer_split) {
-    const CommunicatorMemory m =
-        nccl_memory(k.cost.collectives(), layout.pipeline_link(0), {send_recv});
-    total.device += m.device;
-    total.host += m.host;
-  }
-  for (int i = 0; i < k.question.workload.framework.world_groups; ++i) {
-    const GroupShape world =
-        group_shape(layout.world(), 1, gpus_per_node(k.question.cluster), layout.world());
-    const CommunicatorMemory m = nccl_memory(k.cost.collectives(), world, {all_reduce});
-    total.device += m.device;
-    total.host += m.host;
-  }
-  return total;
-}
-
 // Context and loaded kernels of a process.
 Bytes context_bytes(const ForecastContext& k, const NodeGroup& group) {
   const ContextCalibration& c = k.profile.row(group.gpu.family).context;
@@ -289,7 +251,8 @@ const NodeGroup& smallest_group(const Cluster& cluster, const ParallelPlan& plan
 
 void forecast_memory(const ForecastContext& k, const ForecastOptions& options, Forecast& f) {
   const Question& q = k.question;
-  const CommunicatorMemory nccl = communicators(k);
+  const CommunicatorMemory nccl =
+      plan_communicators(q.workload, q.plan, q.cluster, k.cost.layout(), k.cost.collectives());
   Bytes least_margin;
   const LengthVariation v = variation(k);
   f.plays = played(k, v, nccl.device, options);

@@ -75,4 +75,32 @@ CommunicatorMemory nccl_memory(const CollectiveModel& model, const GroupShape& s
   return memory;
 }
 
+CommunicatorMemory plan_communicators(const Workload& w, const ParallelPlan& p,
+                                      const Cluster& cluster, const RankLayout& layout,
+                                      const CollectiveModel& model) {
+  CommunicatorMemory total;
+  const auto open = [&](const GroupShape& shape, CollectiveSet used) {
+    const CommunicatorMemory m = nccl_memory(model, shape, used);
+    total.device += m.device;
+    total.host += m.host;
+  };
+  using enum Collective;
+  if (p.tensor > 1)
+    open(layout.shape(GroupKind::tensor), p.sequence_parallel
+                                              ? CollectiveSet{all_gather, reduce_scatter}
+                                              : CollectiveSet{all_reduce});
+  if (p.context > 1) open(layout.shape(GroupKind::context), {all_gather, reduce_scatter});
+  const bool hybrid = p.shard_group && *p.shard_group < p.data;
+  if (p.zero_stage >= 1 && p.shard_ranks() > 1)
+    open(layout.shape(GroupKind::shard), {all_gather, reduce_scatter});
+  else if (p.data * p.context > 1)
+    open(layout.shape(GroupKind::gradient), {all_reduce});
+  if (hybrid) open(layout.shape(GroupKind::replicate), {all_reduce});
+  if (p.expert > 1) open(layout.shape(GroupKind::expert), {all_to_all});
+  if (p.pipeline > 1 && !p.layer_split) open(layout.pipeline_link(0), {send_recv});
+  const GroupShape world = group_shape(layout.world(), 1, gpus_per_node(cluster), layout.world());
+  for (int i = 0; i < w.framework.world_groups; ++i) open(world, {all_reduce});
+  return total;
+}
+
 }  // namespace shardwise

@@ -15,6 +15,7 @@
 #include "catalog/units.hpp"
 #include "simulator/collective_model.hpp"
 #include "simulator/rank_layout.hpp"
+#include "simulator/workload.hpp"
 
 namespace shardwise {
 
@@ -40,6 +41,11 @@ struct CommunicatorMemory {
 // Nothing for one rank or no collective.
 CommunicatorMemory nccl_memory(const CollectiveModel& model, const GroupShape& shape,
                                CollectiveSet used);
+
+// All that a rank of the plan opens: of a pipeline, as its first stage does.
+CommunicatorMemory plan_communicators(const Workload& workload, const ParallelPlan& plan,
+                                      const Cluster& cluster, const RankLayout& layout,
+                                      const CollectiveModel& model);
 
 // Channels of a ring: what the graph search finds, doubled (NCCL src/graph/connect.cc:459-460).
 // Each is a thread block that holds one multiprocessor while a collective runs.

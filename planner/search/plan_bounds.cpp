@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "simulator/communicator_memory.hpp"
 #include "simulator/memory_play.hpp"
 #include "simulator/stage_holdings.hpp"
 
@@ -71,12 +72,23 @@ class StageStates {
     }
     return state_bytes(site_, plan_, sum);
   }
+  // What a layer has to reduce, in the format that is sent; nothing where buckets stay allocated.
+  Bytes reduced(int block) const {
+    const Framework& f = site_.workload.framework;
+    const StageHabits habits(f, plan_);
+    if (!habits.shards_weights || !habits.shards_gradients || f.reduce_buffers > 0) return Bytes(0);
+    const std::size_t kind = layers_.kind_of(block);
+    const StoredParameter p = stored_where_trained(site_.workload, layers_.kinds()[kind].trainable);
+    return Bytes(static_cast<std::int64_t>(static_cast<double>(states_[kind].unsharded_gradients) *
+                                           bytes_per_element(f.reduce_dtype) / p.raw_gradient));
+  }
+  Bytes gathered(int block) const { return Bytes(states_[layers_.kind_of(block)].gathered); }
   // The last layer of a chunk, whole: the first to go back.
   Bytes gathered_last(std::size_t chunk) const {
     if (chunk + 1 == map_.first.size()) return Bytes(states_.back().gathered);
     const int blocks = map_.blocks[chunk];
     if (blocks == 0) return Bytes(chunk == 0 ? states_.front().gathered : 0);
-    return Bytes(states_[layers_.kind_of(map_.first[chunk] + blocks - 1)].gathered);
+    return gathered(map_.first[chunk] + blocks - 1);
   }
 
  private:
@@ -130,6 +142,12 @@ StageStateBytes state_bytes(const BoundSite& site, const ParallelPlan& p, const 
   const bool persistent = life == GradientLife::persistent;
   if (persistent) kept += sum.gradients;
   return {Bytes(kept), Bytes(persistent ? kept : kept + gradients)};
+}
+
+Bytes communicators_of(const BoundSite& site, const ParallelPlan& p) {
+  return plan_communicators(site.workload, p, site.cluster, RankLayout(p, site.cluster),
+                            site.collectives)
+      .device;
 }
 
 Seconds mean_work_bound(const LayerBounds& layers, const ParallelPlan& p, int batch) {
@@ -278,6 +296,23 @@ Bytes at_the_fullest(const BoundSite& site, const LayerBounds& layers, const Par
   return saved + least_rise;
 }
 
+// Sharded gradients: while a block goes back, what the one behind it has to reduce is on its way.
+Bytes while_reducing(const LayerBounds& layers, const ParallelPlan& p, const ChunkMap& map,
+                     const StageStates& states, int stage) {
+  Bytes most;
+  if (p.zero_stage < 3 || layers.joins_blocks()) return most;
+  for (int local = 0; local < p.chunks; ++local) {
+    const std::size_t c = map.chunk(stage, local);
+    if (map.blocks[c] < 2) continue;
+    const int last = map.first[c] + map.blocks[c] - 1;
+    const Bytes reduced = states.reduced(last);
+    if (reduced == Bytes(0)) continue;
+    most = std::max(
+        most, reduced + states.gathered(last - 1) + layers.run({last - 1, 1, false, false}).rise);
+  }
+  return most;
+}
+
 }  // namespace
 
 Bytes memory_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,
@@ -287,8 +322,9 @@ Bytes memory_bound(const BoundSite& site, const LayerBounds& layers, const Paral
   Bytes most;
   for (const int stage : telling_stages(layers, p, map)) {
     const StageStateBytes states = of_stages.of(stage);
-    most = std::max({most, states.with_gradients,
-                     states.kept + at_the_fullest(site, layers, p, map, of_stages, stage, counts)});
+    const Bytes beside = std::max(at_the_fullest(site, layers, p, map, of_stages, stage, counts),
+                                  while_reducing(layers, p, map, of_stages, stage));
+    most = std::max({most, states.with_gradients, states.kept + beside});
   }
   return most + outside_tensors(site);
 }

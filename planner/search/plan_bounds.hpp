@@ -98,6 +98,9 @@ class InFlightCounts {
   std::map<Key, std::vector<int>> known_;
 };
 
+// What NCCL takes beside all that.
+Bytes communicators_of(const BoundSite& site, const ParallelPlan& plan);
+
 // Of the fullest of the stages that tell: the ends, and the first with any layers of its kind.
 Bytes memory_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan,
                    InFlightCounts& counts);

@@ -83,7 +83,7 @@ void SearchSteps::refine(const Entry& e, const SearchLimits& limits, Refined& to
     case Stage::variants:
       return refine_variants(e, limits, to);
     case Stage::laid:
-      return refine_laid(e, to);
+      return refine_laid(e, limits, to);
     case Stage::plan:
     case Stage::cut:
     case Stage::half:
@@ -223,11 +223,17 @@ void SearchSteps::refine_variants(const Entry& e, const SearchLimits& limits, Re
   put(std::move(one), Stage::laid, to);
 }
 
-void SearchSteps::refine_laid(const Entry& e, Refined& to) {
+void SearchSteps::refine_laid(const Entry& e, const SearchLimits& limits, Refined& to) {
   const SearchSite& s = *sites_[e.site];
   const ParallelPlan p = *s.space.plan(e.point);
+  const BoundSite site = bound_site(s, p);
   Entry one = e;
-  one.time = std::max(e.time, costed_bound(bound_site(s, p), *e.layers, p, reductions_));
+  one.memory += communicators_of(site, p);
+  if (one.memory > room_for(s, p, limits)) {
+    ++to.counts.too_large;
+    return;
+  }
+  one.time = std::max(e.time, costed_bound(site, *e.layers, p, reductions_));
   put(std::move(one), Stage::plan, to);
 }
 

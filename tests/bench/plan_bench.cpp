@@ -63,7 +63,8 @@ struct Bench {
                                    costed_bound(at, layers, p, reductions),
                                    stream_bound(at, layers, p), sketched_time(sketch, layers)});
     const Bytes memory =
-        std::max({memory_bound(at, layers, p, counts), stage_mean_bound(at, layers, p),
+        std::max({memory_bound(at, layers, p, counts) + communicators_of(at, p),
+                  stage_mean_bound(at, layers, p),
                   sketched_memory(sketch, layers, states, p, outside_tensors(at)),
                   mean_memory_bound(at, layers, unstaged, site.space.most_stages(x))});
     ++to.plans;

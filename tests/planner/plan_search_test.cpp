@@ -193,7 +193,7 @@ TEST_CASE("no bound is above the forecast", "[search]") {
       const StateBounds states(at, layers, p);
       CHECK(sketched_time(sketch, layers) <= f.step_time.expected);
       CHECK(sketched_memory(sketch, layers, states, p, outside_tensors(at)) <= fullest(f));
-      CHECK(memory_bound(at, layers, p, counts) <= fullest(f));
+      CHECK(memory_bound(at, layers, p, counts) + communicators_of(at, p) <= fullest(f));
       CHECK(mean_memory_bound(at, layers, site.space.layers_of(point),
                               site.space.most_stages(point)) <= fullest(f));
     }
