@@ -37,6 +37,7 @@
 #include "planner/commands/sweep.hpp"
 #include "planner/commands/validate.hpp"
 #include "planner/sentence.hpp"
+#include "simulator/parallel_plan.hpp"
 
 namespace shardwise {
 namespace {
@@ -113,6 +114,21 @@ std::optional<std::string> unknown_command(const CLI::App& app, int argc, char**
   return std::nullopt;
 }
 
+// Flags that people know from launch scripts ("--tp 8 --pp=2"), as --plan says them: "tp=8,pp=2".
+// Empty where there are none.
+std::string as_plan(int argc, char** argv) {
+  std::string plan;
+  for (int i = 1; i < argc; ++i) {
+    std::string word = argv[i];
+    if (!word.starts_with("--")) continue;
+    word.erase(0, 2);
+    if (word.find('=') == std::string::npos && i + 1 < argc) word += std::string("=") + argv[i + 1];
+    if (word.find('=') == std::string::npos || !parse_plan(word)) continue;
+    plan += (plan.empty() ? "" : ",") + word;
+  }
+  return plan;
+}
+
 // One line for what the parser could not understand, with the nearest name it does know.
 int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   if (const auto unknown = unknown_command(app, argc, argv)) {
@@ -126,7 +142,10 @@ int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** 
     known.push_back(sub->get_name());
   for (const CLI::Option* option : inner->get_options()) known.push_back(option->get_name());
   std::cerr << "shardwise: " << error.what();
-  for (int i = 1; i < argc; ++i) {
+  const std::string plan = as_plan(argc, argv);
+  const bool plans = !plan.empty() && inner->get_option_no_throw("--plan") != nullptr;
+  if (plans) std::cerr << "; a plan is one text: --plan " << plan;
+  for (int i = 1; i < argc && !plans; ++i) {
     const std::string word = argv[i];
     if (std::string(error.what()).find(word) == std::string::npos) continue;
     const std::vector<std::string> near =

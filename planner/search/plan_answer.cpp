@@ -220,6 +220,10 @@ Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const Pl
     const FoundPlan& best = a->result.best.front();
     note_what_cannot_run(best, *a);
     a->warnings = plan_warnings(a->requests[best.site], a->sites[best.site], best, search);
+  } else if (!wish.allow_tight) {
+    a->notes.push_back(
+        "Plans that would fit, but for the error that forecasts of their kind have, are left out; "
+        "--allow-tight shows them.");
   }
   return a;
 }

@@ -315,8 +315,8 @@ double told_by_bound(const char* model, const char* gpus, const char* plan) {
 
 // What is left out is NCCL's share and what the allocator cannot use. Chunks of one block and of
 // two (126 blocks in 96 chunks, 1/31x2/63x1/0): all of them counted as the smallest would leave out
-// half of what is in flight in the others. Three dense layers first (1/30x2/0): the fullest stage is
-// the third one, the first with experts.
+// half of what is in flight in the others. Three dense layers first (1/30x2/0): the fullest stage
+// is the third one, the first with experts.
 TEST_CASE("the bound of memory tells nearly all of it where chunks or layers are unlike") {
   const double chunks =
       told_by_bound("llama-3.1-405b", "1024xH100-SXM",
