@@ -80,7 +80,8 @@ void add_plan_flags(CLI::App& command, PlanOptions& options) {
       ->check(CLI::Range(0.05, 1.0))
       ->type_name("FRACTION");
   command.add_flag("--allow-tight", wish.allow_tight,
-                   "also plans whose memory interval ends above the card");
+                   "also plans whose memory interval ends above the card, which otherwise come in "
+                   "only where no other fits");
   command.add_flag("--pareto", wish.pareto,
                    "also the plans that no other beats in time, memory (by 32nds of a card) "
                    "and rent at once");

@@ -196,7 +196,7 @@ Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const Pl
     one.gpus = size;
     if (const Problems found = add_site(*a, one, facts, *operations); !found.empty()) return found;
   }
-  const SearchWish search = search_wish(wish, *a);
+  SearchWish search = search_wish(wish, *a);
   if (a->objective->needs_rent && !a->sites.front().rates.per_hour)
     return Problem{ProblemKind::request, "--objective",
                    sentence("nobody is catalogued to rent out ", *request.gpus,
@@ -210,6 +210,13 @@ Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const Pl
   std::vector<const SearchSite*> all;
   for (const SearchSite& s : a->sites) all.push_back(&s);
   a->result = search_plans(all, facts.profile, search);
+  if (a->result.best.empty() && !search.allow_tight) {
+    search.allow_tight = true;
+    a->result = search_plans(all, facts.profile, search);
+    if (!a->result.best.empty())
+      a->notes.push_back(
+          "No plan leaves room for the error of forecasts of its kind; these fit as forecast.");
+  }
   if (wish.pareto) {
     SearchResult front = pareto_front(all, facts.profile, search);
     a->pareto = std::move(front.best);
@@ -220,10 +227,6 @@ Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const Pl
     const FoundPlan& best = a->result.best.front();
     note_what_cannot_run(best, *a);
     a->warnings = plan_warnings(a->requests[best.site], a->sites[best.site], best, search);
-  } else if (!wish.allow_tight) {
-    a->notes.push_back(
-        "Plans that would fit, but for the error that forecasts of their kind have, are left out; "
-        "--allow-tight shows them.");
   }
   return a;
 }

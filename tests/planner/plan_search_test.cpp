@@ -352,6 +352,24 @@ TEST_CASE("a range of sizes doubles from its first to its last") {
     CHECK_FALSE(cluster_sizes(wrong));
 }
 
+// 70B by QLoRA fits six cards of 24 GB by the forecast, but not by the upper end of its interval:
+// what `fit` calls tight is what `plan` shows, and says so.
+TEST_CASE("where no plan is safe, those that fit by the forecast are shown") {
+  const Request r = request_for("llama-3.1-70b", "6xRTX-3090", {Method::qlora});
+  const auto a = plan_answer(r, {}, known_facts());
+  REQUIRE(a);
+  REQUIRE_FALSE((*a)->result.best.empty());
+  for (const FoundPlan& p : (*a)->result.best) CHECK(p.forecast.verdict == Verdict::tight);
+  REQUIRE_FALSE((*a)->notes.empty());
+  CHECK((*a)->notes.back().starts_with("No plan leaves room"));
+  // Where some plan is safe, none but safe ones.
+  const auto safe =
+      plan_answer(request_for("llama-3.2-1b", "4xRTX-4090", {Method::qlora}), {}, known_facts());
+  REQUIRE(safe);
+  REQUIRE_FALSE((*safe)->result.best.empty());
+  for (const FoundPlan& p : (*safe)->result.best) CHECK(p.forecast.verdict == Verdict::fits);
+}
+
 // Twice the GPUs for the same batch: the best plan is never slower, and never twice as fast and
 // more (the work of all GPUs together is the same or more).
 TEST_CASE("the scaling curve of a range") {
