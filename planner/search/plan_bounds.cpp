@@ -239,22 +239,28 @@ int awaiting_backward(std::span<const Slot> slots) {
 
 namespace {
 
-// By chunk, at the first moment when most of them are in flight.
-std::vector<int> fullest(std::span<const Slot> slots, int chunks) {
-  std::vector<int> now(static_cast<std::size_t>(chunks)), most = now;
-  int in_flight = 0, peak = 0;
+InFlightMost most_in_flight(std::span<const Slot> slots, int chunks) {
+  std::vector<int> now(static_cast<std::size_t>(chunks));
+  std::vector<bool> back(now.size());
+  InFlightMost most{now, now};
+  int in_flight = 0, at_all = 0, with_gradients = 0;
   for (const Slot& slot : slots) {
-    int& of_chunk = now[static_cast<std::size_t>(slot.chunk)];
+    const auto c = static_cast<std::size_t>(slot.chunk);
     if (slot.pass == Pass::forward) {
-      ++of_chunk;
-      if (++in_flight > peak) {
-        peak = in_flight;
-        most = now;
-      }
-    }
-    if (slot.pass == Pass::backward || slot.pass == Pass::backward_input) {
-      --of_chunk;
+      ++now[c];
+      ++in_flight;
+    } else if (slot.pass == Pass::backward || slot.pass == Pass::backward_input) {
+      --now[c];
       --in_flight;
+      back[c] = true;
+    }
+    if (in_flight > at_all) {
+      at_all = in_flight;
+      most.at_all = now;
+    }
+    if (in_flight > with_gradients && std::find(back.begin(), back.end(), false) == back.end()) {
+      with_gradients = in_flight;
+      most.with_gradients = now;
     }
   }
   return most;
@@ -262,38 +268,38 @@ std::vector<int> fullest(std::span<const Slot> slots, int chunks) {
 
 }  // namespace
 
-const std::vector<int>& InFlightCounts::most(const Workload& w, const ParallelPlan& p, int stage) {
+const InFlightMost& InFlightCounts::of(const Workload& w, const ParallelPlan& p, int stage) {
   const PipelineSchedule& schedule = *find_pipeline_schedule(p.schedule_row());
   const Key key{&schedule, w.framework.gradient_life, p.pipeline, p.chunks, p.microbatches, stage};
   {
     const std::lock_guard lock(mutex_);
     if (const auto it = known_.find(key); it != known_.end()) return it->second;
   }
-  std::vector<int> counts = fullest(slots_of_step(w, p, schedule, stage), p.chunks);
+  InFlightMost counts = most_in_flight(slots_of_step(w, p, schedule, stage), p.chunks);
   const std::lock_guard lock(mutex_);
   return known_.try_emplace(key, std::move(counts)).first->second;
 }
 
 namespace {
 
-// What the microbatches in flight have saved, and what the backward pass that comes next adds.
-Bytes at_the_fullest(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,
+// What microbatches in flight have saved, and what the backward pass that comes next adds.
+Bytes saved_and_rise(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,
                      const ChunkMap& map, const StageStates& states, int stage,
-                     InFlightCounts& counts) {
+                     const std::vector<int>& in_flight) {
   if (p.offload.activations) return Bytes(0);
   const bool gathers = StageHabits(site.workload.framework, p).shards_weights;
-  const std::vector<int>& in_flight = counts.most(site.workload, p, stage);
-  Bytes saved, least_rise(std::int64_t{1} << 62);
+  Bytes saved;
+  std::optional<Bytes> least_rise;
   for (int local = 0; local < p.chunks; ++local) {
     const std::int64_t held = in_flight[static_cast<std::size_t>(local)];
     if (held == 0) continue;
     const std::size_t c = map.chunk(stage, local);
     const RunBound run = map.run(layers, c);
     saved += held * run.saved;
-    const Bytes gathered = gathers ? states.gathered_last(c) : Bytes(0);
-    least_rise = std::min(least_rise, run.rise + gathered);
+    const Bytes rise = run.rise + (gathers ? states.gathered_last(c) : Bytes(0));
+    least_rise = std::min(least_rise.value_or(rise), rise);
   }
-  return saved + least_rise;
+  return saved + least_rise.value_or(Bytes(0));
 }
 
 // Sharded gradients: while a block goes back, what the one behind it has to reduce is on its way.
@@ -322,9 +328,13 @@ Bytes memory_bound(const BoundSite& site, const LayerBounds& layers, const Paral
   Bytes most;
   for (const int stage : telling_stages(layers, p, map)) {
     const StageStateBytes states = of_stages.of(stage);
-    const Bytes beside = std::max(at_the_fullest(site, layers, p, map, of_stages, stage, counts),
-                                  while_reducing(layers, p, map, of_stages, stage));
-    most = std::max({most, states.with_gradients, states.kept + beside});
+    const InFlightMost& in_flight = counts.of(site.workload, p, stage);
+    const auto with = [&](const std::vector<int>& held) {
+      return saved_and_rise(site, layers, p, map, of_stages, stage, held);
+    };
+    most = std::max({most, states.kept + with(in_flight.at_all),
+                     states.kept + while_reducing(layers, p, map, of_stages, stage),
+                     states.with_gradients + with(in_flight.with_gradients)});
   }
   return most + outside_tensors(site);
 }

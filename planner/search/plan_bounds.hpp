@@ -12,9 +12,10 @@
 // bubbles of arXiv 2104.04473, equations 2 and 3. For a set of plans that share everything but
 // stages and data ranks: the mean over all GPUs, batch / mbs x (f + b) x tp x cp / GPUs.
 //
-// Memory. All tensors that a stage holds at once, when most microbatches are in flight: model
-// states, what those microbatches have saved for backward, and what the backward pass that follows
-// adds in its first layer; plus the CUDA context and the workspaces.
+// Memory. All tensors that a stage holds at once, when most microbatches are in flight (at all, or
+// once all gradients are there): model states, what those microbatches have saved for backward, and
+// what the backward pass that follows adds in its first layer; plus the CUDA context and the
+// workspaces.
 //
 // Both are of the predictor's own pieces, of which the forecast adds up more; sums are rounded down
 // by a part in a billion, more than clocks and floating point round up.
@@ -87,15 +88,20 @@ Bytes outside_tensors(const BoundSite& site);
 int awaiting_backward(std::span<const Slot> slots);
 
 // How many microbatches of each of its chunks a stage holds when it holds most of them, in the play
-// of its memory; remembered, and safe to ask from several threads.
+// of its memory: at all, and once it has gradients of all its layers.
+struct InFlightMost {
+  std::vector<int> at_all, with_gradients;
+};
+
+// Remembered, and safe to ask from several threads.
 class InFlightCounts {
  public:
-  const std::vector<int>& most(const Workload& workload, const ParallelPlan& plan, int stage);
+  const InFlightMost& of(const Workload& workload, const ParallelPlan& plan, int stage);
 
  private:
   using Key = std::tuple<const PipelineSchedule*, GradientLife, int, int, int, int>;
   std::mutex mutex_;
-  std::map<Key, std::vector<int>> known_;
+  std::map<Key, InFlightMost> known_;
 };
 
 // What NCCL takes beside all that.
