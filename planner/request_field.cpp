@@ -162,7 +162,7 @@ constexpr std::array<RequestField, 30> rows{{
      "all-linear, attention, attention-qv, mlp, or a list such as q,v,down", text, 0, 0, nullptr,
      set_text<&R::lora_targets>, get_text<&R::lora_targets>},
     {"quantization", "--quantization", "FORMAT",
-     "of frozen weights: none, nf4, nf4-double, int8 or gptq", text, 0, 0, quantizations,
+     "of frozen weights: none, nf4, nf4-double, int8, gptq or fp8", text, 0, 0, quantizations,
      [](R& r, const V& v) { r.quantization = quantization_named(word(v)); }, get_quantization},
     {"samples", "--samples", "N", "state the hours for this many sequences", integer, 1,
      std::numeric_limits<std::int64_t>::max(), nullptr, set_integer<&R::samples>,

@@ -26,7 +26,7 @@ void GraphBuilder::add_adapter(const LinearSpec& spec, TensorIndex x, TensorInde
       input == AdapterInput::copied && framework.adapter_dtype == DType::fp32 && element_ == 2;
   const bool wide =
       !framework.autocast && (casts || (returns_wide_ && framework.adapter_dtype == DType::fp32));
-  const DType dtype = wide ? DType::fp32 : workload_.activation_dtype();
+  const DType dtype = wide ? DType::fp32 : workload_.product_dtype();
   const std::int64_t width = wide ? 4 : element_;
   const double moved = as_double(rows * in);
   const bool dora = workload_.method == Method::dora;

@@ -221,6 +221,7 @@ AttentionWork kernel_shape(const GraphBuilder& b, const Projections& p, BlockKin
     work.causal = false;
   }
   work.fp32_operands = b.element() == 4;
+  work.tf32_products = b.workload().compute == DType::tf32;
   return work;
 }
 

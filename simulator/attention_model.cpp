@@ -122,7 +122,8 @@ Seconds AttentionModel::eager_time(const AttentionWork& w) const {
   const std::int64_t products = w.batch * w.heads, d = w.head_dim;
   const double scores =
       static_cast<double>(products) * static_cast<double>(w.queries) * static_cast<double>(w.keys);
-  const DType dtype = w.fp32_operands               ? DType::fp32
+  const DType dtype = w.tf32_products               ? DType::tf32
+                      : w.fp32_operands             ? DType::fp32
                       : gemm_.supports(DType::bf16) ? DType::bf16
                                                     : DType::fp16;
   const Seconds scores_of_keys = gemm_.time({w.queries, w.keys, d, products, dtype});

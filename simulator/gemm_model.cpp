@@ -95,6 +95,10 @@ GemmModel::GemmModel(const Gpu& gpu, const Profile& profile, ChipLoad load)
   }
   for (const DType d : {DType::fp16, DType::bf16})
     if (!supports(d)) ceilings_[index(d)] = stand_in(gpu, layout_, d);
+  if (!supports(DType::tf32)) {
+    ceilings_[index(DType::tf32)] = ceilings_[index(DType::fp32)];
+    ceilings_[index(DType::tf32)].native = false;
+  }
   for (Ceilings& narrow : ceilings_)
     if (!narrow.native && narrow.issue_per_sm == 0) {
       narrow = ceilings_[index(half_format(gpu).value_or(DType::fp16))];

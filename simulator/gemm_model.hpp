@@ -47,7 +47,7 @@ class GemmModel {
   Seconds time(const GemmShape& shape) const;
 
   // Whether the GPU computes this format itself. Otherwise time() is that of its stand-in: fp32
-  // arithmetic for 16-bit formats, bf16 for narrower ones.
+  // arithmetic for 16-bit formats and tf32, bf16 for narrower ones.
   bool supports(DType dtype) const { return ceilings_[index(dtype)].native; }
   FlopsPerSecond sustained_rate(DType dtype) const { return ceilings_[index(dtype)].sustained; }
 

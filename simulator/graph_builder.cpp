@@ -333,9 +333,7 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
   const bool narrow = spec.low_precision && bytes_per_element(workload_.compute) < 2.0;
   // Upcast weights, or quantised ones of a bitsandbytes that follows its input: products of fp32.
   const bool fp32 = returns_wide_ && element_ == 4 && (!spec.quantizable || follows_input_);
-  const DType dtype = narrow ? workload_.compute
-                      : fp32 ? DType::fp32
-                             : workload_.activation_dtype();
+  const DType dtype = narrow ? workload_.compute : fp32 ? DType::fp32 : workload_.product_dtype();
   count_matrix(in, out, !spec.quantizable);
   count_other(bias);
   graph_.parameters.cast += in * out + bias;
@@ -379,8 +377,10 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
     if (const double each = accumulation_traffic(); each > 0)
       op.backward_weight.push_back(traffic(each * as_double(in * out), 1));
   }
+  // An 8-bit product reads weights of 8 bits as they are stored.
+  const bool read_as_stored = narrow && workload_.adapter.base == Quantization::fp8;
   const bool quantized = workload_.method == Method::qlora && spec.quantizable &&
-                         workload_.adapter.base != Quantization::none;
+                         workload_.adapter.base != Quantization::none && !read_as_stored;
   if (quantized && workload_.adapter.base == Quantization::gptq) {
     add_unpacking(op, in * out);
   } else if (quantized) {

@@ -287,7 +287,7 @@ void sliced_loss(GraphBuilder& b, TensorIndex x, std::int64_t width, std::int64_
   const std::int64_t rows = b.tokens();
   const std::int64_t slice = std::max<std::int64_t>(1, (rows + slices - 1) / slices);
   const bool trained = b.trains_base() || w.trains_head();
-  const DType dtype = w.activation_dtype();
+  const DType dtype = w.product_dtype();
   const TensorIndex loss = b.tensor_bytes("loss", 4, MemoryCategory::logits, 4);
   const TensorIndex gradient =
       b.tensor_bytes("hidden_gradient", b.bytes_of(x), MemoryCategory::logits, 0);

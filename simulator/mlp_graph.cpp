@@ -231,7 +231,7 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex norme
   s.local = std::max(1, moe.experts / plan.expert);
   s.width = moe.expert_ffn / plan.expert_tensor;
   s.dtype = bytes_per_element(b.workload().compute) < 2.0 ? b.workload().compute
-                                                          : b.workload().activation_dtype();
+                                                          : b.workload().product_dtype();
   const auto branch = [&](std::string_view name, TensorIndex t, TensorIndex otherwise) {
     return moe.normed_branches ? b.norm(name, t, rows, m.hidden) : otherwise;
   };

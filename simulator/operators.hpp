@@ -41,6 +41,7 @@ struct AttentionWork {
   bool backward = false;
   AttentionKernel kernel = AttentionKernel::flash;
   bool fp32_operands = false;  // 16 bits otherwise
+  bool tf32_products = false;  // of fp32 operands, where the products are kernels of their own
   friend bool operator==(const AttentionWork&, const AttentionWork&) = default;
 };
 

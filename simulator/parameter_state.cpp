@@ -89,9 +89,9 @@ StoredParameter stored_base(const Workload& w, bool trainable, bool quantizable)
     const bool quantized = w.method == Method::qlora && w.adapter.base != Quantization::none;
     p.weight = wide_arithmetic ? 4 : bytes_per_element(w.framework.frozen_dtype);
     if (quantized && quantizable) {
-      const double codes = w.adapter.base == Quantization::int8 ? 1.0 : 0.5;
-      p.weight = codes;
-      p.quantization_constants = row(w.adapter.base).bytes_per_weight - codes;
+      const QuantizationRow& stored = row(w.adapter.base);
+      p.weight = stored.bytes_per_code;
+      p.quantization_constants = stored.bytes_per_weight - stored.bytes_per_code;
     } else if (quantized && w.framework.upcasts_unquantized && !w.framework.recasts_tables) {
       p.weight = 4;
     }

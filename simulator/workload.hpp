@@ -62,6 +62,9 @@ struct Workload {
     if (compute == DType::fp32 || compute == DType::tf32) return DType::fp32;
     return compute == DType::fp16 ? DType::fp16 : DType::bf16;
   }
+  // Of products outside the narrow formats: tf32 rounds the operands of fp32 ones inside the
+  // tensor cores (torch.backends.cuda.matmul.allow_tf32).
+  DType product_dtype() const { return compute == DType::tf32 ? DType::tf32 : activation_dtype(); }
 };
 
 }  // namespace shardwise

@@ -132,6 +132,9 @@ TEST_CASE("formats that a GPU lacks run as their stand-in") {
   // fp16: no rate, so fp32 (50 TFLOP/s) at the emulated rate of one half.
   CHECK_FALSE(bare.supports(DType::fp16));
   CHECK(bare.sustained_rate(DType::fp16) == FlopsPerSecond(25e12));
+  // tf32 is fp32 whose operands a tensor core rounds: without one, fp32.
+  CHECK_FALSE(bare.supports(DType::tf32));
+  CHECK(bare.sustained_rate(DType::tf32) == FlopsPerSecond(50e12));
   // fp8: as bf16.
   CHECK_FALSE(bare.supports(DType::fp8));
   CHECK(bare.sustained_rate(DType::fp8) == bare.sustained_rate(DType::bf16));
