@@ -1,4 +1,6 @@
 // The JSON that every command prints, held against the schemas in docs/schemas.
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -222,8 +224,9 @@ Json calibrated(const std::string& words) {
 
 TEST_CASE("calibrate answers as its schemas say", "[schemas]") {
   const std::string log = source_dir() + "/docs/example/all_reduce_2x4090.log";
-  const std::string out =
-      (std::filesystem::temp_directory_path() / "schema-test-4090.json").string();
+  const std::string out = (std::filesystem::temp_directory_path() /
+                           ("schema-test-4090-" + std::to_string(getpid()) + ".json"))
+                              .string();
   const Json written = calibrated("import --json --peer-access no --out " + out + " " + log);
   REQUIRE(written.contains("profile"));
   check_strictly(schema_of("calibrate-import"), written);
@@ -270,7 +273,8 @@ TEST_CASE("catalog answers as its schema says", "[schemas]") {
       {"check", ""}, {"show", "rtx-4090"}, {"show", "llama-3.1-8b"}};
   for (const char* what : {"gpus", "nodes", "networks", "models", "frameworks", "prices"})
     questions.push_back({"list", what});
-  const auto pages = std::filesystem::temp_directory_path() / "schema-test-pages";
+  const auto pages =
+      std::filesystem::temp_directory_path() / ("schema-test-pages-" + std::to_string(getpid()));
   questions.push_back({"pages", pages.string()});
   for (const CatalogQuestion& question : questions) {
     INFO(question.verb << " " << question.subject);
