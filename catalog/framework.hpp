@@ -134,6 +134,9 @@ struct Framework {
   Bytes gradient_bucket{25 << 20};       // of one reduction
   bool shards_gradients_at_stage_1 = false;
   bool flat_parameters_mix_frozen = false;  // FSDP1: adapters and frozen weights in one unit
+  // FSDP1's hooks on units without a trained weight, which reentrant checkpoints call: each layer's
+  // input and its gradient stay until the whole backward pass is done.
+  bool frozen_units_keep_inputs = false;
   bool fp32_gradient_at_step = false;       // whole-partition fp32 copy while stepping (DeepSpeed)
   int reduce_buffers = 0;                   // buckets kept allocated for the whole run
   bool wide_gradient_checks_fp16 = false;   // where compute is fp16, overflow and norm are read off
@@ -222,6 +225,9 @@ struct Framework {
                                                 // checkpoints do not see: from forward on
   bool quantizes_head = false;                  // the output projection is quantised as well
   int dequantized_copies = 1;  // 16-bit copies of a quantised weight while it is used
+  bool adapts_experts = false;  // adapters on the MLP are on every routed expert as well
+  // A reference model is wrapped as the trained one is, with gradient buffers that nobody fills.
+  bool reference_has_gradients = false;
   bool adapts_head = false;    // "head" among the targets is an adapter beside it
   bool keeps_replaced_modules =
       false;                         // a module that is trained whole is a copy beside the frozen

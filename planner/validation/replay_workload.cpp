@@ -189,6 +189,8 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
   w.prediction_depths = stated(c, &PhraseReading::prediction_depths).value_or(0);
   w.step_is_graph = stated(c, &PhraseReading::step_is_graph).value_or(false);
   w.blocking_launches = stated(c, &PhraseReading::blocking_launches).value_or(false);
+  const ObjectiveReading* objective = objective_meant(c);
+  w.reference_model = objective != nullptr && objective->reference;
   if (row(w.method).adapter) w.adapter = replay_adapter(c, method, w, notes);
   return w;
 }

@@ -242,6 +242,19 @@ TEST_CASE("A limit that no sample reaches is no length") {
   CHECK(asked("swift-ex-train-liger-sft-1").question.workload.sequence == 8192);
 }
 
+// One sample of DPO is a chosen and a rejected answer: 8 sequences in a microbatch of 4, and one
+// step of 16 samples over 4 GPUs is one of them. The reference model is a copy, but of SimPO.
+TEST_CASE("Preference training has two sequences to a sample") {
+  const Replay dpo = asked("swift-ex-train-rlhf-dpo-full-0");
+  CHECK(dpo.question.plan.microbatch == 8);
+  CHECK(dpo.question.plan.microbatches == 1);
+  CHECK(dpo.step_scale == 1);
+  CHECK(dpo.question.workload.reference_model);
+  const Replay simpo = asked("swift-ex-train-rlhf-simpo-0");
+  CHECK(simpo.question.plan.microbatch == 2);
+  CHECK_FALSE(simpo.question.workload.reference_model);
+}
+
 // 2,016 sequences over 8 data ranks and microbatches of 6: 42. The vocabulary is in the prose, and
 // BLOOM was trained with ALiBi and without dropout.
 TEST_CASE("BLOOM's prequel on Jean Zay") {
