@@ -180,6 +180,11 @@ const ObjectiveReading* objective_meant(const ReplayContext& c) {
   return row == rows.end() ? nullptr : &*row;
 }
 
+int sequences_per_sample(const ReplayContext& c) {
+  const ObjectiveReading* objective = objective_meant(c);
+  return objective == nullptr || c.run.training.packing.value_or(false) ? 1 : objective->sequences;
+}
+
 Part<ParallelPlan> replay_plan(const ReplayContext& c, const Framework& row, Notes& notes) {
   const ScheduleReading* schedule = schedule_meant(c);
   ParallelPlan plan;
@@ -196,8 +201,7 @@ Part<ParallelPlan> replay_plan(const ReplayContext& c, const Framework& row, Not
   }
   auto batch = microbatch(c.run.training, row, notes);
   if (const auto* skipped = std::get_if<Skipped>(&batch)) return *skipped;
-  const ObjectiveReading* objective = objective_meant(c);
-  const int sequences = objective == nullptr ? 1 : objective->sequences;
+  const int sequences = sequences_per_sample(c);
   plan.microbatch = std::get<int>(batch) * sequences;
   set_schedule(c, schedule, plan, notes);
   set_offload(c, plan, notes);

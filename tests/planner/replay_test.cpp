@@ -253,6 +253,7 @@ TEST_CASE("Preference training has two sequences to a sample") {
   const Replay simpo = asked("swift-ex-train-rlhf-simpo-0");
   CHECK(simpo.question.plan.microbatch == 2);
   CHECK_FALSE(simpo.question.workload.reference_model);
+  CHECK(asked("swift-ex-train-packing-dpo-0").question.plan.microbatch == 1);  // a pack holds both
 }
 
 // 2,016 sequences over 8 data ranks and microbatches of 6: 42. The vocabulary is in the prose, and
