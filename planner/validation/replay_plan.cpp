@@ -191,8 +191,10 @@ Part<ParallelPlan> replay_plan(const ReplayContext& c, const Framework& row, Not
   if (schedule != nullptr && schedule->layer_split) {
     if (!c.run.hardware.gpus) return Skipped{"number of GPUs not stated", ""};
     plan.layer_split = *c.run.hardware.gpus > 1;
-    set_axes(c.run.plan, row, Degrees{1, 1, 1, *c.run.hardware.gpus}, c.run.plan.ep.value_or(1),
-             plan);
+    // Each process has cards of its own.
+    const int processes = std::max(1, c.run.plan.pp ? *c.run.hardware.gpus / *c.run.plan.pp : 1);
+    set_axes(c.run.plan, row, Degrees{processes, 1, 1, *c.run.hardware.gpus / processes},
+             c.run.plan.ep.value_or(1), plan);
   } else {
     auto part = degrees(c, row, notes);
     if (const auto* skipped = std::get_if<Skipped>(&part)) return *skipped;
