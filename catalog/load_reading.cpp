@@ -97,6 +97,7 @@ PhraseReading read_phrase(JsonReader& r) {
   p.blocking_launches = r.maybe_flag("blocking_launches");
   p.scales_rows = r.maybe_flag("scales_rows");
   p.fused_norms = r.maybe_flag("fused_norms");
+  p.quantized_sharding = r.maybe_flag("quantized_sharding");
   p.dispatches_once = r.maybe_flag("dispatches_once");
   p.overlaps_experts = r.maybe_flag("overlaps_experts");
   p.pads_experts = r.maybe_flag("pads_experts");

@@ -172,7 +172,8 @@ void add_reference(LayerState& state, const Workload& w, const LayerParameters& 
   const double each = bytes_per_element(w.framework.frozen_dtype);
   const double buffer =
       w.framework.reference_has_gradients ? bytes_per_element(w.framework.gradient_dtype) : 0;
-  const auto whole = static_cast<double>(p.linear + p.other), routed = static_cast<double>(p.expert);
+  const auto whole = static_cast<double>(p.linear + p.other),
+             routed = static_cast<double>(p.expert);
   state.weights += bytes(whole, each, dense.weights) + bytes(routed, each, expert.weights);
   state.weights += bytes(whole, buffer, dense.gradients) + bytes(routed, buffer, expert.gradients);
 }
