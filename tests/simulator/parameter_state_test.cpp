@@ -143,9 +143,9 @@ TEST_CASE("quantised weights are sharded only where the framework can", "[parame
   CHECK(layer_state(w, plan, parameters, false).weights == (1 << 20) / 8);
 }
 
-// Of 1 Mi weights in matrices and 1 Mi in experts: 2 B each for the frozen copy, over the ranks that
-// share the weights, and 4 B of gradient buffers where the framework makes them. Adapters compare
-// with their own base.
+// Of 1 Mi weights in matrices and 1 Mi in experts: 2 B each for the frozen copy, over the ranks
+// that share the weights, and 4 B of gradient buffers where the framework makes them. Adapters
+// compare with their own base.
 TEST_CASE("preference training holds a second model", "[parameter_state]") {
   Workload w = pretraining(llama(2, 64, 2, 2, 128, 100), 64);
   w.method = Method::full;
