@@ -4,8 +4,8 @@
 // inputs instead (PyTorch torch/distributed/fsdp/_runtime_utils.py,
 // _register_post_backward_reshard_only_hook). Under a reentrant checkpoint the inputs are those of
 // the re-run, and input and gradient of every layer stay until the last one is through
-// (calibrate/count_kept_inputs.py, torch 2.4.1): two tensors [tokens, h] per layer that backward has
-// left, none under non-reentrant checkpoints, without FSDP or where all weights train.
+// (calibrate/count_kept_inputs.py, torch 2.4.1): two tensors [tokens, h] per layer that backward
+// has left, none under non-reentrant checkpoints, without FSDP or where all weights train.
 #pragma once
 
 #include <vector>
