@@ -134,11 +134,14 @@ struct Framework {
   Bytes gradient_bucket{25 << 20};       // of one reduction
   bool shards_gradients_at_stage_1 = false;
   bool flat_parameters_mix_frozen = false;  // FSDP1: adapters and frozen weights in one unit
-  bool fp32_gradient_at_step = false;       // whole-partition fp32 copy while stepping (DeepSpeed)
-  int reduce_buffers = 0;                   // buckets kept allocated for the whole run
-  bool wide_gradient_checks_fp16 = false;   // where compute is fp16, overflow and norm are read off
-                                            // fp32 and fp64 copies of each gradient in turn
-  bool wide_gradient_checks = false;        // the same in every format (DeepSpeed until 2024)
+  // FSDP1's hooks on units without a trained weight, which reentrant checkpoints call: each layer's
+  // input and its gradient stay until the whole backward pass is done.
+  bool frozen_units_keep_inputs = false;
+  bool fp32_gradient_at_step = false;      // whole-partition fp32 copy while stepping (DeepSpeed)
+  int reduce_buffers = 0;                  // buckets kept allocated for the whole run
+  bool wide_gradient_checks_fp16 = false;  // where compute is fp16, overflow and norm are read off
+                                           // fp32 and fp64 copies of each gradient in turn
+  bool wide_gradient_checks = false;       // the same in every format (DeepSpeed until 2024)
   bool clones_partition = false;  // states are one flat tensor each (DeepSpeed), with a 16-bit copy
                                   // beside the fp32 one: as the master is made, and of the gradient
                                   // while stepping
@@ -221,8 +224,11 @@ struct Framework {
   bool checkpoints_miss_context = false;        // as an attribute of a context, which non-reentrant
                                                 // checkpoints do not see: from forward on
   bool quantizes_head = false;                  // the output projection is quantised as well
-  int dequantized_copies = 1;  // 16-bit copies of a quantised weight while it is used
-  bool adapts_head = false;    // "head" among the targets is an adapter beside it
+  int dequantized_copies = 1;   // 16-bit copies of a quantised weight while it is used
+  bool adapts_experts = false;  // adapters on the MLP are on every routed expert as well
+  // A reference model is wrapped as the trained one is, with gradient buffers that nobody fills.
+  bool reference_has_gradients = false;
+  bool adapts_head = false;  // "head" among the targets is an adapter beside it
   bool keeps_replaced_modules =
       false;                         // a module that is trained whole is a copy beside the frozen
                                      // one (PEFT modules_to_save)

@@ -79,6 +79,9 @@ void read_states(JsonReader& r, Framework& f) {
   f.quantized_linear_follows_input = r.maybe_flag("quantized_linear_follows_input").value_or(false);
   f.quantized_linear_keeps_input = r.maybe_flag("quantized_linear_keeps_input").value_or(false);
   f.flat_parameters_mix_frozen = r.maybe_flag("flat_parameters_mix_frozen").value_or(false);
+  f.frozen_units_keep_inputs = r.maybe_flag("frozen_units_keep_inputs").value_or(false);
+  f.adapts_experts = r.maybe_flag("adapts_experts").value_or(false);
+  f.reference_has_gradients = r.maybe_flag("reference_has_gradients").value_or(false);
   f.gradient_dtype = dtype(r, "gradient_dtype");
   f.gradient_dtype_fp16 = maybe_dtype(r, "gradient_dtype_fp16");
   f.reduce_dtype = dtype(r, "reduce_dtype");

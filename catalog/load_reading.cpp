@@ -97,6 +97,7 @@ PhraseReading read_phrase(JsonReader& r) {
   p.blocking_launches = r.maybe_flag("blocking_launches");
   p.scales_rows = r.maybe_flag("scales_rows");
   p.fused_norms = r.maybe_flag("fused_norms");
+  p.quantized_sharding = r.maybe_flag("quantized_sharding");
   p.dispatches_once = r.maybe_flag("dispatches_once");
   p.overlaps_experts = r.maybe_flag("overlaps_experts");
   p.pads_experts = r.maybe_flag("pads_experts");
@@ -170,6 +171,9 @@ void read_training(JsonReader& r, Reading& out) {
   read_rows(r, "offloads", out.offloads, [](JsonReader& e) {
     return OffloadReading{e.text("text"), flag(e, "optimizer"), flag(e, "parameters"),
                           flag(e, "activations")};
+  });
+  read_rows(r, "objectives", out.objectives, [](JsonReader& e) {
+    return ObjectiveReading{e.text("text"), e.integer("sequences", 1, 2), flag(e, "reference")};
   });
   read_rows(r, "target_words", out.targets, [](JsonReader& e) {
     return TargetReading{e.text("word"), targets(e)};

@@ -90,6 +90,7 @@ RunTraining read_training(JsonReader r) {
   t.optimizer = r.maybe_text("optimizer");
   t.recompute = r.maybe_text("recompute");
   t.framework = r.maybe_text("framework");
+  t.objective = r.maybe_text("objective");
   t.framework_note = r.maybe_text("framework_note");
   t.flash_attention = r.maybe_flag("flash_attention");
   t.compile = r.maybe_flag("compile");

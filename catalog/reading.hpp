@@ -64,6 +64,12 @@ struct OffloadReading {
   std::string text;
   bool optimizer = false, parameters = false, activations = false;
 };
+// What is trained for other than the next token.
+struct ObjectiveReading {
+  std::string text;
+  int sequences = 1;       // that one sample of a microbatch is made of
+  bool reference = false;  // a frozen model is compared with
+};
 struct TargetReading {
   std::string text;
   AdapterTargets targets;
@@ -91,7 +97,7 @@ struct PhraseReading {
   std::optional<int> longest_sample;  // tokens; of data that are not packed into whole sequences
   std::optional<bool> dropout, offload_activations, blocking_launches;
   std::optional<bool> dispatches_once, overlaps_experts, pads_experts, step_is_graph;
-  std::optional<bool> scales_rows, fused_norms;
+  std::optional<bool> scales_rows, fused_norms, quantized_sharding;
   std::optional<int> prediction_depths;
   std::optional<std::string> precision;  // as records spell it
   bool modules_follow = false;           // the parts that are re-run are named after `text`
@@ -116,6 +122,7 @@ struct Reading {
   std::vector<OptimizerReading> optimizers;
   std::vector<ScheduleReading> schedules;
   std::vector<OffloadReading> offloads;
+  std::vector<ObjectiveReading> objectives;
   std::vector<TargetReading> targets;
   std::vector<RecomputeReading> recomputes;
   std::vector<RecomputeReading> recompute_modules;  // one word of a list, and the part it names

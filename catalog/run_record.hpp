@@ -48,6 +48,7 @@ struct RunTraining {
   std::optional<std::string> precision, grad_dtype, reduce_dtype, optimizer, recompute;
   std::optional<bool> fused_optimizer, dropout;
   std::optional<std::string> framework, framework_note;
+  std::optional<std::string> objective;  // "dpo", "kto", ...; absent: the next token
   std::optional<int> lora_rank;
   std::optional<std::string> lora_targets;
   std::optional<std::int64_t> trainable_params;

@@ -1,4 +1,5 @@
 // GraphBuilder::add_adapter: what a low-rank adapter adds to its linear.
+#include <algorithm>
 #include <utility>
 
 #include "simulator/graph_builder.hpp"
@@ -17,8 +18,9 @@ double as_double(std::int64_t n) { return static_cast<double>(n); }
 // y + (alpha/r) B A dropout(x) (arXiv 2106.09685). PEFT keeps the adapter in fp32 beside a 16-bit
 // base and casts x to it: a copy of its own per adapted linear, which autocast casts back to
 // 16 bits before the product (peft src/peft/tuners/lora/layer.py:1061-1063).
-void GraphBuilder::add_adapter(const LinearSpec& spec, TensorIndex x, TensorIndex y,
-                               std::int64_t rows, std::int64_t in, std::int64_t out) {
+TensorIndex GraphBuilder::add_adapter(std::string_view name, TensorIndex x, TensorIndex y,
+                                      std::int64_t rows, std::int64_t in, std::int64_t out,
+                                      std::int64_t experts) {
   const std::int64_t rank = workload_.adapter.rank;
   const Framework& framework = workload_.framework;
   const AdapterInput input = workload_.adapter.input;
@@ -30,7 +32,10 @@ void GraphBuilder::add_adapter(const LinearSpec& spec, TensorIndex x, TensorInde
   const std::int64_t width = wide ? 4 : element_;
   const double moved = as_double(rows * in);
   const bool dora = workload_.method == Method::dora;
-  graph_.parameters.adapter += rank * (in + out) + (dora ? out : 0);
+  const std::int64_t copies = std::max<std::int64_t>(1, experts);
+  const std::int64_t each = std::max<std::int64_t>(1, rows / copies);
+  (experts > 0 ? graph_.parameters.expert_adapter : graph_.parameters.adapter) +=
+      copies * (rank * (in + out) + (dora ? out : 0));
   graph_.parameters.modules += 2;  // A and B
 
   TensorIndex seen = x;
@@ -62,17 +67,17 @@ void GraphBuilder::add_adapter(const LinearSpec& spec, TensorIndex x, TensorInde
   down.inputs = {seen};
   down.outputs = {low};
   if (reads) down.saves = {seen};
-  down.forward = {GemmWork{rows, rank, in, 1, dtype}};
-  down.backward = {GemmWork{rows, in, rank, 1, dtype}};
-  down.backward_weight = {GemmWork{in, rank, rows, 1, dtype}};
-  down.weight_gradient_elements = rank * in;
+  down.forward = {GemmWork{each, rank, in, copies, dtype}};
+  down.backward = {GemmWork{each, in, rank, copies, dtype}};
+  down.backward_weight = {GemmWork{in, rank, each, copies, dtype}};
+  down.weight_gradient_elements = copies * rank * in;
   if (dora) {  // the column norms of W + BA are taken over a materialised weight
     down.forward.push_back(traffic(6.0 * as_double(in * out), 4));
-    down.forward_temporary = Bytes(in * out * element_);
+    down.forward_temporary = Bytes(copies * in * out * element_);
   }
   add(std::move(down));
 
-  const TensorIndex sum = tensor(spec.name, rows * out);
+  const TensorIndex sum = tensor(name, rows * out);
   Operator up;
   up.name = "adapter_up";
   up.kind = OperatorKind::matmul;
@@ -80,15 +85,16 @@ void GraphBuilder::add_adapter(const LinearSpec& spec, TensorIndex x, TensorInde
   up.outputs = {sum};
   up.saves = {low};
   if (input == AdapterInput::scaled) up.saves.push_back(y);
-  up.forward = {GemmWork{rows, out, rank, 1, dtype},
+  up.forward = {GemmWork{each, out, rank, copies, dtype},
                 traffic(as_double(rows * out) * static_cast<double>(2 * width + 3 * element_), 2)};
-  up.backward = {GemmWork{rows, rank, out, 1, dtype},
+  up.backward = {GemmWork{each, rank, out, copies, dtype},
                  traffic(as_double(rows * out) * static_cast<double>(width + element_), 1)};
-  up.backward_weight = {GemmWork{rank, out, rows, 1, dtype}};
-  up.weight_gradient_elements = rank * out + (dora ? out : 0);
+  up.backward_weight = {GemmWork{rank, out, each, copies, dtype}};
+  up.weight_gradient_elements = copies * (rank * out + (dora ? out : 0));
   up.forward_temporary = Bytes(rows * out * width * (wide ? 2 : 1));
   up.backward_temporary = Bytes(rows * out * width);
   add(std::move(up));
+  return sum;
 }
 
 }  // namespace shardwise

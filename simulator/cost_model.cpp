@@ -60,7 +60,10 @@ TrainableElements trainable_elements(const Workload& w, const LayerDefinition& d
     t.in_matrices = t.dense;
     t.matrix_sides = t.dense / w.model.hidden + w.model.hidden;
   }
-  if (row(w.method).adapter) t.dense += p.adapter;
+  if (row(w.method).adapter) {
+    t.dense += p.adapter;
+    t.expert += p.expert_adapter;
+  }
   return t;
 }
 

@@ -101,7 +101,10 @@ Seconds CostModel::stream_time(const LayerParameters& p, bool trainable, LayerRo
     t.dense = p.linear + p.other;
     t.expert = p.expert;
   }
-  if (row(w_.method).adapter) t.dense += p.adapter;
+  if (row(w_.method).adapter) {
+    t.dense += p.adapter;
+    t.expert += p.expert_adapter;
+  }
   return sum + (reduces_every_microbatch() ? passes : 1) * reduce_time(t, 1, unused);
 }
 

@@ -403,8 +403,7 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
   }
   add(std::move(op));
   if (!spec.adapted || !row(workload_.method).adapter) return y;
-  add_adapter(spec, source, y, rows, in, out);
-  return static_cast<TensorIndex>(graph_.tensors.size()) - 1;
+  return add_adapter(spec.name, source, y, rows, in, out);
 }
 
 TensorIndex GraphBuilder::residual_add(TensorIndex x, TensorIndex branch, std::int64_t elements) {

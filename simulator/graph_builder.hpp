@@ -119,10 +119,12 @@ class GraphBuilder {
     return graph_.tensors[static_cast<std::size_t>(t)].bytes;
   }
 
+  // What the adapter of a linear adds to its result y; of `experts` linears, which share the rows.
+  TensorIndex add_adapter(std::string_view name, TensorIndex x, TensorIndex y, std::int64_t rows,
+                          std::int64_t in, std::int64_t out, std::int64_t experts = 0);
+
  private:
   void count_matrix(std::int64_t in, std::int64_t out, bool other);
-  void add_adapter(const LinearSpec& spec, TensorIndex x, TensorIndex y, std::int64_t rows,
-                   std::int64_t in, std::int64_t out);
   double accumulation_traffic() const;
   void add_dequantization(Operator& op, std::int64_t elements) const;
   void add_unpacking(Operator& op, std::int64_t elements);

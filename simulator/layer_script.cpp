@@ -291,6 +291,7 @@ LayerGraph joined(const LayerGraph& first, const LayerGraph& second) {
   both.parameters.other += second.parameters.other;
   both.parameters.expert += second.parameters.expert;
   both.parameters.adapter += second.parameters.adapter;
+  both.parameters.expert_adapter += second.parameters.expert_adapter;
   both.parameters.cast += second.parameters.cast;
   both.parameters.modules += second.parameters.modules;
   both.parameters.largest_matrix =

@@ -82,7 +82,8 @@ Operator grouped_matmul(std::string_view name, const ExpertShape& s, std::int64_
 }
 
 TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertShape& s,
-                          TensorIndex x, std::int64_t in, std::int64_t out, bool bias) {
+                          TensorIndex x, std::int64_t in, std::int64_t out, bool bias,
+                          bool adapted) {
   Operator op = grouped_matmul(name, s, in, out);
   const TensorIndex y = b.tensor(name, s.routed * out);
   op.inputs = {x};
@@ -105,7 +106,9 @@ TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertSh
     op.weight_gradient_elements = elements;
   }
   b.add(std::move(op));
-  return y;
+  if (!adapted || !row(b.workload().method).adapter || !b.workload().framework.adapts_experts)
+    return y;
+  return b.add_adapter(name, x, y, s.routed, in, out, s.local);
 }
 
 // What decides which tokens go where: operators of PyTorch's own on small tensors, counted without
@@ -246,15 +249,17 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex norme
   const TensorIndex sent = exchange(b, "dispatch", source, s.routed, hidden);
   b.last().inputs.push_back(scores);
   add_routing(b, rows);
-  const TensorIndex up = expert_linear(b, "expert_up", s, sent, hidden,
-                                       s.width * (m.gated_mlp ? 2 : 1), m.biases.experts);
+  const AdapterTargets& on = b.workload().adapter.targets;
+  const TensorIndex up =
+      expert_linear(b, "expert_up", s, sent, hidden, s.width * (m.gated_mlp ? 2 : 1),
+                    m.biases.experts, on.up || on.gate);
   const double n = bytes_of_elements(b, s.routed * s.width);
   const TensorIndex activated =
       m.gated_mlp
           ? b.pointwise("expert_activation", {up}, {up}, s.routed * s.width, 3 * n, 5 * n, 1)
           : b.pointwise("expert_activation", {up}, {up}, s.routed * s.width, 2 * n, 3 * n, 1);
   TensorIndex down =
-      expert_linear(b, "expert_down", s, activated, s.width, hidden, m.biases.experts);
+      expert_linear(b, "expert_down", s, activated, s.width, hidden, m.biases.experts, on.down);
   down = add_weighted_bias(b, s, down, hidden);
   TensorIndex back = exchange(b, "combine", down, s.routed, hidden);
   const double out = bytes_of_elements(b, rows * hidden);

@@ -129,6 +129,7 @@ struct LayerParameters {
   std::int64_t other = 0;   // norms, biases, embedding and head tables
   std::int64_t expert = 0;  // routed experts: their data-parallel group is smaller
   std::int64_t adapter = 0;
+  std::int64_t expert_adapter = 0;  // on routed experts, which have fewer replicas
   std::int64_t cast = 0;            // of matmuls, tied ones too: what autocast copies to 16 bits
   std::int64_t largest_matrix = 0;  // elements; bounds what a dequantisation needs
   int modules = 0;                  // PyTorch modules that hold them, routed experts aside

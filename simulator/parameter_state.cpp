@@ -164,6 +164,22 @@ OptimizerPass optimizer_pass(const Workload& w) {
   return {each, w.framework.fused_optimizer ? 20 : 200};
 }
 
+namespace {
+
+// The frozen copy that preference training compares with, sharded as the trained weights are.
+void add_reference(LayerState& state, const Workload& w, const LayerParameters& p,
+                   const Shards& dense, const Shards& expert) {
+  const double each = bytes_per_element(w.framework.frozen_dtype);
+  const double buffer =
+      w.framework.reference_has_gradients ? bytes_per_element(w.framework.gradient_dtype) : 0;
+  const auto whole = static_cast<double>(p.linear + p.other),
+             routed = static_cast<double>(p.expert);
+  state.weights += bytes(whole, each, dense.weights) + bytes(routed, each, expert.weights);
+  state.weights += bytes(whole, buffer, dense.gradients) + bytes(routed, buffer, expert.gradients);
+}
+
+}  // namespace
+
 LayerState layer_state(const Workload& w, const ParallelPlan& plan,
                        const LayerParameters& parameters, bool trainable) {
   LayerState state;
@@ -187,8 +203,9 @@ LayerState layer_state(const Workload& w, const ParallelPlan& plan,
   if (trainable && row(w.method).adapter && w.framework.keeps_replaced_modules)
     state.weights += bytes(static_cast<double>(parameters.other),
                            bytes_per_element(w.framework.frozen_dtype), dense.weights);
-  if (parameters.adapter > 0)
-    add(state, parameters.adapter, stored_adapter(w), dense, true, false, gathering);
+  add(state, parameters.adapter, stored_adapter(w), dense, true, false, gathering);
+  add(state, parameters.expert_adapter, stored_adapter(w), expert, true, false, gathering);
+  if (w.reference_model && w.trains_base()) add_reference(state, w, parameters, dense, expert);
   return state;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "simulator/memory_ledger.hpp"
+#include "simulator/model_partition.hpp"
 #include "simulator/operators.hpp"
 #include "simulator/parameter_state.hpp"
 #include "simulator/workload.hpp"
@@ -69,6 +70,13 @@ struct LayerHoldings {
 inline StoredParameter stored_where_trained(const Workload& w, bool layer_trains) {
   const bool adapter = !layer_trains || row(w.method).adapter;
   return adapter ? stored_adapter(w) : stored_base(w, layer_trains, true);
+}
+
+// A flat parameter that mixes frozen and trained weights has a gradient for all of them.
+inline bool gradients_of_frozen(const Framework& f, const StageHabits& habits,
+                                const LayerDefinition& d) {
+  return f.flat_parameters_mix_frozen && habits.shards_weights && !d.trainable &&
+         d.graph.parameters.adapter > 0;
 }
 
 // Entries of the launch queue that the CPU makes for these.

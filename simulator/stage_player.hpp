@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "simulator/activation_offload.hpp"
+#include "simulator/kept_inputs.hpp"
 #include "simulator/memory_play.hpp"
 #include "simulator/optimizer_memory.hpp"
 #include "simulator/run_buffers.hpp"
@@ -34,6 +35,7 @@ class StagePlayer {
         offload_(ledger_, plan.offloaded_share),
         lag_(ledger_, nccl_stream, variation.lead),
         most_(variation.most_allocated),
+        kept_(w, habits_, ledger_),
         optimizer_(w, plan, ledger_) {
     const int grouped = w.model.moe ? f_.grouped_workspaces : 0;
     for (int i = 0; i < calibration.cublas_workspaces + f_.library_workspaces + grouped; ++i)
@@ -88,12 +90,6 @@ class StagePlayer {
   // Without a reduction per microbatch (no_sync), gradients stay whole until the last one.
   bool reduces_now() const {
     return habits_.shards_gradients && (f_.reduces_every_microbatch || last_microbatch_);
-  }
-  // A flat parameter that mixes frozen and trained weights has a gradient for all of them.
-  bool gradients_of_frozen(std::size_t c, std::size_t i) const {
-    const LayerDefinition& d = *(*chunks_)[c].layers[i].definition;
-    return f_.flat_parameters_mix_frozen && habits_.shards_weights && !d.trainable &&
-           d.graph.parameters.adapter > 0;
   }
 
   void load_chunk(std::size_t c) {
@@ -348,6 +344,7 @@ class StagePlayer {
       run(script.recompute, slots, c, i);
       slots[static_cast<std::size_t>(script.output_gradient_slot)] = flight.carried;
       run(script.backward, slots, c, i);
+      kept_.pass(*chunk.layers[i].definition);
       flight.carried = slots[static_cast<std::size_t>(script.input_gradient_slot)];
       issue_backward(*chunk.layers[i].definition);
       finish_layer_backward(c, i);
@@ -356,6 +353,7 @@ class StagePlayer {
     ledger_.close(flight.carried);
     ledger_.close(flight.output);
     ledger_.close(reduce_input_);
+    kept_.release();
     widen_copies();
     if (f_.gradient_copy_life == GradientCopyLife::microbatch) release_copies(c);
     flights_.erase({slot.microbatch, slot.chunk});
@@ -421,7 +419,7 @@ class StagePlayer {
     ledger_.close(h.gathered);
     ledger_.close(h.buffer);
     ledger_.close(h.autocast);
-    if (gradients_of_frozen(c, i) && !h.has_gradient)
+    if (gradients_of_frozen(f_, habits_, *(*chunks_)[c].layers[i].definition) && !h.has_gradient)
       h.unsharded_gradients.push_back(ledger_.open(h.state.gathered, gradients));
     if (reduces_now()) {
       reduce_layer(h);
@@ -488,6 +486,7 @@ class StagePlayer {
   std::vector<std::vector<LayerHoldings>> layers_;  // [chunk][layer]
   std::map<std::pair<int, int>, InFlight> flights_;
   Holding reduce_input_;
+  KeptInputs kept_;
   LayerState total_;
   OptimizerMemory optimizer_;
   std::int64_t largest_gradient_ = 0;  // elements of the largest weight gradient

@@ -34,6 +34,9 @@ struct Workload {
   // Depths of multi-token prediction (arXiv 2412.19437, section 2.2) that are trained beside the
   // next token: a layer and a loss more for each. Where they are several, they share the layer.
   int prediction_depths = 0;
+  // Preference training compares with a frozen model of the same weights: a copy beside the one
+  // that is trained, unless that is its own base under adapters (arXiv 2305.18290).
+  bool reference_model = false;
   bool pads_experts = false;   // every expert computes equally many tokens, dropped or padded
   bool step_is_graph = false;  // one CUDA graph holds forward and backward: the CPU issues nothing
 

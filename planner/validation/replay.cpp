@@ -77,9 +77,10 @@ MethodReading with_quantization(const ReplayContext& c, MethodReading method) {
   return method;
 }
 
-double batch_scale(const RunRecord& run, const ParallelPlan& plan) {
-  if (!run.training.global_batch) return 1;
-  return static_cast<double>(*run.training.global_batch) / plan.global_batch();
+double batch_scale(const ReplayContext& c, const ParallelPlan& plan) {
+  if (!c.run.training.global_batch) return 1;
+  return sequences_per_sample(c) * static_cast<double>(*c.run.training.global_batch) /
+         plan.global_batch();
 }
 
 // A rate of tokens counts those of the samples; the step that it gives is one of `stated` tokens.
@@ -120,7 +121,7 @@ ReplayResult assemble(const ReplayContext& c, const Gpu& gpu, const MethodReadin
   out.memory_kind = memory_kind(c, framework);
   out.memory_stage = framework.memory_of_stage;
   out.gpu_known = gpu_stated(c);
-  out.step_scale = batch_scale(c.run, p) * token_scale(c.run, out.question.workload.sequence);
+  out.step_scale = batch_scale(c, p) * token_scale(c.run, out.question.workload.sequence);
   out.batch_told = p.pipeline == 1 || c.run.training.global_batch || c.run.training.grad_accum;
   if (!out.batch_told) notes.push_back("number of microbatches not stated: no step time");
   out.notes = std::move(notes);

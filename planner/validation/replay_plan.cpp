@@ -116,8 +116,9 @@ Part<int> microbatch(const RunTraining& t, const Framework& row, Notes& notes) {
   return usual;
 }
 
-void set_microbatches(const RunTraining& t, ParallelPlan& plan, Notes& notes) {
-  const int per_round = plan.data * plan.microbatch;
+void set_microbatches(const RunTraining& t, int sequences_per_sample, ParallelPlan& plan,
+                      Notes& notes) {
+  const int per_round = plan.data * plan.microbatch / sequences_per_sample;
   if (!t.global_batch) {
     // What fills the stages, where the batch is not told: no more of them are held at one time.
     plan.microbatches = t.grad_accum.value_or(plan.pipeline);
@@ -171,14 +172,29 @@ void set_axes(const RunPlan& p, const Framework& row, const Degrees& d, int expe
 
 }  // namespace
 
+const ObjectiveReading* objective_meant(const ReplayContext& c) {
+  const auto& rows = c.reading.objectives;
+  const auto row = std::find_if(rows.begin(), rows.end(), [&](const ObjectiveReading& r) {
+    return c.run.training.objective == r.text;
+  });
+  return row == rows.end() ? nullptr : &*row;
+}
+
+int sequences_per_sample(const ReplayContext& c) {
+  const ObjectiveReading* objective = objective_meant(c);
+  return objective == nullptr || c.run.training.packing.value_or(false) ? 1 : objective->sequences;
+}
+
 Part<ParallelPlan> replay_plan(const ReplayContext& c, const Framework& row, Notes& notes) {
   const ScheduleReading* schedule = schedule_meant(c);
   ParallelPlan plan;
   if (schedule != nullptr && schedule->layer_split) {
     if (!c.run.hardware.gpus) return Skipped{"number of GPUs not stated", ""};
     plan.layer_split = *c.run.hardware.gpus > 1;
-    set_axes(c.run.plan, row, Degrees{1, 1, 1, *c.run.hardware.gpus}, c.run.plan.ep.value_or(1),
-             plan);
+    // Each process has cards of its own.
+    const int processes = std::max(1, c.run.plan.pp ? *c.run.hardware.gpus / *c.run.plan.pp : 1);
+    set_axes(c.run.plan, row, Degrees{processes, 1, 1, *c.run.hardware.gpus / processes},
+             c.run.plan.ep.value_or(1), plan);
   } else {
     auto part = degrees(c, row, notes);
     if (const auto* skipped = std::get_if<Skipped>(&part)) return *skipped;
@@ -187,10 +203,11 @@ Part<ParallelPlan> replay_plan(const ReplayContext& c, const Framework& row, Not
   }
   auto batch = microbatch(c.run.training, row, notes);
   if (const auto* skipped = std::get_if<Skipped>(&batch)) return *skipped;
-  plan.microbatch = std::get<int>(batch);
+  const int sequences = sequences_per_sample(c);
+  plan.microbatch = std::get<int>(batch) * sequences;
   set_schedule(c, schedule, plan, notes);
   set_offload(c, plan, notes);
-  set_microbatches(c.run.training, plan, notes);
+  set_microbatches(c.run.training, sequences, plan, notes);
   return plan;
 }
 

@@ -184,11 +184,15 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
       stated(c, &PhraseReading::scales_rows).value_or(w.framework.scales_rows);
   w.framework.fused_norms =
       stated(c, &PhraseReading::fused_norms).value_or(w.framework.fused_norms);
+  w.framework.quantized_sharding =
+      stated(c, &PhraseReading::quantized_sharding).value_or(w.framework.quantized_sharding);
   w.overlaps_experts = stated(c, &PhraseReading::overlaps_experts).value_or(false);
   w.pads_experts = stated(c, &PhraseReading::pads_experts).value_or(false);
   w.prediction_depths = stated(c, &PhraseReading::prediction_depths).value_or(0);
   w.step_is_graph = stated(c, &PhraseReading::step_is_graph).value_or(false);
   w.blocking_launches = stated(c, &PhraseReading::blocking_launches).value_or(false);
+  const ObjectiveReading* objective = objective_meant(c);
+  w.reference_model = objective != nullptr && objective->reference;
   if (row(w.method).adapter) w.adapter = replay_adapter(c, method, w, notes);
   return w;
 }

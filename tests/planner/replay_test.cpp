@@ -233,13 +233,34 @@ TEST_CASE("ms-swift, layers dealt to two cards one after the other") {
   CHECK(r.question.workload.adapter.targets == qkv_only);
 }
 
-// The notes say that samples are not packed up to the limit of 2,048 tokens; the longest of such
-// data has 473. Sequence parallelism over two ranks pads them to 474; a packed run reaches its
-// limit.
+// Two processes on four cards: each deals the layers to two.
+TEST_CASE("ms-swift, layers dealt to the cards of each process") {
+  const ParallelPlan p = asked("swift-ex-train-multi-gpu-ddp-device-map-train-0").question.plan;
+  CHECK(p.layer_split);
+  CHECK(p.pipeline == 2);
+  CHECK(p.data == 2);
+}
+
+// The notes say that no sample reaches the limit of 2,048 tokens; the longest of the data have 131
+// and 607. Sequence parallelism over two ranks pads these to 608; a packed run reaches its limit.
 TEST_CASE("A limit that no sample reaches is no length") {
-  CHECK(asked("swift-ex-train-tuners-lora-train-0").question.workload.sequence == 473);
-  CHECK(asked("swift-ex-megatron-muon-1").question.workload.sequence == 474);
+  CHECK(asked("swift-ex-train-tuners-lora-train-0").question.workload.sequence == 131);
+  CHECK(asked("swift-ex-megatron-muon-1").question.workload.sequence == 608);
   CHECK(asked("swift-ex-train-liger-sft-1").question.workload.sequence == 8192);
+}
+
+// One sample of DPO is a chosen and a rejected answer: 8 sequences in a microbatch of 4, and one
+// step of 16 samples over 4 GPUs is one of them. The reference model is a copy, but of SimPO.
+TEST_CASE("Preference training has two sequences to a sample") {
+  const Replay dpo = asked("swift-ex-train-rlhf-dpo-full-0");
+  CHECK(dpo.question.plan.microbatch == 8);
+  CHECK(dpo.question.plan.microbatches == 1);
+  CHECK(dpo.step_scale == 1);
+  CHECK(dpo.question.workload.reference_model);
+  const Replay simpo = asked("swift-ex-train-rlhf-simpo-0");
+  CHECK(simpo.question.plan.microbatch == 2);
+  CHECK_FALSE(simpo.question.workload.reference_model);
+  CHECK(asked("swift-ex-train-packing-dpo-0").question.plan.microbatch == 1);  // a pack holds both
 }
 
 // 2,016 sequences over 8 data ranks and microbatches of 6: 42. The vocabulary is in the prose, and

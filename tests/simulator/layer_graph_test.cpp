@@ -407,6 +407,24 @@ TEST_CASE("attention with an output gate keeps the gate and what it scales", "[l
   CHECK(gated.parameters.base() - plain.parameters.base() == 512 * 512);
 }
 
+// 8 experts of width 64 on two ranks, gate and up in one: 4 pairs on [512, 128] and on [64, 512].
+TEST_CASE("adapters are on every routed expert where the framework puts them there",
+          "[layer_graph]") {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
+  w.method = Method::lora;
+  w.adapter.rank = 16;
+  w.model.moe = MixtureOfExperts{8, 2, 64, 0, false, 0, 1};
+  ParallelPlan plan = plan_of(2);
+  plan.expert = 2;
+  const BlockKind kind{true, true, false};
+  CHECK(block_graph(w, plan, kind).parameters.expert_adapter == 0);
+  w.framework.adapts_experts = true;
+  const LayerGraph adapted = block_graph(w, plan, kind);
+  CHECK(adapted.parameters.expert_adapter == 4 * 16 * ((512 + 128) + (64 + 512)));
+  const std::int64_t attention = 16 * ((512 + 512) * 2 + (512 + 256) * 2);
+  CHECK(adapted.parameters.adapter == attention);
+}
+
 TEST_CASE("experts keep what their gradients read, in 8 bits where they compute in 8",
           "[layer_graph]") {
   // 128 tokens, top 2 of 8 experts of width 64: 256 routed rows.

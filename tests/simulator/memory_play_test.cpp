@@ -43,6 +43,27 @@ StageMemory first_stage(const Workload& w, const ParallelPlan& plan) {
 
 }  // namespace
 
+// Backward through 8 checkpointed layers begins with 8 inputs [tokens, h]; at the last of them 1 is
+// left, beside the inputs of 7 that hooks keep and the gradients of 6; that of the seventh is the
+// one that comes in, which is there anyhow: 1 + 7 + 6. The re-run takes the same. A small
+// vocabulary leaves the peak to the layers.
+TEST_CASE("Hooks of frozen units keep what reentrant checkpoints have re-run", "[memory_play]") {
+  Workload w = pretraining(llama(8, 512, 8, 8, 1024, 64), 2048);
+  w.method = Method::lora;
+  ParallelPlan plan = plan_of(2);
+  plan.zero_stage = 3;
+  plan.recompute = "full";
+  const Bytes freed = first_stage(w, plan).steady.allocated;
+  w.framework.frozen_units_keep_inputs = true;
+  const Bytes kept = first_stage(w, plan).steady.allocated;
+  // By then there are gradients of adapters, too.
+  CHECK(gib(kept - freed) == Approx(gib(Bytes((1 + 13 - 8) * 2048 * 512 * 2))).epsilon(0.02));
+  plan.zero_stage = 2;  // weights are whole: nothing is resharded
+  const Bytes whole = first_stage(w, plan).steady.allocated;
+  w.framework.frozen_units_keep_inputs = false;
+  CHECK(whole == first_stage(w, plan).steady.allocated);
+}
+
 // A batch of half the length leaves blocks that one of full length cannot use: the fp32 logits of
 // 1024 tokens are 1024 x 32000 x 4 B = 125 MiB, those of 2048 tokens twice that. The optimizer's
 // states, which would move into what is left, are on the host; small tensors take some of it.

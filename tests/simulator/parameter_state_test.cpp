@@ -143,6 +143,30 @@ TEST_CASE("quantised weights are sharded only where the framework can", "[parame
   CHECK(layer_state(w, plan, parameters, false).weights == (1 << 20) / 8);
 }
 
+// Of 1 Mi weights in matrices and 1 Mi in experts: 2 B each for the frozen copy, over the ranks
+// that share the weights, and 4 B of gradient buffers where the framework makes them. Adapters
+// compare with their own base.
+TEST_CASE("preference training holds a second model", "[parameter_state]") {
+  Workload w = pretraining(llama(2, 64, 2, 2, 128, 100), 64);
+  w.method = Method::full;
+  LayerParameters p;
+  p.linear = p.expert = 1 << 20;
+  const auto more = [&](const ParallelPlan& plan) {
+    Workload compared = w;
+    compared.reference_model = true;
+    return layer_state(compared, plan, p, true).weights - layer_state(w, plan, p, true).weights;
+  };
+  ParallelPlan sharded = plan_of(4);
+  sharded.zero_stage = 3;
+  CHECK(more(plan_of(4)) == 2 * (2 << 20));
+  CHECK(more(sharded) == 2 * (2 << 20) / 4);
+  w.framework.reference_has_gradients = true;
+  w.framework.gradient_dtype = DType::fp32;
+  CHECK(more(plan_of(4)) == (2 + 4) * (2 << 20));
+  w.method = Method::lora;
+  CHECK(more(plan_of(4)) == 0);
+}
+
 // A matrix of 4096 x 1024 in pure bf16, in bytes:
 //   moments of r x 4096 and a projection of r x 1024, for r = 128: 2 (2 r 4096) + 2 r 1024
 //   the same with moments of 1 + 4/256 bytes each: 2 (1.015625 r 4096) + 2 r 1024
