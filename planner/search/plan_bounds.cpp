@@ -332,9 +332,11 @@ Bytes memory_bound(const BoundSite& site, const LayerBounds& layers, const Paral
     const auto with = [&](const std::vector<int>& held) {
       return saved_and_rise(site, layers, p, map, of_stages, stage, held);
     };
-    most = std::max({most, states.kept + with(in_flight.at_all),
-                     states.kept + while_reducing(layers, p, map, of_stages, stage),
-                     states.with_gradients + with(in_flight.with_gradients)});
+    most = std::max({most, states.with_gradients, states.kept + with(in_flight.at_all),
+                     states.kept + while_reducing(layers, p, map, of_stages, stage)});
+    // Gradients that are always there are among what is kept.
+    if (states.with_gradients > states.kept)
+      most = std::max(most, states.with_gradients + with(in_flight.with_gradients));
   }
   return most + outside_tensors(site);
 }
