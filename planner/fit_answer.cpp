@@ -85,35 +85,45 @@ void choose_for_others(const ResolvedRequest& request, Method method, std::size_
     });
 }
 
-FitAnswers answers_of(const ResolvedRequest& request, Method method) {
-  FitAnswers all;
-  const std::size_t n = request.clusters.size();
-  Choices chosen(n);
+// What is chosen for each card by one method, and the first card that has an answer.
+struct MethodChoices {
+  Choices chosen;
   std::size_t first = 0;
-  for (; first < n; ++first) {
-    chosen[first] = choose_plan(request, method, request.clusters[first]);
-    if (*chosen[first]) break;
-  }
-  if (first < n) choose_for_others(request, method, first, chosen);
-  for (std::size_t i = 0; i < n; ++i) {
-    if (*chosen[i])
-      all.answers.push_back(answer_for(method, i, **std::move(chosen[i])));
-    else if (all.problems.empty())
-      all.problems = chosen[i]->error();
+
+  const ChosenPlan* model() const { return first < chosen.size() ? &**chosen[first] : nullptr; }
+};
+
+MethodChoices choose_for_first(const ResolvedRequest& request, Method method) {
+  const std::size_t n = request.clusters.size();
+  MethodChoices all{Choices(n), 0};
+  for (; all.first < n; ++all.first) {
+    all.chosen[all.first] = choose_plan(request, method, request.clusters[all.first]);
+    if (*all.chosen[all.first]) break;
   }
   return all;
 }
 
 // Advice is sought on the first card of a size; it names its own card where it needs another.
-void add_advice(const ResolvedRequest& request, FitAnswers& all,
-                const std::vector<KnownPlan>& known) {
-  if (all.answers.empty()) return;
-  const FitAnswer& first = all.answers.front();
-  if (first.chosen.verdict != Verdict::does_not_fit) return;
-  const std::vector<Advice> advice =
-      advise(request, first.method, request.clusters[first.cluster], first.chosen, known);
-  for (FitAnswer& a : all.answers)
+std::vector<Advice> advice_for(const ResolvedRequest& request, Method method, std::size_t cluster,
+                               const ChosenPlan& chosen, const std::vector<KnownPlan>& known) {
+  if (chosen.verdict != Verdict::does_not_fit) return {};
+  return advise(request, method, request.clusters[cluster], chosen, known);
+}
+
+void append(FitAnswers& all, Method method, MethodChoices choices,
+            const std::vector<Advice>& advice) {
+  Problems problems;
+  for (std::size_t i = 0; i < choices.chosen.size(); ++i) {
+    Result<ChosenPlan>& chosen = *choices.chosen[i];
+    if (!chosen) {
+      if (problems.empty()) problems = chosen.error();
+      continue;
+    }
+    all.answers.push_back(answer_for(method, i, *std::move(chosen)));
+    FitAnswer& a = all.answers.back();
     if (a.chosen.verdict == Verdict::does_not_fit) a.advice = advice;
+  }
+  all.problems.insert(all.problems.end(), problems.begin(), problems.end());
 }
 
 // Runs work(i) for every i, each on a thread of its own: there are as many as methods.
@@ -128,18 +138,29 @@ void side_by_side(std::size_t n, Work work) {
 
 FitAnswers fit_answers(const ResolvedRequest& request) {
   const std::size_t n = request.methods.size();
-  std::vector<FitAnswers> of_method(n);
-  side_by_side(n, [&](std::size_t i) { of_method[i] = answers_of(request, request.methods[i]); });
+  std::vector<MethodChoices> choices(n);
+  side_by_side(n,
+               [&](std::size_t i) { choices[i] = choose_for_first(request, request.methods[i]); });
+  std::vector<ChosenPlan> firsts(n);  // what advice looks at while the other cards are chosen for
   std::vector<KnownPlan> known;
-  for (const FitAnswers& one : of_method)
-    if (!one.answers.empty() && one.answers.front().cluster == 0)
-      known.push_back({one.answers.front().method, &one.answers.front().chosen});
-  side_by_side(n, [&](std::size_t i) { add_advice(request, of_method[i], known); });
-  FitAnswers all;
-  for (FitAnswers& one : of_method) {
-    std::move(one.answers.begin(), one.answers.end(), std::back_inserter(all.answers));
-    all.problems.insert(all.problems.end(), one.problems.begin(), one.problems.end());
+  for (std::size_t i = 0; i < n; ++i) {
+    if (choices[i].model() == nullptr) continue;
+    firsts[i] = *choices[i].model();
+    if (choices[i].first == 0) known.push_back({request.methods[i], &firsts[i]});
   }
+  std::vector<std::vector<Advice>> advice(n);
+  side_by_side(2 * n, [&](std::size_t task) {
+    const std::size_t i = task % n;
+    const std::size_t first = choices[i].first;
+    if (first == request.clusters.size()) return;
+    if (task < n)
+      advice[i] = advice_for(request, request.methods[i], first, firsts[i], known);
+    else
+      choose_for_others(request, request.methods[i], first, choices[i].chosen);
+  });
+  FitAnswers all;
+  for (std::size_t i = 0; i < n; ++i)
+    append(all, request.methods[i], std::move(choices[i]), advice[i]);
   return all;
 }
 
