@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "planner/asked_plan.hpp"
+#include "planner/figures.hpp"
 #include "planner/judgement.hpp"
 #include "planner/model_states.hpp"
 #include "planner/on_all_cores.hpp"
@@ -232,18 +233,34 @@ ChosenPlan timed(const PlanSearch& s, const Tried& t) {
   return chosen;
 }
 
-// Of those that fit with room to spare, where there are any; the first of equally fast ones.
+// A run that may not start has to promise this much: assumed, a preference and no forecast.
+constexpr double tight_has_to_save = 2;
+
+// The fastest of those that fit with room to spare, unless a tight one takes less than half its
+// time; the first of equally fast ones.
 ChosenPlan fastest(const PlanSearch& s) {
-  std::vector<const Tried*> list;
-  for (const Tried& t : s.fitting)
-    if (t.verdict == Verdict::fits) list.push_back(&t);
-  if (list.empty())
-    for (const Tried& t : s.fitting) list.push_back(&t);
-  std::vector<std::optional<ChosenPlan>> chosen(list.size());
-  on_all_cores(list.size(), [&](std::size_t i) { chosen[i] = timed(s, *list[i]); });
-  return **std::min_element(chosen.begin(), chosen.end(), [](const auto& a, const auto& b) {
-    return a->forecast.step_time.expected < b->forecast.step_time.expected;
-  });
+  std::vector<std::optional<ChosenPlan>> chosen(s.fitting.size());
+  on_all_cores(chosen.size(), [&](std::size_t i) { chosen[i] = timed(s, s.fitting[i]); });
+  const auto weighed = [](const ChosenPlan& c) {
+    return (c.verdict == Verdict::tight ? tight_has_to_save : 1) * c.forecast.step_time.expected;
+  };
+  const auto first_of = [&](auto counts) {
+    const std::optional<ChosenPlan>* best = nullptr;
+    for (const auto& c : chosen)
+      if (counts(*c) && (best == nullptr || weighed(*c) < weighed(**best))) best = &c;
+    return best;
+  };
+  ChosenPlan best = **first_of([](const ChosenPlan&) { return true; });
+  if (best.verdict != Verdict::tight) return best;
+  const auto* safe = first_of([](const ChosenPlan& c) { return c.verdict == Verdict::fits; });
+  if (safe == nullptr) return best;
+  const Forecast& f = (*safe)->forecast;
+  best.notes.push_back(
+      sentence("With room to spare: ", to_string((*safe)->question.plan), ", ",
+               fixed(gib(f.stages[static_cast<std::size_t>(f.worst_stage)].peak.device), 1),
+               " GiB per GPU, ", fixed(f.step_time.expected / best.forecast.step_time.expected, 1),
+               " times the time."));
+  return best;
 }
 
 Problems no_plan(const PlanSearch& s) {

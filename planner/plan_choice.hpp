@@ -2,7 +2,7 @@
 //
 //   1. every layout of plan_layouts, with and without recomputation, is forecast for memory alone
 //      with one sequence per microbatch, then 2, 4, ... as long as it fits
-//   2. what fits is forecast for time; the fastest that fits wins, else the fastest tight one
+//   2. what fits is forecast for time; the fastest wins, where a tight plan counts twice its time
 //   3. where nothing fits and host RAM was stated, the same with offloading
 //   4. where still nothing fits: the plan that misses by least, without offloading
 //
