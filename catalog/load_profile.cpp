@@ -96,7 +96,7 @@ GemmCalibration gemm(JsonReader r) {
 AttentionRate attention_rate(JsonReader r) {
   AttentionRate a;
   a.fraction = positive_fraction(r, "fraction");
-  a.single_fraction = r.maybe_number("single_fraction", 0, 1).value_or(0);
+  a.fp32_fraction = r.maybe_number("fp32_fraction", 0, 1).value_or(0);
   a.ramp_tokens = r.number("ramp_tokens", 0, 1e5);
   a.causal_rate = positive_fraction(r, "causal_rate");
   a.lone_block_rate = positive_fraction(r, "lone_block_rate");

@@ -29,7 +29,7 @@ AttentionRate mix(const AttentionRate& a, const AttentionRate& b, double share) 
   return {mix(a.fraction, b.fraction, share), mix(a.ramp_tokens, b.ramp_tokens, share),
           mix(a.causal_rate, b.causal_rate, share),
           mix(a.lone_block_rate, b.lone_block_rate, share),
-          mix(a.single_fraction, b.single_fraction, share)};
+          mix(a.fp32_fraction, b.fp32_fraction, share)};
 }
 
 const AttentionRate& direction(const AttentionRow& row, bool backward) {
@@ -106,8 +106,8 @@ Seconds AttentionModel::fused_time(const AttentionWork& w, const Kernel& kernel)
   const double seen = visible_pairs(w.queries, w.keys, w.causal) / q + (w.causal ? tile / 2 : 0);
   const double total = heads * padded_q * (seen + r.ramp_tokens);
   const double longest = tile * (static_cast<double>(w.keys) + r.ramp_tokens) / r.lone_block_rate;
-  const bool as_products = w.fp32_operands && r.single_fraction == 0;
-  const double measured = w.fp32_operands ? r.single_fraction : r.fraction;
+  const bool as_products = w.fp32_operands && r.fp32_fraction == 0;
+  const double measured = w.fp32_operands ? r.fp32_fraction : r.fraction;
   const double reached =
       as_products ? single_.value : std::min(1.0, measured * rate_scale_) * dense_.value;
   const double rate = (w.causal ? r.causal_rate : 1) * reached / multiprocessors_;

@@ -68,8 +68,8 @@ TEST_CASE("fp32 operands: the rate that the profile has for them, with 16-bit op
   Profile profile = bare_profile();
   for (AttentionCalibration& c : profile.families.front().attention)
     for (AttentionRow& row : c.rows) {
-      row.forward.single_fraction = 0.12;
-      row.backward.single_fraction = 0.06;
+      row.forward.fp32_fraction = 0.12;
+      row.backward.fp32_fraction = 0.06;
     }
   const AttentionModel model(bare_gpu(), profile);
   AttentionWork w = work(8, 25, 1024);
