@@ -88,7 +88,7 @@ struct AttentionRate {
   double ramp_tokens = 0;      // fixed cost of a thread block, as extra keys
   double causal_rate = 1;      // relative rate where causal, beside the masked half
   double lone_block_rate = 1;  // share of a multiprocessor that one block alone can use
-  double fp32_fraction = 0;  // as `fraction`, with fp32 operands; 0: that of plain products
+  double fp32_fraction = 0;    // as `fraction`, with fp32 operands; 0: that of plain products
 };
 
 struct AttentionRow {
