@@ -7,6 +7,7 @@
 #include "simulator/plan_rules.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
+#include "tests/planner/uncertain_facts.hpp"
 
 namespace shardwise {
 namespace {
@@ -138,11 +139,7 @@ TEST_CASE("the chosen plan keeps what was pinned") {
 // plan is chosen and the safe one told. Two cards that take turns with a 14B need 86 s for 59 (18.3
 // GiB for 23.0): less than twice, so the safe one is chosen.
 TEST_CASE("a tight plan is chosen where it saves more than half the time") {
-  Facts facts = known_facts();
-  SpreadRow any;
-  any.low = 0.9;
-  any.high = 1.2;
-  facts.profile.spread.memory = {any};
+  const Facts facts = facts_with_memory_interval(0.9, 1.2);
   const auto of = [&](Request r) {
     const auto asked = resolve(r, facts, UnnamedMethods::fine_tuning);
     REQUIRE(asked);

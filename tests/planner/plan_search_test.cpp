@@ -11,6 +11,7 @@
 #include "planner/search/plan_bounds.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/small_problems.hpp"
+#include "tests/planner/uncertain_facts.hpp"
 
 namespace shardwise {
 namespace {
@@ -355,11 +356,7 @@ TEST_CASE("a range of sizes doubles from its first to its last") {
 // Where forecasts may be three times too small, a plan that takes more than a third of its card is
 // tight. 70B by QLoRA takes more than half of 6 x 24 GB however it is split; 1B less than a third.
 TEST_CASE("where no plan is safe, those that fit by the forecast are shown") {
-  Facts facts = known_facts();
-  SpreadRow any;
-  any.low = 0.5;
-  any.high = 3;
-  facts.profile.spread.memory = {any};
+  const Facts facts = facts_with_memory_interval(0.5, 3);
   const auto a =
       plan_answer(request_for("llama-3.1-70b", "6xRTX-3090", {Method::qlora}), {}, facts);
   REQUIRE(a);
