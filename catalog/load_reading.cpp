@@ -172,9 +172,6 @@ void read_training(JsonReader& r, Reading& out) {
     return OffloadReading{e.text("text"), flag(e, "optimizer"), flag(e, "parameters"),
                           flag(e, "activations")};
   });
-  read_rows(r, "objectives", out.objectives, [](JsonReader& e) {
-    return ObjectiveReading{e.text("text"), e.integer("sequences", 1, 2), flag(e, "reference")};
-  });
   read_rows(r, "target_words", out.targets, [](JsonReader& e) {
     return TargetReading{e.text("word"), targets(e)};
   });

@@ -64,12 +64,6 @@ struct OffloadReading {
   std::string text;
   bool optimizer = false, parameters = false, activations = false;
 };
-// What is trained for other than the next token.
-struct ObjectiveReading {
-  std::string text;
-  int sequences = 1;       // that one sample of a microbatch is made of
-  bool reference = false;  // a frozen model is compared with
-};
 struct TargetReading {
   std::string text;
   AdapterTargets targets;
@@ -122,7 +116,6 @@ struct Reading {
   std::vector<OptimizerReading> optimizers;
   std::vector<ScheduleReading> schedules;
   std::vector<OffloadReading> offloads;
-  std::vector<ObjectiveReading> objectives;
   std::vector<TargetReading> targets;
   std::vector<RecomputeReading> recomputes;
   std::vector<RecomputeReading> recompute_modules;  // one word of a list, and the part it names

@@ -112,6 +112,12 @@ std::string shown_percent(double fraction) {
   return sentence(percent > 0 ? "+" : "", fixed(percent, std::fabs(percent) < 0.95 ? 1 : 0), " %");
 }
 
+std::string shown_samples(std::int64_t n, const PreferenceRow* preference) {
+  if (preference == nullptr) return grouped(n) + " sequences";
+  return grouped(n) + (preference->sequences == 2 ? " pairs for " : " samples for ") +
+         std::string(preference->name);
+}
+
 std::optional<Bytes> size_in(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "catalog/preference.hpp"
 #include "catalog/units.hpp"
 
 namespace shardwise {
@@ -20,6 +21,7 @@ std::string shown_time(Seconds time);          // "850 us", "12.3 ms", "4.20 s",
 std::string shown_parameters(std::int64_t n);  // "70.6 B", "124 M"
 std::string shown_percent(double fraction);    // "+22 %", "-3 %"
 std::string shown_rate(double per_second);     // "0.85", "12.3", "1,234"
+std::string shown_samples(std::int64_t n, const PreferenceRow* preference);  // "16 pairs for dpo"
 
 // "128GiB", "24 GB", "1.5TiB": a size needs its unit. Nothing where it cannot be read.
 std::optional<Bytes> size_in(std::string_view text);

@@ -138,7 +138,8 @@ void forecast_time(const ForecastContext& k, const ForecastOptions& options, For
   const FamilyCalibration& row = k.profile.row(q.cluster.groups.front().gpu.family);
   f.trust = std::max({row.gemm.evidence.trust, row.memory.evidence.trust,
                       k.profile.links.nccl.evidence.trust, k.profile.host.evidence.trust});
-  const double tokens = static_cast<double>(q.plan.global_batch()) * q.workload.sequence;
+  const double tokens = static_cast<double>(q.plan.global_batch()) *
+                        static_cast<double>(q.workload.tokens_per_sample());
   f.tokens_per_s = tokens / expected.value;
   const double peak = peak_flops(q);
   f.mfu = peak > 0 ? model_flops_per_token(q.workload) * f.tokens_per_s / peak : 0;

@@ -94,6 +94,9 @@ Result<LaunchAnswer> launch_answer(const Request& request, const LaunchWish& wis
   ResolvedRequest r;
   auto d = decided(request, *target, facts, r);
   if (!d) return d.error();
+  if (r.asked.preference != nullptr)
+    return Problem{ProblemKind::request, "--preference",
+                   "launch files train on the next token only"};
   const LearningRate rate =
       learning_rate_for(wish.learning_rate ? wish.learning_rate : r.learning_rate,
                         wish.learning_rate_batch ? wish.learning_rate_batch

@@ -11,6 +11,7 @@
 #include "catalog/adapter.hpp"
 #include "catalog/dtype.hpp"
 #include "catalog/optimizer.hpp"
+#include "catalog/preference.hpp"
 #include "catalog/transformer.hpp"
 #include "catalog/units.hpp"
 #include "simulator/parallel_plan.hpp"
@@ -34,6 +35,7 @@ struct Request {
   std::optional<Offload> offload;
   const OptimizerRow* optimizer = nullptr;  // nullptr: the framework's
   std::optional<DType> precision;
+  const PreferenceRow* preference = nullptr;  // nullptr: the next token is trained for
   std::optional<int> lora_rank;
   std::optional<std::string> lora_targets;
   std::optional<Quantization> quantization;

@@ -26,6 +26,7 @@ Choices names_in(const Rows& rows) {
 }
 Choices methods() { return names_in(method_rows); }
 Choices optimizers() { return names_in(optimizer_rows); }
+Choices preferences() { return names_in(preference_rows); }
 Choices formats() {
   return {"bf16", "fp16",  "fp32", "tf32",
           "fp8",  "mxfp8", "nvfp4"};  // those that matmuls compute in
@@ -99,6 +100,10 @@ V get_optimizer(const R& r) {
   if (r.optimizer == nullptr) return {};
   return std::string(r.optimizer->name);
 }
+V get_preference(const R& r) {
+  if (r.preference == nullptr) return {};
+  return std::string(r.preference->name);
+}
 V get_precision(const R& r) {
   if (!r.precision) return {};
   return std::string(name(*r.precision));
@@ -113,7 +118,7 @@ V get_quantization(const R& r) {
 }
 const std::string& word(const V& v) { return std::get<std::string>(v); }
 
-constexpr std::array<RequestField, 30> rows{{
+constexpr std::array<RequestField, 31> rows{{
     {"model", "MODEL", "MODEL", "catalog name, alias such as 70b, or the path of a config.json",
      text, 0, 0, nullptr, set_text<&R::model>, get_text<&R::model>},
     {"gpus", "--gpus", "GPUS", "6x24GB, 2xRTX-3090, 16xH100-SXM, 4 nodes of 8xA100-80GB, dgx-h100",
@@ -130,6 +135,10 @@ constexpr std::array<RequestField, 30> rows{{
     {"method", "--method", "METHOD",
      "pretrain, full, lora, dora or qlora; more than once for several", FieldKind::texts, 0, 0,
      methods, set_methods, get_methods},
+    {"preference", "--preference", "NAME",
+     "train on answers that are preferred: dpo, kto, orpo, simpo or reward", text, 0, 0,
+     preferences, [](R& r, const V& v) { r.preference = preference_named(word(v)); },
+     get_preference},
     {"framework", "--framework", "NAME", "training framework (catalog list frameworks)", text, 0, 0,
      nullptr, set_text<&R::framework>, get_text<&R::framework>},
     {"sequence", "--seq", "TOKENS", "tokens per sequence", integer, 1, 100'000'000, nullptr,

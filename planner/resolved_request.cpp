@@ -148,6 +148,9 @@ void resolve_methods(ResolvedRequest& r, UnnamedMethods unnamed, Problems& probl
   if (a.quantization == Quantization::none && has(r.methods, Method::qlora))
     problems.push_back({ProblemKind::request, "--quantization",
                         "none is --method lora; qlora expects nf4, nf4-double, int8, gptq or fp8"});
+  if (a.preference != nullptr && has(r.methods, Method::pretrain))
+    problems.push_back({ProblemKind::request, "--preference",
+                        "fine-tunes: expected --method full, lora, dora or qlora"});
   if ((a.lora_rank || a.lora_targets) && !adapters)
     problems.push_back({ProblemKind::request, a.lora_rank ? "--lora-rank" : "--lora-targets",
                         "needs a method with adapters: lora, dora or qlora"});

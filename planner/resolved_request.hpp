@@ -32,6 +32,9 @@ struct ResolvedRequest {
   std::optional<int> learning_rate_batch;  // the sequences per step that it goes with
 
   int gpus() const { return clusters.front().gpus(); }
+  std::int64_t tokens_per_sample() const {
+    return std::int64_t{sequence} * (asked.preference != nullptr ? asked.preference->sequences : 1);
+  }
 };
 
 // Which methods to try where none is named.

@@ -12,10 +12,10 @@ namespace {
 constexpr int simulated_runs = 100;
 constexpr std::uint64_t seed = 2026;  // any will do, as long as it stays
 
-std::optional<std::int64_t> sequences_asked(const ResolvedRequest& r, int sequence) {
+std::optional<std::int64_t> samples_asked(const ResolvedRequest& r, std::int64_t tokens_each) {
   if (r.asked.samples) return r.asked.samples;
   if (!r.asked.tokens) return std::nullopt;
-  return (*r.asked.tokens - 1) / sequence + 1;
+  return (*r.asked.tokens - 1) / tokens_each + 1;
 }
 
 // The record of the same architecture, else the first, which is said.
@@ -57,11 +57,12 @@ LongRun long_run(const Workload& w, const Cluster& cluster, Seconds useful,
 
 std::optional<RunOutlook> run_outlook(const ResolvedRequest& request, const Question& q,
                                       const Forecast& forecast, const Operations& operations) {
-  const auto sequences = sequences_asked(request, q.workload.sequence);
-  if (!sequences) return std::nullopt;
+  const std::int64_t each = q.workload.tokens_per_sample();
+  const auto samples = samples_asked(request, each);
+  if (!samples) return std::nullopt;
   RunOutlook o;
-  o.steps = (*sequences - 1) / q.plan.global_batch() + 1;
-  o.tokens = *sequences * q.workload.sequence;
+  o.steps = (*samples - 1) / q.plan.global_batch() + 1;
+  o.tokens = *samples * each;
   o.checkpoint = checkpoint_size(q.workload);
   o.checkpoint_rate = storage_rate(operations, q.cluster, o.notes);
   const Seconds one = failures_of(operations, q.cluster, o.notes).mean_time_between_failures();

@@ -68,7 +68,7 @@ bool cheaper(const ShopOffer& a, const ShopOffer& b) {
 
 std::int64_t sequences_of(const ResolvedRequest& r) {
   if (r.asked.samples) return *r.asked.samples;
-  if (r.asked.tokens) return (*r.asked.tokens - 1) / r.sequence + 1;
+  if (r.asked.tokens) return (*r.asked.tokens - 1) / r.tokens_per_sample() + 1;
   return usual_samples;
 }
 

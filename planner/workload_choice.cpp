@@ -93,6 +93,7 @@ ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cl
   w.model = r.model;
   w.method = method;
   w.sequence = r.sequence;
+  w.prefer(r.asked.preference);
   w.compute = r.asked.precision ? *r.asked.precision : usual_format(row, cluster, chosen.notes);
   w.framework = resolved_for(row, method, w.compute);
   for (const NodeGroup& group : cluster.groups) settle_on(group.gpu, w.framework);

@@ -200,7 +200,7 @@ KernelOperands expanded(GraphBuilder& b, const Projections& p) {
 AttentionWork kernel_shape(const GraphBuilder& b, const Projections& p, BlockKind kind) {
   const Workload& w = b.workload();
   AttentionWork work;
-  work.batch = b.plan().microbatch;
+  work.batch = std::int64_t{b.plan().microbatch} * w.sequences_per_sample;
   work.heads = static_cast<int>(p.heads);
   work.kv_heads = static_cast<int>(p.kv_heads);
   work.head_dim = static_cast<int>(std::max(p.qk_dim, p.v_dim));

@@ -186,9 +186,10 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
       else
         add_kernel(k, kernels, to);
   };
+  const int passes = w_.forward_passes();  // one after the other, wherever they come in a step
   for (std::size_t i = 0; i < d.graph.operators.size(); ++i) {
     const Operator& op = d.graph.operators[i];
-    add(op.forward, forward);
+    for (int pass = 0; pass < passes; ++pass) add(op.forward, forward);
     add(op.backward, input);
     add(op.backward_weight, weight);
     if (d.redone[i] && d.script.runs_again[i]) add(op.forward, again);
@@ -203,7 +204,7 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
   const int sms = kernels.multiprocessors();
   LayerTime t{settle(forward, sms), settle(again, sms), settle(beside, sms), settle(weight, sms)};
   const Seconds hooks = sharding_hooks(d.graph.parameters);
-  t.forward.host = issue(forward) + hooks;
+  t.forward.host = issue(forward) + passes * hooks;
   t.recompute.host = issue(again) + (again.launches > 0 ? hooks : Seconds(0));
   t.backward_input.host = issue(input) + hooks;
   t.backward_weight.host = issue(weight);
@@ -457,8 +458,8 @@ StepCosts CostModel::costs(const ModelPartition& partition, StagesCosted which) 
     costs.alike[s] = s;
     costs.stages[s] = stage_costs(partition.stages[s], static_cast<int>(s), found, which);
   }
-  const std::int64_t tokens = static_cast<std::int64_t>(plan_.microbatch) * w_.sequence /
-                              plan_.context / (plan_.sequence_parallel ? plan_.tensor : 1);
+  const std::int64_t tokens = plan_.microbatch * w_.tokens_per_sample() / plan_.context /
+                              (plan_.sequence_parallel ? plan_.tensor : 1);
   const std::int64_t element = w_.activation_dtype() == DType::fp32 ? 4 : 2;
   const Bytes whole(tokens * w_.model.hidden * element);
   // What all tensor ranks of a stage hold need cross the network once only.

@@ -133,9 +133,11 @@ void CostModel::schedule_gathers(const CostedChunks& chunks, StageCosts& costs) 
       if (plan_.zero_stage >= 3) {
         if (whole.value == 0) continue;
         const bool again = reshards(d.role);
-        const double passes = chunk.times * (again ? 2 : 1) * plan_.microbatches;
-        l.gather_forward = gather_time(whole, passes, costs);
-        if (again) l.gather_backward = l.gather_forward;
+        const int forward = again || w_.copies_reference() ? w_.forward_passes() : 1;
+        const double passes = chunk.times * (forward + (again ? 1 : 0)) * plan_.microbatches;
+        const Seconds once = gather_time(whole, passes, costs);
+        l.gather_forward = forward * once;
+        if (again) l.gather_backward = once;
         continue;
       }
       if (t.dense + t.expert == 0) continue;

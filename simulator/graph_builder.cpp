@@ -40,7 +40,7 @@ GraphBuilder::GraphBuilder(const Workload& workload, const ParallelPlan& plan, b
       trains_base_(trainable_base),
       returns_wide_(returns_wide(workload, plan)),
       tensor_(plan.tensor),
-      tokens_(static_cast<std::int64_t>(plan.microbatch) * workload.sequence / plan.context),
+      tokens_(plan.microbatch * workload.tokens_per_sample() / plan.context),
       sequence_tokens_(plan.sequence_parallel ? tokens_ / plan.tensor : tokens_),
       element_(workload.activation_dtype() == DType::fp32 ||
                        (returns_wide_ && !workload.framework.autocast)

@@ -125,7 +125,9 @@ struct Logits {
 // Rows whose logits have a gradient at one time: those of a slice where head and loss go by slices.
 std::int64_t gradient_rows(const GraphBuilder& b, const Logits& l) {
   const std::optional<int> slice = b.workload().framework.head_slice;
-  return slice ? std::min(l.rows, std::int64_t{*slice} * b.plan().microbatch) : l.rows;
+  if (!slice) return l.rows;
+  const Workload& w = b.workload();
+  return std::min(l.rows, std::int64_t{*slice} * b.plan().microbatch * w.sequences_per_sample);
 }
 
 // `bytes` per logit under the logits category.
@@ -390,6 +392,8 @@ TensorIndex add_head(GraphBuilder& b, TensorIndex x, bool tied_here) {
   const std::int64_t rows = b.tokens();
   if (m.norms.final) x = b.norm("final_norm", x, b.sequence_tokens(), m.hidden);
   x = b.gather_sequence(x, m.hidden, false);
+  if (w.preference != nullptr && w.preference->scores)
+    return add_loss(b, {rows, 1, b.linear({"score", m.hidden, 1}, x, rows)});
   if (m.embed_dim) x = b.linear({"project_out", m.hidden, width}, x, rows);
   const LossKind kind = w.framework.loss;
   if (kind == LossKind::chunked || kind == LossKind::fused_linear)

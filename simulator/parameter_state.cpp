@@ -205,7 +205,7 @@ LayerState layer_state(const Workload& w, const ParallelPlan& plan,
                            bytes_per_element(w.framework.frozen_dtype), dense.weights);
   add(state, parameters.adapter, stored_adapter(w), dense, true, false, gathering);
   add(state, parameters.expert_adapter, stored_adapter(w), expert, true, false, gathering);
-  if (w.reference_model && w.trains_base()) add_reference(state, w, parameters, dense, expert);
+  if (w.copies_reference()) add_reference(state, w, parameters, dense, expert);
   return state;
 }
 

@@ -19,7 +19,7 @@ std::int64_t reduced_copy(const Workload& w, const LayerState& total) {
 void add_gather_buffers(const Workload& w, const ParallelPlan& plan,
                         std::vector<std::int64_t>& out) {
   if (!w.framework.keeps_gather_buffers || plan.tensor == 1 || !plan.sequence_parallel) return;
-  const std::int64_t tokens = std::int64_t{plan.microbatch} * w.sequence / plan.context;
+  const std::int64_t tokens = plan.microbatch * w.tokens_per_sample() / plan.context;
   out.insert(out.end(), 2, 2 * tokens * w.model.hidden);
 }
 
@@ -48,6 +48,13 @@ std::int64_t bytes_kept_of_sent(const Workload& w, const ParallelPlan& plan,
   if (!w.framework.holds_stage_outputs || !sends) return 0;
   const std::int64_t whole = last.graph.tensors[static_cast<std::size_t>(last.graph.output)].bytes;
   return plan.sequence_parallel ? whole : whole / plan.tensor;
+}
+
+std::int64_t reference_logits(const Workload& w, const LayerDefinition& last) {
+  if (w.preference == nullptr || !w.preference->reference || last.role != LayerRole::head) return 0;
+  for (const Tensor& t : last.graph.tensors)
+    if (t.category == MemoryCategory::logits) return t.bytes;
+  return 0;
 }
 
 std::int64_t mask_bytes(const Workload& w, const LayerDefinition& layer) {

@@ -20,6 +20,10 @@ std::vector<std::int64_t> run_buffers(const Workload& workload, const ParallelPl
 std::int64_t bytes_kept_of_sent(const Workload& workload, const ParallelPlan& plan,
                                 const LayerDefinition& last);
 
+// What a reference model makes of a microbatch where the trained one's activations are held
+// already: logits, if whole ones are made (TRL 0.24 dpo_trainer.py, get_batch_loss_metrics).
+std::int64_t reference_logits(const Workload& workload, const LayerDefinition& last);
+
 // Of the causal masks that the model's own code registers in a layer.
 std::int64_t mask_bytes(const Workload& workload, const LayerDefinition& layer);
 

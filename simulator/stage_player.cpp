@@ -228,8 +228,11 @@ void StagePlayer::forward(const Slot& slot) {
     send_activations(slot, i);
     mark(WorkKind::forward, slot, i);
   }
-  const std::int64_t sent = bytes_kept_of_sent(w_, plan_, *chunk.layers.back().definition);
+  const LayerDefinition& last = *chunk.layers.back().definition;
+  const std::int64_t sent = bytes_kept_of_sent(w_, plan_, last);
   if (sent > 0) flight.output = ledger_.open(sent, activations);
+  if (const std::int64_t compared = reference_logits(w_, last); compared > 0)
+    ledger_.touch(compared, logits);
   ledger_.close(flight.carried);  // the output is sent on, or is the loss
   leave_autocast(c);
   ledger_.remember();

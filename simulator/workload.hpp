@@ -1,6 +1,7 @@
 // A workload: what is trained and how, before anybody says on which GPUs.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -8,6 +9,7 @@
 #include "catalog/dtype.hpp"
 #include "catalog/framework.hpp"
 #include "catalog/optimizer.hpp"
+#include "catalog/preference.hpp"
 #include "catalog/transformer.hpp"
 #include "catalog/units.hpp"
 
@@ -34,9 +36,8 @@ struct Workload {
   // Depths of multi-token prediction (arXiv 2412.19437, section 2.2) that are trained beside the
   // next token: a layer and a loss more for each. Where they are several, they share the layer.
   int prediction_depths = 0;
-  // Preference training compares with a frozen model of the same weights: a copy beside the one
-  // that is trained, unless that is its own base under adapters (arXiv 2305.18290).
-  bool reference_model = false;
+  const PreferenceRow* preference = nullptr;  // nullptr: the next token is trained for
+  int sequences_per_sample = 1;               // batches and microbatches count samples
   bool pads_experts = false;   // every expert computes equally many tokens, dropped or padded
   bool step_is_graph = false;  // one CUDA graph holds forward and backward: the CPU issues nothing
 
@@ -49,6 +50,20 @@ struct Workload {
     framework.clips_gradients = false;
     for (WeightRecipe* weights : {&framework.pretrain_weights, &framework.finetune_weights})
       if (*weights == WeightRecipe::half_with_master) *weights = WeightRecipe::pure_half;
+  }
+
+  // A reference model is a copy beside the one that is trained, unless that is its own base under
+  // adapters.
+  bool copies_reference() const {
+    return preference != nullptr && preference->reference && trains_base();
+  }
+  // Through all layers, of one microbatch: with gradients, and without.
+  int forward_passes() const { return 1 + (preference != nullptr ? preference->forward_passes : 0); }
+  std::int64_t tokens_per_sample() const { return std::int64_t{sequence} * sequences_per_sample; }
+
+  void prefer(const PreferenceRow* row) {
+    preference = row;
+    sequences_per_sample = row != nullptr ? row->sequences : 1;
   }
 
   bool trains_base() const { return row(method).trains_base; }

@@ -13,6 +13,8 @@ namespace shardwise {
 namespace {
 
 constexpr Meaning adapters[] = {{"lora", "true"}, {"qlora", "true"}};
+constexpr Meaning preferences[] = {
+    {"dpo", "dpo"}, {"ipo", "dpo"}, {"kto", "kto"}, {"orpo", "orpo"}, {"simpo", "simpo"}};
 constexpr Meaning bf16[] = {{"true", "bf16"}, {"auto", ""}, {"full", "bf16"}, {"false", ""}};
 constexpr Meaning fp16[] = {{"true", "fp16"}, {"false", ""}};
 constexpr Meaning stages[] = {{"true", "3"}, {"false", "2"}};
@@ -29,6 +31,7 @@ constexpr PlanKey keys[] = {
     says_choice("fp16", "precision", fp16),
     says_number("learning_rate", "learning-rate"),
     says_choice("adapter", "adapter", adapters),
+    says_choice("rl", "preference", preferences),
     says_choice("load_in_4bit", "quantized-4bit", true_or_false),
     says_choice("load_in_8bit", "quantized-8bit", true_or_false),
     says_choice("bnb_config_kwargs.bnb_4bit_use_double_quant", "double-quant", true_or_false),

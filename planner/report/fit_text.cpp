@@ -57,7 +57,8 @@ std::string head_line(const ResolvedRequest& r) {
   const Cluster& c = r.clusters.front();
   return sentence(r.model.id, " (", shown_parameters(parameter_count(r.model).total),
                   " parameters) on ", c.spoken.empty() ? *r.asked.gpus : c.spoken, ", ",
-                  grouped(r.sequence), " tokens per sequence, ", r.batch, " sequences per step\n");
+                  grouped(r.sequence), " tokens per sequence, ",
+                  shown_samples(r.batch, r.asked.preference), " per step\n");
 }
 
 // Large sums are also said in the decimal units that papers use.
@@ -112,7 +113,8 @@ std::string verdict_line(const ResolvedRequest& r, Method method,
 std::string hours(const ResolvedRequest& r, const Forecast& f) {
   const double tokens = r.asked.tokens
                             ? static_cast<double>(*r.asked.tokens)
-                            : static_cast<double>(r.asked.samples.value_or(1000)) * r.sequence;
+                            : static_cast<double>(r.asked.samples.value_or(1000)) *
+                                  static_cast<double>(r.tokens_per_sample());
   return shown_time(Seconds(tokens / f.tokens_per_s));
 }
 

@@ -98,6 +98,7 @@ Json settings_json(const Question& q) {
                    {"precision", name(w.compute)},   {"sequence", w.sequence},
                    {"batch", q.plan.global_batch()}, {"microbatch", q.plan.microbatch},
                    {"recompute", q.plan.recompute},  {"offload", offload_name(q.plan.offload)}};
+  if (w.preference != nullptr) settings["preference"] = w.preference->name;
   if (!row(w.method).adapter) return settings;
   settings["lora_rank"] = w.adapter.rank;
   settings["lora_targets"] = target_names(w.adapter.targets);

@@ -29,7 +29,7 @@ std::string head_line(const PlanAnswer& a) {
   const ResolvedRequest& r = a.request;
   return sentence(r.model.id, ", ", name(a.method), " in ",
                   a.sites.back().without_zero.framework.name, ", ", grouped(r.sequence),
-                  " tokens x ", grouped(r.batch), " sequences per step, on ",
+                  " tokens x ", shown_samples(r.batch, r.asked.preference), " per step, on ",
                   r.asked.gpus.value_or(""), '\n');
 }
 

@@ -79,8 +79,7 @@ MethodReading with_quantization(const ReplayContext& c, MethodReading method) {
 
 double batch_scale(const ReplayContext& c, const ParallelPlan& plan) {
   if (!c.run.training.global_batch) return 1;
-  return sequences_per_sample(c) * static_cast<double>(*c.run.training.global_batch) /
-         plan.global_batch();
+  return static_cast<double>(*c.run.training.global_batch) / plan.global_batch();
 }
 
 // A rate of tokens counts those of the samples; the step that it gives is one of `stated` tokens.

@@ -46,12 +46,7 @@ DType replay_compute(const ReplayContext& c, const Framework& row, const Gpu& gp
 Framework replay_framework(const ReplayContext& c, const Framework& row, Method method,
                            DType compute, int zero_stage);
 
-// replay_plan.cpp: what is trained for, where it is not the next token; and everything but
-// `recompute`, whose default is the resolved framework's.
-const ObjectiveReading* objective_meant(const ReplayContext& c);
-// A pack counts all sequences of its samples (modelscope/ms-swift @2244e95f4 swift/llm/template/
-// base.py:507-518).
-int sequences_per_sample(const ReplayContext& c);
+// replay_plan.cpp: everything but `recompute`, whose default is the resolved framework's.
 Part<ParallelPlan> replay_plan(const ReplayContext& c, const Framework& row, Notes& notes);
 
 // replay_workload.cpp

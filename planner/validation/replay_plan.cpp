@@ -116,9 +116,8 @@ Part<int> microbatch(const RunTraining& t, const Framework& row, Notes& notes) {
   return usual;
 }
 
-void set_microbatches(const RunTraining& t, int sequences_per_sample, ParallelPlan& plan,
-                      Notes& notes) {
-  const int per_round = plan.data * plan.microbatch / sequences_per_sample;
+void set_microbatches(const RunTraining& t, ParallelPlan& plan, Notes& notes) {
+  const int per_round = plan.data * plan.microbatch;
   if (!t.global_batch) {
     // What fills the stages, where the batch is not told: no more of them are held at one time.
     plan.microbatches = t.grad_accum.value_or(plan.pipeline);
@@ -172,19 +171,6 @@ void set_axes(const RunPlan& p, const Framework& row, const Degrees& d, int expe
 
 }  // namespace
 
-const ObjectiveReading* objective_meant(const ReplayContext& c) {
-  const auto& rows = c.reading.objectives;
-  const auto row = std::find_if(rows.begin(), rows.end(), [&](const ObjectiveReading& r) {
-    return c.run.training.objective == r.text;
-  });
-  return row == rows.end() ? nullptr : &*row;
-}
-
-int sequences_per_sample(const ReplayContext& c) {
-  const ObjectiveReading* objective = objective_meant(c);
-  return objective == nullptr || c.run.training.packing.value_or(false) ? 1 : objective->sequences;
-}
-
 Part<ParallelPlan> replay_plan(const ReplayContext& c, const Framework& row, Notes& notes) {
   const ScheduleReading* schedule = schedule_meant(c);
   ParallelPlan plan;
@@ -203,11 +189,10 @@ Part<ParallelPlan> replay_plan(const ReplayContext& c, const Framework& row, Not
   }
   auto batch = microbatch(c.run.training, row, notes);
   if (const auto* skipped = std::get_if<Skipped>(&batch)) return *skipped;
-  const int sequences = sequences_per_sample(c);
-  plan.microbatch = std::get<int>(batch) * sequences;
+  plan.microbatch = std::get<int>(batch);
   set_schedule(c, schedule, plan, notes);
   set_offload(c, plan, notes);
-  set_microbatches(c.run.training, sequences, plan, notes);
+  set_microbatches(c.run.training, plan, notes);
   return plan;
 }
 

@@ -191,8 +191,10 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
   w.prediction_depths = stated(c, &PhraseReading::prediction_depths).value_or(0);
   w.step_is_graph = stated(c, &PhraseReading::step_is_graph).value_or(false);
   w.blocking_launches = stated(c, &PhraseReading::blocking_launches).value_or(false);
-  const ObjectiveReading* objective = objective_meant(c);
-  w.reference_model = objective != nullptr && objective->reference;
+  // A pack counts all sequences of its samples (modelscope/ms-swift @2244e95f4
+  // swift/llm/template/base.py:507-518).
+  w.prefer(preference_named(c.run.training.objective.value_or("")));
+  if (c.run.training.packing.value_or(false)) w.sequences_per_sample = 1;
   if (row(w.method).adapter) w.adapter = replay_adapter(c, method, w, notes);
   return w;
 }

@@ -196,6 +196,14 @@ TEST_CASE("axolotl's QLoRA example reads as QLoRA over FSDP") {
   CHECK(files->request.lora_targets == "all-linear");
   CHECK(files->learning_rate == 1e-5);
   CHECK(files->batch == 8);  // 2 x 1 x 4
+  CHECK(files->request.preference == nullptr);
+}
+
+TEST_CASE("axolotl's rl reads as preference training") {
+  const auto files = read("orpo.yaml", "base_model: m\nmicro_batch_size: 1\nrl: orpo\n");
+  REQUIRE(files);
+  CHECK(files->request.preference == preference_named("orpo"));
+  CHECK_FALSE(read("grpo.yaml", "base_model: m\nmicro_batch_size: 1\nrl: grpo\n"));
 }
 
 TEST_CASE("the learning rate scales with the batch, and only with it") {

@@ -249,18 +249,22 @@ TEST_CASE("A limit that no sample reaches is no length") {
   CHECK(asked("swift-ex-train-liger-sft-1").question.workload.sequence == 8192);
 }
 
-// One sample of DPO is a chosen and a rejected answer: 8 sequences in a microbatch of 4, and one
-// step of 16 samples over 4 GPUs is one of them. The reference model is a copy, but of SimPO.
+// One sample of DPO is a chosen and a rejected answer, and one step of 16 samples over 4 GPUs is a
+// microbatch of 4. The reference model is a copy; SimPO has none.
 TEST_CASE("Preference training has two sequences to a sample") {
   const Replay dpo = asked("swift-ex-train-rlhf-dpo-full-0");
-  CHECK(dpo.question.plan.microbatch == 8);
+  CHECK(dpo.question.plan.microbatch == 4);
+  CHECK(dpo.question.workload.sequences_per_sample == 2);
   CHECK(dpo.question.plan.microbatches == 1);
   CHECK(dpo.step_scale == 1);
-  CHECK(dpo.question.workload.reference_model);
+  CHECK(dpo.question.workload.copies_reference());
   const Replay simpo = asked("swift-ex-train-rlhf-simpo-0");
-  CHECK(simpo.question.plan.microbatch == 2);
-  CHECK_FALSE(simpo.question.workload.reference_model);
-  CHECK(asked("swift-ex-train-packing-dpo-0").question.plan.microbatch == 1);  // a pack holds both
+  CHECK(simpo.question.plan.microbatch == 1);
+  CHECK(simpo.question.workload.sequences_per_sample == 2);
+  CHECK_FALSE(simpo.question.workload.copies_reference());
+  const Replay packed = asked("swift-ex-train-packing-dpo-0");  // a pack holds both
+  CHECK(packed.question.plan.microbatch == 1);
+  CHECK(packed.question.workload.sequences_per_sample == 1);
 }
 
 // 2,016 sequences over 8 data ranks and microbatches of 6: 42. The vocabulary is in the prose, and

@@ -30,7 +30,7 @@ SENSIBLE = {
     "network": ["ethernet-10", "infiniband-ndr"], "recompute": ["none", "full", "selective", "best", "every-2-layers"],
     "offload": ["none", "optimizer", "params"], "optimizer": ["adamw", "sgd", "adamw8bit", "muon"],
     "precision": ["bf16", "fp16", "fp32", "fp8"], "lora_targets": ["all-linear", "q,v"],
-    "quantization": ["none", "nf4", "int8"]}
+    "quantization": ["none", "nf4", "int8"], "preference": ["dpo", "kto", "reward"]}
 PLANS = ["dp=2", "dp=8,zero=3", "tp=2,dp=2", "pp=2,ga=4", "tp=3", "dp=0", "zero=9", "pp=4,vpp=2,schedule=zb-v", "cp=2",
          "ep=2,dp=2", "=", ",", "dp=99999999999", "split=true,pp=2", "dp=2,layers=1/2/3", "fsdp=2,offload=all", "sp=true,tp=2"]
 GPUS = ["2xRTX-3090", "rtx-4090", "8xH100-SXM", "2 nodes of 8xA100-80GB", "3090+4090", "2x24GB", "dgx-h100"]

@@ -153,7 +153,7 @@ TEST_CASE("preference training holds a second model", "[parameter_state]") {
   p.linear = p.expert = 1 << 20;
   const auto more = [&](const ParallelPlan& plan) {
     Workload compared = w;
-    compared.reference_model = true;
+    compared.prefer(preference_named("dpo"));
     return layer_state(compared, plan, p, true).weights - layer_state(w, plan, p, true).weights;
   };
   ParallelPlan sharded = plan_of(4);

@@ -64,7 +64,7 @@ S.subtitle = (answer) => {
   const r = answer.request || {}, words = [];
   if (answer.command && (answer.model || r.model || r.gpus)) words.push("shardwise " + answer.command);
   if (r.sequence) words.push(S.digits(r.sequence) + " tokens per sequence");
-  if (r.batch) words.push(S.digits(r.batch) + " sequences per step");
+  if (r.batch) words.push(S.digits(r.batch) + (r.preference ? " samples for " + r.preference : " sequences") + " per step");
   return S.el("p", { class: "soft" }, words.join(", "), answer.plan ? [", plan ", S.plan(answer.plan)] : null);
 };
 
