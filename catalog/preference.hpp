@@ -22,9 +22,12 @@ inline constexpr std::array<PreferenceRow, 5> preference_rows{{
     {"kto", 1, true, 3, false,
      "arXiv 2402.01306; TRL 0.24 kto_trainer.py, forward: the completions of other prompts by both "
      "models, and the reference"},
-    {"orpo", 2, false, 0, false, "arXiv 2403.07691; TRL 0.24 orpo_trainer.py, concatenated_forward"},
-    {"simpo", 2, false, 0, false, "arXiv 2405.14734; TRL 0.24 cpo_trainer.py, concatenated_forward"},
-    {"reward", 2, false, 0, true, "TRL 0.24 reward_trainer.py: AutoModelForSequenceClassification, num_labels=1"},
+    {"orpo", 2, false, 0, false,
+     "arXiv 2403.07691; TRL 0.24 orpo_trainer.py, concatenated_forward"},
+    {"simpo", 2, false, 0, false,
+     "arXiv 2405.14734; TRL 0.24 cpo_trainer.py, concatenated_forward"},
+    {"reward", 2, false, 0, true,
+     "TRL 0.24 reward_trainer.py: AutoModelForSequenceClassification, num_labels=1"},
 }};
 
 constexpr const PreferenceRow* preference_named(std::string_view name) {

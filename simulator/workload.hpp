@@ -58,7 +58,9 @@ struct Workload {
     return preference != nullptr && preference->reference && trains_base();
   }
   // Through all layers, of one microbatch: with gradients, and without.
-  int forward_passes() const { return 1 + (preference != nullptr ? preference->forward_passes : 0); }
+  int forward_passes() const {
+    return 1 + (preference != nullptr ? preference->forward_passes : 0);
+  }
   std::int64_t tokens_per_sample() const { return std::int64_t{sequence} * sequences_per_sample; }
 
   void prefer(const PreferenceRow* row) {

@@ -125,9 +125,8 @@ std::string compare_text(const ResolvedRequest& r, const std::vector<Compared>& 
                       std::string(verdict_name(c.verdict))});
   }
   std::string text = sentence(r.model.id, ", ", name(r.methods.front()), ", ", grouped(r.sequence),
-                              " tokens x ", shown_samples(r.batch, r.asked.preference),
-                              " on ", r.clusters.front().spoken,
-                              "\n", shown_table(t, "  ", columns));
+                              " tokens x ", shown_samples(r.batch, r.asked.preference), " on ",
+                              r.clusters.front().spoken, "\n", shown_table(t, "  ", columns));
   if (!refused.empty()) text += sentence("cannot run\n", refused);
   for (const std::string& note : r.notes) text += sentence("  note: ", note, "\n");
   const Compared& best = list.front();

@@ -111,10 +111,9 @@ std::string verdict_line(const ResolvedRequest& r, Method method,
 }
 
 std::string hours(const ResolvedRequest& r, const Forecast& f) {
-  const double tokens = r.asked.tokens
-                            ? static_cast<double>(*r.asked.tokens)
-                            : static_cast<double>(r.asked.samples.value_or(1000)) *
-                                  static_cast<double>(r.tokens_per_sample());
+  const double tokens = r.asked.tokens ? static_cast<double>(*r.asked.tokens)
+                                       : static_cast<double>(r.asked.samples.value_or(1000)) *
+                                             static_cast<double>(r.tokens_per_sample());
   return shown_time(Seconds(tokens / f.tokens_per_s));
 }
 
