@@ -34,7 +34,8 @@ struct OptimizerRow {
   double flops_per_parameter;
   std::string_view source;
   std::optional<StepValues> one_by_one{};  // nothing: foreach kernels step lists of tensors
-  bool in_backward = false;  // each gradient is stepped and dropped when the next one is there
+  bool in_backward = false;     // each gradient is stepped and dropped when the next one is there
+  bool orthogonalizes = false;  // updates of blocks' matrices; AdamW steps all else
 };
 
 // Ranks are the Trainer's own (transformers 5.23 trainer_optimizer.py).
@@ -56,14 +57,13 @@ inline constexpr std::array<OptimizerRow, 23> optimizer_rows{{
      "pytorch torch/optim/sgd.py: momentum_buffer"},
     {"adafactor", 0, StateFormat::fp32, true, 0, false, 12,
      "arXiv 1804.04235 section 3: factored second moment, no first moment; values: transformers "
-     "5.23 "
-     "optimization.py, Adafactor.step: gradient, weight, square and update",
+     "5.23 optimization.py, Adafactor.step: gradient, weight, square and update",
      StepValues{4, 2}},
     {"lion", 1, StateFormat::follows_master, false, 0, false, 6, "arXiv 2302.06675 algorithm 2"},
     {"lion8bit", 1, StateFormat::blockwise_8bit, false, 0, false, 10,
      "arXiv 2302.06675; bitsandbytes block-wise state"},
     {"muon", 1, StateFormat::follows_master, false, 0, false, 30,
-     "arXiv 2502.16982: one momentum per matrix, Newton-Schulz update"},
+     "arXiv 2502.16982: one momentum per matrix, Newton-Schulz update", std::nullopt, false, true},
     {"adam-mini", 1, StateFormat::follows_master, false, 0, false, 8,
      "arXiv 2406.16793: first moment, one second moment per block"},
     {"ademamix", 3, StateFormat::fp32, false, 0, false, 20,

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "simulator/communicator_memory.hpp"
+#include "simulator/newton_schulz.hpp"
 
 namespace shardwise {
 
@@ -381,6 +382,8 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& all, int stage,
     }
     kernel_times.emplace_back(ranks, of_kernels);
     schedule_optimizer(state, kernels, *group, costs);
+    for (const auto& [one, layers] : used)
+      costs.optimizer += layers * orthogonalization_time(w_, plan_, *one->definition, kernels);
     if (total > most) {
       most = total;
       slowest = std::move(costs);

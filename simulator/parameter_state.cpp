@@ -114,7 +114,10 @@ StoredParameter stored_base(const Workload& w, bool trainable, bool quantizable)
   p.whole_gradient = p.raw_gradient;
   if (w.framework.accumulates_in_reduce_dtype && !wide_arithmetic)
     p.whole_gradient = std::max(p.raw_gradient, bytes_per_element(w.framework.reduce_dtype));
-  p.optimizer = optimizer_bytes(w, std::max(p.weight, p.master));
+  // Of tables, norms and routers, which are no matrices of a block (`quantizable` says so too).
+  const bool stepped_by_adamw = w.optimizer->orthogonalizes && !quantizable;
+  const OptimizerRow& o = stepped_by_adamw ? *optimizer_named("adamw") : *w.optimizer;
+  p.optimizer = state_bytes_per_parameter(o, std::max(p.weight, p.master));
   p.paged = w.optimizer->paged;
   return p;
 }

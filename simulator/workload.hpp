@@ -38,6 +38,8 @@ struct Workload {
   int prediction_depths = 0;
   const PreferenceRow* preference = nullptr;  // nullptr: the next token is trained for
   int sequences_per_sample = 1;               // batches and microbatches count samples
+  // Each data rank orthogonalises its part of the matrices (Muon) though it shards no states.
+  bool shares_orthogonalization = false;
   bool pads_experts = false;   // every expert computes equally many tokens, dropped or padded
   bool step_is_graph = false;  // one CUDA graph holds forward and backward: the CPU issues nothing
 

@@ -186,6 +186,7 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
       stated(c, &PhraseReading::fused_norms).value_or(w.framework.fused_norms);
   w.framework.quantized_sharding =
       stated(c, &PhraseReading::quantized_sharding).value_or(w.framework.quantized_sharding);
+  w.shares_orthogonalization = stated(c, &PhraseReading::shares_orthogonalization).value_or(false);
   w.overlaps_experts = stated(c, &PhraseReading::overlaps_experts).value_or(false);
   w.pads_experts = stated(c, &PhraseReading::pads_experts).value_or(false);
   w.prediction_depths = stated(c, &PhraseReading::prediction_depths).value_or(0);

@@ -1,0 +1,75 @@
+// What Muon computes beside its momentum: Newton-Schulz iterations on the matrices of blocks.
+#include "simulator/newton_schulz.hpp"
+
+#include "catalog/cluster_parser.hpp"
+#include "planner/facts.hpp"
+#include "simulator/parameter_state.hpp"
+#include "tests/catch.hpp"
+#include "tests/simulator/sample_workload.hpp"
+#include "tests/source_dir.hpp"
+
+namespace shardwise {
+namespace {
+
+const KernelModel& a100() {
+  static const Facts facts = *load_facts(source_dir() + "/catalog", std::nullopt);
+  static const Cluster cluster = parse_gpus(facts.catalog, "1xA100-SXM-80GB")->front();
+  static const KernelModel kernels(cluster.groups.front().gpu, facts.profile);
+  return kernels;
+}
+
+Workload with_muon(Transformer model) {
+  Workload w = pretraining(std::move(model), 256);
+  w.step_with(*optimizer_named("muon"));
+  return w;
+}
+
+Seconds block(const Workload& w, const ParallelPlan& plan) {
+  const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
+  const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
+  Seconds time;
+  for (const LayerDefinition& d : partition.definitions)
+    if (d.role == LayerRole::block) time += orthogonalization_time(w, plan, d, a100());
+  return time;
+}
+
+}  // namespace
+
+// 8192 x 4096 as 4096 x 8192: 5 (4 m m n + 2 m m m) = 5 x 6.87e11 FLOP. An A100 does 312e12 in a
+// second at the best, and most of that in products of this size.
+TEST_CASE("a matrix is orthogonalised along its shorter side", "[newton_schulz]") {
+  const double m = 4096, n = 8192, flops = 5 * (4 * m * m * n + 2 * m * m * m);
+  const Seconds time = newton_schulz_time(4096, 8192, a100());
+  CHECK(newton_schulz_time(8192, 4096, a100()) == time);
+  CHECK(flops / time.value < 312e12);
+  CHECK(flops / time.value > 0.6 * 312e12);
+}
+
+// A block of 1,024: q and o of 1024 x 1024, k and v of 512 x 1024 (one product where they are
+// fused), gate, up and down of 2816 x 1024. AdamW has none of it, nor have the tables.
+TEST_CASE("every rank has its part of the matrices", "[newton_schulz]") {
+  Workload w = with_muon(llama(1, 1024, 8, 4, 2816, 1000));
+  ParallelPlan plan = plan_of(4);
+  const Seconds whole = block(w, plan);
+  CHECK(whole > Seconds(0));
+  plan.zero_stage = 1;
+  CHECK(block(w, plan).value == Approx(whole.value / 4));
+  plan.zero_stage = 0;
+  w.shares_orthogonalization = true;
+  CHECK(block(w, plan).value == Approx(whole.value / 4));
+  w.step_with(*optimizer_named("adamw"));
+  CHECK(block(w, plan) == Seconds(0));
+}
+
+// Of 1 Mi elements in fp32: a momentum for matrices, AdamW's two for tables and norms.
+TEST_CASE("tables and norms keep AdamW's states", "[newton_schulz]") {
+  Workload w = with_muon(llama(1, 64, 2, 2, 128, 100));
+  w.method = Method::full;
+  w.framework.finetune_weights = WeightRecipe::fp32;
+  LayerParameters matrices, tables;
+  matrices.linear = tables.other = 1 << 20;
+  CHECK(layer_state(w, plan_of(1), matrices, true).optimizer == 4 << 20);
+  CHECK(layer_state(w, plan_of(1), tables, true).optimizer == 8 << 20);
+}
+
+}  // namespace shardwise
