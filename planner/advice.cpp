@@ -30,6 +30,46 @@ void more_recompute(AdviceTrial& t) {
   offer(t, sentence("recompute=full instead of ", t.question().plan.recompute), q);
 }
 
+// Whether it would do if nothing of this category were left of the peak, nor of the cache; the
+// interval of a tight plan is hoped to shrink by the category alone.
+bool would_do_without(const AdviceTrial& t, MemoryCategory gone) {
+  const Forecast& f = t.missed.forecast;
+  const StageForecast& s = f.stages[static_cast<std::size_t>(f.worst_stage)];
+  const auto held = [&](MemoryCategory c) {
+    return Bytes(s.breakdown[static_cast<std::size_t>(c)]);
+  };
+  const bool tight = t.missed.verdict == Verdict::tight;
+  Bytes left = s.peak.device - held(gone);
+  if (!tight && gone != MemoryCategory::cache) left -= held(MemoryCategory::cache);
+  const double more = tight ? f.peak_device.high / f.peak_device.expected : 1;
+  return more * static_cast<double>(left.value) <= static_cast<double>(s.capacity.value);
+}
+
+// Segments that grow instead of blocks of fixed sizes (PyTorch notes/cuda, "Optimizing memory
+// usage"); settle_on() says where drivers have none.
+void growing_segments(AdviceTrial& t) {
+  Question q = t.question();
+  q.workload.framework.expandable_segments = true;
+  for (const NodeGroup& g : q.cluster.groups) settle_on(g.gpu, q.workload.framework);
+  const bool changes = q.workload.framework.expandable_segments &&
+                       !t.question().workload.framework.expandable_segments;
+  if (changes && would_do_without(t, MemoryCategory::cache))
+    offer(t, "PYTORCH_ALLOC_CONF=expandable_segments:True in the environment", q);
+}
+
+// Kernels that patch a model's own head and loss (Liger's fused linear cross-entropy, arXiv
+// 2410.10989) need whole weights there.
+void fused_loss(AdviceTrial& t) {
+  const Workload& w = t.question().workload;
+  const LossKind now = w.framework.loss;
+  const bool whole_logits = now == LossKind::dense || now == LossKind::dense_fp32_output;
+  if (!whole_logits || w.preference != nullptr || t.question().plan.tensor > 1) return;
+  if (!would_do_without(t, MemoryCategory::logits)) return;
+  Question q = t.question();
+  q.workload.framework.loss = LossKind::fused_linear;
+  offer(t, "head and loss in one kernel (Liger's fused linear cross-entropy), no whole logits", q);
+}
+
 void smaller_optimizer(AdviceTrial& t) {
   if (!row(t.method).trains_base || t.question().workload.optimizer->in_backward) return;
   for (const char* name : {"adamw8bit", "adafactor"}) {
@@ -160,8 +200,11 @@ std::vector<Advice> advise(const ResolvedRequest& request, Method method, const 
     help_the_host(t);
     return std::move(t.advice);
   }
+  growing_segments(t);
   smaller_microbatch(t);
   more_recompute(t);
+  fused_loss(t);
+  if (missed.verdict == Verdict::tight) return std::move(t.advice);
   smaller_optimizer(t);
   shorter_sequence(t);
   smaller_adapters(t);

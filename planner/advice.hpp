@@ -1,8 +1,10 @@
 // Advice: single changes that would make a plan fit, each forecast again by the same predictor.
 //
-//   the GPU is short    smaller microbatch, recomputation, 8-bit optimizer, shorter sequences,
-//                       smaller adapters, LoRA or QLoRA instead, offloading (and how much host RAM
-//                       that takes), more such cards, bigger cards
+//   it is tight         segments that grow, smaller microbatch, recomputation, head and loss in one
+//                       kernel
+//   the GPU is short    these, 8-bit optimizer, shorter sequences, smaller adapters, LoRA or QLoRA
+//                       instead, offloading (and how much host RAM that takes), more such cards,
+//                       bigger cards
 //   the host is short   weights read once instead of by every rank, that much more host RAM
 #pragma once
 
@@ -33,7 +35,8 @@ struct KnownPlan {
   const ChosenPlan* chosen = nullptr;
 };
 
-// Ranked: what changes least comes first. Only changes that make it fit are listed.
+// Ranked: what changes least comes first. Only changes that make it fit are listed; of a tight plan
+// those that leave room.
 std::vector<Advice> advise(const ResolvedRequest& request, Method method, const Cluster& cluster,
                            const ChosenPlan& missed, const std::vector<KnownPlan>& known = {});
 

@@ -11,7 +11,7 @@
 namespace shardwise {
 namespace {
 
-constexpr int most_cards = 4096;
+constexpr int most_times = 16;  // as many cards: nobody who asks about six buys four hundred
 constexpr int one_box = 8;
 
 std::vector<Cluster> clusters_of(const AdviceTrial& t, const std::string& words) {
@@ -44,13 +44,14 @@ int next_count(int count) { return count < one_box ? count + 1 : (count / one_bo
 
 // A guess at the count that holds it: of what a GPU holds now, the model states shrink with the
 // number of GPUs and the rest stays.
-int guessed_count(const Question& q, Bytes device, Bytes capacity) {
+// At most `most`, and one more than that where it is beyond.
+int guessed_count(const Question& q, Bytes device, Bytes capacity, int most) {
   const double states = static_cast<double>(states_on_gpu(q.workload, q.plan).value);
   const double rest = static_cast<double>(device.value) - states;
   const double room = static_cast<double>(capacity.value) - rest;
   if (room <= 0) return 2 * q.cluster.gpus();
   const double count = q.cluster.gpus() * states / room;
-  return count >= most_cards ? most_cards + 1 : static_cast<int>(count);
+  return count >= most ? most + 1 : static_cast<int>(count);
 }
 
 std::string where_they_stand(const Cluster& cluster) {
@@ -69,7 +70,8 @@ void advise_more_gpus(AdviceTrial& t) {
   }
   Bytes device = t.missed.forecast.peak_device.expected;
   Question before = t.question();
-  for (int count = next_count(now); count <= most_cards;) {
+  const int most = std::max(most_times * now, 2 * one_box);
+  for (int count = next_count(now); count <= most;) {
     const std::vector<Cluster> clusters = clusters_of(t, sentence(count, "x", group.gpu.id));
     if (clusters.empty()) return;
     const Question q = spread_over(t, clusters.front());
@@ -85,7 +87,7 @@ void advise_more_gpus(AdviceTrial& t) {
       device = missed->peak_device.expected;
       before = q;
     }
-    const int guess = guessed_count(before, device, capacity);
+    const int guess = guessed_count(before, device, capacity, most);
     do count = next_count(count);
     while (count < guess);
   }

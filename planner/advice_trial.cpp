@@ -36,7 +36,10 @@ std::optional<ChosenPlan> fits_with(const AdviceTrial& trial, Question changed, 
   const Profile& profile = trial.request.facts->profile;
   auto f =
       forecast(changed, profile, {.time = false, .only_if_fits = true, .plays = std::move(plays)});
-  if (!f || judged(*f, host_decides) == Verdict::does_not_fit) return std::nullopt;
+  if (!f) return std::nullopt;
+  const Verdict verdict = judged(*f, host_decides);
+  const bool no_better = verdict == Verdict::tight && trial.missed.verdict == Verdict::tight;
+  if (verdict == Verdict::does_not_fit || no_better) return std::nullopt;
   f = forecast(changed, profile, {.plays = f->plays});
   if (!f) return std::nullopt;
   ChosenPlan chosen{std::move(changed), *std::move(f), Verdict::fits, {}, 1};

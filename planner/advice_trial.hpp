@@ -23,7 +23,8 @@ struct AdviceTrial {
 
 enum class HostRam { decides, is_named };  // is_named: the advice says how much it takes
 
-// The forecast of the changed question, if it fits then; with step time.
+// The forecast of the changed question, if it fits then, or has room where it was tight; with step
+// time.
 std::optional<ChosenPlan> fits_with(const AdviceTrial& trial, Question changed,
                                     HostRam host = HostRam::decides,
                                     std::shared_ptr<const MemoryPlays> plays = nullptr);

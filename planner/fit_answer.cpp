@@ -106,12 +106,13 @@ MethodChoices choose_for_first(const ResolvedRequest& request, Method method) {
 // Advice is sought on the first card of a size; it names its own card where it needs another.
 std::vector<Advice> advice_for(const ResolvedRequest& request, Method method, std::size_t cluster,
                                const ChosenPlan& chosen, const std::vector<KnownPlan>& known) {
-  if (chosen.verdict != Verdict::does_not_fit) return {};
+  if (chosen.verdict == Verdict::fits) return {};
   return advise(request, method, request.clusters[cluster], chosen, known);
 }
 
+// `advised`: the verdict that the advice is about.
 void append(FitAnswers& all, Method method, MethodChoices choices,
-            const std::vector<Advice>& advice) {
+            const std::vector<Advice>& advice, Verdict advised) {
   Problems problems;
   for (std::size_t i = 0; i < choices.chosen.size(); ++i) {
     Result<ChosenPlan>& chosen = *choices.chosen[i];
@@ -121,7 +122,7 @@ void append(FitAnswers& all, Method method, MethodChoices choices,
     }
     all.answers.push_back(answer_for(method, i, *std::move(chosen)));
     FitAnswer& a = all.answers.back();
-    if (a.chosen.verdict == Verdict::does_not_fit) a.advice = advice;
+    if (a.chosen.verdict == advised) a.advice = advice;
   }
   all.problems.insert(all.problems.end(), problems.begin(), problems.end());
 }
@@ -160,7 +161,7 @@ FitAnswers fit_answers(const ResolvedRequest& request) {
   });
   FitAnswers all;
   for (std::size_t i = 0; i < n; ++i)
-    append(all, request.methods[i], std::move(choices[i]), advice[i]);
+    append(all, request.methods[i], std::move(choices[i]), advice[i], firsts[i].verdict);
   return all;
 }
 

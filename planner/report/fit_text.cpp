@@ -156,10 +156,13 @@ std::string category_bars(const FitAnswer& a, int width) {
 }
 
 std::string advice_text(const FitAnswer& a) {
+  const bool tight = a.chosen.verdict == Verdict::tight;
   if (a.advice.empty())
-    return "  nothing tried makes it fit: sequence, optimizer, QLoRA, up to 512 such cards, bigger "
-           "cards, offload\n";
-  std::string text = "  what would make it fit, smallest change first\n";
+    return tight ? ""
+                 : "  nothing tried makes it fit: sequence, optimizer, QLoRA, more such cards, "
+                   "bigger cards, offload\n";
+  std::string text = sentence("  what would ", tight ? "leave room" : "make it fit",
+                              ", smallest change first\n");
   for (const Advice& x : a.advice) {
     text += sentence("    - ", x.change, ": ", shown_gib(x.device), " per GPU (",
                      x.memory_effect > Bytes(0) ? "+" : "", shown_gib(x.memory_effect), ")");
@@ -200,7 +203,7 @@ std::string method_part(const ResolvedRequest& r, Method method,
   if (good != list.end()) {
     text += step_line(**good) + card_table(r, list) + category_bars(**good, width);
     for (const std::string& note : (*good)->chosen.notes) text += sentence("  note: ", note, "\n");
-    return text + asked_text(r, **good);
+    return text + advice_text(**good) + asked_text(r, **good);
   }
   const FitAnswer& a = *list.front();
   text += sentence("  nearest plan ", whole_text(a.chosen.question.plan), ": ",

@@ -13,13 +13,14 @@ struct Missed {
   std::vector<Advice> advice;
 };
 
-Missed missed(const Request& request) {
+// Of a plan that does not fit, or is tight.
+Missed missed(const Request& request, Verdict verdict = Verdict::does_not_fit) {
   Missed m{resolved(request), {}, {}};
   const Method method = m.request.methods.front();
   auto chosen = choose_plan(m.request, method, m.request.clusters.front());
   REQUIRE(chosen);
   m.chosen = *std::move(chosen);
-  REQUIRE(m.chosen.verdict == Verdict::does_not_fit);
+  REQUIRE(m.chosen.verdict == verdict);
   m.advice = advise(m.request, method, m.request.clusters.front(), m.chosen);
   return m;
 }
@@ -71,6 +72,38 @@ TEST_CASE("pinned settings are what advice loosens first") {
   CHECK(m.advice.front().change.find("microbatches of") == 0);
   r.microbatch = 4;
   CHECK(about(missed(r), "recompute=full instead of none") != nullptr);
+}
+
+// 8,192 tokens and 128,256 words: the dense loss holds 1.05e9 logits several times over.
+TEST_CASE("logits that decide are advised away") {
+  Request r = request_for("8b", "4090", {Method::lora});
+  r.framework = "hf-trainer";
+  r.sequence = 8192;
+  const Missed m = missed(r);
+  const Advice* fused = about(m, "head and loss in one kernel");
+  REQUIRE(fused != nullptr);
+  CHECK(fused->memory_effect < Bytes(-4 * 8192LL * 128256));
+}
+
+// Samples of all lengths leave blocks that the next one does not fit into.
+TEST_CASE("a cache that decides is advised away") {
+  Request r = request_for("8b", "4090", {Method::lora});
+  r.sequence = 16384;
+  const Missed m = missed(r);
+  REQUIRE_FALSE(m.advice.empty());
+  CHECK(m.advice.front().change.find("expandable_segments:True") != std::string::npos);
+  CHECK(m.advice.front().memory_effect < Bytes(0));
+  r.gpus = "rx-7900-xtx";  // whose driver has none
+  CHECK(about(missed(r), "expandable_segments") == nullptr);
+}
+
+TEST_CASE("a tight plan is told what leaves room, and that only") {
+  Request r = request_for("8b", "2xRTX-3090", {Method::lora});
+  r.sequence = 8192;
+  const Missed m = missed(r, Verdict::tight);
+  REQUIRE(m.advice.size() == 1);
+  CHECK(m.advice.front().change.find("head and loss in one kernel") == 0);
+  CHECK(m.advice.front().verdict == Verdict::fits);
 }
 
 TEST_CASE("a host that is too small is advised on the host") {

@@ -62,7 +62,7 @@ S.pareto = (plans) => {
 };
 
 S.advice = (plans) => plans.filter((p) => S.list(p.advice).length).map((p) => S.el("div", {},
-  S.el("h3", {}, "What would make it fit: ", S.name(S.labelOf(p))),
+  S.el("h3", {}, p.verdict === "tight" ? "What would leave room: " : "What would make it fit: ", S.name(S.labelOf(p))),
   S.table("advice-" + plans.indexOf(p), p.advice, [
     { key: "change", title: "change", word: true }, { key: "verdict", title: "verdict", word: true, cell: (r) => S.verdict(r.verdict) },
     { key: "device_gib", title: "per GPU", show: S.gib }, { key: "memory_effect_gib", title: "effect", show: S.gib },
