@@ -54,7 +54,7 @@ void growing_segments(AdviceTrial& t) {
   const bool changes = q.workload.framework.expandable_segments &&
                        !t.question().workload.framework.expandable_segments;
   if (changes && would_do_without(t, MemoryCategory::cache))
-    offer(t, "PYTORCH_ALLOC_CONF=expandable_segments:True in the environment", q);
+    offer(t, "--expandable-segments: PYTORCH_ALLOC_CONF=expandable_segments:True", q);
 }
 
 // Kernels that patch a model's own head and loss (Liger's fused linear cross-entropy, arXiv
@@ -67,7 +67,7 @@ void fused_loss(AdviceTrial& t) {
   if (!would_do_without(t, MemoryCategory::logits)) return;
   Question q = t.question();
   q.workload.framework.loss = LossKind::fused_linear;
-  offer(t, "head and loss in one kernel (Liger's fused linear cross-entropy), no whole logits", q);
+  offer(t, "--fused-loss: head and loss in one kernel (Liger), no whole logits", q);
 }
 
 void smaller_optimizer(AdviceTrial& t) {

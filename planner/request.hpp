@@ -42,6 +42,7 @@ struct Request {
   std::optional<std::int64_t> samples, tokens;  // how much data the hours are stated for
   std::optional<std::string> profile;           // path
   bool unfold = false;
+  bool expandable_segments = false, fused_loss = false;  // though the framework's row has them not
   std::optional<double> jitter, straggler;  // simulator/variation.hpp
   std::optional<std::int64_t> seed;
   std::optional<double> loader_sequences_per_s;  // of one node

@@ -118,7 +118,7 @@ V get_quantization(const R& r) {
 }
 const std::string& word(const V& v) { return std::get<std::string>(v); }
 
-constexpr std::array<RequestField, 31> rows{{
+constexpr std::array<RequestField, 33> rows{{
     {"model", "MODEL", "MODEL", "catalog name, alias such as 70b, or the path of a config.json",
      text, 0, 0, nullptr, set_text<&R::model>, get_text<&R::model>},
     {"gpus", "--gpus", "GPUS", "6x24GB, 2xRTX-3090, 16xH100-SXM, 4 nodes of 8xA100-80GB, dgx-h100",
@@ -173,6 +173,14 @@ constexpr std::array<RequestField, 31> rows{{
     {"quantization", "--quantization", "FORMAT",
      "of frozen weights: none, nf4, nf4-double, int8, gptq or fp8", text, 0, 0, quantizations,
      [](R& r, const V& v) { r.quantization = quantization_named(word(v)); }, get_quantization},
+    {"fused_loss", "--fused-loss", "",
+     "head and loss in one kernel, as Liger's fused linear cross-entropy", FieldKind::flag, 0, 0,
+     nullptr, [](R& r, const V& v) { r.fused_loss = std::get<bool>(v); },
+     [](const R& r) { return r.fused_loss ? V(true) : V(); }},
+    {"expandable_segments", "--expandable-segments", "",
+     "PYTORCH_ALLOC_CONF=expandable_segments:True: the allocator's segments grow", FieldKind::flag,
+     0, 0, nullptr, [](R& r, const V& v) { r.expandable_segments = std::get<bool>(v); },
+     [](const R& r) { return r.expandable_segments ? V(true) : V(); }},
     {"samples", "--samples", "N", "state the hours for this many sequences", integer, 1,
      std::numeric_limits<std::int64_t>::max(), nullptr, set_integer<&R::samples>,
      get_integer<&R::samples>},

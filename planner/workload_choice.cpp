@@ -96,6 +96,8 @@ ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cl
   w.prefer(r.asked.preference);
   w.compute = r.asked.precision ? *r.asked.precision : usual_format(row, cluster, chosen.notes);
   w.framework = resolved_for(row, method, w.compute);
+  if (r.asked.expandable_segments) w.framework.expandable_segments = true;
+  if (r.asked.fused_loss) w.framework.loss = LossKind::fused_linear;
   for (const NodeGroup& group : cluster.groups) settle_on(group.gpu, w.framework);
   const OptimizerRow* optimizer =
       r.asked.optimizer != nullptr ? r.asked.optimizer : optimizer_named(w.framework.optimizer);
