@@ -117,6 +117,10 @@ RunPlan read_plan(JsonReader r) {
   p.async_tp = r.maybe_flag("async_tp");
   p.schedule = r.maybe_text("schedule");
   p.offload = r.maybe_text("offload");
+  for (const double n : r.numbers("layers_per_stage")) {
+    p.layers_per_stage.push_back(static_cast<int>(n));
+    if (n < 0 || n != p.layers_per_stage.back()) r.problem("layers_per_stage", "whole numbers");
+  }
   return p;
 }
 

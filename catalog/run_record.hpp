@@ -63,6 +63,7 @@ struct RunPlan {
   std::optional<int> dp, tp, pp, vpp, cp, ep, etp, zero, hsdp_shard, fsdp_version;
   std::optional<bool> sp, async_tp;
   std::optional<std::string> schedule, offload;
+  std::vector<int> layers_per_stage;  // empty: not stated
 };
 
 struct RunMeasured {

@@ -53,7 +53,7 @@ TEST_CASE("Every published run of the catalog loads") {
   }
   // less 378 micro-benchmark points; 290 oracle cases, 22 of Megatron-Bridge's cards, 46 of stacks
   // seen once, 236 field reports, 95 of NVIDIA's recipes and 85 reports more
-  CHECK(runs->records.size() == 4847 + 290 + 22 + 46 + 236 + 95 + 85 + 165);
+  CHECK(runs->records.size() == 4847 + 290 + 22 + 46 + 236 + 95 + 85 + 165 + 174);
   std::map<std::string, int> ids;
   for (const RunRecord& r : runs->records) ++ids[r.id];
   CHECK(ids.size() == runs->records.size());
@@ -70,7 +70,8 @@ TEST_CASE("A record is read member by member") {
   const RunsFile file(R"([{"id": "a", "model": {"name": "M", "layers": 2, "moe": {"experts": 8,
     "top_k": 2}}, "hardware": {"gpu": "A100", "gpus": 4, "host_ram_gib": 0.5},
     "training": {"method": "lora", "lora_rank": 16, "seq_len": 128, "base_quant": "nf4",
-    "plugins": ["LigerPlugin"]}, "plan": {"dp": 2, "tp": 2, "zero": 3, "sp": true},
+    "plugins": ["LigerPlugin"]}, "plan": {"dp": 2, "tp": 2, "zero": 3, "sp": true,
+    "layers_per_stage": [0, 2]},
     "measured": {"step_time_s": 1.5, "peak_mem_gib": 20, "mem_kind": "nvidia-smi",
     "outcome": "ran", "mem_suspect": "why"}, "notes": "n", "anything": {"else": [1]}}])");
   const auto runs = file.load();
@@ -87,6 +88,7 @@ TEST_CASE("A record is read member by member") {
   CHECK(r.training.plugins == std::vector<std::string>{"LigerPlugin"});
   CHECK(r.plan.zero == 3);
   CHECK(r.plan.sp == true);
+  CHECK(r.plan.layers_per_stage == std::vector<int>{0, 2});
   CHECK_FALSE(r.plan.pp);
   CHECK(measured_step(r) == Seconds(1.5));
   CHECK_FALSE(measured_memory_gib(r));  // marked suspect
@@ -99,10 +101,11 @@ TEST_CASE("A malformed record is lost alone") {
     {"id": "negative", "model": {"name": "M", "layers": -3}},
     {"id": "wrong-type", "model": {"name": "M"}, "training": {"seq_len": "long"}},
     7,
-    {"id": "good-2", "model": {"name": "M"}}])");
+    {"id": "good-2", "model": {"name": "M"}},
+    {"id": "half", "model": {"name": "M"}, "plan": {"layers_per_stage": [1.5, 2]}}])");
   const auto runs = file.load();
   REQUIRE(runs);
-  REQUIRE(runs->records.size() == 5);
+  REQUIRE(runs->records.size() == 6);
   CHECK_FALSE(runs->records[0].malformed);
   REQUIRE(runs->records[1].malformed);
   CHECK(runs->records[1].malformed->find("/1/model/layers") != std::string::npos);
@@ -111,7 +114,9 @@ TEST_CASE("A malformed record is lost alone") {
   CHECK(runs->records[2].malformed->find("/2/training/seq_len") != std::string::npos);
   CHECK(runs->records[3].malformed);
   CHECK_FALSE(runs->records[4].malformed);
-  CHECK(runs->problems.size() == 3);
+  REQUIRE(runs->records[5].malformed);
+  CHECK(runs->records[5].malformed->find("layers_per_stage") != std::string::npos);
+  CHECK(runs->problems.size() == 4);
 }
 
 TEST_CASE("A file that is no array of records is refused") {

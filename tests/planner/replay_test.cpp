@@ -356,6 +356,13 @@ TEST_CASE("A zero-bubble schedule is one with or without chunks") {
   CHECK(asked(run).question.plan.chunks == 2);
 }
 
+TEST_CASE("Layers are dealt to stages as the record says, or as its framework does") {
+  RunRecord run = record("ultrascale-3.57b-n1-dp4-tp1-pp2-z1-mbs2-ga32");
+  CHECK(asked(run).question.plan.layers_per_stage != std::vector<int>{8, 20});
+  run.plan.layers_per_stage = {8, 20};
+  CHECK(asked(run).question.plan.layers_per_stage == std::vector<int>{8, 20});
+}
+
 TEST_CASE("A batch that is no whole number of rounds is replayed nearest, and scaled back") {
   RunRecord run = record("ultrascale-3.57b-n1-dp4-tp1-pp2-z1-mbs2-ga32");
   run.training.global_batch = 260;  // 32.5 rounds of 8: 33, so 264
