@@ -4,6 +4,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "catalog/text_match.hpp"
 #include "planner/plan_layouts.hpp"
@@ -170,12 +171,24 @@ void set_axes(const RunPlan& p, const Framework& row, const Degrees& d, int expe
   if (p.hsdp_shard && *p.hsdp_shard < plan.data) plan.shard_group = p.hsdp_shard;
 }
 
+// Whether a part of the path, between slashes and full stops, is `word`.
+bool has_path_word(std::string_view path, std::string_view word) {
+  while (!path.empty()) {
+    const std::size_t end = std::min(path.find_first_of("/."), path.size());
+    if (path.substr(0, end) == word) return true;
+    path.remove_prefix(std::min(end + 1, path.size()));
+  }
+  return false;
+}
+
 }  // namespace
 
+// As the record says, or else as its script is called: ".../rlhf/dpo/full.sh".
 const ObjectiveReading* objective_meant(const ReplayContext& c) {
   const auto& rows = c.reading.objectives;
+  const auto& stated = c.run.training.objective;
   const auto row = std::find_if(rows.begin(), rows.end(), [&](const ObjectiveReading& r) {
-    return c.run.training.objective == r.text;
+    return stated ? *stated == r.text : has_path_word(c.run.script, r.text);
   });
   return row == rows.end() ? nullptr : &*row;
 }
