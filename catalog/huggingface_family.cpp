@@ -207,6 +207,14 @@ constexpr BiasKey seed_output_off{"attention_out_bias", output_bias, false};
 constexpr BiasKey mlp_off{"mlp_bias", mlp_biases, false};
 constexpr PositionKind learned = PositionKind::learned;
 
+// transformers 5.23 of PyPI, models/<model_type>/modeling_<model_type>.py; activations.py
+// (NewGELUActivation, which the configuration classes of these name).
+constexpr ModelCode wide_norms{.wide_norms = true};
+constexpr ModelCode gemma2_code{.wide_norms = true, .caps_scores = true};
+constexpr ModelCode written_out_gelu{.mlp = MlpFunction::written_out};
+constexpr ModelCode relu_code{.mlp = MlpFunction::keeps_result};
+constexpr ModelCode fused_qkv{.fused_qkv = true};
+
 // clang-format off
 constexpr auto rows = std::to_array<ConfigFamily>({
     // Llama and what copies its layout.
@@ -262,36 +270,38 @@ constexpr auto rows = std::to_array<ConfigFamily>({
      .bias_keys = {attention_off}, .qk_norm = QkNorm::head_dim, .experts = &qwen3_experts},
     {.model_type = "qwen3_next", .keys = &llama_keys, .kv_heads = 2, .head_dim = 256,
      .bias_keys = {attention_off}, .qk_norm = QkNorm::head_dim, .experts = &qwen3_next_experts,
-     .mixes_layers = true, .details = config_details::qwen3_next},
+     .code = wide_norms, .mixes_layers = true, .details = config_details::qwen3_next},
     {.model_type = "qwen3_5_text", .keys = &llama_keys, .kv_heads = 4, .head_dim = 256,
-     .bias_keys = {attention_off}, .qk_norm = QkNorm::head_dim, .mixes_layers = true,
-     .details = config_details::qwen3_next},
+     .bias_keys = {attention_off}, .qk_norm = QkNorm::head_dim, .code = wide_norms,
+     .mixes_layers = true, .details = config_details::qwen3_next},
     {.model_type = "qwen3_5_moe_text", .keys = &llama_keys, .kv_heads = 2, .head_dim = 256,
      .bias_keys = {attention_off}, .qk_norm = QkNorm::head_dim, .experts = &qwen3_5_experts,
-     .defaults = &qwen3_5_moe_defaults, .mixes_layers = true,
+     .defaults = &qwen3_5_moe_defaults, .code = wide_norms, .mixes_layers = true,
      .details = config_details::qwen3_next},
     // Gemma.
     {.model_type = "gemma", .keys = &llama_keys, .kv_heads = 16, .head_dim = 256, .tied = true,
-     .bias_keys = {attention_off}},
+     .bias_keys = {attention_off}, .code = wide_norms},
     {.model_type = "gemma2", .keys = &llama_keys, .kv_heads = 4, .head_dim = 256, .tied = true,
-     .norms = four_rms, .bias_keys = {attention_off}, .window = &gemma2_window},
+     .norms = four_rms, .bias_keys = {attention_off}, .window = &gemma2_window,
+     .code = gemma2_code},
     {.model_type = "gemma3_text", .keys = &llama_keys, .kv_heads = 4, .head_dim = 256,
      .tied = true, .norms = four_rms, .bias_keys = {attention_off}, .qk_norm = QkNorm::head_dim,
-     .window = &gemma3_window, .defaults = &gemma3_defaults},
+     .window = &gemma3_window, .defaults = &gemma3_defaults, .code = wide_norms},
     {.model_type = "gemma4_text", .keys = &llama_keys, .kv_heads = 4, .head_dim = 256,
      .tied = true, .norms = four_rms, .bias_keys = {attention_off}, .qk_norm = QkNorm::head_dim,
      .experts = &gemma4_experts, .window = &gemma4_window, .defaults = &gemma4_defaults,
-     .details = config_details::gemma4},
+     .code = wide_norms, .details = config_details::gemma4},
     {.model_type = "gemma4_unified_text", .keys = &llama_keys, .kv_heads = 4, .head_dim = 256,
      .tied = true, .norms = four_rms, .bias_keys = {attention_off}, .qk_norm = QkNorm::head_dim,
      .window = &gemma4_window, .defaults = &gemma4_unified_defaults,
-     .details = config_details::gemma4_unified},
+     .code = wide_norms, .details = config_details::gemma4_unified},
     // Phi.
     {.model_type = "phi", .keys = &llama_keys, .gated = false, .norms = one_layer_norm,
-     .biases = every_bias_and_head, .unsupported_flags = {"qk_layernorm"}},
+     .biases = every_bias_and_head, .code = written_out_gelu,
+     .unsupported_flags = {"qk_layernorm"}},
     {.model_type = "phi-msft", .keys = &gpt2_keys, .ffn_per_hidden = 4, .gated = false,
      .norms = one_layer_norm, .biases = every_bias_and_head},
-    {.model_type = "phi3", .keys = &llama_keys, .window = &plain_window},
+    {.model_type = "phi3", .keys = &llama_keys, .window = &plain_window, .code = fused_qkv},
     {.model_type = "phimoe", .keys = &llama_keys, .kv_heads = 8, .norms = layer_norms,
      .bias_keys = {attention_off, BiasKey{"lm_head_bias", {.lm_head = true}, false}},
      .experts = &phimoe_experts, .window = &plain_window},
@@ -322,7 +332,8 @@ constexpr auto rows = std::to_array<ConfigFamily>({
     {.model_type = "gpt_oss", .keys = &llama_keys, .kv_heads = 8, .head_dim = 64,
      .biases = {.experts = true, .router = true},
      .bias_keys = {BiasKey{"attention_bias", attention_biases, true}},
-     .experts = &gpt_oss_experts, .window = &gpt_oss_window, .details = config_details::gpt_oss},
+     .experts = &gpt_oss_experts, .window = &gpt_oss_window, .code = wide_norms,
+     .details = config_details::gpt_oss},
     {.model_type = "olmoe", .keys = &llama_keys, .bias_keys = {attention_off},
      .qk_norm = QkNorm::full, .experts = &olmoe_experts},
     {.model_type = "minimax_m2", .keys = &llama_keys, .kv_heads = 8,
@@ -331,20 +342,21 @@ constexpr auto rows = std::to_array<ConfigFamily>({
      .experts = &grok_experts},
     // GPT-2 and its relatives.
     {.model_type = "gpt2", .keys = &gpt2_keys, .ffn_per_hidden = 4, .gated = false, .tied = true,
-     .norms = layer_norms, .biases = every_bias, .position = learned},
+     .norms = layer_norms, .biases = every_bias, .position = learned, .code = written_out_gelu},
     {.model_type = "gpt_bigcode", .keys = &gpt2_keys, .ffn_per_hidden = 4, .gated = false,
      .tied = true, .norms = layer_norms, .biases = every_bias, .position = learned,
      .details = config_details::gpt_bigcode},
     {.model_type = "gpt_neo", .keys = &gpt_neo_keys, .ffn_per_hidden = 4, .gated = false,
      .tied = true, .norms = layer_norms, .biases = {.o = true, .mlp = true}, .position = learned,
-     .window = &gpt_neo_window},
+     .window = &gpt_neo_window, .code = written_out_gelu},
     {.model_type = "gptj", .keys = &gpt2_keys, .ffn_per_hidden = 4, .gated = false,
-     .norms = one_layer_norm, .biases = {.mlp = true, .lm_head = true}},
+     .norms = one_layer_norm, .biases = {.mlp = true, .lm_head = true}, .code = written_out_gelu},
     {.model_type = "gpt_neox", .keys = &llama_keys, .gated = false, .norms = layer_norms,
-     .biases = mlp_biases, .bias_keys = {BiasKey{"attention_bias", attention_biases, true}}},
+     .biases = mlp_biases, .bias_keys = {BiasKey{"attention_bias", attention_biases, true}},
+     .code = fused_qkv},
     {.model_type = "opt", .keys = &opt_keys, .gated = false, .tied = true, .norms = layer_norms,
      .bias_keys = {BiasKey{"enable_bias", every_bias, true}}, .position = learned,
-     .details = config_details::opt},
+     .code = relu_code, .details = config_details::opt},
     {.model_type = "bloom", .keys = &bloom_keys, .ffn_per_hidden = 4, .gated = false,
      .tied = true, .norms = bloom_norms, .biases = every_bias, .position = PositionKind::alibi},
     {.model_type = "falcon", .keys = &falcon_keys, .ffn_per_hidden = 4, .gated = false,
@@ -371,9 +383,9 @@ constexpr auto rows = std::to_array<ConfigFamily>({
     {.model_type = "olmo", .keys = &llama_keys, .norms = weightless_norms,
      .bias_keys = {attention_off}},
     {.model_type = "olmo2", .keys = &llama_keys, .bias_keys = {attention_off},
-     .qk_norm = QkNorm::full},
+     .qk_norm = QkNorm::full, .code = wide_norms},
     {.model_type = "olmo3", .keys = &llama_keys, .bias_keys = {attention_off},
-     .qk_norm = QkNorm::full, .window = &fourth_full_window},
+     .qk_norm = QkNorm::full, .window = &fourth_full_window, .code = wide_norms},
     {.model_type = "nemotron", .keys = &llama_keys, .gated = false, .norms = layer_norms,
      .bias_keys = {attention_off, mlp_off}},
     {.model_type = "nemotron_h", .keys = &nemotron_h_keys, .head_dim = 128, .gated = false,

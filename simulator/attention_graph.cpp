@@ -110,7 +110,9 @@ Projections project(GraphBuilder& b, TensorIndex x, TensorIndex normed, BlockKin
                                          own_input(), rows);
   p.v = normed_values(b, p.v, rows, p.kv_heads * d);
   if (m.attention_gate) split_gate(b, p, rows * p.heads * d);
-  if (b.workload().framework.value_is_view_of_qkv)
+  // Where positions rotate, queries and keys are tensors of their own.
+  const bool view = b.own_code().fused_qkv && m.position == PositionKind::rope;
+  if (b.workload().framework.value_is_view_of_qkv || view)
     b.widen(p.v, rows * (p.heads + 2 * p.kv_heads) * d * b.element());
   if (b.workload().framework.repeats_kv_before_rotary && p.kv_heads < p.heads) {
     p.k = repeated(b, "repeat_k", p.k, rows * p.heads * d);
@@ -235,6 +237,7 @@ void keep_scores(GraphBuilder& b, Operator& op, const AttentionWork& work) {
     op.saves.push_back(op.outputs.back());
   };
   keep("softmax", scores * e);
+  if (b.own_code().caps_scores) keep("scores_tanh", scores * e);
   // The fp32 softmax keeps its own result beside the 16-bit one that the product reads.
   if (w.framework.softmax_in_fp32 && e == 2) keep("softmax_fp32", scores * 4);
   if (w.attention_dropout) {

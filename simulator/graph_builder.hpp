@@ -62,6 +62,10 @@ class GraphBuilder {
   const ParallelPlan& plan() const { return plan_; }
   bool trains_base() const { return trains_base_; }
   bool eager() const { return workload_.framework.kernels == KernelStyle::eager; }
+  // How the model's classes are written, where they run; else as most are.
+  ModelCode own_code() const {
+    return eager() && workload_.framework.runs_transformers ? workload_.model.code : ModelCode{};
+  }
 
   // The tensor that the layer before hands over, [Ts, h].
   TensorIndex input(std::int64_t elements);
