@@ -406,8 +406,11 @@ bool StagePlayer::in_root(std::size_t c, std::size_t i) const {
 }
 
 void StagePlayer::finish_root(std::size_t c) {
-  for (std::size_t i = 0; i < layers_[c].size(); ++i)
-    if (in_root(c, i)) root_input_ += reduced_bytes(layers_[c][i]);
+  for (std::size_t i = 0; i < layers_[c].size(); ++i) {
+    if (!in_root(c, i)) continue;
+    ledger_.close(layers_[c][i].gathered);
+    root_input_ += reduced_bytes(layers_[c][i]);
+  }
   for (std::size_t i = layers_[c].size(); i-- > 0;)
     if (in_root(c, i)) finish_layer_backward(c, i);
   root_input_ = 0;
