@@ -213,6 +213,7 @@ constexpr ModelCode wide_norms{.wide_norms = true};
 constexpr ModelCode gemma2_code{.wide_norms = true, .caps_scores = true};
 constexpr ModelCode written_out_gelu{.mlp = MlpFunction::written_out};
 constexpr ModelCode relu_code{.mlp = MlpFunction::keeps_result};
+constexpr ModelCode gpt2_code{.mlp = MlpFunction::written_out, .fused_qkv = true};
 constexpr ModelCode fused_qkv{.fused_qkv = true};
 
 // clang-format off
@@ -342,10 +343,10 @@ constexpr auto rows = std::to_array<ConfigFamily>({
      .experts = &grok_experts},
     // GPT-2 and its relatives.
     {.model_type = "gpt2", .keys = &gpt2_keys, .ffn_per_hidden = 4, .gated = false, .tied = true,
-     .norms = layer_norms, .biases = every_bias, .position = learned, .code = written_out_gelu},
+     .norms = layer_norms, .biases = every_bias, .position = learned, .code = gpt2_code},
     {.model_type = "gpt_bigcode", .keys = &gpt2_keys, .ffn_per_hidden = 4, .gated = false,
      .tied = true, .norms = layer_norms, .biases = every_bias, .position = learned,
-     .details = config_details::gpt_bigcode},
+     .code = fused_qkv, .details = config_details::gpt_bigcode},
     {.model_type = "gpt_neo", .keys = &gpt_neo_keys, .ffn_per_hidden = 4, .gated = false,
      .tied = true, .norms = layer_norms, .biases = {.o = true, .mlp = true}, .position = learned,
      .window = &gpt_neo_window, .code = written_out_gelu},
@@ -358,7 +359,8 @@ constexpr auto rows = std::to_array<ConfigFamily>({
      .bias_keys = {BiasKey{"enable_bias", every_bias, true}}, .position = learned,
      .code = relu_code, .details = config_details::opt},
     {.model_type = "bloom", .keys = &bloom_keys, .ffn_per_hidden = 4, .gated = false,
-     .tied = true, .norms = bloom_norms, .biases = every_bias, .position = PositionKind::alibi},
+     .tied = true, .norms = bloom_norms, .biases = every_bias, .position = PositionKind::alibi,
+     .code = fused_qkv},
     {.model_type = "falcon", .keys = &falcon_keys, .ffn_per_hidden = 4, .gated = false,
      .tied = true, .norms = layer_norms, .bias_keys = {BiasKey{"bias", every_bias, false}},
      .details = config_details::falcon},
@@ -369,7 +371,8 @@ constexpr auto rows = std::to_array<ConfigFamily>({
      .tied = true, .norms = layer_norms, .bias_keys = {BiasKey{"bias", every_bias, false}},
      .details = config_details::falcon},
     {.model_type = "mpt", .keys = &mpt_keys, .ffn_per_hidden = 4, .gated = false, .tied = true,
-     .norms = bare_layer_norms, .position = learned, .details = config_details::mpt},
+     .norms = bare_layer_norms, .position = learned, .code = fused_qkv,
+     .details = config_details::mpt},
     // Others.
     {.model_type = "stablelm", .keys = &llama_keys, .kv_heads = 32, .norms = layer_norms,
      .bias_keys = {BiasKey{"use_qkv_bias", qkv_bias, false}}, .details = config_details::stablelm},

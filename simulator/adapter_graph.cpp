@@ -40,7 +40,10 @@ TensorIndex GraphBuilder::add_adapter(std::string_view name, TensorIndex x, Tens
 
   TensorIndex seen = x;
   const bool reads = input == AdapterInput::copied || input == AdapterInput::shared;
-  if (casts || (reads && workload_.adapter.dropout > 0)) {
+  const bool together = own_code().fused_qkv && adapted_ == x;  // one projection, one adapter
+  if (together) {
+    seen = adapted_seen_;
+  } else if (casts || (reads && workload_.adapter.dropout > 0)) {
     seen = tensor_bytes("adapter_input", rows * in * width, MemoryCategory::temporaries,
                         rows * in * width);
     Operator prepare;
@@ -59,6 +62,8 @@ TensorIndex GraphBuilder::add_adapter(std::string_view name, TensorIndex x, Tens
     }
     add(std::move(prepare));
   }
+  adapted_ = x;
+  adapted_seen_ = seen;
   const TensorIndex low = tensor_bytes("adapter_low_rank", rows * rank * width,
                                        MemoryCategory::temporaries, rows * rank * width);
   Operator down;

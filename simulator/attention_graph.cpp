@@ -102,6 +102,7 @@ Projections project(GraphBuilder& b, TensorIndex x, TensorIndex normed, BlockKin
   p.qk_dim = p.v_dim = d;
   const std::int64_t q_out = m.heads * d * (m.attention_gate ? 2 : 1);
   const std::int64_t kv_out = p.kv_heads * d * b.tensor();  // replicated where TP exceeds kv heads
+  if (b.own_code().fused_qkv) x = b.cast_input(x, rows * m.hidden);
   p.q = b.linear({"q", m.hidden, q_out, Cut::columns, m.biases.qkv, on.q}, x, rows);
   const auto own_input = [&] { return b.gathered_again(x, normed, m.hidden); };
   p.k = b.linear({"k", m.hidden, kv_out, Cut::columns, m.biases.qkv, on.k}, own_input(), rows);

@@ -27,8 +27,8 @@ TensorIndex gated_activation(GraphBuilder& b, TensorIndex gate, TensorIndex up,
 }
 
 // 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) by eight kernels (transformers activations.py,
-// NewGELUActivation). Backward needs x, which the power reads, the tangent, one and the tangent, and
-// half of x. Autocast takes powers in fp32, so that x is copied, and all that follows is fp32.
+// NewGELUActivation). Backward needs x, which the power reads, the tangent, one and the tangent,
+// and half of x. Autocast takes powers in fp32: x is copied, and all that follows is fp32.
 // Values read and written: forward power 2, product 2, sum 3, product 2, tangent 2, sum 2, half 2,
 // product 3; backward the last product's 3 + 3, half 2, the tangent's 3, the products' 2 + 2, the
 // power's 2 + 2 + 3, and two sums of 3 where x is reached.
@@ -69,8 +69,10 @@ TensorIndex plain_activation(GraphBuilder& b, TensorIndex up, std::int64_t eleme
 TensorIndex add_mlp(GraphBuilder& b, TensorIndex normed, std::int64_t width, bool sequence) {
   const Transformer& m = b.workload().model;
   const AdapterTargets& on = b.workload().adapter.targets;
-  const TensorIndex x = sequence ? b.gather_sequence(normed, m.hidden) : normed;
+  TensorIndex x = sequence ? b.gather_sequence(normed, m.hidden) : normed;
   const std::int64_t rows = b.tokens();
+  // What projects q, k and v at once does so with gate and up (modeling_phi3.py, Phi3MLP).
+  if (b.own_code().fused_qkv) x = b.cast_input(x, rows * m.hidden);
   const std::int64_t local = width / b.tensor();
   const TensorIndex up =
       b.linear({"up", m.hidden, width, Cut::columns, m.biases.mlp, on.up}, x, rows);

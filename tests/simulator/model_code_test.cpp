@@ -70,6 +70,16 @@ TEST_CASE("values that are a view hold the whole projection", "[model_code]") {
   CHECK(with(learned, {.fused_qkv = true}) == saved(learned));
 }
 
+// One projection of q, k and v and one of gate and up cast what they read once, where five did (2h
+// each under autocast), and have one adapter each.
+TEST_CASE("fused projections cast their input once", "[model_code]") {
+  Workload w = eager(llama(2, h, 8, 8, f, 1000));
+  w.framework.autocast = true;
+  w.framework.pretrain_weights = WeightRecipe::fp32_with_half_compute;
+  const std::int64_t view = 2 * 2 * h;
+  CHECK(with(w, {.fused_qkv = true}) - saved(w) == view - 3 * 2 * h);
+}
+
 // The tangent of 8 x 256 scores per token, 16 bits each, in the eager kernel only.
 TEST_CASE("capped scores keep a tangent", "[model_code]") {
   Workload w = eager(llama(2, h, 8, 8, f, 1000));
@@ -78,8 +88,8 @@ TEST_CASE("capped scores keep a tangent", "[model_code]") {
   CHECK(with(w, {.caps_scores = true}) - saved(w) == 2 * 8 * tokens);
 }
 
-// 2 experts of width 64 for each token: the second of two kernels keeps silu(gate) of both, 16 bits,
-// beside the one tensor of gate and up that both keep.
+// 2 experts of width 64 for each token: the second of two kernels keeps silu(gate) of both, 16
+// bits, beside the one tensor of gate and up that both keep.
 TEST_CASE("eager experts keep the activated gate", "[model_code]") {
   Workload w = eager(llama(2, h, 8, 8, f, 1000));
   w.model.moe = MixtureOfExperts{8, 2, 64, 0, false, 0, 1};
