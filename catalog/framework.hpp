@@ -79,7 +79,12 @@ struct ShardedParameters {
   bool copy_out = false;                // one of them is an all-gather buffer of another stream,
                                         // copied out into the parameters (FSDP2)
   bool reshard_after_forward = true;
-  bool reshard_with_pipeline = true;     // the same where there is more than one pipeline stage
+  bool reshard_with_pipeline = true;  // the same where there is more than one pipeline stage
+  // Embedding, last norm and head are one unit, the root: gathered until backward ends, and reduced
+  // together then, as no gradient of its input tells that it is done (FSDP2).
+  bool root_holds_ends = false;
+  bool prefetches_after_loss = false;  // the loss is none of the model's modules, so that backward
+                                       // gathers the last layer when the loss is through
   std::optional<Bytes> live_parameters;  // DeepSpeed: max_live_parameters, in 16-bit bytes
 };
 
@@ -171,6 +176,8 @@ struct Framework {
                                       // its gradient, for themselves
 
   KernelStyle kernels = KernelStyle::eager;
+  bool runs_transformers = false;  // models are transformers' own classes (ModelCode), or of code
+                                   // that is written as these are
   AttentionKernel attention = AttentionKernel::flash;
   std::optional<AttentionKernel> attention_blackwell;  // its choice from compute capability 10.0
   bool selective_op_omits_cudnn = false;  // its list of operators that selective checkpoints keep

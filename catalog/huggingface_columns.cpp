@@ -195,9 +195,23 @@ void refuse_flags(JsonReader& config, const ConfigFamily& family) {
     config.problem("is_encoder_decoder", "false (only decoders are supported)");
 }
 
+// The config may name another function than its configuration class does.
+MlpFunction mlp_function(JsonReader& config, const ConfigFamily& family) {
+  if (family.code.mlp == MlpFunction::keeps_input) return family.code.mlp;
+  for (const std::string_view key : {"activation_function", "hidden_act"}) {
+    const std::string name = config.maybe_text(key).value_or("");
+    if (name == "gelu_new" || name == "gelu_fast") return MlpFunction::written_out;
+    if (name == "relu") return MlpFunction::keeps_result;
+    if (!name.empty()) return MlpFunction::keeps_input;
+  }
+  return family.code.mlp;
+}
+
 }  // namespace
 
 void read_columns(JsonReader& config, const ConfigFamily& family, Transformer& model) {
+  model.code = family.code;
+  model.code.mlp = mlp_function(config, family);
   model.gated_mlp = family.gated;
   model.norms = family.norms;
   model.qk_norm = family.qk_norm;

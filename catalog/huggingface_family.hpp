@@ -86,6 +86,7 @@ struct ConfigFamily {
   const ExpertKeys* experts = nullptr;
   const WindowKeys* window = nullptr;
   const FamilyDefaults* defaults = nullptr;
+  ModelCode code{};
   bool mixes_layers = false;  // layers may be no attention; `details` reads which
   // Flags that would add what is not modelled; they must be absent or false.
   std::array<std::string_view, 2> unsupported_flags{};

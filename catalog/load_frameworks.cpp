@@ -67,6 +67,8 @@ ShardedParameters read_sharded(JsonReader r) {
   s.copy_out = r.flag("copy_out");
   s.reshard_after_forward = r.flag("reshard_after_forward");
   s.reshard_with_pipeline = r.maybe_flag("reshard_with_pipeline").value_or(true);
+  s.root_holds_ends = r.maybe_flag("root_holds_ends").value_or(false);
+  s.prefetches_after_loss = r.maybe_flag("prefetches_after_loss").value_or(false);
   if (r.has("live_parameters_bytes")) s.live_parameters = bytes(r, "live_parameters_bytes");
   r.finish();
   return s;
@@ -121,6 +123,7 @@ void read_communication(JsonReader& r, Framework& f) {
 
 void read_kernels(JsonReader& r, Framework& f) {
   f.kernels = r.choice("kernels", kernel_style_names);
+  f.runs_transformers = r.maybe_flag("runs_transformers").value_or(false);
   f.fused_norms = r.flag("fused_norms");
   f.fused_rotary = r.maybe_flag("fused_rotary").value_or(false);
   f.eager_activation = r.maybe_flag("eager_activation").value_or(false);

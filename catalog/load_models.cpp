@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "catalog/huggingface_family.hpp"
 #include "catalog/json_reader.hpp"
 #include "catalog/load.hpp"
 #include "catalog/names.hpp"
@@ -31,6 +32,9 @@ constexpr Choices<QkNorm, 4> qk_norms{{{"none", QkNorm::none},
                                        {"head_dim", QkNorm::head_dim},
                                        {"full", QkNorm::full},
                                        {"per_head", QkNorm::per_head}}};
+constexpr Choices<MlpFunction, 3> mlp_functions{{{"keeps_input", MlpFunction::keeps_input},
+                                                 {"keeps_result", MlpFunction::keeps_result},
+                                                 {"written_out", MlpFunction::written_out}}};
 constexpr Choices<bool Biases::*, 6> bias_names{{{"qkv", &Biases::qkv},
                                                  {"o", &Biases::o},
                                                  {"mlp", &Biases::mlp},
@@ -144,6 +148,14 @@ void read_published(JsonReader& r, Transformer& model) {
     r.problem_here("published_excess without published");
 }
 
+// As the classes of its model_type are written, but for the MLP's function where the file names it.
+ModelCode read_code(JsonReader& r, const std::string& model_type) {
+  const ConfigFamily* family = config_family(model_type);
+  ModelCode code = family ? family->code : ModelCode{};
+  code.mlp = r.maybe_choice("mlp_function", mlp_functions).value_or(code.mlp);
+  return code;
+}
+
 void read_dimensions(JsonReader& r, Transformer& model) {
   model.layers = r.integer("layers", 1, most_layers);
   model.hidden = r.integer("hidden", 1, most_width);
@@ -190,6 +202,7 @@ Transformer read_model(JsonReader& r, const std::string& file_id) {
   model.model_type = r.text("model_type");
   read_dimensions(r, model);
   model.norms = read_norms(r.object("norm"));
+  model.code = read_code(r, model.model_type);
   model.biases = read_biases(r);
   read_attention(r, model);
   if (auto moe = r.maybe_object("moe")) model.moe = read_experts(*moe);

@@ -57,6 +57,13 @@ const OptimizerRow* optimizer(JsonReader& r) {
   return row;
 }
 
+const PreferenceRow* preference(JsonReader& r) {
+  const std::string name = r.text("preference");
+  const PreferenceRow* row = preference_named(name);
+  if (row == nullptr) r.problem("preference", "the name of a kind of preference training");
+  return row;
+}
+
 AdapterTargets targets(JsonReader& r) {
   AdapterTargets out = no_targets;
   for (const std::string& name : r.texts("targets")) {
@@ -172,6 +179,9 @@ void read_training(JsonReader& r, Reading& out) {
   read_rows(r, "offloads", out.offloads, [](JsonReader& e) {
     return OffloadReading{e.text("text"), flag(e, "optimizer"), flag(e, "parameters"),
                           flag(e, "activations")};
+  });
+  read_rows(r, "preferences", out.preferences, [](JsonReader& e) {
+    return PreferenceReading{e.text("text"), preference(e)};
   });
   read_rows(r, "target_words", out.targets, [](JsonReader& e) {
     return TargetReading{e.text("word"), targets(e)};

@@ -158,6 +158,7 @@ RunRecord read_record(JsonReader& r) {
   RunRecord run;
   run.id = r.text("id");
   run.notes = r.maybe_text("notes").value_or("");
+  if (auto source = r.maybe_object("source")) run.script = source->maybe_text("file").value_or("");
   run.microbenchmark = is_microbenchmark(r);
   if (run.microbenchmark) return run;
   run.model = read_model(r.object("model"));

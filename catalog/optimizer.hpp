@@ -33,7 +33,8 @@ struct OptimizerRow {
   bool paged;  // states may be evicted to host memory by the driver
   double flops_per_parameter;
   std::string_view source;
-  std::optional<StepValues> one_by_one{};  // nothing: foreach kernels step lists of tensors
+  std::optional<StepValues> one_by_one{};  // nothing: foreach kernels step lists of tensors, with
+                                           // one list of temporaries
   bool in_backward = false;     // each gradient is stepped and dropped when the next one is there
   bool orthogonalizes = false;  // updates of blocks' matrices; AdamW steps all else
 };
@@ -54,7 +55,8 @@ inline constexpr std::array<OptimizerRow, 23> optimizer_rows{{
      "bitsandbytes/optim/optimizer.py:383-400"},
     {"sgd", 0, StateFormat::follows_master, false, 0, false, 2, "no state"},
     {"sgd-momentum", 1, StateFormat::follows_master, false, 0, false, 4,
-     "pytorch torch/optim/sgd.py: momentum_buffer"},
+     "pytorch torch/optim/sgd.py: momentum_buffer; _multi_tensor_sgd: every kernel in place",
+     StepValues{}},
     {"adafactor", 0, StateFormat::fp32, true, 0, false, 12,
      "arXiv 1804.04235 section 3: factored second moment, no first moment; values: transformers "
      "5.23 optimization.py, Adafactor.step: gradient, weight, square and update",

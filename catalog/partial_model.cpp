@@ -123,6 +123,7 @@ Transformer styled(const Transformer& base) {
   m.norms = base.norms;
   m.biases = base.biases;
   m.qk_norm = base.qk_norm;
+  m.code = base.code;
   m.position = base.position;
   m.position_rows = base.position_rows;
   m.vocab = base.vocab;

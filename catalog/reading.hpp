@@ -14,6 +14,7 @@
 #include "catalog/cluster.hpp"
 #include "catalog/framework.hpp"
 #include "catalog/optimizer.hpp"
+#include "catalog/preference.hpp"
 #include "catalog/result.hpp"
 #include "catalog/transformer.hpp"
 
@@ -63,6 +64,11 @@ struct ScheduleReading {
 struct OffloadReading {
   std::string text;
   bool optimizer = false, parameters = false, activations = false;
+};
+// What is trained on other than the next token.
+struct PreferenceReading {
+  std::string text;
+  const PreferenceRow* preference = nullptr;
 };
 struct TargetReading {
   std::string text;
@@ -116,6 +122,7 @@ struct Reading {
   std::vector<OptimizerReading> optimizers;
   std::vector<ScheduleReading> schedules;
   std::vector<OffloadReading> offloads;
+  std::vector<PreferenceReading> preferences;
   std::vector<TargetReading> targets;
   std::vector<RecomputeReading> recomputes;
   std::vector<RecomputeReading> recompute_modules;  // one word of a list, and the part it names

@@ -80,6 +80,7 @@ struct RunMeasured {
 
 struct RunRecord {
   std::string id;
+  std::string script;           // the file that was read, as its repository names it
   std::string source;           // name of the file without .json: what is scored together
   bool microbenchmark = false;  // a point of a kernel or network sweep, not a run
   RunModel model;

@@ -42,6 +42,23 @@ struct Norms {
   bool embedding = false;  // one more after the embedding (BLOOM)
 };
 
+// What the element-wise function of an MLP that is not gated keeps for backward.
+enum class MlpFunction {
+  keeps_input,   // one kernel, which reads its input again: GELU, SiLU
+  keeps_result,  // ReLU
+  written_out,   // tanh's formula of GELU, operator by operator ("gelu_new")
+};
+
+// How the class of the model in transformers is written, where that bears on what is kept for
+// backward: a fact of its model_type, in force where a framework runs these classes.
+struct ModelCode {
+  MlpFunction mlp = MlpFunction::keeps_input;
+  bool fused_qkv = false;    // one projection, of whose result the values are a view
+  bool wide_norms = false;   // RMSNorm multiplies by its weight in fp32, not in 16 bits
+  bool caps_scores = false;  // eager attention: scores become c tanh(scores / c)
+  friend bool operator==(const ModelCode&, const ModelCode&) = default;
+};
+
 struct Biases {
   bool qkv = false, o = false, mlp = false, experts = false, router = false, lm_head = false;
 };
@@ -152,7 +169,8 @@ struct Transformer {
   int sliding_window_every = 1;  // n: n-1 of n layers are local (Gemma 3: 6); 1: all of them
   std::optional<int> embed_dim;  // OPT-350m: embedding width other than hidden
   std::optional<GlobalAttention> global_attention;
-  bool caps_logits = false;           // the head's logits become c tanh(logits / c) (Gemma 2)
+  bool caps_logits = false;  // the head's logits become c tanh(logits / c) (Gemma 2)
+  ModelCode code;
   bool value_norm = false;            // values pass a norm without weights (Gemma 4)
   int attention_extra_per_layer = 0;  // gpt-oss sinks
   std::optional<MixtureOfExperts> moe;

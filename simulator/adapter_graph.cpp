@@ -38,9 +38,10 @@ TensorIndex GraphBuilder::add_adapter(std::string_view name, TensorIndex x, Tens
       copies * (rank * (in + out) + (dora ? out : 0));
   graph_.parameters.modules += 2;  // A and B
 
-  TensorIndex seen = x;
+  // One projection has one adapter.
+  TensorIndex seen = own_code().fused_qkv && adapted_ == x ? adapted_seen_ : x;
   const bool reads = input == AdapterInput::copied || input == AdapterInput::shared;
-  if (casts || (reads && workload_.adapter.dropout > 0)) {
+  if (seen == x && (casts || (reads && workload_.adapter.dropout > 0))) {
     seen = tensor_bytes("adapter_input", rows * in * width, MemoryCategory::temporaries,
                         rows * in * width);
     Operator prepare;
@@ -59,6 +60,8 @@ TensorIndex GraphBuilder::add_adapter(std::string_view name, TensorIndex x, Tens
     }
     add(std::move(prepare));
   }
+  adapted_ = x;
+  adapted_seen_ = seen;
   const TensorIndex low = tensor_bytes("adapter_low_rank", rows * rank * width,
                                        MemoryCategory::temporaries, rows * rank * width);
   Operator down;

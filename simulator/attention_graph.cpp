@@ -102,6 +102,7 @@ Projections project(GraphBuilder& b, TensorIndex x, TensorIndex normed, BlockKin
   p.qk_dim = p.v_dim = d;
   const std::int64_t q_out = m.heads * d * (m.attention_gate ? 2 : 1);
   const std::int64_t kv_out = p.kv_heads * d * b.tensor();  // replicated where TP exceeds kv heads
+  if (b.own_code().fused_qkv) x = b.cast_input(x, rows * m.hidden);
   p.q = b.linear({"q", m.hidden, q_out, Cut::columns, m.biases.qkv, on.q}, x, rows);
   const auto own_input = [&] { return b.gathered_again(x, normed, m.hidden); };
   p.k = b.linear({"k", m.hidden, kv_out, Cut::columns, m.biases.qkv, on.k}, own_input(), rows);
@@ -110,7 +111,9 @@ Projections project(GraphBuilder& b, TensorIndex x, TensorIndex normed, BlockKin
                                          own_input(), rows);
   p.v = normed_values(b, p.v, rows, p.kv_heads * d);
   if (m.attention_gate) split_gate(b, p, rows * p.heads * d);
-  if (b.workload().framework.value_is_view_of_qkv)
+  // Where positions rotate, queries and keys are tensors of their own.
+  const bool view = b.own_code().fused_qkv && m.position == PositionKind::rope;
+  if (b.workload().framework.value_is_view_of_qkv || view)
     b.widen(p.v, rows * (p.heads + 2 * p.kv_heads) * d * b.element());
   if (b.workload().framework.repeats_kv_before_rotary && p.kv_heads < p.heads) {
     p.k = repeated(b, "repeat_k", p.k, rows * p.heads * d);
@@ -235,6 +238,7 @@ void keep_scores(GraphBuilder& b, Operator& op, const AttentionWork& work) {
     op.saves.push_back(op.outputs.back());
   };
   keep("softmax", scores * e);
+  if (b.own_code().caps_scores) keep("scores_tanh", scores * e);
   // The fp32 softmax keeps its own result beside the 16-bit one that the product reads.
   if (w.framework.softmax_in_fp32 && e == 2) keep("softmax_fp32", scores * 4);
   if (w.attention_dropout) {

@@ -125,12 +125,15 @@ TensorIndex GraphBuilder::pointwise(std::string_view name, std::vector<TensorInd
 }
 
 // Eager RMSNorm computes in fp32 and keeps the fp32 input and, for the gradient of a trained
-// weight, the normalised 16-bit tensor (transformers modeling_llama.py:62-67).
+// weight, the normalised 16-bit tensor (transformers modeling_llama.py:62-67), or the fp32 one that
+// a wide norm multiplies (modeling_gemma.py:73-76, modeling_olmo2.py:59-64).
 TensorIndex GraphBuilder::eager_norm(std::string_view name, TensorIndex x, std::int64_t rows,
                                      std::int64_t width) {
   const std::int64_t n = rows * width;
   const TensorIndex upcast = tensor_bytes("norm_fp32", 4 * n, MemoryCategory::temporaries, 0);
-  const TensorIndex normed = tensor("norm_half", n);
+  const TensorIndex normed = own_code().wide_norms
+                                 ? tensor_bytes("norm_wide", 4 * n, MemoryCategory::temporaries, 0)
+                                 : tensor("norm_half", n);
   const TensorIndex out = tensor(name, n);
   Operator op;
   op.name = name;

@@ -62,6 +62,10 @@ class GraphBuilder {
   const ParallelPlan& plan() const { return plan_; }
   bool trains_base() const { return trains_base_; }
   bool eager() const { return workload_.framework.kernels == KernelStyle::eager; }
+  // How the model's classes are written, where they run; else as most are.
+  ModelCode own_code() const {
+    return eager() && workload_.framework.runs_transformers ? workload_.model.code : ModelCode{};
+  }
 
   // The tensor that the layer before hands over, [Ts, h].
   TensorIndex input(std::int64_t elements);
@@ -83,6 +87,8 @@ class GraphBuilder {
   TensorIndex linear(const LinearSpec& spec, TensorIndex source, std::int64_t rows);
   TensorIndex residual_add(TensorIndex x, TensorIndex branch, std::int64_t elements);
   TensorIndex dropout(TensorIndex x, std::int64_t elements);
+  // As a product reads it: an fp32 tensor is copied to 16 bits under autocast.
+  TensorIndex cast_input(TensorIndex x, std::int64_t elements);
   // One operator of `launches` kernels that reads and writes `passes` times `elements`.
   TensorIndex pointwise(std::string_view name, std::vector<TensorIndex> inputs,
                         std::vector<TensorIndex> saves, std::int64_t out_elements,
@@ -133,7 +139,6 @@ class GraphBuilder {
   TensorIndex fp32_norm(std::string_view name, TensorIndex x, std::int64_t rows,
                         std::int64_t width);
   // As a matmul reads it: autocast copies a wider tensor, once per linear.
-  TensorIndex cast_input(TensorIndex x, std::int64_t elements);
   // What the quantisation of both operands adds to a product (operand_casts.cpp).
   struct ProductShape {
     std::int64_t rows = 0, in = 0, out = 0;
@@ -155,7 +160,8 @@ class GraphBuilder {
   std::int64_t stream_element_;
   bool follows_input_;  // quantised linears multiply in fp32, like the tensors that they read
   std::vector<std::pair<TensorIndex, TensorIndex>> gathered_from_;  // gathered, its source
-  std::optional<TensorIndex> quantized_input_;  // the last one that a product has cast
+  std::optional<TensorIndex> quantized_input_;    // the last one that a product has cast
+  TensorIndex adapted_ = -1, adapted_seen_ = -1;  // what the last adapter read, and its copy
   LayerGraph graph_;
 };
 

@@ -26,13 +26,53 @@ TensorIndex gated_activation(GraphBuilder& b, TensorIndex gate, TensorIndex up,
   return b.pointwise("product", {act, up}, {act, up}, elements, 3 * n, 6 * n, 1);
 }
 
+// 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) by eight kernels (transformers activations.py,
+// NewGELUActivation). Backward needs x, which the power reads, the tangent, one and the tangent,
+// and half of x. Autocast takes powers in fp32: x is copied, and all that follows is fp32.
+// Values read and written: forward power 2, product 2, sum 3, product 2, tangent 2, sum 2, half 2,
+// product 3; backward the last product's 3 + 3, half 2, the tangent's 3, the products' 2 + 2, the
+// power's 2 + 2 + 3, and two sums of 3 where x is reached.
+TensorIndex written_out_gelu(GraphBuilder& b, TensorIndex up, std::int64_t elements) {
+  const bool autocast = b.workload().framework.autocast && b.element() == 2;
+  const std::int64_t wide = autocast ? 4 : b.element();
+  const auto kept = [&](std::string_view name, std::int64_t each) {
+    return b.tensor_bytes(name, each * elements, MemoryCategory::temporaries, 0);
+  };
+  const double n = static_cast<double>(wide * elements);
+  Operator op;
+  op.name = "gelu";
+  op.inputs = {up};
+  op.saves = {kept("gelu_tangent", wide), kept("gelu_one_and_tangent", wide),
+              kept("gelu_half", b.element()), autocast ? kept("gelu_input", 4) : up};
+  op.outputs = op.saves;
+  if (!autocast) op.outputs.pop_back();
+  const TensorIndex out =
+      b.tensor_bytes("gelu", wide * elements, MemoryCategory::temporaries, wide * elements);
+  op.outputs.push_back(out);
+  op.forward = {MemoryWork{ceil_bytes(18 * n), 8, MemoryAccess::streaming}};
+  op.backward = {MemoryWork{ceil_bytes(28 * n), 11, MemoryAccess::streaming}};
+  b.add(std::move(op));
+  return out;
+}
+
+TensorIndex plain_activation(GraphBuilder& b, TensorIndex up, std::int64_t elements) {
+  const double n = bytes_of_elements(b, elements);
+  const MlpFunction function = b.own_code().mlp;
+  if (function == MlpFunction::written_out) return written_out_gelu(b, up, elements);
+  const TensorIndex out = b.pointwise("gelu", {up}, {up}, elements, 2 * n, 3 * n, 1);
+  if (function == MlpFunction::keeps_result) b.last().saves = {out};
+  return out;
+}
+
 }  // namespace
 
 TensorIndex add_mlp(GraphBuilder& b, TensorIndex normed, std::int64_t width, bool sequence) {
   const Transformer& m = b.workload().model;
   const AdapterTargets& on = b.workload().adapter.targets;
-  const TensorIndex x = sequence ? b.gather_sequence(normed, m.hidden) : normed;
+  TensorIndex x = sequence ? b.gather_sequence(normed, m.hidden) : normed;
   const std::int64_t rows = b.tokens();
+  // What projects q, k and v at once does so with gate and up (modeling_phi3.py, Phi3MLP).
+  if (b.own_code().fused_qkv) x = b.cast_input(x, rows * m.hidden);
   const std::int64_t local = width / b.tensor();
   const TensorIndex up =
       b.linear({"up", m.hidden, width, Cut::columns, m.biases.mlp, on.up}, x, rows);
@@ -43,8 +83,7 @@ TensorIndex add_mlp(GraphBuilder& b, TensorIndex normed, std::int64_t width, boo
         b.linear({"gate", m.hidden, width, Cut::columns, m.biases.mlp, on.gate}, again, rows);
     activated = gated_activation(b, gate, up, rows * local);
   } else {
-    const double n = bytes_of_elements(b, rows * local);
-    activated = b.pointwise("gelu", {up}, {up}, rows * local, 2 * n, 3 * n, 1);
+    activated = plain_activation(b, up, rows * local);
   }
   const TensorIndex down =
       b.linear({"down", width, m.hidden, Cut::rows, m.biases.mlp, on.down}, activated, rows);
@@ -192,6 +231,17 @@ TensorIndex add_weighted_bias(GraphBuilder& b, const ExpertShape& s, TensorIndex
   return out;
 }
 
+// As in gated_activation, with gate and up in one tensor.
+TensorIndex expert_activation(GraphBuilder& b, TensorIndex up, std::int64_t elements) {
+  constexpr std::string_view name = "expert_activation";
+  const double n = bytes_of_elements(b, elements);
+  if (!b.workload().model.gated_mlp)
+    return b.pointwise(name, {up}, {up}, elements, 2 * n, 3 * n, 1);
+  if (!b.eager()) return b.pointwise(name, {up}, {up}, elements, 3 * n, 5 * n, 1);
+  const TensorIndex act = b.pointwise(name, {up}, {up}, elements, 2 * n, 3 * n, 1);
+  return b.pointwise(name, {act, up}, {act, up}, elements, 3 * n, 6 * n, 1);
+}
+
 // What Megatron's router keeps per token and expert: the auxiliary loss's own fp32 scores (4 B;
 // megatron/core/transformer/moe/moe_utils.py, compute_routing_scores_for_aux_loss), the map as
 // booleans (1 B), and as the two int32 rows by which Transformer Engine permutes tokens and sends
@@ -253,11 +303,7 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex norme
   const TensorIndex up =
       expert_linear(b, "expert_up", s, sent, hidden, s.width * (m.gated_mlp ? 2 : 1),
                     m.biases.experts, on.up || on.gate);
-  const double n = bytes_of_elements(b, s.routed * s.width);
-  const TensorIndex activated =
-      m.gated_mlp
-          ? b.pointwise("expert_activation", {up}, {up}, s.routed * s.width, 3 * n, 5 * n, 1)
-          : b.pointwise("expert_activation", {up}, {up}, s.routed * s.width, 2 * n, 3 * n, 1);
+  const TensorIndex activated = expert_activation(b, up, s.routed * s.width);
   TensorIndex down =
       expert_linear(b, "expert_down", s, activated, s.width, hidden, m.biases.experts, on.down);
   down = add_weighted_bias(b, s, down, hidden);

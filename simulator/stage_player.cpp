@@ -298,20 +298,24 @@ void StagePlayer::backward(const Slot& slot) {
   for (std::size_t i = chunk.layers.size(); i-- > 0;) {
     const LayerScript& script = chunk.layers[i].definition->script;
     Slots& slots = flight.layers[i];
-    gather(c, i, -1, f_.sharded.gathered_layers_backward);
+    const bool loss_first =
+        f_.sharded.prefetches_after_loss && chunk.layers[i].definition->role == LayerRole::head;
+    gather(c, i, -1, loss_first ? 1 : f_.sharded.gathered_layers_backward);
     fetch_activations(slot, i);
     if (!script.recompute.empty()) cache_autocast(c, i);
     run(script.recompute, slots, c, i);
     slots[static_cast<std::size_t>(script.output_gradient_slot)] = flight.carried;
     run(script.backward, slots, c, i);
+    if (chunk.layers[i].definition->role == LayerRole::head) hold_tied(c);
     kept_.pass(*chunk.layers[i].definition);
     flight.carried = slots[static_cast<std::size_t>(script.input_gradient_slot)];
     issue_backward(*chunk.layers[i].definition);
-    finish_layer_backward(c, i);
+    if (!in_root(c, i)) finish_layer_backward(c, i);
     mark(WorkKind::backward, slot, i);
   }
   ledger_.close(flight.carried);
   ledger_.close(flight.output);
+  finish_root(c);
   ledger_.close(reduce_input_);
   kept_.release();
   widen_copies();
@@ -322,11 +326,39 @@ void StagePlayer::backward(const Slot& slot) {
   close_all(left_);
 }
 
+// Both of a tied table's gradients and their sum stand together: autograd buffers the head's until
+// the embedding's is there (counted by tests/oracle on models that tie them).
 void StagePlayer::make_gradient(std::int64_t elements, std::size_t c, std::size_t i) {
-  LayerHoldings& h = holdings(c, i);
+  const StoredParameter& p = holdings(c, i).trained;
+  // Autocast does not cast what an embedding looks up: its gradient is the table's from the start.
+  const bool looked_up = (*chunks_)[c].layers[i].definition->role == LayerRole::embedding;
+  const double each = looked_up && f_.autocast ? p.gradient : p.raw_gradient;
+  const auto raw = static_cast<std::int64_t>(static_cast<double>(elements) * each);
+  Holding own;
+  const bool tied = looked_up && tied_.block && elements == tied_elements_;
+  if (tied) own = ledger_.open(raw, gradients);
+  place_gradient(elements, raw, holdings(c, i));
+  ledger_.close(own);
+  if (tied) ledger_.close(tied_);
+}
+
+// The head's part of a tied table's gradient.
+void StagePlayer::hold_tied(std::size_t c) {
+  const ModelChunk& chunk = (*chunks_)[c];
+  const LayerDefinition& first = *chunk.layers.front().definition;
+  const bool here = first.role == LayerRole::embedding && !f_.unties_embeddings;
+  if (!w_.model.tied_embeddings || !here || !w_.trains_head() || f_.gradient_fusion) return;
+  const StoredParameter& p = holdings(c, 0).trained;
+  const double each = f_.autocast ? p.gradient : p.raw_gradient;
+  const Operator& table = first.graph.operators.front();
+  tied_elements_ = table.weight_gradient_elements;
+  tied_ = ledger_.open(static_cast<std::int64_t>(static_cast<double>(tied_elements_) * each),
+                       gradients);
+}
+
+void StagePlayer::place_gradient(std::int64_t elements, std::int64_t raw, LayerHoldings& h) {
   largest_gradient_ = std::max(largest_gradient_, elements);
   const StoredParameter& p = h.trained;
-  const auto raw = static_cast<std::int64_t>(static_cast<double>(elements) * p.raw_gradient);
   if (habits_.persistent_gradients) {
     if (!f_.gradient_fusion) keep_or_pass(raw, h);
     return;
@@ -371,6 +403,22 @@ void StagePlayer::keep_or_pass(std::int64_t raw, LayerHoldings& h) {
     ledger_.touch(raw, gradients);
 }
 
+bool StagePlayer::in_root(std::size_t c, std::size_t i) const {
+  return f_.sharded.root_holds_ends && habits_.shards_weights &&
+         (*chunks_)[c].layers[i].definition->role != LayerRole::block;
+}
+
+void StagePlayer::finish_root(std::size_t c) {
+  for (std::size_t i = 0; i < layers_[c].size(); ++i) {
+    if (!in_root(c, i)) continue;
+    ledger_.close(layers_[c][i].gathered);
+    root_input_ += reduced_bytes(layers_[c][i]);
+  }
+  for (std::size_t i = layers_[c].size(); i-- > 0;)
+    if (in_root(c, i)) finish_layer_backward(c, i);
+  root_input_ = 0;
+}
+
 void StagePlayer::finish_layer_backward(std::size_t c, std::size_t i) {
   LayerHoldings& h = holdings(c, i);
   ledger_.close(h.gathered);
@@ -387,14 +435,17 @@ void StagePlayer::finish_layer_backward(std::size_t c, std::size_t i) {
   h.has_gradient = h.has_gradient || h.state.gradients > 0;
 }
 
+std::int64_t StagePlayer::reduced_bytes(const LayerHoldings& h) const {
+  if (h.state.unsharded_gradients == 0) return 0;
+  const double widening = bytes_per_element(f_.reduce_dtype) / h.trained.raw_gradient;
+  return static_cast<std::int64_t>(static_cast<double>(h.state.unsharded_gradients) * widening);
+}
+
 void StagePlayer::reduce_layer(LayerHoldings& h) {
   if (h.state.unsharded_gradients == 0) return;
-  const double widening = bytes_per_element(f_.reduce_dtype) / h.trained.raw_gradient;
   ledger_.close(reduce_input_);
   if (plan_.zero_stage >= 3 && f_.reduce_buffers == 0)
-    reduce_input_ = ledger_.open(
-        static_cast<std::int64_t>(static_cast<double>(h.state.unsharded_gradients) * widening),
-        communication);
+    reduce_input_ = ledger_.open(std::max(root_input_, reduced_bytes(h)), communication);
   close_all(h.unsharded_gradients);
   if (habits_.persistent_gradients || plan_.offload.optimizer) return;
   Holding made = ledger_.open(h.state.gradients, gradients, reduced_on());

@@ -81,6 +81,8 @@ class StagePlayer {
 
   // A weight gradient of `elements` has just been made.
   void make_gradient(std::int64_t elements, std::size_t c, std::size_t i);
+  void hold_tied(std::size_t c);
+  void place_gradient(std::int64_t elements, std::int64_t raw, LayerHoldings& h);
   void release_copies(std::size_t c);
   // Each 16-bit gradient goes into the wider one through a copy in that one's format, in turn
   // (DeepSpeed runtime/bf16_optimizer.py, update_hp_grads); the largest is what the allocator sees.
@@ -89,10 +91,13 @@ class StagePlayer {
   // A 16-bit gradient that is added into a persistent buffer: at once, or when the layer is done.
   void keep_or_pass(std::int64_t raw, LayerHoldings& h);
   void finish_layer_backward(std::size_t c, std::size_t i);
+  bool in_root(std::size_t c, std::size_t i) const;  // a unit of the framework's with the other end
+  void finish_root(std::size_t c);
 
   // Unsharded gradients are copied into the reduce-scatter's input, which lives until the next
   // layer's; the result joins this rank's shard.
   void reduce_layer(LayerHoldings& h);
+  std::int64_t reduced_bytes(const LayerHoldings& h) const;
   void close_all(std::vector<Holding>& list);
   void step_optimizer();
 
@@ -111,7 +116,10 @@ class StagePlayer {
   std::vector<Holding> originals_;  // weights as built, until they are flattened
   std::vector<std::vector<LayerHoldings>> layers_;  // [chunk][layer]
   std::map<std::pair<int, int>, InFlight> flights_;
+  Holding tied_;  // the head's part of a tied table's gradient, of so many elements
+  std::int64_t tied_elements_ = 0;
   Holding reduce_input_;
+  std::int64_t root_input_ = 0;  // of the root's reduction, while it is made
   KeptInputs kept_;
   LayerState total_;
   OptimizerMemory optimizer_;

@@ -156,6 +156,24 @@ const OptimizerRow* replay_optimizer(const ReplayContext& c, const Framework& fr
   return usual;
 }
 
+// Whether a part of the path, between slashes and full stops, is `word`.
+bool has_path_word(std::string_view path, std::string_view word) {
+  while (!path.empty()) {
+    const std::size_t end = std::min(path.find_first_of("/."), path.size());
+    if (path.substr(0, end) == word) return true;
+    path.remove_prefix(std::min(end + 1, path.size()));
+  }
+  return false;
+}
+
+// As the record says, or else as its script is called: ".../rlhf/dpo/full.sh".
+const PreferenceRow* preference_meant(const ReplayContext& c) {
+  const auto& stated = c.run.training.objective;
+  for (const PreferenceReading& r : c.reading.preferences)
+    if (stated ? *stated == r.text : has_path_word(c.run.script, r.text)) return r.preference;
+  return nullptr;
+}
+
 }  // namespace
 
 Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& method, DType compute,
@@ -194,7 +212,7 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
   w.blocking_launches = stated(c, &PhraseReading::blocking_launches).value_or(false);
   // A pack counts all sequences of its samples (modelscope/ms-swift @2244e95f4
   // swift/llm/template/base.py:507-518).
-  w.prefer(preference_named(c.run.training.objective.value_or("")));
+  w.prefer(preference_meant(c));
   if (c.run.training.packing.value_or(false)) w.sequences_per_sample = 1;
   if (row(w.method).adapter) w.adapter = replay_adapter(c, method, w, notes);
   return w;

@@ -6,6 +6,7 @@ from types import MethodType
 
 import torch
 import torch.nn.functional as F
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.distributed.tensor import DTensor
 
 
@@ -101,6 +102,11 @@ def optimizer(case, parameters):
         from transformers.optimization import Adafactor
 
         return Adafactor(parameters, lr=1e-3, scale_parameter=False, relative_step=False)
+    # Which kernels step a parameter is asked of its type; a fake one stands for a plain one.
+    for rule in ("torch.optim.optimizer", "torch.utils._foreach_utils"):
+        types = sys.modules[rule]._foreach_supported_types
+        if FakeTensor not in types:
+            types.append(FakeTensor)
     # The step count of a fake tensor has no value to read.
     sys.modules["torch.optim.adam"]._get_value = lambda x: 1.0
     rows = {

@@ -113,6 +113,22 @@ TEST_CASE("What steps tensors one by one widens the largest", "[optimizer_memory
   CHECK(peak(WeightRecipe::pure_half, 2 * mi) == Bytes(32 * mi));
 }
 
+// One momentum of 8 MiB; AdamW would have a list of temporaries beside its two.
+TEST_CASE("SGD steps lists of tensors in place", "[optimizer_memory]") {
+  Step step;
+  LayerGraph graph;
+  graph.operators.resize(1);
+  graph.operators[0].weight_gradient_elements = 2 * mi;
+  LayerHoldings layer;
+  layer.graph = &graph;
+  layer.state.optimizer = step.total.optimizer = 8 * mi;
+  step.layers.front().push_back(std::move(layer));
+  step.framework.fused_optimizer = false;
+  step.workload.step_with(*optimizer_named("sgd-momentum"));
+  step.run(2 * mi);
+  CHECK(step.ledger.peak().allocated == Bytes(8 * mi));
+}
+
 // Moments of 8 MiB each; beside them the second one's root and the quotient of it.
 TEST_CASE("A flat tensor that is stepped alone has two temporaries", "[optimizer_memory]") {
   Step step;
