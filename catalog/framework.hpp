@@ -83,6 +83,9 @@ struct ShardedParameters {
   // Embedding, last norm and head are one unit, the root: gathered until backward ends, and reduced
   // together then, as no gradient of its input tells that it is done (FSDP2).
   bool root_holds_ends = false;
+  // Autograd keeps what was gathered for forward until backward is through with it (DeepSpeed's
+  // memory_efficient_linear switched off); it is gathered again all the same.
+  bool saved_for_backward = false;
   bool prefetches_after_loss = false;  // the loss is none of the model's modules, so that backward
                                        // gathers the last layer when the loss is through
   std::optional<Bytes> live_parameters;  // DeepSpeed: max_live_parameters, in 16-bit bytes

@@ -213,7 +213,8 @@ constexpr ModelCode wide_norms{.wide_norms = true};
 constexpr ModelCode gemma2_code{.wide_norms = true, .caps_scores = true};
 constexpr ModelCode written_out_gelu{.mlp = MlpFunction::written_out};
 constexpr ModelCode relu_code{.mlp = MlpFunction::keeps_result};
-constexpr ModelCode gpt2_code{.mlp = MlpFunction::written_out, .fused_qkv = true};
+constexpr ModelCode gpt2_code{
+    .mlp = MlpFunction::written_out, .fused_qkv = true, .half_softmax = true};
 constexpr ModelCode fused_qkv{.fused_qkv = true};
 
 // clang-format off

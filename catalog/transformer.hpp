@@ -53,9 +53,10 @@ enum class MlpFunction {
 // backward: a fact of its model_type, in force where a framework runs these classes.
 struct ModelCode {
   MlpFunction mlp = MlpFunction::keeps_input;
-  bool fused_qkv = false;    // one projection, of whose result the values are a view
-  bool wide_norms = false;   // RMSNorm multiplies by its weight in fp32, not in 16 bits
-  bool caps_scores = false;  // eager attention: scores become c tanh(scores / c)
+  bool fused_qkv = false;     // one projection, of whose result the values are a view
+  bool wide_norms = false;    // RMSNorm multiplies by its weight in fp32, not in 16 bits
+  bool caps_scores = false;   // eager attention: scores become c tanh(scores / c)
+  bool half_softmax = false;  // eager attention: softmax in the format of the scores, not in fp32
   friend bool operator==(const ModelCode&, const ModelCode&) = default;
 };
 

@@ -239,8 +239,11 @@ void keep_scores(GraphBuilder& b, Operator& op, const AttentionWork& work) {
   };
   keep("softmax", scores * e);
   if (b.own_code().caps_scores) keep("scores_tanh", scores * e);
-  // The fp32 softmax keeps its own result beside the 16-bit one that the product reads.
-  if (w.framework.softmax_in_fp32 && e == 2) keep("softmax_fp32", scores * 4);
+  // The fp32 softmax keeps its own result beside the 16-bit one that the product reads. autocast
+  // has it in fp32 whatever the class says.
+  const bool in_fp32 =
+      w.framework.softmax_in_fp32 && (w.framework.autocast || !b.own_code().half_softmax);
+  if (in_fp32 && e == 2) keep("softmax_fp32", scores * 4);
   if (w.attention_dropout) {
     const TensorIndex mask =
         b.tensor_bytes("attention_dropout_mask", scores, MemoryCategory::activations, 0);
@@ -253,7 +256,7 @@ void keep_scores(GraphBuilder& b, Operator& op, const AttentionWork& work) {
   // PyTorch's softmax has its gradient, that times its result, and what it returns: fp32 all, but
   // fp16 returns fp16 at once (aten/src/ATen/native/cuda/SoftMax.cu, softmax_backward_cuda_out: tmp
   // = grad * output); the 16-bit copy of its result is gone by then.
-  if (w.framework.softmax_in_fp32) {
+  if (in_fp32) {
     const bool returns_half = e == 2 && w.compute == DType::fp16;
     op.backward_temporary = Bytes(scores * (e == 4 ? 12 : returns_half ? 8 : 10));
     op.backward_temporaries = returns_half ? 2 : 3;

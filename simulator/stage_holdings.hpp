@@ -38,7 +38,7 @@ struct StageHabits {
   StageHabits(const Framework& f, const ParallelPlan& p)
       : shards_weights(p.zero_stage >= 3 && (p.shard_ranks() > 1 || f.clones_partition)),
         shards_gradients(p.zero_stage >= 2 && p.shard_ranks() > 1),
-        reshards(f.sharded.reshard_after_forward &&
+        reshards(f.sharded.reshard_after_forward && !f.sharded.saved_for_backward &&
                  (p.pipeline == 1 || f.sharded.reshard_with_pipeline)),
         persistent_gradients(f.gradient_life == GradientLife::persistent),
         steps_in_backward(f.gradient_life == GradientLife::in_backward),

@@ -58,6 +58,8 @@ constexpr PlanKey keys[] = {
             "partial offload is not "
             "modelled"),
     refused("zero_optimization.cpu_offload_param*", "false", "expected offload_param.device"),
+    refused("zero_optimization.memory_efficient_linear", "true",
+            "gathered weights would stay until backward"),
     ignored("zero_optimization.offload_optimizer.*", no_bearing),
     ignored("zero_optimization.offload_param.*", no_bearing),
     ignored("zero_optimization.overlap_comm", row_says),

@@ -204,6 +204,8 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
       stated(c, &PhraseReading::fused_norms).value_or(w.framework.fused_norms);
   w.framework.quantized_sharding =
       stated(c, &PhraseReading::quantized_sharding).value_or(w.framework.quantized_sharding);
+  w.framework.sharded.saved_for_backward =
+      stated(c, &PhraseReading::saves_gathered).value_or(false);
   w.shares_orthogonalization = stated(c, &PhraseReading::shares_orthogonalization).value_or(false);
   w.overlaps_experts = stated(c, &PhraseReading::overlaps_experts).value_or(false);
   w.pads_experts = stated(c, &PhraseReading::pads_experts).value_or(false);

@@ -372,6 +372,22 @@ TEST_CASE("A model's output may hold the keys and values of all layers", "[memor
   CHECK(after_forward() == without + 2 * 2 * 256 * 512 * 2);
 }
 
+// Two blocks of 4 x 512^2 + 3 x 512 x 2048 + 2 x 512 weights in 16 bits, whole on every rank until
+// backward is through with them.
+TEST_CASE("Autograd may keep the gathered weights", "[memory_play]") {
+  Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
+  ParallelPlan plan = plan_of(4);
+  plan.zero_stage = 3;
+  const auto gathered = [&] {
+    return first_stage(w, plan)
+        .after_forward[static_cast<std::size_t>(MemoryCategory::gathered_parameters)];
+  };
+  const std::int64_t usual = gathered();
+  w.framework.sharded.saved_for_backward = true;
+  const std::int64_t block = 4 * 512 * 512 + 3 * 512 * 2048 + 2 * 512;
+  CHECK(gathered() - usual == 2 * block * 2);
+}
+
 // The fp32 logits of a microbatch, 256 x 32000 x 4 B = 31.25 MiB in a block of 32 that is too small
 // to be split, are there until those of the next one have been made, in the next step if it was the
 // last.

@@ -53,6 +53,17 @@ TEST_CASE("what an MLP's function keeps", "[model_code]") {
   CHECK(with(w, {.mlp = MlpFunction::written_out}) == saved(w));
 }
 
+// 8 heads, 256 keys for every token: 4 B of each score less, but under autocast, which has every
+// softmax in fp32.
+TEST_CASE("a softmax in the format of its scores keeps no fp32 copy", "[model_code]") {
+  Workload w = eager(gpt(2, h, 8));
+  w.framework.attention = AttentionKernel::eager;
+  w.framework.softmax_in_fp32 = true;
+  CHECK(saved(w) - with(w, {.half_softmax = true}) == 8 * tokens * 4);
+  w.framework.autocast = true;
+  CHECK(saved(w) == with(w, {.half_softmax = true}));
+}
+
 // Two norms keep 4h in place of 2h for the gradient of a trained weight.
 TEST_CASE("norms that weigh in fp32 keep what they weigh in fp32", "[model_code]") {
   Workload w = eager(llama(2, h, 8, 8, f, 1000));
