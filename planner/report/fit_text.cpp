@@ -161,8 +161,8 @@ std::string advice_text(const FitAnswer& a) {
     return tight ? ""
                  : "  nothing tried makes it fit: sequence, optimizer, QLoRA, more such cards, "
                    "bigger cards, offload\n";
-  std::string text = sentence("  what would ", tight ? "leave room" : "make it fit",
-                              ", smallest change first\n");
+  std::string text =
+      sentence("  what would ", tight ? "leave room" : "make it fit", ", smallest change first\n");
   for (const Advice& x : a.advice) {
     text += sentence("    - ", x.change, ": ", shown_gib(x.device), " per GPU (",
                      x.memory_effect > Bytes(0) ? "+" : "", shown_gib(x.memory_effect), ")");
