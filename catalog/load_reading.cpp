@@ -106,7 +106,7 @@ PhraseReading read_phrase(JsonReader& r) {
   p.fused_norms = r.maybe_flag("fused_norms");
   p.quantized_sharding = r.maybe_flag("quantized_sharding");
   p.dispatches_once = r.maybe_flag("dispatches_once");
-  p.saves_gathered = r.maybe_flag("saves_gathered");
+  p.saved_for_backward = r.maybe_flag("saved_for_backward");
   p.shares_orthogonalization = r.maybe_flag("shares_orthogonalization");
   p.overlaps_experts = r.maybe_flag("overlaps_experts");
   p.pads_experts = r.maybe_flag("pads_experts");

@@ -30,8 +30,9 @@ void more_recompute(AdviceTrial& t) {
   offer(t, sentence("recompute=full instead of ", t.question().plan.recompute), q);
 }
 
-// Whether it would do if nothing of this category were left of the peak, nor of the cache; the
-// interval of a tight plan is hoped to shrink by the category alone.
+// A look that spares a forecast: whether it would fit if nothing of this category were left of the
+// peak, and the cache, which shrinks with what made it, were gone too. A tight plan has to fit with
+// the high end of its interval, and without help from the cache.
 bool would_do_without(const AdviceTrial& t, MemoryCategory gone) {
   const Forecast& f = t.missed.forecast;
   const StageForecast& s = f.stages[static_cast<std::size_t>(f.worst_stage)];

@@ -11,7 +11,7 @@
 namespace shardwise {
 namespace {
 
-constexpr int most_times = 16;  // as many cards: nobody who asks about six buys four hundred
+constexpr int most_times = 16;  // as many cards at most: a preference, for advice that can be taken
 constexpr int one_box = 8;
 
 std::vector<Cluster> clusters_of(const AdviceTrial& t, const std::string& words) {

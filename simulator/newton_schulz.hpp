@@ -17,9 +17,10 @@ namespace shardwise {
 // Of one matrix of m x n.
 Seconds newton_schulz_time(std::int64_t m, std::int64_t n, const KernelModel& kernels);
 
-// Of the matrices of one block that this rank has gradients of, `experts` of them and others; what
-// it shares out over the ranks that the optimizer's states lie on it has one part of (Megatron's
-// and nanochat's distributed Muon give every rank whole matrices). Nothing for other optimizers.
+// Of one rank's share of a block's matrices. Where the optimizer's states are sharded, or the
+// workload says that the work is, each of those ranks takes as many whole matrices as the next
+// (Megatron's and nanochat's distributed Muon); otherwise every rank does all of them. Experts are
+// shared by the ranks that hold the same ones. Zero for other optimizers.
 Seconds orthogonalization_time(const Workload& workload, const ParallelPlan& plan,
                                const LayerDefinition& layer, const KernelModel& kernels);
 

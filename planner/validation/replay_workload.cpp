@@ -205,7 +205,7 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
   w.framework.quantized_sharding =
       stated(c, &PhraseReading::quantized_sharding).value_or(w.framework.quantized_sharding);
   w.framework.sharded.saved_for_backward =
-      stated(c, &PhraseReading::saves_gathered).value_or(false);
+      stated(c, &PhraseReading::saved_for_backward).value_or(false);
   w.shares_orthogonalization = stated(c, &PhraseReading::shares_orthogonalization).value_or(false);
   w.overlaps_experts = stated(c, &PhraseReading::overlaps_experts).value_or(false);
   w.pads_experts = stated(c, &PhraseReading::pads_experts).value_or(false);
