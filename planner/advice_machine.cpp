@@ -68,22 +68,22 @@ void advise_more_gpus(AdviceTrial& t) {
   if (t.cluster.groups.size() > 1 || t.question().plan.zero_stage < 3) {
     if (!t.question().plan.layer_split || now >= one_box) return;  // replicas do not shrink
   }
+  const Bytes capacity = group.gpu.usable_memory();
+  const int most = std::max(most_times * now, 2 * one_box);
   Bytes device = t.missed.forecast.peak_device.expected;
   Question before = t.question();
-  const int most = std::max(most_times * now, 2 * one_box);
-  for (int count = next_count(now); count <= most;) {
+  const int next = next_count(now);
+  for (int count = next; count <= most;) {
     const std::vector<Cluster> clusters = clusters_of(t, sentence(count, "x", group.gpu.id));
     if (clusters.empty()) return;
     const Question q = spread_over(t, clusters.front());
-    const Bytes capacity = group.gpu.usable_memory();
-    if (states_on_gpu(q.workload, q.plan) <= capacity) {
+    const std::string change = sentence(count, " x ", group.gpu.name, " instead of ", now,
+                                        where_they_stand(clusters.front()));
+    if (count == next) {  // what so many need is near enough to what is known
+      if (offer(t, change, q)) return;
+    } else if (states_on_gpu(q.workload, q.plan) <= capacity) {
       const auto missed = forecast(q, t.request.facts->profile, {.time = false});
-      if (!missed) return;
-      if (offer(t,
-                sentence(count, " x ", group.gpu.name, " instead of ", now,
-                         where_they_stand(clusters.front())),
-                q, missed->plays))
-        return;
+      if (!missed || offer(t, change, q, missed->plays)) return;
       device = missed->peak_device.expected;
       before = q;
     }

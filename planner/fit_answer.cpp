@@ -34,24 +34,23 @@ Result<ChosenPlan> chosen_like(const ResolvedRequest& request, Method method,
   return choose_plan(request, method, cluster);
 }
 
+// Whether the allocator's stream of one plan is the same: what a card decides of it (settle_on).
+bool played_alike(const Workload& a, const Workload& b) {
+  return a.compute == b.compute && a.framework.attention == b.framework.attention &&
+         a.framework.expandable_segments == b.framework.expandable_segments;
+}
+
 FitAnswer answer_for(Method method, std::size_t cluster, ChosenPlan chosen) {
   FitAnswer a;
   a.method = method;
   a.cluster = cluster;
   const Forecast& f = chosen.forecast;
   a.gpu = f.stages[static_cast<std::size_t>(f.worst_stage)].gpu;
-  a.model_states = model_states(chosen.question.workload);
   a.chosen = std::move(chosen);
   return a;
 }
 
 using Choices = std::vector<std::optional<Result<ChosenPlan>>>;
-
-// Whether the allocator's stream of one plan is the same: what a card decides of it (settle_on).
-bool played_alike(const Workload& a, const Workload& b) {
-  return a.compute == b.compute && a.framework.attention == b.framework.attention &&
-         a.framework.expandable_segments == b.framework.expandable_segments;
-}
 
 // The cards after the first that has an answer, which is the model: each for itself. A card may
 // train in another number format, attend by another kernel or lack expandable segments: of those
@@ -110,6 +109,19 @@ std::vector<Advice> advice_for(const ResolvedRequest& request, Method method, st
   return advise(request, method, request.clusters[cluster], chosen, known);
 }
 
+// The model states of the last answer: those of the one before, where their cards decide alike.
+Bytes states_of_last(const std::vector<FitAnswer>& answers) {
+  const Workload& last = answers.back().chosen.question.workload;
+  if (answers.size() > 1) {
+    const FitAnswer& before = answers[answers.size() - 2];
+    const Workload& w = before.chosen.question.workload;
+    if (before.method == answers.back().method && w.framework.id == last.framework.id &&
+        played_alike(w, last))
+      return before.model_states;
+  }
+  return model_states(last);
+}
+
 // `advised`: the verdict that the advice is about.
 void append(FitAnswers& all, Method method, MethodChoices choices,
             const std::vector<Advice>& advice, Verdict advised) {
@@ -122,6 +134,7 @@ void append(FitAnswers& all, Method method, MethodChoices choices,
     }
     all.answers.push_back(answer_for(method, i, *std::move(chosen)));
     FitAnswer& a = all.answers.back();
+    a.model_states = states_of_last(all.answers);
     if (a.chosen.verdict == advised) a.advice = advice;
   }
   all.problems.insert(all.problems.end(), problems.begin(), problems.end());

@@ -1,6 +1,7 @@
 #include "planner/forecast.hpp"
 
 #include <algorithm>
+#include <memory>
 
 #include "planner/best_recompute.hpp"
 #include "planner/forecast_parts.hpp"
@@ -39,11 +40,16 @@ std::vector<StageRecompute> told(const ModelPartition& partition) {
 Forecast forecast_under(const Question& q, const Profile& profile, const RecomputePolicy& policy,
                         const ForecastOptions& options) {
   const PipelineSchedule& schedule = *find_pipeline_schedule(q.plan.schedule_row());
+  const bool known = options.plays && !policy.chosen;
+  const auto partition = known ? options.plays->partition
+                               : std::make_shared<const ModelPartition>(partition_model(
+                                     q.workload, q.plan, schedule, policy));
   const ForecastContext context{q,
                                 profile,
                                 schedule,
                                 policy,
-                                partition_model(q.workload, q.plan, schedule, policy),
+                                partition,
+                                *partition,
                                 CostModel(q.workload, q.plan, q.cluster, profile)};
   Forecast f;
   const bool may_swap = options.time && q.workload.optimizer->paged;

@@ -203,6 +203,7 @@ std::shared_ptr<const MemoryPlays> played(const ForecastContext& k, const Length
   auto plays = std::make_shared<MemoryPlays>();
   plays->workspace = first.cublas_workspace;
   plays->workspaces = first.cublas_workspaces;
+  plays->partition = k.shared;
   const auto play = [&](int stage, std::optional<Bytes> capacity) {
     PlayVariation how = v.play;
     if (options.only_if_fits || options.give_up_above)

@@ -1,6 +1,9 @@
 // The parts that forecast() puts together; split so that each reads on one screen.
 #pragma once
 
+#include <memory>
+#include <vector>
+
 #include "planner/forecast.hpp"
 #include "simulator/cost_model.hpp"
 #include "simulator/memory_play.hpp"
@@ -14,7 +17,8 @@ struct ForecastContext {
   const Profile& profile;
   const PipelineSchedule& schedule;
   RecomputePolicy policy;
-  ModelPartition partition;
+  std::shared_ptr<const ModelPartition> shared;
+  const ModelPartition& partition;  // *shared
   CostModel cost;
 };
 
@@ -22,6 +26,7 @@ struct ForecastContext {
 struct MemoryPlays {
   Bytes workspace;
   int workspaces = 0;
+  std::shared_ptr<const ModelPartition> partition;  // whose layers were played
   std::vector<StageMemory> stages;
 };
 

@@ -21,9 +21,8 @@ Bytes kept_on_gpu(const LayerState& s, const Offload& offload, GradientLife life
 
 Bytes states_on_gpu(const Workload& w, const ParallelPlan& plan) {
   const PipelineSchedule* schedule = find_pipeline_schedule(plan.schedule_row());
-  const auto policy = recompute_policy("none");
-  require(schedule != nullptr && policy, "the plan was checked and a run without recompute exists");
-  const ModelPartition partition = partition_model(w, plan, *schedule, *policy);
+  require(schedule != nullptr, "the plan was checked");
+  const ModelPartition partition = partition_weights(w, plan, *schedule);
   Bytes most;
   const LayerDefinition* last = nullptr;  // of equal layers in a row, one is looked at
   LayerState one;
@@ -44,9 +43,8 @@ Bytes states_on_gpu(const Workload& w, const ParallelPlan& plan) {
 Bytes checkpoint_size(const Workload& w) {
   const ParallelPlan whole;
   const PipelineSchedule* schedule = find_pipeline_schedule(whole.schedule_row());
-  const auto policy = recompute_policy("none");
-  require(schedule != nullptr && policy, "a plan for one GPU and a run without recompute exist");
-  const ModelPartition partition = partition_model(w, whole, *schedule, *policy);
+  require(schedule != nullptr, "a plan for one GPU exists");
+  const ModelPartition partition = partition_weights(w, whole, *schedule);
   std::int64_t bytes = 0;
   for (const auto& stage : partition.stages)
     for (const ModelChunk& chunk : stage)

@@ -34,7 +34,7 @@ struct PlanSearch {
   Method method;
   std::vector<std::string> notes;
   std::vector<Tried> fitting;          // to be timed
-  std::optional<Tried> nearest;        // misses by least
+  std::vector<ParallelPlan> missed;    // do not fit: nobody has looked by how much
   std::vector<ParallelPlan> hopeless;  // model states alone exceed the GPU
   Problems refused;                    // of plans that are not legal, the first plan's
   int considered = 0;
@@ -50,22 +50,21 @@ Bytes smallest_gpu(const Cluster& cluster) {
   return least;
 }
 
-// Forecasts memory; nothing where the plan is refused.
-std::optional<Tried> try_plan(PlanSearch& s, const ParallelPlan& plan) {
-  ++s.considered;
+enum class Wanted { verdict, shortfall };
+
+// Forecasts memory; nothing where the plan is refused. Where the verdict is all that is wanted,
+// figures of a plan that does not fit say nothing.
+std::optional<Tried> try_plan(PlanSearch& s, const ParallelPlan& plan, Wanted wanted) {
   Tried t{s.question(plan), {}, {}};
-  auto forecast_memory_only = forecast(t.question, s.request.facts->profile, {.time = false});
-  if (!forecast_memory_only) {
-    if (s.refused.empty()) s.refused = forecast_memory_only.error();
+  auto memory = forecast(t.question, s.request.facts->profile,
+                         {.time = false, .only_if_fits = wanted == Wanted::verdict});
+  if (!memory) {
+    if (s.refused.empty()) s.refused = memory.error();
     return std::nullopt;
   }
-  t.memory = *std::move(forecast_memory_only);
+  t.memory = *std::move(memory);
   t.verdict = judged(t.memory, s.request.host_ram_stated);
   return t;
-}
-
-void keep_nearest(PlanSearch& s, Tried&& t) {
-  if (!s.nearest || t.memory.margin > s.nearest->memory.margin) s.nearest = std::move(t);
 }
 
 std::vector<int> microbatches(const PlanSearch& s, const ParallelPlan& layout) {
@@ -97,10 +96,11 @@ void climb(PlanSearch& s, ParallelPlan plan) {
   for (const int size : microbatches(s, plan)) {
     plan.microbatch = size;
     plan.microbatches = s.request.batch / plan.data / size;
-    std::optional<Tried> t = try_plan(s, plan);
+    ++s.considered;
+    std::optional<Tried> t = try_plan(s, plan, Wanted::verdict);
     if (!t) return;
     if (t->verdict == Verdict::does_not_fit) {
-      keep_nearest(s, std::move(*t));
+      s.missed.push_back(plan);
       break;
     }
     if (best && t->verdict == Verdict::tight && best->verdict == Verdict::fits) break;
@@ -113,7 +113,7 @@ void climb(PlanSearch& s, ParallelPlan plan) {
 void join(PlanSearch& s, PlanSearch&& one) {
   std::move(one.fitting.begin(), one.fitting.end(), std::back_inserter(s.fitting));
   s.hopeless.insert(s.hopeless.end(), one.hopeless.begin(), one.hopeless.end());
-  if (one.nearest) keep_nearest(s, std::move(*one.nearest));
+  s.missed.insert(s.missed.end(), one.missed.begin(), one.missed.end());
   if (s.refused.empty()) s.refused = std::move(one.refused);
   s.considered += one.considered;
 }
@@ -198,31 +198,46 @@ Problems try_asked_plans(PlanSearch& s) {
       problems.insert(problems.end(), plan.error().begin(), plan.error().end());
       continue;
     }
-    std::optional<Tried> t = try_plan(s, *plan);
+    ++s.considered;
+    std::optional<Tried> t = try_plan(s, *plan, Wanted::verdict);
     if (!t) continue;
     if (t->verdict == Verdict::does_not_fit)
-      keep_nearest(s, std::move(*t));
+      s.missed.push_back(*plan);
     else
       s.fitting.push_back(std::move(*t));
   }
   return problems;
 }
 
+// Of plans that were looked at and do not fit, the one that misses by least; the first of equals.
+std::optional<Tried> nearest(PlanSearch& s) {
+  std::vector<std::optional<Tried>> missed(s.missed.size());
+  on_all_cores(missed.size(), [&](std::size_t i) {
+    PlanSearch one{s.request, s.cluster, s.method, {}, {}, {}, {}, {}, 0};
+    missed[i] = try_plan(one, s.missed[i], Wanted::shortfall);
+  });
+  std::optional<Tried> best;
+  for (std::optional<Tried>& t : missed)
+    if (t && (!best || t->memory.margin > best->memory.margin)) best = std::move(t);
+  return best;
+}
+
 // Of layouts that cannot fit, the one whose states miss by least, with everything recomputed.
-void settle_for_hopeless(PlanSearch& s) {
+std::optional<Tried> settle_for_hopeless(PlanSearch& s) {
   std::optional<std::pair<Bytes, ParallelPlan>> least;
   for (const ParallelPlan& layout : s.hopeless) {
     const Bytes states = states_on_gpu(s.question(layout).workload, layout);
     if (!least || states < least->first) least = {states, layout};
   }
-  if (!least) return;
+  if (!least) return std::nullopt;
   ParallelPlan plan = least->second;
   const std::vector<int> sizes = microbatches(s, plan);
-  if (sizes.empty()) return;
+  if (sizes.empty()) return std::nullopt;
   plan.recompute = s.request.asked.recompute.value_or("full");
   plan.microbatch = sizes.front();
   plan.microbatches = s.request.batch / plan.data / plan.microbatch;
-  if (std::optional<Tried> t = try_plan(s, plan)) keep_nearest(s, std::move(*t));
+  ++s.considered;
+  return try_plan(s, plan, Wanted::shortfall);
 }
 
 ChosenPlan timed(const PlanSearch& s, const Tried& t) {
@@ -291,9 +306,10 @@ Result<ChosenPlan> choose_plan(const ResolvedRequest& request, Method method,
     if (s.fitting.empty()) try_layouts(s, true);
   }
   if (!s.fitting.empty()) return fastest(s);
-  if (!s.nearest) settle_for_hopeless(s);
-  if (!s.nearest) return no_plan(s);
-  return timed(s, *s.nearest);
+  std::optional<Tried> missed = nearest(s);
+  if (!missed) missed = settle_for_hopeless(s);
+  if (!missed) return no_plan(s);
+  return timed(s, *missed);
 }
 
 }  // namespace shardwise

@@ -6,11 +6,19 @@
 namespace shardwise {
 namespace {
 
+enum class Scripts { written, left_out };
+
 class Partitioner {
  public:
   Partitioner(const Workload& w, const ParallelPlan& plan, const RecomputePolicy& policy,
-              std::deque<LayerDefinition>& definitions, const std::deque<LayerDefinition>* known)
-      : w_(w), plan_(plan), policy_(policy), definitions_(definitions), known_(known) {}
+              Scripts scripts, std::deque<LayerDefinition>& definitions,
+              const std::deque<LayerDefinition>* known)
+      : w_(w),
+        plan_(plan),
+        policy_(policy),
+        scripts_(scripts),
+        definitions_(definitions),
+        known_(known) {}
 
   const LayerDefinition* embedding() {
     return define(LayerRole::embedding, {}, 1, false, {},
@@ -72,7 +80,7 @@ class Partitioner {
     for (std::size_t i = 0; i < d.graph.operators.size(); ++i)
       d.redone.push_back(!chosen.empty() ? chosen[i]
                                          : checkpointed && policy_.runs_again(d.graph, i));
-    d.script = layer_script(d.graph, options(d));
+    if (scripts_ == Scripts::written) d.script = layer_script(d.graph, options(d));
     definitions_.push_back(std::move(d));
     return &definitions_.back();
   }
@@ -95,6 +103,7 @@ class Partitioner {
   const Workload& w_;
   const ParallelPlan& plan_;
   const RecomputePolicy& policy_;
+  const Scripts scripts_;
   std::deque<LayerDefinition>& definitions_;
   const std::deque<LayerDefinition>* known_;
   const LayerDefinition* last_block_ = nullptr;  // where nothing was chosen for it alone
@@ -131,21 +140,11 @@ void add_blocks(Partitioner& make, const RecomputePolicy& policy, int first, int
   }
 }
 
-}  // namespace
-
-std::vector<int> blocks_per_chunk(int blocks, int chunks,
-                                  const std::vector<int>& layers_per_stage) {
-  if (static_cast<int>(layers_per_stage.size()) == chunks) return layers_per_stage;
-  std::vector<int> share(static_cast<std::size_t>(chunks), blocks / chunks);
-  for (int i = 0; i < blocks % chunks; ++i) ++share[static_cast<std::size_t>(i)];
-  return share;
-}
-
-ModelPartition partition_model(const Workload& workload, const ParallelPlan& plan,
-                               const PipelineSchedule& schedule, const RecomputePolicy& policy,
-                               const std::deque<LayerDefinition>* known) {
+ModelPartition partitioned(const Workload& workload, const ParallelPlan& plan,
+                           const PipelineSchedule& schedule, const RecomputePolicy& policy,
+                           Scripts scripts, const std::deque<LayerDefinition>* known) {
   ModelPartition partition;
-  Partitioner make(workload, plan, policy, partition.definitions, known);
+  Partitioner make(workload, plan, policy, scripts, partition.definitions, known);
   const PipelineShape shape{plan.pipeline, plan.chunks, plan.microbatches};
   const int chunks = schedule.model_chunks(shape);
   const std::vector<int> share =
@@ -172,6 +171,28 @@ ModelPartition partition_model(const Workload& workload, const ParallelPlan& pla
     }
   }
   return partition;
+}
+
+}  // namespace
+
+std::vector<int> blocks_per_chunk(int blocks, int chunks,
+                                  const std::vector<int>& layers_per_stage) {
+  if (static_cast<int>(layers_per_stage.size()) == chunks) return layers_per_stage;
+  std::vector<int> share(static_cast<std::size_t>(chunks), blocks / chunks);
+  for (int i = 0; i < blocks % chunks; ++i) ++share[static_cast<std::size_t>(i)];
+  return share;
+}
+
+ModelPartition partition_model(const Workload& workload, const ParallelPlan& plan,
+                               const PipelineSchedule& schedule, const RecomputePolicy& policy,
+                               const std::deque<LayerDefinition>* known) {
+  return partitioned(workload, plan, schedule, policy, Scripts::written, known);
+}
+
+ModelPartition partition_weights(const Workload& workload, const ParallelPlan& plan,
+                                 const PipelineSchedule& schedule) {
+  const RecomputePolicy nothing{&recompute_rows().front(), 1, 1 << 30};
+  return partitioned(workload, plan, schedule, nothing, Scripts::left_out, nullptr);
 }
 
 bool equal_layers(const std::vector<ChunkLayer>& a, const std::vector<ChunkLayer>& b) {

@@ -51,6 +51,10 @@ ModelPartition partition_model(const Workload& workload, const ParallelPlan& pla
                                const PipelineSchedule& schedule, const RecomputePolicy& policy,
                                const std::deque<LayerDefinition>* known = nullptr);
 
+// The same for who asks only what the layers weigh: no layer runs again, and scripts are empty.
+ModelPartition partition_weights(const Workload& workload, const ParallelPlan& plan,
+                                 const PipelineSchedule& schedule);
+
 // Whether two chunks hold layers of the same definitions; two stages, chunk by chunk.
 bool equal_layers(const std::vector<ChunkLayer>& a, const std::vector<ChunkLayer>& b);
 bool equal_layers(const std::vector<ModelChunk>& a, const std::vector<ModelChunk>& b);
