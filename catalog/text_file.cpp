@@ -68,13 +68,15 @@ std::vector<std::filesystem::path> json_files(const std::filesystem::path& folde
   std::error_code error;
   std::filesystem::directory_iterator entry(folder, error), end;
   for (; !error && entry != end; entry.increment(error))
-    if (entry->path().extension() == ".json") found.push_back(entry->path());
+    if (entry->path().native().ends_with(".json")) found.push_back(entry->path());
   if (error)
     problems.push_back(
         {ProblemKind::file, folder.string(), "cannot be listed: " + error.message()});
   else if (found.empty())
     problems.push_back({ProblemKind::file, folder.string(), "holds no .json file"});
-  std::sort(found.begin(), found.end());
+  // One folder's paths differ in their last part only: compared as text, which is faster.
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.native() < b.native(); });
   return found;
 }
 
