@@ -71,8 +71,10 @@ std::size_t CollectiveModel::CallHash::operator()(const Call& call) const {
   std::uint64_t hash = static_cast<std::uint64_t>(call.size.value);
   const GroupShape& s = call.shape;
   for (const int part : {static_cast<int>(call.kind), s.ranks, s.nodes, s.ranks_per_node,
-                         s.local_stride, s.node_stride, s.sharing})
-    hash = (hash ^ static_cast<std::uint32_t>(part)) * 0x9e3779b97f4a7c15;  // 2^64 / golden ratio
+                         s.local_stride, s.node_stride, s.sharing}) {
+    // Sizes are multiples of large powers of two: what a product moves up is brought down again.
+    hash = (hash ^ hash >> 29 ^ static_cast<std::uint32_t>(part)) * 0x9e3779b97f4a7c15;
+  }
   return hash ^ hash >> 32;
 }
 

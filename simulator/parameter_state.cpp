@@ -1,14 +1,16 @@
 #include "simulator/parameter_state.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 namespace shardwise {
 namespace {
 
+// Rounded up; without std::ceil, which is a call where the processor may be an old one.
 std::int64_t bytes(double elements, double each, int ranks) {
   if (each == 0) return 0;
-  return static_cast<std::int64_t>(std::ceil(elements * each / static_cast<double>(ranks)));
+  const double share = ranks == 1 ? elements * each : elements * each / ranks;
+  const auto whole = static_cast<std::int64_t>(share);
+  return whole + static_cast<std::int64_t>(static_cast<double>(whole) < share);
 }
 
 struct Shards {
