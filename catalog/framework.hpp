@@ -222,7 +222,9 @@ struct Framework {
   bool autocast = false;                 // torch.autocast over the weights' own dtype
   bool autocast_caches_weights = false;  // 16-bit copies of fp32 weights live through the step
 
-  bool fused_optimizer = true;  // one kernel; else foreach with temporaries
+  bool fused_optimizer = true;    // one kernel, no temporaries
+  bool foreach_optimizer = true;  // otherwise: all tensors at once, with one temporary for each
+                                  // (PyTorch 2.0 on); else one by one, with two
   bool clips_gradients = true;
   DType adapter_dtype = DType::fp32;
   std::optional<DType> adapter_dtype_quantized;  // the same beside quantised weights

@@ -159,6 +159,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.autocast = r.flag("autocast");
   f.autocast_caches_weights = r.flag("autocast_caches_weights");
   f.fused_optimizer = r.flag("fused_optimizer");
+  f.foreach_optimizer = r.maybe_flag("foreach_optimizer").value_or(true);
   f.clips_gradients = r.flag("clips_gradients");
   f.host_us_per_kernel = r.number("host_us_per_kernel", 0, 1e6);
   f.host_us_per_sharded_module = r.maybe_number("host_us_per_sharded_module", 0, 1e6).value_or(0);

@@ -43,16 +43,18 @@ class OptimizerMemory {
       std::vector<Holding> temporary = flat_gradient(total);
       if (!states_exist_) open_states(layers, total, 2, states_);
       states_exist_ = true;
-      // foreach kernels hold one list of temporaries as large as the parameters they step: in
-      // backward, that is one. A flat tensor is stepped alone: its root and the quotient of it
-      // (PyTorch torch/optim/adamw.py, _single_tensor_adamw).
+      // foreach kernels hold one list of temporaries, the roots of the second moments, as large as
+      // the parameters that they step (PyTorch torch/optim/adam.py, _multi_tensor_adam): in
+      // backward, that is one tensor.
       const bool in_backward = f_.gradient_life == GradientLife::in_backward;
       if (row_.one_by_one && !row_.in_backward)
         ledger_.touch(
             wide_values(std::min(largest_gradient, total.stepped_elements), weight_bytes_),
             optimizer_states);
+      else if (!f_.fused_optimizer && f_.foreach_optimizer && !in_backward)
+        open_states(layers, total, 1, temporary);
       else if (!f_.fused_optimizer && !in_backward)
-        open_states(layers, total, f_.clones_partition ? 2 : 1, temporary);
+        open_root_and_quotient(total, largest_gradient, temporary);
       for (Holding& h : temporary) ledger_.close(h);
     }
     gather_stepped(total);
@@ -118,6 +120,14 @@ class OptimizerMemory {
     if (f_.clones_partition) return open_moments(total.optimizer, moments, to);
     for (const auto& chunk : layers)
       for (const LayerHoldings& h : chunk) open_layer(h, moments, to);
+  }
+
+  // One tensor after the other (_single_tensor_adam): the largest is what the allocator sees, or
+  // the partition where that is one flat tensor.
+  void open_root_and_quotient(const LayerState& total, std::int64_t largest_gradient,
+                              std::vector<Holding>& to) {
+    if (f_.clones_partition) return open_moments(total.optimizer, 2, to);
+    open_moments(8 * std::min(largest_gradient, total.stepped_elements), 2, to);
   }
 
   // Shared among the matrices of the layer as their elements are; what is none goes with the last.

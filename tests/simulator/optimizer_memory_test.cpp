@@ -129,15 +129,37 @@ TEST_CASE("SGD steps lists of tensors in place", "[optimizer_memory]") {
   CHECK(step.ledger.peak().allocated == Bytes(8 * mi));
 }
 
-// Moments of 8 MiB each; beside them the second one's root and the quotient of it.
-TEST_CASE("A flat tensor that is stepped alone has two temporaries", "[optimizer_memory]") {
+// Moments of 8 MiB each; beside them the second one's root, of as many elements.
+TEST_CASE("foreach kernels hold a root of every second moment", "[optimizer_memory]") {
   Step step;
   step.framework.clones_partition = true;
   step.framework.fused_optimizer = false;
   step.total.optimizer = 16 * mi;
   step.run(0);
-  CHECK(step.ledger.peak().allocated == Bytes(32 * mi));
+  CHECK(step.ledger.peak().allocated == Bytes(24 * mi));
   CHECK(step.ledger.allocated() == Bytes(16 * mi));
+}
+
+// Moments of 8 MiB each; beside them the root and the quotient of it: of the flat tensor 8 MiB
+// each, of the largest of several tensors, 1 Mi elements in fp32, 4 MiB each.
+TEST_CASE("A tensor that is stepped alone has two temporaries", "[optimizer_memory]") {
+  for (const bool flat : {true, false}) {
+    Step step;
+    LayerGraph graph;
+    graph.operators.resize(1);
+    graph.operators[0].weight_gradient_elements = 2 * mi;
+    LayerHoldings layer;
+    layer.graph = &graph;
+    layer.state.optimizer = step.total.optimizer = 16 * mi;
+    step.layers.front().push_back(std::move(layer));
+    step.framework.clones_partition = flat;
+    step.framework.fused_optimizer = false;
+    step.framework.foreach_optimizer = false;
+    step.total.stepped_elements = 2 * mi;
+    step.run(1 * mi);
+    CHECK(step.ledger.peak().allocated == Bytes((flat ? 32 : 24) * mi));
+    CHECK(step.ledger.allocated() == Bytes(16 * mi));
+  }
 }
 
 }  // namespace shardwise
