@@ -25,6 +25,9 @@ struct ResolvedRequest {
   std::vector<Method> methods;
   int sequence = 0;
   int batch = 0;
+  // Where one question is about several sizes of a cluster: the most GPUs of any, whose usual
+  // framework all of them then run, so that their answers differ in nothing but the size.
+  int most_gpus = 0;
   bool host_ram_stated = false;    // by a size, or by naming a node whose size is catalogued
   std::vector<std::string> notes;  // what a name was taken to mean, in whole sentences
   std::vector<PlanFileReport> plan_files;  // of --plan-from; what they say is in `asked`

@@ -35,6 +35,7 @@ const Framework& catalogued(const Catalog& catalog, std::string_view id) {
 const Framework& framework_row(const ResolvedRequest& r, Method method, int gpus, int zero_stage) {
   const Catalog& catalog = r.facts->catalog;
   const UsualFramework& usual = usual_frameworks[static_cast<std::size_t>(method)];
+  gpus = std::max(gpus, r.most_gpus);
   const Framework& row =
       catalogued(catalog, r.asked.framework ? std::string_view(*r.asked.framework)
                                             : (gpus > 1 ? usual.several : usual.one_gpu));

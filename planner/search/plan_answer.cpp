@@ -115,6 +115,7 @@ Problems add_site(PlanAnswer& a, const Request& request, const Facts& facts,
         {ProblemKind::request, "--gpus",
          sentence(*request.gpus, " stands for ", r->clusters.size(),
                   " cards here; name one, such as ", r->clusters.front().groups.front().gpu.id)}};
+  r->most_gpus = a.request.gpus();  // the largest size
   a.requests.push_back(*std::move(r));
   const ResolvedRequest& kept = a.requests.back();
   SearchSite& site = a.sites.emplace_back(kept, kept.methods.front(), kept.clusters.front());

@@ -390,6 +390,20 @@ TEST_CASE("the scaling curve of a range") {
   }
 }
 
+// One GPU alone would run another framework by default, and the curve would compare the two.
+TEST_CASE("all sizes of a range run one framework") {
+  Request r = request_for("llama-3.2-1b", "1..2xH100-SXM", {Method::lora});
+  const auto curve = plan_answer(r, {}, known_facts());
+  REQUIRE(curve);
+  std::vector<std::string> ids;
+  for (const SearchSite& site : (*curve)->sites) ids.push_back(site.without_zero.framework.id);
+  CHECK(ids == std::vector<std::string>{"accelerate-fsdp", "accelerate-fsdp"});
+  r.gpus = "1xH100-SXM";
+  const auto alone = plan_answer(r, {}, known_facts());
+  REQUIRE(alone);
+  CHECK((*alone)->sites.front().without_zero.framework.id == "trl");
+}
+
 // The whole space holds plans that Megatron-LM's own arguments cannot say, and one comes out first.
 // The note is said when, and only when, Megatron-LM refuses the first plan: asked for Megatron-LM's
 // own plans, the answer has nothing to add and is no faster.
