@@ -177,6 +177,9 @@ struct Framework {
                                              // microbatch in `reduce_dtype` (FSDP2)
   bool exchanges_per_linear = false;  // TP: linears that read one tensor each gather it, or sum
                                       // its gradient, for themselves
+  bool dtensor_parallel = false;      // TP by PyTorch's DTensor: what it gathers or scatters along
+                                      // the sequence is copied once more, a loss on cut logits is
+                                      // made by kernels of its own
 
   KernelStyle kernels = KernelStyle::eager;
   bool runs_transformers = false;  // models are transformers' own classes (ModelCode), or of code

@@ -145,6 +145,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.loss_chunks = r.integer("loss_chunks", 1, 100000);
   f.head_slice = r.maybe_integer("head_slice", 1, 1 << 20);
   f.loss_upcasts = r.flag("loss_upcasts");
+  f.dtensor_parallel = r.maybe_flag("dtensor_parallel").value_or(false);
   f.gathers_logits = r.maybe_flag("gathers_logits").value_or(false);
   f.z_loss = r.maybe_flag("z_loss").value_or(false);
   f.loss_fp32_temporaries = r.integer("loss_fp32_temporaries", 0, 10);

@@ -256,9 +256,22 @@ TensorIndex GraphBuilder::gather_sequence(TensorIndex x, std::int64_t width, boo
   op.forward = {CommWork{Collective::all_gather, sent, CommAxis::tensor, async}};
   op.backward = {
       CommWork{Collective::reduce_scatter, gathered, CommAxis::tensor, behind_weight_gradient}};
+  copy_along_sequence(op, sent, gathered);
   add(std::move(op));
   gathered_from_.emplace_back(out, x);
   return out;
+}
+
+// Collectives join and split the first dimension. A DTensor that is cut along the sequence, the
+// second, is put together by a copy after a gather and taken apart by one before a scatter, beside
+// which the other one lives (PyTorch 2.4 torch/distributed/_functional_collectives.py,
+// all_gather_tensor and reduce_scatter_tensor: torch.cat of torch.chunk).
+void GraphBuilder::copy_along_sequence(Operator& op, Bytes forward, Bytes backward) const {
+  if (!workload_.framework.dtensor_parallel || plan_.async_tensor) return;
+  op.forward.push_back(traffic(2.0 * as_double(forward.value), 1));
+  op.backward.push_back(traffic(2.0 * as_double(backward.value), 1));
+  op.forward_temporary += forward;
+  op.backward_temporary += backward;
 }
 
 // A compiler merges gathers of one tensor (pytorch @017d2eb2 torch/_functorch/compile_utils.py,
@@ -291,6 +304,7 @@ TensorIndex GraphBuilder::reduce_partial(TensorIndex x, std::int64_t width) {
   op.forward = {CommWork{Collective::reduce_scatter, whole, CommAxis::tensor, plan_.async_tensor}};
   op.backward = {CommWork{Collective::all_gather, sent_back, CommAxis::tensor,
                           plan_.async_tensor && !scales_rows()}};
+  copy_along_sequence(op, whole, sent_back);
   add(std::move(op));
   return out;
 }

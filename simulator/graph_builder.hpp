@@ -132,6 +132,7 @@ class GraphBuilder {
  private:
   void count_matrix(std::int64_t in, std::int64_t out, bool other);
   double accumulation_traffic() const;
+  void copy_along_sequence(Operator& op, Bytes forward, Bytes backward) const;
   void add_dequantization(Operator& op, std::int64_t elements) const;
   void add_unpacking(Operator& op, std::int64_t elements);
   TensorIndex eager_norm(std::string_view name, TensorIndex x, std::int64_t rows,

@@ -168,6 +168,27 @@ TensorIndex log_z(GraphBuilder& b, const Logits& l, TensorIndex logits, std::int
   return out;
 }
 
+// Of logits that are cut over tensor ranks, as a DTensor is: difference to the maximum,
+// exponential, sum and result are kernels of their own between two all-reduces, and the gradient of
+// the logits is made from log-softmax at once, (one-hot + exp) g, whose parts all live together
+// (PyTorch 2.4 torch/distributed/tensor/parallel/loss.py, _log_softmax, _nll_loss_forward,
+// _nll_loss_and_log_softmax_backward).
+void cut_log_softmax(const Logits& l, std::int64_t e, Operator& log_softmax, Operator& pick) {
+  const Bytes row_sums(4 * l.rows), whole(e * l.rows * l.width);
+  const CommWork sum{Collective::all_reduce, row_sums, CommAxis::tensor, false};
+  const double each = static_cast<double>(e);
+  log_softmax.forward = loss_operator("", l, 8 * each, 0, 5).forward;
+  log_softmax.forward.insert(log_softmax.forward.end(), {sum, sum});
+  log_softmax.backward.clear();
+  log_softmax.passes_gradient = true;
+  log_softmax.forward_temporary += whole;
+  pick.forward.push_back(sum);
+  pick.backward = loss_operator("", l, 0, 8 * each, 5).backward;
+  pick.backward_temporary = Bytes(3 * whole.value);
+  pick.backward_temporaries = 3;
+  pick.temporary_category = MemoryCategory::logits;
+}
+
 // transformers: logits go to fp32, log-softmax is saved, its gradient and the one before it are
 // fp32 (src/transformers/loss/loss_utils.py:58-70; cross_entropy keeps the log-probabilities).
 void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
@@ -205,9 +226,10 @@ void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
   }
   const OutputLife life = f.output_life;
   op.ends_output = life == OutputLife::next_output;
+  Operator pick = loss_operator("nll_loss", l, 0, width, 1);
+  if (b.tensor() > 1 && f.dtensor_parallel) cut_log_softmax(l, e, op, pick);
   b.add(std::move(op));
   const TensorIndex loss = b.tensor_bytes("loss", 4, MemoryCategory::logits, 4);
-  Operator pick = loss_operator("nll_loss", l, 0, width, 1);
   pick.ends_output = life == OutputLife::next_loss;
   pick.inputs = {log_softmax};
   if (b.workload().framework.z_loss) pick.inputs.push_back(log_z(b, l, wide, e));

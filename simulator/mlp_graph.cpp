@@ -107,6 +107,7 @@ Operator grouped_matmul(std::string_view name, const ExpertShape& s, std::int64_
   Operator op;
   op.name = name;
   op.kind = OperatorKind::matmul;
+  op.unlisted = true;  // aten._grouped_mm
   const std::int64_t each = std::max<std::int64_t>(1, s.routed / s.local);
   op.forward = {GemmWork{each, out, in, s.local, s.dtype, false, true}};
   op.backward = {GemmWork{each, in, out, s.local, s.dtype, false, true}};
@@ -191,6 +192,7 @@ TensorIndex exchange(GraphBuilder& b, std::string_view name, TensorIndex x, std:
   const CommWork sum{Collective::reduce_scatter, whole, CommAxis::tensor, false};
   const bool sends = b.plan().expert > 1, gathers = sends && cut > 1;
   const bool back = name == "combine";
+  op.unlisted = !sends;  // an index, no all_to_all_single
   if (gathers && back) op.forward.push_back(sum);
   if (gathers && !back) op.backward.push_back(sum);
   if (sends) op.forward.push_back(send);

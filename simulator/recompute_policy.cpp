@@ -23,16 +23,19 @@ bool norms_and_activations(const LayerGraph& graph, std::size_t op) {
 }
 
 // Matmuls are counted in order of execution; the 2nd, 4th, ... run again. Attention and the
-// reducing collectives keep their outputs.
+// reducing collectives keep their outputs. The products of experts (aten._grouped_mm) are in
+// neither list: not in PyTorch 2.15's compute_intensive_ops (torch/_functorch/partitioners.py), nor
+// in torchtitan @b5bcd76c66 torchtitan/distributed/activation_checkpoint.py:31-94, of which only
+// the all-to-all is.
 bool all_but_compute_intensive(const LayerGraph& graph, std::size_t op) {
-  const OperatorKind kind = graph.operators[op].kind;
-  if (kind == OperatorKind::attention) return graph.operators[op].unlisted;
-  if (kind == OperatorKind::communication)
-    return graph.operators[op].name == std::string_view("gather_sequence");
-  if (kind != OperatorKind::matmul) return true;
+  const Operator& it = graph.operators[op];
+  if (it.unlisted) return true;
+  if (it.kind == OperatorKind::attention) return false;
+  if (it.kind == OperatorKind::communication) return it.name == std::string_view("gather_sequence");
+  if (it.kind != OperatorKind::matmul) return true;
   int position = 0;
   for (std::size_t i = 0; i <= op; ++i)
-    if (graph.operators[i].kind == OperatorKind::matmul) ++position;
+    if (graph.operators[i].kind == OperatorKind::matmul && !graph.operators[i].unlisted) ++position;
   return position % 2 == 0;
 }
 

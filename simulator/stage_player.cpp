@@ -30,6 +30,18 @@ StagePlayer::StagePlayer(const Workload& w, const ParallelPlan& plan,
     ledger_.close(whole);
   }
   for (const std::int64_t bytes : run_buffers(w_, plan_, total_)) keep(bytes, communication);
+  if (copies_to_host()) keep(largest_gradient_bytes(), communication);
+}
+
+std::int64_t StagePlayer::largest_gradient_bytes() const {
+  std::int64_t most = 0;
+  for (const auto& chunk : layers_)
+    for (const LayerHoldings& h : chunk)
+      for (const Operator& op : h.graph->operators)
+        most = std::max(most,
+                        static_cast<std::int64_t>(static_cast<double>(op.weight_gradient_elements) *
+                                                  h.trained.raw_gradient));
+  return most;
 }
 
 void StagePlayer::play_step(const std::vector<Slot>& order) {
@@ -371,6 +383,7 @@ void StagePlayer::place_gradient(std::int64_t elements, std::int64_t raw, LayerH
       ledger_.close(made);  // added into the whole gradient of an earlier microbatch
     else
       h.unsharded_gradients.push_back(made);
+    inspect_offloaded(elements);
     return;
   }
   const auto kept = static_cast<std::int64_t>(static_cast<double>(elements) * p.gradient);
@@ -381,6 +394,20 @@ void StagePlayer::place_gradient(std::int64_t elements, std::int64_t raw, LayerH
   if (kept > raw) made = ledger_.open(raw, gradients);  // then cast to its wider home
   h.unsharded_gradients.push_back(ledger_.open(kept, gradients));
   ledger_.close(made);
+}
+
+bool StagePlayer::copies_to_host() const {
+  return plan_.offload.optimizer && f_.clones_partition && plan_.zero_stage == 2;
+}
+
+void StagePlayer::inspect_offloaded(std::int64_t elements) {
+  if (!copies_to_host() || !last_microbatch_) return;
+  ledger_.touch(8 * elements, gradients);
+  Holding wide = ledger_.open(4 * elements, gradients),
+          flags = ledger_.open(3 * elements, gradients);
+  ledger_.touch(4 * elements, gradients);
+  ledger_.close(flags);
+  ledger_.close(wide);
 }
 
 void StagePlayer::release_copies(std::size_t c) {

@@ -83,6 +83,13 @@ class StagePlayer {
   void make_gradient(std::int64_t elements, std::size_t c, std::size_t i);
   void hold_tied(std::size_t c);
   void place_gradient(std::int64_t elements, std::int64_t raw, LayerHoldings& h);
+  // DeepSpeed's ZeRO-2 sends each gradient to the host's optimizer by itself, through a buffer as
+  // long as the largest one, after it has taken its norm, of a copy of 8 bytes, and looked for an
+  // overflow: fp32, three flags, and these as fp32 (@edaa722126 runtime/zero/stage_1_and_2.py:591,
+  // 1575-1588, 1661-1664 and 2485-2491).
+  bool copies_to_host() const;
+  void inspect_offloaded(std::int64_t elements);
+  std::int64_t largest_gradient_bytes() const;
   void release_copies(std::size_t c);
   // Each 16-bit gradient goes into the wider one through a copy in that one's format, in turn
   // (DeepSpeed runtime/bf16_optimizer.py, update_hp_grads); the largest is what the allocator sees.

@@ -8,6 +8,7 @@
 #include "catalog/text_match.hpp"
 #include "planner/plan_layouts.hpp"
 #include "planner/validation/replay_parts.hpp"
+#include "simulator/pipeline_schedule.hpp"
 
 namespace shardwise {
 namespace {
@@ -80,6 +81,12 @@ void set_schedule(const ReplayContext& c, const ScheduleReading* row, ParallelPl
     return;
   }
   plan.schedule = chunked ? row->chunked : row->schedule;
+  const PipelineSchedule* schedule = find_pipeline_schedule(plan.schedule);
+  const auto runs = [&](int chunks) {
+    const int microbatches = 2 * plan.pipeline;  // a number that any of them takes
+    return schedule != nullptr && !refusal(*schedule, {plan.pipeline, chunks, microbatches});
+  };
+  if (!c.run.plan.vpp && !runs(plan.chunks) && runs(2)) plan.chunks = 2;  // it has no other form
 }
 
 // The fraction right behind `words` in `text`, at most one.

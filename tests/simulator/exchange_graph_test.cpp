@@ -67,6 +67,40 @@ TEST_CASE("a loss over logits that each rank gathers", "[layer_graph]") {
   CHECK(exchanged(head_graph(w, plan_of(1), false), true).gathers == 0);
 }
 
+// 128 x 512 activations in 16 bits, 128 KiB: each gather and each scatter copies them once more, and
+// both copies live. 128 x 500 logits per rank in fp32: log-softmax by five kernels with one tensor
+// beside its result, and a gradient of three such tensors at once.
+TEST_CASE("tensor parallelism by DTensor", "[layer_graph]") {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
+  w.framework.loss = LossKind::dense;
+  ParallelPlan p = plan_of(1, 2);
+  p.sequence_parallel = true;
+  const auto named = [](const LayerGraph& graph, std::string_view name) {
+    const auto at = std::find_if(graph.operators.begin(), graph.operators.end(),
+                                 [&](const Operator& op) { return op.name == name; });
+    REQUIRE(at != graph.operators.end());
+    return *at;
+  };
+  constexpr std::int64_t sequence = 128 * 512 * 2, logits = 128 * 500 * 4;
+  for (const bool dtensor : {false, true}) {
+    w.framework.dtensor_parallel = dtensor;
+    for (const std::string_view name : {"gather_sequence", "reduce_sequence"}) {
+      const Operator op = named(block_graph(w, p, {}), name);
+      CHECK(op.forward_temporary == Bytes(dtensor ? sequence : 0));
+      CHECK(op.backward_temporary == Bytes(dtensor ? sequence : 0));
+      CHECK(op.forward.size() == (dtensor ? 2u : 1u));
+    }
+    const LayerGraph head = head_graph(w, p, false);
+    const Operator log_softmax = named(head, "log_softmax");
+    CHECK(log_softmax.passes_gradient == dtensor);
+    CHECK(std::get<MemoryWork>(log_softmax.forward.front()).launches == (dtensor ? 5 : 1));
+    CHECK(named(head, "nll_loss").backward_temporary == Bytes(dtensor ? 3 * logits : 0));
+    CHECK(exchanged(head, true).sums == (dtensor ? 3 : 0));
+  }
+  p.async_tensor = true;  // products that are split write where they belong
+  CHECK(named(block_graph(w, p, {}), "gather_sequence").forward_temporary == Bytes(0));
+}
+
 // 128 tokens over two tensor ranks, to 8 experts each: 64 x 8 x 512 x 2 B go to the ranks of the
 // experts. Each expert is cut over two, which then hold each other's: twice that is gathered, and
 // summed before it goes back.

@@ -150,6 +150,36 @@ TEST_CASE("an eager selective checkpoint holds the last matmul's result", "[laye
         64 * 256 * 2);
 }
 
+// Of q, k, v, o and the router every second is kept; no list knows grouped products, which do not
+// count either. Without ranks to send to, what sorts the tokens is an index, which no list knows.
+TEST_CASE("a selective checkpoint runs experts again", "[layer_script]") {
+  Workload w = pretraining(llama(4, 256, 8, 4, 704, 1000), 64);
+  w.framework.kernels = KernelStyle::eager;
+  w.model.moe = MixtureOfExperts{8, 2, 128, 0, false, 0, 1};
+  BlockKind kind;
+  kind.experts = true;
+  const RecomputePolicy policy = *recompute_policy("selective-op");
+  for (const int ranks : {1, 2}) {
+    ParallelPlan p = plan_of(2);
+    p.expert = ranks;
+    const LayerGraph block = block_graph(w, p, kind);
+    const std::vector<bool> again = operators_run_again(block, policy, false);
+    int grouped = 0, plain = 0;
+    for (std::size_t i = 0; i < block.operators.size(); ++i) {
+      const Operator& op = block.operators[i];
+      if (op.name == std::string_view("dispatch")) CHECK(again[i] == (ranks == 1));
+      if (op.kind != OperatorKind::matmul) continue;
+      if (std::get<GemmWork>(op.forward.front()).grouped) {
+        ++grouped;
+        CHECK(again[i]);
+      } else {
+        CHECK(again[i] == (++plain % 2 == 0));
+      }
+    }
+    CHECK(grouped == 2);  // gate and up together, and down
+  }
+}
+
 TEST_CASE("parts of a block that are re-run by name", "[layer_script]") {
   Workload w = pretraining(llama(4, 256, 8, 4, 704, 1000), 64);
   w.framework.kernels = KernelStyle::fused;

@@ -64,6 +64,22 @@ TEST_CASE("Hooks of frozen units keep what reentrant checkpoints have re-run", "
   CHECK(whole == first_stage(w, plan).steady.allocated);
 }
 
+// A table of 64 Ki x 512 elements, 32 Mi, in ZeRO-2 on two ranks with the optimizer on the host:
+// beside its gradient lie a buffer for it, 64 MiB, and 11 bytes for each element while it is looked
+// at. There is next to nothing else: one token's logits, and weights that are there either way.
+TEST_CASE("A gradient is inspected before it goes to the host", "[memory_play]") {
+  Workload w = pretraining(llama(1, 512, 8, 8, 64, 64 << 10), 1);
+  ParallelPlan plan = plan_of(2);
+  plan.zero_stage = 2;
+  plan.offload.optimizer = true;
+  const Bytes unseen = first_stage(w, plan).steady.allocated;
+  w.framework.clones_partition = true;
+  const Bytes seen = first_stage(w, plan).steady.allocated;
+  CHECK(gib(seen - unseen) == Approx((2 + 11) * 32.0 / 1024).epsilon(0.1));
+  plan.zero_stage = 3;
+  CHECK(first_stage(w, plan).steady.allocated < seen);
+}
+
 // A batch of half the length leaves blocks that one of full length cannot use: the fp32 logits of
 // 1024 tokens are 1024 x 32000 x 4 B = 125 MiB, those of 2048 tokens twice that. The optimizer's
 // states, which would move into what is left, are on the host; small tensors take some of it.
