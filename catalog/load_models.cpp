@@ -110,6 +110,7 @@ StateSpace read_state_space(JsonReader r) {
   mamba.state = r.integer("state", 1, most_width);
   mamba.convolution = r.integer("convolution", 1, most_width);
   mamba.chunk = r.integer("chunk", 1, most_width);
+  mamba.normed = r.maybe_flag("normed").value_or(true);
   r.finish();
   return mamba;
 }
@@ -124,6 +125,13 @@ DeltaNet read_delta_net(JsonReader r) {
   delta.chunk = r.integer("chunk", 1, most_width);
   r.finish();
   return delta;
+}
+
+GatedConvolution read_convolution(JsonReader r) {
+  GatedConvolution convolution;
+  convolution.taps = r.integer("taps", 1, most_width);
+  r.finish();
+  return convolution;
 }
 
 void read_published(JsonReader& r, Transformer& model) {
@@ -187,6 +195,8 @@ void read_attention(JsonReader& r, Transformer& model) {
   if (auto mla = r.maybe_object("mla")) model.mla = read_latent_attention(*mla);
   if (auto mamba = r.maybe_object("mamba")) model.mamba = read_state_space(*mamba);
   if (auto delta = r.maybe_object("delta")) model.delta = read_delta_net(*delta);
+  if (auto short_one = r.maybe_object("convolution"))
+    model.convolution = read_convolution(*short_one);
   model.attention_gate = r.maybe_flag("attention_gate").value_or(false);
   model.mixers = r.maybe_text("mixers").value_or("");
   model.prediction_mixers = r.maybe_text("prediction_mixers").value_or("");

@@ -350,6 +350,73 @@ TEST_CASE("a Mamba-2 layer saves what its fused kernel and linears read", "[laye
   CHECK(backward == 2 * forward);
 }
 
+// The classes of transformers hand the gated norm and the projection back to the same function, so
+// that neither's result is kept: input 2h and normed 2h aside, projected 2 (2D + 2Gn + H), before
+// the gate 2D, and one fp32 statistic for each group. Without a norm, no statistic.
+TEST_CASE("transformers' Mamba-2 makes its gated result again", "[layer_graph]") {
+  Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
+  w.framework.kernels = KernelStyle::eager;
+  w.framework.fused_norms = true;
+  w.framework.runs_transformers = true;
+  w.model.norms.per_layer = 1;
+  w.model.mixers = "M*";
+  w.model.mamba = StateSpace{16, 64, 4, 128, 4, 128};
+  BlockKind kind;
+  kind.mixer = LayerMixer::mamba;
+  const std::int64_t tokens = 256, h = 512, inner = 1024, projected = 2 * 1024 + 2 * 4 * 128 + 16;
+  const std::int64_t kept = 2 * h + 2 * h + 2 * projected + 2 * inner;
+  CHECK(saved(block_graph(w, plan_of(1), kind)) == tokens * (kept + 4 * 4));
+  const auto parameters = [&] { return block_graph(w, plan_of(1), kind).parameters.base(); };
+  const auto counted = [&] {
+    const ParameterCount count = parameter_count(w.model);
+    return count.mamba_per_layer + count.norms_per_layer;
+  };
+  CHECK(parameters() == counted());
+  w.model.mamba->normed = false;
+  CHECK(saved(block_graph(w, plan_of(1), kind)) == tokens * kept);
+  CHECK(parameters() == counted());
+}
+
+// In attention's place, a gated convolution keeps its projection 6h, what the convolution reads and
+// gives 2h each, and what the projection back reads 2h; attention keeps 4h, 4 h_kv and 4a.
+TEST_CASE("a gated convolution saves its projection and three products", "[layer_graph]") {
+  Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
+  const std::int64_t attention = saved(block_graph(w, plan_of(1), {}));
+  w.model.mixers = "CA";
+  w.model.convolution = GatedConvolution{3};
+  BlockKind kind;
+  kind.mixer = LayerMixer::convolution_and_mlp;
+  const LayerGraph graph = block_graph(w, plan_of(1), kind);
+  const std::int64_t tokens = 256, h = 512, kv = 256, a = 8;
+  CHECK(saved(graph) - attention == tokens * (12 * h - (4 * h + 4 * kv + 4 * a)));
+  const ParameterCount count = parameter_count(w.model);
+  CHECK(graph.parameters.base() ==
+        count.convolution_per_layer + count.dense_mlp_per_layer + count.norms_per_layer);
+}
+
+// Both mixers read one norm; Mamba adds its projection, its result before and after the gate, and
+// the latter's norm; where the classes scale what each reads, two inputs more, and the norm's own
+// result is read by nothing (2h), which an eager norm does not keep otherwise.
+TEST_CASE("attention beside Mamba-2 adds what the latter keeps", "[layer_graph]") {
+  Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
+  const std::int64_t attention = saved(block_graph(w, plan_of(1), {}));
+  w.model.mixers = "BB";
+  w.model.mamba = StateSpace{16, 64, 4, 128, 4, 128};
+  BlockKind kind;
+  kind.mixer = LayerMixer::attention_with_mamba_and_mlp;
+  const std::int64_t tokens = 256, inner = 1024, projected = 2 * 1024 + 2 * 4 * 128 + 16;
+  const LayerGraph graph = block_graph(w, plan_of(1), kind);
+  CHECK(saved(graph) - attention == tokens * (2 * projected + 3 * 2 * inner));
+  const ParameterCount count = parameter_count(w.model);
+  CHECK(graph.parameters.base() == count.mamba_per_layer + count.attention_per_layer +
+                                       count.dense_mlp_per_layer + count.norms_per_layer);
+  w.framework.kernels = KernelStyle::eager;
+  w.framework.runs_transformers = true;
+  const std::int64_t plain = saved(block_graph(w, plan_of(1), kind));
+  w.model.code.scaled_inputs = true;
+  CHECK(saved(block_graph(w, plan_of(1), kind)) - plain == tokens * 2 * 512);
+}
+
 // flash-linear-attention's chunk_gated_delta_rule keeps normed queries and keys, values, the solved
 // triangles of its chunks and the rates; the convolution keeps its input, the gated norm both of
 // its inputs. Bytes per token (16 bits), K = 512, V = 1024, 8 value heads, chunks of 64:
