@@ -417,8 +417,8 @@ constexpr auto rows = std::to_array<ConfigFamily>({
      .bias_keys = {attention_off, mlp_off}, .mixes_layers = true,
      .unsupported_flags = {"mamba_proj_bias"}, .details = config_details::bamba},
     {.model_type = "granitemoehybrid", .keys = &llama_keys, .bias_keys = {attention_off},
-     .experts = &granite_hybrid_experts, .mixes_layers = true, .unsupported_flags = {"mamba_proj_bias"},
-     .details = config_details::granite_moe_hybrid},
+     .experts = &granite_hybrid_experts, .mixes_layers = true,
+     .unsupported_flags = {"mamba_proj_bias"}, .details = config_details::granite_moe_hybrid},
     {.model_type = "falcon_h1", .keys = &llama_keys, .kv_heads = 8,
      .bias_keys = {attention_off, mlp_off}, .code = scaled_inputs, .mixes_layers = true,
      .unsupported_flags = {"mamba_proj_bias"}, .details = config_details::falcon_h1},
@@ -444,7 +444,6 @@ constexpr std::string_view recurrent = "it has state-space layers instead of att
 constexpr std::string_view seq2seq = "it is an encoder-decoder; only decoders are supported";
 constexpr std::string_view encoder = "it is an encoder; only decoders are supported";
 constexpr std::string_view indexer = "its sparse-attention indexer is not modelled";
-
 constexpr std::array<RefusedFamily, 28> refused{{
     {"kimi_linear", linear, "kimi_k2"},
     {"minimax", "7 of 8 of its layers are lightning (linear) attention", "minimax_m2"},

@@ -7,8 +7,8 @@
 //              values that are keys have no projection
 //   MoE        E (3 h f_e) + h E router + 3 h f_shared  [+ biases, + shared gate, + h + E of a
 //              scaled router]; experts on a latent width l: E (3 l f_e) + 2 h l
-//   Mamba-2    h (2 D + 2 G n + H) + D h + (k + 1)(D + 2 G n) + 3 H [+ D], with D = H d inner values
-//              in H heads, G groups of n states, a convolution of k taps (arXiv 2405.21060)
+//   Mamba-2    h (2 D + 2 G n + H) + D h + (k + 1)(D + 2 G n) + 3 H [+ D], with D = H d inner
+//              values in H heads, G groups of n states, a convolution of k taps (arXiv 2405.21060)
 //   short convolution  3 h^2 + h^2 + k h, with k taps
 //   DeltaNet   h (2 K + 2 V + 2 H) + V h + k (2 K + V) + 2 H + v, with K and V the widths of all
 //              keys and values, H value heads of v, a convolution of k taps (gated delta rule,

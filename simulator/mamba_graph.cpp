@@ -128,9 +128,9 @@ TensorIndex scan(GraphBuilder& b, TensorIndex projected, const ScanShape& s) {
   return out;
 }
 
-// The multiplier of the projection's columns is an fp32 buffer, where no 16-bit weights were loaded:
-// what it gives under autocast is fp32, and so is all of the scan
-// (models/falcon_h1/modeling_falcon_h1.py, mup_vector).
+// The multiplier of the projection's columns is a buffer, of fp32 where the weights are: what it
+// gives under autocast is fp32, and so is all of the scan (models/falcon_h1/modeling_falcon_h1.py,
+// mup_vector).
 TensorIndex scaled_columns(GraphBuilder& b, TensorIndex projected, const ScanShape& s) {
   if (!b.own_code().scaled_inputs) return projected;
   const std::int64_t wide = casts_weights(b.workload(), b.plan()) ? 4 : b.element();
