@@ -17,6 +17,7 @@ namespace shardwise {
 namespace {
 
 constexpr std::string_view aliases_file = "aliases.json";
+constexpr std::string_view unsupported_file = "unsupported.json";  // unsupported_model.hpp
 
 template <class E, std::size_t n>
 using Choices = std::array<std::pair<std::string_view, E>, n>;
@@ -238,7 +239,9 @@ Result<Transformer> load_model_file(const std::filesystem::path& file) {
 std::vector<std::filesystem::path> model_files(const std::filesystem::path& root,
                                                Problems& problems) {
   std::vector<std::filesystem::path> files = json_files(root / "models", problems);
-  std::erase_if(files, [](const auto& file) { return file.filename() == aliases_file; });
+  std::erase_if(files, [](const auto& file) {
+    return file.filename() == aliases_file || file.filename() == unsupported_file;
+  });
   return files;
 }
 

@@ -1,6 +1,6 @@
-// sft.yaml: the arguments of TRL's SFT script, which both Accelerate and DeepSpeed launch, or of its
-// other scripts: dpo.yaml, kto.yaml, reward.yaml. It says what a launcher's own file does not: batch,
-// sequence, recomputation, optimizer, adapters.
+// sft.yaml: the arguments of TRL's SFT script, which both Accelerate and DeepSpeed launch, or those
+// of its other scripts: dpo.yaml, kto.yaml, reward.yaml. It says what a launcher's own file does
+// not: batch, sequence, recomputation, optimizer, adapters.
 #pragma once
 
 #include "planner/launch/config_entries.hpp"
