@@ -9,6 +9,7 @@
 #include "catalog/json_document.hpp"
 #include "catalog/model_name.hpp"
 #include "catalog/names.hpp"
+#include "catalog/unsupported_model.hpp"
 
 namespace shardwise {
 namespace {
@@ -127,6 +128,10 @@ Result<const Network*> find_network(const Catalog& catalog, std::string_view nam
 }
 
 Result<const Transformer*> find_model(const Catalog& catalog, std::string_view name) {
+  for (const Transformer& m : catalog.models)
+    if (same_name(m.id, name)) return &m;
+  if (const auto why = unsupported_model(catalog.root, name))
+    return Problem{ProblemKind::request, "model", *why};
   if (const Transformer* m = model_meant(name, catalog.models, catalog.model_aliases)) return m;
   std::vector<std::string_view> names = all_names(catalog.models);
   for (const auto& [alias, id] : catalog.model_aliases) names.push_back(alias);

@@ -128,7 +128,11 @@ MixtureOfExperts experts_of(JsonReader& config, const ExpertKeys& keys) {
 void read_experts(JsonReader& config, const ConfigFamily& family, Transformer& model) {
   if (!family.experts) return;
   const ExpertKeys& keys = *family.experts;
-  if (keys.optional && !config.has(present_key(config, keys.experts))) return;
+  const std::string_view count = present_key(config, keys.experts);
+  if (keys.optional && !config.has(count)) return;
+  if (keys.zero_is_dense && config.kind(count) == JsonKind::integer &&
+      config.integer(count, 0, most_experts) == 0)
+    return;
   if (!keys.nested.empty()) {
     JsonReader nested = config.object(keys.nested);
     model.moe = experts_of(nested, keys);

@@ -58,6 +58,7 @@ constexpr DimensionKeys baichuan_keys{
 
 constexpr DimensionKeys exaone_keys{.layers = {"num_layers", "num_hidden_layers"}};
 
+constexpr DimensionKeys lfm2_keys{.ffn = {"block_ff_dim", "intermediate_size"}};
 constexpr DimensionKeys nemotron_h_keys{.head_dim = {"head_dim", "attention_head_dim"}};
 
 constexpr ExpertKeys mixtral_experts{
@@ -151,6 +152,20 @@ constexpr ExpertKeys nemotron_h_experts{
     .first_dense = "first_k_dense_replace",
     .optional = true,
 };
+constexpr ExpertKeys granite_hybrid_experts{
+    .experts = {"num_local_experts"},
+    .width = {"intermediate_size"},
+    .shared_width = "shared_intermediate_size",
+    .zero_is_dense = true,
+    .default_experts = 8,
+    .default_top_k = 2,
+};
+constexpr ExpertKeys lfm2_experts{
+    .first_dense = "num_dense_layers",
+    .default_experts = 32,
+    .default_top_k = 4,
+    .default_first_dense = 2,
+};
 constexpr ExpertKeys gemma4_experts{.top_k = {"top_k_experts"}, .optional = true};
 constexpr ExpertKeys grok_experts{
     .top_k = {"num_experts_per_tok", "num_selected_experts"},
@@ -216,6 +231,7 @@ constexpr ModelCode relu_code{.mlp = MlpFunction::keeps_result};
 constexpr ModelCode gpt2_code{
     .mlp = MlpFunction::written_out, .fused_qkv = true, .half_softmax = true};
 constexpr ModelCode fused_qkv{.fused_qkv = true};
+constexpr ModelCode scaled_inputs{.scaled_inputs = true};
 
 // clang-format off
 constexpr auto rows = std::to_array<ConfigFamily>({
@@ -397,6 +413,21 @@ constexpr auto rows = std::to_array<ConfigFamily>({
      .position = PositionKind::none, .experts = &nemotron_h_experts,
      .defaults = &nemotron_h_defaults, .unsupported_flags = {"use_bias", "mamba_proj_bias"},
      .details = config_details::nemotron_h},
+    {.model_type = "bamba", .keys = &llama_keys, .kv_heads = 8,
+     .bias_keys = {attention_off, mlp_off}, .mixes_layers = true,
+     .unsupported_flags = {"mamba_proj_bias"}, .details = config_details::bamba},
+    {.model_type = "granitemoehybrid", .keys = &llama_keys, .bias_keys = {attention_off},
+     .experts = &granite_hybrid_experts, .mixes_layers = true,
+     .unsupported_flags = {"mamba_proj_bias"}, .details = config_details::granite_moe_hybrid},
+    {.model_type = "falcon_h1", .keys = &llama_keys, .kv_heads = 8,
+     .bias_keys = {attention_off, mlp_off}, .code = scaled_inputs, .mixes_layers = true,
+     .unsupported_flags = {"mamba_proj_bias"}, .details = config_details::falcon_h1},
+    {.model_type = "lfm2", .keys = &lfm2_keys, .kv_heads = 8, .tied = true,
+     .qk_norm = QkNorm::head_dim, .mixes_layers = true, .unsupported_flags = {"conv_bias"},
+     .details = config_details::lfm2},
+    {.model_type = "lfm2_moe", .keys = &llama_keys, .kv_heads = 8, .tied = true,
+     .qk_norm = QkNorm::head_dim, .experts = &lfm2_experts, .mixes_layers = true,
+     .unsupported_flags = {"conv_bias"}, .details = config_details::lfm2_moe},
     {.model_type = "glm", .keys = &llama_keys, .kv_heads = 2, .head_dim = 128,
      .bias_keys = {BiasKey{"attention_bias", qkv_bias, true}}},
     {.model_type = "glm4", .keys = &llama_keys, .kv_heads = 2, .head_dim = 128,
@@ -408,46 +439,6 @@ constexpr auto rows = std::to_array<ConfigFamily>({
 });
 // clang-format on
 
-constexpr std::string_view linear = "most of its layers are linear attention";
-constexpr std::string_view recurrent = "it has state-space layers instead of attention";
-constexpr std::string_view seq2seq = "it is an encoder-decoder; only decoders are supported";
-constexpr std::string_view encoder = "it is an encoder; only decoders are supported";
-constexpr std::string_view indexer = "its sparse-attention indexer is not modelled";
-
-constexpr std::array<RefusedFamily, 31> refused{{
-    {"kimi_linear", linear, "kimi_k2"},
-    {"minimax", "7 of 8 of its layers are lightning (linear) attention", "minimax_m2"},
-    {"minimax_text_01", "7 of 8 of its layers are lightning (linear) attention", "minimax_m2"},
-    {"nemotron-nas", "its layers differ from each other, and some have no attention", "llama"},
-    {"mimo_v2_flash", "its local and global layers have different attention sizes", "mixtral"},
-    {"deepseek_v32", indexer, "deepseek_v3"},
-    {"deepseek_v4", indexer, "deepseek_v3"},
-    {"glm_moe_dsa", indexer, "deepseek_v3"},
-    {"gemma3n_text", "its layers carry embeddings of their own", "gemma3_text"},
-    {"jamba", "it mixes state-space layers with attention", "mixtral"},
-    {"bamba", "it mixes state-space layers with attention", "llama"},
-    {"zamba2", "it mixes state-space layers with attention", "llama"},
-    {"falcon_h1", "it mixes state-space layers with attention", "llama"},
-    {"granitemoehybrid", "it mixes state-space layers with attention", "mixtral"},
-    {"recurrent_gemma", "it mixes recurrent layers with attention", "gemma"},
-    {"lfm2", "it mixes convolutions with attention", "llama"},
-    {"mamba", recurrent, "llama"},
-    {"mamba2", recurrent, "llama"},
-    {"falcon_mamba", recurrent, "falcon"},
-    {"rwkv", "it is recurrent and has no attention", "llama"},
-    {"rwkv5", "it is recurrent and has no attention", "llama"},
-    {"rwkv6", "it is recurrent and has no attention", "llama"},
-    {"t5", seq2seq, "gpt2"},
-    {"mt5", seq2seq, "gpt2"},
-    {"umt5", seq2seq, "gpt2"},
-    {"bart", seq2seq, "gpt2"},
-    {"blenderbot", seq2seq, "gpt2"},
-    {"whisper", seq2seq, "gpt2"},
-    {"bert", encoder, "gpt2"},
-    {"roberta", encoder, "gpt2"},
-    {"deberta-v2", encoder, "gpt2"},
-}};
-
 }  // namespace
 
 std::span<const ConfigFamily> config_families() { return rows; }
@@ -456,13 +447,6 @@ const ConfigFamily* config_family(std::string_view model_type) {
   const auto* found = std::find_if(
       rows.begin(), rows.end(), [&](const ConfigFamily& f) { return f.model_type == model_type; });
   return found == rows.end() ? nullptr : found;
-}
-
-const RefusedFamily* refused_family(std::string_view model_type) {
-  const auto* found = std::find_if(refused.begin(), refused.end(), [&](const RefusedFamily& f) {
-    return f.model_type == model_type;
-  });
-  return found == refused.end() ? nullptr : found;
 }
 
 std::string_view present_key(const JsonReader& config, const KeyNames& names) {

@@ -51,7 +51,8 @@ struct ExpertKeys {
   std::string_view first_dense{};   // how many layers at the front are dense
   std::string_view every{};         // every n-th layer is MoE
   bool shared_gate = false;
-  bool optional = false;  // without experts the model is dense
+  bool optional = false;       // without experts the model is dense
+  bool zero_is_dense = false;  // and so it is with none of them
   std::optional<int> default_experts{};
   std::optional<int> default_top_k{};
   int default_first_dense = 0;
@@ -132,6 +133,12 @@ void minimax_m2(JsonReader& config, Transformer& model);
 void minicpm3(JsonReader& config, Transformer& model);
 void glm4_moe(JsonReader& config, Transformer& model);
 void ernie4_5_moe(JsonReader& config, Transformer& model);
+// (huggingface_hybrids.cpp)
+void bamba(JsonReader& config, Transformer& model);
+void granite_moe_hybrid(JsonReader& config, Transformer& model);
+void falcon_h1(JsonReader& config, Transformer& model);
+void lfm2(JsonReader& config, Transformer& model);
+void lfm2_moe(JsonReader& config, Transformer& model);
 }  // namespace config_details
 
 }  // namespace shardwise

@@ -17,6 +17,7 @@ namespace shardwise {
 namespace {
 
 constexpr std::string_view aliases_file = "aliases.json";
+constexpr std::string_view unsupported_file = "unsupported.json";  // unsupported_model.hpp
 
 template <class E, std::size_t n>
 using Choices = std::array<std::pair<std::string_view, E>, n>;
@@ -110,6 +111,7 @@ StateSpace read_state_space(JsonReader r) {
   mamba.state = r.integer("state", 1, most_width);
   mamba.convolution = r.integer("convolution", 1, most_width);
   mamba.chunk = r.integer("chunk", 1, most_width);
+  mamba.normed = r.maybe_flag("normed").value_or(true);
   r.finish();
   return mamba;
 }
@@ -124,6 +126,13 @@ DeltaNet read_delta_net(JsonReader r) {
   delta.chunk = r.integer("chunk", 1, most_width);
   r.finish();
   return delta;
+}
+
+GatedConvolution read_convolution(JsonReader r) {
+  GatedConvolution convolution;
+  convolution.taps = r.integer("taps", 1, most_width);
+  r.finish();
+  return convolution;
 }
 
 void read_published(JsonReader& r, Transformer& model) {
@@ -187,6 +196,8 @@ void read_attention(JsonReader& r, Transformer& model) {
   if (auto mla = r.maybe_object("mla")) model.mla = read_latent_attention(*mla);
   if (auto mamba = r.maybe_object("mamba")) model.mamba = read_state_space(*mamba);
   if (auto delta = r.maybe_object("delta")) model.delta = read_delta_net(*delta);
+  if (auto short_one = r.maybe_object("convolution"))
+    model.convolution = read_convolution(*short_one);
   model.attention_gate = r.maybe_flag("attention_gate").value_or(false);
   model.mixers = r.maybe_text("mixers").value_or("");
   model.prediction_mixers = r.maybe_text("prediction_mixers").value_or("");
@@ -228,7 +239,9 @@ Result<Transformer> load_model_file(const std::filesystem::path& file) {
 std::vector<std::filesystem::path> model_files(const std::filesystem::path& root,
                                                Problems& problems) {
   std::vector<std::filesystem::path> files = json_files(root / "models", problems);
-  std::erase_if(files, [](const auto& file) { return file.filename() == aliases_file; });
+  std::erase_if(files, [](const auto& file) {
+    return file.filename() == aliases_file || file.filename() == unsupported_file;
+  });
   return files;
 }
 

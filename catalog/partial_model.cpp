@@ -227,6 +227,8 @@ void put_experts(const PartialModel& partial, Transformer& m) {
 Transformer overridden(const PartialModel& partial, const Transformer& base, Problems& problems) {
   Transformer m = base;
   m.layers = partial.layers.value_or(base.layers);
+  if (m.layers > 0 && m.layers < base.layers && !m.mixers.empty())
+    m.mixers.resize(static_cast<std::size_t>(m.layers));  // the first ones
   m.heads = partial.heads.value_or(base.heads);
   m.kv_heads = base.kv_heads == base.heads ? m.heads : base.kv_heads;
   m.kv_heads = partial.kv_heads.value_or(m.kv_heads);

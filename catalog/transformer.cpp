@@ -67,7 +67,7 @@ Count attention_values(const Transformer& m, const HeadSizes& heads) {
 Count mamba_values(const Transformer& m, const StateSpace& s) {
   const Count h = m.hidden;
   return h * s.projected() + Count{s.inner()} * h + (Count{s.convolution} + 1) * s.convolved() +
-         Count{3} * s.heads + s.inner();
+         Count{3} * s.heads + (s.normed ? s.inner() : 0);
 }
 
 // Projections, convolution, decay rates and their bias, and the gated norm of one head.
@@ -75,6 +75,12 @@ Count delta_values(const Transformer& m, const DeltaNet& d) {
   const Count h = m.hidden;
   return h * d.projected() + Count{d.values()} * h + Count{d.convolution} * d.convolved() +
          Count{2} * d.value_heads + d.value_dim;
+}
+
+// Projections to two gates and a value and back, and the taps of every channel.
+Count convolution_values(const Transformer& m, const GatedConvolution& c) {
+  const Count h = m.hidden;
+  return 4 * h * h + c.taps * h;
 }
 
 Count mlp_values(const Transformer& m) {
@@ -151,7 +157,7 @@ int Transformer::moe_layers() const {
 }
 
 bool Transformer::single_mixers() const {
-  return !mixers.empty() && mixers[0] != 'A' && mixers[0] != 'D';
+  return !mixers.empty() && !is_block(mixer_named(mixers[0]));
 }
 
 LayerMixer Transformer::mixer(int layer) const {
@@ -166,6 +172,12 @@ LayerMixer mixer_named(char letter) {
       return LayerMixer::attention_and_mlp;
     case 'D':
       return LayerMixer::delta_and_mlp;
+    case 'S':
+      return LayerMixer::mamba_and_mlp;
+    case 'B':
+      return LayerMixer::attention_with_mamba_and_mlp;
+    case 'C':
+      return LayerMixer::convolution_and_mlp;
     case 'M':
       return LayerMixer::mamba;
     case '*':
@@ -177,23 +189,42 @@ LayerMixer mixer_named(char letter) {
   }
 }
 
+bool is_block(LayerMixer mixer) { return mixer <= LayerMixer::convolution_and_mlp; }
+
 namespace {
 
-// What the mixers of a hybrid model sum to.
-Count mixer_values(const Transformer& m, const ParameterCount& c) {
+// One layer's mixer, without the MLP or experts of a block.
+Count mixer_values(LayerMixer mixer, const ParameterCount& c) {
+  switch (mixer) {
+    case LayerMixer::attention_and_mlp:
+    case LayerMixer::attention:
+      return c.attention_per_layer;
+    case LayerMixer::delta_and_mlp:
+      return c.delta_per_layer;
+    case LayerMixer::mamba_and_mlp:
+    case LayerMixer::mamba:
+      return c.mamba_per_layer;
+    case LayerMixer::attention_with_mamba_and_mlp:
+      return c.attention_per_layer + c.mamba_per_layer;
+    case LayerMixer::convolution_and_mlp:
+      return c.convolution_per_layer;
+    default:
+      return 0;
+  }
+}
+
+// What the layers of a hybrid model sum to.
+Count hybrid_values(const Transformer& m, const ParameterCount& c) {
   Count sum = 0;
   for (int i = 0; i < m.layers; ++i) {
     const LayerMixer mixer = m.mixer(i);
-    if (mixer == LayerMixer::attention_and_mlp || mixer == LayerMixer::delta_and_mlp) {
-      sum += mixer == LayerMixer::delta_and_mlp ? c.delta_per_layer : c.attention_per_layer;
-      sum += m.is_moe_layer(i) ? c.experts_per_layer + c.moe_rest_per_layer : c.dense_mlp_per_layer;
-    }
-    if (mixer == LayerMixer::mamba) sum += c.mamba_per_layer;
-    if (mixer == LayerMixer::attention) sum += c.attention_per_layer;
-    if (mixer == LayerMixer::mlp) sum += c.dense_mlp_per_layer;
-    if (mixer == LayerMixer::experts) sum += c.experts_per_layer + c.moe_rest_per_layer;
+    sum += mixer_values(mixer, c) + c.norms_per_layer;
+    if (m.is_moe_layer(i))
+      sum += c.experts_per_layer + c.moe_rest_per_layer;
+    else if (is_block(mixer) || mixer == LayerMixer::mlp)
+      sum += c.dense_mlp_per_layer;
   }
-  return sum + m.layers * c.norms_per_layer;
+  return sum;
 }
 
 }  // namespace
@@ -222,8 +253,9 @@ ParameterCount parameter_count(const Transformer& model) {
   }
   if (model.mamba) c.mamba_per_layer = mamba_values(model, *model.mamba);
   if (model.delta) c.delta_per_layer = delta_values(model, *model.delta);
+  if (model.convolution) c.convolution_per_layer = convolution_values(model, *model.convolution);
   Count blocks = model.mixers.empty() ? (model.layers - moe) * c.dense_layer() + moe * c.moe_layer()
-                                      : mixer_values(model, c);
+                                      : hybrid_values(model, c);
   for (int i = 0; i < model.layers; ++i)
     if (!model.sees_window(i)) blocks += c.global_attention_per_layer - c.attention_per_layer;
   c.total = c.embedding + c.positions + blocks + c.final_norm + c.lm_head;

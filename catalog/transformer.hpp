@@ -7,8 +7,9 @@
 //              values that are keys have no projection
 //   MoE        E (3 h f_e) + h E router + 3 h f_shared  [+ biases, + shared gate, + h + E of a
 //              scaled router]; experts on a latent width l: E (3 l f_e) + 2 h l
-//   Mamba-2    h (2 D + 2 G n + H) + D h + (k + 1)(D + 2 G n) + 3 H + D, with D = H d inner values
-//              in H heads, G groups of n states, a convolution of k taps (arXiv 2405.21060)
+//   Mamba-2    h (2 D + 2 G n + H) + D h + (k + 1)(D + 2 G n) + 3 H [+ D], with D = H d inner
+//              values in H heads, G groups of n states, a convolution of k taps (arXiv 2405.21060)
+//   short convolution  3 h^2 + h^2 + k h, with k taps
 //   DeltaNet   h (2 K + 2 V + 2 H) + V h + k (2 K + V) + 2 H + v, with K and V the widths of all
 //              keys and values, H value heads of v, a convolution of k taps (gated delta rule,
 //              arXiv 2412.06464)
@@ -53,10 +54,11 @@ enum class MlpFunction {
 // backward: a fact of its model_type, in force where a framework runs these classes.
 struct ModelCode {
   MlpFunction mlp = MlpFunction::keeps_input;
-  bool fused_qkv = false;     // one projection, of whose result the values are a view
-  bool wide_norms = false;    // RMSNorm multiplies by its weight in fp32, not in 16 bits
-  bool caps_scores = false;   // eager attention: scores become c tanh(scores / c)
-  bool half_softmax = false;  // eager attention: softmax in the format of the scores, not in fp32
+  bool fused_qkv = false;      // one projection, of whose result the values are a view
+  bool wide_norms = false;     // RMSNorm multiplies by its weight in fp32, not in 16 bits
+  bool caps_scores = false;    // eager attention: scores become c tanh(scores / c)
+  bool half_softmax = false;   // eager attention: softmax in the format of the scores, not in fp32
+  bool scaled_inputs = false;  // each mixer reads a multiple of what was normed, and so does SiLU
   friend bool operator==(const ModelCode&, const ModelCode&) = default;
 };
 
@@ -96,7 +98,7 @@ struct LatentAttention {
   int v_head_dim = 0;
 };
 
-// Mamba-2 mixers (arXiv 2405.21060), as Nemotron-H has them.
+// Mamba-2 mixers (arXiv 2405.21060), as Nemotron-H and Granite 4 have them.
 struct StateSpace {
   int heads = 0;
   int head_dim = 0;
@@ -104,6 +106,7 @@ struct StateSpace {
   int state = 0;        // values per head and channel
   int convolution = 4;  // taps, with a bias
   int chunk = 128;      // tokens that the scan takes at once
+  bool normed = true;   // the gated result passes a norm with weights
 
   int inner() const { return heads * head_dim; }
   int convolved() const { return inner() + 2 * groups * state; }   // x, B and C
@@ -126,9 +129,27 @@ struct DeltaNet {
   int projected() const { return convolved() + values() + 2 * value_heads; }
 };
 
+// Short convolutions between two gates (LFM2): one projection to the two gates and a value, as wide
+// as the hidden state each.
+struct GatedConvolution {
+  int taps = 3;  // no bias
+};
+
 // What one layer of a hybrid model is; every other model's layer is attention and then an MLP (or
 // experts).
-enum class LayerMixer { attention_and_mlp, delta_and_mlp, attention, mlp, experts, mamba };
+enum class LayerMixer {
+  // Blocks: this, and then an MLP or experts.
+  attention_and_mlp,
+  delta_and_mlp,
+  mamba_and_mlp,
+  attention_with_mamba_and_mlp,  // both read the same norm, and their sum is added (Falcon-H1)
+  convolution_and_mlp,
+  // One mixer alone behind one norm.
+  attention,
+  mlp,
+  experts,
+  mamba,
+};
 
 // Values that a published count has beyond the parameters counted here, and why: a tied head that
 // is stored twice, rotary buffers, a vision tower.
@@ -178,10 +199,11 @@ struct Transformer {
   std::optional<LatentAttention> mla;
   std::optional<StateSpace> mamba;
   std::optional<DeltaNet> delta;
+  std::optional<GatedConvolution> convolution;
   bool attention_gate = false;  // a sigmoid of as many projected values scales attention's output
   // Hybrid models: a letter per layer. Either one mixer behind one norm, M Mamba-2, * attention,
   // - MLP, E experts (Nemotron-H's hybrid_override_pattern), or a whole block, an MLP or experts
-  // after A attention or D Gated DeltaNet.
+  // after A attention, D Gated DeltaNet, S Mamba-2, B attention beside Mamba-2, C convolution.
   std::string mixers;
   std::string prediction_mixers;  // the same of its multi-token-prediction layer
   std::optional<PublishedCount> published;
@@ -206,10 +228,11 @@ struct ParameterCount {
   std::int64_t experts_per_layer = 0;           // of a MoE layer: routed experts only
   std::int64_t moe_rest_per_layer = 0;          // of a MoE layer: router, shared experts, gates
   std::int64_t norms_per_layer = 0;
-  std::int64_t mamba_per_layer = 0;  // of a Mamba-2 layer
-  std::int64_t delta_per_layer = 0;  // of a Gated DeltaNet layer, without its MLP
-  std::int64_t final_norm = 0;       // embedding norm included
-  std::int64_t lm_head = 0;          // 0 when tied (its bias apart)
+  std::int64_t mamba_per_layer = 0;        // of a Mamba-2 layer
+  std::int64_t delta_per_layer = 0;        // of a Gated DeltaNet layer, without its MLP
+  std::int64_t convolution_per_layer = 0;  // of a gated convolution, likewise
+  std::int64_t final_norm = 0;             // embedding norm included
+  std::int64_t lm_head = 0;                // 0 when tied (its bias apart)
   std::int64_t total = 0;
   std::int64_t active = 0;
 
@@ -225,5 +248,6 @@ struct ParameterCount {
 ParameterCount parameter_count(const Transformer& model);
 
 LayerMixer mixer_named(char letter);  // as `mixers` spells it
+bool is_block(LayerMixer mixer);      // else one mixer alone
 
 }  // namespace shardwise

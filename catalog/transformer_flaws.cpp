@@ -83,20 +83,29 @@ void check_global_attention(const Transformer& m, Flaws& out) {
     out.push_back({"global_attention", "every layer is global without a sliding_window"});
 }
 
+struct MixerNeeds {
+  std::string_view letters;
+  bool present;
+  std::string_view what;
+};
+
 void check_mixers(const Transformer& m, Flaws& out) {
   const bool known = m.mixers.find_first_not_of("M*-E") == std::string::npos ||
-                     m.mixers.find_first_not_of("AD") == std::string::npos;
+                     m.mixers.find_first_not_of("ADSBC") == std::string::npos;
   if (m.mixers.size() != static_cast<std::size_t>(m.layers) || !known) {
-    out.push_back({"mixers", "expected a letter out of M * - E, or out of A D, for each of " +
+    out.push_back({"mixers", "expected a letter out of M * - E, or out of A D S B C, for each of " +
                                  std::to_string(m.layers) + " layers"});
     return;
   }
-  if (m.mixers.find('D') != std::string::npos && !m.delta)
-    out.push_back({"mixers", "Gated DeltaNet layers need the sizes of \"delta\""});
-  if (m.mixers.find('M') != std::string::npos && !m.mamba)
-    out.push_back({"mixers", "Mamba layers need the sizes of \"mamba\""});
-  if (m.mixers.find('E') != std::string::npos && !m.moe)
-    out.push_back({"mixers", "expert layers need the sizes of \"moe\""});
+  const std::array<MixerNeeds, 4> needs{{
+      {"D", m.delta.has_value(), "Gated DeltaNet layers need the sizes of \"delta\""},
+      {"MSB", m.mamba.has_value(), "Mamba layers need the sizes of \"mamba\""},
+      {"C", m.convolution.has_value(), "convolutions need the sizes of \"convolution\""},
+      {"E", m.moe.has_value(), "expert layers need the sizes of \"moe\""},
+  }};
+  for (const MixerNeeds& row : needs)
+    if (!row.present && m.mixers.find_first_of(row.letters) != std::string::npos)
+      out.push_back({"mixers", std::string(row.what)});
 }
 
 void check_state_space(const StateSpace& s, Flaws& out) {
@@ -154,6 +163,7 @@ double rough_parameters(const Transformer& m) {
     const double values = double{1} * m.delta->value_heads * m.delta->value_dim;
     layer += (h + m.delta->convolution) * (2 * keys + 3 * values + 4.0 * m.delta->value_heads);
   }
+  if (m.convolution) layer += (4 * h + m.convolution->taps) * h;
   if (m.attention_gate) layer += h * width;
   if (m.global_attention) layer += 4 * h * (double{1} * m.heads * m.global_attention->head_dim);
   return m.layers * layer + (2.0 * m.vocab + m.position_rows) * h;
@@ -177,6 +187,8 @@ std::vector<TransformerFlaw> flaws(const Transformer& model) {
   if (model.mla) check_latent(*model.mla, out);
   if (model.mamba) check_state_space(*model.mamba, out);
   if (model.delta) check_delta(*model.delta, out);
+  if (model.convolution)
+    check_range({"convolution.taps", model.convolution->taps, 1, most_width}, out);
   if (model.global_attention) check_global_attention(model, out);
   if (!model.mixers.empty()) check_mixers(model, out);
   if (model.kv_heads > 0 && model.heads % model.kv_heads != 0)

@@ -94,13 +94,6 @@ Result<LaunchAnswer> launch_answer(const Request& request, const LaunchWish& wis
   ResolvedRequest r;
   auto d = decided(request, *target, facts, r);
   if (!d) return d.error();
-  if (r.asked.preference != nullptr)
-    return Problem{ProblemKind::request, "--preference",
-                   "launch files train on the next token only"};
-  if (r.asked.fused_loss)
-    return Problem{ProblemKind::request, "--fused-loss",
-                   "launch files do not ask for it: set use_liger_kernel (Trainer) or "
-                   "liger_fused_linear_cross_entropy (axolotl) beside them"};
   const LearningRate rate =
       learning_rate_for(wish.learning_rate ? wish.learning_rate : r.learning_rate,
                         wish.learning_rate_batch ? wish.learning_rate_batch

@@ -129,6 +129,22 @@ std::string as_plan(int argc, char** argv) {
   return plan;
 }
 
+// "--fused-loss=maybe": a flag is there or not, or is told so.
+std::optional<std::string> flag_with_value(const CLI::App& app, int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    const std::size_t equals = word.find('=');
+    if (!word.starts_with("--") || equals == std::string_view::npos) continue;
+    const CLI::Option* option = app.get_option_no_throw(std::string(word.substr(0, equals)));
+    if (option == nullptr || option->get_items_expected_max() > 0) continue;
+    const std::string_view value = word.substr(equals + 1);
+    if (value == "true" || value == "false") continue;
+    return sentence(word.substr(0, equals), ": expected nothing behind it, true or false, found \"",
+                    printable(value), '"');
+  }
+  return std::nullopt;
+}
+
 // One line for what the parser could not understand, with the nearest name it does know.
 int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   if (const auto unknown = unknown_command(app, argc, argv)) {
@@ -141,6 +157,10 @@ int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** 
   for (const CLI::App* sub : inner->get_subcommands(std::function<bool(const CLI::App*)>{}))
     known.push_back(sub->get_name());
   for (const CLI::Option* option : inner->get_options()) known.push_back(option->get_name());
+  if (const auto flag = flag_with_value(*inner, argc, argv)) {
+    std::cerr << "shardwise: " << *flag << '\n';
+    return static_cast<int>(ProblemKind::request);
+  }
   std::cerr << "shardwise: " << error.what();
   const std::string plan = as_plan(argc, argv);
   const bool plans = !plan.empty() && inner->get_option_no_throw("--plan") != nullptr;

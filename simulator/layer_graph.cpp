@@ -54,9 +54,41 @@ TensorIndex add_mixer_block(GraphBuilder& b, TensorIndex x, BlockKind kind) {
 
 }  // namespace
 
+namespace {
+
+// Where the classes scale a branch's input, it is a tensor of its own; other kernels scale on the
+// way.
+TensorIndex scaled(GraphBuilder& b, TensorIndex normed, std::int64_t elements) {
+  if (!b.own_code().scaled_inputs) return normed;
+  const double n = bytes_of_elements(b, elements);
+  const TensorIndex out = b.pointwise("scaled_input", {normed}, {}, elements, 2 * n, 2 * n, 1);
+  if (b.bytes_of(normed) > elements * b.element()) b.in_stream(out);
+  return out;
+}
+
+// What stands in a block before its MLP.
+TensorIndex add_first_half(GraphBuilder& b, TensorIndex normed, BlockKind kind) {
+  const std::int64_t elements = b.sequence_tokens() * b.workload().model.hidden;
+  switch (kind.mixer) {
+    case LayerMixer::delta_and_mlp:
+      return add_delta(b, normed);
+    case LayerMixer::mamba_and_mlp:
+      return add_mamba(b, normed);
+    case LayerMixer::convolution_and_mlp:
+      return add_convolution(b, normed);
+    case LayerMixer::attention_with_mamba_and_mlp: {
+      const TensorIndex state = add_mamba(b, scaled(b, normed, elements));
+      return b.residual_add(add_attention(b, scaled(b, normed, elements), kind), state, elements);
+    }
+    default:
+      return add_attention(b, normed, kind);
+  }
+}
+
+}  // namespace
+
 TensorIndex add_block(GraphBuilder& b, TensorIndex x, BlockKind kind) {
-  const bool delta = kind.mixer == LayerMixer::delta_and_mlp;
-  if (!delta && kind.mixer != LayerMixer::attention_and_mlp) return add_mixer_block(b, x, kind);
+  if (!is_block(kind.mixer)) return add_mixer_block(b, x, kind);
   const Transformer& m = b.workload().model;
   const std::int64_t rows = b.sequence_tokens();
   const std::int64_t elements = rows * m.hidden;
@@ -64,7 +96,7 @@ TensorIndex add_block(GraphBuilder& b, TensorIndex x, BlockKind kind) {
   const bool norms_outputs = m.norms.per_layer >= 4;
 
   const TensorIndex normed = b.norm("attention_norm", x, rows, m.hidden);
-  TensorIndex branch = delta ? add_delta(b, normed) : add_attention(b, normed, kind);
+  TensorIndex branch = add_first_half(b, normed, kind);
   if (norms_outputs) branch = b.norm("attention_output_norm", branch, rows, m.hidden);
   branch = b.dropout(branch, elements);
   const TensorIndex middle = b.residual_add(x, branch, elements);

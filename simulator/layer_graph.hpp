@@ -3,7 +3,7 @@
 // A block is  x + O(attention(norm(x)))  and then  x + MLP(norm(x)); experts and latent attention
 // take the place of the MLP and of plain attention where the model has them. Blocks with one norm
 // (parallel residual) share it; blocks with four norm each branch's output too. A layer of a hybrid
-// model is  x + mixer(norm(x)), or a block with Gated DeltaNet in attention's place.
+// model is  x + mixer(norm(x)), or a block with another mixer in attention's place or beside it.
 #pragma once
 
 #include "simulator/graph_builder.hpp"
@@ -17,7 +17,7 @@ struct BlockKind {
   bool experts = false;          // mixture-of-experts instead of the dense MLP
   bool trainable = true;         // the base weights of this block have gradients
   bool local_attention = false;  // sliding window, where the model has one
-  LayerMixer mixer = LayerMixer::attention_and_mlp;  // else that mixer alone behind one norm
+  LayerMixer mixer = LayerMixer::attention_and_mlp;
   friend bool operator==(const BlockKind&, const BlockKind&) = default;
 };
 
@@ -42,5 +42,6 @@ TensorIndex add_mlp(GraphBuilder& builder, TensorIndex normed, std::int64_t widt
 TensorIndex add_experts(GraphBuilder& builder, TensorIndex residual, TensorIndex normed);
 TensorIndex add_mamba(GraphBuilder& builder, TensorIndex normed);
 TensorIndex add_delta(GraphBuilder& builder, TensorIndex normed);
+TensorIndex add_convolution(GraphBuilder& builder, TensorIndex normed);
 
 }  // namespace shardwise

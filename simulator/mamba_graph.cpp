@@ -3,7 +3,10 @@
 //
 // The kernels are those of mamba_ssm's mamba_split_conv1d_scan_combined, which Megatron-LM
 // (megatron/core/ssm/mamba_mixer.py, _ssm_training) and transformers call: it keeps the
-// projection's output and the scan's result before the gate, and computes all else again.
+// projection's output and the scan's result before the gate, and computes all else again. The
+// classes of transformers hand it the norm and the projection back as well (5.23,
+// models/granitemoehybrid/modeling_granitemoehybrid.py), whose input it makes again too
+// (mamba_ssm 2.3.2 ops/triton/ssd_combined.py, MambaSplitConv1dScanCombinedFn).
 #include <algorithm>
 #include <cstdint>
 #include <utility>
@@ -68,10 +71,37 @@ void add_exchange(const GraphBuilder& b, std::int64_t elements, std::vector<Kern
       CommWork{Collective::all_to_all, Bytes(elements * b.element()), CommAxis::context, false});
 }
 
+// Whether the norm and the projection back are part of the scan's own function.
+bool scan_projects(const GraphBuilder& b) {
+  return b.eager() && b.workload().framework.runs_transformers;
+}
+
+// The gated norm, in the scan's function: a statistic for each group is kept. Backward writes its
+// result once more, for the projection's weight gradient.
+void add_fused_norm(GraphBuilder& b, const ScanShape& s, Operator& op) {
+  const std::int64_t values = s.rows * s.inner();
+  const auto traffic = [&](int passes) {
+    return MemoryWork{Bytes(passes * values * b.element()), 1, MemoryAccess::reduction};
+  };
+  op.backward_temporary += Bytes(values * b.element());
+  if (!b.workload().model.mamba->normed) return;
+  const TensorIndex statistics =
+      b.tensor_bytes("norm_statistics", 4 * s.rows * s.groups, MemoryCategory::activations, 0);
+  op.outputs.push_back(statistics);
+  op.saves.push_back(statistics);
+  op.forward.push_back(traffic(3));
+  op.backward.insert(op.backward.begin(), traffic(6));
+  b.count_other(s.inner());
+  if (b.trains_base()) op.weight_gradient_elements += s.inner();
+}
+
 TensorIndex scan(GraphBuilder& b, TensorIndex projected, const ScanShape& s) {
   const std::int64_t n = s.rows * s.inner();
-  const TensorIndex kept = b.tensor("scan_before_gate", n);
-  const TensorIndex out = b.tensor("scan", n);
+  const std::int64_t each =
+      b.bytes_of(projected) / (s.rows * (s.inner() + s.convolved() + s.heads));
+  const TensorIndex kept =
+      b.tensor_bytes("scan_before_gate", each * n, MemoryCategory::temporaries, each * n);
+  const TensorIndex out = b.tensor_bytes("scan", each * n, MemoryCategory::temporaries, each * n);
   Operator op;
   op.name = "scan";
   op.inputs = {projected};
@@ -93,7 +123,22 @@ TensorIndex scan(GraphBuilder& b, TensorIndex projected, const ScanShape& s) {
       (b.workload().model.mamba->convolution + 1) * s.convolved() + 3 * s.heads;
   b.count_other(weights);
   op.weight_gradient_elements = b.trains_base() ? weights : 0;
+  if (scan_projects(b)) add_fused_norm(b, s, op);
   b.add(std::move(op));
+  return out;
+}
+
+// The multiplier of the projection's columns is a buffer, of fp32 where the weights are: what it
+// gives under autocast is fp32, and so is all of the scan (models/falcon_h1/modeling_falcon_h1.py,
+// mup_vector).
+TensorIndex scaled_columns(GraphBuilder& b, TensorIndex projected, const ScanShape& s) {
+  if (!b.own_code().scaled_inputs) return projected;
+  const std::int64_t wide = casts_weights(b.workload(), b.plan()) ? 4 : b.element();
+  const std::int64_t n = s.rows * (s.inner() + s.convolved() + s.heads);
+  const double moved = static_cast<double>(n * (b.element() + wide));
+  const TensorIndex out = b.pointwise("scaled_columns", {projected}, {}, n, moved, moved, 1);
+  b.widen(out, n * wide);
+  b.resize_gradient(out, n * wide);
   return out;
 }
 
@@ -107,10 +152,12 @@ TensorIndex add_mamba(GraphBuilder& b, TensorIndex normed) {
   const ScanShape s = scan_shape(b);
   const TensorIndex projected =
       b.linear({"mamba_in", m.hidden, mamba.projected(), Cut::columns, false, on.up}, x, s.rows);
-  const TensorIndex mixed = scan(b, projected, s);
-  const TensorIndex gated = b.norm("mamba_norm", mixed, s.rows, s.inner());
+  const TensorIndex mixed = scan(b, scaled_columns(b, projected, s), s);
+  const TensorIndex gated =
+      scan_projects(b) || !mamba.normed ? mixed : b.norm("mamba_norm", mixed, s.rows, s.inner());
   const TensorIndex out =
       b.linear({"mamba_out", mamba.inner(), m.hidden, Cut::rows, false, on.down}, gated, s.rows);
+  if (scan_projects(b) && b.trains_base()) b.last().saves.clear();  // made again in backward
   return b.reduce_partial(out, m.hidden);
 }
 

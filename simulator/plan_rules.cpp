@@ -66,6 +66,9 @@ Broken tensor_divides(const Case& k) {
   if (m.delta && m.delta->key_heads % k.p.tensor != 0)
     return "tp " + text(k.p.tensor) + " must divide the " + text(m.delta->key_heads) +
            " key heads of its DeltaNet layers";
+  if (m.convolution && m.hidden % k.p.tensor != 0)
+    return "tp " + text(k.p.tensor) + " must divide the " + text(m.hidden) +
+           " channels of its convolutions";
   if (k.p.sequence_parallel && k.w.sequence % (k.p.tensor * k.p.context) != 0)
     return "sequence parallelism needs the sequence length " + text(k.w.sequence) +
            " to be a multiple of tp x cp = " + text(k.p.tensor * k.p.context);

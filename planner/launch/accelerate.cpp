@@ -181,8 +181,7 @@ LaunchFiles write(const LaunchJob& job) {
   LaunchFiles out;
   out.files.push_back(
       {"accelerate.yaml", yaml_config(accelerate_entries(job), launch_heading(job))});
-  out.files.push_back(
-      {std::string(trl_script_name), yaml_config(trl_entries(job), launch_heading(job))});
+  out.files.push_back({trl_file(job), yaml_config(trl_entries(job), launch_heading(job))});
   out.command = {"accelerate", "launch", "--config_file", "accelerate.yaml"};
   if (launch_machines(job.question.cluster).nodes > 1) {
     const std::vector<std::string> more = {"--machine_rank",      "\"$NODE_RANK\"",
@@ -192,9 +191,9 @@ LaunchFiles write(const LaunchJob& job) {
     out.notes.emplace_back("Run it on every node, with HEAD_NODE and NODE_RANK (0, 1, ...) set.");
   }
   out.command.emplace_back("-m");
-  const std::vector<std::string> script = trl_words();
+  const std::vector<std::string> script = trl_words(job);
   out.command.insert(out.command.end(), script.begin(), script.end());
-  out.notes.push_back(trl_note());
+  out.notes.push_back(trl_note(job));
   add_run_script(out, job, {});
   return out;
 }

@@ -15,6 +15,8 @@ namespace {
 constexpr Meaning adapters[] = {{"lora", "true"}, {"qlora", "true"}};
 constexpr Meaning preferences[] = {
     {"dpo", "dpo"}, {"ipo", "dpo"}, {"kto", "kto"}, {"orpo", "orpo"}, {"simpo", "simpo"}};
+constexpr Meaning rewards[] = {{"true", "reward"}, {"false", ""}};
+constexpr Meaning fused[] = {{"true", "true"}, {"false", ""}};
 constexpr Meaning bf16[] = {{"true", "bf16"}, {"auto", ""}, {"full", "bf16"}, {"false", ""}};
 constexpr Meaning fp16[] = {{"true", "fp16"}, {"false", ""}};
 constexpr Meaning stages[] = {{"true", "3"}, {"false", "2"}};
@@ -32,6 +34,8 @@ constexpr PlanKey keys[] = {
     says_number("learning_rate", "learning-rate"),
     says_choice("adapter", "adapter", adapters),
     says_choice("rl", "preference", preferences),
+    says_choice("reward_model", "preference", rewards),
+    says_choice("liger_fused_linear_cross_entropy", "fused_loss", fused),
     says_choice("load_in_4bit", "quantized-4bit", true_or_false),
     says_choice("load_in_8bit", "quantized-8bit", true_or_false),
     says_choice("bnb_config_kwargs.bnb_4bit_use_double_quant", "double-quant", true_or_false),
@@ -63,6 +67,7 @@ constexpr PlanKey keys[] = {
     ignored("eval*", "evaluation is not forecast"),
     ignored("pad_to_sequence_len", "sequences are taken as full ones"),
     ignored("train_on_inputs", no_step),
+    ignored("remove_unused_columns", no_step),
     ignored("group_by_length", "sequences are taken as full ones"),
     ignored("lora_alpha", "scales an update, costs nothing"),
     ignored("lora_dropout", "the framework's row says it"),
@@ -92,7 +97,7 @@ constexpr PlanKey keys[] = {
     ignored("seed", no_step),
     ignored("strict", no_step),
     ignored("plugins*", "the framework's row says which kernels run"),
-    refused("liger_*", "false", "fused Liger kernels would change time and memory"),
+    refused("liger_*", "false", "further fused Liger kernels would change time and memory"),
     refused("torch_compile", "false", "compiled kernels would change time and memory"),
     refused("tensor_parallel_size", "1", "tensor parallelism in axolotl is not modelled"),
     refused("unfrozen_parameters*", "", "training some parameters only is not modelled"),
@@ -141,6 +146,16 @@ std::vector<std::string> refusals(const LaunchJob& job) {
   refuse_if(to, p.offload.parameters != p.offload.optimizer || p.offload.activations,
             "FSDP moves parameters, gradients and optimizer states to the host together, or none");
   refuse_if(to, p.offload.parameters && p.zero_stage < 2, "axolotl offloads with FSDP only");
+  refuse_if(to, w.preference != nullptr && w.framework.loss == LossKind::fused_linear,
+            "the fused loss of preferences is another kernel, which is not written here");
+  const bool compares = w.preference != nullptr && !w.preference->scores;
+  // utils/schemas/validation.py, check_fsdp2_base_model_quant_rl, which leaves SimPO out.
+  refuse_if(to,
+            compares && w.preference->name != "simpo" && p.zero_stage >= 2 &&
+                w.adapter.base != Quantization::none,
+            "axolotl's FSDP2 takes no quantised weights with preferences: say zero=0 or zero=1");
+  refuse_if(to, w.preference != nullptr && p.context > 1,
+            "axolotl splits sequences of preferences over no ranks");
   return to;
 }
 
@@ -185,17 +200,33 @@ void put_sharding(ConfigEntries& e, const ParallelPlan& p, const Workload& w) {
   if (p.context > 1) put(e, "context_parallel_size", p.context);
 }
 
+// What is learned from: text as it stands, in full sequences, which is what is forecast, or
+// preferences.
+void put_learning(ConfigEntries& e, const Workload& w) {
+  if (w.preference == nullptr) {
+    put(e, "sample_packing", true);
+    put(e, "pad_to_sequence_len", true);
+  } else if (w.preference->scores) {
+    put(e, "reward_model", true);
+  } else {
+    put(e, "rl", w.preference->name);
+    if (w.preference->name == "kto") put(e, "remove_unused_columns", false);
+  }
+  if (w.framework.loss != LossKind::fused_linear) return;
+  put(e, "plugins.0", "axolotl.integrations.liger.LigerPlugin");
+  put(e, "liger_fused_linear_cross_entropy", true);
+}
+
 LaunchFiles write(const LaunchJob& job) {
   const Workload& w = job.question.workload;
   const ParallelPlan& p = job.question.plan;
   ConfigEntries e;
   put(e, "base_model", job.model);
   put(e, "datasets.0.path", "REPLACE-WITH-YOUR-DATASET");
-  put(e, "datasets.0.type", "completion");
+  put(e, "datasets.0.type", w.preference == nullptr ? "completion" : "REPLACE-WITH-ITS-FORMAT");
   put(e, "output_dir", "./output");
   put(e, "sequence_len", w.sequence);
-  put(e, "sample_packing", true);  // full sequences, which is what is forecast
-  put(e, "pad_to_sequence_len", true);
+  put_learning(e, w);
   put(e, "micro_batch_size", p.microbatch);
   put(e, "gradient_accumulation_steps", p.microbatches);
   put(e, "gradient_checkpointing", p.recompute == "full");

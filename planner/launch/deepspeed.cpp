@@ -214,7 +214,7 @@ LaunchFiles write(const LaunchJob& job) {
   out.files.push_back({"ds_config.json", json_config(deepspeed_entries(job))});
   ConfigEntries script = trl_entries(job);
   put(script, "deepspeed", "ds_config.json");
-  out.files.push_back({std::string(trl_script_name), yaml_config(script, launch_heading(job))});
+  out.files.push_back({trl_file(job), yaml_config(script, launch_heading(job))});
   out.command = {"deepspeed", "--num_gpus", std::to_string(machines.gpus_per_node)};
   if (machines.nodes > 1) {
     const std::vector<std::string> more = {"--num_nodes",   std::to_string(machines.nodes),
@@ -228,9 +228,9 @@ LaunchFiles write(const LaunchJob& job) {
   }
   out.command.emplace_back("--no_local_rank");
   out.command.emplace_back("--module");
-  const std::vector<std::string> words = trl_words();
+  const std::vector<std::string> words = trl_words(job);
   out.command.insert(out.command.end(), words.begin(), words.end());
-  out.notes.push_back(trl_note());
+  out.notes.push_back(trl_note(job));
   add_run_script(out, job, sequence_ranks(job.question.plan));
   return out;
 }

@@ -12,5 +12,6 @@ PlanFileFormat axolotl_format();
 PlanFileFormat torchtitan_format();
 PlanFileFormat megatron_format();
 PlanFileFormat trl_format();
+PlanFileFormat trl_reward_format();
 
 }  // namespace shardwise

@@ -260,6 +260,7 @@ std::vector<std::string> refusals(const LaunchJob& job) {
   Refusals to;
   refuse_megatron_model(to, w.model);
   refuse_adapters(to, w, "Megatron-LM");
+  refuse_other_losses(to, w, "Megatron-LM");
   refuse_precision_except(to, w, "Megatron-LM",
                           {DType::bf16, DType::fp16, DType::fp32, DType::fp8});
   refuse_if(to, spelled(optimizers, w.optimizer->name).empty(),

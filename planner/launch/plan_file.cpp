@@ -296,7 +296,13 @@ Result<PlanFiles> with_plan_texts(const Request& request, const PlanFileContext&
   if (!words.problems.empty()) return words.problems;
   std::stable_sort(finishing.begin(), finishing.end(),
                    [](const auto& a, const auto& b) { return a.first->rank > b.first->rank; });
-  for (const auto& [format, file] : finishing) format->finish(words, context, file);
+  for (const auto& [format, file] : finishing) {
+    format->finish(words, context, file);
+    const auto report = std::find_if(files.reports.begin(), files.reports.end(),
+                                     [&](const PlanFileReport& r) { return r.file == file; });
+    for (auto& [key, why] : words.unmet) report->not_honoured.push_back({key, why});
+    words.unmet.clear();
+  }
   files.batch = batch_of(words, context);
   // Another batch was asked for: the files' plan takes it by accumulating more or less often.
   if (request.batch && files.batch && *request.batch != *files.batch) words.forget("ga");

@@ -51,4 +51,11 @@ void refuse_precision_except(Refusals& to, const Workload& w, std::string_view t
   to.push_back(sentence(target, " is not written for ", name(w.compute), " here"));
 }
 
+void refuse_other_losses(Refusals& to, const Workload& w, std::string_view target) {
+  refuse_if(to, w.preference != nullptr,
+            sentence(target, " is written to train on the next token only"));
+  refuse_if(to, w.framework.loss == LossKind::fused_linear,
+            sentence(target, " has no setting for a fused head and loss (--fused-loss)"));
+}
+
 }  // namespace shardwise

@@ -29,6 +29,7 @@ struct PlanWord {
 struct PlanWords {
   std::map<std::string, PlanWord, std::less<>> words;
   Problems problems;
+  std::vector<std::pair<std::string, std::string>> unmet;  // keys that finish() found, and why
 
   void say(std::string_view word, std::string value, const std::string& where);
   void say(std::string_view word, int value, const std::string& where) {

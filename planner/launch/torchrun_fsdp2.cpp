@@ -51,6 +51,7 @@ std::vector<std::string> refusals(const LaunchJob& job) {
   Refusals to;
   refuse_model_parallel(to, p, "plain fully_shard");
   refuse_adapters(to, w, "the loop written here");
+  refuse_other_losses(to, w, "the loop written here");
   refuse_recompute_except(to, p, "the loop written here", {"none", "full"});
   refuse_precision_except(to, w, "the loop written here", {DType::bf16, DType::fp32});
   refuse_if(to, w.optimizer->name != "adamw",

@@ -203,6 +203,7 @@ std::vector<std::string> refusals(const LaunchJob& job) {
   refuse_if(to, flavor_of(w.model) == nullptr,
             sentence("torchtitan 0.2.2 has no model with the sizes of ", w.model.id));
   refuse_adapters(to, w, "torchtitan");
+  refuse_other_losses(to, w, "torchtitan");
   refuse_recompute_except(to, p, "torchtitan", {"none", "full", "selective-op"});
   refuse_precision_except(to, w, "torchtitan", {DType::bf16, DType::fp32});
   refuse_if(to, w.optimizer->name != "adamw", "torchtitan is written with AdamW only");

@@ -1,4 +1,5 @@
-// Fields: trl 1.16.0 SFTConfig and ModelConfig, transformers 5.23.0 TrainingArguments.
+// Fields: trl 1.16.0 SFTConfig, DPOConfig, KTOConfig, RewardConfig and ModelConfig, transformers
+// 5.23.0 TrainingArguments, liger_kernel's switches (transformers/integrations/liger.py).
 #include "planner/launch/trl_script.hpp"
 
 #include "planner/launch/formats.hpp"
@@ -11,6 +12,32 @@ namespace {
 constexpr Meaning precision_bf16[] = {{"true", "bf16"}, {"false", ""}};
 constexpr Meaning precision_fp16[] = {{"true", "fp16"}, {"false", ""}};
 constexpr Meaning nf4_only[] = {{"nf4", ""}};
+// SFT's losses, KTO's, and else DPO's.
+constexpr Meaning losses[] = {{"nll", ""},
+                              {"dft", ""},
+                              {"chunked_nll", ""},
+                              {"kto", "kto"},
+                              {"apo_zero_unpaired", "kto"},
+                              {"sigmoid", "dpo"},
+                              {"ipo", "dpo"},
+                              {"hinge", "dpo"},
+                              {"robust", "dpo"},
+                              {"exo_pair", "dpo"},
+                              {"apo_zero", "dpo"},
+                              {"apo_down", "dpo"},
+                              {"nca_pair", "dpo"},
+                              {"bco_pair", "dpo"},
+                              {"sppo_hard", "dpo"},
+                              {"aot", "dpo"},
+                              {"aot_unpaired", "dpo"},
+                              {"aot_pair", "dpo"},
+                              {"discopop", "dpo"},
+                              {"sigmoid_norm", "dpo"},
+                              {"sft", ""}};  // a term beside another loss
+constexpr Meaning on[] = {{"true", "true"}, {"false", ""}};
+constexpr std::string_view other_liger_kernels[] = {"rope", "rms_norm", "layer_norm", "swiglu",
+                                                    "geglu"};
+constexpr Meaning off[] = {{"true", ""}, {"false", "false"}};
 
 constexpr PlanKey keys[] = {
     says_integer("per_device_train_batch_size", "mbs"),
@@ -40,7 +67,17 @@ constexpr PlanKey keys[] = {
     ignored("output_dir", "has no bearing on a step"),
     ignored("attn_implementation", "the framework's row says which kernel"),
     ignored("bnb_4bit_quant_storage", "the framework's row says whether 4-bit weights shard"),
-    ignored("loss_type", "the framework's row says how the loss is computed"),
+    says_choice("loss_type*", "preference", losses),
+    says_choice("use_liger_kernel", "liger", on),
+    says_choice("liger_kernel_config.fused_linear_cross_entropy", "liger-loss", true_or_false),
+    says_choice("liger_kernel_config.rope", "liger-rope", off),
+    says_choice("liger_kernel_config.rms_norm", "liger-rms_norm", off),
+    says_choice("liger_kernel_config.layer_norm", "liger-layer_norm", off),
+    says_choice("liger_kernel_config.swiglu", "liger-swiglu", off),
+    says_choice("liger_kernel_config.geglu", "liger-geglu", off),
+    ignored("liger_kernel_config.cross_entropy", "the fused loss takes its place"),
+    ignored("center_rewards_coefficient", "a term of the loss alone"),
+    ignored("beta", "has no bearing on a step"),
     ignored("gradient_checkpointing_kwargs*", "has no bearing that is modelled"),
     ignored("lora_alpha", "scales an update, costs nothing"),
     ignored("lora_dropout", "the framework's row says it"),
@@ -69,17 +106,54 @@ constexpr PlanKey keys[] = {
     ignored("trust_remote_code", "has no bearing on a step"),
     ignored("env*", "the run's environment, not its plan"),
     refused("activation_offloading", "false", "offloading activations is not modelled"),
-    refused("use_liger_kernel", "false", "fused Liger kernels would change time and memory"),
     refused("torch_compile", "false", "compiled kernels would change time and memory"),
     refused("fsdp", "false|[]", "say FSDP in an Accelerate file, which is read"),
     refused("padding_free", "false", "batches without padding would change time"),
     refused("auto_find_batch_size", "false", "the batch would not be the one written"),
 };
 
+// Liger's fused loss is known; its other kernels run unless they are switched off.
+void finish_liger(PlanWords& words, const std::string& file) {
+  if (!words.is("liger", "true")) return;
+  if (!words.is("liger-loss", "false")) words.default_to("fused_loss", "true", file);
+  for (const std::string_view kernel : other_liger_kernels) {
+    if (words.is(sentence("liger-", kernel), "false")) continue;
+    words.unmet.emplace_back("use_liger_kernel",
+                             "Liger's kernels beside the loss would change time and memory");
+    return;
+  }
+}
+
 void finish(PlanWords& words, const PlanFileContext&, const std::string& file) {
+  finish_liger(words, file);
   gather_targets(words, file);
   gather_method(words, file);
   words.default_to("framework", "hf-trainer", file);
+}
+
+// Of the scripts that TRL brings along (trl/scripts): "sft" also where it has none.
+std::string_view script_of(const Workload& w) {
+  if (w.preference == nullptr) return "sft";
+  for (const std::string_view name : {"dpo", "kto", "reward"})
+    if (w.preference->name == name) return name;
+  return "sft";
+}
+
+// What is learned from. Reading back knows the script by it.
+void put_loss(ConfigEntries& e, const Workload& w) {
+  const std::string_view script = script_of(w);
+  if (script == "dpo") put(e, "loss_type.0", "sigmoid");
+  if (script == "kto") put(e, "loss_type", "kto");
+  if (script == "reward") e.push_back({"center_rewards_coefficient", std::monostate{}});
+  if (script != "sft") return;
+  put(e, "packing", true);  // full sequences, which is what is forecast
+  put(e, "loss_type", "nll");
+  if (w.framework.loss != LossKind::fused_linear) return;
+  put(e, "use_liger_kernel", true);
+  put(e, "liger_kernel_config.fused_linear_cross_entropy", true);
+  put(e, "liger_kernel_config.cross_entropy", false);
+  for (const std::string_view kernel : other_liger_kernels)
+    put(e, sentence("liger_kernel_config.", kernel), false);
 }
 
 void put_adapter(ConfigEntries& e, const Workload& w) {
@@ -114,9 +188,25 @@ PlanFileFormat trl_format() {
           finish};
 }
 
+PlanFileFormat trl_reward_format() {
+  PlanFileFormat format = trl_format();
+  format.name = "Hugging Face Trainer for rewards";
+  format.marks = "center_rewards_coefficient";
+  format.finish = [](PlanWords& words, const PlanFileContext& context, const std::string& file) {
+    words.default_to("preference", "reward", file);
+    finish(words, context, file);
+  };
+  return format;
+}
+
 Refusals trl_refusals(const LaunchJob& job) {
   const Workload& w = job.question.workload;
   Refusals to;
+  refuse_if(to, w.preference != nullptr && script_of(w) == "sft",
+            sentence("TRL has no script for ", w.preference != nullptr ? w.preference->name : "",
+                     "; axolotl has a setting"));
+  refuse_if(to, w.preference != nullptr && w.framework.loss == LossKind::fused_linear,
+            "the fused loss of preferences is another kernel, which is not written here");
   refuse_recompute_except(to, job.question.plan, "the Trainer", {"none", "full"});
   refuse_precision_except(to, w, "the Trainer", {DType::bf16, DType::fp16, DType::fp32});
   refuse_if(to, hugging_face_optimizer(*w.optimizer).empty(),
@@ -135,8 +225,7 @@ ConfigEntries trl_entries(const LaunchJob& job) {
   put(e, "dataset_name", "REPLACE-WITH-YOUR-DATASET");
   put(e, "output_dir", "output");
   put(e, "max_length", w.sequence);
-  put(e, "packing", true);  // full sequences, which is what is forecast
-  put(e, "loss_type", "nll");
+  put_loss(e, w);
   put(e, "per_device_train_batch_size", p.microbatch);
   put(e, "gradient_accumulation_steps", p.microbatches);
   put(e, "gradient_checkpointing", p.recompute == "full");
@@ -149,13 +238,18 @@ ConfigEntries trl_entries(const LaunchJob& job) {
   return e;
 }
 
-std::vector<std::string> trl_words() {
-  return {"trl.scripts.sft", "--config", std::string(trl_script_name)};
+std::string trl_file(const LaunchJob& job) {
+  return sentence(script_of(job.question.workload), ".yaml");
 }
 
-std::string trl_note() {
-  return "Set dataset_name in sft.yaml, or put your own training script in place of "
-         "trl.scripts.sft.";
+std::vector<std::string> trl_words(const LaunchJob& job) {
+  return {sentence("trl.scripts.", script_of(job.question.workload)), "--config", trl_file(job)};
+}
+
+std::string trl_note(const LaunchJob& job) {
+  return sentence("Set dataset_name in ", trl_file(job),
+                  ", or put your own training script in place of trl.scripts.",
+                  script_of(job.question.workload), ".");
 }
 
 }  // namespace shardwise

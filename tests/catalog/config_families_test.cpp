@@ -77,4 +77,63 @@ TEST_CASE("Granite, EXAONE, Hunyuan, ERNIE, MiniCPM3 and GLM-4.5 come to the cat
   CHECK(uneven.error().front().where == "config.json:/moe_layer_interval");
 }
 
+// What the layers of a hybrid are, by each of the ways in which configs say it.
+TEST_CASE("hybrids name their layers by lists, by numbers or not at all") {
+  const auto read = [](const std::string& members) {
+    const auto model = parse_huggingface_config(
+        R"({"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2,
+            "num_hidden_layers": 4, "intermediate_size": 128, "vocab_size": 100, )" +
+            members + "}",
+        "config.json");
+    if (!model) UNSCOPED_INFO(model.error().front().where << ": " << model.error().front().what);
+    REQUIRE(model);
+    return *model;
+  };
+  const std::string mamba = R"("mamba_n_heads": 8, "mamba_d_state": 16)";
+  CHECK(read(R"("model_type": "bamba", "attn_layer_indices": [2], )" + mamba).mixers == "SSAS");
+  const std::string granite = R"("model_type": "granitemoehybrid", "num_local_experts": 0, )";
+  const Transformer listed = read(
+      granite + R"("layer_types": ["mamba", "attention", "linear_attention", "full_attention"], )" +
+      mamba);
+  CHECK(listed.mixers == "SASA");
+  CHECK(listed.position == PositionKind::none);
+  CHECK(listed.ffn == 1024);            // shared_intermediate_size of the class
+  CHECK(listed.mamba->head_dim == 16);  // 2 x 64 in 8 heads
+  const Transformer plain = read(granite + R"("position_embedding_type": "rope",
+                   "layer_types": ["attention", "attention", "attention", "attention"])");
+  CHECK(plain.mixers.empty());
+  CHECK_FALSE(plain.mamba);
+  CHECK(plain.position == PositionKind::rope);
+  const Transformer falcon = read(R"("model_type": "falcon_h1", "mamba_d_ssm": 96, )" + mamba);
+  CHECK(falcon.mixers == "BBBB");
+  CHECK(falcon.mamba->inner() == 96);
+  CHECK_FALSE(falcon.mamba->normed);
+  CHECK(read(R"("model_type": "lfm2")").mixers == "AAAA");
+  const Transformer lfm = read(R"("model_type": "lfm2", "full_attn_idxs": [1, 3])");
+  CHECK(lfm.mixers == "CACA");
+  CHECK(lfm.ffn == 256);  // 128 x 2 / 3 = 85, up to a multiple of 256
+  CHECK(lfm.tied_embeddings);
+  CHECK(read(R"("model_type": "lfm2", "block_auto_adjust_ff_dim": false)").ffn == 128);
+}
+
+TEST_CASE("a hybrid's config that does not add up is refused by key") {
+  const auto problem = [](const std::string& members) {
+    const auto model = parse_huggingface_config(
+        R"({"hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2,
+            "intermediate_size": 128, "vocab_size": 100, )" +
+            members + "}",
+        "config.json");
+    REQUIRE_FALSE(model);
+    return model.error().front().where;
+  };
+  CHECK(problem(R"("model_type": "bamba", "mamba_n_heads": 5)") == "config.json:/mamba_n_heads");
+  CHECK(problem(R"("model_type": "bamba", "mamba_n_heads": 8, "mamba_d_head": 15)") ==
+        "config.json:/mamba_d_head");
+  CHECK(problem(R"("model_type": "bamba", "mamba_n_heads": 8, "attn_layer_indices": [2])") ==
+        "config.json:/attn_layer_indices");
+  CHECK(problem(R"("model_type": "granitemoehybrid", "shared_intermediate_size": 64,
+                     "layer_types": ["mamba", "rwkv"])") == "config.json:/layer_types");
+  CHECK(problem(R"("model_type": "lfm2", "conv_bias": true)") == "config.json:/conv_bias");
+}
+
 }  // namespace shardwise

@@ -205,3 +205,16 @@ TEST_CASE("every id and alias finds its own entry") {
     for (const std::string& word : f.match) CHECK(find_framework(c, word));
   }
 }
+
+TEST_CASE("models of refused architectures are refused by name, with the reason") {
+  const auto why = [](const char* name) {
+    const auto found = find_model(loaded_catalog(), name);
+    return found ? "is " + (*found)->id : found.error().front().what;
+  };
+  CHECK(why("google/gemma-3n-E4B-it").find("embeddings of their own") != std::string::npos);
+  CHECK(why("jamba-1.5-mini").find("Mamba-1") != std::string::npos);
+  // Without its row, the name would lose its version and be DeepSeek-V3's.
+  CHECK(why("deepseek-v4").find("indexer") != std::string::npos);
+  CHECK(why("deepseek-v3.1") == "is deepseek-v3");
+  CHECK(why("gemma-3-4b-it") == "is gemma-3-4b");
+}

@@ -54,6 +54,10 @@ std::vector<std::pair<std::string, int>> dimensions(const Transformer& m) {
   const MixtureOfExperts moe = m.moe.value_or(MixtureOfExperts{});
   const LatentAttention mla = m.mla.value_or(LatentAttention{});
   const DeltaNet delta = m.delta.value_or(DeltaNet{});
+  const StateSpace mamba = m.mamba.value_or(StateSpace{});
+  const auto layers_of = [&](char letter) {
+    return static_cast<int>(std::count(m.mixers.begin(), m.mixers.end(), letter));
+  };
   return {{"layers", m.layers},
           {"hidden", m.hidden},
           {"heads", m.heads},
@@ -101,8 +105,18 @@ std::vector<std::pair<std::string, int>> dimensions(const Transformer& m) {
           {"delta.convolution", delta.convolution},
           {"delta.chunk", delta.chunk},
           {"attention_gate", m.attention_gate},
-          {"mixers without attention",
-           static_cast<int>(std::count(m.mixers.begin(), m.mixers.end(), 'D'))}};
+          {"mamba.heads", mamba.heads},
+          {"mamba.head_dim", mamba.head_dim},
+          {"mamba.groups", mamba.groups},
+          {"mamba.state", mamba.state},
+          {"mamba.convolution", mamba.convolution},
+          {"mamba.chunk", mamba.chunk},
+          {"mamba.normed", mamba.normed},
+          {"convolution.taps", m.convolution.value_or(GatedConvolution{0}).taps},
+          {"layers D", layers_of('D')},
+          {"layers S", layers_of('S')},
+          {"layers B", layers_of('B')},
+          {"layers C", layers_of('C')}};
 }
 
 std::string differences(const Transformer& found, const Transformer& expected) {

@@ -8,9 +8,12 @@
 #include <set>
 #include <string>
 
+#include "catalog/huggingface_family.hpp"
+#include "catalog/json_document.hpp"
 #include "catalog/load.hpp"
 #include "catalog/model_name.hpp"
 #include "catalog/transformer_flaws.hpp"
+#include "catalog/unsupported_model.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"
 
@@ -101,6 +104,29 @@ TEST_CASE("rounded published counts are met within their rounding") {
   }
   CHECK(asserted >= 78);
   CHECK(near >= 66);
+}
+
+// A name that stands for a refused architecture is nobody's in the catalog.
+TEST_CASE("every unsupported model is of a refused architecture, and none is catalogued") {
+  const auto document = parse_json_file(root / "models/unsupported.json", "unsupported.json");
+  REQUIRE(document);
+  Problems problems;
+  JsonReader file(*document, problems);
+  JsonReader rows = file.object("models");
+  file.provenance();
+  file.finish();
+  CHECK(problems.empty());
+  for (const std::string& name : rows.keys()) {
+    INFO(name);
+    CHECK(refused_family(rows.text(name)) != nullptr);
+    CHECK(unsupported_model(root, name));
+  }
+  for (const Transformer& m : models()) {
+    INFO(m.id);
+    CHECK_FALSE(unsupported_model(root, m.id));
+    for (const std::string& alias : m.aliases) CHECK_FALSE(unsupported_model(root, alias));
+  }
+  CHECK_FALSE(unsupported_model(root / "nowhere", "jamba"));
 }
 
 TEST_CASE("the catalog holds the families that people train") {

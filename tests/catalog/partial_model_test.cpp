@@ -157,6 +157,11 @@ TEST_CASE("sizes given take the place of the catalogued ones") {
   CHECK(completed(reduced).layers == 2);
   CHECK(completed(reduced).moe->experts == 16);
 
+  PartialModel hybrid;  // ten layers are the first ten: nine of Mamba-2 and one of attention
+  hybrid.name = "granite-4.0-h-tiny";
+  hybrid.layers = 10;
+  CHECK(completed(hybrid).mixers == "SSSSSASSSS");
+
   PartialModel untied = sized("Llama-3.2-1B dims", 16, 2048);
   untied.tied_embeddings = false;
   // one more table of 128256 x 2048 than the 1,235,814,400 of the tied model

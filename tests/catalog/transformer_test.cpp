@@ -173,6 +173,52 @@ TEST_CASE("a model with Gated DeltaNet counts whole blocks") {
   CHECK(flaws(m).size() == 1);
 }
 
+// Granite 4.0 H-Tiny's, Falcon-H1-0.5B's and LFM2-350M's sizes, a few layers of them.
+TEST_CASE("blocks count the mixer that stands in attention's place or beside it") {
+  SECTION("Mamba-2 before experts") {
+    Transformer m = sized(4, 1536, 12, 4, 1024, 100352);
+    m.mixers = "SSAS";
+    m.mamba = StateSpace{48, 64, 1, 128, 4, 256};
+    m.moe = MixtureOfExperts{64, 6, 512, 1024, false, 0, 1};
+    const ParameterCount c = parameter_count(m);
+    // D = 48 x 64 = 3072: in 1536 x (2 D + 2 x 128 + 48), out D x 1536, taps and bias of D + 256
+    // channels, three values per head, the norm of D.
+    CHECK(c.mamba_per_layer == 1536LL * 6448 + 3072LL * 1536 + 5 * 3328 + 3 * 48 + 3072);
+    CHECK(m.moe_layers() == 4);
+    CHECK(c.total == 3 * c.mamba_per_layer + c.attention_per_layer +
+                         4 * (c.experts_per_layer + c.moe_rest_per_layer) + (4 * 2 + 1) * 1536 +
+                         2LL * 100352 * 1536);
+    CHECK(flaws(m).empty());
+  }
+  SECTION("attention and Mamba-2 side by side, the latter without a norm") {
+    Transformer m = sized(3, 1024, 8, 2, 2048, 32784);
+    m.head_dim = 64;
+    m.mixers = "BBB";
+    m.mamba = StateSpace{24, 64, 1, 128, 4, 128, false};
+    const ParameterCount c = parameter_count(m);
+    CHECK(c.mamba_per_layer == 1024LL * 3352 + 1536LL * 1024 + 5 * 1792 + 3 * 24);
+    CHECK(c.total == 3 * (c.mamba_per_layer + c.attention_per_layer + c.dense_mlp_per_layer) +
+                         (3 * 2 + 1) * 1024 + 2LL * 32784 * 1024);
+    m.mamba.reset();
+    CHECK(flaws(m).size() == 1);
+  }
+  SECTION("short convolutions") {
+    Transformer m = sized(3, 1024, 16, 8, 4608, 65536);
+    m.qk_norm = QkNorm::head_dim;
+    m.mixers = "CCA";
+    m.convolution = GatedConvolution{3};
+    const ParameterCount c = parameter_count(m);
+    CHECK(c.convolution_per_layer == 3LL * 1024 * 1024 + 1024LL * 1024 + 3 * 1024);
+    CHECK(c.total == 2 * c.convolution_per_layer + c.attention_per_layer +
+                         3 * c.dense_mlp_per_layer + (3 * 2 + 1) * 1024 + 2LL * 65536 * 1024);
+    m.mixers = "CC-";
+    CHECK(flaws(m).size() == 1);
+    m.mixers = "CCA";
+    m.convolution.reset();
+    CHECK(flaws(m).size() == 1);
+  }
+}
+
 TEST_CASE("DeepSeek-V2-Lite has one plain query projection") {
   Transformer m = sized(27, 2048, 16, 16, 10944, 102400);
   m.mla = LatentAttention{std::nullopt, 512, 128, 64, 128};

@@ -10,6 +10,9 @@ from importlib.metadata import version
 
 import torch
 
+import kernels
+
+kernels.pretend()
 import grid
 import models
 import timeline
@@ -81,6 +84,8 @@ def record(case):
     model = models.dimensions(case.model, config) | {"parameters": parameters}
     ranks = case.shards * case.tensor
     versions = ", ".join(f"{p} {version(p)}" for p in PACKAGES)
+    if config.model_type in models.HYBRIDS:
+        versions += f"; {kernels.versions()}, whose kernels are not launched"
     return {"id": identifier(case),
             "source": {"file": "tests/oracle/collect.py",
                        "where": f"{versions}; run {datetime.date.today().isoformat()}"},

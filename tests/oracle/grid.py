@@ -31,12 +31,20 @@ MODELS = {
     "tiiuae/falcon-7b": (6, ("sdpa",)),
     "mosaicml/mpt-7b": (6, ("eager",)),
     "EleutherAI/gpt-j-6b": (6, ("eager",)),
+    "LiquidAI/LFM2-350M": (16, ("sdpa", "eager")),
+    "LiquidAI/LFM2-8B-A1B": (6, ("sdpa",)),
+    "ibm-granite/granite-4.0-h-tiny": (10, ("sdpa",)),
+    "tiiuae/Falcon-H1-7B-Base": (4, ("sdpa", "eager")),
 }
+# Experts, which PEFT leaves out; Mamba layers, which it refuses (peft/tuners/tuners_utils.py).
+NO_ADAPTERS = ("Qwen/Qwen3-30B-A3B", "mistralai/Mixtral-8x7B-v0.1", "LiquidAI/LFM2-8B-A1B",
+               "ibm-granite/granite-4.0-h-tiny", "tiiuae/Falcon-H1-7B-Base")
 WIDE = ("meta-llama/Llama-3.1-8B", "mistralai/Mistral-7B-v0.3", "Qwen/Qwen3-8B",
         "Qwen/Qwen2.5-7B-Instruct", "meta-llama/Llama-2-7b-hf")
 SHARDED = WIDE + ("TinyLlama/TinyLlama-1.1B-Chat-v1.0", "Qwen/Qwen3-0.6B", "gpt2",
                   "EleutherAI/pythia-1.4b", "google/gemma-2b", "facebook/opt-1.3b",
-                  "microsoft/Phi-3-mini-4k-instruct", "allenai/OLMo-2-1124-7B")
+                  "microsoft/Phi-3-mini-4k-instruct", "allenai/OLMo-2-1124-7B",
+                  "LiquidAI/LFM2-350M")
 
 
 def case(model, sequence, **changes):
@@ -52,7 +60,7 @@ def families():
             yield case(model, long, precision=precision)
         yield case(model, long, recompute="full")
         yield case(model, long, recompute="full", precision="bf16-true", batch=2)
-        if model not in ("Qwen/Qwen3-30B-A3B", "mistralai/Mixtral-8x7B-v0.1"):
+        if model not in NO_ADAPTERS:
             yield case(model, long, method="lora")
             yield case(model, long, method="lora", recompute="full", batch=2)
         for attention in MODELS[model][1][1:]:

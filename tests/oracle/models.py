@@ -37,6 +37,10 @@ FROM_FILE = {
     "bigcode/starcoder2-7b": "mlc--starcoder2.json",
     "stabilityai/stablelm-2-1_6b": "mlc--stablelm-2-zephyr-1_6b.json",
     "togethercomputer/RedPajama-INCITE-Base-3B-v1": "mlc--redpajama_3b_v1.json",
+    "LiquidAI/LFM2-350M": "LiquidAI--LFM2-350M.json",
+    "LiquidAI/LFM2-8B-A1B": "LiquidAI--LFM2-8B-A1B.json",
+    "ibm-granite/granite-4.0-h-tiny": "ibm-granite--granite-4.0-h-tiny.json",
+    "tiiuae/Falcon-H1-7B-Base": "tiiuae--Falcon-H1-7B-Base.json",
 }
 FROM_DIMENSIONS = {
     "gpt2-xl": ("gpt2", dict(n_layer=48, n_embd=1600, n_head=25)),
@@ -84,7 +88,7 @@ def cut(config, layers):
         if hasattr(config, key):
             setattr(config, key, layers)
             break
-    if getattr(config, "layer_types", None):
+    if "layer_types" in vars(config) and config.layer_types:
         config.layer_types = config.layer_types[:layers]
 
 
@@ -96,9 +100,17 @@ def first(config, *keys, default=None):
     return default
 
 
+# Their sizes are the catalogued model's: a record's `model` has no members for their mixers.
+HYBRIDS = ("lfm2", "lfm2_moe", "granitemoehybrid", "falcon_h1")
+
+
 def dimensions(name, config):
     """The `model` object of a run record."""
     hidden = first(config, "hidden_size", "n_embd", "d_model")
+    if config.model_type in HYBRIDS:
+        return {"name": name.split("/")[-1], "hf_id": name, "layers": config.num_hidden_layers,
+                "hidden": hidden, "vocab": config.vocab_size,
+                "tied_embeddings": bool(config.tie_word_embeddings)}
     heads = first(config, "num_attention_heads", "n_head", "n_heads")
     kv = first(config, "num_key_value_heads", default=heads)
     if config.model_type == "falcon":

@@ -24,6 +24,8 @@ struct Asked {
   std::string model, gpus;
   Method method;
   std::vector<std::string> plans;
+  const PreferenceRow* preference = nullptr;
+  bool fused_loss = false;
 };
 
 // Data parallelism with everything that can be said about it, then model parallelism.
@@ -69,12 +71,20 @@ std::vector<Asked> asked_plans() {
                          {"qwen3-30b-a3b", "8xH100-SXM", Method::pretrain, experts}};
   for (const Method m : {Method::lora, Method::dora, Method::qlora})
     all.push_back({"llama-3.1-8b", "8xH100-SXM", m, {eight[0], eight[3], eight[7]}});
+  const std::vector<std::string> few{eight[0], eight[2], eight[3], eight[10]};
+  for (const PreferenceRow& preference : preference_rows)
+    for (const Method m : {Method::full, Method::qlora})
+      all.push_back({"llama-3.1-8b", "8xH100-SXM", m, few, &preference});
+  for (const Method m : {Method::full, Method::lora})
+    all.push_back({"llama-3.1-8b", "8xH100-SXM", m, few, nullptr, true});
   return all;
 }
 
 Request request_of(const Asked& asked) {
   Request r = request_for(asked.model, asked.gpus, {asked.method});
   r.sequence = 4096;
+  r.preference = asked.preference;
+  r.fused_loss = asked.fused_loss;
   if (row(asked.method).adapter) {
     r.lora_rank = 24;
     r.lora_targets = asked.method == Method::dora ? "q,v,down" : "all-linear";
@@ -101,6 +111,9 @@ const std::map<std::string, std::string>& schema_of_file() {
   static const std::map<std::string, std::string> schemas{{"ds_config.json", "deepspeed"},
                                                           {"accelerate.yaml", "accelerate"},
                                                           {"sft.yaml", "trl"},
+                                                          {"dpo.yaml", "trl_dpo"},
+                                                          {"kto.yaml", "trl_kto"},
+                                                          {"reward.yaml", "trl_reward"},
                                                           {"axolotl.yaml", "axolotl"},
                                                           {"torchtitan.toml", "torchtitan"},
                                                           {"megatron.args", "megatron"},
@@ -148,6 +161,8 @@ void check_reads_back(const Asked& asked, const Settled& said, const LaunchFiles
   CHECK(back->workload.compute == said.workload.compute);
   CHECK(back->workload.optimizer == said.workload.optimizer);
   CHECK(back->workload.adapter == said.workload.adapter);
+  CHECK(back->workload.preference == said.workload.preference);
+  CHECK(back->workload.framework.loss == said.workload.framework.loss);
   CHECK(r->learning_rate == 3e-4);
   CHECK(r->learning_rate_batch == said.plan.global_batch());
   for (const PlanFileReport& report : r->plan_files) {
@@ -156,8 +171,12 @@ void check_reads_back(const Asked& asked, const Settled& said, const LaunchFiles
   }
 }
 
-int written_and_read_back(const LaunchTarget& target) {
-  int written = 0;
+struct Written {
+  int plans = 0, preferences = 0, fused = 0;
+};
+
+Written written_and_read_back(const LaunchTarget& target) {
+  Written written;
   for (const Asked& asked : asked_plans())
     for (const std::string& text : asked.plans) {
       Request request = request_of(asked);
@@ -173,7 +192,9 @@ int written_and_read_back(const LaunchTarget& target) {
       const LaunchFiles files = target.write(job);
       check_schemas(files);
       check_reads_back(asked, *said, files);
-      ++written;
+      ++(asked.preference != nullptr ? written.preferences
+         : asked.fused_loss          ? written.fused
+                                     : written.plans);
     }
   return written;
 }
@@ -182,7 +203,17 @@ int written_and_read_back(const LaunchTarget& target) {
 
 TEST_CASE("what a target writes fits its framework's schema and reads back as the same plan") {
   for (const LaunchTarget& target : launch_targets()) {
-    DYNAMIC_SECTION(target.name) { CHECK(written_and_read_back(target) >= 12); }
+    DYNAMIC_SECTION(target.name) {
+      const Written written = written_and_read_back(target);
+      CHECK(written.plans >= 12);
+      // Those that launch TRL's scripts know three of five, axolotl all of them; the others learn
+      // the next token, with the loss that is theirs.
+      const bool trainer = target.name == "accelerate" || target.name == "deepspeed";
+      const bool any = trainer || target.name == "axolotl";
+      CHECK(written.preferences >= (trainer ? 12 : any ? 20 : 0));
+      CHECK((written.preferences > 0) == any);
+      CHECK((written.fused > 0) == any);
+    }
   }
 }
 
@@ -225,6 +256,32 @@ TEST_CASE("a target that cannot say a plan says why") {
     CHECK(all.find(c.why) != std::string::npos);
     if (all.find(c.why) == std::string::npos) UNSCOPED_INFO(all);
   }
+}
+
+TEST_CASE("what a target cannot learn from is refused") {
+  const auto reasons = [](const char* target, const char* framework, const char* preference,
+                          bool fused_loss) {
+    Request request = request_for("llama-3.1-8b", "8xH100-SXM", {Method::full});
+    request.framework = framework;
+    request.preference = preference == nullptr ? nullptr : preference_named(preference);
+    request.fused_loss = fused_loss;
+    const ResolvedRequest r = resolved(request);
+    const auto said = settled(r, "dp=8,zero=3");
+    REQUIRE(said);
+    std::string all;
+    for (const std::string& reason :
+         launch_refusals(*launch_target_named(target),
+                         {{said->workload, said->plan, r.clusters.front()}, "m", std::nullopt, {}}))
+      all += reason + "\n";
+    return all;
+  };
+  CHECK(reasons("torchtitan", "torchtitan", "dpo", false).find("next token only") !=
+        std::string::npos);
+  CHECK(reasons("torchtitan", "torchtitan", nullptr, true).find("--fused-loss") !=
+        std::string::npos);
+  CHECK(reasons("accelerate", "accelerate-fsdp", "orpo", false).find("no script for orpo") !=
+        std::string::npos);
+  CHECK(reasons("axolotl", "axolotl", "dpo", true).find("another kernel") != std::string::npos);
 }
 
 }  // namespace shardwise

@@ -206,6 +206,38 @@ TEST_CASE("axolotl's rl reads as preference training") {
   CHECK_FALSE(read("grpo.yaml", "base_model: m\nmicro_batch_size: 1\nrl: grpo\n"));
 }
 
+TEST_CASE("Liger's fused loss is understood, and its other kernels are told of") {
+  const auto all = read("args.yaml", "per_device_train_batch_size: 4\nuse_liger_kernel: true\n");
+  REQUIRE(all);
+  CHECK(all->request.fused_loss);
+  CHECK(notes(all->reports.front().not_honoured, "use_liger_kernel"));
+  const auto loss_only = read("args.yaml",
+                              "use_liger_kernel: true\nper_device_train_batch_size: 4\n"
+                              "liger_kernel_config:\n  rope: false\n  rms_norm: false\n"
+                              "  layer_norm: false\n  swiglu: false\n  geglu: false\n");
+  REQUIRE(loss_only);
+  CHECK(loss_only->request.fused_loss);
+  CHECK(loss_only->reports.front().not_honoured.empty());
+  const auto no_loss = read("args.yaml",
+                            "use_liger_kernel: true\nper_device_train_batch_size: 4\n"
+                            "liger_kernel_config:\n  fused_linear_cross_entropy: false\n");
+  REQUIRE(no_loss);
+  CHECK_FALSE(no_loss->request.fused_loss);
+}
+
+TEST_CASE("TRL's losses say what is learned from") {
+  const auto dpo = read("args.yaml", "per_device_train_batch_size: 4\nloss_type: [sigmoid]\n");
+  REQUIRE(dpo);
+  CHECK(dpo->request.preference == preference_named("dpo"));
+  const auto reward =
+      read("args.yaml", "per_device_train_batch_size: 4\ncenter_rewards_coefficient: 0.01\n");
+  REQUIRE(reward);
+  CHECK(reward->request.preference == preference_named("reward"));
+  const auto sft = read("args.yaml", "per_device_train_batch_size: 4\nloss_type: nll\n");
+  REQUIRE(sft);
+  CHECK(sft->request.preference == nullptr);
+}
+
 TEST_CASE("the learning rate scales with the batch, and only with it") {
   // 3e-4 at 64 sequences is 3e-4 x 256 / 64 = 1.2e-3 at 256.
   CHECK(*learning_rate_for(3e-4, 64, 256).value == Approx(1.2e-3));

@@ -46,15 +46,21 @@ def read_deepspeed(folder):
     return f"stage {made.zero_optimization_stage}, batch {made.train_batch_size}"
 
 
+SCRIPTS = {"sft.yaml": "SFTConfig", "dpo.yaml": "DPOConfig", "kto.yaml": "KTOConfig",
+           "reward.yaml": "RewardConfig"}
+
+
 def read_trl(folder):
-    from trl import ModelConfig, ScriptArguments, SFTConfig, TrlParser
+    import trl
+    from trl import ModelConfig, ScriptArguments, TrlParser
 
     os.environ.pop("ACCELERATE_USE_DEEPSPEED", None)
-    text = (folder / "sft.yaml").read_text()
+    script = next(name for name in SCRIPTS if (folder / name).exists())
+    text = (folder / script).read_text()
     # Its constructor would start DeepSpeed and ask for a GPU: both are beside the point here.
-    plain = folder / "sft-on-cpu.yaml"
+    plain = folder / "on-cpu.yaml"
     plain.write_text(re.sub(r"^(deepspeed: .*|bf16: true)$", "", text, flags=re.M) + "use_cpu: true\n")
-    parser = TrlParser((ScriptArguments, SFTConfig, ModelConfig))
+    parser = TrlParser((ScriptArguments, getattr(trl, SCRIPTS[script]), ModelConfig))
     _, training, model = parser.parse_args_and_config(["--config", str(plain)])
     training.bf16 = "bf16: true" in text
     assert model.model_name_or_path
@@ -104,9 +110,13 @@ def read_axolotl(folder):
 
     # It builds on CUDA machines only; the schema asks no more than that it can be imported.
     sys.modules.setdefault("ring_flash_attn", types.ModuleType("ring_flash_attn"))
+    from axolotl.integrations.liger.args import LigerArgs
     from axolotl.utils.schemas.config import AxolotlInputConfig
 
-    made = AxolotlInputConfig(**yaml.safe_load((folder / "axolotl.yaml").read_text()))
+    class Config(AxolotlInputConfig, LigerArgs):
+        """As axolotl itself puts the arguments of plugins beside its own (utils/config)."""
+
+    made = Config(**yaml.safe_load((folder / "axolotl.yaml").read_text()))
     return f"micro batch {made.micro_batch_size}, sequence {made.sequence_len}"
 
 
@@ -121,25 +131,36 @@ READERS = {"torchrun": read_torchrun, "accelerate": read_accelerate, "deepspeed"
            "torchtitan": read_torchtitan, "megatron": read_megatron, "axolotl": read_axolotl}
 
 
+def questions():
+    """Flags: every method on every plan, then what is learned from."""
+    for method in ("full", "qlora", "pretrain"):
+        for plan in DP + MODEL:
+            yield ["--method", method, "--plan", plan]
+    for method in ("full", "qlora"):
+        for plan in ("dp=8,zero=0", "dp=8,zero=2", "dp=8,zero=3,recompute=full,mbs=2"):
+            for preference in ("dpo", "kto", "orpo", "simpo", "reward"):
+                yield ["--method", method, "--plan", plan, "--preference", preference]
+            yield ["--method", method, "--plan", plan, "--fused-loss"]
+
+
 def main():
     logging.disable(logging.WARNING)
     program, bad = sys.argv[1], 0
     for target, read in READERS.items():
         good, refused, said = 0, 0, set()
-        for method in ("full", "qlora", "pretrain"):
-            for plan in DP + MODEL:
-                with tempfile.TemporaryDirectory() as temporary:
-                    asked = [program, "launch", "llama-3.1-8b", "--gpus", "8xH100-SXM", "--method", method,
-                             "--plan", plan, "--target", target, "--out", temporary, "--learning-rate", "1e-4"]
-                    if subprocess.run(asked, capture_output=True).returncode:
-                        refused += 1
-                        continue
-                    try:
-                        said.add(read(Path(temporary)))
-                        good += 1
-                    except (Exception, SystemExit) as e:
-                        bad += 1
-                        print(f"{target}: {method} {plan}: {type(e).__name__}: {str(e)[:600]}")
+        for flags in questions():
+            with tempfile.TemporaryDirectory() as temporary:
+                asked = [program, "launch", "llama-3.1-8b", "--gpus", "8xH100-SXM", *flags,
+                         "--target", target, "--out", temporary, "--learning-rate", "1e-4"]
+                if subprocess.run(asked, capture_output=True).returncode:
+                    refused += 1
+                    continue
+                try:
+                    said.add(read(Path(temporary)))
+                    good += 1
+                except (Exception, SystemExit) as e:
+                    bad += 1
+                    print(f"{target}: {flags}: {type(e).__name__}: {str(e)[:600]}")
         print(f"{target}: {good} plans read by its own parser, {refused} refused by shardwise; e.g. {sorted(said)[:2]}")
     return bad > 0
 

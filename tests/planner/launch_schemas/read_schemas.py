@@ -137,11 +137,11 @@ def accelerate():
     return keys, "accelerate"
 
 
-def trl():
-    from trl import ModelConfig, ScriptArguments, SFTConfig
+def trl(training="SFTConfig"):
+    import trl as package
 
     keys = {}
-    for cls in (ScriptArguments, SFTConfig, ModelConfig):
+    for cls in (package.ScriptArguments, getattr(package, training), package.ModelConfig):
         of_dataclass(keys, cls)
     return keys, "trl"
 
@@ -149,8 +149,11 @@ def trl():
 def axolotl():
     from axolotl.utils.schemas.config import AxolotlInputConfig
 
+    from axolotl.integrations.liger.args import LigerArgs
+
     keys = {}
     of_pydantic(keys, AxolotlInputConfig)
+    of_pydantic(keys, LigerArgs)  # of the plugin that brings those kernels
     return keys, "axolotl"
 
 
@@ -198,6 +201,8 @@ def fully_shard():
 
 
 FILES = {"deepspeed": deepspeed, "accelerate": accelerate, "trl": trl, "axolotl": axolotl,
+         "trl_dpo": lambda: trl("DPOConfig"), "trl_kto": lambda: trl("KTOConfig"),
+         "trl_reward": lambda: trl("RewardConfig"),
          "torchtitan": torchtitan, "megatron": megatron, "fully_shard": fully_shard}
 
 

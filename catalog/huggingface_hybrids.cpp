@@ -1,0 +1,141 @@
+// What the columns of a row cannot say of models that mix attention with other mixers, as whole
+// blocks: which layer is what, and the sizes of those mixers. Each function names the file it was
+// read in (transformers 5.23 of PyPI, models/<model_type>).
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "catalog/huggingface_family.hpp"
+#include "catalog/transformer_flaws.hpp"
+
+namespace shardwise::config_details {
+namespace {
+
+struct LayerName {
+  std::string_view name;
+  char letter;  // of Transformer::mixers
+};
+
+// A letter for each layer that the config lists under `key`; nothing where it lists none.
+template <std::size_t n>
+std::string listed_layers(JsonReader& config, std::string_view key, const LayerName (&names)[n]) {
+  std::string letters, known;
+  for (const LayerName& row : names) known += (known.empty() ? "" : ", ") + std::string(row.name);
+  for (const std::string& type : config.texts(key)) {
+    const auto* row = std::find_if(std::begin(names), std::end(names),
+                                   [&](const LayerName& r) { return r.name == type; });
+    if (row == std::end(names)) {
+      config.problem(key, "names out of " + known);
+      return {};
+    }
+    letters += row->letter;
+  }
+  return letters;
+}
+
+// `other` in every layer but those whose numbers the config lists under `key`.
+std::string attention_at(JsonReader& config, std::string_view key, int layers, char other) {
+  std::string letters(static_cast<std::size_t>(layers), other);
+  for (const double layer : config.numbers(key)) {
+    if (layer < 0 || layer >= layers || layer != std::floor(layer)) {
+      config.problem(key, "numbers of layers, from 0 on");
+      break;
+    }
+    letters[static_cast<std::size_t>(layer)] = 'A';
+  }
+  return letters;
+}
+
+// The mixer of configuration_bamba.py, which Granite and Falcon-H1 took over: heads are as wide as
+// the inner width shared out evenly unless told otherwise.
+StateSpace bamba_mixer(JsonReader& config, const Transformer& model, std::optional<int> inner) {
+  StateSpace mamba;
+  mamba.heads = config.maybe_integer("mamba_n_heads", 1, most_heads).value_or(128);
+  mamba.groups = config.maybe_integer("mamba_n_groups", 1, most_heads).value_or(1);
+  mamba.state = config.maybe_integer("mamba_d_state", 1, most_width).value_or(256);
+  mamba.convolution = config.maybe_integer("mamba_d_conv", 1, most_width).value_or(4);
+  mamba.chunk = config.maybe_integer("mamba_chunk_size", 1, most_width).value_or(256);
+  const int expand = config.maybe_integer("mamba_expand", 1, 64).value_or(2);
+  const int width = inner.value_or(std::min(most_width, expand * model.hidden));
+  mamba.head_dim = std::max(1, width / mamba.heads);
+  if (width % mamba.heads != 0)
+    config.problem("mamba_n_heads", "a divisor of the inner width " + std::to_string(width));
+  if (config.kind("mamba_d_head") == JsonKind::integer &&
+      config.integer("mamba_d_head", 1, most_width) != mamba.head_dim)
+    config.problem("mamba_d_head", "the inner width " + std::to_string(width) + " over " +
+                                       std::to_string(mamba.heads) + " heads");
+  if (!config.maybe_flag("mamba_conv_bias").value_or(true))
+    config.problem("mamba_conv_bias", "true (convolutions without a bias are not supported)");
+  return mamba;
+}
+
+}  // namespace
+
+void bamba(JsonReader& config, Transformer& model) {
+  model.mixers = attention_at(config, "attn_layer_indices", model.layers, 'S');
+  model.mamba = bamba_mixer(config, model, std::nullopt);
+}
+
+// Without experts, the shared MLP is the only one.
+void granite_moe_hybrid(JsonReader& config, Transformer& model) {
+  constexpr LayerName names[] = {
+      {"mamba", 'S'}, {"linear_attention", 'S'}, {"attention", 'A'}, {"full_attention", 'A'}};
+  const bool newer = config.has("layer_types");
+  model.mixers = listed_layers(config, newer ? "layer_types" : "layers_block_type", names);
+  if (model.mixers.empty()) model.mixers.assign(static_cast<std::size_t>(model.layers), 'S');
+  if (model.mixers.find('S') == std::string::npos) {
+    model.mixers.clear();
+  } else {
+    model.mamba = bamba_mixer(config, model, std::nullopt);
+  }
+  model.ffn = config.maybe_integer("shared_intermediate_size", 1, most_width).value_or(1024);
+  if (config.maybe_text("position_embedding_type").value_or("nope") != "rope")
+    model.position = PositionKind::none;
+}
+
+// modeling_falcon_h1.py, FalconH1DecoderLayer: both mixers read one norm and are added up. The
+// multipliers are numbers in the code, not parameters.
+void falcon_h1(JsonReader& config, Transformer& model) {
+  model.mixers.assign(static_cast<std::size_t>(model.layers), 'B');
+  constexpr int class_default = 1024;  // an explicit null: what mamba_expand gives
+  const std::vector<std::string> keys = config.keys();
+  std::optional<int> inner = config.maybe_integer("mamba_d_ssm", 1, most_width);
+  if (std::find(keys.begin(), keys.end(), "mamba_d_ssm") == keys.end()) inner = class_default;
+  model.mamba = bamba_mixer(config, model, inner);
+  model.mamba->normed = config.maybe_flag("mamba_rms_norm").value_or(false);
+  if (config.maybe_flag("projectors_bias").value_or(false))
+    config.problem("projectors_bias", "false (what it adds is not supported)");
+}
+
+namespace {
+
+void short_convolutions(JsonReader& config, Transformer& model) {
+  constexpr LayerName names[] = {{"conv", 'C'}, {"short_conv", 'C'}, {"full_attention", 'A'}};
+  model.mixers = listed_layers(config, "layer_types", names);
+  if (model.mixers.empty()) {
+    const bool mixed = config.has("full_attn_idxs");
+    model.mixers = attention_at(config, "full_attn_idxs", model.layers, mixed ? 'C' : 'A');
+  }
+  model.convolution =
+      GatedConvolution{config.maybe_integer("conv_L_cache", 1, most_width).value_or(3)};
+  model.tied_embeddings = config.maybe_flag("tie_embedding").value_or(model.tied_embeddings);
+}
+
+}  // namespace
+
+// modeling_lfm2.py, Lfm2MLP: two thirds of what the config says, times a factor, rounded up.
+void lfm2(JsonReader& config, Transformer& model) {
+  short_convolutions(config, model);
+  if (!config.maybe_flag("block_auto_adjust_ff_dim").value_or(true)) return;
+  const int multiple = config.maybe_integer("block_multiple_of", 1, most_width).value_or(256);
+  const double factor = config.maybe_number("block_ffn_dim_multiplier", 0.01, 100).value_or(1);
+  const int width = static_cast<int>(
+      std::min(std::floor(factor * std::floor(2.0 * model.ffn / 3)), double{most_width}));
+  model.ffn = std::max(1, (width + multiple - 1) / multiple * multiple);
+}
+
+void lfm2_moe(JsonReader& config, Transformer& model) { short_convolutions(config, model); }
+
+}  // namespace shardwise::config_details

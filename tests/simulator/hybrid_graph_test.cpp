@@ -1,0 +1,166 @@
+// What the mixers of hybrid models keep: Mamba-2, Gated DeltaNet, gated convolutions.
+#include "simulator/layer_graph.hpp"
+#include "simulator/layer_script.hpp"
+#include "tests/catch.hpp"
+#include "tests/simulator/sample_workload.hpp"
+
+using namespace shardwise;
+
+namespace {
+
+std::int64_t saved(const LayerGraph& graph) {
+  ScriptOptions options;
+  options.runs_again.assign(graph.operators.size(), false);
+  const LayerScript s = layer_script(graph, options);
+  return s.saved_bytes - s.saved_statistics_bytes;
+}
+
+}  // namespace
+
+// mamba_ssm's fused scan keeps the projection's output and its own result before the gate; around
+// it the norm's input and output, and what the two linears read. Bytes per token (16 bits):
+//   input 2h, normed 2h, projected 2 (2D + 2Gn + H), before the gate 2D, gated 2D, normed 2D.
+TEST_CASE("a Mamba-2 layer saves what its fused kernel and linears read", "[layer_graph]") {
+  Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
+  w.model.norms.per_layer = 1;
+  w.model.mixers = "M*";
+  w.model.mamba = StateSpace{16, 64, 4, 128, 4, 128};  // D 1024, x with B and C 2048
+  BlockKind kind;
+  kind.mixer = LayerMixer::mamba;
+  const std::int64_t tokens = 256, h = 512, inner = 1024, projected = 2 * 1024 + 2 * 4 * 128 + 16;
+  CHECK(saved(block_graph(w, plan_of(1), kind)) ==
+        tokens * (2 * h + 2 * h + 2 * projected + 3 * 2 * inner));
+  const ParameterCount count = parameter_count(w.model);
+  CHECK(block_graph(w, plan_of(1), kind).parameters.base() ==
+        count.mamba_per_layer + count.norms_per_layer);
+
+  // C B^T, its product with x, chunk states, and their contribution (section 6 of the paper), per
+  // token: 2 (G Q n + D Q + D n + D n) with chunks of Q = 128; backward twice that.
+  double forward = 0, backward = 0;
+  for (const Operator& op : block_graph(w, plan_of(1), kind).operators) {
+    if (op.name != std::string_view("scan")) continue;
+    const auto flops = [](const std::vector<Kernel>& kernels) {
+      double sum = 0;
+      for (const Kernel& k : kernels)
+        if (const auto* g = std::get_if<GemmWork>(&k))
+          sum += 2.0 * static_cast<double>(g->m * g->n * g->k * g->batch);
+      return sum;
+    };
+    forward = flops(op.forward);
+    backward = flops(op.backward);
+  }
+  CHECK(forward == 2.0 * 256 * (4 * 128 * 128 + 1024 * 128 + 2 * 1024 * 128));
+  CHECK(backward == 2 * forward);
+}
+
+// The classes of transformers hand the gated norm and the projection back to the same function, so
+// that neither's result is kept: input 2h and normed 2h aside, projected 2 (2D + 2Gn + H), before
+// the gate 2D, and one fp32 statistic for each group. Without a norm, no statistic.
+TEST_CASE("transformers' Mamba-2 makes its gated result again", "[layer_graph]") {
+  Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
+  w.framework.kernels = KernelStyle::eager;
+  w.framework.fused_norms = true;
+  w.framework.runs_transformers = true;
+  w.model.norms.per_layer = 1;
+  w.model.mixers = "M*";
+  w.model.mamba = StateSpace{16, 64, 4, 128, 4, 128};
+  BlockKind kind;
+  kind.mixer = LayerMixer::mamba;
+  const std::int64_t tokens = 256, h = 512, inner = 1024, projected = 2 * 1024 + 2 * 4 * 128 + 16;
+  const std::int64_t kept = 2 * h + 2 * h + 2 * projected + 2 * inner;
+  CHECK(saved(block_graph(w, plan_of(1), kind)) == tokens * (kept + 4 * 4));
+  const auto parameters = [&] { return block_graph(w, plan_of(1), kind).parameters.base(); };
+  const auto counted = [&] {
+    const ParameterCount count = parameter_count(w.model);
+    return count.mamba_per_layer + count.norms_per_layer;
+  };
+  CHECK(parameters() == counted());
+  w.model.mamba->normed = false;
+  CHECK(saved(block_graph(w, plan_of(1), kind)) == tokens * kept);
+  CHECK(parameters() == counted());
+}
+
+// In attention's place, a gated convolution keeps its projection 6h, what the convolution reads and
+// gives 2h each, and what the projection back reads 2h; attention keeps 4h, 4 h_kv and 4a.
+TEST_CASE("a gated convolution saves its projection and three products", "[layer_graph]") {
+  Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
+  const std::int64_t attention = saved(block_graph(w, plan_of(1), {}));
+  w.model.mixers = "CA";
+  w.model.convolution = GatedConvolution{3};
+  BlockKind kind;
+  kind.mixer = LayerMixer::convolution_and_mlp;
+  const LayerGraph graph = block_graph(w, plan_of(1), kind);
+  const std::int64_t tokens = 256, h = 512, kv = 256, a = 8;
+  CHECK(saved(graph) - attention == tokens * (12 * h - (4 * h + 4 * kv + 4 * a)));
+  const ParameterCount count = parameter_count(w.model);
+  CHECK(graph.parameters.base() ==
+        count.convolution_per_layer + count.dense_mlp_per_layer + count.norms_per_layer);
+}
+
+// Both mixers read one norm; Mamba adds its projection, its result before and after the gate, and
+// the latter's norm; where the classes scale what each reads, two inputs more, and the norm's own
+// result is read by nothing (2h), which an eager norm does not keep otherwise.
+TEST_CASE("attention beside Mamba-2 adds what the latter keeps", "[layer_graph]") {
+  Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
+  const std::int64_t attention = saved(block_graph(w, plan_of(1), {}));
+  w.model.mixers = "BB";
+  w.model.mamba = StateSpace{16, 64, 4, 128, 4, 128};
+  BlockKind kind;
+  kind.mixer = LayerMixer::attention_with_mamba_and_mlp;
+  const std::int64_t tokens = 256, inner = 1024, projected = 2 * 1024 + 2 * 4 * 128 + 16;
+  const LayerGraph graph = block_graph(w, plan_of(1), kind);
+  CHECK(saved(graph) - attention == tokens * (2 * projected + 3 * 2 * inner));
+  const ParameterCount count = parameter_count(w.model);
+  CHECK(graph.parameters.base() == count.mamba_per_layer + count.attention_per_layer +
+                                       count.dense_mlp_per_layer + count.norms_per_layer);
+  w.framework.kernels = KernelStyle::eager;
+  w.framework.runs_transformers = true;
+  const std::int64_t plain = saved(block_graph(w, plan_of(1), kind));
+  w.model.code.scaled_inputs = true;
+  CHECK(saved(block_graph(w, plan_of(1), kind)) - plain == tokens * 2 * 512);
+}
+
+// flash-linear-attention's chunk_gated_delta_rule keeps normed queries and keys, values, the solved
+// triangles of its chunks and the rates; the convolution keeps its input, the gated norm both of
+// its inputs. Bytes per token (16 bits), K = 512, V = 1024, 8 value heads, chunks of 64:
+//   block input 2h, normed 2h, projected 2 (2K + V), rates 2 x 16, after the convolution
+//   2 (2K + V), triangles 2 x 8 x 64, gates 16 x 8, result 2V, gate 2V, gated 2V.
+TEST_CASE("a Gated DeltaNet mixer saves what its kernels and linears read", "[layer_graph]") {
+  Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
+  w.framework.kernels = KernelStyle::fused;
+  const std::int64_t attention = saved(block_graph(w, plan_of(1), {}));
+  w.model.mixers = "DA";
+  w.model.delta = DeltaNet{4, 8, 128, 128, 4, 64};
+  BlockKind kind;
+  kind.mixer = LayerMixer::delta_and_mlp;
+  const LayerGraph graph = block_graph(w, plan_of(1), kind);
+  // The rest of the block is that of attention, which keeps 512 each of q and output, 256 each of k
+  // and v, and 4 bytes per head.
+  const std::int64_t tokens = 256, keys = 512, values = 1024;
+  const std::int64_t mixer =
+      2 * 2 * (2 * keys + values) + 2 * 16 + 2 * 8 * 64 + 16 * 8 + 3 * 2 * values;
+  CHECK(saved(graph) - attention == tokens * (mixer - (2 * (2 * 512 + 2 * 256) + 4 * 8)));
+  const ParameterCount count = parameter_count(w.model);
+  CHECK(graph.parameters.base() ==
+        count.delta_per_layer + count.dense_mlp_per_layer + count.norms_per_layer);
+
+  // Per token and value head, with chunks of L = 64 and heads of K = V = 128: of the eight products
+  // forward, L K twice over L (keys with keys, queries with keys), L K and L V (w, u), L V (scores
+  // with values), and three of K V: the states, what they subtract, what they give to the output.
+  double forward = 0, backward = 0;
+  for (const Operator& op : graph.operators) {
+    if (op.name != std::string_view("delta_rule")) continue;
+    for (const Kernel& k : op.forward)
+      if (const auto* g = std::get_if<GemmWork>(&k))
+        forward += 2.0 * static_cast<double>(g->m * g->n * g->k * g->batch);
+    for (const Kernel& k : op.backward)
+      if (const auto* g = std::get_if<GemmWork>(&k))
+        backward += 2.0 * static_cast<double>(g->m * g->n * g->k * g->batch);
+  }
+  const double token = 2.0 * 256 * 8;
+  CHECK(forward == token * (5 * 64 * 128 + 3 * 128 * 128));
+  // Again w, u, states and what they subtract; then 20 more: six of K V (gradients of states twice,
+  // of values, queries, keys and w), two of L L (of the triangles) and twelve of L K or L V.
+  CHECK(backward ==
+        token * (2 * 64 * 128 + 2 * 128 * 128 + 12 * 64 * 128 + 6 * 128 * 128 + 2 * 64 * 64));
+}
