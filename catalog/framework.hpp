@@ -208,6 +208,7 @@ struct Framework {
   bool z_loss = false;               // dense: the square of each row's log Z joins the loss
   int loss_fp32_temporaries = 0;     // fp32 copies beyond those of `loss`, forward only
   bool compiles_loss = false;        // with compiled kernels: loss fused over 16-bit logits
+  bool compiles_loss_alone = false;  // also beside eager kernels
   bool upcasts_in_loss = false;      // the fp32 copy is the loss's own: the model's logits stay
   bool output_holds_logits = false;  // the training loop keeps the model's output
   bool output_holds_keys = false;    // the keys and values of all layers among it (use_cache)

@@ -132,6 +132,10 @@ TEST_CASE("A compiled loss keeps the 16-bit logits only", "[memory_play]") {
   w.framework.kernels = KernelStyle::compiled;
   w.framework.compiles_loss = true;
   CHECK(logit_bytes(w) == 64 * 1000 * 2 + 4);
+  w.framework.kernels = KernelStyle::eager;
+  CHECK(logit_bytes(w) == 64 * 1000 * 10 + 4);
+  w.framework.compiles_loss_alone = true;
+  CHECK(logit_bytes(w) == 64 * 1000 * 2 + 4);
 }
 
 // 2 B per token and word: while the fp32 copy is the loss's own, the 16-bit logits live through its
