@@ -371,6 +371,9 @@ TEST_CASE("Buckets are as long as configured from ZeRO-2 on", "[memory_play]") {
   w.framework.reduce_buffers = 1;
   CHECK(first_stage(w, one).loaded == alone.loaded + Bytes(1 << 30));
   CHECK(first_stage(w, two).loaded == apart.loaded + Bytes(apart.state.unsharded_gradients));
+  w.framework.gradient_bucket_stage_2 = Bytes(1 << 29);
+  CHECK(first_stage(w, one).loaded == alone.loaded + Bytes(1 << 29));
+  CHECK(first_stage(w, two).loaded == apart.loaded + Bytes(apart.state.unsharded_gradients));
 }
 
 // Of two layers, the keys and values of 256 tokens: 2 x 2 x 256 x 512 x 2 B = 2 MiB. Checkpoints
