@@ -138,8 +138,9 @@ struct Framework {
   std::optional<GradientLife> gradient_life_fp16;  // the same where compute is fp16
   bool gradient_copy_while_accumulating = false;   // 16-bit gradient beside the fp32 buffer
   GradientCopyLife gradient_copy_life = GradientCopyLife::layer;
-  bool bucket_copies_gradients = false;  // DDP without gradient_as_bucket_view
-  Bytes gradient_bucket{25 << 20};       // of one reduction
+  bool bucket_copies_gradients = false;          // DDP without gradient_as_bucket_view
+  Bytes gradient_bucket{25 << 20};               // of one reduction
+  std::optional<Bytes> gradient_bucket_stage_2;  // the same in ZeRO-2, where its config differs
   bool shards_gradients_at_stage_1 = false;
   bool flat_parameters_mix_frozen = false;  // FSDP1: adapters and frozen weights in one unit
   // FSDP1's hooks on units without a trained weight, which reentrant checkpoints call: each layer's
@@ -208,6 +209,7 @@ struct Framework {
   bool z_loss = false;               // dense: the square of each row's log Z joins the loss
   int loss_fp32_temporaries = 0;     // fp32 copies beyond those of `loss`, forward only
   bool compiles_loss = false;        // with compiled kernels: loss fused over 16-bit logits
+  bool compiles_loss_alone = false;  // also beside eager kernels
   bool upcasts_in_loss = false;      // the fp32 copy is the loss's own: the model's logits stay
   bool output_holds_logits = false;  // the training loop keeps the model's output
   bool output_holds_keys = false;    // the keys and values of all layers among it (use_cache)
@@ -293,6 +295,10 @@ struct Framework {
   int max_zero_stage = 3;
   std::vector<FittedField> fitted;  // of the numbers above
   Provenance provenance;
+
+  Bytes gradient_bucket_at(int zero_stage) const {
+    return zero_stage == 2 ? gradient_bucket_stage_2.value_or(gradient_bucket) : gradient_bucket;
+  }
 };
 
 // The row as it behaves for this method and number format: fp32 computes with fp32 weights, fp16

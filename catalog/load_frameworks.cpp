@@ -95,6 +95,8 @@ void read_states(JsonReader& r, Framework& f) {
   f.gradient_copy_life = r.choice("gradient_copy_life", gradient_copy_life_names);
   f.bucket_copies_gradients = r.flag("bucket_copies_gradients");
   f.gradient_bucket = bytes(r, "gradient_bucket_bytes");
+  if (r.has("gradient_bucket_bytes_stage_2"))
+    f.gradient_bucket_stage_2 = bytes(r, "gradient_bucket_bytes_stage_2");
   f.shards_gradients_at_stage_1 = r.flag("shards_gradients_at_stage_1");
   f.fp32_gradient_at_step = r.flag("fp32_gradient_at_step");
   f.reduce_buffers = r.integer("reduce_buffers", 0, 100);

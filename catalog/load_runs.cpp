@@ -94,6 +94,7 @@ RunTraining read_training(JsonReader r) {
   t.framework_note = r.maybe_text("framework_note");
   t.flash_attention = r.maybe_flag("flash_attention");
   t.compile = r.maybe_flag("compile");
+  t.compile_loss = r.maybe_flag("compile_loss");
   t.liger_kernel = r.maybe_flag("liger_kernel");
   t.activation_offloading = r.maybe_flag("activation_offloading");
   t.packing = r.maybe_flag("packing");

@@ -55,7 +55,8 @@ struct RunTraining {
   std::optional<std::string> quantize;  // "bnb.nf4", "int4 (gptq)"; also SCHEMA's base_quant
   std::optional<bool> double_quant;
   std::optional<std::string> compute_dtype;
-  std::optional<bool> flash_attention, compile, liger_kernel, activation_offloading, packing;
+  std::optional<bool> flash_attention, compile, compile_loss, liger_kernel, activation_offloading,
+      packing;
   std::vector<std::string> plugins;
 };
 

@@ -154,6 +154,7 @@ void CostModel::schedule_gathers(const CostedChunks& chunks, StageCosts& costs) 
 void CostModel::schedule_reduces(const CostedChunks& chunks, StageCosts& costs) const {
   if (layout_.shape(GroupKind::gradient).ranks == 1) return;
   const bool per_layer = plan_.zero_stage >= 3;
+  const Bytes full_bucket = w_.framework.gradient_bucket_at(plan_.zero_stage);
   TrainableElements all, t;
   const LayerDefinition* last = nullptr;  // of equal layers in a row, one is looked at
   for (const CostedChunk& chunk : chunks) {
@@ -166,7 +167,7 @@ void CostModel::schedule_reduces(const CostedChunks& chunks, StageCosts& costs) 
       for (int n = 0; n < chunk.times; ++n) all += t;
       const double bytes = static_cast<double>(bucket.dense + bucket.expert) *
                            bytes_per_element(w_.framework.reduce_dtype);
-      const bool full = bytes >= static_cast<double>(w_.framework.gradient_bucket.value);
+      const bool full = bytes >= static_cast<double>(full_bucket.value);
       if (bucket.dense + bucket.expert == 0 || (!per_layer && !full && i > 0)) continue;
       if (w_.framework.overlap_gradient_reduce || per_layer)
         costs.chunks[chunk.place][i].reduce = reduce_time(bucket, chunk.times, costs);

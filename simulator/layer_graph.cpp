@@ -409,7 +409,7 @@ TensorIndex add_loss(GraphBuilder& b, const Logits& l) {
       fused_half_loss(b, l);
       break;
     default:
-      if (f.compiles_loss && f.kernels == KernelStyle::compiled)
+      if (f.compiles_loss_alone || (f.compiles_loss && f.kernels == KernelStyle::compiled))
         compiled_loss(b, l);
       else
         dense_loss(b, b.workload().model.caps_logits ? capped(b, l) : l,

@@ -36,9 +36,9 @@ std::vector<std::int64_t> run_buffers(const Workload& w, const ParallelPlan& pla
   if (f.bucket_copies_gradients && plan.zero_stage == 0)
     out.push_back(f.gradient_life == GradientLife::persistent ? total.unsharded_gradients
                                                               : reduced_copy(w, total));
+  const Bytes bucket = f.gradient_bucket_at(plan.zero_stage);
   for (int i = 0; i < f.reduce_buffers; ++i)
-    out.push_back(fixed ? f.gradient_bucket.value
-                        : std::min(f.gradient_bucket.value, total.unsharded_gradients));
+    out.push_back(fixed ? bucket.value : std::min(bucket.value, total.unsharded_gradients));
   return out;
 }
 

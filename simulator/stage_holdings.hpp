@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <variant>
 #include <vector>
 
@@ -103,6 +104,18 @@ inline int trained_tensors(const std::vector<std::vector<LayerHoldings>>& layers
       n += std::count_if(h.graph->operators.begin(), h.graph->operators.end(),
                          [](const Operator& op) { return op.weight_gradient_elements > 0; });
   return static_cast<int>(n);
+}
+
+// Of those, the one with the largest gradient of one microbatch.
+inline std::int64_t largest_gradient_bytes(const std::vector<std::vector<LayerHoldings>>& layers) {
+  std::int64_t most = 0;
+  for (const auto& chunk : layers)
+    for (const LayerHoldings& h : chunk)
+      for (const Operator& op : h.graph->operators) {
+        const auto elements = static_cast<double>(op.weight_gradient_elements);
+        most = std::max(most, static_cast<std::int64_t>(elements * h.trained.raw_gradient));
+      }
+  return most;
 }
 
 // What a step launches for one parameter after the other: its norm and what clips it, and the

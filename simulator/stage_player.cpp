@@ -30,18 +30,7 @@ StagePlayer::StagePlayer(const Workload& w, const ParallelPlan& plan,
     ledger_.close(whole);
   }
   for (const std::int64_t bytes : run_buffers(w_, plan_, total_)) keep(bytes, communication);
-  if (copies_to_host()) keep(largest_gradient_bytes(), communication);
-}
-
-std::int64_t StagePlayer::largest_gradient_bytes() const {
-  std::int64_t most = 0;
-  for (const auto& chunk : layers_)
-    for (const LayerHoldings& h : chunk)
-      for (const Operator& op : h.graph->operators)
-        most = std::max(most,
-                        static_cast<std::int64_t>(static_cast<double>(op.weight_gradient_elements) *
-                                                  h.trained.raw_gradient));
-  return most;
+  if (copies_to_host()) keep(largest_gradient_bytes(layers_), communication);
 }
 
 void StagePlayer::play_step(const std::vector<Slot>& order) {

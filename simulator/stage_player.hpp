@@ -89,7 +89,6 @@ class StagePlayer {
   // 1575-1588, 1661-1664 and 2485-2491).
   bool copies_to_host() const;
   void inspect_offloaded(std::int64_t elements);
-  std::int64_t largest_gradient_bytes() const;
   void release_copies(std::size_t c);
   // Each 16-bit gradient goes into the wider one through a copy in that one's format, in turn
   // (DeepSpeed runtime/bf16_optimizer.py, update_hp_grads); the largest is what the allocator sees.

@@ -119,6 +119,7 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
     f.kernels = KernelStyle::compiled;
   else if (t.compile && f.kernels == KernelStyle::compiled)
     f.kernels = KernelStyle::eager;  // the row compiles, this run did not
+  f.compiles_loss_alone = t.compile_loss.value_or(f.compiles_loss_alone);
   apply_plugins(c, f);
   return f;
 }

@@ -67,9 +67,9 @@ TEST_CASE("a loss over logits that each rank gathers", "[layer_graph]") {
   CHECK(exchanged(head_graph(w, plan_of(1), false), true).gathers == 0);
 }
 
-// 128 x 512 activations in 16 bits, 128 KiB: each gather and each scatter copies them once more, and
-// both copies live. 128 x 500 logits per rank in fp32: log-softmax by five kernels with one tensor
-// beside its result, and a gradient of three such tensors at once.
+// 128 x 512 activations in 16 bits, 128 KiB: each gather and each scatter copies them once more,
+// and both copies live. 128 x 500 logits per rank in fp32: log-softmax by five kernels with one
+// tensor beside its result, and a gradient of three such tensors at once.
 TEST_CASE("tensor parallelism by DTensor", "[layer_graph]") {
   Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
   w.framework.loss = LossKind::dense;

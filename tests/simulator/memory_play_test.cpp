@@ -132,6 +132,10 @@ TEST_CASE("A compiled loss keeps the 16-bit logits only", "[memory_play]") {
   w.framework.kernels = KernelStyle::compiled;
   w.framework.compiles_loss = true;
   CHECK(logit_bytes(w) == 64 * 1000 * 2 + 4);
+  w.framework.kernels = KernelStyle::eager;
+  CHECK(logit_bytes(w) == 64 * 1000 * 10 + 4);
+  w.framework.compiles_loss_alone = true;
+  CHECK(logit_bytes(w) == 64 * 1000 * 2 + 4);
 }
 
 // 2 B per token and word: while the fp32 copy is the loss's own, the 16-bit logits live through its
@@ -366,6 +370,9 @@ TEST_CASE("Buckets are as long as configured from ZeRO-2 on", "[memory_play]") {
   const StageMemory alone = first_stage(w, one), apart = first_stage(w, two);
   w.framework.reduce_buffers = 1;
   CHECK(first_stage(w, one).loaded == alone.loaded + Bytes(1 << 30));
+  CHECK(first_stage(w, two).loaded == apart.loaded + Bytes(apart.state.unsharded_gradients));
+  w.framework.gradient_bucket_stage_2 = Bytes(1 << 29);
+  CHECK(first_stage(w, one).loaded == alone.loaded + Bytes(1 << 29));
   CHECK(first_stage(w, two).loaded == apart.loaded + Bytes(apart.state.unsharded_gradients));
 }
 
