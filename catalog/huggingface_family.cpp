@@ -339,6 +339,8 @@ constexpr auto rows = std::to_array<ConfigFamily>({
     {.model_type = "kimi_k2", .keys = &llama_keys, .head_dim = 192,
      .experts = &deepseek_v3_experts,
      .unsupported_flags = {"attention_bias"}, .details = config_details::latent_attention},
+    {.model_type = "dots1", .keys = &llama_keys, .bias_keys = {attention_off},
+     .qk_norm = QkNorm::head_dim, .experts = &deepseek_experts},
     {.model_type = "glm4_moe", .keys = &llama_keys, .kv_heads = 8,
      .bias_keys = {BiasKey{"attention_bias", qkv_bias, false}}, .experts = &glm4_experts,
      .details = config_details::glm4_moe},

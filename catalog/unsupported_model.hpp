@@ -1,5 +1,5 @@
-// Models that people ask for by name and that are of a refused architecture (models/unsupported.json),
-// so that a name like one of them is not taken for another model's.
+// Models that people ask for by name and that are of a refused architecture
+// (models/unsupported.json), so that a name like one of them is not taken for another model's.
 #pragma once
 
 #include <filesystem>

@@ -48,11 +48,13 @@ Result<Decided> chosen_plan(const ResolvedRequest& r, Method method) {
 }
 
 // Two frameworks may run one target, depending on the ZeRO stage: the plan is decided with the one
-// for several ranks, then again where it turns out to need the other.
+// for several ranks, then again where it turns out to need the other. Where that one would choose
+// the first again, it runs the plan that the first chose.
 Result<Decided> decided(const Request& request, const LaunchTarget& target, const Facts& facts,
                         ResolvedRequest& resolved) {
   const bool stated = request.framework.has_value();
   Request asked = request;
+  std::string first_choice;
   for (int stage : {3, 0}) {
     if (!stated) asked.framework = std::string(target.framework(Method::full, stage));
     auto r = resolve(asked, facts, UnnamedMethods::one);
@@ -64,9 +66,11 @@ Result<Decided> decided(const Request& request, const LaunchTarget& target, cons
     const Method method = resolved.methods.front();
     const int found = d->question.plan.zero_stage;
     if (stated || target.framework(method, found) == target.framework(method, stage)) return d;
-    if (stage == 0)
-      return Problem{ProblemKind::request, "--plan",
-                     sentence("no plan suits --target ", target.name, "; state one")};
+    if (stage == 0) {
+      resolved.asked.plans = {first_choice};
+      return asked_plan(resolved, method);
+    }
+    first_choice = to_string(d->question.plan);
   }
   return Problem{ProblemKind::request, "--plan", "is needed here"};  // not reached
 }

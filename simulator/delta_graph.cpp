@@ -134,12 +134,46 @@ TensorIndex delta_rule(GraphBuilder& b, TensorIndex projected, TensorIndex rates
   return out;
 }
 
+// The same operator by operator, in fp32, as transformers writes it (5.23,
+// models/qwen3_next/modeling_qwen3_next.py, Qwen3NextRMSNormGated): autograd keeps the fp32 copies
+// of x and of the gate, the normed x in 16 bits for a trained weight, that times the weight (fp32
+// where the weight is), and the gate's SiLU. Bytes per value as its lines move them in 16 bits:
+// forward x copied 6, squared 8, averaged 4, scaled 8, copied 6, times the weight 6, the gate
+// copied 6, its SiLU 8, the product 10, copied 6; backward twice as much, taken from each product's
+// having two gradients.
+TensorIndex written_out_norm(GraphBuilder& b, TensorIndex x, TensorIndex gate, std::int64_t n) {
+  const std::int64_t wide = casts_weights(b.workload(), b.plan()) ? 4 : b.element();
+  const auto kept = [&](std::string_view name, std::int64_t each) {
+    return b.tensor_bytes(name, each * n, MemoryCategory::temporaries, 0);
+  };
+  Operator op;
+  op.name = "delta_norm";
+  op.inputs = {x, gate};
+  const bool half = b.element() == 2;
+  const TensorIndex normed = b.tensor("delta_normed", n);
+  op.outputs = {normed, kept("delta_weighted", wide), kept("delta_silu", 4)};
+  if (half) op.outputs.insert(op.outputs.end(), {kept("delta_fp32", 4), kept("delta_gate", 4)});
+  op.saves.assign(op.outputs.begin() + (b.trains_base() ? 0 : 1), op.outputs.end());
+  if (!half) op.saves.insert(op.saves.end(), {x, gate});
+  const TensorIndex out = b.tensor("delta_gated", n);
+  op.outputs.push_back(out);
+  const auto values = static_cast<double>(n);
+  op.forward = {MemoryWork{ceil_bytes(68 * values), 12, MemoryAccess::reduction}};
+  op.backward = {MemoryWork{ceil_bytes(136 * values), 20, MemoryAccess::reduction}};
+  op.forward_temporary = Bytes(8 * n);
+  op.backward_temporary = Bytes(8 * n);
+  b.add(std::move(op));
+  return out;
+}
+
 // norm(x) * silu(gate), a norm over each head: one kernel that keeps both.
 TensorIndex gated_norm(GraphBuilder& b, TensorIndex x, TensorIndex gate, const DeltaShape& s) {
   const std::int64_t n = s.rows * s.values();
   const double bytes = static_cast<double>(n * b.element());
+  const bool written_out = b.eager() && b.workload().framework.runs_transformers;
   const TensorIndex out =
-      b.pointwise("delta_norm", {x, gate}, {x, gate}, n, 3 * bytes, 5 * bytes, 1);
+      written_out ? written_out_norm(b, x, gate, n)
+                  : b.pointwise("delta_norm", {x, gate}, {x, gate}, n, 3 * bytes, 5 * bytes, 1);
   b.count_other(s.value_dim);
   b.last().weight_gradient_elements = b.trains_base() ? s.value_dim : 0;
   return out;

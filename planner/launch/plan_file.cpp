@@ -296,10 +296,10 @@ Result<PlanFiles> with_plan_texts(const Request& request, const PlanFileContext&
   if (!words.problems.empty()) return words.problems;
   std::stable_sort(finishing.begin(), finishing.end(),
                    [](const auto& a, const auto& b) { return a.first->rank > b.first->rank; });
-  for (const auto& [format, file] : finishing) {
-    format->finish(words, context, file);
+  for (const auto& one : finishing) {
+    one.first->finish(words, context, one.second);
     const auto report = std::find_if(files.reports.begin(), files.reports.end(),
-                                     [&](const PlanFileReport& r) { return r.file == file; });
+                                     [&](const PlanFileReport& r) { return r.file == one.second; });
     for (auto& [key, why] : words.unmet) report->not_honoured.push_back({key, why});
     words.unmet.clear();
   }

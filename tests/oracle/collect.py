@@ -102,6 +102,7 @@ def record(case):
 def attempt(case):
     sys.stderr = open(os.devnull, "w")
     torch.cuda._is_in_bad_fork = lambda: False  # there is no device whose state a fork could break
+    torch.cuda.init()  # which a checkpoint may not find undone
     try:
         return record(case), None
     except Exception as problem:
@@ -117,7 +118,9 @@ def load_modules():
     import sharding
     import tensor_parallel
     for model in grid.MODELS:
-        AutoModelForCausalLM._model_mapping[type(models.configuration(model))]
+        config = models.configuration(model)
+        if config.model_type not in models.HYBRIDS:  # whose kernels ask for the device at once
+            AutoModelForCausalLM._model_mapping[type(config)]
 
 
 def main():

@@ -35,6 +35,7 @@ MODELS = {
     "LiquidAI/LFM2-8B-A1B": (6, ("sdpa",)),
     "ibm-granite/granite-4.0-h-tiny": (10, ("sdpa",)),
     "tiiuae/Falcon-H1-7B-Base": (4, ("sdpa", "eager")),
+    "Qwen/Qwen3.5-27B": (4, ("sdpa",)),
 }
 # Experts, which PEFT leaves out; Mamba layers, which it refuses (peft/tuners/tuners_utils.py).
 NO_ADAPTERS = ("Qwen/Qwen3-30B-A3B", "mistralai/Mixtral-8x7B-v0.1", "LiquidAI/LFM2-8B-A1B",

@@ -4,6 +4,7 @@ import importlib.util
 import os
 import sys
 import types
+from importlib.metadata import version
 from pathlib import Path
 
 # Functions of extensions that only a GPU could run.
@@ -43,7 +44,8 @@ def sources():
 
 def versions():
     """As the sources' folders are called: "mamba_ssm 2.3.2"."""
-    return ", ".join(path.name.replace("-", " ") for path in sources())
+    named = [path.name.replace("-", " ") for path in sources()]
+    return ", ".join(named + [f"{p} {version(p)}" for p in ("flash-linear-attention",)])
 
 
 def pretend():

@@ -41,6 +41,7 @@ FROM_FILE = {
     "LiquidAI/LFM2-8B-A1B": "LiquidAI--LFM2-8B-A1B.json",
     "ibm-granite/granite-4.0-h-tiny": "ibm-granite--granite-4.0-h-tiny.json",
     "tiiuae/Falcon-H1-7B-Base": "tiiuae--Falcon-H1-7B-Base.json",
+    "Qwen/Qwen3.5-27B": "Qwen--Qwen3.5-27B.json",
 }
 FROM_DIMENSIONS = {
     "gpt2-xl": ("gpt2", dict(n_layer=48, n_embd=1600, n_head=25)),
@@ -70,6 +71,7 @@ def configuration(name, layers=None, **changes):
     """The model's configuration, with fewer layers where asked."""
     if name in FROM_FILE:
         raw = json.loads((CONFIGS / FROM_FILE[name]).read_text())
+        raw = raw.get("text_config", raw)  # the language model alone
         kind = {"phi-msft": "phi"}.get(raw["model_type"], raw["model_type"])
         raw.pop("auto_map", None)
         config = CONFIG_MAPPING[kind].from_dict(raw)
@@ -101,7 +103,7 @@ def first(config, *keys, default=None):
 
 
 # Their sizes are the catalogued model's: a record's `model` has no members for their mixers.
-HYBRIDS = ("lfm2", "lfm2_moe", "granitemoehybrid", "falcon_h1")
+HYBRIDS = ("lfm2", "lfm2_moe", "granitemoehybrid", "falcon_h1", "qwen3_5_text")
 
 
 def dimensions(name, config):

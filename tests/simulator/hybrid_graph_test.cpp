@@ -164,3 +164,23 @@ TEST_CASE("a Gated DeltaNet mixer saves what its kernels and linears read", "[la
   CHECK(backward ==
         token * (2 * 64 * 128 + 2 * 128 * 128 + 12 * 64 * 128 + 6 * 128 * 128 + 2 * 64 * 64));
 }
+
+// Operator by operator, the norm behind the delta rule keeps fp32 copies of its input and of the
+// gate and the gate's SiLU (4V each), and its normed input and that times the weight (2V each),
+// where one kernel keeps its two inputs (2V each). A frozen weight needs no normed input.
+TEST_CASE("a gated norm written out keeps fp32 copies", "[layer_graph]") {
+  Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
+  w.framework.kernels = KernelStyle::eager;
+  w.model.mixers = "DA";
+  w.model.delta = DeltaNet{4, 8, 128, 128, 4, 64};
+  BlockKind kind;
+  kind.mixer = LayerMixer::delta_and_mlp;
+  const std::int64_t tokens = 256, values = 1024;
+  const auto kept = [&](bool written_out) {
+    w.framework.runs_transformers = written_out;
+    return saved(block_graph(w, plan_of(1), kind));
+  };
+  CHECK(kept(true) - kept(false) == tokens * (3 * 4 + 2 * 2 - 2 * 2) * values);
+  kind.trainable = false;
+  CHECK(kept(true) - kept(false) == tokens * (3 * 4 + 2 - 2 * 2) * values);
+}
