@@ -76,6 +76,9 @@ Broken tensor_divides(const Case& k) {
 }
 
 Broken context_divides(const Case& k) {
+  if (k.w.model.convolution && k.p.context > 1)
+    return "cp " + text(k.p.context) +
+           " splits the sequences that its convolutions read, whose exchange is not modelled";
   if (k.w.sequence % k.p.context != 0)
     return "cp " + text(k.p.context) + " must divide the sequence length " + text(k.w.sequence);
   return std::nullopt;

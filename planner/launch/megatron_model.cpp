@@ -34,6 +34,8 @@ void refuse_megatron_model(Refusals& to, const Transformer& m) {
   refuse_if(to, m.norms.kind == NormKind::layer_no_weight, "Megatron-LM's norms have weights");
   refuse_if(to, m.delta.has_value() || m.attention_gate,
             "its arguments for Gated DeltaNet layers are not written");
+  refuse_if(to, m.mamba.has_value() || m.convolution.has_value(),
+            "its arguments for Mamba layers are not written, and it has no gated convolutions");
 }
 
 void put_megatron_model(ConfigEntries& to, const Transformer& m, int sequence) {
