@@ -42,8 +42,8 @@ Forecast forecast_under(const Question& q, const Profile& profile, const Recompu
   const PipelineSchedule& schedule = *find_pipeline_schedule(q.plan.schedule_row());
   const bool known = options.plays && !policy.chosen;
   const auto partition = known ? options.plays->partition
-                               : std::make_shared<const ModelPartition>(partition_model(
-                                     q.workload, q.plan, schedule, policy));
+                               : std::make_shared<const ModelPartition>(
+                                     partition_model(q.workload, q.plan, schedule, policy));
   const ForecastContext context{q,
                                 profile,
                                 schedule,
