@@ -55,6 +55,10 @@ struct QuantizationRow {
   double bytes_per_code;    // without them
 };
 
+constexpr bool is_bitsandbytes(Quantization q) {
+  return q == Quantization::nf4 || q == Quantization::nf4_double || q == Quantization::int8;
+}
+
 inline constexpr std::array<QuantizationRow, 6> quantization_rows{{
     {Quantization::none, "none", 2.0, 2.0},
     {Quantization::nf4, "nf4", 0.5 + 4.0 / 64.0, 0.5},

@@ -241,6 +241,9 @@ struct Framework {
   bool checkpoints_miss_context = false;        // as an attribute of a context, which non-reentrant
                                                 // checkpoints do not see: from forward on
   bool quantizes_head = false;                  // the output projection is quantised as well
+  // False: the experts of a layer are one tensor, which bitsandbytes passes over: they stay as
+  // other weights do that it leaves alone.
+  bool quantizes_experts = true;
   int dequantized_copies = 1;   // 16-bit copies of a quantised weight while it is used
   bool adapts_experts = false;  // adapters on the MLP are on every routed expert as well
   // A reference model is wrapped as the trained one is, with gradient buffers that nobody fills.

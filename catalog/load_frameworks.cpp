@@ -177,6 +177,7 @@ void read_finetuning(JsonReader& r, Framework& f) {
   f.quantized_sharding = r.flag("quantized_sharding");
   f.checkpoints_miss_context = r.maybe_flag("checkpoints_miss_context").value_or(false);
   f.quantizes_head = r.maybe_flag("quantizes_head").value_or(false);
+  f.quantizes_experts = r.maybe_flag("quantizes_experts").value_or(true);
   f.dequantized_copies = r.maybe_integer("dequantized_copies", 1, 4).value_or(1);
   f.adapts_head = r.maybe_flag("adapts_head").value_or(false);
   f.keeps_replaced_modules = r.maybe_flag("keeps_replaced_modules").value_or(false);

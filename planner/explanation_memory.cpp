@@ -131,7 +131,7 @@ StoredParameter stored(const Workload& w, const Term& term) {
   if (p.adapter > 0) return stored_adapter(w);
   if (!term.quantizable) return stored_base(w, term.trainable, false);
   return stored_matrices(w, term.trainable, term.elements,
-                         p.expert > 0 ? p.expert_sides : p.linear_sides);
+                         p.expert > 0 ? p.expert_sides : p.linear_sides, p.expert > 0);
 }
 
 std::optional<ExplainedFigure> state_figure(const Question& q, const StageForecast& s,

@@ -7,6 +7,7 @@
 #include "catalog/find.hpp"
 #include "catalog/require.hpp"
 #include "planner/sentence.hpp"
+#include "simulator/parameter_state.hpp"
 
 namespace shardwise {
 namespace {
@@ -32,6 +33,21 @@ const Framework& catalogued(const Catalog& catalog, std::string_view id) {
   return **found;
 }
 
+// Nobody chooses 4-bit weights to have the experts, which are most of them, in 16 bits or more.
+constexpr std::string_view quantizes_experts = "unsloth";
+
+constexpr const char* one_tensor =
+    "transformers 5 keeps those of a layer in one tensor, which bitsandbytes passes over";
+
+Quantization quantization_of(const ResolvedRequest& r, const Framework& f) {
+  return r.asked.quantization.value_or(f.default_quantization);
+}
+
+bool leaves_experts_whole(const ResolvedRequest& r, Method method, const Framework& f) {
+  return method == Method::qlora && r.model.moe && !f.quantizes_experts &&
+         is_bitsandbytes(quantization_of(r, f));
+}
+
 const Framework& framework_row(const ResolvedRequest& r, Method method, int gpus, int zero_stage) {
   const Catalog& catalog = r.facts->catalog;
   const UsualFramework& usual = usual_frameworks[static_cast<std::size_t>(method)];
@@ -39,6 +55,8 @@ const Framework& framework_row(const ResolvedRequest& r, Method method, int gpus
   const Framework& row =
       catalogued(catalog, r.asked.framework ? std::string_view(*r.asked.framework)
                                             : (gpus > 1 ? usual.several : usual.one_gpu));
+  if (!r.asked.framework && leaves_experts_whole(r, method, row))
+    return catalogued(catalog, quantizes_experts);
   if (zero_stage > 0 && !row.with_zero.empty()) return catalogued(catalog, row.with_zero);
   return row;
 }
@@ -66,7 +84,7 @@ Adapter adapter_for(const ResolvedRequest& r, Method method, const Framework& f)
   adapter.targets =
       targets_meant(r.facts->reading, r.asked.lora_targets.value_or(f.adapter_targets));
   adapter.dropout = f.adapter_dropout;
-  if (method == Method::qlora) adapter.base = r.asked.quantization.value_or(f.default_quantization);
+  if (method == Method::qlora) adapter.base = quantization_of(r, f);
   return adapter;
 }
 
@@ -107,6 +125,12 @@ ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cl
   if (r.asked.loader_sequences_per_s)
     w.load_per_sequence = Seconds(1 / *r.asked.loader_sequences_per_s);
   w.adapter = adapter_for(r, method, w.framework);
+  if (shardwise::leaves_experts_whole(w))
+    chosen.notes.push_back(sentence(w.framework.name, " does not quantise the experts: ",
+                                    one_tensor, "; ", quantizes_experts, " does."));
+  else if (!r.asked.framework && w.framework.id == quantizes_experts)
+    chosen.notes.push_back(sentence("Forecast in ", w.framework.name,
+                                    ", which quantises the experts: ", one_tensor, '.'));
   // GPT-style models, which have a plain MLP, are trained with dropout where the framework does.
   w.hidden_dropout = w.attention_dropout = w.framework.default_dropout && !w.model.gated_mlp;
   return chosen;

@@ -5,7 +5,8 @@
 //               every microbatch, where Accelerate accumulates them whole
 //   lora, dora  PEFT; over several GPUs with FSDP through Accelerate
 //   qlora       PEFT; over several GPUs fsdp_qlora, which shards 4-bit weights and reads them once
-//               (`quantized_sharding` of its row: plain FSDP, DDP and DeepSpeed keep them whole)
+//               (`quantized_sharding` of its row: plain FSDP, DDP and DeepSpeed keep them whole);
+//               models of experts on one GPU: Unsloth, which quantises those (`quantizes_experts`)
 #pragma once
 
 #include <string>

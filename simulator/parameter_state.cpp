@@ -124,11 +124,17 @@ StoredParameter stored_base(const Workload& w, bool trainable, bool quantizable)
   return p;
 }
 
+bool leaves_experts_whole(const Workload& w) {
+  return w.method == Method::qlora && is_bitsandbytes(w.adapter.base) && w.model.moe &&
+         !w.framework.quantizes_experts;
+}
+
 // Moments of r x max(m, n), each as wide as others are, and the projection of r x min(m, n) in the
 // gradient's own format (galore_projector.py, random_projector.py); factors are fp32 vectors.
 StoredParameter stored_matrices(const Workload& w, bool trainable, std::int64_t elements,
-                                const MatrixSides& sides) {
-  StoredParameter p = stored_base(w, trainable, true);
+                                const MatrixSides& sides, bool experts) {
+  const bool passed_over = experts && !trainable && leaves_experts_whole(w);
+  StoredParameter p = stored_base(w, trainable, !passed_over);
   const OptimizerRow& o = *w.optimizer;
   if (!trainable || elements == 0) return p;
   const double n = static_cast<double>(elements), longer = static_cast<double>(sides.longer),
@@ -196,13 +202,14 @@ LayerState layer_state(const Workload& w, const ParallelPlan& plan,
   const Gathering gathering{w.framework.gathers_as_stored ? 4.0 : 2.0,
                             plan.zero_stage >= 3 && w.framework.clones_partition};
   const auto add_matrices = [&](std::int64_t elements, const MatrixSides& sides,
-                                const auto& share) {
-    if (elements > 0)
-      add(state, elements, stored_matrices(w, trainable, elements, sides), share, false,
-          whole_stays, gathering);
+                                const Shards& share, bool experts) {
+    if (elements == 0) return;
+    const StoredParameter p = stored_matrices(w, trainable, elements, sides, experts);
+    add(state, elements, p, share, false, whole_stays && !(experts && leaves_experts_whole(w)),
+        gathering);
   };
-  add_matrices(parameters.linear, parameters.linear_sides, dense);
-  add_matrices(parameters.expert, parameters.expert_sides, expert);
+  add_matrices(parameters.linear, parameters.linear_sides, dense, false);
+  add_matrices(parameters.expert, parameters.expert_sides, expert, true);
   if (parameters.other > 0)
     add(state, parameters.other, stored_base(w, trainable, false), dense, false, false, gathering);
   if (trainable && row(w.method).adapter && w.framework.keeps_replaced_modules)

@@ -40,10 +40,15 @@ struct StoredParameter {
 
 // `trainable` is of the layer: false for frozen base layers even where the method trains others.
 StoredParameter stored_base(const Workload& workload, bool trainable, bool quantizable);
-// The same of `elements` in matrices: with what a factored or projected optimizer keeps of those.
+// The same of `elements` in matrices, of experts or not: with what a factored or projected
+// optimizer keeps of those.
 StoredParameter stored_matrices(const Workload& workload, bool trainable, std::int64_t elements,
-                                const MatrixSides& sides);
+                                const MatrixSides& sides, bool experts = false);
 StoredParameter stored_adapter(const Workload& workload);
+
+// Whether frozen experts stay in the format of what bitsandbytes does not quantise: transformers
+// 5 has them in one tensor of three dimensions, no nn.Linear (integrations/bitsandbytes.py).
+bool leaves_experts_whole(const Workload& workload);
 
 LayerState layer_state(const Workload& workload, const ParallelPlan& plan,
                        const LayerParameters& parameters, bool trainable);

@@ -42,6 +42,29 @@ TEST_CASE("every layout is legal and multiplies out, and data ranks divide the b
     }
 }
 
+// 29 billion weights of Qwen3-30B-A3B's 30.5 are those of experts: 4 bits take 15 GiB for all, 16
+// bits at least 54 GiB for the experts.
+TEST_CASE("a model of experts trains in 4 bits where those are quantised") {
+  Request request = request_for("qwen3-30b-a3b", "1xH100-SXM", {Method::qlora});
+  const auto workload = [&] {
+    const ResolvedRequest r = resolved(request);
+    return choose_workload(r, Method::qlora, r.clusters.front(), 0);
+  };
+  const ChosenWorkload usual = workload();
+  CHECK(usual.workload.framework.id == "unsloth");
+  REQUIRE(usual.notes.size() == 1);
+  CHECK(usual.notes.front().find("quantises the experts") != std::string::npos);
+  CHECK(model_states(usual.workload).value < std::int64_t{20} << 30);
+  request.framework = "trl";
+  const ChosenWorkload asked = workload();
+  REQUIRE(asked.notes.size() == 1);
+  CHECK(asked.notes.front().find("does not quantise the experts") != std::string::npos);
+  CHECK(model_states(asked.workload).value > std::int64_t{54} << 30);
+  request.framework.reset();
+  request.gpus = "2xH100-SXM";  // FSDP with weights that it shards in 4 bits
+  CHECK(workload().workload.framework.id == "fsdp_qlora");
+}
+
 TEST_CASE("tensor parallelism stays inside nodes with NVLink") {
   const auto most_tensor = [](const char* gpus) {
     const ResolvedRequest r = resolved(request_for("8b", gpus, {Method::pretrain}));

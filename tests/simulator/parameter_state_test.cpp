@@ -264,3 +264,25 @@ TEST_CASE("16-bit adapters have a master where the engine has one", "[parameter_
   w.framework.adapter_dtype = DType::fp32;  // 4 + 4 + 8
   CHECK(each() == 16);
 }
+
+// 1,024 frozen weights of experts and as many of a dense layer: nf4 takes half a byte each and a
+// constant of four bytes per 64; what bitsandbytes passes over 2 bytes, or 4 where PEFT widens it.
+TEST_CASE("Experts that bitsandbytes passes over are kept as they are", "[parameter_state]") {
+  Workload w = pretraining(gpt(2, 64, 2), 64);
+  w.method = Method::qlora;
+  w.adapter.base = Quantization::nf4;
+  w.model.moe.emplace();
+  w.framework.upcasts_unquantized = false;
+  LayerParameters parameters;
+  parameters.linear = parameters.expert = 1024;
+  CHECK(layer_state(w, plan_of(1), parameters, false).weights == 2 * 512);
+  w.framework.quantizes_experts = false;
+  LayerState state = layer_state(w, plan_of(1), parameters, false);
+  CHECK(state.weights == 512 + 2 * 1024);
+  CHECK(state.quantization == 1024 / 64 * 4);
+  w.framework.upcasts_unquantized = true;
+  w.framework.recasts_tables = false;
+  CHECK(layer_state(w, plan_of(1), parameters, false).weights == 512 + 4 * 1024);
+  w.adapter.base = Quantization::gptq;  // as its checkpoint has them
+  CHECK(layer_state(w, plan_of(1), parameters, false).weights == 2 * 512);
+}
