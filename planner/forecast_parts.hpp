@@ -17,8 +17,8 @@ struct ForecastContext {
   const Profile& profile;
   const PipelineSchedule& schedule;
   RecomputePolicy policy;
-  std::shared_ptr<const ModelPartition> shared;
-  const ModelPartition& partition;  // *shared
+  std::shared_ptr<const ModelPartition> kept_partition;  // may outlive the question
+  const ModelPartition& partition;                       // the same
   CostModel cost;
 };
 

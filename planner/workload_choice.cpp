@@ -43,7 +43,7 @@ Quantization quantization_of(const ResolvedRequest& r, const Framework& f) {
   return r.asked.quantization.value_or(f.default_quantization);
 }
 
-bool leaves_experts_whole(const ResolvedRequest& r, Method method, const Framework& f) {
+bool would_leave_experts_whole(const ResolvedRequest& r, Method method, const Framework& f) {
   return method == Method::qlora && r.model.moe && !f.quantizes_experts &&
          is_bitsandbytes(quantization_of(r, f));
 }
@@ -55,7 +55,7 @@ const Framework& framework_row(const ResolvedRequest& r, Method method, int gpus
   const Framework& row =
       catalogued(catalog, r.asked.framework ? std::string_view(*r.asked.framework)
                                             : (gpus > 1 ? usual.several : usual.one_gpu));
-  if (!r.asked.framework && leaves_experts_whole(r, method, row))
+  if (!r.asked.framework && would_leave_experts_whole(r, method, row))
     return catalogued(catalog, quantizes_experts);
   if (zero_stage > 0 && !row.with_zero.empty()) return catalogued(catalog, row.with_zero);
   return row;
@@ -125,7 +125,7 @@ ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cl
   if (r.asked.loader_sequences_per_s)
     w.load_per_sequence = Seconds(1 / *r.asked.loader_sequences_per_s);
   w.adapter = adapter_for(r, method, w.framework);
-  if (shardwise::leaves_experts_whole(w))
+  if (leaves_experts_whole(w))
     chosen.notes.push_back(sentence(w.framework.name, " does not quantise the experts: ",
                                     one_tensor, "; ", quantizes_experts, " does."));
   else if (!r.asked.framework && w.framework.id == quantizes_experts)

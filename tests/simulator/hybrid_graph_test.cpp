@@ -2,6 +2,7 @@
 #include "simulator/layer_graph.hpp"
 #include "simulator/layer_script.hpp"
 #include "tests/catch.hpp"
+#include "tests/simulator/matmul_flops.hpp"
 #include "tests/simulator/sample_workload.hpp"
 
 using namespace shardwise;
@@ -39,15 +40,8 @@ TEST_CASE("a Mamba-2 layer saves what its fused kernel and linears read", "[laye
   double forward = 0, backward = 0;
   for (const Operator& op : block_graph(w, plan_of(1), kind).operators) {
     if (op.name != std::string_view("scan")) continue;
-    const auto flops = [](const std::vector<Kernel>& kernels) {
-      double sum = 0;
-      for (const Kernel& k : kernels)
-        if (const auto* g = std::get_if<GemmWork>(&k))
-          sum += 2.0 * static_cast<double>(g->m * g->n * g->k * g->batch);
-      return sum;
-    };
-    forward = flops(op.forward);
-    backward = flops(op.backward);
+    forward = matmul_flops(op.forward);
+    backward = matmul_flops(op.backward);
   }
   CHECK(forward == 2.0 * 256 * (4 * 128 * 128 + 1024 * 128 + 2 * 1024 * 128));
   CHECK(backward == 2 * forward);

@@ -5,6 +5,7 @@
 #include "simulator/layer_script.hpp"
 #include "simulator/recompute_policy.hpp"
 #include "tests/catch.hpp"
+#include "tests/simulator/matmul_flops.hpp"
 #include "tests/simulator/sample_workload.hpp"
 
 using namespace shardwise;
@@ -175,21 +176,14 @@ TEST_CASE("adapters are counted on every target", "[layer_graph]") {
 
 // Every backward matmul is two of the forward's size: FLOPs 2 : 4, frozen weights 2 : 2.
 TEST_CASE("backward does twice the forward's matmul work, frozen once", "[layer_graph]") {
-  const auto flops = [](const std::vector<Kernel>& kernels) {
-    double sum = 0;
-    for (const Kernel& k : kernels)
-      if (const auto* g = std::get_if<GemmWork>(&k))
-        sum += 2.0 * static_cast<double>(g->m * g->n * g->k * g->batch);
-    return sum;
-  };
   Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
   for (const bool frozen : {false, true}) {
     const LayerGraph graph = block_graph(w, plan_of(1), {false, !frozen, false});
     double forward = 0, input = 0, weight = 0;
     for (const Operator& op : graph.operators) {
-      forward += flops(op.forward);
-      input += flops(op.backward);
-      weight += flops(op.backward_weight);
+      forward += matmul_flops(op.forward);
+      input += matmul_flops(op.backward);
+      weight += matmul_flops(op.backward_weight);
     }
     // 2 FLOPs per weight and token.
     CHECK(forward == 2.0 * 128 * static_cast<double>(graph.parameters.linear));

@@ -16,7 +16,17 @@ struct Step {
   LayerState total;
   MemoryLedger ledger{AllocatorSettings{}};
   std::vector<std::vector<LayerHoldings>> layers{1};
+  LayerGraph graph;  // of the layer that was added
 
+  // One tensor of 2 Mi elements, with so many bytes of states.
+  void add_layer(std::int64_t states) {
+    graph.operators.resize(1);
+    graph.operators[0].weight_gradient_elements = 2 * mi;
+    LayerHoldings layer;
+    layer.graph = &graph;
+    layer.state.optimizer = total.optimizer = states;
+    layers.front().push_back(std::move(layer));
+  }
   void run(std::int64_t largest_gradient) {
     OptimizerMemory(workload, plan, ledger).step(layers, total, largest_gradient);
   }
@@ -116,13 +126,7 @@ TEST_CASE("What steps tensors one by one widens the largest", "[optimizer_memory
 // One momentum of 8 MiB; AdamW would have a list of temporaries beside its two.
 TEST_CASE("SGD steps lists of tensors in place", "[optimizer_memory]") {
   Step step;
-  LayerGraph graph;
-  graph.operators.resize(1);
-  graph.operators[0].weight_gradient_elements = 2 * mi;
-  LayerHoldings layer;
-  layer.graph = &graph;
-  layer.state.optimizer = step.total.optimizer = 8 * mi;
-  step.layers.front().push_back(std::move(layer));
+  step.add_layer(8 * mi);
   step.framework.fused_optimizer = false;
   step.workload.step_with(*optimizer_named("sgd-momentum"));
   step.run(2 * mi);
@@ -145,13 +149,7 @@ TEST_CASE("foreach kernels hold a root of every second moment", "[optimizer_memo
 TEST_CASE("A tensor that is stepped alone has two temporaries", "[optimizer_memory]") {
   for (const bool flat : {true, false}) {
     Step step;
-    LayerGraph graph;
-    graph.operators.resize(1);
-    graph.operators[0].weight_gradient_elements = 2 * mi;
-    LayerHoldings layer;
-    layer.graph = &graph;
-    layer.state.optimizer = step.total.optimizer = 16 * mi;
-    step.layers.front().push_back(std::move(layer));
+    step.add_layer(16 * mi);
     step.framework.clones_partition = flat;
     step.framework.fused_optimizer = false;
     step.framework.foreach_optimizer = false;
