@@ -139,4 +139,17 @@ Seconds CollectiveModel::port_bound(Collective kind, Bytes size, const GroupShap
   return Seconds(leaving / l.network.value);
 }
 
+// Each row's rate is highest for the largest calls.
+Seconds CollectiveModel::transfer_bound(Collective kind, double bytes,
+                                        const GroupShape& shape) const {
+  if (shape.ranks <= 1) return Seconds(0);
+  constexpr Bytes large(std::int64_t{1} << 50);
+  const GroupLinks links = resolve(shape);
+  Seconds least(1e300);
+  for (const CollectiveRow& row : collective_rows)
+    if (row.applies(kind, links))
+      least = std::min(least, row.time(kind, large, row.protocol, links).transfer);
+  return bytes / static_cast<double>(large.value) * least;
+}
+
 }  // namespace shardwise

@@ -15,28 +15,35 @@ Seconds longest(Seconds a, Seconds b) { return a > b ? a : b; }
 
 }  // namespace
 
-TrainableElements trainable_elements(const Workload& w, const LayerDefinition& d) {
-  const LayerParameters& p = d.graph.parameters;
+TrainableElements trainable_elements(const Workload& w, const LayerParameters& p, bool trainable) {
   TrainableElements t;
-  if (d.trainable) {
+  if (trainable) {
     t.dense = p.linear + p.other;
     t.expert = p.expert;
+  }
+  if (row(w.method).adapter) {
+    t.dense += p.adapter;
+    t.expert += p.expert_adapter;
+  }
+  return t;
+}
+
+TrainableElements trainable_elements(const Workload& w, const LayerDefinition& d) {
+  const LayerParameters& p = d.graph.parameters;
+  TrainableElements t = trainable_elements(w, p, d.trainable);
+  if (d.trainable) {
     for (const Operator& op : d.graph.operators)
       for (const Kernel& k : op.backward_weight)
         if (const auto* gemm = std::get_if<GemmWork>(&k); gemm != nullptr && gemm->batch == 1) {
           const std::int64_t elements = std::int64_t{gemm->m} * gemm->n;
-          if (t.in_matrices + elements > t.dense) continue;
+          if (t.in_matrices + elements > p.linear + p.other) continue;
           t.in_matrices += elements;
           t.matrix_sides += std::int64_t{gemm->m} + gemm->n;
         }
   }
   if (d.trainable && d.role == LayerRole::embedding) {  // tables, one row per token
-    t.in_matrices = t.dense;
-    t.matrix_sides = t.dense / w.model.hidden + w.model.hidden;
-  }
-  if (row(w.method).adapter) {
-    t.dense += p.adapter;
-    t.expert += p.expert_adapter;
+    t.in_matrices = p.linear + p.other;
+    t.matrix_sides = t.in_matrices / w.model.hidden + w.model.hidden;
   }
   return t;
 }

@@ -96,6 +96,15 @@ class CostModel {
   Seconds stream_time(const LayerParameters& parameters, bool trainable, LayerRole role,
                       double passes) const;
 
+  // What all gradients of a model that stages share out keep the stream of the mean stage busy with
+  // at the least, however they are dealt and in whatever buckets; and once all are reduced, what it
+  // gathers of its weights. Once per step. REQUIRES weights that are whole and a plan that
+  // compresses no gradients.
+  struct LeastTraffic {
+    Seconds reduced, gathered;
+  };
+  LeastTraffic least_traffic(const TrainableElements& all) const;
+
   // How long the weights of one block are gathered for a pass, where they are sharded (ZeRO-3).
   struct BlockGathers {
     Seconds forward, backward;
@@ -119,6 +128,8 @@ class CostModel {
                                  int layers, StageCosts& costs) const;
   Seconds reduce(Collective collective, double bytes, GroupKind group, int layers,
                  StageCosts& costs) const;
+  template <typename Sent>
+  Seconds reductions(const TrainableElements& elements, Sent sent) const;
   Seconds gather_time(Bytes whole, double per_step, StageCosts& costs) const;
   double multiprocessors_taken(GroupKind kind, int of) const;
   void slow_beside_collectives(const Gpu& gpu, StageCosts& costs) const;
@@ -175,5 +186,8 @@ class CostModel {
 };
 
 TrainableElements trainable_elements(const Workload& workload, const LayerDefinition& definition);
+// Likewise, without what matrices hold of them.
+TrainableElements trainable_elements(const Workload& workload, const LayerParameters& parameters,
+                                     bool trainable);
 
 }  // namespace shardwise

@@ -13,9 +13,9 @@ Seconds CostModel::reduce(Collective collective, double bytes, GroupKind group, 
   return call.each.time;
 }
 
-// Gradients in the format that goes over the wire.
-Seconds CostModel::reduce_time(const TrainableElements& elements, int layers,
-                               StageCosts& costs) const {
+// Uncompressed gradients in the format that goes over the wire: `sent` says what each takes.
+template <typename Sent>
+Seconds CostModel::reductions(const TrainableElements& elements, Sent sent) const {
   const double each =
       w_.activation_dtype() == DType::fp32 ? 4.0 : bytes_per_element(w_.framework.reduce_dtype);
   const Framework& f = w_.framework;
@@ -25,21 +25,42 @@ Seconds CostModel::reduce_time(const TrainableElements& elements, int layers,
   const Collective usual = scatters ? Collective::reduce_scatter : Collective::all_reduce;
   const double dense = each * static_cast<double>(elements.dense);
   const bool hybrid = plan_.shard_group && *plan_.shard_group < plan_.data;
+  Seconds total;
+  if (elements.dense > 0 && scatters && hybrid) {
+    total += sent(Collective::reduce_scatter, dense, GroupKind::shard);
+    total += sent(Collective::all_reduce, dense / plan_.shard_ranks(), GroupKind::replicate);
+  } else if (elements.dense > 0) {
+    total += sent(usual, dense, GroupKind::gradient);
+  }
+  if (elements.expert > 0)
+    total += sent(usual, each * static_cast<double>(elements.expert), GroupKind::expert_gradient);
+  return total;
+}
+
+Seconds CostModel::reduce_time(const TrainableElements& elements, int layers,
+                               StageCosts& costs) const {
   const auto compression = gradient_compression(plan_.compression);
+  TrainableElements plain = elements;
   Seconds total;
   if (elements.dense > 0 && compression) {
     total += compressed_reduce_time(*compression, elements, layers, costs);
-  } else if (elements.dense > 0 && scatters && hybrid) {
-    total += reduce(Collective::reduce_scatter, dense, GroupKind::shard, layers, costs);
-    total += reduce(Collective::all_reduce, dense / plan_.shard_ranks(), GroupKind::replicate,
-                    layers, costs);
-  } else if (elements.dense > 0) {
-    total += reduce(usual, dense, GroupKind::gradient, layers, costs);
+    plain.dense = 0;
   }
-  if (elements.expert > 0)
-    total += reduce(usual, each * static_cast<double>(elements.expert), GroupKind::expert_gradient,
-                    layers, costs);
-  return total;
+  return total + reductions(plain, [&](Collective collective, double bytes, GroupKind group) {
+           return reduce(collective, bytes, group, layers, costs);
+         });
+}
+
+CostModel::LeastTraffic CostModel::least_traffic(const TrainableElements& all) const {
+  const auto least = [&](Collective collective, double bytes, GroupKind group) {
+    return collectives_.transfer_bound(collective, bytes / plan_.pipeline, layout_.shape(group));
+  };
+  LeastTraffic t;
+  if (layout_.shape(GroupKind::gradient).ranks > 1) t.reduced = reductions(all, least);
+  if (plan_.zero_stage > 0 && plan_.shard_ranks() > 1 && !w_.framework.overlap_parameter_gather)
+    t.gathered = least(Collective::all_gather, 2.0 * static_cast<double>(all.dense + all.expert),
+                       GroupKind::shard);
+  return t;
 }
 
 // The kernels that compress run between the collectives, on their stream.
@@ -96,15 +117,7 @@ Seconds CostModel::stream_time(const LayerParameters& p, bool trainable, LayerRo
   if (whole.value > 0)
     sum += (reshards(role) ? 2 : 1) * passes * gather_time(whole, passes, unused);
   if (layout_.shape(GroupKind::gradient).ranks == 1) return sum;
-  TrainableElements t;
-  if (trainable) {
-    t.dense = p.linear + p.other;
-    t.expert = p.expert;
-  }
-  if (row(w_.method).adapter) {
-    t.dense += p.adapter;
-    t.expert += p.expert_adapter;
-  }
+  const TrainableElements t = trainable_elements(w_, p, trainable);
   return sum + (reduces_every_microbatch() ? passes : 1) * reduce_time(t, 1, unused);
 }
 

@@ -202,12 +202,36 @@ Seconds dealt_stream_bound(const BoundSite& site, const LayerBounds& layers, Par
   return (1 - 1e-9) / p.pipeline * sum;
 }
 
+// Weights are whole: the mean stage computes its share of the model and reduces the gradients of its
+// share, in the last microbatch's backward pass at the earliest.
+Seconds whole_weights_bound(const BoundSite& site, const LayerBounds& layers,
+                            const ParallelPlan& p) {
+  if (gradient_compression(p.compression) || p.async_data) return Seconds(0);
+  const CostModel cost(site.workload, p, site.cluster, site.profile, &site.collectives);
+  TrainableElements all;
+  for (const LayerKind& k : layers.kinds())
+    for (int i = 0; i < k.layers; ++i)
+      all += trainable_elements(site.workload, k.parameters, k.trainable);
+  const CostModel::LeastTraffic least = cost.least_traffic(all);
+  const RunBound model = layers.whole();
+  const double share = static_cast<double>(p.microbatches) / p.pipeline;
+  const Seconds work = share * (model.forward + model.backward);
+  Seconds reduced = work + least.reduced;
+  if (site.workload.framework.overlap_gradient_reduce) {
+    reduced = std::max(work, least.reduced);
+    if (p.pipeline == 1) reduced = std::max(reduced, work - model.backward + least.reduced);
+  }
+  return (1 - 1e-9) * (reduced + least.gathered);
+}
+
 }  // namespace
 
 // Layer by layer, however they are dealt. `layers` has the model on one stage, where a tied head
 // has no weights of its own.
 Seconds stream_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
-  if (p.zero_stage < 3 || p.shard_ranks() == 1 || p.layer_split) return Seconds(0);
+  if (p.layer_split) return Seconds(0);
+  if (p.zero_stage < 3) return whole_weights_bound(site, layers, p);
+  if (p.shard_ranks() == 1) return Seconds(0);
   if (gradient_compression(p.compression) || layers.joins_blocks() ||
       site.workload.model.tied_embeddings)
     return dealt_stream_bound(site, layers, p);

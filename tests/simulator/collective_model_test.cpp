@@ -219,6 +219,8 @@ TEST_CASE("every row runs somewhere, and no row beats the port", "[collective]")
             INFO(box.name << ", " << row.name << "/" << name(row.protocol) << ", " << name(kind));
             CHECK(e.latency > Seconds(0));
             CHECK(e.latency + e.transfer >= model.port_bound(kind, Bytes(size), shape));
+            CHECK(e.transfer >=
+                  (1 - 1e-12) * model.transfer_bound(kind, static_cast<double>(size), shape));
           }
         }
     }
