@@ -28,6 +28,8 @@ StageSketch stage_sketch(const PipelineSchedule& schedule, PipelineShape shape, 
     const auto at = blocks.begin() + c;
     s.blocks += *at;
     s.least_blocks = std::min(s.least_blocks, *at);
+    s.begin_with_block += c > 0 && *at > 0;
+    s.end_with_block += at + 1 != blocks.end() && *at > 0;
     int before = 0;
     for (auto b = blocks.begin(); b != at; ++b) before += *b;
     s.before = std::min(s.before, before);
@@ -59,12 +61,12 @@ PipelineSketch sketch_of(const ParallelPlan& p, int layers, const PipelineVarian
   return sketch;
 }
 
-StateBounds::StateBounds(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
+StateBounds::StateBounds(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,
+                         const std::vector<LayerState>& states) {
   const auto& all = layers.kinds();
   blocks_.reserve(all.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const StageStateBytes s =
-        state_bytes(site, p, layer_state(site.workload, p, all[i].parameters, all[i].trainable));
+    const StageStateBytes s = state_bytes(site, p, states[i]);
     const Least one{s.kept, s.with_gradients};
     // The first and the last layer are the ends of the model.
     int count = all[i].layers;
@@ -90,7 +92,7 @@ StateBounds::Least StateBounds::of(const StageSketch& stage) const {
 }
 
 Seconds sketched_time(const PipelineSketch& sketch, const LayerBounds& layers,
-                      std::optional<Seconds> within) {
+                      const CostModel::BlockGathers& gathers, std::optional<Seconds> within) {
   Seconds most;
   for (const StageSketch& s : sketch.stages) {
     const RunBound own = layers.least(s.blocks, s.chunks, s.least_blocks);
@@ -98,6 +100,8 @@ Seconds sketched_time(const PipelineSketch& sketch, const LayerBounds& layers,
     Seconds pass = own.forward + own.backward;
     if (s.embedding) pass += layers.embedding_time();
     if (s.head) pass += layers.head_time();
+    pass += s.begin_with_block * gathers.forward;
+    pass += s.end_with_block * gathers.backward;
     Seconds time = before.forward + sketch.passes * pass;
     if (!sketch.splits_backward) time += before.backward;
     most = std::max(most, (1 - 1e-9) * time);

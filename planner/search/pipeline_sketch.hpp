@@ -23,6 +23,8 @@ struct StageSketch {
   int blocks = 0, before = 0;  // of all its chunks; before the first of them
   int chunks = 0;
   int least_blocks = 0;  // of its smallest chunk
+  // Of its chunks, those whose first layer is a block, and those whose last one is.
+  int begin_with_block = 0, end_with_block = 0;
   int in_flight = 0;     // microbatch-chunks, or fewer
   bool embedding = false, head = false;
 };
@@ -40,7 +42,9 @@ PipelineSketch sketch_of(const ParallelPlan& plan, int layers, const PipelineVar
 // The model states of layers as one plan shards them, smallest first.
 class StateBounds {
  public:
-  StateBounds(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan);
+  // `states`: the plan's layer_states().
+  StateBounds(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan,
+              const std::vector<LayerState>& states);
   // Of any stage with so many blocks and these ends; nothing outside of tensors.
   struct Least {
     Bytes kept, with_gradients;
@@ -52,8 +56,10 @@ class StateBounds {
   Least embedding_, head_;
 };
 
-// `within`: a time that is longer than this need not be the longest.
+// `gathers`: for each pass over a chunk that begins with a block. `within`: a time that is longer
+// than this need not be the longest.
 Seconds sketched_time(const PipelineSketch& sketch, const LayerBounds& layers,
+                      const CostModel::BlockGathers& gathers = {},
                       std::optional<Seconds> within = std::nullopt);
 Bytes sketched_memory(const PipelineSketch& sketch, const LayerBounds& layers,
                       const StateBounds& states, const ParallelPlan& plan, Bytes outside);

@@ -35,26 +35,33 @@ struct ChunkMap {
   double passes() const { return static_cast<double>(shape.microbatches) / schedule.weight_copies; }
 };
 
+}  // namespace
+
+std::vector<LayerState> layer_states(const BoundSite& site, const LayerBounds& layers,
+                                     const ParallelPlan& p) {
+  std::vector<LayerState> states;
+  states.reserve(layers.kinds().size());
+  for (const LayerKind& kind : layers.kinds())
+    states.push_back(layer_state(site.workload, p, kind.parameters, kind.trainable));
+  return states;
+}
+
+namespace {
+
 // Of all layers, as the plan shards them over its data ranks.
 LayerState whole_state(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
   LayerState sum;
-  for (const LayerKind& kind : layers.kinds()) {
-    LayerState all = layer_state(site.workload, p, kind.parameters, kind.trainable);
-    sum += all *= kind.layers;
-  }
+  std::vector<LayerState> states = layer_states(site, layers, p);
+  for (std::size_t k = 0; k < states.size(); ++k) sum += states[k] *= layers.kinds()[k].layers;
   return sum;
 }
 
-// What each kind of layer keeps, found once for all stages.
+// What stages keep.
 class StageStates {
  public:
   StageStates(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,
-              const ChunkMap& map)
-      : site_(site), layers_(layers), plan_(p), map_(map) {
-    states_.reserve(layers.kinds().size());
-    for (const LayerKind& kind : layers.kinds())
-      states_.push_back(layer_state(site.workload, p, kind.parameters, kind.trainable));
-  }
+              const ChunkMap& map, const std::vector<LayerState>& states)
+      : site_(site), layers_(layers), plan_(p), map_(map), states_(states) {}
 
   StageStateBytes of(int stage) const {
     std::vector<int> counts(states_.size());
@@ -96,7 +103,7 @@ class StageStates {
   const LayerBounds& layers_;
   const ParallelPlan& plan_;
   const ChunkMap& map_;
-  std::vector<LayerState> states_;
+  const std::vector<LayerState>& states_;  // of each kind of layer
 };
 
 // Whether a stage has blocks of other kinds, or other numbers of them, than the one before it.
@@ -218,8 +225,10 @@ Seconds pipeline_bound(const LayerBounds& layers, const ParallelPlan& p,
     for (int local = 0; local < p.chunks; ++local) {
       const std::size_t c = map.chunk(stage, local);
       own += map.passes() * (runs[c].forward + runs[c].backward);
-      if (c > 0) own += map.passes() * gathers.forward;
-      if (c + 1 < runs.size()) own += map.passes() * gathers.backward;
+      if (map.blocks[c] > 0) {
+        if (c > 0) own += map.passes() * gathers.forward;
+        if (c + 1 < runs.size()) own += map.passes() * gathers.backward;
+      }
       first = std::min(first, head[c]);
       last = std::min(last, map.schedule.splits_backward ? Seconds(0) : tail[c]);
     }
@@ -322,9 +331,9 @@ Bytes while_reducing(const LayerBounds& layers, const ParallelPlan& p, const Chu
 }  // namespace
 
 Bytes memory_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,
-                   InFlightCounts& counts) {
+                   InFlightCounts& counts, const std::vector<LayerState>& layer_states) {
   const ChunkMap map(p, layers.blocks());
-  const StageStates of_stages(site, layers, p, map);
+  const StageStates of_stages(site, layers, p, map, layer_states);
   Bytes most;
   for (const int stage : telling_stages(layers, p, map)) {
     const StageStateBytes states = of_stages.of(stage);

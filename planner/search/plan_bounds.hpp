@@ -107,8 +107,14 @@ class InFlightCounts {
 // What NCCL takes beside all that.
 Bytes communicators_of(const BoundSite& site, const ParallelPlan& plan);
 
+// Of each kind of layer, as the plan shards it over its data ranks; alike for all schedules and all
+// ways to deal layers to stages.
+std::vector<LayerState> layer_states(const BoundSite& site, const LayerBounds& layers,
+                                     const ParallelPlan& plan);
+
 // Of the fullest of the stages that tell: the ends, and the first with any layers of its kind.
+// `states`: the plan's layer_states().
 Bytes memory_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan,
-                   InFlightCounts& counts);
+                   InFlightCounts& counts, const std::vector<LayerState>& states);
 
 }  // namespace shardwise

@@ -37,6 +37,9 @@ struct VariantList {
     PipelineVariant variant;
   };
   std::vector<One> all;
+  // What they share: of each kind of layer, and of a block.
+  std::vector<LayerState> states;
+  CostModel::BlockGathers gathers;
 };
 
 struct Refinement;  // refine_ahead.hpp

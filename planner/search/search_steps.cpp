@@ -150,7 +150,8 @@ void SearchSteps::refine_pipelines(const Entry& e, const SearchLimits& limits, R
   const SearchSite& s = *sites_[e.site];
   const ParallelPlan p = *s.space.plan(e.point);
   const BoundSite site = bound_site(s, p);
-  const StateBounds states(site, *e.layers, p);
+  const StateBounds states(site, *e.layers, p, layer_states(site, *e.layers, p));
+  const auto gathers = block_gathers(site, *e.layers, p);
   const Bytes outside = outside_tensors(site), room = room_for(s, p, limits);
   const auto known = pipelines_.of(e.site, s.space, e.point);
   const PipelineSketch* first = nullptr;
@@ -162,7 +163,7 @@ void SearchSteps::refine_pipelines(const Entry& e, const SearchLimits& limits, R
       continue;
     }
     const auto within = first != nullptr ? std::optional(least) : std::nullopt;
-    const Seconds time = std::max(e.time, sketched_time(sketch, *e.layers, within));
+    const Seconds time = std::max(e.time, sketched_time(sketch, *e.layers, gathers, within));
     if (first != nullptr && time >= least) continue;
     first = &sketch;
     least = time;
@@ -183,15 +184,18 @@ std::shared_ptr<const VariantList> SearchSteps::variants_of(const Entry& e,
   const PlanPoint x = PlanSpace::with(e.point, {});
   const ParallelPlan p = *s.space.plan(x);
   const BoundSite site = bound_site(s, p);
-  const StateBounds states(site, *e.layers, p);
-  const Bytes outside = outside_tensors(site), room = room_for(s, p, limits);
   auto list = std::make_shared<VariantList>();
+  list->states = layer_states(site, *e.layers, p);
+  list->gathers = block_gathers(site, *e.layers, p);
+  const StateBounds states(site, *e.layers, p, list->states);
+  const Bytes outside = outside_tensors(site), room = room_for(s, p, limits);
   const auto known = pipelines_.of(e.site, s.space, x);
   list->all.reserve(known->size());
   for (const PipelineSketch& sketch : *known)
     if (s.space.legal_in_chunks(x, sketch.variant) &&
         sketched_memory(sketch, *e.layers, states, p, outside) <= room)
-      list->all.push_back({std::max(e.unlaid, sketched_time(sketch, *e.layers)), sketch.variant});
+      list->all.push_back({std::max(e.unlaid, sketched_time(sketch, *e.layers, list->gathers)),
+                           sketch.variant});
   std::stable_sort(list->all.begin(), list->all.end(),
                    [](const auto& a, const auto& b) { return a.time < b.time; });
   for (VariantList::One& one : list->all) one.time = std::max(one.time, e.time);
@@ -202,6 +206,7 @@ void SearchSteps::refine_variants(const Entry& e, const SearchLimits& limits, Re
   const SearchSite& s = *sites_[e.site];
   Entry rest = e;
   if (!rest.variants) rest.variants = variants_of(e, limits);
+  const std::shared_ptr<const VariantList> list = rest.variants;
   if (++rest.next < rest.variants->all.size()) {
     const VariantList::One& following = rest.variants->all[rest.next];
     rest.time = following.time;
@@ -213,13 +218,12 @@ void SearchSteps::refine_variants(const Entry& e, const SearchLimits& limits, Re
   const ParallelPlan p = *s.space.plan(one.point);
   const BoundSite site = bound_site(s, p);
   const Bytes room = room_for(s, p, limits);
-  if (one.memory <= room) one.memory = memory_bound(site, *one.layers, p, counts_);
+  if (one.memory <= room) one.memory = memory_bound(site, *one.layers, p, counts_, list->states);
   if (one.memory > room) {
     ++to.counts.too_large;
     return;
   }
-  const auto gathers = block_gathers(site, *one.layers, p);
-  one.time = std::max(one.time, pipeline_bound(*one.layers, p, gathers));
+  one.time = std::max(one.time, pipeline_bound(*one.layers, p, list->gathers));
   put(std::move(one), Stage::laid, to);
 }
 

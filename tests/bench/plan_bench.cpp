@@ -57,13 +57,15 @@ struct Bench {
     Bytes fullest;
     for (const StageForecast& s : f->stages) fullest = std::max(fullest, s.peak.device);
     const PipelineSketch sketch = sketch_of(p, layers.blocks(), {});
-    const StateBounds states(at, layers, p);
+    const std::vector<LayerState> held = layer_states(at, layers, p);
+    const StateBounds states(at, layers, p, held);
+    const auto gathers = block_gathers(at, layers, p);
     const Seconds time = std::max({mean_work_bound(layers, p, site.space.batch()),
-                                   pipeline_bound(layers, p, block_gathers(at, layers, p)),
+                                   pipeline_bound(layers, p, gathers),
                                    costed_bound(at, layers, p, reductions),
-                                   stream_bound(at, layers, p), sketched_time(sketch, layers)});
+                                   stream_bound(at, layers, p), sketched_time(sketch, layers, gathers)});
     const Bytes memory =
-        std::max({memory_bound(at, layers, p, counts) + communicators_of(at, p),
+        std::max({memory_bound(at, layers, p, counts, held) + communicators_of(at, p),
                   stage_mean_bound(at, layers, p),
                   sketched_memory(sketch, layers, states, p, outside_tensors(at)),
                   mean_memory_bound(at, layers, unstaged, site.space.most_stages(x))});

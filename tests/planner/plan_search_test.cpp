@@ -191,10 +191,12 @@ TEST_CASE("no bound is above the forecast", "[search]") {
       CHECK(stream_bound(at, layers, p) <= f.step_time.expected);
       CHECK(stage_mean_bound(at, layers, p) <= fullest(f));
       const PipelineSketch sketch = sketch_of(p, layers.blocks(), {});
-      const StateBounds states(at, layers, p);
+      const std::vector<LayerState> held = layer_states(at, layers, p);
+      const StateBounds states(at, layers, p, held);
       CHECK(sketched_time(sketch, layers) <= f.step_time.expected);
+      CHECK(sketched_time(sketch, layers, block_gathers(at, layers, p)) <= f.step_time.expected);
       CHECK(sketched_memory(sketch, layers, states, p, outside_tensors(at)) <= fullest(f));
-      CHECK(memory_bound(at, layers, p, counts) + communicators_of(at, p) <= fullest(f));
+      CHECK(memory_bound(at, layers, p, counts, held) + communicators_of(at, p) <= fullest(f));
       CHECK(mean_memory_bound(at, layers, site.space.layers_of(point),
                               site.space.most_stages(point)) <= fullest(f));
     }
@@ -309,7 +311,7 @@ double told_by_bound(const char* model, const char* gpus, const char* plan) {
   const LayerBounds layers(at.workload, whole, site.cluster, profile(), collectives);
   const Forecast f = *forecast({at.workload, p, site.cluster}, profile());
   InFlightCounts counts;
-  return memory_bound(at, layers, p, counts) / fullest(f);
+  return memory_bound(at, layers, p, counts, layer_states(at, layers, p)) / fullest(f);
 }
 
 }  // namespace
