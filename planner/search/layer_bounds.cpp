@@ -134,7 +134,7 @@ BoundLayers::BoundLayers(const Workload& w, const ParallelPlan& plan, const Clus
     const LayerDefinition& d = *layer.definition;
     if (&d == last && d.role == LayerRole::block) {
       layers.push_back(layers.back());
-      ++kinds.back().layers;
+      ++kinds[kind_of.back()].layers;
       kind_of.push_back(kind_of.back());
       continue;
     }
@@ -142,12 +142,21 @@ BoundLayers::BoundLayers(const Workload& w, const ParallelPlan& plan, const Clus
     const auto same = std::find_if(partition.definitions.begin(), partition.definitions.end(),
                                    [&](const LayerDefinition& other) { return &other == &d; });
     layers.push_back(known[static_cast<std::size_t>(same - partition.definitions.begin())]);
-    const bool again = !kinds.empty() && kinds.back().parameters == d.graph.parameters &&
-                       kinds.back().trainable == d.trainable;
-    if (!again) kinds.push_back({d.graph.parameters, d.trainable, 0});
-    ++kinds.back().layers;
-    if (d.role == LayerRole::block) kind_of.push_back(static_cast<std::uint16_t>(kinds.size() - 1));
+    const std::size_t kind = kind_among_blocks(d);
+    ++kinds[kind].layers;
+    if (d.role == LayerRole::block) kind_of.push_back(static_cast<std::uint16_t>(kind));
   }
+}
+
+// The ends are kinds of their own.
+std::size_t BoundLayers::kind_among_blocks(const LayerDefinition& d) {
+  std::size_t kind = std::min<std::size_t>(kinds.size(), 1);
+  if (d.role == LayerRole::head) kind = kinds.size();
+  while (kind < kinds.size() && !(kinds[kind].parameters == d.graph.parameters &&
+                                  kinds[kind].trainable == d.trainable))
+    ++kind;
+  if (kind == kinds.size()) kinds.push_back({d.graph.parameters, d.trainable, 0});
+  return kind;
 }
 
 LayerBounds::LayerBounds(const Workload& w, const ParallelPlan& plan, const Cluster& cluster,

@@ -42,7 +42,7 @@ struct RunBound {
   Bytes rise;  // of its last layer; of a run only
 };
 
-// Layers in a row with the same parameters.
+// Layers with the same parameters.
 struct LayerKind {
   LayerParameters parameters;
   bool trainable = true;
@@ -59,6 +59,9 @@ struct BoundLayers {
   BoundLayers(const Workload& workload, const ParallelPlan& plan, const Cluster& cluster,
               const Profile& profile, const CollectiveModel& collectives,
               const std::string& policy);
+
+ private:
+  std::size_t kind_among_blocks(const LayerDefinition& definition);
 };
 
 class LayerBounds {
@@ -92,7 +95,7 @@ class LayerBounds {
   Seconds embedding_time() const { return time_of(embedding_); }
   Seconds head_time() const { return time_of(head_); }
   const std::vector<LayerKind>& kinds() const { return layers_->kinds; }
-  // The first kind begins with the embedding, the last one ends with the head.
+  // The first kind is the embedding, the last one the head; between them those of the blocks.
   std::size_t kind_of(int block) const { return layers_->kind_of[static_cast<std::size_t>(block)]; }
   // The layers themselves, for a plan that this bounds: nullptr where they are not the plan's own,
   // as its stages and data ranks or the places of its blocks make a difference. Built when they are

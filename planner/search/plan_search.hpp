@@ -5,8 +5,10 @@
 //
 //   layers     plans that share all but recomputation, stages and data ranks: mean work per GPU
 //   recompute  the same with one recomputation policy
-//   pipelines  so many stages and data ranks, and one shard group: states; then each way to lay the
-//              layers over the stages: bubble, activations in flight (pipeline_sketch.hpp)
+//   streams    so many stages and data ranks, and one shard group: states, traffic of gradients and
+//              weights
+//   pipelines  the same, laid over the stages in each way: bubble, activations in flight
+//              (pipeline_sketch.hpp)
 //   variants   those ways, the next of them at a time
 //   laid       one plan: bubble, activations in flight, of its own layers
 //   plan       its own costs

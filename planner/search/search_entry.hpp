@@ -21,6 +21,7 @@ namespace shardwise {
 enum class SearchStage : std::uint8_t {
   layers,
   recompute,
+  streams,
   pipelines,
   variants,
   laid,
@@ -52,7 +53,7 @@ struct SearchEntry {
   PlanPoint point{};
   std::uint32_t next = 0;  // of the variants
   Bytes memory;            // bound, then forecast
-  Seconds unlaid;          // the bound of time before the pipeline's variants were looked at
+  Seconds unlaid;          // the bound of time before streams and pipelines were looked at
   std::shared_ptr<const LayerBounds> layers;
   std::shared_ptr<const VariantList> variants;  // none until the first of them is wanted
   std::shared_ptr<const Forecast> timed, fitted;

@@ -78,6 +78,8 @@ void SearchSteps::refine(const Entry& e, const SearchLimits& limits, Refined& to
       return refine_layers(e, limits, to);
     case Stage::recompute:
       return refine_recompute(e, limits, to);
+    case Stage::streams:
+      return refine_streams(e, to);
     case Stage::pipelines:
       return refine_pipelines(e, limits, to);
     case Stage::variants:
@@ -139,9 +141,18 @@ void SearchSteps::refine_recompute(const Entry& e, const SearchLimits& limits, R
       one.point[static_cast<std::size_t>(PlanAxis::shard_group)] = i;
       const ParallelPlan p = *s.space.plan(one.point);
       one.memory = std::max(one.memory, stage_mean_bound(bound_site(s, p), *one.layers, p));
-      if (one.memory <= room_for(s, p, limits)) put(std::move(one), Stage::pipelines, to);
+      if (one.memory <= room_for(s, p, limits)) put(std::move(one), Stage::streams, to);
     }
   }
+}
+
+void SearchSteps::refine_streams(const Entry& e, Refined& to) const {
+  const SearchSite& s = *sites_[e.site];
+  const ParallelPlan p = *s.space.plan(e.point);
+  Entry one = e;
+  one.unlaid = e.time;
+  one.time = std::max(e.time, stream_bound(bound_site(s, p), *e.layers, p));
+  put(std::move(one), Stage::pipelines, to);
 }
 
 // All variants of one pipeline. The list stands in the queue for the fastest of them by its bound;
@@ -163,15 +174,14 @@ void SearchSteps::refine_pipelines(const Entry& e, const SearchLimits& limits, R
       continue;
     }
     const auto within = first != nullptr ? std::optional(least) : std::nullopt;
-    const Seconds time = std::max(e.time, sketched_time(sketch, *e.layers, gathers, within));
+    const Seconds time = std::max(e.unlaid, sketched_time(sketch, *e.layers, gathers, within));
     if (first != nullptr && time >= least) continue;
     first = &sketch;
     least = time;
   }
   if (first == nullptr) return;
   Entry one = e;
-  one.unlaid = e.time;
-  one.time = std::max(least, stream_bound(site, *e.layers, p));
+  one.time = std::max(least, e.time);
   one.point = PlanSpace::with(e.point, first->variant);
   put(std::move(one), Stage::variants, to);
 }

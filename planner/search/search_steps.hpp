@@ -52,6 +52,7 @@ class SearchSteps {
   void put(SearchEntry entry, SearchStage stage, Refined& to) const;
   void refine_layers(const SearchEntry& entry, const SearchLimits& limits, Refined& to);
   void refine_recompute(const SearchEntry& entry, const SearchLimits& limits, Refined& to);
+  void refine_streams(const SearchEntry& entry, Refined& to) const;
   void refine_pipelines(const SearchEntry& entry, const SearchLimits& limits, Refined& to);
   std::shared_ptr<const VariantList> variants_of(const SearchEntry& entry,
                                                  const SearchLimits& limits);
