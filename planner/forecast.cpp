@@ -40,20 +40,23 @@ std::vector<StageRecompute> told(const ModelPartition& partition) {
 Forecast forecast_under(const Question& q, const Profile& profile, const RecomputePolicy& policy,
                         const ForecastOptions& options) {
   const PipelineSchedule& schedule = *find_pipeline_schedule(q.plan.schedule_row());
-  const bool known = options.plays && !policy.chosen;
-  const auto partition = known ? options.plays->partition
-                               : std::make_shared<const ModelPartition>(
-                                     partition_model(q.workload, q.plan, schedule, policy));
+  const bool played = options.plays && !policy.chosen;
+  const bool may_swap = options.time && q.workload.optimizer->paged;
+  const bool plays = options.memory || may_swap;  // which may outlive what is known
+  const KnownCosts known = options.known != nullptr && !plays ? *options.known : KnownCosts();
+  const auto partition = played ? options.plays->partition
+                                : std::make_shared<const ModelPartition>(partition_model(
+                                      q.workload, q.plan, schedule, policy, known.layers));
   const ForecastContext context{q,
                                 profile,
                                 schedule,
                                 policy,
                                 partition,
                                 *partition,
-                                CostModel(q.workload, q.plan, q.cluster, profile)};
+                                CostModel(q.workload, q.plan, q.cluster, profile,
+                                          known.collectives, known.times)};
   Forecast f;
-  const bool may_swap = options.time && q.workload.optimizer->paged;
-  if (options.memory || may_swap) forecast_memory(context, options, f);
+  if (plays) forecast_memory(context, options, f);
   if (options.time) forecast_time(context, options, f);
   if (policy.chosen) f.recompute = told(context.partition);
   return f;

@@ -73,6 +73,7 @@ struct StepBreakdown {
 };
 
 struct MemoryPlays;  // forecast_parts.hpp: the played allocation streams of every stage
+struct KnownCosts;   // forecast_parts.hpp: what other plans have in common with this one
 struct StepRecord;   // step_record.hpp
 
 struct HostMemory {
@@ -138,6 +139,9 @@ struct ForecastOptions {
   // Plays of the same workload and plan on other GPUs, which allocate the same; played anew where
   // the GPU's library workspaces differ.
   std::shared_ptr<const MemoryPlays> plays = nullptr;
+  // Found for other plans, to find it once: of the same workload, cluster and profile, and of layers
+  // that are this plan's own. It says the same without. Of time only.
+  const KnownCosts* known = nullptr;
 };
 
 // Problems: plan does not multiply out to the GPUs, heads do not divide by TP, more stages than

@@ -1,6 +1,7 @@
 // The parts that forecast() puts together; split so that each reads on one screen.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -28,6 +29,12 @@ struct MemoryPlays {
   int workspaces = 0;
   std::shared_ptr<const ModelPartition> partition;  // whose layers were played
   std::vector<StageMemory> stages;
+};
+
+struct KnownCosts {
+  const CollectiveModel* collectives = nullptr;
+  const std::deque<LayerDefinition>* layers = nullptr;
+  const LayerTimes* times = nullptr;  // of those layers
 };
 
 // The forecast under a policy, whatever the plan's text calls it. REQUIRES a legal plan, and chosen

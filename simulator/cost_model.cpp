@@ -128,9 +128,11 @@ void CostModel::slow_beside_collectives(const Gpu& gpu, StageCosts& costs) const
     }
 }
 
-const LayerTimes::One& CostModel::known_time(const LayerDefinition& d, const Gpu& gpu,
+const LayerTimes::One& CostModel::known_time(const LayerDefinition& d, std::size_t group,
                                              LayerTimes& found) const {
-  const auto same = [&](const LayerTimes::One& k) { return k.definition == &d && k.gpu == &gpu; };
+  const auto same = [&](const LayerTimes::One& k) {
+    return k.definition == &d && k.group == group;
+  };
   if (known_ != nullptr) {
     const auto it = std::find_if(known_->layers.begin(), known_->layers.end(), same);
     if (it != known_->layers.end()) return *it;
@@ -139,25 +141,26 @@ const LayerTimes::One& CostModel::known_time(const LayerDefinition& d, const Gpu
   if (it != found.layers.end()) return *it;
   LayerTimes::One& one = found.layers.emplace_back();
   one.definition = &d;
-  one.gpu = &gpu;
+  one.group = group;
   one.uses.reserve(usual_uses);
-  one.time = layer_time(d, kernels_of(gpu, found), &one.uses);
+  one.time = layer_time(d, kernels_of(group, found), &one.uses);
   return one;
 }
 
-const KernelModel& CostModel::kernels_of(const Gpu& gpu, LayerTimes& found) const {
+const KernelModel& CostModel::kernels_of(std::size_t group, LayerTimes& found) const {
   for (const LayerTimes* times : {known_, static_cast<const LayerTimes*>(&found)})
     if (times != nullptr)
       for (const auto& [of, kernels] : times->kernels)
-        if (of == &gpu) return kernels;
+        if (of == group) return kernels;
   const AttentionChoice choice{std::nullopt, w_.framework.kernels, ChipLoad::training};
-  return found.kernels.emplace_back(&gpu, KernelModel(gpu, profile_, choice)).second;
+  const KernelModel kernels(cluster_.groups[group].gpu, profile_, choice);
+  return found.kernels.emplace_back(group, kernels).second;
 }
 
 LayerTimes CostModel::times_of(const std::deque<LayerDefinition>& definitions) const {
   LayerTimes found;
-  for (const NodeGroup& group : cluster_.groups)
-    for (const LayerDefinition& d : definitions) known_time(d, group.gpu, found);
+  for (std::size_t group = 0; group < cluster_.groups.size(); ++group)
+    for (const LayerDefinition& d : definitions) known_time(d, group, found);
   return found;
 }
 
@@ -194,7 +197,8 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& all, int stage,
   std::vector<std::pair<int, Seconds>> kernel_times;  // of one microbatch, by group
   for (const auto& [group, ranks] : groups) {
     Seconds of_kernels;
-    const KernelModel& kernels = kernels_of(group->gpu, found);
+    const auto place = static_cast<std::size_t>(group - cluster_.groups.data());
+    const KernelModel& kernels = kernels_of(place, found);
     StageCosts costs;
     LayerState state;
     Seconds total;
@@ -205,7 +209,7 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& all, int stage,
       std::vector<LayerSchedule>& list = costs.chunks[chunk.place];
       list.reserve(chunk.layers->size());
       for (const ChunkLayer& layer : *chunk.layers) {
-        const LayerTimes::One& one = known_time(*layer.definition, group->gpu, found);
+        const LayerTimes::One& one = known_time(*layer.definition, place, found);
         auto it =
             std::find_if(used.begin(), used.end(), [&](const auto& u) { return u.first == &one; });
         if (it == used.end()) it = used.insert(used.end(), {&one, 0});

@@ -46,18 +46,18 @@ struct TrainableElements {
   }
 };
 
-// What layers take on each kind of GPU of a cluster. Of how a plan shards states this sees only
+// What layers take on the GPUs of each group of a cluster's nodes. Of how a plan shards states this sees only
 // what graphs do (planner/search/known_layers.hpp) and whether weights are sharded (ZeRO-3), and of
 // stages and data ranks nothing: plans that are alike in the rest have the same.
 struct LayerTimes {
   struct One {
     const LayerDefinition* definition;
-    const Gpu* gpu;
+    std::size_t group;
     LayerTime time;
     std::vector<CollectiveUse> uses;  // of one microbatch
   };
   // Stable addresses.
-  std::list<std::pair<const Gpu*, KernelModel>> kernels;  // in training
+  std::list<std::pair<std::size_t, KernelModel>> kernels;  // in training, of each group
   std::list<One> layers;
 };
 
@@ -133,10 +133,10 @@ class CostModel {
   Seconds gather_time(Bytes whole, double per_step, StageCosts& costs) const;
   double multiprocessors_taken(GroupKind kind, int of) const;
   void slow_beside_collectives(const Gpu& gpu, StageCosts& costs) const;
-  // Layers of one definition take the same on every stage with that kind of GPU.
-  const LayerTimes::One& known_time(const LayerDefinition& definition, const Gpu& gpu,
+  // Layers of one definition take the same on every stage with GPUs of that group.
+  const LayerTimes::One& known_time(const LayerDefinition& definition, std::size_t group,
                                     LayerTimes& found) const;
-  const KernelModel& kernels_of(const Gpu& gpu, LayerTimes& found) const;
+  const KernelModel& kernels_of(std::size_t group, LayerTimes& found) const;
   // A chunk of a stage that stands for several that are alike.
   struct CostedChunk {
     const std::vector<ChunkLayer>* layers;

@@ -1,6 +1,7 @@
 #include "planner/search/layer_bounds.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -212,11 +213,21 @@ const std::deque<LayerDefinition>* LayerBounds::definitions(const Workload& w,
                                                             const ParallelPlan& plan) const {
   const bool alike =
       widens_stream(w, plan) == widens_stream_ && adds_gradient(w, plan) == adds_gradient_;
-  if (!alike || by_position_ || vague_) return nullptr;
+  if (!alike || vague_) return nullptr;
   std::call_once(defined_, [&] {
-    definitions_ = partition_model(w, plan_, *find_pipeline_schedule("1f1b"),
-                                   *recompute_policy(plan_.recompute))
-                       .definitions;
+    const PipelineSchedule& any = *find_pipeline_schedule("1f1b");
+    RecomputePolicy policy = *recompute_policy(plan_.recompute);
+    if (!by_position_) {
+      definitions_ = partition_model(w, plan_, any, policy).definitions;
+      return;
+    }
+    // Each kind of block that runs again, and each that does not.
+    policy.stride = 1;
+    for (const int again : {0, blocks()}) {
+      policy.checkpointed_blocks = again;
+      ModelPartition one = partition_model(w, plan_, any, policy, &definitions_);
+      std::move(one.definitions.begin(), one.definitions.end(), std::back_inserter(definitions_));
+    }
   });
   return &definitions_;
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "catalog/require.hpp"
+#include "planner/forecast_parts.hpp"
 #include "planner/validation/spread_fit.hpp"
 
 namespace shardwise {
@@ -293,8 +294,12 @@ void SearchSteps::forecast_step(const Entry& e, const SearchLimits& limits, Refi
   const SearchSite& s = *sites_[e.site];
   const ParallelPlan p = *s.space.plan(e.point);
   const auto within = e.stage == Stage::cut ? std::nullopt : limits.within;
-  auto f = forecast({s.space.workload(p), p, s.cluster}, profile_,
-                    {.memory = false, .only_if_fits = true, .give_up_after = within});
+  const BoundSite site = bound_site(s, p);
+  const KnownCosts known{&site.collectives, e.layers->definitions(site.workload, p),
+                         e.layers->times(site.workload, p, s.cluster, profile_, site.collectives)};
+  auto f = forecast(
+      {site.workload, p, s.cluster}, profile_,
+      {.memory = false, .only_if_fits = true, .give_up_after = within, .known = &known});
   require(static_cast<bool>(f), "a legal plan has a forecast");
   if (e.stage != Stage::cut) ++to.counts.timed;
   Entry one = e;

@@ -242,7 +242,7 @@ TEST_CASE("layers that are alike have the bounds that are known", "[search]") {
       for (const LayerTimes::One& one : times->layers) {
         const AttentionChoice choice{std::nullopt, at.workload.framework.kernels,
                                      ChipLoad::training};
-        const KernelModel kernels(*one.gpu, profile(), choice);
+        const KernelModel kernels(site.cluster.groups[one.group].gpu, profile(), choice);
         CHECK(cost.layer_time(*one.definition, kernels) == one.time);
       }
     }
