@@ -2,8 +2,8 @@
 """Counts the operators that eager PyTorch runs for RMSNorm, rotary embedding and SwiGLU.
 
 What is counted is every operator that autograd dispatches and that is no view, and the bytes of the
-operands that it reads and writes, per element of the input. simulator/graph_builder.cpp
-(eager_norm, fp32_norm) and simulator/attention_graph.cpp (rotate) hold the results.
+operands that it reads and writes, per element of the input. simulator/graphs/graph_builder.cpp
+(eager_norm, fp32_norm) and simulator/graphs/attention_graph.cpp (rotate) hold the results.
 
 Needs torch and transformers (run with 2.3.1 and 4.38.2 on a CPU); no GPU:
     python3 calibrate/count_norm_operators.py

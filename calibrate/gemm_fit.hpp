@@ -1,5 +1,5 @@
-// GemmFit: the constants of the predictor's own model of matrix products (simulator/gemm_model.hpp)
-// from measured times.
+// GemmFit: the constants of the predictor's own model of matrix products from measured times
+// (simulator/costs/gemm_model.hpp).
 //
 // The model is the caller's: a GemmTimer says what it gives for some constants, so that nothing is
 // fitted to another formula than the one that forecasts. Fitted are, as far as the points tell:

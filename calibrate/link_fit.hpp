@@ -1,5 +1,5 @@
 // LinkFit: the constants of the predictor's own model of collectives
-// (simulator/collective_model.hpp) from measured sweeps inside one machine.
+// (simulator/network/collective_model.hpp) from measured sweeps inside one machine.
 //
 // The model is the caller's: a LinkTimer says what it gives for a value of some constants. One
 // constant after the other is moved by golden section over its logarithm to where the Huber cost of

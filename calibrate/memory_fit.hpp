@@ -1,6 +1,6 @@
 // MemoryFit: how fast kernels that only move bytes are, on one kind of GPU.
 //
-//   t = start + moved / (fraction x memory bandwidth)     (simulator/memory_bound_model.hpp)
+//   t = start + moved / (fraction x memory bandwidth)     (simulator/costs/memory_bound_model.hpp)
 //
 // `moved` counts every byte that is read and every byte that is written once. Robust regression
 // over copies inside the GPU and the row and element kernels of shardwise-calibrate, by access.

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "planner/facts.hpp"
-#include "planner/request.hpp"
+#include "planner/request/request.hpp"
 
 namespace shardwise {
 

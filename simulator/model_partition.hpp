@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "catalog/result.hpp"
-#include "simulator/layer_graph.hpp"
-#include "simulator/layer_script.hpp"
+#include "simulator/graphs/layer_graph.hpp"
+#include "simulator/graphs/layer_script.hpp"
+#include "simulator/graphs/recompute_policy.hpp"
 #include "simulator/pipeline_schedule.hpp"
-#include "simulator/recompute_policy.hpp"
 
 namespace shardwise {
 

@@ -6,7 +6,7 @@
 // Frameworks differ in the 2 + 2 + 12; their rows say how (catalog/framework.hpp, WeightRecipe).
 #pragma once
 
-#include "simulator/operators.hpp"
+#include "simulator/graphs/operators.hpp"
 #include "simulator/parallel_plan.hpp"
 #include "simulator/workload.hpp"
 

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "simulator/gradient_compression.hpp"
+#include "simulator/graphs/recompute_policy.hpp"
 #include "simulator/pipeline_schedule.hpp"
-#include "simulator/recompute_policy.hpp"
 
 namespace shardwise {
 namespace {

@@ -1,8 +1,8 @@
 // Does a 32B QLoRA at 4k context run on two RTX 3090? As `shardwise fit` answers it, from C++.
 #include <iostream>
 
+#include "planner/answers/fit_answer.hpp"
 #include "planner/calibrated_facts.hpp"
-#include "planner/fit_answer.hpp"
 
 int main() {
   shardwise::Request request;

@@ -15,8 +15,8 @@
 #include "catalog/text_match.hpp"
 #include "planner/figures.hpp"
 #include "planner/sentence.hpp"
-#include "simulator/collective_model.hpp"
-#include "simulator/gemm_model.hpp"
+#include "simulator/costs/gemm_model.hpp"
+#include "simulator/network/collective_model.hpp"
 
 namespace shardwise {
 namespace {

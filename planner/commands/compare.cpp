@@ -4,17 +4,17 @@
 #include <algorithm>
 #include <optional>
 
-#include "planner/asked_plan.hpp"
+#include "planner/choice/workload_choice.hpp"
 #include "planner/commands/compare_schedules.hpp"
 #include "planner/figures.hpp"
-#include "planner/judgement.hpp"
+#include "planner/forecast/judgement.hpp"
 #include "planner/report/explanation_report.hpp"
 #include "planner/report/json_parts.hpp"
 #include "planner/report/report_details.hpp"
 #include "planner/report/table.hpp"
 #include "planner/report/why_not_report.hpp"
+#include "planner/request/asked_plan.hpp"
 #include "planner/sentence.hpp"
-#include "planner/workload_choice.hpp"
 
 namespace shardwise {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/fit_answer.hpp"
+#include "planner/answers/fit_answer.hpp"
 #include "planner/report/fit_json.hpp"
 #include "planner/report/fit_text.hpp"
 #include "planner/report/report_details.hpp"

@@ -2,10 +2,10 @@
 
 #include <CLI/CLI.hpp>
 
-#include "planner/asked_plan.hpp"
 #include "planner/figures.hpp"
 #include "planner/launch/written_folder.hpp"
 #include "planner/report/json_parts.hpp"
+#include "planner/request/asked_plan.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {

@@ -3,10 +3,10 @@
 
 #include <string>
 
+#include "planner/answers/launch_answer.hpp"
 #include "planner/commands/output.hpp"
 #include "planner/facts.hpp"
-#include "planner/launch_answer.hpp"
-#include "planner/request.hpp"
+#include "planner/request/request.hpp"
 
 namespace CLI {
 class App;

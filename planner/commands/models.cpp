@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/answers/models_answer.hpp"
 #include "planner/figures.hpp"
-#include "planner/models_answer.hpp"
 #include "planner/report/json_parts.hpp"
 #include "planner/report/table.hpp"
 #include "planner/sentence.hpp"

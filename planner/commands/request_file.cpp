@@ -2,7 +2,7 @@
 
 #include "catalog/json_reader.hpp"
 #include "planner/commands/request_flags.hpp"
-#include "planner/request_field_json.hpp"
+#include "planner/request/request_field_json.hpp"
 
 namespace shardwise {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "planner/request_field.hpp"
+#include "planner/request/request_field.hpp"
 
 namespace shardwise {
 namespace {

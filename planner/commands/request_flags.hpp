@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "catalog/result.hpp"
-#include "planner/request.hpp"
+#include "planner/request/request.hpp"
 
 namespace CLI {
 class App;

@@ -2,11 +2,11 @@
 
 #include <CLI/CLI.hpp>
 
+#include "planner/answers/shop_answer.hpp"
 #include "planner/figures.hpp"
 #include "planner/report/outlook_report.hpp"
 #include "planner/report/table.hpp"
 #include "planner/sentence.hpp"
-#include "planner/shop_answer.hpp"
 
 namespace shardwise {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "planner/commands/output.hpp"
 #include "planner/facts.hpp"
-#include "planner/request.hpp"
+#include "planner/request/request.hpp"
 
 namespace CLI {
 class App;

@@ -1,6 +1,6 @@
 #include "planner/launch/launch_job.hpp"
 
-#include "planner/asked_plan.hpp"
+#include "planner/request/asked_plan.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/forecast.hpp"
+#include "planner/forecast/forecast.hpp"
 
 namespace shardwise {
 

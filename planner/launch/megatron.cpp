@@ -11,7 +11,7 @@
 #include "planner/launch/megatron_model.hpp"
 #include "planner/launch/targets.hpp"
 #include "planner/sentence.hpp"
-#include "simulator/recompute_policy.hpp"
+#include "simulator/graphs/recompute_policy.hpp"
 
 namespace shardwise {
 namespace {

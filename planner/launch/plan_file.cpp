@@ -8,7 +8,7 @@
 #include "catalog/names.hpp"
 #include "catalog/text_file.hpp"
 #include "planner/launch/config_reader.hpp"
-#include "planner/request_field.hpp"
+#include "planner/request/request_field.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {

@@ -16,7 +16,7 @@
 #include "planner/launch/config_entries.hpp"
 #include "planner/launch/plan_key.hpp"
 #include "planner/launch/plan_words.hpp"
-#include "planner/request.hpp"
+#include "planner/request/request.hpp"
 
 namespace shardwise {
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "planner/forecast/step_record.hpp"
 #include "planner/report/json_parts.hpp"
-#include "planner/step_record.hpp"
 
 namespace shardwise {
 

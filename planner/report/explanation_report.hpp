@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "planner/explanation.hpp"
+#include "planner/forecast/explanation.hpp"
 #include "planner/report/json_parts.hpp"
 
 namespace shardwise {

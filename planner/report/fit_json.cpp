@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "planner/asked_plan.hpp"
 #include "planner/commands/output.hpp"
 #include "planner/report/explanation_report.hpp"
 #include "planner/report/why_not_report.hpp"
+#include "planner/request/asked_plan.hpp"
 
 namespace shardwise {
 namespace {

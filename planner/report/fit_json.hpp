@@ -1,7 +1,7 @@
 // The answer of `fit` as one JSON document (keys: docs of the `fit --json` contract).
 #pragma once
 
-#include "planner/fit_answer.hpp"
+#include "planner/answers/fit_answer.hpp"
 #include "planner/report/json_parts.hpp"
 
 namespace shardwise {

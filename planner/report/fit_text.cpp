@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <vector>
 
-#include "planner/asked_plan.hpp"
 #include "planner/figures.hpp"
 #include "planner/report/bar.hpp"
 #include "planner/report/explanation_report.hpp"
 #include "planner/report/table.hpp"
 #include "planner/report/why_not_report.hpp"
+#include "planner/request/asked_plan.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "planner/fit_answer.hpp"
+#include "planner/answers/fit_answer.hpp"
 
 namespace shardwise {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "planner/offload_choice.hpp"
-#include "planner/request_field.hpp"
+#include "planner/request/offload_choice.hpp"
+#include "planner/request/request_field.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {

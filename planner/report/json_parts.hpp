@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "planner/forecast.hpp"
-#include "planner/resolved_request.hpp"
+#include "planner/forecast/forecast.hpp"
+#include "planner/request/resolved_request.hpp"
 
 namespace shardwise {
 

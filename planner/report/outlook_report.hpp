@@ -1,8 +1,8 @@
 // A run's outlook, as text below an answer and as the "outlook" of its JSON.
 #pragma once
 
+#include "planner/answers/run_outlook.hpp"
 #include "planner/report/json_parts.hpp"
-#include "planner/run_outlook.hpp"
 
 namespace shardwise {
 

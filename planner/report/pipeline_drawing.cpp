@@ -6,7 +6,7 @@
 
 #include "planner/figures.hpp"
 #include "planner/sentence.hpp"
-#include "simulator/pass_span.hpp"
+#include "simulator/step/pass_span.hpp"
 
 namespace shardwise {
 namespace {

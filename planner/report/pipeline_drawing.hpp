@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "simulator/played_step.hpp"
+#include "simulator/step/played_step.hpp"
 
 namespace shardwise {
 

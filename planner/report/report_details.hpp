@@ -4,8 +4,8 @@
 
 #include <vector>
 
+#include "planner/forecast/simulation.hpp"
 #include "planner/report/html_report.hpp"
-#include "planner/simulation.hpp"
 
 namespace shardwise {
 

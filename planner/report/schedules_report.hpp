@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "planner/forecast/schedule_comparison.hpp"
 #include "planner/report/json_parts.hpp"
-#include "planner/schedule_comparison.hpp"
 
 namespace shardwise {
 

@@ -1,8 +1,8 @@
 // The answer of `simulate` as JSON.
 #pragma once
 
+#include "planner/forecast/simulation.hpp"
 #include "planner/report/json_parts.hpp"
-#include "planner/simulation.hpp"
 
 namespace shardwise {
 

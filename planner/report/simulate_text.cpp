@@ -4,14 +4,14 @@
 #include <array>
 #include <cmath>
 
-#include "planner/asked_plan.hpp"
 #include "planner/figures.hpp"
-#include "planner/rank_account.hpp"
+#include "planner/forecast/rank_account.hpp"
 #include "planner/report/bar.hpp"
 #include "planner/report/collective_table.hpp"
 #include "planner/report/explanation_report.hpp"
 #include "planner/report/table.hpp"
 #include "planner/report/why_not_report.hpp"
+#include "planner/request/asked_plan.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {

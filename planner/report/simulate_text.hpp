@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "planner/simulation.hpp"
+#include "planner/forecast/simulation.hpp"
 
 namespace shardwise {
 

@@ -14,8 +14,8 @@
 // another; what is then of no length is left out.
 #pragma once
 
+#include "planner/forecast/step_record.hpp"
 #include "planner/report/json_parts.hpp"
-#include "planner/step_record.hpp"
 
 namespace shardwise {
 

@@ -15,7 +15,7 @@
 
 #include <ostream>
 
-#include "planner/step_record.hpp"
+#include "planner/forecast/step_record.hpp"
 
 namespace shardwise {
 

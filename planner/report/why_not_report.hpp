@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "planner/advice/why_not.hpp"
 #include "planner/report/json_parts.hpp"
-#include "planner/why_not.hpp"
 
 namespace shardwise {
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "planner/search/plan_bounds.hpp"
-#include "simulator/cost_model.hpp"
+#include "simulator/costs/cost_model.hpp"
 
 namespace shardwise {
 namespace {
@@ -202,8 +202,8 @@ Seconds dealt_stream_bound(const BoundSite& site, const LayerBounds& layers, Par
   return (1 - 1e-9) / p.pipeline * sum;
 }
 
-// Weights are whole: the mean stage computes its share of the model and reduces the gradients of its
-// share, in the last microbatch's backward pass at the earliest.
+// Weights are whole: the mean stage computes its share of the model and reduces the gradients of
+// its share, in the last microbatch's backward pass at the earliest.
 Seconds whole_weights_bound(const BoundSite& site, const LayerBounds& layers,
                             const ParallelPlan& p) {
   if (gradient_compression(p.compression) || p.async_data) return Seconds(0);

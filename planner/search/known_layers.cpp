@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "simulator/graph_builder.hpp"
+#include "simulator/graphs/graph_builder.hpp"
 
 namespace shardwise {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "catalog/require.hpp"
-#include "simulator/graph_builder.hpp"
+#include "simulator/graphs/graph_builder.hpp"
 #include "simulator/pipeline_schedule.hpp"
 
 namespace shardwise {
@@ -153,8 +153,8 @@ BoundLayers::BoundLayers(const Workload& w, const ParallelPlan& plan, const Clus
 std::size_t BoundLayers::kind_among_blocks(const LayerDefinition& d) {
   std::size_t kind = std::min<std::size_t>(kinds.size(), 1);
   if (d.role == LayerRole::head) kind = kinds.size();
-  while (kind < kinds.size() && !(kinds[kind].parameters == d.graph.parameters &&
-                                  kinds[kind].trainable == d.trainable))
+  while (kind < kinds.size() &&
+         !(kinds[kind].parameters == d.graph.parameters && kinds[kind].trainable == d.trainable))
     ++kind;
   if (kind == kinds.size()) kinds.push_back({d.graph.parameters, d.trainable, 0});
   return kind;

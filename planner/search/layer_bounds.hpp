@@ -19,10 +19,10 @@
 
 #include "catalog/cluster.hpp"
 #include "catalog/profile.hpp"
-#include "simulator/collective_model.hpp"
-#include "simulator/cost_model.hpp"
+#include "simulator/costs/cost_model.hpp"
+#include "simulator/graphs/operators.hpp"
 #include "simulator/model_partition.hpp"
-#include "simulator/operators.hpp"
+#include "simulator/network/collective_model.hpp"
 #include "simulator/parallel_plan.hpp"
 #include "simulator/workload.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "planner/cost.hpp"
+#include "planner/answers/cost.hpp"
 
 namespace shardwise {
 namespace {

@@ -25,7 +25,7 @@ struct StageSketch {
   int least_blocks = 0;  // of its smallest chunk
   // Of its chunks, those whose first layer is a block, and those whose last one is.
   int begin_with_block = 0, end_with_block = 0;
-  int in_flight = 0;     // microbatch-chunks, or fewer
+  int in_flight = 0;  // microbatch-chunks, or fewer
   bool embedding = false, head = false;
 };
 

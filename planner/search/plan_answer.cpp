@@ -6,10 +6,10 @@
 #include "catalog/json_document.hpp"
 #include "catalog/names.hpp"
 #include "catalog/operations.hpp"
+#include "planner/answers/run_outlook.hpp"
 #include "planner/figures.hpp"
+#include "planner/forecast/model_states.hpp"
 #include "planner/launch/launch_target.hpp"
-#include "planner/model_states.hpp"
-#include "planner/run_outlook.hpp"
 #include "planner/search/plan_warnings.hpp"
 #include "planner/sentence.hpp"
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "simulator/communicator_memory.hpp"
-#include "simulator/memory_play.hpp"
-#include "simulator/stage_holdings.hpp"
+#include "simulator/memory/communicator_memory.hpp"
+#include "simulator/memory/memory_play.hpp"
+#include "simulator/memory/stage_holdings.hpp"
 
 namespace shardwise {
 namespace {

@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "catalog/require.hpp"
-#include "planner/cost.hpp"
-#include "planner/judgement.hpp"
+#include "planner/answers/cost.hpp"
+#include "planner/choice/workload_choice.hpp"
+#include "planner/forecast/judgement.hpp"
 #include "planner/on_all_cores.hpp"
 #include "planner/search/refine_ahead.hpp"
 #include "planner/search/search_entry.hpp"
 #include "planner/search/search_steps.hpp"
-#include "planner/workload_choice.hpp"
 
 namespace shardwise {
 

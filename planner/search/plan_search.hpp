@@ -31,7 +31,7 @@
 #include <functional>
 #include <vector>
 
-#include "planner/forecast.hpp"
+#include "planner/forecast/forecast.hpp"
 #include "planner/search/objective.hpp"
 #include "planner/search/plan_space.hpp"
 

@@ -4,11 +4,11 @@
 #include <map>
 #include <numeric>
 
-#include "planner/asked_plan.hpp"
+#include "planner/choice/stage_balance.hpp"
 #include "planner/launch/plan_refusal.hpp"
-#include "planner/offload_choice.hpp"
+#include "planner/request/asked_plan.hpp"
+#include "planner/request/offload_choice.hpp"
 #include "planner/sentence.hpp"
-#include "planner/stage_balance.hpp"
 #include "simulator/model_partition.hpp"
 #include "simulator/pipeline_schedule.hpp"
 #include "simulator/plan_rules.hpp"

@@ -23,9 +23,9 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/resolved_request.hpp"
+#include "planner/request/resolved_request.hpp"
+#include "simulator/graphs/recompute_policy.hpp"
 #include "simulator/parallel_plan.hpp"
-#include "simulator/recompute_policy.hpp"
 #include "simulator/workload.hpp"
 
 namespace shardwise {

@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include "planner/forecast.hpp"
+#include "planner/forecast/forecast.hpp"
 #include "planner/search/layer_bounds.hpp"
 #include "planner/search/plan_search.hpp"
 #include "planner/search/plan_space.hpp"

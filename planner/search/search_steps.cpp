@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "catalog/require.hpp"
-#include "planner/forecast_parts.hpp"
+#include "planner/forecast/forecast_parts.hpp"
 #include "planner/validation/spread_fit.hpp"
 
 namespace shardwise {
@@ -205,8 +205,8 @@ std::shared_ptr<const VariantList> SearchSteps::variants_of(const Entry& e,
   for (const PipelineSketch& sketch : *known)
     if (s.space.legal_in_chunks(x, sketch.variant) &&
         sketched_memory(sketch, *e.layers, states, p, outside) <= room)
-      list->all.push_back({std::max(e.unlaid, sketched_time(sketch, *e.layers, list->gathers)),
-                           sketch.variant});
+      list->all.push_back(
+          {std::max(e.unlaid, sketched_time(sketch, *e.layers, list->gathers)), sketch.variant});
   std::stable_sort(list->all.begin(), list->all.end(),
                    [](const auto& a, const auto& b) { return a.time < b.time; });
   for (VariantList::One& one : list->all) one.time = std::max(one.time, e.time);
@@ -297,9 +297,9 @@ void SearchSteps::forecast_step(const Entry& e, const SearchLimits& limits, Refi
   const BoundSite site = bound_site(s, p);
   const KnownCosts known{&site.collectives, e.layers->definitions(site.workload, p),
                          e.layers->times(site.workload, p, s.cluster, profile_, site.collectives)};
-  auto f = forecast(
-      {site.workload, p, s.cluster}, profile_,
-      {.memory = false, .only_if_fits = true, .give_up_after = within, .known = &known});
+  auto f =
+      forecast({site.workload, p, s.cluster}, profile_,
+               {.memory = false, .only_if_fits = true, .give_up_after = within, .known = &known});
   require(static_cast<bool>(f), "a legal plan has a forecast");
   if (e.stage != Stage::cut) ++to.counts.timed;
   Entry one = e;

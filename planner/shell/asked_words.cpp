@@ -6,11 +6,11 @@
 
 #include "catalog/names.hpp"
 #include "catalog/require.hpp"
-#include "planner/offload_choice.hpp"
+#include "planner/request/offload_choice.hpp"
 #include "simulator/gradient_compression.hpp"
+#include "simulator/graphs/recompute_policy.hpp"
 #include "simulator/pipeline_schedule.hpp"
 #include "simulator/plan_keys.hpp"
-#include "simulator/recompute_policy.hpp"
 
 namespace shardwise {
 namespace {

@@ -3,10 +3,10 @@
 #include <array>
 
 #include "planner/launch/launch_target.hpp"
-#include "planner/request_field.hpp"
+#include "planner/request/request_field.hpp"
 #include "planner/search/objective.hpp"
 #include "planner/validation/score.hpp"
-#include "simulator/recompute_policy.hpp"
+#include "simulator/graphs/recompute_policy.hpp"
 
 namespace shardwise {
 namespace {

@@ -5,11 +5,11 @@
 #include <optional>
 #include <string_view>
 
-#include "planner/cost.hpp"
-#include "planner/forecast.hpp"
-#include "planner/request.hpp"
-#include "planner/resolved_request.hpp"
-#include "planner/run_outlook.hpp"
+#include "planner/answers/cost.hpp"
+#include "planner/answers/run_outlook.hpp"
+#include "planner/forecast/forecast.hpp"
+#include "planner/request/request.hpp"
+#include "planner/request/resolved_request.hpp"
 #include "planner/sweep/point_facts.hpp"
 
 namespace shardwise {

@@ -10,7 +10,7 @@
 
 #include "catalog/operations.hpp"
 #include "planner/facts.hpp"
-#include "planner/request.hpp"
+#include "planner/request/request.hpp"
 #include "planner/sweep/study.hpp"
 
 namespace shardwise {

@@ -6,7 +6,7 @@
 #include "catalog/json_reader.hpp"
 #include "catalog/require.hpp"
 #include "planner/figures.hpp"
-#include "planner/request_field_json.hpp"
+#include "planner/request/request_field_json.hpp"
 #include "planner/sentence.hpp"
 #include "planner/sweep/fingerprint.hpp"
 

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "catalog/result.hpp"
-#include "planner/request.hpp"
-#include "planner/request_field.hpp"
+#include "planner/request/request.hpp"
+#include "planner/request/request_field.hpp"
 
 namespace shardwise {
 

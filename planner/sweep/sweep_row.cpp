@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "catalog/require.hpp"
-#include "planner/asked_plan.hpp"
 #include "planner/report/json_parts.hpp"
+#include "planner/request/asked_plan.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {

@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include "planner/request.hpp"
+#include "planner/request/request.hpp"
 #include "planner/sweep/point_answer.hpp"
 
 namespace shardwise {

@@ -5,9 +5,9 @@
 #include <string_view>
 
 #include "catalog/text_match.hpp"
-#include "planner/stage_balance.hpp"
+#include "planner/choice/stage_balance.hpp"
+#include "planner/choice/workload_choice.hpp"
 #include "planner/validation/replay_parts.hpp"
-#include "planner/workload_choice.hpp"
 
 namespace shardwise {
 namespace {

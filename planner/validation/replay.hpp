@@ -18,7 +18,7 @@
 #include "catalog/load.hpp"
 #include "catalog/reading.hpp"
 #include "catalog/run_record.hpp"
-#include "planner/forecast.hpp"
+#include "planner/forecast/forecast.hpp"
 
 namespace shardwise {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "catalog/text_match.hpp"
-#include "planner/plan_layouts.hpp"
+#include "planner/choice/plan_layouts.hpp"
 #include "planner/validation/replay_parts.hpp"
 #include "simulator/pipeline_schedule.hpp"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "catalog/spread.hpp"
-#include "planner/forecast.hpp"
+#include "planner/forecast/forecast.hpp"
 
 namespace shardwise {
 

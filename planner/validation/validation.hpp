@@ -13,7 +13,7 @@
 #include "catalog/profile.hpp"
 #include "catalog/reading.hpp"
 #include "catalog/run_record.hpp"
-#include "planner/forecast.hpp"
+#include "planner/forecast/forecast.hpp"
 #include "planner/validation/replay.hpp"
 #include "planner/validation/spread_fit.hpp"
 

@@ -15,6 +15,15 @@ arrows=(
   'tests catalog simulator planner calibrate tests'
 )
 
+# The same inside simulator/, whose own files (plan, workload, clock) all of its folders may include.
+simulator_arrows=(
+  'network network'
+  'graphs network graphs'
+  'memory network graphs memory'
+  'costs network graphs memory costs'
+  'step network graphs memory costs step'
+)
+
 # The one exception: `shardwise calibrate` prints what calibrate/ reads and fits.
 calibration_command='^planner/(commands/calibrate|report/calibration_)[a-z_]*\.(cpp|hpp)$'
 
@@ -65,6 +74,20 @@ check_arrows() {
     [[ $header == calibrate/* && ${at%:*} =~ $calibration_command ]] && continue
     [[ $header == */* && " $allowed " == *" ${header%%/*} "* ]] ||
       breach "$at: $folder/ may not include \"$header\", only: $allowed (as \"folder/file.hpp\")"
+  done < <(includes '"')
+}
+
+check_simulator() {
+  local at header from to arrow
+  while read -r at header; do
+    [[ $at =~ ^simulator/([a-z]+)/ ]] || continue
+    from=${BASH_REMATCH[1]}
+    [[ $header =~ ^simulator/([a-z]+)/ ]] || continue
+    to=${BASH_REMATCH[1]}
+    for arrow in "${simulator_arrows[@]}"; do
+      [[ ${arrow%% *} == "$from" && " ${arrow#* } " != *" $to "* ]] &&
+        breach "$at: simulator/$from/ may not include \"$header\", only: ${arrow#* }"
+    done
   done < <(includes '"')
 }
 
@@ -127,6 +150,7 @@ check_text() {
 }
 
 check_arrows
+check_simulator
 check_fences
 check_names
 check_lengths

@@ -9,7 +9,7 @@ passed=0 failed=0
 
 clean_tree() {
   rm -rf "${scratch:?}"/*
-  mkdir -p "$scratch"/{catalog,simulator/schedules,planner/commands,calibrate/device,tests/catalog}
+  mkdir -p "$scratch"/{catalog,simulator/{schedules,graphs,network},planner/commands,calibrate/device,tests/catalog}
   printf '#pragma once\n#include <vector>\n' >"$scratch/catalog/gpu.hpp"
   printf '#include "catalog/gpu.hpp"\n#include <boost/x.hpp>\n' >"$scratch/simulator/engine.cpp"
   printf '#include "simulator/engine.hpp"\n#include <CLI/CLI.hpp>\n' >"$scratch/planner/main.cpp"
@@ -44,6 +44,10 @@ verdict 'a clean tree passes' "$holds"
 refuses 'catalog/ may not include' catalog/gpu.cpp '#include "simulator/engine.hpp"\n'
 refuses 'simulator/ may not include' simulator/schedules/gpipe.cpp \
   '#include "planner/verdict.hpp"\n'
+refuses 'simulator/graphs/ may not include' simulator/graphs/mlp_graph.cpp \
+  '#include "simulator/step/engine.hpp"\n'
+refuses 'simulator/network/ may not include' simulator/network/topology.hpp \
+  '#pragma once\n#include "simulator/memory/block_pool.hpp"\n'
 refuses 'planner/ may not include' planner/commands/fit.cpp '#include "calibrate/fit.hpp"\n'
 refuses 'calibrate/ may not include' calibrate/fit.cpp '#include "simulator/engine.hpp"\n'
 refuses 'catalog/ may not include' catalog/gpu.cpp '#include "gpu.hpp"\n'

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "catalog/require.hpp"
-#include "simulator/engine.hpp"
+#include "simulator/step/engine.hpp"
 #include "tests/simulator/lower_slots.hpp"
 
 namespace {

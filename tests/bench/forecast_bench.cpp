@@ -14,7 +14,7 @@
 #include "catalog/cluster_parser.hpp"
 #include "catalog/find.hpp"
 #include "planner/facts.hpp"
-#include "planner/forecast.hpp"
+#include "planner/forecast/forecast.hpp"
 #include "simulator/plan_rules.hpp"
 
 using namespace shardwise;

@@ -16,7 +16,7 @@
 #include "catalog/cluster_parser.hpp"
 #include "catalog/find.hpp"
 #include "planner/facts.hpp"
-#include "planner/forecast.hpp"
+#include "planner/forecast/forecast.hpp"
 
 using namespace shardwise;
 

@@ -8,7 +8,7 @@
 
 #include "planner/facts.hpp"
 #include "planner/on_all_cores.hpp"
-#include "planner/resolved_request.hpp"
+#include "planner/request/resolved_request.hpp"
 #include "planner/search/pipeline_sketch.hpp"
 #include "planner/search/plan_bounds.hpp"
 #include "planner/search/plan_search.hpp"
@@ -60,10 +60,10 @@ struct Bench {
     const std::vector<LayerState> held = layer_states(at, layers, p);
     const StateBounds states(at, layers, p, held);
     const auto gathers = block_gathers(at, layers, p);
-    const Seconds time = std::max({mean_work_bound(layers, p, site.space.batch()),
-                                   pipeline_bound(layers, p, gathers),
-                                   costed_bound(at, layers, p, reductions),
-                                   stream_bound(at, layers, p), sketched_time(sketch, layers, gathers)});
+    const Seconds time =
+        std::max({mean_work_bound(layers, p, site.space.batch()),
+                  pipeline_bound(layers, p, gathers), costed_bound(at, layers, p, reductions),
+                  stream_bound(at, layers, p), sketched_time(sketch, layers, gathers)});
     const Bytes memory =
         std::max({memory_bound(at, layers, p, counts, held) + communicators_of(at, p),
                   stage_mean_bound(at, layers, p),

@@ -1,7 +1,7 @@
 // The fit of matrix products against the predictor's own model with known constants.
 #include "calibrate/gemm_fit.hpp"
 
-#include "simulator/gemm_model.hpp"
+#include "simulator/costs/gemm_model.hpp"
 #include "tests/calibrate/noisy_samples.hpp"
 #include "tests/catch.hpp"
 

@@ -8,7 +8,7 @@
 #include "calibrate/bus_factor.hpp"
 #include "calibrate/import_log.hpp"
 #include "calibrate/nccl_tests_row.hpp"
-#include "simulator/collective_model.hpp"
+#include "simulator/network/collective_model.hpp"
 #include "tests/catch.hpp"
 
 using namespace shardwise;

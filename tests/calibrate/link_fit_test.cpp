@@ -1,7 +1,7 @@
 // The fit of links against the predictor's own model with known constants.
 #include "calibrate/link_fit.hpp"
 
-#include "simulator/collective_model.hpp"
+#include "simulator/network/collective_model.hpp"
 #include "tests/calibrate/noisy_samples.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/link_machines.hpp"

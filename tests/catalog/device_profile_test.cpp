@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "catalog/find.hpp"
-#include "simulator/gemm_model.hpp"
+#include "simulator/costs/gemm_model.hpp"
 #include "tests/catalog/loaded_catalog.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"

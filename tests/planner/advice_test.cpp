@@ -1,6 +1,6 @@
-#include "planner/advice.hpp"
+#include "planner/advice/advice.hpp"
 
-#include "planner/asked_plan.hpp"
+#include "planner/request/asked_plan.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
 

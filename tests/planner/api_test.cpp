@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "planner/commands/fit.hpp"
-#include "planner/request_field.hpp"
+#include "planner/request/request_field.hpp"
 #include "planner/serve/answer_desk.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/hostile_names.hpp"

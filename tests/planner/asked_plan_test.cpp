@@ -1,6 +1,6 @@
-#include "planner/asked_plan.hpp"
+#include "planner/request/asked_plan.hpp"
 
-#include "planner/workload_choice.hpp"
+#include "planner/choice/workload_choice.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
 

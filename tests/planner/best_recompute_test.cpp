@@ -1,4 +1,4 @@
-#include "planner/best_recompute.hpp"
+#include "planner/forecast/best_recompute.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -6,8 +6,8 @@
 #include "catalog/cluster_parser.hpp"
 #include "catalog/find.hpp"
 #include "planner/facts.hpp"
-#include "planner/forecast_parts.hpp"
-#include "simulator/recompute_options.hpp"
+#include "planner/forecast/forecast_parts.hpp"
+#include "simulator/graphs/recompute_options.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"
 

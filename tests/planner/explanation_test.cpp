@@ -1,9 +1,9 @@
 // Explanations add up to the figures that they explain, and say where their inputs come from.
-#include "planner/explanation.hpp"
+#include "planner/forecast/explanation.hpp"
 
 #include <cmath>
 
-#include "planner/kernel_account.hpp"
+#include "planner/forecast/kernel_account.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/recorded_plans.hpp"
 

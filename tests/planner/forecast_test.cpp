@@ -1,11 +1,11 @@
-#include "planner/forecast.hpp"
+#include "planner/forecast/forecast.hpp"
 
 #include <numeric>
 
 #include "catalog/cluster_parser.hpp"
 #include "catalog/find.hpp"
 #include "planner/facts.hpp"
-#include "planner/step_record.hpp"
+#include "planner/forecast/step_record.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"
 

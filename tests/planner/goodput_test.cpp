@@ -1,12 +1,12 @@
-#include "planner/goodput.hpp"
+#include "planner/answers/goodput.hpp"
 
 #include <cmath>
 
 #include "catalog/operations.hpp"
-#include "planner/cost.hpp"
-#include "planner/model_states.hpp"
-#include "planner/run_outlook.hpp"
-#include "planner/workload_choice.hpp"
+#include "planner/answers/cost.hpp"
+#include "planner/answers/run_outlook.hpp"
+#include "planner/choice/workload_choice.hpp"
+#include "planner/forecast/model_states.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
 #include "tests/source_dir.hpp"

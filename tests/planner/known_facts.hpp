@@ -4,7 +4,7 @@
 #include <string>
 
 #include "catalog/require.hpp"
-#include "planner/resolved_request.hpp"
+#include "planner/request/resolved_request.hpp"
 #include "tests/source_dir.hpp"
 
 namespace shardwise {

@@ -2,9 +2,9 @@
 
 #include <set>
 
-#include "planner/asked_plan.hpp"
 #include "planner/launch/launch_target.hpp"
 #include "planner/on_all_cores.hpp"
+#include "planner/request/asked_plan.hpp"
 #include "planner/search/known_layers.hpp"
 #include "planner/search/pipeline_sketch.hpp"
 #include "planner/search/plan_answer.hpp"

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "planner/asked_plan.hpp"
+#include "planner/request/asked_plan.hpp"
 #include "simulator/model_partition.hpp"
 #include "simulator/plan_rules.hpp"
 #include "tests/catch.hpp"

@@ -1,4 +1,4 @@
-#include "planner/rank_account.hpp"
+#include "planner/forecast/rank_account.hpp"
 
 #include <numeric>
 

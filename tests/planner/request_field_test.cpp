@@ -1,4 +1,4 @@
-#include "planner/request_field.hpp"
+#include "planner/request/request_field.hpp"
 
 #include <set>
 

@@ -1,10 +1,10 @@
-#include "planner/resolved_request.hpp"
+#include "planner/request/resolved_request.hpp"
 
 #include <fstream>
 
+#include "planner/choice/workload_choice.hpp"
 #include "planner/commands/request_flags.hpp"
 #include "planner/report/json_parts.hpp"
-#include "planner/workload_choice.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
 

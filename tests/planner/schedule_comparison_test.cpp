@@ -1,4 +1,4 @@
-#include "planner/schedule_comparison.hpp"
+#include "planner/forecast/schedule_comparison.hpp"
 
 #include <algorithm>
 #include <numeric>

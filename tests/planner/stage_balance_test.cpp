@@ -1,5 +1,5 @@
 // How layers are dealt to pipeline stages where nobody says.
-#include "planner/stage_balance.hpp"
+#include "planner/choice/stage_balance.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/sample_workload.hpp"
 

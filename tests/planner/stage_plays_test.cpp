@@ -1,5 +1,5 @@
 // Which stages of a pipeline are played, and what the others are told to take.
-#include "planner/stage_plays.hpp"
+#include "planner/forecast/stage_plays.hpp"
 
 #include <algorithm>
 #include <functional>

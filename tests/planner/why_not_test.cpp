@@ -1,7 +1,7 @@
-#include "planner/why_not.hpp"
+#include "planner/advice/why_not.hpp"
 
-#include "planner/asked_plan.hpp"
-#include "planner/workload_choice.hpp"
+#include "planner/choice/workload_choice.hpp"
+#include "planner/request/asked_plan.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
 

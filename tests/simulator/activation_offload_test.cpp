@@ -1,6 +1,6 @@
 // Activations that wait in host memory: what is away, what is back, and what was on the host at
 // most. Blocks are whole MiB, so the allocator rounds nothing.
-#include "simulator/activation_offload.hpp"
+#include "simulator/memory/activation_offload.hpp"
 #include "tests/catch.hpp"
 
 namespace shardwise {

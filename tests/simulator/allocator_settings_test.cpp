@@ -1,9 +1,9 @@
 // Numbers from the rules in pytorch/pytorch c10/cuda/CUDACachingAllocator.cpp @001074d250
 // (round_size, roundup_power2_next_division) and c10/core/AllocatorConfig.cpp @065861fba7.
-#include "simulator/allocator_settings.hpp"
+#include "simulator/memory/allocator_settings.hpp"
 
 #include "catalog/require.hpp"
-#include "simulator/caching_allocator.hpp"
+#include "simulator/memory/caching_allocator.hpp"
 #include "tests/catch.hpp"
 
 namespace shardwise {

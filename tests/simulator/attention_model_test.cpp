@@ -1,4 +1,4 @@
-#include "simulator/attention_model.hpp"
+#include "simulator/costs/attention_model.hpp"
 
 #include <vector>
 

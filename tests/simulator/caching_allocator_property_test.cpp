@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "simulator/caching_allocator.hpp"
+#include "simulator/memory/caching_allocator.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/reference_allocator.hpp"
 

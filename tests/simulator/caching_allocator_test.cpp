@@ -2,7 +2,7 @@
 //
 // Each test derives its numbers from the rules it names by their symbol in pytorch/pytorch
 // c10/cuda/CUDACachingAllocator.cpp @001074d250.
-#include "simulator/caching_allocator.hpp"
+#include "simulator/memory/caching_allocator.hpp"
 
 #include <cstdint>
 #include <vector>

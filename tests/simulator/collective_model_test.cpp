@@ -1,4 +1,4 @@
-#include "simulator/collective_model.hpp"
+#include "simulator/network/collective_model.hpp"
 
 #include <set>
 #include <string>

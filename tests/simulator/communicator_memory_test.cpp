@@ -1,4 +1,4 @@
-#include "simulator/communicator_memory.hpp"
+#include "simulator/memory/communicator_memory.hpp"
 
 #include "tests/simulator/link_machines.hpp"
 

@@ -1,4 +1,4 @@
-#include "simulator/cost_model.hpp"
+#include "simulator/costs/cost_model.hpp"
 
 #include <algorithm>
 #include <stdexcept>

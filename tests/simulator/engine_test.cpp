@@ -1,4 +1,4 @@
-#include "simulator/engine.hpp"
+#include "simulator/step/engine.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "simulator/event_queue.hpp"
+#include "simulator/step/event_queue.hpp"
 
 #include <cstdint>
 #include <functional>

@@ -1,10 +1,10 @@
 // Sequences played by hand from PyTorch's rules for expandable segments: Note [Expandable Segments]
 // and the symbols named, in pytorch/pytorch c10/cuda/CUDACachingAllocator.cpp @001074d250.
-#include "simulator/expandable_segment.hpp"
+#include "simulator/memory/expandable_segment.hpp"
 
 #include <vector>
 
-#include "simulator/caching_allocator.hpp"
+#include "simulator/memory/caching_allocator.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/memory_layout.hpp"
 

@@ -3,7 +3,7 @@
 
 #include "catalog/cluster_parser.hpp"
 #include "planner/facts.hpp"
-#include "simulator/cost_model.hpp"
+#include "simulator/costs/cost_model.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/sample_workload.hpp"
 #include "tests/source_dir.hpp"

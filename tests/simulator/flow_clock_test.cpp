@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "simulator/engine.hpp"
+#include "simulator/step/engine.hpp"
 #include "tests/catch.hpp"
 
 using namespace shardwise;

@@ -1,4 +1,4 @@
-#include "simulator/flow_network.hpp"
+#include "simulator/network/flow_network.hpp"
 
 #include <algorithm>
 #include <array>

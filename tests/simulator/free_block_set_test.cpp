@@ -1,5 +1,5 @@
 // FreeBlockSet against std::set in the order (size, address).
-#include "simulator/free_block_set.hpp"
+#include "simulator/memory/free_block_set.hpp"
 
 #include <cstdint>
 #include <random>

@@ -1,4 +1,4 @@
-#include "simulator/gemm_model.hpp"
+#include "simulator/costs/gemm_model.hpp"
 
 #include <vector>
 

@@ -1,7 +1,7 @@
 // Final projection and loss: what of the logits is kept until backward, and what moves.
-#include "simulator/layer_graph.hpp"
-#include "simulator/layer_script.hpp"
-#include "simulator/recompute_policy.hpp"
+#include "simulator/graphs/layer_graph.hpp"
+#include "simulator/graphs/layer_script.hpp"
+#include "simulator/graphs/recompute_policy.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/sample_workload.hpp"
 

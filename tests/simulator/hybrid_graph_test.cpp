@@ -1,6 +1,6 @@
 // What the mixers of hybrid models keep: Mamba-2, Gated DeltaNet, gated convolutions.
-#include "simulator/layer_graph.hpp"
-#include "simulator/layer_script.hpp"
+#include "simulator/graphs/layer_graph.hpp"
+#include "simulator/graphs/layer_script.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/matmul_flops.hpp"
 #include "tests/simulator/sample_workload.hpp"

@@ -2,7 +2,7 @@
 #include <string_view>
 #include <variant>
 
-#include "simulator/layer_graph.hpp"
+#include "simulator/graphs/layer_graph.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/sample_workload.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "catalog/json_reader.hpp"
 #include "catalog/load.hpp"
-#include "simulator/kernel_model.hpp"
+#include "simulator/costs/kernel_model.hpp"
 #include "tests/source_dir.hpp"
 
 namespace shardwise {

@@ -6,8 +6,8 @@
 
 #include "catalog/gpu.hpp"
 #include "catalog/profile.hpp"
-#include "simulator/gemm_model.hpp"
-#include "simulator/operators.hpp"
+#include "simulator/costs/gemm_model.hpp"
+#include "simulator/graphs/operators.hpp"
 
 namespace shardwise {
 

@@ -1,9 +1,9 @@
-#include "simulator/layer_script.hpp"
+#include "simulator/graphs/layer_script.hpp"
 
 #include <map>
 
-#include "simulator/layer_graph.hpp"
-#include "simulator/recompute_policy.hpp"
+#include "simulator/graphs/layer_graph.hpp"
+#include "simulator/graphs/recompute_policy.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/sample_workload.hpp"
 

@@ -1,4 +1,4 @@
-#include "simulator/link_occupancy.hpp"
+#include "simulator/step/link_occupancy.hpp"
 
 #include <algorithm>
 #include <random>

@@ -9,7 +9,7 @@
 
 #include "catalog/require.hpp"
 #include "simulator/pipeline_schedule.hpp"
-#include "simulator/task_graph.hpp"
+#include "simulator/step/task_graph.hpp"
 
 namespace shardwise {
 

@@ -1,9 +1,9 @@
-#include "simulator/lower.hpp"
+#include "simulator/step/lower.hpp"
 
 #include <variant>
 
-#include "simulator/engine.hpp"
-#include "simulator/timeline.hpp"
+#include "simulator/step/engine.hpp"
+#include "simulator/step/timeline.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/sample_workload.hpp"
 

@@ -4,7 +4,7 @@
 #include <variant>
 #include <vector>
 
-#include "simulator/operators.hpp"
+#include "simulator/graphs/operators.hpp"
 
 namespace shardwise {
 

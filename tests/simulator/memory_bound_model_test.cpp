@@ -1,4 +1,4 @@
-#include "simulator/memory_bound_model.hpp"
+#include "simulator/costs/memory_bound_model.hpp"
 
 #include "tests/catch.hpp"
 #include "tests/simulator/bare_machine.hpp"

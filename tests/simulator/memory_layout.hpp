@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "simulator/caching_allocator.hpp"
+#include "simulator/memory/caching_allocator.hpp"
 
 namespace shardwise {
 

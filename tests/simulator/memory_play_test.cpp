@@ -1,9 +1,9 @@
 // The memory play: what the allocator's stream of a step depends on beside the plan.
-#include "simulator/memory_play.hpp"
+#include "simulator/memory/memory_play.hpp"
 
 #include <numeric>
 
-#include "simulator/layer_graph.hpp"
+#include "simulator/graphs/layer_graph.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/sample_workload.hpp"
 

@@ -1,4 +1,4 @@
-#include "simulator/memory_timeline.hpp"
+#include "simulator/step/memory_timeline.hpp"
 
 #include "tests/catch.hpp"
 #include "tests/simulator/played_slots.hpp"

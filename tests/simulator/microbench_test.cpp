@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "catalog/json_reader.hpp"
-#include "simulator/collective_model.hpp"
+#include "simulator/network/collective_model.hpp"
 #include "tests/simulator/link_machines.hpp"
 #include "tests/source_dir.hpp"
 

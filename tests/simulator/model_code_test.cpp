@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "catalog/huggingface_family.hpp"
-#include "simulator/layer_graph.hpp"
-#include "simulator/layer_script.hpp"
-#include "simulator/recompute_policy.hpp"
+#include "simulator/graphs/layer_graph.hpp"
+#include "simulator/graphs/layer_script.hpp"
+#include "simulator/graphs/recompute_policy.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/sample_workload.hpp"
 

@@ -1,5 +1,5 @@
 // What Muon computes beside its momentum: Newton-Schulz iterations on the matrices of blocks.
-#include "simulator/newton_schulz.hpp"
+#include "simulator/costs/newton_schulz.hpp"
 
 #include "catalog/cluster_parser.hpp"
 #include "planner/facts.hpp"

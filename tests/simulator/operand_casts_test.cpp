@@ -1,4 +1,4 @@
-#include "simulator/layer_graph.hpp"
+#include "simulator/graphs/layer_graph.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/sample_workload.hpp"
 

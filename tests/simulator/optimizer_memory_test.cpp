@@ -1,5 +1,5 @@
 // What an optimizer step takes, step by step on a bare ledger.
-#include "simulator/optimizer_memory.hpp"
+#include "simulator/memory/optimizer_memory.hpp"
 
 #include "tests/catch.hpp"
 #include "tests/simulator/sample_workload.hpp"

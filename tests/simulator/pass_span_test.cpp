@@ -1,6 +1,6 @@
-#include "simulator/pass_span.hpp"
+#include "simulator/step/pass_span.hpp"
 
-#include "simulator/engine.hpp"
+#include "simulator/step/engine.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/played_slots.hpp"
 

@@ -1,6 +1,6 @@
 // Numbers from PyTorch's rule (CachingHostAllocator.h @04456333a3, allocate: PowerOf2Ceil) and from
 // what people measured with it.
-#include "simulator/pinned_memory.hpp"
+#include "simulator/memory/pinned_memory.hpp"
 
 #include "catalog/require.hpp"
 #include "tests/catch.hpp"

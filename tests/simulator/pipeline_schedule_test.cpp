@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "simulator/engine.hpp"
+#include "simulator/step/engine.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/lower_slots.hpp"
 

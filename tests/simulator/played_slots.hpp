@@ -6,8 +6,8 @@
 #include <variant>
 
 #include "catalog/require.hpp"
-#include "simulator/engine.hpp"
-#include "simulator/played_step.hpp"
+#include "simulator/step/engine.hpp"
+#include "simulator/step/played_step.hpp"
 #include "tests/simulator/lower_slots.hpp"
 
 namespace shardwise {

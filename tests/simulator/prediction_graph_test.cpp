@@ -1,7 +1,7 @@
 // Multi-token prediction: what it adds to the head.
 #include <algorithm>
 
-#include "simulator/layer_graph.hpp"
+#include "simulator/graphs/layer_graph.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/sample_workload.hpp"
 

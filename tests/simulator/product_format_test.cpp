@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "simulator/layer_graph.hpp"
+#include "simulator/graphs/layer_graph.hpp"
 #include "simulator/parameter_state.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/sample_workload.hpp"

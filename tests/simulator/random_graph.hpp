@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "simulator/task_graph.hpp"
+#include "simulator/step/task_graph.hpp"
 
 namespace shardwise {
 

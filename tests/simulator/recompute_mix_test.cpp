@@ -1,4 +1,4 @@
-#include "simulator/recompute_mix.hpp"
+#include "simulator/graphs/recompute_mix.hpp"
 
 #include <algorithm>
 #include <random>

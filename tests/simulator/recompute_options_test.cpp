@@ -1,9 +1,9 @@
-#include "simulator/recompute_options.hpp"
+#include "simulator/graphs/recompute_options.hpp"
 
 #include <algorithm>
 #include <random>
 
-#include "simulator/layer_script.hpp"
+#include "simulator/graphs/layer_script.hpp"
 #include "tests/catch.hpp"
 
 using namespace shardwise;

@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "simulator/allocator_settings.hpp"
-#include "simulator/memory_snapshot.hpp"
+#include "simulator/memory/allocator_settings.hpp"
+#include "simulator/memory/memory_snapshot.hpp"
 
 namespace shardwise::reference {
 

@@ -10,10 +10,10 @@
 
 #include "catalog/find.hpp"
 #include "planner/facts.hpp"
-#include "simulator/engine.hpp"
-#include "simulator/lower.hpp"
-#include "simulator/memory_play.hpp"
-#include "simulator/pass_span.hpp"
+#include "simulator/memory/memory_play.hpp"
+#include "simulator/step/engine.hpp"
+#include "simulator/step/lower.hpp"
+#include "simulator/step/pass_span.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"
 

@@ -1,4 +1,4 @@
-#include "simulator/step_player.hpp"
+#include "simulator/step/step_player.hpp"
 
 #include <algorithm>
 #include <array>
@@ -6,8 +6,8 @@
 #include <variant>
 #include <vector>
 
-#include "simulator/engine.hpp"
-#include "simulator/lower.hpp"
+#include "simulator/step/engine.hpp"
+#include "simulator/step/lower.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/sample_workload.hpp"
 

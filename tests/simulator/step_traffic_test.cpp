@@ -1,4 +1,4 @@
-#include "simulator/step_traffic.hpp"
+#include "simulator/step/step_traffic.hpp"
 
 #include <optional>
 

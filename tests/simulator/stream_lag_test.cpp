@@ -1,5 +1,5 @@
 // Freed blocks that the GPU still reads. Blocks are 32 MiB, a segment each.
-#include "simulator/stream_lag.hpp"
+#include "simulator/memory/stream_lag.hpp"
 #include "tests/catch.hpp"
 
 namespace shardwise {

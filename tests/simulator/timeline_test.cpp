@@ -1,4 +1,4 @@
-#include "simulator/timeline.hpp"
+#include "simulator/step/timeline.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "simulator/engine.hpp"
+#include "simulator/step/engine.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/random_graph.hpp"
 

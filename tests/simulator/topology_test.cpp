@@ -1,6 +1,6 @@
-#include "simulator/topology.hpp"
+#include "simulator/network/topology.hpp"
 
-#include "simulator/machine_graph.hpp"
+#include "simulator/network/machine_graph.hpp"
 #include "tests/simulator/link_machines.hpp"
 
 using namespace shardwise;

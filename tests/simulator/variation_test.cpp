@@ -3,10 +3,10 @@
 #include <cmath>
 #include <variant>
 
-#include "simulator/engine.hpp"
 #include "simulator/gradient_compression.hpp"
-#include "simulator/lower.hpp"
-#include "simulator/timeline.hpp"
+#include "simulator/step/engine.hpp"
+#include "simulator/step/lower.hpp"
+#include "simulator/step/timeline.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/sample_workload.hpp"
 

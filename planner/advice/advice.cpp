@@ -1,0 +1,219 @@
+#include "planner/advice/advice.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "planner/advice/advice_trial.hpp"
+#include "planner/choice/workload_choice.hpp"
+#include "planner/figures.hpp"
+#include "planner/request/asked_plan.hpp"
+#include "planner/sentence.hpp"
+
+namespace shardwise {
+namespace {
+
+void smaller_microbatch(AdviceTrial& t) {
+  const ParallelPlan& p = t.question().plan;
+  for (int size = p.microbatch / 2; size >= 1; size /= 2) {
+    Question q = t.question();
+    q.plan.microbatch = size;
+    q.plan.microbatches = std::max(1, p.microbatches * p.microbatch / size);
+    if (offer(t, sentence("microbatches of ", size, " instead of ", p.microbatch), q)) return;
+  }
+}
+
+void more_recompute(AdviceTrial& t) {
+  if (t.question().plan.recompute == "full") return;
+  Question q = t.question();
+  q.plan.recompute = "full";
+  offer(t, sentence("recompute=full instead of ", t.question().plan.recompute), q);
+}
+
+// A look that spares a forecast: whether it would fit if nothing of this category were left of the
+// peak, and the cache, which shrinks with what made it, were gone too. A tight plan has to fit with
+// the high end of its interval, and without help from the cache.
+bool would_do_without(const AdviceTrial& t, MemoryCategory gone) {
+  const Forecast& f = t.missed.forecast;
+  const StageForecast& s = f.stages[static_cast<std::size_t>(f.worst_stage)];
+  const auto held = [&](MemoryCategory c) {
+    return Bytes(s.breakdown[static_cast<std::size_t>(c)]);
+  };
+  const bool tight = t.missed.verdict == Verdict::tight;
+  Bytes left = s.peak.device - held(gone);
+  if (!tight && gone != MemoryCategory::cache) left -= held(MemoryCategory::cache);
+  const double more = tight ? f.peak_device.high / f.peak_device.expected : 1;
+  return more * static_cast<double>(left.value) <= static_cast<double>(s.capacity.value);
+}
+
+// Segments that grow instead of blocks of fixed sizes (PyTorch notes/cuda, "Optimizing memory
+// usage"); settle_on() says where drivers have none.
+void growing_segments(AdviceTrial& t) {
+  Question q = t.question();
+  q.workload.framework.expandable_segments = true;
+  for (const NodeGroup& g : q.cluster.groups) settle_on(g.gpu, q.workload.framework);
+  const bool changes = q.workload.framework.expandable_segments &&
+                       !t.question().workload.framework.expandable_segments;
+  if (changes && would_do_without(t, MemoryCategory::cache))
+    offer(t, "--expandable-segments: PYTORCH_ALLOC_CONF=expandable_segments:True", q);
+}
+
+// Kernels that patch a model's own head and loss (Liger's fused linear cross-entropy, arXiv
+// 2410.10989) need whole weights there.
+void fused_loss(AdviceTrial& t) {
+  const Workload& w = t.question().workload;
+  const LossKind now = w.framework.loss;
+  const bool whole_logits = now == LossKind::dense || now == LossKind::dense_fp32_output;
+  if (!whole_logits || w.preference != nullptr || t.question().plan.tensor > 1) return;
+  if (!would_do_without(t, MemoryCategory::logits)) return;
+  Question q = t.question();
+  q.workload.framework.loss = LossKind::fused_linear;
+  offer(t, "--fused-loss: head and loss in one kernel (Liger), no whole logits", q);
+}
+
+void smaller_optimizer(AdviceTrial& t) {
+  if (!row(t.method).trains_base || t.question().workload.optimizer->in_backward) return;
+  for (const char* name : {"adamw8bit", "adafactor"}) {
+    Question q = t.question();
+    if (q.workload.optimizer->name == name) return;
+    q.workload.step_with(*optimizer_named(name));
+    if (offer(t, sentence("optimizer ", name), q)) return;
+  }
+}
+
+void shorter_sequence(AdviceTrial& t) {
+  for (int s = t.request.sequence / 2; s >= 512; s /= 2) {
+    Question q = t.question();
+    q.workload.sequence = s;
+    if (offer(t,
+              sentence("sequences of ", grouped(s), " tokens instead of ",
+                       grouped(t.request.sequence)),
+              q))
+      return;
+  }
+}
+
+void smaller_adapters(AdviceTrial& t) {
+  constexpr int small_rank = 8;
+  if (!row(t.method).adapter || t.question().workload.adapter.rank <= small_rank) return;
+  Question q = t.question();
+  q.workload.adapter.rank = small_rank;
+  offer(
+      t,
+      sentence("adapters of rank ", small_rank, " instead of ", t.question().workload.adapter.rank),
+      q);
+}
+
+void other_method(AdviceTrial& t, Method method, const char* words) {
+  const auto record = [&](const ChosenPlan& chosen) {
+    if (chosen.verdict != Verdict::does_not_fit) record_advice(t, words, chosen);
+  };
+  if (&t.cluster == &t.request.clusters.front())
+    for (const KnownPlan& k : t.known)
+      if (k.method == method) return record(*k.chosen);
+  ResolvedRequest r = t.request;
+  r.asked.framework.reset();
+  r.asked.plans.clear();
+  if (method != Method::qlora) r.asked.quantization.reset();
+  if (const auto chosen = choose_plan(r, method, t.cluster)) record(*chosen);
+}
+
+void lighter_methods(AdviceTrial& t) {
+  if (t.method == Method::full) other_method(t, Method::lora, "LoRA instead");
+  if (t.method == Method::full || t.method == Method::lora || t.method == Method::dora)
+    other_method(t, Method::qlora, "QLoRA (4-bit frozen weights) instead");
+}
+
+// Host memory holds what is offloaded only where every rank's share is its own: ZeRO-3 or one GPU.
+Question sharded(const AdviceTrial& t) {
+  Question q = t.question();
+  ParallelPlan& p = q.plan;
+  if (!p.layer_split) return q;
+  p.layer_split = false;
+  p.data = p.pipeline;
+  p.pipeline = 1;
+  p.schedule = ParallelPlan{}.schedule;
+  p.zero_stage = 3;
+  p.microbatches = std::max(1, t.request.batch / (p.data * p.microbatch));
+  q.workload = choose_workload(t.request, t.method, t.cluster, 3).workload;
+  return q;
+}
+
+std::string host_ram_words(const HostMemory& host) {
+  std::string words = sentence(shown_gib(std::max(host.steady, host.load_peak)), " of host RAM");
+  if (host.load_once < host.load_peak)
+    words += sentence(", or ", shown_gib(std::max(host.steady, host.load_once)),
+                      " where the weights are read once");
+  return words;
+}
+
+void offloading(AdviceTrial& t) {
+  if (t.request.asked.offload) return;
+  struct Choice {
+    Offload offload;
+    const char* words;
+  };
+  constexpr std::array<Choice, 3> choices{
+      {{{true, false, false}, "optimizer: its states and its step"},
+       {{false, true, false}, "params: weights in host RAM, copied in layer by layer"},
+       {{true, true, false}, "params+optimizer: both in host RAM"}}};
+  for (const Choice& choice : choices) {
+    if (choice.offload.optimizer && !row(t.method).trains_base) continue;
+    Question q = sharded(t);
+    q.plan.offload = choice.offload;
+    if (choice.offload.parameters && q.plan.zero_stage < 3 && q.plan.data > 1) continue;
+    const auto chosen = fits_with(t, std::move(q), HostRam::is_named);
+    if (!chosen) continue;
+    record_advice(
+        t, sentence("offload ", choice.words, " (", host_ram_words(chosen->forecast.host), ")"),
+        *chosen);
+    return;
+  }
+}
+
+// GPU memory would do: what the host lacks.
+void help_the_host(AdviceTrial& t) {
+  if (t.question().workload.framework.loads_every_rank_on_host) {
+    Question q = t.question();
+    q.workload.framework.loads_every_rank_on_host = false;
+    offer(t,
+          sentence("weights read once, by rank 0, while the other ranks build on the meta device "
+                   "(",
+                   shown_gib(t.missed.forecast.host.load_once), " of host RAM)"),
+          q);
+  }
+  const HostMemory& host = t.missed.forecast.host;
+  const Bytes need = std::max(host.steady, host.load_peak);
+  Question q = t.question();
+  for (NodeGroup& g : q.cluster.groups) g.node.host_ram = need;
+  offer(t,
+        sentence(shown_gib(need), " of host RAM instead of ",
+                 shown_gib(host.available.value_or(Bytes(0)))),
+        q);
+}
+
+}  // namespace
+
+std::vector<Advice> advise(const ResolvedRequest& request, Method method, const Cluster& cluster,
+                           const ChosenPlan& missed, const std::vector<KnownPlan>& known) {
+  AdviceTrial t{request, method, cluster, missed, known, {}};
+  if (missed.forecast.margin >= Bytes(0) && !missed.forecast.host_fits) {
+    help_the_host(t);
+    return std::move(t.advice);
+  }
+  growing_segments(t);
+  smaller_microbatch(t);
+  more_recompute(t);
+  fused_loss(t);
+  if (missed.verdict == Verdict::tight) return std::move(t.advice);
+  smaller_optimizer(t);
+  shorter_sequence(t);
+  smaller_adapters(t);
+  lighter_methods(t);
+  offloading(t);
+  advise_more_gpus(t);
+  advise_bigger_cards(t);
+  return std::move(t.advice);
+}
+
+}  // namespace shardwise

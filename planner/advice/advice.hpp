@@ -1,0 +1,43 @@
+// Advice: single changes that would make a plan fit, each forecast again by the same predictor.
+//
+//   it is tight         segments that grow, smaller microbatch, recomputation, head and loss in one
+//                       kernel
+//   the GPU is short    these, 8-bit optimizer, shorter sequences, smaller adapters, LoRA or QLoRA
+//                       instead, offloading (and how much host RAM that takes), more such cards,
+//                       bigger cards
+//   the host is short   weights read once instead of by every rank, that much more host RAM
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/choice/plan_choice.hpp"
+#include "planner/request/resolved_request.hpp"
+
+namespace shardwise {
+
+struct Advice {
+  std::string change;  // "sequences of 1,024 tokens instead of 2,048"
+  Verdict verdict = Verdict::fits;
+  std::string gpu;
+  std::string plan;
+  Bytes device;                      // per GPU with the change
+  Bytes memory_effect;               // device memory with it less that without it
+  Seconds step_time;                 // with the change
+  std::optional<double> time_ratio;  // time per token with it / without it
+  Bytes host_ram;                    // per node, at its most
+};
+
+// What was already chosen for another method of the same request, on its first cluster.
+struct KnownPlan {
+  Method method = Method::full;
+  const ChosenPlan* chosen = nullptr;
+};
+
+// Ranked: what changes least comes first. Only changes that make it fit are listed; of a tight plan
+// those that leave room.
+std::vector<Advice> advise(const ResolvedRequest& request, Method method, const Cluster& cluster,
+                           const ChosenPlan& missed, const std::vector<KnownPlan>& known = {});
+
+}  // namespace shardwise

@@ -1,0 +1,124 @@
+#include <algorithm>
+#include <utility>
+
+#include "catalog/cluster_parser.hpp"
+#include "planner/advice/advice_trial.hpp"
+#include "planner/figures.hpp"
+#include "planner/forecast/model_states.hpp"
+#include "planner/sentence.hpp"
+#include "simulator/rank_layout.hpp"
+
+namespace shardwise {
+namespace {
+
+constexpr int most_times = 16;  // as many cards at most: a preference, for advice that can be taken
+constexpr int one_box = 8;
+
+std::vector<Cluster> clusters_of(const AdviceTrial& t, const std::string& words) {
+  ClusterOptions options;
+  options.host_ram = t.request.asked.host_ram;
+  options.network = t.request.asked.network;
+  auto clusters = parse_gpus(t.request.facts->catalog, words, options);
+  return clusters ? *std::move(clusters) : std::vector<Cluster>{};
+}
+
+// The plan that missed, over `cluster`: more GPUs are more data ranks, or more cards that layers
+// are split over.
+Question spread_over(const AdviceTrial& t, const Cluster& cluster) {
+  Question q = t.question();
+  ParallelPlan& p = q.plan;
+  q.cluster = cluster;
+  if (p.layer_split)
+    p.pipeline = cluster.gpus();
+  else
+    p.data = cluster.gpus() / (p.tensor * p.context * p.pipeline);
+  if (p.shard_group) p.shard_group = std::min(gpus_per_node(cluster) / p.tensor, p.data);
+  const int round = p.data * p.microbatch;
+  p.microbatches = std::max(1, (t.request.batch + round - 1) / round);
+  p.layers_per_stage.clear();
+  return q;
+}
+
+// Cards beyond `count` that people build with: one more in a box, then whole boxes.
+int next_count(int count) { return count < one_box ? count + 1 : (count / one_box + 1) * one_box; }
+
+// A guess at the count that holds it: of what a GPU holds now, the model states shrink with the
+// number of GPUs and the rest stays.
+// At most `most`, and one more than that where it is beyond.
+int guessed_count(const Question& q, Bytes device, Bytes capacity, int most) {
+  const double states = static_cast<double>(states_on_gpu(q.workload, q.plan).value);
+  const double rest = static_cast<double>(device.value) - states;
+  const double room = static_cast<double>(capacity.value) - rest;
+  if (room <= 0) return 2 * q.cluster.gpus();
+  const double count = q.cluster.gpus() * states / room;
+  return count >= most ? most + 1 : static_cast<int>(count);
+}
+
+std::string where_they_stand(const Cluster& cluster) {
+  if (cluster.nodes() == 1) return "";
+  return sentence(", in ", cluster.nodes(), " boxes",
+                  cluster.network ? sentence(" joined by ", cluster.network->name) : "");
+}
+
+}  // namespace
+
+void advise_more_gpus(AdviceTrial& t) {
+  const NodeGroup& group = t.cluster.groups.front();
+  const int now = t.cluster.gpus();
+  if (t.cluster.groups.size() > 1 || t.question().plan.zero_stage < 3) {
+    if (!t.question().plan.layer_split || now >= one_box) return;  // replicas do not shrink
+  }
+  const Bytes capacity = group.gpu.usable_memory();
+  const int most = std::max(most_times * now, 2 * one_box);
+  Bytes device = t.missed.forecast.peak_device.expected;
+  Question before = t.question();
+  const int next = next_count(now);
+  for (int count = next; count <= most;) {
+    const std::vector<Cluster> clusters = clusters_of(t, sentence(count, "x", group.gpu.id));
+    if (clusters.empty()) return;
+    const Question q = spread_over(t, clusters.front());
+    const std::string change = sentence(count, " x ", group.gpu.name, " instead of ", now,
+                                        where_they_stand(clusters.front()));
+    if (count == next) {  // what so many need is near enough to what is known
+      if (offer(t, change, q)) return;
+    } else if (states_on_gpu(q.workload, q.plan) <= capacity) {
+      const auto missed = forecast(q, t.request.facts->profile, {.time = false});
+      if (!missed || offer(t, change, q, missed->plays)) return;
+      device = missed->peak_device.expected;
+      before = q;
+    }
+    const int guess = guessed_count(before, device, capacity, most);
+    do count = next_count(count);
+    while (count < guess);
+  }
+}
+
+void advise_bigger_cards(AdviceTrial& t) {
+  const Gpu& now = t.cluster.groups.front().gpu;
+  std::vector<Bytes> sizes;
+  for (const Gpu& gpu : t.request.facts->catalog.gpus)
+    if (gpu.stands_for_size && gpu.memory > now.memory && gpu.vendor == now.vendor)
+      sizes.push_back(gpu.memory);
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  for (const Bytes size : sizes) {
+    std::vector<std::string> names;
+    std::optional<ChosenPlan> fitting;
+    for (const Cluster& cluster :
+         clusters_of(t, sentence(t.cluster.gpus(), "x", fixed(gib(size), 0), "GB"))) {
+      const Gpu& gpu = cluster.groups.front().gpu;
+      if (gpu.vendor != now.vendor || names.size() == 3) continue;
+      if (!fitting)
+        fitting = fits_with(t, spread_over(t, cluster), HostRam::decides, t.missed.forecast.plays);
+      if (fitting) names.push_back(gpu.name);
+    }
+    if (!fitting) continue;
+    record_advice(t,
+                  sentence(t.cluster.gpus(), t.cluster.gpus() == 1 ? " card of " : " cards of ",
+                           fixed(gib(size), 0), " GB, such as ", listed(names, " or ")),
+                  *fitting);
+    return;
+  }
+}
+
+}  // namespace shardwise

@@ -1,0 +1,73 @@
+#include "planner/advice/advice_trial.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "planner/forecast/judgement.hpp"
+#include "planner/forecast/model_states.hpp"
+#include "planner/request/asked_plan.hpp"
+#include "simulator/plan_rules.hpp"
+
+namespace shardwise {
+namespace {
+
+const StageForecast& worst_stage(const Forecast& f) {
+  return f.stages[static_cast<std::size_t>(f.worst_stage)];
+}
+
+double seconds_per_token(const ChosenPlan& c) {
+  return c.forecast.tokens_per_s > 0 ? 1.0 / c.forecast.tokens_per_s : 0.0;
+}
+
+// Model states are a lower bound: a plan whose states alone are too much needs no forecast.
+bool hopeless(const Question& q) {
+  Bytes largest;
+  for (const NodeGroup& g : q.cluster.groups) largest = std::max(largest, g.gpu.usable_memory());
+  return states_on_gpu(q.workload, q.plan) > largest;
+}
+
+}  // namespace
+
+std::optional<ChosenPlan> fits_with(const AdviceTrial& trial, Question changed, HostRam host,
+                                    std::shared_ptr<const MemoryPlays> plays) {
+  if (!plan_problems(changed.workload, changed.plan, changed.cluster).empty()) return std::nullopt;
+  if (hopeless(changed)) return std::nullopt;
+  const bool host_decides = host == HostRam::decides && trial.request.host_ram_stated;
+  const Profile& profile = trial.request.facts->profile;
+  auto f =
+      forecast(changed, profile, {.time = false, .only_if_fits = true, .plays = std::move(plays)});
+  if (!f) return std::nullopt;
+  const Verdict verdict = judged(*f, host_decides);
+  const bool no_better = verdict == Verdict::tight && trial.missed.verdict == Verdict::tight;
+  if (verdict == Verdict::does_not_fit || no_better) return std::nullopt;
+  f = forecast(changed, profile, {.plays = f->plays});
+  if (!f) return std::nullopt;
+  ChosenPlan chosen{std::move(changed), *std::move(f), Verdict::fits, {}, 1};
+  chosen.verdict = judged(chosen.forecast, host_decides);
+  return chosen;
+}
+
+void record_advice(AdviceTrial& trial, std::string change, const ChosenPlan& chosen) {
+  const Forecast& f = chosen.forecast;
+  Advice a;
+  a.change = std::move(change);
+  a.verdict = chosen.verdict;
+  a.gpu = worst_stage(f).gpu;
+  a.plan = whole_text(chosen.question.plan);
+  a.device = worst_stage(f).peak.device;
+  a.memory_effect = a.device - worst_stage(trial.missed.forecast).peak.device;
+  a.step_time = f.step_time.expected;
+  if (seconds_per_token(trial.missed) > 0)
+    a.time_ratio = seconds_per_token(chosen) / seconds_per_token(trial.missed);
+  a.host_ram = std::max(f.host.steady, f.host.load_peak);
+  trial.advice.push_back(std::move(a));
+}
+
+bool offer(AdviceTrial& trial, std::string change, Question changed,
+           std::shared_ptr<const MemoryPlays> plays) {
+  const auto chosen = fits_with(trial, std::move(changed), HostRam::decides, std::move(plays));
+  if (chosen) record_advice(trial, std::move(change), *chosen);
+  return chosen.has_value();
+}
+
+}  // namespace shardwise

@@ -1,0 +1,42 @@
+// One change under trial: the question that missed, changed, forecast again and recorded where it
+// makes the difference.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "planner/advice/advice.hpp"
+
+namespace shardwise {
+
+struct AdviceTrial {
+  const ResolvedRequest& request;
+  Method method;
+  const Cluster& cluster;
+  const ChosenPlan& missed;
+  const std::vector<KnownPlan>& known;
+  std::vector<Advice> advice;
+
+  const Question& question() const { return missed.question; }
+};
+
+enum class HostRam { decides, is_named };  // is_named: the advice says how much it takes
+
+// The forecast of the changed question, if it fits then, or has room where it was tight; with step
+// time.
+std::optional<ChosenPlan> fits_with(const AdviceTrial& trial, Question changed,
+                                    HostRam host = HostRam::decides,
+                                    std::shared_ptr<const MemoryPlays> plays = nullptr);
+
+void record_advice(AdviceTrial& trial, std::string change, const ChosenPlan& chosen);
+
+// fits_with and record_advice; true where it was recorded.
+bool offer(AdviceTrial& trial, std::string change, Question changed,
+           std::shared_ptr<const MemoryPlays> plays = nullptr);
+
+// advice_machine.cpp: other machines.
+void advise_more_gpus(AdviceTrial& trial);
+void advise_bigger_cards(AdviceTrial& trial);
+
+}  // namespace shardwise

@@ -1,0 +1,41 @@
+#include "planner/answers/cost.hpp"
+
+#include <algorithm>
+
+namespace shardwise {
+
+std::optional<Rental> cheapest_rental(const Prices& prices, const Cluster& cluster) {
+  if (cluster.groups.size() != 1) return std::nullopt;
+  const NodeGroup& group = cluster.groups.front();
+  std::optional<Rental> best;
+  for (const CloudPrice& price : prices.cloud) {
+    if (price.gpu != group.gpu.id || !price.per_hour || price.gpus < group.gpus_per_node) continue;
+    const int machines = (cluster.gpus() + price.gpus - 1) / price.gpus;
+    const UsDollars per_hour{machines * price.per_hour->value};
+    if (!best || per_hour < best->per_hour) best = Rental{&price, machines, per_hour};
+  }
+  return best;
+}
+
+KilowattHours gpu_energy(const Cluster& cluster, Seconds time) {
+  double watts = 0;
+  for (const NodeGroup& g : cluster.groups) watts += g.gpus() * g.gpu.power_w;
+  return {watts * time.value / 3.6e6};
+}
+
+UsDollars for_hours(UsDollars per_hour, Seconds time) {
+  return {per_hour.value * time.value / 3600};
+}
+
+std::optional<UsDollars> launch_price(const Prices& prices, const Cluster& cluster) {
+  UsDollars sum;
+  for (const NodeGroup& g : cluster.groups) {
+    const auto row = std::find_if(prices.launch.begin(), prices.launch.end(),
+                                  [&](const LaunchPrice& p) { return p.gpu == g.gpu.id; });
+    if (row == prices.launch.end()) return std::nullopt;
+    sum.value += g.gpus() * row->msrp.value;
+  }
+  return sum;
+}
+
+}  // namespace shardwise

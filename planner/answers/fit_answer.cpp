@@ -1,0 +1,181 @@
+#include "planner/answers/fit_answer.hpp"
+
+#include <algorithm>
+#include <future>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "planner/choice/workload_choice.hpp"
+#include "planner/forecast/judgement.hpp"
+#include "planner/forecast/model_states.hpp"
+#include "planner/on_all_cores.hpp"
+
+namespace shardwise {
+namespace {
+
+// Cards of one size differ in little but speed: what was chosen for the first is chosen for the
+// next, if the same predictor gives it the same verdict there. Otherwise the search is made anew.
+// `plays` are those of an earlier card that trains in the same format, if there is one.
+Result<ChosenPlan> chosen_like(const ResolvedRequest& request, Method method,
+                               const Cluster& cluster, const ChosenPlan& model, ChosenWorkload here,
+                               std::shared_ptr<const MemoryPlays> plays) {
+  ChosenPlan same = model;
+  same.question.cluster = cluster;
+  same.question.workload = std::move(here.workload);
+  same.notes = std::move(here.notes);
+  auto f = forecast(same.question, request.facts->profile, {.plays = std::move(plays)});
+  if (f) {
+    same.forecast = *std::move(f);
+    same.verdict = judged(same.forecast, request.host_ram_stated);
+    if (same.verdict == model.verdict) return same;
+  }
+  return choose_plan(request, method, cluster);
+}
+
+// Whether the allocator's stream of one plan is the same: what a card decides of it (settle_on).
+bool played_alike(const Workload& a, const Workload& b) {
+  return a.compute == b.compute && a.framework.attention == b.framework.attention &&
+         a.framework.expandable_segments == b.framework.expandable_segments;
+}
+
+FitAnswer answer_for(Method method, std::size_t cluster, ChosenPlan chosen) {
+  FitAnswer a;
+  a.method = method;
+  a.cluster = cluster;
+  const Forecast& f = chosen.forecast;
+  a.gpu = f.stages[static_cast<std::size_t>(f.worst_stage)].gpu;
+  a.chosen = std::move(chosen);
+  return a;
+}
+
+using Choices = std::vector<std::optional<Result<ChosenPlan>>>;
+
+// The cards after the first that has an answer, which is the model: each for itself. A card may
+// train in another number format, attend by another kernel or lack expandable segments: of those
+// that do alike, one goes ahead of the rest, who then take its plays if it has kept the plan.
+void choose_for_others(const ResolvedRequest& request, Method method, std::size_t first,
+                       Choices& chosen) {
+  const ChosenPlan& model = **chosen[first];
+  const std::size_t n = chosen.size();
+  std::vector<ChosenWorkload> workloads(n);
+  std::vector<std::size_t> ahead{first}, leader(n, first), rounds[2];
+  for (std::size_t i = first + 1; i < n; ++i) {
+    workloads[i] =
+        choose_workload(request, method, request.clusters[i], model.question.plan.zero_stage);
+    const auto same = std::find_if(ahead.begin(), ahead.end(), [&](std::size_t at) {
+      const Workload& before = at == first ? model.question.workload : workloads[at].workload;
+      return played_alike(before, workloads[i].workload);
+    });
+    leader[i] = same == ahead.end() ? i : *same;
+    if (same == ahead.end()) ahead.push_back(i);
+    rounds[leader[i] == first || leader[i] == i ? 0 : 1].push_back(i);
+  }
+  for (const std::vector<std::size_t>& round : rounds)
+    on_all_cores(round.size(), [&](std::size_t at) {
+      const std::size_t i = round[at];
+      std::shared_ptr<const MemoryPlays> plays;
+      if (leader[i] != i && *chosen[leader[i]] &&
+          (**chosen[leader[i]]).question.plan == model.question.plan)
+        plays = (**chosen[leader[i]]).forecast.plays;
+      chosen[i] = chosen_like(request, method, request.clusters[i], model, std::move(workloads[i]),
+                              std::move(plays));
+    });
+}
+
+// What is chosen for each card by one method, and the first card that has an answer.
+struct MethodChoices {
+  Choices chosen;
+  std::size_t first = 0;
+
+  const ChosenPlan* model() const { return first < chosen.size() ? &**chosen[first] : nullptr; }
+};
+
+MethodChoices choose_for_first(const ResolvedRequest& request, Method method) {
+  const std::size_t n = request.clusters.size();
+  MethodChoices all{Choices(n), 0};
+  for (; all.first < n; ++all.first) {
+    all.chosen[all.first] = choose_plan(request, method, request.clusters[all.first]);
+    if (*all.chosen[all.first]) break;
+  }
+  return all;
+}
+
+// Advice is sought on the first card of a size; it names its own card where it needs another.
+std::vector<Advice> advice_for(const ResolvedRequest& request, Method method, std::size_t cluster,
+                               const ChosenPlan& chosen, const std::vector<KnownPlan>& known) {
+  if (chosen.verdict == Verdict::fits) return {};
+  return advise(request, method, request.clusters[cluster], chosen, known);
+}
+
+// The model states of the last answer: those of the one before, where their cards decide alike.
+Bytes states_of_last(const std::vector<FitAnswer>& answers) {
+  const Workload& last = answers.back().chosen.question.workload;
+  if (answers.size() > 1) {
+    const FitAnswer& before = answers[answers.size() - 2];
+    const Workload& w = before.chosen.question.workload;
+    if (before.method == answers.back().method && w.framework.id == last.framework.id &&
+        played_alike(w, last))
+      return before.model_states;
+  }
+  return model_states(last);
+}
+
+// `advised`: the verdict that the advice is about.
+void append(FitAnswers& all, Method method, MethodChoices choices,
+            const std::vector<Advice>& advice, Verdict advised) {
+  Problems problems;
+  for (std::size_t i = 0; i < choices.chosen.size(); ++i) {
+    Result<ChosenPlan>& chosen = *choices.chosen[i];
+    if (!chosen) {
+      if (problems.empty()) problems = chosen.error();
+      continue;
+    }
+    all.answers.push_back(answer_for(method, i, *std::move(chosen)));
+    FitAnswer& a = all.answers.back();
+    a.model_states = states_of_last(all.answers);
+    if (a.chosen.verdict == advised) a.advice = advice;
+  }
+  all.problems.insert(all.problems.end(), problems.begin(), problems.end());
+}
+
+// Runs work(i) for every i, each on a thread of its own: there are as many as methods.
+template <class Work>
+void side_by_side(std::size_t n, Work work) {
+  std::vector<std::future<void>> parts;
+  for (std::size_t i = 0; i < n; ++i) parts.push_back(std::async(std::launch::async, work, i));
+  for (auto& part : parts) part.get();
+}
+
+}  // namespace
+
+FitAnswers fit_answers(const ResolvedRequest& request) {
+  const std::size_t n = request.methods.size();
+  std::vector<MethodChoices> choices(n);
+  side_by_side(n,
+               [&](std::size_t i) { choices[i] = choose_for_first(request, request.methods[i]); });
+  std::vector<ChosenPlan> firsts(n);  // what advice looks at while the other cards are chosen for
+  std::vector<KnownPlan> known;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (choices[i].model() == nullptr) continue;
+    firsts[i] = *choices[i].model();
+    if (choices[i].first == 0) known.push_back({request.methods[i], &firsts[i]});
+  }
+  std::vector<std::vector<Advice>> advice(n);
+  side_by_side(2 * n, [&](std::size_t task) {
+    const std::size_t i = task % n;
+    const std::size_t first = choices[i].first;
+    if (first == request.clusters.size()) return;
+    if (task < n)
+      advice[i] = advice_for(request, request.methods[i], first, firsts[i], known);
+    else
+      choose_for_others(request, request.methods[i], first, choices[i].chosen);
+  });
+  FitAnswers all;
+  for (std::size_t i = 0; i < n; ++i)
+    append(all, request.methods[i], std::move(choices[i]), advice[i], firsts[i].verdict);
+  return all;
+}
+
+}  // namespace shardwise

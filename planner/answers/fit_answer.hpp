@@ -1,0 +1,30 @@
+// What `fit` answers: for every method asked for and every card a request stands for, the plan
+// chosen, its forecast, and, where it does not fit, what would change that.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/advice/advice.hpp"
+#include "planner/choice/plan_choice.hpp"
+#include "planner/request/resolved_request.hpp"
+
+namespace shardwise {
+
+struct FitAnswer {
+  Method method = Method::full;
+  std::string gpu;          // id; of a mixed box the smallest
+  std::size_t cluster = 0;  // index in the request's clusters
+  ChosenPlan chosen;
+  Bytes model_states;  // of the whole model, once
+  std::vector<Advice> advice;
+};
+
+struct FitAnswers {
+  std::vector<FitAnswer> answers;  // methods in order, cards in order within
+  Problems problems;               // of methods for which no plan is legal
+};
+
+FitAnswers fit_answers(const ResolvedRequest& request);
+
+}  // namespace shardwise

@@ -1,0 +1,125 @@
+#include "planner/answers/launch_answer.hpp"
+
+#include <utility>
+
+#include "catalog/names.hpp"
+#include "planner/choice/plan_choice.hpp"
+#include "planner/choice/workload_choice.hpp"
+#include "planner/launch/learning_rate.hpp"
+#include "planner/request/asked_plan.hpp"
+#include "planner/sentence.hpp"
+
+namespace shardwise {
+namespace {
+
+Problem unknown_target(const std::string& name) {
+  std::vector<std::string_view> known;
+  for (const LaunchTarget& t : launch_targets()) known.push_back(t.name);
+  const std::string hint = did_you_mean(name, known);
+  return {ProblemKind::request, "--target",
+          sentence("expected ", listed(known, " or "), ", found \"", name, '"',
+                   hint.empty() ? "" : "; ", hint)};
+}
+
+struct Decided {
+  Question question;
+  Forecast forecast;
+  std::vector<std::string> notes;
+};
+
+Result<Decided> asked_plan(const ResolvedRequest& r, Method method) {
+  const Cluster& cluster = r.clusters.front();
+  ChosenWorkload chosen = choose_workload(r, method, cluster, 0);
+  auto plan = complete_plan(r, chosen.workload, cluster, r.asked.plans.front());
+  if (!plan) return plan.error();
+  chosen = choose_workload(r, method, cluster, plan->zero_stage);
+  Decided d{{chosen.workload, *std::move(plan), cluster}, {}, chosen.notes};
+  auto f = forecast(d.question, r.facts->profile, {.unfold = r.asked.unfold});
+  if (!f) return f.error();
+  d.forecast = *std::move(f);
+  return d;
+}
+
+Result<Decided> chosen_plan(const ResolvedRequest& r, Method method) {
+  auto chosen = choose_plan(r, method, r.clusters.front());
+  if (!chosen) return chosen.error();
+  return Decided{std::move(chosen->question), std::move(chosen->forecast),
+                 std::move(chosen->notes)};
+}
+
+// Two frameworks may run one target, depending on the ZeRO stage: the plan is decided with the one
+// for several ranks, then again where it turns out to need the other. Where that one would choose
+// the first again, it runs the plan that the first chose.
+Result<Decided> decided(const Request& request, const LaunchTarget& target, const Facts& facts,
+                        ResolvedRequest& resolved) {
+  const bool stated = request.framework.has_value();
+  Request asked = request;
+  std::string first_choice;
+  for (int stage : {3, 0}) {
+    if (!stated) asked.framework = std::string(target.framework(Method::full, stage));
+    auto r = resolve(asked, facts, UnnamedMethods::one);
+    if (!r) return r.error();
+    resolved = *std::move(r);
+    auto d = resolved.asked.plans.empty() ? chosen_plan(resolved, resolved.methods.front())
+                                          : asked_plan(resolved, resolved.methods.front());
+    if (!d) return d.error();
+    const Method method = resolved.methods.front();
+    const int found = d->question.plan.zero_stage;
+    if (stated || target.framework(method, found) == target.framework(method, stage)) return d;
+    if (stage == 0) {
+      resolved.asked.plans = {first_choice};
+      return asked_plan(resolved, method);
+    }
+    first_choice = to_string(d->question.plan);
+  }
+  return Problem{ProblemKind::request, "--plan", "is needed here"};  // not reached
+}
+
+std::optional<std::int64_t> steps_of(const ResolvedRequest& r, const Question& q) {
+  const std::int64_t batch = q.plan.global_batch();
+  std::optional<std::int64_t> sequences = r.asked.samples;
+  if (!sequences && r.asked.tokens)
+    sequences = (*r.asked.tokens + q.workload.sequence - 1) / q.workload.sequence;
+  if (!sequences) return std::nullopt;
+  return (*sequences + batch - 1) / batch;
+}
+
+std::string loaded_from(const ResolvedRequest& r) {
+  if (!r.model.hf_id.empty()) return r.model.hf_id;
+  return r.asked.model.value_or(r.model.id);
+}
+
+}  // namespace
+
+Result<LaunchAnswer> launch_answer(const Request& request, const LaunchWish& wish,
+                                   const Facts& facts) {
+  const LaunchTarget* target = launch_target_named(wish.target);
+  if (target == nullptr) return unknown_target(wish.target);
+  ResolvedRequest r;
+  auto d = decided(request, *target, facts, r);
+  if (!d) return d.error();
+  const LearningRate rate =
+      learning_rate_for(wish.learning_rate ? wish.learning_rate : r.learning_rate,
+                        wish.learning_rate_batch ? wish.learning_rate_batch
+                        : wish.learning_rate     ? std::nullopt
+                                                 : r.learning_rate_batch,
+                        d->question.plan.global_batch());
+  LaunchAnswer a{target,
+                 {d->question, loaded_from(r), rate.value, steps_of(r, d->question)},
+                 std::move(d->forecast),
+                 Verdict::fits,
+                 {},
+                 r.notes};
+  Problems problems;
+  for (const std::string& why : launch_refusals(*target, a.job))
+    problems.push_back({ProblemKind::request, sentence("--target ", target->name), why});
+  if (!problems.empty()) return problems;
+  a.verdict = judged(a.forecast, r.host_ram_stated);
+  for (const std::vector<std::string>* more :
+       {&std::as_const(d->notes), &std::as_const(a.forecast.notes), &rate.notes})
+    a.notes.insert(a.notes.end(), more->begin(), more->end());
+  a.files = target->write(a.job);
+  return a;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,78 @@
+#include "planner/answers/models_answer.hpp"
+
+#include <algorithm>
+
+#include "catalog/json_document.hpp"
+#include "planner/on_all_cores.hpp"
+#include "planner/request/asked_plan.hpp"
+#include "planner/sentence.hpp"
+
+namespace shardwise {
+namespace {
+
+ModelRow::Cell cell_of(const ResolvedRequest& r, Method method) {
+  ModelRow::Cell cell;
+  cell.method = method;
+  const auto chosen = choose_plan(r, method, r.clusters.front());
+  if (!chosen) {
+    cell.problem = chosen.error().front().what;
+    return cell;
+  }
+  cell.legal = true;
+  cell.verdict = chosen->verdict;
+  cell.step = chosen->forecast.step_time.expected;
+  cell.tokens_per_s = chosen->forecast.tokens_per_s;
+  cell.margin = chosen->forecast.margin;
+  cell.plan = whole_text(chosen->question.plan);
+  return cell;
+}
+
+ModelRow row_of(const ResolvedRequest& r) {
+  ModelRow row{r.model.id, parameter_count(r.model).total, {}};
+  for (const Method method : r.methods) row.cells.push_back(cell_of(r, method));
+  return row;
+}
+
+bool before(const ModelRow& a, const ModelRow& b) {
+  const bool a_runs = a.best() != Verdict::does_not_fit, b_runs = b.best() != Verdict::does_not_fit;
+  if (a_runs != b_runs) return a_runs;
+  if (a.parameters != b.parameters) return a.parameters > b.parameters;
+  return a.model < b.model;
+}
+
+std::vector<ModelRow> rows_of(const std::vector<ResolvedRequest>& requests) {
+  std::vector<ModelRow> rows(requests.size());
+  on_all_cores(requests.size(), [&](std::size_t i) { rows[i] = row_of(requests[i]); });
+  return rows;
+}
+
+}  // namespace
+
+Verdict ModelRow::best() const {
+  Verdict best = Verdict::does_not_fit;
+  for (const Cell& cell : cells)
+    if (cell.legal) best = std::min(best, cell.verdict);
+  return best;
+}
+
+Result<ModelsAnswer> models_answer(const Request& request, const Facts& facts) {
+  std::vector<ResolvedRequest> requests;
+  const std::string wanted = request.model.value_or("");
+  for (const Transformer& model : facts.catalog.models) {
+    if (model.id.find(wanted) == std::string::npos) continue;
+    Request one = request;
+    one.model = model.id;
+    auto r = resolve(one, facts, UnnamedMethods::fine_tuning);
+    if (!r) return r.error();
+    requests.push_back(*std::move(r));
+  }
+  if (requests.empty())
+    return Problem{ProblemKind::request, "MODEL",
+                   sentence("no catalogued model has \"", printable(wanted), "\" in its name")};
+  ModelsAnswer answer{requests.front().methods, rows_of(requests),
+                      requests.front().clusters.front().spoken};
+  std::sort(answer.rows.begin(), answer.rows.end(), before);
+  return answer;
+}
+
+}  // namespace shardwise

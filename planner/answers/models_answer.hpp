@@ -1,0 +1,42 @@
+// What `models` answers: will it run here? For every catalogued model and every method asked for,
+// the plan that `fit` would choose and its forecast.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "planner/choice/plan_choice.hpp"
+#include "planner/request/resolved_request.hpp"
+
+namespace shardwise {
+
+struct ModelRow {
+  std::string model;
+  std::int64_t parameters = 0;
+  struct Cell {
+    Method method = Method::full;
+    bool legal = false;  // false: no plan is legal, `problem` says why
+    std::string problem;
+    Verdict verdict = Verdict::does_not_fit;
+    Seconds step;
+    double tokens_per_s = 0;
+    Bytes margin;
+    std::string plan;
+  };
+  std::vector<Cell> cells;  // one for each method, in the order of `methods`
+
+  Verdict best() const;
+};
+
+struct ModelsAnswer {
+  std::vector<Method> methods;
+  std::vector<ModelRow> rows;  // what runs first, the largest first within
+  std::string cluster;         // as asked
+};
+
+// `request.model`, where given, is a part of the names wanted. Problems where the GPUs or a flag
+// are wrong, or no model has such a name.
+Result<ModelsAnswer> models_answer(const Request& request, const Facts& facts);
+
+}  // namespace shardwise

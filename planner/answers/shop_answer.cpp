@@ -1,0 +1,129 @@
+#include "planner/answers/shop_answer.hpp"
+
+#include <algorithm>
+
+#include "planner/answers/cost.hpp"
+#include "planner/figures.hpp"
+#include "planner/on_all_cores.hpp"
+#include "planner/request/asked_plan.hpp"
+#include "planner/sentence.hpp"
+
+namespace shardwise {
+namespace {
+
+constexpr std::int64_t usual_samples = 10'000;
+constexpr int most_rented = 8;  // GPUs of one machine
+
+std::vector<ShopOffer> offers_of(const Prices& prices, UsDollars budget) {
+  std::vector<ShopOffer> offers;
+  for (const LaunchPrice& card : prices.launch)
+    for (const int cards : {1, 2, 4}) {
+      if (cards * card.msrp.value > budget.value) break;
+      ShopOffer& offer = offers.emplace_back();
+      offer.gpus = sentence(cards, 'x', card.gpu);
+      offer.price = {cards * card.msrp.value};
+      offer.date = card.launch_date.empty() ? card.provenance.date : card.launch_date;
+    }
+  for (const CloudPrice& price : prices.cloud) {
+    if (!price.per_hour || price.gpus > most_rented) continue;
+    ShopOffer offer;
+    offer.gpus = sentence(price.gpus, 'x', price.gpu);
+    offer.rented = &price;
+    offer.price = *price.per_hour;
+    offer.date = price.provenance.date;
+    const auto same = std::find_if(offers.begin(), offers.end(), [&](const ShopOffer& o) {
+      return o.rented != nullptr && o.gpus == offer.gpus;
+    });
+    if (same == offers.end())
+      offers.push_back(std::move(offer));
+    else if (offer.price < same->price)
+      *same = std::move(offer);
+  }
+  return offers;
+}
+
+// Fills in what the run comes to; an offer that cannot run keeps its verdict.
+void judge(ShopOffer& offer, const ResolvedRequest& r, std::int64_t sequences,
+           const Operations& operations) {
+  const Cluster& cluster = r.clusters.front();
+  const auto chosen = choose_plan(r, r.methods.front(), cluster);
+  if (!chosen) return;
+  offer.verdict = chosen->verdict;
+  offer.plan = whole_text(chosen->question.plan);
+  offer.step = chosen->forecast.step_time.expected;
+  const std::int64_t steps = (sequences - 1) / chosen->question.plan.global_batch() + 1;
+  offer.time = Seconds(offer.step.value * static_cast<double>(steps));
+  if (offer.rented != nullptr) {
+    offer.total = for_hours(offer.price, offer.time);
+    return;
+  }
+  offer.electricity = {gpu_energy(cluster, offer.time).value * operations.per_kwh.value};
+  offer.total = {offer.price.value + offer.electricity.value};
+}
+
+bool cheaper(const ShopOffer& a, const ShopOffer& b) {
+  if (a.total != b.total) return a.total < b.total;
+  return a.gpus < b.gpus;
+}
+
+std::int64_t sequences_of(const ResolvedRequest& r) {
+  if (r.asked.samples) return *r.asked.samples;
+  if (r.asked.tokens) return (*r.asked.tokens - 1) / r.tokens_per_sample() + 1;
+  return usual_samples;
+}
+
+void add_notes(ShopAnswer& answer, const Operations& operations) {
+  answer.notes.push_back(
+      "Cards at the price they came out with, without the box around them; machines on demand in "
+      "the cheapest region catalogued.");
+  answer.notes.push_back(sentence("Electricity at ", fixed(operations.per_kwh.value, 4),
+                                  " dollars per kWh, of GPUs at their power limit."));
+  const auto bought = std::find_if(answer.offers.begin(), answer.offers.end(),
+                                   [](const ShopOffer& o) { return o.rented == nullptr; });
+  const auto rented = std::find_if(answer.offers.begin(), answer.offers.end(),
+                                   [](const ShopOffer& o) { return o.rented != nullptr; });
+  if (bought == answer.offers.end() || rented == answer.offers.end()) return;
+  const double saved = rented->total.value - bought->electricity.value;
+  if (saved > 0)
+    answer.notes.push_back(sentence("Buying ", bought->gpus, " pays off against renting ",
+                                    rented->gpus, " after ",
+                                    shown_rate(bought->price.value / saved), " such runs."));
+}
+
+}  // namespace
+
+Result<ShopAnswer> shop_answer(const Request& request, UsDollars budget, const Facts& facts,
+                               const Operations& operations) {
+  if (request.gpus)
+    return Problem{ProblemKind::request, "--gpus", "is what shop finds out; leave it away"};
+  std::vector<ShopOffer> offers = offers_of(facts.catalog.prices, budget);
+  std::vector<ResolvedRequest> requests;
+  for (const ShopOffer& offer : offers) {
+    Request one = request;
+    one.gpus = offer.gpus;
+    if (one.methods.empty()) one.methods = {Method::qlora};
+    auto r = resolve(one, facts, UnnamedMethods::one);
+    if (!r) return r.error();
+    requests.push_back(*std::move(r));
+  }
+  if (requests.empty())
+    return Problem{ProblemKind::request, "--budget", "buys no catalogued card and rents nothing"};
+  ShopAnswer answer;
+  answer.method = requests.front().methods.front();
+  answer.sequences = sequences_of(requests.front());
+  on_all_cores(offers.size(),
+               [&](std::size_t i) { judge(offers[i], requests[i], answer.sequences, operations); });
+  for (ShopOffer& offer : offers) {
+    if (offer.verdict == Verdict::does_not_fit)
+      ++answer.do_not_fit;
+    else if (offer.total > budget)
+      ++answer.too_dear;
+    else
+      answer.offers.push_back(std::move(offer));
+  }
+  std::sort(answer.offers.begin(), answer.offers.end(), cheaper);
+  add_notes(answer, operations);
+  return answer;
+}
+
+}  // namespace shardwise

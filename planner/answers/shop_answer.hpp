@@ -1,0 +1,45 @@
+// What `shop` answers: which cards to buy, or which machines to rent, for an amount of training.
+//
+//   buy    launch price of the cards + electricity of the run   (the box around them not counted)
+//   rent   hours of the run x price per hour, on demand
+//
+// Every offer is judged by the plan that `fit` would choose on it and the one predictor.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "catalog/operations.hpp"
+#include "planner/choice/plan_choice.hpp"
+#include "planner/request/resolved_request.hpp"
+
+namespace shardwise {
+
+struct ShopOffer {
+  std::string gpus;                    // "2xrtx-3090", as a request says it
+  const CloudPrice* rented = nullptr;  // nullptr: bought
+  UsDollars price;                     // of the cards, or per hour
+  std::string date;                    // of the price
+  // Of the run, where some plan runs there:
+  Verdict verdict = Verdict::does_not_fit;
+  std::string plan;
+  Seconds step, time;
+  UsDollars electricity;  // bought only
+  UsDollars total;
+};
+
+struct ShopAnswer {
+  Method method = Method::qlora;
+  std::int64_t sequences = 0;
+  std::vector<ShopOffer> offers;  // that run and cost no more than the budget, cheapest first
+  int do_not_fit = 0, too_dear = 0;
+  std::vector<std::string> notes;
+};
+
+// `request` without GPUs; its samples or tokens say how much is trained, else 10,000 sequences.
+Result<ShopAnswer> shop_answer(const Request& request, UsDollars budget, const Facts& facts,
+                               const Operations& operations);
+
+}  // namespace shardwise

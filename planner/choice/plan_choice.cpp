@@ -1,0 +1,315 @@
+#include "planner/choice/plan_choice.hpp"
+
+#include <algorithm>
+#include <array>
+#include <future>
+#include <iterator>
+#include <utility>
+
+#include "planner/choice/plan_layouts.hpp"
+#include "planner/choice/workload_choice.hpp"
+#include "planner/figures.hpp"
+#include "planner/forecast/judgement.hpp"
+#include "planner/forecast/model_states.hpp"
+#include "planner/on_all_cores.hpp"
+#include "planner/request/asked_plan.hpp"
+#include "planner/sentence.hpp"
+#include "simulator/plan_rules.hpp"
+
+namespace shardwise {
+namespace {
+
+constexpr int most_microbatch = 16;  // beyond, kernels are full and only memory grows
+
+struct Tried {
+  Question question;
+  Forecast memory;
+  Verdict verdict = Verdict::does_not_fit;
+};
+
+// Everything that one choice looks at.
+struct PlanSearch {
+  const ResolvedRequest& request;
+  const Cluster& cluster;
+  Method method;
+  std::vector<std::string> notes;
+  std::vector<Tried> fitting;          // to be timed
+  std::vector<ParallelPlan> missed;    // do not fit: nobody has looked by how much
+  std::vector<ParallelPlan> hopeless;  // model states alone exceed the GPU
+  Problems refused;                    // of plans that are not legal, the first plan's
+  int considered = 0;
+
+  Question question(const ParallelPlan& plan) const {
+    return {choose_workload(request, method, cluster, plan.zero_stage).workload, plan, cluster};
+  }
+};
+
+Bytes smallest_gpu(const Cluster& cluster) {
+  Bytes least = cluster.groups.front().gpu.usable_memory();
+  for (const NodeGroup& g : cluster.groups) least = std::min(least, g.gpu.usable_memory());
+  return least;
+}
+
+enum class Wanted { verdict, shortfall };
+
+// Forecasts memory; nothing where the plan is refused. Where the verdict is all that is wanted,
+// figures of a plan that does not fit say nothing.
+std::optional<Tried> try_plan(PlanSearch& s, const ParallelPlan& plan, Wanted wanted) {
+  Tried t{s.question(plan), {}, {}};
+  auto memory = forecast(t.question, s.request.facts->profile,
+                         {.time = false, .only_if_fits = wanted == Wanted::verdict});
+  if (!memory) {
+    if (s.refused.empty()) s.refused = memory.error();
+    return std::nullopt;
+  }
+  t.memory = *std::move(memory);
+  t.verdict = judged(t.memory, s.request.host_ram_stated);
+  return t;
+}
+
+std::vector<int> microbatches(const PlanSearch& s, const ParallelPlan& layout) {
+  const int share = s.request.batch / layout.data;
+  if (const auto& asked = s.request.asked.microbatch) {
+    if (share % *asked != 0) return {};
+    return {*asked};
+  }
+  std::vector<int> sizes;
+  if (s.question(layout).workload.framework.gradient_life == GradientLife::in_backward)
+    return {share};  // its gradients cannot wait for another microbatch's
+  for (int m = 1; m <= std::min(share, most_microbatch); m *= 2)
+    if (share % m == 0) sizes.push_back(m);
+  return sizes;
+}
+
+// The policies worth a try: the framework's own, everything kept, everything redone.
+std::vector<std::string> recomputes(const PlanSearch& s, const Workload& w) {
+  if (s.request.asked.recompute) return {*s.request.asked.recompute};
+  std::vector<std::string> names{"none"};
+  for (const std::string& name : {usual_recompute(w), std::string("full")})
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  return names;
+}
+
+// Raises the microbatch while it fits and keeps the largest of the best verdict.
+void climb(PlanSearch& s, ParallelPlan plan) {
+  std::optional<Tried> best;
+  for (const int size : microbatches(s, plan)) {
+    plan.microbatch = size;
+    plan.microbatches = s.request.batch / plan.data / size;
+    ++s.considered;
+    std::optional<Tried> t = try_plan(s, plan, Wanted::verdict);
+    if (!t) return;
+    if (t->verdict == Verdict::does_not_fit) {
+      s.missed.push_back(plan);
+      break;
+    }
+    if (best && t->verdict == Verdict::tight && best->verdict == Verdict::fits) break;
+    if (best && plan.pipeline > 1) s.fitting.push_back(std::move(*best));  // smaller: less bubble
+    best = std::move(t);
+  }
+  if (best) s.fitting.push_back(std::move(*best));
+}
+
+void join(PlanSearch& s, PlanSearch&& one) {
+  std::move(one.fitting.begin(), one.fitting.end(), std::back_inserter(s.fitting));
+  s.hopeless.insert(s.hopeless.end(), one.hopeless.begin(), one.hopeless.end());
+  s.missed.insert(s.missed.end(), one.missed.begin(), one.missed.end());
+  if (s.refused.empty()) s.refused = std::move(one.refused);
+  s.considered += one.considered;
+}
+
+// Each part is tried on its own and joined in order, so threads change nothing in the answer. The
+// caller has the last one, and what it has worked with before is near it.
+template <class Try>
+void side_by_side(PlanSearch& s, std::size_t n, Try try_part) {
+  const auto policy = one_of_a_crew ? std::launch::deferred : std::launch::async;
+  const auto tried = [&s, &try_part](std::size_t i) {
+    PlanSearch one{s.request, s.cluster, s.method, {}, {}, {}, {}, {}, 0};
+    try_part(one, i);
+    return one;
+  };
+  std::vector<std::future<PlanSearch>> parts;
+  for (std::size_t i = 0; i + 1 < n; ++i) parts.push_back(std::async(policy, tried, i));
+  std::optional<PlanSearch> last;
+  if (n > 0) last.emplace(tried(n - 1));
+  for (auto& part : parts) join(s, part.get());
+  if (last) join(s, *std::move(last));
+}
+
+void try_layout(PlanSearch& s, ParallelPlan layout) {
+  const Workload w = s.question(layout).workload;
+  layout.recompute = usual_recompute(w);
+  if (const Problems problems = plan_problems(w, layout, s.cluster); !problems.empty()) {
+    if (s.refused.empty()) s.refused = problems;
+    return;
+  }
+  if (states_on_gpu(w, layout) > smallest_gpu(s.cluster)) {
+    ++s.considered;
+    s.hopeless.push_back(layout);
+    return;
+  }
+  const std::vector<std::string> policies = recomputes(s, w);
+  side_by_side(s, policies.size(), [&](PlanSearch& one, std::size_t i) {
+    ParallelPlan plan = layout;
+    plan.recompute = policies[i];
+    climb(one, plan);
+  });
+}
+
+// The offloads to try: asked for; else none, and what the host could take over where its RAM is
+// stated.
+std::vector<Offload> offloads(const PlanSearch& s, bool as_last_resort) {
+  if (s.request.asked.offload) {
+    if (as_last_resort) return {};
+    return {*s.request.asked.offload};
+  }
+  if (!as_last_resort) return {Offload{}};
+  if (!s.request.host_ram_stated) return {};
+  return {{true, false, false}, {false, true, false}, {true, true, false}};
+}
+
+void try_side_by_side(PlanSearch& s, const std::vector<ParallelPlan>& layouts) {
+  side_by_side(s, layouts.size(),
+               [&](PlanSearch& one, std::size_t i) { try_layout(one, layouts[i]); });
+}
+
+void try_layouts(PlanSearch& s, bool as_last_resort) {
+  std::vector<ParallelPlan> together, in_turns;
+  const Workload w = s.question(ParallelPlan{}).workload;
+  for (const Offload& offload : offloads(s, as_last_resort))
+    for (ParallelPlan layout : plan_layouts(w, s.cluster, s.request.batch)) {
+      layout.offload = offload;
+      if (offload.parameters && layout.zero_stage < 3 && s.cluster.gpus() > 1) continue;
+      (layout.layer_split ? in_turns : together).push_back(layout);
+    }
+  try_side_by_side(s, together);
+  // Cards that take turns leave all but one idle: only where nothing else fits with room to spare.
+  if (std::none_of(s.fitting.begin(), s.fitting.end(),
+                   [](const Tried& t) { return t.verdict == Verdict::fits; }))
+    try_side_by_side(s, in_turns);
+}
+
+Problems try_asked_plans(PlanSearch& s) {
+  Problems problems;
+  for (const std::string& text : s.request.asked.plans) {
+    const Workload w = s.question(ParallelPlan{}).workload;
+    const auto plan = complete_plan(s.request, w, s.cluster, text);
+    if (!plan) {
+      problems.insert(problems.end(), plan.error().begin(), plan.error().end());
+      continue;
+    }
+    ++s.considered;
+    std::optional<Tried> t = try_plan(s, *plan, Wanted::verdict);
+    if (!t) continue;
+    if (t->verdict == Verdict::does_not_fit)
+      s.missed.push_back(*plan);
+    else
+      s.fitting.push_back(std::move(*t));
+  }
+  return problems;
+}
+
+// Of plans that were looked at and do not fit, the one that misses by least; the first of equals.
+std::optional<Tried> nearest(PlanSearch& s) {
+  std::vector<std::optional<Tried>> missed(s.missed.size());
+  on_all_cores(missed.size(), [&](std::size_t i) {
+    PlanSearch one{s.request, s.cluster, s.method, {}, {}, {}, {}, {}, 0};
+    missed[i] = try_plan(one, s.missed[i], Wanted::shortfall);
+  });
+  std::optional<Tried> best;
+  for (std::optional<Tried>& t : missed)
+    if (t && (!best || t->memory.margin > best->memory.margin)) best = std::move(t);
+  return best;
+}
+
+// Of layouts that cannot fit, the one whose states miss by least, with everything recomputed.
+std::optional<Tried> settle_for_hopeless(PlanSearch& s) {
+  std::optional<std::pair<Bytes, ParallelPlan>> least;
+  for (const ParallelPlan& layout : s.hopeless) {
+    const Bytes states = states_on_gpu(s.question(layout).workload, layout);
+    if (!least || states < least->first) least = {states, layout};
+  }
+  if (!least) return std::nullopt;
+  ParallelPlan plan = least->second;
+  const std::vector<int> sizes = microbatches(s, plan);
+  if (sizes.empty()) return std::nullopt;
+  plan.recompute = s.request.asked.recompute.value_or("full");
+  plan.microbatch = sizes.front();
+  plan.microbatches = s.request.batch / plan.data / plan.microbatch;
+  ++s.considered;
+  return try_plan(s, plan, Wanted::shortfall);
+}
+
+ChosenPlan timed(const PlanSearch& s, const Tried& t) {
+  ChosenPlan chosen{t.question, t.memory, t.verdict, s.notes, s.considered};
+  auto whole = forecast(t.question, s.request.facts->profile,
+                        {.unfold = s.request.asked.unfold, .plays = t.memory.plays});
+  if (whole) chosen.forecast = *std::move(whole);
+  return chosen;
+}
+
+// A run that may not start has to promise this much: assumed, a preference and no forecast.
+constexpr double tight_has_to_save = 2;
+
+// The fastest of those that fit with room to spare, unless a tight one takes less than half its
+// time; the first of equally fast ones.
+ChosenPlan fastest(const PlanSearch& s) {
+  std::vector<std::optional<ChosenPlan>> chosen(s.fitting.size());
+  on_all_cores(chosen.size(), [&](std::size_t i) { chosen[i] = timed(s, s.fitting[i]); });
+  const auto weighed = [](const ChosenPlan& c) {
+    return (c.verdict == Verdict::tight ? tight_has_to_save : 1) * c.forecast.step_time.expected;
+  };
+  const auto first_of = [&](auto counts) {
+    const std::optional<ChosenPlan>* best = nullptr;
+    for (const auto& c : chosen)
+      if (counts(*c) && (best == nullptr || weighed(*c) < weighed(**best))) best = &c;
+    return best;
+  };
+  ChosenPlan best = **first_of([](const ChosenPlan&) { return true; });
+  if (best.verdict != Verdict::tight) return best;
+  const auto* safe = first_of([](const ChosenPlan& c) { return c.verdict == Verdict::fits; });
+  if (safe == nullptr) return best;
+  const Forecast& f = (*safe)->forecast;
+  best.notes.push_back(
+      sentence("With room to spare: ", to_string((*safe)->question.plan), ", ",
+               fixed(gib(f.stages[static_cast<std::size_t>(f.worst_stage)].peak.device), 1),
+               " GiB per GPU, ", fixed(f.step_time.expected / best.forecast.step_time.expected, 1),
+               " times the time."));
+  return best;
+}
+
+Problems no_plan(const PlanSearch& s) {
+  if (!s.refused.empty()) return s.refused;
+  const int gpus = s.cluster.gpus(), batch = s.request.batch;
+  if (const auto& m = s.request.asked.microbatch)
+    return {{ProblemKind::request, "--microbatch",
+             sentence("no plan passes ", *m, " sequences at once: ", batch, " per step over ", gpus,
+                      " GPUs leave each too few")}};
+  const int below = batch / gpus * gpus;
+  return {{ProblemKind::request, "--batch",
+           sentence(batch, " sequences do not divide over ", gpus, " GPUs; ",
+                    below > 0 ? sentence("the nearest are ", below, " and ") : "the least is ",
+                    below + gpus)}};
+}
+
+}  // namespace
+
+Result<ChosenPlan> choose_plan(const ResolvedRequest& request, Method method,
+                               const Cluster& cluster) {
+  PlanSearch s{request, cluster, method, {}, {}, {}, {}, {}, 0};
+  s.notes = choose_workload(request, method, cluster, 0).notes;
+  if (!request.asked.plans.empty()) {
+    Problems problems = try_asked_plans(s);
+    if (!problems.empty()) return problems;
+  } else {
+    try_layouts(s, false);
+    if (s.fitting.empty()) try_layouts(s, true);
+  }
+  if (!s.fitting.empty()) return fastest(s);
+  std::optional<Tried> missed = nearest(s);
+  if (!missed) missed = settle_for_hopeless(s);
+  if (!missed) return no_plan(s);
+  return timed(s, *missed);
+}
+
+}  // namespace shardwise

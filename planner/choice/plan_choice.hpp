@@ -1,0 +1,30 @@
+// Plan choice: the plan that `fit` answers with for one method on one cluster.
+//
+//   1. every layout of plan_layouts, with and without recomputation, is forecast for memory alone
+//      with one sequence per microbatch, then 2, 4, ... as long as it fits
+//   2. what fits is forecast for time; the fastest wins, where a tight plan counts twice its time
+//   3. where nothing fits and host RAM was stated, the same with offloading
+//   4. where still nothing fits: the plan that misses by least, without offloading
+//
+// Layouts whose model states alone exceed the GPU are not forecast: that bound is proven.
+#pragma once
+
+#include "planner/forecast/forecast.hpp"
+#include "planner/request/resolved_request.hpp"
+
+namespace shardwise {
+
+struct ChosenPlan {
+  Question question;
+  Forecast forecast;
+  Verdict verdict = Verdict::does_not_fit;
+  std::vector<std::string> notes;
+  int considered = 0;  // plans forecast or ruled out by their model states
+};
+
+// Problems where no plan is legal at all: a batch that divides over nothing, an asked plan that
+// does not multiply out.
+Result<ChosenPlan> choose_plan(const ResolvedRequest& request, Method method,
+                               const Cluster& cluster);
+
+}  // namespace shardwise

@@ -1,0 +1,100 @@
+#include "planner/choice/plan_layouts.hpp"
+
+#include <algorithm>
+
+#include "simulator/rank_layout.hpp"
+
+namespace shardwise {
+namespace {
+
+constexpr int most_tensor = 8;  // NVLink domains of eight; beyond, all-reduces leave the node
+constexpr int most_pipeline = 16;
+constexpr int largest_split_box = 8;
+
+bool has_nvlink(const Cluster& cluster) {
+  return std::all_of(cluster.groups.begin(), cluster.groups.end(), [](const NodeGroup& g) {
+    const bool switched =
+        g.node.intra_link == IntraLink::nvswitch || g.node.intra_link == IntraLink::nvlink_mesh;
+    return switched && g.gpu.nvlink.value > 0;
+  });
+}
+
+struct LayoutSpace {
+  const Workload& workload;
+  const Cluster& cluster;
+  int batch;
+  std::vector<ParallelPlan> layouts;
+
+  void add(ParallelPlan plan) {
+    if (batch % plan.data != 0) return;
+    plan.sequence_parallel =
+        sequence_parallel_by_default(workload.framework, plan.tensor, plan.expert) &&
+        workload.sequence % plan.tensor == 0;
+    plan.async_tensor = plan.sequence_parallel && workload.framework.overlap_tensor_comm;
+    if (workload.model.moe) plan.expert_tensor = plan.tensor;
+    layouts.push_back(plan);
+  }
+};
+
+// Every ZeRO stage that means something different here, the most sharding first.
+std::vector<int> zero_stages(const Workload& w, const ParallelPlan& plan) {
+  if (plan.data == 1) return {0};
+  std::vector<int> stages;
+  for (int stage = w.framework.max_zero_stage; stage >= 0; --stage) {
+    const bool distinct = w.trains_base() || stage == 0 || stage == 3;
+    const bool with_pipeline = stage <= 1;  // beyond, every microbatch gathers or reduces again
+    if (distinct && (plan.pipeline == 1 || with_pipeline)) stages.push_back(stage);
+  }
+  return stages;
+}
+
+void add_stages(LayoutSpace& space, ParallelPlan plan) {
+  for (const int stage : zero_stages(space.workload, plan)) {
+    plan.zero_stage = stage;
+    space.add(plan);
+    const int local = gpus_per_node(space.cluster) / plan.tensor;
+    if (stage != 3 || local <= 1 || local >= plan.data || plan.data % local != 0) continue;
+    ParallelPlan hybrid = plan;
+    hybrid.shard_group = local;
+    space.add(hybrid);
+  }
+}
+
+bool tensor_divides(const Transformer& m, int tensor) {
+  return m.heads % tensor == 0 && m.ffn % tensor == 0 &&
+         (m.kv_heads % tensor == 0 || tensor % m.kv_heads == 0);
+}
+
+}  // namespace
+
+bool sequence_parallel_by_default(const Framework& framework, int tensor, int expert) {
+  return tensor > 1 && (framework.sequence_parallel || expert > 1);
+}
+
+std::vector<ParallelPlan> plan_layouts(const Workload& w, const Cluster& cluster, int batch) {
+  LayoutSpace space{w, cluster, batch, {}};
+  const int gpus = cluster.gpus(), local = gpus_per_node(cluster);
+  const bool tensor = w.framework.supports_tensor && has_nvlink(cluster);
+  const bool pipeline = w.framework.supports_pipeline && !cluster.mixed_in_one_node;
+  for (int t = 1; t <= (tensor ? std::min(most_tensor, local) : 1); t *= 2) {
+    if (gpus % t != 0 || local % t != 0 || !tensor_divides(w.model, t)) continue;
+    for (int p = 1; p <= (pipeline ? std::min(most_pipeline, w.model.layers) : 1); ++p) {
+      if ((gpus / t) % p != 0) continue;
+      ParallelPlan plan;
+      plan.tensor = t;
+      plan.pipeline = p;
+      plan.data = gpus / t / p;
+      add_stages(space, plan);
+    }
+  }
+  if (!pipeline && gpus > 1 && gpus <= std::min(largest_split_box, w.model.layers) &&
+      cluster.nodes() == 1) {
+    ParallelPlan split;
+    split.pipeline = gpus;
+    split.layer_split = true;
+    space.add(split);
+  }
+  return std::move(space.layouts);
+}
+
+}  // namespace shardwise

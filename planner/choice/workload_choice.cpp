@@ -1,0 +1,139 @@
+#include "planner/choice/workload_choice.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "catalog/find.hpp"
+#include "catalog/require.hpp"
+#include "planner/sentence.hpp"
+#include "simulator/parameter_state.hpp"
+
+namespace shardwise {
+namespace {
+
+// Adapters on one GPU go through a trainer with autocast, as adapters on several do: a plain loop
+// around PEFT multiplies fp32 behind the norms that PEFT widens for QLoRA, which nobody chooses.
+struct UsualFramework {
+  Method method;
+  std::string_view one_gpu, several;
+};
+
+constexpr std::array<UsualFramework, 5> usual_frameworks{{
+    {Method::pretrain, "megatron-lm", "megatron-lm"},
+    {Method::full, "hf-trainer", "pytorch-fsdp2"},
+    {Method::lora, "trl", "accelerate-fsdp"},
+    {Method::dora, "trl", "accelerate-fsdp"},
+    {Method::qlora, "trl", "fsdp_qlora"},
+}};
+
+const Framework& catalogued(const Catalog& catalog, std::string_view id) {
+  const auto found = find_framework(catalog, id);
+  require(static_cast<bool>(found), "the frameworks that defaults name are catalogued");
+  return **found;
+}
+
+// Nobody chooses 4-bit weights to have the experts, which are most of them, in 16 bits or more.
+constexpr std::string_view quantizes_experts = "unsloth";
+
+constexpr const char* one_tensor =
+    "transformers 5 keeps those of a layer in one tensor, which bitsandbytes passes over";
+
+Quantization quantization_of(const ResolvedRequest& r, const Framework& f) {
+  return r.asked.quantization.value_or(f.default_quantization);
+}
+
+bool would_leave_experts_whole(const ResolvedRequest& r, Method method, const Framework& f) {
+  return method == Method::qlora && r.model.moe && !f.quantizes_experts &&
+         is_bitsandbytes(quantization_of(r, f));
+}
+
+const Framework& framework_row(const ResolvedRequest& r, Method method, int gpus, int zero_stage) {
+  const Catalog& catalog = r.facts->catalog;
+  const UsualFramework& usual = usual_frameworks[static_cast<std::size_t>(method)];
+  gpus = std::max(gpus, r.most_gpus);
+  const Framework& row =
+      catalogued(catalog, r.asked.framework ? std::string_view(*r.asked.framework)
+                                            : (gpus > 1 ? usual.several : usual.one_gpu));
+  if (!r.asked.framework && would_leave_experts_whole(r, method, row))
+    return catalogued(catalog, quantizes_experts);
+  if (zero_stage > 0 && !row.with_zero.empty()) return catalogued(catalog, row.with_zero);
+  return row;
+}
+
+bool all_compute(const Cluster& cluster, DType format) {
+  return std::all_of(cluster.groups.begin(), cluster.groups.end(),
+                     [&](const NodeGroup& g) { return g.gpu.rate(format).has_value(); });
+}
+
+// Cards without bf16 (Turing, Volta, Pascal) train in fp16, then in fp32.
+DType usual_format(const Framework& row, const Cluster& cluster, std::vector<std::string>& notes) {
+  const std::array<DType, 3> formats{row.compute, DType::fp16, DType::fp32};
+  const auto* format = std::find_if(formats.begin(), formats.end() - 1,
+                                    [&](DType d) { return all_compute(cluster, d); });
+  if (*format != row.compute)
+    notes.push_back(sentence(cluster.groups.front().gpu.name, " has no ", name(row.compute),
+                             " matrix units: trained in ", name(*format), '.'));
+  return *format;
+}
+
+Adapter adapter_for(const ResolvedRequest& r, Method method, const Framework& f) {
+  Adapter adapter;
+  if (!row(method).adapter) return adapter;
+  adapter.rank = r.asked.lora_rank.value_or(f.adapter_rank);
+  adapter.targets =
+      targets_meant(r.facts->reading, r.asked.lora_targets.value_or(f.adapter_targets));
+  adapter.dropout = f.adapter_dropout;
+  if (method == Method::qlora) adapter.base = quantization_of(r, f);
+  return adapter;
+}
+
+}  // namespace
+
+AttentionKernel attention_on(const Gpu& gpu, AttentionKernel wanted) {
+  const bool lacks = gpu.compute_capability > 0 && gpu.compute_capability < 8.0;
+  return wanted == AttentionKernel::cudnn && lacks ? AttentionKernel::eager : wanted;
+}
+
+void settle_on(const Gpu& gpu, Framework& framework) {
+  const bool blackwell = gpu.compute_capability >= 10.0;
+  if (blackwell && framework.attention_blackwell && framework.attention == AttentionKernel::flash)
+    framework.attention = *framework.attention_blackwell;
+  framework.attention = attention_on(gpu, framework.attention);
+  // c10/cuda/CUDAAllocatorConfig.h: not where the driver is ROCm's.
+  if (gpu.vendor == "amd") framework.expandable_segments = false;
+}
+
+ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cluster& cluster,
+                               int zero_stage) {
+  ChosenWorkload chosen;
+  Workload& w = chosen.workload;
+  const Framework& row = framework_row(r, method, cluster.gpus(), zero_stage);
+  w.model = r.model;
+  w.method = method;
+  w.sequence = r.sequence;
+  w.prefer(r.asked.preference);
+  w.compute = r.asked.precision ? *r.asked.precision : usual_format(row, cluster, chosen.notes);
+  w.framework = resolved_for(row, method, w.compute);
+  if (r.asked.expandable_segments) w.framework.expandable_segments = true;
+  if (r.asked.fused_loss) w.framework.loss = LossKind::fused_linear;
+  for (const NodeGroup& group : cluster.groups) settle_on(group.gpu, w.framework);
+  const OptimizerRow* optimizer =
+      r.asked.optimizer != nullptr ? r.asked.optimizer : optimizer_named(w.framework.optimizer);
+  require(optimizer != nullptr, "the optimizers of framework rows are rows");
+  w.step_with(*optimizer);
+  if (r.asked.loader_sequences_per_s)
+    w.load_per_sequence = Seconds(1 / *r.asked.loader_sequences_per_s);
+  w.adapter = adapter_for(r, method, w.framework);
+  if (leaves_experts_whole(w))
+    chosen.notes.push_back(sentence(w.framework.name, " does not quantise the experts: ",
+                                    one_tensor, "; ", quantizes_experts, " does."));
+  else if (!r.asked.framework && w.framework.id == quantizes_experts)
+    chosen.notes.push_back(sentence("Forecast in ", w.framework.name,
+                                    ", which quantises the experts: ", one_tensor, '.'));
+  // GPT-style models, which have a plain MLP, are trained with dropout where the framework does.
+  w.hidden_dropout = w.attention_dropout = w.framework.default_dropout && !w.model.gated_mlp;
+  return chosen;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,38 @@
+// Which framework a method runs in when nobody says, and the workload that follows.
+//
+//   pretrain    Megatron-LM: TP, PP and a distributed optimizer; what large runs are reported with
+//   full        Hugging Face Trainer; over several GPUs PyTorch FSDP2, which reduces gradients in
+//               every microbatch, where Accelerate accumulates them whole
+//   lora, dora  PEFT; over several GPUs with FSDP through Accelerate
+//   qlora       PEFT; over several GPUs fsdp_qlora, which shards 4-bit weights and reads them once
+//               (`quantized_sharding` of its row: plain FSDP, DDP and DeepSpeed keep them whole);
+//               models of experts on one GPU: Unsloth, which quantises those (`quantizes_experts`)
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "catalog/cluster.hpp"
+#include "planner/request/resolved_request.hpp"
+#include "simulator/workload.hpp"
+
+namespace shardwise {
+
+struct ChosenWorkload {
+  Workload workload;
+  std::vector<std::string> notes;  // what was put in place of something, in whole sentences
+};
+
+// `zero_stage` decides between a framework and its other engine (Framework::with_zero).
+ChosenWorkload choose_workload(const ResolvedRequest& request, Method method,
+                               const Cluster& cluster, int zero_stage);
+
+// The attention kernel that runs on a GPU where `wanted` is not to be had: Transformer Engine's
+// fused attention needs compute capability 8.0, or it stores the scores
+// (dot_product_attention/utils.py).
+AttentionKernel attention_on(const Gpu& gpu, AttentionKernel wanted);
+
+// What a framework does otherwise on this GPU: its attention kernel, its allocator's segments.
+void settle_on(const Gpu& gpu, Framework& framework);
+
+}  // namespace shardwise

@@ -1,0 +1,60 @@
+#include "planner/forecast/explanation.hpp"
+
+#include <algorithm>
+
+#include "catalog/framework_names.hpp"
+#include "planner/forecast/explanation_parts.hpp"
+#include "planner/sentence.hpp"
+
+namespace shardwise {
+namespace {
+
+std::string row_words(const SpreadRow& row) {
+  std::string words;
+  const auto add = [&](std::string_view part) {
+    words += (words.empty() ? "" : ", ") + std::string(part);
+  };
+  if (row.extent) add(spelling(extent_names, *row.extent));
+  if (row.tensor) add(*row.tensor ? "tensor parallel" : "no tensor parallelism");
+  if (row.stages) add(*row.stages ? "pipeline" : "no pipeline");
+  if (row.tuning) add(spelling(tuning_names, *row.tuning));
+  std::replace(words.begin(), words.end(), '_', ' ');
+  if (row.framework) add(*row.framework + " and what is built on it");
+  return words.empty() ? "any run" : words;
+}
+
+}  // namespace
+
+ExplainedInput catalogued(std::string name, double value, std::string unit, Trust trust,
+                          const Provenance& provenance, std::string_view field) {
+  std::string source = provenance.source;
+  for (const FieldSource& f : provenance.fields)
+    if (f.field == field) source = f.source;
+  // Entries of frameworks: "... where field_sources names a file; every other field is assumed".
+  if (source.starts_with("assumed") || source.find("other field is assumed") != std::string::npos)
+    trust = Trust::assumed;
+  if (!provenance.date.empty() && provenance.date != "unknown")
+    source += sentence(" (", provenance.date, ")");
+  return {std::move(name), value, std::move(unit), trust, std::move(source)};
+}
+
+std::vector<ExplainedInput> interval_inputs(const SpreadRow& row, const Provenance& provenance) {
+  const std::string source =
+      row.runs > 0
+          ? sentence("measured / forecast of ", row.runs, " published runs of ", row.sources,
+                     " sources of this kind (", row_words(row), "); ", provenance.source)
+          : std::string("no published runs of this kind: half to twice");
+  const Trust trust = row.runs > 0 ? Trust::published : Trust::assumed;
+  return {{"low", std::min(1.0, row.low), "times", trust, source},
+          {"high", std::max(1.0, row.high), "times", trust, source}};
+}
+
+Explanation explain(const Question& question, const Forecast& forecast, const Profile& profile) {
+  Explanation e;
+  explain_memory(question, forecast, profile, e.figures);
+  explain_time(question, forecast, profile, e.figures);
+  e.bound = step_bound(question, forecast, profile);
+  return e;
+}
+
+}  // namespace shardwise

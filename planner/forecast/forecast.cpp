@@ -1,0 +1,74 @@
+#include "planner/forecast/forecast.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include "planner/forecast/best_recompute.hpp"
+#include "planner/forecast/forecast_parts.hpp"
+#include "simulator/plan_rules.hpp"
+
+namespace shardwise {
+namespace {
+
+// Which blocks of each stage run what again, equal ones together, in order of first appearance.
+std::vector<StageRecompute> told(const ModelPartition& partition) {
+  std::vector<StageRecompute> list;
+  for (std::size_t stage = 0; stage < partition.stages.size(); ++stage) {
+    std::vector<const LayerDefinition*> known;
+    const std::size_t first = list.size();
+    for (const ModelChunk& chunk : partition.stages[stage])
+      for (const ChunkLayer& layer : chunk.layers) {
+        const LayerDefinition* d = layer.definition;
+        if (d->role != LayerRole::block) continue;
+        const auto seen = std::find(known.begin(), known.end(), d) - known.begin();
+        const auto at = static_cast<std::size_t>(seen);
+        if (at == known.size()) {
+          known.push_back(d);
+          StageRecompute& one = list.emplace_back();
+          one.stage = static_cast<int>(stage);
+          for (std::size_t i = 0; i < d->chosen.size(); ++i)
+            if (d->chosen[i]) one.operators.emplace_back(d->graph.operators[i].name);
+        }
+        ++list[first + at].blocks;
+      }
+  }
+  return list;
+}
+
+}  // namespace
+
+Forecast forecast_under(const Question& q, const Profile& profile, const RecomputePolicy& policy,
+                        const ForecastOptions& options) {
+  const PipelineSchedule& schedule = *find_pipeline_schedule(q.plan.schedule_row());
+  const bool played = options.plays && !policy.chosen;
+  const bool may_swap = options.time && q.workload.optimizer->paged;
+  const bool plays = options.memory || may_swap;  // which may outlive what is known
+  const KnownCosts known = options.known != nullptr && !plays ? *options.known : KnownCosts();
+  const auto partition = played ? options.plays->partition
+                                : std::make_shared<const ModelPartition>(partition_model(
+                                      q.workload, q.plan, schedule, policy, known.layers));
+  const ForecastContext context{
+      q,
+      profile,
+      schedule,
+      policy,
+      partition,
+      *partition,
+      CostModel(q.workload, q.plan, q.cluster, profile, known.collectives, known.times)};
+  Forecast f;
+  if (plays) forecast_memory(context, options, f);
+  if (options.time) forecast_time(context, options, f);
+  if (policy.chosen) f.recompute = told(context.partition);
+  return f;
+}
+
+Result<Forecast> forecast(const Question& q, const Profile& profile,
+                          const ForecastOptions& options) {
+  const Problems problems = plan_problems(q.workload, q.plan, q.cluster);
+  if (!problems.empty()) return problems;
+  RecomputePolicy policy = *recompute_policy(q.plan.recompute);
+  if (policy.row->searched) policy.chosen = best_recompute(q, profile, policy);
+  return forecast_under(q, profile, policy, options);
+}
+
+}  // namespace shardwise

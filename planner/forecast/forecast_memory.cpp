@@ -1,0 +1,290 @@
+#include <algorithm>
+#include <deque>
+#include <vector>
+
+#include "planner/forecast/forecast_parts.hpp"
+#include "planner/forecast/host_memory.hpp"
+#include "planner/forecast/stage_plays.hpp"
+#include "planner/validation/spread_fit.hpp"
+#include "simulator/costs/kernel_model.hpp"
+#include "simulator/memory/communicator_memory.hpp"
+#include "simulator/memory/stage_holdings.hpp"
+
+namespace shardwise {
+namespace {
+
+// Context and loaded kernels of a process.
+Bytes context_bytes(const ForecastContext& k, const NodeGroup& group) {
+  const ContextCalibration& c = k.profile.row(group.gpu.family).context;
+  return k.question.workload.framework.eager_module_loading ? c.cuda_context + c.eager_modules
+                                                            : c.cuda_context;
+}
+
+// What the allocator sees beside the plan, and the partitions that it refers to.
+struct LengthVariation {
+  std::deque<ModelPartition> partitions;  // which point into themselves: never copied
+  PlayVariation play;
+};
+
+// Of a step without stages (slots_played).
+constexpr int microbatches_played = 2;
+
+// Kernels that the GPU gets done while the CPU issues one, forward through a block, and how far
+// that has let the CPU lead before the microbatches that are played: a step ends with a wait, but
+// between its microbatches there is none.
+HostLead host_lead(const ForecastContext& k) {
+  const Question& q = k.question;
+  if (!q.workload.framework.records_streams) return {};
+  const Gpu& gpu = smallest_group(q.cluster, q.plan, 0).gpu;
+  const KernelModel kernels(gpu, k.profile,
+                            {std::nullopt, q.workload.framework.kernels, ChipLoad::training});
+  for (const LayerDefinition& d : k.partition.definitions) {
+    if (d.role != LayerRole::block) continue;
+    const PassTime pass = k.cost.layer_time(d, kernels).forward;
+    double entries = 0, both_ways = 0;
+    for (const Operator& op : d.graph.operators) {
+      entries += launches(op.forward);
+      both_ways += launches(op.forward) + launches(op.backward) + launches(op.backward_weight);
+    }
+    HostLead lead;
+    lead.launch_queue = k.profile.host.launch_queue;
+    lead.stalled = k.profile.host.communicator_creation / pass.host * entries;
+    // Where every layer ends in a collective, the slowest CPU of the group sets the pace of all.
+    const double pace = q.plan.tensor > 1 ? 1 + k.profile.host.rank_spread : 1;
+    lead.done_per_issued = std::min(1.0, pass.host / pass.device()) / pace;
+    if (q.plan.pipeline > 1) return lead;  // every receive ends the lead
+    const int before = std::max(0, q.plan.microbatches - microbatches_played);
+    lead.ahead = std::min<double>(lead.launch_queue, (1 - lead.done_per_issued) * both_ways *
+                                                         q.workload.model.layers * before);
+    return lead;
+  }
+  return {};
+}
+
+// Batches of unlike length come in any order, and the allocator cannot serve a longer one from
+// what a shorter one left. Of independent uniform lengths the k-th record is expected at
+// 1 - 2^-k of the longest (each record halves what is left): four of them before the longest.
+LengthVariation variation(const ForecastContext& k) {
+  LengthVariation v;
+  v.play.lead = host_lead(k);
+  const Question& q = k.question;
+  if (!q.workload.framework.lengths_vary || q.workload.method == Method::pretrain) return v;
+  Workload w = q.workload;
+  const int multiple = 16 * q.plan.context * q.plan.tensor;
+  for (int record = 1; record <= 4; ++record) {
+    const int length = q.workload.sequence - (q.workload.sequence >> record);
+    w.sequence = std::max(multiple, length / multiple * multiple);
+    if (w.sequence < q.workload.sequence)
+      v.partitions.push_back(partition_model(w, q.plan, k.schedule, k.policy));
+  }
+  for (const ModelPartition& p : v.partitions) v.play.shorter.push_back(&p);
+  return v;
+}
+
+// Before it fails, the allocator gives back what it only caches, as far as whole segments are
+// free; so between "what is allocated fits" and "what is reserved fits" the answer is to play the
+// stream once more on a card of that size.
+bool survives(const ForecastContext& k, const LengthVariation& v, int stage,
+              const StageMemory& memory, Bytes outside, Bytes capacity) {
+  const MemoryPeak& peak = memory.peak();
+  if (peak.reserved + outside <= capacity) return true;
+  if (peak.allocated + outside > capacity) return false;
+  const Question& q = k.question;
+  const ContextCalibration& context =
+      k.profile.row(smallest_group(q.cluster, q.plan, stage).gpu.family).context;
+  return !play_memory(q.workload, q.plan, k.schedule, k.partition, stage, context,
+                      capacity - outside, v.play)
+              .ran_out;
+}
+
+MemoryFigures figures(const MemoryPeak& peak, Bytes outside, Bytes capacity, bool survives) {
+  MemoryFigures f{peak.allocated, peak.reserved, peak.reserved + outside};
+  if (survives && f.device > capacity) {
+    f.device = capacity;
+    f.reserved = capacity - outside;
+  }
+  return f;
+}
+
+// Between two steps, and where the weights are sharded one layer of them whole: a gathered state
+// dict is made piece by piece, each moved to the host before the next (PyTorch
+// torch/distributed/_state_dict_utils.py, _gather_state_dict). The allocator keeps what the steps
+// have made it take.
+MemoryPeak while_saving(const ForecastContext& k, int stage, const StageMemory& memory) {
+  const Question& q = k.question;
+  std::int64_t largest = 0;
+  if (q.plan.zero_stage >= 3 && q.plan.shard_ranks() > 1)
+    for (const ModelChunk& chunk : k.partition.stages[static_cast<std::size_t>(stage)])
+      for (const ChunkLayer& layer : chunk.layers) {
+        const LayerDefinition& d = *layer.definition;
+        const LayerState state = layer_state(q.workload, q.plan, d.graph.parameters, d.trainable);
+        largest = std::max(largest, state.weights * q.plan.shard_ranks());
+      }
+  MemoryPeak peak;
+  peak.allocated = memory.after_step + Bytes(largest);
+  peak.reserved = std::max(memory.steady.reserved, peak.allocated);
+  return peak;
+}
+
+// Managed memory takes what room the rest leaves, and the driver moves what finds none to the host.
+void make_room_for_paged(const StageMemory& memory, const Offload& offload, StageForecast& s) {
+  if (offload.optimizer) return;
+  s.paged = Bytes(memory.state.paged);
+  const auto room = [&](Bytes device) {
+    return std::clamp(s.capacity - device, Bytes(0), s.paged);
+  };
+  s.paged_out = s.paged - room(s.peak.device);
+  s.breakdown[static_cast<std::size_t>(MemoryCategory::optimizer_states)] +=
+      room(s.peak.device).value;
+  for (MemoryFigures* f : {&s.peak, &s.first_step_peak, &s.steady_peak, &s.save})
+    f->device += room(f->device);
+}
+
+StageForecast stage_forecast(const ForecastContext& k, const LengthVariation& v, int stage,
+                             const StageMemory& memory, const CommunicatorMemory& nccl) {
+  const NodeGroup& group = smallest_group(k.question.cluster, k.question.plan, stage);
+  const Bytes context = context_bytes(k, group);
+  const Bytes outside = context + nccl.device;
+  StageForecast s;
+  s.stage = stage;
+  s.gpu = group.gpu.id;
+  s.capacity = group.gpu.usable_memory();
+  const std::vector<ModelChunk>& chunks = k.partition.stages[static_cast<std::size_t>(stage)];
+  s.first_layer = chunks.front().first_block;
+  for (const ModelChunk& c : chunks) s.layers += c.blocks;
+  const MemoryPeak& peak = memory.peak();
+  const bool fits = survives(k, v, stage, memory, outside, s.capacity);
+  s.peak = figures(peak, outside, s.capacity, fits);
+  s.peak.reserved_at_step = memory.reserved_at_step;
+  s.first_step_peak = figures(memory.first_step, outside, s.capacity, fits);
+  s.steady_peak = figures(memory.steady, outside, s.capacity, fits);
+  s.save = figures(while_saving(k, stage, memory), outside, s.capacity, fits);
+  s.load = MemoryFigures{memory.loaded, memory.loaded, memory.loaded + outside};
+  s.breakdown = peak.breakdown;
+  s.after_forward = memory.after_forward;
+  const auto at = [&](MemoryCategory c) -> std::int64_t& {
+    return s.breakdown[static_cast<std::size_t>(c)];
+  };
+  at(MemoryCategory::context) += context.value;
+  at(MemoryCategory::nccl) += nccl.device.value;
+  at(MemoryCategory::cache) += (s.peak.reserved - s.peak.allocated).value;
+  make_room_for_paged(memory, k.question.plan.offload, s);
+  return s;
+}
+
+// What a process may take for tensors, on the whole card or in so much of it.
+Bytes room_for_tensors(const ForecastContext& k, int stage, Bytes nccl,
+                       std::optional<Bytes> in = std::nullopt) {
+  const NodeGroup& group = smallest_group(k.question.cluster, k.question.plan, stage);
+  const Bytes card = group.gpu.usable_memory();
+  return std::min(card, in.value_or(card)) - context_bytes(k, group) - nccl;
+}
+
+// What the allocator is played with. Where freed blocks wait for the GPU, the allocator of a full
+// card waits instead, so its stream depends on this; otherwise it is played without a limit.
+std::optional<Bytes> play_capacity(const ForecastContext& k, int stage, Bytes nccl) {
+  if (!k.question.workload.framework.records_streams) return std::nullopt;
+  return room_for_tensors(k, stage, nccl);
+}
+
+// Stages of one plan allocate in one way whatever the card, but for the workspaces.
+std::shared_ptr<const MemoryPlays> played(const ForecastContext& k, const LengthVariation& v,
+                                          Bytes nccl, const ForecastOptions& options) {
+  const Question& q = k.question;
+  const auto context_of = [&](int stage) -> const ContextCalibration& {
+    return k.profile.row(smallest_group(q.cluster, q.plan, stage).gpu.family).context;
+  };
+  const ContextCalibration& first = context_of(0);
+  const auto& known = options.plays;
+  if (!q.workload.framework.records_streams && known &&
+      known->workspace == first.cublas_workspace && known->workspaces == first.cublas_workspaces &&
+      q.cluster.groups.size() == 1)
+    return known;
+  auto plays = std::make_shared<MemoryPlays>();
+  plays->workspace = first.cublas_workspace;
+  plays->workspaces = first.cublas_workspaces;
+  plays->partition = k.kept_partition;
+  const auto play = [&](int stage, std::optional<Bytes> capacity) {
+    PlayVariation how = v.play;
+    if (options.only_if_fits || options.give_up_above)
+      how.most_allocated = room_for_tensors(k, stage, nccl, options.give_up_above);
+    return play_memory(q.workload, q.plan, k.schedule, k.partition, stage, context_of(stage),
+                       capacity, how);
+  };
+  StagesToPlay of;
+  of.stages = q.plan.pipeline;
+  // A full card's allocator waits for the GPU, where and when is not on any line.
+  of.may_lie_between = !q.workload.framework.records_streams;
+  for (int stage = 0; stage < q.plan.pipeline; ++stage)
+    of.slots.push_back(slots_of_step(q.workload, q.plan, k.schedule, stage));
+  of.play = [&](int stage) {
+    StageMemory memory = play(stage, play_capacity(k, stage, nccl));
+    // What does not fit is told as it would be on a card that is large enough.
+    return memory.ran_out ? play(stage, std::nullopt) : memory;
+  };
+  of.like_the_one_before = [&](int stage) {
+    const auto at = static_cast<std::size_t>(stage);
+    const auto equal = [&](const ModelPartition& p) {
+      return equal_layers(p.stages[at], p.stages[at - 1]);
+    };
+    return &context_of(stage) == &context_of(stage - 1) &&
+           play_capacity(k, stage, nccl) == play_capacity(k, stage - 1, nccl) &&
+           equal(k.partition) && std::all_of(v.partitions.begin(), v.partitions.end(), equal);
+  };
+  plays->stages = stage_plays(of);
+  return plays;
+}
+
+}  // namespace
+
+const NodeGroup& smallest_group(const Cluster& cluster, const ParallelPlan& plan, int stage) {
+  const int ranks = plan.gpus() / plan.pipeline;
+  const NodeGroup* smallest = nullptr;
+  int first = 0;
+  for (const NodeGroup& g : cluster.groups) {
+    const bool plays = first < (stage + 1) * ranks && stage * ranks < first + g.gpus();
+    if (plays && (smallest == nullptr || g.gpu.usable_memory() < smallest->gpu.usable_memory()))
+      smallest = &g;
+    first += g.gpus();
+  }
+  return smallest == nullptr ? cluster.groups.front() : *smallest;
+}
+
+void forecast_memory(const ForecastContext& k, const ForecastOptions& options, Forecast& f) {
+  const Question& q = k.question;
+  const CommunicatorMemory nccl =
+      plan_communicators(q.workload, q.plan, q.cluster, k.cost.layout(), k.cost.collectives());
+  Bytes least_margin;
+  const LengthVariation v = variation(k);
+  f.plays = played(k, v, nccl.device, options);
+  for (int stage = 0; stage < q.plan.pipeline; ++stage) {
+    f.stages.push_back(
+        stage_forecast(k, v, stage, f.plays->stages[static_cast<std::size_t>(stage)], nccl));
+    const StageForecast& s = f.stages.back();
+    const Bytes margin = s.capacity - s.peak.device;
+    if (stage > 0 && margin >= least_margin) continue;
+    least_margin = margin;
+    f.worst_stage = stage;
+  }
+  const StageMemory& played_worst = f.plays->stages[static_cast<std::size_t>(f.worst_stage)];
+  const StageForecast& worst = f.stages[static_cast<std::size_t>(f.worst_stage)];
+  const SpreadRow spread = spread_of(k.profile.spread.memory, spread_key(q));
+  const Bytes resident = worst.paged - worst.paged_out;
+  const auto held = static_cast<double>((worst.peak.device - resident).value);
+  const auto with_paged = [&](Bytes device) {
+    return device + std::clamp(worst.capacity - device, Bytes(0), worst.paged);
+  };
+  f.peak_device = {with_paged(ceil_bytes(held * std::min(1.0, spread.low))), worst.peak.device,
+                   with_paged(ceil_bytes(held * std::max(1.0, spread.high)))};
+  f.margin = least_margin;
+  f.verdict = f.margin < Bytes(0)                   ? Verdict::does_not_fit
+              : f.peak_device.high > worst.capacity ? Verdict::tight
+                                                    : Verdict::fits;
+  f.host = host_memory(
+      q.workload, q.plan, q.cluster.groups.front(), k.profile.host_memory,
+      {played_worst.state, played_worst.activations_on_host, nccl.host, worst.paged_out});
+  const Bytes host_need = std::max(f.host.steady, f.host.load_peak);
+  f.host_fits = !f.host.available || host_need <= *f.host.available;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,53 @@
+// The parts that forecast() puts together; split so that each reads on one screen.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "planner/forecast/forecast.hpp"
+#include "simulator/costs/cost_model.hpp"
+#include "simulator/memory/memory_play.hpp"
+#include "simulator/model_partition.hpp"
+
+namespace shardwise {
+
+// Everything that time and memory share, built once per question.
+struct ForecastContext {
+  const Question& question;
+  const Profile& profile;
+  const PipelineSchedule& schedule;
+  RecomputePolicy policy;
+  std::shared_ptr<const ModelPartition> kept_partition;  // may outlive the question
+  const ModelPartition& partition;                       // the same
+  CostModel cost;
+};
+
+// What the allocation streams depend on beside workload and plan, and what came of them.
+struct MemoryPlays {
+  Bytes workspace;
+  int workspaces = 0;
+  std::shared_ptr<const ModelPartition> partition;  // whose layers were played
+  std::vector<StageMemory> stages;
+};
+
+struct KnownCosts {
+  const CollectiveModel* collectives = nullptr;
+  const std::deque<LayerDefinition>* layers = nullptr;
+  const LayerTimes* times = nullptr;  // of those layers
+};
+
+// The forecast under a policy, whatever the plan's text calls it. REQUIRES a legal plan, and chosen
+// blocks where the policy's row is searched (else nothing runs again).
+Forecast forecast_under(const Question& question, const Profile& profile,
+                        const RecomputePolicy& policy, const ForecastOptions& options);
+
+void forecast_time(const ForecastContext& context, const ForecastOptions& options,
+                   Forecast& forecast);
+void forecast_memory(const ForecastContext& context, const ForecastOptions& options,
+                     Forecast& forecast);
+
+// The group of equal GPUs with the least memory among those that play `stage`.
+const NodeGroup& smallest_group(const Cluster& cluster, const ParallelPlan& plan, int stage);
+
+}  // namespace shardwise

@@ -1,0 +1,53 @@
+#include "planner/forecast/host_memory.hpp"
+
+#include <algorithm>
+
+#include "simulator/memory/pinned_memory.hpp"
+
+namespace shardwise {
+namespace {
+
+// What one reader holds while it loads: the whole checkpoint in 16 bits; or, where weights are
+// quantised as they come, what became of them and the file being read.
+Bytes reading_bytes(const Workload& w, Bytes checkpoint_shard) {
+  const auto total = static_cast<double>(parameter_count(w.model).total);
+  const bool quantised = w.method == Method::qlora && w.adapter.base != Quantization::none;
+  if (!quantised) return ceil_bytes(2 * total);
+  return ceil_bytes(total * row(w.adapter.base).bytes_per_weight) + checkpoint_shard;
+}
+
+}  // namespace
+
+HostMemory host_memory(const Workload& w, const ParallelPlan& plan, const NodeGroup& group,
+                       const HostMemoryFacts& facts, const HostShare& share) {
+  const LayerState& s = share.states;
+  HostMemory host;
+  const std::int64_t ranks = group.gpus_per_node;
+  std::int64_t each =
+      (facts.process_resident + share.communicators + share.activations + share.paged_out).value;
+  // On NVMe four buffers of a sub-group of 1e9 elements stay (deepspeed/runtime/zero/
+  // offload_config.py:67-105, buffer_count; sub_group_size of its documentation).
+  if (plan.offload.optimizer && plan.nvme)
+    each += s.gradients + std::min<std::int64_t>(s.optimizer + s.master, 16'000'000'000);
+  else if (plan.offload.optimizer)
+    each += s.optimizer + std::max(s.master, s.master > 0 ? s.master : 2 * s.weights) + s.gradients;
+  if (plan.offload.parameters) each += s.weights + s.quantization + s.adapters;
+  host.steady = Bytes(ranks * each);
+
+  // Loading: every rank that reads its own copy holds the whole checkpoint until its shard is cut;
+  // otherwise one rank does, and the others build empty (meta) tensors.
+  const bool shards = plan.zero_stage >= 3 && plan.shard_ranks() > 1;
+  const std::int64_t readers = w.framework.loads_every_rank_on_host && shards ? ranks : 1;
+  const std::int64_t pipeline_share = std::max<std::int64_t>(1, shards ? 1 : plan.pipeline);
+  const std::int64_t pretrain = w.method == Method::pretrain ? 0 : 1;  // initialised on the GPU
+  const std::int64_t reading =
+      pretrain * readers * reading_bytes(w, facts.checkpoint_shard).value / pipeline_share;
+  const std::int64_t kept =
+      plan.offload.parameters ? ranks * (s.weights + s.quantization + s.adapters) : 0;
+  host.load_peak = Bytes(ranks * facts.process_resident.value + reading + kept);
+  host.load_once = Bytes(ranks * facts.process_resident.value + reading / readers + kept);
+  host.available = group.node.host_ram;
+  return host;
+}
+
+}  // namespace shardwise

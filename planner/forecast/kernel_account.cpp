@@ -1,0 +1,118 @@
+#include "planner/forecast/kernel_account.hpp"
+
+#include <variant>
+
+#include "planner/forecast/forecast_parts.hpp"
+#include "simulator/costs/attention_model.hpp"
+#include "simulator/costs/kernel_model.hpp"
+#include "simulator/parameter_state.hpp"
+
+namespace shardwise {
+namespace {
+
+class Accountant {
+ public:
+  Accountant(const Gpu& gpu, const Profile& profile, const Workload& w)
+      : kernels_(gpu, profile, {std::nullopt, w.framework.kernels}),
+        gemm_(gpu, profile),
+        memory_(gpu, profile) {}
+
+  void add(const std::vector<Kernel>& list, KernelAccount& to) const {
+    for (const Kernel& k : list) std::visit([&](const auto& work) { add(work, to); }, k);
+  }
+
+ private:
+  bool streams(const GemmWork& g) const {
+    const double element = bytes_per_element(g.dtype);
+    const double m = static_cast<double>(g.m), n = static_cast<double>(g.n),
+                 k = static_cast<double>(g.k);
+    const double bytes = (m * k + k * n + m * n) * element;
+    const double rate = gemm_.sustained_rate(g.dtype).value;
+    return bytes / memory_.bandwidth(MemoryAccess::streaming).value > 2 * m * n * k / rate;
+  }
+
+  void add(const GemmWork& g, KernelAccount& to) const {
+    const Seconds t = kernels_.gemm({g.m, g.n, g.k, g.batch, g.dtype, g.accumulate});
+    (streams(g) ? to.streaming : to.arithmetic) += t;
+    to.products += Flops(2 * static_cast<double>(g.m) * static_cast<double>(g.n) *
+                         static_cast<double>(g.k) * static_cast<double>(g.batch));
+    ++to.products_run;
+  }
+
+  void add(const AttentionWork& a, KernelAccount& to) const {
+    to.arithmetic += kernels_.attention(a);
+    const double per_pair = (a.backward ? 10.0 : 4.0) * a.head_dim;
+    to.attention += Flops(per_pair * static_cast<double>(a.batch) * a.heads *
+                          visible_pairs(a.queries, a.keys, a.causal));
+    ++to.products_run;
+  }
+
+  void add(const MemoryWork& m, KernelAccount& to) const {
+    to.streaming += kernels_.memory_bound(m.moved, m.launches, m.access);
+    to.moved += m.moved;
+    to.others_run += m.launches;
+  }
+
+  void add(const CommWork&, KernelAccount&) const {}  // no kernel of the layer's own
+  void add(const ReadBack&, KernelAccount&) const {}  // no kernel at all
+
+  KernelModel kernels_;
+  GemmModel gemm_;
+  MemoryBoundModel memory_;
+};
+
+StageAccount account_of(const LayerDefinition& d, const Accountant& accountant) {
+  StageAccount p;
+  for (std::size_t i = 0; i < d.graph.operators.size(); ++i) {
+    const Operator& op = d.graph.operators[i];
+    accountant.add(op.forward, p.forward);
+    accountant.add(op.backward, p.backward);
+    accountant.add(op.backward_weight, p.backward_weight);
+    if (d.redone[i] && d.script.runs_again[i]) accountant.add(op.forward, p.recompute);
+  }
+  return p;
+}
+
+}  // namespace
+
+KernelAccount& KernelAccount::operator+=(const KernelAccount& o) {
+  products += o.products;
+  attention += o.attention;
+  moved += o.moved;
+  products_run += o.products_run;
+  others_run += o.others_run;
+  arithmetic += o.arithmetic;
+  streaming += o.streaming;
+  return *this;
+}
+
+StageAccount& StageAccount::operator+=(const StageAccount& o) {
+  forward += o.forward;
+  recompute += o.recompute;
+  backward += o.backward;
+  backward_weight += o.backward_weight;
+  stepped += o.stepped;
+  return *this;
+}
+
+std::vector<StageAccount> kernel_accounts(const Question& q, const Profile& profile) {
+  const PipelineSchedule& schedule = *find_pipeline_schedule(q.plan.schedule_row());
+  const ModelPartition partition =
+      partition_model(q.workload, q.plan, schedule, *recompute_policy(q.plan.recompute));
+  std::vector<StageAccount> out;
+  for (const auto& chunks : partition.stages) {
+    const auto stage = static_cast<int>(out.size());
+    const Accountant accountant(smallest_group(q.cluster, q.plan, stage).gpu, profile, q.workload);
+    StageAccount& account = out.emplace_back();
+    for (const ModelChunk& chunk : chunks)
+      for (const ChunkLayer& layer : chunk.layers) {
+        const LayerDefinition& d = *layer.definition;
+        account += account_of(d, accountant);
+        account.stepped +=
+            layer_state(q.workload, q.plan, d.graph.parameters, d.trainable).stepped_elements;
+      }
+  }
+  return out;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,369 @@
+#include "planner/request/request_field.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "catalog/json_document.hpp"
+#include "catalog/names.hpp"
+#include "planner/figures.hpp"
+#include "planner/request/offload_choice.hpp"
+#include "planner/sentence.hpp"
+
+namespace shardwise {
+namespace {
+
+using Choices = std::vector<std::string_view>;
+
+template <class Rows>
+Choices names_in(const Rows& rows) {
+  Choices names;
+  for (const auto& row : rows) names.push_back(row.name);
+  return names;
+}
+Choices methods() { return names_in(method_rows); }
+Choices optimizers() { return names_in(optimizer_rows); }
+Choices preferences() { return names_in(preference_rows); }
+Choices formats() {
+  return {"bf16", "fp16",  "fp32", "tf32",
+          "fp8",  "mxfp8", "nvfp4"};  // those that matmuls compute in
+}
+Choices quantizations() { return names_in(quantization_rows); }
+Choices offloads() { return names_in(offload_choices); }
+
+// The plain kinds: a member of the request, and its value as a FieldValue.
+template <auto member>
+void set_text(Request& r, const FieldValue& v) {
+  r.*member = std::get<std::string>(v);
+}
+template <auto member>
+FieldValue get_text(const Request& r) {
+  if (!(r.*member)) return {};
+  return *(r.*member);
+}
+template <auto member>
+void set_integer(Request& r, const FieldValue& v) {
+  using Number = typename std::remove_reference_t<decltype(r.*member)>::value_type;
+  r.*member = static_cast<Number>(std::get<std::int64_t>(v));
+}
+template <auto member>
+FieldValue get_integer(const Request& r) {
+  if (!(r.*member)) return {};
+  return std::int64_t{*(r.*member)};
+}
+
+template <auto member>
+void set_number(Request& r, const FieldValue& v) {
+  r.*member = std::get<double>(v);
+}
+template <auto member>
+FieldValue get_number(const Request& r) {
+  if (!(r.*member)) return {};
+  return *(r.*member);
+}
+
+using R = Request;
+using V = FieldValue;
+constexpr std::int64_t exabyte = 1'000'000'000'000'000'000;
+constexpr FieldKind text = FieldKind::text;
+constexpr FieldKind integer = FieldKind::integer;
+constexpr FieldKind number = FieldKind::number;
+
+void set_methods(R& r, const V& v) {
+  r.methods.clear();
+  for (const std::string& word : std::get<std::vector<std::string>>(v))
+    if (std::find(r.methods.begin(), r.methods.end(), *method_named(word)) == r.methods.end())
+      r.methods.push_back(*method_named(word));
+}
+V get_methods(const R& r) {
+  if (r.methods.empty()) return {};
+  std::vector<std::string> words;
+  for (const Method m : r.methods) words.emplace_back(name(m));
+  return words;
+}
+V get_plans(const R& r) {
+  if (r.plans.empty()) return {};
+  return r.plans;
+}
+V get_plan_from(const R& r) {
+  if (r.plan_from.empty()) return {};
+  return r.plan_from;
+}
+V get_host_ram(const R& r) {
+  if (!r.host_ram) return {};
+  return *r.host_ram;
+}
+V get_optimizer(const R& r) {
+  if (r.optimizer == nullptr) return {};
+  return std::string(r.optimizer->name);
+}
+V get_preference(const R& r) {
+  if (r.preference == nullptr) return {};
+  return std::string(r.preference->name);
+}
+V get_precision(const R& r) {
+  if (!r.precision) return {};
+  return std::string(name(*r.precision));
+}
+V get_offload(const R& r) {
+  if (!r.offload) return {};
+  return std::string(offload_name(*r.offload));
+}
+V get_quantization(const R& r) {
+  if (!r.quantization) return {};
+  return std::string(row(*r.quantization).name);
+}
+const std::string& word(const V& v) { return std::get<std::string>(v); }
+
+constexpr std::array<RequestField, 33> rows{{
+    {"model", "MODEL", "MODEL", "catalog name, alias such as 70b, or the path of a config.json",
+     text, 0, 0, nullptr, set_text<&R::model>, get_text<&R::model>},
+    {"gpus", "--gpus", "GPUS", "6x24GB, 2xRTX-3090, 16xH100-SXM, 4 nodes of 8xA100-80GB, dgx-h100",
+     text, 0, 0, nullptr, set_text<&R::gpus>, get_text<&R::gpus>},
+    {"nodes", "--nodes", "N", "spread the GPUs over this many nodes", integer, 1, 1'000'000,
+     nullptr, set_integer<&R::nodes>, get_integer<&R::nodes>},
+    {"gpus_per_node", "--gpus-per-node", "N", "GPUs in each node", integer, 1, 1'000'000, nullptr,
+     set_integer<&R::gpus_per_node>, get_integer<&R::gpus_per_node>},
+    {"network", "--network", "NAME", "network between nodes (catalog list networks)", text, 0, 0,
+     nullptr, set_text<&R::network>, get_text<&R::network>},
+    {"host_ram_gib", "--host-ram", "SIZE", "CPU memory of every node: 128GiB", FieldKind::size,
+     1 << 20, exabyte, nullptr, [](R& r, const V& v) { r.host_ram = std::get<Bytes>(v); },
+     get_host_ram},
+    {"method", "--method", "METHOD",
+     "pretrain, full, lora, dora or qlora; more than once for several", FieldKind::texts, 0, 0,
+     methods, set_methods, get_methods},
+    {"preference", "--preference", "NAME",
+     "train on answers that are preferred: dpo, kto, orpo, simpo or reward", text, 0, 0,
+     preferences, [](R& r, const V& v) { r.preference = preference_named(word(v)); },
+     get_preference},
+    {"framework", "--framework", "NAME", "training framework (catalog list frameworks)", text, 0, 0,
+     nullptr, set_text<&R::framework>, get_text<&R::framework>},
+    {"sequence", "--seq", "TOKENS", "tokens per sequence", integer, 1, 100'000'000, nullptr,
+     set_integer<&R::sequence>, get_integer<&R::sequence>},
+    {"batch", "--batch", "N", "sequences per step over all GPUs", integer, 1, 100'000'000, nullptr,
+     set_integer<&R::batch>, get_integer<&R::batch>},
+    {"microbatch", "--microbatch", "N", "sequences that one GPU passes through at once", integer, 1,
+     1'000'000, nullptr, set_integer<&R::microbatch>, get_integer<&R::microbatch>},
+    {"plans", "--plan", "PLAN", "dp=8,zero=3 or tp=4,pp=4,...; more than once for several",
+     FieldKind::texts, 0, 0, nullptr,
+     [](R& r, const V& v) { r.plans = std::get<std::vector<std::string>>(v); }, get_plans},
+    {"plan_from", "--plan-from", "FILE",
+     "read plan and settings from a DeepSpeed, Accelerate, torchtitan, Megatron, axolotl or "
+     "Trainer file, or a folder of them",
+     FieldKind::texts, 0, 0, nullptr,
+     [](R& r, const V& v) { r.plan_from = std::get<std::vector<std::string>>(v); }, get_plan_from},
+    {"recompute", "--recompute", "POLICY",
+     "none, selective, selective-op, full, every-K-layers, blocks-N, best or best-N", text, 0, 0,
+     nullptr, set_text<&R::recompute>, get_text<&R::recompute>},
+    {"offload", "--offload", "WHAT", "none, optimizer, params or params+optimizer", text, 0, 0,
+     offloads, [](R& r, const V& v) { r.offload = offload_named(word(v)); }, get_offload},
+    {"optimizer", "--optimizer", "NAME", "adamw, adamw8bit, sgd, lion, adafactor, muon, ...", text,
+     0, 0, optimizers, [](R& r, const V& v) { r.optimizer = optimizer_named(word(v)); },
+     get_optimizer},
+    {"precision", "--precision", "FORMAT", "bf16, fp16, fp32, tf32, fp8, mxfp8 or nvfp4", text, 0,
+     0, formats, [](R& r, const V& v) { r.precision = dtype_named(word(v)); }, get_precision},
+    {"lora_rank", "--lora-rank", "R", "rank of the adapters", integer, 1, 65'536, nullptr,
+     set_integer<&R::lora_rank>, get_integer<&R::lora_rank>},
+    {"lora_targets", "--lora-targets", "LINEARS",
+     "all-linear, attention, attention-qv, mlp, or a list such as q,v,down", text, 0, 0, nullptr,
+     set_text<&R::lora_targets>, get_text<&R::lora_targets>},
+    {"quantization", "--quantization", "FORMAT",
+     "of frozen weights: none, nf4, nf4-double, int8, gptq or fp8", text, 0, 0, quantizations,
+     [](R& r, const V& v) { r.quantization = quantization_named(word(v)); }, get_quantization},
+    {"fused_loss", "--fused-loss", "",
+     "head and loss in one kernel, as Liger's fused linear cross-entropy", FieldKind::flag, 0, 0,
+     nullptr, [](R& r, const V& v) { r.fused_loss = std::get<bool>(v); },
+     [](const R& r) { return r.fused_loss ? V(true) : V(); }},
+    {"expandable_segments", "--expandable-segments", "",
+     "PYTORCH_ALLOC_CONF=expandable_segments:True: the allocator's segments grow", FieldKind::flag,
+     0, 0, nullptr, [](R& r, const V& v) { r.expandable_segments = std::get<bool>(v); },
+     [](const R& r) { return r.expandable_segments ? V(true) : V(); }},
+    {"samples", "--samples", "N", "state the hours for this many sequences", integer, 1,
+     std::numeric_limits<std::int64_t>::max(), nullptr, set_integer<&R::samples>,
+     get_integer<&R::samples>},
+    {"tokens", "--tokens", "N", "state the hours for this many tokens", integer, 1,
+     std::numeric_limits<std::int64_t>::max(), nullptr, set_integer<&R::tokens>,
+     get_integer<&R::tokens>},
+    {"profile", "--profile", "NAME",
+     "calibration profile: of catalog/profiles, or a file (default: by GPU)", text, 0, 0, nullptr,
+     set_text<&R::profile>, get_text<&R::profile>},
+    {"unfold", "--unfold", "", "simulate every rank, not one of each kind", FieldKind::flag, 0, 0,
+     nullptr, [](R& r, const V& v) { r.unfold = std::get<bool>(v); },
+     [](const R& r) { return V(r.unfold); }},
+    {"jitter", "--jitter", "SHARE",
+     "standard deviation of every kernel's time, relative: 0.05 (simulate)", number, 0, 500,
+     nullptr, set_number<&R::jitter>, get_number<&R::jitter>},
+    {"straggler", "--straggler", "TIMES",
+     "one GPU, drawn by --seed, takes this many times as long: 1.3 (simulate)", number, 1'000,
+     100'000, nullptr, set_number<&R::straggler>, get_number<&R::straggler>},
+    {"seed", "--seed", "N", "of --jitter and --straggler (simulate)", integer, 0,
+     9'007'199'254'740'991, nullptr, set_integer<&R::seed>, get_integer<&R::seed>},
+    {"loader_sequences_per_s", "--loader-rate", "RATE",
+     "sequences per second that the data loaders of one node deliver", number, 1,
+     1'000'000'000'000'000, nullptr, set_number<&R::loader_sequences_per_s>,
+     get_number<&R::loader_sequences_per_s>},
+    {"explain", "--explain", "", "derive every figure, with sources (fit, simulate, compare)",
+     FieldKind::flag, 0, 0, nullptr, [](R& r, const V& v) { r.explain = std::get<bool>(v); },
+     [](const R& r) { return V(r.explain); }},
+    {"why_not", "--why-not", "PLAN", "say what this plan breaks or loses (fit, simulate, compare)",
+     FieldKind::texts, 0, 0, nullptr,
+     [](R& r, const V& v) { r.why_not = std::get<std::vector<std::string>>(v); },
+     [](const R& r) { return r.why_not.empty() ? V() : V(r.why_not); }},
+}};
+
+std::string found(std::string_view value) { return sentence("found \"", printable(value), '"'); }
+
+Problem wrong(const std::string& where, std::string what) {
+  return {ProblemKind::request, where, std::move(what)};
+}
+
+void check_word(const RequestField& field, const std::string& value, const std::string& where,
+                Problems& problems) {
+  if (value.empty()) {
+    problems.push_back(wrong(where, sentence("is empty; expected ", field.help)));
+    return;
+  }
+  if (field.choices == nullptr) return;
+  const Choices choices = field.choices();
+  if (std::find(choices.begin(), choices.end(), value) != choices.end()) return;
+  const std::string hint = did_you_mean(value, choices);
+  problems.push_back(wrong(where, sentence("expected ", listed(choices, " or "), ", ", found(value),
+                                           hint.empty() ? "" : "; ", hint)));
+}
+
+// As people write it: "0.5", "100".
+std::string shortest(double value) {
+  std::array<char, 32> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+  return std::string(digits.data(), end);
+}
+
+std::string bound(const RequestField& field, std::int64_t value) {
+  return field.kind == FieldKind::size ? shown_gib(Bytes(value)) : grouped(value);
+}
+
+void check_range(const RequestField& field, std::int64_t value, const std::string& where,
+                 Problems& problems) {
+  if (value >= field.low && value <= field.high) return;
+  if (value < field.low && field.low == 1)
+    problems.push_back(wrong(where, sentence("must be positive, found ", value)));
+  else
+    problems.push_back(
+        wrong(where, sentence("expected ", bound(field, field.low), " to ",
+                              bound(field, field.high), ", found ", bound(field, value))));
+}
+
+void check_number(const RequestField& field, double value, const std::string& where,
+                  Problems& problems) {
+  const double low = static_cast<double>(field.low) / 1000,
+               high = static_cast<double>(field.high) / 1000;
+  if (value >= low && value <= high) return;
+  problems.push_back(wrong(where, sentence("expected a number from ", shortest(low), " to ",
+                                           shortest(high), ", found ", shortest(value))));
+}
+
+// "4096", "4_096", "4k" are not all numbers to everybody: digits only, or 1e12 and 1.5e12.
+std::optional<std::int64_t> integer_in(std::string_view digits) {
+  std::int64_t value = 0;
+  if (digits.find('e') != std::string_view::npos) {
+    double real = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), real);
+    const bool whole =
+        error == std::errc() && end == digits.data() + digits.size() && real > -9e18 && real < 9e18;
+    if (whole && real == static_cast<double>(static_cast<std::int64_t>(real)))
+      return static_cast<std::int64_t>(real);
+    return std::nullopt;
+  }
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<double> number_in(std::string_view digits) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value))
+    return std::nullopt;
+  return value;
+}
+
+// One use of a flag as a value of the field's kind, or why it is none.
+std::variant<FieldValue, Problem> value_of(const RequestField& field, const std::string& words) {
+  const std::string where(field.flag);
+  if (field.kind == FieldKind::integer) {
+    if (const auto value = integer_in(words)) return FieldValue(*value);
+    return wrong(where, sentence("expected a whole number, ", found(words)));
+  }
+  if (field.kind == FieldKind::number) {
+    if (const auto value = number_in(words)) return FieldValue(*value);
+    return wrong(where, sentence("expected a number, ", found(words)));
+  }
+  if (field.kind == FieldKind::size) {
+    if (const auto value = size_in(words)) return FieldValue(*value);
+    return wrong(where, sentence("expected a size with its unit, such as 128GiB, ", found(words)));
+  }
+  return FieldValue(words);
+}
+
+std::vector<std::string> comma_separated(const std::vector<std::string>& texts) {
+  std::vector<std::string> words;
+  for (std::string_view rest : texts)
+    for (bool more = true; more;) {
+      const std::size_t comma = rest.find(',');
+      words.emplace_back(rest.substr(0, comma));
+      more = comma != std::string_view::npos;
+      if (more) rest.remove_prefix(comma + 1);
+    }
+  return words;
+}
+
+}  // namespace
+
+std::span<const RequestField> request_fields() { return rows; }
+
+const RequestField* request_field(std::string_view key) {
+  for (const RequestField& field : request_fields())
+    if (field.key == key) return &field;
+  return nullptr;
+}
+
+Problems field_problems(const RequestField& field, const FieldValue& value,
+                        const std::string& where) {
+  Problems problems;
+  if (const auto* one = std::get_if<std::string>(&value)) check_word(field, *one, where, problems);
+  if (const auto* many = std::get_if<std::vector<std::string>>(&value))
+    for (const std::string& each : *many) check_word(field, each, where, problems);
+  if (const auto* whole = std::get_if<std::int64_t>(&value))
+    check_range(field, *whole, where, problems);
+  if (const auto* ratio = std::get_if<double>(&value)) check_number(field, *ratio, where, problems);
+  if (const auto* size = std::get_if<Bytes>(&value))
+    check_range(field, size->value, where, problems);
+  return problems;
+}
+
+Problems set_from_flag(const RequestField& field, const std::vector<std::string>& texts,
+                       Request& request) {
+  const std::string where(field.flag);
+  if (field.kind == FieldKind::flag) {
+    field.set(request, true);
+    return {};
+  }
+  FieldValue value;
+  if (field.kind == FieldKind::texts) {
+    value = field.choices == nullptr ? texts : comma_separated(texts);
+  } else {
+    if (texts.size() > 1)
+      return {wrong(where, sentence("given ", texts.size(), " times; once is enough"))};
+    const auto read = value_of(field, texts.front());
+    if (const Problem* problem = std::get_if<Problem>(&read)) return {*problem};
+    value = std::get<FieldValue>(read);
+  }
+  const Problems problems = field_problems(field, value, where);
+  if (problems.empty()) field.set(request, value);
+  return problems;
+}
+
+}  // namespace shardwise

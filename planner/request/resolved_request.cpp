@@ -1,0 +1,265 @@
+#include "planner/request/resolved_request.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "catalog/cluster_parser.hpp"
+#include "catalog/find.hpp"
+#include "catalog/huggingface.hpp"
+#include "catalog/json_document.hpp"
+#include "catalog/names.hpp"
+#include "catalog/spoken_cluster.hpp"
+#include "planner/figures.hpp"
+#include "planner/sentence.hpp"
+#include "simulator/graphs/recompute_policy.hpp"
+
+namespace shardwise {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Assumed: what people fine-tune with when they say nothing. Pre-training: half a million tokens
+// per step is GPT-3's smallest batch (arXiv 2005.14165, table 2.1).
+constexpr int fine_tuning_sequence = 2048;
+constexpr int pretraining_sequence = 4096;
+constexpr int fine_tuning_batch = 16;
+constexpr std::int64_t pretraining_batch_tokens = 500'000;
+
+void add(Problems& to, const Problems& from) { to.insert(to.end(), from.begin(), from.end()); }
+
+void add_under(Problems& to, Problems from, const char* flag) {
+  for (Problem& p : from) {
+    if (p.kind == ProblemKind::request) p.where = flag;
+    to.push_back(std::move(p));
+  }
+}
+
+// A name with a slash may be a Hugging Face id; what is written as a path is one.
+bool is_path(const std::string& text) {
+  std::error_code ignored;
+  if (text.ends_with(".json") || text.starts_with("./") || text.starts_with("../") ||
+      text.starts_with('/'))
+    return true;
+  return text.find('/') != std::string::npos && fs::exists(fs::path(text) / "config.json", ignored);
+}
+
+void resolve_model(ResolvedRequest& r, Problems& problems) {
+  if (r.asked.uploaded) {
+    r.model = *r.asked.uploaded;
+    r.notes.push_back(sentence("the config.json is that of a ", r.model.model_type, " model with ",
+                               shown_parameters(parameter_count(r.model).total), " parameters."));
+    return;
+  }
+  if (!r.asked.model) {
+    problems.push_back({ProblemKind::request, "MODEL",
+                        "is missing; expected a catalog name, an alias such as 70b, or the path "
+                        "of a config.json"});
+    return;
+  }
+  const std::string& name = *r.asked.model;
+  if (!r.asked.names_only && is_path(name)) {
+    auto model = read_huggingface_config(name);
+    if (!model) return add(problems, model.error());
+    r.model = *std::move(model);
+    r.notes.push_back(sentence(name, " is a ", r.model.model_type, " model with ",
+                               shown_parameters(parameter_count(r.model).total), " parameters."));
+    return;
+  }
+  const auto model = find_model(r.facts->catalog, name);
+  if (!model) return add_under(problems, model.error(), "MODEL");
+  r.model = **model;
+  r.notes.push_back(sentence(same_name(name, r.model.id) ? "" : sentence("\"", name, "\" is "),
+                             r.model.id, same_name(name, r.model.id) ? " has " : " with ",
+                             shown_parameters(parameter_count(r.model).total), " parameters."));
+}
+
+// True where every part of the GPUs names a node whose host RAM is catalogued: whoever names the
+// node has stated its RAM.
+bool names_nodes_with_ram(const Catalog& catalog, const std::string& text) {
+  std::vector<std::string_view> names;
+  for (const Node& node : catalog.nodes) {
+    names.push_back(node.id);
+    names.insert(names.end(), node.aliases.begin(), node.aliases.end());
+  }
+  const auto parts = read_spoken_cluster(text, names);
+  if (!parts) return false;
+  return std::all_of(parts->begin(), parts->end(), [&](const SpokenPart& part) {
+    const Node* node = node_named(catalog, part.name);
+    return node != nullptr && node->host_ram;
+  });
+}
+
+void spread_over_nodes(const Catalog& catalog, ResolvedRequest& r, ClusterOptions options,
+                       Problems& problems) {
+  const int gpus = r.gpus(), nodes = *r.asked.nodes;
+  if (r.asked.gpus_per_node) {
+    if (r.clusters.front().nodes() != nodes)
+      problems.push_back({ProblemKind::request, "--nodes",
+                          sentence(nodes, " contradicts --gpus-per-node ", *r.asked.gpus_per_node,
+                                   " of ", gpus, " GPUs")});
+    return;
+  }
+  if (gpus % nodes != 0) {
+    problems.push_back({ProblemKind::request, "--nodes",
+                        sentence(gpus, " GPUs do not divide over ", nodes, " nodes")});
+    return;
+  }
+  options.gpus_per_node = gpus / nodes;
+  auto clusters = parse_gpus(catalog, *r.asked.gpus, options);
+  if (!clusters) return add(problems, clusters.error());
+  r.clusters = *std::move(clusters);
+}
+
+void resolve_clusters(ResolvedRequest& r, Problems& problems) {
+  const Catalog& catalog = r.facts->catalog;
+  if (!r.asked.gpus) {
+    problems.push_back({ProblemKind::request, "--gpus",
+                        "is missing; expected for example 6x24GB, 2xRTX-3090, 16xH100-SXM or "
+                        "dgx-h100"});
+    return;
+  }
+  const ClusterOptions options{r.asked.network, r.asked.host_ram, r.asked.gpus_per_node};
+  auto clusters = parse_gpus(catalog, *r.asked.gpus, options);
+  if (!clusters) return add(problems, clusters.error());
+  r.clusters = *std::move(clusters);
+  if (r.asked.nodes) spread_over_nodes(catalog, r, options, problems);
+  r.host_ram_stated = r.asked.host_ram || names_nodes_with_ram(catalog, *r.asked.gpus);
+}
+
+bool has(const std::vector<Method>& methods, Method wanted) {
+  return std::find(methods.begin(), methods.end(), wanted) != methods.end();
+}
+
+void resolve_methods(ResolvedRequest& r, UnnamedMethods unnamed, Problems& problems) {
+  r.methods = r.asked.methods;
+  if (unnamed == UnnamedMethods::one) {
+    if (r.methods.empty()) r.methods = {r.asked.quantization ? Method::qlora : Method::full};
+    if (r.methods.size() > 1)
+      problems.push_back({ProblemKind::request, "--method", "expected one method here"});
+  }
+  if (r.methods.empty()) r.methods = {Method::full, Method::lora, Method::qlora};
+  const Request& a = r.asked;
+  const bool adapters =
+      std::any_of(r.methods.begin(), r.methods.end(), [](Method m) { return row(m).adapter; });
+  if (a.quantization && !has(r.methods, Method::qlora))
+    problems.push_back({ProblemKind::request, "--quantization",
+                        "only --method qlora quantises the frozen weights"});
+  if (a.quantization == Quantization::none && has(r.methods, Method::qlora))
+    problems.push_back({ProblemKind::request, "--quantization",
+                        "none is --method lora; qlora expects nf4, nf4-double, int8, gptq or fp8"});
+  if (a.preference != nullptr && has(r.methods, Method::pretrain))
+    problems.push_back({ProblemKind::request, "--preference",
+                        "fine-tunes: expected --method full, lora, dora or qlora"});
+  if ((a.lora_rank || a.lora_targets) && !adapters)
+    problems.push_back({ProblemKind::request, a.lora_rank ? "--lora-rank" : "--lora-targets",
+                        "needs a method with adapters: lora, dora or qlora"});
+}
+
+// Before the methods: files say a method, a framework and much else that is left open.
+void resolve_plan_files(ResolvedRequest& r, Problems& problems) {
+  if (r.asked.plan_from.empty()) return;
+  auto files = with_plan_files(r.asked, {&r.model, &r.clusters.front()});
+  if (!files) return add(problems, files.error());
+  r.asked = std::move(files->request);
+  r.plan_files = std::move(files->reports);
+  r.learning_rate = files->learning_rate;
+  r.learning_rate_batch = files->batch;
+  for (const PlanFileReport& report : r.plan_files) r.notes.push_back(told(report));
+}
+
+void check_targets(const ResolvedRequest& r, Problems& problems) {
+  if (!r.asked.lora_targets) return;
+  std::vector<std::string_view> known;
+  for (const TargetReading& row : r.facts->reading.targets) known.push_back(row.text);
+  std::string_view rest = *r.asked.lora_targets;
+  for (bool more = true; more;) {
+    const std::size_t comma = rest.find(',');
+    const std::string_view word = rest.substr(0, comma);
+    more = comma != std::string_view::npos;
+    if (more) rest.remove_prefix(comma + 1);
+    if (std::find(known.begin(), known.end(), word) != known.end()) continue;
+    const std::string hint = did_you_mean(word, known);
+    problems.push_back(
+        {ProblemKind::request, "--lora-targets",
+         sentence("expected all-linear, attention, attention-qv, mlp or a list of q, k, v, o, "
+                  "gate, up, down, embedding, lm_head, found \"",
+                  printable(word), '"', hint.empty() ? "" : "; ", hint)});
+  }
+}
+
+void check_names(const ResolvedRequest& r, Problems& problems) {
+  if (r.asked.framework) {
+    const auto found = find_framework(r.facts->catalog, *r.asked.framework);
+    if (!found) add_under(problems, found.error(), "--framework");
+  }
+  if (r.asked.recompute) {
+    const auto policy = recompute_policy(*r.asked.recompute);
+    if (!policy) add_under(problems, policy.error(), "--recompute");
+  }
+  check_targets(r, problems);
+}
+
+std::int64_t rounded_up(std::int64_t value, std::int64_t step) {
+  return (value + step - 1) / step * step;
+}
+
+// Sequences per step where nobody asks for a number.
+std::int64_t usual_batch(const ResolvedRequest& r, bool pretraining) {
+  if (r.asked.optimizer != nullptr && r.asked.optimizer->in_backward)  // nothing accumulates
+    return r.gpus();
+  if (r.asked.framework)
+    if (const auto row = find_framework(r.facts->catalog, *r.asked.framework))
+      if ((**row).gradient_life == GradientLife::in_backward)  // nothing accumulates
+        return r.gpus() * (**row).default_microbatch.value_or(1);
+  return pretraining ? pretraining_batch_tokens / r.sequence : fine_tuning_batch;
+}
+
+void resolve_sizes(ResolvedRequest& r) {
+  const bool pretraining = r.methods == std::vector<Method>{Method::pretrain};
+  r.sequence = r.asked.sequence.value_or(pretraining ? pretraining_sequence : fine_tuning_sequence);
+  const int most = r.model.position == PositionKind::learned && r.model.position_rows > 0
+                       ? r.model.position_rows
+                       : r.model.max_positions;
+  if (!r.asked.sequence && most > 0) r.sequence = std::min(r.sequence, most);
+  if (most > 0 && r.sequence > most)
+    r.notes.push_back(sentence(grouped(r.sequence), " tokens per sequence are more than the ",
+                               grouped(most), " positions that ", r.model.id,
+                               " was made for; the forecast goes on as if it could."));
+  const std::int64_t gpus = r.gpus();
+  const std::int64_t usual = usual_batch(r, pretraining);
+  r.batch =
+      r.asked.batch.value_or(static_cast<int>(rounded_up(std::max<std::int64_t>(usual, 1), gpus)));
+}
+
+// What the answer rests on beyond the published constants (calibrated_facts.hpp).
+void note_calibrations(ResolvedRequest& r) {
+  for (const FieldSource& field : r.facts->profile.provenance.fields)
+    for (const Cluster& cluster : r.clusters)
+      if (std::any_of(cluster.groups.begin(), cluster.groups.end(),
+                      [&](const NodeGroup& g) { return g.gpu.id == field.field; })) {
+        r.notes.push_back(sentence(field.field, " rests on ", field.source, "."));
+        break;
+      }
+}
+
+}  // namespace
+
+Result<ResolvedRequest> resolve(const Request& request, const Facts& facts,
+                                UnnamedMethods unnamed) {
+  ResolvedRequest r;
+  r.asked = request;
+  r.facts = &facts;
+  Problems problems;
+  resolve_model(r, problems);
+  resolve_clusters(r, problems);
+  if (problems.empty()) resolve_plan_files(r, problems);
+  resolve_methods(r, unnamed, problems);
+  check_names(r, problems);
+  if (!problems.empty()) return problems;
+  note_calibrations(r);
+  resolve_sizes(r);
+  return r;
+}
+
+}  // namespace shardwise

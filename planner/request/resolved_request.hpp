@@ -1,0 +1,49 @@
+// A request with every name looked up and every default filled in that does not depend on the plan.
+//
+//   methods   those asked for; else full, lora and qlora
+//   sequence  2048, or 4096 where only pre-training is asked for; at most what the model can take
+//   batch     16 sequences, or half a million tokens where only pre-training is asked for, rounded
+//             up to a multiple of the GPUs. No default ever displaces what was asked.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "catalog/cluster.hpp"
+#include "catalog/result.hpp"
+#include "planner/facts.hpp"
+#include "planner/launch/plan_file.hpp"
+#include "planner/request/request.hpp"
+
+namespace shardwise {
+
+struct ResolvedRequest {
+  Request asked;
+  const Facts* facts = nullptr;  // outlives the request
+  Transformer model;
+  std::vector<Cluster> clusters;  // one; several where a bare memory size stands for several cards
+  std::vector<Method> methods;
+  int sequence = 0;
+  int batch = 0;
+  // Where one question is about several sizes of a cluster: the most GPUs of any, whose usual
+  // framework all of them then run, so that their answers differ in nothing but the size.
+  int most_gpus = 0;
+  bool host_ram_stated = false;    // by a size, or by naming a node whose size is catalogued
+  std::vector<std::string> notes;  // what a name was taken to mean, in whole sentences
+  std::vector<PlanFileReport> plan_files;  // of --plan-from; what they say is in `asked`
+  std::optional<double> learning_rate;     // of those files, with
+  std::optional<int> learning_rate_batch;  // the sequences per step that it goes with
+
+  int gpus() const { return clusters.front().gpus(); }
+  std::int64_t tokens_per_sample() const {
+    return std::int64_t{sequence} * (asked.preference != nullptr ? asked.preference->sequences : 1);
+  }
+};
+
+// Which methods to try where none is named.
+enum class UnnamedMethods { fine_tuning, one };
+
+// Problems name the flag that is wrong.
+Result<ResolvedRequest> resolve(const Request& request, const Facts& facts, UnnamedMethods unnamed);
+
+}  // namespace shardwise

@@ -1,0 +1,155 @@
+#include "simulator/costs/attention_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "catalog/require.hpp"
+
+namespace shardwise {
+namespace {
+
+constexpr int kHeadDimStep = 32;       // fused kernels pad the head dimension to a multiple
+constexpr double kForwardFlops = 4;    // per pair and head dimension: two matrix products
+constexpr double kBackwardFlops = 10;  // five
+
+std::size_t index(FusedAttention k) { return static_cast<std::size_t>(k); }
+
+// Where a family lacks a kernel, what its users run instead.
+constexpr std::array<FusedAttention, fused_attention_count> fallback{
+    FusedAttention::flash2,            // memory_efficient
+    FusedAttention::flash2,            // flash1
+    FusedAttention::memory_efficient,  // flash2
+    FusedAttention::flash2,            // flash3
+    FusedAttention::flash2,            // cudnn
+};
+
+double mix(double a, double b, double share) { return a + share * (b - a); }
+
+AttentionRate mix(const AttentionRate& a, const AttentionRate& b, double share) {
+  return {mix(a.fraction, b.fraction, share), mix(a.ramp_tokens, b.ramp_tokens, share),
+          mix(a.causal_rate, b.causal_rate, share),
+          mix(a.lone_block_rate, b.lone_block_rate, share),
+          mix(a.fp32_fraction, b.fp32_fraction, share)};
+}
+
+const AttentionRate& direction(const AttentionRow& row, bool backward) {
+  return backward ? row.backward : row.forward;
+}
+
+// What Q, K, V, O and, backward, their gradients weigh.
+Bytes tensor_bytes(const AttentionWork& w) {
+  const std::int64_t queries = w.batch * w.queries * w.heads * w.head_dim;
+  const std::int64_t keys = w.batch * w.keys * w.kv_heads * w.head_dim;
+  const std::int64_t tensors = w.backward ? 4 : 2;
+  return Bytes((w.fp32_operands ? 4 : 2) * tensors * (queries + keys));
+}
+
+}  // namespace
+
+double visible_pairs(std::int64_t queries, std::int64_t keys, bool causal) {
+  const double q = static_cast<double>(queries), k = static_cast<double>(keys);
+  if (!causal) return q * k;
+  return keys >= queries ? q * k / 2 : k * (q - k / 2);
+}
+
+AttentionModel::AttentionModel(const Gpu& gpu, const Profile& profile,
+                               const AttentionChoice& choice)
+    : multiprocessors_(std::max(1, gpu.sm_count)),
+      style_(static_cast<std::size_t>(choice.style)),
+      traffic_(profile.eager_attention),
+      gemm_(gpu, profile, choice.load),
+      memory_(gpu, profile) {
+  const FamilyCalibration& family = profile.row(gpu.family);
+  for (const AttentionCalibration& c : family.attention) {
+    Kernel& k = kernels_[index(c.kernel)];
+    require(!c.rows.empty() && c.rows.size() <= k.rows.size(), "attention rows of a kernel");
+    std::copy(c.rows.begin(), c.rows.end(), k.rows.begin());
+    k.row_count = c.rows.size();
+    k.tile_queries = c.tile_queries;
+  }
+  flash_ = available(choice.fused.value_or(family.default_attention));
+  dense_ = gpu.rate(DType::fp16)
+               .value_or(gpu.rate(DType::bf16).value_or(gemm_.sustained_rate(DType::bf16)));
+  single_ = gemm_.sustained_rate(DType::fp32);
+  if (gpu.compute_capability >= 8 && gemm_.supports(DType::tf32))
+    single_ = FlopsPerSecond(gemm_.sustained_rate(DType::tf32).value / 3);
+  rate_scale_ = sustained_scale(gpu, profile);
+  if (choice.load == ChipLoad::training)
+    rate_scale_ *= family.training_load.matmul[static_cast<std::size_t>(DType::bf16)];
+}
+
+FusedAttention AttentionModel::available(FusedAttention wanted) const {
+  for (std::size_t tries = 0; tries <= fused_attention_count; ++tries) {
+    if (kernels_[index(wanted)].row_count > 0) return wanted;
+    wanted = fallback[index(wanted)];
+  }
+  require(false, "a family runs some fused attention kernel");
+  return wanted;
+}
+
+Seconds AttentionModel::fused_time(const AttentionWork& w, const Kernel& kernel) const {
+  int head_dim = (w.head_dim + kHeadDimStep - 1) / kHeadDimStep * kHeadDimStep;
+  head_dim = std::max(head_dim, kernel.rows[0].head_dim);
+  std::size_t high = 0;
+  while (high + 1 < kernel.row_count && kernel.rows[high].head_dim < head_dim) ++high;
+  const std::size_t low = high > 0 ? high - 1 : 0;
+  const AttentionRow &a = kernel.rows[low], &b = kernel.rows[high];
+  const double share =
+      low == high ? 0
+                  : std::clamp(double(head_dim - a.head_dim) / (b.head_dim - a.head_dim), 0.0, 1.0);
+  const AttentionRate r = mix(direction(a, w.backward), direction(b, w.backward), share);
+
+  const double tile = kernel.tile_queries;
+  const double heads = static_cast<double>(w.batch) * w.heads;
+  const double q = static_cast<double>(w.queries);
+  const double padded_q = std::ceil(q / tile) * tile;
+  const double seen = visible_pairs(w.queries, w.keys, w.causal) / q + (w.causal ? tile / 2 : 0);
+  const double total = heads * padded_q * (seen + r.ramp_tokens);
+  const double longest = tile * (static_cast<double>(w.keys) + r.ramp_tokens) / r.lone_block_rate;
+  const bool as_products = w.fp32_operands && r.fp32_fraction == 0;
+  const double measured = w.fp32_operands ? r.fp32_fraction : r.fraction;
+  const double reached =
+      as_products ? single_.value : std::min(1.0, measured * rate_scale_) * dense_.value;
+  const double rate = (w.causal ? r.causal_rate : 1) * reached / multiprocessors_;
+  const double flops = (w.backward ? kBackwardFlops : kForwardFlops) * head_dim;
+  const Seconds compute(flops * std::max(total / multiprocessors_, longest) / rate);
+  const Seconds traffic = tensor_bytes(w) / memory_.bandwidth(MemoryAccess::streaming);
+  // Backward is three kernels: row sums of dO O, the gradients, the conversion of dQ.
+  return (w.backward ? 3.0 : 1.0) * memory_.start() + std::max(compute, traffic);
+}
+
+Seconds AttentionModel::eager_time(const AttentionWork& w) const {
+  const std::int64_t products = w.batch * w.heads, d = w.head_dim;
+  const double scores =
+      static_cast<double>(products) * static_cast<double>(w.queries) * static_cast<double>(w.keys);
+  const DType dtype = w.tf32_products               ? DType::tf32
+                      : w.fp32_operands             ? DType::fp32
+                      : gemm_.supports(DType::bf16) ? DType::bf16
+                                                    : DType::fp16;
+  const Seconds scores_of_keys = gemm_.time({w.queries, w.keys, d, products, dtype});
+  const Seconds values = gemm_.time({w.queries, d, w.keys, products, dtype});
+  const auto traffic = [&](double bytes_per_score, int kernels) {
+    return memory_.time(ceil_bytes(bytes_per_score * scores), kernels, MemoryAccess::reduction);
+  };
+  if (!w.backward)
+    return scores_of_keys + values +
+           traffic(traffic_.forward_bytes[style_], traffic_.forward_kernels[style_]);
+  // dP = dO V', dQ = dS K, and dV = P' dO, dK = dS' Q.
+  const Seconds of_keys = gemm_.time({w.keys, d, w.queries, products, dtype});
+  return scores_of_keys + values + 2.0 * of_keys +
+         traffic(traffic_.backward_bytes[style_], traffic_.backward_kernels[style_]);
+}
+
+Seconds AttentionModel::time(const AttentionWork& w) const {
+  if (w.batch <= 0 || w.heads <= 0 || w.queries <= 0 || w.keys <= 0) return Seconds(0);
+  if (w.kernel == AttentionKernel::eager) return eager_time(w);
+  const FusedAttention kernel =
+      w.fp32_operands || w.kernel == AttentionKernel::memory_efficient
+          ? available(FusedAttention::memory_efficient)
+      : w.kernel == AttentionKernel::flash1 ? available(FusedAttention::flash1)
+      : w.kernel == AttentionKernel::cudnn  ? available(FusedAttention::cudnn)
+                                            : flash_;
+  return fused_time(w, kernels_[index(kernel)]);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,346 @@
+#include "simulator/costs/cost_model.hpp"
+
+#include <algorithm>
+
+#include "simulator/costs/newton_schulz.hpp"
+#include "simulator/memory/communicator_memory.hpp"
+
+namespace shardwise {
+namespace {
+
+// Room for the collectives of a layer or a stage, so that few lists grow.
+constexpr std::size_t usual_uses = 12;
+
+Seconds longest(Seconds a, Seconds b) { return a > b ? a : b; }
+
+}  // namespace
+
+TrainableElements trainable_elements(const Workload& w, const LayerParameters& p, bool trainable) {
+  TrainableElements t;
+  if (trainable) {
+    t.dense = p.linear + p.other;
+    t.expert = p.expert;
+  }
+  if (row(w.method).adapter) {
+    t.dense += p.adapter;
+    t.expert += p.expert_adapter;
+  }
+  return t;
+}
+
+TrainableElements trainable_elements(const Workload& w, const LayerDefinition& d) {
+  const LayerParameters& p = d.graph.parameters;
+  TrainableElements t = trainable_elements(w, p, d.trainable);
+  if (d.trainable) {
+    for (const Operator& op : d.graph.operators)
+      for (const Kernel& k : op.backward_weight)
+        if (const auto* gemm = std::get_if<GemmWork>(&k); gemm != nullptr && gemm->batch == 1) {
+          const std::int64_t elements = std::int64_t{gemm->m} * gemm->n;
+          if (t.in_matrices + elements > p.linear + p.other) continue;
+          t.in_matrices += elements;
+          t.matrix_sides += std::int64_t{gemm->m} + gemm->n;
+        }
+  }
+  if (d.trainable && d.role == LayerRole::embedding) {  // tables, one row per token
+    t.in_matrices = p.linear + p.other;
+    t.matrix_sides = t.in_matrices / w.model.hidden + w.model.hidden;
+  }
+  return t;
+}
+
+CostModel::CostModel(const Workload& workload, const ParallelPlan& plan, const Cluster& cluster,
+                     const Profile& profile, const CollectiveModel* collectives,
+                     const LayerTimes* known)
+    : w_(workload),
+      plan_(plan),
+      cluster_(cluster),
+      profile_(profile),
+      layout_(plan, cluster),
+      own_collectives_(collectives != nullptr
+                           ? std::nullopt
+                           : std::make_optional<CollectiveModel>(cluster, profile.links)),
+      collectives_(collectives != nullptr ? *collectives : *own_collectives_),
+      known_(known) {}
+
+CollectiveUse CostModel::use(WorkKind work, Collective collective, Bytes size,
+                             GroupKind group) const {
+  const GroupShape& shape = layout_.shape(group);
+  for (const KnownCollective& k : known_collectives_)
+    if (k.size == size && k.collective == collective && k.group == group)
+      return {work, group, shape, collective, size, k.time};
+  const CollectiveTime time = collectives_.time(collective, size, shape);
+  if (known_collectives_.empty()) known_collectives_.reserve(usual_uses);
+  known_collectives_.push_back({collective, group, size, time});
+  return {work, group, shape, collective, size, time};
+}
+
+LayerState CostModel::state_of(const LayerDefinition& d) const {
+  return layer_state(w_, plan_, d.graph.parameters, d.trainable);
+}
+
+std::vector<CostModel::StageGroup> CostModel::groups_of_stage(int stage) const {
+  const int ranks = plan_.gpus() / plan_.pipeline;
+  std::vector<StageGroup> found;
+  int first = 0;
+  for (const NodeGroup& g : cluster_.groups) {
+    const int begin = std::max(first, stage * ranks);
+    const int end = std::min(first + g.gpus(), (stage + 1) * ranks);
+    if (begin < end) found.push_back({&g, end - begin});
+    first += g.gpus();
+  }
+  return found;
+}
+
+// Share of the multiprocessors that a group's collectives hold; half at the most.
+double CostModel::multiprocessors_taken(GroupKind kind, int of) const {
+  const GroupShape shape = layout_.shape(kind);
+  if (shape.ranks == 1 || of <= 0) return 0;
+  // Of a matmul's own overlap: Transformer Engine transformer_engine/pytorch/module/base.py
+  // @0004dbd02, initialize_ub (num_sm).
+  constexpr int user_buffers = 16;
+  const int channels = kind == GroupKind::tensor && plan_.async_tensor
+                           ? user_buffers
+                           : ring_channels(collectives_, collectives_.resolve(shape));
+  return std::min(0.5, static_cast<double>(channels) / of);
+}
+
+// Gathers and reductions of the data-parallel group run beside the layers around them. What a
+// collective of length t takes from a pass is its share of t, as long as the pass lasts; where
+// gradients are reduced once a step, a microbatch pays its part of that.
+void CostModel::slow_beside_collectives(const Gpu& gpu, StageCosts& costs) const {
+  const double share = multiprocessors_taken(GroupKind::gradient, gpu.sm_count);
+  if (share == 0) return;
+  const auto lost = [&](Seconds beside, Seconds compute) {
+    return share * std::min(beside, (1 / (1 - share)) * compute);
+  };
+  const bool every = w_.framework.reduces_every_microbatch && plan_.zero_stage >= 2;
+  const double part = every ? 1.0 : 1.0 / plan_.microbatches;
+  for (auto& chunk : costs.chunks)
+    for (LayerSchedule& l : chunk) {
+      const Seconds gather = (1.0 / plan_.microbatches) * l.gather_first.value_or(Seconds(0));
+      PassTime& forward = l.time.forward;
+      forward.compute += lost(l.gather_forward.value_or(gather), forward.compute);
+      const Seconds beside =
+          l.gather_backward.value_or(Seconds(0)) + part * l.reduce.value_or(Seconds(0));
+      PassTime& backward = l.time.backward_input;
+      backward.compute += lost(
+          beside, backward.compute + l.time.recompute.compute + l.time.backward_weight.compute);
+    }
+}
+
+const LayerTimes::One& CostModel::known_time(const LayerDefinition& d, std::size_t group,
+                                             LayerTimes& found) const {
+  const auto same = [&](const LayerTimes::One& k) {
+    return k.definition == &d && k.group == group;
+  };
+  if (known_ != nullptr) {
+    const auto it = std::find_if(known_->layers.begin(), known_->layers.end(), same);
+    if (it != known_->layers.end()) return *it;
+  }
+  const auto it = std::find_if(found.layers.begin(), found.layers.end(), same);
+  if (it != found.layers.end()) return *it;
+  LayerTimes::One& one = found.layers.emplace_back();
+  one.definition = &d;
+  one.group = group;
+  one.uses.reserve(usual_uses);
+  one.time = layer_time(d, kernels_of(group, found), &one.uses);
+  return one;
+}
+
+const KernelModel& CostModel::kernels_of(std::size_t group, LayerTimes& found) const {
+  for (const LayerTimes* times : {known_, static_cast<const LayerTimes*>(&found)})
+    if (times != nullptr)
+      for (const auto& [of, kernels] : times->kernels)
+        if (of == group) return kernels;
+  const AttentionChoice choice{std::nullopt, w_.framework.kernels, ChipLoad::training};
+  const KernelModel kernels(cluster_.groups[group].gpu, profile_, choice);
+  return found.kernels.emplace_back(group, kernels).second;
+}
+
+LayerTimes CostModel::times_of(const std::deque<LayerDefinition>& definitions) const {
+  LayerTimes found;
+  for (std::size_t group = 0; group < cluster_.groups.size(); ++group)
+    for (const LayerDefinition& d : definitions) known_time(d, group, found);
+  return found;
+}
+
+CostModel::CostedChunks CostModel::costed_chunks(const std::vector<ModelChunk>& chunks,
+                                                 StagesCosted which,
+                                                 std::vector<std::size_t>& alike) {
+  CostedChunks found;
+  found.reserve(chunks.size());
+  for (std::size_t c = 0; c < chunks.size(); ++c) {
+    const std::vector<ChunkLayer>& layers = chunks[c].layers;
+    if (which == StagesCosted::all) {
+      found.push_back({&layers, c, 1});
+      continue;
+    }
+    auto same = std::find_if(found.begin(), found.end(), [&](const CostedChunk& other) {
+      return equal_layers(*other.layers, layers);
+    });
+    if (same == found.end()) same = found.insert(same, {&layers, c, 0});
+    ++same->times;
+    alike.push_back(same->place);
+  }
+  return found;
+}
+
+StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& all, int stage, LayerTimes& found,
+                                  StagesCosted which) const {
+  std::vector<std::size_t> alike;
+  const CostedChunks chunks = costed_chunks(all, which, alike);
+  // Ranks of one stage work in step: the slowest kind of GPU among them sets the pace.
+  StageCosts slowest;
+  const Gpu* paced = nullptr;
+  Seconds most(-1.0);
+  const std::vector<StageGroup> groups = groups_of_stage(stage);
+  std::vector<std::pair<int, Seconds>> kernel_times;  // of one microbatch, by group
+  for (const auto& [group, ranks] : groups) {
+    Seconds of_kernels;
+    const auto place = static_cast<std::size_t>(group - cluster_.groups.data());
+    const KernelModel& kernels = kernels_of(place, found);
+    StageCosts costs;
+    LayerState state;
+    Seconds total;
+    std::vector<std::pair<const LayerTimes::One*, int>> used;  // and by how many layers
+    costs.chunks.resize(all.size());
+    costs.collectives.reserve(usual_uses);
+    for (const CostedChunk& chunk : chunks) {
+      std::vector<LayerSchedule>& list = costs.chunks[chunk.place];
+      list.reserve(chunk.layers->size());
+      for (const ChunkLayer& layer : *chunk.layers) {
+        const LayerTimes::One& one = known_time(*layer.definition, place, found);
+        auto it =
+            std::find_if(used.begin(), used.end(), [&](const auto& u) { return u.first == &one; });
+        if (it == used.end()) it = used.insert(used.end(), {&one, 0});
+        it->second += chunk.times;
+        list.emplace_back().time = one.time;
+        const LayerTime& t = one.time;
+        total += chunk.times * (t.forward.device() + t.backward_input.device());
+        of_kernels += chunk.times * (t.forward.compute + t.recompute.compute +
+                                     t.backward_input.compute + t.backward_weight.compute);
+      }
+    }
+    for (const auto& [one, layers] : used) {
+      LayerState all_of_them = state_of(*one->definition);
+      state += all_of_them *= layers;
+      for (CollectiveUse each : one->uses) {
+        each.per_step *= static_cast<double>(layers) * plan_.microbatches;
+        add_use(costs.collectives, each);
+      }
+    }
+    kernel_times.emplace_back(ranks, of_kernels);
+    schedule_optimizer(state, kernels, *group, costs);
+    for (const auto& [one, layers] : used)
+      costs.optimizer += layers * orthogonalization_time(w_, plan_, *one->definition, kernels);
+    if (total > most) {
+      most = total;
+      slowest = std::move(costs);
+      paced = &group->gpu;
+    }
+  }
+  if (groups.size() > 1) {
+    Seconds longest_time;
+    for (const auto& [ranks, time] : kernel_times) longest_time = longest(longest_time, time);
+    for (const auto& [ranks, time] : kernel_times)
+      slowest.paces.push_back({ranks, longest_time > Seconds(0) ? time / longest_time : 1.0, {}});
+  }
+  schedule_gathers(chunks, slowest);
+  schedule_reduces(chunks, slowest);
+  if (paced != nullptr) slow_beside_collectives(*paced, slowest);
+  if (plan_.offload.parameters || plan_.offload.optimizer) schedule_offload(chunks, slowest);
+  if (plan_.offload.activations) schedule_activation_copies(chunks, slowest);
+  slowest.alike = std::move(alike);
+  return slowest;
+}
+
+// The loaders of a node feed all its data ranks at once.
+void CostModel::schedule_loading(StageCosts& first_stage) const {
+  if (!w_.load_per_sequence) return;
+  const int sharers = std::max(1, stage_gpus_on_a_node() / (plan_.tensor * plan_.context));
+  first_stage.load =
+      static_cast<double>(plan_.microbatch) * static_cast<double>(sharers) * *w_.load_per_sequence;
+}
+
+// Each microbatch of the step goes to the data rank that would be done with it first, which makes
+// the time of the last one as short as it can be.
+void CostModel::balance_by_speed(StepCosts& costs) const {
+  StageCosts& stage = costs.stages.front();
+  if (stage.paces.empty()) return;
+  const int each = plan_.tensor * plan_.context;  // ranks of one data rank
+  std::vector<double> pace;                       // by rank
+  for (const RankPace& p : stage.paces)
+    pace.insert(pace.end(), static_cast<std::size_t>(p.ranks), p.time);
+  const auto ranks_of = [&](int d) { return pace.begin() + d * each; };
+  std::vector<double> slowest;
+  for (int d = 0; d < plan_.data; ++d)
+    slowest.push_back(*std::max_element(ranks_of(d), ranks_of(d) + each));
+  std::vector<int> rounds(slowest.size(), 0);
+  for (int n = 0; n < plan_.data * plan_.microbatches; ++n) {
+    std::size_t first = 0;
+    for (std::size_t d = 1; d < slowest.size(); ++d)
+      if ((rounds[d] + 1) * slowest[d] < (rounds[first] + 1) * slowest[first]) first = d;
+    ++rounds[first];
+  }
+  costs.rounds = *std::max_element(rounds.begin(), rounds.end());
+  stage.paces.clear();
+  for (std::size_t rank = 0; rank < pace.size(); ++rank)
+    stage.paces.push_back({1, pace[rank], rounds[rank / static_cast<std::size_t>(each)]});
+}
+
+StepCosts CostModel::costs(const ModelPartition& partition, StagesCosted which) const {
+  StepCosts costs;
+  const auto stages = static_cast<std::size_t>(plan_.pipeline);
+  costs.stages.resize(stages);
+  costs.alike.resize(stages);
+  LayerTimes found;
+  std::vector<std::size_t> distinct;
+  for (std::size_t s = 0; s < stages; ++s) {
+    // On one kind of GPU, stages of equal layers cost the same.
+    const auto same = std::find_if(distinct.begin(), distinct.end(), [&](std::size_t other) {
+      return cluster_.groups.size() == 1 &&
+             equal_layers(partition.stages[s], partition.stages[other]);
+    });
+    if (same != distinct.end()) {
+      costs.alike[s] = *same;
+      if (which == StagesCosted::all) costs.stages[s] = costs.stages[*same];
+      continue;
+    }
+    distinct.push_back(s);
+    costs.alike[s] = s;
+    costs.stages[s] = stage_costs(partition.stages[s], static_cast<int>(s), found, which);
+  }
+  const std::int64_t tokens = plan_.microbatch * w_.tokens_per_sample() / plan_.context /
+                              (plan_.sequence_parallel ? plan_.tensor : 1);
+  const std::int64_t element = w_.activation_dtype() == DType::fp32 ? 4 : 2;
+  const Bytes whole(tokens * w_.model.hidden * element);
+  // What all tensor ranks of a stage hold need cross the network once only.
+  const bool in_parts = w_.framework.partitions_pipeline_messages && !plan_.sequence_parallel;
+  const Bytes message(in_parts ? (whole.value + plan_.tensor - 1) / plan_.tensor : whole.value);
+  const Seconds gather =
+      in_parts && plan_.tensor > 1
+          ? use(WorkKind::tensor_comm, Collective::all_gather, whole, GroupKind::tensor).each.time
+          : Seconds(0);
+  for (int s = 0; s < plan_.pipeline; ++s) {
+    const GroupShape link = layout_.pipeline_link(s);
+    const CollectiveTime each = collectives_.time(Collective::send_recv, message, link);
+    costs.send.push_back(link.ranks > 1 ? each.time + gather : each.time);
+    // One message forward and one back for every microbatch and chunk; the last stage sends to the
+    // first only where it holds a chunk that another follows.
+    const int sent = s + 1 < plan_.pipeline ? plan_.chunks : plan_.chunks - 1;
+    if (link.ranks == 1 || sent == 0) continue;
+    costs.stages[static_cast<std::size_t>(s)].collectives.push_back(
+        {WorkKind::pipeline_send, GroupKind::pipeline, link, Collective::send_recv, message, each,
+         false, 2.0 * sent * plan_.microbatches});
+  }
+  costs.reduces_every_microbatch = reduces_every_microbatch();
+  costs.overlaps_pipeline_comm =
+      plan_.chunks > 1 ? w_.framework.overlap_interleaved_comm : w_.framework.overlap_pipeline_comm;
+  costs.waits_for_all_stages = w_.framework.clips_gradients;
+  schedule_loading(costs.stages.front());
+  if (plan_.balance_by_speed) balance_by_speed(costs);
+  costs.gather_window = w_.framework.sharded.gathered_layers_forward;
+  return costs;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,166 @@
+#include "simulator/costs/gemm_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "catalog/require.hpp"
+
+namespace shardwise {
+namespace {
+
+double ceil_ratio(double a, double b) { return std::ceil(a / b); }
+
+// The 16-bit format that the GPU computes, if any: bf16 where there is a choice.
+std::optional<DType> half_format(const Gpu& gpu) {
+  if (gpu.rate(DType::bf16)) return DType::bf16;
+  if (gpu.rate(DType::fp16)) return DType::fp16;
+  return std::nullopt;
+}
+
+double output_bytes(const GemmShape& s) {
+  if (s.accumulate) return 8;  // fp32, read and written
+  return s.dtype == DType::fp32 || s.dtype == DType::tf32 ? 4 : 2;
+}
+
+double operand_and_result_bytes(const GemmShape& s, double element_bytes) {
+  const double m = static_cast<double>(s.m), n = static_cast<double>(s.n);
+  const double k = static_cast<double>(s.k);
+  return static_cast<double>(s.batch) * ((m + n) * k * element_bytes + m * n * output_bytes(s));
+}
+
+// Of rows of elements; the scales of a block format lie apart from them.
+bool aligned(const GemmShape& s, int alignment_bytes) {
+  const double scaled_bits = 8 * bytes_per_element(s.dtype);
+  const double bits = s.dtype == DType::mxfp8 ? 8 : s.dtype == DType::nvfp4 ? 4 : scaled_bits;
+  const auto whole = [&](std::int64_t length) {
+    return std::fmod(static_cast<double>(length) * bits, 8.0 * alignment_bytes) == 0;
+  };
+  return whole(s.k) && whole(s.n);
+}
+
+}  // namespace
+
+std::int64_t tile_blocks(const GemmShape& s, int tile_m, int tile_n) {
+  return ((s.m + tile_m - 1) / tile_m) * ((s.n + tile_n - 1) / tile_n) * s.batch;
+}
+
+double waves(double blocks, double slots, double rounding) {
+  const double share = blocks / slots;
+  if (share <= 1) return 1;
+  return share + rounding * (std::ceil(share) - share);
+}
+
+double sustained_scale(const Gpu& gpu, const Profile& profile) {
+  const GemmCalibration& c = profile.row(gpu.family).gemm;
+  const std::optional<DType> half = half_format(gpu);
+  if (half) {
+    const double sustained = c.sustained_fraction[static_cast<std::size_t>(*half)];
+    if (const MeasuredMatmul* m = profile.matmul(gpu.id)) {
+      const double fraction = std::min(1.0, m->rate / *gpu.rate(*half));
+      return fraction / (m->sustained && sustained > 0 ? sustained : c.best_fraction);
+    }
+    if (gpu.efficiency.gemm_peak_fraction)
+      return std::min(1.0, *gpu.efficiency.gemm_peak_fraction) / c.best_fraction;
+  }
+  if (c.power_exponent == 0 || gpu.power_w <= 0 || gpu.sm_count <= 0) return 1;
+  return std::pow(gpu.power_w / gpu.sm_count / c.reference_watts_per_sm, c.power_exponent);
+}
+
+GemmModel::GemmModel(const Gpu& gpu, const Profile& profile, ChipLoad load)
+    : layout_(profile.gemm_layout) {
+  const GemmCalibration& c = profile.row(gpu.family).gemm;
+  require(!c.tiles.empty() && 2 * c.tiles.size() <= candidates_.size(),
+          "a family has between one and eight tiles");
+  multiprocessors_ = std::max(1, gpu.sm_count);
+  wave_rounding_ = c.wave_rounding;
+  ramp_bytes_ = c.ramp_bytes;
+  start_ = c.start;
+  split_start_ = c.split_k_starts * c.start;
+  bandwidth_ = BytesPerSecond(c.memory_fraction * gpu.memory_bandwidth.value);
+  for (const GemmTile& t : c.tiles) {
+    const double slots = std::max(1.0, std::floor(multiprocessors_ / t.sms));
+    const Candidate upright{double(t.m), double(t.n), slots, t.sms * t.rate};
+    candidates_[candidate_count_++] = upright;
+    if (t.m != t.n)
+      candidates_[candidate_count_++] = {upright.n, upright.m, slots, upright.sms_rate};
+  }
+  const double scale = sustained_scale(gpu, profile);
+  for (const DTypeRow& r : dtype_rows) {
+    Ceilings& own = ceilings_[index(r.dtype)];
+    own = ceilings(gpu, c, r.dtype, scale);
+    if (load == ChipLoad::benchmark) continue;
+    const double kept = profile.row(gpu.family).training_load.matmul[index(r.dtype)];
+    own.issue_per_sm *= kept;
+    own.sustained = FlopsPerSecond(kept * own.sustained.value);
+  }
+  for (const DType d : {DType::fp16, DType::bf16})
+    if (!supports(d)) ceilings_[index(d)] = stand_in(gpu, layout_, d);
+  if (!supports(DType::tf32)) {
+    ceilings_[index(DType::tf32)] = ceilings_[index(DType::fp32)];
+    ceilings_[index(DType::tf32)].native = false;
+  }
+  for (Ceilings& narrow : ceilings_)
+    if (!narrow.native && narrow.issue_per_sm == 0) {
+      narrow = ceilings_[index(half_format(gpu).value_or(DType::fp16))];
+      narrow.native = false;
+    }
+}
+
+GemmModel::Ceilings GemmModel::ceilings(const Gpu& gpu, const GemmCalibration& c, DType dtype,
+                                        double scale) const {
+  const std::optional<FlopsPerSecond> dense = gpu.rate(dtype);
+  if (!dense || c.issue_fraction[index(dtype)] <= 0) return {};
+  const double issue = std::min(1.0, c.issue_fraction[index(dtype)] * std::max(1.0, scale));
+  const double sustained = std::min(issue, c.sustained_fraction[index(dtype)] * scale);
+  return {issue * dense->value / multiprocessors_, FlopsPerSecond(sustained * dense->value), true};
+}
+
+GemmModel::Ceilings GemmModel::stand_in(const Gpu& gpu, const GemmLayout& layout,
+                                        DType dtype) const {
+  const Ceilings& fp32 = ceilings_[index(DType::fp32)];
+  const double rate = layout.emulated_rate[index(dtype)];
+  if (fp32.native && rate > 0)
+    return {rate * fp32.issue_per_sm, FlopsPerSecond(rate * fp32.sustained.value), false};
+  Ceilings other = ceilings_[index(half_format(gpu).value_or(DType::fp32))];
+  require(other.native, "a GPU computes in fp32 or in a 16-bit format");
+  other.native = false;
+  return other;
+}
+
+// The quickest way to issue the product's tiles, apart from power and memory.
+double GemmModel::issue_time(const GemmShape& s, double issue_per_sm, double element_bytes) const {
+  const double m = static_cast<double>(s.m), n = static_cast<double>(s.n);
+  const double k = static_cast<double>(s.k), batch = static_cast<double>(s.batch);
+  const double ramp = ramp_bytes_ / element_bytes;
+  // Partial sums are fp32: every part is written, and all are read and added once.
+  const double partial_bytes = 4 * m * n * batch / bandwidth_.value;
+  double best = HUGE_VAL;
+  for (std::size_t i = 0; i < candidate_count_; ++i) {
+    const Candidate& c = candidates_[i];
+    const double blocks = ceil_ratio(m, c.m) * ceil_ratio(n, c.n) * batch;
+    const double per_k = 2 * c.m * c.n / (c.sms_rate * issue_per_sm);
+    best = std::min(best, waves(blocks, c.slots, wave_rounding_) * per_k * (k + ramp));
+    for (int split = 2; split <= max_split_k_ && blocks * split / 2 < c.slots; split *= 2) {
+      const double w = waves(blocks * split, c.slots, wave_rounding_);
+      const double adding = split_start_.value + partial_bytes * (split + 1);
+      best = std::min(best, w * per_k * (std::ceil(k / split) + ramp) + adding);
+    }
+  }
+  return best;
+}
+
+Seconds GemmModel::time(const GemmShape& s) const {
+  if (s.m <= 0 || s.n <= 0 || s.k <= 0 || s.batch <= 0) return Seconds(0);
+  const Ceilings& c = ceilings_[index(s.dtype)];
+  const double element_bytes = bytes_per_element(s.dtype);
+  double slowdown = s.accumulate ? 1 / layout_.accumulate_rate : 1;
+  if (!aligned(s, layout_.alignment_bytes)) slowdown /= layout_.misaligned_rate;
+  const Flops work(2 * static_cast<double>(s.m) * static_cast<double>(s.n) *
+                   static_cast<double>(s.k) * static_cast<double>(s.batch));
+  const double issue = issue_time(s, c.issue_per_sm, element_bytes);
+  const double power = (work / c.sustained).value;
+  const double memory = operand_and_result_bytes(s, element_bytes) / bandwidth_.value;
+  return start_ + Seconds(std::max(slowdown * std::max(issue, power), memory));
+}
+
+}  // namespace shardwise

@@ -1,0 +1,194 @@
+// The traffic of data parallelism in the cost model: gradients reduced, compressed or not, and
+// weights gathered.
+#include "simulator/costs/cost_model.hpp"
+
+namespace shardwise {
+
+Seconds CostModel::reduce(Collective collective, double bytes, GroupKind group, int layers,
+                          StageCosts& costs) const {
+  CollectiveUse call = use(WorkKind::reduce_gradients, collective, ceil_bytes(bytes), group);
+  call.per_step =
+      static_cast<double>(layers) * (reduces_every_microbatch() ? plan_.microbatches : 1);
+  if (call.shape.ranks > 1) add_use(costs.collectives, call);
+  return call.each.time;
+}
+
+// Uncompressed gradients in the format that goes over the wire: `sent` says what each takes.
+template <typename Sent>
+Seconds CostModel::reductions(const TrainableElements& elements, Sent sent) const {
+  const double each =
+      w_.activation_dtype() == DType::fp32 ? 4.0 : bytes_per_element(w_.framework.reduce_dtype);
+  const Framework& f = w_.framework;
+  const bool scatters = plan_.zero_stage >= 3 ||
+                        (plan_.zero_stage == 2 && !f.stage_2_all_reduces) ||
+                        (plan_.zero_stage == 1 && !f.stage_1_all_reduces);
+  const Collective usual = scatters ? Collective::reduce_scatter : Collective::all_reduce;
+  const double dense = each * static_cast<double>(elements.dense);
+  const bool hybrid = plan_.shard_group && *plan_.shard_group < plan_.data;
+  Seconds total;
+  if (elements.dense > 0 && scatters && hybrid) {
+    total += sent(Collective::reduce_scatter, dense, GroupKind::shard);
+    total += sent(Collective::all_reduce, dense / plan_.shard_ranks(), GroupKind::replicate);
+  } else if (elements.dense > 0) {
+    total += sent(usual, dense, GroupKind::gradient);
+  }
+  if (elements.expert > 0)
+    total += sent(usual, each * static_cast<double>(elements.expert), GroupKind::expert_gradient);
+  return total;
+}
+
+Seconds CostModel::reduce_time(const TrainableElements& elements, int layers,
+                               StageCosts& costs) const {
+  const auto compression = gradient_compression(plan_.compression);
+  TrainableElements plain = elements;
+  Seconds total;
+  if (elements.dense > 0 && compression) {
+    total += compressed_reduce_time(*compression, elements, layers, costs);
+    plain.dense = 0;
+  }
+  return total + reductions(plain, [&](Collective collective, double bytes, GroupKind group) {
+           return reduce(collective, bytes, group, layers, costs);
+         });
+}
+
+CostModel::LeastTraffic CostModel::least_traffic(const TrainableElements& all) const {
+  const auto least = [&](Collective collective, double bytes, GroupKind group) {
+    return collectives_.transfer_bound(collective, bytes / plan_.pipeline, layout_.shape(group));
+  };
+  LeastTraffic t;
+  if (layout_.shape(GroupKind::gradient).ranks > 1) t.reduced = reductions(all, least);
+  if (plan_.zero_stage > 0 && plan_.shard_ranks() > 1 && !w_.framework.overlap_parameter_gather)
+    t.gathered = least(Collective::all_gather, 2.0 * static_cast<double>(all.dense + all.expert),
+                       GroupKind::shard);
+  return t;
+}
+
+// The kernels that compress run between the collectives, on their stream.
+Seconds CostModel::compressed_reduce_time(const GradientCompression& row,
+                                          const TrainableElements& elements, int layers,
+                                          StageCosts& costs) const {
+  const double n = static_cast<double>(elements.dense);
+  const double width = bytes_per_element(w_.framework.gradient_dtype);
+  const KernelModel kernels(cluster_.groups.front().gpu, profile_,
+                            {std::nullopt, w_.framework.kernels, ChipLoad::training});
+  const Seconds around =
+      kernels.memory_bound(ceil_bytes((row.passes * width + row.passes_fixed) * n), 8);
+  const auto sent = [&](Collective collective, double bytes) {
+    return reduce(collective, bytes, GroupKind::gradient, layers, costs);
+  };
+  switch (row.kind) {
+    case CompressionKind::cast:
+      return around + sent(Collective::all_reduce, row.wire_bytes * n);
+    case CompressionKind::signs:
+      return around + sent(Collective::all_to_all, row.wire_bytes * n) +
+             sent(Collective::all_gather, row.wire_bytes * n);
+    case CompressionKind::low_rank:
+      break;
+  }
+  const double rest = static_cast<double>(elements.dense - elements.in_matrices);
+  const double sides = row.rank * static_cast<double>(elements.matrix_sides);  // P and Q together
+  return around + sent(Collective::all_reduce, width * rest) +
+         sent(Collective::all_reduce, width * sides / 2) +
+         sent(Collective::all_reduce, width * sides / 2);
+}
+
+bool CostModel::reduces_every_microbatch() const {
+  return w_.framework.reduces_every_microbatch && plan_.zero_stage >= 2;
+}
+
+Seconds CostModel::gather_time(Bytes whole, double per_step, StageCosts& costs) const {
+  CollectiveUse call =
+      use(WorkKind::gather_parameters, Collective::all_gather, whole, GroupKind::shard);
+  call.per_step = per_step;
+  if (call.shape.ranks > 1) add_use(costs.collectives, call);
+  return call.each.time;
+}
+
+bool CostModel::reshards(LayerRole role) const {
+  return role == LayerRole::block && w_.framework.sharded.reshard_after_forward &&
+         (plan_.pipeline == 1 || w_.framework.sharded.reshard_with_pipeline);
+}
+
+Seconds CostModel::stream_time(const LayerParameters& p, bool trainable, LayerRole role,
+                               double passes) const {
+  StageCosts unused;
+  Seconds sum;
+  const Bytes whole(layer_state(w_, plan_, p, trainable).gathered);
+  if (whole.value > 0)
+    sum += (reshards(role) ? 2 : 1) * passes * gather_time(whole, passes, unused);
+  if (layout_.shape(GroupKind::gradient).ranks == 1) return sum;
+  const TrainableElements t = trainable_elements(w_, p, trainable);
+  return sum + (reduces_every_microbatch() ? passes : 1) * reduce_time(t, 1, unused);
+}
+
+CostModel::BlockGathers CostModel::block_gathers(const LayerParameters& p, bool trainable) const {
+  if (plan_.shard_ranks() == 1 || plan_.zero_stage < 3) return {};
+  const Bytes whole(layer_state(w_, plan_, p, trainable).gathered);
+  if (whole.value == 0) return {};
+  StageCosts unused;
+  const Seconds time = gather_time(whole, 1, unused);
+  return {time, reshards(LayerRole::block) ? time : Seconds(0)};
+}
+
+void CostModel::schedule_gathers(const CostedChunks& chunks, StageCosts& costs) const {
+  if (plan_.shard_ranks() == 1 || plan_.zero_stage == 0) return;
+  Seconds at_end;
+  const LayerDefinition* last = nullptr;  // of equal layers in a row, one is looked at
+  TrainableElements t;
+  Bytes whole;
+  for (const CostedChunk& chunk : chunks)
+    for (std::size_t i = 0; i < chunk.layers->size(); ++i) {
+      const LayerDefinition& d = *(*chunk.layers)[i].definition;
+      LayerSchedule& l = costs.chunks[chunk.place][i];
+      if (&d != last && plan_.zero_stage >= 3) whole = Bytes(state_of(d).gathered);
+      if (&d != last && plan_.zero_stage < 3) t = trainable_elements(w_, d);
+      last = &d;
+      if (plan_.zero_stage >= 3) {
+        if (whole.value == 0) continue;
+        const bool again = reshards(d.role);
+        const int forward = again || w_.copies_reference() ? w_.forward_passes() : 1;
+        const double passes = chunk.times * (forward + (again ? 1 : 0)) * plan_.microbatches;
+        const Seconds once = gather_time(whole, passes, costs);
+        l.gather_forward = forward * once;
+        if (again) l.gather_backward = once;
+        continue;
+      }
+      if (t.dense + t.expert == 0) continue;
+      const Seconds time = gather_time(Bytes(2 * (t.dense + t.expert)), chunk.times, costs);
+      if (w_.framework.overlap_parameter_gather)
+        l.gather_first = time;
+      else
+        at_end += chunk.times * time;
+    }
+  if (at_end > Seconds(0)) costs.gather_at_end = at_end;
+}
+
+// Gradients are reduced bucket by bucket as backward fills them, or all at the end.
+void CostModel::schedule_reduces(const CostedChunks& chunks, StageCosts& costs) const {
+  if (layout_.shape(GroupKind::gradient).ranks == 1) return;
+  const bool per_layer = plan_.zero_stage >= 3;
+  const Bytes full_bucket = w_.framework.gradient_bucket_at(plan_.zero_stage);
+  TrainableElements all, t;
+  const LayerDefinition* last = nullptr;  // of equal layers in a row, one is looked at
+  for (const CostedChunk& chunk : chunks) {
+    TrainableElements bucket;
+    for (std::size_t i = chunk.layers->size(); i-- > 0;) {
+      const LayerDefinition* d = (*chunk.layers)[i].definition;
+      if (d != last) t = trainable_elements(w_, *d);
+      last = d;
+      bucket += t;
+      for (int n = 0; n < chunk.times; ++n) all += t;
+      const double bytes = static_cast<double>(bucket.dense + bucket.expert) *
+                           bytes_per_element(w_.framework.reduce_dtype);
+      const bool full = bytes >= static_cast<double>(full_bucket.value);
+      if (bucket.dense + bucket.expert == 0 || (!per_layer && !full && i > 0)) continue;
+      if (w_.framework.overlap_gradient_reduce || per_layer)
+        costs.chunks[chunk.place][i].reduce = reduce_time(bucket, chunk.times, costs);
+      bucket = {};
+    }
+  }
+  if (!w_.framework.overlap_gradient_reduce && !per_layer && all.dense + all.expert > 0)
+    costs.reduce_at_end = reduce_time(all, 1, costs);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,124 @@
+// What crosses between a GPU and its host in a step: the optimizer on the CPU, weights and
+// gradients that live there, activations that wait there for their backward.
+#include <algorithm>
+
+#include "simulator/costs/cost_model.hpp"
+
+namespace shardwise {
+namespace {
+
+// One PCIe 4.0 x4 drive, where the node does not say. Assumed.
+constexpr BytesPerSecond assumed_nvme(6e9);
+
+Seconds longest(Seconds a, Seconds b) { return a > b ? a : b; }
+
+}  // namespace
+
+void CostModel::schedule_optimizer(const LayerState& state, const KernelModel& kernels,
+                                   const NodeGroup& group, StageCosts& costs) const {
+  const double n = static_cast<double>(state.stepped_elements);
+  const StoredParameter p = w_.trains_base() ? stored_base(w_, true, true) : stored_adapter(w_);
+  if (!plan_.offload.optimizer) {
+    const OptimizerPass pass = optimizer_pass(w_);
+    costs.optimizer = kernels.memory_bound(ceil_bytes(pass.bytes_each * n), pass.kernels);
+  } else {
+    // The host steps for all its GPUs at once, at the speed of its memory.
+    const BytesPerSecond dual_channel_ddr4_3200(51.2e9);  // 2 x 8 B x 3.2 GT/s
+    const BytesPerSecond host = group.node.host_memory_bandwidth.value_or(dual_channel_ddr4_3200);
+    // What other stages of the box do at the same time is for the flow network to say, where it
+    // knows the memory.
+    const int sharers =
+        group.node.host_memory_bandwidth ? stage_gpus_on_a_node() : group.gpus_per_node;
+    const double share = profile_.links.host.memory_fraction / sharers;
+    const double traffic = 4 + 2 * 4 + 2 * p.optimizer + 2;
+    costs.host_traffic.optimizer = ceil_bytes(traffic * n);
+    costs.host_traffic.optimizer_rate = BytesPerSecond(host.value * share);
+    costs.host_optimizer = costs.host_traffic.optimizer / costs.host_traffic.optimizer_rate;
+    if (plan_.nvme) {
+      // fp32 weights and both moments are read and written back; a drive serves all GPUs at once.
+      const Bytes swapped = ceil_bytes((4 + p.optimizer) * n);
+      const BytesPerSecond drives = group.node.nvme_bandwidth.value_or(assumed_nvme);
+      costs.nvme_each_way = swapped / BytesPerSecond(drives.value / group.gpus_per_node);
+    }
+    if (!plan_.offload.parameters) {
+      const Bytes stepped_copy = ceil_bytes(2 * n);
+      costs.host_traffic.copied_in += stepped_copy;
+      costs.copy_in_at_end = stepped_copy / host_copy_rate();
+    }
+  }
+  costs.host_per_step = 40.0 * host_per_kernel(kernels);
+}
+
+int CostModel::stage_gpus_on_a_node() const {
+  return std::min(plan_.gpus() / plan_.pipeline, collectives_.topology().gpus_per_node());
+}
+BytesPerSecond CostModel::host_copy_rate() const {
+  return collectives_.topology().host_copy(stage_gpus_on_a_node());
+}
+
+// Each parameter's states are brought in for its update (bitsandbytes/optim/optimizer.py,
+// prefetch_state). They are used in turn, so those that went longest without use, which a driver
+// evicts first, are the next to be wanted: where not all find room, all of them cross both ways.
+// Assumed: at the rate of pinned copies; migrations of pages may be slower.
+void CostModel::swap_states(Bytes states, StageCosts& costs) const {
+  const BytesPerSecond link = host_copy_rate();
+  costs.host_traffic.copied_in += states;
+  costs.host_traffic.copied_out += states;
+  costs.host_traffic.copy_rate = link;
+  costs.copy_in_at_end = costs.copy_in_at_end.value_or(Seconds(0)) + 2.0 * (states / link);
+}
+
+void CostModel::schedule_offload(const CostedChunks& chunks, StageCosts& costs) const {
+  const BytesPerSecond link = host_copy_rate();
+  costs.host_traffic.copy_rate = link;
+  const std::int64_t times = reduces_every_microbatch() ? plan_.microbatches : 1;
+  for (const CostedChunk& chunk : chunks)
+    for (std::size_t i = 0; i < chunk.layers->size(); ++i) {
+      const LayerState s = state_of(*(*chunk.layers)[i].definition);
+      LayerSchedule& l = costs.chunks[chunk.place][i];
+      if (plan_.offload.parameters) {
+        const Bytes weights(s.weights + s.quantization + s.adapters);
+        l.copy_in = weights / link;
+        // Forward and backward.
+        costs.host_traffic.copied_in += 2 * chunk.times * plan_.microbatches * weights;
+      }
+      if (plan_.offload.optimizer && l.reduce) {
+        l.copy_out = Bytes(s.gradients) / link;
+        costs.host_traffic.copied_out += chunk.times * times * Bytes(s.gradients);
+      }
+    }
+}
+
+// What a unit saves (ActivationOffload: a layer, or a chunk where there is a pipeline) is copied
+// out while the next unit's forward runs, and back while another unit's backward does. Units being
+// alike, a pass takes as long as its copy where that is longer than its kernels; what is longer is
+// put behind the unit's last layer.
+void CostModel::schedule_activation_copies(const CostedChunks& chunks, StageCosts& costs) const {
+  const BytesPerSecond link = host_copy_rate();
+  costs.host_traffic.copy_rate = link;
+  const auto busy = [](const PassTime& t) { return longest(t.device(), t.host); };
+  for (const CostedChunk& chunk : chunks) {
+    Bytes away;
+    Seconds forward, backward;
+    for (std::size_t i = 0; i < chunk.layers->size(); ++i) {
+      const LayerDefinition& d = *(*chunk.layers)[i].definition;
+      LayerTime& t = costs.chunks[chunk.place][i].time;
+      forward += busy(t.forward);
+      backward += busy(t.recompute) + busy(t.backward_input) + busy(t.backward_weight);
+      if (d.role == LayerRole::block)
+        away += ceil_bytes(plan_.offloaded_share * static_cast<double>(d.script.saved_bytes));
+      const bool last = i + 1 == chunk.layers->size();
+      if (plan_.pipeline > 1 && !last) continue;
+      const Seconds copy = away / link;
+      t.forward.copies = longest(Seconds(0), copy - forward);
+      t.backward_input.copies = longest(Seconds(0), copy - backward);
+      const Bytes copied = std::int64_t{chunk.times} * plan_.microbatches * away;
+      costs.host_traffic.copied_out += copied;
+      costs.host_traffic.copied_in += copied;
+      away = Bytes(0);
+      forward = backward = Seconds(0);
+    }
+  }
+}
+
+}  // namespace shardwise

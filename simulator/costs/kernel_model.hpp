@@ -1,0 +1,45 @@
+// KernelModel: every kernel of a training step on one GPU, timed. Built once per kind of GPU from
+// its datasheet and the profile; a call allocates nothing and looks nothing up.
+#pragma once
+
+#include "simulator/costs/attention_model.hpp"
+#include "simulator/costs/gemm_model.hpp"
+#include "simulator/costs/memory_bound_model.hpp"
+
+namespace shardwise {
+
+class KernelModel {
+ public:
+  KernelModel(const Gpu& gpu, const Profile& profile, const AttentionChoice& choice = {})
+      : gemm_(gpu, profile, choice.load),
+        attention_(gpu, profile, choice),
+        memory_(gpu, profile),
+        host_(profile.host),
+        multiprocessors_(gpu.sm_count) {}
+
+  Seconds gemm(const GemmShape& shape) const { return gemm_.time(shape); }
+  Seconds attention(const AttentionWork& work) const { return attention_.time(work); }
+  Seconds memory_bound(Bytes moved, int kernels = 1,
+                       MemoryAccess access = MemoryAccess::streaming) const {
+    return memory_.time(moved, kernels, access);
+  }
+  // Between two dependent small kernels on one stream.
+  Seconds launch_latency() const { return memory_.start(); }
+  // CPU time to issue one kernel.
+  Seconds host_per_kernel(KernelStyle style) const {
+    return host_.per_kernel[static_cast<std::size_t>(style)];
+  }
+  // False where gemm() times a stand-in for a format that the GPU lacks.
+  bool supports(DType dtype) const { return gemm_.supports(dtype); }
+  FusedAttention flash_kernel() const { return attention_.flash_kernel(); }
+  int multiprocessors() const { return multiprocessors_; }  // 0: not known
+
+ private:
+  GemmModel gemm_;
+  AttentionModel attention_;
+  MemoryBoundModel memory_;
+  HostCalibration host_;
+  int multiprocessors_ = 0;
+};
+
+}  // namespace shardwise

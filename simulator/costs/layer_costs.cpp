@@ -1,0 +1,176 @@
+// The passes through one layer in the cost model: its kernels one after the other, its collectives,
+// and what the CPU takes to issue them.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "simulator/costs/cost_model.hpp"
+
+namespace shardwise {
+
+struct CostModel::PassCost {
+  Seconds compute, matmul, weight_matmul, attention;
+  std::array<Seconds, 3> exposed{}, beside{};
+  int launches = 0, plain_launches = 0, looped_launches = 0;
+  int grouped_products = 0, collectives = 0;
+  std::vector<CollectiveUse>* uses = nullptr;
+  std::optional<IssuedWork> before_wait;
+};
+
+namespace {
+
+GroupKind group_of(CommAxis axis) {
+  constexpr std::array kinds{GroupKind::tensor, GroupKind::context, GroupKind::expert};
+  return kinds[static_cast<std::size_t>(axis)];
+}
+
+WorkKind work_of(CommAxis axis) {
+  constexpr std::array kinds{WorkKind::tensor_comm, WorkKind::context_comm, WorkKind::expert_comm};
+  return kinds[static_cast<std::size_t>(axis)];
+}
+
+// Of one product in a group: itself; with 8 bits and less also the cast of an operand and the
+// scales of both put in the order that it wants (Transformer Engine
+// pytorch/module/grouped_linear.py, common/gemm/cublaslt_gemm.cu).
+int launches_of(const GemmWork& gemm) { return bytes_per_element(gemm.dtype) < 2.0 ? 4 : 1; }
+
+Seconds longest(Seconds a, Seconds b) { return a > b ? a : b; }
+
+}  // namespace
+
+// Kernels that one attention call issues: flash one forward and three backward (statistics, main,
+// dQ conversion); eager its two (four) matmuls and what runs on the scores between them.
+int CostModel::attention_launches(const AttentionWork& work) const {
+  if (work.kernel != AttentionKernel::eager) return work.backward ? 3 : 1;
+  const auto style = static_cast<std::size_t>(w_.framework.kernels);
+  const EagerAttentionTraffic& t = profile_.eager_attention;
+  return work.backward ? 4 + t.backward_kernels[style] : 2 + t.forward_kernels[style];
+}
+
+void CostModel::add_kernel(const Kernel& kernel, const KernelModel& kernels, PassCost& cost) const {
+  if (const auto* gemm = std::get_if<GemmWork>(&kernel)) {
+    const Seconds t =
+        kernels.gemm({gemm->m, gemm->n, gemm->k, gemm->batch, gemm->dtype, gemm->accumulate});
+    cost.compute += t;
+    cost.matmul += t;
+    ++cost.launches;
+    if (gemm->grouped) {
+      cost.grouped_products += static_cast<int>(gemm->batch);
+      cost.looped_launches += static_cast<int>(gemm->batch) * launches_of(*gemm);
+    }
+  } else if (const auto* attention = std::get_if<AttentionWork>(&kernel)) {
+    const Seconds t = kernels.attention(*attention);
+    cost.compute += t;
+    cost.attention += t;
+    cost.launches += attention_launches(*attention);
+  } else if (const auto* memory = std::get_if<MemoryWork>(&kernel)) {
+    cost.compute += kernels.memory_bound(memory->moved, memory->launches, memory->access);
+    (memory->plain ? cost.plain_launches : cost.launches) += memory->launches;
+  } else if (const auto* comm = std::get_if<CommWork>(&kernel)) {
+    const auto axis = static_cast<std::size_t>(comm->axis);
+    CollectiveUse call =
+        use(work_of(comm->axis), comm->collective, sent(*comm), group_of(comm->axis));
+    call.beside = comm->beside_compute || (comm->axis == CommAxis::expert && w_.overlaps_experts);
+    (call.beside ? cost.beside : cost.exposed)[axis] += call.each.time;
+    if (call.shape.ranks == 1) return;
+    ++cost.collectives;
+    if (cost.uses != nullptr) add_use(*cost.uses, call);
+  }
+}
+
+// Where a token goes once to each node (or, in one node, to each rank) that holds experts of its
+// own, of k experts drawn evenly over g places it visits g (1 - (1 - 1/g)^k) on the average.
+Bytes CostModel::sent(const CommWork& comm) const {
+  if (comm.collective != Collective::all_to_all || comm.axis != CommAxis::expert ||
+      !w_.framework.dispatches_once || !w_.model.moe)
+    return comm.size;
+  const GroupShape& shape = layout_.shape(GroupKind::expert);
+  const double places = shape.nodes > 1 ? shape.nodes : shape.ranks;
+  const double chosen = w_.model.moe->top_k;
+  const double visited = places * (1.0 - std::pow(1.0 - 1.0 / places, chosen));
+  return ceil_bytes(static_cast<double>(comm.size.value) * visited / chosen);
+}
+
+PassTime CostModel::settle(const PassCost& cost, int multiprocessors) const {
+  PassTime t;
+  t.compute = cost.compute;
+  t.exposed = cost.exposed;
+  t.before_wait = cost.before_wait;
+  const double share = static_cast<double>(plan_.tensor - 1) / static_cast<double>(plan_.tensor);
+  const auto hide = [&](CommAxis axis, Seconds behind) {
+    const auto i = static_cast<std::size_t>(axis);
+    const Seconds left = longest(Seconds(0), cost.beside[i] - behind);
+    t.exposed[i] += left;
+    const Seconds hidden = cost.beside[i] - left;
+    if (hidden > Seconds(0))
+      t.compute += multiprocessors_taken(group_of(axis), multiprocessors) * hidden;
+  };
+  hide(CommAxis::context, cost.attention);
+  hide(CommAxis::tensor, share * cost.matmul);
+  hide(CommAxis::expert, cost.compute);
+  return t;
+}
+
+LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& kernels,
+                                std::vector<CollectiveUse>* uses) const {
+  PassCost forward, again, input, weight;
+  forward.uses = again.uses = input.uses = weight.uses = uses;
+  const Seconds host = host_per_kernel(kernels);
+  const Seconds plain = std::min(host, kernels.host_per_kernel(KernelStyle::eager));
+  const auto issue = [&](const PassCost& c) {
+    if (w_.step_is_graph) return Seconds(0);
+    return static_cast<double>(c.launches) * host + static_cast<double>(c.plain_launches) * plain +
+           static_cast<double>(c.looped_launches) * profile_.host.per_looped_launch +
+           static_cast<double>(c.grouped_products) * profile_.host.per_grouped_product +
+           static_cast<double>(c.collectives) * profile_.host.per_collective;
+  };
+  const auto add = [&](const std::vector<Kernel>& list, PassCost& to) {
+    for (const Kernel& k : list)
+      if (std::holds_alternative<ReadBack>(k))
+        to.before_wait = IssuedWork{to.compute, to.exposed, issue(to)};
+      else
+        add_kernel(k, kernels, to);
+  };
+  const int passes = w_.forward_passes();  // one after the other, wherever they come in a step
+  for (std::size_t i = 0; i < d.graph.operators.size(); ++i) {
+    const Operator& op = d.graph.operators[i];
+    for (int pass = 0; pass < passes; ++pass) add(op.forward, forward);
+    add(op.backward, input);
+    add(op.backward_weight, weight);
+    if (d.redone[i] && d.script.runs_again[i]) add(op.forward, again);
+  }
+  // What runs beside the weight gradient hides behind it, whichever half of backward issued it.
+  PassCost beside = input;
+  beside.matmul += weight.matmul;
+  const auto tensor = static_cast<std::size_t>(CommAxis::tensor);
+  beside.beside[tensor] += weight.beside[tensor];
+  weight.beside[tensor] = Seconds(0);
+
+  const int sms = kernels.multiprocessors();
+  LayerTime t{settle(forward, sms), settle(again, sms), settle(beside, sms), settle(weight, sms)};
+  const Seconds hooks = sharding_hooks(d.graph.parameters);
+  t.forward.host = issue(forward) + passes * hooks;
+  t.recompute.host = issue(again) + (again.launches > 0 ? hooks : Seconds(0));
+  t.backward_input.host = issue(input) + hooks;
+  t.backward_weight.host = issue(weight);
+  if (w_.blocking_launches)  // the GPU waits while the CPU prepares the next launch
+    for (PassTime* p : {&t.forward, &t.recompute, &t.backward_input, &t.backward_weight}) {
+      p->compute += p->host;
+      p->host = Seconds(0);
+      p->before_wait.reset();
+    }
+  return t;
+}
+
+// What the CPU runs around every module that holds sharded parameters, in each pass through it.
+Seconds CostModel::sharding_hooks(const LayerParameters& parameters) const {
+  if (plan_.zero_stage < 3) return Seconds(0);
+  return Seconds(parameters.modules * w_.framework.host_us_per_sharded_module * 1e-6);
+}
+
+Seconds CostModel::host_per_kernel(const KernelModel& kernels) const {
+  const double own = w_.framework.host_us_per_kernel;
+  return own > 0 ? Seconds(own * 1e-6) : kernels.host_per_kernel(w_.framework.kernels);
+}
+
+}  // namespace shardwise

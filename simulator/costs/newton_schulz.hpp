@@ -1,0 +1,27 @@
+// Newton-Schulz: how long Muon takes to orthogonalise the updates of a layer's matrices.
+//
+// X is a matrix of m x n, m <= n, in 16 bits; five times over (arXiv 2502.16982, section 2.1;
+// KellerJordan/Muon @00ba60d3 muon.py, zeropower_via_newtonschulz5)
+//   A = X X^T            2 m m n
+//   B = b A + c A A      2 m m m, then A and its square read and B written
+//   X = a X + B X        2 m m n, then X and the product read and X written
+#pragma once
+
+#include "simulator/costs/kernel_model.hpp"
+#include "simulator/model_partition.hpp"
+#include "simulator/parallel_plan.hpp"
+#include "simulator/workload.hpp"
+
+namespace shardwise {
+
+// Of one matrix of m x n.
+Seconds newton_schulz_time(std::int64_t m, std::int64_t n, const KernelModel& kernels);
+
+// Of one rank's share of a block's matrices. Where the optimizer's states are sharded, or the
+// workload says that the work is, each of those ranks takes as many whole matrices as the next
+// (Megatron's and nanochat's distributed Muon); otherwise every rank does all of them. Experts are
+// shared by the ranks that hold the same ones. Zero for other optimizers.
+Seconds orthogonalization_time(const Workload& workload, const ParallelPlan& plan,
+                               const LayerDefinition& layer, const KernelModel& kernels);
+
+}  // namespace shardwise

@@ -1,0 +1,36 @@
+#include "simulator/costs/step_costs.hpp"
+
+namespace shardwise {
+
+IssuedWork operator+(IssuedWork a, const IssuedWork& b) {
+  a.compute += b.compute;
+  for (std::size_t i = 0; i < a.exposed.size(); ++i) a.exposed[i] += b.exposed[i];
+  a.host += b.host;
+  return a;
+}
+
+IssuedWork operator-(IssuedWork a, const IssuedWork& b) {
+  a.compute = a.compute - b.compute;
+  for (std::size_t i = 0; i < a.exposed.size(); ++i) a.exposed[i] = a.exposed[i] - b.exposed[i];
+  a.host = a.host - b.host;
+  return a;
+}
+
+// Of two waits the later one is kept.
+PassTime& PassTime::operator+=(const PassTime& o) {
+  if (o.before_wait) before_wait = whole() + *o.before_wait;
+  const IssuedWork sum = whole() + o.whole();
+  compute = sum.compute;
+  exposed = sum.exposed;
+  host = sum.host;
+  copies += o.copies;
+  return *this;
+}
+
+bool PassTime::is_host_bound() const {
+  const auto slow = [](const IssuedWork& w) { return w.host > w.device(); };
+  if (!before_wait) return slow(whole());
+  return slow(*before_wait) || slow(whole() - *before_wait);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,105 @@
+// StepCosts: how long each piece of a training step takes on each pipeline stage, before anybody
+// says in which order the pieces run.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "catalog/units.hpp"
+#include "simulator/network/collective_use.hpp"
+
+namespace shardwise {
+
+// A run of kernels of one rank, one after the other.
+struct IssuedWork {
+  Seconds compute;
+  std::array<Seconds, 3> exposed{};  // collectives that nothing within the layer hides, by CommAxis
+  Seconds host;                      // CPU time to issue it all
+
+  Seconds device() const { return compute + exposed[0] + exposed[1] + exposed[2]; }
+  friend bool operator==(const IssuedWork&, const IssuedWork&) = default;
+};
+IssuedWork operator+(IssuedWork a, const IssuedWork& b);
+IssuedWork operator-(IssuedWork a, const IssuedWork& b);
+
+// One pass (forward, re-run, ...) through one layer on one rank.
+struct PassTime {
+  Seconds compute;                        // as in IssuedWork, of the whole pass
+  std::array<Seconds, 3> exposed{};       //
+  Seconds host;                           //
+  std::optional<IssuedWork> before_wait;  // of it, what is issued before the CPU waits for the GPU
+  Seconds copies;  // then, to the host or back, of activations: what the pass itself does not hide
+
+  PassTime& operator+=(const PassTime& o);
+  IssuedWork whole() const { return {compute, exposed, host}; }
+  Seconds device() const { return whole().device() + copies; }
+  bool is_host_bound() const;  // in any part between two waits
+  friend bool operator==(const PassTime&, const PassTime&) = default;
+};
+
+struct LayerTime {
+  PassTime forward, recompute, backward_input, backward_weight;
+  friend bool operator==(const LayerTime&, const LayerTime&) = default;
+};
+
+// What one rank moves between its GPU and the host during a step, in all, and how fast the ranks of
+// its stage do that together where nothing else uses the way.
+struct HostTraffic {
+  Bytes copied_in, copied_out;
+  BytesPerSecond copy_rate;
+  Bytes optimizer;  // host memory traffic of the optimizer on the CPU
+  BytesPerSecond optimizer_rate;
+};
+
+// One layer of a model chunk, with the data-parallel traffic around it. Absent: none.
+struct LayerSchedule {
+  LayerTime time;
+  std::optional<Seconds> gather_forward, gather_backward;  // unsharded weights, every microbatch
+  std::optional<Seconds> gather_first;  // updated weights, before the first microbatch only
+  std::optional<Seconds> reduce;        // after backward: every microbatch, or the last one
+  std::optional<Seconds> copy_in;       // offloaded weights: before each gather
+  std::optional<Seconds> copy_out;      // gradients to the host, with `reduce`
+  friend bool operator==(const LayerSchedule&, const LayerSchedule&) = default;
+};
+
+// A run of consecutive ranks of a stage on equal GPUs.
+struct RankPace {
+  int ranks = 1;
+  double time = 1;                  // of their kernels, relative to what StageCosts says
+  std::optional<int> microbatches;  // fewer than the others run; absent: all of them
+};
+
+struct StageCosts {
+  std::vector<std::vector<LayerSchedule>> chunks;  // [local chunk][layer]
+  // By local chunk the first one that takes the same, where only those are filled in; else empty.
+  std::vector<std::size_t> alike;
+  Seconds optimizer;  // on the GPU
+  std::optional<Seconds> host_optimizer;
+  std::optional<Seconds> nvme_each_way;   // its states read before, and written after it
+  std::optional<Seconds> reduce_at_end;   // gradients that nothing overlaps
+  std::optional<Seconds> gather_at_end;   // updated weights, likewise
+  std::optional<Seconds> copy_in_at_end;  // stepped weights from the host
+  Seconds host_per_step;                  // zero_grad, loss read-out, dispatch of the optimizer
+  HostTraffic host_traffic;
+  std::vector<RankPace> paces;  // of all its ranks; empty: all alike
+  // One microbatch's samples from the data loader, on the first stage, per rank.
+  std::optional<Seconds> load;
+  std::vector<CollectiveUse> collectives;  // all that one rank takes part in during a step
+};
+
+struct StepCosts {
+  std::vector<StageCosts> stages;
+  // The first stage that takes the same for its chunks, its gradients and its optimizer, by stage.
+  std::vector<std::size_t> alike;
+  // Transfer of one microbatch's activations to the next stage, [stage] -> [stage + 1].
+  std::vector<Seconds> send;
+  bool reduces_every_microbatch = false;
+  bool overlaps_pipeline_comm = true;
+  bool waits_for_all_stages = true;  // gradient norm over the whole model before the step
+  double gather_window = 2;          // gathered layers alive at once
+  std::optional<int> rounds;         // microbatches of the rank that runs most; absent: as planned
+};
+
+}  // namespace shardwise

@@ -1,0 +1,103 @@
+// GraphBuilder::add_adapter: what a low-rank adapter adds to its linear.
+#include <algorithm>
+#include <utility>
+
+#include "simulator/graphs/graph_builder.hpp"
+
+namespace shardwise {
+namespace {
+
+MemoryWork traffic(double bytes, int launches) {
+  return {ceil_bytes(bytes), launches, MemoryAccess::streaming};
+}
+
+double as_double(std::int64_t n) { return static_cast<double>(n); }
+
+}  // namespace
+
+// y + (alpha/r) B A dropout(x) (arXiv 2106.09685). PEFT keeps the adapter in fp32 beside a 16-bit
+// base and casts x to it: a copy of its own per adapted linear, which autocast casts back to
+// 16 bits before the product (peft src/peft/tuners/lora/layer.py:1061-1063).
+TensorIndex GraphBuilder::add_adapter(std::string_view name, TensorIndex x, TensorIndex y,
+                                      std::int64_t rows, std::int64_t in, std::int64_t out,
+                                      std::int64_t experts) {
+  const std::int64_t rank = workload_.adapter.rank;
+  const Framework& framework = workload_.framework;
+  const AdapterInput input = workload_.adapter.input;
+  const bool casts =
+      input == AdapterInput::copied && framework.adapter_dtype == DType::fp32 && element_ == 2;
+  const bool wide =
+      !framework.autocast && (casts || (returns_wide_ && framework.adapter_dtype == DType::fp32));
+  const DType dtype = wide ? DType::fp32 : workload_.product_dtype();
+  const std::int64_t width = wide ? 4 : element_;
+  const double moved = as_double(rows * in);
+  const bool dora = workload_.method == Method::dora;
+  const std::int64_t copies = std::max<std::int64_t>(1, experts);
+  const std::int64_t each = std::max<std::int64_t>(1, rows / copies);
+  (experts > 0 ? graph_.parameters.expert_adapter : graph_.parameters.adapter) +=
+      copies * (rank * (in + out) + (dora ? out : 0));
+  graph_.parameters.modules += 2;  // A and B
+
+  // One projection has one adapter.
+  TensorIndex seen = own_code().fused_qkv && adapted_ == x ? adapted_seen_ : x;
+  const bool reads = input == AdapterInput::copied || input == AdapterInput::shared;
+  if (seen == x && (casts || (reads && workload_.adapter.dropout > 0))) {
+    seen = tensor_bytes("adapter_input", rows * in * width, MemoryCategory::temporaries,
+                        rows * in * width);
+    Operator prepare;
+    prepare.name = "adapter_input";
+    prepare.inputs = {x};
+    prepare.outputs = {seen};
+    if (casts && !wide && bytes_of(x) == rows * in * element_)
+      prepare.forward_temporary = Bytes(4 * rows * in);
+    prepare.forward = {traffic(moved * static_cast<double>(element_ + width), 1)};
+    prepare.backward = {traffic(moved * static_cast<double>(element_ + width), 1)};
+    if (workload_.adapter.dropout > 0) {
+      const TensorIndex mask =
+          tensor_bytes("adapter_dropout_mask", rows * in, MemoryCategory::temporaries, 0);
+      prepare.outputs.push_back(mask);
+      prepare.saves = {mask};
+    }
+    add(std::move(prepare));
+  }
+  adapted_ = x;
+  adapted_seen_ = seen;
+  const TensorIndex low = tensor_bytes("adapter_low_rank", rows * rank * width,
+                                       MemoryCategory::temporaries, rows * rank * width);
+  Operator down;
+  down.name = "adapter_down";
+  down.kind = OperatorKind::matmul;
+  down.inputs = {seen};
+  down.outputs = {low};
+  if (reads) down.saves = {seen};
+  down.forward = {GemmWork{each, rank, in, copies, dtype}};
+  down.backward = {GemmWork{each, in, rank, copies, dtype}};
+  down.backward_weight = {GemmWork{in, rank, each, copies, dtype}};
+  down.weight_gradient_elements = copies * rank * in;
+  if (dora) {  // the column norms of W + BA are taken over a materialised weight
+    down.forward.push_back(traffic(6.0 * as_double(in * out), 4));
+    down.forward_temporary = Bytes(copies * in * out * element_);
+  }
+  add(std::move(down));
+
+  const TensorIndex sum = tensor(name, rows * out);
+  Operator up;
+  up.name = "adapter_up";
+  up.kind = OperatorKind::matmul;
+  up.inputs = {low, y};
+  up.outputs = {sum};
+  up.saves = {low};
+  if (input == AdapterInput::scaled) up.saves.push_back(y);
+  up.forward = {GemmWork{each, out, rank, copies, dtype},
+                traffic(as_double(rows * out) * static_cast<double>(2 * width + 3 * element_), 2)};
+  up.backward = {GemmWork{each, rank, out, copies, dtype},
+                 traffic(as_double(rows * out) * static_cast<double>(width + element_), 1)};
+  up.backward_weight = {GemmWork{rank, out, each, copies, dtype}};
+  up.weight_gradient_elements = copies * (rank * out + (dora ? out : 0));
+  up.forward_temporary = Bytes(rows * out * width * (wide ? 2 : 1));
+  up.backward_temporary = Bytes(rows * out * width);
+  add(std::move(up));
+  return sum;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,347 @@
+// Attention: projections, rotary positions, the attention kernel, the output projection.
+//
+// Saved per token without recomputation (flash kernel, 16 bits): normed input 2h, q 2ad, k and v
+// 2kd each, output 2ad, log-sum-exp 4a. The eager kernel keeps the scores' softmax, and with
+// attention dropout its mask and result: 5 a s bytes per token as in Megatron (arXiv 2205.05198,
+// section 4.1).
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "simulator/graphs/layer_graph.hpp"
+
+namespace shardwise {
+namespace {
+
+struct Projections {
+  TensorIndex q = 0, k = 0, v = 0;
+  std::optional<TensorIndex> gate;       // of attention's output, where the model has one
+  std::int64_t heads = 0, kv_heads = 0;  // on this rank
+  std::int64_t qk_dim = 0, v_dim = 0;
+};
+
+double bytes_of_elements(const GraphBuilder& b, std::int64_t elements) {
+  return static_cast<double>(elements * b.element());
+}
+
+enum class Rotated { query, key };
+
+// Rotary embedding of q or k. Eager frameworks run five kernels that move 20 bytes per 16-bit
+// element (rotate-half: negate, concatenate, two products, a sum) and seven backward that move 28
+// (calibrate/count_norm_operators.py); fused ones read and write once. flash-attn's own, which
+// nanotron calls, rotates once too, but keys within one tensor of keys and values: q, k and v are
+// copied out of their projection (4 each), k and v together and into another order (8 each time);
+// backward as much, put together again (huggingface/nanotron @67c5ebb6
+// src/nanotron/models/llama.py:468-472, 651-658; as many kv heads as heads).
+TensorIndex rotate(GraphBuilder& b, TensorIndex t, std::int64_t elements, Rotated what) {
+  if (b.workload().model.position != PositionKind::rope) return t;
+  const double once = 2 * bytes_of_elements(b, elements);
+  if (!b.eager()) return b.pointwise("rotary", {t}, {}, elements, once, once, 1);
+  const bool packed = b.workload().framework.fused_rotary, key = what == Rotated::key;
+  const double forward = !packed ? 5 : key ? 7 : 2, backward = !packed ? 7 : key ? 7 : 3;
+  const int launches = !packed ? 5 : key ? 3 : 2;
+  const TensorIndex rotated =
+      b.pointwise("rotary", {t}, {}, elements, forward * once, backward * once, launches);
+  std::get<MemoryWork>(b.last().backward.front()).launches = packed ? launches : 7;
+  return rotated;
+}
+
+TensorIndex normed_heads(GraphBuilder& b, TensorIndex t, std::int64_t rows, std::int64_t width) {
+  return b.workload().model.qk_norm == QkNorm::none ? t : b.norm("qk_norm", t, rows, width);
+}
+
+// Keys or values copied out for every query head that reads them.
+TensorIndex repeated(GraphBuilder& b, std::string_view name, TensorIndex t, std::int64_t elements) {
+  const double moved = 2 * bytes_of_elements(b, elements);
+  return b.pointwise(name, {t}, {}, elements, moved, moved, 1);
+}
+
+// Queries and gate come out of one projection, interleaved by head; both are copied out
+// (transformers models/qwen3_next/modeling_qwen3_next.py, Qwen3NextAttention).
+void split_gate(GraphBuilder& b, Projections& p, std::int64_t elements) {
+  const double copy = 2 * bytes_of_elements(b, elements);
+  const TensorIndex both = p.q;
+  p.q = b.pointwise("split_query", {both}, {}, elements, copy, copy, 1);
+  p.gate = b.pointwise("split_gate", {both}, {}, elements, copy, copy, 1);
+}
+
+// out * sigmoid(gate): two kernels that keep the sigmoid and attention's output, or one that keeps
+// what it reads.
+TensorIndex gated(GraphBuilder& b, TensorIndex out, TensorIndex gate, std::int64_t elements) {
+  const double n = bytes_of_elements(b, elements);
+  if (!b.eager())
+    return b.pointwise("gated_output", {out, gate}, {out, gate}, elements, 3 * n, 5 * n, 1);
+  const TensorIndex scale = b.pointwise("sigmoid", {gate}, {}, elements, 2 * n, 3 * n, 1);
+  b.last().saves = {scale};
+  return b.pointwise("gated_output", {out, scale}, {out, scale}, elements, 3 * n, 6 * n, 1);
+}
+
+// Keys and values of this layer.
+GlobalAttention heads_of(const Transformer& m, BlockKind kind) {
+  if (m.global_attention && !kind.local_attention) return *m.global_attention;
+  return {m.kv_heads, m.head_dim, false};
+}
+
+TensorIndex normed_values(GraphBuilder& b, TensorIndex v, std::int64_t rows, std::int64_t width) {
+  if (!b.workload().model.value_norm) return v;
+  const TensorIndex out = b.norm("value_norm", v, rows, width);
+  b.count_other(-width);  // it has no weights
+  b.last().weight_gradient_elements = 0;
+  return out;
+}
+
+// q, k and v of `x`, which was gathered from `normed`.
+Projections project(GraphBuilder& b, TensorIndex x, TensorIndex normed, BlockKind kind) {
+  const Transformer& m = b.workload().model;
+  const AdapterTargets& on = b.workload().adapter.targets;
+  const GlobalAttention sizes = heads_of(m, kind);
+  const std::int64_t d = sizes.head_dim, rows = b.tokens();
+  Projections p;
+  p.heads = std::max<std::int64_t>(1, m.heads / b.tensor());
+  p.kv_heads = std::max<std::int64_t>(1, sizes.kv_heads / b.tensor());
+  p.qk_dim = p.v_dim = d;
+  const std::int64_t q_out = m.heads * d * (m.attention_gate ? 2 : 1);
+  const std::int64_t kv_out = p.kv_heads * d * b.tensor();  // replicated where TP exceeds kv heads
+  if (b.own_code().fused_qkv) x = b.cast_input(x, rows * m.hidden);
+  p.q = b.linear({"q", m.hidden, q_out, Cut::columns, m.biases.qkv, on.q}, x, rows);
+  const auto own_input = [&] { return b.gathered_again(x, normed, m.hidden); };
+  p.k = b.linear({"k", m.hidden, kv_out, Cut::columns, m.biases.qkv, on.k}, own_input(), rows);
+  p.v = sizes.values_are_keys ? p.k
+                              : b.linear({"v", m.hidden, kv_out, Cut::columns, m.biases.qkv, on.v},
+                                         own_input(), rows);
+  p.v = normed_values(b, p.v, rows, p.kv_heads * d);
+  if (m.attention_gate) split_gate(b, p, rows * p.heads * d);
+  // Where positions rotate, queries and keys are tensors of their own.
+  const bool view = b.own_code().fused_qkv && m.position == PositionKind::rope;
+  if (b.workload().framework.value_is_view_of_qkv || view)
+    b.widen(p.v, rows * (p.heads + 2 * p.kv_heads) * d * b.element());
+  if (b.workload().framework.repeats_kv_before_rotary && p.kv_heads < p.heads) {
+    p.k = repeated(b, "repeat_k", p.k, rows * p.heads * d);
+    p.v = repeated(b, "repeat_v", p.v, rows * p.heads * d);
+    p.kv_heads = p.heads;
+  }
+  const std::int64_t queries = p.heads * d, keys = p.kv_heads * d;
+  p.q = rotate(b, normed_heads(b, p.q, rows, queries), rows * queries, Rotated::query);
+  p.k = rotate(b, normed_heads(b, p.k, rows, keys), rows * keys, Rotated::key);
+  if (b.workload().framework.query_is_view_of_qkv && p.kv_heads == p.heads)
+    b.widen(p.q, 3 * rows * p.heads * d * b.element());
+  return p;
+}
+
+// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1): low-rank queries and
+// keys/values, expanded to full heads before the kernel.
+Projections project_latent(GraphBuilder& b, TensorIndex x) {
+  const Transformer& m = b.workload().model;
+  const LatentAttention& mla = *m.mla;
+  const AdapterTargets& on = b.workload().adapter.targets;
+  const std::int64_t rows = b.tokens();
+  Projections p;
+  p.heads = p.kv_heads = std::max<std::int64_t>(1, m.heads / b.tensor());
+  p.qk_dim = mla.qk_nope_head_dim + mla.qk_rope_head_dim;
+  p.v_dim = mla.v_head_dim;
+  const std::int64_t q_out = m.heads * p.qk_dim;
+  if (mla.q_lora_rank) {
+    const std::int64_t rank = *mla.q_lora_rank;
+    const TensorIndex down = b.linear({"q_down", m.hidden, rank, Cut::none, false, on.q}, x, rows);
+    const TensorIndex normed = b.norm("q_norm", down, rows, rank);
+    p.q = b.linear({"q_up", rank, q_out, Cut::columns, false, on.q}, normed, rows);
+  } else {
+    p.q = b.linear({"q", m.hidden, q_out, Cut::columns, false, on.q}, x, rows);
+  }
+  const std::int64_t latent = mla.kv_lora_rank;
+  const TensorIndex compressed = b.linear(
+      {"kv_down", m.hidden, latent + mla.qk_rope_head_dim, Cut::none, false, on.k}, x, rows);
+  const TensorIndex normed = b.norm("kv_norm", compressed, rows, latent);
+  const std::int64_t expanded = m.heads * (mla.qk_nope_head_dim + mla.v_head_dim);
+  const TensorIndex kv =
+      b.linear({"kv_up", latent, expanded, Cut::columns, false, on.v}, normed, rows);
+  p.q = rotate(b, p.q, rows * p.heads * p.qk_dim, Rotated::query);
+  // Keys are the expanded part and the shared rotary part, copied side by side for every head.
+  const std::int64_t keys = rows * p.heads * p.qk_dim, values = rows * p.heads * p.v_dim;
+  const double copy = 2 * bytes_of_elements(b, keys);
+  p.k = b.pointwise("keys", {kv, compressed}, {}, keys, copy, copy, 2);
+  const double move = 2 * bytes_of_elements(b, values);
+  p.v = b.pointwise("values", {kv}, {}, values, move, move, 1);
+  return p;
+}
+
+// Keys and values travel around the context-parallel ring once per pass (arXiv 2310.01889); an
+// all-gather moves the same bytes, Ulysses exchanges heads for tokens before and after.
+std::vector<Kernel> context_exchange(const GraphBuilder& b, const Projections& p, bool backward) {
+  const ParallelPlan& plan = b.plan();
+  if (plan.context == 1) return {};
+  const std::int64_t e = b.element();
+  const std::int64_t kv = b.tokens() * p.kv_heads * (p.qk_dim + p.v_dim) * e;
+  if (plan.context_kind == ContextKind::ulysses) {
+    const std::int64_t q_and_out = b.tokens() * p.heads * (p.qk_dim + p.v_dim) * e;
+    return {CommWork{Collective::all_to_all, Bytes(kv + q_and_out), CommAxis::context, false}};
+  }
+  const bool ring = plan.context_kind == ContextKind::ring;
+  const Bytes gathered(kv * plan.context);
+  CommWork forward{Collective::all_gather, gathered, CommAxis::context, ring};
+  if (!backward) return {forward};
+  return {forward, CommWork{Collective::reduce_scatter, gathered, CommAxis::context, ring}};
+}
+
+struct KernelOperands {
+  Projections p;
+  TensorIndex k = 0, v = 0;  // as the kernel reads them: expanded to all heads where asked
+};
+
+KernelOperands expanded(GraphBuilder& b, const Projections& p) {
+  KernelOperands o{p, p.k, p.v};
+  const Framework& f = b.workload().framework;
+  const bool repeat =
+      (f.attention_repeats_kv || f.attention == AttentionKernel::eager) && p.kv_heads < p.heads;
+  if (!repeat) return o;
+  o.k = repeated(b, "repeat_k", p.k, b.tokens() * p.heads * p.qk_dim);
+  o.v = repeated(b, "repeat_v", p.v, b.tokens() * p.heads * p.v_dim);
+  o.p.kv_heads = p.heads;
+  return o;
+}
+
+AttentionWork kernel_shape(const GraphBuilder& b, const Projections& p, BlockKind kind) {
+  const Workload& w = b.workload();
+  AttentionWork work;
+  work.batch = std::int64_t{b.plan().microbatch} * w.sequences_per_sample;
+  work.heads = static_cast<int>(p.heads);
+  work.kv_heads = static_cast<int>(p.kv_heads);
+  work.head_dim = static_cast<int>(std::max(p.qk_dim, p.v_dim));
+  // Context parallelism balances causal work over the ranks, so each sees an equal share: all
+  // keys for 1/context of the queries.
+  work.queries = w.sequence / b.plan().context;
+  work.keys = w.sequence;
+  if (kind.local_attention && w.model.sliding_window)
+    work.keys = std::min<std::int64_t>(work.keys, *w.model.sliding_window);
+  work.causal = w.causal;
+  work.kernel = w.framework.attention;
+  // A mask of its own keeps scaled_dot_product_attention from the flash kernel, and the kernel that
+  // takes it computes what it masks, windows too (PyTorch 2.5.1 aten/src/ATen/native/transformers/
+  // cuda/sdp_utils.cpp, check_for_attn_mask).
+  if (w.framework.masks_padding && work.kernel != AttentionKernel::eager) {
+    work.kernel = AttentionKernel::memory_efficient;
+    work.keys = w.sequence;
+    work.causal = false;
+  }
+  work.fp32_operands = b.element() == 4;
+  work.tf32_products = b.workload().compute == DType::tf32;
+  return work;
+}
+
+// Appends the tensors that the eager kernel materialises per head: [b, a, s, s].
+void keep_scores(GraphBuilder& b, Operator& op, const AttentionWork& work) {
+  const Workload& w = b.workload();
+  const std::int64_t scores = work.batch * work.heads * work.queries * work.keys;
+  const std::int64_t e = b.element();
+  const auto keep = [&](std::string_view name, std::int64_t bytes) {
+    op.outputs.push_back(b.tensor_bytes(name, bytes, MemoryCategory::activations, 0));
+    op.saves.push_back(op.outputs.back());
+  };
+  keep("softmax", scores * e);
+  if (b.own_code().caps_scores) keep("scores_tanh", scores * e);
+  // The fp32 softmax keeps its own result beside the 16-bit one that the product reads. autocast
+  // has it in fp32 whatever the class says.
+  const bool in_fp32 =
+      w.framework.softmax_in_fp32 && (w.framework.autocast || !b.own_code().half_softmax);
+  if (in_fp32 && e == 2) keep("softmax_fp32", scores * 4);
+  if (w.attention_dropout) {
+    const TensorIndex mask =
+        b.tensor_bytes("attention_dropout_mask", scores, MemoryCategory::activations, 0);
+    const TensorIndex dropped =
+        b.tensor_bytes("attention_dropout", scores * e, MemoryCategory::activations, 0);
+    op.outputs.insert(op.outputs.end(), {mask, dropped});
+    op.saves.insert(op.saves.end(), {mask, dropped});
+  }
+  op.forward_temporary = Bytes(scores * 4);  // fp32 scores before the softmax
+  // PyTorch's softmax has its gradient, that times its result, and what it returns: fp32 all, but
+  // fp16 returns fp16 at once (aten/src/ATen/native/cuda/SoftMax.cu, softmax_backward_cuda_out: tmp
+  // = grad * output); the 16-bit copy of its result is gone by then.
+  if (in_fp32) {
+    const bool returns_half = e == 2 && w.compute == DType::fp16;
+    op.backward_temporary = Bytes(scores * (e == 4 ? 12 : returns_half ? 8 : 10));
+    op.backward_temporaries = returns_half ? 2 : 3;
+  } else {
+    op.backward_temporary = Bytes(scores * e * 2);
+  }
+}
+
+// What the eager path runs beside its products and its softmax: dropout of the weights (16 bits in
+// and out, a byte of mask) in both directions; the context, made per head, is copied together, and
+// so is its gradient; backward, the gradients of q, k and v are put into that of the fused
+// projection (bigscience-workshop/Megatron-DeepSpeed @8387ae17 megatron/model/transformer.py,
+// ParallelAttention.forward).
+void run_beside_scores(const GraphBuilder& b, Operator& op, const AttentionWork& work,
+                       const Projections& p) {
+  const auto traffic = [](double bytes, int launches) {
+    return MemoryWork{ceil_bytes(bytes), launches, MemoryAccess::streaming};
+  };
+  const double copy = 2 * static_cast<double>(b.element());
+  const double context = copy * static_cast<double>(b.tokens() * p.heads * p.v_dim);
+  const double projected =
+      copy *
+      static_cast<double>(b.tokens() * (p.heads * p.qk_dim + p.kv_heads * (p.qk_dim + p.v_dim)));
+  op.forward.push_back(traffic(context, 1));
+  op.backward.push_back(traffic(context + projected, 2));
+  if (!b.workload().attention_dropout) return;
+  const double scores = static_cast<double>(work.batch * work.heads) *
+                        static_cast<double>(work.queries) * static_cast<double>(work.keys);
+  op.forward.push_back(traffic((copy + 1) * scores, 1));
+  op.backward.push_back(traffic((copy + 1) * scores, 1));
+}
+
+TensorIndex attend(GraphBuilder& b, const Projections& projected, BlockKind kind) {
+  if (b.workload().framework.output_holds_keys) {
+    b.outlive(projected.k);
+    b.outlive(projected.v);
+  }
+  const KernelOperands o = expanded(b, projected);
+  const Projections& p = o.p;
+  AttentionWork work = kernel_shape(b, p, kind);
+  const std::int64_t rows = b.tokens();
+  const TensorIndex out = b.tensor("attention", rows * p.heads * p.v_dim);
+  Operator op;
+  op.name = "attention";
+  op.kind = OperatorKind::attention;
+  op.unlisted = b.workload().framework.selective_op_omits_cudnn &&
+                b.workload().framework.attention == AttentionKernel::cudnn;
+  op.inputs = {p.q, o.k, o.v};
+  op.outputs = {out};
+  op.saves = {p.q, o.k, o.v};
+  op.forward = context_exchange(b, p, false);
+  op.backward = context_exchange(b, p, true);
+  op.forward.push_back(work);
+  work.backward = true;
+  op.backward.push_back(work);
+  if (work.kernel == AttentionKernel::eager) {
+    keep_scores(b, op, work);
+    run_beside_scores(b, op, work, p);
+  } else {
+    op.saves.push_back(out);
+    const TensorIndex lse =
+        b.tensor_bytes("log_sum_exp", 4 * rows * p.heads, MemoryCategory::activations, 0);
+    op.outputs.push_back(lse);
+    op.saves.push_back(lse);
+    // The backward kernel sums dQ in fp32 (flash-attention csrc/flash_attn/flash_api.cpp).
+    op.backward_temporary = Bytes(rows * p.heads * p.qk_dim * 4);
+  }
+  b.add(std::move(op));
+  return out;
+}
+
+}  // namespace
+
+TensorIndex add_attention(GraphBuilder& b, TensorIndex normed, BlockKind kind) {
+  const Transformer& m = b.workload().model;
+  const TensorIndex x = b.gather_sequence(normed, m.hidden);
+  const Projections p = m.mla ? project_latent(b, x) : project(b, x, normed, kind);
+  TensorIndex mixed = attend(b, p, kind);
+  if (p.gate) mixed = gated(b, mixed, *p.gate, b.tokens() * p.heads * p.v_dim);
+  const std::int64_t in = p.heads * p.v_dim * b.tensor();
+  const TensorIndex out =
+      b.linear({"o", in, m.hidden, Cut::rows, m.biases.o, b.workload().adapter.targets.o}, mixed,
+               b.tokens());
+  if (m.attention_extra_per_layer > 0) b.count_other(m.attention_extra_per_layer);
+  return b.reduce_partial(out, m.hidden);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,456 @@
+#include "simulator/graphs/graph_builder.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "catalog/require.hpp"
+
+namespace shardwise {
+namespace {
+
+// Bytes read to dequantise one 4-bit weight: codes, absmax and its nested form
+// (bitsandbytes/functional.py:1052-1070). What is written is as wide as the product reads it.
+constexpr double quantized_traffic = 0.6;
+
+// The same for GPTQ, which AutoGPTQ unpacks by PyTorch operators where more than 128 tokens are
+// multiplied: shift into 32 bits (0.5 + 4), to 8 bits (4 + 1), mask (1 + 1), less the zero (1 + 1),
+// times the scale (1 + 2) (auto_gptq/nn_modules/qlinear/qlinear_cuda_old.py @179776bd1d:193-227).
+constexpr double gptq_traffic = 16.5;
+constexpr int gptq_launches = 5;
+// Bytes: 32 and 8 bits at the cast, less the 16 of the result.
+constexpr std::int64_t gptq_temporary = 3;
+
+MemoryWork traffic(double bytes, int launches, MemoryAccess access = MemoryAccess::streaming) {
+  return {ceil_bytes(bytes), launches, access};
+}
+
+double as_double(std::int64_t n) { return static_cast<double>(n); }
+
+}  // namespace
+
+bool adds_gradient(const Workload& w, const ParallelPlan& plan) {
+  const Framework& f = w.framework;
+  if (f.gradient_fusion || (plan.zero_stage >= 2 && f.reduces_every_microbatch)) return false;
+  return plan.microbatches > 1 || f.gradient_life == GradientLife::persistent;
+}
+
+GraphBuilder::GraphBuilder(const Workload& workload, const ParallelPlan& plan, bool trainable_base)
+    : workload_(workload),
+      plan_(plan),
+      trains_base_(trainable_base),
+      returns_wide_(returns_wide(workload, plan)),
+      tensor_(plan.tensor),
+      tokens_(plan.microbatch * workload.tokens_per_sample() / plan.context),
+      sequence_tokens_(plan.sequence_parallel ? tokens_ / plan.tensor : tokens_),
+      element_(workload.activation_dtype() == DType::fp32 ||
+                       (returns_wide_ && !workload.framework.autocast)
+                   ? 4
+                   : 2),
+      stream_element_(widens_stream(workload, plan) ? 4 : element_),
+      follows_input_(returns_wide_ && element_ == 4 &&
+                     workload.framework.quantized_linear_follows_input) {}
+
+TensorIndex GraphBuilder::tensor_bytes(std::string_view name, std::int64_t bytes,
+                                       MemoryCategory category, std::int64_t gradient_bytes) {
+  graph_.tensors.push_back({name, bytes, category, gradient_bytes, false});
+  return static_cast<TensorIndex>(graph_.tensors.size()) - 1;
+}
+
+TensorIndex GraphBuilder::tensor(std::string_view name, std::int64_t elements) {
+  return tensor_bytes(name, elements * element_, MemoryCategory::temporaries, elements * element_);
+}
+
+TensorIndex GraphBuilder::stream_tensor(std::string_view name, std::int64_t elements) {
+  const std::int64_t bytes = elements * stream_element_;
+  return tensor_bytes(name, bytes, MemoryCategory::temporaries, bytes);
+}
+
+TensorIndex GraphBuilder::in_stream(TensorIndex t) {
+  Tensor& made = graph_.tensors[static_cast<std::size_t>(t)];
+  made.bytes = made.bytes / element_ * stream_element_;
+  made.gradient_bytes = made.gradient_bytes / element_ * stream_element_;
+  return t;
+}
+
+TensorIndex GraphBuilder::input(std::int64_t elements) {
+  graph_.input = stream_tensor("input", elements);
+  graph_.tensors.back().category = MemoryCategory::activations;
+  return graph_.input;
+}
+
+Operator& GraphBuilder::add(Operator op) {
+  graph_.operators.push_back(std::move(op));
+  return graph_.operators.back();
+}
+
+LayerGraph GraphBuilder::finish(TensorIndex output) {
+  graph_.output = output;
+  for (const Operator& op : graph_.operators)
+    for (TensorIndex t : op.saves) {
+      Tensor& saved = graph_.tensors[static_cast<std::size_t>(t)];
+      if (saved.category == MemoryCategory::temporaries)
+        saved.category = MemoryCategory::activations;
+    }
+  return std::move(graph_);
+}
+
+void GraphBuilder::count_matrix(std::int64_t in, std::int64_t out, bool other) {
+  ++graph_.parameters.modules;
+  (other ? graph_.parameters.other : graph_.parameters.linear) += in * out;
+  if (other) return;
+  graph_.parameters.largest_matrix = std::max(graph_.parameters.largest_matrix, in * out);
+  graph_.parameters.linear_sides.count(in, out, 1);
+}
+
+void GraphBuilder::count_experts(std::int64_t experts, std::int64_t in, std::int64_t out,
+                                 bool bias) {
+  graph_.parameters.expert += experts * (in * out + (bias ? out : 0));
+  graph_.parameters.largest_matrix = std::max(graph_.parameters.largest_matrix, in * out);
+  graph_.parameters.expert_sides.count(in, out, experts);
+}
+
+TensorIndex GraphBuilder::pointwise(std::string_view name, std::vector<TensorIndex> inputs,
+                                    std::vector<TensorIndex> saves, std::int64_t out_elements,
+                                    double forward_bytes, double backward_bytes, int launches) {
+  const TensorIndex out = tensor(name, out_elements);
+  Operator op;
+  op.name = name;
+  op.inputs = std::move(inputs);
+  op.outputs = {out};
+  op.saves = std::move(saves);
+  op.forward = {traffic(forward_bytes, launches)};
+  op.backward = {traffic(backward_bytes, launches + 1)};
+  add(std::move(op));
+  return out;
+}
+
+// Eager RMSNorm computes in fp32 and keeps the fp32 input and, for the gradient of a trained
+// weight, the normalised 16-bit tensor (transformers modeling_llama.py:62-67), or the fp32 one that
+// a wide norm multiplies (modeling_gemma.py:73-76, modeling_olmo2.py:59-64).
+TensorIndex GraphBuilder::eager_norm(std::string_view name, TensorIndex x, std::int64_t rows,
+                                     std::int64_t width) {
+  const std::int64_t n = rows * width;
+  const TensorIndex upcast = tensor_bytes("norm_fp32", 4 * n, MemoryCategory::temporaries, 0);
+  const TensorIndex normed = own_code().wide_norms
+                                 ? tensor_bytes("norm_wide", 4 * n, MemoryCategory::temporaries, 0)
+                                 : tensor("norm_half", n);
+  const TensorIndex out = tensor(name, n);
+  Operator op;
+  op.name = name;
+  op.inputs = {x};
+  op.outputs = {upcast, normed, out};
+  op.saves = {upcast};
+  if (trains_base_) op.saves.push_back(normed);
+  // The operators of the same lines, counted where PyTorch 2.3 dispatches them, each reading and
+  // writing its operands (calibrate/count_norm_operators.py): 8 forward, 16 backward, 14 of them
+  // where the weight is frozen.
+  op.forward = {traffic(36.0 * as_double(n), 8, MemoryAccess::reduction)};
+  op.backward = {trains_base_ ? traffic(92.0 * as_double(n), 16, MemoryAccess::reduction)
+                              : traffic(84.0 * as_double(n), 14, MemoryAccess::reduction)};
+  op.forward_temporary = Bytes(4 * n);
+  op.backward_temporary = Bytes(8 * n);
+  op.weight_gradient_elements = trains_base_ ? width : 0;
+  add(std::move(op));
+  return out;
+}
+
+// The same where the input is fp32 already, and LayerNorm, which autocast runs in fp32: the input
+// is kept as it is, or as its fp32 copy; RMSNorm keeps the normalised tensor for a trained weight,
+// LayerNorm makes it again. The result is fp32 (torch.autocast's list of fp32 operators).
+TensorIndex GraphBuilder::fp32_norm(std::string_view name, TensorIndex x, std::int64_t rows,
+                                    std::int64_t width) {
+  const std::int64_t n = rows * width;
+  const bool rms = workload_.model.norms.kind == NormKind::rms;
+  const auto fp32 = [&](std::string_view what, std::int64_t gradient) {
+    return tensor_bytes(what, 4 * n, MemoryCategory::temporaries, gradient);
+  };
+  Operator op;
+  op.name = name;
+  op.inputs = {x};
+  if (bytes_of(x) == 4 * n) {
+    op.saves = {x};
+  } else {
+    op.outputs = {fp32("norm_fp32", 0)};
+    op.saves = op.outputs;
+  }
+  if (rms && trains_base_) {
+    op.outputs.push_back(fp32("normalised", 0));
+    op.saves.push_back(op.outputs.back());
+  }
+  const TensorIndex out = fp32(name, 4 * n);
+  op.outputs.push_back(out);
+  // LayerNorm is one kernel; RMSNorm six forward and fourteen backward, on fp32 throughout (counted
+  // by calibrate/count_norm_operators.py).
+  op.forward = {traffic((rms ? 28.0 : 8.0) * as_double(n), rms ? 6 : 1, MemoryAccess::reduction)};
+  op.backward = {
+      traffic((rms ? 92.0 : 12.0) * as_double(n), rms ? 14 : 2, MemoryAccess::reduction)};
+  if (rms) op.backward_temporary = Bytes(8 * n);
+  op.weight_gradient_elements = trains_base_ ? width * (workload_.model.norms.bias ? 2 : 1) : 0;
+  add(std::move(op));
+  return out;
+}
+
+TensorIndex GraphBuilder::cast_input(TensorIndex x, std::int64_t elements) {
+  if (element_ == 4 || bytes_of(x) != 4 * elements) return x;
+  const double moved = as_double(elements) * static_cast<double>(4 + element_);
+  return pointwise("cast", {x}, {}, elements, moved, moved, 1);
+}
+
+TensorIndex GraphBuilder::norm(std::string_view name, TensorIndex x, std::int64_t rows,
+                               std::int64_t width) {
+  const Norms& norms = workload_.model.norms;
+  const bool rms = norms.kind == NormKind::rms;
+  if (norms.kind != NormKind::layer_no_weight) {
+    count_other(width * (norms.bias ? 2 : 1));
+    ++graph_.parameters.modules;
+  }
+  const bool autocast = workload_.framework.autocast && element_ == 2;
+  if (eager() && !workload_.framework.fused_norms && (rms || autocast)) {
+    const bool wide = bytes_of(x) == 4 * rows * width;
+    return rms && !wide ? eager_norm(name, x, rows, width) : fp32_norm(name, x, rows, width);
+  }
+  const std::int64_t n = rows * width;
+  const double e = as_double(element_);
+  const TensorIndex statistics =
+      tensor_bytes("norm_statistics", rows * (rms ? 4 : 8), MemoryCategory::temporaries, 0);
+  graph_.tensors.back().statistic = true;
+  const TensorIndex out = tensor(name, n);
+  Operator op;
+  op.name = name;
+  op.inputs = {x};
+  op.outputs = {statistics, out};
+  op.saves = {x, statistics};
+  op.forward = {traffic(2 * e * as_double(n), 1, MemoryAccess::reduction)};
+  op.backward = {traffic(3 * e * as_double(n), 2, MemoryAccess::reduction)};
+  op.weight_gradient_elements = trains_base_ ? width * (norms.bias ? 2 : 1) : 0;
+  add(std::move(op));
+  return out;
+}
+
+// A compiler that splits a matmul hides a gather behind the products that read it and a
+// reduce-scatter behind the product that it reads, not where a cast or a rescaling stands between
+// them (pytorch torch/_inductor/fx_passes/micro_pipeline_tp.py @00122fb1c8): with a scale for each
+// row, the sum of forward is all that is hidden.
+TensorIndex GraphBuilder::gather_sequence(TensorIndex x, std::int64_t width, bool quantizable) {
+  if (tensor_ == 1) return x;
+  const Bytes gathered(tokens_ * width * element_);
+  const Bytes sent(quantizable && gathers_narrow() ? tokens_ * width : gathered.value);
+  const bool async = plan_.async_tensor && !scales_rows();
+  const bool behind_weight_gradient =
+      async || (trains_base_ && workload_.framework.overlap_tensor_backward);
+  if (!plan_.sequence_parallel) {
+    // Every TP rank holds the whole tensor; its gradient is summed before the producer's backward.
+    if (!graph_.operators.empty())
+      last().backward.insert(
+          last().backward.begin(),
+          CommWork{Collective::all_reduce, gathered, CommAxis::tensor, behind_weight_gradient});
+    return x;
+  }
+  const TensorIndex out =
+      tensor_bytes("gathered_sequence", sent.value, MemoryCategory::communication, gathered.value);
+  Operator op;
+  op.name = "gather_sequence";
+  op.kind = OperatorKind::communication;
+  op.inputs = {x};
+  op.outputs = {out};
+  op.forward = {CommWork{Collective::all_gather, sent, CommAxis::tensor, async}};
+  op.backward = {
+      CommWork{Collective::reduce_scatter, gathered, CommAxis::tensor, behind_weight_gradient}};
+  copy_along_sequence(op, sent, gathered);
+  add(std::move(op));
+  gathered_from_.emplace_back(out, x);
+  return out;
+}
+
+// Collectives join and split the first dimension. A DTensor that is cut along the sequence, the
+// second, is put together by a copy after a gather and taken apart by one before a scatter, beside
+// which the other one lives (PyTorch 2.4 torch/distributed/_functional_collectives.py,
+// all_gather_tensor and reduce_scatter_tensor: torch.cat of torch.chunk).
+void GraphBuilder::copy_along_sequence(Operator& op, Bytes forward, Bytes backward) const {
+  if (!workload_.framework.dtensor_parallel || plan_.async_tensor) return;
+  op.forward.push_back(traffic(2.0 * as_double(forward.value), 1));
+  op.backward.push_back(traffic(2.0 * as_double(backward.value), 1));
+  op.forward_temporary += forward;
+  op.backward_temporary += backward;
+}
+
+// A compiler merges gathers of one tensor (pytorch @017d2eb2 torch/_functorch/compile_utils.py,
+// fx_graph_cse), but the gradients that are scattered differ.
+TensorIndex GraphBuilder::gathered_again(TensorIndex gathered, TensorIndex source,
+                                         std::int64_t width) {
+  if (tensor_ == 1 || !workload_.framework.exchanges_per_linear) return gathered;
+  if (eager() || !plan_.sequence_parallel) return gather_sequence(source, width);
+  const CommWork scatter{Collective::reduce_scatter, Bytes(tokens_ * width * element_),
+                         CommAxis::tensor, false};
+  last().backward.insert(last().backward.begin(), scatter);
+  return gathered;
+}
+
+TensorIndex GraphBuilder::reduce_partial(TensorIndex x, std::int64_t width) {
+  if (tensor_ == 1) return x;
+  const Bytes whole(tokens_ * width * element_);
+  const Bytes sent_back(gathers_narrow() ? tokens_ * width : whole.value);
+  if (!plan_.sequence_parallel) {
+    last().forward.push_back(
+        CommWork{Collective::all_reduce, whole, CommAxis::tensor, plan_.async_tensor});
+    return x;
+  }
+  const TensorIndex out = tensor("reduced_sequence", sequence_tokens_ * width);
+  Operator op;
+  op.name = "reduce_sequence";
+  op.kind = OperatorKind::communication;
+  op.inputs = {x};
+  op.outputs = {out};
+  op.forward = {CommWork{Collective::reduce_scatter, whole, CommAxis::tensor, plan_.async_tensor}};
+  op.backward = {CommWork{Collective::all_gather, sent_back, CommAxis::tensor,
+                          plan_.async_tensor && !scales_rows()}};
+  copy_along_sequence(op, whole, sent_back);
+  add(std::move(op));
+  return out;
+}
+
+bool GraphBuilder::was_gathered(TensorIndex x) const {
+  return std::any_of(gathered_from_.begin(), gathered_from_.end(),
+                     [x](const auto& pair) { return pair.first == x; });
+}
+
+void GraphBuilder::add_dequantization(Operator& op, std::int64_t elements) const {
+  const int width = follows_input_ ? 4 : 2;
+  const MemoryWork unpack = traffic((quantized_traffic + width) * as_double(elements), 2);
+  op.forward.insert(op.forward.begin(), unpack);
+  op.backward.insert(op.backward.begin(), unpack);
+  const Bytes copies(width * elements * workload_.framework.dequantized_copies);
+  op.forward_temporary += copies;
+  op.backward_temporary += copies;
+  op.temporary_category = MemoryCategory::quantization;
+}
+
+// The matmul is PyTorch's own over the unpacked weight, so autograd keeps that until backward,
+// which unpacks nothing.
+void GraphBuilder::add_unpacking(Operator& op, std::int64_t elements) {
+  op.forward.insert(op.forward.begin(), traffic(gptq_traffic * as_double(elements), gptq_launches));
+  op.forward_temporary += Bytes(gptq_temporary * elements);
+  op.temporary_category = MemoryCategory::quantization;
+  const TensorIndex unpacked =
+      tensor_bytes("unpacked_weight", 2 * elements, MemoryCategory::quantization, 0);
+  op.outputs.push_back(unpacked);
+  op.saves.push_back(unpacked);
+}
+
+// Bytes per weight: read both gradients, write one.
+double GraphBuilder::accumulation_traffic() const {
+  if (!adds_gradient(workload_, plan_)) return 0;
+  return 2 + 2 * bytes_per_element(workload_.framework.gradient_dtype);
+}
+
+TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std::int64_t rows) {
+  const std::int64_t in = spec.cut == Cut::rows ? spec.in / tensor_ : spec.in;
+  const std::int64_t out = spec.cut == Cut::columns ? spec.out / tensor_ : spec.out;
+  const std::int64_t bias = spec.bias ? (spec.cut == Cut::columns ? out : spec.out) : 0;
+  const bool narrow = spec.low_precision && bytes_per_element(workload_.compute) < 2.0;
+  // Upcast weights, or quantised ones of a bitsandbytes that follows its input: products of fp32.
+  const bool fp32 = returns_wide_ && element_ == 4 && (!spec.quantizable || follows_input_);
+  const DType dtype = narrow ? workload_.compute : fp32 ? DType::fp32 : workload_.product_dtype();
+  count_matrix(in, out, !spec.quantizable);
+  count_other(bias);
+  graph_.parameters.cast += in * out + bias;
+  const TensorIndex x = cast_input(source, rows * in);
+
+  const TensorIndex y = tensor(spec.name, rows * out);
+  Operator op;
+  op.name = spec.name;
+  op.kind = OperatorKind::matmul;
+  op.inputs = {x};
+  op.outputs = {y};
+  op.forward = {GemmWork{rows, out, in, 1, dtype}};
+  op.backward = {GemmWork{rows, in, out, 1, dtype}};
+  if (narrow) cast_operands(op, x, {rows, in, out});
+  TensorIndex kept = x;
+  for (const auto& [gathered, shard] : gathered_from_)
+    if (gathered == x && workload_.framework.regathers_sequence) kept = shard;
+  if (trains_base_) {
+    if (kept != x) {
+      const Bytes again(rows * in * (narrow && gathers_narrow() ? 1 : element_));
+      op.backward_weight.push_back(CommWork{Collective::all_gather, again, CommAxis::tensor, true});
+      op.backward_temporary += again;
+    }
+    if (narrow && workload_.framework.kernels == KernelStyle::fused) {
+      // Transformer Engine keeps the 8-bit copy that the weight gradient reads.
+      const TensorIndex copy =
+          tensor_bytes("narrow_input", bytes_of(kept) / element_, MemoryCategory::activations, 0);
+      op.outputs.push_back(copy);
+      op.saves = {copy};
+    } else {
+      op.saves = {kept};
+    }
+    op.backward_weight.push_back(
+        GemmWork{in, out, rows, 1, dtype, workload_.framework.gradient_fusion});
+    op.weight_gradient_elements = in * out + bias;
+    // The bias's gradient sums that of the output over the tokens, in a kernel of its own where the
+    // weight gradient's product does not do it on the way.
+    if (bias > 0 && !workload_.framework.gradient_fusion)
+      op.backward_weight.push_back(
+          traffic(as_double(rows * out * element_), 1, MemoryAccess::reduction));
+    if (const double each = accumulation_traffic(); each > 0)
+      op.backward_weight.push_back(traffic(each * as_double(in * out), 1));
+  }
+  // An 8-bit product reads weights of 8 bits as they are stored.
+  const bool read_as_stored = narrow && workload_.adapter.base == Quantization::fp8;
+  const bool quantized = workload_.method == Method::qlora && spec.quantizable &&
+                         workload_.adapter.base != Quantization::none && !read_as_stored;
+  if (quantized && workload_.adapter.base == Quantization::gptq) {
+    add_unpacking(op, in * out);
+  } else if (quantized) {
+    add_dequantization(op, in * out);
+    // What its product reads and what it gives are 16-bit copies of fp32.
+    if (returns_wide_ && !follows_input_) {
+      const MemoryWork copies = traffic(6 * as_double(rows * (in + out)), 2);
+      op.forward.push_back(copies);
+      op.backward.push_back(copies);
+    }
+    if (returns_wide_ && element_ == 4 && !follows_input_) {
+      op.forward_temporary += Bytes(2 * rows * (in + out));
+      op.backward_temporary += Bytes(2 * rows * (in + out));
+    }
+    if (workload_.framework.quantized_linear_keeps_input && !trains_base_) {
+      op.saves = {kept};
+      // As an attribute of its context, which autograd does not clear after backward (MatMul4Bit).
+      outlive(kept, workload_.framework.checkpoints_miss_context);
+    }
+  }
+  add(std::move(op));
+  if (!spec.adapted || !row(workload_.method).adapter) return y;
+  return add_adapter(spec.name, source, y, rows, in, out);
+}
+
+TensorIndex GraphBuilder::residual_add(TensorIndex x, TensorIndex branch, std::int64_t elements) {
+  const bool fused = !eager();  // fused into the norm that follows: one write less
+  const double e = as_double(element_);
+  const TensorIndex out = stream_tensor("residual", elements);
+  Operator op;
+  op.name = "residual_add";
+  op.inputs = {x, branch};
+  op.outputs = {out};
+  op.forward = {traffic((fused ? 2 : 3) * e * as_double(elements), fused ? 0 : 1)};
+  op.passes_gradient = true;
+  add(std::move(op));
+  return out;
+}
+
+TensorIndex GraphBuilder::dropout(TensorIndex x, std::int64_t elements) {
+  if (!workload_.hidden_dropout) return x;
+  const double e = as_double(element_);
+  const TensorIndex mask = tensor_bytes("dropout_mask", elements, MemoryCategory::temporaries, 0);
+  const TensorIndex out = tensor("dropout", elements);
+  Operator op;
+  op.name = "dropout";
+  op.inputs = {x};
+  op.outputs = {mask, out};
+  op.saves = {mask};
+  op.forward = {traffic((2 * e + 1) * as_double(elements), 1)};
+  op.backward = {traffic((2 * e + 1) * as_double(elements), 1)};
+  add(std::move(op));
+  return out;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,169 @@
+// GraphBuilder: the operators that every layer is put together from.
+//
+// Each function appends one operator (or a short run of them) and returns the tensor it makes.
+// What an operator saves is what PyTorch's autograd, Megatron's or torch.compile's versions of it
+// save; the style comes from the framework's row.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "simulator/graphs/operators.hpp"
+#include "simulator/parallel_plan.hpp"
+#include "simulator/workload.hpp"
+
+namespace shardwise {
+
+// How a linear layer is cut over the tensor-parallel ranks.
+enum class Cut { none, columns, rows };
+
+// A linear of the whole model: y = x W, `in` x `out`, before any cut.
+struct LinearSpec {
+  std::string_view name;
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+  Cut cut = Cut::none;
+  bool bias = false;
+  bool adapted = false;       // carries a LoRA/DoRA pair
+  bool quantizable = true;    // false for embeddings, heads, routers
+  bool low_precision = true;  // computed in fp8/fp4 where the workload says so
+};
+
+// Whether torch.autocast computes in 16 bits with weights that are fp32 where they are used (ZeRO-3
+// gathers them in 16 bits). The residual stream is fp32 then: embedding and norms make it so, and
+// every linear casts its own input.
+bool casts_weights(const Workload& workload, const ParallelPlan& plan);
+
+// Whether quantised linears hand on fp32, as bitsandbytes' do where they read it (0.43.3,
+// nn/modules.py, Linear4bit.forward: out.to(inp_dtype)): everywhere behind norms that PEFT's
+// prepare_model_for_kbit_training has made fp32, which it is not called for where FSDP shards.
+bool returns_wide(const Workload& workload, const ParallelPlan& plan);
+
+// Whether the residual stream is fp32 beside 16-bit products, for either reason.
+bool widens_stream(const Workload& workload, const ParallelPlan& plan);
+
+// Whether a microbatch's 16-bit gradient is added to one that is kept, by a kernel of its own: not
+// where the matmul adds in place, where one microbatch makes the whole gradient per step, or where
+// each microbatch's gradient is reduced at once and only a shard is added to.
+bool adds_gradient(const Workload& workload, const ParallelPlan& plan);
+
+class GraphBuilder {
+ public:
+  GraphBuilder(const Workload& workload, const ParallelPlan& plan, bool trainable_base);
+
+  std::int64_t tokens() const { return tokens_; }                    // T
+  std::int64_t sequence_tokens() const { return sequence_tokens_; }  // Ts
+  int tensor() const { return tensor_; }
+  std::int64_t element() const { return element_; }  // bytes of one activation element
+  std::int64_t stream_element() const { return stream_element_; }  // of the residual stream
+  const Workload& workload() const { return workload_; }
+  const ParallelPlan& plan() const { return plan_; }
+  bool trains_base() const { return trains_base_; }
+  bool eager() const { return workload_.framework.kernels == KernelStyle::eager; }
+  // How the model's classes are written, where they run; else as most are.
+  ModelCode own_code() const {
+    return eager() && workload_.framework.runs_transformers ? workload_.model.code : ModelCode{};
+  }
+
+  // The tensor that the layer before hands over, [Ts, h].
+  TensorIndex input(std::int64_t elements);
+  TensorIndex tensor(std::string_view name, std::int64_t elements);
+  // The same tensor, in the dtype of the residual stream.
+  TensorIndex in_stream(TensorIndex t);
+  TensorIndex stream_tensor(std::string_view name, std::int64_t elements);
+  TensorIndex tensor_bytes(std::string_view name, std::int64_t bytes, MemoryCategory category,
+                           std::int64_t gradient_bytes);
+
+  TensorIndex norm(std::string_view name, TensorIndex x, std::int64_t rows, std::int64_t width);
+  // All-gathers a sequence-sharded tensor; without sequence parallelism it is the same tensor.
+  // Where products read it that are quantised alike, it may travel in 8 bits.
+  TensorIndex gather_sequence(TensorIndex x, std::int64_t width, bool quantizable = true);
+  // What another linear reads of `source`, of which `gathered` was made for the first one.
+  TensorIndex gathered_again(TensorIndex gathered, TensorIndex source, std::int64_t width);
+  // Sums the partial results of row-cut linears, back to [Ts, h].
+  TensorIndex reduce_partial(TensorIndex x, std::int64_t width);
+  TensorIndex linear(const LinearSpec& spec, TensorIndex source, std::int64_t rows);
+  TensorIndex residual_add(TensorIndex x, TensorIndex branch, std::int64_t elements);
+  TensorIndex dropout(TensorIndex x, std::int64_t elements);
+  // As a product reads it: an fp32 tensor is copied to 16 bits under autocast.
+  TensorIndex cast_input(TensorIndex x, std::int64_t elements);
+  // One operator of `launches` kernels that reads and writes `passes` times `elements`.
+  TensorIndex pointwise(std::string_view name, std::vector<TensorIndex> inputs,
+                        std::vector<TensorIndex> saves, std::int64_t out_elements,
+                        double forward_bytes, double backward_bytes, int launches);
+
+  // The tensor is a view of one of `bytes`, which lives as long.
+  void widen(TensorIndex t, std::int64_t bytes) {
+    graph_.tensors[static_cast<std::size_t>(t)].bytes = bytes;
+  }
+
+  // The tensor stays as long as the model's output, whether a checkpoint makes it again or not: to
+  // the end of the backward pass (`from_forward`) or longer (OutputLife).
+  void outlive(TensorIndex t, bool from_forward = false) {
+    graph_.tensors[static_cast<std::size_t>(t)].outlives =
+        from_forward || workload_.framework.output_life != OutputLife::backward;
+  }
+  void categorize(TensorIndex t, MemoryCategory category) {
+    graph_.tensors[static_cast<std::size_t>(t)].category = category;
+  }
+  // Not as large as the tensor: where only a part of it has a gradient at one time.
+  void resize_gradient(TensorIndex t, std::int64_t bytes) {
+    graph_.tensors[static_cast<std::size_t>(t)].gradient_bytes = bytes;
+  }
+  // Parameters so far. What runs once more with the same weights is counted once: it is undone.
+  const LayerParameters& counted() const { return graph_.parameters; }
+  void recount(const LayerParameters& parameters) { graph_.parameters = parameters; }
+
+  Operator& last() { return graph_.operators.back(); }
+  Operator& add(Operator op);
+  void count_other(std::int64_t elements) { graph_.parameters.other += elements; }
+  void count_experts(std::int64_t experts, std::int64_t in, std::int64_t out, bool bias);
+  LayerGraph finish(TensorIndex output);
+  std::int64_t bytes_of(TensorIndex t) const {
+    return graph_.tensors[static_cast<std::size_t>(t)].bytes;
+  }
+
+  // What the adapter of a linear adds to its result y; of `experts` linears, which share the rows.
+  TensorIndex add_adapter(std::string_view name, TensorIndex x, TensorIndex y, std::int64_t rows,
+                          std::int64_t in, std::int64_t out, std::int64_t experts = 0);
+
+ private:
+  void count_matrix(std::int64_t in, std::int64_t out, bool other);
+  double accumulation_traffic() const;
+  void copy_along_sequence(Operator& op, Bytes forward, Bytes backward) const;
+  void add_dequantization(Operator& op, std::int64_t elements) const;
+  void add_unpacking(Operator& op, std::int64_t elements);
+  TensorIndex eager_norm(std::string_view name, TensorIndex x, std::int64_t rows,
+                         std::int64_t width);
+  TensorIndex fp32_norm(std::string_view name, TensorIndex x, std::int64_t rows,
+                        std::int64_t width);
+  // As a matmul reads it: autocast copies a wider tensor, once per linear.
+  // What the quantisation of both operands adds to a product (operand_casts.cpp).
+  struct ProductShape {
+    std::int64_t rows = 0, in = 0, out = 0;
+  };
+  void cast_operands(Operator& op, TensorIndex x, const ProductShape& product);
+  bool scales_rows() const;
+  bool gathers_narrow() const;
+  bool was_gathered(TensorIndex x) const;
+  std::int64_t saved_linear_input_bytes(std::int64_t elements, bool low_precision) const;
+
+  const Workload& workload_;
+  const ParallelPlan& plan_;
+  bool trains_base_;
+  bool returns_wide_;
+  int tensor_;
+  std::int64_t tokens_;
+  std::int64_t sequence_tokens_;
+  std::int64_t element_;
+  std::int64_t stream_element_;
+  bool follows_input_;  // quantised linears multiply in fp32, like the tensors that they read
+  std::vector<std::pair<TensorIndex, TensorIndex>> gathered_from_;  // gathered, its source
+  std::optional<TensorIndex> quantized_input_;    // the last one that a product has cast
+  TensorIndex adapted_ = -1, adapted_seen_ = -1;  // what the last adapter read, and its copy
+  LayerGraph graph_;
+};
+
+}  // namespace shardwise

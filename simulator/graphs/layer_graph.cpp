@@ -1,0 +1,498 @@
+#include "simulator/graphs/layer_graph.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+namespace shardwise {
+namespace {
+
+double bytes_of_elements(const GraphBuilder& b, std::int64_t elements) {
+  return static_cast<double>(elements * b.element());
+}
+
+bool trains_tables(const Workload& w) { return w.trains_embedding() || w.trains_head(); }
+
+}  // namespace
+
+std::int64_t padded_vocabulary(const Workload& w, const ParallelPlan& plan) {
+  const std::int64_t multiple =
+      w.framework.pads_vocabulary
+          ? static_cast<std::int64_t>(w.framework.vocabulary_multiple) * plan.tensor
+          : plan.tensor;
+  return (w.model.vocab + multiple - 1) / multiple * multiple;
+}
+
+namespace {
+
+TensorIndex add_mixer(GraphBuilder& b, TensorIndex x, TensorIndex normed, BlockKind kind) {
+  switch (kind.mixer) {
+    case LayerMixer::attention:
+      return add_attention(b, normed, kind);
+    case LayerMixer::experts:
+      return add_experts(b, x, normed);
+    case LayerMixer::mamba:
+      return add_mamba(b, normed);
+    default:
+      return add_mlp(b, normed, b.workload().model.ffn, true);
+  }
+}
+
+// As the norm before the same branch of an ordinary block, so that recomputation knows it.
+std::string_view norm_name(LayerMixer mixer) {
+  if (mixer == LayerMixer::mamba) return "mamba_input_norm";
+  return mixer == LayerMixer::attention ? "attention_norm" : "mlp_norm";
+}
+
+TensorIndex add_mixer_block(GraphBuilder& b, TensorIndex x, BlockKind kind) {
+  const std::int64_t hidden = b.workload().model.hidden;
+  const std::int64_t rows = b.sequence_tokens();
+  TensorIndex branch = add_mixer(b, x, b.norm(norm_name(kind.mixer), x, rows, hidden), kind);
+  branch = b.dropout(branch, rows * hidden);
+  return b.residual_add(x, branch, rows * hidden);
+}
+
+}  // namespace
+
+namespace {
+
+// Where the classes scale a branch's input, it is a tensor of its own; other kernels scale on the
+// way.
+TensorIndex scaled(GraphBuilder& b, TensorIndex normed, std::int64_t elements) {
+  if (!b.own_code().scaled_inputs) return normed;
+  const double n = bytes_of_elements(b, elements);
+  const TensorIndex out = b.pointwise("scaled_input", {normed}, {}, elements, 2 * n, 2 * n, 1);
+  if (b.bytes_of(normed) > elements * b.element()) b.in_stream(out);
+  return out;
+}
+
+// What stands in a block before its MLP.
+TensorIndex add_first_half(GraphBuilder& b, TensorIndex normed, BlockKind kind) {
+  const std::int64_t elements = b.sequence_tokens() * b.workload().model.hidden;
+  switch (kind.mixer) {
+    case LayerMixer::delta_and_mlp:
+      return add_delta(b, normed);
+    case LayerMixer::mamba_and_mlp:
+      return add_mamba(b, normed);
+    case LayerMixer::convolution_and_mlp:
+      return add_convolution(b, normed);
+    case LayerMixer::attention_with_mamba_and_mlp: {
+      const TensorIndex state = add_mamba(b, scaled(b, normed, elements));
+      return b.residual_add(add_attention(b, scaled(b, normed, elements), kind), state, elements);
+    }
+    default:
+      return add_attention(b, normed, kind);
+  }
+}
+
+}  // namespace
+
+TensorIndex add_block(GraphBuilder& b, TensorIndex x, BlockKind kind) {
+  if (!is_block(kind.mixer)) return add_mixer_block(b, x, kind);
+  const Transformer& m = b.workload().model;
+  const std::int64_t rows = b.sequence_tokens();
+  const std::int64_t elements = rows * m.hidden;
+  const bool parallel = m.norms.per_layer == 1;
+  const bool norms_outputs = m.norms.per_layer >= 4;
+
+  const TensorIndex normed = b.norm("attention_norm", x, rows, m.hidden);
+  TensorIndex branch = add_first_half(b, normed, kind);
+  if (norms_outputs) branch = b.norm("attention_output_norm", branch, rows, m.hidden);
+  branch = b.dropout(branch, elements);
+  const TensorIndex middle = b.residual_add(x, branch, elements);
+
+  const TensorIndex again = parallel ? normed : b.norm("mlp_norm", middle, rows, m.hidden);
+  branch = kind.experts ? add_experts(b, middle, again) : add_mlp(b, again, m.ffn, true);
+  if (norms_outputs) branch = b.norm("mlp_output_norm", branch, rows, m.hidden);
+  branch = b.dropout(branch, elements);
+  return b.residual_add(middle, branch, elements);
+}
+
+LayerGraph block_graph(const Workload& w, const ParallelPlan& plan, BlockKind kind) {
+  GraphBuilder b(w, plan, w.trains_base() && kind.trainable);
+  const TensorIndex x = b.input(b.sequence_tokens() * w.model.hidden);
+  return b.finish(add_block(b, x, kind));
+}
+
+LayerGraph embedding_graph(const Workload& w, const ParallelPlan& plan) {
+  const bool trained = trains_tables(w);
+  GraphBuilder b(w, plan, trained);
+  const Transformer& m = w.model;
+  const std::int64_t width = m.embed_dim.value_or(m.hidden);
+  const std::int64_t table = padded_vocabulary(w, plan) / plan.tensor * width;
+  const std::int64_t elements = b.sequence_tokens() * m.hidden;
+  b.count_other(table);
+  const TensorIndex ids = b.input(0);
+  const double n = bytes_of_elements(b, elements);
+  TensorIndex x = b.in_stream(b.pointwise("embedding", {ids}, {}, elements, 2 * n, 3 * n, 1));
+  b.last().kind = OperatorKind::lookup;
+  std::get<MemoryWork>(b.last().forward.front()).access = MemoryAccess::gather;
+  std::get<MemoryWork>(b.last().backward.front()).access = MemoryAccess::gather;
+  b.last().weight_gradient_elements = trained ? table : 0;
+  if (plan.tensor > 1) {
+    const Bytes whole(b.tokens() * m.hidden * b.element());
+    b.last().forward.push_back(
+        CommWork{plan.sequence_parallel ? Collective::reduce_scatter : Collective::all_reduce,
+                 whole, CommAxis::tensor, false});
+    if (plan.sequence_parallel)
+      b.last().backward.push_back(CommWork{Collective::all_gather, whole, CommAxis::tensor, false});
+  }
+  if (m.embed_dim) x = b.linear({"project_in", width, m.hidden}, x, b.sequence_tokens());
+  if (m.position == PositionKind::learned) {
+    b.count_other(static_cast<std::int64_t>(m.position_rows) * m.hidden);
+    x = b.in_stream(b.pointwise("positions", {x}, {}, elements, 3 * n, 0, 1));
+    b.last().passes_gradient = true;
+  }
+  if (m.norms.embedding) x = b.norm("embedding_norm", x, b.sequence_tokens(), m.hidden);
+  return b.finish(w.hidden_dropout ? b.in_stream(b.dropout(x, elements)) : x);
+}
+
+namespace {
+
+struct Logits {
+  std::int64_t rows, width;  // tokens, vocabulary on this rank
+  TensorIndex half;          // as the projection made them
+};
+
+// Rows whose logits have a gradient at one time: those of a slice where head and loss go by slices.
+std::int64_t gradient_rows(const GraphBuilder& b, const Logits& l) {
+  const std::optional<int> slice = b.workload().framework.head_slice;
+  if (!slice) return l.rows;
+  const Workload& w = b.workload();
+  return std::min(l.rows, std::int64_t{*slice} * b.plan().microbatch * w.sequences_per_sample);
+}
+
+// `bytes` per logit under the logits category.
+TensorIndex logit_tensor(GraphBuilder& b, std::string_view name, const Logits& l,
+                         std::int64_t bytes, std::int64_t gradient_bytes) {
+  return b.tensor_bytes(name, l.rows * l.width * bytes, MemoryCategory::logits,
+                        gradient_rows(b, l) * l.width * gradient_bytes);
+}
+
+Operator loss_operator(std::string_view name, const Logits& l, double forward_bytes,
+                       double backward_bytes, int launches) {
+  const double n = static_cast<double>(l.rows) * static_cast<double>(l.width);
+  Operator op;
+  op.name = name;
+  op.kind = OperatorKind::loss;
+  op.forward = {MemoryWork{ceil_bytes(forward_bytes * n), launches, MemoryAccess::reduction}};
+  op.backward = {MemoryWork{ceil_bytes(backward_bytes * n), launches, MemoryAccess::reduction}};
+  return op;
+}
+
+// The logarithm of each row's sum of exponentials, by kernels of its own: forward the maximum, the
+// difference to it, the exponential in place and the sum; backward again a difference and an
+// exponential, their product with the gradient, and the sum of both gradients of the logits
+// (PyTorch aten/src/ATen/native/ReduceOps.cpp, logsumexp_out_impl;
+// torch/csrc/autograd/FunctionsManual.cpp, logsumexp_backward).
+TensorIndex log_z(GraphBuilder& b, const Logits& l, TensorIndex logits, std::int64_t e) {
+  const std::int64_t all = e * l.rows * l.width;
+  const double width = static_cast<double>(e);
+  const TensorIndex out = b.tensor_bytes("log_z", l.rows * e, MemoryCategory::logits, l.rows * e);
+  Operator op = loss_operator("log_z", l, 6 * width, 9 * width, 4);
+  op.inputs = {logits};
+  op.outputs = {out};
+  op.saves = {logits};
+  op.forward_temporary = Bytes(all);
+  op.backward_temporary = Bytes(2 * all);
+  op.temporary_category = MemoryCategory::logits;
+  b.add(std::move(op));
+  return out;
+}
+
+// Of logits that are cut over tensor ranks, as a DTensor is: difference to the maximum,
+// exponential, sum and result are kernels of their own between two all-reduces, and the gradient of
+// the logits is made from log-softmax at once, (one-hot + exp) g, whose parts all live together
+// (PyTorch 2.4 torch/distributed/tensor/parallel/loss.py, _log_softmax, _nll_loss_forward,
+// _nll_loss_and_log_softmax_backward).
+void cut_log_softmax(const Logits& l, std::int64_t e, Operator& log_softmax, Operator& pick) {
+  const Bytes row_sums(4 * l.rows), whole(e * l.rows * l.width);
+  const CommWork sum{Collective::all_reduce, row_sums, CommAxis::tensor, false};
+  const double each = static_cast<double>(e);
+  log_softmax.forward = loss_operator("", l, 8 * each, 0, 5).forward;
+  log_softmax.forward.insert(log_softmax.forward.end(), {sum, sum});
+  log_softmax.backward.clear();
+  log_softmax.passes_gradient = true;
+  log_softmax.forward_temporary += whole;
+  pick.forward.push_back(sum);
+  pick.backward = loss_operator("", l, 0, 8 * each, 5).backward;
+  pick.backward_temporary = Bytes(3 * whole.value);
+  pick.backward_temporaries = 3;
+  pick.temporary_category = MemoryCategory::logits;
+}
+
+// transformers: logits go to fp32, log-softmax is saved, its gradient and the one before it are
+// fp32 (src/transformers/loss/loss_utils.py:58-70; cross_entropy keeps the log-probabilities).
+void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
+  const Framework& f = b.workload().framework;
+  TensorIndex wide = l.half;
+  const bool upcasts = f.loss_upcasts && b.element() == 2;
+  const int copies = upcasts ? (extra_copy ? 2 : 1) : 0;
+  const std::int64_t e = upcasts ? 4 : b.element();
+  for (int i = 0; i < copies; ++i) {
+    const TensorIndex next = logit_tensor(b, "logits_fp32", l, 4, 4);
+    Operator cast = loss_operator("upcast", l, i == 0 ? 6 : 8, i == 0 ? 6 : 0, 1);
+    cast.inputs = {wide};
+    cast.outputs = {next};
+    if (i == 0 && f.output_holds_logits) {
+      cast.saves = {f.upcasts_in_loss ? l.half : next};
+      b.outlive(cast.saves.front(), true);
+    }
+    cast.passes_gradient = i > 0;
+    b.add(std::move(cast));
+    wide = next;
+  }
+  const TensorIndex log_softmax = logit_tensor(b, "log_softmax", l, e, e);
+  const double width = static_cast<double>(e);
+  Operator op = loss_operator("log_softmax", l, 2 * width, 3 * width, 1);
+  // The forward function still has its 16-bit logits, unless the cast has kept them.
+  const std::int64_t named = upcasts && f.upcasts_in_loss && !f.output_holds_logits ? 2 : 0;
+  op.forward_temporary = Bytes((e * f.loss_fp32_temporaries + named) * l.rows * l.width);
+  op.temporary_category = MemoryCategory::logits;
+  op.inputs = {wide};
+  op.outputs = {log_softmax};
+  op.saves = {log_softmax};
+  if (!upcasts && f.output_holds_logits) {
+    op.saves.push_back(wide);
+    b.outlive(wide, true);
+  }
+  const OutputLife life = f.output_life;
+  op.ends_output = life == OutputLife::next_output;
+  Operator pick = loss_operator("nll_loss", l, 0, width, 1);
+  if (b.tensor() > 1 && f.dtensor_parallel) cut_log_softmax(l, e, op, pick);
+  b.add(std::move(op));
+  const TensorIndex loss = b.tensor_bytes("loss", 4, MemoryCategory::logits, 4);
+  pick.ends_output = life == OutputLife::next_loss;
+  pick.inputs = {log_softmax};
+  if (b.workload().framework.z_loss) pick.inputs.push_back(log_z(b, l, wide, e));
+  pick.outputs = {loss};
+  b.add(std::move(pick));
+}
+
+// c tanh(logits / c) by three kernels, each with a result of its own; backward needs that of the
+// tangent, so one copy more is kept (transformers modeling_gemma2.py, Gemma2ForCausalLM.forward;
+// PyTorch derivatives.yaml: tanh saves its result, a product with a number nothing).
+Logits capped(GraphBuilder& b, const Logits& l) {
+  const std::int64_t e = b.element();
+  const double each = static_cast<double>(e);
+  Logits last = l;
+  for (const std::string_view name : {"logits_over_cap", "logits_tanh", "capped_logits"}) {
+    const TensorIndex next = logit_tensor(b, name, l, e, e);
+    const bool tangent = name == "logits_tanh";
+    Operator op = loss_operator(name, l, 2 * each, (tangent ? 3 : 2) * each, 1);
+    op.inputs = {last.half};
+    op.outputs = {next};
+    if (tangent) op.saves = {next};
+    b.add(std::move(op));
+    last.half = next;
+  }
+  return last;
+}
+
+// Megatron: one fp32 copy, everything after it in place, and the saved softmax is that copy
+// (megatron/core/tensor_parallel/cross_entropy.py:25-81,181).
+void vocab_parallel_loss(GraphBuilder& b, const Logits& l) {
+  const TensorIndex softmax = logit_tensor(b, "softmax_fp32", l, 4, 0);
+  const TensorIndex loss = b.tensor_bytes("loss", 4, MemoryCategory::logits, 4);
+  Operator op = loss_operator("vocab_parallel_cross_entropy", l, 30, 14, 8);
+  op.inputs = {l.half};
+  op.outputs = {softmax, loss};
+  op.saves = {softmax};
+  op.forward_temporary = Bytes(4 * l.rows * l.width * b.workload().framework.loss_fp32_temporaries);
+  op.temporary_category = MemoryCategory::logits;
+  if (b.tensor() > 1)
+    for (int i = 0; i < 3; ++i)
+      op.forward.push_back(
+          CommWork{Collective::all_reduce, Bytes(4 * l.rows), CommAxis::tensor, false});
+  b.add(std::move(op));
+}
+
+// One kernel that overwrites the logits with their gradient (flash-attention's cross-entropy, and
+// Transformer Engine's, which exchanges the rows' maxima and sums between tensor ranks).
+void fused_half_loss(GraphBuilder& b, const Logits& l) {
+  const double e = static_cast<double>(b.element());
+  const TensorIndex loss = b.tensor_bytes("loss", 4, MemoryCategory::logits, 4);
+  Operator op = loss_operator("fused_cross_entropy", l, e, 2 * e, 1);
+  op.inputs = {l.half};
+  op.outputs = {loss};
+  op.saves = {l.half};
+  op.in_place_gradient = true;
+  if (b.tensor() > 1)
+    op.forward.push_back(
+        CommWork{Collective::all_gather, Bytes(12 * l.rows * b.tensor()), CommAxis::tensor, false});
+  b.add(std::move(op));
+}
+
+// torch.compile fuses upcast, softmax and loss into reductions over the 16-bit logits, which are
+// all that is kept; backward makes their 16-bit gradient from them.
+void compiled_loss(GraphBuilder& b, const Logits& l) {
+  const double e = static_cast<double>(b.element());
+  const TensorIndex loss = b.tensor_bytes("loss", 4, MemoryCategory::logits, 4);
+  Operator op = loss_operator("compiled_cross_entropy", l, 2 * e, 2 * e, 2);
+  op.inputs = {l.half};
+  op.outputs = {loss};
+  op.saves = {l.half};
+  b.add(std::move(op));
+}
+
+// Head and loss one slice of the tokens after the other, each with its backward at once: what
+// lives is one slice's logits, the gradient of the hidden states and that of the head.
+void sliced_loss(GraphBuilder& b, TensorIndex x, std::int64_t width, std::int64_t slices,
+                 double copies) {
+  const Workload& w = b.workload();
+  const std::int64_t rows = b.tokens();
+  const std::int64_t slice = std::max<std::int64_t>(1, (rows + slices - 1) / slices);
+  const bool trained = b.trains_base() || w.trains_head();
+  const DType dtype = w.product_dtype();
+  const TensorIndex loss = b.tensor_bytes("loss", 4, MemoryCategory::logits, 4);
+  const TensorIndex gradient =
+      b.tensor_bytes("hidden_gradient", b.bytes_of(x), MemoryCategory::logits, 0);
+  Operator op;
+  op.name = "sliced_loss";
+  op.kind = OperatorKind::loss;
+  op.inputs = {x};
+  op.outputs = {gradient, loss};
+  op.saves = {gradient};
+  op.in_place_gradient = true;
+  for (std::int64_t i = 0; i < slices; ++i) {
+    op.forward.push_back(GemmWork{slice, width, w.model.hidden, 1, dtype});
+    op.forward.push_back(GemmWork{slice, w.model.hidden, width, 1, dtype});
+    if (trained) op.forward.push_back(GemmWork{w.model.hidden, width, slice, 1, dtype});
+    op.forward.push_back(
+        MemoryWork{ceil_bytes(static_cast<double>(slice) * static_cast<double>(width) * 24), 4,
+                   MemoryAccess::reduction});
+  }
+  op.forward_temporary =
+      ceil_bytes(static_cast<double>(slice) * static_cast<double>(width) * copies);
+  op.temporary_category = MemoryCategory::logits;
+  op.weight_gradient_elements = trained ? width * w.model.hidden : 0;
+  b.add(std::move(op));
+}
+
+// Liger's fused linear cross-entropy takes next_pow2(ceil(T / ceil(V / h))) tokens at a time
+// (Liger src/liger_kernel/ops/fused_linear_cross_entropy.py:61-84).
+std::int64_t fused_linear_slices(std::int64_t rows, std::int64_t vocab, std::int64_t hidden) {
+  const std::int64_t ratio = (vocab + hidden - 1) / hidden;
+  const std::int64_t target = (rows + ratio - 1) / ratio;
+  std::int64_t chunk = 1;
+  while (chunk < target) chunk *= 2;
+  return (rows + chunk - 1) / chunk;
+}
+
+// Each tensor rank's columns of the logits, gathered by all and laid out row by row. Backward keeps
+// those of its own (picotron @59714b1 tensor_parallel/tp_communications.py, KempnerForge @5666d0d
+// distributed/tensor_parallel.py).
+Logits gathered_logits(GraphBuilder& b, const Logits& own, std::int64_t vocab) {
+  Logits all{own.rows, vocab, 0};
+  const std::int64_t whole = all.rows * all.width * b.element();
+  all.half = logit_tensor(b, "all_logits", all, b.element(), b.element());
+  Operator op = loss_operator("gather_logits", all, 2 * static_cast<double>(b.element()), 0, 1);
+  op.inputs = {own.half};
+  op.outputs = {all.half};
+  op.forward.insert(op.forward.begin(),
+                    CommWork{Collective::all_gather, Bytes(whole), CommAxis::tensor, false});
+  op.backward = {MemoryWork{Bytes(2 * whole / b.tensor()), 1, MemoryAccess::streaming}};
+  op.forward_temporary = Bytes(whole);
+  op.temporary_category = MemoryCategory::logits;
+  b.add(std::move(op));
+  return all;
+}
+
+// The loss from the logits, as the framework computes it.
+TensorIndex add_loss(GraphBuilder& b, const Logits& l) {
+  const Framework& f = b.workload().framework;
+  switch (f.loss) {
+    case LossKind::vocab_parallel:
+      vocab_parallel_loss(b, l);
+      break;
+    case LossKind::fused_half:
+      fused_half_loss(b, l);
+      break;
+    default:
+      if (f.compiles_loss_alone || (f.compiles_loss && f.kernels == KernelStyle::compiled))
+        compiled_loss(b, l);
+      else
+        dense_loss(b, b.workload().model.caps_logits ? capped(b, l) : l,
+                   f.loss == LossKind::dense_fp32_output);
+      break;
+  }
+  return b.last().outputs.back();
+}
+
+TensorIndex add_sliced_head(GraphBuilder& b, TensorIndex x, std::int64_t vocab, std::int64_t width,
+                            bool tied_here) {
+  const Workload& w = b.workload();
+  const LossKind kind = w.framework.loss;
+  const std::int64_t local = vocab / b.tensor();
+  const std::int64_t slices = kind == LossKind::chunked
+                                  ? w.framework.loss_chunks
+                                  : fused_linear_slices(b.tokens(), vocab, w.model.hidden);
+  // Live per logit of a slice: the dense set (16-bit logits, and fp32 log-softmax with two
+  // gradients where it upcasts), or one 16-bit tensor in place and its gradient.
+  const double dense = w.framework.loss_upcasts ? 14.0 : 6.0;
+  sliced_loss(b, x, local, slices, kind == LossKind::chunked ? dense : 4.0);
+  b.count_other(tied_here ? 0 : width * local);
+  if (w.trains_head() && tied_here) b.last().weight_gradient_elements = 0;
+  return b.last().outputs.back();
+}
+
+// Final norm, projection and loss.
+TensorIndex add_head(GraphBuilder& b, TensorIndex x, bool tied_here) {
+  const Workload& w = b.workload();
+  const Transformer& m = w.model;
+  const bool trained = w.trains_head();
+  const std::int64_t vocab = padded_vocabulary(w, b.plan());
+  const std::int64_t width = m.embed_dim.value_or(m.hidden);
+  const std::int64_t rows = b.tokens();
+  if (m.norms.final) x = b.norm("final_norm", x, b.sequence_tokens(), m.hidden);
+  x = b.gather_sequence(x, m.hidden, false);
+  if (w.preference != nullptr && w.preference->scores)
+    return add_loss(b, {rows, 1, b.linear({"score", m.hidden, 1}, x, rows)});
+  if (m.embed_dim) x = b.linear({"project_out", m.hidden, width}, x, rows);
+  const LossKind kind = w.framework.loss;
+  if (kind == LossKind::chunked || kind == LossKind::fused_linear)
+    return add_sliced_head(b, x, vocab, width, tied_here);
+
+  const bool adapted = w.framework.adapts_head && w.adapter.targets.lm_head;
+  const bool quantized = w.framework.quantizes_head && !tied_here && !trained;
+  const LinearSpec head{"lm_head",        width,   vocab,     Cut::columns,
+                        m.biases.lm_head, adapted, quantized, false};
+  const TensorIndex half = b.linear(head, x, rows);
+  if (tied_here) {
+    b.count_other(-(width * (vocab / b.tensor())));
+    b.last().weight_gradient_elements = 0;  // it is added into the embedding's gradient
+    if (trained) b.last().backward_temporary += Bytes(width * (vocab / b.tensor()) * b.element());
+  }
+  const Logits logits{rows, vocab / b.tensor(), half};
+  b.categorize(half, MemoryCategory::logits);
+  b.resize_gradient(half, gradient_rows(b, logits) * logits.width * b.element());
+  if (w.framework.gathers_logits && b.tensor() > 1)
+    return add_loss(b, gathered_logits(b, logits, vocab));
+  return add_loss(b, logits);
+}
+
+}  // namespace
+
+LayerGraph head_graph(const Workload& asked, const ParallelPlan& plan, bool tied_here) {
+  // Of hybrids' prediction layers every recipe keeps 16 bits (Megatron-Bridge
+  // recipes/nemotronh/nemotron_3_super.py, keep_mtp_spec_in_bf16); the projection has them anyway.
+  std::optional<Workload> in_16_bits;
+  if (!asked.model.mixers.empty()) {
+    in_16_bits = asked;
+    in_16_bits->compute = asked.activation_dtype();
+  }
+  const Workload& w = in_16_bits ? *in_16_bits : asked;
+  GraphBuilder b(w, plan, w.trains_head());
+  TensorIndex x = b.input(b.sequence_tokens() * w.model.hidden);
+  TensorIndex loss = add_head(b, x, tied_here);
+  for (int depth = 0; depth < w.prediction_depths; ++depth) {
+    LayerParameters known = b.counted();
+    x = add_prediction(b, x);
+    if (depth == 0) known = b.counted();
+    loss = add_head(b, x, tied_here);
+    b.recount(known);
+  }
+  return b.finish(loss);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,47 @@
+// The layers of a transformer as operators: embedding, blocks, head with loss.
+//
+// A block is  x + O(attention(norm(x)))  and then  x + MLP(norm(x)); experts and latent attention
+// take the place of the MLP and of plain attention where the model has them. Blocks with one norm
+// (parallel residual) share it; blocks with four norm each branch's output too. A layer of a hybrid
+// model is  x + mixer(norm(x)), or a block with another mixer in attention's place or beside it.
+#pragma once
+
+#include "simulator/graphs/graph_builder.hpp"
+#include "simulator/graphs/operators.hpp"
+#include "simulator/parallel_plan.hpp"
+#include "simulator/workload.hpp"
+
+namespace shardwise {
+
+struct BlockKind {
+  bool experts = false;          // mixture-of-experts instead of the dense MLP
+  bool trainable = true;         // the base weights of this block have gradients
+  bool local_attention = false;  // sliding window, where the model has one
+  LayerMixer mixer = LayerMixer::attention_and_mlp;
+  friend bool operator==(const BlockKind&, const BlockKind&) = default;
+};
+
+LayerGraph block_graph(const Workload& workload, const ParallelPlan& plan, BlockKind kind);
+LayerGraph embedding_graph(const Workload& workload, const ParallelPlan& plan);
+// Final norm, output projection and loss. A tied projection counts no parameters of its own when
+// `tied_here` (the embedding is on the same rank); elsewhere it is a second copy.
+LayerGraph head_graph(const Workload& workload, const ParallelPlan& plan, bool tied_here);
+
+// Vocabulary rows as stored: padded to a multiple of what the framework asks, times TP.
+std::int64_t padded_vocabulary(const Workload& workload, const ParallelPlan& plan);
+
+// One block behind the tensor of its input, and the tensor that it hands over.
+TensorIndex add_block(GraphBuilder& builder, TensorIndex x, BlockKind kind);
+// One depth of multi-token prediction behind the hidden state of the one before it.
+TensorIndex add_prediction(GraphBuilder& builder, TensorIndex hidden);
+
+// The parts that a block is put together of; each returns the tensor that the branch adds.
+TensorIndex add_attention(GraphBuilder& builder, TensorIndex normed, BlockKind kind);
+TensorIndex add_mlp(GraphBuilder& builder, TensorIndex normed, std::int64_t width, bool sequence);
+// `residual`: what was normed.
+TensorIndex add_experts(GraphBuilder& builder, TensorIndex residual, TensorIndex normed);
+TensorIndex add_mamba(GraphBuilder& builder, TensorIndex normed);
+TensorIndex add_delta(GraphBuilder& builder, TensorIndex normed);
+TensorIndex add_convolution(GraphBuilder& builder, TensorIndex normed);
+
+}  // namespace shardwise

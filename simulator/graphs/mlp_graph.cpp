@@ -1,0 +1,329 @@
+// The MLP: gated (SwiGLU and kin) or plain (GELU), and the experts of a mixture.
+//
+// Saved per token without recomputation (16 bits): normed input 2h, gate and up outputs 4f, the
+// activated product 2f; an eager SwiGLU also keeps silu(gate): 2f.
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "simulator/graphs/layer_graph.hpp"
+
+namespace shardwise {
+namespace {
+
+double bytes_of_elements(const GraphBuilder& b, std::int64_t elements) {
+  return static_cast<double>(elements * b.element());
+}
+
+// act(gate) * up. One fused kernel reads both and writes one; eager runs two, and keeps act(gate).
+TensorIndex gated_activation(GraphBuilder& b, TensorIndex gate, TensorIndex up,
+                             std::int64_t elements) {
+  const double n = bytes_of_elements(b, elements);
+  if (!b.eager() && !b.workload().framework.eager_activation)
+    return b.pointwise("swiglu", {gate, up}, {gate, up}, elements, 3 * n, 5 * n, 1);
+  const TensorIndex act = b.pointwise("silu", {gate}, {gate}, elements, 2 * n, 3 * n, 1);
+  return b.pointwise("product", {act, up}, {act, up}, elements, 3 * n, 6 * n, 1);
+}
+
+// 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) by eight kernels (transformers activations.py,
+// NewGELUActivation). Backward needs x, which the power reads, the tangent, one and the tangent,
+// and half of x. Autocast takes powers in fp32: x is copied, and all that follows is fp32.
+// Values read and written: forward power 2, product 2, sum 3, product 2, tangent 2, sum 2, half 2,
+// product 3; backward the last product's 3 + 3, half 2, the tangent's 3, the products' 2 + 2, the
+// power's 2 + 2 + 3, and two sums of 3 where x is reached.
+TensorIndex written_out_gelu(GraphBuilder& b, TensorIndex up, std::int64_t elements) {
+  const bool autocast = b.workload().framework.autocast && b.element() == 2;
+  const std::int64_t wide = autocast ? 4 : b.element();
+  const auto kept = [&](std::string_view name, std::int64_t each) {
+    return b.tensor_bytes(name, each * elements, MemoryCategory::temporaries, 0);
+  };
+  const double n = static_cast<double>(wide * elements);
+  Operator op;
+  op.name = "gelu";
+  op.inputs = {up};
+  op.saves = {kept("gelu_tangent", wide), kept("gelu_one_and_tangent", wide),
+              kept("gelu_half", b.element()), autocast ? kept("gelu_input", 4) : up};
+  op.outputs = op.saves;
+  if (!autocast) op.outputs.pop_back();
+  const TensorIndex out =
+      b.tensor_bytes("gelu", wide * elements, MemoryCategory::temporaries, wide * elements);
+  op.outputs.push_back(out);
+  op.forward = {MemoryWork{ceil_bytes(18 * n), 8, MemoryAccess::streaming}};
+  op.backward = {MemoryWork{ceil_bytes(28 * n), 11, MemoryAccess::streaming}};
+  b.add(std::move(op));
+  return out;
+}
+
+TensorIndex plain_activation(GraphBuilder& b, TensorIndex up, std::int64_t elements) {
+  const double n = bytes_of_elements(b, elements);
+  const MlpFunction function = b.own_code().mlp;
+  if (function == MlpFunction::written_out) return written_out_gelu(b, up, elements);
+  const TensorIndex out = b.pointwise("gelu", {up}, {up}, elements, 2 * n, 3 * n, 1);
+  if (function == MlpFunction::keeps_result) b.last().saves = {out};
+  return out;
+}
+
+}  // namespace
+
+TensorIndex add_mlp(GraphBuilder& b, TensorIndex normed, std::int64_t width, bool sequence) {
+  const Transformer& m = b.workload().model;
+  const AdapterTargets& on = b.workload().adapter.targets;
+  TensorIndex x = sequence ? b.gather_sequence(normed, m.hidden) : normed;
+  const std::int64_t rows = b.tokens();
+  // What projects q, k and v at once does so with gate and up (modeling_phi3.py, Phi3MLP).
+  if (b.own_code().fused_qkv) x = b.cast_input(x, rows * m.hidden);
+  const std::int64_t local = width / b.tensor();
+  const TensorIndex up =
+      b.linear({"up", m.hidden, width, Cut::columns, m.biases.mlp, on.up}, x, rows);
+  TensorIndex activated = 0;
+  if (m.gated_mlp) {
+    const TensorIndex again = sequence ? b.gathered_again(x, normed, m.hidden) : x;
+    const TensorIndex gate =
+        b.linear({"gate", m.hidden, width, Cut::columns, m.biases.mlp, on.gate}, again, rows);
+    activated = gated_activation(b, gate, up, rows * local);
+  } else {
+    activated = plain_activation(b, up, rows * local);
+  }
+  const TensorIndex down =
+      b.linear({"down", width, m.hidden, Cut::rows, m.biases.mlp, on.down}, activated, rows);
+  return b.reduce_partial(down, m.hidden);
+}
+
+// Experts: the router picks top_k of E per token; tokens are permuted, sent to the ranks that hold
+// their experts, multiplied in groups, sent back and summed. Dropless and balanced: every expert
+// sees the same share. Tokens per rank are the sequence-sharded ones; expert-TP gathers them.
+namespace {
+
+struct ExpertShape {
+  std::int64_t routed = 0;  // rows that this rank's experts process
+  std::int64_t local = 0;   // experts on this rank
+  std::int64_t width = 0;   // expert FFN width on this rank
+  DType dtype = DType::bf16;
+};
+
+Operator grouped_matmul(std::string_view name, const ExpertShape& s, std::int64_t in,
+                        std::int64_t out) {
+  Operator op;
+  op.name = name;
+  op.kind = OperatorKind::matmul;
+  op.unlisted = true;  // aten._grouped_mm
+  const std::int64_t each = std::max<std::int64_t>(1, s.routed / s.local);
+  op.forward = {GemmWork{each, out, in, s.local, s.dtype, false, true}};
+  op.backward = {GemmWork{each, in, out, s.local, s.dtype, false, true}};
+  if (bytes_per_element(s.dtype) < 2.0) {  // quantise both operands, as GraphBuilder::linear does
+    const auto rows = static_cast<double>(s.routed);
+    op.forward.push_back(
+        MemoryWork{ceil_bytes(4 * rows * static_cast<double>(in)), 1, MemoryAccess::streaming});
+    op.backward.push_back(
+        MemoryWork{ceil_bytes(4 * rows * static_cast<double>(out)), 1, MemoryAccess::streaming});
+  }
+  return op;
+}
+
+TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertShape& s,
+                          TensorIndex x, std::int64_t in, std::int64_t out, bool bias,
+                          bool adapted) {
+  Operator op = grouped_matmul(name, s, in, out);
+  const TensorIndex y = b.tensor(name, s.routed * out);
+  op.inputs = {x};
+  op.outputs = {y};
+  const std::int64_t elements = s.local * (in * out + (bias ? out : 0));
+  b.count_experts(s.local, in, out, bias);
+  if (b.trains_base()) {
+    const bool narrow = bytes_per_element(s.dtype) < 2.0;
+    if (narrow && b.workload().framework.kernels == KernelStyle::fused) {
+      // The weight gradient reads the 8-bit input (Transformer Engine, as in GraphBuilder::linear).
+      const TensorIndex copy =
+          b.tensor_bytes("narrow_input", s.routed * in, MemoryCategory::activations, 0);
+      op.outputs.push_back(copy);
+      op.saves = {copy};
+    } else {
+      op.saves = {x};
+    }
+    const std::int64_t each = std::max<std::int64_t>(1, s.routed / s.local);
+    op.backward_weight = {GemmWork{in, out, each, s.local, s.dtype, false, true}};
+    op.weight_gradient_elements = elements;
+  }
+  b.add(std::move(op));
+  if (!adapted || !row(b.workload().method).adapter || !b.workload().framework.adapts_experts)
+    return y;
+  return b.add_adapter(name, x, y, s.routed, in, out, s.local);
+}
+
+// What decides which tokens go where: operators of PyTorch's own on small tensors, counted without
+// views by calibrate/count_expert_operators.py with Megatron-LM @d98e8a64dd: the choice 8 and the
+// balance loss 11 forward, 10 backward, and the tokens of every expert 12 where an all-to-all must
+// know them (megatron/core/transformer/moe/token_dispatcher.py, preprocess). The CPU launches every
+// expert's product, of as many rows as it has tokens, so that it reads these numbers back before it
+// goes on (cuda_sync_point of the same file; HybridEPTokenDispatcher too, where nothing bounds the
+// number of tokens; megatron/core/transformer/moe/experts.py, TEGroupedMLP.forward: tolist).
+void add_routing(GraphBuilder& b, std::int64_t rows) {
+  const Workload& w = b.workload();
+  const bool counts = b.plan().expert > 1 && !w.framework.dispatches_once && !w.pads_experts;
+  const double scores = 4.0 * static_cast<double>(rows * w.model.moe->experts);
+  const auto kernels = [&](int launches) {
+    return MemoryWork{ceil_bytes(2 * scores * launches), launches, MemoryAccess::streaming, true};
+  };
+  std::vector<Kernel>& forward = b.last().forward;
+  if (!w.pads_experts) forward.insert(forward.begin(), ReadBack{});
+  forward.insert(forward.begin(), kernels(counts ? 31 : 19));
+  b.last().backward.push_back(kernels(10));
+}
+
+// To the ranks of the experts and back. Where tensor parallelism cuts an expert, what one of its
+// ranks was sent the others gather, and their results are summed before they go back (Megatron-LM
+// @d98e8a64dd megatron/core/transformer/moe/token_dispatcher.py, MoEAlltoAllTokenDispatcher).
+TensorIndex exchange(GraphBuilder& b, std::string_view name, TensorIndex x, std::int64_t rows,
+                     std::int64_t width) {
+  const TensorIndex out = b.tensor(name, rows * width);
+  const double n = bytes_of_elements(b, rows * width);
+  Operator op;
+  op.name = name;
+  op.kind = OperatorKind::communication;
+  op.inputs = {x};
+  op.outputs = {out};
+  op.forward = {MemoryWork{ceil_bytes(2 * n), 2, MemoryAccess::gather}};  // permute by expert
+  op.backward = op.forward;
+  const std::int64_t cut = b.plan().expert_tensor;
+  const Bytes whole(rows * width * b.element());
+  const CommWork send{Collective::all_to_all, Bytes(whole.value / cut), CommAxis::expert, false};
+  const CommWork gather{Collective::all_gather, whole, CommAxis::tensor, false};
+  const CommWork sum{Collective::reduce_scatter, whole, CommAxis::tensor, false};
+  const bool sends = b.plan().expert > 1, gathers = sends && cut > 1;
+  const bool back = name == "combine";
+  op.unlisted = !sends;  // an index, no all_to_all_single
+  if (gathers && back) op.forward.push_back(sum);
+  if (gathers && !back) op.backward.push_back(sum);
+  if (sends) op.forward.push_back(send);
+  if (sends) op.backward.push_back(send);
+  if (gathers && !back) op.forward.push_back(gather);
+  if (gathers && back) op.backward.push_back(gather);
+  b.add(std::move(op));
+  return out;
+}
+
+// t + b p for the tokens t of every expert, its bias b and their probabilities p, then all in one
+// tensor again (megatron/core/transformer/moe/experts.py, TEGroupedMLP._apply_bias): operators of
+// PyTorch's own, counted with their bytes per element by calibrate/count_expert_operators.py. With
+// the fp32 probabilities that DeepEP and HybridEP ask for, everything between is fp32. Backward
+// adds each gradient of both biases to the one that is kept. A graph of the whole step cannot hold
+// it: there the products add the bias themselves.
+TensorIndex add_weighted_bias(GraphBuilder& b, const ExpertShape& s, TensorIndex x,
+                              std::int64_t width) {
+  const Workload& w = b.workload();
+  if (!w.model.biases.experts || !w.framework.weighs_expert_bias || w.step_is_graph) return x;
+  const bool wide = w.framework.dispatches_once;
+  const auto n = static_cast<double>(s.routed * width);
+  const auto experts = static_cast<int>(s.local);
+  const auto plain = [&](double each, int launches) {
+    return MemoryWork{ceil_bytes(each * n), launches, MemoryAccess::streaming, true};
+  };
+  Operator op;
+  op.name = "expert_bias";
+  op.inputs = {x};
+  op.outputs = {b.tensor("expert_bias", s.routed * width)};
+  op.forward = {plain(wide ? 28 : 12, 2 * experts + (wide ? 2 : 1))};
+  op.backward = {plain(wide ? 40 : 16, (wide ? 6 : 4) * experts + (wide ? 3 : 2))};
+  if (b.trains_base()) op.backward_weight = {plain(0, 2 * experts)};
+  op.forward_temporary = Bytes((wide ? 8 : 2) * s.routed * width);
+  op.backward_temporary = op.forward_temporary;
+  const TensorIndex out = op.outputs.front();
+  b.add(std::move(op));
+  return out;
+}
+
+// As in gated_activation, with gate and up in one tensor.
+TensorIndex expert_activation(GraphBuilder& b, TensorIndex up, std::int64_t elements) {
+  constexpr std::string_view name = "expert_activation";
+  const double n = bytes_of_elements(b, elements);
+  if (!b.workload().model.gated_mlp)
+    return b.pointwise(name, {up}, {up}, elements, 2 * n, 3 * n, 1);
+  if (!b.eager()) return b.pointwise(name, {up}, {up}, elements, 3 * n, 5 * n, 1);
+  const TensorIndex act = b.pointwise(name, {up}, {up}, elements, 2 * n, 3 * n, 1);
+  return b.pointwise(name, {act, up}, {act, up}, elements, 3 * n, 6 * n, 1);
+}
+
+// What Megatron's router keeps per token and expert: the auxiliary loss's own fp32 scores (4 B;
+// megatron/core/transformer/moe/moe_utils.py, compute_routing_scores_for_aux_loss), the map as
+// booleans (1 B), and as the two int32 rows by which Transformer Engine permutes tokens and sends
+// them back (8 B; common/triton/permutation.py). Score functions over all experts keep more.
+void keep_routing(GraphBuilder& b, TensorIndex scores, std::int64_t rows, int experts) {
+  if (b.workload().framework.kernels != KernelStyle::fused) return;
+  const std::int64_t kept = 13 * rows * experts;
+  Operator op;
+  op.name = "routing";
+  op.inputs = {scores};
+  op.outputs = {b.tensor_bytes("routing", kept, MemoryCategory::activations, 0)};
+  op.saves = op.outputs;
+  op.forward = {MemoryWork{Bytes(2 * kept), 1, MemoryAccess::streaming}};
+  b.add(std::move(op));
+}
+
+// Each expert's logit of each token. A scaled router norms what the block began with, times
+// weights, and scales the probability of every expert (transformers models/gemma4/
+// modeling_gemma4.py, Gemma4TextRouter).
+TensorIndex routed_scores(GraphBuilder& b, TensorIndex residual, TensorIndex normed) {
+  const Transformer& m = b.workload().model;
+  const std::int64_t rows = b.sequence_tokens();
+  const bool scaled = m.moe->scaled_router;
+  if (scaled) b.count_other(m.moe->experts);
+  const TensorIndex x = scaled ? b.norm("router_norm", residual, rows, m.hidden) : normed;
+  return b.linear(
+      {"router", m.hidden, m.moe->experts, Cut::none, m.biases.router, false, false, false}, x,
+      rows);
+}
+
+}  // namespace
+
+TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex normed) {
+  const Transformer& m = b.workload().model;
+  const MixtureOfExperts& moe = *m.moe;
+  const ParallelPlan& plan = b.plan();
+  const std::int64_t rows = b.sequence_tokens();
+  ExpertShape s;
+  s.routed = rows * moe.top_k * plan.expert_tensor;
+  s.local = std::max(1, moe.experts / plan.expert);
+  s.width = moe.expert_ffn / plan.expert_tensor;
+  s.dtype = bytes_per_element(b.workload().compute) < 2.0 ? b.workload().compute
+                                                          : b.workload().product_dtype();
+  const auto branch = [&](std::string_view name, TensorIndex t, TensorIndex otherwise) {
+    return moe.normed_branches ? b.norm(name, t, rows, m.hidden) : otherwise;
+  };
+  const TensorIndex scores = routed_scores(b, residual, normed);
+  keep_routing(b, scores, rows, moe.experts);
+  // Latent experts: tokens are projected down before they are sent, and up after the sum
+  // (transformers models/nemotron_h/modeling_nemotron_h.py, NemotronHMoE).
+  const std::int64_t hidden = moe.latent.value_or(m.hidden);
+  const TensorIndex read = branch("expert_norm", residual, normed);
+  const TensorIndex source =
+      moe.latent ? b.linear({"latent_down", m.hidden, hidden}, read, rows) : read;
+  const TensorIndex sent = exchange(b, "dispatch", source, s.routed, hidden);
+  b.last().inputs.push_back(scores);
+  add_routing(b, rows);
+  const AdapterTargets& on = b.workload().adapter.targets;
+  const TensorIndex up =
+      expert_linear(b, "expert_up", s, sent, hidden, s.width * (m.gated_mlp ? 2 : 1),
+                    m.biases.experts, on.up || on.gate);
+  const TensorIndex activated = expert_activation(b, up, s.routed * s.width);
+  TensorIndex down =
+      expert_linear(b, "expert_down", s, activated, s.width, hidden, m.biases.experts, on.down);
+  down = add_weighted_bias(b, s, down, hidden);
+  TensorIndex back = exchange(b, "combine", down, s.routed, hidden);
+  const double out = bytes_of_elements(b, rows * hidden);
+  // Fused experts weigh inside the activation, so that the sum afterwards keeps nothing of theirs
+  // (Megatron-LM megatron/core/transformer/moe/experts.py: permuted_probs go into the activation).
+  std::vector<TensorIndex> kept{scores};
+  if (b.workload().framework.kernels != KernelStyle::fused) kept.push_back(back);
+  back = b.pointwise("weighted_sum", {back, scores}, std::move(kept), rows * hidden,
+                     out * (moe.top_k + 1), out * (2 * moe.top_k + 1), 2);
+  if (moe.latent) back = b.linear({"latent_up", hidden, m.hidden}, back, rows);
+  back = branch("expert_output_norm", back, back);
+  if (moe.shared_expert_ffn == 0) return back;
+  TensorIndex shared = add_mlp(b, normed, moe.shared_expert_ffn, true);
+  shared = branch("shared_output_norm", shared, shared);
+  if (moe.shared_gate) b.count_other(m.hidden);
+  return b.residual_add(back, shared, rows * m.hidden);
+}
+
+}  // namespace shardwise

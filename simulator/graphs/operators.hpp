@@ -1,0 +1,150 @@
+// Operators: one layer of the model as tensors and the operators between them.
+//
+// A LayerGraph says for every operator which kernels it runs forward and backward, which tensors
+// it reads and writes, and which it keeps for its backward pass, as autograd does. Everything that
+// is asked later follows from it: time (the kernels), the allocation stream (liveness of the
+// tensors, layer_script), recomputation (which operators run again), parameter bytes.
+//
+// Shapes are per rank: T tokens of one microbatch after context parallelism, Ts = T / tensor where
+// norms and residuals are sharded along the sequence, h hidden, a heads / tensor, and so on.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "catalog/dtype.hpp"
+#include "catalog/framework.hpp"
+#include "catalog/profile.hpp"
+#include "catalog/units.hpp"
+#include "simulator/graphs/memory_category.hpp"
+#include "simulator/network/collective.hpp"
+
+namespace shardwise {
+
+// C[m,n] = A[m,k] B[k,n], `batch` times. `tokens` of experts are balanced over the batch.
+struct GemmWork {
+  std::int64_t m = 0, n = 0, k = 0, batch = 1;
+  DType dtype = DType::bf16;
+  bool accumulate = false;  // into an fp32 main gradient
+  bool grouped = false;     // by a loop over `batch` products that are launched one by one
+  friend bool operator==(const GemmWork&, const GemmWork&) = default;
+};
+
+// Softmax attention of `heads` query heads per sequence; window limits how far back a query looks.
+struct AttentionWork {
+  std::int64_t batch = 1;
+  int heads = 1, kv_heads = 1, head_dim = 128;
+  std::int64_t queries = 0, keys = 0;
+  bool causal = true;
+  bool backward = false;
+  AttentionKernel kernel = AttentionKernel::flash;
+  bool fp32_operands = false;  // 16 bits otherwise
+  bool tf32_products = false;  // of fp32 operands, where the products are kernels of their own
+  friend bool operator==(const AttentionWork&, const AttentionWork&) = default;
+};
+
+// Kernels that are bound by memory traffic.
+struct MemoryWork {
+  Bytes moved;
+  int launches = 1;
+  MemoryAccess access = MemoryAccess::streaming;
+  bool plain = false;  // operators of PyTorch's own, also where the framework's are fused
+};
+
+// The parallel axis along which a layer communicates.
+enum class CommAxis : std::uint8_t { tensor, context, expert };
+
+struct CommWork {
+  Collective collective = Collective::all_reduce;
+  Bytes size;  // as in collective_model: the gathered size of gathers and scatters
+  CommAxis axis = CommAxis::tensor;
+  bool beside_compute = false;  // may run behind this operator's own kernels (ring attention)
+};
+
+// The CPU reads a result of the kernels before: it issues the next one when they are done.
+struct ReadBack {};
+
+using Kernel = std::variant<GemmWork, AttentionWork, MemoryWork, CommWork, ReadBack>;
+
+struct Tensor {
+  std::string_view name;
+  std::int64_t bytes = 0;
+  MemoryCategory category = MemoryCategory::temporaries;  // `activations` once it is saved
+  std::int64_t gradient_bytes = 0;                        // 0: no gradient flows through it
+  bool statistic = false;  // norm and softmax statistics, which papers leave out
+  bool outlives = false;   // its backward pass, with the model's output (OutputLife)
+};
+
+using TensorIndex = int;
+
+enum class OperatorKind : std::uint8_t {
+  matmul,
+  attention,
+  pointwise,
+  communication,
+  lookup,
+  loss
+};
+
+struct Operator {
+  std::string_view name;
+  OperatorKind kind = OperatorKind::pointwise;
+  std::vector<TensorIndex> inputs;
+  std::vector<TensorIndex> outputs;
+  std::vector<TensorIndex> saves;  // inputs or outputs that backward needs
+  std::vector<Kernel> forward;
+  std::vector<Kernel> backward;         // for the inputs
+  std::vector<Kernel> backward_weight;  // for the weights
+  Bytes forward_temporary, backward_temporary;
+  int backward_temporaries = 1;  // tensors of one size that backward_temporary is the sum of
+  MemoryCategory temporary_category = MemoryCategory::temporaries;
+  std::int64_t weight_gradient_elements = 0;  // made by this operator's backward pass
+  bool passes_gradient = false;    // the inputs' gradient *is* the output's (residual add)
+  bool unlisted = false;           // selective-op does not know it, and runs it again
+  bool ends_output = false;        // of the microbatch before, as this one runs (OutputLife)
+  bool in_place_gradient = false;  // the gradient overwrites a saved tensor (vocab-parallel loss)
+};
+
+// The sides of matrices, added up: what optimizers keep that factor or project a matrix.
+struct MatrixSides {
+  std::int64_t longer = 0, shorter = 0;
+
+  void count(std::int64_t in, std::int64_t out, std::int64_t matrices) {
+    longer += matrices * (in > out ? in : out);
+    shorter += matrices * (in > out ? out : in);
+  }
+  MatrixSides& operator+=(const MatrixSides& o) {
+    longer += o.longer;
+    shorter += o.shorter;
+    return *this;
+  }
+  friend bool operator==(const MatrixSides&, const MatrixSides&) = default;
+};
+
+// Parameters of one layer on one rank, by how they are stored and sharded.
+struct LayerParameters {
+  std::int64_t linear = 0;  // matrices that a quantised method quantises
+  std::int64_t other = 0;   // norms, biases, embedding and head tables
+  std::int64_t expert = 0;  // routed experts: their data-parallel group is smaller
+  std::int64_t adapter = 0;
+  std::int64_t expert_adapter = 0;  // on routed experts, which have fewer replicas
+  std::int64_t cast = 0;            // of matmuls, tied ones too: what autocast copies to 16 bits
+  std::int64_t largest_matrix = 0;  // elements; bounds what a dequantisation needs
+  int modules = 0;                  // PyTorch modules that hold them, routed experts aside
+  MatrixSides linear_sides, expert_sides;  // of the matrices in `linear` and in `expert`
+
+  std::int64_t base() const { return linear + other + expert; }
+  friend bool operator==(const LayerParameters&, const LayerParameters&) = default;
+};
+
+struct LayerGraph {
+  std::vector<Tensor> tensors;
+  std::vector<Operator> operators;  // in order of execution
+  TensorIndex input = 0;
+  TensorIndex output = 0;
+  LayerParameters parameters;
+};
+
+}  // namespace shardwise

@@ -1,0 +1,153 @@
+#include "simulator/graphs/recompute_mix.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+#include "simulator/graphs/unbeaten.hpp"
+
+namespace shardwise {
+namespace {
+
+double priced(Picoseconds time, Bytes kept, double price) {
+  return static_cast<double>(time.value) + price * static_cast<double>(kept.value);
+}
+
+double price_between(const RecomputeOption& a, const RecomputeOption& b) {
+  return static_cast<double>((b.time - a.time).value) /
+         static_cast<double>((a.kept - b.kept).value);
+}
+
+// The next corner of the hull after option `from`: the cheapest per byte, the farthest of equals.
+std::optional<std::size_t> next_corner(const std::vector<RecomputeOption>& options,
+                                       std::size_t from) {
+  std::optional<std::size_t> best;
+  for (std::size_t o = from + 1; o < options.size(); ++o)
+    if (!best ||
+        price_between(options[from], options[o]) <= price_between(options[from], options[*best]))
+      best = o;
+  return best;
+}
+
+// One kind of blocks goes from one option to another.
+struct Change {
+  double price = 0;
+  std::size_t kind = 0, from = 0, to = 0;
+};
+
+std::vector<Change> changes(const std::vector<EqualBlocks>& kinds) {
+  std::vector<Change> all;
+  for (std::size_t k = 0; k < kinds.size(); ++k) {
+    std::size_t at = 0;
+    while (const auto to = next_corner(kinds[k].options, at)) {
+      all.push_back({price_between(kinds[k].options[at], kinds[k].options[*to]), k, at, *to});
+      at = *to;
+    }
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Change& a, const Change& b) { return a.price < b.price; });
+  return all;
+}
+
+RecomputeMix empty_mix(const std::vector<EqualBlocks>& kinds) {
+  RecomputeMix mix;
+  for (const EqualBlocks& kind : kinds) mix.counts.emplace_back(kind.options.size(), 0);
+  return mix;
+}
+
+// A mix of the first blocks: a mix of one block less, and that block's option.
+struct Node {
+  Bytes kept;
+  Picoseconds time;
+  std::size_t shorter = 0, option = 0;
+};
+
+bool before(const Node& a, const Node& b) {
+  return std::tie(a.time, a.kept, a.shorter, a.option) <
+         std::tie(b.time, b.kept, b.shorter, b.option);
+}
+
+// Node `m` of the last layer, with its options counted back to the first block.
+RecomputeMix told(const std::vector<EqualBlocks>& kinds,
+                  const std::vector<std::vector<Node>>& layers, std::size_t m) {
+  RecomputeMix mix = empty_mix(kinds);
+  mix.kept = layers.back()[m].kept;
+  mix.time = layers.back()[m].time;
+  std::size_t layer = layers.size();
+  for (std::size_t k = kinds.size(); k-- > 0;)
+    for (int block = 0; block < kinds[k].blocks; ++block) {
+      const Node& node = layers[--layer][m];
+      ++mix.counts[k][node.option];
+      m = node.shorter;
+    }
+  return mix;
+}
+
+// For each block in order of kinds, the least that it and all later blocks can cost.
+std::vector<double> least_to_come(const std::vector<EqualBlocks>& kinds, double price) {
+  std::vector<double> least;
+  for (const EqualBlocks& kind : kinds) {
+    double own = std::numeric_limits<double>::infinity();
+    for (const RecomputeOption& o : kind.options)
+      own = std::min(own, priced(o.time, o.kept, price));
+    least.insert(least.end(), static_cast<std::size_t>(kind.blocks), own);
+  }
+  for (std::size_t i = least.size(); i-- > 1;) least[i - 1] += least[i];
+  least.push_back(0);
+  return least;
+}
+
+}  // namespace
+
+std::vector<RecomputeMix> recompute_path(const std::vector<EqualBlocks>& kinds) {
+  RecomputeMix mix = empty_mix(kinds);
+  for (std::size_t k = 0; k < kinds.size(); ++k) {
+    mix.counts[k].front() = kinds[k].blocks;
+    mix.kept += static_cast<std::int64_t>(kinds[k].blocks) * kinds[k].options.front().kept;
+    mix.time += static_cast<std::int64_t>(kinds[k].blocks) * kinds[k].options.front().time;
+  }
+  std::vector<RecomputeMix> path{mix};
+  for (const Change& c : changes(kinds)) {
+    const RecomputeOption& from = kinds[c.kind].options[c.from];
+    const RecomputeOption& to = kinds[c.kind].options[c.to];
+    for (int block = 0; block < kinds[c.kind].blocks; ++block) {
+      --mix.counts[c.kind][c.from];
+      ++mix.counts[c.kind][c.to];
+      mix.kept = mix.kept - from.kept + to.kept;
+      mix.time = mix.time - from.time + to.time;
+      path.push_back(mix);
+    }
+  }
+  return path;
+}
+
+std::vector<RecomputeMix> recompute_mixes(const std::vector<EqualBlocks>& kinds,
+                                          const std::optional<MixLine>& line) {
+  const double price = line ? line->picoseconds_per_byte : 0;
+  // Sums of doubles: what is equal but for rounding counts as below.
+  const double ceiling = line ? priced(line->time, line->kept, price) * (1 + 1e-12)
+                              : std::numeric_limits<double>::infinity();
+  const std::vector<double> to_come = least_to_come(kinds, price);
+  std::vector<std::vector<Node>> layers{{Node{}}};
+  for (std::size_t k = 0; k < kinds.size(); ++k)
+    for (int block = 0; block < kinds[k].blocks; ++block) {
+      const double rest = to_come[layers.size()];
+      const std::vector<Node>& shorter = layers.back();
+      std::vector<Node> longer;
+      for (std::size_t m = 0; m < shorter.size(); ++m)
+        for (std::size_t o = 0; o < kinds[k].options.size(); ++o) {
+          const RecomputeOption& option = kinds[k].options[o];
+          const Bytes kept = shorter[m].kept + option.kept;
+          const Picoseconds time = shorter[m].time + option.time;
+          if (priced(time, kept, price) + rest <= ceiling) longer.push_back({kept, time, m, o});
+        }
+      keep_unbeaten(longer, before);
+      layers.push_back(std::move(longer));
+    }
+  std::vector<RecomputeMix> mixes;
+  for (std::size_t m = 0; m < layers.back().size(); ++m) mixes.push_back(told(kinds, layers, m));
+  return mixes;
+}
+
+}  // namespace shardwise

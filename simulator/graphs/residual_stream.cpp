@@ -1,0 +1,27 @@
+// Where the residual stream is fp32 beside products of 16 bits.
+#include "simulator/graphs/graph_builder.hpp"
+
+namespace shardwise {
+
+bool casts_weights(const Workload& w, const ParallelPlan& plan) {
+  if (!w.framework.autocast || w.activation_dtype() == DType::fp32) return false;
+  if (plan.zero_stage >= 3 && plan.shard_ranks() > 1 && !w.framework.gathers_as_stored)
+    return false;
+  return w.trains_base() ? w.weights() == WeightRecipe::fp32_with_half_compute
+                         : w.framework.frozen_dtype == DType::fp32;
+}
+
+bool returns_wide(const Workload& w, const ParallelPlan& plan) {
+  const Quantization base = w.adapter.base;
+  if (w.method != Method::qlora || base == Quantization::none || base == Quantization::gptq ||
+      base == Quantization::fp8)
+    return false;
+  if (plan.zero_stage >= 3 && plan.shard_ranks() > 1) return false;
+  return w.framework.upcasts_unquantized && w.activation_dtype() != DType::fp32;
+}
+
+bool widens_stream(const Workload& w, const ParallelPlan& plan) {
+  return casts_weights(w, plan) || returns_wide(w, plan);
+}
+
+}  // namespace shardwise

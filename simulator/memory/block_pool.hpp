@@ -1,0 +1,49 @@
+// BlockPool: the cached blocks of one stream and one size class, small or large.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "catalog/units.hpp"
+#include "simulator/memory/allocator_settings.hpp"
+#include "simulator/memory/free_block_set.hpp"
+#include "simulator/memory/memory_block.hpp"
+
+namespace shardwise {
+
+struct BlockPool {
+  std::uint16_t index = 0;  // MemoryBlock::pool of its blocks
+  StreamId stream{};
+  bool small = false;
+  FreeBlockSet free;
+  std::vector<MemoryBlockId> unmapped;  // of expandable segments, by address
+
+  // The unit of physical memory that expandable segments of this pool map. [find_expandable_block]
+  Bytes page_size() const { return small ? small_segment_size : large_segment_size; }
+};
+
+// `id` becomes free: it takes in its free neighbours and joins the set.
+inline void add_free(BlockPool& pool, BlockList& blocks, MemoryBlockId id) {
+  MemoryBlock& block = blocks[id];
+  block.state = BlockState::free;
+  const bool joins_previous = blocks[block.previous].state == BlockState::free;
+  if (blocks[block.next].state == BlockState::free) {
+    const FreeBlockSet::Position next = pool.free.find(blocks[block.next]);
+    blocks.absorb_next(id);
+    if (!joins_previous) return pool.free.replace(next, id, block);
+    pool.free.erase(next);
+  }
+  if (!joins_previous) return pool.free.insert(id, block);
+  const FreeBlockSet::Position previous = pool.free.find(blocks[block.previous]);
+  blocks.absorb_previous(id);
+  pool.free.replace(previous, id, block);
+}
+
+// The first `size` bytes of `id`, which is not in the set; the rest joins the set.
+inline MemoryBlockId split_front(BlockPool& pool, BlockList& blocks, MemoryBlockId id, Bytes size) {
+  const MemoryBlockId front = blocks.cut_front(id, size);
+  pool.free.insert(id, blocks[id]);
+  return front;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,96 @@
+#include "simulator/memory/caching_allocator.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "catalog/require.hpp"
+
+namespace shardwise {
+namespace {
+
+std::size_t number(StreamId stream) { return static_cast<std::size_t>(stream); }
+
+}  // namespace
+
+CachingAllocator::CachingAllocator(const AllocatorSettings& settings, std::optional<Bytes> capacity)
+    : settings_(settings),
+      divides_(settings.roundup_power2_divisions != PowerOfTwoDivisions{}),
+      memory_(capacity),
+      ages_(settings.garbage_collection_threshold && settings.process_limit) {
+  require(check(settings, {}).empty(), "allocator settings are checked before they are played");
+}
+
+void CachingAllocator::open_pool(std::size_t index) {
+  require(index < 2 * max_streams, "a GPU has at most 64 streams here");
+  while (pools_.size() <= index) {
+    BlockPool& pool = pools_.emplace_back();
+    pool.index = static_cast<std::uint16_t>(pools_.size() - 1);
+    pool.stream = static_cast<StreamId>(pool.index / 2);
+    pool.small = pool.index % 2 == 0;
+  }
+}
+
+void CachingAllocator::record_stream(BlockId block, StreamId user) {
+  if (block == border_block) return;
+  require(blocks_[block].state == BlockState::allocated, "only an allocated block is recorded");
+  require(number(user) < max_streams, "a GPU has at most 64 streams here");
+  if (pools_[blocks_[block].pool].stream == user) return;
+  blocks_[block].users |= std::uint64_t{1} << number(user);
+}
+
+void CachingAllocator::wait_for_users(BlockId block) {
+  MemoryBlock& freed = blocks_[block];
+  freed.state = BlockState::pending;
+  for (std::uint64_t users = freed.users; users != 0; users &= users - 1) {
+    const auto stream = static_cast<std::size_t>(std::countr_zero(users));
+    if (queues_.size() <= stream) queues_.resize(stream + 1);
+    queues_[stream].waiting.push_back(block);
+  }
+}
+
+void CachingAllocator::stream_done(StreamId stream) { stream_done(stream, mark(stream)); }
+
+void CachingAllocator::stream_done(StreamId stream, StreamMark until) {
+  if (number(stream) >= queues_.size()) return;
+  StreamQueue& queue = queues_[number(stream)];
+  while (queue.settled < queue.waiting.size() && queue.forgotten + queue.settled < until.frees) {
+    const BlockId block = queue.waiting[queue.settled++];
+    blocks_[block].users &= ~(std::uint64_t{1} << number(stream));
+    if (blocks_[block].users == 0) settle(block);
+  }
+  if (queue.settled == queue.waiting.size()) {
+    queue.forgotten += queue.settled;
+    queue.settled = 0;
+    queue.waiting.clear();
+  }
+}
+
+StreamMark CachingAllocator::mark(StreamId stream) const {
+  if (number(stream) >= queues_.size()) return {};
+  const StreamQueue& queue = queues_[number(stream)];
+  return {queue.forgotten + queue.waiting.size()};
+}
+
+void CachingAllocator::empty_cache() { release_cache(); }
+
+void CachingAllocator::reset_peaks() {
+  peak_allocated_ = allocated_;
+  peak_active_ = active_;
+  memory_.reset_peak();
+}
+
+void CachingAllocator::reset() {
+  blocks_.clear();
+  for (BlockPool& pool : pools_) {
+    pool.free.clear();
+    pool.unmapped.clear();
+  }
+  queues_.clear();
+  memory_ = DeviceMemory(memory_.capacity());
+  allocated_ = active_ = peak_allocated_ = peak_active_ = Bytes{};
+  large_searches_ = 0;
+  retries_ = failures_ = 0;
+  failure_.reset();
+}
+
+}  // namespace shardwise

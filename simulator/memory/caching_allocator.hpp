@@ -1,0 +1,281 @@
+// CachingAllocator: PyTorch's CUDA caching allocator on one GPU, played on sizes instead of memory.
+//
+// What it answers: after this sequence of allocations and frees, how much is allocated (blocks in
+// use), how much is reserved (segments taken from CUDA and kept), and would it have run out?
+//
+//   request --> block size --> pool of its (stream, small|large) --> cached block, best fit
+//                                                        | miss
+//                                                        v
+//             garbage collection, new segment, release of oversize blocks + new segment,
+//             wait for all streams + release of all unsplit segments + new segment (a retry),
+//             out of memory                                                        [malloc]
+//
+// Rules, with the PyTorch symbol that states each:
+//   - Best fit is the first free block, by (size, address), of at least the size, on the same
+//     stream and of the same pool; no other stream's block is ever taken.        [get_free_block]
+//   - The rest of a block is split off if it has 512 B (small pool, expandable segments), or more
+//     than 1 MiB and the request is below max_split_size (large pool).              [should_split]
+//     Otherwise the whole block is handed out and counts as allocated.         [alloc_found_block]
+//   - With max_split_size M: a request below M never takes a block of M or more; a request of M or
+//     more takes a block only if that is less than max_non_split_rounding larger. [get_free_block]
+//   - A freed block merges with free neighbours of its segment.      [free_block, try_merge_blocks]
+//   - A segment goes back to CUDA only as one unsplit free block.                [release_blocks]
+//   - Expandable segments: see expandable_segment.hpp.
+//   - A block that other streams were recorded on stays unusable after free() until their work
+//     at that time is done.                                      [insert_events, process_events]
+//
+// Source: pytorch/pytorch c10/cuda/CUDACachingAllocator.cpp @001074d250; the exemption of
+// expandable blocks from garbage collection and from the release of oversize blocks is that of
+// later versions.
+// Left out: private pools (CUDA graphs, torch.cuda.MemPool) and free-memory callbacks.
+// Assumed: cudaMalloc returns ever higher addresses, so a tie in size goes to the older segment.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "catalog/require.hpp"
+#include "catalog/units.hpp"
+#include "simulator/memory/allocator_settings.hpp"
+#include "simulator/memory/block_pool.hpp"
+#include "simulator/memory/device_memory.hpp"
+#include "simulator/memory/expandable_segment.hpp"
+#include "simulator/memory/memory_block.hpp"
+#include "simulator/memory/memory_snapshot.hpp"
+
+namespace shardwise {
+
+// Why allocate() gave nothing: `segment` bytes were asked of CUDA (not the request: a request of
+// 1.1 MiB can fail with 19 MiB left) when `reserved` of `limit` were already taken.
+struct OutOfMemory {
+  Bytes request;
+  Bytes segment;
+  Bytes allocated;
+  Bytes reserved;
+  std::optional<Bytes> limit;  // the smaller of capacity and process limit
+
+  friend bool operator==(const OutOfMemory&, const OutOfMemory&) = default;
+};
+
+// Slow things that happened, for the time model.
+struct AllocatorCounters {
+  std::int64_t retries = 0;  // waits for the device + release of the cache [num_alloc_retries]
+  std::int64_t out_of_memory = 0;       // [num_ooms]
+  std::int64_t device_allocations = 0;  // cudaMalloc calls, or ranges of pages mapped
+  std::int64_t device_frees = 0;        // cudaFree calls, or ranges of pages unmapped
+
+  friend bool operator==(const AllocatorCounters&, const AllocatorCounters&) = default;
+};
+
+// A point in the order of the frees that wait for a stream.
+struct StreamMark {
+  std::uint64_t frees = 0;
+};
+
+class CachingAllocator {
+ public:
+  using BlockId = MemoryBlockId;
+
+  // `capacity` is what CUDA can give to segments: usable memory less context, NCCL and the rest.
+  // None: no limit. Settings must have passed check().
+  explicit CachingAllocator(const AllocatorSettings& settings = {},
+                            std::optional<Bytes> capacity = std::nullopt);
+
+  // A block for `request` bytes, or nothing when out of memory; then out_of_memory() says why, the
+  // cache has been released, and everything allocated is still there. A request of zero bytes
+  // takes no memory and gets the empty block, which may be freed like any other; one of 2^60 bytes
+  // is refused without a try.                                                         [allocate]
+  MaybeBlock allocate(Bytes request, StreamId stream = {});
+
+  // What allocate() followed at once by free() does on the stream that computes: nothing but raise
+  // the peaks. Returns the size of the block that was there for a moment; nothing where it would
+  // leave more behind: where memory is asked of CUDA, or blocks have an age.
+  std::optional<Bytes> touch(Bytes request);
+
+  // `user` works on this block too. Ignored if it is the stream the block was allocated on.
+  void record_stream(BlockId block, StreamId user);
+
+  // The block must have come from allocate() and not been freed since. It can be reused on its
+  // stream at once, or, if other streams were recorded, after stream_done() of each.
+  void free(BlockId block);
+
+  // Everything that `stream` had been given is done: at the latest free, or at the mark.
+  void stream_done(StreamId stream);
+  void stream_done(StreamId stream, StreamMark until);
+  StreamMark mark(StreamId stream) const;
+
+  // torch.cuda.empty_cache(): waits for all streams and releases all that can be released.
+  void empty_cache();
+
+  void reset_peaks();
+  // As constructed, but keeps the heap memory of the bookkeeping for the next play.
+  void reset();
+
+  Bytes allocated() const { return allocated_; }         // memory_allocated(): blocks not yet freed
+  Bytes active() const { return active_; }               // and blocks that still wait for streams
+  Bytes reserved() const { return memory_.reserved(); }  // memory_reserved(): segments
+  Bytes peak_allocated() const { return peak_allocated_; }
+  Bytes peak_active() const { return peak_active_; }
+  Bytes peak_reserved() const { return memory_.peak_reserved(); }
+  std::int64_t alloc_retries() const { return retries_; }
+  AllocatorCounters counters() const {
+    return {retries_, failures_, memory_.takes(), memory_.gives()};
+  }
+  // The latest failure of allocate(), if there was one.
+  const std::optional<OutOfMemory>& out_of_memory() const { return failure_; }
+  Bytes size(BlockId block) const { return blocks_[block].size; }  // what it counts as allocated
+
+  std::vector<SegmentView> snapshot() const { return segments(blocks_, pools_); }
+
+ private:
+  // The frees that wait for one stream, the oldest first.
+  struct StreamQueue {
+    std::vector<BlockId> waiting;
+    std::size_t settled = 0;      // of `waiting`, from the front
+    std::uint64_t forgotten = 0;  // settled ones that have left `waiting`
+  };
+
+  Bytes rounded(Bytes request) const {
+    return divides_ ? block_size(request, settings_.roundup_power2_divisions)
+                    : plain_block_size(request);
+  }
+  BlockPool& pool_of(StreamId stream, bool small);
+  void open_pool(std::size_t index);
+  FreeBlockSet::Position cached(const BlockPool& pool, Bytes size) const;
+  MaybeBlock take_cached(BlockPool& pool, Bytes size);
+  bool may_take(Bytes block, Bytes size) const;
+  bool should_split(const BlockPool& pool, Bytes block, Bytes size) const;
+  BlockId hand_out(BlockId block);
+  void settle(BlockId block);
+  void wait_for_users(BlockId block);
+
+  MaybeBlock take_new(BlockPool& pool, Bytes request, Bytes size);
+  MaybeBlock new_block(BlockPool& pool, Bytes size);
+  void collect_garbage();
+  bool release_oversize(BlockPool& pool, Bytes size);
+  void release_cache();
+  void release_unsplit(BlockPool& pool);
+  void release_segment(BlockPool& pool, BlockId block);
+  void fail(Bytes request, Bytes segment);
+  std::optional<Bytes> limit() const;
+
+  AllocatorSettings settings_;
+  bool divides_ = false;  // some size is rounded up to a division of a power of two
+  BlockList blocks_;
+  std::vector<BlockPool> pools_;     // by 2 * stream + (0 small, 1 large)
+  std::vector<StreamQueue> queues_;  // by stream
+  DeviceMemory memory_;
+  Bytes allocated_;
+  Bytes active_;
+  Bytes peak_allocated_;
+  Bytes peak_active_;
+  bool ages_ = false;                 // garbage collection is on
+  std::uint32_t large_searches_ = 0;  // the clock of its ages [get_free_blocks_call_count]
+  std::int64_t retries_ = 0;
+  std::int64_t failures_ = 0;
+  std::optional<OutOfMemory> failure_;
+};
+
+// The way of a request that a cached block can take, and back: most of a play, so inline.
+
+inline MaybeBlock CachingAllocator::allocate(Bytes request, StreamId stream) {
+  require(request >= Bytes{}, "a request for memory is not negative");
+  if (request == Bytes{}) return border_block;
+  constexpr Bytes one_exabyte{std::int64_t{1} << 60};
+  if (request >= one_exabyte) {
+    fail(request, request);
+    return std::nullopt;
+  }
+  const Bytes size = rounded(request);
+  BlockPool& pool = pool_of(stream, is_small(size));
+  MaybeBlock block = take_cached(pool, size);
+  if (!block) block = take_new(pool, request, size);
+  if (!block) return std::nullopt;
+  return hand_out(*block);
+}
+
+inline void CachingAllocator::free(BlockId block) {
+  if (block == border_block) return;
+  const MemoryBlock& freed = blocks_[block];
+  require(freed.state == BlockState::allocated, "only an allocated block is freed");
+  allocated_ -= freed.size;
+  if (freed.users == 0)
+    settle(block);
+  else
+    wait_for_users(block);
+}
+
+inline std::optional<Bytes> CachingAllocator::touch(Bytes request) {
+  if (request <= Bytes{} || ages_) return std::nullopt;
+  const Bytes size = rounded(request);
+  const BlockPool& pool = pool_of({}, is_small(size));
+  const FreeBlockSet::Position at = cached(pool, size);
+  if (at == nullptr) return std::nullopt;
+  const Bytes given = should_split(pool, at->size, size) ? size : at->size;
+  peak_allocated_ = std::max(peak_allocated_, allocated_ + given);
+  peak_active_ = std::max(peak_active_, active_ + given);
+  return given;
+}
+
+inline BlockPool& CachingAllocator::pool_of(StreamId stream, bool small) {
+  const std::size_t index = 2 * static_cast<std::size_t>(stream) + (small ? 0 : 1);
+  if (index >= pools_.size()) open_pool(index);
+  return pools_[index];
+}
+
+// The block that a request takes, if any.                                        [get_free_block]
+inline FreeBlockSet::Position CachingAllocator::cached(const BlockPool& pool, Bytes size) const {
+  FreeBlockSet::Position at = pool.free.best_fit(size);
+  if (at == nullptr) return nullptr;
+  if (settings_.expandable_segments) at = prefer_holes(pool, blocks_, at);
+  return may_take(at->size, size) ? at : nullptr;
+}
+
+inline MaybeBlock CachingAllocator::take_cached(BlockPool& pool, Bytes size) {
+  if (ages_ && !pool.small) ++large_searches_;
+  const FreeBlockSet::Position at = cached(pool, size);
+  if (at == nullptr) return std::nullopt;
+  const BlockId block = at->block;
+  if (!should_split(pool, at->size, size)) {
+    pool.free.erase(at);
+    return block;
+  }
+  const BlockId front = blocks_.cut_front(block, size);
+  pool.free.replace(at, block, blocks_[block]);
+  return front;
+}
+
+inline bool CachingAllocator::may_take(Bytes block, Bytes size) const {
+  if (!settings_.max_split_size) return true;
+  if (size < *settings_.max_split_size) return block < *settings_.max_split_size;
+  return block < size + settings_.max_non_split_rounding;
+}
+
+inline bool CachingAllocator::should_split(const BlockPool& pool, Bytes block, Bytes size) const {
+  const Bytes rest = block - size;
+  if (pool.small || settings_.expandable_segments) return rest >= min_block_size;
+  const bool splittable = !settings_.max_split_size || size < *settings_.max_split_size;
+  return splittable && rest > largest_small_block;
+}
+
+inline MemoryBlockId CachingAllocator::hand_out(BlockId block) {
+  MemoryBlock& given = blocks_[block];
+  given.state = BlockState::allocated;
+  allocated_ += given.size;
+  active_ += given.size;
+  peak_allocated_ = std::max(peak_allocated_, allocated_);
+  peak_active_ = std::max(peak_active_, active_);
+  return block;
+}
+
+// [free_block]
+inline void CachingAllocator::settle(BlockId block) {
+  active_ -= blocks_[block].size;
+  blocks_[block].idle_since = large_searches_;
+  add_free(pools_[blocks_[block].pool], blocks_, block);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,106 @@
+#include "simulator/memory/communicator_memory.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace shardwise {
+namespace {
+
+constexpr int steps = 8;  // NCCL_STEPS, src/include/device.h:26
+
+// Does the tuner pick in-switch reduction for any of these, between 1 KiB and 1 GiB?
+bool reduces_in_switch(const CollectiveModel& model, const GroupShape& shape, CollectiveSet used) {
+  for (std::size_t k = 0; k < collective_count; ++k) {
+    const auto kind = static_cast<Collective>(k);
+    for (int power = 10; used.has(kind) && power <= 30; power += 2) {
+      const Bytes size(std::int64_t{1} << power);
+      const Algorithm chosen = model.time(kind, size, shape).algorithm;
+      if (chosen == Algorithm::nvls || chosen == Algorithm::nvls_tree) return true;
+    }
+  }
+  return false;
+}
+
+bool uses_ring(CollectiveSet used) {
+  return used.has(Collective::all_reduce) || used.has(Collective::all_gather) ||
+         used.has(Collective::reduce_scatter) || used.has(Collective::broadcast);
+}
+
+Bytes point_to_point(const CollectiveModel& model, const GroupShape& shape, const GroupLinks& l,
+                     CollectiveSet used) {
+  const CommunicatorBuffers& b = model.calibration().buffers;
+  const bool all = used.has(Collective::all_to_all);
+  if (!all && !used.has(Collective::send_recv)) return Bytes(0);
+  const bool nvlink = l.kind <= PathKind::nvl;
+  int per_peer = nvlink ? b.point_to_point_channels_nvlink : b.point_to_point_channels_pcie;
+  if (l.nodes > 1) per_peer = std::min(per_peer, 2);
+  const int peers = all ? l.local - 1 : shape.nodes == 1 ? 1 : 0;  // inside the node
+  Bytes sum = static_cast<std::int64_t>(peers) * per_peer * b.peer_per_channel;
+  if (l.nodes > 1) sum += std::int64_t{b.channel_limit} * 16 * b.shared_pool_chunk;
+  return sum;
+}
+
+}  // namespace
+
+int ring_channels(const CollectiveModel& model, const GroupLinks& l) {
+  const CommunicatorBuffers& b = model.calibration().buffers;
+  if (l.kind > PathKind::nvl) return b.pcie_channels;
+  double found = 1;
+  if (l.local > 1) found = std::floor(l.ring.value / l.generation->channel.value + 0.5);
+  // Between nodes a channel needs a NIC of its own (src/graph/search.cc, inter-node search).
+  if (l.nodes > 1)
+    found = l.local > 1 ? std::min<double>(found, model.topology().nics_per_node())
+                        : model.topology().nics_per_node();
+  return std::clamp(2 * static_cast<int>(std::max(1.0, found)), 2, b.channel_limit);
+}
+
+CommunicatorMemory nccl_memory(const CollectiveModel& model, const GroupShape& shape,
+                               CollectiveSet used) {
+  if (shape.ranks <= 1 || used == CollectiveSet{}) return {};
+  const CommunicatorBuffers& b = model.calibration().buffers;
+  const GroupLinks l = model.resolve(shape);
+  const std::int64_t channels = ring_channels(model, l);
+  CommunicatorMemory memory{b.fixed, Bytes(0)};
+  Bytes connections(0);
+  if (uses_ring(used)) connections += channels * b.ring_per_channel;
+  if (used.has(Collective::all_reduce))  // a tree beside the ring, whichever runs
+    connections += channels * (shape.ranks == 2 ? b.tree_pair_per_channel : b.tree_per_channel);
+  connections += point_to_point(model, shape, l, used);
+  const bool through_host =
+      l.local > 1 &&
+      model.topology().local(l.local, shape.local_stride).transport == Transport::shm;
+  (through_host ? memory.host : memory.device) += connections;
+  if (reduces_in_switch(model, shape, used))
+    memory.device += std::int64_t{2} * l.generation->nvls_channels * steps * l.local * b.nvls_chunk;
+  return memory;
+}
+
+CommunicatorMemory plan_communicators(const Workload& w, const ParallelPlan& p,
+                                      const Cluster& cluster, const RankLayout& layout,
+                                      const CollectiveModel& model) {
+  CommunicatorMemory total;
+  const auto open = [&](const GroupShape& shape, CollectiveSet used) {
+    const CommunicatorMemory m = nccl_memory(model, shape, used);
+    total.device += m.device;
+    total.host += m.host;
+  };
+  using enum Collective;
+  if (p.tensor > 1)
+    open(layout.shape(GroupKind::tensor), p.sequence_parallel
+                                              ? CollectiveSet{all_gather, reduce_scatter}
+                                              : CollectiveSet{all_reduce});
+  if (p.context > 1) open(layout.shape(GroupKind::context), {all_gather, reduce_scatter});
+  const bool hybrid = p.shard_group && *p.shard_group < p.data;
+  if (p.zero_stage >= 1 && p.shard_ranks() > 1)
+    open(layout.shape(GroupKind::shard), {all_gather, reduce_scatter});
+  else if (p.data * p.context > 1)
+    open(layout.shape(GroupKind::gradient), {all_reduce});
+  if (hybrid) open(layout.shape(GroupKind::replicate), {all_reduce});
+  if (p.expert > 1) open(layout.shape(GroupKind::expert), {all_to_all});
+  if (p.pipeline > 1 && !p.layer_split) open(layout.pipeline_link(0), {send_recv});
+  const GroupShape world = group_shape(layout.world(), 1, gpus_per_node(cluster), layout.world());
+  for (int i = 0; i < w.framework.world_groups; ++i) open(world, {all_reduce});
+  return total;
+}
+
+}  // namespace shardwise

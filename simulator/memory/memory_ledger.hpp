@@ -1,0 +1,119 @@
+// MemoryLedger: every byte that a rank's tensors hold, filed by category, over a training run.
+//
+// An account over the caching allocator: what is opened is closed, block for block, so that after
+// a step the transient categories are back where they were. The breakdown at the moment of the
+// peak sums to the peak, to the byte.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "catalog/units.hpp"
+#include "simulator/graphs/memory_category.hpp"
+#include "simulator/memory/caching_allocator.hpp"
+
+namespace shardwise {
+
+struct MemoryPeak {
+  Bytes allocated;              // torch.cuda.max_memory_allocated
+  Bytes reserved;               // torch.cuda.max_memory_reserved
+  MemoryBreakdown breakdown{};  // of `allocated`
+};
+
+// One account entry; default-constructed: nothing held.
+struct Holding {
+  MaybeBlock block;
+  MemoryCategory category = MemoryCategory::temporaries;
+};
+
+class MemoryLedger {
+ public:
+  // `capacity`: what CUDA can give to the allocator; none: no limit.
+  explicit MemoryLedger(const AllocatorSettings& settings,
+                        std::optional<Bytes> capacity = std::nullopt)
+      : allocator_(settings, capacity) {}
+
+  Holding open(std::int64_t bytes, MemoryCategory category, StreamId stream = {});
+  // Out of memory: an empty holding, and exhausted() from then on. Closing one does nothing.
+  void close(Holding& holding);
+  // Opens and closes at once.
+  void touch(std::int64_t bytes, MemoryCategory category);
+  // The same for a tensor that `user` still reads (record_stream): it counts as free at once, but
+  // its block is not used again before done(user, a mark at or after this).
+  void close_after(Holding& holding, StreamId user);
+  StreamMark mark(StreamId user) const { return allocator_.mark(user); }
+  void done(StreamId user, StreamMark until) { allocator_.stream_done(user, until); }
+
+  Bytes allocated() const { return allocator_.allocated(); }
+  Bytes reserved() const { return allocator_.reserved(); }
+  bool exhausted() const { return exhausted_; }
+  Bytes most_allocated() const { return allocator_.peak_allocated(); }
+  Bytes bytes_of(const Holding& holding) const {
+    return holding.block ? allocator_.size(*holding.block) : Bytes();
+  }
+  const MemoryBreakdown& breakdown() const { return now_; }
+  // Keeps what is held now, by category; remembered() tells it later.
+  void remember() { remembered_ = now_; }
+  const MemoryBreakdown& remembered() const { return remembered_; }
+  MemoryPeak peak() const;
+  // Forgets the peaks so far; what is held stays held.
+  void reset_peak();
+  // The most that was allocated at once since the last call.
+  Bytes take_recent_peak();
+
+ private:
+  CachingAllocator allocator_;
+  MemoryBreakdown now_{};
+  MemoryBreakdown remembered_{};
+  MemoryBreakdown at_peak_{};  // not yet, while what is held now is the peak
+  Bytes peak_;
+  Bytes recent_peak_;
+  bool at_peak_now_ = false;
+  bool exhausted_ = false;
+};
+
+inline Holding MemoryLedger::open(std::int64_t bytes, MemoryCategory category, StreamId stream) {
+  const auto block = allocator_.allocate(Bytes(bytes), stream);
+  if (!block) {
+    exhausted_ = true;
+    return {};
+  }
+  now_[static_cast<std::size_t>(category)] += allocator_.size(*block).value;
+  recent_peak_ = std::max(recent_peak_, allocator_.allocated());
+  if (allocator_.allocated() > peak_) {
+    peak_ = allocator_.allocated();
+    at_peak_now_ = true;
+  }
+  return {block, category};
+}
+
+inline void MemoryLedger::close(Holding& holding) {
+  if (!holding.block) return;
+  if (at_peak_now_) {
+    at_peak_ = now_;
+    at_peak_now_ = false;
+  }
+  now_[static_cast<std::size_t>(holding.category)] -= allocator_.size(*holding.block).value;
+  allocator_.free(*holding.block);
+  holding.block.reset();
+}
+
+inline void MemoryLedger::touch(std::int64_t bytes, MemoryCategory category) {
+  const std::optional<Bytes> size = allocator_.touch(Bytes(bytes));
+  if (!size) {
+    Holding holding = open(bytes, category);
+    close(holding);
+    return;
+  }
+  const Bytes most = allocator_.allocated() + *size;
+  recent_peak_ = std::max(recent_peak_, most);
+  if (most <= peak_) return;
+  peak_ = most;
+  at_peak_ = now_;
+  at_peak_[static_cast<std::size_t>(category)] += size->value;
+  at_peak_now_ = false;
+}
+
+}  // namespace shardwise

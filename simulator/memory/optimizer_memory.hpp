@@ -1,0 +1,181 @@
+// OptimizerMemory: what an optimizer step takes beside the weights and gradients that are there.
+//
+// In order, where the framework does so: gradients of other ranks' shards are dropped, overflow and
+// norm are read off wider copies of one gradient after another, this rank's shard is flattened and
+// widened to fp32, the states appear (first step), foreach kernels hold temporaries, and the
+// stepped weights are gathered.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "simulator/memory/backward_step.hpp"
+#include "simulator/memory/memory_ledger.hpp"
+#include "simulator/memory/stage_holdings.hpp"
+#include "simulator/parallel_plan.hpp"
+#include "simulator/parameter_state.hpp"
+
+namespace shardwise {
+
+class OptimizerMemory {
+  using enum MemoryCategory;
+
+ public:
+  OptimizerMemory(const Workload& workload, const ParallelPlan& plan, MemoryLedger& ledger)
+      : f_(workload.framework), row_(*workload.optimizer), plan_(plan), ledger_(ledger) {
+    if (workload.trains_base()) weight_bytes_ = stored_base(workload, true, true).weight;
+  }
+
+  // A gradient of `elements`, `bytes` long, of a weight of `weight_bytes` each, that is stepped
+  // once the next one is made, or in step().
+  void step_in_backward(std::int64_t elements, std::int64_t bytes, double weight_bytes) {
+    backward_.make(bytes, wide_values(elements, weight_bytes));
+  }
+
+  // `largest_gradient`: elements of the largest weight gradient. The gradients themselves are the
+  // caller's to release, but for those that are dropped before.
+  void step(std::vector<std::vector<LayerHoldings>>& layers, const LayerState& total,
+            std::int64_t largest_gradient) {
+    backward_.finish();
+    if (!plan_.offload.optimizer) {
+      drop_other_shards(layers, total);
+      inspect(total, largest_gradient);
+      std::vector<Holding> temporary = flat_gradient(total);
+      if (!states_exist_) open_states(layers, total, 2, states_);
+      states_exist_ = true;
+      // foreach kernels hold one list of temporaries, the roots of the second moments, as large as
+      // the parameters that they step (PyTorch torch/optim/adam.py, _multi_tensor_adam): in
+      // backward, that is one tensor.
+      const bool in_backward = f_.gradient_life == GradientLife::in_backward;
+      if (row_.one_by_one && !row_.in_backward)
+        ledger_.touch(
+            wide_values(std::min(largest_gradient, total.stepped_elements), weight_bytes_),
+            optimizer_states);
+      else if (!f_.fused_optimizer && f_.foreach_optimizer && !in_backward)
+        open_states(layers, total, 1, temporary);
+      else if (!f_.fused_optimizer && !in_backward)
+        open_root_and_quotient(total, largest_gradient, temporary);
+      for (Holding& h : temporary) ledger_.close(h);
+    }
+    gather_stepped(total);
+  }
+
+ private:
+  std::int64_t wide_values(std::int64_t elements, double weight_bytes) const {
+    const StepValues values = row_.one_by_one.value_or(StepValues{});
+    return static_cast<std::int64_t>(4 * static_cast<double>(elements) *
+                                     (weight_bytes < 4 ? values.half : values.wide));
+  }
+
+  // DeepSpeed's ZeRO-1 sets every gradient to None once it is reduced and keeps views of those in
+  // this rank's shard (runtime/zero/stage_1_and_2.py, independent_gradient_partition_epilogue): on
+  // the first rank, whose shard begins with the first parameters.
+  void drop_other_shards(std::vector<std::vector<LayerHoldings>>& layers, const LayerState& total) {
+    if (!f_.clones_partition || f_.gradient_life == GradientLife::persistent) return;
+    if (plan_.zero_stage != 1 || plan_.shard_ranks() == 1) return;
+    std::int64_t wanted = total.gradients / plan_.shard_ranks();
+    for (auto& chunk : layers)
+      for (LayerHoldings& h : chunk)
+        for (Holding& gradient : h.unsharded_gradients) {
+          if (wanted <= 0)
+            ledger_.close(gradient);
+          else
+            wanted -= ledger_.bytes_of(gradient).value;
+        }
+  }
+
+  // DeepSpeed's ZeRO-1 and 2 until February 2024: x.float().sum() of every gradient tells an
+  // overflow, g.data.double().norm(2) the norm (stage_1_and_2.py, _has_inf_or_nan and
+  // get_grad_norm_direct). The largest one is what the allocator sees.
+  void inspect(const LayerState& total, std::int64_t largest_gradient) {
+    if (!f_.wide_gradient_checks) return;
+    const std::int64_t elements = std::min(largest_gradient, total.stepped_elements);
+    for (const std::int64_t each : {std::int64_t{4}, std::int64_t{8}}) {
+      Holding copy = ledger_.open(each * elements, gradients);
+      ledger_.close(copy);
+    }
+  }
+
+  // ZeRO-3 steps one sub-group of 1e9 elements after the other (DeepSpeed 0.15.4
+  // runtime/zero/config.py:165, sub_group_size; stage3.py, _prepare_fp32_grad_for_sub_group).
+  static constexpr std::int64_t sub_group = 1'000'000'000;
+
+  std::vector<Holding> flat_gradient(const LayerState& total) {
+    std::vector<Holding> made;
+    if (!f_.fp32_gradient_at_step) return made;
+    const bool by_group = f_.clones_partition && plan_.zero_stage >= 3;
+    const std::int64_t elements =
+        by_group ? std::min(sub_group, total.stepped_elements) : total.stepped_elements;
+    Holding flat;
+    if (f_.clones_partition) flat = ledger_.open(2 * elements, gradients);
+    made.push_back(ledger_.open(4 * elements, optimizer_states));
+    ledger_.close(flat);
+    return made;
+  }
+
+  // `moments` tensors of every parameter, parameter by parameter as PyTorch's optimizers make them;
+  // each as long as the partition where that is one flat tensor.
+  void open_states(const std::vector<std::vector<LayerHoldings>>& layers, const LayerState& total,
+                   int moments, std::vector<Holding>& to) {
+    if (f_.clones_partition) return open_moments(total.optimizer, moments, to);
+    for (const auto& chunk : layers)
+      for (const LayerHoldings& h : chunk) open_layer(h, moments, to);
+  }
+
+  // One tensor after the other (_single_tensor_adam): the largest is what the allocator sees, or
+  // the partition where that is one flat tensor.
+  void open_root_and_quotient(const LayerState& total, std::int64_t largest_gradient,
+                              std::vector<Holding>& to) {
+    if (f_.clones_partition) return open_moments(total.optimizer, 2, to);
+    open_moments(8 * std::min(largest_gradient, total.stepped_elements), 2, to);
+  }
+
+  // Shared among the matrices of the layer as their elements are; what is none goes with the last.
+  void open_layer(const LayerHoldings& h, int moments, std::vector<Holding>& to) {
+    if (h.state.optimizer == 0) return;
+    std::int64_t trained = 0;
+    for (const Operator& op : h.graph->operators) trained += op.weight_gradient_elements;
+    std::int64_t left = h.state.optimizer;
+    for (const Operator& op : h.graph->operators) {
+      if (op.weight_gradient_elements <= 0) continue;
+      const double share =
+          static_cast<double>(op.weight_gradient_elements) / static_cast<double>(trained);
+      const auto bytes =
+          static_cast<std::int64_t>(share * static_cast<double>(h.state.optimizer)) / 4 * 4;
+      open_moments(std::min(bytes, left), moments, to);
+      left -= std::min(bytes, left);
+    }
+    open_moments(left, moments, to);
+  }
+
+  // Of two, whose bytes together are given.
+  void open_moments(std::int64_t both, int moments, std::vector<Holding>& to) {
+    for (int i = 0; i < moments; ++i) {
+      const std::int64_t bytes = i == 0 ? both / 2 : both - both / 2;
+      if (bytes > 0) to.push_back(ledger_.open(bytes, optimizer_states));
+    }
+  }
+
+  // ZeRO-1 collects the stepped weights: this rank's part flattened, every rank's part, and the one
+  // flat tensor that the collective itself makes of those.
+  void gather_stepped(const LayerState& total) {
+    const int ranks = plan_.shard_ranks();
+    if (!f_.gathers_flat_copies || plan_.zero_stage != 1 || ranks == 1) return;
+    std::vector<Holding> parts;
+    for (int i = 0; i <= ranks; ++i)
+      parts.push_back(ledger_.open(total.weights / ranks, communication));
+    parts.push_back(ledger_.open(total.weights, communication));
+    for (Holding& h : parts) ledger_.close(h);
+  }
+
+  const Framework& f_;
+  const OptimizerRow& row_;
+  double weight_bytes_ = 4;  // of each weight that is stepped
+  const ParallelPlan& plan_;
+  MemoryLedger& ledger_;
+  BackwardStep backward_{ledger_};
+  std::vector<Holding> states_;
+  bool states_exist_ = false;
+};
+
+}  // namespace shardwise

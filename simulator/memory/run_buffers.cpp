@@ -1,0 +1,66 @@
+#include "simulator/memory/run_buffers.hpp"
+
+#include <algorithm>
+
+#include "simulator/memory/stage_holdings.hpp"
+
+namespace shardwise {
+namespace {
+
+// The reduction's result, in its own format where that is the narrower one.
+std::int64_t reduced_copy(const Workload& w, const LayerState& total) {
+  const double gradient = stored_where_trained(w, w.trains_base()).gradient;
+  if (gradient == 0) return 0;
+  const double share = std::min(1.0, bytes_per_element(w.framework.reduce_dtype) / gradient);
+  return static_cast<std::int64_t>(share * static_cast<double>(total.gradients));
+}
+
+// One for the inputs of column-parallel matrices, one for the gradients of row-parallel ones.
+void add_gather_buffers(const Workload& w, const ParallelPlan& plan,
+                        std::vector<std::int64_t>& out) {
+  if (!w.framework.keeps_gather_buffers || plan.tensor == 1 || !plan.sequence_parallel) return;
+  const std::int64_t tokens = plan.microbatch * w.tokens_per_sample() / plan.context;
+  out.insert(out.end(), 2, 2 * tokens * w.model.hidden);
+}
+
+}  // namespace
+
+std::vector<std::int64_t> run_buffers(const Workload& w, const ParallelPlan& plan,
+                                      const LayerState& total) {
+  const Framework& f = w.framework;
+  std::vector<std::int64_t> out;
+  add_gather_buffers(w, plan, out);
+  const bool fixed = plan.zero_stage >= 2;  // DeepSpeed's are as long as its bucket, on one GPU too
+  if (plan.data == 1 && !fixed) return out;
+  // DDP's second copy of the gradients, DeepSpeed's buckets.
+  if (f.bucket_copies_gradients && plan.zero_stage == 0)
+    out.push_back(f.gradient_life == GradientLife::persistent ? total.unsharded_gradients
+                                                              : reduced_copy(w, total));
+  const Bytes bucket = f.gradient_bucket_at(plan.zero_stage);
+  for (int i = 0; i < f.reduce_buffers; ++i)
+    out.push_back(fixed ? bucket.value : std::min(bucket.value, total.unsharded_gradients));
+  return out;
+}
+
+std::int64_t bytes_kept_of_sent(const Workload& w, const ParallelPlan& plan,
+                                const LayerDefinition& last) {
+  const bool sends = plan.pipeline > 1 && last.role != LayerRole::head;
+  if (!w.framework.holds_stage_outputs || !sends) return 0;
+  const std::int64_t whole = last.graph.tensors[static_cast<std::size_t>(last.graph.output)].bytes;
+  return plan.sequence_parallel ? whole : whole / plan.tensor;
+}
+
+std::int64_t reference_logits(const Workload& w, const LayerDefinition& last) {
+  if (w.preference == nullptr || !w.preference->reference || last.role != LayerRole::head) return 0;
+  for (const Tensor& t : last.graph.tensors)
+    if (t.category == MemoryCategory::logits) return t.bytes;
+  return 0;
+}
+
+std::int64_t mask_bytes(const Workload& w, const LayerDefinition& layer) {
+  if (!w.framework.registers_causal_masks || layer.role != LayerRole::block) return 0;
+  const std::int64_t rows = w.model.causal_mask_rows;
+  return rows * rows * layer.blocks;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,129 @@
+// What StagePlayer holds: the streams that it allocates on, a layer's long-lived tensors, and those
+// of a microbatch in flight.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "simulator/graphs/operators.hpp"
+#include "simulator/memory/memory_ledger.hpp"
+#include "simulator/model_partition.hpp"
+#include "simulator/parameter_state.hpp"
+#include "simulator/workload.hpp"
+
+namespace shardwise {
+
+// FSDP2 gathers and reduces on streams of their own, whose cached blocks nobody else can use.
+inline constexpr StreamId gather_stream{1};
+inline constexpr StreamId reduce_stream{2};
+// NCCL works on a stream of its own; what it reads was allocated on the default one.
+inline constexpr StreamId nccl_stream{3};
+
+AllocatorSettings allocator_settings(const Framework& framework);
+
+// The buffers of one layer for one microbatch, by slot of its script.
+using Slots = std::vector<Holding>;
+
+// What framework and plan decide for all layers.
+struct StageHabits {
+  bool shards_weights, shards_gradients;
+  bool reshards;  // weights, after forward
+  bool persistent_gradients;
+  bool steps_in_backward;
+  // DeepSpeed's BF16 optimizer copies the weights into one flat tensor beside them; what they leave
+  // is where the 16-bit gradients of the same sizes go (runtime/bf16_optimizer.py:155-158).
+  bool flattens_weights;
+
+  StageHabits(const Framework& f, const ParallelPlan& p)
+      : shards_weights(p.zero_stage >= 3 && (p.shard_ranks() > 1 || f.clones_partition)),
+        shards_gradients(p.zero_stage >= 2 && p.shard_ranks() > 1),
+        reshards(f.sharded.reshard_after_forward && !f.sharded.saved_for_backward &&
+                 (p.pipeline == 1 || f.sharded.reshard_with_pipeline)),
+        persistent_gradients(f.gradient_life == GradientLife::persistent),
+        steps_in_backward(f.gradient_life == GradientLife::in_backward),
+        flattens_weights(f.clones_partition && f.gradient_copy_while_accumulating &&
+                         persistent_gradients) {}
+};
+
+// One microbatch in one model chunk, from its forward to the end of its backward.
+struct InFlight {
+  std::vector<Slots> layers;
+  Holding carried;  // between layers: the activation, later its gradient
+  Holding output;   // what was sent to the next stage
+};
+
+// What one layer holds beyond a microbatch.
+struct LayerHoldings {
+  LayerState state;
+  const LayerGraph* graph = nullptr;
+  StoredParameter trained;  // how each parameter that has a gradient is stored
+  Holding gathered;         // unsharded weights
+  Holding buffer;           // the all-gather's output before it is copied out
+  Holding autocast;         // 16-bit copies of fp32 weights
+  std::vector<Holding> unsharded_gradients;
+  Holding sharded_gradient;
+  bool has_gradient = false;  // made by an earlier microbatch of this step
+};
+
+// Parameters of a layer that have gradients: its own, or those of adapters.
+inline StoredParameter stored_where_trained(const Workload& w, bool layer_trains) {
+  const bool adapter = !layer_trains || row(w.method).adapter;
+  return adapter ? stored_adapter(w) : stored_base(w, layer_trains, true);
+}
+
+// A flat parameter that mixes frozen and trained weights has a gradient for all of them.
+inline bool gradients_of_frozen(const Framework& f, const StageHabits& habits,
+                                const LayerDefinition& d) {
+  return f.flat_parameters_mix_frozen && habits.shards_weights && !d.trainable &&
+         d.graph.parameters.adapter > 0;
+}
+
+// Entries of the launch queue that the CPU makes for these.
+// A collective is its kernel and the two waits that tie NCCL's stream to the default one (PyTorch
+// ProcessGroupNCCL.cpp, syncStreams and WorkNCCL::synchronizeStream).
+inline constexpr int entries_per_collective = 3;
+inline int launches(const std::vector<Kernel>& kernels) {
+  int n = 0;
+  for (const Kernel& k : kernels) {
+    const auto* memory = std::get_if<MemoryWork>(&k);
+    if (std::holds_alternative<CommWork>(k))
+      n += entries_per_collective;
+    else if (!std::holds_alternative<ReadBack>(k))
+      n += memory == nullptr ? 1 : memory->launches;
+  }
+  return n;
+}
+
+// Parameters of a rank that have gradients.
+inline int trained_tensors(const std::vector<std::vector<LayerHoldings>>& layers) {
+  std::ptrdiff_t n = 0;
+  for (const auto& chunk : layers)
+    for (const LayerHoldings& h : chunk)
+      n += std::count_if(h.graph->operators.begin(), h.graph->operators.end(),
+                         [](const Operator& op) { return op.weight_gradient_elements > 0; });
+  return static_cast<int>(n);
+}
+
+// Of those, the one with the largest gradient of one microbatch.
+inline std::int64_t largest_gradient_bytes(const std::vector<std::vector<LayerHoldings>>& layers) {
+  std::int64_t most = 0;
+  for (const auto& chunk : layers)
+    for (const LayerHoldings& h : chunk)
+      for (const Operator& op : h.graph->operators) {
+        const auto elements = static_cast<double>(op.weight_gradient_elements);
+        most = std::max(most, static_cast<std::int64_t>(elements * h.trained.raw_gradient));
+      }
+  return most;
+}
+
+// What a step launches for one parameter after the other: its norm and what clips it, and the
+// stepped weight in 16 bits (nanotron @67c5ebb6 optim/clip_grads.py, gradient_accumulator.py). A
+// fused step itself is a few launches for all.
+inline int kernels_per_stepped_parameter(const Workload& w) {
+  const bool narrows = w.weights() == WeightRecipe::half_with_master;
+  return (w.framework.clips_gradients ? 2 : 0) + (narrows ? 1 : 0);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,452 @@
+// StepLowering: the tasks of a training step, stage by stage and slot by slot, in whatever form a
+// Builder keeps them: StepBuilder as a TaskGraph of all ranks, SlotRecorder as what one slot does
+// to the lanes of one stage. This is the one place that says which work follows which.
+//
+// A Builder has a type Mark (the tasks that stand for the end of some work; default: of none, with
+// empty() and clear()), and
+//
+//   add(stage, lane, members, work, duration, tag, marks to wait for, traffic)  ->  Mark
+//   arrival(stage, lane, duration, tag, traffic)  ->  Mark
+//       of what another stage sends, which waits for that stage's pass (PassEnds)
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "simulator/costs/step_costs.hpp"
+#include "simulator/parallel_plan.hpp"
+#include "simulator/pipeline_schedule.hpp"
+#include "simulator/step/step_traffic.hpp"
+#include "simulator/step/task_graph.hpp"
+
+namespace shardwise {
+
+// Which replicas of a stage work together in a collective.
+enum class Members { alone, tensor_group, data_group, expert_group };
+
+// A few marks that a task waits for.
+template <class Mark>
+class WaitList {
+ public:
+  WaitList() = default;
+  WaitList(std::initializer_list<const Mark*> marks) {
+    for (const Mark* mark : marks) add(*mark);
+  }
+  void add(const Mark& mark) { marks_[count_++] = &mark; }
+  std::span<const Mark* const> marks() const { return std::span(marks_).first(count_); }
+
+ private:
+  std::array<const Mark*, 6> marks_{};
+  std::size_t count_ = 0;
+};
+
+// The ends of one pass of one microbatch through one model chunk.
+template <class Mark>
+struct PassEnds {
+  Mark done;      // compute has ended
+  Mark transfer;  // the arrival of its input from another stage, if there is one
+};
+
+template <class Builder>
+class StepLowering {
+ public:
+  using Mark = typename Builder::Mark;
+  using Waits = WaitList<Mark>;
+
+  // One stage's lanes as they are filled.
+  struct Cursor {
+    int stage = 0;
+    TaskTag tag;
+    Mark compute;                    // the last compute task, or the collective that followed it
+    bool behind_collective = false;  // `compute` is a collective on another lane
+    std::vector<Mark> layers;        // compute ends of this pass, for gather windows
+    Mark reduced, gathered;          // the last of each
+    Mark loaded;
+    Mark host;
+    PassTime span;  // work not yet emitted
+    Mark pending_gather;
+    WorkKind kind = WorkKind::forward;
+  };
+
+  // All arguments outlive this. `plan` runs the microbatches that the costs say (rounds_of).
+  StepLowering(const ParallelPlan& plan, const PipelineSchedule& schedule, const StepCosts& costs,
+               Builder& builder)
+      : plan_(plan),
+        schedule_(schedule),
+        costs_(costs),
+        shape_{plan.pipeline, plan.chunks, plan.microbatches},
+        model_chunks_(schedule.model_chunks(shape_)),
+        builder_(builder),
+        host_bound_(is_host_bound(costs)) {}
+
+  int model_chunks() const { return model_chunks_; }
+
+  // Whether the input of the pass beside model chunk `neighbour` comes from another stage.
+  bool arrives_from_elsewhere(int stage, int neighbour) const {
+    if (neighbour < 0 || neighbour >= model_chunks_) return false;
+    // Where the model is held twice, the chunk next to it on a stage is of the other direction.
+    if (schedule_.weight_copies > 1) return true;
+    for (int k = 0; k < plan_.chunks; ++k)
+      if (schedule_.model_chunk(shape_, stage, k) == neighbour) return false;
+    return true;
+  }
+
+  // The next slot of the stage. `ends`: where the ends of its pass go, if it has any.
+  void lower_slot(Cursor& at, const Slot& slot, PassEnds<Mark>& ends) {
+    const int model_chunk = schedule_.model_chunk(shape_, at.stage, slot.chunk);
+    at.tag = {at.stage, slot.chunk, std::min(slot.microbatch, 65535), 0};
+    switch (slot.pass) {
+      case Pass::forward:
+        return lower_forward(at, slot, ends, model_chunk);
+      case Pass::backward:
+        return lower_backward(at, slot, ends, model_chunk, true);
+      case Pass::backward_input:
+        return lower_backward(at, slot, ends, model_chunk, false);
+      case Pass::backward_weight:
+        return lower_weights(at, slot);
+    }
+  }
+
+  // What follows the last slots: first on every stage what is left of the reductions, then its
+  // optimizer, which waits for the marks of all stages where the costs say so.
+  void finish(std::vector<Cursor>& stages) {
+    std::vector<Mark> ready;
+    for (Cursor& at : stages) ready.push_back(finish_reductions(at));
+    std::vector<const Mark*> all;
+    if (costs_.waits_for_all_stages)
+      for (const Mark& stage : ready) all.push_back(&stage);
+    for (Cursor& at : stages) step_optimizer(at, all);
+  }
+
+  Mark finish_reductions(Cursor& at) {
+    const StageCosts& costs = stage_costs(at.stage);
+    at.tag = {at.stage, 0, 0, 0};
+    Mark reduced = at.reduced;
+    if (costs.reduce_at_end)
+      reduced = add(at, LaneKind::data_comm, Members::data_group, WorkKind::reduce_gradients,
+                    *costs.reduce_at_end, {&at.compute, &reduced}, TrafficKind::reduce);
+    return add(at, LaneKind::compute, Members::alone, WorkKind::optimizer, Seconds(0),
+               {&at.compute, &reduced});
+  }
+
+  void step_optimizer(Cursor& at, std::span<const Mark* const> after) {
+    const StageCosts& costs = stage_costs(at.stage);
+    Mark issued = builder_.add(at.stage, LaneKind::host, Members::alone, WorkKind::host,
+                               costs.host_per_step, at.tag, after, std::nullopt);
+    const auto swap = [&] {
+      if (!costs.nvme_each_way) return;
+      issued = add(at, LaneKind::host_optimizer, Members::alone, WorkKind::offload_copy,
+                   *costs.nvme_each_way, {&issued});
+    };
+    swap();
+    if (costs.host_optimizer)
+      issued = add(at, LaneKind::host_optimizer, Members::alone, WorkKind::host_optimizer,
+                   *costs.host_optimizer, {&issued}, TrafficKind::host_optimizer);
+    swap();
+    Mark done =
+        add(at, LaneKind::compute, Members::alone, WorkKind::optimizer, costs.optimizer, {&issued});
+    if (costs.copy_in_at_end)
+      done = add(at, LaneKind::copy_to_device, Members::alone, WorkKind::offload_copy,
+                 *costs.copy_in_at_end, {&done}, TrafficKind::copy_in);
+    if (costs.gather_at_end)
+      add(at, LaneKind::data_comm, Members::data_group, WorkKind::gather_parameters,
+          *costs.gather_at_end, {&done}, TrafficKind::gather);
+  }
+
+ private:
+  const StageCosts& stage_costs(int stage) const {
+    return costs_.stages[static_cast<std::size_t>(stage)];
+  }
+  const std::vector<LayerSchedule>& layers(int stage, int chunk) const {
+    return stage_costs(stage).chunks[static_cast<std::size_t>(chunk)];
+  }
+
+  // Where no pass through any layer takes the host longer than the GPU, the host is always ahead
+  // and its lane changes nothing.
+  static bool is_host_bound(const StepCosts& costs) {
+    for (const StageCosts& stage : costs.stages)
+      for (const auto& chunk : stage.chunks)
+        for (const LayerSchedule& l : chunk) {
+          PassTime back = l.time.recompute;
+          back += l.time.backward_input;
+          back += l.time.backward_weight;
+          if (l.time.forward.is_host_bound() || back.is_host_bound()) return true;
+        }
+    return false;
+  }
+
+  Mark add(Cursor& at, LaneKind lane, Members members, WorkKind work, Seconds duration,
+           const Waits& after, std::optional<TrafficKind> traffic = std::nullopt) {
+    return builder_.add(at.stage, lane, members, work, duration, at.tag, after.marks(), traffic);
+  }
+
+  // The wait for another stage: a transfer on this stage's own lane, or, where the framework does
+  // not overlap it, time on the compute lane itself.
+  void receive(Cursor& at, PassEnds<Mark>& ends, int model_chunk, int from, LaneKind lane) {
+    if (!arrives_from_elsewhere(at.stage, from)) return;
+    const bool from_before = from < model_chunk;
+    const int link = from_before ? (at.stage + plan_.pipeline - 1) % plan_.pipeline : at.stage;
+    const Seconds time = costs_.send[static_cast<std::size_t>(link)];
+    const bool apart = costs_.overlaps_pipeline_comm;
+    // A stream of transfers waits for what the GPU was given before (PyTorch
+    // torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp, syncStream), collectives of the last pass
+    // too.
+    const bool follows = !apart && at.behind_collective;
+    const Mark before = follows ? at.compute : Mark{};
+    ends.transfer =
+        builder_.arrival(at.stage, apart ? lane : LaneKind::compute, time, at.tag, before,
+                         lane == LaneKind::pipeline_comm ? TrafficKind::receive_forward
+                                                         : TrafficKind::receive_backward);
+    if (apart) return;
+    at.compute = ends.transfer;
+    at.behind_collective = false;
+  }
+
+  void emit(Cursor& at, Waits waits) {
+    const Mark collective = at.compute;
+    if (at.behind_collective) waits.add(collective);
+    at.behind_collective = false;
+    if (!host_bound_ || at.span.host <= Seconds(0)) {
+      emit_device(at, at.span.whole(), waits);
+    } else if (at.span.before_wait) {
+      emit_issued(at, *at.span.before_wait, waits);
+      at.host = add(at, LaneKind::host, Members::alone, WorkKind::host, Seconds(0), {&at.compute});
+      emit_issued(at, at.span.whole() - *at.span.before_wait, {});
+    } else {
+      emit_issued(at, at.span.whole(), waits);
+    }
+    emit_copies(at);
+    at.span = {};
+  }
+
+  // The kernels start when the host begins to issue them, and end no earlier than it does.
+  void emit_issued(Cursor& at, const IssuedWork& work, Waits waits) {
+    const Mark begun = at.host;
+    at.host = add(at, LaneKind::host, Members::alone, WorkKind::host, work.host, {});
+    waits.add(begun);
+    emit_device(at, work, waits);
+    at.compute =
+        add(at, LaneKind::compute, Members::alone, at.kind, Seconds(0), {&at.host, &at.compute});
+    at.behind_collective = false;
+  }
+
+  void emit_device(Cursor& at, const IssuedWork& work, const Waits& waits) {
+    at.compute = add(at, LaneKind::compute, Members::alone, at.kind, work.compute, waits);
+    struct Axis {
+      LaneKind lane;
+      WorkKind work;
+      Members members;
+      TrafficKind traffic;
+    };
+    static constexpr std::array<Axis, 3> axes{{
+        {LaneKind::tensor_comm, WorkKind::tensor_comm, Members::tensor_group, TrafficKind::tensor},
+        {LaneKind::context_comm, WorkKind::context_comm, Members::data_group, TrafficKind::context},
+        {LaneKind::expert_comm, WorkKind::expert_comm, Members::expert_group, TrafficKind::expert},
+    }};
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      if (work.exposed[i] <= Seconds(0)) continue;
+      at.compute = add(at, axes[i].lane, axes[i].members, axes[i].work, work.exposed[i],
+                       {&at.compute}, axes[i].traffic);
+      at.behind_collective = true;
+    }
+  }
+
+  // What the way to the host does not hide, behind the pass.
+  void emit_copies(Cursor& at) {
+    if (at.span.copies <= Seconds(0)) return;
+    const bool forward = at.kind == WorkKind::forward;
+    const Mark copied = add(at, forward ? LaneKind::copy_to_host : LaneKind::copy_to_device,
+                            Members::alone, WorkKind::offload_copy, at.span.copies, {&at.compute},
+                            forward ? TrafficKind::copy_out : TrafficKind::copy_in);
+    at.compute = add(at, LaneKind::compute, Members::alone, at.kind, Seconds(0), {&copied});
+  }
+
+  void flush(Cursor& at, Mark& pending) {
+    if (at.span.device() <= Seconds(0) && at.span.host <= Seconds(0)) return;
+    emit(at, {&pending});
+    pending.clear();
+  }
+
+  std::size_t window() const {
+    return static_cast<std::size_t>(std::max(1.0, costs_.gather_window));
+  }
+
+  // The gather of a layer's weights may start once the layer that leaves the window is done:
+  // `behind` layers before the last one that was emitted.
+  Mark gather(Cursor& at, Seconds time, std::optional<Seconds> copy, const Mark& input,
+              std::size_t behind) {
+    const Mark* after =
+        behind > 0 && at.layers.size() >= behind ? &at.layers[at.layers.size() - behind] : &input;
+    Mark copied;
+    if (copy) {
+      copied = add(at, LaneKind::copy_to_device, Members::alone, WorkKind::offload_copy, *copy,
+                   {after}, TrafficKind::copy_in);
+      after = &copied;
+    }
+    at.gathered = add(at, LaneKind::data_comm, Members::data_group, WorkKind::gather_parameters,
+                      time, {after}, TrafficKind::gather);
+    return at.gathered;
+  }
+
+  // The CPU waits for the GPU: with the blocking copy that brings a microbatch to the first stage
+  // (PyTorch synchronizes the stream, aten/src/ATen/native/cuda/Copy.cu), and with every exchange
+  // between stages that is not overlapped (Megatron-LM megatron/core/model_parallel_config.py,
+  // batch_p2p_sync). It then issues the next pass to an empty queue.
+  void wait_on_host(Cursor& at, const Mark& arrival) {
+    if (!host_bound_) return;
+    at.host = add(at, LaneKind::host, Members::alone, WorkKind::host, Seconds(0),
+                  {&at.compute, &arrival});
+  }
+  bool waits_for_neighbours() const { return plan_.pipeline > 1 && !costs_.overlaps_pipeline_comm; }
+
+  void lower_forward(Cursor& at, const Slot& slot, PassEnds<Mark>& ends, int model_chunk) {
+    receive(at, ends, model_chunk, model_chunk - 1, LaneKind::pipeline_comm);
+    if (model_chunk == 0 || waits_for_neighbours()) wait_on_host(at, ends.transfer);
+    const Mark started = at.compute;
+    Mark pending = ends.transfer;
+    if (model_chunk == 0) load(at, pending);
+    at.kind = WorkKind::forward;
+    at.layers.clear();
+    const auto& list = layers(at.stage, slot.chunk);
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const LayerSchedule& l = list[i];
+      at.tag.layer = static_cast<int>(i);
+      std::optional<Seconds> wanted = l.gather_forward;
+      if (!wanted && slot.microbatch == 0) wanted = l.gather_first;
+      if (wanted || l.copy_in) {
+        flush(at, pending);
+        const Mark here = gather(at, wanted.value_or(Seconds(0)), l.copy_in, started, window());
+        at.span = l.time.forward;
+        emit(at, {&pending, &here});
+        pending.clear();
+        at.layers.push_back(at.compute);
+      } else {
+        at.span += l.time.forward;
+        if (host_bound_) flush(at, pending);
+      }
+    }
+    if (list.empty()) emit(at, {&pending});  // a stage without layers passes on what it gets
+    flush(at, pending);
+    ends.done = at.compute;
+  }
+
+  // The loader works ahead: what it loads beside one microbatch feeds the next one, and the first
+  // of a step was loaded beside the last step.
+  void load(Cursor& at, Mark& pending) {
+    const auto& time = stage_costs(at.stage).load;
+    if (!time) return;
+    if (!at.loaded.empty()) pending = at.loaded;
+    at.loaded = add(at, LaneKind::loader, Members::alone, WorkKind::loader, *time, {});
+  }
+
+  void lower_backward(Cursor& at, const Slot& slot, PassEnds<Mark>& ends, int model_chunk,
+                      bool whole) {
+    receive(at, ends, model_chunk, model_chunk + 1, LaneKind::pipeline_comm_backward);
+    if (waits_for_neighbours()) wait_on_host(at, ends.transfer);
+    const Mark started = at.compute;
+    Mark pending = ends.transfer;
+    at.layers.clear();
+    const bool reduces =
+        costs_.reduces_every_microbatch || slot.microbatch == plan_.microbatches - 1;
+    const auto& list = layers(at.stage, slot.chunk);
+    PassTime recomputed;
+    Mark ahead;  // the gather that was issued before the layer that it is for had its turn
+    for (std::size_t i = list.size(); i-- > 0;) {
+      const LayerSchedule& l = list[i];
+      at.tag.layer = static_cast<int>(i);
+      const bool gathers = gathers_backward(l);
+      const bool reduce_here = reduces && whole && l.reduce.has_value();
+      if (gathers) {
+        flush_backward(at, pending, recomputed);
+        at.pending_gather = ahead.empty() ? gather_backward(at, l, started, window()) : ahead;
+        ahead = prefetch(at, list, i, started);
+      }
+      recomputed += l.time.recompute;
+      at.span += l.time.backward_input;
+      if (whole) at.span += l.time.backward_weight;
+      if (gathers || reduce_here || host_bound_) flush_backward(at, pending, recomputed);
+      if (gathers) at.layers.push_back(at.compute);
+      if (reduce_here) reduce(at, l);
+    }
+    if (list.empty()) emit(at, {&pending});
+    flush_backward(at, pending, recomputed);
+    ends.done = at.compute;
+  }
+
+  static bool gathers_backward(const LayerSchedule& l) {
+    return l.gather_backward.has_value() || l.copy_in.has_value();
+  }
+
+  Mark gather_backward(Cursor& at, const LayerSchedule& l, const Mark& input, std::size_t behind) {
+    return gather(at, l.gather_backward.value_or(Seconds(0)), l.copy_in, input, behind);
+  }
+
+  // The next layer's weights are asked for before this layer's gradients are reduced on the same
+  // stream (FSDP's BACKWARD_PRE); empty where the window holds one layer only or none follows.
+  Mark prefetch(Cursor& at, const std::vector<LayerSchedule>& list, std::size_t i,
+                const Mark& input) {
+    if (window() < 2) return {};
+    while (i-- > 0)
+      if (gathers_backward(list[i])) return gather_backward(at, list[i], input, window() - 1);
+    return {};
+  }
+
+  void flush_backward(Cursor& at, Mark& pending, PassTime& recomputed) {
+    const bool nothing = recomputed.device() <= Seconds(0) && at.span.device() <= Seconds(0) &&
+                         at.span.host <= Seconds(0);
+    if (nothing) return;  // what is waited for stays waited for
+    Waits after{&pending, &at.pending_gather};
+    if (recomputed.device() > Seconds(0)) {
+      const PassTime back = at.span;
+      at.span = recomputed;
+      at.kind = WorkKind::recompute;
+      emit(at, after);
+      at.span = back;
+      after = {};
+    }
+    at.kind = WorkKind::backward;
+    if (at.span.device() > Seconds(0) || at.span.host > Seconds(0)) emit(at, after);
+    recomputed = {};
+    pending.clear();
+    at.pending_gather.clear();
+  }
+
+  void lower_weights(Cursor& at, const Slot& slot) {
+    const auto& list = layers(at.stage, slot.chunk);
+    const bool reduces =
+        costs_.reduces_every_microbatch || slot.microbatch == plan_.microbatches - 1;
+    at.kind = WorkKind::backward_weight;
+    Mark nothing;
+    for (std::size_t i = list.size(); i-- > 0;) {
+      at.tag.layer = static_cast<int>(i);
+      at.span += list[i].time.backward_weight;
+      if (!reduces || !list[i].reduce) continue;
+      flush(at, nothing);
+      reduce(at, list[i]);
+    }
+    flush(at, nothing);
+  }
+
+  void reduce(Cursor& at, const LayerSchedule& l) {
+    at.reduced = add(at, LaneKind::data_comm, Members::data_group, WorkKind::reduce_gradients,
+                     *l.reduce, {&at.compute}, TrafficKind::reduce);
+    if (!l.copy_out) return;
+    at.reduced = add(at, LaneKind::copy_to_host, Members::alone, WorkKind::offload_copy,
+                     *l.copy_out, {&at.reduced}, TrafficKind::copy_out);
+  }
+
+  const ParallelPlan& plan_;
+  const PipelineSchedule& schedule_;
+  const StepCosts& costs_;
+  PipelineShape shape_;
+  int model_chunks_;
+  Builder& builder_;
+  bool host_bound_;
+};
+
+}  // namespace shardwise

@@ -1,0 +1,279 @@
+#include "simulator/step/step_player.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "catalog/require.hpp"
+#include "simulator/step/lower.hpp"
+#include "simulator/step/stage_programs.hpp"
+#include "simulator/step/step_builder.hpp"
+#include "simulator/step/step_fold.hpp"
+#include "simulator/step/step_state.hpp"
+
+namespace shardwise {
+namespace {
+
+using Clock = StepClock;
+using Stage = StageState;
+constexpr Clock unknown = unknown_time, never = never_time;
+
+class StepPlayer {
+ public:
+  StepPlayer(const ParallelPlan& plan, const PipelineSchedule& schedule, const StepCosts& costs,
+             const StepTraffic* traffic, const StepPlayWish& wish)
+      : plan_(plan),
+        traffic_(traffic),
+        programs_(plan, schedule, costs),
+        unready_stages_(plan.pipeline),
+        state_(traffic != nullptr ? traffic->network : FlowNetwork{}),
+        longest_(wish.longest ? wish.longest->picoseconds : never) {
+    pass_ends_.assign(programs_.passes(), unknown);
+    stages_.resize(static_cast<std::size_t>(plan.pipeline));
+    state_.consumers.assign(programs_.passes(), -1);
+    for (int s = 0; s < plan.pipeline; ++s) open(stages_[static_cast<std::size_t>(s)], s);
+    const bool flows = traffic != nullptr && traffic->network.class_count() > 0;
+    if (wish.folds && flows) fold_.emplace(state_);
+  }
+
+  std::optional<PlayedStages> play() {
+    for (std::uint32_t s = 0; s < stages_.size(); ++s) list(s);
+    play_what_is_known();
+    while (!overflow_ && !cut_ && play_flow_events()) play_what_is_known();
+    if (cut_) {
+      PlayedStages played;
+      played.makespan = SimTime{*cut_};
+      played.cut = true;
+      return played;
+    }
+    for (const Stage& stage : stages_)
+      if (stage.played + 1 < stage.ends.size()) return std::nullopt;
+    if (overflow_) return std::nullopt;
+    return result();
+  }
+
+ private:
+  void open(Stage& stage, int s) {
+    stage.slots = programs_.bind(s);
+    for (const BoundSlot& slot : stage.slots) {
+      stage.left += slot.program->span;
+      if (slot.input >= 0) state_.consumers[static_cast<std::size_t>(slot.input)] = s;
+    }
+    const BoundSlot& last = stage.slots.back();
+    const std::size_t tasks = last.first + last.program->steps.size();
+    stage.starts.assign(tasks, 0);
+    stage.ends.assign(tasks, unknown);
+    stage.ends.front() = 0;
+    for (std::uint8_t lane = 0; lane < kLaneKinds; ++lane) {
+      stage.heads[lane].step_plus_1 = stage.slots.front().program->first_on_lane[lane];
+      skip_empty(stage, lane);
+      if (stage.heads[lane].step_plus_1 != 0) stage.lanes.push_back(lane);
+    }
+  }
+
+  // Moves on to the next slot that has tasks on the lane.
+  static void skip_empty(Stage& stage, std::size_t lane) {
+    LaneHead& head = stage.heads[lane];
+    while (head.step_plus_1 == 0 && head.slot + 1 < stage.slots.size())
+      head.step_plus_1 = stage.slots[++head.slot].program->first_on_lane[lane];
+  }
+
+  void list(std::uint32_t s) {
+    if (stages_[s].listed) return;
+    stages_[s].listed = true;
+    listed_.push_back(s);
+  }
+
+  void play_what_is_known() {
+    while (!listed_.empty() && !cut_) {
+      const std::uint32_t s = listed_.back();
+      listed_.pop_back();
+      stages_[s].listed = false;
+      const std::vector<std::uint8_t>& lanes = stages_[s].lanes;
+      // Round and round, until no lane has anything to play.
+      for (std::size_t at = 0, idle = 0; idle < lanes.size(); ++at, ++idle) {
+        if (at == lanes.size()) at = 0;
+        while (play_head(s, lanes[at])) idle = 0;
+      }
+    }
+  }
+
+  // When the input of a slot is there; `unknown` while that is not known.
+  Clock input(const BoundSlot& slot) const {
+    if (slot.input == BoundSlot::none) return 0;
+    if (slot.input == BoundSlot::all_stages) return unready_stages_ == 0 ? all_ready_ : unknown;
+    return pass_ends_[static_cast<std::size_t>(slot.input)];
+  }
+
+  // Plays the next task of the lane; whether it could.
+  bool play_head(std::uint32_t s, std::size_t lane) {
+    Stage& stage = stages_[s];
+    const LaneHead head = stage.heads[lane];
+    if (head.step_plus_1 == 0 || stage.free[lane] == unknown) return false;
+    const BoundSlot& slot = stage.slots[head.slot];
+    const std::uint32_t index = head.step_plus_1 - std::uint32_t{1};
+    const SlotStep& step = slot.program->steps[index];
+    Clock start = stage.free[lane];
+    for (std::size_t i = 0; i < step.waits; ++i) {
+      const Clock end = stage.ends[slot.task(step.after[i])];
+      if (end == unknown) return false;
+      start = std::max(start, end);
+    }
+    if (step.arrives) {
+      const Clock arrival = input(slot);
+      if (arrival == unknown) return false;
+      start = std::max(start, arrival);
+    }
+    stage.heads[lane].step_plus_1 = step.next_on_lane;
+    skip_empty(stage, lane);
+    stage.starts[slot.first + index] = start;
+    if (shares_links(s, step)) {
+      stage.free[lane] = unknown;
+      state_.start_later({start, TaskId{static_cast<std::uint32_t>(flows_.size())}});
+      flows_.push_back({s, head.slot, index});
+      return true;
+    }
+    if (step.duration.value >= never - start) overflow_ = true;
+    end_task(s, head.slot, index, overflow_ ? start : start + step.duration.value);
+    return true;
+  }
+
+  bool shares_links(std::uint32_t s, const SlotStep& step) const {
+    return traffic_ != nullptr && step.traffic &&
+           traffic_->at(static_cast<int>(s), *step.traffic).has_value();
+  }
+
+  void end_task(std::uint32_t s, std::uint32_t slot_index, std::uint32_t index, Clock end) {
+    Stage& stage = stages_[s];
+    const BoundSlot& slot = stage.slots[slot_index];
+    const SlotStep& step = slot.program->steps[index];
+    const std::uint32_t task = slot.first + index;
+    stage.ends[task] = end;
+    stage.free[static_cast<std::size_t>(step.lane)] = end;
+    ++stage.played;
+    if (step.lane == LaneKind::compute) stage.busy += Picoseconds(end - stage.starts[task]);
+    if (slot.program->registers.front() == index + register_count) {
+      stage.left -= slot.program->span;
+      const Clock least = end + stage.left.value;
+      if (least > longest_) cut_ = least;
+    }
+    if (slot.output != BoundSlot::none && slot.program->done == index + register_count)
+      end_pass(slot.output, end);
+  }
+
+  // Tells the stage that waits for it, or all.
+  void end_pass(std::int32_t pass, Clock end) {
+    const auto stages = static_cast<std::uint32_t>(stages_.size());
+    if (pass == BoundSlot::all_stages) {
+      all_ready_ = std::max(all_ready_, end);
+      if (--unready_stages_ > 0) return;
+      for (std::uint32_t each = 0; each < stages; ++each) list(each);
+      return;
+    }
+    pass_ends_[static_cast<std::size_t>(pass)] = end;
+    if (fold_) fold_->ended(pass);
+    const std::int32_t consumer = state_.consumers[static_cast<std::size_t>(pass)];
+    if (consumer >= 0) list(static_cast<std::uint32_t>(consumer));
+  }
+
+  // What starts and ends next, all of one instant; whether there was anything.
+  bool play_flow_events() {
+    Clock now = starting_.empty() ? never : starting_.front().time;
+    for (const FlowClassId c : flow_clock_.active_classes())
+      now = std::min(now, flow_clock_.next_end(c).picoseconds);
+    if (now == never) {
+      overflow_ = !flow_clock_.active_classes().empty();
+      return false;
+    }
+    ending_.clear();
+    for (const FlowClassId c : flow_clock_.active_classes())
+      if (flow_clock_.next_end(c).picoseconds == now) ending_.push_back(c);
+    for (const FlowClassId c : ending_)
+      flow_clock_.finish(c, SimTime{now}, [&](TaskId flow) {
+        const StepFlow f = flows_[flow.index];
+        end_task(f.stage, f.slot, f.step, now);
+        list(f.stage);
+      });
+    while (!starting_.empty() && starting_.front().time == now) start_flow(now);
+    play_what_is_known();
+    if (!starting_.empty() && starting_.front().time == now) return true;
+    if (flow_clock_.out_of_balance()) flow_clock_.share(SimTime{now});
+    if (fold_) fold_->skip(now);
+    return true;
+  }
+
+  void start_flow(Clock now) {
+    const TaskId flow = state_.take_first_start();
+    const StepFlow& f = flows_[flow.index];
+    const SlotStep& step = stages_[f.stage].slots[f.slot].program->steps[f.step];
+    const FlowClassId c = *traffic_->at(static_cast<int>(f.stage), *step.traffic);
+    const TaskGraph::FlowUse use{c, groups_stood_for(plan_, 1, step.members)};
+    flow_clock_.start(flow, use, step.duration, SimTime{now});
+  }
+
+  std::optional<PlayedStages> result() const {
+    PlayedStages played;
+    if (fold_) played.skipped = fold_->skipped_tasks();
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      const Stage& stage = stages_[s];
+      played.tasks += static_cast<std::int64_t>(stage.played);
+      for (const Clock free : stage.free)
+        played.makespan = std::max(played.makespan, SimTime{free});
+      if (stage.busy > stages_[static_cast<std::size_t>(played.busiest)].busy)
+        played.busiest = static_cast<int>(s);
+    }
+    played.summary = account(stages_[static_cast<std::size_t>(played.busiest)], played.makespan);
+    return played;
+  }
+
+  static RankSummary account(const Stage& stage, SimTime makespan) {
+    std::array<std::vector<PlayedWork>, kLaneKinds> log;
+    for (const BoundSlot& slot : stage.slots)
+      for (std::size_t i = 0; i < slot.program->steps.size(); ++i) {
+        const SlotStep& step = slot.program->steps[i];
+        log[static_cast<std::size_t>(step.lane)].push_back({SimTime{stage.starts[slot.first + i]},
+                                                            SimTime{stage.ends[slot.first + i]},
+                                                            step.work});
+      }
+    RankSummary summary;
+    IdleAccount idle(makespan);
+    const auto as_it_is = [](const PlayedWork& work) { return work; };
+    for (std::size_t lane = 0; lane < log.size(); ++lane) {
+      const bool computes = static_cast<LaneKind>(lane) == LaneKind::compute;
+      idle.cover(log[lane], as_it_is, computes ? summary.busy : summary.exposed);
+    }
+    summary.bubble = idle.idle();
+    return summary;
+  }
+
+  const ParallelPlan& plan_;
+  const StepTraffic* traffic_;
+  StagePrograms programs_;
+  int unready_stages_;
+  Clock all_ready_ = 0;
+  StepState state_;
+  std::vector<Stage>& stages_ = state_.stages;
+  std::vector<Clock>& pass_ends_ = state_.pass_ends;
+  std::vector<StepFlow>& flows_ = state_.flows;
+  std::vector<StepFlowStart>& starting_ = state_.starting;
+  FlowClock& flow_clock_ = state_.clock;
+  std::optional<StepFold> fold_;
+  std::vector<std::uint32_t> listed_;  // stages that may have something to play
+  std::vector<FlowClassId> ending_;
+  Clock longest_;
+  std::optional<Clock> cut_;  // the least that a step takes that is longer than that
+  bool overflow_ = false;
+};
+
+}  // namespace
+
+std::optional<PlayedStages> play_stages(const ParallelPlan& plan, const PipelineSchedule& schedule,
+                                        const StepCosts& costs, const StepTraffic* traffic,
+                                        const StepPlayWish& wish) {
+  require(static_cast<int>(costs.stages.size()) == plan.pipeline, "costs for every stage");
+  const ParallelPlan rounds = rounds_of(plan, costs);
+  return StepPlayer(rounds, schedule, costs, traffic, wish).play();
+}
+
+}  // namespace shardwise

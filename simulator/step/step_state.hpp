@@ -1,0 +1,72 @@
+// StepState: how far the stages of a step have been played (step_player.hpp).
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "catalog/units.hpp"
+#include "simulator/step/flow_clock.hpp"
+#include "simulator/step/stage_programs.hpp"
+
+namespace shardwise {
+
+using StepClock = std::int64_t;  // picoseconds since the step began
+inline constexpr StepClock unknown_time = -1;
+inline constexpr StepClock never_time = std::numeric_limits<StepClock>::max();
+
+// The next task of a lane: a step of a slot; step_plus_1 is 0 behind the last one.
+struct LaneHead {
+  std::uint32_t slot = 0;
+  std::uint16_t step_plus_1 = 0;
+};
+
+struct StageState {
+  std::vector<BoundSlot> slots;
+  std::vector<StepClock> starts, ends;  // by task
+  std::array<LaneHead, kLaneKinds> heads{};
+  std::array<StepClock, kLaneKinds> free{};  // unknown: a flow runs on the lane
+  std::vector<std::uint8_t> lanes;           // those with any tasks
+  std::size_t played = 0;                    // tasks whose end is known
+  Picoseconds busy{};
+  Picoseconds left{};   // spans of the slots whose compute mark is to come
+  bool listed = false;  // among those to look at
+};
+
+// A task that waits for its start, or for its end, by the clock.
+struct StepFlow {
+  std::uint32_t stage, slot, step;
+};
+struct StepFlowStart {
+  StepClock time;
+  TaskId flow;
+  friend bool operator>(const StepFlowStart& a, const StepFlowStart& b) {
+    return a.time != b.time ? a.time > b.time : a.flow > b.flow;
+  }
+};
+
+struct StepState {
+  std::vector<StageState> stages;
+  std::vector<StepClock> pass_ends;
+  std::vector<std::int32_t> consumers;  // by pass: the stage that waits for it, or -1
+  std::vector<StepFlow> flows;          // by TaskId
+  std::vector<StepFlowStart> starting;  // a heap, the earliest in front
+  FlowClock clock;
+
+  explicit StepState(const FlowNetwork& network) : clock(network) {}
+
+  void start_later(const StepFlowStart& start) {
+    starting.push_back(start);
+    std::push_heap(starting.begin(), starting.end(), std::greater<>());
+  }
+  TaskId take_first_start() {
+    std::pop_heap(starting.begin(), starting.end(), std::greater<>());
+    const TaskId flow = starting.back().flow;
+    starting.pop_back();
+    return flow;
+  }
+};
+
+}  // namespace shardwise

@@ -1,0 +1,107 @@
+#include "simulator/step/timeline.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <span>
+#include <tuple>
+
+#include "catalog/require.hpp"
+
+namespace shardwise {
+namespace {
+
+// The tasks of every lane in their order: those of lane l are tasks[first[l]] up to first[l + 1].
+class TasksByLane {
+ public:
+  explicit TasksByLane(const TaskGraph& graph) : first_(graph.lane_count() + 1, 0) {
+    const auto tasks = static_cast<std::uint32_t>(graph.task_count());
+    for (std::uint32_t task = 0; task < tasks; ++task) {
+      for (const LaneId lane : graph.lanes(TaskId{task})) ++first_[lane.index + std::size_t{1}];
+    }
+    std::partial_sum(first_.begin(), first_.end(), first_.begin());
+    tasks_.resize(first_.back());
+    std::vector<std::uint32_t> next(first_.begin(), first_.end() - 1);
+    for (std::uint32_t task = 0; task < tasks; ++task) {
+      for (const LaneId lane : graph.lanes(TaskId{task})) tasks_[next[lane.index]++] = TaskId{task};
+    }
+  }
+
+  std::span<const TaskId> on(LaneId lane) const {
+    const std::size_t begin = first_[lane.index];
+    return std::span(tasks_).subspan(begin, first_[lane.index + std::size_t{1}] - begin);
+  }
+
+ private:
+  std::vector<std::uint32_t> first_;
+  std::vector<TaskId> tasks_;
+};
+
+// All lanes: by rank, then in the order of blame.
+std::vector<LaneId> lanes_in_order_of_blame(const TaskGraph& graph) {
+  std::vector<LaneId> lanes;
+  lanes.reserve(graph.lane_count());
+  for (std::uint32_t lane = 0; lane < graph.lane_count(); ++lane) lanes.push_back(LaneId{lane});
+  std::sort(lanes.begin(), lanes.end(), [&](LaneId a, LaneId b) {
+    return std::tuple(graph.rank(a), graph.kind(a), a) <
+           std::tuple(graph.rank(b), graph.kind(b), b);
+  });
+  return lanes;
+}
+
+bool share_a_lane(const TaskGraph& graph, TaskId a, TaskId b) {
+  const auto lanes_of_a = graph.lanes(a);
+  const auto lanes_of_b = graph.lanes(b);
+  return std::find_first_of(lanes_of_a.begin(), lanes_of_a.end(), lanes_of_b.begin(),
+                            lanes_of_b.end()) != lanes_of_a.end();
+}
+
+}  // namespace
+
+Picoseconds total(const TimePerWork& times) {
+  return std::accumulate(times.begin(), times.end(), Picoseconds{});
+}
+
+std::vector<RankSummary> summarise_ranks(const TaskGraph& graph, const Timeline& timeline) {
+  require(timeline.tasks.size() == graph.task_count(),
+          "a timeline goes with the graph it was run on");
+  const TasksByLane tasks(graph);
+  const std::vector<LaneId> lanes = lanes_in_order_of_blame(graph);
+  const auto played = [&](TaskId task) {
+    return PlayedWork{timeline[task].start, timeline[task].end, graph.work(task)};
+  };
+  std::vector<RankSummary> summaries(static_cast<std::size_t>(graph.rank_count()));
+  auto lane = lanes.begin();
+  for (std::size_t rank = 0; rank < summaries.size(); ++rank) {
+    RankSummary& summary = summaries[rank];
+    IdleAccount account(timeline.makespan);
+    for (; lane != lanes.end() && graph.rank(*lane) == static_cast<int>(rank); ++lane) {
+      const bool computes = graph.kind(*lane) == LaneKind::compute;
+      account.cover(tasks.on(*lane), played, computes ? summary.busy : summary.exposed);
+    }
+    summary.bubble = account.idle();
+  }
+  return summaries;
+}
+
+std::vector<CriticalTask> critical_path(const TaskGraph& graph, const Timeline& timeline) {
+  require(timeline.tasks.size() == graph.task_count(),
+          "a timeline goes with the graph it was run on");
+  std::vector<CriticalTask> path;
+  if (timeline.tasks.empty()) return path;
+  const auto last =
+      std::find_if(timeline.tasks.begin(), timeline.tasks.end(),
+                   [&](const TaskTimes& task) { return task.end == timeline.makespan; });
+  TaskId task{static_cast<std::uint32_t>(last - timeline.tasks.begin())};
+  while (timeline[task].released_by != task) {
+    const TaskId before = timeline[task].released_by;
+    const bool same_lane = share_a_lane(graph, before, task);
+    path.push_back({task, same_lane ? StartedBy::lane : StartedBy::dependency});
+    task = before;
+  }
+  path.push_back({task, StartedBy::step});
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+}  // namespace shardwise
