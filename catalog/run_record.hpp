@@ -72,7 +72,8 @@ struct RunMeasured {
   std::optional<double> samples_per_s, tokens_per_s, tokens_per_s_per_gpu;
   std::optional<double> peak_mem_gib;
   // The same by category (most of them are named in simulator/graphs/memory_category.hpp): at the
-  // moment of the peak, and when the last forward pass of a step has ended, where somebody counted them.
+  // moment of the peak, and when the last forward pass of a step has ended, where somebody counted
+  // them.
   std::map<std::string, double> breakdown_gib, after_forward_gib;
   std::string mem_kind;  // "torch-allocated" | "torch-reserved" | "nvidia-smi" | ...
   std::string outcome;   // "ran" | "oom" | "crashed-or-oom" | ""
