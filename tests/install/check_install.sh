@@ -19,7 +19,7 @@ for file in bin/shardwise share/man/man1/shardwise.1 share/man/man1/shardwise-fi
   share/bash-completion/completions/shardwise share/zsh/site-functions/_shardwise \
   share/fish/vendor_completions.d/shardwise.fish share/doc/shardwise/README.md \
   share/shardwise/catalog/devices/rtx-3090.json share/shardwise/catalog/runs/SCHEMA.md \
-  include/shardwise/planner/fit_answer.hpp; do
+  include/shardwise/planner/answers/fit_answer.hpp; do
   [[ -s $prefix/$file ]]
   verdict $? "$file is installed"
 done
