@@ -74,6 +74,21 @@ std::optional<int> count_of(std::string_view digits) {
   return value;
 }
 
+// A count behind the name, as in "RTX 4090 x2" and "H100x8". Taken off where there is one.
+std::optional<int> take_count_behind(std::string_view& text) {
+  std::size_t begin = text.size();
+  while (begin > 0 && digit(text[begin - 1])) --begin;
+  const std::string_view digits = text.substr(begin);
+  std::string_view name = trimmed(text.substr(0, begin));
+  if (digits.empty() || name.size() < 2 || (name.back() | 0x20) != 'x') return std::nullopt;
+  const bool together = name.size() == begin;  // "MI250X 8" has none
+  name.remove_suffix(1);
+  if (name.back() != ' ' && !(together && digit(name.back()))) return std::nullopt;
+  const auto value = count_of(digits);
+  if (value) text = trimmed(name);
+  return value;
+}
+
 bool is_whole(std::string_view text, const std::vector<std::string_view>& whole_names) {
   return std::any_of(whole_names.begin(), whole_names.end(),
                      [&](std::string_view name) { return same_name(name, text); });
@@ -96,6 +111,9 @@ Result<SpokenPart> read_part(std::string_view all, std::string_view text,
     } else {
       (counted->unit == Unit::nodes ? part.nodes : part.count) = value;
     }
+  }
+  if (!part.count && !part.nodes && !is_whole(text, whole_names)) {
+    if (const auto value = take_count_behind(text)) part.count = value;
   }
   if (text.empty()) return bad_cluster(all, "a name of a GPU or node is missing");
   part.name = std::string(text);
