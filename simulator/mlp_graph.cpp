@@ -16,10 +16,24 @@ double bytes_of_elements(const GraphBuilder& b, std::int64_t elements) {
   return static_cast<double>(elements * b.element());
 }
 
+// Whether all three linears of a gated MLP and their adapters are one function.
+bool is_one_function(const GraphBuilder& b) {
+  const AdapterTargets& on = b.workload().adapter.targets;
+  return b.fuses_adapters() && on.gate && on.up && on.down;
+}
+
 // act(gate) * up. One fused kernel reads both and writes one; eager runs two, and keeps act(gate).
+// Where the MLP is one function, the kernel of backward writes over what it reads: the product over
+// its gradient, both gradients over gate and up.
 TensorIndex gated_activation(GraphBuilder& b, TensorIndex gate, TensorIndex up,
                              std::int64_t elements) {
   const double n = bytes_of_elements(b, elements);
+  if (is_one_function(b)) {
+    const TensorIndex out =
+        b.pointwise("swiglu", {gate, up}, {gate, up}, elements, 3 * n, 6 * n, 1);
+    b.last().in_place_gradient = true;
+    return out;
+  }
   if (!b.eager() && !b.workload().framework.eager_activation)
     return b.pointwise("swiglu", {gate, up}, {gate, up}, elements, 3 * n, 5 * n, 1);
   const TensorIndex act = b.pointwise("silu", {gate}, {gate}, elements, 2 * n, 3 * n, 1);
@@ -85,9 +99,9 @@ TensorIndex add_mlp(GraphBuilder& b, TensorIndex normed, std::int64_t width, boo
   } else {
     activated = plain_activation(b, up, rows * local);
   }
-  const TensorIndex down =
-      b.linear({"down", width, m.hidden, Cut::rows, m.biases.mlp, on.down}, activated, rows);
-  return b.reduce_partial(down, m.hidden);
+  LinearSpec down{"down", width, m.hidden, Cut::rows, m.biases.mlp, on.down};
+  down.input_again = m.gated_mlp && is_one_function(b);
+  return b.reduce_partial(b.linear(down, activated, rows), m.hidden);
 }
 
 // Experts: the router picks top_k of E per token; tokens are permuted, sent to the ranks that hold

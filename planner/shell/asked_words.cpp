@@ -6,8 +6,8 @@
 
 #include "catalog/names.hpp"
 #include "catalog/require.hpp"
-#include "planner/offload_choice.hpp"
 #include "simulator/gradient_compression.hpp"
+#include "simulator/offload_choice.hpp"
 #include "simulator/pipeline_schedule.hpp"
 #include "simulator/plan_keys.hpp"
 #include "simulator/recompute_policy.hpp"
