@@ -74,16 +74,20 @@ std::optional<int> count_of(std::string_view digits) {
   return value;
 }
 
-// A count behind the name, as in "RTX 4090 x2" and "H100x8". Taken off where there is one.
+// A count behind the name, as in "RTX 4090 x2", "H100x8" and "H100:8". Taken off where there is
+// one.
 std::optional<int> take_count_behind(std::string_view& text) {
   std::size_t begin = text.size();
   while (begin > 0 && digit(text[begin - 1])) --begin;
   const std::string_view digits = text.substr(begin);
   std::string_view name = trimmed(text.substr(0, begin));
-  if (digits.empty() || name.size() < 2 || (name.back() | 0x20) != 'x') return std::nullopt;
+  if (digits.empty() || name.size() < 2) return std::nullopt;
+  const char sign = name.back();
+  if (sign != ':' && (sign | 0x20) != 'x') return std::nullopt;
   const bool together = name.size() == begin;  // "MI250X 8" has none
   name.remove_suffix(1);
-  if (name.back() != ' ' && !(together && digit(name.back()))) return std::nullopt;
+  const char before = name.back();
+  if (sign != ':' && before != ' ' && !(together && digit(before))) return std::nullopt;
   const auto value = count_of(digits);
   if (value) text = trimmed(name);
   return value;

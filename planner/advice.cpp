@@ -120,6 +120,21 @@ void other_method(AdviceTrial& t, Method method, const char* words) {
   if (const auto chosen = choose_plan(r, method, t.cluster)) record(*chosen);
 }
 
+// The same on one GPU, in a framework that is written for little memory.
+void leaner_framework(AdviceTrial& t) {
+  const std::string_view leaner = leanest_on_one_gpu(t.method);
+  const Request& asked = t.request.asked;
+  if (asked.framework || !asked.plans.empty() || asked.preference != nullptr) return;
+  if (leaner.empty() || t.cluster.gpus() > 1 || t.question().workload.framework.id == leaner)
+    return;
+  ResolvedRequest r = t.request;
+  r.asked.framework = std::string(leaner);
+  const auto chosen = choose_plan(r, t.method, t.cluster);
+  if (!chosen || chosen->verdict == Verdict::does_not_fit) return;
+  if (chosen->verdict == Verdict::tight && t.missed.verdict == Verdict::tight) return;
+  record_advice(t, sentence("--framework ", leaner), *chosen);
+}
+
 void lighter_methods(AdviceTrial& t) {
   if (t.method == Method::full) other_method(t, Method::lora, "LoRA instead");
   if (t.method == Method::full || t.method == Method::lora || t.method == Method::dora)
@@ -218,6 +233,7 @@ std::vector<Advice> advise(const ResolvedRequest& request, Method method, const 
   smaller_microbatch(t);
   more_recompute(t);
   fused_loss(t);
+  leaner_framework(t);
   if (missed.verdict == Verdict::tight) return std::move(t.advice);
   smaller_optimizer(t);
   shorter_sequence(t);

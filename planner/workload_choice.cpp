@@ -34,7 +34,7 @@ const Framework& catalogued(const Catalog& catalog, std::string_view id) {
 }
 
 // Nobody chooses 4-bit weights to have the experts, which are most of them, in 16 bits or more.
-constexpr std::string_view quantizes_experts = "unsloth";
+constexpr std::string_view quantizes_experts = leanest_on_one_gpu(Method::qlora);
 
 constexpr const char* one_tensor =
     "transformers 5 keeps those of a layer in one tensor, which bitsandbytes passes over";

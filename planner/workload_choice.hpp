@@ -10,6 +10,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "catalog/cluster.hpp"
@@ -17,6 +18,12 @@
 #include "simulator/workload.hpp"
 
 namespace shardwise {
+
+// The framework row that is advised where a method does not fit one GPU; empty: none.
+constexpr std::string_view leanest_on_one_gpu(Method method) {
+  if (method == Method::full) return "torchtune-low-memory";
+  return method == Method::lora || method == Method::qlora ? "unsloth" : "";
+}
 
 struct ChosenWorkload {
   Workload workload;

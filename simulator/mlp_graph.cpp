@@ -296,7 +296,8 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex norme
   const ParallelPlan& plan = b.plan();
   const std::int64_t rows = b.sequence_tokens();
   ExpertShape s;
-  s.routed = rows * moe.top_k * plan.expert_tensor;
+  const int copies = b.own_code().feeds_all_experts ? moe.experts : moe.top_k;
+  s.routed = rows * copies * plan.expert_tensor;
   s.local = std::max(1, moe.experts / plan.expert);
   s.width = moe.expert_ffn / plan.expert_tensor;
   s.dtype = bytes_per_element(b.workload().compute) < 2.0 ? b.workload().compute
@@ -330,7 +331,7 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex norme
   std::vector<TensorIndex> kept{scores};
   if (b.workload().framework.kernels != KernelStyle::fused) kept.push_back(back);
   back = b.pointwise("weighted_sum", {back, scores}, std::move(kept), rows * hidden,
-                     out * (moe.top_k + 1), out * (2 * moe.top_k + 1), 2);
+                     out * (copies + 1), out * (2 * copies + 1), 2);
   if (moe.latent) back = b.linear({"latent_up", hidden, m.hidden}, back, rows);
   back = branch("expert_output_norm", back, back);
   if (moe.shared_expert_ffn == 0) return back;

@@ -50,6 +50,9 @@ std::string layout_words(const ParallelPlan& p) {
   if (words.empty()) words = "one GPU";
   if (p.offload.parameters) add("weights offloaded to the host");
   if (p.offload.optimizer) add("optimizer offloaded to the host");
+  if (p.offload.activations)
+    add(p.recompute == "full" ? "layers' inputs offloaded to the host"
+                              : "activations offloaded to the host");
   return words;
 }
 

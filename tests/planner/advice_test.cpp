@@ -126,6 +126,17 @@ TEST_CASE("a tight plan is told what leaves room, and that only") {
   CHECK(m.advice.front().verdict == Verdict::fits);
 }
 
+// 4-bit weights of 7.6 B parameters are 4 GB, whatever the framework: 8 GB do in Unsloth.
+// Weights, gradients and states of a 3.2 B are 48 GiB in mixed precision; torchtune's low-memory
+// recipe keeps 16-bit weights, no gradients, and 8-bit states.
+TEST_CASE("one GPU is told of a framework that takes less memory") {
+  Request r = request_for("qwen2.5-7b", "4060", {Method::qlora});
+  REQUIRE(about(missed(r), "--framework unsloth"));
+  r.framework = "trl";
+  CHECK(about(missed(r), "--framework") == nullptr);
+  CHECK(about(missed(request_for("llama-3.2-3b", "4090", {Method::full})), "torchtune-low-memory"));
+}
+
 TEST_CASE("a host that is too small is advised on the host") {
   Request r = request_for("llama-2-70b", "4x4090", {Method::lora});
   r.offload = Offload{false, true, false};
