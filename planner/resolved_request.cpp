@@ -12,6 +12,7 @@
 #include "catalog/spoken_cluster.hpp"
 #include "planner/figures.hpp"
 #include "planner/sentence.hpp"
+#include "planner/workload_choice.hpp"
 #include "simulator/recompute_policy.hpp"
 
 namespace shardwise {
@@ -259,6 +260,7 @@ Result<ResolvedRequest> resolve(const Request& request, const Facts& facts,
   if (!problems.empty()) return problems;
   note_calibrations(r);
   resolve_sizes(r);
+  if (framework_follows_gpus(r.asked, r.methods)) r.notes.emplace_back(framework_follows_gpus_note);
   return r;
 }
 

@@ -7,6 +7,7 @@
 #include "planner/figures.hpp"
 #include "planner/on_all_cores.hpp"
 #include "planner/sentence.hpp"
+#include "planner/workload_choice.hpp"
 
 namespace shardwise {
 namespace {
@@ -122,6 +123,8 @@ Result<ShopAnswer> shop_answer(const Request& request, UsDollars budget, const F
       answer.offers.push_back(std::move(offer));
   }
   std::sort(answer.offers.begin(), answer.offers.end(), cheaper);
+  if (framework_follows_gpus(request, {answer.method}))
+    answer.notes.emplace_back(framework_follows_gpus_note);
   add_notes(answer, operations);
   return answer;
 }

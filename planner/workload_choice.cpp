@@ -61,21 +61,6 @@ const Framework& framework_row(const ResolvedRequest& r, Method method, int gpus
   return row;
 }
 
-// Answers for one GPU and for several are of two programs where nobody names one: scaling read off
-// them would be theirs as well.
-void note_usual_framework(const ResolvedRequest& r, Method method, const Framework& row,
-                          std::vector<std::string>& notes) {
-  const UsualFramework& usual = usual_frameworks[static_cast<std::size_t>(method)];
-  if (r.asked.framework || usual.one_gpu == usual.several) return;
-  const bool alone = row.id == usual.one_gpu;
-  if (!alone && row.id != usual.several) return;
-  const Framework& other = catalogued(r.facts->catalog, alone ? usual.several : usual.one_gpu);
-  notes.push_back(sentence("No framework named: ", row.name, " is assumed on ",
-                           alone ? "one GPU, " : "several GPUs, ", other.name,
-                           alone ? " on several" : " on one",
-                           "; to compare the two, name one by --framework."));
-}
-
 bool all_compute(const Cluster& cluster, DType format) {
   return std::all_of(cluster.groups.begin(), cluster.groups.end(),
                      [&](const NodeGroup& g) { return g.gpu.rate(format).has_value(); });
@@ -105,6 +90,14 @@ Adapter adapter_for(const ResolvedRequest& r, Method method, const Framework& f)
 
 }  // namespace
 
+bool framework_follows_gpus(const Request& asked, const std::vector<Method>& methods) {
+  if (asked.framework) return false;
+  return std::any_of(methods.begin(), methods.end(), [](Method method) {
+    const UsualFramework& usual = usual_frameworks[static_cast<std::size_t>(method)];
+    return usual.one_gpu != usual.several;
+  });
+}
+
 AttentionKernel attention_on(const Gpu& gpu, AttentionKernel wanted) {
   const bool lacks = gpu.compute_capability > 0 && gpu.compute_capability < 8.0;
   return wanted == AttentionKernel::cudnn && lacks ? AttentionKernel::eager : wanted;
@@ -130,7 +123,6 @@ ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cl
   w.prefer(r.asked.preference);
   w.compute = r.asked.precision ? *r.asked.precision : usual_format(row, cluster, chosen.notes);
   w.framework = resolved_for(row, method, w.compute);
-  note_usual_framework(r, method, row, chosen.notes);
   if (r.asked.expandable_segments) w.framework.expandable_segments = true;
   if (r.asked.fused_loss) w.framework.loss = LossKind::fused_linear;
   for (const NodeGroup& group : cluster.groups) settle_on(group.gpu, w.framework);

@@ -34,6 +34,13 @@ struct ChosenWorkload {
 ChosenWorkload choose_workload(const ResolvedRequest& request, Method method,
                                const Cluster& cluster, int zero_stage);
 
+// Whether nobody names a framework where one GPU and several usually run different ones: scaling
+// that is read off two answers would be theirs as well.
+bool framework_follows_gpus(const Request& asked, const std::vector<Method>& methods);
+inline constexpr const char* framework_follows_gpus_note =
+    "No framework named: one GPU and several are forecast in different ones; to compare the two, "
+    "name one by --framework.";
+
 // The attention kernel that runs on a GPU where `wanted` is not to be had: Transformer Engine's
 // fused attention needs compute capability 8.0, or it stores the scores
 // (dot_product_attention/utils.py).

@@ -21,7 +21,8 @@ bool GraphBuilder::fuses_adapters() const {
          workload_.method != Method::dora && a.input == AdapterInput::copied && a.dropout == 0;
 }
 
-// y = x W + s (x A) B where the second product adds to the first in place. Backward makes x A again:
+// y = x W + s (x A) B where the second product adds to the first in place. Backward makes x A
+// again:
 // dA = x^T (dy B^T), dB = (x A)^T dy, dx = dy W^T + s (dy B^T) A^T (unslothai/unsloth @015bdef0d9
 // unsloth/kernels/utils.py, matmul_lora; fast_lora.py, LoRA_MLP, LoRA_QKV, LoRA_W).
 void GraphBuilder::fuse_adapter(Operator& op, const LinearSpec& spec, TensorIndex x,

@@ -11,8 +11,6 @@ double bytes_of_elements(const GraphBuilder& b, std::int64_t elements) {
   return static_cast<double>(elements * b.element());
 }
 
-bool trains_tables(const Workload& w) { return w.trains_embedding() || w.trains_head(); }
-
 }  // namespace
 
 std::int64_t padded_vocabulary(const Workload& w, const ParallelPlan& plan) {
@@ -51,10 +49,6 @@ TensorIndex add_mixer_block(GraphBuilder& b, TensorIndex x, BlockKind kind) {
   branch = b.dropout(branch, rows * hidden);
   return b.residual_add(x, branch, rows * hidden);
 }
-
-}  // namespace
-
-namespace {
 
 // Where the classes scale a branch's input, it is a tensor of its own; other kernels scale on the
 // way.
@@ -115,7 +109,7 @@ LayerGraph block_graph(const Workload& w, const ParallelPlan& plan, BlockKind ki
 }
 
 LayerGraph embedding_graph(const Workload& w, const ParallelPlan& plan) {
-  const bool trained = trains_tables(w);
+  const bool trained = w.trains_embedding() || w.trains_head();
   GraphBuilder b(w, plan, trained);
   const Transformer& m = w.model;
   const std::int64_t width = m.embed_dim.value_or(m.hidden);
@@ -427,7 +421,7 @@ TensorIndex add_loss(GraphBuilder& b, const Logits& l) {
 TensorIndex add_sliced_head(GraphBuilder& b, TensorIndex x, std::int64_t vocab, std::int64_t width,
                             bool tied_here) {
   const Workload& w = b.workload();
-  const Framework& f = w.framework;
+  const Framework& f = b.workload().framework;
   const std::int64_t local = vocab / b.tensor();
   const bool chunked = f.loss == LossKind::chunked;
   const std::int64_t slices = chunked ? chunked_slices(f, b.tokens() * local)

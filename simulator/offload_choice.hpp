@@ -1,4 +1,4 @@
-// What may be kept in host RAM, as people say it: the value of --offload, and of a plan's "offload".
+// What may be kept in host RAM, as people say it: the value of --offload and of a plan's "offload".
 #pragma once
 
 #include <array>

@@ -143,8 +143,8 @@ TEST_CASE("an adapter copies its linear's input, shares it or leaves it", "[laye
 }
 
 // Where linear and adapter are one function, 16-bit tensors per token: block input and the second
-// norm's h each, both norms' results h each, q and attention's result h each, k and v h/4 each, gate
-// and up f each; their product is made again in backward, over its own gradient.
+// norm's h each, both norms' results h each, q and attention's result h each, k and v h/4 each,
+// gate and up f each; their product is made again in backward, over its own gradient.
 // PEFT's adapters add a copy of the input of each of the seven linears (6 h + f) and their products
 // with A (7 r), and the product of gate and up stays for the copy.
 TEST_CASE("a fused adapter keeps its linear's input only, a fused MLP gate and up",
