@@ -98,10 +98,22 @@ bool is_whole(std::string_view text, const std::vector<std::string_view>& whole_
                      [&](std::string_view name) { return same_name(name, text); });
 }
 
+// Of "4090x2" and "2x4090" the count is the smaller number; a name that begins with letters has its
+// count behind it.
+bool counts_behind(std::string_view text) {
+  std::string_view rest = text;
+  const auto first = take_count(rest);
+  if (!first) return true;
+  if (first->unit == Unit::nodes || rest.empty()) return false;
+  const bool number = std::all_of(rest.begin(), rest.end(), digit);
+  return number && count_of(first->digits) > count_of(rest);
+}
+
 Result<SpokenPart> read_part(std::string_view all, std::string_view text,
                              const std::vector<std::string_view>& whole_names) {
   SpokenPart part;
   text = trimmed(text);
+  if (!is_whole(text, whole_names) && counts_behind(text)) part.count = take_count_behind(text);
   for (int counts = 0; counts < 2 && !is_whole(text, whole_names); ++counts) {
     const auto counted = take_count(text);
     if (!counted) break;
@@ -115,9 +127,6 @@ Result<SpokenPart> read_part(std::string_view all, std::string_view text,
     } else {
       (counted->unit == Unit::nodes ? part.nodes : part.count) = value;
     }
-  }
-  if (!part.count && !part.nodes && !is_whole(text, whole_names)) {
-    if (const auto value = take_count_behind(text)) part.count = value;
   }
   if (text.empty()) return bad_cluster(all, "a name of a GPU or node is missing");
   part.name = std::string(text);
