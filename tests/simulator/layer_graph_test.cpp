@@ -145,8 +145,8 @@ TEST_CASE("an adapter copies its linear's input, shares it or leaves it", "[laye
 // Where linear and adapter are one function, 16-bit tensors per token: block input and the second
 // norm's h each, both norms' results h each, q and attention's result h each, k and v h/4 each,
 // gate and up f each; their product is made again in backward, over its own gradient.
-// PEFT's adapters keep copies instead: three of the first norm's result and two of the second's, one
-// of attention's and one of the product of gate and up; and seven products with A.
+// PEFT's adapters keep copies instead: three of the first norm's result and two of the second's,
+// one of attention's and one of the product of gate and up; and seven products with A.
 TEST_CASE("a fused adapter keeps its linear's input only, a fused MLP gate and up",
           "[layer_graph]") {
   Workload w = pretraining(llama(2, 1024, 16, 4, 2816, 32000), 256);
