@@ -135,7 +135,13 @@ Result<const Transformer*> find_model(const Catalog& catalog, std::string_view n
   if (const Transformer* m = model_meant(name, catalog.models, catalog.model_aliases)) return m;
   std::vector<std::string_view> names = all_names(catalog.models);
   for (const auto& [alias, id] : catalog.model_aliases) names.push_back(alias);
-  return unknown("model", "models", name, names);
+  Problem problem = unknown("model", "models", name, names);
+  const auto slash = name.rfind('/');  // "owner/name"
+  if (const std::string hint =
+          slash == std::string_view::npos ? "" : did_you_mean(name.substr(slash + 1), names);
+      !hint.empty())
+    problem.what = "unknown model \"" + printable(name) + "\"; " + hint;
+  return problem;
 }
 
 Result<const Framework*> find_framework(const Catalog& catalog, std::string_view name) {

@@ -201,6 +201,7 @@ struct Framework {
   bool gradient_fusion = false;  // wgrad accumulates straight into the fp32 gradient
   LossKind loss = LossKind::dense;
   int loss_chunks = 8;               // chunked only
+  std::optional<Bytes> loss_slice;   // the same: as few as keep a slice's fp32 logits within this
   std::optional<int> head_slice;     // dense: tokens of a sequence that head and loss take at once;
                                      // all logits are kept, but only a slice of them has a gradient
   bool loss_upcasts = true;          // dense, chunked: logits go to fp32 before the loss
@@ -219,8 +220,11 @@ struct Framework {
   bool fused_rotary = false;      // flash-attn rotates; keys are packed with values
   std::string recompute_pretrain = "none";  // name of a recompute row
   std::string recompute_finetune = "full";
-  bool sequence_parallel = true;         // with TP > 1
-  bool regathers_sequence = true;        // SP: backward gathers again what it did not save
+  bool sequence_parallel = true;   // with TP > 1
+  bool regathers_sequence = true;  // SP: backward gathers again what it did not save
+  // Sequences of so many tokens or more: what full recomputation keeps of a layer, its input, waits
+  // in host memory.
+  std::optional<int> offloads_checkpoints_from;
   bool recompute_stops_early = false;    // re-runs only until the last saved tensor is back
   bool stage_1_all_reduces = false;      // ZeRO-1 reduces whole gradients (no reduce-scatter)
   bool stage_2_all_reduces = false;      // and so does ZeRO-2, each rank keeping its part
@@ -244,7 +248,12 @@ struct Framework {
   // False: the experts of a layer are one tensor, which bitsandbytes passes over: they stay as
   // other weights do that it leaves alone.
   bool quantizes_experts = true;
-  int dequantized_copies = 1;   // 16-bit copies of a quantised weight while it is used
+  int dequantized_copies = 1;  // 16-bit copies of a quantised weight while it is used
+  // A linear and its adapter are one function of autograd that keeps their 16-bit input alone, and
+  // an adapted MLP is one that keeps gate and up: backward makes the product of both again and
+  // writes gradients over them (Unsloth). PEFT's own modules run where adapters have dropout, and
+  // DoRA's.
+  bool fuses_adapters = false;
   bool adapts_experts = false;  // adapters on the MLP are on every routed expert as well
   // A reference model is wrapped as the trained one is, with gradient buffers that nobody fills.
   bool reference_has_gradients = false;
@@ -296,6 +305,9 @@ struct Framework {
   bool supports_tensor = true, supports_pipeline = true, supports_context = true,
        supports_expert = true;
   int max_zero_stage = 3;
+  // Of pipelines, rows of pipeline_schedule: what its code has, which is all that a search tries; a
+  // plan that is stated may say another, as a what-if. Empty: not read.
+  std::vector<std::string> schedules;
   std::vector<FittedField> fitted;  // of the numbers above
   Provenance provenance;
 

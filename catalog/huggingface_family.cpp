@@ -233,6 +233,9 @@ constexpr ModelCode gpt2_code{
 constexpr ModelCode fused_qkv{.fused_qkv = true};
 constexpr ModelCode scaled_inputs{.scaled_inputs = true};
 
+// Llama4TextMoe repeats the tokens once per expert (transformers 5.23 modeling_llama4.py).
+constexpr ModelCode feeds_all_experts{.feeds_all_experts = true};
+
 // clang-format off
 constexpr auto rows = std::to_array<ConfigFamily>({
     // Llama and what copies its layout.
@@ -348,7 +351,8 @@ constexpr auto rows = std::to_array<ConfigFamily>({
      .experts = &ernie_experts, .unsupported_flags = {"use_bias"},
      .details = config_details::ernie4_5_moe},
     {.model_type = "llama4_text", .keys = &llama_keys, .kv_heads = 8, .head_dim = 128,
-     .bias_keys = {attention_off}, .experts = &llama4_experts, .details = config_details::llama4},
+     .bias_keys = {attention_off}, .experts = &llama4_experts, .code = feeds_all_experts,
+     .details = config_details::llama4},
     {.model_type = "gpt_oss", .keys = &llama_keys, .kv_heads = 8, .head_dim = 64,
      .biases = {.experts = true, .router = true},
      .bias_keys = {BiasKey{"attention_bias", attention_biases, true}},

@@ -154,9 +154,10 @@ Result<fs::path> find_profile(const fs::path& root, const std::string& asked) {
   std::vector<std::string> names;
   for (const fs::path& file : json_files(root / "profiles", unlisted))
     names.push_back(file.stem().string());
+  const std::string hint = did_you_mean(asked, {names.begin(), names.end()});
   return Problem{ProblemKind::request, "--profile",
-                 "\"" + asked + "\" is no file and no profile of the catalog; " +
-                     did_you_mean(asked, {names.begin(), names.end()})};
+                 "\"" + asked + "\" is no file and no profile of the catalog" +
+                     (hint.empty() ? "" : "; " + hint)};
 }
 
 Result<Calibration> read_calibration(const fs::path& root,

@@ -145,6 +145,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.gradient_fusion = r.flag("gradient_fusion");
   f.loss = r.choice("loss", loss_kind_names);
   f.loss_chunks = r.integer("loss_chunks", 1, 100000);
+  if (r.has("loss_slice_bytes")) f.loss_slice = bytes(r, "loss_slice_bytes");
   f.head_slice = r.maybe_integer("head_slice", 1, 1 << 20);
   f.loss_upcasts = r.flag("loss_upcasts");
   f.dtensor_parallel = r.maybe_flag("dtensor_parallel").value_or(false);
@@ -152,12 +153,14 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.z_loss = r.maybe_flag("z_loss").value_or(false);
   f.loss_fp32_temporaries = r.integer("loss_fp32_temporaries", 0, 10);
   f.compiles_loss = r.maybe_flag("compiles_loss").value_or(false);
+  f.compiles_loss_alone = r.maybe_flag("compiles_loss_alone").value_or(false);
   f.upcasts_in_loss = r.maybe_flag("upcasts_in_loss").value_or(false);
   f.output_holds_logits = r.maybe_flag("output_holds_logits").value_or(false);
   f.output_holds_keys = r.maybe_flag("output_holds_keys").value_or(false);
   f.output_life = r.maybe_choice("output_life", output_life_names).value_or(OutputLife::backward);
   f.recompute_pretrain = r.text("recompute_pretrain");
   f.recompute_finetune = r.text("recompute_finetune");
+  f.offloads_checkpoints_from = r.maybe_integer("offloads_checkpoints_from", 1, 1 << 20);
   f.recompute_stops_early = r.flag("recompute_stops_early");
   f.autocast = r.flag("autocast");
   f.autocast_caches_weights = r.flag("autocast_caches_weights");
@@ -179,6 +182,7 @@ void read_finetuning(JsonReader& r, Framework& f) {
   f.quantizes_head = r.maybe_flag("quantizes_head").value_or(false);
   f.quantizes_experts = r.maybe_flag("quantizes_experts").value_or(true);
   f.dequantized_copies = r.maybe_integer("dequantized_copies", 1, 4).value_or(1);
+  f.fuses_adapters = r.maybe_flag("fuses_adapters").value_or(false);
   f.adapts_head = r.maybe_flag("adapts_head").value_or(false);
   f.keeps_replaced_modules = r.maybe_flag("keeps_replaced_modules").value_or(false);
   f.unties_embeddings = r.maybe_flag("unties_embeddings").value_or(false);
@@ -228,6 +232,7 @@ void read_defaults(JsonReader& r, Framework& f) {
   f.supports_context = r.flag("supports_context");
   f.supports_expert = r.flag("supports_expert");
   f.max_zero_stage = r.integer("max_zero_stage", 0, 3);
+  f.schedules = r.texts("schedules");
 }
 
 Framework read_row(JsonReader& r) {

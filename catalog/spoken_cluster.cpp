@@ -74,15 +74,46 @@ std::optional<int> count_of(std::string_view digits) {
   return value;
 }
 
+// A count behind the name, as in "RTX 4090 x2", "H100x8" and "H100:8". Taken off where there is
+// one.
+std::optional<int> take_count_behind(std::string_view& text) {
+  std::size_t begin = text.size();
+  while (begin > 0 && digit(text[begin - 1])) --begin;
+  const std::string_view digits = text.substr(begin);
+  std::string_view name = trimmed(text.substr(0, begin));
+  if (digits.empty() || name.size() < 2) return std::nullopt;
+  const char sign = name.back();
+  if (sign != ':' && (sign | 0x20) != 'x') return std::nullopt;
+  const bool together = name.size() == begin;  // "MI250X 8" has none
+  name.remove_suffix(1);
+  const char before = name.back();
+  if (sign != ':' && before != ' ' && !(together && digit(before))) return std::nullopt;
+  const auto value = count_of(digits);
+  if (value) text = trimmed(name);
+  return value;
+}
+
 bool is_whole(std::string_view text, const std::vector<std::string_view>& whole_names) {
   return std::any_of(whole_names.begin(), whole_names.end(),
                      [&](std::string_view name) { return same_name(name, text); });
+}
+
+// Of "4090x2" and "2x4090" the count is the smaller number; a name that begins with letters has its
+// count behind it.
+bool counts_behind(std::string_view text) {
+  std::string_view rest = text;
+  const auto first = take_count(rest);
+  if (!first) return true;
+  if (first->unit == Unit::nodes || rest.empty()) return false;
+  const bool number = std::all_of(rest.begin(), rest.end(), digit);
+  return number && count_of(first->digits) > count_of(rest);
 }
 
 Result<SpokenPart> read_part(std::string_view all, std::string_view text,
                              const std::vector<std::string_view>& whole_names) {
   SpokenPart part;
   text = trimmed(text);
+  if (!is_whole(text, whole_names) && counts_behind(text)) part.count = take_count_behind(text);
   for (int counts = 0; counts < 2 && !is_whole(text, whole_names); ++counts) {
     const auto counted = take_count(text);
     if (!counted) break;

@@ -59,6 +59,7 @@ struct ModelCode {
   bool caps_scores = false;    // eager attention: scores become c tanh(scores / c)
   bool half_softmax = false;   // eager attention: softmax in the format of the scores, not in fp32
   bool scaled_inputs = false;  // each mixer reads a multiple of what was normed, and so does SiLU
+  bool feeds_all_experts = false;  // each token goes through every expert, times its score or zero
   friend bool operator==(const ModelCode&, const ModelCode&) = default;
 };
 

@@ -145,6 +145,17 @@ std::optional<std::string> flag_with_value(const CLI::App& app, int argc, char**
   return std::nullopt;
 }
 
+// A flag that the command does not know: the parser misses what it requires before it looks.
+std::optional<std::string> unknown_flag(const CLI::App& app, int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const std::string flag = word.substr(0, word.find('='));
+    if (flag.size() > 2 && flag.starts_with("--") && app.get_option_no_throw(flag) == nullptr)
+      return sentence("The following argument was not expected: ", printable(flag));
+  }
+  return std::nullopt;
+}
+
 // One line for what the parser could not understand, with the nearest name it does know.
 int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   if (const auto unknown = unknown_command(app, argc, argv)) {
@@ -161,13 +172,16 @@ int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** 
     std::cerr << "shardwise: " << *flag << '\n';
     return static_cast<int>(ProblemKind::request);
   }
-  std::cerr << "shardwise: " << error.what();
+  std::string what = error.what();
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr)
+    if (const auto flag = unknown_flag(*inner, argc, argv)) what = *flag + "; " + what;
+  std::cerr << "shardwise: " << what;
   const std::string plan = as_plan(argc, argv);
   const bool plans = !plan.empty() && inner->get_option_no_throw("--plan") != nullptr;
   if (plans) std::cerr << "; a plan is one text: --plan " << plan;
   for (int i = 1; i < argc && !plans; ++i) {
     const std::string word = argv[i];
-    if (std::string(error.what()).find(word) == std::string::npos) continue;
+    if (what.find(word) == std::string::npos) continue;
     const std::vector<std::string> near =
         suggest(word, std::vector<std::string_view>(known.begin(), known.end()));
     if (!near.empty() && near.front() != word) {

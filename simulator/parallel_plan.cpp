@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "simulator/offload_choice.hpp"
 #include "simulator/plan_keys.hpp"
 
 namespace shardwise {
@@ -31,33 +32,14 @@ bool read_flag(std::string_view text, bool& to) {
   return to || text == "false" || text == "0" || text == "no" || text == "off";
 }
 
-struct OffloadName {
-  std::string_view name;
-  Offload offload;
-};
-constexpr std::array<OffloadName, 8> offload_names{{{"none", {}},
-                                                    {"optimizer", {true, false, false}},
-                                                    {"params", {false, true, false}},
-                                                    {"params+optimizer", {true, true, false}},
-                                                    {"activations", {false, false, true}},
-                                                    {"optimizer+activations", {true, false, true}},
-                                                    {"params+activations", {false, true, true}},
-                                                    {"all", {true, true, true}}}};
-
 std::string print_offload(const ParallelPlan& p) {
-  if (p.offload == Offload{}) return "";
-  for (const OffloadName& row : offload_names)
-    if (row.offload == p.offload) return std::string(row.name);
-  return "";
+  return p.offload == Offload{} ? "" : std::string(offload_name(p.offload));
 }
 
 bool read_offload(ParallelPlan& p, std::string_view value) {
-  for (const OffloadName& row : offload_names)
-    if (row.name == value) {
-      p.offload = row.offload;
-      return true;
-    }
-  return false;
+  const std::optional<Offload> named = offload_named(value);
+  if (named) p.offload = *named;
+  return named.has_value();
 }
 
 // Of the activations, in hundredths: 0.3 is "30%".

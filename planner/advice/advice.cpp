@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "catalog/find.hpp"
 #include "planner/advice/advice_trial.hpp"
 #include "planner/choice/workload_choice.hpp"
 #include "planner/figures.hpp"
@@ -27,6 +28,7 @@ void more_recompute(AdviceTrial& t) {
   if (t.question().plan.recompute == "full") return;
   Question q = t.question();
   q.plan.recompute = "full";
+  if (!t.request.asked.offload) offload_as_usual(q.workload, q.plan);
   offer(t, sentence("recompute=full instead of ", t.question().plan.recompute), q);
 }
 
@@ -118,6 +120,21 @@ void other_method(AdviceTrial& t, Method method, const char* words) {
   if (const auto chosen = choose_plan(r, method, t.cluster)) record(*chosen);
 }
 
+// The same on one GPU, in a framework that is written for little memory.
+void leaner_framework(AdviceTrial& t) {
+  const std::string_view leaner = leanest_on_one_gpu(t.method);
+  const Request& asked = t.request.asked;
+  if (asked.framework || !asked.plans.empty() || asked.preference != nullptr) return;
+  if (leaner.empty() || t.cluster.gpus() > 1 || t.question().workload.framework.id == leaner)
+    return;
+  ResolvedRequest r = t.request;
+  r.asked.framework = std::string(leaner);
+  const auto chosen = choose_plan(r, t.method, t.cluster);
+  if (!chosen || chosen->verdict == Verdict::does_not_fit) return;
+  if (chosen->verdict == Verdict::tight && t.missed.verdict == Verdict::tight) return;
+  record_advice(t, sentence("--framework ", leaner), *chosen);
+}
+
 void lighter_methods(AdviceTrial& t) {
   if (t.method == Method::full) other_method(t, Method::lora, "LoRA instead");
   if (t.method == Method::full || t.method == Method::lora || t.method == Method::dora)
@@ -140,11 +157,21 @@ Question sharded(const AdviceTrial& t) {
 }
 
 std::string host_ram_words(const HostMemory& host) {
-  std::string words = sentence(shown_gib(std::max(host.steady, host.load_peak)), " of host RAM");
-  if (host.load_once < host.load_peak)
-    words += sentence(", or ", shown_gib(std::max(host.steady, host.load_once)),
-                      " where the weights are read once");
-  return words;
+  const Bytes all = std::max(host.steady, host.load_peak);
+  const Bytes once = std::max(host.steady, host.load_once);
+  if (once >= all) return sentence(shown_gib(all), " of host RAM");
+  return sentence(shown_gib(once), " of host RAM where the weights are read once, ", shown_gib(all),
+                  " where every rank reads its own copy");
+}
+
+// Whether a catalogued machine around GPUs of the same market has so much host RAM.
+bool within_reach(const AdviceTrial& t, Bytes host_ram) {
+  const Catalog& catalog = t.request.facts->catalog;
+  return std::any_of(catalog.nodes.begin(), catalog.nodes.end(), [&](const Node& node) {
+    if (node.gpu.empty() || !node.host_ram || *node.host_ram < host_ram) return false;
+    const auto gpu = find_gpu(catalog, node.gpu);
+    return gpu && (**gpu).market == t.cluster.groups.front().gpu.market;
+  });
 }
 
 void offloading(AdviceTrial& t) {
@@ -161,12 +188,13 @@ void offloading(AdviceTrial& t) {
     if (choice.offload.optimizer && !row(t.method).trains_base) continue;
     Question q = sharded(t);
     q.plan.offload = choice.offload;
+    offload_as_usual(q.workload, q.plan);
     if (choice.offload.parameters && q.plan.zero_stage < 3 && q.plan.data > 1) continue;
     const auto chosen = fits_with(t, std::move(q), HostRam::is_named);
     if (!chosen) continue;
-    record_advice(
-        t, sentence("offload ", choice.words, " (", host_ram_words(chosen->forecast.host), ")"),
-        *chosen);
+    const HostMemory& host = chosen->forecast.host;
+    if (!within_reach(t, std::max(host.steady, std::min(host.load_once, host.load_peak)))) return;
+    record_advice(t, sentence("offload ", choice.words, " (", host_ram_words(host), ")"), *chosen);
     return;
   }
 }
@@ -205,6 +233,7 @@ std::vector<Advice> advise(const ResolvedRequest& request, Method method, const 
   smaller_microbatch(t);
   more_recompute(t);
   fused_loss(t);
+  leaner_framework(t);
   if (missed.verdict == Verdict::tight) return std::move(t.advice);
   smaller_optimizer(t);
   shorter_sequence(t);

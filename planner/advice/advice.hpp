@@ -1,7 +1,7 @@
 // Advice: single changes that would make a plan fit, each forecast again by the same predictor.
 //
 //   it is tight         segments that grow, smaller microbatch, recomputation, head and loss in one
-//                       kernel
+//                       kernel, and on one GPU a framework that takes less memory
 //   the GPU is short    these, 8-bit optimizer, shorter sequences, smaller adapters, LoRA or QLoRA
 //                       instead, offloading (and how much host RAM that takes), more such cards,
 //                       bigger cards

@@ -11,8 +11,17 @@
 namespace shardwise {
 namespace {
 
-constexpr int most_times = 16;  // as many cards at most: a preference, for advice that can be taken
+// So many times the cards at most, or cards of so many times the memory: a preference, for advice
+// that can be taken.
+constexpr int most_times = 4;
 constexpr int one_box = 8;
+
+// Whether somebody sells it, or rents it out.
+bool has_price(const Prices& prices, const Gpu& gpu) {
+  const auto is = [&](const auto& price) { return price.gpu == gpu.id; };
+  return std::any_of(prices.launch.begin(), prices.launch.end(), is) ||
+         std::any_of(prices.cloud.begin(), prices.cloud.end(), is);
+}
 
 std::vector<Cluster> clusters_of(const AdviceTrial& t, const std::string& words) {
   ClusterOptions options;
@@ -97,7 +106,8 @@ void advise_bigger_cards(AdviceTrial& t) {
   const Gpu& now = t.cluster.groups.front().gpu;
   std::vector<Bytes> sizes;
   for (const Gpu& gpu : t.request.facts->catalog.gpus)
-    if (gpu.stands_for_size && gpu.memory > now.memory && gpu.vendor == now.vendor)
+    if (gpu.stands_for_size && gpu.memory > now.memory &&
+        gpu.memory <= std::int64_t{most_times} * now.memory && gpu.vendor == now.vendor)
       sizes.push_back(gpu.memory);
   std::sort(sizes.begin(), sizes.end());
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
@@ -108,6 +118,7 @@ void advise_bigger_cards(AdviceTrial& t) {
          clusters_of(t, sentence(t.cluster.gpus(), "x", fixed(gib(size), 0), "GB"))) {
       const Gpu& gpu = cluster.groups.front().gpu;
       if (gpu.vendor != now.vendor || names.size() == 3) continue;
+      if (!has_price(t.request.facts->catalog.prices, gpu)) continue;
       if (!fitting)
         fitting = fits_with(t, spread_over(t, cluster), HostRam::decides, t.missed.forecast.plays);
       if (fitting) names.push_back(gpu.name);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "catalog/find.hpp"
 #include "catalog/names.hpp"
 #include "planner/choice/plan_choice.hpp"
 #include "planner/choice/workload_choice.hpp"
@@ -75,6 +76,17 @@ Result<Decided> decided(const Request& request, const LaunchTarget& target, cons
   return Problem{ProblemKind::request, "--plan", "is needed here"};  // not reached
 }
 
+// A framework that was asked for may not be the one that the files run.
+std::optional<std::string> forecast_of_another(const Request& request, const LaunchTarget& target,
+                                               const Question& q, const Facts& facts) {
+  if (!request.framework) return std::nullopt;
+  const auto run =
+      find_framework(facts.catalog, target.framework(q.workload.method, q.plan.zero_stage));
+  if (!run || (**run).family == q.workload.framework.family) return std::nullopt;
+  return sentence("The forecast is of ", q.workload.framework.name, ", as asked; these files run ",
+                  (**run).name, ".");
+}
+
 std::optional<std::int64_t> steps_of(const ResolvedRequest& r, const Question& q) {
   const std::int64_t batch = q.plan.global_batch();
   std::optional<std::int64_t> sequences = r.asked.samples;
@@ -115,6 +127,8 @@ Result<LaunchAnswer> launch_answer(const Request& request, const LaunchWish& wis
     problems.push_back({ProblemKind::request, sentence("--target ", target->name), why});
   if (!problems.empty()) return problems;
   a.verdict = judged(a.forecast, r.host_ram_stated);
+  if (auto note = forecast_of_another(request, *target, a.job.question, facts))
+    a.notes.push_back(*std::move(note));
   for (const std::vector<std::string>* more :
        {&std::as_const(d->notes), &std::as_const(a.forecast.notes), &rate.notes})
     a.notes.insert(a.notes.end(), more->begin(), more->end());

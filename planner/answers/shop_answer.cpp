@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/answers/cost.hpp"
+#include "planner/choice/workload_choice.hpp"
 #include "planner/figures.hpp"
 #include "planner/on_all_cores.hpp"
 #include "planner/request/asked_plan.hpp"
@@ -122,6 +123,8 @@ Result<ShopAnswer> shop_answer(const Request& request, UsDollars budget, const F
       answer.offers.push_back(std::move(offer));
   }
   std::sort(answer.offers.begin(), answer.offers.end(), cheaper);
+  if (framework_follows_gpus(request, {answer.method}))
+    answer.notes.emplace_back(framework_follows_gpus_note);
   add_notes(answer, operations);
   return answer;
 }

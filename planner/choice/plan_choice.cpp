@@ -152,6 +152,7 @@ void try_layout(PlanSearch& s, ParallelPlan layout) {
   side_by_side(s, policies.size(), [&](PlanSearch& one, std::size_t i) {
     ParallelPlan plan = layout;
     plan.recompute = policies[i];
+    if (!s.request.asked.offload) offload_as_usual(w, plan);
     climb(one, plan);
   });
 }
@@ -234,6 +235,7 @@ std::optional<Tried> settle_for_hopeless(PlanSearch& s) {
   const std::vector<int> sizes = microbatches(s, plan);
   if (sizes.empty()) return std::nullopt;
   plan.recompute = s.request.asked.recompute.value_or("full");
+  if (!s.request.asked.offload) offload_as_usual(s.question(plan).workload, plan);
   plan.microbatch = sizes.front();
   plan.microbatches = s.request.batch / plan.data / plan.microbatch;
   ++s.considered;

@@ -34,7 +34,7 @@ const Framework& catalogued(const Catalog& catalog, std::string_view id) {
 }
 
 // Nobody chooses 4-bit weights to have the experts, which are most of them, in 16 bits or more.
-constexpr std::string_view quantizes_experts = "unsloth";
+constexpr std::string_view quantizes_experts = leanest_on_one_gpu(Method::qlora);
 
 constexpr const char* one_tensor =
     "transformers 5 keeps those of a layer in one tensor, which bitsandbytes passes over";
@@ -89,6 +89,14 @@ Adapter adapter_for(const ResolvedRequest& r, Method method, const Framework& f)
 }
 
 }  // namespace
+
+bool framework_follows_gpus(const Request& asked, const std::vector<Method>& methods) {
+  if (asked.framework) return false;
+  return std::any_of(methods.begin(), methods.end(), [](Method method) {
+    const UsualFramework& usual = usual_frameworks[static_cast<std::size_t>(method)];
+    return usual.one_gpu != usual.several;
+  });
+}
 
 AttentionKernel attention_on(const Gpu& gpu, AttentionKernel wanted) {
   const bool lacks = gpu.compute_capability > 0 && gpu.compute_capability < 8.0;

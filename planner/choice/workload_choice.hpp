@@ -10,6 +10,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "catalog/cluster.hpp"
@@ -17,6 +18,12 @@
 #include "simulator/workload.hpp"
 
 namespace shardwise {
+
+// The framework row that is advised where a method does not fit one GPU; empty: none.
+constexpr std::string_view leanest_on_one_gpu(Method method) {
+  if (method == Method::full) return "torchtune-low-memory";
+  return method == Method::lora || method == Method::qlora ? "unsloth" : "";
+}
 
 struct ChosenWorkload {
   Workload workload;
@@ -26,6 +33,13 @@ struct ChosenWorkload {
 // `zero_stage` decides between a framework and its other engine (Framework::with_zero).
 ChosenWorkload choose_workload(const ResolvedRequest& request, Method method,
                                const Cluster& cluster, int zero_stage);
+
+// Whether nobody names a framework where one GPU and several usually run different ones: scaling
+// that is read off two answers would be theirs as well.
+bool framework_follows_gpus(const Request& asked, const std::vector<Method>& methods);
+inline constexpr const char* framework_follows_gpus_note =
+    "No framework named: one GPU and several are forecast in different ones; to compare the two, "
+    "name one by --framework.";
 
 // The attention kernel that runs on a GPU where `wanted` is not to be had: Transformer Engine's
 // fused attention needs compute capability 8.0, or it stores the scores

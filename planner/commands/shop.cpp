@@ -1,7 +1,9 @@
 #include "planner/commands/shop.hpp"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 
+#include "catalog/json_document.hpp"
 #include "planner/answers/shop_answer.hpp"
 #include "planner/figures.hpp"
 #include "planner/report/outlook_report.hpp"
@@ -67,7 +69,17 @@ Json shop_json(const std::string& model, const ShopAnswer& a, UsDollars budget) 
 
 void add_shop_flags(CLI::App& command, ShopOptions& options) {
   command.add_option("--budget", options.budget, "US dollars for the whole run (3000)")
-      ->check(CLI::PositiveNumber)
+      ->check(
+          [](const std::string& text) {
+            double dollars = 0;
+            const auto* end = text.data() + text.size();
+            const auto read = std::from_chars(text.data(), end, dollars);
+            const bool good = read.ec == std::errc() && read.ptr == end && dollars > 0;
+            return good ? ""
+                        : sentence("expected US dollars, such as 3000, found \"", printable(text),
+                                   '"');
+          },
+          "")
       ->type_name("USD");
 }
 

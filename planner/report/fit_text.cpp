@@ -50,6 +50,9 @@ std::string layout_words(const ParallelPlan& p) {
   if (words.empty()) words = "one GPU";
   if (p.offload.parameters) add("weights offloaded to the host");
   if (p.offload.optimizer) add("optimizer offloaded to the host");
+  if (p.offload.activations)
+    add(p.recompute == "full" ? "layers' inputs offloaded to the host"
+                              : "activations offloaded to the host");
   return words;
 }
 
@@ -158,9 +161,11 @@ std::string category_bars(const FitAnswer& a, int width) {
 std::string advice_text(const FitAnswer& a) {
   const bool tight = a.chosen.verdict == Verdict::tight;
   if (a.advice.empty())
-    return tight ? ""
-                 : "  nothing tried makes it fit: sequence, optimizer, QLoRA, more such cards, "
-                   "bigger cards, offload\n";
+    return a.chosen.verdict != Verdict::does_not_fit
+               ? ""
+               : "  nothing within reach makes it fit: shorter sequences, another optimizer, LoRA "
+                 "or "
+                 "QLoRA, offload, four times the cards or their memory\n";
   std::string text =
       sentence("  what would ", tight ? "leave room" : "make it fit", ", smallest change first\n");
   for (const Advice& x : a.advice) {

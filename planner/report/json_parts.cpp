@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
-#include "planner/request/offload_choice.hpp"
 #include "planner/request/request_field.hpp"
 #include "planner/sentence.hpp"
+#include "simulator/offload_choice.hpp"
 
 namespace shardwise {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "planner/choice/plan_layouts.hpp"
 #include "planner/choice/stage_balance.hpp"
-#include "planner/request/offload_choice.hpp"
 #include "planner/sentence.hpp"
+#include "simulator/offload_choice.hpp"
 #include "simulator/pipeline_schedule.hpp"
 
 namespace shardwise {
@@ -105,7 +105,10 @@ void complete_rest(Completion& c) {
     c.plan.recompute = asked.recompute.value_or(usual_recompute(c.workload));
   else if (asked.recompute && *asked.recompute != c.plan.recompute)
     c.contradicts("--recompute", *asked.recompute, sentence("recompute=", c.plan.recompute));
-  if (!asked.offload) return;
+  if (!asked.offload) {
+    if (!says(c.text, "offload")) offload_as_usual(c.workload, c.plan);
+    return;
+  }
   if (!says(c.text, "offload"))
     c.plan.offload = *asked.offload;
   else if (!(c.plan.offload == *asked.offload))
@@ -125,6 +128,11 @@ bool ordinary(const ParallelPlan& p) {
 const std::string& usual_recompute(const Workload& w) {
   return w.method == Method::pretrain ? w.framework.recompute_pretrain
                                       : w.framework.recompute_finetune;
+}
+
+void offload_as_usual(const Workload& w, ParallelPlan& plan) {
+  const std::optional<int> from = w.framework.offloads_checkpoints_from;
+  if (from && w.sequence >= *from && plan.recompute == "full") plan.offload.activations = true;
 }
 
 Result<ParallelPlan> complete_plan(const ResolvedRequest& request, const Workload& workload,

@@ -24,4 +24,7 @@ std::string whole_text(const ParallelPlan& plan);
 // The name of the recompute row that the framework uses for this method.
 const std::string& usual_recompute(const Workload& workload);
 
+// Sends checkpoints to the host where the framework does so by itself (offloads_checkpoints_from).
+void offload_as_usual(const Workload& workload, ParallelPlan& plan);
+
 }  // namespace shardwise

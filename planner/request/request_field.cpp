@@ -10,8 +10,8 @@
 #include "catalog/json_document.hpp"
 #include "catalog/names.hpp"
 #include "planner/figures.hpp"
-#include "planner/request/offload_choice.hpp"
 #include "planner/sentence.hpp"
+#include "simulator/offload_choice.hpp"
 
 namespace shardwise {
 namespace {
@@ -158,8 +158,9 @@ constexpr std::array<RequestField, 33> rows{{
     {"recompute", "--recompute", "POLICY",
      "none, selective, selective-op, full, every-K-layers, blocks-N, best or best-N", text, 0, 0,
      nullptr, set_text<&R::recompute>, get_text<&R::recompute>},
-    {"offload", "--offload", "WHAT", "none, optimizer, params or params+optimizer", text, 0, 0,
-     offloads, [](R& r, const V& v) { r.offload = offload_named(word(v)); }, get_offload},
+    {"offload", "--offload", "WHAT",
+     "none, params, optimizer, activations, params+optimizer, ... or all", text, 0, 0, offloads,
+     [](R& r, const V& v) { r.offload = offload_named(word(v)); }, get_offload},
     {"optimizer", "--optimizer", "NAME", "adamw, adamw8bit, sgd, lion, adafactor, muon, ...", text,
      0, 0, optimizers, [](R& r, const V& v) { r.optimizer = optimizer_named(word(v)); },
      get_optimizer},
@@ -356,7 +357,9 @@ Problems set_from_flag(const RequestField& field, const std::vector<std::string>
     value = field.choices == nullptr ? texts : comma_separated(texts);
   } else {
     if (texts.size() > 1)
-      return {wrong(where, sentence("given ", texts.size(), " times; once is enough"))};
+      return {
+          wrong(where, sentence("given ", texts.size(), " times; once is enough",
+                                where.starts_with("--") ? "" : ", and GPUs stand behind --gpus"))};
     const auto read = value_of(field, texts.front());
     if (const Problem* problem = std::get_if<Problem>(&read)) return {*problem};
     value = std::get<FieldValue>(read);

@@ -10,6 +10,7 @@
 #include "catalog/json_document.hpp"
 #include "catalog/names.hpp"
 #include "catalog/spoken_cluster.hpp"
+#include "planner/choice/workload_choice.hpp"
 #include "planner/figures.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/graphs/recompute_policy.hpp"
@@ -259,6 +260,7 @@ Result<ResolvedRequest> resolve(const Request& request, const Facts& facts,
   if (!problems.empty()) return problems;
   note_calibrations(r);
   resolve_sizes(r);
+  if (framework_follows_gpus(r.asked, r.methods)) r.notes.emplace_back(framework_follows_gpus_note);
   return r;
 }
 

@@ -7,9 +7,9 @@
 #include "planner/choice/stage_balance.hpp"
 #include "planner/launch/plan_refusal.hpp"
 #include "planner/request/asked_plan.hpp"
-#include "planner/request/offload_choice.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/model_partition.hpp"
+#include "simulator/offload_choice.hpp"
 #include "simulator/pipeline_schedule.hpp"
 #include "simulator/plan_rules.hpp"
 
@@ -75,6 +75,11 @@ std::vector<std::string> recomputes(const ResolvedRequest& r, const Workload& w)
   return names;
 }
 
+bool has_schedule(const Framework& f, std::string_view name) {
+  return f.schedules.empty() ||
+         std::find(f.schedules.begin(), f.schedules.end(), name) != f.schedules.end();
+}
+
 ContextKind kind_named(std::string_view text) {
   if (text == "all_gather") return ContextKind::all_gather;
   return text == "ulysses" ? ContextKind::ulysses : ContextKind::ring;
@@ -103,6 +108,7 @@ PlanSpace::PlanSpace(const ResolvedRequest& r, const Workload& without_zero,
       gpus_(cluster.gpus()),
       batch_(r.batch),
       offloads_(offloads(r)),
+      offload_asked_(r.asked.offload.has_value()),
       recomputes_(recomputes(r, without_zero)),
       context_kind_(kind_named(without_zero.framework.context_kind)) {
   const Workload& w = without_zero;
@@ -149,7 +155,8 @@ void PlanSpace::add_shards_and_stages(const Cluster& cluster) {
   if (pipelines && gpus_ > 1) {
     stages = divisors(gpus_, w.model.layers);
     for (const PipelineSchedule& s : pipeline_schedules())
-      if (s.name != "1f1b" && s.name != "sequential") schedules_.emplace_back(s.name);
+      if (s.name != "1f1b" && s.name != "sequential" && has_schedule(w.framework, s.name))
+        schedules_.emplace_back(s.name);
     for (int v = 2; v <= std::max(2, w.model.layers / 2); ++v) chunks.push_back(v);
   } else if (splits) {
     stages.push_back(gpus_);
@@ -217,6 +224,7 @@ ParallelPlan PlanSpace::layers_of(const PlanPoint& x) const {
   p.async_tensor = p.sequence_parallel && workload(p).framework.overlap_tensor_comm;
   p.offload = offloads_[at(x, PlanAxis::offload)];
   p.recompute = recomputes_[at(x, PlanAxis::recompute)];
+  if (!offload_asked_) offload_as_usual(workload(p), p);
   return p;
 }
 

@@ -136,6 +136,7 @@ class PlanSpace {
   std::array<std::size_t, plan_axis_count> sizes_{};
   std::array<std::vector<int>, plan_axis_count> numbers_;  // what each position stands for
   std::vector<Offload> offloads_;
+  bool offload_asked_ = false;
   std::vector<std::string> recomputes_, schedules_;
   std::vector<RecomputePolicy> policies_;  // of recomputes_
   ContextKind context_kind_ = ContextKind::ring;

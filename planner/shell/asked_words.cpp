@@ -6,9 +6,9 @@
 
 #include "catalog/names.hpp"
 #include "catalog/require.hpp"
-#include "planner/request/offload_choice.hpp"
 #include "simulator/gradient_compression.hpp"
 #include "simulator/graphs/recompute_policy.hpp"
+#include "simulator/offload_choice.hpp"
 #include "simulator/pipeline_schedule.hpp"
 #include "simulator/plan_keys.hpp"
 

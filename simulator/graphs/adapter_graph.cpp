@@ -15,6 +15,36 @@ double as_double(std::int64_t n) { return static_cast<double>(n); }
 
 }  // namespace
 
+bool GraphBuilder::fuses_adapters() const {
+  const Adapter& a = workload_.adapter;
+  return workload_.framework.fuses_adapters && row(workload_.method).adapter &&
+         workload_.method != Method::dora && a.input == AdapterInput::copied && a.dropout == 0;
+}
+
+// y = x W + s (x A) B where the second product adds to the first in place. Backward makes x A
+// again:
+// dA = x^T (dy B^T), dB = (x A)^T dy, dx = dy W^T + s (dy B^T) A^T (unslothai/unsloth @015bdef0d9
+// unsloth/kernels/utils.py, matmul_lora; fast_lora.py, LoRA_MLP, LoRA_QKV, LoRA_W).
+void GraphBuilder::fuse_adapter(Operator& op, const LinearSpec& spec, TensorIndex x,
+                                std::int64_t rows, std::int64_t in, std::int64_t out) {
+  const std::int64_t rank = workload_.adapter.rank;
+  const DType dtype = workload_.product_dtype();
+  graph_.parameters.adapter += rank * (in + out);
+  graph_.parameters.modules += 2;  // A and B
+  const auto width = static_cast<double>(element_);
+  op.forward.push_back(GemmWork{rows, rank, in, 1, dtype});
+  op.forward.push_back(GemmWork{rows, out, rank, 1, dtype});
+  op.forward.push_back(traffic(as_double(rows * out) * width, 0));  // what is added to is read
+  op.backward.push_back(GemmWork{rows, rank, out, 1, dtype});
+  op.backward.push_back(GemmWork{rows, in, rank, 1, dtype});
+  op.backward.push_back(traffic(as_double(rows * in) * width, 0));
+  op.backward_weight.push_back(GemmWork{in, rank, rows, 1, dtype});
+  op.backward_weight.push_back(GemmWork{rows, rank, in, 1, dtype});
+  op.backward_weight.push_back(GemmWork{rank, out, rows, 1, dtype});
+  op.weight_gradient_elements += rank * (in + out);
+  if (!spec.input_again && op.saves.empty()) op.saves = {x};
+}
+
 // y + (alpha/r) B A dropout(x) (arXiv 2106.09685). PEFT keeps the adapter in fp32 beside a 16-bit
 // base and casts x to it: a copy of its own per adapted linear, which autocast casts back to
 // 16 bits before the product (peft src/peft/tuners/lora/layer.py:1061-1063).

@@ -418,8 +418,9 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
       outlive(kept, workload_.framework.checkpoints_miss_context);
     }
   }
+  if (spec.adapted && fuses_adapters()) fuse_adapter(op, spec, x, rows, in, out);
   add(std::move(op));
-  if (!spec.adapted || !row(workload_.method).adapter) return y;
+  if (!spec.adapted || !row(workload_.method).adapter || fuses_adapters()) return y;
   return add_adapter(spec.name, source, y, rows, in, out);
 }
 

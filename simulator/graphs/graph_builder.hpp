@@ -29,6 +29,7 @@ struct LinearSpec {
   bool adapted = false;       // carries a LoRA/DoRA pair
   bool quantizable = true;    // false for embeddings, heads, routers
   bool low_precision = true;  // computed in fp8/fp4 where the workload says so
+  bool input_again = false;   // backward makes the input again that an adapter reads
 };
 
 // Whether torch.autocast computes in 16 bits with weights that are fp32 where they are used (ZeRO-3
@@ -125,6 +126,9 @@ class GraphBuilder {
     return graph_.tensors[static_cast<std::size_t>(t)].bytes;
   }
 
+  // Whether a linear and its adapter are one function (Framework::fuses_adapters).
+  bool fuses_adapters() const;
+
   // What the adapter of a linear adds to its result y; of `experts` linears, which share the rows.
   TensorIndex add_adapter(std::string_view name, TensorIndex x, TensorIndex y, std::int64_t rows,
                           std::int64_t in, std::int64_t out, std::int64_t experts = 0);
@@ -133,6 +137,8 @@ class GraphBuilder {
   void count_matrix(std::int64_t in, std::int64_t out, bool other);
   double accumulation_traffic() const;
   void copy_along_sequence(Operator& op, Bytes forward, Bytes backward) const;
+  void fuse_adapter(Operator& op, const LinearSpec& spec, TensorIndex x, std::int64_t rows,
+                    std::int64_t in, std::int64_t out);
   void add_dequantization(Operator& op, std::int64_t elements) const;
   void add_unpacking(Operator& op, std::int64_t elements);
   TensorIndex eager_norm(std::string_view name, TensorIndex x, std::int64_t rows,

@@ -11,8 +11,6 @@ double bytes_of_elements(const GraphBuilder& b, std::int64_t elements) {
   return static_cast<double>(elements * b.element());
 }
 
-bool trains_tables(const Workload& w) { return w.trains_embedding() || w.trains_head(); }
-
 }  // namespace
 
 std::int64_t padded_vocabulary(const Workload& w, const ParallelPlan& plan) {
@@ -51,10 +49,6 @@ TensorIndex add_mixer_block(GraphBuilder& b, TensorIndex x, BlockKind kind) {
   branch = b.dropout(branch, rows * hidden);
   return b.residual_add(x, branch, rows * hidden);
 }
-
-}  // namespace
-
-namespace {
 
 // Where the classes scale a branch's input, it is a tensor of its own; other kernels scale on the
 // way.
@@ -115,7 +109,7 @@ LayerGraph block_graph(const Workload& w, const ParallelPlan& plan, BlockKind ki
 }
 
 LayerGraph embedding_graph(const Workload& w, const ParallelPlan& plan) {
-  const bool trained = trains_tables(w);
+  const bool trained = w.trains_embedding() || w.trains_head();
   GraphBuilder b(w, plan, trained);
   const Transformer& m = w.model;
   const std::int64_t width = m.embed_dim.value_or(m.hidden);
@@ -369,6 +363,11 @@ void sliced_loss(GraphBuilder& b, TensorIndex x, std::int64_t width, std::int64_
   b.add(std::move(op));
 }
 
+std::int64_t chunked_slices(const Framework& f, std::int64_t logits) {
+  if (!f.loss_slice) return f.loss_chunks;
+  return std::max<std::int64_t>(1, (4 * logits + f.loss_slice->value - 1) / f.loss_slice->value);
+}
+
 // Liger's fused linear cross-entropy takes next_pow2(ceil(T / ceil(V / h))) tokens at a time
 // (Liger src/liger_kernel/ops/fused_linear_cross_entropy.py:61-84).
 std::int64_t fused_linear_slices(std::int64_t rows, std::int64_t vocab, std::int64_t hidden) {
@@ -422,15 +421,16 @@ TensorIndex add_loss(GraphBuilder& b, const Logits& l) {
 TensorIndex add_sliced_head(GraphBuilder& b, TensorIndex x, std::int64_t vocab, std::int64_t width,
                             bool tied_here) {
   const Workload& w = b.workload();
-  const LossKind kind = w.framework.loss;
+  const Framework& f = b.workload().framework;
   const std::int64_t local = vocab / b.tensor();
-  const std::int64_t slices = kind == LossKind::chunked
-                                  ? w.framework.loss_chunks
-                                  : fused_linear_slices(b.tokens(), vocab, w.model.hidden);
+  const bool chunked = f.loss == LossKind::chunked;
+  const std::int64_t slices = chunked ? chunked_slices(f, b.tokens() * local)
+                                      : fused_linear_slices(b.tokens(), vocab, w.model.hidden);
   // Live per logit of a slice: the dense set (16-bit logits, and fp32 log-softmax with two
-  // gradients where it upcasts), or one 16-bit tensor in place and its gradient.
-  const double dense = w.framework.loss_upcasts ? 14.0 : 6.0;
-  sliced_loss(b, x, local, slices, kind == LossKind::chunked ? dense : 4.0);
+  // gradients where it upcasts), or one 16-bit tensor, in place or kept by a compiled loss, and its
+  // gradient.
+  const double dense = f.loss_upcasts ? 14.0 : 6.0;
+  sliced_loss(b, x, local, slices, chunked && !f.compiles_loss_alone ? dense : 4.0);
   b.count_other(tied_here ? 0 : width * local);
   if (w.trains_head() && tied_here) b.last().weight_gradient_elements = 0;
   return b.last().outputs.back();

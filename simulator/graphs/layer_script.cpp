@@ -211,13 +211,19 @@ class ScriptWriter {
                                                                     : MemoryCategory::temporaries;
   }
 
+  // What a gradient is written over: its own tensor, if that is saved.
+  static std::int32_t overwritten(const Operator& op, TensorIndex input) {
+    const bool own = std::find(op.saves.begin(), op.saves.end(), input) != op.saves.end();
+    return own ? input : op.saves.front();
+  }
+
   // The gradient of one input; two that meet are summed into the newer buffer.
   void contribute(const Operator& op, TensorIndex input, std::int32_t passed) {
     const Tensor& tensor = graph_.tensors[at(input)];
     if (tensor.gradient_bytes == 0) return;
     std::int32_t& current = gradient_[at(input)];
     std::int32_t fresh = passed;
-    if (op.in_place_gradient) fresh = op.saves.front();
+    if (op.in_place_gradient) fresh = overwritten(op, input);
     const bool aliased = fresh != no_slot;
     if (!aliased || (current != no_slot && op.passes_gradient))
       fresh = new_gradient(tensor.gradient_bytes, gradient_category(input));

@@ -16,10 +16,24 @@ double bytes_of_elements(const GraphBuilder& b, std::int64_t elements) {
   return static_cast<double>(elements * b.element());
 }
 
+// Whether all three linears of a gated MLP and their adapters are one function.
+bool is_one_function(const GraphBuilder& b) {
+  const AdapterTargets& on = b.workload().adapter.targets;
+  return b.fuses_adapters() && on.gate && on.up && on.down;
+}
+
 // act(gate) * up. One fused kernel reads both and writes one; eager runs two, and keeps act(gate).
+// Where the MLP is one function, the kernel of backward writes over what it reads: the product over
+// its gradient, both gradients over gate and up.
 TensorIndex gated_activation(GraphBuilder& b, TensorIndex gate, TensorIndex up,
                              std::int64_t elements) {
   const double n = bytes_of_elements(b, elements);
+  if (is_one_function(b)) {
+    const TensorIndex out =
+        b.pointwise("swiglu", {gate, up}, {gate, up}, elements, 3 * n, 6 * n, 1);
+    b.last().in_place_gradient = true;
+    return out;
+  }
   if (!b.eager() && !b.workload().framework.eager_activation)
     return b.pointwise("swiglu", {gate, up}, {gate, up}, elements, 3 * n, 5 * n, 1);
   const TensorIndex act = b.pointwise("silu", {gate}, {gate}, elements, 2 * n, 3 * n, 1);
@@ -85,9 +99,9 @@ TensorIndex add_mlp(GraphBuilder& b, TensorIndex normed, std::int64_t width, boo
   } else {
     activated = plain_activation(b, up, rows * local);
   }
-  const TensorIndex down =
-      b.linear({"down", width, m.hidden, Cut::rows, m.biases.mlp, on.down}, activated, rows);
-  return b.reduce_partial(down, m.hidden);
+  LinearSpec down{"down", width, m.hidden, Cut::rows, m.biases.mlp, on.down};
+  down.input_again = m.gated_mlp && is_one_function(b);
+  return b.reduce_partial(b.linear(down, activated, rows), m.hidden);
 }
 
 // Experts: the router picks top_k of E per token; tokens are permuted, sent to the ranks that hold
@@ -282,7 +296,8 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex norme
   const ParallelPlan& plan = b.plan();
   const std::int64_t rows = b.sequence_tokens();
   ExpertShape s;
-  s.routed = rows * moe.top_k * plan.expert_tensor;
+  const int copies = b.own_code().feeds_all_experts ? moe.experts : moe.top_k;
+  s.routed = rows * copies * plan.expert_tensor;
   s.local = std::max(1, moe.experts / plan.expert);
   s.width = moe.expert_ffn / plan.expert_tensor;
   s.dtype = bytes_per_element(b.workload().compute) < 2.0 ? b.workload().compute
@@ -316,7 +331,7 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex norme
   std::vector<TensorIndex> kept{scores};
   if (b.workload().framework.kernels != KernelStyle::fused) kept.push_back(back);
   back = b.pointwise("weighted_sum", {back, scores}, std::move(kept), rows * hidden,
-                     out * (moe.top_k + 1), out * (2 * moe.top_k + 1), 2);
+                     out * (copies + 1), out * (2 * copies + 1), 2);
   if (moe.latent) back = b.linear({"latent_up", hidden, m.hidden}, back, rows);
   back = branch("expert_output_norm", back, back);
   if (moe.shared_expert_ffn == 0) return back;

@@ -80,6 +80,16 @@ TEST_CASE("cards are named as people type them") {
   CHECK(one("2x7900xtx").gpus() == 2);
 }
 
+TEST_CASE("a count may stand behind the name") {
+  for (const char* text : {"RTX 4090 x2", "4090x2", "rtx-4090 x 2", "4090:2"}) {
+    INFO(text);
+    CHECK(one(text).gpus() == 2);
+    CHECK(one(text).groups[0].gpu.id == "rtx-4090");
+  }
+  CHECK(one("RTX 4090").gpus() == 1);
+  CHECK(one("H100x8 + A100-80GB x8").gpus() == 16);
+}
+
 TEST_CASE("unequal cards in one box are groups of one node") {
   const Cluster c = one("2x3090+2x4090");
   CHECK(c.mixed_in_one_node);

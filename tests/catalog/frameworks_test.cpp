@@ -81,7 +81,7 @@ TEST_CASE("Free text means the row with the longest name in it") {
   CHECK(meant("TouchNet (torchtitan-based)") == "torchtitan");
   CHECK(meant("run_fsdp_qlora.py") == "trl-2024");  // TRL's script, not the fsdp_qlora project
   CHECK(meant("fsdp_qlora (PyTorch FSDP1 + bitsandbytes + PEFT)") == "fsdp_qlora");
-  CHECK(meant("LLaMA-Factory + Unsloth") == "unsloth");
+  CHECK(meant("LLaMA-Factory + Unsloth") == "unsloth-2024");
   CHECK(meant("transformers+deepspeed+peft (Qwen finetune.py)") == "qwen-finetune");
   CHECK(meant("transformers+peft +deepspeed") == "hf-deepspeed");
   CHECK(meant("nemo-automodel") == "nemo-automodel");

@@ -36,7 +36,7 @@ const Advice* about(const Missed& m, const std::string& words) {
 TEST_CASE("every advice makes it fit and tells its price") {
   for (const Method method : {Method::full, Method::lora}) {
     const Missed m = missed(request_for("70b", "6x4090", {method}));
-    CHECK(m.advice.size() >= 3);
+    CHECK(m.advice.size() >= (method == Method::full ? 1U : 3U));
     for (const Advice& a : m.advice) {
       INFO(a.change);
       CHECK(a.verdict != Verdict::does_not_fit);
@@ -60,6 +60,20 @@ TEST_CASE("a 70B that misses is told of QLoRA, offloading, more cards and bigger
   REQUIRE(about(m, "instead of 6"));
   REQUIRE(about(m, "6 cards of"));
   CHECK(about(m, "6 cards of")->gpu != "rtx-4090");
+}
+
+// 16 bytes x 70.6e9 are 1,052 GiB: more host RAM than any catalogued box of GeForce cards has, and
+// 44 times the memory of one of these cards, where advice stops at four times. Servers have 2 TiB.
+TEST_CASE("advice stays within reach of who has such cards") {
+  const Missed box = missed(request_for("70b", "6x4090", {Method::full}));
+  CHECK(about(box, "offload") == nullptr);
+  CHECK(about(box, "cards of") == nullptr);
+  CHECK(about(box, "QLoRA") != nullptr);
+  CHECK(about(missed(request_for("70b", "8xH100-SXM", {Method::full})), "offload") != nullptr);
+  // 51 GiB would do: the A100 and the H100 of 64 GB were made for one supercomputer each.
+  const Missed one = missed(request_for("70b", "4090", {Method::qlora}));
+  CHECK(about(one, "(custom)") == nullptr);
+  CHECK(about(one, "1 card of 80 GB") != nullptr);
 }
 
 TEST_CASE("pinned settings are what advice loosens first") {
@@ -110,6 +124,17 @@ TEST_CASE("a tight plan is told what leaves room, and that only") {
   REQUIRE(m.advice.size() == 1);
   CHECK(m.advice.front().change.find("--fused-loss") == 0);
   CHECK(m.advice.front().verdict == Verdict::fits);
+}
+
+// 4-bit weights of 7.6 B parameters are 4 GB, whatever the framework: 8 GB do in Unsloth.
+// Weights, gradients and states of a 3.2 B are 48 GiB in mixed precision; torchtune's low-memory
+// recipe keeps 16-bit weights, no gradients, and 8-bit states.
+TEST_CASE("one GPU is told of a framework that takes less memory") {
+  Request r = request_for("qwen2.5-7b", "4060", {Method::qlora});
+  REQUIRE(about(missed(r), "--framework unsloth"));
+  r.framework = "trl";
+  CHECK(about(missed(r), "--framework") == nullptr);
+  CHECK(about(missed(request_for("llama-3.2-3b", "4090", {Method::full})), "torchtune-low-memory"));
 }
 
 TEST_CASE("a host that is too small is advised on the host") {

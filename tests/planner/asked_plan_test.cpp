@@ -56,6 +56,22 @@ TEST_CASE("what a plan says is kept whatever the framework's default") {
   CHECK(plan->recompute == "full");
 }
 
+// Unsloth's checkpoints go to the host from 512 tokens on, unless the request says otherwise.
+TEST_CASE("checkpoints are offloaded where the framework does so by itself") {
+  Request r = request_for("8b", "4090", {Method::qlora});
+  r.framework = "unsloth";
+  r.sequence = 512;
+  REQUIRE(complete(r, ""));
+  CHECK(complete(r, "")->offload == Offload{false, false, true});
+  CHECK(complete(r, "recompute=none")->offload == Offload{});
+  CHECK(complete(r, "offload=none")->offload == Offload{});
+  r.offload = Offload{};
+  CHECK(complete(r, "")->offload == Offload{});
+  r.offload.reset();
+  r.sequence = 511;
+  CHECK(complete(r, "")->offload == Offload{});
+}
+
 TEST_CASE("a layer split is over all cards and has one replica") {
   Request r = request_for("8b", "4x3090", {Method::lora});
   const auto plan = complete(r, "split=true");

@@ -4,6 +4,7 @@
 
 #include "planner/request/asked_plan.hpp"
 #include "simulator/model_partition.hpp"
+#include "simulator/pipeline_schedule.hpp"
 #include "simulator/plan_rules.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/small_problems.hpp"
@@ -47,6 +48,28 @@ TEST_CASE("what a space enumerates and counts is what its rules leave of all its
     CHECK(enumerated(site.space) == legal);
     CHECK(site.space.legal() == static_cast<std::int64_t>(legal.size()));
   }
+}
+
+// Megatron-LM's schedules.py has 1F1B with and without interleaving; DeepSpeed's engine 1F1B alone.
+TEST_CASE("a space has the schedules that the framework's code has") {
+  for (const Framework& f : known_facts().catalog.frameworks)
+    for (const std::string& name : f.schedules) {
+      INFO(f.id);
+      CHECK(find_pipeline_schedule(name) != nullptr);
+    }
+  Request r = request_for("llama-3.2-1b", "4xH100-SXM", {Method::pretrain});
+  const auto schedules = [&](const char* framework) {
+    r.framework = framework;
+    const ResolvedRequest asked = resolved(r);
+    const SearchSite site(asked, Method::pretrain, asked.clusters.front());
+    std::set<std::string> names;
+    for (std::size_t i = 0; i < site.space.values(PlanAxis::schedule); ++i)
+      names.insert(site.space.shown_value(PlanAxis::schedule, i));
+    return names;
+  };
+  CHECK(schedules("megatron-lm") == std::set<std::string>{"1f1b", "interleaved"});
+  CHECK(schedules("deepspeed-pipeline") == std::set<std::string>{"1f1b"});
+  CHECK(schedules("torchtitan").count("zb-v") == 1);
 }
 
 TEST_CASE("every legal point is a plan of its own that the plan rules pass") {

@@ -37,8 +37,12 @@ TEST_CASE("what is left open gets the stated defaults") {
   CHECK(r.clusters.size() > 5);
   for (const Cluster& c : r.clusters) CHECK(c.gpus() == 6);
   CHECK_FALSE(r.host_ram_stated);
-  REQUIRE(r.notes.size() == 1);
+  REQUIRE(r.notes.size() == 2);
   CHECK(r.notes.front().find("\"70b\" is llama-3.1-70b") != std::string::npos);
+  CHECK(r.notes.back() == framework_follows_gpus_note);
+  Request named = request_for("70b", "6x24GB");
+  named.framework = "trl";
+  CHECK(resolved(named).notes.size() == 1);
 }
 
 TEST_CASE("pre-training alone asks for half a million tokens per step") {
@@ -53,7 +57,7 @@ TEST_CASE("the default sequence is no longer than the model, an asked one is kep
   r.sequence = 4096;
   const ResolvedRequest asked = resolved(r);
   CHECK(asked.sequence == 4096);
-  CHECK(asked.notes.size() == 2);
+  CHECK(asked.notes.size() == 3);  // the model's size, its context, the framework
 }
 
 TEST_CASE("host RAM is stated by a size or by naming a node that has one") {

@@ -142,6 +142,33 @@ TEST_CASE("an adapter copies its linear's input, shares it or leaves it", "[laye
   CHECK(kept(AdapterInput::copied) == nothing + tokens * (4 * h + 2 * r));
 }
 
+// Where linear and adapter are one function, 16-bit tensors per token: block input and the second
+// norm's h each, both norms' results h each, q and attention's result h each, k and v h/4 each,
+// gate and up f each; their product is made again in backward, over its own gradient.
+// PEFT's adapters keep copies instead: three of the first norm's result and two of the second's,
+// one of attention's and one of the product of gate and up; and seven products with A.
+TEST_CASE("a fused adapter keeps its linear's input only, a fused MLP gate and up",
+          "[layer_graph]") {
+  Workload w = pretraining(llama(2, 1024, 16, 4, 2816, 32000), 256);
+  w.method = Method::lora;
+  w.framework.kernels = KernelStyle::fused;
+  w.framework.autocast = true;
+  w.framework.adapter_dtype = DType::fp32;
+  w.adapter.rank = 8;
+  const std::int64_t tokens = 256, h = 1024, f = 2816, heads = 16;
+  w.framework.fuses_adapters = true;
+  const LayerGraph fused = block_graph(w, plan_of(1), {});
+  const std::int64_t lse = 4 * heads * tokens;
+  CHECK(saved(fused) - lse == tokens * 2 * (6 * h + h / 2 + 2 * f));
+  w.adapter.dropout = 0.05;  // PEFT's modules then
+  CHECK(saved(block_graph(w, plan_of(1), {})) > saved(fused));
+  w.adapter.dropout = 0;
+  w.framework.fuses_adapters = false;
+  const LayerGraph separate = block_graph(w, plan_of(1), {});
+  CHECK(separate.parameters.adapter == fused.parameters.adapter);
+  CHECK(saved(separate) - saved(fused) == tokens * 2 * (4 * h + f + 7 * 8));
+}
+
 TEST_CASE("layer parameters on one rank sum to the model's", "[layer_graph]") {
   for (const Transformer& m : {gpt(6, 512, 8, 1000), llama(4, 512, 8, 2, 1408, 1000)}) {
     const Workload w = pretraining(m, 128);

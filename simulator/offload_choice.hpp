@@ -1,4 +1,4 @@
-// What may be kept in host RAM, as people say it: the value of --offload.
+// What may be kept in host RAM, as people say it: the value of --offload and of a plan's "offload".
 #pragma once
 
 #include <array>
@@ -14,11 +14,15 @@ struct OffloadChoice {
   Offload offload;
 };
 
-inline constexpr std::array<OffloadChoice, 4> offload_choices{
+inline constexpr std::array<OffloadChoice, 8> offload_choices{
     {{"none", {}},
      {"optimizer", {true, false, false}},
      {"params", {false, true, false}},
-     {"params+optimizer", {true, true, false}}}};
+     {"params+optimizer", {true, true, false}},
+     {"activations", {false, false, true}},
+     {"optimizer+activations", {true, false, true}},
+     {"params+activations", {false, true, true}},
+     {"all", {true, true, true}}}};
 
 constexpr std::optional<Offload> offload_named(std::string_view name) {
   for (const OffloadChoice& row : offload_choices)
@@ -26,8 +30,7 @@ constexpr std::optional<Offload> offload_named(std::string_view name) {
   return std::nullopt;
 }
 
-// "" for a combination that has no name here.
-inline std::string_view offload_name(const Offload& offload) {
+constexpr std::string_view offload_name(const Offload& offload) {
   for (const OffloadChoice& row : offload_choices)
     if (row.offload == offload) return row.name;
   return "";
