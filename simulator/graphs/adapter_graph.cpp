@@ -47,17 +47,19 @@ void GraphBuilder::fuse_adapter(Operator& op, const LinearSpec& spec, TensorInde
 
 // y + (alpha/r) B A dropout(x) (arXiv 2106.09685). PEFT keeps the adapter in fp32 beside a 16-bit
 // base and casts x to it: a copy of its own per adapted linear, which autocast casts back to
-// 16 bits before the product (peft src/peft/tuners/lora/layer.py:1061-1063).
+// 16 bits before the product (peft src/peft/tuners/lora/layer.py:1061-1063). Adapters that FSDP
+// gathers in 16 bits cast nothing: PyTorch 2.15 and peft 0.21.2, FSDP1 and FSDP2 with a 16-bit
+// param_dtype, hand A the very tensor that the linear reads.
 TensorIndex GraphBuilder::add_adapter(std::string_view name, TensorIndex x, TensorIndex y,
                                       std::int64_t rows, std::int64_t in, std::int64_t out,
                                       std::int64_t experts) {
   const std::int64_t rank = workload_.adapter.rank;
   const Framework& framework = workload_.framework;
   const AdapterInput input = workload_.adapter.input;
-  const bool casts =
-      input == AdapterInput::copied && framework.adapter_dtype == DType::fp32 && element_ == 2;
-  const bool wide =
-      !framework.autocast && (casts || (returns_wide_ && framework.adapter_dtype == DType::fp32));
+  const bool fp32 =
+      framework.adapter_dtype == DType::fp32 && !adapters_gathered_in_16_bits(workload_, plan_);
+  const bool casts = input == AdapterInput::copied && fp32 && element_ == 2;
+  const bool wide = !framework.autocast && (casts || (returns_wide_ && fp32));
   const DType dtype = wide ? DType::fp32 : workload_.product_dtype();
   const std::int64_t width = wide ? 4 : element_;
   const double moved = as_double(rows * in);

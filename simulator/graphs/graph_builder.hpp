@@ -32,6 +32,12 @@ struct LinearSpec {
   bool input_again = false;   // backward makes the input again that an adapter reads
 };
 
+// Whether trained weights have 16 bits where they are used, whatever they are stored in: ZeRO-3
+// gathers them so (FSDP's MixedPrecision). Without one, where all is stored in 16 bits, fp32
+// adapters stay what they are.
+bool gathers_in_16_bits(const Workload& workload, const ParallelPlan& plan);
+bool adapters_gathered_in_16_bits(const Workload& workload, const ParallelPlan& plan);
+
 // Whether torch.autocast computes in 16 bits with weights that are fp32 where they are used (ZeRO-3
 // gathers them in 16 bits). The residual stream is fp32 then: embedding and norms make it so, and
 // every linear casts its own input.

@@ -3,10 +3,17 @@
 
 namespace shardwise {
 
+bool gathers_in_16_bits(const Workload& w, const ParallelPlan& plan) {
+  return plan.zero_stage >= 3 && plan.shard_ranks() > 1 && !w.framework.gathers_as_stored;
+}
+
+bool adapters_gathered_in_16_bits(const Workload& w, const ParallelPlan& plan) {
+  return gathers_in_16_bits(w, plan) && w.weights() == WeightRecipe::fp32_with_half_compute;
+}
+
 bool casts_weights(const Workload& w, const ParallelPlan& plan) {
   if (!w.framework.autocast || w.activation_dtype() == DType::fp32) return false;
-  if (plan.zero_stage >= 3 && plan.shard_ranks() > 1 && !w.framework.gathers_as_stored)
-    return false;
+  if (gathers_in_16_bits(w, plan)) return false;
   return w.trains_base() ? w.weights() == WeightRecipe::fp32_with_half_compute
                          : w.framework.frozen_dtype == DType::fp32;
 }

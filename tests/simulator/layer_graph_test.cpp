@@ -140,6 +140,13 @@ TEST_CASE("an adapter copies its linear's input, shares it or leaves it", "[laye
   const std::int64_t nothing = kept(AdapterInput::unread);
   CHECK(kept(AdapterInput::shared) == nothing + tokens * 2 * h);
   CHECK(kept(AdapterInput::copied) == nothing + tokens * (4 * h + 2 * r));
+  // Gathered in 16 bits, an fp32 adapter reads what its linear reads: nothing is copied.
+  const std::int64_t shared = kept(AdapterInput::shared);
+  w.adapter.input = AdapterInput::copied;
+  ParallelPlan sharded = plan_of(2);
+  sharded.zero_stage = 3;
+  w.framework.finetune_weights = WeightRecipe::fp32_with_half_compute;
+  CHECK(saved(block_graph(w, sharded, {})) == shared);
 }
 
 // Where linear and adapter are one function, 16-bit tensors per token: block input and the second
