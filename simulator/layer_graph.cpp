@@ -290,14 +290,20 @@ Logits capped(GraphBuilder& b, const Logits& l) {
 }
 
 // Megatron: one fp32 copy, everything after it in place, and the saved softmax is that copy
-// (megatron/core/tensor_parallel/cross_entropy.py:25-81,181).
+// (megatron/core/tensor_parallel/cross_entropy.py:25-81,181). Its fused form compiles each part:
+// fewer passes, but the gradient scatters into a copy of the softmax (megatron/core/fusions/
+// fused_cross_entropy.py @d98e8a64dd, run under PyTorch 2.4.1 and 2.15 on the CPU: the
+// gradient allocates 4 + 2 bytes per logit, the other parts nothing but the fp32 copy).
 void vocab_parallel_loss(GraphBuilder& b, const Logits& l) {
+  const bool compiled = b.workload().framework.compiles_loss_alone;
   const TensorIndex softmax = logit_tensor(b, "softmax_fp32", l, 4, 0);
   const TensorIndex loss = b.tensor_bytes("loss", 4, MemoryCategory::logits, 4);
-  Operator op = loss_operator("vocab_parallel_cross_entropy", l, 30, 14, 8);
+  Operator op = compiled ? loss_operator("vocab_parallel_cross_entropy", l, 24, 18, 6)
+                         : loss_operator("vocab_parallel_cross_entropy", l, 30, 14, 8);
   op.inputs = {l.half};
   op.outputs = {softmax, loss};
   op.saves = {softmax};
+  if (compiled) op.backward_temporary = Bytes(4 * l.rows * l.width);
   op.forward_temporary = Bytes(4 * l.rows * l.width * b.workload().framework.loss_fp32_temporaries);
   op.temporary_category = MemoryCategory::logits;
   if (b.tensor() > 1)
