@@ -303,7 +303,8 @@ void vocab_parallel_loss(GraphBuilder& b, const Logits& l) {
   op.inputs = {l.half};
   op.outputs = {softmax, loss};
   op.saves = {softmax};
-  if (compiled) op.backward_temporary = Bytes(4 * l.rows * l.width);
+  // the copy, and the result beside it
+  if (compiled) op.backward_temporary = Bytes((4 + 2) * l.rows * l.width);
   op.forward_temporary = Bytes(4 * l.rows * l.width * b.workload().framework.loss_fp32_temporaries);
   op.temporary_category = MemoryCategory::logits;
   if (b.tensor() > 1)
