@@ -216,7 +216,10 @@ struct Framework {
   OutputLife output_life = OutputLife::backward;
   bool eager_activation = false;  // act(gate) * up is two kernels though all else is fused
   bool fused_norms = false;       // norms are one kernel though the rest is eager
-  bool fused_rotary = false;      // flash-attn rotates; keys are packed with values
+  bool eager_head_norms =
+      false;  // norms of queries and keys are operators though the rest is fused
+  bool patches_built_model = false;  // a plugin's kernels go into a model's modules, one by one
+  bool fused_rotary = false;         // flash-attn rotates; keys are packed with values
   std::string recompute_pretrain = "none";  // name of a recompute row
   std::string recompute_finetune = "full";
   bool sequence_parallel = true;         // with TP > 1
@@ -232,6 +235,9 @@ struct Framework {
                                   // (PyTorch 2.0 on); else one by one, with two
   bool clips_gradients = true;
   DType adapter_dtype = DType::fp32;
+  // LoRA's linears read their own input, uncopied, and add the adapter's product in place; an MLP
+  // that is gated makes its activated product again, and gradients take the place of gate and up.
+  bool lora_in_place = false;
   std::optional<DType> adapter_dtype_quantized;  // the same beside quantised weights
   bool upcasts_unquantized = false;  // prepare_model_for_kbit_training: rest goes to fp32
   bool recasts_tables = false;       // ... but where it computes in bf16 embedding and head go back

@@ -23,7 +23,8 @@ TensorIndex GraphBuilder::add_adapter(std::string_view name, TensorIndex x, Tens
                                       std::int64_t experts) {
   const std::int64_t rank = workload_.adapter.rank;
   const Framework& framework = workload_.framework;
-  const AdapterInput input = workload_.adapter.input;
+  const bool in_place = framework.lora_in_place && workload_.adapter.input == AdapterInput::copied;
+  const AdapterInput input = in_place ? AdapterInput::shared : workload_.adapter.input;
   const bool casts =
       input == AdapterInput::copied && framework.adapter_dtype == DType::fp32 && element_ == 2;
   const bool wide =
@@ -94,8 +95,10 @@ TensorIndex GraphBuilder::add_adapter(std::string_view name, TensorIndex x, Tens
                  traffic(as_double(rows * out) * static_cast<double>(width + element_), 1)};
   up.backward_weight = {GemmWork{rank, out, each, copies, dtype}};
   up.weight_gradient_elements = copies * (rank * out + (dora ? out : 0));
-  up.forward_temporary = Bytes(rows * out * width * (wide ? 2 : 1));
-  up.backward_temporary = Bytes(rows * out * width);
+  if (!in_place) {
+    up.forward_temporary = Bytes(rows * out * width * (wide ? 2 : 1));
+    up.backward_temporary = Bytes(rows * out * width);
+  }
   add(std::move(up));
   return sum;
 }

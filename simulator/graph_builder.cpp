@@ -198,6 +198,22 @@ TensorIndex GraphBuilder::cast_input(TensorIndex x, std::int64_t elements) {
 
 TensorIndex GraphBuilder::norm(std::string_view name, TensorIndex x, std::int64_t rows,
                                std::int64_t width) {
+  return norm_by(eager() && !workload_.framework.fused_norms, name, x, rows, width);
+}
+
+void GraphBuilder::makes_again(TensorIndex t) {
+  for (Operator& op : graph_.operators)
+    op.saves.erase(std::remove(op.saves.begin(), op.saves.end(), t), op.saves.end());
+}
+
+// Of queries and keys, over the width of each head or of all.
+TensorIndex GraphBuilder::head_norm(TensorIndex x, std::int64_t rows, std::int64_t width) {
+  const Framework& f = workload_.framework;
+  return norm_by(f.eager_head_norms || (eager() && !f.fused_norms), "qk_norm", x, rows, width);
+}
+
+TensorIndex GraphBuilder::norm_by(bool operators, std::string_view name, TensorIndex x,
+                                  std::int64_t rows, std::int64_t width) {
   const Norms& norms = workload_.model.norms;
   const bool rms = norms.kind == NormKind::rms;
   if (norms.kind != NormKind::layer_no_weight) {
@@ -205,7 +221,7 @@ TensorIndex GraphBuilder::norm(std::string_view name, TensorIndex x, std::int64_
     ++graph_.parameters.modules;
   }
   const bool autocast = workload_.framework.autocast && element_ == 2;
-  if (eager() && !workload_.framework.fused_norms && (rms || autocast)) {
+  if (operators && (rms || autocast)) {
     const bool wide = bytes_of(x) == 4 * rows * width;
     return rms && !wide ? eager_norm(name, x, rows, width) : fp32_norm(name, x, rows, width);
   }

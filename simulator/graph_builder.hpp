@@ -77,6 +77,7 @@ class GraphBuilder {
                            std::int64_t gradient_bytes);
 
   TensorIndex norm(std::string_view name, TensorIndex x, std::int64_t rows, std::int64_t width);
+  TensorIndex head_norm(TensorIndex x, std::int64_t rows, std::int64_t width);
   // All-gathers a sequence-sharded tensor; without sequence parallelism it is the same tensor.
   // Where products read it that are quantised alike, it may travel in 8 bits.
   TensorIndex gather_sequence(TensorIndex x, std::int64_t width, bool quantizable = true);
@@ -98,6 +99,9 @@ class GraphBuilder {
   void widen(TensorIndex t, std::int64_t bytes) {
     graph_.tensors[static_cast<std::size_t>(t)].bytes = bytes;
   }
+
+  // Backward makes it once more rather than keep it.
+  void makes_again(TensorIndex t);
 
   // The tensor stays as long as the model's output, whether a checkpoint makes it again or not: to
   // the end of the backward pass (`from_forward`) or longer (OutputLife).
@@ -135,6 +139,8 @@ class GraphBuilder {
   void copy_along_sequence(Operator& op, Bytes forward, Bytes backward) const;
   void add_dequantization(Operator& op, std::int64_t elements) const;
   void add_unpacking(Operator& op, std::int64_t elements);
+  TensorIndex norm_by(bool operators, std::string_view name, TensorIndex x, std::int64_t rows,
+                      std::int64_t width);
   TensorIndex eager_norm(std::string_view name, TensorIndex x, std::int64_t rows,
                          std::int64_t width);
   TensorIndex fp32_norm(std::string_view name, TensorIndex x, std::int64_t rows,

@@ -217,7 +217,10 @@ class ScriptWriter {
     if (tensor.gradient_bytes == 0) return;
     std::int32_t& current = gradient_[at(input)];
     std::int32_t fresh = passed;
-    if (op.in_place_gradient) fresh = op.saves.front();
+    if (op.in_place_gradient) {
+      const auto own = std::find(op.saves.begin(), op.saves.end(), input);
+      fresh = own == op.saves.end() ? op.saves.front() : *own;
+    }
     const bool aliased = fresh != no_slot;
     if (!aliased || (current != no_slot && op.passes_gradient))
       fresh = new_gradient(tensor.gradient_bytes, gradient_category(input));

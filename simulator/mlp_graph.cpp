@@ -55,6 +55,22 @@ TensorIndex written_out_gelu(GraphBuilder& b, TensorIndex up, std::int64_t eleme
   return out;
 }
 
+// One autograd function for an MLP whose three linears have adapters (unslothai/unsloth @0050c73e05
+// unsloth/kernels/fast_lora.py, LoRA_MLP): backward makes the activated product again where its
+// gradient was, and writes the gradients of gate and up over them.
+bool mlp_in_place(const GraphBuilder& b) {
+  const Workload& w = b.workload();
+  const AdapterTargets& on = w.adapter.targets;
+  return w.framework.lora_in_place && row(w.method).adapter && w.model.gated_mlp && !b.eager() &&
+         on.up && on.gate && on.down;
+}
+
+void overwrite(GraphBuilder& b, std::int64_t elements) {
+  b.last().in_place_gradient = true;
+  b.last().backward = {
+      MemoryWork{ceil_bytes(6 * bytes_of_elements(b, elements)), 1, MemoryAccess::streaming}};
+}
+
 TensorIndex plain_activation(GraphBuilder& b, TensorIndex up, std::int64_t elements) {
   const double n = bytes_of_elements(b, elements);
   const MlpFunction function = b.own_code().mlp;
@@ -74,6 +90,7 @@ TensorIndex add_mlp(GraphBuilder& b, TensorIndex normed, std::int64_t width, boo
   // What projects q, k and v at once does so with gate and up (modeling_phi3.py, Phi3MLP).
   if (b.own_code().fused_qkv) x = b.cast_input(x, rows * m.hidden);
   const std::int64_t local = width / b.tensor();
+  const bool in_place = mlp_in_place(b);
   const TensorIndex up =
       b.linear({"up", m.hidden, width, Cut::columns, m.biases.mlp, on.up}, x, rows);
   TensorIndex activated = 0;
@@ -82,11 +99,13 @@ TensorIndex add_mlp(GraphBuilder& b, TensorIndex normed, std::int64_t width, boo
     const TensorIndex gate =
         b.linear({"gate", m.hidden, width, Cut::columns, m.biases.mlp, on.gate}, again, rows);
     activated = gated_activation(b, gate, up, rows * local);
+    if (in_place) overwrite(b, rows * local);
   } else {
     activated = plain_activation(b, up, rows * local);
   }
   const TensorIndex down =
       b.linear({"down", width, m.hidden, Cut::rows, m.biases.mlp, on.down}, activated, rows);
+  if (in_place) b.makes_again(activated);
   return b.reduce_partial(down, m.hidden);
 }
 

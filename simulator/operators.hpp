@@ -104,7 +104,8 @@ struct Operator {
   bool passes_gradient = false;    // the inputs' gradient *is* the output's (residual add)
   bool unlisted = false;           // selective-op does not know it, and runs it again
   bool ends_output = false;        // of the microbatch before, as this one runs (OutputLife)
-  bool in_place_gradient = false;  // the gradient overwrites a saved tensor (vocab-parallel loss)
+  bool in_place_gradient = false;  // the gradient overwrites a saved tensor: the input's own, or
+                                   // the first (vocab-parallel loss)
 };
 
 // The sides of matrices, added up: what optimizers keep that factor or project a matrix.

@@ -142,6 +142,39 @@ TEST_CASE("an adapter copies its linear's input, shares it or leaves it", "[laye
   CHECK(kept(AdapterInput::copied) == nothing + tokens * (4 * h + 2 * r));
 }
 
+// In place, the three linears of an MLP read what is there: its input (2h), which gate and up share.
+// The activated product (2f) is made again, as it is where nothing reads it.
+TEST_CASE("LoRA in place keeps an MLP's input and not its activated product", "[layer_graph]") {
+  Workload w = pretraining(llama(2, 1024, 16, 4, 2816, 32000), 256);
+  w.framework.kernels = KernelStyle::fused;
+  w.method = Method::lora;
+  w.framework.adapter_dtype = DType::fp32;
+  w.adapter.rank = 8;
+  w.adapter.targets = {};
+  w.adapter.targets.gate = w.adapter.targets.up = w.adapter.targets.down = true;
+  const auto kept = [&](AdapterInput input, bool in_place) {
+    w.adapter.input = input;
+    w.framework.lora_in_place = in_place;
+    return saved(block_graph(w, plan_of(1), {}));
+  };
+  const std::int64_t tokens = 256, h = 1024, f = 2816;
+  const std::int64_t nothing = kept(AdapterInput::unread, false);
+  CHECK(kept(AdapterInput::shared, false) == nothing + tokens * (2 * h + 2 * f));
+  CHECK(kept(AdapterInput::copied, true) == nothing + tokens * 2 * h);
+}
+
+// A fused norm keeps its input (2); operators keep it in fp32 and the normalised tensor (4 + 2).
+TEST_CASE("norms of heads that a plugin misses are operators among fused kernels",
+          "[layer_graph]") {
+  Workload w = pretraining(llama(2, 1024, 16, 4, 2816, 32000), 256);
+  w.model.qk_norm = QkNorm::head_dim;
+  w.framework.kernels = KernelStyle::fused;
+  const std::int64_t fused = saved(block_graph(w, plan_of(1), {}));
+  w.framework.eager_head_norms = true;
+  const std::int64_t tokens = 256, heads = 16, kv_heads = 4, width = 64;
+  CHECK(saved(block_graph(w, plan_of(1), {})) == fused + 4 * tokens * (heads + kv_heads) * width);
+}
+
 TEST_CASE("layer parameters on one rank sum to the model's", "[layer_graph]") {
   for (const Transformer& m : {gpt(6, 512, 8, 1000), llama(4, 512, 8, 2, 1408, 1000)}) {
     const Workload w = pretraining(m, 128);
