@@ -25,10 +25,9 @@ TensorIndex GraphBuilder::add_adapter(std::string_view name, TensorIndex x, Tens
   const Framework& framework = workload_.framework;
   const bool in_place = framework.lora_in_place && workload_.adapter.input == AdapterInput::copied;
   const AdapterInput input = in_place ? AdapterInput::shared : workload_.adapter.input;
-  const bool casts =
-      input == AdapterInput::copied && framework.adapter_dtype == DType::fp32 && element_ == 2;
-  const bool wide =
-      !framework.autocast && (casts || (returns_wide_ && framework.adapter_dtype == DType::fp32));
+  const bool fp32 = framework.adapter_dtype == DType::fp32;
+  const bool casts = input == AdapterInput::copied && fp32 && element_ == 2;
+  const bool wide = !framework.autocast && (casts || (returns_wide_ && fp32));
   const DType dtype = wide ? DType::fp32 : workload_.product_dtype();
   const std::int64_t width = wide ? 4 : element_;
   const double moved = as_double(rows * in);
@@ -95,10 +94,9 @@ TensorIndex GraphBuilder::add_adapter(std::string_view name, TensorIndex x, Tens
                  traffic(as_double(rows * out) * static_cast<double>(width + element_), 1)};
   up.backward_weight = {GemmWork{rank, out, each, copies, dtype}};
   up.weight_gradient_elements = copies * (rank * out + (dora ? out : 0));
-  if (!in_place) {
-    up.forward_temporary = Bytes(rows * out * width * (wide ? 2 : 1));
-    up.backward_temporary = Bytes(rows * out * width);
-  }
+  const std::int64_t beside = in_place ? 0 : rows * out * width;
+  up.forward_temporary = Bytes(beside * (wide ? 2 : 1));
+  up.backward_temporary = Bytes(beside);
   add(std::move(up));
   return sum;
 }

@@ -183,8 +183,8 @@ TensorIndex GraphBuilder::fp32_norm(std::string_view name, TensorIndex x, std::i
   }
   const TensorIndex out = fp32(name, 4 * n);
   op.outputs.push_back(out);
-  // LayerNorm is one kernel; RMSNorm six forward and fourteen backward, on fp32 throughout, of which
-  // a mean and two sums reduce (counted by calibrate/count_norm_operators.py).
+  // LayerNorm is one kernel; RMSNorm six forward and fourteen backward, on fp32 throughout, of
+  // which a mean and two sums reduce (counted by calibrate/count_norm_operators.py).
   op.forward = {row_sums((rms ? 4.0 : 8.0) * as_double(n), 1)};
   op.backward = {row_sums((rms ? 8.0 : 12.0) * as_double(n), 2)};
   if (rms) {

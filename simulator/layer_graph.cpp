@@ -289,11 +289,9 @@ Logits capped(GraphBuilder& b, const Logits& l) {
   return last;
 }
 
-// Megatron: one fp32 copy, everything after it in place, and the saved softmax is that copy
-// (megatron/core/tensor_parallel/cross_entropy.py:25-81,181). Its fused form compiles each part:
-// fewer passes, but the gradient scatters into a copy of the softmax (megatron/core/fusions/
-// fused_cross_entropy.py @d98e8a64dd, run under PyTorch 2.4.1 and 2.15 on the CPU: the
-// gradient allocates 4 + 2 bytes per logit, the other parts nothing but the fp32 copy).
+// Megatron: one fp32 copy, all after it in place; the saved softmax is that copy (megatron/core/
+// tensor_parallel/cross_entropy.py:25-81,181). Compiled (core/fusions/fused_cross_entropy.py
+// @d98e8a64dd, run under PyTorch 2.4.1, 2.15) the gradient is another, with the result beside it.
 void vocab_parallel_loss(GraphBuilder& b, const Logits& l) {
   const bool compiled = b.workload().framework.compiles_loss_alone;
   const TensorIndex softmax = logit_tensor(b, "softmax_fp32", l, 4, 0);
@@ -303,14 +301,11 @@ void vocab_parallel_loss(GraphBuilder& b, const Logits& l) {
   op.inputs = {l.half};
   op.outputs = {softmax, loss};
   op.saves = {softmax};
-  // the copy, and the result beside it
   if (compiled) op.backward_temporary = Bytes((4 + 2) * l.rows * l.width);
   op.forward_temporary = Bytes(4 * l.rows * l.width * b.workload().framework.loss_fp32_temporaries);
   op.temporary_category = MemoryCategory::logits;
-  if (b.tensor() > 1)
-    for (int i = 0; i < 3; ++i)
-      op.forward.push_back(
-          CommWork{Collective::all_reduce, Bytes(4 * l.rows), CommAxis::tensor, false});
+  op.forward.insert(op.forward.end(), b.tensor() > 1 ? 3 : 0,
+                    CommWork{Collective::all_reduce, Bytes(4 * l.rows), CommAxis::tensor, false});
   b.add(std::move(op));
 }
 

@@ -142,8 +142,8 @@ TEST_CASE("an adapter copies its linear's input, shares it or leaves it", "[laye
   CHECK(kept(AdapterInput::copied) == nothing + tokens * (4 * h + 2 * r));
 }
 
-// In place, the three linears of an MLP read what is there: its input (2h), which gate and up share.
-// The activated product (2f) is made again, as it is where nothing reads it.
+// In place, the linears of an MLP read what is there: its input (2h), which gate and up share. The
+// activated product (2f) is made again, as it is where nothing reads it.
 TEST_CASE("LoRA in place keeps an MLP's input and not its activated product", "[layer_graph]") {
   Workload w = pretraining(llama(2, 1024, 16, 4, 2816, 32000), 256);
   w.framework.kernels = KernelStyle::fused;
