@@ -150,8 +150,7 @@ TEST_CASE("LoRA in place keeps an MLP's input and not its activated product", "[
   w.method = Method::lora;
   w.framework.adapter_dtype = DType::fp32;
   w.adapter.rank = 8;
-  w.adapter.targets = {};
-  w.adapter.targets.gate = w.adapter.targets.up = w.adapter.targets.down = true;
+  w.adapter.targets = {false, false, false, false, true, true, true, false, false};
   const auto kept = [&](AdapterInput input, bool in_place) {
     w.adapter.input = input;
     w.framework.lora_in_place = in_place;
