@@ -24,6 +24,7 @@ class Count(TorchDispatchMode):
     def __init__(self):
         super().__init__()
         self.launches, self.bytes = 0, 0
+        self.reductions, self.reduced = 0, 0  # means and sums among them
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         result = function(*args, **(kwargs or {}))
@@ -32,10 +33,14 @@ class Count(TorchDispatchMode):
         in_place = str(function).split(".")[1].endswith("_")
         if not in_place and all(t.untyped_storage().data_ptr() in memory for t in written):
             return result
-        self.launches += 1
         # An expanded operand is read once from memory.
-        self.bytes += sum(min(t.numel() * t.element_size(), t.untyped_storage().nbytes()) for t in read)
-        self.bytes += sum(t.numel() * t.element_size() for t in written)
+        moved = sum(min(t.numel() * t.element_size(), t.untyped_storage().nbytes()) for t in read)
+        moved += sum(t.numel() * t.element_size() for t in written)
+        self.launches += 1
+        self.bytes += moved
+        if str(function).split(".")[1] in ("mean", "sum"):
+            self.reductions += 1
+            self.reduced += moved
         return result
 
 
@@ -46,7 +51,8 @@ def report(name, function, inputs, elements):
     gradients = [torch.ones_like(t) for t in outputs]
     with Count() as backward:
         torch.autograd.backward(outputs, gradients)
-    row = [f"{c.launches} operators, {c.bytes / elements:.1f} bytes" for c in (forward, backward)]
+    row = [f"{c.launches} operators, {c.bytes / elements:.1f} bytes ({c.reductions} of them"
+           f" reductions, {c.reduced / elements:.1f})" for c in (forward, backward)]
     print(f"{name:34s} forward {row[0]}; backward {row[1]}")
 
 

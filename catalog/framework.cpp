@@ -48,11 +48,13 @@ const Framework* framework_meant(const std::vector<Framework>& rows, std::string
       }
   if (best == nullptr || note.empty()) return best;
   const std::string& base = best->id;
+  longest = 0;
   for (const Framework& row : rows)
-    if (row.refines == base &&
-        std::any_of(row.match_note.begin(), row.match_note.end(),
-                    [&](const std::string& w) { return holds_words(note, w); }))
-      return &row;
+    for (const std::string& word : row.match_note)
+      if (row.refines == base && word.size() > longest && holds_words(note, word)) {
+        longest = word.size();
+        best = &row;
+      }
   return best;
 }
 

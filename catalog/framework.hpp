@@ -217,7 +217,10 @@ struct Framework {
   OutputLife output_life = OutputLife::backward;
   bool eager_activation = false;  // act(gate) * up is two kernels though all else is fused
   bool fused_norms = false;       // norms are one kernel though the rest is eager
-  bool fused_rotary = false;      // flash-attn rotates; keys are packed with values
+  bool eager_head_norms =
+      false;  // norms of queries and keys are operators though the rest is fused
+  bool patches_built_model = false;  // a plugin's kernels go into a model's modules, one by one
+  bool fused_rotary = false;         // flash-attn rotates; keys are packed with values
   std::string recompute_pretrain = "none";  // name of a recompute row
   std::string recompute_finetune = "full";
   bool sequence_parallel = true;   // with TP > 1

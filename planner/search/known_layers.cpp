@@ -22,8 +22,7 @@ std::shared_ptr<const LayerBounds> KnownLayers::of(std::size_t site, const Bound
                                                    const ParallelPlan& p) {
   const Key key{site,
                 &at.workload,
-                widens_stream(at.workload, p),
-                adds_gradient(at.workload, p),
+                seen_sharding(at.workload, p),
                 p.tensor,
                 p.sequence_parallel,
                 p.context,

@@ -1,9 +1,8 @@
 // KnownLayers: the bounds of layers, found once for all plans that are alike to a layer.
 //
 // What a layer computes and keeps depends on how tensors, sequences and experts are cut, on the
-// microbatch and on what is recomputed. Of how states are sharded it sees only whether weights are
-// cast where they are used, and whether a gradient is added to one that is kept
-// (graph_builder.hpp); of offloads nothing.
+// microbatch and on what is recomputed. Of how states are sharded it sees little (SeenSharding), of
+// offloads nothing.
 #pragma once
 
 #include <map>
@@ -26,8 +25,8 @@ class KnownLayers {
                                         const ParallelPlan& plan);
 
  private:
-  using Key = std::tuple<std::size_t, const Workload*, bool, bool, int, bool, int, ContextKind, int,
-                         int, int, int, bool, std::string>;
+  using Key = std::tuple<std::size_t, const Workload*, SeenSharding, int, bool, int, ContextKind,
+                         int, int, int, int, bool, std::string>;
 
   template <class Value, class Make>
   std::shared_ptr<const Value> found(std::map<Key, std::shared_ptr<const Value>>& known,

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "catalog/require.hpp"
-#include "simulator/graphs/graph_builder.hpp"
 #include "simulator/pipeline_schedule.hpp"
 
 namespace shardwise {
@@ -173,8 +172,7 @@ LayerBounds::LayerBounds(const Workload& w, const ParallelPlan& plan, const Unde
   const auto policy = recompute_policy(plan.recompute);
   require(static_cast<bool>(policy), "the space holds known policies only");
   joins_blocks_ = policy->blocks_per_checkpoint > 1;
-  widens_stream_ = widens_stream(w, plan);
-  adds_gradient_ = adds_gradient(w, plan);
+  seen_ = seen_sharding(w, plan);
   by_position_ = policy->checkpointed_blocks < (1 << 30) || policy->stride > 1;
   most_ = policy->checkpointed_blocks;
   stride_ = policy->stride;
@@ -211,9 +209,7 @@ LayerBounds::LayerBounds(const Workload& w, const ParallelPlan& plan, const Unde
 
 const std::deque<LayerDefinition>* LayerBounds::definitions(const Workload& w,
                                                             const ParallelPlan& plan) const {
-  const bool alike =
-      widens_stream(w, plan) == widens_stream_ && adds_gradient(w, plan) == adds_gradient_;
-  if (!alike || vague_) return nullptr;
+  if (seen_sharding(w, plan) != seen_ || vague_) return nullptr;
   std::call_once(defined_, [&] {
     const PipelineSchedule& any = *find_pipeline_schedule("1f1b");
     RecomputePolicy policy = *recompute_policy(plan_.recompute);

@@ -20,6 +20,7 @@
 #include "catalog/cluster.hpp"
 #include "catalog/profile.hpp"
 #include "simulator/costs/cost_model.hpp"
+#include "simulator/graphs/graph_builder.hpp"
 #include "simulator/graphs/operators.hpp"
 #include "simulator/model_partition.hpp"
 #include "simulator/network/collective_model.hpp"
@@ -131,7 +132,8 @@ class LayerBounds {
     LayerTimes times;
   };
   mutable std::array<Timed, 2> timed_;  // with whole weights; with sharded ones
-  bool widens_stream_ = false, adds_gradient_ = false, joins_blocks_ = false, vague_ = false;
+  SeenSharding seen_;
+  bool joins_blocks_ = false, vague_ = false;
   // Which blocks of a chunk are recomputed: the first `most_` of them, every `stride_`-th.
   int most_ = 0, stride_ = 1;
   bool by_position_ = false;  // neither none nor all of them

@@ -47,7 +47,7 @@ TensorIndex rotate(GraphBuilder& b, TensorIndex t, std::int64_t elements, Rotate
 }
 
 TensorIndex normed_heads(GraphBuilder& b, TensorIndex t, std::int64_t rows, std::int64_t width) {
-  return b.workload().model.qk_norm == QkNorm::none ? t : b.norm("qk_norm", t, rows, width);
+  return b.workload().model.qk_norm == QkNorm::none ? t : b.head_norm(t, rows, width);
 }
 
 // Keys or values copied out for every query head that reads them.

@@ -24,6 +24,10 @@ MemoryWork traffic(double bytes, int launches, MemoryAccess access = MemoryAcces
   return {ceil_bytes(bytes), launches, access};
 }
 
+MemoryWork row_sums(double bytes, int launches) {
+  return traffic(bytes, launches, MemoryAccess::reduction);
+}
+
 double as_double(std::int64_t n) { return static_cast<double>(n); }
 
 }  // namespace
@@ -143,10 +147,10 @@ TensorIndex GraphBuilder::eager_norm(std::string_view name, TensorIndex x, std::
   if (trains_base_) op.saves.push_back(normed);
   // The operators of the same lines, counted where PyTorch 2.3 dispatches them, each reading and
   // writing its operands (calibrate/count_norm_operators.py): 8 forward, 16 backward, 14 of them
-  // where the weight is frozen.
-  op.forward = {traffic(36.0 * as_double(n), 8, MemoryAccess::reduction)};
-  op.backward = {trains_base_ ? traffic(92.0 * as_double(n), 16, MemoryAccess::reduction)
-                              : traffic(84.0 * as_double(n), 14, MemoryAccess::reduction)};
+  // where the weight is frozen. Only the mean and the sums are reductions.
+  op.forward = {traffic(32.0 * as_double(n), 7), row_sums(4.0 * as_double(n), 1)};
+  op.backward = {traffic((trains_base_ ? 86.0 : 80.0) * as_double(n), trains_base_ ? 14 : 13),
+                 row_sums((trains_base_ ? 6.0 : 4.0) * as_double(n), trains_base_ ? 2 : 1)};
   op.forward_temporary = Bytes(4 * n);
   op.backward_temporary = Bytes(8 * n);
   op.weight_gradient_elements = trains_base_ ? width : 0;
@@ -179,11 +183,14 @@ TensorIndex GraphBuilder::fp32_norm(std::string_view name, TensorIndex x, std::i
   }
   const TensorIndex out = fp32(name, 4 * n);
   op.outputs.push_back(out);
-  // LayerNorm is one kernel; RMSNorm six forward and fourteen backward, on fp32 throughout (counted
-  // by calibrate/count_norm_operators.py).
-  op.forward = {traffic((rms ? 28.0 : 8.0) * as_double(n), rms ? 6 : 1, MemoryAccess::reduction)};
-  op.backward = {
-      traffic((rms ? 92.0 : 12.0) * as_double(n), rms ? 14 : 2, MemoryAccess::reduction)};
+  // LayerNorm is one kernel; RMSNorm six forward and fourteen backward, on fp32 throughout, of
+  // which a mean and two sums reduce (counted by calibrate/count_norm_operators.py).
+  op.forward = {row_sums((rms ? 4.0 : 8.0) * as_double(n), 1)};
+  op.backward = {row_sums((rms ? 8.0 : 12.0) * as_double(n), 2)};
+  if (rms) {
+    op.forward.push_back(traffic(24.0 * as_double(n), 5));
+    op.backward.push_back(traffic(84.0 * as_double(n), 12));
+  }
   if (rms) op.backward_temporary = Bytes(8 * n);
   op.weight_gradient_elements = trains_base_ ? width * (workload_.model.norms.bias ? 2 : 1) : 0;
   add(std::move(op));
@@ -198,6 +205,17 @@ TensorIndex GraphBuilder::cast_input(TensorIndex x, std::int64_t elements) {
 
 TensorIndex GraphBuilder::norm(std::string_view name, TensorIndex x, std::int64_t rows,
                                std::int64_t width) {
+  return norm_by(eager() && !workload_.framework.fused_norms, name, x, rows, width);
+}
+
+// Of queries and keys, over the width of each head or of all.
+TensorIndex GraphBuilder::head_norm(TensorIndex x, std::int64_t rows, std::int64_t width) {
+  const Framework& f = workload_.framework;
+  return norm_by(f.eager_head_norms || (eager() && !f.fused_norms), "qk_norm", x, rows, width);
+}
+
+TensorIndex GraphBuilder::norm_by(bool operators, std::string_view name, TensorIndex x,
+                                  std::int64_t rows, std::int64_t width) {
   const Norms& norms = workload_.model.norms;
   const bool rms = norms.kind == NormKind::rms;
   if (norms.kind != NormKind::layer_no_weight) {
@@ -205,7 +223,7 @@ TensorIndex GraphBuilder::norm(std::string_view name, TensorIndex x, std::int64_
     ++graph_.parameters.modules;
   }
   const bool autocast = workload_.framework.autocast && element_ == 2;
-  if (eager() && !workload_.framework.fused_norms && (rms || autocast)) {
+  if (operators && (rms || autocast)) {
     const bool wide = bytes_of(x) == 4 * rows * width;
     return rms && !wide ? eager_norm(name, x, rows, width) : fp32_norm(name, x, rows, width);
   }

@@ -5,6 +5,7 @@
 // save; the style comes from the framework's row.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -56,6 +57,13 @@ bool widens_stream(const Workload& workload, const ParallelPlan& plan);
 // each microbatch's gradient is reduced at once and only a shard is added to.
 bool adds_gradient(const Workload& workload, const ParallelPlan& plan);
 
+// All that a layer's graph sees of stages, data ranks and how states are sharded over them.
+struct SeenSharding {
+  bool widens_stream = false, adds_gradient = false, gathers_adapters = false;
+  friend auto operator<=>(const SeenSharding&, const SeenSharding&) = default;
+};
+SeenSharding seen_sharding(const Workload& workload, const ParallelPlan& plan);
+
 class GraphBuilder {
  public:
   GraphBuilder(const Workload& workload, const ParallelPlan& plan, bool trainable_base);
@@ -84,6 +92,7 @@ class GraphBuilder {
                            std::int64_t gradient_bytes);
 
   TensorIndex norm(std::string_view name, TensorIndex x, std::int64_t rows, std::int64_t width);
+  TensorIndex head_norm(TensorIndex x, std::int64_t rows, std::int64_t width);
   // All-gathers a sequence-sharded tensor; without sequence parallelism it is the same tensor.
   // Where products read it that are quantised alike, it may travel in 8 bits.
   TensorIndex gather_sequence(TensorIndex x, std::int64_t width, bool quantizable = true);
@@ -147,6 +156,8 @@ class GraphBuilder {
                     std::int64_t in, std::int64_t out);
   void add_dequantization(Operator& op, std::int64_t elements) const;
   void add_unpacking(Operator& op, std::int64_t elements);
+  TensorIndex norm_by(bool operators, std::string_view name, TensorIndex x, std::int64_t rows,
+                      std::int64_t width);
   TensorIndex eager_norm(std::string_view name, TensorIndex x, std::int64_t rows,
                          std::int64_t width);
   TensorIndex fp32_norm(std::string_view name, TensorIndex x, std::int64_t rows,

@@ -283,21 +283,23 @@ Logits capped(GraphBuilder& b, const Logits& l) {
   return last;
 }
 
-// Megatron: one fp32 copy, everything after it in place, and the saved softmax is that copy
-// (megatron/core/tensor_parallel/cross_entropy.py:25-81,181).
+// Megatron: one fp32 copy, all after it in place; the saved softmax is that copy (megatron/core/
+// tensor_parallel/cross_entropy.py:25-81,181). Compiled (core/fusions/fused_cross_entropy.py
+// @d98e8a64dd, run under PyTorch 2.4.1, 2.15) the gradient is another, with the result beside it.
 void vocab_parallel_loss(GraphBuilder& b, const Logits& l) {
+  const bool compiled = b.workload().framework.compiles_loss_alone;
   const TensorIndex softmax = logit_tensor(b, "softmax_fp32", l, 4, 0);
   const TensorIndex loss = b.tensor_bytes("loss", 4, MemoryCategory::logits, 4);
-  Operator op = loss_operator("vocab_parallel_cross_entropy", l, 30, 14, 8);
+  Operator op = compiled ? loss_operator("vocab_parallel_cross_entropy", l, 24, 18, 6)
+                         : loss_operator("vocab_parallel_cross_entropy", l, 30, 14, 8);
   op.inputs = {l.half};
   op.outputs = {softmax, loss};
   op.saves = {softmax};
+  if (compiled) op.backward_temporary = Bytes((4 + 2) * l.rows * l.width);
   op.forward_temporary = Bytes(4 * l.rows * l.width * b.workload().framework.loss_fp32_temporaries);
   op.temporary_category = MemoryCategory::logits;
-  if (b.tensor() > 1)
-    for (int i = 0; i < 3; ++i)
-      op.forward.push_back(
-          CommWork{Collective::all_reduce, Bytes(4 * l.rows), CommAxis::tensor, false});
+  op.forward.insert(op.forward.end(), b.tensor() > 1 ? 3 : 0,
+                    CommWork{Collective::all_reduce, Bytes(4 * l.rows), CommAxis::tensor, false});
   b.add(std::move(op));
 }
 

@@ -104,7 +104,7 @@ struct Operator {
   bool passes_gradient = false;    // the inputs' gradient *is* the output's (residual add)
   bool unlisted = false;           // selective-op does not know it, and runs it again
   bool ends_output = false;        // of the microbatch before, as this one runs (OutputLife)
-  bool in_place_gradient = false;  // gradients overwrite saved tensors (a loss its logits)
+  bool in_place_gradient = false;  // gradients overwrite saved tensors: their own, or the first
 };
 
 // The sides of matrices, added up: what optimizers keep that factor or project a matrix.

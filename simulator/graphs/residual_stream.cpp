@@ -31,4 +31,9 @@ bool widens_stream(const Workload& w, const ParallelPlan& plan) {
   return casts_weights(w, plan) || returns_wide(w, plan);
 }
 
+SeenSharding seen_sharding(const Workload& w, const ParallelPlan& plan) {
+  return {widens_stream(w, plan), adds_gradient(w, plan),
+          row(w.method).adapter && adapters_gathered_in_16_bits(w, plan)};
+}
+
 }  // namespace shardwise

@@ -140,7 +140,7 @@ TEST_CASE("GeForce cards multiply fp16 at half rate where they accumulate in fp3
 TEST_CASE("GPU figures are in plausible units") {
   for (const Gpu& gpu : loaded_catalog().gpus) {
     INFO(gpu.id);
-    CHECK(gib(gpu.memory) >= 8);
+    CHECK(gib(gpu.memory) >= 4);
     CHECK(gib(gpu.memory) <= 288);
     // What a process may hold is below the nominal size and within a tenth of it (ECC takes 1/16).
     CHECK(gpu.usable_memory() <= gpu.memory);

@@ -91,6 +91,8 @@ TEST_CASE("Free text means the row with the longest name in it") {
 TEST_CASE("A note may narrow the row, and only the row that it refines") {
   CHECK(meant("megatron", "Megatron-Bridge, NeMo container 26.04") == "megatron-bridge");
   CHECK(meant("megatron", "NeMo container 24.07") == "megatron-bridge");
+  // the longest of the words that fit
+  CHECK(meant("megatron", "Megatron-Bridge recipes, 0.1.0rc4") == "megatron-bridge-recipes");
   CHECK(meant("megatron", "Megatron-Kwai") == "megatron-kwai");
   CHECK(meant("ms-swift", "NeMo container 24.07") == "ms-swift");
 }

@@ -176,6 +176,18 @@ TEST_CASE("a fused adapter keeps its linear's input only, a fused MLP gate and u
   CHECK(saved(separate) - saved(fused) == tokens * 2 * (4 * h + f + 7 * 8));
 }
 
+// A fused norm keeps its input (2); operators keep it in fp32 and the normalised tensor (4 + 2).
+TEST_CASE("norms of heads that a plugin misses are operators among fused kernels",
+          "[layer_graph]") {
+  Workload w = pretraining(llama(2, 1024, 16, 4, 2816, 32000), 256);
+  w.model.qk_norm = QkNorm::head_dim;
+  w.framework.kernels = KernelStyle::fused;
+  const std::int64_t fused = saved(block_graph(w, plan_of(1), {}));
+  w.framework.eager_head_norms = true;
+  const std::int64_t tokens = 256, heads = 16, kv_heads = 4, width = 64;
+  CHECK(saved(block_graph(w, plan_of(1), {})) == fused + 4 * tokens * (heads + kv_heads) * width);
+}
+
 TEST_CASE("layer parameters on one rank sum to the model's", "[layer_graph]") {
   for (const Transformer& m : {gpt(6, 512, 8, 1000), llama(4, 512, 8, 2, 1408, 1000)}) {
     const Workload w = pretraining(m, 128);

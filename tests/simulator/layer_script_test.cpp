@@ -76,6 +76,9 @@ TEST_CASE("every layer's allocation stream balances under every policy", "[layer
       w.adapter.dropout = method == Method::lora ? 0.1 : 0.0;
       if (method == Method::qlora) w.adapter.base = Quantization::nf4;
       workloads.push_back(w);
+      w.framework.fuses_adapters = true;
+      workloads.push_back(w);
+      w.framework.fuses_adapters = false;
       w.framework.attention = AttentionKernel::eager;
       w.framework.loss = LossKind::dense_fp32_output;
       workloads.push_back(w);
