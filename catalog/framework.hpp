@@ -215,10 +215,8 @@ struct Framework {
   bool output_holds_logits = false;  // the training loop keeps the model's output
   bool output_holds_keys = false;    // the keys and values of all layers among it (use_cache)
   OutputLife output_life = OutputLife::backward;
-  bool eager_activation = false;  // act(gate) * up is two kernels though all else is fused
-  bool fused_norms = false;       // norms are one kernel though the rest is eager
-  bool eager_head_norms =
-      false;  // norms of queries and keys are operators though the rest is fused
+  bool eager_activation = false;     // act(gate) * up is two kernels though all else is fused
+  bool fused_norms = false;          // norms are one kernel though the rest is eager
   bool patches_built_model = false;  // a plugin's kernels go into a model's modules, one by one
   bool fused_rotary = false;         // flash-attn rotates; keys are packed with values
   std::string recompute_pretrain = "none";  // name of a recompute row

@@ -233,6 +233,11 @@ constexpr ModelCode gpt2_code{
 constexpr ModelCode fused_qkv{.fused_qkv = true};
 constexpr ModelCode scaled_inputs{.scaled_inputs = true};
 
+// Liger before 0.8.5 replaces the norms of these models' layers, not those of their heads
+// (liger-kernel 0.8.4 and 0.8.5 of PyPI, transformers/monkey_patch.py).
+constexpr ModelCode keeps_head_norms{.keeps_head_norms = true};
+constexpr ModelCode wide_kept_norms{.wide_norms = true, .keeps_head_norms = true};
+
 // Llama4TextMoe repeats the tokens once per expert (transformers 5.23 modeling_llama4.py).
 constexpr ModelCode feeds_all_experts{.feeds_all_experts = true};
 
@@ -282,22 +287,24 @@ constexpr auto rows = std::to_array<ConfigFamily>({
      .bias_keys = {BiasKey{"qkv_bias", qkv_bias, true}}, .experts = &qwen2_experts,
      .window = &qwen_window},
     {.model_type = "qwen3", .keys = &llama_keys, .kv_heads = 32, .head_dim = 128,
-     .bias_keys = {attention_off}, .qk_norm = QkNorm::head_dim, .window = &qwen_window},
+     .bias_keys = {attention_off}, .qk_norm = QkNorm::head_dim, .window = &qwen_window,
+     .code = keeps_head_norms},
     {.model_type = "qwen3_moe", .keys = &llama_keys, .kv_heads = 4, .bias_keys = {attention_off},
-     .qk_norm = QkNorm::head_dim, .experts = &qwen3_experts, .window = &qwen_window},
+     .qk_norm = QkNorm::head_dim, .experts = &qwen3_experts, .window = &qwen_window,
+     .code = keeps_head_norms},
     {.model_type = "qwen3_vl_text", .keys = &llama_keys, .kv_heads = 32, .head_dim = 128,
      .bias_keys = {attention_off}, .qk_norm = QkNorm::head_dim},
     {.model_type = "qwen3_vl_moe_text", .keys = &llama_keys, .kv_heads = 16,
      .bias_keys = {attention_off}, .qk_norm = QkNorm::head_dim, .experts = &qwen3_experts},
     {.model_type = "qwen3_next", .keys = &llama_keys, .kv_heads = 2, .head_dim = 256,
      .bias_keys = {attention_off}, .qk_norm = QkNorm::head_dim, .experts = &qwen3_next_experts,
-     .code = wide_norms, .mixes_layers = true, .details = config_details::qwen3_next},
+     .code = wide_kept_norms, .mixes_layers = true, .details = config_details::qwen3_next},
     {.model_type = "qwen3_5_text", .keys = &llama_keys, .kv_heads = 4, .head_dim = 256,
-     .bias_keys = {attention_off}, .qk_norm = QkNorm::head_dim, .code = wide_norms,
+     .bias_keys = {attention_off}, .qk_norm = QkNorm::head_dim, .code = wide_kept_norms,
      .mixes_layers = true, .details = config_details::qwen3_next},
     {.model_type = "qwen3_5_moe_text", .keys = &llama_keys, .kv_heads = 2, .head_dim = 256,
      .bias_keys = {attention_off}, .qk_norm = QkNorm::head_dim, .experts = &qwen3_5_experts,
-     .defaults = &qwen3_5_moe_defaults, .code = wide_norms, .mixes_layers = true,
+     .defaults = &qwen3_5_moe_defaults, .code = wide_kept_norms, .mixes_layers = true,
      .details = config_details::qwen3_next},
     // Gemma.
     {.model_type = "gemma", .keys = &llama_keys, .kv_heads = 16, .head_dim = 256, .tied = true,

@@ -127,7 +127,6 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.kernels = r.choice("kernels", kernel_style_names);
   f.runs_transformers = r.maybe_flag("runs_transformers").value_or(false);
   f.fused_norms = r.flag("fused_norms");
-  f.eager_head_norms = r.maybe_flag("eager_head_norms").value_or(false);
   f.patches_built_model = r.maybe_flag("patches_built_model").value_or(false);
   f.fused_rotary = r.maybe_flag("fused_rotary").value_or(false);
   f.eager_activation = r.maybe_flag("eager_activation").value_or(false);

@@ -81,7 +81,6 @@ struct PluginReading {
   std::string text;
   std::optional<LossKind> loss;
   std::optional<KernelStyle> kernels;
-  std::vector<std::string> misses_head_norms;  // parts of models' names, where a model is built
 };
 struct MemoryKindReading {
   std::string text;

@@ -60,6 +60,9 @@ struct ModelCode {
   bool half_softmax = false;   // eager attention: softmax in the format of the scores, not in fp32
   bool scaled_inputs = false;  // each mixer reads a multiple of what was normed, and so does SiLU
   bool feeds_all_experts = false;  // each token goes through every expert, times its score or zero
+  // A plugin whose kernels go into a built model leaves the norms of queries and keys as they are
+  // (Framework::patches_built_model).
+  bool keeps_head_norms = false;
   friend bool operator==(const ModelCode&, const ModelCode&) = default;
 };
 

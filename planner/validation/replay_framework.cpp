@@ -32,11 +32,9 @@ void set_weights(WeightRecipe weights, Framework& f) {
 
 bool gpu_computes(const Gpu& gpu, DType format) { return gpu.rate(format).has_value(); }
 
-void apply(const PluginReading& plugin, const std::string& model, Framework& f) {
+void apply(const PluginReading& plugin, Framework& f) {
   if (plugin.loss) f.loss = *plugin.loss;
   if (plugin.kernels) f.kernels = *plugin.kernels;
-  for (const std::string& part : plugin.misses_head_norms)
-    if (f.patches_built_model && holds_words(model, part)) f.eager_head_norms = true;
 }
 
 void apply_plugins(const ReplayContext& c, Framework& f) {
@@ -47,7 +45,7 @@ void apply_plugins(const ReplayContext& c, Framework& f) {
     for (const PluginReading& row : c.reading.plugins) {
       const auto same = [](char a, char b) { return lower_ascii(a) == lower_ascii(b); };
       const auto at = std::search(name.begin(), name.end(), row.text.begin(), row.text.end(), same);
-      if (at != name.end()) apply(row, c.run.model.name, f);
+      if (at != name.end()) apply(row, f);
     }
 }
 

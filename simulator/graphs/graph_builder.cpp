@@ -211,7 +211,9 @@ TensorIndex GraphBuilder::norm(std::string_view name, TensorIndex x, std::int64_
 // Of queries and keys, over the width of each head or of all.
 TensorIndex GraphBuilder::head_norm(TensorIndex x, std::int64_t rows, std::int64_t width) {
   const Framework& f = workload_.framework;
-  return norm_by(f.eager_head_norms || (eager() && !f.fused_norms), "qk_norm", x, rows, width);
+  const bool missed = workload_.model.code.keeps_head_norms && f.patches_built_model &&
+                      f.runs_transformers && f.kernels == KernelStyle::fused;
+  return norm_by(missed || (eager() && !f.fused_norms), "qk_norm", x, rows, width);
 }
 
 TensorIndex GraphBuilder::norm_by(bool operators, std::string_view name, TensorIndex x,

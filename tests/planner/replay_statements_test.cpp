@@ -40,13 +40,13 @@ TEST_CASE("A record that was not compiled is replayed eager") {
 // Liger before 0.8.5 leaves the norms of Qwen3's heads where it patches a model that is built, as
 // transformers' Trainer has it do.
 TEST_CASE("Liger leaves the norms of heads to the model's own code") {
-  const auto framework = [](const char* id) { return asked(id).question.workload.framework; };
-  const Framework qwen3 = framework("b300-qwen3-4b-s2048-b16-nogc");
-  CHECK(qwen3.kernels == KernelStyle::fused);
-  CHECK(qwen3.eager_head_norms);
+  const Workload qwen3 = asked("b300-qwen3-4b-s2048-b16-nogc").question.workload;
+  CHECK(qwen3.framework.kernels == KernelStyle::fused);
+  CHECK(qwen3.framework.patches_built_model);
+  CHECK(qwen3.model.code.keeps_head_norms);
   RunRecord other = record("b300-qwen3-4b-s2048-b16-nogc");
   other.training.framework = "axolotl";  // patches the class
-  CHECK_FALSE(std::get<Replay>(ask(other)).question.workload.framework.eager_head_norms);
+  CHECK_FALSE(std::get<Replay>(ask(other)).question.workload.framework.patches_built_model);
 }
 
 }  // namespace shardwise

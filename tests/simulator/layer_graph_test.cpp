@@ -183,7 +183,9 @@ TEST_CASE("norms of heads that a plugin misses are operators among fused kernels
   w.model.qk_norm = QkNorm::head_dim;
   w.framework.kernels = KernelStyle::fused;
   const std::int64_t fused = saved(block_graph(w, plan_of(1), {}));
-  w.framework.eager_head_norms = true;
+  w.framework.runs_transformers = w.framework.patches_built_model = true;
+  CHECK(saved(block_graph(w, plan_of(1), {})) == fused);
+  w.model.code.keeps_head_norms = true;
   const std::int64_t tokens = 256, heads = 16, kv_heads = 4, width = 64;
   CHECK(saved(block_graph(w, plan_of(1), {})) == fused + 4 * tokens * (heads + kv_heads) * width);
 }
