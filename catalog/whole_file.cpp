@@ -8,29 +8,51 @@
 
 namespace shardwise {
 
-Problems write_whole_file(const std::string& path,
-                          const std::function<void(std::ostream&)>& write) {
-  const auto failed = [&](const std::string& why) {
-    return Problems{{ProblemKind::file, path, std::string("cannot be written: ").append(why)}};
-  };
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) return failed("it is a folder");
-  // The process number keeps two runs that write the same file apart.
-  const std::string temporary =
-      std::string(path).append(".").append(std::to_string(getpid())).append(".part");
-  std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-  if (!file) return failed("its folder does not exist or does not allow it");
+namespace {
+
+namespace fs = std::filesystem;
+
+// What went wrong; empty where nothing did.
+std::string write_to(const fs::path& path, const std::function<void(std::ostream&)>& write) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  if (!file) return "its folder does not exist or does not allow it";
   write(file);
   file.close();
-  if (!file) {
-    std::filesystem::remove(temporary, error);
-    return failed("the disk is full or failed");
+  return file ? "" : "the disk is full or failed";
+}
+
+std::string write_beside(const fs::path& path, const std::function<void(std::ostream&)>& write) {
+  // The process number keeps two runs that write the same file apart.
+  const fs::path temporary = fs::path(path) +=
+      std::string(".").append(std::to_string(getpid())).append(".part");
+  std::error_code error;
+  std::string why = write_to(temporary, write);
+  if (why.empty()) {
+    fs::rename(temporary, path, error);
+    if (error) why = error.message();
   }
-  std::filesystem::rename(temporary, path, error);
-  if (!error) return {};
-  const std::string why = error.message();
-  std::filesystem::remove(temporary, error);
-  return failed(why);
+  if (!why.empty()) fs::remove(temporary, error);
+  return why;
+}
+
+}  // namespace
+
+Problems write_whole_file(const std::string& path,
+                          const std::function<void(std::ostream&)>& write) {
+  std::error_code error;
+  const fs::file_status there = fs::status(path, error);
+  std::string why;
+  if (fs::is_directory(there)) {
+    why = "it is a folder";
+  } else if (fs::exists(there) && !fs::is_regular_file(there)) {
+    why = write_to(path, write);  // a device or a pipe: nothing may stand in its place
+  } else {
+    fs::path target = path;
+    if (fs::is_symlink(target, error)) target = fs::weakly_canonical(target, error);
+    why = write_beside(target.empty() ? fs::path(path) : target, write);
+  }
+  if (why.empty()) return {};
+  return {{ProblemKind::file, path, std::string("cannot be written: ").append(why)}};
 }
 
 }  // namespace shardwise

@@ -9,8 +9,9 @@
 
 namespace shardwise {
 
-// Writes to a temporary name beside `path`, then renames. Problems{file} where the folder or the
-// disk does not allow it; what stood at `path` is then as it was.
+// Writes to a temporary name beside `path`, or beside what a link there leads to, then renames;
+// into a device or a pipe as it stands. Problems{file} where the folder or the disk does not allow
+// it; what stood at `path` is then as it was.
 Problems write_whole_file(const std::string& path, const std::function<void(std::ostream&)>& write);
 
 }  // namespace shardwise

@@ -84,6 +84,8 @@ void choose_for_others(const ResolvedRequest& request, Method method, std::size_
     });
 }
 
+bool fits(const FitAnswer& a) { return a.chosen.verdict != Verdict::does_not_fit; }
+
 // What is chosen for each card by one method, and the first card that has an answer.
 struct MethodChoices {
   Choices chosen;
@@ -140,6 +142,16 @@ void append(FitAnswers& all, Method method, MethodChoices choices,
   all.problems.insert(all.problems.end(), problems.begin(), problems.end());
 }
 
+// How far each method goes, on the card whose plan is shown.
+void add_reach(const ResolvedRequest& request, FitAnswers& all) {
+  for (const Method method : request.methods) {
+    FitAnswer* shown = nullptr;
+    for (FitAnswer& a : all.answers)
+      if (a.method == method && (shown == nullptr || (!fits(*shown) && fits(a)))) shown = &a;
+    if (shown != nullptr) shown->reach = reach(request, method, request.clusters[shown->cluster]);
+  }
+}
+
 // Runs work(i) for every i, each on a thread of its own: there are as many as methods.
 template <class Work>
 void side_by_side(std::size_t n, Work work) {
@@ -175,6 +187,7 @@ FitAnswers fit_answers(const ResolvedRequest& request) {
   FitAnswers all;
   for (std::size_t i = 0; i < n; ++i)
     append(all, request.methods[i], std::move(choices[i]), advice[i], firsts[i].verdict);
+  if (request.asked.reach) add_reach(request, all);
   return all;
 }
 

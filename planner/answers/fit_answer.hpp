@@ -2,10 +2,12 @@
 // chosen, its forecast, and, where it does not fit, what would change that.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "planner/advice/advice.hpp"
+#include "planner/answers/reach.hpp"
 #include "planner/choice/plan_choice.hpp"
 #include "planner/request/resolved_request.hpp"
 
@@ -18,6 +20,7 @@ struct FitAnswer {
   ChosenPlan chosen;
   Bytes model_states;  // of the whole model, once
   std::vector<Advice> advice;
+  std::optional<Reach> reach;  // where it is asked for, of a method's first card that fits
 };
 
 struct FitAnswers {

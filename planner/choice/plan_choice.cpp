@@ -19,7 +19,8 @@
 namespace shardwise {
 namespace {
 
-constexpr int most_microbatch = 16;  // beyond, kernels are full and only memory grows
+constexpr int most_microbatch = 16;            // beyond, kernels are full and only memory grows
+constexpr int least_share_of_sequence = 2048;  // tokens; of shorter ones layers' inputs take little
 
 struct Tried {
   Question question;
@@ -174,11 +175,11 @@ void try_side_by_side(PlanSearch& s, const std::vector<ParallelPlan>& layouts) {
                [&](PlanSearch& one, std::size_t i) { try_layout(one, layouts[i]); });
 }
 
-void try_layouts(PlanSearch& s, bool as_last_resort) {
+void try_layouts(PlanSearch& s, bool as_last_resort, int context = 1) {
   std::vector<ParallelPlan> together, in_turns;
   const Workload w = s.question(ParallelPlan{}).workload;
   for (const Offload& offload : offloads(s, as_last_resort))
-    for (ParallelPlan layout : plan_layouts(w, s.cluster, s.request.batch)) {
+    for (ParallelPlan layout : plan_layouts(w, s.cluster, s.request.batch, context)) {
       layout.offload = offload;
       if (offload.parameters && layout.zero_stage < 3 && s.cluster.gpus() > 1) continue;
       (layout.layer_split ? in_turns : together).push_back(layout);
@@ -188,6 +189,13 @@ void try_layouts(PlanSearch& s, bool as_last_resort) {
   if (std::none_of(s.fitting.begin(), s.fitting.end(),
                    [](const Tried& t) { return t.verdict == Verdict::fits; }))
     try_side_by_side(s, in_turns);
+}
+
+// Sequences that no GPU has room for are shared by two, by four, ...
+void try_contexts(PlanSearch& s) {
+  if (!s.question(ParallelPlan{}).workload.framework.supports_context) return;
+  for (int context = 2; context <= s.cluster.gpus() && s.fitting.empty(); context *= 2)
+    if (s.request.sequence / context >= least_share_of_sequence) try_layouts(s, false, context);
 }
 
 Problems try_asked_plans(PlanSearch& s) {
@@ -255,7 +263,7 @@ constexpr double tight_has_to_save = 2;
 
 // The fastest of those that fit with room to spare, unless a tight one takes less than half its
 // time; the first of equally fast ones.
-ChosenPlan fastest(const PlanSearch& s) {
+ChosenPlan fastest(const PlanSearch& s, Room room) {
   std::vector<std::optional<ChosenPlan>> chosen(s.fitting.size());
   on_all_cores(chosen.size(), [&](std::size_t i) { chosen[i] = timed(s, s.fitting[i]); });
   const auto weighed = [](const ChosenPlan& c) {
@@ -271,6 +279,7 @@ ChosenPlan fastest(const PlanSearch& s) {
   if (best.verdict != Verdict::tight) return best;
   const auto* safe = first_of([](const ChosenPlan& c) { return c.verdict == Verdict::fits; });
   if (safe == nullptr) return best;
+  if (room == Room::demanded) return **safe;
   const Forecast& f = (*safe)->forecast;
   best.notes.push_back(
       sentence("With room to spare: ", to_string((*safe)->question.plan), ", ",
@@ -297,7 +306,7 @@ Problems no_plan(const PlanSearch& s) {
 }  // namespace
 
 Result<ChosenPlan> choose_plan(const ResolvedRequest& request, Method method,
-                               const Cluster& cluster) {
+                               const Cluster& cluster, Room room) {
   PlanSearch s{request, cluster, method, {}, {}, {}, {}, {}, 0};
   s.notes = choose_workload(request, method, cluster, 0).notes;
   if (!request.asked.plans.empty()) {
@@ -305,9 +314,10 @@ Result<ChosenPlan> choose_plan(const ResolvedRequest& request, Method method,
     if (!problems.empty()) return problems;
   } else {
     try_layouts(s, false);
+    if (s.fitting.empty()) try_contexts(s);
     if (s.fitting.empty()) try_layouts(s, true);
   }
-  if (!s.fitting.empty()) return fastest(s);
+  if (!s.fitting.empty()) return fastest(s, room);
   std::optional<Tried> missed = nearest(s);
   if (!missed) missed = settle_for_hopeless(s);
   if (!missed) return no_plan(s);

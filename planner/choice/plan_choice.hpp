@@ -3,8 +3,10 @@
 //   1. every layout of plan_layouts, with and without recomputation, is forecast for memory alone
 //      with one sequence per microbatch, then 2, 4, ... as long as it fits
 //   2. what fits is forecast for time; the fastest wins, where a tight plan counts twice its time
-//   3. where nothing fits and host RAM was stated, the same with offloading
-//   4. where still nothing fits: the plan that misses by least, without offloading
+//   3. where nothing fits the sequences are shared by two GPUs, by four, ... (context parallelism),
+//      as long as each keeps 2,048 tokens
+//   4. where still nothing fits and host RAM was stated, the first two with offloading
+//   5. where still nothing fits: the plan that misses by least, without offloading
 //
 // Layouts whose model states alone exceed the GPU are not forecast: that bound is proven.
 #pragma once
@@ -22,9 +24,12 @@ struct ChosenPlan {
   int considered = 0;  // plans forecast or ruled out by their model states
 };
 
+// Whether a tight plan may displace one with room to spare.
+enum class Room { weighed, demanded };
+
 // Problems where no plan is legal at all: a batch that divides over nothing, an asked plan that
 // does not multiply out.
 Result<ChosenPlan> choose_plan(const ResolvedRequest& request, Method method,
-                               const Cluster& cluster);
+                               const Cluster& cluster, Room room = Room::weighed);
 
 }  // namespace shardwise

@@ -23,13 +23,14 @@ struct LayoutSpace {
   const Workload& workload;
   const Cluster& cluster;
   int batch;
+  int context;
   std::vector<ParallelPlan> layouts;
 
   void add(ParallelPlan plan) {
     if (batch % plan.data != 0) return;
     plan.sequence_parallel =
         sequence_parallel_by_default(workload.framework, plan.tensor, plan.expert) &&
-        workload.sequence % plan.tensor == 0;
+        workload.sequence % (plan.tensor * plan.context) == 0;
     plan.async_tensor = plan.sequence_parallel && workload.framework.overlap_tensor_comm;
     if (workload.model.moe) plan.expert_tensor = plan.tensor;
     layouts.push_back(plan);
@@ -52,7 +53,7 @@ void add_stages(LayoutSpace& space, ParallelPlan plan) {
   for (const int stage : zero_stages(space.workload, plan)) {
     plan.zero_stage = stage;
     space.add(plan);
-    const int local = gpus_per_node(space.cluster) / plan.tensor;
+    const int local = gpus_per_node(space.cluster) / (plan.tensor * plan.context);
     if (stage != 3 || local <= 1 || local >= plan.data || plan.data % local != 0) continue;
     ParallelPlan hybrid = plan;
     hybrid.shard_group = local;
@@ -71,24 +72,27 @@ bool sequence_parallel_by_default(const Framework& framework, int tensor, int ex
   return tensor > 1 && (framework.sequence_parallel || expert > 1);
 }
 
-std::vector<ParallelPlan> plan_layouts(const Workload& w, const Cluster& cluster, int batch) {
-  LayoutSpace space{w, cluster, batch, {}};
+std::vector<ParallelPlan> plan_layouts(const Workload& w, const Cluster& cluster, int batch,
+                                       int context) {
+  LayoutSpace space{w, cluster, batch, context, {}};
   const int gpus = cluster.gpus(), local = gpus_per_node(cluster);
+  if (gpus % context != 0) return {};
   const bool tensor = w.framework.supports_tensor && has_nvlink(cluster);
   const bool pipeline = w.framework.supports_pipeline && !cluster.mixed_in_one_node;
   for (int t = 1; t <= (tensor ? std::min(most_tensor, local) : 1); t *= 2) {
-    if (gpus % t != 0 || local % t != 0 || !tensor_divides(w.model, t)) continue;
+    if (gpus % (t * context) != 0 || local % t != 0 || !tensor_divides(w.model, t)) continue;
     for (int p = 1; p <= (pipeline ? std::min(most_pipeline, w.model.layers) : 1); ++p) {
-      if ((gpus / t) % p != 0) continue;
+      if ((gpus / t / context) % p != 0) continue;
       ParallelPlan plan;
       plan.tensor = t;
       plan.pipeline = p;
-      plan.data = gpus / t / p;
+      plan.context = context;
+      plan.data = gpus / t / p / context;
       add_stages(space, plan);
     }
   }
-  if (!pipeline && gpus > 1 && gpus <= std::min(largest_split_box, w.model.layers) &&
-      cluster.nodes() == 1) {
+  if (context == 1 && !pipeline && gpus > 1 &&
+      gpus <= std::min(largest_split_box, w.model.layers) && cluster.nodes() == 1) {
     ParallelPlan split;
     split.pipeline = gpus;
     split.layer_split = true;

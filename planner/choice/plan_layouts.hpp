@@ -5,6 +5,7 @@
 //   one node (HSDP). Adapters have next to no gradients and states: 0 and 3 only
 //   tensor parallel inside a node, where its GPUs have NVLink and the framework can
 //   pipelines of up to 16 stages, where the framework can, over what TP leaves
+//   each sequence over `context` GPUs, one width of context parallelism at a time
 //   a layer split (device_map) over the cards of one node, where it has no pipelines
 //
 // A small, sensible set; the whole plan space is another command's business.
@@ -20,7 +21,8 @@ namespace shardwise {
 
 // In order of preference where two are equally good. Every layout multiplies out to the GPUs;
 // those whose data ranks do not divide `batch` are left out.
-std::vector<ParallelPlan> plan_layouts(const Workload& workload, const Cluster& cluster, int batch);
+std::vector<ParallelPlan> plan_layouts(const Workload& workload, const Cluster& cluster, int batch,
+                                       int context = 1);
 
 // Whether norms and residuals are sharded along the sequence, where nobody says: as the framework
 // does. Where experts are spread over ranks beside tensor parallelism they must be, or each rank of

@@ -4,6 +4,7 @@
 
 #include "planner/commands/output.hpp"
 #include "planner/report/explanation_report.hpp"
+#include "planner/report/reach_report.hpp"
 #include "planner/report/why_not_report.hpp"
 #include "planner/request/asked_plan.hpp"
 
@@ -49,6 +50,7 @@ Json answer_json(const ResolvedRequest& r, const FitAnswer& a) {
             {"advice", advice}};
   if (r.asked.explain)
     j["explain"] = explanation_json(explain(a.chosen.question, f, r.facts->profile));
+  if (a.reach) j["reach"] = reach_json(*a.reach);
   if (!r.asked.why_not.empty())
     j["why_not"] = why_not_json(why_not_asked(r, {a.chosen.question, f, a.chosen.verdict}));
   return j;

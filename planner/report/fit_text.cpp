@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "planner/choice/workload_choice.hpp"
 #include "planner/figures.hpp"
 #include "planner/report/bar.hpp"
 #include "planner/report/explanation_report.hpp"
+#include "planner/report/reach_report.hpp"
 #include "planner/report/table.hpp"
 #include "planner/report/why_not_report.hpp"
 #include "planner/request/asked_plan.hpp"
@@ -200,6 +202,12 @@ std::string asked_text(const ResolvedRequest& r, const FitAnswer& a) {
   return text + why_not_text(why_not_asked(r, {c.question, c.forecast, c.verdict}));
 }
 
+std::string reach_part(const ResolvedRequest& r, const std::vector<const FitAnswer*>& list) {
+  for (const FitAnswer* a : list)
+    if (a->reach) return reach_text(*a->reach, r);
+  return "";
+}
+
 std::string method_part(const ResolvedRequest& r, Method method,
                         const std::vector<const FitAnswer*>& list, int width) {
   std::string text = sentence("\n", name(method), "\n");
@@ -209,7 +217,7 @@ std::string method_part(const ResolvedRequest& r, Method method,
   if (good != list.end()) {
     text += step_line(**good) + card_table(r, list) + category_bars(**good, width);
     for (const std::string& note : (*good)->chosen.notes) text += sentence("  note: ", note, "\n");
-    return text + advice_text(**good) + asked_text(r, **good);
+    return text + advice_text(**good) + reach_part(r, list) + asked_text(r, **good);
   }
   const FitAnswer& a = *list.front();
   text += sentence("  nearest plan ", whole_text(a.chosen.question.plan), ": ",
@@ -222,14 +230,16 @@ std::string method_part(const ResolvedRequest& r, Method method,
                      " in all; reading them once (rank 0, others on "
                      "the meta device) would take ",
                      shown_gib(f.host.load_once), "\n");
-  return text + advice_text(a) + asked_text(r, a);
+  return text + advice_text(a) + reach_part(r, list) + asked_text(r, a);
 }
 
 }  // namespace
 
 std::string fit_text(const ResolvedRequest& r, const FitAnswers& all, int width) {
   std::string text = head_line(r);
-  for (const std::string& note : r.notes) text += sentence("  ", note, "\n");
+  const auto last = [](const std::string& note) { return note == framework_follows_gpus_note; };
+  for (const std::string& note : r.notes)
+    if (!last(note)) text += sentence("  ", note, "\n");
   text += "\n";
   for (const Method method : r.methods)
     if (const auto list = of_method(all, method); !list.empty())
@@ -237,7 +247,10 @@ std::string fit_text(const ResolvedRequest& r, const FitAnswers& all, int width)
   for (const Method method : r.methods)
     if (const auto list = of_method(all, method); !list.empty())
       text += method_part(r, method, list, width);
-  text += "\nHow wrong we are on published runs: shardwise validate\n";
+  text += "\n";
+  if (std::any_of(r.notes.begin(), r.notes.end(), last))
+    text += sentence(framework_follows_gpus_note, "\n");
+  text += "How wrong we are on published runs: shardwise validate\n";
   return text;
 }
 

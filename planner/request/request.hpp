@@ -49,6 +49,7 @@ struct Request {
   std::optional<Transformer> uploaded;           // the model itself, instead of a name
   bool names_only = false;  // nothing here may name a file: the question comes over a network
   bool explain = false;     // every figure with its derivation
+  bool reach = false;       // how long a sequence and how large a microbatch still fit
   std::vector<std::string> why_not;  // plans to hold against the one answered with
 };
 

@@ -118,7 +118,7 @@ V get_quantization(const R& r) {
 }
 const std::string& word(const V& v) { return std::get<std::string>(v); }
 
-constexpr std::array<RequestField, 33> rows{{
+constexpr std::array<RequestField, 34> rows{{
     {"model", "MODEL", "MODEL", "catalog name, alias such as 70b, or the path of a config.json",
      text, 0, 0, nullptr, set_text<&R::model>, get_text<&R::model>},
     {"gpus", "--gpus", "GPUS", "6x24GB, 2xRTX-3090, 16xH100-SXM, 4 nodes of 8xA100-80GB, dgx-h100",
@@ -209,6 +209,9 @@ constexpr std::array<RequestField, 33> rows{{
     {"explain", "--explain", "", "derive every figure, with sources (fit, simulate, compare)",
      FieldKind::flag, 0, 0, nullptr, [](R& r, const V& v) { r.explain = std::get<bool>(v); },
      [](const R& r) { return V(r.explain); }},
+    {"reach", "--reach", "", "how long a sequence and how large a microbatch would still fit (fit)",
+     FieldKind::flag, 0, 0, nullptr, [](R& r, const V& v) { r.reach = std::get<bool>(v); },
+     [](const R& r) { return V(r.reach); }},
     {"why_not", "--why-not", "PLAN", "say what this plan breaks or loses (fit, simulate, compare)",
      FieldKind::texts, 0, 0, nullptr,
      [](R& r, const V& v) { r.why_not = std::get<std::vector<std::string>>(v); },

@@ -1,5 +1,7 @@
 #include "catalog/whole_file.hpp"
 
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -56,4 +58,30 @@ TEST_CASE("a file that cannot be written is a file problem, and what was there s
   CHECK(failed.size() == 1);
   CHECK(content(path) == "old");
   CHECK(folder.files() == 1);
+}
+
+// Whoever may write to /dev may otherwise end up with a plain file for /dev/null.
+TEST_CASE("a pipe is written into, not replaced") {
+  const Folder folder;
+  const fs::path pipe = folder.path / "pipe";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  std::fstream reader(pipe, std::ios::in | std::ios::out);  // opening to write alone would wait
+  REQUIRE(reader);
+  CHECK(write_whole_file(pipe.string(), [](std::ostream& out) { out << "told\n"; }).empty());
+  std::string line;
+  CHECK(std::getline(reader, line));
+  CHECK(line == "told");
+  CHECK(fs::is_fifo(pipe));
+  CHECK(folder.files() == 1);
+}
+
+TEST_CASE("a link stays a link, and what it leads to is written") {
+  const Folder folder;
+  const fs::path target = folder.path / "target.json", link = folder.path / "link.json";
+  CHECK(write_whole_file(target.string(), [](std::ostream& out) { out << "old"; }).empty());
+  fs::create_symlink(target, link);
+  CHECK(write_whole_file(link.string(), [](std::ostream& out) { out << "new"; }).empty());
+  CHECK(fs::is_symlink(link));
+  CHECK(content(target) == "new");
+  CHECK(folder.files() == 2);
 }

@@ -68,6 +68,16 @@ S.advice = (plans) => plans.filter((p) => S.list(p.advice).length).map((p) => S.
     { key: "device_gib", title: "per GPU", show: S.gib }, { key: "memory_effect_gib", title: "effect", show: S.gib },
     { key: "time_ratio", title: "time per token", show: (v) => S.digits(v) + " x" }, { key: "plan", title: "plan", word: true, cell: (r) => S.plan(r.plan || "") }])));
 
+S.reaches = { longest_sequence: "longest sequence, tokens", longest_sequence_with_room: "with room to spare",
+  largest_microbatch: "largest microbatch, sequences", largest_microbatch_with_room: "with room to spare" };
+S.reach = (plans) => plans.filter((p) => p.reach).map((p) => S.el("div", {},
+  S.el("h3", {}, "How far it goes: ", S.name(S.labelOf(p))),
+  S.table("reach-" + plans.indexOf(p), S.entries(S.reaches).map(([key, title]) => Object.assign({ of: title }, p.reach[key])), [
+    { key: "of", title: "", word: true }, { key: "value", title: "at most", show: (v) => S.digits(v) },
+    { key: "verdict", title: "verdict", word: true, cell: (r) => r.verdict ? S.verdict(r.verdict) : "none fits" },
+    { key: "device_gib", title: "per GPU", show: S.gib }, { key: "tokens_per_s", title: "tokens/s", show: (v) => S.digits(v) },
+    { key: "plan", title: "plan", word: true, cell: (r) => S.plan(r.plan || "") }])));
+
 S.views.push({ id: "plans", title: "Plans", make: (answer) => {
   const plans = S.plansOf(answer), front = S.list(answer.pareto).length;
   if (plans.length === 0 || Array.isArray(answer.stages)) return null;
@@ -76,7 +86,7 @@ S.views.push({ id: "plans", title: "Plans", make: (answer) => {
   return [S.planTable(plans), S.pareto(plans),
     front ? S.el("p", { class: "soft" }, front + " of these are not beaten in time, memory and rent at once by any other plan.") : null,
     rows.length ? S.memoryBars("memory", "Memory of the fullest GPU of each plan at its peak", rows) : null,
-    steps.length ? S.stepBars("steps", "Where the time of a step goes", steps) : null, S.advice(plans)];
+    steps.length ? S.stepBars("steps", "Where the time of a step goes", steps) : null, S.advice(plans), S.reach(plans)];
 } });
 
 // The opened plan in full, where the file carries its step.

@@ -17,6 +17,7 @@ S.ask.body = () => {
     if (value(key) !== "") body[key] = Number.isFinite(number) ? number : value(key);
   }
   if (value("explain") !== "") body.explain = true;
+  if (value("reach") !== "" && value("command") === "fit") body.reach = true;
   // Which models run here has no model, and what to buy or rent no GPUs.
   const command = value("command"), needsModel = command !== "models", needsGpus = command !== "shop";
   if (!needsModel) { delete body.model; delete body.config; }

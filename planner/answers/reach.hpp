@@ -1,0 +1,30 @@
+// How far a method goes on these GPUs: the longest sequence, and the most sequences that one GPU
+// passes through at once at the length asked for. Each is found by asking the same question again
+// with that one figure changed (choose_plan), so another plan than the answer's may be what takes
+// it.
+//
+// Lengths are looked at in steps of 128 tokens, from 4,096 tokens on in steps of a sixteenth to an
+// eighth of them; that a longer one never takes less memory is relied upon.
+#pragma once
+
+#include <optional>
+
+#include "planner/choice/plan_choice.hpp"
+#include "planner/request/resolved_request.hpp"
+
+namespace shardwise {
+
+struct Reached {
+  int value = 0;      // tokens per sequence, or sequences per microbatch
+  bool open = false;  // the search ended here: more may fit
+  ChosenPlan chosen;
+};
+
+struct Reach {
+  std::optional<Reached> sequence, roomy_sequence;  // at all; with room to spare
+  std::optional<Reached> microbatch, roomy_microbatch;
+};
+
+Reach reach(const ResolvedRequest& request, Method method, const Cluster& cluster);
+
+}  // namespace shardwise

@@ -1,0 +1,66 @@
+#include "planner/report/reach_report.hpp"
+
+#include "planner/figures.hpp"
+#include "planner/request/asked_plan.hpp"
+#include "planner/sentence.hpp"
+
+namespace shardwise {
+namespace {
+
+const StageForecast& worst(const Reached& r) {
+  const Forecast& f = r.chosen.forecast;
+  return f.stages[static_cast<std::size_t>(f.worst_stage)];
+}
+
+std::string value_words(const Reached& r, const std::string& unit) {
+  return sentence(grouped(r.value), unit, r.open ? " and more" : "");
+}
+
+std::string lines(const char* label, const std::string& unit, const std::optional<Reached>& most,
+                  const std::optional<Reached>& roomy) {
+  if (!most) return sentence("    ", label, "none fits\n");
+  const bool tight = most->chosen.verdict == Verdict::tight;
+  std::string text =
+      sentence("    ", label, value_words(*most, unit), ": ", shown_gib(worst(*most).peak.device),
+               " of ", shown_gib(worst(*most).capacity), tight ? ", tightly" : "", ", ",
+               shown_rate(most->chosen.forecast.tokens_per_s), " tokens/s; plan ",
+               whole_text(most->chosen.question.plan), "\n");
+  if (tight && roomy)
+    text += sentence("                        with room to spare ", value_words(*roomy, unit), ": ",
+                     shown_gib(worst(*roomy).peak.device), "\n");
+  return text;
+}
+
+Json reached_json(const std::optional<Reached>& r) {
+  if (!r) return nullptr;
+  return {{"value", r->value},
+          {"open", r->open},
+          {"verdict", verdict_name(r->chosen.verdict)},
+          {"plan", whole_text(r->chosen.question.plan)},
+          {"device_gib", json_gib(worst(*r).peak.device)},
+          {"capacity_gib", json_gib(worst(*r).capacity)},
+          {"tokens_per_s", json_number(r->chosen.forecast.tokens_per_s)}};
+}
+
+}  // namespace
+
+std::string reach_text(const Reach& reach, const ResolvedRequest& request) {
+  std::string text = "  how far it goes\n";
+  text += lines("longest sequence    ", " tokens", reach.sequence, reach.roomy_sequence);
+  if (const int made_for = request.model.max_positions;
+      reach.sequence && made_for > 0 && reach.sequence->value > made_for)
+    text += sentence("                        (", request.model.id, " was made for ",
+                     grouped(made_for), ")\n");
+  return text + lines("largest microbatch  ",
+                      sentence(" of ", grouped(request.sequence), " tokens"), reach.microbatch,
+                      reach.roomy_microbatch);
+}
+
+Json reach_json(const Reach& reach) {
+  return {{"longest_sequence", reached_json(reach.sequence)},
+          {"longest_sequence_with_room", reached_json(reach.roomy_sequence)},
+          {"largest_microbatch", reached_json(reach.microbatch)},
+          {"largest_microbatch_with_room", reached_json(reach.roomy_microbatch)}};
+}
+
+}  // namespace shardwise
