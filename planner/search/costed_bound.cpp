@@ -52,20 +52,17 @@ Seconds backward_of(const std::vector<LayerSchedule>& chunk, const StepCosts& co
 
 // Of one chunk of layers.
 struct ChunkCost {
-  Seconds forward_pass, backward_pass;  // with the gathers that they wait for
-  Seconds forward, input, weight;       // of the layers alone; `input` runs again what must
-  Seconds reduce;
+  Seconds forward, backward;  // with the gathers that they wait for, or may wait for
 };
 
+// Where arrivals have a lane of their own, the weights of a pass may be there before its input.
 ChunkCost chunk_cost(const std::vector<LayerSchedule>& chunk, const StepCosts& costs) {
+  if (!costs.overlaps_pipeline_comm) return {forward_of(chunk, costs), backward_of(chunk, costs)};
   ChunkCost c;
-  c.forward_pass = forward_of(chunk, costs);
-  c.backward_pass = backward_of(chunk, costs);
   for (const LayerSchedule& l : chunk) {
     c.forward += l.time.forward.device();
-    c.input += l.time.recompute.device() + l.time.backward_input.device();
-    c.weight += l.time.backward_weight.device();
-    c.reduce += l.reduce.value_or(Seconds(0));
+    c.backward += l.time.recompute.device() + l.time.backward_input.device() +
+                  l.time.backward_weight.device();
   }
   return c;
 }
@@ -103,24 +100,6 @@ std::vector<StageCost> stage_costs(const StepCosts& costs, double passes) {
   return list;
 }
 
-// The least after a stage's first slot that its last reductions take (last_reductions.hpp).
-Seconds reductions_done(const std::vector<ReductionSlot>& slots, const StageCost& stage) {
-  Seconds least, left;
-  for (auto slot = slots.rbegin(); slot != slots.rend(); ++slot) {
-    left += stage.chunks[static_cast<std::size_t>(slot->chunk)].reduce;
-    Seconds before;
-    for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
-      const PassesRun& run = slot->before[c];
-      const ChunkCost& cost = stage.chunks[c];
-      before += run.forward * cost.forward;
-      before += run.input * cost.input;
-      before += run.weight * cost.weight;
-    }
-    least = std::max(least, before + left);
-  }
-  return least;
-}
-
 struct Walk {
   std::vector<int> stage_of;  // each chunk
   // Before the input of a chunk's first slot is on its way, and there; after its last backward.
@@ -139,7 +118,7 @@ Walk walk_chunks(const PipelineSchedule& schedule, PipelineShape shape, const St
       const ChunkCost& cost =
           stages[costs.alike[static_cast<std::size_t>(s)]].chunks[static_cast<std::size_t>(k)];
       // Where the model is held twice, the copy that is faster stands for both.
-      const Seconds f = cost.forward_pass, b = cost.backward_pass;
+      const Seconds f = cost.forward, b = cost.backward;
       const bool known = stage_of[c] >= 0;
       forward[c] = known ? std::min(forward[c], f) : f;
       backward[c] = known ? std::min(backward[c], b) : b;
@@ -161,21 +140,21 @@ Walk walk_chunks(const PipelineSchedule& schedule, PipelineShape shape, const St
   return w;
 }
 
-// What a stage's compute waits for one microbatch's arrivals at a chunk, forward and back, where
-// they are not overlapped.
-Seconds received(const PipelineSchedule& schedule, PipelineShape shape, const StepCosts& costs,
-                 const Walk& walk, int stage, int chunk) {
+// What a stage's compute spends on one microbatch's arrivals at a chunk.
+ArrivalCost arrival_cost(const PipelineSchedule& schedule, PipelineShape shape,
+                         const StepCosts& costs, const Walk& walk, int stage, int chunk) {
+  if (costs.overlaps_pipeline_comm) return {};
   const int c = schedule.model_chunk(shape, stage, chunk);
   const auto elsewhere = [&](int neighbour) {
     if (neighbour < 0 || neighbour >= schedule.model_chunks(shape)) return false;
     return schedule.weight_copies > 1 ||
            walk.stage_of[static_cast<std::size_t>(neighbour)] != stage;
   };
-  Seconds sum;
+  ArrivalCost cost;
   const int before = (stage + shape.stages - 1) % shape.stages;
-  if (elsewhere(c - 1)) sum += costs.send[static_cast<std::size_t>(before)];
-  if (elsewhere(c + 1)) sum += costs.send[static_cast<std::size_t>(stage)];
-  return sum;
+  if (elsewhere(c - 1)) cost.forward = costs.send[static_cast<std::size_t>(before)];
+  if (elsewhere(c + 1)) cost.backward = costs.send[static_cast<std::size_t>(stage)];
+  return cost;
 }
 
 StepCosts costs_of(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
@@ -224,6 +203,14 @@ Seconds whole_weights_bound(const BoundSite& site, const LayerBounds& layers,
   return (1 - 1e-9) * (reduced + least.gathered);
 }
 
+// The first and the last of stages that are alike; ranks that run unlike numbers of microbatches are
+// left to the sums.
+bool is_played(const StepCosts& costs, const ParallelPlan& p, int stage) {
+  if (costs.rounds) return false;
+  const auto s = static_cast<std::size_t>(stage);
+  return costs.alike[s] == s || stage + 1 == p.pipeline || costs.alike[s + 1] != costs.alike[s];
+}
+
 }  // namespace
 
 // Layer by layer, however they are dealt. `layers` has the model on one stage, where a tied head
@@ -253,15 +240,14 @@ Seconds stream_bound(const BoundSite& site, const LayerBounds& layers, const Par
 }
 
 Seconds costed_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,
-                     LastReductions& reductions) {
+                     KnownSlots& known) {
   const PipelineSchedule& schedule = *find_pipeline_schedule(p.schedule_row());
   const StepCosts costs = costs_of(site, layers, p);
   const PipelineShape shape{p.pipeline, p.chunks, p.microbatches};
   const double passes = static_cast<double>(p.microbatches) / schedule.weight_copies;
   const std::vector<StageCost> stages = stage_costs(costs, passes);
   const Walk walk = walk_chunks(schedule, shape, costs, stages);
-  const bool at_last = !costs.reduces_every_microbatch && !p.async_data;
-  const auto reduced_last = at_last ? reductions.of(p) : nullptr;
+  std::vector<ArrivalCost> arrivals(static_cast<std::size_t>(p.chunks));
   Seconds ready, longest;  // all stages: gradients reduced; one stage: everything
   for (int s = 0; s < p.pipeline; ++s) {
     const std::size_t first = costs.alike[static_cast<std::size_t>(s)];
@@ -271,23 +257,24 @@ Seconds costed_bound(const BoundSite& site, const LayerBounds& layers, const Par
     for (int k = 0; k < p.chunks; ++k) {
       const auto c = static_cast<std::size_t>(schedule.model_chunk(shape, s, k));
       const ChunkCost& chunk = cost.chunks[static_cast<std::size_t>(k)];
-      work += passes * (chunk.forward_pass + chunk.backward_pass);
-      // An arrival that is not overlapped takes time of the stage's own.
-      const bool apart = costs.overlaps_pipeline_comm;
-      if (!apart) work += passes * received(schedule, shape, costs, walk, s, k);
-      head = std::min(head, apart ? walk.head[c] : walk.sent[c]);
+      ArrivalCost& arrival = arrivals[static_cast<std::size_t>(k)];
+      arrival = arrival_cost(schedule, shape, costs, walk, s, k);
+      work += passes * (chunk.forward + chunk.backward + arrival.forward + arrival.backward);
+      head = std::min(head, costs.overlaps_pipeline_comm ? walk.head[c] : walk.sent[c]);
       tail = std::min(tail, schedule.splits_backward ? Seconds(0) : walk.tail[c]);
     }
-    Seconds computed = std::max(head + work, cost.stream);
-    if (at_last)
-      computed = std::max(
-          computed, head + reductions_done((*reduced_last)[static_cast<std::size_t>(s)], cost));
-    const Seconds reduced =
-        computed + (p.async_data ? Seconds(0) : stage.reduce_at_end.value_or(Seconds(0)));
+    StageEnd end{head + work, cost.stream};
+    if (const auto slots = is_played(costs, p, s) ? known.of(schedule, shape, s) : nullptr) {
+      const int reducing = p.async_data ? 0 : p.microbatches;  // none of them, or the last
+      const StageEnd alone = stage_alone(*slots, stage, costs, reducing, head, arrivals);
+      end = {std::max(end.compute, alone.compute), std::max(end.stream, alone.stream)};
+    }
+    const Seconds reduced = std::max(end.compute, end.stream) +
+                            (p.async_data ? Seconds(0) : stage.reduce_at_end.value_or(Seconds(0)));
     const Seconds after = stage.optimizer + stage.host_optimizer.value_or(Seconds(0)) +
                           stage.gather_at_end.value_or(Seconds(0));
     ready = std::max(ready, reduced);
-    longest = std::max({longest, reduced + after, head + work + tail});
+    longest = std::max({longest, reduced + after, end.compute + tail});
   }
   if (costs.waits_for_all_stages) {
     Seconds least(1e300);

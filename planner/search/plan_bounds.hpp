@@ -28,8 +28,8 @@
 #include <vector>
 
 #include "catalog/profile.hpp"
-#include "planner/search/last_reductions.hpp"
 #include "planner/search/layer_bounds.hpp"
+#include "planner/search/stage_alone.hpp"
 #include "simulator/parameter_state.hpp"
 #include "simulator/pipeline_schedule.hpp"
 #include "simulator/workload.hpp"
@@ -59,7 +59,7 @@ Seconds pipeline_bound(const LayerBounds& layers, const ParallelPlan& plan,
 // The same from the plan's own costs, stage by stage: with transfers between stages, collectives
 // that keep the data-parallel stream busy, and what follows the last backward.
 Seconds costed_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan,
-                     LastReductions& reductions);
+                     KnownSlots& known);
 
 // Of all schedules and all ways to deal layers to the stages of a plan: the mean over stages of
 // what keeps the data-parallel stream busy.

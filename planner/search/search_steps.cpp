@@ -248,7 +248,7 @@ void SearchSteps::refine_laid(const Entry& e, const SearchLimits& limits, Refine
     ++to.counts.too_large;
     return;
   }
-  one.time = std::max(e.time, costed_bound(site, *e.layers, p, reductions_));
+  one.time = std::max(e.time, costed_bound(site, *e.layers, p, slots_));
   put(std::move(one), Stage::plan, to);
 }
 

@@ -67,7 +67,7 @@ class SearchSteps {
   const SearchWish& wish_;
   std::vector<CollectiveModel> collectives_;  // of each site
   InFlightCounts counts_;
-  LastReductions reductions_;
+  KnownSlots slots_;
   KnownPipelines pipelines_;
   KnownLayers layers_;
 };

@@ -25,7 +25,7 @@ struct Tally {
 struct Bench {
   const Facts& facts;
   InFlightCounts counts;
-  LastReductions reductions;
+  KnownSlots slots;
 
   // `n` plans drawn at random from the space of one request.
   Tally measure(const Request& asked, int n, unsigned seed) {
@@ -62,7 +62,7 @@ struct Bench {
     const auto gathers = block_gathers(at, layers, p);
     const Seconds time =
         std::max({mean_work_bound(layers, p, site.space.batch()),
-                  pipeline_bound(layers, p, gathers), costed_bound(at, layers, p, reductions),
+                  pipeline_bound(layers, p, gathers), costed_bound(at, layers, p, slots),
                   stream_bound(at, layers, p), sketched_time(sketch, layers, gathers)});
     const Bytes memory =
         std::max({memory_bound(at, layers, p, counts, held) + communicators_of(at, p),

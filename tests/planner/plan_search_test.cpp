@@ -161,7 +161,7 @@ TEST_CASE("a search alone finds and counts what it finds on all cores", "[search
 TEST_CASE("no bound is above the forecast", "[search]") {
   std::mt19937 random(12);
   InFlightCounts counts;
-  LastReductions reductions;
+  KnownSlots slots;
   int plans = 0;
   while (plans < 3000) {
     const SmallProblem problem = small_problem(random);
@@ -186,8 +186,8 @@ TEST_CASE("no bound is above the forecast", "[search]") {
       CHECK(pipeline_bound(layers, p) <= f.step_time.expected);
       const Seconds gathered = pipeline_bound(layers, p, block_gathers(at, layers, p));
       CHECK(gathered <= f.step_time.expected);
-      CHECK((1 - 1e-8) * gathered <= costed_bound(at, layers, p, reductions));
-      CHECK(costed_bound(at, layers, p, reductions) <= f.step_time.expected);
+      CHECK((1 - 1e-8) * gathered <= costed_bound(at, layers, p, slots));
+      CHECK(costed_bound(at, layers, p, slots) <= f.step_time.expected);
       CHECK(stream_bound(at, layers, p) <= f.step_time.expected);
       CHECK(stage_mean_bound(at, layers, p) <= fullest(f));
       const PipelineSketch sketch = sketch_of(p, layers.blocks(), {});
