@@ -123,7 +123,7 @@ Result<LaunchAnswer> launch_answer(const Request& request, const LaunchWish& wis
                  {},
                  r.notes};
   Problems problems;
-  for (const std::string& why : launch_refusals(*target, a.job))
+  for (const std::string& why : launch_refusals(*target, a.job.question))
     problems.push_back({ProblemKind::request, sentence("--target ", target->name), why});
   if (!problems.empty()) return problems;
   a.verdict = judged(a.forecast, r.host_ram_stated);

@@ -128,10 +128,10 @@ std::string_view framework(Method, int zero_stage) {
   return zero_stage > 0 ? "accelerate-fsdp" : "hf-trainer";
 }
 
-std::vector<std::string> refusals(const LaunchJob& job) {
-  const ParallelPlan& p = job.question.plan;
-  const int per_node = launch_machines(job.question.cluster).gpus_per_node;
-  Refusals to = trl_refusals(job);
+std::vector<std::string> plan_refusals_of(const Question& q) {
+  const ParallelPlan& p = q.plan;
+  const int per_node = launch_machines(q.cluster).gpus_per_node;
+  Refusals to = trl_plan_refusals(p);
   refuse_model_parallel(to, p, "Accelerate with the Trainer");
   refuse_if(to, p.zero_stage == 1,
             "FSDP shards gradients along with optimizer states: ZeRO-1 needs DeepSpeed");
@@ -205,8 +205,9 @@ PlanFileFormat accelerate_format() {
 }
 
 LaunchTarget accelerate_target() {
-  return {"accelerate", "Accelerate YAML and TRL's SFT script (DDP, FSDP)", framework, refusals,
-          write};
+  return {"accelerate",     "Accelerate YAML and TRL's SFT script (DDP, FSDP)",
+          framework,        trl_workload_refusals,
+          plan_refusals_of, write};
 }
 
 }  // namespace shardwise

@@ -126,9 +126,19 @@ void finish(PlanWords& words, const PlanFileContext&, const std::string& file) {
 
 std::string_view framework(Method, int) { return "axolotl"; }
 
-std::vector<std::string> refusals(const LaunchJob& job) {
-  const Workload& w = job.question.workload;
-  const ParallelPlan& p = job.question.plan;
+std::vector<std::string> workload_refusals(const Workload& w) {
+  Refusals to;
+  refuse_precision_except(to, w, "axolotl", {DType::bf16, DType::fp16});
+  refuse_if(to, hugging_face_optimizer(*w.optimizer).empty(),
+            sentence("axolotl's Trainer has no optimizer that is ", w.optimizer->name));
+  refuse_if(to, w.preference != nullptr && w.framework.loss == LossKind::fused_linear,
+            "the fused loss of preferences is another kernel, which is not written here");
+  return to;
+}
+
+std::vector<std::string> plan_refusals_of(const Question& q) {
+  const Workload& w = q.workload;
+  const ParallelPlan& p = q.plan;
   ParallelPlan without_context = p;
   without_context.context = 1;
   Refusals to;
@@ -138,16 +148,11 @@ std::vector<std::string> refusals(const LaunchJob& job) {
   refuse_if(to, p.context > 1 && p.zero_stage == 1,
             "axolotl's context parallelism is written with FSDP or without ZeRO");
   refuse_recompute_except(to, p, "axolotl", {"none", "full"});
-  refuse_precision_except(to, w, "axolotl", {DType::bf16, DType::fp16});
-  refuse_if(to, hugging_face_optimizer(*w.optimizer).empty(),
-            sentence("axolotl's Trainer has no optimizer that is ", w.optimizer->name));
   refuse_if(to, p.zero_stage == 1 && p.shard_group,
             "DeepSpeed's ZeRO-1 has no shard groups in axolotl");
   refuse_if(to, p.offload.parameters != p.offload.optimizer || p.offload.activations,
             "FSDP moves parameters, gradients and optimizer states to the host together, or none");
   refuse_if(to, p.offload.parameters && p.zero_stage < 2, "axolotl offloads with FSDP only");
-  refuse_if(to, w.preference != nullptr && w.framework.loss == LossKind::fused_linear,
-            "the fused loss of preferences is another kernel, which is not written here");
   const bool compares = w.preference != nullptr && !w.preference->scores;
   // utils/schemas/validation.py, check_fsdp2_base_model_quant_rl, which leaves SimPO out.
   refuse_if(to,
@@ -265,8 +270,9 @@ LaunchFiles write(const LaunchJob& job) {
 PlanFileFormat axolotl_format() { return {"axolotl", "base_model", "", 3, keys, finish}; }
 
 LaunchTarget axolotl_target() {
-  return {"axolotl", "axolotl YAML (DDP, FSDP2, context parallelism, adapters)", framework,
-          refusals, write};
+  return {"axolotl",        "axolotl YAML (DDP, FSDP2, context parallelism, adapters)",
+          framework,        workload_refusals,
+          plan_refusals_of, write};
 }
 
 }  // namespace shardwise

@@ -128,11 +128,11 @@ void finish(PlanWords& words, const PlanFileContext&, const std::string& file) {
 
 std::string_view framework(Method, int) { return "hf-deepspeed"; }
 
-std::vector<std::string> refusals(const LaunchJob& job) {
-  const ParallelPlan& p = job.question.plan;
+std::vector<std::string> plan_refusals_of(const Question& q) {
+  const ParallelPlan& p = q.plan;
   ParallelPlan without_context = p;
   without_context.context = 1;
-  Refusals to = trl_refusals(job);
+  Refusals to = trl_plan_refusals(p);
   refuse_model_parallel(to, without_context, "DeepSpeed with the Trainer");
   refuse_if(to, p.context > 1 && p.context_kind != ContextKind::ulysses,
             "DeepSpeed splits sequences the Ulysses way only");
@@ -145,7 +145,7 @@ std::vector<std::string> refusals(const LaunchJob& job) {
   refuse_if(to, p.offload.optimizer && p.zero_stage == 0,
             "DeepSpeed offloads the optimizer with ZeRO only");
   refuse_if(to, p.offload.activations, "activations are not offloaded with DeepSpeed here");
-  refuse_if(to, job.question.workload.compute == DType::fp32 && p.zero_stage > 0,
+  refuse_if(to, q.workload.compute == DType::fp32 && p.zero_stage > 0,
             "fp32 with ZeRO is not written here");
   return to;
 }
@@ -248,8 +248,9 @@ PlanFileFormat deepspeed_format() {
 }
 
 LaunchTarget deepspeed_target() {
-  return {"deepspeed", "DeepSpeed ds_config.json and TRL's SFT script (ZeRO 0 to 3)", framework,
-          refusals, write};
+  return {"deepspeed",      "DeepSpeed ds_config.json and TRL's SFT script (ZeRO 0 to 3)",
+          framework,        trl_workload_refusals,
+          plan_refusals_of, write};
 }
 
 }  // namespace shardwise

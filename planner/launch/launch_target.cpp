@@ -25,10 +25,17 @@ const LaunchTarget* launch_target_named(std::string_view name) {
   return nullptr;
 }
 
-std::vector<std::string> launch_refusals(const LaunchTarget& target, const LaunchJob& job) {
-  Refusals refusals = meaningless_sizes(job.question.plan, job.question.workload);
-  const Refusals own = target.refusals(job);
+std::vector<std::string> plan_refusals(const LaunchTarget& target, const Question& q) {
+  Refusals refusals = meaningless_sizes(q.plan, q.workload);
+  const Refusals own = target.plan_refusals(q);
   refusals.insert(refusals.end(), own.begin(), own.end());
+  return refusals;
+}
+
+std::vector<std::string> launch_refusals(const LaunchTarget& target, const Question& q) {
+  Refusals refusals = target.workload_refusals(q.workload);
+  const Refusals of_plan = plan_refusals(target, q);
+  refusals.insert(refusals.end(), of_plan.begin(), of_plan.end());
   return refusals;
 }
 

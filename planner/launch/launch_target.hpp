@@ -16,9 +16,11 @@ struct LaunchTarget {
   std::string_view summary;  // what is written
   // The catalogued framework whose row forecasts what will be run.
   std::string_view (*framework)(Method method, int zero_stage);
+  // Why nothing is written for this model, method or precision, whatever the plan.
+  std::vector<std::string> (*workload_refusals)(const Workload& workload);
   // Why the target cannot say this plan; empty where it can.
-  std::vector<std::string> (*refusals)(const LaunchJob& job);
-  LaunchFiles (*write)(const LaunchJob& job);  // REQUIRES no refusals
+  std::vector<std::string> (*plan_refusals)(const Question& question);
+  LaunchFiles (*write)(const LaunchJob& job);  // REQUIRES no refusals of either kind
 };
 
 std::span<const LaunchTarget> launch_targets();
@@ -26,7 +28,10 @@ const LaunchTarget* launch_target_named(std::string_view name);  // nullptr: no 
 
 // What no target can say: sizes that mean nothing in this plan (a schedule without pipeline stages,
 // ZeRO with one rank to shard over), which reading back would not find again. The target's own
-// refusals come on top.
-std::vector<std::string> launch_refusals(const LaunchTarget& target, const LaunchJob& job);
+// refusals of the plan come on top.
+std::vector<std::string> plan_refusals(const LaunchTarget& target, const Question& question);
+
+// These, and before them those of the workload.
+std::vector<std::string> launch_refusals(const LaunchTarget& target, const Question& question);
 
 }  // namespace shardwise

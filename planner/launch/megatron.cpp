@@ -254,9 +254,7 @@ std::string_view spelled(std::span<const Meaning> meanings, std::string_view val
   return "";
 }
 
-std::vector<std::string> refusals(const LaunchJob& job) {
-  const Workload& w = job.question.workload;
-  const ParallelPlan& p = job.question.plan;
+std::vector<std::string> workload_refusals(const Workload& w) {
   Refusals to;
   refuse_megatron_model(to, w.model);
   refuse_adapters(to, w, "Megatron-LM");
@@ -265,6 +263,12 @@ std::vector<std::string> refusals(const LaunchJob& job) {
                           {DType::bf16, DType::fp16, DType::fp32, DType::fp8});
   refuse_if(to, spelled(optimizers, w.optimizer->name).empty(),
             sentence("Megatron-LM has no optimizer that is ", w.optimizer->name));
+  return to;
+}
+
+std::vector<std::string> plan_refusals_of(const Question& q) {
+  const ParallelPlan& p = q.plan;
+  Refusals to;
   refuse_if(to, p.recompute == "selective-op",
             "Megatron-LM has no recomputation by operator (selective-op)");
   refuse_if(to, p.pipeline > 1 && p.schedule != (p.chunks > 1 ? "interleaved" : "1f1b"),
@@ -402,8 +406,9 @@ PlanFileFormat megatron_format() {
 }
 
 LaunchTarget megatron_target() {
-  return {"megatron", "arguments of Megatron-LM's pretrain_gpt.py (ZeRO, TP, CP, PP, EP)",
-          framework, refusals, write};
+  return {"megatron",       "arguments of Megatron-LM's pretrain_gpt.py (ZeRO, TP, CP, PP, EP)",
+          framework,        workload_refusals,
+          plan_refusals_of, write};
 }
 
 }  // namespace shardwise

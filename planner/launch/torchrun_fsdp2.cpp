@@ -45,17 +45,21 @@ void finish(PlanWords& words, const PlanFileContext&, const std::string& file) {
 
 std::string_view framework(Method, int) { return "pytorch-fsdp2"; }
 
-std::vector<std::string> refusals(const LaunchJob& job) {
-  const Workload& w = job.question.workload;
-  const ParallelPlan& p = job.question.plan;
+std::vector<std::string> workload_refusals(const Workload& w) {
   Refusals to;
-  refuse_model_parallel(to, p, "plain fully_shard");
   refuse_adapters(to, w, "the loop written here");
   refuse_other_losses(to, w, "the loop written here");
-  refuse_recompute_except(to, p, "the loop written here", {"none", "full"});
   refuse_precision_except(to, w, "the loop written here", {DType::bf16, DType::fp32});
   refuse_if(to, w.optimizer->name != "adamw",
             sentence("the loop written here steps AdamW, not ", w.optimizer->name));
+  return to;
+}
+
+std::vector<std::string> plan_refusals_of(const Question& q) {
+  const ParallelPlan& p = q.plan;
+  Refusals to;
+  refuse_model_parallel(to, p, "plain fully_shard");
+  refuse_recompute_except(to, p, "the loop written here", {"none", "full"});
   refuse_if(
       to, p.zero_stage < 2 && p.data > 1,
       "fully_shard shards gradients and weights: zero=2 or zero=3 (DDP: --target accelerate)");
@@ -108,8 +112,9 @@ PlanFileFormat fully_shard_format() {
 }
 
 LaunchTarget torchrun_target() {
-  return {"torchrun", "torchrun with a small FSDP2 training loop (ZeRO-2, ZeRO-3, HSDP)", framework,
-          refusals, write};
+  return {"torchrun",       "torchrun with a small FSDP2 training loop (ZeRO-2, ZeRO-3, HSDP)",
+          framework,        workload_refusals,
+          plan_refusals_of, write};
 }
 
 }  // namespace shardwise

@@ -196,17 +196,22 @@ std::string_view spelled(std::span<const Meaning> meanings, std::string_view val
   return "";
 }
 
-std::vector<std::string> refusals(const LaunchJob& job) {
-  const Workload& w = job.question.workload;
-  const ParallelPlan& p = job.question.plan;
+std::vector<std::string> workload_refusals(const Workload& w) {
   Refusals to;
   refuse_if(to, flavor_of(w.model) == nullptr,
             sentence("torchtitan 0.2.2 has no model with the sizes of ", w.model.id));
   refuse_adapters(to, w, "torchtitan");
   refuse_other_losses(to, w, "torchtitan");
-  refuse_recompute_except(to, p, "torchtitan", {"none", "full", "selective-op"});
   refuse_precision_except(to, w, "torchtitan", {DType::bf16, DType::fp32});
   refuse_if(to, w.optimizer->name != "adamw", "torchtitan is written with AdamW only");
+  return to;
+}
+
+std::vector<std::string> plan_refusals_of(const Question& q) {
+  const Workload& w = q.workload;
+  const ParallelPlan& p = q.plan;
+  Refusals to;
+  refuse_recompute_except(to, p, "torchtitan", {"none", "full", "selective-op"});
   refuse_if(to, p.zero_stage == 1, "torchtitan shards gradients too: zero=2 or zero=3");
   refuse_if(to, p.context > 1 && p.zero_stage == 0,
             "torchtitan shards over context ranks: zero=2 or zero=3 with cp");
@@ -306,8 +311,9 @@ PlanFileFormat torchtitan_format() {
 }
 
 LaunchTarget torchtitan_target() {
-  return {"torchtitan", "torchtitan 0.2 TOML (FSDP2, HSDP, TP, CP, PP, EP)", framework, refusals,
-          write};
+  return {"torchtitan",     "torchtitan 0.2 TOML (FSDP2, HSDP, TP, CP, PP, EP)",
+          framework,        workload_refusals,
+          plan_refusals_of, write};
 }
 
 }  // namespace shardwise

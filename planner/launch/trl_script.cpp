@@ -199,18 +199,22 @@ PlanFileFormat trl_reward_format() {
   return format;
 }
 
-Refusals trl_refusals(const LaunchJob& job) {
-  const Workload& w = job.question.workload;
+Refusals trl_workload_refusals(const Workload& w) {
   Refusals to;
   refuse_if(to, w.preference != nullptr && script_of(w) == "sft",
             sentence("TRL has no script for ", w.preference != nullptr ? w.preference->name : "",
                      "; axolotl has a setting"));
   refuse_if(to, w.preference != nullptr && w.framework.loss == LossKind::fused_linear,
             "the fused loss of preferences is another kernel, which is not written here");
-  refuse_recompute_except(to, job.question.plan, "the Trainer", {"none", "full"});
   refuse_precision_except(to, w, "the Trainer", {DType::bf16, DType::fp16, DType::fp32});
   refuse_if(to, hugging_face_optimizer(*w.optimizer).empty(),
             sentence("the Trainer has no optimizer that is ", w.optimizer->name));
+  return to;
+}
+
+Refusals trl_plan_refusals(const ParallelPlan& p) {
+  Refusals to;
+  refuse_recompute_except(to, p, "the Trainer", {"none", "full"});
   return to;
 }
 

@@ -10,7 +10,8 @@
 namespace shardwise {
 
 // What the Trainer cannot do, whoever launches it.
-Refusals trl_refusals(const LaunchJob& job);
+Refusals trl_workload_refusals(const Workload& workload);
+Refusals trl_plan_refusals(const ParallelPlan& plan);
 ConfigEntries trl_entries(const LaunchJob& job);
 std::string trl_file(const LaunchJob& job);  // "sft.yaml"
 // "trl.scripts.sft --config sft.yaml" of the command

@@ -59,7 +59,10 @@ Table table_of(const PlanAnswer& a, const std::vector<FoundPlan>& plans) {
 
 std::string ranking_text(const PlanAnswer& a, std::optional<int> columns) {
   const Table t = table_of(a, a.result.best);
-  if (t.rows.empty()) return "  no plan fits; fit says what would make it fit\n";
+  if (t.rows.empty())
+    return a.result.proof.refused > 0
+               ? "  no plan fits that the framework can be told; fit says what would make it fit\n"
+               : "  no plan fits; fit says what would make it fit\n";
   const FoundPlan& best = a.result.best.front();
   return sentence("best by ", a.objective->name, " (", a.objective->summary, ")\n",
                   shown_table(t, "  ", columns),

@@ -203,7 +203,7 @@ Seconds whole_weights_bound(const BoundSite& site, const LayerBounds& layers,
   return (1 - 1e-9) * (reduced + least.gathered);
 }
 
-// The first and the last of stages that are alike; ranks that run unlike numbers of microbatches are
+// The first and the last of stages that are alike; unlike numbers of microbatches are
 // left to the sums.
 bool is_played(const StepCosts& costs, const ParallelPlan& p, int stage) {
   if (costs.rounds) return false;

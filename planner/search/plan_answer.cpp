@@ -53,8 +53,7 @@ const LaunchTarget* target_of(const std::string& framework, Method method) {
 }
 
 std::optional<std::string> refused_by(const LaunchTarget& target, const Question& q) {
-  const auto reasons =
-      launch_refusals(target, {q, q.workload.model.id, std::nullopt, std::nullopt});
+  const auto reasons = plan_refusals(target, q);
   if (reasons.empty()) return std::nullopt;
   return reasons.front();
 }
@@ -75,8 +74,23 @@ SearchWish search_wish(const PlanWish& wish, PlanAnswer& a) {
                                ": what its catalogued row does not rule out is taken to run."));
     return s;
   }
+  const auto unwritten = target->workload_refusals(a.sites.front().without_zero);
+  if (!unwritten.empty())
+    a.notes.push_back(
+        sentence("No launch file is written for the best plan: ", unwritten.front(), "."));
   s.refused = [target](const Question& q) { return refused_by(*target, q); };
   return s;
+}
+
+// Where a framework was asked for that launch files are written for.
+const LaunchTarget* asked_target(const PlanAnswer& a) {
+  if (!a.request.asked.framework) return nullptr;
+  return target_of(a.sites.front().without_zero.framework.id, a.method);
+}
+
+Question question_of(const PlanAnswer& a, const FoundPlan& found) {
+  const SearchSite& site = a.sites[found.site];
+  return {site.space.workload(found.plan), found.plan, site.cluster};
 }
 
 // Nobody asked for a framework, so the search went beyond what the usual one can run.
@@ -86,8 +100,7 @@ void note_what_cannot_run(const FoundPlan& best, PlanAnswer& a) {
   const Framework& usual = site.without_zero.framework;
   const LaunchTarget* target = target_of(usual.id, a.method);
   if (target == nullptr) return;
-  const auto reason =
-      refused_by(*target, {site.space.workload(best.plan), best.plan, site.cluster});
+  const auto reason = refused_by(*target, question_of(a, best));
   if (reason)
     a.notes.push_back(sentence("The first plan is more than ", usual.name, " can be told (",
                                *reason, "); --framework ", usual.id,
@@ -121,6 +134,32 @@ Problems add_site(PlanAnswer& a, const Request& request, const Facts& facts,
   SearchSite& site = a.sites.emplace_back(kept, kept.methods.front(), kept.clusters.front());
   site.rates = rates_of(kept, site, operations);
   return {};
+}
+
+// Where nothing fits: plans that leave less room, and at last those that no launch file says.
+void search_wider(PlanAnswer& a, const std::vector<const SearchSite*>& sites, SearchWish& search,
+                  const Facts& facts) {
+  const bool tight_wanted = search.allow_tight;
+  for (;;) {
+    a.result = search_plans(sites, facts.profile, search);
+    if (!a.result.best.empty()) break;
+    if (!search.allow_tight) {
+      search.allow_tight = true;
+    } else if (search.refused) {
+      search.refused = nullptr;
+      search.allow_tight = tight_wanted;
+    } else {
+      return;
+    }
+  }
+  if (search.allow_tight && !tight_wanted)
+    a.notes.push_back(
+        "No plan leaves room for the error of forecasts of its kind; these fit as forecast.");
+  if (const LaunchTarget* target = asked_target(a); target != nullptr && !search.refused)
+    a.notes.push_back(sentence("No plan that ", target->name, " can be told fits; these are more: ",
+                               refused_by(*target, question_of(a, a.result.best.front()))
+                                   .value_or("each for a reason of its own"),
+                               "."));
 }
 
 void fill_scaling(PlanAnswer& a, const SearchWish& wish, const Facts& facts) {
@@ -210,14 +249,7 @@ Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const Pl
   }
   std::vector<const SearchSite*> all;
   for (const SearchSite& s : a->sites) all.push_back(&s);
-  a->result = search_plans(all, facts.profile, search);
-  if (a->result.best.empty() && !search.allow_tight) {
-    search.allow_tight = true;
-    a->result = search_plans(all, facts.profile, search);
-    if (!a->result.best.empty())
-      a->notes.push_back(
-          "No plan leaves room for the error of forecasts of its kind; these fit as forecast.");
-  }
+  search_wider(*a, all, search, facts);
   if (wish.pareto) {
     SearchResult front = pareto_front(all, facts.profile, search);
     a->pareto = std::move(front.best);

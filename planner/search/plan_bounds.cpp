@@ -167,7 +167,7 @@ Seconds mean_work_bound(const LayerBounds& layers, const ParallelPlan& p, int ba
 // A millionth for bytes that are rounded up to whole ones layer by layer.
 Bytes rounded_sum(std::int64_t bytes) { return Bytes(bytes / 1'000'000 * 999'999); }
 
-Bytes mean_memory_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,
+Bytes mean_states_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,
                         int most_stages) {
   const LayerState sum = whole_state(site, layers, p);
   // Stages divide what data ranks do not; what data ranks share out is the same on any number of
@@ -179,8 +179,13 @@ Bytes mean_memory_bound(const BoundSite& site, const LayerBounds& layers, const 
   if (!p.offload.parameters)
     bytes += share(sum.weights, 3) + (sum.quantization + sum.adapters) / most_stages;
   if (!p.offload.optimizer) bytes += share(sum.master + sum.optimizer, 1);
+  return rounded_sum(bytes) + outside_tensors(site);
+}
+
+Bytes mean_memory_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,
+                        int most_stages) {
   const std::int64_t saved = p.offload.activations ? 0 : layers.least_saved().value / most_stages;
-  return rounded_sum(bytes + saved) + outside_tensors(site);
+  return mean_states_bound(site, layers, p, most_stages) + rounded_sum(saved);
 }
 
 Bytes stage_mean_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {

@@ -65,6 +65,11 @@ Seconds costed_bound(const BoundSite& site, const LayerBounds& layers, const Par
 // what keeps the data-parallel stream busy.
 Seconds stream_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan);
 
+// Of all plans with these layers on at most `most_stages` stages, whatever they recompute: no GPU
+// holds less than the mean of the model's states.
+Bytes mean_states_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan,
+                        int most_stages);
+
 // Of all plans with these layers on at most `most_stages` stages: no GPU holds less than the mean
 // of all of them, and no stage has less in flight than one microbatch.
 Bytes mean_memory_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan,

@@ -70,6 +70,7 @@ void SearchSteps::begin(std::size_t site, const PlanPoint& point, Refined& to) {
   Entry e;
   e.site = static_cast<std::uint32_t>(site);
   e.point = point;
+  // What recomputes nothing takes least time, but not least memory.
   add_set(std::move(e), "none", Stage::layers, {}, to);
 }
 
@@ -104,7 +105,8 @@ void SearchSteps::add_set(Entry e, const std::string& recompute, Stage stage,
   const BoundSite site = bound_site(s, p);
   e.layers = layers_.of(e.site, site, p);
   e.time = mean_work_bound(*e.layers, p, s.space.batch());
-  e.memory = mean_memory_bound(site, *e.layers, p, s.space.most_stages(e.point));
+  const auto memory_bound = stage == Stage::layers ? mean_states_bound : mean_memory_bound;
+  e.memory = memory_bound(site, *e.layers, p, s.space.most_stages(e.point));
   if (e.memory <= room_for(s, p, limits)) put(std::move(e), stage, to);
 }
 
@@ -156,6 +158,28 @@ void SearchSteps::refine_streams(const Entry& e, Refined& to) const {
   put(std::move(one), Stage::pipelines, to);
 }
 
+// Asks about one pipeline's variants in turn.
+class SearchSteps::RefusedVariants {
+ public:
+  RefusedVariants(const SearchSite& site, const SearchWish& wish, const PlanPoint& point)
+      : site_(site), wish_(wish), point_(point) {
+    if (!wish.refused) return;
+    const ParallelPlan p = *site.space.plan(point);
+    question_.emplace(Question{site.space.workload(p), p, site.cluster});
+  }
+  bool refused(const PipelineVariant& variant) {
+    if (!question_) return false;
+    question_->plan = *site_.space.plan(PlanSpace::with(point_, variant));
+    return wish_.refused(*question_).has_value();
+  }
+
+ private:
+  const SearchSite& site_;
+  const SearchWish& wish_;
+  PlanPoint point_;
+  std::optional<Question> question_;
+};
+
 // All variants of one pipeline. The list stands in the queue for the fastest of them by its bound;
 // most lists are never opened, so no more of it is kept.
 void SearchSteps::refine_pipelines(const Entry& e, const SearchLimits& limits, Refined& to) {
@@ -166,10 +190,15 @@ void SearchSteps::refine_pipelines(const Entry& e, const SearchLimits& limits, R
   const auto gathers = block_gathers(site, *e.layers, p);
   const Bytes outside = outside_tensors(site), room = room_for(s, p, limits);
   const auto known = pipelines_.of(e.site, s.space, e.point);
+  RefusedVariants framework(s, wish_, e.point);
   const PipelineSketch* first = nullptr;
   Seconds least;
   for (const PipelineSketch& sketch : *known) {
     if (!s.space.legal_in_chunks(e.point, sketch.variant)) continue;
+    if (framework.refused(sketch.variant)) {
+      ++to.counts.refused;
+      continue;
+    }
     if (sketched_memory(sketch, *e.layers, states, p, outside) > room) {
       ++to.counts.too_large;
       continue;
@@ -202,8 +231,9 @@ std::shared_ptr<const VariantList> SearchSteps::variants_of(const Entry& e,
   const Bytes outside = outside_tensors(site), room = room_for(s, p, limits);
   const auto known = pipelines_.of(e.site, s.space, x);
   list->all.reserve(known->size());
+  RefusedVariants framework(s, wish_, x);
   for (const PipelineSketch& sketch : *known)
-    if (s.space.legal_in_chunks(x, sketch.variant) &&
+    if (s.space.legal_in_chunks(x, sketch.variant) && !framework.refused(sketch.variant) &&
         sketched_memory(sketch, *e.layers, states, p, outside) <= room)
       list->all.push_back(
           {std::max(e.unlaid, sketched_time(sketch, *e.layers, list->gathers)), sketch.variant});
@@ -253,15 +283,7 @@ void SearchSteps::refine_laid(const Entry& e, const SearchLimits& limits, Refine
 }
 
 void SearchSteps::refine_plan(const Entry& e, const SearchLimits& limits, Refined& to) const {
-  if (e.stage == Stage::plan) {
-    const SearchSite& s = *sites_[e.site];
-    const ParallelPlan p = *s.space.plan(e.point);
-    if (wish_.refused && wish_.refused({s.space.workload(p), p, s.cluster})) {
-      ++to.counts.refused;
-      return;
-    }
-    ++to.counts.begun;
-  }
+  if (e.stage == Stage::plan) ++to.counts.begun;
   const bool fit = e.timed || (e.stage == Stage::plan && limits.fit_first);
   return fit ? forecast_fit(e, limits, to) : forecast_step(e, limits, to);
 }

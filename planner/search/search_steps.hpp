@@ -43,6 +43,8 @@ class SearchSteps {
   bool would_fit(const SearchEntry& entry, double rise) const;
 
  private:
+  class RefusedVariants;
+
   const CollectiveModel& collectives(const SearchSite& site) const;
   BoundSite bound_site(const SearchSite& site, const ParallelPlan& plan) const;
   Bytes room_for(const SearchSite& site, const ParallelPlan& plan,

@@ -188,7 +188,7 @@ Written written_and_read_back(const LaunchTarget& target) {
       const LaunchJob job{
           {said->workload, said->plan, r.clusters.front()}, r.model.hf_id, 3e-4, std::nullopt};
       INFO(target.name << ": " << asked.model << " " << asked.gpus << " " << text);
-      if (!launch_refusals(target, job).empty()) continue;
+      if (!launch_refusals(target, job.question).empty()) continue;
       const LaunchFiles files = target.write(job);
       check_schemas(files);
       check_reads_back(asked, *said, files);
@@ -248,8 +248,7 @@ TEST_CASE("a target that cannot say a plan says why") {
     REQUIRE(said);
     const LaunchTarget* target = launch_target_named(c.target);
     REQUIRE(target != nullptr);
-    const auto reasons = launch_refusals(
-        *target, {{said->workload, said->plan, r.clusters.front()}, "m", std::nullopt, {}});
+    const auto reasons = launch_refusals(*target, {said->workload, said->plan, r.clusters.front()});
     REQUIRE_FALSE(reasons.empty());
     std::string all;
     for (const std::string& reason : reasons) all += reason + "\n";
@@ -269,9 +268,8 @@ TEST_CASE("what a target cannot learn from is refused") {
     const auto said = settled(r, "dp=8,zero=3");
     REQUIRE(said);
     std::string all;
-    for (const std::string& reason :
-         launch_refusals(*launch_target_named(target),
-                         {{said->workload, said->plan, r.clusters.front()}, "m", std::nullopt, {}}))
+    for (const std::string& reason : launch_refusals(
+             *launch_target_named(target), {said->workload, said->plan, r.clusters.front()}))
       all += reason + "\n";
     return all;
   };

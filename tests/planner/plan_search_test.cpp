@@ -432,8 +432,8 @@ TEST_CASE("a first plan that the usual framework cannot be told is noted") {
       return note.find("--framework megatron-lm keeps to plans that it runs") != std::string::npos;
     });
     const Question asked_of{site.space.workload(first.plan), first.plan, site.cluster};
-    const LaunchJob job{asked_of, asked_of.workload.model.id, std::nullopt, std::nullopt};
-    return Said{!launch_refusals(*megatron, job).empty(), noted, first.forecast.step_time.expected};
+    return Said{!launch_refusals(*megatron, asked_of).empty(), noted,
+                first.forecast.step_time.expected};
   };
   const Said whole = said(r);
   CHECK(whole.refused);

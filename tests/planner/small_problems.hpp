@@ -34,9 +34,11 @@ inline SmallProblem small_problem(std::mt19937& random) {
   r.sequence = one_of(sequences);
   r.batch = one_of(batches);
   r.recompute = one_of(recomputes);
+  if (random() % 4 == 0) r.recompute.reset();
   if (random() % 2 == 0) r.microbatch = 1 + static_cast<int>(random() % 2);
-  SmallProblem p{*r.model + " on " + *r.gpus + ", " + *r.framework + ", " + *r.recompute + ", " +
-                     std::to_string(*r.sequence) + " x " + std::to_string(*r.batch),
+  SmallProblem p{*r.model + " on " + *r.gpus + ", " + *r.framework + ", " +
+                     r.recompute.value_or("any recompute") + ", " + std::to_string(*r.sequence) +
+                     " x " + std::to_string(*r.batch),
                  resolved(r)};
   return p;
 }

@@ -1,0 +1,65 @@
+#include "planner/search/plan_answer.hpp"
+
+#include <algorithm>
+
+#include "planner/choice/plan_choice.hpp"
+#include "planner/request/asked_plan.hpp"
+#include "tests/catch.hpp"
+#include "tests/planner/known_facts.hpp"
+
+namespace shardwise {
+
+// The loop that is written for fully_shard trains whole models. That is no reason against any plan:
+// the weights of an 8B in 16 bits fit each of eight cards of 80 GB many times over.
+TEST_CASE("a method that no launch file says is searched all the same", "[search]") {
+  Request r = request_for("llama-3.1-8b", "8xH100-SXM", {Method::lora});
+  r.framework = "pytorch-fsdp2";
+  PlanWish wish;
+  const auto a = plan_answer(r, wish, known_facts());
+  REQUIRE(a);
+  REQUIRE_FALSE((*a)->result.best.empty());
+  const auto& notes = (*a)->notes;
+  CHECK(std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
+    return note.find("No launch file is written") == 0 && note.find("lora") != std::string::npos;
+  }));
+  for (const FoundPlan& p : (*a)->result.best) {
+    INFO(whole_text(p.plan));  // plain fully_shard: data parallel, sharded
+    CHECK(p.plan.data == 8);
+    CHECK(p.plan.zero_stage >= 2);
+  }
+}
+
+// `fit` tries a few plans of the space that `plan` searches.
+TEST_CASE("where fit finds a plan, plan finds one that is no slower", "[search]") {
+  struct Asked {
+    const char *model, *gpus, *framework;
+    Method method;
+    int sequence;
+  };
+  // Without recomputation 32 Ki tokens of an 8B are over 100 GB: 32 layers, 4,096 wide, of which a
+  // layer keeps its inputs and results some 25 times over, in 2 bytes. With it they are 8.6 GB.
+  const Asked questions[] = {
+      {"llama-3.1-8b", "2xA100-80GB", "megatron-lm", Method::qlora, 32'768},
+      {"llama-3.1-8b", "16xA100-40GB", nullptr, Method::pretrain, 131'072},
+      {"llama-3.1-8b", "A100-80GB", "hf-trainer", Method::lora, 16'384},
+      {"llama-3.1-70b", "32xH100-SXM", "pytorch-fsdp2", Method::full, 131'072},  // with TP only
+      {"qwen2.5-32b", "8xH100-SXM", "torchtitan", Method::qlora, 8192}};
+  for (const Asked& asked : questions) {
+    Request r = request_for(asked.model, asked.gpus, {asked.method});
+    if (asked.framework != nullptr) r.framework = asked.framework;
+    r.sequence = asked.sequence;
+    INFO(asked.model << " on " << asked.gpus << ", " << asked.sequence);
+    const ResolvedRequest fit = resolved(r);
+    const auto chosen = choose_plan(fit, asked.method, fit.clusters.front());
+    REQUIRE(chosen);
+    REQUIRE(chosen->verdict != Verdict::does_not_fit);
+    const auto a = plan_answer(r, {}, known_facts());
+    REQUIRE(a);
+    REQUIRE_FALSE((*a)->result.best.empty());
+    const Forecast& best = (*a)->result.best.front().forecast;
+    if (chosen->verdict == Verdict::fits)
+      CHECK(best.step_time.expected <= chosen->forecast.step_time.expected);
+  }
+}
+
+}  // namespace shardwise
