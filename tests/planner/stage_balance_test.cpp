@@ -42,8 +42,8 @@ TEST_CASE("The last stage has what predicts further tokens", "[stage_balance]") 
   CHECK(usual_layers_per_stage(w, 16).empty());
 }
 
-// 60 layers with embedding, last norm and head are 63 modules, 3 each for 16 stages and one more for
-// the first 15: the embedding is the first of four, norm and head are two of the last three. Four
+// 60 layers with embedding, last norm and head are 63 modules, 3 each for 16 stages and one more
+// for the first 15: the embedding is one of four, norm and head are two of the last three. Four
 // layers in four stages are 7 modules, 2 2 2 1: the head is alone and the norm beside one layer.
 TEST_CASE("Ends of the model are dealt as layers are", "[stage_balance]") {
   Workload w = pretraining(llama(60, 2048, 32, 32, 8192, 131072), 4096);
