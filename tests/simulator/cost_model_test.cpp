@@ -99,8 +99,8 @@ TEST_CASE("whole gradients are reduced where a framework does, up to its stage",
   CHECK(used(3, true) == Collective::reduce_scatter);
 }
 
-// A module whose CPU issues a kernel in 1.86 times what an x86 server takes (Grace): so much more of
-// the CPU's time, and none of the GPU's.
+// A module whose CPU issues a kernel in 1.86 times what an x86 server takes (Grace): so much more
+// of the CPU's time, and none of the GPU's.
 TEST_CASE("a module's own CPU issues kernels at its own pace", "[cost]") {
   Cluster cluster = parse_gpus(facts().catalog, "8xA100-SXM-80GB")->front();
   const Workload w = pretraining(gpt(1, 1024, 16), 1024);
