@@ -115,6 +115,8 @@ enum class StageBalance {
   ends_as_layers,      // embedding and head count as a layer each where that makes it even
   head_by_parameters,  // the head counts with its parameters; a stage closes once it holds more
                        // than its share, so the first ones hold most (nanotron)
+  modules_in_turn,     // embedding, layers, last norm and head are dealt as so many modules, the
+                       // same number each, the rest to the first ones
 };
 
 struct Framework {
@@ -176,11 +178,12 @@ struct Framework {
   bool reduces_every_microbatch = false;  // gradient synchronised per microbatch (ZeRO-2/3, FSDP)
   bool accumulates_in_reduce_dtype = false;  // where it is not: whole gradients wait for the last
                                              // microbatch in `reduce_dtype` (FSDP2)
-  bool exchanges_per_linear = false;  // TP: linears that read one tensor each gather it, or sum
-                                      // its gradient, for themselves
-  bool dtensor_parallel = false;      // TP by PyTorch's DTensor: what it gathers or scatters along
-                                      // the sequence is copied once more, a loss on cut logits is
-                                      // made by kernels of its own
+  bool exchanges_per_linear = false;    // TP: linears that read one tensor each gather it, or sum
+                                        // its gradient, for themselves
+  bool sums_gate_and_up_apart = false;  // TP without SP: the same of these two only
+  bool dtensor_parallel = false;  // TP by PyTorch's DTensor: what it gathers or scatters along
+                                  // the sequence is copied once more, a loss on cut logits is
+                                  // made by kernels of its own
 
   KernelStyle kernels = KernelStyle::eager;
   bool runs_transformers = false;  // models are transformers' own classes (ModelCode), or of code

@@ -53,6 +53,8 @@ struct Gpu {
   BytesPerSecond nvlink;                    // all links of one GPU, one direction; 0: none.
                                             // Infinity Fabric and RoCE scale-up count as such.
   std::optional<BytesPerSecond> host_link;  // one direction, where it is not PCIe (NVLink-C2C)
+  // Where the CPU is a part of the module (Grace): its time to issue a kernel over an x86 server's.
+  double host_slowdown = 1;
   PeerAccess peer_over_pcie = PeerAccess::unknown;
   std::array<std::optional<FlopsPerSecond>, dtype_count> dense_rate{};  // fp16: fp32 accumulate
   std::optional<FlopsPerSecond> fp16_accumulate_rate;      // fp16 and accumulate in fp16

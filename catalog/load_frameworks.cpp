@@ -117,6 +117,7 @@ void read_communication(JsonReader& r, Framework& f) {
   f.reduces_every_microbatch = r.flag("reduces_every_microbatch");
   f.accumulates_in_reduce_dtype = r.maybe_flag("accumulates_in_reduce_dtype").value_or(false);
   f.exchanges_per_linear = r.maybe_flag("exchanges_per_linear").value_or(false);
+  f.sums_gate_and_up_apart = r.maybe_flag("sums_gate_and_up_apart").value_or(false);
   f.stage_1_all_reduces = r.flag("stage_1_all_reduces");
   f.stage_2_all_reduces = r.maybe_flag("stage_2_all_reduces").value_or(false);
   f.sequence_parallel = r.flag("sequence_parallel");

@@ -109,6 +109,7 @@ void read_links(JsonReader& r, Gpu& gpu) {
   r.ignore("scale_up_link");
   if (const auto c2c = r.maybe_number("host_link_gb_per_s_per_direction", 1, 100000))
     gpu.host_link = from_gb_per_s(*c2c);
+  gpu.host_slowdown = r.maybe_number("host_slowdown", 0.1, 10).value_or(1);
   gpu.peer_over_pcie = r.choice("peer_over_pcie", peer_access);
 }
 

@@ -46,6 +46,18 @@ std::vector<int> head_by_parameters(const Transformer& m, int chunks) {
   return out;
 }
 
+std::vector<int> modules_in_turn(const Transformer& m, int chunks) {
+  const int modules = m.layers + (m.norms.final ? 3 : 2), least = modules / chunks;
+  std::vector<int> out(static_cast<std::size_t>(chunks), least);
+  for (int i = 0; i < modules % chunks; ++i) ++out[static_cast<std::size_t>(i)];
+  --out.front();
+  for (int left = modules - m.layers - 1; left > 0; --left) {
+    const auto holder = std::find_if(out.rbegin(), out.rend(), [](int n) { return n > 0; });
+    --*holder;
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<int> usual_layers_per_stage(const Workload& workload, int chunks) {
@@ -57,6 +69,8 @@ std::vector<int> usual_layers_per_stage(const Workload& workload, int chunks) {
       return ends_as_layers(workload.model.layers, workload.prediction_depths, chunks);
     case StageBalance::head_by_parameters:
       return head_by_parameters(workload.model, chunks);
+    case StageBalance::modules_in_turn:
+      return modules_in_turn(workload.model, chunks);
   }
   return {};
 }

@@ -10,6 +10,9 @@
 //   head_by_parameters  layers and head in order; with c_i the parameters of the first i of them
 //                       and C of all, stage s closes with the first one for which
 //                       c_i > C (s + 1) / p                       (nanotron models/base.py)
+//   modules_in_turn     embedding, L layers, last norm and head are M modules in order: M / p each,
+//                       the first M mod p stages one more (Aleph-Alpha/scaling @737f8558
+//                       core/nn/parallel_module/pipeline_partitioning.py, pipe_partition_uniform)
 #pragma once
 
 #include <vector>

@@ -15,6 +15,7 @@ class KernelModel {
         attention_(gpu, profile, choice),
         memory_(gpu, profile),
         host_(profile.host),
+        host_slowdown_(gpu.host_slowdown),
         multiprocessors_(gpu.sm_count) {}
 
   Seconds gemm(const GemmShape& shape) const { return gemm_.time(shape); }
@@ -27,8 +28,9 @@ class KernelModel {
   Seconds launch_latency() const { return memory_.start(); }
   // CPU time to issue one kernel.
   Seconds host_per_kernel(KernelStyle style) const {
-    return host_.per_kernel[static_cast<std::size_t>(style)];
+    return host_slowdown_ * host_.per_kernel[static_cast<std::size_t>(style)];
   }
+  double host_slowdown() const { return host_slowdown_; }
   // False where gemm() times a stand-in for a format that the GPU lacks.
   bool supports(DType dtype) const { return gemm_.supports(dtype); }
   FusedAttention flash_kernel() const { return attention_.flash_kernel(); }
@@ -39,6 +41,7 @@ class KernelModel {
   AttentionModel attention_;
   MemoryBoundModel memory_;
   HostCalibration host_;
+  double host_slowdown_ = 1;
   int multiprocessors_ = 0;
 };
 

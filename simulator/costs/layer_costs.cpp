@@ -120,9 +120,10 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
   const auto issue = [&](const PassCost& c) {
     if (w_.step_is_graph) return Seconds(0);
     return static_cast<double>(c.launches) * host + static_cast<double>(c.plain_launches) * plain +
-           static_cast<double>(c.looped_launches) * profile_.host.per_looped_launch +
-           static_cast<double>(c.grouped_products) * profile_.host.per_grouped_product +
-           static_cast<double>(c.collectives) * profile_.host.per_collective;
+           kernels.host_slowdown() *
+               (static_cast<double>(c.looped_launches) * profile_.host.per_looped_launch +
+                static_cast<double>(c.grouped_products) * profile_.host.per_grouped_product +
+                static_cast<double>(c.collectives) * profile_.host.per_collective);
   };
   const auto add = [&](const std::vector<Kernel>& list, PassCost& to) {
     for (const Kernel& k : list)
@@ -170,7 +171,8 @@ Seconds CostModel::sharding_hooks(const LayerParameters& parameters) const {
 
 Seconds CostModel::host_per_kernel(const KernelModel& kernels) const {
   const double own = w_.framework.host_us_per_kernel;
-  return own > 0 ? Seconds(own * 1e-6) : kernels.host_per_kernel(w_.framework.kernels);
+  return own > 0 ? Seconds(kernels.host_slowdown() * own * 1e-6)
+                 : kernels.host_per_kernel(w_.framework.kernels);
 }
 
 }  // namespace shardwise

@@ -92,7 +92,10 @@ TensorIndex add_mlp(GraphBuilder& b, TensorIndex normed, std::int64_t width, boo
       b.linear({"up", m.hidden, width, Cut::columns, m.biases.mlp, on.up}, x, rows);
   TensorIndex activated = 0;
   if (m.gated_mlp) {
-    const TensorIndex again = sequence ? b.gathered_again(x, normed, m.hidden) : x;
+    const bool apart = b.workload().framework.sums_gate_and_up_apart && !b.plan().sequence_parallel;
+    const TensorIndex again = !sequence ? x
+                              : apart   ? b.gather_sequence(normed, m.hidden)
+                                        : b.gathered_again(x, normed, m.hidden);
     const TensorIndex gate =
         b.linear({"gate", m.hidden, width, Cut::columns, m.biases.mlp, on.gate}, again, rows);
     activated = gated_activation(b, gate, up, rows * local);

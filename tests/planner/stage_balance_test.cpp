@@ -42,4 +42,18 @@ TEST_CASE("The last stage has what predicts further tokens", "[stage_balance]") 
   CHECK(usual_layers_per_stage(w, 16).empty());
 }
 
+// 60 layers with embedding, last norm and head are 63 modules, 3 each for 16 stages and one more
+// for the first 15: the embedding is one of four, norm and head are two of the last three. Four
+// layers in four stages are 7 modules, 2 2 2 1: the head is alone and the norm beside one layer.
+TEST_CASE("Ends of the model are dealt as layers are", "[stage_balance]") {
+  Workload w = pretraining(llama(60, 2048, 32, 32, 8192, 131072), 4096);
+  w.framework.stage_balance = StageBalance::modules_in_turn;
+  std::vector<int> sixteen(16, 4);
+  sixteen.front() = 3;
+  sixteen.back() = 1;
+  CHECK(usual_layers_per_stage(w, 16) == sixteen);
+  w.model.layers = 4;
+  CHECK(usual_layers_per_stage(w, 4) == std::vector<int>{1, 2, 1, 0});
+}
+
 }  // namespace shardwise

@@ -99,6 +99,19 @@ TEST_CASE("whole gradients are reduced where a framework does, up to its stage",
   CHECK(used(3, true) == Collective::reduce_scatter);
 }
 
+// A module whose CPU issues a kernel in 1.86 times what an x86 server takes (Grace): so much more
+// of the CPU's time, and none of the GPU's.
+TEST_CASE("a module's own CPU issues kernels at its own pace", "[cost]") {
+  Cluster cluster = parse_gpus(facts().catalog, "8xA100-SXM-80GB")->front();
+  const Workload w = pretraining(gpt(1, 1024, 16), 1024);
+  const PassTime x86 = block_time(w, plan_of(8), cluster).forward;
+  cluster.groups.front().gpu.host_slowdown = 1.86;
+  const PassTime grace = block_time(w, plan_of(8), cluster).forward;
+  CHECK(x86.host > Seconds(0));
+  CHECK(grace.host.value == Approx(1.86 * x86.host.value));
+  CHECK(grace.compute.value == Approx(x86.compute.value));
+}
+
 TEST_CASE("with blocking launches the GPU waits for the CPU, kernel by kernel", "[cost]") {
   const Cluster cluster = parse_gpus(facts().catalog, "8xA100-SXM-80GB")->front();
   Workload w = pretraining(gpt(1, 1024, 16), 1024);

@@ -46,6 +46,21 @@ TEST_CASE("linears that exchange for themselves", "[layer_graph]") {
   CHECK(exchanged(block_graph(w, p, {}), false).scatters == 5);
 }
 
+// q, k and v by one linear, and gate and up by two, which each sum a gradient: three sums backward.
+// With sequence parallelism the norm has gathered for both.
+TEST_CASE("gate and up that sum the gradient of their input apart", "[layer_graph]") {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
+  w.framework.kernels = KernelStyle::eager;
+  w.framework.regathers_sequence = false;
+  w.framework.sums_gate_and_up_apart = true;
+  ParallelPlan p = plan_of(1, 2);
+  CHECK(exchanged(block_graph(w, p, {}), true).sums == 2);
+  CHECK(exchanged(block_graph(w, p, {}), false).sums == 3);
+  p.sequence_parallel = true;
+  CHECK(exchanged(block_graph(w, p, {}), true).gathers == 2);
+  CHECK(exchanged(block_graph(w, p, {}), false).scatters == 2);
+}
+
 // Two ranks' 16-bit halves of 128 x 1000 logits, and the whole of them, all of which the loss's
 // softmax reads: 128 x 1000 fp32 in place of 128 x 500.
 TEST_CASE("a loss over logits that each rank gathers", "[layer_graph]") {
