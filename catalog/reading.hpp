@@ -81,6 +81,7 @@ struct PluginReading {
   std::string text;
   std::optional<LossKind> loss;
   std::optional<KernelStyle> kernels;
+  std::optional<bool> upcasts_unquantized;
   std::vector<std::string> misses_head_norms;  // parts of models' names, where a model is built
 };
 struct MemoryKindReading {

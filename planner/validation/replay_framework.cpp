@@ -35,6 +35,7 @@ bool gpu_computes(const Gpu& gpu, DType format) { return gpu.rate(format).has_va
 void apply(const PluginReading& plugin, const std::string& model, Framework& f) {
   if (plugin.loss) f.loss = *plugin.loss;
   if (plugin.kernels) f.kernels = *plugin.kernels;
+  if (plugin.upcasts_unquantized) f.upcasts_unquantized = *plugin.upcasts_unquantized;
   for (const std::string& part : plugin.misses_head_norms)
     if (f.patches_built_model && holds_words(model, part)) f.eager_head_norms = true;
 }
