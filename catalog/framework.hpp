@@ -203,8 +203,10 @@ struct Framework {
       false;                     // Q holds it, with a copy of K and V beside it; as many heads each
   bool gradient_fusion = false;  // wgrad accumulates straight into the fp32 gradient
   LossKind loss = LossKind::dense;
-  int loss_chunks = 8;               // chunked only
-  std::optional<Bytes> loss_slice;   // the same: as few as keep a slice's fp32 logits within this
+  int loss_chunks = 8;              // chunked only
+  std::optional<Bytes> loss_slice;  // the same: as few as keep a slice's fp32 logits within this
+  std::optional<int> loss_slice_tokens;          // the same: as few as keep a slice within so many
+  std::optional<double> loss_slice_logit_bytes;  // live per logit of a slice, if not dense's
   std::optional<int> head_slice;     // dense: tokens of a sequence that head and loss take at once;
                                      // all logits are kept, but only a slice of them has a gradient
   bool loss_upcasts = true;          // dense, chunked: logits go to fp32 before the loss
@@ -236,8 +238,9 @@ struct Framework {
   bool autocast_caches_weights = false;  // 16-bit copies of fp32 weights live through the step
 
   bool fused_optimizer = true;    // one kernel, no temporaries
-  bool foreach_optimizer = true;  // otherwise: all tensors at once, with one temporary for each
+  bool foreach_optimizer = true;  // otherwise: all tensors at once, with temporaries for each
                                   // (PyTorch 2.0 on); else one by one, with two
+  int foreach_lists = 1;          // of such temporaries: two in PyTorch 2.0
   bool clips_gradients = true;
   DType adapter_dtype = DType::fp32;
   std::optional<DType> adapter_dtype_quantized;  // the same beside quantised weights

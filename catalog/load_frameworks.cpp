@@ -148,6 +148,8 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.loss = r.choice("loss", loss_kind_names);
   f.loss_chunks = r.integer("loss_chunks", 1, 100000);
   if (r.has("loss_slice_bytes")) f.loss_slice = bytes(r, "loss_slice_bytes");
+  f.loss_slice_tokens = r.maybe_integer("loss_slice_tokens", 1, 1 << 20);
+  f.loss_slice_logit_bytes = r.maybe_number("loss_slice_logit_bytes", 1, 64);
   f.head_slice = r.maybe_integer("head_slice", 1, 1 << 20);
   f.loss_upcasts = r.flag("loss_upcasts");
   f.dtensor_parallel = r.maybe_flag("dtensor_parallel").value_or(false);
@@ -168,6 +170,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.autocast_caches_weights = r.flag("autocast_caches_weights");
   f.fused_optimizer = r.flag("fused_optimizer");
   f.foreach_optimizer = r.maybe_flag("foreach_optimizer").value_or(true);
+  f.foreach_lists = r.maybe_integer("foreach_lists", 1, 2).value_or(1);
   f.clips_gradients = r.flag("clips_gradients");
   f.host_us_per_kernel = r.number("host_us_per_kernel", 0, 1e6);
   f.host_us_per_sharded_module = r.maybe_number("host_us_per_sharded_module", 0, 1e6).value_or(0);

@@ -195,7 +195,8 @@ void read_training(JsonReader& r, Reading& out) {
   });
   read_rows(r, "plugins", out.plugins, [](JsonReader& e) {
     return PluginReading{e.text("text"), e.maybe_choice("loss", loss_kind_names),
-                         e.maybe_choice("kernels", kernel_style_names)};
+                         e.maybe_choice("kernels", kernel_style_names),
+                         e.maybe_flag("upcasts_unquantized")};
   });
   JsonReader missing = r.object("missing_framework");
   out.pretrain_framework = missing.text("pretrain");

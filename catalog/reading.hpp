@@ -81,6 +81,7 @@ struct PluginReading {
   std::string text;
   std::optional<LossKind> loss;
   std::optional<KernelStyle> kernels;
+  std::optional<bool> upcasts_unquantized;
 };
 struct MemoryKindReading {
   std::string text;

@@ -35,6 +35,7 @@ bool gpu_computes(const Gpu& gpu, DType format) { return gpu.rate(format).has_va
 void apply(const PluginReading& plugin, Framework& f) {
   if (plugin.loss) f.loss = *plugin.loss;
   if (plugin.kernels) f.kernels = *plugin.kernels;
+  if (plugin.upcasts_unquantized) f.upcasts_unquantized = *plugin.upcasts_unquantized;
 }
 
 void apply_plugins(const ReplayContext& c, Framework& f) {

@@ -365,7 +365,8 @@ void sliced_loss(GraphBuilder& b, TensorIndex x, std::int64_t width, std::int64_
   b.add(std::move(op));
 }
 
-std::int64_t chunked_slices(const Framework& f, std::int64_t logits) {
+std::int64_t chunked_slices(const Framework& f, std::int64_t rows, std::int64_t logits) {
+  if (const auto tokens = f.loss_slice_tokens) return (rows + *tokens - 1) / *tokens;
   if (!f.loss_slice) return f.loss_chunks;
   return std::max<std::int64_t>(1, (4 * logits + f.loss_slice->value - 1) / f.loss_slice->value);
 }
@@ -426,12 +427,11 @@ TensorIndex add_sliced_head(GraphBuilder& b, TensorIndex x, std::int64_t vocab, 
   const Framework& f = b.workload().framework;
   const std::int64_t local = vocab / b.tensor();
   const bool chunked = f.loss == LossKind::chunked;
-  const std::int64_t slices = chunked ? chunked_slices(f, b.tokens() * local)
+  const std::int64_t slices = chunked ? chunked_slices(f, b.tokens(), b.tokens() * local)
                                       : fused_linear_slices(b.tokens(), vocab, w.model.hidden);
-  // Live per logit of a slice: the dense set (16-bit logits, and fp32 log-softmax with two
-  // gradients where it upcasts), or one 16-bit tensor, in place or kept by a compiled loss, and its
-  // gradient.
-  const double dense = f.loss_upcasts ? 14.0 : 6.0;
+  // Live per logit of a slice: the dense set (16-bit logits, where it upcasts fp32 log-softmax and
+  // two gradients), or one 16-bit tensor, in place or kept by a compiled loss, and its gradient.
+  const double dense = f.loss_slice_logit_bytes.value_or(f.loss_upcasts ? 14.0 : 6.0);
   sliced_loss(b, x, local, slices, chunked && !f.compiles_loss_alone ? dense : 4.0);
   b.count_other(tied_here ? 0 : width * local);
   if (w.trains_head() && tied_here) b.last().weight_gradient_elements = 0;

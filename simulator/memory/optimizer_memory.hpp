@@ -43,16 +43,16 @@ class OptimizerMemory {
       std::vector<Holding> temporary = flat_gradient(total);
       if (!states_exist_) open_states(layers, total, 2, states_);
       states_exist_ = true;
-      // foreach kernels hold one list of temporaries, the roots of the second moments, as large as
-      // the parameters that they step (PyTorch torch/optim/adam.py, _multi_tensor_adam): in
-      // backward, that is one tensor.
+      // foreach kernels hold a list of temporaries, the roots of the second moments, as large as
+      // the parameters that they step (PyTorch torch/optim/adam.py, _multi_tensor_adam), and
+      // PyTorch 2.0 another one for their sums with eps: in backward, that is one tensor.
       const bool in_backward = f_.gradient_life == GradientLife::in_backward;
       if (row_.one_by_one && !row_.in_backward)
         ledger_.touch(
             wide_values(std::min(largest_gradient, total.stepped_elements), weight_bytes_),
             optimizer_states);
       else if (!f_.fused_optimizer && f_.foreach_optimizer && !in_backward)
-        open_states(layers, total, 1, temporary);
+        for (int i = 0; i < f_.foreach_lists; ++i) open_states(layers, total, 1, temporary);
       else if (!f_.fused_optimizer && !in_backward)
         open_root_and_quotient(total, largest_gradient, temporary);
       for (Holding& h : temporary) ledger_.close(h);

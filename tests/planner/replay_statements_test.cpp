@@ -49,4 +49,14 @@ TEST_CASE("Liger leaves the norms of heads to the model's own code") {
   CHECK_FALSE(std::get<Replay>(ask(other)).question.workload.framework.patches_built_model);
 }
 
+// TRL of 2026 adapts a quantised model as it was loaded; a program that calls PEFT's preparation
+// first has what is not quantised in fp32.
+TEST_CASE("A program that prepares a quantised model is replayed so") {
+  const auto upcasts = [](const char* id) {
+    return asked(id).question.workload.framework.upcasts_unquantized;
+  };
+  CHECK_FALSE(upcasts("alignlab-qwen2.5-1.5b-qlora-a6000"));
+  CHECK(upcasts("backpropagate-qwen2.5-14b-5090-1003-allocated"));
+}
+
 }  // namespace shardwise

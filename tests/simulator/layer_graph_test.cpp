@@ -28,6 +28,21 @@ std::int64_t saved(const LayerGraph& graph, const char* policy = "none") {
 
 }  // namespace
 
+// 600 tokens in slices of 256 are three of 200, 1000 logits each: 14 bytes of one live at a time,
+// or as many as the framework's own loss has.
+TEST_CASE("A chunked loss holds one slice of so many tokens", "[layer_graph]") {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 600);
+  w.framework.loss = LossKind::chunked;
+  w.framework.loss_upcasts = true;
+  w.framework.loss_slice_tokens = 256;
+  const auto live = [&] {
+    return head_graph(w, plan_of(1), false).operators.back().forward_temporary;
+  };
+  CHECK(live() == Bytes(200 * 1000 * 14));
+  w.framework.loss_slice_logit_bytes = 16;
+  CHECK(live() == Bytes(200 * 1000 * 16));
+}
+
 // arXiv 2205.05198, equation 2: with attention scores stored, dropout, no sequence parallelism,
 //   bytes per layer = s b h (10 + 24/t + 5 a s / (h t))
 // (norm statistics, which the paper neglects, are left out here as well).

@@ -144,6 +144,18 @@ TEST_CASE("foreach kernels hold a root of every second moment", "[optimizer_memo
   CHECK(step.ledger.allocated() == Bytes(16 * mi));
 }
 
+// PyTorch 2.0 adds eps out of place: the root's 8 MiB and the sum's.
+TEST_CASE("foreach kernels of PyTorch 2.0 hold two lists", "[optimizer_memory]") {
+  Step step;
+  step.framework.clones_partition = true;
+  step.framework.fused_optimizer = false;
+  step.framework.foreach_lists = 2;
+  step.total.optimizer = 16 * mi;
+  step.run(0);
+  CHECK(step.ledger.peak().allocated == Bytes(32 * mi));
+  CHECK(step.ledger.allocated() == Bytes(16 * mi));
+}
+
 // Moments of 8 MiB each; beside them the root and the quotient of it: of the flat tensor 8 MiB
 // each, of the largest of several tensors, 1 Mi elements in fp32, 4 MiB each.
 TEST_CASE("A tensor that is stepped alone has two temporaries", "[optimizer_memory]") {
