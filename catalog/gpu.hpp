@@ -55,6 +55,9 @@ struct Gpu {
   std::optional<BytesPerSecond> host_link;  // one direction, where it is not PCIe (NVLink-C2C)
   // Where the CPU is a part of the module (Grace): its time to issue a kernel over an x86 server's.
   double host_slowdown = 1;
+  // Its tensor rates are held far below what its clock and power allow (H20, for export): under
+  // load it loses none of them.
+  bool capped_rates = false;
   PeerAccess peer_over_pcie = PeerAccess::unknown;
   std::array<std::optional<FlopsPerSecond>, dtype_count> dense_rate{};  // fp16: fp32 accumulate
   std::optional<FlopsPerSecond> fp16_accumulate_rate;      // fp16 and accumulate in fp16

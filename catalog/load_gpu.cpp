@@ -100,6 +100,7 @@ void read_chip(JsonReader& r, Gpu& gpu) {
   gpu.fp16_accumulate_rate = rate(r, "dense_fp16_fp16acc_tflops");
   gpu.fp8_fp16_accumulate_rate = rate(r, "dense_fp8_fp16acc_tflops");
   gpu.rate_conflict = r.maybe_text("rate_conflict").value_or("");
+  gpu.capped_rates = r.maybe_flag("capped_rates").value_or(false);
 }
 
 void read_links(JsonReader& r, Gpu& gpu) {

@@ -75,7 +75,7 @@ AttentionModel::AttentionModel(const Gpu& gpu, const Profile& profile,
     single_ = FlopsPerSecond(gemm_.sustained_rate(DType::tf32).value / 3);
   rate_scale_ = sustained_scale(gpu, profile);
   if (choice.load == ChipLoad::training)
-    rate_scale_ *= family.training_load.matmul[static_cast<std::size_t>(DType::bf16)];
+    rate_scale_ *= kept_under_load(gpu, profile, DType::bf16);
 }
 
 FusedAttention AttentionModel::available(FusedAttention wanted) const {

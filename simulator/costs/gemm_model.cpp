@@ -50,6 +50,11 @@ double waves(double blocks, double slots, double rounding) {
   return share + rounding * (std::ceil(share) - share);
 }
 
+double kept_under_load(const Gpu& gpu, const Profile& profile, DType format) {
+  if (gpu.capped_rates) return 1;
+  return profile.row(gpu.family).training_load.matmul[static_cast<std::size_t>(format)];
+}
+
 double sustained_scale(const Gpu& gpu, const Profile& profile) {
   const GemmCalibration& c = profile.row(gpu.family).gemm;
   const std::optional<DType> half = half_format(gpu);
@@ -89,7 +94,7 @@ GemmModel::GemmModel(const Gpu& gpu, const Profile& profile, ChipLoad load)
     Ceilings& own = ceilings_[index(r.dtype)];
     own = ceilings(gpu, c, r.dtype, scale);
     if (load == ChipLoad::benchmark) continue;
-    const double kept = profile.row(gpu.family).training_load.matmul[index(r.dtype)];
+    const double kept = kept_under_load(gpu, profile, r.dtype);
     own.issue_per_sm *= kept;
     own.sustained = FlopsPerSecond(kept * own.sustained.value);
   }

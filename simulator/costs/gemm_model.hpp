@@ -40,6 +40,9 @@ double waves(double blocks, double slots, double rounding);
 // from its power per multiprocessor.
 double sustained_scale(const Gpu& gpu, const Profile& profile);
 
+// What is left of a tensor rate where every chip of a machine trains, over a benchmark of one chip.
+double kept_under_load(const Gpu& gpu, const Profile& profile, DType format);
+
 class GemmModel {
  public:
   GemmModel(const Gpu& gpu, const Profile& profile, ChipLoad load = ChipLoad::benchmark);

@@ -112,6 +112,22 @@ TEST_CASE("a module's own CPU issues kernels at its own pace", "[cost]") {
   CHECK(grace.compute.value == Approx(x86.compute.value));
 }
 
+// H100 keeps 0.81 of its tensor rate where a whole machine trains; a chip whose rate is held far
+// below its power keeps all of it.
+TEST_CASE("capped tensor rates lose nothing under load", "[cost]") {
+  const Profile& profile = facts().profile;
+  Gpu gpu = parse_gpus(facts().catalog, "H100-SXM")->front().groups.front().gpu;
+  GemmShape large;
+  large.m = large.n = large.k = 8192;
+  large.dtype = DType::bf16;
+  const auto time = [&](ChipLoad load) { return GemmModel(gpu, profile, load).time(large); };
+  CHECK(time(ChipLoad::training) > time(ChipLoad::benchmark));
+  CHECK(kept_under_load(gpu, profile, DType::bf16) == Approx(0.81));
+  gpu.capped_rates = true;
+  CHECK(time(ChipLoad::training) == time(ChipLoad::benchmark));
+  CHECK((**find_gpu(facts().catalog, "h20")).capped_rates);
+}
+
 TEST_CASE("with blocking launches the GPU waits for the CPU, kernel by kernel", "[cost]") {
   const Cluster cluster = parse_gpus(facts().catalog, "8xA100-SXM-80GB")->front();
   Workload w = pretraining(gpt(1, 1024, 16), 1024);
