@@ -20,6 +20,7 @@ using Ask = std::function<std::optional<ChosenPlan>(int, Room)>;
 struct Ladder {
   int least = 1, most = 1;
   int (*step)(int value) = nullptr;
+  bool goes_on = true;  // beyond `most`, where nobody looks
 };
 
 int sequence_step(int tokens) {
@@ -61,7 +62,7 @@ std::optional<Reached> farthest(const Ask& ask, const Ladder& ladder, Room room)
     if (!asked.enough(bad)) break;
     good = bad;
   }
-  if (good == ladder.most) return Reached{good, true, *asked.at(good)};
+  if (good == ladder.most) return Reached{good, ladder.goes_on, *asked.at(good)};
   const int step = ladder.step(good);
   while (bad - good > step) {
     const int middle = good + std::max((bad - good) / 2 / step, 1) * step;
@@ -93,13 +94,15 @@ Reach reach(const ResolvedRequest& request, Method method, const Cluster& cluste
   const int most = learned && request.model.position_rows > 0
                        ? std::min(request.model.position_rows, longest_sequence)
                        : longest_sequence;
-  const Ladder lengths{std::min(shortest_step, most), most, sequence_step};
+  const Ladder lengths{std::min(shortest_step, most), most, sequence_step,
+                       most == longest_sequence};
   const Ladder sizes{1, largest_microbatch, [](int) { return 1; }};
   auto longest = std::async(std::launch::async, farthest, std::cref(sequence), std::cref(lengths),
                             Room::weighed);
   Reach r;
   r.roomy_sequence = farthest(sequence, lengths, Room::demanded);
   r.sequence = longest.get();
+  if (!request.asked.plans.empty()) return r;  // a plan says its own
   r.microbatch = farthest(microbatch, sizes, Room::weighed);
   r.roomy_microbatch = farthest(microbatch, sizes, Room::demanded);
   return r;

@@ -21,8 +21,8 @@ struct Reached {
 };
 
 struct Reach {
-  std::optional<Reached> sequence, roomy_sequence;  // at all; with room to spare
-  std::optional<Reached> microbatch, roomy_microbatch;
+  std::optional<Reached> sequence, roomy_sequence;      // at all; with room to spare
+  std::optional<Reached> microbatch, roomy_microbatch;  // not looked for where a plan is named
 };
 
 Reach reach(const ResolvedRequest& request, Method method, const Cluster& cluster);

@@ -51,6 +51,7 @@ std::string reach_text(const Reach& reach, const ResolvedRequest& request) {
       reach.sequence && made_for > 0 && reach.sequence->value > made_for)
     text += sentence("                        (", request.model.id, " was made for ",
                      grouped(made_for), ")\n");
+  if (!request.asked.plans.empty()) return text;
   return text + lines("largest microbatch  ",
                       sentence(" of ", grouped(request.sequence), " tokens"), reach.microbatch,
                       reach.roomy_microbatch);

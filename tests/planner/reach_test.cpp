@@ -70,7 +70,17 @@ TEST_CASE("learned positions end a sequence, not memory") {
   const Reach r = reach_of(request_for("gpt2", "H100-SXM", {Method::full}));
   REQUIRE(r.sequence);
   CHECK(r.sequence->value == 1024);
-  CHECK(r.sequence->open);
+  CHECK_FALSE(r.sequence->open);
+}
+
+// A plan that is named says its microbatch itself.
+TEST_CASE("of a plan that is named only the length is looked for") {
+  Request request = request_for("llama-3.1-8b", "4090", {Method::lora});
+  request.plans = {"dp=1,mbs=2"};
+  const Reach r = reach_of(request);
+  REQUIRE(r.sequence);
+  CHECK(r.sequence->chosen.question.plan.microbatch == 2);
+  CHECK_FALSE(r.microbatch);
 }
 
 // With most of 24 GB a sharded plan is twice as fast as one that leaves room, so that `fit` answers
