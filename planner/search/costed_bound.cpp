@@ -52,7 +52,7 @@ Seconds backward_of(const std::vector<LayerSchedule>& chunk, const StepCosts& co
 
 // Of one chunk of layers.
 struct ChunkCost {
-  Seconds forward, backward;  // with the gathers that they wait for, or may wait for
+  Seconds forward, backward;  // with the gathers that they are sure to wait for
 };
 
 // Where arrivals have a lane of their own, the weights of a pass may be there before its input.
