@@ -148,7 +148,10 @@ struct Framework {
   // FSDP1's hooks on units without a trained weight, which reentrant checkpoints call: each layer's
   // input and its gradient stay until the whole backward pass is done.
   bool frozen_units_keep_inputs = false;
-  bool fp32_gradient_at_step = false;      // whole-partition fp32 copy while stepping (DeepSpeed)
+  bool fp32_gradient_at_step = false;  // whole-partition fp32 copy while stepping (DeepSpeed)
+  // Beside 16-bit moments: of the masters of bf16 weights only what these lack, their lower half,
+  // and moments that go to fp32 for a step, all at once.
+  bool keeps_remainders = false, widens_moments = false;
   int reduce_buffers = 0;                  // buckets kept allocated for the whole run
   bool wide_gradient_checks_fp16 = false;  // where compute is fp16, overflow and norm are read off
                                            // fp32 and fp64 copies of each gradient in turn
@@ -274,6 +277,7 @@ struct Framework {
                                      // them on NVIDIA GPUs only
   int roundup_power2_divisions = 0;  // the same; 0: off
   bool records_streams = false;      // collectives mark what they read: freed, it waits for the GPU
+  bool reads_lengths = false;        // each layer's attention asks the GPU for the longest sequence
   int library_workspaces = 0;  // cuBLAS workspaces that its own matmul library holds as tensors,
                                // beside PyTorch's (Transformer Engine)
   int grouped_workspaces = 0;  // and more, where the model has experts

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "catalog/huggingface_columns.hpp"
+#include "catalog/huggingface_vision.hpp"
 #include "catalog/json_reader.hpp"
 #include "catalog/names.hpp"
 #include "catalog/transformer_flaws.hpp"
@@ -158,7 +159,9 @@ Result<Transformer> read_document(const JsonDocument& document, const std::strin
   if (!family) return problems;
   read_language_model(config, whole, *family, model);
   name_model(whole, fallback_id, model);
-  if (nested) add_note(model, "the language model alone, as in text_config");
+  model.vision =
+      read_vision_config(whole, whole.maybe_text("model_type").value_or(""), model.hidden);
+  if (nested && !model.vision) add_note(model, "the language model alone, as in text_config");
   model.provenance = {document.name, "unknown", {}};
   if (problems.empty()) report(flaws(model), *family, config, problems);
   if (!problems.empty()) return one_per_place(problems);

@@ -99,6 +99,8 @@ void read_states(JsonReader& r, Framework& f) {
     f.gradient_bucket_stage_2 = bytes(r, "gradient_bucket_bytes_stage_2");
   f.shards_gradients_at_stage_1 = r.flag("shards_gradients_at_stage_1");
   f.fp32_gradient_at_step = r.flag("fp32_gradient_at_step");
+  f.keeps_remainders = r.maybe_flag("keeps_remainders").value_or(false);
+  f.widens_moments = r.maybe_flag("widens_moments").value_or(false);
   f.reduce_buffers = r.integer("reduce_buffers", 0, 100);
   f.clones_partition = r.maybe_flag("clones_partition").value_or(false);
   f.sharded = read_sharded(r.object("sharded"));
@@ -206,6 +208,7 @@ void read_defaults(JsonReader& r, Framework& f) {
   f.expandable_segments = r.flag("expandable_segments");
   f.roundup_power2_divisions = r.integer("roundup_power2_divisions", 0, 1024);
   f.records_streams = r.maybe_flag("records_streams").value_or(false);
+  f.reads_lengths = r.maybe_flag("reads_lengths").value_or(false);
   f.library_workspaces = r.has("library_workspaces") ? r.integer("library_workspaces", 0, 10) : 0;
   f.grouped_workspaces = r.has("grouped_workspaces") ? r.integer("grouped_workspaces", 0, 10) : 0;
   f.gathers_flat_copies = r.maybe_flag("gathers_flat_copies").value_or(false);

@@ -135,6 +135,30 @@ GatedConvolution read_convolution(JsonReader r) {
   return convolution;
 }
 
+VisionTower read_vision(JsonReader r, int text_hidden) {
+  VisionTower v;
+  v.layers = r.integer("layers", 1, most_layers);
+  v.hidden = r.integer("hidden", 1, most_width);
+  v.heads = r.integer("heads", 1, most_heads);
+  v.ffn = r.integer("ffn", 1, most_width);
+  v.gated_mlp = r.maybe_flag("gated_mlp").value_or(false);
+  v.rms_norms = r.maybe_flag("rms_norms").value_or(false);
+  v.patch_values = r.integer("patch_values", 1, most_width);
+  v.patch_bias = r.maybe_flag("patch_bias").value_or(false);
+  v.position_rows = r.maybe_integer("position_rows", 1, most_positions).value_or(0);
+  v.final_norm = r.maybe_flag("final_norm").value_or(false);
+  v.patches_per_token = r.integer("patches_per_token", 1, 1024);
+  v.deeper_mergers = r.maybe_integer("deeper_mergers", 1, v.layers).value_or(0);
+  v.pools = r.maybe_flag("pools").value_or(false);
+  v.window_patches = r.maybe_integer("window_patches", 1, most_positions).value_or(0);
+  v.global_layers = r.maybe_integer("global_layers", 0, v.layers).value_or(0);
+  v.image_tokens = r.maybe_integer("image_tokens", 1, most_positions).value_or(0);
+  v.text_first = r.maybe_flag("text_first").value_or(false);
+  v.text_hidden = text_hidden;
+  r.finish();
+  return v;
+}
+
 void read_published(JsonReader& r, Transformer& model) {
   auto published = r.maybe_object("published");
   auto excess = r.maybe_object("published_excess");
@@ -217,6 +241,7 @@ Transformer read_model(JsonReader& r, const std::string& file_id) {
   model.biases = read_biases(r);
   read_attention(r, model);
   if (auto moe = r.maybe_object("moe")) model.moe = read_experts(*moe);
+  if (auto vision = r.maybe_object("vision")) model.vision = read_vision(*vision, model.hidden);
   read_published(r, model);
   model.notes = r.maybe_text("notes").value_or("");
   model.provenance = r.provenance();

@@ -258,7 +258,8 @@ ParameterCount parameter_count(const Transformer& model) {
                                       : hybrid_values(model, c);
   for (int i = 0; i < model.layers; ++i)
     if (!model.sees_window(i)) blocks += c.global_attention_per_layer - c.attention_per_layer;
-  c.total = c.embedding + c.positions + blocks + c.final_norm + c.lm_head;
+  if (model.vision) c.vision = model.vision->parameters();
+  c.total = c.embedding + c.positions + blocks + c.final_norm + c.lm_head + c.vision;
   c.active = c.total - moe * idle;
   return c;
 }

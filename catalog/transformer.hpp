@@ -18,8 +18,8 @@
 //              (DeepSeek-V2, arXiv 2405.04434, section 2.1; without a query rank: h a (n + r))
 //   norms      per_layer h [x 2 with bias] per layer, once more at the end [and at the embedding]
 //   head       V h unless tied
-// Not counted: buffers (routing corrections, rotary tables), multi-token-prediction modules and
-// vision towers.
+//   vision tower  as vision_tower.hpp has it
+// Not counted: buffers (routing corrections, rotary tables) and multi-token-prediction modules.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "catalog/provenance.hpp"
+#include "catalog/vision_tower.hpp"
 
 namespace shardwise {
 
@@ -156,7 +157,7 @@ enum class LayerMixer {
 };
 
 // Values that a published count has beyond the parameters counted here, and why: a tied head that
-// is stored twice, rotary buffers, a vision tower.
+// is stored twice, rotary buffers, a vision tower that is not described.
 struct PublishedExcess {
   std::int64_t values = 0;
   std::string reason;
@@ -204,6 +205,7 @@ struct Transformer {
   std::optional<StateSpace> mamba;
   std::optional<DeltaNet> delta;
   std::optional<GatedConvolution> convolution;
+  std::optional<VisionTower> vision;
   bool attention_gate = false;  // a sigmoid of as many projected values scales attention's output
   // Hybrid models: a letter per layer. Either one mixer behind one norm, M Mamba-2, * attention,
   // - MLP, E experts (Nemotron-H's hybrid_override_pattern), or a whole block, an MLP or experts
@@ -237,6 +239,7 @@ struct ParameterCount {
   std::int64_t convolution_per_layer = 0;  // of a gated convolution, likewise
   std::int64_t final_norm = 0;             // embedding norm included
   std::int64_t lm_head = 0;                // 0 when tied (its bias apart)
+  std::int64_t vision = 0;                 // the tower and its projection
   std::int64_t total = 0;
   std::int64_t active = 0;
 

@@ -183,6 +183,10 @@ void check_total(const Transformer& m, Flaws& out) {
 std::vector<TransformerFlaw> flaws(const Transformer& model) {
   Flaws out;
   check_sizes(model, out);
+  if (model.vision && model.vision->hidden % model.vision->heads != 0)
+    out.push_back({"vision.heads", std::to_string(model.vision->heads) +
+                                       " heads do not divide the tower's width of " +
+                                       std::to_string(model.vision->hidden)});
   if (model.moe) check_experts(model, *model.moe, out);
   if (model.mla) check_latent(*model.mla, out);
   if (model.mamba) check_state_space(*model.mamba, out);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "simulator/graphs/vision_graph.hpp"
+
 namespace shardwise {
 namespace {
 
@@ -23,6 +25,11 @@ class Partitioner {
   const LayerDefinition* embedding() {
     return define(LayerRole::embedding, {}, 1, false, {},
                   [&] { return embedding_graph(w_, plan_); });
+  }
+  const LayerDefinition* vision() {
+    BlockKind frozen;
+    frozen.trainable = false;
+    return define(LayerRole::vision, frozen, 1, false, {}, [&] { return vision_graph(w_, plan_); });
   }
   const LayerDefinition* head(bool tied_here) {
     return define(LayerRole::head, {}, 1, false, {},
@@ -165,6 +172,7 @@ ModelPartition partitioned(const Workload& workload, const ParallelPlan& plan,
       chunk.first_block = first[static_cast<std::size_t>(c)];
       chunk.blocks = share[static_cast<std::size_t>(c)];
       if (c == 0) chunk.layers.push_back({make.embedding(), 0});
+      if (c == 0 && workload.model.vision) chunk.layers.push_back({make.vision(), 0});
       add_blocks(make, policy, chunk.first_block, chunk.blocks, place, chunk);
       place.blocks_before += chunk.blocks;
       if (c == chunks - 1) chunk.layers.push_back({make.head(tied_here), workload.model.layers});

@@ -14,7 +14,11 @@
 
 namespace shardwise {
 
-enum class LayerRole : std::uint8_t { embedding, block, head };
+enum class LayerRole : std::uint8_t { embedding, vision, block, head };
+
+constexpr bool at_an_end(LayerRole role) {
+  return role == LayerRole::embedding || role == LayerRole::head;
+}
 
 struct LayerDefinition {
   LayerRole role = LayerRole::block;

@@ -120,6 +120,8 @@ StoredParameter stored_base(const Workload& w, bool trainable, bool quantizable)
   const bool stepped_by_adamw = w.optimizer->orthogonalizes && !quantizable;
   const OptimizerRow& o = stepped_by_adamw ? *optimizer_named("adamw") : *w.optimizer;
   p.optimizer = state_bytes_per_parameter(o, std::max(p.weight, p.master));
+  const bool narrow = o.format == StateFormat::bf16 && w.compute == DType::bf16;
+  if (w.framework.keeps_remainders && narrow && p.master > 0) p.master -= p.weight;
   p.paged = w.optimizer->paged;
   return p;
 }

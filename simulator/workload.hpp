@@ -20,6 +20,7 @@ struct Workload {
   Method method = Method::full;
   Adapter adapter;              // lora, dora, qlora
   int sequence = 4096;          // tokens per sequence
+  ImagesSeen images;            // of a sequence, where the model has a vision tower
   int frozen_layers = 0;        // the first n layers have no gradient
   DType compute = DType::bf16;  // of the matrix multiplications
   const OptimizerRow* optimizer = optimizer_named("adamw");

@@ -120,6 +120,7 @@ ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cl
   w.model = r.model;
   w.method = method;
   w.sequence = r.sequence;
+  w.images = r.images;
   w.prefer(r.asked.preference);
   w.compute = r.asked.precision ? *r.asked.precision : usual_format(row, cluster, chosen.notes);
   w.framework = resolved_for(row, method, w.compute);

@@ -29,6 +29,8 @@ struct Request {
   std::optional<int> sequence;         // tokens
   std::optional<int> batch;            // sequences per step over all GPUs
   std::optional<int> microbatch;       // sequences
+  std::optional<int> images;           // of a sequence, where the model has a vision tower
+  std::optional<int> image_tokens;     // of the sequence that stand for one image
   std::vector<std::string> plans;      // empty: searched, or the framework's default
   std::vector<std::string> plan_from;  // files that say a plan (planner/launch/plan_file.hpp)
   std::optional<std::string> recompute;

@@ -118,7 +118,7 @@ V get_quantization(const R& r) {
 }
 const std::string& word(const V& v) { return std::get<std::string>(v); }
 
-constexpr std::array<RequestField, 34> rows{{
+constexpr std::array<RequestField, 36> rows{{
     {"model", "MODEL", "MODEL", "catalog name, alias such as 70b, or the path of a config.json",
      text, 0, 0, nullptr, set_text<&R::model>, get_text<&R::model>},
     {"gpus", "--gpus", "GPUS", "6x24GB, 2xRTX-3090, 16xH100-SXM, 4 nodes of 8xA100-80GB, dgx-h100",
@@ -147,6 +147,10 @@ constexpr std::array<RequestField, 34> rows{{
      set_integer<&R::batch>, get_integer<&R::batch>},
     {"microbatch", "--microbatch", "N", "sequences that one GPU passes through at once", integer, 1,
      1'000'000, nullptr, set_integer<&R::microbatch>, get_integer<&R::microbatch>},
+    {"images", "--images", "N", "images of a sequence, for a model with a vision tower", integer, 0,
+     10'000, nullptr, set_integer<&R::images>, get_integer<&R::images>},
+    {"image_tokens", "--image-tokens", "N", "tokens of the sequence that stand for one image",
+     integer, 1, 1'000'000, nullptr, set_integer<&R::image_tokens>, get_integer<&R::image_tokens>},
     {"plans", "--plan", "PLAN", "dp=8,zero=3 or tp=4,pp=4,...; more than once for several",
      FieldKind::texts, 0, 0, nullptr,
      [](R& r, const V& v) { r.plans = std::get<std::vector<std::string>>(v); }, get_plans},

@@ -189,6 +189,15 @@ void check_targets(const ResolvedRequest& r, Problems& problems) {
   }
 }
 
+void check_images(const ResolvedRequest& r, Problems& problems) {
+  if (r.model.vision || r.model.id.empty()) return;
+  for (const char* flag :
+       {r.asked.images ? "--images" : "", r.asked.image_tokens ? "--image-tokens" : ""})
+    if (*flag != '\0')
+      problems.push_back({ProblemKind::request, flag,
+                          sentence(r.model.id, " has no vision tower in the catalog")});
+}
+
 void check_names(const ResolvedRequest& r, Problems& problems) {
   if (r.asked.framework) {
     const auto found = find_framework(r.facts->catalog, *r.asked.framework);
@@ -199,6 +208,7 @@ void check_names(const ResolvedRequest& r, Problems& problems) {
     if (!policy) add_under(problems, policy.error(), "--recompute");
   }
   check_targets(r, problems);
+  check_images(r, problems);
 }
 
 std::int64_t rounded_up(std::int64_t value, std::int64_t step) {
@@ -233,6 +243,30 @@ void resolve_sizes(ResolvedRequest& r) {
       r.asked.batch.value_or(static_cast<int>(rounded_up(std::max<std::int64_t>(usual, 1), gpus)));
 }
 
+// Of a model with a vision tower.
+void resolve_images(ResolvedRequest& r, Problems& problems) {
+  const VisionTower& tower = *r.model.vision;
+  const Request& a = r.asked;
+  r.images = usual_images(tower, r.sequence);
+  r.images.images = a.images.value_or(r.images.images);
+  r.images.tokens = a.image_tokens.value_or(r.images.tokens);
+  const auto [images, tokens] = r.images;
+  if (std::int64_t{images} * tokens > r.sequence) {
+    problems.push_back({ProblemKind::request, a.images ? "--images" : "--image-tokens",
+                        sentence(images, " images of ", grouped(tokens), " tokens are more than ",
+                                 "the ", grouped(r.sequence), " tokens of a sequence")});
+    return;
+  }
+  const bool stated = a.images && (a.image_tokens || images == 0);
+  const std::string seen = images == 0
+                               ? "no image"
+                               : sentence(images, images == 1 ? " image of " : " images of ",
+                                          grouped(tokens), " tokens");
+  r.notes.push_back(sentence(
+      "A sequence has ", seen, stated ? "" : " (assumed; --images, --image-tokens)",
+      "; the vision tower, ", shown_parameters(tower.parameters()), " parameters, is frozen."));
+}
+
 // What the answer rests on beyond the published constants (calibrated_facts.hpp).
 void note_calibrations(ResolvedRequest& r) {
   for (const FieldSource& field : r.facts->profile.provenance.fields)
@@ -248,9 +282,7 @@ void note_calibrations(ResolvedRequest& r) {
 
 Result<ResolvedRequest> resolve(const Request& request, const Facts& facts,
                                 UnnamedMethods unnamed) {
-  ResolvedRequest r;
-  r.asked = request;
-  r.facts = &facts;
+  ResolvedRequest r{.asked = request, .facts = &facts};
   Problems problems;
   resolve_model(r, problems);
   resolve_clusters(r, problems);
@@ -260,6 +292,8 @@ Result<ResolvedRequest> resolve(const Request& request, const Facts& facts,
   if (!problems.empty()) return problems;
   note_calibrations(r);
   resolve_sizes(r);
+  if (r.model.vision) resolve_images(r, problems);
+  if (!problems.empty()) return problems;
   if (framework_follows_gpus(r.asked, r.methods)) r.notes.emplace_back(framework_follows_gpus_note);
   return r;
 }

@@ -20,19 +20,20 @@ namespace shardwise {
 struct ResolvedRequest {
   Request asked;
   const Facts* facts = nullptr;  // outlives the request
-  Transformer model;
-  std::vector<Cluster> clusters;  // one; several where a bare memory size stands for several cards
-  std::vector<Method> methods;
+  Transformer model{};
+  std::vector<Cluster> clusters{};  // several where a bare memory size stands for several cards
+  std::vector<Method> methods{};
   int sequence = 0;
   int batch = 0;
+  ImagesSeen images{};  // of a sequence
   // Where one question is about several sizes of a cluster: the most GPUs of any, whose usual
   // framework all of them then run, so that their answers differ in nothing but the size.
   int most_gpus = 0;
-  bool host_ram_stated = false;    // by a size, or by naming a node whose size is catalogued
-  std::vector<std::string> notes;  // what a name was taken to mean, in whole sentences
-  std::vector<PlanFileReport> plan_files;  // of --plan-from; what they say is in `asked`
-  std::optional<double> learning_rate;     // of those files, with
-  std::optional<int> learning_rate_batch;  // the sequences per step that it goes with
+  bool host_ram_stated = false;      // by a size, or by naming a node whose size is catalogued
+  std::vector<std::string> notes{};  // what a name was taken to mean, in whole sentences
+  std::vector<PlanFileReport> plan_files{};  // of --plan-from; what they say is in `asked`
+  std::optional<double> learning_rate{};     // of those files, with
+  std::optional<int> learning_rate_batch{};  // the sequences per step that it goes with
 
   int gpus() const { return clusters.front().gpus(); }
   std::int64_t tokens_per_sample() const {

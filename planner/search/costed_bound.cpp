@@ -3,10 +3,14 @@
 #include <utility>
 
 #include "planner/search/plan_bounds.hpp"
+#include "planner/search/stages_together.hpp"
 #include "simulator/costs/cost_model.hpp"
 
 namespace shardwise {
 namespace {
+
+// A clock that counts picoseconds rounds the work of a layer, which takes microseconds, by no more.
+constexpr double rounded_by_clock = 1 - 1e-7;
 
 // One pass over a chunk whose layers' weights are gathered ahead of it: the gather of a layer waits
 // for the one before it and for the layer that leaves the window, and a layer for its weights. What
@@ -140,10 +144,9 @@ Walk walk_chunks(const PipelineSchedule& schedule, PipelineShape shape, const St
   return w;
 }
 
-// What a stage's compute spends on one microbatch's arrivals at a chunk.
-ArrivalCost arrival_cost(const PipelineSchedule& schedule, PipelineShape shape,
+// What one microbatch's arrivals at a chunk take, whichever lane takes it.
+ArrivalCost arrival_time(const PipelineSchedule& schedule, PipelineShape shape,
                          const StepCosts& costs, const Walk& walk, int stage, int chunk) {
-  if (costs.overlaps_pipeline_comm) return {};
   const int c = schedule.model_chunk(shape, stage, chunk);
   const auto elsewhere = [&](int neighbour) {
     if (neighbour < 0 || neighbour >= schedule.model_chunks(shape)) return false;
@@ -155,6 +158,13 @@ ArrivalCost arrival_cost(const PipelineSchedule& schedule, PipelineShape shape,
   if (elsewhere(c - 1)) cost.forward = costs.send[static_cast<std::size_t>(before)];
   if (elsewhere(c + 1)) cost.backward = costs.send[static_cast<std::size_t>(stage)];
   return cost;
+}
+
+// What a stage's compute spends on them.
+ArrivalCost arrival_cost(const PipelineSchedule& schedule, PipelineShape shape,
+                         const StepCosts& costs, const Walk& walk, int stage, int chunk) {
+  if (costs.overlaps_pipeline_comm) return {};
+  return arrival_time(schedule, shape, costs, walk, stage, chunk);
 }
 
 StepCosts costs_of(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
@@ -211,6 +221,34 @@ bool is_played(const StepCosts& costs, const ParallelPlan& p, int stage) {
   return costs.alike[s] == s || stage + 1 == p.pipeline || costs.alike[s + 1] != costs.alike[s];
 }
 
+// The end of a step, from those of its stages.
+class StepEnd {
+ public:
+  explicit StepEnd(bool async_data) : async_data_(async_data) {}
+
+  // `tail`: of other stages, after this one's compute.
+  void add(const StageCosts& stage, const StageEnd& end, Seconds tail) {
+    const Seconds reduced = std::max(end.compute, end.stream) +
+                            (async_data_ ? Seconds(0) : stage.reduce_at_end.value_or(Seconds(0)));
+    const Seconds after = stage.optimizer + stage.host_optimizer.value_or(Seconds(0)) +
+                          stage.gather_at_end.value_or(Seconds(0));
+    ready_ = std::max(ready_, reduced);
+    longest_ = std::max({longest_, reduced + after, end.compute + tail});
+  }
+  Seconds longest(const StepCosts& costs) const {
+    if (!costs.waits_for_all_stages) return longest_;
+    Seconds least(1e300);
+    for (const std::size_t s : costs.alike)
+      least = std::min(
+          least, costs.stages[s].optimizer + costs.stages[s].gather_at_end.value_or(Seconds(0)));
+    return std::max(longest_, ready_ + least);
+  }
+
+ private:
+  bool async_data_;
+  Seconds ready_, longest_;  // all stages: gradients reduced; one stage: everything
+};
+
 }  // namespace
 
 // Layer by layer, however they are dealt. `layers` has the model on one stage, where a tied head
@@ -248,7 +286,7 @@ Seconds costed_bound(const BoundSite& site, const LayerBounds& layers, const Par
   const std::vector<StageCost> stages = stage_costs(costs, passes);
   const Walk walk = walk_chunks(schedule, shape, costs, stages);
   std::vector<ArrivalCost> arrivals(static_cast<std::size_t>(p.chunks));
-  Seconds ready, longest;  // all stages: gradients reduced; one stage: everything
+  StepEnd step(p.async_data);
   for (int s = 0; s < p.pipeline; ++s) {
     const std::size_t first = costs.alike[static_cast<std::size_t>(s)];
     const StageCosts& stage = costs.stages[first];
@@ -269,21 +307,41 @@ Seconds costed_bound(const BoundSite& site, const LayerBounds& layers, const Par
       const StageEnd alone = stage_alone(*slots, stage, costs, reducing, head, arrivals);
       end = {std::max(end.compute, alone.compute), std::max(end.stream, alone.stream)};
     }
-    const Seconds reduced = std::max(end.compute, end.stream) +
-                            (p.async_data ? Seconds(0) : stage.reduce_at_end.value_or(Seconds(0)));
-    const Seconds after = stage.optimizer + stage.host_optimizer.value_or(Seconds(0)) +
-                          stage.gather_at_end.value_or(Seconds(0));
-    ready = std::max(ready, reduced);
-    longest = std::max({longest, reduced + after, end.compute + tail});
+    step.add(stage, end, tail);
   }
-  if (costs.waits_for_all_stages) {
-    Seconds least(1e300);
-    for (const std::size_t s : costs.alike)
-      least = std::min(
-          least, costs.stages[s].optimizer + costs.stages[s].gather_at_end.value_or(Seconds(0)));
-    longest = std::max(longest, ready + least);
+  return (1 - 1e-9) * step.longest(costs);
+}
+
+Seconds together_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,
+                       KnownSlots& known) {
+  const PipelineSchedule& schedule = *find_pipeline_schedule(p.schedule_row());
+  if (p.pipeline == 1 || p.async_data || schedule.weight_copies > 1) return Seconds(0);
+  const StepCosts costs = costs_of(site, layers, p);
+  const auto unlike = [](const StageCosts& stage) { return !stage.paces.empty(); };
+  if (costs.rounds || std::any_of(costs.stages.begin(), costs.stages.end(), unlike))
+    return Seconds(0);
+  const PipelineShape shape{p.pipeline, p.chunks, p.microbatches};
+  const Walk walk = walk_chunks(schedule, shape, costs, stage_costs(costs, p.microbatches));
+  std::vector<KnownSlots::List> slots;
+  std::vector<std::vector<ChunkInputs>> inputs(static_cast<std::size_t>(p.pipeline));
+  for (int s = 0; s < p.pipeline; ++s) {
+    slots.push_back(known.of(schedule, shape, s));
+    if (!slots.back()) return Seconds(0);
+    for (int k = 0; k < p.chunks; ++k) {
+      const ArrivalCost time = arrival_time(schedule, shape, costs, walk, s, k);
+      ChunkInputs& from = inputs[static_cast<std::size_t>(s)].emplace_back();
+      from.model_chunk = schedule.model_chunk(shape, s, k);
+      if (costs.overlaps_pipeline_comm)
+        from.sent_forward = time.forward, from.sent_backward = time.backward;
+      else
+        from.arrival = time;
+    }
   }
-  return (1 - 1e-9) * longest;
+  const std::vector<StageEnd> ends = stages_together(slots, shape, costs, inputs);
+  StepEnd step(p.async_data);
+  for (std::size_t s = 0; s < ends.size(); ++s)
+    step.add(costs.stages[costs.alike[s]], ends[s], Seconds(0));
+  return rounded_by_clock * step.longest(costs);
 }
 
 }  // namespace shardwise

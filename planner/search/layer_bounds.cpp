@@ -132,6 +132,7 @@ BoundLayers::BoundLayers(const Workload& w, const ParallelPlan& plan, const Clus
   const LayerDefinition* last = nullptr;
   for (const ChunkLayer& layer : list) {
     const LayerDefinition& d = *layer.definition;
+    if (d.role == LayerRole::vision) continue;  // a bound may leave it out
     if (&d == last && d.role == LayerRole::block) {
       layers.push_back(layers.back());
       ++kinds[kind_of.back()].layers;

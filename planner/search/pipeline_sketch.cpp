@@ -92,18 +92,31 @@ StateBounds::Least StateBounds::of(const StageSketch& stage) const {
 }
 
 Seconds sketched_time(const PipelineSketch& sketch, const LayerBounds& layers,
-                      const CostModel::BlockGathers& gathers, std::optional<Seconds> within) {
+                      const DataTraffic& traffic, std::optional<Seconds> within) {
+  const Seconds there = layers.least(layers.blocks(), 1, 0).forward;
   Seconds most;
   for (const StageSketch& s : sketch.stages) {
     const RunBound own = layers.least(s.blocks, s.chunks, s.least_blocks);
     const RunBound before = layers.least(s.before, 1, 0);
-    Seconds pass = own.forward + own.backward;
-    if (s.embedding) pass += layers.embedding_time();
-    if (s.head) pass += layers.head_time();
-    pass += s.begin_with_block * gathers.forward;
-    pass += s.end_with_block * gathers.backward;
-    Seconds time = before.forward + sketch.passes * pass;
-    if (!sketch.splits_backward) time += before.backward;
+    const Seconds forward = own.forward + s.begin_with_block * traffic.gathers.forward;
+    Seconds pass = forward + own.backward + s.end_with_block * traffic.gathers.backward;
+    Seconds ends;
+    if (s.embedding) ends += layers.embedding_time();
+    if (s.head) ends += layers.head_time();
+    pass += ends;
+    const Seconds own_passes = before.forward + sketch.passes * pass;
+    Seconds passed = own_passes, time = passed;
+    if (!sketch.splits_backward) {
+      const RunBound behind = layers.least(layers.blocks() - s.before, 1, 0);
+      passed = std::max(passed, there + behind.backward + layers.head_time());
+      time = passed + before.backward;
+      Seconds back = std::max(before.forward + sketch.passes * forward, there);
+      if (traffic.holds_up && !(s.embedding && s.least_blocks == 0))
+        back = std::max(back, own_passes - own.backward - ends);
+      if (!traffic.least.empty())
+        time = std::max(
+            time, traffic.end(back, passed, traffic.least[static_cast<std::size_t>(s.blocks)]));
+    }
     most = std::max(most, (1 - 1e-9) * time);
     if (within && most > *within) break;
   }

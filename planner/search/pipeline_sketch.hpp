@@ -56,10 +56,9 @@ class StateBounds {
   Least embedding_, head_;
 };
 
-// `gathers`: for each pass over a chunk that begins with a block. `within`: a time that is longer
-// than this need not be the longest.
+// `within`: a time that is longer than this need not be the longest.
 Seconds sketched_time(const PipelineSketch& sketch, const LayerBounds& layers,
-                      const CostModel::BlockGathers& gathers = {},
+                      const DataTraffic& traffic = {},
                       std::optional<Seconds> within = std::nullopt);
 Bytes sketched_memory(const PipelineSketch& sketch, const LayerBounds& layers,
                       const StateBounds& states, const ParallelPlan& plan, Bytes outside);

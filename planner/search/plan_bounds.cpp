@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "simulator/memory/communicator_memory.hpp"
 #include "simulator/memory/memory_play.hpp"
@@ -47,6 +48,17 @@ std::vector<LayerState> layer_states(const BoundSite& site, const LayerBounds& l
 }
 
 namespace {
+
+// The kinds that blocks are of, and how many of them: the first and the last layer are the ends.
+std::vector<std::pair<const LayerKind*, int>> kinds_of_blocks(const LayerBounds& layers) {
+  const auto& kinds = layers.kinds();
+  std::vector<std::pair<const LayerKind*, int>> list;
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const int ends = (i == 0 ? 1 : 0) + (i + 1 == kinds.size() ? 1 : 0);
+    if (kinds[i].layers > ends) list.emplace_back(&kinds[i], kinds[i].layers - ends);
+  }
+  return list;
+}
 
 // Of all layers, as the plan shards them over its data ranks.
 LayerState whole_state(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
@@ -195,24 +207,75 @@ Bytes stage_mean_bound(const BoundSite& site, const LayerBounds& layers, const P
   return rounded_sum(most / p.pipeline) + outside_tensors(site);
 }
 
-CostModel::BlockGathers block_gathers(const BoundSite& site, const LayerBounds& layers,
-                                      const ParallelPlan& p) {
+namespace {
+
+CostModel::LeastTraffic operator+(CostModel::LeastTraffic a, const CostModel::LeastTraffic& b) {
+  return {a.reduced + b.reduced, a.gathered + b.gathered};
+}
+
+// Of any block of the plan.
+CostModel::BlockGathers block_gathers(const LayerBounds& layers, const ParallelPlan& p,
+                                      const CostModel& cost) {
   if (p.zero_stage < 3 || p.shard_ranks() == 1) return {};
-  const CostModel cost(site.workload, p, site.cluster, site.profile, &site.collectives);
-  const auto& kinds = layers.kinds();
   std::optional<CostModel::BlockGathers> least;
-  for (std::size_t i = 0; i < kinds.size(); ++i) {
-    const LayerKind& kind = kinds[i];
-    // The first and the last layer are the ends of the model.
-    if (kind.layers == (i == 0 ? 1 : 0) + (i + 1 == kinds.size() ? 1 : 0)) continue;
-    const auto one = cost.block_gathers(kind.parameters, kind.trainable);
+  for (const auto& [kind, blocks] : kinds_of_blocks(layers)) {
+    const auto one = cost.block_gathers(kind->parameters, kind->trainable);
     if (!least || one.forward < least->forward) least = one;
   }
   return least.value_or(CostModel::BlockGathers{});
 }
 
+// By what one dense and one expert element take: traffic is as long as its bytes.
+std::vector<CostModel::LeastTraffic> traffic_of_kinds(const BoundSite& site,
+                                                      const LayerBounds& layers,
+                                                      const ParallelPlan& p,
+                                                      const CostModel& cost) {
+  constexpr std::int64_t many = std::int64_t{1} << 40;
+  const CostModel::LeastTraffic dense = cost.least_traffic({.dense = many}),
+                                expert = cost.least_traffic({.expert = many});
+  std::vector<CostModel::LeastTraffic> list;
+  list.reserve(layers.kinds().size());
+  for (const LayerKind& kind : layers.kinds()) {
+    const TrainableElements t = trainable_elements(site.workload, kind.parameters, kind.trainable);
+    // The mean stage's, of a plan with so many stages.
+    const double of_dense = static_cast<double>(t.dense) / many * p.pipeline;
+    const double of_expert = static_cast<double>(t.expert) / many * p.pipeline;
+    CostModel::LeastTraffic one;
+    one.reduced = of_dense * dense.reduced + of_expert * expert.reduced;
+    if (p.zero_stage < 3) one.gathered = of_dense * dense.gathered + of_expert * expert.gathered;
+    list.push_back(one);
+  }
+  return list;
+}
+
+}  // namespace
+
+DataTraffic data_traffic(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
+  DataTraffic traffic;
+  if (p.data * p.context == 1 || p.layer_split) return traffic;
+  const CostModel cost(site.workload, p, site.cluster, site.profile, &site.collectives);
+  traffic.gathers = block_gathers(layers, p, cost);
+  if (gradient_compression(p.compression) || p.async_data) return traffic;
+  traffic.behind_passes = p.zero_stage < 3 && !site.workload.framework.overlap_gradient_reduce;
+  traffic.holds_up = traffic.gathers.backward > Seconds(0) && !layers.joins_blocks();
+  traffic.of_kind = traffic_of_kinds(site, layers, p, cost);
+  std::vector<Seconds> reduced, gathered;
+  for (const auto& [kind, blocks] : kinds_of_blocks(layers)) {
+    const auto& one = traffic.of_kind[static_cast<std::size_t>(kind - layers.kinds().data())];
+    reduced.insert(reduced.end(), static_cast<std::size_t>(blocks), one.reduced);
+    gathered.insert(gathered.end(), static_cast<std::size_t>(blocks), one.gathered);
+  }
+  std::sort(reduced.begin(), reduced.end());
+  std::sort(gathered.begin(), gathered.end());
+  traffic.least.emplace_back();
+  for (std::size_t i = 0; i < reduced.size(); ++i)
+    traffic.least.push_back(traffic.least.back() +
+                            CostModel::LeastTraffic{reduced[i], gathered[i]});
+  return traffic;
+}
+
 Seconds pipeline_bound(const LayerBounds& layers, const ParallelPlan& p,
-                       const CostModel::BlockGathers& gathers) {
+                       const DataTraffic& traffic) {
   const ChunkMap map(p, layers.blocks());
   std::vector<RunBound> runs;
   std::vector<Seconds> head(1), tail(1);
@@ -224,20 +287,35 @@ Seconds pipeline_bound(const LayerBounds& layers, const ParallelPlan& p,
     head.push_back(head.back() + runs.back().forward);
     tail.push_back(tail.back() + runs.back().backward);
   }
+  const bool reduces = !traffic.of_kind.empty() && !map.schedule.splits_backward;
   Seconds most;
   for (int stage = 0; stage < p.pipeline; ++stage) {
-    Seconds own, first(1e300), last(1e300);
+    Seconds forward, backward, once_back, first(1e300), last(1e300);
+    bool begins_with_block = true;
+    CostModel::LeastTraffic once;
     for (int local = 0; local < p.chunks; ++local) {
       const std::size_t c = map.chunk(stage, local);
-      own += map.passes() * (runs[c].forward + runs[c].backward);
+      forward += map.passes() * runs[c].forward;
+      backward += map.passes() * runs[c].backward;
+      once_back += runs[c].backward;
+      begins_with_block = begins_with_block && (c > 0 || map.blocks[c] > 0);
       if (map.blocks[c] > 0) {
-        if (c > 0) own += map.passes() * gathers.forward;
-        if (c + 1 < runs.size()) own += map.passes() * gathers.backward;
+        if (c > 0) forward += map.passes() * traffic.gathers.forward;
+        if (c + 1 < runs.size()) backward += map.passes() * traffic.gathers.backward;
       }
       first = std::min(first, head[c]);
       last = std::min(last, map.schedule.splits_backward ? Seconds(0) : tail[c]);
+      for (int i = map.first[c]; reduces && i < map.first[c] + map.blocks[c]; ++i)
+        once = once + traffic.of_kind[layers.kind_of(i)];
     }
-    most = std::max(most, first + own + last);
+    Seconds passed = first + forward + backward;
+    // One microbatch's way there and back, where no half of it waits for the other.
+    if (!map.schedule.splits_backward) passed = std::max(passed, head.back() + tail.back() - last);
+    most = std::max(most, passed + last);
+    Seconds back = std::max(first + forward, head.back());
+    if (traffic.holds_up && begins_with_block)
+      back = std::max(back, first + forward + backward - once_back);
+    if (reduces) most = std::max(most, traffic.end(back, passed, once));
   }
   return rounded_down * most;
 }

@@ -21,6 +21,7 @@
 // by a part in a billion, more than clocks and floating point round up.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <span>
@@ -47,19 +48,40 @@ struct BoundSite {
 // Of all plans with these layers and this microbatch, whatever their stages and data ranks.
 Seconds mean_work_bound(const LayerBounds& layers, const ParallelPlan& plan, int batch);
 
-// The least of any block of the plan: what a pass over a chunk of blocks waits for its weights.
-CostModel::BlockGathers block_gathers(const BoundSite& site, const LayerBounds& layers,
-                                      const ParallelPlan& plan);
+// What data ranks add to a pipeline at the least; alike for all schedules and all ways to deal
+// layers to stages. Default: nothing.
+struct DataTraffic {
+  CostModel::BlockGathers gathers;  // for each pass over a chunk that begins with a block
+  // Once a step: the stream reduces a block's gradients, behind all passes of the stage or from
+  // when the last microbatch goes back, and then gathers its weights. Of each kind of layer, and of
+  // any so many blocks; empty: nothing is known of it.
+  std::vector<CostModel::LeastTraffic> of_kind, least;
+  bool behind_passes = false;
+  // A backward pass begins with a block's weights, which the same stream gathers: behind what the
+  // last microbatch's pass before it has to reduce.
+  bool holds_up = false;
 
-// REQUIRES a legal plan. `layers`: of this plan without stages. `gathers`: for each pass over a
-// chunk that begins with a block.
+  // The end of a stage's step by that. `back`: so much lies before all that is reduced, `passed`:
+  // the end of all passes.
+  Seconds end(Seconds back, Seconds passed, const CostModel::LeastTraffic& stage) const {
+    return std::max(passed, (behind_passes ? passed : back) + stage.reduced) + stage.gathered;
+  }
+};
+DataTraffic data_traffic(const BoundSite& site, const LayerBounds& layers,
+                         const ParallelPlan& plan);
+
+// REQUIRES a legal plan. `layers`: of this plan without stages. `traffic`: of the plan.
 Seconds pipeline_bound(const LayerBounds& layers, const ParallelPlan& plan,
-                       const CostModel::BlockGathers& gathers = {});
+                       const DataTraffic& traffic = {});
 
 // The same from the plan's own costs, stage by stage: with transfers between stages, collectives
 // that keep the data-parallel stream busy, and what follows the last backward.
 Seconds costed_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan,
                      KnownSlots& known);
+
+// The same with the slots of all stages run together; nothing where that is not sure to bound it.
+Seconds together_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan,
+                       KnownSlots& known);
 
 // Of all schedules and all ways to deal layers to the stages of a plan: the mean over stages of
 // what keeps the data-parallel stream busy.

@@ -116,16 +116,16 @@ class Search {
 
  private:
   void count_bounded(const Entry& e) {
-    if (e.stage == Stage::laid || e.stage == Stage::plan) ++proof_.bounded;
+    if (e.stage >= Stage::laid && e.stage <= Stage::together) ++proof_.bounded;
   }
 
   // A front's plans come by time: the next one has to leave a step more free than all that cost no
   // more than it does at the least.
   SearchLimits limits_of(const Entry& e) const {
     SearchLimits limits;
-    if (e.stage >= Stage::plan) limits.within = best_known();
-    limits.fit_first = e.stage == Stage::plan && (step_ || wish_.objective->is_memory ||
-                                                  !steps_.would_fit(e, fitted_ / bound_));
+    if (e.stage >= Stage::together) limits.within = best_known();
+    limits.fit_first = e.stage == Stage::together && (step_ || wish_.objective->is_memory ||
+                                                      !steps_.would_fit(e, fitted_ / bound_));
     if (!step_) return limits;
     const SearchSite& s = *sites_[e.site];
     const double usd = rent(s, e.time);
@@ -172,7 +172,7 @@ class Search {
       }
       wave.push_back({std::move(queue_.extract(taken).value()), {}});
       wave.back().limits = limits_of(wave.back().entry);
-      forecasts += wave.back().entry.stage >= Stage::plan;
+      forecasts += wave.back().entry.stage >= Stage::together;
     }
     look_ahead();
     for (Refined& part : ahead_.refine(wave)) take(part);
@@ -185,7 +185,7 @@ class Search {
     if (!ahead_.has_helpers()) return;
     std::size_t looked = 0;
     for (auto at = queue_.begin(); at != queue_.end() && looked < looked_ahead; ++at, ++looked)
-      if (!at->ahead && at->stage < Stage::plan) ahead_.offer(*at, limits_of(*at));
+      if (!at->ahead && at->stage < Stage::together) ahead_.offer(*at, limits_of(*at));
   }
 
   // Those whose bound is below what as many plans as are wanted are known to reach.

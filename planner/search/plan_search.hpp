@@ -11,7 +11,8 @@
 //              (pipeline_sketch.hpp)
 //   variants   those ways, the next of them at a time
 //   laid       one plan: bubble, activations in flight, of its own layers
-//   plan       its own costs
+//   plan       its own costs, stage by stage
+//   together   the same, all stages' slots run together (stages_together.hpp)
 //   cut        the step was played until it took longer than the best that are known
 //   half       one of the two forecasts is made: the step, or first the memory where the objective
 //              asks for it or the bound says that it will hardly fit

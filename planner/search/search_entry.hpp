@@ -12,6 +12,7 @@
 
 #include "planner/forecast/forecast.hpp"
 #include "planner/search/layer_bounds.hpp"
+#include "planner/search/plan_bounds.hpp"
 #include "planner/search/plan_search.hpp"
 #include "planner/search/plan_space.hpp"
 
@@ -26,6 +27,7 @@ enum class SearchStage : std::uint8_t {
   variants,
   laid,
   plan,
+  together,
   cut,
   half,
   complete
@@ -38,9 +40,10 @@ struct VariantList {
     PipelineVariant variant;
   };
   std::vector<One> all;
-  // What they share: of each kind of layer, and of a block.
+  // What they share: of each kind of layer; of data ranks; of a GPU.
   std::vector<LayerState> states;
-  CostModel::BlockGathers gathers;
+  DataTraffic traffic;
+  Bytes communicators;
 };
 
 struct Refinement;  // refine_ahead.hpp

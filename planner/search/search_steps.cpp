@@ -87,11 +87,13 @@ void SearchSteps::refine(const Entry& e, const SearchLimits& limits, Refined& to
     case Stage::variants:
       return refine_variants(e, limits, to);
     case Stage::laid:
-      return refine_laid(e, limits, to);
+      return refine_laid(e, to);
     case Stage::plan:
+      return refine_plan(e, to);
+    case Stage::together:
     case Stage::cut:
     case Stage::half:
-      return refine_plan(e, limits, to);
+      return forecast_plan(e, limits, to);
     case Stage::complete:
       break;
   }
@@ -187,7 +189,7 @@ void SearchSteps::refine_pipelines(const Entry& e, const SearchLimits& limits, R
   const ParallelPlan p = *s.space.plan(e.point);
   const BoundSite site = bound_site(s, p);
   const StateBounds states(site, *e.layers, p, layer_states(site, *e.layers, p));
-  const auto gathers = block_gathers(site, *e.layers, p);
+  const DataTraffic traffic = data_traffic(site, *e.layers, p);
   const Bytes outside = outside_tensors(site), room = room_for(s, p, limits);
   const auto known = pipelines_.of(e.site, s.space, e.point);
   RefusedVariants framework(s, wish_, e.point);
@@ -204,7 +206,7 @@ void SearchSteps::refine_pipelines(const Entry& e, const SearchLimits& limits, R
       continue;
     }
     const auto within = first != nullptr ? std::optional(least) : std::nullopt;
-    const Seconds time = std::max(e.unlaid, sketched_time(sketch, *e.layers, gathers, within));
+    const Seconds time = std::max(e.unlaid, sketched_time(sketch, *e.layers, traffic, within));
     if (first != nullptr && time >= least) continue;
     first = &sketch;
     least = time;
@@ -226,7 +228,9 @@ std::shared_ptr<const VariantList> SearchSteps::variants_of(const Entry& e,
   const BoundSite site = bound_site(s, p);
   auto list = std::make_shared<VariantList>();
   list->states = layer_states(site, *e.layers, p);
-  list->gathers = block_gathers(site, *e.layers, p);
+  // Of a variant: layers that are split over a box say so, and send nothing by NCCL.
+  list->communicators = communicators_of(site, *s.space.plan(e.point));
+  list->traffic = data_traffic(site, *e.layers, p);
   const StateBounds states(site, *e.layers, p, list->states);
   const Bytes outside = outside_tensors(site), room = room_for(s, p, limits);
   const auto known = pipelines_.of(e.site, s.space, x);
@@ -234,9 +238,9 @@ std::shared_ptr<const VariantList> SearchSteps::variants_of(const Entry& e,
   RefusedVariants framework(s, wish_, x);
   for (const PipelineSketch& sketch : *known)
     if (s.space.legal_in_chunks(x, sketch.variant) && !framework.refused(sketch.variant) &&
-        sketched_memory(sketch, *e.layers, states, p, outside) <= room)
+        sketched_memory(sketch, *e.layers, states, p, outside) + list->communicators <= room)
       list->all.push_back(
-          {std::max(e.unlaid, sketched_time(sketch, *e.layers, list->gathers)), sketch.variant});
+          {std::max(e.unlaid, sketched_time(sketch, *e.layers, list->traffic)), sketch.variant});
   std::stable_sort(list->all.begin(), list->all.end(),
                    [](const auto& a, const auto& b) { return a.time < b.time; });
   for (VariantList::One& one : list->all) one.time = std::max(one.time, e.time);
@@ -246,7 +250,17 @@ std::shared_ptr<const VariantList> SearchSteps::variants_of(const Entry& e,
 void SearchSteps::refine_variants(const Entry& e, const SearchLimits& limits, Refined& to) {
   const SearchSite& s = *sites_[e.site];
   Entry rest = e;
-  if (!rest.variants) rest.variants = variants_of(e, limits);
+  if (!rest.variants) {
+    rest.variants = variants_of(e, limits);
+    const auto& all = rest.variants->all;
+    if (all.empty()) return;
+    // The one that stood for the list has too little room, as more is known of that by now.
+    if (const PlanPoint x = PlanSpace::with(e.point, all.front().variant); x != e.point) {
+      rest.point = x;
+      rest.time = all.front().time;
+      return put(std::move(rest), Stage::variants, to);
+    }
+  }
   const std::shared_ptr<const VariantList> list = rest.variants;
   if (++rest.next < rest.variants->all.size()) {
     const VariantList::One& following = rest.variants->all[rest.next];
@@ -259,32 +273,35 @@ void SearchSteps::refine_variants(const Entry& e, const SearchLimits& limits, Re
   const ParallelPlan p = *s.space.plan(one.point);
   const BoundSite site = bound_site(s, p);
   const Bytes room = room_for(s, p, limits);
-  if (one.memory <= room) one.memory = memory_bound(site, *one.layers, p, counts_, list->states);
+  if (one.memory <= room)
+    one.memory = memory_bound(site, *one.layers, p, counts_, list->states) + list->communicators;
   if (one.memory > room) {
     ++to.counts.too_large;
     return;
   }
-  one.time = std::max(one.time, pipeline_bound(*one.layers, p, list->gathers));
+  one.time = std::max(one.time, pipeline_bound(*one.layers, p, list->traffic));
   put(std::move(one), Stage::laid, to);
 }
 
-void SearchSteps::refine_laid(const Entry& e, const SearchLimits& limits, Refined& to) {
+void SearchSteps::refine_laid(const Entry& e, Refined& to) {
   const SearchSite& s = *sites_[e.site];
   const ParallelPlan p = *s.space.plan(e.point);
-  const BoundSite site = bound_site(s, p);
   Entry one = e;
-  one.memory += communicators_of(site, p);
-  if (one.memory > room_for(s, p, limits)) {
-    ++to.counts.too_large;
-    return;
-  }
-  one.time = std::max(e.time, costed_bound(site, *e.layers, p, slots_));
+  one.time = std::max(e.time, costed_bound(bound_site(s, p), *e.layers, p, slots_));
   put(std::move(one), Stage::plan, to);
 }
 
-void SearchSteps::refine_plan(const Entry& e, const SearchLimits& limits, Refined& to) const {
-  if (e.stage == Stage::plan) ++to.counts.begun;
-  const bool fit = e.timed || (e.stage == Stage::plan && limits.fit_first);
+void SearchSteps::refine_plan(const Entry& e, Refined& to) {
+  const SearchSite& s = *sites_[e.site];
+  const ParallelPlan p = *s.space.plan(e.point);
+  Entry one = e;
+  one.time = std::max(e.time, together_bound(bound_site(s, p), *e.layers, p, slots_));
+  put(std::move(one), Stage::together, to);
+}
+
+void SearchSteps::forecast_plan(const Entry& e, const SearchLimits& limits, Refined& to) const {
+  if (e.stage == Stage::together) ++to.counts.begun;
+  const bool fit = e.timed || (e.stage == Stage::together && limits.fit_first);
   return fit ? forecast_fit(e, limits, to) : forecast_step(e, limits, to);
 }
 

@@ -105,7 +105,7 @@ Seconds CostModel::gather_time(Bytes whole, double per_step, StageCosts& costs) 
 }
 
 bool CostModel::reshards(LayerRole role) const {
-  return role == LayerRole::block && w_.framework.sharded.reshard_after_forward &&
+  return !at_an_end(role) && w_.framework.sharded.reshard_after_forward &&
          (plan_.pipeline == 1 || w_.framework.sharded.reshard_with_pipeline);
 }
 

@@ -309,6 +309,8 @@ TensorIndex attend(GraphBuilder& b, const Projections& projected, BlockKind kind
   op.saves = {p.q, o.k, o.v};
   op.forward = context_exchange(b, p, false);
   op.backward = context_exchange(b, p, true);
+  if (b.workload().framework.reads_lengths)  // differences of the cumulative ones, their maximum
+    op.forward.insert(op.forward.end(), {MemoryWork{Bytes(0), 2}, ReadBack{}});
   op.forward.push_back(work);
   work.backward = true;
   op.backward.push_back(work);

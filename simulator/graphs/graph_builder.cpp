@@ -54,6 +54,12 @@ GraphBuilder::GraphBuilder(const Workload& workload, const ParallelPlan& plan, b
       follows_input_(returns_wide_ && element_ == 4 &&
                      workload.framework.quantized_linear_follows_input) {}
 
+TensorIndex GraphBuilder::gathered_bytes(std::int64_t bytes, MemoryCategory category) {
+  const TensorIndex t = tensor_bytes("gathered", bytes, category, 0);
+  graph_.tensors[static_cast<std::size_t>(t)].gathered = true;
+  return t;
+}
+
 TensorIndex GraphBuilder::tensor_bytes(std::string_view name, std::int64_t bytes,
                                        MemoryCategory category, std::int64_t gradient_bytes) {
   graph_.tensors.push_back({name, bytes, category, gradient_bytes, false});

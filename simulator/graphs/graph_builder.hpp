@@ -88,6 +88,8 @@ class GraphBuilder {
   // The same tensor, in the dtype of the residual stream.
   TensorIndex in_stream(TensorIndex t);
   TensorIndex stream_tensor(std::string_view name, std::int64_t elements);
+  // What a collective writes beside the result that is made of it.
+  TensorIndex gathered_bytes(std::int64_t bytes, MemoryCategory category);
   TensorIndex tensor_bytes(std::string_view name, std::int64_t bytes, MemoryCategory category,
                            std::int64_t gradient_bytes);
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <optional>
 
+#include "simulator/graphs/gathered_logits.hpp"
+
 namespace shardwise {
 namespace {
 
@@ -381,25 +383,6 @@ std::int64_t fused_linear_slices(std::int64_t rows, std::int64_t vocab, std::int
   return (rows + chunk - 1) / chunk;
 }
 
-// Each tensor rank's columns of the logits, gathered by all and laid out row by row. Backward keeps
-// those of its own (picotron @59714b1 tensor_parallel/tp_communications.py, KempnerForge @5666d0d
-// distributed/tensor_parallel.py).
-Logits gathered_logits(GraphBuilder& b, const Logits& own, std::int64_t vocab) {
-  Logits all{own.rows, vocab, 0};
-  const std::int64_t whole = all.rows * all.width * b.element();
-  all.half = logit_tensor(b, "all_logits", all, b.element(), b.element());
-  Operator op = loss_operator("gather_logits", all, 2 * static_cast<double>(b.element()), 0, 1);
-  op.inputs = {own.half};
-  op.outputs = {all.half};
-  op.forward.insert(op.forward.begin(),
-                    CommWork{Collective::all_gather, Bytes(whole), CommAxis::tensor, false});
-  op.backward = {MemoryWork{Bytes(2 * whole / b.tensor()), 1, MemoryAccess::streaming}};
-  op.forward_temporary = Bytes(whole);
-  op.temporary_category = MemoryCategory::logits;
-  b.add(std::move(op));
-  return all;
-}
-
 // The loss from the logits, as the framework computes it.
 TensorIndex add_loss(GraphBuilder& b, const Logits& l) {
   const Framework& f = b.workload().framework;
@@ -468,9 +451,10 @@ TensorIndex add_head(GraphBuilder& b, TensorIndex x, bool tied_here) {
   const Logits logits{rows, vocab / b.tensor(), half};
   b.categorize(half, MemoryCategory::logits);
   b.resize_gradient(half, gradient_rows(b, logits) * logits.width * b.element());
-  if (w.framework.gathers_logits && b.tensor() > 1)
-    return add_loss(b, gathered_logits(b, logits, vocab));
-  return add_loss(b, logits);
+  if (!w.framework.gathers_logits || b.tensor() == 1) return add_loss(b, logits);
+  Logits all{rows, vocab, 0};
+  all.half = gathered_logits(b, half, rows * vocab, gradient_rows(b, all) * vocab);
+  return add_loss(b, all);
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ class ScriptWriter {
       for (TensorIndex t : graph.operators[i].outputs) producer_[at(t)] = i;
       for (TensorIndex t : graph.operators[i].saves) ++saves_[at(t)];
     }
+    mark_written();
     saved_outside_.assign(n, false);
     if (options.keeps_results)
       for (std::size_t i = 0; i < graph.operators.size(); ++i)
@@ -107,14 +108,27 @@ class ScriptWriter {
     to.push_back({kind, MemoryCategory::temporaries, slot, 0});
   }
 
+  static bool holds(const std::vector<Kernel>& pass, Collective which) {
+    return std::any_of(pass.begin(), pass.end(), [which](const Kernel& k) {
+      const auto* comm = std::get_if<CommWork>(&k);
+      return comm != nullptr && comm->collective == which;
+    });
+  }
+  static bool sums(const std::vector<Kernel>& pass) { return holds(pass, Collective::all_reduce); }
+
   // A reduction reads its input on a stream of its own.
   static EventKind release_after(const Operator& op, const std::vector<Kernel>& pass) {
-    const bool reduces = std::any_of(pass.begin(), pass.end(), [](const Kernel& k) {
-      const auto* comm = std::get_if<CommWork>(&k);
-      return comm != nullptr && comm->collective == Collective::reduce_scatter;
-    });
+    const bool reduces = holds(pass, Collective::reduce_scatter);
     return reduces && op.kind == OperatorKind::communication ? EventKind::release_read
                                                              : EventKind::release;
+  }
+
+  // What a collective has summed in place, or gathered beside its result, it has used there too.
+  void mark_written() {
+    written_.assign(graph_.tensors.size(), false);
+    for (const Operator& op : graph_.operators)
+      for (TensorIndex t : op.outputs)
+        written_[at(t)] = graph_.tensors[at(t)].gathered || sums(op.forward);
   }
 
   void temporary(std::vector<MemoryEvent>& to, Bytes bytes, MemoryCategory category,
@@ -156,8 +170,9 @@ class ScriptWriter {
       for (std::size_t t = 0; t < last.size(); ++t) {
         const TensorIndex index = static_cast<TensorIndex>(t);
         if (last[t] != i || kept_[t] || index == graph_.output) continue;
-        release(script_.forward, index,
-                graph_.tensors[t].outlives ? EventKind::hold : release_after(op, op.forward));
+        const EventKind freed =
+            written_[t] ? EventKind::release_read : release_after(op, op.forward);
+        release(script_.forward, index, graph_.tensors[t].outlives ? EventKind::hold : freed);
         if (index == graph_.input) script_.input_released_in_forward = true;
       }
     }
@@ -183,7 +198,9 @@ class ScriptWriter {
       for (std::size_t t = 0; t < last.size(); ++t) {
         const TensorIndex index = static_cast<TensorIndex>(t);
         if (last[t] != i || saves_[t] > 0) continue;
-        if (made_again(index)) release(script_.recompute, index);
+        if (made_again(index))
+          release(script_.recompute, index,
+                  written_[t] ? EventKind::release_read : EventKind::release);
       }
     }
     // What only the re-run needed, not backward itself.
@@ -243,7 +260,9 @@ class ScriptWriter {
       script_.backward.push_back(
           {EventKind::weight_gradient, MemoryCategory::gradients, 0, op.weight_gradient_elements});
     for (TensorIndex t : op.outputs)
-      if (gradient_[at(t)] != no_slot) let_go(gradient_[at(t)], release_after(op, op.backward));
+      if (gradient_[at(t)] != no_slot)
+        let_go(gradient_[at(t)],
+               sums(op.backward) ? EventKind::release_read : release_after(op, op.backward));
     for (TensorIndex t : op.saves)
       let_go(t, graph_.tensors[at(t)].outlives && !made_again(t) ? EventKind::release_later
                                                                  : EventKind::release);
@@ -270,6 +289,7 @@ class ScriptWriter {
   std::vector<int> saves_;  // by how many operators
   std::vector<bool> saved_outside_;
   std::vector<bool> kept_;
+  std::vector<bool> written_;
   std::vector<std::int32_t> gradient_;
   std::vector<int> references_;
   LayerScript script_;
@@ -300,6 +320,8 @@ LayerGraph joined(const LayerGraph& first, const LayerGraph& second) {
   both.parameters.expert_adapter += second.parameters.expert_adapter;
   both.parameters.cast += second.parameters.cast;
   both.parameters.modules += second.parameters.modules;
+  both.parameters.linear_sides += second.parameters.linear_sides;
+  both.parameters.expert_sides += second.parameters.expert_sides;
   both.parameters.largest_matrix =
       std::max(first.parameters.largest_matrix, second.parameters.largest_matrix);
   return both;

@@ -75,6 +75,7 @@ struct Tensor {
   std::int64_t gradient_bytes = 0;                        // 0: no gradient flows through it
   bool statistic = false;  // norm and softmax statistics, which papers leave out
   bool outlives = false;   // its backward pass, with the model's output (OutputLife)
+  bool gathered = false;   // a collective writes it beside the result that is made of it
 };
 
 using TensorIndex = int;

@@ -48,6 +48,8 @@ class MemoryLedger {
 
   Bytes allocated() const { return allocator_.allocated(); }
   Bytes reserved() const { return allocator_.reserved(); }
+  // How often an allocation has waited for the GPU and given back what is cached.
+  std::int64_t retries() const { return allocator_.alloc_retries(); }
   bool exhausted() const { return exhausted_; }
   Bytes most_allocated() const { return allocator_.peak_allocated(); }
   Bytes bytes_of(const Holding& holding) const {

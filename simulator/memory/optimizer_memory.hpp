@@ -55,6 +55,10 @@ class OptimizerMemory {
         for (int i = 0; i < f_.foreach_lists; ++i) open_states(layers, total, 1, temporary);
       else if (!f_.fused_optimizer && !in_backward)
         open_root_and_quotient(total, largest_gradient, temporary);
+      // A group of parameters after the other, of which the decayed hold nearly all (Transformer
+      // Engine pytorch/optimizers/fused_adam.py, get_unscaled_state, until 459e7cf49).
+      if (f_.widens_moments && row_.format == StateFormat::bf16)
+        ledger_.touch(2 * total.optimizer, optimizer_states);
       for (Holding& h : temporary) ledger_.close(h);
     }
     gather_stepped(total);

@@ -140,22 +140,7 @@ void StagePlayer::gather(std::size_t c, std::size_t i, int direction, double win
 
 bool StagePlayer::stays_gathered(std::size_t c, std::size_t i) const {
   // The root group (embedding, head) and everything where the framework does not reshard.
-  return !habits_.reshards || (*chunks_)[c].layers[i].definition->role != LayerRole::block;
-}
-
-void StagePlayer::issue_forward(const LayerDefinition& d) {
-  if (!f_.records_streams) return;
-  for (const Operator& op : d.graph.operators) lag_.advance(launches(op.forward));
-}
-
-void StagePlayer::issue_backward(const LayerDefinition& d) {
-  if (!f_.records_streams) return;
-  for (const Operator& op : d.graph.operators)
-    lag_.advance(launches(op.backward) + launches(op.backward_weight));
-}
-
-void StagePlayer::receive() {
-  if (f_.records_streams && plan_.pipeline > 1) lag_.catch_up();
+  return !habits_.reshards || at_an_end((*chunks_)[c].layers[i].definition->role);
 }
 
 void StagePlayer::run(const std::vector<MemoryEvent>& events, Slots& slots, std::size_t c,
@@ -305,6 +290,7 @@ void StagePlayer::backward(const Slot& slot) {
     fetch_activations(slot, i);
     if (!script.recompute.empty()) cache_autocast(c, i);
     run(script.recompute, slots, c, i);
+    issue_again(*chunk.layers[i].definition);
     slots[static_cast<std::size_t>(script.output_gradient_slot)] = flight.carried;
     run(script.backward, slots, c, i);
     if (chunk.layers[i].definition->role == LayerRole::head) hold_tied(c);
@@ -421,7 +407,7 @@ void StagePlayer::keep_or_pass(std::int64_t raw, LayerHoldings& h) {
 
 bool StagePlayer::in_root(std::size_t c, std::size_t i) const {
   return f_.sharded.root_holds_ends && habits_.shards_weights &&
-         (*chunks_)[c].layers[i].definition->role != LayerRole::block;
+         at_an_end((*chunks_)[c].layers[i].definition->role);
 }
 
 void StagePlayer::finish_root(std::size_t c) {

@@ -56,7 +56,10 @@ class StagePlayer {
   StreamId reduced_on() const { return f_.sharded.copy_out ? reduce_stream : StreamId{}; }
 
   bool stays_gathered(std::size_t c, std::size_t i) const;
+  void advance(int kernels);
+  void issue_forward(const Operator& op);
   void issue_forward(const LayerDefinition& d);
+  void issue_again(const LayerDefinition& d);
   void issue_backward(const LayerDefinition& d);
   // Receiving from another stage, the CPU reads the shape of what comes off the GPU.
   void receive();
@@ -131,6 +134,7 @@ class StagePlayer {
   OptimizerMemory optimizer_;
   std::int64_t largest_gradient_ = 0;  // elements of the largest weight gradient
   Bytes reserved_at_step_;
+  std::int64_t retries_ = 0;  // of the allocator, that the lag knows of
   bool given_up_ = false, last_microbatch_ = true;
   std::vector<MemoryMoment>* record_ = nullptr;
 };

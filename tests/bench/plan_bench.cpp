@@ -59,11 +59,11 @@ struct Bench {
     const PipelineSketch sketch = sketch_of(p, layers.blocks(), {});
     const std::vector<LayerState> held = layer_states(at, layers, p);
     const StateBounds states(at, layers, p, held);
-    const auto gathers = block_gathers(at, layers, p);
-    const Seconds time =
-        std::max({mean_work_bound(layers, p, site.space.batch()),
-                  pipeline_bound(layers, p, gathers), costed_bound(at, layers, p, slots),
-                  stream_bound(at, layers, p), sketched_time(sketch, layers, gathers)});
+    const DataTraffic traffic = data_traffic(at, layers, p);
+    const Seconds time = std::max(
+        {mean_work_bound(layers, p, site.space.batch()), pipeline_bound(layers, p, traffic),
+         costed_bound(at, layers, p, slots), together_bound(at, layers, p, slots),
+         stream_bound(at, layers, p), sketched_time(sketch, layers, traffic)});
     const Bytes memory =
         std::max({memory_bound(at, layers, p, counts, held) + communicators_of(at, p),
                   stage_mean_bound(at, layers, p),

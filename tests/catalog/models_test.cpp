@@ -245,7 +245,7 @@ TEST_CASE("names as people type them lead to the model they mean") {
       {"deepseek-ai/DeepSeek-V2.5", "deepseek-v2"},
       {"deepseek-r1:7b", ""},  // Ollama's spelling is none of ours
       {"deepseek-r1-7b", "deepseek-r1-distill-qwen-7b"},
-      {"Qwen/Qwen2.5-VL-7B-Instruct", "qwen2.5-7b"},
+      {"Qwen/Qwen2.5-VL-7B-Instruct", "qwen2.5-vl-7b"},
       {"qwen3-4b-instruct-2507", "qwen3-4b"},
       {"Qwen/Qwen3.5-9B", "qwen3.5-9b"},
       {"mistral-small-3.2", "mistral-small-24b-2501"},

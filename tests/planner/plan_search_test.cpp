@@ -184,17 +184,19 @@ TEST_CASE("no bound is above the forecast", "[search]") {
       INFO(problem.told << ": " << whole_text(p));
       CHECK(mean_work_bound(layers, p, site.space.batch()) <= f.step_time.expected);
       CHECK(pipeline_bound(layers, p) <= f.step_time.expected);
-      const Seconds gathered = pipeline_bound(layers, p, block_gathers(at, layers, p));
+      const Seconds gathered = pipeline_bound(layers, p, data_traffic(at, layers, p));
       CHECK(gathered <= f.step_time.expected);
-      CHECK((1 - 1e-8) * gathered <= costed_bound(at, layers, p, slots));
+      CHECK((1 - 1e-6) * gathered <=
+            std::max(costed_bound(at, layers, p, slots), together_bound(at, layers, p, slots)));
       CHECK(costed_bound(at, layers, p, slots) <= f.step_time.expected);
+      CHECK(together_bound(at, layers, p, slots) <= f.step_time.expected);
       CHECK(stream_bound(at, layers, p) <= f.step_time.expected);
       CHECK(stage_mean_bound(at, layers, p) <= fullest(f));
       const PipelineSketch sketch = sketch_of(p, layers.blocks(), {});
       const std::vector<LayerState> held = layer_states(at, layers, p);
       const StateBounds states(at, layers, p, held);
       CHECK(sketched_time(sketch, layers) <= f.step_time.expected);
-      CHECK(sketched_time(sketch, layers, block_gathers(at, layers, p)) <= f.step_time.expected);
+      CHECK(sketched_time(sketch, layers, data_traffic(at, layers, p)) <= f.step_time.expected);
       CHECK(sketched_memory(sketch, layers, states, p, outside_tensors(at)) <= fullest(f));
       CHECK(memory_bound(at, layers, p, counts, held) + communicators_of(at, p) <= fullest(f));
       CHECK(mean_memory_bound(at, layers, site.space.layers_of(point),

@@ -148,4 +148,21 @@ TEST_CASE("request files are read strictly") {
   CHECK(where("[]").find("object") != std::string::npos);
 }
 
+TEST_CASE("images are seen by models with a vision tower only, and fit the sequence") {
+  Request r = request_for("qwen2.5-vl-7b", "1x4090", {Method::lora});
+  CHECK(resolved(r).images.images == 1);
+  CHECK(resolved(r).images.tokens == 1024);  // half of 2,048
+  r.images = 4;
+  REQUIRE(problems_of(r).size() == 1);
+  CHECK(problems_of(r).front().where == "--images");
+  r.image_tokens = 512;  // 4 x 512 = 2,048
+  const ResolvedRequest full = resolved(r);
+  CHECK(full.images.images == 4);
+  CHECK(full.images.tokens == 512);
+  Request text = request_for("8b", "1x4090", {Method::lora});
+  text.image_tokens = 256;
+  REQUIRE(problems_of(text).size() == 1);
+  CHECK(problems_of(text).front().where == "--image-tokens");
+}
+
 }  // namespace shardwise

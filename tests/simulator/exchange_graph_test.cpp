@@ -62,7 +62,8 @@ TEST_CASE("gate and up that sum the gradient of their input apart", "[layer_grap
 }
 
 // Two ranks' 16-bit halves of 128 x 1000 logits, and the whole of them, all of which the loss's
-// softmax reads: 128 x 1000 fp32 in place of 128 x 500.
+// softmax reads: 128 x 1000 fp32 in place of 128 x 500. They come as one tensor of 128 x 1000, from
+// which the other rank's 128 x 500 are copied before both halves are joined.
 TEST_CASE("a loss over logits that each rank gathers", "[layer_graph]") {
   Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
   w.framework.loss = LossKind::dense;
@@ -79,6 +80,9 @@ TEST_CASE("a loss over logits that each rank gathers", "[layer_graph]") {
   const LayerGraph whole = head_graph(w, plan_of(1, 2), false);
   CHECK(logits(whole) == 128 * 1000 * 4);
   CHECK(exchanged(whole, true).gathers == 1);
+  std::int64_t beside = 0;
+  for (const Tensor& t : whole.tensors) beside += t.gathered ? t.bytes : 0;
+  CHECK(beside == 128 * (1000 + 500) * 2);
   CHECK(exchanged(head_graph(w, plan_of(1), false), true).gathers == 0);
 }
 
@@ -143,4 +147,19 @@ TEST_CASE("experts that tensor parallelism cuts", "[experts]") {
     CHECK(sent("combine", Collective::reduce_scatter) == (cut == 1 ? 0 : 2 * once));
     CHECK(sent("combine", Collective::all_to_all) == once);
   }
+}
+
+// The longest sequence is asked of the GPU once in each forward pass, and is not asked elsewhere.
+TEST_CASE("attention that asks for the longest sequence", "[layer_graph]") {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
+  const auto asked = [&] {
+    int waits = 0;
+    for (const Operator& op : block_graph(w, plan_of(1), {}).operators)
+      for (const std::vector<Kernel>* pass : {&op.forward, &op.backward, &op.backward_weight})
+        for (const Kernel& k : *pass) waits += std::holds_alternative<ReadBack>(k);
+    return waits;
+  };
+  CHECK(asked() == 0);
+  w.framework.reads_lengths = true;
+  CHECK(asked() == 1);
 }

@@ -437,4 +437,42 @@ TEST_CASE("Where head and loss go by slices, one slice has a gradient", "[memory
   CHECK(gradients == 16 * 1000 * 10);
 }
 
+// Adam's moments in 16 bits, 4 B of each of P parameters; a step has them in fp32 beside, 8 P. With
+// one token there are no activations, so the step is the peak.
+TEST_CASE("Moments may go to fp32 for a step", "[memory_play]") {
+  Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 1);
+  w.optimizer = optimizer_named("adamw-bf16-states");
+  const StageMemory without = first_stage(w, plan_of(1));
+  w.framework.widens_moments = true;
+  const StageMemory with = first_stage(w, plan_of(1));
+  const auto parameters = without.state.stepped_elements;
+  CHECK(with.state.optimizer == 4 * parameters);
+  CHECK(gib(with.steady.allocated - without.steady.allocated) ==
+        Approx(gib(Bytes(8 * parameters))).epsilon(0.1));
+  CHECK(with.after_step == without.after_step);
+}
+
+// Under tensor parallelism without sequence parallelism two tensors [tokens, h] of a layer are
+// summed in place forward. While the GPU is behind, what is marked so and freed cannot be used: the
+// allocator takes more; where each layer waits for the GPU it takes as much as without marks.
+TEST_CASE("Sums in place are marked, and a wait in each layer frees them", "[memory_play]") {
+  Workload w = pretraining(llama(8, 512, 8, 8, 2048, 1000), 4096);
+  ParallelPlan plan = plan_of(1, 2);
+  plan.recompute = "full";
+  const auto reserved = [&] {
+    const PipelineSchedule& schedule = *find_pipeline_schedule("1f1b");
+    const ModelPartition partition =
+        partition_model(w, plan, schedule, *recompute_policy(plan.recompute));
+    PlayVariation behind;
+    behind.lead = {0.0, 100'000};
+    return play_memory(w, plan, schedule, partition, 0, {}, std::nullopt, behind).steady.reserved;
+  };
+  const Bytes plain = reserved();
+  w.framework.records_streams = true;
+  const Bytes marked = reserved();
+  CHECK(marked >= plain + Bytes(2 * 7 * 4096 * 512 * 2));
+  w.framework.reads_lengths = true;
+  CHECK(reserved() < marked);
+}
+
 }  // namespace shardwise

@@ -286,3 +286,18 @@ TEST_CASE("Experts that bitsandbytes passes over are kept as they are", "[parame
   w.adapter.base = Quantization::gptq;  // as its checkpoint has them
   CHECK(layer_state(w, plan_of(1), parameters, false).weights == 2 * 512);
 }
+
+// fp32 masters 4 B, moments 8 or in 16 bits 4; the lower half of a master beside its bf16 weight 2.
+TEST_CASE("masters beside 16-bit moments may lack what the weights have", "[parameter_state]") {
+  Workload w = pretraining(gpt(2, 64, 2), 64);
+  LayerParameters parameters;
+  parameters.linear = 1000;
+  const auto state = [&] { return layer_state(w, plan_of(1), parameters, true); };
+  w.framework.keeps_remainders = true;
+  CHECK(state().master == 4000);
+  w.optimizer = optimizer_named("adamw-bf16-states");
+  CHECK(state().master == 2000);
+  CHECK(state().optimizer == 4000);
+  w.framework.keeps_remainders = false;
+  CHECK(state().master == 4000);
+}
