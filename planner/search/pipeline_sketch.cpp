@@ -43,6 +43,7 @@ StageSketch stage_sketch(const PipelineSchedule& schedule, PipelineShape shape, 
 void add(StateBounds::Least& to, const StateBounds::Least& one, std::int64_t layers) {
   to.kept += layers * one.kept;
   to.with_gradients += layers * one.with_gradients;
+  to.at_step += layers * one.at_step;
 }
 
 }  // namespace
@@ -67,7 +68,7 @@ StateBounds::StateBounds(const BoundSite& site, const LayerBounds& layers, const
   blocks_.reserve(all.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
     const StageStateBytes s = state_bytes(site, p, states[i]);
-    const Least one{s.kept, s.with_gradients};
+    const Least one{s.kept, s.with_gradients, s.at_step};
     // The first and the last layer are the ends of the model.
     int count = all[i].layers;
     if (i == 0) embedding_ = one, --count;
@@ -129,7 +130,8 @@ Bytes sketched_memory(const PipelineSketch& sketch, const LayerBounds& layers,
   for (const StageSketch& s : sketch.stages) {
     const StateBounds::Least held = states.of(s);
     const Bytes saved = p.offload.activations ? Bytes(0) : layers.least_saved(s.least_blocks);
-    most = std::max({most, held.with_gradients, held.kept + std::int64_t{s.in_flight} * saved});
+    most = std::max(
+        {most, held.with_gradients, held.at_step, held.kept + std::int64_t{s.in_flight} * saved});
   }
   return most + outside;
 }

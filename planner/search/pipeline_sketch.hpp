@@ -47,7 +47,7 @@ class StateBounds {
               const std::vector<LayerState>& states);
   // Of any stage with so many blocks and these ends; nothing outside of tensors.
   struct Least {
-    Bytes kept, with_gradients;
+    Bytes kept, with_gradients, at_step;
   };
   Least of(const StageSketch& stage) const;
 

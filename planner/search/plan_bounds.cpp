@@ -6,6 +6,7 @@
 
 #include "simulator/memory/communicator_memory.hpp"
 #include "simulator/memory/memory_play.hpp"
+#include "simulator/memory/optimizer_memory.hpp"
 #include "simulator/memory/stage_holdings.hpp"
 
 namespace shardwise {
@@ -160,7 +161,11 @@ StageStateBytes state_bytes(const BoundSite& site, const ParallelPlan& p, const 
   if (!p.offload.optimizer && life != GradientLife::in_backward) gradients = sum.gradients;
   const bool persistent = life == GradientLife::persistent;
   if (persistent) kept += sum.gradients;
-  return {Bytes(kept), Bytes(persistent ? kept : kept + gradients)};
+  const std::int64_t all = persistent ? kept : kept + gradients;
+  // Where other ranks' shares of the gradients are dropped before, no gradient is counted.
+  const bool drops = site.workload.framework.clones_partition && p.zero_stage == 1;
+  const std::int64_t temporary = OptimizerMemory::least_temporaries(site.workload, p, sum);
+  return {Bytes(kept), Bytes(all), Bytes((drops ? kept : all) + temporary)};
 }
 
 Bytes communicators_of(const BoundSite& site, const ParallelPlan& p) {
@@ -190,7 +195,9 @@ Bytes mean_states_bound(const BoundSite& site, const LayerBounds& layers, const 
   std::int64_t bytes = 0;
   if (!p.offload.parameters)
     bytes += share(sum.weights, 3) + (sum.quantization + sum.adapters) / most_stages;
-  if (!p.offload.optimizer) bytes += share(sum.master + sum.optimizer, 1);
+  if (!p.offload.optimizer)
+    bytes += share(
+        sum.master + sum.optimizer + OptimizerMemory::least_temporaries(site.workload, p, sum), 1);
   return rounded_sum(bytes) + outside_tensors(site);
 }
 
@@ -203,7 +210,8 @@ Bytes mean_memory_bound(const BoundSite& site, const LayerBounds& layers, const 
 Bytes stage_mean_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
   const StageStateBytes states = state_bytes(site, p, whole_state(site, layers, p));
   const std::int64_t saved = p.offload.activations ? 0 : layers.least_saved().value;
-  const std::int64_t most = std::max(states.with_gradients.value, states.kept.value + saved);
+  const std::int64_t most =
+      std::max({states.with_gradients.value, states.at_step.value, states.kept.value + saved});
   return rounded_sum(most / p.pipeline) + outside_tensors(site);
 }
 
@@ -424,8 +432,9 @@ Bytes memory_bound(const BoundSite& site, const LayerBounds& layers, const Paral
     const auto with = [&](const std::vector<int>& held) {
       return saved_and_rise(site, layers, p, map, of_stages, stage, held);
     };
-    most = std::max({most, states.with_gradients, states.kept + with(in_flight.at_all),
-                     states.kept + while_reducing(layers, p, map, of_stages, stage)});
+    most =
+        std::max({most, states.with_gradients, states.at_step, states.kept + with(in_flight.at_all),
+                  states.kept + while_reducing(layers, p, map, of_stages, stage)});
     // Gradients that are always there are among what is kept.
     if (states.with_gradients > states.kept)
       most = std::max(most, states.with_gradients + with(in_flight.with_gradients));

@@ -101,9 +101,10 @@ Bytes mean_memory_bound(const BoundSite& site, const LayerBounds& layers, const 
 // least the mean of them.
 Bytes stage_mean_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan);
 
-// What a stage with these states holds through a step, and while its optimizer steps.
+// What a stage with these states holds through a step, once it has gradients, and while its
+// optimizer steps.
 struct StageStateBytes {
-  Bytes kept, with_gradients;
+  Bytes kept, with_gradients, at_step;
 };
 StageStateBytes state_bytes(const BoundSite& site, const ParallelPlan& plan,
                             const LayerState& states);

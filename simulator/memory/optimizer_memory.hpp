@@ -26,6 +26,25 @@ class OptimizerMemory {
     if (workload.trains_base()) weight_bytes_ = stored_base(workload, true, true).weight;
   }
 
+  // What step() holds at the least beside gradients and states that exist: the part that grows with
+  // the states and the elements stepped, so what layers need adds up.
+  static std::int64_t least_temporaries(const Workload& workload, const ParallelPlan& plan,
+                                        const LayerState& of) {
+    const Framework& f = workload.framework;
+    const OptimizerRow& row = *workload.optimizer;
+    if (plan.offload.optimizer) return 0;
+    const bool by_group = f.clones_partition && plan.zero_stage >= 3;
+    std::int64_t bytes = f.fp32_gradient_at_step && !by_group ? 4 * of.stepped_elements : 0;
+    const bool in_backward = f.gradient_life == GradientLife::in_backward;
+    if (f.widens_moments && row.format == StateFormat::bf16) bytes += 2 * of.optimizer;
+    if (row.one_by_one && !row.in_backward) return bytes;
+    if (!f.fused_optimizer && f.foreach_optimizer && !in_backward)
+      bytes += f.foreach_lists * (of.optimizer / 2);
+    else if (!f.fused_optimizer && f.clones_partition && !in_backward)
+      bytes += of.optimizer;
+    return bytes;
+  }
+
   // A gradient of `elements`, `bytes` long, of a weight of `weight_bytes` each, that is stepped
   // once the next one is made, or in step().
   void step_in_backward(std::int64_t elements, std::int64_t bytes, double weight_bytes) {
