@@ -184,27 +184,40 @@ Seconds mean_work_bound(const LayerBounds& layers, const ParallelPlan& p, int ba
 // A millionth for bytes that are rounded up to whole ones layer by layer.
 Bytes rounded_sum(std::int64_t bytes) { return Bytes(bytes / 1'000'000 * 999'999); }
 
+namespace {
+
+// What the mean stage of a set keeps, and beside that while its optimizer steps. Stages divide what
+// data ranks do not; what data ranks share out is the same on any number of stages, as there are
+// fewer data ranks to each.
+struct MeanStates {
+  std::int64_t kept = 0, temporary = 0;
+
+  MeanStates(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p, int stages) {
+    const LayerState sum = whole_state(site, layers, p);
+    const auto share = [&](std::int64_t bytes, int sharded_from) {
+      return p.zero_stage >= sharded_from ? bytes : bytes / stages;
+    };
+    if (!p.offload.parameters)
+      kept += share(sum.weights, 3) + (sum.quantization + sum.adapters) / stages;
+    if (!p.offload.optimizer) kept += share(sum.master + sum.optimizer, 1);
+    temporary = share(OptimizerMemory::least_temporaries(site.workload, p, sum), 1);
+  }
+};
+
+}  // namespace
+
 Bytes mean_states_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,
                         int most_stages) {
-  const LayerState sum = whole_state(site, layers, p);
-  // Stages divide what data ranks do not; what data ranks share out is the same on any number of
-  // stages, as there are fewer data ranks to each.
-  const auto share = [&](std::int64_t bytes, int sharded_from) {
-    return p.zero_stage >= sharded_from ? bytes : bytes / most_stages;
-  };
-  std::int64_t bytes = 0;
-  if (!p.offload.parameters)
-    bytes += share(sum.weights, 3) + (sum.quantization + sum.adapters) / most_stages;
-  if (!p.offload.optimizer)
-    bytes += share(
-        sum.master + sum.optimizer + OptimizerMemory::least_temporaries(site.workload, p, sum), 1);
-  return rounded_sum(bytes) + outside_tensors(site);
+  const MeanStates mean(site, layers, p, most_stages);
+  return rounded_sum(mean.kept + mean.temporary) + outside_tensors(site);
 }
 
 Bytes mean_memory_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,
                         int most_stages) {
+  const MeanStates mean(site, layers, p, most_stages);
   const std::int64_t saved = p.offload.activations ? 0 : layers.least_saved().value / most_stages;
-  return mean_states_bound(site, layers, p, most_stages) + rounded_sum(saved);
+  return rounded_sum(mean.kept) + rounded_sum(std::max(mean.temporary, saved)) +
+         outside_tensors(site);
 }
 
 Bytes stage_mean_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {

@@ -1,6 +1,7 @@
 // Bounds against forecasts on many plans, and how tight they are.
 //
-//   plan_bench CATALOG [PLANS]     plans of GPT-3-like and Llama models on up to 64 GPUs
+//   plan_bench CATALOG [PLANS]     plans of GPT-3-like and Llama models on up to 64 GPUs,
+//                                  and of one Llama in every framework
 #include <cstdio>
 #include <cstdlib>
 #include <random>
@@ -8,6 +9,7 @@
 
 #include "planner/facts.hpp"
 #include "planner/on_all_cores.hpp"
+#include "planner/request/asked_plan.hpp"
 #include "planner/request/resolved_request.hpp"
 #include "planner/search/pipeline_sketch.hpp"
 #include "planner/search/plan_bounds.hpp"
@@ -70,6 +72,11 @@ struct Bench {
                   sketched_memory(sketch, layers, states, p, outside_tensors(at)),
                   mean_memory_bound(at, layers, unstaged, site.space.most_stages(x))});
     ++to.plans;
+    if (time > f->step_time.expected || memory > fullest)
+      std::fprintf(stderr, "%s in %s: %s: bounds %.9f s and %lld B, forecast %.9f s and %lld B\n",
+                   at.workload.model.id.c_str(), at.workload.framework.id.c_str(),
+                   whole_text(p).c_str(), time.value, static_cast<long long>(memory.value),
+                   f->step_time.expected.value, static_cast<long long>(fullest.value));
     to.above += time > f->step_time.expected || memory > fullest;
     to.time += time / f->step_time.expected;
     to.memory += memory / fullest;
@@ -87,16 +94,18 @@ int main(int argc, char** argv) {
                                          {"gpt3-6.7b", "64xA100-80GB", "megatron-lm"},
                                          {"deepseek-v2-lite", "8xH100-SXM", "megatron-lm"},
                                          {"llama-3.1-8b", "8xRTX-4090", "pytorch-fsdp2"}};
-  constexpr std::size_t parts = 20;
+  // Each of them four times, then each framework of the catalog once.
+  constexpr std::size_t named = 4 * std::size(requests);
+  const std::size_t parts = named + facts->catalog.frameworks.size();
   std::vector<Tally> tallies(parts);
   Bench bench{*facts, {}, {}};
   on_all_cores(parts, [&](std::size_t i) {
     const auto& [model, gpus, framework] = requests[i % std::size(requests)];
     Request r;
-    r.model = model;
-    r.gpus = gpus;
-    r.framework = framework;
-    r.methods = {Method::pretrain};
+    r.model = i < named ? model : "llama-3.2-1b";
+    r.gpus = i < named ? gpus : "8xA100-40GB";
+    r.framework = i < named ? framework : facts->catalog.frameworks[i - named].id;
+    r.methods = {i < named ? Method::pretrain : Method::full};
     r.sequence = 1024;
     r.batch = 128;
     tallies[i] = bench.measure(r, plans / static_cast<int>(parts), static_cast<unsigned>(i));
