@@ -255,6 +255,8 @@ ChosenPlan timed(const PlanSearch& s, const Tried& t) {
   auto whole = forecast(t.question, s.request.facts->profile,
                         {.unfold = s.request.asked.unfold, .plays = t.memory.plays});
   if (whole) chosen.forecast = *std::move(whole);
+  const std::vector<std::string>& more = chosen.forecast.notes;
+  chosen.notes.insert(chosen.notes.end(), more.begin(), more.end());
   return chosen;
 }
 

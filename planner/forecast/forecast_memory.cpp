@@ -2,9 +2,11 @@
 #include <deque>
 #include <vector>
 
+#include "planner/figures.hpp"
 #include "planner/forecast/forecast_parts.hpp"
 #include "planner/forecast/host_memory.hpp"
 #include "planner/forecast/stage_plays.hpp"
+#include "planner/sentence.hpp"
 #include "planner/validation/spread_fit.hpp"
 #include "simulator/costs/kernel_model.hpp"
 #include "simulator/memory/communicator_memory.hpp"
@@ -235,6 +237,46 @@ std::shared_ptr<const MemoryPlays> played(const ForecastContext& k, const Length
   return plays;
 }
 
+// The card on which a plan is asked to fit with the error of forecasts like it.
+Bytes smaller_by(Bytes capacity, const SpreadRow& spread) {
+  const double high = std::max(1.0, spread.high);
+  return Bytes(static_cast<std::int64_t>(static_cast<double>(capacity.value) / high));
+}
+
+// What the allocator only caches it gives back before it fails: of a plan that has filled the card
+// up that way, every stage is played on a card that is smaller by the high end of the interval.
+bool fits_smaller(const ForecastContext& k, const LengthVariation& v, const Forecast& f,
+                  const SpreadRow& spread) {
+  return std::all_of(f.stages.begin(), f.stages.end(), [&](const StageForecast& s) {
+    const Bytes outside = s.peak.device - s.peak.reserved;
+    const StageMemory& memory = f.plays->stages[static_cast<std::size_t>(s.stage)];
+    return s.paged == Bytes(0) &&
+           survives(k, v, s.stage, memory, outside, smaller_by(s.capacity, spread));
+  });
+}
+
+// Sets the verdict, by the margin and the interval that are there.
+void judge(const ForecastContext& k, const LengthVariation& v, const SpreadRow& spread,
+           Forecast& f) {
+  const StageForecast& worst = f.stages[static_cast<std::size_t>(f.worst_stage)];
+  if (f.margin < Bytes(0)) {
+    f.verdict = Verdict::does_not_fit;
+  } else if (f.peak_device.high <= worst.capacity) {
+    f.verdict = Verdict::fits;
+  } else if (fits_smaller(k, v, f, spread)) {
+    f.verdict = Verdict::fits;
+    f.peak_device.high = worst.capacity;
+    const auto cache = worst.breakdown[static_cast<std::size_t>(MemoryCategory::cache)];
+    f.notes.push_back(sentence("Of the memory reserved ", fixed(gib(Bytes(cache)), 1),
+                               " GiB are the allocator's cache, which it gives back before it runs "
+                               "out: a card with ",
+                               fixed(gib(smaller_by(worst.capacity, spread)), 1),
+                               " GiB would do as well."));
+  } else {
+    f.verdict = Verdict::tight;
+  }
+}
+
 }  // namespace
 
 const NodeGroup& smallest_group(const Cluster& cluster, const ParallelPlan& plan, int stage) {
@@ -277,9 +319,7 @@ void forecast_memory(const ForecastContext& k, const ForecastOptions& options, F
   f.peak_device = {with_paged(ceil_bytes(held * std::min(1.0, spread.low))), worst.peak.device,
                    with_paged(ceil_bytes(held * std::max(1.0, spread.high)))};
   f.margin = least_margin;
-  f.verdict = f.margin < Bytes(0)                   ? Verdict::does_not_fit
-              : f.peak_device.high > worst.capacity ? Verdict::tight
-                                                    : Verdict::fits;
+  judge(k, v, spread, f);
   f.host = host_memory(
       q.workload, q.plan, q.cluster.groups.front(), k.profile.host_memory,
       {played_worst.state, played_worst.activations_on_host, nccl.host, worst.paged_out});

@@ -361,7 +361,7 @@ FoundPlan SearchSteps::found(const Entry& e) const {
   f.slowest = t.slowest;
   f.trust = t.trust;
   f.tasks = t.tasks;
-  f.notes = t.notes;
+  f.notes.insert(f.notes.end(), t.notes.begin(), t.notes.end());
   return one;
 }
 
