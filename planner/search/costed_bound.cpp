@@ -286,6 +286,7 @@ Seconds costed_bound(const BoundSite& site, const LayerBounds& layers, const Par
   const std::vector<StageCost> stages = stage_costs(costs, passes);
   const Walk walk = walk_chunks(schedule, shape, costs, stages);
   std::vector<ArrivalCost> arrivals(static_cast<std::size_t>(p.chunks));
+  const bool host_bound = costs.is_host_bound();
   StepEnd step(p.async_data);
   for (int s = 0; s < p.pipeline; ++s) {
     const std::size_t first = costs.alike[static_cast<std::size_t>(s)];
@@ -304,7 +305,8 @@ Seconds costed_bound(const BoundSite& site, const LayerBounds& layers, const Par
     StageEnd end{head + work, cost.stream};
     if (const auto slots = is_played(costs, p, s) ? known.of(schedule, shape, s) : nullptr) {
       const int reducing = p.async_data ? 0 : p.microbatches;  // none of them, or the last
-      const StageEnd alone = stage_alone(*slots, stage, costs, reducing, head, arrivals);
+      const StageEnd alone = stage_alone(*slots, stage, costs, reducing, head, arrivals,
+                                         host_bound && stage.paces.empty());
       end = {std::max(end.compute, alone.compute), std::max(end.stream, alone.stream)};
     }
     step.add(stage, end, tail);

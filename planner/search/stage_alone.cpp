@@ -9,8 +9,8 @@ namespace shardwise {
 
 StageEnd stage_alone(const std::vector<Slot>& slots, const StageCosts& stage,
                      const StepCosts& costs, int microbatches, Seconds input,
-                     const std::vector<ArrivalCost>& arrivals) {
-  StageLanes lanes(stage, costs, microbatches);
+                     const std::vector<ArrivalCost>& arrivals, bool host_bound) {
+  StageLanes lanes(stage, costs, microbatches, host_bound);
   for (const Slot& slot : slots) {
     lanes.run(slot, input, arrivals[static_cast<std::size_t>(slot.chunk)]);
     input = Seconds(0);

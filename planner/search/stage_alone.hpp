@@ -1,6 +1,6 @@
 // StageAlone: what one stage's step takes at the least, by its own slots alone.
 //
-// Two lanes, compute and the stream of data-parallel collectives, run the stage's slots in order as
+// Compute, the stream of data-parallel collectives and the host that issues both run the stage's slots in order as
 // the step is lowered (simulator/step/step_lowering.hpp): the gather of a layer's weights waits for
 // the stream, for the layer that leaves the window and for the pass before; a layer for its
 // weights; a reduction for its layer and the stream. So what a pass reduces holds up the weights of
@@ -33,10 +33,10 @@ struct StageEnd {
 };
 
 // REQUIRES slots of which none is paired with the next. `input`: before this the first slot's input
-// is not there. `arrivals`: of each chunk.
+// is not there. `arrivals`: of each chunk. `host_bound`: of the costs; false counts no host.
 StageEnd stage_alone(const std::vector<Slot>& slots, const StageCosts& stage,
                      const StepCosts& costs, int microbatches, Seconds input,
-                     const std::vector<ArrivalCost>& arrivals);
+                     const std::vector<ArrivalCost>& arrivals, bool host_bound);
 
 // The slots of a pipeline's stages, remembered; safe to ask from several threads.
 class KnownSlots {

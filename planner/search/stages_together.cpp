@@ -36,8 +36,9 @@ class Stages {
         forward_(static_cast<std::size_t>(last_) + 1, shape.microbatches),
         backward_(static_cast<std::size_t>(last_) + 1, shape.microbatches),
         next_(slots.size()) {
+    const bool host_bound = costs.is_host_bound();
     for (std::size_t s = 0; s < slots.size(); ++s) {
-      lanes_.emplace_back(costs.stages[costs.alike[s]], costs, shape.microbatches);
+      lanes_.emplace_back(costs.stages[costs.alike[s]], costs, shape.microbatches, host_bound);
       left_ += slots[s]->size();
     }
   }

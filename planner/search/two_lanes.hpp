@@ -1,4 +1,5 @@
-// TwoLanes: a stage's compute and its stream of data-parallel collectives, pass by pass.
+// TwoLanes: a stage's compute and its stream of data-parallel collectives, pass by pass, and the
+// host that issues their work.
 //
 // The parts of a bound (stage_alone.hpp says what waits for what): one stage's passes by
 // themselves, or those of all stages together.
@@ -12,30 +13,71 @@
 
 namespace shardwise {
 
-// One layer of one chunk, as far as it takes these two lanes.
-struct LayerWork {
-  Seconds forward, input, weight;
-  std::optional<Seconds> gather_forward, gather_backward, reduce;
+// A run of kernels and their issue: after it, compute is done no earlier than `compute` later, than
+// `begun` after the host began to issue the first of them, and the host `host` later. Kernels start
+// when their issue begins, and end no earlier than that does (simulator/step/step_lowering.hpp).
+struct LaneWork {
+  Seconds compute, begun, host;
+
+  LaneWork() = default;
+  // Issued as one. Where the host is always ahead, its time is nothing.
+  LaneWork(const PassTime& time, bool host_bound) {
+    compute = time.device();
+    if (host_bound) host = time.host;
+    begun = std::max(compute, host);
+  }
+  LaneWork& issued_with(const LaneWork& o) {
+    compute += o.compute;
+    host += o.host;
+    begun = std::max(compute, host);
+    return *this;
+  }
+  LaneWork& then(const LaneWork& next) {
+    begun = std::max(begun + next.compute, host + next.begun);
+    compute += next.compute;
+    host += next.host;
+    return *this;
+  }
 };
 
-// A chunk of layers, and the sums over them.
+// One layer of one chunk, as far as it takes these lanes. Backward: what runs again, then inputs,
+// alone or with weights.
+struct LayerWork {
+  LaneWork forward, input, whole, weight;
+  std::optional<Seconds> gather_forward, gather_backward, reduce;
+
+  LayerWork(const LayerSchedule& l, bool host_bound)
+      : forward(l.time.forward, host_bound),
+        weight(l.time.backward_weight, host_bound),
+        gather_forward(l.gather_forward),
+        gather_backward(l.gather_backward),
+        reduce(l.reduce) {
+    if (l.time.recompute.device() > Seconds(0))
+      input = whole = LaneWork(l.time.recompute, host_bound);
+    input.then(LaneWork(l.time.backward_input, host_bound));
+    whole.then(LaneWork(l.time.backward_input, host_bound).issued_with(weight));
+  }
+};
+
+// A chunk of layers, and the passes through all of them.
 struct ChunkWork {
   std::vector<LayerWork> layers;
-  Seconds forward, input, weight;
+  LaneWork forward, input, whole, weight;
   bool gathers_forward = false, gathers_backward = false, reduces = false;
 
-  explicit ChunkWork(const std::vector<LayerSchedule>& chunk) {
+  ChunkWork(const std::vector<LayerSchedule>& chunk, bool host_bound) {
     layers.reserve(chunk.size());
     for (const LayerSchedule& l : chunk) {
-      const LayerWork& w = layers.emplace_back(LayerWork{
-          l.time.forward.device(), l.time.recompute.device() + l.time.backward_input.device(),
-          l.time.backward_weight.device(), l.gather_forward, l.gather_backward, l.reduce});
-      forward += w.forward;
-      input += w.input;
-      weight += w.weight;
+      const LayerWork& w = layers.emplace_back(l, host_bound);
+      forward.then(w.forward);
+      weight.issued_with(w.weight);
       gathers_forward = gathers_forward || w.gather_forward;
       gathers_backward = gathers_backward || w.gather_backward;
       reduces = reduces || w.reduce;
+    }
+    for (auto w = layers.rbegin(); w != layers.rend(); ++w) {
+      input.then(w->input);
+      whole.then(w->whole);
     }
   }
 };
@@ -47,9 +89,10 @@ class TwoLanes {
         arrives_apart_(costs.overlaps_pipeline_comm) {}
 
   // A pass begins. Where arrivals take time of the compute lane its weights are asked for behind
-  // them, else while they are on their way.
-  void begin(Seconds input, Seconds arrival) {
+  // them, else while they are on their way. `host_waits`: for what compute has done by then.
+  void begin(Seconds input, Seconds arrival, bool host_waits) {
     if (!arrives_apart_) compute_ = std::max(compute_, input) + arrival;
+    if (host_waits) host_ = std::max(host_, compute_);
     started_ = compute_;
     if (arrives_apart_) compute_ = std::max(compute_, input);
     done_.clear();
@@ -66,7 +109,7 @@ class TwoLanes {
   // The next layer's weights are asked for before this one's gradients are reduced.
   void backward(const ChunkWork& chunk, bool whole, bool reduces) {
     if (!chunk.gathers_backward && !(whole && reduces && chunk.reduces))
-      return work(whole ? chunk.input + chunk.weight : chunk.input, false);
+      return work(whole ? chunk.whole : chunk.input, false);
     const std::vector<LayerWork>& layers = chunk.layers;
     std::optional<Seconds> ahead;
     for (std::size_t i = layers.size(); i-- > 0;) {
@@ -76,17 +119,22 @@ class TwoLanes {
         ahead = prefetch(layers, i);
         compute_ = std::max(compute_, there);
       }
-      work(whole ? l.input + l.weight : l.input, l.gather_backward.has_value());
+      work(whole ? l.whole : l.input, l.gather_backward.has_value());
       if (whole && reduces && l.reduce) reduce(*l.reduce);
     }
   }
 
   void weights(const ChunkWork& chunk, bool reduces) {
     if (!reduces || !chunk.reduces) return work(chunk.weight, false);
+    LaneWork so_far;
     for (auto l = chunk.layers.rbegin(); l != chunk.layers.rend(); ++l) {
-      compute_ += l->weight;
-      if (l->reduce) reduce(*l->reduce);
+      so_far.issued_with(l->weight);
+      if (!l->reduce) continue;
+      work(so_far, false);
+      reduce(*l->reduce);
+      so_far = {};
     }
+    work(so_far, false);
   }
 
   StageEnd end() const { return {compute_, stream_}; }
@@ -102,15 +150,16 @@ class TwoLanes {
       if (layers[i].gather_backward) return gather(*layers[i].gather_backward, window_ - 1);
     return std::nullopt;
   }
-  void work(Seconds time, bool gathered) {
-    compute_ += time;
+  void work(const LaneWork& w, bool gathered) {
+    compute_ = std::max(compute_ + w.compute, host_ + w.begun);
+    host_ += w.host;
     if (gathered) done_.push_back(compute_);
   }
   void reduce(Seconds time) { stream_ = std::max(stream_, compute_) + time; }
 
   std::size_t window_;
   bool arrives_apart_;
-  Seconds compute_, stream_, started_;
+  Seconds compute_, stream_, host_, started_;
   std::vector<Seconds> done_;  // ends of the layers of this pass that were gathered
 };
 
@@ -118,12 +167,16 @@ class TwoLanes {
 class StageLanes {
  public:
   // Arguments outlive this.
-  StageLanes(const StageCosts& stage, const StepCosts& costs, int microbatches)
-      : reduces_always_(costs.reduces_every_microbatch), last_(microbatches - 1), lanes_(costs) {
+  StageLanes(const StageCosts& stage, const StepCosts& costs, int microbatches, bool host_bound)
+      : reduces_always_(costs.reduces_every_microbatch),
+        waits_always_(costs.host_waits_for_neighbours()),
+        waits_forward_(waits_always_ || costs.stages.size() == 1),
+        last_(microbatches - 1),
+        lanes_(costs) {
     of_.reserve(stage.chunks.size());
     chunks_.reserve(stage.chunks.size());
     for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
-      if (stage.alike[c] == c) chunks_.emplace_back(stage.chunks[c]);
+      if (stage.alike[c] == c) chunks_.emplace_back(stage.chunks[c], host_bound);
       of_.push_back(stage.alike[c] == c ? chunks_.size() - 1 : of_[stage.alike[c]]);
     }
   }
@@ -133,12 +186,12 @@ class StageLanes {
     const ChunkWork& chunk = chunks_[of_[static_cast<std::size_t>(slot.chunk)]];
     const bool reduces = reduces_always_ || slot.microbatch == last_;
     if (slot.pass == Pass::forward) {
-      lanes_.begin(input, arrivals.forward);
+      lanes_.begin(input, arrivals.forward, waits_forward_);
       lanes_.forward(chunk);
     } else if (slot.pass == Pass::backward_weight) {
       lanes_.weights(chunk, reduces);
     } else {
-      lanes_.begin(input, arrivals.backward);
+      lanes_.begin(input, arrivals.backward, waits_always_);
       lanes_.backward(chunk, slot.pass == Pass::backward, reduces);
     }
   }
@@ -148,6 +201,9 @@ class StageLanes {
   std::vector<ChunkWork> chunks_;  // those that differ
   std::vector<std::size_t> of_;    // which of them each chunk is like
   bool reduces_always_;
+  // The host waits for the GPU before it issues a pass: any one; with each microbatch that a single
+  // stage gets. With the first of several stages it does too: a bound may leave that out.
+  bool waits_always_, waits_forward_;
   int last_;
   TwoLanes lanes_;
 };

@@ -33,4 +33,16 @@ bool PassTime::is_host_bound() const {
   return slow(*before_wait) || slow(whole() - *before_wait);
 }
 
+bool StepCosts::is_host_bound() const {
+  for (const StageCosts& stage : stages)
+    for (const auto& chunk : stage.chunks)
+      for (const LayerSchedule& l : chunk) {
+        PassTime back = l.time.recompute;
+        back += l.time.backward_input;
+        back += l.time.backward_weight;
+        if (l.time.forward.is_host_bound() || back.is_host_bound()) return true;
+      }
+  return false;
+}
+
 }  // namespace shardwise

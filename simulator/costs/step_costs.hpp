@@ -100,6 +100,12 @@ struct StepCosts {
   bool waits_for_all_stages = true;  // gradient norm over the whole model before the step
   double gather_window = 2;          // gathered layers alive at once
   std::optional<int> rounds;         // microbatches of the rank that runs most; absent: as planned
+
+  // Where no pass through any layer takes the host longer than the GPU, the host is always ahead
+  // and its lane changes nothing.
+  bool is_host_bound() const;
+  // The CPU waits for the GPU with every exchange between stages that is not overlapped.
+  bool host_waits_for_neighbours() const { return stages.size() > 1 && !overlaps_pipeline_comm; }
 };
 
 }  // namespace shardwise

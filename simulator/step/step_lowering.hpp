@@ -82,7 +82,7 @@ class StepLowering {
         shape_{plan.pipeline, plan.chunks, plan.microbatches},
         model_chunks_(schedule.model_chunks(shape_)),
         builder_(builder),
-        host_bound_(is_host_bound(costs)) {}
+        host_bound_(costs.is_host_bound()) {}
 
   int model_chunks() const { return model_chunks_; }
 
@@ -164,20 +164,6 @@ class StepLowering {
   }
   const std::vector<LayerSchedule>& layers(int stage, int chunk) const {
     return stage_costs(stage).chunks[static_cast<std::size_t>(chunk)];
-  }
-
-  // Where no pass through any layer takes the host longer than the GPU, the host is always ahead
-  // and its lane changes nothing.
-  static bool is_host_bound(const StepCosts& costs) {
-    for (const StageCosts& stage : costs.stages)
-      for (const auto& chunk : stage.chunks)
-        for (const LayerSchedule& l : chunk) {
-          PassTime back = l.time.recompute;
-          back += l.time.backward_input;
-          back += l.time.backward_weight;
-          if (l.time.forward.is_host_bound() || back.is_host_bound()) return true;
-        }
-    return false;
   }
 
   Mark add(Cursor& at, LaneKind lane, Members members, WorkKind work, Seconds duration,

@@ -30,7 +30,7 @@ StageEnd alone(const StepCosts& costs, std::size_t slots, Seconds input = Second
                ArrivalCost arrival = {}) {
   const std::vector<Slot> some(two_microbatches.begin(),
                                two_microbatches.begin() + static_cast<std::ptrdiff_t>(slots));
-  return stage_alone(some, costs.stages.front(), costs, 2, input, {arrival});
+  return stage_alone(some, costs.stages.front(), costs, 2, input, {arrival}, costs.is_host_bound());
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ TEST_CASE("a backward pass in two halves reduces in the second") {
   costs.stages.front().chunks.front().front().time.backward_weight.compute = Seconds(1);
   const std::vector<Slot> halves{
       {Pass::forward, 0, 0}, {Pass::backward_input, 0, 0}, {Pass::backward_weight, 0, 0}};
-  const StageEnd end = stage_alone(halves, costs.stages.front(), costs, 1, Seconds(0), {{}});
+  const StageEnd end = stage_alone(halves, costs.stages.front(), costs, 1, Seconds(0), {{}}, false);
   CHECK(end.compute == Seconds(5 + 2 + 4 + 1));
   CHECK(end.stream == Seconds(12 + 5));
 }
@@ -78,6 +78,48 @@ TEST_CASE("slots that run in pairs are left to other bounds") {
   CHECK(known.of(*find_pipeline_schedule("1f1b"), {4, 1, 8}, 0) != nullptr);
   const PipelineSchedule& pairs = *find_pipeline_schedule("dualpipe");
   CHECK(known.of(pairs, {4, 2, 8}, 0) == nullptr);
+}
+
+// One layer, 3 s forward and 4 s back, whose kernels take the host 10 s each way to issue. The host
+// waits for the GPU with each microbatch: forward, its kernels are all issued at 10, back at 20; the
+// second microbatch is begun then, 30 and 40. Where it counts no host, 7 s twice.
+TEST_CASE("a stage is no faster than its host issues") {
+  LayerSchedule layer;
+  layer.time.forward.compute = Seconds(3);
+  layer.time.backward_input.compute = Seconds(4);
+  layer.time.forward.host = layer.time.backward_input.host = Seconds(10);
+  StepCosts costs;
+  costs.stages.resize(1);
+  costs.stages.front().chunks = {{layer}};
+  costs.stages.front().alike = {0};
+  costs.alike = {0};
+  REQUIRE(costs.is_host_bound());
+  CHECK(alone(costs, 1).compute == Seconds(10));
+  CHECK(alone(costs, 4).compute == Seconds(40));
+  costs.stages.front().chunks.front().front().time.forward.host = Seconds(3);
+  costs.stages.front().chunks.front().front().time.backward_input.host = Seconds(4);
+  CHECK_FALSE(costs.is_host_bound());
+  CHECK(alone(costs, 4).compute == Seconds(14));
+}
+
+// Two layers, 1 s of kernels and 5 s of issue, then 5 s of kernels and 1 s of issue: the second's
+// kernels start when the first is issued, at 5, and are done at 10; a host that does the second
+// first is done at 6, and the kernels at 5 + 1.
+TEST_CASE("kernels wait for what is issued before them") {
+  const auto layer = [](double kernels, double issue) {
+    LayerSchedule l;
+    l.time.forward.compute = Seconds(kernels);
+    l.time.forward.host = Seconds(issue);
+    return l;
+  };
+  StepCosts costs;
+  costs.stages.resize(1);
+  costs.stages.front().alike = {0};
+  costs.alike = {0};
+  costs.stages.front().chunks = {{layer(1, 5), layer(5, 1)}};
+  CHECK(alone(costs, 1).compute == Seconds(10));
+  costs.stages.front().chunks = {{layer(5, 1), layer(1, 5)}};
+  CHECK(alone(costs, 1).compute == Seconds(6));
 }
 
 }  // namespace shardwise

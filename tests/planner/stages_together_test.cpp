@@ -47,7 +47,8 @@ TEST_CASE("stages that wait for each other in turn take longer than each alone")
   CHECK(ends[0].compute == Seconds(12));
   CHECK(ends[1].compute == Seconds(9.5));
   const auto alone = [&](std::size_t s, double input) {
-    return stage_alone(*two.slots[s], two.costs.stages[s], two.costs, 2, Seconds(input), {{}})
+    return stage_alone(*two.slots[s], two.costs.stages[s], two.costs, 2, Seconds(input), {{}},
+                       false)
         .compute;
   };
   CHECK(alone(0, 0) == Seconds(6));
