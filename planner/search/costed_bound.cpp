@@ -83,10 +83,21 @@ Seconds data_stream(const StageCosts& stage, const StepCosts& costs, double pass
   return sum;
 }
 
+// What the host issues of a chunk, forward and back (simulator/step/step_lowering.hpp: what runs
+// again is issued where it takes the GPU any time).
+Seconds issue_time(const std::vector<LayerSchedule>& chunk) {
+  Seconds sum;
+  for (const LayerSchedule& l : chunk) {
+    sum += l.time.forward.host + l.time.backward_input.host + l.time.backward_weight.host;
+    if (l.time.recompute.device() > Seconds(0)) sum += l.time.recompute.host;
+  }
+  return sum;
+}
+
 // Alike for stages of equal layers.
 struct StageCost {
   std::vector<ChunkCost> chunks;
-  Seconds stream;
+  Seconds stream, host;
 };
 
 // By stage, each looked at once: `alike` says where.
@@ -100,6 +111,9 @@ std::vector<StageCost> stage_costs(const StepCosts& costs, double passes) {
       list[s].chunks.push_back(stage.alike[c] < c ? list[s].chunks[stage.alike[c]]
                                                   : chunk_cost(stage.chunks[c], costs));
     list[s].stream = data_stream(costs.stages[s], costs, passes);
+    // Where the host is ahead in every layer, kernels take longer than this.
+    if (stage.paces.empty())
+      for (const std::size_t c : stage.alike) list[s].host += passes * issue_time(stage.chunks[c]);
   }
   return list;
 }
@@ -204,11 +218,12 @@ Seconds whole_weights_bound(const BoundSite& site, const LayerBounds& layers,
   const CostModel::LeastTraffic least = cost.least_traffic(all);
   const RunBound model = layers.whole();
   const double share = static_cast<double>(p.microbatches) / p.pipeline;
-  const Seconds work = share * (model.forward + model.backward);
+  const Seconds kernels = share * (model.forward + model.backward);
+  const Seconds work = std::max(kernels, share * model.host);
   Seconds reduced = work + least.reduced;
   if (site.workload.framework.overlap_gradient_reduce) {
     reduced = std::max(work, least.reduced);
-    if (p.pipeline == 1) reduced = std::max(reduced, work - model.backward + least.reduced);
+    if (p.pipeline == 1) reduced = std::max(reduced, kernels - model.backward + least.reduced);
   }
   return (1 - 1e-9) * (reduced + least.gathered);
 }
@@ -302,7 +317,7 @@ Seconds costed_bound(const BoundSite& site, const LayerBounds& layers, const Par
       head = std::min(head, costs.overlaps_pipeline_comm ? walk.head[c] : walk.sent[c]);
       tail = std::min(tail, schedule.splits_backward ? Seconds(0) : walk.tail[c]);
     }
-    StageEnd end{head + work, cost.stream};
+    StageEnd end{std::max(head + work, cost.host), cost.stream};
     if (const auto slots = is_played(costs, p, s) ? known.of(schedule, shape, s) : nullptr) {
       const int reducing = p.async_data ? 0 : p.microbatches;  // none of them, or the last
       const StageEnd alone = stage_alone(*slots, stage, costs, reducing, head, arrivals,

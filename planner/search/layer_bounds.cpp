@@ -44,15 +44,31 @@ Bytes backward_rise(const LayerDefinition& d) {
   return Bytes(most);
 }
 
+// What the host is sure to spend on one microbatch, forward and back. Where it is ahead in every
+// layer its lane is left out of a step, which is longer all the same. Weights may be sharded or not.
+Seconds issue_time(const LayerDefinition& d, const CostModel& cost, const LayerTime& t,
+                   int forward_passes) {
+  Seconds sum = t.forward.host + t.backward_input.host + t.backward_weight.host;
+  if (t.recompute.device() > Seconds(0)) sum += t.recompute.host;
+  const Seconds hooks = cost.sharding_hooks(d.graph.parameters);
+  return std::max(Seconds(0), sum - (forward_passes + 2) * hooks);
+}
+
 // One kind of layer on the fastest GPU of the cluster, pass by pass. `kernels`: of each kind.
 LayerBound bound_of(const LayerDefinition& d, const CostModel& cost,
-                    const std::vector<KernelModel>& kernels) {
+                    const std::vector<KernelModel>& kernels, int forward_passes) {
   std::optional<LayerBound> least;
   for (const KernelModel& on_one : kernels) {
     const LayerTime t = cost.layer_time(d, on_one);
-    const LayerBound b{t.forward.device(),          t.recompute.device(),
-                       t.backward_input.device(),   t.backward_weight.device(),
-                       Bytes(d.script.saved_bytes), backward_rise(d)};
+    LayerBound b{t.forward.device(),
+                 t.recompute.device(),
+                 t.backward_input.device(),
+                 t.backward_weight.device(),
+                 Seconds(0),
+                 Bytes(d.script.saved_bytes),
+                 backward_rise(d)};
+    // Unlike GPUs may run unlike numbers of microbatches.
+    if (kernels.size() == 1) b.host = issue_time(d, cost, t, forward_passes);
     if (!least) {
       least = b;
       continue;
@@ -69,6 +85,7 @@ void add(RunBound& to, const LayerBound& l) {
   to.forward += l.forward;
   to.backward += l.again + l.input + l.weight;
   to.saved += l.saved;
+  to.host += l.host;
 }
 
 std::vector<RunBound> sums(const std::vector<LayerBound>& layers) {
@@ -85,29 +102,32 @@ std::vector<RunBound> sums(const std::vector<LayerBound>& layers) {
 RunBound difference(const std::vector<RunBound>& of, int first, int count) {
   const RunBound& a = of[static_cast<std::size_t>(first)];
   const RunBound& b = of[static_cast<std::size_t>(first + count)];
-  return {b.forward - a.forward, b.backward - a.backward, b.saved - a.saved, Bytes(0)};
+  return {b.forward - a.forward, b.backward - a.backward, b.saved - a.saved, Bytes(0),
+          b.host - a.host};
 }
 
 // Sums of the least, each number on its own.
 std::vector<RunBound> least_first(const std::vector<RunBound>& sums,
                                   const std::vector<RunBound>& or_) {
   const std::size_t n = sums.size() - 1;
-  std::vector<Seconds> forward(n), backward(n);
+  std::vector<Seconds> forward(n), backward(n), host(n);
   std::vector<Bytes> saved(n);
   for (std::size_t i = 0; i < n; ++i) {
     const RunBound one = difference(sums, static_cast<int>(i), 1);
     forward[i] = one.forward;
     backward[i] = one.backward;
+    host[i] = one.host;
     saved[i] = std::min(one.saved, difference(or_, static_cast<int>(i), 1).saved);
   }
   std::sort(forward.begin(), forward.end());
   std::sort(backward.begin(), backward.end());
+  std::sort(host.begin(), host.end());
   std::sort(saved.begin(), saved.end());
   std::vector<RunBound> list(1);
   list.reserve(n + 1);
   for (std::size_t i = 0; i < n; ++i)
     list.push_back({list.back().forward + forward[i], list.back().backward + backward[i],
-                    list.back().saved + saved[i], Bytes(0)});
+                    list.back().saved + saved[i], Bytes(0), list.back().host + host[i]});
   return list;
 }
 
@@ -126,7 +146,7 @@ BoundLayers::BoundLayers(const Workload& w, const ParallelPlan& plan, const Clus
                          AttentionChoice{std::nullopt, w.framework.kernels, ChipLoad::training});
   std::vector<LayerBound> known;
   for (const LayerDefinition& d : partition.definitions)
-    known.push_back(bound_of(d, cost, kernels));
+    known.push_back(bound_of(d, cost, kernels, w.forward_passes()));
   const auto& list = partition.stages.front().front().layers;
   layers.reserve(list.size());
   const LayerDefinition* last = nullptr;

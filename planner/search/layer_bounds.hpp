@@ -32,6 +32,7 @@ namespace shardwise {
 // Of one microbatch.
 struct LayerBound {
   Seconds forward, again, input, weight;  // `again`: what recomputation adds
+  Seconds host;                           // CPU time to issue it all, weights whole
   Bytes saved;                            // from forward to backward
   Bytes rise;  // of what is held while it goes back, its output's gradient included
 };
@@ -40,7 +41,8 @@ struct LayerBound {
 struct RunBound {
   Seconds forward, backward;  // backward: recomputation, inputs and weights
   Bytes saved;
-  Bytes rise;  // of its last layer; of a run only
+  Bytes rise;    // of its last layer; of a run only
+  Seconds host;  // of both passes
 };
 
 // Layers with the same parameters.
@@ -94,6 +96,8 @@ class LayerBounds {
   }
   Bytes least_saved(int blocks) const { return least_[static_cast<std::size_t>(blocks)].saved; }
   Seconds embedding_time() const { return time_of(embedding_); }
+  Seconds embedding_host() const { return embedding_.host; }
+  Seconds head_host() const { return head_.host; }
   Seconds head_time() const { return time_of(head_); }
   const std::vector<LayerKind>& kinds() const { return layers_->kinds; }
   // The first kind is the embedding, the last one the head; between them those of the blocks.

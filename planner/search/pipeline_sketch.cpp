@@ -101,9 +101,9 @@ Seconds sketched_time(const PipelineSketch& sketch, const LayerBounds& layers,
     const RunBound before = layers.least(s.before, 1, 0);
     const Seconds forward = own.forward + s.begin_with_block * traffic.gathers.forward;
     Seconds pass = forward + own.backward + s.end_with_block * traffic.gathers.backward;
-    Seconds ends;
-    if (s.embedding) ends += layers.embedding_time();
-    if (s.head) ends += layers.head_time();
+    Seconds ends, host = own.host;
+    if (s.embedding) ends += layers.embedding_time(), host += layers.embedding_host();
+    if (s.head) ends += layers.head_time(), host += layers.head_host();
     pass += ends;
     const Seconds own_passes = before.forward + sketch.passes * pass;
     Seconds passed = own_passes, time = passed;
@@ -118,7 +118,7 @@ Seconds sketched_time(const PipelineSketch& sketch, const LayerBounds& layers,
         time = std::max(
             time, traffic.end(back, passed, traffic.least[static_cast<std::size_t>(s.blocks)]));
     }
-    most = std::max(most, (1 - 1e-9) * time);
+    most = std::max(most, (1 - 1e-9) * std::max(time, sketch.passes * host));
     if (within && most > *within) break;
   }
   return most;

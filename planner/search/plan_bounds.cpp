@@ -178,7 +178,7 @@ Seconds mean_work_bound(const LayerBounds& layers, const ParallelPlan& p, int ba
   const RunBound all = layers.whole();
   const double passes = static_cast<double>(batch) / p.microbatch;
   const double share = static_cast<double>(p.tensor) * p.context / p.gpus();
-  return rounded_down * passes * share * (all.forward + all.backward);
+  return rounded_down * passes * share * std::max(all.forward + all.backward, all.host);
 }
 
 // A millionth for bytes that are rounded up to whole ones layer by layer.
@@ -311,13 +311,14 @@ Seconds pipeline_bound(const LayerBounds& layers, const ParallelPlan& p,
   const bool reduces = !traffic.of_kind.empty() && !map.schedule.splits_backward;
   Seconds most;
   for (int stage = 0; stage < p.pipeline; ++stage) {
-    Seconds forward, backward, once_back, first(1e300), last(1e300);
+    Seconds forward, backward, host, once_back, first(1e300), last(1e300);
     bool begins_with_block = true;
     CostModel::LeastTraffic once;
     for (int local = 0; local < p.chunks; ++local) {
       const std::size_t c = map.chunk(stage, local);
       forward += map.passes() * runs[c].forward;
       backward += map.passes() * runs[c].backward;
+      host += map.passes() * runs[c].host;
       once_back += runs[c].backward;
       begins_with_block = begins_with_block && (c > 0 || map.blocks[c] > 0);
       if (map.blocks[c] > 0) {
@@ -332,7 +333,7 @@ Seconds pipeline_bound(const LayerBounds& layers, const ParallelPlan& p,
     Seconds passed = first + forward + backward;
     // One microbatch's way there and back, where no half of it waits for the other.
     if (!map.schedule.splits_backward) passed = std::max(passed, head.back() + tail.back() - last);
-    most = std::max(most, passed + last);
+    most = std::max({most, passed + last, host});
     Seconds back = std::max(first + forward, head.back());
     if (traffic.holds_up && begins_with_block)
       back = std::max(back, first + forward + backward - once_back);

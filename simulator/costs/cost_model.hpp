@@ -80,6 +80,8 @@ class CostModel {
 
   // One layer on one GPU; public for tests and explanations. `uses`: where its collectives of one
   // microbatch are added.
+  // What the CPU runs around every module that holds sharded parameters, in each pass through it.
+  Seconds sharding_hooks(const LayerParameters& parameters) const;
   LayerTime layer_time(const LayerDefinition& definition, const KernelModel& kernels,
                        std::vector<CollectiveUse>* uses = nullptr) const;
 
@@ -157,7 +159,6 @@ class CostModel {
   void schedule_activation_copies(const CostedChunks& chunks, StageCosts& costs) const;
   int stage_gpus_on_a_node() const;
   BytesPerSecond host_copy_rate() const;  // of each of them, while all of them copy
-  Seconds sharding_hooks(const LayerParameters& parameters) const;
   Seconds host_per_kernel(const KernelModel& kernels) const;
   LayerState state_of(const LayerDefinition& definition) const;
   struct StageGroup {

@@ -163,7 +163,6 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
   return t;
 }
 
-// What the CPU runs around every module that holds sharded parameters, in each pass through it.
 Seconds CostModel::sharding_hooks(const LayerParameters& parameters) const {
   if (plan_.zero_stage < 3) return Seconds(0);
   return Seconds(parameters.modules * w_.framework.host_us_per_sharded_module * 1e-6);
