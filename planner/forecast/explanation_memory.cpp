@@ -239,16 +239,21 @@ ExplainedFigure device(const Forecast& f, const StageForecast& s) {
 ExplainedFigure verdict(const Question& q, const Forecast& f, const StageForecast& s,
                         const Profile& profile) {
   ExplainedFigure figure{
-      "margin_gib",        "what is left; tight where it is less than the interval",
-      in_gib(f.margin),    "GiB",
-      "capacity - device", {}};
+      "margin_gib",
+      "what is left; tight where the plan would not fit a card smaller by the interval",
+      in_gib(f.margin),
+      "GiB",
+      "capacity - device",
+      {}};
   figure.inputs.push_back({"capacity", in_gib(s.capacity), "GiB", std::nullopt, ""});
   figure.inputs.push_back({"device", in_gib(s.peak.device), "GiB", std::nullopt, ""});
   const SpreadRow row = spread_of(profile.spread.memory, spread_key(q));
   for (const ExplainedInput& input : interval_inputs(row, profile.spread.provenance))
     figure.inputs.push_back(input);
+  const bool cut = f.verdict == Verdict::fits && f.peak_device.high == s.capacity;
   figure.inputs.push_back(
-      {"device, high end", in_gib(f.peak_device.high), "GiB", std::nullopt, "device x high"});
+      {"device, high end", in_gib(f.peak_device.high), "GiB", std::nullopt,
+       cut ? "device x high, up to the card: the rest is cache" : "device x high"});
   return figure;
 }
 
