@@ -44,8 +44,8 @@ Bytes backward_rise(const LayerDefinition& d) {
   return Bytes(most);
 }
 
-// What the host is sure to spend on one microbatch, forward and back. Where it is ahead in every
-// layer its lane is left out of a step, which is longer all the same. Weights may be sharded or not.
+// What the host is sure to spend on one microbatch, forward and back, weights sharded or not. Where
+// it is ahead in every layer its lane is left out of a step, which is longer all the same.
 Seconds issue_time(const LayerDefinition& d, const CostModel& cost, const LayerTime& t,
                    int forward_passes) {
   Seconds sum = t.forward.host + t.backward_input.host + t.backward_weight.host;

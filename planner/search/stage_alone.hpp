@@ -1,11 +1,11 @@
 // StageAlone: what one stage's step takes at the least, by its own slots alone.
 //
-// Compute, the stream of data-parallel collectives and the host that issues both run the stage's slots in order as
-// the step is lowered (simulator/step/step_lowering.hpp): the gather of a layer's weights waits for
-// the stream, for the layer that leaves the window and for the pass before; a layer for its
-// weights; a reduction for its layer and the stream. So what a pass reduces holds up the weights of
-// the next one. Whatever other stages send is there when it is asked for, but for the first slot's
-// input: the step itself waits for more, so no step is shorter.
+// Compute, the stream of data-parallel collectives and the host that issues both run the stage's
+// slots in order as the step is lowered (simulator/step/step_lowering.hpp): the gather of a layer's
+// weights waits for the stream, for the layer that leaves the window and for the pass before; a
+// layer for its weights and for its issue; a reduction for its layer and the stream. So what a pass
+// reduces holds up the weights of the next one. Whatever other stages send is there when it is
+// asked for, but for the first slot's input: the step itself waits for more, so no step is shorter.
 #pragma once
 
 #include <map>

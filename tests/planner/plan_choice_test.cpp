@@ -183,8 +183,8 @@ TEST_CASE("a tight plan is chosen where it saves more than half the time") {
   CHECK(split.question.plan.layer_split);
 }
 
-// The same plan and 1.2: 23.7 / 1.2 = 19.7 GiB hold the 18.9 that are not cache, so it has room, and
-// says what of it is cache. Its interval ends at the card.
+// The same plan and 1.2: 23.7 / 1.2 = 19.7 GiB hold the 18.9 that are not cache, so it has room,
+// and says what of it is cache. Its interval ends at the card.
 TEST_CASE("cache that would be given back does not make a plan tight") {
   const Facts facts = facts_with_memory_interval(0.9, 1.2);
   const auto asked = resolve(request_for("70b", "6xRTX-3090", {Method::qlora}), facts,

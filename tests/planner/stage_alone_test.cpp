@@ -81,8 +81,8 @@ TEST_CASE("slots that run in pairs are left to other bounds") {
 }
 
 // One layer, 3 s forward and 4 s back, whose kernels take the host 10 s each way to issue. The host
-// waits for the GPU with each microbatch: forward, its kernels are all issued at 10, back at 20; the
-// second microbatch is begun then, 30 and 40. Where it counts no host, 7 s twice.
+// waits for the GPU with each microbatch: forward, its kernels are all issued at 10, back at 20;
+// the second microbatch is begun then, 30 and 40. Where it counts no host, 7 s twice.
 TEST_CASE("a stage is no faster than its host issues") {
   LayerSchedule layer;
   layer.time.forward.compute = Seconds(3);
