@@ -196,7 +196,7 @@ TEST_CASE("bad words get one clear problem with examples") {
   }
   CHECK(holds(refusal("8xH10O").what, "did you mean h100?"));
   CHECK(holds(refusal("0x4090").what, "counts go from 1 to 1000000, found 0"));
-  CHECK(holds(refusal("6x23GB").what, "no catalogued card has 23GB; there are cards of 4, 8, 10"));
+  CHECK(holds(refusal("6x23GB").what, "no catalogued card has 23GB; there are cards of 4, 6, 8"));
   CHECK(holds(refusal("4xdesktop-2x").what, "box for any card"));
   CHECK(holds(refusal("3x16xA100-80GB").what, "the largest holds 8"));
   CHECK(holds(refusal("2x8xdgx-h100").what, "one count is enough"));
