@@ -6,6 +6,7 @@ what is wrong in the form told there, an answer has every key that its schema re
 end the server still answers. Prints "N passed, N failed"; a failure prints the question.
 """
 
+import atexit
 import concurrent.futures
 import glob
 import json
@@ -99,6 +100,7 @@ class Server:
     def __init__(self, program):
         self.process = subprocess.Popen(
             [program, "serve", "--port", "0", "--seconds", str(SECONDS_PER_ANSWER)], stdout=subprocess.PIPE, text=True)
+        atexit.register(self.process.kill)  # also where a question of ours fails
         line = self.process.stdout.readline()
         self.address = re.fullmatch(r"(http://127\.0\.0\.1:\d+)/\n", line).group(1)
 
