@@ -14,6 +14,7 @@
 #include "planner/on_all_cores.hpp"
 #include "planner/request/asked_plan.hpp"
 #include "planner/sentence.hpp"
+#include "simulator/memory/stage_holdings.hpp"
 #include "simulator/plan_rules.hpp"
 
 namespace shardwise {
@@ -91,6 +92,25 @@ std::vector<std::string> recomputes(const PlanSearch& s, const Workload& w) {
   return names;
 }
 
+// Where gradients that a plan shards wait whole for the last microbatch, one large microbatch may
+// fit where many small ones do not.
+void try_at_once(PlanSearch& s, ParallelPlan plan) {
+  const Workload w = s.question(plan).workload;
+  const int share = s.request.batch / plan.data;
+  if (s.request.asked.microbatch || plan.pipeline > 1 || plan.microbatches == 1) return;
+  if (share > most_microbatch || !w.trains_base() || w.framework.reduces_every_microbatch) return;
+  if (!StageHabits(w.framework, plan).shards_gradients) return;
+  plan.microbatch = share;
+  plan.microbatches = 1;
+  ++s.considered;
+  std::optional<Tried> t = try_plan(s, plan, Wanted::verdict);
+  if (!t) return;
+  if (t->verdict == Verdict::does_not_fit)
+    s.missed.push_back(plan);
+  else
+    s.fitting.push_back(*std::move(t));
+}
+
 // Raises the microbatch while it fits and keeps the largest of the best verdict.
 void climb(PlanSearch& s, ParallelPlan plan) {
   std::optional<Tried> best;
@@ -102,6 +122,7 @@ void climb(PlanSearch& s, ParallelPlan plan) {
     if (!t) return;
     if (t->verdict == Verdict::does_not_fit) {
       s.missed.push_back(plan);
+      if (!best) try_at_once(s, plan);
       break;
     }
     if (best && t->verdict == Verdict::tight && best->verdict == Verdict::fits) break;
