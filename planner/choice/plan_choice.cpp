@@ -281,9 +281,6 @@ ChosenPlan timed(const PlanSearch& s, const Tried& t) {
   return chosen;
 }
 
-// A run that may not start has to promise this much: assumed, a preference and no forecast.
-constexpr double tight_has_to_save = 2;
-
 // The fastest of those that fit with room to spare, unless a tight one takes less than half its
 // time; the first of equally fast ones.
 ChosenPlan fastest(const PlanSearch& s, Room room) {

@@ -8,8 +8,10 @@
 #include "catalog/operations.hpp"
 #include "planner/answers/run_outlook.hpp"
 #include "planner/figures.hpp"
+#include "planner/forecast/judgement.hpp"
 #include "planner/forecast/model_states.hpp"
 #include "planner/launch/launch_target.hpp"
+#include "planner/request/asked_plan.hpp"
 #include "planner/search/plan_warnings.hpp"
 #include "planner/sentence.hpp"
 
@@ -162,6 +164,27 @@ void search_wider(PlanAnswer& a, const std::vector<const SearchSite*>& sites, Se
                                "."));
 }
 
+// What fits but leaves no room is no plan of the list; where it would take less than half the time,
+// which is when `fit` chooses it, it is told.
+void note_faster_tight(PlanAnswer& a, const std::vector<const SearchSite*>& sites,
+                       SearchWish search, const Facts& facts) {
+  if (search.allow_tight || a.result.best.empty() || a.objective != objective_named("time")) return;
+  const FoundPlan& best = a.result.best.front();
+  search.allow_tight = true;
+  search.top = 1;
+  search.below = best.value / tight_has_to_save;
+  const SearchResult found = search_plans(sites, facts.profile, search);
+  if (found.best.empty()) return;
+  const FoundPlan& tight = found.best.front();
+  const Forecast& f = tight.forecast;
+  const StageForecast& worst = f.stages[static_cast<std::size_t>(f.worst_stage)];
+  a.notes.push_back(sentence(
+      whole_text(tight.plan), " fits as forecast (", fixed(gib(worst.peak.device), 1), " of ",
+      shown_gib(worst.capacity), ") but leaves no room for the error of such forecasts: ",
+      fixed(best.forecast.step_time.expected / f.step_time.expected, 1),
+      " times as fast as the first plan; --allow-tight ranks such plans as well."));
+}
+
 void fill_scaling(PlanAnswer& a, const SearchWish& wish, const Facts& facts) {
   SearchWish one = wish;
   one.top = 1;
@@ -250,6 +273,7 @@ Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const Pl
   std::vector<const SearchSite*> all;
   for (const SearchSite& s : a->sites) all.push_back(&s);
   search_wider(*a, all, search, facts);
+  note_faster_tight(*a, all, search, facts);
   if (wish.pareto) {
     SearchResult front = pareto_front(all, facts.profile, search);
     a->pareto = std::move(front.best);

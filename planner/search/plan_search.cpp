@@ -1,6 +1,7 @@
 #include "planner/search/plan_search.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -71,7 +72,8 @@ class Search {
     cuts_ = wish_.objective == objective_named("time");
     begin();
     SearchResult result;
-    while (!queue_.empty() && static_cast<int>(result.best.size()) < wish_.top) {
+    while (!queue_.empty() && static_cast<int>(result.best.size()) < wish_.top &&
+           queue_.begin()->value < wish_.below.value_or(std::numeric_limits<double>::infinity())) {
       if (queue_.begin()->stage == Stage::complete) {
         result.best.push_back(steps_.found(*queue_.begin()));
         queue_.erase(queue_.begin());
