@@ -32,7 +32,7 @@ struct LayoutSpace {
         sequence_parallel_by_default(workload.framework, plan.tensor, plan.expert) &&
         workload.sequence % (plan.tensor * plan.context) == 0;
     plan.async_tensor = plan.sequence_parallel && workload.framework.overlap_tensor_comm;
-    if (workload.model.moe) plan.expert_tensor = plan.tensor;
+    if (workload.model.moe && plan.expert == 1) plan.expert_tensor = plan.tensor;
     layouts.push_back(plan);
   }
 };
@@ -66,6 +66,16 @@ bool tensor_divides(const Transformer& m, int tensor) {
          (m.kv_heads % tensor == 0 || tensor % m.kv_heads == 0);
 }
 
+// The most ranks of a node that a layer's experts can be dealt to whole; one where they cannot.
+int expert_ranks(const Workload& w, const Cluster& cluster, const ParallelPlan& plan) {
+  if (!w.model.moe || !w.framework.supports_expert) return 1;
+  const int inside = plan.data * plan.tensor * plan.context;
+  for (int ranks = std::min({gpus_per_node(cluster), inside, w.model.moe->experts}); ranks > 1;
+       --ranks)
+    if (w.model.moe->experts % ranks == 0 && inside % ranks == 0) return ranks;
+  return 1;
+}
+
 }  // namespace
 
 bool sequence_parallel_by_default(const Framework& framework, int tensor, int expert) {
@@ -89,6 +99,8 @@ std::vector<ParallelPlan> plan_layouts(const Workload& w, const Cluster& cluster
       plan.context = context;
       plan.data = gpus / t / p / context;
       add_stages(space, plan);
+      plan.expert = expert_ranks(w, cluster, plan);
+      if (plan.expert > 1) add_stages(space, plan);
     }
   }
   if (context == 1 && !pipeline && gpus > 1 &&

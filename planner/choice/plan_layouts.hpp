@@ -5,6 +5,8 @@
 //   one node (HSDP). Adapters have next to no gradients and states: 0 and 3 only
 //   tensor parallel inside a node, where its GPUs have NVLink and the framework can
 //   pipelines of up to 16 stages, where the framework can, over what TP leaves
+//   experts of a layer dealt to ranks of one node, as many as can be, where the framework can;
+//   else shared as the rest of the layer is
 //   each sequence over `context` GPUs, one width of context parallelism at a time
 //   a layer split (device_map) over the cards of one node, where it has no pipelines
 //
