@@ -39,7 +39,7 @@ struct LayoutSpace {
 
 // Every ZeRO stage that means something different here, the most sharding first.
 std::vector<int> zero_stages(const Workload& w, const ParallelPlan& plan) {
-  if (plan.data == 1) return {0};
+  if (plan.data * plan.context == 1) return {0};
   std::vector<int> stages;
   for (int stage = w.framework.max_zero_stage; stage >= 0; --stage) {
     const bool distinct = w.trains_base() || stage == 0 || stage == 3;

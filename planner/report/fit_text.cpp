@@ -44,11 +44,15 @@ std::string layout_words(const ParallelPlan& p) {
   else if (p.pipeline > 1)
     add(sentence("pipeline of ", p.pipeline));
   if (p.tensor > 1) add(sentence("tensor parallel ", p.tensor));
-  if (p.data > 1 && p.zero_stage >= 3)
+  if (p.context > 1) add(sentence("each sequence shared by ", p.context, " GPUs"));
+  if (p.expert > 1) add(sentence("experts over ", p.expert, " GPUs"));
+  const int ranks = p.data * p.context;  // that ZeRO shards over
+  if (ranks > 1 && p.zero_stage >= 3)
     add(sentence("fully sharded (FSDP) over ", p.shard_ranks(), " GPUs"));
+  else if (ranks > 1 && p.zero_stage > 0)
+    add(sentence("ZeRO-", p.zero_stage, " over ", ranks, " GPUs"));
   else if (p.data > 1)
-    add(p.zero_stage > 0 ? sentence("ZeRO-", p.zero_stage, " over ", p.data, " GPUs")
-                         : sentence("data parallel over ", p.data, " GPUs"));
+    add(sentence("data parallel over ", p.data, " GPUs"));
   if (words.empty()) words = "one GPU";
   if (p.offload.parameters) add("weights offloaded to the host");
   if (p.offload.optimizer) add("optimizer offloaded to the host");

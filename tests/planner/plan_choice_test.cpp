@@ -216,6 +216,19 @@ TEST_CASE("one microbatch is tried where many keep whole gradients") {
   CHECK(c.question.plan.microbatches == 1);
 }
 
+// 1.24 G parameters take 16 bytes each in FSDP2, 18.5 GiB, and 8 Ki tokens of 128 Ki logits 4 GiB
+// and more: too much for 23.7. The two GPUs that share a sequence share the states as well.
+TEST_CASE("ranks that share a sequence shard the model") {
+  Request r = request_for("llama-3.2-1b", "2xRTX-3090", {Method::full});
+  r.framework = "pytorch-fsdp2";
+  r.sequence = 8192;
+  r.batch = 16;
+  const ChosenPlan c = chosen(r);
+  CHECK(c.verdict != Verdict::does_not_fit);
+  CHECK(c.question.plan.context == 2);
+  CHECK(c.question.plan.zero_stage >= 2);
+}
+
 // 141 G parameters take 2,357 GiB of states in Megatron, 74 of the 79 GiB of each of 32 GPUs where
 // they divide evenly: matrices of experts cut in eight leave no room for what is computed. Dealt to
 // four ranks whole they do, as Megatron's own recipes deal them.
