@@ -54,8 +54,8 @@ struct SearchSite {
 struct SearchWish {
   const Objective* objective = nullptr;
   int top = 10;
-  double memory_fraction = 1;  // of what a card has, for the expected peak
-  bool allow_tight = false;    // also plans whose interval of memory ends above the card
+  double memory_fraction = 1;   // of what a card has, for the expected peak
+  bool allow_tight = false;     // also plans whose interval of memory ends above the card
   std::optional<double> below;  // only plans whose value of the objective is less than this
   bool host_ram_stated = false;
   // Why a framework cannot be told this plan; nothing where it can. Empty: any plan.
