@@ -335,6 +335,9 @@ Result<ChosenPlan> choose_plan(const ResolvedRequest& request, Method method,
   } else {
     try_layouts(s, false);
     if (s.fitting.empty()) try_contexts(s);
+    if (s.fitting.empty())
+      try_side_by_side(
+          s, slow_tensor_layouts(s.question(ParallelPlan{}).workload, s.cluster, s.request.batch));
     if (s.fitting.empty()) try_layouts(s, true);
   }
   if (!s.fitting.empty()) return fastest(s, room);

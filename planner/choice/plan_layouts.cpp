@@ -82,14 +82,15 @@ bool sequence_parallel_by_default(const Framework& framework, int tensor, int ex
   return tensor > 1 && (framework.sequence_parallel || expert > 1);
 }
 
-std::vector<ParallelPlan> plan_layouts(const Workload& w, const Cluster& cluster, int batch,
-                                       int context) {
-  LayoutSpace space{w, cluster, batch, context, {}};
-  const int gpus = cluster.gpus(), local = gpus_per_node(cluster);
-  if (gpus % context != 0) return {};
-  const bool tensor = w.framework.supports_tensor && has_nvlink(cluster);
+namespace {
+
+// With tensor parallelism of `least` to `most`.
+void add_layouts(LayoutSpace& space, int least, int most) {
+  const Workload& w = space.workload;
+  const Cluster& cluster = space.cluster;
+  const int gpus = cluster.gpus(), local = gpus_per_node(cluster), context = space.context;
   const bool pipeline = w.framework.supports_pipeline && !cluster.mixed_in_one_node;
-  for (int t = 1; t <= (tensor ? std::min(most_tensor, local) : 1); t *= 2) {
+  for (int t = least; t <= std::min(most, local); t *= 2) {
     if (gpus % (t * context) != 0 || local % t != 0 || !tensor_divides(w.model, t)) continue;
     for (int p = 1; p <= (pipeline ? std::min(most_pipeline, w.model.layers) : 1); ++p) {
       if ((gpus / t / context) % p != 0) continue;
@@ -103,6 +104,24 @@ std::vector<ParallelPlan> plan_layouts(const Workload& w, const Cluster& cluster
       if (plan.expert > 1) add_stages(space, plan);
     }
   }
+}
+
+}  // namespace
+
+std::vector<ParallelPlan> slow_tensor_layouts(const Workload& w, const Cluster& cluster,
+                                              int batch) {
+  LayoutSpace space{w, cluster, batch, 1, {}};
+  if (w.framework.supports_tensor && !has_nvlink(cluster)) add_layouts(space, 2, most_tensor);
+  return std::move(space.layouts);
+}
+
+std::vector<ParallelPlan> plan_layouts(const Workload& w, const Cluster& cluster, int batch,
+                                       int context) {
+  LayoutSpace space{w, cluster, batch, context, {}};
+  const int gpus = cluster.gpus();
+  if (gpus % context != 0) return {};
+  add_layouts(space, 1, w.framework.supports_tensor && has_nvlink(cluster) ? most_tensor : 1);
+  const bool pipeline = w.framework.supports_pipeline && !cluster.mixed_in_one_node;
   if (context == 1 && !pipeline && gpus > 1 &&
       gpus <= std::min(largest_split_box, w.model.layers) && cluster.nodes() == 1) {
     ParallelPlan split;

@@ -3,7 +3,8 @@
 //
 //   data parallel over all GPUs with every ZeRO stage of the framework; 3 also in shard groups of
 //   one node (HSDP). Adapters have next to no gradients and states: 0 and 3 only
-//   tensor parallel inside a node, where its GPUs have NVLink and the framework can
+//   tensor parallel inside a node, where the framework can and its GPUs have NVLink; without NVLink
+//   apart, for where nothing else fits
 //   pipelines of up to 16 stages, where the framework can, over what TP leaves
 //   experts of a layer dealt to ranks of one node, as many as can be, where the framework can;
 //   else shared as the rest of the layer is
@@ -25,6 +26,9 @@ namespace shardwise {
 // those whose data ranks do not divide `batch` are left out.
 std::vector<ParallelPlan> plan_layouts(const Workload& workload, const Cluster& cluster, int batch,
                                        int context = 1);
+// Those with tensor parallelism over other links than NVLink.
+std::vector<ParallelPlan> slow_tensor_layouts(const Workload& workload, const Cluster& cluster,
+                                              int batch);
 
 // Whether norms and residuals are sharded along the sequence, where nobody says: as the framework
 // does. Where experts are spread over ranks beside tensor parallelism they must be, or each rank of

@@ -216,6 +216,20 @@ TEST_CASE("one microbatch is tried where many keep whole gradients") {
   CHECK(c.question.plan.microbatches == 1);
 }
 
+// 46.7 G weights in torchtitan's 32 bits are 174 GiB, 43.5 of the 44.4 that each of four cards has
+// where all hold the same: tensor parallelism over PCIe cuts them so, a pipeline of four does not.
+TEST_CASE("tensor parallelism without NVLink is tried where nothing else fits") {
+  Request r = request_for("mixtral-8x7b", "4xL40S", {Method::lora});
+  r.framework = "torchtitan";
+  r.sequence = 512;
+  r.batch = 16;
+  const ChosenPlan c = chosen(r);
+  CHECK(c.verdict != Verdict::does_not_fit);
+  CHECK(c.question.plan.tensor > 1);
+  r.gpus = "8xL40S";  // where a plan without fits, it is not
+  CHECK(chosen(r).question.plan.tensor == 1);
+}
+
 // 1.24 G parameters take 16 bytes each in FSDP2, 18.5 GiB, and 8 Ki tokens of 128 Ki logits 4 GiB
 // and more: too much for 23.7. The two GPUs that share a sequence share the states as well.
 TEST_CASE("ranks that share a sequence shard the model") {
