@@ -238,7 +238,8 @@ void JsonReader::remember(std::string_view key, JsonIndex i) {
     asked_.push_back(i);
 }
 
-void JsonReader::finish() {
+template <class Tell>
+void JsonReader::each_unread(Tell tell) const {
   std::vector<JsonIndex> known = asked_;
   std::sort(known.begin(), known.end());
   for (const JsonIndex i : members()) {
@@ -246,9 +247,22 @@ void JsonReader::finish() {
     std::vector<std::string_view> keys(absent_.begin(), absent_.end());
     for (const JsonIndex k : known) keys.push_back(document_->key(k));
     const auto near = suggest(document_->key(i), keys);
-    add(document_->place(i),
-        near.empty() ? "unknown key" : "unknown key; did you mean " + near.front() + "?");
+    tell(i, near.empty() ? std::string() : "; did you mean " + near.front() + "?");
   }
+}
+
+void JsonReader::finish() {
+  each_unread([this](JsonIndex i, const std::string& hint) {
+    add(document_->place(i), "unknown key" + hint);
+  });
+}
+
+std::vector<std::string> JsonReader::unread() const {
+  std::vector<std::string> words;
+  each_unread([&](JsonIndex i, const std::string& hint) {
+    words.push_back(std::string(document_->key(i)) + " is not read" + hint);
+  });
+  return words;
 }
 
 void JsonReader::problem(std::string_view key, const std::string& expectation) {

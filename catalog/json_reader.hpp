@@ -87,6 +87,9 @@ class JsonReader {
 
   void ignore(std::string_view key);  // a known key that is not read here
   void finish();                      // every key never asked for is a problem
+  // The same in words, for objects whose other keys are not refused: "liger is not read; did you
+  // mean liger_kernel?"
+  std::vector<std::string> unread() const;
 
   // Records a problem of this object's member `key`; the value found is appended.
   void problem(std::string_view key, const std::string& expectation);
@@ -94,6 +97,8 @@ class JsonReader {
   bool clean() const;  // no problem was added to the list since this reader was made
 
  private:
+  template <class Tell>
+  void each_unread(Tell tell) const;
   template <class E, std::size_t n>
   static std::vector<std::string_view> names_of(
       const std::array<std::pair<std::string_view, E>, n>& rows) {

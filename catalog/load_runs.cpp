@@ -74,7 +74,7 @@ void read_method(JsonReader& r, RunTraining& t) {
   t.double_quant = r.maybe_flag("double_quant");
 }
 
-RunTraining read_training(JsonReader r) {
+RunTraining read_training(JsonReader& r) {
   RunTraining t;
   read_method(r, t);
   t.sequence = size(r, "seq_len");
@@ -102,7 +102,7 @@ RunTraining read_training(JsonReader r) {
   return t;
 }
 
-RunPlan read_plan(JsonReader r) {
+RunPlan read_plan(JsonReader& r) {
   RunPlan p;
   p.dp = size(r, "dp");
   p.tp = size(r, "tp");
@@ -164,8 +164,18 @@ RunRecord read_record(JsonReader& r) {
   if (run.microbenchmark) return run;
   run.model = read_model(r.object("model"));
   if (auto part = r.maybe_object("hardware")) run.hardware = read_hardware(*part);
-  if (auto part = r.maybe_object("training")) run.training = read_training(*part);
-  if (auto part = r.maybe_object("plan")) run.plan = read_plan(*part);
+  const auto keep_unread = [&run](const char* object, const JsonReader& part) {
+    for (const std::string& words : part.unread())
+      run.unread.push_back(std::string(object) + '.' + words);
+  };
+  if (auto part = r.maybe_object("training")) {
+    run.training = read_training(*part);
+    keep_unread("training", *part);
+  }
+  if (auto part = r.maybe_object("plan")) {
+    run.plan = read_plan(*part);
+    keep_unread("plan", *part);
+  }
   if (auto part = r.maybe_object("measured")) run.measured = read_measured(*part);
   return run;
 }

@@ -91,6 +91,7 @@ struct RunRecord {
   RunPlan plan;
   RunMeasured measured;
   std::string notes;
+  std::vector<std::string> unread;       // of training and plan: keys that nobody reads, in words
   std::optional<std::string> malformed;  // why nothing else of this record may be believed
 };
 

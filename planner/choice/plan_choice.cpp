@@ -11,6 +11,7 @@
 #include "planner/figures.hpp"
 #include "planner/forecast/judgement.hpp"
 #include "planner/forecast/model_states.hpp"
+#include "planner/launch/launch_target.hpp"
 #include "planner/on_all_cores.hpp"
 #include "planner/request/asked_plan.hpp"
 #include "planner/sentence.hpp"
@@ -29,17 +30,32 @@ struct Tried {
   Verdict verdict = Verdict::does_not_fit;
 };
 
+// Which plans are looked at, where launch files are written for the framework that was asked for.
+enum class Kept { all, tellable, untellable };
+
 // Everything that one choice looks at.
 struct PlanSearch {
   const ResolvedRequest& request;
   const Cluster& cluster;
   Method method;
+  const LaunchTarget* target = nullptr;  // of the framework asked for; nullptr: all plans are kept
+  Kept kept = Kept::all;
   std::vector<std::string> notes;
   std::vector<Tried> fitting;          // to be timed
   std::vector<ParallelPlan> missed;    // do not fit: nobody has looked by how much
   std::vector<ParallelPlan> hopeless;  // model states alone exceed the GPU
   Problems refused;                    // of plans that are not legal, the first plan's
   int considered = 0;
+
+  // To look at part of it, beside others.
+  PlanSearch part() const {
+    return {request, cluster, method, target, kept, {}, {}, {}, {}, {}, 0};
+  }
+
+  bool keeps(const ParallelPlan& plan) const {
+    if (target == nullptr || kept == Kept::all) return true;
+    return first_plan_refusal(*target, question(plan)).has_value() == (kept == Kept::untellable);
+  }
 
   Question question(const ParallelPlan& plan) const {
     return {choose_workload(request, method, cluster, plan.zero_stage).workload, plan, cluster};
@@ -52,14 +68,15 @@ Bytes smallest_gpu(const Cluster& cluster) {
   return least;
 }
 
-enum class Wanted { verdict, shortfall };
+// Of a plan that does not fit: nothing, or figures, which are those of a card without end.
+enum class Wanted { verdict, figures };
 
-// Forecasts memory; nothing where the plan is refused. Where the verdict is all that is wanted,
-// figures of a plan that does not fit say nothing.
+// Forecasts memory; nothing where the plan is refused.
 std::optional<Tried> try_plan(PlanSearch& s, const ParallelPlan& plan, Wanted wanted) {
   Tried t{s.question(plan), {}, {}};
-  auto memory = forecast(t.question, s.request.facts->profile,
-                         {.time = false, .only_if_fits = wanted == Wanted::verdict});
+  auto memory =
+      forecast(t.question, s.request.facts->profile,
+               {.time = false, .only_if_fits = wanted == Wanted::verdict, .least_card = false});
   if (!memory) {
     if (s.refused.empty()) s.refused = memory.error();
     return std::nullopt;
@@ -146,7 +163,7 @@ template <class Try>
 void side_by_side(PlanSearch& s, std::size_t n, Try try_part) {
   const auto policy = one_of_a_crew ? std::launch::deferred : std::launch::async;
   const auto tried = [&s, &try_part](std::size_t i) {
-    PlanSearch one{s.request, s.cluster, s.method, {}, {}, {}, {}, {}, 0};
+    PlanSearch one = s.part();
     try_part(one, i);
     return one;
   };
@@ -166,6 +183,8 @@ void try_layout(PlanSearch& s, ParallelPlan layout) {
     return;
   }
   if (states_on_gpu(w, layout) > smallest_gpu(s.cluster)) {
+    layout.recompute = s.request.asked.recompute.value_or("full");
+    if (!s.keeps(layout)) return;
     ++s.considered;
     s.hopeless.push_back(layout);
     return;
@@ -175,7 +194,7 @@ void try_layout(PlanSearch& s, ParallelPlan layout) {
     ParallelPlan plan = layout;
     plan.recompute = policies[i];
     if (!s.request.asked.offload) offload_as_usual(w, plan);
-    climb(one, plan);
+    if (one.keeps(plan)) climb(one, plan);
   });
 }
 
@@ -219,6 +238,28 @@ void try_contexts(PlanSearch& s) {
     if (s.request.sequence / context >= least_share_of_sequence) try_layouts(s, false, context);
 }
 
+// What costs more is looked at only where nothing that costs less fits.
+void try_in_turn(PlanSearch& s) {
+  try_layouts(s, false);
+  if (s.fitting.empty()) try_contexts(s);
+  const Workload w = s.question(ParallelPlan{}).workload;
+  if (s.fitting.empty()) try_side_by_side(s, slow_tensor_layouts(w, s.cluster, s.request.batch));
+  if (s.fitting.empty()) try_layouts(s, true);
+}
+
+// Plans that no launch file says: the framework's user may write their own. What misses is not
+// their business.
+void try_beyond(PlanSearch& s) {
+  PlanSearch beyond = s.part();
+  beyond.kept = Kept::untellable;
+  try_in_turn(beyond);
+  s.considered += beyond.considered;
+  if (s.refused.empty()) s.refused = std::move(beyond.refused);
+  if (beyond.fitting.empty()) return;
+  s.fitting = std::move(beyond.fitting);
+  s.kept = Kept::untellable;
+}
+
 Problems try_asked_plans(PlanSearch& s) {
   Problems problems;
   for (const std::string& text : s.request.asked.plans) {
@@ -239,16 +280,28 @@ Problems try_asked_plans(PlanSearch& s) {
   return problems;
 }
 
-// Of plans that were looked at and do not fit, the one that misses by least; the first of equals.
+// What tensors alone miss: no card does that is larger by less than this.
+Bytes least_shortfall(const Forecast& memory) {
+  const auto of = [](const StageForecast& s) {
+    return s.peak.allocated + s.peak.device - s.peak.reserved - s.capacity;
+  };
+  Bytes most = of(memory.stages.front());
+  for (const StageForecast& s : memory.stages) most = std::max(most, of(s));
+  return most;
+}
+
+// Of plans that were looked at and do not fit, the one whose tensors miss by least; the first of
+// equals.
 std::optional<Tried> nearest(PlanSearch& s) {
   std::vector<std::optional<Tried>> missed(s.missed.size());
   on_all_cores(missed.size(), [&](std::size_t i) {
-    PlanSearch one{s.request, s.cluster, s.method, {}, {}, {}, {}, {}, 0};
-    missed[i] = try_plan(one, s.missed[i], Wanted::shortfall);
+    PlanSearch one = s.part();
+    missed[i] = try_plan(one, s.missed[i], Wanted::figures);
   });
   std::optional<Tried> best;
   for (std::optional<Tried>& t : missed)
-    if (t && (!best || t->memory.margin > best->memory.margin)) best = std::move(t);
+    if (t && (!best || least_shortfall(t->memory) < least_shortfall(best->memory)))
+      best = std::move(t);
   return best;
 }
 
@@ -268,7 +321,7 @@ std::optional<Tried> settle_for_hopeless(PlanSearch& s) {
   plan.microbatch = sizes.front();
   plan.microbatches = s.request.batch / plan.data / plan.microbatch;
   ++s.considered;
-  return try_plan(s, plan, Wanted::shortfall);
+  return try_plan(s, plan, Wanted::figures);
 }
 
 ChosenPlan timed(const PlanSearch& s, const Tried& t) {
@@ -309,6 +362,13 @@ ChosenPlan fastest(const PlanSearch& s, Room room) {
   return best;
 }
 
+void note_what_no_launch_file_says(ChosenPlan& best, const LaunchTarget& target) {
+  const auto reason = first_plan_refusal(target, best.question);
+  if (reason)
+    best.notes.push_back(
+        sentence("No plan that ", target.name, " can be told fits; this is more: ", *reason, "."));
+}
+
 Problems no_plan(const PlanSearch& s) {
   if (!s.refused.empty()) return s.refused;
   const int gpus = s.cluster.gpus(), batch = s.request.batch;
@@ -327,20 +387,23 @@ Problems no_plan(const PlanSearch& s) {
 
 Result<ChosenPlan> choose_plan(const ResolvedRequest& request, Method method,
                                const Cluster& cluster, Room room) {
-  PlanSearch s{request, cluster, method, {}, {}, {}, {}, {}, 0};
+  PlanSearch s{request, cluster, method, nullptr, Kept::all, {}, {}, {}, {}, {}, 0};
   s.notes = choose_workload(request, method, cluster, 0).notes;
   if (!request.asked.plans.empty()) {
     Problems problems = try_asked_plans(s);
     if (!problems.empty()) return problems;
   } else {
-    try_layouts(s, false);
-    if (s.fitting.empty()) try_contexts(s);
-    if (s.fitting.empty())
-      try_side_by_side(
-          s, slow_tensor_layouts(s.question(ParallelPlan{}).workload, s.cluster, s.request.batch));
-    if (s.fitting.empty()) try_layouts(s, true);
+    if (request.asked.framework)
+      s.target = target_running(s.question(ParallelPlan{}).workload.framework.id, method);
+    s.kept = s.target == nullptr ? Kept::all : Kept::tellable;
+    try_in_turn(s);
+    if (s.fitting.empty() && s.target != nullptr) try_beyond(s);
   }
-  if (!s.fitting.empty()) return fastest(s, room);
+  if (!s.fitting.empty()) {
+    ChosenPlan best = fastest(s, room);
+    if (s.kept == Kept::untellable) note_what_no_launch_file_says(best, *s.target);
+    return best;
+  }
   std::optional<Tried> missed = nearest(s);
   if (!missed) missed = settle_for_hopeless(s);
   if (!missed) return no_plan(s);

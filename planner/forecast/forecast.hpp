@@ -131,6 +131,9 @@ struct ForecastOptions {
   // Memory is played until it is certain that a GPU needs more: then its figures are more than this
   // and say nothing else.
   std::optional<Bytes> give_up_above = std::nullopt;
+  // Where it does not fit, what is reserved is what it takes on the least card on which it would;
+  // false: what it takes on a card without end, which is more and costs a play less.
+  bool least_card = true;
   // The step is played until it is certain that it takes longer: then its time is this at least,
   // and the rest of what is said of time says nothing.
   std::optional<Seconds> give_up_after = std::nullopt;

@@ -83,6 +83,14 @@ LengthVariation variation(const ForecastContext& k) {
   return v;
 }
 
+StageMemory play_again(const ForecastContext& k, int stage, Bytes capacity,
+                       const PlayVariation& how) {
+  const Question& q = k.question;
+  const ContextCalibration& context =
+      k.profile.row(smallest_group(q.cluster, q.plan, stage).gpu.family).context;
+  return play_memory(q.workload, q.plan, k.schedule, k.partition, stage, context, capacity, how);
+}
+
 // Before it fails, the allocator gives back what it only caches, as far as whole segments are
 // free; so between "what is allocated fits" and "what is reserved fits" the answer is to play the
 // stream once more on a card of that size.
@@ -91,21 +99,31 @@ bool survives(const ForecastContext& k, const LengthVariation& v, int stage,
   const MemoryPeak& peak = memory.peak();
   if (peak.reserved + outside <= capacity) return true;
   if (peak.allocated + outside > capacity) return false;
-  const Question& q = k.question;
-  const ContextCalibration& context =
-      k.profile.row(smallest_group(q.cluster, q.plan, stage).gpu.family).context;
-  return !play_memory(q.workload, q.plan, k.schedule, k.partition, stage, context,
-                      capacity - outside, v.play)
-              .ran_out;
+  return !play_again(k, stage, capacity - outside, v.play).ran_out;
 }
 
-MemoryFigures figures(const MemoryPeak& peak, Bytes outside, Bytes capacity, bool survives) {
-  MemoryFigures f{peak.allocated, peak.reserved, peak.reserved + outside};
-  if (survives && f.device > capacity) {
-    f.device = capacity;
-    f.reserved = capacity - outside;
-  }
-  return f;
+// The least room for tensors that a stage does in, of `room` and more.
+Bytes least_room(const ForecastContext& k, const LengthVariation& v, int stage, Bytes room) {
+  PlayVariation how = v.play;
+  how.raises_capacity = true;
+  return *play_again(k, stage, room, how).capacity;
+}
+
+// The card that a stage is told of: its own where it does there, else the least one where that is
+// wanted, else one without end.
+Bytes least_card(const ForecastContext& k, const LengthVariation& v, const MemoryPlays& plays,
+                 const StageForecast& s, Bytes outside, bool least_wanted) {
+  const auto at = static_cast<std::size_t>(s.stage);
+  const StageMemory& memory = plays.stages[at];
+  if (survives(k, v, s.stage, memory, outside, s.capacity)) return s.capacity;
+  if (!least_wanted) return memory.peak().reserved + outside;
+  if (memory.peak().allocated + outside > s.capacity) return *plays.least_rooms[at] + outside;
+  return least_room(k, v, s.stage, s.capacity - outside) + outside;
+}
+
+MemoryFigures figures(const MemoryPeak& peak, Bytes outside, Bytes card) {
+  const Bytes device = std::min(card, peak.reserved + outside);
+  return {peak.allocated, device - outside, device};
 }
 
 // Between two steps, and where the weights are sharded one layer of them whole: a gathered state
@@ -143,7 +161,9 @@ void make_room_for_paged(const StageMemory& memory, const Offload& offload, Stag
 }
 
 StageForecast stage_forecast(const ForecastContext& k, const LengthVariation& v, int stage,
-                             const StageMemory& memory, const CommunicatorMemory& nccl) {
+                             const MemoryPlays& plays, const CommunicatorMemory& nccl,
+                             bool least_wanted) {
+  const StageMemory& memory = plays.stages[static_cast<std::size_t>(stage)];
   const NodeGroup& group = smallest_group(k.question.cluster, k.question.plan, stage);
   const Bytes context = context_bytes(k, group);
   const Bytes outside = context + nccl.device;
@@ -155,12 +175,12 @@ StageForecast stage_forecast(const ForecastContext& k, const LengthVariation& v,
   s.first_layer = chunks.front().first_block;
   for (const ModelChunk& c : chunks) s.layers += c.blocks;
   const MemoryPeak& peak = memory.peak();
-  const bool fits = survives(k, v, stage, memory, outside, s.capacity);
-  s.peak = figures(peak, outside, s.capacity, fits);
+  const Bytes card = least_card(k, v, plays, s, outside, least_wanted);
+  s.peak = figures(peak, outside, card);
   s.peak.reserved_at_step = memory.reserved_at_step;
-  s.first_step_peak = figures(memory.first_step, outside, s.capacity, fits);
-  s.steady_peak = figures(memory.steady, outside, s.capacity, fits);
-  s.save = figures(while_saving(k, stage, memory), outside, s.capacity, fits);
+  s.first_step_peak = figures(memory.first_step, outside, card);
+  s.steady_peak = figures(memory.steady, outside, card);
+  s.save = figures(while_saving(k, stage, memory), outside, card);
   s.load = MemoryFigures{memory.loaded, memory.loaded, memory.loaded + outside};
   s.breakdown = peak.breakdown;
   s.after_forward = memory.after_forward;
@@ -180,6 +200,23 @@ Bytes room_for_tensors(const ForecastContext& k, int stage, Bytes nccl,
   const NodeGroup& group = smallest_group(k.question.cluster, k.question.plan, stage);
   const Bytes card = group.gpu.usable_memory();
   return std::min(card, in.value_or(card)) - context_bytes(k, group) - nccl;
+}
+
+// Of stages that hold more than their GPU has, which does not depend on how much that is.
+std::shared_ptr<const MemoryPlays> with_least_rooms(const ForecastContext& k,
+                                                    const LengthVariation& v, Bytes nccl,
+                                                    std::shared_ptr<const MemoryPlays> plays) {
+  std::shared_ptr<MemoryPlays> more;
+  for (std::size_t at = 0; at < plays->stages.size(); ++at) {
+    const auto stage = static_cast<int>(at);
+    const Bytes held = plays->stages[at].peak().allocated;
+    const bool known = at < plays->least_rooms.size() && plays->least_rooms[at];
+    if (known || held <= room_for_tensors(k, stage, nccl)) continue;
+    if (more == nullptr) more = std::make_shared<MemoryPlays>(*plays);
+    more->least_rooms.resize(plays->stages.size());
+    more->least_rooms[at] = least_room(k, v, stage, held);
+  }
+  return more == nullptr ? plays : more;
 }
 
 // What the allocator is played with. Where freed blocks wait for the GPU, the allocator of a full
@@ -299,9 +336,10 @@ void forecast_memory(const ForecastContext& k, const ForecastOptions& options, F
   Bytes least_margin;
   const LengthVariation v = variation(k);
   f.plays = played(k, v, nccl.device, options);
+  const bool least_wanted = options.least_card && !options.only_if_fits && !options.give_up_above;
+  if (least_wanted) f.plays = with_least_rooms(k, v, nccl.device, f.plays);
   for (int stage = 0; stage < q.plan.pipeline; ++stage) {
-    f.stages.push_back(
-        stage_forecast(k, v, stage, f.plays->stages[static_cast<std::size_t>(stage)], nccl));
+    f.stages.push_back(stage_forecast(k, v, stage, *f.plays, nccl, least_wanted));
     const StageForecast& s = f.stages.back();
     const Bytes margin = s.capacity - s.peak.device;
     if (stage > 0 && margin >= least_margin) continue;

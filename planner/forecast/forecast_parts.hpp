@@ -29,6 +29,9 @@ struct MemoryPlays {
   int workspaces = 0;
   std::shared_ptr<const ModelPartition> partition;  // whose layers were played
   std::vector<StageMemory> stages;
+  // By stage, where it was asked for: what tensors must have room in, found on a GPU that has no
+  // more than what is allocated at the peak and grows by whatever it misses.
+  std::vector<std::optional<Bytes>> least_rooms;
 };
 
 struct KnownCosts {

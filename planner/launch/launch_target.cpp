@@ -25,11 +25,24 @@ const LaunchTarget* launch_target_named(std::string_view name) {
   return nullptr;
 }
 
+const LaunchTarget* target_running(std::string_view framework, Method method) {
+  for (const LaunchTarget& target : launch_targets())
+    for (const int stage : {0, 1, 2, 3})
+      if (target.framework(method, stage) == framework) return &target;
+  return nullptr;
+}
+
 std::vector<std::string> plan_refusals(const LaunchTarget& target, const Question& q) {
   Refusals refusals = meaningless_sizes(q.plan, q.workload);
   const Refusals own = target.plan_refusals(q);
   refusals.insert(refusals.end(), own.begin(), own.end());
   return refusals;
+}
+
+std::optional<std::string> first_plan_refusal(const LaunchTarget& target, const Question& q) {
+  const auto reasons = plan_refusals(target, q);
+  if (reasons.empty()) return std::nullopt;
+  return reasons.front();
 }
 
 std::vector<std::string> launch_refusals(const LaunchTarget& target, const Question& q) {

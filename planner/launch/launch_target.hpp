@@ -2,6 +2,7 @@
 // beside this one and its row in launch_target.cpp.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,11 +26,16 @@ struct LaunchTarget {
 
 std::span<const LaunchTarget> launch_targets();
 const LaunchTarget* launch_target_named(std::string_view name);  // nullptr: no such target
+// The one that runs a catalogued framework; nullptr: none is written for it.
+const LaunchTarget* target_running(std::string_view framework, Method method);
 
 // What no target can say: sizes that mean nothing in this plan (a schedule without pipeline stages,
 // ZeRO with one rank to shard over), which reading back would not find again. The target's own
 // refusals of the plan come on top.
 std::vector<std::string> plan_refusals(const LaunchTarget& target, const Question& question);
+
+// The first of them; nothing where the target can say the plan.
+std::optional<std::string> first_plan_refusal(const LaunchTarget& target, const Question& question);
 
 // These, and before them those of the workload.
 std::vector<std::string> launch_refusals(const LaunchTarget& target, const Question& question);

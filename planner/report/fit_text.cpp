@@ -100,8 +100,7 @@ std::string verdict_line(const ResolvedRequest& r, Method method,
   const Bytes unbroken = s.peak.allocated + (s.peak.device - s.peak.reserved);
   if (fitting == 0 && unbroken <= s.capacity)
     return line + sentence("does not fit: ", shown_gib(unbroken), " of ", shown_gib(s.capacity),
-                           " per GPU would do, but in blocks of unlike size the allocator takes up "
-                           "to ",
+                           " per GPU would do, but in blocks of unlike size the allocator needs ",
                            shown_gib(s.peak.device), "\n");
   if (fitting == 0)
     return line + sentence("does not fit: ", shown_gib(s.peak.device), " per GPU at the least, ",

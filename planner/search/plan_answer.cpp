@@ -46,20 +46,6 @@ const Objective* known_objective(const std::string& name, Problems& problems) {
   return nullptr;
 }
 
-// The launch target that runs the framework asked for, where one is written.
-const LaunchTarget* target_of(const std::string& framework, Method method) {
-  for (const LaunchTarget& t : launch_targets())
-    for (const int stage : {0, 1, 2, 3})
-      if (t.framework(method, stage) == framework) return &t;
-  return nullptr;
-}
-
-std::optional<std::string> refused_by(const LaunchTarget& target, const Question& q) {
-  const auto reasons = plan_refusals(target, q);
-  if (reasons.empty()) return std::nullopt;
-  return reasons.front();
-}
-
 SearchWish search_wish(const PlanWish& wish, PlanAnswer& a) {
   SearchWish s;
   s.objective = a.objective;
@@ -69,7 +55,7 @@ SearchWish search_wish(const PlanWish& wish, PlanAnswer& a) {
   s.told = wish.told;
   s.host_ram_stated = a.request.host_ram_stated;
   if (!a.request.asked.framework) return s;
-  const LaunchTarget* target = target_of(a.sites.front().without_zero.framework.id, a.method);
+  const LaunchTarget* target = target_running(a.sites.front().without_zero.framework.id, a.method);
   if (target == nullptr) {
     a.notes.push_back(sentence("No launch files are written for ",
                                a.sites.front().without_zero.framework.name,
@@ -80,14 +66,14 @@ SearchWish search_wish(const PlanWish& wish, PlanAnswer& a) {
   if (!unwritten.empty())
     a.notes.push_back(
         sentence("No launch file is written for the best plan: ", unwritten.front(), "."));
-  s.refused = [target](const Question& q) { return refused_by(*target, q); };
+  s.refused = [target](const Question& q) { return first_plan_refusal(*target, q); };
   return s;
 }
 
 // Where a framework was asked for that launch files are written for.
 const LaunchTarget* asked_target(const PlanAnswer& a) {
   if (!a.request.asked.framework) return nullptr;
-  return target_of(a.sites.front().without_zero.framework.id, a.method);
+  return target_running(a.sites.front().without_zero.framework.id, a.method);
 }
 
 Question question_of(const PlanAnswer& a, const FoundPlan& found) {
@@ -100,9 +86,9 @@ void note_what_cannot_run(const FoundPlan& best, PlanAnswer& a) {
   if (a.request.asked.framework) return;
   const SearchSite& site = a.sites[best.site];
   const Framework& usual = site.without_zero.framework;
-  const LaunchTarget* target = target_of(usual.id, a.method);
+  const LaunchTarget* target = target_running(usual.id, a.method);
   if (target == nullptr) return;
-  const auto reason = refused_by(*target, question_of(a, best));
+  const auto reason = first_plan_refusal(*target, question_of(a, best));
   if (reason)
     a.notes.push_back(sentence("The first plan is more than ", usual.name, " can be told (",
                                *reason, "); --framework ", usual.id,
@@ -159,7 +145,7 @@ void search_wider(PlanAnswer& a, const std::vector<const SearchSite*>& sites, Se
         "No plan leaves room for the error of forecasts of its kind; these fit as forecast.");
   if (const LaunchTarget* target = asked_target(a); target != nullptr && !search.refused)
     a.notes.push_back(sentence("No plan that ", target->name, " can be told fits; these are more: ",
-                               refused_by(*target, question_of(a, a.result.best.front()))
+                               first_plan_refusal(*target, question_of(a, a.result.best.front()))
                                    .value_or("each for a reason of its own"),
                                "."));
 }

@@ -138,7 +138,7 @@ ReplayResult replay(const RunRecord& run, const Catalog& catalog, const Reading&
     return Skipped{"method is not one of ours", *why};
   const auto method = replay_method(c);
   if (const auto* skipped = std::get_if<Skipped>(&method)) return *skipped;
-  Notes notes;
+  Notes notes = run.unread;
   const auto gpu = replay_gpu(c, notes);
   if (const auto* skipped = std::get_if<Skipped>(&gpu)) return *skipped;
   return assemble(c, std::get<Gpu>(gpu),

@@ -95,6 +95,10 @@ class CachingAllocator {
   // leave more behind: where memory is asked of CUDA, or blocks have an age.
   std::optional<Bytes> touch(Bytes request);
 
+  // As if the GPU had, and had had, as much more memory as the latest allocate() missed, which
+  // nothing but the capacity may have refused: the same request is served now.
+  void raise_capacity();
+
   // `user` works on this block too. Ignored if it is the stream the block was allocated on.
   void record_stream(BlockId block, StreamId user);
 
@@ -126,6 +130,7 @@ class CachingAllocator {
   }
   // The latest failure of allocate(), if there was one.
   const std::optional<OutOfMemory>& out_of_memory() const { return failure_; }
+  std::optional<Bytes> capacity() const { return memory_.capacity(); }
   Bytes size(BlockId block) const { return blocks_[block].size; }  // what it counts as allocated
 
   std::vector<SegmentView> snapshot() const { return segments(blocks_, pools_); }

@@ -119,6 +119,11 @@ void CachingAllocator::release_segment(BlockPool& pool, BlockId block) {
   blocks_.remove(block);
 }
 
+void CachingAllocator::raise_capacity() {
+  require(failure_ && memory_.capacity().has_value(), "a capacity has refused a request");
+  memory_.raise_capacity(memory_.reserved() + failure_->segment);
+}
+
 std::optional<Bytes> CachingAllocator::limit() const {
   if (!memory_.capacity()) return settings_.process_limit;
   return std::min(*memory_.capacity(), settings_.process_limit.value_or(*memory_.capacity()));

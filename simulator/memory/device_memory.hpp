@@ -28,6 +28,8 @@ class DeviceMemory {
     peak_reserved_ = std::max(peak_reserved_, reserved_);
     ++takes_;
   }
+  // REQUIRES: a capacity.
+  void raise_capacity(Bytes to) { capacity_ = to; }
   void give_back(Bytes size) {
     reserved_ -= size;
     ++gives_;

@@ -30,13 +30,15 @@ struct Holding {
 
 class MemoryLedger {
  public:
-  // `capacity`: what CUDA can give to the allocator; none: no limit.
+  // `capacity`: what CUDA can give to the allocator; none: no limit. `raises`: what it misses is
+  // added to it.
   explicit MemoryLedger(const AllocatorSettings& settings,
-                        std::optional<Bytes> capacity = std::nullopt)
-      : allocator_(settings, capacity) {}
+                        std::optional<Bytes> capacity = std::nullopt, bool raises = false)
+      : allocator_(settings, capacity), raises_(raises && capacity) {}
 
   Holding open(std::int64_t bytes, MemoryCategory category, StreamId stream = {});
-  // Out of memory: an empty holding, and exhausted() from then on. Closing one does nothing.
+  // Out of memory, and no raise: an empty holding, and exhausted() from then on. Closing one does
+  // nothing.
   void close(Holding& holding);
   // Opens and closes at once.
   void touch(std::int64_t bytes, MemoryCategory category);
@@ -51,6 +53,7 @@ class MemoryLedger {
   // How often an allocation has waited for the GPU and given back what is cached.
   std::int64_t retries() const { return allocator_.alloc_retries(); }
   bool exhausted() const { return exhausted_; }
+  std::optional<Bytes> capacity() const { return allocator_.capacity(); }
   Bytes most_allocated() const { return allocator_.peak_allocated(); }
   Bytes bytes_of(const Holding& holding) const {
     return holding.block ? allocator_.size(*holding.block) : Bytes();
@@ -73,11 +76,16 @@ class MemoryLedger {
   Bytes peak_;
   Bytes recent_peak_;
   bool at_peak_now_ = false;
+  bool raises_;
   bool exhausted_ = false;
 };
 
 inline Holding MemoryLedger::open(std::int64_t bytes, MemoryCategory category, StreamId stream) {
-  const auto block = allocator_.allocate(Bytes(bytes), stream);
+  MaybeBlock block = allocator_.allocate(Bytes(bytes), stream);
+  if (!block && raises_) {
+    allocator_.raise_capacity();
+    block = allocator_.allocate(Bytes(bytes), stream);
+  }
   if (!block) {
     exhausted_ = true;
     return {};

@@ -91,6 +91,7 @@ StageMemory play_memory(const Workload& workload, const ParallelPlan& plan,
   memory.after_forward = player.ledger().remembered();
   memory.after_step = player.ledger().allocated();
   memory.ran_out = player.ledger().exhausted();
+  memory.capacity = player.ledger().capacity();
   memory.given_up = player.given_up();
   memory.activations_on_host = player.most_on_host();
   return memory;

@@ -24,6 +24,7 @@ struct PlayVariation {
   std::vector<const ModelPartition*> shorter;
   // Where tensors hold more than this, the play may end: nobody asks for its figures then.
   std::optional<Bytes> most_allocated = std::nullopt;
+  bool raises_capacity = false;  // by what is missed, wherever it is
 };
 
 struct StageMemory {
@@ -36,6 +37,7 @@ struct StageMemory {
   // A capacity was given and, whatever the allocator gave back, missed. The other figures then say
   // nothing: the play ends there.
   bool ran_out = false;
+  std::optional<Bytes> capacity;  // that was given, and raised
   bool given_up = false;      // PlayVariation::most_allocated was exceeded; the figures are lower
   Bytes activations_on_host;  // the most that is offloaded at once
   LayerState state;           // bytes by kind of this rank's share of the model

@@ -230,6 +230,28 @@ TEST_CASE("tensor parallelism without NVLink is tried where nothing else fits") 
   CHECK(chosen(r).question.plan.tensor == 1);
 }
 
+// Four sequences divide over no eight ranks of FSDP, and no more is said to it: tensor parallelism
+// does it, which its user would have to write. Of eight sequences each rank has one, and keeps to
+// that though it is no faster.
+TEST_CASE("a framework that was asked for is given plans that it can be told") {
+  Request r = request_for("llama-3.1-8b", "8xH100-SXM", {Method::full});
+  r.framework = "pytorch-fsdp2";
+  r.batch = 8;
+  const auto told_of = [](const ChosenPlan& c) {
+    return std::any_of(c.notes.begin(), c.notes.end(), [](const std::string& note) {
+      return note.find("can be told fits") != std::string::npos;
+    });
+  };
+  const ChosenPlan plain = chosen(r);
+  CHECK(plain.question.plan.data == 8);
+  CHECK_FALSE(told_of(plain));
+  r.batch = 4;
+  const ChosenPlan beyond = chosen(r);
+  CHECK(beyond.verdict == Verdict::fits);
+  CHECK(beyond.question.plan.tensor > 1);
+  CHECK(told_of(beyond));
+}
+
 // 1.24 G parameters take 16 bytes each in FSDP2, 18.5 GiB, and 8 Ki tokens of 128 Ki logits 4 GiB
 // and more: too much for 23.7. The two GPUs that share a sequence share the states as well.
 TEST_CASE("ranks that share a sequence shard the model") {

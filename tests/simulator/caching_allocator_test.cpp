@@ -183,6 +183,17 @@ TEST_CASE("memory is asked for in segments: 1.1 MiB can fail with 19 MiB left") 
   CHECK(a.reserved() == 22_MiB);
 }
 
+// 20 of 30 MiB are taken, and 21 MiB take a segment of 22: with 42 MiB there would be room.
+TEST_CASE("a capacity is raised by what the latest request missed") {
+  CachingAllocator a({}, Bytes(30 << 20));
+  REQUIRE(a.allocate(Bytes(20 << 20)));
+  REQUIRE_FALSE(a.allocate(Bytes(21 << 20)));
+  a.raise_capacity();
+  CHECK(*a.capacity() == Bytes(42 << 20));
+  CHECK(a.allocate(Bytes(21 << 20)));
+  CHECK(a.reserved() == Bytes(42 << 20));
+}
+
 TEST_CASE("max_split_size: oversize blocks are whole and not for small requests") {
   CachingAllocator a(with_max_split(32_MiB));
   a.free(*a.allocate(64_MiB));
