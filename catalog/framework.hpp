@@ -163,6 +163,7 @@ struct Framework {
   ShardedParameters sharded;
   bool gathers_as_stored = false;  // ZeRO-3 gathers fp32 weights in fp32, and autocast casts them
                                    // where they are used (FSDP without MixedPrecision)
+  bool overlap_reduce_at_stage_3 = true;  // ZeRO-3 reduces beside what follows
   bool overlap_gradient_reduce = true;
   bool overlap_parameter_gather = true;
   bool overlap_tensor_comm = false;     // async TP / user-buffer overlap
@@ -179,6 +180,8 @@ struct Framework {
                                  // holds experts of its own (DeepEP, HybridEP), not once to each
                                  // expert
   bool reduces_every_microbatch = false;  // gradient synchronised per microbatch (ZeRO-2/3, FSDP)
+  bool pipelines_reduce_once = false;     // with stages it is not: their runtime turns it off
+                                          // (torch.distributed.pipelining)
   bool accumulates_in_reduce_dtype = false;  // where it is not: whole gradients wait for the last
                                              // microbatch in `reduce_dtype` (FSDP2)
   bool exchanges_per_linear = false;    // TP: linears that read one tensor each gather it, or sum

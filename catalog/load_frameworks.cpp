@@ -109,6 +109,7 @@ void read_states(JsonReader& r, Framework& f) {
 
 void read_communication(JsonReader& r, Framework& f) {
   f.overlap_gradient_reduce = r.flag("overlap_gradient_reduce");
+  f.overlap_reduce_at_stage_3 = r.maybe_flag("overlap_reduce_at_stage_3").value_or(true);
   f.overlap_parameter_gather = r.flag("overlap_parameter_gather");
   f.overlap_tensor_comm = r.flag("overlap_tensor_comm");
   f.overlap_tensor_backward = r.flag("overlap_tensor_backward");
@@ -117,6 +118,7 @@ void read_communication(JsonReader& r, Framework& f) {
       r.maybe_flag("overlap_interleaved_comm").value_or(f.overlap_pipeline_comm);
   f.partitions_pipeline_messages = r.maybe_flag("partitions_pipeline_messages").value_or(false);
   f.reduces_every_microbatch = r.flag("reduces_every_microbatch");
+  f.pipelines_reduce_once = r.maybe_flag("pipelines_reduce_once").value_or(false);
   f.accumulates_in_reduce_dtype = r.maybe_flag("accumulates_in_reduce_dtype").value_or(false);
   f.exchanges_per_linear = r.maybe_flag("exchanges_per_linear").value_or(false);
   f.sums_gate_and_up_apart = r.maybe_flag("sums_gate_and_up_apart").value_or(false);

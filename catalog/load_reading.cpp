@@ -102,6 +102,7 @@ PhraseReading read_phrase(JsonReader& r) {
   p.dropout = r.maybe_flag("dropout");
   p.offload_activations = r.maybe_flag("offload_activations");
   p.blocking_launches = r.maybe_flag("blocking_launches");
+  p.overlaps_reduction = r.maybe_flag("overlaps_reduction");
   p.scales_rows = r.maybe_flag("scales_rows");
   p.fused_norms = r.maybe_flag("fused_norms");
   p.quantized_sharding = r.maybe_flag("quantized_sharding");

@@ -96,7 +96,7 @@ struct PhraseReading {
   std::string with_gpu;   // and only where the name of the GPU does
   std::optional<int> vocab;
   std::optional<int> longest_sample;  // tokens; of data that are not packed into whole sequences
-  std::optional<bool> dropout, offload_activations, blocking_launches;
+  std::optional<bool> dropout, offload_activations, blocking_launches, overlaps_reduction;
   std::optional<bool> dispatches_once, overlaps_experts, pads_experts, step_is_graph;
   std::optional<bool> scales_rows, fused_norms, quantized_sharding, shares_orthogonalization;
   std::optional<bool> saved_for_backward;  // ShardedParameters::saved_for_backward

@@ -169,6 +169,11 @@ std::vector<std::string_view> plan_keys() {
   return names;
 }
 
+bool reduces_every_microbatch(const Framework& f, const ParallelPlan& p) {
+  return f.reduces_every_microbatch && p.zero_stage >= 2 &&
+         (p.pipeline == 1 || !f.pipelines_reduce_once);
+}
+
 std::string to_string(const ParallelPlan& plan) {
   std::string text;
   for (const PlanKey& key : keys) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "catalog/framework.hpp"
 #include "catalog/result.hpp"
 #include "catalog/transformer.hpp"
 
@@ -58,6 +59,10 @@ struct ParallelPlan {
   int shard_ranks() const { return shard_group.value_or(data) * context; }
   friend bool operator==(const ParallelPlan&, const ParallelPlan&) = default;
 };
+
+// Whether sharded gradients are reduced with every microbatch; else they wait, whole, for the last
+// one of a step.
+bool reduces_every_microbatch(const Framework& framework, const ParallelPlan& plan);
 
 // "tp=4,pp=2,dp=2,zero=1,mbs=1,ga=8,recompute=full": parse and print are inverse.
 std::string to_string(const ParallelPlan& plan);

@@ -115,7 +115,8 @@ void try_at_once(PlanSearch& s, ParallelPlan plan) {
   const Workload w = s.question(plan).workload;
   const int share = s.request.batch / plan.data;
   if (s.request.asked.microbatch || plan.pipeline > 1 || plan.microbatches == 1) return;
-  if (share > most_microbatch || !w.trains_base() || w.framework.reduces_every_microbatch) return;
+  if (share > most_microbatch || !w.trains_base() || reduces_every_microbatch(w.framework, plan))
+    return;
   if (!StageHabits(w.framework, plan).shards_gradients) return;
   plan.microbatch = share;
   plan.microbatches = 1;

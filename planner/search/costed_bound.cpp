@@ -221,7 +221,7 @@ Seconds whole_weights_bound(const BoundSite& site, const LayerBounds& layers,
   const Seconds kernels = share * (model.forward + model.backward);
   const Seconds work = std::max(kernels, share * model.host);
   Seconds reduced = work + least.reduced;
-  if (site.workload.framework.overlap_gradient_reduce) {
+  if (!cost.reduces_at_end()) {
     reduced = std::max(work, least.reduced);
     if (p.pipeline == 1) reduced = std::max(reduced, kernels - model.backward + least.reduced);
   }

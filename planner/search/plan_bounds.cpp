@@ -277,7 +277,7 @@ DataTraffic data_traffic(const BoundSite& site, const LayerBounds& layers, const
   const CostModel cost(site.workload, p, site.cluster, site.profile, &site.collectives);
   traffic.gathers = block_gathers(layers, p, cost);
   if (gradient_compression(p.compression) || p.async_data) return traffic;
-  traffic.behind_passes = p.zero_stage < 3 && !site.workload.framework.overlap_gradient_reduce;
+  traffic.behind_passes = cost.reduces_at_end();
   traffic.holds_up = traffic.gathers.backward > Seconds(0) && !layers.joins_blocks();
   traffic.of_kind = traffic_of_kinds(site, layers, p, cost);
   std::vector<Seconds> reduced, gathered;

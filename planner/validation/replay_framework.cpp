@@ -121,6 +121,8 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
   else if (t.compile && f.kernels == KernelStyle::compiled)
     f.kernels = KernelStyle::eager;  // the row compiles, this run did not
   f.compiles_loss_alone = t.compile_loss.value_or(f.compiles_loss_alone);
+  if (const auto overlaps = stated(c, &PhraseReading::overlaps_reduction))
+    f.overlap_gradient_reduce = f.overlap_reduce_at_stage_3 = *overlaps;
   apply_plugins(c, f);
   return f;
 }

@@ -113,7 +113,7 @@ void CostModel::slow_beside_collectives(const Gpu& gpu, StageCosts& costs) const
   const auto lost = [&](Seconds beside, Seconds compute) {
     return share * std::min(beside, (1 / (1 - share)) * compute);
   };
-  const bool every = w_.framework.reduces_every_microbatch && plan_.zero_stage >= 2;
+  const bool every = reduces_every_microbatch();
   const double part = every ? 1.0 : 1.0 / plan_.microbatches;
   for (auto& chunk : costs.chunks)
     for (LayerSchedule& l : chunk) {
@@ -334,6 +334,7 @@ StepCosts CostModel::costs(const ModelPartition& partition, StagesCosted which) 
          false, 2.0 * sent * plan_.microbatches});
   }
   costs.reduces_every_microbatch = reduces_every_microbatch();
+  costs.reduces_in_line = reduces_in_line();
   costs.overlaps_pipeline_comm =
       plan_.chunks > 1 ? w_.framework.overlap_interleaved_comm : w_.framework.overlap_pipeline_comm;
   costs.waits_for_all_stages = w_.framework.clips_gradients;

@@ -82,6 +82,8 @@ class CostModel {
   // microbatch are added.
   // What the CPU runs around every module that holds sharded parameters, in each pass through it.
   Seconds sharding_hooks(const LayerParameters& parameters) const;
+  // Whether gradients are reduced once, behind all passes of a step.
+  bool reduces_at_end() const;
   LayerTime layer_time(const LayerDefinition& definition, const KernelModel& kernels,
                        std::vector<CollectiveUse>* uses = nullptr) const;
 
@@ -123,6 +125,7 @@ class CostModel {
   int attention_launches(const AttentionWork& work) const;
   PassTime settle(const PassCost& cost, int multiprocessors) const;
   bool reduces_every_microbatch() const;
+  bool reduces_in_line() const;  // with every microbatch, on the stream that computes
   CollectiveUse use(WorkKind work, Collective collective, Bytes size, GroupKind group) const;
   // Of one layer, of which the stage has `layers`.
   Seconds reduce_time(const TrainableElements& elements, int layers, StageCosts& costs) const;

@@ -93,7 +93,18 @@ Seconds CostModel::compressed_reduce_time(const GradientCompression& row,
 }
 
 bool CostModel::reduces_every_microbatch() const {
-  return w_.framework.reduces_every_microbatch && plan_.zero_stage >= 2;
+  return shardwise::reduces_every_microbatch(w_.framework, plan_);
+}
+
+bool CostModel::reduces_at_end() const {
+  return plan_.zero_stage < 3 && !w_.framework.overlap_gradient_reduce &&
+         !reduces_every_microbatch();
+}
+
+bool CostModel::reduces_in_line() const {
+  const Framework& f = w_.framework;
+  return reduces_every_microbatch() &&
+         !(plan_.zero_stage >= 3 ? f.overlap_reduce_at_stage_3 : f.overlap_gradient_reduce);
 }
 
 Seconds CostModel::gather_time(Bytes whole, double per_step, StageCosts& costs) const {
@@ -182,12 +193,12 @@ void CostModel::schedule_reduces(const CostedChunks& chunks, StageCosts& costs) 
                            bytes_per_element(w_.framework.reduce_dtype);
       const bool full = bytes >= static_cast<double>(full_bucket.value);
       if (bucket.dense + bucket.expert == 0 || (!per_layer && !full && i > 0)) continue;
-      if (w_.framework.overlap_gradient_reduce || per_layer)
+      if (!reduces_at_end())
         costs.chunks[chunk.place][i].reduce = reduce_time(bucket, chunk.times, costs);
       bucket = {};
     }
   }
-  if (!w_.framework.overlap_gradient_reduce && !per_layer && all.dense + all.expert > 0)
+  if (reduces_at_end() && all.dense + all.expert > 0)
     costs.reduce_at_end = reduce_time(all, 1, costs);
 }
 

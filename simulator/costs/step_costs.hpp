@@ -95,6 +95,7 @@ struct StepCosts {
   std::vector<std::size_t> alike;
   // Transfer of one microbatch's activations to the next stage, [stage] -> [stage + 1].
   std::vector<Seconds> send;
+  bool reduces_in_line = false;  // what follows a layer's reduction waits for it
   bool reduces_every_microbatch = false;
   bool overlaps_pipeline_comm = true;
   bool waits_for_all_stages = true;  // gradient norm over the whole model before the step

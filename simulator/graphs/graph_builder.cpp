@@ -34,7 +34,7 @@ double as_double(std::int64_t n) { return static_cast<double>(n); }
 
 bool adds_gradient(const Workload& w, const ParallelPlan& plan) {
   const Framework& f = w.framework;
-  if (f.gradient_fusion || (plan.zero_stage >= 2 && f.reduces_every_microbatch)) return false;
+  if (f.gradient_fusion || reduces_every_microbatch(f, plan)) return false;
   return plan.microbatches > 1 || f.gradient_life == GradientLife::persistent;
 }
 

@@ -30,6 +30,7 @@ using Slots = std::vector<Holding>;
 struct StageHabits {
   bool shards_weights, shards_gradients;
   bool reshards;  // weights, after forward
+  bool reduces_every_microbatch;
   bool persistent_gradients;
   bool steps_in_backward;
   // DeepSpeed's BF16 optimizer copies the weights into one flat tensor beside them; what they leave
@@ -41,6 +42,7 @@ struct StageHabits {
         shards_gradients(p.zero_stage >= 2 && p.shard_ranks() > 1),
         reshards(f.sharded.reshard_after_forward && !f.sharded.saved_for_backward &&
                  (p.pipeline == 1 || f.sharded.reshard_with_pipeline)),
+        reduces_every_microbatch(shardwise::reduces_every_microbatch(f, p)),
         persistent_gradients(f.gradient_life == GradientLife::persistent),
         steps_in_backward(f.gradient_life == GradientLife::in_backward),
         flattens_weights(f.clones_partition && f.gradient_copy_while_accumulating &&

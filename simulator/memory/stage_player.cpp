@@ -59,7 +59,7 @@ void StagePlayer::play_step(const std::vector<Slot>& order) {
 }
 
 bool StagePlayer::reduces_now() const {
-  return habits_.shards_gradients && (f_.reduces_every_microbatch || last_microbatch_);
+  return habits_.shards_gradients && (habits_.reduces_every_microbatch || last_microbatch_);
 }
 
 void StagePlayer::load_chunk(std::size_t c) {
@@ -354,7 +354,7 @@ void StagePlayer::place_gradient(std::int64_t elements, std::int64_t raw, LayerH
     const double each = reduces_now() ? p.raw_gradient : p.whole_gradient;
     Holding made =
         ledger_.open(static_cast<std::int64_t>(static_cast<double>(elements) * each), gradients);
-    if (h.has_gradient && !f_.reduces_every_microbatch)
+    if (h.has_gradient && !habits_.reduces_every_microbatch)
       ledger_.close(made);  // added into the whole gradient of an earlier microbatch
     else
       h.unsharded_gradients.push_back(made);

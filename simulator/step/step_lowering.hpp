@@ -421,6 +421,10 @@ class StepLowering {
   void reduce(Cursor& at, const LayerSchedule& l) {
     at.reduced = add(at, LaneKind::data_comm, Members::data_group, WorkKind::reduce_gradients,
                      *l.reduce, {&at.compute}, TrafficKind::reduce);
+    if (costs_.reduces_in_line) {
+      at.compute = at.reduced;
+      at.behind_collective = true;
+    }
     if (!l.copy_out) return;
     at.reduced = add(at, LaneKind::copy_to_host, Members::alone, WorkKind::offload_copy,
                      *l.copy_out, {&at.reduced}, TrafficKind::copy_out);

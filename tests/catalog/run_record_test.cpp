@@ -55,7 +55,7 @@ TEST_CASE("Every published run of the catalog loads") {
   // seen once, 236 field reports, 95 of NVIDIA's recipes, 85 reports more and further tests, the
   // last three of 89, 549 and 81, five with images and two reports of capacity
   CHECK(runs->records.size() ==
-        4847 + 346 + 22 + 46 + 236 + 95 + 85 + 165 + 174 + 133 + 122 + 89 + 549 + 81 + 5 + 2);
+        4847 + 346 + 22 + 46 + 236 + 95 + 85 + 165 + 174 + 133 + 122 + 89 + 549 + 81 + 5 + 2 + 237);
   std::map<std::string, int> ids;
   for (const RunRecord& r : runs->records) ++ids[r.id];
   CHECK(ids.size() == runs->records.size());
@@ -95,6 +95,18 @@ TEST_CASE("A record is read member by member") {
   CHECK(measured_step(r) == Seconds(1.5));
   CHECK_FALSE(measured_memory_gib(r));  // marked suspect
   CHECK(r.measured.peak_mem_gib == 20.0);
+}
+
+TEST_CASE("Keys of training and plan that nobody reads are named") {
+  const RunsFile file(R"([{"id": "a", "model": {"name": "m"}, "colour": "red",
+      "training": {"method": "lora", "liger_kernels": true},
+      "plan": {"dp": 2, "shape": "round"}}])");
+  const auto runs = file.load();
+  REQUIRE(runs);
+  CHECK(runs->problems.empty());
+  CHECK(runs->records.front().unread ==
+        std::vector<std::string>{"training.liger_kernels is not read; did you mean liger_kernel?",
+                                 "plan.shape is not read"});
 }
 
 TEST_CASE("A malformed record is lost alone") {

@@ -99,6 +99,24 @@ TEST_CASE("gradient reductions hide behind backward", "[lower]") {
   CHECK(played(plan, at_end, false).makespan.picoseconds == picoseconds(9));
 }
 
+// Where nothing overlaps them and every microbatch has them, what follows waits for each. Two
+// layers of f = 1, b = 2, reduction 1.5 each, three microbatches:
+//   in line: 3 x (2 (f + b) + 3) = 27      beside: 3 x 2 (f + b) + 1.5 = 19.5, for the reductions
+//   of a microbatch, 3, hide behind the next one's passes
+TEST_CASE("gradients that are reduced in line hold up what follows", "[lower]") {
+  ParallelPlan plan = plan_of(2);
+  plan.microbatches = 3;
+  StepCosts costs = equal_stages(plan, 1, 2);
+  costs.reduces_every_microbatch = true;
+  std::vector<LayerSchedule>& layers = costs.stages.front().chunks.front();
+  layers.push_back(layers.front());
+  for (LayerSchedule& l : layers) l.reduce = Seconds(1.5);
+  CHECK(played(plan, costs, false).makespan.picoseconds == picoseconds(19.5));
+  costs.reduces_in_line = true;
+  CHECK(played(plan, costs, false).makespan.picoseconds == picoseconds(27));
+  CHECK(played(plan, costs, true).makespan.picoseconds == picoseconds(27));
+}
+
 // Gathers run one layer ahead: with gather g = 1 and compute f = 2 for each of three layers only
 // the first gather is exposed: 1 + 3 x 2 forward; backward regathers the same way, its first gather
 // starting with the pass: 1 + 3 x 4.
