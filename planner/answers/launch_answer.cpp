@@ -29,6 +29,9 @@ struct Decided {
 };
 
 Result<Decided> asked_plan(const ResolvedRequest& r, Method method) {
+  if (r.asked.plans.size() > 1)
+    return Problem{ProblemKind::request, "--plan",
+                   sentence("expected one plan, found ", r.asked.plans.size())};
   const Cluster& cluster = r.clusters.front();
   ChosenWorkload chosen = choose_workload(r, method, cluster, 0);
   auto plan = complete_plan(r, chosen.workload, cluster, r.asked.plans.front());

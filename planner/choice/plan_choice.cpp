@@ -216,6 +216,18 @@ void try_side_by_side(PlanSearch& s, const std::vector<ParallelPlan>& layouts) {
                [&](PlanSearch& one, std::size_t i) { try_layout(one, layouts[i]); });
 }
 
+// One rank has nothing to shard, but a launch target may offload with ZeRO only.
+void say_zero_to_offload(const PlanSearch& s, ParallelPlan& layout) {
+  if (s.target == nullptr || layout.data * layout.context > 1 || layout.offload == Offload{})
+    return;
+  ParallelPlan with_zero = layout;
+  with_zero.zero_stage = layout.offload.parameters ? 3 : 2;
+  with_zero.recompute = layout.recompute = "full";
+  if (first_plan_refusal(*s.target, s.question(layout)) &&
+      !first_plan_refusal(*s.target, s.question(with_zero)))
+    layout = with_zero;
+}
+
 void try_layouts(PlanSearch& s, bool as_last_resort, int context = 1) {
   std::vector<ParallelPlan> together, in_turns;
   const Workload w = s.question(ParallelPlan{}).workload;
@@ -223,6 +235,7 @@ void try_layouts(PlanSearch& s, bool as_last_resort, int context = 1) {
     for (ParallelPlan layout : plan_layouts(w, s.cluster, s.request.batch, context)) {
       layout.offload = offload;
       if (offload.parameters && layout.zero_stage < 3 && s.cluster.gpus() > 1) continue;
+      say_zero_to_offload(s, layout);
       (layout.layer_split ? in_turns : together).push_back(layout);
     }
   try_side_by_side(s, together);
@@ -248,17 +261,29 @@ void try_in_turn(PlanSearch& s) {
   if (s.fitting.empty()) try_layouts(s, true);
 }
 
-// Plans that no launch file says: the framework's user may write their own. What misses is not
-// their business.
+// Plans that no launch file says: the framework's user may write their own. What misses is only
+// theirs where there is nothing that could be told.
 void try_beyond(PlanSearch& s) {
   PlanSearch beyond = s.part();
   beyond.kept = Kept::untellable;
   try_in_turn(beyond);
   s.considered += beyond.considered;
   if (s.refused.empty()) s.refused = std::move(beyond.refused);
-  if (beyond.fitting.empty()) return;
+  const bool nothing_told = s.missed.empty() && s.hopeless.empty();
+  if (beyond.fitting.empty() && !nothing_told) return;
   s.fitting = std::move(beyond.fitting);
+  if (nothing_told) {
+    s.missed = std::move(beyond.missed);
+    s.hopeless = std::move(beyond.hopeless);
+  }
   s.kept = Kept::untellable;
+}
+
+void note_what_is_not_written(PlanSearch& s) {
+  if (s.target == nullptr) return;
+  const auto unwritten = s.target->workload_refusals(s.question(ParallelPlan{}).workload);
+  if (!unwritten.empty())
+    s.notes.push_back(sentence("No launch file is written for it: ", unwritten.front(), "."));
 }
 
 Problems try_asked_plans(PlanSearch& s) {
@@ -397,6 +422,7 @@ Result<ChosenPlan> choose_plan(const ResolvedRequest& request, Method method,
     if (request.asked.framework)
       s.target = target_running(s.question(ParallelPlan{}).workload.framework.id, method);
     s.kept = s.target == nullptr ? Kept::all : Kept::tellable;
+    note_what_is_not_written(s);
     try_in_turn(s);
     if (s.fitting.empty() && s.target != nullptr) try_beyond(s);
   }

@@ -25,6 +25,10 @@ Variation variation(const Request& asked) {
 Result<Simulation> simulated(const ResolvedRequest& r) {
   const Cluster& cluster = r.clusters.front();
   const Method method = r.methods.front();
+  if (r.asked.plans.size() > 1)
+    return Problem{
+        ProblemKind::request, "--plan",
+        sentence("expected one plan, found ", r.asked.plans.size(), "; compare judges several")};
   const std::string text = r.asked.plans.empty() ? std::string() : r.asked.plans.front();
   ChosenWorkload chosen = choose_workload(r, method, cluster, 0);
   auto plan = complete_plan(r, chosen.workload, cluster, text);

@@ -16,7 +16,8 @@ Refusals meaningless_sizes(const ParallelPlan& p, const Workload& w) {
             "a kind of context parallelism says nothing with cp=1");
   refuse_if(to, p.tensor == 1 && (p.sequence_parallel || p.async_tensor),
             "sequence or async tensor parallelism say nothing with tp=1");
-  refuse_if(to, p.zero_stage > 0 && p.data * p.context == 1,
+  // DeepSpeed offloads with ZeRO only, on one GPU too.
+  refuse_if(to, p.zero_stage > 0 && p.data * p.context == 1 && p.offload == Offload{},
             "ZeRO says nothing with one rank to shard over; say zero=0");
   refuse_if(to, p.shard_group && (p.zero_stage == 0 || *p.shard_group == p.data),
             "a shard group says nothing without ZeRO, or where it is all of dp");

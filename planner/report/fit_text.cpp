@@ -77,6 +77,8 @@ std::string shown_terabytes(Bytes bytes) {
 }
 
 // One line per method: the verdict and the figure that decides.
+bool trains_in_more(const HostMemory& host) { return host.steady > host.load_peak; }
+
 std::string verdict_line(const ResolvedRequest& r, Method method,
                          const std::vector<const FitAnswer*>& list) {
   const FitAnswer& a = *list.front();
@@ -88,10 +90,13 @@ std::string verdict_line(const ResolvedRequest& r, Method method,
   std::string line = sentence("  ", name(method), std::string(9 - name(method).size(), ' '));
   const Bytes total = memory_of(r.clusters[a.cluster]);
   if (fitting == 0 && !a.chosen.forecast.host_fits && a.chosen.forecast.margin >= Bytes(0))
-    return line + sentence("does not fit the host: loading takes ",
-                           shown_gib(a.chosen.forecast.host.load_peak), " of RAM, ",
-                           shown_gib(a.chosen.forecast.host.available.value_or(Bytes(0))),
-                           " are there\n");
+    return line +
+           sentence(
+               "does not fit the host: ",
+               trains_in_more(a.chosen.forecast.host) ? "training" : "loading", " takes ",
+               shown_gib(std::max(a.chosen.forecast.host.load_peak, a.chosen.forecast.host.steady)),
+               " of RAM, ", shown_gib(a.chosen.forecast.host.available.value_or(Bytes(0))),
+               " are there\n");
   if (fitting == 0 && a.model_states > total)
     return line + sentence("does not fit: model states alone are ", shown_gib(a.model_states),
                            shown_terabytes(a.model_states), " against ", shown_gib(total),
@@ -227,7 +232,10 @@ std::string method_part(const ResolvedRequest& r, Method method,
                    shown_gib(worst(a).peak.device), " per GPU, model states ",
                    shown_gib(a.model_states), " in all\n");
   const Forecast& f = a.chosen.forecast;
-  if (!f.host_fits)
+  if (!f.host_fits && trains_in_more(f.host))
+    text += sentence("  the host decides: what is offloaded and pinned takes ",
+                     shown_gib(f.host.steady), " while training\n");
+  else if (!f.host_fits)
     text += sentence("  the host decides: every rank reads its own copy of the weights, ",
                      shown_gib(f.host.load_peak),
                      " in all; reading them once (rank 0, others on "

@@ -51,7 +51,7 @@ Seconds issue_time(const LayerDefinition& d, const CostModel& cost, const LayerT
   Seconds sum = t.forward.host + t.backward_input.host + t.backward_weight.host;
   if (t.recompute.device() > Seconds(0)) sum += t.recompute.host;
   const Seconds hooks = cost.sharding_hooks(d.graph.parameters);
-  return std::max(Seconds(0), sum - (forward_passes + 2) * hooks);
+  return std::max(Seconds(0), sum - (forward_passes + 2) * hooks - cost.reduction_hooks(d));
 }
 
 // One kind of layer on the fastest GPU of the cluster, pass by pass. `kernels`: of each kind.

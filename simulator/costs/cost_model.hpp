@@ -82,6 +82,8 @@ class CostModel {
   // microbatch are added.
   // What the CPU runs around every module that holds sharded parameters, in each pass through it.
   Seconds sharding_hooks(const LayerParameters& parameters) const;
+  // What the CPU does for the reductions of a layer's gradients, in one backward pass.
+  Seconds reduction_hooks(const LayerDefinition& definition) const;
   // Whether gradients are reduced once, behind all passes of a step.
   bool reduces_at_end() const;
   LayerTime layer_time(const LayerDefinition& definition, const KernelModel& kernels,

@@ -12,6 +12,13 @@ constexpr BytesPerSecond assumed_nvme(6e9);
 
 Seconds longest(Seconds a, Seconds b) { return a > b ? a : b; }
 
+// Assumed of boxes that do not say: servers of two sockets have eight channels of DDR4-3200 on each,
+// others two. A channel moves 8 B x 3.2 GT/s.
+BytesPerSecond usual_memory(const Node& node) {
+  const double channel = 25.6e9;
+  return BytesPerSecond(channel * (node.cpu_sockets > 1 ? 8.0 * node.cpu_sockets : 2.0));
+}
+
 }  // namespace
 
 void CostModel::schedule_optimizer(const LayerState& state, const KernelModel& kernels,
@@ -23,8 +30,7 @@ void CostModel::schedule_optimizer(const LayerState& state, const KernelModel& k
     costs.optimizer = kernels.memory_bound(ceil_bytes(pass.bytes_each * n), pass.kernels);
   } else {
     // The host steps for all its GPUs at once, at the speed of its memory.
-    const BytesPerSecond dual_channel_ddr4_3200(51.2e9);  // 2 x 8 B x 3.2 GT/s
-    const BytesPerSecond host = group.node.host_memory_bandwidth.value_or(dual_channel_ddr4_3200);
+    const BytesPerSecond host = group.node.host_memory_bandwidth.value_or(usual_memory(group.node));
     // What other stages of the box do at the same time is for the flow network to say, where it
     // knows the memory.
     const int sharers =

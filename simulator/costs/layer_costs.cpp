@@ -153,7 +153,7 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
   t.forward.host = issue(forward) + passes * hooks;
   t.recompute.host = issue(again) + (again.launches > 0 ? hooks : Seconds(0));
   t.backward_input.host = issue(input) + hooks;
-  t.backward_weight.host = issue(weight);
+  t.backward_weight.host = issue(weight) + reduction_hooks(d);
   if (w_.blocking_launches)  // the GPU waits while the CPU prepares the next launch
     for (PassTime* p : {&t.forward, &t.recompute, &t.backward_input, &t.backward_weight}) {
       p->compute += p->host;
@@ -161,6 +161,19 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
       p->before_wait.reset();
     }
   return t;
+}
+
+// A bucket takes what follows it in backward until one more gradient would be too much; a gradient
+// that is larger has one to itself (DeepSpeed runtime/zero/stage3.py, __add_grad_to_ipg_bucket).
+Seconds CostModel::reduction_hooks(const LayerDefinition& d) const {
+  const Framework& f = w_.framework;
+  if (plan_.zero_stage < 3 || f.host_us_per_reduction == 0) return Seconds(0);
+  const TrainableElements t = trainable_elements(w_, d);
+  const double buckets = static_cast<double>(t.dense + t.expert) *
+                         bytes_per_element(f.reduce_dtype) /
+                         static_cast<double>(f.gradient_bucket_at(plan_.zero_stage).value);
+  return Seconds(std::min<double>(buckets, d.graph.parameters.modules) * f.host_us_per_reduction *
+                 1e-6);
 }
 
 Seconds CostModel::sharding_hooks(const LayerParameters& parameters) const {

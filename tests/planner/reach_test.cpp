@@ -107,7 +107,7 @@ TEST_CASE("a sequence that no GPU has room for is shared by several") {
   REQUIRE(chosen);
   CHECK(chosen->verdict != Verdict::does_not_fit);
   CHECK(chosen->question.plan.context > 1);
-  request.framework = "trl";  // has no context parallelism
+  request.framework = "accelerate-fsdp";  // has no context parallelism
   const ResolvedRequest without = resolved(request);
   const auto short_of = choose_plan(without, Method::full, without.clusters.front());
   REQUIRE(short_of);
