@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "catalog/cluster_parser.hpp"
@@ -51,16 +52,11 @@ Question spread_over(const AdviceTrial& t, const Cluster& cluster) {
 // Cards beyond `count` that people build with: one more in a box, then whole boxes.
 int next_count(int count) { return count < one_box ? count + 1 : (count / one_box + 1) * one_box; }
 
-// A guess at the count that holds it: of what a GPU holds now, the model states shrink with the
-// number of GPUs and the rest stays.
-// At most `most`, and one more than that where it is beyond.
-int guessed_count(const Question& q, Bytes device, Bytes capacity, int most) {
-  const double states = static_cast<double>(states_on_gpu(q.workload, q.plan).value);
-  const double rest = static_cast<double>(device.value) - states;
-  const double room = static_cast<double>(capacity.value) - rest;
-  if (room <= 0) return 2 * q.cluster.gpus();
-  const double count = q.cluster.gpus() * states / room;
-  return count >= most ? most + 1 : static_cast<int>(count);
+// The least count that may hold it: nothing that a GPU holds shrinks faster than the number of GPUs
+// grows. At most `most`, and one more than that where it is beyond.
+int least_count(int gpus, Bytes device, Bytes capacity, int most) {
+  const double count = gpus * (device / capacity);
+  return count >= most ? most + 1 : static_cast<int>(std::ceil(count));
 }
 
 std::string where_they_stand(const Cluster& cluster) {
@@ -80,7 +76,7 @@ void advise_more_gpus(AdviceTrial& t) {
   const Bytes capacity = group.gpu.usable_memory();
   const int most = std::max(most_times * now, 2 * one_box);
   Bytes device = t.missed.forecast.peak_device.expected;
-  Question before = t.question();
+  int before = now;
   const int next = next_count(now);
   for (int count = next; count <= most;) {
     const std::vector<Cluster> clusters = clusters_of(t, sentence(count, "x", group.gpu.id));
@@ -94,11 +90,11 @@ void advise_more_gpus(AdviceTrial& t) {
       const auto missed = forecast(q, t.request.facts->profile, {.time = false});
       if (!missed || offer(t, change, q, missed->plays)) return;
       device = missed->peak_device.expected;
-      before = q;
+      before = count;
     }
-    const int guess = guessed_count(before, device, capacity, most);
+    const int least = least_count(before, device, capacity, most);
     do count = next_count(count);
-    while (count < guess);
+    while (count < least);
   }
 }
 

@@ -12,8 +12,8 @@ constexpr BytesPerSecond assumed_nvme(6e9);
 
 Seconds longest(Seconds a, Seconds b) { return a > b ? a : b; }
 
-// Assumed of boxes that do not say: servers of two sockets have eight channels of DDR4-3200 on each,
-// others two. A channel moves 8 B x 3.2 GT/s.
+// Assumed of boxes that do not say: servers of two sockets have eight channels of DDR4-3200 on
+// each, others two. A channel moves 8 B x 3.2 GT/s.
 BytesPerSecond usual_memory(const Node& node) {
   const double channel = 25.6e9;
   return BytesPerSecond(channel * (node.cpu_sockets > 1 ? 8.0 * node.cpu_sockets : 2.0));

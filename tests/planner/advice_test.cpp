@@ -51,6 +51,14 @@ TEST_CASE("every advice makes it fit and tells its price") {
   }
 }
 
+// 8.03 G parameters take 16 bytes each, 60 GiB on each of two cards, 15 on each of eight, where
+// what the optimizer makes for a step is a quarter of what it is on two as well.
+TEST_CASE("more cards are looked at from the least that may do") {
+  const Missed m = missed(request_for("llama-3.1-8b", "2xRTX-4090", {Method::full}));
+  REQUIRE(about(m, "instead of 2"));
+  CHECK(about(m, "instead of 2")->change.rfind("8 x", 0) == 0);
+}
+
 TEST_CASE("a 70B that misses is told of QLoRA, offloading, more cards and bigger cards") {
   const Missed m = missed(request_for("70b", "6x4090", {Method::lora}));
   REQUIRE(about(m, "QLoRA"));

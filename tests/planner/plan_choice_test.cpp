@@ -252,6 +252,27 @@ TEST_CASE("a framework that was asked for is given plans that it can be told") {
   CHECK(told_of(beyond));
 }
 
+// DeepSpeed offloads weights with ZeRO-3 only, on one GPU too, where it shards nothing.
+TEST_CASE("one GPU is told ZeRO where it offloads") {
+  Request r = request_for("llama-3.1-8b", "1xRTX-4090", {Method::full});
+  r.framework = "hf-deepspeed";
+  r.host_ram = Bytes(std::int64_t{256} << 30);
+  const ChosenPlan c = chosen(r);
+  CHECK(c.verdict != Verdict::does_not_fit);
+  CHECK(c.question.plan.zero_stage == 3);
+  CHECK(c.question.plan.offload.parameters);
+}
+
+// Nothing that transformers' Trainer can be told offloads on one GPU: the nearest plan is another.
+TEST_CASE("where nothing can be told, what misses is still told of") {
+  Request r = request_for("llama-3.1-8b", "1xRTX-4090", {Method::full});
+  r.framework = "hf-trainer";
+  r.offload = Offload{true, false, false};
+  const ChosenPlan c = chosen(r);
+  CHECK(c.verdict == Verdict::does_not_fit);
+  CHECK(c.question.plan.offload.optimizer);
+}
+
 // 1.24 G parameters take 16 bytes each in FSDP2, 18.5 GiB, and 8 Ki tokens of 128 Ki logits 4 GiB
 // and more: too much for 23.7. The two GPUs that share a sequence share the states as well.
 TEST_CASE("ranks that share a sequence shard the model") {
