@@ -202,6 +202,9 @@ Bytes room_for_tensors(const ForecastContext& k, int stage, Bytes nccl,
   return std::min(card, in.value_or(card)) - context_bytes(k, group) - nccl;
 }
 
+// Who lacks as much as a whole card is told what tensors take: no cache decides that.
+constexpr int far_off = 2;
+
 // Of stages that hold more than their GPU has, which does not depend on how much that is.
 std::shared_ptr<const MemoryPlays> with_least_rooms(const ForecastContext& k,
                                                     const LengthVariation& v, Bytes nccl,
@@ -214,7 +217,8 @@ std::shared_ptr<const MemoryPlays> with_least_rooms(const ForecastContext& k,
     if (known || held <= room_for_tensors(k, stage, nccl)) continue;
     if (more == nullptr) more = std::make_shared<MemoryPlays>(*plays);
     more->least_rooms.resize(plays->stages.size());
-    more->least_rooms[at] = least_room(k, v, stage, held);
+    const bool far = held > std::int64_t{far_off} * room_for_tensors(k, stage, nccl);
+    more->least_rooms[at] = far ? held : least_room(k, v, stage, held);
   }
   return more == nullptr ? plays : more;
 }
