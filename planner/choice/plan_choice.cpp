@@ -395,6 +395,17 @@ void note_what_no_launch_file_says(ChosenPlan& best, const LaunchTarget& target)
         sentence("No plan that ", target.name, " can be told fits; this is more: ", *reason, "."));
 }
 
+// Layers are split over cards where whole replicas would be faster, but for the batch.
+void note_odd_batch(const PlanSearch& s, ChosenPlan& best) {
+  const int gpus = s.cluster.gpus(), batch = s.request.batch, below = batch / gpus * gpus;
+  if (!best.question.plan.layer_split || batch == below) return;
+  best.notes.push_back(
+      sentence(batch, " sequences per step do not divide over ", gpus,
+               " GPUs, which therefore hold a part of the layers each and take turns; ",
+               below > 0 ? sentence(below, " or ") : std::string(), below + gpus,
+               " would divide (--batch)."));
+}
+
 Problems no_plan(const PlanSearch& s) {
   if (!s.refused.empty()) return s.refused;
   const int gpus = s.cluster.gpus(), batch = s.request.batch;
@@ -429,6 +440,7 @@ Result<ChosenPlan> choose_plan(const ResolvedRequest& request, Method method,
   if (!s.fitting.empty()) {
     ChosenPlan best = fastest(s, room);
     if (s.kept == Kept::untellable) note_what_no_launch_file_says(best, *s.target);
+    note_odd_batch(s, best);
     return best;
   }
   std::optional<Tried> missed = nearest(s);

@@ -112,6 +112,20 @@ void spread_over_nodes(const Catalog& catalog, ResolvedRequest& r, ClusterOption
   r.clusters = *std::move(clusters);
 }
 
+// Cards that come on a board of their own (SXM) share no box with others.
+void note_boards(ResolvedRequest& r) {
+  const Cluster& c = r.clusters.front();
+  const auto on_board = std::find_if(c.groups.begin(), c.groups.end(), [](const NodeGroup& g) {
+    return !g.gpu.default_node.empty();
+  });
+  const bool in_slots = std::any_of(c.groups.begin(), c.groups.end(),
+                                    [](const NodeGroup& g) { return g.gpu.default_node.empty(); });
+  if (on_board == c.groups.end() || !in_slots || !c.network) return;
+  r.notes.push_back(sentence(*r.asked.gpus, " is taken as boxes joined by ", c.network->name, ": ",
+                             on_board->gpu.name,
+                             " comes on a board of its own; name a PCIe card for one box."));
+}
+
 void resolve_clusters(ResolvedRequest& r, Problems& problems) {
   const Catalog& catalog = r.facts->catalog;
   if (!r.asked.gpus) {
@@ -125,6 +139,7 @@ void resolve_clusters(ResolvedRequest& r, Problems& problems) {
   if (!clusters) return add(problems, clusters.error());
   r.clusters = *std::move(clusters);
   if (r.asked.nodes) spread_over_nodes(catalog, r, options, problems);
+  note_boards(r);
   r.host_ram_stated = r.asked.host_ram || names_nodes_with_ram(catalog, *r.asked.gpus);
 }
 

@@ -252,6 +252,19 @@ TEST_CASE("a framework that was asked for is given plans that it can be told") {
   CHECK(told_of(beyond));
 }
 
+// 48 sequences divide over four and six GPUs, not over five, which 45 or 50 would.
+TEST_CASE("a batch that does not divide is told where layers are split for it") {
+  const auto note_of = [](const char* gpus) -> std::string {
+    Request r = request_for("llama-3.1-70b", gpus, {Method::lora});
+    r.batch = 48;
+    for (const std::string& note : chosen(r).notes)
+      if (note.find("do not divide over") != std::string::npos) return note;
+    return "";
+  };
+  CHECK(note_of("5xA100-80GB").find("45 or 50 would divide") != std::string::npos);
+  CHECK(note_of("6xA100-80GB").empty());
+}
+
 // DeepSpeed offloads weights with ZeRO-3 only, on one GPU too, where it shards nothing.
 TEST_CASE("one GPU is told ZeRO where it offloads") {
   Request r = request_for("llama-3.1-8b", "1xRTX-4090", {Method::full});

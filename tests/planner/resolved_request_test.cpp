@@ -132,6 +132,17 @@ TEST_CASE("the request that an answer echoes asks the same question again") {
   CHECK(again->sequence == 2048);  // defaults are part of the echo
 }
 
+TEST_CASE("cards on boards of their own are said to stand in a box of their own") {
+  const auto note_of = [](const char* gpus) -> std::string {
+    for (const std::string& note : resolved(request_for("8b", gpus, {Method::lora})).notes)
+      if (note.find("is taken as boxes joined by") != std::string::npos) return note;
+    return "";
+  };
+  CHECK(note_of("2x3090+1xA100-80GB").find("A100 SXM4 80 GB") != std::string::npos);
+  CHECK(note_of("2x3090+1xA100-PCIe-80GB").empty());
+  CHECK(note_of("16xA100-80GB").empty());
+}
+
 TEST_CASE("request files are read strictly") {
   const auto where = [](const char* text) {
     const auto request = read_request("shardwise_wrong.json", text);
