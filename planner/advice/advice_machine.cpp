@@ -49,6 +49,24 @@ Question spread_over(const AdviceTrial& t, const Cluster& cluster) {
   return q;
 }
 
+// A larger machine that is no faster is badly used: then the plan that `fit` would choose on it,
+// unless that is none, or no better.
+ChosenPlan best_there(const AdviceTrial& t, ChosenPlan found) {
+  if (found.forecast.tokens_per_s > t.missed.forecast.tokens_per_s) return found;
+  auto chosen = choose_plan(t.request, t.method, found.question.cluster);
+  const bool worse = !chosen || chosen->verdict == Verdict::does_not_fit ||
+                     (chosen->verdict == Verdict::tight && found.verdict == Verdict::fits) ||
+                     chosen->forecast.tokens_per_s < found.forecast.tokens_per_s;
+  return worse ? std::move(found) : *std::move(chosen);
+}
+
+bool offer_machine(AdviceTrial& t, std::string change, Question q,
+                   std::shared_ptr<const MemoryPlays> plays = nullptr) {
+  auto found = fits_with(t, std::move(q), HostRam::decides, std::move(plays));
+  if (found) record_advice(t, std::move(change), best_there(t, *std::move(found)));
+  return found.has_value();
+}
+
 // Cards beyond `count` that people build with: one more in a box, then whole boxes.
 int next_count(int count) { return count < one_box ? count + 1 : (count / one_box + 1) * one_box; }
 
@@ -85,10 +103,10 @@ void advise_more_gpus(AdviceTrial& t) {
     const std::string change = sentence(count, " x ", group.gpu.name, " instead of ", now,
                                         where_they_stand(clusters.front()));
     if (count == next) {  // what so many need is near enough to what is known
-      if (offer(t, change, q)) return;
+      if (offer_machine(t, change, q)) return;
     } else if (states_on_gpu(q.workload, q.plan) <= capacity) {
       const auto missed = forecast(q, t.request.facts->profile, {.time = false});
-      if (!missed || offer(t, change, q, missed->plays)) return;
+      if (!missed || offer_machine(t, change, q, missed->plays)) return;
       device = missed->peak_device.expected;
       before = count;
     }
@@ -123,7 +141,7 @@ void advise_bigger_cards(AdviceTrial& t) {
     record_advice(t,
                   sentence(t.cluster.gpus(), t.cluster.gpus() == 1 ? " card of " : " cards of ",
                            fixed(gib(size), 0), " GB, such as ", listed(names, " or ")),
-                  *fitting);
+                  best_there(t, *std::move(fitting)));
     return;
   }
 }
