@@ -261,6 +261,8 @@ std::string fit_text(const ResolvedRequest& r, const FitAnswers& all, int width)
   text += "\n";
   if (std::any_of(r.notes.begin(), r.notes.end(), last))
     text += sentence(framework_follows_gpus_note, "\n");
+  if (r.clusters.front().nodes() > 1)
+    text += "A few plans were tried; of all there are, the fastest: shardwise plan\n";
   text += "How wrong we are on published runs: shardwise validate\n";
   return text;
 }
