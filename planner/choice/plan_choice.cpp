@@ -30,7 +30,8 @@ struct Tried {
   Verdict verdict = Verdict::does_not_fit;
 };
 
-// Which plans are looked at, where launch files are written for the framework that was asked for.
+// Which plans are looked at, where launch files are written for the framework that was asked for:
+// all, those that such a file can say ("tellable"), or the others.
 enum class Kept { all, tellable, untellable };
 
 // Everything that one choice looks at.
@@ -216,7 +217,8 @@ void try_side_by_side(PlanSearch& s, const std::vector<ParallelPlan>& layouts) {
                [&](PlanSearch& one, std::size_t i) { try_layout(one, layouts[i]); });
 }
 
-// One rank has nothing to shard, but a launch target may offload with ZeRO only.
+// One rank has nothing to shard, but a launch target may offload with ZeRO only. Targets are asked
+// about a plan with recomputation, which all of them can say; try_layout tries each policy anew.
 void say_zero_to_offload(const PlanSearch& s, ParallelPlan& layout) {
   if (s.target == nullptr || layout.data * layout.context > 1 || layout.offload == Offload{})
     return;

@@ -202,7 +202,8 @@ Bytes room_for_tensors(const ForecastContext& k, int stage, Bytes nccl,
   return std::min(card, in.value_or(card)) - context_bytes(k, group) - nccl;
 }
 
-// Who lacks as much as a whole card is told what tensors take: no cache decides that.
+// Tensors that take more than this many times the room do not fit whatever the cache does: then
+// they are told alone, without a play. A preference.
 constexpr int far_off = 2;
 
 // Of stages that hold more than their GPU has, which does not depend on how much that is.

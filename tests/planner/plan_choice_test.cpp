@@ -21,6 +21,18 @@ ChosenPlan chosen(const Request& request) {
 
 Bytes device(const ChosenPlan& c) { return c.forecast.peak_device.expected; }
 
+std::string note_with(const ChosenPlan& c, const std::string& words) {
+  for (const std::string& note : c.notes)
+    if (note.find(words) != std::string::npos) return note;
+  return "";
+}
+
+Request request_in(const char* framework, const char* model, const char* gpus, Method method) {
+  Request r = request_for(model, gpus, {method});
+  r.framework = framework;
+  return r;
+}
+
 }  // namespace
 
 TEST_CASE("every layout is legal and multiplies out, and data ranks divide the batch") {
@@ -206,8 +218,7 @@ TEST_CASE("cache that would be given back does not make a plan tight") {
 // FSDP in Accelerate leaves gradients whole until the last microbatch: 32.8 G x 2 B = 61 GiB beside
 // 76 of states and what is gathered. Two sequences at once on each of eight cards need none of it.
 TEST_CASE("one microbatch is tried where many keep whole gradients") {
-  Request r = request_for("qwen2.5-32b", "8xA100-80GB", {Method::full});
-  r.framework = "llama-factory";
+  Request r = request_in("llama-factory", "qwen2.5-32b", "8xA100-80GB", Method::full);
   r.sequence = 2048;
   r.batch = 16;
   const ChosenPlan c = chosen(r);
@@ -219,8 +230,7 @@ TEST_CASE("one microbatch is tried where many keep whole gradients") {
 // 46.7 G weights in torchtitan's 32 bits are 174 GiB, 43.5 of the 44.4 that each of four cards has
 // where all hold the same: tensor parallelism over PCIe cuts them so, a pipeline of four does not.
 TEST_CASE("tensor parallelism without NVLink is tried where nothing else fits") {
-  Request r = request_for("mixtral-8x7b", "4xL40S", {Method::lora});
-  r.framework = "torchtitan";
+  Request r = request_in("torchtitan", "mixtral-8x7b", "4xL40S", Method::lora);
   r.sequence = 512;
   r.batch = 16;
   const ChosenPlan c = chosen(r);
@@ -234,13 +244,10 @@ TEST_CASE("tensor parallelism without NVLink is tried where nothing else fits") 
 // does it, which its user would have to write. Of eight sequences each rank has one, and keeps to
 // that though it is no faster.
 TEST_CASE("a framework that was asked for is given plans that it can be told") {
-  Request r = request_for("llama-3.1-8b", "8xH100-SXM", {Method::full});
-  r.framework = "pytorch-fsdp2";
+  Request r = request_in("pytorch-fsdp2", "llama-3.1-8b", "8xH100-SXM", Method::full);
   r.batch = 8;
   const auto told_of = [](const ChosenPlan& c) {
-    return std::any_of(c.notes.begin(), c.notes.end(), [](const std::string& note) {
-      return note.find("can be told fits") != std::string::npos;
-    });
+    return !note_with(c, "can be told fits").empty();
   };
   const ChosenPlan plain = chosen(r);
   CHECK(plain.question.plan.data == 8);
@@ -257,9 +264,7 @@ TEST_CASE("a batch that does not divide is told where layers are split for it") 
   const auto note_of = [](const char* gpus) -> std::string {
     Request r = request_for("llama-3.1-70b", gpus, {Method::lora});
     r.batch = 48;
-    for (const std::string& note : chosen(r).notes)
-      if (note.find("do not divide over") != std::string::npos) return note;
-    return "";
+    return note_with(chosen(r), "do not divide over");
   };
   CHECK(note_of("5xA100-80GB").find("45 or 50 would divide") != std::string::npos);
   CHECK(note_of("6xA100-80GB").empty());
@@ -267,8 +272,7 @@ TEST_CASE("a batch that does not divide is told where layers are split for it") 
 
 // DeepSpeed offloads weights with ZeRO-3 only, on one GPU too, where it shards nothing.
 TEST_CASE("one GPU is told ZeRO where it offloads") {
-  Request r = request_for("llama-3.1-8b", "1xRTX-4090", {Method::full});
-  r.framework = "hf-deepspeed";
+  Request r = request_in("hf-deepspeed", "llama-3.1-8b", "1xRTX-4090", Method::full);
   r.host_ram = Bytes(std::int64_t{256} << 30);
   const ChosenPlan c = chosen(r);
   CHECK(c.verdict != Verdict::does_not_fit);
@@ -278,8 +282,7 @@ TEST_CASE("one GPU is told ZeRO where it offloads") {
 
 // Nothing that transformers' Trainer can be told offloads on one GPU: the nearest plan is another.
 TEST_CASE("where nothing can be told, what misses is still told of") {
-  Request r = request_for("llama-3.1-8b", "1xRTX-4090", {Method::full});
-  r.framework = "hf-trainer";
+  Request r = request_in("hf-trainer", "llama-3.1-8b", "1xRTX-4090", Method::full);
   r.offload = Offload{true, false, false};
   const ChosenPlan c = chosen(r);
   CHECK(c.verdict == Verdict::does_not_fit);

@@ -6,26 +6,10 @@
 #include "simulator/graphs/layer_graph.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/sample_workload.hpp"
+#include "tests/simulator/small_play.hpp"
 
 namespace shardwise {
 namespace {
-
-struct Played {
-  Workload workload;
-  ParallelPlan plan = plan_of(1);
-  const PipelineSchedule& schedule = *find_pipeline_schedule("1f1b");
-  RecomputePolicy policy;
-  ModelPartition partition;
-
-  Played(int sequence, const std::string& recompute)
-      : workload(pretraining(llama(4, 512, 8, 8, 2048, 32000), sequence)),
-        policy(*recompute_policy(recompute)),
-        partition(partition_model(workload, plan, schedule, policy)) {}
-
-  StageMemory play(const PlayVariation& variation = {}) const {
-    return play_memory(workload, plan, schedule, partition, 0, {}, std::nullopt, variation);
-  }
-};
 
 std::int64_t logit_bytes(const Workload& w) {
   std::int64_t sum = 0;
@@ -84,7 +68,7 @@ TEST_CASE("A gradient is inspected before it goes to the host", "[memory_play]")
 // 1024 tokens are 1024 x 32000 x 4 B = 125 MiB, those of 2048 tokens twice that. The optimizer's
 // states, which would move into what is left, are on the host; small tensors take some of it.
 TEST_CASE("Batches of unlike length leave cached blocks behind", "[memory_play]") {
-  Played full(2048, "none"), half(1024, "none");
+  SmallPlay full(2048, "none"), half(1024, "none");
   full.plan.offload.optimizer = half.plan.offload.optimizer = true;
   const StageMemory alone = full.play();
   const StageMemory after = full.play({{}, {&half.partition}});
@@ -99,7 +83,7 @@ TEST_CASE("Batches of unlike length leave cached blocks behind", "[memory_play]"
 // with a peak that says why and that is no more than the whole play's.
 TEST_CASE("A play is given up where tensors exceed what may be asked of them", "[memory_play]") {
   for (const char* recompute : {"none", "full"}) {
-    const Played run(512, recompute);
+    const SmallPlay run(512, recompute);
     const StageMemory whole = run.play();
     const Bytes most = std::max(whole.first_step.allocated, whole.steady.allocated);
     const StageMemory allowed = run.play({{}, {}, most});
@@ -116,7 +100,7 @@ TEST_CASE("A play is given up where tensors exceed what may be asked of them", "
 }
 
 TEST_CASE("One block in two is checkpointed, the first of each pair", "[memory_play]") {
-  const Played run(256, "one-in-2-layers");
+  const SmallPlay run(256, "one-in-2-layers");
   const ModelChunk& chunk = run.partition.stages.front().front();
   REQUIRE(chunk.layers.size() == 6);  // embedding, four blocks, head
   for (std::size_t block = 0; block < 4; ++block)
