@@ -247,6 +247,7 @@ struct Framework {
   bool foreach_optimizer = true;  // otherwise: all tensors at once, with temporaries for each
                                   // (PyTorch 2.0 on); else one by one, with two
   int foreach_lists = 1;          // of such temporaries: two in PyTorch 2.0
+  bool cpu_adam = false;          // an offloaded optimizer is its own, vectorised and in one pass
   bool clips_gradients = true;
   DType adapter_dtype = DType::fp32;
   std::optional<DType> adapter_dtype_quantized;  // the same beside quantised weights

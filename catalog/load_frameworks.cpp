@@ -173,6 +173,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.autocast = r.flag("autocast");
   f.autocast_caches_weights = r.flag("autocast_caches_weights");
   f.fused_optimizer = r.flag("fused_optimizer");
+  f.cpu_adam = r.maybe_flag("cpu_adam").value_or(false);
   f.foreach_optimizer = r.maybe_flag("foreach_optimizer").value_or(true);
   f.foreach_lists = r.maybe_integer("foreach_lists", 1, 2).value_or(1);
   f.clips_gradients = r.flag("clips_gradients");

@@ -177,6 +177,21 @@ OptimizerPass optimizer_pass(const Workload& w) {
   return {each, w.framework.fused_optimizer ? 20 : 200};
 }
 
+// PyTorch has no foreach kernels for CPU tensors (torch/utils/_foreach_utils.py,
+// _get_foreach_kernels_supported_devices): its loop over them reads and writes 20 values for each
+// parameter (torch/optim/adam.py, _single_tensor_adam: mul_ 2, lerp_ 3, mul_ 2, addcmul_ 3, sqrt 2,
+// div 2, add_ 2, addcdiv_ 4) where one pass has 7. DeepSpeed divides every gradient by scale and
+// clip before its pass (runtime/zero/stage3.py, unscale_and_clip_grads: mul_).
+double host_optimizer_bytes(const Workload& w) {
+  const StoredParameter p = w.trains_base() ? stored_base(w, true, true) : stored_adapter(w);
+  const double stepped = std::max(p.weight, p.master);
+  const double one_pass = stepped + 2 * stepped + 2 * p.optimizer;
+  const double copy = p.master > 0 ? p.weight : 0;
+  if (w.framework.cpu_adam) return one_pass + copy + 2 * stepped;
+  const double passes = w.framework.fused_optimizer ? 1 : 20.0 / 7;
+  return passes * one_pass + copy + (w.framework.clips_gradients ? 3 * stepped : 0);
+}
+
 namespace {
 
 // The frozen copy that preference training compares with, sharded as the trained weights are.

@@ -60,6 +60,9 @@ struct OptimizerPass {
   int kernels = 0;
 };
 OptimizerPass optimizer_pass(const Workload& workload);
+// The same where the optimizer is offloaded: bytes of host memory that a step reads and writes for
+// each parameter, its gradient as wide as what is stepped.
+double host_optimizer_bytes(const Workload& workload);
 
 // Data-parallel ranks among which an expert's state is sharded: the data ranks of one expert.
 int expert_shard_ranks(const ParallelPlan& plan);

@@ -24,7 +24,6 @@ BytesPerSecond usual_memory(const Node& node) {
 void CostModel::schedule_optimizer(const LayerState& state, const KernelModel& kernels,
                                    const NodeGroup& group, StageCosts& costs) const {
   const double n = static_cast<double>(state.stepped_elements);
-  const StoredParameter p = w_.trains_base() ? stored_base(w_, true, true) : stored_adapter(w_);
   if (!plan_.offload.optimizer) {
     const OptimizerPass pass = optimizer_pass(w_);
     costs.optimizer = kernels.memory_bound(ceil_bytes(pass.bytes_each * n), pass.kernels);
@@ -36,12 +35,12 @@ void CostModel::schedule_optimizer(const LayerState& state, const KernelModel& k
     const int sharers =
         group.node.host_memory_bandwidth ? stage_gpus_on_a_node() : group.gpus_per_node;
     const double share = profile_.links.host.memory_fraction / sharers;
-    const double traffic = 4 + 2 * 4 + 2 * p.optimizer + 2;
-    costs.host_traffic.optimizer = ceil_bytes(traffic * n);
+    costs.host_traffic.optimizer = ceil_bytes(host_optimizer_bytes(w_) * n);
     costs.host_traffic.optimizer_rate = BytesPerSecond(host.value * share);
     costs.host_optimizer = costs.host_traffic.optimizer / costs.host_traffic.optimizer_rate;
     if (plan_.nvme) {
       // fp32 weights and both moments are read and written back; a drive serves all GPUs at once.
+      const StoredParameter p = w_.trains_base() ? stored_base(w_, true, true) : stored_adapter(w_);
       const Bytes swapped = ceil_bytes((4 + p.optimizer) * n);
       const BytesPerSecond drives = group.node.nvme_bandwidth.value_or(assumed_nvme);
       costs.nvme_each_way = swapped / BytesPerSecond(drives.value / group.gpus_per_node);

@@ -301,3 +301,24 @@ TEST_CASE("masters beside 16-bit moments may lack what the weights have", "[para
   w.framework.keeps_remainders = false;
   CHECK(state().master == 4000);
 }
+
+// AdamW reads gradient, weight and two moments and writes the last three back: 7 values in a pass,
+// 20 as PyTorch's loop over CPU tensors. Clipped gradients are read for their norm, read and
+// written; DeepSpeed reads and writes each, and writes a 16-bit copy of the stepped weight.
+TEST_CASE("what an offloaded optimizer moves in host memory", "[parameter_state]") {
+  Workload w = pretraining(gpt(2, 64, 2), 64);
+  Framework& f = w.framework;
+  f.pretrain_weights = WeightRecipe::fp32_with_half_compute;
+  f.clips_gradients = false;
+  f.fused_optimizer = true;
+  CHECK(host_optimizer_bytes(w) == Approx(7 * 4));
+  f.fused_optimizer = false;
+  CHECK(host_optimizer_bytes(w) == Approx(20 * 4));
+  f.clips_gradients = true;
+  CHECK(host_optimizer_bytes(w) == Approx((20 + 3) * 4));
+  f.pretrain_weights = WeightRecipe::pure_half;
+  CHECK(host_optimizer_bytes(w) == Approx((20 + 3) * 2));
+  f.pretrain_weights = WeightRecipe::half_with_master;
+  f.cpu_adam = true;
+  CHECK(host_optimizer_bytes(w) == Approx(7 * 4 + 2 + 2 * 4));
+}
