@@ -27,6 +27,7 @@ std::vector<std::string_view> all_names(const Catalog& catalog) {
   for (const Gpu& gpu : catalog.gpus) {
     names.push_back(gpu.id);
     names.insert(names.end(), gpu.aliases.begin(), gpu.aliases.end());
+    names.insert(names.end(), gpu.boards.begin(), gpu.boards.end());
   }
   const auto nodes = node_names(catalog);
   names.insert(names.end(), nodes.begin(), nodes.end());
@@ -69,8 +70,10 @@ Result<std::vector<NodeGroup>> place_part(const Catalog& catalog, std::string_vi
     return place_nodes(catalog, *node, part.nodes.value_or(part.count.value_or(1)), options);
   }
   if (const auto gpu = find_gpu(catalog, part.name))
-    return place_cards(catalog, **gpu, {part.nodes, part.count.value_or(1), bool(part.count)},
-                       options);
+    return place_cards(
+        catalog, **gpu,
+        {part.nodes, part.count.value_or(1) * gpus_of_one(**gpu, part.name), bool(part.count)},
+        options);
   return unknown_name(catalog, text, part.name);
 }
 

@@ -20,6 +20,9 @@ const Entry* named(const std::vector<Entry>& entries, std::string_view name) {
     if (same_name(e.id, name) || same_name(e.name, name)) return &e;
     for (const std::string& alias : e.aliases)
       if (same_name(alias, name)) return &e;
+    if constexpr (requires { e.boards; })
+      for (const std::string& board : e.boards)
+        if (same_name(board, name)) return &e;
   }
   return nullptr;
 }
@@ -111,6 +114,14 @@ bool is_version(std::string_view rest) {
 Result<const Gpu*> find_gpu(const Catalog& catalog, std::string_view name) {
   if (const Gpu* gpu = gpu_named(catalog.gpus, name)) return gpu;
   return unknown("GPU", "gpus", name, all_names(catalog.gpus));
+}
+
+int gpus_of_one(const Gpu& gpu, std::string_view name) {
+  const std::string text = without_makers(name);
+  const bool board = std::any_of(gpu.boards.begin(), gpu.boards.end(), [&](const std::string& b) {
+    return same_name(b, name) || same_name(b, text);
+  });
+  return board ? gpu.gpus_per_board : 1;
 }
 
 const Node* node_named(const Catalog& catalog, std::string_view name) {

@@ -13,6 +13,8 @@ namespace shardwise {
 // By id, alias or name, with or without the maker ("NVIDIA GeForce RTX 4090", "Tesla T4") and the
 // memory size ("L40S-48GB"); a remark in parentheses is ignored.
 Result<const Gpu*> find_gpu(const Catalog& catalog, std::string_view name);
+// How many of `gpu` are meant by one of `name`: an MI250X is two GPUs.
+int gpus_of_one(const Gpu& gpu, std::string_view name);
 Result<const Node*> find_node(const Catalog& catalog, std::string_view name);
 // nullptr where there is none, for names that may well be something else.
 const Node* node_named(const Catalog& catalog, std::string_view name);

@@ -31,9 +31,11 @@ struct Gpu {
   std::string id;    // "rtx-4090": the file name without .json
   std::string name;  // "GeForce RTX 4090"
   std::vector<std::string> aliases;
-  std::string vendor;        // "nvidia" | "amd" | "intel"
-  std::string architecture;  // "Ada Lovelace"
-  std::string family;        // "ada-geforce": shares per-SM rates, tiles and default efficiencies
+  std::vector<std::string> boards;  // names of what carries several of it,
+  int gpus_per_board = 1;           // so many
+  std::string vendor;               // "nvidia" | "amd" | "intel"
+  std::string architecture;         // "Ada Lovelace"
+  std::string family;  // "ada-geforce": shares per-SM rates, tiles and default efficiencies
   Market market = Market::datacenter;
   bool stands_for_size = true;           // listed where somebody asks for "24GB"
   std::string default_node;              // id in nodes/ it is usually sold in; empty: any box

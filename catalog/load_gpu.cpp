@@ -119,6 +119,8 @@ Gpu read_gpu(JsonReader& r) {
   gpu.id = r.text("id");
   gpu.name = r.text("name");
   gpu.aliases = r.texts("aliases");
+  if (r.has("boards")) gpu.boards = r.texts("boards");
+  gpu.gpus_per_board = r.maybe_integer("gpus_per_board", 2, 16).value_or(1);
   gpu.vendor = r.text("vendor");
   gpu.architecture = r.text("architecture");
   gpu.family = r.text("family");

@@ -54,6 +54,15 @@ TEST_CASE("a bare size stands for every catalogued card of that size, in a stabl
                                         "rtx-pro-4000-blackwell", "a10", "a10g", "a30", "l4"});
 }
 
+// Software sees a GPU per die.
+TEST_CASE("a board of two GPUs is two of them") {
+  CHECK(one("mi250x").gpus() == 2);
+  CHECK(one("4xMI250X").gpus() == 8);
+  CHECK(one("4xMI250X").groups[0].gpu.id == "mi250x-gcd");
+  CHECK(one("4x AMD Instinct MI250X").gpus() == 8);
+  CHECK(one("4xmi250x-gcd").gpus() == 4);
+}
+
 TEST_CASE("one to eight cards share the smallest usual box") {
   CHECK(one("4090").groups[0].node.id == "desktop-1x");
   CHECK(one("4090").gpus() == 1);
