@@ -7,6 +7,7 @@
 #include "planner/figures.hpp"
 #include "planner/report/bar.hpp"
 #include "planner/report/explanation_report.hpp"
+#include "planner/report/host_ram_text.hpp"
 #include "planner/report/reach_report.hpp"
 #include "planner/report/table.hpp"
 #include "planner/report/why_not_report.hpp"
@@ -198,8 +199,7 @@ std::string step_line(const FitAnswer& a) {
   for (const auto& [kind, t] : f.breakdown.exposed)
     if (t.value > 0.02 * f.step_time.expected.value)
       text += sentence(", ", shown_time(t), " of it waiting for ", kind);
-  return text + sentence("\n  host RAM per node: about ", shown_gib(f.host.steady),
-                         " while training, ", shown_gib(f.host.load_peak), " while loading\n");
+  return text + "\n" + host_ram_text(f, "about ");
 }
 
 // What was asked about the answer shown.

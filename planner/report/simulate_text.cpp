@@ -9,6 +9,7 @@
 #include "planner/report/bar.hpp"
 #include "planner/report/collective_table.hpp"
 #include "planner/report/explanation_report.hpp"
+#include "planner/report/host_ram_text.hpp"
 #include "planner/report/table.hpp"
 #include "planner/report/why_not_report.hpp"
 #include "planner/request/asked_plan.hpp"
@@ -150,8 +151,7 @@ std::string simulate_text(const ResolvedRequest& r, const Simulation& s) {
                      ": the others wait for it\n");
   text += recompute_text(f) + ranks_text(s) + collectives_text(s.record()) + memory_text(f) +
           memory_curves(s) + phases_text(f.stages[static_cast<std::size_t>(f.worst_stage)]);
-  text += sentence("  host RAM per node: ", shown_gib(f.host.steady), " while training, ",
-                   shown_gib(f.host.load_peak), " while loading\n");
+  text += host_ram_text(f);
   for (const std::string& note : s.notes) text += sentence("  note: ", note, "\n");
   if (r.asked.explain) text += explanation_text(explain(s.question, f, r.facts->profile));
   return text + why_not_text(why_not_asked(r, {s.question, f, s.verdict}));

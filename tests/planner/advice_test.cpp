@@ -158,6 +158,7 @@ TEST_CASE("one GPU is told of a framework that takes less memory") {
 
 TEST_CASE("a host that is too small is advised on the host") {
   Request r = request_for("llama-2-70b", "4x4090", {Method::lora});
+  r.framework = "pytorch-fsdp1";  // every rank reads the weights
   r.offload = Offload{false, true, false};
   r.host_ram = Bytes(500'000'000'000);
   const Missed m = missed(r);

@@ -329,6 +329,7 @@ TEST_CASE("offloading is used only when asked for or when host RAM is stated") {
 
 TEST_CASE("the host decides where its stated RAM is too small") {
   Request r = request_for("llama-2-70b", "4x4090", {Method::lora});
+  r.framework = "pytorch-fsdp1";  // every rank reads the weights
   r.offload = Offload{false, true, false};
   r.host_ram = Bytes(500'000'000'000);  // four copies of 138 GB do not fit
   const ChosenPlan c = chosen(r);
