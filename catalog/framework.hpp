@@ -238,6 +238,7 @@ struct Framework {
   // in host memory.
   std::optional<int> offloads_checkpoints_from;
   bool recompute_stops_early = false;    // re-runs only until the last saved tensor is back
+  bool bf16_shards_at_stage_0 = false;   // its bf16 optimizer shards states though ZeRO is off
   bool stage_1_all_reduces = false;      // ZeRO-1 reduces whole gradients (no reduce-scatter)
   bool stage_2_all_reduces = false;      // and so does ZeRO-2, each rank keeping its part
   bool autocast = false;                 // torch.autocast over the weights' own dtype

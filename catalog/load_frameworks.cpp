@@ -123,6 +123,7 @@ void read_communication(JsonReader& r, Framework& f) {
   f.exchanges_per_linear = r.maybe_flag("exchanges_per_linear").value_or(false);
   f.sums_gate_and_up_apart = r.maybe_flag("sums_gate_and_up_apart").value_or(false);
   f.stage_1_all_reduces = r.flag("stage_1_all_reduces");
+  f.bf16_shards_at_stage_0 = r.maybe_flag("bf16_shards_at_stage_0").value_or(false);
   f.stage_2_all_reduces = r.maybe_flag("stage_2_all_reduces").value_or(false);
   f.sequence_parallel = r.flag("sequence_parallel");
   f.regathers_sequence = r.flag("regathers_sequence");

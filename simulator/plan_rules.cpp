@@ -169,6 +169,24 @@ Broken swaps_what_is_offloaded(const Case& k) {
   return "nvme=true says where an offloaded optimizer lies: it needs offload=optimizer";
 }
 
+// One process moves what its own cards hold.
+Broken splits_within_a_node(const Case& k) {
+  if (!k.p.layer_split) return std::nullopt;
+  for (const NodeGroup& g : k.c.groups)
+    if (k.c.nodes() > 1 && g.gpus_per_node % k.p.pipeline != 0)
+      return "split=true deals a model's layers to the cards of one process, within a node: pp "
+             "must divide the " +
+             text(g.gpus_per_node) + " of a node, got " + text(k.p.pipeline);
+  return std::nullopt;
+}
+
+Broken says_what_it_shards(const Case& k) {
+  const bool spread = k.p.data * k.p.context > 1;
+  if (k.p.zero_stage > 0 || !spread || !k.w.framework.bf16_shards_at_stage_0) return std::nullopt;
+  if (k.w.compute != DType::bf16) return std::nullopt;
+  return k.w.framework.name + " shards optimizer states in bf16 at ZeRO stage 0 too: zero=1";
+}
+
 Broken framework_runs(const Case& k) {
   const Framework& f = k.w.framework;
   if (k.p.tensor > 1 && !f.supports_tensor) return f.name + " has no tensor parallelism";
@@ -214,11 +232,12 @@ Problems plan_problems(const Workload& workload, const ParallelPlan& plan, const
   const Case k{workload, plan, cluster};
   Problems problems;
   if (const Broken broken = positive(k)) return {Problem{ProblemKind::request, "plan", *broken}};
-  constexpr std::array rules{multiplies_out,          tensor_divides,     context_divides,
-                             stages_hold_layers,      schedule_runs,      experts_divide,
-                             shards_divide,           batch_is_divisible, compression_known,
-                             swaps_what_is_offloaded, framework_runs,     accumulates,
-                             format_exists,           recompute_known};
+  constexpr std::array rules{multiplies_out,          tensor_divides,       context_divides,
+                             stages_hold_layers,      schedule_runs,        experts_divide,
+                             shards_divide,           batch_is_divisible,   compression_known,
+                             swaps_what_is_offloaded, splits_within_a_node, says_what_it_shards,
+                             framework_runs,          accumulates,          format_exists,
+                             recompute_known};
   for (const auto rule : rules)
     if (const Broken broken = rule(k)) problems.push_back({ProblemKind::request, "plan", *broken});
   return problems;
