@@ -90,6 +90,15 @@ double token_scale(const RunRecord& run, int reached) {
   return std::max(1.0, static_cast<double>(*run.training.sequence) / reached);
 }
 
+// Whoever says so of a run has built what the row of their framework does not have.
+void can_do_what_it_did(const ParallelPlan& p, Framework& f) {
+  f.supports_tensor = f.supports_tensor || p.tensor > 1;
+  f.supports_pipeline = f.supports_pipeline || (p.pipeline > 1 && !p.layer_split);
+  f.supports_context = f.supports_context || p.context > 1;
+  f.supports_expert = f.supports_expert || p.expert > 1;
+  f.max_zero_stage = std::max(f.max_zero_stage, p.zero_stage);
+}
+
 ReplayResult assemble(const ReplayContext& c, const Gpu& gpu, const MethodReading& method,
                       Notes notes) {
   const Framework& row = replay_row(c, method.method, notes);
@@ -102,8 +111,14 @@ ReplayResult assemble(const ReplayContext& c, const Gpu& gpu, const MethodReadin
   if (p.data * p.context == 1 && p.zero_stage == 0)
     for (const EngineStage& engine : row.with_zero_alone)
       if (engine.method == method.method) p.zero_stage = engine.stage;
+  if (p.zero_stage == 0 && p.data * p.context > 1 && row.bf16_shards_at_stage_0 &&
+      compute == DType::bf16) {
+    notes.push_back("ZeRO stage 0 in bf16: its optimizer shards states all the same, as stage 1");
+    p.zero_stage = 1;
+  }
   Framework framework = replay_framework(c, row, method.method, compute, p.zero_stage);
   settle_on(gpu, framework);
+  can_do_what_it_did(p, framework);
   const bool pretrains = method.method == Method::pretrain;
   const std::string usual = pretrains ? framework.recompute_pretrain : framework.recompute_finetune;
   p.recompute = stated_recompute(c).value_or(usual);

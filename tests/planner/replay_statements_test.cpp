@@ -59,4 +59,21 @@ TEST_CASE("A program that prepares a quantised model is replayed so") {
   CHECK(upcasts("backpropagate-qwen2.5-14b-5090-1003-allocated"));
 }
 
+// The configuration says stage 0, and the log "Creating BF16 optimizer", which shards over the data
+// ranks: what two ranks hold shows it, 47.7 GiB where 32 of them hold 32.6.
+TEST_CASE("DeepSpeed's stage 0 in bf16 shards states all the same") {
+  CHECK(record("lumi-175b-tp8pp8-128gcd").plan.zero == 0);
+  CHECK(asked("lumi-175b-tp8pp8-128gcd").question.plan.zero_stage == 1);
+  RunRecord other = record("lumi-175b-tp8pp8-128gcd");
+  other.training.precision = "fp16";
+  CHECK(std::get<Replay>(ask(other)).question.plan.zero_stage == 0);
+}
+
+// A trainer over FSDP that has experts and contexts of its own.
+TEST_CASE("A framework can do what a run of it says that it did") {
+  const Framework& f = asked("xorl-qwen3.6-35b-16xh100-u8dp2-mb1").question.workload.framework;
+  CHECK(f.supports_expert);
+  CHECK(f.supports_context);
+}
+
 }  // namespace shardwise
