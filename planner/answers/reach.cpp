@@ -62,13 +62,13 @@ std::optional<Reached> farthest(const Ask& ask, const Ladder& ladder, Room room)
     if (!asked.enough(bad)) break;
     good = bad;
   }
-  if (good == ladder.most) return Reached{good, ladder.goes_on, *asked.at(good)};
   const int step = ladder.step(good);
+  if (good == ladder.most) return Reached{good, ladder.goes_on, step, *asked.at(good)};
   while (bad - good > step) {
     const int middle = good + std::max((bad - good) / 2 / step, 1) * step;
     (asked.enough(middle) ? good : bad) = middle;
   }
-  return Reached{good, false, *asked.at(good)};
+  return Reached{good, false, step, *asked.at(good)};
 }
 
 }  // namespace

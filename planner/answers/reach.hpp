@@ -17,6 +17,7 @@ namespace shardwise {
 struct Reached {
   int value = 0;      // tokens per sequence, or sequences per microbatch
   bool open = false;  // the search ended here: more may fit
+  int step = 1;       // to the next figure looked at, which is too much where the search has an end
   ChosenPlan chosen;
 };
 

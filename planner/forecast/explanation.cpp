@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "catalog/framework_names.hpp"
+#include "planner/figures.hpp"
 #include "planner/forecast/explanation_parts.hpp"
 #include "planner/sentence.hpp"
 
@@ -45,8 +46,15 @@ std::vector<ExplainedInput> interval_inputs(const SpreadRow& row, const Provenan
                      " sources of this kind (", row_words(row), "); ", provenance.source)
           : std::string("no published runs of this kind: half to twice");
   const Trust trust = row.runs > 0 ? Trust::published : Trust::assumed;
-  return {{"low", std::min(1.0, row.low), "times", trust, source},
-          {"high", std::max(1.0, row.high), "times", trust, source}};
+  // The interval holds the forecast itself where nine in ten runs took more than it said.
+  const auto held = [&](double quantile, double end) {
+    return quantile == end
+               ? source
+               : sentence(shown_rate(quantile), " times, held to the forecast: ", source);
+  };
+  const double low = std::min(1.0, row.low), high = std::max(1.0, row.high);
+  return {{"low", low, "times", trust, held(row.low, low)},
+          {"high", high, "times", trust, held(row.high, high)}};
 }
 
 Explanation explain(const Question& question, const Forecast& forecast, const Profile& profile) {

@@ -24,7 +24,8 @@ std::string lines(const char* label, const std::string& unit, const std::optiona
       sentence("    ", label, value_words(*most, unit), ": ", shown_gib(worst(*most).peak.device),
                " of ", shown_gib(worst(*most).capacity), tight ? ", tightly" : "", ", ",
                shown_rate(most->chosen.forecast.tokens_per_s), " tokens/s; plan ",
-               whole_text(most->chosen.question.plan), "\n");
+               whole_text(most->chosen.question.plan), " of ",
+               grouped(most->chosen.question.plan.global_batch()), " sequences\n");
   if (tight && roomy)
     text += sentence("                        with room to spare ", value_words(*roomy, unit), ": ",
                      shown_gib(worst(*roomy).peak.device), "\n");
@@ -35,6 +36,8 @@ Json reached_json(const std::optional<Reached>& r) {
   if (!r) return nullptr;
   return {{"value", r->value},
           {"open", r->open},
+          {"step", r->step},
+          {"batch", r->chosen.question.plan.global_batch()},
           {"verdict", verdict_name(r->chosen.verdict)},
           {"plan", whole_text(r->chosen.question.plan)},
           {"device_gib", json_gib(worst(*r).peak.device)},
