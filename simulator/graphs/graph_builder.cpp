@@ -342,7 +342,8 @@ bool GraphBuilder::was_gathered(TensorIndex x) const {
 
 void GraphBuilder::add_dequantization(Operator& op, std::int64_t elements) const {
   const int width = follows_input_ ? 4 : 2;
-  const MemoryWork unpack = traffic((quantized_traffic + width) * as_double(elements), 2);
+  const double stored = std::max(quantized_traffic, row(workload_.adapter.base).bytes_per_weight);
+  const MemoryWork unpack = traffic((stored + width) * as_double(elements), 2);
   op.forward.insert(op.forward.begin(), unpack);
   op.backward.insert(op.backward.begin(), unpack);
   const Bytes copies(width * elements * workload_.framework.dequantized_copies);
