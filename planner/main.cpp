@@ -230,13 +230,10 @@ int run(int argc, char** argv) {
   add_simulate_flags(
       *add_asking(app, simulate_words, "simulate", "one plan: step time and memory in detail").app,
       simulation);
-  CompareOptions comparison;
-  add_compare_flags(*add_asking(app, compare_words, "compare", "several plans side by side").app,
-                    comparison);
+  add_asking(app, compare_words, "compare", "several plans side by side");
 
   AskingCommand launch_words, models_words, plan_words, shop_words;
   LaunchOptions launching;
-  ShopOptions shopping;
   add_asking(app, launch_words, "launch", "files and command line that run a plan");
   add_launch_flags(*launch_words.app, launching);
   PlanOptions planning;
@@ -246,9 +243,7 @@ int run(int argc, char** argv) {
   add_asking(app, models_words, "models",
              "which catalogued models will run here? MODEL: part of a name");
   models_words.models = ModelsAsked::many;
-  add_shop_flags(
-      *add_asking(app, shop_words, "shop", "buy which cards, or rent which machines?").app,
-      shopping);
+  add_asking(app, shop_words, "shop", "buy which cards, or rent which machines?");
   for (AskingCommand* c : {&fit_words, &simulate_words, &compare_words, &plan_words})
     add_report_flag(*c->app, c->report);
 
@@ -279,9 +274,8 @@ int run(int argc, char** argv) {
        [&](const R& r, const F& f, const O& o) { return fit(r, f, fit_words.require_fit, o); }},
       {&simulate_words,
        [&](const R& r, const F& f, const O& o) { return simulate(r, f, simulation, o); }},
-      {&compare_words,
-       [&](const R& r, const F& f, const O& o) { return compare(r, f, comparison, o); }},
-      {&shop_words, [&](const R& r, const F& f, const O& o) { return shop(r, shopping, f, o); }},
+      {&compare_words, compare},
+      {&shop_words, shop},
       {&plan_words, [&](const R& r, const F& f, const O& o) { return plan(r, planning, f, o); }},
       {&models_words, models},
       {&launch_words,

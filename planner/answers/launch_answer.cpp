@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "catalog/find.hpp"
+#include "catalog/json_document.hpp"
 #include "catalog/names.hpp"
 #include "planner/choice/plan_choice.hpp"
 #include "planner/choice/workload_choice.hpp"
@@ -13,13 +14,15 @@
 namespace shardwise {
 namespace {
 
-Problem unknown_target(const std::string& name) {
+// Of a target that no row has.
+Problem unknown_target(const std::optional<std::string>& name) {
   std::vector<std::string_view> known;
   for (const LaunchTarget& t : launch_targets()) known.push_back(t.name);
-  const std::string hint = did_you_mean(name, known);
+  const std::string expected = sentence("expected ", listed(known, " or "));
+  if (!name) return {ProblemKind::request, "--target", sentence("is missing; ", expected)};
+  const std::string hint = did_you_mean(*name, known);
   return {ProblemKind::request, "--target",
-          sentence("expected ", listed(known, " or "), ", found \"", name, '"',
-                   hint.empty() ? "" : "; ", hint)};
+          sentence(expected, ", found \"", printable(*name), '"', hint.empty() ? "" : "; ", hint)};
 }
 
 struct Decided {
@@ -106,20 +109,23 @@ std::string loaded_from(const ResolvedRequest& r) {
 
 }  // namespace
 
-Result<LaunchAnswer> launch_answer(const Request& request, const LaunchWish& wish,
-                                   const Facts& facts) {
-  const LaunchTarget* target = launch_target_named(wish.target);
-  if (target == nullptr) return unknown_target(wish.target);
+Result<LaunchAnswer> launch_answer(const Request& request, const Facts& facts) {
+  const LaunchTarget* target = launch_target_named(request.target.value_or(""));
+  if (target == nullptr) return unknown_target(request.target);
+  if (request.learning_rate && *request.learning_rate <= 0)
+    return Problem{ProblemKind::request, "--learning-rate", "must be positive, found 0"};
   ResolvedRequest r;
   auto d = decided(request, *target, facts, r);
   if (!d) return d.error();
   const LearningRate rate =
-      learning_rate_for(wish.learning_rate ? wish.learning_rate : r.learning_rate,
-                        wish.learning_rate_batch ? wish.learning_rate_batch
-                        : wish.learning_rate     ? std::nullopt
-                                                 : r.learning_rate_batch,
+      learning_rate_for(request.learning_rate ? request.learning_rate : r.learning_rate,
+                        request.learning_rate_batch ? request.learning_rate_batch
+                        : request.learning_rate     ? std::nullopt
+                                                    : r.learning_rate_batch,
                         d->question.plan.global_batch());
-  LaunchAnswer a{target,
+  r.stated = request;
+  LaunchAnswer a{r,
+                 target,
                  {d->question, loaded_from(r), rate.value, steps_of(r, d->question)},
                  std::move(d->forecast),
                  Verdict::fits,

@@ -12,13 +12,8 @@
 
 namespace shardwise {
 
-struct LaunchWish {
-  std::string target;                      // name of a row of launch_targets()
-  std::optional<double> learning_rate;     // with ...
-  std::optional<int> learning_rate_batch;  // ... this many sequences per step
-};
-
 struct LaunchAnswer {
+  ResolvedRequest request;
   const LaunchTarget* target = nullptr;
   LaunchJob job;
   Forecast forecast;
@@ -27,9 +22,8 @@ struct LaunchAnswer {
   std::vector<std::string> notes;
 };
 
-// Problems: an unknown target, a plan that the framework cannot run or that the target cannot say,
-// each with its reason.
-Result<LaunchAnswer> launch_answer(const Request& request, const LaunchWish& wish,
-                                   const Facts& facts);
+// `request.target`: the name of a row of launch_targets(). Problems: one missing or unknown, a plan
+// that the framework cannot run or that the target cannot say, each with its reason.
+Result<LaunchAnswer> launch_answer(const Request& request, const Facts& facts);
 
 }  // namespace shardwise

@@ -4,7 +4,6 @@
 
 #include "catalog/json_document.hpp"
 #include "planner/on_all_cores.hpp"
-#include "planner/request/asked_plan.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {
@@ -13,17 +12,17 @@ namespace {
 ModelRow::Cell cell_of(const ResolvedRequest& r, Method method) {
   ModelRow::Cell cell;
   cell.method = method;
-  const auto chosen = choose_plan(r, method, r.clusters.front());
+  auto chosen = choose_plan(r, method, r.clusters.front());
   if (!chosen) {
     cell.problem = chosen.error().front().what;
     return cell;
   }
   cell.legal = true;
   cell.verdict = chosen->verdict;
-  cell.step = chosen->forecast.step_time.expected;
+  cell.step = chosen->forecast.step_time;
   cell.tokens_per_s = chosen->forecast.tokens_per_s;
   cell.margin = chosen->forecast.margin;
-  cell.plan = whole_text(chosen->question.plan);
+  cell.question = std::move(chosen->question);
   return cell;
 }
 
@@ -70,7 +69,7 @@ Result<ModelsAnswer> models_answer(const Request& request, const Facts& facts) {
     return Problem{ProblemKind::request, "MODEL",
                    sentence("no catalogued model has \"", printable(wanted), "\" in its name")};
   ModelsAnswer answer{requests.front().methods, rows_of(requests),
-                      requests.front().clusters.front().spoken};
+                      requests.front().clusters.front().spoken, requests.front()};
   std::sort(answer.rows.begin(), answer.rows.end(), before);
   return answer;
 }

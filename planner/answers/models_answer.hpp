@@ -19,10 +19,10 @@ struct ModelRow {
     bool legal = false;  // false: no plan is legal, `problem` says why
     std::string problem;
     Verdict verdict = Verdict::does_not_fit;
-    Seconds step;
+    Interval<Seconds> step;
     double tokens_per_s = 0;
     Bytes margin;
-    std::string plan;
+    std::optional<Question> question;  // the plan chosen, where one is legal
   };
   std::vector<Cell> cells;  // one for each method, in the order of `methods`
 
@@ -33,6 +33,7 @@ struct ModelsAnswer {
   std::vector<Method> methods;
   std::vector<ModelRow> rows;  // what runs first, the largest first within
   std::string cluster;         // as asked
+  ResolvedRequest request;     // of one model
 };
 
 // `request.model`, where given, is a part of the names wanted. Problems where the GPUs or a flag

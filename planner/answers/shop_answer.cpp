@@ -6,13 +6,13 @@
 #include "planner/choice/workload_choice.hpp"
 #include "planner/figures.hpp"
 #include "planner/on_all_cores.hpp"
-#include "planner/request/asked_plan.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {
 namespace {
 
 constexpr std::int64_t usual_samples = 10'000;
+constexpr UsDollars usual_budget{3000};
 constexpr int most_rented = 8;  // GPUs of one machine
 
 std::vector<ShopOffer> offers_of(const Prices& prices, UsDollars budget) {
@@ -47,13 +47,13 @@ std::vector<ShopOffer> offers_of(const Prices& prices, UsDollars budget) {
 void judge(ShopOffer& offer, const ResolvedRequest& r, std::int64_t sequences,
            const Operations& operations) {
   const Cluster& cluster = r.clusters.front();
-  const auto chosen = choose_plan(r, r.methods.front(), cluster);
+  auto chosen = choose_plan(r, r.methods.front(), cluster);
   if (!chosen) return;
   offer.verdict = chosen->verdict;
-  offer.plan = whole_text(chosen->question.plan);
-  offer.step = chosen->forecast.step_time.expected;
+  offer.step = chosen->forecast.step_time;
   const std::int64_t steps = (sequences - 1) / chosen->question.plan.global_batch() + 1;
-  offer.time = Seconds(offer.step.value * static_cast<double>(steps));
+  offer.time = Seconds(offer.step.expected.value * static_cast<double>(steps));
+  offer.question = std::move(chosen->question);
   if (offer.rented != nullptr) {
     offer.total = for_hours(offer.price, offer.time);
     return;
@@ -93,10 +93,11 @@ void add_notes(ShopAnswer& answer, const Operations& operations) {
 
 }  // namespace
 
-Result<ShopAnswer> shop_answer(const Request& request, UsDollars budget, const Facts& facts,
+Result<ShopAnswer> shop_answer(const Request& request, const Facts& facts,
                                const Operations& operations) {
   if (request.gpus)
     return Problem{ProblemKind::request, "--gpus", "is what shop finds out; leave it away"};
+  const UsDollars budget = request.budget ? UsDollars{*request.budget} : usual_budget;
   std::vector<ShopOffer> offers = offers_of(facts.catalog.prices, budget);
   std::vector<ResolvedRequest> requests;
   for (const ShopOffer& offer : offers) {
@@ -110,6 +111,8 @@ Result<ShopAnswer> shop_answer(const Request& request, UsDollars budget, const F
   if (requests.empty())
     return Problem{ProblemKind::request, "--budget", "buys no catalogued card and rents nothing"};
   ShopAnswer answer;
+  answer.request = requests.front();
+  answer.budget = budget;
   answer.method = requests.front().methods.front();
   answer.sequences = sequences_of(requests.front());
   on_all_cores(offers.size(),

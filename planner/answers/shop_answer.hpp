@@ -24,13 +24,16 @@ struct ShopOffer {
   std::string date;                    // of the price
   // Of the run, where some plan runs there:
   Verdict verdict = Verdict::does_not_fit;
-  std::string plan;
-  Seconds step, time;
+  std::optional<Question> question;  // the plan chosen, and where it runs
+  Interval<Seconds> step;
+  Seconds time;
   UsDollars electricity;  // bought only
   UsDollars total;
 };
 
 struct ShopAnswer {
+  ResolvedRequest request;  // of one offer
+  UsDollars budget;
   Method method = Method::qlora;
   std::int64_t sequences = 0;
   std::vector<ShopOffer> offers;  // that run and cost no more than the budget, cheapest first
@@ -38,8 +41,9 @@ struct ShopAnswer {
   std::vector<std::string> notes;
 };
 
-// `request` without GPUs; its samples or tokens say how much is trained, else 10,000 sequences.
-Result<ShopAnswer> shop_answer(const Request& request, UsDollars budget, const Facts& facts,
+// `request` without GPUs; its samples or tokens say how much is trained, else 10,000 sequences, its
+// budget how much that may cost, else 3,000 US dollars.
+Result<ShopAnswer> shop_answer(const Request& request, const Facts& facts,
                                const Operations& operations);
 
 }  // namespace shardwise

@@ -27,11 +27,10 @@ constexpr std::array<ApiCommand, 6> commands{{
     {"fit", [](const Request& r, const Facts& f, const Output& o) { return fit(r, f, false, o); }},
     {"simulate",
      [](const Request& r, const Facts& f, const Output& o) { return simulate(r, f, {}, o); }},
-    {"compare",
-     [](const Request& r, const Facts& f, const Output& o) { return compare(r, f, {}, o); }},
+    {"compare", compare},
     {"plan", [](const Request& r, const Facts& f, const Output& o) { return plan(r, {}, f, o); }},
     {"models", models},
-    {"shop", [](const Request& r, const Facts& f, const Output& o) { return shop(r, {}, f, o); }},
+    {"shop", shop},
 }};
 
 constexpr std::array<std::string_view, 2> file_keys{"plan_from", "profile"};
@@ -45,7 +44,7 @@ ApiAnswer refused(const Problems& problems) {
 }
 
 // What stands in the body; checked for depth and duplicate keys before anything else reads it.
-Result<Request> read_body(std::string_view body) {
+Result<Request> read_body(std::string_view body, std::string_view command) {
   const auto checked = parse_json(body, "request", ProblemKind::request);
   if (!checked) return checked.error();
   Json document = Json::parse(body);
@@ -65,7 +64,7 @@ Result<Request> read_body(std::string_view body) {
     document.erase(config);
     document["model"] = "config.json";
   }
-  auto request = read_request_text(dumped(document), "request");
+  auto request = read_request_text(dumped(document), "request", command);
   if (!request) return request.error();
   request->uploaded = std::move(uploaded);
   request->names_only = true;
@@ -102,7 +101,7 @@ ApiAnswer api_answer(std::string_view command, std::string_view body, const Fact
   for (const ApiCommand& c : commands) {
     if (c.name != command) continue;
     if (body.size() > api_max_body) return api_problem(413, "request", "is too large");
-    const auto request = read_body(body);
+    const auto request = read_body(body, command);
     if (!request) return refused(request.error());
     std::ostringstream out, err, document;
     Output output{out, err, true, false, 100};

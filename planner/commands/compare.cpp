@@ -1,6 +1,5 @@
 #include "planner/commands/compare.hpp"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <optional>
 
@@ -9,8 +8,8 @@
 #include "planner/figures.hpp"
 #include "planner/forecast/judgement.hpp"
 #include "planner/report/explanation_report.hpp"
-#include "planner/report/json_parts.hpp"
 #include "planner/report/report_details.hpp"
+#include "planner/report/request_json.hpp"
 #include "planner/report/table.hpp"
 #include "planner/report/why_not_report.hpp"
 #include "planner/request/asked_plan.hpp"
@@ -72,7 +71,9 @@ bool before(const Compared& a, const Compared& b) {
 
 Json compare_json(const ResolvedRequest& r, const std::vector<Compared>& list) {
   Json plans = Json::array();
+  std::vector<const Question*> answered;
   for (const Compared& c : list) {
+    if (c.forecast) answered.push_back(&*c.question);
     Json j = {{"plan", c.plan}};
     if (c.forecast) {
       const Forecast& f = *c.forecast;
@@ -96,7 +97,7 @@ Json compare_json(const ResolvedRequest& r, const std::vector<Compared>& list) {
   }
   Json j = {{"schema_version", schema_version},
             {"command", "compare"},
-            {"request", request_json(r)},
+            {"request", request_json(r, answered)},
             {"model", r.model.id},
             {"method", name(r.methods.front())},
             {"plans", plans},
@@ -138,21 +139,10 @@ std::string compare_text(const ResolvedRequest& r, const std::vector<Compared>& 
 
 }  // namespace
 
-void add_compare_flags(CLI::App& command, CompareOptions& options) {
-  auto* schedules = command.add_flag("--schedules", options.schedules,
-                                     "compare the pipeline schedules of one plan, also at equal "
-                                     "memory");
-  command
-      .add_option("--memory", options.memory,
-                  "with --schedules: what each may take per GPU, such as 60GiB (else what the plan "
-                  "needs)")
-      ->type_name("SIZE")
-      ->needs(schedules);
-}
-
-int compare(const Request& request, const Facts& facts, const CompareOptions& options,
-            const Output& output) {
-  if (options.schedules) return compare_schedules_command(request, facts, options, output);
+int compare(const Request& request, const Facts& facts, const Output& output) {
+  if (request.schedules) return compare_schedules_command(request, facts, output);
+  if (request.memory)
+    return report_problems({{ProblemKind::request, "--memory", "goes with --schedules"}}, output);
   if (request.plans.empty() && request.plan_from.empty())
     return report_problems({{ProblemKind::request, "--plan",
                              "is missing; give at least one, such as --plan dp=8,zero=3"}},

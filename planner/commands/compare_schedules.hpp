@@ -6,7 +6,6 @@
 
 namespace shardwise {
 
-int compare_schedules_command(const Request& request, const Facts& facts,
-                              const CompareOptions& options, const Output& output);
+int compare_schedules_command(const Request& request, const Facts& facts, const Output& output);
 
 }  // namespace shardwise

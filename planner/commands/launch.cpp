@@ -4,7 +4,7 @@
 
 #include "planner/figures.hpp"
 #include "planner/launch/written_folder.hpp"
-#include "planner/report/json_parts.hpp"
+#include "planner/report/request_json.hpp"
 #include "planner/request/asked_plan.hpp"
 #include "planner/sentence.hpp"
 
@@ -29,6 +29,7 @@ Json launch_json(const LaunchAnswer& a, const LaunchOptions& options) {
   notes.insert(notes.end(), a.notes.begin(), a.notes.end());
   Json j = {{"schema_version", schema_version},
             {"command", "launch"},
+            {"request", request_json(a.request, {&a.job.question})},
             {"target", a.target->name},
             {"model", a.job.question.workload.model.id},
             {"method", name(a.job.question.workload.method)},
@@ -73,24 +74,14 @@ void add_launch_flags(CLI::App& command, LaunchOptions& options) {
   std::string known;
   for (const LaunchTarget& t : launch_targets())
     known += sentence(known.empty() ? "" : "; ", t.name, ": ", t.summary);
-  command.add_option("--target", options.wish.target, known)->required()->type_name("TARGET");
+  command.get_option("--target")->description(known);
   command.add_option("--out", options.folder, "folder to write into; without it they are printed")
       ->type_name("DIR");
-  command
-      .add_option("--learning-rate", options.wish.learning_rate,
-                  "to write down, scaled where the batch differs from --learning-rate-batch")
-      ->check(CLI::PositiveNumber)
-      ->type_name("RATE");
-  command
-      .add_option("--learning-rate-batch", options.wish.learning_rate_batch,
-                  "the sequences per step that the learning rate was found with")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N");
 }
 
 int launch(const Request& request, const LaunchOptions& options, const Facts& facts,
            const Output& output) {
-  const auto answer = launch_answer(request, options.wish, facts);
+  const auto answer = launch_answer(request, facts);
   if (!answer) return report_problems(answer.error(), output);
   if (!options.folder.empty()) {
     const Problems problems = write_launch_files(options.folder, answer->files.files);

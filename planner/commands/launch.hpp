@@ -15,7 +15,6 @@ class App;
 namespace shardwise {
 
 struct LaunchOptions {
-  LaunchWish wish;
   std::string folder;  // empty: the files are printed
 };
 

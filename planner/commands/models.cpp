@@ -4,8 +4,9 @@
 
 #include "planner/answers/models_answer.hpp"
 #include "planner/figures.hpp"
-#include "planner/report/json_parts.hpp"
+#include "planner/report/request_json.hpp"
 #include "planner/report/table.hpp"
+#include "planner/request/asked_plan.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {
@@ -15,8 +16,8 @@ std::string shown_cell(const ModelRow::Cell& cell) {
   if (!cell.legal) return "-";
   if (cell.verdict == Verdict::does_not_fit)
     return sentence("short ", shown_gib(Bytes(-cell.margin.value)));
-  return sentence(cell.verdict == Verdict::tight ? "tight " : "", shown_time(cell.step), ", ",
-                  shown_rate(cell.tokens_per_s), " tok/s");
+  return sentence(cell.verdict == Verdict::tight ? "tight " : "", shown_time(cell.step.expected),
+                  ", ", shown_rate(cell.tokens_per_s), " tok/s");
 }
 
 std::string models_text(const ModelsAnswer& a, std::optional<int> columns) {
@@ -33,7 +34,20 @@ std::string models_text(const ModelsAnswer& a, std::optional<int> columns) {
                   "; step and rate, or what is missing per GPU\n", shown_table(t, "  ", columns));
 }
 
-Json models_json(const ModelsAnswer& a) {
+// What the answers of all models rest on, beside what was asked.
+Json models_request(const Request& request, const ModelsAnswer& a) {
+  std::vector<Json> filled;
+  for (const ModelRow& row : a.rows)
+    for (const ModelRow::Cell& cell : row.cells)
+      if (cell.question)
+        filled.push_back(filled_json(a.request, cell.question->workload, &cell.question->plan));
+  if (filled.empty()) filled.push_back(asked_json(a.request.asked));
+  for (Json& one : filled)
+    for (const char* of_one_model : {"model", "images", "image_tokens"}) one.erase(of_one_model);
+  return echo_json(request, filled);
+}
+
+Json models_json(const Request& request, const ModelsAnswer& a) {
   Json rows = Json::array();
   for (const ModelRow& row : a.rows) {
     Json cells = Json::array();
@@ -41,8 +55,8 @@ Json models_json(const ModelsAnswer& a) {
       Json j = {{"method", name(cell.method)}};
       if (cell.legal) {
         j["verdict"] = verdict_name(cell.verdict);
-        j["plan"] = cell.plan;
-        j["step_time_s"] = json_number(cell.step.value);
+        j["plan"] = whole_text(cell.question->plan);
+        j["step_time_s"] = json_number(cell.step.expected.value);
         j["tokens_per_s"] = json_number(cell.tokens_per_s);
         j["margin_gib"] = json_gib(cell.margin);
       } else {
@@ -57,6 +71,7 @@ Json models_json(const ModelsAnswer& a) {
   }
   return {{"schema_version", schema_version},
           {"command", "models"},
+          {"request", models_request(request, a)},
           {"gpus", a.cluster},
           {"models", rows}};
 }
@@ -67,7 +82,7 @@ int models(const Request& request, const Facts& facts, const Output& output) {
   const auto answer = models_answer(request, facts);
   if (!answer) return report_problems(answer.error(), output);
   if (output.json)
-    output.out << models_json(*answer).dump(2) << '\n';
+    output.out << models_json(request, *answer).dump(2) << '\n';
   else
     output.out << models_text(*answer, output.columns);
   return 0;

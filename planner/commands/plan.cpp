@@ -49,9 +49,10 @@ std::vector<ReportDetail> plan_details(const PlanAnswer& a) {
 }
 
 // Tells a terminal how the search goes.
-Result<std::unique_ptr<PlanAnswer>> watched_answer(const Request& request, PlanWish wish,
-                                                   const Facts& facts, std::ostream* terminal) {
+Result<std::unique_ptr<PlanAnswer>> watched_answer(const Request& request, const Facts& facts,
+                                                   std::ostream* terminal) {
   ProgressLine progress(terminal);
+  PlanWish wish = plan_wish(request);
   if (terminal != nullptr)
     wish.told = [&](std::int64_t looked, const std::function<std::int64_t()>& waiting) {
       progress.tell([&](Seconds taken) {
@@ -66,32 +67,17 @@ Result<std::unique_ptr<PlanAnswer>> watched_answer(const Request& request, PlanW
 }  // namespace
 
 void add_plan_flags(CLI::App& command, PlanOptions& options) {
-  PlanWish& wish = options.wish;
   std::string names;
   for (const Objective& o : objectives())
     names += (names.empty() ? "" : ", ") + std::string(o.name);
-  command.add_option("--top", wish.top, "how many plans (10)")
-      ->check(CLI::Range(1, 1000))
-      ->type_name("N");
-  command.add_option("--objective", wish.objective, names + " (time)")->type_name("NAME");
-  command
-      .add_option("--max-memory", wish.memory_fraction,
-                  "the most of a GPU's memory that a plan may be forecast to use (1)")
-      ->check(CLI::Range(0.05, 1.0))
-      ->type_name("FRACTION");
-  command.add_flag("--allow-tight", wish.allow_tight,
-                   "also plans whose memory interval ends above the card, which otherwise come in "
-                   "only where no other fits");
-  command.add_flag("--pareto", wish.pareto,
-                   "also the plans that no other beats in time, memory (by 32nds of a card) "
-                   "and rent at once");
+  command.get_option("--objective")->description(names + " (time)");
   command.add_flag("--elapsed", options.elapsed, "with --json: add elapsed_s");
 }
 
 int plan(const Request& request, const PlanOptions& options, const Facts& facts,
          const Output& output) {
   const auto begin = std::chrono::steady_clock::now();
-  const auto answer = watched_answer(request, options.wish, facts, output.progress);
+  const auto answer = watched_answer(request, facts, output.progress);
   if (!answer) return report_problems(answer.error(), output);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   Json j = plan_json(**answer);

@@ -13,7 +13,6 @@ class App;
 namespace shardwise {
 
 struct PlanOptions {
-  PlanWish wish;
   bool elapsed = false;  // time in the JSON, which is then not the same bytes each time
 };
 

@@ -2,20 +2,32 @@
 
 #include "catalog/json_reader.hpp"
 #include "planner/commands/request_flags.hpp"
+#include "planner/report/request_json.hpp"
 #include "planner/request/request_field_json.hpp"
+#include "planner/sentence.hpp"
 
 namespace shardwise {
 namespace {
 
-Result<Request> request_in(const JsonDocument& document) {
+bool is_open(const FieldValue& value) { return std::holds_alternative<std::monostate>(value); }
+
+Result<Request> request_in(const JsonDocument& document, std::string_view command) {
   Problems problems;
   JsonReader root(document, problems);
   const bool wrapped = root.has("request") && root.kind("request") == JsonKind::object;
   JsonReader r = wrapped ? root.object("request") : root;
+  std::optional<JsonReader> assumed = r.maybe_object(assumed_key);
   Request request;
   for (const RequestField& field : request_fields()) {
+    const FieldValue filled = assumed ? read_field(*assumed, field) : FieldValue();
+    // Of another command: unknown here, unless nobody asked for it there either.
+    if (!field.belongs_to(command) && is_open(filled)) continue;
     const FieldValue value = read_field(r, field);
-    if (std::holds_alternative<std::monostate>(value)) continue;
+    if (is_open(value) || value == filled) continue;
+    if (!field.belongs_to(command)) {
+      r.problem(field.key, sentence("is a key of ", field.command, "; expected the assumed one"));
+      continue;
+    }
     const Problems found = field_problems(field, value, r.where(field.key));
     if (found.empty())
       field.set(request, value);
@@ -23,6 +35,7 @@ Result<Request> request_in(const JsonDocument& document) {
       problems.insert(problems.end(), found.begin(), found.end());
   }
   if (!wrapped) r.ignore("schema_version");
+  if (assumed) assumed->finish();
   r.finish();
   for (Problem& p : problems) p.kind = ProblemKind::request;
   if (!problems.empty()) return problems;
@@ -31,16 +44,17 @@ Result<Request> request_in(const JsonDocument& document) {
 
 }  // namespace
 
-Result<Request> read_request_file(const std::string& path) {
+Result<Request> read_request_file(const std::string& path, std::string_view command) {
   const auto document = parse_json_file(path, std::filesystem::path(path).filename().string());
   if (!document) return document.error();
-  return request_in(*document);
+  return request_in(*document, command);
 }
 
-Result<Request> read_request_text(std::string_view text, const std::string& name) {
+Result<Request> read_request_text(std::string_view text, const std::string& name,
+                                  std::string_view command) {
   const auto document = parse_json(text, name);
   if (!document) return document.error();
-  return request_in(*document);
+  return request_in(*document, command);
 }
 
 }  // namespace shardwise

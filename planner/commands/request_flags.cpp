@@ -15,6 +15,7 @@ std::string flag_of(const RequestField& field) {
 
 void add_request_flags(CLI::App& command, RequestWords& words) {
   for (const RequestField& field : request_fields()) {
+    if (!field.belongs_to(command.get_name())) continue;
     const std::string key(field.key), help(field.help);
     CLI::Option* option = nullptr;
     if (field.kind == FieldKind::flag) {
@@ -33,13 +34,14 @@ void add_request_flags(CLI::App& command, RequestWords& words) {
 Result<Request> request_from(const CLI::App& command, const RequestWords& words) {
   Request request;
   if (!words.file.empty()) {
-    auto read = read_request_file(words.file);
+    auto read = read_request_file(words.file, command.get_name());
     if (!read) return read.error();
     request = *std::move(read);
   }
   Problems problems;
   for (const RequestField& field : request_fields()) {
     const std::string key(field.key);
+    if (!field.belongs_to(command.get_name())) continue;
     if (command.count(flag_of(field)) == 0) continue;
     const auto it = words.texts.find(key);
     const std::vector<std::string> texts =

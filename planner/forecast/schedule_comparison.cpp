@@ -160,11 +160,11 @@ Result<ScheduleComparison> compare_schedules(const ResolvedRequest& r, const std
   if (plan->pipeline < 2 || plan->layer_split)
     return Problem{ProblemKind::request, "--schedules",
                    "compares pipeline schedules: the plan needs pp=2 or more"};
-  const Comparison comparison(r, choose_workload(r, method, cluster, plan->zero_stage).workload,
-                              *plan);
+  const Workload workload = choose_workload(r, method, cluster, plan->zero_stage).workload;
+  const Comparison comparison(r, workload, *plan);
   const auto asked = comparison.played(*plan, false);
   if (!asked) return asked.error();
-  ScheduleComparison result{budget.value_or(worst_peak(*asked)), {}};
+  ScheduleComparison result{{workload, *plan, cluster}, budget.value_or(worst_peak(*asked)), {}};
   for (const PipelineSchedule& schedule : pipeline_schedules()) {
     if (schedule.name == "sequential") continue;  // no pipelining: a layer split's own
     for (const int chunks : chunks_to_show(schedule, *plan, r.model.layers)) {

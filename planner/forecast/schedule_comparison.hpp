@@ -30,6 +30,7 @@ struct ScheduleRow {
 };
 
 struct ScheduleComparison {
+  Question asked;
   Bytes budget;
   std::vector<ScheduleRow> rows;  // in the order of pipeline_schedules()
 };

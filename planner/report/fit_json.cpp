@@ -5,6 +5,7 @@
 #include "planner/commands/output.hpp"
 #include "planner/report/explanation_report.hpp"
 #include "planner/report/reach_report.hpp"
+#include "planner/report/request_json.hpp"
 #include "planner/report/why_not_report.hpp"
 #include "planner/request/asked_plan.hpp"
 
@@ -63,9 +64,14 @@ Json fit_json(const ResolvedRequest& request, const FitAnswers& answers) {
   for (const FitAnswer& a : answers.answers) list.push_back(answer_json(request, a));
   Json notes = request.notes;
   for (const Problem& p : answers.problems) notes.push_back(p.what);
-  Json j = {
-      {"schema_version", schema_version}, {"command", "fit"}, {"request", request_json(request)},
-      {"model", request.model.id},        {"answers", list},  {"notes", notes}};
+  std::vector<const Question*> answered;
+  for (const FitAnswer& a : answers.answers) answered.push_back(&a.chosen.question);
+  Json j = {{"schema_version", schema_version},
+            {"command", "fit"},
+            {"request", request_json(request, answered)},
+            {"model", request.model.id},
+            {"answers", list},
+            {"notes", notes}};
   add_plan_files(j, request);
   return j;
 }

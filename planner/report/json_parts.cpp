@@ -6,25 +6,11 @@
 #include <string>
 #include <utility>
 
-#include "planner/request/request_field.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/offload_choice.hpp"
 
 namespace shardwise {
 namespace {
-
-Json field_json(const FieldValue& value) {
-  struct Visitor {
-    Json operator()(std::monostate) const { return nullptr; }
-    Json operator()(const std::string& v) const { return v; }
-    Json operator()(const std::vector<std::string>& v) const { return v; }
-    Json operator()(std::int64_t v) const { return v; }
-    Json operator()(double v) const { return json_number(v); }
-    Json operator()(Bytes v) const { return json_gib(v); }
-    Json operator()(bool v) const { return v; }
-  };
-  return std::visit(Visitor{}, value);
-}
 
 // As --lora-targets takes them.
 std::string target_names(const AdapterTargets& t) {
@@ -61,23 +47,6 @@ std::string_view trust_name(Trust trust) {
   return names[static_cast<std::size_t>(trust)];
 }
 
-Json asked_json(const Request& asked) {
-  Json echo = Json::object();
-  for (const RequestField& field : request_fields()) {
-    const Json value = field_json(field.get(asked));
-    if (!value.is_null() && value != Json(false)) echo[std::string(field.key)] = value;
-  }
-  return echo;
-}
-
-Json request_json(const ResolvedRequest& r) {
-  Request whole = r.asked;
-  whole.methods = r.methods;
-  whole.sequence = r.sequence;
-  whole.batch = r.batch;
-  return asked_json(whole);
-}
-
 void add_plan_files(Json& to, const ResolvedRequest& r) {
   const auto notes = [](const std::vector<KeyNote>& list) {
     Json j = Json::array();
@@ -93,11 +62,19 @@ void add_plan_files(Json& to, const ResolvedRequest& r) {
 }
 
 Json settings_json(const Question& q) {
-  const Workload& w = q.workload;
-  Json settings = {{"framework", w.framework.id},    {"optimizer", w.optimizer->name},
-                   {"precision", name(w.compute)},   {"sequence", w.sequence},
-                   {"batch", q.plan.global_batch()}, {"microbatch", q.plan.microbatch},
-                   {"recompute", q.plan.recompute},  {"offload", offload_name(q.plan.offload)}};
+  Json settings = workload_json(q.workload);
+  settings["batch"] = q.plan.global_batch();
+  settings["microbatch"] = q.plan.microbatch;
+  settings["recompute"] = q.plan.recompute;
+  settings["offload"] = offload_name(q.plan.offload);
+  return settings;
+}
+
+Json workload_json(const Workload& w) {
+  Json settings = {{"framework", w.framework.id},
+                   {"optimizer", w.optimizer->name},
+                   {"precision", name(w.compute)},
+                   {"sequence", w.sequence}};
   if (w.preference != nullptr) settings["preference"] = w.preference->name;
   if (!row(w.method).adapter) return settings;
   settings["lora_rank"] = w.adapter.rank;

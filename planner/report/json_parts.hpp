@@ -1,4 +1,4 @@
-// The parts that JSON answers share: the request echoed with its defaults, a forecast, a plan.
+// The parts that JSON answers share: a forecast, a plan, what it rests on.
 // Keys carry their unit; GiB = 2^30 bytes.
 #pragma once
 
@@ -14,13 +14,11 @@ using Json = nlohmann::ordered_json;
 double json_gib(Bytes bytes);      // rounded to a thousandth, so that equal answers are equal bytes
 double json_number(double value);  // six significant digits
 
-// What was asked, key by key as a request file holds it; request_json: with what was filled in.
-Json asked_json(const Request& asked);
-Json request_json(const ResolvedRequest& request);
 // Adds "plan_from": what was made of each file that said a plan; nothing where there was none.
 void add_plan_files(Json& to, const ResolvedRequest& request);
 // What one answer rests on, with the defaults of its framework: keys as in a request.
 Json settings_json(const Question& question);
+Json workload_json(const Workload& workload);           // the part that no plan decides
 Json step_time_json(const Forecast& forecast);          // {low, expected, high}
 Json memory_json(const MemoryFigures& figures);         // {allocated, reserved, device}
 Json breakdown_json(const MemoryBreakdown& breakdown);  // category -> GiB, empty ones left out

@@ -4,6 +4,7 @@
 
 #include "planner/commands/output.hpp"
 #include "planner/figures.hpp"
+#include "planner/report/request_json.hpp"
 #include "planner/report/table.hpp"
 #include "planner/request/asked_plan.hpp"
 #include "planner/sentence.hpp"
@@ -144,6 +145,15 @@ Json found_json(const PlanAnswer& a, const FoundPlan& p) {
   return j;
 }
 
+// What every workload rests on that the search went through.
+Json echo(const PlanAnswer& a) {
+  std::vector<Json> filled;
+  for (const SearchSite& site : a.sites)
+    for (const Workload* w : {&site.without_zero, &site.with_zero})
+      filled.push_back(filled_json(a.request, *w));
+  return echo_json(a.request.stated, filled);
+}
+
 Json scaling_json(const PlanAnswer& a) {
   Json list = Json::array();
   for (const ScalingPoint& p : a.scaling) {
@@ -172,7 +182,7 @@ Json plan_json(const PlanAnswer& a) {
   for (const FoundPlan& found : a.result.best) plans.push_back(found_json(a, found));
   Json j = {{"schema_version", schema_version},
             {"command", "plan"},
-            {"request", request_json(a.request)},
+            {"request", echo(a)},
             {"model", a.request.model.id},
             {"method", name(a.method)},
             {"framework", a.sites.back().without_zero.framework.id},

@@ -4,6 +4,7 @@
 
 #include "planner/commands/output.hpp"
 #include "planner/figures.hpp"
+#include "planner/report/request_json.hpp"
 #include "planner/report/table.hpp"
 #include "planner/request/asked_plan.hpp"
 #include "planner/sentence.hpp"
@@ -97,7 +98,7 @@ Json schedules_json(const ResolvedRequest& r, const ScheduleComparison& c) {
   }
   return {{"schema_version", schema_version},
           {"command", "compare"},
-          {"request", request_json(r)},
+          {"request", request_json(r, {&c.asked})},
           {"model", r.model.id},
           {"method", name(r.methods.front())},
           {"memory_gib", json_gib(c.budget)},

@@ -4,6 +4,7 @@
 #include "planner/forecast/rank_account.hpp"
 #include "planner/report/collective_table.hpp"
 #include "planner/report/explanation_report.hpp"
+#include "planner/report/request_json.hpp"
 #include "planner/report/why_not_report.hpp"
 #include "planner/request/asked_plan.hpp"
 
@@ -82,6 +83,12 @@ Json breakdown_json(StepBreakdown b) {
   return j;
 }
 
+// A plan that nobody asked for is the framework's default: filled in like other defaults.
+Json echo(ResolvedRequest r, const Question& q) {
+  if (r.asked.plans.empty()) r.asked.plans = {whole_text(q.plan)};
+  return request_json(r, {&q});
+}
+
 }  // namespace
 
 Json simulate_json(const ResolvedRequest& r, const Simulation& s) {
@@ -98,7 +105,7 @@ Json simulate_json(const ResolvedRequest& r, const Simulation& s) {
     slowest = {{"rank", f.slowest->rank}, {"stage", f.slowest->stage}, {"gpu", f.slowest->gpu}};
   Json j = {{"schema_version", schema_version},
             {"command", "simulate"},
-            {"request", request_json(r)},
+            {"request", echo(r, s.question)},
             {"model", r.model.id},
             {"method", name(s.question.workload.method)},
             {"framework", s.question.workload.framework.id},

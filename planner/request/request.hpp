@@ -53,6 +53,17 @@ struct Request {
   bool explain = false;     // every figure with its derivation
   bool reach = false;       // how long a sequence and how large a microbatch still fit
   std::vector<std::string> why_not;  // plans to hold against the one answered with
+  // Of one command each (RequestField::command):
+  std::optional<int> top;                    // plan: how many
+  std::optional<std::string> objective;      // plan
+  std::optional<double> max_memory;          // plan: the most of a GPU's memory, as a fraction
+  bool allow_tight = false, pareto = false;  // plan
+  bool schedules = false;                  // compare: those of one plan, in place of several plans
+  std::optional<Bytes> memory;             // compare, with schedules: the budget per GPU
+  std::optional<std::string> target;       // launch
+  std::optional<double> learning_rate;     // launch, with ...
+  std::optional<int> learning_rate_batch;  // ... this many sequences per step
+  std::optional<double> budget;            // shop: US dollars
 };
 
 }  // namespace shardwise

@@ -64,6 +64,24 @@ FieldValue get_number(const Request& r) {
   if (!(r.*member)) return {};
   return *(r.*member);
 }
+template <auto member>
+void set_size(Request& r, const FieldValue& v) {
+  r.*member = std::get<Bytes>(v);
+}
+template <auto member>
+FieldValue get_size(const Request& r) {
+  if (!(r.*member)) return {};
+  return *(r.*member);
+}
+template <auto member>
+void set_flag(Request& r, const FieldValue& v) {
+  r.*member = std::get<bool>(v);
+}
+template <auto member>
+FieldValue get_flag(const Request& r) {
+  if (!(r.*member)) return {};
+  return true;
+}
 
 using R = Request;
 using V = FieldValue;
@@ -92,10 +110,6 @@ V get_plan_from(const R& r) {
   if (r.plan_from.empty()) return {};
   return r.plan_from;
 }
-V get_host_ram(const R& r) {
-  if (!r.host_ram) return {};
-  return *r.host_ram;
-}
 V get_optimizer(const R& r) {
   if (r.optimizer == nullptr) return {};
   return std::string(r.optimizer->name);
@@ -118,7 +132,7 @@ V get_quantization(const R& r) {
 }
 const std::string& word(const V& v) { return std::get<std::string>(v); }
 
-constexpr std::array<RequestField, 36> rows{{
+constexpr std::array<RequestField, 47> rows{{
     {"model", "MODEL", "MODEL", "catalog name, alias such as 70b, or the path of a config.json",
      text, 0, 0, nullptr, set_text<&R::model>, get_text<&R::model>},
     {"gpus", "--gpus", "GPUS", "6x24GB, 2xRTX-3090, 16xH100-SXM, 4 nodes of 8xA100-80GB, dgx-h100",
@@ -130,8 +144,7 @@ constexpr std::array<RequestField, 36> rows{{
     {"network", "--network", "NAME", "network between nodes (catalog list networks)", text, 0, 0,
      nullptr, set_text<&R::network>, get_text<&R::network>},
     {"host_ram_gib", "--host-ram", "SIZE", "CPU memory of every node: 128GiB", FieldKind::size,
-     1 << 20, exabyte, nullptr, [](R& r, const V& v) { r.host_ram = std::get<Bytes>(v); },
-     get_host_ram},
+     1 << 20, exabyte, nullptr, set_size<&R::host_ram>, get_size<&R::host_ram>},
     {"method", "--method", "METHOD",
      "pretrain, full, lora, dora or qlora; more than once for several", FieldKind::texts, 0, 0,
      methods, set_methods, get_methods},
@@ -180,12 +193,10 @@ constexpr std::array<RequestField, 36> rows{{
      [](R& r, const V& v) { r.quantization = quantization_named(word(v)); }, get_quantization},
     {"fused_loss", "--fused-loss", "",
      "head and loss in one kernel, as Liger's fused linear cross-entropy", FieldKind::flag, 0, 0,
-     nullptr, [](R& r, const V& v) { r.fused_loss = std::get<bool>(v); },
-     [](const R& r) { return r.fused_loss ? V(true) : V(); }},
+     nullptr, set_flag<&R::fused_loss>, get_flag<&R::fused_loss>},
     {"expandable_segments", "--expandable-segments", "",
      "PYTORCH_ALLOC_CONF=expandable_segments:True: the allocator's segments grow", FieldKind::flag,
-     0, 0, nullptr, [](R& r, const V& v) { r.expandable_segments = std::get<bool>(v); },
-     [](const R& r) { return r.expandable_segments ? V(true) : V(); }},
+     0, 0, nullptr, set_flag<&R::expandable_segments>, get_flag<&R::expandable_segments>},
     {"samples", "--samples", "N", "state the hours for this many sequences", integer, 1,
      std::numeric_limits<std::int64_t>::max(), nullptr, set_integer<&R::samples>,
      get_integer<&R::samples>},
@@ -196,8 +207,7 @@ constexpr std::array<RequestField, 36> rows{{
      "calibration profile: of catalog/profiles, or a file (default: by GPU)", text, 0, 0, nullptr,
      set_text<&R::profile>, get_text<&R::profile>},
     {"unfold", "--unfold", "", "simulate every rank, not one of each kind", FieldKind::flag, 0, 0,
-     nullptr, [](R& r, const V& v) { r.unfold = std::get<bool>(v); },
-     [](const R& r) { return V(r.unfold); }},
+     nullptr, set_flag<&R::unfold>, get_flag<&R::unfold>},
     {"jitter", "--jitter", "SHARE",
      "standard deviation of every kernel's time, relative: 0.05 (simulate)", number, 0, 500,
      nullptr, set_number<&R::jitter>, get_number<&R::jitter>},
@@ -211,15 +221,43 @@ constexpr std::array<RequestField, 36> rows{{
      1'000'000'000'000'000, nullptr, set_number<&R::loader_sequences_per_s>,
      get_number<&R::loader_sequences_per_s>},
     {"explain", "--explain", "", "derive every figure, with sources (fit, simulate, compare)",
-     FieldKind::flag, 0, 0, nullptr, [](R& r, const V& v) { r.explain = std::get<bool>(v); },
-     [](const R& r) { return V(r.explain); }},
+     FieldKind::flag, 0, 0, nullptr, set_flag<&R::explain>, get_flag<&R::explain>},
     {"reach", "--reach", "", "how long a sequence and how large a microbatch would still fit (fit)",
-     FieldKind::flag, 0, 0, nullptr, [](R& r, const V& v) { r.reach = std::get<bool>(v); },
-     [](const R& r) { return V(r.reach); }},
+     FieldKind::flag, 0, 0, nullptr, set_flag<&R::reach>, get_flag<&R::reach>},
     {"why_not", "--why-not", "PLAN", "say what this plan breaks or loses (fit, simulate, compare)",
      FieldKind::texts, 0, 0, nullptr,
      [](R& r, const V& v) { r.why_not = std::get<std::vector<std::string>>(v); },
      [](const R& r) { return r.why_not.empty() ? V() : V(r.why_not); }},
+    {"top", "--top", "N", "how many plans (10)", integer, 1, 1'000, nullptr, set_integer<&R::top>,
+     get_integer<&R::top>, "plan"},
+    {"objective", "--objective", "NAME", "what to rank by (time)", text, 0, 0, nullptr,
+     set_text<&R::objective>, get_text<&R::objective>, "plan"},
+    {"max_memory", "--max-memory", "FRACTION",
+     "the most of a GPU's memory that a plan may be forecast to use (1)", number, 50, 1'000,
+     nullptr, set_number<&R::max_memory>, get_number<&R::max_memory>, "plan"},
+    {"allow_tight", "--allow-tight", "",
+     "also plans whose memory interval ends above the card, which otherwise come in only where no "
+     "other fits",
+     FieldKind::flag, 0, 0, nullptr, set_flag<&R::allow_tight>, get_flag<&R::allow_tight>, "plan"},
+    {"pareto", "--pareto", "",
+     "also the plans that no other beats in time, memory (by 32nds of a card) and rent at once",
+     FieldKind::flag, 0, 0, nullptr, set_flag<&R::pareto>, get_flag<&R::pareto>, "plan"},
+    {"schedules", "--schedules", "",
+     "compare the pipeline schedules of one plan, also at equal memory", FieldKind::flag, 0, 0,
+     nullptr, set_flag<&R::schedules>, get_flag<&R::schedules>, "compare"},
+    {"memory_gib", "--memory", "SIZE",
+     "with --schedules: what each may take per GPU, such as 60GiB (else what the plan needs)",
+     FieldKind::size, 1, exabyte, nullptr, set_size<&R::memory>, get_size<&R::memory>, "compare"},
+    {"target", "--target", "TARGET", "what the files are for", text, 0, 0, nullptr,
+     set_text<&R::target>, get_text<&R::target>, "launch"},
+    {"learning_rate", "--learning-rate", "RATE",
+     "to write down, scaled where the batch differs from --learning-rate-batch", number, 0,
+     1'000'000, nullptr, set_number<&R::learning_rate>, get_number<&R::learning_rate>, "launch"},
+    {"learning_rate_batch", "--learning-rate-batch", "N",
+     "the sequences per step that the learning rate was found with", integer, 1, 100'000'000,
+     nullptr, set_integer<&R::learning_rate_batch>, get_integer<&R::learning_rate_batch>, "launch"},
+    {"budget_usd", "--budget", "USD", "US dollars for the whole run (3000)", number, 1,
+     1'000'000'000'000'000, nullptr, set_number<&R::budget>, get_number<&R::budget>, "shop"},
 }};
 
 std::string found(std::string_view value) { return sentence("found \"", printable(value), '"'); }

@@ -32,6 +32,9 @@ struct RequestField {
   std::vector<std::string_view> (*choices)();  // of a closed set of texts; else nullptr
   void (*set)(Request&, const FieldValue&);    // REQUIRES a value that field_problem accepts
   FieldValue (*get)(const Request&);
+  std::string_view command = {};  // the only one that asks it; empty: all of them do
+
+  bool belongs_to(std::string_view asking) const { return command.empty() || command == asking; }
 };
 
 std::span<const RequestField> request_fields();

@@ -297,7 +297,7 @@ void note_calibrations(ResolvedRequest& r) {
 
 Result<ResolvedRequest> resolve(const Request& request, const Facts& facts,
                                 UnnamedMethods unnamed) {
-  ResolvedRequest r{.asked = request, .facts = &facts};
+  ResolvedRequest r{.asked = request, .facts = &facts, .stated = request};
   Problems problems;
   resolve_model(r, problems);
   resolve_clusters(r, problems);

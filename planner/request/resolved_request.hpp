@@ -18,7 +18,7 @@
 namespace shardwise {
 
 struct ResolvedRequest {
-  Request asked;
+  Request asked;  // with what files said and commands set; the echo tells it from `stated`
   const Facts* facts = nullptr;  // outlives the request
   Transformer model{};
   std::vector<Cluster> clusters{};  // several where a bare memory size stands for several cards
@@ -34,6 +34,8 @@ struct ResolvedRequest {
   std::vector<PlanFileReport> plan_files{};  // of --plan-from; what they say is in `asked`
   std::optional<double> learning_rate{};     // of those files, with
   std::optional<int> learning_rate_batch{};  // the sequences per step that it goes with
+
+  Request stated{};  // what was asked, as the answer echoes it
 
   int gpus() const { return clusters.front().gpus(); }
   std::int64_t tokens_per_sample() const {

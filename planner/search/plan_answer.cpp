@@ -194,7 +194,24 @@ void fill_scaling(PlanAnswer& a, const SearchWish& wish, const Facts& facts) {
   a.result.proof = sum;
 }
 
+// As the answer echoes it.
+void set_wish(const PlanWish& wish, Request& r) {
+  r.objective = wish.objective;
+  r.top = wish.top;
+  r.max_memory = wish.memory_fraction;
+}
+
 }  // namespace
+
+PlanWish plan_wish(const Request& r) {
+  PlanWish wish;
+  wish.objective = r.objective.value_or(wish.objective);
+  wish.top = r.top.value_or(wish.top);
+  wish.memory_fraction = r.max_memory.value_or(wish.memory_fraction);
+  wish.allow_tight = r.allow_tight;
+  wish.pareto = r.pareto;
+  return wish;
+}
 
 Result<std::vector<std::string>> cluster_sizes(const std::string& gpus) {
   const std::size_t dots = gpus.find("..");
@@ -250,7 +267,9 @@ Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const Pl
     return Problem{ProblemKind::request, "--objective",
                    sentence("nobody is catalogued to rent out ", *request.gpus,
                             "; expected another objective than ", a->objective->name)};
+  a->request.stated = request;
   a->request.asked.gpus = request.gpus;
+  set_wish(wish, a->request.asked);
   for (const std::string& note : a->sites.back().notes) a->notes.push_back(note);
   if (a->sites.size() > 1 && a->objective->name != "gpus" && !wish.pareto) {
     fill_scaling(*a, search, facts);

@@ -21,6 +21,7 @@ struct PlanWish {
   bool pareto = false;
   decltype(SearchWish::told) told;
 };
+PlanWish plan_wish(const Request& request);
 
 // One size of a range: its best plan, if any fits.
 struct ScalingPoint {

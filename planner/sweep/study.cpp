@@ -13,11 +13,13 @@
 namespace shardwise {
 namespace {
 
-// Keys of a request that a row of figures has no place for, or that only `simulate` listens to.
+// Keys of a request that a row of figures has no place for, or that only `simulate` listens to; so
+// have those that one command alone knows.
 constexpr std::array<std::string_view, 5> without_place{"explain", "why_not", "jitter", "straggler",
                                                         "seed"};
 
 bool has_place(const RequestField& field) {
+  if (!field.command.empty()) return false;
   return std::find(without_place.begin(), without_place.end(), field.key) == without_place.end();
 }
 

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "catalog/require.hpp"
-#include "planner/report/json_parts.hpp"
+#include "planner/report/request_json.hpp"
 #include "planner/request/asked_plan.hpp"
 #include "planner/sentence.hpp"
 

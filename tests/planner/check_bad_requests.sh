@@ -41,6 +41,9 @@ bad_file unknown.json '{"model": "8b", "gpus": "4090", "sequense": 5}' sequense
 bad_file wrong.json '{"model": "8b", "gpus": "4090", "sequence": "long"}' /sequence
 bad_file huge.json '{"model": "8b", "gpus": "4090", "sequence": 1e99}' /sequence
 bad_file twice.json '{"model": "8b", "model": "70b", "gpus": "4090"}' model
+bad_file other.json '{"model": "8b", "gpus": "4090", "budget_usd": 5}' budget_usd
+bad_file assumed.json '{"model": "8b", "gpus": "4090", "assumed": {"sequense": 5}}' /assumed/sequense
+bad_file edited.json '{"model": "8b", "gpus": "4090", "top": 5, "assumed": {"top": 10}}' /top
 bad_file rubbish.json '\xff\xfe\x00' rubbish.json
 bad_file nan.json '{"model": "8b", "gpus": "4090", "batch": NaN}' nan.json
 # Models that are none.

@@ -21,7 +21,7 @@ FieldValue sample(const RequestField& field) {
     case FieldKind::integer:
       return field.low + 6;
     case FieldKind::number:
-      return (static_cast<double>(field.low) + 125) / 1000;
+      return (static_cast<double>(field.low) + 125) / 1000;  // below every field's most
     case FieldKind::size:
       return Bytes(field.low + 12345);
     case FieldKind::flag:
@@ -93,6 +93,13 @@ TEST_CASE("a wrong flag is one problem that names the flag, the value and a near
   holds(only("framework", {""}), {"is empty"});
   CHECK(r.methods.empty());  // what is wrong is not set
   CHECK_FALSE(r.sequence.has_value());
+}
+
+TEST_CASE("a field of one command belongs to that one, the others to all") {
+  CHECK(request_field("sequence")->belongs_to("plan"));
+  CHECK(request_field("sequence")->belongs_to("shop"));
+  CHECK(request_field("top")->belongs_to("plan"));
+  CHECK_FALSE(request_field("top")->belongs_to("shop"));
 }
 
 TEST_CASE("keys that nobody knows are no fields") {

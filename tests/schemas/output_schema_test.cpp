@@ -180,10 +180,9 @@ TEST_CASE("shop answers as its schema says", "[schemas]") {
   Request r = asked("llama-3.2-1b", "", Method::qlora, {});
   r.gpus.reset();
   r.samples = 1000;
-  ShopOptions options;
-  options.budget = 1500;
+  r.budget = 1500;
   Answer a;
-  REQUIRE(shop(r, options, facts(), a.output) == 0);
+  REQUIRE(shop(r, facts(), a.output) == 0);
   const Json answer = a.json();
   check_strictly(schema_of("shop"), answer);
   bool buys = false, rents = false;
@@ -195,11 +194,11 @@ TEST_CASE("launch answers as its schema says, for every target", "[schemas]") {
   int written = 0;
   for (const LaunchTarget& target : launch_targets()) {
     INFO(target.name);
-    LaunchOptions options;
-    options.wish.target = std::string(target.name);
-    options.wish.learning_rate = 1e-4;
+    Request r = asked("llama-3.1-8b", "8xH100-SXM", Method::full, {});
+    r.target = std::string(target.name);
+    r.learning_rate = 1e-4;
     Answer a;
-    if (launch(asked("llama-3.1-8b", "8xH100-SXM", Method::full, {}), options, facts(), a.output))
+    if (launch(r, {}, facts(), a.output))
       continue;  // cannot run it, and says so on the error stream
     check_strictly(schema_of("launch"), a.json());
     ++written;
@@ -245,11 +244,12 @@ TEST_CASE("calibrate answers as its schemas say", "[schemas]") {
 TEST_CASE("compare answers as its schema says", "[schemas]") {
   Answer plans;
   REQUIRE(compare(asked("13b", "8xA100-80GB", Method::full, {"dp=8,zero=3", "tp=8", "tp=3"}),
-                  facts(), {}, plans.output) == 0);
+                  facts(), plans.output) == 0);
   check(schema_of("compare"), plans.json());
   Answer schedules;
-  REQUIRE(compare(asked("llama-3.2-1b", "4xA100-80GB", Method::pretrain, {"pp=4,ga=8"}), facts(),
-                  {.schedules = true, .memory = ""}, schedules.output) == 0);
+  Request r = asked("llama-3.2-1b", "4xA100-80GB", Method::pretrain, {"pp=4,ga=8"});
+  r.schedules = true;
+  REQUIRE(compare(r, facts(), schedules.output) == 0);
   check(schema_of("compare"), schedules.json());
 }
 
@@ -258,12 +258,10 @@ TEST_CASE("plan answers as its schema says", "[schemas]") {
     INFO(gpus);
     Request r = asked("gpt2", gpus, Method::pretrain, {});
     r.batch = 16;
-    PlanOptions options;
-    options.wish.top = 3;
-    options.elapsed = true;
-    options.wish.pareto = *gpus == '2';
+    r.top = 3;
+    r.pareto = *gpus == '2';
     Answer a;
-    REQUIRE(plan(r, options, facts(), a.output) == 0);
+    REQUIRE(plan(r, {.elapsed = true}, facts(), a.output) == 0);
     check(schema_of("plan"), a.json());
   }
 }

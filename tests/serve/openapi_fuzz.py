@@ -32,7 +32,9 @@ SENSIBLE = {
     "network": ["ethernet-10", "infiniband-ndr"], "recompute": ["none", "full", "selective", "best", "every-2-layers"],
     "offload": ["none", "optimizer", "params"], "optimizer": ["adamw", "sgd", "adamw8bit", "muon"],
     "precision": ["bf16", "fp16", "fp32", "fp8"], "lora_targets": ["all-linear", "q,v"],
-    "quantization": ["none", "nf4", "int8"], "preference": ["dpo", "kto", "reward"]}
+    "quantization": ["none", "nf4", "int8"], "preference": ["dpo", "kto", "reward"],
+    "top": [1, 10], "objective": ["time", "headroom", "fame"], "max_memory": [0.5, 1], "memory_gib": [1, 60],
+    "budget_usd": [1, 3000], "assumed": [{}, {"sequence": 512}, {"batch": 16, "top": 10}]}
 PLANS = ["dp=2", "dp=8,zero=3", "tp=2,dp=2", "pp=2,ga=4", "tp=3", "dp=0", "zero=9", "pp=4,vpp=2,schedule=zb-v", "cp=2",
          "ep=2,dp=2", "=", ",", "dp=99999999999", "split=true,pp=2", "dp=2,layers=1/2/3", "fsdp=2,offload=all", "sp=true,tp=2"]
 GPUS = ["2xRTX-3090", "rtx-4090", "8xH100-SXM", "2 nodes of 8xA100-80GB", "3090+4090", "2x24GB", "dgx-h100"]
@@ -46,7 +48,13 @@ def some_configs():
 class Questions:
     def __init__(self, api, models, gpus, seed):
         self.draw = random.Random(seed)
-        self.properties = api["components"]["schemas"]["Request"]["properties"]
+        schemas = api["components"]["schemas"]
+        self.properties = {}  # by path: the keys of every command and those of its own
+        for path, verbs in api["paths"].items():
+            if "post" in verbs:
+                told = verbs["post"]["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+                self.properties[path] = {**schemas["Question"]["properties"],
+                                         **schemas[told.split("/")[-1]].get("properties", {})}
         self.paths = sorted(p for p, verbs in api["paths"].items() if "post" in verbs)
         self.models, self.gpus, self.configs = models, gpus, some_configs()
 
@@ -60,8 +68,7 @@ class Questions:
                 config[key] = self.draw.choice(NONSENSE)
         return config
 
-    def value(self, key):
-        schema = self.properties[key]
+    def value(self, key, schema):
         if self.draw.random() < 0.07:
             return self.draw.choice(NONSENSE)
         if key == "config":
@@ -85,9 +92,10 @@ class Questions:
         body = {"model": self.draw.choice(self.models), "gpus": self.draw.choice(GPUS)}
         if self.draw.random() < 0.15:
             body = {"config": self.config(), "gpus": self.draw.choice(GPUS)}
-        for key in self.draw.sample(sorted(self.properties), self.draw.randrange(5)):
+        properties = self.properties[path]
+        for key in self.draw.sample(sorted(properties), self.draw.randrange(5)):
             if key != "config":
-                body[key] = self.value(key)
+                body[key] = self.value(key, properties[key])
         if self.draw.random() < 0.05:
             body[self.draw.choice(["", "Model", "__proto__", "request"])] = self.draw.choice(NONSENSE)
         text = json.dumps(body)
