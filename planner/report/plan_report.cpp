@@ -105,20 +105,38 @@ std::string pareto_text(const PlanAnswer& a, std::optional<int> columns) {
                   shown_table(table_of(a, a.pareto), "  ", columns));
 }
 
-// What bounds left out: where no plan fits, there was nothing to be better than.
-std::string left_out_text(const SearchProof& p, bool found) {
-  const std::string sets = sentence(" (", grouped(p.in_sets), " in sets)");
-  if (!found) return sentence(grouped(p.in_sets + p.bounded + p.too_large), " too large", sets);
-  return sentence(grouped(p.in_sets + p.bounded), " no better", sets, ", ", grouped(p.too_large),
-                  " too large");
+// What bounds left out, and how much of it in whole sets. Where no plan fits, there was nothing to
+// be better than: all of it was too large.
+struct LeftOut {
+  std::int64_t no_better = 0, no_better_in_sets = 0, too_large = 0, too_large_in_sets = 0;
+};
+
+LeftOut left_out(const PlanAnswer& a) {
+  const SearchProof& p = a.result.proof;
+  if (a.result.best.empty()) return {0, 0, p.in_sets + p.bounded + p.too_large, p.in_sets};
+  return {p.in_sets + p.bounded, p.in_sets, p.too_large, 0};
 }
 
-std::string proof_text(const SearchProof& p, bool found) {
+std::string left_out_text(const PlanAnswer& a) {
+  const LeftOut out = left_out(a);
+  const auto sets = [](std::int64_t n) { return sentence(" (", grouped(n), " in sets)"); };
+  if (a.result.best.empty())
+    return sentence(grouped(out.too_large), " too large", sets(out.too_large_in_sets));
+  return sentence(grouped(out.no_better), " no better", sets(out.no_better_in_sets), ", ",
+                  grouped(out.too_large), " too large");
+}
+
+// Of the product of all dimensions, beyond what fits the number: the most that does.
+std::int64_t combinations(const SearchProof& p) {
+  return static_cast<std::int64_t>(std::min(p.points, 9e18));
+}
+
+std::string proof_text(const PlanAnswer& a) {
+  const SearchProof& p = a.result.proof;
   return sentence(
-      "  of ", grouped(p.legal), " legal plans (",
-      shown_parameters(static_cast<std::int64_t>(std::min(p.points, 9e18))), " combinations), ",
-      grouped(p.timed), " were forecast for time and ", grouped(p.fitted),
-      " for memory; left out by proven bounds: ", left_out_text(p, found),
+      "  of ", grouped(p.legal), " legal plans (", shown_parameters(combinations(p)),
+      " combinations), ", grouped(p.timed), " were forecast for time and ", grouped(p.fitted),
+      " for memory; left out by proven bounds: ", left_out_text(a),
       p.refused > 0 ? sentence("; ", grouped(p.refused), " the framework cannot be told")
                     : std::string(),
       p.does_not_fit > 0 ? sentence("; ", grouped(p.does_not_fit), " forecast not to fit")
@@ -170,7 +188,7 @@ Json scaling_json(const PlanAnswer& a) {
 std::string plan_text(const PlanAnswer& a, std::optional<int> columns) {
   std::string text = head_line(a);
   text += a.scaling.empty() ? ranking_text(a, columns) : scaling_text(a, columns);
-  text += proof_text(a.result.proof, !a.result.best.empty()) + pareto_text(a, columns);
+  text += proof_text(a) + pareto_text(a, columns);
   for (const std::string& warning : a.warnings) text += sentence("  warning: ", warning, "\n");
   for (const std::string& note : a.notes) text += sentence("  note: ", note, "\n");
   return text;
@@ -178,6 +196,7 @@ std::string plan_text(const PlanAnswer& a, std::optional<int> columns) {
 
 Json plan_json(const PlanAnswer& a) {
   const SearchProof& p = a.result.proof;
+  const LeftOut out = left_out(a);
   Json plans = Json::array();
   for (const FoundPlan& found : a.result.best) plans.push_back(found_json(a, found));
   Json j = {{"schema_version", schema_version},
@@ -189,13 +208,14 @@ Json plan_json(const PlanAnswer& a) {
             {"objective", a.objective->name},
             {"objective_unit", a.objective->unit},
             {"plans", plans},
-            {"combinations", json_number(p.points)},
+            {"combinations", combinations(p)},
             {"considered", p.legal},
             {"simulated", {{"time", p.timed}, {"memory", p.fitted}}},
             {"pruned",
-             {{"sets_no_better", p.in_sets},
-              {"no_better", p.bounded},
-              {"too_large", p.too_large},
+             {{"no_better", out.no_better},
+              {"no_better_in_sets", out.no_better_in_sets},
+              {"too_large", out.too_large},
+              {"too_large_in_sets", out.too_large_in_sets},
               {"refused_by_framework", p.refused},
               {"forecast_not_to_fit", p.does_not_fit}}}};
   if (!a.pareto.empty()) {

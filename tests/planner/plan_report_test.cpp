@@ -1,0 +1,53 @@
+#include "planner/report/plan_report.hpp"
+
+#include "planner/figures.hpp"
+#include "planner/sentence.hpp"
+#include "tests/catch.hpp"
+#include "tests/planner/known_facts.hpp"
+
+namespace shardwise {
+namespace {
+
+std::unique_ptr<PlanAnswer> answer(const char* model, const char* gpus) {
+  Request r = request_for(model, gpus, {Method::pretrain});
+  r.batch = 16;
+  auto a = plan_answer(r, {}, known_facts());
+  REQUIRE(a);
+  return *std::move(a);
+}
+
+std::int64_t whole(const Json& j, const char* key) {
+  REQUIRE(j.at(key).is_number_integer());
+  return j.at(key).get<std::int64_t>();
+}
+
+}  // namespace
+
+TEST_CASE("the JSON of plan leaves plans out for the reasons that its text tells", "[search]") {
+  // 70 B weights in 16 bits alone are 140 GB: nothing fits one card of 24.
+  for (const auto& [model, gpus] : {std::pair{"gpt2", "2xA100-80GB"}, {"70b", "2xRTX-4090"}}) {
+    INFO(model);
+    const auto a = answer(model, gpus);
+    const std::string text = plan_text(*a);
+    const Json j = plan_json(*a), &out = j["pruned"];
+    const std::int64_t no_better = whole(out, "no_better"), too_large = whole(out, "too_large");
+    INFO(text);
+    if (a->result.best.empty()) {
+      CHECK(no_better == 0);
+      CHECK(text.find(sentence(grouped(too_large), " too large (",
+                               grouped(whole(out, "too_large_in_sets")), " in sets)")) !=
+            std::string::npos);
+    } else {
+      CHECK(text.find(sentence(grouped(no_better), " no better (",
+                               grouped(whole(out, "no_better_in_sets")), " in sets), ",
+                               grouped(too_large), " too large")) != std::string::npos);
+    }
+    // Every legal plan is forecast, refused or left out.
+    CHECK(whole(j, "considered") ==
+          a->result.proof.begun + whole(out, "refused_by_framework") + no_better + too_large);
+    CHECK(whole(j, "combinations") >= whole(j, "considered"));
+    CHECK(a->result.best.empty() == (std::string(model) == "70b"));
+  }
+}
+
+}  // namespace shardwise
