@@ -24,7 +24,7 @@ struct Advice {
   std::string plan;
   Bytes device;                      // per GPU with the change
   Bytes memory_effect;               // device memory with it less that without it
-  Seconds step_time;                 // with the change
+  Interval<Seconds> step_time;       // with the change
   std::optional<double> time_ratio;  // time per token with it / without it
   Bytes host_ram;                    // per node, at its most
 };

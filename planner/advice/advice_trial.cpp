@@ -56,7 +56,7 @@ void record_advice(AdviceTrial& trial, std::string change, const ChosenPlan& cho
   a.plan = whole_text(chosen.question.plan);
   a.device = worst_stage(f).peak.device;
   a.memory_effect = a.device - worst_stage(trial.missed.forecast).peak.device;
-  a.step_time = f.step_time.expected;
+  a.step_time = f.step_time;
   if (seconds_per_token(trial.missed) > 0)
     a.time_ratio = seconds_per_token(chosen) / seconds_per_token(trial.missed);
   a.host_ram = std::max(f.host.steady, f.host.load_peak);

@@ -77,13 +77,18 @@ Json compare_json(const ResolvedRequest& r, const std::vector<Compared>& list) {
     Json j = {{"plan", c.plan}};
     if (c.forecast) {
       const Forecast& f = *c.forecast;
+      j["framework"] = c.question->workload.framework.id;
+      j["settings"] = settings_json(*c.question);
       j["verdict"] = verdict_name(c.verdict);
-      j["step_time_s"] = step_time_json(f);
+      j["step_time_s"] = step_time_json(f.step_time);
       j["tokens_per_s"] = json_number(f.tokens_per_s);
       j["peak_memory_gib"] = memory_json(worst(f).peak);
+      j["peak_memory_high_gib"] = json_gib(f.peak_device.high);
       j["capacity_gib"] = json_gib(worst(f).capacity);
       j["margin_gib"] = json_gib(f.margin);
       j["breakdown_gib"] = breakdown_json(worst(f).breakdown);
+      add_host_ram(j, f.host);
+      j["trust"] = trust_name(f.trust);
       j["breakdown_s"] = step_breakdown_json(f.breakdown);
       j["mfu"] = json_number(f.mfu);
       j["bubble_fraction"] = json_number(f.bubble_fraction);

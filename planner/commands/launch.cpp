@@ -36,7 +36,7 @@ Json launch_json(const LaunchAnswer& a, const LaunchOptions& options) {
             {"settings", settings_json(a.job.question)},
             {"plan", whole_text(a.job.question.plan)},
             {"verdict", verdict_name(a.verdict)},
-            {"step_time_s", step_time_json(a.forecast)},
+            {"step_time_s", step_time_json(a.forecast.step_time)},
             {"tokens_per_s", json_number(a.forecast.tokens_per_s)},
             {"peak_memory_gib", memory_json(worst(a.forecast).peak)},
             {"margin_gib", json_gib(a.forecast.margin)},

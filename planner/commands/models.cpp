@@ -56,7 +56,7 @@ Json models_json(const Request& request, const ModelsAnswer& a) {
       if (cell.legal) {
         j["verdict"] = verdict_name(cell.verdict);
         j["plan"] = whole_text(cell.question->plan);
-        j["step_time_s"] = json_number(cell.step.expected.value);
+        j["step_time_s"] = step_time_json(cell.step);
         j["tokens_per_s"] = json_number(cell.tokens_per_s);
         j["margin_gib"] = json_gib(cell.margin);
       } else {

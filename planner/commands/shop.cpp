@@ -59,7 +59,7 @@ Json shop_json(const Request& request, const ShopAnswer& a) {
     j["price_date"] = o.date;
     j["verdict"] = verdict_name(o.verdict);
     j["plan"] = whole_text(o.question->plan);
-    j["step_time_s"] = json_number(o.step.expected.value);
+    j["step_time_s"] = step_time_json(o.step);
     j["time_s"] = json_number(o.time.value);
     j["usd_total"] = json_number(o.total.value);
     offers.push_back(j);

@@ -1,7 +1,5 @@
 #include "planner/report/fit_json.hpp"
 
-#include <algorithm>
-
 #include "planner/commands/output.hpp"
 #include "planner/report/explanation_report.hpp"
 #include "planner/report/reach_report.hpp"
@@ -19,7 +17,7 @@ Json advice_json(const Advice& a) {
             {"plan", a.plan},
             {"device_gib", json_gib(a.device)},
             {"memory_effect_gib", json_gib(a.memory_effect)},
-            {"step_time_s", json_number(a.step_time.value)},
+            {"step_time_s", step_time_json(a.step_time)},
             {"host_ram_gib", json_gib(a.host_ram)}};
   if (a.time_ratio) j["time_ratio"] = json_number(*a.time_ratio);
   return j;
@@ -37,18 +35,19 @@ Json answer_json(const ResolvedRequest& r, const FitAnswer& a) {
             {"framework", a.chosen.question.workload.framework.id},
             {"settings", settings_json(a.chosen.question)},
             {"peak_memory_gib", memory_json(s.peak)},
+            {"peak_memory_high_gib", json_gib(f.peak_device.high)},
             {"capacity_gib", json_gib(s.capacity)},
             {"margin_gib", json_gib(s.capacity - s.peak.device)},
             {"breakdown_gib", breakdown_json(s.breakdown)},
             {"model_states_gib", json_gib(a.model_states)},
-            {"host_ram_gib", json_gib(std::max(f.host.steady, f.host.load_peak))},
             {"host_fits", f.host_fits},
-            {"step_time_s", step_time_json(f)},
+            {"step_time_s", step_time_json(f.step_time)},
             {"tokens_per_s", json_number(f.tokens_per_s)},
             {"considered", a.chosen.considered},
             {"trust", trust_name(f.trust)},
             {"notes", a.chosen.notes},
             {"advice", advice}};
+  add_host_ram(j, f.host);
   if (r.asked.explain)
     j["explain"] = explanation_json(explain(a.chosen.question, f, r.facts->profile));
   if (a.reach) j["reach"] = reach_json(*a.reach);

@@ -1,5 +1,6 @@
 #include "planner/report/json_parts.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -83,10 +84,10 @@ Json workload_json(const Workload& w) {
   return settings;
 }
 
-Json step_time_json(const Forecast& f) {
-  return {{"low", json_number(f.step_time.low.value)},
-          {"expected", json_number(f.step_time.expected.value)},
-          {"high", json_number(f.step_time.high.value)}};
+Json step_time_json(const Interval<Seconds>& step) {
+  return {{"low", json_number(step.low.value)},
+          {"expected", json_number(step.expected.value)},
+          {"high", json_number(step.high.value)}};
 }
 
 Json memory_json(const MemoryFigures& m) {
@@ -103,7 +104,9 @@ Json breakdown_json(const MemoryBreakdown& breakdown) {
   return parts;
 }
 
-Json step_breakdown_json(const StepBreakdown& b) {
+Json step_breakdown_json(StepBreakdown b) {
+  const Seconds optimizer = b.compute["optimizer"];
+  b.compute.erase("optimizer");
   Json compute = Json::object(), exposed = Json::object();
   for (const auto& [key, t] : b.compute) compute[key] = json_number(t.value);
   for (const auto& [key, t] : b.exposed) exposed[key] = json_number(t.value);
@@ -111,7 +114,14 @@ Json step_breakdown_json(const StepBreakdown& b) {
           {"exposed", exposed},
           {"bubble", json_number(b.bubble.value)},
           {"host", json_number(b.host.value)},
-          {"offload", json_number(b.offload.value)}};
+          {"offload", json_number(b.offload.value)},
+          {"optimizer", json_number(optimizer.value)}};
+}
+
+void add_host_ram(Json& to, const HostMemory& host) {
+  to["host_ram_gib"] = json_gib(std::max(host.steady, host.load_peak));
+  to["host_ram_training_gib"] = json_gib(host.steady);
+  to["host_ram_loading_gib"] = json_gib(host.load_peak);
 }
 
 Json phases_json(const StageForecast& s) {

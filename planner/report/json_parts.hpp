@@ -19,10 +19,13 @@ void add_plan_files(Json& to, const ResolvedRequest& request);
 // What one answer rests on, with the defaults of its framework: keys as in a request.
 Json settings_json(const Question& question);
 Json workload_json(const Workload& workload);           // the part that no plan decides
-Json step_time_json(const Forecast& forecast);          // {low, expected, high}
+Json step_time_json(const Interval<Seconds>& step);     // {low, expected, high}
 Json memory_json(const MemoryFigures& figures);         // {allocated, reserved, device}
 Json breakdown_json(const MemoryBreakdown& breakdown);  // category -> GiB, empty ones left out
-Json step_breakdown_json(const StepBreakdown& breakdown);
+// Where the step goes; the optimizer apart from what each microbatch costs.
+Json step_breakdown_json(StepBreakdown breakdown);
+// Adds "host_ram_gib", of each node the most that training or loading takes, and both of them.
+void add_host_ram(Json& to, const HostMemory& host);
 Json phases_json(const StageForecast& stage);  // load, first_step, steady, save -> memory
 Json stage_json(const StageForecast& stage);
 std::string_view trust_name(Trust trust);

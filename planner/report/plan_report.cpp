@@ -146,19 +146,24 @@ std::string proof_text(const PlanAnswer& a) {
 
 Json found_json(const PlanAnswer& a, const FoundPlan& p) {
   const Forecast& f = p.forecast;
-  Json j = {{"gpus", a.sites[p.site].cluster.gpus()},
-            {"cluster", a.sites[p.site].cluster.spoken},
+  const SearchSite& site = a.sites[p.site];
+  Json j = {{"gpus", site.cluster.gpus()},
+            {"cluster", site.cluster.spoken},
             {"plan", whole_text(p.plan)},
+            {"settings", settings_json({site.space.workload(p.plan), p.plan, site.cluster})},
             {"verdict", verdict_name(f.verdict)},
             {"value", json_number(p.value)},
-            {"step_time_s", step_time_json(f)},
+            {"step_time_s", step_time_json(f.step_time)},
             {"tokens_per_s", json_number(f.tokens_per_s)},
             {"mfu", json_number(f.mfu)},
             {"bubble_fraction", json_number(f.bubble_fraction)},
             {"peak_memory_gib", memory_json(worst(f).peak)},
+            {"peak_memory_high_gib", json_gib(f.peak_device.high)},
             {"capacity_gib", json_gib(worst(f).capacity)},
-            {"margin_gib", json_gib(f.margin)}};
-  if (const auto usd = usd_per_million_tokens(a.sites[p.site], f))
+            {"margin_gib", json_gib(f.margin)},
+            {"trust", trust_name(f.trust)}};
+  add_host_ram(j, f.host);
+  if (const auto usd = usd_per_million_tokens(site, f))
     j["usd_per_million_tokens"] = json_number(*usd);
   return j;
 }

@@ -43,7 +43,7 @@ Json played_json(const PlayedPlan& p) {
   return {{"plan", whole_text(p.plan)},
           {"microbatch", p.plan.microbatch},
           {"recompute", p.plan.recompute},
-          {"step_time_s", step_time_json(p.forecast)},
+          {"step_time_s", step_time_json(p.forecast.step_time)},
           {"tokens_per_s", json_number(p.forecast.tokens_per_s)},
           {"bubble_fraction", json_number(p.forecast.bubble_fraction)},
           {"peak_device_gib", peaks_json(p.forecast)}};

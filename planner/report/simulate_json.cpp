@@ -74,15 +74,6 @@ Json links_json(const StepRecord& record) {
   return links;
 }
 
-// The step's account keeps the optimizer apart from what each microbatch costs.
-Json breakdown_json(StepBreakdown b) {
-  const Seconds optimizer = b.compute["optimizer"];
-  b.compute.erase("optimizer");
-  Json j = step_breakdown_json(b);
-  j["optimizer"] = json_number(optimizer.value);
-  return j;
-}
-
 // A plan that nobody asked for is the framework's default: filled in like other defaults.
 Json echo(ResolvedRequest r, const Question& q) {
   if (r.asked.plans.empty()) r.asked.plans = {whole_text(q.plan)};
@@ -98,8 +89,6 @@ Json simulate_json(const ResolvedRequest& r, const Simulation& s) {
   for (const StageForecast& stage : f.stages) stages.push_back(stage_json(stage));
   for (const RankAccount& account : rank_accounts(record.step)) ranks.push_back(rank_json(account));
   for (const PathPart& part : path_parts(record.step)) path.push_back(path_json(part));
-  Json host = {{"steady", json_gib(f.host.steady)}, {"load_peak", json_gib(f.host.load_peak)}};
-  if (f.host.available) host["available"] = json_gib(*f.host.available);
   Json slowest;
   if (f.slowest)
     slowest = {{"rank", f.slowest->rank}, {"stage", f.slowest->stage}, {"gpu", f.slowest->gpu}};
@@ -112,11 +101,11 @@ Json simulate_json(const ResolvedRequest& r, const Simulation& s) {
             {"settings", settings_json(s.question)},
             {"plan", whole_text(s.question.plan)},
             {"verdict", verdict_name(s.verdict)},
-            {"step_time_s", step_time_json(f)},
+            {"step_time_s", step_time_json(f.step_time)},
             {"tokens_per_s", json_number(f.tokens_per_s)},
             {"mfu", json_number(f.mfu)},
             {"bubble_fraction", json_number(f.bubble_fraction)},
-            {"breakdown_s", breakdown_json(f.breakdown)},
+            {"breakdown_s", step_breakdown_json(f.breakdown)},
             {"critical_path_s", times_json(f.critical_path)},
             {"critical_path", path},
             {"slowest_gpu", slowest},
@@ -127,10 +116,12 @@ Json simulate_json(const ResolvedRequest& r, const Simulation& s) {
             {"memory_over_time", memory_over_time(record)},
             {"links", links_json(record)},
             {"collectives", collectives_json(record)},
-            {"host_ram_gib", host},
+            {"peak_memory_high_gib", json_gib(f.peak_device.high)},
             {"trust", trust_name(f.trust)},
             {"tasks", f.tasks},
             {"notes", s.notes}};
+  add_host_ram(j, f.host);
+  if (f.host.available) j["host_ram_available_gib"] = json_gib(*f.host.available);
   if (r.asked.explain) j["explain"] = explanation_json(explain(s.question, f, r.facts->profile));
   if (!r.asked.why_not.empty())
     j["why_not"] = why_not_json(why_not_asked(r, {s.question, f, s.verdict}));

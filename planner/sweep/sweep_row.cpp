@@ -85,7 +85,7 @@ constexpr SweepType I = SweepType::integer;
 constexpr SweepType D = SweepType::real;
 constexpr SweepType T = SweepType::text;
 
-constexpr std::array<SweepColumn, 37> rows{{
+constexpr std::array<SweepColumn, 39> rows{{
     {"point", I, "number of the point in its study, from 0",
      [](const Seen& s) { return whole(s.point); }},
     {"verdict", T, "fits, tight or does_not_fit; refused: there is no answer; failed: our bug",
@@ -172,9 +172,18 @@ constexpr std::array<SweepColumn, 37> rows{{
      }},
     {"margin_gib", D, "what is left; negative: the shortfall",
      [](const Seen& s) { return of_forecast(s, [](const F& f) { return in_gib(f.margin); }); }},
-    {"host_ram_gib", D, "of each node while training",
+    {"host_ram_gib", D, "of each node, the most that training or loading takes",
+     [](const Seen& s) {
+       return of_forecast(
+           s, [](const F& f) { return in_gib(std::max(f.host.steady, f.host.load_peak)); });
+     }},
+    {"host_ram_training_gib", D, "of each node while training",
      [](const Seen& s) {
        return of_forecast(s, [](const F& f) { return in_gib(f.host.steady); });
+     }},
+    {"host_ram_loading_gib", D, "of each node while the weights are read",
+     [](const Seen& s) {
+       return of_forecast(s, [](const F& f) { return in_gib(f.host.load_peak); });
      }},
     {"usd_per_hour", D, "rent of the cheapest catalogued machines, on demand",
      [](const Seen& s) {

@@ -9,12 +9,12 @@ S.views.push({ id: "offers", title: "Buy or rent", make: (answer) => {
   const set = (kind) => ({ label: kind, data: offers.map((o, i) => ({ x: o.time_s / 3600, y: o.usd_total, i })).filter((p) => offers[p.i].kind === kind),
     backgroundColor: hue[kind] || S.colour(kind), pointRadius: 5, pointStyle: kind === "buy" ? "rectRot" : "circle" });
   const columns = [{ key: "gpus", title: "GPUs", word: true }, { key: "how", title: "how", word: true },
-    { key: "verdict", title: "verdict", word: true, cell: (r) => S.verdict(r.verdict) }, { key: "step_time_s", title: "step", show: S.seconds },
+    { key: "verdict", title: "verdict", word: true, cell: (r) => S.verdict(r.verdict) }, { key: "step", title: "step", show: S.seconds },
     { key: "time_s", title: "time", show: S.seconds }, { key: "usd_total", title: "total", show: (v) => "$" + S.digits(v) }, { key: "plan", title: "plan", word: true, cell: (r) => S.plan(r.plan || "") }];
   return [S.chart("offers-scatter", "Cost against time", { type: "scatter", data: { datasets: kinds.map(set) },
     options: { parsing: false, scales: { x: S.axis("hours", { type: "logarithmic" }), y: S.axis("$ in all", { type: "logarithmic" }) },
       plugins: { legend: S.legendOptions(true), tooltip: { callbacks: { label: (item) => S.short(offers[item.raw.i].gpus, 40) + ", " + S.howOf(offers[item.raw.i]) + ": $" + S.digits(item.raw.y) + ", " + S.seconds(item.raw.x * 3600) } } } } }, 340, null),
-  S.table("offers-table", offers.map((o) => Object.assign({ how: S.howOf(o) }, o)), columns, { filter: true, first: 30 }),
+  S.table("offers-table", offers.map((o) => Object.assign({ how: S.howOf(o), step: S.stepOf(o) }, o)), columns, { filter: true, first: 30 }),
   S.el("p", { class: "soft" }, S.digits(answer.do_not_fit) + " machines do not hold it, " + S.digits(answer.too_dear) + " are beyond the budget.")];
 } });
 
