@@ -39,9 +39,6 @@ Result<Simulation> simulated(const ResolvedRequest& r) {
   Simulation s = *std::move(played);
   s.notes.insert(s.notes.begin(), chosen.notes.begin(), chosen.notes.end());
   s.notes.insert(s.notes.begin(), r.notes.begin(), r.notes.end());
-  if (r.clusters.size() > 1)
-    s.notes.push_back(sentence("the size stands for ", r.clusters.size(), " cards; this is ",
-                               cluster.groups.front().gpu.name));
   return s;
 }
 

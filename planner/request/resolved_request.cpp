@@ -143,6 +143,14 @@ void resolve_clusters(ResolvedRequest& r, Problems& problems) {
   r.host_ram_stated = r.asked.host_ram || names_nodes_with_ram(catalog, *r.asked.gpus);
 }
 
+void keep_first_card(ResolvedRequest& r) {
+  if (r.clusters.size() < 2) return;
+  r.first_card = sentence("the size stands for ", r.clusters.size(), " cards; this is ",
+                          r.clusters.front().groups.front().gpu.name);
+  r.notes.push_back(*r.first_card);
+  r.clusters.erase(r.clusters.begin() + 1, r.clusters.end());
+}
+
 bool has(const std::vector<Method>& methods, Method wanted) {
   return std::find(methods.begin(), methods.end(), wanted) != methods.end();
 }
@@ -305,6 +313,7 @@ Result<ResolvedRequest> resolve(const Request& request, const Facts& facts,
   resolve_methods(r, unnamed, problems);
   check_names(r, problems);
   if (!problems.empty()) return problems;
+  if (unnamed == UnnamedMethods::one) keep_first_card(r);
   note_calibrations(r);
   resolve_sizes(r);
   if (r.model.vision) resolve_images(r, problems);

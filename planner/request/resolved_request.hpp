@@ -6,6 +6,7 @@
 //             up to a multiple of the GPUs. No default ever displaces what was asked.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct ResolvedRequest {
   const Facts* facts = nullptr;  // outlives the request
   Transformer model{};
   std::vector<Cluster> clusters{};  // several where a bare memory size stands for several cards
+  std::optional<std::string> first_card{};  // a note of which is taken where one answer is wanted
   std::vector<Method> methods{};
   int sequence = 0;
   int batch = 0;
@@ -43,7 +45,8 @@ struct ResolvedRequest {
   }
 };
 
-// Which methods to try where none is named.
+// Which methods to try where none is named. Where it is one, so is the card: the first of those
+// that a bare memory size stands for.
 enum class UnnamedMethods { fine_tuning, one };
 
 // Problems name the flag that is wrong.

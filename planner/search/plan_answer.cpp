@@ -111,11 +111,6 @@ Problems add_site(PlanAnswer& a, const Request& request, const Facts& facts,
                   const Operations& operations) {
   auto r = resolve(request, facts, UnnamedMethods::one);
   if (!r) return r.error();
-  if (r->clusters.size() > 1)
-    return {
-        {ProblemKind::request, "--gpus",
-         sentence(*request.gpus, " stands for ", r->clusters.size(),
-                  " cards here; name one, such as ", r->clusters.front().groups.front().gpu.id)}};
   r->most_gpus = a.request.gpus();  // the largest size
   a.requests.push_back(*std::move(r));
   const ResolvedRequest& kept = a.requests.back();
@@ -270,6 +265,7 @@ Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const Pl
   a->request.stated = request;
   a->request.asked.gpus = request.gpus;
   set_wish(wish, a->request.asked);
+  if (a->request.first_card) a->notes.push_back(*a->request.first_card);
   for (const std::string& note : a->sites.back().notes) a->notes.push_back(note);
   if (a->sites.size() > 1 && a->objective->name != "gpus" && !wish.pareto) {
     fill_scaling(*a, search, facts);

@@ -30,6 +30,20 @@ TEST_CASE("a method that no launch file says is searched all the same", "[search
   }
 }
 
+TEST_CASE("of cards that a size stands for the first is searched, and named", "[search]") {
+  Request r = request_for("gpt2", "2x24GB", {Method::pretrain});
+  r.batch = 16;
+  const auto a = plan_answer(r, {}, known_facts());
+  REQUIRE(a);
+  CHECK_FALSE((*a)->result.best.empty());
+  const auto one = resolve(r, known_facts(), UnnamedMethods::one);
+  REQUIRE(one);
+  const auto& notes = (*a)->notes;
+  CHECK(std::count(notes.begin(), notes.end(), *one->first_card) == 1);
+  CHECK((*a)->sites.front().cluster.groups.front().gpu.id ==
+        one->clusters.front().groups.front().gpu.id);
+}
+
 // `fit` tries a few plans of the space that `plan` searches.
 TEST_CASE("where fit finds a plan, plan finds one that is no slower", "[search]") {
   struct Asked {

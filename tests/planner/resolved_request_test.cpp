@@ -1,10 +1,12 @@
 #include "planner/request/resolved_request.hpp"
 
+#include <algorithm>
 #include <fstream>
 
 #include "planner/choice/workload_choice.hpp"
 #include "planner/commands/request_flags.hpp"
 #include "planner/report/request_json.hpp"
+#include "planner/sentence.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
 
@@ -69,6 +71,22 @@ TEST_CASE("host RAM is stated by a size or by naming a node that has one") {
   CHECK(with_ram.clusters.front().groups.front().node.host_ram == r.host_ram);
   CHECK(resolved(request_for("8b", "dgx-h100")).host_ram_stated);
   CHECK_FALSE(resolved(request_for("8b", "8xH100-SXM")).host_ram_stated);
+}
+
+TEST_CASE("where one answer is wanted, it is of the first card that a size stands for") {
+  const Request r = request_for("gpt2", "2x24GB", {Method::full});
+  const ResolvedRequest all = resolved(r);
+  REQUIRE(all.clusters.size() > 1);
+  CHECK_FALSE(all.first_card);
+  const auto one = resolve(r, known_facts(), UnnamedMethods::one);
+  REQUIRE(one);
+  REQUIRE(one->clusters.size() == 1);
+  const Gpu& gpu = one->clusters.front().groups.front().gpu;
+  CHECK(gpu.id == all.clusters.front().groups.front().gpu.id);
+  const std::string note =
+      sentence("the size stands for ", all.clusters.size(), " cards; this is ", gpu.name);
+  CHECK(one->first_card == note);
+  CHECK(std::count(one->notes.begin(), one->notes.end(), note) == 1);
 }
 
 TEST_CASE("nodes spread the GPUs") {
