@@ -80,6 +80,12 @@ void add_report_flag(CLI::App& command, std::string& report) {
       ->type_name("FILE.html");
 }
 
+// Of the commands that judge plans.
+void add_verdict_flags(AskingCommand& c, bool& require_fit) {
+  c.app->add_flag("--require-fit", require_fit, "exit code 3 where nothing fits");
+  add_report_flag(*c.app, c.report);
+}
+
 using Answering = std::function<int(const Request&, const Facts&, const Output&)>;
 
 int ask(const AskingCommand& c, const Answering& run) {
@@ -224,8 +230,7 @@ int run(int argc, char** argv) {
       "shardwise");
   app.require_subcommand(1);
   AskingCommand fit_words, simulate_words, compare_words;
-  add_asking(app, fit_words, "fit", "does it fit, on which plan, and what would make it fit?")
-      .app->add_flag("--require-fit", fit_words.require_fit, "exit code 3 where nothing fits");
+  add_asking(app, fit_words, "fit", "does it fit, on which plan, and what would make it fit?");
   SimulateOptions simulation;
   add_simulate_flags(
       *add_asking(app, simulate_words, "simulate", "one plan: step time and memory in detail").app,
@@ -244,8 +249,10 @@ int run(int argc, char** argv) {
              "which catalogued models will run here? MODEL: part of a name");
   models_words.models = ModelsAsked::many;
   add_asking(app, shop_words, "shop", "buy which cards, or rent which machines?");
-  for (AskingCommand* c : {&fit_words, &simulate_words, &compare_words, &plan_words})
-    add_report_flag(*c->app, c->report);
+  add_verdict_flags(fit_words, fit_words.require_fit);
+  add_verdict_flags(simulate_words, simulation.require_fit);
+  add_verdict_flags(compare_words, compare_words.require_fit);
+  add_verdict_flags(plan_words, planning.require_fit);
 
   ServeOptions serving;
   CLI::App* serve_command = app.add_subcommand("serve", "the same answers on a local web page");
@@ -274,7 +281,8 @@ int run(int argc, char** argv) {
        [&](const R& r, const F& f, const O& o) { return fit(r, f, fit_words.require_fit, o); }},
       {&simulate_words,
        [&](const R& r, const F& f, const O& o) { return simulate(r, f, simulation, o); }},
-      {&compare_words, compare},
+      {&compare_words, [&](const R& r, const F& f,
+                           const O& o) { return compare(r, f, compare_words.require_fit, o); }},
       {&shop_words, shop},
       {&plan_words, [&](const R& r, const F& f, const O& o) { return plan(r, planning, f, o); }},
       {&models_words, models},

@@ -144,8 +144,8 @@ std::string compare_text(const ResolvedRequest& r, const std::vector<Compared>& 
 
 }  // namespace
 
-int compare(const Request& request, const Facts& facts, const Output& output) {
-  if (request.schedules) return compare_schedules_command(request, facts, output);
+int compare(const Request& request, const Facts& facts, bool require_fit, const Output& output) {
+  if (request.schedules) return compare_schedules_command(request, facts, require_fit, output);
   if (request.memory)
     return report_problems({{ProblemKind::request, "--memory", "goes with --schedules"}}, output);
   if (request.plans.empty() && request.plan_from.empty())
@@ -174,7 +174,8 @@ int compare(const Request& request, const Facts& facts, const Output& output) {
     output.out << answer.dump(2) << '\n';
   else
     output.out << compare_text(*resolved, list, output.columns);
-  return 0;
+  const bool fits = list.front().verdict != Verdict::does_not_fit;  // what fits comes first
+  return require_fit && !fits ? does_not_fit_code : 0;
 }
 
 }  // namespace shardwise

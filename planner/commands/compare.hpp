@@ -7,6 +7,8 @@
 
 namespace shardwise {
 
-int compare(const Request& request, const Facts& facts, const Output& output);
+// The exit code: 0 answered, 3 with `require_fit` where no plan fits (of several schedules: none of
+// them, as asked), 2 and 4 for problems.
+int compare(const Request& request, const Facts& facts, bool require_fit, const Output& output);
 
 }  // namespace shardwise

@@ -1,11 +1,15 @@
 #include "planner/commands/compare_schedules.hpp"
 
+#include <algorithm>
+
+#include "planner/forecast/judgement.hpp"
 #include "planner/report/html_report.hpp"
 #include "planner/report/schedules_report.hpp"
 
 namespace shardwise {
 
-int compare_schedules_command(const Request& request, const Facts& facts, const Output& output) {
+int compare_schedules_command(const Request& request, const Facts& facts, bool require_fit,
+                              const Output& output) {
   const auto refuse = [&](const char* flag, const std::string& why) {
     return report_problems({{ProblemKind::request, flag, why}}, output);
   };
@@ -22,7 +26,12 @@ int compare_schedules_command(const Request& request, const Facts& facts, const 
     output.out << answer.dump(2) << '\n';
   else
     output.out << schedules_text(*resolved, *comparison);
-  return 0;
+  const auto fits = [&](const ScheduleRow& row) {
+    return row.as_asked &&
+           judged(row.as_asked->forecast, resolved->host_ram_stated) != Verdict::does_not_fit;
+  };
+  const auto& rows = comparison->rows;
+  return require_fit && std::none_of(rows.begin(), rows.end(), fits) ? does_not_fit_code : 0;
 }
 
 }  // namespace shardwise

@@ -6,6 +6,7 @@
 
 namespace shardwise {
 
-int compare_schedules_command(const Request& request, const Facts& facts, const Output& output);
+int compare_schedules_command(const Request& request, const Facts& facts, bool require_fit,
+                              const Output& output);
 
 }  // namespace shardwise

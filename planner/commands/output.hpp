@@ -10,6 +10,7 @@
 namespace shardwise {
 
 inline constexpr int schema_version = 1;
+inline constexpr int does_not_fit_code = 3;  // of a command that was asked to require a fit
 
 struct Output {
   std::ostream& out;  // the answer and nothing else

@@ -90,7 +90,7 @@ int plan(const Request& request, const PlanOptions& options, const Facts& facts,
     output.out << plan_text(**answer, output.columns);
   }
   output.err << "searched in " << fixed(took.count(), 2) << " s\n";
-  return 0;
+  return options.require_fit && (*answer)->result.best.empty() ? does_not_fit_code : 0;
 }
 
 }  // namespace shardwise

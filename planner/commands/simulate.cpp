@@ -82,7 +82,7 @@ int simulate(const Request& request, const Facts& facts, const SimulateOptions& 
   if (options.draw)
     (output.json ? output.err : output.out)
         << pipeline_drawing(s->record().step, {output.width, output.colour && !output.json});
-  return 0;
+  return options.require_fit && s->verdict == Verdict::does_not_fit ? does_not_fit_code : 0;
 }
 
 }  // namespace shardwise

@@ -132,7 +132,7 @@ TEST_CASE("names from catalog files and requests reach the page as text", "[html
   Request wrong = asked;  // a plan that cannot be read stands in the answer, with why
   wrong.plans = {"dp=1", "</script><script>alert(1)</script>"};
   const std::string page =
-      page_of(folder, [&](const Output& o) { return compare(wrong, known_facts(), o); });
+      page_of(folder, [&](const Output& o) { return compare(wrong, known_facts(), false, o); });
   CHECK(tags(page) == plain);
 }
 

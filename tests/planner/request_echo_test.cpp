@@ -29,6 +29,9 @@ struct EchoCase {
 };
 
 int run_fit(const Request& r, const Facts& f, const Output& o) { return fit(r, f, false, o); }
+int run_compare(const Request& r, const Facts& f, const Output& o) {
+  return compare(r, f, false, o);
+}
 int run_plan(const Request& r, const Facts& f, const Output& o) { return plan(r, {}, f, o); }
 int run_simulate(const Request& r, const Facts& f, const Output& o) {
   return simulate(r, f, {}, o);
@@ -60,12 +63,12 @@ const std::vector<EchoCase>& cases() {
        {"framework", "sequence", "batch", "optimizer", "precision", "microbatch", "recompute",
         "offload", "plans", "lora_rank", "lora_targets"}},
       {"compare",
-       compare,
+       run_compare,
        R"({"model": "gpt2", "gpus": "2xRTX-4090",
            "plans": ["dp=2,zero=3", "tp=2"]})",
        {"method", "framework", "sequence", "batch", "optimizer", "precision"}},
       {"compare",
-       compare,
+       run_compare,
        R"({"model": "llama-3.2-1b", "gpus": "8xH100-SXM", "method": "pretrain",
            "plans": ["pp=8,ga=16"], "schedules": true, "memory_gib": 56.81067705154419})",
        {"framework", "sequence", "batch", "optimizer", "precision"}},

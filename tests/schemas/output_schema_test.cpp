@@ -244,12 +244,12 @@ TEST_CASE("calibrate answers as its schemas say", "[schemas]") {
 TEST_CASE("compare answers as its schema says", "[schemas]") {
   Answer plans;
   REQUIRE(compare(asked("13b", "8xA100-80GB", Method::full, {"dp=8,zero=3", "tp=8", "tp=3"}),
-                  facts(), plans.output) == 0);
+                  facts(), false, plans.output) == 0);
   check(schema_of("compare"), plans.json());
   Answer schedules;
   Request r = asked("llama-3.2-1b", "4xA100-80GB", Method::pretrain, {"pp=4,ga=8"});
   r.schedules = true;
-  REQUIRE(compare(r, facts(), schedules.output) == 0);
+  REQUIRE(compare(r, facts(), false, schedules.output) == 0);
   check(schema_of("compare"), schedules.json());
 }
 
