@@ -190,6 +190,7 @@ Result<ParallelPlan> parse_plan(const std::string& text) {
   std::string known;
   for (const PlanKey& key : keys) known += (known.empty() ? "" : ", ") + std::string(key.key);
   std::string_view rest = text;
+  std::vector<const PlanKey*> given;
   while (!rest.empty()) {
     const std::size_t comma = rest.find(',');
     const std::string_view part = rest.substr(0, comma);
@@ -203,10 +204,14 @@ Result<ParallelPlan> parse_plan(const std::string& text) {
       problems.push_back(
           {ProblemKind::request, "--plan",
            "'" + std::string(part) + "' is not key=value with a known key (" + known + ")"});
+    else if (std::find(given.begin(), given.end(), found) != given.end())
+      problems.push_back({ProblemKind::request, "--plan",
+                          std::string(name) + " is given twice in " + text + "; once is enough"});
     else if (!found->read(plan, part.substr(equals + 1)))
       problems.push_back(
           {ProblemKind::request, "--plan",
            "cannot read '" + std::string(part.substr(equals + 1)) + "' as " + std::string(name)});
+    if (found != nullptr) given.push_back(found);
   }
   if (text.empty())
     problems.push_back({ProblemKind::request, "--plan", "is empty; expected dp=2,tp=4 or similar"});

@@ -1,5 +1,3 @@
-#include <filesystem>
-
 #include "catalog/json_reader.hpp"
 #include "planner/commands/request_flags.hpp"
 #include "planner/report/request_json.hpp"
@@ -45,7 +43,7 @@ Result<Request> request_in(const JsonDocument& document, std::string_view comman
 }  // namespace
 
 Result<Request> read_request_file(const std::string& path, std::string_view command) {
-  const auto document = parse_json_file(path, std::filesystem::path(path).filename().string());
+  const auto document = parse_json_file(path, path);
   if (!document) return document.error();
   return request_in(*document, command);
 }

@@ -1,4 +1,5 @@
 #include "planner/commands/validate.hpp"
+#include "planner/commands/output.hpp"
 #include "planner/figures.hpp"
 #include "planner/progress_line.hpp"
 #include "planner/sentence.hpp"
@@ -109,15 +110,6 @@ Json spread_json(const std::vector<ReplayedRun>& replayed) {
           {"date", today()}};
 }
 
-int report(const Problems& problems, std::ostream& err) {
-  int code = 0;
-  for (const Problem& p : problems) {
-    err << p.where << ": " << p.what << "\n";
-    code = std::max(code, static_cast<int>(p.kind));
-  }
-  return code;
-}
-
 // The files' records in order; what cannot be read at all is a problem.
 Result<Runs> runs_of(const ValidateOptions& options, const std::filesystem::path& root) {
   if (options.files.empty()) return load_all_runs(root);
@@ -173,7 +165,9 @@ void add_validate_flags(CLI::App& command, ValidateOptions& options) {
       "Write the 80 % intervals, fitted on these runs, as catalog/profiles/spread.json has them");
   command.add_option("--residuals", options.residuals,
                      "Write the error by every dimension and source, separated by tabs, to draw");
-  command.add_option("--threads", options.threads, "0: as many as the machine has");
+  command.add_option("--threads", options.threads, "0: as many as the machine has")
+      ->check(CLI::Range(0, 4096))
+      ->type_name("N");
 }
 
 namespace {
@@ -195,22 +189,24 @@ std::vector<ReplayedRun> replayed_runs(const std::vector<RunRecord>& records,
 
 int validate(const ValidateOptions& options, const std::filesystem::path& root, std::ostream& out,
              std::ostream& err, std::ostream* progress) {
+  const Output output{out, err};
   const auto by = score_by_named(options.by);
   if (!by) {
     std::string names;
     for (const std::string_view n : score_by_names())
       names += (names.empty() ? "" : ", ") + std::string(n);
-    return report({{ProblemKind::request, "--by", options.by + " is none of " + names}}, err);
+    return report_problems({{ProblemKind::request, "--by", options.by + " is none of " + names}},
+                           output);
   }
   auto catalog = load_catalog(root);
-  if (!catalog) return report(catalog.error(), err);
+  if (!catalog) return report_problems(catalog.error(), output);
   const auto reading = load_reading(root);
-  if (!reading) return report(reading.error(), err);
+  if (!reading) return report_problems(reading.error(), output);
   const auto profile = calibrated_profile(*catalog);
-  if (!profile) return report(profile.error(), err);
+  if (!profile) return report_problems(profile.error(), output);
   const auto runs = runs_of(options, root);
-  if (!runs) return report(runs.error(), err);
-  report(runs->problems, err);
+  if (!runs) return report_problems(runs.error(), output);
+  report_problems(runs->problems, output);
   if (options.left_out) {
     out << left_out_report(
         left_out_fits(runs->records, {*catalog, *reading, *profile}, options.threads));
@@ -222,18 +218,18 @@ int validate(const ValidateOptions& options, const std::filesystem::path& root, 
     const Problems unwritten = write_whole_file(options.fit_spread, [&](std::ostream& file) {
       file << spread_json(replayed).dump(2) << "\n";
     });
-    if (!unwritten.empty()) return report(unwritten, err);
+    if (!unwritten.empty()) return report_problems(unwritten, output);
   }
   if (!options.residuals.empty()) {
     const Problems unwritten = write_whole_file(options.residuals, [&](std::ostream& file) {
       file << residual_lines(residuals(replayed));
     });
-    if (!unwritten.empty()) return report(unwritten, err);
+    if (!unwritten.empty()) return report_problems(unwritten, output);
   }
   if (!options.report.empty()) {
     const Json answer = validation_json(replayed, score(replayed, *by), options.by);
     const Problems unwritten = write_report(options.report, answer);
-    if (!unwritten.empty()) return report(unwritten, err);
+    if (!unwritten.empty()) return report_problems(unwritten, output);
   }
   return print(replayed, options, *by, out);
 }

@@ -162,4 +162,11 @@ TEST_CASE("absurd sizes reach the plan rules instead of overflowing") {
   }
 }
 
+TEST_CASE("a key of a plan is given once") {
+  const auto twice = parse_plan("dp=2,tp=2,dp=1");
+  REQUIRE_FALSE(twice);
+  REQUIRE(twice.error().size() == 1);
+  CHECK(twice.error().front().what.find("dp is given twice in dp=2,tp=2,dp=1") == 0);
+}
+
 }  // namespace shardwise
