@@ -12,41 +12,46 @@
 #include "catalog/whole_file.hpp"
 #include "planner/facts.hpp"
 #include "planner/figures.hpp"
+#include "planner/report/catalog_json.hpp"
 #include "planner/report/catalog_pages.hpp"
 #include "planner/report/catalog_tables.hpp"
-#include "planner/report/json_parts.hpp"
 #include "planner/report/table.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {
 namespace {
 
-Json table_json(const Table& t) {
-  Json rows = Json::array();
-  for (const auto& row : t.rows) {
-    Json j = Json::object();
-    for (std::size_t i = 0; i < row.size(); ++i) j[t.header[i]] = row[i];
-    rows.push_back(j);
-  }
-  return rows;
-}
-
-int print_table(const Table& t, const std::string& what, const Output& output) {
+// `rows`: the same as the table, for programs.
+int print_rows(const Table& t, const Json& rows, const std::string& what, const Output& output) {
   if (output.json)
-    output.out << Json{{"schema_version", schema_version},
-                       {"command", "catalog"},
-                       {what, table_json(t)}}
-                      .dump(2)
-               << '\n';
+    output.out
+        << Json{{"schema_version", schema_version}, {"command", "catalog"}, {what, rows}}.dump(2)
+        << '\n';
   else
     output.out << shown_table(t, "");
   return 0;
 }
 
+// Names with how many there are of each.
+struct Count {
+  std::string name;
+  std::size_t entries = 0;
+};
+int print_counts(const std::string& heading, const std::vector<Count>& counts,
+                 const std::string& what, const Output& output) {
+  Table t{{heading, "entries"}, {}};
+  Json rows = Json::array();
+  for (const Count& c : counts) {
+    t.rows.push_back({c.name, std::to_string(c.entries)});
+    rows.push_back({{heading, c.name}, {"entries", c.entries}});
+  }
+  return print_rows(t, rows, what, output);
+}
+
 int list(const Catalog& c, const std::string& subject, const Output& output) {
   std::vector<std::string_view> names;
   for (const CatalogListing& l : catalog_listings()) {
-    if (l.name == subject) return print_table(l.table(c), subject, output);
+    if (l.name == subject) return print_rows(l.table(c), entries_json(c, subject), subject, output);
     names.push_back(l.name);
   }
   return report_problems(
@@ -56,7 +61,7 @@ int list(const Catalog& c, const std::string& subject, const Output& output) {
 }
 
 // The row of the listing that `id` heads, one field per line, with where it was read.
-int show_row(const Table& t, const std::string& id, const Provenance& p, const Output& output) {
+void print_entry(const Table& t, const std::string& id, const Provenance& p, std::ostream& out) {
   Table facts;
   for (const auto& row : t.rows) {
     if (row.front() != id) continue;
@@ -65,30 +70,34 @@ int show_row(const Table& t, const std::string& id, const Provenance& p, const O
   facts.rows.push_back({"source", p.source});
   facts.rows.push_back({"date", p.date});
   for (const FieldSource& f : p.fields) facts.rows.push_back({"  " + f.field, f.source});
+  std::size_t width = 0;
+  for (const auto& row : facts.rows) width = std::max(width, row[0].size());
+  for (const auto& row : facts.rows)
+    out << row[0] << std::string(width + 2 - row[0].size(), ' ') << row[1] << '\n';
+}
+
+template <class Entry>
+int show_entry(const Table& t, const Entry& entry, const Output& output) {
   if (!output.json) {
-    std::size_t width = 0;
-    for (const auto& row : facts.rows) width = std::max(width, row[0].size());
-    for (const auto& row : facts.rows)
-      output.out << row[0] << std::string(width + 2 - row[0].size(), ' ') << row[1] << '\n';
+    print_entry(t, entry.id, entry.provenance, output.out);
     return 0;
   }
   Json j = {{"schema_version", schema_version}, {"command", "catalog"}};
-  for (const auto& row : facts.rows) j[row[0]] = row[1];
+  j.update(entry_json(entry));
+  add_provenance(j, entry.provenance);
   output.out << j.dump(2) << '\n';
   return 0;
 }
 
 int show(const Catalog& c, const std::string& name, const Output& output) {
-  if (const auto gpu = find_gpu(c, name))
-    return show_row(gpu_table(c), (*gpu)->id, (*gpu)->provenance, output);
-  if (const auto node = find_node(c, name))
-    return show_row(node_table(c), (*node)->id, (*node)->provenance, output);
+  if (const auto gpu = find_gpu(c, name)) return show_entry(gpu_table(c), **gpu, output);
+  if (const auto node = find_node(c, name)) return show_entry(node_table(c), **node, output);
   if (const auto network = find_network(c, name))
-    return show_row(network_table(c), (*network)->id, (*network)->provenance, output);
+    return show_entry(network_table(c), **network, output);
   const auto model = find_model(c, name);
-  if (model) return show_row(model_table(c), (*model)->id, (*model)->provenance, output);
+  if (model) return show_entry(model_table(c), **model, output);
   if (const auto framework = find_framework(c, name))
-    return show_row(framework_table(c), (*framework)->id, (*framework)->provenance, output);
+    return show_entry(framework_table(c), **framework, output);
   Problems problems{
       {ProblemKind::request, "catalog show",
        sentence("nothing is called '", name, "': no GPU, node, network, model or framework")}};
@@ -103,15 +112,15 @@ int check(const std::filesystem::path& root, const Output& output) {
   const auto runs = load_all_runs(root);
   if (!runs) return report_problems(runs.error(), output);
   const Catalog& c = facts->catalog;
-  const Table counts{{"kind", "entries"},
-                     {{"gpus", std::to_string(c.gpus.size())},
-                      {"nodes", std::to_string(c.nodes.size())},
-                      {"networks", std::to_string(c.networks.size())},
-                      {"models", std::to_string(c.models.size())},
-                      {"frameworks", std::to_string(c.frameworks.size())},
-                      {"cloud prices", std::to_string(c.prices.cloud.size())},
-                      {"published runs", std::to_string(runs->records.size())}}};
-  return print_table(counts, "counts", output);
+  return print_counts("kind",
+                      {{"gpus", c.gpus.size()},
+                       {"nodes", c.nodes.size()},
+                       {"networks", c.networks.size()},
+                       {"models", c.models.size()},
+                       {"frameworks", c.frameworks.size()},
+                       {"cloud prices", c.prices.cloud.size()},
+                       {"published runs", runs->records.size()}},
+                      "counts", output);
 }
 
 // A page for each kind of entry, into a folder.
@@ -123,14 +132,14 @@ int write_pages(const Catalog& c, const std::filesystem::path& folder, const Out
   if (!calibration) return report_problems(calibration.error(), output);
   std::error_code error;
   std::filesystem::create_directories(folder, error);  // what fails is told by the first file
-  Table written{{"page", "entries"}, {}};
+  std::vector<Count> written;
   for (const CatalogPage& page : catalog_pages(c, *calibration)) {
     const Problems problems =
         write_whole_file((folder / page.file).string(), [&](std::ostream& f) { f << page.text; });
     if (!problems.empty()) return report_problems(problems, output);
-    written.rows.push_back({page.file, std::to_string(page.entries)});
+    written.push_back({page.file, static_cast<std::size_t>(page.entries)});
   }
-  return print_table(written, "pages", output);
+  return print_counts("page", written, "pages", output);
 }
 
 }  // namespace
