@@ -1,5 +1,6 @@
 #include "planner/answers/launch_answer.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "catalog/find.hpp"
@@ -7,6 +8,7 @@
 #include "catalog/names.hpp"
 #include "planner/choice/plan_choice.hpp"
 #include "planner/choice/workload_choice.hpp"
+#include "planner/figures.hpp"
 #include "planner/launch/learning_rate.hpp"
 #include "planner/request/asked_plan.hpp"
 #include "planner/sentence.hpp"
@@ -29,7 +31,15 @@ struct Decided {
   Question question;
   Forecast forecast;
   std::vector<std::string> notes;
+  bool searched = false;
 };
+
+Problems as_problems(const LaunchTarget& target, const std::vector<std::string>& reasons) {
+  Problems problems;
+  for (const std::string& why : reasons)
+    problems.push_back({ProblemKind::request, sentence("--target ", target.name), why});
+  return problems;
+}
 
 Result<Decided> asked_plan(const ResolvedRequest& r, Method method) {
   if (r.asked.plans.size() > 1)
@@ -40,18 +50,22 @@ Result<Decided> asked_plan(const ResolvedRequest& r, Method method) {
   auto plan = complete_plan(r, chosen.workload, cluster, r.asked.plans.front());
   if (!plan) return plan.error();
   chosen = choose_workload(r, method, cluster, plan->zero_stage);
-  Decided d{{chosen.workload, *std::move(plan), cluster}, {}, chosen.notes};
+  Decided d{{chosen.workload, *std::move(plan), cluster}, {}, chosen.notes, false};
   auto f = forecast(d.question, r.facts->profile, {.unfold = r.asked.unfold});
   if (!f) return f.error();
   d.forecast = *std::move(f);
   return d;
 }
 
-Result<Decided> chosen_plan(const ResolvedRequest& r, Method method) {
-  auto chosen = choose_plan(r, method, r.clusters.front());
+// Nobody asked for the plan, so it is one that the target can be told, whether or not it fits.
+Result<Decided> chosen_plan(const ResolvedRequest& r, Method method, const LaunchTarget& target) {
+  const Cluster& cluster = r.clusters.front();
+  const auto unwritten = target.workload_refusals(choose_workload(r, method, cluster, 0).workload);
+  if (!unwritten.empty()) return as_problems(target, unwritten);
+  auto chosen = choose_plan(r, method, cluster, Room::weighed, &target);
   if (!chosen) return chosen.error();
-  return Decided{std::move(chosen->question), std::move(chosen->forecast),
-                 std::move(chosen->notes)};
+  return Decided{std::move(chosen->question), std::move(chosen->forecast), std::move(chosen->notes),
+                 true};
 }
 
 // Two frameworks may run one target, depending on the ZeRO stage: the plan is decided with the one
@@ -67,7 +81,7 @@ Result<Decided> decided(const Request& request, const LaunchTarget& target, cons
     auto r = resolve(asked, facts, UnnamedMethods::one);
     if (!r) return r.error();
     resolved = *std::move(r);
-    auto d = resolved.asked.plans.empty() ? chosen_plan(resolved, resolved.methods.front())
+    auto d = resolved.asked.plans.empty() ? chosen_plan(resolved, resolved.methods.front(), target)
                                           : asked_plan(resolved, resolved.methods.front());
     if (!d) return d.error();
     const Method method = resolved.methods.front();
@@ -75,7 +89,9 @@ Result<Decided> decided(const Request& request, const LaunchTarget& target, cons
     if (stated || target.framework(method, found) == target.framework(method, stage)) return d;
     if (stage == 0) {
       resolved.asked.plans = {first_choice};
-      return asked_plan(resolved, method);
+      auto first = asked_plan(resolved, method);
+      if (first) first->searched = true;
+      return first;
     }
     first_choice = to_string(d->question.plan);
   }
@@ -100,6 +116,18 @@ std::optional<std::int64_t> steps_of(const ResolvedRequest& r, const Question& q
     sequences = (*r.asked.tokens + q.workload.sequence - 1) / q.workload.sequence;
   if (!sequences) return std::nullopt;
   return (*sequences + batch - 1) / batch;
+}
+
+// One line for a search in vain. Who reads it may still want the files: forecasts err.
+std::string what_is_missing(const LaunchAnswer& a) {
+  const Forecast& f = a.forecast;
+  const Bytes host =
+      std::max(f.host.load_peak, f.host.steady) - f.host.available.value_or(Bytes(0));
+  return sentence("No plan that ", a.target->name, " can be told fits: ",
+                  f.margin < Bytes(0) ? sentence(shown_gib(Bytes(0) - f.margin), " per GPU")
+                                      : sentence(shown_gib(host), " of RAM per node"),
+                  " are missing at the least. No files are written; --plan ",
+                  whole_text(a.job.question.plan), " writes them all the same.");
 }
 
 std::string loaded_from(const ResolvedRequest& r) {
@@ -131,17 +159,16 @@ Result<LaunchAnswer> launch_answer(const Request& request, const Facts& facts) {
                  Verdict::fits,
                  {},
                  r.notes};
-  Problems problems;
-  for (const std::string& why : launch_refusals(*target, a.job.question))
-    problems.push_back({ProblemKind::request, sentence("--target ", target->name), why});
+  const Problems problems = as_problems(*target, launch_refusals(*target, a.job.question));
   if (!problems.empty()) return problems;
   a.verdict = judged(a.forecast, r.host_ram_stated);
+  if (d->searched && a.verdict == Verdict::does_not_fit) a.nothing_fits = what_is_missing(a);
   if (auto note = forecast_of_another(request, *target, a.job.question, facts))
     a.notes.push_back(*std::move(note));
   for (const std::vector<std::string>* more :
        {&std::as_const(d->notes), &std::as_const(a.forecast.notes), &rate.notes})
     a.notes.insert(a.notes.end(), more->begin(), more->end());
-  a.files = target->write(a.job);
+  if (!a.nothing_fits) a.files = target->write(a.job);
   return a;
 }
 

@@ -20,6 +20,9 @@ struct LaunchAnswer {
   Verdict verdict = Verdict::fits;
   LaunchFiles files;
   std::vector<std::string> notes;
+  // Nobody asked for the plan, and none that the target can be told fits: what is missing, in one
+  // sentence. No files are written then.
+  std::optional<std::string> nothing_fits{};
 };
 
 // `request.target`: the name of a row of launch_targets(). Problems: one missing or unknown, a plan

@@ -47,15 +47,18 @@ struct PlanSearch {
   std::vector<ParallelPlan> hopeless;  // model states alone exceed the GPU
   Problems refused;                    // of plans that are not legal, the first plan's
   int considered = 0;
+  std::string untold;  // why the target cannot say the first plan that was left out for it
 
   // To look at part of it, beside others.
   PlanSearch part() const {
-    return {request, cluster, method, target, kept, {}, {}, {}, {}, {}, 0};
+    return {request, cluster, method, target, kept, {}, {}, {}, {}, {}, 0, {}};
   }
 
-  bool keeps(const ParallelPlan& plan) const {
+  bool keeps(const ParallelPlan& plan) {
     if (target == nullptr || kept == Kept::all) return true;
-    return first_plan_refusal(*target, question(plan)).has_value() == (kept == Kept::untellable);
+    const auto refusal = first_plan_refusal(*target, question(plan));
+    if (refusal && untold.empty()) untold = *refusal;
+    return refusal.has_value() == (kept == Kept::untellable);
   }
 
   Question question(const ParallelPlan& plan) const {
@@ -156,6 +159,7 @@ void join(PlanSearch& s, PlanSearch&& one) {
   s.hopeless.insert(s.hopeless.end(), one.hopeless.begin(), one.hopeless.end());
   s.missed.insert(s.missed.end(), one.missed.begin(), one.missed.end());
   if (s.refused.empty()) s.refused = std::move(one.refused);
+  if (s.untold.empty()) s.untold = std::move(one.untold);
   s.considered += one.considered;
 }
 
@@ -430,6 +434,8 @@ Problems no_plan(const PlanSearch& s) {
              sentence("no plan passes ", *m, " sequences at once: ", batch, " per step over ", gpus,
                       " GPUs leave each too few")}};
   const int below = batch / gpus * gpus;
+  if (s.target != nullptr && batch == below && !s.untold.empty())
+    return {{ProblemKind::request, sentence("--target ", s.target->name), s.untold}};
   return {{ProblemKind::request, "--batch",
            sentence(batch, " sequences do not divide over ", gpus, " GPUs; ",
                     below > 0 ? sentence("the nearest are ", below, " and ") : "the least is ",
@@ -439,19 +445,19 @@ Problems no_plan(const PlanSearch& s) {
 }  // namespace
 
 Result<ChosenPlan> choose_plan(const ResolvedRequest& request, Method method,
-                               const Cluster& cluster, Room room) {
-  PlanSearch s{request, cluster, method, nullptr, Kept::all, {}, {}, {}, {}, {}, 0};
+                               const Cluster& cluster, Room room, const LaunchTarget* only) {
+  PlanSearch s{request, cluster, method, only, Kept::all, {}, {}, {}, {}, {}, 0, {}};
   s.notes = choose_workload(request, method, cluster, 0).notes;
   if (!request.asked.plans.empty()) {
     Problems problems = try_asked_plans(s);
     if (!problems.empty()) return problems;
   } else {
-    if (request.asked.framework)
+    if (request.asked.framework && only == nullptr)
       s.target = target_running(s.question(ParallelPlan{}).workload.framework.id, method);
     s.kept = s.target == nullptr ? Kept::all : Kept::tellable;
     note_what_is_not_written(s);
     try_in_turn(s);
-    if (s.fitting.empty() && s.target != nullptr) try_beyond(s);
+    if (s.fitting.empty() && s.target != nullptr && only == nullptr) try_beyond(s);
   }
   if (!s.fitting.empty()) {
     ChosenPlan best = fastest(s, room);

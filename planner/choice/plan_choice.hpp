@@ -15,6 +15,7 @@
 #pragma once
 
 #include "planner/forecast/forecast.hpp"
+#include "planner/launch/launch_target.hpp"
 #include "planner/request/resolved_request.hpp"
 
 namespace shardwise {
@@ -31,8 +32,9 @@ struct ChosenPlan {
 enum class Room { weighed, demanded };
 
 // Problems where no plan is legal at all: a batch that divides over nothing, an asked plan that
-// does not multiply out.
+// does not multiply out. With `only`, plans that this target cannot be told are not looked at.
 Result<ChosenPlan> choose_plan(const ResolvedRequest& request, Method method,
-                               const Cluster& cluster, Room room = Room::weighed);
+                               const Cluster& cluster, Room room = Room::weighed,
+                               const LaunchTarget* only = nullptr);
 
 }  // namespace shardwise

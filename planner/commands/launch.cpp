@@ -44,8 +44,15 @@ Json launch_json(const LaunchAnswer& a, const LaunchOptions& options) {
             {"files", files},
             {"notes", notes}};
   if (a.job.learning_rate) j["learning_rate"] = *a.job.learning_rate;
-  if (!options.folder.empty()) j["folder"] = options.folder;
+  if (a.nothing_fits) j["nothing_fits"] = *a.nothing_fits;
+  if (!options.folder.empty() && !a.nothing_fits) j["folder"] = options.folder;
   return j;
+}
+
+std::string notes_text(const LaunchAnswer& a) {
+  std::string text;
+  for (const std::string& note : a.notes) text += sentence("  note: ", note, "\n");
+  return text;
 }
 
 std::string launch_text(const LaunchAnswer& a, const LaunchOptions& options) {
@@ -56,6 +63,7 @@ std::string launch_text(const LaunchAnswer& a, const LaunchOptions& options) {
                verdict_name(a.verdict), ", step ", shown_time(a.forecast.step_time.expected), ", ",
                shown_gib(worst(a.forecast).peak.device), " of ",
                shown_gib(worst(a.forecast).capacity), " per GPU\n");
+  if (a.nothing_fits) return text + sentence(*a.nothing_fits, "\n") + notes_text(a);
   for (const LaunchFile& file : a.files.files) {
     if (options.folder.empty())
       text += sentence("\n==> ", file.name, " <==\n", file.text);
@@ -64,8 +72,7 @@ std::string launch_text(const LaunchAnswer& a, const LaunchOptions& options) {
   }
   text += sentence(options.folder.empty() ? "\n" : "", "run    ", one_line(a.files.command), "\n");
   for (const std::string& note : a.files.notes) text += sentence("  to do: ", note, "\n");
-  for (const std::string& note : a.notes) text += sentence("  note: ", note, "\n");
-  return text;
+  return text + notes_text(a);
 }
 
 }  // namespace
@@ -83,7 +90,7 @@ int launch(const Request& request, const LaunchOptions& options, const Facts& fa
            const Output& output) {
   const auto answer = launch_answer(request, facts);
   if (!answer) return report_problems(answer.error(), output);
-  if (!options.folder.empty()) {
+  if (!options.folder.empty() && !answer->nothing_fits) {
     const Problems problems = write_launch_files(options.folder, answer->files.files);
     if (!problems.empty()) return report_problems(problems, output);
   }

@@ -52,4 +52,11 @@ std::vector<std::string> launch_refusals(const LaunchTarget& target, const Quest
   return refusals;
 }
 
+std::vector<std::string_view> targets_that_start(const Question& q) {
+  std::vector<std::string_view> names;
+  for (const LaunchTarget& target : launch_targets())
+    if (launch_refusals(target, q).empty()) names.push_back(target.name);
+  return names;
+}
+
 }  // namespace shardwise

@@ -1,6 +1,7 @@
 #include "planner/report/fit_json.hpp"
 
 #include "planner/commands/output.hpp"
+#include "planner/launch/launch_target.hpp"
 #include "planner/report/explanation_report.hpp"
 #include "planner/report/reach_report.hpp"
 #include "planner/report/request_json.hpp"
@@ -33,6 +34,7 @@ Json answer_json(const ResolvedRequest& r, const FitAnswer& a) {
             {"verdict", verdict_name(a.chosen.verdict)},
             {"plan", whole_text(a.chosen.question.plan)},
             {"framework", a.chosen.question.workload.framework.id},
+            {"launch_targets", targets_that_start(a.chosen.question)},
             {"settings", settings_json(a.chosen.question)},
             {"peak_memory_gib", memory_json(s.peak)},
             {"peak_memory_high_gib", json_gib(f.peak_device.high)},

@@ -5,6 +5,7 @@
 
 #include "planner/choice/workload_choice.hpp"
 #include "planner/figures.hpp"
+#include "planner/launch/launch_target.hpp"
 #include "planner/report/bar.hpp"
 #include "planner/report/explanation_report.hpp"
 #include "planner/report/host_ram_text.hpp"
@@ -202,6 +203,13 @@ std::string step_line(const FitAnswer& a) {
   return text + "\n" + host_ram_text(f, "about ");
 }
 
+// Which targets of `launch` can start the plan shown.
+std::string starts_line(const FitAnswer& a) {
+  const auto names = targets_that_start(a.chosen.question);
+  if (names.empty()) return "  note: No target of shardwise launch can start this plan.\n";
+  return sentence("  note: Started by shardwise launch --target ", listed(names, " or "), ".\n");
+}
+
 // What was asked about the answer shown.
 std::string asked_text(const ResolvedRequest& r, const FitAnswer& a) {
   const ChosenPlan& c = a.chosen;
@@ -225,7 +233,8 @@ std::string method_part(const ResolvedRequest& r, Method method,
   if (good != list.end()) {
     text += step_line(**good) + card_table(r, list) + category_bars(**good, width);
     for (const std::string& note : (*good)->chosen.notes) text += sentence("  note: ", note, "\n");
-    return text + advice_text(**good) + reach_part(r, list) + asked_text(r, **good);
+    return text + starts_line(**good) + advice_text(**good) + reach_part(r, list) +
+           asked_text(r, **good);
   }
   const FitAnswer& a = *list.front();
   text += sentence("  nearest plan ", whole_text(a.chosen.question.plan), ": ",

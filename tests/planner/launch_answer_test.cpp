@@ -1,0 +1,101 @@
+// What `launch` answers where nobody says a plan.
+#include "planner/answers/launch_answer.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/planner/known_facts.hpp"
+
+namespace shardwise {
+namespace {
+
+struct Case {
+  const char *model, *gpus;
+  Method method;
+};
+
+Result<LaunchAnswer> launched(const Case& c, std::string_view target) {
+  LaunchWish wish;
+  wish.target = std::string(target);
+  return launch_answer(request_for(c.model, c.gpus, {c.method}), wish, known_facts());
+}
+
+}  // namespace
+
+// Every one of these models is one that the target knows, so a refusal could only be of a plan.
+TEST_CASE("a plan that nobody asked for is one that its target can be told") {
+  const std::vector<Case> cases{
+      {"qwen2.5-32b", "2xRTX-3090", Method::qlora},  {"qwen2.5-32b", "4xL4", Method::qlora},
+      {"llama-3.1-70b", "8xA10G", Method::qlora},    {"llama-3.1-8b", "6xRTX-4090", Method::lora},
+      {"llama-3.1-8b", "8xA100-80GB", Method::full}, {"llama-3.1-70b", "8xH100-SXM", Method::full}};
+  for (const Case& c : cases)
+    for (const LaunchTarget& target : launch_targets()) {
+      if (row(c.method).adapter && target.name != "accelerate" && target.name != "deepspeed" &&
+          target.name != "axolotl")
+        continue;  // trains whole models
+      if (std::string_view(c.model) == "qwen2.5-32b" && target.name == "torchtitan") continue;
+      INFO(target.name << " " << c.model << " " << c.gpus);
+      const auto a = launched(c, target.name);
+      REQUIRE(a);
+      CHECK(launch_refusals(target, a->job.question) == std::vector<std::string>{});
+      CHECK(a->nothing_fits.has_value() == (a->verdict == Verdict::does_not_fit));
+      CHECK(a->files.files.empty() == a->nothing_fits.has_value());
+    }
+}
+
+// DeepSpeed keeps 4-bit weights whole: 70.6e9 x half a byte are 32.9 GiB on every card of 22.3 GiB
+// at most, 10.5 GiB too many before anything else. Cards that take turns would do, but DeepSpeed
+// knows none.
+TEST_CASE("where nothing fits that a target can be told, the least that is missing is told") {
+  const auto a = launched({"llama-3.1-70b", "8xA10G", Method::qlora}, "deepspeed");
+  REQUIRE(a);
+  CHECK(a->verdict == Verdict::does_not_fit);
+  CHECK(a->job.question.plan.pipeline == 1);
+  CHECK(a->forecast.margin < Bytes(-(std::int64_t{10} << 30)));
+  REQUIRE(a->nothing_fits);
+  CHECK(a->nothing_fits->find("No plan that deepspeed can be told fits") == 0);
+  CHECK(a->nothing_fits->find("GiB per GPU are missing at the least") != std::string::npos);
+  // Axolotl's FSDP shards them: 4.1 GiB on each of eight.
+  CHECK(launched({"llama-3.1-70b", "8xA10G", Method::qlora}, "axolotl")->verdict !=
+        Verdict::does_not_fit);
+}
+
+// A plan that was asked for is written whether or not it fits.
+TEST_CASE("a plan that was asked for is written though it does not fit") {
+  Request r = request_for("llama-3.1-70b", "8xA10G", {Method::qlora});
+  r.plans = {"dp=8,zero=0,mbs=1,ga=2,recompute=full"};
+  const auto a = launch_answer(r, {"deepspeed", {}, {}}, known_facts());
+  REQUIRE(a);
+  CHECK(a->verdict == Verdict::does_not_fit);
+  CHECK_FALSE(a->nothing_fits);
+  CHECK_FALSE(a->files.files.empty());
+}
+
+// What was asked for and cannot be told is refused with the reason.
+TEST_CASE("a setting that no plan of a target has is refused by its name") {
+  Request r = request_for("llama-3.1-8b", "8xA100-80GB", {Method::full});
+  r.recompute = "selective";
+  const auto a = launch_answer(r, {"deepspeed", {}, {}}, known_facts());
+  REQUIRE_FALSE(a);
+  CHECK(a.error().size() == 1);
+  CHECK(a.error().front().what == "the Trainer recomputes none or full, not selective");
+}
+
+// Accelerate and DeepSpeed shard the layers of an 8B over data ranks; cards in turns are nobody's.
+TEST_CASE("a plan is told the targets that start it") {
+  const ResolvedRequest r = resolved(request_for("llama-3.1-8b", "2xRTX-3090", {Method::lora}));
+  Question q;
+  q.cluster = r.clusters.front();
+  q.workload.model = r.model;
+  q.workload.method = Method::lora;
+  q.workload.optimizer = optimizer_named("adamw");
+  q.plan.data = 2;
+  q.plan.zero_stage = 3;
+  q.plan.recompute = "full";
+  CHECK(targets_that_start(q) ==
+        std::vector<std::string_view>{"accelerate", "deepspeed", "axolotl"});
+  q.plan = {};
+  q.plan.pipeline = 2;
+  q.plan.layer_split = true;
+  CHECK(targets_that_start(q).empty());
+}
+
+}  // namespace shardwise
