@@ -84,6 +84,7 @@ void add_launch_flags(CLI::App& command, LaunchOptions& options) {
   command.get_option("--target")->description(known);
   command.add_option("--out", options.folder, "folder to write into; without it they are printed")
       ->type_name("DIR");
+  command.add_flag("--force", options.force, "replace files in DIR that say something else");
 }
 
 int launch(const Request& request, const LaunchOptions& options, const Facts& facts,
@@ -91,7 +92,9 @@ int launch(const Request& request, const LaunchOptions& options, const Facts& fa
   const auto answer = launch_answer(request, facts);
   if (!answer) return report_problems(answer.error(), output);
   if (!options.folder.empty() && !answer->nothing_fits) {
-    const Problems problems = write_launch_files(options.folder, answer->files.files);
+    const Problems problems =
+        write_launch_files(options.folder, answer->files.files,
+                           options.force ? OtherFiles::replaced : OtherFiles::refused);
     if (!problems.empty()) return report_problems(problems, output);
   }
   if (output.json)

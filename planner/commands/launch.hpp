@@ -1,4 +1,4 @@
-// `shardwise launch MODEL --gpus ... --target T [--out DIR]`: the files that run a plan.
+// `shardwise launch MODEL --gpus ... --target T [--out DIR [--force]]`: the files that run a plan.
 #pragma once
 
 #include <string>
@@ -16,6 +16,7 @@ namespace shardwise {
 
 struct LaunchOptions {
   std::string folder;  // empty: the files are printed
+  bool force = false;  // replaces files of the folder that say something else
 };
 
 void add_launch_flags(CLI::App& command, LaunchOptions& options);

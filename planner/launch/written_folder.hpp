@@ -10,9 +10,12 @@
 
 namespace shardwise {
 
-// The folder is made where it is missing; files of the same name are replaced. Those that end in
-// ".sh" may be run. Empty where all were written; else problems of kind `file`.
+// What is done about a file that is there already and says something else: people edit these.
+enum class OtherFiles { refused, replaced };
+
+// The folder is made where it is missing. All files are looked at before the first is written.
+// Those that end in ".sh" may be run. Empty where all were written; else problems of kind `file`.
 Problems write_launch_files(const std::filesystem::path& folder,
-                            const std::vector<LaunchFile>& files);
+                            const std::vector<LaunchFile>& files, OtherFiles others);
 
 }  // namespace shardwise

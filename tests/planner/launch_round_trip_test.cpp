@@ -143,7 +143,7 @@ struct TemporaryFolder {
 // The plan and settings that the written folder says, asked for with nothing but model and GPUs.
 void check_reads_back(const Asked& asked, const Settled& said, const LaunchFiles& files) {
   const TemporaryFolder folder;
-  REQUIRE(write_launch_files(folder.path, files.files).empty());
+  REQUIRE(write_launch_files(folder.path, files.files, OtherFiles::refused).empty());
   Request bare = request_for(asked.model, asked.gpus);
   if (asked.method == Method::pretrain) bare.methods = {Method::pretrain};  // no file says it
   bare.plan_from = {folder.path.string()};
