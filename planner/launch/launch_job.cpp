@@ -1,5 +1,6 @@
 #include "planner/launch/launch_job.hpp"
 
+#include "planner/launch/written_words.hpp"
 #include "planner/request/asked_plan.hpp"
 #include "planner/sentence.hpp"
 
@@ -39,7 +40,7 @@ std::optional<std::string> allocator_settings_of(const Framework& framework) {
 std::vector<std::string> launch_heading(const LaunchJob& job) {
   const Workload& w = job.question.workload;
   return {
-      sentence("Written by shardwise launch: ", job.model, ", ", name(w.method), ", ", w.sequence,
+      sentence(heading_start, job.model, ", ", name(w.method), ", ", w.sequence,
                " tokens per sequence, ", job.question.plan.global_batch(), " sequences per step"),
       sentence("on ", job.question.cluster.spoken),
       sentence("plan ", whole_text(job.question.plan))};
@@ -63,7 +64,7 @@ void add_run_script(LaunchFiles& files, const LaunchJob& job,
   for (const std::string& word : files.command)
     command += sentence(command.empty() ? "" : " ", word);
   text += sentence(command, "\n");
-  files.files.push_back({"run.sh", std::move(text)});
+  files.files.push_back({run_script_name, std::move(text)});
 }
 
 }  // namespace shardwise

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "planner/forecast/forecast.hpp"
@@ -50,7 +51,9 @@ struct Environment {
 void add_run_script(LaunchFiles& files, const LaunchJob& job,
                     const std::vector<Environment>& environment);
 
-// The first lines of a written file: which plan it says.
+// The first lines of a written file: which plan it says. Reading back finds the method in the first
+// (written_words.hpp).
+inline constexpr std::string_view heading_start = "Written by shardwise launch: ";
 std::vector<std::string> launch_heading(const LaunchJob& job);
 
 }  // namespace shardwise

@@ -27,6 +27,7 @@ constexpr Meaning fp16[] = {{"true", "fp16"}, {"false", ""}};
 constexpr Meaning fp8[] = {{"hybrid", "fp8"}, {"e4m3", "fp8"}};
 constexpr Meaning optimizers[] = {{"adam", "adamw"}, {"sgd", "sgd-momentum"}, {"muon", "muon"}};
 constexpr Meaning selective_flag[] = {{"true", "selective"}, {"false", ""}};
+constexpr Meaning finetunes[] = {{"true", "full"}, {"false", ""}};
 constexpr Meaning host_optimizer[] = {{"true", "optimizer"}, {"false", "none"}};
 
 constexpr std::string_view no_step = "has no bearing on a step";
@@ -63,6 +64,7 @@ constexpr PlanKey keys[] = {
     says_choice("fp16", "half", fp16),
     says_choice("fp8-format", "precision", fp8),
     says_choice("optimizer", "optimizer", optimizers),
+    says_choice("finetune", "method", finetunes),
     says_number("lr", "learning-rate"),
     says_integer("nnodes", "machines"),
     says_integer("nproc_per_node", "processes-per-node"),
@@ -244,6 +246,7 @@ void finish(PlanWords& words, const PlanFileContext& context, const std::string&
     words.wrong("machines", sentence(*nodes, " nodes of ", *each, " processes are not the ",
                                      context.cluster->gpus(), " GPUs asked for"));
   words.default_to("framework", "megatron-lm", file);
+  words.imply("method", "pretrain", file);
 }
 
 std::string_view framework(Method, int) { return "megatron-lm"; }
@@ -338,6 +341,7 @@ ConfigEntries megatron_entries(const LaunchJob& job) {
   const ParallelPlan& p = job.question.plan;
   ConfigEntries e;
   put(e, "use-mcore-models", true);
+  put(e, "finetune", w.method == Method::full);
   put_megatron_model(e, w.model, w.sequence);
   put_number(e, "attention-dropout", w.attention_dropout ? 0.1 : 0.0);
   put_number(e, "hidden-dropout", w.hidden_dropout ? 0.1 : 0.0);
@@ -384,6 +388,8 @@ LaunchFiles write(const LaunchJob& job) {
     out.notes.emplace_back("Run it on every node, with HEAD_NODE set to the first one's name.");
   out.notes.emplace_back(
       "Put your data and tokenizer in place of --mock-data and --tokenizer-type in megatron.args.");
+  if (job.question.workload.method == Method::full)
+    out.notes.emplace_back("Add --load with the checkpoint to start from to megatron.args.");
   if (!job.learning_rate) out.notes.emplace_back("Add --lr to megatron.args, or give it here.");
   std::vector<Environment> environment;
   // Tensor and context parallelism overlap with one hardware queue only (arguments.py); Megatron's

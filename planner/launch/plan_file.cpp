@@ -8,6 +8,7 @@
 #include "catalog/names.hpp"
 #include "catalog/text_file.hpp"
 #include "planner/launch/config_reader.hpp"
+#include "planner/launch/written_words.hpp"
 #include "planner/request/request_field.hpp"
 #include "planner/sentence.hpp"
 
@@ -16,6 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* of_run_script = "a script of shardwise launch";
 constexpr std::size_t most_bytes = std::size_t{4} << 20;
 
 bool matches(std::string_view pattern, std::string_view path) {
@@ -140,6 +142,15 @@ Problem unrecognised(const std::string& file) {
           sentence("is no launch configuration that is known here; expected one of: ", known)};
 }
 
+// The run.sh of a folder, where it is one of ours and was not gathered before.
+void gather_run_script(const fs::path& folder, std::vector<PlanText>& to) {
+  auto text = read_text_file(folder / run_script_name, run_script_name, most_bytes);
+  if (!text || !was_written_here(*text)) return;
+  for (const PlanText& before : to)
+    if (before.is_run_script && before.text == *text) return;
+  to.push_back({run_script_name, *std::move(text), true});
+}
+
 // A file's texts, or those of a folder that hold a plan: a folder may hold other things.
 Problems gather(const std::string& path, std::vector<PlanText>& to) {
   std::error_code ignored;
@@ -147,6 +158,7 @@ Problems gather(const std::string& path, std::vector<PlanText>& to) {
     auto text = read_text_file(path, fs::path(path).filename().string(), most_bytes);
     if (!text) return text.error();
     to.push_back({fs::path(path).filename().string(), *std::move(text)});
+    if (to.back().file != run_script_name) gather_run_script(fs::path(path).parent_path(), to);
     return {};
   }
   std::vector<fs::path> files;
@@ -169,6 +181,7 @@ Problems gather(const std::string& path, std::vector<PlanText>& to) {
   }
   if (to.size() == before)
     return {{ProblemKind::file, path, "holds no launch configuration that is known here"}};
+  gather_run_script(path, to);
   return {};
 }
 
@@ -191,19 +204,20 @@ std::string shown_field(const FieldValue& value) {
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
   if (const auto* number = std::get_if<std::int64_t>(&value)) return std::to_string(*number);
   if (const auto* many = std::get_if<std::vector<std::string>>(&value)) return listed(*many);
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
   return {};
 }
 
 // The words that are fields of a request, where the request leaves them open. The framework is only
 // implied by a file, so one that was asked for holds.
-void fill_open_fields(PlanWords& words, Request& request) {
+void fill_open_fields(PlanWords& words, Request& request, std::vector<PlanFileReport>& reports) {
   for (const RequestField& field : request_fields()) {
     if (!field.command.empty()) continue;
     const auto said = words.words.find(field.key);
     if (said == words.words.end()) continue;
     const FieldValue asked = field.get(request);
     if (!std::holds_alternative<std::monostate>(asked)) {
-      if (field.key != "framework" && field.key != "batch" &&
+      if (!said->second.implied && field.key != "framework" && field.key != "batch" &&
           shown_field(asked) != said->second.value)
         words.problems.push_back({ProblemKind::request, std::string(field.flag),
                                   sentence(shown_field(asked), " contradicts ", said->second.where,
@@ -213,6 +227,9 @@ void fill_open_fields(PlanWords& words, Request& request) {
     Problems found = set_from_flag(field, {said->second.value}, request);
     for (Problem& p : found)
       words.problems.push_back({ProblemKind::file, said->second.where, p.what});
+    for (PlanFileReport& report : reports)
+      if (said->second.implied && report.file == said->second.where)
+        report.implied.push_back(sentence(field.key, ' ', said->second.value));
   }
 }
 
@@ -244,17 +261,20 @@ void append_notes(std::string& text, std::string_view heading, const std::vector
 }  // namespace
 
 std::string told(const PlanFileReport& report) {
-  std::string text =
-      sentence(report.file, " is read as ", report.format, ": ",
-               report.understood.empty() ? "nothing" : listed(report.understood), " understood");
+  std::string text = sentence(report.file, " is read as ", report.format);
+  if (!report.understood.empty() || report.implied.empty())
+    text += sentence(": ", report.understood.empty() ? "nothing" : listed(report.understood),
+                     " understood");
   append_notes(text, "could not honour", report.not_honoured);
   append_notes(text, "ignored", report.ignored);
+  if (!report.implied.empty())
+    text += sentence("; taken where no flag says otherwise: ", listed(report.implied));
   return text + '.';
 }
 
 PlanFileReport read_plan_keys(const PlanFileFormat& format, const ConfigEntries& entries,
                               const std::string& file, PlanWords& words) {
-  PlanFileReport report{file, std::string(format.name), {}, {}, {}};
+  PlanFileReport report{file, std::string(format.name), {}, {}, {}, {}};
   for (const ConfigEntry& e : entries) {
     const PlanKey* key = key_of(format, e.path);
     const std::string value = config_text(e.value);
@@ -287,12 +307,19 @@ Result<PlanFiles> with_plan_texts(const Request& request, const PlanFileContext&
   PlanWords words;
   std::vector<std::pair<const PlanFileFormat*, std::string>> finishing;
   for (const PlanText& one : texts) {
+    if (one.is_run_script) continue;
+    imply_by_heading(one.text, one.file, words);
     const auto entries = read_config(config_syntax(one.file, one.text), one.text, one.file);
     if (!entries) return entries.error();
     const PlanFileFormat* format = format_of(*entries);
     if (format == nullptr) return unrecognised(one.file);
     files.reports.push_back(read_plan_keys(*format, *entries, one.file, words));
     finishing.emplace_back(format, one.file);
+  }
+  for (const PlanText& one : texts) {
+    if (!one.is_run_script) continue;
+    imply_by_run_script(one.text, one.file, words);
+    files.reports.push_back({one.file, of_run_script, {}, {}, {}, {}});
   }
   if (!words.problems.empty()) return words.problems;
   std::stable_sort(finishing.begin(), finishing.end(),
@@ -307,8 +334,11 @@ Result<PlanFiles> with_plan_texts(const Request& request, const PlanFileContext&
   files.batch = batch_of(words, context);
   // Another batch was asked for: the files' plan takes it by accumulating more or less often.
   if (request.batch && files.batch && *request.batch != *files.batch) words.forget("ga");
-  if (words.problems.empty()) fill_open_fields(words, files.request);
+  if (words.problems.empty()) fill_open_fields(words, files.request, files.reports);
   if (!words.problems.empty()) return words.problems;
+  std::erase_if(files.reports, [](const PlanFileReport& r) {
+    return r.format == of_run_script && r.implied.empty();
+  });
   if (const std::string text = plan_text(words); !text.empty())
     files.request.plans.insert(files.request.plans.begin(), text);
   if (words.has("learning-rate"))

@@ -41,6 +41,7 @@ struct PlanFileReport {
   std::string format;
   std::vector<std::string> understood;
   std::vector<KeyNote> ignored, not_honoured;
+  std::vector<std::string> implied{};  // "method pretrain": holds where no flag says otherwise
 };
 
 // The report in one sentence.
@@ -64,6 +65,7 @@ Result<PlanFiles> with_plan_files(const Request& request, const PlanFileContext&
 // The same from texts: pairs of a file name and its text.
 struct PlanText {
   std::string file, text;
+  bool is_run_script = false;  // a run.sh of ours, for what no format has a key for
 };
 Result<PlanFiles> with_plan_texts(const Request& request, const PlanFileContext& context,
                                   const std::vector<PlanText>& texts);

@@ -7,7 +7,8 @@
 namespace shardwise {
 
 void PlanWords::say(std::string_view word, std::string value, const std::string& where) {
-  const auto [said, is_new] = words.emplace(std::string(word), PlanWord{value, where});
+  const auto [said, is_new] = words.emplace(std::string(word), PlanWord{value, where, false});
+  if (said->second.implied) said->second = {value, where, false};
   if (is_new || said->second.value == value) return;
   problems.push_back({ProblemKind::file, where,
                       sentence("says ", word, " = ", value, ", but ", said->second.where, " says ",
@@ -15,11 +16,16 @@ void PlanWords::say(std::string_view word, std::string value, const std::string&
 }
 
 void PlanWords::default_to(std::string_view word, std::string value, const std::string& where) {
-  words.emplace(std::string(word), PlanWord{std::move(value), where});
+  const auto [said, is_new] = words.emplace(std::string(word), PlanWord{value, where, false});
+  if (!is_new && said->second.implied) said->second = {std::move(value), where, false};
+}
+
+void PlanWords::imply(std::string_view word, std::string value, const std::string& where) {
+  words.emplace(std::string(word), PlanWord{std::move(value), where, true});
 }
 
 void PlanWords::count(const std::string& word, int more, const std::string& where) {
-  words[word] = {std::to_string(number_or(word, 0) + more), where};
+  words[word] = {std::to_string(number_or(word, 0) + more), where, false};
 }
 
 bool PlanWords::is(std::string_view word, std::string_view value) const {

@@ -23,7 +23,8 @@ namespace shardwise {
 
 struct PlanWord {
   std::string value;
-  std::string where;  // "ds_config.json:zero_optimization.stage"
+  std::string where;     // "ds_config.json:zero_optimization.stage"
+  bool implied = false;  // what is taken where nothing says otherwise: whatever does comes first
 };
 
 struct PlanWords {
@@ -37,6 +38,8 @@ struct PlanWords {
   }
   // Says it unless the word is said already.
   void default_to(std::string_view word, std::string value, const std::string& where);
+  // Says it where nothing else does, neither before nor after, nor a flag.
+  void imply(std::string_view word, std::string value, const std::string& where);
   void count(const std::string& word, int more, const std::string& where);  // a running sum
   void forget(std::string_view word) { words.erase(std::string(word)); }
 

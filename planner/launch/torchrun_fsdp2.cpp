@@ -17,6 +17,8 @@ constexpr Meaning stages[] = {{"true", "3"}, {"false", "2"}};
 constexpr Meaning offloads[] = {{"true", "params+optimizer"}, {"false", "none"}};
 constexpr Meaning dtypes[] = {{"bfloat16", "bf16"}, {"float16", "fp16"}, {"float32", "fp32"}};
 
+constexpr Meaning methods[] = {{"pretrain", "pretrain"}, {"full", "full"}};
+
 constexpr PlanKey keys[] = {
     says_choice("fully_shard.reshard_after_forward", "reshard", stages),
     says_choice("fully_shard.cpu_offload", "offload", offloads),
@@ -28,6 +30,7 @@ constexpr PlanKey keys[] = {
     says_integer("training.accumulation", "ga"),
     says_choice("training.recompute_blocks", "recompute", full_or_none),
     says_number("training.learning_rate", "learning-rate"),
+    says_choice("training.method", "method", methods),
     ignored("training.model", "the model is the one asked for"),
     ignored("training.steps", "has no bearing on a step"),
     ignored("fully_shard.reduce_dtype", "the framework's row says it"),
@@ -84,6 +87,7 @@ LaunchFiles write(const LaunchJob& job) {
       torch_dtype(w.compute == DType::fp32 ? DType::fp32 : w.framework.reduce_dtype));
   put(e, "fully_shard.cpu_offload", p.offload.parameters);
   put(e, "training.model", job.model);
+  put(e, "training.method", name(w.method));
   put(e, "training.sequence", w.sequence);
   put(e, "training.microbatch", p.microbatch);
   put(e, "training.accumulation", p.microbatches);

@@ -186,6 +186,8 @@ void finish(PlanWords& words, const PlanFileContext& context, const std::string&
   else
     words.forget("schedule");
   words.default_to("framework", "torchtitan", file);
+  words.imply("method", "pretrain", file);
+  words.imply("sequence", "2048", file);  // torchtitan's default
 }
 
 std::string_view framework(Method, int) { return "torchtitan"; }

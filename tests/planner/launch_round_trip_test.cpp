@@ -25,7 +25,7 @@ struct Asked {
   Method method;
   std::vector<std::string> plans;
   const PreferenceRow* preference = nullptr;
-  bool fused_loss = false;
+  bool fused_loss = false, expandable_segments = false;
 };
 
 // Data parallelism with everything that can be said about it, then model parallelism.
@@ -77,6 +77,8 @@ std::vector<Asked> asked_plans() {
       all.push_back({"llama-3.1-8b", "8xH100-SXM", m, few, &preference});
   for (const Method m : {Method::full, Method::lora})
     all.push_back({"llama-3.1-8b", "8xH100-SXM", m, few, nullptr, true});
+  for (const Method m : {Method::pretrain, Method::full})
+    all.push_back({"llama-3.1-8b", "8xH100-SXM", m, few, nullptr, false, true});
   return all;
 }
 
@@ -85,6 +87,7 @@ Request request_of(const Asked& asked) {
   r.sequence = 4096;
   r.preference = asked.preference;
   r.fused_loss = asked.fused_loss;
+  r.expandable_segments = asked.expandable_segments;
   if (row(asked.method).adapter) {
     r.lora_rank = 24;
     r.lora_targets = asked.method == Method::dora ? "q,v,down" : "all-linear";
@@ -145,7 +148,6 @@ void check_reads_back(const Asked& asked, const Settled& said, const LaunchFiles
   const TemporaryFolder folder;
   REQUIRE(write_launch_files(folder.path, files.files, OtherFiles::refused).empty());
   Request bare = request_for(asked.model, asked.gpus);
-  if (asked.method == Method::pretrain) bare.methods = {Method::pretrain};  // no file says it
   bare.plan_from = {folder.path.string()};
   const auto r = resolve(bare, known_facts(), UnnamedMethods::one);
   if (!r) FAIL_CHECK(r.error().front().where << ": " << r.error().front().what);
@@ -163,6 +165,9 @@ void check_reads_back(const Asked& asked, const Settled& said, const LaunchFiles
   CHECK(back->workload.adapter == said.workload.adapter);
   CHECK(back->workload.preference == said.workload.preference);
   CHECK(back->workload.framework.loss == said.workload.framework.loss);
+  CHECK(back->workload.framework.expandable_segments ==
+        said.workload.framework.expandable_segments);
+  CHECK(back->workload.weights() == said.workload.weights());
   CHECK(r->learning_rate == 3e-4);
   CHECK(r->learning_rate_batch == said.plan.global_batch());
   for (const PlanFileReport& report : r->plan_files) {

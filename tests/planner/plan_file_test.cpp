@@ -251,6 +251,54 @@ TEST_CASE("the learning rate scales with the batch, and only with it") {
   CHECK(unknown.notes.front().find("by 0.5") != std::string::npos);
 }
 
+// Both programs pretrain unless told otherwise; of the two only Megatron-LM can be told, by
+// --finetune. A flag says otherwise for either.
+TEST_CASE("torchtitan's and Megatron's files mean pretraining") {
+  const std::string toml =
+      "[training]\nlocal_batch_size = 1\n[activation_checkpoint]\nmode='full'\n";
+  const std::string args = "--num-layers 32\n--micro-batch-size 1\n";
+  const auto methods = [](const Result<PlanFiles>& files) {
+    REQUIRE(files);
+    return files->request.methods;
+  };
+  CHECK(methods(read("t.toml", toml)) == std::vector<Method>{Method::pretrain});
+  CHECK(methods(read("m.args", args)) == std::vector<Method>{Method::pretrain});
+  CHECK(methods(read("m.args", args + "--finetune\n")) == std::vector<Method>{Method::full});
+  const Request full = request_for("llama-3.1-8b", "8xH100-SXM", {Method::full});
+  CHECK(methods(read_as(full, {{"t.toml", toml}})) == std::vector<Method>{Method::full});
+  CHECK(methods(read_as(full, {{"m.args", args}})) == std::vector<Method>{Method::full});
+  const auto told_of = read("t.toml", toml);
+  CHECK(told(told_of->reports.front()).find("method pretrain and sequence 2048") !=
+        std::string::npos);
+}
+
+// The Trainer's file has no word for it: the heading says pretraining, unless an adapter was put in
+// since.
+TEST_CASE("the heading of a written file says whether whole models are pretrained") {
+  const std::string heading =
+      "# Written by shardwise launch: a/b, pretrain, 4096 tokens per sequence, 8 sequences\n";
+  const std::string yaml = "per_device_train_batch_size: 1\n";
+  CHECK(read("sft.yaml", heading + yaml)->request.methods == std::vector<Method>{Method::pretrain});
+  CHECK(read("sft.yaml", yaml)->request.methods.empty());
+  CHECK(read("sft.yaml", heading + yaml + "use_peft: true\n")->request.methods ==
+        std::vector<Method>{Method::lora});
+}
+
+TEST_CASE("the allocator's settings of a run.sh that was written here hold") {
+  const PlanText yaml{"sft.yaml", "per_device_train_batch_size: 1\n"};
+  const std::string script =
+      "#!/usr/bin/env bash\n# Written by shardwise launch: a/b, lora, 4096 tokens per sequence\n";
+  const Request plain = request_for("llama-3.1-8b", "8xH100-SXM");
+  const auto grown = read_as(
+      plain,
+      {yaml, {"run.sh", script + "export PYTORCH_ALLOC_CONF=expandable_segments:True\n", true}});
+  CHECK(grown->request.expandable_segments);
+  CHECK(grown->reports.size() == 2);
+  const auto other = read_as(plain, {yaml, {"run.sh", script + "true\n", true}});
+  CHECK_FALSE(other->request.expandable_segments);
+  CHECK(other->reports.size() == 1);
+}
+
 TEST_CASE("Megatron's pipeline layouts") {
   CHECK(megatron_layout({7, 9, 0}) == "Et*7|t*9|L");
   CHECK(layers_in_layout("Et*7|t*9|L") == std::vector<int>{7, 9, 0});

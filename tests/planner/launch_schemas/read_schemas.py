@@ -194,7 +194,8 @@ def fully_shard():
             "fully_shard.reduce_dtype": dtypes,
             "fully_shard.cpu_offload": "boolean",
             "mesh.replicate": "integer", "mesh.shard": "integer",
-            "training.model": "text", "training.sequence": "integer",
+            "training.model": "text", "training.method": ["full", "pretrain"],
+            "training.sequence": "integer",
             "training.microbatch": "integer", "training.accumulation": "integer",
             "training.recompute_blocks": "boolean", "training.learning_rate": "number",
             "training.steps": "integer"}, "torch"
