@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "simulator/offload_choice.hpp"
+#include "simulator/pipeline_schedule.hpp"
 #include "simulator/plan_keys.hpp"
 
 namespace shardwise {
@@ -161,6 +162,15 @@ constexpr std::array<PlanKey, 25> keys{{
      }},
 }};
 
+// Chunks above one without a schedule are interleaved ones; a schedule that runs so many chunks and
+// no others need not be told their number.
+void complete_schedule(ParallelPlan& plan, bool says_chunks, bool says_schedule) {
+  if (says_chunks == says_schedule) return;
+  if (says_chunks && plan.chunks > 1 && !plan.layer_split) plan.schedule = "interleaved";
+  const PipelineSchedule* row = find_pipeline_schedule(plan.schedule);
+  if (says_schedule && row != nullptr) plan.chunks = row->chunks_per_stage.value_or(plan.chunks);
+}
+
 }  // namespace
 
 std::vector<std::string_view> plan_keys() {
@@ -188,6 +198,7 @@ Result<ParallelPlan> parse_plan(const std::string& text) {
   ParallelPlan plan;
   Problems problems;
   std::string known;
+  bool says_chunks = false, says_schedule = false;
   for (const PlanKey& key : keys) known += (known.empty() ? "" : ", ") + std::string(key.key);
   std::string_view rest = text;
   std::vector<const PlanKey*> given;
@@ -197,6 +208,8 @@ Result<ParallelPlan> parse_plan(const std::string& text) {
     rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
     const std::size_t equals = part.find('=');
     const std::string_view name = part.substr(0, equals);
+    says_chunks |= name == "vpp";
+    says_schedule |= name == "schedule";
     const PlanKey* found = nullptr;
     for (const PlanKey& key : keys)
       if (key.key == name) found = &key;
@@ -216,6 +229,7 @@ Result<ParallelPlan> parse_plan(const std::string& text) {
   if (text.empty())
     problems.push_back({ProblemKind::request, "--plan", "is empty; expected dp=2,tp=4 or similar"});
   if (!problems.empty()) return problems;
+  complete_schedule(plan, says_chunks, says_schedule);
   return plan;
 }
 

@@ -64,7 +64,9 @@ struct ParallelPlan {
 // one of a step.
 bool reduces_every_microbatch(const Framework& framework, const ParallelPlan& plan);
 
-// "tp=4,pp=2,dp=2,zero=1,mbs=1,ga=8,recompute=full": parse and print are inverse.
+// "tp=4,pp=2,dp=2,zero=1,mbs=1,ga=8,recompute=full": parse and print are inverse. A text with
+// vpp above 1 and no schedule means interleaved, one with a schedule that runs a fixed number of
+// chunks and no vpp that number.
 std::string to_string(const ParallelPlan& plan);
 Result<ParallelPlan> parse_plan(const std::string& text);
 

@@ -15,7 +15,8 @@ constexpr std::array kPipelineSchedules = {
         .source = "arXiv 1811.06965; PyTorch ScheduleGPipe",
         .splits_backward = false,
         .weight_copies = 1,
-        .refuses = schedules::gpipe_refuses,
+        .chunks_per_stage = 1,
+        .refuses = nullptr,
         .order = schedules::gpipe_order,
         .model_chunks = schedules::looped_model_chunks,
         .model_chunk = schedules::looped_model_chunk,
@@ -26,7 +27,8 @@ constexpr std::array kPipelineSchedules = {
         .source = "huggingface/accelerate src/accelerate/hooks.py, AlignDevicesHook",
         .splits_backward = false,
         .weight_copies = 1,
-        .refuses = schedules::sequential_refuses,
+        .chunks_per_stage = 1,
+        .refuses = nullptr,
         .order = schedules::sequential_order,
         .model_chunks = schedules::looped_model_chunks,
         .model_chunk = schedules::looped_model_chunk,
@@ -37,7 +39,8 @@ constexpr std::array kPipelineSchedules = {
         .source = "arXiv 2104.04473 section 2.2.1; Megatron-LM, PyTorch Schedule1F1B",
         .splits_backward = false,
         .weight_copies = 1,
-        .refuses = schedules::one_f_one_b_refuses,
+        .chunks_per_stage = 1,
+        .refuses = nullptr,
         .order = schedules::one_f_one_b_order,
         .model_chunks = schedules::looped_model_chunks,
         .model_chunk = schedules::looped_model_chunk,
@@ -48,6 +51,7 @@ constexpr std::array kPipelineSchedules = {
         .source = "arXiv 2104.04473 section 2.2.2; Megatron-LM, PyTorch ScheduleInterleaved1F1B",
         .splits_backward = false,
         .weight_copies = 1,
+        .chunks_per_stage = std::nullopt,
         .refuses = schedules::interleaved_refuses,
         .order = schedules::interleaved_order,
         .model_chunks = schedules::looped_model_chunks,
@@ -59,7 +63,8 @@ constexpr std::array kPipelineSchedules = {
         .source = "arXiv 2401.10241; PyTorch ScheduleInterleavedZeroBubble",
         .splits_backward = true,
         .weight_copies = 1,
-        .refuses = schedules::zb_h1_refuses,
+        .chunks_per_stage = 1,
+        .refuses = nullptr,
         .order = schedules::zb_h1_order,
         .model_chunks = schedules::looped_model_chunks,
         .model_chunk = schedules::looped_model_chunk,
@@ -70,7 +75,8 @@ constexpr std::array kPipelineSchedules = {
         .source = "arXiv 2401.10241 section 6; PyTorch ScheduleZBVZeroBubble",
         .splits_backward = true,
         .weight_copies = 1,
-        .refuses = schedules::zb_v_refuses,
+        .chunks_per_stage = 2,
+        .refuses = nullptr,
         .order = schedules::zb_v_order,
         .model_chunks = schedules::v_shaped_model_chunks,
         .model_chunk = schedules::v_shaped_model_chunk,
@@ -81,6 +87,7 @@ constexpr std::array kPipelineSchedules = {
         .source = "arXiv 2412.19437 section 3.2.1; github.com/deepseek-ai/DualPipe",
         .splits_backward = true,
         .weight_copies = 2,
+        .chunks_per_stage = 2,
         .refuses = schedules::dualpipe_refuses,
         .order = schedules::dualpipe_order,
         .model_chunks = schedules::mirrored_model_chunks,
@@ -92,12 +99,27 @@ constexpr std::array kPipelineSchedules = {
         .source = "github.com/deepseek-ai/DualPipe; PyTorch ScheduleDualPipeV",
         .splits_backward = true,
         .weight_copies = 1,
+        .chunks_per_stage = 2,
         .refuses = schedules::dualpipe_v_refuses,
         .order = schedules::dualpipe_v_order,
         .model_chunks = schedules::v_shaped_model_chunks,
         .model_chunk = schedules::v_shaped_model_chunk,
     },
 };
+
+// Why the row does not run so many chunks per stage, and what would do.
+std::optional<std::string> chunks_refused(const PipelineSchedule& schedule, int chunks) {
+  const std::string name(schedule.name), found = std::to_string(chunks);
+  if (!schedule.chunks_per_stage) {
+    if (chunks > 1) return std::nullopt;
+    return name + " runs 2 chunks per stage or more, not 1: say vpp=2, or schedule=1f1b";
+  }
+  const int wanted = *schedule.chunks_per_stage;
+  if (chunks == wanted) return std::nullopt;
+  return name + " runs " + std::to_string(wanted) + (wanted == 1 ? " chunk" : " chunks") +
+         " per stage, not " + found + ": say vpp=" + std::to_string(wanted) +
+         (chunks > 1 ? ", or schedule=interleaved with vpp=" + found : "");
+}
 
 }  // namespace
 
@@ -114,7 +136,11 @@ std::optional<std::string> refusal(const PipelineSchedule& schedule, PipelineSha
   if (shape.stages < 1) return "there must be at least 1 stage";
   if (shape.chunks_per_stage < 1) return "there must be at least 1 chunk per stage";
   if (shape.microbatches < 1) return "there must be at least 1 microbatch";
-  return schedule.refuses(shape);
+  if (auto reason = chunks_refused(schedule, shape.chunks_per_stage)) return reason;
+  if (schedule.refuses == nullptr) return std::nullopt;
+  const auto reason = schedule.refuses(shape);
+  if (!reason) return std::nullopt;
+  return std::string(schedule.name) + ' ' + *reason;
 }
 
 int peak_in_flight(std::span<const Slot> slots) {

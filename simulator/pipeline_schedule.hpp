@@ -58,9 +58,11 @@ struct PipelineSchedule {
   std::string_view source;   // where the order was read
   bool splits_backward;      // its slots hold backward_input and backward_weight passes
   int weight_copies;         // how often the stages together hold the model: 1, DualPipe 2
+  std::optional<int> chunks_per_stage;  // nothing: any number from 2
 
-  // Why the shape cannot be run, as a sentence for the user, or nothing. REQUIRES: at least 1
-  // stage, 1 chunk and 1 microbatch; `refusal` below checks that first.
+  // Why the shape cannot be run, as what follows the schedule's name in a sentence for the user, or
+  // nothing. REQUIRES: at least 1 stage, chunks as above and 1 microbatch; `refusal` below checks
+  // that first. nullptr: nothing else is refused.
   std::optional<std::string> (*refuses)(PipelineShape shape);
 
   // The slots of `stage`, in order. REQUIRES: refuses(shape) is nothing, 0 <= stage < stages.

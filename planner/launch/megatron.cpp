@@ -191,8 +191,17 @@ std::vector<int> with_ends(const PlanWords& words, int layers, int stages) {
 
 void finish_stages(PlanWords& words, const PlanFileContext& context, const std::string& file) {
   const int pipeline = words.number_or("pp", 1), layers = context.model->layers;
-  if (const auto n = words.number("layers-per-chunk"))
-    words.say("vpp", std::max(1, layers / (*n * pipeline)), words.where("layers-per-chunk"));
+  if (const auto n = words.number("layers-per-chunk")) {
+    if (layers % (*n * pipeline) != 0)
+      return words.wrong("layers-per-chunk",
+                         sentence("the ", layers, " layers do not divide into chunks of ", *n,
+                                  " on ", pipeline, pipeline == 1 ? " stage" : " stages"));
+    words.say("vpp", layers / (*n * pipeline), words.where("layers-per-chunk"));
+  }
+  if (pipeline == 1 && words.number_or("vpp", 1) > 1)
+    return words.wrong("vpp",
+                       "asks for model chunks, which need several pipeline stages; expected "
+                       "--pipeline-model-parallel-size above 1");
   std::vector<int> each;
   if (words.has("layout")) {
     const auto read = layers_in_layout(words.words.find("layout")->second.value);

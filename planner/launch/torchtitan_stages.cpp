@@ -93,7 +93,7 @@ void read_torchtitan_stages(PlanWords& words, const PlanFileContext& context,
     words.wrong("pp", sentence(stages, " stages do not divide over ", pipeline, " pipeline ranks"));
     return;
   }
-  if (stages != pipeline) words.say("vpp", stages / pipeline, file);
+  if (stages != pipeline || !one_stage_each(schedule)) words.say("vpp", stages / pipeline, file);
   if (each != dealt(layers, stages, 0, 0)) words.say("layers", slashed(each), file);
 }
 

@@ -129,12 +129,11 @@ std::vector<Slot> dual_order(DualOrder order, DualShape shape) {
 }  // namespace
 
 std::optional<std::string> dualpipe_refuses(PipelineShape shape) {
-  if (const auto reason = unless_chunks(shape, 2)) return reason;
-  if (shape.stages % 2 != 0) return "it needs an even number of stages";
-  if (shape.microbatches % 2 != 0) return "it needs an even number of microbatches";
+  if (shape.stages % 2 != 0) return "needs an even number of stages (pp)";
+  if (shape.microbatches % 2 != 0) return "needs an even number of microbatches (ga)";
   if (shape.microbatches >= 2 * shape.stages) return std::nullopt;
-  return "it needs at least 2 microbatches per stage, " + std::to_string(2 * shape.stages) +
-         ", not " + std::to_string(shape.microbatches);
+  return "needs at least 2 microbatches per stage, " + std::to_string(2 * shape.stages) + ", not " +
+         std::to_string(shape.microbatches) + " (ga)";
 }
 
 std::vector<Slot> dualpipe_order(PipelineShape shape, int stage) {
@@ -147,10 +146,9 @@ std::vector<Slot> dualpipe_order(PipelineShape shape, int stage) {
 }
 
 std::optional<std::string> dualpipe_v_refuses(PipelineShape shape) {
-  if (const auto reason = unless_chunks(shape, 2)) return reason;
   if (shape.microbatches >= 2 * shape.stages) return std::nullopt;
-  return "it needs at least 2 microbatches per stage, " + std::to_string(2 * shape.stages) +
-         ", not " + std::to_string(shape.microbatches);
+  return "needs at least 2 microbatches per stage, " + std::to_string(2 * shape.stages) + ", not " +
+         std::to_string(shape.microbatches) + " (ga)";
 }
 
 std::vector<Slot> dualpipe_v_order(PipelineShape shape, int stage) {

@@ -9,8 +9,6 @@
 
 namespace shardwise::schedules {
 
-std::optional<std::string> gpipe_refuses(PipelineShape shape) { return unless_chunks(shape, 1); }
-
 std::vector<Slot> gpipe_order(PipelineShape shape, int /*stage*/) {
   std::vector<Slot> slots;
   for (int i = 0; i < shape.microbatches; ++i) slots.push_back(forward(i));

@@ -21,9 +21,8 @@ int rounds(PipelineShape shape) { return std::max(1, shape.microbatches / shape.
 }  // namespace
 
 std::optional<std::string> interleaved_refuses(PipelineShape shape) {
-  if (shape.chunks_per_stage < 2) return "it needs at least 2 chunks per stage (1 is 1f1b)";
   if (shape.microbatches % rounds(shape) == 0) return std::nullopt;
-  return std::to_string(shape.microbatches) + " microbatches do not divide into " +
+  return "does not cut " + std::to_string(shape.microbatches) + " microbatches (ga) into " +
          std::to_string(rounds(shape)) + " equal rounds; a multiple of the " +
          std::to_string(shape.stages) + " stages does";
 }

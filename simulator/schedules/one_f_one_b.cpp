@@ -10,10 +10,6 @@
 
 namespace shardwise::schedules {
 
-std::optional<std::string> one_f_one_b_refuses(PipelineShape shape) {
-  return unless_chunks(shape, 1);
-}
-
 std::vector<Slot> one_f_one_b_order(PipelineShape shape, int stage) {
   const int microbatches = shape.microbatches;
   const int warm_up = std::min(microbatches, shape.stages - 1 - stage);

@@ -18,10 +18,4 @@ int mirrored_model_chunk(PipelineShape shape, int stage, int chunk) {
   return chunk == 0 ? stage : shape.stages - 1 - stage;
 }
 
-std::optional<std::string> unless_chunks(PipelineShape shape, int wanted) {
-  if (shape.chunks_per_stage == wanted) return std::nullopt;
-  return "it runs " + std::to_string(wanted) + (wanted == 1 ? " chunk" : " chunks") +
-         " per stage, not " + std::to_string(shape.chunks_per_stage);
-}
-
 }  // namespace shardwise::schedules

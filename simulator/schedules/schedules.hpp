@@ -27,24 +27,16 @@ int v_shaped_model_chunk(PipelineShape shape, int stage, int chunk);
 int mirrored_model_chunks(PipelineShape shape);  // p, held twice: stage r holds r and p - 1 - r
 int mirrored_model_chunk(PipelineShape shape, int stage, int chunk);
 
-// Why a shape with another number of chunks than `wanted` is refused.
-std::optional<std::string> unless_chunks(PipelineShape shape, int wanted);
-
-std::optional<std::string> sequential_refuses(PipelineShape shape);
 std::vector<Slot> sequential_order(PipelineShape shape, int stage);
 
-std::optional<std::string> gpipe_refuses(PipelineShape shape);
 std::vector<Slot> gpipe_order(PipelineShape shape, int stage);
 
-std::optional<std::string> one_f_one_b_refuses(PipelineShape shape);
 std::vector<Slot> one_f_one_b_order(PipelineShape shape, int stage);
 
 std::optional<std::string> interleaved_refuses(PipelineShape shape);
 std::vector<Slot> interleaved_order(PipelineShape shape, int stage);
 
-std::optional<std::string> zb_h1_refuses(PipelineShape shape);
 std::vector<Slot> zb_h1_order(PipelineShape shape, int stage);
-std::optional<std::string> zb_v_refuses(PipelineShape shape);
 std::vector<Slot> zb_v_order(PipelineShape shape, int stage);
 
 std::optional<std::string> dualpipe_refuses(PipelineShape shape);

@@ -10,10 +10,6 @@
 
 namespace shardwise::schedules {
 
-std::optional<std::string> sequential_refuses(PipelineShape shape) {
-  return unless_chunks(shape, 1);
-}
-
 std::vector<Slot> sequential_order(PipelineShape shape, int /*stage*/) {
   std::vector<Slot> slots;
   for (int i = 0; i < shape.microbatches; ++i) {

@@ -21,8 +21,6 @@
 
 namespace shardwise::schedules {
 
-std::optional<std::string> zb_h1_refuses(PipelineShape shape) { return unless_chunks(shape, 1); }
-
 std::vector<Slot> zb_h1_order(PipelineShape shape, int stage) {
   const int microbatches = shape.microbatches;
   const int warm_up = std::min(microbatches, shape.stages - 1 - stage);
@@ -37,8 +35,6 @@ std::vector<Slot> zb_h1_order(PipelineShape shape, int stage) {
   while (weights_done < microbatches) slots.push_back(backward_weight(weights_done++));
   return slots;
 }
-
-std::optional<std::string> zb_v_refuses(PipelineShape shape) { return unless_chunks(shape, 2); }
 
 namespace {
 

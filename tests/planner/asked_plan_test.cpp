@@ -97,6 +97,28 @@ TEST_CASE("stages on faster GPUs get more layers, unless the plan says how many"
       complete(request_for("8b", "2xRTX-3090", {Method::lora}), "pp=2")->layers_per_stage.empty());
 }
 
+// Chunks are what the interleaved schedule is about, ZB-V and DualPipe have two of them always.
+TEST_CASE("model chunks and the schedule follow from one another") {
+  struct Case {
+    const char *text, *schedule;
+    int chunks;
+  };
+  for (const Case& c :
+       {Case{"pp=4,vpp=4", "interleaved", 4}, Case{"pp=4,vpp=1", "1f1b", 1},
+        Case{"pp=4", "1f1b", 1}, Case{"pp=4,schedule=zb-v", "zb-v", 2},
+        Case{"pp=4,schedule=dualpipe", "dualpipe", 2}, Case{"pp=4,schedule=gpipe", "gpipe", 1},
+        Case{"pp=4,schedule=1f1b,vpp=4", "1f1b", 4},  // said: refused by the rules
+        Case{"pp=4,schedule=zb-v,vpp=1", "zb-v", 1}}) {
+    INFO(c.text);
+    const auto plan = parse_plan(c.text);
+    REQUIRE(plan);
+    CHECK(plan->schedule == c.schedule);
+    CHECK(plan->chunks == c.chunks);
+    CHECK(parse_plan(to_string(*plan))->schedule ==
+          (plan->chunks == 4 ? "interleaved" : c.schedule));
+  }
+}
+
 TEST_CASE("many stages of as many layers are counted") {
   const auto plan = parse_plan("pp=4,vpp=2,layers=3/6x4/5");
   REQUIRE(plan);

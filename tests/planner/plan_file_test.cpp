@@ -166,6 +166,18 @@ TEST_CASE("Megatron's arguments in a script, with variables and virtual stages")
   CHECK(files->request.sequence == 4096);
 }
 
+// 32 layers on two stages are 16 each, which chunks of three do not fill; one stage has no chunks.
+TEST_CASE("Megatron's virtual stages that cannot be are told what would do") {
+  const std::string args = "--num-layers 32 --num-layers-per-virtual-pipeline-stage ";
+  CHECK(
+      plan_of(read("m.sh", args + "3 --pipeline-model-parallel-size 2\n")) ==
+      "m.sh:1:num-layers-per-virtual-pipeline-stage: the 32 layers do not divide into chunks of 3 "
+      "on 2 stages");
+  CHECK(
+      plan_of(read("m.sh", args + "4\n")).find("expected --pipeline-model-parallel-size above 1") !=
+      std::string::npos);
+}
+
 TEST_CASE("torchtitan's defaults hold where a file is silent") {
   const auto files = read("t.toml",
                           "[training]\nlocal_batch_size = 8\n[parallelism]\n"

@@ -291,7 +291,7 @@ TEST_CASE("Random schedules and shapes: every microbatch passes every chunk once
 
 TEST_CASE("The stages hold each model chunk as often as the row says") {
   for (const PipelineSchedule& row : pipeline_schedules()) {
-    const PipelineShape shape{4, row.refuses({4, 2, 8}) ? 1 : 2, 8};
+    const PipelineShape shape{4, refusal(row, {4, 2, 8}) ? 1 : 2, 8};
     REQUIRE_FALSE(refusal(row, shape).has_value());
     std::vector<int> held(static_cast<std::size_t>(row.model_chunks(shape)), 0);
     for (int stage = 0; stage < shape.stages; ++stage) {
@@ -313,15 +313,18 @@ TEST_CASE("Rows are found by name, and refuse shapes that they cannot run with a
     CHECK(refusal(row, {1, 1, -3}) == "there must be at least 1 microbatch");
   }
   CHECK(find_pipeline_schedule("1F1B") == nullptr);
-  CHECK(refusal(schedule("1f1b"), {4, 2, 8}) == "it runs 1 chunk per stage, not 2");
-  CHECK(refusal(schedule("zb-v"), {4, 1, 8}) == "it runs 2 chunks per stage, not 1");
+  CHECK(refusal(schedule("1f1b"), {4, 2, 8}) ==
+        "1f1b runs 1 chunk per stage, not 2: say vpp=1, or schedule=interleaved with vpp=2");
+  CHECK(refusal(schedule("zb-v"), {4, 1, 8}) == "zb-v runs 2 chunks per stage, not 1: say vpp=2");
   CHECK(refusal(schedule("interleaved"), {4, 1, 8}) ==
-        "it needs at least 2 chunks per stage (1 is 1f1b)");
+        "interleaved runs 2 chunks per stage or more, not 1: say vpp=2, or schedule=1f1b");
   CHECK(refusal(schedule("interleaved"), {4, 2, 9}) ==
-        "9 microbatches do not divide into 2 equal rounds; a multiple of the 4 stages does");
-  CHECK(refusal(schedule("dualpipe"), {3, 2, 8}) == "it needs an even number of stages");
-  CHECK(refusal(schedule("dualpipe"), {4, 2, 9}) == "it needs an even number of microbatches");
+        "interleaved does not cut 9 microbatches (ga) into 2 equal rounds; a multiple of the 4 "
+        "stages does");
+  CHECK(refusal(schedule("dualpipe"), {3, 2, 8}) == "dualpipe needs an even number of stages (pp)");
+  CHECK(refusal(schedule("dualpipe"), {4, 2, 9}) ==
+        "dualpipe needs an even number of microbatches (ga)");
   CHECK(refusal(schedule("dualpipe"), {4, 2, 6}) ==
-        "it needs at least 2 microbatches per stage, 8, not 6");
+        "dualpipe needs at least 2 microbatches per stage, 8, not 6 (ga)");
   CHECK_FALSE(refusal(schedule("interleaved"), {4, 2, 10}).has_value());
 }
