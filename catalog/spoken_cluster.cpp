@@ -74,6 +74,23 @@ std::optional<int> count_of(std::string_view digits) {
   return value;
 }
 
+bool is_whole(std::string_view text, const std::vector<std::string_view>& whole_names) {
+  return std::any_of(whole_names.begin(), whole_names.end(),
+                     [&](std::string_view name) { return same_name(name, text); });
+}
+
+// "8 H100": a count with nothing between it and a name that is known.
+std::optional<Counted> take_count_before_name(std::string_view& text,
+                                              const std::vector<std::string_view>& whole_names) {
+  const std::size_t end = text.find(' ');
+  if (end == std::string_view::npos || end == 0) return std::nullopt;
+  const std::string_view digits = text.substr(0, end), rest = trimmed(text.substr(end));
+  if (!std::all_of(digits.begin(), digits.end(), digit)) return std::nullopt;
+  if (!is_whole(rest, whole_names) && !spoken_memory_gib(rest)) return std::nullopt;
+  text = rest;
+  return Counted{digits, Unit::gpus};
+}
+
 // A count behind the name, as in "RTX 4090 x2", "H100x8" and "H100:8". Taken off where there is
 // one.
 std::optional<int> take_count_behind(std::string_view& text) {
@@ -93,11 +110,6 @@ std::optional<int> take_count_behind(std::string_view& text) {
   return value;
 }
 
-bool is_whole(std::string_view text, const std::vector<std::string_view>& whole_names) {
-  return std::any_of(whole_names.begin(), whole_names.end(),
-                     [&](std::string_view name) { return same_name(name, text); });
-}
-
 // Of "4090x2" and "2x4090" the count is the smaller number; a name that begins with letters has its
 // count behind it.
 bool counts_behind(std::string_view text) {
@@ -115,7 +127,8 @@ Result<SpokenPart> read_part(std::string_view all, std::string_view text,
   text = trimmed(text);
   if (!is_whole(text, whole_names) && counts_behind(text)) part.count = take_count_behind(text);
   for (int counts = 0; counts < 2 && !is_whole(text, whole_names); ++counts) {
-    const auto counted = take_count(text);
+    auto counted = take_count(text);
+    if (!counted) counted = take_count_before_name(text, whole_names);
     if (!counted) break;
     const auto value = count_of(counted->digits);
     if (!value)
@@ -161,7 +174,7 @@ Result<std::vector<SpokenPart>> read_spoken_cluster(
   std::vector<SpokenPart> parts;
   std::string_view rest = all;
   for (;;) {
-    const std::size_t plus = rest.find('+');
+    const std::size_t plus = rest.find_first_of("+,");
     auto part = read_part(all, rest.substr(0, plus), whole_names);
     if (!part) return part.error();
     parts.push_back(*std::move(part));

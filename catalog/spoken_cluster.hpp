@@ -17,7 +17,7 @@ struct SpokenPart {
   std::string name;          // as it was typed, trimmed
 };
 
-// Parts are joined by '+'. A part that is itself one of `whole_names` is not split further.
+// Parts are joined by '+' or ','. A part that is itself one of `whole_names` is not split further.
 // Counts are 1 to 1,000,000.
 Result<std::vector<SpokenPart>> read_spoken_cluster(
     std::string_view text, const std::vector<std::string_view>& whole_names);

@@ -34,15 +34,19 @@ struct SizeUnit {
   std::string_view name;
   double bytes;
 };
-constexpr std::array<SizeUnit, 9> size_units{{{"b", 1},
-                                              {"kb", 1e3},
-                                              {"mb", 1e6},
-                                              {"gb", 1e9},
-                                              {"tb", 1e12},
-                                              {"kib", 1024},
-                                              {"mib", 1048576},
-                                              {"gib", 1073741824},
-                                              {"tib", 1099511627776}}};
+// A letter alone is binary, as it is to Slurm, Docker and the JVM.
+constexpr std::array<SizeUnit, 12> size_units{{{"b", 1},
+                                               {"m", 1048576},
+                                               {"g", 1073741824},
+                                               {"t", 1099511627776},
+                                               {"kb", 1e3},
+                                               {"mb", 1e6},
+                                               {"gb", 1e9},
+                                               {"tb", 1e12},
+                                               {"kib", 1024},
+                                               {"mib", 1048576},
+                                               {"gib", 1073741824},
+                                               {"tib", 1099511627776}}};
 
 bool same_letters(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;

@@ -17,10 +17,11 @@ Result<Request> request_in(const JsonDocument& document, std::string_view comman
   std::optional<JsonReader> assumed = r.maybe_object(assumed_key);
   Request request;
   for (const RequestField& field : request_fields()) {
-    const FieldValue filled = assumed ? read_field(*assumed, field) : FieldValue();
+    const FieldValue filled =
+        assumed ? as_spelled(field, read_field(*assumed, field)) : FieldValue();
     // Of another command: unknown here, unless nobody asked for it there either.
     if (!field.belongs_to(command) && is_open(filled)) continue;
-    const FieldValue value = read_field(r, field);
+    const FieldValue value = as_spelled(field, read_field(r, field));
     if (is_open(value) || value == filled) continue;
     if (!field.belongs_to(command)) {
       r.problem(field.key, sentence("is a key of ", field.command, "; expected the assumed one"));

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "catalog/json_document.hpp"
 #include "catalog/names.hpp"
@@ -154,8 +155,18 @@ constexpr std::array<RequestField, 47> rows{{
      get_preference},
     {"framework", "--framework", "NAME", "training framework (catalog list frameworks)", text, 0, 0,
      nullptr, set_text<&R::framework>, get_text<&R::framework>},
-    {"sequence", "--seq", "TOKENS", "tokens per sequence", integer, 1, 100'000'000, nullptr,
-     set_integer<&R::sequence>, get_integer<&R::sequence>},
+    {"sequence",
+     "--seq",
+     "TOKENS",
+     "tokens per sequence; 4k is 4096",
+     integer,
+     1,
+     100'000'000,
+     nullptr,
+     set_integer<&R::sequence>,
+     get_integer<&R::sequence>,
+     {},
+     NumberLetters::binary},
     {"batch", "--batch", "N", "sequences per step over all GPUs", integer, 1, 100'000'000, nullptr,
      set_integer<&R::batch>, get_integer<&R::batch>},
     {"microbatch", "--microbatch", "N", "sequences that one GPU passes through at once", integer, 1,
@@ -197,12 +208,30 @@ constexpr std::array<RequestField, 47> rows{{
     {"expandable_segments", "--expandable-segments", "",
      "PYTORCH_ALLOC_CONF=expandable_segments:True: the allocator's segments grow", FieldKind::flag,
      0, 0, nullptr, set_flag<&R::expandable_segments>, get_flag<&R::expandable_segments>},
-    {"samples", "--samples", "N", "state the hours for this many sequences", integer, 1,
-     std::numeric_limits<std::int64_t>::max(), nullptr, set_integer<&R::samples>,
-     get_integer<&R::samples>},
-    {"tokens", "--tokens", "N", "state the hours for this many tokens", integer, 1,
-     std::numeric_limits<std::int64_t>::max(), nullptr, set_integer<&R::tokens>,
-     get_integer<&R::tokens>},
+    {"samples",
+     "--samples",
+     "N",
+     "state the hours for this many sequences: 10k",
+     integer,
+     1,
+     std::numeric_limits<std::int64_t>::max(),
+     nullptr,
+     set_integer<&R::samples>,
+     get_integer<&R::samples>,
+     {},
+     NumberLetters::decimal},
+    {"tokens",
+     "--tokens",
+     "N",
+     "state the hours for this many tokens: 15B, 1T",
+     integer,
+     1,
+     std::numeric_limits<std::int64_t>::max(),
+     nullptr,
+     set_integer<&R::tokens>,
+     get_integer<&R::tokens>,
+     {},
+     NumberLetters::decimal},
     {"profile", "--profile", "NAME",
      "calibration profile: of catalog/profiles, or a file (default: by GPU)", text, 0, 0, nullptr,
      set_text<&R::profile>, get_text<&R::profile>},
@@ -311,7 +340,7 @@ void check_number(const RequestField& field, double value, const std::string& wh
                                            shortest(high), ", found ", shortest(value))));
 }
 
-// "4096", "4_096", "4k" are not all numbers to everybody: digits only, or 1e12 and 1.5e12.
+// Digits only, or 1e12 and 1.5e12.
 std::optional<std::int64_t> integer_in(std::string_view digits) {
   std::int64_t value = 0;
   if (digits.find('e') != std::string_view::npos) {
@@ -328,6 +357,39 @@ std::optional<std::int64_t> integer_in(std::string_view digits) {
   return value;
 }
 
+struct NumberLetter {
+  char letter;
+  double binary, decimal;
+};
+constexpr std::array<NumberLetter, 5> number_letters{{{'k', 0x1p10, 1e3},
+                                                      {'m', 0x1p20, 1e6},
+                                                      {'b', 0x1p30, 1e9},
+                                                      {'g', 0x1p30, 1e9},
+                                                      {'t', 0x1p40, 1e12}}};
+
+// "4k", "1.5T" by the letters of the field; what is no whole number then is none.
+std::optional<std::int64_t> lettered_integer_in(std::string_view words, NumberLetters letters) {
+  if (letters == NumberLetters::none || words.empty()) return integer_in(words);
+  for (const NumberLetter& row : number_letters) {
+    if ((words.back() | 0x20) != row.letter) continue;
+    double value = 0;
+    const char* end = words.data() + words.size() - 1;
+    const auto [stopped, error] = std::from_chars(words.data(), end, value);
+    value *= letters == NumberLetters::binary ? row.binary : row.decimal;
+    if (error != std::errc() || stopped != end || !(value > -9e18 && value < 9e18))
+      return std::nullopt;
+    const auto whole = static_cast<std::int64_t>(value);
+    if (static_cast<double>(whole) != value) return std::nullopt;
+    return whole;
+  }
+  return integer_in(words);
+}
+
+std::string_view lettered_example(NumberLetters letters) {
+  if (letters == NumberLetters::none) return "";
+  return letters == NumberLetters::binary ? " such as 4096 or 4k" : " such as 10000 or 10k";
+}
+
 std::optional<double> number_in(std::string_view digits) {
   double value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
@@ -340,8 +402,9 @@ std::optional<double> number_in(std::string_view digits) {
 std::variant<FieldValue, Problem> value_of(const RequestField& field, const std::string& words) {
   const std::string where(field.flag);
   if (field.kind == FieldKind::integer) {
-    if (const auto value = integer_in(words)) return FieldValue(*value);
-    return wrong(where, sentence("expected a whole number, ", found(words)));
+    if (const auto value = lettered_integer_in(words, field.letters)) return FieldValue(*value);
+    return wrong(where, sentence("expected a whole number", lettered_example(field.letters), ", ",
+                                 found(words)));
   }
   if (field.kind == FieldKind::number) {
     if (const auto value = number_in(words)) return FieldValue(*value);
@@ -390,6 +453,23 @@ Problems field_problems(const RequestField& field, const FieldValue& value,
   return problems;
 }
 
+FieldValue as_spelled(const RequestField& field, FieldValue value) {
+  if (field.choices == nullptr) return value;
+  const Choices choices = field.choices();
+  const auto spell = [&](std::string& word) {
+    if (std::find(choices.begin(), choices.end(), word) != choices.end()) return;
+    for (const std::string_view choice : choices)
+      if (same_name(choice, word)) {
+        word = std::string(choice);
+        return;
+      }
+  };
+  if (auto* one = std::get_if<std::string>(&value)) spell(*one);
+  if (auto* many = std::get_if<std::vector<std::string>>(&value))
+    for (std::string& word : *many) spell(word);
+  return value;
+}
+
 Problems set_from_flag(const RequestField& field, const std::vector<std::string>& texts,
                        Request& request) {
   const std::string where(field.flag);
@@ -409,6 +489,7 @@ Problems set_from_flag(const RequestField& field, const std::vector<std::string>
     if (const Problem* problem = std::get_if<Problem>(&read)) return {*problem};
     value = std::get<FieldValue>(read);
   }
+  value = as_spelled(field, std::move(value));
   const Problems problems = field_problems(field, value, where);
   if (problems.empty()) field.set(request, value);
   return problems;

@@ -22,6 +22,13 @@ enum class FieldKind { text, texts, integer, number, size, flag };
 using FieldValue = std::variant<std::monostate, std::string, std::vector<std::string>, std::int64_t,
                                 double, Bytes, bool>;
 
+// What letters behind a whole number stand for on the command line; in JSON a number is a number.
+enum class NumberLetters {
+  none,
+  binary,   // of lengths, which are powers of two and their multiples: 4k = 4,096, 1m = 1,048,576
+  decimal,  // of amounts: 10k = 10,000, m, b and g, t = 10^12
+};
+
 struct RequestField {
   std::string_view key;
   std::string_view flag;         // "--seq"; "MODEL" for the positional
@@ -33,6 +40,7 @@ struct RequestField {
   void (*set)(Request&, const FieldValue&);    // REQUIRES a value that field_problem accepts
   FieldValue (*get)(const Request&);
   std::string_view command = {};  // the only one that asks it; empty: all of them do
+  NumberLetters letters = NumberLetters::none;
 
   bool belongs_to(std::string_view asking) const { return command.empty() || command == asking; }
 };
@@ -43,6 +51,9 @@ const RequestField* request_field(std::string_view key);  // nullptr: no such ke
 // What is wrong with `value` of the right kind, or nothing. `where`: the flag or the JSON pointer.
 Problems field_problems(const RequestField& field, const FieldValue& value,
                         const std::string& where);
+
+// A value of a closed set in the set's own spelling, where it differs from it in case alone: QLoRA.
+FieldValue as_spelled(const RequestField& field, FieldValue value);
 
 // Reads the words of the command line into the request. Every text is one use of the flag.
 Problems set_from_flag(const RequestField& field, const std::vector<std::string>& texts,

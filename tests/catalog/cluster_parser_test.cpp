@@ -89,6 +89,20 @@ TEST_CASE("cards are named as people type them") {
   CHECK(one("2x7900xtx").gpus() == 2);
 }
 
+TEST_CASE("a count may stand before a known name with nothing between, and commas join") {
+  CHECK(one("8 H100").gpus() == 8);
+  CHECK(one("8 H100").groups[0].gpu.id == one("8xH100").groups[0].gpu.id);
+  CHECK(one("2 nodes of 8 H100").gpus() == 16);
+  CHECK(one("3 3090").gpus() == 3);
+  const Cluster mixed = one("2x3090,2x4090");
+  REQUIRE(mixed.groups.size() == 2);
+  CHECK(mixed.gpus() == 4);
+  CHECK(mixed.groups[1].gpu.id == "rtx-4090");
+  CHECK(parse_gpus(loaded_catalog(), "6 24GB")->front().gpus() == 6);
+  CHECK(parse_gpus(loaded_catalog(), "24 GB")->front().gpus() == 1);  // a size, as before
+  CHECK(holds(refusal("8 H1000").what, "no GPU or node is called \"8 H1000\""));
+}
+
 TEST_CASE("a count may stand behind the name") {
   for (const char* text : {"RTX 4090 x2", "4090x2", "rtx-4090 x 2", "4090:2"}) {
     INFO(text);

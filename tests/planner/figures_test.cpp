@@ -11,7 +11,8 @@ TEST_CASE("sizes are read with their unit, decimal and binary told apart") {
   CHECK(size_in("24 GB") == 24_GB);
   CHECK(size_in("1.5TiB") == Bytes(3LL << 39));  // 1.5 x 2^40
   CHECK(size_in("512MiB") == 512_MiB);
-  for (const char* text : {"", "128", "GiB", "128 G", "12x GiB", "nanGiB", "infGB", "1e300TiB"}) {
+  CHECK(size_in("64G") == 64_GiB);  // as Slurm and Docker have it
+  for (const char* text : {"", "128", "GiB", "128 Q", "12x GiB", "nanGiB", "infGB", "1e300TiB"}) {
     INFO(text);
     CHECK_FALSE(size_in(text).has_value());
   }

@@ -74,6 +74,28 @@ TEST_CASE("flags are read into the request") {
   CHECK(r.plans == std::vector<std::string>{"dp=8,zero=3", "tp=8"});
 }
 
+// A length of 128k is 128 x 1,024 tokens, as models are named; an amount of 10k is ten thousand.
+TEST_CASE("letters behind numbers and names in any case are read as people mean them") {
+  Request r;
+  for (const auto& [words, tokens] : {std::pair{"4k", 4096}, std::pair{"128K", 131'072},
+                                      std::pair{"1m", 1'048'576}, std::pair{"0.5k", 512}}) {
+    CHECK(set(r, "sequence", {words}).empty());
+    CHECK(r.sequence == tokens);
+  }
+  CHECK(set(r, "samples", {"10k"}).empty());
+  CHECK(r.samples == 10'000);
+  CHECK(set(r, "tokens", {"15B"}).empty());
+  CHECK(r.tokens == 15'000'000'000);
+  CHECK(set(r, "tokens", {"1.5T"}).empty());
+  CHECK(r.tokens == 1'500'000'000'000);
+  CHECK(set(r, "host_ram_gib", {"64G"}).empty());
+  CHECK(r.host_ram == Bytes(std::int64_t{64} << 30));
+  CHECK(set(r, "method", {"QLoRA,Full"}).empty());
+  CHECK((r.methods == std::vector<Method>{Method::qlora, Method::full}));
+  CHECK(set(r, "precision", {"BF16"}).empty());
+  CHECK(r.precision == DType::bf16);
+}
+
 TEST_CASE("a wrong flag is one problem that names the flag, the value and a near name") {
   Request r;
   const auto only = [&](const char* key, const std::vector<std::string>& texts) {
@@ -86,7 +108,9 @@ TEST_CASE("a wrong flag is one problem that names the flag, the value and a near
   holds(only("method", {"qlroa"}), {"qlroa", "did you mean qlora?"});
   holds(only("optimizer", {"adamw9"}), {"did you mean adamw"});
   holds(only("sequence", {"-4"}), {"must be positive, found -4"});
-  holds(only("sequence", {"4k"}), {"whole number", "4k"});
+  holds(only("sequence", {"4q"}), {"whole number such as 4096 or 4k", "4q"});
+  holds(only("sequence", {"0.3k"}), {"whole number", "0.3k"});  // 307.2
+  holds(only("batch", {"4k"}), {"whole number, ", "4k"});       // of sequences nobody says so
   holds(only("sequence", {"1", "2"}), {"given 2 times"});
   holds(only("batch", {"100000001"}), {"1 to 100,000,000"});
   holds(only("host_ram_gib", {"64"}), {"with its unit", "64"});
