@@ -5,9 +5,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <ctime>
+#include <iomanip>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 
 #include "calibrate/import_log.hpp"
 #include "calibrate/median.hpp"
@@ -194,6 +197,20 @@ std::string today() {
   return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%d", &utc)};
 }
 
+// As CLI11 has it: why the text is no day, or nothing.
+std::string no_day(const std::string& text) {
+  std::tm day{};
+  std::istringstream in(text);
+  in >> std::get_time(&day, "%Y-%m-%d");
+  const std::chrono::year_month_day date{std::chrono::year{day.tm_year + 1900},
+                                         std::chrono::month(static_cast<unsigned>(day.tm_mon + 1)),
+                                         std::chrono::day(static_cast<unsigned>(day.tm_mday))};
+  const bool whole =
+      text.size() == 10 && !in.fail() && in.peek() == std::istringstream::traits_type::eof();
+  if (whole && date.ok()) return "";
+  return sentence("expected a day as YYYY-MM-DD, found \"", printable(text), '"');
+}
+
 ProfileRequest profile_request(const CalibrateOptions& options) {
   ProfileRequest request;
   request.name = std::filesystem::path(options.out).stem().string();
@@ -296,7 +313,8 @@ void add_calibrate_flags(CLI::App& command, CalibrateOptions& options) {
   import.add_option("--peer-access", options.peer_access, "yes or no: the machine's PCIe")
       ->check(CLI::IsMember({"yes", "no"}));
   import.add_option("--source", options.source, "who published the logs; absent: measured by you");
-  import.add_option("--date", options.date, "of the measurement, YYYY-MM-DD (default: today)");
+  import.add_option("--date", options.date, "of the measurement, YYYY-MM-DD (default: today)")
+      ->check(CLI::Validator(no_day, "YYYY-MM-DD"));
   import.add_flag("--json", options.json, "one JSON document on standard output");
   import.add_option("--report", options.report, "write the fits as a page to look at, in one file")
       ->type_name("FILE.html");

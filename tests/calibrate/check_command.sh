@@ -48,6 +48,11 @@ alone simulate 8b --gpus 2x4090 --method qlora --plan dp=2 --profile "$folder/mi
   fail "simulate with the profile: $(cat "$folder/answer.txt")"
 grep -q 'profile mine' "$folder/answer.txt" || fail "the answer does not name its profile"
 
+for day in foo 2026-02-30 2026-1-2 2026-01-02x; do
+  alone calibrate import "$folder/allreduce.log" --date "$day" --out "$folder/no.json" >/dev/null 2>"$folder/told"
+  (($? == 2)) && grep -q "YYYY-MM-DD" "$folder/told" || fail "--date $day: $(<"$folder/told")"
+done
+[[ ! -e $folder/no.json ]] || fail "a profile of no day was written"
 alone calibrate import "$folder/allreduce.log" --json | grep -q '"schema_version": 1' || fail "--json"
 alone calibrate import "$folder/nothing.log" >/dev/null 2>&1
 (($? == 4)) || fail "a file that is not there"
