@@ -157,6 +157,9 @@ void finish_batch(PlanWords& words, const std::string& file) {
   words.default_to("batch", std::to_string(global), file);
 }
 
+// selective_ac_option where a file is silent: "2", every second layer (config/job_config.py).
+constexpr int every_second = 2;
+
 void finish_recompute(PlanWords& words, const std::string& file) {
   const std::string where = words.has("recompute-mode") ? words.where("recompute-mode") : file;
   const bool selective = words.is("recompute-mode", "selective") || !words.has("recompute-mode");
@@ -164,10 +167,13 @@ void finish_recompute(PlanWords& words, const std::string& file) {
     words.say("recompute", words.words.find("recompute-mode")->second.value, where);
   } else if (words.is("selective-option", "op")) {
     words.say("recompute", "selective-op", where);
+  } else if (const int n = words.number_or("selective-option",
+                                           words.has("selective-option") ? 0 : every_second);
+             n > 0) {
+    words.say("recompute", n == 1 ? "full" : sentence("one-in-", n, "-layers"), where);
   } else {
-    words.problems.push_back(
-        {ProblemKind::file, sentence(file, ":activation_checkpoint.selective_ac_option"),
-         "recomputing every n-th block is not modelled; expected \"op\", or mode none or full"});
+    words.wrong("selective-option",
+                "expected \"op\", or a number of layers of which one is recomputed");
   }
 }
 

@@ -190,6 +190,24 @@ TEST_CASE("torchtitan's defaults hold where a file is silent") {
         "dp=8,pp=2,vpp=2,schedule=interleaved,zero=2,mbs=1,ga=8,recompute=none,layers=8/9/8/7");
 }
 
+// torchtitan's own default is every second layer; the option says another number, or "op".
+TEST_CASE("torchtitan's selective checkpointing by layers is one layer in so many") {
+  const std::string head =
+      "[training]\nseq_len = 4096\nlocal_batch_size = 2\n[parallelism]\ntensor_parallel_degree = "
+      "4\n";
+  const auto recompute = [&](const std::string& rest) {
+    const std::string plan = plan_of(read("t.toml", head + rest));
+    const std::size_t at = plan.find("recompute=");
+    return at == std::string::npos ? plan : plan.substr(at);
+  };
+  const std::string option = "[activation_checkpoint]\nselective_ac_option = ";
+  CHECK(recompute("") == "recompute=one-in-2-layers");
+  CHECK(recompute(option + "'3'\n") == "recompute=one-in-3-layers");
+  CHECK(recompute(option + "'1'\n") == "recompute=full");
+  CHECK(recompute(option + "'op'\n") == "recompute=selective-op");
+  CHECK(recompute(option + "'x'\n").find("expected \"op\", or a number") != std::string::npos);
+}
+
 TEST_CASE("axolotl's QLoRA example reads as QLoRA over FSDP") {
   const auto files = read("qlora.yaml",
                           "base_model: meta-llama/Meta-Llama-3-70B\nload_in_4bit: true\n"
