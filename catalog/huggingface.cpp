@@ -213,7 +213,7 @@ std::string without_infinity(std::string_view text) {
 // Where the architecture would be refused anyway, that is the more useful half of the answer.
 Problems unreadable(Problems problems, std::string_view text, const std::string& name) {
   const std::string_view type = named_type(text);
-  if (refused_family(type))
+  if (!type.empty() && refused_family(type))
     problems.insert(problems.begin(), {ProblemKind::file, name + ":/model_type", refusal(type)});
   return problems;
 }

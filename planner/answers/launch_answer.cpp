@@ -54,6 +54,7 @@ Result<Decided> asked_plan(const ResolvedRequest& r, Method method) {
   auto f = forecast(d.question, r.facts->profile, {.unfold = r.asked.unfold});
   if (!f) return f.error();
   d.forecast = *std::move(f);
+  d.notes.insert(d.notes.end(), d.forecast.notes.begin(), d.forecast.notes.end());
   return d;
 }
 
@@ -165,8 +166,7 @@ Result<LaunchAnswer> launch_answer(const Request& request, const Facts& facts) {
   if (d->searched && a.verdict == Verdict::does_not_fit) a.nothing_fits = what_is_missing(a);
   if (auto note = forecast_of_another(request, *target, a.job.question, facts))
     a.notes.push_back(*std::move(note));
-  for (const std::vector<std::string>* more :
-       {&std::as_const(d->notes), &std::as_const(a.forecast.notes), &rate.notes})
+  for (const std::vector<std::string>* more : {&std::as_const(d->notes), &rate.notes})
     a.notes.insert(a.notes.end(), more->begin(), more->end());
   if (!a.nothing_fits) a.files = target->write(a.job);
   return a;

@@ -14,6 +14,7 @@
 #include "planner/commands/shop.hpp"
 #include "planner/commands/simulate.hpp"
 #include "planner/report/json_parts.hpp"
+#include "planner/request/request_field.hpp"
 
 namespace shardwise {
 namespace {
@@ -36,11 +37,31 @@ constexpr std::array<ApiCommand, 6> commands{{
 
 constexpr std::array<std::string_view, 2> file_keys{"plan_from", "profile"};
 
+// Problems name flags, which a request over HTTP does not have: its keys in their place.
+std::string with_keys(std::string text) {
+  for (const RequestField& field : request_fields()) {
+    if (text == field.flag) return std::string(field.key);  // MODEL
+    if (!field.flag.starts_with("--")) continue;
+    const auto goes_on = [](char c) { return (c >= 'a' && c <= 'z') || c == '-'; };
+    for (std::size_t at = 0; (at = text.find(field.flag, at)) != std::string::npos;) {
+      const std::size_t end = at + field.flag.size();
+      if (end < text.size() && goes_on(text[end])) {
+        at = end;
+        continue;
+      }
+      text.replace(at, field.flag.size(), field.key);
+      at += field.key.size();
+    }
+  }
+  return text;
+}
+
 std::string dumped(const Json& j) { return j.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 ApiAnswer refused(const Problems& problems) {
   Json list = Json::array();
-  for (const Problem& p : problems) list.push_back({{"where", p.where}, {"what", p.what}});
+  for (const Problem& p : problems)
+    list.push_back({{"where", with_keys(p.where)}, {"what", with_keys(p.what)}});
   return {400, dumped({{"problems", list}})};
 }
 
@@ -81,8 +102,8 @@ ApiAnswer unanswered(const std::string& printed, int code) {
     if (line.starts_with(program)) line.erase(0, program.size());
     const std::size_t colon = line.find(": ");
     const bool whole = colon == std::string::npos;
-    list.push_back({{"where", whole ? "" : line.substr(0, colon)},
-                    {"what", whole ? line : line.substr(colon + 2)}});
+    list.push_back({{"where", whole ? "" : with_keys(line.substr(0, colon))},
+                    {"what", with_keys(whole ? line : line.substr(colon + 2))}});
   }
   return {code == static_cast<int>(ProblemKind::request) ? 400 : 422, dumped({{"problems", list}})};
 }

@@ -17,6 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view to_another_file = "leaves it to another file";
 constexpr const char* of_run_script = "a script of shardwise launch";
 constexpr std::size_t most_bytes = std::size_t{4} << 20;
 
@@ -283,7 +284,7 @@ PlanFileReport read_plan_keys(const PlanFileFormat& format, const ConfigEntries&
     } else if (key->use == KeyUse::ignored) {
       report.ignored.push_back({e.path, std::string(key->note)});
     } else if (!format.defers.empty() && value == format.defers) {
-      report.ignored.push_back({e.path, sentence('"', value, "\" leaves it to another file")});
+      report.ignored.push_back({e.path, sentence('"', value, "\" ", to_another_file)});
     } else if (std::holds_alternative<std::monostate>(e.value)) {
       report.ignored.push_back({e.path, "null leaves it to the framework's default"});
     } else if (key->use == KeyUse::refused) {
@@ -300,6 +301,26 @@ PlanFileReport read_plan_keys(const PlanFileFormat& format, const ConfigEntries&
   }
   return report;
 }
+
+namespace {
+
+// A file that leaves every value to others, none of which was given: no plan can be read from it.
+Problems nothing_said(const std::vector<PlanFileReport>& reports) {
+  std::string deferred;
+  for (const PlanFileReport& report : reports) {
+    if (!report.understood.empty()) return {};
+    for (const KeyNote& note : report.ignored)
+      if (note.why.ends_with(to_another_file))
+        deferred += sentence(deferred.empty() ? "" : ", ", note.key);
+  }
+  if (deferred.empty()) return {};
+  return {{ProblemKind::file, reports.front().file,
+           sentence("says nothing of a plan: ", deferred,
+                    " leave it to another file, which has "
+                    "to be given too, by another --plan-from")}};
+}
+
+}  // namespace
 
 Result<PlanFiles> with_plan_texts(const Request& request, const PlanFileContext& context,
                                   const std::vector<PlanText>& texts) {
@@ -321,6 +342,8 @@ Result<PlanFiles> with_plan_texts(const Request& request, const PlanFileContext&
     imply_by_run_script(one.text, one.file, words);
     files.reports.push_back({one.file, of_run_script, {}, {}, {}, {}});
   }
+  const Problems unsaid = nothing_said(files.reports);
+  words.problems.insert(words.problems.end(), unsaid.begin(), unsaid.end());
   if (!words.problems.empty()) return words.problems;
   std::stable_sort(finishing.begin(), finishing.end(),
                    [](const auto& a, const auto& b) { return a.first->rank > b.first->rank; });

@@ -93,6 +93,22 @@ TEST_CASE("no path is read, looked for or told", "[api]") {
   }
 }
 
+TEST_CASE("problems name the keys of a request, not the flags of the command line", "[api]") {
+  const auto problem_of = [](const Parsed& body) {
+    return Parsed::parse(ask(body.dump()).body).at("problems").at(0);
+  };
+  CHECK(problem_of({{"model", "gpt2"}}).at("where") == "gpus");
+  CHECK(problem_of({{"gpus", "rtx-4090"}}).at("where") == "model");
+  const Parsed batch = problem_of(
+      {{"model", "gpt2"}, {"gpus", "8xrtx-4090"}, {"plans", {"dp=8,zero=3"}}, {"batch", 7}});
+  CHECK(batch.at("where") == "batch");
+  // "--plan" within a sentence, and no part of a longer flag.
+  const Parsed twice = problem_of(
+      {{"model", "gpt2"}, {"gpus", "8xrtx-4090"}, {"plans", {"dp=8,mbs=2"}}, {"microbatch", 1}});
+  CHECK(twice.at("where") == "microbatch");
+  CHECK(twice.at("what") == "1 contradicts mbs=2 in plans dp=8,mbs=2");
+}
+
 TEST_CASE("malformed, deep, large and hostile bodies are refused in words", "[api]") {
   const std::vector<std::string> bodies{"",
                                         "{",

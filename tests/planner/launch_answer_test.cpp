@@ -1,6 +1,8 @@
 // What `launch` answers where nobody says a plan.
 #include "planner/answers/launch_answer.hpp"
 
+#include <algorithm>
+
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
 
@@ -67,6 +69,20 @@ TEST_CASE("a plan that was asked for is written though it does not fit") {
   CHECK(a->verdict == Verdict::does_not_fit);
   CHECK_FALSE(a->nothing_fits);
   CHECK_FALSE(a->files.files.empty());
+}
+
+TEST_CASE("no note is told twice") {
+  for (const bool searched : {true, false}) {
+    Request r = request_for("llama-3.1-8b", "8xA100-80GB", {Method::full});
+    if (!searched) r.plans = {"dp=8,zero=3"};
+    const auto a = launch_answer(r, {"deepspeed", {}, {}}, known_facts());
+    REQUIRE(a);
+    std::vector<std::string> notes = a->notes;
+    std::sort(notes.begin(), notes.end());
+    CHECK(std::adjacent_find(notes.begin(), notes.end()) == notes.end());
+    for (const std::string& note : a->forecast.notes)
+      CHECK(std::count(notes.begin(), notes.end(), note) == 1);
+  }
 }
 
 // What was asked for and cannot be told is refused with the reason.

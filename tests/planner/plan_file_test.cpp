@@ -208,6 +208,19 @@ TEST_CASE("torchtitan's selective checkpointing by layers is one layer in so man
   CHECK(recompute(option + "'x'\n").find("expected \"op\", or a number") != std::string::npos);
 }
 
+// The Trainer's file would say them; with it the same file is fine.
+TEST_CASE("a DeepSpeed file of nothing but auto is told what is missing") {
+  const std::string deepspeed =
+      R"({"train_batch_size": "auto", "zero_optimization": {"stage": "auto"}})";
+  const auto alone = read("ds.json", deepspeed);
+  REQUIRE_FALSE(alone);
+  CHECK(alone.error().front().where == "ds.json");
+  CHECK(alone.error().front().what.find("train_batch_size, zero_optimization.stage leave it") !=
+        std::string::npos);
+  CHECK(read_as(request_for("llama-3.1-8b", "8xH100-SXM"),
+                {{"ds.json", deepspeed}, {"sft.yaml", "per_device_train_batch_size: 1\n"}}));
+}
+
 TEST_CASE("axolotl's QLoRA example reads as QLoRA over FSDP") {
   const auto files = read("qlora.yaml",
                           "base_model: meta-llama/Meta-Llama-3-70B\nload_in_4bit: true\n"
