@@ -24,8 +24,8 @@ std::string lines(const char* label, const std::string& unit, const std::optiona
       sentence("    ", label, value_words(*most, unit), ": ", shown_gib(worst(*most).peak.device),
                " of ", shown_gib(worst(*most).capacity), tight ? ", tightly" : "", ", ",
                shown_rate(most->chosen.forecast.tokens_per_s), " tokens/s; plan ",
-               whole_text(most->chosen.question.plan), " of ",
-               grouped(most->chosen.question.plan.global_batch()), " sequences\n");
+               whole_text(most->chosen.question.plan), ", ",
+               grouped(most->chosen.question.plan.global_batch()), " per step\n");
   if (tight && roomy)
     text += sentence("                        with room to spare ", value_words(*roomy, unit), ": ",
                      shown_gib(worst(*roomy).peak.device), "\n");

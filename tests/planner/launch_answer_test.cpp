@@ -15,9 +15,9 @@ struct Case {
 };
 
 Result<LaunchAnswer> launched(const Case& c, std::string_view target) {
-  LaunchWish wish;
-  wish.target = std::string(target);
-  return launch_answer(request_for(c.model, c.gpus, {c.method}), wish, known_facts());
+  Request r = request_for(c.model, c.gpus, {c.method});
+  r.target = std::string(target);
+  return launch_answer(r, known_facts());
 }
 
 }  // namespace
@@ -63,8 +63,9 @@ TEST_CASE("where nothing fits that a target can be told, the least that is missi
 // A plan that was asked for is written whether or not it fits.
 TEST_CASE("a plan that was asked for is written though it does not fit") {
   Request r = request_for("llama-3.1-70b", "8xA10G", {Method::qlora});
+  r.target = "deepspeed";
   r.plans = {"dp=8,zero=0,mbs=1,ga=2,recompute=full"};
-  const auto a = launch_answer(r, {"deepspeed", {}, {}}, known_facts());
+  const auto a = launch_answer(r, known_facts());
   REQUIRE(a);
   CHECK(a->verdict == Verdict::does_not_fit);
   CHECK_FALSE(a->nothing_fits);
@@ -74,8 +75,9 @@ TEST_CASE("a plan that was asked for is written though it does not fit") {
 TEST_CASE("no note is told twice") {
   for (const bool searched : {true, false}) {
     Request r = request_for("llama-3.1-8b", "8xA100-80GB", {Method::full});
+    r.target = "deepspeed";
     if (!searched) r.plans = {"dp=8,zero=3"};
-    const auto a = launch_answer(r, {"deepspeed", {}, {}}, known_facts());
+    const auto a = launch_answer(r, known_facts());
     REQUIRE(a);
     std::vector<std::string> notes = a->notes;
     std::sort(notes.begin(), notes.end());
@@ -88,8 +90,9 @@ TEST_CASE("no note is told twice") {
 // What was asked for and cannot be told is refused with the reason.
 TEST_CASE("a setting that no plan of a target has is refused by its name") {
   Request r = request_for("llama-3.1-8b", "8xA100-80GB", {Method::full});
+  r.target = "deepspeed";
   r.recompute = "selective";
-  const auto a = launch_answer(r, {"deepspeed", {}, {}}, known_facts());
+  const auto a = launch_answer(r, known_facts());
   REQUIRE_FALSE(a);
   CHECK(a.error().size() == 1);
   CHECK(a.error().front().what == "the Trainer recomputes none or full, not selective");
