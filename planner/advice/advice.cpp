@@ -190,11 +190,12 @@ void offloading(AdviceTrial& t) {
     q.plan.offload = choice.offload;
     offload_as_usual(q.workload, q.plan);
     if (choice.offload.parameters && q.plan.zero_stage < 3 && q.plan.data > 1) continue;
-    const auto chosen = fits_with(t, std::move(q), HostRam::is_named);
+    auto chosen = fits_with(t, std::move(q), HostRam::is_named);
     if (!chosen) continue;
-    const HostMemory& host = chosen->forecast.host;
+    const HostMemory host = chosen->forecast.host;
     if (!within_reach(t, std::max(host.steady, std::min(host.load_once, host.load_peak)))) return;
-    record_advice(t, sentence("offload ", choice.words, " (", host_ram_words(host), ")"), *chosen);
+    record_advice(t, sentence("offload ", choice.words, " (", host_ram_words(host), ")"),
+                  larger_passes(t, *std::move(chosen)));
     return;
   }
 }

@@ -47,6 +47,23 @@ std::optional<ChosenPlan> fits_with(const AdviceTrial& trial, Question changed, 
   return chosen;
 }
 
+ChosenPlan larger_passes(const AdviceTrial& trial, ChosenPlan found) {
+  constexpr double much = 1.5;  // times as long; a preference, as larger ones cost plays of memory
+  if (trial.request.asked.microbatch) return found;
+  if (seconds_per_token(found) < much * seconds_per_token(trial.missed)) return found;
+  while (found.question.plan.microbatches % 2 == 0) {
+    Question q = found.question;
+    q.plan.microbatch *= 2;
+    q.plan.microbatches /= 2;
+    auto larger = fits_with(trial, std::move(q), HostRam::is_named);
+    if (!larger || larger->verdict != found.verdict ||
+        seconds_per_token(*larger) >= seconds_per_token(found))
+      break;
+    found = *std::move(larger);
+  }
+  return found;
+}
+
 void record_advice(AdviceTrial& trial, std::string change, const ChosenPlan& chosen) {
   const Forecast& f = chosen.forecast;
   Advice a;

@@ -29,6 +29,10 @@ std::optional<ChosenPlan> fits_with(const AdviceTrial& trial, Question changed,
                                     HostRam host = HostRam::decides,
                                     std::shared_ptr<const MemoryPlays> plays = nullptr);
 
+// The room that a change makes, used for larger microbatches where it costs much time for want of
+// them: what is copied for every pass is copied less often.
+ChosenPlan larger_passes(const AdviceTrial& trial, ChosenPlan found);
+
 void record_advice(AdviceTrial& trial, std::string change, const ChosenPlan& chosen);
 
 // fits_with and record_advice; true where it was recorded.

@@ -182,4 +182,18 @@ TEST_CASE("what is known of another method is what a search would find") {
   }
 }
 
+// Weights of a whole 8B, 16 GB over PCIe in forward and again in backward of every microbatch: with
+// twice the sequences in each they cross half as often.
+TEST_CASE("offloading is priced with the microbatch that it makes room for") {
+  Request r = request_for("8b", "1xA100-80GB", {Method::full});
+  const Missed open = missed(r);
+  REQUIRE(about(open, "offload params"));
+  CHECK(parse_plan(about(open, "offload params")->plan)->microbatch > 1);
+  r.microbatch = 1;
+  const Missed one = missed(r);
+  REQUIRE(about(one, "offload params"));
+  CHECK(parse_plan(about(one, "offload params")->plan)->microbatch == 1);
+  CHECK(*about(one, "offload params")->time_ratio > *about(open, "offload params")->time_ratio);
+}
+
 }  // namespace shardwise
