@@ -30,7 +30,11 @@ std::string models_text(const ModelsAnswer& a, std::optional<int> columns) {
     t.rows.push_back(std::move(cells));
     if (row.best() != Verdict::does_not_fit) ++running;
   }
-  return sentence(running, " of ", a.rows.size(), " models run on ", a.cluster,
+  const std::vector<Cluster>& sizes = a.request.clusters;
+  const std::string card = sizes.size() < 2 ? ""
+                                            : sentence(" (of ", sizes.size(), " such cards ",
+                                                       sizes.front().groups.front().gpu.name, ")");
+  return sentence(running, " of ", a.rows.size(), " models run on ", a.cluster, card,
                   "; step and rate, or what is missing per GPU\n", shown_table(t, "  ", columns));
 }
 
