@@ -366,7 +366,8 @@ ChosenPlan timed(const PlanSearch& s, const Tried& t) {
   return chosen;
 }
 
-// A tight plan is told of where the safe one that is chosen takes this many times as long.
+// A tight plan is told of where the safe one that is chosen takes this many times as long: a
+// preference.
 constexpr double worth_a_note = 1.2;
 
 // What was not chosen for its room, or for its time.

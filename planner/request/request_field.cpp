@@ -37,11 +37,12 @@ Choices offloads() { return names_in(offload_choices); }
 
 // The plain kinds: a member of the request, and its value as a FieldValue.
 template <auto member>
-void set_text(Request& r, const FieldValue& v) {
-  r.*member = std::get<std::string>(v);
+void set_plain(Request& r, const FieldValue& v) {
+  using Value = typename std::remove_reference_t<decltype(r.*member)>::value_type;
+  r.*member = std::get<Value>(v);
 }
 template <auto member>
-FieldValue get_text(const Request& r) {
+FieldValue get_plain(const Request& r) {
   if (!(r.*member)) return {};
   return *(r.*member);
 }
@@ -56,24 +57,6 @@ FieldValue get_integer(const Request& r) {
   return std::int64_t{*(r.*member)};
 }
 
-template <auto member>
-void set_number(Request& r, const FieldValue& v) {
-  r.*member = std::get<double>(v);
-}
-template <auto member>
-FieldValue get_number(const Request& r) {
-  if (!(r.*member)) return {};
-  return *(r.*member);
-}
-template <auto member>
-void set_size(Request& r, const FieldValue& v) {
-  r.*member = std::get<Bytes>(v);
-}
-template <auto member>
-FieldValue get_size(const Request& r) {
-  if (!(r.*member)) return {};
-  return *(r.*member);
-}
 template <auto member>
 void set_flag(Request& r, const FieldValue& v) {
   r.*member = std::get<bool>(v);
@@ -135,17 +118,17 @@ const std::string& word(const V& v) { return std::get<std::string>(v); }
 
 constexpr std::array<RequestField, 47> rows{{
     {"model", "MODEL", "MODEL", "catalog name, alias such as 70b, or the path of a config.json",
-     text, 0, 0, nullptr, set_text<&R::model>, get_text<&R::model>},
+     text, 0, 0, nullptr, set_plain<&R::model>, get_plain<&R::model>},
     {"gpus", "--gpus", "GPUS", "6x24GB, 2xRTX-3090, 16xH100-SXM, 4 nodes of 8xA100-80GB, dgx-h100",
-     text, 0, 0, nullptr, set_text<&R::gpus>, get_text<&R::gpus>},
+     text, 0, 0, nullptr, set_plain<&R::gpus>, get_plain<&R::gpus>},
     {"nodes", "--nodes", "N", "spread the GPUs over this many nodes", integer, 1, 1'000'000,
      nullptr, set_integer<&R::nodes>, get_integer<&R::nodes>},
     {"gpus_per_node", "--gpus-per-node", "N", "GPUs in each node", integer, 1, 1'000'000, nullptr,
      set_integer<&R::gpus_per_node>, get_integer<&R::gpus_per_node>},
     {"network", "--network", "NAME", "network between nodes (catalog list networks)", text, 0, 0,
-     nullptr, set_text<&R::network>, get_text<&R::network>},
+     nullptr, set_plain<&R::network>, get_plain<&R::network>},
     {"host_ram_gib", "--host-ram", "SIZE", "CPU memory of every node: 128GiB", FieldKind::size,
-     1 << 20, exabyte, nullptr, set_size<&R::host_ram>, get_size<&R::host_ram>},
+     1 << 20, exabyte, nullptr, set_plain<&R::host_ram>, get_plain<&R::host_ram>},
     {"method", "--method", "METHOD",
      "pretrain, full, lora, dora or qlora; more than once for several", FieldKind::texts, 0, 0,
      methods, set_methods, get_methods},
@@ -154,7 +137,7 @@ constexpr std::array<RequestField, 47> rows{{
      preferences, [](R& r, const V& v) { r.preference = preference_named(word(v)); },
      get_preference},
     {"framework", "--framework", "NAME", "training framework (catalog list frameworks)", text, 0, 0,
-     nullptr, set_text<&R::framework>, get_text<&R::framework>},
+     nullptr, set_plain<&R::framework>, get_plain<&R::framework>},
     {"sequence",
      "--seq",
      "TOKENS",
@@ -185,7 +168,7 @@ constexpr std::array<RequestField, 47> rows{{
      [](R& r, const V& v) { r.plan_from = std::get<std::vector<std::string>>(v); }, get_plan_from},
     {"recompute", "--recompute", "POLICY",
      "none, selective, selective-op, full, every-K-layers, blocks-N, best or best-N", text, 0, 0,
-     nullptr, set_text<&R::recompute>, get_text<&R::recompute>},
+     nullptr, set_plain<&R::recompute>, get_plain<&R::recompute>},
     {"offload", "--offload", "WHAT",
      "none, params, optimizer, activations, params+optimizer, ... or all", text, 0, 0, offloads,
      [](R& r, const V& v) { r.offload = offload_named(word(v)); }, get_offload},
@@ -198,7 +181,7 @@ constexpr std::array<RequestField, 47> rows{{
      set_integer<&R::lora_rank>, get_integer<&R::lora_rank>},
     {"lora_targets", "--lora-targets", "LINEARS",
      "all-linear, attention, attention-qv, mlp, or a list such as q,v,down", text, 0, 0, nullptr,
-     set_text<&R::lora_targets>, get_text<&R::lora_targets>},
+     set_plain<&R::lora_targets>, get_plain<&R::lora_targets>},
     {"quantization", "--quantization", "FORMAT",
      "of frozen weights: none, nf4, nf4-double, int8, gptq or fp8", text, 0, 0, quantizations,
      [](R& r, const V& v) { r.quantization = quantization_named(word(v)); }, get_quantization},
@@ -234,21 +217,21 @@ constexpr std::array<RequestField, 47> rows{{
      NumberLetters::decimal},
     {"profile", "--profile", "NAME",
      "calibration profile: of catalog/profiles, or a file (default: by GPU)", text, 0, 0, nullptr,
-     set_text<&R::profile>, get_text<&R::profile>},
+     set_plain<&R::profile>, get_plain<&R::profile>},
     {"unfold", "--unfold", "", "simulate every rank, not one of each kind", FieldKind::flag, 0, 0,
      nullptr, set_flag<&R::unfold>, get_flag<&R::unfold>},
     {"jitter", "--jitter", "SHARE",
      "standard deviation of every kernel's time, relative: 0.05 (simulate)", number, 0, 500,
-     nullptr, set_number<&R::jitter>, get_number<&R::jitter>},
+     nullptr, set_plain<&R::jitter>, get_plain<&R::jitter>},
     {"straggler", "--straggler", "TIMES",
      "one GPU, drawn by --seed, takes this many times as long: 1.3 (simulate)", number, 1'000,
-     100'000, nullptr, set_number<&R::straggler>, get_number<&R::straggler>},
+     100'000, nullptr, set_plain<&R::straggler>, get_plain<&R::straggler>},
     {"seed", "--seed", "N", "of --jitter and --straggler (simulate)", integer, 0,
      9'007'199'254'740'991, nullptr, set_integer<&R::seed>, get_integer<&R::seed>},
     {"loader_sequences_per_s", "--loader-rate", "RATE",
      "sequences per second that the data loaders of one node deliver", number, 1,
-     1'000'000'000'000'000, nullptr, set_number<&R::loader_sequences_per_s>,
-     get_number<&R::loader_sequences_per_s>},
+     1'000'000'000'000'000, nullptr, set_plain<&R::loader_sequences_per_s>,
+     get_plain<&R::loader_sequences_per_s>},
     {"explain", "--explain", "", "derive every figure, with sources (fit, simulate, compare)",
      FieldKind::flag, 0, 0, nullptr, set_flag<&R::explain>, get_flag<&R::explain>},
     {"reach", "--reach", "", "how long a sequence and how large a microbatch would still fit (fit)",
@@ -260,10 +243,10 @@ constexpr std::array<RequestField, 47> rows{{
     {"top", "--top", "N", "how many plans (10)", integer, 1, 1'000, nullptr, set_integer<&R::top>,
      get_integer<&R::top>, "plan"},
     {"objective", "--objective", "NAME", "what to rank by (time)", text, 0, 0, nullptr,
-     set_text<&R::objective>, get_text<&R::objective>, "plan"},
+     set_plain<&R::objective>, get_plain<&R::objective>, "plan"},
     {"max_memory", "--max-memory", "FRACTION",
      "the most of a GPU's memory that a plan may be forecast to use (1)", number, 50, 1'000,
-     nullptr, set_number<&R::max_memory>, get_number<&R::max_memory>, "plan"},
+     nullptr, set_plain<&R::max_memory>, get_plain<&R::max_memory>, "plan"},
     {"allow_tight", "--allow-tight", "",
      "also plans whose memory interval ends above the card, which otherwise come in only where no "
      "other fits",
@@ -276,17 +259,17 @@ constexpr std::array<RequestField, 47> rows{{
      nullptr, set_flag<&R::schedules>, get_flag<&R::schedules>, "compare"},
     {"memory_gib", "--memory", "SIZE",
      "with --schedules: what each may take per GPU, such as 60GiB (else what the plan needs)",
-     FieldKind::size, 1, exabyte, nullptr, set_size<&R::memory>, get_size<&R::memory>, "compare"},
+     FieldKind::size, 1, exabyte, nullptr, set_plain<&R::memory>, get_plain<&R::memory>, "compare"},
     {"target", "--target", "TARGET", "what the files are for", text, 0, 0, nullptr,
-     set_text<&R::target>, get_text<&R::target>, "launch"},
+     set_plain<&R::target>, get_plain<&R::target>, "launch"},
     {"learning_rate", "--learning-rate", "RATE",
      "to write down, scaled where the batch differs from --learning-rate-batch", number, 0,
-     1'000'000, nullptr, set_number<&R::learning_rate>, get_number<&R::learning_rate>, "launch"},
+     1'000'000, nullptr, set_plain<&R::learning_rate>, get_plain<&R::learning_rate>, "launch"},
     {"learning_rate_batch", "--learning-rate-batch", "N",
      "the sequences per step that the learning rate was found with", integer, 1, 100'000'000,
      nullptr, set_integer<&R::learning_rate_batch>, get_integer<&R::learning_rate_batch>, "launch"},
     {"budget_usd", "--budget", "USD", "US dollars for the whole run (3000)", number, 1,
-     1'000'000'000'000'000, nullptr, set_number<&R::budget>, get_number<&R::budget>, "shop"},
+     1'000'000'000'000'000, nullptr, set_plain<&R::budget>, get_plain<&R::budget>, "shop"},
 }};
 
 std::string found(std::string_view value) { return sentence("found \"", printable(value), '"'); }
