@@ -32,6 +32,8 @@ Network read_network(JsonReader& r) {
   network.message = Seconds(r.maybe_number("message_us", 0, 1e6).value_or(0) * 1e-6);
   network.gpu_direct = r.flag("gpu_direct");
   network.rails = r.flag("rails");
+  network.communicator_nics =
+      static_cast<int>(r.maybe_number("communicator_nics", 1, 64).value_or(0));
   network.oversubscription = r.number("oversubscription", 1, 1000);
   network.scaling = read_scaling(r);
   network.notes = r.texts("notes");

@@ -47,10 +47,12 @@ int ring_channels(const CollectiveModel& model, const GroupLinks& l) {
   if (l.kind > PathKind::nvl) return b.pcie_channels;
   double found = 1;
   if (l.local > 1) found = std::floor(l.ring.value / l.generation->channel.value + 0.5);
-  // Between nodes a channel needs a NIC of its own (src/graph/search.cc, inter-node search).
-  if (l.nodes > 1)
-    found = l.local > 1 ? std::min<double>(found, model.topology().nics_per_node())
-                        : model.topology().nics_per_node();
+  // Between nodes a channel needs a NIC of its own (src/graph/search.cc, inter-node search): one
+  // GPU alone takes as many as its slot feeds.
+  if (l.nodes > 1) {
+    if (l.local == 1) found = std::floor(model.topology().gpu_to_nic().value / l.nic.value + 0.5);
+    found = std::min<double>(found, l.nics);
+  }
   return std::clamp(2 * static_cast<int>(std::max(1.0, found)), 2, b.channel_limit);
 }
 
@@ -80,6 +82,7 @@ CommunicatorMemory plan_communicators(const Workload& w, const ParallelPlan& p,
                                       const CollectiveModel& model) {
   CommunicatorMemory total;
   const auto open = [&](const GroupShape& shape, CollectiveSet used) {
+    if (w.framework.connects_at_once) used.add(Collective::all_reduce);
     const CommunicatorMemory m = nccl_memory(model, shape, used);
     total.device += m.device;
     total.host += m.host;
@@ -97,6 +100,7 @@ CommunicatorMemory plan_communicators(const Workload& w, const ParallelPlan& p,
     open(layout.shape(GroupKind::gradient), {all_reduce});
   if (hybrid) open(layout.shape(GroupKind::replicate), {all_reduce});
   if (p.expert > 1) open(layout.shape(GroupKind::expert), {all_to_all});
+  if (p.expert > 1) open(layout.shape(GroupKind::expert_gradient), {all_gather, reduce_scatter});
   if (p.pipeline > 1 && !p.layer_split) open(layout.pipeline_link(0), {send_recv});
   const GroupShape world = group_shape(layout.world(), 1, gpus_per_node(cluster), layout.world());
   for (int i = 0; i < w.framework.world_groups; ++i) open(world, {all_reduce});

@@ -4,8 +4,10 @@
 //   NVLS buffer = channels x 2 x (chunk x 8 steps) x heads
 //
 // Connections are made by the first collective that needs them, so the memory depends on what the
-// group is used for; an all-reduce takes ring and tree both. Buffers of the SHM transport lie in
-// host memory. Sources: NCCL 2.30.7
+// group is used for; an all-reduce takes ring and tree both. Before NCCL 2.22 (June 2024; PyTorch
+// has it since 2.7) every communicator connected both when it was made (src/init.cc of 2.10.3 to
+// 2.21.5: "Connect with prev/next for each ring", "Connect Trees"). Buffers of the SHM transport
+// lie in host memory. Sources: NCCL 2.30.7
 // src/init.cc:810-813, src/transport/p2p.cc:407-491, src/transport/nvls.cc:409-436,
 // src/transport/net.cc:646-666; the sums per channel: NVIDIA/nccl#964 (4 x A100).
 #pragma once

@@ -55,7 +55,7 @@ GroupLinks CollectiveModel::resolve(const GroupShape& shape) const {
     l.network = topology_.network(shape, false);
     l.network_exchange = topology_.network(shape, true);
     l.nic = topology_.nic();
-    l.nics = topology_.nics_per_node();
+    l.nics = topology_.communicator_nics();
     l.network_message = topology_.network_message();
     l.network_extra =
         std::max(Seconds(0), topology_.network_latency() - links_->network.reference_latency);

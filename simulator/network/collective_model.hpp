@@ -60,7 +60,7 @@ struct GroupLinks {
   BytesPerSecond ring, exchange;             // B, where local > 1
   BytesPerSecond network, network_exchange;  // W, where nodes > 1
   BytesPerSecond nic;
-  int nics = 0;                   // of a node
+  int nics = 0;                   // of a node, in one communicator's rings
   PathKind kind = PathKind::loc;  // inside the node
   Seconds cpu_hop;                // added to a hop that crosses the CPU
   Seconds network_message{};      // that a message of a ring keeps its sender busy

@@ -91,6 +91,8 @@ void Topology::add_nics(const Machine& machine, const Network& network,
                         const LinkCalibration& links) {
   const VertexId nic = machine.nics.front();
   nics_ = std::min(nics_, static_cast<int>(machine.nics.size()));
+  communicator_nics_ =
+      network.communicator_nics > 0 ? std::min(nics_, network.communicator_nics) : nics_;
   for (const EdgeId e : boost::make_iterator_range(boost::out_edges(nic, machine.graph)))
     nic_ = std::min(nic_, machine.graph[e].bandwidth);
   // NCCL lets a NIC read GPU memory up to PXB (NCCL_NET_GDR_LEVEL); else it goes through the host.
@@ -144,7 +146,10 @@ double Topology::fabric_slowdown(const GroupShape& shape, bool exchange) const {
 BytesPerSecond Topology::network(const GroupShape& shape, bool exchange) const {
   require(shape.nodes > 1 && nics_ > 0, "a group that spans nodes has NICs");
   const BytesPerSecond share = (nics_ / fabric_slowdown(shape, exchange) / shape.sharing) * nic_;
-  return std::min(share, std::min(shape.ranks_per_node, nics_) * gpu_to_nic_);
+  // An exchange goes from every GPU by its own NIC, a ring by those that its channels found.
+  const int ways = exchange ? nics_ : communicator_nics_;
+  const BytesPerSecond fed = std::min(shape.ranks_per_node, ways) * gpu_to_nic_;
+  return std::min({share, fed, ways * nic_});
 }
 
 }  // namespace shardwise

@@ -64,10 +64,11 @@ class Topology {
   BytesPerSecond network(const GroupShape& shape, bool exchange) const;
   // How many times longer its traffic keeps the NICs busy than between two nodes of one leaf.
   double fabric_slowdown(const GroupShape& shape, bool exchange) const;
-  bool staged() const { return staged_; }               // NICs reach GPU memory through the host's
-  BytesPerSecond nic() const { return nic_; }           // payload of one NIC
-  Seconds network_message() const { return message_; }  // see Network::message
-  Seconds network_latency() const { return latency_; }  // NIC to NIC; zero without a network
+  bool staged() const { return staged_; }      // NICs reach GPU memory through the host's
+  BytesPerSecond nic() const { return nic_; }  // payload of one NIC
+  BytesPerSecond gpu_to_nic() const { return gpu_to_nic_; }  // one GPU's way to its NICs
+  Seconds network_message() const { return message_; }       // see Network::message
+  Seconds network_latency() const { return latency_; }       // NIC to NIC; zero without a network
 
   // Host memory to one GPU, where it copies alone and where all GPUs of the node do.
   BytesPerSecond host_copy_alone() const { return host_copy_.front(); }
@@ -82,6 +83,7 @@ class Topology {
   const GpuGeneration& generation() const { return generation_; }  // of the oldest GPU
   double compute_capability() const { return compute_capability_; }
   int nics_per_node() const { return nics_; }
+  int communicator_nics() const { return communicator_nics_; }  // see Network::communicator_nics
 
  private:
   void add_links(const Machine& machine, const LinkCalibration& links);
@@ -97,7 +99,7 @@ class Topology {
   bool in_switch_reduction_ = false;
   bool several_chassis_ = false;
 
-  int nics_ = 0;
+  int nics_ = 0, communicator_nics_ = 0;
   BytesPerSecond nic_;
   BytesPerSecond gpu_to_nic_;  // one GPU's way to its NIC
   double oversubscription_ = 1;

@@ -67,6 +67,14 @@ TEST_CASE("point-to-point between nodes draws on a shared pool", "[communicator_
   CHECK(mebibytes(nccl_memory(model, stages, {Collective::send_recv}).device) == 16 + 128);
 }
 
+TEST_CASE("one GPU of a node takes the NICs that its slot feeds", "[communicator_memory]") {
+  // A slot of 24 GB/s feeds one NIC of 25: one channel, doubled. 16 + 2 x (12 + 16) MiB.
+  const LinkCalibration links = calibration();
+  const Cluster c = hgx(a100(), 4);
+  const CollectiveModel model(c, links);
+  CHECK(mebibytes(nccl_memory(model, group_shape(4, 8, 8, 32), reduce).device) == 16 + 2 * 28);
+}
+
 TEST_CASE("buffers of cards without peer access lie in host memory", "[communicator_memory]") {
   const LinkCalibration links = calibration();
   const Cluster c = cluster(rtx_4090(), node(4, IntraLink::pcie_host, 1), 1, 4);

@@ -166,6 +166,20 @@ TEST_CASE("without GPUDirect a NIC is fed through the host", "[topology]") {
   CHECK(gb(Topology(off, links).path(0, 8).bandwidth) == Approx(slot * 0.37));
 }
 
+TEST_CASE("the rings of one communicator may find few of a node's NICs", "[topology]") {
+  const LinkCalibration links = calibration();
+  Cluster c = hgx(a100(), 4);  // 8 x 25 GB/s, 0.92 of it
+  c.network->communicator_nics = 1;
+  const Topology t(c, links);
+  CHECK(gb(t.network(spread(4, 8, 1), false)) == Approx(25 * 0.92));
+  // Every GPU exchanges through its own NIC.
+  CHECK(gb(t.network(spread(4, 8, 1), true)) == Approx(8 * 25 * 0.92));
+  // Eight groups with a GPU of each node: all NICs are used, an eighth of them by each.
+  GroupShape one = spread(4, 1, 1);
+  one.sharing = 8;
+  CHECK(gb(t.network(one, false)) == Approx(25 * 0.92));
+}
+
 TEST_CASE("oversubscription slows what leaves a leaf", "[topology]") {
   const LinkCalibration links = calibration();
   Cluster big = hgx(h100(), 64);
