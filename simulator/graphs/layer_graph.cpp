@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "simulator/graphs/gathered_logits.hpp"
+#include "simulator/graphs/sliced_head.hpp"
 
 namespace shardwise {
 namespace {
@@ -333,56 +334,6 @@ void compiled_loss(GraphBuilder& b, const Logits& l) {
   b.add(std::move(op));
 }
 
-// Head and loss one slice of the tokens after the other, each with its backward at once: what
-// lives is one slice's logits, the gradient of the hidden states and that of the head.
-void sliced_loss(GraphBuilder& b, TensorIndex x, std::int64_t width, std::int64_t slices,
-                 double copies) {
-  const Workload& w = b.workload();
-  const std::int64_t rows = b.tokens();
-  const std::int64_t slice = std::max<std::int64_t>(1, (rows + slices - 1) / slices);
-  const bool trained = b.trains_base() || w.trains_head();
-  const DType dtype = w.product_dtype();
-  const TensorIndex loss = b.tensor_bytes("loss", 4, MemoryCategory::logits, 4);
-  const TensorIndex gradient =
-      b.tensor_bytes("hidden_gradient", b.bytes_of(x), MemoryCategory::logits, 0);
-  Operator op;
-  op.name = "sliced_loss";
-  op.kind = OperatorKind::loss;
-  op.inputs = {x};
-  op.outputs = {gradient, loss};
-  op.saves = {gradient};
-  op.in_place_gradient = true;
-  for (std::int64_t i = 0; i < slices; ++i) {
-    op.forward.push_back(GemmWork{slice, width, w.model.hidden, 1, dtype});
-    op.forward.push_back(GemmWork{slice, w.model.hidden, width, 1, dtype});
-    if (trained) op.forward.push_back(GemmWork{w.model.hidden, width, slice, 1, dtype});
-    op.forward.push_back(
-        MemoryWork{ceil_bytes(static_cast<double>(slice) * static_cast<double>(width) * 24), 4,
-                   MemoryAccess::reduction});
-  }
-  op.forward_temporary =
-      ceil_bytes(static_cast<double>(slice) * static_cast<double>(width) * copies);
-  op.temporary_category = MemoryCategory::logits;
-  op.weight_gradient_elements = trained ? width * w.model.hidden : 0;
-  b.add(std::move(op));
-}
-
-std::int64_t chunked_slices(const Framework& f, std::int64_t rows, std::int64_t logits) {
-  if (const auto tokens = f.loss_slice_tokens) return (rows + *tokens - 1) / *tokens;
-  if (!f.loss_slice) return f.loss_chunks;
-  return std::max<std::int64_t>(1, (4 * logits + f.loss_slice->value - 1) / f.loss_slice->value);
-}
-
-// Liger's fused linear cross-entropy takes next_pow2(ceil(T / ceil(V / h))) tokens at a time
-// (Liger src/liger_kernel/ops/fused_linear_cross_entropy.py:61-84).
-std::int64_t fused_linear_slices(std::int64_t rows, std::int64_t vocab, std::int64_t hidden) {
-  const std::int64_t ratio = (vocab + hidden - 1) / hidden;
-  const std::int64_t target = (rows + ratio - 1) / ratio;
-  std::int64_t chunk = 1;
-  while (chunk < target) chunk *= 2;
-  return (rows + chunk - 1) / chunk;
-}
-
 // The loss from the logits, as the framework computes it.
 TensorIndex add_loss(GraphBuilder& b, const Logits& l) {
   const Framework& f = b.workload().framework;
@@ -404,23 +355,6 @@ TensorIndex add_loss(GraphBuilder& b, const Logits& l) {
   return b.last().outputs.back();
 }
 
-TensorIndex add_sliced_head(GraphBuilder& b, TensorIndex x, std::int64_t vocab, std::int64_t width,
-                            bool tied_here) {
-  const Workload& w = b.workload();
-  const Framework& f = b.workload().framework;
-  const std::int64_t local = vocab / b.tensor();
-  const bool chunked = f.loss == LossKind::chunked;
-  const std::int64_t slices = chunked ? chunked_slices(f, b.tokens(), b.tokens() * local)
-                                      : fused_linear_slices(b.tokens(), vocab, w.model.hidden);
-  // Live per logit of a slice: the dense set (16-bit logits, where it upcasts fp32 log-softmax and
-  // two gradients), or one 16-bit tensor, in place or kept by a compiled loss, and its gradient.
-  const double dense = f.loss_slice_logit_bytes.value_or(f.loss_upcasts ? 14.0 : 6.0);
-  sliced_loss(b, x, local, slices, chunked && !f.compiles_loss_alone ? dense : 4.0);
-  b.count_other(tied_here ? 0 : width * local);
-  if (w.trains_head() && tied_here) b.last().weight_gradient_elements = 0;
-  return b.last().outputs.back();
-}
-
 // Final norm, projection and loss.
 TensorIndex add_head(GraphBuilder& b, TensorIndex x, bool tied_here) {
   const Workload& w = b.workload();
@@ -436,7 +370,7 @@ TensorIndex add_head(GraphBuilder& b, TensorIndex x, bool tied_here) {
   if (m.embed_dim) x = b.linear({"project_out", m.hidden, width}, x, rows);
   const LossKind kind = w.framework.loss;
   if (kind == LossKind::chunked || kind == LossKind::fused_linear)
-    return add_sliced_head(b, x, vocab, width, tied_here);
+    return sliced_head(b, x, vocab, width, tied_here);
 
   const bool adapted = w.framework.adapts_head && w.adapter.targets.lm_head;
   const bool quantized = w.framework.quantizes_head && !tied_here && !trained;

@@ -71,4 +71,30 @@ TEST_CASE("a loop that keeps 16-bit logits", "[layer_graph]") {
   CHECK(saved(head_graph(w, plan_of(1), false)) - plain == 128 * 1000 * 2);
 }
 
+// Liger: ratio ceil(1000 / 512) = 2, so 128 tokens are two slices of 64. Its kernel reads 16-bit
+// logits twice and writes their gradient over them: 64 x 1000 x 6 bytes. A slice's gradient of the
+// head is made (the product), widened (6 bytes) and added (2 + 4 read, 2 written): 14 per element.
+TEST_CASE("a fused head moves each slice's logits three times", "[layer_graph]") {
+  Workload w = with_dense_loss();
+  w.framework.loss = LossKind::fused_linear;
+  const auto moved = [&] {
+    std::vector<std::int64_t> bytes;
+    const LayerGraph graph = head_graph(w, plan_of(1), false);
+    for (const Kernel& work : graph.operators.back().forward)
+      if (const auto* m = std::get_if<MemoryWork>(&work)) bytes.push_back(m->moved.value);
+    return bytes;
+  };
+  const std::int64_t logits = 64 * 1000 * 6, gradient = 1000 * 512 * 14;
+  CHECK(moved() == std::vector<std::int64_t>{logits, gradient, logits, gradient});
+  w.method = Method::lora;  // a frozen head has no gradient
+  CHECK(moved() == std::vector<std::int64_t>{logits, logits});
+  // PyTorch's operators over slices: 24 bytes of each logit, as a dense loss.
+  w.method = Method::pretrain;
+  w.framework.loss = LossKind::chunked;
+  w.framework.loss_chunks = 2;
+  CHECK(moved() == std::vector<std::int64_t>{64 * 1000 * 24, 64 * 1000 * 24});
+  w.framework.loss_slice_logit_bytes = 2;  // in place
+  CHECK(moved() == std::vector<std::int64_t>{logits, logits});
+}
+
 }  // namespace shardwise

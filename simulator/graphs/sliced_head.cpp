@@ -1,0 +1,95 @@
+#include "simulator/graphs/sliced_head.hpp"
+
+#include <algorithm>
+
+namespace shardwise {
+namespace {
+
+// Head and loss one slice of the tokens after the other, each with its backward at once.
+struct SlicedLoss {
+  std::int64_t slices = 1;
+  double live = 4;             // [B] of a logit at once
+  double moved = 24;           // [B] of a logit: read and written
+  int kernels = 4;             // beside the products
+  double gradient_summed = 0;  // [B] moved to add a slice's gradient of an element of the head
+};
+
+// What lives is one slice's logits, the gradient of the hidden states and that of the head.
+void sliced_loss(GraphBuilder& b, TensorIndex x, std::int64_t width, const SlicedLoss& loss_of) {
+  const std::int64_t slices = loss_of.slices;
+  const Workload& w = b.workload();
+  const std::int64_t rows = b.tokens();
+  const std::int64_t slice = std::max<std::int64_t>(1, (rows + slices - 1) / slices);
+  const bool trained = b.trains_base() || w.trains_head();
+  const DType dtype = w.product_dtype();
+  const TensorIndex loss = b.tensor_bytes("loss", 4, MemoryCategory::logits, 4);
+  const TensorIndex gradient =
+      b.tensor_bytes("hidden_gradient", b.bytes_of(x), MemoryCategory::logits, 0);
+  Operator op;
+  op.name = "sliced_loss";
+  op.kind = OperatorKind::loss;
+  op.inputs = {x};
+  op.outputs = {gradient, loss};
+  op.saves = {gradient};
+  op.in_place_gradient = true;
+  for (std::int64_t i = 0; i < slices; ++i) {
+    op.forward.push_back(GemmWork{slice, width, w.model.hidden, 1, dtype});
+    op.forward.push_back(GemmWork{slice, w.model.hidden, width, 1, dtype});
+    if (trained) op.forward.push_back(GemmWork{w.model.hidden, width, slice, 1, dtype});
+    const double logits = static_cast<double>(slice) * static_cast<double>(width);
+    op.forward.push_back(
+        MemoryWork{ceil_bytes(logits * loss_of.moved), loss_of.kernels, MemoryAccess::reduction});
+    if (trained && slices > 1 && loss_of.gradient_summed > 0)
+      op.forward.push_back(MemoryWork{
+          ceil_bytes(static_cast<double>(width * w.model.hidden) * loss_of.gradient_summed), 2});
+  }
+  op.forward_temporary =
+      ceil_bytes(static_cast<double>(slice) * static_cast<double>(width) * loss_of.live);
+  op.temporary_category = MemoryCategory::logits;
+  op.weight_gradient_elements = trained ? width * w.model.hidden : 0;
+  b.add(std::move(op));
+}
+
+std::int64_t chunked_slices(const Framework& f, std::int64_t rows, std::int64_t logits) {
+  if (const auto tokens = f.loss_slice_tokens) return (rows + *tokens - 1) / *tokens;
+  if (!f.loss_slice) return f.loss_chunks;
+  return std::max<std::int64_t>(1, (4 * logits + f.loss_slice->value - 1) / f.loss_slice->value);
+}
+
+// Liger's fused linear cross-entropy takes next_pow2(ceil(T / ceil(V / h))) tokens at a time
+// (Liger src/liger_kernel/ops/fused_linear_cross_entropy.py:61-84).
+std::int64_t fused_linear_slices(std::int64_t rows, std::int64_t vocab, std::int64_t hidden) {
+  const std::int64_t ratio = (vocab + hidden - 1) / hidden;
+  const std::int64_t target = (rows + ratio - 1) / ratio;
+  std::int64_t chunk = 1;
+  while (chunk < target) chunk *= 2;
+  return (rows + chunk - 1) / chunk;
+}
+
+}  // namespace
+
+TensorIndex sliced_head(GraphBuilder& b, TensorIndex x, std::int64_t vocab, std::int64_t width,
+                        bool tied_here) {
+  const Workload& w = b.workload();
+  const Framework& f = b.workload().framework;
+  const std::int64_t local = vocab / b.tensor();
+  const bool chunked = f.loss == LossKind::chunked;
+  SlicedLoss loss;
+  loss.slices = chunked ? chunked_slices(f, b.tokens(), b.tokens() * local)
+                        : fused_linear_slices(b.tokens(), vocab, w.model.hidden);
+  // Live per logit of a slice: the dense set (16-bit logits, where it upcasts fp32 log-softmax and
+  // two gradients), or one 16-bit tensor, in place or kept by a compiled loss, and its gradient.
+  const double dense = f.loss_slice_logit_bytes.value_or(f.loss_upcasts ? 14.0 : 6.0);
+  if (chunked && !f.compiles_loss_alone) loss.live = dense;
+  // Liger's kernel reads 16-bit logits twice and writes their gradient in their place (liger-kernel
+  // 0.5.0 to 0.8.2, ops/cross_entropy.py), as other losses in place do. It adds up the head's
+  // gradient by three operators since 0.6.2 (ops/fused_linear_cross_entropy.py: += mm().float()).
+  if (!chunked || dense <= 2) loss.moved = 6, loss.kernels = 1;
+  if (!chunked) loss.gradient_summed = 14;
+  sliced_loss(b, x, local, loss);
+  b.count_other(tied_here ? 0 : width * local);
+  if (w.trains_head() && tied_here) b.last().weight_gradient_elements = 0;
+  return b.last().outputs.back();
+}
+
+}  // namespace shardwise
