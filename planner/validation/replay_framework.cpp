@@ -24,6 +24,7 @@ void set_weights(WeightRecipe weights, Framework& f) {
   if (weights == WeightRecipe::pure_half) {
     f.autocast = f.autocast_caches_weights = false;
     f.gradient_dtype = DType::bf16;
+    if (f.frozen_dtype == DType::fp32) f.frozen_dtype = DType::bf16;
   }
   if (weights != WeightRecipe::fp32_with_half_compute) return;
   f.frozen_dtype = f.adapter_dtype = DType::fp32;
