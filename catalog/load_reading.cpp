@@ -197,7 +197,7 @@ void read_training(JsonReader& r, Reading& out) {
   read_rows(r, "plugins", out.plugins, [](JsonReader& e) {
     return PluginReading{e.text("text"), e.maybe_choice("loss", loss_kind_names),
                          e.maybe_choice("kernels", kernel_style_names),
-                         e.maybe_flag("upcasts_unquantized")};
+                         e.maybe_flag("upcasts_unquantized"), e.maybe_flag("masks_padding")};
   });
   JsonReader missing = r.object("missing_framework");
   out.pretrain_framework = missing.text("pretrain");

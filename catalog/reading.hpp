@@ -82,6 +82,7 @@ struct PluginReading {
   std::optional<LossKind> loss;
   std::optional<KernelStyle> kernels;
   std::optional<bool> upcasts_unquantized;
+  std::optional<bool> masks_padding;
 };
 struct MemoryKindReading {
   std::string text;

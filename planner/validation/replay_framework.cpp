@@ -37,6 +37,7 @@ void apply(const PluginReading& plugin, Framework& f) {
   if (plugin.loss) f.loss = *plugin.loss;
   if (plugin.kernels) f.kernels = *plugin.kernels;
   if (plugin.upcasts_unquantized) f.upcasts_unquantized = *plugin.upcasts_unquantized;
+  if (plugin.masks_padding) f.masks_padding = *plugin.masks_padding;
 }
 
 void apply_plugins(const ReplayContext& c, Framework& f) {
