@@ -36,6 +36,16 @@ Framework resolved_for(Framework row, Method method, DType compute) {
   return row;
 }
 
+std::optional<std::string> method_refusal(const Framework& framework, Method method) {
+  if (framework.runs(method)) return std::nullopt;
+  std::string known;
+  for (const Method m : framework.methods) {
+    if (!known.empty()) known += m == framework.methods.back() ? " and " : ", ";
+    known += name(m);
+  }
+  return framework.name + " has no " + std::string(name(method)) + "; it has " + known;
+}
+
 const Framework* framework_meant(const std::vector<Framework>& rows, std::string_view text,
                                  std::string_view note) {
   const Framework* best = nullptr;

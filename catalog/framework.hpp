@@ -4,6 +4,7 @@
 // them is an efficiency. A request may override what its user would set by a flag.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -319,7 +320,8 @@ struct Framework {
   MemoryKind memory_reported_as = MemoryKind::device;
   MemoryStage memory_of_stage = MemoryStage::worst;
 
-  // What this framework can run; a plan outside is refused with the reason.
+  // What this framework can run; a plan outside is refused with the reason. Empty: every method.
+  std::vector<Method> methods;
   bool supports_tensor = true, supports_pipeline = true, supports_context = true,
        supports_expert = true;
   int max_zero_stage = 3;
@@ -329,6 +331,9 @@ struct Framework {
   std::vector<FittedField> fitted;  // of the numbers above
   Provenance provenance;
 
+  bool runs(Method method) const {
+    return methods.empty() || std::find(methods.begin(), methods.end(), method) != methods.end();
+  }
   Bytes gradient_bucket_at(int zero_stage) const {
     return zero_stage == 2 ? gradient_bucket_stage_2.value_or(gradient_bucket) : gradient_bucket;
   }
@@ -338,6 +343,9 @@ struct Framework {
 // may keep 16-bit gradients and convert them while stepping, adapters beside quantised weights may
 // have another format. What needs the framework afterwards needs no such question any more.
 Framework resolved_for(Framework row, Method method, DType compute);
+
+// Why this framework cannot train so, and what it can do; nothing where it can.
+std::optional<std::string> method_refusal(const Framework& framework, Method method);
 
 // The row that free text names: the longest `match` found in it as a whole word, then the row that
 // refines it where the note holds one of its words. nullptr where nothing is named.

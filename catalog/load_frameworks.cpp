@@ -247,6 +247,13 @@ void read_defaults(JsonReader& r, Framework& f) {
   f.supports_expert = r.flag("supports_expert");
   f.max_zero_stage = r.integer("max_zero_stage", 0, 3);
   f.schedules = r.texts("schedules");
+  for (const std::string& text : r.texts("methods")) {
+    const auto method = shardwise::method_named(text);
+    if (!method || (!f.methods.empty() && f.runs(*method)))
+      r.problem("methods", "names of methods, each once");
+    else
+      f.methods.push_back(*method);
+  }
 }
 
 Framework read_row(JsonReader& r) {

@@ -189,6 +189,7 @@ Broken says_what_it_shards(const Case& k) {
 
 Broken framework_runs(const Case& k) {
   const Framework& f = k.w.framework;
+  if (auto refusal = method_refusal(f, k.w.method)) return refusal;
   if (k.p.tensor > 1 && !f.supports_tensor) return f.name + " has no tensor parallelism";
   if (k.p.pipeline > 1 && !f.supports_pipeline && !k.p.layer_split)
     return f.name + " has no pipeline parallelism";
@@ -239,7 +240,8 @@ Problems plan_problems(const Workload& workload, const ParallelPlan& plan, const
                              framework_runs,          accumulates,          format_exists,
                              recompute_known};
   for (const auto rule : rules)
-    if (const Broken broken = rule(k)) problems.push_back({ProblemKind::request, "plan", *broken});
+    if (const Broken broken = rule(k))
+      problems.push_back({ProblemKind::request, "plan", *broken});
   return problems;
 }
 

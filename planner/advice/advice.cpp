@@ -107,8 +107,11 @@ void smaller_adapters(AdviceTrial& t) {
 }
 
 void other_method(AdviceTrial& t, Method method, const char* words) {
+  const bool elsewhere = t.request.asked.framework && !t.question().workload.framework.runs(method);
   const auto record = [&](const ChosenPlan& chosen) {
-    if (chosen.verdict != Verdict::does_not_fit) record_advice(t, words, chosen);
+    const std::string& where = chosen.question.workload.framework.name;
+    if (chosen.verdict != Verdict::does_not_fit)
+      record_advice(t, elsewhere ? sentence(words, ", in ", where) : words, chosen);
   };
   if (&t.cluster == &t.request.clusters.front())
     for (const KnownPlan& k : t.known)

@@ -192,6 +192,25 @@ void resolve_plan_files(ResolvedRequest& r, Problems& problems) {
   for (const PlanFileReport& report : r.plan_files) r.notes.push_back(told(report));
 }
 
+// Methods that were asked for and that the framework has not are problems; of those that nobody
+// named, the ones that it has are left.
+void resolve_framework(ResolvedRequest& r, Problems& problems) {
+  if (!r.asked.framework) return;
+  const auto found = find_framework(r.facts->catalog, *r.asked.framework);
+  if (!found) return add_under(problems, found.error(), "--framework");
+  const Framework& row = **found;
+  for (auto method = r.methods.begin(); method != r.methods.end();) {
+    const bool named =
+        !r.asked.methods.empty() || (r.asked.quantization && *method == Method::qlora);
+    const auto refusal = method_refusal(row, *method);
+    if (refusal && named)
+      problems.push_back({ProblemKind::request, "--method", *refusal});
+    else if (refusal)
+      r.notes.push_back(sentence(*refusal, '.'));
+    method = refusal && !named ? r.methods.erase(method) : method + 1;
+  }
+}
+
 void check_targets(const ResolvedRequest& r, Problems& problems) {
   if (!r.asked.lora_targets) return;
   std::vector<std::string_view> known;
@@ -222,10 +241,6 @@ void check_images(const ResolvedRequest& r, Problems& problems) {
 }
 
 void check_names(const ResolvedRequest& r, Problems& problems) {
-  if (r.asked.framework) {
-    const auto found = find_framework(r.facts->catalog, *r.asked.framework);
-    if (!found) add_under(problems, found.error(), "--framework");
-  }
   if (r.asked.recompute) {
     const auto policy = recompute_policy(*r.asked.recompute);
     if (!policy) add_under(problems, policy.error(), "--recompute");
@@ -311,6 +326,7 @@ Result<ResolvedRequest> resolve(const Request& request, const Facts& facts,
   resolve_clusters(r, problems);
   if (problems.empty()) resolve_plan_files(r, problems);
   resolve_methods(r, unnamed, problems);
+  resolve_framework(r, problems);
   check_names(r, problems);
   if (!problems.empty()) return problems;
   if (unnamed == UnnamedMethods::one) keep_first_card(r);

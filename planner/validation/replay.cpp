@@ -91,12 +91,13 @@ double token_scale(const RunRecord& run, int reached) {
 }
 
 // Whoever says so of a run has built what the row of their framework does not have.
-void can_do_what_it_did(const ParallelPlan& p, Framework& f) {
+void can_do_what_it_did(const ParallelPlan& p, Method method, Framework& f) {
   f.supports_tensor = f.supports_tensor || p.tensor > 1;
   f.supports_pipeline = f.supports_pipeline || (p.pipeline > 1 && !p.layer_split);
   f.supports_context = f.supports_context || p.context > 1;
   f.supports_expert = f.supports_expert || p.expert > 1;
   f.max_zero_stage = std::max(f.max_zero_stage, p.zero_stage);
+  if (!f.runs(method)) f.methods.push_back(method);
 }
 
 ReplayResult assemble(const ReplayContext& c, const Gpu& gpu, const MethodReading& method,
@@ -118,7 +119,7 @@ ReplayResult assemble(const ReplayContext& c, const Gpu& gpu, const MethodReadin
   }
   Framework framework = replay_framework(c, row, method.method, compute, p.zero_stage);
   settle_on(gpu, framework);
-  can_do_what_it_did(p, framework);
+  can_do_what_it_did(p, method.method, framework);
   const bool pretrains = method.method == Method::pretrain;
   const std::string usual = pretrains ? framework.recompute_pretrain : framework.recompute_finetune;
   p.recompute = stated_recompute(c).value_or(usual);

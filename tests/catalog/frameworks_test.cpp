@@ -139,6 +139,28 @@ TEST_CASE("A row is resolved for its method") {
   CHECK(resolved_for(trl, Method::qlora, DType::bf16).adapter_dtype == DType::bf16);
 }
 
+// Of every row: what it lists it runs, and of the rest it says what it has instead.
+TEST_CASE("A method that a framework has not is refused with those that it has") {
+  for (const Framework& f : loaded_catalog().frameworks) {
+    INFO(f.id);
+    CHECK(f.runs(Method::full));
+    for (const MethodRow& m : method_rows) {
+      const bool listed =
+          f.methods.empty() || std::count(f.methods.begin(), f.methods.end(), m.method) == 1;
+      const auto refusal = method_refusal(f, m.method);
+      CHECK(refusal.has_value() == !listed);
+      if (!refusal) continue;
+      CHECK(refusal->find(f.name) == 0);
+      CHECK(refusal->find(m.name) != std::string::npos);
+      CHECK(refusal->find("it has pretrain") != std::string::npos);
+    }
+  }
+  CHECK_FALSE(row_of("nanogpt").runs(Method::qlora));
+  CHECK(method_refusal(row_of("litgpt"), Method::dora) ==
+        "LitGPT has no dora; it has pretrain, full, lora and qlora");
+  CHECK(row_of("trl").runs(Method::dora));
+}
+
 TEST_CASE("What the sources say about memory is what the rows say") {
   CHECK(row_of("nanotron").gradient_life == GradientLife::persistent);
   CHECK(row_of("nanotron").memory_of_stage == MemoryStage::first);

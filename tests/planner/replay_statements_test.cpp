@@ -76,4 +76,14 @@ TEST_CASE("A framework can do what a run of it says that it did") {
   CHECK(f.supports_context);
 }
 
+// nanoGPT has no adapters; who publishes a run of it with some has built them.
+TEST_CASE("A method that a framework has not is replayed where a run says it") {
+  RunRecord run = record("nanogpt-pr225-gpt2-4090");
+  run.training.method = "lora";
+  const Replay r = std::get<Replay>(ask(run));
+  CHECK(r.question.workload.framework.id.find("nanogpt") == 0);
+  CHECK(r.question.workload.method == Method::lora);
+  CHECK(r.question.workload.framework.runs(Method::lora));
+}
+
 }  // namespace shardwise
