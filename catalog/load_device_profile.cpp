@@ -138,7 +138,7 @@ Problems unknown_devices(const Calibration& calibration, const Catalog& catalog)
 }
 
 Result<DeviceProfile> load_device_profile(const fs::path& file) {
-  const auto document = parse_json_file(file, "profiles/" + file.filename().string());
+  const auto document = parse_json_file(file, file.string());
   if (!document) return document.error();
   return read_device_profile(*document);
 }
@@ -169,7 +169,7 @@ Result<Calibration> read_calibration(const fs::path& root,
   if (asked) {
     const auto file = find_profile(root, *asked);
     if (!file) return file.error();
-    const auto document = parse_json_file(*file, file->filename().string());
+    const auto document = parse_json_file(*file, file->string());
     alone = !document || !is_device_document(*document);
     if (alone) {
       whole = *file;

@@ -212,8 +212,7 @@ const GpuGeneration& LinkCalibration::generation(std::string_view vendor,
 }
 
 Result<LinkCalibration> load_link_calibration(const std::string& path) {
-  const Result<JsonDocument> document =
-      parse_json_file(path, std::filesystem::path(path).filename().string());
+  const Result<JsonDocument> document = parse_json_file(path, path);
   if (!document) return document.error();
   Problems problems;
   JsonReader r(*document, problems);

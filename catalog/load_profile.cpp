@@ -241,7 +241,7 @@ Profile profile(JsonReader& r) {
 
 Result<Profile> load_profile(const std::string& path) {
   const std::filesystem::path file(path);
-  const Result<JsonDocument> document = parse_json_file(file, file.filename().string());
+  const Result<JsonDocument> document = parse_json_file(file, path);
   if (!document) return document.error();
   Problems problems;
   JsonReader r(*document, problems);

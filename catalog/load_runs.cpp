@@ -182,8 +182,8 @@ RunRecord read_record(JsonReader& r) {
 
 }  // namespace
 
-Result<Runs> load_runs(const std::filesystem::path& file) {
-  const auto document = parse_json_file(file, file.filename().string());
+Result<Runs> load_runs(const std::filesystem::path& file, const std::string& called) {
+  const auto document = parse_json_file(file, called);
   if (!document) return document.error();
   if (document->at(0).kind != JsonKind::array)
     return Problem{ProblemKind::file, document->name,
@@ -202,11 +202,13 @@ Result<Runs> load_runs(const std::filesystem::path& file) {
   return runs;
 }
 
+Result<Runs> load_runs(const std::filesystem::path& file) { return load_runs(file, file.string()); }
+
 Result<Runs> load_all_runs(const std::filesystem::path& root) {
   Runs all;
   Problems problems;
   for (const auto& path : json_files(root / "runs", problems)) {
-    auto runs = load_runs(path);
+    auto runs = load_runs(path, "runs/" + path.filename().string());
     if (!runs) {
       problems.insert(problems.end(), runs.error().begin(), runs.error().end());
       continue;

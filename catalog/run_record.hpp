@@ -111,6 +111,7 @@ struct Runs {
 // wrong type or with an absurd value makes its own record malformed and no other; a file that is
 // not JSON, or not an array, is an error.
 Result<Runs> load_runs(const std::filesystem::path& file);
+Result<Runs> load_runs(const std::filesystem::path& file, const std::string& called);
 
 // Every file of root/runs that holds training runs, in order of name.
 Result<Runs> load_all_runs(const std::filesystem::path& root);

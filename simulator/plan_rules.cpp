@@ -232,7 +232,7 @@ Broken recompute_known(const Case& k) {
 Problems plan_problems(const Workload& workload, const ParallelPlan& plan, const Cluster& cluster) {
   const Case k{workload, plan, cluster};
   Problems problems;
-  if (const Broken broken = positive(k)) return {Problem{ProblemKind::request, "plan", *broken}};
+  if (const Broken broken = positive(k)) return {Problem{ProblemKind::request, "--plan", *broken}};
   constexpr std::array rules{multiplies_out,          tensor_divides,       context_divides,
                              stages_hold_layers,      schedule_runs,        experts_divide,
                              shards_divide,           batch_is_divisible,   compression_known,
@@ -241,7 +241,7 @@ Problems plan_problems(const Workload& workload, const ParallelPlan& plan, const
                              recompute_known};
   for (const auto rule : rules)
     if (const Broken broken = rule(k))
-      problems.push_back({ProblemKind::request, "plan", *broken});
+      problems.push_back({ProblemKind::request, "--plan", *broken});
   return problems;
 }
 

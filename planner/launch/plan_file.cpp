@@ -145,21 +145,23 @@ Problem unrecognised(const std::string& file) {
 
 // The run.sh of a folder, where it is one of ours and was not gathered before.
 void gather_run_script(const fs::path& folder, std::vector<PlanText>& to) {
-  auto text = read_text_file(folder / run_script_name, run_script_name, most_bytes);
+  const std::string name = (folder / run_script_name).string();
+  auto text = read_text_file(name, name, most_bytes);
   if (!text || !was_written_here(*text)) return;
   for (const PlanText& before : to)
     if (before.is_run_script && before.text == *text) return;
-  to.push_back({run_script_name, *std::move(text), true});
+  to.push_back({name, *std::move(text), true});
 }
 
 // A file's texts, or those of a folder that hold a plan: a folder may hold other things.
 Problems gather(const std::string& path, std::vector<PlanText>& to) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) {
-    auto text = read_text_file(path, fs::path(path).filename().string(), most_bytes);
+    auto text = read_text_file(path, path, most_bytes);
     if (!text) return text.error();
-    to.push_back({fs::path(path).filename().string(), *std::move(text)});
-    if (to.back().file != run_script_name) gather_run_script(fs::path(path).parent_path(), to);
+    to.push_back({path, *std::move(text)});
+    if (fs::path(path).filename() != run_script_name)
+      gather_run_script(fs::path(path).parent_path(), to);
     return {};
   }
   std::vector<fs::path> files;
@@ -171,7 +173,7 @@ Problems gather(const std::string& path, std::vector<PlanText>& to) {
   std::sort(files.begin(), files.end());
   const std::size_t before = to.size();
   for (const fs::path& file : files) {
-    const std::string ending = file.extension().string(), name = file.filename().string();
+    const std::string ending = file.extension().string(), name = file.string();
     if (ending != ".json" && ending != ".yaml" && ending != ".yml" && ending != ".toml" &&
         ending != ".args")
       continue;

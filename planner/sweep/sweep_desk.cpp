@@ -21,10 +21,9 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 }  // namespace
 
 Result<OpenedStudy> open_study(const std::string& path) {
-  const std::string name = std::filesystem::path(path).filename().string();
   auto text = read_text_file(path, path, most_study_bytes);
   if (!text) return text.error();
-  auto study = read_study_text(*text, name);
+  auto study = read_study_text(*text, path);
   if (!study) return study.error();
   return OpenedStudy{*std::move(study), *std::move(text)};
 }
