@@ -6,6 +6,7 @@
 #include "catalog/find.hpp"
 #include "catalog/json_document.hpp"
 #include "catalog/names.hpp"
+#include "planner/choice/near_batch.hpp"
 #include "planner/choice/plan_choice.hpp"
 #include "planner/choice/workload_choice.hpp"
 #include "planner/figures.hpp"
@@ -63,7 +64,7 @@ Result<Decided> chosen_plan(const ResolvedRequest& r, Method method, const Launc
   const Cluster& cluster = r.clusters.front();
   const auto unwritten = target.workload_refusals(choose_workload(r, method, cluster, 0).workload);
   if (!unwritten.empty()) return as_problems(target, unwritten);
-  auto chosen = choose_plan(r, method, cluster, Room::weighed, &target);
+  auto chosen = choose_near_plan(r, method, cluster, &target);
   if (!chosen) return chosen.error();
   return Decided{std::move(chosen->question), std::move(chosen->forecast), std::move(chosen->notes),
                  true};

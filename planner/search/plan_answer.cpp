@@ -7,6 +7,7 @@
 #include "catalog/names.hpp"
 #include "catalog/operations.hpp"
 #include "planner/answers/run_outlook.hpp"
+#include "planner/choice/near_batch.hpp"
 #include "planner/figures.hpp"
 #include "planner/forecast/judgement.hpp"
 #include "planner/forecast/model_states.hpp"
@@ -231,6 +232,20 @@ std::optional<double> usd_per_million_tokens(const SearchSite& site, const Forec
   return for_hours(*site.rates.per_hour, Seconds(1e6 / f.tokens_per_s)).value;
 }
 
+// Where no plan is legal for want of a batch that divides; nullptr where that is not why.
+static std::unique_ptr<PlanAnswer> of_near_batch(const PlanAnswer& a, const Request& request,
+                                                 const PlanWish& wish, const Facts& facts) {
+  const int batch = a.request.batch, gpus = a.request.gpus();
+  if (batch % gpus == 0) return nullptr;
+  Request one = request;
+  one.batch = nearest_batch(batch, gpus);
+  auto near = plan_answer(one, wish, facts);
+  if (!near || (**near).result.proof.legal == 0) return nullptr;
+  (**near).request.stated = request;
+  (**near).notes.insert((**near).notes.begin(), told_of_near_batch(batch, gpus));
+  return *std::move(near);
+}
+
 Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const PlanWish& wish,
                                                 const Facts& facts) {
   auto a = std::make_unique<PlanAnswer>();
@@ -269,11 +284,15 @@ Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const Pl
   for (const std::string& note : a->sites.back().notes) a->notes.push_back(note);
   if (a->sites.size() > 1 && a->objective->name != "gpus" && !wish.pareto) {
     fill_scaling(*a, search, facts);
+    if (a->result.proof.legal == 0)
+      if (auto near = of_near_batch(*a, request, wish, facts)) return near;
     return a;
   }
   std::vector<const SearchSite*> all;
   for (const SearchSite& s : a->sites) all.push_back(&s);
   search_wider(*a, all, search, facts);
+  if (a->result.best.empty() && a->result.proof.legal == 0 && a->sites.size() == 1)
+    if (auto near = of_near_batch(*a, request, wish, facts)) return near;
   note_faster_tight(*a, all, search, facts);
   if (wish.pareto) {
     SearchResult front = pareto_front(all, facts.profile, search);

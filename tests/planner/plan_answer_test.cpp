@@ -30,6 +30,18 @@ TEST_CASE("a method that no launch file says is searched all the same", "[search
   }
 }
 
+// As fit does it: 48 = 4 x 10 + 8 is nearest to 50.
+TEST_CASE("a batch that no plan divides is searched as the nearest that does", "[search]") {
+  Request r = request_for("llama-3.1-8b", "10xA100-80GB", {Method::lora});
+  r.batch = 48;
+  const auto a = plan_answer(r, {}, known_facts());
+  REQUIRE(a);
+  REQUIRE_FALSE((*a)->result.best.empty());
+  for (const FoundPlan& p : (*a)->result.best) CHECK(p.plan.global_batch() == 50);
+  CHECK((*a)->notes.front().find("answer for 50") != std::string::npos);
+  CHECK((*a)->request.stated.batch == 48);
+}
+
 TEST_CASE("of cards that a size stands for the first is searched, and named", "[search]") {
   Request r = request_for("gpt2", "2x24GB", {Method::pretrain});
   r.batch = 16;

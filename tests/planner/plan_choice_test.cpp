@@ -1,6 +1,7 @@
 #include "planner/choice/plan_choice.hpp"
 
 #include "planner/answers/fit_answer.hpp"
+#include "planner/choice/near_batch.hpp"
 #include "planner/choice/plan_layouts.hpp"
 #include "planner/choice/workload_choice.hpp"
 #include "planner/forecast/model_states.hpp"
@@ -347,6 +348,28 @@ TEST_CASE("a batch that divides over nothing is a problem with the nearest that 
   REQUIRE_FALSE(c);
   CHECK(c.error().front().where == "--batch");
   CHECK(c.error().front().what.find("the least is 16") != std::string::npos);
+}
+
+// 48 = 4 x 10 + 8 is nearer to 50 than to 40; 45 is as near to both, and 44 nearer to 40; of seven
+// there is no smaller one than 10.
+TEST_CASE("the nearest batch that divides is answered, and said") {
+  CHECK(nearest_batch(48, 10) == 50);
+  CHECK(nearest_batch(45, 10) == 50);
+  CHECK(nearest_batch(44, 10) == 40);
+  CHECK(nearest_batch(7, 10) == 10);
+  CHECK(nearest_batch(2, 10) == 10);
+  CHECK(nearest_batch(40, 10) == 40);
+  Request request = request_for("8b", "10xA100-80GB", {Method::lora});
+  request.batch = 48;
+  ResolvedRequest r = resolved(request);
+  const auto near = choose_near_plan(r, Method::lora, r.clusters.front());
+  REQUIRE(near);
+  CHECK(near->question.plan.global_batch() == 50);
+  CHECK(note_with(*near, "48 sequences per step").find("answer for 50") != std::string::npos);
+  request.batch = 50;
+  CHECK(near->question.plan == chosen(request).question.plan);
+  r.asked.plans = {"dp=10"};  // says what it is
+  CHECK_FALSE(choose_near_plan(r, Method::lora, r.clusters.front()));
 }
 
 // Two sequences per GPU, as its recipes have it, where nobody asks for a batch: one pass of two; of
