@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "catalog/find.hpp"
 #include "planner/answers/cost.hpp"
 #include "planner/choice/workload_choice.hpp"
 #include "planner/figures.hpp"
@@ -41,6 +42,36 @@ std::vector<ShopOffer> offers_of(const Prices& prices, UsDollars budget) {
       *same = std::move(offer);
   }
   return offers;
+}
+
+// "Standard_ND96amsr_A100_v4" of azure is the node azure-nd96amsr-a100-v4.
+std::string node_name(const CloudPrice& price) {
+  std::string name = price.instance;
+  for (char& c : name)
+    c = c == '_' ? '-' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  constexpr std::string_view plain = "standard-";
+  if (name.starts_with(plain)) name.erase(0, plain.size());
+  return sentence(price.provider, '-', name);
+}
+
+// What the nodes of the catalog say of a rented machine; nothing where it is none of them.
+std::optional<Bytes> rented_ram(const Catalog& catalog, const ShopOffer& offer) {
+  if (offer.rented == nullptr) return std::nullopt;
+  const Node* node = node_named(catalog, node_name(*offer.rented));
+  return node == nullptr ? std::nullopt : node->host_ram;
+}
+
+// Plans that offload into memory of a size that nobody knows.
+void note_unknown_ram(ShopAnswer& answer) {
+  std::string first;
+  int many = 0;
+  for (const ShopOffer& o : answer.offers)
+    if (!o.host_ram && o.question && !(o.question->plan.offload == Offload{}) && many++ == 0)
+      first = o.gpus;
+  if (many > 0)
+    answer.notes.push_back(sentence(
+        many, " of these plans offload to host RAM whose size is not catalogued, the cheapest of ",
+        first, "; --host-ram states it."));
 }
 
 // Fills in what the run comes to; an offer that cannot run keeps its verdict.
@@ -100,10 +131,12 @@ Result<ShopAnswer> shop_answer(const Request& request, const Facts& facts,
   const UsDollars budget = request.budget ? UsDollars{*request.budget} : usual_budget;
   std::vector<ShopOffer> offers = offers_of(facts.catalog.prices, budget);
   std::vector<ResolvedRequest> requests;
-  for (const ShopOffer& offer : offers) {
+  for (ShopOffer& offer : offers) {
     Request one = request;
     one.gpus = offer.gpus;
     if (one.methods.empty()) one.methods = {Method::qlora};
+    if (!one.host_ram) one.host_ram = rented_ram(facts.catalog, offer);
+    offer.host_ram = one.host_ram;
     auto r = resolve(one, facts, UnnamedMethods::one);
     if (!r) return r.error();
     requests.push_back(*std::move(r));
@@ -112,6 +145,7 @@ Result<ShopAnswer> shop_answer(const Request& request, const Facts& facts,
     return Problem{ProblemKind::request, "--budget", "buys no catalogued card and rents nothing"};
   ShopAnswer answer;
   answer.request = requests.front();
+  answer.request.asked.host_ram = request.host_ram;
   answer.budget = budget;
   answer.method = requests.front().methods.front();
   answer.sequences = sequences_of(requests.front());
@@ -129,6 +163,7 @@ Result<ShopAnswer> shop_answer(const Request& request, const Facts& facts,
   if (framework_follows_gpus(request, {answer.method}))
     answer.notes.emplace_back(framework_follows_gpus_note);
   add_notes(answer, operations);
+  note_unknown_ram(answer);
   return answer;
 }
 

@@ -3,6 +3,7 @@
 //   buy    launch price of the cards + electricity of the run   (the box around them not counted)
 //   rent   hours of the run x price per hour, on demand
 //
+// A rented machine that is among the catalogued nodes has their host RAM, which offloading may use.
 // Every offer is judged by the plan that `fit` would choose on it and the one predictor.
 #pragma once
 
@@ -22,6 +23,7 @@ struct ShopOffer {
   const CloudPrice* rented = nullptr;  // nullptr: bought
   UsDollars price;                     // of the cards, or per hour
   std::string date;                    // of the price
+  std::optional<Bytes> host_ram;       // stated, or that of the catalogued node which is rented
   // Of the run, where some plan runs there:
   Verdict verdict = Verdict::does_not_fit;
   std::optional<Question> question;  // the plan chosen, and where it runs

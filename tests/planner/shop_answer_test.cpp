@@ -57,6 +57,36 @@ TEST_CASE("more money never offers less, and electricity is power x time x price
   }
 }
 
+// Its names say which catalogued node a rented machine is: nebius-gpu-b200-sxm-8gpu-160vcpu-1792gb.
+TEST_CASE("a rented machine has the host RAM that its node is catalogued with") {
+  Request r;
+  r.model = "llama-3.1-8b";
+  r.methods = {Method::full};
+  r.offload = Offload{.optimizer = true, .parameters = true};
+  r.budget = 1e6;
+  const auto operations = load_operations(source_dir() + "/catalog");
+  REQUIRE(operations);
+  const auto a = shop_answer(r, known_facts(), *operations);
+  REQUIRE(a);
+  CHECK_FALSE(a->request.asked.host_ram);
+  int known = 0, unknown = 0;
+  for (const ShopOffer& o : a->offers) {
+    if (o.rented != nullptr && o.rented->instance == "gpu-b200-sxm_8gpu-160vcpu-1792gb")
+      CHECK(o.host_ram == Bytes(std::int64_t{1792} << 30));
+    const bool offloads = !(o.question->plan.offload == Offload{});
+    ++(o.host_ram ? known : unknown);
+    CHECK(offloads);
+  }
+  CHECK(known > 0);
+  REQUIRE(unknown > 0);
+  CHECK(a->notes.back().find(std::to_string(unknown) + " of these plans offload") == 0);
+  r.host_ram = Bytes(std::int64_t{4} << 40);
+  const auto stated = shop_answer(r, known_facts(), *operations);
+  REQUIRE(stated);
+  for (const ShopOffer& o : stated->offers) CHECK(o.host_ram == r.host_ram);
+  for (const std::string& note : stated->notes) CHECK(note.find("not catalogued") > note.size());
+}
+
 TEST_CASE("naming the GPUs is what shop is for") {
   Request r = request_for("smollm2-135m", "4090");
   const auto operations = load_operations(source_dir() + "/catalog");
