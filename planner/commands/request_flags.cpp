@@ -25,6 +25,7 @@ void add_request_flags(CLI::App& command, RequestWords& words) {
       option->type_name(std::string(field.placeholder));
       // Each use of the flag takes one word: what follows it is the next flag or MODEL.
       option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      if (field.flag.starts_with("--")) option->allow_extra_args(false);
     }
   }
   command.add_option("--request", words.file, "read the whole question from a JSON file")
