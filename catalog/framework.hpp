@@ -39,6 +39,7 @@ enum class GradientCopyLife {
   layer,          // until the layer's backward is over
   microbatch,     // until the microbatch's backward is over (nanotron)
   next_backward,  // until the next microbatch's backward begins (DeepSpeed's BF16 optimizer)
+  run,            // for the whole run, from the first backward on: zeroed in place
 };
 
 // How logits become a loss; the live copies of [tokens, vocabulary] follow (loss_model).
@@ -105,6 +106,7 @@ enum class MemoryKind {
   reserved,          // torch.cuda.max_memory_reserved
   device,            // nvidia-smi
   reserved_at_step,  // max_memory_reserved, with the peaks reset before the optimizer steps
+  allocated_first,   // max_memory_allocated once the first step is over
 };
 
 // Which pipeline stage that figure is of.
@@ -153,10 +155,15 @@ struct Framework {
   // Beside 16-bit moments: of the masters of bf16 weights only what these lack, their lower half,
   // and moments that go to fp32 for a step, all at once.
   bool keeps_remainders = false, widens_moments = false;
-  int reduce_buffers = 0;                  // buckets kept allocated for the whole run
+  int reduce_buffers = 0;             // buckets kept allocated for the whole run
+  bool buffers_from_stage_2 = false;  // ... where ZeRO shards gradients; at stage 1 a bucket is
+                                      // flattened when the last microbatch is through
+  // Persistent gradients are one flat tensor, cast to a narrower `reduce_dtype` as a whole.
+  bool reduces_flat_gradient = false;
   bool wide_gradient_checks_fp16 = false;  // where compute is fp16, overflow and norm are read off
                                            // fp32 and fp64 copies of each gradient in turn
   bool wide_gradient_checks = false;       // the same in every format (DeepSpeed until 2024)
+  bool states_at_start = false;            // optimizer states are made before the first step
   bool clones_partition = false;  // states are one flat tensor each (DeepSpeed), with a 16-bit copy
                                   // beside the fp32 one: as the master is made, and of the gradient
                                   // while stepping
@@ -227,7 +234,14 @@ struct Framework {
   bool output_holds_logits = false;  // the training loop keeps the model's output
   bool output_holds_keys = false;    // the keys and values of all layers among it (use_cache)
   OutputLife output_life = OutputLife::backward;
-  bool eager_activation = false;     // act(gate) * up is two kernels though all else is fused
+  bool eager_activation = false;  // act(gate) * up is two kernels though all else is fused
+  bool eager_rotary = false;      // rotation is PyTorch's own operators though all else is fused
+  // Tokens come before sequences: q, k, v and the output are copied around a kernel that never
+  // stores scores, which wants them the other way, where there is more than one sequence.
+  bool transposes_attention = false;
+  // Dropout of a branch is a function of TorchScript, whose derivative keeps the mask whatever the
+  // rate.
+  bool keeps_dropout_masks = false;
   bool fused_norms = false;          // norms are one kernel though the rest is eager
   bool patches_built_model = false;  // a plugin's kernels go into a model's modules, one by one
   bool fused_rotary = false;         // flash-attn rotates; keys are packed with values

@@ -23,10 +23,11 @@ inline constexpr Spellings<GradientLife, 3> gradient_life_names{{
     {"persistent", GradientLife::persistent},
     {"in_backward", GradientLife::in_backward},
 }};
-inline constexpr Spellings<GradientCopyLife, 3> gradient_copy_life_names{{
+inline constexpr Spellings<GradientCopyLife, 4> gradient_copy_life_names{{
     {"layer", GradientCopyLife::layer},
     {"microbatch", GradientCopyLife::microbatch},
     {"next_backward", GradientCopyLife::next_backward},
+    {"run", GradientCopyLife::run},
 }};
 inline constexpr Spellings<LossKind, 6> loss_kind_names{{
     {"dense", LossKind::dense},
@@ -53,12 +54,13 @@ inline constexpr Spellings<AttentionKernel, 5> attention_kernel_names{{
     {"memory_efficient", AttentionKernel::memory_efficient},
     {"eager", AttentionKernel::eager},
 }};
-inline constexpr Spellings<MemoryKind, 5> memory_kind_names{{
+inline constexpr Spellings<MemoryKind, 6> memory_kind_names{{
     {"tensors", MemoryKind::tensors},
     {"allocated", MemoryKind::allocated},
     {"reserved", MemoryKind::reserved},
     {"device", MemoryKind::device},
     {"reserved_at_step", MemoryKind::reserved_at_step},
+    {"allocated_first", MemoryKind::allocated_first},
 }};
 inline constexpr Spellings<MemoryStage, 2> memory_stage_names{{
     {"worst", MemoryStage::worst},

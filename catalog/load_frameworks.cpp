@@ -102,6 +102,9 @@ void read_states(JsonReader& r, Framework& f) {
   f.keeps_remainders = r.maybe_flag("keeps_remainders").value_or(false);
   f.widens_moments = r.maybe_flag("widens_moments").value_or(false);
   f.reduce_buffers = r.integer("reduce_buffers", 0, 100);
+  f.buffers_from_stage_2 = r.maybe_flag("buffers_from_stage_2").value_or(false);
+  f.reduces_flat_gradient = r.maybe_flag("reduces_flat_gradient").value_or(false);
+  f.states_at_start = r.maybe_flag("states_at_start").value_or(false);
   f.clones_partition = r.maybe_flag("clones_partition").value_or(false);
   f.sharded = read_sharded(r.object("sharded"));
   f.gathers_as_stored = r.maybe_flag("gathers_as_stored").value_or(false);
@@ -136,6 +139,9 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.patches_built_model = r.maybe_flag("patches_built_model").value_or(false);
   f.fused_rotary = r.maybe_flag("fused_rotary").value_or(false);
   f.eager_activation = r.maybe_flag("eager_activation").value_or(false);
+  f.eager_rotary = r.maybe_flag("eager_rotary").value_or(false);
+  f.transposes_attention = r.maybe_flag("transposes_attention").value_or(false);
+  f.keeps_dropout_masks = r.maybe_flag("keeps_dropout_masks").value_or(false);
   f.attention = r.choice("attention", attention_kernel_names);
   f.attention_blackwell = r.maybe_choice("attention_blackwell", attention_kernel_names);
   f.selective_op_omits_cudnn = r.maybe_flag("selective_op_omits_cudnn").value_or(false);

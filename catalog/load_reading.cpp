@@ -101,6 +101,7 @@ PhraseReading read_phrase(JsonReader& r) {
   p.longest_sample = r.maybe_integer("longest_sample", 1, 100'000'000);
   p.dropout = r.maybe_flag("dropout");
   p.offload_activations = r.maybe_flag("offload_activations");
+  p.memory_of_first_step = r.maybe_flag("memory_of_first_step");
   p.blocking_launches = r.maybe_flag("blocking_launches");
   p.overlaps_reduction = r.maybe_flag("overlaps_reduction");
   p.scales_rows = r.maybe_flag("scales_rows");

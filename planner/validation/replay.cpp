@@ -32,7 +32,9 @@ std::vector<const PhraseReading*> phrases_of(const RunRecord& run, const Reading
 // Which of the three figures the record's reading is.
 MemoryKind memory_kind(const ReplayContext& c, const Framework& framework) {
   const MemoryKindReading* row = longest_match(c.reading.memory_kinds, c.run.measured.mem_kind);
-  return row == nullptr ? framework.memory_reported_as : row->kind;
+  const MemoryKind kind = row == nullptr ? framework.memory_reported_as : row->kind;
+  const bool first = stated(c, &PhraseReading::memory_of_first_step).value_or(false);
+  return first && kind == MemoryKind::allocated ? MemoryKind::allocated_first : kind;
 }
 
 // The parts of a block that are named after `phrase`, one word after the other, until a word names
@@ -112,12 +114,13 @@ ReplayResult assemble(const ReplayContext& c, const Gpu& gpu, const MethodReadin
   if (p.data * p.context == 1 && p.zero_stage == 0)
     for (const EngineStage& engine : row.with_zero_alone)
       if (engine.method == method.method) p.zero_stage = engine.stage;
+  const int asked_stage = p.zero_stage;
   if (p.zero_stage == 0 && p.data * p.context > 1 && row.bf16_shards_at_stage_0 &&
       compute == DType::bf16) {
     notes.push_back("ZeRO stage 0 in bf16: its optimizer shards states all the same, as stage 1");
     p.zero_stage = 1;
   }
-  Framework framework = replay_framework(c, row, method.method, compute, p.zero_stage);
+  Framework framework = replay_framework(c, row, method.method, compute, asked_stage);
   settle_on(gpu, framework);
   can_do_what_it_did(p, method.method, framework);
   const bool pretrains = method.method == Method::pretrain;

@@ -13,6 +13,7 @@ Bytes figure(const MemoryFigures& f, MemoryKind kind) {
   switch (kind) {
     case MemoryKind::tensors:  // the caller takes the workspaces off
     case MemoryKind::allocated:
+    case MemoryKind::allocated_first:  // the caller reads the first step's
       return f.allocated;
     case MemoryKind::reserved:
       return f.reserved;
@@ -28,7 +29,8 @@ Bytes stage_peak(const StageForecast& s, MemoryKind kind) {
   if (kind == MemoryKind::tensors)
     return s.peak.allocated -
            Bytes(s.breakdown[static_cast<std::size_t>(MemoryCategory::workspace)]);
-  return s.load ? std::max(figure(s.peak, kind), figure(*s.load, kind)) : figure(s.peak, kind);
+  const MemoryFigures& steps = kind == MemoryKind::allocated_first ? s.first_step_peak : s.peak;
+  return s.load ? std::max(figure(steps, kind), figure(*s.load, kind)) : figure(steps, kind);
 }
 
 const StageForecast& stage_read(const Forecast& f, MemoryKind kind, MemoryStage stage) {

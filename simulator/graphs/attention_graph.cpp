@@ -26,6 +26,12 @@ double bytes_of_elements(const GraphBuilder& b, std::int64_t elements) {
 
 enum class Rotated { query, key };
 
+// PyTorch's own operators, in a framework whose others are not.
+void issue_as_plain(Operator& op) {
+  std::get<MemoryWork>(op.forward.front()).plain = true;
+  std::get<MemoryWork>(op.backward.front()).plain = true;
+}
+
 // Rotary embedding of q or k. Eager frameworks run five kernels that move 20 bytes per 16-bit
 // element (rotate-half: negate, concatenate, two products, a sum) and seven backward that move 28
 // (calibrate/count_norm_operators.py); fused ones read and write once. flash-attn's own, which
@@ -36,13 +42,15 @@ enum class Rotated { query, key };
 TensorIndex rotate(GraphBuilder& b, TensorIndex t, std::int64_t elements, Rotated what) {
   if (b.workload().model.position != PositionKind::rope) return t;
   const double once = 2 * bytes_of_elements(b, elements);
-  if (!b.eager()) return b.pointwise("rotary", {t}, {}, elements, once, once, 1);
+  if (!b.eager() && !b.workload().framework.eager_rotary)
+    return b.pointwise("rotary", {t}, {}, elements, once, once, 1);
   const bool packed = b.workload().framework.fused_rotary, key = what == Rotated::key;
   const double forward = !packed ? 5 : key ? 7 : 2, backward = !packed ? 7 : key ? 7 : 3;
   const int launches = !packed ? 5 : key ? 3 : 2;
   const TensorIndex rotated =
       b.pointwise("rotary", {t}, {}, elements, forward * once, backward * once, launches);
   std::get<MemoryWork>(b.last().backward.front()).launches = packed ? launches : 7;
+  if (!b.eager()) issue_as_plain(b.last());
   return rotated;
 }
 
@@ -289,15 +297,39 @@ void run_beside_scores(const GraphBuilder& b, Operator& op, const AttentionWork&
   op.backward.push_back(traffic((copy + 1) * scores, 1));
 }
 
+// With one sequence the order of the two outer dimensions says nothing, and nothing is copied.
+bool copies_around_kernel(const GraphBuilder& b, AttentionKernel kernel) {
+  return b.workload().framework.transposes_attention && kernel != AttentionKernel::eager &&
+         b.plan().microbatch * b.workload().sequences_per_sample > 1;
+}
+
+TensorIndex transposed(GraphBuilder& b, std::string_view name, TensorIndex t,
+                       std::int64_t elements) {
+  const double moved = 2 * bytes_of_elements(b, elements);
+  const TensorIndex copy = b.pointwise(name, {t}, {}, elements, moved, moved, 1);
+  std::get<MemoryWork>(b.last().backward.front()).launches = 1;
+  issue_as_plain(b.last());
+  return copy;
+}
+
+void transpose_operands(GraphBuilder& b, KernelOperands& o) {
+  const std::int64_t rows = b.tokens();
+  o.p.q = transposed(b, "transpose_q", o.p.q, rows * o.p.heads * o.p.qk_dim);
+  o.k = transposed(b, "transpose_k", o.k, rows * o.p.kv_heads * o.p.qk_dim);
+  o.v = transposed(b, "transpose_v", o.v, rows * o.p.kv_heads * o.p.v_dim);
+}
+
 TensorIndex attend(GraphBuilder& b, const Projections& projected, BlockKind kind) {
   if (b.workload().framework.output_holds_keys) {
     b.outlive(projected.k);
     b.outlive(projected.v);
   }
-  const KernelOperands o = expanded(b, projected);
+  KernelOperands o = expanded(b, projected);
   const Projections& p = o.p;
   AttentionWork work = kernel_shape(b, p, kind);
   const std::int64_t rows = b.tokens();
+  const bool copies = copies_around_kernel(b, work.kernel);
+  if (copies) transpose_operands(b, o);
   const TensorIndex out = b.tensor("attention", rows * p.heads * p.v_dim);
   Operator op;
   op.name = "attention";
@@ -327,7 +359,7 @@ TensorIndex attend(GraphBuilder& b, const Projections& projected, BlockKind kind
     op.backward_temporary = Bytes(rows * p.heads * p.qk_dim * 4);
   }
   b.add(std::move(op));
-  return out;
+  return copies ? transposed(b, "transpose_output", out, rows * p.heads * p.v_dim) : out;
 }
 
 }  // namespace

@@ -466,7 +466,7 @@ TensorIndex GraphBuilder::residual_add(TensorIndex x, TensorIndex branch, std::i
 }
 
 TensorIndex GraphBuilder::dropout(TensorIndex x, std::int64_t elements) {
-  if (!workload_.hidden_dropout) return x;
+  if (!workload_.hidden_dropout && !workload_.framework.keeps_dropout_masks) return x;
   const double e = as_double(element_);
   const TensorIndex mask = tensor_bytes("dropout_mask", elements, MemoryCategory::temporaries, 0);
   const TensorIndex out = tensor("dropout", elements);

@@ -51,8 +51,12 @@ int peak_after_backward(const std::vector<Slot>& slots) {
 std::vector<Slot> slots_of_step(const Workload& workload, const ParallelPlan& plan,
                                 const PipelineSchedule& schedule, int stage) {
   std::vector<Slot> slots = slots_played(plan, schedule, stage);
-  if (workload.framework.gradient_life != GradientLife::per_step || plan.pipeline == 1)
-    return slots;
+  // What a step's first backward pass leaves behind stands beside all that later ones find.
+  const Framework& f = workload.framework;
+  const bool grows =
+      f.gradient_life == GradientLife::per_step ||
+      (f.gradient_copy_while_accumulating && f.gradient_copy_life == GradientCopyLife::run);
+  if (!grows || plan.pipeline == 1) return slots;
   const PipelineShape whole{plan.pipeline, plan.chunks, plan.microbatches};
   std::vector<Slot> all = schedule.order(whole, stage);
   const int most = peak_after_backward(all);

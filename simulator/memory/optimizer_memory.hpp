@@ -51,6 +51,12 @@ class OptimizerMemory {
     backward_.make(bytes, wide_values(elements, weight_bytes));
   }
 
+  void make_states(const std::vector<std::vector<LayerHoldings>>& layers, const LayerState& total) {
+    if (plan_.offload.optimizer) return;
+    if (!states_exist_) open_states(layers, total, 2, states_);
+    states_exist_ = true;
+  }
+
   // `largest_gradient`: elements of the largest weight gradient. The gradients themselves are the
   // caller's to release, but for those that are dropped before.
   void step(std::vector<std::vector<LayerHoldings>>& layers, const LayerState& total,
@@ -60,8 +66,7 @@ class OptimizerMemory {
       drop_other_shards(layers, total);
       inspect(total, largest_gradient);
       std::vector<Holding> temporary = flat_gradient(total);
-      if (!states_exist_) open_states(layers, total, 2, states_);
-      states_exist_ = true;
+      make_states(layers, total);
       // foreach kernels hold a list of temporaries, the roots of the second moments, as large as
       // the parameters that they step (PyTorch torch/optim/adam.py, _multi_tensor_adam), and
       // PyTorch 2.0 another one for their sums with eps: in backward, that is one tensor.

@@ -36,10 +36,24 @@ std::vector<std::int64_t> run_buffers(const Workload& w, const ParallelPlan& pla
   if (f.bucket_copies_gradients && plan.zero_stage == 0)
     out.push_back(f.gradient_life == GradientLife::persistent ? total.unsharded_gradients
                                                               : reduced_copy(w, total));
+  if (f.buffers_from_stage_2 && !fixed) return out;
   const Bytes bucket = f.gradient_bucket_at(plan.zero_stage);
   for (int i = 0; i < f.reduce_buffers; ++i)
     out.push_back(fixed ? bucket.value : std::min(bucket.value, total.unsharded_gradients));
   return out;
+}
+
+std::int64_t reduced_at_end(const Workload& w, const ParallelPlan& plan, const LayerState& total) {
+  const Framework& f = w.framework;
+  if (plan.data == 1 || plan.zero_stage >= 2) return 0;
+  if (f.gradient_life == GradientLife::persistent) {
+    const double wide = bytes_per_element(f.gradient_dtype);
+    const double sent = bytes_per_element(f.reduce_dtype);
+    if (!f.reduces_flat_gradient || sent >= wide) return 0;
+    return static_cast<std::int64_t>(sent / wide * static_cast<double>(total.gradients));
+  }
+  if (!f.buffers_from_stage_2 || f.reduce_buffers == 0) return 0;
+  return std::min(f.gradient_bucket_at(plan.zero_stage).value, total.unsharded_gradients);
 }
 
 std::int64_t bytes_kept_of_sent(const Workload& w, const ParallelPlan& plan,

@@ -15,6 +15,12 @@ namespace shardwise {
 std::vector<std::int64_t> run_buffers(const Workload& workload, const ParallelPlan& plan,
                                       const LayerState& total);
 
+// What a reduction that follows the last microbatch takes beside the gradients: persistent ones
+// cast to what is sent, as one tensor (DeepSpeed runtime/engine.py, allreduce_bucket), or a bucket
+// of ZeRO-1's (runtime/zero/stage_1_and_2.py, reduce_gradients).
+std::int64_t reduced_at_end(const Workload& workload, const ParallelPlan& plan,
+                            const LayerState& total);
+
 // What a pipeline stage keeps of what it has sent on for one microbatch: cut over the tensor ranks
 // (DeepSpeed runtime/pipe/engine.py, is_pipe_partitioned). `last` is the stage's last layer.
 std::int64_t bytes_kept_of_sent(const Workload& workload, const ParallelPlan& plan,

@@ -67,6 +67,7 @@ struct LayerHoldings {
   std::vector<Holding> unsharded_gradients;
   Holding sharded_gradient;
   bool has_gradient = false;  // made by an earlier microbatch of this step
+  bool copied = false;        // 16-bit copies of its gradients have been made in this run
 };
 
 // Parameters of a layer that have gradients: its own, or those of adapters.

@@ -31,6 +31,7 @@ StagePlayer::StagePlayer(const Workload& w, const ParallelPlan& plan,
   }
   for (const std::int64_t bytes : run_buffers(w_, plan_, total_)) keep(bytes, communication);
   if (copies_to_host()) keep(largest_gradient_bytes(layers_), communication);
+  if (f_.states_at_start) optimizer_.make_states(layers_, total_);
 }
 
 void StagePlayer::play_step(const std::vector<Slot>& order) {
@@ -392,14 +393,16 @@ void StagePlayer::release_copies(std::size_t c) {
 }
 
 void StagePlayer::widen_copies() {
-  if (!habits_.persistent_gradients || f_.gradient_copy_life != GradientCopyLife::next_backward)
-    return;
+  const bool waits = f_.gradient_copy_life == GradientCopyLife::next_backward ||
+                     f_.gradient_copy_life == GradientCopyLife::run;
+  if (!habits_.persistent_gradients || !waits) return;
   Holding wide = ledger_.open(4 * largest_gradient_, gradients);
   ledger_.close(wide);
 }
 
 void StagePlayer::keep_or_pass(std::int64_t raw, LayerHoldings& h) {
-  if (f_.gradient_copy_while_accumulating)
+  const bool there = f_.gradient_copy_life == GradientCopyLife::run && h.copied;
+  if (f_.gradient_copy_while_accumulating && !there)
     h.unsharded_gradients.push_back(ledger_.open(raw, gradients));
   else
     ledger_.touch(raw, gradients);
@@ -435,6 +438,7 @@ void StagePlayer::finish_layer_backward(std::size_t c, std::size_t i) {
     close_all(h.unsharded_gradients);
   }
   h.has_gradient = h.has_gradient || h.state.gradients > 0;
+  h.copied = h.copied || !h.unsharded_gradients.empty();
 }
 
 std::int64_t StagePlayer::reduced_bytes(const LayerHoldings& h) const {
@@ -464,10 +468,13 @@ void StagePlayer::close_all(std::vector<Holding>& list) {
 void StagePlayer::step_optimizer() {
   if (f_.records_streams)
     lag_.advance(kernels_per_stepped_parameter(w_) * trained_tensors(layers_));
+  if (const std::int64_t sent = reduced_at_end(w_, plan_, total_); sent > 0)
+    ledger_.touch(sent, communication);
   optimizer_.step(layers_, total_, largest_gradient_);
   reserved_at_step_ = ledger_.reserved();
   const bool copies_stay =
-      habits_.persistent_gradients && f_.gradient_copy_life == GradientCopyLife::next_backward;
+      habits_.persistent_gradients && (f_.gradient_copy_life == GradientCopyLife::next_backward ||
+                                       f_.gradient_copy_life == GradientCopyLife::run);
   for (auto& chunk : layers_)
     for (LayerHoldings& h : chunk) {
       if (!copies_stay) close_all(h.unsharded_gradients);

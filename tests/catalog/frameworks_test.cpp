@@ -75,8 +75,8 @@ TEST_CASE("Every framework that a published run names has a row") {
 
 TEST_CASE("Free text means the row with the longest name in it") {
   CHECK(meant("megatron") == "megatron-lm");
-  CHECK(meant("megatron-deepspeed") == "megatron-deepspeed");
-  CHECK(meant("atorch (DeepSpeed 3D)") == "megatron-deepspeed");
+  CHECK(meant("megatron-deepspeed") == "megatron-deepspeed-2022");
+  CHECK(meant("atorch (DeepSpeed 3D)") == "megatron-deepspeed-2022");
   CHECK(meant("atorch (FSDP)") == "atorch");
   CHECK(meant("TouchNet (torchtitan-based)") == "torchtitan");
   CHECK(meant("run_fsdp_qlora.py") == "trl-2024");  // TRL's script, not the fsdp_qlora project
@@ -95,6 +95,25 @@ TEST_CASE("A note may narrow the row, and only the row that it refines") {
   CHECK(meant("megatron", "Megatron-Bridge recipes, 0.1.0rc4") == "megatron-bridge-recipes");
   CHECK(meant("megatron", "Megatron-Kwai") == "megatron-kwai");
   CHECK(meant("ms-swift", "NeMo container 24.07") == "ms-swift");
+}
+
+// Records that say no more are of 2021 and 2022; who names the framework today has the later code.
+TEST_CASE("Megatron-DeepSpeed of August 2023 on is another row") {
+  CHECK(meant("megatron-deepspeed", "DeepSpeed 0.12.6, torch 2.2.1") == "megatron-deepspeed");
+  CHECK(meant("megatron-deepspeed", "of March 2024") == "megatron-deepspeed");
+  CHECK(meant("megatron-deepspeed", "July 2023 sync") == "megatron-deepspeed");
+  CHECK(meant("megatron-deepspeed", "BigScience fork") == "megatron-deepspeed-2022");
+  CHECK(meant("megatron-deepspeed", "Megatron-LM and DeepSpeed, 2021") ==
+        "megatron-deepspeed-2022");
+  // Without ZeRO bf16 goes through the BF16 optimizer, whose gradients are fp32 and stay; with it
+  // they have the model's format and are released (DeepSpeed 0.12.6 runtime/engine.py:879-883).
+  const Framework& whole = row_of("megatron-deepspeed");
+  const Framework& sharded = row_of(whole.with_zero);
+  CHECK(whole.gradient_dtype == DType::fp32);
+  CHECK(whole.gradient_life == GradientLife::persistent);
+  CHECK(whole.gradient_copy_life == GradientCopyLife::run);
+  CHECK(sharded.gradient_dtype == DType::bf16);
+  CHECK(sharded.gradient_life == GradientLife::per_step);
 }
 
 TEST_CASE("Words match whole and whatever their case") {
@@ -119,7 +138,7 @@ TEST_CASE("A row is resolved for its number format") {
   CHECK(fp16.reduce_dtype == DType::fp16);
   CHECK(fp16.fp32_gradient_at_step);
   // DeepSpeed's pipelines: BF16_Optimizer's fp32 gradients stay; ZeRO's are made anew every step.
-  const Framework& deepspeed = row_of("megatron-deepspeed");
+  const Framework& deepspeed = row_of("megatron-deepspeed-2022");
   const Framework kept = resolved_for(deepspeed, Method::pretrain, DType::bf16);
   CHECK(kept.gradient_life == GradientLife::persistent);
   CHECK_FALSE(kept.wide_gradient_checks);

@@ -286,6 +286,25 @@ TEST_CASE("BLOOM's prequel on Jean Zay") {
   CHECK(r.question.cluster.groups.front().node.nic_count == 4);
 }
 
+// Stage 0 in bf16 is the BF16 optimizer, whose states are shared out (stage 1 of the plan), but
+// whose gradients are not ZeRO's; stage 1 that is asked for is ZeRO. A log that reads its peak once
+// reads the first step's.
+TEST_CASE("Megatron-DeepSpeed with its engine's stage 0 and 1") {
+  RunRecord run = record("deepspeed-issue5305-7b-32k-tp4");
+  run.plan.zero = 0;
+  run.measured.mem_kind = "torch-allocated";
+  const Replay whole = asked(run);
+  CHECK(whole.question.plan.zero_stage == 1);
+  CHECK(whole.question.workload.framework.id == "megatron-deepspeed");
+  CHECK(whole.memory_kind == MemoryKind::allocated);
+  run.plan.zero = 1;
+  run.notes += " Memory after the first iteration.";
+  const Replay sharded = asked(run);
+  CHECK(sharded.question.plan.zero_stage == 1);
+  CHECK(sharded.question.workload.framework.id == "megatron-deepspeed-zero");
+  CHECK(sharded.memory_kind == MemoryKind::allocated_first);
+}
+
 // No expert parallelism in the table, but "TE + DeepEP + FlexAttn": 128 experts and 64 data ranks
 // have 64 in common. Presets say what they set: a backend of the flexible dispatcher, or none.
 TEST_CASE("what a record says of the way to its experts") {

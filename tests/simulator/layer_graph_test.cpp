@@ -116,6 +116,28 @@ TEST_CASE("a Llama block saves 12h + 4h_kv + 6f + 4a bytes per token", "[layer_g
     CHECK(saved(block_graph(w, plan_of(1), {})) ==
           tokens * (12 * h + 4 * kv + 6 * f + 4 * a + 2 * f + 2 * 6 * h - 2 * 2 * h));
   }
+  SECTION("scripted dropout keeps a mask of a byte for each of two branches, whatever its rate") {
+    w.framework.keeps_dropout_masks = true;
+    CHECK(saved(block_graph(w, plan_of(1), {})) ==
+          tokens * (12 * h + 4 * kv + 6 * f + 4 * a + 2 * h));
+  }
+  SECTION("a transposed output is kept twice, by attention and by what follows: 2h more") {
+    w.framework.transposes_attention = true;
+    const std::int64_t usual = 12 * h + 4 * kv + 6 * f + 4 * a;
+    CHECK(saved(block_graph(w, plan_of(1), {})) == tokens * usual);  // one sequence: no copy
+    ParallelPlan two = plan_of(1);
+    two.microbatch = 2;
+    CHECK(saved(block_graph(w, two, {})) == 2 * tokens * (usual + 2 * h));
+  }
+  SECTION("rotation by PyTorch's own operators moves more and keeps nothing") {
+    w.framework.eager_rotary = true;
+    const LayerGraph graph = block_graph(w, plan_of(1), {});
+    CHECK(saved(graph) == tokens * (12 * h + 4 * kv + 6 * f + 4 * a));
+    std::int64_t moved = 0;
+    for (const Operator& op : graph.operators)
+      if (op.name == "rotary") moved += std::get<MemoryWork>(op.forward.front()).moved.value;
+    CHECK(moved == tokens * (h + kv) * 20);
+  }
   SECTION("frozen linears keep no inputs, so LoRA without adapters on a block keeps less") {
     // Without base gradients the inputs of q, k, v, gate, up (2h + 2h), o (needed by attention's
     // own backward, so still there) and down (2f) are not kept.

@@ -1,0 +1,88 @@
+// What DeepSpeed's optimizers keep and take around a step: copies of gradients that stay, states
+// that are there from the start, and what a reduction at the end of a step needs.
+#include "simulator/memory/memory_play.hpp"
+#include "simulator/memory/run_buffers.hpp"
+#include "tests/catch.hpp"
+#include "tests/simulator/sample_workload.hpp"
+
+namespace shardwise {
+namespace {
+
+StageMemory first_stage(const Workload& w, const ParallelPlan& plan) {
+  const PipelineSchedule& schedule = *find_pipeline_schedule("1f1b");
+  const ModelPartition partition =
+      partition_model(w, plan, schedule, *recompute_policy(plan.recompute));
+  return play_memory(w, plan, schedule, partition, 0, {}, std::nullopt);
+}
+
+}  // namespace
+
+// fp32 gradients are 4 bytes for each weight, their 16-bit copies 2. Those are made in the first
+// backward pass; in later steps they lie beside a whole forward pass, which the first step's one
+// microbatch did not see: where activations make the peak, steady is that much above first_step.
+// The first step's own peak is in the last layer's backward pass, once head (1,000 * 512) and down
+// projection (2,048 * 512) have left theirs.
+TEST_CASE("Copies of gradients may stay for the whole run", "[engine_memory]") {
+  Workload w = pretraining(llama(2, 512, 8, 8, 2048, 1000), 8192);
+  w.framework.gradient_life = GradientLife::persistent;
+  w.framework.gradient_dtype = DType::fp32;
+  w.framework.gradient_copy_while_accumulating = true;
+  w.framework.gradient_copy_life = GradientCopyLife::run;
+  w.framework.states_at_start = true;
+  const StageMemory one = first_stage(w, plan_of(1));
+  const double copies = gib(Bytes(one.state.gradients / 2 - 2 * 512 * (1000 + 2048)));
+  CHECK(gib(one.steady.allocated - one.first_step.allocated) == Approx(copies).epsilon(0.03));
+  // The second microbatch of a first step does see them.
+  ParallelPlan two = plan_of(1);
+  two.microbatches = 2;
+  const StageMemory both = first_stage(w, two);
+  CHECK(gib(both.first_step.allocated) == Approx(gib(one.steady.allocated)).epsilon(0.01));
+  CHECK(gib(both.steady.allocated) == Approx(gib(one.steady.allocated)).epsilon(0.01));
+  // Two stages and three microbatches: F0 F1 B0 F2 B1 ... has two in flight beside the copies in
+  // the first step already.
+  ParallelPlan stages = plan_of(1, 1, 2);
+  stages.microbatches = 3;
+  const StageMemory first = first_stage(w, stages);
+  CHECK(gib(first.first_step.allocated) == Approx(gib(first.steady.allocated)).epsilon(0.01));
+}
+
+// AdamW's two moments are 8 bytes for each of the weights that are stepped here.
+TEST_CASE("Optimizer states may be there before the first step", "[engine_memory]") {
+  Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
+  const StageMemory later = first_stage(w, plan_of(1));
+  w.framework.states_at_start = true;
+  const StageMemory before = first_stage(w, plan_of(1));
+  CHECK(gib(before.loaded - later.loaded) ==
+        Approx(gib(Bytes(later.state.optimizer))).epsilon(0.01));
+  CHECK(before.steady.allocated == later.steady.allocated);
+}
+
+// fp32 gradients sent in 16 bits, as one tensor: half their bytes beside them. ZeRO-1's own
+// gradients go through a bucket, of 1,000 bytes here; one rank alone sends nothing.
+TEST_CASE("A reduction at the end of a step takes a copy of what it sends", "[engine_memory]") {
+  Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
+  w.framework.gradient_life = GradientLife::persistent;
+  w.framework.gradient_dtype = DType::fp32;
+  w.framework.reduce_dtype = DType::bf16;
+  LayerState total;
+  total.gradients = 4000;
+  total.unsharded_gradients = 4000;
+  CHECK(reduced_at_end(w, plan_of(2), total) == 0);
+  w.framework.reduces_flat_gradient = true;
+  CHECK(reduced_at_end(w, plan_of(2), total) == 2000);
+  CHECK(reduced_at_end(w, plan_of(1), total) == 0);
+  w.framework.gradient_life = GradientLife::per_step;
+  w.framework.reduce_buffers = 1;
+  w.framework.gradient_bucket = Bytes(1000);
+  ParallelPlan one = plan_of(2);
+  one.zero_stage = 1;
+  CHECK(run_buffers(w, one, total) == std::vector<std::int64_t>{1000});
+  CHECK(reduced_at_end(w, one, total) == 0);
+  w.framework.buffers_from_stage_2 = true;
+  CHECK(run_buffers(w, one, total).empty());
+  CHECK(reduced_at_end(w, one, total) == 1000);
+  one.zero_stage = 2;
+  CHECK(run_buffers(w, one, total) == std::vector<std::int64_t>{1000});
+}
+
+}  // namespace shardwise
