@@ -120,6 +120,17 @@ enum class StageBalance {
                        // than its share, so the first ones hold most (nanotron)
   modules_in_turn,     // embedding, layers, last norm and head are dealt as so many modules, the
                        // same number each, the rest to the first ones
+  last_relieved,       // where layers divide evenly over four stages and more, as if there were up
+                       // to a layer more for each, which the last one then lacks (LiBai)
+};
+
+// An optimizer written in PyTorch's operators, a tensor after the other: kernels for each, values
+// read and written for each parameter, and tensors as large as the one that is stepped which live
+// beside it and its states.
+struct WrittenOptimizer {
+  int kernels = 0;
+  double values = 0;
+  int temporaries = 0;
 };
 
 struct Framework {
@@ -192,6 +203,8 @@ struct Framework {
                                           // (torch.distributed.pipelining)
   bool accumulates_in_reduce_dtype = false;  // where it is not: whole gradients wait for the last
                                              // microbatch in `reduce_dtype` (FSDP2)
+  bool copies_linear_inputs = false;         // TP without SP: each column-parallel linear copies
+                                             // what it reads
   bool exchanges_per_linear = false;    // TP: linears that read one tensor each gather it, or sum
                                         // its gradient, for themselves
   bool sums_gate_and_up_apart = false;  // TP without SP: the same of these two only
@@ -214,7 +227,9 @@ struct Framework {
   bool value_is_view_of_qkv =
       false;  // V as the kernel saves it holds the fused projection's output
   bool query_is_view_of_qkv =
-      false;                     // Q holds it, with a copy of K and V beside it; as many heads each
+      false;                   // Q holds it, with a copy of K and V beside it; as many heads each
+  bool plain_softmax = false;  // eager attention: its softmax is maximum, difference, exponential,
+                               // sum and quotient, each a kernel of its own
   bool gradient_fusion = false;  // wgrad accumulates straight into the fp32 gradient
   LossKind loss = LossKind::dense;
   int loss_chunks = 8;              // chunked only
@@ -235,6 +250,7 @@ struct Framework {
   bool output_holds_keys = false;    // the keys and values of all layers among it (use_cache)
   OutputLife output_life = OutputLife::backward;
   bool eager_activation = false;  // act(gate) * up is two kernels though all else is fused
+  bool plain_activation = false;  // with eager kernels: silu is x * sigmoid(x), written out
   bool eager_rotary = false;      // rotation is PyTorch's own operators though all else is fused
   // Tokens come before sequences: q, k, v and the output are copied around a kernel that never
   // stores scores, which wants them the other way, where there is more than one sequence.
@@ -263,7 +279,8 @@ struct Framework {
   bool foreach_optimizer = true;  // otherwise: all tensors at once, with temporaries for each
                                   // (PyTorch 2.0 on); else one by one, with two
   int foreach_lists = 1;          // of such temporaries: two in PyTorch 2.0
-  bool cpu_adam = false;          // an offloaded optimizer is its own, vectorised and in one pass
+  std::optional<WrittenOptimizer> written_optimizer;  // its AdamW is none of PyTorch's
+  bool cpu_adam = false;  // an offloaded optimizer is its own, vectorised and in one pass
   bool clips_gradients = true;
   DType adapter_dtype = DType::fp32;
   std::optional<DType> adapter_dtype_quantized;  // the same beside quantised weights

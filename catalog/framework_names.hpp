@@ -67,11 +67,12 @@ inline constexpr Spellings<MemoryStage, 2> memory_stage_names{{
     {"first", MemoryStage::first},
 }};
 
-inline constexpr Spellings<StageBalance, 4> stage_balance_names{{
+inline constexpr Spellings<StageBalance, 5> stage_balance_names{{
     {"even", StageBalance::even},
     {"ends_as_layers", StageBalance::ends_as_layers},
     {"head_by_parameters", StageBalance::head_by_parameters},
     {"modules_in_turn", StageBalance::modules_in_turn},
+    {"last_relieved", StageBalance::last_relieved},
 }};
 
 template <class E, std::size_t n>

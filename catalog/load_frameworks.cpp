@@ -68,10 +68,20 @@ ShardedParameters read_sharded(JsonReader r) {
   s.reshard_after_forward = r.flag("reshard_after_forward");
   s.reshard_with_pipeline = r.maybe_flag("reshard_with_pipeline").value_or(true);
   s.root_holds_ends = r.maybe_flag("root_holds_ends").value_or(false);
+  s.saved_for_backward = r.maybe_flag("saved_for_backward").value_or(false);
   s.prefetches_after_loss = r.maybe_flag("prefetches_after_loss").value_or(false);
   if (r.has("live_parameters_bytes")) s.live_parameters = bytes(r, "live_parameters_bytes");
   r.finish();
   return s;
+}
+
+WrittenOptimizer read_optimizer(JsonReader r) {
+  WrittenOptimizer o;
+  o.kernels = r.integer("kernels", 1, 1000);
+  o.values = r.number("values", 1, 1000);
+  o.temporaries = r.integer("temporaries", 0, 100);
+  r.finish();
+  return o;
 }
 
 void read_states(JsonReader& r, Framework& f) {
@@ -123,6 +133,7 @@ void read_communication(JsonReader& r, Framework& f) {
   f.reduces_every_microbatch = r.flag("reduces_every_microbatch");
   f.pipelines_reduce_once = r.maybe_flag("pipelines_reduce_once").value_or(false);
   f.accumulates_in_reduce_dtype = r.maybe_flag("accumulates_in_reduce_dtype").value_or(false);
+  f.copies_linear_inputs = r.maybe_flag("copies_linear_inputs").value_or(false);
   f.exchanges_per_linear = r.maybe_flag("exchanges_per_linear").value_or(false);
   f.sums_gate_and_up_apart = r.maybe_flag("sums_gate_and_up_apart").value_or(false);
   f.stage_1_all_reduces = r.flag("stage_1_all_reduces");
@@ -139,6 +150,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.patches_built_model = r.maybe_flag("patches_built_model").value_or(false);
   f.fused_rotary = r.maybe_flag("fused_rotary").value_or(false);
   f.eager_activation = r.maybe_flag("eager_activation").value_or(false);
+  f.plain_activation = r.maybe_flag("plain_activation").value_or(false);
   f.eager_rotary = r.maybe_flag("eager_rotary").value_or(false);
   f.transposes_attention = r.maybe_flag("transposes_attention").value_or(false);
   f.keeps_dropout_masks = r.maybe_flag("keeps_dropout_masks").value_or(false);
@@ -155,6 +167,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.query_is_view_of_qkv = r.maybe_flag("query_is_view_of_qkv").value_or(false);
   f.masks_padding = r.maybe_flag("masks_padding").value_or(false);
   f.softmax_in_fp32 = r.maybe_flag("softmax_in_fp32").value_or(false);
+  f.plain_softmax = r.maybe_flag("plain_softmax").value_or(false);
   f.gradient_fusion = r.flag("gradient_fusion");
   f.loss = r.choice("loss", loss_kind_names);
   f.loss_chunks = r.integer("loss_chunks", 1, 100000);
@@ -183,6 +196,8 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.cpu_adam = r.maybe_flag("cpu_adam").value_or(false);
   f.foreach_optimizer = r.maybe_flag("foreach_optimizer").value_or(true);
   f.foreach_lists = r.maybe_integer("foreach_lists", 1, 2).value_or(1);
+  if (r.has("written_optimizer"))
+    f.written_optimizer = read_optimizer(r.object("written_optimizer"));
   f.clips_gradients = r.flag("clips_gradients");
   f.host_us_per_kernel = r.number("host_us_per_kernel", 0, 1e6);
   f.host_us_per_sharded_module = r.maybe_number("host_us_per_sharded_module", 0, 1e6).value_or(0);

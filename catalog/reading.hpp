@@ -103,8 +103,10 @@ struct PhraseReading {
   std::optional<bool> memory_of_first_step;  // the peak is read once, when that step is over
   std::optional<bool> saved_for_backward;    // ShardedParameters::saved_for_backward
   std::optional<int> prediction_depths;
-  std::optional<std::string> precision;  // as records spell it
-  bool modules_follow = false;           // the parts that are re-run are named after `text`
+  std::optional<double> expert_imbalance;  // Workload::expert_imbalance
+  std::optional<int> expert_ranks;         // over which experts are spread, where no key tells it
+  std::optional<std::string> precision;    // as records spell it
+  bool modules_follow = false;             // the parts that are re-run are named after `text`
   bool share_follows = false;  // the number after `text` is the offloaded share of activations
   std::optional<std::string> recompute;  // a row of recompute_policy
   std::optional<std::string> framework;  // id of the row that stands for its release

@@ -170,10 +170,13 @@ OptimizerPass optimizer_pass(const Workload& w) {
   // update of its size written and read.
   const double states = w.optimizer->rank > 0 ? 3 * p.gradient : 2 * p.optimizer;
   double each = p.gradient + 2 * stepped + states + (p.master > 0 ? p.weight : 0);
+  const WrittenOptimizer* written = w.written_optimizer();
+  if (written != nullptr) each = stepped * written->values;
   // foreach AdamW makes about nine passes where the fused kernel makes one: 88 B for 28 B.
-  if (!w.framework.fused_optimizer) each *= 88.0 / 28.0;
+  if (written == nullptr && !w.framework.fused_optimizer) each *= 88.0 / 28.0;
   if (w.framework.clips_gradients) each += 3 * p.gradient;
   if (w.framework.gradient_life == GradientLife::persistent) each += p.gradient;
+  if (written != nullptr) return {each, 0, written->kernels};
   return {each, w.framework.fused_optimizer ? 20 : 200};
 }
 

@@ -58,6 +58,7 @@ LayerState layer_state(const Workload& workload, const ParallelPlan& plan,
 struct OptimizerPass {
   double bytes_each = 0;
   int kernels = 0;
+  int kernels_of_each = 0;  // tensor, where they are stepped one after the other
 };
 OptimizerPass optimizer_pass(const Workload& workload);
 // The same where the optimizer is offloaded: bytes of host memory that a step reads and writes for

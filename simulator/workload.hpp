@@ -34,6 +34,8 @@ struct Workload {
   // Tokens travel to and from experts behind the kernels of another microbatch (Megatron-LM
   // overlap_moe_expert_parallel_comm).
   bool overlaps_experts = false;
+  double expert_imbalance = 1;  // tokens of the fullest rank's experts over the mean, where experts
+                                // are spread over ranks
   // Depths of multi-token prediction (arXiv 2412.19437, section 2.2) that are trained beside the
   // next token: a layer and a loss more for each. Where they are several, they share the layer.
   int prediction_depths = 0;
@@ -43,6 +45,12 @@ struct Workload {
   bool shares_orthogonalization = false;
   bool pads_experts = false;   // every expert computes equally many tokens, dropped or padded
   bool step_is_graph = false;  // one CUDA graph holds forward and backward: the CPU issues nothing
+
+  // The framework's own AdamW, where that is what steps.
+  const WrittenOptimizer* written_optimizer() const {
+    const bool steps = framework.written_optimizer && optimizer == optimizer_named("adamw");
+    return steps ? &*framework.written_optimizer : nullptr;
+  }
 
   // Takes an optimizer, and what it decides in the framework's place: when gradients go. Without
   // gradients that are kept no wider weights stand beside 16-bit ones.

@@ -58,6 +58,17 @@ std::vector<int> modules_in_turn(const Transformer& m, int chunks) {
   return out;
 }
 
+// Oneflow-Inc/libai @9fc504c libai/utils/distributed.py:114-139 (_set_device_list, stage_offset).
+std::vector<int> last_relieved(int layers, int chunks) {
+  if (chunks < 4 || layers < 8 || layers % chunks != 0) return {};
+  const int as_if = layers + std::min(chunks - 1, layers / chunks);
+  const int each = as_if / chunks, more = as_if % chunks;
+  std::vector<int> out(static_cast<std::size_t>(chunks), each);
+  for (int i = chunks - more; i < chunks; ++i) ++out[static_cast<std::size_t>(i)];
+  out.back() -= as_if - layers;
+  return out;
+}
+
 }  // namespace
 
 std::vector<int> usual_layers_per_stage(const Workload& workload, int chunks) {
@@ -71,6 +82,8 @@ std::vector<int> usual_layers_per_stage(const Workload& workload, int chunks) {
       return head_by_parameters(workload.model, chunks);
     case StageBalance::modules_in_turn:
       return modules_in_turn(workload.model, chunks);
+    case StageBalance::last_relieved:
+      return last_relieved(workload.model.layers, chunks);
   }
   return {};
 }

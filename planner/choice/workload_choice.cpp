@@ -133,6 +133,7 @@ ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cl
   w.step_with(*optimizer);
   if (r.asked.loader_sequences_per_s)
     w.load_per_sequence = Seconds(1 / *r.asked.loader_sequences_per_s);
+  w.expert_imbalance = r.asked.expert_imbalance.value_or(1);
   w.adapter = adapter_for(r, method, w.framework);
   if (leaves_experts_whole(w))
     chosen.notes.push_back(sentence(w.framework.name, " does not quantise the experts: ",

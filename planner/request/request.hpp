@@ -41,6 +41,7 @@ struct Request {
   std::optional<int> lora_rank;
   std::optional<std::string> lora_targets;
   std::optional<Quantization> quantization;
+  std::optional<double> expert_imbalance;       // Workload::expert_imbalance
   std::optional<std::int64_t> samples, tokens;  // how much data the hours are stated for
   std::optional<std::string> profile;           // path
   bool unfold = false;

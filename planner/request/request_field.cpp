@@ -116,7 +116,7 @@ V get_quantization(const R& r) {
 }
 const std::string& word(const V& v) { return std::get<std::string>(v); }
 
-constexpr std::array<RequestField, 47> rows{{
+constexpr std::array<RequestField, 48> rows{{
     {"model", "MODEL", "MODEL", "catalog name, alias such as 70b, or the path of a config.json",
      text, 0, 0, nullptr, set_plain<&R::model>, get_plain<&R::model>},
     {"gpus", "--gpus", "GPUS", "6x24GB, 2xRTX-3090, 16xH100-SXM, 4 nodes of 8xA100-80GB, dgx-h100",
@@ -191,6 +191,10 @@ constexpr std::array<RequestField, 47> rows{{
     {"expandable_segments", "--expandable-segments", "",
      "PYTORCH_ALLOC_CONF=expandable_segments:True: the allocator's segments grow", FieldKind::flag,
      0, 0, nullptr, set_flag<&R::expandable_segments>, get_flag<&R::expandable_segments>},
+    {"expert_imbalance", "--expert-imbalance", "TIMES",
+     "tokens that the fullest rank's experts get, over the mean (1): 1.7 for an unbalanced router",
+     number, 1'000, 1'000'000, nullptr, set_plain<&R::expert_imbalance>,
+     get_plain<&R::expert_imbalance>},
     {"samples",
      "--samples",
      "N",

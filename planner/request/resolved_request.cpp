@@ -240,6 +240,12 @@ void check_images(const ResolvedRequest& r, Problems& problems) {
                           sentence(r.model.id, " has no vision tower in the catalog")});
 }
 
+void check_experts(const ResolvedRequest& r, Problems& problems) {
+  if (r.asked.expert_imbalance && !r.model.moe && !r.model.id.empty())
+    problems.push_back(
+        {ProblemKind::request, "--expert-imbalance", sentence(r.model.id, " has no experts")});
+}
+
 void check_names(const ResolvedRequest& r, Problems& problems) {
   if (r.asked.recompute) {
     const auto policy = recompute_policy(*r.asked.recompute);
@@ -247,6 +253,7 @@ void check_names(const ResolvedRequest& r, Problems& problems) {
   }
   check_targets(r, problems);
   check_images(r, problems);
+  check_experts(r, problems);
 }
 
 std::int64_t rounded_up(std::int64_t value, std::int64_t step) {

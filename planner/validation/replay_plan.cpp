@@ -153,6 +153,7 @@ ContextKind context_kind(const Framework& row) {
 // examples/llm_benchmark/gpt_oss/gptoss_120b_te_deepep.yaml: ep_size 64 on 64 GPUs).
 int expert_ranks(const ReplayContext& c, const Degrees& d, Notes& notes) {
   if (c.run.plan.ep) return *c.run.plan.ep;
+  if (const auto ranks = stated(c, &PhraseReading::expert_ranks)) return *ranks;
   if (!c.run.model.moe || !stated(c, &PhraseReading::dispatches_once).value_or(false)) return 1;
   const int ranks = std::gcd(c.run.model.moe->experts, d.data * d.context);
   notes.push_back("expert parallelism not stated, a dispatcher is: " + std::to_string(ranks));

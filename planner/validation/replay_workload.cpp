@@ -205,10 +205,11 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
       stated(c, &PhraseReading::fused_norms).value_or(w.framework.fused_norms);
   w.framework.quantized_sharding =
       stated(c, &PhraseReading::quantized_sharding).value_or(w.framework.quantized_sharding);
-  w.framework.sharded.saved_for_backward =
-      stated(c, &PhraseReading::saved_for_backward).value_or(false);
+  bool& saved = w.framework.sharded.saved_for_backward;
+  saved = stated(c, &PhraseReading::saved_for_backward).value_or(saved);
   w.shares_orthogonalization = stated(c, &PhraseReading::shares_orthogonalization).value_or(false);
   w.overlaps_experts = stated(c, &PhraseReading::overlaps_experts).value_or(false);
+  w.expert_imbalance = stated(c, &PhraseReading::expert_imbalance).value_or(1);
   w.pads_experts = stated(c, &PhraseReading::pads_experts).value_or(false);
   w.prediction_depths = stated(c, &PhraseReading::prediction_depths).value_or(0);
   w.step_is_graph = stated(c, &PhraseReading::step_is_graph).value_or(false);

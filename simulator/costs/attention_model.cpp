@@ -128,6 +128,7 @@ Seconds AttentionModel::eager_time(const AttentionWork& w) const {
   const Seconds scores_of_keys = gemm_.time({w.queries, w.keys, d, products, dtype});
   const Seconds values = gemm_.time({w.queries, d, w.keys, products, dtype});
   const auto traffic = [&](double bytes_per_score, int kernels) {
+    if (w.products_alone) return Seconds(0);
     return memory_.time(ceil_bytes(bytes_per_score * scores), kernels, MemoryAccess::reduction);
   };
   if (!w.backward)

@@ -201,6 +201,7 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& all, int stage,
     const KernelModel& kernels = kernels_of(place, found);
     StageCosts costs;
     LayerState state;
+    int tensors = 0;
     Seconds total;
     std::vector<std::pair<const LayerTimes::One*, int>> used;  // and by how many layers
     costs.chunks.resize(all.size());
@@ -222,6 +223,7 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& all, int stage,
       }
     }
     for (const auto& [one, layers] : used) {
+      tensors += layers * trained_tensors(one->definition->graph);
       LayerState all_of_them = state_of(*one->definition);
       state += all_of_them *= layers;
       for (CollectiveUse each : one->uses) {
@@ -230,7 +232,7 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& all, int stage,
       }
     }
     kernel_times.emplace_back(ranks, of_kernels);
-    schedule_optimizer(state, kernels, *group, costs);
+    schedule_optimizer(state, tensors, kernels, *group, costs);
     for (const auto& [one, layers] : used)
       costs.optimizer += layers * orthogonalization_time(w_, plan_, *one->definition, kernels);
     if (total > most) {

@@ -158,7 +158,7 @@ class CostModel {
   bool reshards(LayerRole role) const;  // weights, after forward
   void schedule_gathers(const CostedChunks& chunks, StageCosts& costs) const;
   void schedule_reduces(const CostedChunks& chunks, StageCosts& costs) const;
-  void schedule_optimizer(const LayerState& state, const KernelModel& kernels,
+  void schedule_optimizer(const LayerState& state, int tensors, const KernelModel& kernels,
                           const NodeGroup& group, StageCosts& costs) const;
   void schedule_offload(const CostedChunks& chunks, StageCosts& costs) const;
   void schedule_activation_copies(const CostedChunks& chunks, StageCosts& costs) const;

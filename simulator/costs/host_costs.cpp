@@ -21,12 +21,18 @@ BytesPerSecond usual_memory(const Node& node) {
 
 }  // namespace
 
-void CostModel::schedule_optimizer(const LayerState& state, const KernelModel& kernels,
+void CostModel::schedule_optimizer(const LayerState& state, int tensors, const KernelModel& kernels,
                                    const NodeGroup& group, StageCosts& costs) const {
   const double n = static_cast<double>(state.stepped_elements);
   if (!plan_.offload.optimizer) {
     const OptimizerPass pass = optimizer_pass(w_);
-    costs.optimizer = kernels.memory_bound(ceil_bytes(pass.bytes_each * n), pass.kernels);
+    const int launches = pass.kernels_of_each > 0 ? pass.kernels_of_each * tensors : pass.kernels;
+    costs.optimizer = kernels.memory_bound(ceil_bytes(pass.bytes_each * n), launches);
+    // Tensor by tensor the CPU may be what takes the time: operators without autograd or modules
+    // around them.
+    if (pass.kernels_of_each > 0)
+      costs.optimizer = longest(
+          costs.optimizer, launches * kernels.host_slowdown() * profile_.host.per_looped_launch);
   } else {
     // The host steps for all its GPUs at once, at the speed of its memory.
     const BytesPerSecond host = group.node.host_memory_bandwidth.value_or(usual_memory(group.node));

@@ -42,6 +42,7 @@ Seconds longest(Seconds a, Seconds b) { return a > b ? a : b; }
 // dQ conversion); eager its two (four) matmuls and what runs on the scores between them.
 int CostModel::attention_launches(const AttentionWork& work) const {
   if (work.kernel != AttentionKernel::eager) return work.backward ? 3 : 1;
+  if (work.products_alone) return work.backward ? 4 : 2;
   const auto style = static_cast<std::size_t>(w_.framework.kernels);
   const EagerAttentionTraffic& t = profile_.eager_attention;
   return work.backward ? 4 + t.backward_kernels[style] : 2 + t.forward_kernels[style];

@@ -208,6 +208,10 @@ KernelOperands expanded(GraphBuilder& b, const Projections& p) {
   return o;
 }
 
+bool writes_softmax_out(const GraphBuilder& b) {
+  return b.eager() && b.workload().framework.plain_softmax;
+}
+
 AttentionWork kernel_shape(const GraphBuilder& b, const Projections& p, BlockKind kind) {
   const Workload& w = b.workload();
   AttentionWork work;
@@ -231,15 +235,52 @@ AttentionWork kernel_shape(const GraphBuilder& b, const Projections& p, BlockKin
     work.keys = w.sequence;
     work.causal = false;
   }
+  work.products_alone = work.kernel == AttentionKernel::eager && writes_softmax_out(b);
   work.fp32_operands = b.element() == 4;
   work.tf32_products = b.workload().compute == DType::tf32;
   return work;
+}
+
+// A softmax of PyTorch's own operators, as kernels beside the products. Bytes of a score in fp32:
+// forward scale 8, mask 8, maximum 4, difference 8, exponential 8, sum 4, quotient 8; backward, as
+// autograd runs it, quotient by its divisor 8 + 8 + 8 + 12 + 8 + 4, sum of both 8, exponential 12,
+// difference 8 + 4, maximum 4 + 8 + 12, mask 8, scale 8. Under autocast the exponential, the sum
+// and the quotient stay fp32 between two casts, and what lies before takes half (counted with
+// stanford-cs336/assignment2-systems @9d95f3b cs336_basics/model.py, scaled_dot_product_attention,
+// under torch 2.8).
+void run_plain_softmax(const GraphBuilder& b, Operator& op, double scores) {
+  const bool wide = b.element() == 4, casts = !wide && b.workload().framework.autocast;
+  const auto kernels = [&](double bytes, int launches) {
+    return MemoryWork{ceil_bytes(bytes * scores), launches, MemoryAccess::streaming};
+  };
+  op.forward.push_back(kernels(wide ? 48 : casts ? 46 : 24, casts ? 10 : 8));
+  op.backward.push_back(kernels(wide ? 120 : casts ? 106 : 60, casts ? 19 : 17));
+}
+
+// ... and what it keeps: the exponentials, which the quotient reads, and the weights, which the
+// product does. The scores and their difference from the maximum have names until it returns; the
+// quotient's gradient is made of four tensors.
+void keep_plain_softmax(GraphBuilder& b, Operator& op, std::int64_t scores) {
+  const std::int64_t e = b.element();
+  const std::int64_t wide = b.workload().framework.autocast ? 4 : e;
+  for (const auto& [name, each] : {std::pair{"softmax", e}, std::pair{"exponentials", wide}}) {
+    op.outputs.push_back(b.tensor_bytes(name, scores * each, MemoryCategory::activations, 0));
+    op.saves.push_back(op.outputs.back());
+  }
+  op.forward_temporary = Bytes(scores * (e == 4 ? 8 : wide == 4 ? 8 : 4));
+  op.backward_temporary = Bytes(scores * 4 * wide);
+  op.backward_temporaries = 4;
 }
 
 // Appends the tensors that the eager kernel materialises per head: [b, a, s, s].
 void keep_scores(GraphBuilder& b, Operator& op, const AttentionWork& work) {
   const Workload& w = b.workload();
   const std::int64_t scores = work.batch * work.heads * work.queries * work.keys;
+  if (writes_softmax_out(b)) {
+    keep_plain_softmax(b, op, scores);
+    run_plain_softmax(b, op, static_cast<double>(scores));
+    return;
+  }
   const std::int64_t e = b.element();
   const auto keep = [&](std::string_view name, std::int64_t bytes) {
     op.outputs.push_back(b.tensor_bytes(name, bytes, MemoryCategory::activations, 0));

@@ -370,6 +370,18 @@ double GraphBuilder::accumulation_traffic() const {
   return 2 + 2 * bytes_per_element(workload_.framework.gradient_dtype);
 }
 
+// Paddle's operator before a column-parallel product hands on a copy, whose gradient is summed over
+// the tensor ranks (PaddlePaddle/Paddle 2.6 paddle/fluid/operators/collective/c_identity_op.h).
+TensorIndex GraphBuilder::own_copy(const LinearSpec& spec, TensorIndex x, std::int64_t elements) {
+  if (!workload_.framework.copies_linear_inputs || tensor_ == 1 || spec.cut != Cut::columns ||
+      plan_.sequence_parallel)
+    return x;
+  const double moved = 2 * as_double(elements * element_);
+  const TensorIndex copy = pointwise("input_copy", {x}, {}, elements, moved, 0, 1);
+  last().backward.clear();
+  return copy;
+}
+
 TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std::int64_t rows) {
   const std::int64_t in = spec.cut == Cut::rows ? spec.in / tensor_ : spec.in;
   const std::int64_t out = spec.cut == Cut::columns ? spec.out / tensor_ : spec.out;
@@ -381,7 +393,7 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
   count_matrix(in, out, !spec.quantizable);
   count_other(bias);
   graph_.parameters.cast += in * out + bias;
-  const TensorIndex x = cast_input(source, rows * in);
+  const TensorIndex x = own_copy(spec, cast_input(source, rows * in), rows * in);
 
   const TensorIndex y = tensor(spec.name, rows * out);
   Operator op;

@@ -316,6 +316,14 @@ void fused_half_loss(GraphBuilder& b, const Logits& l) {
   op.outputs = {loss};
   op.saves = {l.half};
   op.in_place_gradient = true;
+  // The output of a wrapped forward function goes to fp32 when the loss is known.
+  const int copies = b.workload().framework.loss_fp32_temporaries;
+  const std::int64_t logits = l.rows * l.width;
+  op.forward_temporary = Bytes(4 * logits * copies);
+  op.temporary_category = MemoryCategory::logits;
+  if (copies > 0)
+    op.forward.push_back(MemoryWork{ceil_bytes((e + 4) * static_cast<double>(logits) * copies),
+                                    copies, MemoryAccess::streaming, true});
   if (b.tensor() > 1)
     op.forward.push_back(
         CommWork{Collective::all_gather, Bytes(12 * l.rows * b.tensor()), CommAxis::tensor, false});

@@ -3,6 +3,7 @@
 // Saved per token without recomputation (16 bits): normed input 2h, gate and up outputs 4f, the
 // activated product 2f; an eager SwiGLU also keeps silu(gate): 2f.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -22,6 +23,21 @@ bool is_one_function(const GraphBuilder& b) {
   return b.fuses_adapters() && on.gate && on.up && on.down;
 }
 
+// gate * sigmoid(gate) * up, each a kernel that keeps what its derivative reads: the sigmoid, gate,
+// their product and up. Values: forward 2 + 3 + 3, backward 6 + 6, the sigmoid's 3 and a sum of 3.
+TensorIndex written_out_swiglu(GraphBuilder& b, TensorIndex gate, TensorIndex up,
+                               std::int64_t elements) {
+  const double n = bytes_of_elements(b, elements);
+  const TensorIndex sigmoid = b.pointwise("sigmoid", {gate}, {}, elements, 2 * n, 3 * n, 1);
+  b.last().saves = {sigmoid};
+  const TensorIndex act =
+      b.pointwise("silu", {gate, sigmoid}, {gate, sigmoid}, elements, 3 * n, 9 * n, 1);
+  std::get<MemoryWork>(b.last().backward.front()).launches = 3;
+  const TensorIndex out = b.pointwise("product", {act, up}, {act, up}, elements, 3 * n, 6 * n, 1);
+  std::get<MemoryWork>(b.last().backward.front()).launches = 2;
+  return out;
+}
+
 // act(gate) * up. One fused kernel reads both and writes one; eager runs two, and keeps act(gate).
 // Where the MLP is one function, the kernel of backward writes over what it reads: the product over
 // its gradient, both gradients over gate and up.
@@ -36,6 +52,8 @@ TensorIndex gated_activation(GraphBuilder& b, TensorIndex gate, TensorIndex up,
   }
   if (!b.eager() && !b.workload().framework.eager_activation)
     return b.pointwise("swiglu", {gate, up}, {gate, up}, elements, 3 * n, 5 * n, 1);
+  if (b.eager() && b.workload().framework.plain_activation)
+    return written_out_swiglu(b, gate, up, elements);
   const TensorIndex act = b.pointwise("silu", {gate}, {gate}, elements, 2 * n, 3 * n, 1);
   return b.pointwise("product", {act, up}, {act, up}, elements, 3 * n, 6 * n, 1);
 }
@@ -301,6 +319,8 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex norme
   ExpertShape s;
   const int copies = b.own_code().feeds_all_experts ? moe.experts : moe.top_k;
   s.routed = rows * copies * plan.expert_tensor;
+  if (plan.expert > 1)
+    s.routed = std::llround(static_cast<double>(s.routed) * b.workload().expert_imbalance);
   s.local = std::max(1, moe.experts / plan.expert);
   s.width = moe.expert_ffn / plan.expert_tensor;
   s.dtype = bytes_per_element(b.workload().compute) < 2.0 ? b.workload().compute

@@ -40,8 +40,9 @@ struct AttentionWork {
   bool causal = true;
   bool backward = false;
   AttentionKernel kernel = AttentionKernel::flash;
-  bool fp32_operands = false;  // 16 bits otherwise
-  bool tf32_products = false;  // of fp32 operands, where the products are kernels of their own
+  bool fp32_operands = false;   // 16 bits otherwise
+  bool tf32_products = false;   // of fp32 operands, where the products are kernels of their own
+  bool products_alone = false;  // what runs on the scores between them is told apart
   friend bool operator==(const AttentionWork&, const AttentionWork&) = default;
 };
 
@@ -147,5 +148,12 @@ struct LayerGraph {
   TensorIndex output = 0;
   LayerParameters parameters;
 };
+
+// Parameters that have gradients.
+inline int trained_tensors(const LayerGraph& graph) {
+  int n = 0;
+  for (const Operator& op : graph.operators) n += op.weight_gradient_elements > 0 ? 1 : 0;
+  return n;
+}
 
 }  // namespace shardwise

@@ -22,7 +22,11 @@ class OptimizerMemory {
 
  public:
   OptimizerMemory(const Workload& workload, const ParallelPlan& plan, MemoryLedger& ledger)
-      : f_(workload.framework), row_(*workload.optimizer), plan_(plan), ledger_(ledger) {
+      : f_(workload.framework),
+        row_(*workload.optimizer),
+        written_(workload.written_optimizer()),
+        plan_(plan),
+        ledger_(ledger) {
     if (workload.trains_base()) weight_bytes_ = stored_base(workload, true, true).weight;
   }
 
@@ -38,6 +42,7 @@ class OptimizerMemory {
     const bool in_backward = f.gradient_life == GradientLife::in_backward;
     if (f.widens_moments && row.format == StateFormat::bf16) bytes += 2 * of.optimizer;
     if (row.one_by_one && !row.in_backward) return bytes;
+    if (workload.written_optimizer() != nullptr) return bytes;
     if (!f.fused_optimizer && f.foreach_optimizer && !in_backward)
       bytes += f.foreach_lists * (of.optimizer / 2);
     else if (!f.fused_optimizer && f.clones_partition && !in_backward)
@@ -75,6 +80,9 @@ class OptimizerMemory {
         ledger_.touch(
             wide_values(std::min(largest_gradient, total.stepped_elements), weight_bytes_),
             optimizer_states);
+      else if (written_ != nullptr)
+        for (int i = 0; i < written_->temporaries; ++i)
+          open_moments(8 * std::min(largest_gradient, total.stepped_elements), 1, temporary);
       else if (!f_.fused_optimizer && f_.foreach_optimizer && !in_backward)
         for (int i = 0; i < f_.foreach_lists; ++i) open_states(layers, total, 1, temporary);
       else if (!f_.fused_optimizer && !in_backward)
@@ -198,6 +206,7 @@ class OptimizerMemory {
 
   const Framework& f_;
   const OptimizerRow& row_;
+  const WrittenOptimizer* written_;
   double weight_bytes_ = 4;  // of each weight that is stepped
   const ParallelPlan& plan_;
   MemoryLedger& ledger_;

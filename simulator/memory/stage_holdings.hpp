@@ -101,12 +101,10 @@ inline int launches(const std::vector<Kernel>& kernels) {
 
 // Parameters of a rank that have gradients.
 inline int trained_tensors(const std::vector<std::vector<LayerHoldings>>& layers) {
-  std::ptrdiff_t n = 0;
+  int n = 0;
   for (const auto& chunk : layers)
-    for (const LayerHoldings& h : chunk)
-      n += std::count_if(h.graph->operators.begin(), h.graph->operators.end(),
-                         [](const Operator& op) { return op.weight_gradient_elements > 0; });
-  return static_cast<int>(n);
+    for (const LayerHoldings& h : chunk) n += trained_tensors(*h.graph);
+  return n;
 }
 
 // Of those, the one with the largest gradient of one microbatch.

@@ -150,6 +150,7 @@ TEST_CASE("a tight plan is told what leaves room, and that only") {
 // recipe keeps 16-bit weights, no gradients, and 8-bit states.
 TEST_CASE("one GPU is told of a framework that takes less memory") {
   Request r = request_for("qwen3-8b", "4060", {Method::qlora});
+  r.lora_rank = 8;
   REQUIRE(about(missed(r), "--framework unsloth"));
   r.framework = "trl";
   CHECK(about(missed(r), "--framework") == nullptr);

@@ -56,4 +56,18 @@ TEST_CASE("Ends of the model are dealt as layers are", "[stage_balance]") {
   CHECK(usual_layers_per_stage(w, 4) == std::vector<int>{1, 2, 1, 0});
 }
 
+// LiBai: 24 layers in four stages as if they were 27, 6 7 7 7, of which the last one lacks three;
+// 48 in eight as if they were 54, 6 6 7 7 7 7 7 7, less six. Two stages, and what does not divide,
+// are dealt evenly.
+TEST_CASE("The last stage may be relieved", "[stage_balance]") {
+  Workload w = pretraining(gpt(24, 1024, 16), 1024);
+  w.framework.stage_balance = StageBalance::last_relieved;
+  CHECK(usual_layers_per_stage(w, 4) == std::vector<int>{6, 7, 7, 4});
+  CHECK(usual_layers_per_stage(w, 2).empty());
+  w.model.layers = 48;
+  CHECK(usual_layers_per_stage(w, 8) == std::vector<int>{6, 6, 7, 7, 7, 7, 7, 1});
+  w.model.layers = 26;
+  CHECK(usual_layers_per_stage(w, 4).empty());
+}
+
 }  // namespace shardwise

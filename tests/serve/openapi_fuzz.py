@@ -28,7 +28,7 @@ SENSIBLE = {
     "batch": [1, 7, 16, 128], "microbatch": [1, 2, 3], "images": [0, 1, 4],
     "image_tokens": [1, 256, 1024], "lora_rank": [1, 8, 64], "samples": [1, 10000],
     "tokens": [1, 10**9, 10**13], "jitter": [0, 0.05], "straggler": [1, 1.5], "seed": [0, 7],
-    "loader_sequences_per_s": [0.1, 50], "framework": ["torchtitan", "megatron-lm", "deepspeed", "axolotl"],
+    "loader_sequences_per_s": [0.1, 50], "expert_imbalance": [1, 1.7], "framework": ["torchtitan", "megatron-lm", "deepspeed", "axolotl"],
     "network": ["ethernet-10", "infiniband-ndr"], "recompute": ["none", "full", "selective", "best", "every-2-layers"],
     "offload": ["none", "optimizer", "params"], "optimizer": ["adamw", "sgd", "adamw8bit", "muon"],
     "precision": ["bf16", "fp16", "fp32", "fp8"], "lora_targets": ["all-linear", "q,v"],

@@ -1,0 +1,192 @@
+// What frameworks write out in operators of their own: a softmax, an activation, an optimizer,
+// copies of what products read; and the experts of a router that nothing balances.
+#include <algorithm>
+
+#include "simulator/graphs/layer_graph.hpp"
+#include "simulator/memory/optimizer_memory.hpp"
+#include "simulator/memory/run_buffers.hpp"
+#include "tests/catch.hpp"
+#include "tests/simulator/sample_workload.hpp"
+
+namespace shardwise {
+namespace {
+
+const Operator& named(const LayerGraph& graph, std::string_view name) {
+  const auto found = std::find_if(graph.operators.begin(), graph.operators.end(),
+                                  [&](const Operator& op) { return op.name == name; });
+  REQUIRE(found != graph.operators.end());
+  return *found;
+}
+
+std::int64_t size_of(const LayerGraph& graph, TensorIndex t) {
+  return graph.tensors[static_cast<std::size_t>(t)].bytes;
+}
+
+int count_of(const LayerGraph& graph, std::string_view name) {
+  return static_cast<int>(std::count_if(graph.operators.begin(), graph.operators.end(),
+                                        [&](const Operator& op) { return op.name == name; }));
+}
+
+std::int64_t kept(const LayerGraph& graph, const Operator& op) {
+  std::int64_t bytes = 0;
+  for (const TensorIndex t : op.saves) bytes += size_of(graph, t);
+  return bytes;
+}
+
+std::int64_t moved(const std::vector<Kernel>& kernels) {
+  std::int64_t bytes = 0;
+  for (const Kernel& k : kernels)
+    if (const auto* m = std::get_if<MemoryWork>(&k)) bytes += m->moved.value;
+  return bytes;
+}
+
+// Eight heads over 128 tokens.
+Workload eager(WeightRecipe weights, DType compute) {
+  Workload w = pretraining(llama(2, 512, 8, 8, 1408, 1000), 128);
+  w.framework.kernels = KernelStyle::eager;
+  w.framework.attention = AttentionKernel::eager;
+  w.framework.pretrain_weights = weights;
+  w.compute = compute;
+  return w;
+}
+
+}  // namespace
+
+// 8 x 128 x 128 scores. In fp32 the exponentials are kept beside the weights that the product
+// reads, 4 bytes more for each; 48 bytes of each move forward and 120 backward, and what attention
+// runs beside its scores anyway is the same in both.
+TEST_CASE("A softmax of PyTorch's operators keeps its exponentials", "[written_out]") {
+  constexpr std::int64_t scores = 8 * 128 * 128;
+  Workload w = eager(WeightRecipe::fp32, DType::fp32);
+  const LayerGraph whole = block_graph(w, plan_of(1), {});
+  w.framework.plain_softmax = true;
+  const LayerGraph parts = block_graph(w, plan_of(1), {});
+  const Operator &one = named(whole, "attention"), &many = named(parts, "attention");
+  CHECK(kept(parts, many) - kept(whole, one) == 4 * scores);
+  CHECK(moved(many.forward) - moved(one.forward) == 48 * scores);
+  CHECK(moved(many.backward) - moved(one.backward) == 120 * scores);
+  const auto products_alone = [](const Operator& op) {
+    for (const Kernel& k : op.forward)
+      if (const auto* a = std::get_if<AttentionWork>(&k)) return a->products_alone;
+    return false;
+  };
+  CHECK(products_alone(many));
+  CHECK_FALSE(products_alone(one));
+  w.framework.kernels = KernelStyle::compiled;  // which makes one kernel of them
+  CHECK_FALSE(products_alone(named(block_graph(w, plan_of(1), {}), "attention")));
+}
+
+// gate, up and silu(gate) are kept by both; written out, the sigmoid as well: 128 x 1408 values of
+// 2 bytes. Values moved forward: 2 + 3 + 3 in place of 2 + 3, backward 18 in place of 9.
+TEST_CASE("A SiLU that is written out keeps its sigmoid", "[written_out]") {
+  constexpr std::int64_t values = 128 * 1408;
+  Workload w = eager(WeightRecipe::pure_half, DType::bf16);
+  const auto sums = [&] {
+    const LayerGraph g = block_graph(w, plan_of(1), {});
+    std::vector<std::int64_t> all(3, 0);
+    for (const char* name : {"sigmoid", "silu", "product"})
+      for (const Operator& op : g.operators)
+        if (op.name == name) {
+          all[1] += moved(op.forward);
+          all[2] += moved(op.backward);
+          for (const TensorIndex t : op.outputs) all[0] += size_of(g, t);
+        }
+    return all;
+  };
+  const std::vector<std::int64_t> short_form = sums();
+  w.framework.plain_activation = true;
+  const std::vector<std::int64_t> long_form = sums();
+  CHECK(long_form[0] - short_form[0] == 2 * values);
+  CHECK(long_form[1] - short_form[1] == 3 * 2 * values);
+  CHECK(long_form[2] - short_form[2] == 9 * 2 * values);
+}
+
+// 37 fp32 values for each parameter, 16 kernels for each tensor; the largest, 1 Mi elements, has
+// five of 4 MiB beside its states of 16 MiB. Other optimizers are not the framework's.
+TEST_CASE("A framework's own AdamW goes tensor by tensor", "[written_out]") {
+  constexpr std::int64_t mi = 1 << 20;
+  Workload w = eager(WeightRecipe::fp32, DType::fp32);
+  w.framework.clips_gradients = false;
+  w.framework.fused_optimizer = false;
+  w.framework.written_optimizer = WrittenOptimizer{16, 37, 5};
+  const OptimizerPass pass = optimizer_pass(w);
+  CHECK(pass.bytes_each == 4 * 37);
+  CHECK(pass.kernels_of_each == 16);
+  MemoryLedger ledger{AllocatorSettings{}};
+  std::vector<std::vector<LayerHoldings>> layers{1};
+  LayerGraph graph;
+  graph.operators.resize(1);
+  graph.operators[0].weight_gradient_elements = 2 * mi;
+  LayerHoldings layer;
+  layer.graph = &graph;
+  LayerState total;
+  layer.state.optimizer = total.optimizer = 16 * mi;
+  total.stepped_elements = 2 * mi;
+  layers.front().push_back(std::move(layer));
+  const ParallelPlan plan = plan_of(1);
+  OptimizerMemory(w, plan, ledger).step(layers, total, mi);
+  CHECK(ledger.peak().allocated == Bytes((16 + 5 * 4) * mi));
+  w.optimizer = optimizer_named("sgd");
+  CHECK(optimizer_pass(w).kernels_of_each == 0);
+}
+
+// q, k, v, gate and up of a block read a copy each, of 128 x 512 values; alone, with sequence
+// parallelism and before row-parallel products there is none.
+TEST_CASE("Column-parallel products may copy what they read", "[written_out]") {
+  Workload w = pretraining(llama(2, 512, 8, 8, 1408, 1000), 128);
+  w.framework.copies_linear_inputs = true;
+  ParallelPlan p = plan_of(1, 2);
+  p.sequence_parallel = false;
+  const LayerGraph g = block_graph(w, p, {});
+  CHECK(count_of(g, "input_copy") == 5);
+  CHECK(size_of(g, named(g, "input_copy").outputs.front()) == 2 * 128 * 512);
+  CHECK(count_of(block_graph(w, plan_of(2), {}), "input_copy") == 0);
+  p.sequence_parallel = true;
+  CHECK(count_of(block_graph(w, p, {}), "input_copy") == 0);
+}
+
+// 128 x 1000 logits in fp32 once the loss is there: 512,000 bytes.
+TEST_CASE("A wrapped forward function copies the logits of a fused loss", "[written_out]") {
+  Workload w = pretraining(llama(2, 512, 8, 8, 1408, 1000), 128);
+  w.framework.loss = LossKind::fused_half;
+  const auto live = [&] {
+    return named(head_graph(w, plan_of(1), false), "fused_cross_entropy").forward_temporary;
+  };
+  CHECK(live() == Bytes(0));
+  w.framework.loss_fp32_temporaries = 1;
+  CHECK(live() == Bytes(512'000));
+}
+
+// 128 tokens to two of eight experts: 256 rows for each rank's experts, half as many again where
+// the fullest has that.
+TEST_CASE("The fullest rank of an unbalanced router has more rows", "[written_out]") {
+  Workload w = pretraining(llama(2, 512, 8, 8, 1408, 1000), 128);
+  w.model.moe = MixtureOfExperts{8, 2, 64, 0, false, 0, 1};
+  w.expert_imbalance = 1.5;
+  BlockKind kind;
+  kind.experts = true;
+  ParallelPlan p = plan_of(2);
+  const auto sent = [&] {
+    const LayerGraph g = block_graph(w, p, kind);
+    return size_of(g, named(g, "dispatch").outputs.front());
+  };
+  CHECK(sent() == 256 * 512 * 2);
+  p.expert = 2;
+  CHECK(sent() == 384 * 512 * 2);
+}
+
+// Two buckets of 1,000 bytes at stage 2, one at stage 3.
+TEST_CASE("ZeRO-3 reduces through one bucket", "[written_out]") {
+  Workload w = pretraining(llama(2, 512, 8, 8, 1408, 1000), 128);
+  w.framework.reduce_buffers = 2;
+  w.framework.gradient_bucket = Bytes(1000);
+  LayerState total;
+  total.unsharded_gradients = 4000;
+  ParallelPlan p = plan_of(2);
+  p.zero_stage = 2;
+  CHECK(run_buffers(w, p, total) == std::vector<std::int64_t>(2, 1000));
+  p.zero_stage = 3;
+  CHECK(run_buffers(w, p, total) == std::vector<std::int64_t>(1, 1000));
+}
+
+}  // namespace shardwise
