@@ -114,6 +114,7 @@ PhraseReading read_phrase(JsonReader& r) {
   p.pads_experts = r.maybe_flag("pads_experts");
   p.step_is_graph = r.maybe_flag("step_is_graph");
   p.prediction_depths = r.maybe_integer("prediction_depths", 0, 64);
+  p.memory_kind = r.maybe_choice("memory_kind", memory_kind_names);
   p.expert_ranks = r.maybe_integer("expert_ranks", 1, 100'000);
   p.expert_imbalance = r.maybe_number("expert_imbalance", 1, 1000);
   p.precision = r.maybe_text("precision");

@@ -106,6 +106,7 @@ struct PhraseReading {
   std::optional<double> expert_imbalance;  // Workload::expert_imbalance
   std::optional<int> expert_ranks;         // over which experts are spread, where no key tells it
   std::optional<std::string> precision;    // as records spell it
+  std::optional<MemoryKind> memory_kind;   // where the record does not know it
   bool modules_follow = false;             // the parts that are re-run are named after `text`
   bool share_follows = false;  // the number after `text` is the offloaded share of activations
   std::optional<std::string> recompute;  // a row of recompute_policy

@@ -32,7 +32,7 @@ class Accountant {
   }
 
   void add(const GemmWork& g, KernelAccount& to) const {
-    const Seconds t = kernels_.gemm({g.m, g.n, g.k, g.batch, g.dtype, g.accumulate});
+    const Seconds t = kernels_.gemm(g);
     (streams(g) ? to.streaming : to.arithmetic) += t;
     to.products += Flops(2 * static_cast<double>(g.m) * static_cast<double>(g.n) *
                          static_cast<double>(g.k) * static_cast<double>(g.batch));

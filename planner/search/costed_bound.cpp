@@ -202,7 +202,7 @@ Seconds dealt_stream_bound(const BoundSite& site, const LayerBounds& layers, Par
   Seconds sum;
   const auto stages = stage_costs(costs, static_cast<double>(p.microbatches));
   for (const std::size_t s : costs.alike) sum += stages[s].stream;
-  return (1 - 1e-9) / p.pipeline * sum;
+  return rounded_by_clock / p.pipeline * sum;
 }
 
 // Weights are whole: the mean stage computes its share of the model and reduces the gradients of
@@ -225,7 +225,7 @@ Seconds whole_weights_bound(const BoundSite& site, const LayerBounds& layers,
     reduced = std::max(work, least.reduced);
     if (p.pipeline == 1) reduced = std::max(reduced, kernels - model.backward + least.reduced);
   }
-  return (1 - 1e-9) * (reduced + least.gathered);
+  return rounded_by_clock * (reduced + least.gathered);
 }
 
 // The first and the last of stages that are alike; unlike numbers of microbatches are
@@ -289,7 +289,7 @@ Seconds stream_bound(const BoundSite& site, const LayerBounds& layers, const Par
     if (k.layers > first + last) add(k.layers - first - last, LayerRole::block);
     if (last) add(1, LayerRole::head);
   }
-  return (1 - 1e-9) / p.pipeline * sum;
+  return rounded_by_clock / p.pipeline * sum;
 }
 
 Seconds costed_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,
@@ -326,7 +326,7 @@ Seconds costed_bound(const BoundSite& site, const LayerBounds& layers, const Par
     }
     step.add(stage, end, tail);
   }
-  return (1 - 1e-9) * step.longest(costs);
+  return rounded_by_clock * step.longest(costs);
 }
 
 Seconds together_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,

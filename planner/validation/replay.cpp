@@ -32,7 +32,9 @@ std::vector<const PhraseReading*> phrases_of(const RunRecord& run, const Reading
 // Which of the three figures the record's reading is.
 MemoryKind memory_kind(const ReplayContext& c, const Framework& framework) {
   const MemoryKindReading* row = longest_match(c.reading.memory_kinds, c.run.measured.mem_kind);
-  const MemoryKind kind = row == nullptr ? framework.memory_reported_as : row->kind;
+  const MemoryKind told =
+      stated(c, &PhraseReading::memory_kind).value_or(framework.memory_reported_as);
+  const MemoryKind kind = row == nullptr ? told : row->kind;
   const bool first = stated(c, &PhraseReading::memory_of_first_step).value_or(false);
   return first && kind == MemoryKind::allocated ? MemoryKind::allocated_first : kind;
 }

@@ -35,7 +35,7 @@ bool aligned(const GemmShape& s, int alignment_bytes) {
   const auto whole = [&](std::int64_t length) {
     return std::fmod(static_cast<double>(length) * bits, 8.0 * alignment_bytes) == 0;
   };
-  return whole(s.k) && whole(s.n);
+  return whole(s.across_rows && bits >= 16 ? s.m : s.k) && whole(s.n);
 }
 
 }  // namespace

@@ -28,6 +28,9 @@ struct GemmShape {
   std::int64_t batch = 1;     // independent products of this shape in one launch
   DType dtype = DType::bf16;  // of A and B; C is 16-bit, or 32-bit for fp32 and tf32
   bool accumulate = false;    // C is fp32 and added to: weight gradients into a main gradient
+  // k counts the rows of both operands, which are m and n long: what k is puts no row out of line.
+  // Products of 8 bits and less want it next to one another all the same.
+  bool across_rows = false;
 };
 
 // Thread blocks of one product without splitting k.

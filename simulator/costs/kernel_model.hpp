@@ -5,6 +5,7 @@
 #include "simulator/costs/attention_model.hpp"
 #include "simulator/costs/gemm_model.hpp"
 #include "simulator/costs/memory_bound_model.hpp"
+#include "simulator/graphs/operators.hpp"
 
 namespace shardwise {
 
@@ -19,6 +20,9 @@ class KernelModel {
         multiprocessors_(gpu.sm_count) {}
 
   Seconds gemm(const GemmShape& shape) const { return gemm_.time(shape); }
+  Seconds gemm(const GemmWork& w) const {
+    return gemm_.time({w.m, w.n, w.k, w.batch, w.dtype, w.accumulate, w.across_rows});
+  }
   Seconds attention(const AttentionWork& work) const { return attention_.time(work); }
   Seconds memory_bound(Bytes moved, int kernels = 1,
                        MemoryAccess access = MemoryAccess::streaming) const {

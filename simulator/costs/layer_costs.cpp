@@ -50,8 +50,7 @@ int CostModel::attention_launches(const AttentionWork& work) const {
 
 void CostModel::add_kernel(const Kernel& kernel, const KernelModel& kernels, PassCost& cost) const {
   if (const auto* gemm = std::get_if<GemmWork>(&kernel)) {
-    const Seconds t =
-        kernels.gemm({gemm->m, gemm->n, gemm->k, gemm->batch, gemm->dtype, gemm->accumulate});
+    const Seconds t = kernels.gemm(*gemm);
     cost.compute += t;
     cost.matmul += t;
     ++cost.launches;

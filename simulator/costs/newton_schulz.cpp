@@ -10,8 +10,8 @@ Seconds newton_schulz_time(std::int64_t m, std::int64_t n, const KernelModel& ke
   constexpr int iterations = 5;
   constexpr std::int64_t moved = 3 * 2;  // two tensors of 16 bits read and one written
   if (m > n) std::swap(m, n);
-  const Seconds products =
-      kernels.gemm({m, m, n}) + kernels.gemm({m, m, m}) + kernels.gemm({m, n, m});
+  const Seconds products = kernels.gemm(GemmShape{m, m, n}) + kernels.gemm(GemmShape{m, m, m}) +
+                           kernels.gemm(GemmShape{m, n, m});
   const Seconds sums =
       kernels.memory_bound(Bytes(moved * m * m)) + kernels.memory_bound(Bytes(moved * m * n));
   return iterations * (products + sums);

@@ -38,9 +38,9 @@ void GraphBuilder::fuse_adapter(Operator& op, const LinearSpec& spec, TensorInde
   op.backward.push_back(GemmWork{rows, rank, out, 1, dtype});
   op.backward.push_back(GemmWork{rows, in, rank, 1, dtype});
   op.backward.push_back(traffic(as_double(rows * in) * width, 0));
-  op.backward_weight.push_back(GemmWork{in, rank, rows, 1, dtype});
+  op.backward_weight.push_back(weight_gradient(in, rank, rows, dtype));
   op.backward_weight.push_back(GemmWork{rows, rank, in, 1, dtype});
-  op.backward_weight.push_back(GemmWork{rank, out, rows, 1, dtype});
+  op.backward_weight.push_back(weight_gradient(rank, out, rows, dtype));
   op.weight_gradient_elements += rank * (in + out);
   if (!spec.input_again && op.saves.empty()) op.saves = {x};
 }
@@ -104,7 +104,7 @@ TensorIndex GraphBuilder::add_adapter(std::string_view name, TensorIndex x, Tens
   if (reads) down.saves = {seen};
   down.forward = {GemmWork{each, rank, in, copies, dtype}};
   down.backward = {GemmWork{each, in, rank, copies, dtype}};
-  down.backward_weight = {GemmWork{in, rank, each, copies, dtype}};
+  down.backward_weight = {weight_gradient(in, rank, each, dtype, copies)};
   down.weight_gradient_elements = copies * rank * in;
   if (dora) {  // the column norms of W + BA are taken over a materialised weight
     down.forward.push_back(traffic(6.0 * as_double(in * out), 4));
@@ -124,7 +124,7 @@ TensorIndex GraphBuilder::add_adapter(std::string_view name, TensorIndex x, Tens
                 traffic(as_double(rows * out) * static_cast<double>(2 * width + 3 * element_), 2)};
   up.backward = {GemmWork{each, rank, out, copies, dtype},
                  traffic(as_double(rows * out) * static_cast<double>(width + element_), 1)};
-  up.backward_weight = {GemmWork{rank, out, each, copies, dtype}};
+  up.backward_weight = {weight_gradient(rank, out, each, dtype, copies)};
   up.weight_gradient_elements = copies * (rank * out + (dora ? out : 0));
   up.forward_temporary = Bytes(rows * out * width * (wide ? 2 : 1));
   up.backward_temporary = Bytes(rows * out * width);

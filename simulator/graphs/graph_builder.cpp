@@ -8,18 +8,6 @@
 namespace shardwise {
 namespace {
 
-// Bytes read to dequantise one 4-bit weight: codes, absmax and its nested form
-// (bitsandbytes/functional.py:1052-1070). What is written is as wide as the product reads it.
-constexpr double quantized_traffic = 0.6;
-
-// The same for GPTQ, which AutoGPTQ unpacks by PyTorch operators where more than 128 tokens are
-// multiplied: shift into 32 bits (0.5 + 4), to 8 bits (4 + 1), mask (1 + 1), less the zero (1 + 1),
-// times the scale (1 + 2) (auto_gptq/nn_modules/qlinear/qlinear_cuda_old.py @179776bd1d:193-227).
-constexpr double gptq_traffic = 16.5;
-constexpr int gptq_launches = 5;
-// Bytes: 32 and 8 bits at the cast, less the 16 of the result.
-constexpr std::int64_t gptq_temporary = 3;
-
 MemoryWork traffic(double bytes, int launches, MemoryAccess access = MemoryAccess::streaming) {
   return {ceil_bytes(bytes), launches, access};
 }
@@ -340,30 +328,6 @@ bool GraphBuilder::was_gathered(TensorIndex x) const {
                      [x](const auto& pair) { return pair.first == x; });
 }
 
-void GraphBuilder::add_dequantization(Operator& op, std::int64_t elements) const {
-  const int width = follows_input_ ? 4 : 2;
-  const double stored = std::max(quantized_traffic, row(workload_.adapter.base).bytes_per_weight);
-  const MemoryWork unpack = traffic((stored + width) * as_double(elements), 2);
-  op.forward.insert(op.forward.begin(), unpack);
-  op.backward.insert(op.backward.begin(), unpack);
-  const Bytes copies(width * elements * workload_.framework.dequantized_copies);
-  op.forward_temporary += copies;
-  op.backward_temporary += copies;
-  op.temporary_category = MemoryCategory::quantization;
-}
-
-// The matmul is PyTorch's own over the unpacked weight, so autograd keeps that until backward,
-// which unpacks nothing.
-void GraphBuilder::add_unpacking(Operator& op, std::int64_t elements) {
-  op.forward.insert(op.forward.begin(), traffic(gptq_traffic * as_double(elements), gptq_launches));
-  op.forward_temporary += Bytes(gptq_temporary * elements);
-  op.temporary_category = MemoryCategory::quantization;
-  const TensorIndex unpacked =
-      tensor_bytes("unpacked_weight", 2 * elements, MemoryCategory::quantization, 0);
-  op.outputs.push_back(unpacked);
-  op.saves.push_back(unpacked);
-}
-
 // Bytes per weight: read both gradients, write one.
 double GraphBuilder::accumulation_traffic() const {
   if (!adds_gradient(workload_, plan_)) return 0;
@@ -422,8 +386,8 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
     } else {
       op.saves = {kept};
     }
-    op.backward_weight.push_back(
-        GemmWork{in, out, rows, 1, dtype, workload_.framework.gradient_fusion});
+    op.backward_weight.push_back(weight_gradient(in, out, rows, dtype));
+    std::get<GemmWork>(op.backward_weight.back()).accumulate = workload_.framework.gradient_fusion;
     op.weight_gradient_elements = in * out + bias;
     // The bias's gradient sums that of the output over the tokens, in a kernel of its own where the
     // weight gradient's product does not do it on the way.

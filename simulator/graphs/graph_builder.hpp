@@ -102,6 +102,8 @@ class GraphBuilder {
   TensorIndex gathered_again(TensorIndex gathered, TensorIndex source, std::int64_t width);
   // Sums the partial results of row-cut linears, back to [Ts, h].
   TensorIndex reduce_partial(TensorIndex x, std::int64_t width);
+  // Of quantised experts: each product of one of `experts` reads a 16-bit copy of its own weight.
+  void dequantize_experts(Operator& op, std::int64_t elements, std::int64_t experts) const;
   TensorIndex own_copy(const LinearSpec& spec, TensorIndex x, std::int64_t elements);
   TensorIndex linear(const LinearSpec& spec, TensorIndex source, std::int64_t rows);
   TensorIndex residual_add(TensorIndex x, TensorIndex branch, std::int64_t elements);

@@ -177,9 +177,12 @@ TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertSh
       op.saves = {x};
     }
     const std::int64_t each = std::max<std::int64_t>(1, s.routed / s.local);
-    op.backward_weight = {GemmWork{in, out, each, s.local, s.dtype, false, true}};
+    GemmWork gradient = weight_gradient(in, out, each, s.dtype, s.local);
+    gradient.grouped = true;
+    op.backward_weight = {gradient};
     op.weight_gradient_elements = elements;
   }
+  b.dequantize_experts(op, s.local * in * out, s.local);
   b.add(std::move(op));
   if (!adapted || !row(b.workload().method).adapter || !b.workload().framework.adapts_experts)
     return y;

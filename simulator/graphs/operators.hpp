@@ -27,10 +27,19 @@ namespace shardwise {
 struct GemmWork {
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
   DType dtype = DType::bf16;
-  bool accumulate = false;  // into an fp32 main gradient
-  bool grouped = false;     // by a loop over `batch` products that are launched one by one
+  bool accumulate = false;   // into an fp32 main gradient
+  bool grouped = false;      // by a loop over `batch` products that are launched one by one
+  bool across_rows = false;  // GemmShape::across_rows
   friend bool operator==(const GemmWork&, const GemmWork&) = default;
 };
+
+// The gradient of a weight [in, out] from `rows` of inputs and of output gradients.
+inline GemmWork weight_gradient(std::int64_t in, std::int64_t out, std::int64_t rows, DType dtype,
+                                std::int64_t batch = 1) {
+  GemmWork work{in, out, rows, batch, dtype};
+  work.across_rows = true;
+  return work;
+}
 
 // Softmax attention of `heads` query heads per sequence; window limits how far back a query looks.
 struct AttentionWork {

@@ -100,6 +100,15 @@ TEST_CASE("accumulating into fp32 and odd row lengths cost what the profile says
   CHECK(seconds_of(bare_gpu(), profile, added) == Approx(33.554432e-6 / 0.8));
   // 1273 elements of 2 B are no multiple of 16 B; the tiles are the same ten columns.
   CHECK(seconds_of(bare_gpu(), profile, {1280, 1273, 1024}) == Approx(33.554432e-6 / 0.5));
+  // An odd number of tokens lengthens a product over them by its own share, one in 1,024, and no
+  // row; the rows of what it multiplies are those of m and n.
+  const double even = seconds_of(bare_gpu(), profile, {1280, 1280, 1024});
+  GemmShape odd{1280, 1280, 1025};
+  CHECK(seconds_of(bare_gpu(), profile, odd) > 1.9 * even);
+  odd.across_rows = true;
+  CHECK(seconds_of(bare_gpu(), profile, odd) == Approx(even).epsilon(0.01));
+  odd.m = 1273;
+  CHECK(seconds_of(bare_gpu(), profile, odd) > 1.9 * even);
 }
 
 // 2,880 rows of mxfp8 are 2,880 B, a multiple of 16; with the scales, which lie apart, 2,970 B.

@@ -189,4 +189,26 @@ TEST_CASE("ZeRO-3 reduces through one bucket", "[written_out]") {
   CHECK(run_buffers(w, p, total) == std::vector<std::int64_t>(1, 1000));
 }
 
+// Eight experts of 512 x 64, gate and up in one product: 8 * 512 * 128 weights of 4 bits are
+// written as 16 and read again at the least; one expert's copy lives at a time, or all of them.
+TEST_CASE("Quantised experts are made 16 bits before they multiply", "[written_out]") {
+  constexpr std::int64_t weights = 8 * 512 * 128;
+  Workload w = pretraining(llama(2, 512, 8, 8, 1408, 1000), 128);
+  w.model.moe = MixtureOfExperts{8, 2, 64, 0, false, 0, 1};
+  w.method = Method::qlora;
+  BlockKind kind;
+  kind.experts = true;
+  const auto product = [&](Quantization base) {
+    w.adapter.base = base;
+    return named(block_graph(w, plan_of(1), kind), "expert_up");
+  };
+  const Operator plain = product(Quantization::none), quantised = product(Quantization::nf4);
+  CHECK(moved(quantised.forward) - moved(plain.forward) >= (weights * 5) / 2);
+  CHECK(quantised.forward_temporary - plain.forward_temporary == Bytes(2 * weights / 8));
+  w.framework.dequantizes_experts_at_once = true;
+  CHECK(product(Quantization::nf4).forward_temporary == Bytes(2 * weights));
+  w.framework.quantizes_experts = false;
+  CHECK(moved(product(Quantization::nf4).forward) == moved(plain.forward));
+}
+
 }  // namespace shardwise
