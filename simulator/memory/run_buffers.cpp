@@ -39,8 +39,8 @@ std::vector<std::int64_t> run_buffers(const Workload& w, const ParallelPlan& pla
   if (f.buffers_from_stage_2 && !fixed) return out;
   const Bytes bucket = f.gradient_bucket_at(plan.zero_stage);
   // ZeRO-3 has one in any case (DeepSpeed runtime/zero/stage3.py, __setup_for_real_optimizer).
-  const int most = plan.zero_stage >= 3 ? 1 : f.reduce_buffers;
-  for (int i = 0; i < std::min(f.reduce_buffers, most); ++i)
+  const int buffers = plan.zero_stage >= 3 ? std::min(f.reduce_buffers, 1) : f.reduce_buffers;
+  for (int i = 0; i < buffers; ++i)
     out.push_back(fixed ? bucket.value : std::min(bucket.value, total.unsharded_gradients));
   return out;
 }

@@ -3,19 +3,9 @@
 #include "simulator/memory/memory_play.hpp"
 #include "simulator/memory/run_buffers.hpp"
 #include "tests/catch.hpp"
-#include "tests/simulator/sample_workload.hpp"
+#include "tests/simulator/small_play.hpp"
 
 namespace shardwise {
-namespace {
-
-StageMemory first_stage(const Workload& w, const ParallelPlan& plan) {
-  const PipelineSchedule& schedule = *find_pipeline_schedule("1f1b");
-  const ModelPartition partition =
-      partition_model(w, plan, schedule, *recompute_policy(plan.recompute));
-  return play_memory(w, plan, schedule, partition, 0, {}, std::nullopt);
-}
-
-}  // namespace
 
 // fp32 gradients are 4 bytes for each weight, their 16-bit copies 2. Those are made in the first
 // backward pass; in later steps they lie beside a whole forward pass, which the first step's one

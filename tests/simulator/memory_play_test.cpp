@@ -18,13 +18,6 @@ std::int64_t logit_bytes(const Workload& w) {
   return sum;
 }
 
-StageMemory first_stage(const Workload& w, const ParallelPlan& plan) {
-  const PipelineSchedule& schedule = *find_pipeline_schedule("1f1b");
-  const ModelPartition partition =
-      partition_model(w, plan, schedule, *recompute_policy(plan.recompute));
-  return play_memory(w, plan, schedule, partition, 0, {}, std::nullopt);
-}
-
 }  // namespace
 
 // Backward through 8 checkpointed layers begins with 8 inputs [tokens, h]; at the last of them 1 is

@@ -1,4 +1,4 @@
-// A model of four layers on one GPU, to play its memory.
+// Plays of memory: of a model of four layers on one GPU, and of a plan's first stage.
 #pragma once
 
 #include <optional>
@@ -26,5 +26,13 @@ struct SmallPlay {
     return play_memory(workload, plan, schedule, partition, 0, {}, capacity, variation);
   }
 };
+
+// What the first stage of a plan holds.
+inline StageMemory first_stage(const Workload& w, const ParallelPlan& plan) {
+  const PipelineSchedule& schedule = *find_pipeline_schedule("1f1b");
+  const ModelPartition partition =
+      partition_model(w, plan, schedule, *recompute_policy(plan.recompute));
+  return play_memory(w, plan, schedule, partition, 0, {}, std::nullopt);
+}
 
 }  // namespace shardwise
