@@ -49,6 +49,7 @@ enum class LossKind {
   vocab_parallel,     // vocabulary sharded over TP; one fp32 copy, softmax in place (Megatron)
   chunked,            // dense over `loss_chunks` slices of the tokens
   fused_linear,       // head and loss in one kernel, chunk by chunk (Liger): no logits kept
+  cut,                // head and loss in one kernel that makes the logits again (Cut Cross-Entropy)
   fused_half,         // 16-bit logits, loss and gradient in one kernel, in place
 };
 
@@ -182,7 +183,8 @@ struct Framework {
   ShardedParameters sharded;
   bool gathers_as_stored = false;  // ZeRO-3 gathers fp32 weights in fp32, and autocast casts them
                                    // where they are used (FSDP without MixedPrecision)
-  bool overlap_reduce_at_stage_3 = true;  // ZeRO-3 reduces beside what follows
+  std::optional<bool> overlap_reduce_at_stage_2;  // if not as overlap_gradient_reduce
+  bool overlap_reduce_at_stage_3 = true;          // ZeRO-3 reduces beside what follows
   bool overlap_gradient_reduce = true;
   bool overlap_parameter_gather = true;
   bool overlap_tensor_comm = false;     // async TP / user-buffer overlap
@@ -232,6 +234,8 @@ struct Framework {
                                // sum and quotient, each a kernel of its own
   bool gradient_fusion = false;  // wgrad accumulates straight into the fp32 gradient
   LossKind loss = LossKind::dense;
+  LossKind fused_loss = LossKind::fused_linear;  // its head and loss in one kernel, where asked for
+  bool cut_filters = true;          // cut: gradients leave out blocks that 16 bits round to nothing
   int loss_chunks = 8;              // chunked only
   std::optional<Bytes> loss_slice;  // the same: as few as keep a slice's fp32 logits within this
   std::optional<int> loss_slice_tokens;          // the same: as few as keep a slice within so many

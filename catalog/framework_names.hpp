@@ -29,12 +29,13 @@ inline constexpr Spellings<GradientCopyLife, 4> gradient_copy_life_names{{
     {"next_backward", GradientCopyLife::next_backward},
     {"run", GradientCopyLife::run},
 }};
-inline constexpr Spellings<LossKind, 6> loss_kind_names{{
+inline constexpr Spellings<LossKind, 7> loss_kind_names{{
     {"dense", LossKind::dense},
     {"dense_fp32_output", LossKind::dense_fp32_output},
     {"vocab_parallel", LossKind::vocab_parallel},
     {"chunked", LossKind::chunked},
     {"fused_linear", LossKind::fused_linear},
+    {"cut", LossKind::cut},
     {"fused_half", LossKind::fused_half},
 }};
 inline constexpr Spellings<OutputLife, 3> output_life_names{{

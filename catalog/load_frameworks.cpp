@@ -122,6 +122,7 @@ void read_states(JsonReader& r, Framework& f) {
 
 void read_communication(JsonReader& r, Framework& f) {
   f.overlap_gradient_reduce = r.flag("overlap_gradient_reduce");
+  f.overlap_reduce_at_stage_2 = r.maybe_flag("overlap_reduce_at_stage_2");
   f.overlap_reduce_at_stage_3 = r.maybe_flag("overlap_reduce_at_stage_3").value_or(true);
   f.overlap_parameter_gather = r.flag("overlap_parameter_gather");
   f.overlap_tensor_comm = r.flag("overlap_tensor_comm");
@@ -170,6 +171,8 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.plain_softmax = r.maybe_flag("plain_softmax").value_or(false);
   f.gradient_fusion = r.flag("gradient_fusion");
   f.loss = r.choice("loss", loss_kind_names);
+  f.fused_loss = r.maybe_choice("fused_loss", loss_kind_names).value_or(LossKind::fused_linear);
+  f.cut_filters = r.maybe_flag("cut_filters").value_or(true);
   f.loss_chunks = r.integer("loss_chunks", 1, 100000);
   if (r.has("loss_slice_bytes")) f.loss_slice = bytes(r, "loss_slice_bytes");
   f.loss_slice_tokens = r.maybe_integer("loss_slice_tokens", 1, 1 << 20);

@@ -199,9 +199,14 @@ void read_training(JsonReader& r, Reading& out) {
     return RecomputeReading{e.text("text"), e.text("module")};
   });
   read_rows(r, "plugins", out.plugins, [](JsonReader& e) {
-    return PluginReading{e.text("text"), e.maybe_choice("loss", loss_kind_names),
-                         e.maybe_choice("kernels", kernel_style_names),
-                         e.maybe_flag("upcasts_unquantized"), e.maybe_flag("masks_padding")};
+    PluginReading row;
+    row.text = e.text("text");
+    row.loss = e.maybe_choice("loss", loss_kind_names);
+    row.fuses_loss = e.maybe_flag("fuses_loss").value_or(false);
+    row.kernels = e.maybe_choice("kernels", kernel_style_names);
+    row.upcasts_unquantized = e.maybe_flag("upcasts_unquantized");
+    row.masks_padding = e.maybe_flag("masks_padding");
+    return row;
   });
   JsonReader missing = r.object("missing_framework");
   out.pretrain_framework = missing.text("pretrain");

@@ -80,6 +80,7 @@ struct RecomputeReading {
 struct PluginReading {
   std::string text;
   std::optional<LossKind> loss;
+  bool fuses_loss = false;  // by the framework's own kernel
   std::optional<KernelStyle> kernels;
   std::optional<bool> upcasts_unquantized;
   std::optional<bool> masks_padding;

@@ -180,8 +180,11 @@ std::vector<std::string_view> plan_keys() {
 }
 
 bool reduces_every_microbatch(const Framework& f, const ParallelPlan& p) {
-  return f.reduces_every_microbatch && p.zero_stage >= 2 &&
-         (p.pipeline == 1 || !f.pipelines_reduce_once);
+  // Gradients that are kept for the whole run are kept as shards: there is no room to add up whole
+  // ones (Megatron-LM @d98e8a64dd megatron/core/distributed/fsdp/src/megatron_fsdp/
+  // megatron_fsdp.py, grad_reduce_every_bprop).
+  const bool every = f.reduces_every_microbatch || f.gradient_life == GradientLife::persistent;
+  return every && p.zero_stage >= 2 && (p.pipeline == 1 || !f.pipelines_reduce_once);
 }
 
 std::string to_string(const ParallelPlan& plan) {

@@ -69,8 +69,10 @@ void fused_loss(AdviceTrial& t) {
   if (!whole_logits || w.preference != nullptr || t.question().plan.tensor > 1) return;
   if (!would_do_without(t, MemoryCategory::logits)) return;
   Question q = t.question();
-  q.workload.framework.loss = LossKind::fused_linear;
-  offer(t, "--fused-loss: head and loss in one kernel (Liger), no whole logits", q);
+  q.workload.framework.loss = w.framework.fused_loss;
+  const char* kernel = w.framework.fused_loss == LossKind::cut ? "Cut Cross-Entropy" : "Liger";
+  offer(t, sentence("--fused-loss: head and loss in one kernel (", kernel, "), no whole logits"),
+        q);
 }
 
 void smaller_optimizer(AdviceTrial& t) {

@@ -78,15 +78,17 @@ Result<Decided> decided(const Request& request, const LaunchTarget& target, cons
   const bool stated = request.framework.has_value();
   Request asked = request;
   std::string first_choice;
+  const auto named = resolve(request, facts, UnnamedMethods::one);
+  if (!named) return named.error();
+  const Method method = named->methods.front();
   for (int stage : {3, 0}) {
-    if (!stated) asked.framework = std::string(target.framework(Method::full, stage));
+    if (!stated) asked.framework = std::string(target.framework(method, stage));
     auto r = resolve(asked, facts, UnnamedMethods::one);
     if (!r) return r.error();
     resolved = *std::move(r);
-    auto d = resolved.asked.plans.empty() ? chosen_plan(resolved, resolved.methods.front(), target)
-                                          : asked_plan(resolved, resolved.methods.front());
+    auto d = resolved.asked.plans.empty() ? chosen_plan(resolved, method, target)
+                                          : asked_plan(resolved, method);
     if (!d) return d.error();
-    const Method method = resolved.methods.front();
     const int found = d->question.plan.zero_stage;
     if (stated || target.framework(method, found) == target.framework(method, stage)) return d;
     if (stage == 0) {

@@ -322,8 +322,22 @@ Bytes least_shortfall(const Forecast& memory) {
   return most;
 }
 
-// Of plans that were looked at and do not fit, the one whose tensors miss by least; the first of
-// equals.
+// What the host lacks; nothing where it has enough, or where its RAM is not known.
+Bytes host_shortfall(const HostMemory& host) {
+  if (!host.available) return Bytes(0);
+  return std::max(Bytes(0), std::max(host.steady, host.load_peak) - *host.available);
+}
+
+// Which of two plans that do not fit is nearer: first what tensors lack on a GPU, then the host.
+bool nearer(const Forecast& a, const Forecast& b) {
+  const auto key = [](const Forecast& f) {
+    const Bytes gpu = least_shortfall(f);
+    return std::array<Bytes, 3>{std::max(Bytes(0), gpu), host_shortfall(f.host), gpu};
+  };
+  return key(a) < key(b);
+}
+
+// Of plans that were looked at and do not fit, the nearest; the first of equals.
 std::optional<Tried> nearest(PlanSearch& s) {
   std::vector<std::optional<Tried>> missed(s.missed.size());
   on_all_cores(missed.size(), [&](std::size_t i) {
@@ -332,8 +346,7 @@ std::optional<Tried> nearest(PlanSearch& s) {
   });
   std::optional<Tried> best;
   for (std::optional<Tried>& t : missed)
-    if (t && (!best || least_shortfall(t->memory) < least_shortfall(best->memory)))
-      best = std::move(t);
+    if (t && (!best || nearer(t->memory, best->memory))) best = std::move(t);
   return best;
 }
 

@@ -71,9 +71,12 @@ DType usual_format(const Framework& row, const Cluster& cluster, std::vector<std
   const std::array<DType, 3> formats{row.compute, DType::fp16, DType::fp32};
   const auto* format = std::find_if(formats.begin(), formats.end() - 1,
                                     [&](DType d) { return all_compute(cluster, d); });
-  if (*format != row.compute)
-    notes.push_back(sentence(cluster.groups.front().gpu.name, " has no ", name(row.compute),
-                             " matrix units: trained in ", name(*format), '.'));
+  if (*format == row.compute) return *format;
+  const auto without =
+      std::find_if(cluster.groups.begin(), cluster.groups.end(),
+                   [&](const NodeGroup& g) { return !g.gpu.rate(row.compute).has_value(); });
+  notes.push_back(sentence(without->gpu.name, " has no ", name(row.compute),
+                           " matrix units: trained in ", name(*format), '.'));
   return *format;
 }
 
@@ -125,7 +128,7 @@ ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cl
   w.compute = r.asked.precision ? *r.asked.precision : usual_format(row, cluster, chosen.notes);
   w.framework = resolved_for(row, method, w.compute);
   if (r.asked.expandable_segments) w.framework.expandable_segments = true;
-  if (r.asked.fused_loss) w.framework.loss = LossKind::fused_linear;
+  if (r.asked.fused_loss) w.framework.loss = w.framework.fused_loss;
   for (const NodeGroup& group : cluster.groups) settle_on(group.gpu, w.framework);
   const OptimizerRow* optimizer =
       r.asked.optimizer != nullptr ? r.asked.optimizer : optimizer_named(w.framework.optimizer);

@@ -114,10 +114,24 @@ Json compare_json(const ResolvedRequest& r, const std::vector<Compared>& list) {
   return j;
 }
 
+// Sequences of a step, where all plans that can run take as many.
+std::optional<int> common_batch(const std::vector<Compared>& list) {
+  std::optional<int> batch;
+  for (const Compared& c : list) {
+    if (!c.forecast) continue;
+    const int one = c.question->plan.global_batch();
+    if (batch && *batch != one) return std::nullopt;
+    batch = one;
+  }
+  return batch;
+}
+
 std::string compare_text(const ResolvedRequest& r, const std::vector<Compared>& list,
                          std::optional<int> columns) {
+  const std::optional<int> batch = common_batch(list);
   Table t{{"plan", "step", "tokens/s", "GiB per GPU", "margin", "bubble", "exposed", "verdict"},
           {}};
+  if (!batch) t.header.insert(t.header.begin() + 1, "sequences");
   std::string refused;
   for (const Compared& c : list) {
     if (!c.forecast) {
@@ -129,10 +143,14 @@ std::string compare_text(const ResolvedRequest& r, const std::vector<Compared>& 
                       shown_gib_number(worst(f).peak.device), shown_gib_number(f.margin),
                       fixed(100 * f.bubble_fraction, 1) + " %", shown_time(exposed(f)),
                       std::string(verdict_name(c.verdict))});
+    std::vector<std::string>& row = t.rows.back();
+    if (!batch) row.insert(row.begin() + 1, grouped(c.question->plan.global_batch()));
   }
-  std::string text = sentence(r.model.id, ", ", name(r.methods.front()), ", ", grouped(r.sequence),
-                              " tokens x ", shown_samples(r.batch, r.asked.preference), " on ",
-                              r.clusters.front().spoken, "\n", shown_table(t, "  ", columns));
+  const std::string each = batch ? sentence("x ", shown_samples(*batch, r.asked.preference))
+                                 : std::string("per sequence");
+  std::string text =
+      sentence(r.model.id, ", ", name(r.methods.front()), ", ", grouped(r.sequence), " tokens ",
+               each, " on ", r.clusters.front().spoken, "\n", shown_table(t, "  ", columns));
   if (!refused.empty()) text += sentence("cannot run\n", refused);
   for (const std::string& note : r.notes) text += sentence("  note: ", note, "\n");
   const Compared& best = list.front();

@@ -44,6 +44,10 @@ Result<Request> request_from(const CLI::App& command, const RequestWords& words)
     const std::string key(field.key);
     if (!field.belongs_to(command.get_name())) continue;
     if (command.count(flag_of(field)) == 0) continue;
+    if (field.kind == FieldKind::flag) {
+      field.set(request, words.flags.at(key));  // --fused-loss=false is one of its spellings
+      continue;
+    }
     const auto it = words.texts.find(key);
     const std::vector<std::string> texts =
         it != words.texts.end() ? it->second : std::vector<std::string>{};

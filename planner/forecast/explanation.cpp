@@ -62,6 +62,8 @@ Explanation explain(const Question& question, const Forecast& forecast, const Pr
   explain_memory(question, forecast, profile, e.figures);
   explain_time(question, forecast, profile, e.figures);
   e.bound = step_bound(question, forecast, profile);
+  e.stage = forecast.breakdown.stage;
+  e.operators = operator_accounts(question, profile, e.stage);
   return e;
 }
 

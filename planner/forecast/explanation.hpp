@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "planner/forecast/forecast.hpp"
+#include "planner/forecast/kernel_account.hpp"
 #include "planner/forecast/step_bound.hpp"
 
 namespace shardwise {
@@ -34,6 +35,8 @@ struct ExplainedFigure {
 struct Explanation {
   std::vector<ExplainedFigure> figures;
   StepBound bound;
+  int stage = 0;                           // the busiest
+  std::vector<OperatorAccount> operators;  // of that stage, to hold beside a profiler's table
 };
 
 // REQUIRES a forecast of this question, with its time and its plays.

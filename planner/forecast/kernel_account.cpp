@@ -1,5 +1,9 @@
 #include "planner/forecast/kernel_account.hpp"
 
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
 #include <variant>
 
 #include "planner/forecast/forecast_parts.hpp"
@@ -73,6 +77,15 @@ StageAccount account_of(const LayerDefinition& d, const Accountant& accountant) 
   return p;
 }
 
+ModelPartition partition_of(const Question& q) {
+  const PipelineSchedule& schedule = *find_pipeline_schedule(q.plan.schedule_row());
+  return partition_model(q.workload, q.plan, schedule, *recompute_policy(q.plan.recompute));
+}
+
+Accountant accountant_of(const Question& q, const Profile& profile, int stage) {
+  return {smallest_group(q.cluster, q.plan, stage).gpu, profile, q.workload};
+}
+
 }  // namespace
 
 KernelAccount& KernelAccount::operator+=(const KernelAccount& o) {
@@ -96,13 +109,10 @@ StageAccount& StageAccount::operator+=(const StageAccount& o) {
 }
 
 std::vector<StageAccount> kernel_accounts(const Question& q, const Profile& profile) {
-  const PipelineSchedule& schedule = *find_pipeline_schedule(q.plan.schedule_row());
-  const ModelPartition partition =
-      partition_model(q.workload, q.plan, schedule, *recompute_policy(q.plan.recompute));
+  const ModelPartition partition = partition_of(q);
   std::vector<StageAccount> out;
   for (const auto& chunks : partition.stages) {
-    const auto stage = static_cast<int>(out.size());
-    const Accountant accountant(smallest_group(q.cluster, q.plan, stage).gpu, profile, q.workload);
+    const Accountant accountant = accountant_of(q, profile, static_cast<int>(out.size()));
     StageAccount& account = out.emplace_back();
     for (const ModelChunk& chunk : chunks)
       for (const ChunkLayer& layer : chunk.layers) {
@@ -112,6 +122,39 @@ std::vector<StageAccount> kernel_accounts(const Question& q, const Profile& prof
             layer_state(q.workload, q.plan, d.graph.parameters, d.trainable).stepped_elements;
       }
   }
+  return out;
+}
+
+std::vector<OperatorAccount> operator_accounts(const Question& q, const Profile& profile,
+                                               int stage) {
+  const ModelPartition partition = partition_of(q);
+  const Accountant accountant = accountant_of(q, profile, stage);
+  std::map<std::string_view, OperatorAccount> by_name;
+  for (const ModelChunk& chunk : partition.stages[static_cast<std::size_t>(stage)])
+    for (const ChunkLayer& layer : chunk.layers) {
+      const LayerDefinition& d = *layer.definition;
+      for (std::size_t i = 0; i < d.graph.operators.size(); ++i) {
+        const Operator& op = d.graph.operators[i];
+        KernelAccount forward, backward;
+        accountant.add(op.forward, forward);
+        accountant.add(op.backward, backward);
+        accountant.add(op.backward_weight, backward);
+        OperatorAccount& account = by_name[op.name];
+        const double times = q.plan.microbatches;
+        account.forward += times * forward.time();
+        account.backward += times * backward.time();
+        if (d.redone[i] && d.script.runs_again[i]) account.recompute += times * forward.time();
+        account.runs += q.plan.microbatches;
+      }
+    }
+  std::vector<OperatorAccount> out;
+  for (auto& [name, account] : by_name) {
+    account.name = name;
+    if (account.time() > Seconds(0)) out.push_back(std::move(account));
+  }
+  std::stable_sort(out.begin(), out.end(), [](const OperatorAccount& a, const OperatorAccount& b) {
+    return a.time() > b.time();
+  });
   return out;
 }
 

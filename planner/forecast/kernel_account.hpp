@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "planner/forecast/forecast.hpp"
@@ -36,5 +37,19 @@ struct StageAccount {
 
 // One entry per pipeline stage, on its smallest GPU. REQUIRES a legal plan.
 std::vector<StageAccount> kernel_accounts(const Question& question, const Profile& profile);
+
+// The kernels of one operator in a step: of all layers of a stage that have it, and all
+// microbatches, nothing else running on the GPU beside them.
+struct OperatorAccount {
+  std::string name;  // as the layer's graph calls it
+  Seconds forward, recompute, backward;
+  std::int64_t runs = 0;  // forward passes
+
+  Seconds time() const { return forward + recompute + backward; }
+};
+
+// Longest first; operators without kernels are left out. REQUIRES a legal plan and a stage of it.
+std::vector<OperatorAccount> operator_accounts(const Question& question, const Profile& profile,
+                                               int stage);
 
 }  // namespace shardwise

@@ -116,16 +116,19 @@ void finish(PlanWords& words, const PlanFileContext& context, const std::string&
   if (const auto n = words.number("processes"); n && *n != context.cluster->gpus())
     words.wrong("processes", sentence("starts ", *n, " processes, the GPUs asked for are ",
                                       context.cluster->gpus()));
-  words.default_to("framework",
-                   words.is("distribution", "deepspeed")   ? "hf-deepspeed"
-                   : fsdp && words.is("fsdp-version", "2") ? "pytorch-fsdp2"
-                   : fsdp                                  ? "accelerate-fsdp"
-                                                           : "hf-trainer",
-                   file);
+  if (words.is("distribution", "deepspeed"))
+    words.default_to("framework", "hf-deepspeed", file);
+  else if (fsdp)
+    words.default_to("framework",
+                     words.is("fsdp-version", "2") ? "pytorch-fsdp2" : "accelerate-fsdp", file);
+  else
+    words.imply("framework", "hf-trainer", file);  // but a script's arguments may know better
 }
 
-std::string_view framework(Method, int zero_stage) {
-  return zero_stage > 0 ? "accelerate-fsdp" : "hf-trainer";
+// run.sh starts TRL's scripts. What they do to a whole model is the Trainer's, told its loss.
+std::string_view framework(Method method, int zero_stage) {
+  if (zero_stage > 0) return "accelerate-fsdp";
+  return row(method).adapter ? "trl" : "hf-trainer";
 }
 
 std::vector<std::string> plan_refusals_of(const Question& q) {

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <charconv>
 #include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -113,6 +114,8 @@ class ShellWords {
                       is_name_char);
       if (assigns)
         variables_[word_.substr(0, equals)] = word_.substr(equals + 1);
+      else if (word_.starts_with("--") && word_.find(' ') != std::string::npos)
+        push_parts();  // ARGS+=("--key value"), which ${ARGS[*]} takes apart again
       else
         words_.push_back({word_, line_, false});
     }
@@ -120,6 +123,11 @@ class ShellWords {
     word_.clear();
     open_ = false;
     if (ends_line) quote_ = 0;
+  }
+
+  void push_parts() {
+    std::istringstream parts(word_);
+    for (std::string part; parts >> part;) words_.push_back({part, line_, false});
   }
 
   std::string_view text_;

@@ -278,11 +278,19 @@ std::vector<std::string> workload_refusals(const Workload& w) {
   return to;
 }
 
+// Core attention, named modules, or whole blocks: every one of a stage, several at once, the first.
+bool has_flags(const std::string& recompute) {
+  const auto policy = recompute_policy(recompute);
+  constexpr std::array<std::string_view, 6> known{"none",           "selective", "full",
+                                                  "every-%-layers", "blocks-%",  "modules-%"};
+  return policy && std::find(known.begin(), known.end(), policy->row->name) != known.end();
+}
+
 std::vector<std::string> plan_refusals_of(const Question& q) {
   const ParallelPlan& p = q.plan;
   Refusals to;
-  refuse_if(to, p.recompute == "selective-op",
-            "Megatron-LM has no recomputation by operator (selective-op)");
+  refuse_if(to, !has_flags(p.recompute),
+            sentence("Megatron-LM has no flags that recompute ", p.recompute));
   refuse_if(to, p.pipeline > 1 && p.schedule != (p.chunks > 1 ? "interleaved" : "1f1b"),
             sentence("Megatron-LM schedules 1f1b, or interleaved with several model chunks; not ",
                      p.schedule, p.chunks > 1 ? " with" : " without", " model chunks"));

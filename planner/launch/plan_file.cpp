@@ -153,6 +153,17 @@ void gather_run_script(const fs::path& folder, std::vector<PlanText>& to) {
   to.push_back({name, *std::move(text), true});
 }
 
+// Whether a text names a key by which a format is known: one that cannot be read is then an error,
+// not one of the other things that a folder may hold.
+bool names_a_mark(const std::string& text) {
+  bool found = false;
+  for (const PlanFileFormat& format : plan_file_formats())
+    split(format.marks, '|', [&](std::string_view mark) {
+      found |= text.find(mark.substr(mark.rfind('.') + 1)) != std::string::npos;
+    });
+  return found;
+}
+
 // A file's texts, or those of a folder that hold a plan: a folder may hold other things.
 Problems gather(const std::string& path, std::vector<PlanText>& to) {
   std::error_code ignored;
@@ -180,6 +191,7 @@ Problems gather(const std::string& path, std::vector<PlanText>& to) {
     auto text = read_text_file(file, name, most_bytes);
     if (!text) return text.error();
     const auto entries = read_config(config_syntax(name, *text), *text, name);
+    if (!entries && names_a_mark(*text)) return entries.error();
     if (entries && format_of(*entries) != nullptr) to.push_back({name, *std::move(text)});
   }
   if (to.size() == before)

@@ -55,7 +55,8 @@ void refuse_precision_except(Refusals& to, const Workload& w, std::string_view t
 void refuse_other_losses(Refusals& to, const Workload& w, std::string_view target) {
   refuse_if(to, w.preference != nullptr,
             sentence(target, " is written to train on the next token only"));
-  refuse_if(to, w.framework.loss == LossKind::fused_linear,
+  const LossKind loss = w.framework.loss;
+  refuse_if(to, loss == LossKind::fused_linear || loss == LossKind::cut,
             sentence(target, " has no setting for a fused head and loss (--fused-loss)"));
 }
 

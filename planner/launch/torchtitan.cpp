@@ -55,6 +55,10 @@ constexpr Meaning reshards[] = {{"always", "3"}, {"never", "2"}, {"default", "de
 constexpr Meaning modes[] = {{"none", "none"}, {"full", "full"}, {"selective", "selective"}};
 constexpr Meaning params[] = {{"bfloat16", "bf16"}, {"float32", "fp32"}};
 constexpr Meaning dtypes[] = {{"float32", ""}};
+constexpr Meaning converters[] = {{"float8", "fp8"},
+                                  {"quantize.linear.float8", "fp8"},
+                                  {"mx", "mxfp8"},
+                                  {"quantize.linear.mx", "mxfp8"}};
 constexpr Meaning optimizers[] = {{"AdamW", "adamw"}, {"Adam", "adamw"}};
 constexpr Meaning offloads[] = {{"true", "params+optimizer"}, {"false", "none"}};
 
@@ -82,6 +86,17 @@ constexpr PlanKey keys[] = {
     says_integer("parallelism.pipeline_parallel_first_stage_less_layers", "first-less", 0),
     says_integer("parallelism.pipeline_parallel_last_stage_less_layers", "last-less", 0),
     counts_layers("parallelism.module_fqns_per_model_part*", "module"),
+    // As release 0.1 called them.
+    says_integer("training.batch_size", "local-batch"),
+    says_integer("training.data_parallel_replicate_degree", "replicate"),
+    says_integer("training.data_parallel_shard_degree", "sharded", -1),
+    says_choice("training.fsdp_reshard_after_forward", "reshard", reshards),
+    says_integer("training.tensor_parallel_degree", "tp"),
+    says_choice("experimental.enable_async_tensor_parallel", "async-tp", true_or_false),
+    says_integer("experimental.context_parallel_degree", "cp"),
+    says_choice("experimental.context_parallel_rotate_method", "rotation", rotations),
+    says_integer("experimental.pipeline_parallel_degree", "pp"),
+    says_choice("experimental.pipeline_parallel_schedule", "schedule", schedules),
     says_integer("parallelism.expert_parallel_degree", "ep"),
     says_integer("parallelism.expert_tensor_parallel_degree", "etp"),
     says_choice("activation_checkpoint.mode", "recompute-mode", modes),
@@ -92,7 +107,7 @@ constexpr PlanKey keys[] = {
     ignored("job.*", no_step),
     ignored("profiling.*", no_step),
     ignored("metrics.*", no_step),
-    ignored("model.converters*", "say float8 by --precision fp8"),
+    says_choice("model.converters*", "converter", converters),
     ignored("model.*", "the model is the one asked for"),
     ignored("lr_scheduler.*", no_step),
     ignored("training.dataset*", no_step),
@@ -115,7 +130,7 @@ constexpr PlanKey keys[] = {
     refused("parallelism.disable_loss_parallel", "false", not_modelled),
     refused("parallelism.expert_parallel_comm_backend", "standard", not_modelled),
     refused("compile.enable", "false", "the framework's row is of uncompiled kernels"),
-    refused("quantize*", "", "say float8 by --precision fp8"),
+    refused("quantize*", "", "the recipe of a converter is not read: one scale per tensor"),
     refused("fault_tolerance.enable", "false", not_modelled),
 };
 
@@ -191,6 +206,11 @@ void finish(PlanWords& words, const PlanFileContext& context, const std::string&
     read_torchtitan_stages(words, context, file);
   else
     words.forget("schedule");
+  if (words.has("converter")) {  // whatever training.mixed_precision_param says
+    const PlanWord format = words.words.find("converter")->second;
+    words.forget("precision");
+    words.say("precision", format.value, format.where);
+  }
   words.default_to("framework", "torchtitan", file);
   words.imply("method", "pretrain", file);
   words.imply("sequence", "2048", file);  // torchtitan's default

@@ -12,10 +12,10 @@ namespace {
 constexpr Meaning precision_bf16[] = {{"true", "bf16"}, {"false", ""}};
 constexpr Meaning precision_fp16[] = {{"true", "fp16"}, {"false", ""}};
 constexpr Meaning nf4_only[] = {{"nf4", ""}};
-// SFT's losses, KTO's, and else DPO's.
-constexpr Meaning losses[] = {{"nll", ""},
-                              {"dft", ""},
-                              {"chunked_nll", ""},
+// SFT's losses, over whole logits or slices of them, KTO's, and else DPO's.
+constexpr Meaning losses[] = {{"nll", "whole"},
+                              {"dft", "whole"},
+                              {"chunked_nll", "chunked"},
                               {"kto", "kto"},
                               {"apo_zero_unpaired", "kto"},
                               {"sigmoid", "dpo"},
@@ -38,6 +38,17 @@ constexpr Meaning on[] = {{"true", "true"}, {"false", ""}};
 constexpr std::string_view other_liger_kernels[] = {"rope", "rms_norm", "layer_norm", "swiglu",
                                                     "geglu"};
 constexpr Meaning off[] = {{"true", ""}, {"false", "false"}};
+
+// TrainingArguments.fsdp: what is sharded, "offload", and how modules are wrapped.
+constexpr Meaning sharding[] = {{"false", ""},
+                                {"", ""},
+                                {"full_shard", "3"},
+                                {"full_shard auto_wrap", "3"},
+                                {"shard_grad_op", "2"},
+                                {"shard_grad_op auto_wrap", "2"},
+                                {"full_shard offload", "3+offload"},
+                                {"full_shard offload auto_wrap", "3+offload"},
+                                {"full_shard auto_wrap offload", "3+offload"}};
 
 constexpr PlanKey keys[] = {
     says_integer("per_device_train_batch_size", "mbs"),
@@ -67,7 +78,7 @@ constexpr PlanKey keys[] = {
     ignored("output_dir", "has no bearing on a step"),
     ignored("attn_implementation", "the framework's row says which kernel"),
     ignored("bnb_4bit_quant_storage", "the framework's row says whether 4-bit weights shard"),
-    says_choice("loss_type*", "preference", losses),
+    says_choice("loss_type*", "loss-type", losses),
     says_choice("use_liger_kernel", "liger", on),
     says_choice("liger_kernel_config.fused_linear_cross_entropy", "liger-loss", true_or_false),
     says_choice("liger_kernel_config.rope", "liger-rope", off),
@@ -107,7 +118,9 @@ constexpr PlanKey keys[] = {
     ignored("env*", "the run's environment, not its plan"),
     refused("activation_offloading", "false", "offloading activations is not modelled"),
     refused("torch_compile", "false", "compiled kernels would change time and memory"),
-    refused("fsdp", "false|[]", "say FSDP in an Accelerate file, which is read"),
+    says_choice("fsdp", "trainer-fsdp", sharding),
+    refused("fsdp.*", "", "say FSDP in an Accelerate file, which is read"),
+    ignored("fsdp_config.*", "taken as FSDP's defaults"),
     refused("padding_free", "false", "batches without padding would change time"),
     refused("auto_find_batch_size", "false", "the batch would not be the one written"),
 };
@@ -125,10 +138,25 @@ void finish_liger(PlanWords& words, const std::string& file) {
 }
 
 void finish(PlanWords& words, const PlanFileContext&, const std::string& file) {
+  for (const std::string_view preference : {"dpo", "kto"})
+    if (words.is("loss-type", preference))
+      words.say("preference", std::string(preference), words.where("loss-type"));
   finish_liger(words, file);
   gather_targets(words, file);
   gather_method(words, file);
-  words.default_to("framework", "hf-trainer", file);
+  if (words.has("trainer-fsdp")) {
+    const PlanWord asked = words.words.find("trainer-fsdp")->second;
+    words.say("zero", asked.value.substr(0, 1), asked.where);
+    if (asked.value.ends_with("offload")) words.say("offload", "params+optimizer", asked.where);
+    words.default_to("framework", "accelerate-fsdp", file);
+  }
+  // One process or DDP; FSDP and DeepSpeed are other files' to say. TRL's scripts train adapters,
+  // sft on its own chunked loss where nothing says otherwise.
+  const bool whole_logits = words.is("loss-type", "whole") && !words.is("fused_loss", "true");
+  if (words.is("adapter", "true") && !whole_logits)
+    words.default_to("framework", "trl", file);
+  else
+    words.imply("framework", "hf-trainer", file);
 }
 
 // Of the scripts that TRL brings along (trl/scripts): "sft" also where it has none.
@@ -147,7 +175,7 @@ void put_loss(ConfigEntries& e, const Workload& w) {
   if (script == "reward") e.push_back({"center_rewards_coefficient", std::monostate{}});
   if (script != "sft") return;
   put(e, "packing", true);  // full sequences, which is what is forecast
-  put(e, "loss_type", "nll");
+  put(e, "loss_type", w.framework.loss == LossKind::chunked ? "chunked_nll" : "nll");
   if (w.framework.loss != LossKind::fused_linear) return;
   put(e, "use_liger_kernel", true);
   put(e, "liger_kernel_config.fused_linear_cross_entropy", true);

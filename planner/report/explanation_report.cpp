@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "planner/figures.hpp"
+#include "planner/report/table.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {
@@ -38,6 +39,28 @@ double share(const StepBound& b, BoundKind kind) {
   return sum > Seconds(0) ? b.part(kind) / sum : 0;
 }
 
+// The longest operators; what is left in one line.
+std::string operator_table(const Explanation& e) {
+  constexpr std::size_t most = 16;
+  Table table{{"operator", "forward", "again", "backward", "runs"}, {}};
+  Seconds rest;
+  for (std::size_t i = 0; i < e.operators.size(); ++i) {
+    const OperatorAccount& o = e.operators[i];
+    if (i >= most) {
+      rest += o.time();
+      continue;
+    }
+    const auto time = [](Seconds t) { return t > Seconds(0) ? shown_time(t) : std::string("-"); };
+    table.rows.push_back(
+        {o.name, time(o.forward), time(o.recompute), time(o.backward), grouped(o.runs)});
+  }
+  std::string text = sentence("    kernels of a step by operator, stage ", e.stage,
+                              ", alone on the GPU\n", shown_table(table, "      "));
+  if (rest > Seconds(0))
+    text += sentence("      and ", e.operators.size() - most, " more: ", shown_time(rest), "\n");
+  return text;
+}
+
 }  // namespace
 
 std::string explanation_text(const Explanation& e) {
@@ -47,7 +70,7 @@ std::string explanation_text(const Explanation& e) {
   for (std::size_t i = 0; i < bound_names.size(); ++i)
     text += sentence(i > 0 ? ", " : "", bound_names[i], " ",
                      fixed(100 * share(e.bound, static_cast<BoundKind>(i)), 0), " %");
-  text += ")\n";
+  text += ")\n" + operator_table(e);
   for (const ExplainedFigure& f : e.figures) {
     text += sentence("    ", f.key, " ", shown(f.value, f.unit), f.what.empty() ? "" : ": ", f.what,
                      "\n");
@@ -58,7 +81,7 @@ std::string explanation_text(const Explanation& e) {
 }
 
 Json explanation_json(const Explanation& e) {
-  Json parts = Json::object(), figures = Json::array();
+  Json parts = Json::object(), figures = Json::array(), operators = Json::array();
   for (std::size_t i = 0; i < bound_names.size(); ++i)
     parts[std::string(bound_names[i])] = json_number(e.bound.parts[i].value);
   for (const ExplainedFigure& f : e.figures) {
@@ -76,10 +99,18 @@ Json explanation_json(const Explanation& e) {
                        {"formula", f.formula},
                        {"inputs", inputs}});
   }
+  for (const OperatorAccount& o : e.operators)
+    operators.push_back({{"operator", o.name},
+                         {"forward_s", json_number(o.forward.value)},
+                         {"recompute_s", json_number(o.recompute.value)},
+                         {"backward_s", json_number(o.backward.value)},
+                         {"runs", o.runs}});
   return {{"bound",
            {{"by", name(e.bound.kind)},
             {"share", json_number(share(e.bound, e.bound.kind))},
             {"parts_s", parts}}},
+          {"stage", e.stage},
+          {"operators", operators},
           {"figures", figures}};
 }
 

@@ -244,6 +244,9 @@ std::string method_part(const ResolvedRequest& r, Method method,
   if (!f.host_fits && trains_in_more(f.host))
     text += sentence("  the host decides: what is offloaded and pinned takes ",
                      shown_gib(f.host.steady), " while training\n");
+  else if (!f.host_fits && f.host.load_once >= f.host.load_peak)
+    text += sentence("  the host decides: reading the weights takes ", shown_gib(f.host.load_peak),
+                     "\n");
   else if (!f.host_fits)
     text += sentence("  the host decides: every rank reads its own copy of the weights, ",
                      shown_gib(f.host.load_peak),

@@ -34,6 +34,11 @@ std::string head_line(const PlanAnswer& a) {
                   r.asked.gpus.value_or(""), '\n');
 }
 
+// Of plans that the usual framework cannot be told; a note says why.
+std::string mark_of(const PlanAnswer& a, const FoundPlan& p) {
+  return beyond_usual(a, p) ? " *" : "";
+}
+
 std::vector<std::string> cells_of(const PlanAnswer& a, const FoundPlan& p) {
   const Forecast& f = p.forecast;
   return {shown_time(f.step_time.expected),
@@ -49,9 +54,9 @@ Table table_of(const PlanAnswer& a, const std::vector<FoundPlan>& plans) {
   const bool several = a.sites.size() > 1;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     const FoundPlan& p = plans[i];
-    std::vector<std::string> row{
-        sentence(i + 1, ". ", several ? a.sites[p.site].cluster.spoken + " " : std::string(),
-                 whole_text(p.plan), p.forecast.verdict == Verdict::tight ? " (tight)" : "")};
+    std::vector<std::string> row{sentence(
+        i + 1, ". ", several ? a.sites[p.site].cluster.spoken + " " : std::string(),
+        whole_text(p.plan), mark_of(a, p), p.forecast.verdict == Verdict::tight ? " (tight)" : "")};
     for (std::string& cell : cells_of(a, p)) row.push_back(std::move(cell));
     t.rows.push_back(std::move(row));
   }
@@ -83,7 +88,7 @@ std::string scaling_text(const PlanAnswer& a, std::optional<int> columns) {
     }
     for (std::string& cell : cells_of(a, *p.best)) row.push_back(std::move(cell));
     row.push_back(p.faster ? sentence(fixed(*p.faster, 2), " x") : std::string("-"));
-    row.push_back(whole_text(p.best->plan));
+    row.push_back(whole_text(p.best->plan) + mark_of(a, *p.best));
     t.rows.push_back(std::move(row));
   }
   std::string text = sentence("the best plan on each size, by ", a.objective->name,
@@ -163,6 +168,7 @@ Json found_json(const PlanAnswer& a, const FoundPlan& p) {
             {"margin_gib", json_gib(f.margin)},
             {"trust", trust_name(f.trust)}};
   add_host_ram(j, f.host);
+  if (const auto why = beyond_usual(a, p)) j["beyond_framework"] = *why;
   if (const auto usd = usd_per_million_tokens(site, f))
     j["usd_per_million_tokens"] = json_number(*usd);
   return j;

@@ -150,7 +150,7 @@ constexpr std::array<RequestField, 48> rows{{
      get_integer<&R::sequence>,
      {},
      NumberLetters::binary},
-    {"batch", "--batch", "N", "sequences per step over all GPUs", integer, 1, 100'000'000, nullptr,
+    {"batch", "--batch", "N", "sequences per step over all GPUs", integer, 1, 1'000'000, nullptr,
      set_integer<&R::batch>, get_integer<&R::batch>},
     {"microbatch", "--microbatch", "N", "sequences that one GPU passes through at once", integer, 1,
      1'000'000, nullptr, set_integer<&R::microbatch>, get_integer<&R::microbatch>},

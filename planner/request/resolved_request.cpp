@@ -246,6 +246,13 @@ void check_experts(const ResolvedRequest& r, Problems& problems) {
         {ProblemKind::request, "--expert-imbalance", sentence(r.model.id, " has no experts")});
 }
 
+void check_data(const ResolvedRequest& r, Problems& problems) {
+  if (r.asked.samples && r.asked.tokens)
+    problems.push_back({ProblemKind::request, "--samples",
+                        sentence(*r.asked.samples, " and --tokens ", *r.asked.tokens,
+                                 " both say how much is trained; expected one of them")});
+}
+
 void check_names(const ResolvedRequest& r, Problems& problems) {
   if (r.asked.recompute) {
     const auto policy = recompute_policy(*r.asked.recompute);
@@ -254,6 +261,7 @@ void check_names(const ResolvedRequest& r, Problems& problems) {
   check_targets(r, problems);
   check_images(r, problems);
   check_experts(r, problems);
+  check_data(r, problems);
 }
 
 std::int64_t rounded_up(std::int64_t value, std::int64_t step) {

@@ -82,18 +82,21 @@ Question question_of(const PlanAnswer& a, const FoundPlan& found) {
   return {site.space.workload(found.plan), found.plan, site.cluster};
 }
 
-// Nobody asked for a framework, so the search went beyond what the usual one can run.
-void note_what_cannot_run(const FoundPlan& best, PlanAnswer& a) {
-  if (a.request.asked.framework) return;
-  const SearchSite& site = a.sites[best.site];
-  const Framework& usual = site.without_zero.framework;
-  const LaunchTarget* target = target_running(usual.id, a.method);
-  if (target == nullptr) return;
-  const auto reason = first_plan_refusal(*target, question_of(a, best));
-  if (reason)
-    a.notes.push_back(sentence("The first plan is more than ", usual.name, " can be told (",
-                               *reason, "); --framework ", usual.id,
-                               " keeps to plans that it runs."));
+// Nobody asked for a framework, so the search went beyond what the usual one can run. Answers mark
+// such plans.
+void note_what_cannot_run(PlanAnswer& a) {
+  std::vector<const FoundPlan*> shown;
+  for (const FoundPlan& p : a.result.best) shown.push_back(&p);
+  for (const ScalingPoint& p : a.scaling)
+    if (p.best) shown.push_back(&*p.best);
+  for (const FoundPlan* p : shown) {
+    const auto reason = beyond_usual(a, *p);
+    if (!reason) continue;
+    const Framework& usual = a.sites[p->site].without_zero.framework;
+    a.notes.push_back(sentence("Plans with * are more than ", usual.name, " can be told (", *reason,
+                               "); --framework ", usual.id, " keeps to plans that it runs."));
+    return;
+  }
 }
 
 // Rent, energy and what failures add, which do not depend on the plan.
@@ -284,6 +287,7 @@ Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const Pl
   for (const std::string& note : a->sites.back().notes) a->notes.push_back(note);
   if (a->sites.size() > 1 && a->objective->name != "gpus" && !wish.pareto) {
     fill_scaling(*a, search, facts);
+    note_what_cannot_run(*a);
     if (a->result.proof.legal == 0)
       if (auto near = of_near_batch(*a, request, wish, facts)) return near;
     return a;
@@ -302,10 +306,18 @@ Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const Pl
   }
   if (!a->result.best.empty()) {
     const FoundPlan& best = a->result.best.front();
-    note_what_cannot_run(best, *a);
+    note_what_cannot_run(*a);
     a->warnings = plan_warnings(a->requests[best.site], a->sites[best.site], best, search);
   }
   return a;
+}
+
+std::optional<std::string> beyond_usual(const PlanAnswer& a, const FoundPlan& found) {
+  if (a.request.asked.framework) return std::nullopt;
+  const Framework& usual = a.sites[found.site].without_zero.framework;
+  const LaunchTarget* target = target_running(usual.id, a.method);
+  if (target == nullptr) return std::nullopt;
+  return first_plan_refusal(*target, question_of(a, found));
 }
 
 }  // namespace shardwise

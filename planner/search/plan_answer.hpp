@@ -56,6 +56,10 @@ Result<std::vector<std::string>> cluster_sizes(const std::string& gpus);
 Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const PlanWish& wish,
                                                 const Facts& facts);
 
+// Why the usual framework cannot be told a plan, where nobody asked for a framework and the search
+// went beyond it; nothing where it can, or where no launch files are written for it.
+std::optional<std::string> beyond_usual(const PlanAnswer& answer, const FoundPlan& found);
+
 // US dollars for a million tokens, where somebody rents these GPUs out.
 std::optional<double> usd_per_million_tokens(const SearchSite& site, const Forecast& forecast);
 

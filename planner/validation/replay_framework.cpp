@@ -35,6 +35,7 @@ bool gpu_computes(const Gpu& gpu, DType format) { return gpu.rate(format).has_va
 
 void apply(const PluginReading& plugin, Framework& f) {
   if (plugin.loss) f.loss = *plugin.loss;
+  if (plugin.fuses_loss) f.loss = f.fused_loss;
   if (plugin.kernels) f.kernels = *plugin.kernels;
   if (plugin.upcasts_unquantized) f.upcasts_unquantized = *plugin.upcasts_unquantized;
   if (plugin.masks_padding) f.masks_padding = *plugin.masks_padding;

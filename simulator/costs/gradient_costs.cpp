@@ -103,8 +103,9 @@ bool CostModel::reduces_at_end() const {
 
 bool CostModel::reduces_in_line() const {
   const Framework& f = w_.framework;
+  const bool at_2 = f.overlap_reduce_at_stage_2.value_or(f.overlap_gradient_reduce);
   return reduces_every_microbatch() &&
-         !(plan_.zero_stage >= 3 ? f.overlap_reduce_at_stage_3 : f.overlap_gradient_reduce);
+         !(plan_.zero_stage >= 3 ? f.overlap_reduce_at_stage_3 : at_2);
 }
 
 Seconds CostModel::gather_time(Bytes whole, double per_step, StageCosts& costs) const {

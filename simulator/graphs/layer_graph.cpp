@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "simulator/graphs/cut_head.hpp"
 #include "simulator/graphs/gathered_logits.hpp"
 #include "simulator/graphs/sliced_head.hpp"
 
@@ -379,6 +380,7 @@ TensorIndex add_head(GraphBuilder& b, TensorIndex x, bool tied_here) {
   const LossKind kind = w.framework.loss;
   if (kind == LossKind::chunked || kind == LossKind::fused_linear)
     return sliced_head(b, x, vocab, width, tied_here);
+  if (kind == LossKind::cut) return cut_head(b, x, vocab, width, tied_here);
 
   const bool adapted = w.framework.adapts_head && w.adapter.targets.lm_head;
   const bool quantized = w.framework.quantizes_head && !tied_here && !trained;

@@ -39,7 +39,10 @@ struct StageHabits {
 
   StageHabits(const Framework& f, const ParallelPlan& p)
       : shards_weights(p.zero_stage >= 3 && (p.shard_ranks() > 1 || f.clones_partition)),
-        shards_gradients(p.zero_stage >= 2 && p.shard_ranks() > 1),
+        // DeepSpeed's partition of one rank, which is all of them, lies where the optimizer does
+        // (runtime/zero/stage3.py, self.device; stage_1_and_2.py, cpu_offload).
+        shards_gradients(p.zero_stage >= 2 &&
+                         (p.shard_ranks() > 1 || (f.clones_partition && p.offload.optimizer))),
         reshards(f.sharded.reshard_after_forward && !f.sharded.saved_for_backward &&
                  (p.pipeline == 1 || f.sharded.reshard_with_pipeline)),
         reduces_every_microbatch(shardwise::reduces_every_microbatch(f, p)),

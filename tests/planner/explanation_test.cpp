@@ -1,6 +1,7 @@
 // Explanations add up to the figures that they explain, and say where their inputs come from.
 #include "planner/forecast/explanation.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "planner/forecast/kernel_account.hpp"
@@ -58,6 +59,17 @@ TEST_CASE("the parts of memory, of a step and of its bound add up", "[explain]")
     for (const Seconds t : e.bound.parts) bound += t;
     CHECK(bound.value == Approx(f->step_time.expected.value).epsilon(1e-6));
     for (const Seconds t : e.bound.parts) CHECK(t <= e.bound.part(e.bound.kind));
+    // Operators of the busiest stage, one by one and as its passes: the same kernels.
+    const StageAccount work =
+        kernel_accounts(q, the_facts().profile)[static_cast<std::size_t>(e.stage)];
+    Seconds operators;
+    for (const OperatorAccount& o : e.operators) operators += o.time();
+    const Seconds passes = work.forward.time() + work.recompute.time() + work.backward.time() +
+                           work.backward_weight.time();
+    CHECK(operators.value == Approx(q.plan.microbatches * passes.value).epsilon(1e-9));
+    CHECK(std::is_sorted(
+        e.operators.begin(), e.operators.end(),
+        [](const OperatorAccount& a, const OperatorAccount& b) { return a.time() > b.time(); }));
     // tokens = sequences per step x 1024 tokens / step
     const ExplainedFigure* tokens = figure(e, "tokens_per_s");
     REQUIRE(tokens != nullptr);

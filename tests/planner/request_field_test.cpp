@@ -112,7 +112,7 @@ TEST_CASE("a wrong flag is one problem that names the flag, the value and a near
   holds(only("sequence", {"0.3k"}), {"whole number", "0.3k"});  // 307.2
   holds(only("batch", {"4k"}), {"whole number, ", "4k"});       // of sequences nobody says so
   holds(only("sequence", {"1", "2"}), {"given 2 times"});
-  holds(only("batch", {"100000001"}), {"1 to 100,000,000"});
+  holds(only("batch", {"1000001"}), {"1 to 1,000,000"});
   holds(only("host_ram_gib", {"64"}), {"with its unit", "64"});
   holds(only("framework", {""}), {"is empty"});
   CHECK(r.methods.empty());  // what is wrong is not set

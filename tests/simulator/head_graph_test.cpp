@@ -3,6 +3,7 @@
 #include "simulator/graphs/layer_script.hpp"
 #include "simulator/graphs/recompute_policy.hpp"
 #include "tests/catch.hpp"
+#include "tests/simulator/matmul_flops.hpp"
 #include "tests/simulator/sample_workload.hpp"
 
 namespace shardwise {
@@ -95,6 +96,32 @@ TEST_CASE("a fused head moves each slice's logits three times", "[layer_graph]")
   CHECK(moved() == std::vector<std::int64_t>{64 * 1000 * 24, 64 * 1000 * 24});
   w.framework.loss_slice_logit_bytes = 2;  // in place
   CHECK(moved() == std::vector<std::int64_t>{logits, logits});
+}
+
+// Cut Cross-Entropy keeps 4 bytes per token and per entry of the vocabulary, writes no logit, and
+// makes them again: the logits' product P = 2 x 128 x 1000 x 512 FLOPs forward and backward, and
+// each gradient as ceil(0.6 x 128) = 77 rows of it, or ceil(3.27 x 128) = 419 with every block.
+TEST_CASE("a cut head keeps no logits and multiplies them twice", "[layer_graph]") {
+  Workload w = with_dense_loss();
+  w.framework.loss = LossKind::cut;
+  const Operator head = head_graph(w, plan_of(1), false).operators.back();
+  const double per_row = 2.0 * 1000 * 512;
+  CHECK(matmul_flops(head.forward) == 128 * per_row);
+  CHECK(matmul_flops(head.backward) == (128 + 77) * per_row);
+  CHECK(matmul_flops(head.backward_weight) == 77 * per_row);
+  CHECK(head.weight_gradient_elements == 1000 * 512);
+  // The norm's input and output, 2 bytes each, beside it.
+  const std::int64_t around = 2 * 2 * 128 * 512;
+  CHECK(saved(head_graph(w, plan_of(1), false)) == around + 4 * (128 + 1000));
+  w.framework.cut_filters = false;
+  const Operator all = head_graph(w, plan_of(1), false).operators.back();
+  CHECK(matmul_flops(all.backward) == (128 + 419) * per_row);
+  w.method = Method::lora;  // a frozen head has no gradient
+  const Operator frozen = head_graph(w, plan_of(1), false).operators.back();
+  CHECK(frozen.backward_weight.empty());
+  CHECK(frozen.weight_gradient_elements == 0);
+  w.method = Method::pretrain;  // a tied one's is the embedding's
+  CHECK(head_graph(w, plan_of(1), true).operators.back().weight_gradient_elements == 0);
 }
 
 }  // namespace shardwise
