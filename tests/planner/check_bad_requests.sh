@@ -78,5 +78,24 @@ head -c 100000000 /dev/zero | tr '\0' '[' >brackets
 timeout 20 "$SHARDWISE" fit --request brackets >out 2>err
 if [[ $? == 4 && $(wc -l <err) == 1 ]]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
 rm -f brackets
+# A folder's file that holds a plan and cannot be read is no other thing that a folder may hold.
+mkdir folder
+printf '{"zero_optimization": {"stage": 2,,}}' >folder/ds_config.json
+printf 'per_device_train_batch_size: 1\n' >folder/sft.yaml
+timeout 20 "$SHARDWISE" fit 8b --gpus 4090 --plan-from folder >out 2>err
+if [[ $? == 4 && ! -s out ]] && grep -qF ds_config.json err; then
+  passed=$((passed + 1))
+else
+  failed=$((failed + 1))
+  echo 'folder with a broken ds_config.json:' && sed 's/^/  /' err
+fi
+# A flag that says false is off.
+if timeout 20 "$SHARDWISE" fit 8b --gpus 4090 --method lora --fused-loss=false --json >out 2>err &&
+  ! grep -q '"fused_loss": *true' out; then
+  passed=$((passed + 1))
+else
+  failed=$((failed + 1))
+  echo '--fused-loss=false is on' && sed 's/^/  /' err
+fi
 printf '%d passed, %d failed\n' "$passed" "$failed"
 exit "$((failed > 0))"

@@ -166,6 +166,17 @@ TEST_CASE("Megatron's arguments in a script, with variables and virtual stages")
   CHECK(files->request.sequence == 4096);
 }
 
+// Megatron's own examples quote key and value together and expand the array unquoted.
+TEST_CASE("Megatron's arguments in quoted pairs") {
+  const auto files = read("train.sh",
+                          "ARGS+=(\"--fp8-format hybrid\" \"--bf16\")\n"
+                          "torchrun pretrain_gpt.py ${ARGS[*]} --micro-batch-size 1 \\\n"
+                          "  --tensor-model-parallel-size 2 --global-batch-size 8\n");
+  REQUIRE(files);
+  CHECK(files->request.precision == DType::fp8);
+  CHECK(plan_of(files).find("tp=2") != std::string::npos);
+}
+
 // 32 layers on two stages are 16 each, which chunks of three do not fill; one stage has no chunks.
 TEST_CASE("Megatron's virtual stages that cannot be are told what would do") {
   const std::string args = "--num-layers 32 --num-layers-per-virtual-pipeline-stage ";
@@ -188,6 +199,21 @@ TEST_CASE("torchtitan's defaults hold where a file is silent") {
   // either end. Without a word on resharding, pipeline stages keep what they gathered (ZeRO-2).
   CHECK(plan_of(files) ==
         "dp=8,pp=2,vpp=2,schedule=interleaved,zero=2,mbs=1,ga=8,recompute=none,layers=8/9/8/7");
+}
+
+// 32 GPUs / (tp 8 x cp 2) = 2 data ranks, which shard with the context ranks (ZeRO-3, its default).
+TEST_CASE("torchtitan 0.1's names, and float8 where a converter says it") {
+  const auto files = read("t.toml",
+                          "[model]\nconverters = [\"float8\"]\n"
+                          "[training]\nbatch_size = 4\ntensor_parallel_degree = 8\n"
+                          "data_parallel_shard_degree = -1\nmixed_precision_param = \"bfloat16\"\n"
+                          "[experimental]\ncontext_parallel_degree = 2\n"
+                          "[activation_checkpoint]\nmode = \"none\"\n",
+                          "32xH100-SXM");
+  CHECK(plan_of(files) ==
+        "dp=2,tp=8,sp=true,cp=2,cp-kind=all-gather,zero=3,mbs=4,ga=1,recompute=none");
+  REQUIRE(files);
+  CHECK(files->request.precision == DType::fp8);
 }
 
 // torchtitan's own default is every second layer; the option says another number, or "op".
@@ -266,6 +292,28 @@ TEST_CASE("Liger's fused loss is understood, and its other kernels are told of")
                             "liger_kernel_config:\n  fused_linear_cross_entropy: false\n");
   REQUIRE(no_loss);
   CHECK_FALSE(no_loss->request.fused_loss);
+}
+
+TEST_CASE("the Trainer's own FSDP is FSDP1 through Accelerate") {
+  const auto files =
+      read("args.yaml", "per_device_train_batch_size: 2\nfsdp: full_shard auto_wrap offload\n");
+  CHECK(plan_of(files) == "zero=3,mbs=2,offload=params+optimizer");
+  REQUIRE(files);
+  CHECK(files->request.framework == "accelerate-fsdp");
+}
+
+// Adapters without a word on the loss are TRL's, on its chunked loss; on whole logits, the
+// Trainer's.
+TEST_CASE("arguments of adapters are TRL's") {
+  const std::string lora = "per_device_train_batch_size: 2\nuse_peft: true\n";
+  const auto framework = [&](const std::string& more) {
+    const auto files = read("args.yaml", lora + more);
+    REQUIRE(files);
+    return files->request.framework.value_or("");
+  };
+  CHECK(framework("") == "trl");
+  CHECK(framework("loss_type: chunked_nll\n") == "trl");
+  CHECK(framework("loss_type: nll\n") == "hf-trainer");
 }
 
 TEST_CASE("TRL's losses say what is learned from") {

@@ -58,4 +58,21 @@ TEST_CASE("without stages they are reduced with every microbatch", "[memory_play
   CHECK_FALSE(reduces_every_microbatch(fsdp(false).framework, whole));
 }
 
+// Megatron-FSDP: fp32 gradients that stay for the run, as shards. Each microbatch is reduced, for
+// there is nowhere to add up whole ones: 4 microbatches of 4 layers, not 4 layers once.
+TEST_CASE("shards that persist are reduced with every microbatch", "[costs]") {
+  Workload w = fsdp(false);
+  w.framework.gradient_life = GradientLife::persistent;
+  w.framework.reduces_every_microbatch = false;
+  for (const int stage : {2, 3}) {
+    ParallelPlan plan = stages_of(1);
+    plan.zero_stage = stage;
+    CHECK(reduces_every_microbatch(w.framework, plan));
+    plan.pipeline = 2;
+    CHECK(reduces_every_microbatch(w.framework, plan));
+    plan.zero_stage = 1;
+    CHECK_FALSE(reduces_every_microbatch(w.framework, plan));
+  }
+}
+
 }  // namespace shardwise

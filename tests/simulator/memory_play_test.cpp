@@ -57,6 +57,27 @@ TEST_CASE("A gradient is inspected before it goes to the host", "[memory_play]")
   CHECK(first_stage(w, plan).steady.allocated < seen);
 }
 
+// DeepSpeed on one rank, its optimizer on the host: there, too, gradients leave the GPU as they
+// come. Where they stay, those of four blocks, each 4 h^2 + 3 h f = 4 Mi parameters in 16 bits, and
+// of the two tables stand together at the end of backward; where they go, no more than the largest,
+// a table of 32000 x 512 with what inspects it (13 bytes of each element, see above).
+TEST_CASE("One rank's offloaded gradients do not stay on the GPU", "[memory_play]") {
+  Workload w = pretraining(llama(4, 512, 8, 8, 2048, 32000), 1);
+  w.framework.gradient_life = GradientLife::per_step;
+  w.framework.reduces_every_microbatch = true;
+  ParallelPlan plan = plan_of(1);
+  plan.zero_stage = 2;
+  plan.offload.optimizer = true;
+  const double table = 2.0 * 32000 * 512, blocks = 2.0 * 4 * (4 << 20);
+  const auto held = [&] {
+    const StageMemory m = first_stage(w, plan);
+    return static_cast<double>((m.steady.allocated - m.loaded).value);
+  };
+  CHECK(held() > blocks + 2 * table);
+  w.framework.clones_partition = true;
+  CHECK(held() < (1 + 6.5) * table + 0.25 * blocks);
+}
+
 // A batch of half the length leaves blocks that one of full length cannot use: the fp32 logits of
 // 1024 tokens are 1024 x 32000 x 4 B = 125 MiB, those of 2048 tokens twice that. The optimizer's
 // states, which would move into what is left, are on the host; small tensors take some of it.
