@@ -113,6 +113,14 @@ enum class MemoryKind {
 // Which pipeline stage that figure is of.
 enum class MemoryStage { worst, first };
 
+// How a context group joins what its ranks' keys contribute to one query, where the kernel runs on
+// one rank's keys at a time (arXiv 2310.01889).
+enum class ContextMerge {
+  none,           // keys of all ranks are gathered and one kernel reads them
+  fused_half,     // outputs in 16 bits, a kernel for each (Transformer Engine)
+  fp32_operators  // outputs in fp32, PyTorch's operators (its context_parallel)
+};
+
 // How layers are dealt to pipeline stages where nobody says (usual_layers_per_stage).
 enum class StageBalance {
   even,                // the same number each, the rest to the first ones
@@ -353,6 +361,7 @@ struct Framework {
   Quantization default_quantization = Quantization::nf4;  // of qlora
   StageBalance stage_balance = StageBalance::even;
   std::string context_kind = "ring";  // "ring" | "all_gather" | "ulysses"
+  ContextMerge context_merge = ContextMerge::fused_half;  // of a ring
   MemoryKind memory_reported_as = MemoryKind::device;
   MemoryStage memory_of_stage = MemoryStage::worst;
 

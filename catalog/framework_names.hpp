@@ -68,6 +68,11 @@ inline constexpr Spellings<MemoryStage, 2> memory_stage_names{{
     {"first", MemoryStage::first},
 }};
 
+inline constexpr Spellings<ContextMerge, 3> context_merge_names{{
+    {"none", ContextMerge::none},
+    {"fused_half", ContextMerge::fused_half},
+    {"fp32_operators", ContextMerge::fp32_operators},
+}};
 inline constexpr Spellings<StageBalance, 5> stage_balance_names{{
     {"even", StageBalance::even},
     {"ends_as_layers", StageBalance::ends_as_layers},

@@ -263,6 +263,8 @@ void read_defaults(JsonReader& r, Framework& f) {
   const auto kind =
       r.choice_index("context_kind", {context_kinds.begin(), context_kinds.end()}, true);
   f.context_kind = context_kinds[kind.value_or(0)];
+  f.context_merge =
+      r.maybe_choice("context_merge", context_merge_names).value_or(ContextMerge::fused_half);
   f.stage_balance = r.choice("stage_balance", stage_balance_names);
   f.memory_reported_as = r.choice("memory_reported_as", memory_kind_names);
   f.memory_of_stage = r.choice("memory_of_stage", memory_stage_names);

@@ -142,14 +142,15 @@ Seconds AttentionModel::eager_time(const AttentionWork& w) const {
 
 Seconds AttentionModel::time(const AttentionWork& w) const {
   if (w.batch <= 0 || w.heads <= 0 || w.queries <= 0 || w.keys <= 0) return Seconds(0);
-  if (w.kernel == AttentionKernel::eager) return eager_time(w);
+  const double pieces = w.pieces;
+  if (w.kernel == AttentionKernel::eager) return pieces * eager_time(w);
   const FusedAttention kernel =
       w.fp32_operands || w.kernel == AttentionKernel::memory_efficient
           ? available(FusedAttention::memory_efficient)
       : w.kernel == AttentionKernel::flash1 ? available(FusedAttention::flash1)
       : w.kernel == AttentionKernel::cudnn  ? available(FusedAttention::cudnn)
                                             : flash_;
-  return fused_time(w, kernels_[index(kernel)]);
+  return pieces * fused_time(w, kernels_[index(kernel)]);
 }
 
 }  // namespace shardwise

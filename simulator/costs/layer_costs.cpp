@@ -62,7 +62,7 @@ void CostModel::add_kernel(const Kernel& kernel, const KernelModel& kernels, Pas
     const Seconds t = kernels.attention(*attention);
     cost.compute += t;
     cost.attention += t;
-    cost.launches += attention_launches(*attention);
+    cost.launches += attention->pieces * attention_launches(*attention);
   } else if (const auto* memory = std::get_if<MemoryWork>(&kernel)) {
     cost.compute += kernels.memory_bound(memory->moved, memory->launches, memory->access);
     (memory->plain ? cost.plain_launches : cost.launches) += memory->launches;
@@ -73,7 +73,7 @@ void CostModel::add_kernel(const Kernel& kernel, const KernelModel& kernels, Pas
     call.beside = comm->beside_compute || (comm->axis == CommAxis::expert && w_.overlaps_experts);
     (call.beside ? cost.beside : cost.exposed)[axis] += call.each.time;
     if (call.shape.ranks == 1) return;
-    ++cost.collectives;
+    cost.collectives += comm->messages;
     if (cost.uses != nullptr) add_use(*cost.uses, call);
   }
 }
@@ -105,7 +105,10 @@ PassTime CostModel::settle(const PassCost& cost, int multiprocessors) const {
     if (hidden > Seconds(0))
       t.compute += multiprocessors_taken(group_of(axis), multiprocessors) * hidden;
   };
-  hide(CommAxis::context, cost.attention);
+  // The keys of the last rank in the ring are there when their kernel starts.
+  const double but_last =
+      static_cast<double>(plan_.context - 1) / static_cast<double>(plan_.context);
+  hide(CommAxis::context, but_last * cost.attention);
   hide(CommAxis::tensor, share * cost.matmul);
   hide(CommAxis::expert, cost.compute);
   return t;

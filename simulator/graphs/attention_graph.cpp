@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "simulator/graphs/layer_graph.hpp"
+#include "simulator/graphs/ring_attention.hpp"
 
 namespace shardwise {
 namespace {
@@ -171,24 +173,6 @@ Projections project_latent(GraphBuilder& b, TensorIndex x) {
   const double move = 2 * bytes_of_elements(b, values);
   p.v = b.pointwise("values", {kv}, {}, values, move, move, 1);
   return p;
-}
-
-// Keys and values travel around the context-parallel ring once per pass (arXiv 2310.01889); an
-// all-gather moves the same bytes, Ulysses exchanges heads for tokens before and after.
-std::vector<Kernel> context_exchange(const GraphBuilder& b, const Projections& p, bool backward) {
-  const ParallelPlan& plan = b.plan();
-  if (plan.context == 1) return {};
-  const std::int64_t e = b.element();
-  const std::int64_t kv = b.tokens() * p.kv_heads * (p.qk_dim + p.v_dim) * e;
-  if (plan.context_kind == ContextKind::ulysses) {
-    const std::int64_t q_and_out = b.tokens() * p.heads * (p.qk_dim + p.v_dim) * e;
-    return {CommWork{Collective::all_to_all, Bytes(kv + q_and_out), CommAxis::context, false}};
-  }
-  const bool ring = plan.context_kind == ContextKind::ring;
-  const Bytes gathered(kv * plan.context);
-  CommWork forward{Collective::all_gather, gathered, CommAxis::context, ring};
-  if (!backward) return {forward};
-  return {forward, CommWork{Collective::reduce_scatter, gathered, CommAxis::context, ring}};
 }
 
 struct KernelOperands {
@@ -367,7 +351,7 @@ TensorIndex attend(GraphBuilder& b, const Projections& projected, BlockKind kind
   }
   KernelOperands o = expanded(b, projected);
   const Projections& p = o.p;
-  AttentionWork work = kernel_shape(b, p, kind);
+  const AttentionWork work = kernel_shape(b, p, kind);
   const std::int64_t rows = b.tokens();
   const bool copies = copies_around_kernel(b, work.kernel);
   if (copies) transpose_operands(b, o);
@@ -380,13 +364,19 @@ TensorIndex attend(GraphBuilder& b, const Projections& projected, BlockKind kind
   op.inputs = {p.q, o.k, o.v};
   op.outputs = {out};
   op.saves = {p.q, o.k, o.v};
-  op.forward = context_exchange(b, p, false);
-  op.backward = context_exchange(b, p, true);
+  const RingOperands ring{rows * p.heads * p.qk_dim, rows * p.kv_heads * (p.qk_dim + p.v_dim),
+                          rows * p.heads * p.v_dim};
+  op.forward = context_exchange(b, ring, false);
+  op.backward = context_exchange(b, ring, true);
   if (b.workload().framework.reads_lengths)  // differences of the cumulative ones, their maximum
     op.forward.insert(op.forward.end(), {MemoryWork{Bytes(0), 2}, ReadBack{}});
-  op.forward.push_back(work);
-  work.backward = true;
-  op.backward.push_back(work);
+  const bool in_parts = attends_in_parts(b, work);
+  const std::vector<AttentionWork> kernels = in_parts ? ring_parts(b, work) : std::vector{work};
+  for (AttentionWork part : kernels) {
+    op.forward.push_back(part);
+    part.backward = true;
+    op.backward.push_back(part);
+  }
   if (work.kernel == AttentionKernel::eager) {
     keep_scores(b, op, work);
     run_beside_scores(b, op, work, p);
@@ -399,6 +389,7 @@ TensorIndex attend(GraphBuilder& b, const Projections& projected, BlockKind kind
     // The backward kernel sums dQ in fp32 (flash-attention csrc/flash_attn/flash_api.cpp).
     op.backward_temporary = Bytes(rows * p.heads * p.qk_dim * 4);
   }
+  if (in_parts) join_ring(b, ring, op);
   b.add(std::move(op));
   return copies ? transposed(b, "transpose_output", out, rows * p.heads * p.v_dim) : out;
 }

@@ -166,7 +166,8 @@ class ScriptWriter {
         script_.forward.push_back({EventKind::end_output, MemoryCategory::temporaries, 0, 0});
       for (TensorIndex t : op.outputs)
         allocate(script_.forward, t, graph_.tensors[at(t)].bytes, forward_category(t));
-      temporary(script_.forward, op.forward_temporary, op.temporary_category);
+      temporary(script_.forward, op.forward_temporary, op.temporary_category,
+                op.forward_temporaries);
       for (std::size_t t = 0; t < last.size(); ++t) {
         const TensorIndex index = static_cast<TensorIndex>(t);
         if (last[t] != i || kept_[t] || index == graph_.output) continue;
@@ -194,7 +195,8 @@ class ScriptWriter {
         allocate(script_.recompute, t, tensor.bytes,
                  plain ? MemoryCategory::recompute : tensor.category);
       }
-      temporary(script_.recompute, op.forward_temporary, op.temporary_category);
+      temporary(script_.recompute, op.forward_temporary, op.temporary_category,
+                op.forward_temporaries);
       for (std::size_t t = 0; t < last.size(); ++t) {
         const TensorIndex index = static_cast<TensorIndex>(t);
         if (last[t] != i || saves_[t] > 0) continue;

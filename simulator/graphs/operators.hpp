@@ -52,6 +52,7 @@ struct AttentionWork {
   bool fp32_operands = false;   // 16 bits otherwise
   bool tf32_products = false;   // of fp32 operands, where the products are kernels of their own
   bool products_alone = false;  // what runs on the scores between them is told apart
+  int pieces = 1;               // kernels of this shape, one after the other (ring attention)
   friend bool operator==(const AttentionWork&, const AttentionWork&) = default;
 };
 
@@ -71,6 +72,7 @@ struct CommWork {
   Bytes size;  // as in collective_model: the gathered size of gathers and scatters
   CommAxis axis = CommAxis::tensor;
   bool beside_compute = false;  // may run behind this operator's own kernels (ring attention)
+  int messages = 1;             // that carry it, each a call
 };
 
 // The CPU reads a result of the kernels before: it issues the next one when they are done.
@@ -109,7 +111,7 @@ struct Operator {
   std::vector<Kernel> backward;         // for the inputs
   std::vector<Kernel> backward_weight;  // for the weights
   Bytes forward_temporary, backward_temporary;
-  int backward_temporaries = 1;  // tensors of one size that backward_temporary is the sum of
+  int forward_temporaries = 1, backward_temporaries = 1;  // tensors of one size that make each up
   MemoryCategory temporary_category = MemoryCategory::temporaries;
   std::int64_t weight_gradient_elements = 0;  // made by this operator's backward pass
   bool passes_gradient = false;    // the inputs' gradient *is* the output's (residual add)
