@@ -10,6 +10,7 @@
 #include "catalog/huggingface_vision.hpp"
 #include "catalog/json_reader.hpp"
 #include "catalog/names.hpp"
+#include "catalog/stored_weights.hpp"
 #include "catalog/transformer_flaws.hpp"
 
 namespace shardwise {
@@ -161,6 +162,8 @@ Result<Transformer> read_document(const JsonDocument& document, const std::strin
   name_model(whole, fallback_id, model);
   model.vision =
       read_vision_config(whole, whole.maybe_text("model_type").value_or(""), model.hidden);
+  model.stored = read_stored_weights(whole);
+  if (!model.stored && nested) model.stored = read_stored_weights(config);
   if (nested && !model.vision) add_note(model, "the language model alone, as in text_config");
   model.provenance = {document.name, "unknown", {}};
   if (problems.empty()) report(flaws(model), *family, config, problems);

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "catalog/provenance.hpp"
+#include "catalog/stored_weights.hpp"
 #include "catalog/vision_tower.hpp"
 
 namespace shardwise {
@@ -206,6 +207,7 @@ struct Transformer {
   std::optional<DeltaNet> delta;
   std::optional<GatedConvolution> convolution;
   std::optional<VisionTower> vision;
+  std::optional<StoredWeights> stored;  // of a checkpoint that is quantised
   bool attention_gate = false;  // a sigmoid of as many projected values scales attention's output
   // Hybrid models: a letter per layer. Either one mixer behind one norm, M Mamba-2, * attention,
   // - MLP, E experts (Nemotron-H's hybrid_override_pattern), or a whole block, an MLP or experts

@@ -96,6 +96,12 @@ std::string shown_gib_number(Bytes bytes) {
 
 std::string shown_gib(Bytes bytes) { return sentence(shown_gib_number(bytes), " GiB"); }
 
+std::string shown_difference(Bytes bytes) {
+  const double value = gib(bytes);
+  if (bytes == Bytes(0) || std::fabs(value) >= 0.05) return shown_gib(bytes);
+  return sentence(fixed(value * 1024, std::fabs(value * 1024) < 9.5 ? 1 : 0), " MiB");
+}
+
 std::string shown_time(Seconds time) {
   std::size_t row = 0;
   while (time.value >= time_scales[row].below && row + 1 < time_scales.size()) ++row;
@@ -116,10 +122,14 @@ std::string shown_percent(double fraction) {
   return sentence(percent > 0 ? "+" : "", fixed(percent, std::fabs(percent) < 0.95 ? 1 : 0), " %");
 }
 
+std::string counted(std::int64_t n, std::string_view one) {
+  return sentence(grouped(n), ' ', one, n == 1 ? "" : "s");
+}
+
 std::string shown_samples(std::int64_t n, const PreferenceRow* preference) {
-  if (preference == nullptr) return grouped(n) + " sequences";
-  return grouped(n) + (preference->sequences == 2 ? " pairs for " : " samples for ") +
-         std::string(preference->name);
+  if (preference == nullptr) return counted(n, "sequence");
+  return sentence(counted(n, preference->sequences == 2 ? "pair" : "sample"), " for ",
+                  preference->name);
 }
 
 std::optional<Bytes> size_in(std::string_view text) {

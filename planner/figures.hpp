@@ -17,10 +17,12 @@ std::string left(std::string text, std::size_t width);    // spaces after
 std::string grouped(std::int64_t value);                  // "1,234,567"
 std::string shown_gib(Bytes bytes);                       // "14.2 GiB", "1,051 GiB"; sign kept
 std::string shown_gib_number(Bytes bytes);                // the same without the unit
+std::string shown_difference(Bytes bytes);                // the same; below 0.05 GiB "13 MiB"
 std::string shown_time(Seconds time);          // "850 us", "12.3 ms", "4.20 s", "3.5 min", "2.1 h"
 std::string shown_parameters(std::int64_t n);  // "70.6 B", "124 M"
 std::string shown_percent(double fraction);    // "+22 %", "-3 %"
 std::string shown_rate(double per_second);     // "0.85", "12.3", "1,234"
+std::string counted(std::int64_t n, std::string_view one);  // "1 GPU", "1,024 GPUs"
 std::string shown_samples(std::int64_t n, const PreferenceRow* preference);  // "16 pairs for dpo"
 
 // "128GiB", "24 GB", "1.5TiB": a size needs its unit. Nothing where it cannot be read.

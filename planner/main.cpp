@@ -93,6 +93,7 @@ int ask(const AskingCommand& c, const Answering& run) {
   output.report = c.report;
   const auto request = request_from(*c.app, c.words);
   if (!request) return report_problems(request.error(), output);
+  output.places = request->places;
   const auto root = find_catalog_root();
   if (!root) return report_problems(root.error(), output);
   const auto facts = calibrated_facts(*root, *request, c.models);

@@ -88,7 +88,7 @@ StoredParameter stored_base(const Workload& w, bool trainable, bool quantizable)
   StoredParameter p;
   const bool wide_arithmetic = w.activation_dtype() == DType::fp32;
   if (!trainable) {
-    const bool quantized = w.method == Method::qlora && w.adapter.base != Quantization::none;
+    const bool quantized = w.freezes_quantized();
     p.weight = wide_arithmetic ? 4 : bytes_per_element(w.framework.frozen_dtype);
     if (quantized && quantizable) {
       const QuantizationRow& stored = row(w.adapter.base);
@@ -127,7 +127,7 @@ StoredParameter stored_base(const Workload& w, bool trainable, bool quantizable)
 }
 
 bool leaves_experts_whole(const Workload& w) {
-  return w.method == Method::qlora && is_bitsandbytes(w.adapter.base) && w.model.moe &&
+  return w.freezes_quantized() && is_bitsandbytes(w.adapter.base) && w.model.moe &&
          !w.framework.quantizes_experts;
 }
 
@@ -216,8 +216,7 @@ LayerState layer_state(const Workload& w, const ParallelPlan& plan,
   LayerState state;
   const Shards dense = shards(w, plan, plan.shard_ranks());
   const Shards expert = shards(w, plan, std::min(expert_shard_ranks(plan), plan.shard_ranks()));
-  const bool quantized =
-      !trainable && w.method == Method::qlora && w.adapter.base != Quantization::none;
+  const bool quantized = !trainable && w.freezes_quantized();
   const bool whole_stays = quantized && !w.framework.quantized_sharding;
   const Gathering gathering{w.framework.gathers_as_stored ? 4.0 : 2.0,
                             plan.zero_stage >= 3 && w.framework.clones_partition};

@@ -80,6 +80,10 @@ struct Workload {
   }
 
   bool trains_base() const { return row(method).trains_base; }
+  // Whether adapters stand beside frozen weights that are stored in fewer bits.
+  bool freezes_quantized() const {
+    return row(method).adapter && adapter.base != Quantization::none;
+  }
   // Whether the output projection has a gradient of its own, not only an adapter.
   bool trains_head() const {
     return trains_base() || (adapter.targets.lm_head && !framework.adapts_head);

@@ -108,12 +108,20 @@ void smaller_adapters(AdviceTrial& t) {
       q);
 }
 
-void other_method(AdviceTrial& t, Method method, const char* words) {
+// "QLoRA (4-bit frozen weights) instead".
+std::string instead(const Workload& w) {
+  if (w.method == Method::lora) return "LoRA instead";
+  const double bits = 8 * row(w.adapter.base).bytes_per_code;
+  return sentence("QLoRA (", fixed(bits, 0), "-bit frozen weights) instead");
+}
+
+void other_method(AdviceTrial& t, Method method) {
   const bool elsewhere = t.request.asked.framework && !t.question().workload.framework.runs(method);
   const auto record = [&](const ChosenPlan& chosen) {
-    const std::string& where = chosen.question.workload.framework.name;
+    const Workload& w = chosen.question.workload;
+    const std::string words = instead(w);
     if (chosen.verdict != Verdict::does_not_fit)
-      record_advice(t, elsewhere ? sentence(words, ", in ", where) : words, chosen);
+      record_advice(t, elsewhere ? sentence(words, ", in ", w.framework.name) : words, chosen);
   };
   if (&t.cluster == &t.request.clusters.front())
     for (const KnownPlan& k : t.known)
@@ -141,9 +149,10 @@ void leaner_framework(AdviceTrial& t) {
 }
 
 void lighter_methods(AdviceTrial& t) {
-  if (t.method == Method::full) other_method(t, Method::lora, "LoRA instead");
+  const auto& stored = t.request.model.stored;  // beside which there is no LoRA but QLoRA
+  if (t.method == Method::full && !(stored && stored->counted)) other_method(t, Method::lora);
   if (t.method == Method::full || t.method == Method::lora || t.method == Method::dora)
-    other_method(t, Method::qlora, "QLoRA (4-bit frozen weights) instead");
+    other_method(t, Method::qlora);
 }
 
 // Host memory holds what is offloaded only where every rank's share is its own: ZeRO-3 or one GPU.

@@ -59,19 +59,19 @@ void say_memory(const Forecast& other, Verdict verdict, WhyNot& w) {
       part != w.memory_parts.end() && part->second > Bytes(0))
     mostly = sentence("; mostly ", worded(part->first), ", ", shown_gib(part->second), " more");
   if (s.peak.device > s.capacity)
-    w.reasons.push_back(sentence("It does not fit: ", shown_gib(s.peak.device), " on a GPU of ",
-                                 shown_gib(s.capacity), ", ", shown_gib(s.peak.device - s.capacity),
-                                 " too much", mostly, "."));
+    w.reasons.push_back(sentence(
+        "It does not fit: ", shown_gib(s.peak.device), " on a GPU of ", shown_gib(s.capacity), ", ",
+        shown_difference(s.peak.device - s.capacity), " too much", mostly, "."));
   else if (verdict == Verdict::does_not_fit)
     w.reasons.push_back(sentence("Its host RAM does not suffice: ",
                                  shown_gib(std::max(other.host.steady, other.host.load_peak)),
                                  " of ", shown_gib(other.host.available.value_or(Bytes(0))), "."));
   else if (w.memory_difference > Bytes(0))
-    w.reasons.push_back(
-        sentence("It fits, with ", shown_gib(w.memory_difference), " more per GPU", mostly, "."));
+    w.reasons.push_back(sentence("It fits, with ", shown_difference(w.memory_difference),
+                                 " more per GPU", mostly, "."));
   else
-    w.reasons.push_back(
-        sentence("It fits, with ", shown_gib(Bytes(0) - w.memory_difference), " less per GPU."));
+    w.reasons.push_back(sentence("It fits, with ", shown_difference(Bytes(0) - w.memory_difference),
+                                 " less per GPU."));
 }
 
 void say_time(WhyNot& w) {

@@ -12,6 +12,7 @@
 #include "planner/forecast/judgement.hpp"
 #include "planner/forecast/model_states.hpp"
 #include "planner/on_all_cores.hpp"
+#include "planner/search/plan_warnings.hpp"
 
 namespace shardwise {
 namespace {
@@ -153,6 +154,29 @@ void add_reach(const ResolvedRequest& request, FitAnswers& all) {
   }
 }
 
+// The first card of each method whose plan is shown.
+FitAnswer* first_fitting(FitAnswers& all, Method method) {
+  for (FitAnswer& a : all.answers)
+    if (a.method == method && fits(a)) return &a;
+  return nullptr;
+}
+
+// What holds the plan up that is answered with, by the rules of `plan`. A part of the cluster runs
+// the framework of the whole, so that nothing but the GPUs differs, and a plan of its own.
+void warn_of(const ResolvedRequest& request, FitAnswer& a) {
+  ResolvedRequest on_part = request;
+  on_part.most_gpus = std::max(request.most_gpus, request.gpus());
+  on_part.batch = a.chosen.question.plan.global_batch();
+  on_part.asked.plans.clear();
+  const auto best_step_on = [&](const Cluster& part) -> std::optional<Seconds> {
+    const auto chosen = choose_plan(on_part, a.method, part, Room::demanded);
+    if (!chosen || chosen->verdict != Verdict::fits) return std::nullopt;
+    return chosen->forecast.step_time.expected;
+  };
+  a.warnings = plan_warnings({a.chosen.question, a.chosen.forecast.step_time.expected,
+                              request.facts->profile, best_step_on});
+}
+
 // Runs work(i) for every i, each on a thread of its own: there are as many as methods.
 template <class Work>
 void side_by_side(std::size_t n, Work work) {
@@ -188,6 +212,10 @@ FitAnswers fit_answers(const ResolvedRequest& request) {
   FitAnswers all;
   for (std::size_t i = 0; i < n; ++i)
     append(all, request.methods[i], std::move(choices[i]), advice[i], firsts[i].verdict);
+  std::vector<FitAnswer*> shown;
+  for (const Method method : request.methods)
+    if (FitAnswer* a = first_fitting(all, method)) shown.push_back(a);
+  side_by_side(shown.size(), [&](std::size_t i) { warn_of(request, *shown[i]); });
   if (request.asked.reach) add_reach(request, all);
   return all;
 }

@@ -20,7 +20,8 @@ struct FitAnswer {
   ChosenPlan chosen;
   Bytes model_states;  // of the whole model, once
   std::vector<Advice> advice;
-  std::optional<Reach> reach;  // where it is asked for, of a method's first card that fits
+  std::vector<std::string> warnings;  // as `plan` gives them, of a method's first card that fits
+  std::optional<Reach> reach;         // where it is asked for, of a method's first card that fits
 };
 
 struct FitAnswers {

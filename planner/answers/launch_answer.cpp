@@ -102,15 +102,41 @@ Result<Decided> decided(const Request& request, const LaunchTarget& target, cons
   return Problem{ProblemKind::request, "--plan", "is needed here"};  // not reached
 }
 
-// A framework that was asked for may not be the one that the files run.
-std::optional<std::string> forecast_of_another(const Request& request, const LaunchTarget& target,
-                                               const Question& q, const Facts& facts) {
-  if (!request.framework) return std::nullopt;
-  const auto run =
-      find_framework(facts.catalog, target.framework(q.workload.method, q.plan.zero_stage));
-  if (!run || (**run).family == q.workload.framework.family) return std::nullopt;
-  return sentence("The forecast is of ", q.workload.framework.name, ", as asked; these files run ",
-                  (**run).name, ".");
+const StageForecast& fullest(const Forecast& f) {
+  return f.stages[static_cast<std::size_t>(f.worst_stage)];
+}
+
+// A framework that was asked for may not be the one that the files run: then what they run is
+// forecast as well, with the same plan, optimizer and precision. Nothing is written that fits where
+// it was asked for and not where it runs.
+Result<std::optional<std::string>> forecast_of_another(const ResolvedRequest& r,
+                                                       const LaunchTarget& target,
+                                                       const Question& q, const Forecast& asked) {
+  std::optional<std::string> nothing;
+  if (!r.asked.framework) return nothing;
+  const Method method = q.workload.method;
+  const auto run = find_framework(r.facts->catalog, target.framework(method, q.plan.zero_stage));
+  if (!run || (**run).family == q.workload.framework.family) return nothing;
+  ResolvedRequest theirs = r;
+  theirs.asked.framework = (**run).id;
+  theirs.asked.optimizer = q.workload.optimizer;
+  theirs.asked.precision = q.workload.compute;
+  const Question same{choose_workload(theirs, method, q.cluster, q.plan.zero_stage).workload,
+                      q.plan, q.cluster};
+  const auto f = forecast(same, r.facts->profile);
+  const std::string told = sentence("The forecast is of ", q.workload.framework.name,
+                                    ", as asked; these files run ", (**run).name);
+  if (!f) return {sentence(told, ".")};
+  const StageForecast& s = fullest(*f);
+  const bool fits = judged(*f, r.host_ram_stated) != Verdict::does_not_fit;
+  if (!fits && judged(asked, r.host_ram_stated) != Verdict::does_not_fit)
+    return Problem{ProblemKind::request, "--framework",
+                   sentence("this plan fits in ", q.workload.framework.name, " (",
+                            shown_gib(fullest(asked).peak.device), " per GPU), but the files run ",
+                            (**run).name, ", where it needs ", shown_gib(s.peak.device), " of ",
+                            shown_gib(s.capacity), "; expected --framework ", (**run).id)};
+  return {sentence(told, ": ", shown_gib(s.peak.device), " of ", shown_gib(s.capacity),
+                   " per GPU, ", shown_time(f->step_time.expected), " a step.")};
 }
 
 std::optional<std::int64_t> steps_of(const ResolvedRequest& r, const Question& q) {
@@ -128,7 +154,7 @@ std::string what_is_missing(const LaunchAnswer& a) {
   const Bytes host =
       std::max(f.host.load_peak, f.host.steady) - f.host.available.value_or(Bytes(0));
   return sentence("No plan that ", a.target->name, " can be told fits: ",
-                  f.margin < Bytes(0) ? sentence(shown_gib(Bytes(0) - f.margin), " per GPU")
+                  f.margin < Bytes(0) ? sentence(shown_difference(Bytes(0) - f.margin), " per GPU")
                                       : sentence(shown_gib(host), " of RAM per node"),
                   " are missing at the least. No files are written; --plan ",
                   whole_text(a.job.question.plan), " writes them all the same.");
@@ -167,8 +193,9 @@ Result<LaunchAnswer> launch_answer(const Request& request, const Facts& facts) {
   if (!problems.empty()) return problems;
   a.verdict = judged(a.forecast, r.host_ram_stated);
   if (d->searched && a.verdict == Verdict::does_not_fit) a.nothing_fits = what_is_missing(a);
-  if (auto note = forecast_of_another(request, *target, a.job.question, facts))
-    a.notes.push_back(*std::move(note));
+  auto another = forecast_of_another(r, *target, a.job.question, a.forecast);
+  if (!another) return another.error();
+  if (*another) a.notes.push_back(**another);
   for (const std::vector<std::string>* more : {&std::as_const(d->notes), &rate.notes})
     a.notes.insert(a.notes.end(), more->begin(), more->end());
   if (!a.nothing_fits) a.files = target->write(a.job);

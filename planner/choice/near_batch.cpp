@@ -1,5 +1,6 @@
 #include "planner/choice/near_batch.hpp"
 
+#include "planner/figures.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {
@@ -11,9 +12,9 @@ int nearest_batch(int batch, int gpus) {
 }
 
 std::string told_of_near_batch(int batch, int gpus) {
-  return sentence(batch, " sequences per step do not divide over ", gpus,
-                  " GPUs: this is the answer for ", nearest_batch(batch, gpus),
-                  ", the nearest that do.");
+  return sentence(counted(batch, "sequence"), " per step ", batch == 1 ? "does" : "do",
+                  " not divide over ", gpus, " GPUs: this is the answer for ",
+                  nearest_batch(batch, gpus), ", the nearest that do.");
 }
 
 Result<ChosenPlan> choose_near_plan(const ResolvedRequest& request, Method method,

@@ -433,11 +433,11 @@ void note_what_no_launch_file_says(ChosenPlan& best, const LaunchTarget& target)
 void note_odd_batch(const PlanSearch& s, ChosenPlan& best) {
   const int gpus = s.cluster.gpus(), batch = s.request.batch, below = batch / gpus * gpus;
   if (!best.question.plan.layer_split || batch == below) return;
-  best.notes.push_back(
-      sentence(batch, " sequences per step do not divide over ", gpus,
-               " GPUs, which therefore hold a part of the layers each and take turns; ",
-               below > 0 ? sentence(below, " or ") : std::string(), below + gpus,
-               " would divide (--batch)."));
+  best.notes.push_back(sentence(
+      counted(batch, "sequence"), " per step ", batch == 1 ? "does" : "do", " not divide over ",
+      gpus, " GPUs, which therefore hold a part of the layers each and take turns; ",
+      below > 0 ? sentence(below, " or ") : std::string(), below + gpus,
+      " would divide (--batch)."));
 }
 
 Problems no_plan(const PlanSearch& s) {
@@ -445,13 +445,14 @@ Problems no_plan(const PlanSearch& s) {
   const int gpus = s.cluster.gpus(), batch = s.request.batch;
   if (const auto& m = s.request.asked.microbatch)
     return {{ProblemKind::request, "--microbatch",
-             sentence("no plan passes ", *m, " sequences at once: ", batch, " per step over ", gpus,
-                      " GPUs leave each too few")}};
+             sentence("no plan passes ", counted(*m, "sequence"), " at once: ", batch,
+                      " per step over ", counted(gpus, "GPU"), " leave each too few")}};
   const int below = batch / gpus * gpus;
   if (s.target != nullptr && batch == below && !s.untold.empty())
     return {{ProblemKind::request, sentence("--target ", s.target->name), s.untold}};
   return {{ProblemKind::request, "--batch",
-           sentence(batch, " sequences do not divide over ", gpus, " GPUs; ",
+           sentence(counted(batch, "sequence"), batch == 1 ? " does" : " do", " not divide over ",
+                    counted(gpus, "GPU"), "; ",
                     below > 0 ? sentence("the nearest are ", below, " and ") : "the least is ",
                     below + gpus)}};
 }

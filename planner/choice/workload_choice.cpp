@@ -39,8 +39,10 @@ constexpr std::string_view quantizes_experts = leanest_on_one_gpu(Method::qlora)
 constexpr const char* one_tensor =
     "transformers 5 keeps those of a layer in one tensor, which bitsandbytes passes over";
 
+// What was asked for, else what the checkpoint is stored in, else what the framework makes of it.
 Quantization quantization_of(const ResolvedRequest& r, const Framework& f) {
-  return r.asked.quantization.value_or(f.default_quantization);
+  if (r.asked.quantization) return *r.asked.quantization;
+  return stored_base(r, f).value_or(f.default_quantization);
 }
 
 bool would_leave_experts_whole(const ResolvedRequest& r, Method method, const Framework& f) {
@@ -87,11 +89,19 @@ Adapter adapter_for(const ResolvedRequest& r, Method method, const Framework& f)
   adapter.targets =
       targets_meant(r.facts->reading, r.asked.lora_targets.value_or(f.adapter_targets));
   adapter.dropout = f.adapter_dropout;
-  if (method == Method::qlora) adapter.base = quantization_of(r, f);
+  if (method == Method::qlora)
+    adapter.base = quantization_of(r, f);
+  else if (!r.asked.quantization)
+    adapter.base = stored_base(r, f).value_or(Quantization::none);
   return adapter;
 }
 
 }  // namespace
+
+std::optional<Quantization> stored_base(const ResolvedRequest& r, const Framework& framework) {
+  if (!r.model.stored || !framework.runs(Method::qlora)) return std::nullopt;
+  return r.model.stored->counted;
+}
 
 bool framework_follows_gpus(const Request& asked, const std::vector<Method>& methods) {
   if (asked.framework) return false;

@@ -9,6 +9,7 @@
 //               models of experts on one GPU: Unsloth, which quantises those (`quantizes_experts`)
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,10 @@ struct ChosenWorkload {
 // `zero_stage` decides between a framework and its other engine (Framework::with_zero).
 ChosenWorkload choose_workload(const ResolvedRequest& request, Method method,
                                const Cluster& cluster, int zero_stage);
+
+// How the checkpoint's own file stores what adapters freeze, where that is counted here and the
+// framework trains beside quantised weights; others read such a file into 16 bits.
+std::optional<Quantization> stored_base(const ResolvedRequest& request, const Framework& framework);
 
 // Whether nobody names a framework where one GPU and several usually run different ones: scaling
 // that is read off two answers would be theirs as well.

@@ -12,7 +12,9 @@ int report_problems(const Problems& problems, const Output& output) {
     // Several methods or cards may stumble over the same thing: it is said once.
     const auto here = problems.begin() + static_cast<std::ptrdiff_t>(i);
     if (std::find(problems.begin(), here, p) != here) continue;
-    output.err << "shardwise: " << p.where << (p.where.empty() ? "" : ": ") << p.what << '\n';
+    const auto said = output.places.find(p.where);
+    const std::string& where = said == output.places.end() ? p.where : said->second;
+    output.err << "shardwise: " << where << (where.empty() ? "" : ": ") << p.what << '\n';
   }
   return code;
 }

@@ -1,6 +1,8 @@
 // Where a command's answer goes and in which form.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -21,7 +23,8 @@ struct Output {
   std::optional<int> columns = {};   // the same; absent: a file or a pipe, where lines may be long
   std::ostream* document = nullptr;  // gets what an HTML page would draw from; nullptr: nobody
   std::ostream* progress = nullptr;  // a terminal that is told how far it is; nullptr: none
-  std::string report = {};           // where the answer goes as an HTML page too; empty: nowhere
+  std::map<std::string, std::string, std::less<>> places = {};  // Request::places, of problems
+  std::string report = {};  // where the answer goes as an HTML page too; empty: nowhere
 };
 
 // One line per problem on `err`; returns the exit code of the gravest.

@@ -28,10 +28,12 @@ Result<Request> request_in(const JsonDocument& document, std::string_view comman
       continue;
     }
     const Problems found = field_problems(field, value, r.where(field.key));
-    if (found.empty())
+    if (found.empty()) {
       field.set(request, value);
-    else
+      request.places[std::string(field.flag)] = r.where(field.key);
+    } else {
       problems.insert(problems.end(), found.begin(), found.end());
+    }
   }
   if (!wrapped) r.ignore("schema_version");
   if (assumed) assumed->finish();

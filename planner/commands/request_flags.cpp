@@ -44,6 +44,7 @@ Result<Request> request_from(const CLI::App& command, const RequestWords& words)
     const std::string key(field.key);
     if (!field.belongs_to(command.get_name())) continue;
     if (command.count(flag_of(field)) == 0) continue;
+    request.places.erase(std::string(field.flag));
     if (field.kind == FieldKind::flag) {
       field.set(request, words.flags.at(key));  // --fused-loss=false is one of its spellings
       continue;

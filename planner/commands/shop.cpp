@@ -23,7 +23,7 @@ std::string shop_text(const std::string& model, const ShopAnswer& a, std::option
     t.rows.push_back({o.gpus, seller(o), std::string(verdict_name(o.verdict)),
                       shown_time(o.step.expected), shown_time(o.time), shown_dollars(o.total)});
   std::string text =
-      sentence(model, ", ", name(a.method), ", ", grouped(a.sequences), " sequences for ",
+      sentence(model, ", ", name(a.method), ", ", counted(a.sequences, "sequence"), " for ",
                shown_dollars(a.budget), " or less\n", shown_table(t, "  ", columns), "  ",
                a.do_not_fit, " more do not fit, ", a.too_dear, " cost more\n");
   for (const std::string& note : a.notes) text += sentence("  note: ", note, "\n");

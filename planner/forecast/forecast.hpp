@@ -40,6 +40,10 @@ constexpr std::string_view verdict_name(Verdict v) {
   return v == Verdict::fits ? "fits" : v == Verdict::tight ? "tight" : "does_not_fit";
 }
 
+// From this much of the card on, a peak hides what a plan needs: the allocator caches what it
+// finds. A preference.
+inline constexpr double nearly_full = 0.97;
+
 // One pipeline stage: its ranks are equal, so one stands for all of them.
 struct StageForecast {
   int stage = 0;
@@ -55,7 +59,12 @@ struct StageForecast {
   Bytes paged;      // optimizer states in managed memory (OptimizerRow::paged), wherever they are
   Bytes paged_out;  // of them, what finds no room on the GPU beside the peak
   Bytes capacity;
+  // The device peak on the smallest card that would do: where the allocator's cache fills the card,
+  // less than `peak.device`, else the same. The difference is given back before anything fails.
+  Bytes needed;
   std::string gpu;
+
+  bool cache_fills() const { return needed < peak.device; }
 };
 
 // Blocks of one stage that re-run the same operators; none: they keep everything.

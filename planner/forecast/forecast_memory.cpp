@@ -15,6 +15,10 @@
 namespace shardwise {
 namespace {
 
+Bytes scaled(Bytes bytes, double factor) {
+  return Bytes(static_cast<std::int64_t>(static_cast<double>(bytes.value) * factor));
+}
+
 // Context and loaded kernels of a process.
 Bytes context_bytes(const ForecastContext& k, const NodeGroup& group) {
   const ContextCalibration& c = k.profile.row(group.gpu.family).context;
@@ -160,6 +164,24 @@ void make_room_for_paged(const StageMemory& memory, const Offload& offload, Stag
     f->device += room(f->device);
 }
 
+// Of the card: less cache than this is not told apart. A preference.
+constexpr double worth_telling_apart = 0.01;
+
+// Whether tensors fit, but with what the allocator caches take all of the room.
+bool cache_may_fill(const MemoryPeak& peak, Bytes room) {
+  return peak.allocated <= room && peak.reserved >= scaled(room, nearly_full) &&
+         peak.reserved - peak.allocated >= scaled(room, worth_telling_apart);
+}
+
+// What pages in and out of the host fills the card whatever its size, and is no cache.
+Bytes needed(const StageForecast& s, const MemoryPlays& plays, Bytes outside) {
+  const auto at = static_cast<std::size_t>(s.stage);
+  const bool known = at < plays.least_rooms.size() && plays.least_rooms[at];
+  if (!known || s.paged > Bytes(0) || s.peak.device > s.capacity) return s.peak.device;
+  const Bytes least = *plays.least_rooms[at] + outside;
+  return s.peak.device - least >= scaled(s.capacity, worth_telling_apart) ? least : s.peak.device;
+}
+
 StageForecast stage_forecast(const ForecastContext& k, const LengthVariation& v, int stage,
                              const MemoryPlays& plays, const CommunicatorMemory& nccl,
                              bool least_wanted) {
@@ -191,6 +213,7 @@ StageForecast stage_forecast(const ForecastContext& k, const LengthVariation& v,
   at(MemoryCategory::nccl) += nccl.device.value;
   at(MemoryCategory::cache) += (s.peak.reserved - s.peak.allocated).value;
   make_room_for_paged(memory, k.question.plan.offload, s);
+  s.needed = least_wanted ? needed(s, plays, outside) : s.peak.device;
   return s;
 }
 
@@ -206,19 +229,21 @@ Bytes room_for_tensors(const ForecastContext& k, int stage, Bytes nccl,
 // they are told alone, without a play. A preference.
 constexpr int far_off = 2;
 
-// Of stages that hold more than their GPU has, which does not depend on how much that is.
+// Of stages that hold more than their GPU has, or whose cache fills it: neither depends on how much
+// that is.
 std::shared_ptr<const MemoryPlays> with_least_rooms(const ForecastContext& k,
                                                     const LengthVariation& v, Bytes nccl,
                                                     std::shared_ptr<const MemoryPlays> plays) {
   std::shared_ptr<MemoryPlays> more;
   for (std::size_t at = 0; at < plays->stages.size(); ++at) {
     const auto stage = static_cast<int>(at);
-    const Bytes held = plays->stages[at].peak().allocated;
+    const MemoryPeak& peak = plays->stages[at].peak();
+    const Bytes held = peak.allocated, room = room_for_tensors(k, stage, nccl);
     const bool known = at < plays->least_rooms.size() && plays->least_rooms[at];
-    if (known || held <= room_for_tensors(k, stage, nccl)) continue;
+    if (known || (held <= room && !cache_may_fill(peak, room))) continue;
     if (more == nullptr) more = std::make_shared<MemoryPlays>(*plays);
     more->least_rooms.resize(plays->stages.size());
-    const bool far = held > std::int64_t{far_off} * room_for_tensors(k, stage, nccl);
+    const bool far = held > std::int64_t{far_off} * room;
     more->least_rooms[at] = far ? held : least_room(k, v, stage, held);
   }
   return more == nullptr ? plays : more;

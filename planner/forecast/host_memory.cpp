@@ -11,8 +11,7 @@ namespace {
 // quantised as they come, what became of them and the file being read.
 Bytes reading_bytes(const Workload& w, Bytes checkpoint_shard) {
   const auto total = static_cast<double>(parameter_count(w.model).total);
-  const bool quantised = w.method == Method::qlora && w.adapter.base != Quantization::none;
-  if (!quantised) return ceil_bytes(2 * total);
+  if (!w.freezes_quantized()) return ceil_bytes(2 * total);
   return ceil_bytes(total * row(w.adapter.base).bytes_per_weight) + checkpoint_shard;
 }
 

@@ -114,8 +114,8 @@ void finish(PlanWords& words, const PlanFileContext& context, const std::string&
   if (words.is("fsdp-recompute", "full"))
     words.say("recompute", "full", words.where("fsdp-recompute"));
   if (const auto n = words.number("processes"); n && *n != context.cluster->gpus())
-    words.wrong("processes", sentence("starts ", *n, " processes, the GPUs asked for are ",
-                                      context.cluster->gpus()));
+    words.wrong("processes", sentence("starts ", *n, *n == 1 ? " process" : " processes",
+                                      ", the GPUs asked for are ", context.cluster->gpus()));
   if (words.is("distribution", "deepspeed"))
     words.default_to("framework", "hf-deepspeed", file);
   else if (fsdp)

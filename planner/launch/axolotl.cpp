@@ -5,6 +5,7 @@
 #include "planner/launch/config_text.hpp"
 #include "planner/launch/formats.hpp"
 #include "planner/launch/hugging_face_names.hpp"
+#include "planner/launch/named_model.hpp"
 #include "planner/launch/plan_refusal.hpp"
 #include "planner/launch/targets.hpp"
 #include "planner/sentence.hpp"
@@ -54,6 +55,7 @@ constexpr PlanKey keys[] = {
     says_integer("sequence_parallel_degree", "cp"),
     ignored("deepspeed", "give that file too, as another --plan-from"),
     ignored("deepspeed.*", "the framework's row says it"),
+    names_model("base_model", named_model),
     ignored("base_model*", "the model is the one asked for"),
     ignored("model_type", "the model is the one asked for"),
     ignored("tokenizer*", "the model is the one asked for"),
@@ -116,7 +118,8 @@ void finish_sharding(PlanWords& words, const std::string& file) {
   if (words.is("fsdp-recompute", "full")) words.say("recompute", "full", file);
 }
 
-void finish(PlanWords& words, const PlanFileContext&, const std::string& file) {
+void finish(PlanWords& words, const PlanFileContext& context, const std::string& file) {
+  tell_other_model(words, context, "base_model");
   finish_sharding(words, file);
   if (words.is("all-linears", "true")) words.default_to("lora_targets", "all-linear", file);
   gather_targets(words, file);

@@ -39,11 +39,12 @@ std::optional<std::string> allocator_settings_of(const Framework& framework) {
 
 std::vector<std::string> launch_heading(const LaunchJob& job) {
   const Workload& w = job.question.workload;
-  return {
-      sentence(heading_start, job.model, ", ", name(w.method), ", ", w.sequence,
-               " tokens per sequence, ", job.question.plan.global_batch(), " sequences per step"),
-      sentence("on ", job.question.cluster.spoken),
-      sentence("plan ", whole_text(job.question.plan))};
+  const int batch = job.question.plan.global_batch();
+  return {sentence(heading_start, job.model, ", ", name(w.method), ", ", w.sequence,
+                   " tokens per sequence, ", batch,
+                   batch == 1 ? " sequence per step" : " sequences per step"),
+          sentence("on ", job.question.cluster.spoken),
+          sentence("plan ", whole_text(job.question.plan))};
 }
 
 void add_run_script(LaunchFiles& files, const LaunchJob& job,

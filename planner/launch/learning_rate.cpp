@@ -1,6 +1,7 @@
 #include "planner/launch/learning_rate.hpp"
 
 #include "catalog/json_document.hpp"
+#include "planner/figures.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {
@@ -11,16 +12,16 @@ LearningRate learning_rate_for(std::optional<double> given, std::optional<int> o
   const std::string rule = " (linear scaling, arXiv 1706.02677; with Adam often less).";
   if (!given) {
     if (old_batch && *old_batch != batch)
-      rate.notes.push_back(sentence("The batch is ", batch, " sequences per step, not ", *old_batch,
-                                    ": multiply the learning rate by ",
+      rate.notes.push_back(sentence("The batch is ", counted(batch, "sequence"), " per step, not ",
+                                    *old_batch, ": multiply the learning rate by ",
                                     shown_number(static_cast<double>(batch) / *old_batch), rule));
     return rate;
   }
   if (!old_batch || *old_batch == batch) return rate;
   rate.value = *given * batch / *old_batch;
-  rate.notes.push_back(sentence("The batch is ", batch, " sequences per step, not ", *old_batch,
-                                ": the learning rate is ", shown_number(*rate.value), ", not ",
-                                shown_number(*given), rule));
+  rate.notes.push_back(sentence("The batch is ", counted(batch, "sequence"), " per step, not ",
+                                *old_batch, ": the learning rate is ", shown_number(*rate.value),
+                                ", not ", shown_number(*given), rule));
   return rate;
 }
 

@@ -5,10 +5,12 @@
 // several instances of the distributed optimizer.
 #include <algorithm>
 
+#include "planner/figures.hpp"
 #include "planner/launch/config_text.hpp"
 #include "planner/launch/formats.hpp"
 #include "planner/launch/megatron_layout.hpp"
 #include "planner/launch/megatron_model.hpp"
+#include "planner/launch/named_model.hpp"
 #include "planner/launch/targets.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/graphs/recompute_policy.hpp"
@@ -26,6 +28,8 @@ constexpr Meaning bf16[] = {{"true", "bf16"}, {"false", ""}};
 constexpr Meaning fp16[] = {{"true", "fp16"}, {"false", ""}};
 constexpr Meaning fp8[] = {{"hybrid", "fp8"}, {"e4m3", "fp8"}};
 constexpr Meaning optimizers[] = {{"adam", "adamw"}, {"sgd", "sgd-momentum"}, {"muon", "muon"}};
+// Of what the precision-aware optimizer keeps, by width: fp16 and bf16 take the same.
+constexpr Meaning widths[] = {{"fp32", "32"}, {"bf16", "16"}, {"fp16", "16"}, {"fp8", "8"}};
 constexpr Meaning selective_flag[] = {{"true", "selective"}, {"false", ""}};
 constexpr Meaning finetunes[] = {{"true", "full"}, {"false", ""}};
 constexpr Meaning host_optimizer[] = {{"true", "optimizer"}, {"false", "none"}};
@@ -33,6 +37,7 @@ constexpr Meaning host_optimizer[] = {{"true", "optimizer"}, {"false", "none"}};
 constexpr std::string_view no_step = "has no bearing on a step";
 constexpr std::string_view of_model = "the model is the one asked for";
 constexpr std::string_view row_says = "the framework's row says it";
+constexpr std::string_view grads_in_fp32 = "gradients are summed and reduced in fp32 here";
 
 constexpr PlanKey keys[] = {
     says_integer("tensor-model-parallel-size", "tp"),
@@ -64,13 +69,17 @@ constexpr PlanKey keys[] = {
     says_choice("fp16", "half", fp16),
     says_choice("fp8-format", "precision", fp8),
     says_choice("optimizer", "optimizer", optimizers),
+    says_choice("use-precision-aware-optimizer", "precision-aware", true_or_false),
+    says_choice("exp-avg-dtype", "first-moment", widths),
+    says_choice("exp-avg-sq-dtype", "second-moment", widths),
+    says_choice("main-params-dtype", "master", widths),
     says_choice("finetune", "method", finetunes),
     says_number("lr", "learning-rate"),
     says_integer("nnodes", "machines"),
     says_integer("nproc_per_node", "processes-per-node"),
     says_integer("nproc-per-node", "processes-per-node"),
-    ignored("num-layers", of_model),
-    ignored("hidden-size", of_model),
+    names_model("num-layers", "named-layers"),
+    names_model("hidden-size", "named-hidden"),
     ignored("ffn-hidden-size", of_model),
     ignored("num-attention-heads", of_model),
     ignored("group-query-attention", of_model),
@@ -148,6 +157,8 @@ constexpr PlanKey keys[] = {
     ignored("save*", "saving is not forecast"),
     ignored("load*", "loading is forecast as the framework does it"),
     refused("cp-comm-type.*", "", "expected one kind for all layers"),
+    refused("main-grads-dtype", "fp32", grads_in_fp32),
+    refused("grad-reduce-in-bf16", "false", grads_in_fp32),
     refused("use-torch-fsdp2", "false", "say FSDP2 by --use-megatron-fsdp, or in torchtitan"),
     refused("recompute-modules*", "", "expected the whole core attention, selective's default"),
 };
@@ -163,7 +174,7 @@ void finish_sharding(PlanWords& words, const PlanFileContext& context, const std
   if (gpus % rest != 0 || gpus / rest % instances != 0) {
     words.wrong(instances > 1 ? "instances" : "tp",
                 sentence("tp x cp x pp x optimizer instances = ", rest * instances,
-                         " do not divide the ", gpus, " GPUs asked for"));
+                         " do not divide the ", counted(gpus, "GPU"), " asked for"));
     return;
   }
   words.say("dp", gpus / rest, file);
@@ -195,7 +206,7 @@ void finish_stages(PlanWords& words, const PlanFileContext& context, const std::
     if (layers % (*n * pipeline) != 0)
       return words.wrong("layers-per-chunk",
                          sentence("the ", layers, " layers do not divide into chunks of ", *n,
-                                  " on ", pipeline, pipeline == 1 ? " stage" : " stages"));
+                                  " on ", counted(pipeline, "stage")));
     words.say("vpp", layers / (*n * pipeline), words.where("layers-per-chunk"));
   }
   if (pipeline == 1 && words.number_or("vpp", 1) > 1)
@@ -239,10 +250,41 @@ void finish_recompute(PlanWords& words, const std::string& file) {
   words.say("recompute", policy, words.has("granularity") ? words.where("granularity") : file);
 }
 
+// megatron/core/optimizer/optimizer_config.py: moments and masters of other widths than 32 bits
+// come with the precision-aware optimizer alone, which keeps the 16 bits of a master that its bf16
+// weight lacks. Both moments in 16 bits are a row of ours; the master is of 16 bits with it.
+void finish_optimizer(PlanWords& words) {
+  constexpr std::string_view flag = "use-precision-aware-optimizer";
+  const bool aware = words.is("precision-aware", "true");
+  const auto unlike = [&](std::string_view word, const char* key, std::string_view width) {
+    return words.has(word) && !words.is(word, width) ? key : nullptr;
+  };
+  const bool adam = !words.has("optimizer") || words.is("optimizer", "adamw");
+  if (aware && adam && words.is("first-moment", "16") && words.is("second-moment", "16")) {
+    if (words.is("master", "8"))
+      words.unmet.emplace_back("main-params-dtype", "counted as 16 bits");
+    const std::string where = words.where("precision-aware");
+    words.forget("optimizer");
+    words.say("optimizer", "adamw-bf16-states", where);
+    return;
+  }
+  if (aware)
+    words.unmet.emplace_back(flag, "counted where both moments have 16 bits; here as without it");
+  for (const char* key : {unlike("first-moment", "exp-avg-dtype", "32"),
+                          unlike("second-moment", "exp-avg-sq-dtype", "32"),
+                          unlike("master", "main-params-dtype", "32")})
+    if (key != nullptr)
+      words.unmet.emplace_back(
+          key, aware ? "counted as fp32" : sentence("needs --", flag, "; counted as fp32"));
+}
+
 void finish(PlanWords& words, const PlanFileContext& context, const std::string& file) {
+  tell_other_size(words, context, "named-layers", "num-layers", context.model->layers);
+  tell_other_size(words, context, "named-hidden", "hidden-size", context.model->hidden);
   finish_sharding(words, context, file);
   finish_stages(words, context, file);
   finish_recompute(words, file);
+  finish_optimizer(words);
   words.default_to("sp", "false", file);
   words.default_to("offload", "none", file);
   if (words.number_or("cp", 1) > 1 && words.has("cp-comm"))
@@ -252,8 +294,10 @@ void finish(PlanWords& words, const PlanFileContext& context, const std::string&
                    file);
   const auto each = words.number("processes-per-node"), nodes = words.number("machines");
   if (each && nodes && *each * *nodes != context.cluster->gpus())
-    words.wrong("machines", sentence(*nodes, " nodes of ", *each, " processes are not the ",
-                                     context.cluster->gpus(), " GPUs asked for"));
+    words.wrong("machines",
+                sentence(counted(*nodes, "node"), " of ", *each,
+                         *each == 1 ? " process" : " processes", *nodes == 1 ? " is" : " are",
+                         " not the ", counted(context.cluster->gpus(), "GPU"), " asked for"));
   words.default_to("framework", "megatron-lm", file);
   words.imply("method", "pretrain", file);
 }

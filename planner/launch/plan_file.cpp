@@ -240,6 +240,7 @@ void fill_open_fields(PlanWords& words, Request& request, std::vector<PlanFileRe
       continue;
     }
     Problems found = set_from_flag(field, {said->second.value}, request);
+    if (!said->second.where.empty()) request.places[std::string(field.flag)] = said->second.where;
     for (Problem& p : found)
       words.problems.push_back({ProblemKind::file, said->second.where, p.what});
     for (PlanFileReport& report : reports)
@@ -295,7 +296,9 @@ PlanFileReport read_plan_keys(const PlanFileFormat& format, const ConfigEntries&
     const std::string value = config_text(e.value);
     if (key == nullptr) {
       report.not_honoured.push_back({e.path, unknown_key(format, e.path)});
-    } else if (key->use == KeyUse::ignored) {
+    } else if (key->use == KeyUse::ignored || key->use == KeyUse::model) {
+      if (key->use == KeyUse::model && !std::holds_alternative<std::monostate>(e.value))
+        words.say(key->word, value, place_of(file, e));
       report.ignored.push_back({e.path, std::string(key->note)});
     } else if (!format.defers.empty() && value == format.defers) {
       report.ignored.push_back({e.path, sentence('"', value, "\" ", to_another_file)});
@@ -365,7 +368,11 @@ Result<PlanFiles> with_plan_texts(const Request& request, const PlanFileContext&
     one.first->finish(words, context, one.second);
     const auto report = std::find_if(files.reports.begin(), files.reports.end(),
                                      [&](const PlanFileReport& r) { return r.file == one.second; });
-    for (auto& [key, why] : words.unmet) report->not_honoured.push_back({key, why});
+    for (auto& [key, why] : words.unmet) {
+      std::erase(report->understood, key);
+      std::erase_if(report->ignored, [&key = key](const KeyNote& n) { return n.key == key; });
+      report->not_honoured.push_back({key, why});
+    }
     words.unmet.clear();
   }
   files.batch = batch_of(words, context);

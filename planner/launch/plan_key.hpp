@@ -10,6 +10,7 @@ namespace shardwise {
 
 enum class KeyUse {
   says,     // a word of plan_words.hpp
+  model,    // ignored, but a word: the forecast is of the model asked for, which this may not be
   ignored,  // has no bearing on memory or time, or says again what others say
   refused,  // would change the forecast and cannot be honoured, unless it asks for nothing
 };
@@ -59,6 +60,9 @@ constexpr PlanKey says_member(std::string_view path, std::string_view word,
 }
 constexpr PlanKey counts_layers(std::string_view path, std::string_view word) {
   return {path, KeyUse::says, word, "", KeyKind::layers, 0, 0, {}};
+}
+constexpr PlanKey names_model(std::string_view path, std::string_view word) {
+  return {path, KeyUse::model, word, "the model is the one asked for", KeyKind::text, 0, 0, {}};
 }
 constexpr PlanKey ignored(std::string_view path, std::string_view why) {
   return {path, KeyUse::ignored, "", why, KeyKind::text, 0, 0, {}};

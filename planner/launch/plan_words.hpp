@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "catalog/cluster.hpp"
+#include "catalog/load.hpp"
 #include "catalog/result.hpp"
 #include "catalog/transformer.hpp"
 
@@ -57,6 +58,7 @@ struct PlanWords {
 struct PlanFileContext {
   const Transformer* model = nullptr;
   const Cluster* cluster = nullptr;
+  const Catalog* catalog = nullptr;  // nullptr: what model a file names is not looked up
 };
 
 }  // namespace shardwise

@@ -6,6 +6,7 @@
 #include "planner/launch/config_text.hpp"
 #include "planner/launch/formats.hpp"
 #include "planner/launch/fsdp2_script.hpp"
+#include "planner/launch/named_model.hpp"
 #include "planner/launch/plan_refusal.hpp"
 #include "planner/launch/targets.hpp"
 #include "planner/sentence.hpp"
@@ -31,12 +32,13 @@ constexpr PlanKey keys[] = {
     says_choice("training.recompute_blocks", "recompute", full_or_none),
     says_number("training.learning_rate", "learning-rate"),
     says_choice("training.method", "method", methods),
-    ignored("training.model", "the model is the one asked for"),
+    names_model("training.model", named_model),
     ignored("training.steps", "has no bearing on a step"),
     ignored("fully_shard.reduce_dtype", "the framework's row says it"),
 };
 
-void finish(PlanWords& words, const PlanFileContext&, const std::string& file) {
+void finish(PlanWords& words, const PlanFileContext& context, const std::string& file) {
+  tell_other_model(words, context, "training.model");
   const int replicate = words.number_or("replicate", 1), sharded = words.number_or("sharded", 1);
   words.say("dp", replicate * sharded, words.where("sharded"));
   words.say("zero", sharded * replicate > 1 ? (words.is("reshard", "2") ? 2 : 3) : 0,

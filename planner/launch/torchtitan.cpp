@@ -4,8 +4,10 @@
 // configures in Python). There, context ranks shard along with data ranks; with pipeline stages the
 // local batch is cut into microbatches, without them the global batch decides how often gradients
 // accumulate; stages get ceil(layers / n) layers unless modules are named one by one.
+#include "planner/figures.hpp"
 #include "planner/launch/config_text.hpp"
 #include "planner/launch/formats.hpp"
+#include "planner/launch/named_model.hpp"
 #include "planner/launch/plan_refusal.hpp"
 #include "planner/launch/targets.hpp"
 #include "planner/launch/torchtitan_stages.hpp"
@@ -108,6 +110,8 @@ constexpr PlanKey keys[] = {
     ignored("profiling.*", no_step),
     ignored("metrics.*", no_step),
     says_choice("model.converters*", "converter", converters),
+    names_model("model.name", "named-family"),
+    names_model("model.flavor", "named-flavor"),
     ignored("model.*", "the model is the one asked for"),
     ignored("lr_scheduler.*", no_step),
     ignored("training.dataset*", no_step),
@@ -142,8 +146,8 @@ void finish_sharding(PlanWords& words, const PlanFileContext& context, const std
   if (sharded < 1 && context.cluster->gpus() % rest == 0) sharded = context.cluster->gpus() / rest;
   if (sharded < 1) {
     words.problems.push_back({ProblemKind::file, file,
-                              sentence("lays out a multiple of ", rest, " GPUs, asked for are ",
-                                       context.cluster->gpus())});
+                              sentence("lays out a multiple of ", counted(rest, "GPU"),
+                                       ", asked for are ", context.cluster->gpus())});
     return;
   }
   words.say("dp", replicate * sharded, file);
@@ -192,7 +196,15 @@ void finish_recompute(PlanWords& words, const std::string& file) {
   }
 }
 
+void tell_other_flavor(PlanWords& words, const PlanFileContext& context) {
+  const Flavor* asked = flavor_of(*context.model);
+  for (const Flavor& f : flavors)
+    if (&f != asked && words.is("named-family", f.model) && words.is("named-flavor", f.flavor))
+      tell_another(words, context, "model.flavor", sentence("names ", f.model, ' ', f.flavor));
+}
+
 void finish(PlanWords& words, const PlanFileContext& context, const std::string& file) {
+  tell_other_flavor(words, context);
   finish_sharding(words, context, file);
   finish_batch(words, file);
   finish_recompute(words, file);

@@ -4,6 +4,7 @@
 
 #include "planner/launch/formats.hpp"
 #include "planner/launch/hugging_face_names.hpp"
+#include "planner/launch/named_model.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {
@@ -68,7 +69,7 @@ constexpr PlanKey keys[] = {
     says_choice("load_in_8bit", "quantized-8bit", true_or_false),
     says_choice("use_bnb_nested_quant", "double-quant", true_or_false),
     says_choice("bnb_4bit_quant_type", "4bit-type", nf4_only),
-    ignored("model_name_or_path", "the model is the one asked for"),
+    names_model("model_name_or_path", named_model),
     ignored("model_revision", "the model is the one asked for"),
     ignored("dtype", "follows from method and framework here"),
     ignored("torch_dtype", "follows from method and framework here"),
@@ -137,7 +138,8 @@ void finish_liger(PlanWords& words, const std::string& file) {
   }
 }
 
-void finish(PlanWords& words, const PlanFileContext&, const std::string& file) {
+void finish(PlanWords& words, const PlanFileContext& context, const std::string& file) {
+  tell_other_model(words, context, "model_name_or_path");
   for (const std::string_view preference : {"dpo", "kto"})
     if (words.is("loss-type", preference))
       words.say("preference", std::string(preference), words.where("loss-type"));

@@ -37,6 +37,7 @@ Json answer_json(const ResolvedRequest& r, const FitAnswer& a) {
             {"launch_targets", targets_that_start(a.chosen.question)},
             {"settings", settings_json(a.chosen.question)},
             {"peak_memory_gib", memory_json(s.peak)},
+            {"needed_memory_gib", json_gib(s.needed)},
             {"peak_memory_high_gib", json_gib(f.peak_device.high)},
             {"capacity_gib", json_gib(s.capacity)},
             {"margin_gib", json_gib(s.capacity - s.peak.device)},
@@ -47,6 +48,7 @@ Json answer_json(const ResolvedRequest& r, const FitAnswer& a) {
             {"tokens_per_s", json_number(f.tokens_per_s)},
             {"considered", a.chosen.considered},
             {"trust", trust_name(f.trust)},
+            {"warnings", a.warnings},
             {"notes", a.chosen.notes},
             {"advice", advice}};
   add_host_ram(j, f.host);

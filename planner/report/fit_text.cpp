@@ -6,6 +6,7 @@
 #include "planner/choice/workload_choice.hpp"
 #include "planner/figures.hpp"
 #include "planner/launch/launch_target.hpp"
+#include "planner/report/adapter_words.hpp"
 #include "planner/report/bar.hpp"
 #include "planner/report/explanation_report.hpp"
 #include "planner/report/host_ram_text.hpp"
@@ -112,14 +113,16 @@ std::string verdict_line(const ResolvedRequest& r, Method method,
   if (fitting == 0)
     return line + sentence("does not fit: ", shown_gib(s.peak.device), " per GPU at the least, ",
                            shown_gib(s.capacity), " are there (short by ",
-                           shown_gib(s.peak.device - s.capacity), ")\n");
+                           shown_difference(s.peak.device - s.capacity), ")\n");
   const FitAnswer& good = **std::find_if(list.begin(), list.end(), [](const FitAnswer* x) {
     return x->chosen.verdict != Verdict::does_not_fit;
   });
   const char* verdict = good.chosen.verdict == Verdict::fits ? "FITS" : "FITS, TIGHTLY";
+  const StageForecast& g = worst(good);
   line += sentence(verdict, ": ", layout_words(good.chosen.question.plan), "; ",
-                   shown_gib(worst(good).peak.device), " of ", shown_gib(worst(good).capacity),
-                   " per GPU",
+                   g.cache_fills() ? "needs " : "", shown_gib(g.needed), " of ",
+                   shown_gib(g.capacity), " per GPU",
+                   g.cache_fills() ? ", the rest is the allocator's cache" : "",
                    good.chosen.question.plan.offload == Offload{} ? ", without offload" : "");
   if (fitting < list.size()) line += sentence("; on ", fitting, " of ", list.size(), " cards");
   return line + "\n";
@@ -133,8 +136,8 @@ std::string hours(const ResolvedRequest& r, const Forecast& f) {
 }
 
 std::string amount(const ResolvedRequest& r) {
-  if (r.asked.tokens) return sentence("time for ", grouped(*r.asked.tokens), " tokens");
-  return sentence("time for ", grouped(r.asked.samples.value_or(1000)), " samples");
+  if (r.asked.tokens) return sentence("time for ", counted(*r.asked.tokens, "token"));
+  return sentence("time for ", counted(r.asked.samples.value_or(1000), "sample"));
 }
 
 std::string card_table(const ResolvedRequest& r, const std::vector<const FitAnswer*>& list) {
@@ -183,7 +186,7 @@ std::string advice_text(const FitAnswer& a) {
   for (const Advice& x : a.advice) {
     text += sentence("    - ", x.change, ": ", shown_gib(x.device), " per GPU",
                      x.verdict == Verdict::tight ? ", tightly (" : " (",
-                     x.memory_effect > Bytes(0) ? "+" : "", shown_gib(x.memory_effect), ")");
+                     x.memory_effect > Bytes(0) ? "+" : "", shown_difference(x.memory_effect), ")");
     if (x.time_ratio) text += sentence(", ", shown_percent(*x.time_ratio - 1), " time per token");
     text += sentence("; plan ", x.plan, "\n");
   }
@@ -192,11 +195,11 @@ std::string advice_text(const FitAnswer& a) {
 
 std::string step_line(const FitAnswer& a) {
   const Forecast& f = a.chosen.forecast;
-  std::string text =
-      sentence("  plan ", whole_text(a.chosen.question.plan), " in ",
-               a.chosen.question.workload.framework.name, "\n  step on ", a.gpu, ": ",
-               shown_time(f.step_time.expected), " (80 % interval ", shown_time(f.step_time.low),
-               " to ", shown_time(f.step_time.high), ")");
+  std::string text = sentence(
+      "  plan ", whole_text(a.chosen.question.plan), " in ",
+      a.chosen.question.workload.framework.name, "\n", adapter_text(a.chosen.question.workload),
+      "  step on ", a.gpu, ": ", shown_time(f.step_time.expected), " (80 % interval ",
+      shown_time(f.step_time.low), " to ", shown_time(f.step_time.high), ")");
   for (const auto& [kind, t] : f.breakdown.exposed)
     if (t.value > 0.02 * f.step_time.expected.value)
       text += sentence(", ", shown_time(t), " of it waiting for ", kind);
@@ -232,6 +235,8 @@ std::string method_part(const ResolvedRequest& r, Method method,
   });
   if (good != list.end()) {
     text += step_line(**good) + card_table(r, list) + category_bars(**good, width);
+    for (const std::string& warning : (*good)->warnings)
+      text += sentence("  warning: ", warning, "\n");
     for (const std::string& note : (*good)->chosen.notes) text += sentence("  note: ", note, "\n");
     return text + starts_line(**good) + advice_text(**good) + reach_part(r, list) +
            asked_text(r, **good);

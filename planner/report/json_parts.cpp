@@ -7,31 +7,11 @@
 #include <string>
 #include <utility>
 
+#include "planner/report/adapter_words.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/offload_choice.hpp"
 
 namespace shardwise {
-namespace {
-
-// As --lora-targets takes them.
-std::string target_names(const AdapterTargets& t) {
-  const std::array<std::pair<bool, std::string_view>, 9> targets{{{t.q, "q"},
-                                                                  {t.k, "k"},
-                                                                  {t.v, "v"},
-                                                                  {t.o, "o"},
-                                                                  {t.gate, "gate"},
-                                                                  {t.up, "up"},
-                                                                  {t.down, "down"},
-                                                                  {t.embedding, "embedding"},
-                                                                  {t.lm_head, "lm_head"}}};
-  std::string names;
-  for (const auto& [used, name] : targets)
-    if (used) names += sentence(names.empty() ? "" : ",", name);
-  return names;
-}
-
-}  // namespace
-
 double json_gib(Bytes bytes) { return std::round(gib(bytes) * 1000.0) / 1000.0; }
 
 double json_number(double value) {
@@ -139,6 +119,7 @@ Json stage_json(const StageForecast& s) {
           {"first_layer", s.first_layer},
           {"layers", s.layers},
           {"peak_memory_gib", memory_json(s.peak)},
+          {"needed_memory_gib", json_gib(s.needed)},
           {"phases_gib", phases_json(s)},
           {"capacity_gib", json_gib(s.capacity)},
           {"margin_gib", json_gib(s.capacity - s.peak.device)},

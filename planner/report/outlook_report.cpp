@@ -14,7 +14,7 @@ std::string shown_dollars(UsDollars amount) {
 
 std::string outlook_text(const RunOutlook& o) {
   std::string text = sentence(
-      "the whole run: ", grouped(o.tokens), " tokens in ", grouped(o.steps), " steps\n",
+      "the whole run: ", counted(o.tokens, "token"), " in ", counted(o.steps, "step"), "\n",
       "  steps alone ", shown_time(o.run.useful), "; with failures ", shown_time(o.simulated.mean),
       " (", shown_time(o.simulated.low), " to ", shown_time(o.simulated.high),
       " in 80 of 100 simulated runs; by Daly's formula ", shown_time(o.expected), "), goodput ",

@@ -4,6 +4,7 @@
 
 #include "planner/commands/output.hpp"
 #include "planner/figures.hpp"
+#include "planner/report/adapter_words.hpp"
 #include "planner/report/request_json.hpp"
 #include "planner/report/table.hpp"
 #include "planner/request/asked_plan.hpp"
@@ -17,7 +18,8 @@ const StageForecast& worst(const Forecast& f) {
 }
 
 std::string shown_memory(const Forecast& f) {
-  return sentence(shown_gib_number(worst(f).peak.device), " of ", shown_gib(worst(f).capacity));
+  return sentence(shown_gib_number(worst(f).needed), worst(f).cache_fills() ? " + cache" : "",
+                  " of ", shown_gib(worst(f).capacity));
 }
 
 std::string shown_share(double fraction) { return sentence(fixed(100 * fraction, 1), " %"); }
@@ -163,6 +165,7 @@ Json found_json(const PlanAnswer& a, const FoundPlan& p) {
             {"mfu", json_number(f.mfu)},
             {"bubble_fraction", json_number(f.bubble_fraction)},
             {"peak_memory_gib", memory_json(worst(f).peak)},
+            {"needed_memory_gib", json_gib(worst(f).needed)},
             {"peak_memory_high_gib", json_gib(f.peak_device.high)},
             {"capacity_gib", json_gib(worst(f).capacity)},
             {"margin_gib", json_gib(f.margin)},
@@ -197,7 +200,7 @@ Json scaling_json(const PlanAnswer& a) {
 }  // namespace
 
 std::string plan_text(const PlanAnswer& a, std::optional<int> columns) {
-  std::string text = head_line(a);
+  std::string text = head_line(a) + adapter_text(a.sites.back().without_zero);
   text += a.scaling.empty() ? ranking_text(a, columns) : scaling_text(a, columns);
   text += proof_text(a) + pareto_text(a, columns);
   for (const std::string& warning : a.warnings) text += sentence("  warning: ", warning, "\n");

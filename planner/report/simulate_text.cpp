@@ -80,7 +80,7 @@ std::string phases_text(const StageForecast& s) {
 std::string recompute_text(const Forecast& f) {
   std::string text;
   for (const StageRecompute& r : f.recompute)
-    text += sentence("    stage ", r.stage, ": ", r.blocks, r.blocks == 1 ? " block " : " blocks ",
+    text += sentence("    stage ", r.stage, ": ", counted(r.blocks, "block"), ' ',
                      r.operators.empty() ? "keep everything" : "redo ", listed(r.operators), "\n");
   return text.empty() ? "" : "  recomputation, block by block\n" + text;
 }
@@ -121,8 +121,12 @@ std::string memory_text(const Forecast& f) {
                       shown_gib_number(s.peak.allocated), shown_gib_number(s.peak.reserved),
                       shown_gib_number(s.peak.device), shown_gib_number(s.capacity)});
   const StageForecast& worst = f.stages[static_cast<std::size_t>(f.worst_stage)];
-  std::string text = sentence("  memory per GPU in GiB\n", shown_table(t, "    "), "  stage ",
-                              worst.stage, " at its peak\n");
+  std::string text = sentence("  memory per GPU in GiB\n", shown_table(t, "    "));
+  for (const StageForecast& s : f.stages)
+    if (s.cache_fills())
+      text += sentence("  stage ", s.stage, " needs ", shown_gib(s.needed),
+                       "; the rest is the allocator's cache, which gives way\n");
+  text += sentence("  stage ", worst.stage, " at its peak\n");
   for (std::size_t c = 0; c < memory_category_count; ++c) {
     const Bytes bytes(worst.breakdown[c]);
     if (bytes.value < (8 << 20)) continue;

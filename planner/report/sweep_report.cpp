@@ -120,14 +120,19 @@ std::string more_line(const SweepReport& r, const SweepGroup& group) {
   std::string text;
   const auto top = static_cast<std::size_t>(r.top);
   if (group.ranked.size() > top)
-    text += sentence("  ", group.ranked.size() - top, " more run, and rank below these\n");
+    text += sentence("  ", group.ranked.size() - top, " more ",
+                     group.ranked.size() - top == 1 ? "runs, and ranks" : "run, and rank",
+                     " below these\n");
   if (!group.unmeasured.empty())
-    text += sentence("  ", group.unmeasured.size(), " more run, without a figure for \"",
+    text += sentence("  ", group.unmeasured.size(), " more ",
+                     group.unmeasured.size() == 1 ? "runs" : "run", ", without a figure for \"",
                      r.by->heading, "\"\n");
   if (group.do_not_fit.empty()) return text;
   const SweepRow& nearest = r.rows[group.do_not_fit.front()];
-  return text + sentence("  ", group.do_not_fit.size(), " do not fit; point ", point_of(nearest),
-                         " on ", text_in(nearest, "gpus").value_or("-"), " is the least short, by ",
+  return text + sentence("  ", group.do_not_fit.size(),
+                         group.do_not_fit.size() == 1 ? " does" : " do", " not fit; point ",
+                         point_of(nearest), " on ", text_in(nearest, "gpus").value_or("-"),
+                         " is the least short, by ",
                          fixed(-number_in(nearest, "margin_gib").value_or(0), 1), " GiB\n");
 }
 
@@ -138,7 +143,7 @@ std::string refused_text(const SweepReport& r, const SweepRanking& ranking) {
   for (const auto& [reason, at] : ranking.refused) {
     if (++told > most_reasons)
       return text + sentence("  and ", ranking.refused.size() - most_reasons, " more reasons\n");
-    text += sentence("  ", at.size(), at.size() == 1 ? " point" : " points", ", such as ",
+    text += sentence("  ", counted(static_cast<std::int64_t>(at.size()), "point"), ", such as ",
                      point_of(r.rows[at.front()]), ": ", reason, "\n");
   }
   return text;
@@ -150,7 +155,7 @@ std::string counts_text(const SweepReport& r, const SweepRanking& ranking) {
     text += sentence(text.empty() ? "" : ", ", count, ' ', verdict);
   return sentence(r.header.name.empty() ? "sweep" : printable(r.header.name), ": ",
                   grouped(static_cast<std::int64_t>(r.rows.size())), " of ",
-                  grouped(r.header.points), " points finished", text.empty() ? "" : ": ", text,
+                  counted(r.header.points, "point"), " finished", text.empty() ? "" : ": ", text,
                   "\n");
 }
 

@@ -6,6 +6,7 @@
 
 #include "planner/choice/plan_layouts.hpp"
 #include "planner/choice/stage_balance.hpp"
+#include "planner/figures.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/offload_choice.hpp"
 #include "simulator/pipeline_schedule.hpp"
@@ -89,8 +90,9 @@ void complete_accumulation(Completion& c) {
     const std::int64_t below = *asked / round * round;
     c.problems.push_back(
         {ProblemKind::request, "--batch",
-         sentence(*asked, " sequences do not divide into rounds of dp x mbs = ", p.data, " x ",
-                  p.microbatch, " = ", round, "; ",
+         sentence(counted(*asked, "sequence"), *asked == 1 ? " does" : " do",
+                  " not divide into rounds of dp x mbs = ", p.data, " x ", p.microbatch, " = ",
+                  round, "; ",
                   below > 0 ? sentence("the nearest are ", below, " and ") : "the least is ",
                   below + round)});
     return;
@@ -149,7 +151,7 @@ Result<ParallelPlan> complete_plan(const ResolvedRequest& request, const Workloa
   complete_accumulation(c);
   complete_rest(c);
   complete_layers(c);
-  if (!c.problems.empty()) return c.problems;
+  if (!c.problems.empty()) return placed(request, c.problems);
   return c.plan;
 }
 

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -65,6 +67,8 @@ struct Request {
   std::optional<double> learning_rate;     // launch, with ...
   std::optional<int> learning_rate_batch;  // ... this many sequences per step
   std::optional<double> budget;            // shop: US dollars
+  // Where a value was said that no flag says, by the flag that would: "--gpus" in "ask.json:/gpus".
+  std::map<std::string, std::string, std::less<>> places;
 };
 
 }  // namespace shardwise

@@ -98,12 +98,13 @@ void spread_over_nodes(const Catalog& catalog, ResolvedRequest& r, ClusterOption
     if (r.clusters.front().nodes() != nodes)
       problems.push_back({ProblemKind::request, "--nodes",
                           sentence(nodes, " contradicts --gpus-per-node ", *r.asked.gpus_per_node,
-                                   " of ", gpus, " GPUs")});
+                                   " of ", counted(gpus, "GPU"))});
     return;
   }
   if (gpus % nodes != 0) {
     problems.push_back({ProblemKind::request, "--nodes",
-                        sentence(gpus, " GPUs do not divide over ", nodes, " nodes")});
+                        sentence(counted(gpus, "GPU"), gpus == 1 ? " does" : " do",
+                                 " not divide over ", counted(nodes, "node"))});
     return;
   }
   options.gpus_per_node = gpus / nodes;
@@ -155,10 +156,26 @@ bool has(const std::vector<Method>& methods, Method wanted) {
   return std::find(methods.begin(), methods.end(), wanted) != methods.end();
 }
 
+// The framework that was asked for, where it is known.
+const Framework* asked_framework(const ResolvedRequest& r) {
+  if (!r.asked.framework) return nullptr;
+  const auto found = find_framework(r.facts->catalog, *r.asked.framework);
+  return found ? *found : nullptr;
+}
+
+// A method that trains the weights, or a framework that knows no quantised ones, reads a quantised
+// file into 16 bits.
+bool trains_as_stored(const ResolvedRequest& r) {
+  if (!r.model.stored || !r.model.stored->counted || r.asked.quantization) return false;
+  const Framework* framework = asked_framework(r);
+  return framework == nullptr || framework->runs(Method::qlora);
+}
+
 void resolve_methods(ResolvedRequest& r, UnnamedMethods unnamed, Problems& problems) {
   r.methods = r.asked.methods;
   if (unnamed == UnnamedMethods::one) {
-    if (r.methods.empty()) r.methods = {r.asked.quantization ? Method::qlora : Method::full};
+    const bool quantised = r.asked.quantization || trains_as_stored(r);
+    if (r.methods.empty()) r.methods = {quantised ? Method::qlora : Method::full};
     if (r.methods.size() > 1)
       problems.push_back({ProblemKind::request, "--method", "expected one method here"});
   }
@@ -166,7 +183,9 @@ void resolve_methods(ResolvedRequest& r, UnnamedMethods unnamed, Problems& probl
   const Request& a = r.asked;
   const bool adapters =
       std::any_of(r.methods.begin(), r.methods.end(), [](Method m) { return row(m).adapter; });
-  if (a.quantization && !has(r.methods, Method::qlora))
+  // A quantised checkpoint may be asked for as if it were of 16 bits.
+  const bool widened = a.quantization == Quantization::none && r.model.stored;
+  if (a.quantization && !widened && !has(r.methods, Method::qlora))
     problems.push_back({ProblemKind::request, "--quantization",
                         "only --method qlora quantises the frozen weights"});
   if (a.quantization == Quantization::none && has(r.methods, Method::qlora))
@@ -183,7 +202,7 @@ void resolve_methods(ResolvedRequest& r, UnnamedMethods unnamed, Problems& probl
 // Before the methods: files say a method, a framework and much else that is left open.
 void resolve_plan_files(ResolvedRequest& r, Problems& problems) {
   if (r.asked.plan_from.empty()) return;
-  auto files = with_plan_files(r.asked, {&r.model, &r.clusters.front()});
+  auto files = with_plan_files(r.asked, {&r.model, &r.clusters.front(), &r.facts->catalog});
   if (!files) return add(problems, files.error());
   r.asked = std::move(files->request);
   r.plan_files = std::move(files->reports);
@@ -209,6 +228,35 @@ void resolve_framework(ResolvedRequest& r, Problems& problems) {
       r.notes.push_back(sentence(*refusal, '.'));
     method = refusal && !named ? r.methods.erase(method) : method + 1;
   }
+}
+
+// Adapters beside weights that the checkpoint's file stores quantised are QLoRA, whatever they were
+// called.
+void follow_stored_weights(ResolvedRequest& r) {
+  if (!r.model.stored || r.asked.quantization) return;
+  const StoredWeights& stored = *r.model.stored;
+  std::string note = sentence("The file stores its weights quantised (", stored.format, "): ");
+  if (!stored.counted) {
+    note +=
+        "that is not counted here; they are taken as 16 bits, those of qlora as the framework "
+        "quantises them (--quantization).";
+  } else if (!trains_as_stored(r)) {
+    note += sentence(asked_framework(r)->name, " does not train beside such; taken as 16 bits.");
+  } else {
+    note += sentence("what adapters freeze is counted as ", row(*stored.counted).name,
+                     ", and what is trained in full as 16 bits");
+    const auto lora = std::find(r.methods.begin(), r.methods.end(), Method::lora);
+    if (lora != r.methods.end()) {
+      note += "; lora is qlora then";
+      if (has(r.methods, Method::qlora))
+        r.methods.erase(lora);
+      else
+        *lora = Method::qlora;
+    }
+    note += '.';
+  }
+  r.stored_weights = note;
+  r.notes.push_back(std::move(note));
 }
 
 void check_targets(const ResolvedRequest& r, Problems& problems) {
@@ -305,16 +353,16 @@ void resolve_images(ResolvedRequest& r, Problems& problems) {
   r.images.tokens = a.image_tokens.value_or(r.images.tokens);
   const auto [images, tokens] = r.images;
   if (std::int64_t{images} * tokens > r.sequence) {
-    problems.push_back({ProblemKind::request, a.images ? "--images" : "--image-tokens",
-                        sentence(images, " images of ", grouped(tokens), " tokens are more than ",
-                                 "the ", grouped(r.sequence), " tokens of a sequence")});
+    problems.push_back(
+        {ProblemKind::request, a.images ? "--images" : "--image-tokens",
+         sentence(counted(images, "image"), " of ", counted(tokens, "token"), " are more than the ",
+                  counted(r.sequence, "token"), " of a sequence")});
     return;
   }
   const bool stated = a.images && (a.image_tokens || images == 0);
-  const std::string seen = images == 0
-                               ? "no image"
-                               : sentence(images, images == 1 ? " image of " : " images of ",
-                                          grouped(tokens), " tokens");
+  const std::string seen =
+      images == 0 ? "no image"
+                  : sentence(counted(images, "image"), " of ", counted(tokens, "token"));
   r.notes.push_back(sentence(
       "A sequence has ", seen, stated ? "" : " (assumed; --images, --image-tokens)",
       "; the vision tower, ", shown_parameters(tower.parameters()), " parameters, is frozen."));
@@ -333,6 +381,16 @@ void note_calibrations(ResolvedRequest& r) {
 
 }  // namespace
 
+Problems placed(const ResolvedRequest& r, Problems problems) {
+  if (r.plan_files.empty()) return problems;
+  for (Problem& p : problems) {
+    const auto said = r.asked.places.find(p.where);
+    if (said == r.asked.places.end() || r.stated.places.count(p.where) > 0) continue;
+    p = {ProblemKind::file, said->second, p.what};
+  }
+  return problems;
+}
+
 Result<ResolvedRequest> resolve(const Request& request, const Facts& facts,
                                 UnnamedMethods unnamed) {
   ResolvedRequest r{.asked = request, .facts = &facts, .stated = request};
@@ -342,13 +400,14 @@ Result<ResolvedRequest> resolve(const Request& request, const Facts& facts,
   if (problems.empty()) resolve_plan_files(r, problems);
   resolve_methods(r, unnamed, problems);
   resolve_framework(r, problems);
+  if (problems.empty()) follow_stored_weights(r);
   check_names(r, problems);
-  if (!problems.empty()) return problems;
+  if (!problems.empty()) return placed(r, problems);
   if (unnamed == UnnamedMethods::one) keep_first_card(r);
   note_calibrations(r);
   resolve_sizes(r);
   if (r.model.vision) resolve_images(r, problems);
-  if (!problems.empty()) return problems;
+  if (!problems.empty()) return placed(r, problems);
   if (framework_follows_gpus(r.asked, r.methods)) r.notes.emplace_back(framework_follows_gpus_note);
   return r;
 }

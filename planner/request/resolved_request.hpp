@@ -24,6 +24,7 @@ struct ResolvedRequest {
   Transformer model{};
   std::vector<Cluster> clusters{};  // several where a bare memory size stands for several cards
   std::optional<std::string> first_card{};  // a note of which is taken where one answer is wanted
+  std::optional<std::string> stored_weights{};  // likewise, of a quantised file
   std::vector<Method> methods{};
   int sequence = 0;
   int batch = 0;
@@ -49,7 +50,10 @@ struct ResolvedRequest {
 // that a bare memory size stands for.
 enum class UnnamedMethods { fine_tuning, one };
 
-// Problems name the flag that is wrong.
+// Problems name the flag that is wrong, or the place in a plan file that says it.
 Result<ResolvedRequest> resolve(const Request& request, const Facts& facts, UnnamedMethods unnamed);
+
+// Of flags that plan files have spoken for, the files' keys.
+Problems placed(const ResolvedRequest& request, Problems problems);
 
 }  // namespace shardwise

@@ -8,6 +8,7 @@
 #include "catalog/operations.hpp"
 #include "planner/answers/run_outlook.hpp"
 #include "planner/choice/near_batch.hpp"
+#include "planner/choice/workload_choice.hpp"
 #include "planner/figures.hpp"
 #include "planner/forecast/judgement.hpp"
 #include "planner/forecast/model_states.hpp"
@@ -193,6 +194,24 @@ void fill_scaling(PlanAnswer& a, const SearchWish& wish, const Facts& facts) {
   a.result.proof = sum;
 }
 
+// The search asks whether plans fit; how much of a full card they need is asked of what is shown.
+void fill_need(const PlanAnswer& a, FoundPlan& p, const Profile& profile) {
+  std::vector<StageForecast>& stages = p.forecast.stages;
+  if (std::none_of(stages.begin(), stages.end(), [](const StageForecast& s) {
+        return s.peak.device / s.capacity >= nearly_full;
+      }))
+    return;
+  const auto f = forecast(question_of(a, p), profile, {.time = false});
+  for (std::size_t i = 0; f && i < stages.size(); ++i) stages[i].needed = f->stages[i].needed;
+}
+
+void fill_needs(PlanAnswer& a, const Profile& profile) {
+  for (FoundPlan& p : a.result.best) fill_need(a, p, profile);
+  for (FoundPlan& p : a.pareto) fill_need(a, p, profile);
+  for (ScalingPoint& p : a.scaling)
+    if (p.best) fill_need(a, *p.best, profile);
+}
+
 // As the answer echoes it.
 void set_wish(const PlanWish& wish, Request& r) {
   r.objective = wish.objective;
@@ -284,9 +303,13 @@ Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const Pl
   a->request.asked.gpus = request.gpus;
   set_wish(wish, a->request.asked);
   if (a->request.first_card) a->notes.push_back(*a->request.first_card);
+  if (a->sites.size() == 1 && framework_follows_gpus(a->request.asked, a->request.methods))
+    a->notes.emplace_back(framework_follows_gpus_note);
+  if (a->request.stored_weights) a->notes.push_back(*a->request.stored_weights);
   for (const std::string& note : a->sites.back().notes) a->notes.push_back(note);
   if (a->sites.size() > 1 && a->objective->name != "gpus" && !wish.pareto) {
     fill_scaling(*a, search, facts);
+    fill_needs(*a, facts.profile);
     note_what_cannot_run(*a);
     if (a->result.proof.legal == 0)
       if (auto near = of_near_batch(*a, request, wish, facts)) return near;
@@ -304,6 +327,7 @@ Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const Pl
     a->pareto_proof = front.proof;
     a->pareto_step = pareto_step(all);
   }
+  fill_needs(*a, facts.profile);
   if (!a->result.best.empty()) {
     const FoundPlan& best = a->result.best.front();
     note_what_cannot_run(*a);

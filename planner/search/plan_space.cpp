@@ -272,7 +272,7 @@ std::optional<std::string> PlanSpace::why_not_shared(const PlanPoint& x,
   const int parts = p.pipeline * p.chunks;
   if (parts > w.model.layers)
     return sentence("pp x vpp = ", parts, " leaves chunks without one of the ", w.model.layers,
-                    " layers");
+                    w.model.layers == 1 ? " layer" : " layers");
   if (p.layer_split && p.pipeline == 1) return "a layer split over one card says nothing";
   const Problems problems = plan_problems(w, p, *cluster_);
   if (!problems.empty()) return problems.front().what;

@@ -7,6 +7,8 @@
 //   the loader     the step waits for its data
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,16 @@ namespace shardwise {
 inline constexpr double worth_telling = 1.05;    // times as fast
 inline constexpr double poor_use_of_gpus = 0.6;  // speed-up / GPUs, over one card or one node
 
+// A plan that is answered with, whoever has chosen it.
+struct WarnedPlan {
+  const Question& question;
+  Seconds step;
+  const Profile& profile;
+  // The step of the best plan for the same batch on a part of the cluster; nothing where none fits.
+  std::function<std::optional<Seconds>(const Cluster& part)> best_step_on;
+};
+
+std::vector<std::string> plan_warnings(const WarnedPlan& plan);
 std::vector<std::string> plan_warnings(const ResolvedRequest& request, const SearchSite& site,
                                        const FoundPlan& best, const SearchWish& wish);
 

@@ -7,6 +7,7 @@
 #include "catalog/require.hpp"
 #include "planner/figures.hpp"
 #include "planner/request/request_field_json.hpp"
+#include "planner/search/plan_answer.hpp"
 #include "planner/sentence.hpp"
 #include "planner/sweep/fingerprint.hpp"
 
@@ -37,6 +38,16 @@ void check_single(const JsonReader& r, const RequestField& field, const FieldVal
                       sentence("has ", texts->size(), " values; several are a list under axes")});
 }
 
+// A range of a setting that stands once is an axis that was not written as one.
+void check_range(const JsonReader& r, const RequestField& field, const FieldValue& value,
+                 Problems& problems) {
+  const auto* text = std::get_if<std::string>(&value);
+  if (field.key != "gpus" || text == nullptr || text->find("..") == std::string::npos) return;
+  problems.push_back(
+      {ProblemKind::request, r.where(field.key),
+       sentence("\"", printable(*text), "\" is several sizes; expected under axes")});
+}
+
 std::vector<StudyValue> read_values(JsonReader& r, Problems& problems) {
   std::vector<StudyValue> values;
   for (const RequestField& field : request_fields()) {
@@ -49,6 +60,7 @@ std::vector<StudyValue> read_values(JsonReader& r, Problems& problems) {
     const Problems found = field_problems(field, value, r.where(field.key));
     problems.insert(problems.end(), found.begin(), found.end());
     check_single(r, field, value, problems);
+    check_range(r, field, value, problems);
     values.push_back({&field, value});
   }
   r.finish();
@@ -66,6 +78,21 @@ void check_list(const JsonReader& r, const StudyAxis& axis, Problems& problems) 
   }
 }
 
+// Of "8..64xH100-SXM" all sizes, as `plan` takes it.
+void unroll_ranges(const JsonReader& r, StudyAxis& axis, Problems& problems) {
+  if (axis.field->key != "gpus") return;
+  std::vector<FieldValue> unrolled;
+  for (std::size_t i = 0; i < axis.values.size(); ++i) {
+    const auto sizes = cluster_sizes(std::get<std::string>(axis.values[i]));
+    if (sizes)
+      unrolled.insert(unrolled.end(), sizes->begin(), sizes->end());
+    else
+      for (const Problem& p : sizes.error())
+        problems.push_back({p.kind, sentence(r.where("gpus"), '/', i), p.what});
+  }
+  axis.values = std::move(unrolled);
+}
+
 std::vector<StudyAxis> read_axes(JsonReader& r, Problems& problems) {
   std::vector<StudyAxis> axes;
   for (const RequestField& field : request_fields()) {
@@ -76,6 +103,7 @@ std::vector<StudyAxis> read_axes(JsonReader& r, Problems& problems) {
     const std::size_t before = problems.size();
     StudyAxis axis{&field, read_field_list(r, field, problems)};
     if (!r.has(field.key) || problems.size() > before) continue;
+    unroll_ranges(r, axis, problems);
     check_list(r, axis, problems);
     axes.push_back(std::move(axis));
   }

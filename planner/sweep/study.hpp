@@ -7,7 +7,8 @@
 //
 // Keys and values are those of a request file. Points are numbered from 0: cases first, then the
 // axes in the order of request_fields(), the last of them running fastest; so neither the order of
-// the keys nor the number of workers moves a point. `plans` takes a plan or one of two words:
+// the keys nor the number of workers moves a point. A range on the axis of GPUs that doubles, such
+// as "8..64xH100-SXM", is all its sizes. `plans` takes a plan or one of two words:
 // `fit`, what `shardwise fit` would choose, which is also meant where there is none; `best`, the
 // first of `shardwise plan`.
 #pragma once

@@ -95,7 +95,7 @@ void SweepDesk::tell_progress() {
   const auto done = static_cast<std::int64_t>(missing_.size() - left_);
   const double rate = static_cast<double>(done) / seconds_since(begun_);
   *progress_ << sentence("sweep: ", grouped(done), " of ",
-                         grouped(static_cast<std::int64_t>(missing_.size())), " points, ",
+                         counted(static_cast<std::int64_t>(missing_.size()), "point"), ", ",
                          shown_rate(rate), " a second, about ",
                          shown_time(Seconds(static_cast<double>(left_) / rate)), " left\n")
              << std::flush;
@@ -106,7 +106,7 @@ Problems SweepDesk::close() { return store_.checkpoint(); }
 std::string SweepDesk::summary() const {
   const std::int64_t all = store_.header().points;
   const auto mine = static_cast<std::int64_t>(missing_.size());
-  return sentence("sweep: ", grouped(mine), " points in ", fixed(seconds_since(begun_), 2), " s",
+  return sentence("sweep: ", counted(mine, "point"), " in ", fixed(seconds_since(begun_), 2), " s",
                   mine == all ? "" : sentence("; ", grouped(all - mine), " were there already"),
                   "\n");
 }

@@ -190,7 +190,7 @@ Problems SweepStore::read_header() {
 Problems SweepStore::check_same(const SweepHeader& header) const {
   if (header.study != header_.study)
     return {{ProblemKind::file, path_,
-             sentence("holds another study (", grouped(header_.points), " points, \"",
+             sentence("holds another study (", counted(header_.points, "point"), ", \"",
                       printable(header_.name),
                       "\"); expected the one it was begun with, or --out "
                       "with another name")}};

@@ -56,8 +56,7 @@ void GraphBuilder::add_unpacking(Operator& op, std::int64_t elements) {
 void GraphBuilder::dequantize_experts(Operator& op, std::int64_t elements,
                                       std::int64_t experts) const {
   const Quantization base = workload_.adapter.base;
-  if (workload_.method != Method::qlora || !is_bitsandbytes(base) ||
-      leaves_experts_whole(workload_))
+  if (!workload_.freezes_quantized() || !is_bitsandbytes(base) || leaves_experts_whole(workload_))
     return;
   const double stored = std::max(quantized_traffic, row(base).bytes_per_weight);
   const MemoryWork unpack =

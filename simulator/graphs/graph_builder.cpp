@@ -399,8 +399,7 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
   }
   // An 8-bit product reads weights of 8 bits as they are stored.
   const bool read_as_stored = narrow && workload_.adapter.base == Quantization::fp8;
-  const bool quantized = workload_.method == Method::qlora && spec.quantizable &&
-                         workload_.adapter.base != Quantization::none && !read_as_stored;
+  const bool quantized = workload_.freezes_quantized() && spec.quantizable && !read_as_stored;
   if (quantized && workload_.adapter.base == Quantization::gptq) {
     add_unpacking(op, in * out);
   } else if (quantized) {

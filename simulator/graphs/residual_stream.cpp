@@ -20,8 +20,7 @@ bool casts_weights(const Workload& w, const ParallelPlan& plan) {
 
 bool returns_wide(const Workload& w, const ParallelPlan& plan) {
   const Quantization base = w.adapter.base;
-  if (w.method != Method::qlora || base == Quantization::none || base == Quantization::gptq ||
-      base == Quantization::fp8)
+  if (!w.freezes_quantized() || base == Quantization::gptq || base == Quantization::fp8)
     return false;
   if (plan.zero_stage >= 3 && plan.shard_ranks() > 1) return false;
   return w.framework.upcasts_unquantized && w.activation_dtype() != DType::fp32;

@@ -40,6 +40,9 @@ bad_file broken.json '{"model": ' broken.json
 bad_file unknown.json '{"model": "8b", "gpus": "4090", "sequense": 5}' sequense
 bad_file wrong.json '{"model": "8b", "gpus": "4090", "sequence": "long"}' /sequence
 bad_file huge.json '{"model": "8b", "gpus": "4090", "sequence": 1e99}' /sequence
+bad_file count.json '{"model": "8b", "gpus": "0x24GB"}' count.json:/gpus
+bad_file name.json '{"model": "8c", "gpus": "4090"}' name.json:/model
+bad_file row.json '{"model": "8b", "gpus": "4090", "framework": "megatrn"}' row.json:/framework
 bad_file twice.json '{"model": "8b", "model": "70b", "gpus": "4090"}' model
 bad_file other.json '{"model": "8b", "gpus": "4090", "budget_usd": 5}' budget_usd
 bad_file assumed.json '{"model": "8b", "gpus": "4090", "assumed": {"sequense": 5}}' /assumed/sequense
@@ -88,6 +91,27 @@ if [[ $? == 4 && ! -s out ]] && grep -qF ds_config.json err; then
 else
   failed=$((failed + 1))
   echo 'folder with a broken ds_config.json:' && sed 's/^/  /' err
+fi
+# A value of a plan file is blamed on its file and key, unless a flag says it.
+printf 'base_model: x\nmicro_batch_size: 1\nlora_r: 8\n' >sft.yaml
+for flags in '' '--lora-rank 8'; do
+  # shellcheck disable=SC2086
+  timeout 20 "$SHARDWISE" simulate 8b --gpus 4090 --plan-from sft.yaml $flags >out 2>err
+  if [[ $flags ]]; then wanted='shardwise: --lora-rank: '; else wanted='sft.yaml:3:lora_r: '; fi
+  if [[ ! -s out ]] && grep -qF -- "$wanted" err; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    echo "sft.yaml with \"$flags\": wanted \"$wanted\" in:" && sed 's/^/  /' err
+  fi
+done
+# A flag wins over the request file, and is blamed then.
+timeout 20 "$SHARDWISE" fit --request name.json --gpus 0x24GB >out 2>err
+if grep -qF 'shardwise: --gpus: ' err && grep -qF 'name.json:/model: ' err; then
+  passed=$((passed + 1))
+else
+  failed=$((failed + 1))
+  echo 'name.json with --gpus:' && sed 's/^/  /' err
 fi
 # A flag that says false is off.
 if timeout 20 "$SHARDWISE" fit 8b --gpus 4090 --method lora --fused-loss=false --json >out 2>err &&

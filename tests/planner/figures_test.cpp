@@ -39,6 +39,24 @@ TEST_CASE("figures keep three digits and say their unit") {
   CHECK(shown_percent(-0.0001) == "0 %");
 }
 
+TEST_CASE("one of a thing is no several") {
+  CHECK(counted(1, "GPU") == "1 GPU");
+  CHECK(counted(0, "GPU") == "0 GPUs");
+  CHECK(counted(1024, "GPU") == "1,024 GPUs");
+  CHECK(shown_samples(1, nullptr) == "1 sequence");
+  CHECK(shown_samples(2, nullptr) == "2 sequences");
+  CHECK(shown_samples(1, preference_named("dpo")) == "1 pair for dpo");
+}
+
+// 13 x 1,048,576 bytes are 0.0127 GiB.
+TEST_CASE("a small difference is told in MiB, not as 0.0 GiB") {
+  CHECK(shown_difference(Bytes(13LL << 20)) == "13 MiB");
+  CHECK(shown_difference(Bytes(-(13LL << 20))) == "-13 MiB");
+  CHECK(shown_difference(Bytes(1LL << 20)) == "1.0 MiB");
+  CHECK(shown_difference(Bytes(1LL << 30)) == "1.0 GiB");
+  CHECK(shown_difference(Bytes(0)) == "0.0 GiB");
+}
+
 TEST_CASE("thousands are grouped from the right") {
   CHECK(grouped(0) == "0");
   CHECK(grouped(999) == "999");

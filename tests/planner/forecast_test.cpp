@@ -305,3 +305,28 @@ TEST_CASE("a slow loader, drives and asynchronous reductions show in the step", 
   REQUIRE_FALSE(f.notes.empty());
   CHECK(f.notes.back().find("one step old") != std::string::npos);
 }
+
+// Eight cards of 23.7 GiB hold an 8 B model's states and 20.4 GiB at the peak; unlimited, the
+// allocator would reserve more than there is. What is needed lies between what tensors hold and the
+// card; a card of that size does, and one that is smaller than what tensors hold does not.
+TEST_CASE("where the cache fills the card, what is needed is told apart", "[forecast]") {
+  Question q = question("llama-3.1-8b", "8xRTX-3090", Method::full, "pytorch-fsdp2",
+                        "dp=8,zero=3,mbs=1,ga=2,recompute=full");
+  q.workload.sequence = 2048;
+  const StageForecast full = asked(q).stages.front();
+  REQUIRE(full.peak.device == full.capacity);
+  REQUIRE(full.cache_fills());
+  const Bytes outside = full.peak.device - full.peak.reserved;
+  CHECK(full.needed >= full.peak.allocated + outside);
+  const auto on_a_card_of = [&](Bytes memory) {
+    Question smaller = q;
+    smaller.cluster.groups.front().gpu.memory_offered = memory;
+    return asked(smaller);
+  };
+  CHECK(on_a_card_of(full.needed).verdict != Verdict::does_not_fit);
+  CHECK(on_a_card_of(full.peak.allocated).verdict == Verdict::does_not_fit);
+  // With room to spare the cache is what it is, and the peak is what is told.
+  const StageForecast roomy = on_a_card_of(Bytes(80LL << 30)).stages.front();
+  CHECK(roomy.needed == roomy.peak.device);
+  CHECK(roomy.peak.device > full.needed);
+}

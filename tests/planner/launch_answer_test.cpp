@@ -72,6 +72,26 @@ TEST_CASE("a plan that was asked for is written though it does not fit") {
   CHECK_FALSE(a->files.files.empty());
 }
 
+// torchtune's low-memory recipe steps in backward: of a 1.24 B model it keeps no gradients. The
+// Trainer that Accelerate's files run keeps fp32 weights, gradients and two states, 4 x 4 x 1.24e9
+// bytes = 18.4 GiB and activations above the 23.6 GiB of the card; on one of 80 GB it fits.
+TEST_CASE("files are not written where what they run needs more than there is") {
+  Request r = request_for("llama-3.2-1b", "1xRTX-4090", {Method::full});
+  r.framework = "torchtune-low-memory";
+  r.target = "accelerate";
+  const auto refused = launch_answer(r, known_facts());
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().front().where == "--framework");
+  CHECK(refused.error().front().what.find("--framework hf-trainer") != std::string::npos);
+  r.gpus = "1xA100-80GB";
+  const auto a = launch_answer(r, known_facts());
+  REQUIRE(a);
+  CHECK(std::any_of(a->notes.begin(), a->notes.end(), [](const std::string& note) {
+    return note.find("as asked; these files run") != std::string::npos &&
+           note.find("GiB per GPU") != std::string::npos;
+  }));
+}
+
 TEST_CASE("no note is told twice") {
   for (const bool searched : {true, false}) {
     Request r = request_for("llama-3.1-8b", "8xA100-80GB", {Method::full});

@@ -1,8 +1,11 @@
 // Users' own launch files, as they are found in the wild, read as the plan to judge.
 #include "planner/launch/plan_file.hpp"
 
+#include <algorithm>
+
 #include "planner/launch/learning_rate.hpp"
 #include "planner/launch/megatron_layout.hpp"
+#include "planner/sentence.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
 
@@ -11,7 +14,7 @@ namespace {
 
 Result<PlanFiles> read_as(Request request, const std::vector<PlanText>& texts) {
   const ResolvedRequest r = resolved(request_for(*request.model, *request.gpus));
-  return with_plan_texts(request, {&r.model, &r.clusters.front()}, texts);
+  return with_plan_texts(request, {&r.model, &r.clusters.front(), &known_facts().catalog}, texts);
 }
 
 Result<PlanFiles> read(const std::string& file, const std::string& text,
@@ -388,6 +391,70 @@ TEST_CASE("the allocator's settings of a run.sh that was written here hold") {
   const auto other = read_as(plain, {yaml, {"run.sh", script + "true\n", true}});
   CHECK_FALSE(other->request.expandable_segments);
   CHECK(other->reports.size() == 1);
+}
+
+TEST_CASE(
+    "a file that names another model than was asked for is told so, and is read all the same") {
+  struct Case {
+    const char *file, *text, *key, *why;
+  };
+  const Case cases[] = {
+      {"a.yaml", "base_model: meta-llama/Llama-3.2-1B\nmicro_batch_size: 1\n", "base_model",
+       "names llama-3.2-1b; the forecast is of llama-3.1-8b, as asked"},
+      {"a.yaml", "per_device_train_batch_size: 1\nmodel_name_or_path: gpt2\n", "model_name_or_path",
+       "names gpt2; the forecast is of llama-3.1-8b, as asked"},
+      {"t.toml", "[model]\nname = \"llama3\"\nflavor = \"70B\"\n[training]\nlocal_batch_size=1\n",
+       "model.flavor", "names llama3 70B; the forecast is of llama-3.1-8b, as asked"},
+      {"m.sh", "python pretrain_gpt.py --micro-batch-size 1 --num-layers 80\n", "num-layers",
+       "says 80, not 32; the forecast is of llama-3.1-8b, as asked"}};
+  for (const Case& c : cases) {
+    INFO(c.text);
+    const auto files = read(c.file, c.text);
+    REQUIRE(files);
+    const PlanFileReport& report = files->reports.front();
+    REQUIRE(report.not_honoured.size() == 1);
+    CHECK(report.not_honoured.front().key == c.key);
+    CHECK(report.not_honoured.front().why == c.why);
+    CHECK_FALSE(notes(report.ignored, c.key));
+  }
+  // Of the same shape, by the same name, and by one that nobody knows.
+  for (const char* same : {"meta-llama/Llama-3.1-8B-Instruct", "llama-3-8b", "./my-model"}) {
+    INFO(same);
+    const auto files = read("a.yaml", sentence("base_model: ", same, "\nmicro_batch_size: 1\n"));
+    REQUIRE(files);
+    CHECK(files->reports.front().not_honoured.empty());
+    CHECK(notes(files->reports.front().ignored, "base_model"));
+  }
+}
+
+TEST_CASE("Megatron's precision-aware optimizer is read where both moments have 16 bits") {
+  const std::string start = "python pretrain_gpt.py --micro-batch-size 1 --optimizer adam ";
+  const auto both = read("m.sh", start +
+                                     "--use-precision-aware-optimizer --main-params-dtype fp32 "
+                                     "--main-grads-dtype fp32 "
+                                     "--exp-avg-dtype bf16 --exp-avg-sq-dtype bf16\n");
+  REQUIRE(both);
+  CHECK(both->request.optimizer == optimizer_named("adamw-bf16-states"));
+  CHECK(both->reports.front().not_honoured.empty());
+
+  const auto one = read("m.sh", start + "--use-precision-aware-optimizer --exp-avg-dtype bf16\n");
+  REQUIRE(one);
+  CHECK(one->request.optimizer == optimizer_named("adamw"));
+  CHECK(notes(one->reports.front().not_honoured, "use-precision-aware-optimizer"));
+  CHECK(notes(one->reports.front().not_honoured, "exp-avg-dtype"));
+  const auto& understood = one->reports.front().understood;
+  CHECK(std::find(understood.begin(), understood.end(), "exp-avg-dtype") == understood.end());
+
+  const auto without = read("m.sh", start +
+                                        "--exp-avg-sq-dtype bf16 --main-params-dtype fp16 "
+                                        "--main-grads-dtype bf16 --grad-reduce-in-bf16\n");
+  REQUIRE(without);
+  CHECK(without->request.optimizer == optimizer_named("adamw"));
+  for (const char* key :
+       {"exp-avg-sq-dtype", "main-params-dtype", "main-grads-dtype", "grad-reduce-in-bf16"}) {
+    INFO(key);
+    CHECK(notes(without->reports.front().not_honoured, key));
+  }
 }
 
 TEST_CASE("Megatron's pipeline layouts") {

@@ -1,5 +1,8 @@
 #include "planner/search/plan_warnings.hpp"
 
+#include <algorithm>
+
+#include "planner/answers/fit_answer.hpp"
 #include "planner/figures.hpp"
 #include "planner/search/plan_answer.hpp"
 #include "tests/catch.hpp"
@@ -63,6 +66,31 @@ TEST_CASE("a step that waits for its data says what the loaders must do") {
   const auto a = answer(r, 8);
   CHECK(a->result.best.front().forecast.step_time.expected > Seconds(6));
   CHECK(told(*a, "The step waits for its data") != nullptr);
+}
+
+// The two cases above, of the plan that `fit` chooses: one network, one loader.
+TEST_CASE("fit warns of the plan that it answers with by the same rules") {
+  Request r = request_for("gpt2", "2 nodes of 2xA100-80GB", {Method::full});
+  r.network = "ethernet-1";
+  r.batch = 8;
+  const FitAnswers slow = fit_answers(resolved(r));
+  REQUIRE(slow.answers.size() == 1);
+  const std::vector<std::string>& warnings = slow.answers.front().warnings;
+  const auto told_by = [](const std::vector<std::string>& list, const std::string& words) {
+    return std::count_if(list.begin(), list.end(), [&](const std::string& warning) {
+      return warning.find(words) != std::string::npos;
+    });
+  };
+  CHECK(told_by(warnings, "The network between nodes") == 1);
+  CHECK(told_by(warnings, "one node of 2") == 1);
+
+  Request waits = request_for("gpt2", "1xA100-80GB", {Method::full});
+  waits.loader_sequences_per_s = 1;
+  waits.batch = 8;
+  CHECK(told_by(fit_answers(resolved(waits)).answers.front().warnings, "waits for its data") == 1);
+
+  const Request quick = request_for("gpt2", "4xH100-SXM", {Method::full});
+  CHECK(fit_answers(resolved(quick)).answers.front().warnings.empty());
 }
 
 }  // namespace shardwise

@@ -47,6 +47,19 @@ TEST_CASE("a study is the product of its cases and axes, in a fixed order", "[sw
   CHECK(last.model == "8b");
 }
 
+TEST_CASE("a range of GPUs on an axis is all its sizes, as if they were written out", "[sweep]") {
+  // 8, 16, 32, 64, and the box after them.
+  const Study study = read(R"({"axes": {"gpus": ["8..64xH100-SXM", "8xA100-80GB"]}})");
+  REQUIRE(study.points() == 5);
+  CHECK(study.request_of(0).gpus == "8xH100-SXM");
+  CHECK(study.request_of(3).gpus == "64xH100-SXM");
+  CHECK(study.request_of(4).gpus == "8xA100-80GB");
+  CHECK(study.fingerprint() ==
+        read(R"({"axes": {"gpus": ["8xH100-SXM", "16xH100-SXM", "32xH100-SXM", "64xH100-SXM",
+                                   "8xA100-80GB"]}})")
+            .fingerprint());
+}
+
 TEST_CASE("a fingerprint knows the points and nothing else", "[sweep]") {
   const char* axes = R"({"axes": {"batch": [8, 16], "model": ["8b", "13b"]}})";
   const std::string one = read(axes).fingerprint();
@@ -84,6 +97,10 @@ TEST_CASE("a wrong study is refused with file, pointer and reason", "[sweep]") {
       {R"({"base": {"batch": 8}, "axes": {"batch": [8]}})", request, "s.json:/base/batch", "axes"},
       {R"({"cases": [{}, {"batch": 8}], "axes": {"batch": [8]}})", request, "s.json:/cases/1/batch",
        "axes"},
+      {R"({"axes": {"gpus": ["8xL4", "8..65xH100-SXM"]}})", request, "s.json:/axes/gpus/1",
+       "doubles"},
+      {R"({"axes": {"gpus": ["8..16xL4", "16xL4"]}})", request, "s.json:/axes/gpus/2", "twice"},
+      {R"({"base": {"gpus": "8..64xH100-SXM"}})", request, "s.json:/base/gpus", "under axes"},
       {R"({"cases": []})", request, "s.json:/cases", "at least one"},
       {R"([1])", request, "s.json", "object"},
       {R"({"axes": )", file, "s.json", "line 1"},

@@ -1,0 +1,112 @@
+// A checkpoint that its config.json calls quantised: what is forecast of it, and what is said.
+#include "catalog/huggingface.hpp"
+#include "planner/choice/workload_choice.hpp"
+#include "planner/report/adapter_words.hpp"
+#include "planner/sentence.hpp"
+#include "tests/catch.hpp"
+#include "tests/planner/known_facts.hpp"
+
+namespace shardwise {
+namespace {
+
+// Llama 3 8B, stored as said.
+Request request_of(const std::string& quantization, std::vector<Method> methods = {}) {
+  Request r = request_for("", "1xRTX-4090", std::move(methods));
+  r.uploaded = *parse_huggingface_config(
+      R"({"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32,
+          "vocab_size": 128256, "intermediate_size": 14336, "num_attention_heads": 32,
+          "num_key_value_heads": 8, "quantization_config": )" +
+          quantization + "}",
+      "q.json");
+  return r;
+}
+
+constexpr const char* awq = R"({"quant_method": "awq", "bits": 4})";
+constexpr const char* fp8 = R"({"quant_method": "fp8"})";
+constexpr const char* mxfp4 = R"({"quant_method": "mxfp4"})";
+
+Workload workload_of(const Request& request) {
+  const ResolvedRequest r = resolved(request);
+  return choose_workload(r, r.methods.front(), r.clusters.front(), 0).workload;
+}
+
+std::int64_t weights_of(const Request& request) {
+  Workload w = workload_of(request);
+  ParallelPlan plan = *parse_plan("dp=1,mbs=1,ga=16,recompute=full");
+  const auto f = forecast({w, plan, resolved(request).clusters.front()}, known_facts().profile,
+                          {.time = false});
+  REQUIRE(f);
+  return f->stages.front().breakdown[static_cast<std::size_t>(MemoryCategory::weights)];
+}
+
+int told(const ResolvedRequest& r, const std::string& words) {
+  int times = 0;
+  for (const std::string& note : r.notes)
+    if (note.find(words) != std::string::npos) ++times;
+  return times;
+}
+
+}  // namespace
+
+TEST_CASE("adapters stand beside what the file stores, unless --quantization says otherwise") {
+  CHECK(workload_of(request_of(awq, {Method::qlora})).adapter.base == Quantization::gptq);
+  CHECK(workload_of(request_of(fp8, {Method::dora})).adapter.base == Quantization::fp8);
+  Request asked = request_of(awq, {Method::qlora});
+  asked.quantization = Quantization::nf4;
+  CHECK(workload_of(asked).adapter.base == Quantization::nf4);
+  Request widened = request_of(awq, {Method::lora});
+  widened.quantization = Quantization::none;
+  CHECK(workload_of(widened).method == Method::lora);
+  CHECK(workload_of(widened).adapter.base == Quantization::none);
+  CHECK(workload_of(request_of(awq, {Method::full})).adapter.base == Quantization::none);
+}
+
+// The linears of a layer: q and o 2 x 4096 x 4096, k and v 2 x 4096 x 1024, the MLP
+// 3 x 4096 x 14336, together 218,103,808; times 32 layers, times half a byte between 4 and 8 bits.
+TEST_CASE("the frozen weights take what the format stores") {
+  const std::int64_t linears = std::int64_t{32} * 218'103'808;
+  CHECK(weights_of(request_of(fp8, {Method::qlora})) -
+            weights_of(request_of(awq, {Method::qlora})) ==
+        linears / 2);
+}
+
+TEST_CASE("lora beside quantised weights is qlora, once") {
+  CHECK((resolved(request_of(awq)).methods == std::vector<Method>{Method::full, Method::qlora}));
+  const ResolvedRequest r = resolved(request_of(awq, {Method::lora}));
+  CHECK(r.methods == std::vector<Method>{Method::qlora});
+  CHECK(told(r, "awq, 4 bit") == 1);
+  CHECK(told(r, "lora is qlora then") == 1);
+  CHECK(told(resolved(request_of(awq, {Method::full})), "awq, 4 bit") == 1);
+}
+
+TEST_CASE("a format that no row counts is said in one note") {
+  const ResolvedRequest r = resolved(request_of(mxfp4));
+  CHECK((r.methods == std::vector<Method>{Method::full, Method::lora, Method::qlora}));
+  CHECK(told(r, "mxfp4") == 1);
+  CHECK(told(r, "is not counted here") == 1);
+  CHECK(workload_of(request_of(mxfp4, {Method::lora})).adapter.base == Quantization::none);
+}
+
+// Megatron-LM has no adapters beside quantised weights, so its lora is of 16 bits.
+TEST_CASE("a framework that does not train beside quantised weights reads the file into 16 bits") {
+  Request request = request_of(awq, {Method::full});
+  request.framework = "megatron-lm";
+  const ResolvedRequest r = resolved(request);
+  CHECK(told(r, "Megatron-LM") == 1);
+  CHECK(told(r, "taken as 16 bits") == 1);
+}
+
+TEST_CASE("rank, targets and base of adapters are told in one line, and of nothing else") {
+  Request request = request_of(awq, {Method::qlora});
+  request.lora_rank = 8;
+  request.lora_targets = "attention-qv";
+  CHECK(adapter_text(workload_of(request)) ==
+        "  adapters of rank 8 on q,v; frozen weights in gptq\n");
+  Request lora = request_for("8b", "1xRTX-4090", {Method::lora});
+  lora.lora_rank = 8;
+  lora.lora_targets = "q";
+  CHECK(adapter_text(workload_of(lora)) == "  adapters of rank 8 on q\n");
+  CHECK(adapter_text(workload_of(request_for("8b", "1xRTX-4090", {Method::full}))).empty());
+}
+
+}  // namespace shardwise
