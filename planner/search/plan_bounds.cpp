@@ -159,13 +159,17 @@ StageStateBytes state_bytes(const BoundSite& site, const ParallelPlan& p, const 
   std::int64_t kept = 0, gradients = 0;
   if (!p.offload.parameters) kept += sum.weights + sum.quantization + sum.adapters;
   if (!p.offload.optimizer) kept += sum.master + sum.optimizer;
-  const GradientLife life = site.workload.framework.gradient_life;
-  if (!p.offload.optimizer && life != GradientLife::in_backward) gradients = sum.gradients;
+  const Framework& f = site.workload.framework;
+  const GradientLife life = f.gradient_life;
+  // A CPU optimizer takes gradients when they are reduced to shards; others stay until it has
+  // stepped.
+  const bool leave = p.offload.optimizer && StageHabits(f, p).shards_gradients;
+  if (!leave && life != GradientLife::in_backward) gradients = sum.gradients;
   const bool persistent = life == GradientLife::persistent;
   if (persistent) kept += sum.gradients;
   const std::int64_t all = persistent ? kept : kept + gradients;
   // Where other ranks' shares of the gradients are dropped before, no gradient is counted.
-  const bool drops = site.workload.framework.clones_partition && p.zero_stage == 1;
+  const bool drops = f.clones_partition && p.zero_stage == 1 && !p.offload.optimizer;
   const std::int64_t temporary = OptimizerMemory::least_temporaries(site.workload, p, sum);
   return {Bytes(kept), Bytes(all), Bytes((drops ? kept : all) + temporary)};
 }
