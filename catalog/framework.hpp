@@ -360,7 +360,7 @@ struct Framework {
   double adapter_dropout = 0;
   Quantization default_quantization = Quantization::nf4;  // of qlora
   StageBalance stage_balance = StageBalance::even;
-  std::string context_kind = "ring";  // "ring" | "all_gather" | "ulysses"
+  std::string context_kind = "ring";                      // "ring" | "all_gather" | "ulysses"
   ContextMerge context_merge = ContextMerge::fused_half;  // of a ring
   MemoryKind memory_reported_as = MemoryKind::device;
   MemoryStage memory_of_stage = MemoryStage::worst;

@@ -119,11 +119,11 @@ std::string verdict_line(const ResolvedRequest& r, Method method,
   });
   const char* verdict = good.chosen.verdict == Verdict::fits ? "FITS" : "FITS, TIGHTLY";
   const StageForecast& g = worst(good);
-  line += sentence(verdict, ": ", layout_words(good.chosen.question.plan), "; ",
-                   g.cache_fills() ? "needs " : "", shown_gib(g.needed), " of ",
-                   shown_gib(g.capacity), " per GPU",
-                   g.cache_fills() ? ", the rest is the allocator's cache" : "",
-                   good.chosen.question.plan.offload == Offload{} ? ", without offload" : "");
+  line +=
+      sentence(verdict, ": ", layout_words(good.chosen.question.plan), "; ",
+               g.cache_fills() ? "needs " : "", shown_gib(g.needed), " of ", shown_gib(g.capacity),
+               " per GPU", g.cache_fills() ? ", the rest is the allocator's cache" : "",
+               good.chosen.question.plan.offload == Offload{} ? ", without offload" : "");
   if (fitting < list.size()) line += sentence("; on ", fitting, " of ", list.size(), " cards");
   return line + "\n";
 }

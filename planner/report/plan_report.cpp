@@ -67,6 +67,8 @@ Table table_of(const PlanAnswer& a, const std::vector<FoundPlan>& plans) {
 
 std::string ranking_text(const PlanAnswer& a, std::optional<int> columns) {
   const Table t = table_of(a, a.result.best);
+  if (t.rows.empty() && a.result.proof.legal == 0 && a.request.asked.fix)
+    return "  no plan with what is held fixed is legal\n";
   if (t.rows.empty())
     return a.result.proof.refused > 0
                ? "  no plan fits that the framework can be told; fit says what would make it fit\n"
@@ -201,6 +203,8 @@ Json scaling_json(const PlanAnswer& a) {
 
 std::string plan_text(const PlanAnswer& a, std::optional<int> columns) {
   std::string text = head_line(a) + adapter_text(a.sites.back().without_zero);
+  if (const PlanFix& fix = a.sites.back().space.fix(); !fix.empty())
+    text += sentence("of plans with ", fix.shown(), " only\n");
   text += a.scaling.empty() ? ranking_text(a, columns) : scaling_text(a, columns);
   text += proof_text(a) + pareto_text(a, columns);
   for (const std::string& warning : a.warnings) text += sentence("  warning: ", warning, "\n");
@@ -232,6 +236,8 @@ Json plan_json(const PlanAnswer& a) {
               {"too_large_in_sets", out.too_large_in_sets},
               {"refused_by_framework", p.refused},
               {"forecast_not_to_fit", p.does_not_fit}}}};
+  for (const PlanFix::Key& key : a.sites.back().space.fix().keys())
+    j["fixed"][key.name] = key.values;
   if (!a.pareto.empty()) {
     for (const FoundPlan& found : a.pareto) j["pareto"].push_back(found_json(a, found));
     j["pareto_step_gib"] = gib(a.pareto_step);

@@ -59,6 +59,7 @@ struct Request {
   // Of one command each (RequestField::command):
   std::optional<int> top;                    // plan: how many
   std::optional<std::string> objective;      // plan
+  std::optional<std::string> fix;            // plan: search/plan_fix.hpp
   std::optional<double> max_memory;          // plan: the most of a GPU's memory, as a fraction
   bool allow_tight = false, pareto = false;  // plan
   bool schedules = false;                  // compare: those of one plan, in place of several plans

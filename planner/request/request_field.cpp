@@ -116,7 +116,7 @@ V get_quantization(const R& r) {
 }
 const std::string& word(const V& v) { return std::get<std::string>(v); }
 
-constexpr std::array<RequestField, 48> rows{{
+constexpr std::array<RequestField, 49> rows{{
     {"model", "MODEL", "MODEL", "catalog name, alias such as 70b, or the path of a config.json",
      text, 0, 0, nullptr, set_plain<&R::model>, get_plain<&R::model>},
     {"gpus", "--gpus", "GPUS", "6x24GB, 2xRTX-3090, 16xH100-SXM, 4 nodes of 8xA100-80GB, dgx-h100",
@@ -248,6 +248,9 @@ constexpr std::array<RequestField, 48> rows{{
      get_integer<&R::top>, "plan"},
     {"objective", "--objective", "NAME", "what to rank by (time)", text, 0, 0, nullptr,
      set_plain<&R::objective>, get_plain<&R::objective>, "plan"},
+    {"fix", "--fix", "KEYS",
+     "hold these keys of a plan, and search the rest: tp=8,pp=4, or several values: mbs=1|2", text,
+     0, 0, nullptr, set_plain<&R::fix>, get_plain<&R::fix>, "plan"},
     {"max_memory", "--max-memory", "FRACTION",
      "the most of a GPU's memory that a plan may be forecast to use (1)", number, 50, 1'000,
      nullptr, set_plain<&R::max_memory>, get_plain<&R::max_memory>, "plan"},

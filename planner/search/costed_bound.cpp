@@ -12,22 +12,27 @@ namespace {
 // A clock that counts picoseconds rounds the work of a layer, which takes microseconds, by no more.
 constexpr double rounded_by_clock = 1 - 1e-7;
 
-// One pass over a chunk whose layers' weights are gathered ahead of it: the gather of a layer waits
-// for the one before it and for the layer that leaves the window, and a layer for its weights. What
-// else the stream of gathers does can only delay them.
+// One pass over a chunk whose layers' weights are gathered ahead of it, out of the host's memory
+// where they live there: the way of a layer's weights waits for the one before it and for the
+// layer that leaves the window, and a layer for its weights. What else the stream of gathers does
+// can only delay them.
 class GatheredPass {
  public:
   GatheredPass(double window, std::size_t layers)
       : window_(static_cast<std::size_t>(std::max(1.0, window))), layers_(layers) {}
 
-  void layer(Seconds work, const std::optional<Seconds>& gather) {
-    if (gather) {
+  void layer(Seconds work, const std::optional<Seconds>& gather,
+             const std::optional<Seconds>& copy) {
+    const bool comes = gather || copy;
+    if (comes) {
       const bool full = done_.size() >= window_;
-      gathered_ = std::max(gathered_, full ? done_[done_.size() - window_] : Seconds(0)) + *gather;
+      Seconds from = full ? done_[done_.size() - window_] : Seconds(0);
+      if (copy) from = copied_ = std::max(copied_, from) + *copy;
+      gathered_ = std::max(gathered_, from) + gather.value_or(Seconds(0));
       end_ = std::max(end_, gathered_);
     }
     end_ += work;
-    if (!gather) return;
+    if (!comes) return;
     if (done_.empty()) done_.reserve(layers_);
     done_.push_back(end_);
   }
@@ -36,12 +41,13 @@ class GatheredPass {
  private:
   std::size_t window_, layers_;
   std::vector<Seconds> done_;  // ends of the layers that were gathered
-  Seconds gathered_, end_;
+  Seconds copied_, gathered_, end_;
 };
 
 Seconds forward_of(const std::vector<LayerSchedule>& chunk, const StepCosts& costs) {
   GatheredPass pass(costs.gather_window, chunk.size());
-  for (const LayerSchedule& l : chunk) pass.layer(l.time.forward.device(), l.gather_forward);
+  for (const LayerSchedule& l : chunk)
+    pass.layer(l.time.forward.device(), l.gather_forward, l.copy_in);
   return pass.end();
 }
 
@@ -50,7 +56,7 @@ Seconds backward_of(const std::vector<LayerSchedule>& chunk, const StepCosts& co
   for (auto l = chunk.rbegin(); l != chunk.rend(); ++l)
     pass.layer(l->time.recompute.device() + l->time.backward_input.device() +
                    l->time.backward_weight.device(),
-               l->gather_backward);
+               l->gather_backward, l->copy_in);
   return pass.end();
 }
 
@@ -83,6 +89,15 @@ Seconds data_stream(const StageCosts& stage, const StepCosts& costs, double pass
   return sum;
 }
 
+// What the lane of copies to the GPU is busy with, there before the passes end.
+Seconds copies_in(const StageCosts& stage, double passes) {
+  Seconds sum;
+  for (const std::size_t c : stage.alike)
+    for (const LayerSchedule& l : stage.chunks[c])
+      sum += 2 * passes * l.copy_in.value_or(Seconds(0));
+  return sum;
+}
+
 // What the host issues of a chunk, forward and back (simulator/step/step_lowering.hpp: what runs
 // again is issued where it takes the GPU any time).
 Seconds issue_time(const std::vector<LayerSchedule>& chunk) {
@@ -97,7 +112,7 @@ Seconds issue_time(const std::vector<LayerSchedule>& chunk) {
 // Alike for stages of equal layers.
 struct StageCost {
   std::vector<ChunkCost> chunks;
-  Seconds stream, host;
+  Seconds stream, host, copies;
 };
 
 // By stage, each looked at once: `alike` says where.
@@ -111,6 +126,7 @@ std::vector<StageCost> stage_costs(const StepCosts& costs, double passes) {
       list[s].chunks.push_back(stage.alike[c] < c ? list[s].chunks[stage.alike[c]]
                                                   : chunk_cost(stage.chunks[c], costs));
     list[s].stream = data_stream(costs.stages[s], costs, passes);
+    list[s].copies = copies_in(costs.stages[s], passes);
     // Where the host is ahead in every layer, kernels take longer than this.
     if (stage.paces.empty())
       for (const std::size_t c : stage.alike) list[s].host += passes * issue_time(stage.chunks[c]);
@@ -216,6 +232,7 @@ Seconds whole_weights_bound(const BoundSite& site, const LayerBounds& layers,
     for (int i = 0; i < k.layers; ++i)
       all += trainable_elements(site.workload, k.parameters, k.trainable);
   const CostModel::LeastTraffic least = cost.least_traffic(all);
+  const Seconds stepped = host_step_bound(site, layers, p);
   const RunBound model = layers.whole();
   const double share = static_cast<double>(p.microbatches) / p.pipeline;
   const Seconds kernels = share * (model.forward + model.backward);
@@ -225,7 +242,7 @@ Seconds whole_weights_bound(const BoundSite& site, const LayerBounds& layers,
     reduced = std::max(work, least.reduced);
     if (p.pipeline == 1) reduced = std::max(reduced, kernels - model.backward + least.reduced);
   }
-  return rounded_by_clock * (reduced + least.gathered);
+  return rounded_by_clock * (reduced + stepped + least.gathered);
 }
 
 // The first and the last of stages that are alike; unlike numbers of microbatches are
@@ -241,36 +258,55 @@ class StepEnd {
  public:
   explicit StepEnd(bool async_data) : async_data_(async_data) {}
 
-  // `tail`: of other stages, after this one's compute.
+  // Of the next stage. `tail`: of other stages, after this one's compute.
   void add(const StageCosts& stage, const StageEnd& end, Seconds tail) {
     const Seconds reduced = std::max(end.compute, end.stream) +
                             (async_data_ ? Seconds(0) : stage.reduce_at_end.value_or(Seconds(0)));
-    const Seconds after = stage.optimizer + stage.host_optimizer.value_or(Seconds(0)) +
-                          stage.gather_at_end.value_or(Seconds(0));
-    ready_ = std::max(ready_, reduced);
-    longest_ = std::max({longest_, reduced + after, end.compute + tail});
+    reduced_.push_back(reduced);
+    passed_ = std::max(passed_, end.compute + tail);
+    ready_ = std::max({ready_, reduced, passed_});
   }
+  // The stages of a node share what steps for them; what follows the last of them is at least what
+  // follows any.
   Seconds longest(const StepCosts& costs) const {
-    if (!costs.waits_for_all_stages) return longest_;
-    Seconds least(1e300);
-    for (const std::size_t s : costs.alike)
-      least = std::min(
-          least, costs.stages[s].optimizer + costs.stages[s].gather_at_end.value_or(Seconds(0)));
-    return std::max(longest_, ready_ + least);
+    const auto together = static_cast<std::size_t>(costs.stages_on_a_host);
+    Seconds longest = passed_;
+    for (std::size_t first = 0; first < reduced_.size(); first += together) {
+      Seconds begun(1e300), stepped, behind(1e300);
+      for (std::size_t s = first; s < std::min(first + together, reduced_.size()); ++s) {
+        const StageCosts& stage = costs.stages[costs.alike[s]];
+        const Seconds own = stage.host_optimizer.value_or(Seconds(0)), after = follows(stage);
+        const Seconds from = costs.waits_for_all_stages ? ready_ : reduced_[s];
+        begun = std::min(begun, from);
+        stepped += own;
+        behind = std::min(behind, after);
+        longest = std::max(longest, from + own + after);
+      }
+      if (stepped > Seconds(0)) longest = std::max(longest, begun + stepped + behind);
+    }
+    return longest;
   }
 
  private:
+  // The CPU's step, on the GPU.
+  static Seconds follows(const StageCosts& stage) {
+    return stage.optimizer + stage.copy_in_at_end.value_or(Seconds(0)) +
+           stage.gather_at_end.value_or(Seconds(0));
+  }
+
   bool async_data_;
-  Seconds ready_, longest_;  // all stages: gradients reduced; one stage: everything
+  std::vector<Seconds> reduced_;  // by stage: its gradients
+  Seconds passed_, ready_;        // of all stages: passes, gradients
 };
 
 }  // namespace
 
+namespace {
+
 // Layer by layer, however they are dealt. `layers` has the model on one stage, where a tied head
 // has no weights of its own.
-Seconds stream_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
-  if (p.layer_split) return Seconds(0);
-  if (p.zero_stage < 3) return whole_weights_bound(site, layers, p);
+Seconds sharded_weights_bound(const BoundSite& site, const LayerBounds& layers,
+                              const ParallelPlan& p) {
   if (p.shard_ranks() == 1) return Seconds(0);
   if (gradient_compression(p.compression) || layers.joins_blocks() ||
       site.workload.model.tied_embeddings)
@@ -290,6 +326,27 @@ Seconds stream_bound(const BoundSite& site, const LayerBounds& layers, const Par
     if (last) add(1, LayerRole::head);
   }
   return rounded_by_clock / p.pipeline * sum;
+}
+
+// Of the mean stage: what lives on the host comes for every pass.
+Seconds copies_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
+  if (!p.offload.parameters) return Seconds(0);
+  const CostModel cost(site.workload, p, site.cluster, site.profile, &site.collectives);
+  const std::vector<LayerState> states = layer_states(site, layers, p);
+  Seconds once;
+  for (std::size_t k = 0; k < states.size(); ++k)
+    once += layers.kinds()[k].layers * cost.copy_in_time(states[k]);
+  return rounded_by_clock * (2.0 * p.microbatches / p.pipeline) * once;
+}
+
+}  // namespace
+
+Seconds stream_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
+  const Seconds stepped = host_step_bound(site, layers, p);
+  const Seconds behind_copies = copies_bound(site, layers, p) + stepped;
+  if (p.layer_split) return behind_copies;
+  if (p.zero_stage < 3) return std::max(behind_copies, whole_weights_bound(site, layers, p));
+  return std::max(behind_copies, sharded_weights_bound(site, layers, p) + stepped);
 }
 
 Seconds costed_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p,
@@ -317,7 +374,7 @@ Seconds costed_bound(const BoundSite& site, const LayerBounds& layers, const Par
       head = std::min(head, costs.overlaps_pipeline_comm ? walk.head[c] : walk.sent[c]);
       tail = std::min(tail, schedule.splits_backward ? Seconds(0) : walk.tail[c]);
     }
-    StageEnd end{std::max(head + work, cost.host), cost.stream};
+    StageEnd end{std::max({head + work, cost.host, cost.copies}), cost.stream};
     if (const auto slots = is_played(costs, p, s) ? known.of(schedule, shape, s) : nullptr) {
       const int reducing = p.async_data ? 0 : p.microbatches;  // none of them, or the last
       const StageEnd alone = stage_alone(*slots, stage, costs, reducing, head, arrivals,

@@ -118,7 +118,8 @@ Seconds sketched_time(const PipelineSketch& sketch, const LayerBounds& layers,
         time = std::max(
             time, traffic.end(back, passed, traffic.least[static_cast<std::size_t>(s.blocks)]));
     }
-    most = std::max(most, (1 - 1e-9) * std::max(time, sketch.passes * host));
+    time = std::max(time, sketch.passes * host) + traffic.stepped;
+    most = std::max(most, (1 - 1e-9) * time);
     if (within && most > *within) break;
   }
   return most;

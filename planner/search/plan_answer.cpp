@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 
 #include "catalog/json_document.hpp"
 #include "catalog/names.hpp"
@@ -171,6 +172,34 @@ void note_faster_tight(PlanAnswer& a, const std::vector<const SearchSite*>& site
       " times as fast as the first plan; --allow-tight ranks such plans as well."));
 }
 
+// The rule that most points of a space break, of those that are looked at.
+std::string most_broken_rule(const PlanSpace& space) {
+  constexpr std::size_t most_points = 3000;
+  std::map<std::string, int> broken;
+  std::size_t looked = 0;
+  for (PlanPoint x : space.outer_points())
+    for (std::size_t i = 0; i < space.values(PlanAxis::pipeline) && looked < most_points; ++i)
+      for (std::size_t s = 0; s < space.values(PlanAxis::schedule); ++s, ++looked) {
+        x[static_cast<std::size_t>(PlanAxis::pipeline)] = static_cast<std::uint16_t>(i);
+        x[static_cast<std::size_t>(PlanAxis::schedule)] = static_cast<std::uint16_t>(s);
+        if (const auto why = space.why_not(x)) ++broken[*why];
+      }
+  const auto most =
+      std::max_element(broken.begin(), broken.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == broken.end() ? sentence("they do not divide ", space.cluster().gpus(), " GPUs")
+                              : most->first;
+}
+
+void note_nothing_legal(PlanAnswer& a) {
+  if (a.result.proof.legal > 0) return;
+  const PlanSpace& space = a.sites.back().space;
+  if (space.fix().empty()) return;
+  a.notes.push_back(sentence(
+      "No plan with ", space.fix().shown(),
+      " is legal: ", space.nothing_left() ? *space.nothing_left() : most_broken_rule(space), "."));
+}
+
 void fill_scaling(PlanAnswer& a, const SearchWish& wish, const Facts& facts) {
   SearchWish one = wish;
   one.top = 1;
@@ -276,6 +305,9 @@ Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const Pl
   if (!request.plans.empty() || !request.plan_from.empty())
     problems.push_back({ProblemKind::request, "--plan",
                         "is what plan finds out; judge a plan of your own with simulate"});
+  if (request.fix)
+    if (const auto fix = PlanFix::parse(*request.fix); !fix)
+      problems.insert(problems.end(), fix.error().begin(), fix.error().end());
   const auto sizes = cluster_sizes(request.gpus.value_or(""));
   if (!sizes) problems.insert(problems.end(), sizes.error().begin(), sizes.error().end());
   const auto operations = load_operations(facts.catalog.root);
@@ -313,6 +345,7 @@ Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const Pl
     note_what_cannot_run(*a);
     if (a->result.proof.legal == 0)
       if (auto near = of_near_batch(*a, request, wish, facts)) return near;
+    note_nothing_legal(*a);
     return a;
   }
   std::vector<const SearchSite*> all;
@@ -320,6 +353,7 @@ Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const Pl
   search_wider(*a, all, search, facts);
   if (a->result.best.empty() && a->result.proof.legal == 0 && a->sites.size() == 1)
     if (auto near = of_near_batch(*a, request, wish, facts)) return near;
+  note_nothing_legal(*a);
   note_faster_tight(*a, all, search, facts);
   if (wish.pareto) {
     SearchResult front = pareto_front(all, facts.profile, search);

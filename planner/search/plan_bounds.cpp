@@ -13,6 +13,8 @@ namespace shardwise {
 namespace {
 
 constexpr double rounded_down = 1 - 1e-9;
+// Of what is rounded up to whole bytes or elements layer by layer.
+constexpr double rounded_by_layers = 1 - 1e-6;
 
 // Model chunks of a plan: where each lies in the model and on the stages.
 struct ChunkMap {
@@ -157,13 +159,17 @@ StageStateBytes state_bytes(const BoundSite& site, const ParallelPlan& p, const 
   std::int64_t kept = 0, gradients = 0;
   if (!p.offload.parameters) kept += sum.weights + sum.quantization + sum.adapters;
   if (!p.offload.optimizer) kept += sum.master + sum.optimizer;
-  const GradientLife life = site.workload.framework.gradient_life;
-  if (!p.offload.optimizer && life != GradientLife::in_backward) gradients = sum.gradients;
+  const Framework& f = site.workload.framework;
+  const GradientLife life = f.gradient_life;
+  // A CPU optimizer takes gradients when they are reduced to shards; others stay until it has
+  // stepped.
+  const bool leave = p.offload.optimizer && StageHabits(f, p).shards_gradients;
+  if (!leave && life != GradientLife::in_backward) gradients = sum.gradients;
   const bool persistent = life == GradientLife::persistent;
   if (persistent) kept += sum.gradients;
   const std::int64_t all = persistent ? kept : kept + gradients;
   // Where other ranks' shares of the gradients are dropped before, no gradient is counted.
-  const bool drops = site.workload.framework.clones_partition && p.zero_stage == 1;
+  const bool drops = f.clones_partition && p.zero_stage == 1 && !p.offload.optimizer;
   const std::int64_t temporary = OptimizerMemory::least_temporaries(site.workload, p, sum);
   return {Bytes(kept), Bytes(all), Bytes((drops ? kept : all) + temporary)};
 }
@@ -179,6 +185,38 @@ Seconds mean_work_bound(const LayerBounds& layers, const ParallelPlan& p, int ba
   const double passes = static_cast<double>(batch) / p.microbatch;
   const double share = static_cast<double>(p.tensor) * p.context / p.gpus();
   return rounded_down * passes * share * std::max(all.forward + all.backward, all.host);
+}
+
+namespace {
+
+// REQUIRES a plan with as many stages as `p` says; `elements`: those of one rank of each stage.
+Seconds host_step_of(const BoundSite& site, const ParallelPlan& p, double elements) {
+  if (p.pipeline > 1 && !site.workload.framework.clips_gradients) return Seconds(0);
+  const CostModel cost(site.workload, p, site.cluster, site.profile, &site.collectives);
+  return rounded_by_layers * cost.least_host_step(elements);
+}
+
+}  // namespace
+
+Seconds host_step_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
+  if (!p.offload.optimizer) return Seconds(0);
+  return host_step_of(site, p, static_cast<double>(whole_state(site, layers, p).stepped_elements));
+}
+
+Seconds mean_host_step_bound(const BoundSite& site, const LayerBounds& layers,
+                             const ParallelPlan& p, int most_stages) {
+  Seconds least = host_step_bound(site, layers, p);
+  ParallelPlan staged = p;
+  for (int stages = 2; stages <= most_stages && least > Seconds(0); ++stages) {
+    if (p.data % stages != 0) continue;
+    staged.pipeline = stages;
+    staged.data = p.data / stages;
+    // What data ranks share out is more for each where there are fewer of them.
+    const std::int64_t elements = whole_state(site, layers, p).stepped_elements;
+    const int times = p.zero_stage > 0 ? stages : 1;
+    least = std::min(least, host_step_of(site, staged, static_cast<double>(times * elements)));
+  }
+  return least;
 }
 
 // A millionth for bytes that are rounded up to whole ones layer by layer.
@@ -273,6 +311,7 @@ std::vector<CostModel::LeastTraffic> traffic_of_kinds(const BoundSite& site,
 
 DataTraffic data_traffic(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
   DataTraffic traffic;
+  traffic.stepped = host_step_bound(site, layers, p);
   if (p.data * p.context == 1 || p.layer_split) return traffic;
   const CostModel cost(site.workload, p, site.cluster, site.profile, &site.collectives);
   traffic.gathers = block_gathers(layers, p, cost);
@@ -339,7 +378,7 @@ Seconds pipeline_bound(const LayerBounds& layers, const ParallelPlan& p,
       back = std::max(back, first + forward + backward - once_back);
     if (reduces) most = std::max(most, traffic.end(back, passed, once));
   }
-  return rounded_down * most;
+  return rounded_down * (most + traffic.stepped);
 }
 
 int awaiting_backward(std::span<const Slot> slots) {

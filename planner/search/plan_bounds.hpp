@@ -45,11 +45,21 @@ struct BoundSite {
   const CollectiveModel& collectives;
 };
 
-// Of all plans with these layers and this microbatch, whatever their stages and data ranks.
+// From when all gradients of a plan are there until the CPUs of the slowest node have stepped an
+// offloaded optimizer: it may be added to any bound of what comes before. Nothing where a stage
+// need not wait for the gradients of others.
+Seconds host_step_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan);
+
+// The same of all plans with these layers on at most `most_stages` stages.
+Seconds mean_host_step_bound(const BoundSite& site, const LayerBounds& layers,
+                             const ParallelPlan& plan, int most_stages);
+
+// Of all plans with these layers and this microbatch, whatever their stages and data ranks; without
+// the host's step.
 Seconds mean_work_bound(const LayerBounds& layers, const ParallelPlan& plan, int batch);
 
-// What data ranks add to a pipeline at the least; alike for all schedules and all ways to deal
-// layers to stages. Default: nothing.
+// What data ranks and the host add to a pipeline at the least; alike for all schedules and all ways
+// to deal layers to stages. Default: nothing.
 struct DataTraffic {
   CostModel::BlockGathers gathers;  // for each pass over a chunk that begins with a block
   // Once a step: the stream reduces a block's gradients, behind all passes of the stage or from
@@ -60,6 +70,8 @@ struct DataTraffic {
   // A backward pass begins with a block's weights, which the same stream gathers: behind what the
   // last microbatch's pass before it has to reduce.
   bool holds_up = false;
+  // What the host needs behind all that, to step an offloaded optimizer.
+  Seconds stepped;
 
   // The end of a stage's step by that. `back`: so much lies before all that is reduced, `passed`:
   // the end of all passes.
@@ -84,7 +96,7 @@ Seconds together_bound(const BoundSite& site, const LayerBounds& layers, const P
                        KnownSlots& known);
 
 // Of all schedules and all ways to deal layers to the stages of a plan: the mean over stages of
-// what keeps the data-parallel stream busy.
+// what keeps the data-parallel stream busy, or the way from the host; and then the host itself.
 Seconds stream_bound(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan);
 
 // Of all plans with these layers on at most `most_stages` stages, whatever they recompute: no GPU

@@ -60,6 +60,13 @@ std::vector<int> zero_stages(const Framework& f) {
   return stages;
 }
 
+// A text that nobody could read was refused before.
+PlanFix fix_of(const ResolvedRequest& r) {
+  if (!r.asked.fix) return {};
+  auto fix = PlanFix::parse(*r.asked.fix);
+  return fix ? *std::move(fix) : PlanFix();
+}
+
 std::vector<Offload> offloads(const ResolvedRequest& r) {
   if (r.asked.offload) return {*r.asked.offload};
   if (!r.host_ram_stated) return {Offload{}};
@@ -69,9 +76,12 @@ std::vector<Offload> offloads(const ResolvedRequest& r) {
 std::vector<std::string> recomputes(const ResolvedRequest& r, const Workload& w) {
   if (r.asked.recompute) return {*r.asked.recompute};
   std::vector<std::string> names{usual_recompute(w)};
+  const std::vector<std::string> fixed = fix_of(r).values("recompute");
   for (const char* name : {"none", "selective", "norms-and-activations", "selective-op", "full",
                            "one-in-2-layers", "blocks-1", "blocks-2", "blocks-4", "blocks-8"})
     if (name != names.front()) names.emplace_back(name);
+  for (const std::string& name : fixed)
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   return names;
 }
 
@@ -107,6 +117,7 @@ PlanSpace::PlanSpace(const ResolvedRequest& r, const Workload& without_zero,
       cluster_(&cluster),
       gpus_(cluster.gpus()),
       batch_(r.batch),
+      fix_(fix_of(r)),
       offloads_(offloads(r)),
       offload_asked_(r.asked.offload.has_value()),
       recomputes_(recomputes(r, without_zero)),
@@ -132,12 +143,41 @@ PlanSpace::PlanSpace(const ResolvedRequest& r, const Workload& without_zero,
       r.asked.microbatch ? std::vector<int>{*r.asked.microbatch} : divisors(batch_, batch_));
   count(PlanAxis::recompute, recomputes_.size());
   add_shards_and_stages(cluster);
+  keep_fixed();
   for (std::size_t i = 0; i < plan_axis_count; ++i) sizes_[i] = numbers_[i].size();
   // plan_problems() refuses a name that nobody knows.
   for (const std::string& name : recomputes_) {
     const auto policy = recompute_policy(name);
     policies_.push_back(policy ? *policy : *recompute_policy("none"));
   }
+}
+
+void PlanSpace::keep_fixed() {
+  keep_fixed(PlanAxis::zero, "zero");
+  keep_fixed(PlanAxis::tensor, "tp");
+  keep_fixed(PlanAxis::sequence_parallel, "sp");
+  keep_fixed(PlanAxis::context, "cp");
+  keep_fixed(PlanAxis::expert, "ep");
+  keep_fixed(PlanAxis::microbatch, "mbs");
+  keep_fixed(PlanAxis::recompute, "recompute");
+  keep_fixed(PlanAxis::pipeline, "pp");
+  keep_fixed(PlanAxis::schedule, "schedule");
+  keep_fixed(PlanAxis::chunks, "vpp");
+}
+
+void PlanSpace::keep_fixed(PlanAxis axis, std::string_view key) {
+  if (fix_.values(key).empty()) return;
+  std::vector<int>& numbers = numbers_[index(axis)];
+  std::vector<int> kept;
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const bool flag = axis == PlanAxis::sequence_parallel;
+    all.push_back(flag ? (numbers[i] != 0 ? "true" : "false") : shown_value(axis, i));
+    if (fix_.allows(key, all.back())) kept.push_back(numbers[i]);
+  }
+  numbers = std::move(kept);
+  if (numbers.empty() && !nothing_left_)
+    nothing_left_ = sentence(key, " can be ", listed(all, " or "), " here");
 }
 
 void PlanSpace::add_shards_and_stages(const Cluster& cluster) {
@@ -223,7 +263,7 @@ ParallelPlan PlanSpace::layers_of(const PlanPoint& x) const {
   p.zero_stage = number(x, PlanAxis::zero);
   p.async_tensor = p.sequence_parallel && workload(p).framework.overlap_tensor_comm;
   p.offload = offloads_[at(x, PlanAxis::offload)];
-  p.recompute = recomputes_[at(x, PlanAxis::recompute)];
+  p.recompute = recomputes_[static_cast<std::size_t>(number(x, PlanAxis::recompute))];
   if (!offload_asked_) offload_as_usual(workload(p), p);
   return p;
 }
@@ -237,8 +277,9 @@ std::optional<ParallelPlan> PlanSpace::plan(const PlanPoint& x) const {
   const std::int64_t round = std::int64_t{p.data} * p.microbatch;
   if (batch_ % round != 0) return std::nullopt;
   p.microbatches = static_cast<int>(batch_ / round);
+  if (!shares_as_fixed(p.data, p.microbatches)) return std::nullopt;
   if (const int group = number(x, PlanAxis::shard_group); group > 0) p.shard_group = group;
-  const std::string& schedule = schedules_[at(x, PlanAxis::schedule)];
+  const std::string& schedule = schedules_[static_cast<std::size_t>(number(x, PlanAxis::schedule))];
   p.layer_split = schedule == layer_split_name;
   if (!p.layer_split) p.schedule = schedule;
   p.chunks = number(x, PlanAxis::chunks);
@@ -250,7 +291,8 @@ std::optional<std::string> PlanSpace::why_not(const PlanPoint& x) const {
   const std::optional<ParallelPlan> p = plan(x);
   if (!p) return "tp x cp x pp must divide the GPUs, and dp x mbs the batch";
   if (auto broken = why_not_shared(x, *p)) return broken;
-  if (says_nothing(policies_[at(x, PlanAxis::recompute)], most_blocks(workload(*p), *p)))
+  if (says_nothing(policies_[static_cast<std::size_t>(number(x, PlanAxis::recompute))],
+                   most_blocks(workload(*p), *p)))
     return "recompute=" + p->recompute + " says nothing where a chunk has no more blocks";
   return std::nullopt;
 }
@@ -279,6 +321,11 @@ std::optional<std::string> PlanSpace::why_not_shared(const PlanPoint& x,
   return std::nullopt;
 }
 
+bool PlanSpace::shares_as_fixed(int data, int microbatches) const {
+  return fix_.empty() || (fix_.allows("dp", std::to_string(data)) &&
+                          fix_.allows("ga", std::to_string(microbatches)));
+}
+
 bool PlanSpace::outer_divides(const PlanPoint& x) const {
   const Workload& w = *without_zero_;
   const std::int64_t t = number(x, PlanAxis::tensor), c = number(x, PlanAxis::context);
@@ -292,6 +339,7 @@ bool PlanSpace::outer_divides(const PlanPoint& x) const {
 
 std::vector<PlanPoint> PlanSpace::outer_points() const {
   std::vector<PlanPoint> points;
+  if (nothing_left_) return points;
   PlanPoint x{};
   const std::size_t last = index(PlanAxis::recompute);
   for (;;) {
@@ -329,9 +377,11 @@ std::vector<std::uint16_t> PlanSpace::pipeline_positions(const PlanPoint& x) con
   std::vector<std::uint16_t> found;
   for (std::size_t i = 0; i < values(PlanAxis::pipeline); ++i) {
     const std::int64_t model = across * numbers_[index(PlanAxis::pipeline)][i];
-    const bool shares =
-        gpus_ % model == 0 && batch_ % (gpus_ / model * number(x, PlanAxis::microbatch)) == 0;
-    if (shares) found.push_back(static_cast<std::uint16_t>(i));
+    if (gpus_ % model != 0) continue;
+    const auto data = static_cast<int>(gpus_ / model);
+    const std::int64_t round = std::int64_t{data} * number(x, PlanAxis::microbatch);
+    if (batch_ % round == 0 && shares_as_fixed(data, static_cast<int>(batch_ / round)))
+      found.push_back(static_cast<std::uint16_t>(i));
   }
   return found;
 }
@@ -350,7 +400,8 @@ bool PlanSpace::legal_with(PlanPoint x, const PipelineVariant& v) const {
 }
 
 bool PlanSpace::legal_in_chunks(const PlanPoint& x, const PipelineVariant& v) const {
-  return !says_nothing(policies_[at(x, PlanAxis::recompute)], v.most_blocks);
+  return !says_nothing(policies_[static_cast<std::size_t>(number(x, PlanAxis::recompute))],
+                       v.most_blocks);
 }
 
 std::vector<PipelineVariant> PlanSpace::variants(PlanPoint x) const {
@@ -370,9 +421,11 @@ std::vector<PipelineVariant> PlanSpace::variants(PlanPoint x) const {
     for (std::size_t c = 0; c < (stages == 1 ? 1 : values(PlanAxis::chunks)); ++c) {
       const int chunks = numbers_[index(PlanAxis::chunks)][c];
       if (stages * chunks > layers) break;
-      const bool split = schedules_[s] == layer_split_name;
+      const std::string& schedule =
+          schedules_[static_cast<std::size_t>(numbers_[index(PlanAxis::schedule)][s])];
+      const bool split = schedule == layer_split_name;
       const PipelineSchedule& row =
-          *find_pipeline_schedule(split ? std::string_view("sequential") : schedules_[s]);
+          *find_pipeline_schedule(split ? std::string_view("sequential") : schedule);
       const PlanPoint here =
           with(x, {static_cast<std::uint16_t>(s), static_cast<std::uint16_t>(c)});
       const auto p = plan(here);

@@ -12,7 +12,8 @@
 //
 // What the dimensions leave out, and so does every answer: stages with less than one layer each,
 // uneven stages other than "embedding and head count as a layer" (and, on unequal GPUs, by speed),
-// checkpoints over several blocks, shard groups below ZeRO 3, and what the request pins.
+// checkpoints over several blocks, shard groups below ZeRO 3, and what the request pins or holds
+// fixed (plan_fix.hpp).
 #pragma once
 
 #include <array>
@@ -24,6 +25,7 @@
 #include <vector>
 
 #include "planner/request/resolved_request.hpp"
+#include "planner/search/plan_fix.hpp"
 #include "simulator/graphs/recompute_policy.hpp"
 #include "simulator/parallel_plan.hpp"
 #include "simulator/workload.hpp"
@@ -74,6 +76,9 @@ class PlanSpace {
             const Cluster& cluster);
 
   std::size_t values(PlanAxis axis) const { return sizes_[static_cast<std::size_t>(axis)]; }
+  const PlanFix& fix() const { return fix_; }
+  // Where the fix leaves nothing of a dimension: what it could be.
+  const std::optional<std::string>& nothing_left() const { return nothing_left_; }
   double size() const;  // points, legal or not; beyond 2^53 only about
   std::string shown_value(PlanAxis axis, std::size_t position) const;
 
@@ -119,7 +124,10 @@ class PlanSpace {
 
  private:
   void add_shards_and_stages(const Cluster& cluster);
+  void keep_fixed();
+  void keep_fixed(PlanAxis axis, std::string_view key);
   bool outer_divides(const PlanPoint& point) const;
+  bool shares_as_fixed(int data, int microbatches) const;
   std::optional<std::string> why_not_shared(const PlanPoint& point, const ParallelPlan& p) const;
   std::vector<int> dealt(const ParallelPlan& plan, StageDeal deal) const;
   std::size_t at(const PlanPoint& point, PlanAxis axis) const {
@@ -135,6 +143,8 @@ class PlanSpace {
   int gpus_ = 1, batch_ = 1;
   std::array<std::size_t, plan_axis_count> sizes_{};
   std::array<std::vector<int>, plan_axis_count> numbers_;  // what each position stands for
+  PlanFix fix_;
+  std::optional<std::string> nothing_left_;
   std::vector<Offload> offloads_;
   bool offload_asked_ = false;
   std::vector<std::string> recomputes_, schedules_;

@@ -106,9 +106,11 @@ void SearchSteps::add_set(Entry e, const std::string& recompute, Stage stage,
   const ParallelPlan p = unstaged(s, e.point, recompute);
   const BoundSite site = bound_site(s, p);
   e.layers = layers_.of(e.site, site, p);
-  e.time = mean_work_bound(*e.layers, p, s.space.batch());
+  const int most_stages = s.space.most_stages(e.point);
+  e.time = mean_work_bound(*e.layers, p, s.space.batch()) +
+           mean_host_step_bound(site, *e.layers, p, most_stages);
   const auto memory_bound = stage == Stage::layers ? mean_states_bound : mean_memory_bound;
-  e.memory = memory_bound(site, *e.layers, p, s.space.most_stages(e.point));
+  e.memory = memory_bound(site, *e.layers, p, most_stages);
   if (e.memory <= room_for(s, p, limits)) put(std::move(e), stage, to);
 }
 

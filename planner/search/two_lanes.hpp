@@ -1,5 +1,5 @@
-// TwoLanes: a stage's compute and its stream of data-parallel collectives, pass by pass, and the
-// host that issues their work.
+// TwoLanes: a stage's compute and its stream of data-parallel collectives, pass by pass, the host
+// that issues their work, and the copies to and from its memory that they wait for.
 //
 // The parts of a bound (stage_alone.hpp says what waits for what): one stage's passes by
 // themselves, or those of all stages together.
@@ -44,19 +44,24 @@ struct LaneWork {
 // alone or with weights.
 struct LayerWork {
   LaneWork forward, input, whole, weight;
-  std::optional<Seconds> gather_forward, gather_backward, reduce;
+  std::optional<Seconds> gather_forward, gather_backward, reduce, copy_in, copy_out;
 
   LayerWork(const LayerSchedule& l, bool host_bound)
       : forward(l.time.forward, host_bound),
         weight(l.time.backward_weight, host_bound),
         gather_forward(l.gather_forward),
         gather_backward(l.gather_backward),
-        reduce(l.reduce) {
+        reduce(l.reduce),
+        copy_in(l.copy_in),
+        copy_out(l.copy_out) {
     if (l.time.recompute.device() > Seconds(0))
       input = whole = LaneWork(l.time.recompute, host_bound);
     input.then(LaneWork(l.time.backward_input, host_bound));
     whole.then(LaneWork(l.time.backward_input, host_bound).issued_with(weight));
   }
+  // Whether a pass waits for its weights.
+  bool comes_forward() const { return gather_forward || copy_in; }
+  bool comes_backward() const { return gather_backward || copy_in; }
 };
 
 // A chunk of layers, and the passes through all of them.
@@ -71,8 +76,8 @@ struct ChunkWork {
       const LayerWork& w = layers.emplace_back(l, host_bound);
       forward.then(w.forward);
       weight.issued_with(w.weight);
-      gathers_forward = gathers_forward || w.gather_forward;
-      gathers_backward = gathers_backward || w.gather_backward;
+      gathers_forward = gathers_forward || w.comes_forward();
+      gathers_backward = gathers_backward || w.comes_backward();
       reduces = reduces || w.reduce;
     }
     for (auto w = layers.rbegin(); w != layers.rend(); ++w) {
@@ -101,8 +106,9 @@ class TwoLanes {
   void forward(const ChunkWork& chunk) {
     if (!chunk.gathers_forward) return work(chunk.forward, false);
     for (const LayerWork& l : chunk.layers) {
-      if (l.gather_forward) compute_ = std::max(compute_, gather(*l.gather_forward, window_));
-      work(l.forward, l.gather_forward.has_value());
+      if (l.comes_forward())
+        compute_ = std::max(compute_, gather(l.gather_forward, l.copy_in, window_));
+      work(l.forward, l.comes_forward());
     }
   }
 
@@ -114,13 +120,13 @@ class TwoLanes {
     std::optional<Seconds> ahead;
     for (std::size_t i = layers.size(); i-- > 0;) {
       const LayerWork& l = layers[i];
-      if (l.gather_backward) {
-        const Seconds there = ahead ? *ahead : gather(*l.gather_backward, window_);
+      if (l.comes_backward()) {
+        const Seconds there = ahead ? *ahead : gather(l.gather_backward, l.copy_in, window_);
         ahead = prefetch(layers, i);
         compute_ = std::max(compute_, there);
       }
-      work(whole ? l.whole : l.input, l.gather_backward.has_value());
-      if (whole && reduces && l.reduce) reduce(*l.reduce);
+      work(whole ? l.whole : l.input, l.comes_backward());
+      if (whole && reduces && l.reduce) reduce(*l.reduce, l.copy_out);
     }
   }
 
@@ -131,23 +137,27 @@ class TwoLanes {
       so_far.issued_with(l->weight);
       if (!l->reduce) continue;
       work(so_far, false);
-      reduce(*l->reduce);
+      reduce(*l->reduce, l->copy_out);
       so_far = {};
     }
     work(so_far, false);
   }
 
-  StageEnd end() const { return {compute_, stream_}; }
+  StageEnd end() const { return {compute_, std::max(stream_, copied_out_)}; }
 
  private:
-  Seconds gather(Seconds time, std::size_t behind) {
+  Seconds gather(const std::optional<Seconds>& time, const std::optional<Seconds>& copy,
+                 std::size_t behind) {
     const bool full = behind > 0 && done_.size() >= behind;
-    return stream_ = std::max(stream_, full ? done_[done_.size() - behind] : started_) + time;
+    Seconds from = full ? done_[done_.size() - behind] : started_;
+    if (copy) from = copied_in_ = std::max(copied_in_, from) + *copy;
+    return stream_ = std::max(stream_, from) + time.value_or(Seconds(0));
   }
   std::optional<Seconds> prefetch(const std::vector<LayerWork>& layers, std::size_t i) {
     if (window_ < 2) return std::nullopt;
     while (i-- > 0)
-      if (layers[i].gather_backward) return gather(*layers[i].gather_backward, window_ - 1);
+      if (layers[i].comes_backward())
+        return gather(layers[i].gather_backward, layers[i].copy_in, window_ - 1);
     return std::nullopt;
   }
   void work(const LaneWork& w, bool gathered) {
@@ -155,11 +165,14 @@ class TwoLanes {
     host_ += w.host;
     if (gathered) done_.push_back(compute_);
   }
-  void reduce(Seconds time) { stream_ = std::max(stream_, compute_) + time; }
+  void reduce(Seconds time, const std::optional<Seconds>& copy) {
+    stream_ = std::max(stream_, compute_) + time;
+    if (copy) copied_out_ = std::max(copied_out_, stream_) + *copy;
+  }
 
   std::size_t window_;
   bool arrives_apart_;
-  Seconds compute_, stream_, host_, started_;
+  Seconds compute_, stream_, host_, started_, copied_in_, copied_out_;
   std::vector<Seconds> done_;  // ends of the layers of this pass that were gathered
 };
 

@@ -340,6 +340,7 @@ StepCosts CostModel::costs(const ModelPartition& partition, StagesCosted which) 
   costs.overlaps_pipeline_comm =
       plan_.chunks > 1 ? w_.framework.overlap_interleaved_comm : w_.framework.overlap_pipeline_comm;
   costs.waits_for_all_stages = w_.framework.clips_gradients;
+  costs.stages_on_a_host = stages_on_a_host();
   schedule_loading(costs.stages.front());
   if (plan_.balance_by_speed) balance_by_speed(costs);
   costs.gather_window = w_.framework.sharded.gathered_layers_forward;

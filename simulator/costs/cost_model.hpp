@@ -111,6 +111,15 @@ class CostModel {
   };
   LeastTraffic least_traffic(const TrainableElements& all) const;
 
+  // How many consecutive stages lie on one node whose CPUs step the optimizers of all of them at
+  // the speed of one memory; 1 where they do not share it, or where that is not sure.
+  int stages_on_a_host() const;
+  // What the CPUs of the mean node take at the least to step so many elements, those of one rank of
+  // each stage added up; nothing where the GPUs step them.
+  Seconds least_host_step(double elements) const;
+  // What brings an offloaded layer's weights to the GPU for one pass takes alone.
+  Seconds copy_in_time(const LayerState& layer) const;
+
   // How long the weights of one block are gathered for a pass, where they are sharded (ZeRO-3).
   struct BlockGathers {
     Seconds forward, backward;
@@ -163,6 +172,7 @@ class CostModel {
   void schedule_offload(const CostedChunks& chunks, StageCosts& costs) const;
   void schedule_activation_copies(const CostedChunks& chunks, StageCosts& costs) const;
   int stage_gpus_on_a_node() const;
+  BytesPerSecond host_step_rate(const NodeGroup& group) const;  // of each GPU's share
   BytesPerSecond host_copy_rate() const;  // of each of them, while all of them copy
   Seconds host_per_kernel(const KernelModel& kernels) const;
   LayerState state_of(const LayerDefinition& definition) const;

@@ -34,15 +34,8 @@ void CostModel::schedule_optimizer(const LayerState& state, int tensors, const K
       costs.optimizer = longest(
           costs.optimizer, launches * kernels.host_slowdown() * profile_.host.per_looped_launch);
   } else {
-    // The host steps for all its GPUs at once, at the speed of its memory.
-    const BytesPerSecond host = group.node.host_memory_bandwidth.value_or(usual_memory(group.node));
-    // What other stages of the box do at the same time is for the flow network to say, where it
-    // knows the memory.
-    const int sharers =
-        group.node.host_memory_bandwidth ? stage_gpus_on_a_node() : group.gpus_per_node;
-    const double share = profile_.links.host.memory_fraction / sharers;
     costs.host_traffic.optimizer = ceil_bytes(host_optimizer_bytes(w_) * n);
-    costs.host_traffic.optimizer_rate = BytesPerSecond(host.value * share);
+    costs.host_traffic.optimizer_rate = host_step_rate(group);
     costs.host_optimizer = costs.host_traffic.optimizer / costs.host_traffic.optimizer_rate;
     if (plan_.nvme) {
       // fp32 weights and both moments are read and written back; a drive serves all GPUs at once.
@@ -58,6 +51,36 @@ void CostModel::schedule_optimizer(const LayerState& state, int tensors, const K
     }
   }
   costs.host_per_step = 40.0 * host_per_kernel(kernels);
+}
+
+// The host steps for all its GPUs at once, at the speed of its memory. What other stages of the box
+// do at the same time is for the flow network to say, where it knows the memory.
+BytesPerSecond CostModel::host_step_rate(const NodeGroup& group) const {
+  const BytesPerSecond host = group.node.host_memory_bandwidth.value_or(usual_memory(group.node));
+  const int sharers =
+      group.node.host_memory_bandwidth ? stage_gpus_on_a_node() : group.gpus_per_node;
+  return BytesPerSecond(host.value * (profile_.links.host.memory_fraction / sharers));
+}
+
+int CostModel::stages_on_a_host() const {
+  const int gpus = plan_.gpus(), each = gpus / plan_.pipeline;
+  const int node = std::min(gpus, collectives_.topology().gpus_per_node());
+  const bool shared = cluster_.groups.size() == 1 &&
+                      cluster_.groups.front().node.host_memory_bandwidth &&
+                      !collectives_.topology().several_chassis();
+  return shared && gpus % node == 0 && node % each == 0 ? node / each : 1;
+}
+
+// The mean stage alone; where stages share a memory it serves what all of them want.
+Seconds CostModel::least_host_step(double elements) const {
+  if (!plan_.offload.optimizer || cluster_.groups.size() > 1) return Seconds(0);
+  const double bytes = host_optimizer_bytes(w_) * elements / plan_.pipeline;
+  return Seconds(stages_on_a_host() * bytes / host_step_rate(cluster_.groups.front()).value);
+}
+
+Seconds CostModel::copy_in_time(const LayerState& s) const {
+  if (!plan_.offload.parameters) return Seconds(0);
+  return Bytes(s.weights + s.quantization + s.adapters) / host_copy_rate();
 }
 
 int CostModel::stage_gpus_on_a_node() const {
@@ -89,7 +112,7 @@ void CostModel::schedule_offload(const CostedChunks& chunks, StageCosts& costs) 
       LayerSchedule& l = costs.chunks[chunk.place][i];
       if (plan_.offload.parameters) {
         const Bytes weights(s.weights + s.quantization + s.adapters);
-        l.copy_in = weights / link;
+        l.copy_in = copy_in_time(s);
         // Forward and backward.
         costs.host_traffic.copied_in += 2 * chunk.times * plan_.microbatches * weights;
       }

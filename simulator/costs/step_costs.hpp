@@ -99,6 +99,7 @@ struct StepCosts {
   bool reduces_every_microbatch = false;
   bool overlaps_pipeline_comm = true;
   bool waits_for_all_stages = true;  // gradient norm over the whole model before the step
+  int stages_on_a_host = 1;          // consecutive ones, whose CPU optimizers share one memory
   double gather_window = 2;          // gathered layers alive at once
   std::optional<int> rounds;         // microbatches of the rank that runs most; absent: as planned
 

@@ -138,6 +138,11 @@ class StepLowering {
     const StageCosts& costs = stage_costs(at.stage);
     Mark issued = builder_.add(at.stage, LaneKind::host, Members::alone, WorkKind::host,
                                costs.host_per_step, at.tag, after, std::nullopt);
+    // The CPU steps gradients that are there: behind what compute waits for, which is the last of
+    // them, where the stage waits for no other.
+    if (costs.host_optimizer && after.empty())
+      issued =
+          add(at, LaneKind::compute, Members::alone, WorkKind::optimizer, Seconds(0), {&issued});
     const auto swap = [&] {
       if (!costs.nvme_each_way) return;
       issued = add(at, LaneKind::host_optimizer, Members::alone, WorkKind::offload_copy,

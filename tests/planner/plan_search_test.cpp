@@ -162,7 +162,7 @@ TEST_CASE("no bound is above the forecast", "[search]") {
   std::mt19937 random(12);
   InFlightCounts counts;
   KnownSlots slots;
-  int plans = 0;
+  int plans = 0, offloaded = 0;
   while (plans < 3000) {
     const SmallProblem problem = small_problem(random);
     const SearchSite site(problem.request, problem.request.methods.front(),
@@ -181,6 +181,8 @@ TEST_CASE("no bound is above the forecast", "[search]") {
                                collectives);
       const Forecast f = *forecast({at.workload, p, site.cluster}, profile());
       ++plans;
+      const bool away = p.offload.parameters || p.offload.optimizer || p.offload.activations;
+      offloaded += away;
       INFO(problem.told << ": " << whole_text(p));
       CHECK(mean_work_bound(layers, p, site.space.batch()) <= f.step_time.expected);
       CHECK(pipeline_bound(layers, p) <= f.step_time.expected);
@@ -203,6 +205,8 @@ TEST_CASE("no bound is above the forecast", "[search]") {
                               site.space.most_stages(point)) <= fullest(f));
     }
   }
+  INFO(offloaded);
+  CHECK(offloaded > 500);
 }
 
 // Bounds that were found for another plan, of other ZeRO stages and offloads, are those that this

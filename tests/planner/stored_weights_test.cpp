@@ -1,6 +1,7 @@
 // A checkpoint that its config.json calls quantised: what is forecast of it, and what is said.
 #include "catalog/huggingface.hpp"
 #include "planner/choice/workload_choice.hpp"
+#include "planner/forecast/forecast.hpp"
 #include "planner/report/adapter_words.hpp"
 #include "planner/sentence.hpp"
 #include "tests/catch.hpp"
@@ -87,12 +88,12 @@ TEST_CASE("a format that no row counts is said in one note") {
   CHECK(workload_of(request_of(mxfp4, {Method::lora})).adapter.base == Quantization::none);
 }
 
-// Megatron-LM has no adapters beside quantised weights, so its lora is of 16 bits.
+// nanotron pretrains and trains in full only, with weights of 16 bits.
 TEST_CASE("a framework that does not train beside quantised weights reads the file into 16 bits") {
   Request request = request_of(awq, {Method::full});
-  request.framework = "megatron-lm";
+  request.framework = "nanotron";
   const ResolvedRequest r = resolved(request);
-  CHECK(told(r, "Megatron-LM") == 1);
+  CHECK(told(r, "nanotron does not train") == 1);
   CHECK(told(r, "taken as 16 bits") == 1);
 }
 

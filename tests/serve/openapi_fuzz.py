@@ -33,7 +33,7 @@ SENSIBLE = {
     "offload": ["none", "optimizer", "params"], "optimizer": ["adamw", "sgd", "adamw8bit", "muon"],
     "precision": ["bf16", "fp16", "fp32", "fp8"], "lora_targets": ["all-linear", "q,v"],
     "quantization": ["none", "nf4", "int8"], "preference": ["dpo", "kto", "reward"],
-    "top": [1, 10], "objective": ["time", "headroom", "fame"], "max_memory": [0.5, 1], "memory_gib": [1, 60],
+    "top": [1, 10], "objective": ["time", "headroom", "fame"], "max_memory": [0.5, 1], "fix": ["tp=2", "pp=1|2,mbs=1", "recompute=full"], "memory_gib": [1, 60],
     "budget_usd": [1, 3000], "assumed": [{}, {"sequence": 512}, {"batch": 16, "top": 10}]}
 PLANS = ["dp=2", "dp=8,zero=3", "tp=2,dp=2", "pp=2,ga=4", "tp=3", "dp=0", "zero=9", "pp=4,vpp=2,schedule=zb-v", "cp=2",
          "ep=2,dp=2", "=", ",", "dp=99999999999", "split=true,pp=2", "dp=2,layers=1/2/3", "fsdp=2,offload=all", "sp=true,tp=2"]
