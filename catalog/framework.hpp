@@ -70,6 +70,7 @@ enum class KernelStyle {
 enum class AttentionKernel {
   flash,   // scores never stored
   flash1,  // the same by FlashAttention's first version or its Triton port
+  flash2,  // the same by the flash-attn package 2, on every GPU that it knows
   cudnn,   // the same by cuDNN where the GPU has it (Transformer Engine from Hopper on)
   memory_efficient,
   eager,  // scores and softmax stored

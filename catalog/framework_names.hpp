@@ -48,9 +48,10 @@ inline constexpr Spellings<KernelStyle, 3> kernel_style_names{{
     {"fused", KernelStyle::fused},
     {"compiled", KernelStyle::compiled},
 }};
-inline constexpr Spellings<AttentionKernel, 5> attention_kernel_names{{
+inline constexpr Spellings<AttentionKernel, 6> attention_kernel_names{{
     {"flash", AttentionKernel::flash},
     {"flash1", AttentionKernel::flash1},
+    {"flash2", AttentionKernel::flash2},
     {"cudnn", AttentionKernel::cudnn},
     {"memory_efficient", AttentionKernel::memory_efficient},
     {"eager", AttentionKernel::eager},

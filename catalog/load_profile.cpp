@@ -123,12 +123,23 @@ AttentionCalibration attention(JsonReader& r) {
   return c;
 }
 
+CacheCalibration cache_of(JsonReader& r) {
+  CacheCalibration c;
+  c.each = BytesPerSecond(r.number("gb_per_s_per_sm", 0.1, 1000) * 1e9);
+  c.full = r.number("full", 0, 4);
+  c.empty = r.number("empty", 0, 4);
+  if (c.empty <= c.full) r.problem("empty", "must be above full");
+  r.finish();
+  return c;
+}
+
 MemoryCalibration memory(JsonReader r) {
   MemoryCalibration c;
   c.fraction = {positive_fraction(r, "streaming_fraction"),
                 positive_fraction(r, "reduction_fraction"),
                 positive_fraction(r, "gather_fraction")};
   c.start = microseconds(r, "start_us");
+  if (std::optional<JsonReader> cache = r.maybe_object("cache")) c.cache = cache_of(*cache);
   c.evidence = evidence(r);
   return c;
 }

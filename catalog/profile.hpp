@@ -120,10 +120,19 @@ enum class MemoryAccess {
 };
 inline constexpr std::size_t memory_access_count = 3;
 
+// What kernels find in the L2 cache because the one before wrote it there.
+struct CacheCalibration {
+  BytesPerSecond each;  // that one multiprocessor moves while all of them stream through the cache
+  // Bytes of a kernel over the size of the cache: up to `full` it finds all, from `empty` on none.
+  double full = 0;
+  double empty = 1;
+};
+
 // t = start + bytes / (fraction x bandwidth)
 struct MemoryCalibration {
   std::array<double, memory_access_count> fraction{};
   Seconds start;  // also the gap between two dependent small kernels on one stream
+  std::optional<CacheCalibration> cache;  // absent: not measured, all bytes come from memory
   Evidence evidence;
 };
 

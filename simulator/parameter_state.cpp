@@ -176,8 +176,9 @@ OptimizerPass optimizer_pass(const Workload& w) {
   if (written == nullptr && !w.framework.fused_optimizer) each *= 88.0 / 28.0;
   if (w.framework.clips_gradients) each += 3 * p.gradient;
   if (w.framework.gradient_life == GradientLife::persistent) each += p.gradient;
-  if (written != nullptr) return {each, 0, written->kernels};
-  return {each, w.framework.fused_optimizer ? 20 : 200};
+  // Tensor by tensor each kernel reads what the one before wrote; over lists it comes too late.
+  if (written != nullptr) return {each, p.gradient + stepped + p.optimizer, 0, written->kernels};
+  return {each, each, w.framework.fused_optimizer ? 20 : 200, 0};
 }
 
 // PyTorch has no foreach kernels for CPU tensors (torch/utils/_foreach_utils.py,

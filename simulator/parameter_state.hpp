@@ -57,6 +57,7 @@ LayerState layer_state(const Workload& workload, const ParallelPlan& plan,
 // steps, and the kernels that do it (kernels.md: 28 B for fused fp32 AdamW).
 struct OptimizerPass {
   double bytes_each = 0;
+  double cold_each = 0;  // of these, from memory however small the tensors are
   int kernels = 0;
   int kernels_of_each = 0;  // tensor, where they are stepped one after the other
 };

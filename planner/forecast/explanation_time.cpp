@@ -94,7 +94,7 @@ ExplainedFigure rates(const Question& q, const Gpu& gpu, const Profile& profile,
                          busy.value,
                          "s",
                          "sum over kernels of start + max(FLOPs / (dense rate x fraction), bytes / "
-                         "(bandwidth x fraction))",
+                         "(bandwidth x fraction)); what the L2 cache still holds, at its rate",
                          {}};
   add_work(q, work, figure);
   if (const auto rate = gpu.rate(q.workload.compute))

@@ -8,6 +8,7 @@
 
 #include "planner/forecast/forecast_parts.hpp"
 #include "simulator/costs/attention_model.hpp"
+#include "simulator/costs/cache_reuse.hpp"
 #include "simulator/costs/kernel_model.hpp"
 #include "simulator/parameter_state.hpp"
 
@@ -21,8 +22,14 @@ class Accountant {
         gemm_(gpu, profile),
         memory_(gpu, profile) {}
 
-  void add(const std::vector<Kernel>& list, KernelAccount& to) const {
-    for (const Kernel& k : list) std::visit([&](const auto& work) { add(work, to); }, k);
+  std::vector<ColdBytes> cold(const LayerGraph& graph) const { return cold_bytes(graph, kernels_); }
+  // `cold`: MemoryBoundModel::time, of the first kernel that moves bytes.
+  void add(const std::vector<Kernel>& list, KernelAccount& to, Bytes cold = Bytes(0)) const {
+    for (const Kernel& k : list)
+      if (const auto* memory = std::get_if<MemoryWork>(&k))
+        add(*memory, to, std::exchange(cold, Bytes(0)));
+      else
+        std::visit([&](const auto& work) { add(work, to); }, k);
   }
 
  private:
@@ -51,8 +58,8 @@ class Accountant {
     to.products_run += a.pieces;
   }
 
-  void add(const MemoryWork& m, KernelAccount& to) const {
-    to.streaming += kernels_.memory_bound(m.moved, m.launches, m.access);
+  void add(const MemoryWork& m, KernelAccount& to, Bytes cold = Bytes(0)) const {
+    to.streaming += kernels_.memory_bound(m.moved, m.launches, m.access, cold);
     to.moved += m.moved;
     to.others_run += m.launches;
   }
@@ -67,12 +74,14 @@ class Accountant {
 
 StageAccount account_of(const LayerDefinition& d, const Accountant& accountant) {
   StageAccount p;
+  const std::vector<ColdBytes> cold = accountant.cold(d.graph);
   for (std::size_t i = 0; i < d.graph.operators.size(); ++i) {
     const Operator& op = d.graph.operators[i];
-    accountant.add(op.forward, p.forward);
-    accountant.add(op.backward, p.backward);
+    accountant.add(op.forward, p.forward, cold[i].forward);
+    accountant.add(op.backward, p.backward, cold[i].backward);
     accountant.add(op.backward_weight, p.backward_weight);
-    if (d.redone[i] && d.script.runs_again[i]) accountant.add(op.forward, p.recompute);
+    if (d.redone[i] && d.script.runs_again[i])
+      accountant.add(op.forward, p.recompute, cold[i].forward);
   }
   return p;
 }

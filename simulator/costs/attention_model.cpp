@@ -36,15 +36,14 @@ const AttentionRate& direction(const AttentionRow& row, bool backward) {
   return backward ? row.backward : row.forward;
 }
 
-// What Q, K, V, O and, backward, their gradients weigh.
+}  // namespace
+
 Bytes tensor_bytes(const AttentionWork& w) {
   const std::int64_t queries = w.batch * w.queries * w.heads * w.head_dim;
   const std::int64_t keys = w.batch * w.keys * w.kv_heads * w.head_dim;
   const std::int64_t tensors = w.backward ? 4 : 2;
   return Bytes((w.fp32_operands ? 4 : 2) * tensors * (queries + keys));
 }
-
-}  // namespace
 
 double visible_pairs(std::int64_t queries, std::int64_t keys, bool causal) {
   const double q = static_cast<double>(queries), k = static_cast<double>(keys);
@@ -148,6 +147,7 @@ Seconds AttentionModel::time(const AttentionWork& w) const {
       w.fp32_operands || w.kernel == AttentionKernel::memory_efficient
           ? available(FusedAttention::memory_efficient)
       : w.kernel == AttentionKernel::flash1 ? available(FusedAttention::flash1)
+      : w.kernel == AttentionKernel::flash2 ? available(FusedAttention::flash2)
       : w.kernel == AttentionKernel::cudnn  ? available(FusedAttention::cudnn)
                                             : flash_;
   return pieces * fused_time(w, kernels_[index(kernel)]);

@@ -38,6 +38,9 @@ namespace shardwise {
 // fewer keys than queries `keys` is a sliding window.
 double visible_pairs(std::int64_t queries, std::int64_t keys, bool causal);
 
+// What Q, K, V, O and, backward, their gradients weigh.
+Bytes tensor_bytes(const AttentionWork& work);
+
 // How a framework runs attention: absent, PyTorch's own choice for the GPU.
 struct AttentionChoice {
   std::optional<FusedAttention> fused;

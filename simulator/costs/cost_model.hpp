@@ -132,7 +132,9 @@ class CostModel {
  private:
   struct PassCost;
   Bytes sent(const CommWork& comm) const;
-  void add_kernel(const Kernel& kernel, const KernelModel& kernels, PassCost& cost) const;
+  // `cold`: MemoryBoundModel::time; taken by the first kernel that moves bytes.
+  void add_kernel(const Kernel& kernel, const KernelModel& kernels, PassCost& cost,
+                  Bytes& cold) const;
   int attention_launches(const AttentionWork& work) const;
   PassTime settle(const PassCost& cost, int multiprocessors) const;
   bool reduces_every_microbatch() const;

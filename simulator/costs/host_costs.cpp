@@ -27,7 +27,8 @@ void CostModel::schedule_optimizer(const LayerState& state, int tensors, const K
   if (!plan_.offload.optimizer) {
     const OptimizerPass pass = optimizer_pass(w_);
     const int launches = pass.kernels_of_each > 0 ? pass.kernels_of_each * tensors : pass.kernels;
-    costs.optimizer = kernels.memory_bound(ceil_bytes(pass.bytes_each * n), launches);
+    costs.optimizer = kernels.memory_bound(ceil_bytes(pass.bytes_each * n), launches,
+                                           MemoryAccess::streaming, ceil_bytes(pass.cold_each * n));
     // Tensor by tensor the CPU may be what takes the time: operators without autograd or modules
     // around them.
     if (pass.kernels_of_each > 0)

@@ -24,10 +24,11 @@ class KernelModel {
     return gemm_.time({w.m, w.n, w.k, w.batch, w.dtype, w.accumulate, w.across_rows});
   }
   Seconds attention(const AttentionWork& work) const { return attention_.time(work); }
-  Seconds memory_bound(Bytes moved, int kernels = 1,
-                       MemoryAccess access = MemoryAccess::streaming) const {
-    return memory_.time(moved, kernels, access);
+  Seconds memory_bound(Bytes moved, int kernels = 1, MemoryAccess access = MemoryAccess::streaming,
+                       Bytes cold = Bytes(0)) const {
+    return memory_.time(moved, kernels, access, cold);
   }
+  double cached_share(double bytes_since) const { return memory_.cached_share(bytes_since); }
   // Between two dependent small kernels on one stream.
   Seconds launch_latency() const { return memory_.start(); }
   // CPU time to issue one kernel.

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
+#include "simulator/costs/cache_reuse.hpp"
 #include "simulator/costs/cost_model.hpp"
 
 namespace shardwise {
@@ -48,7 +50,8 @@ int CostModel::attention_launches(const AttentionWork& work) const {
   return work.backward ? 4 + t.backward_kernels[style] : 2 + t.forward_kernels[style];
 }
 
-void CostModel::add_kernel(const Kernel& kernel, const KernelModel& kernels, PassCost& cost) const {
+void CostModel::add_kernel(const Kernel& kernel, const KernelModel& kernels, PassCost& cost,
+                           Bytes& cold) const {
   if (const auto* gemm = std::get_if<GemmWork>(&kernel)) {
     const Seconds t = kernels.gemm(*gemm);
     cost.compute += t;
@@ -64,7 +67,8 @@ void CostModel::add_kernel(const Kernel& kernel, const KernelModel& kernels, Pas
     cost.attention += t;
     cost.launches += attention->pieces * attention_launches(*attention);
   } else if (const auto* memory = std::get_if<MemoryWork>(&kernel)) {
-    cost.compute += kernels.memory_bound(memory->moved, memory->launches, memory->access);
+    cost.compute += kernels.memory_bound(memory->moved, memory->launches, memory->access,
+                                         std::exchange(cold, Bytes(0)));
     (memory->plain ? cost.plain_launches : cost.launches) += memory->launches;
   } else if (const auto* comm = std::get_if<CommWork>(&kernel)) {
     const auto axis = static_cast<std::size_t>(comm->axis);
@@ -128,20 +132,21 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
                 static_cast<double>(c.grouped_products) * profile_.host.per_grouped_product +
                 static_cast<double>(c.collectives) * profile_.host.per_collective);
   };
-  const auto add = [&](const std::vector<Kernel>& list, PassCost& to) {
+  const auto add = [&](const std::vector<Kernel>& list, PassCost& to, Bytes cold = Bytes(0)) {
     for (const Kernel& k : list)
       if (std::holds_alternative<ReadBack>(k))
         to.before_wait = IssuedWork{to.compute, to.exposed, issue(to)};
       else
-        add_kernel(k, kernels, to);
+        add_kernel(k, kernels, to, cold);
   };
   const int passes = w_.forward_passes();  // one after the other, wherever they come in a step
+  const std::vector<ColdBytes> cold = cold_bytes(d.graph, kernels);
   for (std::size_t i = 0; i < d.graph.operators.size(); ++i) {
     const Operator& op = d.graph.operators[i];
-    for (int pass = 0; pass < passes; ++pass) add(op.forward, forward);
-    add(op.backward, input);
+    for (int pass = 0; pass < passes; ++pass) add(op.forward, forward, cold[i].forward);
+    add(op.backward, input, cold[i].backward);
     add(op.backward_weight, weight);
-    if (d.redone[i] && d.script.runs_again[i]) add(op.forward, again);
+    if (d.redone[i] && d.script.runs_again[i]) add(op.forward, again, cold[i].forward);
   }
   // What runs beside the weight gradient hides behind it, whichever half of backward issued it.
   PassCost beside = input;

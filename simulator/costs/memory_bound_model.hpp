@@ -1,9 +1,10 @@
 // MemoryBoundModel: kernels whose time is that of the bytes they move.
 //
-//   time = kernels x start + bytes / (fraction x memory bandwidth)
+//   time = kernels x start + hot / cache rate + (bytes - hot) / (fraction x memory bandwidth)
 //
 // The fraction depends on how memory is walked (MemoryAccess); `start` also covers the gap between
-// dependent kernels on one stream. Bytes that stay in the L2 cache are counted as if they did not.
+// dependent kernels on one stream. `hot` bytes were written by the kernel before and are still in
+// the L2 cache: all but the cold ones where a kernel's bytes fit into it, fewer as they outgrow it.
 #pragma once
 
 #include <array>
@@ -16,10 +17,12 @@ class MemoryBoundModel {
  public:
   MemoryBoundModel(const Gpu& gpu, const Profile& profile);
 
-  // REQUIRES moved >= 0 and kernels >= 0: bytes read plus bytes written by all kernels together.
-  Seconds time(Bytes moved, int kernels = 1, MemoryAccess access = MemoryAccess::streaming) const {
-    return double(kernels) * start_ + moved / bandwidth_[static_cast<std::size_t>(access)];
-  }
+  // `moved`: read plus written by all kernels together. `cold`: of these, read from tensors that
+  // were made long before, as what autograd saved. REQUIRES neither below 0.
+  Seconds time(Bytes moved, int kernels = 1, MemoryAccess access = MemoryAccess::streaming,
+               Bytes cold = Bytes(0)) const;
+  // Of bytes that were written, the share that is in the cache after so many others.
+  double cached_share(double bytes_since) const;
   BytesPerSecond bandwidth(MemoryAccess access) const {
     return bandwidth_[static_cast<std::size_t>(access)];
   }
@@ -27,6 +30,8 @@ class MemoryBoundModel {
 
  private:
   std::array<BytesPerSecond, memory_access_count> bandwidth_{};
+  std::array<BytesPerSecond, memory_access_count> cache_rate_{};
+  double all_hit_ = 0, none_hits_ = 0;  // [B]; both 0 where the cache is not known
   Seconds start_;
 };
 

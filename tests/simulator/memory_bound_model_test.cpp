@@ -34,6 +34,52 @@ TEST_CASE("a copy measured on the GPU itself is a floor, and never beats the dat
   CHECK(streaming() == Approx(1e12));
 }
 
+TEST_CASE("what the kernel before wrote comes from the cache while it fits") {
+  Profile profile = bare_profile();
+  profile.families[0].memory.cache = {BytesPerSecond(0.1e12), 0.5, 1.5};
+  Gpu gpu = bare_gpu();
+  gpu.sm_count = 40;
+  gpu.l2 = Bytes(10'000'000);
+  const MemoryBoundModel model(gpu, profile);
+  // 40 multiprocessors move 4 TB/s through the cache, memory 1 TB/s. 4 MB fit: 1 us. 10 MB find
+  // half of themselves: 1.25 + 5. 15 MB are too much: 15. Two kernels of 4 MB fit where one of 8
+  // finds (1.5 - 0.8) of it.
+  CHECK(model.time(Bytes(4'000'000)).value == Approx(1e-6));
+  CHECK(model.time(Bytes(10'000'000)).value == Approx(6.25e-6));
+  CHECK(model.time(Bytes(15'000'000)).value == Approx(15e-6));
+  CHECK(model.time(Bytes(8'000'000), 2).value == Approx(2e-6));
+  CHECK(model.time(Bytes(8'000'000), 1).value == Approx(0.7 * 2e-6 + 0.3 * 8e-6));
+  // What was made long before comes from memory: 1 of 4 MB.
+  CHECK(model.time(Bytes(4'000'000), 1, MemoryAccess::streaming, Bytes(1'000'000)).value ==
+        Approx(0.75e-6 + 1e-6));
+  CHECK(model.time(Bytes(4'000'000), 1, MemoryAccess::streaming, Bytes(9'000'000)).value ==
+        Approx(4e-6));
+  // Reductions reach half of either.
+  CHECK(model.time(Bytes(4'000'000), 1, MemoryAccess::reduction).value == Approx(2e-6));
+  // Of a GPU whose cache is not known all bytes come from memory.
+  gpu.l2 = Bytes(0);
+  CHECK(MemoryBoundModel(gpu, profile).time(Bytes(4'000'000)).value == Approx(4e-6));
+}
+
+TEST_CASE("more bytes never take less time") {
+  for (const char* id : {"a100-sxm4-80gb", "h100-sxm5-80gb", "rtx-4090", "rtx-5090", "l40s", "a40",
+                         "mi210", "b200", "v100-sxm2-32gb"}) {
+    const MemoryBoundModel model(catalogued_gpu(id), published_profile());
+    for (const MemoryAccess access :
+         {MemoryAccess::streaming, MemoryAccess::reduction, MemoryAccess::gather})
+      for (const int kernels : {1, 8}) {
+        Seconds before(0);
+        for (std::int64_t bytes = 1 << 20; bytes < std::int64_t{1} << 31; bytes += bytes / 16) {
+          INFO(id << " " << bytes << " " << kernels);
+          const Seconds now = model.time(Bytes(bytes), kernels, access);
+          CHECK(now >= before);
+          CHECK(model.time(Bytes(bytes), kernels, access, Bytes(bytes / 3)) >= now);
+          before = now;
+        }
+      }
+  }
+}
+
 TEST_CASE("every catalogued family walks rows no faster than it streams") {
   for (const FamilyCalibration& f : published_profile().families) {
     INFO(f.family);
