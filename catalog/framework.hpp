@@ -344,6 +344,7 @@ struct Framework {
   int vocabulary_multiple = 1;
   double host_us_per_kernel = 0;          // [us] CPU time to issue one kernel; 0: the profile's
   double host_us_per_sharded_module = 0;  // [us] of ZeRO-3's hooks around a module, each pass
+  double host_us_per_sharded_unit = 0;    // [us] of FSDP around a unit, a block, each way
   double host_us_per_reduction = 0;       // [us] of ZeRO-3 for each bucket of gradients
   bool loads_whole_model_on_gpu = false;  // while loading, beside the shard, on every rank
   bool loads_every_rank_on_host = false;  // each local rank reads its own copy of the weights

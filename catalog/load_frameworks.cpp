@@ -204,6 +204,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.clips_gradients = r.flag("clips_gradients");
   f.host_us_per_kernel = r.number("host_us_per_kernel", 0, 1e6);
   f.host_us_per_sharded_module = r.maybe_number("host_us_per_sharded_module", 0, 1e6).value_or(0);
+  f.host_us_per_sharded_unit = r.maybe_number("host_us_per_sharded_unit", 0, 1e6).value_or(0);
   f.host_us_per_reduction = r.maybe_number("host_us_per_reduction", 0, 1e6).value_or(0);
   f.fitted = fitted_fields(r);
 }

@@ -50,8 +50,9 @@ Seconds issue_time(const LayerDefinition& d, const CostModel& cost, const LayerT
                    int forward_passes) {
   Seconds sum = t.forward.host + t.backward_input.host + t.backward_weight.host;
   if (t.recompute.device() > Seconds(0)) sum += t.recompute.host;
-  const Seconds hooks = cost.sharding_hooks(d.graph.parameters);
-  return std::max(Seconds(0), sum - (forward_passes + 2) * hooks - cost.reduction_hooks(d));
+  const CostModel::ShardingHooks hooks = cost.sharding_hooks(d);
+  return std::max(Seconds(0), sum - (forward_passes + 2) * hooks.modules -
+                                  (forward_passes + 1) * hooks.units - cost.reduction_hooks(d));
 }
 
 // One kind of layer on the fastest GPU of the cluster, pass by pass. `kernels`: of each kind.

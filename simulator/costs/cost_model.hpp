@@ -80,8 +80,12 @@ class CostModel {
 
   // One layer on one GPU; public for tests and explanations. `uses`: where its collectives of one
   // microbatch are added.
-  // What the CPU runs around every module that holds sharded parameters, in each pass through it.
-  Seconds sharding_hooks(const LayerParameters& parameters) const;
+  // What the CPU runs around modules and units that hold sharded parameters, in a pass each way;
+  // a recomputation finds them gathered, and has the modules' hooks alone.
+  struct ShardingHooks {
+    Seconds modules, units;
+  };
+  ShardingHooks sharding_hooks(const LayerDefinition& definition) const;
   // What the CPU does for the reductions of a layer's gradients, in one backward pass.
   Seconds reduction_hooks(const LayerDefinition& definition) const;
   // Whether gradients are reduced once, behind all passes of a step.

@@ -157,10 +157,10 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
 
   const int sms = kernels.multiprocessors();
   LayerTime t{settle(forward, sms), settle(again, sms), settle(beside, sms), settle(weight, sms)};
-  const Seconds hooks = sharding_hooks(d.graph.parameters);
-  t.forward.host = issue(forward) + passes * hooks;
-  t.recompute.host = issue(again) + (again.launches > 0 ? hooks : Seconds(0));
-  t.backward_input.host = issue(input) + hooks;
+  const ShardingHooks hooks = sharding_hooks(d);
+  t.forward.host = issue(forward) + passes * (hooks.modules + hooks.units);
+  t.recompute.host = issue(again) + (again.launches > 0 ? hooks.modules : Seconds(0));
+  t.backward_input.host = issue(input) + hooks.modules + hooks.units;
   t.backward_weight.host = issue(weight) + reduction_hooks(d);
   if (w_.blocking_launches)  // the GPU waits while the CPU prepares the next launch
     for (PassTime* p : {&t.forward, &t.recompute, &t.backward_input, &t.backward_weight}) {
@@ -184,9 +184,13 @@ Seconds CostModel::reduction_hooks(const LayerDefinition& d) const {
                  1e-6);
 }
 
-Seconds CostModel::sharding_hooks(const LayerParameters& parameters) const {
-  if (plan_.zero_stage < 3) return Seconds(0);
-  return Seconds(parameters.modules * w_.framework.host_us_per_sharded_module * 1e-6);
+// Blocks are units; what lies before and behind them is one together, the root.
+CostModel::ShardingHooks CostModel::sharding_hooks(const LayerDefinition& d) const {
+  if (plan_.zero_stage < 3) return {};
+  const Framework& f = w_.framework;
+  const int units = d.role == LayerRole::head ? 0 : d.blocks;
+  return {Seconds(d.graph.parameters.modules * f.host_us_per_sharded_module * 1e-6),
+          Seconds(units * f.host_us_per_sharded_unit * 1e-6)};
 }
 
 Seconds CostModel::host_per_kernel(const KernelModel& kernels) const {

@@ -114,6 +114,21 @@ TEST_CASE("a module's own CPU issues kernels at its own pace", "[cost]") {
 
 // H100 keeps 0.81 of its tensor rate where a whole machine trains; a chip whose rate is held far
 // below its power keeps all of it.
+// 1,180 us each way around a block whose weights are sharded, nothing where they are whole.
+TEST_CASE("a unit of sharded parameters takes the CPU its time, each way", "[cost]") {
+  Workload w = pretraining(gpt(4, 2048, 16), 1024);
+  w.framework.host_us_per_sharded_unit = 1180;
+  const Cluster cluster = parse_gpus(facts().catalog, "8xA100-SXM-80GB")->front();
+  ParallelPlan plan = plan_of(8, 1, 1);
+  const LayerTime whole = block_time(w, plan, cluster);
+  plan.zero_stage = 3;
+  const LayerTime sharded = block_time(w, plan, cluster);
+  CHECK((sharded.forward.host - whole.forward.host).value == Approx(1180e-6));
+  CHECK((sharded.backward_input.host - whole.backward_input.host).value == Approx(1180e-6));
+  CHECK(sharded.recompute.host == whole.recompute.host);
+  CHECK(sharded.backward_weight.host == whole.backward_weight.host);
+}
+
 TEST_CASE("capped tensor rates lose nothing under load", "[cost]") {
   const Profile& profile = facts().profile;
   Gpu gpu = parse_gpus(facts().catalog, "H100-SXM")->front().groups.front().gpu;
