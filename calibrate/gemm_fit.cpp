@@ -228,7 +228,7 @@ std::optional<DType> dtype_named(const std::string& name) {
   return std::nullopt;
 }
 
-std::optional<GemmPoint> point_of(const Measurement& m) {
+std::optional<GemmPoint> gemm_point(const Measurement& m) {
   const auto label = [&](const char* key) {
     const auto found = m.labels.find(key);
     return found == m.labels.end() ? std::string() : found->second;
@@ -261,7 +261,7 @@ std::optional<GemmPoint> point_of(const Measurement& m) {
 std::vector<GemmPoint> gemm_points(const std::vector<Measurement>& measurements) {
   std::vector<GemmPoint> points;
   for (const Measurement& m : measurements)
-    if (const auto p = point_of(m)) points.push_back(*p);
+    if (const auto p = gemm_point(m)) points.push_back(*p);
   return points;
 }
 

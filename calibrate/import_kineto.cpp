@@ -37,17 +37,12 @@ struct Trace {
   int broken = 0;                            // events that are no JSON
 };
 
-std::optional<double> number_of(const JsonDocument& d, JsonIndex object, std::string_view key) {
+std::optional<double> number_told(const JsonDocument& d, JsonIndex object, std::string_view key) {
   const JsonIndex i = object == no_json ? no_json : d.member(object, key);
   if (i == no_json) return std::nullopt;
   if (const auto value = d.as_number(i)) return value;
   const auto text = d.as_text(i);
   return text ? number_in(*text) : std::nullopt;
-}
-std::string text_of(const JsonDocument& d, JsonIndex object, std::string_view key) {
-  const JsonIndex i = object == no_json ? no_json : d.member(object, key);
-  const auto text = i == no_json ? std::nullopt : d.as_text(i);
-  return text ? std::string(*text) : std::string();
 }
 
 std::vector<std::int64_t> dims_at(const JsonDocument& d, JsonIndex args, std::size_t which) {
@@ -82,9 +77,9 @@ std::optional<Product> product_of(const JsonDocument& d, std::string_view name, 
 }
 
 void read_memory(const JsonDocument& d, JsonIndex args, Trace& trace) {
-  if (number_of(d, args, "Device Type").value_or(1) != 1) return;
-  trace.allocated = std::max(trace.allocated, number_of(d, args, "Total Allocated").value_or(0));
-  trace.reserved = std::max(trace.reserved, number_of(d, args, "Total Reserved").value_or(0));
+  if (number_told(d, args, "Device Type").value_or(1) != 1) return;
+  trace.allocated = std::max(trace.allocated, number_told(d, args, "Total Allocated").value_or(0));
+  trace.reserved = std::max(trace.reserved, number_told(d, args, "Total Reserved").value_or(0));
 }
 
 void read_event(std::string_view text, Trace& trace) {
@@ -94,13 +89,14 @@ void read_event(std::string_view text, Trace& trace) {
     return;
   }
   const JsonDocument& d = *parsed;
-  const std::string name = text_of(d, 0, "name"), category = lowered(text_of(d, 0, "cat"));
+  const std::string name = text_of_member(d, 0, "name"),
+                    category = lowered(text_of_member(d, 0, "cat"));
   const JsonIndex args = d.member(0, "args");
   if (name == "[memory]") return read_memory(d, args, trace);
-  const auto start = number_of(d, 0, "ts"), duration = number_of(d, 0, "dur");
-  if (text_of(d, 0, "ph") != "X" || !start || !duration) return;
-  auto id = number_of(d, args, "External id");
-  if (!id) id = number_of(d, args, "external id");
+  const auto start = number_told(d, 0, "ts"), duration = number_told(d, 0, "dur");
+  if (text_of_member(d, 0, "ph") != "X" || !start || !duration) return;
+  auto id = number_told(d, args, "External id");
+  if (!id) id = number_told(d, args, "external id");
   const std::int64_t external = id ? static_cast<std::int64_t>(*id) : -1;
   if (category == "kernel" || category == "gpu_memcpy" || category == "gpu_memset") {
     trace.kernels.push_back({{*start, *duration}, name, external});
@@ -203,7 +199,7 @@ void measure_products(const Trace& trace, const std::vector<KernelClass>& classe
 }
 
 // "deviceProperties": [{"id": 0, "name": "NVIDIA A100-SXM4-80GB", ...}]
-void read_device(std::string_view header, ImportedLog& log) {
+void read_device_properties(std::string_view header, ImportedLog& log) {
   const auto properties = after(header, "\"deviceProperties\"");
   const auto name = properties ? after(*properties, "\"name\"") : std::nullopt;
   if (!name) return;
@@ -225,7 +221,7 @@ void import_kineto(std::string_view text, const std::vector<KernelClass>& classe
   Trace trace;
   const TraceWalk walk =
       walk_trace_events(text, [&](std::string_view event) { read_event(event, trace); });
-  read_device(walk.other, log);
+  read_device_properties(walk.other, log);
   const auto earlier = [](const Span& a, const Span& b) { return a.start_us < b.start_us; };
   std::sort(trace.steps.begin(), trace.steps.end(), earlier);
   if (!walk.whole) leave_unread(log, 0, "", "the trace is cut off: its last events are missing");

@@ -45,7 +45,7 @@ struct Run {
 };
 
 // "#  Rank  3 Group  0 Pid  77 on  host device  3 [0x9a] NVIDIA A100-SXM4-80GB"
-bool read_device(std::string_view line, Run& run) {
+bool read_device_line(std::string_view line, Run& run) {
   const auto rank_on = after(line, "Rank");
   if (!rank_on || line.find(" on ") == line.npos || line.find("device") == line.npos) return false;
   const auto numbers = words(*rank_on);
@@ -149,7 +149,7 @@ void finish(Run& run, ImportedLog& log) {
 }
 
 // Lines of the header and of the shell; a new one after rows begins the next run.
-void read_header(const LogLine& line, Run& run, ImportedLog& log) {
+void read_run_header(const LogLine& line, Run& run, ImportedLog& log) {
   const std::string_view text = line.text;
   const auto begin = [&] {
     if (run.has_rows()) finish(run, log);
@@ -161,7 +161,7 @@ void read_header(const LogLine& line, Run& run, ImportedLog& log) {
   if (text.find("nThread") != text.npos && text.find("nGpus") != text.npos) {
     begin();
     read_threads(text, run);
-  } else if (read_device(text, run)) {
+  } else if (read_device_line(text, run)) {
     log.facts["device"] = run.device;
   } else if (const auto version = after(text, "NCCL version ")) {
     log.facts["nccl"] = words(*version).empty() ? "" : std::string(words(*version).front());
@@ -197,7 +197,7 @@ void import_nccl_tests(std::string_view text, ImportedLog& log) {
     else if (read.kind == RowKind::broken)
       leave_unread(log, line.number, line.text, read.why);
     else
-      read_header(line, run, log);
+      read_run_header(line, run, log);
   }
   finish(run, log);
 }

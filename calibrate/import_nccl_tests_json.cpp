@@ -16,11 +16,6 @@ std::optional<double> number_of(const JsonDocument& d, JsonIndex object, std::st
   const JsonIndex i = object == no_json ? no_json : d.member(object, key);
   return i == no_json ? std::nullopt : d.as_number(i);
 }
-std::string text_of(const JsonDocument& d, JsonIndex object, std::string_view key) {
-  const JsonIndex i = object == no_json ? no_json : d.member(object, key);
-  const auto text = i == no_json ? std::nullopt : d.as_text(i);
-  return text ? std::string(*text) : std::string();
-}
 
 struct Devices {
   std::int64_t ranks = 0;
@@ -51,7 +46,7 @@ Devices devices_of(const JsonDocument& d) {
 std::string collective_of(const JsonDocument& d, JsonIndex row, const ImportedLog& log) {
   for (const auto& [at, key] : {std::pair{row, "experiment_name"}, std::pair{JsonIndex{0}, "cmd"},
                                 std::pair{JsonIndex{0}, "args"}, std::pair{JsonIndex{0}, "name"}})
-    if (const std::string named = collective_named(text_of(d, at, key)); !named.empty())
+    if (const std::string named = collective_named(text_of_member(d, at, key)); !named.empty())
       return named;
   return collective_named(log.file);
 }
@@ -74,7 +69,7 @@ void read_row(const JsonDocument& d, JsonIndex row, const Devices& devices, Impo
     m.sizes = {{"bytes", static_cast<std::int64_t>(*bytes)}, {"ranks", devices.ranks}};
     if (!devices.hosts.empty()) m.sizes["nodes"] = static_cast<std::int64_t>(devices.hosts.size());
     m.labels = {{"collective", collective},
-                {"dtype", text_of(d, row, "type")},
+                {"dtype", text_of_member(d, row, "type")},
                 {"placement", std::string(placement)}};
     if (!devices.name.empty()) m.labels["device"] = devices.name;
     m.quantity = "time_s";

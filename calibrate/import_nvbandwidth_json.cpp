@@ -5,12 +5,6 @@
 namespace shardwise {
 namespace {
 
-std::string text_of(const JsonDocument& d, JsonIndex object, std::string_view key) {
-  const JsonIndex i = d.member(object, key);
-  const auto text = i == no_json ? std::nullopt : d.as_text(i);
-  return text ? std::string(*text) : std::string();
-}
-
 void read_cell(const JsonDocument& d, JsonIndex cell, Measurement m, bool nanoseconds,
                ImportedLog& log) {
   const auto word = d.as_text(cell);
@@ -24,14 +18,15 @@ void read_cell(const JsonDocument& d, JsonIndex cell, Measurement m, bool nanose
 }
 
 void read_testcase(const JsonDocument& d, JsonIndex test, ImportedLog& log) {
-  const std::string name = text_of(d, test, "name"), status = text_of(d, test, "status");
+  const std::string name = text_of_member(d, test, "name"),
+                    status = text_of_member(d, test, "status");
   const JsonIndex matrix = d.member(test, "bandwidth_matrix");
   if (matrix == no_json || d.at(matrix).kind != JsonKind::array) {
     leave_unread(log, 0, name, "no matrix: " + (status.empty() ? "no status" : status));
     return;
   }
   const bool nanoseconds =
-      text_of(d, test, "bandwidth_description").find("(ns)") != std::string::npos;
+      text_of_member(d, test, "bandwidth_description").find("(ns)") != std::string::npos;
   std::int64_t row = 0;
   for (const JsonIndex r : d.children(matrix)) {
     std::int64_t column = 0;
@@ -80,10 +75,10 @@ void import_nvbandwidth_json(std::string_view text, ImportedLog& log) {
     leave_unread(log, 0, "", "no member \"nvbandwidth\"");
     return;
   }
-  log.facts["driver"] = text_of(*document, root, "Driver Version");
-  log.facts["tool"] = "nvbandwidth " + text_of(*document, root, "git_version");
+  log.facts["driver"] = text_of_member(*document, root, "Driver Version");
+  log.facts["tool"] = "nvbandwidth " + text_of_member(*document, root, "git_version");
   read_device(*document, root, log);
-  if (const std::string error = text_of(*document, root, "error"); !error.empty())
+  if (const std::string error = text_of_member(*document, root, "error"); !error.empty())
     leave_unread(log, 0, error, "nvbandwidth reports an error");
   const JsonIndex tests = document->member(root, "testcases");
   if (tests != no_json)

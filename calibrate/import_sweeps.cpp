@@ -11,7 +11,7 @@
 namespace shardwise {
 namespace {
 
-constexpr double most = 1e18;
+constexpr double most_value = 1e18;
 
 struct Rates {
   std::optional<double> time_us, algbw, busbw;  // [us], [GB/s]
@@ -19,7 +19,7 @@ struct Rates {
 
 Rates rates_of(JsonReader& r) {
   const auto positive = [&](std::string_view key) {
-    const auto value = r.maybe_number(key, 0, most);
+    const auto value = r.maybe_number(key, 0, most_value);
     return value && *value > 0 ? value : std::nullopt;
   };
   return {positive("time_us"), positive("algbw_GBs"), positive("busbw_GBs")};

@@ -11,7 +11,7 @@ namespace shardwise {
 namespace {
 
 // The noise that the cost is measured in: of one run of nccl-tests.
-constexpr double noise = 0.05;
+constexpr double run_noise = 0.05;
 constexpr int most_rounds = 6, golden_steps = 24;
 
 std::vector<double> deviations(const std::vector<LinkPoint>& points, const ConstantValues& values,
@@ -25,7 +25,7 @@ std::vector<double> deviations(const std::vector<LinkPoint>& points, const Const
 double cost_of(const std::vector<double>& deviations) {
   double sum = 0;
   for (const double d : deviations) {
-    const double u = std::abs(d) / noise;
+    const double u = std::abs(d) / run_noise;
     sum += u <= huber_tuning ? u * u : huber_tuning * (2 * u - huber_tuning);
   }
   return sum;

@@ -80,6 +80,12 @@ std::optional<std::string_view> after(std::string_view text, std::string_view ma
   return trimmed(text.substr(at + mark.size()));
 }
 
+std::string text_of_member(const JsonDocument& document, JsonIndex object, std::string_view key) {
+  const JsonIndex i = object == no_json ? no_json : document.member(object, key);
+  const auto text = i == no_json ? std::nullopt : document.as_text(i);
+  return text ? std::string(*text) : std::string();
+}
+
 std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(blanks);
   if (first == text.npos) return {};

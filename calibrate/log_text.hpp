@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "catalog/json_document.hpp"
+
 namespace shardwise {
 
 struct LogLine {
@@ -27,6 +29,9 @@ std::optional<std::int64_t> whole_number_in(std::string_view word);
 
 // What follows the first `mark`, without blanks around it; nothing where there is no mark.
 std::optional<std::string_view> after(std::string_view text, std::string_view mark);
+
+// A text of an object in JSON; "" where there is no object, no such member, or no text.
+std::string text_of_member(const JsonDocument& document, JsonIndex object, std::string_view key);
 
 std::string_view trimmed(std::string_view text);
 std::string lowered(std::string_view text);

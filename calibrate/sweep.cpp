@@ -7,7 +7,7 @@
 namespace shardwise {
 namespace {
 
-std::optional<SweepPoint> point_of(const Measurement& m) {
+std::optional<SweepPoint> sweep_point(const Measurement& m) {
   const auto bytes = m.sizes.find("bytes");
   if (bytes == m.sizes.end() || bytes->second < 1 || !(m.value > 0)) return std::nullopt;
   const Bytes size(bytes->second);
@@ -51,7 +51,7 @@ std::string Sweep::name() const {
 std::vector<Sweep> sweeps_of(const std::vector<Measurement>& measurements) {
   std::vector<Sweep> sweeps;
   for (const Measurement& m : measurements) {
-    const auto point = point_of(m);
+    const auto point = sweep_point(m);
     if (!point) continue;
     Sweep key{m.bench, m.sizes, m.labels, {}, 0};
     key.sizes.erase("bytes");

@@ -22,7 +22,7 @@ std::vector<std::string_view> node_names(const Catalog& catalog) {
 }
 
 // GPUs and nodes share one place in the question.
-std::vector<std::string_view> all_names(const Catalog& catalog) {
+std::vector<std::string_view> names_in(const Catalog& catalog) {
   std::vector<std::string_view> names;
   for (const Gpu& gpu : catalog.gpus) {
     names.push_back(gpu.id);
@@ -35,7 +35,7 @@ std::vector<std::string_view> all_names(const Catalog& catalog) {
 }
 
 Problem unknown_name(const Catalog& catalog, std::string_view text, const std::string& name) {
-  const std::string hint = did_you_mean(name, all_names(catalog));
+  const std::string hint = did_you_mean(name, names_in(catalog));
   return bad_cluster(text, "no GPU or node is called \"" + printable(name) + '"' +
                                (hint.empty() ? "" : ", " + hint));
 }
@@ -110,7 +110,7 @@ Result<std::vector<Cluster>> clusters_of_size(const Catalog& catalog, std::strin
 
 Result<std::vector<Cluster>> parse_gpus(const Catalog& catalog, std::string_view text,
                                         const ClusterOptions& options) {
-  const auto parts = read_spoken_cluster(text, all_names(catalog));
+  const auto parts = read_spoken_cluster(text, names_in(catalog));
   if (!parts) return parts.error();
   for (const SpokenPart& part : *parts) {
     const auto size = spoken_memory_gib(part.name);

@@ -22,9 +22,9 @@ double& streamed(const DeviceConstants& t) {
 }
 
 using T = const DeviceConstants&;
-constexpr double us = 1e-6, mib = 1024.0 * 1024.0;
+constexpr double microsecond = 1e-6, mebibyte = 1024.0 * 1024.0;
 
-constexpr std::array<DeviceConstant, 27> rows{{
+constexpr std::array<DeviceConstant, 27> constant_rows{{
     {"gemm.issue_fraction.fp32", 0.001, 1, 1, issue<DType::fp32>, nullptr},
     {"gemm.issue_fraction.tf32", 0.001, 1, 1, issue<DType::tf32>, nullptr},
     {"gemm.issue_fraction.fp16", 0.001, 1, 1, issue<DType::fp16>, nullptr},
@@ -41,14 +41,14 @@ constexpr std::array<DeviceConstant, 27> rows{{
      nullptr},
     {"gemm.memory_fraction", 0.001, 1, 1,
      [](T t) -> double& { return t.family->gemm.memory_fraction; }, nullptr},
-    {"gemm.start_us", 0, 1e6, us, [](T t) -> double& { return t.family->gemm.start.value; },
-     nullptr},
+    {"gemm.start_us", 0, 1e6, microsecond,
+     [](T t) -> double& { return t.family->gemm.start.value; }, nullptr},
     {"memory.streaming_fraction", 0.001, 1, 1, streamed<MemoryAccess::streaming>, nullptr},
     {"memory.reduction_fraction", 0.001, 1, 1, streamed<MemoryAccess::reduction>, nullptr},
     {"memory.gather_fraction", 0.001, 1, 1, streamed<MemoryAccess::gather>, nullptr},
-    {"memory.start_us", 0, 1e6, us, [](T t) -> double& { return t.family->memory.start.value; },
-     nullptr},
-    {"context.cuda_context_mib", 0, 1e5, mib, nullptr,
+    {"memory.start_us", 0, 1e6, microsecond,
+     [](T t) -> double& { return t.family->memory.start.value; }, nullptr},
+    {"context.cuda_context_mib", 0, 1e5, mebibyte, nullptr,
      [](T t) -> Bytes& { return t.family->context.cuda_context; }},
     {"context.cublas_workspace_bytes", 0, 1e10, 1, nullptr,
      [](T t) -> Bytes& { return t.family->context.cublas_workspace; }},
@@ -61,8 +61,8 @@ constexpr std::array<DeviceConstant, 27> rows{{
      [](T t) -> double& { return t.links->host.p2p_between_sockets; }, nullptr},
     {"links.shm", 0.01, 1, 1, [](T t) -> double& { return t.links->host.shm; }, nullptr},
     {"links.ll", 0.01, 1, 1, [](T t) -> double& { return t.links->host.ll; }, nullptr},
-    {"links.cpu_hop_us", 0, 1e3, us, [](T t) -> double& { return t.links->host.cpu_hop.value; },
-     nullptr},
+    {"links.cpu_hop_us", 0, 1e3, microsecond,
+     [](T t) -> double& { return t.links->host.cpu_hop.value; }, nullptr},
 }};
 
 Evidence evidence_of(const DeviceProfile& device, std::string_view group) {
@@ -86,10 +86,10 @@ bool DeviceProfile::sets(std::string_view group) const {
   });
 }
 
-std::span<const DeviceConstant> device_constants() { return rows; }
+std::span<const DeviceConstant> device_constants() { return constant_rows; }
 
 const DeviceConstant* device_constant(std::string_view key) {
-  for (const DeviceConstant& c : rows)
+  for (const DeviceConstant& c : constant_rows)
     if (c.key == key) return &c;
   return nullptr;
 }

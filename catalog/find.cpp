@@ -102,7 +102,7 @@ const Gpu* gpu_named(const std::vector<Gpu>& gpus, std::string_view name) {
 }
 
 // What may follow a framework's name, as normalised: nothing, "-0.8", "-v2.1", "==0.9.6", "-(1.2)".
-bool is_version(std::string_view rest) {
+bool follows_a_name(std::string_view rest) {
   constexpr std::string_view signs = "-.=()v";
   return std::all_of(rest.begin(), rest.end(), [&](char c) {
     return (c >= '0' && c <= '9') || signs.find(c) != std::string_view::npos;
@@ -165,7 +165,7 @@ Result<const Framework*> find_framework(const Catalog& catalog, std::string_view
     for (const std::string& word : f.match) {
       const std::string wanted = normalised(word);
       if (wanted.size() <= longest || text.compare(0, wanted.size(), wanted) != 0) continue;
-      if (!is_version(std::string_view(text).substr(wanted.size()))) continue;
+      if (!follows_a_name(std::string_view(text).substr(wanted.size()))) continue;
       best = &f;
       longest = wanted.size();
     }

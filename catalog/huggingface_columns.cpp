@@ -75,7 +75,7 @@ void read_ffn(JsonReader& config, const ConfigFamily& family, Transformer& model
   model.ffn = fallback.value_or(1);
 }
 
-void add(Biases& to, const Biases& more) {
+void add_biases(Biases& to, const Biases& more) {
   to.qkv |= more.qkv;
   to.o |= more.o;
   to.mlp |= more.mlp;
@@ -84,11 +84,11 @@ void add(Biases& to, const Biases& more) {
   to.lm_head |= more.lm_head;
 }
 
-void read_biases(JsonReader& config, const ConfigFamily& family, Transformer& model) {
+void set_biases(JsonReader& config, const ConfigFamily& family, Transformer& model) {
   model.biases = family.biases;
   for (const BiasKey& row : family.bias_keys)
     if (!row.key.empty() && config.maybe_flag(row.key).value_or(row.fallback))
-      add(model.biases, row.sets);
+      add_biases(model.biases, row.sets);
 }
 
 // Qwen's `mlp_only_layers` may name any layers; we know them at the front only.
@@ -125,7 +125,7 @@ MixtureOfExperts experts_of(JsonReader& config, const ExpertKeys& keys) {
   return moe;
 }
 
-void read_experts(JsonReader& config, const ConfigFamily& family, Transformer& model) {
+void set_experts(JsonReader& config, const ConfigFamily& family, Transformer& model) {
   if (!family.experts) return;
   const ExpertKeys& keys = *family.experts;
   const std::string_view count = present_key(config, keys.experts);
@@ -224,9 +224,9 @@ void read_columns(JsonReader& config, const ConfigFamily& family, Transformer& m
   read_sizes(config, family, model);
   read_kv_heads(config, family, model);
   read_head_dim(config, family, model);
-  read_experts(config, family, model);
+  set_experts(config, family, model);
   read_ffn(config, family, model);
-  read_biases(config, family, model);
+  set_biases(config, family, model);
   read_window(config, family, read_layer_types(config, family, model), model);
   refuse_flags(config, family);
   if (family.details) family.details(config, model);

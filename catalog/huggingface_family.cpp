@@ -242,7 +242,7 @@ constexpr ModelCode wide_kept_norms{.wide_norms = true, .keeps_head_norms = true
 constexpr ModelCode feeds_all_experts{.feeds_all_experts = true};
 
 // clang-format off
-constexpr auto rows = std::to_array<ConfigFamily>({
+constexpr auto family_rows = std::to_array<ConfigFamily>({
     // Llama and what copies its layout.
     {.model_type = "llama", .keys = &llama_keys, .bias_keys = {attention_off, mlp_off}},
     {.model_type = "mistral", .keys = &llama_keys, .kv_heads = 8, .window = &mistral_window},
@@ -462,12 +462,13 @@ constexpr auto rows = std::to_array<ConfigFamily>({
 
 }  // namespace
 
-std::span<const ConfigFamily> config_families() { return rows; }
+std::span<const ConfigFamily> config_families() { return family_rows; }
 
 const ConfigFamily* config_family(std::string_view model_type) {
-  const auto* found = std::find_if(
-      rows.begin(), rows.end(), [&](const ConfigFamily& f) { return f.model_type == model_type; });
-  return found == rows.end() ? nullptr : found;
+  const auto* found =
+      std::find_if(family_rows.begin(), family_rows.end(),
+                   [&](const ConfigFamily& f) { return f.model_type == model_type; });
+  return found == family_rows.end() ? nullptr : found;
 }
 
 std::string_view present_key(const JsonReader& config, const KeyNames& names) {

@@ -18,12 +18,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::pair<std::string_view, Trust>, 2> trust_names{
+constexpr std::array<std::pair<std::string_view, Trust>, 2> told_trusts{
     {{"measured", Trust::measured}, {"published", Trust::published}}};
 constexpr std::array<std::pair<std::string_view, PeerAccess>, 2> peer_names{
     {{"yes", PeerAccess::yes}, {"no", PeerAccess::no}}};
 
-void add(Problems& to, const Problems& from) { to.insert(to.end(), from.begin(), from.end()); }
+void add_problems(Problems& to, const Problems& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
 
 void read_constants(JsonReader r, DeviceProfile& d) {
   for (const std::string& key : r.keys()) {
@@ -87,7 +89,7 @@ Result<DeviceProfile> read_device_profile(const JsonDocument& document) {
   d.name = r.text("name");
   d.gpu = r.text("device");
   d.peer_over_pcie = r.maybe_choice("peer_over_pcie", peer_names);
-  d.trust = r.choice("trust", trust_names);
+  d.trust = r.choice("trust", told_trusts);
   d.provenance = r.provenance();
   if (auto facts = r.maybe_object("facts")) read_facts(*facts, d);
   d.samples = r.integer("samples", 1, 1'000'000'000);
@@ -115,7 +117,7 @@ Result<std::vector<DeviceProfile>> load_device_profiles(const fs::path& folder) 
     if (profile)
       found.push_back(*std::move(profile));
     else
-      add(problems, profile.error());
+      add_problems(problems, profile.error());
   }
   if (!problems.empty()) return problems;
   std::stable_sort(found.begin(), found.end(), [](const DeviceProfile& a, const DeviceProfile& b) {

@@ -2,27 +2,17 @@
 #include <cmath>
 #include <utility>
 
+#include "catalog/json_members.hpp"
 #include "catalog/load.hpp"
 #include "catalog/load_folder.hpp"
 
 namespace shardwise {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Market>, 3> markets{{
-    {"consumer", Market::consumer},
-    {"workstation", Market::workstation},
-    {"datacenter", Market::datacenter},
-}};
 constexpr std::array<std::pair<std::string_view, PeerAccess>, 3> peer_access{{
     {"yes", PeerAccess::yes},
     {"no", PeerAccess::no},
     {"unknown", PeerAccess::unknown},
-}};
-constexpr std::array<std::pair<std::string_view, Trust>, 4> trust_names{{
-    {"measured", Trust::measured},
-    {"published", Trust::published},
-    {"datasheet", Trust::datasheet},
-    {"assumed", Trust::assumed},
 }};
 
 struct RateKey {
@@ -44,15 +34,15 @@ Bytes from_gib(double gib) { return Bytes(std::llround(gib * 1024.0 * 1024.0 * 1
 Bytes from_mib(double mib) { return Bytes(std::llround(mib * 1024.0 * 1024.0)); }
 BytesPerSecond from_gb_per_s(double gb) { return BytesPerSecond(gb * 1e9); }
 
-std::optional<FlopsPerSecond> rate(JsonReader& r, std::string_view key) {
+std::optional<FlopsPerSecond> tflops_rate(JsonReader& r, std::string_view key) {
   const auto tflops = r.maybe_number(key, 0.1, 100000);
   if (!tflops) return std::nullopt;
   return FlopsPerSecond(*tflops * 1e12);
 }
 
 // Measured rates are kept as they were read; the fraction of the datasheet is ours.
-std::optional<double> fraction(JsonReader& r, std::string_view key, double unit,
-                               std::optional<double> sheet) {
+std::optional<double> share_of_sheet(JsonReader& r, std::string_view key, double unit,
+                                     std::optional<double> sheet) {
   const auto measured = r.maybe_number(key, 0.1, 1e6);
   if (!measured || !sheet) return std::nullopt;
   const double share = *measured * unit / *sheet;
@@ -65,13 +55,14 @@ std::optional<double> sheet_rate(const Gpu& gpu, DType dtype) {
   return std::nullopt;
 }
 
-GpuEfficiency read_measured(JsonReader& gpu_reader, const Gpu& gpu) {
+GpuEfficiency read_efficiency(JsonReader& gpu_reader, const Gpu& gpu) {
   GpuEfficiency e;
   auto r = gpu_reader.maybe_object("measured");
   if (!r) return e;
-  e.gemm_peak_fraction = fraction(*r, "gemm_bf16_tflops", 1e12, sheet_rate(gpu, DType::bf16));
-  e.gemm_peak_fraction_fp8 = fraction(*r, "gemm_fp8_tflops", 1e12, sheet_rate(gpu, DType::fp8));
-  e.memory_fraction = fraction(*r, "copy_gb_per_s", 1e9, gpu.memory_bandwidth.value);
+  e.gemm_peak_fraction = share_of_sheet(*r, "gemm_bf16_tflops", 1e12, sheet_rate(gpu, DType::bf16));
+  e.gemm_peak_fraction_fp8 =
+      share_of_sheet(*r, "gemm_fp8_tflops", 1e12, sheet_rate(gpu, DType::fp8));
+  e.memory_fraction = share_of_sheet(*r, "copy_gb_per_s", 1e9, gpu.memory_bandwidth.value);
   e.trust = r->choice("trust", trust_names);
   e.provenance = r->provenance();
   r->finish();
@@ -96,9 +87,9 @@ void read_chip(JsonReader& r, Gpu& gpu) {
   gpu.power_w = r.maybe_number("tdp_w", 1, 10000).value_or(0);
   gpu.compute_capability = r.maybe_number("compute_capability", 1, 100).value_or(0);
   for (const RateKey& k : rate_keys)
-    gpu.dense_rate[static_cast<std::size_t>(k.dtype)] = rate(r, k.key);
-  gpu.fp16_accumulate_rate = rate(r, "dense_fp16_fp16acc_tflops");
-  gpu.fp8_fp16_accumulate_rate = rate(r, "dense_fp8_fp16acc_tflops");
+    gpu.dense_rate[static_cast<std::size_t>(k.dtype)] = tflops_rate(r, k.key);
+  gpu.fp16_accumulate_rate = tflops_rate(r, "dense_fp16_fp16acc_tflops");
+  gpu.fp8_fp16_accumulate_rate = tflops_rate(r, "dense_fp8_fp16acc_tflops");
   gpu.rate_conflict = r.maybe_text("rate_conflict").value_or("");
   gpu.capped_rates = r.maybe_flag("capped_rates").value_or(false);
 }
@@ -124,14 +115,14 @@ Gpu read_gpu(JsonReader& r) {
   gpu.vendor = r.text("vendor");
   gpu.architecture = r.text("architecture");
   gpu.family = r.text("family");
-  gpu.market = r.choice("market", markets);
+  gpu.market = r.choice("market", market_names);
   gpu.stands_for_size = r.maybe_flag("stands_for_size").value_or(true);
   gpu.default_node = r.maybe_text("default_node").value_or("");
   r.ignore("release_date");
   read_memory(r, gpu);
   read_chip(r, gpu);
   read_links(r, gpu);
-  gpu.efficiency = read_measured(r, gpu);
+  gpu.efficiency = read_efficiency(r, gpu);
   gpu.notes = r.texts("notes");
   gpu.provenance = r.provenance();
   return gpu;

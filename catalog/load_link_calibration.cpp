@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "catalog/json_document.hpp"
+#include "catalog/json_members.hpp"
 #include "catalog/json_reader.hpp"
 #include "catalog/link_calibration.hpp"
 #include "catalog/require.hpp"
@@ -9,13 +10,8 @@
 namespace shardwise {
 namespace {
 
-constexpr double max_us = 1e6, max_gb_per_s = 1e5, max_mib = 1e5;
+constexpr double max_gb_per_s = 1e5, max_mib = 1e5;
 
-constexpr std::array<std::pair<std::string_view, Trust>, 4> trust_rows{
-    {{"measured", Trust::measured},
-     {"published", Trust::published},
-     {"datasheet", Trust::datasheet},
-     {"assumed", Trust::assumed}}};
 constexpr std::array<std::pair<std::string_view, PathKind>, 5> p2p_level_rows{
     {{"NVL", PathKind::nvl},
      {"PIX", PathKind::pix},
@@ -23,13 +19,9 @@ constexpr std::array<std::pair<std::string_view, PathKind>, 5> p2p_level_rows{
      {"PHB", PathKind::phb},
      {"SYS", PathKind::sys}}};
 
-Seconds microseconds(JsonReader& r, std::string_view key) {
-  return Seconds(r.number(key, 0, max_us) * 1e-6);
-}
 BytesPerSecond gb_per_s(JsonReader& r, std::string_view key) {
   return BytesPerSecond(r.number(key, 1e-3, max_gb_per_s) * 1e9);
 }
-double fraction(JsonReader& r, std::string_view key) { return r.number(key, 0, 1); }
 Bytes mebibytes(JsonReader& r, std::string_view key) {
   return ceil_bytes(r.number(key, 0, max_mib) * 1024.0 * 1024.0);
 }
@@ -65,9 +57,9 @@ std::array<BytesPerSecond, n> rates(JsonReader& r, std::string_view key) {
   return result;
 }
 
-LinkEvidence evidence(JsonReader& r) {
+LinkEvidence link_evidence(JsonReader& r) {
   LinkEvidence e;
-  e.trust = r.choice("trust", trust_rows);
+  e.trust = r.choice("trust", trust_names);
   e.spread = r.number("spread", 0, 1);
   e.provenance = r.provenance();
   return e;
@@ -116,7 +108,7 @@ NcclConstants nccl_constants(JsonReader r) {
                         size_factor(r, "tree_size_factor_ll128"),
                         size_factor(r, "tree_size_factor_simple")};
   c.p2p_level = r.choice("p2p_level", p2p_level_rows);
-  c.evidence = evidence(r);
+  c.evidence = link_evidence(r);
   r.finish();
   return c;
 }
@@ -138,7 +130,7 @@ GpuGeneration generation(JsonReader r) {
   g.tree_ll128 = rates<3>(r, "tree_ll128_gb_per_s");
   g.tree = rates<3>(r, "tree_gb_per_s");
   g.nvls_tree = rates<3>(r, "nvls_tree_gb_per_s");
-  g.evidence = evidence(r);
+  g.evidence = link_evidence(r);
   r.finish();
   return g;
 }
@@ -156,7 +148,7 @@ HostLinks host_links(JsonReader r) {
   h.socket_link = gb_per_s(r, "socket_link_gb_per_s");
   h.memory_fraction = r.number("memory_fraction", 0.01, 1);
   h.gpus_per_pcie_switch = r.integer("gpus_per_pcie_switch", 1, 64);
-  h.evidence = evidence(r);
+  h.evidence = link_evidence(r);
   r.finish();
   return h;
 }
@@ -166,7 +158,7 @@ NetworkLinks network_links(JsonReader r) {
   n.reference_latency = microseconds(r, "reference_latency_us");
   n.staged = r.number("staged", 0.01, 1);
   n.nodes_per_leaf = r.integer("nodes_per_leaf", 1, 100'000);
-  n.evidence = evidence(r);
+  n.evidence = link_evidence(r);
   r.finish();
   return n;
 }
@@ -175,7 +167,7 @@ PointToPointLinks point_to_point_links(JsonReader r) {
   PointToPointLinks p;
   p.nvlink_fraction = r.number("nvlink_fraction", 0.01, 1);
   p.per_peer = microseconds(r, "per_peer_us");
-  p.evidence = evidence(r);
+  p.evidence = link_evidence(r);
   r.finish();
   return p;
 }
@@ -193,7 +185,7 @@ CommunicatorBuffers communicator_buffers(JsonReader r) {
   b.pcie_channels = r.integer("pcie_channels", 1, 64);
   b.point_to_point_channels_nvlink = r.integer("point_to_point_channels_nvlink", 1, 64);
   b.point_to_point_channels_pcie = r.integer("point_to_point_channels_pcie", 1, 64);
-  b.evidence = evidence(r);
+  b.evidence = link_evidence(r);
   r.finish();
   return b;
 }

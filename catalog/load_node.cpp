@@ -2,6 +2,7 @@
 #include <cmath>
 #include <utility>
 
+#include "catalog/json_members.hpp"
 #include "catalog/load.hpp"
 #include "catalog/load_folder.hpp"
 
@@ -15,19 +16,14 @@ constexpr std::array<std::pair<std::string_view, IntraLink>, 5> intra_links{{
     {"pcie-switch", IntraLink::pcie_switch},
     {"pcie-host", IntraLink::pcie_host},
 }};
-constexpr std::array<std::pair<std::string_view, Market>, 3> markets{{
-    {"consumer", Market::consumer},
-    {"workstation", Market::workstation},
-    {"datacenter", Market::datacenter},
-}};
 
-std::optional<BytesPerSecond> rate(JsonReader& r, std::string_view key) {
+std::optional<BytesPerSecond> gb_per_s_rate(JsonReader& r, std::string_view key) {
   const auto gb = r.maybe_number(key, 0.01, 1e6);
   if (!gb) return std::nullopt;
   return BytesPerSecond(*gb * 1e9);
 }
 
-std::optional<Bytes> size(JsonReader& r, std::string_view key, double unit) {
+std::optional<Bytes> maybe_size(JsonReader& r, std::string_view key, double unit) {
   const auto count = r.maybe_number(key, 0.01, 1e6);
   if (!count) return std::nullopt;
   return Bytes(std::llround(*count * unit));
@@ -37,7 +33,7 @@ std::vector<Market> read_default_for(JsonReader& r) {
   std::vector<Market> out;
   for (const std::string& name : r.texts("default_for")) {
     bool known = false;
-    for (const auto& [market_name, market] : markets) {
+    for (const auto& [market_name, market] : market_names) {
       if (market_name != name) continue;
       out.push_back(market);
       known = true;
@@ -51,10 +47,10 @@ void read_host(JsonReader& r, Node& node) {
   node.cpu_sockets = r.integer("cpu_sockets", 1, 1024);
   node.pcie_lanes_per_gpu = r.maybe_integer("pcie_lanes_per_gpu", 1, 32);
   node.pcie_generation = r.maybe_integer("pcie_generation", 1, 9);
-  node.host_ram = size(r, "host_ram_gib", 1024.0 * 1024.0 * 1024.0);
-  node.host_memory_bandwidth = rate(r, "host_memory_bandwidth_gb_per_s");
-  node.nvme_bandwidth = rate(r, "nvme_gb_per_s");
-  node.nvme = size(r, "nvme_tb", 1e12);
+  node.host_ram = maybe_size(r, "host_ram_gib", 1024.0 * 1024.0 * 1024.0);
+  node.host_memory_bandwidth = gb_per_s_rate(r, "host_memory_bandwidth_gb_per_s");
+  node.nvme_bandwidth = gb_per_s_rate(r, "nvme_gb_per_s");
+  node.nvme = maybe_size(r, "nvme_tb", 1e12);
 }
 
 Node read_node(JsonReader& r) {
@@ -65,7 +61,7 @@ Node read_node(JsonReader& r) {
   node.gpu = r.maybe_text("gpu").value_or("");
   node.gpus = r.integer("gpus", 1, 1024);
   node.intra_link = r.choice("intra_link", intra_links);
-  node.nvlink_override = rate(r, "nvlink_gb_per_s_per_direction");
+  node.nvlink_override = gb_per_s_rate(r, "nvlink_gb_per_s_per_direction");
   node.nvlink_domain_nodes = r.maybe_integer("nvlink_domain_nodes", 1, 1024).value_or(1);
   node.tray = r.maybe_text("tray").value_or("");
   node.trays = r.maybe_integer("trays", 1, 1024).value_or(0);

@@ -2,18 +2,13 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "catalog/json_members.hpp"
 #include "catalog/json_reader.hpp"
 #include "catalog/profile.hpp"
 
 namespace shardwise {
 namespace {
 
-constexpr double max_us = 1e6;
-constexpr std::array<std::pair<std::string_view, Trust>, 4> trust_names{
-    {{"measured", Trust::measured},
-     {"published", Trust::published},
-     {"datasheet", Trust::datasheet},
-     {"assumed", Trust::assumed}}};
 constexpr std::array<std::string_view, 3> style_names{"eager", "fused", "compiled"};
 constexpr std::array<std::pair<std::string_view, FusedAttention>, fused_attention_count>
     attention_names{{{"memory_efficient", FusedAttention::memory_efficient},
@@ -22,11 +17,7 @@ constexpr std::array<std::pair<std::string_view, FusedAttention>, fused_attentio
                      {"flash3", FusedAttention::flash3},
                      {"cudnn", FusedAttention::cudnn}}};
 
-double fraction(JsonReader& r, std::string_view key) { return r.number(key, 0, 1); }
 double positive_fraction(JsonReader& r, std::string_view key) { return r.number(key, 0.001, 1); }
-Seconds microseconds(JsonReader& r, std::string_view key) {
-  return Seconds(r.number(key, 0, max_us) * 1e-6);
-}
 
 // The last members of every group; also closes it.
 Evidence evidence(JsonReader& r) {

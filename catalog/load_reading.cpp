@@ -80,7 +80,7 @@ AdapterTargets targets(JsonReader& r) {
 
 bool flag(JsonReader& r, std::string_view key) { return r.maybe_flag(key).value_or(false); }
 
-NetworkReading read_network(JsonReader& r) {
+NetworkReading read_network_reading(JsonReader& r) {
   NetworkReading n;
   n.text = r.text("text");
   n.network = r.text("network");
@@ -143,7 +143,7 @@ void read_hardware(JsonReader& r, Reading& out) {
   read_rows(r, "gpus", out.gpus, [](JsonReader& e) {
     return GpuReading{e.text("text"), e.text("gpu"), e.maybe_text("assumed").value_or("")};
   });
-  read_rows(r, "networks", out.networks, read_network);
+  read_rows(r, "networks", out.networks, read_network_reading);
   read_rows(r, "links", out.links, [](JsonReader& e) {
     return LinkReading{e.text("text"), e.choice("link", intra_link_names)};
   });
@@ -215,8 +215,8 @@ void read_training(JsonReader& r, Reading& out) {
 }
 
 template <class Read>
-void read_table(const std::filesystem::path& root, const std::string& name, Problems& problems,
-                Read read) {
+void read_tables(const std::filesystem::path& root, const std::string& name, Problems& problems,
+                 Read read) {
   const auto document = parse_json_file(root / "reading" / name, "reading/" + name);
   if (!document) {
     problems.insert(problems.end(), document.error().begin(), document.error().end());
@@ -243,10 +243,10 @@ std::string without_remarks(std::string_view text) {
 Result<Reading> load_reading(const std::filesystem::path& root) {
   Reading out;
   Problems problems;
-  read_table(root, "hardware.json", problems, [&](JsonReader& r) { read_hardware(r, out); });
-  read_table(root, "training.json", problems, [&](JsonReader& r) { read_training(r, out); });
-  read_table(root, "phrases.json", problems,
-             [&](JsonReader& r) { read_rows(r, "phrases", out.phrases, read_phrase); });
+  read_tables(root, "hardware.json", problems, [&](JsonReader& r) { read_hardware(r, out); });
+  read_tables(root, "training.json", problems, [&](JsonReader& r) { read_training(r, out); });
+  read_tables(root, "phrases.json", problems,
+              [&](JsonReader& r) { read_rows(r, "phrases", out.phrases, read_phrase); });
   if (!problems.empty()) return problems;
   return out;
 }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int many = 100'000'000;  // more GPUs, layers or sequences than anything has
 
-std::optional<int> size(JsonReader& r, std::string_view key) {
+std::optional<int> maybe_count(JsonReader& r, std::string_view key) {
   return r.maybe_integer(key, 1, many);
 }
 
@@ -24,40 +24,40 @@ std::optional<double> measurement(JsonReader& r, std::string_view key) {
   return value;
 }
 
-RunModel::Experts read_experts(JsonReader r) {
+RunModel::Experts read_run_experts(JsonReader r) {
   RunModel::Experts moe;
   moe.experts = r.integer("experts", 1, many);
   moe.top_k = r.integer("top_k", 1, many);
-  moe.expert_ffn = size(r, "expert_ffn");
+  moe.expert_ffn = maybe_count(r, "expert_ffn");
   moe.shared_experts = r.maybe_integer("shared_experts", 0, many);
   moe.dense_layers = r.maybe_integer("dense_layers", 0, many);
   return moe;
 }
 
-RunModel read_model(JsonReader r) {
+RunModel read_run_model(JsonReader r) {
   RunModel m;
   m.name = r.maybe_text("name").value_or("");
   m.hf_id = r.maybe_text("hf_id").value_or("");
-  m.layers = size(r, "layers");
-  m.hidden = size(r, "hidden");
-  m.heads = size(r, "heads");
-  m.kv_heads = size(r, "kv_heads");
-  m.head_dim = size(r, "head_dim");
-  m.ffn = size(r, "ffn");
-  m.vocab = size(r, "vocab");
+  m.layers = maybe_count(r, "layers");
+  m.hidden = maybe_count(r, "hidden");
+  m.heads = maybe_count(r, "heads");
+  m.kv_heads = maybe_count(r, "kv_heads");
+  m.head_dim = maybe_count(r, "head_dim");
+  m.ffn = maybe_count(r, "ffn");
+  m.vocab = maybe_count(r, "vocab");
   m.gated_mlp = r.maybe_flag("gated_mlp");
   m.tied_embeddings = r.maybe_flag("tied_embeddings");
-  if (auto moe = r.maybe_object("moe")) m.moe = read_experts(*moe);
+  if (auto moe = r.maybe_object("moe")) m.moe = read_run_experts(*moe);
   return m;
 }
 
-RunHardware read_hardware(JsonReader r) {
+RunHardware read_run_hardware(JsonReader r) {
   RunHardware h;
   h.gpu = r.maybe_text("gpu");
   h.intra_node = r.maybe_text("intra_node");
   h.inter_node = r.maybe_text("inter_node");
-  h.gpus = size(r, "gpus");
-  h.gpus_per_node = size(r, "gpus_per_node");
+  h.gpus = maybe_count(r, "gpus");
+  h.gpus_per_node = maybe_count(r, "gpus_per_node");
   if (const auto gib_of_ram = r.maybe_number("host_ram_gib", 1e-3, 1e9))
     h.host_ram = ceil_bytes(*gib_of_ram * 1024 * 1024 * 1024);
   return h;
@@ -66,7 +66,7 @@ RunHardware read_hardware(JsonReader r) {
 void read_method(JsonReader& r, RunTraining& t) {
   t.method = r.maybe_text("method").value_or("");
   t.peft_type = r.maybe_text("peft_type");
-  t.lora_rank = size(r, "lora_rank");
+  t.lora_rank = maybe_count(r, "lora_rank");
   t.lora_targets = r.maybe_text("lora_targets");
   t.trainable_params = r.maybe_integer64("trainable_params", 0, 1'000'000'000'000'000);
   t.quantize = r.maybe_text("quantize");
@@ -74,13 +74,13 @@ void read_method(JsonReader& r, RunTraining& t) {
   t.double_quant = r.maybe_flag("double_quant");
 }
 
-RunTraining read_training(JsonReader& r) {
+RunTraining read_run_training(JsonReader& r) {
   RunTraining t;
   read_method(r, t);
-  t.sequence = size(r, "seq_len");
-  t.micro_batch = size(r, "micro_batch");
-  t.global_batch = size(r, "global_batch");
-  t.grad_accum = size(r, "grad_accum");
+  t.sequence = maybe_count(r, "seq_len");
+  t.micro_batch = maybe_count(r, "micro_batch");
+  t.global_batch = maybe_count(r, "global_batch");
+  t.grad_accum = maybe_count(r, "grad_accum");
   t.precision = r.maybe_text("precision");
   t.compute_dtype = r.maybe_text("compute_dtype");
   t.grad_dtype = r.maybe_text("grad_dtype");
@@ -104,15 +104,15 @@ RunTraining read_training(JsonReader& r) {
 
 RunPlan read_plan(JsonReader& r) {
   RunPlan p;
-  p.dp = size(r, "dp");
-  p.tp = size(r, "tp");
-  p.pp = size(r, "pp");
-  p.vpp = size(r, "vpp");
-  p.cp = size(r, "cp");
-  p.ep = size(r, "ep");
-  p.etp = size(r, "etp");
+  p.dp = maybe_count(r, "dp");
+  p.tp = maybe_count(r, "tp");
+  p.pp = maybe_count(r, "pp");
+  p.vpp = maybe_count(r, "vpp");
+  p.cp = maybe_count(r, "cp");
+  p.ep = maybe_count(r, "ep");
+  p.etp = maybe_count(r, "etp");
   p.zero = r.maybe_integer("zero", 0, 3);
-  p.hsdp_shard = size(r, "hsdp_shard");
+  p.hsdp_shard = maybe_count(r, "hsdp_shard");
   p.fsdp_version = r.maybe_integer("fsdp_version", 1, 2);
   p.sp = r.maybe_flag("sp");
   p.async_tp = r.maybe_flag("async_tp");
@@ -162,14 +162,14 @@ RunRecord read_record(JsonReader& r) {
   if (auto source = r.maybe_object("source")) run.script = source->maybe_text("file").value_or("");
   run.microbenchmark = is_microbenchmark(r);
   if (run.microbenchmark) return run;
-  run.model = read_model(r.object("model"));
-  if (auto part = r.maybe_object("hardware")) run.hardware = read_hardware(*part);
+  run.model = read_run_model(r.object("model"));
+  if (auto part = r.maybe_object("hardware")) run.hardware = read_run_hardware(*part);
   const auto keep_unread = [&run](const char* object, const JsonReader& part) {
     for (const std::string& words : part.unread())
       run.unread.push_back(std::string(object) + '.' + words);
   };
   if (auto part = r.maybe_object("training")) {
-    run.training = read_training(*part);
+    run.training = read_run_training(*part);
     keep_unread("training", *part);
   }
   if (auto part = r.maybe_object("plan")) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "catalog/text_match.hpp"
+
 namespace shardwise {
 namespace {
 
@@ -14,25 +16,21 @@ constexpr std::array<std::string_view, 36> qualifiers{
      "dims",     "coder", "preview", "tuned",   "4k",       "32k",       "128k", "1m",
      "unsloth",  "pt",    "gguf",    "qat"}};
 
-bool digit(char c) { return c >= '0' && c <= '9'; }
-
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
 // '_' between digits is a decimal point ("1_8B"), not a separator.
 bool separator(std::string_view name, std::size_t i) {
   if (name[i] == '-' || name[i] == ' ') return true;
   if (name[i] != '_') return false;
-  return i == 0 || i + 1 == name.size() || !digit(name[i - 1]) || !digit(name[i + 1]);
+  return i == 0 || i + 1 == name.size() || !is_digit(name[i - 1]) || !is_digit(name[i + 1]);
 }
 
 // A release as year and month or month and day: "2507", "0528".
 bool is_release(std::string_view part) {
-  return part.size() == 4 && std::all_of(part.begin(), part.end(), digit);
+  return part.size() == 4 && std::all_of(part.begin(), part.end(), is_digit);
 }
 
 // "v0.3", "v2"
 bool is_version(std::string_view part) {
-  return part.size() > 1 && part[0] == 'v' && digit(part[1]);
+  return part.size() > 1 && part[0] == 'v' && is_digit(part[1]);
 }
 
 bool is_qualifier(std::string_view part) {
@@ -55,7 +53,7 @@ std::vector<std::string> parts_of(std::string_view name) {
     if (separator(name, i))
       parts.emplace_back();
     else
-      parts.back() += name[i] == '_' ? '.' : lower(name[i]);
+      parts.back() += name[i] == '_' ? '.' : lower_ascii(name[i]);
   }
   parts.erase(std::remove(parts.begin(), parts.end(), std::string()), parts.end());
   if (parts.size() > 1 && parts[0] == "meta") parts.erase(parts.begin());  // "Meta-Llama-3-8B"
@@ -77,7 +75,7 @@ bool has_key(std::string_view name, std::string_view key) {
   for (; i < name.size(); ++i) {
     const char c = name[i];
     if (separator(name, i)) continue;
-    if (matched == key.size() || key[matched] != (c == '_' ? '.' : lower(c))) return false;
+    if (matched == key.size() || key[matched] != (c == '_' ? '.' : lower_ascii(c))) return false;
     ++matched;
   }
   return matched == key.size();
@@ -89,22 +87,22 @@ bool answers_to(const Transformer& model, std::string_view key) {
                      [&](const std::string& alias) { return has_key(alias, key); });
 }
 
-const Transformer* with_id(std::string_view id, const std::vector<Transformer>& catalog) {
-  const auto found = std::find_if(catalog.begin(), catalog.end(),
-                                  [&](const Transformer& m) { return m.id == id; });
-  return found == catalog.end() ? nullptr : &*found;
-}
-
-const Transformer* named(std::string_view key, const std::vector<Transformer>& catalog,
-                         const ModelAliases& aliases) {
+const Transformer* model_named(std::string_view key, const std::vector<Transformer>& catalog,
+                               const ModelAliases& aliases) {
   for (const Transformer& model : catalog)
     if (answers_to(model, key)) return &model;
   for (const auto& [alias, id] : aliases)
-    if (has_key(alias, key)) return with_id(id, catalog);
+    if (has_key(alias, key)) return model_with_id(id, catalog);
   return nullptr;
 }
 
 }  // namespace
+
+const Transformer* model_with_id(std::string_view id, const std::vector<Transformer>& catalog) {
+  const auto found = std::find_if(catalog.begin(), catalog.end(),
+                                  [&](const Transformer& m) { return m.id == id; });
+  return found == catalog.end() ? nullptr : &*found;
+}
 
 std::string model_name_key(std::string_view name) { return joined(parts_of(name)); }
 
@@ -112,10 +110,10 @@ const Transformer* model_meant(std::string_view name, const std::vector<Transfor
                                const ModelAliases& aliases) {
   if (name.find('+') != std::string_view::npos) return nullptr;
   std::vector<std::string> parts = parts_of(name);
-  if (const Transformer* model = named(joined(parts), catalog, aliases)) return model;
+  if (const Transformer* model = model_named(joined(parts), catalog, aliases)) return model;
   parts.erase(std::remove_if(parts.begin(), parts.end(), is_qualifier), parts.end());
   while (!parts.empty()) {
-    if (const Transformer* model = named(joined(parts), catalog, aliases)) return model;
+    if (const Transformer* model = model_named(joined(parts), catalog, aliases)) return model;
     if (!is_release(parts.back()) && !is_version(parts.back())) return nullptr;
     parts.pop_back();
   }

@@ -19,6 +19,9 @@ using ModelAliases = std::map<std::string, std::string>;  // "70b" -> the id of 
 // remarks in parentheses; "_" between digits is a decimal point. "Qwen/Qwen-1_8B" is "qwen1.8b".
 std::string model_name_key(std::string_view name);
 
+// The model of exactly this id, or nullptr. Points into `catalog`.
+const Transformer* model_with_id(std::string_view id, const std::vector<Transformer>& catalog);
+
 // The model that `name` means: by id, alias, last part of the Hugging Face id or `aliases` (as in
 // models/aliases.json); failing that, without words such as "instruct", "hf" or "fp8", and then
 // without versions and release dates at the end ("v0.2", "2507"). nullptr where nothing is found,

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <numeric>
 
+#include "catalog/text_match.hpp"
+
 namespace shardwise {
 namespace {
 
@@ -34,14 +36,12 @@ struct Near {
 
 bool separates(char c) { return c == ' ' || c == '_' || c == '-' || c == '\t'; }
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
 }  // namespace
 
 std::string squeezed(std::string_view name) {
   std::string out;
   for (const char c : name)
-    if (!separates(c)) out += lower(c);
+    if (!separates(c)) out += lower_ascii(c);
   return out;
 }
 
@@ -51,13 +51,13 @@ bool same_name(std::string_view a, std::string_view b) {
     while (i < a.size() && separates(a[i])) ++i;
     while (j < b.size() && separates(b[j])) ++j;
     if (i == a.size() || j == b.size()) return i == a.size() && j == b.size();
-    if (lower(a[i++]) != lower(b[j++])) return false;
+    if (lower_ascii(a[i++]) != lower_ascii(b[j++])) return false;
   }
 }
 
 std::string normalised(std::string_view name) {
   std::string out;
-  for (const char c : name) out += separates(c) ? '-' : lower(c);
+  for (const char c : name) out += separates(c) ? '-' : lower_ascii(c);
   const std::size_t first = out.find_first_not_of('-');
   if (first == std::string::npos) return {};
   return out.substr(first, out.find_last_not_of('-') - first + 1);

@@ -100,12 +100,6 @@ std::string lowered(std::string_view name) {
   return out;
 }
 
-const Transformer* with_id(std::string_view id, const std::vector<Transformer>& catalog) {
-  const auto found = std::find_if(catalog.begin(), catalog.end(),
-                                  [&](const Transformer& m) { return m.id == id; });
-  return found == catalog.end() ? nullptr : &*found;
-}
-
 Style style_of(const PartialModel& partial) {
   const std::string name = lowered(partial.name);
   for (const Style& style : styles)
@@ -255,7 +249,7 @@ Result<Transformer> built(const PartialModel& partial, const std::vector<Transfo
   if (!partial.hidden) return missing(partial.layers ? "hidden" : "layers, hidden");
   if (!partial.layers && !claim) return missing("layers");
   const Style style = style_of(partial);
-  const Transformer* base = with_id(style.model, catalog);
+  const Transformer* base = model_with_id(style.model, catalog);
   Transformer m = base ? styled(*base) : Transformer{};
   Assumptions assumed(m.provenance);
   assumed.add("norms, biases, positions", "as " + std::string(style.model));

@@ -7,13 +7,13 @@
 namespace shardwise {
 namespace {
 
-constexpr std::string_view linear = "most of its layers are linear attention";
+constexpr std::string_view linear_attention = "most of its layers are linear attention";
 constexpr std::string_view recurrent = "it has state-space layers instead of attention";
 constexpr std::string_view seq2seq = "it is an encoder-decoder; only decoders are supported";
 constexpr std::string_view encoder = "it is an encoder; only decoders are supported";
 constexpr std::string_view indexer = "its sparse-attention indexer is not modelled";
 constexpr std::array<RefusedFamily, 29> refused{{
-    {"kimi_linear", linear, "kimi_k2"},
+    {"kimi_linear", linear_attention, "kimi_k2"},
     {"minimax", "7 of 8 of its layers are lightning (linear) attention", "minimax_m2"},
     {"minimax_text_01", "7 of 8 of its layers are lightning (linear) attention", "minimax_m2"},
     {"nemotron-nas", "its layers differ from each other, and some have no attention", "llama"},

@@ -7,6 +7,7 @@
 #include "catalog/cluster_parser.hpp"
 #include "catalog/json_document.hpp"
 #include "catalog/names.hpp"
+#include "catalog/text_match.hpp"
 
 namespace shardwise {
 namespace {
@@ -21,8 +22,6 @@ std::string_view trimmed(std::string_view text) {
   while (!text.empty() && blank(text.back())) text.remove_suffix(1);
   return text;
 }
-
-bool digit(char c) { return c >= '0' && c <= '9'; }
 
 // Takes `word` off the front, in any case, where something else than a letter follows it.
 bool take_word(std::string_view& text, std::string_view word) {
@@ -53,7 +52,7 @@ struct Counted {
 // A count and its sign: "16x", "4 nodes of", "2 nodes x". Nothing where a name begins.
 std::optional<Counted> take_count(std::string_view& text) {
   std::size_t end = 0;
-  while (end < text.size() && digit(text[end])) ++end;
+  while (end < text.size() && is_digit(text[end])) ++end;
   if (end == 0) return std::nullopt;
   const std::string_view digits = text.substr(0, end);
   std::string_view rest = trimmed(text.substr(end));
@@ -85,7 +84,7 @@ std::optional<Counted> take_count_before_name(std::string_view& text,
   const std::size_t end = text.find(' ');
   if (end == std::string_view::npos || end == 0) return std::nullopt;
   const std::string_view digits = text.substr(0, end), rest = trimmed(text.substr(end));
-  if (!std::all_of(digits.begin(), digits.end(), digit)) return std::nullopt;
+  if (!std::all_of(digits.begin(), digits.end(), is_digit)) return std::nullopt;
   if (!is_whole(rest, whole_names) && !spoken_memory_gib(rest)) return std::nullopt;
   text = rest;
   return Counted{digits, Unit::gpus};
@@ -95,7 +94,7 @@ std::optional<Counted> take_count_before_name(std::string_view& text,
 // one.
 std::optional<int> take_count_behind(std::string_view& text) {
   std::size_t begin = text.size();
-  while (begin > 0 && digit(text[begin - 1])) --begin;
+  while (begin > 0 && is_digit(text[begin - 1])) --begin;
   const std::string_view digits = text.substr(begin);
   std::string_view name = trimmed(text.substr(0, begin));
   if (digits.empty() || name.size() < 2) return std::nullopt;
@@ -104,7 +103,7 @@ std::optional<int> take_count_behind(std::string_view& text) {
   const bool together = name.size() == begin;  // "MI250X 8" has none
   name.remove_suffix(1);
   const char before = name.back();
-  if (sign != ':' && before != ' ' && !(together && digit(before))) return std::nullopt;
+  if (sign != ':' && before != ' ' && !(together && is_digit(before))) return std::nullopt;
   const auto value = count_of(digits);
   if (value) text = trimmed(name);
   return value;
@@ -117,7 +116,7 @@ bool counts_behind(std::string_view text) {
   const auto first = take_count(rest);
   if (!first) return true;
   if (first->unit == Unit::nodes || rest.empty()) return false;
-  const bool number = std::all_of(rest.begin(), rest.end(), digit);
+  const bool number = std::all_of(rest.begin(), rest.end(), is_digit);
   return number && count_of(first->digits) > count_of(rest);
 }
 
@@ -155,7 +154,7 @@ Problem bad_cluster(std::string_view text, const std::string& why) {
 
 std::optional<double> spoken_memory_gib(std::string_view name) {
   std::size_t end = 0;
-  while (end < name.size() && (digit(name[end]) || name[end] == '.')) ++end;
+  while (end < name.size() && (is_digit(name[end]) || name[end] == '.')) ++end;
   if (end == 0 || end > 8) return std::nullopt;
   double gib = 0;
   const auto parsed = std::from_chars(name.data(), name.data() + end, gib);

@@ -23,9 +23,9 @@ struct OpenFile {
   OpenFile& operator=(const OpenFile&) = delete;
 };
 
-std::string mebibytes(std::size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
+std::string shown_mebibytes(std::size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
-Problem unreadable(ProblemKind kind, const std::string& name, const char* what) {
+Problem system_problem(ProblemKind kind, const std::string& name, const char* what) {
   return {kind, name, std::string("cannot be ") + what + ": " + std::strerror(errno)};
 }
 
@@ -42,7 +42,7 @@ std::optional<std::size_t> known_size(int descriptor) {
 Result<std::string> read_text_file(const std::filesystem::path& path, const std::string& name,
                                    std::size_t max_bytes, ProblemKind kind) {
   const OpenFile file(path.c_str());
-  if (file.descriptor < 0) return unreadable(kind, name, "opened");
+  if (file.descriptor < 0) return system_problem(kind, name, "opened");
   std::string text;
   const auto size = known_size(file.descriptor);
   std::size_t piece = std::min(size.value_or(std::size_t{64} << 10), max_bytes) + 1;
@@ -53,10 +53,11 @@ Result<std::string> read_text_file(const std::filesystem::path& path, const std:
     do {
       got = ::read(file.descriptor, text.data() + before, piece);
     } while (got < 0 && errno == EINTR);
-    if (got < 0) return unreadable(kind, name, "read");
+    if (got < 0) return system_problem(kind, name, "read");
     text.resize(before + static_cast<std::size_t>(got));
     if (text.size() > max_bytes)
-      return Problem{kind, name, "larger than " + mebibytes(max_bytes) + ", the most that is read"};
+      return Problem{kind, name,
+                     "larger than " + shown_mebibytes(max_bytes) + ", the most that is read"};
     if (got == 0 || text.size() == size) return text;  // one read for a file that did not change
     piece = std::min(std::max<std::size_t>(text.size(), 4096), max_bytes + 1);
   }

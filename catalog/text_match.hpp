@@ -12,8 +12,9 @@ namespace shardwise {
 constexpr char lower_ascii(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 constexpr bool is_word_character(char c) {
-  return (c >= '0' && c <= '9') || (lower_ascii(c) >= 'a' && lower_ascii(c) <= 'z');
+  return is_digit(c) || (lower_ascii(c) >= 'a' && lower_ascii(c) <= 'z');
 }
 
 // Case does not matter on either side. An empty `words` is in no text.

@@ -73,6 +73,8 @@ struct SimTime {
 
 constexpr double gib(Bytes b) { return static_cast<double>(b.value) / (1024.0 * 1024.0 * 1024.0); }
 
+constexpr Seconds longest(Seconds a, Seconds b) { return a > b ? a : b; }
+
 // Bytes from a fractional count (a NF4 weight takes half a byte): the next whole byte.
 inline Bytes ceil_bytes(double bytes) { return Bytes(static_cast<std::int64_t>(std::ceil(bytes))); }
 

@@ -7,22 +7,22 @@ namespace {
 
 using Count = std::int64_t;
 
-Count linear(Count in, Count out) { return in * out + out; }
+Count linear_values(Count in, Count out) { return in * out + out; }
 
 Count norm(const VisionTower& v, Count width) { return (v.rms_norms ? 1 : 2) * width; }
 
 // Two linears behind a norm over `normed` channels.
 Count merger(const VisionTower& v, Count normed) {
   const Count inner = Count{v.patches_per_token} * v.hidden;
-  return norm(v, normed) + linear(inner, inner) + linear(inner, v.text_hidden);
+  return norm(v, normed) + linear_values(inner, inner) + linear_values(inner, v.text_hidden);
 }
 
 }  // namespace
 
 Count VisionTower::block_values() const {
   const Count into = gated_mlp ? 2 : 1;
-  return linear(hidden, Count{3} * hidden) + linear(hidden, hidden) + into * linear(hidden, ffn) +
-         linear(ffn, hidden) + 2 * norm(*this, hidden);
+  return linear_values(hidden, Count{3} * hidden) + linear_values(hidden, hidden) +
+         into * linear_values(hidden, ffn) + linear_values(ffn, hidden) + 2 * norm(*this, hidden);
 }
 
 // The pooled tokens' norm is an RMS norm (modeling_gemma3.py, Gemma3MultiModalProjector).

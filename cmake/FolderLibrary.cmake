@@ -1,7 +1,8 @@
-# shardwise_folder_library(<folder> SOURCES <file>... [PUBLIC <target>...] [PRIVATE <target>...])
+# shardwise_folder_library(<folder> SOURCES <file>... [LIGHT <file>...]
+#                          [PUBLIC <target>...] [PRIVATE <target>...])
 #
 # Declares `shardwise_<folder>`, a static library of the sources given, or an INTERFACE library
-# while the folder holds headers only.
+# while the folder holds headers only. Sources after LIGHT are optimised lightly.
 #
 # Includes are written from the repository root ("catalog/units.hpp"), but no target has the
 # repository root on its include path: that would let every folder include every other. Instead
@@ -17,7 +18,7 @@ function(shardwise_include_root folder out)
 endfunction()
 
 function(shardwise_folder_library folder)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;PUBLIC;PRIVATE")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIGHT;PUBLIC;PRIVATE")
   set(library shardwise_${folder})
   shardwise_include_root(${folder} include_root)
 
@@ -31,6 +32,17 @@ function(shardwise_folder_library folder)
       PUBLIC ${arg_PUBLIC}
       PRIVATE ${arg_PRIVATE} "$<BUILD_INTERFACE:shardwise_warnings>"
     )
+    shardwise_compile_together(${library})
+    if(arg_LIGHT)
+      add_library(${library}_light OBJECT ${arg_LIGHT})
+      target_include_directories(${library}_light PRIVATE "${include_root}")
+      target_link_libraries(
+        ${library}_light PRIVATE ${arg_PUBLIC} ${arg_PRIVATE} shardwise_warnings
+      )
+      shardwise_optimise_lightly(${library}_light)
+      shardwise_compile_together(${library}_light)
+      target_sources(${library} PRIVATE "$<TARGET_OBJECTS:${library}_light>")
+    endif()
   else()
     add_library(${library} INTERFACE)
     target_include_directories(${library} INTERFACE "${include_root}")

@@ -116,6 +116,9 @@ std::string shown_parameters(std::int64_t n) {
   return sentence(fixed(value / 1e6, value < 9.995e6 ? 1 : 0), " M");
 }
 
+std::string share_number(double fraction) { return fixed(100 * fraction, 1); }
+std::string shown_share(double fraction) { return share_number(fraction) + " %"; }
+
 std::string shown_percent(double fraction) {
   const double percent = fraction * 100;
   if (std::fabs(percent) < 0.05) return "0 %";

@@ -20,6 +20,8 @@ std::string shown_gib_number(Bytes bytes);                // the same without th
 std::string shown_difference(Bytes bytes);                // the same; below 0.05 GiB "13 MiB"
 std::string shown_time(Seconds time);          // "850 us", "12.3 ms", "4.20 s", "3.5 min", "2.1 h"
 std::string shown_parameters(std::int64_t n);  // "70.6 B", "124 M"
+std::string shown_share(double fraction);      // "22.4 %"
+std::string share_number(double fraction);     // the same without the sign
 std::string shown_percent(double fraction);    // "+22 %", "-3 %"
 std::string shown_rate(double per_second);     // "0.85", "12.3", "1,234"
 std::string counted(std::int64_t n, std::string_view one);  // "1 GPU", "1,024 GPUs"

@@ -25,6 +25,9 @@
 
 namespace shardwise {
 
+inline constexpr std::int64_t kib = 1 << 10;
+inline constexpr std::int64_t mib = 1 << 20;
+
 enum class CalibrationMode { quick, full };
 
 struct GpuTraits {

@@ -38,9 +38,6 @@ void add_memory_held(BenchPlan& plan) {
   }
 }
 
-constexpr std::int64_t kib = 1 << 10;
-constexpr std::int64_t mib = 1 << 20;
-
 }  // namespace
 
 BenchPlan copy_plan(CalibrationMode mode) {

@@ -6,9 +6,6 @@
 namespace shardwise {
 namespace {
 
-constexpr std::int64_t kib = 1 << 10;
-constexpr std::int64_t mib = 1 << 20;
-
 constexpr std::array<const char*, 6> collectives{"all_reduce", "all_gather", "reduce_scatter",
                                                  "all_to_all", "broadcast",  "send_recv"};
 

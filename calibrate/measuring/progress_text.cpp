@@ -24,7 +24,7 @@ std::string shown_finding(const Entry& entry) {
   if (found.outcome != Outcome::measured)
     return std::string(outcome_name(found.outcome)).append(": ").append(found.why);
   std::string text = entry.point.quantity == "time_s"
-                         ? shown_time(Seconds(found.value))
+                         ? spent_time(Seconds(found.value))
                          : formatted("%.6g ", found.value) + entry.point.quantity;
   text.append(formatted(", spread %.1f %%", 100 * found.spread));
   text.append(", ").append(std::to_string(found.samples)).append(" runs");
@@ -35,7 +35,7 @@ std::string shown_finding(const Entry& entry) {
 
 }  // namespace
 
-std::string shown_time(Seconds time) {
+std::string spent_time(Seconds time) {
   if (time < Seconds(1e-3)) return formatted("%.2f us", time.value * 1e6);
   if (time < Seconds(1)) return formatted("%.3f ms", time.value * 1e3);
   return formatted("%.2f s", time.value);

@@ -14,6 +14,6 @@ std::string progress_text(const Progress& progress);
 std::string end_text(const Subject& subject, CampaignEnd end);
 
 // "12.3 us", "1.20 ms", "2.50 s".
-std::string shown_time(Seconds time);
+std::string spent_time(Seconds time);
 
 }  // namespace shardwise

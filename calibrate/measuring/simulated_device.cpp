@@ -7,7 +7,7 @@
 namespace shardwise {
 namespace {
 
-struct Clock {
+struct SimulatedClock {
   SimTime now;
   int preparations = 0;
   bool slowed = false;
@@ -51,7 +51,8 @@ Seconds ideal_time(const SimulatedGpu& gpu, const BenchPoint& point) {
   return gpu.start + std::max(work.flops / gpu.rate, work.bytes / gpu.bandwidth);
 }
 
-Sample simulated_run(const SimulatedGpu& gpu, Clock& clock, Seconds ideal, std::uint64_t& state) {
+Sample simulated_run(const SimulatedGpu& gpu, SimulatedClock& clock, Seconds ideal,
+                     std::uint64_t& state) {
   Seconds time = std::max(0.5, 1 + gpu.noise * nearly_normal(state)) * ideal;
   if (draw(state) < gpu.outliers) time = 3.0 * time;
   clock.slowed = draw(state) < gpu.slowed;
@@ -83,7 +84,7 @@ RoughWork rough_work(const BenchPoint& point) {
 }
 
 BenchDevice simulated_device(const SimulatedGpu& gpu) {
-  const auto clock = std::make_shared<Clock>();
+  const auto clock = std::make_shared<SimulatedClock>();
   BenchDevice device;
   device.prepare = [gpu, clock](const BenchPoint& point) {
     clock->now = clock->now + gpu.preparation;

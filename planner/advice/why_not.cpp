@@ -11,10 +11,6 @@
 namespace shardwise {
 namespace {
 
-const StageForecast& worst(const Forecast& f) {
-  return f.stages[static_cast<std::size_t>(f.worst_stage)];
-}
-
 std::map<std::string, Seconds> step_parts(const StepBreakdown& b) {
   std::map<std::string, Seconds> parts = b.compute;
   for (const auto& [kind, t] : b.exposed) parts["waiting for " + kind] += t;
@@ -25,9 +21,9 @@ std::map<std::string, Seconds> step_parts(const StepBreakdown& b) {
 }
 
 void compare_memory(const Forecast& other, const Forecast& reference, WhyNot& w) {
-  w.memory_difference = worst(other).peak.device - worst(reference).peak.device;
+  w.memory_difference = other.worst().peak.device - reference.worst().peak.device;
   for (std::size_t c = 0; c < memory_category_count; ++c) {
-    const std::int64_t more = worst(other).breakdown[c] - worst(reference).breakdown[c];
+    const std::int64_t more = other.worst().breakdown[c] - reference.worst().breakdown[c];
     if (more != 0) w.memory_parts[std::string(memory_category_names[c])] = Bytes(more);
   }
 }
@@ -53,7 +49,7 @@ std::string worded(std::string key) {
 }
 
 void say_memory(const Forecast& other, Verdict verdict, WhyNot& w) {
-  const StageForecast& s = worst(other);
+  const StageForecast& s = other.worst();
   std::string mostly;
   if (const auto part = largest(w.memory_parts);
       part != w.memory_parts.end() && part->second > Bytes(0))

@@ -32,7 +32,7 @@ ModelRow row_of(const ResolvedRequest& r) {
   return row;
 }
 
-bool before(const ModelRow& a, const ModelRow& b) {
+bool row_before(const ModelRow& a, const ModelRow& b) {
   const bool a_runs = a.best() != Verdict::does_not_fit, b_runs = b.best() != Verdict::does_not_fit;
   if (a_runs != b_runs) return a_runs;
   if (a.parameters != b.parameters) return a.parameters > b.parameters;
@@ -70,7 +70,7 @@ Result<ModelsAnswer> models_answer(const Request& request, const Facts& facts) {
                    sentence("no catalogued model has \"", printable(wanted), "\" in its name")};
   ModelsAnswer answer{requests.front().methods, rows_of(requests),
                       requests.front().clusters.front().spoken, requests.front()};
-  std::sort(answer.rows.begin(), answer.rows.end(), before);
+  std::sort(answer.rows.begin(), answer.rows.end(), row_before);
   return answer;
 }
 

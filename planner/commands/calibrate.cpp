@@ -189,14 +189,6 @@ void print_text(const Imported& all, const std::vector<Sweep>& sweeps,
   for (const std::string& note : fit->notes) out << "  " << note << "\n";
 }
 
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  std::array<char, 16> text{};
-  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%d", &utc)};
-}
-
 // As CLI11 has it: why the text is no day, or nothing.
 std::string no_day(const std::string& text) {
   std::tm day{};

@@ -49,10 +49,6 @@ Compared compared(const ResolvedRequest& r, const std::string& text) {
   return c;
 }
 
-const StageForecast& worst(const Forecast& f) {
-  return f.stages[static_cast<std::size_t>(f.worst_stage)];
-}
-
 Seconds exposed(const Forecast& f) {
   Seconds sum;
   for (const auto& [kind, t] : f.breakdown.exposed) sum += t;
@@ -60,7 +56,7 @@ Seconds exposed(const Forecast& f) {
 }
 
 // Fastest first; then what does not fit; then what cannot run at all.
-bool before(const Compared& a, const Compared& b) {
+bool compared_before(const Compared& a, const Compared& b) {
   const auto rank = [](const Compared& c) {
     return !c.forecast ? 2 : c.verdict == Verdict::does_not_fit ? 1 : 0;
   };
@@ -82,11 +78,11 @@ Json compare_json(const ResolvedRequest& r, const std::vector<Compared>& list) {
       j["verdict"] = verdict_name(c.verdict);
       j["step_time_s"] = step_time_json(f.step_time);
       j["tokens_per_s"] = json_number(f.tokens_per_s);
-      j["peak_memory_gib"] = memory_json(worst(f).peak);
+      j["peak_memory_gib"] = memory_json(f.worst().peak);
       j["peak_memory_high_gib"] = json_gib(f.peak_device.high);
-      j["capacity_gib"] = json_gib(worst(f).capacity);
+      j["capacity_gib"] = json_gib(f.worst().capacity);
       j["margin_gib"] = json_gib(f.margin);
-      j["breakdown_gib"] = breakdown_json(worst(f).breakdown);
+      j["breakdown_gib"] = breakdown_json(f.worst().breakdown);
       add_host_ram(j, f.host);
       j["trust"] = trust_name(f.trust);
       j["breakdown_s"] = step_breakdown_json(f.breakdown);
@@ -140,7 +136,7 @@ std::string compare_text(const ResolvedRequest& r, const std::vector<Compared>& 
     }
     const Forecast& f = *c.forecast;
     t.rows.push_back({c.plan, shown_time(f.step_time.expected), shown_rate(f.tokens_per_s),
-                      shown_gib_number(worst(f).peak.device), shown_gib_number(f.margin),
+                      shown_gib_number(f.worst().peak.device), shown_gib_number(f.margin),
                       fixed(100 * f.bubble_fraction, 1) + " %", shown_time(exposed(f)),
                       std::string(verdict_name(c.verdict))});
     std::vector<std::string>& row = t.rows.back();
@@ -180,7 +176,7 @@ int compare(const Request& request, const Facts& facts, bool require_fit, const 
     for (const Compared& c : list) all.insert(all.end(), c.problems.begin(), c.problems.end());
     return report_problems(all, output);
   }
-  std::stable_sort(list.begin(), list.end(), before);
+  std::stable_sort(list.begin(), list.end(), compared_before);
   const Json answer = compare_json(*resolved, list);
   const Problems unpublished = publish(output, answer, [&] {
     std::vector<std::optional<Question>> questions;

@@ -17,10 +17,6 @@ std::string one_line(const std::vector<std::string>& words) {
   return line;
 }
 
-const StageForecast& worst(const Forecast& f) {
-  return f.stages[static_cast<std::size_t>(f.worst_stage)];
-}
-
 Json launch_json(const LaunchAnswer& a, const LaunchOptions& options) {
   Json files = Json::array();
   for (const LaunchFile& file : a.files.files)
@@ -38,7 +34,7 @@ Json launch_json(const LaunchAnswer& a, const LaunchOptions& options) {
             {"verdict", verdict_name(a.verdict)},
             {"step_time_s", step_time_json(a.forecast.step_time)},
             {"tokens_per_s", json_number(a.forecast.tokens_per_s)},
-            {"peak_memory_gib", memory_json(worst(a.forecast).peak)},
+            {"peak_memory_gib", memory_json(a.forecast.worst().peak)},
             {"margin_gib", json_gib(a.forecast.margin)},
             {"command_line", one_line(a.files.command)},
             {"files", files},
@@ -61,8 +57,8 @@ std::string launch_text(const LaunchAnswer& a, const LaunchOptions& options) {
       sentence(w.model.id, ", ", name(w.method), " in ", w.framework.name, " on ",
                a.job.question.cluster.spoken, "\nplan ", whole_text(a.job.question.plan), ": ",
                verdict_name(a.verdict), ", step ", shown_time(a.forecast.step_time.expected), ", ",
-               shown_gib(worst(a.forecast).peak.device), " of ",
-               shown_gib(worst(a.forecast).capacity), " per GPU\n");
+               shown_gib(a.forecast.worst().peak.device), " of ",
+               shown_gib(a.forecast.worst().capacity), " per GPU\n");
   if (a.nothing_fits) return text + sentence(*a.nothing_fits, "\n") + notes_text(a);
   for (const LaunchFile& file : a.files.files) {
     if (options.folder.empty())

@@ -1,8 +1,18 @@
 #include "planner/commands/output.hpp"
 
 #include <algorithm>
+#include <array>
+#include <ctime>
 
 namespace shardwise {
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  std::array<char, 16> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%d", &utc)};
+}
 
 int report_problems(const Problems& problems, const Output& output) {
   int code = 0;

@@ -27,6 +27,9 @@ struct Output {
   std::string report = {};  // where the answer goes as an HTML page too; empty: nowhere
 };
 
+// YYYY-MM-DD, for files that are written: no answer depends on the day.
+std::string today();
+
 // One line per problem on `err`; returns the exit code of the gravest.
 int report_problems(const Problems& problems, const Output& output);
 

@@ -25,7 +25,7 @@ int refuse(const char* where, const std::string& word, const std::vector<std::st
                          output);
 }
 
-int complete(const CLI::App& program, const ShellPages& pages, const Output& output) {
+int print_completion(const CLI::App& program, const ShellPages& pages, const Output& output) {
   std::vector<std::string_view> known;
   for (const Shell& shell : shells()) {
     known.push_back(shell.name);
@@ -76,7 +76,7 @@ void add_shell_pages(CLI::App& program, ShellPages& pages) {
 
 std::optional<int> shell_pages(const CLI::App& program, const ShellPages& pages,
                                const Output& output) {
-  if (*pages.completion) return complete(program, pages, output);
+  if (*pages.completion) return print_completion(program, pages, output);
   if (*pages.manual) return manual(program, pages.page, output);
   return std::nullopt;
 }

@@ -6,7 +6,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <ctime>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -71,16 +70,6 @@ Json record_json(const ReplayedRun& r) {
     j["skipped"] = r.skipped->detail.empty() ? r.skipped->reason
                                              : r.skipped->reason + ": " + r.skipped->detail;
   return j;
-}
-
-// Of the fit, which belongs to the file and to no answer.
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  std::array<char, 16> text{};
-  const std::size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%d", &utc);
-  return {text.data(), length};
 }
 
 Json spread_rows_json(const std::vector<SpreadRow>& rows) {

@@ -121,6 +121,8 @@ struct Forecast {
   std::int64_t tasks = 0;
   std::shared_ptr<const MemoryPlays> plays;  // to hand to ForecastOptions, see there
   std::shared_ptr<const StepRecord> record;  // where asked for
+
+  const StageForecast& worst() const { return stages[static_cast<std::size_t>(worst_stage)]; }
 };
 
 struct Question {

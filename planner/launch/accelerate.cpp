@@ -11,6 +11,7 @@
 #include "planner/sentence.hpp"
 
 namespace shardwise {
+namespace accelerate {
 namespace {
 
 constexpr Meaning distributions[] = {
@@ -202,15 +203,20 @@ LaunchFiles write(const LaunchJob& job) {
 }
 
 }  // namespace
+}  // namespace accelerate
 
 PlanFileFormat accelerate_format() {
-  return {"Accelerate", "distributed_type|compute_environment", "", 1, keys, finish};
+  return {"Accelerate",      "distributed_type|compute_environment", "", 1, accelerate::keys,
+          accelerate::finish};
 }
 
 LaunchTarget accelerate_target() {
-  return {"accelerate",     "Accelerate YAML and TRL's SFT script (DDP, FSDP)",
-          framework,        trl_workload_refusals,
-          plan_refusals_of, write};
+  return {"accelerate",
+          "Accelerate YAML and TRL's SFT script (DDP, FSDP)",
+          accelerate::framework,
+          trl_workload_refusals,
+          accelerate::plan_refusals_of,
+          accelerate::write};
 }
 
 }  // namespace shardwise

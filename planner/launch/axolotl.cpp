@@ -11,6 +11,7 @@
 #include "planner/sentence.hpp"
 
 namespace shardwise {
+namespace axolotl {
 namespace {
 
 constexpr Meaning adapters[] = {{"lora", "true"}, {"qlora", "true"}};
@@ -269,13 +270,19 @@ LaunchFiles write(const LaunchJob& job) {
 }
 
 }  // namespace
+}  // namespace axolotl
 
-PlanFileFormat axolotl_format() { return {"axolotl", "base_model", "", 3, keys, finish}; }
+PlanFileFormat axolotl_format() {
+  return {"axolotl", "base_model", "", 3, axolotl::keys, axolotl::finish};
+}
 
 LaunchTarget axolotl_target() {
-  return {"axolotl",        "axolotl YAML (DDP, FSDP2, context parallelism, adapters)",
-          framework,        workload_refusals,
-          plan_refusals_of, write};
+  return {"axolotl",
+          "axolotl YAML (DDP, FSDP2, context parallelism, adapters)",
+          axolotl::framework,
+          axolotl::workload_refusals,
+          axolotl::plan_refusals_of,
+          axolotl::write};
 }
 
 }  // namespace shardwise

@@ -10,6 +10,7 @@
 #include "planner/sentence.hpp"
 
 namespace shardwise {
+namespace deepspeed {
 namespace {
 
 constexpr Meaning bf16[] = {{"true", "bf16"}, {"false", ""}};
@@ -236,6 +237,7 @@ LaunchFiles write(const LaunchJob& job) {
 }
 
 }  // namespace
+}  // namespace deepspeed
 
 PlanFileFormat deepspeed_format() {
   return {"DeepSpeed",
@@ -243,14 +245,17 @@ PlanFileFormat deepspeed_format() {
           "fp16.enabled",
           "auto",
           2,
-          keys,
-          finish};
+          deepspeed::keys,
+          deepspeed::finish};
 }
 
 LaunchTarget deepspeed_target() {
-  return {"deepspeed",      "DeepSpeed ds_config.json and TRL's SFT script (ZeRO 0 to 3)",
-          framework,        trl_workload_refusals,
-          plan_refusals_of, write};
+  return {"deepspeed",
+          "DeepSpeed ds_config.json and TRL's SFT script (ZeRO 0 to 3)",
+          deepspeed::framework,
+          trl_workload_refusals,
+          deepspeed::plan_refusals_of,
+          deepspeed::write};
 }
 
 }  // namespace shardwise

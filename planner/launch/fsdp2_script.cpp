@@ -3,7 +3,7 @@
 namespace shardwise {
 namespace {
 
-constexpr std::string_view script = R"python(#!/usr/bin/env python3
+constexpr std::string_view whole_script = R"python(#!/usr/bin/env python3
 """Trains a causal language model with FSDP2 as fsdp2.json says (written by shardwise launch)."""
 import json
 import os
@@ -100,6 +100,6 @@ if __name__ == "__main__":
 
 }  // namespace
 
-std::string_view fsdp2_script() { return script; }
+std::string_view fsdp2_script() { return whole_script; }
 
 }  // namespace shardwise

@@ -16,6 +16,7 @@
 #include "simulator/graphs/recompute_policy.hpp"
 
 namespace shardwise {
+namespace megatron {
 namespace {
 
 constexpr Meaning context_kinds[] = {
@@ -462,20 +463,24 @@ LaunchFiles write(const LaunchJob& job) {
 }
 
 }  // namespace
+}  // namespace megatron
 
 PlanFileFormat megatron_format() {
   return {"Megatron-LM arguments",
           "tensor-model-parallel-size|micro-batch-size|use-distributed-optimizer|num-layers",
           "",
           3,
-          keys,
-          finish};
+          megatron::keys,
+          megatron::finish};
 }
 
 LaunchTarget megatron_target() {
-  return {"megatron",       "arguments of Megatron-LM's pretrain_gpt.py (ZeRO, TP, CP, PP, EP)",
-          framework,        workload_refusals,
-          plan_refusals_of, write};
+  return {"megatron",
+          "arguments of Megatron-LM's pretrain_gpt.py (ZeRO, TP, CP, PP, EP)",
+          megatron::framework,
+          megatron::workload_refusals,
+          megatron::plan_refusals_of,
+          megatron::write};
 }
 
 }  // namespace shardwise

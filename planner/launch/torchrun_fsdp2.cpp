@@ -12,6 +12,7 @@
 #include "planner/sentence.hpp"
 
 namespace shardwise {
+namespace torchrun_fsdp2 {
 namespace {
 
 constexpr Meaning stages[] = {{"true", "3"}, {"false", "2"}};
@@ -112,15 +113,19 @@ LaunchFiles write(const LaunchJob& job) {
 }
 
 }  // namespace
+}  // namespace torchrun_fsdp2
 
 PlanFileFormat fully_shard_format() {
-  return {"FSDP2 settings", "fully_shard", "", 3, keys, finish};
+  return {"FSDP2 settings", "fully_shard", "", 3, torchrun_fsdp2::keys, torchrun_fsdp2::finish};
 }
 
 LaunchTarget torchrun_target() {
-  return {"torchrun",       "torchrun with a small FSDP2 training loop (ZeRO-2, ZeRO-3, HSDP)",
-          framework,        workload_refusals,
-          plan_refusals_of, write};
+  return {"torchrun",
+          "torchrun with a small FSDP2 training loop (ZeRO-2, ZeRO-3, HSDP)",
+          torchrun_fsdp2::framework,
+          torchrun_fsdp2::workload_refusals,
+          torchrun_fsdp2::plan_refusals_of,
+          torchrun_fsdp2::write};
 }
 
 }  // namespace shardwise

@@ -14,6 +14,7 @@
 #include "planner/sentence.hpp"
 
 namespace shardwise {
+namespace torchtitan {
 namespace {
 
 struct Flavor {
@@ -344,16 +345,24 @@ LaunchFiles write(const LaunchJob& job) {
 }
 
 }  // namespace
+}  // namespace torchtitan
 
 PlanFileFormat torchtitan_format() {
-  return {"torchtitan", "parallelism|training.local_batch_size|activation_checkpoint", "", 3, keys,
-          finish};
+  return {"torchtitan",
+          "parallelism|training.local_batch_size|activation_checkpoint",
+          "",
+          3,
+          torchtitan::keys,
+          torchtitan::finish};
 }
 
 LaunchTarget torchtitan_target() {
-  return {"torchtitan",     "torchtitan 0.2 TOML (FSDP2, HSDP, TP, CP, PP, EP)",
-          framework,        workload_refusals,
-          plan_refusals_of, write};
+  return {"torchtitan",
+          "torchtitan 0.2 TOML (FSDP2, HSDP, TP, CP, PP, EP)",
+          torchtitan::framework,
+          torchtitan::workload_refusals,
+          torchtitan::plan_refusals_of,
+          torchtitan::write};
 }
 
 }  // namespace shardwise

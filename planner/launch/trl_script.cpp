@@ -51,7 +51,7 @@ constexpr Meaning sharding[] = {{"false", ""},
                                 {"full_shard offload auto_wrap", "3+offload"},
                                 {"full_shard auto_wrap offload", "3+offload"}};
 
-constexpr PlanKey keys[] = {
+constexpr PlanKey trl_keys[] = {
     says_integer("per_device_train_batch_size", "mbs"),
     says_integer("gradient_accumulation_steps", "ga"),
     says_integer("max_length", "sequence"),
@@ -138,7 +138,7 @@ void finish_liger(PlanWords& words, const std::string& file) {
   }
 }
 
-void finish(PlanWords& words, const PlanFileContext& context, const std::string& file) {
+void trl_finish(PlanWords& words, const PlanFileContext& context, const std::string& file) {
   tell_other_model(words, context, "model_name_or_path");
   for (const std::string_view preference : {"dpo", "kto"})
     if (words.is("loss-type", preference))
@@ -186,7 +186,7 @@ void put_loss(ConfigEntries& e, const Workload& w) {
     put(e, sentence("liger_kernel_config.", kernel), false);
 }
 
-void put_adapter(ConfigEntries& e, const Workload& w) {
+void put_peft(ConfigEntries& e, const Workload& w) {
   if (!row(w.method).adapter) return;
   put(e, "use_peft", true);
   if (w.method == Method::dora) put(e, "use_dora", true);
@@ -214,8 +214,8 @@ PlanFileFormat trl_format() {
           "per_device_train_batch_size|gradient_accumulation_steps|model_name_or_path",
           "",
           0,
-          keys,
-          finish};
+          trl_keys,
+          trl_finish};
 }
 
 PlanFileFormat trl_reward_format() {
@@ -224,7 +224,7 @@ PlanFileFormat trl_reward_format() {
   format.marks = "center_rewards_coefficient";
   format.finish = [](PlanWords& words, const PlanFileContext& context, const std::string& file) {
     words.default_to("preference", "reward", file);
-    finish(words, context, file);
+    trl_finish(words, context, file);
   };
   return format;
 }
@@ -268,7 +268,7 @@ ConfigEntries trl_entries(const LaunchJob& job) {
   put(e, "fp16", w.compute == DType::fp16);
   if (job.learning_rate) put_number(e, "learning_rate", *job.learning_rate);
   if (job.steps) put(e, "max_steps", *job.steps);
-  put_adapter(e, w);
+  put_peft(e, w);
   return e;
 }
 

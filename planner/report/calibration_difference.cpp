@@ -13,7 +13,7 @@
 namespace shardwise {
 namespace {
 
-std::string shown(double value) { return fixed(value, value < 10 ? 3 : 1); }
+std::string shown_constant(double value) { return fixed(value, value < 10 ? 3 : 1); }
 
 // As SizeFit::time: of the last regime that begins at or below the size.
 Seconds time_of(const FittedCurve& curve, Bytes size) {
@@ -40,7 +40,8 @@ void compare_curves(const FittedCurve& a, const FittedCurve& b, std::vector<Curv
 
 std::string cell(const std::optional<MeasuredConstant>& c) {
   if (!c) return "-";
-  return sentence(shown(c->value), " (", shown(c->low), " to ", shown(c->high), ")");
+  return sentence(shown_constant(c->value), " (", shown_constant(c->low), " to ",
+                  shown_constant(c->high), ")");
 }
 
 std::string change(double a, double b) { return a > 0 ? shown_percent(b / a - 1) : ""; }
@@ -110,11 +111,11 @@ Json difference_json(const DeviceProfile& a, const DeviceProfile& b) {
 std::string constants_text(const DeviceProfile& profile) {
   Table table{{"constant", "value", "low", "high", "points"}, {}};
   for (const auto& [key, c] : profile.constants)
-    table.rows.push_back(
-        {key, shown(c.value), shown(c.low), shown(c.high), std::to_string(c.points)});
+    table.rows.push_back({key, shown_constant(c.value), shown_constant(c.low),
+                          shown_constant(c.high), std::to_string(c.points)});
   std::string text = table.rows.empty() ? "" : shown_table(table);
   for (const GemmTile& t : profile.tiles)
-    text += sentence("  tile ", t.m, " x ", t.n, ", rate ", shown(t.rate), "\n");
+    text += sentence("  tile ", t.m, " x ", t.n, ", rate ", shown_constant(t.rate), "\n");
   return text;
 }
 

@@ -6,7 +6,7 @@
 namespace shardwise {
 namespace {
 
-double gb_per_s(BytesPerSecond r) { return json_number(r.value / 1e9); }
+double json_gb_per_s(BytesPerSecond r) { return json_number(r.value / 1e9); }
 
 template <class Entries>
 Json all_of(const Entries& entries) {
@@ -34,10 +34,10 @@ Json entry_json(const Gpu& g) {
   Json j = {{"gpu", g.id},
             {"memory_gib", json_gib(g.memory)},
             {"usable_memory_gib", json_gib(g.usable_memory())},
-            {"memory_bandwidth_gb_per_s", gb_per_s(g.memory_bandwidth)}};
+            {"memory_bandwidth_gb_per_s", json_gb_per_s(g.memory_bandwidth)}};
   const auto half = g.rate(DType::bf16) ? g.rate(DType::bf16) : g.rate(DType::fp16);
   if (half) j["dense_16_bit_tflops"] = json_number(half->value / 1e12);
-  j["nvlink_gb_per_s"] = gb_per_s(g.nvlink);
+  j["nvlink_gb_per_s"] = json_gb_per_s(g.nvlink);
   j["power_w"] = json_number(g.power_w);
   return j;
 }
@@ -53,7 +53,7 @@ Json entry_json(const Node& n) {
 Json entry_json(const Network& n) {
   return {{"network", n.id},
           {"kind", n.kind},
-          {"port_gb_per_s", gb_per_s(n.port_bandwidth)},
+          {"port_gb_per_s", json_gb_per_s(n.port_bandwidth)},
           {"latency_us", json_number(n.latency.value * 1e6)}};
 }
 

@@ -7,7 +7,7 @@
 namespace shardwise {
 namespace {
 
-std::string gb_per_s(BytesPerSecond r) { return fixed(r.value / 1e9, 0); }
+std::string shown_gb_per_s(BytesPerSecond r) { return fixed(r.value / 1e9, 0); }
 
 std::string half_rate(const Gpu& g) {
   const auto rate = g.rate(DType::bf16) ? g.rate(DType::bf16) : g.rate(DType::fp16);
@@ -39,7 +39,7 @@ Table gpu_table(const Catalog& c) {
           {}};
   for (const Gpu& g : c.gpus)
     t.rows.push_back({g.id, shown_gib_number(g.memory), shown_gib_number(g.usable_memory()),
-                      gb_per_s(g.memory_bandwidth), half_rate(g), gb_per_s(g.nvlink),
+                      shown_gb_per_s(g.memory_bandwidth), half_rate(g), shown_gb_per_s(g.nvlink),
                       fixed(g.power_w, 0)});
   return t;
 }

@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, 5> bound_words{
     "links: communication that nothing hides", "the pipeline's bubble", "the host"};
 
 // Sums of seconds and GiB in their usual forms, counts in groups, the rest to four digits.
-std::string shown(double value, const std::string& unit) {
+std::string shown_input(double value, const std::string& unit) {
   if (unit == "s") return shown_time(Seconds(value));
   if (unit == "GiB") return sentence(fixed(value, value < 10 ? 2 : 1), " GiB");
   if (unit == "parameters") return shown_parameters(static_cast<std::int64_t>(value));
@@ -27,13 +27,13 @@ std::string shown(double value, const std::string& unit) {
 
 std::string input_line(const ExplainedInput& i) {
   std::string line = sentence("        ", i.name);
-  if (i.value != 0) line += sentence(" ", shown(i.value, i.unit));
+  if (i.value != 0) line += sentence(" ", shown_input(i.value, i.unit));
   if (i.trust) line += sentence(", ", trust_name(*i.trust));
   if (!i.source.empty()) line += sentence(": ", i.source);
   return line + "\n";
 }
 
-double share(const StepBound& b, BoundKind kind) {
+double share_of_bound(const StepBound& b, BoundKind kind) {
   Seconds sum;
   for (const Seconds t : b.parts) sum += t;
   return sum > Seconds(0) ? b.part(kind) / sum : 0;
@@ -66,14 +66,14 @@ std::string operator_table(const Explanation& e) {
 std::string explanation_text(const Explanation& e) {
   std::string text = "  why\n";
   text += sentence("    a step is bound by ", bound_words[static_cast<std::size_t>(e.bound.kind)],
-                   ", ", fixed(100 * share(e.bound, e.bound.kind), 0), " % of it (");
+                   ", ", fixed(100 * share_of_bound(e.bound, e.bound.kind), 0), " % of it (");
   for (std::size_t i = 0; i < bound_names.size(); ++i)
     text += sentence(i > 0 ? ", " : "", bound_names[i], " ",
-                     fixed(100 * share(e.bound, static_cast<BoundKind>(i)), 0), " %");
+                     fixed(100 * share_of_bound(e.bound, static_cast<BoundKind>(i)), 0), " %");
   text += ")\n" + operator_table(e);
   for (const ExplainedFigure& f : e.figures) {
-    text += sentence("    ", f.key, " ", shown(f.value, f.unit), f.what.empty() ? "" : ": ", f.what,
-                     "\n");
+    text += sentence("    ", f.key, " ", shown_input(f.value, f.unit), f.what.empty() ? "" : ": ",
+                     f.what, "\n");
     if (!f.formula.empty()) text += sentence("      = ", f.formula, "\n");
     for (const ExplainedInput& i : f.inputs) text += input_line(i);
   }
@@ -107,7 +107,7 @@ Json explanation_json(const Explanation& e) {
                          {"runs", o.runs}});
   return {{"bound",
            {{"by", name(e.bound.kind)},
-            {"share", json_number(share(e.bound, e.bound.kind))},
+            {"share", json_number(share_of_bound(e.bound, e.bound.kind))},
             {"parts_s", parts}}},
           {"stage", e.stage},
           {"operators", operators},

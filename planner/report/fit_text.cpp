@@ -19,11 +19,6 @@
 namespace shardwise {
 namespace {
 
-const StageForecast& worst(const FitAnswer& a) {
-  const Forecast& f = a.chosen.forecast;
-  return f.stages[static_cast<std::size_t>(f.worst_stage)];
-}
-
 std::vector<const FitAnswer*> of_method(const FitAnswers& all, Method method) {
   std::vector<const FitAnswer*> list;
   for (const FitAnswer& a : all.answers)
@@ -65,7 +60,7 @@ std::string layout_words(const ParallelPlan& p) {
   return words;
 }
 
-std::string head_line(const ResolvedRequest& r) {
+std::string fit_head_line(const ResolvedRequest& r) {
   const Cluster& c = r.clusters.front();
   return sentence(r.model.id, " (", shown_parameters(parameter_count(r.model).total),
                   " parameters) on ", c.spoken.empty() ? *r.asked.gpus : c.spoken, ", ",
@@ -85,7 +80,7 @@ bool trains_in_more(const HostMemory& host) { return host.steady > host.load_pea
 std::string verdict_line(const ResolvedRequest& r, Method method,
                          const std::vector<const FitAnswer*>& list) {
   const FitAnswer& a = *list.front();
-  const StageForecast& s = worst(a);
+  const StageForecast& s = a.chosen.forecast.worst();
   const auto fitting =
       static_cast<std::size_t>(std::count_if(list.begin(), list.end(), [](const FitAnswer* x) {
         return x->chosen.verdict != Verdict::does_not_fit;
@@ -118,7 +113,7 @@ std::string verdict_line(const ResolvedRequest& r, Method method,
     return x->chosen.verdict != Verdict::does_not_fit;
   });
   const char* verdict = good.chosen.verdict == Verdict::fits ? "FITS" : "FITS, TIGHTLY";
-  const StageForecast& g = worst(good);
+  const StageForecast& g = good.chosen.forecast.worst();
   line +=
       sentence(verdict, ": ", layout_words(good.chosen.question.plan), "; ",
                g.cache_fills() ? "needs " : "", shown_gib(g.needed), " of ", shown_gib(g.capacity),
@@ -145,7 +140,7 @@ std::string card_table(const ResolvedRequest& r, const std::vector<const FitAnsw
   t.header = {"card",    "allocated", "reserved", "device", "of",
               "verdict", "step",      "tokens/s", amount(r)};
   for (const FitAnswer* a : list) {
-    const StageForecast& s = worst(*a);
+    const StageForecast& s = a->chosen.forecast.worst();
     const Forecast& f = a->chosen.forecast;
     t.rows.push_back({a->gpu, shown_gib_number(s.peak.allocated), shown_gib_number(s.peak.reserved),
                       shown_gib_number(s.peak.device), shown_gib_number(s.capacity),
@@ -156,7 +151,7 @@ std::string card_table(const ResolvedRequest& r, const std::vector<const FitAnsw
 }
 
 std::string category_bars(const FitAnswer& a, int width) {
-  const StageForecast& s = worst(a);
+  const StageForecast& s = a.chosen.forecast.worst();
   std::vector<std::pair<std::int64_t, std::size_t>> parts;
   for (std::size_t c = 0; c < memory_category_count; ++c)
     if (s.breakdown[c] > (8 << 20)) parts.emplace_back(s.breakdown[c], c);
@@ -243,7 +238,7 @@ std::string method_part(const ResolvedRequest& r, Method method,
   }
   const FitAnswer& a = *list.front();
   text += sentence("  nearest plan ", whole_text(a.chosen.question.plan), ": ",
-                   shown_gib(worst(a).peak.device), " per GPU, model states ",
+                   shown_gib(a.chosen.forecast.worst().peak.device), " per GPU, model states ",
                    shown_gib(a.model_states), " in all\n");
   const Forecast& f = a.chosen.forecast;
   if (!f.host_fits && trains_in_more(f.host))
@@ -264,7 +259,7 @@ std::string method_part(const ResolvedRequest& r, Method method,
 }  // namespace
 
 std::string fit_text(const ResolvedRequest& r, const FitAnswers& all, int width) {
-  std::string text = head_line(r);
+  std::string text = fit_head_line(r);
   const auto last = [](const std::string& note) { return note == framework_follows_gpus_note; };
   for (const std::string& note : r.notes)
     if (!last(note)) text += sentence("  ", note, "\n");

@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, 15> scripts{
 // What stands in the place of {{name}} of the template. Nothing that was put in is looked at again.
 using Part = std::pair<std::string_view, std::string>;
 
-std::string filled(std::string_view page, const std::vector<Part>& parts) {
+std::string filled_page(std::string_view page, const std::vector<Part>& parts) {
   std::string out;
   for (std::size_t open = page.find("{{"); open != std::string_view::npos; open = page.find("{{")) {
     const std::size_t close = page.find("}}", open);
@@ -71,20 +71,20 @@ Json report_document(const Json& answer, const std::vector<ReportDetail>& detail
 }
 
 std::string report_page(const Json& answer, const std::vector<ReportDetail>& details) {
-  return filled(embedded_file("report.html"),
-                {{"style", std::string(embedded_file("style.css"))},
-                 {"licence", std::string(embedded_file("chart-licence.txt"))},
-                 {"charts", std::string(embedded_file("chart.js"))},
-                 {"scripts", all_scripts()},
-                 {"document", json_in_html(report_document(answer, details))}});
+  return filled_page(embedded_file("report.html"),
+                     {{"style", std::string(embedded_file("style.css"))},
+                      {"licence", std::string(embedded_file("chart-licence.txt"))},
+                      {"charts", std::string(embedded_file("chart.js"))},
+                      {"scripts", all_scripts()},
+                      {"document", json_in_html(report_document(answer, details))}});
 }
 
 std::string served_page() {
-  return filled(embedded_file("serve.html"),
-                {{"style", std::string(embedded_file("style.css"))},
-                 {"licence", std::string(embedded_file("chart-licence.txt"))},
-                 {"charts", std::string(embedded_file("chart.js"))},
-                 {"scripts", all_scripts() + std::string(embedded_file("serve.js"))}});
+  return filled_page(embedded_file("serve.html"),
+                     {{"style", std::string(embedded_file("style.css"))},
+                      {"licence", std::string(embedded_file("chart-licence.txt"))},
+                      {"charts", std::string(embedded_file("chart.js"))},
+                      {"scripts", all_scripts() + std::string(embedded_file("serve.js"))}});
 }
 
 Problems publish(const Output& output, const Json& answer,

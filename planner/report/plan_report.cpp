@@ -13,22 +13,16 @@
 namespace shardwise {
 namespace {
 
-const StageForecast& worst(const Forecast& f) {
-  return f.stages[static_cast<std::size_t>(f.worst_stage)];
-}
-
 std::string shown_memory(const Forecast& f) {
-  return sentence(shown_gib_number(worst(f).needed), worst(f).cache_fills() ? " + cache" : "",
-                  " of ", shown_gib(worst(f).capacity));
+  return sentence(shown_gib_number(f.worst().needed), f.worst().cache_fills() ? " + cache" : "",
+                  " of ", shown_gib(f.worst().capacity));
 }
-
-std::string shown_share(double fraction) { return sentence(fixed(100 * fraction, 1), " %"); }
 
 std::string shown_rent(std::optional<double> usd) {
   return usd ? sentence("$", fixed(*usd, *usd < 10 ? 3 : 1)) : std::string("-");
 }
 
-std::string head_line(const PlanAnswer& a) {
+std::string plan_head_line(const PlanAnswer& a) {
   const ResolvedRequest& r = a.request;
   return sentence(r.model.id, ", ", name(a.method), " in ",
                   a.sites.back().without_zero.framework.name, ", ", grouped(r.sequence),
@@ -51,7 +45,7 @@ std::vector<std::string> cells_of(const PlanAnswer& a, const FoundPlan& p) {
           shown_rent(usd_per_million_tokens(a.sites[p.site], f))};
 }
 
-Table table_of(const PlanAnswer& a, const std::vector<FoundPlan>& plans) {
+Table plan_table(const PlanAnswer& a, const std::vector<FoundPlan>& plans) {
   Table t{{"plan", "step", "tokens/s", "MFU", "bubble", "memory", "$/Mtok"}, {}};
   const bool several = a.sites.size() > 1;
   for (std::size_t i = 0; i < plans.size(); ++i) {
@@ -66,7 +60,7 @@ Table table_of(const PlanAnswer& a, const std::vector<FoundPlan>& plans) {
 }
 
 std::string ranking_text(const PlanAnswer& a, std::optional<int> columns) {
-  const Table t = table_of(a, a.result.best);
+  const Table t = plan_table(a, a.result.best);
   if (t.rows.empty() && a.result.proof.legal == 0 && a.request.asked.fix)
     return "  no plan with what is held fixed is legal\n";
   if (t.rows.empty())
@@ -111,7 +105,7 @@ std::string pareto_text(const PlanAnswer& a, std::optional<int> columns) {
                   grouped(static_cast<std::int64_t>(a.pareto.size())),
                   "; forecast for it: ", grouped(a.pareto_proof.fitted), " for memory, ",
                   grouped(a.pareto_proof.timed), " for time\n",
-                  shown_table(table_of(a, a.pareto), "  ", columns));
+                  shown_table(plan_table(a, a.pareto), "  ", columns));
 }
 
 // What bounds left out, and how much of it in whole sets. Where no plan fits, there was nothing to
@@ -166,10 +160,10 @@ Json found_json(const PlanAnswer& a, const FoundPlan& p) {
             {"tokens_per_s", json_number(f.tokens_per_s)},
             {"mfu", json_number(f.mfu)},
             {"bubble_fraction", json_number(f.bubble_fraction)},
-            {"peak_memory_gib", memory_json(worst(f).peak)},
-            {"needed_memory_gib", json_gib(worst(f).needed)},
+            {"peak_memory_gib", memory_json(f.worst().peak)},
+            {"needed_memory_gib", json_gib(f.worst().needed)},
             {"peak_memory_high_gib", json_gib(f.peak_device.high)},
-            {"capacity_gib", json_gib(worst(f).capacity)},
+            {"capacity_gib", json_gib(f.worst().capacity)},
             {"margin_gib", json_gib(f.margin)},
             {"trust", trust_name(f.trust)}};
   add_host_ram(j, f.host);
@@ -180,7 +174,7 @@ Json found_json(const PlanAnswer& a, const FoundPlan& p) {
 }
 
 // What every workload rests on that the search went through.
-Json echo(const PlanAnswer& a) {
+Json plan_echo(const PlanAnswer& a) {
   std::vector<Json> filled;
   for (const SearchSite& site : a.sites)
     for (const Workload* w : {&site.without_zero, &site.with_zero})
@@ -202,7 +196,7 @@ Json scaling_json(const PlanAnswer& a) {
 }  // namespace
 
 std::string plan_text(const PlanAnswer& a, std::optional<int> columns) {
-  std::string text = head_line(a) + adapter_text(a.sites.back().without_zero);
+  std::string text = plan_head_line(a) + adapter_text(a.sites.back().without_zero);
   if (const PlanFix& fix = a.sites.back().space.fix(); !fix.empty())
     text += sentence("of plans with ", fix.shown(), " only\n");
   text += a.scaling.empty() ? ranking_text(a, columns) : scaling_text(a, columns);
@@ -219,7 +213,7 @@ Json plan_json(const PlanAnswer& a) {
   for (const FoundPlan& found : a.result.best) plans.push_back(found_json(a, found));
   Json j = {{"schema_version", schema_version},
             {"command", "plan"},
-            {"request", echo(a)},
+            {"request", plan_echo(a)},
             {"model", a.request.model.id},
             {"method", name(a.method)},
             {"framework", a.sites.back().without_zero.framework.id},

@@ -7,11 +7,6 @@
 namespace shardwise {
 namespace {
 
-const StageForecast& worst(const Reached& r) {
-  const Forecast& f = r.chosen.forecast;
-  return f.stages[static_cast<std::size_t>(f.worst_stage)];
-}
-
 std::string value_words(const Reached& r, const std::string& unit) {
   return sentence(grouped(r.value), unit, r.open ? " and more" : "");
 }
@@ -21,14 +16,15 @@ std::string lines(const char* label, const std::string& unit, const std::optiona
   if (!most) return sentence("    ", label, "none fits\n");
   const bool tight = most->chosen.verdict == Verdict::tight;
   std::string text =
-      sentence("    ", label, value_words(*most, unit), ": ", shown_gib(worst(*most).peak.device),
-               " of ", shown_gib(worst(*most).capacity), tight ? ", tightly" : "", ", ",
+      sentence("    ", label, value_words(*most, unit), ": ",
+               shown_gib(most->chosen.forecast.worst().peak.device), " of ",
+               shown_gib(most->chosen.forecast.worst().capacity), tight ? ", tightly" : "", ", ",
                shown_rate(most->chosen.forecast.tokens_per_s), " tokens/s; plan ",
                whole_text(most->chosen.question.plan), ", ",
                grouped(most->chosen.question.plan.global_batch()), " per step\n");
   if (tight && roomy)
     text += sentence("                        with room to spare ", value_words(*roomy, unit), ": ",
-                     shown_gib(worst(*roomy).peak.device), "\n");
+                     shown_gib(roomy->chosen.forecast.worst().peak.device), "\n");
   return text;
 }
 
@@ -40,8 +36,8 @@ Json reached_json(const std::optional<Reached>& r) {
           {"batch", r->chosen.question.plan.global_batch()},
           {"verdict", verdict_name(r->chosen.verdict)},
           {"plan", whole_text(r->chosen.question.plan)},
-          {"device_gib", json_gib(worst(*r).peak.device)},
-          {"capacity_gib", json_gib(worst(*r).capacity)},
+          {"device_gib", json_gib(r->chosen.forecast.worst().peak.device)},
+          {"capacity_gib", json_gib(r->chosen.forecast.worst().capacity)},
           {"tokens_per_s", json_number(r->chosen.forecast.tokens_per_s)}};
 }
 

@@ -23,7 +23,7 @@ Json field_json(const FieldValue& value) {
 }
 
 // What does not hang on the answer.
-Request filled(const ResolvedRequest& r) {
+Request filled_request(const ResolvedRequest& r) {
   Request whole = r.asked;
   whole.methods = r.methods;
   whole.sequence = r.sequence;
@@ -59,7 +59,7 @@ Json asked_json(const Request& asked) {
 }
 
 Json filled_json(const ResolvedRequest& r, const Workload& w, const ParallelPlan* plan) {
-  Json whole = asked_json(filled(r));
+  Json whole = asked_json(filled_request(r));
   Json settings =
       plan != nullptr ? settings_json({w, *plan, r.clusters.front()}) : workload_json(w);
   if (r.asked.plans.empty())
@@ -84,7 +84,7 @@ Json echo_json(const Request& stated, const std::vector<Json>& filled) {
 }
 
 Json request_json(const ResolvedRequest& r, const std::vector<const Question*>& answered) {
-  if (answered.empty()) return echo_json(r.stated, {asked_json(filled(r))});
+  if (answered.empty()) return echo_json(r.stated, {asked_json(filled_request(r))});
   std::vector<Json> filled;
   bool one_batch = true;
   const auto batch = answered.front()->plan.global_batch();

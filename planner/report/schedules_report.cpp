@@ -12,7 +12,7 @@
 namespace shardwise {
 namespace {
 
-std::string title(const ScheduleRow& row) {
+std::string schedule_title(const ScheduleRow& row) {
   return row.chunks == 1 ? row.schedule : sentence(row.schedule, " x", row.chunks);
 }
 
@@ -30,8 +30,6 @@ std::string shown_peaks(const Forecast& f) {
   return sentence(shown_gib_number(most->peak.device), " (stage ", most->stage, ") to ",
                   shown_gib_number(least->peak.device), " (stage ", least->stage, ")");
 }
-
-std::string shown_share(double fraction) { return fixed(100 * fraction, 1) + " %"; }
 
 Json peaks_json(const Forecast& f) {
   Json peaks = Json::array();
@@ -58,20 +56,20 @@ std::string schedules_text(const ResolvedRequest& r, const ScheduleComparison& c
   std::string refused;
   for (const ScheduleRow& row : c.rows) {
     if (!row.as_asked) {
-      refused += sentence("  ", title(row), ": ", row.refused, "\n");
+      refused += sentence("  ", schedule_title(row), ": ", row.refused, "\n");
       continue;
     }
     const Forecast& f = row.as_asked->forecast;
-    asked.rows.push_back({title(row), shown_time(f.step_time.expected),
+    asked.rows.push_back({schedule_title(row), shown_time(f.step_time.expected),
                           shown_share(f.bubble_fraction), shown_peaks(f)});
     if (!row.equal_memory) {
-      equal.rows.push_back({title(row), "nothing fits"});
+      equal.rows.push_back({schedule_title(row), "nothing fits"});
       continue;
     }
     const PlayedPlan& best = *row.equal_memory;
     Bytes most;
     for (const StageForecast& s : best.forecast.stages) most = std::max(most, s.peak.device);
-    equal.rows.push_back({title(row), shown_time(best.forecast.step_time.expected),
+    equal.rows.push_back({schedule_title(row), shown_time(best.forecast.step_time.expected),
                           shown_rate(best.forecast.tokens_per_s),
                           shown_share(best.forecast.bubble_fraction), shown_gib_number(most),
                           std::to_string(best.plan.microbatch), best.plan.recompute});

@@ -75,7 +75,7 @@ Json links_json(const StepRecord& record) {
 }
 
 // A plan that nobody asked for is the framework's default: filled in like other defaults.
-Json echo(ResolvedRequest r, const Question& q) {
+Json simulation_echo(ResolvedRequest r, const Question& q) {
   if (r.asked.plans.empty()) r.asked.plans = {whole_text(q.plan)};
   return request_json(r, {&q});
 }
@@ -94,7 +94,7 @@ Json simulate_json(const ResolvedRequest& r, const Simulation& s) {
     slowest = {{"rank", f.slowest->rank}, {"stage", f.slowest->stage}, {"gpu", f.slowest->gpu}};
   Json j = {{"schema_version", schema_version},
             {"command", "simulate"},
-            {"request", echo(r, s.question)},
+            {"request", simulation_echo(r, s.question)},
             {"model", r.model.id},
             {"method", name(s.question.workload.method)},
             {"framework", s.question.workload.framework.id},

@@ -45,8 +45,6 @@ std::string step_text(const Forecast& f) {
   return text;
 }
 
-std::string share(Seconds part, Seconds step) { return fixed(100 * (part / step), 1) + " %"; }
-
 // One row per stage: what its GPU did with the step. A single stage is the breakdown above.
 std::string ranks_text(const Simulation& s) {
   const std::vector<RankAccount> accounts = rank_accounts(s.record().step);
@@ -60,9 +58,9 @@ std::string ranks_text(const Simulation& s) {
                                                                             : communication) +=
           time;
     for (const auto& [kind, time] : a.critical) path += time;
-    t.rows.push_back({std::to_string(a.stage), share(step - a.idle, step),
-                      share(communication, step), share(host, step), share(a.bubble, step),
-                      share(path, step)});
+    t.rows.push_back({std::to_string(a.stage), shown_share((step - a.idle) / step),
+                      shown_share(communication / step), shown_share(host / step),
+                      shown_share(a.bubble / step), shown_share(path / step)});
   }
   return "  what the GPU of each stage does with the step\n" + shown_table(t, "    ");
 }

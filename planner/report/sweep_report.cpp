@@ -40,22 +40,21 @@ bool heads_the_group(const std::string& key) {
   return key == "model" || key == "method" || key == "sequence" || key == "plans";
 }
 
-std::string shown(const Json& value) {
+std::string shown_value(const Json& value) {
   if (value.is_null()) return "-";
   if (value.is_string()) return value.get<std::string>();
   if (!value.is_array()) return value.dump();
   std::string all;
-  for (const Json& v : value) all += (all.empty() ? "" : ", ") + shown(v);
+  for (const Json& v : value) all += (all.empty() ? "" : ", ") + shown_value(v);
   return all;
 }
 
-std::string shown(const SweepRow& row, std::string_view column, std::string (*show)(double)) {
+std::string shown_value(const SweepRow& row, std::string_view column, std::string (*show)(double)) {
   const auto value = number_in(row, column);
   return value ? show(*value) : std::string("-");
 }
 
 std::string shown_seconds(double s) { return shown_time(Seconds(s)); }
-std::string shown_share(double x) { return fixed(100 * x, 1) + " %"; }
 std::string shown_tenths(double x) { return fixed(x, 1); }
 std::string shown_figure(double x) { return std::abs(x) < 100 ? fixed(x, 3) : shown_rate(x); }
 
@@ -81,8 +80,8 @@ std::string bar_cell(const SweepRow& row, const SweepMeasure& by, double most) {
   return sentence(shown_figure(value), "  ", bar);
 }
 
-Table table_of(const SweepReport& r, const SweepGroup& group,
-               const std::vector<std::string>& keys) {
+Table group_table(const SweepReport& r, const SweepGroup& group,
+                  const std::vector<std::string>& keys) {
   Table t{{"plan", "point"}, {}};
   t.header.insert(t.header.end(), keys.begin(), keys.end());
   for (const Figure& f : figures)
@@ -98,9 +97,9 @@ Table table_of(const SweepReport& r, const SweepGroup& group,
     std::vector<std::string> cells{
         sentence(i + 1, ". ", text_in(row, "plan").value_or("-"), tight ? " (tight)" : ""),
         std::to_string(point_of(row))};
-    for (const std::string& key : keys) cells.push_back(shown(request.value(key, Json())));
+    for (const std::string& key : keys) cells.push_back(shown_value(request.value(key, Json())));
     for (const Figure& f : figures)
-      if (f.column != r.by->column) cells.push_back(shown(row, f.column, f.show));
+      if (f.column != r.by->column) cells.push_back(shown_value(row, f.column, f.show));
     cells.push_back(bar_cell(row, *r.by, most));
     t.rows.push_back(std::move(cells));
   }
@@ -209,7 +208,7 @@ std::string sweep_text(const SweepReport& r, std::optional<int> columns) {
     text += sentence("\n", group.model, ", ", group.method, ", ", grouped(group.sequence),
                      " tokens per sequence, by ", r.by->heading, "\n");
     if (!group.ranked.empty())
-      text += without_trailing_spaces(shown_table(table_of(r, group, keys), "  ", columns));
+      text += without_trailing_spaces(shown_table(group_table(r, group, keys), "  ", columns));
     text += more_line(r, group);
   }
   return text + (ranking.refused.empty() ? "" : "\n") + refused_text(r, ranking);

@@ -19,7 +19,7 @@ std::string microseconds(std::int64_t picoseconds) {
 }
 
 // "F12", "B3'": as the drawing names them; other work by its name.
-std::string title(const TaskGraph& graph, TaskId task) {
+std::string task_title(const TaskGraph& graph, TaskId task) {
   const TaskTag tag = graph.tag(task);
   const WorkKind work = graph.work(task);
   const std::string where =
@@ -116,7 +116,7 @@ class TraceWriter {
       const TaskTag tag = graph_.tag(task);
       for (const LaneId lane : graph_.lanes(task))
         event({{"ph", "X"},
-               {"name", title(graph_, task)},
+               {"name", task_title(graph_, task)},
                {"cat", name(graph_.work(task))},
                {"pid", graph_.rank(lane)},
                {"tid", lane_thread(lane)},

@@ -70,9 +70,9 @@ FieldValue get_flag(const Request& r) {
 using R = Request;
 using V = FieldValue;
 constexpr std::int64_t exabyte = 1'000'000'000'000'000'000;
-constexpr FieldKind text = FieldKind::text;
-constexpr FieldKind integer = FieldKind::integer;
-constexpr FieldKind number = FieldKind::number;
+constexpr FieldKind text_kind = FieldKind::text;
+constexpr FieldKind integer_kind = FieldKind::integer;
+constexpr FieldKind number_kind = FieldKind::number;
 
 void set_methods(R& r, const V& v) {
   r.methods.clear();
@@ -116,33 +116,33 @@ V get_quantization(const R& r) {
 }
 const std::string& word(const V& v) { return std::get<std::string>(v); }
 
-constexpr std::array<RequestField, 49> rows{{
+constexpr std::array<RequestField, 49> field_rows{{
     {"model", "MODEL", "MODEL", "catalog name, alias such as 70b, or the path of a config.json",
-     text, 0, 0, nullptr, set_plain<&R::model>, get_plain<&R::model>},
+     text_kind, 0, 0, nullptr, set_plain<&R::model>, get_plain<&R::model>},
     {"gpus", "--gpus", "GPUS", "6x24GB, 2xRTX-3090, 16xH100-SXM, 4 nodes of 8xA100-80GB, dgx-h100",
-     text, 0, 0, nullptr, set_plain<&R::gpus>, get_plain<&R::gpus>},
-    {"nodes", "--nodes", "N", "spread the GPUs over this many nodes", integer, 1, 1'000'000,
+     text_kind, 0, 0, nullptr, set_plain<&R::gpus>, get_plain<&R::gpus>},
+    {"nodes", "--nodes", "N", "spread the GPUs over this many nodes", integer_kind, 1, 1'000'000,
      nullptr, set_integer<&R::nodes>, get_integer<&R::nodes>},
-    {"gpus_per_node", "--gpus-per-node", "N", "GPUs in each node", integer, 1, 1'000'000, nullptr,
-     set_integer<&R::gpus_per_node>, get_integer<&R::gpus_per_node>},
-    {"network", "--network", "NAME", "network between nodes (catalog list networks)", text, 0, 0,
-     nullptr, set_plain<&R::network>, get_plain<&R::network>},
+    {"gpus_per_node", "--gpus-per-node", "N", "GPUs in each node", integer_kind, 1, 1'000'000,
+     nullptr, set_integer<&R::gpus_per_node>, get_integer<&R::gpus_per_node>},
+    {"network", "--network", "NAME", "network between nodes (catalog list networks)", text_kind, 0,
+     0, nullptr, set_plain<&R::network>, get_plain<&R::network>},
     {"host_ram_gib", "--host-ram", "SIZE", "CPU memory of every node: 128GiB", FieldKind::size,
      1 << 20, exabyte, nullptr, set_plain<&R::host_ram>, get_plain<&R::host_ram>},
     {"method", "--method", "METHOD",
      "pretrain, full, lora, dora or qlora; more than once for several", FieldKind::texts, 0, 0,
      methods, set_methods, get_methods},
     {"preference", "--preference", "NAME",
-     "train on answers that are preferred: dpo, kto, orpo, simpo or reward", text, 0, 0,
+     "train on answers that are preferred: dpo, kto, orpo, simpo or reward", text_kind, 0, 0,
      preferences, [](R& r, const V& v) { r.preference = preference_named(word(v)); },
      get_preference},
-    {"framework", "--framework", "NAME", "training framework (catalog list frameworks)", text, 0, 0,
-     nullptr, set_plain<&R::framework>, get_plain<&R::framework>},
+    {"framework", "--framework", "NAME", "training framework (catalog list frameworks)", text_kind,
+     0, 0, nullptr, set_plain<&R::framework>, get_plain<&R::framework>},
     {"sequence",
      "--seq",
      "TOKENS",
      "tokens per sequence; 4k is 4096",
-     integer,
+     integer_kind,
      1,
      100'000'000,
      nullptr,
@@ -150,14 +150,15 @@ constexpr std::array<RequestField, 49> rows{{
      get_integer<&R::sequence>,
      {},
      NumberLetters::binary},
-    {"batch", "--batch", "N", "sequences per step over all GPUs", integer, 1, 1'000'000, nullptr,
-     set_integer<&R::batch>, get_integer<&R::batch>},
-    {"microbatch", "--microbatch", "N", "sequences that one GPU passes through at once", integer, 1,
-     1'000'000, nullptr, set_integer<&R::microbatch>, get_integer<&R::microbatch>},
-    {"images", "--images", "N", "images of a sequence, for a model with a vision tower", integer, 0,
-     10'000, nullptr, set_integer<&R::images>, get_integer<&R::images>},
+    {"batch", "--batch", "N", "sequences per step over all GPUs", integer_kind, 1, 1'000'000,
+     nullptr, set_integer<&R::batch>, get_integer<&R::batch>},
+    {"microbatch", "--microbatch", "N", "sequences that one GPU passes through at once",
+     integer_kind, 1, 1'000'000, nullptr, set_integer<&R::microbatch>, get_integer<&R::microbatch>},
+    {"images", "--images", "N", "images of a sequence, for a model with a vision tower",
+     integer_kind, 0, 10'000, nullptr, set_integer<&R::images>, get_integer<&R::images>},
     {"image_tokens", "--image-tokens", "N", "tokens of the sequence that stand for one image",
-     integer, 1, 1'000'000, nullptr, set_integer<&R::image_tokens>, get_integer<&R::image_tokens>},
+     integer_kind, 1, 1'000'000, nullptr, set_integer<&R::image_tokens>,
+     get_integer<&R::image_tokens>},
     {"plans", "--plan", "PLAN", "dp=8,zero=3 or tp=4,pp=4,...; more than once for several",
      FieldKind::texts, 0, 0, nullptr,
      [](R& r, const V& v) { r.plans = std::get<std::vector<std::string>>(v); }, get_plans},
@@ -167,23 +168,23 @@ constexpr std::array<RequestField, 49> rows{{
      FieldKind::texts, 0, 0, nullptr,
      [](R& r, const V& v) { r.plan_from = std::get<std::vector<std::string>>(v); }, get_plan_from},
     {"recompute", "--recompute", "POLICY",
-     "none, selective, selective-op, full, every-K-layers, blocks-N, best or best-N", text, 0, 0,
-     nullptr, set_plain<&R::recompute>, get_plain<&R::recompute>},
+     "none, selective, selective-op, full, every-K-layers, blocks-N, best or best-N", text_kind, 0,
+     0, nullptr, set_plain<&R::recompute>, get_plain<&R::recompute>},
     {"offload", "--offload", "WHAT",
-     "none, params, optimizer, activations, params+optimizer, ... or all", text, 0, 0, offloads,
-     [](R& r, const V& v) { r.offload = offload_named(word(v)); }, get_offload},
-    {"optimizer", "--optimizer", "NAME", "adamw, adamw8bit, sgd, lion, adafactor, muon, ...", text,
-     0, 0, optimizers, [](R& r, const V& v) { r.optimizer = optimizer_named(word(v)); },
+     "none, params, optimizer, activations, params+optimizer, ... or all", text_kind, 0, 0,
+     offloads, [](R& r, const V& v) { r.offload = offload_named(word(v)); }, get_offload},
+    {"optimizer", "--optimizer", "NAME", "adamw, adamw8bit, sgd, lion, adafactor, muon, ...",
+     text_kind, 0, 0, optimizers, [](R& r, const V& v) { r.optimizer = optimizer_named(word(v)); },
      get_optimizer},
-    {"precision", "--precision", "FORMAT", "bf16, fp16, fp32, tf32, fp8, mxfp8 or nvfp4", text, 0,
-     0, formats, [](R& r, const V& v) { r.precision = dtype_named(word(v)); }, get_precision},
-    {"lora_rank", "--lora-rank", "R", "rank of the adapters", integer, 1, 65'536, nullptr,
+    {"precision", "--precision", "FORMAT", "bf16, fp16, fp32, tf32, fp8, mxfp8 or nvfp4", text_kind,
+     0, 0, formats, [](R& r, const V& v) { r.precision = dtype_named(word(v)); }, get_precision},
+    {"lora_rank", "--lora-rank", "R", "rank of the adapters", integer_kind, 1, 65'536, nullptr,
      set_integer<&R::lora_rank>, get_integer<&R::lora_rank>},
     {"lora_targets", "--lora-targets", "LINEARS",
-     "all-linear, attention, attention-qv, mlp, or a list such as q,v,down", text, 0, 0, nullptr,
-     set_plain<&R::lora_targets>, get_plain<&R::lora_targets>},
+     "all-linear, attention, attention-qv, mlp, or a list such as q,v,down", text_kind, 0, 0,
+     nullptr, set_plain<&R::lora_targets>, get_plain<&R::lora_targets>},
     {"quantization", "--quantization", "FORMAT",
-     "of frozen weights: none, nf4, nf4-double, int8, gptq or fp8", text, 0, 0, quantizations,
+     "of frozen weights: none, nf4, nf4-double, int8, gptq or fp8", text_kind, 0, 0, quantizations,
      [](R& r, const V& v) { r.quantization = quantization_named(word(v)); }, get_quantization},
     {"fused_loss", "--fused-loss", "",
      "head and loss in one kernel, as Liger's fused linear cross-entropy", FieldKind::flag, 0, 0,
@@ -193,13 +194,13 @@ constexpr std::array<RequestField, 49> rows{{
      0, 0, nullptr, set_flag<&R::expandable_segments>, get_flag<&R::expandable_segments>},
     {"expert_imbalance", "--expert-imbalance", "TIMES",
      "tokens that the fullest rank's experts get, over the mean (1): 1.7 for an unbalanced router",
-     number, 1'000, 1'000'000, nullptr, set_plain<&R::expert_imbalance>,
+     number_kind, 1'000, 1'000'000, nullptr, set_plain<&R::expert_imbalance>,
      get_plain<&R::expert_imbalance>},
     {"samples",
      "--samples",
      "N",
      "state the hours for this many sequences: 10k",
-     integer,
+     integer_kind,
      1,
      std::numeric_limits<std::int64_t>::max(),
      nullptr,
@@ -211,7 +212,7 @@ constexpr std::array<RequestField, 49> rows{{
      "--tokens",
      "N",
      "state the hours for this many tokens: 15B, 1T",
-     integer,
+     integer_kind,
      1,
      std::numeric_limits<std::int64_t>::max(),
      nullptr,
@@ -220,20 +221,20 @@ constexpr std::array<RequestField, 49> rows{{
      {},
      NumberLetters::decimal},
     {"profile", "--profile", "NAME",
-     "calibration profile: of catalog/profiles, or a file (default: by GPU)", text, 0, 0, nullptr,
-     set_plain<&R::profile>, get_plain<&R::profile>},
+     "calibration profile: of catalog/profiles, or a file (default: by GPU)", text_kind, 0, 0,
+     nullptr, set_plain<&R::profile>, get_plain<&R::profile>},
     {"unfold", "--unfold", "", "simulate every rank, not one of each kind", FieldKind::flag, 0, 0,
      nullptr, set_flag<&R::unfold>, get_flag<&R::unfold>},
     {"jitter", "--jitter", "SHARE",
-     "standard deviation of every kernel's time, relative: 0.05 (simulate)", number, 0, 500,
+     "standard deviation of every kernel's time, relative: 0.05 (simulate)", number_kind, 0, 500,
      nullptr, set_plain<&R::jitter>, get_plain<&R::jitter>},
     {"straggler", "--straggler", "TIMES",
-     "one GPU, drawn by --seed, takes this many times as long: 1.3 (simulate)", number, 1'000,
+     "one GPU, drawn by --seed, takes this many times as long: 1.3 (simulate)", number_kind, 1'000,
      100'000, nullptr, set_plain<&R::straggler>, get_plain<&R::straggler>},
-    {"seed", "--seed", "N", "of --jitter and --straggler (simulate)", integer, 0,
+    {"seed", "--seed", "N", "of --jitter and --straggler (simulate)", integer_kind, 0,
      9'007'199'254'740'991, nullptr, set_integer<&R::seed>, get_integer<&R::seed>},
     {"loader_sequences_per_s", "--loader-rate", "RATE",
-     "sequences per second that the data loaders of one node deliver", number, 1,
+     "sequences per second that the data loaders of one node deliver", number_kind, 1,
      1'000'000'000'000'000, nullptr, set_plain<&R::loader_sequences_per_s>,
      get_plain<&R::loader_sequences_per_s>},
     {"explain", "--explain", "", "derive every figure, with sources (fit, simulate, compare)",
@@ -244,15 +245,15 @@ constexpr std::array<RequestField, 49> rows{{
      FieldKind::texts, 0, 0, nullptr,
      [](R& r, const V& v) { r.why_not = std::get<std::vector<std::string>>(v); },
      [](const R& r) { return r.why_not.empty() ? V() : V(r.why_not); }},
-    {"top", "--top", "N", "how many plans (10)", integer, 1, 1'000, nullptr, set_integer<&R::top>,
-     get_integer<&R::top>, "plan"},
-    {"objective", "--objective", "NAME", "what to rank by (time)", text, 0, 0, nullptr,
+    {"top", "--top", "N", "how many plans (10)", integer_kind, 1, 1'000, nullptr,
+     set_integer<&R::top>, get_integer<&R::top>, "plan"},
+    {"objective", "--objective", "NAME", "what to rank by (time)", text_kind, 0, 0, nullptr,
      set_plain<&R::objective>, get_plain<&R::objective>, "plan"},
     {"fix", "--fix", "KEYS",
-     "hold these keys of a plan, and search the rest: tp=8,pp=4, or several values: mbs=1|2", text,
-     0, 0, nullptr, set_plain<&R::fix>, get_plain<&R::fix>, "plan"},
+     "hold these keys of a plan, and search the rest: tp=8,pp=4, or several values: mbs=1|2",
+     text_kind, 0, 0, nullptr, set_plain<&R::fix>, get_plain<&R::fix>, "plan"},
     {"max_memory", "--max-memory", "FRACTION",
-     "the most of a GPU's memory that a plan may be forecast to use (1)", number, 50, 1'000,
+     "the most of a GPU's memory that a plan may be forecast to use (1)", number_kind, 50, 1'000,
      nullptr, set_plain<&R::max_memory>, get_plain<&R::max_memory>, "plan"},
     {"allow_tight", "--allow-tight", "",
      "also plans whose memory interval ends above the card, which otherwise come in only where no "
@@ -267,15 +268,15 @@ constexpr std::array<RequestField, 49> rows{{
     {"memory_gib", "--memory", "SIZE",
      "with --schedules: what each may take per GPU, such as 60GiB (else what the plan needs)",
      FieldKind::size, 1, exabyte, nullptr, set_plain<&R::memory>, get_plain<&R::memory>, "compare"},
-    {"target", "--target", "TARGET", "what the files are for", text, 0, 0, nullptr,
+    {"target", "--target", "TARGET", "what the files are for", text_kind, 0, 0, nullptr,
      set_plain<&R::target>, get_plain<&R::target>, "launch"},
     {"learning_rate", "--learning-rate", "RATE",
-     "to write down, scaled where the batch differs from --learning-rate-batch", number, 0,
+     "to write down, scaled where the batch differs from --learning-rate-batch", number_kind, 0,
      1'000'000, nullptr, set_plain<&R::learning_rate>, get_plain<&R::learning_rate>, "launch"},
     {"learning_rate_batch", "--learning-rate-batch", "N",
-     "the sequences per step that the learning rate was found with", integer, 1, 100'000'000,
+     "the sequences per step that the learning rate was found with", integer_kind, 1, 100'000'000,
      nullptr, set_integer<&R::learning_rate_batch>, get_integer<&R::learning_rate_batch>, "launch"},
-    {"budget_usd", "--budget", "USD", "US dollars for the whole run (3000)", number, 1,
+    {"budget_usd", "--budget", "USD", "US dollars for the whole run (3000)", number_kind, 1,
      1'000'000'000'000'000, nullptr, set_plain<&R::budget>, get_plain<&R::budget>, "shop"},
 }};
 
@@ -389,7 +390,7 @@ std::optional<double> number_in(std::string_view digits) {
 }
 
 // One use of a flag as a value of the field's kind, or why it is none.
-std::variant<FieldValue, Problem> value_of(const RequestField& field, const std::string& words) {
+std::variant<FieldValue, Problem> read_value(const RequestField& field, const std::string& words) {
   const std::string where(field.flag);
   if (field.kind == FieldKind::integer) {
     if (const auto value = lettered_integer_in(words, field.letters)) return FieldValue(*value);
@@ -421,7 +422,7 @@ std::vector<std::string> comma_separated(const std::vector<std::string>& texts) 
 
 }  // namespace
 
-std::span<const RequestField> request_fields() { return rows; }
+std::span<const RequestField> request_fields() { return field_rows; }
 
 const RequestField* request_field(std::string_view key) {
   for (const RequestField& field : request_fields())
@@ -475,7 +476,7 @@ Problems set_from_flag(const RequestField& field, const std::vector<std::string>
       return {
           wrong(where, sentence("given ", texts.size(), " times; once is enough",
                                 where.starts_with("--") ? "" : ", and GPUs stand behind --gpus"))};
-    const auto read = value_of(field, texts.front());
+    const auto read = read_value(field, texts.front());
     if (const Problem* problem = std::get_if<Problem>(&read)) return {*problem};
     value = std::get<FieldValue>(read);
   }

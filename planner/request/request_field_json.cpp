@@ -14,7 +14,7 @@ constexpr double most_exact_integer = 9'007'199'254'740'992.0;  // 2^53: doubles
 constexpr double most_gib = 1e9;
 
 // A number of the list as a value of the field's kind; nothing where it is none.
-FieldValue value_of(const RequestField& field, double number) {
+FieldValue numeric_value(const RequestField& field, double number) {
   switch (field.kind) {
     case FieldKind::integer:
       if (std::abs(number) > most_exact_integer || number != std::floor(number)) return {};
@@ -72,7 +72,7 @@ std::vector<FieldValue> read_field_list(JsonReader& r, const RequestField& field
         values.emplace_back(std::vector<std::string>{std::move(text)});
     }
   } else {
-    for (const double number : r.numbers(field.key)) values.push_back(value_of(field, number));
+    for (const double number : r.numbers(field.key)) values.push_back(numeric_value(field, number));
   }
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::string where = sentence(r.where(field.key), '/', i);

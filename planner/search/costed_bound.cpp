@@ -100,7 +100,7 @@ Seconds copies_in(const StageCosts& stage, double passes) {
 
 // What the host issues of a chunk, forward and back (simulator/step/step_lowering.hpp: what runs
 // again is issued where it takes the GPU any time).
-Seconds issue_time(const std::vector<LayerSchedule>& chunk) {
+Seconds chunk_issue_time(const std::vector<LayerSchedule>& chunk) {
   Seconds sum;
   for (const LayerSchedule& l : chunk) {
     sum += l.time.forward.host + l.time.backward_input.host + l.time.backward_weight.host;
@@ -129,7 +129,8 @@ std::vector<StageCost> stage_costs(const StepCosts& costs, double passes) {
     list[s].copies = copies_in(costs.stages[s], passes);
     // Where the host is ahead in every layer, kernels take longer than this.
     if (stage.paces.empty())
-      for (const std::size_t c : stage.alike) list[s].host += passes * issue_time(stage.chunks[c]);
+      for (const std::size_t c : stage.alike)
+        list[s].host += passes * chunk_issue_time(stage.chunks[c]);
   }
   return list;
 }

@@ -46,8 +46,8 @@ Bytes backward_rise(const LayerDefinition& d) {
 
 // What the host is sure to spend on one microbatch, forward and back, weights sharded or not. Where
 // it is ahead in every layer its lane is left out of a step, which is longer all the same.
-Seconds issue_time(const LayerDefinition& d, const CostModel& cost, const LayerTime& t,
-                   int forward_passes) {
+Seconds layer_issue_time(const LayerDefinition& d, const CostModel& cost, const LayerTime& t,
+                         int forward_passes) {
   Seconds sum = t.forward.host + t.backward_input.host + t.backward_weight.host;
   if (t.recompute.device() > Seconds(0)) sum += t.recompute.host;
   const CostModel::ShardingHooks hooks = cost.sharding_hooks(d);
@@ -69,7 +69,7 @@ LayerBound bound_of(const LayerDefinition& d, const CostModel& cost,
                  Bytes(d.script.saved_bytes),
                  backward_rise(d)};
     // Unlike GPUs may run unlike numbers of microbatches.
-    if (kernels.size() == 1) b.host = issue_time(d, cost, t, forward_passes);
+    if (kernels.size() == 1) b.host = layer_issue_time(d, cost, t, forward_passes);
     if (!least) {
       least = b;
       continue;
@@ -82,7 +82,7 @@ LayerBound bound_of(const LayerDefinition& d, const CostModel& cost,
   return *least;
 }
 
-void add(RunBound& to, const LayerBound& l) {
+void add_layer(RunBound& to, const LayerBound& l) {
   to.forward += l.forward;
   to.backward += l.again + l.input + l.weight;
   to.saved += l.saved;
@@ -95,7 +95,7 @@ std::vector<RunBound> sums(const std::vector<LayerBound>& layers) {
   for (std::size_t i = 1; i + 1 < layers.size(); ++i) {
     const LayerBound& l = layers[i];
     list.push_back(list.back());
-    add(list.back(), l);
+    add_layer(list.back(), l);
   }
   return list;
 }
@@ -277,9 +277,9 @@ RunBound LayerBounds::run(const Chunk& chunk) const {
     b.saved = std::int64_t{count - again} * least_plain_ + std::int64_t{again} * least_checked_;
   }
   if (count > 0) b.rise = rises_[static_cast<std::size_t>(first + count - 1)];
-  if (embedding) add(b, embedding_);
+  if (embedding) add_layer(b, embedding_);
   if (head) {
-    add(b, head_);
+    add_layer(b, head_);
     b.rise = head_.rise;
   }
   return b;

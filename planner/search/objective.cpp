@@ -28,7 +28,7 @@ double by_goodput(const SiteRates& r, Seconds step, Bytes) {
   return r.wall_per_useful * step.value;
 }
 
-constexpr std::array<Objective, 6> rows{{
+constexpr std::array<Objective, 6> objective_rows{{
     {"time", "s", "least time for a step", false, false, by_time},
     {"dollars", "USD", "least rent for a step", false, true, by_dollars},
     {"energy", "kWh", "least energy for a step, of GPUs at their power limit", false, false,
@@ -42,12 +42,12 @@ constexpr std::array<Objective, 6> rows{{
 
 }  // namespace
 
-std::span<const Objective> objectives() { return rows; }
+std::span<const Objective> objectives() { return objective_rows; }
 
 const Objective* objective_named(std::string_view name) {
-  const auto* row =
-      std::find_if(rows.begin(), rows.end(), [&](const Objective& o) { return o.name == name; });
-  return row == rows.end() ? nullptr : row;
+  const auto* row = std::find_if(objective_rows.begin(), objective_rows.end(),
+                                 [&](const Objective& o) { return o.name == name; });
+  return row == objective_rows.end() ? nullptr : row;
 }
 
 }  // namespace shardwise

@@ -40,7 +40,7 @@ StageSketch stage_sketch(const PipelineSchedule& schedule, PipelineShape shape, 
   return s;
 }
 
-void add(StateBounds::Least& to, const StateBounds::Least& one, std::int64_t layers) {
+void add_least(StateBounds::Least& to, const StateBounds::Least& one, std::int64_t layers) {
   to.kept += layers * one.kept;
   to.with_gradients += layers * one.with_gradients;
   to.at_step += layers * one.at_step;
@@ -84,11 +84,11 @@ StateBounds::Least StateBounds::of(const StageSketch& stage) const {
   Least sum;
   int left = stage.blocks;
   for (auto kind = blocks_.begin(); left > 0; ++kind) {
-    add(sum, kind->first, std::min(left, kind->second));
+    add_least(sum, kind->first, std::min(left, kind->second));
     left -= kind->second;
   }
-  if (stage.embedding) add(sum, embedding_, 1);
-  if (stage.head) add(sum, head_, 1);
+  if (stage.embedding) add_least(sum, embedding_, 1);
+  if (stage.head) add_least(sum, head_, 1);
   return sum;
 }
 

@@ -19,7 +19,7 @@ struct FixRow {
 };
 
 using P = ParallelPlan;
-constexpr std::array<FixRow, 12> rows{{
+constexpr std::array<FixRow, 12> fix_rows{{
     {"dp", [](const P& p) { return std::to_string(p.data); }},
     {"tp", [](const P& p) { return std::to_string(p.tensor); }},
     {"sp", [](const P& p) { return std::string(p.sequence_parallel ? "true" : "false"); }},
@@ -38,7 +38,7 @@ Problem wrong(std::string what) { return {ProblemKind::request, "--fix", std::mo
 
 std::vector<std::string_view> names_of_keys() {
   std::vector<std::string_view> names;
-  for (const FixRow& row : rows) names.push_back(row.key);
+  for (const FixRow& row : fix_rows) names.push_back(row.key);
   return names;
 }
 
@@ -85,9 +85,9 @@ Result<PlanFix> PlanFix::parse(const std::string& text) {
   for (const std::string& part : split(text, ',')) {
     const std::size_t equals = part.find('=');
     const std::string name = part.substr(0, equals);
-    const auto row =
-        std::find_if(rows.begin(), rows.end(), [&](const FixRow& r) { return r.key == name; });
-    if (row == rows.end()) {
+    const auto row = std::find_if(fix_rows.begin(), fix_rows.end(),
+                                  [&](const FixRow& r) { return r.key == name; });
+    if (row == fix_rows.end()) {
       problems.push_back(unknown_key(name));
     } else if (equals == std::string::npos) {
       problems.push_back(wrong(sentence(name, " needs a value, such as ", name, "=VALUE")));
@@ -119,8 +119,8 @@ bool PlanFix::allows(std::string_view key, std::string_view value) const {
 
 bool PlanFix::allows(const ParallelPlan& plan) const {
   return std::all_of(keys_.begin(), keys_.end(), [&](const Key& k) {
-    const auto row =
-        std::find_if(rows.begin(), rows.end(), [&](const FixRow& r) { return r.key == k.name; });
+    const auto row = std::find_if(fix_rows.begin(), fix_rows.end(),
+                                  [&](const FixRow& r) { return r.key == k.name; });
     return allows(k.name, row->value(plan));
   });
 }

@@ -141,27 +141,27 @@ struct Subject {
   std::size_t (*before)(std::string_view word);
   Words (*words)(const Catalog& catalog, std::string_view kept);
 };
-constexpr std::array<Subject, 7> rows{{{"models", nothing_before, model_names},
-                                       {"gpus", before_gpu, gpu_names},
-                                       {"networks", nothing_before, network_names},
-                                       {"frameworks", nothing_before, framework_names},
-                                       {"profiles", nothing_before, profile_names},
-                                       {"plans", before_plan_word, plan_words},
-                                       {"entries", nothing_before, entry_names}}};
+constexpr std::array<Subject, 7> asked_rows{{{"models", nothing_before, model_names},
+                                             {"gpus", before_gpu, gpu_names},
+                                             {"networks", nothing_before, network_names},
+                                             {"frameworks", nothing_before, framework_names},
+                                             {"profiles", nothing_before, profile_names},
+                                             {"plans", before_plan_word, plan_words},
+                                             {"entries", nothing_before, entry_names}}};
 
 }  // namespace
 
 std::vector<std::string_view> asked_subjects() {
   std::vector<std::string_view> names;
-  for (const Subject& row : rows) names.push_back(row.name);
+  for (const Subject& row : asked_rows) names.push_back(row.name);
   return names;
 }
 
 std::vector<std::string> asked_words(std::string_view subject, std::string_view word,
                                      const Catalog& catalog) {
-  const auto row = std::find_if(rows.begin(), rows.end(),
+  const auto row = std::find_if(asked_rows.begin(), asked_rows.end(),
                                 [&](const Subject& each) { return each.name == subject; });
-  require(row != rows.end(), "only known subjects are asked for");
+  require(row != asked_rows.end(), "only known subjects are asked for");
   const std::string_view kept = word.substr(0, row->before(word));
   const std::string begun = squeezed(word.substr(kept.size()));
   Words found;

@@ -71,19 +71,19 @@ _shardwise() {
 complete -F _shardwise shardwise
 )text";
 
-std::string joined(const std::vector<std::string>& words) {
+std::string spaced(const std::vector<std::string>& words) {
   std::string line;
   for (const std::string& word : words) line += (line.empty() ? "" : " ") + word;
   return line;
 }
 
 // "ask gpus", "words a b", "files", "folders" or "any".
-std::string told(const ValueWords& values) {
+std::string bash_told(const ValueWords& values) {
   switch (values.kind) {
     case ValueKind::anything:
       return "any";
     case ValueKind::words:
-      return "words " + joined(values.words);
+      return "words " + spaced(values.words);
     case ValueKind::asked:
       return "ask " + values.words.front();
     case ValueKind::files:
@@ -98,7 +98,7 @@ std::string told(const ValueWords& values) {
 std::string value_cases(const std::vector<const CommandPage*>& pages) {
   std::map<std::string, std::string> patterns;
   const auto add = [&](const CommandOption& o, const std::string& at) {
-    std::string& all = patterns[told(o.values)];
+    std::string& all = patterns[bash_told(o.values)];
     all += sentence(all.empty() ? "" : " | \\\n      ", shell_quoted(at));
   };
   for (const CommandPage* page : pages) {
@@ -129,7 +129,7 @@ std::string bash_completion(const CommandPage& program) {
       flags.insert(flags.end(), o.flags.begin(), o.flags.end());
     for (const CommandPage& below : page->inner) inner.push_back(below.path.back());
     text += sentence("    ", shell_quoted(spoken_path(*page)),
-                     ")\n      REPLY=", shell_quoted(sentence(joined(flags), '|', joined(inner))),
+                     ")\n      REPLY=", shell_quoted(sentence(spaced(flags), '|', spaced(inner))),
                      " ;;\n");
   }
   text +=

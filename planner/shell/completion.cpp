@@ -6,14 +6,14 @@
 namespace shardwise {
 namespace {
 
-constexpr std::array<Shell, 3> rows{
+constexpr std::array<Shell, 3> shell_rows{
     {{"bash", bash_completion}, {"zsh", zsh_completion}, {"fish", fish_completion}}};
 
 constexpr std::size_t longest_help = 78;
 
 }  // namespace
 
-std::span<const Shell> shells() { return rows; }
+std::span<const Shell> shells() { return shell_rows; }
 
 std::string shell_quoted(std::string_view text) {
   std::string quoted = "'";

@@ -4,7 +4,7 @@
 namespace shardwise {
 namespace {
 
-constexpr std::string_view head =
+constexpr std::string_view fish_head =
     R"text(# Completions of shardwise for fish. Made by: shardwise completion fish
 
 # Whether the words typed begin with the commands $argv; with -n $argv are all of them.
@@ -28,7 +28,7 @@ complete -c shardwise -f
 )text";
 
 // fish knows \' and \\ inside single quotes.
-std::string quoted(std::string_view text) {
+std::string fish_quoted(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {
     if (c == '\'' || c == '\\') out += '\\';
@@ -38,14 +38,14 @@ std::string quoted(std::string_view text) {
 }
 
 // The rest of a `complete` line that says what the values are.
-std::string told(const ValueWords& values) {
+std::string fish_told(const ValueWords& values) {
   std::string words;
   switch (values.kind) {
     case ValueKind::words:
       for (const std::string& word : values.words) words += (words.empty() ? "" : " ") + word;
-      return " -a " + quoted(words);
+      return " -a " + fish_quoted(words);
     case ValueKind::asked:
-      return " -a " + quoted(sentence("(__shardwise_asked ", values.words.front(), ")"));
+      return " -a " + fish_quoted(sentence("(__shardwise_asked ", values.words.front(), ")"));
     case ValueKind::files:
       return " -F";
     case ValueKind::folders:
@@ -60,26 +60,27 @@ std::string option_line(const std::string& condition, const CommandOption& o) {
   std::string line = "complete -c shardwise -n " + condition;
   for (const std::string& flag : o.flags)
     line += flag.starts_with("--") ? " -l " + flag.substr(2) : " -s " + flag.substr(1);
-  if (!o.placeholder.empty()) line += " -r" + told(o.values);
-  return line + " -d " + quoted(short_help(o.help)) + "\n";
+  if (!o.placeholder.empty()) line += " -r" + fish_told(o.values);
+  return line + " -d " + fish_quoted(short_help(o.help)) + "\n";
 }
 
 }  // namespace
 
 std::string fish_completion(const CommandPage& program) {
-  std::string text(head);
+  std::string text(fish_head);
   for (const CommandPage* page : all_pages(program)) {
     const std::string path = spoken_path(*page);
-    const std::string here = quoted("__shardwise_at " + path);
-    const std::string alone = quoted(sentence("__shardwise_at -n", path.empty() ? "" : " ", path));
+    const std::string here = fish_quoted("__shardwise_at " + path);
+    const std::string alone =
+        fish_quoted(sentence("__shardwise_at -n", path.empty() ? "" : " ", path));
     for (const CommandPage& below : page->inner)
       text += sentence("complete -c shardwise -n ", alone, " -a ", below.path.back(), " -d ",
-                       quoted(short_help(below.summary)), "\n");
+                       fish_quoted(short_help(below.summary)), "\n");
     for (const CommandOption& o : page->options)
       text += option_line(path.empty() ? alone : here, o);
     for (const CommandOption& o : page->arguments)
       if (o.values.kind != ValueKind::anything)
-        text += sentence("complete -c shardwise -n ", here, told(o.values), "\n");
+        text += sentence("complete -c shardwise -n ", here, fish_told(o.values), "\n");
   }
   return text;
 }

@@ -8,7 +8,7 @@ namespace shardwise {
 namespace {
 
 // A '\' or '-' means itself when escaped, a line that begins with '.' or ''' when guarded.
-std::string plain(std::string_view text) {
+std::string roff_plain(std::string_view text) {
   std::string out;
   for (const char c : text) {
     if (c == '\\')
@@ -21,10 +21,10 @@ std::string plain(std::string_view text) {
   return out.starts_with('.') || out.starts_with('\'') ? "\\&" + out : out;
 }
 
-std::string bold(std::string_view text) { return "\\fB" + plain(text) + "\\fR"; }
-std::string italic(std::string_view text) { return "\\fI" + plain(text) + "\\fR"; }
+std::string bold(std::string_view text) { return "\\fB" + roff_plain(text) + "\\fR"; }
+std::string italic(std::string_view text) { return "\\fI" + roff_plain(text) + "\\fR"; }
 
-std::string joined(const std::vector<std::string>& words, char between) {
+std::string joined_by(const std::vector<std::string>& words, char between) {
   std::string line;
   for (const std::string& word : words)
     line += sentence(line.empty() ? "" : std::string(1, between), word);
@@ -46,7 +46,7 @@ std::string argument_name(const CommandOption& o) {
 }
 
 std::string synopsis(const CommandPage& page) {
-  std::string line = bold(joined(page.path, ' '));
+  std::string line = bold(joined_by(page.path, ' '));
   for (const CommandOption& o : page.options)
     if (o.required) line += sentence(' ', bold(o.flags.back()), ' ', italic(o.placeholder));
   line += " [" + italic("options") + "]";
@@ -64,9 +64,9 @@ std::string option_text(const CommandOption& o) {
                flags.empty()           ? ""
                : o.placeholder.empty() ? ""
                                        : " ",
-               o.placeholder.empty() ? "" : italic(o.placeholder), "\n", plain(o.help), "\n");
+               o.placeholder.empty() ? "" : italic(o.placeholder), "\n", roff_plain(o.help), "\n");
   if (o.values.kind != ValueKind::words) return text;
-  return text + plain(sentence("(", listed(o.values.words, " or "), ")")) + "\n";
+  return text + roff_plain(sentence("(", listed(o.values.words, " or "), ")")) + "\n";
 }
 
 std::string section(std::string_view title, const std::vector<CommandOption>& options) {
@@ -80,7 +80,7 @@ std::string commands_section(const CommandPage& page) {
   for (const CommandPage& below : page.inner) {
     const bool own = page.path.size() == 1;
     text += sentence(".TP\n", own ? bold(manual_name(below)) + "(1)" : synopsis(below),
-                     own ? "\n" : "", plain(as_sentence(below.summary)), "\n");
+                     own ? "\n" : "", roff_plain(as_sentence(below.summary)), "\n");
     if (own) continue;
     text += ".RS\n";
     for (const CommandOption& o : below.arguments) text += option_text(o);
@@ -138,7 +138,7 @@ std::string see_also(const CommandPage& page, const CommandPage& program) {
 
 }  // namespace
 
-std::string manual_name(const CommandPage& page) { return joined(page.path, '-'); }
+std::string manual_name(const CommandPage& page) { return joined_by(page.path, '-'); }
 
 std::string manual_page(const CommandPage& page, const CommandPage& program,
                         const std::string& version) {
@@ -150,9 +150,9 @@ std::string manual_page(const CommandPage& page, const CommandPage& program,
   if (summary.ends_with('.')) summary.pop_back();
   std::string text =
       sentence(".TH ", title, " 1 \"\" \"shardwise ", version, "\" \"User Commands\"\n.SH NAME\n",
-               manual_name(page), " \\- ", plain(summary), "\n.SH SYNOPSIS\n", synopsis(page),
-               ".SH DESCRIPTION\n", plain(as_sentence(page.summary)), "\n");
-  if (!page.closing.empty()) text += sentence(".PP\n", plain(page.closing), "\n");
+               manual_name(page), " \\- ", roff_plain(summary), "\n.SH SYNOPSIS\n", synopsis(page),
+               ".SH DESCRIPTION\n", roff_plain(as_sentence(page.summary)), "\n");
+  if (!page.closing.empty()) text += sentence(".PP\n", roff_plain(page.closing), "\n");
   text += section("ARGUMENTS", page.arguments) + section("OPTIONS", page.options);
   return text + commands_section(page) + std::string(closing) + see_also(page, program);
 }

@@ -4,7 +4,7 @@
 namespace shardwise {
 namespace {
 
-constexpr std::string_view head = R"zsh(#compdef shardwise
+constexpr std::string_view zsh_head = R"zsh(#compdef shardwise
 # Completions of shardwise for zsh. Made by: shardwise completion zsh
 
 # Asks the program which words of kind $1 can stand here; a file where it knows none.
@@ -34,7 +34,7 @@ fi
 )zsh";
 
 // Inside an _arguments specification '[', ']', ':' and '\' have a meaning of their own.
-std::string plain(std::string_view text) {
+std::string zsh_plain(std::string_view text) {
   std::string out;
   for (const char c : text) {
     if (c == '[' || c == ']' || c == ':' || c == '\\') out += '\\';
@@ -43,7 +43,7 @@ std::string plain(std::string_view text) {
   return out;
 }
 
-std::string told(const ValueWords& values) {
+std::string zsh_told(const ValueWords& values) {
   std::string words;
   switch (values.kind) {
     case ValueKind::words:
@@ -67,8 +67,8 @@ std::string option_lines(const CommandOption& o) {
     const bool value = !o.placeholder.empty();
     std::string line =
         sentence(o.repeats ? "*" : "", flag, value && flag.starts_with("--") ? "=" : "", '[',
-                 plain(short_help(o.help)), ']');
-    if (value) line += sentence(':', plain(o.placeholder), ':', told(o.values));
+                 zsh_plain(short_help(o.help)), ']');
+    if (value) line += sentence(':', zsh_plain(o.placeholder), ':', zsh_told(o.values));
     text += sentence("    ", shell_quoted(line), " \\\n");
   }
   return text;
@@ -85,8 +85,8 @@ std::string function_of(const CommandPage& page) {
 std::string inner_commands(const CommandPage& page) {
   std::string names, calls;
   for (const CommandPage& below : page.inner) {
-    names += sentence("        ",
-                      shell_quoted(sentence(below.path.back(), ':', plain(below.summary))), "\n");
+    names += sentence(
+        "        ", shell_quoted(sentence(below.path.back(), ':', zsh_plain(below.summary))), "\n");
     calls += sentence("        ", below.path.back(), ") ", function_of(below), " ;;\n");
   }
   return sentence("    '1: :->command' \\\n    '*:: :->inner'\n  case $state in\n    command)\n",
@@ -103,10 +103,10 @@ std::string function_text(const CommandPage& page) {
   for (const CommandOption& o : page.options) text += option_lines(o);
   if (!page.inner.empty()) return text + inner_commands(page) + "}\n";
   for (const CommandOption& o : page.arguments)
-    text += sentence(
-        "    ",
-        shell_quoted(sentence(o.repeats ? "*:" : ":", plain(o.placeholder), ':', told(o.values))),
-        " \\\n");
+    text += sentence("    ",
+                     shell_quoted(sentence(o.repeats ? "*:" : ":", zsh_plain(o.placeholder), ':',
+                                           zsh_told(o.values))),
+                     " \\\n");
   text.resize(text.size() - 3);  // the last line goes on no further
   return text + "\n}\n";
 }
@@ -114,7 +114,7 @@ std::string function_text(const CommandPage& page) {
 }  // namespace
 
 std::string zsh_completion(const CommandPage& program) {
-  std::string text(head);
+  std::string text(zsh_head);
   for (const CommandPage* page : all_pages(program)) text += function_text(*page);
   return text + std::string(tail);
 }

@@ -38,10 +38,6 @@ Value of_outlook(const Seen& s, Get get) {
   return s.answer.outlook ? get(*s.answer.outlook) : Value();
 }
 
-const StageForecast& worst(const Forecast& f) {
-  return f.stages[static_cast<std::size_t>(f.worst_stage)];
-}
-
 Value exposed(const Forecast& f) {
   Seconds sum;
   for (const auto& [kind, t] : f.breakdown.exposed) sum += t;
@@ -85,7 +81,7 @@ constexpr SweepType I = SweepType::integer;
 constexpr SweepType D = SweepType::real;
 constexpr SweepType T = SweepType::text;
 
-constexpr std::array<SweepColumn, 39> rows{{
+constexpr std::array<SweepColumn, 39> column_rows{{
     {"point", I, "number of the point in its study, from 0",
      [](const Seen& s) { return whole(s.point); }},
     {"verdict", T, "fits, tight or does_not_fit; refused: there is no answer; failed: our bug",
@@ -160,7 +156,7 @@ constexpr std::array<SweepColumn, 39> rows{{
      [](const Seen& s) { return of_forecast(s, exposed); }},
     {"peak_memory_gib", D, "of the fullest GPU, as nvidia-smi shows it",
      [](const Seen& s) {
-       return of_forecast(s, [](const F& f) { return in_gib(worst(f).peak.device); });
+       return of_forecast(s, [](const F& f) { return in_gib(f.worst().peak.device); });
      }},
     {"peak_memory_high_gib", D, "high end of its 80 % interval",
      [](const Seen& s) {
@@ -168,7 +164,7 @@ constexpr std::array<SweepColumn, 39> rows{{
      }},
     {"capacity_gib", D, "what that GPU has",
      [](const Seen& s) {
-       return of_forecast(s, [](const F& f) { return in_gib(worst(f).capacity); });
+       return of_forecast(s, [](const F& f) { return in_gib(f.worst().capacity); });
      }},
     {"margin_gib", D, "what is left; negative: the shortfall",
      [](const Seen& s) { return of_forecast(s, [](const F& f) { return in_gib(f.margin); }); }},
@@ -230,19 +226,19 @@ Number take(std::string_view& from) {
 
 }  // namespace
 
-std::span<const SweepColumn> sweep_columns() { return rows; }
+std::span<const SweepColumn> sweep_columns() { return column_rows; }
 
 std::size_t sweep_column(std::string_view name) {
-  const auto* row =
-      std::find_if(rows.begin(), rows.end(), [&](const SweepColumn& c) { return c.name == name; });
-  require(row != rows.end(), "a column of that name");
-  return static_cast<std::size_t>(row - rows.begin());
+  const auto* row = std::find_if(column_rows.begin(), column_rows.end(),
+                                 [&](const SweepColumn& c) { return c.name == name; });
+  require(row != column_rows.end(), "a column of that name");
+  return static_cast<std::size_t>(row - column_rows.begin());
 }
 
 SweepRow sweep_row(const PointSeen& seen) {
   SweepRow row;
-  row.reserve(rows.size());
-  for (const SweepColumn& column : rows) row.push_back(column.value(seen));
+  row.reserve(column_rows.size());
+  for (const SweepColumn& column : column_rows) row.push_back(column.value(seen));
   return row;
 }
 
@@ -295,7 +291,7 @@ SweepRow unpacked(std::string_view bytes) {
       bytes.remove_prefix(size);
     }
   }
-  require(row.size() == rows.size(), "a packed row has every column");
+  require(row.size() == column_rows.size(), "a packed row has every column");
   return row;
 }
 

@@ -15,7 +15,7 @@ constexpr double follows_enough = 0.5;  // of a doubling of the constant, in log
 constexpr double farthest = 2.0;        // no source's best value is sought beyond this factor
 constexpr std::size_t enough_runs = 3;  // of a source, to speak for a constant
 
-double median(std::vector<double> values) {
+double median_of(std::vector<double> values) {
   if (values.empty()) return 0;
   const std::size_t half = values.size() / 2;
   std::sort(values.begin(), values.end());
@@ -28,11 +28,11 @@ double median(std::vector<double> values) {
 double bisquare_location(const std::vector<double>& values) {
   constexpr double reach = 4.685, to_deviation = 1.4826;
   constexpr int rounds = 50;
-  double centre = median(values);
+  double centre = median_of(values);
   for (int round = 0; round < rounds; ++round) {
     std::vector<double> off;
     for (const double v : values) off.push_back(std::abs(v - centre));
-    const double width = reach * to_deviation * median(off);
+    const double width = reach * to_deviation * median_of(off);
     if (width <= 0) return centre;
     double weights = 0, sum = 0;
     for (const double v : values) {
@@ -65,7 +65,7 @@ Medians medians(const std::vector<SteppedRun>& runs, Time time) {
   std::map<std::string, std::vector<double>> errors;
   for (const SteppedRun& r : runs) errors[r.source].push_back(std::abs(time(r) / r.measured - 1));
   Medians result;
-  for (auto& [source, list] : errors) result[source] = median(std::move(list));
+  for (auto& [source, list] : errors) result[source] = median_of(std::move(list));
   return result;
 }
 
@@ -158,8 +158,6 @@ void leave_each_out(const FittedConstant& c, const std::vector<SteppedRun>& runs
   }
 }
 
-std::string percent(double fraction) { return fixed(100 * fraction, 1); }
-
 }  // namespace
 
 std::vector<FittedConstant> fitted_constants(const Catalog& catalog, const Profile& profile) {
@@ -199,7 +197,7 @@ double best_factor(const std::vector<SteppedRun>& runs, const std::vector<std::s
     std::vector<double>& runs_of = w.in_one_node;
     if (runs_of.size() < enough_runs)
       runs_of.insert(runs_of.end(), w.over_nodes.begin(), w.over_nodes.end());
-    if (runs_of.size() >= enough_runs) best.push_back(std::log(median(std::move(runs_of))));
+    if (runs_of.size() >= enough_runs) best.push_back(std::log(median_of(std::move(runs_of))));
   }
   return best.empty() ? 1 : std::exp(bisquare_location(best));
 }
@@ -243,13 +241,13 @@ std::string left_out_report(const std::vector<LeftOutFit>& fits) {
     worst_moved = std::max(worst_moved, f.moved);
     text += sentence(left(f.constant, first), "  ", left(f.source, second),
                      padded(fixed(f.value, 3), 8), padded(fixed(f.refitted, 3), 10), " |",
-                     padded(percent(f.in_sample), 15), padded(percent(f.left_out), 10),
-                     padded(fixed(ratio, 2), 7), " |", padded(percent(f.moved), 6), "  ",
+                     padded(share_number(f.in_sample), 15), padded(share_number(f.left_out), 10),
+                     padded(fixed(ratio, 2), 7), " |", padded(share_number(f.moved), 6), "  ",
                      f.most_moved, "\n");
   }
   return text + sentence("\nworst: a source's own median error is ", fixed(worst_ratio, 2),
-                         " times what it is with it; another's moves by ", percent(worst_moved),
-                         " points\n");
+                         " times what it is with it; another's moves by ",
+                         share_number(worst_moved), " points\n");
 }
 
 }  // namespace shardwise

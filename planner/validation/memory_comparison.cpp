@@ -21,7 +21,7 @@ struct Row {
   std::size_t count;
 };
 
-constexpr std::array<Row, 9> rows{{
+constexpr std::array<Row, 9> compared_rows{{
     {Moment::after_forward, "weights", {weights, adapters, quantization, master_weights}, 4},
     {Moment::after_forward, "optimizer_states", {optimizer_states}, 1},
     {Moment::after_forward, "gathered_parameters", {gathered_parameters}, 1},
@@ -73,7 +73,7 @@ std::string cell(std::string text, std::size_t width, bool left) {
 
 std::vector<CategoryScore> compare_categories(const std::vector<ReplayedRun>& runs) {
   std::vector<CategoryScore> out;
-  for (const Row& row : rows) {
+  for (const Row& row : compared_rows) {
     std::vector<double> errors;
     for (const ReplayedRun& run : runs)
       if (const auto e = error(run, row)) errors.push_back(*e);

@@ -82,7 +82,7 @@ double elements_per_rank(const Transformer& m, const AdapterTargets& t) {
                      t.gate * gate + t.up * (h + f) + t.down * (f + h));
 }
 
-Quantization quantization(const ReplayContext& c, const Framework& framework) {
+Quantization read_quantization(const ReplayContext& c, const Framework& framework) {
   const RunTraining& t = c.run.training;
   Quantization q = framework.default_quantization;
   if (t.quantize)
@@ -117,7 +117,7 @@ Adapter replay_adapter(const ReplayContext& c, const MethodReading& method, cons
   } else if (method.equivalent) {
     notes.push_back(t.method + " stands as low-rank adapters: its parameters are not stated");
   }
-  if (w.method == Method::qlora) a.base = quantization(c, w.framework);
+  if (w.method == Method::qlora) a.base = read_quantization(c, w.framework);
   return a;
 }
 

@@ -7,13 +7,11 @@
 namespace shardwise {
 namespace {
 
-std::string percent(double fraction) { return fixed(100 * fraction, 1); }
-
 std::string columns(const ErrorStatistics& e) {
   std::string out = padded(std::to_string(e.count), 7);
   const bool any = e.count > 0;
   for (const double figure : {e.bias, e.median, e.p90})
-    out += padded(any ? percent(figure) : "-", 8);
+    out += padded(any ? share_number(figure) : "-", 8);
   return out;
 }
 
@@ -36,10 +34,11 @@ std::string error_line(const char* what, const ErrorStatistics& e, const OverSou
                        double covered, const SpreadCoverage& refit) {
   std::string out = what;
   if (e.count == 0) return out + "nothing to compare\n";
-  out += "median over " + std::to_string(o.sources) + " sources " + percent(o.median) +
-         " %, worst " + percent(o.worst) + " %; all " + grouped(e.count) + " runs: median " +
-         percent(e.median) + " %, mean " + percent(e.mean) + " %, p90 " + percent(e.p90) + " %; " +
-         percent(covered) + " % within low and high (" + percent(refit.left_out) +
+  out += "median over " + std::to_string(o.sources) + " sources " + share_number(o.median) +
+         " %, worst " + share_number(o.worst) + " %; all " + grouped(e.count) + " runs: median " +
+         share_number(e.median) + " %, mean " + share_number(e.mean) + " %, p90 " +
+         share_number(e.p90) + " %; " + share_number(covered) + " % within low and high (" +
+         share_number(refit.left_out) +
          " % where the interval comes from the other sources alone)\n";
   return out;
 }
@@ -58,8 +57,9 @@ std::string outcome_lines(const OutcomeScore& o) {
 std::string ranking_line(const RankingScore& r) {
   if (r.groups == 0) return "";
   std::string out = "ranking         " + std::to_string(r.groups) +
-                    " groups that differ in plan only: regret median " + percent(r.regret_median) +
-                    " %, mean " + percent(r.regret_mean) + " %";
+                    " groups that differ in plan only: regret median " +
+                    share_number(r.regret_median) + " %, mean " + share_number(r.regret_mean) +
+                    " %";
   if (r.tau) out += ", Kendall's tau " + fixed(*r.tau, 2);
   return out + "\n";
 }
@@ -77,7 +77,7 @@ std::string validation_report(const ValidationScore& s, std::string_view by) {
   const double answered = s.records == 0 ? 0 : static_cast<double>(s.answered) / s.records;
   std::string out = table(s, by) + "\n";
   out += "answered        " + grouped(s.answered) + " of " + grouped(s.records) + " records (" +
-         percent(answered) + " %)\n" + skip_lines(s);
+         share_number(answered) + " %)\n" + skip_lines(s);
   out += error_line("step time       ", s.time, s.time_over_sources, s.time_coverage, s.time_refit);
   out += error_line("peak memory     ", s.memory, s.memory_over_sources, s.memory_coverage,
                     s.memory_refit);
@@ -97,7 +97,7 @@ std::string ranking_report(const RankingScore& r) {
   std::string out = row("source", "model", "gpus") + "    runs  regret %     tau\n";
   for (const RankedGroup& g : r.each)
     out += row(g.source, g.model, g.gpus) + padded(std::to_string(g.runs), 8) +
-           padded(percent(g.regret), 10) + padded(g.tau ? fixed(*g.tau, 2) : "-", 8) + "\n";
+           padded(share_number(g.regret), 10) + padded(g.tau ? fixed(*g.tau, 2) : "-", 8) + "\n";
   if (r.groups == 0) return "no group of four runs or more differs in plan only\n";
   return out + "\n" + ranking_line(r);
 }

@@ -9,13 +9,13 @@ namespace shardwise {
 namespace {
 
 // The value at index floor(share n).
-double quantile(std::vector<double> sorted, double share) {
+double quantile_of_sorted(std::vector<double> sorted, double share) {
   if (sorted.empty()) return 0;
   const auto at = static_cast<std::size_t>(share * static_cast<double>(sorted.size()));
   return sorted[std::min(at, sorted.size() - 1)];
 }
 
-double median(const std::vector<double>& sorted) {
+double median_of_sorted(const std::vector<double>& sorted) {
   if (sorted.empty()) return 0;
   const std::size_t n = sorted.size();
   return n % 2 == 1 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
@@ -139,7 +139,7 @@ RankingScore rank(const std::map<GroupKey, std::vector<Timed>>& groups) {
   }
   std::sort(regrets.begin(), regrets.end());
   out.groups = static_cast<int>(regrets.size());
-  out.regret_median = quantile(regrets, 0.5);
+  out.regret_median = quantile_of_sorted(regrets, 0.5);
   out.regret_mean = mean(regrets);
   if (!taus.empty()) out.tau = mean(taus);
   return out;
@@ -149,16 +149,16 @@ OverSources over_sources(const std::map<std::string, Errors>& sources,
                          std::vector<double> Errors::*figure) {
   std::vector<double> medians;
   for (const auto& [source, errors] : sources)
-    if ((errors.*figure).size() >= 3) medians.push_back(median(absolute(errors.*figure)));
+    if ((errors.*figure).size() >= 3) medians.push_back(median_of_sorted(absolute(errors.*figure)));
   std::sort(medians.begin(), medians.end());
-  return {static_cast<int>(medians.size()), quantile(medians, 0.5),
+  return {static_cast<int>(medians.size()), quantile_of_sorted(medians, 0.5),
           medians.empty() ? 0 : medians.back()};
 }
 
 // Over all runs the median is taken as p90 is, at an index.
 ErrorStatistics overall(const std::vector<double>& errors) {
   ErrorStatistics out = error_statistics(errors);
-  out.median = quantile(absolute(errors), 0.5);
+  out.median = quantile_of_sorted(absolute(errors), 0.5);
   return out;
 }
 
@@ -177,10 +177,10 @@ ErrorStatistics error_statistics(std::vector<double> errors) {
   ErrorStatistics out;
   out.count = static_cast<int>(errors.size());
   std::sort(errors.begin(), errors.end());
-  out.bias = median(errors);
+  out.bias = median_of_sorted(errors);
   const std::vector<double> size = absolute(std::move(errors));
-  out.median = median(size);
-  out.p90 = quantile(size, 0.9);
+  out.median = median_of_sorted(size);
+  out.p90 = quantile_of_sorted(size, 0.9);
   out.mean = mean(size);
   return out;
 }

@@ -16,7 +16,7 @@ struct Weighted {
 };
 
 // The least ratio at or below which a share `p` of the weight lies.
-double quantile(const std::vector<Weighted>& sorted, double p) {
+double weighted_quantile(const std::vector<Weighted>& sorted, double p) {
   double total = 0, below = 0;
   for (const Weighted& w : sorted) total += w.weight;
   for (const Weighted& w : sorted)
@@ -57,8 +57,8 @@ SpreadRow fitted(SpreadRow pattern, const std::vector<SpreadSample>& samples) {
   std::sort(found.begin(), found.end(),
             [](const Weighted& a, const Weighted& b) { return a.ratio < b.ratio; });
   // Three digits are more than the sample can tell.
-  pattern.low = std::round(quantile(found, low_quantile) * 1000) / 1000;
-  pattern.high = std::round(quantile(found, high_quantile) * 1000) / 1000;
+  pattern.low = std::round(weighted_quantile(found, low_quantile) * 1000) / 1000;
+  pattern.high = std::round(weighted_quantile(found, high_quantile) * 1000) / 1000;
   pattern.runs = runs;
   pattern.sources = sources;
   return pattern;

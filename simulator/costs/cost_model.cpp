@@ -11,8 +11,6 @@ namespace {
 // Room for the collectives of a layer or a stage, so that few lists grow.
 constexpr std::size_t usual_uses = 12;
 
-Seconds longest(Seconds a, Seconds b) { return a > b ? a : b; }
-
 }  // namespace
 
 TrainableElements trainable_elements(const Workload& w, const LayerParameters& p, bool trainable) {

@@ -10,8 +10,6 @@ namespace {
 // One PCIe 4.0 x4 drive, where the node does not say. Assumed.
 constexpr BytesPerSecond assumed_nvme(6e9);
 
-Seconds longest(Seconds a, Seconds b) { return a > b ? a : b; }
-
 // Assumed of boxes that do not say: servers of two sockets have eight channels of DDR4-3200 on
 // each, others two. A channel moves 8 B x 3.2 GT/s.
 BytesPerSecond usual_memory(const Node& node) {

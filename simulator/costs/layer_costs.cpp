@@ -36,8 +36,6 @@ WorkKind work_of(CommAxis axis) {
 // pytorch/module/grouped_linear.py, common/gemm/cublaslt_gemm.cu).
 int launches_of(const GemmWork& gemm) { return bytes_per_element(gemm.dtype) < 2.0 ? 4 : 1; }
 
-Seconds longest(Seconds a, Seconds b) { return a > b ? a : b; }
-
 }  // namespace
 
 // Kernels that one attention call issues: flash one forward and three backward (statistics, main,

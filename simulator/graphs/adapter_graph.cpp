@@ -5,16 +5,6 @@
 #include "simulator/graphs/graph_builder.hpp"
 
 namespace shardwise {
-namespace {
-
-MemoryWork traffic(double bytes, int launches) {
-  return {ceil_bytes(bytes), launches, MemoryAccess::streaming};
-}
-
-double as_double(std::int64_t n) { return static_cast<double>(n); }
-
-}  // namespace
-
 bool GraphBuilder::fuses_adapters() const {
   const Adapter& a = workload_.adapter;
   return workload_.framework.fuses_adapters && row(workload_.method).adapter &&

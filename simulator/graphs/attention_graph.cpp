@@ -22,10 +22,6 @@ struct Projections {
   std::int64_t qk_dim = 0, v_dim = 0;
 };
 
-double bytes_of_elements(const GraphBuilder& b, std::int64_t elements) {
-  return static_cast<double>(elements * b.element());
-}
-
 enum class Rotated { query, key };
 
 // PyTorch's own operators, in a framework whose others are not.

@@ -12,10 +12,6 @@
 namespace shardwise {
 namespace {
 
-double bytes_of_elements(const GraphBuilder& b, std::int64_t elements) {
-  return static_cast<double>(elements * b.element());
-}
-
 // One channel reads its own past alone: a kernel that streams.
 TensorIndex convolve(GraphBuilder& b, TensorIndex x, std::int64_t rows, std::int64_t channels) {
   const double n = bytes_of_elements(b, rows * channels);

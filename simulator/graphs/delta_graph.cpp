@@ -59,8 +59,8 @@ constexpr std::array<ChunkProduct, 20> backward_only{
      {L, K, V}, {L, K, V}, {L, K, L}, {L, K, L}, {L, L, K}, {L, K, L}, {L, L, V},
      {L, V, L}, {L, L, L}, {L, L, L}, {L, L, K}, {L, K, L}, {L, K, L}}};
 
-void add_products(const GraphBuilder& b, const DeltaShape& s,
-                  std::span<const ChunkProduct> products, std::vector<Kernel>& to) {
+void add_delta_products(const GraphBuilder& b, const DeltaShape& s,
+                        std::span<const ChunkProduct> products, std::vector<Kernel>& to) {
   const auto size = [&](Side side) {
     return side == Side::chunk ? s.length : side == Side::key ? s.key_dim : s.value_dim;
   };
@@ -71,7 +71,7 @@ void add_products(const GraphBuilder& b, const DeltaShape& s,
 
 // Beside the products' own operands: the convolution, queries, keys and values copied out of its
 // result, the norms of queries and keys, and ten passes over two fp32 numbers per head.
-double forward_bytes(const GraphBuilder& b, const DeltaShape& s) {
+double delta_forward_bytes(const GraphBuilder& b, const DeltaShape& s) {
   const auto e = static_cast<double>(b.element());
   return e * static_cast<double>(s.rows * (4 * s.convolved() + 4 * s.keys())) +
          4.0 * 10 * static_cast<double>(s.rows * s.value_heads);
@@ -79,19 +79,11 @@ double forward_bytes(const GraphBuilder& b, const DeltaShape& s) {
 
 // Gradients of queries and keys are summed over the value heads they serve and added twice, go
 // through their norms, are put together and back through the convolution.
-double backward_bytes(const GraphBuilder& b, const DeltaShape& s) {
+double delta_backward_bytes(const GraphBuilder& b, const DeltaShape& s) {
   const auto e = static_cast<double>(b.element());
   return e * static_cast<double>(s.rows *
                                  (5 * s.convolved() + 6 * s.keys() + 5 * s.spread_keys())) +
          4.0 * 20 * static_cast<double>(s.rows * s.value_heads);
-}
-
-// As for the Mamba scan: tokens for heads before the convolution, and back after the rule
-// (megatron/core/ssm/gated_delta_net/gdn.py).
-void add_exchange(const GraphBuilder& b, std::int64_t elements, std::vector<Kernel>& to) {
-  if (b.plan().context == 1) return;
-  to.push_back(
-      CommWork{Collective::all_to_all, Bytes(elements * b.element()), CommAxis::context, false});
 }
 
 TensorIndex delta_rule(GraphBuilder& b, TensorIndex projected, TensorIndex rates,
@@ -110,16 +102,18 @@ TensorIndex delta_rule(GraphBuilder& b, TensorIndex projected, TensorIndex rates
   op.inputs = {projected, rates};
   op.outputs = {q, k, v, solved, gates, out};
   op.saves = {projected, rates, q, k, v, solved, gates};
-  add_exchange(b, s.rows * (s.convolved() + 2 * s.value_heads), op.forward);
-  add_products(b, s, forward_only, op.forward);
-  add_products(b, s, made_again, op.forward);
-  op.forward.push_back(MemoryWork{ceil_bytes(forward_bytes(b, s)), 14, MemoryAccess::streaming});
-  add_exchange(b, s.rows * s.values(), op.forward);
-  add_exchange(b, s.rows * s.values(), op.backward);
-  add_products(b, s, made_again, op.backward);
-  add_products(b, s, backward_only, op.backward);
-  op.backward.push_back(MemoryWork{ceil_bytes(backward_bytes(b, s)), 24, MemoryAccess::streaming});
-  add_exchange(b, s.rows * (s.convolved() + 2 * s.value_heads), op.backward);
+  exchange_tokens_for_heads(b, s.rows * (s.convolved() + 2 * s.value_heads), op.forward);
+  add_delta_products(b, s, forward_only, op.forward);
+  add_delta_products(b, s, made_again, op.forward);
+  op.forward.push_back(
+      MemoryWork{ceil_bytes(delta_forward_bytes(b, s)), 14, MemoryAccess::streaming});
+  exchange_tokens_for_heads(b, s.rows * s.values(), op.forward);
+  exchange_tokens_for_heads(b, s.rows * s.values(), op.backward);
+  add_delta_products(b, s, made_again, op.backward);
+  add_delta_products(b, s, backward_only, op.backward);
+  op.backward.push_back(
+      MemoryWork{ceil_bytes(delta_backward_bytes(b, s)), 24, MemoryAccess::streaming});
+  exchange_tokens_for_heads(b, s.rows * (s.convolved() + 2 * s.value_heads), op.backward);
   // Forward: the convolution's result, w, u, the new values and the states. Backward: those again,
   // the states' gradients, and the gradients of q, k, w and v for every value head.
   const std::int64_t wide = s.rows * (s.spread_keys() + 2 * s.values()) + s.states();

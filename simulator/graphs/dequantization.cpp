@@ -19,12 +19,6 @@ constexpr int gptq_launches = 5;
 // Bytes: 32 and 8 bits at the cast, less the 16 of the result.
 constexpr std::int64_t gptq_temporary = 3;
 
-double as_double(std::int64_t n) { return static_cast<double>(n); }
-
-MemoryWork traffic(double bytes, int launches) {
-  return MemoryWork{ceil_bytes(bytes), launches, MemoryAccess::streaming};
-}
-
 }  // namespace
 
 void GraphBuilder::add_dequantization(Operator& op, std::int64_t elements) const {

@@ -8,15 +8,9 @@
 namespace shardwise {
 namespace {
 
-MemoryWork traffic(double bytes, int launches, MemoryAccess access = MemoryAccess::streaming) {
-  return {ceil_bytes(bytes), launches, access};
-}
-
 MemoryWork row_sums(double bytes, int launches) {
   return traffic(bytes, launches, MemoryAccess::reduction);
 }
-
-double as_double(std::int64_t n) { return static_cast<double>(n); }
 
 }  // namespace
 

@@ -64,6 +64,14 @@ struct SeenSharding {
 };
 SeenSharding seen_sharding(const Workload& workload, const ParallelPlan& plan);
 
+// What kernels read and write in order, unless said otherwise.
+inline MemoryWork traffic(double bytes, int launches,
+                          MemoryAccess access = MemoryAccess::streaming) {
+  return {ceil_bytes(bytes), launches, access};
+}
+
+constexpr double as_double(std::int64_t n) { return static_cast<double>(n); }
+
 class GraphBuilder {
  public:
   GraphBuilder(const Workload& workload, const ParallelPlan& plan, bool trainable_base);
@@ -193,5 +201,10 @@ class GraphBuilder {
   TensorIndex adapted_ = -1, adapted_seen_ = -1;  // what the last adapter read, and its copy
   LayerGraph graph_;
 };
+
+// Of activations.
+inline double bytes_of_elements(const GraphBuilder& b, std::int64_t elements) {
+  return as_double(elements * b.element());
+}
 
 }  // namespace shardwise

@@ -9,14 +9,6 @@
 #include "simulator/graphs/sliced_head.hpp"
 
 namespace shardwise {
-namespace {
-
-double bytes_of_elements(const GraphBuilder& b, std::int64_t elements) {
-  return static_cast<double>(elements * b.element());
-}
-
-}  // namespace
-
 std::int64_t padded_vocabulary(const Workload& w, const ParallelPlan& plan) {
   const std::int64_t multiple =
       w.framework.pads_vocabulary

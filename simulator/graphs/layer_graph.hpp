@@ -42,6 +42,10 @@ TensorIndex add_mlp(GraphBuilder& builder, TensorIndex normed, std::int64_t widt
 TensorIndex add_experts(GraphBuilder& builder, TensorIndex residual, TensorIndex normed);
 TensorIndex add_mamba(GraphBuilder& builder, TensorIndex normed);
 TensorIndex add_delta(GraphBuilder& builder, TensorIndex normed);
+// What context parallelism does in both before the convolution, and back after the scan or rule
+// (megatron/core/ssm/mamba_context_parallel.py, gated_delta_net/gdn.py).
+void exchange_tokens_for_heads(const GraphBuilder& builder, std::int64_t elements,
+                               std::vector<Kernel>& to);
 TensorIndex add_convolution(GraphBuilder& builder, TensorIndex normed);
 
 }  // namespace shardwise

@@ -15,6 +15,14 @@
 #include "simulator/graphs/layer_graph.hpp"
 
 namespace shardwise {
+
+void exchange_tokens_for_heads(const GraphBuilder& b, std::int64_t elements,
+                               std::vector<Kernel>& to) {
+  if (b.plan().context == 1) return;
+  to.push_back(
+      CommWork{Collective::all_to_all, Bytes(elements * b.element()), CommAxis::context, false});
+}
+
 namespace {
 
 // What one rank's share of the mixer handles.
@@ -37,7 +45,8 @@ ScanShape scan_shape(const GraphBuilder& b) {
 
 // The products of section 6 of the paper: C B^T, its masked product with x, the states that every
 // chunk adds, and what the states before it contribute.
-void add_products(const GraphBuilder& b, const ScanShape& s, int times, std::vector<Kernel>& to) {
+void add_scan_products(const GraphBuilder& b, const ScanShape& s, int times,
+                       std::vector<Kernel>& to) {
   const DType dtype = b.workload().activation_dtype();
   for (int i = 0; i < times; ++i) {
     to.push_back(GemmWork{s.length, s.length, s.state, s.chunks * s.groups, dtype});
@@ -49,7 +58,7 @@ void add_products(const GraphBuilder& b, const ScanShape& s, int times, std::vec
 
 // Bytes beside the products' own operands: the convolution, the states as they are made, passed
 // from chunk to chunk and read, C B^T written and read, gate and output.
-double forward_bytes(const GraphBuilder& b, const ScanShape& s) {
+double scan_forward_bytes(const GraphBuilder& b, const ScanShape& s) {
   const auto e = static_cast<double>(b.element());
   const auto values = static_cast<double>(s.rows * (2 * s.convolved() + 3 * s.inner()));
   return e * values + 4.0 * static_cast<double>(3 * s.states() + 2 * s.scores());
@@ -57,18 +66,10 @@ double forward_bytes(const GraphBuilder& b, const ScanShape& s) {
 
 // Convolution and states once more, then the same chain backwards: gradients of the states are
 // made, passed and read three times, those of C B^T written and read twice.
-double backward_bytes(const GraphBuilder& b, const ScanShape& s) {
+double scan_backward_bytes(const GraphBuilder& b, const ScanShape& s) {
   const auto e = static_cast<double>(b.element());
   const auto values = static_cast<double>(s.rows * (5 * s.convolved() + 9 * s.inner()));
   return e * values + 4.0 * static_cast<double>(8 * s.states() + 5 * s.scores());
-}
-
-// Context parallelism exchanges tokens for heads before the convolution and back after the scan
-// (megatron/core/ssm/mamba_context_parallel.py).
-void add_exchange(const GraphBuilder& b, std::int64_t elements, std::vector<Kernel>& to) {
-  if (b.plan().context == 1) return;
-  to.push_back(
-      CommWork{Collective::all_to_all, Bytes(elements * b.element()), CommAxis::context, false});
 }
 
 // Whether the norm and the projection back are part of the scan's own function.
@@ -108,14 +109,16 @@ TensorIndex scan(GraphBuilder& b, TensorIndex projected, const ScanShape& s) {
   op.outputs = {kept, out};
   op.saves = {projected, kept};
   const std::int64_t wide = s.rows * (s.inner() + s.convolved() + s.heads);
-  add_exchange(b, wide, op.forward);
-  add_products(b, s, 1, op.forward);
-  op.forward.push_back(MemoryWork{ceil_bytes(forward_bytes(b, s)), 6, MemoryAccess::streaming});
-  add_exchange(b, n, op.forward);
-  add_exchange(b, n, op.backward);
-  add_products(b, s, 2, op.backward);
-  op.backward.push_back(MemoryWork{ceil_bytes(backward_bytes(b, s)), 14, MemoryAccess::streaming});
-  add_exchange(b, wide, op.backward);
+  exchange_tokens_for_heads(b, wide, op.forward);
+  add_scan_products(b, s, 1, op.forward);
+  op.forward.push_back(
+      MemoryWork{ceil_bytes(scan_forward_bytes(b, s)), 6, MemoryAccess::streaming});
+  exchange_tokens_for_heads(b, n, op.forward);
+  exchange_tokens_for_heads(b, n, op.backward);
+  add_scan_products(b, s, 2, op.backward);
+  op.backward.push_back(
+      MemoryWork{ceil_bytes(scan_backward_bytes(b, s)), 14, MemoryAccess::streaming});
+  exchange_tokens_for_heads(b, wide, op.backward);
   const std::int64_t convolved = s.rows * s.convolved() * b.element();
   op.forward_temporary = Bytes(convolved + 4 * (s.states() + s.scores()));
   op.backward_temporary = Bytes(2 * convolved + 4 * (2 * s.states() + s.scores()));

@@ -13,10 +13,6 @@
 namespace shardwise {
 namespace {
 
-double bytes_of_elements(const GraphBuilder& b, std::int64_t elements) {
-  return static_cast<double>(elements * b.element());
-}
-
 // Whether all three linears of a gated MLP and their adapters are one function.
 bool is_one_function(const GraphBuilder& b) {
   const AdapterTargets& on = b.workload().adapter.targets;

@@ -66,13 +66,13 @@ struct Row {
   bool (*holds)(const LayerGraph& graph, std::size_t op);
 };
 
-constexpr std::array<Row, 7> rows{{{"layernorm", layernorm},
-                                   {"core_attn", core_attn},
-                                   {"mla_up_proj", mla_up_proj},
-                                   {"mlp", mlp},
-                                   {"shared_experts", shared_experts},
-                                   {"moe_act", moe_act},
-                                   {"moe", moe}}};
+constexpr std::array<Row, 7> module_rows{{{"layernorm", layernorm},
+                                          {"core_attn", core_attn},
+                                          {"mla_up_proj", mla_up_proj},
+                                          {"mlp", mlp},
+                                          {"shared_experts", shared_experts},
+                                          {"moe_act", moe_act},
+                                          {"moe", moe}}};
 
 }  // namespace
 
@@ -81,17 +81,17 @@ std::optional<RecomputeModules> recompute_modules(std::string_view names) {
   while (!names.empty()) {
     const std::string_view name = names.substr(0, names.find('+'));
     names.remove_prefix(std::min(names.size(), name.size() + 1));
-    const auto row =
-        std::find_if(rows.begin(), rows.end(), [&](const Row& r) { return r.name == name; });
-    if (row == rows.end()) return std::nullopt;
-    set |= 1U << (row - rows.begin());
+    const auto row = std::find_if(module_rows.begin(), module_rows.end(),
+                                  [&](const Row& r) { return r.name == name; });
+    if (row == module_rows.end()) return std::nullopt;
+    set |= 1U << (row - module_rows.begin());
   }
   return set == 0 ? std::nullopt : std::optional(set);
 }
 
 bool in_modules(const LayerGraph& graph, std::size_t op, RecomputeModules modules) {
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    if ((modules >> i & 1U) != 0 && rows[i].holds(graph, op)) return true;
+  for (std::size_t i = 0; i < module_rows.size(); ++i)
+    if ((modules >> i & 1U) != 0 && module_rows[i].holds(graph, op)) return true;
   return false;
 }
 

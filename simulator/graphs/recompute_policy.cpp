@@ -39,7 +39,7 @@ bool all_but_compute_intensive(const LayerGraph& graph, std::size_t op) {
   return position % 2 == 0;
 }
 
-constexpr std::array<RecomputeRow, 11> rows{{
+constexpr std::array<RecomputeRow, 11> policy_rows{{
     {"none", false, false, never, "keep everything that backward needs"},
     {"selective", false, true, core_attention, "redo the attention kernel only"},
     {"selective-op", false, false, all_but_compute_intensive,
@@ -80,11 +80,11 @@ std::optional<RecomputeModules> modules_in(std::string_view name, std::string_vi
 
 }  // namespace
 
-std::span<const RecomputeRow> recompute_rows() { return rows; }
+std::span<const RecomputeRow> recompute_rows() { return policy_rows; }
 
 Result<RecomputePolicy> recompute_policy(std::string_view name) {
   std::string known;
-  for (const RecomputeRow& row : rows) {
+  for (const RecomputeRow& row : policy_rows) {
     if (row.name == name) return RecomputePolicy{&row};
     if (const auto modules = modules_in(name, row.name)) {
       RecomputePolicy policy{&row};

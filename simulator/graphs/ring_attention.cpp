@@ -5,9 +5,7 @@
 namespace shardwise {
 namespace {
 
-double as_double(std::int64_t n) { return static_cast<double>(n); }
-
-MemoryWork traffic(double bytes, int launches, bool plain = false) {
+MemoryWork ring_traffic(double bytes, int launches, bool plain = false) {
   return {ceil_bytes(bytes), launches, MemoryAccess::streaming, plain};
 }
 
@@ -25,10 +23,11 @@ void join_in_half(const GraphBuilder& b, const RingOperands& o, Operator& op) {
   const double once = as_double(e), out = as_double(o.output), q = as_double(o.queries),
                kv = as_double(o.keys_and_values);
   const double pack = 2 * once * kv;
-  op.forward.push_back(traffic(pack + 2 * once * out + others * 3 * once * out, 2 + 2 * others));
+  op.forward.push_back(
+      ring_traffic(pack + 2 * once * out + others * 3 * once * out, 2 + 2 * others));
   const double added = std::max(q + kv / 2, q / 2 + kv);
   op.backward.push_back(
-      traffic(pack + 2 * once * (q + kv) + others * 3 * once * added, 4 + 3 * others));
+      ring_traffic(pack + 2 * once * (q + kv) + others * 3 * once * added, 4 + 3 * others));
   op.forward_temporary += Bytes(ranks * e * (o.keys_and_values + o.output));
   op.forward_temporaries = 2 * static_cast<int>(ranks);
   op.backward_temporary += Bytes(e * 4 * o.keys_and_values);
@@ -49,9 +48,10 @@ void join_in_fp32(const GraphBuilder& b, const RingOperands& o, Operator& op) {
   const double widen = once + 4;
   const double merged = parts * widen * out + others * 32 * out + widen * out;
   const double sent = 2 * once * kv;
-  op.forward.push_back(traffic(merged + (1 + others) * sent, 3 + 2 * parts + 10 * others, true));
+  op.forward.push_back(
+      ring_traffic(merged + (1 + others) * sent, 3 + 2 * parts + 10 * others, true));
   const double summed = parts * ((8 + once) * (q + kv) + 8 * kv) + (4 + widen) * (q + kv);
-  op.backward.push_back(traffic(summed + (1 + others) * sent, 8 + 4 * parts + others, true));
+  op.backward.push_back(ring_traffic(summed + (1 + others) * sent, 8 + 4 * parts + others, true));
   // Forward the sum, a part, their weighted difference and the new sum; backward the sums, and
   // keys, values and their gradients as they are sent and as they come.
   const bool gathers = b.plan().context_kind == ContextKind::all_gather;

@@ -10,7 +10,7 @@
 namespace shardwise {
 namespace {
 
-constexpr double unbounded = std::numeric_limits<double>::infinity();
+constexpr double no_limit = std::numeric_limits<double>::infinity();
 // Links that fill up at levels closer than this fill up together: the difference is rounding.
 constexpr double same_level = 1 + 1e-12;
 
@@ -23,7 +23,7 @@ LinkId FlowNetwork::add_link(BytesPerSecond capacity) {
 }
 
 FlowClassId FlowNetwork::add_class(BytesPerSecond ceiling, std::span<const FlowLoad> loads) {
-  require(ceiling.value > 0 && ceiling.value < unbounded, "a flow has a finite rate of its own");
+  require(ceiling.value > 0 && ceiling.value < no_limit, "a flow has a finite rate of its own");
   std::map<std::uint32_t, double> weights;
   for (const FlowLoad& l : loads) {
     require(l.link.index < links_.size() && l.weight >= 0, "a flow loads links of its network");
@@ -113,12 +113,12 @@ void FlowNetwork::weigh_links() {
 }
 
 double FlowNetwork::level_of(const Link& link) const {
-  if (link.slope <= 0) return unbounded;
+  if (link.slope <= 0) return no_limit;
   return std::max(0.0, static_cast<double>(whole_link) - link.taken) / link.slope;
 }
 
 double FlowNetwork::next_level() const {
-  double level = unbounded;
+  double level = no_limit;
   for (const FlowClassId id : active_) {
     const Class& c = classes_[id.index];
     if (c.settled) continue;

@@ -7,8 +7,6 @@
 namespace shardwise {
 namespace {
 
-constexpr BytesPerSecond unbounded{std::numeric_limits<double>::infinity()};
-
 // `ranks` GPUs that lie `stride` apart, and all their siblings among the first `gpus`.
 struct Siblings {
   int ranks, stride, gpus;
@@ -26,7 +24,7 @@ void for_each_neighbour(const Siblings& s, Visit visit) {
 
 // NVLinks straight to the other members: NCCL lays rings over all of them at once.
 std::optional<BytesPerSecond> mesh_rate(const MachineFlows& flows, const Siblings& s) {
-  BytesPerSecond least = unbounded;
+  BytesPerSecond least = unbounded_rate;
   for (int g = 0; g < s.groups(); ++g)
     for (int a = 0; a < s.ranks; ++a) {
       BytesPerSecond sum(0);
@@ -64,13 +62,13 @@ MachineFlows::MachineFlows(const Machine& machine, const LinkCalibration& links)
       links_(links),
       gpus_(static_cast<int>(machine.gpus.size())),
       edges_(static_cast<int>(boost::num_edges(machine.graph))),
-      bandwidth_(boost::num_edges(machine.graph) + 2 + machine.memories.size(), unbounded),
+      bandwidth_(boost::num_edges(machine.graph) + 2 + machine.memories.size(), unbounded_rate),
       flows_(bandwidth_.size()) {
   for (const EdgeId e : boost::make_iterator_range(boost::edges(machine.graph))) {
     const MachineEdge& edge = machine.graph[e];
     bandwidth_[static_cast<std::size_t>(edge.index)] = edge.bandwidth;
     if (machine.graph[boost::target(e, machine.graph)].kind == VertexKind::nvswitch)
-      through_switch_ = std::min(through_switch_.value_or(unbounded), edge.bandwidth);
+      through_switch_ = std::min(through_switch_.value_or(unbounded_rate), edge.bandwidth);
   }
   for (const VertexId nic : machine.nics)
     for (const EdgeId e : boost::make_iterator_range(boost::out_edges(nic, machine.graph))) {
@@ -202,7 +200,7 @@ void MachineFlows::add_memory_traffic(double amount) {
 }
 
 BytesPerSecond MachineFlows::rate() const {
-  BytesPerSecond least = unbounded;
+  BytesPerSecond least = unbounded_rate;
   for (const int e : loaded_) {
     const auto edge = static_cast<std::size_t>(e);
     least = std::min(least, (1.0 / flows_[edge]) * bandwidth_[edge]);
@@ -212,7 +210,7 @@ BytesPerSecond MachineFlows::rate() const {
 
 // A route may pass an edge twice (up to the root complex and down again): sum first.
 BytesPerSecond MachineFlows::rate_alone(int a, int b) const {
-  BytesPerSecond least = unbounded;
+  BytesPerSecond least = unbounded_rate;
   const auto& loads = pair(a, b).loads;
   for (const PairRoute::Load& l : loads) {
     double weight = 0;

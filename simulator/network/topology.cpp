@@ -11,8 +11,6 @@
 namespace shardwise {
 namespace {
 
-constexpr BytesPerSecond unbounded{std::numeric_limits<double>::infinity()};
-
 bool reduces_in_switch(const Machine& machine, const LinkCalibration& links) {
   if (machine.node->intra_link != IntraLink::nvswitch) return false;
   return std::all_of(machine.cards.begin(), machine.cards.end(), [&](const Gpu* g) {
@@ -31,14 +29,14 @@ void keep_slower(LocalLinks& kept, const LocalLinks& other) {
 Topology::Topology(const Cluster& cluster, const LinkCalibration& links)
     : gpus_per_node_(shardwise::gpus_per_node(cluster)),
       in_switch_reduction_(true),
-      host_copy_(static_cast<std::size_t>(gpus_per_node_), unbounded) {
+      host_copy_(static_cast<std::size_t>(gpus_per_node_), unbounded_rate) {
   require(cluster.network.has_value() || gpus_per_node_ >= cluster.gpus(),
           "a cluster of several nodes has a network");
   const auto entries = static_cast<std::size_t>(gpus_per_node_ * gpus_per_node_);
-  pairs_.assign(entries, {PathKind::loc, Transport::p2p, unbounded});
-  locals_.assign(entries, {PathKind::loc, Transport::p2p, unbounded, unbounded});
+  pairs_.assign(entries, {PathKind::loc, Transport::p2p, unbounded_rate});
+  locals_.assign(entries, {PathKind::loc, Transport::p2p, unbounded_rate, unbounded_rate});
   if (cluster.network) {
-    nic_ = gpu_to_nic_ = unbounded;
+    nic_ = gpu_to_nic_ = unbounded_rate;
     nics_ = std::numeric_limits<int>::max();
     oversubscription_ = std::max(1.0, cluster.network->oversubscription);
     nodes_per_leaf_ = std::max(1, links.network.nodes_per_leaf);
@@ -106,7 +104,7 @@ void Topology::add_nics(const Machine& machine, const Network& network,
 
 Path Topology::path(int rank_a, int rank_b) const {
   const int n = gpus_per_node_;
-  if (rank_a == rank_b) return {PathKind::loc, Transport::p2p, unbounded};
+  if (rank_a == rank_b) return {PathKind::loc, Transport::p2p, unbounded_rate};
   if (rank_a / n != rank_b / n) return {PathKind::net, Transport::net, std::min(nic_, gpu_to_nic_)};
   return pairs_[static_cast<std::size_t>(rank_a % n * n + rank_b % n)];
 }

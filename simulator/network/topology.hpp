@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -39,6 +40,8 @@ struct Path {
   Transport transport = Transport::p2p;
   BytesPerSecond bandwidth;  // what NCCL's kernels reach over it, one direction
 };
+
+inline constexpr BytesPerSecond unbounded_rate{std::numeric_limits<double>::infinity()};
 
 // What each rank of a group gets inside its node while all sibling groups are as busy.
 struct LocalLinks {

@@ -135,6 +135,40 @@ check_lengths() {
   )
 }
 
+# Files of a folder may be compiled together (cmake/Unity.cmake), so what is local to a file is
+# named once in its folder, or stands in a namespace that bears the file's name. An alias may be
+# given twice.
+check_local_names() {
+  local line
+  while read -r line; do breach "$line"; done < <(
+    printf '%s\n' "${sources[@]}" | grep '\.cpp$' | grep -vE '^(calibrate/device|tests/bench)/' |
+      xargs -r awk '
+        FNR == 1 { unnamed = own = raw = 0; folder = FILENAME; sub("/[^/]*$", "", folder) }
+        /^namespace [a-z0-9_]+ [{]$/ && !/ shardwise / { own = 1 }
+        /^namespace [{]$/ { unnamed = !own }
+        /^}  \/\/ namespace$/ { unnamed = 0 }
+        /^}  \/\/ namespace [a-z]/ { own = 0 }
+        /R"[a-z]*[(]/ { raw = 1 }
+        raw { if (/[)][a-z]*"/) raw = 0; if (!/R"/) next }
+        !unnamed || /^(using|template|namespace|static_assert)/ || !/^[A-Za-z]/ { next }
+        {
+          name = $0
+          if (!sub(/^(struct|class|union|enum class|enum) /, "", name)) {
+            sub(/ *[[({=;].*/, "", name)
+            if (name !~ /[ *&>]/) next
+            sub(/.*[ *&>]/, "", name)
+          }
+          sub(/[^A-Za-z0-9_].*/, "", name)
+          key = folder "/" name
+          if (key in first && first[key] != FILENAME)
+            print FILENAME ":" FNR ": local name \"" name "\" is also one of " first[key]
+          else
+            first[key] = FILENAME
+        }
+      '
+  )
+}
+
 check_text() {
   local line
   while read -r line; do breach "$line: leave no markers behind"; done < <(
@@ -154,6 +188,7 @@ check_simulator
 check_fences
 check_names
 check_lengths
+check_local_names
 check_text
 ((breaches == 0)) || printf '%d breaches of the house rules\n' "$breaches"
 exit "$((breaches > 0))"

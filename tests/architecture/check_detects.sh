@@ -14,6 +14,8 @@ clean_tree() {
   printf '#include "catalog/gpu.hpp"\n#include <boost/x.hpp>\n' >"$scratch/simulator/engine.cpp"
   printf '#include "simulator/engine.hpp"\n#include <CLI/CLI.hpp>\n' >"$scratch/planner/main.cpp"
   printf '#include <cuda_runtime.h>\n' >"$scratch/calibrate/device/timer.cu"
+  printf 'namespace shardwise {\nnamespace {\nint once(int n) {\n}\n}  // namespace\n' \
+    >"$scratch/planner/advice.cpp"
 }
 
 verdict() {  # verdict NAME HOLDS
@@ -32,6 +34,14 @@ refuses() {
   printf '%b' "$3" >"$scratch/$2"
   if ! output=$(bash "$check" "$scratch") && [[ $output == *"$2"*"$1"* ]]; then holds=yes; fi
   verdict "$2: $1 (said: $output)" "$holds"
+}
+
+accepts() {  # accepts FILE TEXT: the tree with TEXT in FILE passes
+  local holds=no
+  clean_tree
+  printf '%b' "$2" >"$scratch/$1"
+  if bash "$check" "$scratch"; then holds=yes; fi
+  verdict "$1 passes" "$holds"
 }
 
 repeat() { printf "$1%.0s" $(seq "$2"); }
@@ -65,6 +75,12 @@ refuses 'a function of 81 lines' simulator/engine.cpp \
 refuses 'says nothing' catalog/string_utils.cpp '\n'
 refuses 'says nothing' planner/helpers.hpp '#pragma once\n'
 refuses 'snake_case' planner/PlanSpace.cpp '\n'
+refuses 'local name "once" is also' planner/verdict.cpp \
+  'namespace {\nstd::array<int, 2> once{1, 2};\n}  // namespace\n'
+refuses 'local name "once" is also' planner/verdict.cpp \
+  'namespace {\nstruct once {\n};\n}  // namespace\n'
+accepts planner/verdict.cpp 'namespace verdict {\nnamespace {\nint once;\n}  // namespace\n}\n'
+accepts planner/verdict.cpp 'namespace {\n}  // namespace\nint once();\n'
 refuses 'leave no markers' planner/search.cpp "// TO""DO: later\n"
 refuses 'longer than 100 columns' planner/search.cpp "// $(repeat x 98)\n"
 refuses 'lacks #pragma once' planner/search.hpp '\n'

@@ -51,7 +51,7 @@ GemmCalibration true_constants(const GemmTile& tile) {
   return c;
 }
 
-GemmTimer timer_of(const Gpu& gpu) {
+GemmTimer gemm_timer(const Gpu& gpu) {
   return [gpu](const GemmCalibration& constants, const std::vector<GemmPoint>& points) {
     Profile profile;
     profile.families.push_back({});
@@ -93,7 +93,7 @@ std::vector<GemmPoint> timed(std::vector<GemmPoint> points, const std::vector<Se
 TEST_CASE("tile, rates, memory and start are found under noise, over 1,000 seeds") {
   const std::vector<GemmTile> tiles{
       {128, 128, 1, 1}, {256, 128, 1, 1}, {192, 128, 1, 1}, {128, 64, 1, 1}};
-  const GemmTimer timer = timer_of(sample_gpu());
+  const GemmTimer timer = gemm_timer(sample_gpu());
   const std::vector<GemmPoint> points = shapes();
   int recovered = 0;
   for (unsigned seed = 0; seed < 1000; ++seed) {
@@ -122,7 +122,7 @@ TEST_CASE("cells of shapes that the model does not explain are told, the farthes
 }
 
 TEST_CASE("a constant that no point depends on stays, and the surface counts every point") {
-  const GemmTimer timer = timer_of(sample_gpu());
+  const GemmTimer timer = gemm_timer(sample_gpu());
   const auto points = shapes();
   const GemmFit fit = fit_gemm(timed(points, timer(true_constants({128, 128, 1, 1}), points)),
                                start_constants(), timer);
@@ -139,7 +139,7 @@ TEST_CASE("a constant that no point depends on stays, and the surface counts eve
 }
 
 TEST_CASE("points beyond the datasheet end at the datasheet, and the fit says so") {
-  const GemmTimer timer = timer_of(sample_gpu());
+  const GemmTimer timer = gemm_timer(sample_gpu());
   const auto points = shapes();
   auto times = timer(true_constants({128, 128, 1, 1}), points);
   for (std::size_t i = 0; i < times.size(); ++i)  // a third faster than the datasheet allows

@@ -10,7 +10,7 @@ using namespace shardwise;
 
 namespace {
 
-ImportedLog imported(const std::string& text) {
+ImportedLog imported_table(const std::string& text) {
   ImportedLog log = import_log("gemm.txt", text, {});
   CHECK(log.format == "GEMM table");
   return log;
@@ -19,7 +19,7 @@ ImportedLog imported(const std::string& text) {
 }  // namespace
 
 TEST_CASE("mamf-finder 2: lines that overwrite each other, and the summary") {
-  const ImportedLog log = imported(
+  const ImportedLog log = imported_table(
       "** Dtype: torch.bfloat16\n"
       "_CudaDeviceProperties(name='NVIDIA H100 80GB HBM3', major=9, minor=0)\n"
       "torch=2.7.0+cu126\n"
@@ -45,7 +45,7 @@ TEST_CASE("mamf-finder 2: lines that overwrite each other, and the summary") {
 }
 
 TEST_CASE("mamf-finder 4: burst and sustained tables") {
-  const ImportedLog log = imported(
+  const ImportedLog log = imported_table(
       "python mamf-finder.py --dtype float16\n"
       "MSMF (sustainable) confirm: 10 shapes ...\n"
       "  MxNxK              TFLOPS     W   MHz\n"
@@ -65,7 +65,7 @@ TEST_CASE("mamf-finder 4: burst and sustained tables") {
 }
 
 TEST_CASE("a search by trials, and a table with named columns") {
-  const ImportedLog trials = imported(
+  const ImportedLog trials = imported_table(
       "[I 2024-11-01 02:59:09,018] Trial 7 finished with value: {'TFLOPS': 291.5} and parameters: "
       "{'M': 6912, 'N': 16384, 'K': 2048}. Best is trial 4 with value: 322.5.\n");
   REQUIRE(trials.measurements.size() == 1);
@@ -73,7 +73,7 @@ TEST_CASE("a search by trials, and a table with named columns") {
   CHECK(trials.measurements.at(0).value == Approx(291.5e12));
 
   // 2 x 1024 x 1024 x 512 FLOP in 10 us are 107.4 TFLOP/s.
-  const ImportedLog table = imported(
+  const ImportedLog table = imported_table(
       "m,n,k,dtype,time_us\n"
       "1024,1024,512,torch.float16,10\n"
       "1024,1024,512,float8_e4m3fn,n/a\n");

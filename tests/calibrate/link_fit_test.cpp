@@ -11,7 +11,7 @@ using namespace shardwise::noisy_samples;
 
 namespace {
 
-LinkTimer timer_of(const Cluster& cluster) {
+LinkTimer link_timer(const Cluster& cluster) {
   return [cluster, base = link_machines::calibration()](const ConstantValues& values,
                                                         const std::vector<LinkPoint>& points) {
     LinkCalibration links = base;
@@ -32,7 +32,8 @@ LinkTimer timer_of(const Cluster& cluster) {
   };
 }
 
-std::vector<LinkPoint> doubling(const LinkTimer& timer, const ConstantValues& truth, Noise& noise) {
+std::vector<LinkPoint> doubling_links(const LinkTimer& timer, const ConstantValues& truth,
+                                      Noise& noise) {
   std::vector<LinkPoint> points;
   for (int e = 10; e <= 30; ++e)
     points.push_back({"all_reduce", Bytes(std::int64_t{1} << e), 8, Seconds(0)});
@@ -46,11 +47,11 @@ std::vector<LinkPoint> doubling(const LinkTimer& timer, const ConstantValues& tr
 TEST_CASE("cards without peer access: what host memory passes is found, the rest is left alone") {
   const Cluster box = link_machines::cluster(link_machines::rtx_4090(),
                                              link_machines::node(8, IntraLink::pcie_host), 1, 8);
-  const LinkTimer timer = timer_of(box);
+  const LinkTimer timer = link_timer(box);
   for (unsigned seed = 0; seed < 3; ++seed) {
     Noise noise(seed);
     const ConstantValues truth{{"links.shm", 0.45}, {"links.cpu_hop_us", 1.9}};
-    const auto points = doubling(timer, truth, noise);
+    const auto points = doubling_links(timer, truth, noise);
     const LinkFit fit = fit_links(
         points, {{"links.shm", 0.59}, {"links.cpu_hop_us", 1.3}, {"links.nvls_fraction", 0.85}},
         timer);
@@ -63,9 +64,9 @@ TEST_CASE("cards without peer access: what host memory passes is found, the rest
 
 TEST_CASE("NVSwitch: the in-switch reduction's share is found") {
   const Cluster box = link_machines::hgx(link_machines::h100());
-  const LinkTimer timer = timer_of(box);
+  const LinkTimer timer = link_timer(box);
   Noise noise(3);
-  const auto points = doubling(timer, {{"links.nvls_fraction", 0.8}}, noise);
+  const auto points = doubling_links(timer, {{"links.nvls_fraction", 0.8}}, noise);
   const LinkFit fit = fit_links(points, {{"links.nvls_fraction", 0.95}}, timer);
   REQUIRE(fit.constants.count("links.nvls_fraction") == 1);
   CHECK(within(fit.constants.at("links.nvls_fraction").value, 0.8));

@@ -8,7 +8,7 @@ using namespace shardwise::noisy_samples;
 
 namespace {
 
-Measurement kernel(const std::string& name, std::int64_t rows, Seconds time) {
+Measurement timed_kernel(const std::string& name, std::int64_t rows, Seconds time) {
   Measurement m;
   m.bench = "memory_kernel";
   m.quantity = "time_s";
@@ -29,9 +29,9 @@ TEST_CASE("fractions and the start of memory-bound kernels are found") {
     for (std::int64_t rows = 64; rows <= 32768; rows *= 2) {
       const double elements = static_cast<double>(rows) * 4096;
       measured.push_back(
-          kernel("add", rows, noise.measured(Seconds(3e-6 + 6 * elements / 0.9e12))));
+          timed_kernel("add", rows, noise.measured(Seconds(3e-6 + 6 * elements / 0.9e12))));
       measured.push_back(
-          kernel("rms_norm", rows, noise.measured(Seconds(3e-6 + 4 * elements / 0.7e12))));
+          timed_kernel("rms_norm", rows, noise.measured(Seconds(3e-6 + 4 * elements / 0.7e12))));
     }
     std::vector<std::string> notes;
     const auto c = fit_memory(moved_bytes(measured), BytesPerSecond(1e12), notes);

@@ -43,12 +43,12 @@ Problems problems_of(const Result<Kind>& loaded) {
 }
 
 using Load = std::function<Problems(const fs::path&)>;
-struct Folder {
+struct DataFolder {
   std::string name;
   Load load;
 };
-const std::vector<Folder>& folders() {
-  static const std::vector<Folder> rows{
+const std::vector<DataFolder>& folders() {
+  static const std::vector<DataFolder> rows{
       {"devices", [](const fs::path& root) { return problems_of(load_gpus(root)); }},
       {"nodes", [](const fs::path& root) { return problems_of(load_nodes(root)); }},
       {"networks", [](const fs::path& root) { return problems_of(load_networks(root)); }},
@@ -70,7 +70,7 @@ std::string said(const Problems& problems) {
   return out;
 }
 
-Problems load_alone(const Folder& folder, const fs::path& file) {
+Problems load_alone(const DataFolder& folder, const fs::path& file) {
   const Scratch root("bad-" + folder.name);
   fs::create_directories(root.path / folder.name);
   fs::copy_file(file, root.path / folder.name / "entry.json");
@@ -81,7 +81,7 @@ Problems load_alone(const Folder& folder, const fs::path& file) {
 
 TEST_CASE("every bad catalog file is refused with its place and what was expected") {
   int cases = 0;
-  for (const Folder& folder : folders()) {
+  for (const DataFolder& folder : folders()) {
     for (const auto& entry : fs::directory_iterator(corpus / folder.name)) {
       if (entry.path().extension() != ".json") continue;
       ++cases;

@@ -5,6 +5,7 @@
 #include "catalog/require.hpp"
 #include "tests/catalog/loaded_catalog.hpp"
 #include "tests/catch.hpp"
+#include "tests/holds.hpp"
 
 using namespace shardwise;
 
@@ -25,10 +26,6 @@ Problem refusal(const std::string& text, const ClusterOptions& options = {}) {
   REQUIRE(parsed.error().size() == 1);
   CHECK(parsed.error()[0].kind == ProblemKind::request);
   return parsed.error()[0];
-}
-
-bool holds(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "catalog/json_reader.hpp"
 #include "catalog/load.hpp"
 #include "tests/catch.hpp"
+#include "tests/holds.hpp"
 #include "tests/source_dir.hpp"
 
 namespace shardwise {
@@ -22,17 +23,13 @@ const std::filesystem::path source_root = source_dir();
 const std::filesystem::path configs = source_root / "tests/catalog/hf_configs";
 const std::filesystem::path bad_configs = source_root / "tests/catalog/bad_input/config";
 
-std::string all(const Problems& problems) {
+std::string all_of_them(const Problems& problems) {
   std::string out;
   for (const Problem& p : problems) out += p.where + ": " + p.what + '\n';
   return out;
 }
 
-bool holds(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-const std::vector<Transformer>& catalog() {
+const std::vector<Transformer>& catalogued_models() {
   static const std::vector<Transformer> models = [] {
     auto loaded = load_models(source_root / "catalog");
     REQUIRE(loaded);
@@ -41,16 +38,16 @@ const std::vector<Transformer>& catalog() {
   return models;
 }
 
-const Transformer& catalogued(const std::string& id) {
-  const auto found = std::find_if(catalog().begin(), catalog().end(),
+const Transformer& model_of_id(const std::string& id) {
+  const auto found = std::find_if(catalogued_models().begin(), catalogued_models().end(),
                                   [&](const Transformer& m) { return m.id == id; });
   INFO(id);
-  REQUIRE(found != catalog().end());
+  REQUIRE(found != catalogued_models().end());
   return *found;
 }
 
 // The members that bear on size or time, by name, so that a difference can be named.
-std::vector<std::pair<std::string, int>> dimensions(const Transformer& m) {
+std::vector<std::pair<std::string, int>> dimensions_of(const Transformer& m) {
   const MixtureOfExperts moe = m.moe.value_or(MixtureOfExperts{});
   const LatentAttention mla = m.mla.value_or(LatentAttention{});
   const DeltaNet delta = m.delta.value_or(DeltaNet{});
@@ -120,8 +117,8 @@ std::vector<std::pair<std::string, int>> dimensions(const Transformer& m) {
 }
 
 std::string differences(const Transformer& found, const Transformer& expected) {
-  const auto a = dimensions(found);
-  const auto b = dimensions(expected);
+  const auto a = dimensions_of(found);
+  const auto b = dimensions_of(expected);
   std::string out;
   for (std::size_t i = 0; i < a.size(); ++i)
     if (a[i].second != b[i].second)
@@ -132,7 +129,7 @@ std::string differences(const Transformer& found, const Transformer& expected) {
 
 Transformer parsed(const std::string& text) {
   const auto model = parse_huggingface_config(text, "config.json");
-  if (!model) UNSCOPED_INFO(all(model.error()));
+  if (!model) UNSCOPED_INFO(all_of_them(model.error()));
   REQUIRE(model);
   return *model;
 }
@@ -140,7 +137,7 @@ Transformer parsed(const std::string& text) {
 std::string refused(const std::string& text) {
   const auto model = parse_huggingface_config(text, "config.json");
   REQUIRE_FALSE(model);
-  return all(model.error());
+  return all_of_them(model.error());
 }
 
 JsonDocument document(const std::filesystem::path& file) {
@@ -177,15 +174,15 @@ TEST_CASE("real config.json files come to the catalogued models or are refused b
     const auto model = read_huggingface_config(configs / name);
     if (const auto reason = row.maybe_text("refused")) {
       REQUIRE_FALSE(model);
-      CHECK(holds(all(model.error()), *reason));
+      CHECK(holds(all_of_them(model.error()), *reason));
       ++others;
       continue;
     }
-    if (!model) UNSCOPED_INFO(all(model.error()));
+    if (!model) UNSCOPED_INFO(all_of_them(model.error()));
     REQUIRE(model);
     if (const auto id = row.maybe_text("catalog")) {
-      CHECK(differences(*model, catalogued(*id)) == "");
-      CHECK(parameter_count(*model).total == parameter_count(catalogued(*id)).total);
+      CHECK(differences(*model, model_of_id(*id)) == "");
+      CHECK(parameter_count(*model).total == parameter_count(model_of_id(*id)).total);
       ++equal;
     } else {
       CHECK(parameter_count(*model).total == row.integer64("parameters", 1, 1'000'000'000'000));
@@ -207,7 +204,7 @@ TEST_CASE("each bad config.json gives its problems and nothing else") {
     INFO(name);
     const auto model = read_huggingface_config(bad_configs / name);
     REQUIRE_FALSE(model);
-    const std::string said = all(model.error());
+    const std::string said = all_of_them(model.error());
     for (const std::string& part : files.texts(name)) {
       INFO("expected " << part << " in\n" << said);
       CHECK(holds(said, part));
@@ -250,7 +247,7 @@ TEST_CASE("absent keys mean what the configuration classes make of them") {
         R"({"model_type": "gemma3", "text_config": {"hidden_size": 2560,
             "intermediate_size": 10240, "num_hidden_layers": 34, "sliding_window": 1024},
             "vision_config": {"hidden_size": 1152}})");
-    CHECK(differences(m, catalogued("gemma-3-4b")) == "");
+    CHECK(differences(m, model_of_id("gemma-3-4b")) == "");
     CHECK(m.model_type == "gemma3_text");
     CHECK(m.vision);
   }
@@ -262,8 +259,8 @@ TEST_CASE("absent keys mean what the configuration classes make of them") {
         "moe_intermediate_size": 704, )";
     const Transformer m =
         parsed(sizes + R"("hidden_size_per_layer_input": 0, "enable_moe_block": true}})");
-    CHECK(differences(m, catalogued("gemma-4-26b-a4b")) == "");
-    CHECK(parameter_count(m).total == parameter_count(catalogued("gemma-4-26b-a4b")).total);
+    CHECK(differences(m, model_of_id("gemma-4-26b-a4b")) == "");
+    CHECK(parameter_count(m).total == parameter_count(model_of_id("gemma-4-26b-a4b")).total);
     CHECK_FALSE(parsed(sizes + R"("hidden_size_per_layer_input": 0}})").moe);
     // its class has such embeddings unless told otherwise
     CHECK(holds(refused(sizes + R"("enable_moe_block": true}})"), "hidden_size_per_layer_input"));
@@ -272,35 +269,35 @@ TEST_CASE("absent keys mean what the configuration classes make of them") {
     const Transformer m = parsed(
         R"({"model_type": "falcon", "hidden_size": 4544, "num_attention_heads": 71,
             "num_hidden_layers": 32, "vocab_size": 65024, "num_kv_heads": 71})");
-    CHECK(differences(m, catalogued("falcon-7b")) == "");
+    CHECK(differences(m, model_of_id("falcon-7b")) == "");
   }
   SECTION("OPT 350M projects its embeddings and ends without a norm") {
     const Transformer m = parsed(
         R"({"model_type": "opt", "hidden_size": 1024, "num_attention_heads": 16, "ffn_dim": 4096,
             "num_hidden_layers": 24, "vocab_size": 50272, "max_position_embeddings": 2048,
             "word_embed_proj_dim": 512, "do_layer_norm_before": false})");
-    CHECK(differences(m, catalogued("opt-350m")) == "");
+    CHECK(differences(m, model_of_id("opt-350m")) == "");
   }
   SECTION("Command R+ normalises each head's queries and keys") {
     const Transformer m = parsed(
         R"({"model_type": "cohere", "hidden_size": 12288, "num_attention_heads": 96,
             "num_key_value_heads": 8, "num_hidden_layers": 64, "vocab_size": 256000,
             "intermediate_size": 33792, "use_qk_norm": true})");
-    CHECK(differences(m, catalogued("command-r-plus")) == "");
+    CHECK(differences(m, model_of_id("command-r-plus")) == "");
   }
   SECTION("Phi-3.5-MoE switches its biases on by key") {
     const Transformer m = parsed(
         R"({"model_type": "phimoe", "hidden_size": 4096, "num_attention_heads": 32,
             "num_hidden_layers": 32, "vocab_size": 32064, "intermediate_size": 6400,
             "attention_bias": true, "lm_head_bias": true})");
-    CHECK(differences(m, catalogued("phi-3.5-moe")) == "");
+    CHECK(differences(m, model_of_id("phi-3.5-moe")) == "");
   }
   SECTION("Stable LM 2 12B has parallel blocks and norms per head") {
     const Transformer m = parsed(
         R"({"model_type": "stablelm", "hidden_size": 5120, "num_attention_heads": 32,
             "num_key_value_heads": 8, "num_hidden_layers": 40, "vocab_size": 100352,
             "intermediate_size": 13824, "use_parallel_residual": true, "qk_layernorm": true})");
-    CHECK(differences(m, catalogued("stablelm-2-12b")) == "");
+    CHECK(differences(m, model_of_id("stablelm-2-12b")) == "");
   }
   SECTION("a key-value count that is null is that of multi-head attention") {
     CHECK(parsed(llama_with("")).kv_heads == 32);
@@ -325,12 +322,12 @@ TEST_CASE("absent keys mean what the configuration classes make of them") {
 
 // What transformers 5.23 builds from these sizes counts 30,697,345,280 and 36,151,104,512.
 TEST_CASE("counts of Gemma 4 31B and Seed-OSS are those of their modules") {
-  CHECK(parameter_count(catalogued("gemma-4-31b")).total == 30'697'345'280);
+  CHECK(parameter_count(model_of_id("gemma-4-31b")).total == 30'697'345'280);
   const Transformer seed = parsed(
       R"({"model_type": "seed_oss", "hidden_size": 5120, "num_hidden_layers": 64,
           "num_attention_heads": 80, "intermediate_size": 27648, "vocab_size": 155136,
           "max_position_embeddings": 524288})");
-  CHECK(differences(seed, catalogued("seed-oss-36b")) == "");
+  CHECK(differences(seed, model_of_id("seed-oss-36b")) == "");
 }
 
 TEST_CASE("heads may be wider than hidden / heads") {
@@ -349,7 +346,7 @@ TEST_CASE("a config without model_type is known by its architecture") {
       R"({"architectures": ["GPT2LMHeadModel"], "n_embd": 768, "n_layer": 12, "n_head": 12,
           "vocab_size": 50257, "n_ctx": 1024})");
   CHECK(m.model_type == "gpt2");
-  CHECK(differences(m, catalogued("gpt2")) == "");
+  CHECK(differences(m, model_of_id("gpt2")) == "");
 }
 
 TEST_CASE("a model is called by its name or path, else by its folder or file") {
@@ -443,7 +440,7 @@ TEST_CASE("families with windows in some layers say in how many") {
 TEST_CASE("GLM 4 has two key-value heads and a bias on queries, keys and values") {
   const std::string members = R"("hidden_size": 4096, "num_attention_heads": 32,
       "num_hidden_layers": 40, "vocab_size": 151552, "intermediate_size": 13696})";
-  CHECK(differences(parsed(R"({"model_type": "glm", )" + members), catalogued("glm-4-9b")) == "");
+  CHECK(differences(parsed(R"({"model_type": "glm", )" + members), model_of_id("glm-4-9b")) == "");
   // the 0414 models have norms after both blocks too
   CHECK(parsed(R"({"model_type": "glm4", )" + members).norms.per_layer == 4);
 }

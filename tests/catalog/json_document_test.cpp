@@ -3,22 +3,19 @@
 #include <string>
 
 #include "tests/catch.hpp"
+#include "tests/holds.hpp"
 
 using namespace shardwise;
 
 namespace {
 
 // The one problem of a text that must not parse.
-std::string refusal(const std::string& text) {
+std::string json_refusal(const std::string& text) {
   const auto parsed = parse_json(text, "x.json");
   REQUIRE_FALSE(parsed);
   REQUIRE(parsed.error().size() == 1);
   CHECK(parsed.error()[0].kind == ProblemKind::file);
   return parsed.error()[0].where + ": " + parsed.error()[0].what;
-}
-
-bool holds(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace
@@ -67,13 +64,13 @@ TEST_CASE("nesting ends at 64 levels, however deep the text goes") {
     return std::string(levels, '[') + std::string(levels, ']');
   };
   CHECK(parse_json(nested(64), "x.json"));
-  CHECK(refusal(nested(65)) == "x.json: nested more than 64 levels deep");
-  CHECK(refusal(std::string(std::size_t{15} << 20, '[')) ==
+  CHECK(json_refusal(nested(65)) == "x.json: nested more than 64 levels deep");
+  CHECK(json_refusal(std::string(std::size_t{15} << 20, '[')) ==
         "x.json: nested more than 64 levels deep");
 }
 
 TEST_CASE("a hundred million brackets are refused unread") {
-  CHECK(refusal(std::string(100'000'000, '[')) ==
+  CHECK(json_refusal(std::string(100'000'000, '[')) ==
         "x.json: larger than 16 MiB, the most that is read");
 }
 
@@ -85,14 +82,14 @@ TEST_CASE("a million values are the most") {
     return text + ']';
   };
   CHECK(parse_json(zeros(999'999), "x.json"));
-  CHECK(refusal(zeros(1'000'000)) == "x.json: more than 1000000 values");
+  CHECK(json_refusal(zeros(1'000'000)) == "x.json: more than 1000000 values");
 }
 
 TEST_CASE("a duplicate key among a hundred thousand is found") {
   std::string text = "{";
   for (int i = 0; i < 100'000; ++i) text += "\"key" + std::to_string(i) + "\":0,";
   CHECK(parse_json(text + "\"last\":0}", "x.json"));
-  CHECK(holds(refusal(text + "\"key5\":0}"), "x.json:/key5: the key appears twice"));
+  CHECK(holds(json_refusal(text + "\"key5\":0}"), "x.json:/key5: the key appears twice"));
 }
 
 TEST_CASE("messages hold no bytes that a terminal would choke on") {
@@ -104,10 +101,10 @@ TEST_CASE("messages hold no bytes that a terminal would choke on") {
   CHECK(printable("a\nb") == "a\\x0Ab");
   CHECK(printable(std::string(100, 'x'), 10) == "xxxxxxxxxx...");
   CHECK(printable(std::string(10, 'x'), 10) == "xxxxxxxxxx");
-  const std::string said = refusal("{\"a\": \"\xFF\x1B[2J\"}");
+  const std::string said = json_refusal("{\"a\": \"\xFF\x1B[2J\"}");
   CHECK(said.find('\x1B') == std::string::npos);
   CHECK(said.find('\xFF') == std::string::npos);
-  CHECK(refusal("[" + std::string(100'000, '7') + "e]").size() < 1000);
+  CHECK(json_refusal("[" + std::string(100'000, '7') + "e]").size() < 1000);
 }
 
 TEST_CASE("a request document's problems are problems of the request") {

@@ -14,10 +14,10 @@ using namespace shardwise;
 
 namespace {
 
-const std::string root = source_dir() + "/catalog";
+const std::string profile_root = source_dir() + "/catalog";
 
 std::string published_text() {
-  std::ifstream in(root + "/profiles/published.json");
+  std::ifstream in(profile_root + "/profiles/published.json");
   std::stringstream text;
   text << in.rdbuf();
   return text.str();
@@ -32,7 +32,7 @@ Result<Profile> altered(const std::string& from, const std::string& to) {
   const auto folder = std::filesystem::temp_directory_path() / "shardwise_profile_test";
   std::filesystem::create_directories(folder);
   std::ofstream(folder / "altered.json") << text;
-  std::filesystem::copy_file(root + "/profiles/nccl-2.30.json", folder / "nccl-2.30.json",
+  std::filesystem::copy_file(profile_root + "/profiles/nccl-2.30.json", folder / "nccl-2.30.json",
                              std::filesystem::copy_options::overwrite_existing);
   Result<Profile> result = load_profile((folder / "altered.json").string());
   std::filesystem::remove_all(folder);
@@ -48,9 +48,9 @@ bool mentions(const Result<Profile>& result, const std::string& where) {
 }  // namespace
 
 TEST_CASE("the published profile loads, with a row for every catalogued family") {
-  const Result<Profile> profile = load_profile(root + "/profiles/published.json");
+  const Result<Profile> profile = load_profile(profile_root + "/profiles/published.json");
   REQUIRE(profile);
-  const Result<std::vector<Gpu>> gpus = load_gpus(root);
+  const Result<std::vector<Gpu>> gpus = load_gpus(profile_root);
   REQUIRE(gpus);
   for (const Gpu& g : *gpus) {
     INFO(g.id << " of " << g.family);
@@ -82,7 +82,7 @@ TEST_CASE("what no family can do is a problem with its place") {
 }
 
 TEST_CASE("a missing file and a missing link calibration are problems of a file") {
-  const Result<Profile> none = load_profile(root + "/profiles/none.json");
+  const Result<Profile> none = load_profile(profile_root + "/profiles/none.json");
   REQUIRE_FALSE(none);
   CHECK(none.error().front().kind == ProblemKind::file);
   CHECK_FALSE(altered("nccl-2.30.json", "nccl-0.json"));

@@ -15,15 +15,16 @@
 #include "catalog/transformer_flaws.hpp"
 #include "catalog/unsupported_model.hpp"
 #include "tests/catch.hpp"
+#include "tests/holds.hpp"
 #include "tests/source_dir.hpp"
 
 namespace shardwise {
 namespace {
 
-const std::filesystem::path root = std::filesystem::path(source_dir()) / "catalog";
+const std::filesystem::path catalog_root_path = std::filesystem::path(source_dir()) / "catalog";
 
 std::vector<Transformer> models() {
-  auto loaded = load_models(root);
+  auto loaded = load_models(catalog_root_path);
   for (const Problem& p : loaded ? Problems{} : loaded.error())
     UNSCOPED_INFO(p.where << ": " << p.what);
   REQUIRE(loaded);
@@ -36,17 +37,17 @@ double relative_error(const Transformer& m) {
 }
 
 // A folder of models that is removed at the end of the test.
-class Folder {
+class ModelsFolder {
  public:
-  Folder()
+  ModelsFolder()
       : root_(std::filesystem::temp_directory_path() /
               ("shardwise-models-test-" + std::to_string(getpid()))) {
     std::filesystem::remove_all(root_);
     std::filesystem::create_directories(root_ / "models");
   }
-  ~Folder() { std::filesystem::remove_all(root_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
+  ~ModelsFolder() { std::filesystem::remove_all(root_); }
+  ModelsFolder(const ModelsFolder&) = delete;
+  ModelsFolder& operator=(const ModelsFolder&) = delete;
 
   const std::filesystem::path& path() const { return root_; }
   void put(const std::string& name, const std::string& text) const {
@@ -57,14 +58,10 @@ class Folder {
   std::filesystem::path root_;
 };
 
-std::string all(const Problems& problems) {
+std::string all_problems(const Problems& problems) {
   std::string out;
   for (const Problem& p : problems) out += p.where + ": " + p.what + '\n';
   return out;
-}
-
-bool holds(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 // A small model; `members` are put before its other members.
@@ -108,7 +105,8 @@ TEST_CASE("rounded published counts are met within their rounding") {
 
 // A name that stands for a refused architecture is nobody's in the catalog.
 TEST_CASE("every unsupported model is of a refused architecture, and none is catalogued") {
-  const auto document = parse_json_file(root / "models/unsupported.json", "unsupported.json");
+  const auto document =
+      parse_json_file(catalog_root_path / "models/unsupported.json", "unsupported.json");
   REQUIRE(document);
   Problems problems;
   JsonReader file(*document, problems);
@@ -119,14 +117,15 @@ TEST_CASE("every unsupported model is of a refused architecture, and none is cat
   for (const std::string& name : rows.keys()) {
     INFO(name);
     CHECK(refused_family(rows.text(name)) != nullptr);
-    CHECK(unsupported_model(root, name));
+    CHECK(unsupported_model(catalog_root_path, name));
   }
   for (const Transformer& m : models()) {
     INFO(m.id);
-    CHECK_FALSE(unsupported_model(root, m.id));
-    for (const std::string& alias : m.aliases) CHECK_FALSE(unsupported_model(root, alias));
+    CHECK_FALSE(unsupported_model(catalog_root_path, m.id));
+    for (const std::string& alias : m.aliases)
+      CHECK_FALSE(unsupported_model(catalog_root_path, alias));
   }
-  CHECK_FALSE(unsupported_model(root / "nowhere", "jamba"));
+  CHECK_FALSE(unsupported_model(catalog_root_path / "nowhere", "jamba"));
 }
 
 TEST_CASE("the catalog holds the families that people train") {
@@ -209,7 +208,7 @@ TEST_CASE("no name means two models") {
 }
 
 TEST_CASE("aliases lead to catalogued models") {
-  const auto aliases = load_model_aliases(root);
+  const auto aliases = load_model_aliases(catalog_root_path);
   REQUIRE(aliases);
   const auto loaded = models();
   for (const auto& [alias, id] : *aliases) {
@@ -225,7 +224,7 @@ TEST_CASE("aliases lead to catalogued models") {
 }
 
 TEST_CASE("names as people type them lead to the model they mean") {
-  const auto aliases = load_model_aliases(root);
+  const auto aliases = load_model_aliases(catalog_root_path);
   REQUIRE(aliases);
   const auto loaded = models();
   const std::pair<const char*, const char*> typed[] = {
@@ -264,7 +263,7 @@ TEST_CASE("names as people type them lead to the model they mean") {
 }
 
 TEST_CASE("a model file is read strictly") {
-  const Folder folder;
+  const ModelsFolder folder;
   folder.put("tiny.json", model_text(R"("id": "tiny", )"));
   const auto good = load_models(folder.path());
   REQUIRE(good);
@@ -274,32 +273,34 @@ TEST_CASE("a model file is read strictly") {
 
   SECTION("an id that is not the file's name") {
     folder.put("other.json", model_text(R"("id": "tiny", )"));
-    CHECK(holds(all(load_models(folder.path()).error()), "models/other.json:/id"));
+    CHECK(holds(all_problems(load_models(folder.path()).error()), "models/other.json:/id"));
   }
   SECTION("a key nobody knows, with the one that was meant") {
     folder.put("tiny.json", model_text(R"("id": "tiny", "sliding_windov": 4, )"));
-    CHECK(holds(all(load_models(folder.path()).error()), "did you mean sliding_window?"));
+    CHECK(holds(all_problems(load_models(folder.path()).error()), "did you mean sliding_window?"));
   }
   SECTION("sizes that contradict each other") {
     folder.put("tiny.json", model_text(R"("id": "tiny", "moe": {"experts": 2, "top_k": 3,
                                           "expert_ffn": 4}, )"));
-    CHECK(holds(all(load_models(folder.path()).error()), "moe.top_k: a token visits 3 experts"));
+    CHECK(holds(all_problems(load_models(folder.path()).error()),
+                "moe.top_k: a token visits 3 experts"));
   }
   SECTION("a bias that no linear has, and a word that is no position") {
     folder.put("tiny.json", model_text(R"("id": "tiny", "biases": ["qk"], "qk_norm": "both", )"));
-    const std::string problems = all(load_models(folder.path()).error());
+    const std::string problems = all_problems(load_models(folder.path()).error());
     CHECK(holds(problems, "models/tiny.json:/biases"));
     CHECK(holds(problems, "models/tiny.json:/qk_norm"));
   }
   SECTION("an excess over a count that is not given") {
     folder.put("tiny.json",
                model_text(R"("id": "tiny", "published_excess": {"values": 1, "reason": "x"}, )"));
-    CHECK(holds(all(load_models(folder.path()).error()), "published_excess without published"));
+    CHECK(holds(all_problems(load_models(folder.path()).error()),
+                "published_excess without published"));
   }
   SECTION("problems of several files come together") {
     folder.put("a.json", "{");
     folder.put("b.json", R"({"id": "b"})");
-    const std::string problems = all(load_models(folder.path()).error());
+    const std::string problems = all_problems(load_models(folder.path()).error());
     CHECK(holds(problems, "models/a.json: not valid JSON"));
     CHECK(holds(problems, "models/b.json:/layers: missing"));
     CHECK(holds(problems, "models/b.json:/source: missing"));
@@ -310,21 +311,22 @@ TEST_CASE("a model file is read strictly") {
   }
   SECTION("an alias that is not a name") {
     folder.put("aliases.json", R"({"aliases": {"7b": 7}, "source": "made up", "date": "unknown"})");
-    CHECK(holds(all(load_model_aliases(folder.path()).error()), "models/aliases.json:/aliases/7b"));
+    CHECK(holds(all_problems(load_model_aliases(folder.path()).error()),
+                "models/aliases.json:/aliases/7b"));
   }
 }
 
 TEST_CASE("a question about one model by name needs no other model's file") {
-  const ModelAliases aliases = *load_model_aliases(root);
+  const ModelAliases aliases = *load_model_aliases(catalog_root_path);
   SECTION("ids and aliases.json, as they stand") {
-    CHECK(find_model_file(root, "llama-3.1-8b", aliases) == "llama-3.1-8b");
-    CHECK(find_model_file(root, "Llama 3.1 8B", aliases) == "llama-3.1-8b");
-    CHECK(find_model_file(root, "70b", aliases) == aliases.at("70b"));
+    CHECK(find_model_file(catalog_root_path, "llama-3.1-8b", aliases) == "llama-3.1-8b");
+    CHECK(find_model_file(catalog_root_path, "Llama 3.1 8B", aliases) == "llama-3.1-8b");
+    CHECK(find_model_file(catalog_root_path, "70b", aliases) == aliases.at("70b"));
   }
   SECTION("what only the files know, or is no one model") {
-    CHECK_FALSE(find_model_file(root, "llama-3.1-8b-instruct", aliases));
-    CHECK_FALSE(find_model_file(root, "opt-1.3b + opt-350m", aliases));
-    CHECK_FALSE(find_model_file(root, "no-such-model", aliases));
+    CHECK_FALSE(find_model_file(catalog_root_path, "llama-3.1-8b-instruct", aliases));
+    CHECK_FALSE(find_model_file(catalog_root_path, "opt-1.3b + opt-350m", aliases));
+    CHECK_FALSE(find_model_file(catalog_root_path, "no-such-model", aliases));
   }
   SECTION("the same model as from all files, for every id and alias") {
     const std::vector<Transformer> all_models = models();
@@ -332,18 +334,18 @@ TEST_CASE("a question about one model by name needs no other model's file") {
       INFO(name);
       const Transformer* meant = model_meant(name, all_models, aliases);
       REQUIRE(meant != nullptr);
-      CHECK(find_model_file(root, name, aliases) == meant->id);
+      CHECK(find_model_file(catalog_root_path, name, aliases) == meant->id);
     };
     for (const Transformer& model : all_models) check(model.id);
     for (const auto& [alias, id] : aliases) check(alias);
   }
   SECTION("a catalog of that one model") {
-    const auto catalog = load_catalog(root, "70b");
+    const auto catalog = load_catalog(catalog_root_path, "70b");
     REQUIRE(catalog);
     CHECK_FALSE(catalog->all_models);
     REQUIRE(catalog->models.size() == 1);
     CHECK(catalog->models.front().id == aliases.at("70b"));
-    const auto whole = load_catalog(root, "llama-3.1-8b-instruct");
+    const auto whole = load_catalog(catalog_root_path, "llama-3.1-8b-instruct");
     REQUIRE(whole);
     CHECK(whole->all_models);
     CHECK(whole->models.size() > 1);

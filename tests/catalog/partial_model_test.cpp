@@ -12,32 +12,32 @@
 namespace shardwise {
 namespace {
 
-const std::filesystem::path root = std::filesystem::path(source_dir()) / "catalog";
+const std::filesystem::path models_root = std::filesystem::path(source_dir()) / "catalog";
 
-const std::vector<Transformer>& catalog() {
-  static const std::vector<Transformer> models = *load_models(root);
+const std::vector<Transformer>& known_models() {
+  static const std::vector<Transformer> models = *load_models(models_root);
   return models;
 }
 
 const std::map<std::string, std::string>& aliases() {
-  static const std::map<std::string, std::string> map = *load_model_aliases(root);
+  static const std::map<std::string, std::string> map = *load_model_aliases(models_root);
   return map;
 }
 
-std::string meant(const std::string& name) {
-  const Transformer* model = model_meant(name, catalog(), aliases());
+std::string model_id_of(const std::string& name) {
+  const Transformer* model = model_meant(name, known_models(), aliases());
   return model ? model->id : "";
 }
 
 Transformer completed(const PartialModel& partial) {
-  const auto model = complete(partial, catalog(), aliases());
+  const auto model = complete(partial, known_models(), aliases());
   for (const Problem& p : model ? Problems{} : model.error()) UNSCOPED_INFO(p.what);
   REQUIRE(model);
   return *model;
 }
 
 std::string problem(const PartialModel& partial) {
-  const auto model = complete(partial, catalog(), aliases());
+  const auto model = complete(partial, known_models(), aliases());
   REQUIRE_FALSE(model);
   CHECK(model.error().front().where == partial.name);
   CHECK(model.error().front().kind == ProblemKind::file);
@@ -49,7 +49,7 @@ bool assumed(const Transformer& m, const std::string& field) {
                      [&](const FieldSource& f) { return f.field == field; });
 }
 
-PartialModel sized(const std::string& name, int layers, int hidden) {
+PartialModel sized_partial(const std::string& name, int layers, int hidden) {
   PartialModel p;
   p.name = name;
   p.layers = layers;
@@ -119,7 +119,7 @@ TEST_CASE("published spellings find their model") {
   };
   for (const Spelling& s : spellings) {
     INFO(s.name);
-    CHECK(meant(s.name) == s.id);
+    CHECK(model_id_of(s.name) == s.id);
   }
 }
 
@@ -129,7 +129,7 @@ TEST_CASE("names of other things find nothing") {
         "ai21labs/Jamba-v0.1", "GPT-200B (BLOOM prequel)",
         "moonshotai/Kimi-Linear-48B-A3B-Instruct", "Llama2-1B (dims not stated)"}) {
     INFO(name);
-    if (std::string(name) != "Qwen") CHECK(meant(name) == "");
+    if (std::string(name) != "Qwen") CHECK(model_id_of(name) == "");
   }
 }
 
@@ -144,7 +144,7 @@ TEST_CASE("a name alone is completed from the catalog") {
 }
 
 TEST_CASE("sizes given take the place of the catalogued ones") {
-  PartialModel p = sized("Llama-65B", 80, 8192);
+  PartialModel p = sized_partial("Llama-65B", 80, 8192);
   p.vocab = 32004;
   const Transformer m = completed(p);
   CHECK(m.vocab == 32004);
@@ -162,19 +162,19 @@ TEST_CASE("sizes given take the place of the catalogued ones") {
   hybrid.layers = 10;
   CHECK(completed(hybrid).mixers == "SSSSSASSSS");
 
-  PartialModel untied = sized("Llama-3.2-1B dims", 16, 2048);
+  PartialModel untied = sized_partial("Llama-3.2-1B dims", 16, 2048);
   untied.tied_embeddings = false;
   // one more table of 128256 x 2048 than the 1,235,814,400 of the tied model
   CHECK(parameter_count(completed(untied)).total == 1'235'814'400 + 128256LL * 2048);
 
-  PartialModel experts = sized("Mixtral-8x7B", 32, 4096);
+  PartialModel experts = sized_partial("Mixtral-8x7B", 32, 4096);
   experts.moe = PartialExperts{16, 4, 7168, 1, std::nullopt};
   CHECK(completed(experts).moe->top_k == 4);
   CHECK(completed(experts).moe->shared_expert_ffn == 7168);
 }
 
 TEST_CASE("another hidden size is another model, whatever the name says") {
-  PartialModel p = sized("GPT-18B (BLOOM prequel)", 6, 14336);
+  PartialModel p = sized_partial("GPT-18B (BLOOM prequel)", 6, 14336);
   p.heads = 64;
   p.gated_mlp = false;
   const Transformer m = completed(p);
@@ -184,7 +184,7 @@ TEST_CASE("another hidden size is another model, whatever the name says") {
 }
 
 TEST_CASE("an unknown GPT is built like GPT-3, an unknown gated model like Llama") {
-  PartialModel p = sized("GPT-h1024-l12", 12, 1024);
+  PartialModel p = sized_partial("GPT-h1024-l12", 12, 1024);
   p.heads = 16;
   p.gated_mlp = false;
   const Transformer gpt = completed(p);
@@ -199,7 +199,7 @@ TEST_CASE("an unknown GPT is built like GPT-3, an unknown gated model like Llama
   CHECK((assumed(gpt, "ffn") && assumed(gpt, "vocab") && assumed(gpt, "kv_heads")));
   CHECK_FALSE(assumed(gpt, "heads"));
 
-  PartialModel q = sized("Aquila2-7B", 32, 4096);
+  PartialModel q = sized_partial("Aquila2-7B", 32, 4096);
   q.heads = 32;
   q.gated_mlp = true;
   q.vocab = 100008;
@@ -211,7 +211,7 @@ TEST_CASE("an unknown GPT is built like GPT-3, an unknown gated model like Llama
 }
 
 TEST_CASE("an unlisted size of a family is built like the family") {
-  PartialModel p = sized("MPT-13b", 40, 5120);
+  PartialModel p = sized_partial("MPT-13b", 40, 5120);
   p.heads = 40;
   p.ffn = 20480;
   p.vocab = 50368;
@@ -226,7 +226,7 @@ TEST_CASE("an unlisted size of a family is built like the family") {
 }
 
 TEST_CASE("heads that nobody states are 128 wide, or 64, where that divides") {
-  PartialModel p = sized("GPT-45B", 20, 13824);
+  PartialModel p = sized_partial("GPT-45B", 20, 13824);
   CHECK(completed(p).heads == 108);
   CHECK(assumed(completed(p), "heads"));
   p.hidden = 14400;  // not a multiple of 128
@@ -234,7 +234,7 @@ TEST_CASE("heads that nobody states are 128 wide, or 64, where that divides") {
 }
 
 TEST_CASE("the size in a name decides whether the embeddings are tied") {
-  PartialModel p = sized("GPT-7.1B", 30, 4096);
+  PartialModel p = sized_partial("GPT-7.1B", 30, 4096);
   p.heads = 32;
   p.vocab = 131072;
   // 30 layers of 201,379,840 are 6.04e9; one table of 0.54e9 gives 6.59e9, two give 7.12e9
@@ -247,7 +247,7 @@ TEST_CASE("the size in a name decides whether the embeddings are tied") {
   p.tied_embeddings = true;
   CHECK(completed(p).tied_embeddings);
 
-  PartialModel q = sized("GPT-175B", 96, 12288);
+  PartialModel q = sized_partial("GPT-175B", 96, 12288);
   q.heads = 96;
   q.gated_mlp = false;
   CHECK(completed(q).tied_embeddings);  // 174.6e9 rounds to 175
@@ -279,7 +279,7 @@ TEST_CASE("what cannot be completed says why") {
   p.layers = 80;
   CHECK(problem(p) == "not a catalogued model, and its size is not told: missing hidden");
 
-  PartialModel heads = sized("some model", 2, 100);
+  PartialModel heads = sized_partial("some model", 2, 100);
   heads.heads = 3;
   CHECK(problem(heads).find("3 heads do not divide a hidden size of 100") != std::string::npos);
   heads.head_dim = 32;
@@ -295,9 +295,9 @@ TEST_CASE("what cannot be completed says why") {
   absurd.moe = PartialExperts{8, 2, 1'000'000, 2'000'000'000, 0};
   CHECK(problem(absurd).find("moe.shared_expert_ffn") != std::string::npos);
 
-  CHECK(problem(sized("some model", 0, 100)).find("layers") != std::string::npos);
-  CHECK(problem(sized("some model", 2, -5)).find("hidden") != std::string::npos);
-  CHECK(problem(sized("some model", 2, 2'000'000'000)).find("hidden") != std::string::npos);
+  CHECK(problem(sized_partial("some model", 0, 100)).find("layers") != std::string::npos);
+  CHECK(problem(sized_partial("some model", 2, -5)).find("hidden") != std::string::npos);
+  CHECK(problem(sized_partial("some model", 2, 2'000'000'000)).find("hidden") != std::string::npos);
 }
 
 }  // namespace shardwise

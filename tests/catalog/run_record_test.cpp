@@ -15,7 +15,7 @@
 namespace shardwise {
 namespace {
 
-const std::filesystem::path root = std::filesystem::path(source_dir()) / "catalog";
+const std::filesystem::path runs_root = std::filesystem::path(source_dir()) / "catalog";
 
 // A file of runs that is removed at the end of the test.
 class RunsFile {
@@ -45,7 +45,7 @@ RunRecord timed() {
 }  // namespace
 
 TEST_CASE("Every published run of the catalog loads") {
-  const auto runs = load_all_runs(root);
+  const auto runs = load_all_runs(runs_root);
   REQUIRE(runs);
   for (const Problem& p : runs->problems) {
     INFO(p.where << ": " << p.what);
@@ -63,7 +63,7 @@ TEST_CASE("Every published run of the catalog loads") {
 }
 
 TEST_CASE("Micro-benchmarks are told apart from runs") {
-  const auto runs = load_runs(root / "runs" / "c_microbench.json");
+  const auto runs = load_runs(runs_root / "runs" / "c_microbench.json");
   REQUIRE(runs);
   REQUIRE(runs->records.size() == 378);
   for (const RunRecord& r : runs->records) CHECK(r.microbenchmark);

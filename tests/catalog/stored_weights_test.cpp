@@ -7,12 +7,12 @@
 namespace shardwise {
 namespace {
 
-constexpr const char* dimensions =
+constexpr const char* config_head =
     R"({"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "vocab_size": 32000,
         "intermediate_size": 11008, "num_attention_heads": 32, "quantization_config": )";
 
 Result<Transformer> read(const std::string& quantization) {
-  return parse_huggingface_config(dimensions + quantization + "}", "q.json");
+  return parse_huggingface_config(config_head + quantization + "}", "q.json");
 }
 
 struct Case {

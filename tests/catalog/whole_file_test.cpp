@@ -18,13 +18,13 @@ std::string content(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-struct Folder {
+struct ScratchFolder {
   fs::path path = fs::temp_directory_path() / "shardwise_whole_file_test";
-  Folder() {
+  ScratchFolder() {
     fs::remove_all(path);
     fs::create_directories(path);
   }
-  ~Folder() { fs::remove_all(path); }
+  ~ScratchFolder() { fs::remove_all(path); }
   auto files() const {
     return std::distance(fs::directory_iterator(path), fs::directory_iterator());
   }
@@ -33,7 +33,7 @@ struct Folder {
 }  // namespace
 
 TEST_CASE("a file is written whole, over what was there, and nothing is left beside it") {
-  const Folder folder;
+  const ScratchFolder folder;
   const std::string path = (folder.path / "t.json").string();
   CHECK(write_whole_file(path, [](std::ostream& out) { out << "first"; }).empty());
   CHECK(write_whole_file(path, [](std::ostream& out) { out << "second"; }).empty());
@@ -42,7 +42,7 @@ TEST_CASE("a file is written whole, over what was there, and nothing is left bes
 }
 
 TEST_CASE("a file that cannot be written is a file problem, and what was there stays") {
-  const Folder folder;
+  const ScratchFolder folder;
   const auto missing = write_whole_file((folder.path / "no" / "t.json").string(),
                                         [](std::ostream& out) { out << "x"; });
   REQUIRE(missing.size() == 1);
@@ -62,7 +62,7 @@ TEST_CASE("a file that cannot be written is a file problem, and what was there s
 
 // Whoever may write to /dev may otherwise end up with a plain file for /dev/null.
 TEST_CASE("a pipe is written into, not replaced") {
-  const Folder folder;
+  const ScratchFolder folder;
   const fs::path pipe = folder.path / "pipe";
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
   std::fstream reader(pipe, std::ios::in | std::ios::out);  // opening to write alone would wait
@@ -76,7 +76,7 @@ TEST_CASE("a pipe is written into, not replaced") {
 }
 
 TEST_CASE("a link stays a link, and what it leads to is written") {
-  const Folder folder;
+  const ScratchFolder folder;
   const fs::path target = folder.path / "target.json", link = folder.path / "link.json";
   CHECK(write_whole_file(target.string(), [](std::ostream& out) { out << "old"; }).empty());
   fs::create_symlink(target, link);

@@ -17,7 +17,7 @@ namespace shardwise {
 namespace {
 
 template <class Run>
-Json answer(Run run) {
+Json answer_of(Run run) {
   std::ostringstream out, err;
   const int code = run(Output{out, err, true});
   INFO(err.str());
@@ -42,14 +42,14 @@ TEST_CASE("fit, plan, simulate and compare tell the same of one plan, in one sha
   Request r = request_for("gpt2", "2xA100-80GB", {Method::pretrain});
   r.batch = 16;
   r.top = 1;
-  const Json found = answer([&](const Output& o) { return plan(r, {}, facts, o); })["plans"][0];
+  const Json found = answer_of([&](const Output& o) { return plan(r, {}, facts, o); })["plans"][0];
   r.top.reset();
   r.plans = {found["plan"]};
   const Json fitted =
-      answer([&](const Output& o) { return fit(r, facts, false, o); })["answers"][0];
-  const Json simulated = answer([&](const Output& o) { return simulate(r, facts, {}, o); });
+      answer_of([&](const Output& o) { return fit(r, facts, false, o); })["answers"][0];
+  const Json simulated = answer_of([&](const Output& o) { return simulate(r, facts, {}, o); });
   const Json compared =
-      answer([&](const Output& o) { return compare(r, facts, false, o); })["plans"][0];
+      answer_of([&](const Output& o) { return compare(r, facts, false, o); })["plans"][0];
   agree({simulated, found, fitted, compared},
         {"plan", "settings", "verdict", "step_time_s", "tokens_per_s", "host_ram_gib",
          "host_ram_training_gib", "host_ram_loading_gib", "peak_memory_high_gib", "trust"});
@@ -72,11 +72,11 @@ TEST_CASE("a step's time is an interval wherever it stands", "[shape]") {
   const Facts& facts = known_facts();
   Request r = request_for("70b", "2xRTX-4090", {Method::qlora});
   const Json advised =
-      answer([&](const Output& o) { return fit(r, facts, false, o); })["answers"][0]["advice"];
+      answer_of([&](const Output& o) { return fit(r, facts, false, o); })["answers"][0]["advice"];
   Request small = request_for("smollm2-135m", "rtx-4090", {Method::lora});
-  const Json rows = answer([&](const Output& o) { return models(small, facts, o); })["models"];
+  const Json rows = answer_of([&](const Output& o) { return models(small, facts, o); })["models"];
   small.gpus.reset();
-  const Json shopped = answer([&](const Output& o) { return shop(small, facts, o); });
+  const Json shopped = answer_of([&](const Output& o) { return shop(small, facts, o); });
   REQUIRE_FALSE(advised.empty());
   for (const Json& one : {advised[0], rows[0]["answers"][0], shopped["offers"][0]}) {
     INFO(one.dump());

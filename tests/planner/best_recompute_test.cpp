@@ -9,30 +9,26 @@
 #include "planner/forecast/forecast_parts.hpp"
 #include "simulator/graphs/recompute_options.hpp"
 #include "tests/catch.hpp"
+#include "tests/planner/known_facts.hpp"
 #include "tests/source_dir.hpp"
 
 using namespace shardwise;
 
 namespace {
 
-const Facts& facts() {
-  static const Facts loaded = *load_facts(source_dir() + "/catalog", std::nullopt);
-  return loaded;
-}
-
-Question question(const char* gpus, const char* framework, const char* plan, int layers) {
+Question small_question(const char* gpus, const char* framework, const char* plan, int layers) {
   Question q;
-  q.workload.model = **find_model(facts().catalog, "llama-3.2-1b");
+  q.workload.model = **find_model(known_facts().catalog, "llama-3.2-1b");
   q.workload.model.layers = layers;
   q.workload.method = Method::pretrain;
   q.workload.sequence = 4096;
-  q.workload.framework = **find_framework(facts().catalog, framework);
+  q.workload.framework = **find_framework(known_facts().catalog, framework);
   q.plan = *parse_plan(plan);
-  q.cluster = parse_gpus(facts().catalog, gpus)->front();
+  q.cluster = parse_gpus(known_facts().catalog, gpus)->front();
   return q;
 }
 
-RecomputePolicy asked(std::optional<Bytes> budget) {
+RecomputePolicy asked_recompute(std::optional<Bytes> budget) {
   RecomputePolicy policy = *recompute_policy("best");
   policy.budget = budget;
   return policy;
@@ -42,12 +38,13 @@ RecomputePolicy asked(std::optional<Bytes> budget) {
 struct Bench {
   const Question& q;
   const PipelineSchedule& schedule = *find_pipeline_schedule(q.plan.schedule_row());
-  CostModel cost{q.workload, q.plan, q.cluster, facts().profile};
-  KernelModel kernels{
-      q.cluster.groups.front().gpu, facts().profile, {std::nullopt, q.workload.framework.kernels}};
+  CostModel cost{q.workload, q.plan, q.cluster, known_facts().profile};
+  KernelModel kernels{q.cluster.groups.front().gpu,
+                      known_facts().profile,
+                      {std::nullopt, q.workload.framework.kernels}};
 
   ModelPartition partition(const BlockRecompute& choice) const {
-    RecomputePolicy policy = asked(std::nullopt);
+    RecomputePolicy policy = asked_recompute(std::nullopt);
     policy.chosen = std::make_shared<BlockRecompute>(choice);
     return partition_model(q.workload, q.plan, schedule, policy);
   }
@@ -64,21 +61,22 @@ struct Bench {
 
   bool fits(const BlockRecompute& choice, int stage, Bytes room) const {
     const ContextCalibration& context =
-        facts().profile.row(q.cluster.groups.front().gpu.family).context;
+        known_facts().profile.row(q.cluster.groups.front().gpu.family).context;
     return !play_memory(q.workload, q.plan, schedule, partition(choice), stage, context, room)
                 .ran_out;
   }
 
   Bytes needs(const BlockRecompute& choice, int stage) const {
     const ContextCalibration& context =
-        facts().profile.row(q.cluster.groups.front().gpu.family).context;
+        known_facts().profile.row(q.cluster.groups.front().gpu.family).context;
     return play_memory(q.workload, q.plan, schedule, partition(choice), stage, context)
         .peak()
         .allocated;
   }
 
   std::vector<RecomputeOption> options() const {
-    const ModelPartition p = partition_model(q.workload, q.plan, schedule, asked(std::nullopt));
+    const ModelPartition p =
+        partition_model(q.workload, q.plan, schedule, asked_recompute(std::nullopt));
     for (const LayerDefinition& d : p.definitions) {
       if (d.role != LayerRole::block) continue;
       std::vector<Picoseconds> forward;
@@ -108,7 +106,8 @@ void for_each_assignment(std::size_t options, std::size_t blocks, Visit visit) {
 }
 
 Bytes outside(const Question& q) {
-  const Forecast f = forecast_under(q, facts().profile, asked(std::nullopt), {.time = false});
+  const Forecast f =
+      forecast_under(q, known_facts().profile, asked_recompute(std::nullopt), {.time = false});
   return f.stages.front().peak.device - f.stages.front().peak.reserved;
 }
 
@@ -116,7 +115,7 @@ Bytes outside(const Question& q) {
 
 TEST_CASE("of all assignments that need no more memory than the best, none is faster",
           "[recompute]") {
-  const Question q = question("H100-SXM", "megatron-lm", "dp=1,mbs=2,ga=1,recompute=best", 3);
+  const Question q = small_question("H100-SXM", "megatron-lm", "dp=1,mbs=2,ga=1,recompute=best", 3);
   const Bench bench{q};
   const std::vector<RecomputeOption> options = bench.options();
   CHECK(options.size() > 4);
@@ -148,7 +147,7 @@ TEST_CASE("of all assignments that need no more memory than the best, none is fa
   const Bytes lost(std::int64_t{2} << 30);
   for (int part = 1; part <= 8; ++part) {
     const Bytes room = least + lost + Bytes((most - least).value * part / 8);
-    const auto best = best_recompute(q, facts().profile, asked(room + aside));
+    const auto best = best_recompute(q, known_facts().profile, asked_recompute(room + aside));
     const Bytes needs = bench.needs(*best, 0);
     Seconds fastest = all.front().time + Seconds(1), fastest_with_less_room = fastest;
     for (const Assignment& a : all) {
@@ -164,11 +163,11 @@ TEST_CASE("of all assignments that need no more memory than the best, none is fa
 
 TEST_CASE("a larger budget never asks for more re-runs, and enough asks for none", "[recompute]") {
   const Question q =
-      question("4xH100-SXM", "megatron-lm", "dp=1,pp=4,mbs=2,ga=8,recompute=best", 16);
+      small_question("4xH100-SXM", "megatron-lm", "dp=1,pp=4,mbs=2,ga=8,recompute=best", 16);
   const Bench bench{q};
   std::vector<Seconds> before(4, Seconds(std::numeric_limits<double>::max()));
   for (const std::int64_t gib : {8, 10, 12, 16, 24, 79}) {
-    const auto best = best_recompute(q, facts().profile, asked(Bytes(gib << 30)));
+    const auto best = best_recompute(q, known_facts().profile, asked_recompute(Bytes(gib << 30)));
     for (int stage = 0; stage < 4; ++stage) {
       const Seconds now = bench.time(*best, stage);
       CHECK(now <= before[static_cast<std::size_t>(stage)]);
@@ -181,16 +180,16 @@ TEST_CASE("a larger budget never asks for more re-runs, and enough asks for none
 TEST_CASE("best is never slower than the named policies that fit", "[recompute]") {
   for (const char* framework : {"megatron-lm", "pytorch-fsdp2"}) {
     const bool sharded = std::string(framework) == "pytorch-fsdp2";
-    Question q = question("4xRTX-4090", framework,
-                          sharded ? "dp=4,zero=3,mbs=1,ga=1" : "dp=4,zero=1,mbs=1,ga=1", 8);
+    Question q = small_question("4xRTX-4090", framework,
+                                sharded ? "dp=4,zero=3,mbs=1,ga=1" : "dp=4,zero=1,mbs=1,ga=1", 8);
     q.plan.recompute = "best";
-    const Forecast best = *forecast(q, facts().profile);
+    const Forecast best = *forecast(q, known_facts().profile);
     INFO(framework);
     int fitting = 0;
     for (const char* policy :
          {"none", "selective-op", "full", "blocks-2", "blocks-4", "blocks-6"}) {
       q.plan.recompute = policy;
-      const Forecast named = *forecast(q, facts().profile);
+      const Forecast named = *forecast(q, known_facts().profile);
       if (named.verdict != Verdict::fits) continue;
       ++fitting;
       INFO(policy);

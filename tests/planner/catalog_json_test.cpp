@@ -10,7 +10,7 @@
 namespace shardwise {
 namespace {
 
-Json answer(const CatalogQuestion& question) {
+Json catalog_answer(const CatalogQuestion& question) {
   std::ostringstream out, err;
   REQUIRE(catalog(question, source_dir() + "/catalog", {out, err, true}) == 0);
   return Json::parse(out.str());
@@ -45,7 +45,7 @@ TEST_CASE("every listing has the rows of its table, under keys a program can nam
 TEST_CASE("a shown entry has numbers with their units and its sources", "[catalog]") {
   // NVIDIA's Ada whitepaper: 24 GB at 1,008 GB/s, 450 W, 165.2 TFLOP/s of fp16 with fp32
   // accumulation, dense; no NVLink.
-  const Json gpu = answer({"show", "rtx-4090"});
+  const Json gpu = catalog_answer({"show", "rtx-4090"});
   CHECK(gpu["gpu"] == "rtx-4090");
   CHECK(gpu["memory_gib"] == 24.0);
   CHECK(gpu["memory_bandwidth_gb_per_s"] == 1008.0);
@@ -54,13 +54,13 @@ TEST_CASE("a shown entry has numbers with their units and its sources", "[catalo
   CHECK(gpu["power_w"] == 450.0);
   CHECK(gpu["source"].is_string());
   // Llama 3.1 8B: 8,030,261,248 parameters, all of them active.
-  const Json model = answer({"show", "llama-3.1-8b"});
+  const Json model = catalog_answer({"show", "llama-3.1-8b"});
   CHECK(model["parameters"] == 8'030'261'248);
   CHECK(model["active_parameters"] == 8'030'261'248);
 }
 
 TEST_CASE("check counts in numbers", "[catalog]") {
-  for (const Json& row : answer({"check", ""})["counts"]) {
+  for (const Json& row : catalog_answer({"check", ""})["counts"]) {
     INFO(row.dump());
     CHECK(row["entries"].is_number_integer());
     if (row["kind"] == "gpus") CHECK(row["entries"] == known_facts().catalog.gpus.size());

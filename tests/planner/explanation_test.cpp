@@ -34,7 +34,7 @@ const ExplainedFigure* figure(const Explanation& e, const std::string& key) {
   return nullptr;
 }
 
-double sum(const std::vector<ExplainedInput>& inputs) {
+double sum_of_inputs(const std::vector<ExplainedInput>& inputs) {
   double total = 0;
   for (const ExplainedInput& i : inputs) total += i.value;
   return total;
@@ -51,10 +51,10 @@ TEST_CASE("the parts of memory, of a step and of its bound add up", "[explain]")
     const Explanation e = explain(q, *f, the_facts().profile);
     const ExplainedFigure* device = figure(e, "peak_memory_gib.device");
     REQUIRE(device != nullptr);
-    CHECK(sum(device->inputs) == Approx(device->value).epsilon(1e-9));
+    CHECK(sum_of_inputs(device->inputs) == Approx(device->value).epsilon(1e-9));
     const ExplainedFigure* step = figure(e, "step_time_s.expected");
     REQUIRE(step != nullptr);
-    CHECK(sum(step->inputs) == Approx(step->value).epsilon(1e-6));
+    CHECK(sum_of_inputs(step->inputs) == Approx(step->value).epsilon(1e-6));
     Seconds bound;
     for (const Seconds t : e.bound.parts) bound += t;
     CHECK(bound.value == Approx(f->step_time.expected.value).epsilon(1e-6));

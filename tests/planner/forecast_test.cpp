@@ -7,31 +7,27 @@
 #include "planner/facts.hpp"
 #include "planner/forecast/step_record.hpp"
 #include "tests/catch.hpp"
+#include "tests/planner/known_facts.hpp"
 #include "tests/source_dir.hpp"
 
 using namespace shardwise;
 
 namespace {
 
-const Facts& facts() {
-  static const Facts loaded = *load_facts(source_dir() + "/catalog", std::nullopt);
-  return loaded;
-}
-
 Question question(const char* model, const char* gpus, Method method, const char* framework,
                   const char* plan) {
   Question q;
-  q.workload.model = **find_model(facts().catalog, model);
+  q.workload.model = **find_model(known_facts().catalog, model);
   q.workload.method = method;
   q.workload.sequence = 1024;
-  q.workload.framework = **find_framework(facts().catalog, framework);
+  q.workload.framework = **find_framework(known_facts().catalog, framework);
   q.plan = *parse_plan(plan);
-  q.cluster = parse_gpus(facts().catalog, gpus)->front();
+  q.cluster = parse_gpus(known_facts().catalog, gpus)->front();
   return q;
 }
 
 Forecast asked(const Question& q, bool unfold = false) {
-  const auto f = forecast(q, facts().profile, {.unfold = unfold});
+  const auto f = forecast(q, known_facts().profile, {.unfold = unfold});
   if (!f) FAIL(f.error().front().what);
   return *f;
 }
@@ -173,7 +169,7 @@ TEST_CASE("broken plans are refused with the rule that they break", "[forecast]"
   const auto refused = [](const char* plan, const char* part) {
     const auto f =
         forecast(question("llama-3.1-8b", "8xH100-SXM", Method::pretrain, "megatron-lm", plan),
-                 facts().profile);
+                 known_facts().profile);
     INFO(plan);
     REQUIRE_FALSE(f);
     CHECK(f.error().front().what.find(part) != std::string::npos);
@@ -211,7 +207,7 @@ TEST_CASE("paged states take what room is left, and the link for the rest", "[fo
   CHECK(sum == s.peak.device.value);
 
   Question large = q;
-  large.cluster = parse_gpus(facts().catalog, "1xA100-80GB")->front();
+  large.cluster = parse_gpus(known_facts().catalog, "1xA100-80GB")->front();
   const Forecast fits = asked(large);
   CHECK(fits.stages.front().paged_out == Bytes(0));
   CHECK(fits.breakdown.offload == Seconds(0));
@@ -221,7 +217,7 @@ TEST_CASE("paged states take what room is left, and the link for the rest", "[fo
 TEST_CASE("gradients that are stepped in backward cannot accumulate", "[forecast]") {
   const Question q = question("llama-3.2-1b", "1xRTX-4090", Method::full, "torchtune-low-memory",
                               "dp=1,mbs=1,ga=2,recompute=full");
-  const auto f = forecast(q, facts().profile);
+  const auto f = forecast(q, known_facts().profile);
   REQUIRE_FALSE(f);
   CHECK(f.error().front().what.find("ga must be 1, got 2") != std::string::npos);
 }
@@ -265,7 +261,7 @@ TEST_CASE("compressed gradients take less of the wire", "[forecast]") {
     Question q = question("llama-3.2-1b", "16xA100-80GB", Method::full, "pytorch-ddp",
                           "dp=16,zero=0,mbs=1,ga=1,recompute=none");
     q.plan.compression = compress;
-    const auto f = forecast(q, facts().profile, {.record = true});
+    const auto f = forecast(q, known_facts().profile, {.record = true});
     if (!f) FAIL(f.error().front().what);
     double bytes = 0;
     for (const CollectiveUse& u : f->record->collectives.front())

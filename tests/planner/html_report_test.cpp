@@ -38,10 +38,10 @@ std::string content(const fs::path& file) {
   return text.str();
 }
 
-struct Folder {
+struct ReportFolder {
   fs::path path = fs::temp_directory_path() / ("shardwise-html-report-" + std::to_string(getpid()));
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
+  ReportFolder() { fs::create_directories(path); }
+  ~ReportFolder() { fs::remove_all(path); }
 };
 
 // A small model's config.json with a name of somebody's choice, which may be any text.
@@ -56,7 +56,7 @@ std::string config_named(const std::string& name) {
 
 // The page that a command wrote for a question.
 template <class Command>
-std::string page_of(const Folder& folder, Command command) {
+std::string page_of(const ReportFolder& folder, Command command) {
   std::ostringstream out, err;
   Output output{out, err, true, false, 100};
   output.report = (folder.path / "report.html").string();
@@ -92,7 +92,7 @@ TEST_CASE("a page has the tags of its template, whatever the names in it", "[htm
 }
 
 TEST_CASE("names from a config.json reach the page as text", "[html]") {
-  const Folder folder;
+  const ReportFolder folder;
   std::optional<std::ptrdiff_t> plain;
   std::vector<std::string> names{"plain"};
   names.insert(names.end(), hostile_names().begin(), hostile_names().end());
@@ -109,7 +109,7 @@ TEST_CASE("names from a config.json reach the page as text", "[html]") {
 }
 
 TEST_CASE("names from catalog files and requests reach the page as text", "[html]") {
-  const Folder folder;
+  const ReportFolder folder;
   const Request asked = request_for("gpt2", "rtx-4090", {Method::full});
   const auto page_with = [&](const std::string& name) {
     Facts facts = known_facts();

@@ -82,7 +82,7 @@ std::vector<Asked> asked_plans() {
   return all;
 }
 
-Request request_of(const Asked& asked) {
+Request launch_request(const Asked& asked) {
   Request r = request_for(asked.model, asked.gpus, {asked.method});
   r.sequence = 4096;
   r.preference = asked.preference;
@@ -184,7 +184,7 @@ Written written_and_read_back(const LaunchTarget& target) {
   Written written;
   for (const Asked& asked : asked_plans())
     for (const std::string& text : asked.plans) {
-      Request request = request_of(asked);
+      Request request = launch_request(asked);
       const bool shards = text.find("zero=0") == std::string::npos;
       request.framework = std::string(target.framework(asked.method, shards ? 3 : 0));
       const ResolvedRequest r = resolved(request);

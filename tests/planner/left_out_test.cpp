@@ -15,7 +15,7 @@ SteppedRun inverse(const char* source, double measured, double here) {
 
 std::vector<SteppedRun> three_of(const SteppedRun& run) { return {run, run, run}; }
 
-void add(std::vector<SteppedRun>& to, const std::vector<SteppedRun>& more) {
+void add_runs(std::vector<SteppedRun>& to, const std::vector<SteppedRun>& more) {
   to.insert(to.end(), more.begin(), more.end());
 }
 
@@ -33,10 +33,10 @@ TEST_CASE("a step time follows a constant by its exponent", "[left_out]") {
 // and 5/4, whose logarithms lie evenly about 0. d does not follow the constant, and e has two runs.
 TEST_CASE("a constant is the location of what its sources want", "[left_out]") {
   std::vector<SteppedRun> runs{inverse("e", 2, 1), inverse("e", 2, 1)};
-  add(runs, three_of(inverse("a", 1.25, 1)));
-  add(runs, three_of(inverse("b", 1, 1)));
-  add(runs, three_of(inverse("c", 0.8, 1)));
-  add(runs, three_of({"d", 7, 1, 1, 1}));
+  add_runs(runs, three_of(inverse("a", 1.25, 1)));
+  add_runs(runs, three_of(inverse("b", 1, 1)));
+  add_runs(runs, three_of(inverse("c", 0.8, 1)));
+  add_runs(runs, three_of({"d", 7, 1, 1, 1}));
   CHECK(best_factor(runs, {"a", "b", "c", "d", "e"}) == Approx(1));
   CHECK(best_factor(runs, {"a"}) == Approx(0.8));
   CHECK(best_factor(runs, {"d", "e"}) == 1);
@@ -48,7 +48,8 @@ TEST_CASE("a source that is wildly off does not move a constant", "[left_out]") 
   std::vector<SteppedRun> runs;
   const char* names[] = {"a", "b", "c", "d", "wild"};
   const double factors[] = {std::exp(-0.02), 1, 1, std::exp(0.02), 0.5};
-  for (std::size_t i = 0; i < 5; ++i) add(runs, three_of(inverse(names[i], 1 / factors[i], 1)));
+  for (std::size_t i = 0; i < 5; ++i)
+    add_runs(runs, three_of(inverse(names[i], 1 / factors[i], 1)));
   CHECK(best_factor(runs, {"a", "b", "c", "d", "wild"}) == Approx(1));
 }
 
@@ -58,8 +59,8 @@ TEST_CASE("a source that is wildly off does not move a constant", "[left_out]") 
 TEST_CASE("runs over nodes speak for a constant only where a source has too few others",
           "[left_out]") {
   std::vector<SteppedRun> runs = three_of(inverse("a", 1.25, 1));
-  add(runs, three_of(inverse("a", 3, 1)));
-  add(runs, three_of(inverse("b", 2, 1)));
+  add_runs(runs, three_of(inverse("a", 3, 1)));
+  add_runs(runs, three_of(inverse("b", 2, 1)));
   for (std::size_t i = 3; i < runs.size(); ++i) runs[i].in_one_node = false;
   runs.push_back(inverse("c", 1, 1));
   runs.push_back(runs[6]);

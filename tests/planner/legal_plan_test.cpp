@@ -5,6 +5,7 @@
 #include "planner/request/asked_plan.hpp"
 #include "simulator/plan_rules.hpp"
 #include "tests/catch.hpp"
+#include "tests/holds.hpp"
 #include "tests/planner/known_facts.hpp"
 
 namespace shardwise {
@@ -18,10 +19,6 @@ std::string wrong_with(const Request& request, const std::string& text) {
   REQUIRE(plan);
   const Problems problems = plan_problems(w, *plan, r.clusters.front());
   return problems.empty() ? "" : problems.front().what;
-}
-
-bool holds(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace

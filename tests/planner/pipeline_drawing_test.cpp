@@ -11,7 +11,7 @@ using namespace shardwise;
 
 namespace {
 
-std::vector<std::string> whole(const PlayedStep& step, int columns) {
+std::vector<std::string> whole_drawing(const PlayedStep& step, int columns) {
   return drawn_rows(step, {}, step.timeline.makespan, columns);
 }
 
@@ -27,7 +27,7 @@ std::vector<std::string> lines(const std::string& text) {
 TEST_CASE("1F1B is drawn to scale, with numbers, and its bubble") {
   // p = 2, m = 2, f = 3, b = 6: 27 ps, so a column per picosecond (times: pass_span_test).
   const PlayedStep step = played_slots("1f1b", {2, 1, 2}, 3, 3, 3);
-  CHECK(whole(step, 27) ==
+  CHECK(whole_drawing(step, 27) ==
         std::vector<std::string>{"F0-F1-......B0====...B1====", "...F0-B0====F1-B1====......"});
 }
 
@@ -36,7 +36,8 @@ TEST_CASE("the second chunk is marked, and weight halves have their own look") {
   // pipeline_schedule_test). SlotLowering calls both halves backward, so they look alike; a number
   // with its mark takes 3 columns with the letter.
   const PlayedStep step = played_slots("zb-v", {1, 2, 2}, 3, 3, 3);
-  CHECK(whole(step, 36) == std::vector<std::string>{"F0-F0'B0'===F1-B0====F1'B1'===B1===="});
+  CHECK(whole_drawing(step, 36) ==
+        std::vector<std::string>{"F0-F0'B0'===F1-B0====F1'B1'===B1===="});
   TaskGraph graph;
   const LaneId lane = graph.add_lane(0, LaneKind::compute);
   const auto ps = [](int n) { return Seconds(n * 1e-12); };
@@ -46,16 +47,17 @@ TEST_CASE("the second chunk is marked, and weight halves have their own look") {
   graph.add(lane, WorkKind::backward_weight, ps(4),
             {.stage = 0, .chunk = 0, .microbatch = 1, .layer = 0});
   graph.add(lane, WorkKind::optimizer, ps(4));
-  CHECK(whole(played(std::move(graph)), 16) == std::vector<std::string>{"R1~~B1==W1++Oooo"});
+  CHECK(whole_drawing(played(std::move(graph)), 16) ==
+        std::vector<std::string>{"R1~~B1==W1++Oooo"});
 }
 
 TEST_CASE("a column shows what took most of it; passes too short to see leave no gap") {
   // GPipe on one stage, m = 4, f = b = 1: 8 ps in 4 columns of two equal passes each: the first
   // stays, as the second took no more.
   const PlayedStep step = played_slots("gpipe", {1, 1, 4}, 1, 1, 0);
-  CHECK(whole(step, 4) == std::vector<std::string>{"FFBB"});
+  CHECK(whole_drawing(step, 4) == std::vector<std::string>{"FFBB"});
   // 100 microbatches in 20 columns: 200 ps, no number fits, nothing idles.
-  const auto rows = whole(played_slots("gpipe", {1, 1, 100}, 1, 1, 0), 20);
+  const auto rows = whole_drawing(played_slots("gpipe", {1, 1, 100}, 1, 1, 0), 20);
   CHECK(rows == std::vector<std::string>{"FFFFFFFFFFBBBBBBBBBB"});
 }
 
@@ -71,7 +73,7 @@ TEST_CASE("waiting for a collective is told from the bubble") {
   const TaskId next = graph.add(compute, WorkKind::optimizer, ps(2), {}, {sum});
   graph.add(other, WorkKind::forward, ps(2), {.stage = 1, .chunk = 0, .microbatch = 0, .layer = 0},
             {next});
-  CHECK(whole(played(std::move(graph)), 10) ==
+  CHECK(whole_drawing(played(std::move(graph)), 10) ==
         std::vector<std::string>{"F0::::Oo..", "........F0"});
 }
 

@@ -17,9 +17,9 @@ Result<PlanFiles> read_as(Request request, const std::vector<PlanText>& texts) {
   return with_plan_texts(request, {&r.model, &r.clusters.front(), &known_facts().catalog}, texts);
 }
 
-Result<PlanFiles> read(const std::string& file, const std::string& text,
-                       const std::string& gpus = "8xH100-SXM",
-                       const std::string& model = "llama-3.1-8b") {
+Result<PlanFiles> read_plan(const std::string& file, const std::string& text,
+                            const std::string& gpus = "8xH100-SXM",
+                            const std::string& model = "llama-3.1-8b") {
   return read_as(request_for(model, gpus), {{file, text}});
 }
 
@@ -55,7 +55,7 @@ constexpr const char* zero3_offload = R"({
 }  // namespace
 
 TEST_CASE("a ds_config says stage, offload and batch, and what of it cannot be honoured") {
-  const auto files = read("ds.json", zero3_offload);
+  const auto files = read_plan("ds.json", zero3_offload);
   REQUIRE(files);
   CHECK(plan_of(files) == "zero=3,mbs=2,ga=4,offload=optimizer");
   CHECK(files->request.framework == "hf-deepspeed");
@@ -123,7 +123,7 @@ TEST_CASE("a wrong value names file, key, value and what was expected") {
        "quantised weights cannot be trained; expected an adapter beside them"}};
   for (const Case& c : cases) {
     INFO(c.text);
-    const auto files = read(c.file, c.text);
+    const auto files = read_plan(c.file, c.text);
     REQUIRE_FALSE(files);
     CHECK(files.error().front().kind == ProblemKind::file);
     CHECK(files.error().front().where == c.where);
@@ -132,7 +132,7 @@ TEST_CASE("a wrong value names file, key, value and what was expected") {
 }
 
 TEST_CASE("a file that says no plan is refused with the formats that are known") {
-  const auto files = read("config.json", R"({"model_type": "llama"})");
+  const auto files = read_plan("config.json", R"({"model_type": "llama"})");
   REQUIRE_FALSE(files);
   for (const PlanFileFormat& format : plan_file_formats())
     CHECK(files.error().front().what.find(format.name) != std::string::npos);
@@ -151,15 +151,16 @@ TEST_CASE("every key of every format can be asked for, and reasons are given") {
 }
 
 TEST_CASE("Megatron's arguments in a script, with variables and virtual stages") {
-  const auto files = read("train.sh",
-                          "TP=2\nMODEL=(--num-layers 32 --hidden-size 4096)\n"
-                          "torchrun --nproc_per_node 8 pretrain_gpt.py ${MODEL[@]} \\\n"
-                          "  --tensor-model-parallel-size $TP --sequence-parallel \\\n"
-                          "  --pipeline-model-parallel-size 2 "
-                          "--num-layers-per-virtual-pipeline-stage 4 \\\n"
-                          "  --micro-batch-size 2 --global-batch-size 64 --seq-length 4096 \\\n"
-                          "  --use-distributed-optimizer --recompute-granularity full \\\n"
-                          "  --recompute-method block --recompute-num-layers 3 --bf16\n");
+  const auto files =
+      read_plan("train.sh",
+                "TP=2\nMODEL=(--num-layers 32 --hidden-size 4096)\n"
+                "torchrun --nproc_per_node 8 pretrain_gpt.py ${MODEL[@]} \\\n"
+                "  --tensor-model-parallel-size $TP --sequence-parallel \\\n"
+                "  --pipeline-model-parallel-size 2 "
+                "--num-layers-per-virtual-pipeline-stage 4 \\\n"
+                "  --micro-batch-size 2 --global-batch-size 64 --seq-length 4096 \\\n"
+                "  --use-distributed-optimizer --recompute-granularity full \\\n"
+                "  --recompute-method block --recompute-num-layers 3 --bf16\n");
   // dp = 8 / (2 x 2); 32 layers / (4 x 2 stages) = 4 chunks per stage.
   CHECK(plan_of(files) ==
         "dp=2,tp=2,sp=true,pp=2,vpp=4,schedule=interleaved,zero=1,mbs=2,recompute=blocks-3,"
@@ -171,10 +172,10 @@ TEST_CASE("Megatron's arguments in a script, with variables and virtual stages")
 
 // Megatron's own examples quote key and value together and expand the array unquoted.
 TEST_CASE("Megatron's arguments in quoted pairs") {
-  const auto files = read("train.sh",
-                          "ARGS+=(\"--fp8-format hybrid\" \"--bf16\")\n"
-                          "torchrun pretrain_gpt.py ${ARGS[*]} --micro-batch-size 1 \\\n"
-                          "  --tensor-model-parallel-size 2 --global-batch-size 8\n");
+  const auto files = read_plan("train.sh",
+                               "ARGS+=(\"--fp8-format hybrid\" \"--bf16\")\n"
+                               "torchrun pretrain_gpt.py ${ARGS[*]} --micro-batch-size 1 \\\n"
+                               "  --tensor-model-parallel-size 2 --global-batch-size 8\n");
   REQUIRE(files);
   CHECK(files->request.precision == DType::fp8);
   CHECK(plan_of(files).find("tp=2") != std::string::npos);
@@ -184,20 +185,19 @@ TEST_CASE("Megatron's arguments in quoted pairs") {
 TEST_CASE("Megatron's virtual stages that cannot be are told what would do") {
   const std::string args = "--num-layers 32 --num-layers-per-virtual-pipeline-stage ";
   CHECK(
-      plan_of(read("m.sh", args + "3 --pipeline-model-parallel-size 2\n")) ==
+      plan_of(read_plan("m.sh", args + "3 --pipeline-model-parallel-size 2\n")) ==
       "m.sh:1:num-layers-per-virtual-pipeline-stage: the 32 layers do not divide into chunks of 3 "
       "on 2 stages");
-  CHECK(
-      plan_of(read("m.sh", args + "4\n")).find("expected --pipeline-model-parallel-size above 1") !=
-      std::string::npos);
+  CHECK(plan_of(read_plan("m.sh", args + "4\n"))
+            .find("expected --pipeline-model-parallel-size above 1") != std::string::npos);
 }
 
 TEST_CASE("torchtitan's defaults hold where a file is silent") {
-  const auto files = read("t.toml",
-                          "[training]\nlocal_batch_size = 8\n[parallelism]\n"
-                          "pipeline_parallel_degree = 2\npipeline_parallel_schedule = "
-                          "\"Interleaved1F1B\"\n[activation_checkpoint]\nmode = \"none\"\n",
-                          "16xH100-SXM");
+  const auto files = read_plan("t.toml",
+                               "[training]\nlocal_batch_size = 8\n[parallelism]\n"
+                               "pipeline_parallel_degree = 2\npipeline_parallel_schedule = "
+                               "\"Interleaved1F1B\"\n[activation_checkpoint]\nmode = \"none\"\n",
+                               "16xH100-SXM");
   // The embedding and the head count as a layer each: (32 + 2) / 4 stages = 9, 9, 8, 8 less one at
   // either end. Without a word on resharding, pipeline stages keep what they gathered (ZeRO-2).
   CHECK(plan_of(files) ==
@@ -206,13 +206,14 @@ TEST_CASE("torchtitan's defaults hold where a file is silent") {
 
 // 32 GPUs / (tp 8 x cp 2) = 2 data ranks, which shard with the context ranks (ZeRO-3, its default).
 TEST_CASE("torchtitan 0.1's names, and float8 where a converter says it") {
-  const auto files = read("t.toml",
-                          "[model]\nconverters = [\"float8\"]\n"
-                          "[training]\nbatch_size = 4\ntensor_parallel_degree = 8\n"
-                          "data_parallel_shard_degree = -1\nmixed_precision_param = \"bfloat16\"\n"
-                          "[experimental]\ncontext_parallel_degree = 2\n"
-                          "[activation_checkpoint]\nmode = \"none\"\n",
-                          "32xH100-SXM");
+  const auto files =
+      read_plan("t.toml",
+                "[model]\nconverters = [\"float8\"]\n"
+                "[training]\nbatch_size = 4\ntensor_parallel_degree = 8\n"
+                "data_parallel_shard_degree = -1\nmixed_precision_param = \"bfloat16\"\n"
+                "[experimental]\ncontext_parallel_degree = 2\n"
+                "[activation_checkpoint]\nmode = \"none\"\n",
+                "32xH100-SXM");
   CHECK(plan_of(files) ==
         "dp=2,tp=8,sp=true,cp=2,cp-kind=all-gather,zero=3,mbs=4,ga=1,recompute=none");
   REQUIRE(files);
@@ -225,7 +226,7 @@ TEST_CASE("torchtitan's selective checkpointing by layers is one layer in so man
       "[training]\nseq_len = 4096\nlocal_batch_size = 2\n[parallelism]\ntensor_parallel_degree = "
       "4\n";
   const auto recompute = [&](const std::string& rest) {
-    const std::string plan = plan_of(read("t.toml", head + rest));
+    const std::string plan = plan_of(read_plan("t.toml", head + rest));
     const std::size_t at = plan.find("recompute=");
     return at == std::string::npos ? plan : plan.substr(at);
   };
@@ -241,7 +242,7 @@ TEST_CASE("torchtitan's selective checkpointing by layers is one layer in so man
 TEST_CASE("a DeepSpeed file of nothing but auto is told what is missing") {
   const std::string deepspeed =
       R"({"train_batch_size": "auto", "zero_optimization": {"stage": "auto"}})";
-  const auto alone = read("ds.json", deepspeed);
+  const auto alone = read_plan("ds.json", deepspeed);
   REQUIRE_FALSE(alone);
   CHECK(alone.error().front().where == "ds.json");
   CHECK(alone.error().front().what.find("train_batch_size, zero_optimization.stage leave it") !=
@@ -251,15 +252,16 @@ TEST_CASE("a DeepSpeed file of nothing but auto is told what is missing") {
 }
 
 TEST_CASE("axolotl's QLoRA example reads as QLoRA over FSDP") {
-  const auto files = read("qlora.yaml",
-                          "base_model: meta-llama/Meta-Llama-3-70B\nload_in_4bit: true\n"
-                          "adapter: qlora\nlora_r: 8\nlora_target_linear: true\n"
-                          "sequence_len: 512\nmicro_batch_size: 1\n"
-                          "gradient_accumulation_steps: 4\noptimizer: adamw_torch_fused\n"
-                          "learning_rate: 0.00001\ngradient_checkpointing: true\nbf16: auto\n"
-                          "fsdp:\n  - full_shard\n  - auto_wrap\nfsdp_version: 2\n"
-                          "fsdp_config:\n  offload_params: true\n  reshard_after_forward: true\n",
-                          "2xRTX-3090", "llama-3-70b");
+  const auto files =
+      read_plan("qlora.yaml",
+                "base_model: meta-llama/Meta-Llama-3-70B\nload_in_4bit: true\n"
+                "adapter: qlora\nlora_r: 8\nlora_target_linear: true\n"
+                "sequence_len: 512\nmicro_batch_size: 1\n"
+                "gradient_accumulation_steps: 4\noptimizer: adamw_torch_fused\n"
+                "learning_rate: 0.00001\ngradient_checkpointing: true\nbf16: auto\n"
+                "fsdp:\n  - full_shard\n  - auto_wrap\nfsdp_version: 2\n"
+                "fsdp_config:\n  offload_params: true\n  reshard_after_forward: true\n",
+                "2xRTX-3090", "llama-3-70b");
   CHECK(plan_of(files) == "zero=3,mbs=1,ga=4,recompute=full,offload=params+optimizer");
   REQUIRE(files);
   CHECK(files->request.methods == std::vector<Method>{Method::qlora});
@@ -272,34 +274,35 @@ TEST_CASE("axolotl's QLoRA example reads as QLoRA over FSDP") {
 }
 
 TEST_CASE("axolotl's rl reads as preference training") {
-  const auto files = read("orpo.yaml", "base_model: m\nmicro_batch_size: 1\nrl: orpo\n");
+  const auto files = read_plan("orpo.yaml", "base_model: m\nmicro_batch_size: 1\nrl: orpo\n");
   REQUIRE(files);
   CHECK(files->request.preference == preference_named("orpo"));
-  CHECK_FALSE(read("grpo.yaml", "base_model: m\nmicro_batch_size: 1\nrl: grpo\n"));
+  CHECK_FALSE(read_plan("grpo.yaml", "base_model: m\nmicro_batch_size: 1\nrl: grpo\n"));
 }
 
 TEST_CASE("Liger's fused loss is understood, and its other kernels are told of") {
-  const auto all = read("args.yaml", "per_device_train_batch_size: 4\nuse_liger_kernel: true\n");
+  const auto all =
+      read_plan("args.yaml", "per_device_train_batch_size: 4\nuse_liger_kernel: true\n");
   REQUIRE(all);
   CHECK(all->request.fused_loss);
   CHECK(notes(all->reports.front().not_honoured, "use_liger_kernel"));
-  const auto loss_only = read("args.yaml",
-                              "use_liger_kernel: true\nper_device_train_batch_size: 4\n"
-                              "liger_kernel_config:\n  rope: false\n  rms_norm: false\n"
-                              "  layer_norm: false\n  swiglu: false\n  geglu: false\n");
+  const auto loss_only = read_plan("args.yaml",
+                                   "use_liger_kernel: true\nper_device_train_batch_size: 4\n"
+                                   "liger_kernel_config:\n  rope: false\n  rms_norm: false\n"
+                                   "  layer_norm: false\n  swiglu: false\n  geglu: false\n");
   REQUIRE(loss_only);
   CHECK(loss_only->request.fused_loss);
   CHECK(loss_only->reports.front().not_honoured.empty());
-  const auto no_loss = read("args.yaml",
-                            "use_liger_kernel: true\nper_device_train_batch_size: 4\n"
-                            "liger_kernel_config:\n  fused_linear_cross_entropy: false\n");
+  const auto no_loss = read_plan("args.yaml",
+                                 "use_liger_kernel: true\nper_device_train_batch_size: 4\n"
+                                 "liger_kernel_config:\n  fused_linear_cross_entropy: false\n");
   REQUIRE(no_loss);
   CHECK_FALSE(no_loss->request.fused_loss);
 }
 
 TEST_CASE("the Trainer's own FSDP is FSDP1 through Accelerate") {
-  const auto files =
-      read("args.yaml", "per_device_train_batch_size: 2\nfsdp: full_shard auto_wrap offload\n");
+  const auto files = read_plan(
+      "args.yaml", "per_device_train_batch_size: 2\nfsdp: full_shard auto_wrap offload\n");
   CHECK(plan_of(files) == "zero=3,mbs=2,offload=params+optimizer");
   REQUIRE(files);
   CHECK(files->request.framework == "accelerate-fsdp");
@@ -310,7 +313,7 @@ TEST_CASE("the Trainer's own FSDP is FSDP1 through Accelerate") {
 TEST_CASE("arguments of adapters are TRL's") {
   const std::string lora = "per_device_train_batch_size: 2\nuse_peft: true\n";
   const auto framework = [&](const std::string& more) {
-    const auto files = read("args.yaml", lora + more);
+    const auto files = read_plan("args.yaml", lora + more);
     REQUIRE(files);
     return files->request.framework.value_or("");
   };
@@ -320,14 +323,14 @@ TEST_CASE("arguments of adapters are TRL's") {
 }
 
 TEST_CASE("TRL's losses say what is learned from") {
-  const auto dpo = read("args.yaml", "per_device_train_batch_size: 4\nloss_type: [sigmoid]\n");
+  const auto dpo = read_plan("args.yaml", "per_device_train_batch_size: 4\nloss_type: [sigmoid]\n");
   REQUIRE(dpo);
   CHECK(dpo->request.preference == preference_named("dpo"));
   const auto reward =
-      read("args.yaml", "per_device_train_batch_size: 4\ncenter_rewards_coefficient: 0.01\n");
+      read_plan("args.yaml", "per_device_train_batch_size: 4\ncenter_rewards_coefficient: 0.01\n");
   REQUIRE(reward);
   CHECK(reward->request.preference == preference_named("reward"));
-  const auto sft = read("args.yaml", "per_device_train_batch_size: 4\nloss_type: nll\n");
+  const auto sft = read_plan("args.yaml", "per_device_train_batch_size: 4\nloss_type: nll\n");
   REQUIRE(sft);
   CHECK(sft->request.preference == nullptr);
 }
@@ -355,13 +358,13 @@ TEST_CASE("torchtitan's and Megatron's files mean pretraining") {
     REQUIRE(files);
     return files->request.methods;
   };
-  CHECK(methods(read("t.toml", toml)) == std::vector<Method>{Method::pretrain});
-  CHECK(methods(read("m.args", args)) == std::vector<Method>{Method::pretrain});
-  CHECK(methods(read("m.args", args + "--finetune\n")) == std::vector<Method>{Method::full});
+  CHECK(methods(read_plan("t.toml", toml)) == std::vector<Method>{Method::pretrain});
+  CHECK(methods(read_plan("m.args", args)) == std::vector<Method>{Method::pretrain});
+  CHECK(methods(read_plan("m.args", args + "--finetune\n")) == std::vector<Method>{Method::full});
   const Request full = request_for("llama-3.1-8b", "8xH100-SXM", {Method::full});
   CHECK(methods(read_as(full, {{"t.toml", toml}})) == std::vector<Method>{Method::full});
   CHECK(methods(read_as(full, {{"m.args", args}})) == std::vector<Method>{Method::full});
-  const auto told_of = read("t.toml", toml);
+  const auto told_of = read_plan("t.toml", toml);
   CHECK(told(told_of->reports.front()).find("method pretrain and sequence 2048") !=
         std::string::npos);
 }
@@ -372,9 +375,10 @@ TEST_CASE("the heading of a written file says whether whole models are pretraine
   const std::string heading =
       "# Written by shardwise launch: a/b, pretrain, 4096 tokens per sequence, 8 sequences\n";
   const std::string yaml = "per_device_train_batch_size: 1\n";
-  CHECK(read("sft.yaml", heading + yaml)->request.methods == std::vector<Method>{Method::pretrain});
-  CHECK(read("sft.yaml", yaml)->request.methods.empty());
-  CHECK(read("sft.yaml", heading + yaml + "use_peft: true\n")->request.methods ==
+  CHECK(read_plan("sft.yaml", heading + yaml)->request.methods ==
+        std::vector<Method>{Method::pretrain});
+  CHECK(read_plan("sft.yaml", yaml)->request.methods.empty());
+  CHECK(read_plan("sft.yaml", heading + yaml + "use_peft: true\n")->request.methods ==
         std::vector<Method>{Method::lora});
 }
 
@@ -409,7 +413,7 @@ TEST_CASE(
        "says 80, not 32; the forecast is of llama-3.1-8b, as asked"}};
   for (const Case& c : cases) {
     INFO(c.text);
-    const auto files = read(c.file, c.text);
+    const auto files = read_plan(c.file, c.text);
     REQUIRE(files);
     const PlanFileReport& report = files->reports.front();
     REQUIRE(report.not_honoured.size() == 1);
@@ -420,7 +424,8 @@ TEST_CASE(
   // Of the same shape, by the same name, and by one that nobody knows.
   for (const char* same : {"meta-llama/Llama-3.1-8B-Instruct", "llama-3-8b", "./my-model"}) {
     INFO(same);
-    const auto files = read("a.yaml", sentence("base_model: ", same, "\nmicro_batch_size: 1\n"));
+    const auto files =
+        read_plan("a.yaml", sentence("base_model: ", same, "\nmicro_batch_size: 1\n"));
     REQUIRE(files);
     CHECK(files->reports.front().not_honoured.empty());
     CHECK(notes(files->reports.front().ignored, "base_model"));
@@ -429,15 +434,17 @@ TEST_CASE(
 
 TEST_CASE("Megatron's precision-aware optimizer is read where both moments have 16 bits") {
   const std::string start = "python pretrain_gpt.py --micro-batch-size 1 --optimizer adam ";
-  const auto both = read("m.sh", start +
-                                     "--use-precision-aware-optimizer --main-params-dtype fp32 "
-                                     "--main-grads-dtype fp32 "
-                                     "--exp-avg-dtype bf16 --exp-avg-sq-dtype bf16\n");
+  const auto both =
+      read_plan("m.sh", start +
+                            "--use-precision-aware-optimizer --main-params-dtype fp32 "
+                            "--main-grads-dtype fp32 "
+                            "--exp-avg-dtype bf16 --exp-avg-sq-dtype bf16\n");
   REQUIRE(both);
   CHECK(both->request.optimizer == optimizer_named("adamw-bf16-states"));
   CHECK(both->reports.front().not_honoured.empty());
 
-  const auto one = read("m.sh", start + "--use-precision-aware-optimizer --exp-avg-dtype bf16\n");
+  const auto one =
+      read_plan("m.sh", start + "--use-precision-aware-optimizer --exp-avg-dtype bf16\n");
   REQUIRE(one);
   CHECK(one->request.optimizer == optimizer_named("adamw"));
   CHECK(notes(one->reports.front().not_honoured, "use-precision-aware-optimizer"));
@@ -445,9 +452,9 @@ TEST_CASE("Megatron's precision-aware optimizer is read where both moments have 
   const auto& understood = one->reports.front().understood;
   CHECK(std::find(understood.begin(), understood.end(), "exp-avg-dtype") == understood.end());
 
-  const auto without = read("m.sh", start +
-                                        "--exp-avg-sq-dtype bf16 --main-params-dtype fp16 "
-                                        "--main-grads-dtype bf16 --grad-reduce-in-bf16\n");
+  const auto without = read_plan("m.sh", start +
+                                             "--exp-avg-sq-dtype bf16 --main-params-dtype fp16 "
+                                             "--main-grads-dtype bf16 --grad-reduce-in-bf16\n");
   REQUIRE(without);
   CHECK(without->request.optimizer == optimizer_named("adamw"));
   for (const char* key :

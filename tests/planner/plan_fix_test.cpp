@@ -5,6 +5,7 @@
 #include "planner/search/plan_answer.hpp"
 #include "planner/search/plan_search.hpp"
 #include "tests/catch.hpp"
+#include "tests/holds.hpp"
 #include "tests/planner/small_problems.hpp"
 
 namespace shardwise {
@@ -37,10 +38,6 @@ std::string only_problem(const std::string& text) {
   CHECK(fix.error().front().kind == ProblemKind::request);
   CHECK(fix.error().front().where == "--fix");
   return fix.error().front().what;
-}
-
-bool holds(const std::string& text, const char* part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace shardwise {
 namespace {
 
-std::unique_ptr<PlanAnswer> answer(const char* model, const char* gpus) {
+std::unique_ptr<PlanAnswer> plan_answer(const char* model, const char* gpus) {
   Request r = request_for(model, gpus, {Method::pretrain});
   r.batch = 16;
   auto a = plan_answer(r, {}, known_facts());
@@ -16,7 +16,7 @@ std::unique_ptr<PlanAnswer> answer(const char* model, const char* gpus) {
   return *std::move(a);
 }
 
-std::int64_t whole(const Json& j, const char* key) {
+std::int64_t whole_number(const Json& j, const char* key) {
   REQUIRE(j.at(key).is_number_integer());
   return j.at(key).get<std::int64_t>();
 }
@@ -27,25 +27,27 @@ TEST_CASE("the JSON of plan leaves plans out for the reasons that its text tells
   // 70 B weights in 16 bits alone are 140 GB: nothing fits one card of 24.
   for (const auto& [model, gpus] : {std::pair{"gpt2", "2xA100-80GB"}, {"70b", "2xRTX-4090"}}) {
     INFO(model);
-    const auto a = answer(model, gpus);
+    const auto a = plan_answer(model, gpus);
     const std::string text = plan_text(*a);
     const Json j = plan_json(*a), &out = j["pruned"];
-    const std::int64_t no_better = whole(out, "no_better"), too_large = whole(out, "too_large");
+    const std::int64_t no_better = whole_number(out, "no_better"),
+                       too_large = whole_number(out, "too_large");
     INFO(text);
     if (a->result.best.empty()) {
       CHECK(no_better == 0);
       CHECK(text.find(sentence(grouped(too_large), " too large (",
-                               grouped(whole(out, "too_large_in_sets")), " in sets)")) !=
+                               grouped(whole_number(out, "too_large_in_sets")), " in sets)")) !=
             std::string::npos);
     } else {
       CHECK(text.find(sentence(grouped(no_better), " no better (",
-                               grouped(whole(out, "no_better_in_sets")), " in sets), ",
+                               grouped(whole_number(out, "no_better_in_sets")), " in sets), ",
                                grouped(too_large), " too large")) != std::string::npos);
     }
     // Every legal plan is forecast, refused or left out.
-    CHECK(whole(j, "considered") ==
-          a->result.proof.begun + whole(out, "refused_by_framework") + no_better + too_large);
-    CHECK(whole(j, "combinations") >= whole(j, "considered"));
+    CHECK(whole_number(j, "considered") == a->result.proof.begun +
+                                               whole_number(out, "refused_by_framework") +
+                                               no_better + too_large);
+    CHECK(whole_number(j, "combinations") >= whole_number(j, "considered"));
     CHECK(a->result.best.empty() == (std::string(model) == "70b"));
   }
 }

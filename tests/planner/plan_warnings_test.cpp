@@ -11,7 +11,7 @@
 namespace shardwise {
 namespace {
 
-std::unique_ptr<PlanAnswer> answer(Request r, int batch) {
+std::unique_ptr<PlanAnswer> planned(Request r, int batch) {
   r.batch = batch;
   r.framework = "megatron-lm";
   r.recompute = "none";
@@ -24,7 +24,7 @@ std::unique_ptr<PlanAnswer> answer(Request r, int batch) {
   return std::move(*a);
 }
 
-const std::string* told(const PlanAnswer& a, const std::string& words) {
+const std::string* warning_of(const PlanAnswer& a, const std::string& words) {
   for (const std::string& warning : a.warnings)
     if (warning.find(words) != std::string::npos) return &warning;
   return nullptr;
@@ -37,14 +37,14 @@ Seconds step_of(const Question& q) {
 }  // namespace
 
 TEST_CASE("a box with NVLink and a batch that fills it draws no warning") {
-  CHECK(answer(request_for("gpt2", "4xH100-SXM", {Method::pretrain}), 64)->warnings.empty());
+  CHECK(planned(request_for("gpt2", "4xH100-SXM", {Method::pretrain}), 64)->warnings.empty());
 }
 
 // 1 Gb/s carries a gradient of 2 x 124 M bytes in two seconds; a node alone needs none of it.
 TEST_CASE("a network that holds the plan up is told with what twice of it would bring") {
   Request r = request_for("gpt2", "2 nodes of 2xA100-80GB", {Method::pretrain});
   r.network = "ethernet-1";
-  const auto a = answer(r, 8);
+  const auto a = planned(r, 8);
   const FoundPlan& best = a->result.best.front();
   const SearchSite& site = a->sites.front();
   Question q{site.space.workload(best.plan), best.plan, site.cluster};
@@ -53,19 +53,19 @@ TEST_CASE("a network that holds the plan up is told with what twice of it would 
   for (NodeGroup& g : q.cluster.groups) g.node.nic_bandwidth.value *= 2;
   const double faster = now / step_of(q);
   REQUIRE(faster >= worth_telling);
-  const std::string* warning = told(*a, "The network between nodes");
+  const std::string* warning = warning_of(*a, "The network between nodes");
   REQUIRE(warning != nullptr);
   CHECK(warning->find(fixed(faster, 2) + " times") != std::string::npos);
-  CHECK(told(*a, "one node of 2") != nullptr);
+  CHECK(warning_of(*a, "one node of 2") != nullptr);
 }
 
 // Loaders of one sequence per second feed 8 sequences in 8 s; the step alone takes far less.
 TEST_CASE("a step that waits for its data says what the loaders must do") {
   Request r = request_for("gpt2", "1xA100-80GB", {Method::pretrain});
   r.loader_sequences_per_s = 1;
-  const auto a = answer(r, 8);
+  const auto a = planned(r, 8);
   CHECK(a->result.best.front().forecast.step_time.expected > Seconds(6));
-  CHECK(told(*a, "The step waits for its data") != nullptr);
+  CHECK(warning_of(*a, "The step waits for its data") != nullptr);
 }
 
 // The two cases above, of the plan that `fit` chooses: one network, one loader.

@@ -9,7 +9,7 @@ using namespace shardwise;
 
 namespace {
 
-Seconds sum(const std::map<std::string, Seconds>& times) {
+Seconds sum_of_times(const std::map<std::string, Seconds>& times) {
   return std::accumulate(times.begin(), times.end(), Seconds(0),
                          [](Seconds s, const auto& t) { return s + t.second; });
 }
@@ -25,12 +25,13 @@ TEST_CASE("each stage's busy, exposed and bubble time make the step; its idle ti
     const auto accounts = rank_accounts(f.record->step);
     CHECK(accounts.size() == f.stages.size());
     for (const RankAccount& a : accounts) {
-      CHECK((sum(a.busy) + sum(a.exposed) + a.bubble).value == Approx(step).epsilon(1e-9));
-      CHECK((sum(a.busy) + a.idle).value == Approx(step).epsilon(1e-9));
-      path += sum(a.critical);
+      CHECK((sum_of_times(a.busy) + sum_of_times(a.exposed) + a.bubble).value ==
+            Approx(step).epsilon(1e-9));
+      CHECK((sum_of_times(a.busy) + a.idle).value == Approx(step).epsilon(1e-9));
+      path += sum_of_times(a.critical);
     }
     CHECK(path.value == Approx(step).epsilon(1e-9));
-    CHECK(sum(f.critical_path).value == Approx(step).epsilon(1e-9));
+    CHECK(sum_of_times(f.critical_path).value == Approx(step).epsilon(1e-9));
   }
 }
 

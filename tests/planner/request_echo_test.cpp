@@ -99,7 +99,7 @@ const std::vector<EchoCase>& cases() {
   return all;
 }
 
-std::string answer(const EchoCase& c, const Request& r) {
+std::string echo_answer(const EchoCase& c, const Request& r) {
   std::ostringstream out, err;
   const int code = c.run(r, known_facts(), {out, err, true});
   INFO(err.str());
@@ -107,7 +107,7 @@ std::string answer(const EchoCase& c, const Request& r) {
   return out.str();
 }
 
-Request read(const std::string& text, std::string_view command) {
+Request read_file_of(const std::string& text, std::string_view command) {
   const auto request = read_request_text(text, "question", command);
   INFO((request ? "" : request.error().front().where + ": " + request.error().front().what));
   REQUIRE(request);
@@ -119,8 +119,9 @@ Request read(const std::string& text, std::string_view command) {
 TEST_CASE("the echoed request asks the same question, to the byte", "[echo]") {
   for (const EchoCase& c : cases()) {
     INFO(c.command << " " << c.request);
-    const std::string first = answer(c, read(c.request, c.command));
-    CHECK(answer(c, read(first, c.command)) == first);  // the answer holds it under "request"
+    const std::string first = echo_answer(c, read_file_of(c.request, c.command));
+    CHECK(echo_answer(c, read_file_of(first, c.command)) ==
+          first);  // the answer holds it under "request"
   }
 }
 
@@ -128,7 +129,7 @@ TEST_CASE("what was asked is echoed, what nobody asked for is assumed", "[echo]"
   for (const EchoCase& c : cases()) {
     INFO(c.command << " " << c.request);
     const Json asked = Json::parse(c.request);
-    const Json echo = Json::parse(answer(c, read(c.request, c.command))).at("request");
+    const Json echo = Json::parse(echo_answer(c, read_file_of(c.request, c.command))).at("request");
     for (const auto& [key, value] : asked.items()) {
       INFO(key);
       CHECK(echo.at(key) == (key == "method" && value.is_string() ? Json{value} : value));
@@ -145,17 +146,18 @@ TEST_CASE("what was asked is echoed, what nobody asked for is assumed", "[echo]"
 TEST_CASE("a plan that gives the batch gives that of the echo", "[echo]") {
   // dp = 8 / (2 x 4) = 1, so a step has 1 x 1 x 16 sequences; without the plan it would be 128.
   const EchoCase& simulated = cases()[2];
-  CHECK(Json::parse(answer(simulated, read(simulated.request, "simulate")))["request"]["batch"] ==
-        16);
+  CHECK(Json::parse(echo_answer(
+            simulated, read_file_of(simulated.request, "simulate")))["request"]["batch"] == 16);
   const EchoCase& schedules = cases()[5];
-  CHECK(Json::parse(answer(schedules, read(schedules.request, "compare")))["request"]["batch"] ==
-        16);
+  CHECK(Json::parse(echo_answer(
+            schedules, read_file_of(schedules.request, "compare")))["request"]["batch"] == 16);
 }
 
 TEST_CASE("answers that rest on different things leave those out of the echo", "[echo]") {
   // On two cards full fine-tuning runs in FSDP2, LoRA through Accelerate, QLoRA in fsdp_qlora.
   const EchoCase& several = cases()[0];
-  const Json echo = Json::parse(answer(several, read(several.request, "fit"))).at("request");
+  const Json echo =
+      Json::parse(echo_answer(several, read_file_of(several.request, "fit"))).at("request");
   for (const char* key : {"framework", "lora_rank", "quantization"})
     CHECK_FALSE(echo.contains(key));
 }
@@ -163,7 +165,7 @@ TEST_CASE("answers that rest on different things leave those out of the echo", "
 TEST_CASE("an assumed key that was changed is asked for, one that was not stays open", "[echo]") {
   const char* text = R"({"model": "gpt2", "gpus": "rtx-4090", "sequence": 512, "batch": 18,
                          "assumed": {"sequence": 1024, "batch": 18, "top": 10}})";
-  const Request r = read(text, "fit");
+  const Request r = read_file_of(text, "fit");
   CHECK(r.sequence == 512);
   CHECK_FALSE(r.batch);
 }

@@ -9,7 +9,7 @@ namespace shardwise {
 namespace {
 
 // A value of the field's kind that it must accept.
-FieldValue sample(const RequestField& field) {
+FieldValue sample_value(const RequestField& field) {
   const auto choice = [&]() -> std::string {
     return field.choices == nullptr ? "some-name" : std::string(field.choices().back());
   };
@@ -30,7 +30,7 @@ FieldValue sample(const RequestField& field) {
   return {};
 }
 
-void holds(const std::string& text, const std::vector<std::string>& parts) {
+void holds_all(const std::string& text, const std::vector<std::string>& parts) {
   INFO(text);
   for (const std::string& part : parts) CHECK(text.find(part) != std::string::npos);
 }
@@ -50,7 +50,7 @@ TEST_CASE("every field has a key, a flag and a help text of its own, and keeps w
     CHECK_FALSE(field.help.empty());
     Request r;
     const FieldValue before = field.get(r);
-    const FieldValue value = sample(field);
+    const FieldValue value = sample_value(field);
     CHECK(field_problems(field, value, "here").empty());
     field.set(r, value);
     CHECK((field.get(r) == value));
@@ -105,16 +105,16 @@ TEST_CASE("a wrong flag is one problem that names the flag, the value and a near
     CHECK(problems.front().where == request_field(key)->flag);
     return problems.front().what;
   };
-  holds(only("method", {"qlroa"}), {"qlroa", "did you mean qlora?"});
-  holds(only("optimizer", {"adamw9"}), {"did you mean adamw"});
-  holds(only("sequence", {"-4"}), {"must be positive, found -4"});
-  holds(only("sequence", {"4q"}), {"whole number such as 4096 or 4k", "4q"});
-  holds(only("sequence", {"0.3k"}), {"whole number", "0.3k"});  // 307.2
-  holds(only("batch", {"4k"}), {"whole number, ", "4k"});       // of sequences nobody says so
-  holds(only("sequence", {"1", "2"}), {"given 2 times"});
-  holds(only("batch", {"1000001"}), {"1 to 1,000,000"});
-  holds(only("host_ram_gib", {"64"}), {"with its unit", "64"});
-  holds(only("framework", {""}), {"is empty"});
+  holds_all(only("method", {"qlroa"}), {"qlroa", "did you mean qlora?"});
+  holds_all(only("optimizer", {"adamw9"}), {"did you mean adamw"});
+  holds_all(only("sequence", {"-4"}), {"must be positive, found -4"});
+  holds_all(only("sequence", {"4q"}), {"whole number such as 4096 or 4k", "4q"});
+  holds_all(only("sequence", {"0.3k"}), {"whole number", "0.3k"});  // 307.2
+  holds_all(only("batch", {"4k"}), {"whole number, ", "4k"});       // of sequences nobody says so
+  holds_all(only("sequence", {"1", "2"}), {"given 2 times"});
+  holds_all(only("batch", {"1000001"}), {"1 to 1,000,000"});
+  holds_all(only("host_ram_gib", {"64"}), {"with its unit", "64"});
+  holds_all(only("framework", {""}), {"is empty"});
   CHECK(r.methods.empty());  // what is wrong is not set
   CHECK_FALSE(r.sequence.has_value());
 }

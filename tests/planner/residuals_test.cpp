@@ -11,7 +11,7 @@ namespace shardwise {
 namespace {
 
 // A run of 1 s with a model of 7B parameters.
-ReplayedRun& add(MadeRuns& made, const std::string& source, int sequence, double predicted) {
+ReplayedRun& add_run(MadeRuns& made, const std::string& source, int sequence, double predicted) {
   ReplayedRun& run = made.add(source, 1, predicted);
   run.shape.sequence = sequence;
   run.shape.microbatch = 3;
@@ -31,10 +31,10 @@ std::vector<Residual> of_dimension(const std::vector<Residual>& all, const std::
 // Classes double from 256 tokens on: 4,096 and 8,000 are one, 512 another and 100 below all.
 TEST_CASE("Numbers come in classes and in order of size") {
   MadeRuns made;
-  add(made, "a", 8000, 1.3);
-  add(made, "a", 512, 0.9);
-  add(made, "a", 100, 1);
-  add(made, "a", 4096, 1.1);
+  add_run(made, "a", 8000, 1.3);
+  add_run(made, "a", 512, 0.9);
+  add_run(made, "a", 100, 1);
+  add_run(made, "a", 4096, 1.1);
   const std::vector<ScoreRow> rows = score_rows(made.replayed, ScoreBy::sequence);
   REQUIRE(rows.size() == 3);
   CHECK(rows[0].key.name == "0 to 255");
@@ -49,10 +49,10 @@ TEST_CASE("Numbers come in classes and in order of size") {
 // Two sources at 4,096 tokens, one of them at 512 too: three residuals in two places.
 TEST_CASE("Sources stay apart in residuals") {
   MadeRuns made;
-  add(made, "a", 4096, 1.2);
-  add(made, "b", 4096, 0.7);
-  add(made, "b", 512, 0.8);
-  add(made, "b", 4096, 1).skipped = Skipped{"not asked", ""};
+  add_run(made, "a", 4096, 1.2);
+  add_run(made, "b", 4096, 0.7);
+  add_run(made, "b", 512, 0.8);
+  add_run(made, "b", 4096, 1).skipped = Skipped{"not asked", ""};
   const auto all = residuals(made.replayed);
   const auto sequence = of_dimension(all, "sequence");
   REQUIRE(sequence.size() == 3);

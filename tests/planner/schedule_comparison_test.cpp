@@ -7,16 +7,12 @@
 #include "planner/facts.hpp"
 #include "simulator/pipeline_schedule.hpp"
 #include "tests/catch.hpp"
+#include "tests/planner/known_facts.hpp"
 #include "tests/source_dir.hpp"
 
 using namespace shardwise;
 
 namespace {
-
-const Facts& facts() {
-  static const Facts loaded = *load_facts(source_dir() + "/catalog", std::nullopt);
-  return loaded;
-}
 
 ResolvedRequest resolved(const char* plan) {
   Request r;
@@ -25,7 +21,7 @@ ResolvedRequest resolved(const char* plan) {
   r.methods = {Method::pretrain};
   r.sequence = 2048;
   r.plans = {plan};
-  auto result = resolve(r, facts(), UnnamedMethods::one);
+  auto result = resolve(r, known_facts(), UnnamedMethods::one);
   REQUIRE(result);
   return *std::move(result);
 }

@@ -11,13 +11,14 @@
 namespace shardwise {
 namespace {
 
-SpreadSample sample(const std::string& source, double ratio, Extent extent = Extent::one_node) {
+SpreadSample spread_sample(const std::string& source, double ratio,
+                           Extent extent = Extent::one_node) {
   return {source, SpreadKey{extent, false, Tuning::pretrain}, ratio};
 }
 
 // `runs` of `source` with ratios 1.01, 1.02, ...
-void add(std::vector<SpreadSample>& to, const std::string& source, int runs) {
-  for (int i = 1; i <= runs; ++i) to.push_back(sample(source, 1 + 0.01 * i));
+void add_samples(std::vector<SpreadSample>& to, const std::string& source, int runs) {
+  for (int i = 1; i <= runs; ++i) to.push_back(spread_sample(source, 1 + 0.01 * i));
 }
 
 TEST_CASE("The first row of a spread that holds counts") {
@@ -37,8 +38,8 @@ TEST_CASE("The first row of a spread that holds counts") {
 // at the 90th, the 45th value, 1.45.
 TEST_CASE("Quantiles are taken over the runs of a kind") {
   std::vector<SpreadSample> samples;
-  add(samples, "a", 50);
-  add(samples, "b", 50);
+  add_samples(samples, "a", 50);
+  add_samples(samples, "b", 50);
   const auto rows = fit_step_spread(samples);
   const SpreadRow row = spread_of(rows, samples.front().key);
   CHECK(row.extent == Extent::one_node);
@@ -57,9 +58,9 @@ TEST_CASE("Quantiles are taken over the runs of a kind") {
 // the tenth percentile is 1 and the weight below 2 is a third, not a fifth.
 TEST_CASE("A large source weighs as the square root of its runs") {
   std::vector<SpreadSample> samples;
-  for (int i = 0; i < 400; ++i) samples.push_back(sample("large", 2));
-  for (int i = 0; i < 100; ++i) samples.push_back(sample("small", 1));
-  for (int i = 0; i < 25; ++i) samples.push_back(sample("least", 0.5));
+  for (int i = 0; i < 400; ++i) samples.push_back(spread_sample("large", 2));
+  for (int i = 0; i < 100; ++i) samples.push_back(spread_sample("small", 1));
+  for (int i = 0; i < 25; ++i) samples.push_back(spread_sample("least", 0.5));
   // Weights 20, 10 and 5 of 35: 3.5 is reached within "least", 31.5 within "large".
   const SpreadRow row = spread_of(fit_memory_spread(samples), samples.front().key);
   CHECK(row.low == Approx(0.5));
@@ -74,7 +75,7 @@ TEST_CASE("A family with enough runs has a row of its own, and one vote in the o
   std::vector<SpreadSample> samples;
   const auto add_family = [&](const std::string& family, const std::string& source, int runs,
                               double ratio) {
-    SpreadSample s = sample(source, ratio);
+    SpreadSample s = spread_sample(source, ratio);
     s.key.framework = family;
     samples.insert(samples.end(), static_cast<std::size_t>(runs), s);
   };
@@ -97,9 +98,9 @@ TEST_CASE("A family with enough runs has a row of its own, and one vote in the o
 
 TEST_CASE("Too few runs of a kind fall back to the coarser one") {
   std::vector<SpreadSample> samples;
-  add(samples, "a", 30);
-  add(samples, "b", 30);
-  for (int i = 0; i < 19; ++i) samples.push_back(sample("a", 9, Extent::one_gpu));
+  add_samples(samples, "a", 30);
+  add_samples(samples, "b", 30);
+  for (int i = 0; i < 19; ++i) samples.push_back(spread_sample("a", 9, Extent::one_gpu));
   const SpreadRow row = spread_of(fit_step_spread(samples), {Extent::one_gpu, false, {}});
   CHECK_FALSE(row.extent);
   CHECK(row.runs == 79);

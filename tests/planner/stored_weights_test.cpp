@@ -40,7 +40,7 @@ std::int64_t weights_of(const Request& request) {
   return f->stages.front().breakdown[static_cast<std::size_t>(MemoryCategory::weights)];
 }
 
-int told(const ResolvedRequest& r, const std::string& words) {
+int times_told(const ResolvedRequest& r, const std::string& words) {
   int times = 0;
   for (const std::string& note : r.notes)
     if (note.find(words) != std::string::npos) ++times;
@@ -75,16 +75,16 @@ TEST_CASE("lora beside quantised weights is qlora, once") {
   CHECK((resolved(request_of(awq)).methods == std::vector<Method>{Method::full, Method::qlora}));
   const ResolvedRequest r = resolved(request_of(awq, {Method::lora}));
   CHECK(r.methods == std::vector<Method>{Method::qlora});
-  CHECK(told(r, "awq, 4 bit") == 1);
-  CHECK(told(r, "lora is qlora then") == 1);
-  CHECK(told(resolved(request_of(awq, {Method::full})), "awq, 4 bit") == 1);
+  CHECK(times_told(r, "awq, 4 bit") == 1);
+  CHECK(times_told(r, "lora is qlora then") == 1);
+  CHECK(times_told(resolved(request_of(awq, {Method::full})), "awq, 4 bit") == 1);
 }
 
 TEST_CASE("a format that no row counts is said in one note") {
   const ResolvedRequest r = resolved(request_of(mxfp4));
   CHECK((r.methods == std::vector<Method>{Method::full, Method::lora, Method::qlora}));
-  CHECK(told(r, "mxfp4") == 1);
-  CHECK(told(r, "is not counted here") == 1);
+  CHECK(times_told(r, "mxfp4") == 1);
+  CHECK(times_told(r, "is not counted here") == 1);
   CHECK(workload_of(request_of(mxfp4, {Method::lora})).adapter.base == Quantization::none);
 }
 
@@ -93,8 +93,8 @@ TEST_CASE("a framework that does not train beside quantised weights reads the fi
   Request request = request_of(awq, {Method::full});
   request.framework = "nanotron";
   const ResolvedRequest r = resolved(request);
-  CHECK(told(r, "nanotron does not train") == 1);
-  CHECK(told(r, "taken as 16 bits") == 1);
+  CHECK(times_told(r, "nanotron does not train") == 1);
+  CHECK(times_told(r, "taken as 16 bits") == 1);
 }
 
 TEST_CASE("rank, targets and base of adapters are told in one line, and of nothing else") {

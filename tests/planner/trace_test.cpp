@@ -10,11 +10,11 @@
 #include "tests/planner/recorded_plans.hpp"
 
 using namespace shardwise;
-using Json = nlohmann::json;
+using TraceJson = nlohmann::json;
 
 namespace {
 
-std::int64_t picoseconds(const Json& microseconds) {
+std::int64_t picoseconds(const TraceJson& microseconds) {
   return std::llround(microseconds.get<double>() * 1e6);
 }
 
@@ -28,17 +28,17 @@ struct ReadTrace {
   std::map<Track, std::vector<Slice>> slices;
   std::map<Track, std::string> threads;
   std::map<int, std::string> processes;
-  std::map<int, std::vector<Json>> memory;  // counters, by process
-  std::map<std::pair<int, std::string>, std::vector<Json>> link_counters;
-  std::map<int, std::vector<Json>> arrows;  // by number
+  std::map<int, std::vector<TraceJson>> memory;  // counters, by process
+  std::map<std::pair<int, std::string>, std::vector<TraceJson>> link_counters;
+  std::map<int, std::vector<TraceJson>> arrows;  // by number
   bool valid = true;
 };
 
-bool has(const Json& e, std::initializer_list<const char*> keys) {
+bool has(const TraceJson& e, std::initializer_list<const char*> keys) {
   return std::all_of(keys.begin(), keys.end(), [&](const char* k) { return e.contains(k); });
 }
 
-void read_metadata(const Json& e, ReadTrace& trace) {
+void read_metadata(const TraceJson& e, ReadTrace& trace) {
   const std::string what = e.at("name");
   const Track track{e.at("pid"), e.at("tid")};
   static const std::set<std::string> known{"process_name", "process_sort_index", "thread_name",
@@ -49,7 +49,7 @@ void read_metadata(const Json& e, ReadTrace& trace) {
 }
 
 // Every kind of event that the writer has, with the fields that the format asks of it.
-void read_event(const Json& e, ReadTrace& trace) {
+void read_event(const TraceJson& e, ReadTrace& trace) {
   trace.valid = trace.valid && has(e, {"ph", "name", "pid"});
   const std::string phase = e.at("ph");
   if (phase == "M") return read_metadata(e, trace);
@@ -75,13 +75,13 @@ void read_event(const Json& e, ReadTrace& trace) {
   }
 }
 
-ReadTrace read(const Forecast& f) {
+ReadTrace read_trace(const Forecast& f) {
   std::ostringstream out;
   write_trace(*f.record, out);
-  const Json document = Json::parse(out.str());
+  const TraceJson document = TraceJson::parse(out.str());
   ReadTrace trace;
   trace.valid = document.at("traceEvents").is_array() && !document.at("traceEvents").empty();
-  for (const Json& e : document.at("traceEvents")) read_event(e, trace);
+  for (const TraceJson& e : document.at("traceEvents")) read_event(e, trace);
   return trace;
 }
 
@@ -97,7 +97,7 @@ TEST_CASE("traces are valid trace-event JSON whose tracks are named and never ov
   for (const RecordedPlan& plan : recorded_plans()) {
     INFO(plan.model << " " << plan.plan);
     const Forecast f = recorded(plan);
-    ReadTrace trace = read(f);
+    ReadTrace trace = read_trace(f);
     CHECK(trace.valid);
     const std::int64_t step = f.record->step.timeline.makespan.picoseconds;
     std::int64_t last = 0;
@@ -121,7 +121,7 @@ TEST_CASE("the sums of a trace are the forecast's, to the picosecond", "[trace]"
     INFO(plan.model << " " << plan.plan);
     const Forecast f = recorded(plan);
     const PlayedStep& step = f.record->step;
-    const ReadTrace trace = read(f);
+    const ReadTrace trace = read_trace(f);
     const auto ranks = summarise_ranks(step.graph(), step.timeline);
     bool slowest_found = false;
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -146,13 +146,13 @@ TEST_CASE("memory counters reach the forecast's steady peak and stay below the r
   for (const RecordedPlan& plan : recorded_plans()) {
     INFO(plan.model << " " << plan.plan);
     const Forecast f = recorded(plan);
-    const ReadTrace trace = read(f);
+    const ReadTrace trace = read_trace(f);
     REQUIRE(trace.memory.size() == f.stages.size());
     for (std::size_t stage = 0; stage < f.stages.size(); ++stage) {
       const auto& samples = trace.memory.at(f.record->step.rank_of_stage(static_cast<int>(stage)));
       double most = 0, before = -1;
       bool in_order = true;
-      for (const Json& e : samples) {
+      for (const TraceJson& e : samples) {
         most = std::max(most, e.at("args").at("allocated").get<double>());
         in_order = in_order && e.at("ts").get<double>() > before;
         before = e.at("ts");
@@ -172,14 +172,14 @@ TEST_CASE("link counters follow the slices of their link", "[trace]") {
   for (const RecordedPlan& plan : recorded_plans()) {
     INFO(plan.model << " " << plan.plan);
     const Forecast f = recorded(plan);
-    const ReadTrace trace = read(f);
+    const ReadTrace trace = read_trace(f);
     for (const auto& [track, name] : trace.threads) {
       if (name.rfind("link: ", 0) != 0) continue;
       const std::string link = name.substr(6);
       links.insert(link);
       std::int64_t counted = 0, since = 0;
       bool busy = false;
-      for (const Json& e : trace.link_counters.at({track.first, "uses of " + link})) {
+      for (const TraceJson& e : trace.link_counters.at({track.first, "uses of " + link})) {
         const std::int64_t at = picoseconds(e.at("ts"));
         if (busy) counted += at - since;
         busy = e.at("args").at("tasks") > 0;
@@ -198,7 +198,7 @@ TEST_CASE("link counters follow the slices of their link", "[trace]") {
 TEST_CASE("arrows join tasks of the critical path, the end of one to the start of the next",
           "[trace]") {
   const Forecast f = recorded(recorded_plans().front());
-  const ReadTrace trace = read(f);
+  const ReadTrace trace = read_trace(f);
   CHECK_FALSE(trace.arrows.empty());
   for (const auto& [number, ends] : trace.arrows) {
     REQUIRE(ends.size() == 2);
@@ -206,7 +206,7 @@ TEST_CASE("arrows join tasks of the critical path, the end of one to the start o
     CHECK(ends[1].at("ph") == "f");
     // The tail lies a picosecond before the end, so that viewers find the slice it leaves.
     CHECK(picoseconds(ends[1].at("ts")) == picoseconds(ends[0].at("ts")) + 1);
-    for (const Json& e : ends) {
+    for (const TraceJson& e : ends) {
       const std::int64_t at = picoseconds(e.at("ts"));
       const auto& slices = trace.slices.at({e.at("pid"), e.at("tid")});
       CHECK(std::any_of(slices.begin(), slices.end(),

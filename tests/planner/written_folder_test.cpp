@@ -13,10 +13,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Folder {
+struct EmptyFolder {
   fs::path path = fs::temp_directory_path() / ("shardwise-written-" + std::to_string(::getpid()));
-  Folder() { fs::create_directories(path); }
-  ~Folder() {
+  EmptyFolder() { fs::create_directories(path); }
+  ~EmptyFolder() {
     std::error_code ignored;
     fs::remove_all(path, ignored);
   }
@@ -34,7 +34,7 @@ const std::vector<LaunchFile> files{{"plan.json", "{}\n"}, {"run.sh", "true\n"}}
 }  // namespace
 
 TEST_CASE("the same files are written twice without a word, and scripts may be run") {
-  const Folder folder;
+  const EmptyFolder folder;
   for (int time = 0; time < 2; ++time) {
     CHECK(write_launch_files(folder.path, files, OtherFiles::refused).empty());
     CHECK(folder.text("plan.json") == "{}\n");
@@ -44,7 +44,7 @@ TEST_CASE("the same files are written twice without a word, and scripts may be r
 }
 
 TEST_CASE("a file that was edited stays, and so does everything beside it") {
-  const Folder folder;
+  const EmptyFolder folder;
   folder.put("run.sh", "mine\n");  // as long as what would be written
   const Problems problems = write_launch_files(folder.path, files, OtherFiles::refused);
   REQUIRE(problems.size() == 1);
@@ -59,7 +59,7 @@ TEST_CASE("a file that was edited stays, and so does everything beside it") {
 
 TEST_CASE("a folder where the last file belongs keeps the first from being written") {
   for (const OtherFiles others : {OtherFiles::refused, OtherFiles::replaced}) {
-    const Folder folder;
+    const EmptyFolder folder;
     fs::create_directories(folder.path / "run.sh");
     const Problems problems = write_launch_files(folder.path, files, others);
     REQUIRE(problems.size() == 1);

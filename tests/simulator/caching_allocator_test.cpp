@@ -10,15 +10,12 @@
 #include "catalog/require.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/memory_layout.hpp"
+#include "tests/simulator/streams.hpp"
 
 namespace shardwise {
 namespace {
 
 using namespace literals;
-
-constexpr StreamId compute{0};
-constexpr StreamId gather{1};
-constexpr StreamId reduce{2};
 
 AllocatorSettings with_max_split(Bytes size) {
   AllocatorSettings settings;
@@ -63,9 +60,9 @@ TEST_CASE("from 10 MiB on a segment is the request, rounded up to 2 MiB") {
   a.allocate(10_MiB - 512_B);
   CHECK(a.reserved() == 20_MiB);
   // The cached 10 MiB + 512 B would serve both others, so they go to other streams.
-  a.allocate(10_MiB, gather);
+  a.allocate(10_MiB, gather_stream);
   CHECK(a.reserved() == 30_MiB);
-  a.allocate(10_MiB + 1_B, reduce);
+  a.allocate(10_MiB + 1_B, reduce_stream);
   CHECK(a.reserved() == 42_MiB);
   CHECK(layout(a) == Layout{"s0 large 20M: 10485248 10486272-", "s1 large 10M: 10M",
                             "s2 large 12M: 10486272 2096640-"});
@@ -112,11 +109,11 @@ TEST_CASE("best fit: the smallest block that is large enough, then the lowest ad
 
 TEST_CASE("streams and size classes never share cached blocks") {
   CachingAllocator a;
-  a.free(*a.allocate(16_MiB, compute));
-  a.free(*a.allocate(4_KiB, compute));
+  a.free(*a.allocate(16_MiB, compute_stream));
+  a.free(*a.allocate(4_KiB, compute_stream));
   // get_free_block: (*it)->stream != p.stream() is a miss; get_pool keeps small from large.
-  a.allocate(16_MiB, gather);
-  a.allocate(4_KiB, gather);
+  a.allocate(16_MiB, gather_stream);
+  a.allocate(4_KiB, gather_stream);
   CHECK(layout(a) == Layout{"s0 large 16M: 16M-", "s0 small 2M: 2M-", "s1 large 16M: 16M",
                             "s1 small 2M: 4K 2044K-"});
   CHECK(a.reserved() == 36_MiB);
@@ -174,12 +171,12 @@ TEST_CASE("a miss over capacity releases the cache, which counts as a retry, and
 
 TEST_CASE("memory is asked for in segments: 1.1 MiB can fail with 19 MiB left") {
   CachingAllocator a({}, 39_MiB);
-  a.allocate(1153434_B, gather);  // 1.1 MiB: a segment of 20 MiB [get_allocation_size]
+  a.allocate(1153434_B, gather_stream);  // 1.1 MiB: a segment of 20 MiB [get_allocation_size]
   // 39 - 20 = 19 MiB are left, and 18.9 MiB are free on another stream; 20 MiB are asked for.
-  CHECK(!a.allocate(1153434_B, compute));
+  CHECK(!a.allocate(1153434_B, compute_stream));
   CHECK(a.out_of_memory()->segment == 20_MiB);
   CHECK(a.out_of_memory()->reserved == 20_MiB);
-  CHECK(a.allocate(1_MiB, compute));  // a small one still fits
+  CHECK(a.allocate(1_MiB, compute_stream));  // a small one still fits
   CHECK(a.reserved() == 22_MiB);
 }
 
@@ -294,21 +291,21 @@ TEST_CASE("garbage collection needs a process limit") {
 
 TEST_CASE("a block that another stream was recorded on waits for that stream") {
   CachingAllocator a;
-  const auto block = a.allocate(16_MiB, gather);
-  a.record_stream(*block, compute);
+  const auto block = a.allocate(16_MiB, gather_stream);
+  a.record_stream(*block, compute_stream);
   a.free(*block);
   // free: allocated falls at once; insert_events: the memory cannot be used, and active stays.
   CHECK(a.allocated() == 0_B);
   CHECK(a.active() == 16_MiB);
   CHECK(layout(a) == Layout{"s1 large 16M: 16M?"});
   // The next all-gather needs memory of its own: the peak that FSDP's rate limiter avoids.
-  const auto next = a.allocate(16_MiB, gather);
+  const auto next = a.allocate(16_MiB, gather_stream);
   CHECK(a.reserved() == 32_MiB);
   a.free(*next);
   // process_events: done. Now both are free, and the older one is taken first.
-  a.stream_done(compute);
+  a.stream_done(compute_stream);
   CHECK(a.active() == 0_B);
-  a.allocate(16_MiB, gather);
+  a.allocate(16_MiB, gather_stream);
   CHECK(layout(a) == Layout{"s1 large 16M: 16M", "s1 large 16M: 16M-"});
   CHECK(a.peak_active() == 32_MiB);
   CHECK(a.peak_allocated() == 16_MiB);
@@ -316,8 +313,8 @@ TEST_CASE("a block that another stream was recorded on waits for that stream") {
 
 TEST_CASE("a block recorded on its own stream is freed at once") {
   CachingAllocator a;  // recordStream: ignored
-  const auto block = a.allocate(16_MiB, gather);
-  a.record_stream(*block, gather);
+  const auto block = a.allocate(16_MiB, gather_stream);
+  a.record_stream(*block, gather_stream);
   a.free(*block);
   CHECK(layout(a) == Layout{"s1 large 16M: 16M-"});
 }
@@ -327,26 +324,26 @@ TEST_CASE("waiting blocks do not merge, and wait for every stream, in the order 
   const auto x = a.allocate(4_MiB);
   const auto y = a.allocate(5_MiB);
   const auto z = a.allocate(3_MiB);
-  for (const auto block : {*x, *y}) a.record_stream(block, gather);
-  a.record_stream(*y, reduce);
+  for (const auto block : {*x, *y}) a.record_stream(block, gather_stream);
+  a.record_stream(*y, reduce_stream);
   a.free(*x);
-  const StreamMark after_x = a.mark(gather);
+  const StreamMark after_x = a.mark(gather_stream);
   a.free(*y);
   a.free(*z);
   // try_merge_blocks: event_count > 0 blocks the merge of z with y.
   CHECK(layout(a) == Layout{"s0 large 20M: 4M? 5M? 11M-"});
-  a.stream_done(gather, after_x);
+  a.stream_done(gather_stream, after_x);
   CHECK(layout(a) == Layout{"s0 large 20M: 4M- 5M? 11M-"});
-  a.stream_done(gather);  // y still waits for the other one
+  a.stream_done(gather_stream);  // y still waits for the other one
   CHECK(layout(a) == Layout{"s0 large 20M: 4M- 5M? 11M-"});
-  a.stream_done(reduce);
+  a.stream_done(reduce_stream);
   CHECK(layout(a) == Layout{"s0 large 20M: 20M-"});
 }
 
 TEST_CASE("out of memory waits for the streams before it gives up, and so does empty_cache") {
   CachingAllocator a({}, 40_MiB);
   const auto block = a.allocate(30_MiB);
-  a.record_stream(*block, gather);
+  a.record_stream(*block, gather_stream);
   a.free(*block);
   // release_cached_blocks begins with synchronize_and_free_events: the 30 MiB settle and are freed.
   CHECK(a.allocate(36_MiB));
@@ -355,7 +352,7 @@ TEST_CASE("out of memory waits for the streams before it gives up, and so does e
 
   CachingAllocator b;
   const auto other = b.allocate(30_MiB);
-  b.record_stream(*other, gather);
+  b.record_stream(*other, gather_stream);
   b.free(*other);
   b.empty_cache();
   CHECK(b.reserved() == 0_B);
@@ -365,7 +362,7 @@ TEST_CASE("nothing takes nothing, and 2^60 bytes are refused before CUDA is aske
   CachingAllocator a;
   const auto nothing = a.allocate(0_B);  // PyTorch's allocate(): no block for size 0
   REQUIRE(nothing);
-  a.record_stream(*nothing, gather);
+  a.record_stream(*nothing, gather_stream);
   a.free(*nothing);
   CHECK(layout(a).empty());
   a.free(*a.allocate(30_MiB));
@@ -386,7 +383,7 @@ TEST_CASE("a block is freed once") {
   const auto block = a.allocate(30_MiB);
   a.free(*block);
   CHECK_THROWS_AS(a.free(*block), BrokenInvariant);
-  CHECK_THROWS_AS(a.record_stream(*block, gather), BrokenInvariant);
+  CHECK_THROWS_AS(a.record_stream(*block, gather_stream), BrokenInvariant);
 }
 
 }  // namespace

@@ -7,9 +7,9 @@ using namespace shardwise::link_machines;
 
 namespace {
 
-constexpr std::int64_t mib = std::int64_t{1} << 20;
-std::int64_t mebibytes(Bytes b) { return b.value / mib; }
-constexpr CollectiveSet reduce{Collective::all_reduce};
+constexpr std::int64_t bytes_per_mib = std::int64_t{1} << 20;
+std::int64_t mebibytes(Bytes b) { return b.value / bytes_per_mib; }
+constexpr CollectiveSet only_reduce{Collective::all_reduce};
 constexpr CollectiveSet shard{Collective::all_gather, Collective::reduce_scatter};
 
 }  // namespace
@@ -18,7 +18,7 @@ TEST_CASE("nobody to talk to, nothing to hold", "[communicator_memory]") {
   const LinkCalibration links = calibration();
   const Cluster c = hgx(a100());
   const CollectiveModel model(c, links);
-  CHECK(nccl_memory(model, GroupShape{}, reduce).device == Bytes(0));
+  CHECK(nccl_memory(model, GroupShape{}, only_reduce).device == Bytes(0));
   CHECK(nccl_memory(model, group_shape(8, 1, 8, 8), {}).device == Bytes(0));
 }
 
@@ -28,8 +28,8 @@ TEST_CASE("A100: what a new process group takes for an all-reduce", "[communicat
   const LinkCalibration links = calibration();
   const Cluster c = hgx(a100(), 1, 4);
   const CollectiveModel model(c, links);
-  CHECK(mebibytes(nccl_memory(model, group_shape(2, 1, 4, 4), reduce).device) == 544);
-  CHECK(mebibytes(nccl_memory(model, group_shape(4, 1, 4, 4), reduce).device) == 688);
+  CHECK(mebibytes(nccl_memory(model, group_shape(2, 1, 4, 4), only_reduce).device) == 544);
+  CHECK(mebibytes(nccl_memory(model, group_shape(4, 1, 4, 4), only_reduce).device) == 688);
   // Gathers and scatters know no tree: 16 + 24 x 12.
   CHECK(mebibytes(nccl_memory(model, group_shape(4, 1, 4, 4), shard).device) == 304);
 }
@@ -40,11 +40,11 @@ TEST_CASE("in-switch reduction has a buffer of its own", "[communicator_memory]"
   const Cluster c = hgx(h100());
   const CollectiveModel model(c, links);
   const GroupShape eight = group_shape(8, 1, 8, 8);
-  CHECK(mebibytes(nccl_memory(model, eight, reduce).device) == 16 + 24 * 28 + 256);
+  CHECK(mebibytes(nccl_memory(model, eight, only_reduce).device) == 16 + 24 * 28 + 256);
   LinkCalibration off = links;
   for (GpuGeneration& g : off.generations) g.nvls_channels = 0;
   const CollectiveModel without(c, off);
-  CHECK(mebibytes(nccl_memory(without, eight, reduce).device) == 16 + 24 * 28);
+  CHECK(mebibytes(nccl_memory(without, eight, only_reduce).device) == 16 + 24 * 28);
 }
 
 TEST_CASE("an all-to-all connects every pair", "[communicator_memory]") {
@@ -72,14 +72,14 @@ TEST_CASE("one GPU of a node takes the NICs that its slot feeds", "[communicator
   const LinkCalibration links = calibration();
   const Cluster c = hgx(a100(), 4);
   const CollectiveModel model(c, links);
-  CHECK(mebibytes(nccl_memory(model, group_shape(4, 8, 8, 32), reduce).device) == 16 + 2 * 28);
+  CHECK(mebibytes(nccl_memory(model, group_shape(4, 8, 8, 32), only_reduce).device) == 16 + 2 * 28);
 }
 
 TEST_CASE("buffers of cards without peer access lie in host memory", "[communicator_memory]") {
   const LinkCalibration links = calibration();
   const Cluster c = cluster(rtx_4090(), node(4, IntraLink::pcie_host, 1), 1, 4);
   const CollectiveModel model(c, links);
-  const CommunicatorMemory m = nccl_memory(model, group_shape(4, 1, 4, 4), reduce);
+  const CommunicatorMemory m = nccl_memory(model, group_shape(4, 1, 4, 4), only_reduce);
   CHECK(mebibytes(m.device) == 16);
   CHECK(mebibytes(m.host) == 2 * 28);
 }

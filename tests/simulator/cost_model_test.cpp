@@ -7,6 +7,7 @@
 #include "catalog/find.hpp"
 #include "planner/facts.hpp"
 #include "tests/catch.hpp"
+#include "tests/planner/known_facts.hpp"
 #include "tests/simulator/sample_workload.hpp"
 #include "tests/source_dir.hpp"
 
@@ -14,17 +15,12 @@ using namespace shardwise;
 
 namespace {
 
-const Facts& facts() {
-  static const Facts loaded = *load_facts(source_dir() + "/catalog", std::nullopt);
-  return loaded;
-}
-
 // One block on the first stage of a cluster of equal GPUs.
 LayerTime block_time(const Workload& w, const ParallelPlan& plan, const Cluster& cluster) {
-  const KernelModel kernels(cluster.groups.front().gpu, facts().profile);
+  const KernelModel kernels(cluster.groups.front().gpu, known_facts().profile);
   const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
   const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
-  const CostModel model(w, plan, cluster, facts().profile);
+  const CostModel model(w, plan, cluster, known_facts().profile);
   for (const LayerDefinition& d : partition.definitions)
     if (d.role == LayerRole::block) return model.layer_time(d, kernels);
   throw std::logic_error("no block");
@@ -36,16 +32,16 @@ LayerTime block_time(const Workload& w, const ParallelPlan& plan, const Cluster&
 // gathered where it arrives: 1 x 1024 tokens x 2048 x 2 B = 4 MiB as eight sends of 512 KiB.
 TEST_CASE("messages between stages go in parts where the framework does that", "[cost]") {
   Workload w = pretraining(gpt(4, 2048, 16), 1024);
-  const Cluster cluster = parse_gpus(facts().catalog, "16xA100-SXM-80GB")->front();
+  const Cluster cluster = parse_gpus(known_facts().catalog, "16xA100-SXM-80GB")->front();
   ParallelPlan plan = plan_of(1, 8, 2);
   const auto send = [&](bool in_parts, bool sequence_parallel) {
     w.framework.partitions_pipeline_messages = in_parts;
     plan.sequence_parallel = sequence_parallel;
     const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
     const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
-    return CostModel(w, plan, cluster, facts().profile).costs(partition).send.front();
+    return CostModel(w, plan, cluster, known_facts().profile).costs(partition).send.front();
   };
-  const CostModel model(w, plan, cluster, facts().profile);
+  const CostModel model(w, plan, cluster, known_facts().profile);
   const GroupShape link = model.layout().pipeline_link(0);
   const auto time = [&](Collective kind, std::int64_t bytes, const GroupShape& shape) {
     return model.collectives().time(kind, Bytes(bytes), shape).time;
@@ -62,7 +58,7 @@ TEST_CASE("messages between stages go in parts where the framework does that", "
 // A collective that runs beside matmuls leaves them the multiprocessors that its channels do not
 // hold: 2 x 240 / 20 = 24 thread blocks on an A100 of 108 (ring_channels).
 TEST_CASE("what is hidden behind matmuls takes its share of the multiprocessors", "[cost]") {
-  const Cluster cluster = parse_gpus(facts().catalog, "8xA100-SXM-80GB")->front();
+  const Cluster cluster = parse_gpus(known_facts().catalog, "8xA100-SXM-80GB")->front();
   Workload w = pretraining(gpt(1, 8192, 64), 2048);
   const ParallelPlan plan = plan_of(1, 8);
   const auto backward = [&](bool beside) {
@@ -77,7 +73,7 @@ TEST_CASE("what is hidden behind matmuls takes its share of the multiprocessors"
 
 // DeepSpeed reduces whole buckets up to stage 2, of which each rank keeps its part.
 TEST_CASE("whole gradients are reduced where a framework does, up to its stage", "[cost]") {
-  const Cluster cluster = parse_gpus(facts().catalog, "8xA100-SXM-80GB")->front();
+  const Cluster cluster = parse_gpus(known_facts().catalog, "8xA100-SXM-80GB")->front();
   Workload w = pretraining(gpt(1, 1024, 16), 1024);
   const auto used = [&](int stage, bool whole) {
     ParallelPlan plan = plan_of(8);
@@ -86,7 +82,7 @@ TEST_CASE("whole gradients are reduced where a framework does, up to its stage",
     const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
     const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
     const StageCosts costs =
-        CostModel(w, plan, cluster, facts().profile).costs(partition).stages.front();
+        CostModel(w, plan, cluster, known_facts().profile).costs(partition).stages.front();
     for (const CollectiveUse& use : costs.collectives)
       if (use.work == WorkKind::reduce_gradients) return use.collective;
     return Collective::all_to_all;
@@ -102,7 +98,7 @@ TEST_CASE("whole gradients are reduced where a framework does, up to its stage",
 // A module whose CPU issues a kernel in 1.86 times what an x86 server takes (Grace): so much more
 // of the CPU's time, and none of the GPU's.
 TEST_CASE("a module's own CPU issues kernels at its own pace", "[cost]") {
-  Cluster cluster = parse_gpus(facts().catalog, "8xA100-SXM-80GB")->front();
+  Cluster cluster = parse_gpus(known_facts().catalog, "8xA100-SXM-80GB")->front();
   const Workload w = pretraining(gpt(1, 1024, 16), 1024);
   const PassTime x86 = block_time(w, plan_of(8), cluster).forward;
   cluster.groups.front().gpu.host_slowdown = 1.86;
@@ -130,8 +126,8 @@ TEST_CASE("a unit of sharded parameters takes the CPU its time, each way", "[cos
 }
 
 TEST_CASE("capped tensor rates lose nothing under load", "[cost]") {
-  const Profile& profile = facts().profile;
-  Gpu gpu = parse_gpus(facts().catalog, "H100-SXM")->front().groups.front().gpu;
+  const Profile& profile = known_facts().profile;
+  Gpu gpu = parse_gpus(known_facts().catalog, "H100-SXM")->front().groups.front().gpu;
   GemmShape large;
   large.m = large.n = large.k = 8192;
   large.dtype = DType::bf16;
@@ -140,11 +136,11 @@ TEST_CASE("capped tensor rates lose nothing under load", "[cost]") {
   CHECK(kept_under_load(gpu, profile, DType::bf16) == Approx(0.81));
   gpu.capped_rates = true;
   CHECK(time(ChipLoad::training) == time(ChipLoad::benchmark));
-  CHECK((**find_gpu(facts().catalog, "h20")).capped_rates);
+  CHECK((**find_gpu(known_facts().catalog, "h20")).capped_rates);
 }
 
 TEST_CASE("with blocking launches the GPU waits for the CPU, kernel by kernel", "[cost]") {
-  const Cluster cluster = parse_gpus(facts().catalog, "8xA100-SXM-80GB")->front();
+  const Cluster cluster = parse_gpus(known_facts().catalog, "8xA100-SXM-80GB")->front();
   Workload w = pretraining(gpt(1, 1024, 16), 1024);
   const ParallelPlan plan = plan_of(8);
   const auto forward = [&](bool blocking) {
@@ -161,20 +157,23 @@ TEST_CASE("with blocking launches the GPU waits for the CPU, kernel by kernel", 
 TEST_CASE("activations that go to the host hold their pass up where the way is too slow",
           "[cost]") {
   const Workload w = pretraining(gpt(4, 2048, 16), 2048);
-  const Cluster cluster = parse_gpus(facts().catalog, "1xRTX-4090")->front();
+  const Cluster cluster = parse_gpus(known_facts().catalog, "1xRTX-4090")->front();
   ParallelPlan plan = plan_of(1);
   const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
   const auto costs = [&](double share) {
     plan.offload.activations = share > 0;
     plan.offloaded_share = share;
     const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
-    return CostModel(w, plan, cluster, facts().profile).costs(partition).stages.front();
+    return CostModel(w, plan, cluster, known_facts().profile).costs(partition).stages.front();
   };
   const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
   const LayerDefinition& block = *partition.stages.front().front().layers[1].definition;
   REQUIRE(block.role == LayerRole::block);
-  const double rate =
-      CostModel(w, plan, cluster, facts().profile).collectives().topology().host_copy(1).value;
+  const double rate = CostModel(w, plan, cluster, known_facts().profile)
+                          .collectives()
+                          .topology()
+                          .host_copy(1)
+                          .value;
 
   const StageCosts whole = costs(1), none = costs(0);
   const LayerTime &with = whole.chunks[0][1].time, &without = none.chunks[0][1].time;
@@ -195,12 +194,12 @@ TEST_CASE("activations that go to the host hold their pass up where the way is t
 // two between them are alike, so only the first of these is told.
 TEST_CASE("of stages that are alike the first stands for all where that is enough", "[cost]") {
   const Workload w = pretraining(gpt(8, 2048, 16), 1024);
-  const Cluster cluster = parse_gpus(facts().catalog, "16xA100-SXM-80GB")->front();
+  const Cluster cluster = parse_gpus(known_facts().catalog, "16xA100-SXM-80GB")->front();
   ParallelPlan plan = plan_of(2, 2, 4);
   plan.zero_stage = 1;
   const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
   const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
-  const CostModel model(w, plan, cluster, facts().profile);
+  const CostModel model(w, plan, cluster, known_facts().profile);
   const StepCosts all = model.costs(partition);
   const StepCosts distinct = model.costs(partition, CostModel::StagesCosted::distinct);
   CHECK(all.alike == std::vector<std::size_t>{0, 1, 1, 3});
@@ -219,7 +218,7 @@ TEST_CASE("of stages that are alike the first stands for all where that is enoug
 // another one, the head the last chunk of the last; what a stage does in all is that of all three.
 TEST_CASE("of chunks that are alike the first stands for all where that is enough", "[cost]") {
   const Workload w = pretraining(gpt(12, 2048, 16), 1024);
-  const Cluster cluster = parse_gpus(facts().catalog, "8xA100-SXM-80GB")->front();
+  const Cluster cluster = parse_gpus(known_facts().catalog, "8xA100-SXM-80GB")->front();
   for (const int zero : {0, 1, 3}) {
     ParallelPlan plan = plan_of(2, 2, 2);
     plan.zero_stage = zero;
@@ -228,7 +227,7 @@ TEST_CASE("of chunks that are alike the first stands for all where that is enoug
     plan.microbatches = 4;
     const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
     const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
-    const CostModel model(w, plan, cluster, facts().profile);
+    const CostModel model(w, plan, cluster, known_facts().profile);
     const StepCosts all = model.costs(partition);
     const StepCosts distinct = model.costs(partition, CostModel::StagesCosted::distinct);
     CHECK(distinct.stages[0].alike == std::vector<std::size_t>{0, 1, 1});

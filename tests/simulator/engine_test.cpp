@@ -9,19 +9,12 @@
 
 #include "catalog/require.hpp"
 #include "tests/catch.hpp"
+#include "tests/simulator/played_graph.hpp"
 #include "tests/simulator/random_graph.hpp"
 
 using namespace shardwise;
 
 namespace {
-
-Seconds ps(std::int64_t picoseconds) { return Seconds(static_cast<double>(picoseconds) * 1e-12); }
-
-Timeline play(const TaskGraph& graph) {
-  RunOutcome outcome = run(graph);
-  REQUIRE(std::holds_alternative<Timeline>(outcome));
-  return std::get<Timeline>(std::move(outcome));
-}
 
 bool runs(const Timeline& timeline, TaskId task, std::int64_t start, std::int64_t end) {
   return timeline[task].start == SimTime{start} && timeline[task].end == SimTime{end};

@@ -15,7 +15,7 @@ using namespace shardwise;
 
 namespace {
 
-Event at(std::int64_t picoseconds, std::uint32_t task) {
+Event event_at(std::int64_t picoseconds, std::uint32_t task) {
   return {SimTime{picoseconds}, TaskId{task}};
 }
 
@@ -26,7 +26,7 @@ class Reference {
   Event pop() {
     const auto [time, sequence, task] = heap_.top();
     heap_.pop();
-    return at(time, task);
+    return event_at(time, task);
   }
 
  private:
@@ -43,8 +43,8 @@ void check_against_reference(std::uint32_t first_pushes, std::uint32_t pushes, D
   Reference reference;
   std::uint32_t task = 0;
   const auto push = [&](std::int64_t time) {
-    queue.push(at(time, task));
-    reference.push(at(time, task++));
+    queue.push(event_at(time, task));
+    reference.push(event_at(time, task++));
   };
   for (std::uint32_t i = 0; i < first_pushes; ++i) push(delay());
   bool equal = true;
@@ -93,38 +93,39 @@ TEST_CASE("A lone far event followed by many near ones: the sorted run is cut ba
   // The run spans the far event's whole bucket, so each near event is inserted into it, latest
   // time first: the worst place.
   EventQueue queue;
-  queue.push(at(1 << 30, 0));
-  queue.push(at((1 << 30) + (1 << 20), 1));
-  CHECK(queue.pop() == at(1 << 30, 0));
+  queue.push(event_at(1 << 30, 0));
+  queue.push(event_at((1 << 30) + (1 << 20), 1));
+  CHECK(queue.pop() == event_at(1 << 30, 0));
   constexpr std::uint32_t kNear = 2'000;
   for (std::uint32_t i = 0; i < kNear; ++i) {
-    queue.push(at((1 << 30) + static_cast<std::int64_t>(kNear - i) * 100, 2 + i));
+    queue.push(event_at((1 << 30) + static_cast<std::int64_t>(kNear - i) * 100, 2 + i));
   }
   for (std::uint32_t i = kNear; i-- > 0;) {
-    CHECK(queue.pop() == at((1 << 30) + static_cast<std::int64_t>(kNear - i) * 100, 2 + i));
+    CHECK(queue.pop() == event_at((1 << 30) + static_cast<std::int64_t>(kNear - i) * 100, 2 + i));
   }
-  CHECK(queue.pop() == at((1 << 30) + (1 << 20), 1));
+  CHECK(queue.pop() == event_at((1 << 30) + (1 << 20), 1));
   CHECK(queue.empty());
 }
 
 TEST_CASE("The largest time the clock has is in order too") {
   constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max();
   EventQueue queue;
-  queue.push(at(kLast, 0));
-  queue.push(at(0, 1));
-  queue.push(at(kLast, 2));
-  queue.push(at(kLast - 1, 3));
-  CHECK(queue.pop() == at(0, 1));
-  CHECK(queue.pop() == at(kLast - 1, 3));
-  CHECK(queue.pop() == at(kLast, 0));
-  queue.push(at(kLast, 4));
-  CHECK(queue.pop() == at(kLast, 2));
-  CHECK(queue.pop() == at(kLast, 4));
+  queue.push(event_at(kLast, 0));
+  queue.push(event_at(0, 1));
+  queue.push(event_at(kLast, 2));
+  queue.push(event_at(kLast - 1, 3));
+  CHECK(queue.pop() == event_at(0, 1));
+  CHECK(queue.pop() == event_at(kLast - 1, 3));
+  CHECK(queue.pop() == event_at(kLast, 0));
+  queue.push(event_at(kLast, 4));
+  CHECK(queue.pop() == event_at(kLast, 2));
+  CHECK(queue.pop() == event_at(kLast, 4));
 }
 
 TEST_CASE("Events are announced before they are taken, those to come first in front") {
   EventQueue queue;
-  for (std::uint32_t i = 0; i < 1'000; ++i) queue.push(at(static_cast<std::int64_t>(i) * 7, i));
+  for (std::uint32_t i = 0; i < 1'000; ++i)
+    queue.push(event_at(static_cast<std::int64_t>(i) * 7, i));
   std::vector<bool> announced(1'000, false);
   for (std::uint32_t i = 0; i < 1'000; ++i) {
     const Event event = queue.pop([&](std::span<const Event> events) {
@@ -139,10 +140,10 @@ TEST_CASE("Events are announced before they are taken, those to come first in fr
 TEST_CASE("A push into the past and a pop of nothing are our own bugs") {
   EventQueue queue;
   CHECK_THROWS_AS(queue.pop(), BrokenInvariant);
-  CHECK_THROWS_AS(queue.push(at(-1, 0)), BrokenInvariant);
-  queue.push(at(10, 0));
+  CHECK_THROWS_AS(queue.push(event_at(-1, 0)), BrokenInvariant);
+  queue.push(event_at(10, 0));
   queue.pop();
-  CHECK_THROWS_AS(queue.push(at(9, 1)), BrokenInvariant);
-  queue.push(at(10, 2));
-  CHECK(queue.pop() == at(10, 2));
+  CHECK_THROWS_AS(queue.push(event_at(9, 1)), BrokenInvariant);
+  queue.push(event_at(10, 2));
+  CHECK(queue.pop() == event_at(10, 2));
 }

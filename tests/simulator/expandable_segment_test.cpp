@@ -7,14 +7,12 @@
 #include "simulator/memory/caching_allocator.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/memory_layout.hpp"
+#include "tests/simulator/streams.hpp"
 
 namespace shardwise {
 namespace {
 
 using namespace literals;
-
-constexpr StreamId compute{0};
-constexpr StreamId gather{1};
 
 AllocatorSettings expandable() {
   AllocatorSettings settings;
@@ -33,7 +31,7 @@ TEST_CASE("expandable segments grow by pages of 20 MiB, and of 2 MiB for small b
   a.allocate(19_MiB - 512_B);  // should_split: down to 512 B, in the large pool too
   CHECK(layout(a) == Layout{"s0 large 60M: 11M 30M 19922432 512-"});
   a.allocate(512_B);  // a small block never takes from the large pool
-  a.allocate(2_MiB, gather);
+  a.allocate(2_MiB, gather_stream);
   CHECK(layout(a) == Layout{"s0 large 60M: 11M 30M 19922432 512-", "s0 small 2M: 512 2096640-",
                             "s1 large 20M: 2M 18M-"});
   CHECK(a.reserved() == 82_MiB);
@@ -123,18 +121,18 @@ TEST_CASE("expandable segments: holes are filled before the block that can still
 
 TEST_CASE("expandable segments out of memory: free pages of any stream are unmapped first") {
   CachingAllocator a(expandable(), 100_MiB);
-  const auto x = a.allocate(60_MiB, gather);
+  const auto x = a.allocate(60_MiB, gather_stream);
   a.free(*x);
-  const auto kept = a.allocate(5_MiB, gather);
+  const auto kept = a.allocate(5_MiB, gather_stream);
   // 80 MiB need 4 pages; 60 of 100 MiB are mapped, of which [20, 60) is free: one retry unmaps it.
-  a.allocate(80_MiB, compute);
+  a.allocate(80_MiB, compute_stream);
   CHECK(a.alloc_retries() == 1);
   CHECK(layout(a) == Layout{"s1 large 20M: 5M 15M-", "s0 large 80M: 80M"});
   // Not even one page more; the 15 MiB belong to the other stream.
-  CHECK(!a.allocate(1_MiB + 512_B, compute));
+  CHECK(!a.allocate(1_MiB + 512_B, compute_stream));
   CHECK(a.reserved() == 100_MiB);
   a.free(*kept);
-  CHECK(a.allocate(1_MiB + 512_B, compute));
+  CHECK(a.allocate(1_MiB + 512_B, compute_stream));
   CHECK(layout(a) == Layout{"s0 large 100M: 80M 1049088 19922432-"});
 }
 

@@ -5,16 +5,12 @@
 #include "planner/facts.hpp"
 #include "simulator/costs/cost_model.hpp"
 #include "tests/catch.hpp"
+#include "tests/planner/known_facts.hpp"
 #include "tests/simulator/sample_workload.hpp"
 #include "tests/source_dir.hpp"
 
 namespace shardwise {
 namespace {
-
-const Facts& facts() {
-  static const Facts loaded = *load_facts(source_dir() + "/catalog", std::nullopt);
-  return loaded;
-}
 
 // 64 experts of which every token takes eight, 4,096 tokens of width 2,048.
 Workload mixture() {
@@ -28,12 +24,12 @@ struct Block {
   Bytes sent;  // by one dispatch
 };
 
-Block block(const Workload& w, int experts, const char* gpus) {
-  const Cluster cluster = parse_gpus(facts().catalog, gpus)->front();
+Block expert_block(const Workload& w, int experts, const char* gpus) {
+  const Cluster cluster = parse_gpus(known_facts().catalog, gpus)->front();
   ParallelPlan plan = plan_of(cluster.gpus());
   plan.expert = experts;
-  const CostModel cost(w, plan, cluster, facts().profile);
-  const KernelModel kernels(cluster.groups.front().gpu, facts().profile, {});
+  const CostModel cost(w, plan, cluster, known_facts().profile);
+  const KernelModel kernels(cluster.groups.front().gpu, known_facts().profile, {});
   const ModelPartition partition =
       partition_model(w, plan, *find_pipeline_schedule("1f1b"), *recompute_policy("none"));
   std::vector<CollectiveUse> uses;
@@ -52,11 +48,11 @@ Block block(const Workload& w, int experts, const char* gpus) {
 // to each node: 2 (1 - (1/2)^8) = 1.992 copies for 8.
 TEST_CASE("a dispatcher that sends a token once to a place sends less", "[experts]") {
   Workload w = mixture();
-  CHECK(block(w, 8, "8xH100-SXM").sent == Bytes(134'217'728));
+  CHECK(expert_block(w, 8, "8xH100-SXM").sent == Bytes(134'217'728));
   w.framework.dispatches_once = true;
-  CHECK(static_cast<double>(block(w, 8, "8xH100-SXM").sent.value) ==
+  CHECK(static_cast<double>(expert_block(w, 8, "8xH100-SXM").sent.value) ==
         Approx(134'217'728 * (1 - std::pow(7.0 / 8, 8)) * 8 / 8).epsilon(1e-6));
-  CHECK(static_cast<double>(block(w, 16, "16xH100-SXM").sent.value) ==
+  CHECK(static_cast<double>(expert_block(w, 16, "16xH100-SXM").sent.value) ==
         Approx(134'217'728 * (1 - std::pow(0.5, 8)) * 2 / 8).epsilon(1e-6));
 }
 
@@ -64,9 +60,9 @@ TEST_CASE("tokens that travel behind another microbatch's kernels are not waited
           "[experts]") {
   Workload w = mixture();
   const std::size_t axis = static_cast<std::size_t>(CommAxis::expert);
-  const LayerTime waiting = block(w, 8, "8xH100-SXM").time;
+  const LayerTime waiting = expert_block(w, 8, "8xH100-SXM").time;
   w.overlaps_experts = true;
-  const LayerTime hidden = block(w, 8, "8xH100-SXM").time;
+  const LayerTime hidden = expert_block(w, 8, "8xH100-SXM").time;
   REQUIRE(waiting.forward.exposed[axis] > Seconds(0));
   CHECK(hidden.forward.exposed[axis] == Seconds(0));
   // What they take of the multiprocessors slows the kernels, by less than waiting costs.
@@ -81,15 +77,15 @@ TEST_CASE("tokens that travel behind another microbatch's kernels are not waited
 TEST_CASE("the CPU launches every expert's products", "[experts]") {
   Workload w = mixture();
   w.framework.dispatches_once = true;
-  Profile profile = facts().profile;
-  const Seconds all = block(w, 1, "8xH100-SXM").time.forward.host;
-  const Seconds some = block(w, 8, "8xH100-SXM").time.forward.host;
+  Profile profile = known_facts().profile;
+  const Seconds all = expert_block(w, 1, "8xH100-SXM").time.forward.host;
+  const Seconds some = expert_block(w, 8, "8xH100-SXM").time.forward.host;
   const Seconds two_collectives = 2.0 * profile.host.per_collective;
   CHECK((all - some).value ==
         Approx(2 * 56 * (profile.host.per_looped_launch + profile.host.per_grouped_product).value -
                two_collectives.value));
   w.step_is_graph = true;
-  CHECK(block(w, 8, "8xH100-SXM").time.forward.host == Seconds(0));
+  CHECK(expert_block(w, 8, "8xH100-SXM").time.forward.host == Seconds(0));
 }
 
 // It launches as many rows as every expert has tokens, which the GPU counts: the CPU reads them
@@ -98,7 +94,7 @@ TEST_CASE("the CPU launches every expert's products", "[experts]") {
 TEST_CASE("the CPU waits for the counts of tokens once a forward pass", "[experts]") {
   Workload w = mixture();
   const std::size_t axis = static_cast<std::size_t>(CommAxis::expert);
-  const LayerTime counted = block(w, 8, "8xH100-SXM").time;
+  const LayerTime counted = expert_block(w, 8, "8xH100-SXM").time;
   REQUIRE(counted.forward.before_wait);
   CHECK(counted.forward.before_wait->compute < counted.forward.compute);
   CHECK(counted.forward.before_wait->host < counted.forward.host);
@@ -106,7 +102,7 @@ TEST_CASE("the CPU waits for the counts of tokens once a forward pass", "[expert
   CHECK(counted.forward.exposed[axis] > Seconds(0));
   CHECK_FALSE(counted.backward_input.before_wait);
   w.pads_experts = true;
-  CHECK_FALSE(block(w, 8, "8xH100-SXM").time.forward.before_wait);
+  CHECK_FALSE(expert_block(w, 8, "8xH100-SXM").time.forward.before_wait);
 }
 
 // Of 8 experts on a rank, forward 2 x 8 + 1 operators, backward 4 x 8 + 2, and 2 x 8 gradients
@@ -117,10 +113,10 @@ TEST_CASE("Megatron weighs the bias of every expert by itself", "[experts]") {
   for (const bool once : {false, true}) {
     w.framework.dispatches_once = once;
     w.framework.weighs_expert_bias = false;
-    const LayerTime plain = block(w, 8, "8xH100-SXM").time;
+    const LayerTime plain = expert_block(w, 8, "8xH100-SXM").time;
     w.framework.weighs_expert_bias = true;
-    const LayerTime weighed = block(w, 8, "8xH100-SXM").time;
-    const double each = facts().profile.host.per_kernel[0].value;
+    const LayerTime weighed = expert_block(w, 8, "8xH100-SXM").time;
+    const double each = known_facts().profile.host.per_kernel[0].value;
     CHECK((weighed.forward.host - plain.forward.host).value == Approx((once ? 18 : 17) * each));
     CHECK((weighed.backward_input.host - plain.backward_input.host).value ==
           Approx((once ? 51 : 34) * each));

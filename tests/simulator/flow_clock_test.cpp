@@ -8,19 +8,14 @@
 
 #include "simulator/step/engine.hpp"
 #include "tests/catch.hpp"
+#include "tests/simulator/played_graph.hpp"
 
 using namespace shardwise;
 
 namespace {
 
 Seconds ms(double n) { return Seconds(n * 1e-3); }
-std::int64_t ps(double milliseconds) { return std::llround(milliseconds * 1e9); }
-
-Timeline play(const TaskGraph& graph) {
-  RunOutcome outcome = run(graph);
-  REQUIRE(std::holds_alternative<Timeline>(outcome));
-  return std::get<Timeline>(std::move(outcome));
-}
+std::int64_t in_picoseconds(double milliseconds) { return std::llround(milliseconds * 1e9); }
 
 // A graph with one link of capacity 10 and a lane for each flow.
 struct OneLink {
@@ -59,8 +54,8 @@ TEST_CASE("the longer of two flows speeds up when the shorter has ended", "[flow
   const TaskId a = net.flow(net.flow_class(10), 4);
   const TaskId b = net.flow(net.flow_class(10), 10);
   const Timeline t = play(net.graph);
-  CHECK(t[a].end.picoseconds == ps(8));
-  CHECK(t[b].end.picoseconds == ps(14));
+  CHECK(t[a].end.picoseconds == in_picoseconds(8));
+  CHECK(t[b].end.picoseconds == in_picoseconds(14));
 }
 
 // b starts at 6, when a has done 6 of its 10; both at half speed. a does the other 4 by 14; b has
@@ -70,9 +65,9 @@ TEST_CASE("a flow that starts later slows the other down", "[flow_clock]") {
   const TaskId a = net.flow(net.flow_class(10), 10);
   const TaskId b = net.flow(net.flow_class(10), 5, {net.wait(6)});
   const Timeline t = play(net.graph);
-  CHECK(t[a].end.picoseconds == ps(14));
-  CHECK(t[b].start.picoseconds == ps(6));
-  CHECK(t[b].end.picoseconds == ps(15));
+  CHECK(t[a].end.picoseconds == in_picoseconds(14));
+  CHECK(t[b].start.picoseconds == in_picoseconds(6));
+  CHECK(t[b].end.picoseconds == in_picoseconds(15));
   CHECK(t[b].released_by.index != b.index);
 }
 
@@ -82,8 +77,8 @@ TEST_CASE("a modest flow keeps its speed", "[flow_clock]") {
   const TaskId modest = net.flow(net.flow_class(2), 20);
   const TaskId greedy = net.flow(net.flow_class(10), 8);
   const Timeline t = play(net.graph);
-  CHECK(t[modest].end.picoseconds == ps(20));
-  CHECK(t[greedy].end.picoseconds == ps(10));
+  CHECK(t[modest].end.picoseconds == in_picoseconds(20));
+  CHECK(t[greedy].end.picoseconds == in_picoseconds(10));
 }
 
 // Members of one class: three start at 0, 1 and 2 ms and take 3 ms each at full speed.
@@ -98,9 +93,9 @@ TEST_CASE("members of one class come and go", "[flow_clock]") {
   const TaskId second = net.flow(c, 3, {net.wait(1)});
   const TaskId third = net.flow(c, 3, {net.wait(2)});
   const Timeline t = play(net.graph);
-  CHECK(t[first].end.picoseconds == ps(6.5));
-  CHECK(t[second].end.picoseconds == ps(8.5));
-  CHECK(t[third].end.picoseconds == ps(9));
+  CHECK(t[first].end.picoseconds == in_picoseconds(6.5));
+  CHECK(t[second].end.picoseconds == in_picoseconds(8.5));
+  CHECK(t[third].end.picoseconds == in_picoseconds(9));
 }
 
 TEST_CASE("flows of no duration end when they start", "[flow_clock]") {
@@ -111,7 +106,7 @@ TEST_CASE("flows of no duration end when they start", "[flow_clock]") {
   const TaskId other = net.flow(c, 2, {second});
   const Timeline t = play(net.graph);
   CHECK(t[second].end.picoseconds == 0);
-  CHECK(t[other].end.picoseconds == ps(2));
+  CHECK(t[other].end.picoseconds == in_picoseconds(2));
 }
 
 // 200 ms of work for a link that serves one at a time: whatever the order, work conservation says
@@ -128,7 +123,7 @@ TEST_CASE("a full link is never idle", "[flow_clock]") {
     }
     const Timeline t = play(net.graph);
     // Every flow's end is rounded to a picosecond.
-    CHECK(std::abs(t.makespan.picoseconds - ps(sum)) <= 20);
+    CHECK(std::abs(t.makespan.picoseconds - in_picoseconds(sum)) <= 20);
   }
 }
 

@@ -16,7 +16,7 @@ using Key = std::tuple<std::int64_t, std::int64_t>;  // size, address
 
 Key key(const FreeBlock& entry) { return {entry.size.value, entry.address.value}; }
 
-MemoryBlock block(std::int64_t size, std::int64_t address) {
+MemoryBlock block_at(std::int64_t size, std::int64_t address) {
   MemoryBlock made;
   made.size = Bytes(size);
   made.address = Bytes(address);
@@ -30,10 +30,10 @@ struct SetPair {
 
   void insert(std::int64_t size, std::int64_t address) {
     if (!ordered.insert({size, address}).second) return;
-    flat.insert({static_cast<std::uint32_t>(address / 512)}, block(size, address));
+    flat.insert({static_cast<std::uint32_t>(address / 512)}, block_at(size, address));
   }
   void erase(std::int64_t size, std::int64_t address) {
-    if (ordered.erase({size, address}) > 0) flat.erase(block(size, address));
+    if (ordered.erase({size, address}) > 0) flat.erase(block_at(size, address));
   }
   void check_best_fit(std::int64_t size) const {
     auto expected = ordered.lower_bound({size, 0});

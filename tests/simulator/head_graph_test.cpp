@@ -10,7 +10,7 @@ namespace shardwise {
 namespace {
 
 // Bytes from forward to backward, where nothing runs again.
-std::int64_t saved(const LayerGraph& graph) {
+std::int64_t saved_by_head(const LayerGraph& graph) {
   const RecomputePolicy policy = *recompute_policy("none");
   ScriptOptions options;
   options.runs_again = operators_run_again(graph, policy, false);
@@ -34,7 +34,7 @@ TEST_CASE("a z-loss reads all logits again and keeps them", "[layer_graph]") {
   const LayerGraph plain = head_graph(w, plan_of(1), false);
   w.framework.z_loss = true;
   const LayerGraph more = head_graph(w, plan_of(1), false);
-  CHECK(saved(more) - saved(plain) == 128 * 1000 * 4);
+  CHECK(saved_by_head(more) - saved_by_head(plain) == 128 * 1000 * 4);
   for (const Operator& op : more.operators) {
     if (op.name != "log_z") continue;
     CHECK(std::get<MemoryWork>(op.forward.front()).moved.value == 128 * 1000 * 24);
@@ -52,7 +52,7 @@ TEST_CASE("a soft cap keeps one more copy of the logits", "[layer_graph]") {
   const LayerGraph plain = head_graph(w, plan_of(1), false);
   w.model.caps_logits = true;
   const LayerGraph capped = head_graph(w, plan_of(1), false);
-  CHECK(saved(capped) - saved(plain) == 128 * 1000 * 2);
+  CHECK(saved_by_head(capped) - saved_by_head(plain) == 128 * 1000 * 2);
   CHECK(capped.operators.size() == plain.operators.size() + 3);
   for (const Operator& op : capped.operators) {
     if (op.name != "logits_over_cap" && op.name != "logits_tanh" && op.name != "capped_logits")
@@ -67,9 +67,9 @@ TEST_CASE("a soft cap keeps one more copy of the logits", "[layer_graph]") {
 TEST_CASE("a loop that keeps 16-bit logits", "[layer_graph]") {
   Workload w = with_dense_loss();
   w.framework.loss_upcasts = false;
-  const std::int64_t plain = saved(head_graph(w, plan_of(1), false));
+  const std::int64_t plain = saved_by_head(head_graph(w, plan_of(1), false));
   w.framework.output_holds_logits = true;
-  CHECK(saved(head_graph(w, plan_of(1), false)) - plain == 128 * 1000 * 2);
+  CHECK(saved_by_head(head_graph(w, plan_of(1), false)) - plain == 128 * 1000 * 2);
 }
 
 // Liger: ratio ceil(1000 / 512) = 2, so 128 tokens are two slices of 64. Its kernel reads 16-bit
@@ -112,7 +112,7 @@ TEST_CASE("a cut head keeps no logits and multiplies them twice", "[layer_graph]
   CHECK(head.weight_gradient_elements == 1000 * 512);
   // The norm's input and output, 2 bytes each, beside it.
   const std::int64_t around = 2 * 2 * 128 * 512;
-  CHECK(saved(head_graph(w, plan_of(1), false)) == around + 4 * (128 + 1000));
+  CHECK(saved_by_head(head_graph(w, plan_of(1), false)) == around + 4 * (128 + 1000));
   w.framework.cut_filters = false;
   const Operator all = head_graph(w, plan_of(1), false).operators.back();
   CHECK(matmul_flops(all.backward) == (128 + 419) * per_row);

@@ -9,7 +9,7 @@ using namespace shardwise;
 
 namespace {
 
-std::int64_t saved(const LayerGraph& graph) {
+std::int64_t saved_by_hybrid(const LayerGraph& graph) {
   ScriptOptions options;
   options.runs_again.assign(graph.operators.size(), false);
   const LayerScript s = layer_script(graph, options);
@@ -29,7 +29,7 @@ TEST_CASE("a Mamba-2 layer saves what its fused kernel and linears read", "[laye
   BlockKind kind;
   kind.mixer = LayerMixer::mamba;
   const std::int64_t tokens = 256, h = 512, inner = 1024, projected = 2 * 1024 + 2 * 4 * 128 + 16;
-  CHECK(saved(block_graph(w, plan_of(1), kind)) ==
+  CHECK(saved_by_hybrid(block_graph(w, plan_of(1), kind)) ==
         tokens * (2 * h + 2 * h + 2 * projected + 3 * 2 * inner));
   const ParameterCount count = parameter_count(w.model);
   CHECK(block_graph(w, plan_of(1), kind).parameters.base() ==
@@ -62,7 +62,7 @@ TEST_CASE("transformers' Mamba-2 makes its gated result again", "[layer_graph]")
   kind.mixer = LayerMixer::mamba;
   const std::int64_t tokens = 256, h = 512, inner = 1024, projected = 2 * 1024 + 2 * 4 * 128 + 16;
   const std::int64_t kept = 2 * h + 2 * h + 2 * projected + 2 * inner;
-  CHECK(saved(block_graph(w, plan_of(1), kind)) == tokens * (kept + 4 * 4));
+  CHECK(saved_by_hybrid(block_graph(w, plan_of(1), kind)) == tokens * (kept + 4 * 4));
   const auto parameters = [&] { return block_graph(w, plan_of(1), kind).parameters.base(); };
   const auto counted = [&] {
     const ParameterCount count = parameter_count(w.model);
@@ -70,7 +70,7 @@ TEST_CASE("transformers' Mamba-2 makes its gated result again", "[layer_graph]")
   };
   CHECK(parameters() == counted());
   w.model.mamba->normed = false;
-  CHECK(saved(block_graph(w, plan_of(1), kind)) == tokens * kept);
+  CHECK(saved_by_hybrid(block_graph(w, plan_of(1), kind)) == tokens * kept);
   CHECK(parameters() == counted());
 }
 
@@ -78,14 +78,14 @@ TEST_CASE("transformers' Mamba-2 makes its gated result again", "[layer_graph]")
 // gives 2h each, and what the projection back reads 2h; attention keeps 4h, 4 h_kv and 4a.
 TEST_CASE("a gated convolution saves its projection and three products", "[layer_graph]") {
   Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
-  const std::int64_t attention = saved(block_graph(w, plan_of(1), {}));
+  const std::int64_t attention = saved_by_hybrid(block_graph(w, plan_of(1), {}));
   w.model.mixers = "CA";
   w.model.convolution = GatedConvolution{3};
   BlockKind kind;
   kind.mixer = LayerMixer::convolution_and_mlp;
   const LayerGraph graph = block_graph(w, plan_of(1), kind);
   const std::int64_t tokens = 256, h = 512, kv = 256, a = 8;
-  CHECK(saved(graph) - attention == tokens * (12 * h - (4 * h + 4 * kv + 4 * a)));
+  CHECK(saved_by_hybrid(graph) - attention == tokens * (12 * h - (4 * h + 4 * kv + 4 * a)));
   const ParameterCount count = parameter_count(w.model);
   CHECK(graph.parameters.base() ==
         count.convolution_per_layer + count.dense_mlp_per_layer + count.norms_per_layer);
@@ -96,22 +96,22 @@ TEST_CASE("a gated convolution saves its projection and three products", "[layer
 // result is read by nothing (2h), which an eager norm does not keep otherwise.
 TEST_CASE("attention beside Mamba-2 adds what the latter keeps", "[layer_graph]") {
   Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
-  const std::int64_t attention = saved(block_graph(w, plan_of(1), {}));
+  const std::int64_t attention = saved_by_hybrid(block_graph(w, plan_of(1), {}));
   w.model.mixers = "BB";
   w.model.mamba = StateSpace{16, 64, 4, 128, 4, 128};
   BlockKind kind;
   kind.mixer = LayerMixer::attention_with_mamba_and_mlp;
   const std::int64_t tokens = 256, inner = 1024, projected = 2 * 1024 + 2 * 4 * 128 + 16;
   const LayerGraph graph = block_graph(w, plan_of(1), kind);
-  CHECK(saved(graph) - attention == tokens * (2 * projected + 3 * 2 * inner));
+  CHECK(saved_by_hybrid(graph) - attention == tokens * (2 * projected + 3 * 2 * inner));
   const ParameterCount count = parameter_count(w.model);
   CHECK(graph.parameters.base() == count.mamba_per_layer + count.attention_per_layer +
                                        count.dense_mlp_per_layer + count.norms_per_layer);
   w.framework.kernels = KernelStyle::eager;
   w.framework.runs_transformers = true;
-  const std::int64_t plain = saved(block_graph(w, plan_of(1), kind));
+  const std::int64_t plain = saved_by_hybrid(block_graph(w, plan_of(1), kind));
   w.model.code.scaled_inputs = true;
-  CHECK(saved(block_graph(w, plan_of(1), kind)) - plain == tokens * 2 * 512);
+  CHECK(saved_by_hybrid(block_graph(w, plan_of(1), kind)) - plain == tokens * 2 * 512);
 }
 
 // flash-linear-attention's chunk_gated_delta_rule keeps normed queries and keys, values, the solved
@@ -122,7 +122,7 @@ TEST_CASE("attention beside Mamba-2 adds what the latter keeps", "[layer_graph]"
 TEST_CASE("a Gated DeltaNet mixer saves what its kernels and linears read", "[layer_graph]") {
   Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
   w.framework.kernels = KernelStyle::fused;
-  const std::int64_t attention = saved(block_graph(w, plan_of(1), {}));
+  const std::int64_t attention = saved_by_hybrid(block_graph(w, plan_of(1), {}));
   w.model.mixers = "DA";
   w.model.delta = DeltaNet{4, 8, 128, 128, 4, 64};
   BlockKind kind;
@@ -133,7 +133,7 @@ TEST_CASE("a Gated DeltaNet mixer saves what its kernels and linears read", "[la
   const std::int64_t tokens = 256, keys = 512, values = 1024;
   const std::int64_t mixer =
       2 * 2 * (2 * keys + values) + 2 * 16 + 2 * 8 * 64 + 16 * 8 + 3 * 2 * values;
-  CHECK(saved(graph) - attention == tokens * (mixer - (2 * (2 * 512 + 2 * 256) + 4 * 8)));
+  CHECK(saved_by_hybrid(graph) - attention == tokens * (mixer - (2 * (2 * 512 + 2 * 256) + 4 * 8)));
   const ParameterCount count = parameter_count(w.model);
   CHECK(graph.parameters.base() ==
         count.delta_per_layer + count.dense_mlp_per_layer + count.norms_per_layer);
@@ -172,7 +172,7 @@ TEST_CASE("a gated norm written out keeps fp32 copies", "[layer_graph]") {
   const std::int64_t tokens = 256, values = 1024;
   const auto kept = [&](bool written_out) {
     w.framework.runs_transformers = written_out;
-    return saved(block_graph(w, plan_of(1), kind));
+    return saved_by_hybrid(block_graph(w, plan_of(1), kind));
   };
   CHECK(kept(true) - kept(false) == tokens * (3 * 4 + 2 * 2 - 2 * 2) * values);
   kind.trainable = false;

@@ -21,7 +21,7 @@ LayerScript script_of(const LayerGraph& graph, const char* policy_name, bool com
   return layer_script(graph, options);
 }
 
-std::int64_t saved(const LayerGraph& graph, const char* policy = "none") {
+std::int64_t saved_by_layer(const LayerGraph& graph, const char* policy = "none") {
   const LayerScript s = script_of(graph, policy);
   return s.saved_bytes - s.saved_statistics_bytes;
 }
@@ -55,7 +55,7 @@ TEST_CASE("a GPT block saves Megatron's 10 + 24/t + 5as/ht bytes", "[layer_graph
     p.microbatch = 3;
     const std::int64_t s = 512, b = 3, h = 1024, a = 16;
     const std::int64_t expected = 10 * s * b * h + 24 * s * b * h / t + 5 * a * s * s * b / t;
-    CHECK(saved(block_graph(w, p, {})) == expected);
+    CHECK(saved_by_layer(block_graph(w, p, {})) == expected);
   }
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("sequence parallelism divides all of it by t", "[layer_graph]") {
     p.sequence_parallel = true;
     const std::int64_t s = 512, h = 1024, a = 16;
     const std::int64_t expected = (34 * s * h + 5 * a * s * s) / t;
-    CHECK(saved(block_graph(w, p, {})) == expected);
+    CHECK(saved_by_layer(block_graph(w, p, {})) == expected);
   }
 }
 
@@ -81,8 +81,8 @@ TEST_CASE("recomputation keeps what its paper says", "[layer_graph]") {
   w.framework.attention = AttentionKernel::eager;
   const ParallelPlan p = plan_of(1);
   const LayerGraph graph = block_graph(w, p, {});
-  CHECK(saved(graph, "selective") == 34 * 512 * 1024);
-  CHECK(saved(graph, "full") == 2 * 512 * 1024);
+  CHECK(saved_by_layer(graph, "selective") == 34 * 512 * 1024);
+  CHECK(saved_by_layer(graph, "full") == 2 * 512 * 1024);
 }
 
 // torch.compile makes no matmul's and no attention's input again, so that a compiled block keeps
@@ -107,32 +107,34 @@ TEST_CASE("a compiled block keeps what matmuls and attention read", "[layer_grap
 TEST_CASE("a Llama block saves 12h + 4h_kv + 6f + 4a bytes per token", "[layer_graph]") {
   Workload w = pretraining(llama(2, 1024, 16, 4, 2816, 32000), 256);
   const std::int64_t tokens = 256, h = 1024, kv = 256, f = 2816, a = 16;
-  CHECK(saved(block_graph(w, plan_of(1), {})) == tokens * (12 * h + 4 * kv + 6 * f + 4 * a));
+  CHECK(saved_by_layer(block_graph(w, plan_of(1), {})) ==
+        tokens * (12 * h + 4 * kv + 6 * f + 4 * a));
 
   SECTION("eager SwiGLU keeps silu(gate): 2f more; eager RMSNorm 6h more each in place of x") {
     // Each eager norm keeps fp32 x (4h) and the normalised tensor (2h), and not x itself; the
     // block's input and the second residual (2h each) are then not needed by backward.
     w.framework.kernels = KernelStyle::eager;
-    CHECK(saved(block_graph(w, plan_of(1), {})) ==
+    CHECK(saved_by_layer(block_graph(w, plan_of(1), {})) ==
           tokens * (12 * h + 4 * kv + 6 * f + 4 * a + 2 * f + 2 * 6 * h - 2 * 2 * h));
   }
   SECTION("scripted dropout keeps a mask of a byte for each of two branches, whatever its rate") {
     w.framework.keeps_dropout_masks = true;
-    CHECK(saved(block_graph(w, plan_of(1), {})) ==
+    CHECK(saved_by_layer(block_graph(w, plan_of(1), {})) ==
           tokens * (12 * h + 4 * kv + 6 * f + 4 * a + 2 * h));
   }
   SECTION("a transposed output is kept twice, by attention and by what follows: 2h more") {
     w.framework.transposes_attention = true;
     const std::int64_t usual = 12 * h + 4 * kv + 6 * f + 4 * a;
-    CHECK(saved(block_graph(w, plan_of(1), {})) == tokens * usual);  // one sequence: no copy
+    CHECK(saved_by_layer(block_graph(w, plan_of(1), {})) ==
+          tokens * usual);  // one sequence: no copy
     ParallelPlan two = plan_of(1);
     two.microbatch = 2;
-    CHECK(saved(block_graph(w, two, {})) == 2 * tokens * (usual + 2 * h));
+    CHECK(saved_by_layer(block_graph(w, two, {})) == 2 * tokens * (usual + 2 * h));
   }
   SECTION("rotation by PyTorch's own operators moves more and keeps nothing") {
     w.framework.eager_rotary = true;
     const LayerGraph graph = block_graph(w, plan_of(1), {});
-    CHECK(saved(graph) == tokens * (12 * h + 4 * kv + 6 * f + 4 * a));
+    CHECK(saved_by_layer(graph) == tokens * (12 * h + 4 * kv + 6 * f + 4 * a));
     std::int64_t moved = 0;
     for (const Operator& op : graph.operators)
       if (op.name == "rotary") moved += std::get<MemoryWork>(op.forward.front()).moved.value;
@@ -143,7 +145,7 @@ TEST_CASE("a Llama block saves 12h + 4h_kv + 6f + 4a bytes per token", "[layer_g
     // own backward, so still there) and down (2f) are not kept.
     w.method = Method::lora;
     w.adapter.targets = {false, false, false, false, false, false, false, false, false};
-    CHECK(saved(block_graph(w, plan_of(1), {})) ==
+    CHECK(saved_by_layer(block_graph(w, plan_of(1), {})) ==
           tokens * (12 * h + 4 * kv + 6 * f + 4 * a - 4 * h - 2 * f));
   }
 }
@@ -152,13 +154,13 @@ TEST_CASE("a Llama block saves 12h + 4h_kv + 6f + 4a bytes per token", "[layer_g
 // copied out beside it: q holds 6h bytes per token in place of 2h.
 TEST_CASE("a query that is a view holds the whole projection", "[layer_graph]") {
   Workload w = pretraining(llama(2, 1024, 16, 16, 2816, 32000), 256);
-  const std::int64_t plain = saved(block_graph(w, plan_of(1), {}));
+  const std::int64_t plain = saved_by_layer(block_graph(w, plan_of(1), {}));
   w.framework.query_is_view_of_qkv = true;
-  CHECK(saved(block_graph(w, plan_of(1), {})) == plain + 256 * 4 * 1024);
+  CHECK(saved_by_layer(block_graph(w, plan_of(1), {})) == plain + 256 * 4 * 1024);
   w.model.kv_heads = 4;  // split, and each copied
-  const std::int64_t grouped = saved(block_graph(w, plan_of(1), {}));
+  const std::int64_t grouped = saved_by_layer(block_graph(w, plan_of(1), {}));
   w.framework.query_is_view_of_qkv = false;
-  CHECK(saved(block_graph(w, plan_of(1), {})) == grouped);
+  CHECK(saved_by_layer(block_graph(w, plan_of(1), {})) == grouped);
 }
 
 // Adapters of rank r on q, in fp32: a copy of the input (4h) and the low-rank product (4r). Where
@@ -171,7 +173,7 @@ TEST_CASE("an adapter copies its linear's input, shares it or leaves it", "[laye
   w.adapter.targets = {true, false, false, false, false, false, false, false, false};
   const auto kept = [&](AdapterInput input) {
     w.adapter.input = input;
-    return saved(block_graph(w, plan_of(1), {}));
+    return saved_by_layer(block_graph(w, plan_of(1), {}));
   };
   const std::int64_t tokens = 256, h = 1024, r = 8;
   const std::int64_t nothing = kept(AdapterInput::unread);
@@ -183,7 +185,7 @@ TEST_CASE("an adapter copies its linear's input, shares it or leaves it", "[laye
   ParallelPlan sharded = plan_of(2);
   sharded.zero_stage = 3;
   w.framework.finetune_weights = WeightRecipe::fp32_with_half_compute;
-  CHECK(saved(block_graph(w, sharded, {})) == shared);
+  CHECK(saved_by_layer(block_graph(w, sharded, {})) == shared);
 }
 
 // Where linear and adapter are one function, 16-bit tensors per token: block input and the second
@@ -203,14 +205,14 @@ TEST_CASE("a fused adapter keeps its linear's input only, a fused MLP gate and u
   w.framework.fuses_adapters = true;
   const LayerGraph fused = block_graph(w, plan_of(1), {});
   const std::int64_t lse = 4 * heads * tokens;
-  CHECK(saved(fused) - lse == tokens * 2 * (6 * h + h / 2 + 2 * f));
+  CHECK(saved_by_layer(fused) - lse == tokens * 2 * (6 * h + h / 2 + 2 * f));
   w.adapter.dropout = 0.05;  // PEFT's modules then
-  CHECK(saved(block_graph(w, plan_of(1), {})) > saved(fused));
+  CHECK(saved_by_layer(block_graph(w, plan_of(1), {})) > saved_by_layer(fused));
   w.adapter.dropout = 0;
   w.framework.fuses_adapters = false;
   const LayerGraph separate = block_graph(w, plan_of(1), {});
   CHECK(separate.parameters.adapter == fused.parameters.adapter);
-  CHECK(saved(separate) - saved(fused) == tokens * 2 * (4 * h + f + 7 * 8));
+  CHECK(saved_by_layer(separate) - saved_by_layer(fused) == tokens * 2 * (4 * h + f + 7 * 8));
 }
 
 // A fused norm keeps its input (2); operators keep it in fp32 and the normalised tensor (4 + 2).
@@ -219,12 +221,13 @@ TEST_CASE("norms of heads that a plugin misses are operators among fused kernels
   Workload w = pretraining(llama(2, 1024, 16, 4, 2816, 32000), 256);
   w.model.qk_norm = QkNorm::head_dim;
   w.framework.kernels = KernelStyle::fused;
-  const std::int64_t fused = saved(block_graph(w, plan_of(1), {}));
+  const std::int64_t fused = saved_by_layer(block_graph(w, plan_of(1), {}));
   w.framework.runs_transformers = w.framework.patches_built_model = true;
-  CHECK(saved(block_graph(w, plan_of(1), {})) == fused);
+  CHECK(saved_by_layer(block_graph(w, plan_of(1), {})) == fused);
   w.model.code.keeps_head_norms = true;
   const std::int64_t tokens = 256, heads = 16, kv_heads = 4, width = 64;
-  CHECK(saved(block_graph(w, plan_of(1), {})) == fused + 4 * tokens * (heads + kv_heads) * width);
+  CHECK(saved_by_layer(block_graph(w, plan_of(1), {})) ==
+        fused + 4 * tokens * (heads + kv_heads) * width);
 }
 
 TEST_CASE("layer parameters on one rank sum to the model's", "[layer_graph]") {
@@ -318,7 +321,7 @@ TEST_CASE("GPTQ's unpacked weights live until backward", "[layer_graph]") {
   const LayerGraph gptq = block_graph(w, plan_of(1), {});
   // q and o 512 x 512, k and v 512 x 256, gate, up and down 512 x 1408; 2 bytes each.
   const std::int64_t matrices = 512 * (2 * 512 + 2 * 256 + 3 * 1408);
-  CHECK(saved(gptq) - saved(nf4) == 2 * matrices);
+  CHECK(saved_by_layer(gptq) - saved_by_layer(nf4) == 2 * matrices);
   for (std::size_t i = 0; i < nf4.operators.size(); ++i) {
     const Operator &a = nf4.operators[i], &b = gptq.operators[i];
     if (a.temporary_category != MemoryCategory::quantization) continue;
@@ -401,7 +404,7 @@ TEST_CASE("attention with an output gate keeps the gate and what it scales", "[l
   const LayerGraph gated = block_graph(w, plan_of(1), {});
   // One fused kernel reads the gate and the output, 512 values of 16 bits per token each; the
   // output is kept by attention anyhow, its product is what the last linear reads.
-  CHECK(saved(gated) - saved(plain) == 256 * 2 * (512 + 512));
+  CHECK(saved_by_layer(gated) - saved_by_layer(plain) == 256 * 2 * (512 + 512));
   CHECK(gated.parameters.base() - plain.parameters.base() == 512 * 512);
 }
 

@@ -31,7 +31,7 @@ StepCosts equal_stages(const ParallelPlan& plan, double f, double b) {
   return costs;
 }
 
-Timeline played(const ParallelPlan& plan, const StepCosts& costs, bool unfold) {
+Timeline played_plan(const ParallelPlan& plan, const StepCosts& costs, bool unfold) {
   const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
   const LoweredStep step = lower(plan, schedule, costs, unfold);
   return std::get<Timeline>(run(step.graph));
@@ -54,11 +54,11 @@ TEST_CASE("pipelines of equal stages take the closed form", "[lower]") {
       for (const char* schedule : {"gpipe", "1f1b"}) {
         plan.schedule = schedule;
         INFO(schedule << " p " << p << " m " << m);
-        CHECK(played(plan, equal_stages(plan, f, b), false).makespan.picoseconds ==
+        CHECK(played_plan(plan, equal_stages(plan, f, b), false).makespan.picoseconds ==
               picoseconds((m + p - 1) * (f + b)));
       }
       plan.layer_split = true;
-      CHECK(played(plan, equal_stages(plan, f, b), false).makespan.picoseconds ==
+      CHECK(played_plan(plan, equal_stages(plan, f, b), false).makespan.picoseconds ==
             picoseconds(m * p * (f + b)));
     }
 }
@@ -80,7 +80,7 @@ TEST_CASE("folded and unfolded steps agree to the picosecond", "[lower]") {
         }
         for (Seconds& s : costs.send) s = Seconds(0.05e-3);
         costs.waits_for_all_stages = true;
-        CHECK(played(plan, costs, false).makespan == played(plan, costs, true).makespan);
+        CHECK(played_plan(plan, costs, false).makespan == played_plan(plan, costs, true).makespan);
       }
 }
 
@@ -95,8 +95,8 @@ TEST_CASE("gradient reductions hide behind backward", "[lower]") {
   StepCosts at_end = costs;
   for (LayerSchedule& l : layers) l.reduce = Seconds(1.5);
   at_end.stages.front().reduce_at_end = Seconds(3);
-  CHECK(played(plan, costs, false).makespan.picoseconds == picoseconds(7.5));
-  CHECK(played(plan, at_end, false).makespan.picoseconds == picoseconds(9));
+  CHECK(played_plan(plan, costs, false).makespan.picoseconds == picoseconds(7.5));
+  CHECK(played_plan(plan, at_end, false).makespan.picoseconds == picoseconds(9));
 }
 
 // Where nothing overlaps them and every microbatch has them, what follows waits for each. Two
@@ -111,10 +111,10 @@ TEST_CASE("gradients that are reduced in line hold up what follows", "[lower]") 
   std::vector<LayerSchedule>& layers = costs.stages.front().chunks.front();
   layers.push_back(layers.front());
   for (LayerSchedule& l : layers) l.reduce = Seconds(1.5);
-  CHECK(played(plan, costs, false).makespan.picoseconds == picoseconds(19.5));
+  CHECK(played_plan(plan, costs, false).makespan.picoseconds == picoseconds(19.5));
   costs.reduces_in_line = true;
-  CHECK(played(plan, costs, false).makespan.picoseconds == picoseconds(27));
-  CHECK(played(plan, costs, true).makespan.picoseconds == picoseconds(27));
+  CHECK(played_plan(plan, costs, false).makespan.picoseconds == picoseconds(27));
+  CHECK(played_plan(plan, costs, true).makespan.picoseconds == picoseconds(27));
 }
 
 // Gathers run one layer ahead: with gather g = 1 and compute f = 2 for each of three layers only
@@ -127,7 +127,7 @@ TEST_CASE("parameter gathers are prefetched", "[lower]") {
   std::vector<LayerSchedule>& layers = costs.stages.front().chunks.front();
   layers.resize(3, layers.front());
   for (LayerSchedule& l : layers) l.gather_forward = l.gather_backward = Seconds(1);
-  CHECK(played(plan, costs, false).makespan.picoseconds == picoseconds(1 + 6 + 1 + 12));
+  CHECK(played_plan(plan, costs, false).makespan.picoseconds == picoseconds(1 + 6 + 1 + 12));
 }
 
 // A host that takes h = 3 to issue what the GPU runs in 1 sets the pace: 2 passes of 3.
@@ -137,7 +137,7 @@ TEST_CASE("a slow host sets the pace of a step", "[lower]") {
   LayerSchedule& layer = costs.stages.front().chunks.front().front();
   layer.time.forward.host = Seconds(3);
   layer.time.backward_input.host = Seconds(3);
-  CHECK(played(plan, costs, false).makespan.picoseconds == picoseconds(6));
+  CHECK(played_plan(plan, costs, false).makespan.picoseconds == picoseconds(6));
 }
 
 // A pass through a layer: the CPU issues for 1, the GPU computes for 4, the CPU waits; then it
@@ -149,10 +149,10 @@ TEST_CASE("a CPU that waits within a layer leads no more", "[lower]") {
   std::vector<LayerSchedule>& layers = costs.stages.front().chunks.front();
   layers.front().time.forward.host = Seconds(4);
   layers.resize(2, layers.front());
-  CHECK(played(plan, costs, false).makespan.picoseconds == picoseconds(10));
+  CHECK(played_plan(plan, costs, false).makespan.picoseconds == picoseconds(10));
   for (LayerSchedule& l : layers)
     l.time.forward.before_wait = IssuedWork{Seconds(4), {}, Seconds(1)};
-  CHECK(played(plan, costs, false).makespan.picoseconds == picoseconds(14));
+  CHECK(played_plan(plan, costs, false).makespan.picoseconds == picoseconds(14));
 }
 
 // 1 before it, then 3 of 4: the wait comes after 1 + 3 of the GPU's work and 2 + 0.5 of the CPU's.

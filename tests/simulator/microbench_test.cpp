@@ -56,12 +56,12 @@ std::vector<Record> read_records() {
 }
 
 // How a sweep was set up beyond its machine.
-enum class Setup { plain, p2p_everywhere, without_nvls };
+enum class MachineSetup { plain, p2p_everywhere, without_nvls };
 
 struct Sweep {
   const char* name;
   Cluster (*machine)(int nodes, int used);
-  Setup setup = Setup::plain;
+  MachineSetup setup = MachineSetup::plain;
 };
 
 const std::vector<Sweep> sweeps{
@@ -71,12 +71,12 @@ const std::vector<Sweep> sweeps{
      [](int, int used) {
        return cluster(card("nvidia", 8.9, 4, 0), node(8, IntraLink::pcie_host), 1, used);
      },
-     Setup::p2p_everywhere},
+     MachineSetup::p2p_everywhere},
     {"ar-4090x6-p2p-tinybox",
      [](int, int used) {
        return cluster(card("nvidia", 8.9, 4, 0), node(6, IntraLink::pcie_host, 1), 1, used);
      },
-     Setup::p2p_everywhere},
+     MachineSetup::p2p_everywhere},
     // 200 Gb/s RoCE through the CPU; the guide's own ib_write_bw from GPU memory reads 181 Gb/s.
     {"ar-l40s-2nodes-x1-tcp",
      [](int nodes, int used) {
@@ -151,10 +151,10 @@ const std::vector<Sweep> sweeps{
     {"ar-b200x8-stas", [](int nodes, int used) { return hgx(b200(), nodes, used); }},
     {"ar-h200-gpu-count-default", [](int nodes, int used) { return hgx(h100(), nodes, used); }},
     {"ar-h200-gpu-count-nvls-off", [](int nodes, int used) { return hgx(h100(), nodes, used); },
-     Setup::without_nvls},
+     MachineSetup::without_nvls},
     {"ar-b200-gpu-count-default", [](int nodes, int used) { return hgx(b200(), nodes, used); }},
     {"ar-b200-gpu-count-nvls-off", [](int nodes, int used) { return hgx(b200(), nodes, used); },
-     Setup::without_nvls},
+     MachineSetup::without_nvls},
     {"allgather", [](int nodes, int used) { return hgx(h100(), nodes, used); }},
     {"reducescatter", [](int nodes, int used) { return hgx(h100(), nodes, used); }},
 };
@@ -166,16 +166,16 @@ Collective collective_of(const Record& r) {
                                      : Collective::send_recv;
 }
 
-LinkCalibration with(Setup setup) {
+LinkCalibration links_with(MachineSetup setup) {
   LinkCalibration links = calibration();
-  if (setup == Setup::p2p_everywhere) links.nccl.p2p_level = PathKind::sys;
-  if (setup == Setup::without_nvls)
+  if (setup == MachineSetup::p2p_everywhere) links.nccl.p2p_level = PathKind::sys;
+  if (setup == MachineSetup::without_nvls)
     for (GpuGeneration& g : links.generations) g.nvls_channels = 0;
   return links;
 }
 
 double predict(const Sweep& sweep, const Record& r) {
-  const LinkCalibration links = with(sweep.setup);
+  const LinkCalibration links = links_with(sweep.setup);
   const Cluster machine = sweep.machine(r.gpus / r.per_node, r.per_node);
   const CollectiveModel model(machine, links);
   const Collective kind = collective_of(r);
@@ -225,8 +225,8 @@ TEST_CASE("published sweeps: median error of collective time", "[microbench]") {
 }
 
 TEST_CASE("published sweeps: the direction of every known fact", "[microbench]") {
-  const LinkCalibration links = calibration(), patched = with(Setup::p2p_everywhere),
-                        ring_only = with(Setup::without_nvls);
+  const LinkCalibration links = calibration(), patched = links_with(MachineSetup::p2p_everywhere),
+                        ring_only = links_with(MachineSetup::without_nvls);
   const GroupShape eight = group_shape(8, 1, 8, 8);
   const auto seconds = [](const Cluster& c, const LinkCalibration& l, double bytes,
                           const GroupShape& s) {

@@ -12,28 +12,28 @@
 namespace shardwise {
 namespace {
 
-constexpr std::int64_t tokens = 256, h = 512, f = 2048;
+constexpr std::int64_t code_tokens = 256, h = 512, f = 2048;
 
-Workload eager(Transformer model) {
-  Workload w = pretraining(std::move(model), tokens);
+Workload eager_workload(Transformer model) {
+  Workload w = pretraining(std::move(model), code_tokens);
   w.framework.kernels = KernelStyle::eager;
   w.framework.runs_transformers = true;
   return w;
 }
 
 // Bytes per token of one layer from forward to backward.
-std::int64_t saved(const Workload& w, BlockKind kind = {}) {
+std::int64_t saved_by_code(const Workload& w, BlockKind kind = {}) {
   const RecomputePolicy policy = *recompute_policy("none");
   ScriptOptions options;
   const LayerGraph graph = block_graph(w, plan_of(1), kind);
   options.runs_again = operators_run_again(graph, policy, false);
   const LayerScript s = layer_script(graph, options);
-  return (s.saved_bytes - s.saved_statistics_bytes) / tokens;
+  return (s.saved_bytes - s.saved_statistics_bytes) / code_tokens;
 }
 
-std::int64_t with(Workload w, const ModelCode& code) {
+std::int64_t saved_with(Workload w, const ModelCode& code) {
   w.model.code = code;
-  return saved(w);
+  return saved_by_code(w);
 }
 
 }  // namespace
@@ -43,66 +43,66 @@ std::int64_t with(Workload w, const ModelCode& code) {
 // 6f more. Autocast copies the input to fp32 and has the tangent and the sum in fp32: 4f, 4f, 4f
 // and 2f in place of 2f.
 TEST_CASE("what an MLP's function keeps", "[model_code]") {
-  Workload w = eager(gpt(2, h, 8));
-  const std::int64_t kernel = saved(w);
-  CHECK(with(w, {.mlp = MlpFunction::keeps_result}) == kernel - 2 * f);
-  CHECK(with(w, {.mlp = MlpFunction::written_out}) == kernel + 6 * f);
+  Workload w = eager_workload(gpt(2, h, 8));
+  const std::int64_t kernel = saved_by_code(w);
+  CHECK(saved_with(w, {.mlp = MlpFunction::keeps_result}) == kernel - 2 * f);
+  CHECK(saved_with(w, {.mlp = MlpFunction::written_out}) == kernel + 6 * f);
   w.framework.autocast = true;
-  CHECK(with(w, {.mlp = MlpFunction::written_out}) - saved(w) == 12 * f);
+  CHECK(saved_with(w, {.mlp = MlpFunction::written_out}) - saved_by_code(w) == 12 * f);
   w.framework.runs_transformers = false;
-  CHECK(with(w, {.mlp = MlpFunction::written_out}) == saved(w));
+  CHECK(saved_with(w, {.mlp = MlpFunction::written_out}) == saved_by_code(w));
 }
 
 // 8 heads, 256 keys for every token: 4 B of each score less, but under autocast, which has every
 // softmax in fp32.
 TEST_CASE("a softmax in the format of its scores keeps no fp32 copy", "[model_code]") {
-  Workload w = eager(gpt(2, h, 8));
+  Workload w = eager_workload(gpt(2, h, 8));
   w.framework.attention = AttentionKernel::eager;
   w.framework.softmax_in_fp32 = true;
-  CHECK(saved(w) - with(w, {.half_softmax = true}) == 8 * tokens * 4);
+  CHECK(saved_by_code(w) - saved_with(w, {.half_softmax = true}) == 8 * code_tokens * 4);
   w.framework.autocast = true;
-  CHECK(saved(w) == with(w, {.half_softmax = true}));
+  CHECK(saved_by_code(w) == saved_with(w, {.half_softmax = true}));
 }
 
 // Two norms keep 4h in place of 2h for the gradient of a trained weight.
 TEST_CASE("norms that weigh in fp32 keep what they weigh in fp32", "[model_code]") {
-  Workload w = eager(llama(2, h, 8, 8, f, 1000));
-  CHECK(with(w, {.wide_norms = true}) - saved(w) == 2 * 2 * h);
+  Workload w = eager_workload(llama(2, h, 8, 8, f, 1000));
+  CHECK(saved_with(w, {.wide_norms = true}) - saved_by_code(w) == 2 * 2 * h);
   w.method = Method::lora;
-  CHECK(with(w, {.wide_norms = true}) == saved(w));
+  CHECK(saved_with(w, {.wide_norms = true}) == saved_by_code(w));
 }
 
 // Values that are a view of one projection keep queries and keys of before they were rotated: 2h
 // each. Where nothing rotates, the three are parts of one tensor anyhow.
 TEST_CASE("values that are a view hold the whole projection", "[model_code]") {
-  Workload w = eager(llama(2, h, 8, 8, f, 1000));
-  CHECK(with(w, {.fused_qkv = true}) - saved(w) == 2 * 2 * h);
-  const Workload learned = eager(gpt(2, h, 8));
-  CHECK(with(learned, {.fused_qkv = true}) == saved(learned));
+  Workload w = eager_workload(llama(2, h, 8, 8, f, 1000));
+  CHECK(saved_with(w, {.fused_qkv = true}) - saved_by_code(w) == 2 * 2 * h);
+  const Workload learned = eager_workload(gpt(2, h, 8));
+  CHECK(saved_with(learned, {.fused_qkv = true}) == saved_by_code(learned));
 }
 
 // One projection of q, k and v and one of gate and up cast what they read once, where five did (2h
 // each under autocast), and have one adapter each.
 TEST_CASE("fused projections cast their input once", "[model_code]") {
-  Workload w = eager(llama(2, h, 8, 8, f, 1000));
+  Workload w = eager_workload(llama(2, h, 8, 8, f, 1000));
   w.framework.autocast = true;
   w.framework.pretrain_weights = WeightRecipe::fp32_with_half_compute;
   const std::int64_t view = 2 * 2 * h;
-  CHECK(with(w, {.fused_qkv = true}) - saved(w) == view - 3 * 2 * h);
+  CHECK(saved_with(w, {.fused_qkv = true}) - saved_by_code(w) == view - 3 * 2 * h);
 }
 
 // The tangent of 8 x 256 scores per token, 16 bits each, in the eager kernel only.
 TEST_CASE("capped scores keep a tangent", "[model_code]") {
-  Workload w = eager(llama(2, h, 8, 8, f, 1000));
-  CHECK(with(w, {.caps_scores = true}) == saved(w));
+  Workload w = eager_workload(llama(2, h, 8, 8, f, 1000));
+  CHECK(saved_with(w, {.caps_scores = true}) == saved_by_code(w));
   w.framework.attention = AttentionKernel::eager;
-  CHECK(with(w, {.caps_scores = true}) - saved(w) == 2 * 8 * tokens);
+  CHECK(saved_with(w, {.caps_scores = true}) - saved_by_code(w) == 2 * 8 * code_tokens);
 }
 
 // 2 experts of width 64 for each token: the second of two kernels keeps silu(gate) of both, 16
 // bits, beside the one tensor of gate and up that both keep.
 TEST_CASE("eager experts keep the activated gate", "[model_code]") {
-  Workload w = eager(llama(2, h, 8, 8, f, 1000));
+  Workload w = eager_workload(llama(2, h, 8, 8, f, 1000));
   w.model.moe = MixtureOfExperts{8, 2, 64, 0, false, 0, 1};
   const auto kept = [&] {
     std::vector<std::int64_t> bytes;
@@ -110,7 +110,7 @@ TEST_CASE("eager experts keep the activated gate", "[model_code]") {
     for (const Operator& op : graph.operators)
       if (op.name == "expert_activation")
         for (const TensorIndex t : op.saves)
-          bytes.push_back(graph.tensors[static_cast<std::size_t>(t)].bytes / tokens);
+          bytes.push_back(graph.tensors[static_cast<std::size_t>(t)].bytes / code_tokens);
     return bytes;
   };
   const std::int64_t gate = 2 * 64 * 2, both = 2 * gate;

@@ -24,7 +24,7 @@ Workload with_muon(Transformer model) {
   return w;
 }
 
-Seconds block(const Workload& w, const ParallelPlan& plan) {
+Seconds muon_block(const Workload& w, const ParallelPlan& plan) {
   const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
   const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
   Seconds time;
@@ -50,15 +50,15 @@ TEST_CASE("a matrix is orthogonalised along its shorter side", "[newton_schulz]"
 TEST_CASE("every rank has its part of the matrices", "[newton_schulz]") {
   Workload w = with_muon(llama(1, 1024, 8, 4, 2816, 1000));
   ParallelPlan plan = plan_of(4);
-  const Seconds whole = block(w, plan);
+  const Seconds whole = muon_block(w, plan);
   CHECK(whole > Seconds(0));
   plan.zero_stage = 1;
-  CHECK(block(w, plan).value == Approx(whole.value / 4));
+  CHECK(muon_block(w, plan).value == Approx(whole.value / 4));
   plan.zero_stage = 0;
   w.shares_orthogonalization = true;
-  CHECK(block(w, plan).value == Approx(whole.value / 4));
+  CHECK(muon_block(w, plan).value == Approx(whole.value / 4));
   w.step_with(*optimizer_named("adamw"));
-  CHECK(block(w, plan) == Seconds(0));
+  CHECK(muon_block(w, plan) == Seconds(0));
 }
 
 // Of 1 Mi elements in fp32: a momentum for matrices, AdamW's two for tables and norms.

@@ -48,10 +48,10 @@ Workload in_fp8() {
 
 // 128 tokens; q, k and v read one tensor, gate and up another: 512 + 512 + 512 + 1,408 inputs that
 // are cast. Outputs: q 512, k and v 256, o 512, gate and up 1,408, down 512.
-constexpr double tokens = 128;
-constexpr double inputs = tokens * (512 + 512 + 512 + 1408);
-constexpr double outputs = tokens * (512 + 2 * 256 + 512 + 2 * 1408 + 512);
-constexpr double input_gradients = tokens * (3 * 512 + 512 + 2 * 512 + 1408);
+constexpr double cast_tokens = 128;
+constexpr double inputs = cast_tokens * (512 + 512 + 512 + 1408);
+constexpr double outputs = cast_tokens * (512 + 2 * 256 + 512 + 2 * 1408 + 512);
+constexpr double input_gradients = cast_tokens * (3 * 512 + 512 + 2 * 512 + 1408);
 constexpr double weights = 512.0 * (512 + 2 * 256 + 512 + 3 * 1408);
 
 }  // namespace

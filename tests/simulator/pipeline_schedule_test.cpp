@@ -11,6 +11,7 @@
 #include "simulator/step/engine.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/lower_slots.hpp"
+#include "tests/simulator/played_graph.hpp"
 
 using namespace shardwise;
 
@@ -24,22 +25,20 @@ struct Times {
   std::optional<std::int64_t> pair;
 };
 
-Seconds ps(std::int64_t picoseconds) { return Seconds(static_cast<double>(picoseconds) * 1e-12); }
-
 const PipelineSchedule& schedule(std::string_view name) {
   const PipelineSchedule* row = find_pipeline_schedule(name);
   REQUIRE(row != nullptr);
   return *row;
 }
 
-struct Played {
+struct PlayedSlots {
   std::int64_t makespan = 0;
   std::vector<std::int64_t> busy;    // by stage
   std::vector<std::int64_t> bubble;  // by stage, over the whole step
   std::vector<std::int64_t> span;    // by stage, from its first start to its last end
 };
 
-Played play(const PipelineSchedule& row, PipelineShape shape, Times times) {
+PlayedSlots play_slots(const PipelineSchedule& row, PipelineShape shape, Times times) {
   REQUIRE_FALSE(refusal(row, shape).has_value());
   TaskGraph graph;
   PassTimes seconds{ps(times.f), ps(times.i), ps(times.w), std::nullopt};
@@ -48,7 +47,7 @@ Played play(const PipelineSchedule& row, PipelineShape shape, Times times) {
   const RunOutcome outcome = run(graph);
   REQUIRE(std::holds_alternative<Timeline>(outcome));
   const Timeline& timeline = std::get<Timeline>(outcome);
-  Played played;
+  PlayedSlots played;
   played.makespan = timeline.makespan.picoseconds;
   for (const RankSummary& summary : summarise_ranks(graph, timeline)) {
     played.busy.push_back(total(summary.busy).value);
@@ -65,7 +64,7 @@ Played play(const PipelineSchedule& row, PipelineShape shape, Times times) {
   return played;
 }
 
-int peak(const PipelineSchedule& row, PipelineShape shape, int stage) {
+int most_in_flight(const PipelineSchedule& row, PipelineShape shape, int stage) {
   return peak_in_flight(row.order(shape, stage));
 }
 
@@ -111,7 +110,8 @@ TEST_CASE("GPipe and 1F1B take (m + p - 1)(f + b) with equal stages") {
   for (const std::string_view name : {"gpipe", "1f1b"}) {
     for (int p = 1; p <= 8; ++p) {
       for (int m = 1; m <= 20; ++m) {
-        const Played played = play(schedule(name), {p, 1, m}, {.f = 3, .i = 4, .w = 2, .pair = {}});
+        const PlayedSlots played =
+            play_slots(schedule(name), {p, 1, m}, {.f = 3, .i = 4, .w = 2, .pair = {}});
         CHECK(played.makespan == (m + p - 1) * (3 + 6));
         for (const std::int64_t bubble : played.bubble) CHECK(bubble == (p - 1) * (3 + 6));
       }
@@ -123,8 +123,8 @@ TEST_CASE("1F1B stage r holds min(m, p - r) microbatches, GPipe all of them") {
   for (int p = 1; p <= 8; ++p) {
     for (int m = 1; m <= 12; ++m) {
       for (int r = 0; r < p; ++r) {
-        CHECK(peak(schedule("1f1b"), {p, 1, m}, r) == std::min(m, p - r));
-        CHECK(peak(schedule("gpipe"), {p, 1, m}, r) == m);
+        CHECK(most_in_flight(schedule("1f1b"), {p, 1, m}, r) == std::min(m, p - r));
+        CHECK(most_in_flight(schedule("gpipe"), {p, 1, m}, r) == m);
       }
     }
   }
@@ -138,11 +138,11 @@ TEST_CASE("Interleaving divides the bubble by v where m is a multiple of p") {
     for (int v = 2; v <= 4; ++v) {
       for (int m = p; m <= 4 * p; m += p) {
         const PipelineShape shape{p, v, m};
-        const Played played =
-            play(schedule("interleaved"), shape, {.f = 2, .i = 3, .w = 2, .pair = {}});
+        const PlayedSlots played =
+            play_slots(schedule("interleaved"), shape, {.f = 2, .i = 3, .w = 2, .pair = {}});
         CHECK(played.makespan == m * v * (2 + 5) + (p - 1) * (2 + 5));
         for (int r = 0; r < p; ++r) {
-          CHECK(peak(schedule("interleaved"), shape, r) ==
+          CHECK(most_in_flight(schedule("interleaved"), shape, r) ==
                 std::min(m * v, (v - 1) * p + 2 * (p - 1 - r) + 1));
         }
       }
@@ -158,12 +158,12 @@ TEST_CASE("ZB-H1's bubble is (p - 1)(F + I - W), a third of 1F1B's with F = I = 
     for (int p = 1; p <= 8; ++p) {
       for (int m = p; m <= 3 * p; ++m) {
         const PipelineShape shape{p, 1, m};
-        const Played played = play(schedule("zb-h1"), shape, t);
+        const PlayedSlots played = play_slots(schedule("zb-h1"), shape, t);
         CHECK(played.makespan == m * (t.f + t.i + t.w) + (p - 1) * (t.f + t.i - t.w));
-        const Played plain = play(schedule("1f1b"), shape, t);
+        const PlayedSlots plain = play_slots(schedule("1f1b"), shape, t);
         if (t.f == 1) CHECK(3 * played.bubble[0] == plain.bubble[0]);
         // 1F1B's memory: no stage holds more than 1F1B's first.
-        for (int r = 0; r < p; ++r) CHECK(peak(schedule("zb-h1"), shape, r) <= p);
+        for (int r = 0; r < p; ++r) CHECK(most_in_flight(schedule("zb-h1"), shape, r) <= p);
       }
     }
   }
@@ -175,10 +175,11 @@ TEST_CASE("ZB-V has no bubble with F = I = W, and every stage holds 2p chunks") 
   for (int p = 1; p <= 8; ++p) {
     for (int m = std::max(2, 2 * p - 1); m <= 4 * p; ++m) {
       const PipelineShape shape{p, 2, m};
-      const Played played = play(schedule("zb-v"), shape, {});
+      const PlayedSlots played = play_slots(schedule("zb-v"), shape, {});
       CHECK(played.span == played.busy);
       CHECK(played.makespan == 6 * m + (p - 1));
-      for (int r = 0; r < p; ++r) CHECK(peak(schedule("zb-v"), shape, r) == std::min(2 * p, 2 * m));
+      for (int r = 0; r < p; ++r)
+        CHECK(most_in_flight(schedule("zb-v"), shape, r) == std::min(2 * p, 2 * m));
     }
   }
 }
@@ -193,15 +194,15 @@ TEST_CASE("DualPipe's bubble is (h - 1)(F&B + B - 3W), and a stage holds 2h + 1 
       for (int extra = 0; extra <= 6; extra += 2) {
         const std::int64_t bubble = (h - 1) * (*t.pair + backward - 3 * t.w);
         const PipelineShape two_ways{2 * h, 2, 4 * h + extra};
-        const Played dual = play(schedule("dualpipe"), two_ways, t);
+        const PlayedSlots dual = play_slots(schedule("dualpipe"), two_ways, t);
         CHECK(dual.bubble[static_cast<std::size_t>(h) - 1] == bubble);
         CHECK(dual.bubble[static_cast<std::size_t>(h)] == bubble);
         const PipelineShape folded{h, 2, 2 * h + extra};
-        const Played v = play(schedule("dualpipe-v"), folded, t);
+        const PlayedSlots v = play_slots(schedule("dualpipe-v"), folded, t);
         CHECK(v.bubble[static_cast<std::size_t>(h) - 1] == bubble);
         for (int r = 0; r < h; ++r) {
-          CHECK(peak(schedule("dualpipe"), two_ways, r) == 2 * h + 1);
-          CHECK(peak(schedule("dualpipe-v"), folded, r) == 2 * h + 1);
+          CHECK(most_in_flight(schedule("dualpipe"), two_ways, r) == 2 * h + 1);
+          CHECK(most_in_flight(schedule("dualpipe-v"), folded, r) == 2 * h + 1);
         }
       }
     }

@@ -5,16 +5,12 @@
 #include "simulator/costs/cost_model.hpp"
 #include "simulator/memory/run_buffers.hpp"
 #include "tests/catch.hpp"
+#include "tests/planner/known_facts.hpp"
 #include "tests/simulator/sample_workload.hpp"
 #include "tests/source_dir.hpp"
 
 namespace shardwise {
 namespace {
-
-const Facts& facts() {
-  static const Facts loaded = *load_facts(source_dir() + "/catalog", std::nullopt);
-  return loaded;
-}
 
 Workload tuned(const char* preference) {
   Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 128);
@@ -24,11 +20,11 @@ Workload tuned(const char* preference) {
   return w;
 }
 
-LayerSchedule block(const Workload& w, const ParallelPlan& plan) {
-  const Cluster cluster = parse_gpus(facts().catalog, "4xA100-SXM-80GB")->front();
+LayerSchedule layer_block(const Workload& w, const ParallelPlan& plan) {
+  const Cluster cluster = parse_gpus(known_facts().catalog, "4xA100-SXM-80GB")->front();
   const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
   const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
-  const CostModel model(w, plan, cluster, facts().profile);
+  const CostModel model(w, plan, cluster, known_facts().profile);
   return model.costs(partition).stages.front().chunks.front()[1];  // after the embedding
 }
 
@@ -51,15 +47,16 @@ std::int64_t logits_of(const LayerGraph& head) {
 // A pair is a microbatch of two sequences; DPO's reference takes a forward pass and a gather more,
 // KTO's two models three passes more of one sequence each.
 TEST_CASE("a pair takes what two sequences take, and the reference a pass more", "[preference]") {
-  const LayerSchedule two = block(tuned(""), sharded(2)), one = block(tuned(""), sharded(1));
-  const LayerSchedule simpo = block(tuned("simpo"), sharded(1));
+  const LayerSchedule two = layer_block(tuned(""), sharded(2)),
+                      one = layer_block(tuned(""), sharded(1));
+  const LayerSchedule simpo = layer_block(tuned("simpo"), sharded(1));
   CHECK(simpo == two);
-  const LayerSchedule dpo = block(tuned("dpo"), sharded(1));
+  const LayerSchedule dpo = layer_block(tuned("dpo"), sharded(1));
   CHECK(dpo.time.backward_weight == two.time.backward_weight);
   CHECK(dpo.time.forward.host.value == Approx(2 * two.time.forward.host.value));
   CHECK(dpo.gather_forward->value == Approx(2 * two.gather_forward->value));
   CHECK(dpo.gather_backward->value == Approx(two.gather_backward->value));
-  const LayerSchedule kto = block(tuned("kto"), sharded(1));
+  const LayerSchedule kto = layer_block(tuned("kto"), sharded(1));
   CHECK(kto.time.backward_weight == one.time.backward_weight);
   CHECK(kto.time.forward.host.value == Approx(4 * one.time.forward.host.value));
 }
@@ -69,10 +66,10 @@ TEST_CASE("a pair takes what two sequences take, and the reference a pass more",
 TEST_CASE("the base under adapters is gathered once", "[preference]") {
   Workload w = tuned("dpo");
   w.framework.sharded.reshard_after_forward = false;
-  const Seconds whole = *block(w, sharded(1)).gather_forward;
+  const Seconds whole = *layer_block(w, sharded(1)).gather_forward;
   w.method = Method::lora;
   w.adapter.rank = 8;
-  const Seconds once = *block(w, sharded(1)).gather_forward;
+  const Seconds once = *layer_block(w, sharded(1)).gather_forward;
   CHECK(whole.value > 1.9 * once.value);
 }
 

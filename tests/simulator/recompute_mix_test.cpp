@@ -4,25 +4,11 @@
 #include <random>
 
 #include "tests/catch.hpp"
+#include "tests/simulator/time_and_bytes.hpp"
 
 using namespace shardwise;
 
 namespace {
-
-struct Point {
-  std::int64_t time, bytes;
-  friend bool operator==(const Point&, const Point&) = default;
-};
-
-std::vector<Point> unbeaten(std::vector<Point> points) {
-  std::sort(points.begin(), points.end(), [](Point a, Point b) {
-    return a.time != b.time ? a.time < b.time : a.bytes < b.bytes;
-  });
-  std::vector<Point> left;
-  for (const Point p : points)
-    if (left.empty() || p.bytes < left.back().bytes) left.push_back(p);
-  return left;
-}
 
 RecomputeOption option(std::int64_t time, std::int64_t bytes) {
   return {{}, Bytes(bytes), Picoseconds(time)};
@@ -32,23 +18,24 @@ RecomputeOption option(std::int64_t time, std::int64_t bytes) {
 std::vector<EqualBlocks> random_kinds(std::mt19937& random) {
   std::vector<EqualBlocks> kinds;
   for (int k = 0; k < 2; ++k) {
-    std::vector<Point> points;
+    std::vector<TimeAndBytes> points;
     for (int o = 0; o < 4 - k; ++o)
       points.push_back(
           {static_cast<std::int64_t>(random() % 50), static_cast<std::int64_t>(random() % 50)});
     EqualBlocks& kind = kinds.emplace_back();
     kind.blocks = static_cast<int>(random() % static_cast<unsigned>(4 - k));
-    for (const Point p : unbeaten(points)) kind.options.push_back(option(p.time, p.bytes));
+    for (const TimeAndBytes p : unbeaten_of(points))
+      kind.options.push_back(option(p.time, p.bytes));
   }
   return kinds;
 }
 
-std::vector<Point> assignments(const std::vector<EqualBlocks>& kinds) {
-  std::vector<Point> all{{0, 0}};
+std::vector<TimeAndBytes> assignments(const std::vector<EqualBlocks>& kinds) {
+  std::vector<TimeAndBytes> all{{0, 0}};
   for (const EqualBlocks& kind : kinds)
     for (int b = 0; b < kind.blocks; ++b) {
-      std::vector<Point> longer;
-      for (const Point p : all)
+      std::vector<TimeAndBytes> longer;
+      for (const TimeAndBytes p : all)
         for (const RecomputeOption& o : kind.options)
           longer.push_back({p.time + o.time.value, p.bytes + o.kept.value});
       all = std::move(longer);
@@ -56,14 +43,14 @@ std::vector<Point> assignments(const std::vector<EqualBlocks>& kinds) {
   return all;
 }
 
-std::vector<Point> points(const std::vector<RecomputeMix>& mixes) {
-  std::vector<Point> list;
+std::vector<TimeAndBytes> points(const std::vector<RecomputeMix>& mixes) {
+  std::vector<TimeAndBytes> list;
   for (const RecomputeMix& mix : mixes) list.push_back({mix.time.value, mix.kept.value});
   return list;
 }
 
 bool counts_all_blocks(const RecomputeMix& mix, const std::vector<EqualBlocks>& kinds) {
-  Point sum{0, 0};
+  TimeAndBytes sum{0, 0};
   for (std::size_t k = 0; k < kinds.size(); ++k) {
     int blocks = 0;
     for (std::size_t o = 0; o < mix.counts[k].size(); ++o) {
@@ -73,7 +60,7 @@ bool counts_all_blocks(const RecomputeMix& mix, const std::vector<EqualBlocks>& 
     }
     if (blocks != kinds[k].blocks) return false;
   }
-  return sum == Point{mix.time.value, mix.kept.value};
+  return sum == TimeAndBytes{mix.time.value, mix.kept.value};
 }
 
 }  // namespace
@@ -83,7 +70,7 @@ TEST_CASE("mixes are the unbeaten of all assignments of options to blocks", "[re
   for (int round = 0; round < 200; ++round) {
     const auto kinds = random_kinds(random);
     const auto mixes = recompute_mixes(kinds);
-    CHECK(points(mixes) == unbeaten(assignments(kinds)));
+    CHECK(points(mixes) == unbeaten_of(assignments(kinds)));
     for (const RecomputeMix& mix : mixes) CHECK(counts_all_blocks(mix, kinds));
   }
 }
@@ -93,15 +80,15 @@ TEST_CASE("below a line no unbeaten mix is lost", "[recompute]") {
   std::size_t below = 0, left_out = 0;
   for (int round = 0; round < 300; ++round) {
     const auto kinds = random_kinds(random);
-    const auto all = unbeaten(assignments(kinds));
+    const auto all = unbeaten_of(assignments(kinds));
     const double price = static_cast<double>(random() % 40) / 8.0;
-    const Point through = all[random() % all.size()];
+    const TimeAndBytes through = all[random() % all.size()];
     const auto found = points(
         recompute_mixes(kinds, MixLine{price, Picoseconds(through.time), Bytes(through.bytes)}));
-    const auto cost = [&](Point p) {
+    const auto cost = [&](TimeAndBytes p) {
       return static_cast<double>(p.time) + price * static_cast<double>(p.bytes);
     };
-    for (const Point p : all) {
+    for (const TimeAndBytes p : all) {
       if (cost(p) > cost(through)) continue;
       ++below;
       CHECK(std::find(found.begin(), found.end(), p) != found.end());
@@ -118,7 +105,7 @@ TEST_CASE("the path changes the blocks whose bytes are cheapest to save first", 
   const std::vector<EqualBlocks> kinds{
       {2, {option(0, 10), option(1, 6), option(4, 5), option(6, 1)}}};
   CHECK(points(recompute_path(kinds)) ==
-        std::vector<Point>{{0, 20}, {1, 16}, {2, 12}, {7, 7}, {12, 2}});
+        std::vector<TimeAndBytes>{{0, 20}, {1, 16}, {2, 12}, {7, 7}, {12, 2}});
 }
 
 TEST_CASE("random paths lie on the lower hull: no assignment is below any of their edges",
@@ -131,7 +118,7 @@ TEST_CASE("random paths lie on the lower hull: no assignment is below any of the
     for (const RecomputeMix& mix : recompute_path(kinds)) CHECK(counts_all_blocks(mix, kinds));
     bool hull = true;
     for (std::size_t i = 1; i < path.size(); ++i)
-      for (const Point p : all) {
+      for (const TimeAndBytes p : all) {
         // Twice the area of the triangle: not negative where p is on or above the edge.
         const std::int64_t area =
             (path[i].time - path[i - 1].time) * (p.bytes - path[i - 1].bytes) -

@@ -5,6 +5,7 @@
 
 #include "simulator/graphs/layer_script.hpp"
 #include "tests/catch.hpp"
+#include "tests/simulator/time_and_bytes.hpp"
 
 using namespace shardwise;
 
@@ -34,30 +35,15 @@ LayerGraph random_block(std::mt19937& random, int operators) {
   return graph;
 }
 
-struct Point {
-  std::int64_t time, bytes;
-  friend bool operator==(const Point&, const Point&) = default;
-};
-
-std::vector<Point> unbeaten(std::vector<Point> points) {
-  std::sort(points.begin(), points.end(), [](Point a, Point b) {
-    return a.time != b.time ? a.time < b.time : a.bytes < b.bytes;
-  });
-  std::vector<Point> left;
-  for (const Point p : points)
-    if (left.empty() || p.bytes < left.back().bytes) left.push_back(p);
-  return left;
-}
-
 // Time and bytes of a choice as the allocation script sees them, useless re-runs dropped.
-Point scripted(const LayerGraph& graph, const std::vector<Picoseconds>& forward,
-               const std::vector<bool>& chosen, const std::vector<bool>& always) {
+TimeAndBytes scripted(const LayerGraph& graph, const std::vector<Picoseconds>& forward,
+                      const std::vector<bool>& chosen, const std::vector<bool>& always) {
   ScriptOptions options;
   options.runs_again = chosen;
   for (std::size_t i = 0; i < chosen.size(); ++i)
     options.runs_again[i] = options.runs_again[i] || always[i];
   const LayerScript script = layer_script(graph, options);
-  Point p{0, script.saved_bytes};
+  TimeAndBytes p{0, script.saved_bytes};
   for (std::size_t i = 0; i < forward.size(); ++i)
     if (script.runs_again[i] && !always[i]) p.time += forward[i].value;
   return p;
@@ -76,17 +62,17 @@ TEST_CASE("recompute options are the unbeaten of all 2^n sets of operators", "[r
       forward.emplace_back(1 + static_cast<std::int64_t>(random() % 30));
       always.push_back(random() % 6 == 0);
     }
-    std::vector<Point> all;
+    std::vector<TimeAndBytes> all;
     for (unsigned set = 0; set < (1U << n); ++set) {
       std::vector<bool> chosen;
       for (int i = 0; i < n; ++i) chosen.push_back((set >> i & 1U) != 0);
       all.push_back(scripted(graph, forward, chosen, always));
     }
-    std::vector<Point> found;
+    std::vector<TimeAndBytes> found;
     for (const RecomputeOption& o : recompute_options(graph, forward, always)) {
       found.push_back({o.time.value, o.kept.value});
       CHECK(scripted(graph, forward, o.again, always) == found.back());
     }
-    CHECK(found == unbeaten(all));
+    CHECK(found == unbeaten_of(all));
   }
 }

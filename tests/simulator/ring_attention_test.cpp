@@ -10,7 +10,7 @@ using namespace shardwise;
 namespace {
 
 // 8 heads of 64 on 2 of keys, one sequence of 1024 tokens.
-Workload sample() { return pretraining(llama(1, 512, 8, 2, 1408, 1000), 1024); }
+Workload ring_workload() { return pretraining(llama(1, 512, 8, 2, 1408, 1000), 1024); }
 
 ParallelPlan over(int context) {
   ParallelPlan plan = plan_of(1);
@@ -53,15 +53,15 @@ Attention attention_of(const Workload& w, const ParallelPlan& plan) {
 
 // A quarter of 1024 x 1024 / 2 pairs: 256 x 256 / 2 of its own and three times 256 x 128.
 TEST_CASE("Parts of a ring compute a rank's share of all pairs", "[ring_attention]") {
-  const Attention ring = attention_of(sample(), over(4));
+  const Attention ring = attention_of(ring_workload(), over(4));
   CHECK(ring.pairs == 1024.0 * 1024 / 2 / 4);
   CHECK(ring.kernels == 4);
   CHECK(ring.messages == 3);
-  CHECK(attention_of(sample(), over(1)).kernels == 1);
+  CHECK(attention_of(ring_workload(), over(1)).kernels == 1);
 
   ParallelPlan gathered = over(4);
   gathered.context_kind = ContextKind::all_gather;
-  const Attention whole = attention_of(sample(), gathered);
+  const Attention whole = attention_of(ring_workload(), gathered);
   CHECK(whole.pairs == ring.pairs);
   CHECK(whole.kernels == 1);
   CHECK(whole.merged == 0);
@@ -70,12 +70,12 @@ TEST_CASE("Parts of a ring compute a rank's share of all pairs", "[ring_attentio
 // 256 tokens: output 8 x 64 x 256 = 131072 elements, keys and values 2 x 128 x 256 = 65536. In 16
 // bits: packed 4 B of keys and values, the first part 4 B of output, each other one 6.
 TEST_CASE("What joins a ring in 16 bits", "[ring_attention]") {
-  const Attention ring = attention_of(sample(), over(4));
+  const Attention ring = attention_of(ring_workload(), over(4));
   CHECK(ring.merged == 4.0 * 65536 + 4.0 * 131072 + 3 * 6.0 * 131072);
   CHECK(ring.reduced == 2.0 * 65536 * 4);
   // Parts and messages of four ranks have names until the last is merged.
   CHECK(ring.op.forward_temporary == Bytes(4 * 2 * (65536 + 131072)));
-  CHECK(attention_of(sample(), over(1)).op.forward_temporary == Bytes(0));
+  CHECK(attention_of(ring_workload(), over(1)).op.forward_temporary == Bytes(0));
 }
 
 // fp32: every part is widened (6 B), three are merged (32 B), the result is cast back (6 B); keys
@@ -83,7 +83,7 @@ TEST_CASE("What joins a ring in 16 bits", "[ring_attention]") {
 // and values travel in fp32. So they do where keys are gathered, for the kernel runs on parts then
 // as well.
 TEST_CASE("What joins a ring in fp32", "[ring_attention]") {
-  Workload w = sample();
+  Workload w = ring_workload();
   w.framework.context_merge = ContextMerge::fp32_operators;
   const Attention ring = attention_of(w, over(4));
   CHECK(ring.merged == (4 * 6.0 + 3 * 32.0 + 6.0) * 131072 + 4 * 4.0 * 65536);
@@ -97,7 +97,7 @@ TEST_CASE("What joins a ring in fp32", "[ring_attention]") {
 
 // A window shorter than the sequence leaves most parts empty: its kernel stays whole.
 TEST_CASE("Local attention is not dealt in parts", "[ring_attention]") {
-  Workload w = sample();
+  Workload w = ring_workload();
   w.model.sliding_window = 128;
   AttentionWork local;
   local.queries = 256;

@@ -21,7 +21,7 @@ using namespace shardwise;
 
 namespace {
 
-Seconds ps(std::int64_t n) { return Seconds(static_cast<double>(n) * 1e-12); }
+Seconds from_picoseconds(std::int64_t n) { return Seconds(static_cast<double>(n) * 1e-12); }
 
 ParallelPlan plan_for(const PipelineSchedule& schedule, PipelineShape shape) {
   ParallelPlan plan;
@@ -51,8 +51,8 @@ StepCosts costs_for(const ParallelPlan& plan, Time time) {
   return costs;
 }
 
-PlayedStep played(const PipelineSchedule& schedule, const ParallelPlan& plan,
-                  const StepCosts& costs) {
+PlayedStep played_schedule(const PipelineSchedule& schedule, const ParallelPlan& plan,
+                           const StepCosts& costs) {
   LoweredStep lowered = lower(plan, schedule, costs, false);
   RunOutcome outcome = run(lowered.graph);
   REQUIRE(std::holds_alternative<Timeline>(outcome));
@@ -100,7 +100,8 @@ const PipelineSchedule& schedule_named(std::string_view name) {
 double bubble_fraction(std::string_view name, PipelineShape shape) {
   const PipelineSchedule& schedule = schedule_named(name);
   const ParallelPlan plan = plan_for(schedule, shape);
-  const PlayedStep step = played(schedule, plan, costs_for(plan, [] { return ps(100); }));
+  const PlayedStep step =
+      played_schedule(schedule, plan, costs_for(plan, [] { return from_picoseconds(100); }));
   const auto ranks = summarise_ranks(step.graph(), step.timeline);
   return seconds(ranks[static_cast<std::size_t>(shape.stages / 2)].bubble) /
          (step.timeline.makespan - SimTime{});
@@ -119,11 +120,11 @@ TEST_CASE("10,000 random steps: every microbatch passes every chunk once, in ord
     if (refusal(schedule, shape)) continue;
     ++runs;
     const ParallelPlan plan = plan_for(schedule, shape);
-    const StepCosts costs =
-        costs_for(plan, [&] { return ps(1 + static_cast<std::int64_t>(random() % 50)); });
+    const StepCosts costs = costs_for(
+        plan, [&] { return from_picoseconds(1 + static_cast<std::int64_t>(random() % 50)); });
     INFO(schedule.name << " p=" << shape.stages << " v=" << shape.chunks_per_stage
                        << " m=" << shape.microbatches);
-    REQUIRE(passes_in_order(schedule, plan, played(schedule, plan, costs)));
+    REQUIRE(passes_in_order(schedule, plan, played_schedule(schedule, plan, costs)));
   }
 }
 
@@ -149,15 +150,15 @@ TEST_CASE("bubble fractions of played steps are the papers'", "[schedules]") {
 
 namespace {
 
-struct Played {
+struct PlayedPair {
   Workload workload;
   ContextCalibration context;
 };
 
-const Played& small_model() {
-  static const Played one = [] {
+const PlayedPair& small_model() {
+  static const PlayedPair one = [] {
     const Facts facts = *load_facts(source_dir() + "/catalog", std::nullopt);
-    Played p;
+    PlayedPair p;
     p.workload.model = **find_model(facts.catalog, "llama-3.2-1b");
     p.workload.method = Method::pretrain;
     p.workload.sequence = 1024;
@@ -209,7 +210,7 @@ TEST_CASE("played activations: 1F1B's stage i holds p - i microbatches, GPipe's 
 TEST_CASE("random schedules: a steady step ends with the bytes that it began with", "[schedules]") {
   std::mt19937 random(43);
   const auto upto = [&](unsigned most) { return 1 + static_cast<int>(random() % most); };
-  const Played& small = small_model();
+  const PlayedPair& small = small_model();
   for (int runs = 0; runs < 150;) {
     const PipelineSchedule& schedule = pipeline_schedules()[random() % pipeline_schedules().size()];
     const PipelineShape shape{upto(4), upto(2), upto(12)};

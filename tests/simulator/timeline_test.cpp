@@ -8,19 +8,12 @@
 
 #include "simulator/step/engine.hpp"
 #include "tests/catch.hpp"
+#include "tests/simulator/played_graph.hpp"
 #include "tests/simulator/random_graph.hpp"
 
 using namespace shardwise;
 
 namespace {
-
-Seconds ps(std::int64_t picoseconds) { return Seconds(static_cast<double>(picoseconds) * 1e-12); }
-
-Timeline play(const TaskGraph& graph) {
-  RunOutcome outcome = run(graph);
-  REQUIRE(std::holds_alternative<Timeline>(outcome));
-  return std::get<Timeline>(std::move(outcome));
-}
 
 Picoseconds account(const RankSummary& summary) {
   return total(summary.busy) + total(summary.exposed) + summary.bubble;

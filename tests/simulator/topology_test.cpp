@@ -11,7 +11,7 @@ namespace {
 double gb(BytesPerSecond b) { return b.value / 1e9; }
 
 // PCIe 4.0 x16: 16 lanes x 1.9692 GB/s, of which DMA moves 0.813.
-constexpr double slot = 16 * 1.9692 * 0.813;
+constexpr double slot_rate = 16 * 1.9692 * 0.813;
 constexpr double shm = 0.59, p2p = 0.96, across = 0.834;
 
 GroupShape spread(int nodes, int per_node, int sharing) {
@@ -31,15 +31,15 @@ TEST_CASE("cards without peer access go through host memory", "[topology]") {
   const Path path = two.path(0, 1);
   CHECK(path.kind == PathKind::phb);
   CHECK(path.transport == Transport::shm);
-  CHECK(gb(path.bandwidth) == Approx(slot * shm));
+  CHECK(gb(path.bandwidth) == Approx(slot_rate * shm));
   // Each slot carries one flow out and one in: the ring is as fast as the pair.
-  CHECK(gb(two.local(2, 1).ring) == Approx(slot * shm));
+  CHECK(gb(two.local(2, 1).ring) == Approx(slot_rate * shm));
 
   SECTION("a slot of eight lanes is half as fast") {
     Node desktop = node(2, IntraLink::pcie_host, 1);
     desktop.pcie_lanes_per_gpu = 8;
     const Topology narrow(cluster(rtx_4090(), desktop, 1, 2), links);
-    CHECK(gb(narrow.local(2, 1).ring) == Approx(slot * shm / 2));
+    CHECK(gb(narrow.local(2, 1).ring) == Approx(slot_rate * shm / 2));
   }
   SECTION("an older host slows a newer card") {
     Node old = node(2, IntraLink::pcie_host, 1);
@@ -63,7 +63,7 @@ TEST_CASE("eight cards share two sockets", "[topology]") {
   CHECK(t.path(0, 3).kind == PathKind::phb);
   CHECK(t.path(3, 4).kind == PathKind::sys);
   CHECK(t.local(8, 1).kind == PathKind::sys);
-  CHECK(gb(t.local(8, 1).ring) == Approx(slot * shm));
+  CHECK(gb(t.local(8, 1).ring) == Approx(slot_rate * shm));
   // Pairs 0-4, 1-5, 2-6, 3-7: four flows over the 48 GB/s between the sockets.
   CHECK(gb(t.local(2, 4).ring) == Approx(48.0 / 4));
 
@@ -72,8 +72,8 @@ TEST_CASE("eight cards share two sockets", "[topology]") {
     patched.nccl.p2p_level = PathKind::sys;
     const Topology direct(cluster(card("nvidia", 8.9, 4, 0), box, 1, 8), patched);
     CHECK(direct.local(8, 1).transport == Transport::p2p);
-    CHECK(gb(direct.local(4, 1).ring) == Approx(slot * p2p));
-    CHECK(gb(direct.local(8, 1).ring) == Approx(slot * p2p * across));
+    CHECK(gb(direct.local(4, 1).ring) == Approx(slot_rate * p2p));
+    CHECK(gb(direct.local(8, 1).ring) == Approx(slot_rate * p2p * across));
   }
 }
 
@@ -82,15 +82,15 @@ TEST_CASE("NCCL goes direct below a switch, through the host above it", "[topolo
   const Topology t(cluster(l40s(), node(8, IntraLink::pcie_switch, 2), 1, 8), links);
   CHECK(t.path(0, 1).kind == PathKind::pix);
   CHECK(t.path(0, 1).transport == Transport::p2p);
-  CHECK(gb(t.path(0, 1).bandwidth) == Approx(slot * p2p));
+  CHECK(gb(t.path(0, 1).bandwidth) == Approx(slot_rate * p2p));
   CHECK(t.path(0, 7).kind == PathKind::sys);
   CHECK(t.path(0, 7).transport == Transport::shm);
-  CHECK(gb(t.local(4, 1).ring) == Approx(slot * p2p));
+  CHECK(gb(t.local(4, 1).ring) == Approx(slot_rate * p2p));
   // One ring over both switches: one flow bounces in each direction.
   CHECK(t.local(8, 1).transport == Transport::shm);
-  CHECK(gb(t.local(8, 1).ring) == Approx(slot * shm));
+  CHECK(gb(t.local(8, 1).ring) == Approx(slot_rate * shm));
   // Four pairs, one card of each below either switch: they share the switch's one way up.
-  CHECK(gb(t.local(2, 4).ring) == Approx(slot * shm / 4));
+  CHECK(gb(t.local(2, 4).ring) == Approx(slot_rate * shm / 4));
 }
 
 TEST_CASE("bridges join cards two by two", "[topology]") {
@@ -99,7 +99,7 @@ TEST_CASE("bridges join cards two by two", "[topology]") {
   CHECK(t.path(0, 1).kind == PathKind::nvl);
   CHECK(gb(t.local(2, 1).ring) == Approx(56.25 * 0.853));
   CHECK(t.path(1, 2).kind == PathKind::phb);
-  CHECK(gb(t.local(4, 1).ring) == Approx(slot * shm));
+  CHECK(gb(t.local(4, 1).ring) == Approx(slot_rate * shm));
   CHECK(t.local(2, 2).kind == PathKind::phb);  // 0-2 and 1-3
 }
 
@@ -153,17 +153,17 @@ TEST_CASE("NICs are shared by the groups that use them", "[topology]") {
   CHECK(gb(t.network(spread(4, 8, 1), false)) == Approx(8 * 25 * 0.92));
   CHECK(gb(t.network(spread(4, 2, 4), false)) == Approx(2 * 25 * 0.92));
   // One GPU alone cannot feed eight NICs: its slot is the limit.
-  CHECK(gb(t.network(spread(4, 1, 1), false)) == Approx(slot));
+  CHECK(gb(t.network(spread(4, 1, 1), false)) == Approx(slot_rate));
 }
 
 TEST_CASE("without GPUDirect a NIC is fed through the host", "[topology]") {
   const LinkCalibration links = calibration();
   const Cluster far =
       cluster(l40s(), node(2, IntraLink::pcie_host, 2, 1, 25), 2, 2, network(25, 0.9, 2));
-  CHECK(gb(Topology(far, links).network(spread(2, 2, 1), false)) == Approx(slot * 0.37));
+  CHECK(gb(Topology(far, links).network(spread(2, 2, 1), false)) == Approx(slot_rate * 0.37));
   Cluster off = hgx(a100(), 2);
   off.network->gpu_direct = false;
-  CHECK(gb(Topology(off, links).path(0, 8).bandwidth) == Approx(slot * 0.37));
+  CHECK(gb(Topology(off, links).path(0, 8).bandwidth) == Approx(slot_rate * 0.37));
 }
 
 TEST_CASE("the rings of one communicator may find few of a node's NICs", "[topology]") {
@@ -211,8 +211,8 @@ TEST_CASE("a measured fall with the number of nodes is interpolated", "[topology
 TEST_CASE("host copies share the socket's memory and root complex", "[topology]") {
   const LinkCalibration links = calibration();
   const Topology t(cluster(rtx_4090(), node(4, IntraLink::pcie_host, 1), 1, 4), links);
-  CHECK(gb(t.host_copy_alone()) == Approx(slot));
-  CHECK(gb(t.host_copy_together()) == Approx(slot));  // 4 x 25.6 < 200
+  CHECK(gb(t.host_copy_alone()) == Approx(slot_rate));
+  CHECK(gb(t.host_copy_together()) == Approx(slot_rate));  // 4 x 25.6 < 200
   Node slow = node(4, IntraLink::pcie_host, 1);
   slow.host_memory_bandwidth = BytesPerSecond(80e9);
   const Topology starved(cluster(rtx_4090(), slow, 1, 4), links);
@@ -228,7 +228,7 @@ TEST_CASE("unequal cards in one box: the slowest slot sets the pace", "[topology
   mixed.mixed_in_one_node = true;
   const Topology t(mixed, links);
   CHECK(t.gpus_per_node() == 4);
-  CHECK(gb(t.path(0, 1).bandwidth) == Approx(slot * shm));
+  CHECK(gb(t.path(0, 1).bandwidth) == Approx(slot_rate * shm));
   CHECK(gb(t.local(4, 1).ring) == Approx(16 * 0.9846 * 0.8 * shm));
 }
 

@@ -27,14 +27,14 @@ StepCosts one_stage(double forward, double backward) {
   return costs;
 }
 
-Timeline played(const ParallelPlan& plan, const StepCosts& costs, const Variation* variation,
-                bool unfold = true) {
+Timeline played_varied(const ParallelPlan& plan, const StepCosts& costs, const Variation* variation,
+                       bool unfold = true) {
   const LoweredStep step =
       lower(plan, *find_pipeline_schedule(plan.schedule_row()), costs, unfold, nullptr, variation);
   return std::get<Timeline>(run(step.graph));
 }
 
-std::int64_t ps(double seconds) { return std::llround(seconds * 1e12); }
+std::int64_t picoseconds_of(double seconds) { return std::llround(seconds * 1e12); }
 
 }  // namespace
 
@@ -59,8 +59,9 @@ TEST_CASE("the same seed gives the same step, another seed another", "[variation
   plan.microbatches = 3;
   const StepCosts costs = one_stage(1, 2);
   const Variation seven{.jitter = 0.1, .seed = 7}, eight{.jitter = 0.1, .seed = 8};
-  CHECK(played(plan, costs, &seven) == played(plan, costs, &seven));
-  CHECK_FALSE(played(plan, costs, &seven).makespan == played(plan, costs, &eight).makespan);
+  CHECK(played_varied(plan, costs, &seven) == played_varied(plan, costs, &seven));
+  CHECK_FALSE(played_varied(plan, costs, &seven).makespan ==
+              played_varied(plan, costs, &eight).makespan);
 }
 
 // m (f + b) and the reduction; with a straggler of s = 1.5 all ranks wait for it: s m (f + b).
@@ -69,8 +70,8 @@ TEST_CASE("a straggler holds up every rank", "[variation]") {
   plan.microbatches = 2;
   const StepCosts costs = one_stage(1, 2);
   const Variation slow{.straggler = 1.5, .seed = 3};
-  CHECK(played(plan, costs, nullptr).makespan.picoseconds == ps(6.5));
-  CHECK(played(plan, costs, &slow).makespan.picoseconds == ps(9.5));
+  CHECK(played_varied(plan, costs, nullptr).makespan.picoseconds == picoseconds_of(6.5));
+  CHECK(played_varied(plan, costs, &slow).makespan.picoseconds == picoseconds_of(9.5));
   CHECK(slow.slow_rank(8) >= 0);
   CHECK(slow.slow_rank(8) < 8);
 }
@@ -82,10 +83,10 @@ TEST_CASE("ranks of different pace run different numbers of microbatches", "[var
   plan.microbatches = 4;
   StepCosts costs = one_stage(0.5, 1.5);
   costs.stages.front().paces = {{1, 0.5, {}}, {2, 1.0, {}}};
-  CHECK(played(plan, costs, nullptr).makespan.picoseconds == ps(8.5));
+  CHECK(played_varied(plan, costs, nullptr).makespan.picoseconds == picoseconds_of(8.5));
   costs.stages.front().paces = {{1, 0.5, 6}, {2, 1.0, 3}};
   costs.rounds = 6;
-  CHECK(played(plan, costs, nullptr).makespan.picoseconds == ps(6.5));
+  CHECK(played_varied(plan, costs, nullptr).makespan.picoseconds == picoseconds_of(6.5));
 }
 
 // A microbatch takes 3 s, loading it l. The first is there. With l = 2 nobody waits: 4 x 3 and the
@@ -95,9 +96,9 @@ TEST_CASE("a slow data loader sets the pace of a step", "[variation]") {
   plan.microbatches = 4;
   StepCosts costs = one_stage(1, 2);
   costs.stages.front().load = Seconds(2);
-  CHECK(played(plan, costs, nullptr, false).makespan.picoseconds == ps(12.5));
+  CHECK(played_varied(plan, costs, nullptr, false).makespan.picoseconds == picoseconds_of(12.5));
   costs.stages.front().load = Seconds(5);
-  CHECK(played(plan, costs, nullptr, false).makespan.picoseconds == ps(20));
+  CHECK(played_varied(plan, costs, nullptr, false).makespan.picoseconds == picoseconds_of(20));
 }
 
 TEST_CASE("every gradient compression is found by its name", "[compression]") {

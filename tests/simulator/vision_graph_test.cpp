@@ -38,12 +38,12 @@ Workload seeing(ImagesSeen images, Method method = Method::full) {
   return w;
 }
 
-LayerScript script_of(const LayerGraph& graph) {
+LayerScript tower_script(const LayerGraph& graph) {
   return layer_script(graph, {.runs_again = std::vector<bool>(graph.operators.size(), false)});
 }
 
 // Bytes that the forward pass holds at most, its input aside.
-std::int64_t peak(const LayerScript& script) {
+std::int64_t peak_of(const LayerScript& script) {
   std::vector<std::int64_t> open(static_cast<std::size_t>(script.slots), 0);
   std::int64_t now = 0, most = 0;
   for (const MemoryEvent& e : script.forward) {
@@ -104,11 +104,11 @@ TEST_CASE("attention sees windows, and the image in the global layers", "[vision
 TEST_CASE("a frozen tower keeps nothing for backward", "[vision]") {
   const Workload w = seeing({1, 1024});
   const LayerGraph graph = vision_graph(w, plan_of(1));
-  const LayerScript script = script_of(graph);
+  const LayerScript script = tower_script(graph);
   const std::int64_t stream = 1024 * w.model.hidden * 2;
   CHECK(script.saved_bytes == 0);
   for (const Operator& op : graph.operators) CHECK(op.weight_gradient_elements == 0);
-  CHECK(static_cast<double>(peak(script)) / 4096 == Approx(44'178.0).epsilon(0.1));
+  CHECK(static_cast<double>(peak_of(script)) / 4096 == Approx(44'178.0).epsilon(0.1));
   // Backward: the gradient of the stream without the image tokens' part, and nothing else.
   std::int64_t made = 0;
   for (const MemoryEvent& e : script.backward)

@@ -33,7 +33,7 @@ std::int64_t kept(const LayerGraph& graph, const Operator& op) {
   return bytes;
 }
 
-std::int64_t moved(const std::vector<Kernel>& kernels) {
+std::int64_t bytes_moved_by(const std::vector<Kernel>& kernels) {
   std::int64_t bytes = 0;
   for (const Kernel& k : kernels)
     if (const auto* m = std::get_if<MemoryWork>(&k)) bytes += m->moved.value;
@@ -41,7 +41,7 @@ std::int64_t moved(const std::vector<Kernel>& kernels) {
 }
 
 // Eight heads over 128 tokens.
-Workload eager(WeightRecipe weights, DType compute) {
+Workload eager_recipe(WeightRecipe weights, DType compute) {
   Workload w = pretraining(llama(2, 512, 8, 8, 1408, 1000), 128);
   w.framework.kernels = KernelStyle::eager;
   w.framework.attention = AttentionKernel::eager;
@@ -57,14 +57,14 @@ Workload eager(WeightRecipe weights, DType compute) {
 // runs beside its scores anyway is the same in both.
 TEST_CASE("A softmax of PyTorch's operators keeps its exponentials", "[written_out]") {
   constexpr std::int64_t scores = 8 * 128 * 128;
-  Workload w = eager(WeightRecipe::fp32, DType::fp32);
+  Workload w = eager_recipe(WeightRecipe::fp32, DType::fp32);
   const LayerGraph whole = block_graph(w, plan_of(1), {});
   w.framework.plain_softmax = true;
   const LayerGraph parts = block_graph(w, plan_of(1), {});
   const Operator &one = named(whole, "attention"), &many = named(parts, "attention");
   CHECK(kept(parts, many) - kept(whole, one) == 4 * scores);
-  CHECK(moved(many.forward) - moved(one.forward) == 48 * scores);
-  CHECK(moved(many.backward) - moved(one.backward) == 120 * scores);
+  CHECK(bytes_moved_by(many.forward) - bytes_moved_by(one.forward) == 48 * scores);
+  CHECK(bytes_moved_by(many.backward) - bytes_moved_by(one.backward) == 120 * scores);
   const auto products_alone = [](const Operator& op) {
     for (const Kernel& k : op.forward)
       if (const auto* a = std::get_if<AttentionWork>(&k)) return a->products_alone;
@@ -80,15 +80,15 @@ TEST_CASE("A softmax of PyTorch's operators keeps its exponentials", "[written_o
 // 2 bytes. Values moved forward: 2 + 3 + 3 in place of 2 + 3, backward 18 in place of 9.
 TEST_CASE("A SiLU that is written out keeps its sigmoid", "[written_out]") {
   constexpr std::int64_t values = 128 * 1408;
-  Workload w = eager(WeightRecipe::pure_half, DType::bf16);
+  Workload w = eager_recipe(WeightRecipe::pure_half, DType::bf16);
   const auto sums = [&] {
     const LayerGraph g = block_graph(w, plan_of(1), {});
     std::vector<std::int64_t> all(3, 0);
     for (const char* name : {"sigmoid", "silu", "product"})
       for (const Operator& op : g.operators)
         if (op.name == name) {
-          all[1] += moved(op.forward);
-          all[2] += moved(op.backward);
+          all[1] += bytes_moved_by(op.forward);
+          all[2] += bytes_moved_by(op.backward);
           for (const TensorIndex t : op.outputs) all[0] += size_of(g, t);
         }
     return all;
@@ -105,7 +105,7 @@ TEST_CASE("A SiLU that is written out keeps its sigmoid", "[written_out]") {
 // five of 4 MiB beside its states of 16 MiB. Other optimizers are not the framework's.
 TEST_CASE("A framework's own AdamW goes tensor by tensor", "[written_out]") {
   constexpr std::int64_t mi = 1 << 20;
-  Workload w = eager(WeightRecipe::fp32, DType::fp32);
+  Workload w = eager_recipe(WeightRecipe::fp32, DType::fp32);
   w.framework.clips_gradients = false;
   w.framework.fused_optimizer = false;
   w.framework.written_optimizer = WrittenOptimizer{16, 37, 5};
@@ -203,12 +203,12 @@ TEST_CASE("Quantised experts are made 16 bits before they multiply", "[written_o
     return named(block_graph(w, plan_of(1), kind), "expert_up");
   };
   const Operator plain = product(Quantization::none), quantised = product(Quantization::nf4);
-  CHECK(moved(quantised.forward) - moved(plain.forward) >= (weights * 5) / 2);
+  CHECK(bytes_moved_by(quantised.forward) - bytes_moved_by(plain.forward) >= (weights * 5) / 2);
   CHECK(quantised.forward_temporary - plain.forward_temporary == Bytes(2 * weights / 8));
   w.framework.dequantizes_experts_at_once = true;
   CHECK(product(Quantization::nf4).forward_temporary == Bytes(2 * weights));
   w.framework.quantizes_experts = false;
-  CHECK(moved(product(Quantization::nf4).forward) == moved(plain.forward));
+  CHECK(bytes_moved_by(product(Quantization::nf4).forward) == bytes_moved_by(plain.forward));
 }
 
 }  // namespace shardwise
