@@ -51,10 +51,10 @@ Result<Decided> asked_plan(const ResolvedRequest& r, Method method) {
   auto plan = complete_plan(r, chosen.workload, cluster, r.asked.plans.front());
   if (!plan) return plan.error();
   chosen = choose_workload(r, method, cluster, plan->zero_stage);
-  Decided d{{chosen.workload, *std::move(plan), cluster}, {}, chosen.notes, false};
-  auto f = forecast(d.question, r.facts->profile, {.unfold = r.asked.unfold});
+  Question question{chosen.workload, *std::move(plan), cluster};
+  auto f = forecast(question, r.facts->profile, {.unfold = r.asked.unfold});
   if (!f) return f.error();
-  d.forecast = *std::move(f);
+  Decided d{std::move(question), *std::move(f), chosen.notes, false};
   d.notes.insert(d.notes.end(), d.forecast.notes.begin(), d.forecast.notes.end());
   return d;
 }
