@@ -142,11 +142,12 @@ std::vector<OperatorAccount> operator_accounts(const Question& q, const Profile&
   for (const ModelChunk& chunk : partition.stages[static_cast<std::size_t>(stage)])
     for (const ChunkLayer& layer : chunk.layers) {
       const LayerDefinition& d = *layer.definition;
+      const std::vector<ColdBytes> cold = accountant.cold(d.graph);
       for (std::size_t i = 0; i < d.graph.operators.size(); ++i) {
         const Operator& op = d.graph.operators[i];
         KernelAccount forward, backward;
-        accountant.add(op.forward, forward);
-        accountant.add(op.backward, backward);
+        accountant.add(op.forward, forward, cold[i].forward);
+        accountant.add(op.backward, backward, cold[i].backward);
         accountant.add(op.backward_weight, backward);
         OperatorAccount& account = by_name[op.name];
         const double times = q.plan.microbatches;

@@ -182,11 +182,12 @@ Seconds CostModel::reduction_hooks(const LayerDefinition& d) const {
                  1e-6);
 }
 
-// Blocks are units; what lies before and behind them is one together, the root.
+// Blocks are units. What lies before and behind them is one more, the root, which is left out: the
+// CPU would not be ahead of the embedding's kernels then, and every step be played with its lane.
 CostModel::ShardingHooks CostModel::sharding_hooks(const LayerDefinition& d) const {
   if (plan_.zero_stage < 3) return {};
   const Framework& f = w_.framework;
-  const int units = d.role == LayerRole::head ? 0 : d.blocks;
+  const int units = at_an_end(d.role) ? 0 : d.blocks;
   return {Seconds(d.graph.parameters.modules * f.host_us_per_sharded_module * 1e-6),
           Seconds(units * f.host_us_per_sharded_unit * 1e-6)};
 }

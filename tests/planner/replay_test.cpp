@@ -69,8 +69,8 @@ TEST_CASE("nanotron, DP x PP with ZeRO-1") {
   CHECK(w.compute == DType::bf16);
   CHECK(w.model.vocab == 131072);
   CHECK(w.model.tied_embeddings);
-  CHECK(w.framework.attention == AttentionKernel::flash);
-  CHECK(r.memory_kind == MemoryKind::reserved_at_step);  // not stated: the framework's
+  CHECK(w.framework.attention == AttentionKernel::flash2);  // flash-attn's own, on H100 too
+  CHECK(r.memory_kind == MemoryKind::reserved_at_step);     // not stated: the framework's
   CHECK(r.memory_stage == MemoryStage::first);
   CHECK(r.question.cluster.groups.front().gpu.id == "h100-sxm5-80gb");
   CHECK(r.question.cluster.nodes() == 1);

@@ -114,7 +114,7 @@ TEST_CASE("a module's own CPU issues kernels at its own pace", "[cost]") {
 TEST_CASE("a unit of sharded parameters takes the CPU its time, each way", "[cost]") {
   Workload w = pretraining(gpt(4, 2048, 16), 1024);
   w.framework.host_us_per_sharded_unit = 1180;
-  const Cluster cluster = parse_gpus(facts().catalog, "8xA100-SXM-80GB")->front();
+  const Cluster cluster = parse_gpus(known_facts().catalog, "8xA100-SXM-80GB")->front();
   ParallelPlan plan = plan_of(8, 1, 1);
   const LayerTime whole = block_time(w, plan, cluster);
   plan.zero_stage = 3;

@@ -11,7 +11,7 @@
 namespace shardwise {
 namespace {
 
-const KernelModel& a100() {
+const KernelModel& kernels_of_a100() {
   static const Facts facts = *load_facts(source_dir() + "/catalog", std::nullopt);
   static const Cluster cluster = parse_gpus(facts.catalog, "1xA100-SXM-80GB")->front();
   static const KernelModel kernels(cluster.groups.front().gpu, facts.profile);
@@ -29,7 +29,7 @@ Seconds muon_block(const Workload& w, const ParallelPlan& plan) {
   const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
   Seconds time;
   for (const LayerDefinition& d : partition.definitions)
-    if (d.role == LayerRole::block) time += orthogonalization_time(w, plan, d, a100());
+    if (d.role == LayerRole::block) time += orthogonalization_time(w, plan, d, kernels_of_a100());
   return time;
 }
 
@@ -39,8 +39,8 @@ Seconds muon_block(const Workload& w, const ParallelPlan& plan) {
 // second at the best, and most of that in products of this size.
 TEST_CASE("a matrix is orthogonalised along its shorter side", "[newton_schulz]") {
   const double m = 4096, n = 8192, flops = 5 * (4 * m * m * n + 2 * m * m * m);
-  const Seconds time = newton_schulz_time(4096, 8192, a100());
-  CHECK(newton_schulz_time(8192, 4096, a100()) == time);
+  const Seconds time = newton_schulz_time(4096, 8192, kernels_of_a100());
+  CHECK(newton_schulz_time(8192, 4096, kernels_of_a100()) == time);
   CHECK(flops / time.value < 312e12);
   CHECK(flops / time.value > 0.6 * 312e12);
 }
