@@ -58,7 +58,7 @@ std::vector<GemmTile> tiles(JsonReader& r) {
                       positive_fraction(t, "rate")});
     t.finish();
   }
-  if (result.empty() || result.size() > 8) r.problem("tiles", "must be one to eight tiles");
+  if (result.empty() || result.size() > 8) r.problem("tiles", "one to eight tiles");
   return result;
 }
 
@@ -78,7 +78,7 @@ GemmCalibration gemm(JsonReader r) {
   for (const DTypeRow& row : dtype_rows) {
     const auto i = static_cast<std::size_t>(row.dtype);
     if ((c.issue_fraction[i] > 0) != (c.sustained_fraction[i] > 0))
-      r.problem("sustained_fraction", "must name the same formats as issue_fraction");
+      r.problem("sustained_fraction", "the same formats as issue_fraction");
   }
   c.evidence = evidence(r);
   return c;
@@ -109,7 +109,7 @@ AttentionCalibration attention(JsonReader& r) {
   };
   if (c.rows.empty() || c.rows.size() > 6 ||
       std::adjacent_find(c.rows.begin(), c.rows.end(), ascending) != c.rows.end())
-    r.problem("rows", "must be one to six rows of ascending head_dim");
+    r.problem("rows", "one to six rows of ascending head_dim");
   c.evidence = evidence(r);
   return c;
 }
@@ -119,7 +119,7 @@ CacheCalibration cache_of(JsonReader& r) {
   c.each = BytesPerSecond(r.number("gb_per_s_per_sm", 0.1, 1000) * 1e9);
   c.full = r.number("full", 0, 4);
   c.empty = r.number("empty", 0, 4);
-  if (c.empty <= c.full) r.problem("empty", "must be above full");
+  if (c.empty <= c.full) r.problem("empty", "a number above full");
   r.finish();
   return c;
 }
@@ -164,7 +164,7 @@ FamilyCalibration family(JsonReader& r) {
   if (r.has("training_load")) f.training_load = training_load(r.object("training_load"));
   f.default_attention = r.choice("default_attention", attention_names);
   for (JsonReader& a : r.objects("attention")) f.attention.push_back(attention(a));
-  if (f.attention.empty()) r.problem("attention", "must have at least one kernel");
+  if (f.attention.empty()) r.problem("attention", "at least one kernel");
   f.memory = memory(r.object("memory"));
   f.context = context(r.object("context"));
   r.finish();
@@ -235,7 +235,7 @@ Profile profile(JsonReader& r) {
   p.eager_attention = eager_attention(r.object("eager_attention"));
   for (JsonReader& m : r.objects("measured_matmuls")) p.matmuls.push_back(measured_matmul(m));
   for (JsonReader& f : r.objects("families")) p.families.push_back(family(f));
-  if (p.families.empty()) r.problem("families", "must have a row for unknown families");
+  if (p.families.empty()) r.problem("families", "a row for unknown families");
   return p;
 }
 
