@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes what `shardwise validate` prints into the tables of accuracy.md and accuracy-memory.md.
+"""Writes what `shardwise validate` prints into the tables of accuracy.md, accuracy-memory.md and
+blind-tests.md.
 
     shardwise validate > validate.txt
     shardwise validate --left-out > left-out.txt
@@ -55,9 +56,23 @@ def line(source, before, count, bias, median, p90):
     return f'| {source} | {count} | {before or f"{median:.1f}"} | {median:.1f} | {signed} | {p90:.1f} |'
 
 
+def update_blind(page):
+    """Columns 5 and 7, "now", for the sources that a line names in backquotes."""
+    def now(match):
+        cells = match[0].split('|')
+        sources = re.findall(r'`(\w+)`', cells[2])
+        for cell, side in ((5, 0), (7, 1)):
+            known = [printed[s][side] for s in sources if printed[s][side]]
+            cells[cell] = f" {', '.join(f'{figures[2]:.1f}' for figures in known)} "
+        return '|'.join(cells)
+    text = page.read_text()
+    page.write_text(re.sub(r'^\| (?:cards|\d+) \| `.*$', now, text, flags=re.M))
+
+
 printed = rows(pathlib.Path(sys.argv[1]).read_text())
 update(docs / 'accuracy.md', 0, line)
 update(docs / 'accuracy-memory.md', 1, line)
+update_blind(docs / 'blind-tests.md')
 
 if len(sys.argv) > 2:
     page = docs / 'fitted.md'
