@@ -117,7 +117,8 @@ GemmModel::Ceilings GemmModel::ceilings(const Gpu& gpu, const GemmCalibration& c
   if (!dense || c.issue_fraction[index(dtype)] <= 0) return {};
   const double issue = std::min(1.0, c.issue_fraction[index(dtype)] * std::max(1.0, scale));
   const double sustained = std::min(issue, c.sustained_fraction[index(dtype)] * scale);
-  return {issue * dense->value / multiprocessors_, FlopsPerSecond(sustained * dense->value), true};
+  return {issue * dense->value / multiprocessors_, FlopsPerSecond(sustained * dense->value), true,
+          dtype == DType::fp32};
 }
 
 GemmModel::Ceilings GemmModel::stand_in(const Gpu& gpu, const GemmLayout& layout,
@@ -125,7 +126,7 @@ GemmModel::Ceilings GemmModel::stand_in(const Gpu& gpu, const GemmLayout& layout
   const Ceilings& fp32 = ceilings_[index(DType::fp32)];
   const double rate = layout.emulated_rate[index(dtype)];
   if (fp32.native && rate > 0)
-    return {rate * fp32.issue_per_sm, FlopsPerSecond(rate * fp32.sustained.value), false};
+    return {rate * fp32.issue_per_sm, FlopsPerSecond(rate * fp32.sustained.value), false, true};
   Ceilings other = ceilings_[index(half_format(gpu).value_or(DType::fp32))];
   require(other.native, "a GPU computes in fp32 or in a 16-bit format");
   other.native = false;
@@ -159,7 +160,9 @@ Seconds GemmModel::time(const GemmShape& s) const {
   const Ceilings& c = ceilings_[index(s.dtype)];
   const double element_bytes = bytes_per_element(s.dtype);
   double slowdown = s.accumulate ? 1 / layout_.accumulate_rate : 1;
-  if (!aligned(s, layout_.alignment_bytes)) slowdown /= layout_.misaligned_rate;
+  // Kernels of the CUDA cores load element by element (CUTLASS @044405ce10 include/cutlass/gemm/
+  // device/default_gemm_configuration.h: kAlignmentA 1 for OpClassSimt, 128 bits for tensor cores).
+  if (!c.on_cores && !aligned(s, layout_.alignment_bytes)) slowdown /= layout_.misaligned_rate;
   const Flops work(2 * static_cast<double>(s.m) * static_cast<double>(s.n) *
                    static_cast<double>(s.k) * static_cast<double>(s.batch));
   const double issue = issue_time(s, c.issue_per_sm, element_bytes);

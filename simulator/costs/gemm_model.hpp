@@ -62,6 +62,7 @@ class GemmModel {
     double issue_per_sm = 0;  // [FLOP/s]
     FlopsPerSecond sustained;
     bool native = false;
+    bool on_cores = false;  // in fp32 arithmetic, without tensor cores
   };
   struct Candidate {
     double m = 0, n = 0;

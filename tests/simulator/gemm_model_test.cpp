@@ -111,6 +111,21 @@ TEST_CASE("accumulating into fp32 and odd row lengths cost what the profile says
   CHECK(seconds_of(bare_gpu(), profile, odd) > 1.9 * even);
 }
 
+// The same odd row in fp32, on the CUDA cores, takes what an even one takes: ten columns of tiles.
+TEST_CASE("products without tensor cores do not ask for aligned rows") {
+  Profile profile = bare_profile();
+  profile.gemm_layout.misaligned_rate = 0.5;
+  Gpu gpu = bare_gpu();
+  const auto fp32 = static_cast<std::size_t>(DType::fp32);
+  gpu.dense_rate[fp32] = FlopsPerSecond(10e12);
+  profile.families.front().gemm.issue_fraction[fp32] = 1;
+  profile.families.front().gemm.sustained_fraction[fp32] = 1;
+  const auto seconds = [&](std::int64_t n) {
+    return seconds_of(gpu, profile, {1280, n, 1024, 1, DType::fp32});
+  };
+  CHECK(seconds(1273) == Approx(seconds(1280)).epsilon(0.01));
+}
+
 // 2,880 rows of mxfp8 are 2,880 B, a multiple of 16; with the scales, which lie apart, 2,970 B.
 TEST_CASE("the scales of a block format do not put its rows out of line") {
   Profile profile = bare_profile();
