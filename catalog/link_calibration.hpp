@@ -105,6 +105,7 @@ struct GpuGeneration {
 struct HostLinks {
   std::array<BytesPerSecond, 6> lane{};  // line rate of one lane, generations 1 to 6
   std::array<double, 6> payload{};       // large DMA copies / line rate, generations 1 to 6
+  double chip_link_payload = 0.72;       // the same of Gpu::host_link, NVLink-C2C
   double p2p = 0.96;                     // NCCL's kernels over a direct path / DMA copy
   double p2p_between_sockets = 0.83;     // further factor where the path crosses sockets
   double shm = 0.59;                     // NCCL through a host-memory bounce buffer / DMA copy

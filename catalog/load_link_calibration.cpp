@@ -139,6 +139,7 @@ HostLinks host_links(JsonReader r) {
   HostLinks h;
   h.lane = rates<6>(r, "lane_gb_per_s");
   h.payload = exactly<6>(r, "payload", 0.01, 1);
+  h.chip_link_payload = r.number("chip_link_payload", 0.01, 1);
   h.p2p = r.number("p2p", 0.01, 1);
   h.p2p_between_sockets = r.number("p2p_between_sockets", 0.01, 1);
   h.shm = r.number("shm", 0.01, 1);

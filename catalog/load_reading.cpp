@@ -120,6 +120,7 @@ PhraseReading read_phrase(JsonReader& r) {
   p.precision = r.maybe_text("precision");
   p.modules_follow = flag(r, "modules_follow");
   p.share_follows = flag(r, "share_follows");
+  p.offloaded_layers_follow = flag(r, "offloaded_layers_follow");
   p.recompute = r.maybe_text("recompute");
   p.framework = r.maybe_text("framework");
   p.gpu = r.maybe_text("gpu");

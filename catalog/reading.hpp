@@ -110,6 +110,7 @@ struct PhraseReading {
   std::optional<MemoryKind> memory_kind;   // where the record does not know it
   bool modules_follow = false;             // the parts that are re-run are named after `text`
   bool share_follows = false;  // the number after `text` is the offloaded share of activations
+  bool offloaded_layers_follow = false;  // likewise, of the layers whose activations are offloaded
   std::optional<std::string> recompute;  // a row of recompute_policy
   std::optional<std::string> framework;  // id of the row that stands for its release
   std::optional<std::string> gpu;        // id of the part meant, where its name leaves several

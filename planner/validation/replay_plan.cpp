@@ -89,13 +89,13 @@ void set_schedule(const ReplayContext& c, const ScheduleReading* row, ParallelPl
   if (!c.run.plan.vpp && !runs(plan.chunks) && runs(2)) plan.chunks = 2;  // it has no other form
 }
 
-// The fraction right behind `words` in `text`, at most one.
-std::optional<double> number_after(std::string_view text, std::string_view words) {
+// The number right behind `words` in `text`, as a share of `whole`, at most one.
+std::optional<double> share_after(std::string_view text, std::string_view words, double whole) {
   const auto at = text.find(words);
   if (at == std::string_view::npos) return std::nullopt;
   const std::string number(text.substr(at + words.size(), 6));
-  const double value = std::strtod(number.c_str(), nullptr);
-  return value >= 0 && value <= 1 ? std::optional(value) : std::nullopt;
+  const double share = std::strtod(number.c_str(), nullptr) / whole;
+  return share >= 0 && share <= 1 ? std::optional(share) : std::nullopt;
 }
 
 void set_offload(const ReplayContext& c, ParallelPlan& plan, Notes& notes) {
@@ -109,9 +109,13 @@ void set_offload(const ReplayContext& c, ParallelPlan& plan, Notes& notes) {
   if (c.run.training.activation_offloading.value_or(false) ||
       stated(c, &PhraseReading::offload_activations).value_or(false))
     plan.offload.activations = true;
-  for (const PhraseReading* phrase : c.phrases)
-    if (phrase->share_follows)
-      plan.offloaded_share = number_after(c.run.notes, phrase->text).value_or(1);
+  for (const PhraseReading* phrase : c.phrases) {
+    if (!phrase->share_follows && !phrase->offloaded_layers_follow) continue;
+    // Of all layers alike, where the framework offloads the first ones: as much is there at once.
+    const double whole = phrase->share_follows ? 1 : c.run.model.layers.value_or(1);
+    plan.offloaded_share = share_after(c.run.notes, phrase->text, whole).value_or(1);
+    plan.offload.activations = plan.offload.activations || phrase->offloaded_layers_follow;
+  }
 }
 
 // Problems of the batch are notes: the nearest whole number of microbatches is replayed.

@@ -41,6 +41,7 @@ class Builder {
     add_gpus(sockets);
     add_sockets(sockets);
     add_pcie();
+    add_chip_links();
     add_nvlink();
     if (network_) add_network();
   }
@@ -104,6 +105,16 @@ class Builder {
       connect(gpu(i), switches ? switches_.back() : root(s), EdgeKind::pcie, slot, pcie_cost);
       last_socket = s;
       ++in_switch;
+    }
+  }
+
+  // NVLink-C2C leads from a GPU to the memory of its CPU, past any root complex.
+  void add_chip_links() {
+    for (int i = 0; i < gpus(); ++i) {
+      if (!card(i).host_link) continue;
+      const auto memory = machine_.memories[static_cast<std::size_t>(socket(i))];
+      connect(gpu(i), memory, EdgeKind::memory, links_.host.chip_link_payload * *card(i).host_link,
+              pcie_cost);
     }
   }
 

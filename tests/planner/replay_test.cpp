@@ -490,6 +490,14 @@ TEST_CASE("What notes say of offloaded activations, recomputation and release is
   CHECK(asked(run).question.workload.framework.id == "torchtitan-2024");
 }
 
+// A preset that offloads 20 of 80 layers.
+TEST_CASE("Layers whose activations are offloaded are replayed as their share") {
+  const RunRecord run = record("bridge-26.04-pretrain-llama3-70b-gb300x64-fp8-gbs256");
+  const Replay r = asked(run);
+  CHECK(r.question.plan.offload.activations);
+  CHECK(r.question.plan.offloaded_share == 20.0 / 80);
+}
+
 // "every-2-layers" is torchtitan's word for one checkpointed layer in two.
 TEST_CASE("Recompute words that a framework means otherwise are translated") {
   RunRecord run = record("torchao-f8nocompile-h100x8-every-2-layers-bfloat16-eager");

@@ -219,6 +219,21 @@ TEST_CASE("host copies share the socket's memory and root complex", "[topology]"
   CHECK(gb(starved.host_copy_together()) == Approx(80 * 0.8 / 4));  // a copied byte passes once
 }
 
+// Four GPUs, two on each CPU, each with 225 GB/s to its memory, of which copies reach 0.72: 162. A
+// slot would carry 25.6, a root complex 200. Memory of 2 x 200 GB/s gives 0.8 x 200 / 2 to each.
+TEST_CASE("copies between chips pass no PCIe slot and no root complex", "[topology]") {
+  const LinkCalibration links = calibration();
+  Gpu chip = rtx_4090();
+  chip.host_link = BytesPerSecond(225e9);
+  Node tray = node(4, IntraLink::pcie_host, 2);
+  tray.host_memory_bandwidth = BytesPerSecond(1024e9);
+  const Topology t(cluster(chip, tray, 1, 4), links);
+  CHECK(gb(t.host_copy_together()) == Approx(225 * 0.72));
+  tray.host_memory_bandwidth = BytesPerSecond(400e9);
+  const Topology starved(cluster(chip, tray, 1, 4), links);
+  CHECK(gb(starved.host_copy_together()) == Approx(0.8 * 200 / 2));
+}
+
 TEST_CASE("unequal cards in one box: the slowest slot sets the pace", "[topology]") {
   const LinkCalibration links = calibration();
   Gpu old = rtx_4090();
