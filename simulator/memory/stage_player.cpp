@@ -129,14 +129,30 @@ void StagePlayer::gather(std::size_t c, std::size_t i, int direction, double win
                                                  : static_cast<double>(k) < window;
     if (k > 0 && !fits) break;
     if (h.gathered.block || h.state.gathered == 0) continue;
-    if (f_.sharded.copy_out && k > 0) {  // an all-gather buffer, on the gather's own stream
-      if (!h.buffer.block)
-        h.buffer = ledger_.open(h.state.gathered, gathered_parameters, gather_stream);
-    } else {
+    if (!f_.sharded.copy_out)
       h.gathered = ledger_.open(h.state.gathered, gathered_parameters);
-      ledger_.close(h.buffer);
-    }
+    else if (k == 0)
+      copy_out(c, i, direction > 0);
+    else if (direction < 0 && !h.buffer.block)
+      h.buffer = ledger_.open(h.state.gathered, gathered_parameters, gather_stream);
   }
+}
+
+void StagePlayer::copy_out(std::size_t c, std::size_t i, bool forward) {
+  std::vector<LayerHoldings*> unit;
+  for (std::size_t j = 0; j < layers_[c].size(); ++j)
+    if (j == i || (in_root(c, i) && in_root(c, j))) unit.push_back(&holdings(c, j));
+  std::int64_t bytes = 0;
+  for (const LayerHoldings* h : unit) bytes += h->state.gathered;
+  Holding& buffer = holdings(c, i).buffer;
+  if (!buffer.block) buffer = ledger_.open(bytes, gathered_parameters, gather_stream);
+  if (forward) ledger_.close(copied_out_);
+  for (LayerHoldings* h : unit)
+    if (!h->gathered.block && h->state.gathered > 0)
+      h->gathered = ledger_.open(h->state.gathered, gathered_parameters);
+  if (!forward) return ledger_.close(buffer);
+  copied_out_ = buffer;
+  buffer = {};
 }
 
 bool StagePlayer::stays_gathered(std::size_t c, std::size_t i) const {
@@ -221,6 +237,7 @@ void StagePlayer::forward(const Slot& slot) {
   if (const std::int64_t compared = reference_logits(w_, last); compared > 0)
     ledger_.touch(compared, logits);
   ledger_.close(flight.carried);  // the output is sent on, or is the loss
+  ledger_.close(copied_out_);
   leave_autocast(c);
   ledger_.remember();
   const bool second_send = first.role == LayerRole::embedding && slot.microbatch == 1;
