@@ -259,6 +259,9 @@ struct Framework {
   bool compiles_loss = false;        // with compiled kernels: loss fused over 16-bit logits
   bool compiles_loss_alone = false;  // also beside eager kernels
   bool upcasts_in_loss = false;      // the fp32 copy is the loss's own: the model's logits stay
+  // What is compiled returns its logits beside its loss. Their gradient is nobody's, so autograd
+  // makes it, of zeros, for the compiled backward pass to add to.
+  bool returns_logits = false;
   bool output_holds_logits = false;  // the training loop keeps the model's output
   bool output_holds_keys = false;    // the keys and values of all layers among it (use_cache)
   OutputLife output_life = OutputLife::backward;

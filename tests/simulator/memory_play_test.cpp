@@ -136,6 +136,28 @@ TEST_CASE("A compiled loss keeps the 16-bit logits only", "[memory_play]") {
   CHECK(logit_bytes(w) == 64 * 1000 * 2 + 4);
 }
 
+// While backward makes the 16-bit gradient of the logits, 2 B per token and word, the zeros that
+// autograd hands it for the returned logits have as much. A class whose loss ends the graph, where
+// it runs, returns them from the graph before.
+TEST_CASE("What is compiled and returns logits takes zeros as their gradient", "[memory_play]") {
+  Workload w = pretraining(llama(1, 256, 4, 4, 1024, 1000), 64);
+  w.framework.loss = LossKind::dense;
+  w.framework.compiles_loss_alone = true;
+  const auto in_backward = [&] {
+    const LayerGraph head = head_graph(w, plan_of(1), false);
+    for (const Operator& op : head.operators)
+      if (op.name == "compiled_cross_entropy") return op.backward_temporary;
+    return Bytes(-1);
+  };
+  CHECK(in_backward() == Bytes(0));
+  w.framework.returns_logits = true;
+  CHECK(in_backward() == Bytes(2 * 64 * 1000 * 2));
+  w.model.code.loss_ends_graph = true;
+  CHECK(in_backward() == Bytes(2 * 64 * 1000 * 2));
+  w.framework.runs_transformers = true;
+  CHECK(in_backward() == Bytes(0));
+}
+
 // 2 B per token and word: while the fp32 copy is the loss's own, the 16-bit logits live through its
 // forward, and where the training loop keeps the model's output it is these that last.
 TEST_CASE("A loss that makes its own fp32 copy leaves the 16-bit logits alive", "[memory_play]") {
