@@ -30,6 +30,11 @@ StagePlayer::StagePlayer(const Workload& w, const ParallelPlan& plan,
     ledger_.close(whole);
   }
   for (const std::int64_t bytes : run_buffers(w_, plan_, total_)) keep(bytes, communication);
+  if (!chunks.empty() && !chunks.front().layers.empty() && !chunks.back().layers.empty())
+    for (const std::int64_t bytes :
+         receive_buffers(w_, plan_, *chunks.front().layers.front().definition,
+                         *chunks.back().layers.back().definition))
+      keep(bytes, communication);
   if (copies_to_host()) keep(largest_gradient_bytes(layers_), communication);
   if (f_.states_at_start) optimizer_.make_states(layers_, total_);
 }

@@ -225,6 +225,18 @@ TEST_CASE("What a stage has sent may stay until its backward", "[memory_play]") 
   CHECK(held() == without + 2 * 256 * 512 * 2);
 }
 
+// Of 256 x 512 values of 16 bits: the first of two stages receives gradients only, cut over two
+// tensor ranks or not.
+TEST_CASE("What a stage receives may have buffers of its own", "[memory_play]") {
+  Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
+  ParallelPlan plan = plan_of(1, 2, 2);
+  const Bytes without = first_stage(w, plan).loaded;
+  w.framework.keeps_receive_buffers = true;
+  CHECK(first_stage(w, plan).loaded == without + Bytes(256 * 512 * 2 / 2));
+  w.framework.whole_stage_outputs = true;
+  CHECK(first_stage(w, plan).loaded == without + Bytes(256 * 512 * 2));
+}
+
 // fp32 gradients that are reduced in 16 bits: the result has 2 bytes for each of their 4.
 TEST_CASE("A reduction's result is a tensor of its own, in its own format", "[memory_play]") {
   Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
