@@ -339,8 +339,8 @@ struct Framework {
   bool keeps_gather_buffers = false;  // SP gathers into two buffers that stay for the whole run
   bool holds_stage_outputs = false;   // what a pipeline stage sent stays until its backward has run
   bool whole_stage_outputs = false;   // not cut over the tensor ranks, which have the same
-  // What a stage receives, activations and gradients, comes into one buffer each, which is made once
-  // and copied out for every microbatch.
+  // What a stage receives, activations and gradients, comes into one buffer each, which is made
+  // once and copied out for every microbatch.
   bool keeps_receive_buffers = false;
   bool registers_causal_masks = false;  // runs the models' own code (Transformer::causal_mask_rows)
   bool lengths_vary = false;  // fine-tuning batches are padded to their own longest sequence only
