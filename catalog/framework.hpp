@@ -259,6 +259,9 @@ struct Framework {
   bool compiles_loss = false;        // with compiled kernels: loss fused over 16-bit logits
   bool compiles_loss_alone = false;  // also beside eager kernels
   bool upcasts_in_loss = false;      // the fp32 copy is the loss's own: the model's logits stay
+  // What is compiled returns its logits beside its loss. Their gradient is nobody's, so autograd
+  // makes it, of zeros, for the compiled backward pass to add to.
+  bool returns_logits = false;
   bool output_holds_logits = false;  // the training loop keeps the model's output
   bool output_holds_keys = false;    // the keys and values of all layers among it (use_cache)
   OutputLife output_life = OutputLife::backward;
@@ -335,6 +338,10 @@ struct Framework {
   bool gathers_flat_copies = false;   // ZeRO-1 gathers stepped weights through flat copies of them
   bool keeps_gather_buffers = false;  // SP gathers into two buffers that stay for the whole run
   bool holds_stage_outputs = false;   // what a pipeline stage sent stays until its backward has run
+  bool whole_stage_outputs = false;   // not cut over the tensor ranks, which have the same
+  // What a stage receives, activations and gradients, comes into one buffer each, which is made
+  // once and copied out for every microbatch.
+  bool keeps_receive_buffers = false;
   bool registers_causal_masks = false;  // runs the models' own code (Transformer::causal_mask_rows)
   bool lengths_vary = false;  // fine-tuning batches are padded to their own longest sequence only
   int world_groups = 0;       // NCCL groups over all ranks beside those of the plan's axes

@@ -186,6 +186,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.compiles_loss = r.maybe_flag("compiles_loss").value_or(false);
   f.compiles_loss_alone = r.maybe_flag("compiles_loss_alone").value_or(false);
   f.upcasts_in_loss = r.maybe_flag("upcasts_in_loss").value_or(false);
+  f.returns_logits = r.maybe_flag("returns_logits").value_or(false);
   f.output_holds_logits = r.maybe_flag("output_holds_logits").value_or(false);
   f.output_holds_keys = r.maybe_flag("output_holds_keys").value_or(false);
   f.output_life = r.maybe_choice("output_life", output_life_names).value_or(OutputLife::backward);
@@ -245,6 +246,8 @@ void read_defaults(JsonReader& r, Framework& f) {
   f.gathers_flat_copies = r.maybe_flag("gathers_flat_copies").value_or(false);
   f.keeps_gather_buffers = r.maybe_flag("keeps_gather_buffers").value_or(false);
   f.holds_stage_outputs = r.maybe_flag("holds_stage_outputs").value_or(false);
+  f.whole_stage_outputs = r.maybe_flag("whole_stage_outputs").value_or(false);
+  f.keeps_receive_buffers = r.maybe_flag("keeps_receive_buffers").value_or(false);
   f.registers_causal_masks = r.maybe_flag("registers_causal_masks").value_or(false);
   f.lengths_vary = r.maybe_flag("lengths_vary").value_or(false);
   f.world_groups = r.maybe_integer("world_groups", 0, 16).value_or(0);

@@ -65,6 +65,9 @@ struct ModelCode {
   // A plugin whose kernels go into a built model leaves the norms of queries and keys as they are
   // (Framework::patches_built_model).
   bool keeps_head_norms = false;
+  // The class's name names no loss, of which a warning tells, where a graph ends: what is compiled
+  // does not return the logits beside the loss that it makes of them.
+  bool loss_ends_graph = false;
   friend bool operator==(const ModelCode&, const ModelCode&) = default;
 };
 

@@ -23,6 +23,13 @@ void add_gather_buffers(const Workload& w, const ParallelPlan& plan,
   out.insert(out.end(), 2, 2 * tokens * w.model.hidden);
 }
 
+// Of what goes from stage to stage.
+std::int64_t at_boundary(const Workload& w, const ParallelPlan& plan, const LayerGraph& graph,
+                         TensorIndex tensor) {
+  const std::int64_t whole = graph.tensors[static_cast<std::size_t>(tensor)].bytes;
+  return plan.sequence_parallel || w.framework.whole_stage_outputs ? whole : whole / plan.tensor;
+}
+
 }  // namespace
 
 std::vector<std::int64_t> run_buffers(const Workload& w, const ParallelPlan& plan,
@@ -62,8 +69,19 @@ std::int64_t bytes_kept_of_sent(const Workload& w, const ParallelPlan& plan,
                                 const LayerDefinition& last) {
   const bool sends = plan.pipeline > 1 && last.role != LayerRole::head;
   if (!w.framework.holds_stage_outputs || !sends) return 0;
-  const std::int64_t whole = last.graph.tensors[static_cast<std::size_t>(last.graph.output)].bytes;
-  return plan.sequence_parallel ? whole : whole / plan.tensor;
+  return at_boundary(w, plan, last.graph, last.graph.output);
+}
+
+std::vector<std::int64_t> receive_buffers(const Workload& w, const ParallelPlan& plan,
+                                          const LayerDefinition& first,
+                                          const LayerDefinition& last) {
+  std::vector<std::int64_t> out;
+  if (!w.framework.keeps_receive_buffers || plan.pipeline == 1) return out;
+  if (first.role != LayerRole::embedding)
+    out.push_back(at_boundary(w, plan, first.graph, first.graph.input));
+  if (last.role != LayerRole::head)
+    out.push_back(at_boundary(w, plan, last.graph, last.graph.output));
+  return out;
 }
 
 std::int64_t reference_logits(const Workload& w, const LayerDefinition& last) {

@@ -22,9 +22,15 @@ std::int64_t reduced_at_end(const Workload& workload, const ParallelPlan& plan,
                             const LayerState& total);
 
 // What a pipeline stage keeps of what it has sent on for one microbatch: cut over the tensor ranks
-// (DeepSpeed runtime/pipe/engine.py, is_pipe_partitioned). `last` is the stage's last layer.
+// (DeepSpeed runtime/pipe/engine.py, is_pipe_partitioned) or not. `last` is the stage's last layer.
 std::int64_t bytes_kept_of_sent(const Workload& workload, const ParallelPlan& plan,
                                 const LayerDefinition& last);
+
+// What a pipeline stage receives comes into: activations, but for the first stage's, and gradients,
+// but for the last one's.
+std::vector<std::int64_t> receive_buffers(const Workload& workload, const ParallelPlan& plan,
+                                          const LayerDefinition& first,
+                                          const LayerDefinition& last);
 
 // What a reference model makes of a microbatch where the trained one's activations are held
 // already: logits, if whole ones are made (TRL 0.24 dpo_trainer.py, get_batch_loss_metrics).

@@ -30,6 +30,11 @@ StagePlayer::StagePlayer(const Workload& w, const ParallelPlan& plan,
     ledger_.close(whole);
   }
   for (const std::int64_t bytes : run_buffers(w_, plan_, total_)) keep(bytes, communication);
+  if (!chunks.empty() && !chunks.front().layers.empty() && !chunks.back().layers.empty())
+    for (const std::int64_t bytes :
+         receive_buffers(w_, plan_, *chunks.front().layers.front().definition,
+                         *chunks.back().layers.back().definition))
+      keep(bytes, communication);
   if (copies_to_host()) keep(largest_gradient_bytes(layers_), communication);
   if (f_.states_at_start) optimizer_.make_states(layers_, total_);
 }
@@ -115,35 +120,6 @@ void StagePlayer::keep(std::int64_t bytes, MemoryCategory category) {
   if (bytes > 0) fixed_.push_back(ledger_.open(bytes, category));
 }
 
-void StagePlayer::gather(std::size_t c, std::size_t i, int direction, double window) {
-  if (!habits_.shards_weights) return;
-  const auto n = static_cast<std::ptrdiff_t>(layers_[c].size());
-  const auto here = static_cast<std::ptrdiff_t>(i);
-  std::int64_t live = 0;
-  for (std::ptrdiff_t k = 0; k < n; ++k) {
-    const std::ptrdiff_t j = here + direction * k;
-    if (j < 0 || j >= n) break;
-    LayerHoldings& h = holdings(c, static_cast<std::size_t>(j));
-    live += h.state.gathered;
-    const bool fits = f_.sharded.live_parameters ? live <= f_.sharded.live_parameters->value
-                                                 : static_cast<double>(k) < window;
-    if (k > 0 && !fits) break;
-    if (h.gathered.block || h.state.gathered == 0) continue;
-    if (f_.sharded.copy_out && k > 0) {  // an all-gather buffer, on the gather's own stream
-      if (!h.buffer.block)
-        h.buffer = ledger_.open(h.state.gathered, gathered_parameters, gather_stream);
-    } else {
-      h.gathered = ledger_.open(h.state.gathered, gathered_parameters);
-      ledger_.close(h.buffer);
-    }
-  }
-}
-
-bool StagePlayer::stays_gathered(std::size_t c, std::size_t i) const {
-  // The root group (embedding, head) and everything where the framework does not reshard.
-  return !habits_.reshards || at_an_end((*chunks_)[c].layers[i].definition->role);
-}
-
 void StagePlayer::run(const std::vector<MemoryEvent>& events, Slots& slots, std::size_t c,
                       std::size_t i, std::int32_t handed_on) {
   const MemoryEvent* const end = events.data() + events.size();
@@ -221,6 +197,7 @@ void StagePlayer::forward(const Slot& slot) {
   if (const std::int64_t compared = reference_logits(w_, last); compared > 0)
     ledger_.touch(compared, logits);
   ledger_.close(flight.carried);  // the output is sent on, or is the loss
+  ledger_.close(copied_out_);
   leave_autocast(c);
   ledger_.remember();
   const bool second_send = first.role == LayerRole::embedding && slot.microbatch == 1;

@@ -51,6 +51,13 @@ class StagePlayer {
   // Unsharded weights of layers [i, i + ahead] in the direction of travel; earlier ones go.
   void gather(std::size_t c, std::size_t i, int direction, double window);
 
+  // FSDP2 gathers a unit into a buffer of another stream, and copies it out. In a forward pass the
+  // buffer stays until the next unit is gathered, of the last one until the pass is through; in a
+  // backward pass the next unit's is made ahead, and each goes when it is copied (PyTorch 2.15
+  // torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_all_gather;
+  // _fsdp_param_group.py, wait_for_unshard). No activation can take its place in the cache.
+  void copy_out(std::size_t c, std::size_t i, bool forward);
+
   // FSDP2 makes the reduce-scatter's output, which is the gradient, on that collective's stream
   // (_fsdp_collectives.py, foreach_reduce); its input on the default one.
   StreamId reduced_on() const { return f_.sharded.copy_out ? reduce_stream : StreamId{}; }
@@ -128,6 +135,7 @@ class StagePlayer {
   Holding tied_;  // the head's part of a tied table's gradient, of so many elements
   std::int64_t tied_elements_ = 0;
   Holding reduce_input_;
+  Holding copied_out_;           // the buffer of the unit that a forward pass gathered last
   std::int64_t root_input_ = 0;  // of the root's reduction, while it is made
   KeptInputs kept_;
   LayerState total_;

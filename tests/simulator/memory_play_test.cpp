@@ -136,6 +136,28 @@ TEST_CASE("A compiled loss keeps the 16-bit logits only", "[memory_play]") {
   CHECK(logit_bytes(w) == 64 * 1000 * 2 + 4);
 }
 
+// While backward makes the 16-bit gradient of the logits, 2 B per token and word, the zeros that
+// autograd hands it for the returned logits have as much. A class whose loss ends the graph, where
+// it runs, returns them from the graph before.
+TEST_CASE("What is compiled and returns logits takes zeros as their gradient", "[memory_play]") {
+  Workload w = pretraining(llama(1, 256, 4, 4, 1024, 1000), 64);
+  w.framework.loss = LossKind::dense;
+  w.framework.compiles_loss_alone = true;
+  const auto in_backward = [&] {
+    const LayerGraph head = head_graph(w, plan_of(1), false);
+    for (const Operator& op : head.operators)
+      if (op.name == "compiled_cross_entropy") return op.backward_temporary;
+    return Bytes(-1);
+  };
+  CHECK(in_backward() == Bytes(0));
+  w.framework.returns_logits = true;
+  CHECK(in_backward() == Bytes(2 * 64 * 1000 * 2));
+  w.model.code.loss_ends_graph = true;
+  CHECK(in_backward() == Bytes(2 * 64 * 1000 * 2));
+  w.framework.runs_transformers = true;
+  CHECK(in_backward() == Bytes(0));
+}
+
 // 2 B per token and word: while the fp32 copy is the loss's own, the 16-bit logits live through its
 // forward, and where the training loop keeps the model's output it is these that last.
 TEST_CASE("A loss that makes its own fp32 copy leaves the 16-bit logits alive", "[memory_play]") {
@@ -203,6 +225,18 @@ TEST_CASE("What a stage has sent may stay until its backward", "[memory_play]") 
   CHECK(held() == without + 2 * 256 * 512 * 2);
 }
 
+// Of 256 x 512 values of 16 bits: the first of two stages receives gradients only, cut over two
+// tensor ranks or not.
+TEST_CASE("What a stage receives may have buffers of its own", "[memory_play]") {
+  Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
+  ParallelPlan plan = plan_of(1, 2, 2);
+  const Bytes without = first_stage(w, plan).loaded;
+  w.framework.keeps_receive_buffers = true;
+  CHECK(first_stage(w, plan).loaded == without + Bytes(256 * 512 * 2 / 2));
+  w.framework.whole_stage_outputs = true;
+  CHECK(first_stage(w, plan).loaded == without + Bytes(256 * 512 * 2));
+}
+
 // fp32 gradients that are reduced in 16 bits: the result has 2 bytes for each of their 4.
 TEST_CASE("A reduction's result is a tensor of its own, in its own format", "[memory_play]") {
   Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
@@ -251,32 +285,6 @@ TEST_CASE("A matmul library of its own keeps workspaces as tensors", "[memory_pl
   CHECK(workspaces() == 3);
   w.model.moe = MixtureOfExperts{8, 2, 64, 0, false, 0, 1};
   CHECK(workspaces() == 7);
-}
-
-// One layer gathered in 16 bits: 4 h^2 + 3 h f and two norms.
-TEST_CASE("A loss outside the model runs before the last layer is gathered", "[memory_play]") {
-  Workload w = pretraining(llama(4, 512, 8, 8, 2048, 32000), 2048);
-  ParallelPlan plan = plan_of(2);
-  plan.zero_stage = 3;
-  const Bytes before = first_stage(w, plan).steady.allocated;
-  w.framework.sharded.prefetches_after_loss = true;
-  const Bytes after = first_stage(w, plan).steady.allocated;
-  CHECK(before - after == Bytes(2 * (4 * 512 * 512 + 3 * 512 * 2048 + 2 * 512)));
-}
-
-// Two tables of 32000 x 512, 64 tokens. Apart, most is there when the head's gradient (2 B each) is
-// reduced from an fp32 copy (4 B), beside the embedding, which stays gathered (2 B); together, both
-// gradients go into one such copy when nothing is gathered any more: 12 B in place of 8.
-TEST_CASE("A root that holds both ends reduces them together", "[memory_play]") {
-  Workload w = pretraining(llama(2, 512, 8, 8, 1024, 32000), 64);
-  w.framework.reduce_dtype = DType::fp32;
-  ParallelPlan plan = plan_of(2);
-  plan.zero_stage = 3;
-  const StageMemory apart = first_stage(w, plan);
-  w.framework.sharded.root_holds_ends = true;
-  const StageMemory root = first_stage(w, plan);
-  CHECK(gib(root.steady.allocated - apart.steady.allocated) ==
-        Approx(gib(Bytes(4 * 32000 * 512))).epsilon(0.1));
 }
 
 // When backward ends all gradients are there, and of the tied table, 32000 x 512 in 16 bits, the

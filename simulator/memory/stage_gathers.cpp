@@ -1,0 +1,54 @@
+// Weights that are sharded, gathered while a stage is played: member functions of StagePlayer.
+#include <cstddef>
+#include <vector>
+
+#include "simulator/memory/stage_player.hpp"
+
+namespace shardwise {
+
+void StagePlayer::gather(std::size_t c, std::size_t i, int direction, double window) {
+  if (!habits_.shards_weights) return;
+  const auto n = static_cast<std::ptrdiff_t>(layers_[c].size());
+  const auto here = static_cast<std::ptrdiff_t>(i);
+  std::int64_t live = 0;
+  for (std::ptrdiff_t k = 0; k < n; ++k) {
+    const std::ptrdiff_t j = here + direction * k;
+    if (j < 0 || j >= n) break;
+    LayerHoldings& h = holdings(c, static_cast<std::size_t>(j));
+    live += h.state.gathered;
+    const bool fits = f_.sharded.live_parameters ? live <= f_.sharded.live_parameters->value
+                                                 : static_cast<double>(k) < window;
+    if (k > 0 && !fits) break;
+    if (h.gathered.block || h.state.gathered == 0) continue;
+    if (!f_.sharded.copy_out)
+      h.gathered = ledger_.open(h.state.gathered, gathered_parameters);
+    else if (k == 0)
+      copy_out(c, i, direction > 0);
+    else if (direction < 0 && !h.buffer.block)
+      h.buffer = ledger_.open(h.state.gathered, gathered_parameters, gather_stream);
+  }
+}
+
+void StagePlayer::copy_out(std::size_t c, std::size_t i, bool forward) {
+  std::vector<LayerHoldings*> unit;
+  for (std::size_t j = 0; j < layers_[c].size(); ++j)
+    if (j == i || (in_root(c, i) && in_root(c, j))) unit.push_back(&holdings(c, j));
+  std::int64_t bytes = 0;
+  for (const LayerHoldings* h : unit) bytes += h->state.gathered;
+  Holding& buffer = holdings(c, i).buffer;
+  if (!buffer.block) buffer = ledger_.open(bytes, gathered_parameters, gather_stream);
+  if (forward) ledger_.close(copied_out_);
+  for (LayerHoldings* h : unit)
+    if (!h->gathered.block && h->state.gathered > 0)
+      h->gathered = ledger_.open(h->state.gathered, gathered_parameters);
+  if (!forward) return ledger_.close(buffer);
+  copied_out_ = buffer;
+  buffer = {};
+}
+
+bool StagePlayer::stays_gathered(std::size_t c, std::size_t i) const {
+  // The root group (embedding, head) and everything where the framework does not reshard.
+  return !habits_.reshards || at_an_end((*chunks_)[c].layers[i].definition->role);
+}
+
+}  // namespace shardwise
