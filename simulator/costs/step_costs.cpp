@@ -2,7 +2,10 @@
 
 namespace shardwise {
 
+// The kernels of b may begin when those of a are done, and the CPU comes to them when it is done
+// with those of a.
 IssuedWork operator+(IssuedWork a, const IssuedWork& b) {
+  a.lead = longest(a.lead, a.host - a.device() + b.lead);
   a.compute += b.compute;
   for (std::size_t i = 0; i < a.exposed.size(); ++i) a.exposed[i] += b.exposed[i];
   a.host += b.host;
@@ -18,6 +21,8 @@ IssuedWork operator-(IssuedWork a, const IssuedWork& b) {
 
 // Of two waits the later one is kept.
 PassTime& PassTime::operator+=(const PassTime& o) {
+  const IssuedWork last = before_wait ? whole() - *before_wait : whole();
+  lead = o.before_wait ? o.lead : (last + o.whole()).lead;
   if (o.before_wait) before_wait = whole() + *o.before_wait;
   const IssuedWork sum = whole() + o.whole();
   compute = sum.compute;
@@ -30,7 +35,7 @@ PassTime& PassTime::operator+=(const PassTime& o) {
 bool PassTime::is_host_bound() const {
   const auto slow = [](const IssuedWork& w) { return w.host > w.device(); };
   if (!before_wait) return slow(whole());
-  return slow(*before_wait) || slow(whole() - *before_wait);
+  return lead > Seconds(0) || slow(*before_wait) || slow(whole() - *before_wait);
 }
 
 bool StepCosts::is_host_bound() const {

@@ -215,10 +215,14 @@ class StepLowering {
     at.span = {};
   }
 
-  // The kernels start when the host begins to issue them, and end no earlier than it does.
+  // The kernels start when the host is as far ahead as their order asks for, and end no earlier
+  // than it does.
   void emit_issued(Cursor& at, const IssuedWork& work, Waits waits) {
+    const Seconds lead = std::min(work.lead, work.host);
+    if (lead > Seconds(0))
+      at.host = add(at, LaneKind::host, Members::alone, WorkKind::host, lead, {});
     const Mark begun = at.host;
-    at.host = add(at, LaneKind::host, Members::alone, WorkKind::host, work.host, {});
+    at.host = add(at, LaneKind::host, Members::alone, WorkKind::host, work.host - lead, {});
     waits.add(begun);
     emit_device(at, work, waits);
     at.compute =
