@@ -32,8 +32,9 @@ struct CostModel::PassCost {
   int launches = 0, plain_launches = 0, looped_launches = 0;
   int grouped_products = 0, collectives = 0;
   std::vector<CollectiveUse>* uses = nullptr;
-  IssueOrder order;  // since the CPU waited last
-  std::optional<IssuedWork> before_wait;
+  IssueOrder order;    // since the CPU waited last
+  IssuedWork at_wait;  // all that was issued when the CPU waited last
+  std::vector<IssuedWork> waited;
 
   int all_launches() const { return launches + plain_launches + looped_launches + collectives; }
   Seconds device() const { return compute + exposed[0] + exposed[1] + exposed[2]; }
@@ -117,7 +118,7 @@ PassTime CostModel::settle(const PassCost& cost, int multiprocessors) const {
   PassTime t;
   t.compute = cost.compute;
   t.exposed = cost.exposed;
-  t.before_wait = cost.before_wait;
+  t.waited = cost.waited;
   t.lead = cost.order.lead();
   const double share = static_cast<double>(plan_.tensor - 1) / static_cast<double>(plan_.tensor);
   const auto hide = [&](CommAxis axis, Seconds behind) {
@@ -154,7 +155,9 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
   const auto add = [&](const std::vector<Kernel>& list, PassCost& to, Bytes cold = Bytes(0)) {
     for (const Kernel& k : list)
       if (std::holds_alternative<ReadBack>(k)) {
-        to.before_wait = IssuedWork{to.compute, to.exposed, issue(to), to.order.lead()};
+        const IssuedWork all{to.compute, to.exposed, issue(to), to.order.lead()};
+        to.waited.push_back(all - to.at_wait);
+        to.at_wait = all;
         to.order = {};
       } else {
         const int launches = to.all_launches();
@@ -190,7 +193,7 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
     for (PassTime* p : {&t.forward, &t.recompute, &t.backward_input, &t.backward_weight}) {
       p->compute += p->host;
       p->host = p->lead = Seconds(0);
-      p->before_wait.reset();
+      p->waited.clear();
     }
   return t;
 }

@@ -1,5 +1,7 @@
 #include "simulator/costs/step_costs.hpp"
 
+#include <algorithm>
+
 namespace shardwise {
 
 // The kernels of b may begin when those of a are done, and the CPU comes to them when it is done
@@ -19,11 +21,22 @@ IssuedWork operator-(IssuedWork a, const IssuedWork& b) {
   return a;
 }
 
-// Of two waits the later one is kept.
+IssuedWork PassTime::after_waits() const {
+  IssuedWork rest = whole();
+  for (const IssuedWork& part : waited) rest = rest - part;
+  return rest;
+}
+
+// What o does before its first wait follows what this pass does after its last one.
 PassTime& PassTime::operator+=(const PassTime& o) {
-  const IssuedWork last = before_wait ? whole() - *before_wait : whole();
-  lead = o.before_wait ? o.lead : (last + o.whole()).lead;
-  if (o.before_wait) before_wait = whole() + *o.before_wait;
+  const IssuedWork last = after_waits();
+  if (o.waited.empty()) {
+    lead = (last + o.whole()).lead;
+  } else {
+    lead = o.lead;
+    waited.push_back(last + o.waited.front());
+    waited.insert(waited.end(), o.waited.begin() + 1, o.waited.end());
+  }
   const IssuedWork sum = whole() + o.whole();
   compute = sum.compute;
   exposed = sum.exposed;
@@ -34,8 +47,9 @@ PassTime& PassTime::operator+=(const PassTime& o) {
 
 bool PassTime::is_host_bound() const {
   const auto slow = [](const IssuedWork& w) { return w.host > w.device(); };
-  if (!before_wait) return slow(whole());
-  return lead > Seconds(0) || slow(*before_wait) || slow(whole() - *before_wait);
+  if (waited.empty()) return slow(whole());
+  return lead > Seconds(0) || slow(after_waits()) ||
+         std::any_of(waited.begin(), waited.end(), slow);
 }
 
 bool StepCosts::is_host_bound() const {

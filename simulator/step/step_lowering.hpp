@@ -204,12 +204,14 @@ class StepLowering {
     at.behind_collective = false;
     if (!host_bound_ || at.span.host <= Seconds(0)) {
       emit_device(at, at.span.whole(), waits);
-    } else if (at.span.before_wait) {
-      emit_issued(at, *at.span.before_wait, waits);
-      at.host = add(at, LaneKind::host, Members::alone, WorkKind::host, Seconds(0), {&at.compute});
-      emit_issued(at, at.span.whole() - *at.span.before_wait, {});
     } else {
-      emit_issued(at, at.span.whole(), waits);
+      for (const IssuedWork& part : at.span.waited) {
+        emit_issued(at, part, waits);
+        at.host =
+            add(at, LaneKind::host, Members::alone, WorkKind::host, Seconds(0), {&at.compute});
+        waits = {};
+      }
+      emit_issued(at, at.span.after_waits(), waits);
     }
     emit_copies(at);
     at.span = {};
