@@ -8,7 +8,9 @@ mode that counts what would launch a kernel (views and empty tensors launch none
 experts, the balance loss, the counting that MoEAlltoAllTokenDispatcher.preprocess does before an
 all-to-all, permutation where it is not fused, and the weighted bias of the second
 product (TEGroupedMLP._apply_bias of experts.py, with the bytes that it moves per element of its
-input). One line of JSON per part.
+input), and the clamps before a fused activation (weighted_bias_quick_geglu_impl of
+fusions/fused_bias_geglu.py, per element of the result; a tensor made of a number for the GPU is a copy
+that blocks). One line of JSON per part.
 
 Needs torch and a checkout of NVIDIA/Megatron-LM; nothing in shardwise's tests runs it.
 """
@@ -124,6 +126,18 @@ def weigh_bias(kind, experts):
         summed.backward(gradient)
 
 
+def clamp_activation(limit=7.0):
+    """The expression of weighted_bias_quick_geglu_impl before its own function."""
+    both = torch.randn(TOKENS, 2 * WIDTH, dtype=torch.bfloat16, requires_grad=True)
+    with Counted("clamps of an activation", TOKENS * WIDTH):
+        gate, linear = both.chunk(2, -1)
+        clamped = torch.cat((gate.clamp(min=None, max=limit),
+                             linear.clamp(min=-limit, max=limit)), -1)
+    gradient = torch.ones_like(clamped)
+    with Counted("backward of that", TOKENS * WIDTH):
+        clamped.backward(gradient)
+
+
 def main():
     sys.meta_path.insert(0, StandIns(sys.argv[1]))
     import megatron.core.transformer.moe.moe_utils as moe
@@ -151,6 +165,7 @@ def main():
     for kind in (torch.float32, torch.bfloat16):
         for experts in (1, 16):
             weigh_bias(kind, experts)
+    clamp_activation()
 
 
 if __name__ == "__main__":

@@ -10,13 +10,34 @@
 
 namespace shardwise {
 
+// When kernels run that a CPU issues one after the other, from the moment when it begins.
+struct IssueOrder {
+  Seconds issued, busy, done;  // CPU time so far, GPU time so far, and when the last kernel ends
+
+  // One after the other, `launches` of equal length.
+  void add(int launches, Seconds host, Seconds device) {
+    const double n = launches > 0 ? launches : 1;
+    const Seconds first = issued + (1.0 / n) * host + device;
+    const Seconds last = issued + host + (1.0 / n) * device;
+    done = longest(longest(done + device, first), last);
+    issued += host;
+    busy += device;
+  }
+  Seconds lead() const { return done - busy; }
+};
+
 struct CostModel::PassCost {
   Seconds compute, matmul, weight_matmul, attention;
   std::array<Seconds, 3> exposed{}, beside{};
   int launches = 0, plain_launches = 0, looped_launches = 0;
   int grouped_products = 0, collectives = 0;
   std::vector<CollectiveUse>* uses = nullptr;
-  std::optional<IssuedWork> before_wait;
+  IssueOrder order;    // since the CPU waited last
+  IssuedWork at_wait;  // all that was issued when the CPU waited last
+  std::vector<IssuedWork> waited;
+
+  int all_launches() const { return launches + plain_launches + looped_launches + collectives; }
+  Seconds device() const { return compute + exposed[0] + exposed[1] + exposed[2]; }
 };
 
 namespace {
@@ -97,7 +118,8 @@ PassTime CostModel::settle(const PassCost& cost, int multiprocessors) const {
   PassTime t;
   t.compute = cost.compute;
   t.exposed = cost.exposed;
-  t.before_wait = cost.before_wait;
+  t.waited = cost.waited;
+  t.lead = cost.order.lead();
   const double share = static_cast<double>(plan_.tensor - 1) / static_cast<double>(plan_.tensor);
   const auto hide = [&](CommAxis axis, Seconds behind) {
     const auto i = static_cast<std::size_t>(axis);
@@ -132,10 +154,17 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
   };
   const auto add = [&](const std::vector<Kernel>& list, PassCost& to, Bytes cold = Bytes(0)) {
     for (const Kernel& k : list)
-      if (std::holds_alternative<ReadBack>(k))
-        to.before_wait = IssuedWork{to.compute, to.exposed, issue(to)};
-      else
+      if (std::holds_alternative<ReadBack>(k)) {
+        const IssuedWork all{to.compute, to.exposed, issue(to), to.order.lead()};
+        to.waited.push_back(all - to.at_wait);
+        to.at_wait = all;
+        to.order = {};
+      } else {
+        const int launches = to.all_launches();
+        const Seconds issued = issue(to), busy = to.device();
         add_kernel(k, kernels, to, cold);
+        to.order.add(to.all_launches() - launches, issue(to) - issued, to.device() - busy);
+      }
   };
   const int passes = w_.forward_passes();  // one after the other, wherever they come in a step
   const std::vector<ColdBytes> cold = cold_bytes(d.graph, kernels);
@@ -163,8 +192,8 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
   if (w_.blocking_launches)  // the GPU waits while the CPU prepares the next launch
     for (PassTime* p : {&t.forward, &t.recompute, &t.backward_input, &t.backward_weight}) {
       p->compute += p->host;
-      p->host = Seconds(0);
-      p->before_wait.reset();
+      p->host = p->lead = Seconds(0);
+      p->waited.clear();
     }
   return t;
 }

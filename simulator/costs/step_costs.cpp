@@ -1,8 +1,13 @@
 #include "simulator/costs/step_costs.hpp"
 
+#include <algorithm>
+
 namespace shardwise {
 
+// The kernels of b may begin when those of a are done, and the CPU comes to them when it is done
+// with those of a.
 IssuedWork operator+(IssuedWork a, const IssuedWork& b) {
+  a.lead = longest(a.lead, a.host - a.device() + b.lead);
   a.compute += b.compute;
   for (std::size_t i = 0; i < a.exposed.size(); ++i) a.exposed[i] += b.exposed[i];
   a.host += b.host;
@@ -16,9 +21,22 @@ IssuedWork operator-(IssuedWork a, const IssuedWork& b) {
   return a;
 }
 
-// Of two waits the later one is kept.
+IssuedWork PassTime::after_waits() const {
+  IssuedWork rest = whole();
+  for (const IssuedWork& part : waited) rest = rest - part;
+  return rest;
+}
+
+// What o does before its first wait follows what this pass does after its last one.
 PassTime& PassTime::operator+=(const PassTime& o) {
-  if (o.before_wait) before_wait = whole() + *o.before_wait;
+  const IssuedWork last = after_waits();
+  if (o.waited.empty()) {
+    lead = (last + o.whole()).lead;
+  } else {
+    lead = o.lead;
+    waited.push_back(last + o.waited.front());
+    waited.insert(waited.end(), o.waited.begin() + 1, o.waited.end());
+  }
   const IssuedWork sum = whole() + o.whole();
   compute = sum.compute;
   exposed = sum.exposed;
@@ -29,8 +47,9 @@ PassTime& PassTime::operator+=(const PassTime& o) {
 
 bool PassTime::is_host_bound() const {
   const auto slow = [](const IssuedWork& w) { return w.host > w.device(); };
-  if (!before_wait) return slow(whole());
-  return slow(*before_wait) || slow(whole() - *before_wait);
+  if (waited.empty()) return slow(whole());
+  return lead > Seconds(0) || slow(after_waits()) ||
+         std::any_of(waited.begin(), waited.end(), slow);
 }
 
 bool StepCosts::is_host_bound() const {

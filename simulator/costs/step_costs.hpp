@@ -12,11 +12,14 @@
 
 namespace shardwise {
 
-// A run of kernels of one rank, one after the other.
+// A run of kernels of one rank, one after the other. Where the CPU issues slowly first and the GPU
+// is busy last, neither hides behind the other: run without a gap, the kernels would all be issued
+// in time if the first of them began `lead` after the CPU did.
 struct IssuedWork {
   Seconds compute;
   std::array<Seconds, 3> exposed{};  // collectives that nothing within the layer hides, by CommAxis
   Seconds host;                      // CPU time to issue it all
+  Seconds lead;                      // of the CPU over the GPU, that the order of kernels asks for
 
   Seconds device() const { return compute + exposed[0] + exposed[1] + exposed[2]; }
   friend bool operator==(const IssuedWork&, const IssuedWork&) = default;
@@ -26,16 +29,18 @@ IssuedWork operator-(IssuedWork a, const IssuedWork& b);
 
 // One pass (forward, re-run, ...) through one layer on one rank.
 struct PassTime {
-  Seconds compute;                        // as in IssuedWork, of the whole pass
-  std::array<Seconds, 3> exposed{};       //
-  Seconds host;                           //
-  std::optional<IssuedWork> before_wait;  // of it, what is issued before the CPU waits for the GPU
+  Seconds compute;                   // as in IssuedWork, of the whole pass
+  std::array<Seconds, 3> exposed{};  //
+  Seconds host;                      //
+  Seconds lead;                      // as in IssuedWork, of what follows the last wait
+  std::vector<IssuedWork> waited;    // parts of it, each before the CPU waits for the GPU
   Seconds copies;  // then, to the host or back, of activations: what the pass itself does not hide
 
   PassTime& operator+=(const PassTime& o);
-  IssuedWork whole() const { return {compute, exposed, host}; }
+  IssuedWork whole() const { return {compute, exposed, host, lead}; }
+  IssuedWork after_waits() const;
   Seconds device() const { return whole().device() + copies; }
-  bool is_host_bound() const;  // in any part between two waits
+  bool is_host_bound() const;  // in any part between two waits, or not ahead of the GPU after one
   friend bool operator==(const PassTime&, const PassTime&) = default;
 };
 

@@ -192,13 +192,20 @@ bool writes_softmax_out(const GraphBuilder& b) {
   return b.eager() && b.workload().framework.plain_softmax;
 }
 
+// Products with queries and keys, and with values, are equally many going forward. FlashAttention
+// takes heads of one width only, so that values are padded (Megatron-LM and transformers do).
+std::int64_t mean_head_dim(const Projections& p, AttentionKernel kernel) {
+  const bool apart = kernel == AttentionKernel::cudnn || kernel == AttentionKernel::eager;
+  return apart ? (p.qk_dim + p.v_dim) / 2 : std::max(p.qk_dim, p.v_dim);
+}
+
 AttentionWork kernel_shape(const GraphBuilder& b, const Projections& p, BlockKind kind) {
   const Workload& w = b.workload();
   AttentionWork work;
   work.batch = std::int64_t{b.plan().microbatch} * w.sequences_per_sample;
   work.heads = static_cast<int>(p.heads);
   work.kv_heads = static_cast<int>(p.kv_heads);
-  work.head_dim = static_cast<int>(std::max(p.qk_dim, p.v_dim));
+  work.head_dim = static_cast<int>(mean_head_dim(p, w.framework.attention));
   // Context parallelism balances causal work over the ranks, so each sees an equal share: all
   // keys for 1/context of the queries.
   work.queries = w.sequence / b.plan().context;

@@ -267,6 +267,30 @@ TensorIndex add_weighted_bias(GraphBuilder& b, const ExpertShape& s, TensorIndex
   return out;
 }
 
+// gpt-oss bounds gate and up before its activation: operators of PyTorch's own before the fused one
+// (chunk, two clamps and a cat in weighted_bias_quick_geglu_impl of Megatron-LM @d98e8a64dd
+// megatron/core/fusions/fused_bias_geglu.py), counted with their bytes per element of the result by
+// calibrate/count_expert_operators.py. It also makes a tensor of one number for the GPU, which is a
+// copy that blocks (PyTorch torch/csrc/utils/tensor_new.cpp, internal_new_from_data, and
+// aten/src/ATen/native/cuda/Copy.cu). No other model has biases in its experts. The grouped MLP in
+// one kernel, that a step in one graph has, bounds them itself (Transformer Engine's
+// ScaledClampedQGeGLU).
+TensorIndex clamp_activation(GraphBuilder& b, TensorIndex up, std::int64_t elements) {
+  const Workload& w = b.workload();
+  if (!w.model.biases.experts || !w.framework.weighs_expert_bias || w.step_is_graph) return up;
+  const auto n = static_cast<double>(elements);
+  const TensorIndex out = b.tensor("expert_clamp", 2 * elements);
+  Operator op;
+  op.name = "expert_clamp";
+  op.inputs = {up};
+  op.outputs = {out};
+  op.saves = {up};
+  op.forward = {MemoryWork{ceil_bytes(16 * n), 3, MemoryAccess::streaming, true}, ReadBack{}};
+  op.backward = {MemoryWork{ceil_bytes(30 * n), 9, MemoryAccess::streaming, true}};
+  b.add(std::move(op));
+  return out;
+}
+
 // As in gated_activation, with gate and up in one tensor.
 TensorIndex expert_activation(GraphBuilder& b, TensorIndex up, std::int64_t elements) {
   constexpr std::string_view name = "expert_activation";
@@ -342,7 +366,8 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex norme
   const TensorIndex up =
       expert_linear(b, "expert_up", s, sent, hidden, s.width * (m.gated_mlp ? 2 : 1),
                     m.biases.experts, on.up || on.gate);
-  const TensorIndex activated = expert_activation(b, up, s.routed * s.width);
+  const TensorIndex bounded = clamp_activation(b, up, s.routed * s.width);
+  const TensorIndex activated = expert_activation(b, bounded, s.routed * s.width);
   TensorIndex down =
       expert_linear(b, "expert_down", s, activated, s.width, hidden, m.biases.experts, on.down);
   down = add_weighted_bias(b, s, down, hidden);

@@ -51,14 +51,14 @@ bool shared_experts(const LayerGraph& graph, std::size_t op) {
 }
 
 bool moe_act(const LayerGraph& graph, std::size_t op) {
-  return graph.operators[op].name == "expert_activation";
+  return one_of(graph.operators[op].name, {"expert_clamp", "expert_activation"});
 }
 
 bool moe(const LayerGraph& graph, std::size_t op) {
   return shared_experts(graph, op) ||
          one_of(graph.operators[op].name,
-                {"router", "dispatch", "expert_up", "expert_activation", "expert_down", "combine",
-                 "weighted_sum", "latent_down", "latent_up"});
+                {"router", "dispatch", "expert_up", "expert_clamp", "expert_activation",
+                 "expert_down", "combine", "weighted_sum", "latent_down", "latent_up"});
 }
 
 struct Row {

@@ -204,21 +204,27 @@ class StepLowering {
     at.behind_collective = false;
     if (!host_bound_ || at.span.host <= Seconds(0)) {
       emit_device(at, at.span.whole(), waits);
-    } else if (at.span.before_wait) {
-      emit_issued(at, *at.span.before_wait, waits);
-      at.host = add(at, LaneKind::host, Members::alone, WorkKind::host, Seconds(0), {&at.compute});
-      emit_issued(at, at.span.whole() - *at.span.before_wait, {});
     } else {
-      emit_issued(at, at.span.whole(), waits);
+      for (const IssuedWork& part : at.span.waited) {
+        emit_issued(at, part, waits);
+        at.host =
+            add(at, LaneKind::host, Members::alone, WorkKind::host, Seconds(0), {&at.compute});
+        waits = {};
+      }
+      emit_issued(at, at.span.after_waits(), waits);
     }
     emit_copies(at);
     at.span = {};
   }
 
-  // The kernels start when the host begins to issue them, and end no earlier than it does.
+  // The kernels start when the host is as far ahead as their order asks for, and end no earlier
+  // than it does.
   void emit_issued(Cursor& at, const IssuedWork& work, Waits waits) {
+    const Seconds lead = std::min(work.lead, work.host);
+    if (lead > Seconds(0))
+      at.host = add(at, LaneKind::host, Members::alone, WorkKind::host, lead, {});
     const Mark begun = at.host;
-    at.host = add(at, LaneKind::host, Members::alone, WorkKind::host, work.host, {});
+    at.host = add(at, LaneKind::host, Members::alone, WorkKind::host, work.host - lead, {});
     waits.add(begun);
     emit_device(at, work, waits);
     at.compute =

@@ -1,4 +1,5 @@
 // Which kernels a layer runs, as the framework's habits have it.
+#include <optional>
 #include <string_view>
 #include <variant>
 
@@ -58,4 +59,20 @@ TEST_CASE("a mask of padding: another kernel, and the whole square", "[kernel_ch
   CHECK_FALSE(kernel().causal);
   w.framework.attention = AttentionKernel::eager;  // adds the mask to its scores
   CHECK(kernel().kernel == AttentionKernel::eager);
+}
+
+// Queries and keys of 128 + 64, values of 128: cuDNN computes 192 and 128 per pair, 2 x 160;
+// FlashAttention pads values to 192.
+TEST_CASE("cuDNN takes queries and values of two widths", "[kernel_choice]") {
+  Workload w = pretraining(llama(1, 1024, 8, 8, 1408, 1000), 128);
+  w.model.mla = LatentAttention{std::nullopt, 256, 128, 64, 128};
+  const auto width = [&](AttentionKernel kernel) {
+    w.framework.attention = kernel;
+    for (const Operator& op : block_graph(w, plan_of(1), {}).operators)
+      for (const Kernel& k : op.forward)
+        if (const auto* a = std::get_if<AttentionWork>(&k)) return a->head_dim;
+    return 0;
+  };
+  CHECK(width(AttentionKernel::cudnn) == 160);
+  CHECK(width(AttentionKernel::flash) == 192);
 }

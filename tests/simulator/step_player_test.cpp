@@ -67,7 +67,9 @@ class RandomCosts {
     for (Seconds& s : p.exposed) s = maybe(true).value_or(Seconds(0));
     if (host_bound_) p.host = time();
     p.copies = maybe(copies_).value_or(Seconds(0));
-    if (host_bound_ && flip()) p.before_wait = IssuedWork{0.5 * p.compute, {}, 0.25 * p.host};
+    if (host_bound_) p.lead = maybe(true).value_or(Seconds(0));
+    for (int waits = 0; host_bound_ && waits < 2 && flip(); ++waits)
+      p.waited.push_back({0.25 * p.compute, {}, 0.125 * p.host, waits * 0.0625 * p.host});
     return p;
   }
 
