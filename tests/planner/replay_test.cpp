@@ -461,9 +461,15 @@ TEST_CASE("Another low-rank method stands as LoRA with as many parameters") {
 TEST_CASE("A card without a number format computes in the next one") {
   RunRecord run = record("qwen-1.8b-lora-n1x1-seq256");
   run.hardware.gpu = "T4-16GB";
+  run.training.precision.reset();
   const Replay r = asked(run);
   CHECK(r.question.workload.compute == DType::fp16);
   CHECK(notes_hold(r, "has no bf16"));
+  // Where the record says bf16 it was bf16, at the rate of fp32, and no fused attention takes it.
+  run.training.precision = "bf16";
+  const Replay stated = asked(run);
+  CHECK(stated.question.workload.compute == DType::bf16);
+  CHECK(stated.question.workload.framework.attention == AttentionKernel::eager);
 }
 
 TEST_CASE("Adapter targets are read word by word") {
