@@ -54,7 +54,7 @@ void CostModel::add_kernel(const Kernel& kernel, const KernelModel& kernels, Pas
     const Seconds t = kernels.gemm(*gemm);
     cost.compute += t;
     cost.matmul += t;
-    ++cost.launches;
+    if (!gemm->joined) ++cost.launches;
     if (gemm->grouped) {
       cost.grouped_products += static_cast<int>(gemm->batch);
       cost.looped_launches += static_cast<int>(gemm->batch) * launches_of(*gemm);

@@ -53,6 +53,7 @@ TensorIndex GraphBuilder::add_adapter(std::string_view name, TensorIndex x, Tens
   const DType dtype = wide ? DType::fp32 : workload_.product_dtype();
   const std::int64_t width = wide ? 4 : element_;
   const double moved = as_double(rows * in);
+  const bool autocasts = fp32 && framework.autocast && element_ == 2;  // A and B, each its gradient
   const bool dora = workload_.method == Method::dora;
   const std::int64_t copies = std::max<std::int64_t>(1, experts);
   const std::int64_t each = std::max<std::int64_t>(1, rows / copies);
@@ -70,10 +71,12 @@ TensorIndex GraphBuilder::add_adapter(std::string_view name, TensorIndex x, Tens
     prepare.name = "adapter_input";
     prepare.inputs = {x};
     prepare.outputs = {seen};
-    if (casts && !wide && bytes_of(x) == rows * in * element_)
-      prepare.forward_temporary = Bytes(4 * rows * in);
-    prepare.forward = {traffic(moved * static_cast<double>(element_ + width), 1)};
-    prepare.backward = {traffic(moved * static_cast<double>(element_ + width), 1)};
+    // What is copied to fp32 first, autocast copies back.
+    const bool there_and_back = casts && !wide && bytes_of(x) == rows * in * element_;
+    if (there_and_back) prepare.forward_temporary = Bytes(4 * rows * in);
+    const std::int64_t of_each = (casts ? 4 + element_ : 2 * element_) * (there_and_back ? 2 : 1);
+    prepare.forward = {traffic(moved * as_double(of_each), there_and_back ? 2 : 1)};
+    prepare.backward = prepare.forward;
     if (workload_.adapter.dropout > 0) {
       const TensorIndex mask =
           tensor_bytes("adapter_dropout_mask", rows * in, MemoryCategory::temporaries, 0);
@@ -96,6 +99,10 @@ TensorIndex GraphBuilder::add_adapter(std::string_view name, TensorIndex x, Tens
   down.backward = {GemmWork{each, in, rank, copies, dtype}};
   down.backward_weight = {weight_gradient(in, rank, each, dtype, copies)};
   down.weight_gradient_elements = copies * rank * in;
+  if (autocasts) {
+    down.forward.push_back(traffic(6 * as_double(copies * rank * in), 1));
+    down.backward_weight.push_back(traffic(6 * as_double(copies * rank * in), 1));
+  }
   if (dora) {  // the column norms of W + BA are taken over a materialised weight
     down.forward.push_back(traffic(6.0 * as_double(in * out), 4));
     down.forward_temporary = Bytes(copies * in * out * element_);
@@ -110,11 +117,20 @@ TensorIndex GraphBuilder::add_adapter(std::string_view name, TensorIndex x, Tens
   up.outputs = {sum};
   up.saves = {low};
   if (input == AdapterInput::scaled) up.saves.push_back(y);
+  // Scaled and added to y. Where it is wider, the sum is as wide as it, and copied to 16 bits;
+  // backward that copy's gradient is widened before it is scaled, and narrowed for y.
+  const bool narrows = width > element_;
+  const std::int64_t summed = narrows ? 3 * width + 2 * element_ : 3 * element_;
   up.forward = {GemmWork{each, out, rank, copies, dtype},
-                traffic(as_double(rows * out) * static_cast<double>(2 * width + 3 * element_), 2)};
+                traffic(as_double(rows * out * (2 * width + summed)), narrows ? 3 : 2)};
   up.backward = {GemmWork{each, rank, out, copies, dtype},
-                 traffic(as_double(rows * out) * static_cast<double>(width + element_), 1)};
+                 traffic(as_double(rows * out * (narrows ? 2 * element_ + 4 * width : 2 * width)),
+                         narrows ? 3 : 1)};
   up.backward_weight = {weight_gradient(rank, out, each, dtype, copies)};
+  if (autocasts) {
+    up.forward.push_back(traffic(6 * as_double(copies * rank * out), 1));
+    up.backward_weight.push_back(traffic(6 * as_double(copies * rank * out), 1));
+  }
   up.weight_gradient_elements = copies * (rank * out + (dora ? out : 0));
   up.forward_temporary = Bytes(rows * out * width * (wide ? 2 : 1));
   up.backward_temporary = Bytes(rows * out * width);

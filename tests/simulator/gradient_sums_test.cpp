@@ -1,0 +1,105 @@
+// What autograd and autocast run beside a layer's own operators: sums of gradients, copies of
+// weights and of the residual stream.
+#include <algorithm>
+
+#include "simulator/graphs/layer_graph.hpp"
+#include "tests/catch.hpp"
+#include "tests/simulator/sample_workload.hpp"
+
+namespace shardwise {
+namespace {
+
+constexpr std::int64_t stream = 128 * 512;  // tokens x hidden
+
+Workload layer_of(KernelStyle style) {
+  Workload w = pretraining(llama(1, 512, 8, 8, 1408, 1000), 128);
+  w.framework.kernels = style;
+  w.framework.pretrain_weights = WeightRecipe::pure_half;
+  w.framework.gradient_life = GradientLife::per_step;
+  return w;
+}
+
+Workload autocast_layer() {
+  Workload w = layer_of(KernelStyle::eager);
+  w.framework.pretrain_weights = WeightRecipe::fp32_with_half_compute;
+  w.framework.autocast = true;
+  return w;
+}
+
+struct Moved {
+  std::int64_t bytes = 0;
+  int launches = 0;
+  friend bool operator==(const Moved&, const Moved&) = default;
+};
+
+Moved moved(const std::vector<Kernel>& kernels) {
+  Moved sum;
+  for (const Kernel& k : kernels)
+    if (const auto* m = std::get_if<MemoryWork>(&k)) {
+      sum.bytes += m->moved.value;
+      sum.launches += m->launches;
+    }
+  return sum;
+}
+
+const Operator& of(const LayerGraph& graph, std::string_view name) {
+  return *std::find_if(graph.operators.begin(), graph.operators.end(),
+                       [&](const Operator& op) { return op.name == name; });
+}
+
+}  // namespace
+
+// In reverse v comes first, then k and q, which are added to it: two values of 2 bytes read and one
+// written. The norm's gradient is added to the stream's.
+TEST_CASE("gradients of one tensor are added up, one after the other", "[gradient_sums]") {
+  const LayerGraph g = block_graph(layer_of(KernelStyle::eager), plan_of(1), {});
+  CHECK(moved(of(g, "v").backward) == Moved{0, 0});
+  CHECK(moved(of(g, "k").backward) == Moved{6 * stream, 1});
+  CHECK(moved(of(g, "q").backward) == Moved{6 * stream, 1});
+  CHECK(moved(of(g, "up").backward) == Moved{6 * stream, 1});
+  const auto* last = std::get_if<MemoryWork>(&of(g, "mlp_norm").backward.back());
+  REQUIRE(last != nullptr);
+  CHECK(last->moved == Bytes(6 * stream));
+}
+
+// A compiler reads each of them once more where it makes the norm's gradient; fused modules have
+// one projection, but not where kernels were put into transformers' classes.
+TEST_CASE("who adds gradients up by kernels of their own", "[gradient_sums]") {
+  CHECK(moved(of(block_graph(layer_of(KernelStyle::compiled), plan_of(1), {}), "q").backward) ==
+        Moved{2 * stream, 0});
+  Workload fused = layer_of(KernelStyle::fused);
+  CHECK(moved(of(block_graph(fused, plan_of(1), {}), "q").backward) == Moved{0, 0});
+  fused.framework.runs_transformers = true;
+  CHECK(moved(of(block_graph(fused, plan_of(1), {}), "q").backward) == Moved{6 * stream, 1});
+}
+
+// A weight of 512 x 512 in fp32 is read, its 16-bit copy written: 6 bytes of each value, and the
+// same of its gradient. The stream is fp32: 4 and 2 read, 4 written, and the branch's gradient
+// copied to 16 bits.
+TEST_CASE("autocast copies weights, their gradients and the stream's", "[gradient_sums]") {
+  const LayerGraph g = block_graph(autocast_layer(), plan_of(1), {});
+  CHECK(moved(of(g, "o").forward) == Moved{6 * 512 * 512, 1});
+  CHECK(moved(of(g, "o").backward_weight) == Moved{6 * 512 * 512, 1});
+  CHECK(moved(of(g, "residual_add").forward) == Moved{10 * stream, 1});
+  CHECK(moved(of(g, "residual_add").backward) == Moved{6 * stream, 1});
+  CHECK(moved(of(block_graph(layer_of(KernelStyle::eager), plan_of(1), {}), "o").forward) ==
+        Moved{0, 0});
+}
+
+// One projection is one launch, whatever is told apart of it.
+TEST_CASE("what is one projection in the model's class is launched once", "[gradient_sums]") {
+  Workload w = autocast_layer();
+  w.framework.runs_transformers = true;
+  w.model.code.fused_qkv = true;
+  const LayerGraph g = block_graph(w, plan_of(1), {});
+  const auto joined = [&](std::string_view name) {
+    return std::get<GemmWork>(of(g, name).forward.front()).joined;
+  };
+  CHECK_FALSE(joined("q"));
+  CHECK(joined("k"));
+  CHECK(joined("v"));
+  CHECK(moved(of(g, "k").forward) == Moved{6 * 512 * 512, 0});
+  CHECK_FALSE(joined("gate"));
+}
+
+}  // namespace shardwise
