@@ -215,6 +215,9 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& all, int stage,
         if (it == used.end()) it = used.insert(used.end(), {&one, 0});
         it->second += chunk.times;
         list.emplace_back().time = one.time;
+        PassTime& weight = list.back().time.backward_weight;
+        (w_.blocking_launches ? weight.compute : weight.host) +=
+            gradient_hooks(*layer.definition, kernels);
         const LayerTime& t = one.time;
         total += chunk.times * (t.forward.device() + t.backward_input.device());
         of_kernels += chunk.times * (t.forward.compute + t.recompute.compute +

@@ -1,9 +1,13 @@
 // What autograd and autocast run beside a layer's own operators: sums of gradients, copies of
-// weights and of the residual stream.
+// weights and of the residual stream; and the hooks of an engine that shards gradients.
 #include <algorithm>
 
+#include "catalog/cluster_parser.hpp"
+#include "planner/facts.hpp"
+#include "simulator/costs/cost_model.hpp"
 #include "simulator/graphs/layer_graph.hpp"
 #include "tests/catch.hpp"
+#include "tests/planner/known_facts.hpp"
 #include "tests/simulator/sample_workload.hpp"
 
 namespace shardwise {
@@ -100,6 +104,32 @@ TEST_CASE("what is one projection in the model's class is launched once", "[grad
   CHECK(joined("v"));
   CHECK(moved(of(g, "k").forward) == Moved{6 * 512 * 512, 0});
   CHECK_FALSE(joined("gate"));
+}
+
+// A layer of Llama trains seven matrices and two norms. Stage 2 takes each gradient up in every
+// microbatch, stage 1 in the last one of the step.
+TEST_CASE("hooks of ZeRO-1 and 2 cost the CPU something for each gradient", "[gradient_sums]") {
+  Workload w = layer_of(KernelStyle::eager);
+  w.framework.host_us_per_gradient = 50;
+  w.framework.host_us_per_gradient_stage_2 = 80;
+  w.framework.reduces_every_microbatch = true;
+  ParallelPlan plan = plan_of(2);
+  plan.microbatches = 4;
+  const Cluster cluster = parse_gpus(known_facts().catalog, "2xA100-SXM-80GB")->front();
+  const auto hooks = [&](int stage) {
+    plan.zero_stage = stage;
+    const ModelPartition partition =
+        partition_model(w, plan, *find_pipeline_schedule("1f1b"), *recompute_policy("none"));
+    const CostModel cost(w, plan, cluster, known_facts().profile);
+    const KernelModel kernels(cluster.groups.front().gpu, known_facts().profile);
+    for (const LayerDefinition& d : partition.definitions)
+      if (d.role == LayerRole::block) return cost.gradient_hooks(d, kernels).value;
+    return 0.0;
+  };
+  CHECK(hooks(0) == 0);
+  CHECK(hooks(1) == Approx(9 * 50e-6 / 4));
+  CHECK(hooks(2) == Approx(9 * 80e-6));
+  CHECK(hooks(3) == 0);
 }
 
 }  // namespace shardwise
