@@ -44,8 +44,8 @@ TensorIndex rotate(GraphBuilder& b, TensorIndex t, std::int64_t elements, Rotate
     return b.pointwise("rotary", {t}, {}, elements, once, once, 1);
   const bool packed = b.workload().framework.fused_rotary, key = what == Rotated::key;
   // In transformers' classes sine and cosine are of the stream's format: beside one of fp32 the
-  // products and their sum are fp32, and autocast copies that to 16 bits for the kernel: 36 bytes in
-  // 6 kernels forward, 54 in 10 backward (calibrate/count_layer_operators.py).
+  // products and their sum are fp32, and autocast copies that to 16 bits for the kernel: 36 bytes
+  // in 6 kernels forward, 54 in 10 backward (calibrate/count_layer_operators.py).
   const bool wide = b.eager() && b.workload().framework.runs_transformers && !packed &&
                     b.stream_element() > b.element();
   const double forward = wide ? 9 : !packed ? 5 : key ? 7 : 2;

@@ -30,14 +30,14 @@ Workload autocast_layer() {
   return w;
 }
 
-struct Moved {
+struct BesideProducts {
   std::int64_t bytes = 0;
   int launches = 0;
-  friend bool operator==(const Moved&, const Moved&) = default;
+  friend bool operator==(const BesideProducts&, const BesideProducts&) = default;
 };
 
-Moved moved(const std::vector<Kernel>& kernels) {
-  Moved sum;
+BesideProducts beside_products(const std::vector<Kernel>& kernels) {
+  BesideProducts sum;
   for (const Kernel& k : kernels)
     if (const auto* m = std::get_if<MemoryWork>(&k)) {
       sum.bytes += m->moved.value;
@@ -57,10 +57,10 @@ const Operator& of(const LayerGraph& graph, std::string_view name) {
 // written. The norm's gradient is added to the stream's.
 TEST_CASE("gradients of one tensor are added up, one after the other", "[gradient_sums]") {
   const LayerGraph g = block_graph(layer_of(KernelStyle::eager), plan_of(1), {});
-  CHECK(moved(of(g, "v").backward) == Moved{0, 0});
-  CHECK(moved(of(g, "k").backward) == Moved{6 * stream, 1});
-  CHECK(moved(of(g, "q").backward) == Moved{6 * stream, 1});
-  CHECK(moved(of(g, "up").backward) == Moved{6 * stream, 1});
+  CHECK(beside_products(of(g, "v").backward) == BesideProducts{0, 0});
+  CHECK(beside_products(of(g, "k").backward) == BesideProducts{6 * stream, 1});
+  CHECK(beside_products(of(g, "q").backward) == BesideProducts{6 * stream, 1});
+  CHECK(beside_products(of(g, "up").backward) == BesideProducts{6 * stream, 1});
   const auto* last = std::get_if<MemoryWork>(&of(g, "mlp_norm").backward.back());
   REQUIRE(last != nullptr);
   CHECK(last->moved == Bytes(6 * stream));
@@ -69,12 +69,15 @@ TEST_CASE("gradients of one tensor are added up, one after the other", "[gradien
 // A compiler reads each of them once more where it makes the norm's gradient; fused modules have
 // one projection, but not where kernels were put into transformers' classes.
 TEST_CASE("who adds gradients up by kernels of their own", "[gradient_sums]") {
-  CHECK(moved(of(block_graph(layer_of(KernelStyle::compiled), plan_of(1), {}), "q").backward) ==
-        Moved{2 * stream, 0});
+  CHECK(beside_products(
+            of(block_graph(layer_of(KernelStyle::compiled), plan_of(1), {}), "q").backward) ==
+        BesideProducts{2 * stream, 0});
   Workload fused = layer_of(KernelStyle::fused);
-  CHECK(moved(of(block_graph(fused, plan_of(1), {}), "q").backward) == Moved{0, 0});
+  CHECK(beside_products(of(block_graph(fused, plan_of(1), {}), "q").backward) ==
+        BesideProducts{0, 0});
   fused.framework.runs_transformers = true;
-  CHECK(moved(of(block_graph(fused, plan_of(1), {}), "q").backward) == Moved{6 * stream, 1});
+  CHECK(beside_products(of(block_graph(fused, plan_of(1), {}), "q").backward) ==
+        BesideProducts{6 * stream, 1});
 }
 
 // A weight of 512 x 512 in fp32 is read, its 16-bit copy written: 6 bytes of each value, and the
@@ -82,12 +85,13 @@ TEST_CASE("who adds gradients up by kernels of their own", "[gradient_sums]") {
 // copied to 16 bits.
 TEST_CASE("autocast copies weights, their gradients and the stream's", "[gradient_sums]") {
   const LayerGraph g = block_graph(autocast_layer(), plan_of(1), {});
-  CHECK(moved(of(g, "o").forward) == Moved{6 * 512 * 512, 1});
-  CHECK(moved(of(g, "o").backward_weight) == Moved{6 * 512 * 512, 1});
-  CHECK(moved(of(g, "residual_add").forward) == Moved{10 * stream, 1});
-  CHECK(moved(of(g, "residual_add").backward) == Moved{6 * stream, 1});
-  CHECK(moved(of(block_graph(layer_of(KernelStyle::eager), plan_of(1), {}), "o").forward) ==
-        Moved{0, 0});
+  CHECK(beside_products(of(g, "o").forward) == BesideProducts{6 * 512 * 512, 1});
+  CHECK(beside_products(of(g, "o").backward_weight) == BesideProducts{6 * 512 * 512, 1});
+  CHECK(beside_products(of(g, "residual_add").forward) == BesideProducts{10 * stream, 1});
+  CHECK(beside_products(of(g, "residual_add").backward) == BesideProducts{6 * stream, 1});
+  CHECK(
+      beside_products(of(block_graph(layer_of(KernelStyle::eager), plan_of(1), {}), "o").forward) ==
+      BesideProducts{0, 0});
 }
 
 // One projection is one launch, whatever is told apart of it.
@@ -102,7 +106,7 @@ TEST_CASE("what is one projection in the model's class is launched once", "[grad
   CHECK_FALSE(joined("q"));
   CHECK(joined("k"));
   CHECK(joined("v"));
-  CHECK(moved(of(g, "k").forward) == Moved{6 * 512 * 512, 0});
+  CHECK(beside_products(of(g, "k").forward) == BesideProducts{6 * 512 * 512, 0});
   CHECK_FALSE(joined("gate"));
 }
 
@@ -130,6 +134,33 @@ TEST_CASE("hooks of ZeRO-1 and 2 cost the CPU something for each gradient", "[gr
   CHECK(hooks(1) == Approx(9 * 50e-6 / 4));
   CHECK(hooks(2) == Approx(9 * 80e-6));
   CHECK(hooks(3) == 0);
+}
+
+// 4 x 512 x 512 + 3 x 512 x 1408 + 2 x 512 = 3,212,288 weights, whose fp32 gradients are read and
+// written twice, by two kernels for each of nine tensors, in one of two microbatches.
+TEST_CASE("DDP's buckets cost a copy there and back", "[gradient_sums]") {
+  Workload w = layer_of(KernelStyle::eager);
+  w.framework.reduce_dtype = DType::fp32;
+  ParallelPlan plan = plan_of(2);
+  plan.microbatches = 2;
+  const Cluster cluster = parse_gpus(known_facts().catalog, "2xA100-SXM-80GB")->front();
+  const auto weights = [&](bool copies) {
+    w.framework.bucket_copies_gradients = copies;
+    const ModelPartition partition =
+        partition_model(w, plan, *find_pipeline_schedule("1f1b"), *recompute_policy("none"));
+    const CostModel cost(w, plan, cluster, known_facts().profile);
+    const StageCosts stage = cost.costs(partition).stages.front();
+    const std::vector<ChunkLayer>& layers = partition.stages.front().front().layers;
+    for (std::size_t i = 0; i < layers.size(); ++i)
+      if (layers[i].definition->role == LayerRole::block)
+        return stage.chunks.front()[i].time.backward_weight;
+    return PassTime{};
+  };
+  const KernelModel kernels(cluster.groups.front().gpu, known_facts().profile);
+  const Seconds copies = kernels.memory_bound(Bytes(std::int64_t{4} * 4 * 3'212'288), 18);
+  CHECK((weights(true).compute - weights(false).compute).value == Approx(copies.value / 2));
+  CHECK((weights(true).host - weights(false).host).value ==
+        Approx(9 * known_facts().profile.host.per_looped_launch.value));
 }
 
 }  // namespace shardwise
