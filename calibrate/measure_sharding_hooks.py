@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""CPU time of DeepSpeed ZeRO-3's hooks around one module in one pass, and of one reduction.
+"""CPU time of DeepSpeed ZeRO's hooks: of stage 3 around one module in one pass and for one
+reduction, of stages 1 and 2 for one gradient, and of its step for one tensor.
 
     python measure_sharding_hooks.py [--layers 24] [--passes 40] [--ranks 8]
 
@@ -8,7 +9,11 @@ layer checkpointed (three passes through each module), once as it is, once under
 bucket for all gradients, and once with a bucket as large as the smallest matrix (transformers'
 "auto", the square of the width), so that each matrix is reduced alone. One line of JSON in
 microseconds tells what the second takes more than the first, per module with parameters and pass,
-and the third more than the second, per matrix. No weight is kept whole. Runs on the CPU, with
+and the third more than the second, per matrix. No weight is kept whole. Then the same without
+checkpoints as it is and at stages 1 and 2 with one bucket, every backward pass followed by a step:
+what backward takes more, and what the step takes, per trained tensor, in microseconds and in
+operators of the model as it is, which are counted: a ratio of two times of one machine, of which
+neither its speed nor what else runs on it is a part. Runs on the CPU, with
 DeepSpeed's CPU accelerator and PyTorch's process group that sends nothing; the least of all
 repetitions counts. On a GPU the hooks also switch streams and record events, so the figures are
 lower bounds there.
@@ -27,6 +32,7 @@ MATRICES = 7
 PASSES = 3   # forward, recomputation, backward
 WIDTH = 64
 BUCKETS = {"zero3": 500_000_000, "reduced-alone": WIDTH * WIDTH}  # elements
+STAGES = {"whole": 0, "zero1": 1, "zero2": 2}
 
 
 def seconds_per_layer(engine, layers, repetitions, ranks):
@@ -69,31 +75,87 @@ def seconds_per_layer(engine, layers, repetitions, ranks):
     return best / layers
 
 
+def seconds_per_tensor(engine, layers, repetitions, ranks):
+    """Least CPU seconds, at one of STAGES: of a backward pass and of a step, per trained tensor; of
+    forward and backward, per operator."""
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29511", RANK="0", LOCAL_RANK="0",
+                      WORLD_SIZE=str(ranks), DS_ACCELERATOR="cpu")
+    import torch
+    import transformers
+
+    torch.set_num_threads(1)
+    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(
+        hidden_size=WIDTH, intermediate_size=2 * WIDTH, num_hidden_layers=layers, num_attention_heads=4,
+        vocab_size=512, use_cache=False)).to(torch.bfloat16)
+    model.train()
+    tensors = sum(1 for _ in model.parameters())
+    backward, step = lambda loss: loss.backward(), model.zero_grad
+    if STAGES[engine] > 0:
+        import deepspeed
+        from torch.testing._internal.distributed.fake_pg import FakeStore
+        torch.distributed.init_process_group("fake", rank=0, world_size=ranks, store=FakeStore())
+        model, *_ = deepspeed.initialize(
+            model=model, model_parameters=model.parameters(),
+            config={"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 1,
+                    "bf16": {"enabled": True}, "gradient_clipping": 1.0,
+                    "zero_optimization": {"stage": STAGES[engine], "overlap_comm": False,
+                                          "contiguous_gradients": True,
+                                          "reduce_bucket_size": 500_000_000},
+                    "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "torch_adam": True}}})
+        backward, step = model.backward, model.step
+    tokens = torch.randint(0, 512, (1, 4))
+    least = [float("inf")] * 3
+    for _ in range(repetitions):
+        start = time.process_time()
+        loss = model(input_ids=tokens, labels=tokens).loss
+        begin = time.process_time()
+        backward(loss)
+        middle = time.process_time()
+        step()
+        end = time.process_time()
+        least = [min(a, b) for a, b in zip(least, (middle - begin, end - middle, middle - start))]
+    from count_layer_operators import Count
+    with Count() as count:
+        backward(model(input_ids=tokens, labels=tokens).loss)
+    return least[0] / tensors, least[1] / tensors, least[2] / count.operators()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--layers", type=int, default=24)
     parser.add_argument("--passes", type=int, default=40, help="repetitions")
     parser.add_argument("--ranks", type=int, default=8)
-    parser.add_argument("--engine", choices=["plain", *BUCKETS], help=argparse.SUPPRESS)
+    parser.add_argument("--engine", choices=["plain", *BUCKETS, *STAGES],
+                        help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.engine in STAGES:
+        print("RESULT", *seconds_per_tensor(args.engine, args.layers, args.passes, args.ranks))
+        return
     if args.engine:
         print("RESULT", seconds_per_layer(args.engine, args.layers, args.passes, args.ranks))
         return
     seconds = {}
-    for engine in ("plain", *BUCKETS):
+    for engine in ("plain", *BUCKETS, *STAGES):
         said = subprocess.run([sys.executable, __file__, *sys.argv[1:], "--engine", engine],
                               capture_output=True, text=True)
         lines = [line for line in said.stdout.splitlines() if line.startswith("RESULT")]
         if not lines:
             sys.exit(f"{engine}: {said.stderr[-2000:]}")
-        seconds[engine] = float(lines[-1].split()[1])
+        seconds[engine] = [float(word) for word in lines[-1].split()[1:]]
     import deepspeed
     import torch
     import transformers
-    more = seconds["zero3"] - seconds["plain"]
-    alone = seconds["reduced-alone"] - seconds["zero3"]
-    print(json.dumps({"plain_ms_per_layer": round(1e3 * seconds["plain"], 3),
-                      "zero3_ms_per_layer": round(1e3 * seconds["zero3"], 3),
+    (whole, _, operator), (zero1, step1, _), (zero2, step2, _) = (seconds[e] for e in STAGES)
+    plain, zero3, apart = (seconds[engine][0] for engine in ("plain", *BUCKETS))
+    more, alone = zero3 - plain, apart - zero3
+    print(json.dumps({"plain_ms_per_layer": round(1e3 * plain, 3),
+                      "zero3_ms_per_layer": round(1e3 * zero3, 3),
+                      "us_per_operator": round(1e6 * operator, 1),
+                      "us_per_gradient": [round(1e6 * (s - whole), 1) for s in (zero1, zero2)],
+                      "operators_per_gradient": [round((s - whole) / operator, 2)
+                                                 for s in (zero1, zero2)],
+                      "operators_per_stepped_tensor": [round(s / operator, 2)
+                                                       for s in (step1, step2)],
                       "us_per_module_and_pass": round(1e6 * more / (MODULES * PASSES), 1),
                       "us_per_reduction": round(1e6 * alone / MATRICES, 1),
                       "ranks": args.ranks, "deepspeed": deepspeed.__version__,

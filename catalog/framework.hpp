@@ -349,12 +349,15 @@ struct Framework {
   bool eager_module_loading = false;  // CUDA before 11.7: all kernels of a library are loaded
   bool pads_vocabulary = false;       // to a multiple of vocabulary_multiple x TP
   int vocabulary_multiple = 1;
-  double host_us_per_kernel = 0;          // [us] CPU time to issue one kernel; 0: the profile's
-  double host_us_per_sharded_module = 0;  // [us] of ZeRO-3's hooks around a module, each pass
-  double host_us_per_sharded_unit = 0;    // [us] of FSDP around a unit, a block, each way
-  double host_us_per_reduction = 0;       // [us] of ZeRO-3 for each bucket of gradients
-  bool loads_whole_model_on_gpu = false;  // while loading, beside the shard, on every rank
-  bool loads_every_rank_on_host = false;  // each local rank reads its own copy of the weights
+  double host_us_per_kernel = 0;            // [us] CPU time to issue one kernel; 0: the profile's
+  double host_us_per_sharded_module = 0;    // [us] of ZeRO-3's hooks around a module, each pass
+  double host_us_per_sharded_unit = 0;      // [us] of FSDP around a unit, a block, each way
+  double host_us_per_reduction = 0;         // [us] of ZeRO-3 for each bucket of gradients
+  double host_us_per_gradient = 0;          // [us] of ZeRO-1's hooks, in a backward pass
+  double host_us_per_gradient_stage_2 = 0;  // [us] of ZeRO-2's
+  double host_us_per_stepped_tensor = 0;    // [us] of clipping, update and zeroing
+  bool loads_whole_model_on_gpu = false;    // while loading, beside the shard, on every rank
+  bool loads_every_rank_on_host = false;    // each local rank reads its own copy of the weights
   std::string optimizer = "adamw";
 
   // What a question leaves out when it names this framework.

@@ -232,6 +232,7 @@ constexpr ModelCode gpt2_code{
     .mlp = MlpFunction::written_out, .fused_qkv = true, .half_softmax = true,
     .loss_ends_graph = true};  // GPT2LMHeadModel: transformers 4.57.1 modeling_utils.py, loss_type
 constexpr ModelCode fused_qkv{.fused_qkv = true};
+constexpr ModelCode fused_projections{.fused_qkv = true, .fused_gate_up = true};
 constexpr ModelCode scaled_inputs{.scaled_inputs = true};
 
 // Liger before 0.8.5 replaces the norms of these models' layers, not those of their heads
@@ -280,7 +281,8 @@ constexpr auto family_rows = std::to_array<ConfigFamily>({
     {.model_type = "exaone4", .keys = &llama_keys, .qk_norm = QkNorm::head_dim,
      .window = &fourth_full_window},
     // Qwen.
-    {.model_type = "qwen", .keys = &qwen_keys, .biases = qkv_bias,
+    // modeling_qwen.py of Qwen/Qwen-7B: c_attn, which is split; w1 and w2 are linears of their own.
+    {.model_type = "qwen", .keys = &qwen_keys, .biases = qkv_bias, .code = fused_qkv,
      .details = config_details::qwen},
     {.model_type = "qwen2", .keys = &llama_keys, .kv_heads = 32, .biases = qkv_bias,
      .window = &qwen_window},
@@ -338,7 +340,8 @@ constexpr auto family_rows = std::to_array<ConfigFamily>({
      .unsupported_flags = {"qk_layernorm"}},
     {.model_type = "phi-msft", .keys = &gpt2_keys, .ffn_per_hidden = 4, .gated = false,
      .norms = one_layer_norm, .biases = every_bias_and_head},
-    {.model_type = "phi3", .keys = &llama_keys, .window = &plain_window, .code = fused_qkv},
+    {.model_type = "phi3", .keys = &llama_keys, .window = &plain_window,
+     .code = fused_projections},
     {.model_type = "phimoe", .keys = &llama_keys, .kv_heads = 8, .norms = layer_norms,
      .bias_keys = {attention_off, BiasKey{"lm_head_bias", {.lm_head = true}, false}},
      .experts = &phimoe_experts, .window = &plain_window},

@@ -207,6 +207,10 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.host_us_per_sharded_module = r.maybe_number("host_us_per_sharded_module", 0, 1e6).value_or(0);
   f.host_us_per_sharded_unit = r.maybe_number("host_us_per_sharded_unit", 0, 1e6).value_or(0);
   f.host_us_per_reduction = r.maybe_number("host_us_per_reduction", 0, 1e6).value_or(0);
+  f.host_us_per_gradient = r.maybe_number("host_us_per_gradient", 0, 1e6).value_or(0);
+  f.host_us_per_gradient_stage_2 =
+      r.maybe_number("host_us_per_gradient_stage_2", 0, 1e6).value_or(0);
+  f.host_us_per_stepped_tensor = r.maybe_number("host_us_per_stepped_tensor", 0, 1e6).value_or(0);
   f.fitted = fitted_fields(r);
 }
 

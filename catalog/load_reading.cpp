@@ -163,7 +163,7 @@ void read_numbers(JsonReader& r, Reading& out) {
   });
   read_rows(r, "fallbacks", out.fallbacks, [](JsonReader& e) {
     return FormatFallback{row_named(e, "format", dtype_rows).dtype,
-                          row_named(e, "instead", dtype_rows).dtype};
+                          row_named(e, "instead", dtype_rows).dtype, flag(e, "unstated")};
   });
   read_rows(r, "quantizations", out.quantizations, [](JsonReader& e) {
     return QuantizationReading{e.text("text"),

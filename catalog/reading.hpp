@@ -47,6 +47,7 @@ struct PrecisionReading {
 };
 struct FormatFallback {  // a GPU without `format` computes in `instead`
   DType format = DType::bf16, instead = DType::fp16;
+  bool unstated = false;  // only where nobody says `format`: it is emulated where somebody does
 };
 struct QuantizationReading {
   std::string text;

@@ -57,6 +57,7 @@ enum class MlpFunction {
 struct ModelCode {
   MlpFunction mlp = MlpFunction::keeps_input;
   bool fused_qkv = false;      // one projection, of whose result the values are a view
+  bool fused_gate_up = false;  // and one of the MLP's
   bool wide_norms = false;     // RMSNorm multiplies by its weight in fp32, not in 16 bits
   bool caps_scores = false;    // eager attention: scores become c tanh(scores / c)
   bool half_softmax = false;   // eager attention: softmax in the format of the scores, not in fp32

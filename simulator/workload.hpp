@@ -97,6 +97,11 @@ struct Workload {
     if (compute == DType::fp32 || compute == DType::tf32) return DType::fp32;
     return compute == DType::fp16 ? DType::fp16 : DType::bf16;
   }
+  // Of 16-bit operands outside products; absent where they are fp32.
+  std::optional<DType> half_operands() const {
+    const DType own = activation_dtype();
+    return own == DType::fp32 ? std::nullopt : std::make_optional(own);
+  }
   // Of products outside the narrow formats: tf32 rounds the operands of fp32 ones inside the
   // tensor cores (torch.backends.cuda.matmul.allow_tf32).
   DType product_dtype() const { return compute == DType::tf32 ? DType::tf32 : activation_dtype(); }

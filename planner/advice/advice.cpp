@@ -53,7 +53,8 @@ bool would_do_without(const AdviceTrial& t, MemoryCategory gone) {
 void growing_segments(AdviceTrial& t) {
   Question q = t.question();
   q.workload.framework.expandable_segments = true;
-  for (const NodeGroup& g : q.cluster.groups) settle_on(g.gpu, q.workload.framework);
+  for (const NodeGroup& g : q.cluster.groups)
+    settle_on(g.gpu, q.workload.compute, q.workload.framework);
   const bool changes = q.workload.framework.expandable_segments &&
                        !t.question().workload.framework.expandable_segments;
   if (changes && would_do_without(t, MemoryCategory::cache))

@@ -111,16 +111,17 @@ bool framework_follows_gpus(const Request& asked, const std::vector<Method>& met
   });
 }
 
-AttentionKernel attention_on(const Gpu& gpu, AttentionKernel wanted) {
+AttentionKernel attention_on(const Gpu& gpu, DType compute, AttentionKernel wanted) {
   const bool lacks = gpu.compute_capability > 0 && gpu.compute_capability < 8.0;
-  return wanted == AttentionKernel::cudnn && lacks ? AttentionKernel::eager : wanted;
+  const bool eager = wanted == AttentionKernel::cudnn || compute == DType::bf16;
+  return lacks && eager ? AttentionKernel::eager : wanted;
 }
 
-void settle_on(const Gpu& gpu, Framework& framework) {
+void settle_on(const Gpu& gpu, DType compute, Framework& framework) {
   const bool blackwell = gpu.compute_capability >= 10.0;
   if (blackwell && framework.attention_blackwell && framework.attention == AttentionKernel::flash)
     framework.attention = *framework.attention_blackwell;
-  framework.attention = attention_on(gpu, framework.attention);
+  framework.attention = attention_on(gpu, compute, framework.attention);
   // c10/cuda/CUDAAllocatorConfig.h: not where the driver is ROCm's.
   if (gpu.vendor == "amd") framework.expandable_segments = false;
 }
@@ -139,7 +140,7 @@ ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cl
   w.framework = resolved_for(row, method, w.compute);
   if (r.asked.expandable_segments) w.framework.expandable_segments = true;
   if (r.asked.fused_loss) w.framework.loss = w.framework.fused_loss;
-  for (const NodeGroup& group : cluster.groups) settle_on(group.gpu, w.framework);
+  for (const NodeGroup& group : cluster.groups) settle_on(group.gpu, w.compute, w.framework);
   const OptimizerRow* optimizer =
       r.asked.optimizer != nullptr ? r.asked.optimizer : optimizer_named(w.framework.optimizer);
   require(optimizer != nullptr, "the optimizers of framework rows are rows");

@@ -123,7 +123,7 @@ ReplayResult assemble(const ReplayContext& c, const Gpu& gpu, const MethodReadin
     p.zero_stage = 1;
   }
   Framework framework = replay_framework(c, row, method.method, compute, asked_stage);
-  settle_on(gpu, framework);
+  settle_on(gpu, compute, framework);
   can_do_what_it_did(p, method.method, framework);
   const bool pretrains = method.method == Method::pretrain;
   const std::string usual = pretrains ? framework.recompute_pretrain : framework.recompute_finetune;

@@ -93,6 +93,7 @@ DType replay_compute(const ReplayContext& c, const Framework& row, const Gpu& gp
                     "\" is not understood: " + std::string(name(compute)));
   for (const FormatFallback& fallback : c.reading.fallbacks) {
     if (fallback.format != compute || gpu_computes(gpu, compute)) continue;
+    if (fallback.unstated && text) continue;
     notes.push_back(gpu.name + " has no " + std::string(name(compute)) + ": computed in " +
                     std::string(name(fallback.instead)));
     compute = fallback.instead;

@@ -58,6 +58,7 @@ AttentionModel::AttentionModel(const Gpu& gpu, const Profile& profile,
       traffic_(profile.eager_attention),
       gemm_(gpu, profile, choice.load),
       memory_(gpu, profile) {
+  half_ = choice.half.value_or(gemm_.supports(DType::bf16) ? DType::bf16 : DType::fp16);
   const FamilyCalibration& family = profile.row(gpu.family);
   for (const AttentionCalibration& c : family.attention) {
     Kernel& k = kernels_[index(c.kernel)];
@@ -120,10 +121,7 @@ Seconds AttentionModel::eager_time(const AttentionWork& w) const {
   const std::int64_t products = w.batch * w.heads, d = w.head_dim;
   const double scores =
       static_cast<double>(products) * static_cast<double>(w.queries) * static_cast<double>(w.keys);
-  const DType dtype = w.tf32_products               ? DType::tf32
-                      : w.fp32_operands             ? DType::fp32
-                      : gemm_.supports(DType::bf16) ? DType::bf16
-                                                    : DType::fp16;
+  const DType dtype = w.tf32_products ? DType::tf32 : w.fp32_operands ? DType::fp32 : half_;
   const Seconds scores_of_keys = gemm_.time({w.queries, w.keys, d, products, dtype});
   const Seconds values = gemm_.time({w.queries, d, w.keys, products, dtype});
   const auto traffic = [&](double bytes_per_score, int kernels) {

@@ -46,6 +46,8 @@ struct AttentionChoice {
   std::optional<FusedAttention> fused;
   KernelStyle style = KernelStyle::eager;  // of the softmax where scores are stored
   ChipLoad load = ChipLoad::benchmark;
+  std::optional<DType> half =
+      std::nullopt;  // 16-bit format of stored scores; absent: the one that the GPU has
 };
 
 class AttentionModel {
@@ -74,6 +76,7 @@ class AttentionModel {
   FlopsPerSecond single_;  // fp32 operands, where the profile does not say
   double rate_scale_ = 1;  // of this chip against its family's reference
   std::size_t style_ = 0;
+  DType half_ = DType::bf16;
   EagerAttentionTraffic traffic_;
   GemmModel gemm_;
   MemoryBoundModel memory_;

@@ -11,6 +11,28 @@ namespace {
 // Room for the collectives of a layer or a stage, so that few lists grow.
 constexpr std::size_t usual_uses = 12;
 
+// DDP copies each gradient into its bucket, divided by the ranks, and back when the bucket is
+// reduced, a kernel each time for every tensor, by C++ (PyTorch torch/csrc/distributed/c10d/
+// reducer.cpp, copy_grad_to_bucket in mark_variable_ready_dense and copy_bucket_to_grad in
+// finalize_bucket_dense, without gradient_as_bucket_view); under no_sync with the last microbatch
+// only. What this is for one of them.
+struct BucketCopies {
+  Seconds kernels, host;
+};
+
+BucketCopies bucket_copies(const Workload& w, const ParallelPlan& plan, const LayerDefinition& d,
+                           const KernelModel& kernels, Seconds launch) {
+  const Framework& f = w.framework;
+  if (!f.bucket_copies_gradients || plan.zero_stage > 0 || plan.data * plan.context == 1) return {};
+  const TrainableElements t = trainable_elements(w, d);
+  const int copies = 2 * trained_tensors(d.graph);
+  const double moved =
+      4 * static_cast<double>(t.dense + t.expert) * bytes_per_element(f.reduce_dtype);
+  const double times = 1.0 / plan.microbatches;
+  return {times * kernels.memory_bound(ceil_bytes(moved), copies),
+          times * copies * kernels.host_slowdown() * launch};
+}
+
 }  // namespace
 
 TrainableElements trainable_elements(const Workload& w, const LayerParameters& p, bool trainable) {
@@ -150,7 +172,8 @@ const KernelModel& CostModel::kernels_of(std::size_t group, LayerTimes& found) c
     if (times != nullptr)
       for (const auto& [of, kernels] : times->kernels)
         if (of == group) return kernels;
-  const AttentionChoice choice{std::nullopt, w_.framework.kernels, ChipLoad::training};
+  const AttentionChoice choice{std::nullopt, w_.framework.kernels, ChipLoad::training,
+                               w_.half_operands()};
   const KernelModel kernels(cluster_.groups[group].gpu, profile_, choice);
   return found.kernels.emplace_back(group, kernels).second;
 }
@@ -214,6 +237,12 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& all, int stage,
         if (it == used.end()) it = used.insert(used.end(), {&one, 0});
         it->second += chunk.times;
         list.emplace_back().time = one.time;
+        PassTime& weight = list.back().time.backward_weight;
+        const BucketCopies copies =
+            bucket_copies(w_, plan_, *layer.definition, kernels, profile_.host.per_looped_launch);
+        weight.compute += copies.kernels;
+        (w_.blocking_launches ? weight.compute : weight.host) +=
+            gradient_hooks(*layer.definition, kernels) + copies.host;
         const LayerTime& t = one.time;
         total += chunk.times * (t.forward.device() + t.backward_input.device());
         of_kernels += chunk.times * (t.forward.compute + t.recompute.compute +

@@ -88,6 +88,9 @@ class CostModel {
   ShardingHooks sharding_hooks(const LayerDefinition& definition) const;
   // What the CPU does for the reductions of a layer's gradients, in one backward pass.
   Seconds reduction_hooks(const LayerDefinition& definition) const;
+  // The same where weights are whole, for one of a step's microbatches; of no two plans alike that
+  // differ in stage or microbatches, so layer_time() leaves it out.
+  Seconds gradient_hooks(const LayerDefinition& definition, const KernelModel& kernels) const;
   // Whether gradients are reduced once, behind all passes of a step.
   bool reduces_at_end() const;
   LayerTime layer_time(const LayerDefinition& definition, const KernelModel& kernels,

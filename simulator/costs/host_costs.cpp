@@ -49,7 +49,9 @@ void CostModel::schedule_optimizer(const LayerState& state, int tensors, const K
       costs.copy_in_at_end = stepped_copy / host_copy_rate();
     }
   }
-  costs.host_per_step = 40.0 * host_per_kernel(kernels);
+  costs.host_per_step =
+      40.0 * host_per_kernel(kernels) +
+      tensors * kernels.host_slowdown() * Seconds(w_.framework.host_us_per_stepped_tensor * 1e-6);
 }
 
 // The host steps for all its GPUs at once, at the speed of its memory. What other stages of the box

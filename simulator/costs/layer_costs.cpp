@@ -75,7 +75,7 @@ void CostModel::add_kernel(const Kernel& kernel, const KernelModel& kernels, Pas
     const Seconds t = kernels.gemm(*gemm);
     cost.compute += t;
     cost.matmul += t;
-    ++cost.launches;
+    if (!gemm->joined) ++cost.launches;
     if (gemm->grouped) {
       cost.grouped_products += static_cast<int>(gemm->batch);
       cost.looped_launches += static_cast<int>(gemm->batch) * launches_of(*gemm);
@@ -208,6 +208,17 @@ Seconds CostModel::reduction_hooks(const LayerDefinition& d) const {
                          bytes_per_element(f.reduce_dtype) /
                          static_cast<double>(f.gradient_bucket_at(plan_.zero_stage).value);
   return Seconds(std::min<double>(buckets, d.graph.parameters.modules) * f.host_us_per_reduction *
+                 1e-6);
+}
+
+// At stage 1 gradients are taken up with the last microbatch only (DeepSpeed
+// runtime/zero/stage_1_and_2.py, reduce_ready_partitions_and_remove_grads).
+Seconds CostModel::gradient_hooks(const LayerDefinition& d, const KernelModel& kernels) const {
+  const Framework& f = w_.framework;
+  if (plan_.zero_stage < 1 || plan_.zero_stage > 2) return Seconds(0);
+  const double times = reduces_every_microbatch() ? 1.0 : 1.0 / plan_.microbatches;
+  return times * trained_tensors(d.graph) * kernels.host_slowdown() *
+         Seconds((plan_.zero_stage == 2 ? f.host_us_per_gradient_stage_2 : f.host_us_per_gradient) *
                  1e-6);
 }
 

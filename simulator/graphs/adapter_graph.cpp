@@ -5,6 +5,27 @@
 #include "simulator/graphs/graph_builder.hpp"
 
 namespace shardwise {
+namespace {
+
+// Under autocast A and B are copied to 16 bits, and their gradients to fp32.
+void copy_adapter(Operator& op, std::int64_t elements) {
+  op.forward.push_back(traffic(6 * as_double(elements), 1));
+  op.backward_weight.push_back(traffic(6 * as_double(elements), 1));
+}
+
+// What the second product gives is scaled and added to y. Where it is wider, the sum is as wide as
+// it, and copied to 16 bits; backward that copy's gradient is widened before it is scaled, and
+// narrowed for y.
+void scale_and_add(Operator& op, std::int64_t values, std::int64_t width, std::int64_t element) {
+  const bool narrows = width > element;
+  const std::int64_t summed = narrows ? 3 * width + 2 * element : 3 * element;
+  const std::int64_t back = narrows ? 2 * element + 4 * width : 2 * width;
+  op.forward.push_back(traffic(as_double(values * (2 * width + summed)), narrows ? 3 : 2));
+  op.backward.push_back(traffic(as_double(values * back), narrows ? 3 : 1));
+}
+
+}  // namespace
+
 bool GraphBuilder::fuses_adapters() const {
   const Adapter& a = workload_.adapter;
   return workload_.framework.fuses_adapters && row(workload_.method).adapter &&
@@ -46,46 +67,47 @@ TensorIndex GraphBuilder::add_adapter(std::string_view name, TensorIndex x, Tens
   const std::int64_t rank = workload_.adapter.rank;
   const Framework& framework = workload_.framework;
   const AdapterInput input = workload_.adapter.input;
-  const bool fp32 =
-      framework.adapter_dtype == DType::fp32 && !adapters_gathered_in_16_bits(workload_, plan_);
+  const bool gathered = adapters_gathered_in_16_bits(workload_, plan_);
+  const bool fp32 = framework.adapter_dtype == DType::fp32 && !gathered;
   const bool casts = input == AdapterInput::copied && fp32 && element_ == 2;
   const bool wide = !framework.autocast && (casts || (returns_wide_ && fp32));
   const DType dtype = wide ? DType::fp32 : workload_.product_dtype();
   const std::int64_t width = wide ? 4 : element_;
-  const double moved = as_double(rows * in);
+  const bool autocasts = fp32 && framework.autocast && element_ == 2;  // A and B, each its gradient
   const bool dora = workload_.method == Method::dora;
   const std::int64_t copies = std::max<std::int64_t>(1, experts);
   const std::int64_t each = std::max<std::int64_t>(1, rows / copies);
   (experts > 0 ? graph_.parameters.expert_adapter : graph_.parameters.adapter) +=
       copies * (rank * (in + out) + (dora ? out : 0));
   graph_.parameters.modules += 2;  // A and B
-
   // One projection has one adapter.
   TensorIndex seen = own_code().fused_qkv && adapted_ == x ? adapted_seen_ : x;
   const bool reads = input == AdapterInput::copied || input == AdapterInput::shared;
   if (seen == x && (casts || (reads && workload_.adapter.dropout > 0))) {
-    seen = tensor_bytes("adapter_input", rows * in * width, MemoryCategory::temporaries,
-                        rows * in * width);
+    const std::int64_t all = rows * in * width;
+    seen = tensor_bytes("adapter_input", all, MemoryCategory::temporaries, all);
     Operator prepare;
     prepare.name = "adapter_input";
     prepare.inputs = {x};
     prepare.outputs = {seen};
-    if (casts && !wide && bytes_of(x) == rows * in * element_)
-      prepare.forward_temporary = Bytes(4 * rows * in);
-    prepare.forward = {traffic(moved * static_cast<double>(element_ + width), 1)};
-    prepare.backward = {traffic(moved * static_cast<double>(element_ + width), 1)};
+    // What is copied to fp32 first, autocast copies back.
+    const bool there_and_back = casts && !wide && bytes_of(x) == rows * in * element_;
+    if (there_and_back) prepare.forward_temporary = Bytes(4 * rows * in);
+    const std::int64_t of_each = casts ? 4 + element_ : 2 * element_,
+                       times = there_and_back ? 2 : 1;
+    prepare.forward = {traffic(as_double(times * of_each * rows * in), static_cast<int>(times))};
+    prepare.backward = prepare.forward;
     if (workload_.adapter.dropout > 0) {
-      const TensorIndex mask =
-          tensor_bytes("adapter_dropout_mask", rows * in, MemoryCategory::temporaries, 0);
-      prepare.outputs.push_back(mask);
-      prepare.saves = {mask};
+      prepare.saves = {
+          tensor_bytes("adapter_dropout_mask", rows * in, MemoryCategory::temporaries, 0)};
+      prepare.outputs.push_back(prepare.saves.front());
     }
     add(std::move(prepare));
   }
   adapted_ = x;
   adapted_seen_ = seen;
-  const TensorIndex low = tensor_bytes("adapter_low_rank", rows * rank * width,
-                                       MemoryCategory::temporaries, rows * rank * width);
+  const std::int64_t lows = rows * rank * width;
+  const TensorIndex low = tensor_bytes("adapter_low_rank", lows, MemoryCategory::temporaries, lows);
   Operator down;
   down.name = "adapter_down";
   down.kind = OperatorKind::matmul;
@@ -96,12 +118,12 @@ TensorIndex GraphBuilder::add_adapter(std::string_view name, TensorIndex x, Tens
   down.backward = {GemmWork{each, in, rank, copies, dtype}};
   down.backward_weight = {weight_gradient(in, rank, each, dtype, copies)};
   down.weight_gradient_elements = copies * rank * in;
+  if (autocasts) copy_adapter(down, copies * rank * in);
   if (dora) {  // the column norms of W + BA are taken over a materialised weight
     down.forward.push_back(traffic(6.0 * as_double(in * out), 4));
     down.forward_temporary = Bytes(copies * in * out * element_);
   }
   add(std::move(down));
-
   const TensorIndex sum = tensor(name, rows * out);
   Operator up;
   up.name = "adapter_up";
@@ -110,11 +132,11 @@ TensorIndex GraphBuilder::add_adapter(std::string_view name, TensorIndex x, Tens
   up.outputs = {sum};
   up.saves = {low};
   if (input == AdapterInput::scaled) up.saves.push_back(y);
-  up.forward = {GemmWork{each, out, rank, copies, dtype},
-                traffic(as_double(rows * out) * static_cast<double>(2 * width + 3 * element_), 2)};
-  up.backward = {GemmWork{each, rank, out, copies, dtype},
-                 traffic(as_double(rows * out) * static_cast<double>(width + element_), 1)};
+  up.forward = {GemmWork{each, out, rank, copies, dtype}};
+  up.backward = {GemmWork{each, rank, out, copies, dtype}};
+  scale_and_add(up, rows * out, width, element_);
   up.backward_weight = {weight_gradient(rank, out, each, dtype, copies)};
+  if (autocasts) copy_adapter(up, copies * rank * out);
   up.weight_gradient_elements = copies * (rank * out + (dora ? out : 0));
   up.forward_temporary = Bytes(rows * out * width * (wide ? 2 : 1));
   up.backward_temporary = Bytes(rows * out * width);

@@ -43,11 +43,17 @@ TensorIndex rotate(GraphBuilder& b, TensorIndex t, std::int64_t elements, Rotate
   if (!b.eager() && !b.workload().framework.eager_rotary)
     return b.pointwise("rotary", {t}, {}, elements, once, once, 1);
   const bool packed = b.workload().framework.fused_rotary, key = what == Rotated::key;
-  const double forward = !packed ? 5 : key ? 7 : 2, backward = !packed ? 7 : key ? 7 : 3;
-  const int launches = !packed ? 5 : key ? 3 : 2;
+  // In transformers' classes sine and cosine are of the stream's format: beside one of fp32 the
+  // products and their sum are fp32, and autocast copies that to 16 bits for the kernel: 36 bytes
+  // in 6 kernels forward, 54 in 10 backward (calibrate/count_layer_operators.py).
+  const bool wide = b.eager() && b.workload().framework.runs_transformers && !packed &&
+                    b.stream_element() > b.element();
+  const double forward = wide ? 9 : !packed ? 5 : key ? 7 : 2;
+  const double backward = wide ? 13.5 : !packed ? 7 : key ? 7 : 3;
+  const int launches = wide ? 6 : !packed ? 5 : key ? 3 : 2;
   const TensorIndex rotated =
       b.pointwise("rotary", {t}, {}, elements, forward * once, backward * once, launches);
-  std::get<MemoryWork>(b.last().backward.front()).launches = packed ? launches : 7;
+  std::get<MemoryWork>(b.last().backward.front()).launches = wide ? 10 : packed ? launches : 7;
   if (!b.eager()) issue_as_plain(b.last());
   return rotated;
 }
@@ -111,10 +117,12 @@ Projections project(GraphBuilder& b, TensorIndex x, TensorIndex normed, BlockKin
   if (b.own_code().fused_qkv) x = b.cast_input(x, rows * m.hidden);
   p.q = b.linear({"q", m.hidden, q_out, Cut::columns, m.biases.qkv, on.q}, x, rows);
   const auto own_input = [&] { return b.gathered_again(x, normed, m.hidden); };
+  const std::size_t others = b.operators();
   p.k = b.linear({"k", m.hidden, kv_out, Cut::columns, m.biases.qkv, on.k}, own_input(), rows);
   p.v = sizes.values_are_keys ? p.k
                               : b.linear({"v", m.hidden, kv_out, Cut::columns, m.biases.qkv, on.v},
                                          own_input(), rows);
+  if (b.own_code().fused_qkv) b.join_launches(others);
   p.v = normed_values(b, p.v, rows, p.kv_heads * d);
   if (m.attention_gate) split_gate(b, p, rows * p.heads * d);
   // Where positions rotate, queries and keys are tensors of their own.

@@ -33,6 +33,7 @@ GraphBuilder::GraphBuilder(const Workload& workload, const ParallelPlan& plan, b
                    ? 4
                    : 2),
       stream_element_(widens_stream(workload, plan) ? 4 : element_),
+      casts_weights_(casts_weights(workload, plan)),
       follows_input_(returns_wide_ && element_ == 4 &&
                      workload.framework.quantized_linear_follows_input) {}
 
@@ -77,6 +78,7 @@ Operator& GraphBuilder::add(Operator op) {
 
 LayerGraph GraphBuilder::finish(TensorIndex output) {
   graph_.output = output;
+  sum_gradients();
   for (const Operator& op : graph_.operators)
     for (TensorIndex t : op.saves) {
       Tensor& saved = graph_.tensors[static_cast<std::size_t>(t)];
@@ -188,7 +190,9 @@ TensorIndex GraphBuilder::fp32_norm(std::string_view name, TensorIndex x, std::i
 TensorIndex GraphBuilder::cast_input(TensorIndex x, std::int64_t elements) {
   if (element_ == 4 || bytes_of(x) != 4 * elements) return x;
   const double moved = as_double(elements) * static_cast<double>(4 + element_);
-  return pointwise("cast", {x}, {}, elements, moved, moved, 1);
+  const TensorIndex cast = pointwise("cast", {x}, {}, elements, moved, moved, 1);
+  std::get<MemoryWork>(last().backward.front()).launches = 1;
+  return cast;
 }
 
 TensorIndex GraphBuilder::norm(std::string_view name, TensorIndex x, std::int64_t rows,
@@ -325,7 +329,17 @@ bool GraphBuilder::was_gathered(TensorIndex x) const {
 // Bytes per weight: read both gradients, write one.
 double GraphBuilder::accumulation_traffic() const {
   if (!adds_gradient(workload_, plan_)) return 0;
-  return 2 + 2 * bytes_per_element(workload_.framework.gradient_dtype);
+  return as_double(gradient_element()) + 2 * bytes_per_element(workload_.framework.gradient_dtype);
+}
+
+// Under autocast weights and biases are copied to 16 bits in every forward pass, once each, and
+// again where a checkpoint runs it again, in a region of its own; their 16-bit gradients are copied
+// to fp32 (PyTorch aten/src/ATen/autocast_mode.cpp, cached_cast: the cache goes with the region;
+// counted by calibrate/count_layer_operators.py).
+void GraphBuilder::cast_weights(Operator& op, std::int64_t elements, int tensors) const {
+  if (!casts_weights_) return;
+  op.forward.push_back(traffic(6 * as_double(elements), tensors));
+  if (trains_base_) op.backward_weight.push_back(traffic(6 * as_double(elements), tensors));
 }
 
 // Paddle's operator before a column-parallel product hands on a copy, whose gradient is summed over
@@ -391,6 +405,7 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
     if (const double each = accumulation_traffic(); each > 0)
       op.backward_weight.push_back(traffic(each * as_double(in * out), 1));
   }
+  if (!narrow) cast_weights(op, in * out + bias, bias > 0 ? 2 : 1);
   // An 8-bit product reads weights of 8 bits as they are stored.
   const bool read_as_stored = narrow && workload_.adapter.base == Quantization::fp8;
   const bool quantized = workload_.freezes_quantized() && spec.quantizable && !read_as_stored;
@@ -422,13 +437,17 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
 
 TensorIndex GraphBuilder::residual_add(TensorIndex x, TensorIndex branch, std::int64_t elements) {
   const bool fused = !eager();  // fused into the norm that follows: one write less
-  const double e = as_double(element_);
   const TensorIndex out = stream_tensor("residual", elements);
   Operator op;
   op.name = "residual_add";
   op.inputs = {x, branch};
   op.outputs = {out};
-  op.forward = {traffic((fused ? 2 : 3) * e * as_double(elements), fused ? 0 : 1)};
+  const double read = as_double(bytes_of(x) + bytes_of(branch));
+  op.forward = {fused ? traffic(read, 0) : traffic(read + as_double(bytes_of(out)), 1)};
+  // A branch of 16 bits gets a copy of the wider stream's gradient.
+  if (bytes_of(branch) < bytes_of(out))
+    op.backward = {fused ? traffic(as_double(bytes_of(branch)), 0)
+                         : traffic(as_double(bytes_of(out) + bytes_of(branch)), 1)};
   op.passes_gradient = true;
   add(std::move(op));
   return out;

@@ -81,6 +81,8 @@ class GraphBuilder {
   int tensor() const { return tensor_; }
   std::int64_t element() const { return element_; }  // bytes of one activation element
   std::int64_t stream_element() const { return stream_element_; }  // of the residual stream
+  // Bytes of one element of a weight's gradient as autograd hands it on.
+  std::int64_t gradient_element() const { return casts_weights_ ? 4 : element_; }
   const Workload& workload() const { return workload_; }
   const ParallelPlan& plan() const { return plan_; }
   bool trains_base() const { return trains_base_; }
@@ -146,6 +148,10 @@ class GraphBuilder {
   void recount(const LayerParameters& parameters) { graph_.parameters = parameters; }
 
   Operator& last() { return graph_.operators.back(); }
+  std::size_t operators() const { return graph_.operators.size(); }
+  // Operators from `first` on do what the one before them does, in the same launches: projections
+  // that are told apart here and are one in the model's class.
+  void join_launches(std::size_t first);
   Operator& add(Operator op);
   void count_other(std::int64_t elements) { graph_.parameters.other += elements; }
   void count_experts(std::int64_t experts, std::int64_t in, std::int64_t out, bool bias);
@@ -164,6 +170,8 @@ class GraphBuilder {
  private:
   void count_matrix(std::int64_t in, std::int64_t out, bool other);
   double accumulation_traffic() const;
+  void sum_gradients();
+  void cast_weights(Operator& op, std::int64_t elements, int tensors) const;
   void copy_along_sequence(Operator& op, Bytes forward, Bytes backward) const;
   void fuse_adapter(Operator& op, const LinearSpec& spec, TensorIndex x, std::int64_t rows,
                     std::int64_t in, std::int64_t out);
@@ -195,6 +203,7 @@ class GraphBuilder {
   std::int64_t sequence_tokens_;
   std::int64_t element_;
   std::int64_t stream_element_;
+  bool casts_weights_;
   bool follows_input_;  // quantised linears multiply in fp32, like the tensors that they read
   std::vector<std::pair<TensorIndex, TensorIndex>> gathered_from_;  // gathered, its source
   std::optional<TensorIndex> quantized_input_;    // the last one that a product has cast

@@ -119,6 +119,9 @@ LayerGraph embedding_graph(const Workload& w, const ParallelPlan& plan) {
   std::get<MemoryWork>(b.last().forward.front()).access = MemoryAccess::gather;
   std::get<MemoryWork>(b.last().backward.front()).access = MemoryAccess::gather;
   b.last().weight_gradient_elements = trained ? table : 0;
+  // The gradient of a table is as large as the table, and zero at first (PyTorch
+  // aten/src/ATen/native/cuda/Embedding.cu, embedding_dense_backward_cuda).
+  if (trained) b.last().backward_weight = {traffic(as_double(table * b.gradient_element()), 1)};
   if (plan.tensor > 1) {
     const Bytes whole(b.tokens() * m.hidden * b.element());
     b.last().forward.push_back(
@@ -172,14 +175,15 @@ Operator loss_operator(std::string_view name, const Logits& l, double forward_by
 
 // The logarithm of each row's sum of exponentials, by kernels of its own: forward the maximum, the
 // difference to it, the exponential in place and the sum; backward again a difference and an
-// exponential, their product with the gradient, and the sum of both gradients of the logits
+// exponential, and their product with the gradient
 // (PyTorch aten/src/ATen/native/ReduceOps.cpp, logsumexp_out_impl;
 // torch/csrc/autograd/FunctionsManual.cpp, logsumexp_backward).
 TensorIndex log_z(GraphBuilder& b, const Logits& l, TensorIndex logits, std::int64_t e) {
   const std::int64_t all = e * l.rows * l.width;
   const double width = static_cast<double>(e);
   const TensorIndex out = b.tensor_bytes("log_z", l.rows * e, MemoryCategory::logits, l.rows * e);
-  Operator op = loss_operator("log_z", l, 6 * width, 9 * width, 4);
+  Operator op = loss_operator("log_z", l, 6 * width, 6 * width, 4);
+  std::get<MemoryWork>(op.backward.front()).launches = 3;
   op.inputs = {logits};
   op.outputs = {out};
   op.saves = {logits};
@@ -395,7 +399,13 @@ TensorIndex add_head(GraphBuilder& b, TensorIndex x, bool tied_here) {
   if (tied_here) {
     b.count_other(-(width * (vocab / b.tensor())));
     b.last().weight_gradient_elements = 0;  // it is added into the embedding's gradient
-    if (trained) b.last().backward_temporary += Bytes(width * (vocab / b.tensor()) * b.element());
+    if (trained) {
+      const std::int64_t shared = width * (vocab / b.tensor());
+      b.last().backward_temporary += Bytes(shared * b.element());
+      if (!w.framework.gradient_fusion)
+        b.last().backward_weight.push_back(
+            traffic(3 * as_double(shared * b.gradient_element()), 1));
+    }
   }
   const Logits logits{rows, vocab / b.tensor(), half};
   b.categorize(half, MemoryCategory::logits);

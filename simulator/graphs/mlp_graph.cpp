@@ -20,15 +20,15 @@ bool is_one_function(const GraphBuilder& b) {
 }
 
 // gate * sigmoid(gate) * up, each a kernel that keeps what its derivative reads: the sigmoid, gate,
-// their product and up. Values: forward 2 + 3 + 3, backward 6 + 6, the sigmoid's 3 and a sum of 3.
+// their product and up. Values: forward 2 + 3 + 3, backward 6 + 6 and the sigmoid's 3.
 TensorIndex written_out_swiglu(GraphBuilder& b, TensorIndex gate, TensorIndex up,
                                std::int64_t elements) {
   const double n = bytes_of_elements(b, elements);
   const TensorIndex sigmoid = b.pointwise("sigmoid", {gate}, {}, elements, 2 * n, 3 * n, 1);
   b.last().saves = {sigmoid};
   const TensorIndex act =
-      b.pointwise("silu", {gate, sigmoid}, {gate, sigmoid}, elements, 3 * n, 9 * n, 1);
-  std::get<MemoryWork>(b.last().backward.front()).launches = 3;
+      b.pointwise("silu", {gate, sigmoid}, {gate, sigmoid}, elements, 3 * n, 6 * n, 1);
+  std::get<MemoryWork>(b.last().backward.front()).launches = 2;
   const TensorIndex out = b.pointwise("product", {act, up}, {act, up}, elements, 3 * n, 6 * n, 1);
   std::get<MemoryWork>(b.last().backward.front()).launches = 2;
   return out;
@@ -51,6 +51,7 @@ TensorIndex gated_activation(GraphBuilder& b, TensorIndex gate, TensorIndex up,
   if (b.eager() && b.workload().framework.plain_activation)
     return written_out_swiglu(b, gate, up, elements);
   const TensorIndex act = b.pointwise("silu", {gate}, {gate}, elements, 2 * n, 3 * n, 1);
+  std::get<MemoryWork>(b.last().backward.front()).launches = 1;
   return b.pointwise("product", {act, up}, {act, up}, elements, 3 * n, 6 * n, 1);
 }
 
@@ -88,6 +89,7 @@ TensorIndex plain_activation(GraphBuilder& b, TensorIndex up, std::int64_t eleme
   const MlpFunction function = b.own_code().mlp;
   if (function == MlpFunction::written_out) return written_out_gelu(b, up, elements);
   const TensorIndex out = b.pointwise("gelu", {up}, {up}, elements, 2 * n, 3 * n, 1);
+  std::get<MemoryWork>(b.last().backward.front()).launches = 1;
   if (function == MlpFunction::keeps_result) b.last().saves = {out};
   return out;
 }
@@ -100,7 +102,7 @@ TensorIndex add_mlp(GraphBuilder& b, TensorIndex normed, std::int64_t width, boo
   TensorIndex x = sequence ? b.gather_sequence(normed, m.hidden) : normed;
   const std::int64_t rows = b.tokens();
   // What projects q, k and v at once does so with gate and up (modeling_phi3.py, Phi3MLP).
-  if (b.own_code().fused_qkv) x = b.cast_input(x, rows * m.hidden);
+  if (b.own_code().fused_gate_up) x = b.cast_input(x, rows * m.hidden);
   const std::int64_t local = width / b.tensor();
   const TensorIndex up =
       b.linear({"up", m.hidden, width, Cut::columns, m.biases.mlp, on.up}, x, rows);
@@ -110,8 +112,10 @@ TensorIndex add_mlp(GraphBuilder& b, TensorIndex normed, std::int64_t width, boo
     const TensorIndex again = !sequence ? x
                               : apart   ? b.gather_sequence(normed, m.hidden)
                                         : b.gathered_again(x, normed, m.hidden);
+    const std::size_t other = b.operators();
     const TensorIndex gate =
         b.linear({"gate", m.hidden, width, Cut::columns, m.biases.mlp, on.gate}, again, rows);
+    if (b.own_code().fused_gate_up) b.join_launches(other);
     activated = gated_activation(b, gate, up, rows * local);
   } else {
     activated = plain_activation(b, up, rows * local);

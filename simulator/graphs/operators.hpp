@@ -30,6 +30,7 @@ struct GemmWork {
   bool accumulate = false;   // into an fp32 main gradient
   bool grouped = false;      // by a loop over `batch` products that are launched one by one
   bool across_rows = false;  // GemmShape::across_rows
+  bool joined = false;       // columns of the product before it, which one launch computes
   friend bool operator==(const GemmWork&, const GemmWork&) = default;
 };
 

@@ -461,9 +461,10 @@ TEST_CASE("Another low-rank method stands as LoRA with as many parameters") {
 TEST_CASE("A card without a number format computes in the next one") {
   RunRecord run = record("qwen-1.8b-lora-n1x1-seq256");
   run.hardware.gpu = "T4-16GB";
-  const Replay r = asked(run);
-  CHECK(r.question.workload.compute == DType::fp16);
-  CHECK(notes_hold(r, "has no bf16"));
+  run.training.precision.reset();
+  CHECK(notes_hold(asked(run), "has no bf16: computed in fp16"));
+  run.training.precision = "bf16";  // which was emulated
+  CHECK(asked(run).question.workload.compute == DType::bf16);
 }
 
 TEST_CASE("Adapter targets are read word by word") {
@@ -500,7 +501,7 @@ TEST_CASE("Layers whose activations are offloaded are replayed as their share") 
 
 // "every-2-layers" is torchtitan's word for one checkpointed layer in two.
 TEST_CASE("Recompute words that a framework means otherwise are translated") {
-  RunRecord run = record("torchao-f8nocompile-h100x8-every-2-layers-bfloat16-eager");
+  const RunRecord run = record("torchao-f8nocompile-h100x8-every-2-layers-bfloat16-eager");
   CHECK(asked(run).question.plan.recompute == "one-in-2-layers");
 }
 

@@ -127,6 +127,18 @@ TEST_CASE("eager attention is its products and the traffic of its scores") {
         Approx(products + 20 * scores / 0.5e12));
 }
 
+// The bare GPU has no fp16 and computes it at half of its fp32, 25 TFLOP/s for the 100 of bf16. 100
+// products of 1,024 x 1,024 x 128 twice are 53.7 GFLOP.
+TEST_CASE("eager attention runs in the format of its operands, also where that is emulated") {
+  Profile profile = bare_profile();
+  const AttentionChoice fp16{std::nullopt, KernelStyle::eager, ChipLoad::benchmark, DType::fp16};
+  AttentionWork w = work(4, 25, 1024);
+  w.kernel = AttentionKernel::eager;
+  w.products_alone = true;
+  CHECK(AttentionModel(bare_gpu(), profile, fp16).time(w).value ==
+        Approx(2 * 2.0 * 100 * 1024 * 1024 * 128 / 25e12));
+}
+
 TEST_CASE("which kernel a GPU runs") {
   const auto runs = [](const std::string& id, std::optional<FusedAttention> wanted) {
     return AttentionModel(catalogued_gpu(id), published_profile(), {wanted, KernelStyle::fused})

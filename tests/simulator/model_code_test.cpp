@@ -88,7 +88,9 @@ TEST_CASE("fused projections cast their input once", "[model_code]") {
   w.framework.autocast = true;
   w.framework.pretrain_weights = WeightRecipe::fp32_with_half_compute;
   const std::int64_t view = 2 * 2 * h;
-  CHECK(saved_with(w, {.fused_qkv = true}) - saved_by_code(w) == view - 3 * 2 * h);
+  const ModelCode both{.fused_qkv = true, .fused_gate_up = true};
+  CHECK(saved_with(w, both) - saved_by_code(w) == view - 3 * 2 * h);
+  CHECK(saved_with(w, {.fused_qkv = true}) - saved_by_code(w) == view - 2 * 2 * h);
 }
 
 // The tangent of 8 x 256 scores per token, 16 bits each, in the eager kernel only.

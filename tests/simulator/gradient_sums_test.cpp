@@ -1,0 +1,166 @@
+// What autograd and autocast run beside a layer's own operators: sums of gradients, copies of
+// weights and of the residual stream; and the hooks of an engine that shards gradients.
+#include <algorithm>
+
+#include "catalog/cluster_parser.hpp"
+#include "planner/facts.hpp"
+#include "simulator/costs/cost_model.hpp"
+#include "simulator/graphs/layer_graph.hpp"
+#include "tests/catch.hpp"
+#include "tests/planner/known_facts.hpp"
+#include "tests/simulator/sample_workload.hpp"
+
+namespace shardwise {
+namespace {
+
+constexpr std::int64_t stream = 128 * 512;  // tokens x hidden
+
+Workload layer_of(KernelStyle style) {
+  Workload w = pretraining(llama(1, 512, 8, 8, 1408, 1000), 128);
+  w.framework.kernels = style;
+  w.framework.pretrain_weights = WeightRecipe::pure_half;
+  w.framework.gradient_life = GradientLife::per_step;
+  return w;
+}
+
+Workload autocast_layer() {
+  Workload w = layer_of(KernelStyle::eager);
+  w.framework.pretrain_weights = WeightRecipe::fp32_with_half_compute;
+  w.framework.autocast = true;
+  return w;
+}
+
+struct BesideProducts {
+  std::int64_t bytes = 0;
+  int launches = 0;
+  friend bool operator==(const BesideProducts&, const BesideProducts&) = default;
+};
+
+BesideProducts beside_products(const std::vector<Kernel>& kernels) {
+  BesideProducts sum;
+  for (const Kernel& k : kernels)
+    if (const auto* m = std::get_if<MemoryWork>(&k)) {
+      sum.bytes += m->moved.value;
+      sum.launches += m->launches;
+    }
+  return sum;
+}
+
+const Operator& of(const LayerGraph& graph, std::string_view name) {
+  return *std::find_if(graph.operators.begin(), graph.operators.end(),
+                       [&](const Operator& op) { return op.name == name; });
+}
+
+}  // namespace
+
+// In reverse v comes first, then k and q, which are added to it: two values of 2 bytes read and one
+// written. The norm's gradient is added to the stream's.
+TEST_CASE("gradients of one tensor are added up, one after the other", "[gradient_sums]") {
+  const LayerGraph g = block_graph(layer_of(KernelStyle::eager), plan_of(1), {});
+  CHECK(beside_products(of(g, "v").backward) == BesideProducts{0, 0});
+  CHECK(beside_products(of(g, "k").backward) == BesideProducts{6 * stream, 1});
+  CHECK(beside_products(of(g, "q").backward) == BesideProducts{6 * stream, 1});
+  CHECK(beside_products(of(g, "up").backward) == BesideProducts{6 * stream, 1});
+  const auto* last = std::get_if<MemoryWork>(&of(g, "mlp_norm").backward.back());
+  REQUIRE(last != nullptr);
+  CHECK(last->moved == Bytes(6 * stream));
+}
+
+// A compiler reads each of them once more where it makes the norm's gradient; fused modules have
+// one projection, but not where kernels were put into transformers' classes.
+TEST_CASE("who adds gradients up by kernels of their own", "[gradient_sums]") {
+  CHECK(beside_products(
+            of(block_graph(layer_of(KernelStyle::compiled), plan_of(1), {}), "q").backward) ==
+        BesideProducts{2 * stream, 0});
+  Workload fused = layer_of(KernelStyle::fused);
+  CHECK(beside_products(of(block_graph(fused, plan_of(1), {}), "q").backward) ==
+        BesideProducts{0, 0});
+  fused.framework.runs_transformers = true;
+  CHECK(beside_products(of(block_graph(fused, plan_of(1), {}), "q").backward) ==
+        BesideProducts{6 * stream, 1});
+}
+
+// A weight of 512 x 512 in fp32 is read, its 16-bit copy written: 6 bytes of each value, and the
+// same of its gradient. The stream is fp32: 4 and 2 read, 4 written, and the branch's gradient
+// copied to 16 bits.
+TEST_CASE("autocast copies weights, their gradients and the stream's", "[gradient_sums]") {
+  const LayerGraph g = block_graph(autocast_layer(), plan_of(1), {});
+  CHECK(beside_products(of(g, "o").forward) == BesideProducts{6 * 512 * 512, 1});
+  CHECK(beside_products(of(g, "o").backward_weight) == BesideProducts{6 * 512 * 512, 1});
+  CHECK(beside_products(of(g, "residual_add").forward) == BesideProducts{10 * stream, 1});
+  CHECK(beside_products(of(g, "residual_add").backward) == BesideProducts{6 * stream, 1});
+  CHECK(
+      beside_products(of(block_graph(layer_of(KernelStyle::eager), plan_of(1), {}), "o").forward) ==
+      BesideProducts{0, 0});
+}
+
+// One projection is one launch, whatever is told apart of it.
+TEST_CASE("what is one projection in the model's class is launched once", "[gradient_sums]") {
+  Workload w = autocast_layer();
+  w.framework.runs_transformers = true;
+  w.model.code.fused_qkv = true;
+  const LayerGraph g = block_graph(w, plan_of(1), {});
+  const auto joined = [&](std::string_view name) {
+    return std::get<GemmWork>(of(g, name).forward.front()).joined;
+  };
+  CHECK_FALSE(joined("q"));
+  CHECK(joined("k"));
+  CHECK(joined("v"));
+  CHECK(beside_products(of(g, "k").forward) == BesideProducts{6 * 512 * 512, 0});
+  CHECK_FALSE(joined("gate"));
+}
+
+// A layer of Llama trains seven matrices and two norms. Stage 2 takes each gradient up in every
+// microbatch, stage 1 in the last one of the step.
+TEST_CASE("hooks of ZeRO-1 and 2 cost the CPU something for each gradient", "[gradient_sums]") {
+  Workload w = layer_of(KernelStyle::eager);
+  w.framework.host_us_per_gradient = 50;
+  w.framework.host_us_per_gradient_stage_2 = 80;
+  w.framework.reduces_every_microbatch = true;
+  ParallelPlan plan = plan_of(2);
+  plan.microbatches = 4;
+  const Cluster cluster = parse_gpus(known_facts().catalog, "2xA100-SXM-80GB")->front();
+  const auto hooks = [&](int stage) {
+    plan.zero_stage = stage;
+    const ModelPartition partition =
+        partition_model(w, plan, *find_pipeline_schedule("1f1b"), *recompute_policy("none"));
+    const CostModel cost(w, plan, cluster, known_facts().profile);
+    const KernelModel kernels(cluster.groups.front().gpu, known_facts().profile);
+    for (const LayerDefinition& d : partition.definitions)
+      if (d.role == LayerRole::block) return cost.gradient_hooks(d, kernels).value;
+    return 0.0;
+  };
+  CHECK(hooks(0) == 0);
+  CHECK(hooks(1) == Approx(9 * 50e-6 / 4));
+  CHECK(hooks(2) == Approx(9 * 80e-6));
+  CHECK(hooks(3) == 0);
+}
+
+// 4 x 512 x 512 + 3 x 512 x 1408 + 2 x 512 = 3,212,288 weights, whose fp32 gradients are read and
+// written twice, by two kernels for each of nine tensors, in one of two microbatches.
+TEST_CASE("DDP's buckets cost a copy there and back", "[gradient_sums]") {
+  Workload w = layer_of(KernelStyle::eager);
+  w.framework.reduce_dtype = DType::fp32;
+  ParallelPlan plan = plan_of(2);
+  plan.microbatches = 2;
+  const Cluster cluster = parse_gpus(known_facts().catalog, "2xA100-SXM-80GB")->front();
+  const auto weights = [&](bool copies) {
+    w.framework.bucket_copies_gradients = copies;
+    const ModelPartition partition =
+        partition_model(w, plan, *find_pipeline_schedule("1f1b"), *recompute_policy("none"));
+    const CostModel cost(w, plan, cluster, known_facts().profile);
+    const StageCosts stage = cost.costs(partition).stages.front();
+    const std::vector<ChunkLayer>& layers = partition.stages.front().front().layers;
+    for (std::size_t i = 0; i < layers.size(); ++i)
+      if (layers[i].definition->role == LayerRole::block)
+        return stage.chunks.front()[i].time.backward_weight;
+    return PassTime{};
+  };
+  const KernelModel kernels(cluster.groups.front().gpu, known_facts().profile);
+  const Seconds copies = kernels.memory_bound(Bytes(std::int64_t{4} * 4 * 3'212'288), 18);
+  CHECK((weights(true).compute - weights(false).compute).value == Approx(copies.value / 2));
+  CHECK((weights(true).host - weights(false).host).value ==
+        Approx(9 * known_facts().profile.host.per_looped_launch.value));
+}
+
+}  // namespace shardwise
