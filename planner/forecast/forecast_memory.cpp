@@ -106,11 +106,21 @@ bool survives(const ForecastContext& k, const LengthVariation& v, int stage,
   return !play_again(k, stage, capacity - outside, v.play).ran_out;
 }
 
-// The least room for tensors that a stage does in, of `room` and more.
-Bytes least_room(const ForecastContext& k, const LengthVariation& v, int stage, Bytes room) {
+// The room for tensors that a stage comes to need, of `room` and more, where it is given more
+// whenever it misses some.
+Bytes raised_room(const ForecastContext& k, const LengthVariation& v, int stage, Bytes room) {
   PlayVariation how = v.play;
   how.raises_capacity = true;
   return *play_again(k, stage, room, how).capacity;
+}
+
+// The same, but so that it is enough from the start: with more room the allocator caches more before
+// it gives anything back, which may leave other pieces.
+Bytes least_room(const ForecastContext& k, const LengthVariation& v, int stage, Bytes room) {
+  for (Bytes more = raised_room(k, v, stage, room); more > room;
+       more = raised_room(k, v, stage, room))
+    room = more;
+  return room;
 }
 
 // The card that a stage is told of: its own where it does there, else the least one where that is
@@ -244,7 +254,9 @@ std::shared_ptr<const MemoryPlays> with_least_rooms(const ForecastContext& k,
     if (more == nullptr) more = std::make_shared<MemoryPlays>(*plays);
     more->least_rooms.resize(plays->stages.size());
     const bool far = held > std::int64_t{far_off} * room;
-    more->least_rooms[at] = far ? held : least_room(k, v, stage, held);
+    more->least_rooms[at] = far           ? held
+                            : held > room ? raised_room(k, v, stage, held)
+                                          : least_room(k, v, stage, held);
   }
   return more == nullptr ? plays : more;
 }

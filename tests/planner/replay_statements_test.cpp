@@ -86,4 +86,28 @@ TEST_CASE("A method that a framework has not is replayed where a run says it") {
   CHECK(r.question.workload.framework.runs(Method::lora));
 }
 
+TEST_CASE("What notes say of offloaded activations, recomputation and release is replayed") {
+  RunRecord run = record("kwai-llama65b-s8k-256gpu-h800-mem-ours-alpha0.30");
+  const Replay r = asked(run);
+  CHECK(r.question.plan.offload.activations);
+  CHECK(r.question.plan.offloaded_share == 0.3);
+  CHECK(r.question.plan.recompute == "norms-and-activations");
+  run.notes = "torchtitan 0.0.2";
+  CHECK(asked(run).question.workload.framework.id == "torchtitan-2024");
+}
+
+// A preset that offloads 20 of 80 layers.
+TEST_CASE("Layers whose activations are offloaded are replayed as their share") {
+  const RunRecord run = record("bridge-26.04-pretrain-llama3-70b-gb300x64-fp8-gbs256");
+  const Replay r = asked(run);
+  CHECK(r.question.plan.offload.activations);
+  CHECK(r.question.plan.offloaded_share == 20.0 / 80);
+}
+
+// "every-2-layers" is torchtitan's word for one checkpointed layer in two.
+TEST_CASE("Recompute words that a framework means otherwise are translated") {
+  const RunRecord run = record("torchao-f8nocompile-h100x8-every-2-layers-bfloat16-eager");
+  CHECK(asked(run).question.plan.recompute == "one-in-2-layers");
+}
+
 }  // namespace shardwise
