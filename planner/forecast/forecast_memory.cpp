@@ -114,8 +114,8 @@ Bytes raised_room(const ForecastContext& k, const LengthVariation& v, int stage,
   return *play_again(k, stage, room, how).capacity;
 }
 
-// The same, but so that it is enough from the start: with more room the allocator caches more before
-// it gives anything back, which may leave other pieces.
+// The same, but so that it is enough from the start: with more room the allocator caches more
+// before it gives anything back, which may leave other pieces.
 Bytes least_room(const ForecastContext& k, const LengthVariation& v, int stage, Bytes room) {
   for (Bytes more = raised_room(k, v, stage, room); more > room;
        more = raised_room(k, v, stage, room))
