@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "catalog/require.hpp"
+#include "simulator/graphs/layer_graph.hpp"
 #include "simulator/pipeline_schedule.hpp"
 
 namespace shardwise {
@@ -82,6 +83,18 @@ LayerBound bound_of(const LayerDefinition& d, const CostModel& cost,
   return *least;
 }
 
+// A tied head on the embedding's stage adds its gradient to that one's; on another stage it does not.
+void leave_out_tied_sum(const LayerDefinition& head, const Workload& w, const ParallelPlan& plan,
+                        const CostModel& cost, const std::vector<KernelModel>& kernels,
+                        LayerBound& bound) {
+  LayerDefinition apart = head;
+  apart.graph = head_graph(w, plan, false);
+  const LayerBound b = bound_of(apart, cost, kernels, w.forward_passes());
+  bound.input = less(bound.input, b.input);
+  bound.weight = less(bound.weight, b.weight);
+  bound.host = less(bound.host, b.host);
+}
+
 void add_layer(RunBound& to, const LayerBound& l) {
   to.forward += l.forward;
   to.backward += l.again + l.input + l.weight;
@@ -147,8 +160,11 @@ BoundLayers::BoundLayers(const Workload& w, const ParallelPlan& plan, const Clus
         g.gpu, profile,
         AttentionChoice{std::nullopt, w.framework.kernels, ChipLoad::training, w.half_operands()});
   std::vector<LayerBound> known;
-  for (const LayerDefinition& d : partition.definitions)
+  for (const LayerDefinition& d : partition.definitions) {
     known.push_back(bound_of(d, cost, kernels, w.forward_passes()));
+    if (d.role == LayerRole::head && w.model.tied_embeddings)
+      leave_out_tied_sum(d, w, plan, cost, kernels, known.back());
+  }
   const auto& list = partition.stages.front().front().layers;
   layers.reserve(list.size());
   const LayerDefinition* last = nullptr;

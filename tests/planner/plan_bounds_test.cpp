@@ -1,5 +1,6 @@
 #include "planner/search/plan_bounds.hpp"
 
+#include "planner/search/layer_bounds.hpp"
 #include "planner/search/plan_search.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
@@ -42,6 +43,29 @@ TEST_CASE("while lists of tensors are stepped their temporaries are held as well
   CHECK(lists.at_step == Bytes(20'000));
   CHECK(fused.with_gradients == Bytes(16'000));
   CHECK(fused.at_step == Bytes(16'000));
+}
+
+// On one stage with the embedding a tied head's gradient is added to that one's; on a stage of its
+// own, where a plan may put it, it takes what a head with weights of its own takes.
+TEST_CASE("bounds of a tied head count no sum with the embedding's gradient", "[search]") {
+  const auto head = [](bool tied) {
+    Request r = request_for("llama-3.2-1b", "8xA100-40GB", {Method::pretrain});
+    r.framework = "picotron";
+    const ResolvedRequest asked = resolved(r);
+    const SearchSite site(asked, asked.methods.front(), asked.clusters.front());
+    const Profile& profile = known_facts().profile;
+    ParallelPlan plan;
+    plan.data = 8;
+    plan.zero_stage = 0;
+    Workload w = site.space.workload(plan);
+    w.model.tied_embeddings = tied;
+    const CollectiveModel collectives(site.cluster, profile.links);
+    return BoundLayers(w, plan, site.cluster, profile, collectives, "none").layers.back();
+  };
+  const LayerBound with = head(true), without = head(false);
+  CHECK(with.weight == without.weight);
+  CHECK(with.input == without.input);
+  CHECK(with.host == without.host);
 }
 
 }  // namespace shardwise
