@@ -83,7 +83,8 @@ LayerBound bound_of(const LayerDefinition& d, const CostModel& cost,
   return *least;
 }
 
-// A tied head on the embedding's stage adds its gradient to that one's; on another stage it does not.
+// A tied head on the embedding's stage adds its gradient to that one's; on another stage it does
+// not.
 void leave_out_tied_sum(const LayerDefinition& head, const Workload& w, const ParallelPlan& plan,
                         const CostModel& cost, const std::vector<KernelModel>& kernels,
                         LayerBound& bound) {
