@@ -35,17 +35,23 @@ BUCKETS = {"zero3": 500_000_000, "reduced-alone": WIDTH * WIDTH}  # elements
 STAGES = {"whole": 0, "zero1": 1, "zero2": 2}
 
 
-def seconds_per_layer(engine, layers, repetitions, ranks):
-    """Least CPU seconds of one layer's passes, `engine` "plain" or one of BUCKETS."""
+def small_llama(layers, ranks):
+    """A 16-bit Llama on one core, as one of `ranks` of a process group yet to be made."""
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29511", RANK="0", LOCAL_RANK="0",
                       WORLD_SIZE=str(ranks), DS_ACCELERATOR="cpu")
     import torch
     import transformers
 
     torch.set_num_threads(1)
-    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(
         hidden_size=WIDTH, intermediate_size=2 * WIDTH, num_hidden_layers=layers, num_attention_heads=4,
         vocab_size=512, use_cache=False)).to(torch.bfloat16)
+
+
+def seconds_per_layer(engine, layers, repetitions, ranks):
+    """Least CPU seconds of one layer's passes, `engine` "plain" or one of BUCKETS."""
+    import torch
+    model = small_llama(layers, ranks)
     model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": True})
     model.enable_input_require_grads()
     model.train()
@@ -78,15 +84,8 @@ def seconds_per_layer(engine, layers, repetitions, ranks):
 def seconds_per_tensor(engine, layers, repetitions, ranks):
     """Least CPU seconds, at one of STAGES: of a backward pass and of a step, per trained tensor; of
     forward and backward, per operator."""
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29511", RANK="0", LOCAL_RANK="0",
-                      WORLD_SIZE=str(ranks), DS_ACCELERATOR="cpu")
     import torch
-    import transformers
-
-    torch.set_num_threads(1)
-    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(
-        hidden_size=WIDTH, intermediate_size=2 * WIDTH, num_hidden_layers=layers, num_attention_heads=4,
-        vocab_size=512, use_cache=False)).to(torch.bfloat16)
+    model = small_llama(layers, ranks)
     model.train()
     tensors = sum(1 for _ in model.parameters())
     backward, step = lambda loss: loss.backward(), model.zero_grad

@@ -229,7 +229,9 @@ constexpr ModelCode gemma2_code{.wide_norms = true, .caps_scores = true};
 constexpr ModelCode written_out_gelu{.mlp = MlpFunction::written_out};
 constexpr ModelCode relu_code{.mlp = MlpFunction::keeps_result};
 constexpr ModelCode gpt2_code{
-    .mlp = MlpFunction::written_out, .fused_qkv = true, .half_softmax = true,
+    .mlp = MlpFunction::written_out,
+    .fused_qkv = true,
+    .half_softmax = true,
     .loss_ends_graph = true};  // GPT2LMHeadModel: transformers 4.57.1 modeling_utils.py, loss_type
 constexpr ModelCode fused_qkv{.fused_qkv = true};
 constexpr ModelCode fused_projections{.fused_qkv = true, .fused_gate_up = true};
