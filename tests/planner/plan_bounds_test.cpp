@@ -18,18 +18,26 @@ LayerState thousand_parameters() {
   return state;
 }
 
-StageStateBytes in(const std::string& framework) {
-  Request r = request_for("llama-3.2-1b", "2xA100-80GB", {Method::full});
+// What `use` says of a 1B's search on so many A100, its plan data-parallel alone.
+template <class Use>
+auto asked_on(const std::string& gpus, Method method, const std::string& framework,
+              const ParallelPlan& plan, Use use) {
+  Request r = request_for("llama-3.2-1b", gpus, {method});
   r.framework = framework;
   const ResolvedRequest asked = resolved(r);
   const SearchSite site(asked, asked.methods.front(), asked.clusters.front());
   const Profile& profile = known_facts().profile;
+  const CollectiveModel collectives(site.cluster, profile.links);
+  return use(BoundSite{site.space.workload(plan), site.cluster, profile, collectives});
+}
+
+StageStateBytes in(const std::string& framework) {
   ParallelPlan plan;
   plan.data = 2;
   plan.zero_stage = 3;
-  const CollectiveModel collectives(site.cluster, profile.links);
-  return state_bytes({site.space.workload(plan), site.cluster, profile, collectives}, plan,
-                     thousand_parameters());
+  return asked_on("2xA100-80GB", Method::full, framework, plan, [&](const BoundSite& at) {
+    return state_bytes(at, plan, thousand_parameters());
+  });
 }
 
 }  // namespace
@@ -48,19 +56,15 @@ TEST_CASE("while lists of tensors are stepped their temporaries are held as well
 // On one stage with the embedding a tied head's gradient is added to that one's; on a stage of its
 // own, where a plan may put it, it takes what a head with weights of its own takes.
 TEST_CASE("bounds of a tied head count no sum with the embedding's gradient", "[search]") {
-  const auto head = [](bool tied) {
-    Request r = request_for("llama-3.2-1b", "8xA100-40GB", {Method::pretrain});
-    r.framework = "picotron";
-    const ResolvedRequest asked = resolved(r);
-    const SearchSite site(asked, asked.methods.front(), asked.clusters.front());
-    const Profile& profile = known_facts().profile;
-    ParallelPlan plan;
-    plan.data = 8;
-    plan.zero_stage = 0;
-    Workload w = site.space.workload(plan);
-    w.model.tied_embeddings = tied;
-    const CollectiveModel collectives(site.cluster, profile.links);
-    return BoundLayers(w, plan, site.cluster, profile, collectives, "none").layers.back();
+  ParallelPlan plan;
+  plan.data = 8;
+  plan.zero_stage = 0;
+  const auto head = [&](bool tied) {
+    return asked_on("8xA100-40GB", Method::pretrain, "picotron", plan, [&](const BoundSite& at) {
+      Workload w = at.workload;
+      w.model.tied_embeddings = tied;
+      return BoundLayers(w, plan, at.cluster, at.profile, at.collectives, "none").layers.back();
+    });
   };
   const LayerBound with = head(true), without = head(false);
   CHECK(with.weight == without.weight);
