@@ -225,12 +225,21 @@ HostMemoryFacts host_memory(JsonReader r) {
   return h;
 }
 
+ChipCalibration chips(JsonReader r) {
+  ChipCalibration c;
+  c.rate_spread = r.number("rate_spread", 0, 0.2);
+  c.evidence = evidence(r);
+  r.finish();
+  return c;
+}
+
 Profile profile(JsonReader& r) {
   Profile p;
   p.name = r.text("name");
   p.provenance = r.provenance();
   p.host = host(r.object("host"));
   p.host_memory = host_memory(r.object("host_memory"));
+  p.chips = chips(r.object("chips"));
   p.gemm_layout = gemm_layout(r.object("gemm_layout"));
   p.eager_attention = eager_attention(r.object("eager_attention"));
   for (JsonReader& m : r.objects("measured_matmuls")) p.matmuls.push_back(measured_matmul(m));

@@ -158,9 +158,9 @@ struct ContextCalibration {
   Evidence evidence;
 };
 
-// What a chip keeps of its benchmarked matrix rates in a training step. Benchmarks run one kernel
-// on one chip for milliseconds; a step keeps all chips of a machine busy for hours, at the clock
-// that the power limit then leaves, and the slowest of them sets the pace.
+// What a chip keeps of its benchmarked matrix rates in a training step, on the mean of its kind.
+// Benchmarks run one kernel for milliseconds; a step keeps a chip busy for hours, at the clock that
+// the power limit then leaves.
 struct TrainingLoad {
   std::array<double, dtype_count> matmul;  // by the format of the operands; attention as bf16
   Evidence evidence;
@@ -169,7 +169,17 @@ struct TrainingLoad {
   TrainingLoad() { matmul.fill(1.0); }
 };
 
-enum class ChipLoad { benchmark, training };
+// How chips of one kind differ at the clock that their power limit leaves.
+struct ChipCalibration {
+  double rate_spread = 0;  // standard deviation of matrix rates over their mean
+  Evidence evidence;
+};
+
+// What keeps a chip busy: a benchmark of milliseconds, or training with others, of which each step
+// waits for the slowest.
+struct ChipLoad {
+  int training_chips = 0;  // that wait for each other; 0: a benchmark
+};
 
 struct FamilyCalibration {
   std::string family;  // Gpu::family
@@ -204,6 +214,7 @@ struct Profile {
   EagerAttentionTraffic eager_attention;
   HostCalibration host;
   HostMemoryFacts host_memory;
+  ChipCalibration chips;
   LinkCalibration links;
   Spread spread;  // of real runs around the forecast; no rows where the profile names none
 

@@ -67,7 +67,8 @@ class StageSearch {
       Seconds slowest;
       for (const NodeGroup& g : q_.cluster.groups) {
         const KernelModel kernels(
-            g.gpu, profile_, {std::nullopt, q_.workload.framework.kernels, ChipLoad::training});
+            g.gpu, profile_,
+            {std::nullopt, q_.workload.framework.kernels, ChipLoad{q_.plan.gpus()}});
         slowest = std::max(slowest, cost_.layer_time(one, kernels).forward.device());
       }
       forward.push_back(rounded(slowest));

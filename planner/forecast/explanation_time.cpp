@@ -120,7 +120,7 @@ ExplainedFigure optimizer(const Question& q, const Gpu& gpu, const Profile& prof
                           const StageAccount& work) {
   const OptimizerPass pass = optimizer_pass(q.workload);
   const KernelModel kernels(gpu, profile,
-                            {std::nullopt, q.workload.framework.kernels, ChipLoad::training});
+                            {std::nullopt, q.workload.framework.kernels, ChipLoad{q.plan.gpus()}});
   return {"optimizer",
           "the optimizer steps what this GPU keeps of the states",
           t.value,

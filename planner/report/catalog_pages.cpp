@@ -108,6 +108,7 @@ std::string published_groups(const Profile& p, SourceList& sources) {
     add(f.family, "kernels that move bytes", f.memory.evidence);
     add(f.family, "memory outside tensors", f.context.evidence);
   }
+  add("all", "chips of one kind", p.chips.evidence);
   add("all", "layout of operands", p.gemm_layout.evidence);
   add("all", "attention with stored scores", p.eager_attention.evidence);
   add("all", "host", p.host.evidence);

@@ -157,9 +157,9 @@ BoundLayers::BoundLayers(const Workload& w, const ParallelPlan& plan, const Clus
   std::vector<KernelModel> kernels;
   kernels.reserve(cluster.groups.size());
   for (const NodeGroup& g : cluster.groups)
-    kernels.emplace_back(
-        g.gpu, profile,
-        AttentionChoice{std::nullopt, w.framework.kernels, ChipLoad::training, w.half_operands()});
+    kernels.emplace_back(g.gpu, profile,
+                         AttentionChoice{std::nullopt, w.framework.kernels, ChipLoad{plan.gpus()},
+                                         w.half_operands()});
   std::vector<LayerBound> known;
   for (const LayerDefinition& d : partition.definitions) {
     known.push_back(bound_of(d, cost, kernels, w.forward_passes()));

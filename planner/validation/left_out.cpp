@@ -134,7 +134,7 @@ void leave_each_out(const FittedConstant& c, const std::vector<SteppedRun>& runs
   const Medians before = medians(runs, [](const SteppedRun& r) { return r.here; });
   const double all = best_factor(runs, c.on);
   for (const std::string& source : c.on) {
-    LeftOutFit fit{c.name, source, c.value, c.without, 0, 0, "", 0};
+    LeftOutFit fit{c.name, source, c.value, c.without, c.value * all, 0, 0, "", 0};
     Medians after;
     if (c.on.size() > 1) {
       const double factor = best_factor(runs, all_but(c.on, source)) / all;
@@ -245,6 +245,11 @@ std::string left_out_report(const std::vector<LeftOutFit>& fits) {
                      padded(fixed(ratio, 2), 7), " |", padded(share_number(f.moved), 6), "  ",
                      f.most_moved, "\n");
   }
+  text += "\n";
+  for (const LeftOutFit& f : fits)
+    if (&f == fits.data() || f.constant != (&f - 1)->constant)
+      text += sentence("on all its sources ", f.constant, " comes out at ", fixed(f.on_all, 3),
+                       ", the catalog has ", fixed(f.value, 3), "\n");
   return text + sentence("\nworst: a source's own median error is ", fixed(worst_ratio, 2),
                          " times what it is with it; another's moves by ",
                          share_number(worst_moved), " points\n");

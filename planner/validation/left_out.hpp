@@ -37,6 +37,7 @@ std::vector<FittedConstant> fitted_constants(const Catalog& catalog, const Profi
 struct LeftOutFit {
   std::string constant, source;  // the one left out
   double value = 0, refitted = 0;
+  double on_all = 0;                   // what all its sources give today
   double in_sample = 0, left_out = 0;  // median |error| of that source's step times
   std::string most_moved;              // the other source whose median moves most ...
   double moved = 0;                    // ... and by how much, as a fraction (0.02 is two points)

@@ -74,7 +74,7 @@ AttentionModel::AttentionModel(const Gpu& gpu, const Profile& profile,
   if (gpu.compute_capability >= 8 && gemm_.supports(DType::tf32))
     single_ = FlopsPerSecond(gemm_.sustained_rate(DType::tf32).value / 3);
   rate_scale_ = sustained_scale(gpu, profile);
-  if (choice.load == ChipLoad::training) rate_scale_ *= kept_under_load(gpu, profile, DType::bf16);
+  rate_scale_ *= kept_under_load(gpu, profile, DType::bf16, choice.load);
 }
 
 FusedAttention AttentionModel::available(FusedAttention wanted) const {

@@ -45,7 +45,7 @@ Bytes tensor_bytes(const AttentionWork& work);
 struct AttentionChoice {
   std::optional<FusedAttention> fused;
   KernelStyle style = KernelStyle::eager;  // of the softmax where scores are stored
-  ChipLoad load = ChipLoad::benchmark;
+  ChipLoad load = {};
   std::optional<DType> half =
       std::nullopt;  // 16-bit format of stored scores; absent: the one that the GPU has
 };

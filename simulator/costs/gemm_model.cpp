@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <boost/math/distributions/normal.hpp>
+
 #include "catalog/require.hpp"
 
 namespace shardwise {
@@ -50,9 +52,16 @@ double waves(double blocks, double slots, double rounding) {
   return share + rounding * (std::ceil(share) - share);
 }
 
-double kept_under_load(const Gpu& gpu, const Profile& profile, DType format) {
-  if (gpu.capped_rates) return 1;
-  return profile.row(gpu.family).training_load.matmul[static_cast<std::size_t>(format)];
+double slowest_rate(int chips, double spread) {
+  require(chips >= 1, "some chips");
+  const double below = (chips - 0.375) / (chips + 0.25);
+  return 1 - spread * boost::math::quantile(boost::math::normal(), below);
+}
+
+double kept_under_load(const Gpu& gpu, const Profile& profile, DType format, ChipLoad load) {
+  if (gpu.capped_rates || load.training_chips == 0) return 1;
+  return profile.row(gpu.family).training_load.matmul[static_cast<std::size_t>(format)] *
+         slowest_rate(load.training_chips, profile.chips.rate_spread);
 }
 
 double sustained_scale(const Gpu& gpu, const Profile& profile) {
@@ -93,8 +102,7 @@ GemmModel::GemmModel(const Gpu& gpu, const Profile& profile, ChipLoad load)
   for (const DTypeRow& r : dtype_rows) {
     Ceilings& own = ceilings_[index(r.dtype)];
     own = ceilings(gpu, c, r.dtype, scale);
-    if (load == ChipLoad::benchmark) continue;
-    const double kept = kept_under_load(gpu, profile, r.dtype);
+    const double kept = kept_under_load(gpu, profile, r.dtype, load);
     own.issue_per_sm *= kept;
     own.sustained = FlopsPerSecond(kept * own.sustained.value);
   }

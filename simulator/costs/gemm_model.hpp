@@ -43,12 +43,17 @@ double waves(double blocks, double slots, double rounding);
 // from its power per multiprocessor.
 double sustained_scale(const Gpu& gpu, const Profile& profile);
 
-// What is left of a tensor rate where every chip of a machine trains, over a benchmark of one chip.
-double kept_under_load(const Gpu& gpu, const Profile& profile, DType format);
+// Rate of the slowest of `chips` over their mean, where rates are normally distributed with that
+// standard deviation: expected value of an extreme order statistic (Blom's approximation).
+// REQUIRES at least one.
+double slowest_rate(int chips, double spread);
+
+// What is left of a tensor rate under a load, over a benchmark of one chip.
+double kept_under_load(const Gpu& gpu, const Profile& profile, DType format, ChipLoad load);
 
 class GemmModel {
  public:
-  GemmModel(const Gpu& gpu, const Profile& profile, ChipLoad load = ChipLoad::benchmark);
+  GemmModel(const Gpu& gpu, const Profile& profile, ChipLoad load = {});
 
   Seconds time(const GemmShape& shape) const;
 

@@ -70,7 +70,7 @@ Seconds CostModel::compressed_reduce_time(const GradientCompression& row,
   const double n = static_cast<double>(elements.dense);
   const double width = bytes_per_element(w_.framework.gradient_dtype);
   const KernelModel kernels(cluster_.groups.front().gpu, profile_,
-                            {std::nullopt, w_.framework.kernels, ChipLoad::training});
+                            {std::nullopt, w_.framework.kernels, ChipLoad{plan_.gpus()}});
   const Seconds around =
       kernels.memory_bound(ceil_bytes((row.passes * width + row.passes_fixed) * n), 8);
   const auto sent = [&](Collective collective, double bytes) {

@@ -247,7 +247,7 @@ TEST_CASE("layers that are alike have the bounds that are known", "[search]") {
       const CostModel cost(at.workload, p, site.cluster, profile());
       for (const LayerTimes::One& one : times->layers) {
         const AttentionChoice choice{std::nullopt, at.workload.framework.kernels,
-                                     ChipLoad::training, at.workload.half_operands()};
+                                     ChipLoad{p.gpus()}, at.workload.half_operands()};
         const KernelModel kernels(site.cluster.groups[one.group].gpu, profile(), choice);
         CHECK(cost.layer_time(*one.definition, kernels) == one.time);
       }

@@ -131,7 +131,7 @@ TEST_CASE("eager attention is its products and the traffic of its scores") {
 // products of 1,024 x 1,024 x 128 twice are 53.7 GFLOP.
 TEST_CASE("eager attention runs in the format of its operands, also where that is emulated") {
   Profile profile = bare_profile();
-  const AttentionChoice fp16{std::nullopt, KernelStyle::eager, ChipLoad::benchmark, DType::fp16};
+  const AttentionChoice fp16{std::nullopt, KernelStyle::eager, {}, DType::fp16};
   AttentionWork w = work(4, 25, 1024);
   w.kernel = AttentionKernel::eager;
   w.products_alone = true;
