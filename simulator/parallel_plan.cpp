@@ -19,7 +19,11 @@ struct PlanKey {
   std::string_view key;
   std::string (*print)(const ParallelPlan&);  // empty: the default, left out
   bool (*read)(ParallelPlan&, std::string_view value);
+  std::string_view expected;
 };
+
+constexpr std::string_view whole_number = "a whole number", yes_or_no = "true or false",
+                           some_name = "a name";
 
 bool read_int(std::string_view text, int& to) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), to);
@@ -45,13 +49,15 @@ bool read_offload(ParallelPlan& p, std::string_view value) {
 
 // Of the activations, in hundredths: 0.3 is "30%".
 std::string print_share(const ParallelPlan& p) {
-  return p.offloaded_share >= 1 ? "" : std::to_string(std::lround(100 * p.offloaded_share)) + "%";
+  return p.offloaded_share >= 1
+             ? ""
+             : std::to_string(std::max(1L, std::lround(100 * p.offloaded_share))) + "%";
 }
 
 bool read_share(ParallelPlan& p, std::string_view value) {
   int percent = 0;
   if (!value.ends_with('%') || !read_int(value.substr(0, value.size() - 1), percent) ||
-      percent > 100)
+      percent < 1 || percent > 100)
     return false;
   p.offloaded_share = percent / 100.0;
   return true;
@@ -106,60 +112,63 @@ using P = ParallelPlan;
 using V = std::string_view;
 constexpr std::array<PlanKey, 25> keys{{
     {"dp", [](const P& p) { return std::to_string(p.data); },
-     [](P& p, V v) { return read_int(v, p.data); }},
+     [](P& p, V v) { return read_int(v, p.data); }, whole_number},
     {"tp", [](const P& p) { return unless(p.tensor, 1); },
-     [](P& p, V v) { return read_int(v, p.tensor); }},
+     [](P& p, V v) { return read_int(v, p.tensor); }, whole_number},
     {"sp", [](const P& p) { return std::string(p.sequence_parallel ? "true" : ""); },
-     [](P& p, V v) { return read_flag(v, p.sequence_parallel); }},
+     [](P& p, V v) { return read_flag(v, p.sequence_parallel); }, yes_or_no},
     {"cp", [](const P& p) { return unless(p.context, 1); },
-     [](P& p, V v) { return read_int(v, p.context); }},
+     [](P& p, V v) { return read_int(v, p.context); }, whole_number},
     {"cp-kind",
      [](const P& p) {
        return p.context_kind == ContextKind::ring
                   ? std::string()
                   : std::string(context_names[static_cast<std::size_t>(p.context_kind)]);
      },
-     read_context_kind},
+     read_context_kind, "ring, all-gather or ulysses"},
     {"pp", [](const P& p) { return unless(p.pipeline, 1); },
-     [](P& p, V v) { return read_int(v, p.pipeline); }},
+     [](P& p, V v) { return read_int(v, p.pipeline); }, whole_number},
     {"vpp", [](const P& p) { return unless(p.chunks, 1); },
-     [](P& p, V v) { return read_int(v, p.chunks); }},
+     [](P& p, V v) { return read_int(v, p.chunks); }, whole_number},
     {"schedule", [](const P& p) { return p.schedule == "1f1b" ? std::string() : p.schedule; },
-     [](P& p, V v) { return !(p.schedule = std::string(v)).empty(); }},
+     [](P& p, V v) { return !(p.schedule = std::string(v)).empty(); }, some_name},
     {"ep", [](const P& p) { return unless(p.expert, 1); },
-     [](P& p, V v) { return read_int(v, p.expert); }},
+     [](P& p, V v) { return read_int(v, p.expert); }, whole_number},
     {"etp", [](const P& p) { return unless(p.expert_tensor, 1); },
-     [](P& p, V v) { return read_int(v, p.expert_tensor); }},
+     [](P& p, V v) { return read_int(v, p.expert_tensor); }, whole_number},
     {"zero", [](const P& p) { return unless(p.zero_stage, 0); },
-     [](P& p, V v) { return read_int(v, p.zero_stage); }},
+     [](P& p, V v) { return read_int(v, p.zero_stage); }, whole_number},
     {"shard", [](const P& p) { return p.shard_group ? std::to_string(*p.shard_group) : ""; },
-     [](P& p, V v) { return read_int(v, p.shard_group.emplace()); }},
+     [](P& p, V v) { return read_int(v, p.shard_group.emplace()); }, whole_number},
     {"split", [](const P& p) { return std::string(p.layer_split ? "true" : ""); },
-     [](P& p, V v) { return read_flag(v, p.layer_split); }},
+     [](P& p, V v) { return read_flag(v, p.layer_split); }, yes_or_no},
     {"mbs", [](const P& p) { return std::to_string(p.microbatch); },
-     [](P& p, V v) { return read_int(v, p.microbatch); }},
+     [](P& p, V v) { return read_int(v, p.microbatch); }, whole_number},
     {"ga", [](const P& p) { return std::to_string(p.microbatches); },
-     [](P& p, V v) { return read_int(v, p.microbatches); }},
+     [](P& p, V v) { return read_int(v, p.microbatches); }, whole_number},
     {"recompute", [](const P& p) { return p.recompute; },
-     [](P& p, V v) { return !(p.recompute = std::string(v)).empty(); }},
-    {"offload", print_offload, read_offload},
-    {"offload-share", print_share, read_share},
+     [](P& p, V v) { return !(p.recompute = std::string(v)).empty(); }, some_name},
+    {"offload", print_offload, read_offload,
+     "none, optimizer, params, params+optimizer, activations, optimizer+activations, "
+     "params+activations or all"},
+    {"offload-share", print_share, read_share, "a share of the activations, 1% to 100%"},
     {"async-tp", [](const P& p) { return std::string(p.async_tensor ? "true" : ""); },
-     [](P& p, V v) { return read_flag(v, p.async_tensor); }},
-    {"layers", print_layers, read_layers},
+     [](P& p, V v) { return read_flag(v, p.async_tensor); }, yes_or_no},
+    {"layers", print_layers, read_layers, "layers of each stage, 7/9/9/7 or 1/62x2/1"},
     {"balance", [](const P& p) { return std::string(p.balance_by_speed ? "speed" : ""); },
-     [](P& p, V v) { return (p.balance_by_speed = v == "speed") || v == "even"; }},
+     [](P& p, V v) { return (p.balance_by_speed = v == "speed") || v == "even"; }, "speed or even"},
     {"compress", [](const P& p) { return p.compression == "none" ? std::string() : p.compression; },
-     [](P& p, V v) { return !(p.compression = std::string(v)).empty(); }},
+     [](P& p, V v) { return !(p.compression = std::string(v)).empty(); }, some_name},
     {"nvme", [](const P& p) { return std::string(p.nvme ? "true" : ""); },
-     [](P& p, V v) { return read_flag(v, p.nvme); }},
+     [](P& p, V v) { return read_flag(v, p.nvme); }, yes_or_no},
     {"async-dp", [](const P& p) { return std::string(p.async_data ? "true" : ""); },
-     [](P& p, V v) { return read_flag(v, p.async_data); }},
+     [](P& p, V v) { return read_flag(v, p.async_data); }, yes_or_no},
     {"fsdp", [](const P&) { return std::string(); },  // another name for zero=3 over n ranks
      [](P& p, V v) {
        p.zero_stage = 3;
        return read_int(v, p.data);
-     }},
+     },
+     whole_number},
 }};
 
 // Chunks above one without a schedule are interleaved ones; a schedule that runs so many chunks and
@@ -224,9 +233,9 @@ Result<ParallelPlan> parse_plan(const std::string& text) {
       problems.push_back({ProblemKind::request, "--plan",
                           std::string(name) + " is given twice in " + text + "; once is enough"});
     else if (!found->read(plan, part.substr(equals + 1)))
-      problems.push_back(
-          {ProblemKind::request, "--plan",
-           "cannot read '" + std::string(part.substr(equals + 1)) + "' as " + std::string(name)});
+      problems.push_back({ProblemKind::request, "--plan",
+                          std::string(name) + " must be " + std::string(found->expected) +
+                              ", got '" + std::string(part.substr(equals + 1)) + "'"});
     if (found != nullptr) given.push_back(found);
   }
   if (text.empty())

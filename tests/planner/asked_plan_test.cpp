@@ -1,7 +1,9 @@
 #include "planner/request/asked_plan.hpp"
 
 #include "planner/choice/workload_choice.hpp"
+#include "simulator/offload_choice.hpp"
 #include "tests/catch.hpp"
+#include "tests/holds.hpp"
 #include "tests/planner/known_facts.hpp"
 
 namespace shardwise {
@@ -189,6 +191,21 @@ TEST_CASE("a key of a plan is given once") {
   REQUIRE_FALSE(twice);
   REQUIRE(twice.error().size() == 1);
   CHECK(twice.error().front().what.find("dp is given twice in dp=2,tp=2,dp=1") == 0);
+}
+
+TEST_CASE("a plan's value that cannot be read comes with what was expected") {
+  const auto problem = [](const std::string& plan) {
+    const auto read = parse_plan(plan);
+    REQUIRE_FALSE(read);
+    return read.error().front().what;
+  };
+  CHECK(problem("dp=two") == "dp must be a whole number, got 'two'");
+  CHECK(problem("dp=2,sp=maybe") == "sp must be true or false, got 'maybe'");
+  for (const std::string share : {"150%", "0%", "-5%", "0.3"})
+    CHECK(holds(problem("dp=2,offload=activations,offload-share=" + share),
+                "a share of the activations, 1% to 100%, got '" + share + "'"));
+  for (const OffloadChoice& row : offload_choices)
+    CHECK(holds(problem("dp=2,offload=disk"), std::string(row.name)));
 }
 
 }  // namespace shardwise
