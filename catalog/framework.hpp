@@ -271,6 +271,11 @@ struct Framework {
   // Tokens come before sequences: q, k, v and the output are copied around a kernel that never
   // stores scores, which wants them the other way, where there is more than one sequence.
   bool transposes_attention = false;
+  // Sequences and heads are one dimension of its output, then two again: with more than one
+  // sequence both are copies.
+  bool merges_heads_of_output = false;
+  bool gathers_angles = false;  // rotation by PyTorch's operators keeps sine and cosine of every
+                                // token, gathered by its position, for queries and for keys
   // Dropout of a branch is a function of TorchScript, whose derivative keeps the mask whatever the
   // rate.
   bool keeps_dropout_masks = false;

@@ -154,6 +154,8 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.plain_activation = r.maybe_flag("plain_activation").value_or(false);
   f.eager_rotary = r.maybe_flag("eager_rotary").value_or(false);
   f.transposes_attention = r.maybe_flag("transposes_attention").value_or(false);
+  f.merges_heads_of_output = r.maybe_flag("merges_heads_of_output").value_or(false);
+  f.gathers_angles = r.maybe_flag("gathers_angles").value_or(false);
   f.keeps_dropout_masks = r.maybe_flag("keeps_dropout_masks").value_or(false);
   f.attention = r.choice("attention", attention_kernel_names);
   f.attention_blackwell = r.maybe_choice("attention_blackwell", attention_kernel_names);
