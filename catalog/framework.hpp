@@ -179,6 +179,12 @@ struct Framework {
   int reduce_buffers = 0;             // buckets kept allocated for the whole run
   bool buffers_from_stage_2 = false;  // ... where ZeRO shards gradients; at stage 1 a bucket is
                                       // flattened when the last microbatch is through
+  // ZeRO-1 steps its shard as one flat tensor: master, gradient and states are a block each, and
+  // gradients of other shards go before it steps.
+  bool flat_shard = false;
+  // Whole gradients that go with the step are reduced bucket after bucket, which is one flat tensor
+  // and a copy of it in `reduce_dtype`; it closes with the gradient that makes it too long.
+  bool reduces_flat_buckets = false;
   // Persistent gradients are one flat tensor, cast to a narrower `reduce_dtype` as a whole.
   bool reduces_flat_gradient = false;
   bool wide_gradient_checks_fp16 = false;  // where compute is fp16, overflow and norm are read off

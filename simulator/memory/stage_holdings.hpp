@@ -23,6 +23,11 @@ inline constexpr StreamId nccl_stream{3};
 
 AllocatorSettings allocator_settings(const Framework& framework);
 
+// Master, gradient and states of a rank are one flat tensor each.
+inline bool steps_flat_shard(const Framework& f, const ParallelPlan& p) {
+  return f.clones_partition || (f.flat_shard && p.zero_stage == 1);
+}
+
 // The buffers of one layer for one microbatch, by slot of its script.
 using Slots = std::vector<Holding>;
 
