@@ -295,9 +295,11 @@ struct Framework {
   // Sequences of so many tokens or more: what full recomputation keeps of a layer, its input, waits
   // in host memory.
   std::optional<int> offloads_checkpoints_from;
-  bool recompute_stops_early = false;    // re-runs only until the last saved tensor is back
-  bool bf16_shards_at_stage_0 = false;   // its bf16 optimizer shards states though ZeRO is off
-  bool stage_1_all_reduces = false;      // ZeRO-1 reduces whole gradients (no reduce-scatter)
+  bool recompute_stops_early = false;   // re-runs only until the last saved tensor is back
+  bool bf16_shards_at_stage_0 = false;  // its bf16 optimizer shards states though ZeRO is off
+  bool stage_1_all_reduces = false;     // ZeRO-1 reduces whole gradients (no reduce-scatter)
+  // ZeRO-2 is FSDP that does not reshard after forward: weights lie in shards between steps.
+  bool stage_2_gathers = false;
   bool stage_2_all_reduces = false;      // and so does ZeRO-2, each rank keeping its part
   bool autocast = false;                 // torch.autocast over the weights' own dtype
   bool autocast_caches_weights = false;  // 16-bit copies of fp32 weights live through the step

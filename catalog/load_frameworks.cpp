@@ -113,6 +113,7 @@ void read_states(JsonReader& r, Framework& f) {
   f.widens_moments = r.maybe_flag("widens_moments").value_or(false);
   f.reduce_buffers = r.integer("reduce_buffers", 0, 100);
   f.buffers_from_stage_2 = r.maybe_flag("buffers_from_stage_2").value_or(false);
+  f.stage_2_gathers = r.maybe_flag("stage_2_gathers").value_or(false);
   f.flat_shard = r.maybe_flag("flat_shard").value_or(false);
   f.reduces_flat_buckets = r.maybe_flag("reduces_flat_buckets").value_or(false);
   f.reduces_flat_gradient = r.maybe_flag("reduces_flat_gradient").value_or(false);

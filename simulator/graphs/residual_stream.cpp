@@ -4,7 +4,7 @@
 namespace shardwise {
 
 bool gathers_in_16_bits(const Workload& w, const ParallelPlan& plan) {
-  return plan.zero_stage >= 3 && plan.shard_ranks() > 1 && !w.framework.gathers_as_stored;
+  return shards_weights(w.framework, plan) && plan.shard_ranks() > 1 && !w.framework.gathers_as_stored;
 }
 
 bool adapters_gathered_in_16_bits(const Workload& w, const ParallelPlan& plan) {
@@ -22,7 +22,7 @@ bool returns_wide(const Workload& w, const ParallelPlan& plan) {
   const Quantization base = w.adapter.base;
   if (!w.freezes_quantized() || base == Quantization::gptq || base == Quantization::fp8)
     return false;
-  if (plan.zero_stage >= 3 && plan.shard_ranks() > 1) return false;
+  if (shards_weights(w.framework, plan) && plan.shard_ranks() > 1) return false;
   return w.framework.upcasts_unquantized && w.activation_dtype() != DType::fp32;
 }
 

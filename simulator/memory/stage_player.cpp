@@ -427,7 +427,7 @@ std::int64_t StagePlayer::reduced_bytes(const LayerHoldings& h) const {
 void StagePlayer::reduce_layer(LayerHoldings& h) {
   if (h.state.unsharded_gradients == 0) return;
   ledger_.close(reduce_input_);
-  if (plan_.zero_stage >= 3 && f_.reduce_buffers == 0)
+  if (habits_.shards_weights && f_.reduce_buffers == 0)
     reduce_input_ = ledger_.open(std::max(root_input_, reduced_bytes(h)), communication);
   close_all(h.unsharded_gradients);
   if (habits_.persistent_gradients || plan_.offload.optimizer) return;
@@ -446,8 +446,7 @@ void StagePlayer::reduce_buckets() {
   for (const std::int64_t elements : flat_buckets(w_, plan_, layers_)) {
     Holding flat = ledger_.open(2 * elements, communication);
     const double wide = bytes_per_element(f_.reduce_dtype);
-    if (wide > 2)
-      ledger_.touch(static_cast<std::int64_t>(wide) * elements, communication);
+    if (wide > 2) ledger_.touch(static_cast<std::int64_t>(wide) * elements, communication);
     ledger_.close(flat);
   }
 }
