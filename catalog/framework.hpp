@@ -253,6 +253,9 @@ struct Framework {
   bool cut_filters = true;          // cut: gradients leave out blocks that 16 bits round to nothing
   int loss_chunks = 8;              // chunked only
   std::optional<Bytes> loss_slice;  // the same: as few as keep a slice's fp32 logits within this
+  // chunked: the loop takes each slice back at once, so that the head's gradient is summed while
+  // the others are to come, beside their logits
+  bool slices_go_back = false;
   std::optional<int> loss_slice_tokens;          // the same: as few as keep a slice within so many
   std::optional<double> loss_slice_logit_bytes;  // live per logit of a slice, if not dense's
   std::optional<int> head_slice;     // dense: tokens of a sequence that head and loss take at once;
