@@ -179,6 +179,12 @@ struct Framework {
   int reduce_buffers = 0;             // buckets kept allocated for the whole run
   bool buffers_from_stage_2 = false;  // ... where ZeRO shards gradients; at stage 1 a bucket is
                                       // flattened when the last microbatch is through
+  // ZeRO-1 steps its shard as one flat tensor: master, gradient and states are a block each, and
+  // gradients of other shards go before it steps.
+  bool flat_shard = false;
+  // Whole gradients that go with the step are reduced bucket after bucket, which is one flat tensor
+  // and a copy of it in `reduce_dtype`; it closes with the gradient that makes it too long.
+  bool reduces_flat_buckets = false;
   // Persistent gradients are one flat tensor, cast to a narrower `reduce_dtype` as a whole.
   bool reduces_flat_gradient = false;
   bool wide_gradient_checks_fp16 = false;  // where compute is fp16, overflow and norm are read off
@@ -247,6 +253,9 @@ struct Framework {
   bool cut_filters = true;          // cut: gradients leave out blocks that 16 bits round to nothing
   int loss_chunks = 8;              // chunked only
   std::optional<Bytes> loss_slice;  // the same: as few as keep a slice's fp32 logits within this
+  // chunked: the loop takes each slice back at once, so that the head's gradient is summed while
+  // the others are to come, beside their logits
+  bool slices_go_back = false;
   std::optional<int> loss_slice_tokens;          // the same: as few as keep a slice within so many
   std::optional<double> loss_slice_logit_bytes;  // live per logit of a slice, if not dense's
   std::optional<int> head_slice;     // dense: tokens of a sequence that head and loss take at once;
@@ -271,6 +280,11 @@ struct Framework {
   // Tokens come before sequences: q, k, v and the output are copied around a kernel that never
   // stores scores, which wants them the other way, where there is more than one sequence.
   bool transposes_attention = false;
+  // Sequences and heads are one dimension of its output, then two again: with more than one
+  // sequence both are copies.
+  bool merges_heads_of_output = false;
+  bool gathers_angles = false;  // rotation by PyTorch's operators keeps sine and cosine of every
+                                // token, gathered by its position, for queries and for keys
   // Dropout of a branch is a function of TorchScript, whose derivative keeps the mask whatever the
   // rate.
   bool keeps_dropout_masks = false;
@@ -284,9 +298,11 @@ struct Framework {
   // Sequences of so many tokens or more: what full recomputation keeps of a layer, its input, waits
   // in host memory.
   std::optional<int> offloads_checkpoints_from;
-  bool recompute_stops_early = false;    // re-runs only until the last saved tensor is back
-  bool bf16_shards_at_stage_0 = false;   // its bf16 optimizer shards states though ZeRO is off
-  bool stage_1_all_reduces = false;      // ZeRO-1 reduces whole gradients (no reduce-scatter)
+  bool recompute_stops_early = false;   // re-runs only until the last saved tensor is back
+  bool bf16_shards_at_stage_0 = false;  // its bf16 optimizer shards states though ZeRO is off
+  bool stage_1_all_reduces = false;     // ZeRO-1 reduces whole gradients (no reduce-scatter)
+  // ZeRO-2 is FSDP that does not reshard after forward: weights lie in shards between steps.
+  bool stage_2_gathers = false;
   bool stage_2_all_reduces = false;      // and so does ZeRO-2, each rank keeping its part
   bool autocast = false;                 // torch.autocast over the weights' own dtype
   bool autocast_caches_weights = false;  // 16-bit copies of fp32 weights live through the step

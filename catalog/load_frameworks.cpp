@@ -113,6 +113,9 @@ void read_states(JsonReader& r, Framework& f) {
   f.widens_moments = r.maybe_flag("widens_moments").value_or(false);
   f.reduce_buffers = r.integer("reduce_buffers", 0, 100);
   f.buffers_from_stage_2 = r.maybe_flag("buffers_from_stage_2").value_or(false);
+  f.stage_2_gathers = r.maybe_flag("stage_2_gathers").value_or(false);
+  f.flat_shard = r.maybe_flag("flat_shard").value_or(false);
+  f.reduces_flat_buckets = r.maybe_flag("reduces_flat_buckets").value_or(false);
   f.reduces_flat_gradient = r.maybe_flag("reduces_flat_gradient").value_or(false);
   f.states_at_start = r.maybe_flag("states_at_start").value_or(false);
   f.clones_partition = r.maybe_flag("clones_partition").value_or(false);
@@ -154,6 +157,8 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.plain_activation = r.maybe_flag("plain_activation").value_or(false);
   f.eager_rotary = r.maybe_flag("eager_rotary").value_or(false);
   f.transposes_attention = r.maybe_flag("transposes_attention").value_or(false);
+  f.merges_heads_of_output = r.maybe_flag("merges_heads_of_output").value_or(false);
+  f.gathers_angles = r.maybe_flag("gathers_angles").value_or(false);
   f.keeps_dropout_masks = r.maybe_flag("keeps_dropout_masks").value_or(false);
   f.attention = r.choice("attention", attention_kernel_names);
   f.attention_blackwell = r.maybe_choice("attention_blackwell", attention_kernel_names);
@@ -172,6 +177,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.gradient_fusion = r.flag("gradient_fusion");
   f.loss = r.choice("loss", loss_kind_names);
   f.fused_loss = r.maybe_choice("fused_loss", loss_kind_names).value_or(LossKind::fused_linear);
+  f.slices_go_back = r.maybe_flag("slices_go_back").value_or(false);
   f.cut_filters = r.maybe_flag("cut_filters").value_or(true);
   f.loss_chunks = r.integer("loss_chunks", 1, 100000);
   if (r.has("loss_slice_bytes")) f.loss_slice = bytes(r, "loss_slice_bytes");

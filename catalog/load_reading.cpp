@@ -113,6 +113,7 @@ PhraseReading read_phrase(JsonReader& r) {
   p.overlaps_experts = r.maybe_flag("overlaps_experts");
   p.pads_experts = r.maybe_flag("pads_experts");
   p.step_is_graph = r.maybe_flag("step_is_graph");
+  p.zero_stage = r.maybe_integer("zero_stage", 0, 3);
   p.prediction_depths = r.maybe_integer("prediction_depths", 0, 64);
   p.memory_kind = r.maybe_choice("memory_kind", memory_kind_names);
   p.expert_ranks = r.maybe_integer("expert_ranks", 1, 100'000);

@@ -196,6 +196,15 @@ bool reduces_every_microbatch(const Framework& f, const ParallelPlan& p) {
   return every && p.zero_stage >= 2 && (p.pipeline == 1 || !f.pipelines_reduce_once);
 }
 
+bool shards_weights(const Framework& f, const ParallelPlan& p) {
+  return p.zero_stage >= 3 || (p.zero_stage == 2 && f.stage_2_gathers);
+}
+
+bool reshards_weights(const Framework& f, const ParallelPlan& p) {
+  return p.zero_stage >= 3 && f.sharded.reshard_after_forward &&
+         (p.pipeline == 1 || f.sharded.reshard_with_pipeline);
+}
+
 std::string to_string(const ParallelPlan& plan) {
   std::string text;
   for (const PlanKey& key : keys) {

@@ -64,6 +64,12 @@ struct ParallelPlan {
 // one of a step.
 bool reduces_every_microbatch(const Framework& framework, const ParallelPlan& plan);
 
+// Weights lie in shards and are gathered layer by layer: stage 3, and stage 2 where that is FSDP
+// without resharding after forward. `reshards_weights`: they go back to shards between forward and
+// backward.
+bool shards_weights(const Framework& framework, const ParallelPlan& plan);
+bool reshards_weights(const Framework& framework, const ParallelPlan& plan);
+
 // "tp=4,pp=2,dp=2,zero=1,mbs=1,ga=8,recompute=full": parse and print are inverse. A text with
 // vpp above 1 and no schedule means interleaved, one with a schedule that runs a fixed number of
 // chunks and no vpp that number.

@@ -28,7 +28,7 @@ Shards shards(const Workload& w, const ParallelPlan& plan, int ranks) {
   if (plan.zero_stage >= 1) s.optimizer = ranks;
   if (plan.zero_stage >= 2 || (plan.zero_stage == 1 && w.framework.shards_gradients_at_stage_1))
     s.gradients = ranks;
-  if (plan.zero_stage >= 3) s.weights = ranks;
+  if (shards_weights(w.framework, plan)) s.weights = ranks;
   return s;
 }
 

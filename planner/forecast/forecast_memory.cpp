@@ -147,7 +147,7 @@ MemoryFigures figures(const MemoryPeak& peak, Bytes outside, Bytes card) {
 MemoryPeak while_saving(const ForecastContext& k, int stage, const StageMemory& memory) {
   const Question& q = k.question;
   std::int64_t largest = 0;
-  if (q.plan.zero_stage >= 3 && q.plan.shard_ranks() > 1)
+  if (shards_weights(q.workload.framework, q.plan) && q.plan.shard_ranks() > 1)
     for (const ModelChunk& chunk : k.partition.stages[static_cast<std::size_t>(stage)])
       for (const ChunkLayer& layer : chunk.layers) {
         const LayerDefinition& d = *layer.definition;

@@ -35,7 +35,7 @@ HostMemory host_memory(const Workload& w, const ParallelPlan& plan, const NodeGr
 
   // Loading: every rank that reads its own copy holds the whole checkpoint until its shard is cut;
   // otherwise one rank does, and the others build empty (meta) tensors.
-  const bool shards = plan.zero_stage >= 3 && plan.shard_ranks() > 1;
+  const bool shards = shards_weights(w.framework, plan) && plan.shard_ranks() > 1;
   const std::int64_t readers = w.framework.loads_every_rank_on_host && shards ? ranks : 1;
   const std::int64_t pipeline_share = std::max<std::int64_t>(1, shards ? 1 : plan.pipeline);
   const std::int64_t pretrain = w.method == Method::pretrain ? 0 : 1;  // initialised on the GPU

@@ -346,7 +346,8 @@ Seconds stream_bound(const BoundSite& site, const LayerBounds& layers, const Par
   const Seconds stepped = host_step_bound(site, layers, p);
   const Seconds behind_copies = copies_bound(site, layers, p) + stepped;
   if (p.layer_split) return behind_copies;
-  if (p.zero_stage < 3) return std::max(behind_copies, whole_weights_bound(site, layers, p));
+  if (!shards_weights(site.workload.framework, p))
+    return std::max(behind_copies, whole_weights_bound(site, layers, p));
   return std::max(behind_copies, sharded_weights_bound(site, layers, p) + stepped);
 }
 

@@ -273,7 +273,7 @@ const LayerTimes* LayerBounds::times(const Workload& w, const ParallelPlan& plan
                                      const CollectiveModel& collectives) const {
   const std::deque<LayerDefinition>* layers = definitions(w, plan);
   if (layers == nullptr) return nullptr;
-  Timed& timed = timed_[plan.zero_stage >= 3 ? 1 : 0];
+  Timed& timed = timed_[shards_weights(w.framework, plan) ? 1 : 0];
   std::call_once(timed.once, [&] {
     timed.times = CostModel(w, plan, cluster, profile, &collectives).times_of(*layers);
   });

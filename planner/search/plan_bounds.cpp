@@ -169,7 +169,7 @@ StageStateBytes state_bytes(const BoundSite& site, const ParallelPlan& p, const 
   if (persistent) kept += sum.gradients;
   const std::int64_t all = persistent ? kept : kept + gradients;
   // Where other ranks' shares of the gradients are dropped before, no gradient is counted.
-  const bool drops = f.clones_partition && p.zero_stage == 1 && !p.offload.optimizer;
+  const bool drops = steps_flat_shard(f, p) && p.zero_stage == 1 && !p.offload.optimizer;
   const std::int64_t temporary = OptimizerMemory::least_temporaries(site.workload, p, sum);
   return {Bytes(kept), Bytes(all), Bytes((drops ? kept : all) + temporary)};
 }
@@ -290,6 +290,7 @@ std::vector<CostModel::LeastTraffic> traffic_of_kinds(const BoundSite& site,
                                                       const ParallelPlan& p,
                                                       const CostModel& cost) {
   constexpr std::int64_t many = std::int64_t{1} << 40;
+  const bool sharded = shards_weights(site.workload.framework, p);
   const CostModel::LeastTraffic dense = cost.least_traffic({.dense = many}),
                                 expert = cost.least_traffic({.expert = many});
   std::vector<CostModel::LeastTraffic> list;
@@ -301,7 +302,7 @@ std::vector<CostModel::LeastTraffic> traffic_of_kinds(const BoundSite& site,
     const double of_expert = static_cast<double>(t.expert) / many * p.pipeline;
     CostModel::LeastTraffic one;
     one.reduced = of_dense * dense.reduced + of_expert * expert.reduced;
-    if (p.zero_stage < 3) one.gathered = of_dense * dense.gathered + of_expert * expert.gathered;
+    if (!sharded) one.gathered = of_dense * dense.gathered + of_expert * expert.gathered;
     list.push_back(one);
   }
   return list;

@@ -199,6 +199,7 @@ Part<ParallelPlan> replay_plan(const ReplayContext& c, const Framework& row, Not
     const Degrees d = std::get<Degrees>(part);
     set_axes(c.run.plan, row, d, expert_ranks(c, d, notes), plan);
   }
+  if (const auto stage = stated(c, &PhraseReading::zero_stage)) plan.zero_stage = *stage;
   auto batch = microbatch(c.run.training, row, notes);
   if (const auto* skipped = std::get_if<Skipped>(&batch)) return *skipped;
   plan.microbatch = std::get<int>(batch);

@@ -19,7 +19,7 @@ Seconds CostModel::reductions(const TrainableElements& elements, Sent sent) cons
   const double each =
       w_.activation_dtype() == DType::fp32 ? 4.0 : bytes_per_element(w_.framework.reduce_dtype);
   const Framework& f = w_.framework;
-  const bool scatters = plan_.zero_stage >= 3 ||
+  const bool scatters = shards_weights(f, plan_) ||
                         (plan_.zero_stage == 2 && !f.stage_2_all_reduces) ||
                         (plan_.zero_stage == 1 && !f.stage_1_all_reduces);
   const Collective usual = scatters ? Collective::reduce_scatter : Collective::all_reduce;
@@ -97,7 +97,7 @@ bool CostModel::reduces_every_microbatch() const {
 }
 
 bool CostModel::reduces_at_end() const {
-  return plan_.zero_stage < 3 && !w_.framework.overlap_gradient_reduce &&
+  return !shards_weights(w_.framework, plan_) && !w_.framework.overlap_gradient_reduce &&
          !reduces_every_microbatch();
 }
 
@@ -105,7 +105,7 @@ bool CostModel::reduces_in_line() const {
   const Framework& f = w_.framework;
   const bool at_2 = f.overlap_reduce_at_stage_2.value_or(f.overlap_gradient_reduce);
   return reduces_every_microbatch() &&
-         !(plan_.zero_stage >= 3 ? f.overlap_reduce_at_stage_3 : at_2);
+         !(shards_weights(f, plan_) ? f.overlap_reduce_at_stage_3 : at_2);
 }
 
 Seconds CostModel::gather_time(Bytes whole, double per_step, StageCosts& costs) const {
@@ -117,8 +117,7 @@ Seconds CostModel::gather_time(Bytes whole, double per_step, StageCosts& costs) 
 }
 
 bool CostModel::reshards(LayerRole role) const {
-  return !at_an_end(role) && w_.framework.sharded.reshard_after_forward &&
-         (plan_.pipeline == 1 || w_.framework.sharded.reshard_with_pipeline);
+  return !at_an_end(role) && reshards_weights(w_.framework, plan_);
 }
 
 Seconds CostModel::stream_time(const LayerParameters& p, bool trainable, LayerRole role,
@@ -134,7 +133,7 @@ Seconds CostModel::stream_time(const LayerParameters& p, bool trainable, LayerRo
 }
 
 CostModel::BlockGathers CostModel::block_gathers(const LayerParameters& p, bool trainable) const {
-  if (plan_.shard_ranks() == 1 || plan_.zero_stage < 3) return {};
+  if (plan_.shard_ranks() == 1 || !shards_weights(w_.framework, plan_)) return {};
   const Bytes whole(layer_state(w_, plan_, p, trainable).gathered);
   if (whole.value == 0) return {};
   StageCosts unused;
@@ -145,6 +144,7 @@ CostModel::BlockGathers CostModel::block_gathers(const LayerParameters& p, bool 
 void CostModel::schedule_gathers(const CostedChunks& chunks, StageCosts& costs) const {
   if (plan_.shard_ranks() == 1 || plan_.zero_stage == 0) return;
   Seconds at_end;
+  const bool by_layer = shards_weights(w_.framework, plan_);
   const LayerDefinition* last = nullptr;  // of equal layers in a row, one is looked at
   TrainableElements t;
   Bytes whole;
@@ -152,10 +152,10 @@ void CostModel::schedule_gathers(const CostedChunks& chunks, StageCosts& costs) 
     for (std::size_t i = 0; i < chunk.layers->size(); ++i) {
       const LayerDefinition& d = *(*chunk.layers)[i].definition;
       LayerSchedule& l = costs.chunks[chunk.place][i];
-      if (&d != last && plan_.zero_stage >= 3) whole = Bytes(state_of(d).gathered);
-      if (&d != last && plan_.zero_stage < 3) t = trainable_elements(w_, d);
+      if (&d != last && by_layer) whole = Bytes(state_of(d).gathered);
+      if (&d != last && !by_layer) t = trainable_elements(w_, d);
       last = &d;
-      if (plan_.zero_stage >= 3) {
+      if (by_layer) {
         if (whole.value == 0) continue;
         const bool again = reshards(d.role);
         const int forward = again || w_.copies_reference() ? w_.forward_passes() : 1;
@@ -178,7 +178,7 @@ void CostModel::schedule_gathers(const CostedChunks& chunks, StageCosts& costs) 
 // Gradients are reduced bucket by bucket as backward fills them, or all at the end.
 void CostModel::schedule_reduces(const CostedChunks& chunks, StageCosts& costs) const {
   if (layout_.shape(GroupKind::gradient).ranks == 1) return;
-  const bool per_layer = plan_.zero_stage >= 3;
+  const bool per_layer = shards_weights(w_.framework, plan_);
   const Bytes full_bucket = w_.framework.gradient_bucket_at(plan_.zero_stage);
   TrainableElements all, t;
   const LayerDefinition* last = nullptr;  // of equal layers in a row, one is looked at

@@ -215,7 +215,7 @@ Seconds CostModel::reduction_hooks(const LayerDefinition& d) const {
 // runtime/zero/stage_1_and_2.py, reduce_ready_partitions_and_remove_grads).
 Seconds CostModel::gradient_hooks(const LayerDefinition& d, const KernelModel& kernels) const {
   const Framework& f = w_.framework;
-  if (plan_.zero_stage < 1 || plan_.zero_stage > 2) return Seconds(0);
+  if (plan_.zero_stage < 1 || shards_weights(f, plan_)) return Seconds(0);
   const double times = reduces_every_microbatch() ? 1.0 : 1.0 / plan_.microbatches;
   return times * trained_tensors(d.graph) * kernels.host_slowdown() *
          Seconds((plan_.zero_stage == 2 ? f.host_us_per_gradient_stage_2 : f.host_us_per_gradient) *
@@ -225,8 +225,8 @@ Seconds CostModel::gradient_hooks(const LayerDefinition& d, const KernelModel& k
 // Blocks are units. What lies before and behind them is one more, the root, which is left out: the
 // CPU would not be ahead of the embedding's kernels then, and every step be played with its lane.
 CostModel::ShardingHooks CostModel::sharding_hooks(const LayerDefinition& d) const {
-  if (plan_.zero_stage < 3) return {};
   const Framework& f = w_.framework;
+  if (!shards_weights(f, plan_)) return {};
   const int units = at_an_end(d.role) ? 0 : d.blocks;
   return {Seconds(d.graph.parameters.modules * f.host_us_per_sharded_module * 1e-6),
           Seconds(units * f.host_us_per_sharded_unit * 1e-6)};

@@ -24,6 +24,17 @@ struct Projections {
 
 enum class Rotated { query, key };
 
+// A row of sines and one of cosines per token, whatever the heads: two kernels.
+void keep_angles(GraphBuilder& b, Operator& op) {
+  if (!b.workload().framework.gathers_angles) return;
+  const std::int64_t each = b.tokens() * b.workload().model.head_dim * b.element();
+  for (const char* name : {"cosine", "sine"}) {
+    op.outputs.push_back(b.tensor_bytes(name, each, MemoryCategory::activations, 0));
+    op.saves.push_back(op.outputs.back());
+  }
+  op.forward.push_back(MemoryWork{Bytes(4 * each), 2, MemoryAccess::streaming, true});
+}
+
 // PyTorch's own operators, in a framework whose others are not.
 void issue_as_plain(Operator& op) {
   std::get<MemoryWork>(op.forward.front()).plain = true;
@@ -55,6 +66,7 @@ TensorIndex rotate(GraphBuilder& b, TensorIndex t, std::int64_t elements, Rotate
       b.pointwise("rotary", {t}, {}, elements, forward * once, backward * once, launches);
   std::get<MemoryWork>(b.last().backward.front()).launches = wide ? 10 : packed ? launches : 7;
   if (!b.eager()) issue_as_plain(b.last());
+  keep_angles(b, b.last());
   return rotated;
 }
 
@@ -334,9 +346,13 @@ void run_beside_scores(const GraphBuilder& b, Operator& op, const AttentionWork&
 }
 
 // With one sequence the order of the two outer dimensions says nothing, and nothing is copied.
-bool copies_around_kernel(const GraphBuilder& b, AttentionKernel kernel) {
-  return b.workload().framework.transposes_attention && kernel != AttentionKernel::eager &&
+bool orders_matter(const GraphBuilder& b, AttentionKernel kernel) {
+  return kernel != AttentionKernel::eager &&
          b.plan().microbatch * b.workload().sequences_per_sample > 1;
+}
+
+bool copies_around_kernel(const GraphBuilder& b, AttentionKernel kernel) {
+  return b.workload().framework.transposes_attention && orders_matter(b, kernel);
 }
 
 TensorIndex transposed(GraphBuilder& b, std::string_view name, TensorIndex t,
@@ -346,6 +362,14 @@ TensorIndex transposed(GraphBuilder& b, std::string_view name, TensorIndex t,
   std::get<MemoryWork>(b.last().backward.front()).launches = 1;
   issue_as_plain(b.last());
   return copy;
+}
+
+// The kernel's output as the projection reads it.
+TensorIndex laid_out(GraphBuilder& b, AttentionKernel kernel, TensorIndex out,
+                     std::int64_t elements) {
+  if (copies_around_kernel(b, kernel)) return transposed(b, "transpose_output", out, elements);
+  if (!b.workload().framework.merges_heads_of_output || !orders_matter(b, kernel)) return out;
+  return transposed(b, "part_heads", transposed(b, "merge_heads", out, elements), elements);
 }
 
 void transpose_operands(GraphBuilder& b, KernelOperands& o) {
@@ -402,7 +426,7 @@ TensorIndex attend(GraphBuilder& b, const Projections& projected, BlockKind kind
   }
   if (in_parts) join_ring(b, ring, op);
   b.add(std::move(op));
-  return copies ? transposed(b, "transpose_output", out, rows * p.heads * p.v_dim) : out;
+  return laid_out(b, work.kernel, out, rows * p.heads * p.v_dim);
 }
 
 }  // namespace

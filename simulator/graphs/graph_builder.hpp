@@ -56,10 +56,13 @@ bool widens_stream(const Workload& workload, const ParallelPlan& plan);
 // where the matmul adds in place, where one microbatch makes the whole gradient per step, or where
 // each microbatch's gradient is reduced at once and only a shard is added to.
 bool adds_gradient(const Workload& workload, const ParallelPlan& plan);
+// The head's gradient is summed slice by slice in the format that its shards are reduced in.
+bool sums_head_sharded(const Workload& workload, const ParallelPlan& plan);
 
 // All that a layer's graph sees of stages, data ranks and how states are sharded over them.
 struct SeenSharding {
   bool widens_stream = false, adds_gradient = false, gathers_adapters = false;
+  bool sums_head_sharded = false;
   friend auto operator<=>(const SeenSharding&, const SeenSharding&) = default;
 };
 SeenSharding seen_sharding(const Workload& workload, const ParallelPlan& plan);

@@ -4,7 +4,8 @@
 namespace shardwise {
 
 bool gathers_in_16_bits(const Workload& w, const ParallelPlan& plan) {
-  return plan.zero_stage >= 3 && plan.shard_ranks() > 1 && !w.framework.gathers_as_stored;
+  return shards_weights(w.framework, plan) && plan.shard_ranks() > 1 &&
+         !w.framework.gathers_as_stored;
 }
 
 bool adapters_gathered_in_16_bits(const Workload& w, const ParallelPlan& plan) {
@@ -22,7 +23,7 @@ bool returns_wide(const Workload& w, const ParallelPlan& plan) {
   const Quantization base = w.adapter.base;
   if (!w.freezes_quantized() || base == Quantization::gptq || base == Quantization::fp8)
     return false;
-  if (plan.zero_stage >= 3 && plan.shard_ranks() > 1) return false;
+  if (shards_weights(w.framework, plan) && plan.shard_ranks() > 1) return false;
   return w.framework.upcasts_unquantized && w.activation_dtype() != DType::fp32;
 }
 
@@ -30,9 +31,15 @@ bool widens_stream(const Workload& w, const ParallelPlan& plan) {
   return casts_weights(w, plan) || returns_wide(w, plan);
 }
 
+bool sums_head_sharded(const Workload& w, const ParallelPlan& plan) {
+  return w.framework.slices_go_back && w.framework.loss == LossKind::chunked &&
+         shards_weights(w.framework, plan) && plan.shard_ranks() > 1;
+}
+
 SeenSharding seen_sharding(const Workload& w, const ParallelPlan& plan) {
   return {widens_stream(w, plan), adds_gradient(w, plan),
-          row(w.method).adapter && adapters_gathered_in_16_bits(w, plan)};
+          row(w.method).adapter && adapters_gathered_in_16_bits(w, plan),
+          sums_head_sharded(w, plan)};
 }
 
 }  // namespace shardwise

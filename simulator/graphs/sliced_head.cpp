@@ -14,6 +14,16 @@ struct SlicedLoss {
   double gradient_summed = 0;  // [B] moved to add a slice's gradient of an element of the head
 };
 
+// FSDP adds up what is not reduced yet in the reduction's format (PyTorch v2.10.0
+// torch/distributed/fsdp/_fully_shard/_fsdp_param.py, to_accumulated_grad_if_needed), and what is
+// being reduced was copied to it.
+std::int64_t summed_head_bytes(const GraphBuilder& b, std::int64_t width) {
+  const Workload& w = b.workload();
+  const double each = sums_head_sharded(w, b.plan()) ? bytes_per_element(w.framework.reduce_dtype)
+                                                     : static_cast<double>(b.element());
+  return static_cast<std::int64_t>(each * static_cast<double>(width * w.model.hidden));
+}
+
 // What lives is one slice's logits, the gradient of the hidden states and that of the head.
 void sliced_loss(GraphBuilder& b, TensorIndex x, std::int64_t width, const SlicedLoss& loss_of) {
   const std::int64_t slices = loss_of.slices;
@@ -46,6 +56,10 @@ void sliced_loss(GraphBuilder& b, TensorIndex x, std::int64_t width, const Slice
   op.forward_temporary =
       ceil_bytes(static_cast<double>(slice) * static_cast<double>(width) * loss_of.live);
   op.temporary_category = MemoryCategory::logits;
+  if (trained && w.framework.slices_go_back)
+    op.outputs.insert(
+        op.outputs.begin(),
+        b.tensor_bytes("head_gradient", summed_head_bytes(b, width), MemoryCategory::gradients, 0));
   op.weight_gradient_elements = trained ? width * w.model.hidden : 0;
   b.add(std::move(op));
 }

@@ -25,6 +25,7 @@ class OptimizerMemory {
       : f_(workload.framework),
         row_(*workload.optimizer),
         written_(workload.written_optimizer()),
+        flat_(steps_flat_shard(f_, plan)),
         plan_(plan),
         ledger_(ledger) {
     if (workload.trains_base()) weight_bytes_ = stored_base(workload, true, true).weight;
@@ -107,7 +108,7 @@ class OptimizerMemory {
   // this rank's shard (runtime/zero/stage_1_and_2.py, independent_gradient_partition_epilogue): on
   // the first rank, whose shard begins with the first parameters.
   void drop_other_shards(std::vector<std::vector<LayerHoldings>>& layers, const LayerState& total) {
-    if (!f_.clones_partition || f_.gradient_life == GradientLife::persistent) return;
+    if (!flat_ || f_.gradient_life == GradientLife::persistent) return;
     if (plan_.zero_stage != 1 || plan_.shard_ranks() == 1) return;
     std::int64_t wanted = total.gradients / plan_.shard_ranks();
     for (auto& chunk : layers)
@@ -153,7 +154,7 @@ class OptimizerMemory {
   // each as long as the partition where that is one flat tensor.
   void open_states(const std::vector<std::vector<LayerHoldings>>& layers, const LayerState& total,
                    int moments, std::vector<Holding>& to) {
-    if (f_.clones_partition) return open_moments(total.optimizer, moments, to);
+    if (flat_) return open_moments(total.optimizer, moments, to);
     for (const auto& chunk : layers)
       for (const LayerHoldings& h : chunk) open_layer(h, moments, to);
   }
@@ -162,7 +163,7 @@ class OptimizerMemory {
   // the partition where that is one flat tensor.
   void open_root_and_quotient(const LayerState& total, std::int64_t largest_gradient,
                               std::vector<Holding>& to) {
-    if (f_.clones_partition) return open_moments(total.optimizer, 2, to);
+    if (flat_) return open_moments(total.optimizer, 2, to);
     open_moments(8 * std::min(largest_gradient, total.stepped_elements), 2, to);
   }
 
@@ -208,6 +209,7 @@ class OptimizerMemory {
   const OptimizerRow& row_;
   const WrittenOptimizer* written_;
   double weight_bytes_ = 4;  // of each weight that is stepped
+  const bool flat_;
   const ParallelPlan& plan_;
   MemoryLedger& ledger_;
   BackwardStep backward_{ledger_};

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "simulator/memory/stage_holdings.hpp"
-
 namespace shardwise {
 namespace {
 
@@ -63,6 +61,26 @@ std::int64_t reduced_at_end(const Workload& w, const ParallelPlan& plan, const L
   }
   if (!f.buffers_from_stage_2 || f.reduce_buffers == 0) return 0;
   return std::min(f.gradient_bucket_at(plan.zero_stage).value, total.unsharded_gradients);
+}
+
+std::vector<std::int64_t> flat_buckets(const Workload& w, const ParallelPlan& plan,
+                                       const std::vector<std::vector<LayerHoldings>>& layers) {
+  std::vector<std::int64_t> buckets;
+  if (!w.framework.reduces_flat_buckets || plan.data == 1 || plan.zero_stage >= 2) return buckets;
+  const std::int64_t most = w.framework.gradient_bucket_at(plan.zero_stage).value / 2;
+  std::int64_t elements = 0;
+  const auto close = [&] {
+    if (elements > 0) buckets.push_back(elements);
+    elements = 0;
+  };
+  for (const auto& chunk : layers)
+    for (const LayerHoldings& h : chunk)
+      for (const Operator& op : h.graph->operators) {
+        elements += op.weight_gradient_elements;
+        if (elements > most) close();
+      }
+  close();
+  return buckets;
 }
 
 std::int64_t bytes_kept_of_sent(const Workload& w, const ParallelPlan& plan,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "simulator/memory/stage_holdings.hpp"
 #include "simulator/model_partition.hpp"
 #include "simulator/parallel_plan.hpp"
 #include "simulator/parameter_state.hpp"
@@ -20,6 +21,10 @@ std::vector<std::int64_t> run_buffers(const Workload& workload, const ParallelPl
 // of ZeRO-1's (runtime/zero/stage_1_and_2.py, reduce_gradients).
 std::int64_t reduced_at_end(const Workload& workload, const ParallelPlan& plan,
                             const LayerState& total);
+
+// Elements of each bucket that whole gradients are reduced in, one after the other.
+std::vector<std::int64_t> flat_buckets(const Workload& workload, const ParallelPlan& plan,
+                                       const std::vector<std::vector<LayerHoldings>>& layers);
 
 // What a pipeline stage keeps of what it has sent on for one microbatch: cut over the tensor ranks
 // (DeepSpeed runtime/pipe/engine.py, is_pipe_partitioned) or not. `last` is the stage's last layer.

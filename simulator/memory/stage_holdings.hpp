@@ -23,6 +23,11 @@ inline constexpr StreamId nccl_stream{3};
 
 AllocatorSettings allocator_settings(const Framework& framework);
 
+// Master, gradient and states of a rank are one flat tensor each.
+inline bool steps_flat_shard(const Framework& f, const ParallelPlan& p) {
+  return f.clones_partition || (f.flat_shard && p.zero_stage == 1);
+}
+
 // The buffers of one layer for one microbatch, by slot of its script.
 using Slots = std::vector<Holding>;
 
@@ -38,13 +43,13 @@ struct StageHabits {
   bool flattens_weights;
 
   StageHabits(const Framework& f, const ParallelPlan& p)
-      : shards_weights(p.zero_stage >= 3 && (p.shard_ranks() > 1 || f.clones_partition)),
+      : shards_weights(shardwise::shards_weights(f, p) &&
+                       (p.shard_ranks() > 1 || f.clones_partition)),
         // DeepSpeed's partition of one rank, which is all of them, lies where the optimizer does
         // (runtime/zero/stage3.py, self.device; stage_1_and_2.py, cpu_offload).
         shards_gradients(p.zero_stage >= 2 &&
                          (p.shard_ranks() > 1 || (f.clones_partition && p.offload.optimizer))),
-        reshards(f.sharded.reshard_after_forward && !f.sharded.saved_for_backward &&
-                 (p.pipeline == 1 || f.sharded.reshard_with_pipeline)),
+        reshards(!f.sharded.saved_for_backward && reshards_weights(f, p)),
         reduces_every_microbatch(shardwise::reduces_every_microbatch(f, p)),
         persistent_gradients(f.gradient_life == GradientLife::persistent),
         steps_in_backward(f.gradient_life == GradientLife::in_backward),

@@ -107,7 +107,7 @@ void StagePlayer::load_masters() {
   close_all(originals_);
   if (habits_.flattens_weights) keep(total_.gradients, gradients);
   if (plan_.offload.optimizer) return;
-  if (f_.clones_partition && total_.master > 0) {
+  if (steps_flat_shard(f_, plan_) && total_.master > 0) {
     Holding clone = ledger_.open(total_.master / 2, master_weights);
     keep(total_.master, master_weights);
     return ledger_.close(clone);
@@ -427,7 +427,7 @@ std::int64_t StagePlayer::reduced_bytes(const LayerHoldings& h) const {
 void StagePlayer::reduce_layer(LayerHoldings& h) {
   if (h.state.unsharded_gradients == 0) return;
   ledger_.close(reduce_input_);
-  if (plan_.zero_stage >= 3 && f_.reduce_buffers == 0)
+  if (habits_.shards_weights && f_.reduce_buffers == 0)
     reduce_input_ = ledger_.open(std::max(root_input_, reduced_bytes(h)), communication);
   close_all(h.unsharded_gradients);
   if (habits_.persistent_gradients || plan_.offload.optimizer) return;
@@ -442,11 +442,21 @@ void StagePlayer::close_all(std::vector<Holding>& list) {
   list.clear();
 }
 
+void StagePlayer::reduce_buckets() {
+  for (const std::int64_t elements : flat_buckets(w_, plan_, layers_)) {
+    Holding flat = ledger_.open(2 * elements, communication);
+    const double wide = bytes_per_element(f_.reduce_dtype);
+    if (wide > 2) ledger_.touch(static_cast<std::int64_t>(wide) * elements, communication);
+    ledger_.close(flat);
+  }
+}
+
 void StagePlayer::step_optimizer() {
   if (f_.records_streams)
     lag_.advance(kernels_per_stepped_parameter(w_) * trained_tensors(layers_));
   if (const std::int64_t sent = reduced_at_end(w_, plan_, total_); sent > 0)
     ledger_.touch(sent, communication);
+  reduce_buckets();
   optimizer_.step(layers_, total_, largest_gradient_);
   reserved_at_step_ = ledger_.reserved();
   const bool copies_stay =

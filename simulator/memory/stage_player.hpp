@@ -115,6 +115,7 @@ class StagePlayer {
   void reduce_layer(LayerHoldings& h);
   std::int64_t reduced_bytes(const LayerHoldings& h) const;
   void close_all(std::vector<Holding>& list);
+  void reduce_buckets();
   void step_optimizer();
 
   const Workload& w_;

@@ -189,6 +189,11 @@ TEST_CASE("What the sources say about memory is what the rows say") {
   CHECK(row_of("torchtitan").recompute_pretrain == "selective-op");
   CHECK(row_of("torchtitan").expandable_segments);
   CHECK_FALSE(row_of("torchtitan").sharded.reshard_with_pipeline);
+  CHECK_FALSE(row_of("torchtitan").regathers_sequence);  // calibrate/count_sequence_gathers.py
+  CHECK(row_of("megatron-lm").regathers_sequence);
+  for (const char* fsdp : {"torchtitan", "pytorch-fsdp1", "pytorch-fsdp2", "litgpt-thunder"})
+    CHECK(row_of(fsdp).stage_2_gathers);
+  CHECK_FALSE(row_of("deepspeed").stage_2_gathers);
   CHECK(row_of("torchtune").finetune_weights == WeightRecipe::pure_half);
   CHECK(row_of("torchtune").loss == LossKind::chunked);
   CHECK(row_of("axolotl").roundup_power2_divisions == 16);

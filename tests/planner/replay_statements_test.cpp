@@ -110,4 +110,11 @@ TEST_CASE("Recompute words that a framework means otherwise are translated") {
   CHECK(asked(run).question.plan.recompute == "one-in-2-layers");
 }
 
+// Its plan's key says 3; gathered weights that stay for backward are stage 2.
+TEST_CASE("A run that does not reshard after forward is replayed at stage 2") {
+  const auto stage = [](const char* id) { return asked(id).question.plan.zero_stage; };
+  CHECK(stage("b200log-qwen3-14b-bf16-noreshard-b4-oom") == 2);
+  CHECK(stage("b200log-qwen3-14b-bf16-fsdp-b4") == 3);
+}
+
 }  // namespace shardwise

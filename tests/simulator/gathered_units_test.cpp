@@ -54,4 +54,23 @@ TEST_CASE("What a unit is gathered into stays with the stream of the gathers", "
   CHECK(more < unit + block + gib(Bytes(20 << 20)));
 }
 
+// Two ranks have half of the weights each, 1 B per element of 16 bits; FSDP's stage 2 does as well,
+// and then is stage 3 without resharding.
+TEST_CASE("FSDP's stage 2 keeps what it has gathered until backward", "[memory_play]") {
+  Workload w = pretraining(llama(4, 512, 8, 8, 2048, 32000), 256);
+  ParallelPlan plan = plan_of(2);
+  plan.zero_stage = 2;
+  const StageMemory whole = first_stage(w, plan);
+  w.framework.stage_2_gathers = true;
+  const StageMemory gathered = first_stage(w, plan);
+  CHECK(whole.state.weights == 2 * gathered.state.weights);
+  CHECK(whole.loaded - gathered.loaded == Bytes(gathered.state.weights));
+  plan.zero_stage = 3;
+  const StageMemory resharded = first_stage(w, plan);
+  w.framework.sharded.reshard_after_forward = false;
+  const StageMemory kept = first_stage(w, plan);
+  CHECK(gathered.steady.allocated == kept.steady.allocated);
+  CHECK(gathered.steady.allocated > resharded.steady.allocated);
+}
+
 }  // namespace shardwise

@@ -102,6 +102,29 @@ TEST_CASE("a fused head moves each slice's logits three times", "[layer_graph]")
   CHECK(moved() == std::vector<std::int64_t>{logits, logits});
 }
 
+// 1000 x 512 elements beside a slice's logits (14 B each of 64 x 1000): in the reduction's fp32 where
+// ranks have shards, else in 16 bits.
+TEST_CASE("slices that go back at once sum the head's gradient", "[layer_graph]") {
+  Workload w = with_dense_loss();
+  w.framework.loss = LossKind::chunked;
+  w.framework.loss_chunks = 2;
+  w.framework.reduce_dtype = DType::fp32;
+  const auto summed = [&](int zero) {
+    ParallelPlan plan = plan_of(2);
+    plan.zero_stage = zero;
+    std::int64_t bytes = 0;
+    for (const Tensor& t : head_graph(w, plan, false).tensors)
+      if (t.name == std::string_view("head_gradient")) bytes += t.bytes;
+    return bytes;
+  };
+  CHECK(summed(3) == 0);
+  w.framework.slices_go_back = true;
+  CHECK(summed(3) == 1000 * 512 * 4);
+  CHECK(summed(0) == 1000 * 512 * 2);
+  w.method = Method::lora;  // a frozen head has no gradient
+  CHECK(summed(3) == 0);
+}
+
 // Cut Cross-Entropy keeps 4 bytes per token and per entry of the vocabulary, writes no logit, and
 // makes them again: the logits' product P = 2 x 128 x 1000 x 512 FLOPs forward and backward, and
 // each gradient as ceil(0.6 x 128) = 77 rows of it, or ceil(3.27 x 128) = 419 with every block.

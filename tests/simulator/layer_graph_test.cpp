@@ -150,19 +150,6 @@ TEST_CASE("a Llama block saves 12h + 4h_kv + 6f + 4a bytes per token", "[layer_g
   }
 }
 
-// With as many K heads as Q heads, Q, K and V are one tensor of which Q is a view, and K and V are
-// copied out beside it: q holds 6h bytes per token in place of 2h.
-TEST_CASE("a query that is a view holds the whole projection", "[layer_graph]") {
-  Workload w = pretraining(llama(2, 1024, 16, 16, 2816, 32000), 256);
-  const std::int64_t plain = saved_by_layer(block_graph(w, plan_of(1), {}));
-  w.framework.query_is_view_of_qkv = true;
-  CHECK(saved_by_layer(block_graph(w, plan_of(1), {})) == plain + 256 * 4 * 1024);
-  w.model.kv_heads = 4;  // split, and each copied
-  const std::int64_t grouped = saved_by_layer(block_graph(w, plan_of(1), {}));
-  w.framework.query_is_view_of_qkv = false;
-  CHECK(saved_by_layer(block_graph(w, plan_of(1), {})) == grouped);
-}
-
 // Adapters of rank r on q, in fp32: a copy of the input (4h) and the low-rank product (4r). Where
 // the input is shared or not read, the product has 16 bits (2r), and the input 2h or nothing.
 TEST_CASE("an adapter copies its linear's input, shares it or leaves it", "[layer_graph]") {

@@ -172,4 +172,30 @@ TEST_CASE("A tensor that is stepped alone has two temporaries", "[optimizer_memo
   }
 }
 
+// Moments of matrices of 3 and 1 Mi elements over freed blocks of 12 MiB: those of 12 MiB go there,
+// those of 4 MiB into a segment of 20 MiB. As one flat tensor they are two of 16 MiB, which find no
+// room.
+TEST_CASE("A shard that is one flat tensor has states of its size", "[optimizer_memory]") {
+  for (const bool flat : {false, true}) {
+    Step step;
+    step.plan = plan_of(2);
+    step.plan.zero_stage = 1;
+    step.framework.flat_shard = flat;
+    step.graph.operators.resize(2);
+    step.graph.operators[0].weight_gradient_elements = 3 * mi;
+    step.graph.operators[1].weight_gradient_elements = mi;
+    LayerHoldings layer;
+    layer.graph = &step.graph;
+    layer.state.optimizer = step.total.optimizer = 32 * mi;
+    step.layers.front().push_back(std::move(layer));
+    std::vector<Holding> freed;
+    for (int i = 0; i < 2; ++i)
+      freed.push_back(step.ledger.open(12 * mi, MemoryCategory::activations));
+    for (Holding& h : freed) step.ledger.close(h);
+    step.run(0);
+    CHECK(step.ledger.peak().allocated == Bytes(32 * mi));
+    CHECK(step.ledger.peak().reserved == Bytes((24 + (flat ? 32 : 20)) * mi));
+  }
+}
+
 }  // namespace shardwise

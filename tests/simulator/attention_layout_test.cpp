@@ -1,0 +1,56 @@
+// What attention keeps where its operands and its result are views, or copies in another order.
+#include "simulator/graphs/layer_graph.hpp"
+#include "simulator/graphs/layer_script.hpp"
+#include "tests/catch.hpp"
+#include "tests/simulator/sample_workload.hpp"
+
+using namespace shardwise;
+
+namespace {
+
+std::int64_t saved_without_statistics(const LayerGraph& graph) {
+  ScriptOptions options;
+  options.runs_again.assign(graph.operators.size(), false);
+  const LayerScript s = layer_script(graph, options);
+  return s.saved_bytes - s.saved_statistics_bytes;
+}
+
+}  // namespace
+
+// With as many K heads as Q heads, Q, K and V are one tensor of which Q is a view, and K and V are
+// copied out beside it: q holds 6h bytes per token in place of 2h.
+TEST_CASE("a query that is a view holds the whole projection", "[layer_graph]") {
+  Workload w = pretraining(llama(2, 1024, 16, 16, 2816, 32000), 256);
+  const std::int64_t plain = saved_without_statistics(block_graph(w, plan_of(1), {}));
+  w.framework.query_is_view_of_qkv = true;
+  CHECK(saved_without_statistics(block_graph(w, plan_of(1), {})) == plain + 256 * 4 * 1024);
+  w.model.kv_heads = 4;  // split, and each copied
+  const std::int64_t grouped = saved_without_statistics(block_graph(w, plan_of(1), {}));
+  w.framework.query_is_view_of_qkv = false;
+  CHECK(saved_without_statistics(block_graph(w, plan_of(1), {})) == grouped);
+}
+
+// Scaling's attention, which fake tensors count (with its own classes, flash-attn's as what it
+// saves): of h bytes, in 16 bits with h = 5120 in 40 heads of 128, 7.1 tensors [tokens, h] with one
+// sequence, 8.1 with two, beside the statistics of the softmax.
+//   normed input 1, q 1, k 1, v a view of the projection 3, output 1, and for each of 4 gathers of
+//   angles 128 / 5120; with two sequences the output in the order that its projection reads, 1.
+TEST_CASE("Attention keeps a view, angles and both orders of its output", "[layer_graph]") {
+  Workload w = pretraining(llama(2, 5120, 40, 40, 13824, 32000), 256);
+  w.framework.eager_rotary = true;
+  const std::int64_t h = 5120, d = 128;
+  const auto per_token = [&](int sequences) {
+    ParallelPlan plan = plan_of(1);
+    plan.microbatch = sequences;
+    return saved_without_statistics(block_graph(w, plan, {})) / (256 * sequences);
+  };
+  const std::int64_t plain = per_token(1);
+  REQUIRE(per_token(2) == plain);
+  w.framework.value_is_view_of_qkv = true;
+  CHECK(per_token(1) == plain + 2 * 2 * h);
+  w.framework.gathers_angles = true;
+  CHECK(per_token(1) == plain + 2 * 2 * h + 4 * 2 * d);
+  w.framework.merges_heads_of_output = true;
+  CHECK(per_token(1) == plain + 2 * 2 * h + 4 * 2 * d);
+  CHECK(per_token(2) == plain + 2 * 2 * h + 4 * 2 * d + 2 * h);
+}
