@@ -105,7 +105,7 @@ struct PhraseReading {
   std::optional<bool> memory_of_first_step;  // the peak is read once, when that step is over
   std::optional<bool> saved_for_backward;    // ShardedParameters::saved_for_backward
   std::optional<int> prediction_depths;
-  std::optional<int> zero_stage;  // the one meant, whatever the key of the plan says
+  std::optional<int> zero_stage;           // the one meant, whatever the key of the plan says
   std::optional<double> expert_imbalance;  // Workload::expert_imbalance
   std::optional<int> expert_ranks;         // over which experts are spread, where no key tells it
   std::optional<std::string> precision;    // as records spell it

@@ -64,7 +64,8 @@ TEST_CASE("FSDP's stage 2 keeps what it has gathered until backward", "[memory_p
   w.framework.stage_2_gathers = true;
   const StageMemory gathered = first_stage(w, plan);
   CHECK(whole.state.weights == 2 * gathered.state.weights);
-  CHECK(whole.loaded - gathered.loaded == Bytes(gathered.state.weights));
+  CHECK(gib(whole.loaded - gathered.loaded) ==  // but for what blocks are rounded up to
+        Approx(gib(Bytes(gathered.state.weights))).epsilon(0.02));
   plan.zero_stage = 3;
   const StageMemory resharded = first_stage(w, plan);
   w.framework.sharded.reshard_after_forward = false;

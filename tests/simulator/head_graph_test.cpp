@@ -102,8 +102,8 @@ TEST_CASE("a fused head moves each slice's logits three times", "[layer_graph]")
   CHECK(moved() == std::vector<std::int64_t>{logits, logits});
 }
 
-// 1000 x 512 elements beside a slice's logits (14 B each of 64 x 1000): in the reduction's fp32 where
-// ranks have shards, else in 16 bits.
+// 1000 x 512 elements beside a slice's logits (14 B each of 64 x 1000): in the fp32 of reductions
+// where ranks have shards, else in 16 bits.
 TEST_CASE("slices that go back at once sum the head's gradient", "[layer_graph]") {
   Workload w = with_dense_loss();
   w.framework.loss = LossKind::chunked;

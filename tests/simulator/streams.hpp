@@ -2,11 +2,10 @@
 #pragma once
 
 #include "simulator/memory/caching_allocator.hpp"
+#include "simulator/memory/stage_holdings.hpp"  // of gathers and reductions
 
 namespace shardwise {
 
 inline constexpr StreamId compute_stream{0};
-inline constexpr StreamId gather_stream{1};
-inline constexpr StreamId reduce_stream{2};
 
 }  // namespace shardwise
