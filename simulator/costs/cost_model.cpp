@@ -213,6 +213,7 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& all, int stage,
   // Ranks of one stage work in step: the slowest kind of GPU among them sets the pace.
   StageCosts slowest;
   const Gpu* paced = nullptr;
+  const KernelModel* paced_kernels = nullptr;
   Seconds most(-1.0);
   const std::vector<StageGroup> groups = groups_of_stage(stage);
   std::vector<std::pair<int, Seconds>> kernel_times;  // of one microbatch, by group
@@ -224,6 +225,8 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& all, int stage,
     LayerState state;
     int tensors = 0;
     Seconds total;
+    UnitCopies unit;
+    const LayerDefinition* last = nullptr;  // of equal layers in a row, one is looked at
     std::vector<std::pair<const LayerTimes::One*, int>> used;  // and by how many layers
     costs.chunks.resize(all.size());
     costs.collectives.reserve(usual_uses);
@@ -243,6 +246,10 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& all, int stage,
         weight.compute += copies.kernels;
         (w_.blocking_launches ? weight.compute : weight.host) +=
             gradient_hooks(*layer.definition, kernels) + copies.host;
+        if (layer.definition != last) unit = unit_copies(*layer.definition, kernels);
+        last = layer.definition;
+        list.back().time.forward.compute += unit.forward;
+        weight.compute += unit.backward;
         const LayerTime& t = one.time;
         total += chunk.times * (t.forward.device() + t.backward_input.device());
         of_kernels += chunk.times * (t.forward.compute + t.recompute.compute +
@@ -266,6 +273,7 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& all, int stage,
       most = total;
       slowest = std::move(costs);
       paced = &group->gpu;
+      paced_kernels = &kernels;
     }
   }
   if (groups.size() > 1) {
@@ -275,7 +283,7 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& all, int stage,
       slowest.paces.push_back({ranks, longest_time > Seconds(0) ? time / longest_time : 1.0, {}});
   }
   schedule_gathers(chunks, slowest);
-  schedule_reduces(chunks, slowest);
+  if (paced_kernels != nullptr) schedule_reduces(chunks, *paced_kernels, slowest);
   if (paced != nullptr) slow_beside_collectives(*paced, slowest);
   if (plan_.offload.parameters || plan_.offload.optimizer) schedule_offload(chunks, slowest);
   if (plan_.offload.activations) schedule_activation_copies(chunks, slowest);
