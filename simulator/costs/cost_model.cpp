@@ -206,6 +206,16 @@ CostModel::CostedChunks CostModel::costed_chunks(const std::vector<ModelChunk>& 
   return found;
 }
 
+// What a plan adds to a layer's passes, alike as they may be to those of other plans.
+void CostModel::add_copies(const LayerDefinition& d, const UnitCopies& unit,
+                           const KernelModel& kernels, LayerTime& time) const {
+  PassTime& weight = time.backward_weight;
+  const BucketCopies copies = bucket_copies(w_, plan_, d, kernels, profile_.host.per_looped_launch);
+  time.forward.compute += unit.forward;
+  weight.compute += unit.backward + copies.kernels;
+  (w_.blocking_launches ? weight.compute : weight.host) += gradient_hooks(d, kernels) + copies.host;
+}
+
 StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& all, int stage, LayerTimes& found,
                                   StagesCosted which) const {
   std::vector<std::size_t> alike;
@@ -239,17 +249,10 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& all, int stage,
             std::find_if(used.begin(), used.end(), [&](const auto& u) { return u.first == &one; });
         if (it == used.end()) it = used.insert(used.end(), {&one, 0});
         it->second += chunk.times;
-        list.emplace_back().time = one.time;
-        PassTime& weight = list.back().time.backward_weight;
-        const BucketCopies copies =
-            bucket_copies(w_, plan_, *layer.definition, kernels, profile_.host.per_looped_launch);
-        weight.compute += copies.kernels;
-        (w_.blocking_launches ? weight.compute : weight.host) +=
-            gradient_hooks(*layer.definition, kernels) + copies.host;
         if (layer.definition != last) unit = unit_copies(*layer.definition, kernels);
         last = layer.definition;
-        list.back().time.forward.compute += unit.forward;
-        weight.compute += unit.backward;
+        list.emplace_back().time = one.time;
+        add_copies(*layer.definition, unit, kernels, list.back().time);
         const LayerTime& t = one.time;
         total += chunk.times * (t.forward.device() + t.backward_input.device());
         of_kernels += chunk.times * (t.forward.compute + t.recompute.compute +

@@ -177,6 +177,8 @@ class CostModel {
   using CostedChunks = std::vector<CostedChunk>;
   static CostedChunks costed_chunks(const std::vector<ModelChunk>& chunks, StagesCosted which,
                                     std::vector<std::size_t>& alike);
+  void add_copies(const LayerDefinition& definition, const UnitCopies& unit,
+                  const KernelModel& kernels, LayerTime& time) const;
   StageCosts stage_costs(const std::vector<ModelChunk>& chunks, int stage, LayerTimes& found,
                          StagesCosted which) const;
   bool reshards(LayerRole role) const;  // weights, after forward

@@ -196,7 +196,7 @@ TEST_CASE("What the sources say about memory is what the rows say") {
   CHECK(row_of("llama-factory").finetune_weights == WeightRecipe::fp32_with_half_compute);
 }
 
-// calibrate/measure_sharding_hooks.py: with 0.19 a module takes 19.4 operators of 19.7 us in a pass,
+// calibrate/measure_sharding_hooks.py: with 0.19 a module takes 19.4 operators of 19.7 us a pass,
 // until 0.17 it took 13, which the 330 us of a GPU hold: 330 + 6.4 x 19.7 = 456.
 TEST_CASE("DeepSpeed's hooks take what its release takes") {
   CHECK(meant("deepspeed", "DeepSpeed 0.17.5, torch 2.8.0") == "deepspeed-0.17");
