@@ -9,11 +9,11 @@ layer checkpointed (three passes through each module), once as it is, once under
 bucket for all gradients, and once with a bucket as large as the smallest matrix (transformers'
 "auto", the square of the width), so that each matrix is reduced alone. One line of JSON in
 microseconds tells what the second takes more than the first, per module with parameters and pass,
-and the third more than the second, per matrix. No weight is kept whole. Then the same without
-checkpoints as it is and at stages 1 and 2 with one bucket, every backward pass followed by a step:
-what backward takes more, and what the step takes, per trained tensor, in microseconds and in
-operators of the model as it is, which are counted: a ratio of two times of one machine, of which
-neither its speed nor what else runs on it is a part. Runs on the CPU, with
+and the third more than the second, per matrix, in microseconds and in operators of the model as it
+is, which are counted: a ratio of two times of one machine, of which neither its speed nor what else
+runs on it is a part. No weight is kept whole. Then the same without checkpoints as it is and at
+stages 1 and 2 with one bucket, every backward pass followed by a step: what backward takes more,
+and what the step takes, per trained tensor, in the same units. Runs on the CPU, with
 DeepSpeed's CPU accelerator and PyTorch's process group that sends nothing; the least of all
 repetitions counts. On a GPU the hooks also switch streams and record events, so the figures are
 lower bounds there.
@@ -49,7 +49,8 @@ def small_llama(layers, ranks):
 
 
 def seconds_per_layer(engine, layers, repetitions, ranks):
-    """Least CPU seconds of one layer's passes, `engine` "plain" or one of BUCKETS."""
+    """Least CPU seconds of one layer's passes, `engine` "plain" or one of BUCKETS; of the whole
+    model's, per operator of it."""
     import torch
     model = small_llama(layers, ranks)
     model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": True})
@@ -78,7 +79,10 @@ def seconds_per_layer(engine, layers, repetitions, ranks):
         if engine in BUCKETS:
             model.step()
         best = min(best, time.process_time() - begin)
-    return best / layers
+    from count_layer_operators import Count
+    with Count() as count:
+        backward(model(input_ids=tokens, labels=tokens).loss)
+    return best / layers, best / count.operators()
 
 
 def seconds_per_tensor(engine, layers, repetitions, ranks):
@@ -131,7 +135,7 @@ def main():
         print("RESULT", *seconds_per_tensor(args.engine, args.layers, args.passes, args.ranks))
         return
     if args.engine:
-        print("RESULT", seconds_per_layer(args.engine, args.layers, args.passes, args.ranks))
+        print("RESULT", *seconds_per_layer(args.engine, args.layers, args.passes, args.ranks))
         return
     seconds = {}
     for engine in ("plain", *BUCKETS, *STAGES):
@@ -146,7 +150,8 @@ def main():
     import transformers
     (whole, _, operator), (zero1, step1, _), (zero2, step2, _) = (seconds[e] for e in STAGES)
     plain, zero3, apart = (seconds[engine][0] for engine in ("plain", *BUCKETS))
-    more, alone = zero3 - plain, apart - zero3
+    more, alone = (zero3 - plain) / (MODULES * PASSES), (apart - zero3) / MATRICES
+    checkpointed = seconds["plain"][1]
     print(json.dumps({"plain_ms_per_layer": round(1e3 * plain, 3),
                       "zero3_ms_per_layer": round(1e3 * zero3, 3),
                       "us_per_operator": round(1e6 * operator, 1),
@@ -155,8 +160,10 @@ def main():
                                                  for s in (zero1, zero2)],
                       "operators_per_stepped_tensor": [round(s / operator, 2)
                                                        for s in (step1, step2)],
-                      "us_per_module_and_pass": round(1e6 * more / (MODULES * PASSES), 1),
-                      "us_per_reduction": round(1e6 * alone / MATRICES, 1),
+                      "us_per_module_and_pass": round(1e6 * more, 1),
+                      "operators_per_module_and_pass": round(more / checkpointed, 1),
+                      "us_per_reduction": round(1e6 * alone, 1),
+                      "operators_per_reduction": round(alone / checkpointed, 1),
                       "ranks": args.ranks, "deepspeed": deepspeed.__version__,
                       "torch": torch.__version__, "transformers": transformers.__version__}))
 

@@ -81,7 +81,11 @@ struct ShardedParameters {
   double gathered_layers_forward = 2;   // unsharded 16-bit layer copies alive at once, forward,
   double gathered_layers_backward = 2;  // and backward; all-gather buffers are among them
   bool copy_out = false;                // one of them is an all-gather buffer of another stream,
-                                        // copied out into the parameters (FSDP2)
+                                        // copied out into the parameters (FSDP2); so are gradients
+                                        // into what is reduced, by the stream that computes
+  // Parameters are views of what is gathered, so that autograd joins a unit's gradients into one;
+  // another stream widens it and divides it by a part of the ranks before it is reduced (FSDP1).
+  bool joins_gradients = false;
   bool reshard_after_forward = true;
   bool reshard_with_pipeline = true;  // the same where there is more than one pipeline stage
   // Embedding, last norm and head are one unit, the root: gathered until backward ends, and reduced

@@ -65,6 +65,7 @@ ShardedParameters read_sharded(JsonReader r) {
   s.gathered_layers_forward = r.number("gathered_layers_forward", 0, 1000);
   s.gathered_layers_backward = r.number("gathered_layers_backward", 0, 1000);
   s.copy_out = r.flag("copy_out");
+  s.joins_gradients = r.maybe_flag("joins_gradients").value_or(false);
   s.reshard_after_forward = r.flag("reshard_after_forward");
   s.reshard_with_pipeline = r.maybe_flag("reshard_with_pipeline").value_or(true);
   s.root_holds_ends = r.maybe_flag("root_holds_ends").value_or(false);

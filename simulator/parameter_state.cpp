@@ -169,12 +169,18 @@ OptimizerPass optimizer_pass(const Workload& w) {
   // Of a projected gradient the states are few; the gradient is read again to project it, and an
   // update of its size written and read.
   const double states = w.optimizer->rank > 0 ? 3 * p.gradient : 2 * p.optimizer;
-  double each = p.gradient + 2 * stepped + states + (p.master > 0 ? p.weight : 0);
+  // 16-bit gradients of a partition are joined and widened before the step, and what was stepped is
+  // read again to be rounded into the weights (DeepSpeed runtime/zero/stage_1_and_2.py, step;
+  // stage3.py, _prepare_fp32_grad_for_sub_group).
+  const bool widened = w.framework.fp32_gradient_at_step && p.gradient > 0 && p.gradient < 4;
+  const double read = widened ? 4 : p.gradient;
+  double each = read + 2 * stepped + states + (p.master > 0 ? p.weight : 0);
   const WrittenOptimizer* written = w.written_optimizer();
   if (written != nullptr) each = stepped * written->values;
   // foreach AdamW makes about nine passes where the fused kernel makes one: 88 B for 28 B.
   if (written == nullptr && !w.framework.fused_optimizer) each *= 88.0 / 28.0;
-  if (w.framework.clips_gradients) each += 3 * p.gradient;
+  if (widened) each += 3 * p.gradient + 4 + p.master;
+  if (w.framework.clips_gradients) each += p.gradient + 2 * read;
   if (w.framework.gradient_life == GradientLife::persistent) each += p.gradient;
   // Tensor by tensor each kernel reads what the one before wrote; over lists it comes too late.
   if (written != nullptr) return {each, p.gradient + stepped + p.optimizer, 0, written->kernels};

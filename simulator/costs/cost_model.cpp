@@ -206,6 +206,16 @@ CostModel::CostedChunks CostModel::costed_chunks(const std::vector<ModelChunk>& 
   return found;
 }
 
+// What a plan adds to a layer's passes, alike as they may be to those of other plans.
+void CostModel::add_copies(const LayerDefinition& d, const UnitCopies& unit,
+                           const KernelModel& kernels, LayerTime& time) const {
+  PassTime& weight = time.backward_weight;
+  const BucketCopies copies = bucket_copies(w_, plan_, d, kernels, profile_.host.per_looped_launch);
+  time.forward.compute += unit.forward;
+  weight.compute += unit.backward + copies.kernels;
+  (w_.blocking_launches ? weight.compute : weight.host) += gradient_hooks(d, kernels) + copies.host;
+}
+
 StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& all, int stage, LayerTimes& found,
                                   StagesCosted which) const {
   std::vector<std::size_t> alike;
@@ -213,6 +223,7 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& all, int stage,
   // Ranks of one stage work in step: the slowest kind of GPU among them sets the pace.
   StageCosts slowest;
   const Gpu* paced = nullptr;
+  const KernelModel* paced_kernels = nullptr;
   Seconds most(-1.0);
   const std::vector<StageGroup> groups = groups_of_stage(stage);
   std::vector<std::pair<int, Seconds>> kernel_times;  // of one microbatch, by group
@@ -224,6 +235,8 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& all, int stage,
     LayerState state;
     int tensors = 0;
     Seconds total;
+    UnitCopies unit;
+    const LayerDefinition* last = nullptr;  // of equal layers in a row, one is looked at
     std::vector<std::pair<const LayerTimes::One*, int>> used;  // and by how many layers
     costs.chunks.resize(all.size());
     costs.collectives.reserve(usual_uses);
@@ -236,13 +249,10 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& all, int stage,
             std::find_if(used.begin(), used.end(), [&](const auto& u) { return u.first == &one; });
         if (it == used.end()) it = used.insert(used.end(), {&one, 0});
         it->second += chunk.times;
+        if (layer.definition != last) unit = unit_copies(*layer.definition, kernels);
+        last = layer.definition;
         list.emplace_back().time = one.time;
-        PassTime& weight = list.back().time.backward_weight;
-        const BucketCopies copies =
-            bucket_copies(w_, plan_, *layer.definition, kernels, profile_.host.per_looped_launch);
-        weight.compute += copies.kernels;
-        (w_.blocking_launches ? weight.compute : weight.host) +=
-            gradient_hooks(*layer.definition, kernels) + copies.host;
+        add_copies(*layer.definition, unit, kernels, list.back().time);
         const LayerTime& t = one.time;
         total += chunk.times * (t.forward.device() + t.backward_input.device());
         of_kernels += chunk.times * (t.forward.compute + t.recompute.compute +
@@ -266,6 +276,7 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& all, int stage,
       most = total;
       slowest = std::move(costs);
       paced = &group->gpu;
+      paced_kernels = &kernels;
     }
   }
   if (groups.size() > 1) {
@@ -275,7 +286,7 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& all, int stage,
       slowest.paces.push_back({ranks, longest_time > Seconds(0) ? time / longest_time : 1.0, {}});
   }
   schedule_gathers(chunks, slowest);
-  schedule_reduces(chunks, slowest);
+  if (paced_kernels != nullptr) schedule_reduces(chunks, *paced_kernels, slowest);
   if (paced != nullptr) slow_beside_collectives(*paced, slowest);
   if (plan_.offload.parameters || plan_.offload.optimizer) schedule_offload(chunks, slowest);
   if (plan_.offload.activations) schedule_activation_copies(chunks, slowest);

@@ -91,6 +91,12 @@ class CostModel {
   // The same where weights are whole, for one of a step's microbatches; of no two plans alike that
   // differ in stage or microbatches, so layer_time() leaves it out.
   Seconds gradient_hooks(const LayerDefinition& definition, const KernelModel& kernels) const;
+  // What a layer's unit of FSDP copies for one microbatch: on the stream that computes, in each
+  // pass, and on that of the reductions, before each. Left out of layer_time() for the same reason.
+  struct UnitCopies {
+    Seconds forward, backward, reduction;
+  };
+  UnitCopies unit_copies(const LayerDefinition& definition, const KernelModel& kernels) const;
   // Whether gradients are reduced once, behind all passes of a step.
   bool reduces_at_end() const;
   LayerTime layer_time(const LayerDefinition& definition, const KernelModel& kernels,
@@ -171,11 +177,14 @@ class CostModel {
   using CostedChunks = std::vector<CostedChunk>;
   static CostedChunks costed_chunks(const std::vector<ModelChunk>& chunks, StagesCosted which,
                                     std::vector<std::size_t>& alike);
+  void add_copies(const LayerDefinition& definition, const UnitCopies& unit,
+                  const KernelModel& kernels, LayerTime& time) const;
   StageCosts stage_costs(const std::vector<ModelChunk>& chunks, int stage, LayerTimes& found,
                          StagesCosted which) const;
   bool reshards(LayerRole role) const;  // weights, after forward
   void schedule_gathers(const CostedChunks& chunks, StageCosts& costs) const;
-  void schedule_reduces(const CostedChunks& chunks, StageCosts& costs) const;
+  void schedule_reduces(const CostedChunks& chunks, const KernelModel& kernels,
+                        StageCosts& costs) const;
   void schedule_optimizer(const LayerState& state, int tensors, const KernelModel& kernels,
                           const NodeGroup& group, StageCosts& costs) const;
   void schedule_offload(const CostedChunks& chunks, StageCosts& costs) const;

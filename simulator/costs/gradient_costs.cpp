@@ -132,6 +132,35 @@ Seconds CostModel::stream_time(const LayerParameters& p, bool trainable, LayerRo
   return sum + (reduces_every_microbatch() ? passes : 1) * reduce_time(t, 1, unused);
 }
 
+// Bytes of each operator as calibrate/count_sharding_copies.py counts them. A unit that is not
+// resharded after forward is copied out once; what is not reduced with every microbatch goes into
+// the buffer with the last, while autograd joins gradients of views in every backward pass.
+CostModel::UnitCopies CostModel::unit_copies(const LayerDefinition& d,
+                                             const KernelModel& kernels) const {
+  const ShardedParameters& s = w_.framework.sharded;
+  if (plan_.zero_stage < 3 || plan_.shard_ranks() == 1 || !(s.copy_out || s.joins_gradients))
+    return {};
+  const auto moved = [&](double bytes) {
+    return bytes > 0 ? kernels.memory_bound(ceil_bytes(bytes)) : Seconds(0);
+  };
+  const bool fp32 = w_.activation_dtype() == DType::fp32;
+  const double made = fp32 ? 4.0 : 2.0;
+  const double sent = fp32 ? 4.0 : bytes_per_element(w_.framework.reduce_dtype);
+  const TrainableElements t = trainable_elements(w_, d);
+  const double gradients = static_cast<double>(t.dense + t.expert);
+  UnitCopies c;
+  if (s.joins_gradients) {
+    c.backward = moved(2 * made * gradients);
+    c.reduction = moved(((sent > made ? made + sent : 0) + 2 * sent) * gradients);
+    return c;
+  }
+  const Seconds out = moved(2 * static_cast<double>(state_of(d).gathered));
+  const double times = reduces_every_microbatch() ? 1.0 : 1.0 / plan_.microbatches;
+  c.forward = w_.forward_passes() * out;
+  c.backward = (reshards(d.role) ? out : Seconds(0)) + times * moved((made + sent) * gradients);
+  return c;
+}
+
 CostModel::BlockGathers CostModel::block_gathers(const LayerParameters& p, bool trainable) const {
   if (plan_.shard_ranks() == 1 || !shards_weights(w_.framework, plan_)) return {};
   const Bytes whole(layer_state(w_, plan_, p, trainable).gathered);
@@ -176,17 +205,22 @@ void CostModel::schedule_gathers(const CostedChunks& chunks, StageCosts& costs) 
 }
 
 // Gradients are reduced bucket by bucket as backward fills them, or all at the end.
-void CostModel::schedule_reduces(const CostedChunks& chunks, StageCosts& costs) const {
+void CostModel::schedule_reduces(const CostedChunks& chunks, const KernelModel& kernels,
+                                 StageCosts& costs) const {
   if (layout_.shape(GroupKind::gradient).ranks == 1) return;
   const bool per_layer = shards_weights(w_.framework, plan_);
   const Bytes full_bucket = w_.framework.gradient_bucket_at(plan_.zero_stage);
   TrainableElements all, t;
+  Seconds before;
   const LayerDefinition* last = nullptr;  // of equal layers in a row, one is looked at
   for (const CostedChunk& chunk : chunks) {
     TrainableElements bucket;
     for (std::size_t i = chunk.layers->size(); i-- > 0;) {
       const LayerDefinition* d = (*chunk.layers)[i].definition;
-      if (d != last) t = trainable_elements(w_, *d);
+      if (d != last) {
+        t = trainable_elements(w_, *d);
+        before = unit_copies(*d, kernels).reduction;
+      }
       last = d;
       bucket += t;
       for (int n = 0; n < chunk.times; ++n) all += t;
@@ -195,7 +229,7 @@ void CostModel::schedule_reduces(const CostedChunks& chunks, StageCosts& costs) 
       const bool full = bytes >= static_cast<double>(full_bucket.value);
       if (bucket.dense + bucket.expert == 0 || (!per_layer && !full && i > 0)) continue;
       if (!reduces_at_end())
-        costs.chunks[chunk.place][i].reduce = reduce_time(bucket, chunk.times, costs);
+        costs.chunks[chunk.place][i].reduce = before + reduce_time(bucket, chunk.times, costs);
       bucket = {};
     }
   }

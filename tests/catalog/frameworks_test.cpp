@@ -201,4 +201,28 @@ TEST_CASE("What the sources say about memory is what the rows say") {
   CHECK(row_of("llama-factory").finetune_weights == WeightRecipe::fp32_with_half_compute);
 }
 
+// calibrate/measure_sharding_hooks.py: with 0.19 a module takes 19.4 operators of 19.7 us a pass,
+// until 0.17 it took 13, which the 330 us of a GPU hold: 330 + 6.4 x 19.7 = 456.
+TEST_CASE("DeepSpeed's hooks take what its release takes") {
+  CHECK(meant("deepspeed", "DeepSpeed 0.17.5, torch 2.8.0") == "deepspeed-0.17");
+  CHECK(meant("transformers+deepspeed", "under DeepSpeed 0.16.2+30504941") == "hf-deepspeed-0.17");
+  CHECK(meant("deepspeed", "DeepSpeed 0.18.3") == "deepspeed");
+  CHECK(meant("deepspeed", "DeepSpeed 0.19.4 around an own GPT") == "deepspeed-own-model");
+  for (const char* id : {"deepspeed", "hf-deepspeed", "deepspeed-own-model"})
+    CHECK(row_of(id).host_us_per_sharded_module == Approx(330 + 6.4 * 19.7).epsilon(0.002));
+  for (const char* id : {"deepspeed-0.17", "hf-deepspeed-0.17"})
+    CHECK(row_of(id).host_us_per_sharded_module == 330);
+}
+
+// FSDP2 copies units out of what it gathers, FSDP1 joins their gradients; no framework does both.
+TEST_CASE("A unit of FSDP is copied out or its gradients are joined") {
+  CHECK(row_of("torchtitan").sharded.copy_out);
+  CHECK(row_of("llm-foundry").sharded.joins_gradients);
+  for (const Framework& f : rows()) {
+    INFO(f.id);
+    CHECK_FALSE((f.sharded.copy_out && f.sharded.joins_gradients));
+    if (f.sharded.joins_gradients) CHECK(f.host_us_per_sharded_unit > 0);
+  }
+}
+
 }  // namespace shardwise

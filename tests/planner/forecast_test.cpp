@@ -98,17 +98,17 @@ TEST_CASE("one data-parallel rank sends no gradients", "[forecast]") {
 
 // Where the CPU sets the pace (128 tokens) each reduction of ZeRO-3 that it makes costs its time. A
 // layer of 4 x 4096^2 - 2 x 4096 x 3072 + 3 x 4096 x 14336 = 218 M gradients in 16 bits fills 13
-// buckets of 4096^2, but it has nine modules to fill them: 32 layers x 9 x 720 us = 207 ms, and a
+// buckets of 4096^2, but it has nine modules to fill them: 32 layers x 9 x 906 us = 261 ms, and a
 // bucket or two more for embedding and head.
 TEST_CASE("reductions of small buckets cost the CPU its time", "[forecast]") {
   Question q = question("llama-3.1-8b", "8xA100-80GB", Method::full, "hf-deepspeed",
                         "dp=8,zero=3,mbs=1,ga=1,recompute=none");
   q.workload.sequence = 128;
   const Seconds with = asked(q).step_time.expected;
-  REQUIRE(q.workload.framework.host_us_per_reduction == 720);
+  REQUIRE(q.workload.framework.host_us_per_reduction == 906);
   q.workload.framework.host_us_per_reduction = 0;
   const Seconds without = asked(q).step_time.expected;
-  CHECK((with - without).value == Approx(0.207).epsilon(0.03));
+  CHECK((with - without).value == Approx(0.261).epsilon(0.03));
 }
 
 // 1.24 G parameters take the CPU 30 bytes each. A server of two sockets that does not say how fast

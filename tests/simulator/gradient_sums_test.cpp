@@ -163,4 +163,44 @@ TEST_CASE("DDP's buckets cost a copy there and back", "[gradient_sums]") {
         Approx(9 * known_facts().profile.host.per_looped_launch.value));
 }
 
+// As above: 3,212,288 weights of a block in 16 bits, reduced in fp32. FSDP2 copies them out of what
+// was gathered in each pass (2 + 2 bytes) and their gradients into what is reduced (2 + 4). FSDP1
+// joins the gradients (2 + 2), and another stream widens (2 + 4) and divides them (4 + 4) before
+// they are reduced.
+TEST_CASE("units of FSDP are copied where they are computed and reduced", "[gradient_sums]") {
+  Workload w = layer_of(KernelStyle::eager);
+  w.framework.reduce_dtype = DType::fp32;
+  w.framework.reduces_every_microbatch = true;
+  ParallelPlan plan = plan_of(2);
+  plan.zero_stage = 3;
+  const Cluster cluster = parse_gpus(known_facts().catalog, "2xA100-SXM-80GB")->front();
+  const auto block = [&](bool copies, bool joins) {
+    w.framework.sharded.copy_out = copies;
+    w.framework.sharded.joins_gradients = joins;
+    const ModelPartition partition =
+        partition_model(w, plan, *find_pipeline_schedule("1f1b"), *recompute_policy("none"));
+    const CostModel cost(w, plan, cluster, known_facts().profile);
+    const StageCosts stage = cost.costs(partition).stages.front();
+    const std::vector<ChunkLayer>& layers = partition.stages.front().front().layers;
+    for (std::size_t i = 0; i < layers.size(); ++i)
+      if (layers[i].definition->role == LayerRole::block) return stage.chunks.front()[i];
+    return LayerSchedule{};
+  };
+  const KernelModel kernels(cluster.groups.front().gpu, known_facts().profile);
+  const auto moved = [&](int each) {
+    return kernels.memory_bound(Bytes(std::int64_t{each} * 3'212'288)).value;
+  };
+  const LayerSchedule plain = block(false, false), copied = block(true, false),
+                      joined = block(false, true);
+  const auto more = [&](const LayerSchedule& l, auto pass) {
+    return ((l.time.*pass).compute - (plain.time.*pass).compute).value;
+  };
+  CHECK(more(copied, &LayerTime::forward) == Approx(moved(4)));
+  CHECK(more(copied, &LayerTime::backward_weight) == Approx(moved(4) + moved(6)));
+  CHECK(copied.reduce->value == Approx(plain.reduce->value));
+  CHECK(more(joined, &LayerTime::forward) == Approx(0).margin(1e-12));
+  CHECK(more(joined, &LayerTime::backward_weight) == Approx(moved(4)));
+  CHECK((*joined.reduce - *plain.reduce).value == Approx(moved(14)));
+}
+
 }  // namespace shardwise

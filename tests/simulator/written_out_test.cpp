@@ -130,6 +130,21 @@ TEST_CASE("A framework's own AdamW goes tensor by tensor", "[written_out]") {
   CHECK(optimizer_pass(w).kernels_of_each == 0);
 }
 
+// 16-bit gradients: AdamW reads 2, 4 + 8 of master and states, writes 4 + 8 and the weight's 2 B;
+// clipping reads 2 for the norm, reads and writes 2 to scale. Widened first: 2 + 2 to join them,
+// 2 + 4 to widen, AdamW and the scaling find 4 B where there were 2, and the master is read again.
+TEST_CASE("Gradients that are widened before the step are read once more", "[written_out]") {
+  Workload w = eager_recipe(WeightRecipe::half_with_master, DType::bf16);
+  w.framework.gradient_dtype = DType::bf16;
+  w.framework.gradient_life = GradientLife::per_step;
+  w.framework.fused_optimizer = true;
+  w.framework.clips_gradients = true;
+  w.framework.fp32_gradient_at_step = false;
+  CHECK(optimizer_pass(w).bytes_each == 28 + 6);
+  w.framework.fp32_gradient_at_step = true;
+  CHECK(optimizer_pass(w).bytes_each == 30 + (2 + 8) + (4 + 6) + 4);
+}
+
 // q, k, v, gate and up of a block read a copy each, of 128 x 512 values; alone, with sequence
 // parallelism and before row-parallel products there is none.
 TEST_CASE("Column-parallel products may copy what they read", "[written_out]") {
