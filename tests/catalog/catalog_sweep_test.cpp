@@ -18,7 +18,8 @@ namespace {
 double tera(FlopsPerSecond rate) { return rate.value / 1e12; }
 
 // FLOP per clock and SM of each family, the tables of the NVIDIA and AMD architecture papers:
-// dense, 2 per multiply-add. GeForce halves fp16 and bf16 where it accumulates in fp32.
+// dense, 2 per multiply-add. GeForce halves fp16 and bf16 where it accumulates in fp32, and 8 bits
+// before Blackwell.
 struct PerSm {
   const char* family;
   double fp16, bf16, fp8;  // 0: the family has no such unit
@@ -34,7 +35,7 @@ constexpr PerSm per_sm[] = {
     {"ada-pro", 1024, 1024, 2048},
     {"hopper", 4096, 4096, 8192},
     {"blackwell-dc", 8192, 8192, 16384},
-    {"blackwell-geforce", 512, 512, 1024},
+    {"blackwell-geforce", 512, 512, 2048},
     {"blackwell-pro", 1024, 1024, 2048},
     {"cdna1", 1024, 512, 0},
     {"cdna2", 1024, 1024, 0},
