@@ -1,6 +1,7 @@
 #include "catalog/json_reader.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <type_traits>
 
 #include "catalog/names.hpp"
@@ -276,13 +277,31 @@ void JsonReader::problem_here(const std::string& sentence) { add(where(), senten
 JsonIndex JsonReader::member(std::string_view key) const {
   if (node_ == no_json) return no_json;
   const JsonKey name(key);
-  // Members are mostly asked for in the order of the file: look behind the last one found first.
-  for (JsonIndex i = next_; i != no_json; i = document_->at(i).next_sibling)
-    if (document_->is_called(i, name)) return found(i);
-  for (JsonIndex i = document_->at(node_).first_child; i != next_;
+  // Members are mostly asked for in the order of the file; many are asked for that are absent.
+  if (next_ != no_json && document_->is_called(next_, name)) return found(next_);
+  constexpr std::uint32_t many = 16;
+  if (document_->at(node_).children > many) return looked_up(name);
+  for (JsonIndex i = document_->at(node_).first_child; i != no_json;
        i = document_->at(i).next_sibling)
     if (document_->is_called(i, name)) return found(i);
   return no_json;
+}
+
+JsonIndex JsonReader::looked_up(const JsonKey& name) const {
+  const std::size_t places = std::bit_ceil(std::size_t{2} * document_->at(node_).children);
+  const auto place_from = [&](std::uint32_t hash, auto ends) {
+    std::size_t at = hash % places;
+    while (table_[at] != no_json && !ends(table_[at])) at = (at + 1) % places;
+    return at;
+  };
+  if (table_.empty()) {
+    table_.assign(places, no_json);
+    for (const JsonIndex i : members())
+      table_[place_from(document_->at(i).key_hash, [](JsonIndex) { return false; })] = i;
+  }
+  const auto is_it = [&](JsonIndex i) { return document_->is_called(i, name); };
+  const JsonIndex i = table_[place_from(name.hash, is_it)];
+  return i == no_json ? no_json : found(i);
 }
 
 JsonIndex JsonReader::found(JsonIndex i) const {

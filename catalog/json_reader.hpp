@@ -110,6 +110,7 @@ class JsonReader {
   JsonReader(const JsonReader& parent, Silent);
 
   JsonIndex member(std::string_view key) const;
+  JsonIndex looked_up(const JsonKey& name) const;
   JsonIndex found(JsonIndex i) const;
   std::vector<JsonIndex> members() const;
   void remember(std::string_view key, JsonIndex i);
@@ -121,7 +122,10 @@ class JsonReader {
 
   const JsonDocument* document_;
   JsonIndex node_;                    // no_json: silent
-  mutable JsonIndex next_ = no_json;  // where the next search begins
+  mutable JsonIndex next_ = no_json;  // behind the member found last
+  // Of many members: a hash table, open addressing, of twice as many places or more; made when one
+  // is first asked for out of turn.
+  mutable std::vector<JsonIndex> table_;
   Problems* problems_;
   std::size_t problems_before_;
   std::vector<JsonIndex> asked_;     // members that were asked for

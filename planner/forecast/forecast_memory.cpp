@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include "planner/figures.hpp"
@@ -97,13 +98,18 @@ StageMemory play_again(const ForecastContext& k, int stage, Bytes capacity,
 
 // Before it fails, the allocator gives back what it only caches, as far as whole segments are
 // free; so between "what is allocated fits" and "what is reserved fits" the answer is to play the
-// stream once more on a card of that size.
+// stream once more on a card of that size, unless that has been `tried`.
 bool survives(const ForecastContext& k, const LengthVariation& v, int stage,
-              const StageMemory& memory, Bytes outside, Bytes capacity) {
+              const StageMemory& memory, Bytes outside, Bytes capacity,
+              std::vector<RoomTried>& tried) {
   const MemoryPeak& peak = memory.peak();
   if (peak.reserved + outside <= capacity) return true;
   if (peak.allocated + outside > capacity) return false;
-  return !play_again(k, stage, capacity - outside, v.play).ran_out;
+  const Bytes room = capacity - outside;
+  for (const RoomTried& t : tried)
+    if (t.stage == stage && t.room == room) return t.enough;
+  tried.push_back({stage, room, !play_again(k, stage, room, v.play).ran_out});
+  return tried.back().enough;
 }
 
 // The room for tensors that a stage comes to need, of `room` and more, where it is given more
@@ -126,10 +132,11 @@ Bytes least_room(const ForecastContext& k, const LengthVariation& v, int stage, 
 // The card that a stage is told of: its own where it does there, else the least one where that is
 // wanted, else one without end.
 Bytes least_card(const ForecastContext& k, const LengthVariation& v, const MemoryPlays& plays,
-                 const StageForecast& s, Bytes outside, bool least_wanted) {
+                 const StageForecast& s, Bytes outside, bool least_wanted,
+                 std::vector<RoomTried>& tried) {
   const auto at = static_cast<std::size_t>(s.stage);
   const StageMemory& memory = plays.stages[at];
-  if (survives(k, v, s.stage, memory, outside, s.capacity)) return s.capacity;
+  if (survives(k, v, s.stage, memory, outside, s.capacity, tried)) return s.capacity;
   if (!least_wanted) return memory.peak().reserved + outside;
   if (memory.peak().allocated + outside > s.capacity) return *plays.least_rooms[at] + outside;
   return least_room(k, v, s.stage, s.capacity - outside) + outside;
@@ -194,7 +201,7 @@ Bytes needed(const StageForecast& s, const MemoryPlays& plays, Bytes outside) {
 
 StageForecast stage_forecast(const ForecastContext& k, const LengthVariation& v, int stage,
                              const MemoryPlays& plays, const CommunicatorMemory& nccl,
-                             bool least_wanted) {
+                             bool least_wanted, std::vector<RoomTried>& tried) {
   const StageMemory& memory = plays.stages[static_cast<std::size_t>(stage)];
   const NodeGroup& group = smallest_group(k.question.cluster, k.question.plan, stage);
   const Bytes context = context_bytes(k, group);
@@ -207,7 +214,7 @@ StageForecast stage_forecast(const ForecastContext& k, const LengthVariation& v,
   s.first_layer = chunks.front().first_block;
   for (const ModelChunk& c : chunks) s.layers += c.blocks;
   const MemoryPeak& peak = memory.peak();
-  const Bytes card = least_card(k, v, plays, s, outside, least_wanted);
+  const Bytes card = least_card(k, v, plays, s, outside, least_wanted, tried);
   s.peak = figures(peak, outside, card);
   s.peak.reserved_at_step = memory.reserved_at_step;
   s.first_step_peak = figures(memory.first_step, outside, card);
@@ -325,24 +332,24 @@ Bytes smaller_by(Bytes capacity, const SpreadRow& spread) {
 // What the allocator only caches it gives back before it fails: of a plan that has filled the card
 // up that way, every stage is played on a card that is smaller by the high end of the interval.
 bool fits_smaller(const ForecastContext& k, const LengthVariation& v, const Forecast& f,
-                  const SpreadRow& spread) {
+                  const SpreadRow& spread, std::vector<RoomTried>& tried) {
   return std::all_of(f.stages.begin(), f.stages.end(), [&](const StageForecast& s) {
     const Bytes outside = s.peak.device - s.peak.reserved;
     const StageMemory& memory = f.plays->stages[static_cast<std::size_t>(s.stage)];
     return s.paged == Bytes(0) &&
-           survives(k, v, s.stage, memory, outside, smaller_by(s.capacity, spread));
+           survives(k, v, s.stage, memory, outside, smaller_by(s.capacity, spread), tried);
   });
 }
 
 // Sets the verdict, by the margin and the interval that are there.
 void judge(const ForecastContext& k, const LengthVariation& v, const SpreadRow& spread,
-           Forecast& f) {
+           std::vector<RoomTried>& tried, Forecast& f) {
   const StageForecast& worst = f.stages[static_cast<std::size_t>(f.worst_stage)];
   if (f.margin < Bytes(0)) {
     f.verdict = Verdict::does_not_fit;
   } else if (f.peak_device.high <= worst.capacity) {
     f.verdict = Verdict::fits;
-  } else if (fits_smaller(k, v, f, spread)) {
+  } else if (fits_smaller(k, v, f, spread, tried)) {
     f.verdict = Verdict::fits;
     f.peak_device.high = worst.capacity;
     const auto cache = worst.breakdown[static_cast<std::size_t>(MemoryCategory::cache)];
@@ -380,8 +387,9 @@ void forecast_memory(const ForecastContext& k, const ForecastOptions& options, F
   f.plays = played(k, v, nccl.device, options);
   const bool least_wanted = options.least_card && !options.only_if_fits && !options.give_up_above;
   if (least_wanted) f.plays = with_least_rooms(k, v, nccl.device, f.plays);
+  std::vector<RoomTried> tried = f.plays->tried;
   for (int stage = 0; stage < q.plan.pipeline; ++stage) {
-    f.stages.push_back(stage_forecast(k, v, stage, *f.plays, nccl, least_wanted));
+    f.stages.push_back(stage_forecast(k, v, stage, *f.plays, nccl, least_wanted, tried));
     const StageForecast& s = f.stages.back();
     const Bytes margin = s.capacity - s.peak.device;
     if (stage > 0 && margin >= least_margin) continue;
@@ -399,12 +407,16 @@ void forecast_memory(const ForecastContext& k, const ForecastOptions& options, F
   f.peak_device = {with_paged(ceil_bytes(held * std::min(1.0, spread.low))), worst.peak.device,
                    with_paged(ceil_bytes(held * std::max(1.0, spread.high)))};
   f.margin = least_margin;
-  judge(k, v, spread, f);
+  judge(k, v, spread, tried, f);
   f.host = host_memory(
       q.workload, q.plan, q.cluster.groups.front(), k.profile.host_memory,
       {played_worst.state, played_worst.activations_on_host, nccl.host, worst.paged_out});
   const Bytes host_need = std::max(f.host.steady, f.host.load_peak);
   f.host_fits = !f.host.available || host_need <= *f.host.available;
+  if (tried.size() == f.plays->tried.size()) return;
+  auto plays = std::make_shared<MemoryPlays>(*f.plays);
+  plays->tried = std::move(tried);
+  f.plays = std::move(plays);
 }
 
 }  // namespace shardwise

@@ -23,6 +23,13 @@ struct ForecastContext {
   CostModel cost;
 };
 
+// Whether a stage whose tensors fit runs through with so much room for them and what is cached.
+struct RoomTried {
+  int stage = 0;
+  Bytes room;
+  bool enough = false;
+};
+
 // What the allocation streams depend on beside workload and plan, and what came of them.
 struct MemoryPlays {
   Bytes workspace;
@@ -32,6 +39,7 @@ struct MemoryPlays {
   // By stage, where it was asked for: what tensors must have room in, found on a GPU that has no
   // more than what is allocated at the peak and grows by whatever it misses.
   std::vector<std::optional<Bytes>> least_rooms;
+  std::vector<RoomTried> tried;  // in the forecasts so far
 };
 
 struct KnownCosts {

@@ -9,15 +9,16 @@ std::vector<FreeBlock> FreeBlockSet::entries() const {
 }
 
 void FreeBlockSet::clear() {
-  for (Bin& bin : bins_) bin.size = 0;
+  for (Bin& bin : bins_) bin.count = 0;
   occupied_ = {};
+  occupied_words_ = 0;
 }
 
 void FreeBlockSet::Bin::grow() {
   const std::uint32_t more = capacity == 0 ? 4 : 2 * capacity;
   auto larger = std::make_unique<FreeBlock[]>(more);
-  std::copy(entries.get(), entries.get() + size, larger.get());
-  entries = std::move(larger);
+  std::copy(others.get(), others.get() + capacity, larger.get());
+  others = std::move(larger);
   capacity = more;
 }
 

@@ -6,9 +6,10 @@
 //
 //   bin(u) = 16 s + floor(u / 2^s),   s = max(0, floor(log2 u) - 4),   at most 511
 //
-// so a larger bin holds only larger blocks. A bin is sorted downwards: what best fit takes and what
-// a stack of allocations gives back is mostly its last entry. A bit per bin says whether it holds
-// anything, so the next larger block is found by a scan of eight words.
+// so a larger bin holds only larger blocks. Half of all blocks come into an empty bin, and four of
+// five become the least of theirs: so that one lies in the bin itself, and the others, sorted
+// downwards, in a list beside it. A bit per bin says whether it holds anything, and one per word of
+// these whether any of them is set.
 #pragma once
 
 #include <algorithm>
@@ -35,6 +36,12 @@ struct FreeBlock {
     const int equal = static_cast<int>(size == key_size);
     return (smaller | (equal & static_cast<int>(address < key_address))) != 0;
   }
+  // Field by field: a copy in one piece would wait for the parts that were written last.
+  constexpr void set(Bytes its_size, Bytes its_address, MemoryBlockId its_block) {
+    size = its_size;
+    address = its_address;
+    block = its_block;
+  }
 };
 
 class FreeBlockSet {
@@ -48,17 +55,19 @@ class FreeBlockSet {
   Position best_fit(Bytes size) const {
     const std::size_t number = bin_of(size);
     const Bin& bin = bins_[number];
-    if (bin.size > 0) {
-      const FreeBlock* const least = bin.entries.get() + bin.size - 1;
-      if (least->size >= size) return least;
-      if (bin.entries[0].size >= size) return bin.entries.get() + bin.not_below(size, {}) - 1;
+    if (bin.count > 0) {
+      if (bin.least.size >= size) return &bin.least;
+      const std::uint32_t fit = bin.not_below(size, {});
+      if (fit > 0) return bin.others.get() + fit - 1;
     }
     return first_of(next_occupied(number + 1));
   }
   // The entry that follows in the order. REQUIRES one there.
   Position after(Position at) const {
     const std::size_t number = bin_of(at->size);
-    if (at != bins_[number].entries.get()) return at - 1;
+    const Bin& bin = bins_[number];
+    const FreeBlock* const behind = at == &bin.least ? bin.others.get() + bin.count - 1 : at;
+    if (behind != bin.others.get()) return behind - 1;
     return first_of(next_occupied(number + 1));
   }
 
@@ -70,49 +79,42 @@ class FreeBlockSet {
   void erase(const MemoryBlock& block) { erase(find(block)); }
   Position find(const MemoryBlock& block) const {
     const Bin& bin = bins_[bin_of(block.size)];
-    return bin.entries.get() + bin.not_below(block.size, block.address) - 1;
+    if (!bin.least.is_below(block.size, block.address)) return &bin.least;
+    return bin.others.get() + bin.not_below(block.size, block.address) - 1;
   }
-  // The entry there becomes that of another block, mostly one that has shrunk or grown a little and
-  // stays in its place.
+  // The entry there becomes that of another block.
   void replace(Position at, MemoryBlockId id, const MemoryBlock& block) {
-    const std::size_t number = bin_of(at->size), next = bin_of(block.size);
-    Bin& bin = bins_[number];
-    FreeBlock* const entry = bin.entries.get() + (at - bin.entries.get());
-    const auto slot = static_cast<std::uint32_t>(entry - bin.entries.get());
-    const bool stays = number == next &&
-                       (slot == 0 || !entry[-1].is_below(block.size, block.address)) &&
-                       (slot + 1 == bin.size || entry[1].is_below(block.size, block.address));
-    if (stays) {
-      entry->size = block.size;
-      entry->address = block.address;
-      entry->block = id;
-      return;
-    }
-    erase(number, at);
-    insert(next, id, block.size, block.address);
+    erase(at);
+    insert(id, block);
   }
 
   std::vector<FreeBlock> entries() const;  // in order
   void clear();
 
  private:
-  // Its entries lie in the first `size` places.
   struct Bin {
-    std::unique_ptr<FreeBlock[]> entries;
-    std::uint32_t size = 0, capacity = 0;
+    FreeBlock least;                      // where there is one
+    std::uint32_t count = 0;              // with the least one
+    std::uint32_t capacity = 0;           // of `others`
+    std::unique_ptr<FreeBlock[]> others;  // in the first count - 1 places
 
-    // How many entries, from the front, are not below the key.
-    std::uint32_t not_below(Bytes key_size, Bytes key_address) const {
-      const FreeBlock* const begin = entries.get();
-      if (size == 0 || !begin[size - 1].is_below(key_size, key_address)) return size;
+    // How many of the others, from the front, are not below the key. REQUIRES a least one.
+    std::uint32_t not_below(Bytes size, Bytes address) const {
+      const FreeBlock* const begin = others.get();
       const FreeBlock* first = begin;
-      for (std::uint32_t length = size; length > 0;) {
+      for (std::uint32_t length = count - 1; length > 0;) {
         const std::uint32_t half = (length + 1) / 2;
-        first +=
-            half * static_cast<std::uint32_t>(!first[half - 1].is_below(key_size, key_address));
+        first += half * static_cast<std::uint32_t>(!first[half - 1].is_below(size, address));
         length -= half;
       }
       return static_cast<std::uint32_t>(first - begin);
+    }
+    // A place among the others at `slot`.
+    FreeBlock& make_place(std::uint32_t slot) {
+      if (count > capacity) grow();
+      FreeBlock* const place = others.get() + slot;
+      std::move_backward(place, others.get() + count - 1, others.get() + count);
+      return *place;
     }
     void grow();
   };
@@ -126,42 +128,51 @@ class FreeBlockSet {
   }
   void insert(std::size_t number, MemoryBlockId id, Bytes size, Bytes address) {
     Bin& bin = bins_[number];
-    if (bin.size == bin.capacity) bin.grow();
-    const std::uint32_t slot = bin.not_below(size, address);
-    FreeBlock* const place = bin.entries.get() + slot;
-    if (slot < bin.size)
-      std::move_backward(place, place + (bin.size - slot), place + (bin.size - slot + 1));
-    place->size = size;  // field by field: a copy in one piece would wait for the parts
-    place->address = address;
-    place->block = id;
-    ++bin.size;
-    occupied_[number / 64] |= std::uint64_t{1} << number % 64;
+    FreeBlock* place = &bin.least;
+    if (bin.count == 0) {
+      occupied_[number / 64] |= std::uint64_t{1} << number % 64;
+      occupied_words_ |= 1U << number / 64;
+    } else if (bin.least.is_below(size, address)) {
+      place = &bin.make_place(bin.not_below(size, address));
+    } else {
+      bin.make_place(bin.count - 1).set(bin.least.size, bin.least.address, bin.least.block);
+    }
+    place->set(size, address, id);
+    ++bin.count;
   }
   void erase(std::size_t number, Position at) {
     Bin& bin = bins_[number];
-    const auto slot = static_cast<std::uint32_t>(at - bin.entries.get());
-    FreeBlock* const place = bin.entries.get() + slot;
-    --bin.size;
-    if (slot < bin.size) std::move(place + 1, place + 1 + (bin.size - slot), place);
-    if (bin.size == 0) occupied_[number / 64] &= ~(std::uint64_t{1} << number % 64);
+    --bin.count;
+    FreeBlock* const end = bin.others.get() + bin.count;  // behind the others that stay, and one
+    if (at != &bin.least) {
+      FreeBlock* const place = bin.others.get() + (at - bin.others.get());
+      std::move(place + 1, end, place);
+    } else if (bin.count > 0) {
+      bin.least.set(end[-1].size, end[-1].address, end[-1].block);
+    } else {
+      occupied_[number / 64] &= ~(std::uint64_t{1} << number % 64);
+      if (occupied_[number / 64] == 0) occupied_words_ &= ~(1U << number / 64);
+    }
   }
   std::size_t next_occupied(std::size_t bin) const {
-    for (std::size_t word = bin / 64; word < occupied_.size(); ++word) {
-      const std::uint64_t mask =
-          word == bin / 64 ? ~std::uint64_t{0} << bin % 64 : ~std::uint64_t{0};
-      const std::uint64_t bits = occupied_[word] & mask;
-      if (bits != 0) return 64 * word + static_cast<unsigned>(std::countr_zero(bits));
+    if (bin == bin_count) return bin_count;
+    std::size_t word = bin / 64;
+    std::uint64_t bits = occupied_[word] & ~std::uint64_t{0} << bin % 64;
+    if (bits == 0) {
+      const std::uint32_t words = occupied_words_ & ~1U << word;
+      if (words == 0) return bin_count;
+      word = static_cast<unsigned>(std::countr_zero(words));
+      bits = occupied_[word];
     }
-    return bin_count;
+    return 64 * word + static_cast<unsigned>(std::countr_zero(bits));
   }
   Position first_of(std::size_t number) const {
-    if (number == bin_count) return nullptr;
-    const Bin& bin = bins_[number];
-    return bin.entries.get() + bin.size - 1;
+    return number == bin_count ? nullptr : &bins_[number].least;
   }
 
   std::vector<Bin> bins_;
   std::array<std::uint64_t, bin_count / 64> occupied_{};
+  std::uint32_t occupied_words_ = 0;
 };
 
 }  // namespace shardwise

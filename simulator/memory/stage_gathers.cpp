@@ -31,8 +31,12 @@ void StagePlayer::gather(std::size_t c, std::size_t i, int direction, double win
 
 void StagePlayer::copy_out(std::size_t c, std::size_t i, bool forward) {
   std::vector<LayerHoldings*> unit;
-  for (std::size_t j = 0; j < layers_[c].size(); ++j)
-    if (j == i || (in_root(c, i) && in_root(c, j))) unit.push_back(&holdings(c, j));
+  if (!in_root(c, i)) {
+    unit.push_back(&holdings(c, i));
+  } else {
+    for (std::size_t j = 0; j < layers_[c].size(); ++j)
+      if (in_root(c, j)) unit.push_back(&holdings(c, j));
+  }
   std::int64_t bytes = 0;
   for (const LayerHoldings* h : unit) bytes += h->state.gathered;
   Holding& buffer = holdings(c, i).buffer;
