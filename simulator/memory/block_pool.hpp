@@ -26,17 +26,15 @@ struct BlockPool {
 inline void add_free(BlockPool& pool, BlockList& blocks, MemoryBlockId id) {
   MemoryBlock& block = blocks[id];
   block.state = BlockState::free;
-  const bool joins_previous = blocks[block.previous].state == BlockState::free;
   if (blocks[block.next].state == BlockState::free) {
-    const FreeBlockSet::Position next = pool.free.find(blocks[block.next]);
+    pool.free.erase(blocks[block.next]);
     blocks.absorb_next(id);
-    if (!joins_previous) return pool.free.replace(next, id, block);
-    pool.free.erase(next);
   }
-  if (!joins_previous) return pool.free.insert(id, block);
-  const FreeBlockSet::Position previous = pool.free.find(blocks[block.previous]);
-  blocks.absorb_previous(id);
-  pool.free.replace(previous, id, block);
+  if (blocks[block.previous].state == BlockState::free) {
+    pool.free.erase(blocks[block.previous]);
+    blocks.absorb_previous(id);
+  }
+  pool.free.insert(id, block);
 }
 
 // The first `size` bytes of `id`, which is not in the set; the rest joins the set.

@@ -244,13 +244,9 @@ inline MaybeBlock CachingAllocator::take_cached(BlockPool& pool, Bytes size) {
   const FreeBlockSet::Position at = cached(pool, size);
   if (at == nullptr) return std::nullopt;
   const BlockId block = at->block;
-  if (!should_split(pool, at->size, size)) {
-    pool.free.erase(at);
-    return block;
-  }
-  const BlockId front = blocks_.cut_front(block, size);
-  pool.free.replace(at, block, blocks_[block]);
-  return front;
+  const bool splits = should_split(pool, at->size, size);
+  pool.free.erase(at);
+  return splits ? split_front(pool, blocks_, block, size) : block;
 }
 
 inline bool CachingAllocator::may_take(Bytes block, Bytes size) const {

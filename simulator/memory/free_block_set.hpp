@@ -76,16 +76,12 @@ class FreeBlockSet {
   }
   void erase(Position at) { erase(bin_of(at->size), at); }
   // REQUIRES: the block is in the set.
-  void erase(const MemoryBlock& block) { erase(find(block)); }
-  Position find(const MemoryBlock& block) const {
-    const Bin& bin = bins_[bin_of(block.size)];
-    if (!bin.least.is_below(block.size, block.address)) return &bin.least;
-    return bin.others.get() + bin.not_below(block.size, block.address) - 1;
-  }
-  // The entry there becomes that of another block.
-  void replace(Position at, MemoryBlockId id, const MemoryBlock& block) {
-    erase(at);
-    insert(id, block);
+  void erase(const MemoryBlock& block) {
+    const std::size_t number = bin_of(block.size);
+    const Bin& bin = bins_[number];
+    const bool is_least = !bin.least.is_below(block.size, block.address);
+    erase(number, is_least ? &bin.least
+                           : bin.others.get() + bin.not_below(block.size, block.address) - 1);
   }
 
   std::vector<FreeBlock> entries() const;  // in order
@@ -104,7 +100,7 @@ class FreeBlockSet {
       const FreeBlock* first = begin;
       for (std::uint32_t length = count - 1; length > 0;) {
         const std::uint32_t half = (length + 1) / 2;
-        first += half * static_cast<std::uint32_t>(!first[half - 1].is_below(size, address));
+        first = first[half - 1].is_below(size, address) ? first : first + half;
         length -= half;
       }
       return static_cast<std::uint32_t>(first - begin);
