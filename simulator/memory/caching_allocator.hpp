@@ -239,7 +239,9 @@ inline FreeBlockSet::Position CachingAllocator::cached(const BlockPool& pool, By
   return may_take(at->size, size) ? at : nullptr;
 }
 
-inline MaybeBlock CachingAllocator::take_cached(BlockPool& pool, Bytes size) {
+// Into allocate() also where the compiler would rather call it: a fiftieth of `fit`.
+[[gnu::always_inline]] inline MaybeBlock CachingAllocator::take_cached(BlockPool& pool,
+                                                                       Bytes size) {
   if (ages_ && !pool.small) ++large_searches_;
   const FreeBlockSet::Position at = cached(pool, size);
   if (at == nullptr) return std::nullopt;

@@ -80,8 +80,8 @@ class FreeBlockSet {
     const std::size_t number = bin_of(block.size);
     const Bin& bin = bins_[number];
     const bool is_least = !bin.least.is_below(block.size, block.address);
-    erase(number, is_least ? &bin.least
-                           : bin.others.get() + bin.not_below(block.size, block.address) - 1);
+    erase(number,
+          is_least ? &bin.least : bin.others.get() + bin.not_below(block.size, block.address) - 1);
   }
 
   std::vector<FreeBlock> entries() const;  // in order

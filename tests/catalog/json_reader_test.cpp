@@ -119,6 +119,23 @@ TEST_CASE("members are found in any order, repeatedly") {
   CHECK(reading.problems.empty());
 }
 
+// More members than are looked through one by one: backwards, which is never the next one, and each
+// with a name that is not there.
+TEST_CASE("members of a large object are found in any order") {
+  std::string text;
+  for (int i = 0; i < 100; ++i)
+    text += (i == 0 ? "{\"m" : ", \"m") + std::to_string(i) + "\": " + std::to_string(i);
+  Reading reading(text + "}");
+  JsonReader r = reading.root();
+  for (int i = 99; i >= 0; --i) {
+    CHECK(r.integer("m" + std::to_string(i), 0, 99) == i);
+    CHECK_FALSE(r.maybe_integer("n" + std::to_string(i), 0, 99));
+  }
+  CHECK(r.keys().size() == 100);
+  r.finish();
+  CHECK(reading.problems.empty());
+}
+
 TEST_CASE("provenance needs a source and a date") {
   for (const char* date : {"2026", "2026-02", "2026-02-07", "unknown"}) {
     Reading reading(std::string(R"({"source": "s", "date": ")") + date +

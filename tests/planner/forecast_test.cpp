@@ -5,6 +5,7 @@
 #include "catalog/cluster_parser.hpp"
 #include "catalog/find.hpp"
 #include "planner/facts.hpp"
+#include "planner/forecast/forecast_parts.hpp"
 #include "planner/forecast/step_record.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
@@ -325,4 +326,24 @@ TEST_CASE("where the cache fills the card, what is needed is told apart", "[fore
   const StageForecast roomy = on_a_card_of(Bytes(80LL << 30)).stages.front();
   CHECK(roomy.needed == roomy.peak.device);
   CHECK(roomy.peak.device > full.needed);
+}
+
+// The same plan: what tensors hold fits on the card and what is reserved does not, so it is played
+// once more on the card, and once on the smaller one that the interval asks for where that may do.
+// A forecast that is handed its plays tries neither again: it hands on the very same.
+TEST_CASE("rooms that were tried for a plan stay known", "[forecast]") {
+  Question q = question("llama-3.1-8b", "8xRTX-3090", Method::full, "pytorch-fsdp2",
+                        "dp=8,zero=3,mbs=1,ga=2,recompute=full");
+  q.workload.sequence = 2048;
+  const Forecast first = asked(q);
+  REQUIRE_FALSE(first.plays->tried.empty());
+  const RoomTried& card = first.plays->tried.front();
+  CHECK(card.room == first.stages.front().capacity -
+                         (first.stages.front().peak.device - first.stages.front().peak.reserved));
+  CHECK(card.enough);
+  const auto again = forecast(q, known_facts().profile, {.plays = first.plays});
+  REQUIRE(again);
+  CHECK(again->plays == first.plays);
+  CHECK(again->verdict == first.verdict);
+  CHECK(again->stages.front().peak.device == first.stages.front().peak.device);
 }
