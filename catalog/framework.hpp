@@ -303,6 +303,7 @@ struct Framework {
   // in host memory.
   std::optional<int> offloads_checkpoints_from;
   bool recompute_stops_early = false;   // re-runs only until the last saved tensor is back
+  bool reentrant_checkpoints = true;    // of PyTorch: not where they stop early
   bool bf16_shards_at_stage_0 = false;  // its bf16 optimizer shards states though ZeRO is off
   bool stage_1_all_reduces = false;     // ZeRO-1 reduces whole gradients (no reduce-scatter)
   // ZeRO-2 is FSDP that does not reshard after forward: weights lie in shards between steps.

@@ -201,6 +201,8 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.recompute_finetune = r.text("recompute_finetune");
   f.offloads_checkpoints_from = r.maybe_integer("offloads_checkpoints_from", 1, 1 << 20);
   f.recompute_stops_early = r.flag("recompute_stops_early");
+  f.reentrant_checkpoints =
+      r.maybe_flag("reentrant_checkpoints").value_or(!f.recompute_stops_early);
   f.autocast = r.flag("autocast");
   f.autocast_caches_weights = r.flag("autocast_caches_weights");
   f.fused_optimizer = r.flag("fused_optimizer");

@@ -202,6 +202,11 @@ HostCalibration host(JsonReader r) {
   h.per_looped_launch = Seconds(r.number("per_looped_launch_us", 0, max_us) * 1e-6);
   h.per_grouped_product = Seconds(r.number("per_grouped_product_us", 0, max_us) * 1e-6);
   h.per_collective = Seconds(r.number("per_collective_us", 0, max_us) * 1e-6);
+  JsonReader checkpoint = r.object("checkpoint_operators");
+  h.reentrant_checkpoint = checkpoint.number("reentrant", 0, 1e4);
+  h.checkpoint = checkpoint.number("not_reentrant", 0, 1e4);
+  h.per_checkpointed_tensor = checkpoint.number("not_reentrant_per_saved_tensor", 0, 100);
+  checkpoint.finish();
   h.evidence = evidence(r);
   return h;
 }

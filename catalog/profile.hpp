@@ -142,7 +142,10 @@ struct HostCalibration {
   Seconds per_looped_launch;            // one of many that a single call launches, in C++
   Seconds per_grouped_product;          // of such a call, the Python around each product
   Seconds per_collective;               // wrapper, work object, events, stream switch
-  int launch_queue = 0;                 // kernels that may wait for the GPU before the CPU does
+  // Of a checkpoint beyond what runs again, in the time of an eager operator: a reentrant one; one
+  // that is not, which calls Python for every tensor that autograd saves.
+  double reentrant_checkpoint = 0, checkpoint = 0, per_checkpointed_tensor = 0;
+  int launch_queue = 0;    // kernels that may wait for the GPU before the CPU does
   double rank_spread = 0;  // by which the slowest process of a group is slower than their mean
   std::vector<FittedField> fitted;
   Seconds communicator_creation;  // between two ranks, the first time that they talk

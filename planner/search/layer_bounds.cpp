@@ -47,13 +47,14 @@ Bytes backward_rise(const LayerDefinition& d) {
 
 // What the host is sure to spend on one microbatch, forward and back, weights sharded or not. Where
 // it is ahead in every layer its lane is left out of a step, which is longer all the same.
-Seconds layer_issue_time(const LayerDefinition& d, const CostModel& cost, const LayerTime& t,
-                         int forward_passes) {
+Seconds layer_issue_time(const LayerDefinition& d, const CostModel& cost,
+                         const KernelModel& kernels, const LayerTime& t, int forward_passes) {
   Seconds sum = t.forward.host + t.backward_input.host + t.backward_weight.host;
   if (t.recompute.device() > Seconds(0)) sum += t.recompute.host;
-  const CostModel::ShardingHooks hooks = cost.sharding_hooks(d);
+  const CostModel::ShardingHooks hooks = cost.sharding_hooks(d, kernels);
   return std::max(Seconds(0), sum - (forward_passes + 2) * hooks.modules -
-                                  (forward_passes + 1) * hooks.units - cost.reduction_hooks(d));
+                                  (forward_passes + 1) * hooks.units -
+                                  cost.reduction_hooks(d, kernels));
 }
 
 // One kind of layer on the fastest GPU of the cluster, pass by pass. `kernels`: of each kind.
@@ -70,7 +71,7 @@ LayerBound bound_of(const LayerDefinition& d, const CostModel& cost,
                  Bytes(d.script.saved_bytes),
                  backward_rise(d)};
     // Unlike GPUs may run unlike numbers of microbatches.
-    if (kernels.size() == 1) b.host = layer_issue_time(d, cost, t, forward_passes);
+    if (kernels.size() == 1) b.host = layer_issue_time(d, cost, on_one, t, forward_passes);
     if (!least) {
       least = b;
       continue;

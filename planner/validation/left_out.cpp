@@ -93,15 +93,22 @@ void add_host(const Profile& profile, std::vector<FittedConstant>& to) {
   }
 }
 
+// Rows of one family that rest on the same runs have one constant between them.
 void add_frameworks(const Catalog& catalog, std::vector<FittedConstant>& to) {
+  std::map<std::pair<std::string, std::vector<std::string>>, std::vector<std::size_t>> together;
   for (std::size_t i = 0; i < catalog.frameworks.size(); ++i) {
     const Framework& row = catalog.frameworks[i];
     for (const FittedField& f : row.fitted)
       if (f.field == "host_us_per_kernel")
-        to.push_back({sentence("host time per operator of ", row.id, " [us]"),
-                      row.host_us_per_kernel, f.on, f.without, [i](Catalog& c, Profile&, double v) {
-                        c.frameworks[i].host_us_per_kernel = v;
-                      }});
+        together[{row.family.empty() ? row.id : row.family, f.on}].push_back(i);
+  }
+  for (const auto& [key, rows] : together) {
+    const Framework& first = catalog.frameworks[rows.front()];
+    to.push_back({sentence("host time per operator of ", key.first, " [us]"),
+                  first.host_us_per_kernel, key.second, first.fitted.front().without,
+                  [rows = rows](Catalog& c, Profile&, double v) {
+                    for (const std::size_t i : rows) c.frameworks[i].host_us_per_kernel = v;
+                  }});
   }
 }
 

@@ -85,9 +85,11 @@ class CostModel {
   struct ShardingHooks {
     Seconds modules, units;
   };
-  ShardingHooks sharding_hooks(const LayerDefinition& definition) const;
+  ShardingHooks sharding_hooks(const LayerDefinition& definition, const KernelModel& kernels) const;
   // What the CPU does for the reductions of a layer's gradients, in one backward pass.
-  Seconds reduction_hooks(const LayerDefinition& definition) const;
+  Seconds reduction_hooks(const LayerDefinition& definition, const KernelModel& kernels) const;
+  // What a checkpoint takes the CPU beyond the operators that run again.
+  Seconds checkpoint_hooks(const LayerDefinition& definition, const KernelModel& kernels) const;
   // The same where weights are whole, for one of a step's microbatches; of no two plans alike that
   // differ in stage or microbatches, so layer_time() leaves it out.
   Seconds gradient_hooks(const LayerDefinition& definition, const KernelModel& kernels) const;

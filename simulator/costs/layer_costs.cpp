@@ -184,11 +184,12 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
 
   const int sms = kernels.multiprocessors();
   LayerTime t{settle(forward, sms), settle(again, sms), settle(beside, sms), settle(weight, sms)};
-  const ShardingHooks hooks = sharding_hooks(d);
+  const ShardingHooks hooks = sharding_hooks(d, kernels);
   t.forward.host = issue(forward) + passes * (hooks.modules + hooks.units);
-  t.recompute.host = issue(again) + (again.launches > 0 ? hooks.modules : Seconds(0));
+  t.recompute.host = issue(again) + (again.launches > 0 ? hooks.modules : Seconds(0)) +
+                     checkpoint_hooks(d, kernels);
   t.backward_input.host = issue(input) + hooks.modules + hooks.units;
-  t.backward_weight.host = issue(weight) + reduction_hooks(d);
+  t.backward_weight.host = issue(weight) + reduction_hooks(d, kernels);
   if (w_.blocking_launches)  // the GPU waits while the CPU prepares the next launch
     for (PassTime* p : {&t.forward, &t.recompute, &t.backward_input, &t.backward_weight}) {
       p->compute += p->host;
@@ -200,15 +201,15 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
 
 // A bucket takes what follows it in backward until one more gradient would be too much; a gradient
 // that is larger has one to itself (DeepSpeed runtime/zero/stage3.py, __add_grad_to_ipg_bucket).
-Seconds CostModel::reduction_hooks(const LayerDefinition& d) const {
+Seconds CostModel::reduction_hooks(const LayerDefinition& d, const KernelModel& kernels) const {
   const Framework& f = w_.framework;
   if (plan_.zero_stage < 3 || f.host_us_per_reduction == 0) return Seconds(0);
   const TrainableElements t = trainable_elements(w_, d);
   const double buckets = static_cast<double>(t.dense + t.expert) *
                          bytes_per_element(f.reduce_dtype) /
                          static_cast<double>(f.gradient_bucket_at(plan_.zero_stage).value);
-  return Seconds(std::min<double>(buckets, d.graph.parameters.modules) * f.host_us_per_reduction *
-                 1e-6);
+  return std::min<double>(buckets, d.graph.parameters.modules) * kernels.host_slowdown() *
+         Seconds(f.host_us_per_reduction * 1e-6);
 }
 
 // At stage 1 gradients are taken up with the last microbatch only (DeepSpeed
@@ -224,12 +225,37 @@ Seconds CostModel::gradient_hooks(const LayerDefinition& d, const KernelModel& k
 
 // Blocks are units. What lies before and behind them is one more, the root, which is left out: the
 // CPU would not be ahead of the embedding's kernels then, and every step be played with its lane.
-CostModel::ShardingHooks CostModel::sharding_hooks(const LayerDefinition& d) const {
+CostModel::ShardingHooks CostModel::sharding_hooks(const LayerDefinition& d,
+                                                   const KernelModel& kernels) const {
   const Framework& f = w_.framework;
   if (!shards_weights(f, plan_)) return {};
   const int units = at_an_end(d.role) ? 0 : d.blocks;
-  return {Seconds(d.graph.parameters.modules * f.host_us_per_sharded_module * 1e-6),
-          Seconds(units * f.host_us_per_sharded_unit * 1e-6)};
+  const double slowdown = kernels.host_slowdown();
+  return {slowdown * Seconds(d.graph.parameters.modules * f.host_us_per_sharded_module * 1e-6),
+          slowdown * Seconds(units * f.host_us_per_sharded_unit * 1e-6)};
+}
+
+// A checkpoint that is not reentrant calls Python when a tensor is saved, when it is saved again and
+// when it is read (torch/utils/checkpoint.py, _checkpoint_hook): the operands of an operator, its
+// weight, and what it keeps. One that a compiler takes in is part of its graph.
+Seconds CostModel::checkpoint_hooks(const LayerDefinition& d, const KernelModel& kernels) const {
+  if (w_.framework.kernels == KernelStyle::compiled || w_.step_is_graph) return Seconds(0);
+  int saved = 0;
+  bool again = false;
+  for (std::size_t i = 0; i < d.graph.operators.size(); ++i) {
+    if (!d.redone[i]) continue;
+    again = again || d.script.runs_again[i];
+    const Operator& op = d.graph.operators[i];
+    const bool weighs = op.kind == OperatorKind::matmul || op.weight_gradient_elements > 0;
+    saved += static_cast<int>(op.saves.size()) + (weighs ? 1 : 0);
+  }
+  if (!again) return Seconds(0);
+  const HostCalibration& host = profile_.host;
+  const double operators = w_.framework.reentrant_checkpoints
+                               ? host.reentrant_checkpoint
+                               : host.checkpoint + host.per_checkpointed_tensor * saved;
+  return operators *
+         std::min(host_per_kernel(kernels), kernels.host_per_kernel(KernelStyle::eager));
 }
 
 Seconds CostModel::host_per_kernel(const KernelModel& kernels) const {

@@ -123,6 +123,19 @@ TEST_CASE("a unit of sharded parameters takes the CPU its time, each way", "[cos
   CHECK(sharded.backward_weight.host == whole.backward_weight.host);
 }
 
+// The hooks are Python too: 1,180 us x 1.86 on a module's own CPU.
+TEST_CASE("hooks run at the pace of the module's own CPU", "[cost]") {
+  Workload w = pretraining(gpt(4, 2048, 16), 1024);
+  Cluster cluster = parse_gpus(known_facts().catalog, "8xA100-SXM-80GB")->front();
+  cluster.groups.front().gpu.host_slowdown = 1.86;
+  ParallelPlan plan = plan_of(8, 1, 1);
+  plan.zero_stage = 3;
+  const PassTime bare = block_time(w, plan, cluster).forward;
+  w.framework.host_us_per_sharded_unit = 1180;
+  const PassTime hooked = block_time(w, plan, cluster).forward;
+  CHECK((hooked.host - bare.host).value == Approx(1.86 * 1180e-6));
+}
+
 // H100 keeps 0.845 of its tensor rate where it trains alone; a chip whose rate is held far below
 // its power keeps all of it, with others too.
 TEST_CASE("capped tensor rates lose nothing under load", "[cost]") {
