@@ -235,9 +235,9 @@ CostModel::ShardingHooks CostModel::sharding_hooks(const LayerDefinition& d,
           slowdown * Seconds(units * f.host_us_per_sharded_unit * 1e-6)};
 }
 
-// A checkpoint that is not reentrant calls Python when a tensor is saved, when it is saved again and
-// when it is read (torch/utils/checkpoint.py, _checkpoint_hook): the operands of an operator, its
-// weight, and what it keeps. One that a compiler takes in is part of its graph.
+// A checkpoint that is not reentrant calls Python when a tensor is saved, saved again, and read
+// (torch/utils/checkpoint.py, _checkpoint_hook): the operands of an operator, its weight, and what
+// it keeps. One that a compiler takes in is part of its graph.
 Seconds CostModel::checkpoint_hooks(const LayerDefinition& d, const KernelModel& kernels) const {
   if (w_.framework.kernels == KernelStyle::compiled || w_.step_is_graph) return Seconds(0);
   int saved = 0;
