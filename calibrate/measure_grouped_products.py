@@ -2,16 +2,19 @@
 """CPU time of Transformer Engine's Python around the products of a group of experts.
 
     python -O measure_grouped_products.py TRANSFORMER_ENGINE_CHECKOUT [--experts 1,2,4,8,16,32]
+        [--format mxfp8|fp8]
 
 GroupedLinear in 16 bits goes forward and backward with its CUDA extension replaced by something
 that does nothing, so that what is left is Python, autograd and PyTorch's own small operators. One
 line of JSON per number of experts, microseconds of one call, the median of all repetitions. The
-launches of the products are not in it, and 8-bit formats, whose casts make Python objects, take
-more. -O leaves out the checks that the stand-in would fail.
+launches of the products are not in it. With --format operands are cast by a stand-in that makes the
+Python object of each (fp8: current scaling), weights before; that wants v2.11 or the like, which
+casts them by split_quantize. -O leaves out the checks that the stand-in would fail.
 
 Needs torch and a checkout of NVIDIA/TransformerEngine; nothing in shardwise's tests runs it.
 """
 import argparse
+import contextlib
 import importlib.util
 import json
 import statistics
@@ -49,11 +52,13 @@ class DTensor:
 class StandIns:
     """Modules that a CPU lacks."""
 
-    names = ("triton", "nvdlfw_inspect", "onnxscript", "cudnn", "flash_attn", "nvidia",
+    names = ("triton", "onnx", "nvdlfw_inspect", "onnxscript", "cudnn", "flash_attn", "nvidia",
              "transformer_engine.pytorch.triton", "transformer_engine.debug",
              "torch.distributed.fsdp._fully_shard", "torch.distributed.tensor")
 
     def find_spec(self, name, path=None, target=None):
+        if name == "triton._torchtlx_default":
+            return None
         if any(name == n or name.startswith(n + ".") for n in self.names):
             return importlib.util.spec_from_loader(name, self)
         return None
@@ -62,6 +67,8 @@ class StandIns:
         module = MagicMock(name=spec.name)
         module.__path__, module.__spec__, module.__version__ = [], spec, "3.0"
         module.DTensor = DTensor
+        module.DebugQuantizer = type("DebugQuantizer", (), {})
+        module.DebugQuantizedTensor = type("DebugQuantizedTensor", (), {})
         return module
 
     def exec_module(self, module):
@@ -79,6 +86,12 @@ def grouped_linear(checkout):
         module.__path__ = [checkout + "/transformer_engine" + name.replace(".", "/")]
         module.__spec__ = None
         sys.modules["transformer_engine" + name] = module
+    recipes = "transformer_engine.common.recipe"
+    spec = importlib.util.spec_from_file_location(
+        recipes, checkout + "/transformer_engine/common/recipe/__init__.py")
+    sys.modules[recipes] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules[recipes])
+    sys.modules["transformer_engine.common"].recipe = sys.modules[recipes]
     for name in ("float8_e8m0fnu", "float4_e2m1fn_x2"):
         if not hasattr(torch, name):
             setattr(torch, name, torch.uint8)
@@ -99,16 +112,42 @@ def grouped_linear(checkout):
     return grouped.GroupedLinear
 
 
-def microseconds(module_type, experts, repetitions=200):
+def narrow_context(name):
+    """A maker of the contexts in which operands are cast to 8 bits, an object for each expert."""
+    import transformer_engine.pytorch.quantization as quantization
+    import transformer_engine_torch as extension
+    from transformer_engine.common import recipe
+    from transformer_engine.pytorch.tensor.storage import float8_tensor_storage as scaled
+    from transformer_engine.pytorch.tensor.storage import mxfp8_tensor_storage as blocks
+
+    def stored(part, quantizer):
+        if name == "mxfp8":
+            return blocks.MXFP8TensorStorage(part, part, part, part, quantizer.dtype, quantizer)
+        return scaled.Float8TensorStorage(data=part, fp8_scale_inv=part, quantizer=quantizer,
+                                          fp8_dtype=quantizer.dtype, data_transpose=part)
+
+    def split_quantize(x, splits, quantizers):
+        return [stored(part, q) for part, q in zip(torch.split(x, splits), quantizers)]
+
+    extension.split_quantize = split_quantize
+    extension.quantize = lambda x, quantizer, *_: stored(x, quantizer)
+    quantization.check_mxfp8_support = quantization.check_fp8_support = lambda *_: (True, "")
+    quantization.check_recipe_support = lambda *_: None
+    chosen = recipe.MXFP8BlockScaling if name == "mxfp8" else recipe.Float8CurrentScaling
+    return lambda: quantization.autocast(enabled=True, recipe=chosen())
+
+
+def microseconds(module_type, experts, narrow, repetitions=200):
     module = module_type(experts, 256, 512, bias=False, params_dtype=torch.bfloat16, device="cpu",
                          fuse_wgrad_accumulation=True)
     for p in module.parameters():
         p.main_grad, p.grad_added_to_main_grad = torch.zeros_like(p, dtype=torch.float32), False
-    x = torch.randn(16 * experts, 256, dtype=torch.bfloat16, requires_grad=True)
+    x = torch.randn(32 * experts, 256, dtype=torch.bfloat16, requires_grad=True)
     forward, backward = [], []
     for _ in range(repetitions + 20):
         start = time.perf_counter()
-        y = module(x, [16] * experts)
+        with narrow() if narrow else contextlib.nullcontext():
+            y = module(x, [32] * experts, is_first_microbatch=False if narrow else None)
         y = y[0] if isinstance(y, tuple) else y
         forward.append(time.perf_counter() - start)
         gradient = torch.ones_like(y)
@@ -124,11 +163,13 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("checkout")
     parser.add_argument("--experts", default="1,2,4,8,16,32")
+    parser.add_argument("--format", choices=["mxfp8", "fp8"])
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     module_type = grouped_linear(arguments.checkout)
+    narrow = narrow_context(arguments.format) if arguments.format else None
     for experts in map(int, arguments.experts.split(",")):
-        forward, backward = microseconds(module_type, experts)
+        forward, backward = microseconds(module_type, experts, narrow)
         print(json.dumps({"experts": experts, "forward_us": forward, "backward_us": backward}))
 
 

@@ -219,6 +219,10 @@ struct Framework {
   bool dispatches_once = false;  // a token goes once to each rank of a node, or each node, that
                                  // holds experts of its own (DeepEP, HybridEP), not once to each
                                  // expert
+  bool dispatch_pads = false;    // and lays each expert's rows out as narrow products want them
+  bool current_scaling = false;  // fp8 with one scale: of the tensor's own largest value, which is
+                                 // looked for first
+  bool sequence_first = false;   // activations are [sequence, batch, width]
   bool reduces_every_microbatch = false;  // gradient synchronised per microbatch (ZeRO-2/3, FSDP)
   bool pipelines_reduce_once = false;     // with stages it is not: their runtime turns it off
                                           // (torch.distributed.pipelining)

@@ -168,6 +168,9 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.scales_rows = r.maybe_flag("scales_rows").value_or(false);
   f.gathers_sequence_quantized = r.maybe_flag("gathers_sequence_quantized").value_or(false);
   f.dispatches_once = r.maybe_flag("dispatches_once").value_or(false);
+  f.dispatch_pads = r.maybe_flag("dispatch_pads").value_or(false);
+  f.current_scaling = r.maybe_flag("current_scaling").value_or(false);
+  f.sequence_first = r.maybe_flag("sequence_first").value_or(false);
   f.weighs_expert_bias = r.maybe_flag("weighs_expert_bias").value_or(false);
   f.repeats_kv_before_rotary = r.maybe_flag("repeats_kv_before_rotary").value_or(false);
   f.value_is_view_of_qkv = r.maybe_flag("value_is_view_of_qkv").value_or(false);

@@ -141,6 +141,7 @@ struct HostCalibration {
   std::array<Seconds, 3> per_kernel{};  // by KernelStyle
   Seconds per_looped_launch;            // one of many that a single call launches, in C++
   Seconds per_grouped_product;          // of such a call, the Python around each product
+  Seconds per_narrow_product;           // the same of 8 bits and less
   Seconds per_collective;               // wrapper, work object, events, stream switch
   // Of a checkpoint beyond what runs again, in the time of an eager operator: a reentrant one; one
   // that is not, which calls Python for every tensor that autograd saves.

@@ -199,6 +199,10 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
   w.attention_dropout = w.hidden_dropout;
   w.framework.dispatches_once =
       stated(c, &PhraseReading::dispatches_once).value_or(w.framework.dispatches_once);
+  w.framework.dispatch_pads =
+      stated(c, &PhraseReading::dispatch_pads).value_or(w.framework.dispatch_pads);
+  w.framework.current_scaling =
+      stated(c, &PhraseReading::current_scaling).value_or(w.framework.current_scaling);
   w.framework.scales_rows =
       stated(c, &PhraseReading::scales_rows).value_or(w.framework.scales_rows);
   w.framework.fused_norms =

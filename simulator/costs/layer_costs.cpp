@@ -30,7 +30,7 @@ struct CostModel::PassCost {
   Seconds compute, matmul, weight_matmul, attention;
   std::array<Seconds, 3> exposed{}, beside{};
   int launches = 0, plain_launches = 0, looped_launches = 0;
-  int grouped_products = 0, collectives = 0;
+  int grouped_products = 0, narrow_products = 0, collectives = 0;
   std::vector<CollectiveUse>* uses = nullptr;
   IssueOrder order;    // since the CPU waited last
   IssuedWork at_wait;  // all that was issued when the CPU waited last
@@ -52,10 +52,12 @@ WorkKind work_of(CommAxis axis) {
   return kinds[static_cast<std::size_t>(axis)];
 }
 
-// Of one product in a group: itself; with 8 bits and less also the cast of an operand and the
-// scales of both put in the order that it wants (Transformer Engine
-// pytorch/module/grouped_linear.py, common/gemm/cublaslt_gemm.cu).
-int launches_of(const GemmWork& gemm) { return bytes_per_element(gemm.dtype) < 2.0 ? 4 : 1; }
+// Kernels before a group's products that put the scales of both operands, of all of them at once,
+// in the order that they want (Transformer Engine v2.8 and later
+// pytorch/csrc/extensions/gemm.cpp, te_general_grouped_gemm).
+int orderings_of_scales(const GemmWork& gemm) {
+  return gemm.dtype == DType::mxfp8 || gemm.dtype == DType::nvfp4 ? 2 : 0;
+}
 
 }  // namespace
 
@@ -77,8 +79,13 @@ void CostModel::add_kernel(const Kernel& kernel, const KernelModel& kernels, Pas
     cost.matmul += t;
     if (!gemm->joined) ++cost.launches;
     if (gemm->grouped) {
-      cost.grouped_products += static_cast<int>(gemm->batch);
-      cost.looped_launches += static_cast<int>(gemm->batch) * launches_of(*gemm);
+      const auto products = static_cast<int>(gemm->batch);
+      const bool fused = w_.framework.kernels == KernelStyle::fused;
+      const int orderings = fused ? orderings_of_scales(*gemm) : 0;
+      (bytes_per_element(gemm->dtype) < 2.0 ? cost.narrow_products : cost.grouped_products) +=
+          products;
+      cost.looped_launches += products + orderings;
+      if (orderings > 0) cost.compute += kernels.memory_bound(Bytes(0), orderings);
     }
   } else if (const auto* attention = std::get_if<AttentionWork>(&kernel)) {
     const Seconds t = kernels.attention(*attention);
@@ -88,7 +95,9 @@ void CostModel::add_kernel(const Kernel& kernel, const KernelModel& kernels, Pas
   } else if (const auto* memory = std::get_if<MemoryWork>(&kernel)) {
     cost.compute += kernels.memory_bound(memory->moved, memory->launches, memory->access,
                                          std::exchange(cold, Bytes(0)));
-    (memory->plain ? cost.plain_launches : cost.launches) += memory->launches;
+    (memory->looped  ? cost.looped_launches
+     : memory->plain ? cost.plain_launches
+                     : cost.launches) += memory->launches;
   } else if (const auto* comm = std::get_if<CommWork>(&kernel)) {
     const auto axis = static_cast<std::size_t>(comm->axis);
     CollectiveUse call =
@@ -150,6 +159,7 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
            kernels.host_slowdown() *
                (static_cast<double>(c.looped_launches) * profile_.host.per_looped_launch +
                 static_cast<double>(c.grouped_products) * profile_.host.per_grouped_product +
+                static_cast<double>(c.narrow_products) * profile_.host.per_narrow_product +
                 static_cast<double>(c.collectives) * profile_.host.per_collective);
   };
   const auto add = [&](const std::vector<Kernel>& list, PassCost& to, Bytes cold = Bytes(0)) {

@@ -96,6 +96,16 @@ void add_fused_norm(GraphBuilder& b, const ScanShape& s, Operator& op) {
   if (b.trains_base()) op.weight_gradient_elements += s.inner();
 }
 
+// The kernels want sequences one after the other: tensors that hold one token of each after the
+// other are copied there and back, several sequences apart from one (Megatron-LM
+// megatron/core/ssm/mamba_mixer.py, _ssm_training: rearrange and contiguous).
+void copy_to_batch_first(const GraphBuilder& b, std::int64_t elements, std::vector<Kernel>& to) {
+  if (!b.workload().framework.sequence_first || b.plan().microbatch == 1) return;
+  MemoryWork copy{Bytes(2 * elements * b.element()), 1, MemoryAccess::streaming};
+  copy.plain = true;
+  to.push_back(copy);
+}
+
 TensorIndex scan(GraphBuilder& b, TensorIndex projected, const ScanShape& s) {
   const std::int64_t n = s.rows * s.inner();
   const std::int64_t each =
@@ -110,14 +120,18 @@ TensorIndex scan(GraphBuilder& b, TensorIndex projected, const ScanShape& s) {
   op.saves = {projected, kept};
   const std::int64_t wide = s.rows * (s.inner() + s.convolved() + s.heads);
   exchange_tokens_for_heads(b, wide, op.forward);
+  copy_to_batch_first(b, wide, op.forward);
   add_scan_products(b, s, 1, op.forward);
   op.forward.push_back(
       MemoryWork{ceil_bytes(scan_forward_bytes(b, s)), 6, MemoryAccess::streaming});
+  copy_to_batch_first(b, n, op.forward);
   exchange_tokens_for_heads(b, n, op.forward);
   exchange_tokens_for_heads(b, n, op.backward);
+  copy_to_batch_first(b, n, op.backward);
   add_scan_products(b, s, 2, op.backward);
   op.backward.push_back(
       MemoryWork{ceil_bytes(scan_backward_bytes(b, s)), 14, MemoryAccess::streaming});
+  copy_to_batch_first(b, wide, op.backward);
   exchange_tokens_for_heads(b, wide, op.backward);
   const std::int64_t convolved = s.rows * s.convolved() * b.element();
   op.forward_temporary = Bytes(convolved + 4 * (s.states() + s.scores()));

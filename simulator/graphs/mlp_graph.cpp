@@ -137,8 +137,30 @@ struct ExpertShape {
   DType dtype = DType::bf16;
 };
 
-Operator grouped_matmul(std::string_view name, const ExpertShape& s, std::int64_t in,
-                        std::int64_t out) {
+// A step in one graph has Transformer Engine's grouped MLP of block formats: the product of the
+// first linear ends in the activation, that of backward in its derivative, and with MXFP8 both cast
+// what they make by rows and by columns (Transformer Engine @d0067d0da pytorch/ops/fused/
+// grouped_mlp.py; Megatron-LM @d98e8a64dd experts.py, _make_fused_ops).
+bool is_one_expert_kernel(const Workload& w) {
+  return w.step_is_graph && !w.pads_experts && w.framework.kernels == KernelStyle::fused &&
+         (w.compute == DType::mxfp8 || w.compute == DType::nvfp4);
+}
+
+// An operand of every expert quantised as GraphBuilder::linear does, a kernel for each (Transformer
+// Engine v2.11 pytorch/csrc/extensions/cast.cpp, split_quantize), or four that also look for its
+// largest value (quantizer.cpp, Float8CurrentScalingQuantizer::quantize_impl).
+MemoryWork expert_casts(const GraphBuilder& b, const ExpertShape& s, std::int64_t width) {
+  const bool scan = s.dtype == DType::fp8 && b.workload().framework.current_scaling;
+  const auto elements = static_cast<double>(s.routed * width);
+  const auto experts = static_cast<int>(s.local);
+  MemoryWork casts{ceil_bytes((scan ? 6 : 4) * elements), (scan ? 4 : 1) * experts,
+                   MemoryAccess::streaming};
+  casts.looped = true;
+  return casts;
+}
+
+Operator grouped_matmul(const GraphBuilder& b, std::string_view name, const ExpertShape& s,
+                        std::int64_t in, std::int64_t out) {
   Operator op;
   op.name = name;
   op.kind = OperatorKind::matmul;
@@ -146,20 +168,17 @@ Operator grouped_matmul(std::string_view name, const ExpertShape& s, std::int64_
   const std::int64_t each = std::max<std::int64_t>(1, s.routed / s.local);
   op.forward = {GemmWork{each, out, in, s.local, s.dtype, false, true}};
   op.backward = {GemmWork{each, in, out, s.local, s.dtype, false, true}};
-  if (bytes_per_element(s.dtype) < 2.0) {  // quantise both operands, as GraphBuilder::linear does
-    const auto rows = static_cast<double>(s.routed);
-    op.forward.push_back(
-        MemoryWork{ceil_bytes(4 * rows * static_cast<double>(in)), 1, MemoryAccess::streaming});
-    op.backward.push_back(
-        MemoryWork{ceil_bytes(4 * rows * static_cast<double>(out)), 1, MemoryAccess::streaming});
-  }
+  if (bytes_per_element(s.dtype) >= 2.0) return op;
+  const bool made_narrow = is_one_expert_kernel(b.workload()) && s.dtype == DType::mxfp8;
+  if (!made_narrow || name != "expert_down") op.forward.push_back(expert_casts(b, s, in));
+  if (!made_narrow || name != "expert_up") op.backward.push_back(expert_casts(b, s, out));
   return op;
 }
 
 TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertShape& s,
                           TensorIndex x, std::int64_t in, std::int64_t out, bool bias,
                           bool adapted) {
-  Operator op = grouped_matmul(name, s, in, out);
+  Operator op = grouped_matmul(b, name, s, in, out);
   const TensorIndex y = b.tensor(name, s.routed * out);
   op.inputs = {x};
   op.outputs = {y};
@@ -179,6 +198,7 @@ TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertSh
     const std::int64_t each = std::max<std::int64_t>(1, s.routed / s.local);
     GemmWork gradient = weight_gradient(in, out, each, s.dtype, s.local);
     gradient.grouped = true;
+    gradient.accumulate = b.workload().framework.gradient_fusion;
     op.backward_weight = {gradient};
     op.weight_gradient_elements = elements;
   }
@@ -209,11 +229,29 @@ void add_routing(GraphBuilder& b, std::int64_t rows) {
   b.last().backward.push_back(kernels(10));
 }
 
+// Copies of the rows of all experts on this rank, to or from one operand. An all-to-all leaves them
+// by rank: a rank of several experts sorts them by expert, and back (Megatron-LM core_v0.16.0
+// megatron/core/transformer/moe/token_dispatcher.py, dispatch_postprocess, combine_preprocess).
+// Transformer Engine's products of less than 16 bits want a multiple of 16 or 32 rows of each
+// expert, so that they are padded in a copy and taken out by another, unless the dispatcher has
+// laid them out so (experts.py, TEGroupedMLP.forward, quantization_padding).
+int row_copies(const GraphBuilder& b, const ExpertShape& s, bool back) {
+  const Workload& w = b.workload();
+  const Framework& f = w.framework;
+  const bool sorts = b.plan().expert > 1 && !f.dispatches_once && s.local > 1;
+  const bool narrow = bytes_per_element(s.dtype) < 2.0 && f.kernels == KernelStyle::fused;
+  const bool pads = narrow && !w.pads_experts && !(f.dispatches_once && f.dispatch_pads);
+  return 1 + (sorts && !back ? 1 : 0) + (pads ? 1 : 0);
+}
+
 // To the ranks of the experts and back. Where tensor parallelism cuts an expert, what one of its
 // ranks was sent the others gather, and their results are summed before they go back (Megatron-LM
 // @d98e8a64dd megatron/core/transformer/moe/token_dispatcher.py, MoEAlltoAllTokenDispatcher).
-TensorIndex exchange(GraphBuilder& b, std::string_view name, TensorIndex x, std::int64_t rows,
+TensorIndex exchange(GraphBuilder& b, std::string_view name, TensorIndex x, const ExpertShape& s,
                      std::int64_t width) {
+  const std::int64_t rows = s.routed;
+  const bool back = name == "combine";
+  const int copies = row_copies(b, s, back);
   const TensorIndex out = b.tensor(name, rows * width);
   const double n = bytes_of_elements(b, rows * width);
   Operator op;
@@ -222,6 +260,9 @@ TensorIndex exchange(GraphBuilder& b, std::string_view name, TensorIndex x, std:
   op.inputs = {x};
   op.outputs = {out};
   op.forward = {MemoryWork{ceil_bytes(2 * n), 2, MemoryAccess::gather}};  // permute by expert
+  if (copies > 1)  // of rows that lie one behind the other
+    op.forward.push_back(
+        MemoryWork{ceil_bytes(2 * (copies - 1) * n), copies - 1, MemoryAccess::streaming});
   op.backward = op.forward;
   const std::int64_t cut = b.plan().expert_tensor;
   const Bytes whole(rows * width * b.element());
@@ -229,7 +270,6 @@ TensorIndex exchange(GraphBuilder& b, std::string_view name, TensorIndex x, std:
   const CommWork gather{Collective::all_gather, whole, CommAxis::tensor, false};
   const CommWork sum{Collective::reduce_scatter, whole, CommAxis::tensor, false};
   const bool sends = b.plan().expert > 1, gathers = sends && cut > 1;
-  const bool back = name == "combine";
   op.unlisted = !sends;  // an index, no all_to_all_single
   if (gathers && back) op.forward.push_back(sum);
   if (gathers && !back) op.backward.push_back(sum);
@@ -299,6 +339,12 @@ TensorIndex clamp_activation(GraphBuilder& b, TensorIndex up, std::int64_t eleme
 TensorIndex expert_activation(GraphBuilder& b, TensorIndex up, std::int64_t elements) {
   constexpr std::string_view name = "expert_activation";
   const double n = bytes_of_elements(b, elements);
+  if (is_one_expert_kernel(b.workload())) {
+    const TensorIndex out = b.pointwise(name, {up}, {up}, elements, 0, 0, 0);
+    b.last().forward.clear();
+    b.last().backward.clear();
+    return out;
+  }
   if (!b.workload().model.gated_mlp)
     return b.pointwise(name, {up}, {up}, elements, 2 * n, 3 * n, 1);
   if (!b.eager()) return b.pointwise(name, {up}, {up}, elements, 3 * n, 5 * n, 1);
@@ -363,7 +409,7 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex norme
   const TensorIndex read = branch("expert_norm", residual, normed);
   const TensorIndex source =
       moe.latent ? b.linear({"latent_down", m.hidden, hidden}, read, rows) : read;
-  const TensorIndex sent = exchange(b, "dispatch", source, s.routed, hidden);
+  const TensorIndex sent = exchange(b, "dispatch", source, s, hidden);
   b.last().inputs.push_back(scores);
   add_routing(b, rows);
   const AdapterTargets& on = b.workload().adapter.targets;
@@ -375,7 +421,7 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex norme
   TensorIndex down =
       expert_linear(b, "expert_down", s, activated, s.width, hidden, m.biases.experts, on.down);
   down = add_weighted_bias(b, s, down, hidden);
-  TensorIndex back = exchange(b, "combine", down, s.routed, hidden);
+  TensorIndex back = exchange(b, "combine", down, s, hidden);
   const double out = bytes_of_elements(b, rows * hidden);
   // Fused experts weigh inside the activation, so that the sum afterwards keeps nothing of theirs
   // (Megatron-LM megatron/core/transformer/moe/experts.py: permuted_probs go into the activation).

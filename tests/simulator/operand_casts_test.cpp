@@ -108,3 +108,14 @@ TEST_CASE("asynchronous tensor parallelism hides what a rescaling does not part"
   w.framework.overlap_tensor_backward = false;
   CHECK(hidden() == 2);  // the sums of forward
 }
+
+// Two bytes more to look for the largest value: of every output gradient, and of what attention and
+// the activation made, 512 and 1,408 wide. What a norm made it has looked at itself.
+TEST_CASE("a scale of the largest value: an operand is read once more", "[casts]") {
+  Workload w = in_fp8();
+  w.framework.current_scaling = true;
+  const Moved m = casts(w, plan_of(1));
+  CHECK(m.forward == 4 * inputs + 2 * cast_tokens * (512 + 1408));
+  CHECK(m.backward == 6 * outputs);
+  CHECK(m.weight == 0);
+}

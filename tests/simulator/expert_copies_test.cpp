@@ -1,0 +1,158 @@
+// What moves the rows of experts about and casts them, operator by operator.
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "simulator/graphs/graph_builder.hpp"
+#include "simulator/graphs/layer_graph.hpp"
+#include "simulator/model_partition.hpp"
+#include "simulator/pipeline_schedule.hpp"
+#include "tests/catch.hpp"
+#include "tests/simulator/sample_workload.hpp"
+
+namespace shardwise {
+namespace {
+
+// 64 experts of which each of 4,096 tokens takes eight: 32,768 rows of 2,048 on eight ranks of
+// eight experts, and a gated MLP of 1,024.
+Workload routed_model(DType compute) {
+  Workload w = pretraining(llama(1, 2048, 16, 16, 5632, 32000), 4096);
+  w.model.moe = MixtureOfExperts{64, 8, 1024, 0, false, 0, 1};
+  w.framework.kernels = KernelStyle::fused;
+  w.compute = compute;
+  return w;
+}
+
+constexpr std::int64_t rows = 32768;
+constexpr std::int64_t dispatched = rows * 2048 * 2;  // B
+
+LayerGraph block_of(const Workload& w, int microbatch = 1) {
+  ParallelPlan plan = plan_of(8);
+  if (w.model.moe) plan.expert = 8;
+  plan.microbatch = microbatch;
+  const ModelPartition partition =
+      partition_model(w, plan, *find_pipeline_schedule("1f1b"), *recompute_policy("none"));
+  return partition.stages[0][0].layers[1].definition->graph;
+}
+
+const Operator& operator_named(const LayerGraph& graph, std::string_view name) {
+  return *std::find_if(graph.operators.begin(), graph.operators.end(),
+                       [&](const Operator& op) { return op.name == name; });
+}
+
+struct RowTraffic {
+  std::int64_t bytes = 0;
+  int launches = 0;
+};
+
+RowTraffic traffic_of(const std::vector<Kernel>& kernels, bool (*counts)(const MemoryWork&)) {
+  RowTraffic sum;
+  for (const Kernel& k : kernels)
+    if (const auto* m = std::get_if<MemoryWork>(&k); m != nullptr && counts(*m)) {
+      sum.bytes += m->moved.value;
+      sum.launches += m->launches;
+    }
+  return sum;
+}
+
+bool copies_rows(const MemoryWork& m) { return !m.looped && !m.plain; }
+bool looped(const MemoryWork& m) { return m.looped; }
+bool plain(const MemoryWork& m) { return m.plain; }
+
+}  // namespace
+
+// Every copy reads and writes the rows. An all-to-all: permuted, then sorted by expert where it
+// arrived; in 8 bits padded too, and what comes back is sorted and unpadded. DeepEP sorts where it
+// permutes; HybridEP also pads.
+TEST_CASE("rows of experts are copied as often as their dispatcher leaves to do", "[experts]") {
+  const auto copies = [](const Workload& w, std::string_view name) {
+    return static_cast<double>(
+               traffic_of(operator_named(block_of(w), name).forward, copies_rows).bytes) /
+           (2.0 * dispatched);
+  };
+  Workload wide = routed_model(DType::bf16), narrow = routed_model(DType::mxfp8);
+  CHECK(copies(wide, "dispatch") == 2);
+  CHECK(copies(wide, "combine") == 1);
+  CHECK(copies(narrow, "dispatch") == 3);
+  CHECK(copies(narrow, "combine") == 2);
+  wide.framework.dispatches_once = narrow.framework.dispatches_once = true;
+  CHECK(copies(wide, "dispatch") == 1);
+  CHECK(copies(narrow, "dispatch") == 2);
+  narrow.framework.dispatch_pads = true;
+  CHECK(copies(narrow, "dispatch") == 1);
+  CHECK(copies(narrow, "combine") == 1);
+}
+
+// Eight experts, a kernel each, 2 B read and two of 1 B written: 4 B an element. The tensor's own
+// largest value is looked for first: 2 B more, and four kernels.
+TEST_CASE("operands are cast expert by expert", "[experts]") {
+  Workload w = routed_model(DType::fp8);
+  const RowTraffic delayed = traffic_of(operator_named(block_of(w), "expert_up").forward, looped);
+  CHECK(delayed.bytes == 4 * rows * 2048);
+  CHECK(delayed.launches == 8);
+  w.framework.current_scaling = true;
+  const RowTraffic current = traffic_of(operator_named(block_of(w), "expert_up").forward, looped);
+  CHECK(current.bytes == 6 * rows * 2048);
+  CHECK(current.launches == 32);
+}
+
+// Up's input and down's output gradient are still cast; what lies between is cast by the products
+// that make it.
+TEST_CASE("in one graph products of experts end in activation and cast", "[experts]") {
+  Workload w = routed_model(DType::mxfp8);
+  CHECK_FALSE(operator_named(block_of(w), "expert_activation").forward.empty());
+  w.step_is_graph = true;
+  const LayerGraph graph = block_of(w);
+  CHECK(operator_named(graph, "expert_activation").forward.empty());
+  CHECK(operator_named(graph, "expert_activation").backward.empty());
+  CHECK(traffic_of(operator_named(graph, "expert_up").forward, looped).launches == 8);
+  CHECK(traffic_of(operator_named(graph, "expert_up").backward, looped).launches == 0);
+  CHECK(traffic_of(operator_named(graph, "expert_down").forward, looped).launches == 0);
+  CHECK(traffic_of(operator_named(graph, "expert_down").backward, looped).launches == 8);
+  w.pads_experts = true;
+  CHECK_FALSE(operator_named(block_of(w), "expert_activation").forward.empty());
+}
+
+TEST_CASE("experts' weight gradients are added where they are kept", "[experts]") {
+  Workload w = routed_model(DType::bf16);
+  for (const bool fusion : {false, true}) {
+    w.framework.gradient_fusion = fusion;
+    const LayerGraph graph = block_of(w);
+    CHECK(
+        std::get<GemmWork>(operator_named(graph, "expert_up").backward_weight.front()).accumulate ==
+        fusion);
+  }
+}
+
+// Of 16 heads of 128, 8 groups of 128 states: z and x of 2,048 each, B and C of 1,024 each and 16
+// time steps are 6,160 columns in, 2,048 out, of two sequences of 4,096 tokens, read and written in
+// 2 B: 4 x 8,192 x 8,208 B each way. One sequence lies as the kernels want it.
+TEST_CASE("a Mamba scan has its sequences copied one behind the other", "[mamba]") {
+  Workload w = pretraining(llama(1, 2048, 16, 16, 5632, 32000), 4096);
+  StateSpace mamba;
+  mamba.heads = 16;
+  mamba.head_dim = 128;
+  mamba.groups = 8;
+  mamba.state = 128;
+  mamba.chunk = 256;
+  w.model.mamba = mamba;
+  w.framework.kernels = KernelStyle::fused;
+  const auto copied = [&](int microbatch) {
+    ParallelPlan plan = plan_of(8);
+    plan.microbatch = microbatch;
+    GraphBuilder b(w, plan, true);
+    add_mamba(b, b.input(microbatch * 4096 * 2048));
+    const LayerGraph graph = b.finish(0);
+    const Operator& scan = operator_named(graph, "scan");
+    return std::pair{traffic_of(scan.forward, plain).bytes, traffic_of(scan.backward, plain).bytes};
+  };
+  const std::int64_t both = 4LL * 8192 * 8208;
+  CHECK(copied(2) == std::pair{std::int64_t{0}, std::int64_t{0}});
+  w.framework.sequence_first = true;
+  CHECK(copied(2) == std::pair{both, both});
+  CHECK(copied(1) == std::pair{std::int64_t{0}, std::int64_t{0}});
+}
+
+}  // namespace shardwise
