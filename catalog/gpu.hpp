@@ -55,8 +55,10 @@ struct Gpu {
   BytesPerSecond nvlink;                    // all links of one GPU, one direction; 0: none.
                                             // Infinity Fabric and RoCE scale-up count as such.
   std::optional<BytesPerSecond> host_link;  // one direction, where it is not PCIe (NVLink-C2C)
-  // Where the CPU is a part of the module (Grace): its time to issue a kernel over an x86 server's.
+  // Where the CPU is a part of the module (Grace): its time to issue an operator over an x86
+  // server's, and that of a fused module's kernel (KernelStyle::fused), whichever framework issues.
   double host_slowdown = 1;
+  std::optional<Seconds> host_per_fused_kernel;
   // Its tensor rates are held far below what its clock and power allow (H20, for export): under
   // load it loses none of them.
   bool capped_rates = false;

@@ -102,6 +102,8 @@ void read_links(JsonReader& r, Gpu& gpu) {
   if (const auto c2c = r.maybe_number("host_link_gb_per_s_per_direction", 1, 100000))
     gpu.host_link = from_gb_per_s(*c2c);
   gpu.host_slowdown = r.maybe_number("host_slowdown", 0.1, 10).value_or(1);
+  if (const auto us = r.maybe_number("host_us_per_fused_kernel", 0, 1e6))
+    gpu.host_per_fused_kernel = Seconds(*us * 1e-6);
   gpu.peer_over_pcie = r.choice("peer_over_pcie", peer_access);
 }
 

@@ -2,6 +2,8 @@
 // its datasheet and the profile; a call allocates nothing and looks nothing up.
 #pragma once
 
+#include <optional>
+
 #include "simulator/costs/attention_model.hpp"
 #include "simulator/costs/gemm_model.hpp"
 #include "simulator/costs/memory_bound_model.hpp"
@@ -17,6 +19,7 @@ class KernelModel {
         memory_(gpu, profile),
         host_(profile.host),
         host_slowdown_(gpu.host_slowdown),
+        host_per_fused_kernel_(gpu.host_per_fused_kernel),
         multiprocessors_(gpu.sm_count) {}
 
   Seconds gemm(const GemmShape& shape) const { return gemm_.time(shape); }
@@ -31,9 +34,11 @@ class KernelModel {
   double cached_share(double bytes_since) const { return memory_.cached_share(bytes_since); }
   // Between two dependent small kernels on one stream.
   Seconds launch_latency() const { return memory_.start(); }
-  // CPU time to issue one kernel.
-  Seconds host_per_kernel(KernelStyle style) const {
-    return host_slowdown_ * host_.per_kernel[static_cast<std::size_t>(style)];
+  // CPU time to issue one kernel. `own`: what the framework's takes an x86 server, if not the same.
+  Seconds host_per_kernel(KernelStyle style, Seconds own = Seconds(0)) const {
+    if (style == KernelStyle::fused && host_per_fused_kernel_) return *host_per_fused_kernel_;
+    const Seconds usual = host_.per_kernel[static_cast<std::size_t>(style)];
+    return host_slowdown_ * (own > Seconds(0) ? own : usual);
   }
   double host_slowdown() const { return host_slowdown_; }
   // False where gemm() times a stand-in for a format that the GPU lacks.
@@ -47,6 +52,7 @@ class KernelModel {
   MemoryBoundModel memory_;
   HostCalibration host_;
   double host_slowdown_ = 1;
+  std::optional<Seconds> host_per_fused_kernel_;
   int multiprocessors_ = 0;
 };
 

@@ -269,9 +269,8 @@ Seconds CostModel::checkpoint_hooks(const LayerDefinition& d, const KernelModel&
 }
 
 Seconds CostModel::host_per_kernel(const KernelModel& kernels) const {
-  const double own = w_.framework.host_us_per_kernel;
-  return own > 0 ? Seconds(kernels.host_slowdown() * own * 1e-6)
-                 : kernels.host_per_kernel(w_.framework.kernels);
+  return kernels.host_per_kernel(w_.framework.kernels,
+                                 Seconds(w_.framework.host_us_per_kernel * 1e-6));
 }
 
 }  // namespace shardwise
