@@ -201,6 +201,8 @@ HostCalibration host(JsonReader r) {
   h.communicator_creation = Seconds(r.number("communicator_creation_s", 0, 60));
   h.per_looped_launch = Seconds(r.number("per_looped_launch_us", 0, max_us) * 1e-6);
   h.per_grouped_product = Seconds(r.number("per_grouped_product_us", 0, max_us) * 1e-6);
+  h.per_graph_forward = Seconds(r.number("per_graph_forward_us", 0, max_us) * 1e-6);
+  h.per_graph_backward = Seconds(r.number("per_graph_backward_us", 0, max_us) * 1e-6);
   h.per_collective = Seconds(r.number("per_collective_us", 0, max_us) * 1e-6);
   h.evidence = evidence(r);
   return h;

@@ -62,7 +62,8 @@ struct MemoryWork {
   Bytes moved;
   int launches = 1;
   MemoryAccess access = MemoryAccess::streaming;
-  bool plain = false;  // operators of PyTorch's own, also where the framework's are fused
+  bool plain = false;    // operators of PyTorch's own, also where the framework's are fused
+  bool routing = false;  // of the choice of experts, with what moves tokens to them
 };
 
 // The parallel axis along which a layer communicates.
