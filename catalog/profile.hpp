@@ -143,8 +143,8 @@ struct HostCalibration {
   Seconds per_grouped_product;          // of such a call, the Python around each product
   Seconds per_graph_forward;            // a captured part of a layer: its launch and what is around
   Seconds per_graph_backward;
-  Seconds per_collective;               // wrapper, work object, events, stream switch
-  int launch_queue = 0;                 // kernels that may wait for the GPU before the CPU does
+  Seconds per_collective;  // wrapper, work object, events, stream switch
+  int launch_queue = 0;    // kernels that may wait for the GPU before the CPU does
   double rank_spread = 0;  // by which the slowest process of a group is slower than their mean
   std::vector<FittedField> fitted;
   Seconds communicator_creation;  // between two ranks, the first time that they talk

@@ -116,8 +116,8 @@ struct PhraseReading {
   std::optional<std::string> precision;    // as records spell it
   std::optional<MemoryKind> memory_kind;   // where the record does not know it
   std::optional<GraphScopes> graph_scopes;
-  bool graph_scopes_follow = false;        // the parts that CUDA graphs hold are named after `text`
-  bool modules_follow = false;             // the parts that are re-run are named after `text`
+  bool graph_scopes_follow = false;  // the parts that CUDA graphs hold are named after `text`
+  bool modules_follow = false;       // the parts that are re-run are named after `text`
   bool share_follows = false;  // the number after `text` is the offloaded share of activations
   bool offloaded_layers_follow = false;  // likewise, of the layers whose activations are offloaded
   std::optional<std::string> recompute;  // a row of recompute_policy

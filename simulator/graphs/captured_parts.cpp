@@ -78,7 +78,8 @@ void CapturedParts::find_parts(const LayerGraph& graph) {
 
 bool CapturedParts::holds(std::size_t op, const Kernel& kernel) const {
   if (!scopes_.any()) return false;
-  const bool all = scopes_.has(GraphScope::moe), routes = all || scopes_.has(GraphScope::moe_router);
+  const bool all = scopes_.has(GraphScope::moe),
+             routes = all || scopes_.has(GraphScope::moe_router);
   const bool prepares = all || (routes && scopes_.has(GraphScope::moe_preprocess));
   switch (parts_[op]) {
     case Part::attention:

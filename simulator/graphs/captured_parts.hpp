@@ -50,7 +50,16 @@ class CapturedParts {
   const Replay* begins(std::size_t op) const;
 
  private:
-  enum class Part : std::uint8_t { none, attention, mlp, router, preprocess, dispatch, experts, mamba };
+  enum class Part : std::uint8_t {
+    none,
+    attention,
+    mlp,
+    router,
+    preprocess,
+    dispatch,
+    experts,
+    mamba
+  };
   void find_parts(const LayerGraph& graph);
   void find_copies(const LayerGraph& graph, std::size_t begin, std::size_t end, Replay& replay);
   bool holds_any(std::size_t op) const;
