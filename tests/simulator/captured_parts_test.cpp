@@ -143,4 +143,26 @@ TEST_CASE("scopes of CUDA graphs hold the layers of their kind") {
   CHECK(held(w, experts) == "");
 }
 
+// A layer of one mixer is a graph of its own, wholly held, and reads and hands on one tensor.
+TEST_CASE("a graph holds a mixer's layer from its norm to its sum") {
+  Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
+  w.model.norms.per_layer = 1;
+  w.model.mixers = "M*";
+  w.model.mamba = StateSpace{16, 64, 4, 128, 4, 128};
+  BlockKind mamba, attention;
+  mamba.mixer = LayerMixer::mamba;
+  attention.mixer = LayerMixer::attention;
+  w.graph_scopes = {Scope::mamba};
+  CHECK(held(w, attention) == "");
+  const ParallelPlan plan = plan_of(1);
+  const LayerGraph graph = block_graph(w, plan, mamba);
+  const CapturedParts parts(graph, w, plan);
+  for (std::size_t i = 0; i < graph.operators.size(); ++i) CHECK(parts.holds(i, MemoryWork{}));
+  REQUIRE(parts.begins(0) != nullptr);
+  CHECK(parts.begins(0)->forward.launches == 1);
+  CHECK(parts.begins(0)->forward.moved == Bytes(2 * 256 * 512 * 2));
+  CHECK(parts.begins(0)->backward.launches == 1);
+  CHECK(parts.begins(1) == nullptr);
+}
+
 }  // namespace shardwise
