@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
@@ -27,6 +28,14 @@ constexpr Spellings<PositionKind, 4> position_names{{
     {"learned", PositionKind::learned},
     {"alibi", PositionKind::alibi},
     {"none", PositionKind::none},
+}};
+constexpr Spellings<GraphScope, 6> graph_scope_names{{
+    {"attn", GraphScope::attn},
+    {"mlp", GraphScope::mlp},
+    {"moe", GraphScope::moe},
+    {"moe_router", GraphScope::moe_router},
+    {"moe_preprocess", GraphScope::moe_preprocess},
+    {"mamba", GraphScope::mamba},
 }};
 // The linears as adapter_targets name them.
 constexpr std::array<std::pair<std::string_view, bool AdapterTargets::*>, 9> target_members{{
@@ -78,6 +87,19 @@ AdapterTargets targets(JsonReader& r) {
   return out;
 }
 
+GraphScopes scopes(JsonReader& r) {
+  GraphScopes out;
+  for (const std::string& name : r.texts("graph_scopes")) {
+    const auto row = std::find_if(graph_scope_names.begin(), graph_scope_names.end(),
+                                  [&](const auto& spelled) { return spelled.first == name; });
+    if (row == graph_scope_names.end())
+      r.problem("graph_scopes", "names of scopes of CUDA graphs");
+    else
+      out.add(row->second);
+  }
+  return out;
+}
+
 bool flag(JsonReader& r, std::string_view key) { return r.maybe_flag(key).value_or(false); }
 
 NetworkReading read_network_reading(JsonReader& r) {
@@ -121,6 +143,8 @@ PhraseReading read_phrase(JsonReader& r) {
   p.expert_ranks = r.maybe_integer("expert_ranks", 1, 100'000);
   p.expert_imbalance = r.maybe_number("expert_imbalance", 1, 1000);
   p.precision = r.maybe_text("precision");
+  if (r.has("graph_scopes")) p.graph_scopes = scopes(r);
+  p.graph_scopes_follow = flag(r, "graph_scopes_follow");
   p.modules_follow = flag(r, "modules_follow");
   p.share_follows = flag(r, "share_follows");
   p.offloaded_layers_follow = flag(r, "offloaded_layers_follow");
@@ -201,6 +225,9 @@ void read_training(JsonReader& r, Reading& out) {
   });
   read_rows(r, "recompute_modules", out.recompute_modules, [](JsonReader& e) {
     return RecomputeReading{e.text("text"), e.text("module")};
+  });
+  read_rows(r, "graph_scopes", out.graph_scopes, [](JsonReader& e) {
+    return GraphScopeReading{e.text("text"), e.maybe_choice("scope", graph_scope_names)};
   });
   read_rows(r, "plugins", out.plugins, [](JsonReader& e) {
     PluginReading row;

@@ -142,7 +142,9 @@ struct HostCalibration {
   Seconds per_looped_launch;            // one of many that a single call launches, in C++
   Seconds per_grouped_product;          // of such a call, the Python around each product
   Seconds per_narrow_product;           // the same of 8 bits and less
-  Seconds per_collective;               // wrapper, work object, events, stream switch
+  Seconds per_graph_forward;            // a captured part of a layer: its launch and what is around
+  Seconds per_graph_backward;
+  Seconds per_collective;  // wrapper, work object, events, stream switch
   // Of a checkpoint beyond what runs again, in the time of an eager operator: a reentrant one; one
   // that is not, which calls Python for every tensor that autograd saves.
   double reentrant_checkpoint = 0, checkpoint = 0, per_checkpointed_tensor = 0;

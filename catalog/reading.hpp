@@ -13,6 +13,7 @@
 #include "catalog/adapter.hpp"
 #include "catalog/cluster.hpp"
 #include "catalog/framework.hpp"
+#include "catalog/graph_scope.hpp"
 #include "catalog/optimizer.hpp"
 #include "catalog/preference.hpp"
 #include "catalog/result.hpp"
@@ -78,6 +79,10 @@ struct TargetReading {
 struct RecomputeReading {
   std::string text, recompute;
 };
+struct GraphScopeReading {  // one word of a list; no scope: it joins others, as "and" does
+  std::string text;
+  std::optional<GraphScope> scope;
+};
 struct PluginReading {
   std::string text;
   std::optional<LossKind> loss;
@@ -111,7 +116,9 @@ struct PhraseReading {
   std::optional<int> expert_ranks;         // over which experts are spread, where no key tells it
   std::optional<std::string> precision;    // as records spell it
   std::optional<MemoryKind> memory_kind;   // where the record does not know it
-  bool modules_follow = false;             // the parts that are re-run are named after `text`
+  std::optional<GraphScopes> graph_scopes;
+  bool graph_scopes_follow = false;  // the parts that CUDA graphs hold are named after `text`
+  bool modules_follow = false;       // the parts that are re-run are named after `text`
   bool share_follows = false;  // the number after `text` is the offloaded share of activations
   bool offloaded_layers_follow = false;  // likewise, of the layers whose activations are offloaded
   std::optional<std::string> recompute;  // a row of recompute_policy
@@ -138,6 +145,7 @@ struct Reading {
   std::vector<TargetReading> targets;
   std::vector<RecomputeReading> recomputes;
   std::vector<RecomputeReading> recompute_modules;  // one word of a list, and the part it names
+  std::vector<GraphScopeReading> graph_scopes;
   std::vector<PluginReading> plugins;
   std::vector<MemoryKindReading> memory_kinds;
   std::vector<PhraseReading> phrases;

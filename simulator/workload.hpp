@@ -8,6 +8,7 @@
 #include "catalog/adapter.hpp"
 #include "catalog/dtype.hpp"
 #include "catalog/framework.hpp"
+#include "catalog/graph_scope.hpp"
 #include "catalog/optimizer.hpp"
 #include "catalog/preference.hpp"
 #include "catalog/transformer.hpp"
@@ -45,6 +46,7 @@ struct Workload {
   bool shares_orthogonalization = false;
   bool pads_experts = false;   // every expert computes equally many tokens, dropped or padded
   bool step_is_graph = false;  // one CUDA graph holds forward and backward: the CPU issues nothing
+  GraphScopes graph_scopes;    // else what graphs of every layer hold (captured_parts.hpp)
 
   // The framework's own AdamW, where that is what steps.
   const WrittenOptimizer* written_optimizer() const {

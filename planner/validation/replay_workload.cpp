@@ -156,6 +156,41 @@ const OptimizerRow* replay_optimizer(const ReplayContext& c, const Framework& fr
   return usual;
 }
 
+// The scopes of CUDA graphs that are named after `phrase`, until a word names none.
+GraphScopes scopes_after(const ReplayContext& c, std::string_view phrase) {
+  const std::string_view text = c.run.notes;
+  const auto part_of_word = [](char ch) { return is_word_character(ch) || ch == '_'; };
+  GraphScopes out;
+  const std::size_t start = text.find(phrase);
+  if (start == std::string_view::npos) return out;
+  for (std::size_t at = start + phrase.size(); at < text.size();) {
+    std::size_t end = at;
+    while (end < text.size() && part_of_word(text[end])) ++end;
+    if (end == at) {
+      if (text[at] == '.' || text[at] == ';' || text[at] == ']') break;
+      ++at;
+      continue;
+    }
+    const auto& rows = c.reading.graph_scopes;
+    const auto row = std::find_if(rows.begin(), rows.end(), [&](const GraphScopeReading& r) {
+      return r.text == text.substr(at, end - at);
+    });
+    if (row == rows.end()) break;
+    if (row->scope) out.add(*row->scope);
+    at = end;
+  }
+  return out;
+}
+
+GraphScopes stated_scopes(const ReplayContext& c) {
+  for (const PhraseReading* phrase : c.phrases) {
+    if (phrase->graph_scopes) return *phrase->graph_scopes;
+    if (!phrase->graph_scopes_follow) continue;
+    if (const GraphScopes named = scopes_after(c, phrase->text); named.any()) return named;
+  }
+  return {};
+}
+
 // Whether a part of the path, between slashes and full stops, is `word`.
 bool has_path_word(std::string_view path, std::string_view word) {
   while (!path.empty()) {
@@ -217,6 +252,7 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
   w.pads_experts = stated(c, &PhraseReading::pads_experts).value_or(false);
   w.prediction_depths = stated(c, &PhraseReading::prediction_depths).value_or(0);
   w.step_is_graph = stated(c, &PhraseReading::step_is_graph).value_or(false);
+  w.graph_scopes = stated_scopes(c);
   w.blocking_launches = stated(c, &PhraseReading::blocking_launches).value_or(false);
   // A pack counts all sequences of its samples (modelscope/ms-swift @2244e95f4
   // swift/llm/template/base.py:507-518).

@@ -7,6 +7,7 @@
 
 #include "simulator/costs/cache_reuse.hpp"
 #include "simulator/costs/cost_model.hpp"
+#include "simulator/graphs/captured_parts.hpp"
 
 namespace shardwise {
 
@@ -26,11 +27,16 @@ struct IssueOrder {
   Seconds lead() const { return done - busy; }
 };
 
-struct CostModel::PassCost {
-  Seconds compute, matmul, weight_matmul, attention;
-  std::array<Seconds, 3> exposed{}, beside{};
+// What the CPU issues, one by one.
+struct LaunchCounts {
   int launches = 0, plain_launches = 0, looped_launches = 0;
   int grouped_products = 0, narrow_products = 0, collectives = 0;
+};
+
+struct CostModel::PassCost : LaunchCounts {
+  Seconds compute, matmul, weight_matmul, attention;
+  std::array<Seconds, 3> exposed{}, beside{};
+  Seconds replays;  // CPU time of CUDA graphs
   std::vector<CollectiveUse>* uses = nullptr;
   IssueOrder order;    // since the CPU waited last
   IssuedWork at_wait;  // all that was issued when the CPU waited last
@@ -157,12 +163,23 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
     if (w_.step_is_graph) return Seconds(0);
     return static_cast<double>(c.launches) * host + static_cast<double>(c.plain_launches) * plain +
            kernels.host_slowdown() *
-               (static_cast<double>(c.looped_launches) * profile_.host.per_looped_launch +
+               (c.replays +
+                static_cast<double>(c.looped_launches) * profile_.host.per_looped_launch +
                 static_cast<double>(c.grouped_products) * profile_.host.per_grouped_product +
                 static_cast<double>(c.narrow_products) * profile_.host.per_narrow_product +
                 static_cast<double>(c.collectives) * profile_.host.per_collective);
   };
-  const auto add = [&](const std::vector<Kernel>& list, PassCost& to, Bytes cold = Bytes(0)) {
+  const CapturedParts captured(d.graph, w_, plan_);
+  const auto replay = [&](const CapturedParts::Copies& copies, Seconds each, PassCost& to) {
+    const Seconds issued = issue(to);
+    const Seconds copied = kernels.memory_bound(copies.moved, copies.launches);
+    to.replays += each;
+    to.looped_launches += copies.launches;
+    to.compute += copied;
+    to.order.add(1 + copies.launches, issue(to) - issued, copied);
+  };
+  const auto add = [&](std::size_t op, const std::vector<Kernel>& list, PassCost& to,
+                       Bytes cold = Bytes(0)) {
     for (const Kernel& k : list)
       if (std::holds_alternative<ReadBack>(k)) {
         const IssuedWork all{to.compute, to.exposed, issue(to), to.order.lead()};
@@ -170,9 +187,11 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
         to.at_wait = all;
         to.order = {};
       } else {
+        const LaunchCounts before = to;
         const int launches = to.all_launches();
         const Seconds issued = issue(to), busy = to.device();
         add_kernel(k, kernels, to, cold);
+        if (captured.holds(op, k)) static_cast<LaunchCounts&>(to) = before;
         to.order.add(to.all_launches() - launches, issue(to) - issued, to.device() - busy);
       }
   };
@@ -180,10 +199,15 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
   const std::vector<ColdBytes> cold = cold_bytes(d.graph, kernels);
   for (std::size_t i = 0; i < d.graph.operators.size(); ++i) {
     const Operator& op = d.graph.operators[i];
-    for (int pass = 0; pass < passes; ++pass) add(op.forward, forward, cold[i].forward);
-    add(op.backward, input, cold[i].backward);
-    add(op.backward_weight, weight);
-    if (d.redone[i] && d.script.runs_again[i]) add(op.forward, again, cold[i].forward);
+    if (const CapturedParts::Replay* graph = captured.begins(i)) {
+      for (int pass = 0; pass < passes; ++pass)
+        replay(graph->forward, profile_.host.per_graph_forward, forward);
+      replay(graph->backward, profile_.host.per_graph_backward, input);
+    }
+    for (int pass = 0; pass < passes; ++pass) add(i, op.forward, forward, cold[i].forward);
+    add(i, op.backward, input, cold[i].backward);
+    add(i, op.backward_weight, weight);
+    if (d.redone[i] && d.script.runs_again[i]) add(i, op.forward, again, cold[i].forward);
   }
   // What runs beside the weight gradient hides behind it, whichever half of backward issued it.
   PassCost beside = input;

@@ -220,13 +220,15 @@ void add_routing(GraphBuilder& b, std::int64_t rows) {
   const Workload& w = b.workload();
   const bool counts = b.plan().expert > 1 && !w.framework.dispatches_once && !w.pads_experts;
   const double scores = 4.0 * static_cast<double>(rows * w.model.moe->experts);
-  const auto kernels = [&](int launches) {
-    return MemoryWork{ceil_bytes(2 * scores * launches), launches, MemoryAccess::streaming, true};
+  const auto kernels = [&](int launches, bool routing) {
+    return MemoryWork{ceil_bytes(2 * scores * launches), launches, MemoryAccess::streaming, true,
+                      routing};
   };
   std::vector<Kernel>& forward = b.last().forward;
   if (!w.pads_experts) forward.insert(forward.begin(), ReadBack{});
-  forward.insert(forward.begin(), kernels(counts ? 31 : 19));
-  b.last().backward.push_back(kernels(10));
+  if (counts) forward.insert(forward.begin(), kernels(12, false));
+  forward.insert(forward.begin(), kernels(19, true));
+  b.last().backward.push_back(kernels(10, true));
 }
 
 // Copies of the rows of all experts on this rank, to or from one operand. An all-to-all leaves them

@@ -62,8 +62,9 @@ struct MemoryWork {
   Bytes moved;
   int launches = 1;
   MemoryAccess access = MemoryAccess::streaming;
-  bool plain = false;   // operators of PyTorch's own, also where the framework's are fused
-  bool looped = false;  // launched one by one, by a call that also launches products
+  bool plain = false;    // operators of PyTorch's own, also where the framework's are fused
+  bool looped = false;   // launched one by one, by a call that also launches products
+  bool routing = false;  // of the choice of experts, with what moves tokens to them
 };
 
 // The parallel axis along which a layer communicates.

@@ -117,4 +117,28 @@ TEST_CASE("A run that does not reshard after forward is replayed at stage 2") {
   CHECK(stage("b200log-qwen3-14b-bf16-fsdp-b4") == 3);
 }
 
+// Presets list scopes or one, prose names them; a list without an implementation does nothing.
+TEST_CASE("what a record says of CUDA graphs") {
+  const auto scopes = [](const char* id) { return asked(id).question.workload.graph_scopes; };
+  using S = GraphScope;
+  CHECK(scopes("bridge-26.06-pretrain-nemotron-3-super-b300x64-mxfp8-gbs512") ==
+        GraphScopes{S::attn, S::mamba, S::moe_router, S::moe_preprocess});
+  CHECK(scopes("bridge-26.06-sft-llama3-70b-h100x32-fp8-gbs32") == GraphScopes{S::mlp});
+  CHECK(scopes("bridge-26.06-pretrain-nemotron-3-nano-h100x16-fp8-gbs1024") ==
+        GraphScopes{S::mamba});
+  CHECK(scopes("bridge-card-lightning-gb200x8-performance-bf16") ==
+        GraphScopes{S::attn, S::mamba, S::moe_router, S::moe_preprocess});
+  CHECK(scopes("bridge-skill-qwen3-30b-16xh100-alltoall-smoke") ==
+        GraphScopes{S::moe_router, S::moe_preprocess});
+  CHECK(scopes("h200x64-qwen3-30b-pp2-mb2-gb2048-job3149-oom") == GraphScopes{S::attn});
+  CHECK(scopes("h200x64-qwen3-30b-pp1-mb2-gb2048-job3188") == GraphScopes{S::moe_router});
+  CHECK_FALSE(scopes("h200x64-qwen3-30b-pp1-mb4-gb2048-job3179-oom").any());
+  CHECK(scopes("mcore-moe-recipe-qwen3-30b-gb200-mxfp8-16gpu-tp1pp1ep16-partial-cg") ==
+        GraphScopes{S::attn, S::moe_router, S::moe_preprocess});
+  CHECK_FALSE(scopes("bridge-26.04.01-pretrain-nemotron-3-super-b200x64-mxfp8-gbs512").any());
+  const auto whole = [](const char* id) { return asked(id).question.workload.step_is_graph; };
+  CHECK(whole("bridge-25.11-pretrain-llama3-8b-gb200x8-fp8-mx-gbs128"));
+  CHECK_FALSE(whole("bridge-26.04-pretrain-llama3-70b-gb300x64-nvfp4-gbs256"));
+}
+
 }  // namespace shardwise
