@@ -202,6 +202,7 @@ HostCalibration host(JsonReader r) {
   h.per_looped_launch = Seconds(r.number("per_looped_launch_us", 0, max_us) * 1e-6);
   h.per_grouped_product = Seconds(r.number("per_grouped_product_us", 0, max_us) * 1e-6);
   h.per_narrow_product = Seconds(r.number("per_narrow_product_us", 0, max_us) * 1e-6);
+  h.per_streamed_product = Seconds(r.number("per_streamed_product_us", 0, max_us) * 1e-6);
   h.per_graph_forward = Seconds(r.number("per_graph_forward_us", 0, max_us) * 1e-6);
   h.per_graph_backward = Seconds(r.number("per_graph_backward_us", 0, max_us) * 1e-6);
   h.per_collective = Seconds(r.number("per_collective_us", 0, max_us) * 1e-6);

@@ -142,6 +142,7 @@ struct HostCalibration {
   Seconds per_looped_launch;            // one of many that a single call launches, in C++
   Seconds per_grouped_product;          // of such a call, the Python around each product
   Seconds per_narrow_product;           // the same of 8 bits and less
+  Seconds per_streamed_product;         // and C++ around it, where they go to several streams
   Seconds per_graph_forward;            // a captured part of a layer: its launch and what is around
   Seconds per_graph_backward;
   Seconds per_collective;  // wrapper, work object, events, stream switch

@@ -159,14 +159,17 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
   forward.uses = again.uses = input.uses = weight.uses = uses;
   const Seconds host = host_per_kernel(kernels);
   const Seconds plain = std::min(host, kernels.host_per_kernel(KernelStyle::eager));
+  const bool streams = w_.framework.kernels == KernelStyle::fused;  // of Transformer Engine
   const auto issue = [&](const PassCost& c) {
     if (w_.step_is_graph) return Seconds(0);
+    const int streamed = streams ? c.grouped_products + c.narrow_products : 0;
     return static_cast<double>(c.launches) * host + static_cast<double>(c.plain_launches) * plain +
            kernels.host_slowdown() *
                (c.replays +
                 static_cast<double>(c.looped_launches) * profile_.host.per_looped_launch +
                 static_cast<double>(c.grouped_products) * profile_.host.per_grouped_product +
                 static_cast<double>(c.narrow_products) * profile_.host.per_narrow_product +
+                static_cast<double>(streamed) * profile_.host.per_streamed_product +
                 static_cast<double>(c.collectives) * profile_.host.per_collective);
   };
   const CapturedParts captured(d.graph, w_, plan_);
