@@ -159,9 +159,9 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
   forward.uses = again.uses = input.uses = weight.uses = uses;
   const Seconds host = host_per_kernel(kernels);
   const Seconds plain = std::min(host, kernels.host_per_kernel(KernelStyle::eager));
-  const bool streams = w_.framework.kernels == KernelStyle::fused;  // of Transformer Engine
   const auto issue = [&](const PassCost& c) {
     if (w_.step_is_graph) return Seconds(0);
+    const bool streams = w_.framework.kernels == KernelStyle::fused;  // of Transformer Engine
     const int streamed = streams ? c.grouped_products + c.narrow_products : 0;
     return static_cast<double>(c.launches) * host + static_cast<double>(c.plain_launches) * plain +
            kernels.host_slowdown() *
@@ -215,9 +215,8 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
   // What runs beside the weight gradient hides behind it, whichever half of backward issued it.
   PassCost beside = input;
   beside.matmul += weight.matmul;
-  const auto tensor = static_cast<std::size_t>(CommAxis::tensor);
-  beside.beside[tensor] += weight.beside[tensor];
-  weight.beside[tensor] = Seconds(0);
+  constexpr auto tensor = static_cast<std::size_t>(CommAxis::tensor);
+  beside.beside[tensor] += std::exchange(weight.beside[tensor], Seconds(0));
 
   const int sms = kernels.multiprocessors();
   LayerTime t{settle(forward, sms), settle(again, sms), settle(beside, sms), settle(weight, sms)};

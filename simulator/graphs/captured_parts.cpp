@@ -19,6 +19,9 @@ bool writes(const Operator& op, TensorIndex t) {
   return std::find(op.outputs.begin(), op.outputs.end(), t) != op.outputs.end();
 }
 
+// The permutation of tokens; copies of whole rows come behind the exchange.
+bool by_index(const MemoryWork& work) { return work.access == MemoryAccess::gather; }
+
 }  // namespace
 
 CapturedParts::CapturedParts(const LayerGraph& graph, const Workload& w, const ParallelPlan& plan)
@@ -94,7 +97,8 @@ bool CapturedParts::holds(std::size_t op, const Kernel& kernel) const {
       return prepares;
     case Part::dispatch:
       if (const auto* work = std::get_if<MemoryWork>(&kernel); work != nullptr && !all)
-        return work->routing ? routes : prepares && (work->plain || permutes_early_);
+        return work->routing ? routes
+                             : prepares && (work->plain || (permutes_early_ && by_index(*work)));
       return all;
     case Part::experts:
       return all;

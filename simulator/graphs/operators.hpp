@@ -63,8 +63,8 @@ struct MemoryWork {
   int launches = 1;
   MemoryAccess access = MemoryAccess::streaming;
   bool plain = false;    // operators of PyTorch's own, also where the framework's are fused
-  bool looped = false;   // launched one by one, by a call that also launches products
   bool routing = false;  // of the choice of experts, with what moves tokens to them
+  bool looped = false;   // launched one by one, by a call that also launches products
 };
 
 // The parallel axis along which a layer communicates.
