@@ -43,8 +43,9 @@ Result<Catalog> load_catalog(const std::filesystem::path& root,
   auto models =
       std::async(std::launch::async, [&] { of_models = load_named_models(root, model, catalog); });
   auto frameworks = std::async(std::launch::async, load_frameworks, root);
+  auto nodes = std::async(std::launch::async, load_nodes, root);
   take(load_gpus(root), catalog.gpus, problems);
-  take(load_nodes(root), catalog.nodes, problems);
+  take(nodes.get(), catalog.nodes, problems);
   take(load_networks(root), catalog.networks, problems);
   take(load_prices(root), catalog.prices, problems);
   models.get();

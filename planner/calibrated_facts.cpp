@@ -43,9 +43,10 @@ std::string rests_on(const DeviceProfile& p) {
 Result<Facts> calibrated_facts(const std::filesystem::path& root, const Request& request,
                                ModelsAsked models) {
   auto calibrating = std::async(std::launch::async, read_calibration, root, request.profile);
+  auto reader = std::async(std::launch::async, load_reading, root);
   auto catalog =
       load_catalog(root, models == ModelsAsked::one ? request.model : std::optional<std::string>());
-  auto reading = load_reading(root);
+  auto reading = reader.get();
   auto calibration = calibrating.get();
   Problems problems;
   if (!catalog) problems.insert(problems.end(), catalog.error().begin(), catalog.error().end());

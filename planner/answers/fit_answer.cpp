@@ -86,7 +86,8 @@ void choose_for_others(const ResolvedRequest& request, Method method, std::size_
     });
 }
 
-bool fits(const FitAnswer& a) { return a.chosen.verdict != Verdict::does_not_fit; }
+bool fits(const ChosenPlan& chosen) { return chosen.verdict != Verdict::does_not_fit; }
+bool fits(const FitAnswer& a) { return fits(a.chosen); }
 
 // What is chosen for each card by one method, and the first card that has an answer.
 struct MethodChoices {
@@ -161,20 +162,21 @@ FitAnswer* first_fitting(FitAnswers& all, Method method) {
   return nullptr;
 }
 
-// What holds the plan up that is answered with, by the rules of `plan`. A part of the cluster runs
+// What holds a plan up that is answered with, by the rules of `plan`. A part of the cluster runs
 // the framework of the whole, so that nothing but the GPUs differs, and a plan of its own.
-void warn_of(const ResolvedRequest& request, FitAnswer& a) {
+std::vector<std::string> warnings_of(const ResolvedRequest& request, Method method,
+                                     const ChosenPlan& chosen) {
   ResolvedRequest on_part = request;
   on_part.most_gpus = std::max(request.most_gpus, request.gpus());
-  on_part.batch = a.chosen.question.plan.global_batch();
+  on_part.batch = chosen.question.plan.global_batch();
   on_part.asked.plans.clear();
   const auto best_step_on = [&](const Cluster& part) -> std::optional<Seconds> {
-    const auto chosen = choose_plan(on_part, a.method, part, Room::demanded);
-    if (!chosen || chosen->verdict != Verdict::fits) return std::nullopt;
-    return chosen->forecast.step_time.expected;
+    const auto best = choose_plan(on_part, method, part, Room::demanded);
+    if (!best || best->verdict != Verdict::fits) return std::nullopt;
+    return best->forecast.step_time.expected;
   };
-  a.warnings = plan_warnings({a.chosen.question, a.chosen.forecast.step_time.expected,
-                              request.facts->profile, best_step_on});
+  return plan_warnings(
+      {chosen.question, chosen.forecast.step_time.expected, request.facts->profile, best_step_on});
 }
 
 // Runs work(i) for every i, each on a thread of its own: there are as many as methods.
@@ -200,22 +202,27 @@ FitAnswers fit_answers(const ResolvedRequest& request) {
     if (choices[i].first == 0) known.push_back({request.methods[i], &firsts[i]});
   }
   std::vector<std::vector<Advice>> advice(n);
-  side_by_side(2 * n, [&](std::size_t task) {
+  std::vector<std::optional<std::vector<std::string>>> warnings(n);  // of first cards that fit
+  side_by_side(3 * n, [&](std::size_t task) {
     const std::size_t i = task % n;
     const std::size_t first = choices[i].first;
     if (first == request.clusters.size()) return;
     if (task < n)
       advice[i] = advice_for(request, request.methods[i], first, firsts[i], known);
-    else
+    else if (task < 2 * n)
       choose_for_others(request, request.methods[i], first, choices[i].chosen);
+    else if (fits(firsts[i]))
+      warnings[i] = warnings_of(request, request.methods[i], firsts[i]);
   });
   FitAnswers all;
   for (std::size_t i = 0; i < n; ++i)
     append(all, request.methods[i], std::move(choices[i]), advice[i], firsts[i].verdict);
-  std::vector<FitAnswer*> shown;
-  for (const Method method : request.methods)
-    if (FitAnswer* a = first_fitting(all, method)) shown.push_back(a);
-  side_by_side(shown.size(), [&](std::size_t i) { warn_of(request, *shown[i]); });
+  side_by_side(n, [&](std::size_t i) {
+    FitAnswer* const shown = first_fitting(all, request.methods[i]);
+    if (shown == nullptr) return;
+    shown->warnings = warnings[i] ? *std::move(warnings[i])
+                                  : warnings_of(request, request.methods[i], shown->chosen);
+  });
   if (request.asked.reach) add_reach(request, all);
   return all;
 }
