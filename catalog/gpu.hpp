@@ -1,6 +1,7 @@
 // A GPU as its datasheet gives it. Dense rates, one-direction links, nominal memory.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string>
@@ -49,7 +50,12 @@ struct Gpu {
   double boost_clock_mhz = 0;              // [MHz]
   std::optional<double> tensor_clock_mhz;  // [MHz] where the tensor rates assume another clock
   double power_w = 0;                      // [W] board power limit
-  double compute_capability = 0;           // 8.9; 0 where CUDA does not apply
+  std::optional<double> power_limit_w;     // [W] what its owner holds it to (nvidia-smi -pl)
+  // [W] what it may draw; 0 where the board's limit is not known.
+  double allowed_w() const {
+    return power_limit_w && power_w > 0 ? std::min(*power_limit_w, power_w) : power_w;
+  }
+  double compute_capability = 0;  // 8.9; 0 where CUDA does not apply
   int pcie_generation = 0;
   int pcie_lanes = 0;
   BytesPerSecond nvlink;                    // all links of one GPU, one direction; 0: none.

@@ -75,6 +75,7 @@ GemmCalibration gemm(JsonReader r) {
   c.best_fraction = positive_fraction(r, "best_fraction");
   c.reference_watts_per_sm = r.number("reference_watts_per_sm", 0.01, 1000);
   c.power_exponent = fraction(r, "power_exponent");
+  c.power_limit_exponent = r.maybe_number("power_limit_exponent", 0, 3).value_or(c.power_exponent);
   for (const DTypeRow& row : dtype_rows) {
     const auto i = static_cast<std::size_t>(row.dtype);
     if ((c.issue_fraction[i] > 0) != (c.sustained_fraction[i] > 0))

@@ -60,6 +60,7 @@ RunHardware read_run_hardware(JsonReader r) {
   h.gpus_per_node = maybe_count(r, "gpus_per_node");
   if (const auto gib_of_ram = r.maybe_number("host_ram_gib", 1e-3, 1e9))
     h.host_ram = ceil_bytes(*gib_of_ram * 1024 * 1024 * 1024);
+  h.power_limit_w = maybe_count(r, "power_limit_w");
   return h;
 }
 

@@ -60,6 +60,9 @@ struct GemmCalibration {
   double best_fraction = 1;  // best 16-bit rate over all shapes on the reference GPU
   double reference_watts_per_sm = 1;
   double power_exponent = 0;
+  // A card that its owner holds to less power: (W held to / W of the board)^exponent. The chip and
+  // its voltages stay, so that other cards of the family tell of it only where nothing else does.
+  double power_limit_exponent = 0;
   Evidence evidence;
 };
 

@@ -39,6 +39,7 @@ struct RunHardware {
   std::optional<std::string> gpu, intra_node, inter_node;
   std::optional<int> gpus, gpus_per_node;
   std::optional<Bytes> host_ram;
+  std::optional<int> power_limit_w;  // [W] of every GPU, where it is not the board's
 };
 
 struct RunTraining {

@@ -16,8 +16,9 @@ namespace {
 std::vector<const Gpu*> gpus_of(const Catalog& catalog, const Request& request) {
   std::vector<const Gpu*> found;
   if (!request.gpus) return found;
-  const auto clusters = parse_gpus(catalog, *request.gpus,
-                                   {request.network, request.host_ram, request.gpus_per_node});
+  const auto clusters =
+      parse_gpus(catalog, *request.gpus,
+                 {request.network, request.host_ram, request.gpus_per_node, request.power_limit_w});
   if (!clusters) return found;
   std::set<std::string> ids;
   for (const Cluster& cluster : *clusters)

@@ -27,6 +27,7 @@ bool has_price(const Prices& prices, const Gpu& gpu) {
 std::vector<Cluster> clusters_of(const AdviceTrial& t, const std::string& words) {
   ClusterOptions options;
   options.host_ram = t.request.asked.host_ram;
+  options.power_limit_w = t.request.asked.power_limit_w;
   options.network = t.request.asked.network;
   auto clusters = parse_gpus(t.request.facts->catalog, words, options);
   return clusters ? *std::move(clusters) : std::vector<Cluster>{};

@@ -19,7 +19,7 @@ std::optional<Rental> cheapest_rental(const Prices& prices, const Cluster& clust
 
 KilowattHours gpu_energy(const Cluster& cluster, Seconds time) {
   double watts = 0;
-  for (const NodeGroup& g : cluster.groups) watts += g.gpus() * g.gpu.power_w;
+  for (const NodeGroup& g : cluster.groups) watts += g.gpus() * g.gpu.allowed_w();
   return {watts * time.value / 3.6e6};
 }
 

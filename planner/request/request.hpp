@@ -25,8 +25,9 @@ struct Request {
   std::optional<std::string> gpus;
   std::optional<int> nodes, gpus_per_node;
   std::optional<std::string> network;
-  std::optional<Bytes> host_ram;  // of every node
-  std::vector<Method> methods;    // empty: the sensible ones
+  std::optional<Bytes> host_ram;     // of every node
+  std::optional<int> power_limit_w;  // [W] of every GPU
+  std::vector<Method> methods;       // empty: the sensible ones
   std::optional<std::string> framework;
   std::optional<int> sequence;         // tokens
   std::optional<int> batch;            // sequences per step over all GPUs

@@ -116,7 +116,7 @@ V get_quantization(const R& r) {
 }
 const std::string& word(const V& v) { return std::get<std::string>(v); }
 
-constexpr std::array<RequestField, 49> field_rows{{
+constexpr std::array<RequestField, 50> field_rows{{
     {"model", "MODEL", "MODEL", "catalog name, alias such as 70b, or the path of a config.json",
      text_kind, 0, 0, nullptr, set_plain<&R::model>, get_plain<&R::model>},
     {"gpus", "--gpus", "GPUS", "6x24GB, 2xRTX-3090, 16xH100-SXM, 4 nodes of 8xA100-80GB, dgx-h100",
@@ -129,6 +129,10 @@ constexpr std::array<RequestField, 49> field_rows{{
      0, nullptr, set_plain<&R::network>, get_plain<&R::network>},
     {"host_ram_gib", "--host-ram", "SIZE", "CPU memory of every node: 128GiB", FieldKind::size,
      1 << 20, exabyte, nullptr, set_plain<&R::host_ram>, get_plain<&R::host_ram>},
+    {"power_limit_w", "--power-limit", "WATTS",
+     "what every GPU is held to (nvidia-smi -pl): 280; the board's own where it is more",
+     integer_kind, 1, 10'000, nullptr, set_integer<&R::power_limit_w>,
+     get_integer<&R::power_limit_w>},
     {"method", "--method", "METHOD",
      "pretrain, full, lora, dora or qlora; more than once for several", FieldKind::texts, 0, 0,
      methods, set_methods, get_methods},

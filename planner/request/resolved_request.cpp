@@ -127,6 +127,22 @@ void note_boards(ResolvedRequest& r) {
                              " comes on a board of its own; name a PCIe card for one box."));
 }
 
+// A limit that no benchmark of the card's family says anything about changes nothing.
+void note_power_limit(ResolvedRequest& r) {
+  if (!r.asked.power_limit_w) return;
+  for (const NodeGroup& g : r.clusters.front().groups) {
+    const bool known =
+        g.gpu.power_w > 0 && r.facts->profile.row(g.gpu.family).gemm.power_limit_exponent > 0;
+    if (!known)
+      r.notes.push_back(sentence("How ", g.gpu.name, " slows under --power-limit is not known: ",
+                                 "its rates are those of its board's power."));
+    else if (*r.asked.power_limit_w >= g.gpu.power_w)
+      r.notes.push_back(sentence("--power-limit ", *r.asked.power_limit_w, " does not hold ",
+                                 g.gpu.name, ": its board draws ", static_cast<int>(g.gpu.power_w),
+                                 " W."));
+  }
+}
+
 void resolve_clusters(ResolvedRequest& r, Problems& problems) {
   const Catalog& catalog = r.facts->catalog;
   if (!r.asked.gpus) {
@@ -135,12 +151,14 @@ void resolve_clusters(ResolvedRequest& r, Problems& problems) {
                         "dgx-h100"});
     return;
   }
-  const ClusterOptions options{r.asked.network, r.asked.host_ram, r.asked.gpus_per_node};
+  const ClusterOptions options{r.asked.network, r.asked.host_ram, r.asked.gpus_per_node,
+                               r.asked.power_limit_w};
   auto clusters = parse_gpus(catalog, *r.asked.gpus, options);
   if (!clusters) return add(problems, clusters.error());
   r.clusters = *std::move(clusters);
   if (r.asked.nodes) spread_over_nodes(catalog, r, options, problems);
   note_boards(r);
+  note_power_limit(r);
   r.host_ram_stated = r.asked.host_ram || names_nodes_with_ram(catalog, *r.asked.gpus);
 }
 

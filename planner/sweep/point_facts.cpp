@@ -73,8 +73,9 @@ Result<std::unique_ptr<PointFacts>> PointFacts::load(const fs::path& root) {
 std::string PointFacts::kind_of(const Request& request) const {
   std::set<std::string> ids;
   if (request.gpus) {
-    const auto clusters = parse_gpus(catalog_, *request.gpus,
-                                     {request.network, request.host_ram, request.gpus_per_node});
+    const auto clusters = parse_gpus(
+        catalog_, *request.gpus,
+        {request.network, request.host_ram, request.gpus_per_node, request.power_limit_w});
     if (clusters)
       for (const Cluster& cluster : *clusters)
         for (const NodeGroup& group : cluster.groups) ids.insert(group.gpu.id);

@@ -88,6 +88,7 @@ Part<Cluster> replay_cluster(const ReplayContext& c, const Gpu& gpu, int gpus, N
   const RunHardware& h = c.run.hardware;
   ClusterOptions options;
   options.host_ram = h.host_ram;
+  options.power_limit_w = h.power_limit_w;
   auto groups = place_cards(c.catalog, gpu, card_count(h, gpus, notes), options);
   if (!groups) groups = place_cards(c.catalog, gpu, {std::nullopt, gpus, true}, options);
   if (!groups) return Skipped{"no node for the GPU in the catalog", gpu.id};

@@ -40,6 +40,23 @@ bool aligned(const GemmShape& s, int alignment_bytes) {
   return whole(s.across_rows && bits >= 16 ? s.m : s.k) && whole(s.n);
 }
 
+// The rate that a card reaches at its board's power, over the family's row.
+double scale_at_full_power(const Gpu& gpu, const Profile& profile) {
+  const GemmCalibration& c = profile.row(gpu.family).gemm;
+  const std::optional<DType> half = half_format(gpu);
+  if (half) {
+    const double sustained = c.sustained_fraction[static_cast<std::size_t>(*half)];
+    if (const MeasuredMatmul* m = profile.matmul(gpu.id)) {
+      const double fraction = std::min(1.0, m->rate / *gpu.rate(*half));
+      return fraction / (m->sustained && sustained > 0 ? sustained : c.best_fraction);
+    }
+    if (gpu.efficiency.gemm_peak_fraction)
+      return std::min(1.0, *gpu.efficiency.gemm_peak_fraction) / c.best_fraction;
+  }
+  if (c.power_exponent == 0 || gpu.power_w <= 0 || gpu.sm_count <= 0) return 1;
+  return std::pow(gpu.power_w / gpu.sm_count / c.reference_watts_per_sm, c.power_exponent);
+}
+
 }  // namespace
 
 std::int64_t tile_blocks(const GemmShape& s, int tile_m, int tile_n) {
@@ -65,19 +82,10 @@ double kept_under_load(const Gpu& gpu, const Profile& profile, DType format, Chi
 }
 
 double sustained_scale(const Gpu& gpu, const Profile& profile) {
-  const GemmCalibration& c = profile.row(gpu.family).gemm;
-  const std::optional<DType> half = half_format(gpu);
-  if (half) {
-    const double sustained = c.sustained_fraction[static_cast<std::size_t>(*half)];
-    if (const MeasuredMatmul* m = profile.matmul(gpu.id)) {
-      const double fraction = std::min(1.0, m->rate / *gpu.rate(*half));
-      return fraction / (m->sustained && sustained > 0 ? sustained : c.best_fraction);
-    }
-    if (gpu.efficiency.gemm_peak_fraction)
-      return std::min(1.0, *gpu.efficiency.gemm_peak_fraction) / c.best_fraction;
-  }
-  if (c.power_exponent == 0 || gpu.power_w <= 0 || gpu.sm_count <= 0) return 1;
-  return std::pow(gpu.power_w / gpu.sm_count / c.reference_watts_per_sm, c.power_exponent);
+  const double full = scale_at_full_power(gpu, profile);
+  if (gpu.allowed_w() >= gpu.power_w) return full;
+  return full *
+         std::pow(gpu.allowed_w() / gpu.power_w, profile.row(gpu.family).gemm.power_limit_exponent);
 }
 
 GemmModel::GemmModel(const Gpu& gpu, const Profile& profile, ChipLoad load)

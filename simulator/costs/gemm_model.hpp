@@ -40,7 +40,7 @@ std::int64_t tile_blocks(const GemmShape& shape, int tile_m, int tile_n);
 double waves(double blocks, double slots, double rounding);
 
 // What this very chip reaches, relative to its family's reference: from its own measured rate, or
-// from its power per multiprocessor.
+// from its power per multiprocessor; less where its owner holds it to less power.
 double sustained_scale(const Gpu& gpu, const Profile& profile);
 
 // Rate of the slowest of `chips` over their mean, where rates are normally distributed with that

@@ -102,6 +102,12 @@ TEST_CASE("energy and the cheapest rental") {
   const Cluster& cluster = r.clusters.front();
   // 16 GPUs at 700 W for 10 hours: 112 kWh.
   CHECK(gpu_energy(cluster, Seconds(36000)).value == Approx(112));
+  // Held to 350 W they take half of that; held to more than the board's 700 W the same.
+  Cluster held = cluster;
+  held.groups.front().gpu.power_limit_w = 350;
+  CHECK(gpu_energy(held, Seconds(36000)).value == Approx(56));
+  held.groups.front().gpu.power_limit_w = 800;
+  CHECK(gpu_energy(held, Seconds(36000)).value == Approx(112));
   const auto rental = cheapest_rental(known_facts().catalog.prices, cluster);
   REQUIRE(rental);
   CHECK(rental->machines * rental->price->gpus >= 16);

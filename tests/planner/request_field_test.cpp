@@ -66,6 +66,8 @@ TEST_CASE("flags are read into the request") {
   CHECK((r.methods == std::vector<Method>{Method::lora, Method::qlora}));  // each once, in order
   CHECK(set(r, "host_ram_gib", {"128GB"}).empty());
   CHECK(r.host_ram == Bytes(128'000'000'000));
+  CHECK(set(r, "power_limit_w", {"280"}).empty());
+  CHECK(r.power_limit_w == 280);
   CHECK(set(r, "offload", {"params+optimizer"}).empty());
   CHECK((r.offload->parameters && r.offload->optimizer && !r.offload->activations));
   CHECK(set(r, "optimizer", {"adamw8bit"}).empty());

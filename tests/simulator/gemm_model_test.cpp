@@ -1,5 +1,6 @@
 #include "simulator/costs/gemm_model.hpp"
 
+#include <optional>
 #include <vector>
 
 #include "tests/catch.hpp"
@@ -31,6 +32,23 @@ const std::vector<std::string> some_gpus{"v100-sxm2-32gb",
                                          "gaudi-2"};
 
 }  // namespace
+
+TEST_CASE("a card that is held to less power reaches less") {
+  const auto scale = [](const char* id, std::optional<double> limit) {
+    Gpu gpu = catalogued_gpu(id);
+    gpu.power_limit_w = limit;
+    return sustained_scale(gpu, published_profile());
+  };
+  // An A100 of 300 W (PCIe) reaches 252.9 TFLOP/s where one of 400 W (SXM) reaches 271.2 (the
+  // family's row in published.json): 0.933 of it; 300 / 400 to the power of 0.24 is 0.933.
+  const double full = scale("a100-sxm4-80gb", {});
+  CHECK(scale("a100-sxm4-80gb", 300) / full == Approx(252.9 / 271.2).epsilon(0.002));
+  CHECK(scale("a100-sxm4-80gb", 275) < scale("a100-sxm4-80gb", 300));
+  // An RTX 3090 keeps 95 per cent at 280 of 350 W (its row's source).
+  CHECK(scale("rtx-3090", 280) / scale("rtx-3090", {}) == Approx(0.95).epsilon(0.002));
+  // More than the board allows holds nothing.
+  CHECK(scale("a100-sxm4-80gb", 500) == full);
+}
 
 TEST_CASE("blocks and waves of a large product") {
   // 8192 x 14336 in tiles of 128 x 256: 64 rows of 56 tiles.
