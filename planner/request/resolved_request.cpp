@@ -127,20 +127,30 @@ void note_boards(ResolvedRequest& r) {
                              " comes on a board of its own; name a PCIe card for one box."));
 }
 
-// A limit that no benchmark of the card's family says anything about changes nothing.
+// Each name once, in order.
+void name_once(std::vector<std::string>& names, const std::string& name) {
+  if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+}
+
+// A limit changes nothing for cards of whose family no benchmark tells what it does, nor above what
+// their boards draw.
 void note_power_limit(ResolvedRequest& r) {
   if (!r.asked.power_limit_w) return;
-  for (const NodeGroup& g : r.clusters.front().groups) {
-    const bool known =
-        g.gpu.power_w > 0 && r.facts->profile.row(g.gpu.family).gemm.power_limit_exponent > 0;
-    if (!known)
-      r.notes.push_back(sentence("How ", g.gpu.name, " slows under --power-limit is not known: ",
-                                 "its rates are those of its board's power."));
-    else if (*r.asked.power_limit_w >= g.gpu.power_w)
-      r.notes.push_back(sentence("--power-limit ", *r.asked.power_limit_w, " does not hold ",
-                                 g.gpu.name, ": its board draws ", static_cast<int>(g.gpu.power_w),
-                                 " W."));
-  }
+  std::vector<std::string> unknown, unheld;
+  for (const Cluster& c : r.clusters)
+    for (const NodeGroup& g : c.groups) {
+      const GemmCalibration& gemm = r.facts->profile.row(g.gpu.family).gemm;
+      if (g.gpu.power_w <= 0 || gemm.power_limit_exponent <= 0)
+        name_once(unknown, g.gpu.name);
+      else if (*r.asked.power_limit_w >= g.gpu.power_w)
+        name_once(unheld, g.gpu.name);
+    }
+  if (!unknown.empty())
+    r.notes.push_back(sentence("What --power-limit takes from ", listed(unknown),
+                               " is not known: forecast at the power of the board."));
+  if (!unheld.empty())
+    r.notes.push_back(sentence("--power-limit ", *r.asked.power_limit_w, " holds nothing back on ",
+                               listed(unheld), ": the board draws no more."));
 }
 
 void resolve_clusters(ResolvedRequest& r, Problems& problems) {
