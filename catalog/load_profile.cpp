@@ -177,17 +177,33 @@ GemmLayout gemm_layout(JsonReader r) {
   g.accumulate_rate = positive_fraction(r, "accumulate_rate");
   g.alignment_bytes = r.integer("alignment_bytes", 1, 1024);
   g.misaligned_rate = positive_fraction(r, "misaligned_rate");
+  g.overlap_exponent = r.number("overlap_exponent", 1, 100);
   g.emulated_rate = by_dtype(r.object("emulated_rate"));
   g.evidence = evidence(r);
   return g;
 }
 
+ScoreKernels score_kernels(JsonReader r) {
+  ScoreKernels k{by_style(r.object("bytes_per_score"), 1000),
+                 kernels_by_style(r.object("kernels"))};
+  r.finish();
+  return k;
+}
+
+ScoreTraffic score_traffic(JsonReader r) {
+  ScoreTraffic t;
+  t.forward_softmax = score_kernels(r.object("forward_softmax"));
+  t.forward_elementwise = score_kernels(r.object("forward_elementwise"));
+  t.backward_softmax = score_kernels(r.object("backward_softmax"));
+  t.backward_elementwise = score_kernels(r.object("backward_elementwise"));
+  r.finish();
+  return t;
+}
+
 EagerAttentionTraffic eager_attention(JsonReader r) {
   EagerAttentionTraffic e;
-  e.forward_bytes = by_style(r.object("forward_bytes_per_score"), 1000);
-  e.backward_bytes = by_style(r.object("backward_bytes_per_score"), 1000);
-  e.forward_kernels = kernels_by_style(r.object("forward_kernels"));
-  e.backward_kernels = kernels_by_style(r.object("backward_kernels"));
+  e.half = score_traffic(r.object("scores_of_16_bits"));
+  e.fp32 = score_traffic(r.object("scores_of_32_bits"));
   e.evidence = evidence(r);
   return e;
 }

@@ -71,6 +71,8 @@ struct GemmLayout {
   double accumulate_rate = 1;  // relative rate where C is fp32 and added to (weight gradients)
   int alignment_bytes = 16;    // rows must be multiples of this for the widest loads
   double misaligned_rate = 1;  // relative rate where they are not
+  // Computing and traffic of one product: time^p = computing^p + traffic^p; 0: the longer of both.
+  double overlap_exponent = 0;
   // 16-bit formats without tensor cores for them: rate / the rate of fp32, by format.
   std::array<double, dtype_count> emulated_rate{};
   Evidence evidence;
@@ -106,13 +108,23 @@ struct AttentionCalibration {
   Evidence evidence;
 };
 
-// What attention with stored scores moves beside its matrix products.
+// Kernels over stored scores, by KernelStyle.
+struct ScoreKernels {
+  std::array<double, 3> bytes{};  // [B per score] of all of them
+  std::array<int, 3> kernels{};
+};
+
+// What attention with stored scores runs beside its matrix products: the softmax row by row, scale,
+// mask and casts element by element.
+struct ScoreTraffic {
+  ScoreKernels forward_softmax, forward_elementwise;
+  ScoreKernels backward_softmax, backward_elementwise;
+};
+
 struct EagerAttentionTraffic {
-  std::array<double, 3> forward_bytes{};  // [B per score] by KernelStyle
-  std::array<double, 3> backward_bytes{};
-  std::array<int, 3> forward_kernels{};
-  std::array<int, 3> backward_kernels{};
+  ScoreTraffic half, fp32;  // where scores have 16 bits (and their softmax is fp32), and 32
   Evidence evidence;
+  const ScoreTraffic& of(bool fp32_scores) const { return fp32_scores ? fp32 : half; }
 };
 
 // Kinds of kernels that only move bytes.

@@ -124,17 +124,20 @@ Seconds AttentionModel::eager_time(const AttentionWork& w) const {
   const DType dtype = w.tf32_products ? DType::tf32 : w.fp32_operands ? DType::fp32 : half_;
   const Seconds scores_of_keys = gemm_.time({w.queries, w.keys, d, products, dtype});
   const Seconds values = gemm_.time({w.queries, d, w.keys, products, dtype});
-  const auto traffic = [&](double bytes_per_score, int kernels) {
-    if (w.products_alone) return Seconds(0);
-    return memory_.time(ceil_bytes(bytes_per_score * scores), kernels, MemoryAccess::reduction);
+  const ScoreTraffic& beside = traffic_.of(w.fp32_operands);
+  const auto run = [&](const ScoreKernels& k, MemoryAccess access) {
+    const int kernels = k.kernels[style_];
+    if (w.products_alone || kernels == 0) return Seconds(0);
+    return memory_.time(ceil_bytes(k.bytes[style_] * scores), kernels, access);
   };
   if (!w.backward)
-    return scores_of_keys + values +
-           traffic(traffic_.forward_bytes[style_], traffic_.forward_kernels[style_]);
+    return scores_of_keys + values + run(beside.forward_softmax, MemoryAccess::reduction) +
+           run(beside.forward_elementwise, MemoryAccess::streaming);
   // dP = dO V', dQ = dS K, and dV = P' dO, dK = dS' Q.
   const Seconds of_keys = gemm_.time({w.keys, d, w.queries, products, dtype});
   return scores_of_keys + values + 2.0 * of_keys +
-         traffic(traffic_.backward_bytes[style_], traffic_.backward_kernels[style_]);
+         run(beside.backward_softmax, MemoryAccess::reduction) +
+         run(beside.backward_elementwise, MemoryAccess::streaming);
 }
 
 Seconds AttentionModel::time(const AttentionWork& w) const {

@@ -30,6 +30,14 @@ double operand_and_result_bytes(const GemmShape& s, double element_bytes) {
   return static_cast<double>(s.batch) * ((m + n) * k * element_bytes + m * n * output_bytes(s));
 }
 
+// A kernel's computing and its traffic hide behind each other, but for its first tiles and its
+// last, and not wholly where they take about as long.
+double together(double computing, double traffic, double exponent) {
+  const double longer = std::max(computing, traffic), shorter = std::min(computing, traffic);
+  if (exponent <= 0 || longer <= 0) return longer;
+  return longer * std::pow(1 + std::pow(shorter / longer, exponent), 1 / exponent);
+}
+
 // Of rows of elements; the scales of a block format lie apart from them.
 bool aligned(const GemmShape& s, int alignment_bytes) {
   const double scaled_bits = 8 * bytes_per_element(s.dtype);
@@ -184,7 +192,8 @@ Seconds GemmModel::time(const GemmShape& s) const {
   const double issue = issue_time(s, c.issue_per_sm, element_bytes);
   const double power = (work / c.sustained).value;
   const double memory = operand_and_result_bytes(s, element_bytes) / bandwidth_.value;
-  return start_ + Seconds(std::max(slowdown * std::max(issue, power), memory));
+  return start_ +
+         Seconds(together(slowdown * std::max(issue, power), memory, layout_.overlap_exponent));
 }
 
 }  // namespace shardwise

@@ -73,8 +73,10 @@ int CostModel::attention_launches(const AttentionWork& work) const {
   if (work.kernel != AttentionKernel::eager) return work.backward ? 3 : 1;
   if (work.products_alone) return work.backward ? 4 : 2;
   const auto style = static_cast<std::size_t>(w_.framework.kernels);
-  const EagerAttentionTraffic& t = profile_.eager_attention;
-  return work.backward ? 4 + t.backward_kernels[style] : 2 + t.forward_kernels[style];
+  const ScoreTraffic& t = profile_.eager_attention.of(work.fp32_operands);
+  return work.backward
+             ? 4 + t.backward_softmax.kernels[style] + t.backward_elementwise.kernels[style]
+             : 2 + t.forward_softmax.kernels[style] + t.forward_elementwise.kernels[style];
 }
 
 void CostModel::add_kernel(const Kernel& kernel, const KernelModel& kernels, PassCost& cost,

@@ -114,17 +114,37 @@ TEST_CASE("head dimensions are padded to 32 and rates interpolated between rows"
 
 TEST_CASE("eager attention is its products and the traffic of its scores") {
   Profile profile = bare_profile();
-  profile.eager_attention.forward_bytes = {20, 4, 6};
+  profile.eager_attention.half.forward_softmax = {{6, 4, 6}, {1, 1, 2}};
+  profile.eager_attention.half.forward_elementwise = {{14, 0, 0}, {4, 0, 0}};
   const AttentionChoice eager{std::nullopt, KernelStyle::eager};
   AttentionWork w = work(4, 25, 1024);
   w.kernel = AttentionKernel::eager;
   const GemmModel gemm(bare_gpu(), profile);
-  // 100 products; scores move at the reduction rate of half a TB/s: 20 B x 104.9 M = 4.19 ms.
+  // 100 products; of 104.9 M scores 6 B each move at the reduction rate of half a TB/s (1.26 ms),
+  // 14 B at a streaming TB/s (1.47 ms).
   const double products =
       (gemm.time({1024, 1024, 128, 100}) + gemm.time({1024, 128, 1024, 100})).value;
   const double scores = 100.0 * 1024 * 1024;
   CHECK(AttentionModel(bare_gpu(), profile, eager).time(w).value ==
-        Approx(products + 20 * scores / 0.5e12));
+        Approx(products + 6 * scores / 0.5e12 + 14 * scores / 1e12));
+}
+
+// fp32 scores take their own row: 8 B each at the reduction rate of half a TB/s, 16 at a TB/s.
+TEST_CASE("stored scores of 32 bits move what their own kernels move") {
+  Profile profile = bare_profile();
+  profile.eager_attention.half.forward_softmax = {{6, 4, 6}, {1, 1, 2}};
+  profile.eager_attention.fp32.forward_softmax = {{8, 8, 12}, {1, 1, 2}};
+  profile.eager_attention.fp32.forward_elementwise = {{16, 0, 0}, {2, 0, 0}};
+  AttentionWork w = work(4, 25, 1024);
+  w.kernel = AttentionKernel::eager;
+  w.fp32_operands = true;
+  const GemmModel gemm(bare_gpu(), profile);
+  const double products = (gemm.time({1024, 1024, 128, 100, DType::fp32}) +
+                           gemm.time({1024, 128, 1024, 100, DType::fp32}))
+                              .value;
+  const double scores = 100.0 * 1024 * 1024;
+  CHECK(AttentionModel(bare_gpu(), profile, {std::nullopt, KernelStyle::eager}).time(w).value ==
+        Approx(products + 8 * scores / 0.5e12 + 16 * scores / 1e12));
 }
 
 // The bare GPU has no fp16 and computes it at half of its fp32, 25 TFLOP/s for the 100 of bf16. 100

@@ -1,5 +1,6 @@
 #include "simulator/costs/gemm_model.hpp"
 
+#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -106,6 +107,19 @@ TEST_CASE("thin products are bound by memory") {
   const GemmShape thin{81920, 10240, 16};
   const double bytes = 2.0 * (81920.0 * 16 + 10240.0 * 16 + 81920.0 * 10240.0);
   CHECK(seconds_of(bare_gpu(), bare_profile(), thin) == Approx(bytes / 1e12));
+}
+
+TEST_CASE("computing and traffic of a product do not hide behind each other wholly") {
+  Profile profile = bare_profile();
+  // C of 4096 x 4096 and operands of k = 128: 35.7 MB, 35.65 us; 1,024 tiles on 100 multiprocessors
+  // are 11 waves of 2 x 128 x 128 x 128 FLOPs at 1 TFLOP/s, 46.14 us, which is what the longer of
+  // both says; with an exponent of 2 it is the root of the sum of their squares.
+  const GemmShape shape{4096, 4096, 128};
+  const double traffic = 2.0 * (2 * 4096.0 * 128 + 4096.0 * 4096) / 1e12;
+  const double computing = 11 * 2.0 * 128 * 128 * 128 / 1e12;
+  CHECK(seconds_of(bare_gpu(), profile, shape) == Approx(computing));
+  profile.gemm_layout.overlap_exponent = 2;
+  CHECK(seconds_of(bare_gpu(), profile, shape) == Approx(std::hypot(computing, traffic)));
 }
 
 TEST_CASE("accumulating into fp32 and odd row lengths cost what the profile says") {
