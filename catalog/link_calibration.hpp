@@ -96,7 +96,13 @@ struct GpuGeneration {
   int nvls_channels = 0;           // 0: no in-switch reduction
   double nvls_fraction = 0;        // of the payload rate, inside one chassis
   double nvls_fraction_trays = 0;  // the same where the NVLink domain spans several chassis
-  BytesPerSecond ll_ceiling;       // whole communicator, one node
+  // What the tuner leaves out of collectives over NVLink inside one node: the part of the payload
+  // rate that a ring's kernels keep up; what a rank's own part, which passes the same kernels from
+  // its input to its output, takes of one step; and filling the channels.
+  double ring_fraction = 1;
+  double own_share = 0, own_share_of_all_reduce = 0;
+  Seconds filling_least, filling_most;
+  BytesPerSecond ll_ceiling;                                // whole communicator, one node
   ByNodes ring_ll128{}, tree_ll128{}, tree{}, nvls_tree{};  // per channel
   LinkEvidence evidence;
 };
@@ -128,8 +134,10 @@ struct NetworkLinks {
 
 // Grouped point-to-point operations: send/receive and all-to-all.
 struct PointToPointLinks {
-  double nvlink_fraction = 0.81;  // of the payload rate
-  Seconds per_peer;               // cost of each further peer
+  double nvlink_fraction = 0.81;    // of the payload rate, one pair
+  double exchange_fraction = 0.81;  // the same, everybody with everybody
+  double own_share = 0;             // as GpuGeneration::own_share
+  Seconds per_peer;                 // cost of each further peer
   LinkEvidence evidence;
 };
 

@@ -125,6 +125,11 @@ GpuGeneration generation(JsonReader r) {
   g.nvls_fraction_trays = fraction(r, "nvls_fraction_trays");
   if (g.nvls_channels > 0 && (g.nvls_fraction <= 0 || g.nvls_fraction_trays <= 0))
     r.problem("nvls_fraction", "must be above 0 where nvls_channels is");
+  g.ring_fraction = r.number("ring_fraction", 0.01, 1);
+  g.own_share = r.number("own_share", 0, 1);
+  g.own_share_of_all_reduce = r.number("own_share_of_all_reduce", 0, 1);
+  g.filling_least = microseconds(r, "filling_least_us");
+  g.filling_most = microseconds(r, "filling_most_us");
   g.ll_ceiling = gb_per_s(r, "ll_ceiling_gb_per_s");
   g.ring_ll128 = rates<3>(r, "ring_ll128_gb_per_s");
   g.tree_ll128 = rates<3>(r, "tree_ll128_gb_per_s");
@@ -167,6 +172,8 @@ NetworkLinks network_links(JsonReader r) {
 PointToPointLinks point_to_point_links(JsonReader r) {
   PointToPointLinks p;
   p.nvlink_fraction = r.number("nvlink_fraction", 0.01, 1);
+  p.exchange_fraction = r.number("exchange_fraction", 0.01, 1);
+  p.own_share = r.number("own_share", 0, 1);
   p.per_peer = microseconds(r, "per_peer_us");
   p.evidence = link_evidence(r);
   r.finish();

@@ -93,6 +93,20 @@ CollectiveTime CollectiveModel::time(Collective kind, Bytes size, const GroupSha
   return found;
 }
 
+namespace {
+
+// Over NVLink a collective fills its channels first, for as long as what there is to send takes and
+// no longer than they are deep; whatever the algorithm, so that none is preferred for it.
+Seconds filling(Collective kind, Bytes size, const GroupLinks& l) {
+  if (!l.over_nvlink() || l.local < 2 || kind == Collective::send_recv) return Seconds(0);
+  const GpuGeneration& g = *l.generation;
+  const Seconds sending = bus_factor(kind, l.ranks) * (size / l.ring);
+  const Seconds least = kind == Collective::all_to_all ? Seconds(0) : g.filling_least;
+  return std::min(least + sending, g.filling_most);
+}
+
+}  // namespace
+
 CollectiveTime CollectiveModel::fastest(const Call& call) const {
   const auto& [kind, size, shape] = call;
   const GroupLinks links = resolve(shape);
@@ -110,6 +124,7 @@ CollectiveTime CollectiveModel::fastest(const Call& call) const {
     found = true;
   }
   require(found, "some row runs every collective");
+  best.time += filling(kind, size, links);
   best.bus_bandwidth = BytesPerSecond(bus_factor(kind, shape.ranks) *
                                       static_cast<double>(size.value) / best.time.value);
   const bool exchange = best.algorithm == Algorithm::exchange;

@@ -70,6 +70,7 @@ struct GroupLinks {
   double compute_capability = 0;
   const GpuGeneration* generation = nullptr;
   const LinkCalibration* calibration = nullptr;
+  bool over_nvlink() const { return nodes == 1 && kind <= PathKind::nvl; }
 };
 
 struct CollectiveEstimate {

@@ -97,8 +97,14 @@ CollectiveEstimate ring_time(Collective kind, Bytes size, Protocol p, const Grou
   if (p == Protocol::ll128)
     rate = std::min(nccl(l).ll128_fraction * bus,
                     channels(l, bus) * by_nodes(l.generation->ring_ll128, l.nodes).value);
-  const double wire = bytes_of(size) * ring_steps(kind, l.ranks) / l.ranks;
-  return {ring_latency(kind, bytes_of(size), p, l), transfer(wire, rate)};
+  const double step = bytes_of(size) / l.ranks, wire = step * ring_steps(kind, l.ranks);
+  if (!l.over_nvlink()) return {ring_latency(kind, bytes_of(size), p, l), transfer(wire, rate)};
+  const GpuGeneration& g = *l.generation;
+  const double share = kind == Collective::all_reduce  ? g.own_share_of_all_reduce
+                       : kind == Collective::broadcast ? 0.0
+                                                       : g.own_share;
+  const double own = share * step;
+  return {ring_latency(kind, bytes_of(size), p, l), transfer(wire + own, g.ring_fraction * rate)};
 }
 
 bool tree_applies(Collective kind, const GroupLinks&) { return kind == Collective::all_reduce; }
@@ -222,12 +228,15 @@ CollectiveEstimate exchange_time(Collective kind, Bytes size, Protocol p, const 
   const PointToPointLinks& direct = l.calibration->point_to_point;
   const bool pair = kind == Collective::send_recv;
   const double per_rank = bytes_of(size) / (pair ? 1 : l.ranks);
-  const double copy = l.kind <= PathKind::nvl ? direct.nvlink_fraction : 1.0;
+  const bool fast = l.kind <= PathKind::nvl;
+  const double fraction = pair ? direct.nvlink_fraction : direct.exchange_fraction;
+  const double copy = fast ? fraction : 1.0;
+  const double own = fast && !pair ? direct.own_share : 0.0;
   const Seconds base = at(c.ring_base, p) + (l.ranks - 2) * direct.per_peer;
   Seconds hop(0), time(0);
   if (l.local > 1) {
     const double rate = pair ? l.ring.value : l.exchange.value;
-    time = transfer(per_rank * (pair ? 1 : l.local - 1), copy * rate);
+    time = transfer(per_rank * (pair ? 1 : l.local - 1 + own), copy * rate);
     hop = inside_hop(l, inside(l).ring, p);
   }
   if (l.nodes > 1) {

@@ -77,10 +77,21 @@ const CollectiveRow& row_of(Algorithm algorithm, Protocol protocol) {
 
 constexpr Bytes mebibyte(std::int64_t{1} << 20);
 
+// Without what the tuner leaves out.
+LinkCalibration as_the_tuner_counts() {
+  LinkCalibration links = calibration();
+  for (GpuGeneration& g : links.generations) {
+    g.ring_fraction = 1;
+    g.own_share = g.own_share_of_all_reduce = 0;
+    g.filling_least = g.filling_most = Seconds(0);
+  }
+  return links;
+}
+
 }  // namespace
 
 TEST_CASE("a ring moves 2(n-1)/n of the bytes to reduce, (n-1)/n to gather", "[collective]") {
-  const LinkCalibration links = calibration();
+  const LinkCalibration links = as_the_tuner_counts();
   const CollectiveRow& ring = row_of(Algorithm::ring, Protocol::simple);
   for (const int n : {2, 3, 4, 8, 72}) {
     const GroupLinks l = plain_links(links, n);
@@ -93,6 +104,50 @@ TEST_CASE("a ring moves 2(n-1)/n of the bytes to reduce, (n-1)/n to gather", "[c
     CHECK(transfer(Collective::reduce_scatter) == Approx(0.01 * (n - 1) / n));
     CHECK(transfer(Collective::broadcast) == Approx(0.01));
   }
+}
+
+TEST_CASE("over NVLink a rank's own part passes its ring's kernels too", "[collective]") {
+  LinkCalibration links = as_the_tuner_counts();
+  for (GpuGeneration& g : links.generations) {
+    g.ring_fraction = 0.8;
+    g.own_share = 0.5;
+    g.own_share_of_all_reduce = 0.4;
+  }
+  const CollectiveRow& ring = row_of(Algorithm::ring, Protocol::simple);
+  GroupLinks l = plain_links(links, 4);
+  const auto ms = [&](Collective kind) {
+    return 1e3 * ring.time(kind, Bytes(1'000'000'000), Protocol::simple, l).transfer.value;
+  };
+  // A quarter of 1 GB in 3 steps and half a one, over 80 GB/s: 250 x 3.5 / 80 = 10.94 ms; reduced
+  // 250 x 6.4 / 80 = 20 ms; from one to all 1 GB, 12.5 ms.
+  CHECK(ms(Collective::all_gather) == Approx(250 * 3.5 / 80));
+  CHECK(ms(Collective::all_reduce) == Approx(250 * 6.4 / 80));
+  CHECK(ms(Collective::broadcast) == Approx(12.5));
+  // Over PCIe the link is what is slow, not the kernel: 250 x 3 / 100 = 7.5 ms.
+  l.kind = PathKind::pxb;
+  CHECK(ms(Collective::all_gather) == Approx(7.5));
+}
+
+TEST_CASE("filling the channels takes as long as sending, up to their depth", "[collective]") {
+  const LinkCalibration plain = as_the_tuner_counts();
+  LinkCalibration filled = plain;
+  for (GpuGeneration& g : filled.generations) {
+    g.filling_least = Seconds(4e-6);
+    g.filling_most = Seconds(25e-6);
+  }
+  const Cluster box = hgx(a100());
+  const GroupShape eight = group_shape(8, 1, 8, 8);
+  const auto more_us = [&](Collective kind, double bytes) {
+    const Bytes size(static_cast<std::int64_t>(bytes));
+    return 1e6 * (CollectiveModel(box, filled).time(kind, size, eight).time -
+                  CollectiveModel(box, plain).time(kind, size, eight).time)
+                     .value;
+  };
+  // 7/8 of 2.4 MB over 300 x 0.8 = 240 GB/s: 8.75 us, and 4; of 24 MB 87.5, so 25.
+  CHECK(more_us(Collective::all_gather, 2.4e6) == Approx(12.75));
+  CHECK(more_us(Collective::all_gather, 24e6) == Approx(25));
+  CHECK(more_us(Collective::all_to_all, 2.4e6) == Approx(8.75));
+  CHECK(more_us(Collective::send_recv, 24e6) == Approx(0).margin(1e-9));
 }
 
 TEST_CASE("a ring's latency is a base and its hops", "[collective]") {

@@ -252,7 +252,7 @@ TEST_CASE("published sweeps: the direction of every known fact", "[microbench]")
     const GroupShape four = group_shape(4, 1, 4, 4);
     const double none = seconds(hgx(h100(), 1, 4), ring_only, size, four) /
                         seconds(hgx(h100(), 1, 4), links, size, four);
-    CHECK(none == Approx(1.0).epsilon(0.05));
+    CHECK(none == Approx(1.0).epsilon(0.08));
   }
   SECTION("H100 nodes: 8 x 400 Gb/s InfiniBand against 8 x 200 Gb/s Ethernet") {
     const Cluster ib = hgx(h100(), 2);
