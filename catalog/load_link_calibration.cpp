@@ -130,6 +130,8 @@ GpuGeneration generation(JsonReader r) {
   g.own_share_of_all_reduce = r.number("own_share_of_all_reduce", 0, 1);
   g.filling_least = microseconds(r, "filling_least_us");
   g.filling_most = microseconds(r, "filling_most_us");
+  if (g.filling_most < g.filling_least)
+    r.problem("filling_most_us", "must be at least filling_least_us");
   g.ll_ceiling = gb_per_s(r, "ll_ceiling_gb_per_s");
   g.ring_ll128 = rates<3>(r, "ring_ll128_gb_per_s");
   g.tree_ll128 = rates<3>(r, "tree_ll128_gb_per_s");

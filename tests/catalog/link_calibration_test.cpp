@@ -70,6 +70,8 @@ TEST_CASE("mistakes in a link calibration are named", "[link_calibration]") {
   check("\"p2p_level\": \"PXB\"", "\"p2p_level\": \"FAR\"", "/nccl/p2p_level");
   check("\"nodes_per_leaf\": 16", "\"nodes_per_leaf\": 0", "/network/nodes_per_leaf");
   check("\"plateau\": 1.4", "\"plateaux\": 1.4", "/nccl/plateau");
+  // Ampere's channels fill in 4 to 25 us: 3 at most are fewer than 4 at least.
+  check("\"filling_most_us\": 25", "\"filling_most_us\": 3", "/generations/2/filling_most_us");
 }
 
 TEST_CASE("a missing link calibration is a problem, not a crash", "[link_calibration]") {
