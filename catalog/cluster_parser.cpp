@@ -1,6 +1,7 @@
 #include "catalog/cluster_parser.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "catalog/find.hpp"
@@ -34,8 +35,16 @@ std::vector<std::string_view> names_in(const Catalog& catalog) {
   return names;
 }
 
+// A number alone, as in "6x24", lacks the unit of a memory size, where cards of that size are known.
+std::string meant_by(const Catalog& catalog, const std::string& name) {
+  const bool size = std::any_of(catalog.gpus.begin(), catalog.gpus.end(), [&](const Gpu& gpu) {
+    return gpu.stands_for_size && std::to_string(std::lround(gib(gpu.memory))) == name;
+  });
+  return size ? "did you mean " + name + "GB?" : did_you_mean(name, names_in(catalog));
+}
+
 Problem unknown_name(const Catalog& catalog, std::string_view text, const std::string& name) {
-  const std::string hint = did_you_mean(name, names_in(catalog));
+  const std::string hint = meant_by(catalog, name);
   return bad_cluster(text, "no GPU or node is called \"" + printable(name) + '"' +
                                (hint.empty() ? "" : ", " + hint));
 }

@@ -215,6 +215,8 @@ TEST_CASE("bad words get one clear problem with examples") {
     CHECK(p.what.find('\x1B') == std::string::npos);
   }
   CHECK(holds(refusal("8xH10O").what, "did you mean h100?"));
+  CHECK(holds(refusal("6x24").what, "did you mean 24GB?"));
+  CHECK_FALSE(holds(refusal("6x23").what, "23GB"));  // no card has 23 GB
   CHECK(holds(refusal("0x4090").what, "counts go from 1 to 1000000, found 0"));
   CHECK(holds(refusal("6x23GB").what, "no catalogued card has 23GB; there are cards of 4, 6, 8"));
   CHECK(holds(refusal("4xdesktop-2x").what, "box for any card"));
