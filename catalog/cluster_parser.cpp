@@ -35,7 +35,7 @@ std::vector<std::string_view> names_in(const Catalog& catalog) {
   return names;
 }
 
-// A number alone, as in "6x24", lacks the unit of a memory size, where cards of that size are known.
+// A number alone, as in "6x24", lacks its unit where there are cards of that memory size.
 std::string meant_by(const Catalog& catalog, const std::string& name) {
   const bool size = std::any_of(catalog.gpus.begin(), catalog.gpus.end(), [&](const Gpu& gpu) {
     return gpu.stands_for_size && std::to_string(std::lround(gib(gpu.memory))) == name;
