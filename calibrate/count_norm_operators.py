@@ -2,10 +2,14 @@
 """Counts the operators that eager PyTorch runs for RMSNorm, rotary embedding and SwiGLU.
 
 What is counted is every operator that autograd dispatches and that is no view, and the bytes of the
-operands that it reads and writes, per element of the input. simulator/graphs/graph_builder.cpp
-(eager_norm, fp32_norm) and simulator/graphs/attention_graph.cpp (rotate) hold the results.
+operands that it reads and writes, per element of the input; and the elements that CUDA would take
+one by one, of element-wise operators whose operands are broadcast or strided, or 16-bit ones that
+are widened (PyTorch aten/src/ATen/native/cuda/CUDALoops.cuh, gpu_kernel_impl; Copy.cu,
+direct_copy_kernel_cuda). simulator/graphs/graph_builder.cpp (eager_norm, fp32_norm) and
+simulator/graphs/attention_graph.cpp (rotate) hold the results.
 
-Needs torch and transformers (run with 2.3.1 and 4.38.2 on a CPU); no GPU:
+Needs torch and transformers (run with 2.3.1 and 4.38.2, and with 2.4.1 and 4.44.2, on a CPU); no
+GPU:
     python3 calibrate/count_norm_operators.py
 """
 import torch
@@ -18,6 +22,20 @@ def tensors(tree):
     return [leaf for leaf in tree_flatten(tree)[0] if isinstance(leaf, torch.Tensor)]
 
 
+def taken_singly(name, read, written):
+    """Elements that a kernel takes one by one: an operand is not laid out as the result is."""
+    if name in ("mean", "sum", "zeros_like", "ones_like") or not written:
+        return 0
+    out = written[0]
+    if name in ("cat", "slice_backward"):  # copies of parts, each as large as what is read
+        return sum(t.numel() for t in read)
+    for t in (t for t in read if t.numel() > 1):
+        widened = t.element_size() < out.element_size()
+        if t.shape != out.shape or t.stride() != out.stride() or widened:
+            return out.numel()
+    return 0
+
+
 class Count(TorchDispatchMode):
     """Launches and bytes; what shares its memory with an operand is a view, unless written to."""
 
@@ -25,10 +43,13 @@ class Count(TorchDispatchMode):
         super().__init__()
         self.launches, self.bytes = 0, 0
         self.reductions, self.reduced = 0, 0  # means and sums among them
+        self.singly, self.singly_launches, self.singly_bytes = 0, 0, 0
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         result = function(*args, **(kwargs or {}))
         read, written = tensors((args, kwargs or {})), tensors(result)
+        if str(function).split(".")[1] in ("new_empty_strided", "copy_"):
+            return result  # the gradient of a leaf takes its layout
         memory = {t.untyped_storage().data_ptr() for t in read}
         in_place = str(function).split(".")[1].endswith("_")
         if not in_place and all(t.untyped_storage().data_ptr() in memory for t in written):
@@ -38,7 +59,12 @@ class Count(TorchDispatchMode):
         moved += sum(t.numel() * t.element_size() for t in written)
         self.launches += 1
         self.bytes += moved
-        if str(function).split(".")[1] in ("mean", "sum"):
+        name = str(function).split(".")[1]
+        one_by_one = taken_singly(name, read, written)
+        self.singly += one_by_one
+        self.singly_launches += one_by_one > 0
+        self.singly_bytes += moved if one_by_one else 0
+        if name in ("mean", "sum"):
             self.reductions += 1
             self.reduced += moved
         return result
@@ -52,7 +78,9 @@ def report(name, function, inputs, elements):
     with Count() as backward:
         torch.autograd.backward(outputs, gradients)
     row = [f"{c.launches} operators, {c.bytes / elements:.1f} bytes ({c.reductions} of them"
-           f" reductions, {c.reduced / elements:.1f})" for c in (forward, backward)]
+           f" reductions, {c.reduced / elements:.1f}; {c.singly_launches} take"
+           f" {c.singly / elements:.1f} elements one by one, {c.singly_bytes / elements:.1f})"
+           for c in (forward, backward)]
     print(f"{name:34s} forward {row[0]}; backward {row[1]}")
 
 
@@ -70,7 +98,8 @@ def main():
         norm = llama.LlamaRMSNorm(width).to(dtype).requires_grad_(trained)
         report(name, norm, [leaf(1, tokens, width, dtype=dtype)], tokens * width)
     heads, dim = 32, 128
-    q, k = leaf(1, heads, tokens, dim), leaf(1, heads, tokens, dim)
+    # As a layer has them: by token in memory, seen by head.
+    q, k = (leaf(1, tokens, heads, dim).transpose(1, 2) for _ in range(2))
     cos, sin = llama.LlamaRotaryEmbedding(dim)(k, torch.arange(tokens)[None])
     report("rotary embedding of q and k",
            lambda a, b: llama.apply_rotary_pos_emb(a, b, cos, sin), [q, k], q.numel() + k.numel())

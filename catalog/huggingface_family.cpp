@@ -235,6 +235,7 @@ constexpr ModelCode gpt2_code{
     .loss_ends_graph = true};  // GPT2LMHeadModel: transformers 4.57.1 modeling_utils.py, loss_type
 constexpr ModelCode fused_qkv{.fused_qkv = true};
 constexpr ModelCode fused_projections{.fused_qkv = true, .fused_gate_up = true};
+constexpr ModelCode qwen_code{.fused_qkv = true, .flash_rotary = true};
 constexpr ModelCode scaled_inputs{.scaled_inputs = true};
 
 // Liger before 0.8.5 replaces the norms of these models' layers, not those of their heads
@@ -283,8 +284,9 @@ constexpr auto family_rows = std::to_array<ConfigFamily>({
     {.model_type = "exaone4", .keys = &llama_keys, .qk_norm = QkNorm::head_dim,
      .window = &fourth_full_window},
     // Qwen.
-    // modeling_qwen.py of Qwen/Qwen-7B: c_attn, which is split; w1 and w2 are linears of their own.
-    {.model_type = "qwen", .keys = &qwen_keys, .biases = qkv_bias, .code = fused_qkv,
+    // modeling_qwen.py of Qwen/Qwen-7B: c_attn, which is split; w1 and w2 are linears of their own;
+    // apply_rotary_pos_emb calls flash_attn.layers.rotary on t.float() where it can be imported.
+    {.model_type = "qwen", .keys = &qwen_keys, .biases = qkv_bias, .code = qwen_code,
      .details = config_details::qwen},
     {.model_type = "qwen2", .keys = &llama_keys, .kv_heads = 32, .biases = qkv_bias,
      .window = &qwen_window},

@@ -131,6 +131,7 @@ MemoryCalibration memory(JsonReader r) {
                 positive_fraction(r, "reduction_fraction"),
                 positive_fraction(r, "gather_fraction")};
   c.start = microseconds(r, "start_us");
+  c.cycles_per_element = r.maybe_number("cycles_per_element", 0, 100).value_or(0);
   if (std::optional<JsonReader> cache = r.maybe_object("cache")) c.cache = cache_of(*cache);
   c.evidence = evidence(r);
   return c;

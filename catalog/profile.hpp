@@ -143,10 +143,13 @@ struct CacheCalibration {
   double empty = 1;
 };
 
-// t = start + bytes / (fraction x bandwidth)
+// t = start + the longer of bytes / (fraction x bandwidth)
+//                     and elements x cycles / (multiprocessors x clock)
 struct MemoryCalibration {
   std::array<double, memory_access_count> fraction{};
   Seconds start;  // also the gap between two dependent small kernels on one stream
+  // Of one multiprocessor, for an element of a kernel that takes them one by one; 0: not known.
+  double cycles_per_element = 0;
   std::optional<CacheCalibration> cache;  // absent: not measured, all bytes come from memory
   Evidence evidence;
 };

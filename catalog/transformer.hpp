@@ -60,6 +60,7 @@ struct ModelCode {
   bool fused_gate_up = false;  // and one of the MLP's
   bool wide_norms = false;     // RMSNorm multiplies by its weight in fp32, not in 16 bits
   bool caps_scores = false;    // eager attention: scores become c tanh(scores / c)
+  bool flash_rotary = false;   // rotates fp32 copies, by flash-attn's kernel where that is used
   bool half_softmax = false;   // eager attention: softmax in the format of the scores, not in fp32
   bool scaled_inputs = false;  // each mixer reads a multiple of what was normed, and so does SiLU
   bool feeds_all_experts = false;  // each token goes through every expert, times its score or zero

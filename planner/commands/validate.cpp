@@ -36,6 +36,8 @@ Json step_json(const ReplayedRun& r) {
     j["predicted"] = r.step_time->expected.value;
     j["low"] = r.step_time->low.value;
     j["high"] = r.step_time->high.value;
+    for (std::size_t b = 0; b < bound_names.size(); ++b)
+      j["waits_for"][std::string(bound_names[b])] = r.bound->parts[b].value;
   }
   return j;
 }
@@ -147,7 +149,7 @@ void add_validate_flags(CLI::App& command, ValidateOptions& options) {
   command
       .add_option("--by", options.by,
                   "Rows of the table: source, framework, gpu, method, recompute, precision, "
-                  "sequence, microbatch, tensor, pipeline, data, expert, nodes, size")
+                  "sequence, microbatch, tensor, pipeline, data, expert, nodes, size, bound")
       ->capture_default_str();
   command.add_option(
       "--fit-spread", options.fit_spread,

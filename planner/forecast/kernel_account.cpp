@@ -59,7 +59,7 @@ class Accountant {
   }
 
   void add(const MemoryWork& m, KernelAccount& to, Bytes cold = Bytes(0)) const {
-    to.streaming += kernels_.memory_bound(m.moved, m.launches, m.access, cold);
+    to.streaming += kernels_.memory_bound(m, cold);
     to.moved += m.moved;
     to.others_run += m.launches;
   }

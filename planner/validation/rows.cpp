@@ -49,7 +49,7 @@ struct ByRow {
   RowKey (*key)(const ReplayedRun&);
 };
 
-constexpr std::array<ByRow, 14> by_rows{{
+constexpr std::array<ByRow, 15> by_rows{{
     {"source", ScoreBy::source, [](const ReplayedRun& r) { return word(r.run->source); }},
     {"framework", ScoreBy::framework, [](const ReplayedRun& r) { return word(r.framework); }},
     {"gpu", ScoreBy::gpu, [](const ReplayedRun& r) { return word(r.shape.gpu); }},
@@ -69,6 +69,10 @@ constexpr std::array<ByRow, 14> by_rows{{
     {"expert", ScoreBy::expert, [](const ReplayedRun& r) { return number(r.shape.expert); }},
     {"nodes", ScoreBy::nodes, [](const ReplayedRun& r) { return doubling(r.shape.nodes, 1); }},
     {"size", ScoreBy::size, [](const ReplayedRun& r) { return size_class(r.shape.parameters); }},
+    {"bound", ScoreBy::bound,
+     [](const ReplayedRun& r) {
+       return word(r.bound ? std::string(name(r.bound->kind)) : "no step time");
+     }},
 }};
 
 }  // namespace

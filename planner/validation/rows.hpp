@@ -2,7 +2,8 @@
 //
 // A record's own words (source, GPU, method) are taken as they were written; numbers are those of
 // the plan that was forecast, so that they stand for runs that leave some out as well. Sizes come
-// in classes, rows of numbers in order of size.
+// in classes, rows of numbers in order of size. The bound is what most of the forecast step waits
+// for (planner/forecast/step_bound.hpp).
 #pragma once
 
 #include <optional>
@@ -28,7 +29,8 @@ enum class ScoreBy {
   data,
   expert,
   nodes,
-  size
+  size,
+  bound
 };
 std::optional<ScoreBy> score_by_named(std::string_view name);
 std::vector<std::string_view> score_by_names();

@@ -48,14 +48,17 @@ Interval<double> memory(const Forecast& f, Bytes peak) {
           gib(peak) * (f.peak_device.high / f.peak_device.expected)};
 }
 
-void fill(const Replay& replayed, const Forecast& f, ReplayedRun& out) {
+void fill(const Replay& replayed, const Forecast& f, const Profile& profile, ReplayedRun& out) {
   out.memory_kind = replayed.memory_kind;
   out.memory_stage = stage_read(f, replayed.memory_kind, replayed.memory_stage);
   out.memory_gib = memory(f, stage_peak(*out.memory_stage, replayed.memory_kind));
   if (!replayed.gpu_known) return;
   const double k = replayed.step_scale;
-  if (replayed.batch_told)
+  if (replayed.batch_told) {
     out.step_time = {k * f.step_time.low, k * f.step_time.expected, k * f.step_time.high};
+    out.bound = step_bound(replayed.question, f, profile);
+    for (Seconds& part : out.bound->parts) part = k * part;
+  }
   const bool fits = f.verdict != Verdict::does_not_fit && f.host_fits;
   out.outcome = fits ? Outcome::ran : Outcome::oom;
 }
@@ -96,7 +99,7 @@ ReplayedRun replay_run(const RunRecord& run, const ValidationInputs& inputs) {
     if (!answer)
       out.skipped = Skipped{"the forecast refuses the plan", answer.error().front().what};
     else
-      fill(replayed, *answer, out);
+      fill(replayed, *answer, inputs.profile, out);
   } catch (const BrokenInvariant& broken) {
     out.skipped = Skipped{"internal error", broken.what()};
     out.bug = true;

@@ -14,6 +14,7 @@
 #include "catalog/reading.hpp"
 #include "catalog/run_record.hpp"
 #include "planner/forecast/forecast.hpp"
+#include "planner/forecast/step_bound.hpp"
 #include "planner/validation/replay.hpp"
 #include "planner/validation/spread_fit.hpp"
 
@@ -36,6 +37,7 @@ struct ReplayedRun {
   std::optional<Skipped> skipped;              // nothing below is set then
   bool bug = false;                            // skipped because an invariant of ours broke
   std::optional<Interval<Seconds>> step_time;  // of the recorded global batch
+  std::optional<StepBound> bound;              // what that time waits for
   std::optional<Interval<double>> memory_gib;  // of the kind and stage that the record reads
   MemoryKind memory_kind = MemoryKind::device;
   std::optional<StageForecast> memory_stage;  // that figure is this stage's

@@ -31,6 +31,9 @@ class KernelModel {
                        Bytes cold = Bytes(0)) const {
     return memory_.time(moved, kernels, access, cold);
   }
+  Seconds memory_bound(const MemoryWork& w, Bytes cold = Bytes(0)) const {
+    return memory_.time(w.moved, w.launches, w.access, cold, w.singly);
+  }
   double cached_share(double bytes_since) const { return memory_.cached_share(bytes_since); }
   // Between two dependent small kernels on one stream.
   Seconds launch_latency() const { return memory_.start(); }

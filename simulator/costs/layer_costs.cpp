@@ -101,8 +101,7 @@ void CostModel::add_kernel(const Kernel& kernel, const KernelModel& kernels, Pas
     cost.attention += t;
     cost.launches += attention->pieces * attention_launches(*attention);
   } else if (const auto* memory = std::get_if<MemoryWork>(&kernel)) {
-    cost.compute += kernels.memory_bound(memory->moved, memory->launches, memory->access,
-                                         std::exchange(cold, Bytes(0)));
+    cost.compute += kernels.memory_bound(*memory, std::exchange(cold, Bytes(0)));
     (memory->looped  ? cost.looped_launches
      : memory->plain ? cost.plain_launches
                      : cost.launches) += memory->launches;

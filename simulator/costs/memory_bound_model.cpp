@@ -19,6 +19,9 @@ MemoryBoundModel::MemoryBoundModel(const Gpu& gpu, const Profile& profile) {
   BytesPerSecond& streaming = bandwidth_[streams];
   streaming = std::max(streaming, BytesPerSecond(std::min(copy, gpu.memory_bandwidth.value)));
 
+  if (gpu.sm_count > 0 && gpu.boost_clock_mhz > 0)
+    element_s_ = c.cycles_per_element / (gpu.sm_count * gpu.boost_clock_mhz * 1e6);
+
   if (!c.cache || gpu.sm_count == 0) return;
   const auto cache = static_cast<double>(gpu.l2.value);
   all_hit_ = c.cache->full * cache;
@@ -35,16 +38,21 @@ double MemoryBoundModel::cached_share(double bytes_since) const {
   return std::min(1.0, (none_hits_ - bytes_since) / (none_hits_ - all_hit_));
 }
 
-Seconds MemoryBoundModel::time(Bytes moved, int kernels, MemoryAccess access, Bytes cold) const {
-  const auto i = static_cast<std::size_t>(access);
-  const Seconds from_memory = double(kernels) * start_ + moved / bandwidth_[i];
+Seconds MemoryBoundModel::time(Bytes moved, int kernels, MemoryAccess access, Bytes cold,
+                               std::int64_t singly) const {
+  const Seconds moves = moving(moved, kernels, static_cast<std::size_t>(access), cold);
+  const Seconds indexes(element_s_ * static_cast<double>(singly));
+  return double(kernels) * start_ + std::max(moves, indexes);
+}
+
+Seconds MemoryBoundModel::moving(Bytes moved, int kernels, std::size_t i, Bytes cold) const {
+  const Seconds from_memory = moved / bandwidth_[i];
   if (kernels <= 0) return from_memory;
   const double share = cached_share(static_cast<double>(moved.value) / kernels);
   if (share == 0) return from_memory;
   const double hot = share * static_cast<double>(std::max<std::int64_t>(0, (moved - cold).value));
   const double rest = static_cast<double>(moved.value) - hot;
-  return double(kernels) * start_ + Seconds(hot / cache_rate_[i].value) +
-         Seconds(rest / bandwidth_[i].value);
+  return Seconds(hot / cache_rate_[i].value) + Seconds(rest / bandwidth_[i].value);
 }
 
 }  // namespace shardwise

@@ -16,6 +16,7 @@ constexpr double quantized_traffic = 0.6;
 // times the scale (1 + 2) (auto_gptq/nn_modules/qlinear/qlinear_cuda_old.py @179776bd1d:193-227).
 constexpr double gptq_traffic = 16.5;
 constexpr int gptq_launches = 5;
+constexpr double gptq_singly = 4;  // all but the mask, whose operands are alike
 // Bytes: 32 and 8 bits at the cast, less the 16 of the result.
 constexpr std::int64_t gptq_temporary = 3;
 
@@ -36,7 +37,9 @@ void GraphBuilder::add_dequantization(Operator& op, std::int64_t elements) const
 // The matmul is PyTorch's own over the unpacked weight, so autograd keeps that until backward,
 // which unpacks nothing.
 void GraphBuilder::add_unpacking(Operator& op, std::int64_t elements) {
-  op.forward.insert(op.forward.begin(), traffic(gptq_traffic * as_double(elements), gptq_launches));
+  op.forward.insert(op.forward.begin(),
+                    one_by_one(gptq_traffic * as_double(elements), gptq_launches,
+                               gptq_singly * as_double(elements)));
   op.forward_temporary += Bytes(gptq_temporary * elements);
   op.temporary_category = MemoryCategory::quantization;
   const TensorIndex unpacked =

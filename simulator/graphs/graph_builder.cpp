@@ -6,13 +6,6 @@
 #include "catalog/require.hpp"
 
 namespace shardwise {
-namespace {
-
-MemoryWork row_sums(double bytes, int launches) {
-  return traffic(bytes, launches, MemoryAccess::reduction);
-}
-
-}  // namespace
 
 bool adds_gradient(const Workload& w, const ParallelPlan& plan) {
   const Framework& f = w.framework;
@@ -118,125 +111,14 @@ TensorIndex GraphBuilder::pointwise(std::string_view name, std::vector<TensorInd
   return out;
 }
 
-// Eager RMSNorm computes in fp32 and keeps the fp32 input and, for the gradient of a trained
-// weight, the normalised 16-bit tensor (transformers modeling_llama.py:62-67), or the fp32 one that
-// a wide norm multiplies (modeling_gemma.py:73-76, modeling_olmo2.py:59-64).
-TensorIndex GraphBuilder::eager_norm(std::string_view name, TensorIndex x, std::int64_t rows,
-                                     std::int64_t width) {
-  const std::int64_t n = rows * width;
-  const TensorIndex upcast = tensor_bytes("norm_fp32", 4 * n, MemoryCategory::temporaries, 0);
-  const TensorIndex normed = own_code().wide_norms
-                                 ? tensor_bytes("norm_wide", 4 * n, MemoryCategory::temporaries, 0)
-                                 : tensor("norm_half", n);
-  const TensorIndex out = tensor(name, n);
-  Operator op;
-  op.name = name;
-  op.inputs = {x};
-  op.outputs = {upcast, normed, out};
-  op.saves = {upcast};
-  if (trains_base_) op.saves.push_back(normed);
-  // The operators of the same lines, counted where PyTorch 2.3 dispatches them, each reading and
-  // writing its operands (calibrate/count_norm_operators.py): 8 forward, 16 backward, 14 of them
-  // where the weight is frozen. Only the mean and the sums are reductions.
-  op.forward = {traffic(32.0 * as_double(n), 7), row_sums(4.0 * as_double(n), 1)};
-  op.backward = {traffic((trains_base_ ? 86.0 : 80.0) * as_double(n), trains_base_ ? 14 : 13),
-                 row_sums((trains_base_ ? 6.0 : 4.0) * as_double(n), trains_base_ ? 2 : 1)};
-  op.forward_temporary = Bytes(4 * n);
-  op.backward_temporary = Bytes(8 * n);
-  op.weight_gradient_elements = trains_base_ ? width : 0;
-  add(std::move(op));
-  return out;
-}
-
-// The same where the input is fp32 already, and LayerNorm, which autocast runs in fp32: the input
-// is kept as it is, or as its fp32 copy; RMSNorm keeps the normalised tensor for a trained weight,
-// LayerNorm makes it again. The result is fp32 (torch.autocast's list of fp32 operators).
-TensorIndex GraphBuilder::fp32_norm(std::string_view name, TensorIndex x, std::int64_t rows,
-                                    std::int64_t width) {
-  const std::int64_t n = rows * width;
-  const bool rms = workload_.model.norms.kind == NormKind::rms;
-  const auto fp32 = [&](std::string_view what, std::int64_t gradient) {
-    return tensor_bytes(what, 4 * n, MemoryCategory::temporaries, gradient);
-  };
-  Operator op;
-  op.name = name;
-  op.inputs = {x};
-  if (bytes_of(x) == 4 * n) {
-    op.saves = {x};
-  } else {
-    op.outputs = {fp32("norm_fp32", 0)};
-    op.saves = op.outputs;
-  }
-  if (rms && trains_base_) {
-    op.outputs.push_back(fp32("normalised", 0));
-    op.saves.push_back(op.outputs.back());
-  }
-  const TensorIndex out = fp32(name, 4 * n);
-  op.outputs.push_back(out);
-  // LayerNorm is one kernel; RMSNorm six forward and fourteen backward, on fp32 throughout, of
-  // which a mean and two sums reduce (counted by calibrate/count_norm_operators.py).
-  op.forward = {row_sums((rms ? 4.0 : 8.0) * as_double(n), 1)};
-  op.backward = {row_sums((rms ? 8.0 : 12.0) * as_double(n), 2)};
-  if (rms) {
-    op.forward.push_back(traffic(24.0 * as_double(n), 5));
-    op.backward.push_back(traffic(84.0 * as_double(n), 12));
-  }
-  if (rms) op.backward_temporary = Bytes(8 * n);
-  op.weight_gradient_elements = trains_base_ ? width * (workload_.model.norms.bias ? 2 : 1) : 0;
-  add(std::move(op));
-  return out;
-}
-
 TensorIndex GraphBuilder::cast_input(TensorIndex x, std::int64_t elements) {
   if (element_ == 4 || bytes_of(x) != 4 * elements) return x;
   const double moved = as_double(elements) * static_cast<double>(4 + element_);
   const TensorIndex cast = pointwise("cast", {x}, {}, elements, moved, moved, 1);
-  std::get<MemoryWork>(last().backward.front()).launches = 1;
+  MemoryWork& widened = std::get<MemoryWork>(last().backward.front());
+  widened.launches = 1;
+  widened.singly = elements;
   return cast;
-}
-
-TensorIndex GraphBuilder::norm(std::string_view name, TensorIndex x, std::int64_t rows,
-                               std::int64_t width) {
-  return norm_by(eager() && !workload_.framework.fused_norms, name, x, rows, width);
-}
-
-// Of queries and keys, over the width of each head or of all.
-TensorIndex GraphBuilder::head_norm(TensorIndex x, std::int64_t rows, std::int64_t width) {
-  const Framework& f = workload_.framework;
-  const bool missed = workload_.model.code.keeps_head_norms && f.patches_built_model &&
-                      f.runs_transformers && f.kernels == KernelStyle::fused;
-  return norm_by(missed || (eager() && !f.fused_norms), "qk_norm", x, rows, width);
-}
-
-TensorIndex GraphBuilder::norm_by(bool operators, std::string_view name, TensorIndex x,
-                                  std::int64_t rows, std::int64_t width) {
-  const Norms& norms = workload_.model.norms;
-  const bool rms = norms.kind == NormKind::rms;
-  if (norms.kind != NormKind::layer_no_weight) {
-    count_other(width * (norms.bias ? 2 : 1));
-    ++graph_.parameters.modules;
-  }
-  const bool autocast = workload_.framework.autocast && element_ == 2;
-  if (operators && (rms || autocast)) {
-    const bool wide = bytes_of(x) == 4 * rows * width;
-    return rms && !wide ? eager_norm(name, x, rows, width) : fp32_norm(name, x, rows, width);
-  }
-  const std::int64_t n = rows * width;
-  const double e = as_double(element_);
-  const TensorIndex statistics =
-      tensor_bytes("norm_statistics", rows * (rms ? 4 : 8), MemoryCategory::temporaries, 0);
-  graph_.tensors.back().statistic = true;
-  const TensorIndex out = tensor(name, n);
-  Operator op;
-  op.name = name;
-  op.inputs = {x};
-  op.outputs = {statistics, out};
-  op.saves = {x, statistics};
-  op.forward = {traffic(2 * e * as_double(n), 1, MemoryAccess::reduction)};
-  op.backward = {traffic(3 * e * as_double(n), 2, MemoryAccess::reduction)};
-  op.weight_gradient_elements = trains_base_ ? width * (norms.bias ? 2 : 1) : 0;
-  add(std::move(op));
-  return out;
 }
 
 // A compiler that splits a matmul hides a gather behind the products that read it and a
@@ -339,7 +221,8 @@ double GraphBuilder::accumulation_traffic() const {
 void GraphBuilder::cast_weights(Operator& op, std::int64_t elements, int tensors) const {
   if (!casts_weights_) return;
   op.forward.push_back(traffic(6 * as_double(elements), tensors));
-  if (trains_base_) op.backward_weight.push_back(traffic(6 * as_double(elements), tensors));
+  if (trains_base_)
+    op.backward_weight.push_back(one_by_one(6 * as_double(elements), tensors, as_double(elements)));
 }
 
 // Paddle's operator before a column-parallel product hands on a copy, whose gradient is summed over

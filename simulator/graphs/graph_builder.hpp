@@ -73,6 +73,13 @@ inline MemoryWork traffic(double bytes, int launches,
   return {ceil_bytes(bytes), launches, access};
 }
 
+// The same by kernels that take their elements one by one (MemoryWork::singly).
+inline MemoryWork one_by_one(double bytes, int launches, double elements) {
+  MemoryWork work = traffic(bytes, launches);
+  work.singly = ceil_bytes(elements).value;
+  return work;
+}
+
 constexpr double as_double(std::int64_t n) { return static_cast<double>(n); }
 
 class GraphBuilder {

@@ -215,6 +215,12 @@ void cut_log_softmax(const Logits& l, std::int64_t e, Operator& log_softmax, Ope
   pick.temporary_category = MemoryCategory::logits;
 }
 
+// Values that PyTorch's softmax reads and writes forward: rows that shared memory does not hold are
+// read for their maximum, for the sum and for the result. Backward reads the gradient twice
+// (aten/src/ATen/native/cuda/SoftMax.cu, cunn_SoftMaxForward, cunn_SoftMaxForwardSmem,
+// cunn_SoftMaxBackward).
+double row_passes(std::int64_t row_bytes) { return row_bytes < 48 * 1024 ? 2 : 4; }
+
 // transformers: logits go to fp32, log-softmax is saved, its gradient and the one before it are
 // fp32 (src/transformers/loss/loss_utils.py:58-70; cross_entropy keeps the log-probabilities).
 void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
@@ -226,6 +232,7 @@ void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
   for (int i = 0; i < copies; ++i) {
     const TensorIndex next = logit_tensor(b, "logits_fp32", l, 4, 4);
     Operator cast = loss_operator("upcast", l, i == 0 ? 6 : 8, i == 0 ? 6 : 0, 1);
+    std::get<MemoryWork>(cast.forward.front()).singly = i == 0 ? l.rows * l.width : 0;
     cast.inputs = {wide};
     cast.outputs = {next};
     if (i == 0 && f.output_holds_logits) {
@@ -238,7 +245,7 @@ void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
   }
   const TensorIndex log_softmax = logit_tensor(b, "log_softmax", l, e, e);
   const double width = static_cast<double>(e);
-  Operator op = loss_operator("log_softmax", l, 2 * width, 3 * width, 1);
+  Operator op = loss_operator("log_softmax", l, row_passes(l.width * e) * width, 4 * width, 1);
   // The forward function still has its 16-bit logits, unless the cast has kept them.
   const std::int64_t named = upcasts && f.upcasts_in_loss && !f.output_holds_logits ? 2 : 0;
   op.forward_temporary = Bytes((e * f.loss_fp32_temporaries + named) * l.rows * l.width);

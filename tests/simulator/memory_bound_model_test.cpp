@@ -61,6 +61,29 @@ TEST_CASE("what the kernel before wrote comes from the cache while it fits") {
   CHECK(MemoryBoundModel(gpu, profile).time(Bytes(4'000'000)).value == Approx(4e-6));
 }
 
+TEST_CASE("elements taken one by one take their multiprocessors' cycles, where bytes take less") {
+  Profile profile = bare_profile();
+  profile.families[0].memory.start = Seconds(2e-6);
+  profile.families[0].memory.cycles_per_element = 0.8;
+  Gpu gpu = bare_gpu();
+  gpu.sm_count = 100;
+  gpu.boost_clock_mhz = 1000;
+  const MemoryBoundModel model(gpu, profile);
+  const auto time = [&](Bytes moved, std::int64_t singly) {
+    return model.time(moved, 1, MemoryAccess::streaming, Bytes(0), singly).value;
+  };
+  // 100 multiprocessors at 1 GHz take 8 ps for an element of 0.8 cycles: a million 8 us, beside
+  // which 4 MB at 1 TB/s take 4 and 16 MB 16; a start of 2 comes to either.
+  CHECK(time(Bytes(4'000'000), 1'000'000) == Approx(10e-6));
+  CHECK(time(Bytes(16'000'000), 1'000'000) == Approx(18e-6));
+  CHECK(time(Bytes(4'000'000), 0) == Approx(6e-6));
+  // Where the clock is not known, bytes alone count.
+  gpu.boost_clock_mhz = 0;
+  CHECK(MemoryBoundModel(gpu, profile)
+            .time(Bytes(4'000'000), 1, MemoryAccess::streaming, Bytes(0), 1'000'000)
+            .value == Approx(6e-6));
+}
+
 TEST_CASE("more bytes never take less time") {
   for (const char* id : {"a100-sxm4-80gb", "h100-sxm5-80gb", "rtx-4090", "rtx-5090", "l40s", "a40",
                          "mi210", "b200", "v100-sxm2-32gb"}) {
