@@ -229,6 +229,10 @@ HostCalibration host(JsonReader r) {
   h.checkpoint = checkpoint.number("not_reentrant", 0, 1e4);
   h.per_checkpointed_tensor = checkpoint.number("not_reentrant_per_saved_tensor", 0, 100);
   checkpoint.finish();
+  JsonReader dtensor = r.object("dtensor_operators");
+  h.dtensor_forward = dtensor.number("forward", 0, 1e4);
+  h.dtensor_backward = dtensor.number("backward", 0, 1e4);
+  dtensor.finish();
   h.evidence = evidence(r);
   return h;
 }

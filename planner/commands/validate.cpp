@@ -36,7 +36,7 @@ Json step_json(const ReplayedRun& r) {
     j["predicted"] = r.step_time->expected.value;
     j["low"] = r.step_time->low.value;
     j["high"] = r.step_time->high.value;
-    for (std::size_t b = 0; b < bound_names.size(); ++b)
+    for (std::size_t b = 0; r.bound && b < bound_names.size(); ++b)
       j["waits_for"][std::string(bound_names[b])] = r.bound->parts[b].value;
   }
   return j;

@@ -88,6 +88,14 @@ class CostModel {
   ShardingHooks sharding_hooks(const LayerDefinition& definition, const KernelModel& kernels) const;
   // What the CPU does for the reductions of a layer's gradients, in one backward pass.
   Seconds reduction_hooks(const LayerDefinition& definition, const KernelModel& kernels) const;
+  // What DTensors take the CPU beside the operators that are called on them.
+  struct DispatchCosts {
+    Seconds forward, backward;
+  };
+  DispatchCosts tensor_dispatch(const LayerDefinition& definition,
+                                const KernelModel& kernels) const;
+  void add_hooks(const LayerDefinition& definition, const KernelModel& kernels, bool runs_again,
+                 LayerTime& time) const;
   // What a checkpoint takes the CPU beyond the operators that run again.
   Seconds checkpoint_hooks(const LayerDefinition& definition, const KernelModel& kernels) const;
   // The same where weights are whole, for one of a step's microbatches; of no two plans alike that

@@ -221,12 +221,11 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
 
   const int sms = kernels.multiprocessors();
   LayerTime t{settle(forward, sms), settle(again, sms), settle(beside, sms), settle(weight, sms)};
-  const ShardingHooks hooks = sharding_hooks(d, kernels);
-  t.forward.host = issue(forward) + passes * (hooks.modules + hooks.units);
-  t.recompute.host = issue(again) + (again.launches > 0 ? hooks.modules : Seconds(0)) +
-                     checkpoint_hooks(d, kernels);
-  t.backward_input.host = issue(input) + hooks.modules + hooks.units;
-  t.backward_weight.host = issue(weight) + reduction_hooks(d, kernels);
+  t.forward.host = issue(forward);
+  t.recompute.host = issue(again);
+  t.backward_input.host = issue(input);
+  t.backward_weight.host = issue(weight);
+  add_hooks(d, kernels, again.launches > 0, t);
   if (w_.blocking_launches)  // the GPU waits while the CPU prepares the next launch
     for (PassTime* p : {&t.forward, &t.recompute, &t.backward_input, &t.backward_weight}) {
       p->compute += p->host;
@@ -234,6 +233,18 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
       p->waited.clear();
     }
   return t;
+}
+
+// What the CPU does around a layer's operators, beside issuing them.
+void CostModel::add_hooks(const LayerDefinition& d, const KernelModel& kernels, bool runs_again,
+                          LayerTime& t) const {
+  const ShardingHooks hooks = sharding_hooks(d, kernels);
+  const DispatchCosts dtensors = tensor_dispatch(d, kernels);
+  const Seconds modules = hooks.modules + dtensors.forward;
+  t.forward.host += w_.forward_passes() * (modules + hooks.units);
+  t.recompute.host += (runs_again ? modules : Seconds(0)) + checkpoint_hooks(d, kernels);
+  t.backward_input.host += hooks.modules + hooks.units + dtensors.backward;
+  t.backward_weight.host += reduction_hooks(d, kernels);
 }
 
 // A bucket takes what follows it in backward until one more gradient would be too much; a gradient
@@ -270,6 +281,19 @@ CostModel::ShardingHooks CostModel::sharding_hooks(const LayerDefinition& d,
   const double slowdown = kernels.host_slowdown();
   return {slowdown * Seconds(d.graph.parameters.modules * f.host_us_per_sharded_module * 1e-6),
           slowdown * Seconds(units * f.host_us_per_sharded_unit * 1e-6)};
+}
+
+// Where weights are DTensors, every operator of theirs goes through Python that finds how its
+// result is laid out, and inputs and results are made DTensors and taken apart. A compiler does so
+// once.
+CostModel::DispatchCosts CostModel::tensor_dispatch(const LayerDefinition& d,
+                                                    const KernelModel& kernels) const {
+  const Framework& f = w_.framework;
+  if (!f.dtensor_parallel || plan_.tensor == 1 || f.kernels == KernelStyle::compiled) return {};
+  const Seconds each = kernels.host_per_kernel(KernelStyle::eager);
+  const double modules = d.graph.parameters.modules;
+  return {modules * profile_.host.dtensor_forward * each,
+          modules * profile_.host.dtensor_backward * each};
 }
 
 // A checkpoint that is not reentrant calls Python when a tensor is saved, saved again, and read

@@ -59,7 +59,7 @@ void takes_singly(Operator& op, std::int64_t elements, double once, bool wide) {
   split(op.backward, wide ? 5 : 2.5, 1);
 }
 
-// A copy in fp32, one kernel that reads and writes it, and one back, in each pass: 6, 8 and 6 bytes.
+// A copy in fp32, one kernel that reads and writes it, and one back in each pass: 6, 8, 6 bytes.
 TensorIndex rotated_by_flash(GraphBuilder& b, TensorIndex t, std::int64_t elements) {
   const double narrow = bytes_of_elements(b, elements), wide = as_double(4 * elements);
   const TensorIndex rotated =

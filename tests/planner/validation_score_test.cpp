@@ -116,4 +116,20 @@ TEST_CASE("The table's rows can be something else than sources") {
   CHECK(s.rows.front().time.count == 2);
 }
 
+// One run each, and one of which no step is forecast.
+TEST_CASE("Runs are told apart by what most of their step waits for") {
+  MadeRuns made;
+  for (const BoundKind kind : {BoundKind::compute, BoundKind::link}) {
+    StepBound bound;
+    bound.kind = kind;
+    made.add("a", 1, 1).bound = bound;
+  }
+  made.add("a", 1, 1);
+  const ValidationScore s = score(made.replayed, *score_by_named("bound"));
+  REQUIRE(s.rows.size() == 3);
+  CHECK(s.rows[0].key.name == "compute");
+  CHECK(s.rows[1].key.name == "link");
+  CHECK(s.rows[2].key.name == "no step time");
+}
+
 }  // namespace shardwise

@@ -298,8 +298,17 @@ TEST_CASE("every line of validate is as its schema says", "[schemas]") {
   std::istringstream lines(out.str());
   int count = 0;
   std::string found;
-  for (std::string line; std::getline(lines, line); ++count)
-    found += breaches(schema, Json::parse(line));
+  for (std::string line; std::getline(lines, line); ++count) {
+    const Json record = Json::parse(line);
+    found += breaches(schema, record);
+    if (!record.contains("step_time_s") || !record["step_time_s"].contains("waits_for")) continue;
+    // What a step waits for adds up to it.
+    double sum = 0;
+    for (const auto& [what, seconds] : record["step_time_s"]["waits_for"].items())
+      sum += seconds.get<double>();
+    INFO(record["id"]);
+    CHECK(sum == Approx(record["step_time_s"]["predicted"].get<double>()).epsilon(1e-6));
+  }
   INFO(found);
   CHECK(found.empty());
   CHECK(count > 10);

@@ -48,6 +48,23 @@ TEST_CASE("a z-loss reads all logits again and keeps them", "[layer_graph]") {
   CHECK(more.operators.size() == plain.operators.size() + 1);
 }
 
+// 1,000 fp32 logits fit into 48 KiB of shared memory and are read once; 20,000 are read for their
+// maximum, for the sum and for the result. Backward reads the gradient twice, the result once and
+// writes: 16 bytes.
+TEST_CASE("a softmax over many words reads its rows three times", "[layer_graph]") {
+  for (const int words : {1000, 20000}) {
+    Workload w = with_dense_loss();
+    w.model.vocab = words;
+    for (const Operator& op : head_graph(w, plan_of(1), false).operators) {
+      if (op.name != "log_softmax") continue;
+      const std::int64_t logits = 128 * std::int64_t{words};
+      CHECK(std::get<MemoryWork>(op.forward.front()).moved.value ==
+            logits * 4 * (words == 1000 ? 2 : 4));
+      CHECK(std::get<MemoryWork>(op.backward.back()).moved.value == logits * 16);
+    }
+  }
+}
+
 // 128 x 1000 logits of 2 bytes through a division, a tangent and a product: the tangent's result is
 // kept. Each reads and writes 4 bytes; backward reads and writes a gradient, the tangent its result
 // as well.

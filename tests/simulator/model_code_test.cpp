@@ -64,6 +64,58 @@ TEST_CASE("a softmax in the format of its scores keeps no fp32 copy", "[model_co
   CHECK(saved_by_code(w) == saved_with(w, {.half_softmax = true}));
 }
 
+// Rotate-half takes 20 bytes of a 16-bit element forward, none of its kernels in order: 4.5
+// elements one by one; backward 18 so and 10 in order. flash-attn's kernel on fp32 copies: 6 to
+// widen, one by one, 8 for the kernel and 6 to narrow, in each pass. Where scores are stored it
+// is not used.
+TEST_CASE("a class that rotates by flash-attn's kernel does so on fp32 copies", "[model_code]") {
+  Workload w = eager_workload(llama(2, h, 8, 8, f, 1000));
+  const auto passes = [&](bool flash) {
+    w.model.code.flash_rotary = flash;
+    std::vector<std::int64_t> found;  // of queries: bytes, and elements taken one by one
+    for (const Operator& op : block_graph(w, plan_of(1), {}).operators) {
+      if (op.name != "rotary" || !found.empty()) continue;
+      for (const auto* pass : {&op.forward, &op.backward}) {
+        std::int64_t bytes = 0, singly = 0;
+        for (const Kernel& k : *pass) {
+          bytes += std::get<MemoryWork>(k).moved.value;
+          singly += std::get<MemoryWork>(k).singly;
+        }
+        found.push_back(bytes);
+        found.push_back(singly);
+      }
+    }
+    return found;
+  };
+  const std::int64_t n = code_tokens * h;
+  const std::vector<std::int64_t> half{20 * n, 9 * n / 2, 28 * n, 9 * n / 2};
+  CHECK(passes(false) == half);
+  CHECK(passes(true) == std::vector<std::int64_t>{20 * n, n, 20 * n, n});
+  w.framework.attention = AttentionKernel::eager;
+  CHECK(passes(true) == half);
+}
+
+// Of 256 x 512 values LayerNorm of PyTorch reads each twice and writes it, 6 bytes in 16 bits;
+// backward five values for each, and three that are taken one by one. A framework's own kernel
+// reads and writes them once, and reads two and writes one.
+TEST_CASE("PyTorch's LayerNorm reads its rows twice", "[model_code]") {
+  Workload w = eager_workload(gpt(2, h, 8));
+  const auto norm = [&] { return block_graph(w, plan_of(1), {}).operators.front(); };
+  const auto work = [](const std::vector<Kernel>& pass) {
+    return std::get<MemoryWork>(pass.front());
+  };
+  const std::int64_t n = code_tokens * h;
+  REQUIRE(norm().name == "attention_norm");
+  CHECK(work(norm().forward).moved.value == 6 * n);
+  CHECK(work(norm().forward).singly == 0);
+  CHECK(work(norm().backward).moved.value == 10 * n);
+  CHECK(work(norm().backward).singly == 3 * n);
+  w.framework.kernels = KernelStyle::fused;
+  CHECK(work(norm().forward).moved.value == 4 * n);
+  CHECK(work(norm().backward).moved.value == 6 * n);
+  CHECK(work(norm().backward).singly == 0);
+}
+
 // Two norms keep 4h in place of 2h for the gradient of a trained weight.
 TEST_CASE("norms that weigh in fp32 keep what they weigh in fp32", "[model_code]") {
   Workload w = eager_workload(llama(2, h, 8, 8, f, 1000));

@@ -42,8 +42,8 @@ std::vector<OperatorSet> operator_sets() {
   return sets;
 }
 
-// `rows` tokens through a norm of that width, a loss over as many words, or a layer whose 32 queries
-// and 8 keys of 256 each have that width together, in PyTorch's operators.
+// `rows` tokens through a norm of that width, a loss over as many words, or a layer whose 32
+// queries and 8 keys of 256 each have that width together, in PyTorch's operators.
 LayerGraph graph_of(const OperatorSet& s, int rows, int width) {
   const bool loss = s.name.find("cross_entropy") != std::string::npos, rotary = s.name == "rotary";
   const int hidden = loss ? 64 : rotary ? 8192 : width;
@@ -77,7 +77,7 @@ double milliseconds(const std::vector<Kernel>& kernels, const KernelModel& model
   return sum;
 }
 
-struct Bound {
+struct OperatorBound {
   std::string set;
   double forward, backward;  // largest |forecast / measured - 1|
 };
@@ -85,17 +85,18 @@ struct Bound {
 }  // namespace
 
 TEST_CASE("operators of PyTorch take what they were measured to take") {
-  // Bounds are what the model reaches, rounded up. The gradient of PyTorch's log-softmax takes longer
-  // than its traffic for a reason that is not known.
-  const Bound bounds[] = {{"rms_norm a100-sxm4-80gb", 0.10, 0.20},
-                          {"layer_norm a100-sxm4-80gb", 0.10, 0.12},
-                          {"layer_norm h100-sxm5-80gb", 0.25, 0.21},
-                          {"rotary a100-sxm4-80gb", 0.08, 0.12},
-                          {"cross_entropy a100-sxm4-80gb", 0.09, 0.31},
-                          {"vocab_parallel_cross_entropy h100-sxm5-80gb", 0.20, 0.11}};
+  // Bounds are what the model reaches, rounded up. The gradient of PyTorch's log-softmax takes
+  // longer than its traffic for a reason that is not known.
+  const OperatorBound bounds[] = {{"rms_norm a100-sxm4-80gb", 0.10, 0.20},
+                                  {"layer_norm a100-sxm4-80gb", 0.10, 0.12},
+                                  {"layer_norm h100-sxm5-80gb", 0.25, 0.21},
+                                  {"rotary a100-sxm4-80gb", 0.08, 0.12},
+                                  {"cross_entropy a100-sxm4-80gb", 0.09, 0.31},
+                                  {"vocab_parallel_cross_entropy h100-sxm5-80gb", 0.20, 0.11}};
   for (const OperatorSet& s : operator_sets()) {
-    const auto* bound = std::find_if(std::begin(bounds), std::end(bounds),
-                                     [&](const Bound& b) { return b.set == s.name + " " + s.gpu; });
+    const auto* bound =
+        std::find_if(std::begin(bounds), std::end(bounds),
+                     [&](const OperatorBound& b) { return b.set == s.name + " " + s.gpu; });
     REQUIRE(bound != std::end(bounds));
     const KernelModel model(catalogued_gpu(s.gpu), published_profile());
     for (std::size_t i = 0; i + 3 < s.points.size(); i += 4) {
