@@ -242,9 +242,9 @@ TEST_CASE("tensor parallelism without NVLink is tried where nothing else fits") 
 }
 
 // Four sequences divide over no eight ranks of FSDP, and no more is said to it: two stages do it,
-// which its user would have to write. (Tensor parallelism would too, by DTensors, which take the CPU
-// longer than these layers take the GPU.) Of eight sequences each rank has one, and keeps to that
-// though it is no faster.
+// which its user would have to write. (Tensor parallelism would too, by DTensors, which take the
+// CPU longer than these layers take the GPU.) Of eight sequences each rank has one, and keeps to
+// that though it is no faster.
 TEST_CASE("a framework that was asked for is given plans that it can be told") {
   Request r = request_in("pytorch-fsdp2", "llama-3.1-8b", "8xH100-SXM", Method::full);
   r.batch = 8;
