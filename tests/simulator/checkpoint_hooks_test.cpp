@@ -1,10 +1,9 @@
-#include <stdexcept>
-
 #include "catalog/cluster_parser.hpp"
 #include "planner/facts.hpp"
 #include "simulator/costs/cost_model.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
+#include "tests/simulator/block_time.hpp"
 #include "tests/simulator/sample_workload.hpp"
 
 using namespace shardwise;
@@ -16,14 +15,7 @@ Seconds host_of_rerun(const Workload& w, const Profile& profile, const char* rec
   ParallelPlan plan = plan_of(1);
   plan.recompute = recompute;
   const Cluster cluster = parse_gpus(known_facts().catalog, "1xA100-SXM-80GB")->front();
-  const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
-  const ModelPartition partition =
-      partition_model(w, plan, schedule, *recompute_policy(plan.recompute));
-  const CostModel model(w, plan, cluster, profile);
-  const KernelModel kernels(cluster.groups.front().gpu, profile);
-  for (const LayerDefinition& d : partition.definitions)
-    if (d.role == LayerRole::block) return model.layer_time(d, kernels).recompute.host;
-  throw std::logic_error("no block");
+  return block_time(w, plan, cluster, profile).recompute.host;
 }
 
 // In the time of eager operators, which the CPU issues in 19.7 us each.

@@ -1,32 +1,17 @@
 #include "simulator/costs/cost_model.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 
 #include "catalog/cluster_parser.hpp"
 #include "catalog/find.hpp"
 #include "planner/facts.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
+#include "tests/simulator/block_time.hpp"
 #include "tests/simulator/sample_workload.hpp"
 #include "tests/source_dir.hpp"
 
 using namespace shardwise;
-
-namespace {
-
-// One block on the first stage of a cluster of equal GPUs.
-LayerTime block_time(const Workload& w, const ParallelPlan& plan, const Cluster& cluster) {
-  const KernelModel kernels(cluster.groups.front().gpu, known_facts().profile);
-  const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
-  const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
-  const CostModel model(w, plan, cluster, known_facts().profile);
-  for (const LayerDefinition& d : partition.definitions)
-    if (d.role == LayerRole::block) return model.layer_time(d, kernels);
-  throw std::logic_error("no block");
-}
-
-}  // namespace
 
 // What all tensor ranks of a stage hold crosses the network in parts, one from each of them, and is
 // gathered where it arrives: 1 x 1024 tokens x 2048 x 2 B = 4 MiB as eight sends of 512 KiB.

@@ -1,12 +1,12 @@
 // What DTensors take the CPU beside the operators that are called on them.
 #include <array>
-#include <stdexcept>
 
 #include "catalog/cluster_parser.hpp"
 #include "planner/facts.hpp"
 #include "simulator/costs/cost_model.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
+#include "tests/simulator/block_time.hpp"
 #include "tests/simulator/sample_workload.hpp"
 
 using namespace shardwise;
@@ -17,17 +17,8 @@ namespace {
 std::array<double, 3> host_times(const Workload& w, ParallelPlan plan, const Profile& profile) {
   plan.recompute = "full";
   const Cluster cluster = parse_gpus(known_facts().catalog, "2xA100-SXM-80GB")->front();
-  const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
-  const ModelPartition partition =
-      partition_model(w, plan, schedule, *recompute_policy(plan.recompute));
-  const CostModel model(w, plan, cluster, profile);
-  const KernelModel kernels(cluster.groups.front().gpu, profile);
-  for (const LayerDefinition& d : partition.definitions)
-    if (d.role == LayerRole::block) {
-      const LayerTime t = model.layer_time(d, kernels);
-      return {t.forward.host.value, t.recompute.host.value, t.backward_input.host.value};
-    }
-  throw std::logic_error("no block");
+  const LayerTime t = block_time(w, plan, cluster, profile);
+  return {t.forward.host.value, t.recompute.host.value, t.backward_input.host.value};
 }
 
 // In the time of eager operators, which the CPU issues in 19.7 us each.
