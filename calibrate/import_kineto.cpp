@@ -9,6 +9,7 @@
 #include "calibrate/import_gemm_table.hpp"
 #include "calibrate/log_text.hpp"
 #include "calibrate/median.hpp"
+#include "calibrate/memory_fit.hpp"
 #include "calibrate/trace_events.hpp"
 #include "catalog/json_document.hpp"
 
@@ -19,6 +20,12 @@ struct Product {
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
   std::string dtype;
   friend auto operator<=>(const Product&, const Product&) = default;
+};
+// An operator over tensors that are broadcast against each other: elements of its result, and the
+// most bytes that it moves (a result of its widest type).
+struct Elementwise {
+  std::int64_t elements = 0, bytes = 0;
+  friend auto operator<=>(const Elementwise&, const Elementwise&) = default;
 };
 struct Span {
   double start_us = 0, duration_us = 0;
@@ -33,8 +40,9 @@ struct Trace {
   std::vector<Span> steps;
   std::vector<Kernel> kernels;
   std::map<std::int64_t, Product> products;  // by external id of the operator
-  double allocated = 0, reserved = 0;        // peaks [bytes]
-  int broken = 0;                            // events that are no JSON
+  std::map<std::int64_t, Elementwise> elementwise;
+  double allocated = 0, reserved = 0;  // peaks [bytes]
+  int broken = 0;                      // events that are no JSON
 };
 
 std::optional<double> number_told(const JsonDocument& d, JsonIndex object, std::string_view key) {
@@ -76,6 +84,47 @@ std::optional<Product> product_of(const JsonDocument& d, std::string_view name, 
                  type_at(d, args, first)};
 }
 
+std::int64_t bytes_of_type(const JsonDocument& d, JsonIndex args, std::size_t which) {
+  const std::string type = type_at(d, args, which);
+  if (type == "fp32" || type == "tf32") return 4;
+  return type == "fp16" || type == "bf16" ? 2 : 0;
+}
+
+// Dimensions are aligned at the last one, and one of them is 1 or they are equal; nothing where an
+// operator's tensors do not broadcast, or hold no floating point of 16 or 32 bits.
+std::optional<Elementwise> elementwise_of(const JsonDocument& d, JsonIndex args) {
+  const JsonIndex all = args == no_json ? no_json : d.member(args, "Input Dims");
+  if (all == no_json) return std::nullopt;
+  std::vector<std::int64_t> result;  // the last dimension first
+  std::int64_t widest = 0, read = 0;
+  for (std::size_t i = 0; i < d.at(all).children; ++i) {
+    std::vector<std::int64_t> dims = dims_at(d, args, i);
+    const std::int64_t each = bytes_of_type(d, args, i);
+    if (dims.empty() || each == 0) continue;
+    std::reverse(dims.begin(), dims.end());
+    if (result.size() < dims.size()) result.resize(dims.size(), 1);
+    std::int64_t elements = 1;
+    for (std::size_t j = 0; j < dims.size(); ++j) {
+      if (dims[j] != 1 && result[j] != 1 && dims[j] != result[j]) return std::nullopt;
+      result[j] = std::max(result[j], dims[j]);
+      elements *= dims[j];
+    }
+    read += each * elements;
+    widest = std::max(widest, each);
+  }
+  if (widest == 0) return std::nullopt;
+  std::int64_t elements = 1;
+  for (const std::int64_t n : result) elements *= n;
+  return Elementwise{elements, read + widest * elements};
+}
+
+// aten/src/ATen/native/cuda/CUDALoops.cuh: elementwise_kernel and unrolled_elementwise_kernel find
+// each operand's place of each element, vectorized_elementwise_kernel reads packs.
+bool takes_elements_singly(std::string_view kernel) {
+  return kernel.find("elementwise_kernel") != kernel.npos &&
+         kernel.find("vectorized_") == kernel.npos && kernel.find("_with_index") == kernel.npos;
+}
+
 void read_memory(const JsonDocument& d, JsonIndex args, Trace& trace) {
   if (number_told(d, args, "Device Type").value_or(1) != 1) return;
   trace.allocated = std::max(trace.allocated, number_told(d, args, "Total Allocated").value_or(0));
@@ -101,8 +150,9 @@ void read_event(std::string_view text, Trace& trace) {
   if (category == "kernel" || category == "gpu_memcpy" || category == "gpu_memset") {
     trace.kernels.push_back({{*start, *duration}, name, external});
   } else if (category == "cpu_op" || category == "operator") {
-    if (auto product = product_of(d, name, args); product && external >= 0)
-      trace.products[external] = *std::move(product);
+    if (external < 0) return;
+    if (auto product = product_of(d, name, args)) trace.products[external] = *std::move(product);
+    if (const auto one = elementwise_of(d, args)) trace.elementwise[external] = *one;
   } else if (name.starts_with("ProfilerStep#") && category.find("gpu") == category.npos) {
     trace.steps.push_back({*start, *duration});
   }
@@ -198,6 +248,20 @@ void measure_products(const Trace& trace, const std::vector<KernelClass>& classe
   }
 }
 
+void measure_single_elements(const Trace& trace, ImportedLog& log) {
+  std::map<Elementwise, std::vector<double>> samples;
+  for (const Kernel& k : trace.kernels)
+    if (const auto of = trace.elementwise.find(k.external_id);
+        of != trace.elementwise.end() && takes_elements_singly(k.name))
+      samples[of->second].push_back(k.span.duration_us * 1e-6);
+  for (const auto& [work, times] : samples) {
+    Measurement m = made("memory_kernel", "time_s", times, log);
+    m.sizes = {{"elements", work.elements}, {"bytes", work.bytes}};
+    m.labels["kernel"] = element_by_element;
+    log.measurements.push_back(std::move(m));
+  }
+}
+
 // "deviceProperties": [{"id": 0, "name": "NVIDIA A100-SXM4-80GB", ...}]
 void read_device_properties(std::string_view header, ImportedLog& log) {
   const auto properties = after(header, "\"deviceProperties\"");
@@ -233,6 +297,7 @@ void import_kineto(std::string_view text, const std::vector<KernelClass>& classe
   measure_memory(trace, log);
   measure_kernels(trace, classes, log);
   measure_products(trace, classes, log);
+  measure_single_elements(trace, log);
 }
 
 }  // namespace shardwise

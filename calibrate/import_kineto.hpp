@@ -7,6 +7,9 @@
 //   bench "kernel"       quantity "time_s" per step, labels {class, device}, sizes {calls} per step
 //   bench "gemm"         quantity "time_s", sizes {m, n, k, batch}, labels {dtype, device}
 //                        (needs record_shapes=True), for aten::mm, addmm and bmm
+//   bench "memory_kernel" quantity "time_s", sizes {elements, bytes}, labels {kernel:
+//                        element_by_element, device} (needs record_shapes=True): PyTorch's kernels
+//                        that divide out an index for each element (calibrate/memory_fit.hpp)
 //
 // Only whole steps count: the last one of a trace has no successor and is measured by its own
 // duration only where it is the only one. Kernels before the first step are left out.

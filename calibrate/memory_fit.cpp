@@ -4,32 +4,12 @@
 #include <array>
 #include <optional>
 
+#include "calibrate/measuring/kernel_traffic.hpp"
 #include "calibrate/median.hpp"
 #include "calibrate/robust_regression.hpp"
 
 namespace shardwise {
 namespace {
-
-// Bytes that a kernel of calibrate/device/row_kernels.cu moves per element of its shape.
-struct MemoryKernel {
-  std::string_view name;
-  MemoryAccess access;
-  double bytes_per_element;
-};
-constexpr std::array<MemoryKernel, 12> kernels{
-    {{"rms_norm", MemoryAccess::reduction, 4},
-     {"rms_norm_backward", MemoryAccess::reduction, 6},
-     {"layer_norm", MemoryAccess::reduction, 4},
-     {"softmax", MemoryAccess::reduction, 4},
-     {"softmax_backward", MemoryAccess::reduction, 6},
-     {"cross_entropy", MemoryAccess::reduction, 4},
-     {"add", MemoryAccess::streaming, 6},
-     {"gelu", MemoryAccess::streaming, 4},
-     {"gelu_backward", MemoryAccess::streaming, 6},
-     {"silu_multiply", MemoryAccess::streaming, 6},
-     {"silu_multiply_backward", MemoryAccess::streaming, 10},
-     {"cast_to_fp32", MemoryAccess::streaming, 6}}};
-constexpr double adam_bytes_per_parameter = 28;  // fp32: four read, three written
 
 std::string label(const Measurement& m, const char* key) {
   const auto found = m.labels.find(key);
@@ -50,15 +30,12 @@ std::optional<MovedBytes> copied(const Measurement& m) {
 
 std::optional<MovedBytes> by_kernel(const Measurement& m) {
   if (m.bench != "memory_kernel" || m.quantity != "time_s") return std::nullopt;
-  const std::string name = label(m, "kernel");
-  if (name == "adam" && label(m, "form") == "fused")
-    return MovedBytes{ceil_bytes(adam_bytes_per_parameter * size(m, "parameters")),
-                      Seconds(m.value)};
-  for (const MemoryKernel& k : kernels)
-    if (k.name == name)
-      return MovedBytes{ceil_bytes(k.bytes_per_element * size(m, "rows") * size(m, "columns")),
-                        Seconds(m.value), k.access};
-  return std::nullopt;
+  // Per tensor Adam starts as many kernels; NF4's lookups are no plain stream.
+  if (label(m, "form") == "per_tensor" || label(m, "kernel") == "nf4_dequantise")
+    return std::nullopt;
+  const auto traffic = kernel_traffic(m.sizes, m.labels);
+  if (!traffic) return std::nullopt;
+  return MovedBytes{traffic->moved, Seconds(m.value), traffic->access};
 }
 
 struct Line {
@@ -105,13 +82,37 @@ std::vector<MovedBytes> moved_bytes(const std::vector<Measurement>& measurements
   return points;
 }
 
+std::vector<SingleElements> single_elements(const std::vector<Measurement>& measurements) {
+  std::vector<SingleElements> points;
+  for (const Measurement& m : measurements)
+    if (m.bench == "memory_kernel" && m.quantity == "time_s" && m.value > 0 &&
+        label(m, "kernel") == element_by_element && size(m, "elements") > 0)
+      points.push_back({size(m, "elements"), Bytes(m.sizes.at("bytes")), Seconds(m.value)});
+  return points;
+}
+
+std::optional<MeasuredConstant> fit_cycles(const std::vector<SingleElements>& points,
+                                           const Gpu& gpu, BytesPerSecond streaming,
+                                           Seconds start) {
+  std::vector<double> cycles;
+  const double per_second = gpu.sm_count * gpu.boost_clock_mhz * 1e6;
+  for (const SingleElements& p : points) {
+    const Seconds indexes = p.time - start;
+    if (p.time < 10.0 * start || p.most_moved / streaming > 0.75 * indexes) continue;
+    cycles.push_back(indexes.value * per_second / p.elements);
+  }
+  if (cycles.empty() || per_second <= 0) return std::nullopt;
+  return MeasuredConstant{median(cycles), quantile(cycles, 0.1), quantile(cycles, 0.9),
+                          static_cast<int>(cycles.size())};
+}
+
 std::map<std::string, MeasuredConstant> fit_memory(const std::vector<MovedBytes>& points,
                                                    BytesPerSecond bandwidth,
                                                    std::vector<std::string>& notes) {
   std::map<std::string, MeasuredConstant> constants;
-  for (const auto& [access, key] :
-       {std::pair{MemoryAccess::streaming, "memory.streaming_fraction"},
-        std::pair{MemoryAccess::reduction, "memory.reduction_fraction"}}) {
+  for (const auto& [access, key] : {std::pair{MemoryAccess::streaming, "memory.streaming_fraction"},
+                                    std::pair{MemoryAccess::reduction, "memory.reduction_fraction"},
+                                    std::pair{MemoryAccess::gather, "memory.gather_fraction"}}) {
     std::vector<MovedBytes> chosen;
     std::copy_if(points.begin(), points.end(), std::back_inserter(chosen),
                  [a = access](const MovedBytes& p) { return p.access == a; });

@@ -24,7 +24,7 @@ double& streamed(const DeviceConstants& t) {
 using T = const DeviceConstants&;
 constexpr double microsecond = 1e-6, mebibyte = 1024.0 * 1024.0;
 
-constexpr std::array<DeviceConstant, 27> constant_rows{{
+constexpr std::array<DeviceConstant, 28> constant_rows{{
     {"gemm.issue_fraction.fp32", 0.001, 1, 1, issue<DType::fp32>, nullptr},
     {"gemm.issue_fraction.tf32", 0.001, 1, 1, issue<DType::tf32>, nullptr},
     {"gemm.issue_fraction.fp16", 0.001, 1, 1, issue<DType::fp16>, nullptr},
@@ -46,6 +46,8 @@ constexpr std::array<DeviceConstant, 27> constant_rows{{
     {"memory.streaming_fraction", 0.001, 1, 1, streamed<MemoryAccess::streaming>, nullptr},
     {"memory.reduction_fraction", 0.001, 1, 1, streamed<MemoryAccess::reduction>, nullptr},
     {"memory.gather_fraction", 0.001, 1, 1, streamed<MemoryAccess::gather>, nullptr},
+    {"memory.cycles_per_element", 0.01, 100, 1,
+     [](T t) -> double& { return t.family->memory.cycles_per_element; }, nullptr},
     {"memory.start_us", 0, 1e6, microsecond,
      [](T t) -> double& { return t.family->memory.start.value; }, nullptr},
     {"context.cuda_context_mib", 0, 1e5, mebibyte, nullptr,

@@ -46,12 +46,6 @@ BenchPlan gemm_plan(CalibrationMode mode, const GpuTraits& gpu);
 BenchPlan kernel_plan(CalibrationMode mode, const GpuTraits& gpu);  // attention and memory kernels
 BenchPlan copy_plan(CalibrationMode mode);                          // copies, launches, memory held
 
-// What a memory_kernel or a copy reads and writes in all, for a fit of its rate; nothing for other
-// benches. A cross-entropy reads its logits twice: a row of a vocabulary is in no cache any more.
-std::optional<Bytes> bytes_moved(const std::string& bench,
-                                 const std::map<std::string, std::int64_t>& sizes,
-                                 const std::map<std::string, std::string>& labels);
-
 // Of all GPUs together: empty for one GPU.
 BenchPlan machine_plan(CalibrationMode mode, const GroupTraits& group);
 

@@ -1,20 +1,13 @@
 #include <algorithm>
-#include <array>
 #include <string>
 
 #include "calibrate/measuring/bench_plan.hpp"
+#include "calibrate/measuring/kernel_traffic.hpp"
 
 namespace shardwise {
 namespace {
 
-// Every kernel that reads and writes memory and little else, by the shape it works on.
-constexpr std::array<const char*, 13> row_kernels{
-    "gather",      "rms_norm",         "rms_norm_backward", "layer_norm",
-    "softmax",     "softmax_backward", "cross_entropy",     "add",
-    "gelu",        "gelu_backward",    "silu_multiply",     "silu_multiply_backward",
-    "cast_to_fp32"};
-
-BenchPoint memory_kernel(const char* kernel, const std::string& dtype, std::int64_t rows,
+BenchPoint memory_kernel(const std::string& kernel, const std::string& dtype, std::int64_t rows,
                          std::int64_t columns) {
   BenchPoint point;
   point.bench = "memory_kernel";
@@ -88,8 +81,9 @@ BenchPlan kernel_plan(CalibrationMode mode, const GpuTraits& gpu) {
   const std::string dtype = gpu.compute_capability >= 80 ? "bf16" : "fp16";
   BenchPlan plan;
   add_attention_grid(plan, mode, dtype);
-  for (const char* kernel : row_kernels) {
-    const bool over_vocabulary = std::string(kernel) == "cross_entropy";
+  for (const RowTraffic& row : row_traffic) {
+    const std::string kernel(row.kernel);
+    const bool over_vocabulary = kernel == "cross_entropy";
     const std::int64_t columns = over_vocabulary ? 128256 : 4096;
     plan.push_back(memory_kernel(kernel, dtype, over_vocabulary ? 2048 : 8192, columns));
     plan.push_back(memory_kernel(kernel, dtype, 256, columns));

@@ -95,6 +95,27 @@ GemmTimer gemm_timer(const Gpu& gpu, const Profile& base) {
   };
 }
 
+void fit_memory_kernels(const std::vector<Measurement>& measurements, const Gpu& gpu,
+                        const Profile& base, ProfileFit& fit) {
+  auto found = fit_memory(moved_bytes(measurements), gpu.memory_bandwidth, fit.notes);
+  const std::vector<SingleElements> singly = single_elements(measurements);
+  const MemoryCalibration& known = base.row(gpu.family).memory;
+  const auto measured = [&](const char* key, double otherwise) {
+    const auto c = found.find(key);
+    return c == found.end() ? otherwise : c->second.value;
+  };
+  const double fraction =
+      measured("memory.streaming_fraction",
+               known.fraction[static_cast<std::size_t>(MemoryAccess::streaming)]);
+  const Seconds start(measured("memory.start_us", known.start.value * 1e6) * 1e-6);
+  const auto cycles = fit_cycles(singly, gpu, fraction * gpu.memory_bandwidth, start);
+  if (cycles) found["memory.cycles_per_element"] = *cycles;
+  if (!singly.empty() && !cycles)
+    fit.notes.push_back("memory.cycles_per_element: memory bounds all " +
+                        std::to_string(singly.size()) + " kernels that take elements one by one");
+  fit.profile.constants.insert(found.begin(), found.end());
+}
+
 void fit_products(const std::vector<Measurement>& measurements, const Gpu& gpu, const Profile& base,
                   ProfileFit& fit) {
   std::vector<GemmPoint> points = gemm_points(measurements);
@@ -254,8 +275,7 @@ Result<ProfileFit> fit_device_profile(const std::vector<Measurement>& measuremen
   }
   const std::vector<Sweep> sweeps = sweeps_of(chosen);
   fit_products(chosen, **gpu, *base, fit);
-  const auto memory = fit_memory(moved_bytes(chosen), (*gpu)->memory_bandwidth, fit.notes);
-  fit.profile.constants.insert(memory.begin(), memory.end());
+  fit_memory_kernels(chosen, **gpu, *base, fit);
   fit_context(chosen, fit);
   fit_collectives(sweeps, **gpu, catalog, *base, fit);
   keep_curves(sweeps, fit);

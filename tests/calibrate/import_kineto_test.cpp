@@ -1,5 +1,6 @@
 #include "calibrate/import_kineto.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "calibrate/import_log.hpp"
@@ -90,6 +91,40 @@ TEST_CASE("a trace tells of steps, memory, kernels by class and products by shap
   CHECK(product->sizes.at("n") == 512);
   CHECK(product->sizes.at("k") == 1024);
   CHECK(product->labels.at("dtype") == "bf16");
+}
+
+TEST_CASE("kernels that take elements one by one are told with what they move at most") {
+  const auto op = [](const std::string& name, int id, const std::string& dims,
+                     const std::string& types) {
+    return R"({"ph": "X", "cat": "cpu_op", "name": ")" + name +
+           R"(", "ts": 110, "dur": 5, "args": {"External id": )" + std::to_string(id) +
+           R"(, "Input Dims": )" + dims + R"(, "Input type": )" + types + "}},\n";
+  };
+  const std::string singly = "void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel>";
+  const std::string text =
+      R"({"schemaVersion": 1, "traceEvents": [)" + step(1, 100, 900) +
+      // 2 x 32 x 1024 x 64 elements of bf16, times one row of 64 that is broadcast.
+      op("aten::mul", 1, "[[2, 32, 1024, 64], [64]]", R"(["c10::BFloat16", "c10::BFloat16"])") +
+      kernel(singly, 200, 40, 1) +
+      op("aten::mul", 2, "[[2, 32, 1024, 64], [64]]", R"(["c10::BFloat16", "c10::BFloat16"])") +
+      kernel(singly, 300, 44, 2) +
+      // A scalar has no dimensions; packs are no single elements; an index that does not broadcast
+      // is no operand.
+      op("aten::mul", 3, "[[4096, 64], []]", R"(["float", "Scalar"])") +
+      kernel("void at::native::vectorized_elementwise_kernel<4, mul>", 400, 9, 3) +
+      op("aten::cat", 4, "[[10, 64], [20, 64]]", R"(["float", "float"])") +
+      kernel(singly, 500, 9, 4) + R"({"ph": "M"}]})";
+  const ImportedLog log = import_log("t.json", text, classes());
+  const Measurement* found = find(log, "memory_kernel");
+  REQUIRE(found);
+  CHECK(found->labels.at("kernel") == "element_by_element");
+  CHECK(found->samples == 2);
+  CHECK(found->value == Approx(42e-6));
+  CHECK(found->sizes.at("elements") == 2 * 32 * 1024 * 64);
+  // Both operands and a result of 2 B an element.
+  CHECK(found->sizes.at("bytes") == 2 * (2 * (2 * 32 * 1024 * 64) + 64));
+  CHECK(std::count_if(log.measurements.begin(), log.measurements.end(),
+                      [](const Measurement& m) { return m.bench == "memory_kernel"; }) == 1);
 }
 
 TEST_CASE("a trace that was cut off keeps its whole events") {

@@ -63,3 +63,47 @@ TEST_CASE("faster than the datasheet is held at it, and said") {
   CHECK(c.at("memory.streaming_fraction").value == 1);
   CHECK(notes.size() == 1);
 }
+
+TEST_CASE("cycles of an element are found where memory does not hide them") {
+  Gpu gpu;
+  gpu.sm_count = 100;
+  gpu.boost_clock_mhz = 1500;
+  const BytesPerSecond streaming(1e12);
+  const Seconds start(3e-6);
+  int good = 0;
+  for (unsigned seed = 0; seed < 1000; ++seed) {
+    Noise noise(seed);
+    std::vector<Measurement> measured;
+    for (std::int64_t elements = 1 << 22; elements <= 1 << 28; elements *= 2)
+      for (const std::int64_t each : {2, 4, 12}) {
+        Measurement m;
+        m.bench = "memory_kernel";
+        m.quantity = "time_s";
+        m.labels["kernel"] = element_by_element;
+        m.sizes = {{"elements", elements}, {"bytes", each * elements}};
+        // 0.8 cycles of 100 multiprocessors at 1.5 GHz are 5.33 ps; 12 B at 1 TB/s are 12 ps, and
+        // bound that kernel; 2 and 4 B do not.
+        const double longer = std::max(0.8 / (100 * 1500e6), static_cast<double>(each) / 1e12);
+        m.value = noise.measured(start + Seconds(longer * static_cast<double>(elements))).value;
+        measured.push_back(m);
+      }
+    const auto c = fit_cycles(single_elements(measured), gpu, streaming, start);
+    REQUIRE(c);
+    good += within(c->value, 0.8);
+  }
+  CHECK(good >= 950);
+  // 12 B of each element take longer than its index: nothing to be told.
+  CHECK_FALSE(fit_cycles({{1e8, Bytes(1'200'000'000), Seconds(1.2e-3)}}, gpu, streaming, start));
+  // Ten starts at least: 20 us tell nothing.
+  CHECK_FALSE(fit_cycles({{1e6, Bytes(1'000'000), Seconds(20e-6)}}, gpu, streaming, start));
+}
+
+TEST_CASE("scattered rows have a fraction of their own") {
+  std::vector<std::string> notes;
+  // 8192 x 4096 elements of 2 B, read and written, at 0.4 TB/s of 1.
+  const Seconds time(8192.0 * 4096 * 4 / 0.4e12);
+  const auto c =
+      fit_memory(moved_bytes({timed_kernel("gather", 8192, time)}), BytesPerSecond(1e12), notes);
+  CHECK(c.at("memory.gather_fraction").value == Approx(0.4));
+  CHECK(c.size() == 1);
+}
