@@ -49,7 +49,7 @@ struct Gpu {
   int sm_count = 0;                        // compute units on AMD
   double boost_clock_mhz = 0;              // [MHz]
   std::optional<double> tensor_clock_mhz;  // [MHz] where the tensor rates assume another clock
-  double power_w = 0;                      // [W] board power limit
+  double power_w = 0;                      // [W] of the board; of the module, where a CPU shares it
   std::optional<double> power_limit_w;     // [W] what its owner holds it to (nvidia-smi -pl)
   // [W] what it may draw; 0 where the board's limit is not known.
   double allowed_w() const {

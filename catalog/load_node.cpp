@@ -67,6 +67,7 @@ Node read_node(JsonReader& r) {
   node.trays = r.maybe_integer("trays", 1, 1024).value_or(0);
   if (node.tray.empty() != (node.trays == 0)) r.problem("trays", "a count together with tray");
   read_host(r, node);
+  node.power_limit_w = r.maybe_number("power_limit_w", 1, 10000);
   node.network = r.maybe_text("network").value_or("");
   node.nic_count = r.maybe_integer("nic_count", 1, 1024).value_or(0);
   node.nic_bandwidth =

@@ -160,6 +160,7 @@ Result<Cluster> join(const Catalog& catalog, std::vector<NodeGroup> groups, std:
     if (gpus > max_cluster_gpus) return bad_cluster(spoken, "more than 1000000 GPUs");
     nodes += g.nodes;
     if (options.host_ram) g.node.host_ram = options.host_ram;
+    if (g.node.power_limit_w) g.gpu.power_limit_w = g.node.power_limit_w;
     if (options.power_limit_w) g.gpu.power_limit_w = *options.power_limit_w;
   }
   Cluster cluster;

@@ -203,6 +203,18 @@ TEST_CASE("options override network, host memory and cards per node") {
   CHECK(refusal("dgx-h100", options).where == "--gpus-per-node");
 }
 
+TEST_CASE("a node that holds its modules to less power says so, until somebody else does") {
+  const auto limit = [](const char* spoken, const ClusterOptions& options = {}) {
+    return one(spoken, options).groups[0].gpu.power_limit_w;
+  };
+  // Alps holds CPU and GPU of a module to 660 W together (eth-cscs/cscs-docs, slurm.md).
+  CHECK(limit("alps-gh200-4x") == 660);
+  CHECK_FALSE(limit("gh200-1x"));
+  ClusterOptions asked;
+  asked.power_limit_w = 500;
+  CHECK(limit("alps-gh200-4x", asked) == 500);
+}
+
 TEST_CASE("bad words get one clear problem with examples") {
   for (const char* text : {"", "   ", "x", "2x", "0x4090", "-3x4090", "99999999xH100", "+", "4090+",
                            "2x3x4x5090", "1000000x2xH100", "4xnothing", "8xH10O", "6x23GB",
