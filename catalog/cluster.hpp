@@ -42,7 +42,7 @@ struct Node {
   std::optional<Bytes> nvme;
   std::string network;  // id in networks/ that its NICs speak; empty: none
   int nic_count = 0;
-  BytesPerSecond nic_bandwidth;     // one NIC, one direction
+  BytesPerSecond nic_bandwidth;  // one NIC, one direction
   // [W] to which its owner holds each GPU; where the CPU is a part of the module, both together.
   std::optional<double> power_limit_w;
   std::vector<Market> default_for;  // cards without a node of their own get the smallest such box
