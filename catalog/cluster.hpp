@@ -98,6 +98,10 @@ struct Cluster {
     for (const NodeGroup& g : groups) n += g.nodes;
     return n;
   }
+  // GPUs in a node of this group, those of the other groups with them where all lie in one box.
+  int gpus_of_node(const NodeGroup& group) const {
+    return mixed_in_one_node ? gpus() : group.gpus_per_node;
+  }
   const NodeGroup& group_of(int rank) const;  // REQUIRES 0 <= rank < gpus()
 };
 

@@ -9,7 +9,6 @@ namespace {
 
 constexpr int most_tensor = 8;  // NVLink domains of eight; beyond, all-reduces leave the node
 constexpr int most_pipeline = 16;
-constexpr int largest_split_box = 8;
 
 bool has_nvlink(const Cluster& cluster) {
   return std::all_of(cluster.groups.begin(), cluster.groups.end(), [](const NodeGroup& g) {
@@ -108,6 +107,13 @@ void add_layouts(LayoutSpace& space, int least, int most) {
 
 }  // namespace
 
+bool splits_layers(const Workload& w, const Cluster& cluster) {
+  constexpr int largest_box = 8;
+  const int gpus = cluster.gpus();
+  return !w.framework.supports_pipeline && cluster.nodes() == 1 && gpus > 1 &&
+         gpus <= std::min(largest_box, w.model.layers);
+}
+
 std::vector<ParallelPlan> slow_tensor_layouts(const Workload& w, const Cluster& cluster,
                                               int batch) {
   LayoutSpace space{w, cluster, batch, 1, {}};
@@ -121,9 +127,7 @@ std::vector<ParallelPlan> plan_layouts(const Workload& w, const Cluster& cluster
   const int gpus = cluster.gpus();
   if (gpus % context != 0) return {};
   add_layouts(space, 1, w.framework.supports_tensor && has_nvlink(cluster) ? most_tensor : 1);
-  const bool pipeline = w.framework.supports_pipeline && !cluster.mixed_in_one_node;
-  if (context == 1 && !pipeline && gpus > 1 &&
-      gpus <= std::min(largest_split_box, w.model.layers) && cluster.nodes() == 1) {
+  if (context == 1 && splits_layers(w, cluster)) {
     ParallelPlan split;
     split.pipeline = gpus;
     split.layer_split = true;

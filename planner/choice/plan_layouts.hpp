@@ -30,6 +30,10 @@ std::vector<ParallelPlan> plan_layouts(const Workload& workload, const Cluster& 
 std::vector<ParallelPlan> slow_tensor_layouts(const Workload& workload, const Cluster& cluster,
                                               int batch);
 
+// Whether layers can lie on the cards of one box that take turns (device_map): up to eight of them,
+// in a framework without pipelines.
+bool splits_layers(const Workload& workload, const Cluster& cluster);
+
 // Whether norms and residuals are sharded along the sequence, where nobody says: as the framework
 // does. Where experts are spread over ranks beside tensor parallelism they must be, or each rank of
 // a tensor group would dispatch every token again (Megatron-LM

@@ -409,7 +409,7 @@ void forecast_memory(const ForecastContext& k, const ForecastOptions& options, F
   f.margin = least_margin;
   judge(k, v, spread, tried, f);
   f.host = host_memory(
-      q.workload, q.plan, q.cluster.groups.front(), k.profile.host_memory,
+      q.workload, q.plan, q.cluster, k.profile.host_memory,
       {played_worst.state, played_worst.activations_on_host, nccl.host, worst.paged_out});
   const Bytes host_need = std::max(f.host.steady, f.host.load_peak);
   f.host_fits = !f.host.available || host_need <= *f.host.available;

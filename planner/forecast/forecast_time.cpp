@@ -135,9 +135,11 @@ void forecast_time(const ForecastContext& k, const ForecastOptions& options, For
   const SpreadRow spread = spread_of(k.profile.spread.step_time, spread_key(q));
   f.step_time = {Seconds(expected.value * std::min(1.0, spread.low)), expected,
                  Seconds(expected.value * std::max(1.0, spread.high))};
-  const FamilyCalibration& row = k.profile.row(q.cluster.groups.front().gpu.family);
-  f.trust = std::max({row.gemm.evidence.trust, row.memory.evidence.trust,
-                      k.profile.links.nccl.evidence.trust, k.profile.host.evidence.trust});
+  f.trust = std::max(k.profile.links.nccl.evidence.trust, k.profile.host.evidence.trust);
+  for (const NodeGroup& g : q.cluster.groups) {
+    const FamilyCalibration& row = k.profile.row(g.gpu.family);
+    f.trust = std::max({f.trust, row.gemm.evidence.trust, row.memory.evidence.trust});
+  }
   const double tokens = static_cast<double>(q.plan.global_batch()) *
                         static_cast<double>(q.workload.tokens_per_sample());
   f.tokens_per_s = tokens / expected.value;

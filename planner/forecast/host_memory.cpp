@@ -15,13 +15,10 @@ Bytes reading_bytes(const Workload& w, Bytes checkpoint_shard) {
   return ceil_bytes(total * row(w.adapter.base).bytes_per_weight) + checkpoint_shard;
 }
 
-}  // namespace
-
-HostMemory host_memory(const Workload& w, const ParallelPlan& plan, const NodeGroup& group,
-                       const HostMemoryFacts& facts, const HostShare& share) {
+HostMemory on_one_node(const Workload& w, const ParallelPlan& plan, const Node& node,
+                       std::int64_t ranks, const HostMemoryFacts& facts, const HostShare& share) {
   const LayerState& s = share.states;
   HostMemory host;
-  const std::int64_t ranks = group.gpus_per_node;
   std::int64_t each =
       (facts.process_resident + share.communicators + share.activations + share.paged_out).value;
   // On NVMe four buffers of a sub-group of 1e9 elements stay (deepspeed/runtime/zero/
@@ -45,8 +42,26 @@ HostMemory host_memory(const Workload& w, const ParallelPlan& plan, const NodeGr
       plan.offload.parameters ? ranks * (s.weights + s.quantization + s.adapters) : 0;
   host.load_peak = Bytes(ranks * facts.process_resident.value + reading + kept);
   host.load_once = Bytes(ranks * facts.process_resident.value + reading / readers + kept);
-  host.available = group.node.host_ram;
+  host.available = node.host_ram;
   return host;
+}
+
+// What is left, or the negative of what is needed on a node that does not say what it has: that
+// one is taken before those that have enough.
+Bytes left(const HostMemory& h) {
+  return h.available.value_or(Bytes(0)) - std::max(h.steady, h.load_peak);
+}
+
+}  // namespace
+
+HostMemory host_memory(const Workload& w, const ParallelPlan& plan, const Cluster& cluster,
+                       const HostMemoryFacts& facts, const HostShare& share) {
+  std::optional<HostMemory> worst;
+  for (const NodeGroup& g : cluster.groups) {
+    const HostMemory here = on_one_node(w, plan, g.node, cluster.gpus_of_node(g), facts, share);
+    if (!worst || left(here) < left(*worst)) worst = here;
+  }
+  return *worst;
 }
 
 }  // namespace shardwise

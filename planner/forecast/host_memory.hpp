@@ -15,8 +15,8 @@ struct HostShare {
   Bytes paged_out;      // states in managed memory that find no room on the GPU
 };
 
-// `group` is the node that the ranks sit in.
-HostMemory host_memory(const Workload& workload, const ParallelPlan& plan, const NodeGroup& group,
+// Of the node that has least left, all ranks being taken to hold what `share` says.
+HostMemory host_memory(const Workload& workload, const ParallelPlan& plan, const Cluster& cluster,
                        const HostMemoryFacts& facts, const HostShare& share);
 
 }  // namespace shardwise

@@ -35,7 +35,7 @@ constexpr Meaning reshards[] = {{"true", "3"},
                                 {"HYBRID_SHARD_ZERO2", "2-node"}};
 constexpr Meaning precisions[] = {
     {"bf16", "bf16"}, {"fp16", "fp16"}, {"no", "fp32"}, {"false", "fp32"}};
-constexpr Meaning devices[] = {{"none", ""}, {"cpu", "true"}, {"nvme", "true"}};
+constexpr Meaning devices[] = {{"none", ""}, {"cpu", "true"}, {"nvme", "nvme"}};
 
 constexpr PlanKey keys[] = {
     says_choice("distributed_type", "distribution", distributions),
@@ -104,14 +104,10 @@ void finish(PlanWords& words, const PlanFileContext& context, const std::string&
   const bool fsdp = words.is("distribution", "fsdp");
   if (!fsdp && !words.is("distribution", "deepspeed")) words.default_to("zero", "0", file);
   // FSDP moves all of it, DeepSpeed what is asked for.
-  const bool params = words.is("offload-params", "true");
-  const bool optimizer = words.is("offload-optimizer", "true") || (params && fsdp);
-  if (params || optimizer)
-    words.default_to("offload",
-                     params && optimizer ? "params+optimizer"
-                     : params            ? "params"
-                                         : "optimizer",
-                     file);
+  if (fsdp && words.is("offload-params", "true"))
+    words.default_to("offload", "params+optimizer", file);
+  else
+    offload_deepspeed(words, file);
   if (words.is("fsdp-recompute", "full"))
     words.say("recompute", "full", words.where("fsdp-recompute"));
   if (const auto n = words.number("processes"); n && *n != context.cluster->gpus())

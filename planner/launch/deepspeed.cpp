@@ -15,7 +15,7 @@ namespace {
 
 constexpr Meaning bf16[] = {{"true", "bf16"}, {"false", ""}};
 constexpr Meaning fp16[] = {{"true", "fp16"}, {"false", ""}};
-constexpr Meaning devices[] = {{"none", "false"}, {"cpu", "true"}, {"nvme", "true"}};
+constexpr Meaning devices[] = {{"none", "false"}, {"cpu", "true"}, {"nvme", "nvme"}};
 constexpr Meaning old_offload[] = {{"true", "true"}, {"false", ""}};
 constexpr Meaning optimizers[] = {{"AdamW", "adamw"},
                                   {"Adam", "adamw"},
@@ -111,16 +111,10 @@ constexpr PlanKey keys[] = {
     refused("curriculum_learning.enabled", "false", "sequences would not have one length"),
 };
 
-std::string_view offload_word(const PlanWords& words) {
-  const bool optimizer = words.is("offload-optimizer", "true");
-  const bool params = words.is("offload-params", "true");
-  if (optimizer && params) return "params+optimizer";
-  return optimizer ? "optimizer" : params ? "params" : "none";
-}
-
 void finish(PlanWords& words, const PlanFileContext&, const std::string& file) {
   words.default_to("zero", "0", file);
-  words.default_to("offload", std::string(offload_word(words)), file);
+  offload_deepspeed(words, file);
+  words.default_to("offload", "none", file);
   if (words.number_or("cp", 1) > 1) words.default_to("cp-kind", "ulysses", words.where("cp"));
   if (const auto shard = words.number("mics"); shard && *shard > 0)
     words.default_to("shard", std::to_string(*shard), words.where("mics"));

@@ -26,6 +26,17 @@ Refusals meaningless_sizes(const ParallelPlan& p, const Workload& w) {
   return to;
 }
 
+void refuse_unwritten(Refusals& to, const ParallelPlan& p) {
+  const auto no_file = [](std::string_view key) {
+    return sentence("no file that is written here says ", key);
+  };
+  refuse_if(to, p.nvme, no_file("nvme=true"));
+  refuse_if(to, p.offloaded_share != 1, no_file("offload-share"));
+  refuse_if(to, p.compression != "none", no_file("compress"));
+  refuse_if(to, p.balance_by_speed, no_file("balance=speed"));
+  refuse_if(to, p.async_data, no_file("async-dp"));
+}
+
 void refuse_model_parallel(Refusals& to, const ParallelPlan& p, std::string_view target) {
   refuse_if(to, p.tensor > 1, sentence(target, " has no tensor parallelism"));
   refuse_if(to, p.pipeline > 1, sentence(target, " has no pipeline parallelism"));

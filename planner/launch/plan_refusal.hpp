@@ -16,6 +16,9 @@ using Refusals = std::vector<std::string>;
 // Sizes that mean nothing in this plan.
 Refusals meaningless_sizes(const ParallelPlan& plan, const Workload& workload);
 
+// Keys of a plan that no target writes: what-ifs, and what its framework takes in code only.
+void refuse_unwritten(Refusals& to, const ParallelPlan& plan);
+
 // Adds the reason where the condition holds.
 inline void refuse_if(Refusals& to, bool refused, std::string_view reason) {
   if (refused) to.emplace_back(reason);

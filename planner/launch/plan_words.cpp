@@ -52,4 +52,20 @@ void PlanWords::wrong(std::string_view word, std::string what) {
   problems.push_back({ProblemKind::file, where(word), std::move(what)});
 }
 
+void offload_deepspeed(PlanWords& words, const std::string& file) {
+  if (words.is("offload-params", "nvme"))
+    words.wrong("offload-params",
+                "parameters on NVMe are not modelled; the optimizer's states are");
+  const bool drives = words.is("offload-optimizer", "nvme");
+  const bool optimizer = drives || words.is("offload-optimizer", "true");
+  const bool params = words.is("offload-params", "true");
+  if (drives) words.default_to("nvme", "true", words.where("offload-optimizer"));
+  if (optimizer || params)
+    words.default_to("offload",
+                     optimizer && params ? "params+optimizer"
+                     : optimizer         ? "optimizer"
+                                         : "params",
+                     file);
+}
+
 }  // namespace shardwise

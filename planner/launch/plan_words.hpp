@@ -54,6 +54,10 @@ struct PlanWords {
   void wrong(std::string_view word, std::string what);
 };
 
+// What a DeepSpeed configuration moves off the GPU, said by the words "offload-optimizer" and
+// "offload-params" as "true" (to the host) or "nvme". Parameters on NVMe are a problem.
+void offload_deepspeed(PlanWords& words, const std::string& file);
+
 // What a plan file is read for: formats leave to the model what others say in numbers.
 struct PlanFileContext {
   const Transformer* model = nullptr;

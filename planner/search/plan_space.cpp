@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 
+#include "planner/choice/plan_layouts.hpp"
 #include "planner/choice/stage_balance.hpp"
 #include "planner/launch/plan_refusal.hpp"
 #include "planner/request/asked_plan.hpp"
@@ -17,7 +18,6 @@ namespace shardwise {
 namespace {
 
 constexpr std::string_view layer_split_name = "layer-split";
-constexpr int largest_split_box = 8;  // cards that take turns: as planner/plan_layouts
 
 std::vector<int> divisors(int n, int most) {
   std::vector<int> found;
@@ -187,8 +187,7 @@ void PlanSpace::add_shards_and_stages(const Cluster& cluster) {
     for (const int d : divisors(gpus_, gpus_ / 2))
       if (d > 1) groups.push_back(d);
   numbers_[index(PlanAxis::shard_group)] = std::move(groups);
-  const bool splits = !w.framework.supports_pipeline && cluster.nodes() == 1 && gpus_ > 1 &&
-                      gpus_ <= std::min(largest_split_box, w.model.layers);
+  const bool splits = splits_layers(w, cluster);
   const bool pipelines = w.framework.supports_pipeline && !cluster.mixed_in_one_node;
   schedules_ = {"1f1b"};
   std::vector<int> stages{1}, chunks{1};

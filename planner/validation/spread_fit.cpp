@@ -93,12 +93,9 @@ SpreadKey spread_key(const Workload& workload, const ParallelPlan& plan, const C
   const Method method = workload.method;
   SpreadKey key;
   key.framework = workload.framework.family;
-  const int nodes = static_cast<int>(cluster.groups.size()) > 1
-                        ? 2
-                        : (plan.gpus() > cluster.groups.front().node.gpus ? 2 : 1);
-  key.extent = plan.gpus() == 1 ? Extent::one_gpu
-               : nodes == 1     ? Extent::one_node
-                                : Extent::several_nodes;
+  key.extent = plan.gpus() == 1       ? Extent::one_gpu
+               : cluster.nodes() == 1 ? Extent::one_node
+                                      : Extent::several_nodes;
   key.tensor = plan.tensor > 1;
   key.stages = plan.pipeline > 1;
   key.tuning = method == Method::pretrain ? Tuning::pretrain

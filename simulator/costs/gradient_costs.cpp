@@ -69,10 +69,13 @@ Seconds CostModel::compressed_reduce_time(const GradientCompression& row,
                                           StageCosts& costs) const {
   const double n = static_cast<double>(elements.dense);
   const double width = bytes_per_element(w_.framework.gradient_dtype);
-  const KernelModel kernels(cluster_.groups.front().gpu, profile_,
-                            {std::nullopt, w_.framework.kernels, ChipLoad{plan_.gpus()}});
-  const Seconds around =
-      kernels.memory_bound(ceil_bytes((row.passes * width + row.passes_fixed) * n), 8);
+  Seconds around;  // on the slowest of the cards
+  for (const NodeGroup& g : cluster_.groups) {
+    const KernelModel kernels(g.gpu, profile_,
+                              {std::nullopt, w_.framework.kernels, ChipLoad{plan_.gpus()}});
+    around = longest(
+        around, kernels.memory_bound(ceil_bytes((row.passes * width + row.passes_fixed) * n), 8));
+  }
   const auto sent = [&](Collective collective, double bytes) {
     return reduce(collective, bytes, GroupKind::gradient, layers, costs);
   };

@@ -41,7 +41,7 @@ void CostModel::schedule_optimizer(const LayerState& state, int tensors, const K
       const StoredParameter p = w_.trains_base() ? stored_base(w_, true, true) : stored_adapter(w_);
       const Bytes swapped = ceil_bytes((4 + p.optimizer) * n);
       const BytesPerSecond drives = group.node.nvme_bandwidth.value_or(assumed_nvme);
-      costs.nvme_each_way = swapped / BytesPerSecond(drives.value / group.gpus_per_node);
+      costs.nvme_each_way = swapped / BytesPerSecond(drives.value / cluster_.gpus_of_node(group));
     }
     if (!plan_.offload.parameters) {
       const Bytes stepped_copy = ceil_bytes(2 * n);
@@ -59,7 +59,7 @@ void CostModel::schedule_optimizer(const LayerState& state, int tensors, const K
 BytesPerSecond CostModel::host_step_rate(const NodeGroup& group) const {
   const BytesPerSecond host = group.node.host_memory_bandwidth.value_or(usual_memory(group.node));
   const int sharers =
-      group.node.host_memory_bandwidth ? stage_gpus_on_a_node() : group.gpus_per_node;
+      group.node.host_memory_bandwidth ? stage_gpus_on_a_node() : cluster_.gpus_of_node(group);
   return BytesPerSecond(host.value * (profile_.links.host.memory_fraction / sharers));
 }
 

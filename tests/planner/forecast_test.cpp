@@ -347,3 +347,25 @@ TEST_CASE("rooms that were tried for a plan stay known", "[forecast]") {
   CHECK(again->verdict == first.verdict);
   CHECK(again->stages.front().peak.device == first.stages.front().peak.device);
 }
+
+TEST_CASE("the host's memory is that of the fullest node, whichever is named first", "[forecast]") {
+  const auto host = [](const char* gpus, const char* plan) {
+    return asked(question("llama-3.2-1b", gpus, Method::full, "pytorch-fsdp2", plan)).host.steady;
+  };
+  constexpr const char* four = "dp=4,zero=3,mbs=1,ga=1,recompute=full,offload=params+optimizer";
+  // Four ranks in one box hold as much whatever their cards.
+  const Bytes alike = host("4xRTX-4090", four);
+  CHECK(host("2xRTX-3090+2xRTX-4090", four) == alike);
+  CHECK(host("1xRTX-3090+3xRTX-4090", four) == alike);
+  CHECK(host("3xRTX-4090+1xRTX-3090", four) == alike);
+  // A node of one rank beside one of eight: the eight count.
+  constexpr const char* nine = "dp=9,zero=3,mbs=1,ga=1,recompute=full,offload=params+optimizer";
+  CHECK(host("1xH100-SXM+8xA100-80GB", nine) == host("8xA100-80GB+1xH100-SXM", nine));
+}
+
+TEST_CASE("a forecast is as sure as the least known of its cards", "[forecast]") {
+  const auto trust = [](const char* gpus) {
+    return asked(question("gpt2", gpus, Method::full, "pytorch-ddp", "dp=2,mbs=1,ga=1")).trust;
+  };
+  CHECK(trust("1xV100-32GB+1xRTX-3090") == trust("1xRTX-3090+1xV100-32GB"));
+}

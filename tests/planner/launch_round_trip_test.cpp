@@ -243,7 +243,11 @@ TEST_CASE("a target that cannot say a plan says why") {
       {"megatron", "megatron-lm", "dp=8,zero=0,recompute=selective-op", "selective-op"},
       {"axolotl", "axolotl", "dp=8,zero=3,recompute=every-2-layers", "every-2-layers"},
       {"axolotl", "axolotl", "dp=1,pp=8,split=true", "in turns"},
-      {"megatron", "megatron-lm", "dp=8,schedule=gpipe", "without pipeline stages"}};
+      {"megatron", "megatron-lm", "dp=8,schedule=gpipe", "without pipeline stages"},
+      // No file says these.
+      {"deepspeed", "hf-deepspeed", "dp=8,zero=2,offload=optimizer,nvme=true", "nvme=true"},
+      {"accelerate", "accelerate-fsdp", "dp=8,zero=0,compress=fp16", "compress"},
+      {"megatron", "megatron-lm", "dp=8,zero=0,async-dp=true", "async-dp"}};
   for (const Case& c : cases) {
     INFO(c.target << " " << c.plan);
     Request request = request_for("llama-3.1-8b", "8xH100-SXM", {Method::full});

@@ -54,6 +54,21 @@ constexpr const char* zero3_offload = R"({
 
 }  // namespace
 
+TEST_CASE("a ds_config says what it puts on NVMe") {
+  const std::string text(zero3_offload);
+  const auto with = [&](const std::string& device, const std::string& other) {
+    std::string changed = text;
+    changed.replace(changed.find(device), device.size(), other);
+    return changed;
+  };
+  CHECK(plan_of(read_plan("ds.json", with(R"("device": "cpu")", R"("device": "nvme")"))) ==
+        "zero=3,mbs=2,ga=4,offload=optimizer,nvme=true");
+  // Weights there are not modelled: said, not taken for the host's memory.
+  const auto weights = read_plan("ds.json", with(R"("device": "none")", R"("device": "nvme")"));
+  REQUIRE_FALSE(weights);
+  CHECK(weights.error().front().where == "ds.json:zero_optimization.offload_param.device");
+}
+
 TEST_CASE("a ds_config says stage, offload and batch, and what of it cannot be honoured") {
   const auto files = read_plan("ds.json", zero3_offload);
   REQUIRE(files);

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <string>
 
+#include "catalog/cluster_parser.hpp"
 #include "catalog/spread.hpp"
 #include "tests/catch.hpp"
+#include "tests/planner/known_facts.hpp"
 #include "tests/source_dir.hpp"
 
 namespace shardwise {
@@ -31,6 +33,19 @@ TEST_CASE("The first row of a spread that holds counts") {
   CHECK(spread_of(rows, {Extent::one_node, false, Tuning::full}).low == 0.8);
   CHECK(spread_of(rows, {Extent::one_gpu, false, Tuning::full}).low == 0.7);
   CHECK(spread_of({}, {}).high == 2);  // nothing known: half to twice
+}
+
+TEST_CASE("The extent of a run is that of its nodes") {
+  const auto extent = [](const char* gpus, const char* plan) {
+    const auto cluster = parse_gpus(known_facts().catalog, gpus);
+    REQUIRE(cluster);
+    return spread_key(Workload{}, *parse_plan(plan), cluster->front()).extent;
+  };
+  CHECK(extent("1xH100-SXM", "dp=1") == Extent::one_gpu);
+  CHECK(extent("8xH100-SXM", "dp=8") == Extent::one_node);
+  CHECK(extent("16xH100-SXM", "dp=16") == Extent::several_nodes);
+  CHECK(extent("4 nodes of 2xH100-SXM", "dp=8") == Extent::several_nodes);
+  CHECK(extent("2xRTX-3090+2xRTX-4090", "dp=4") == Extent::one_node);  // one box
 }
 
 // Two sources of 50 runs each, both 1.01 ... 1.50, so that every ratio is there twice with equal
