@@ -163,6 +163,11 @@ Result<Cluster> join(const Catalog& catalog, std::vector<NodeGroup> groups, std:
     if (g.node.power_limit_w) g.gpu.power_limit_w = g.node.power_limit_w;
     if (options.power_limit_w) g.gpu.power_limit_w = *options.power_limit_w;
   }
+  for (const NodeGroup& g : groups)
+    if (g.gpu.vendor != groups.front().gpu.vendor)
+      return bad_cluster(spoken, groups.front().gpu.name + " and " + g.gpu.name +
+                                     " have no collective library in common, so that no run can "
+                                     "use both: ask for each alone");
   Cluster cluster;
   if (nodes > 1 || options.network) {
     auto network = network_for(catalog, groups, options);

@@ -73,6 +73,17 @@ struct PipelineSchedule {
   int (*model_chunk)(PipelineShape shape, int stage, int chunk);
 };
 
+// The microbatches that a chunk of a stage runs, of `all`: where the model is held twice, each copy
+// takes its half (DualPipe).
+struct MicrobatchRange {
+  int first = 0, last = 0;
+};
+inline MicrobatchRange microbatches_of(const PipelineSchedule& schedule, int chunk, int all) {
+  if (schedule.weight_copies == 1) return {0, all - 1};
+  const int each = all / schedule.weight_copies;
+  return {chunk * each, (chunk + 1) * each - 1};
+}
+
 // All schedules, in the order of listings.
 std::span<const PipelineSchedule> pipeline_schedules();
 

@@ -188,12 +188,18 @@ std::string advice_text(const FitAnswer& a) {
   return text;
 }
 
+// Cards of several kinds step together, at the pace of the slowest.
+std::string step_on(const FitAnswer& a) {
+  const Cluster& cluster = a.chosen.question.cluster;
+  return cluster.groups.size() > 1 ? cluster.spoken + ", together" : a.gpu;
+}
+
 std::string step_line(const FitAnswer& a) {
   const Forecast& f = a.chosen.forecast;
   std::string text = sentence(
       "  plan ", whole_text(a.chosen.question.plan), " in ",
       a.chosen.question.workload.framework.name, "\n", adapter_text(a.chosen.question.workload),
-      "  step on ", a.gpu, ": ", shown_time(f.step_time.expected), " (80 % interval ",
+      "  step on ", step_on(a), ": ", shown_time(f.step_time.expected), " (80 % interval ",
       shown_time(f.step_time.low), " to ", shown_time(f.step_time.high), ")");
   for (const auto& [kind, t] : f.breakdown.exposed)
     if (t.value > 0.02 * f.step_time.expected.value)

@@ -40,13 +40,16 @@ StagePlayer::StagePlayer(const Workload& w, const ParallelPlan& plan,
 }
 
 void StagePlayer::play_step(const std::vector<Slot>& order) {
-  int last = 0;
-  for (const Slot& slot : order) last = std::max(last, slot.microbatch);
+  std::vector<int> last(layers_.size());  // microbatch of each chunk
+  for (const Slot& slot : order) {
+    int& of_chunk = last[static_cast<std::size_t>(slot.chunk)];
+    of_chunk = std::max(of_chunk, slot.microbatch);
+  }
   lag_.begin();
   for (std::size_t at = 0; at < order.size(); ++at) {
     if (ledger_.exhausted() || given_up()) return;  // the rest would say nothing
     const Slot& slot = order[at];
-    last_microbatch_ = slot.microbatch == last;
+    last_microbatch_ = slot.microbatch == last[static_cast<std::size_t>(slot.chunk)];
     fetch_next_backward(order, at);
     switch (slot.pass) {
       case Pass::forward:

@@ -56,8 +56,8 @@ StagePrograms::Kind& StagePrograms::kind_of(int stage) {
 const SlotProgram& StagePrograms::program(Kind& kind, const Slot& slot, bool behind_collective) {
   std::size_t at = static_cast<std::size_t>(slot.pass) * static_cast<std::size_t>(plan_.chunks) +
                    static_cast<std::size_t>(slot.chunk);
-  at = 2 * at + static_cast<std::size_t>(slot.microbatch == 0);
-  at = 2 * at + static_cast<std::size_t>(slot.microbatch == plan_.microbatches - 1);
+  at = 2 * at + static_cast<std::size_t>(lowering_.is_first(slot));
+  at = 2 * at + static_cast<std::size_t>(lowering_.is_last(slot));
   at = 2 * at + static_cast<std::size_t>(behind_collective);
   const SlotProgram*& known = kind.programs[at];
   if (known == nullptr) known = &recorded(kind, slot, behind_collective);

@@ -96,6 +96,15 @@ class StepLowering {
     return true;
   }
 
+  // The first and the last microbatch of a slot's chunk: for the one, weights that stay are gathered,
+  // after the other gradients are reduced.
+  bool is_first(const Slot& slot) const {
+    return slot.microbatch == microbatches_of(schedule_, slot.chunk, plan_.microbatches).first;
+  }
+  bool is_last(const Slot& slot) const {
+    return slot.microbatch == microbatches_of(schedule_, slot.chunk, plan_.microbatches).last;
+  }
+
   // The next slot of the stage. `ends`: where the ends of its pass go, if it has any.
   void lower_slot(Cursor& at, const Slot& slot, PassEnds<Mark>& ends) {
     const int model_chunk = schedule_.model_chunk(shape_, at.stage, slot.chunk);
@@ -314,7 +323,7 @@ class StepLowering {
       const LayerSchedule& l = list[i];
       at.tag.layer = static_cast<int>(i);
       std::optional<Seconds> wanted = l.gather_forward;
-      if (!wanted && slot.microbatch == 0) wanted = l.gather_first;
+      if (!wanted && is_first(slot)) wanted = l.gather_first;
       if (wanted || l.copy_in) {
         flush(at, pending);
         const Mark here = gather(at, wanted.value_or(Seconds(0)), l.copy_in, started, window());
@@ -348,8 +357,7 @@ class StepLowering {
     const Mark started = at.compute;
     Mark pending = ends.transfer;
     at.layers.clear();
-    const bool reduces =
-        costs_.reduces_every_microbatch || slot.microbatch == plan_.microbatches - 1;
+    const bool reduces = costs_.reduces_every_microbatch || is_last(slot);
     const auto& list = layers(at.stage, slot.chunk);
     PassTime recomputed;
     Mark ahead;  // the gather that was issued before the layer that it is for had its turn
@@ -415,8 +423,7 @@ class StepLowering {
 
   void lower_weights(Cursor& at, const Slot& slot) {
     const auto& list = layers(at.stage, slot.chunk);
-    const bool reduces =
-        costs_.reduces_every_microbatch || slot.microbatch == plan_.microbatches - 1;
+    const bool reduces = costs_.reduces_every_microbatch || is_last(slot);
     at.kind = WorkKind::backward_weight;
     Mark nothing;
     for (std::size_t i = list.size(); i-- > 0;) {

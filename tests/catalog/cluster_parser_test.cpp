@@ -215,6 +215,12 @@ TEST_CASE("a node that holds its modules to less power says so, until somebody e
   CHECK(limit("alps-gh200-4x", asked) == 500);
 }
 
+TEST_CASE("cards of two vendors are no cluster") {
+  CHECK(holds(refusal("3090+7900xtx").what, "no collective library in common"));
+  CHECK(holds(refusal("2xH100-SXM+2xMI300X").what, "no collective library in common"));
+  CHECK(one("2x3090+2x4090").gpus() == 4);
+}
+
 TEST_CASE("bad words get one clear problem with examples") {
   for (const char* text : {"", "   ", "x", "2x", "0x4090", "-3x4090", "99999999xH100", "+", "4090+",
                            "2x3x4x5090", "1000000x2xH100", "4xnothing", "8xH10O", "6x23GB",

@@ -246,7 +246,7 @@ TEST_CASE("a target that cannot say a plan says why") {
       {"megatron", "megatron-lm", "dp=8,schedule=gpipe", "without pipeline stages"},
       // No file says these.
       {"deepspeed", "hf-deepspeed", "dp=8,zero=2,offload=optimizer,nvme=true", "nvme=true"},
-      {"accelerate", "accelerate-fsdp", "dp=8,zero=0,compress=fp16", "compress"},
+      {"accelerate", "accelerate-fsdp", "dp=8,zero=0,compress=powersgd-4", "compress"},
       {"megatron", "megatron-lm", "dp=8,zero=0,async-dp=true", "async-dp"}};
   for (const Case& c : cases) {
     INFO(c.target << " " << c.plan);
