@@ -121,8 +121,8 @@ std::vector<int> chunks_to_show(const PipelineSchedule& schedule, const Parallel
     if (!refusal(schedule, shape_of(plan)) && (asked_for || v * asked.pipeline <= layers))
       chunks.push_back(v);
   }
-  // One that runs none of them is shown with its reason: that for two chunks, which it would need.
-  if (chunks.empty()) chunks.push_back(schedule.refuses({2, 1, 8}) ? 2 : 1);
+  // One that runs none of them is shown with its reason: that for the chunks it would need.
+  if (chunks.empty()) chunks.push_back(schedule.chunks_per_stage.value_or(2));
   return chunks;
 }
 

@@ -117,6 +117,26 @@ TEST_CASE("uneven stages keep their layers under every schedule", "[schedules]")
   }
 }
 
+// GPT-2's 12 layers on 8 stages: two chunks of each are 16, more than there are layers. What runs
+// two chunks and nothing else (ZB-V, both DualPipes) or two at least has one row all the same.
+TEST_CASE("a schedule whose chunks outnumber the layers still has its row", "[schedules]") {
+  Request request = request_for("gpt2", "8xH100-SXM", {Method::pretrain});
+  const char* plan = "pp=8,mbs=1,ga=16,recompute=none";
+  request.plans = {plan};
+  const ResolvedRequest r = resolved(request);
+  const auto c = compare_schedules(r, plan, std::nullopt);
+  REQUIRE(c);
+  for (const char* name : {"interleaved", "zb-v", "dualpipe", "dualpipe-v"}) {
+    INFO(name);
+    const auto of_it = [&](const ScheduleRow& row) { return row.schedule == name; };
+    CHECK(std::count_if(c->rows.begin(), c->rows.end(), of_it) == 1);
+    const auto row = std::find_if(c->rows.begin(), c->rows.end(), of_it);
+    REQUIRE(row != c->rows.end());
+    CHECK(row->chunks == 2);
+    CHECK(row->as_asked.has_value() == row->refused.empty());
+  }
+}
+
 TEST_CASE("layers that do not fit the schedule's chunks are refused", "[schedules]") {
   for (const char* plan :
        {"pp=4,ga=8,layers=4/4/4", "pp=4,ga=8,layers=4/4/4/5", "pp=4,ga=8,layers=20/-4/0/0",
