@@ -148,6 +148,11 @@ void finish(Run& run, ImportedLog& log) {
   run.collective = collective_named(log.file);
 }
 
+std::string first_word(std::string_view text) {
+  const auto all = words(text);
+  return all.empty() ? "" : std::string(all.front());
+}
+
 // Lines of the header and of the shell; a new one after rows begins the next run.
 void read_run_header(const LogLine& line, Run& run, ImportedLog& log) {
   const std::string_view text = line.text;
@@ -164,9 +169,10 @@ void read_run_header(const LogLine& line, Run& run, ImportedLog& log) {
   } else if (read_device_line(text, run)) {
     log.facts["device"] = run.device;
   } else if (const auto version = after(text, "NCCL version ")) {
-    log.facts["nccl"] = words(*version).empty() ? "" : std::string(words(*version).front());
+    log.facts["nccl"] = first_word(*version);
   } else if (const auto tool = after(text, "# nccl-tests version ")) {
-    log.facts["tool"] = "nccl-tests " + std::string(words(*tool).front());
+    if (const std::string number = first_word(*tool); !number.empty())
+      log.facts["tool"] = "nccl-tests " + number;
   }
 }
 

@@ -129,6 +129,17 @@ TEST_CASE("what cannot be believed is listed with its line") {
   CHECK(log.measurements.size() == 3);
 }
 
+// Bars separate words, so that a version of nothing else holds none.
+TEST_CASE("a header that is cut off before the version leaves it unsaid") {
+  for (const char* cut : {"# nccl-tests version |", "# nccl-tests version", "NCCL version |"}) {
+    INFO(cut);
+    const ImportedLog log = imported(std::string(cut) + '\n' +
+                                     with_header.substr(with_header.find("# Collective test")));
+    CHECK_FALSE(log.facts.contains("tool"));
+    CHECK(log.measurements.size() == 4);  // two rows, out of place and in place
+  }
+}
+
 TEST_CASE("without a list of devices the bus factor tells the ranks") {
   // 2(n-1)/n = 1.75: 8 ranks. Rows of 20 GB/s and more print it well enough.
   const ImportedLog log = imported(
