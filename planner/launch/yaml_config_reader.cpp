@@ -41,7 +41,7 @@ struct YamlReading {
 
   void add(const YAML::Node& node, const std::string& path, int level) {
     if (level > most_config_levels || entries.size() > most_config_entries) {
-      too_deep = level > most_config_levels;
+      too_deep |= level > most_config_levels;
       return;  // an anchor may stand inside itself, and again and again
     }
     if (node.IsSequence() || node.IsMap()) {

@@ -102,6 +102,9 @@ TEST_CASE("files that are broken are refused by name and place") {
     ConfigSyntax syntax;
     const char *text, *what;
   };
+  std::string deep_and_many = "a: " + std::string(33, '[') + '1' + std::string(33, ']') + "\nb: [1";
+  for (int i = 0; i < 10'001; ++i) deep_and_many += ",1";
+  deep_and_many += "]\n";
   const std::vector<Case> cases{
       {ConfigSyntax::json, "{\"a\": 1", "line 1"},
       {ConfigSyntax::json, "[1]", "object"},
@@ -116,6 +119,8 @@ TEST_CASE("files that are broken are refused by name and place") {
        "d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\n"
        "e: [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\n",
        "more than"},
+      // 33 levels, and 10,001 values behind them: the depth is what is told.
+      {ConfigSyntax::yaml, deep_and_many.c_str(), "32 levels deep"},
       {ConfigSyntax::toml, "[a\nb = 1", "line 1"},
       {ConfigSyntax::toml, "a = 1\na = 2", "line 2"},
       {ConfigSyntax::arguments, "echo hello", "none"}};
