@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -21,18 +22,34 @@ std::string write_to(const fs::path& path, const std::function<void(std::ostream
   return file ? "" : "the disk is full or failed";
 }
 
-std::string write_beside(const fs::path& path, const std::function<void(std::ostream&)>& write) {
-  // The process number keeps two runs that write the same file apart.
-  const fs::path temporary = fs::path(path) +=
-      std::string(".").append(std::to_string(getpid())).append(".part");
-  std::error_code error;
-  std::string why = write_to(temporary, write);
-  if (why.empty()) {
-    fs::rename(temporary, path, error);
-    if (error) why = error.message();
+// Gone at the end, whether or not what writes it throws. The process number keeps two runs that
+// write the same file apart, the count two threads of one.
+struct TemporaryFile {
+  fs::path path;
+
+  explicit TemporaryFile(const fs::path& beside) : path(beside) {
+    static std::atomic<unsigned> count{0};
+    path += std::string(".")
+                .append(std::to_string(getpid()))
+                .append(".")
+                .append(std::to_string(count++))
+                .append(".part");
   }
-  if (!why.empty()) fs::remove(temporary, error);
-  return why;
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile() {
+    std::error_code error;
+    fs::remove(path, error);
+  }
+};
+
+std::string write_beside(const fs::path& path, const std::function<void(std::ostream&)>& write) {
+  const TemporaryFile temporary(path);
+  std::string why = write_to(temporary.path, write);
+  if (!why.empty()) return why;
+  std::error_code error;
+  fs::rename(temporary.path, path, error);
+  return error ? error.message() : "";
 }
 
 }  // namespace

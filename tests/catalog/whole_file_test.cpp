@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <stdexcept>
 
 #include "tests/catch.hpp"
 
@@ -57,6 +58,31 @@ TEST_CASE("a file that cannot be written is a file problem, and what was there s
       write_whole_file(path, [](std::ostream& out) { out.setstate(std::ios::badbit); });
   CHECK(failed.size() == 1);
   CHECK(content(path) == "old");
+  CHECK(folder.files() == 1);
+}
+
+TEST_CASE("what throws while it writes leaves nothing beside the file") {
+  const ScratchFolder folder;
+  const std::string path = (folder.path / "t.json").string();
+  CHECK(write_whole_file(path, [](std::ostream& out) { out << "old"; }).empty());
+  CHECK_THROWS(write_whole_file(path, [](std::ostream&) { throw std::runtime_error("no"); }));
+  CHECK(content(path) == "old");
+  CHECK(folder.files() == 1);
+}
+
+// The second is written while the first is half done, as another thread may: both are whole.
+TEST_CASE("two writes of the same file at once do not mix") {
+  const ScratchFolder folder;
+  const std::string path = (folder.path / "t.json").string();
+  const auto first = write_whole_file(path, [&](std::ostream& out) {
+    out << "first ";
+    out.flush();
+    CHECK(write_whole_file(path, [](std::ostream& other) { other << "second"; }).empty());
+    CHECK(content(path) == "second");
+    out << "whole";
+  });
+  CHECK(first.empty());
+  CHECK(content(path) == "first whole");
   CHECK(folder.files() == 1);
 }
 
