@@ -51,6 +51,31 @@ std::size_t body_size(std::string_view headers) {
   return size;
 }
 
+// Where the chunked body that begins at `at` ends: chunks behind their sizes in hex, an empty one,
+// trailers, an empty line (RFC 9112 section 7.1); nothing while some of it is missing. One that is
+// broken ends where the text does: whoever reads the request refuses it.
+std::optional<std::size_t> end_of_chunks(std::string_view text, std::size_t at) {
+  constexpr std::string_view end_of_line = "\r\n";
+  bool all_chunks_read = false;
+  while (true) {
+    const std::size_t end = text.find(end_of_line, at);
+    if (end == std::string_view::npos) return std::nullopt;
+    const std::string_view line = text.substr(at, end - at);
+    at = end + end_of_line.size();
+    if (all_chunks_read && line.empty()) return at;
+    if (all_chunks_read) continue;  // a trailer
+    std::size_t size = 0;
+    if (std::from_chars(line.data(), line.data() + line.size(), size, 16).ec != std::errc())
+      return text.size();
+    all_chunks_read = size == 0;
+    if (all_chunks_read) continue;
+    const std::size_t there = text.size() - at;
+    if (size > there || there - size < end_of_line.size()) return std::nullopt;
+    if (text.substr(at + size, end_of_line.size()) != end_of_line) return text.size();
+    at += size + end_of_line.size();
+  }
+}
+
 }  // namespace
 
 std::optional<std::size_t> request_size(std::string_view text) {
@@ -58,11 +83,7 @@ std::optional<std::size_t> request_size(std::string_view text) {
   if (end == std::string_view::npos) return std::nullopt;
   const std::string_view headers = text.substr(0, end + 2);
   const std::size_t begin = end + end_of_headers.size();
-  if (header(headers, "transfer-encoding")) {
-    const std::size_t last = text.find("0\r\n\r\n", begin);
-    if (last == std::string_view::npos) return std::nullopt;
-    return last + 5;
-  }
+  if (header(headers, "transfer-encoding")) return end_of_chunks(text, begin);
   const std::size_t body = body_size(headers);
   if (body > text.size() - begin) return std::nullopt;
   return begin + body;

@@ -172,6 +172,14 @@ def reads_requests_as_they_come(server):
     half = len(body) // 2
     chunks = b"".join(b"%x\r\n%s\r\n" % (len(c), c) for c in (body[:half], body[half:], b""))
     assert server.raw(chunked + chunks).startswith(b"HTTP/1.1 200 OK"), "chunked"
+    # Text that looks like the last chunk ("0", two ends of lines) within a chunk ends nothing.
+    spaced = body[:-1] + b', "seed": 0\r\n\r\n}'
+    inside = b"%x\r\n%s\r\n0\r\n\r\n" % (len(spaced), spaced)
+    twice = server.raw((chunked + inside) * 2)
+    assert twice.count(b"HTTP/1.1 200 OK") == 2, "a chunk that holds what ends a body"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as s:
+        s.sendall(chunked + chunks[:-2] + b"Checked: yes\r\n\r\n")
+        assert s.recv(9) == b"HTTP/1.1 ", "trailers end a body: 200, or 400 by an older library"
     with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as s:
         whole = post(body)
         for i in range(0, len(whole), 7):
