@@ -4,6 +4,10 @@
 //   global batch = data x microbatch x microbatches per step
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,6 +27,15 @@ struct Offload {
   bool activations = false;  // what backward needs goes to the host and comes back
   friend bool operator==(const Offload&, const Offload&) = default;
 };
+
+// The product of the factors, or the nearest number that an int holds.
+constexpr int product_in_int(std::initializer_list<int> factors) {
+  using Int = std::numeric_limits<int>;
+  std::int64_t product = 1;
+  for (const int n : factors)
+    product = std::clamp<std::int64_t>(product * n, Int::min(), Int::max());
+  return static_cast<int>(product);
+}
 
 struct ParallelPlan {
   int data = 1;
@@ -54,8 +67,8 @@ struct ParallelPlan {
   std::string_view schedule_row() const {
     return layer_split ? std::string_view("sequential") : std::string_view(schedule);
   }
-  int gpus() const { return data * tensor * context * pipeline; }
-  int global_batch() const { return data * microbatch * microbatches; }
+  int gpus() const { return product_in_int({data, tensor, context, pipeline}); }
+  int global_batch() const { return product_in_int({data, microbatch, microbatches}); }
   int shard_ranks() const { return shard_group.value_or(data) * context; }
   friend bool operator==(const ParallelPlan&, const ParallelPlan&) = default;
 };

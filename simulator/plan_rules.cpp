@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -24,30 +25,40 @@ struct Case {
 };
 
 Broken positive(const Case& k) {
-  const std::array<std::pair<const char*, int>, 10> sizes{{{"dp", k.p.data},
-                                                           {"tp", k.p.tensor},
-                                                           {"cp", k.p.context},
-                                                           {"pp", k.p.pipeline},
-                                                           {"ep", k.p.expert},
-                                                           {"etp", k.p.expert_tensor},
-                                                           {"vpp", k.p.chunks},
-                                                           {"mbs", k.p.microbatch},
-                                                           {"ga", k.p.microbatches},
-                                                           {"seq", k.w.sequence}}};
+  const std::array<std::pair<const char*, int>, 9> sizes{{{"dp", k.p.data},
+                                                          {"tp", k.p.tensor},
+                                                          {"cp", k.p.context},
+                                                          {"pp", k.p.pipeline},
+                                                          {"ep", k.p.expert},
+                                                          {"etp", k.p.expert_tensor},
+                                                          {"vpp", k.p.chunks},
+                                                          {"mbs", k.p.microbatch},
+                                                          {"ga", k.p.microbatches}}};
   for (const auto& [key, value] : sizes)
-    if (value < 1 || value > 100'000'000)
+    if (value < 1 || value > most_in_a_plan)
       return std::string(key) + " must be a positive number of ordinary size, got " + text(value);
+  if (k.w.sequence < 1 || k.w.sequence > most_in_a_step)
+    return "seq must be a positive number of ordinary size, got " + text(k.w.sequence);
   if (k.p.zero_stage < 0 || k.p.zero_stage > 3)
     return "zero must be 0, 1, 2 or 3, got " + text(k.p.zero_stage);
   return std::nullopt;
 }
 
 Broken multiplies_out(const Case& k) {
-  const std::int64_t product = std::int64_t{k.p.data} * k.p.tensor * k.p.context * k.p.pipeline;
+  const int product = k.p.gpus();
   if (product == k.c.gpus()) return std::nullopt;
+  const bool counted = product < std::numeric_limits<int>::max();
   return "the plan is for dp " + text(k.p.data) + " x tp " + text(k.p.tensor) + " x cp " +
-         text(k.p.context) + " x pp " + text(k.p.pipeline) + " = " + text(product) +
-         " GPUs, the cluster has " + text(k.c.gpus());
+         text(k.p.context) + " x pp " + text(k.p.pipeline) +
+         (counted ? " = " + text(product) + " GPUs" : ", more GPUs than can be counted") +
+         ", the cluster has " + text(k.c.gpus());
+}
+
+Broken steps_over_so_many(const Case& k) {
+  if (k.p.global_batch() <= most_in_a_step) return std::nullopt;
+  return "dp " + text(k.p.data) + " x mbs " + text(k.p.microbatch) + " x ga " +
+         text(k.p.microbatches) + " is more than the " + text(most_in_a_step) +
+         " sequences that a step may have";
 }
 
 Broken tensor_divides(const Case& k) {
@@ -69,9 +80,10 @@ Broken tensor_divides(const Case& k) {
   if (m.convolution && m.hidden % k.p.tensor != 0)
     return "tp " + text(k.p.tensor) + " must divide the " + text(m.hidden) +
            " channels of its convolutions";
-  if (k.p.sequence_parallel && k.w.sequence % (k.p.tensor * k.p.context) != 0)
+  const std::int64_t parts = std::int64_t{k.p.tensor} * k.p.context;
+  if (k.p.sequence_parallel && k.w.sequence % parts != 0)
     return "sequence parallelism needs the sequence length " + text(k.w.sequence) +
-           " to be a multiple of tp x cp = " + text(k.p.tensor * k.p.context);
+           " to be a multiple of tp x cp = " + text(parts);
   return std::nullopt;
 }
 
@@ -85,17 +97,15 @@ Broken context_divides(const Case& k) {
 }
 
 Broken stages_hold_layers(const Case& k) {
-  const int chunks = k.p.pipeline * k.p.chunks;
-  // A stage may hold nothing but the embedding, the head, or nothing at all; more than a handful
-  // of such stages is a mistake.
-  if (chunks > 8 * k.w.model.layers)
+  const std::int64_t chunks = std::int64_t{k.p.pipeline} * k.p.chunks;
+  if (chunks > most_model_chunks(k.w.model))
     return "pp x vpp = " + text(chunks) + " model chunks are far more than the " +
            text(k.w.model.layers) + " layers";
   if (k.p.layers_per_stage.empty()) return std::nullopt;
   // DualPipe has half as many model chunks, each of them on two stages.
   const PipelineSchedule* schedule = find_pipeline_schedule(k.p.schedule_row());
   const int parts = schedule == nullptr
-                        ? chunks
+                        ? static_cast<int>(chunks)
                         : schedule->model_chunks({k.p.pipeline, k.p.chunks, k.p.microbatches});
   const std::vector<int>& layers = k.p.layers_per_stage;
   const std::int64_t total = std::accumulate(layers.begin(), layers.end(), std::int64_t{0});
@@ -124,10 +134,11 @@ Broken experts_divide(const Case& k) {
   if (k.w.model.moe->experts % k.p.expert != 0)
     return "ep " + text(k.p.expert) + " must divide the " + text(k.w.model.moe->experts) +
            " experts";
-  const int inside = k.p.data * k.p.context * k.p.tensor;
-  if (inside % (k.p.expert * k.p.expert_tensor) != 0)
-    return "ep x etp = " + text(k.p.expert * k.p.expert_tensor) +
-           " must divide dp x cp x tp = " + text(inside);
+  // Of three numbers up to a million each: 1e18 at most.
+  const std::int64_t inside = std::int64_t{k.p.data} * k.p.context * k.p.tensor;
+  const std::int64_t split = std::int64_t{k.p.expert} * k.p.expert_tensor;
+  if (inside % split != 0)
+    return "ep x etp = " + text(split) + " must divide dp x cp x tp = " + text(inside);
   return std::nullopt;
 }
 
@@ -181,7 +192,7 @@ Broken splits_within_a_node(const Case& k) {
 }
 
 Broken says_what_it_shards(const Case& k) {
-  const bool spread = k.p.data * k.p.context > 1;
+  const bool spread = k.p.data > 1 || k.p.context > 1;
   if (k.p.zero_stage > 0 || !spread || !k.w.framework.bf16_shards_at_stage_0) return std::nullopt;
   if (k.w.compute != DType::bf16) return std::nullopt;
   return k.w.framework.name + " shards optimizer states in bf16 at ZeRO stage 0 too: zero=1";
@@ -229,16 +240,18 @@ Broken recompute_known(const Case& k) {
 
 }  // namespace
 
+std::int64_t most_model_chunks(const Transformer& model) { return std::int64_t{8} * model.layers; }
+
 Problems plan_problems(const Workload& workload, const ParallelPlan& plan, const Cluster& cluster) {
   const Case k{workload, plan, cluster};
   Problems problems;
   if (const Broken broken = positive(k)) return {Problem{ProblemKind::request, "--plan", *broken}};
-  constexpr std::array rules{multiplies_out,          tensor_divides,       context_divides,
-                             stages_hold_layers,      schedule_runs,        experts_divide,
-                             shards_divide,           batch_is_divisible,   compression_known,
-                             swaps_what_is_offloaded, splits_within_a_node, says_what_it_shards,
-                             framework_runs,          accumulates,          format_exists,
-                             recompute_known};
+  constexpr std::array rules{multiplies_out,      steps_over_so_many,      tensor_divides,
+                             context_divides,     stages_hold_layers,      schedule_runs,
+                             experts_divide,      shards_divide,           batch_is_divisible,
+                             compression_known,   swaps_what_is_offloaded, splits_within_a_node,
+                             says_what_it_shards, framework_runs,          accumulates,
+                             format_exists,       recompute_known};
   for (const auto rule : rules)
     if (const Broken broken = rule(k))
       problems.push_back({ProblemKind::request, "--plan", *broken});

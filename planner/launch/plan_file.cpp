@@ -253,10 +253,11 @@ void fill_open_fields(PlanWords& words, Request& request, std::vector<PlanFileRe
 std::optional<int> batch_of(const PlanWords& words, const PlanFileContext& context) {
   if (const auto batch = words.number("batch")) return batch;
   const auto microbatch = words.number("mbs"), rounds = words.number("ga");
-  const int rest = words.number_or("tp", 1) * words.number_or("cp", 1) * words.number_or("pp", 1);
+  const int rest = product_in_int(
+      {words.number_or("tp", 1), words.number_or("cp", 1), words.number_or("pp", 1)});
   const int data = words.number_or("dp", context.cluster->gpus() / std::max(rest, 1));
   if (!microbatch || !rounds) return std::nullopt;
-  return data * *microbatch * *rounds;
+  return product_in_int({data, *microbatch, *rounds});  // beyond it, the plan's rules refuse it
 }
 
 void append_notes(std::string& text, std::string_view heading, const std::vector<KeyNote>& notes) {

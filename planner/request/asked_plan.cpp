@@ -10,6 +10,7 @@
 #include "planner/sentence.hpp"
 #include "simulator/offload_choice.hpp"
 #include "simulator/pipeline_schedule.hpp"
+#include "simulator/plan_rules.hpp"
 
 namespace shardwise {
 namespace {
@@ -68,6 +69,7 @@ void complete_layers(Completion& c) {
   ParallelPlan& p = c.plan;
   const PipelineSchedule* schedule = find_pipeline_schedule(p.schedule_row());
   if (!p.layers_per_stage.empty() || p.layer_split || schedule == nullptr) return;
+  if (std::int64_t{p.pipeline} * p.chunks > most_model_chunks(c.workload.model)) return;  // illegal
   if (c.cluster.groups.size() > 1 && p.gpus() == c.cluster.gpus())
     p.layers_per_stage = layers_by_speed(c.workload, p, c.cluster);
   if (p.layers_per_stage.empty() && p.pipeline > 1)
@@ -117,12 +119,12 @@ void complete_rest(Completion& c) {
     c.contradicts("--offload", std::string(offload_name(*asked.offload)), "offload");
 }
 
-// Sizes that products below can be formed of; plan_problems() refuses the others by name.
+// Sizes that products above can be formed of; plan_problems() refuses the others by name.
 bool ordinary(const ParallelPlan& p) {
-  constexpr int most = 1'000'000;
-  const std::array<int, 7> sizes{p.data,   p.tensor,     p.context,     p.pipeline,
-                                 p.chunks, p.microbatch, p.microbatches};
-  return std::all_of(sizes.begin(), sizes.end(), [](int n) { return n >= 1 && n <= most; });
+  const std::array<int, 9> sizes{p.data,          p.tensor, p.context,    p.pipeline,    p.expert,
+                                 p.expert_tensor, p.chunks, p.microbatch, p.microbatches};
+  return std::all_of(sizes.begin(), sizes.end(),
+                     [](int n) { return n >= 1 && n <= most_in_a_plan; });
 }
 
 }  // namespace

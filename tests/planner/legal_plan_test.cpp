@@ -31,6 +31,32 @@ TEST_CASE("layers are dealt to the cards of one node") {
   CHECK(wrong_with(r, "dp=2,pp=8,split=true").empty());
 }
 
+// 64 x 67,108,864 is 2^32, of which 32 bits hold nothing: it must not become a divisor. Numbers up
+// to a million each are multiplied out: 64 x 65,536 = 4,194,304, and 8 x 1e6 chunks for 80 layers.
+TEST_CASE("numbers whose products no int holds are refused, not divided by") {
+  Request r = request_for("70b", "8xH100-SXM", {Method::pretrain});
+  r.framework = "megatron-lm";
+  for (const char* plan :
+       {"tp=64,cp=67108864,sp=true", "dp=1,tp=2,etp=1000001", "dp=8,vpp=2000000"})
+    CHECK(holds(wrong_with(r, plan), "of ordinary size"));
+  for (const char* plan : {"tp=64,cp=1000000,sp=true", "dp=1,tp=1000000,cp=1000000,pp=1000000",
+                           "dp=1000000,tp=1000000,cp=1000000,pp=1000000,vpp=1000000"})
+    CHECK(holds(wrong_with(r, plan), "the cluster has 8"));
+  r.framework = "nanotron";  // deals layers to the stages by itself
+  CHECK(holds(wrong_with(r, "pp=8,vpp=1000000"), "8000000 model chunks are far more"));
+  Request experts = request_for("deepseek-v2-lite", "64xH100-SXM", {Method::pretrain});
+  experts.framework = "megatron-lm";
+  CHECK(holds(wrong_with(experts, "dp=64,ep=64,etp=67108864"), "etp must be a positive number"));
+  CHECK(holds(wrong_with(experts, "dp=64,ep=64,etp=65536"), "ep x etp = 4194304 must divide"));
+}
+
+// 8 x 100,000 x 100,000 = 80 thousand million sequences.
+TEST_CASE("a step has so many sequences and no more") {
+  const Request r = request_for("8b", "8xH100-SXM", {Method::pretrain});
+  CHECK(holds(wrong_with(r, "dp=8,mbs=100000,ga=100000"), "than the 100000000 sequences"));
+  CHECK(wrong_with(r, "dp=8,mbs=1,ga=100000").empty());
+}
+
 TEST_CASE("what shards without ZeRO is said with ZeRO") {
   Request r = request_for("8b", "16xA100-80GB", {Method::pretrain});
   r.framework = "megatron-deepspeed";
