@@ -369,11 +369,13 @@ std::optional<Tried> settle_for_hopeless(PlanSearch& s) {
   return try_plan(s, plan, Wanted::figures);
 }
 
-ChosenPlan timed(const PlanSearch& s, const Tried& t) {
+// A problem where its step is too long to be forecast.
+Result<ChosenPlan> timed(const PlanSearch& s, const Tried& t) {
   ChosenPlan chosen{t.question, t.memory, t.verdict, s.notes, s.considered};
   auto whole = forecast(t.question, s.request.facts->profile,
                         {.unfold = s.request.asked.unfold, .plays = t.memory.plays});
-  if (whole) chosen.forecast = *std::move(whole);
+  if (!whole) return whole.error();
+  chosen.forecast = *std::move(whole);
   const std::vector<std::string>& more = chosen.forecast.notes;
   chosen.notes.insert(chosen.notes.end(), more.begin(), more.end());
   return chosen;
@@ -394,10 +396,14 @@ void note_other(ChosenPlan& best, const ChosenPlan& other, std::string_view what
 }
 
 // The fastest of those that fit with room to spare, unless a tight one takes less than half its
-// time; the first of equally fast ones.
-ChosenPlan fastest(const PlanSearch& s, Room room) {
-  std::vector<std::optional<ChosenPlan>> chosen(s.fitting.size());
-  on_all_cores(chosen.size(), [&](std::size_t i) { chosen[i] = timed(s, s.fitting[i]); });
+// time; the first of equally fast ones. A problem where the steps of all are too long.
+Result<ChosenPlan> fastest(const PlanSearch& s, Room room) {
+  std::vector<std::optional<Result<ChosenPlan>>> all(s.fitting.size());
+  on_all_cores(all.size(), [&](std::size_t i) { all[i] = timed(s, s.fitting[i]); });
+  std::vector<std::optional<ChosenPlan>> chosen;
+  for (auto& one : all)
+    if (*one) chosen.emplace_back(*std::move(*one));
+  if (chosen.empty()) return all.front()->error();
   const auto weighed = [](const ChosenPlan& c) {
     return (c.verdict == Verdict::tight ? tight_has_to_save : 1) * c.forecast.step_time.expected;
   };
@@ -475,10 +481,12 @@ Result<ChosenPlan> choose_plan(const ResolvedRequest& request, Method method,
     if (s.fitting.empty() && s.target != nullptr && only == nullptr) try_beyond(s);
   }
   if (!s.fitting.empty()) {
-    ChosenPlan best = fastest(s, room);
+    Result<ChosenPlan> found = fastest(s, room);
+    if (!found) return found;
+    ChosenPlan& best = *found;
     if (s.kept == Kept::untellable) note_what_no_launch_file_says(best, *s.target);
     note_odd_batch(s, best);
-    return best;
+    return found;
   }
   std::optional<Tried> missed = nearest(s);
   if (!missed) missed = settle_for_hopeless(s);

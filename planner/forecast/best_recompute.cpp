@@ -243,7 +243,7 @@ std::shared_ptr<const BlockRecompute> best_recompute(const Question& q, const Pr
   RecomputePolicy policy = asked;
   policy.chosen = nullptr;
   StageSearch search(q, profile, policy);
-  const Forecast plain = forecast_under(q, profile, policy, {.time = false});
+  const Forecast plain = *forecast_under(q, profile, policy, {.time = false});
   Bytes reserve;  // kept free beside the expected figure, for its doubt
   std::shared_ptr<const BlockRecompute> chosen;
   // The doubt depends on what is chosen, little: a few rounds settle it.
@@ -256,7 +256,7 @@ std::shared_ptr<const BlockRecompute> best_recompute(const Question& q, const Pr
     chosen = std::make_shared<BlockRecompute>(search.best(room));
     policy.chosen = chosen;
     if (asked.budget) break;
-    const Forecast f = forecast_under(q, profile, policy, {.time = false});
+    const Forecast f = *forecast_under(q, profile, policy, {.time = false});
     if (f.verdict != Verdict::tight) break;
     const StageForecast& worst = f.stages[static_cast<std::size_t>(f.worst_stage)];
     reserve += f.peak_device.high - worst.capacity;

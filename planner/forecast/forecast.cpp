@@ -37,8 +37,8 @@ std::vector<StageRecompute> told(const ModelPartition& partition) {
 
 }  // namespace
 
-Forecast forecast_under(const Question& q, const Profile& profile, const RecomputePolicy& policy,
-                        const ForecastOptions& options) {
+Result<Forecast> forecast_under(const Question& q, const Profile& profile,
+                                const RecomputePolicy& policy, const ForecastOptions& options) {
   const PipelineSchedule& schedule = *find_pipeline_schedule(q.plan.schedule_row());
   const bool played = options.plays && !policy.chosen;
   const bool may_swap = options.time && q.workload.optimizer->paged;
@@ -57,7 +57,10 @@ Forecast forecast_under(const Question& q, const Profile& profile, const Recompu
       CostModel(q.workload, q.plan, q.cluster, profile, known.collectives, known.times)};
   Forecast f;
   if (plays) forecast_memory(context, options, f);
-  if (options.time) forecast_time(context, options, f);
+  if (options.time && !forecast_time(context, options, f))
+    return Problem{ProblemKind::request, "the step",
+                   "takes longer than the 106 days that can be forecast: ask for fewer tokens in "
+                   "it (--seq, --batch, mbs and ga of a plan), or for more GPUs"};
   if (policy.chosen) f.recompute = told(context.partition);
   return f;
 }

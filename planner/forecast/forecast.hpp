@@ -159,7 +159,8 @@ struct ForecastOptions {
 };
 
 // Problems: plan does not multiply out to the GPUs, heads do not divide by TP, more stages than
-// layers, a framework that cannot run the plan, a number format that the GPU lacks.
+// layers, a framework that cannot run the plan, a number format that the GPU lacks, a step of more
+// than 106 days where time is asked for.
 Result<Forecast> forecast(const Question& question, const Profile& profile,
                           const ForecastOptions& options = {});
 

@@ -49,12 +49,13 @@ struct KnownCosts {
 };
 
 // The forecast under a policy, whatever the plan's text calls it. REQUIRES a legal plan, and chosen
-// blocks where the policy's row is searched (else nothing runs again).
-Forecast forecast_under(const Question& question, const Profile& profile,
-                        const RecomputePolicy& policy, const ForecastOptions& options);
+// blocks where the policy's row is searched (else nothing runs again). A problem only of time.
+Result<Forecast> forecast_under(const Question& question, const Profile& profile,
+                                const RecomputePolicy& policy, const ForecastOptions& options);
 
-void forecast_time(const ForecastContext& context, const ForecastOptions& options,
-                   Forecast& forecast);
+// False where the step is longer than the simulated clock can count.
+[[nodiscard]] bool forecast_time(const ForecastContext& context, const ForecastOptions& options,
+                                 Forecast& forecast);
 void forecast_memory(const ForecastContext& context, const ForecastOptions& options,
                      Forecast& forecast);
 

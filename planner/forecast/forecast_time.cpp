@@ -106,7 +106,7 @@ void swap_paged_states(const ForecastContext& k, Forecast& f, StepCosts& costs) 
       "step.");
 }
 
-void forecast_time(const ForecastContext& k, const ForecastOptions& options, Forecast& f) {
+bool forecast_time(const ForecastContext& k, const ForecastOptions& options, Forecast& f) {
   const Question& q = k.question;
   StepCosts costs = k.cost.costs(k.partition);
   swap_paged_states(k, f, costs);
@@ -119,7 +119,9 @@ void forecast_time(const ForecastContext& k, const ForecastOptions& options, For
   if (options.give_up_after) longest = SimTime{} + *options.give_up_after;
   const StepWish wish{unfold, varied ? &options.variation : nullptr,
                       options.critical_path || options.record, longest};
-  TimedStep timed = time_step(q.plan, k.schedule, costs, traffic, wish);
+  std::optional<TimedStep> outcome = time_step(q.plan, k.schedule, costs, traffic, wish);
+  if (!outcome) return false;
+  TimedStep& timed = *outcome;
   f.tasks = timed.tasks;
   const Seconds expected = std::max(reductions, timed.makespan - SimTime{});
   f.slowest = slowest_gpu(q, costs, timed, varied);
@@ -147,6 +149,7 @@ void forecast_time(const ForecastContext& k, const ForecastOptions& options, For
   f.mfu = peak > 0 ? model_flops_per_token(q.workload) * f.tokens_per_s / peak : 0;
   f.bubble_fraction = f.breakdown.bubble / expected;
   if (options.record) f.record = record_step(k, costs, *std::move(timed.kept));
+  return true;
 }
 
 }  // namespace shardwise

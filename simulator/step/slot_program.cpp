@@ -50,7 +50,7 @@ Picoseconds span_of(const SlotProgram& program, const SpanEnds& between) {
     auto& lane = lanes[static_cast<std::size_t>(step.lane)];
     if (step.arrives && between.from_input) lane = lane.value_or(Picoseconds{});
     for (std::size_t a = 0; a < step.waits; ++a) lane = std::max(lane, ends[step.after[a]]);
-    if (lane) *lane += step.duration;
+    if (lane) lane = in_turn(*lane, step.duration);
     ends[register_count + i] = lane;
   }
   if (between.to_any) return std::max_element(ends.begin(), ends.end())->value_or(Picoseconds{});

@@ -38,6 +38,8 @@ class StepPlayer {
   }
 
   std::optional<PlayedStages> play() {
+    for (const Stage& stage : stages_)
+      if (stage.left.value == never) return std::nullopt;  // the clock ends before it
     for (std::uint32_t s = 0; s < stages_.size(); ++s) list(s);
     play_what_is_known();
     while (!overflow_ && !cut_ && play_flow_events()) play_what_is_known();
@@ -57,7 +59,7 @@ class StepPlayer {
   void open(Stage& stage, int s) {
     stage.slots = programs_.bind(s);
     for (const BoundSlot& slot : stage.slots) {
-      stage.left += slot.program->span;
+      stage.left = in_turn(stage.left, slot.program->span);
       if (slot.input >= 0) state_.consumers[static_cast<std::size_t>(slot.input)] = s;
     }
     const BoundSlot& last = stage.slots.back();
@@ -155,8 +157,10 @@ class StepPlayer {
     if (step.lane == LaneKind::compute) stage.busy += Picoseconds(end - stage.starts[task]);
     if (slot.program->registers.front() == index + register_count) {
       stage.left -= slot.program->span;
-      const Clock least = end + stage.left.value;
-      if (least > longest_) cut_ = least;
+      if (stage.left.value >= never - end)
+        overflow_ = true;
+      else if (end + stage.left.value > longest_)
+        cut_ = end + stage.left.value;
     }
     if (slot.output != BoundSlot::none && slot.program->done == index + register_count)
       end_pass(slot.output, end);

@@ -21,10 +21,11 @@ TimedStep by_stages(const PlayedStages& played) {
   return timed;
 }
 
-TimedStep by_tasks(LoweredStep step, bool keep) {
+std::optional<TimedStep> by_tasks(LoweredStep step, bool keep) {
   RunOutcome outcome = run(step.graph);
+  if (std::holds_alternative<ClockOverflow>(outcome)) return std::nullopt;
   auto* timeline = std::get_if<Timeline>(&outcome);
-  require(timeline != nullptr, "a legal schedule neither deadlocks nor outlasts the clock");
+  require(timeline != nullptr, "a legal schedule does not deadlock");
   const std::vector<RankSummary> ranks = summarise_ranks(step.graph, *timeline);
   const auto busiest = std::min_element(
       ranks.begin(), ranks.end(),
@@ -41,11 +42,14 @@ TimedStep by_tasks(LoweredStep step, bool keep) {
 
 }  // namespace
 
-TimedStep time_step(const ParallelPlan& plan, const PipelineSchedule& schedule,
-                    const StepCosts& costs, const StepTraffic& traffic, const StepWish& wish) {
-  if (!wish.unfold && !wish.keep)
-    if (const auto played = play_stages(plan, schedule, costs, &traffic, {true, wish.longest}))
-      return by_stages(*played);
+std::optional<TimedStep> time_step(const ParallelPlan& plan, const PipelineSchedule& schedule,
+                                   const StepCosts& costs, const StepTraffic& traffic,
+                                   const StepWish& wish) {
+  if (!wish.unfold && !wish.keep) {
+    const auto played = play_stages(plan, schedule, costs, &traffic, {true, wish.longest});
+    if (!played) return std::nullopt;
+    return by_stages(*played);
+  }
   return by_tasks(lower(plan, schedule, costs, wish.unfold, &traffic, wish.variation), wish.keep);
 }
 

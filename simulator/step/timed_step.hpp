@@ -33,8 +33,10 @@ struct TimedStep {
   std::optional<PlayedStep> kept;
 };
 
-// REQUIRES a legal schedule: the step neither deadlocks nor outlasts the clock.
-TimedStep time_step(const ParallelPlan& plan, const PipelineSchedule& schedule,
-                    const StepCosts& costs, const StepTraffic& traffic, const StepWish& wish);
+// Nothing where the step is longer than the clock can count. REQUIRES a legal schedule: the step
+// does not deadlock.
+std::optional<TimedStep> time_step(const ParallelPlan& plan, const PipelineSchedule& schedule,
+                                   const StepCosts& costs, const StepTraffic& traffic,
+                                   const StepWish& wish);
 
 }  // namespace shardwise

@@ -107,7 +107,7 @@ void for_each_assignment(std::size_t options, std::size_t blocks, Visit visit) {
 
 Bytes outside(const Question& q) {
   const Forecast f =
-      forecast_under(q, known_facts().profile, asked_recompute(std::nullopt), {.time = false});
+      *forecast_under(q, known_facts().profile, asked_recompute(std::nullopt), {.time = false});
   return f.stages.front().peak.device - f.stages.front().peak.reserved;
 }
 

@@ -193,6 +193,23 @@ TEST_CASE("broken plans are refused with the rule that they break", "[forecast]"
 // Llama 3.2 3B, 3,212,749,824 parameters, all in 16 bits: 12 GiB of weights and gradients and 24
 // GiB of two fp32 moments, for 24 GB. What finds no room crosses the link both ways, all of it, as
 // every moment is wanted in turn; the link has 32 GB/s at most (PCIe 4.0 x16).
+// Attention alone is 6 FLOP x 32 layers x 4096 x (1e8)^2 tokens = 7.9e21, of which an RTX 3090 does
+// 71e12 in a second: 1.1e8 s, where the clock ends after 9.2e6. Its memory can be told all the same.
+TEST_CASE("a step beyond the clock is a problem of the question, and of time alone", "[forecast]") {
+  Question q = question("llama-3.1-8b", "1xRTX-3090", Method::pretrain, "megatron-lm",
+                        "mbs=1,ga=2,recompute=full");
+  q.workload.sequence = 100'000'000;
+  for (const bool by_tasks : {false, true}) {
+    const auto f = forecast(q, known_facts().profile, {.memory = false, .record = by_tasks});
+    REQUIRE_FALSE(f);
+    CHECK(f.error().front().kind == ProblemKind::request);
+    CHECK(f.error().front().what.find("longer than the 106 days") != std::string::npos);
+  }
+  const auto memory = forecast(q, known_facts().profile, {.time = false});
+  REQUIRE(memory);
+  CHECK(memory->verdict == Verdict::does_not_fit);
+}
+
 TEST_CASE("paged states take what room is left, and the link for the rest", "[forecast]") {
   Question q = question("llama-3.2-3b", "1xRTX-4090", Method::full, "torchtune",
                         "dp=1,mbs=1,ga=1,recompute=full");

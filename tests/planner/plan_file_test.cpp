@@ -2,6 +2,7 @@
 #include "planner/launch/plan_file.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "planner/launch/learning_rate.hpp"
 #include "planner/launch/megatron_layout.hpp"
@@ -67,6 +68,16 @@ TEST_CASE("a ds_config says what it puts on NVMe") {
   const auto weights = read_plan("ds.json", with(R"("device": "none")", R"("device": "nvme")"));
   REQUIRE_FALSE(weights);
   CHECK(weights.error().front().where == "ds.json:zero_optimization.offload_param.device");
+}
+
+// 8 x 100,000 x 100,000 sequences are more than an int holds: the most it does, which the rules of
+// plans refuse.
+TEST_CASE("a batch that no int holds is told as the most that one does") {
+  const auto files = read_plan("ds.json", R"({"train_micro_batch_size_per_gpu": 100000,
+                                              "gradient_accumulation_steps": 100000})");
+  REQUIRE(files);
+  CHECK(plan_of(files) == "mbs=100000,ga=100000");
+  CHECK(files->batch == std::numeric_limits<int>::max());
 }
 
 TEST_CASE("a ds_config says stage, offload and batch, and what of it cannot be honoured") {
