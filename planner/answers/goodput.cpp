@@ -29,13 +29,55 @@ class FailureClock {
 
 constexpr double give_up = 1e4;  // times the useful work: the run gets nowhere
 
+// Beyond so many failures a run is not played: the sums of so many are normal, and a mean that is
+// played is no nearer. Ordinary runs see some hundreds.
+constexpr double most_played = 5000;
+
+// A run as segments of work with their checkpoints. It ends within its last segment, whose
+// checkpoint is the model.
+struct Segments {
+  double length, count, last;
+  double most;  // the time at which it gets nowhere
+
+  Segments(const LongRun& run, double interval)
+      : length(interval + run.write.value),
+        count(std::ceil(run.useful.value / interval)),
+        last(run.useful.value - (count - 1) * interval + run.write.value),
+        most(give_up * (run.useful.value + length)) {}
+};
+
+struct Moments {
+  double mean = 0, variance = 0;
+};
+
+// Of the time until `length` seconds in a row have passed without a failure, which come at random
+// with mean time m between them and cost what they cut off, X, and what follows them, Y:
+//   failures N         E = e^(length / m) - 1     Var = E (E + 1)       geometric
+//   X, below length    E = m - length / E[N]      Var = m^2 - length^2 (E[N] + 1) / E[N]^2
+//   time               E = length + E[N] E[X + Y]
+//                      Var = E[N] Var(X + Y) + Var(N) E[X + Y]^2
+Moments until_done(double length, double m, const Moments& follows) {
+  if (length <= 0) return {};
+  const double failures = std::expm1(length / m), after = length / failures;
+  const Moments each{m - after + follows.mean,
+                     std::max(0.0, m * m - after * after * (failures + 1)) + follows.variance};
+  return {length + failures * each.mean,
+          failures * each.variance + failures * (failures + 1) * each.mean * each.mean};
+}
+
+Moments whole_run(const LongRun& run, const Segments& s) {
+  const double m = run.mean_time_between_failures.value;
+  const Moments restart = until_done(run.restart.value, m, {});  // may fail as well
+  const Moments last = until_done(s.last, m, restart);
+  if (s.count <= 1) return last;
+  const Moments each = until_done(s.length, m, restart);
+  return {(s.count - 1) * each.mean + last.mean, (s.count - 1) * each.variance + last.variance};
+}
+
 double one_run(const LongRun& run, double interval, std::uint64_t seed) {
   FailureClock clock(seed, run.mean_time_between_failures.value);
-  const double segment = interval + run.write.value;
-  double left = std::ceil(run.useful.value / interval), wall = 0;
-  // The run ends within its last segment, whose checkpoint is the model.
-  const double last = run.useful.value - (left - 1) * interval + run.write.value;
-  const double most = give_up * (run.useful.value + segment);
+  const auto [segment, count, last, most] = Segments(run, interval);
+  double left = count, wall = 0;
   for (double until_failure = clock.next(); left > 0 && wall < most; until_failure = clock.next()) {
     if (until_failure >= (left - 1) * segment + last) return wall + (left - 1) * segment + last;
     left -= std::min(left - 1, std::floor(until_failure / segment));
@@ -71,6 +113,16 @@ Seconds expected_wall_time(const LongRun& run, Seconds interval) {
 
 SimulatedWallTime simulated_wall_time(const LongRun& run, Seconds interval, int runs,
                                       std::uint64_t seed) {
+  const Segments segments(run, interval.value);
+  const Moments whole = whole_run(run, segments);
+  const bool gets_nowhere = !(whole.mean < segments.most);
+  const double mean = gets_nowhere ? segments.most : whole.mean;
+  if (mean / run.mean_time_between_failures.value > most_played) {
+    constexpr double tenth = 1.2816;  // standard deviations of a normal from its 10th percentile
+    const double off = gets_nowhere ? 0 : tenth * std::sqrt(whole.variance);
+    return {Seconds(std::max(run.useful.value, mean - off)), Seconds(mean),
+            Seconds(std::min(segments.most, mean + off))};
+  }
   std::vector<double> walls;
   double sum = 0;
   for (int i = 0; i < runs; ++i) {

@@ -7,7 +7,8 @@
 //   Daly (2006)    t = sqrt(2 d M) (1 + sqrt(d / 2M) / 3 + (d / 2M) / 9) - d   where d < 2M, else M
 //   wall time      M e^(R / M) (e^((t + d) / M) - 1) W / t   for useful work W (Daly, equation 20)
 //
-// The same run is also simulated, failure by failure, from a seed.
+// The same run is also simulated, failure by failure, from a seed; one that sees thousands of them
+// is told by the mean and the variance of its segments instead (goodput.cpp).
 #pragma once
 
 #include <cstdint>

@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <utility>
 
@@ -70,6 +69,9 @@ FieldValue get_flag(const Request& r) {
 using R = Request;
 using V = FieldValue;
 constexpr std::int64_t exabyte = 1'000'000'000'000'000'000;
+// Hundreds of times any run there was; the tokens of so many of the longest samples can be counted.
+constexpr std::int64_t most_tokens = 10'000'000'000'000'000;
+constexpr std::int64_t most_samples = 10'000'000'000;
 constexpr FieldKind text_kind = FieldKind::text;
 constexpr FieldKind integer_kind = FieldKind::integer;
 constexpr FieldKind number_kind = FieldKind::number;
@@ -206,7 +208,7 @@ constexpr std::array<RequestField, 50> field_rows{{
      "state the hours for this many sequences: 10k",
      integer_kind,
      1,
-     std::numeric_limits<std::int64_t>::max(),
+     most_samples,
      nullptr,
      set_integer<&R::samples>,
      get_integer<&R::samples>,
@@ -218,7 +220,7 @@ constexpr std::array<RequestField, 50> field_rows{{
      "state the hours for this many tokens: 15B, 1T",
      integer_kind,
      1,
-     std::numeric_limits<std::int64_t>::max(),
+     most_tokens,
      nullptr,
      set_integer<&R::tokens>,
      get_integer<&R::tokens>,

@@ -62,6 +62,34 @@ TEST_CASE("simulated failures agree with the formula, and a seed repeats them") 
         1.01 * expected_wall_time(long_run, daly_interval(long_run)).value);
 }
 
+// 86,400 s x 250 with failures 7200 s apart are 3,600 of them and played, twice that is not. A mean
+// doubles with the work, a spread grows by its root: 1.414, of 400 runs good to a tenth.
+TEST_CASE("a run of thousands of failures is told by its moments as one of fewer is played") {
+  const LongRun played{Seconds(250 * 86400), Seconds(7200), Seconds(60), Seconds(300)};
+  LongRun told = played;
+  told.useful = 2.0 * played.useful;
+  const auto few = simulated_wall_time(played, Seconds(900), 400, 42);
+  const auto many = simulated_wall_time(told, Seconds(900), 400, 42);
+  CHECK(many.mean.value == Approx(2 * few.mean.value).epsilon(0.002));
+  CHECK((many.high - many.low).value ==
+        Approx(std::sqrt(2) * (few.high - few.low).value).epsilon(0.15));
+  // 48,000 whole segments: Daly's formula to the digit.
+  CHECK(many.mean.value == Approx(expected_wall_time(told, Seconds(900)).value).epsilon(1e-9));
+  // Seconds by the age of the universe, 4e17: failure by failure this would not end.
+  told.useful = Seconds(4.32e17);
+  CHECK(simulated_wall_time(told, Seconds(900), 400, 42).mean.value ==
+        Approx(1e10 * many.mean.value).epsilon(1e-6));
+}
+
+TEST_CASE("a run that fails too often to get anywhere says so at once") {
+  // e^(9060 / 10) attempts at each segment: given up at 10,000 times the work and one segment.
+  const LongRun run{Seconds(1e9), Seconds(10), Seconds(60), Seconds(300)};
+  const SimulatedWallTime wall = simulated_wall_time(run, Seconds(9000), 100, 1);
+  CHECK(wall.mean.value == Approx(1e4 * (1e9 + 9060)));
+  CHECK(wall.low == wall.mean);
+  CHECK(wall.high == wall.mean);
+}
+
 TEST_CASE("more failures never make a run faster") {
   Seconds before(0);
   for (const double hours : {1000.0, 100.0, 10.0, 2.0, 1.0}) {
