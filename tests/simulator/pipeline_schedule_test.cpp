@@ -304,6 +304,22 @@ TEST_CASE("The stages hold each model chunk as often as the row says") {
   }
 }
 
+TEST_CASE("A chunk begins and ends with the microbatches that are said to be its own") {
+  for (const PipelineSchedule& row : pipeline_schedules()) {
+    const PipelineShape shape{4, refusal(row, {4, 2, 8}) ? 1 : 2, 8};
+    for (int stage = 0; stage < shape.stages; ++stage)
+      for (int chunk = 0; chunk < shape.chunks_per_stage; ++chunk) {
+        std::vector<int> run;
+        for (const Slot& slot : row.order(shape, stage))
+          if (slot.chunk == chunk && slot.pass == Pass::forward) run.push_back(slot.microbatch);
+        const MicrobatchRange own = microbatches_of(row, chunk, shape.microbatches);
+        INFO(row.name);
+        CHECK(*std::min_element(run.begin(), run.end()) == own.first);
+        CHECK(*std::max_element(run.begin(), run.end()) == own.last);
+      }
+  }
+}
+
 TEST_CASE("Rows are found by name, and refuse shapes that they cannot run with a reason") {
   std::set<std::string_view> names;
   for (const PipelineSchedule& row : pipeline_schedules()) {
