@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
 
@@ -180,6 +181,14 @@ void complete_schedule(ParallelPlan& plan, bool says_chunks, bool says_schedule)
   if (says_schedule && row != nullptr) plan.chunks = row->chunks_per_stage.value_or(plan.chunks);
 }
 
+bool are_given(const std::vector<const PlanKey*>& given,
+               std::initializer_list<std::string_view> names) {
+  return std::all_of(names.begin(), names.end(), [&](std::string_view name) {
+    return std::any_of(given.begin(), given.end(),
+                       [&](const PlanKey* k) { return k->key == name; });
+  });
+}
+
 }  // namespace
 
 std::vector<std::string_view> plan_keys() {
@@ -219,7 +228,7 @@ Result<ParallelPlan> parse_plan(const std::string& text) {
   ParallelPlan plan;
   Problems problems;
   std::string known;
-  bool says_chunks = false, says_schedule = false;
+  bool says_chunks = false, says_schedule = false, contradicts = false;
   for (const PlanKey& key : keys) known += (known.empty() ? "" : ", ") + std::string(key.key);
   std::string_view rest = text;
   std::vector<const PlanKey*> given;
@@ -234,6 +243,7 @@ Result<ParallelPlan> parse_plan(const std::string& text) {
     const PlanKey* found = nullptr;
     for (const PlanKey& key : keys)
       if (key.key == name) found = &key;
+    const int data = plan.data, zero_stage = plan.zero_stage;
     if (found == nullptr || equals == std::string_view::npos)
       problems.push_back(
           {ProblemKind::request, "--plan",
@@ -246,7 +256,13 @@ Result<ParallelPlan> parse_plan(const std::string& text) {
                           std::string(name) + " must be " + std::string(found->expected) +
                               ", got '" + std::string(part.substr(equals + 1)) + "'"});
     if (found != nullptr) given.push_back(found);
+    contradicts |= are_given(given, {"fsdp", "dp"}) && plan.data != data;
+    contradicts |= are_given(given, {"fsdp", "zero"}) && plan.zero_stage != zero_stage;
   }
+  if (contradicts && problems.empty())
+    problems.push_back({ProblemKind::request, "--plan",
+                        "fsdp=N is dp=N,zero=3, which another key of " + text +
+                            " contradicts; leave fsdp away, or that key"});
   if (text.empty())
     problems.push_back({ProblemKind::request, "--plan", "is empty; expected dp=2,tp=4 or similar"});
   if (!problems.empty()) return problems;

@@ -85,7 +85,7 @@ bool reshards_weights(const Framework& framework, const ParallelPlan& plan);
 
 // "tp=4,pp=2,dp=2,zero=1,mbs=1,ga=8,recompute=full": parse and print are inverse. A text with
 // vpp above 1 and no schedule means interleaved, one with a schedule that runs a fixed number of
-// chunks and no vpp that number.
+// chunks and no vpp that number. fsdp=8 is dp=8,zero=3; a key that says otherwise is a problem.
 std::string to_string(const ParallelPlan& plan);
 Result<ParallelPlan> parse_plan(const std::string& text);
 

@@ -193,6 +193,24 @@ TEST_CASE("a key of a plan is given once") {
   CHECK(twice.error().front().what.find("dp is given twice in dp=2,tp=2,dp=1") == 0);
 }
 
+TEST_CASE("fsdp=N is dp=N,zero=3, and no other key says otherwise") {
+  for (const char* same : {"fsdp=8", "dp=8,fsdp=8", "fsdp=8,zero=3", "zero=3,fsdp=8,dp=8"}) {
+    INFO(same);
+    const auto plan = parse_plan(same);
+    REQUIRE(plan);
+    CHECK(plan->data == 8);
+    CHECK(plan->zero_stage == 3);
+  }
+  for (const char* other : {"dp=4,fsdp=8", "fsdp=8,dp=4", "dp=1,fsdp=8", "fsdp=8,dp=1",
+                            "fsdp=8,zero=1", "zero=0,fsdp=8", "fsdp=8,dp=4,zero=1"}) {
+    INFO(other);
+    const auto plan = parse_plan(other);
+    REQUIRE_FALSE(plan);
+    REQUIRE(plan.error().size() == 1);
+    CHECK(holds(plan.error().front().what, "fsdp=N is dp=N,zero=3"));
+  }
+}
+
 TEST_CASE("a plan's value that cannot be read comes with what was expected") {
   const auto problem = [](const std::string& plan) {
     const auto read = parse_plan(plan);

@@ -190,11 +190,8 @@ TEST_CASE("broken plans are refused with the rule that they break", "[forecast]"
   refused("dp=4,shard=3,tp=2,recompute=none", "shard group");
 }
 
-// Llama 3.2 3B, 3,212,749,824 parameters, all in 16 bits: 12 GiB of weights and gradients and 24
-// GiB of two fp32 moments, for 24 GB. What finds no room crosses the link both ways, all of it, as
-// every moment is wanted in turn; the link has 32 GB/s at most (PCIe 4.0 x16).
 // Attention alone is 6 FLOP x 32 layers x 4096 x (1e8)^2 tokens = 7.9e21, of which an RTX 3090 does
-// 71e12 in a second: 1.1e8 s, where the clock ends after 9.2e6. Its memory can be told all the same.
+// 71e12 in a second: 1.1e8 s, where the clock ends after 9.2e6. Its memory is told all the same.
 TEST_CASE("a step beyond the clock is a problem of the question, and of time alone", "[forecast]") {
   Question q = question("llama-3.1-8b", "1xRTX-3090", Method::pretrain, "megatron-lm",
                         "mbs=1,ga=2,recompute=full");
@@ -210,6 +207,9 @@ TEST_CASE("a step beyond the clock is a problem of the question, and of time alo
   CHECK(memory->verdict == Verdict::does_not_fit);
 }
 
+// Llama 3.2 3B, 3,212,749,824 parameters, all in 16 bits: 12 GiB of weights and gradients and 24
+// GiB of two fp32 moments, for 24 GB. What finds no room crosses the link both ways, all of it, as
+// every moment is wanted in turn; the link has 32 GB/s at most (PCIe 4.0 x16).
 TEST_CASE("paged states take what room is left, and the link for the rest", "[forecast]") {
   Question q = question("llama-3.2-3b", "1xRTX-4090", Method::full, "torchtune",
                         "dp=1,mbs=1,ga=1,recompute=full");
