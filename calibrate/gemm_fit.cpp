@@ -3,10 +3,12 @@
 #include <Eigen/Cholesky>
 #include <Eigen/Core>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "calibrate/median.hpp"
@@ -256,12 +258,46 @@ std::optional<GemmPoint> gemm_point(const Measurement& m) {
   return p;
 }
 
+// What holds on, then what one slow sample cannot move.
+int preference(const Measurement& m) {
+  const auto found = m.labels.find("statistic");
+  const std::string statistic = found == m.labels.end() ? "" : found->second;
+  return statistic == "sustained" ? 0 : statistic == "mean" ? 2 : 1;
+}
+
+// "finder.txt" of "finder.txt:12".
+std::string file_of(const Measurement& m) { return m.source.substr(0, m.source.rfind(':')); }
+
+// A log may tell one measured product several times: by its mean and its median, and once more
+// where it sums up.
+struct ToldOfShape {
+  int preference;
+  std::vector<std::size_t> points;
+};
+
 }  // namespace
 
 std::vector<GemmPoint> gemm_points(const std::vector<Measurement>& measurements) {
+  std::vector<GemmPoint> all;
+  std::map<std::tuple<std::string, DType, std::array<std::int64_t, 4>>, ToldOfShape> told;
+  for (const Measurement& m : measurements) {
+    const auto p = gemm_point(m);
+    if (!p) continue;
+    const std::array<std::int64_t, 4> sizes{p->m, p->n, p->k, p->batch};
+    const int rank = preference(m);
+    ToldOfShape& shape =
+        told.try_emplace({file_of(m), p->dtype, sizes}, ToldOfShape{rank, {}}).first->second;
+    if (rank < shape.preference) shape = {rank, {}};
+    const bool again = std::any_of(shape.points.begin(), shape.points.end(),
+                                   [&](std::size_t i) { return all[i].time == p->time; });
+    if (rank == shape.preference && !again) shape.points.push_back(all.size());
+    all.push_back(*p);
+  }
+  std::vector<std::size_t> kept;
+  for (const auto& [shape, t] : told) kept.insert(kept.end(), t.points.begin(), t.points.end());
+  std::sort(kept.begin(), kept.end());
   std::vector<GemmPoint> points;
-  for (const Measurement& m : measurements)
-    if (const auto p = gemm_point(m)) points.push_back(*p);
+  for (const std::size_t i : kept) points.push_back(all[i]);
   return points;
 }
 

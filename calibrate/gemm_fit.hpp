@@ -66,7 +66,8 @@ inline constexpr std::array<GemmTile, 8> tile_candidates{{{256, 256, 1, 1},
                                                           {64, 64, 1, 1}}};
 
 // The points of a log that can be fitted: those with a shape, a format that we know and a mean, a
-// median or a sustained rate. Products with an epilogue or of groups are left out.
+// median or a sustained rate. Products with an epilogue or of groups are left out. Of one product
+// in one file a single statistic counts (sustained, else median, else mean), and equal times once.
 std::vector<GemmPoint> gemm_points(const std::vector<Measurement>& measurements);
 
 inline constexpr std::size_t least_gemm_points = 12;

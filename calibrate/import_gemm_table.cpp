@@ -102,13 +102,13 @@ std::string statistic_named(std::string_view text) {
   return "mean";
 }
 
-// "mean:   35.1 TFLOPS @ 15360x3072x1024 (MxNxK)"
+// "mean:   35.1 TFLOPS @ 15360x3072x1024 (MxNxK)", "The best outcome was 71.8TFLOPS @ ..."
 bool read_summary(const LogLine& line, const Reading& reading, ImportedLog& log) {
   const std::string low = lowered(line.text);
-  const std::size_t unit = low.find(" tflops @ ");
+  const std::size_t unit = low.find("tflops @ ");
   if (unit == low.npos) return false;
   const auto before = words(std::string_view(low).substr(0, unit));
-  const auto behind = words(std::string_view(low).substr(unit + 10));
+  const auto behind = words(std::string_view(low).substr(unit + 9));
   const double rate = before.empty() ? 0 : number_in(before.back()).value_or(0);
   const auto shape = behind.empty() ? std::nullopt : shape_of(behind.front());
   if (!shape || rate <= 0) return false;

@@ -168,3 +168,24 @@ TEST_CASE("which measurements are products that can be fitted") {
   CHECK(points.at(0).time.value == Approx(2.0 * 1024 * 512 * 256 / 1e12));
   CHECK(points.at(1).time.value == Approx(3e-3));
 }
+
+TEST_CASE("one statistic of a product counts, and its summary is no further point") {
+  Measurement mean;
+  mean.bench = "gemm";
+  mean.sizes = {{"m", 1024}, {"n", 512}, {"k", 256}};
+  mean.labels = {{"dtype", "bf16"}, {"statistic", "mean"}};
+  mean.quantity = "flops_per_s";
+  mean.value = 1e12;
+  mean.source = "finder.txt:3";
+  Measurement middle = mean, most = mean, summary = mean, other_file = mean;
+  middle.labels["statistic"] = summary.labels["statistic"] = "median";
+  middle.value = summary.value = 1.1e12;
+  summary.source = "finder.txt:9";
+  most.labels["statistic"] = "max";
+  other_file.source = "again.txt:3";
+  const auto points = gemm_points({mean, middle, most, summary, other_file});
+  // finder.txt gives its median, 2 x 1024 x 512 x 256 FLOP at 1.1 TFLOP/s; again.txt its mean.
+  REQUIRE(points.size() == 2);
+  CHECK(points.at(0).time.value == Approx(2.0 * 1024 * 512 * 256 / 1.1e12));
+  CHECK(points.at(1).time.value == Approx(2.0 * 1024 * 512 * 256 / 1e12));
+}

@@ -44,6 +44,18 @@ TEST_CASE("mamf-finder 2: lines that overwrite each other, and the summary") {
   CHECK(m.value == Approx(701e12));
 }
 
+TEST_CASE("mamf-finder 1: its last line, with and without a space before the unit") {
+  for (const std::string space : {"", " "}) {
+    const ImportedLog log = imported_table("The best outcome was 71.8" + space +
+                                           "TFLOPS @ 4096x2048x1024 (MxNxK) (tried 100 shapes)\n");
+    CHECK(log.unread.empty());
+    REQUIRE(log.measurements.size() == 1);
+    CHECK(log.measurements.at(0).value == Approx(71.8e12));
+    CHECK(log.measurements.at(0).sizes.at("n") == 2048);
+    CHECK(log.measurements.at(0).labels.at("statistic") == "max");
+  }
+}
+
 TEST_CASE("mamf-finder 4: burst and sustained tables") {
   const ImportedLog log = imported_table(
       "python mamf-finder.py --dtype float16\n"
