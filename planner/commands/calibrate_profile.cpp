@@ -11,6 +11,7 @@
 #include "calibrate/memory_fit.hpp"
 #include "calibrate/size_fit.hpp"
 #include "catalog/find.hpp"
+#include "catalog/json_document.hpp"
 #include "catalog/placement.hpp"
 #include "catalog/text_match.hpp"
 #include "planner/figures.hpp"
@@ -38,6 +39,23 @@ bool holds_text(const Measurement& m, const std::string& text) {
 std::string device_of(const Measurement& m) {
   const auto found = m.labels.find("device");
   return found == m.labels.end() ? "" : found->second;
+}
+
+// --only where it leaves nothing, with the texts that it could have named.
+std::optional<Problem> only_nothing(const std::vector<Measurement>& measurements,
+                                    const std::string& only) {
+  constexpr std::size_t most_texts = 12;
+  std::set<std::string> texts;
+  for (const Measurement& m : measurements) {
+    if (holds_text(m, only)) return std::nullopt;
+    for (const auto& [key, text] : m.labels) texts.insert(printable(text));
+  }
+  std::vector<std::string> shown(texts.begin(), texts.end());
+  if (shown.size() > most_texts) shown.resize(most_texts);
+  if (shown.size() < texts.size()) shown.emplace_back("others");
+  return Problem{ProblemKind::request, "--only",
+                 sentence("no label or source of the measurements holds \"", printable(only), '"',
+                          shown.empty() ? "" : "; labels are ", listed(shown))};
 }
 
 // The one GPU that is asked for or that all measurements name.
@@ -249,12 +267,32 @@ void fit_context(const std::vector<Measurement>& measurements, ProfileFit& fit) 
   }
 }
 
+// What was there, and what a fit would have needed.
+Problem nothing_fitted(const std::vector<Measurement>& measurements, const Gpu& gpu,
+                       const ProfileFit& fit) {
+  std::map<std::string, int> counts;
+  for (const Measurement& m : measurements) ++counts[m.bench];
+  std::vector<std::string> found;
+  for (const auto& [bench, count] : counts) found.push_back(sentence(count, " of ", bench));
+  std::vector<GemmPoint> products = gemm_points(measurements);
+  std::erase_if(products, [&](const GemmPoint& p) { return !gpu.rate(p.dtype); });
+  std::string why = sentence(
+      "nothing in the measurements can be fitted: there are ", listed(found), "; a fit needs ",
+      least_gemm_points, " products with a mean or a median in a format of ", gpu.id, " (",
+      products.size(), " found), or copies inside a GPU or kernels bound by its memory (",
+      moved_bytes(measurements).size(), " found), or transfers of 3 sizes (collectives, copies)");
+  for (const std::string& note : fit.notes)
+    if (!note.starts_with("gemm: ")) why += "; " + note;
+  return {ProblemKind::request, "--out", why};
+}
+
 }  // namespace
 
 Result<ProfileFit> fit_device_profile(const std::vector<Measurement>& measurements,
                                       const std::map<std::string, std::string>& facts,
                                       const ProfileRequest& request, const Catalog& catalog,
                                       const Reading& reading) {
+  if (auto unmatched = only_nothing(measurements, request.only)) return *std::move(unmatched);
   const auto gpu = the_gpu(measurements, request, catalog, reading);
   if (!gpu) return gpu.error();
   const auto base = load_profile((catalog.root / "profiles" / "published.json").string());
@@ -280,7 +318,7 @@ Result<ProfileFit> fit_device_profile(const std::vector<Measurement>& measuremen
   fit_collectives(sweeps, **gpu, catalog, *base, fit);
   keep_curves(sweeps, fit);
   if (fit.profile.constants.empty() && fit.profile.fits.empty())
-    return Problem{ProblemKind::request, "--out", "nothing in the measurements can be fitted"};
+    return nothing_fitted(chosen, **gpu, fit);
   return fit;
 }
 

@@ -54,6 +54,23 @@ for day in foo 2026-02-30 2026-1-2 2026-01-02x; do
 done
 [[ ! -e $folder/no.json ]] || fail "a profile of no day was written"
 alone calibrate import "$folder/allreduce.log" --json | grep -q '"schema_version": 1' || fail "--json"
+
+# Two products where a fit needs 12, and a text that no label holds.
+cat >"$folder/finder.log" <<'LOG'
+** Dtype: torch.bfloat16
+_CudaDeviceProperties(name='NVIDIA GeForce RTX 4090', major=8, minor=9)
+mean:   150.0 TFLOPS @ 2048x2048x4096 (MxNxK)
+mean:   160.0 TFLOPS @ 4096x2048x4096 (MxNxK)
+LOG
+told() { # text, import's arguments: refused as a wrong request with this text
+  local text=$1
+  shift
+  alone calibrate import "$folder/finder.log" --out "$folder/no.json" "$@" >/dev/null 2>"$folder/told"
+  (($? == 2)) && grep -qF -- "$text" "$folder/told" || fail "import $*: $(<"$folder/told")"
+}
+told "12 products with a mean or a median in a format of rtx-4090 (2 found)"
+told '--only: no label or source of the measurements holds "zzz"; labels are NVIDIA' --only zzz
+[[ ! -e $folder/no.json ]] || fail "a profile of nothing was written"
 alone calibrate import "$folder/nothing.log" >/dev/null 2>&1
 (($? == 4)) || fail "a file that is not there"
 exit "$failed"
