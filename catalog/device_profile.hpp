@@ -117,4 +117,9 @@ void lay_over_all(Calibration& calibration, std::vector<Gpu>& gpus);
 Result<std::filesystem::path> find_profile(const std::filesystem::path& root,
                                            const std::string& asked);
 
+// The device profile that a name or path means; else one problem at `where`, with the names that
+// there are.
+Result<DeviceProfile> find_device_profile(const std::filesystem::path& root,
+                                          const std::string& asked, const std::string& where);
+
 }  // namespace shardwise

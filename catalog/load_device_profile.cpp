@@ -162,6 +162,26 @@ Result<fs::path> find_profile(const fs::path& root, const std::string& asked) {
                      (hint.empty() ? "" : "; " + hint)};
 }
 
+Result<DeviceProfile> find_device_profile(const fs::path& root, const std::string& asked,
+                                          const std::string& where) {
+  const auto file = find_profile(root, asked);
+  if (file) {
+    const auto document = parse_json_file(*file, file->string());
+    if (!document) return document.error();
+    if (is_device_document(*document)) return read_device_profile(*document);
+  }
+  std::vector<std::string> names;
+  if (const auto known = load_device_profiles(root / "profiles"))
+    for (const DeviceProfile& d : *known) names.push_back(d.name);
+  std::sort(names.begin(), names.end());
+  std::string listed;
+  for (const std::string& name : names) listed += (listed.empty() ? "" : ", ") + name;
+  const std::string why =
+      file ? "\"" + asked + "\" is no profile of one GPU" : file.error().front().what;
+  return Problem{file ? ProblemKind::request : file.error().front().kind, where,
+                 why + "; expected what calibrate import --out wrote, or one of " + listed};
+}
+
 Result<Calibration> read_calibration(const fs::path& root,
                                      const std::optional<std::string>& asked) {
   const fs::path folder = root / "profiles";

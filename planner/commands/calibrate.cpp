@@ -272,8 +272,7 @@ int diff_profiles(const CalibrateOptions& options, const Output& output) {
   std::vector<DeviceProfile> profiles;
   Problems problems;
   for (const std::string& name : options.profiles) {
-    const auto file = find_profile(*root, name);
-    auto profile = file ? load_device_profile(*file) : Result<DeviceProfile>(file.error());
+    auto profile = find_device_profile(*root, name, "PROFILE");
     if (profile)
       profiles.push_back(*std::move(profile));
     else

@@ -83,7 +83,11 @@ std::string difference_text(const DeviceProfile& a, const DeviceProfile& b) {
     curves.rows.push_back({c.name, shown_bytes(c.bytes), shown_time(c.a), shown_time(c.b),
                            change(c.a.value, c.b.value), c.apart ? "apart" : ""});
   if (!curves.rows.empty()) text += shown_table(curves);
-  return text + "  apart: the 80 % intervals do not meet\n";
+  const auto apart = [](const auto& row) { return row.apart; };
+  if (std::any_of(d.constants.begin(), d.constants.end(), apart) ||
+      std::any_of(d.curves.begin(), d.curves.end(), apart))
+    text += "  apart: the 80 % intervals do not meet\n";
+  return text;
 }
 
 Json difference_json(const DeviceProfile& a, const DeviceProfile& b) {

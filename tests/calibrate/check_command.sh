@@ -42,7 +42,12 @@ code=$?
 
 alone calibrate diff "$folder/mine.json" "$folder/mine.json" >"$folder/diff.txt" || fail "diff"
 grep -q 'links.shm' "$folder/diff.txt" || fail "diff names no constant"
-grep -q 'apart$' "$folder/diff.txt" && fail "a profile is not apart from itself"
+grep -q 'apart' "$folder/diff.txt" && fail "a profile is not apart from itself"
+for other in published publishd; do  # every GPU's constants, and nothing
+  alone calibrate diff "$folder/mine.json" "$other" >"$folder/diff.txt" 2>&1
+  (($? == 2)) && [[ $(wc -l <"$folder/diff.txt") == 1 ]] && grep -q '^shardwise: PROFILE: "publish' "$folder/diff.txt" &&
+    grep -q 'a40-published' "$folder/diff.txt" || fail "diff with $other: $(<"$folder/diff.txt")"
+done
 
 alone simulate 8b --gpus 2x4090 --method qlora --plan dp=2 --profile "$folder/mine.json" >"$folder/answer.txt" 2>&1 ||
   fail "simulate with the profile: $(cat "$folder/answer.txt")"

@@ -183,6 +183,20 @@ TEST_CASE("which profile a question gets") {
   CHECK(none.error().front().what.find("did you mean published") != std::string::npos);
 }
 
+TEST_CASE("a device's profile is found by name or file; the constants of all GPUs are none") {
+  const fs::path& root = loaded_catalog().root;
+  const auto named = find_device_profile(root, "a40-published", "PROFILE");
+  REQUIRE(named);
+  CHECK(named->name == "a40-published");
+  for (const char* text : {"published", "no-such-profile", "./no-such.json"}) {
+    const auto none = find_device_profile(root, text, "PROFILE");
+    REQUIRE_FALSE(none);
+    REQUIRE(none.error().size() == 1);
+    CHECK(none.error().front().where == "PROFILE");
+    CHECK(none.error().front().what.find("a40-published") != std::string::npos);
+  }
+}
+
 TEST_CASE("every profile in the catalog loads, and is of a GPU that there is") {
   auto calibration = load_calibration(loaded_catalog(), std::nullopt);
   REQUIRE(calibration);
