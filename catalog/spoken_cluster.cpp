@@ -23,11 +23,13 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+bool is_letter(char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; }
+
 // Takes `word` off the front, in any case, where something else than a letter follows it.
 bool take_word(std::string_view& text, std::string_view word) {
   if (text.size() < word.size() || !same_name(text.substr(0, word.size()), word)) return false;
   const std::string_view rest = text.substr(word.size());
-  if (!rest.empty() && ((rest[0] | 0x20) >= 'a' && (rest[0] | 0x20) <= 'z')) return false;
+  if (!rest.empty() && is_letter(rest[0])) return false;
   text = trimmed(rest);
   return true;
 }
@@ -43,6 +45,19 @@ bool take_times(std::string_view& text) {
   return false;
 }
 
+using Names = std::vector<std::string_view>;
+
+bool is_whole(std::string_view text, const Names& whole_names) {
+  return std::any_of(whole_names.begin(), whole_names.end(),
+                     [&](std::string_view name) { return same_name(name, text); });
+}
+
+// "XT" of "7900 XT": a word that begins with the sign and is no sign with a name that is known.
+bool is_word_of_name(std::string_view text, const Names& whole_names) {
+  return text.size() > 1 && (text[0] | 0x20) == 'x' && is_letter(text[1]) &&
+         !is_whole(text.substr(1), whole_names);
+}
+
 enum class Unit { gpus, nodes };
 struct Counted {
   std::string_view digits;
@@ -50,7 +65,7 @@ struct Counted {
 };
 
 // A count and its sign: "16x", "4 nodes of", "2 nodes x". Nothing where a name begins.
-std::optional<Counted> take_count(std::string_view& text) {
+std::optional<Counted> take_count(std::string_view& text, const Names& whole_names) {
   std::size_t end = 0;
   while (end < text.size() && is_digit(text[end])) ++end;
   if (end == 0) return std::nullopt;
@@ -61,6 +76,8 @@ std::optional<Counted> take_count(std::string_view& text) {
     text = rest;
     return Counted{digits, Unit::nodes};
   }
+  const bool blank = end < text.size() && text[end] == ' ';
+  if (blank && is_word_of_name(rest, whole_names)) return std::nullopt;
   if (!take_times(rest)) return std::nullopt;
   text = rest;
   return Counted{digits, Unit::gpus};
@@ -73,14 +90,8 @@ std::optional<int> count_of(std::string_view digits) {
   return value;
 }
 
-bool is_whole(std::string_view text, const std::vector<std::string_view>& whole_names) {
-  return std::any_of(whole_names.begin(), whole_names.end(),
-                     [&](std::string_view name) { return same_name(name, text); });
-}
-
 // "8 H100": a count with nothing between it and a name that is known.
-std::optional<Counted> take_count_before_name(std::string_view& text,
-                                              const std::vector<std::string_view>& whole_names) {
+std::optional<Counted> take_count_before_name(std::string_view& text, const Names& whole_names) {
   const std::size_t end = text.find(' ');
   if (end == std::string_view::npos || end == 0) return std::nullopt;
   const std::string_view digits = text.substr(0, end), rest = trimmed(text.substr(end));
@@ -111,9 +122,9 @@ std::optional<int> take_count_behind(std::string_view& text) {
 
 // Of "4090x2" and "2x4090" the count is the smaller number; a name that begins with letters has its
 // count behind it.
-bool counts_behind(std::string_view text) {
+bool counts_behind(std::string_view text, const Names& whole_names) {
   std::string_view rest = text;
-  const auto first = take_count(rest);
+  const auto first = take_count(rest, whole_names);
   if (!first) return true;
   if (first->unit == Unit::nodes || rest.empty()) return false;
   const bool number = std::all_of(rest.begin(), rest.end(), is_digit);
@@ -121,12 +132,13 @@ bool counts_behind(std::string_view text) {
 }
 
 Result<SpokenPart> read_part(std::string_view all, std::string_view text,
-                             const std::vector<std::string_view>& whole_names) {
+                             const Names& whole_names) {
   SpokenPart part;
   text = trimmed(text);
-  if (!is_whole(text, whole_names) && counts_behind(text)) part.count = take_count_behind(text);
+  if (!is_whole(text, whole_names) && counts_behind(text, whole_names))
+    part.count = take_count_behind(text);
   for (int counts = 0; counts < 2 && !is_whole(text, whole_names); ++counts) {
-    auto counted = take_count(text);
+    auto counted = take_count(text, whole_names);
     if (!counted) counted = take_count_before_name(text, whole_names);
     if (!counted) break;
     const auto value = count_of(counted->digits);
@@ -165,8 +177,8 @@ std::optional<double> spoken_memory_gib(std::string_view name) {
   return std::nullopt;
 }
 
-Result<std::vector<SpokenPart>> read_spoken_cluster(
-    std::string_view text, const std::vector<std::string_view>& whole_names) {
+Result<std::vector<SpokenPart>> read_spoken_cluster(std::string_view text,
+                                                    const Names& whole_names) {
   const std::string_view all = trimmed(text);
   if (all.empty()) return bad_cluster(all, "nothing was said");
   if (all.size() > 1000) return bad_cluster(all, "longer than 1000 characters");

@@ -100,6 +100,20 @@ TEST_CASE("a count may stand before a known name with nothing between, and comma
   CHECK(holds(refusal("8 H1000").what, "no GPU or node is called \"8 H1000\""));
 }
 
+TEST_CASE("a number and a word that begins with an x are a name, not a count of what follows") {
+  for (const char* text : {"7900 XTX", "2x7900 XTX", "2 7900 XTX", "2 x 7900 XTX"})
+    CHECK(one(text).groups[0].gpu.id == "rx-7900-xtx");
+  CHECK(one("2 7900 XTX").gpus() == 2);
+  // Not catalogued: the error names the whole card, never "T".
+  for (const char* card : {"7900 XT", "6900 XT", "9070 xt"})
+    for (const char* count : {"", "2x", "2 x "})
+      CHECK(holds(refusal(std::string(count) + card).what,
+                  "no GPU or node is called \"" + std::string(card) + "\""));
+  CHECK(holds(refusal("7900 XT").what, "7900-xtx"));
+  CHECK(one("2 xH100-SXM").gpus() == 2);
+  CHECK(one("2 x4090").gpus() == 2);
+}
+
 TEST_CASE("a count may stand behind the name") {
   for (const char* text : {"RTX 4090 x2", "4090x2", "rtx-4090 x 2", "4090:2"}) {
     INFO(text);
