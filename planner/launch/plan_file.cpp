@@ -200,7 +200,7 @@ Problems gather(const std::string& path, std::vector<PlanText>& to) {
   return {};
 }
 
-// The words that are keys of --plan and that some format says, in the order in which it prints them.
+// The keys of --plan that some format says, in the order in which it prints them.
 constexpr std::string_view plan_keys[] = {
     "dp",   "tp",    "sp",  "cp", "cp-kind",   "pp",      "vpp",      "schedule", "ep",  "etp",
     "zero", "shard", "mbs", "ga", "recompute", "offload", "async-tp", "layers",   "nvme"};

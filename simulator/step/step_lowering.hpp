@@ -96,7 +96,7 @@ class StepLowering {
     return true;
   }
 
-  // The first and the last microbatch of a slot's chunk: for the one, weights that stay are gathered,
+  // The first and last microbatch of a slot's chunk: for the one weights that stay are gathered,
   // after the other gradients are reduced.
   bool is_first(const Slot& slot) const {
     return slot.microbatch == microbatches_of(schedule_, slot.chunk, plan_.microbatches).first;

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "planner/launch/learning_rate.hpp"
-#include "planner/launch/megatron_layout.hpp"
 #include "planner/sentence.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
@@ -56,18 +55,17 @@ constexpr const char* zero3_offload = R"({
 }  // namespace
 
 TEST_CASE("a ds_config says what it puts on NVMe") {
-  const std::string text(zero3_offload);
-  const auto with = [&](const std::string& device, const std::string& other) {
-    std::string changed = text;
-    changed.replace(changed.find(device), device.size(), other);
-    return changed;
+  const auto with = [](const char* optimizer, const char* weights) {
+    return read_plan(
+        "ds.json", sentence(R"({"zero_optimization": {"stage": 3, "offload_optimizer":
+      {"device": ")",
+                            optimizer, R"("}, "offload_param": {"device": ")", weights, R"("}}})"));
   };
-  CHECK(plan_of(read_plan("ds.json", with(R"("device": "cpu")", R"("device": "nvme")"))) ==
-        "zero=3,mbs=2,ga=4,offload=optimizer,nvme=true");
+  CHECK(plan_of(with("nvme", "none")) == "zero=3,offload=optimizer,nvme=true");
   // Weights there are not modelled: said, not taken for the host's memory.
-  const auto weights = read_plan("ds.json", with(R"("device": "none")", R"("device": "nvme")"));
-  REQUIRE_FALSE(weights);
-  CHECK(weights.error().front().where == "ds.json:zero_optimization.offload_param.device");
+  const auto refused = with("cpu", "nvme");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().front().where == "ds.json:zero_optimization.offload_param.device");
 }
 
 // 8 x 100,000 x 100,000 sequences are more than an int holds: the most it does, which the rules of
@@ -76,7 +74,7 @@ TEST_CASE("a batch that no int holds is told as the most that one does") {
   const auto files = read_plan("ds.json", R"({"train_micro_batch_size_per_gpu": 100000,
                                               "gradient_accumulation_steps": 100000})");
   REQUIRE(files);
-  CHECK(plan_of(files) == "mbs=100000,ga=100000");
+  CHECK(plan_of(files) == "zero=0,mbs=100000,ga=100000,offload=none");
   CHECK(files->batch == std::numeric_limits<int>::max());
 }
 
@@ -488,18 +486,6 @@ TEST_CASE("Megatron's precision-aware optimizer is read where both moments have 
     INFO(key);
     CHECK(notes(without->reports.front().not_honoured, key));
   }
-}
-
-TEST_CASE("Megatron's pipeline layouts") {
-  CHECK(megatron_layout({7, 9, 0}) == "Et*7|t*9|L");
-  CHECK(layers_in_layout("Et*7|t*9|L") == std::vector<int>{7, 9, 0});
-  // The example of Megatron's help: three stages of one layer, then one with a MTP layer, one
-  // empty, and the loss.
-  CHECK(layers_in_layout("E|(t|)*3,m|m||L") == std::vector<int>{0, 1, 1, 1, 0, 0, 0, 0});
-  CHECK(layers_in_layout("E(tt|)*2tL") == std::vector<int>{2, 2, 1});
-  CHECK_FALSE(layers_in_layout("Et*7|x"));
-  CHECK_FALSE(layers_in_layout("E(t|*3"));
-  CHECK_FALSE(layers_in_layout("((((t)*999999)*999999)*999999)*999999"));
 }
 
 }  // namespace shardwise
