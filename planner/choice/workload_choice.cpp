@@ -160,4 +160,14 @@ ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cl
   return chosen;
 }
 
+Problems precision_problems(const ResolvedRequest& r, const Cluster& cluster) {
+  const auto& asked = r.asked.precision;
+  if (!asked || bytes_per_element(*asked) >= 2) return {};
+  for (const NodeGroup& g : cluster.groups)
+    if (!g.gpu.rate(*asked))
+      return placed(r, {{ProblemKind::request, "--precision",
+                         sentence(g.gpu.name, " has no ", name(*asked), " matrix units")}});
+  return {};
+}
+
 }  // namespace shardwise

@@ -35,6 +35,10 @@ struct ChosenWorkload {
 ChosenWorkload choose_workload(const ResolvedRequest& request, Method method,
                                const Cluster& cluster, int zero_stage);
 
+// --precision where it names a format below 16 bits that a card of the cluster has no matrix units
+// for.
+Problems precision_problems(const ResolvedRequest& request, const Cluster& cluster);
+
 // How the checkpoint's own file stores what adapters freeze, where that is counted here and the
 // framework trains beside quantised weights; others read such a file into 16 bits.
 std::optional<Quantization> stored_base(const ResolvedRequest& request, const Framework& framework);

@@ -168,6 +168,8 @@ int compare(const Request& request, const Facts& facts, bool require_fit, const 
                            output);
   const auto resolved = resolve(request, facts, UnnamedMethods::one);
   if (!resolved) return report_problems(resolved.error(), output);
+  const Problems unmultiplied = precision_problems(*resolved, resolved->clusters.front());
+  if (!unmultiplied.empty()) return report_problems(unmultiplied, output);
   std::vector<Compared> list;
   for (const std::string& text : resolved->asked.plans) list.push_back(compared(*resolved, text));
   if (std::none_of(list.begin(), list.end(),

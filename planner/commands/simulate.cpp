@@ -29,6 +29,7 @@ Result<Simulation> simulated(const ResolvedRequest& r) {
     return Problem{
         ProblemKind::request, "--plan",
         sentence("expected one plan, found ", r.asked.plans.size(), "; compare judges several")};
+  if (Problems problems = precision_problems(r, cluster); !problems.empty()) return problems;
   const std::string text = r.asked.plans.empty() ? std::string() : r.asked.plans.front();
   ChosenWorkload chosen = choose_workload(r, method, cluster, 0);
   auto plan = complete_plan(r, chosen.workload, cluster, text);

@@ -319,6 +319,8 @@ Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const Pl
   if (request.gpus) one.gpus = sizes->back();
   auto largest = resolve(one, facts, UnnamedMethods::one);
   if (!largest) return largest.error();
+  problems = precision_problems(*largest, largest->clusters.front());
+  if (!problems.empty()) return problems;
   a->request = *std::move(largest);
   a->method = a->request.methods.front();
   one.batch = a->request.batch;

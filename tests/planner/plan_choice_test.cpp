@@ -351,6 +351,27 @@ TEST_CASE("a batch that divides over nothing is a problem with the nearest that 
   CHECK(c.error().front().what.find("the least is 16") != std::string::npos);
 }
 
+// Three sequences on each of two cards are six: 16 lies between 12 and 18. Of 32 each would pass
+// 64, four times the batch.
+TEST_CASE("a microbatch that no plan passes says what would divide, and a format who lacks it") {
+  Request request = request_for("8b", "2x4090", {Method::qlora});
+  const auto refused = [&] {
+    const ResolvedRequest r = resolved(request);
+    const auto c = choose_plan(r, Method::qlora, r.clusters.front());
+    REQUIRE_FALSE(c);
+    return c.error().front();
+  };
+  request.batch = 16;
+  request.microbatch = 3;
+  CHECK(refused().where == "--microbatch");
+  CHECK(refused().what.find("are 12 and 18") != std::string::npos);
+  request.microbatch = 32;
+  CHECK(refused().what.find("leave each too few") != std::string::npos);
+  request.microbatch.reset();
+  request.precision = DType::nvfp4;  // of Blackwell
+  CHECK(refused().where == "--precision");
+}
+
 // 48 = 4 x 10 + 8 is nearer to 50 than to 40; 45 is as near to both, and 44 nearer to 40; of seven
 // there is no smaller one than 10.
 TEST_CASE("the nearest batch that divides is answered, and said") {
