@@ -14,6 +14,7 @@
 #include "planner/figures.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/graphs/recompute_policy.hpp"
+#include "simulator/parallel_plan.hpp"
 
 namespace shardwise {
 namespace {
@@ -132,11 +133,14 @@ void name_once(std::vector<std::string>& names, const std::string& name) {
   if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
 }
 
+// Assumed: of limits below half of what a board may draw no measurement is known.
+constexpr double least_measured_limit = 0.5;
+
 // A limit changes nothing for cards of whose family no benchmark tells what it does, nor above what
 // their boards draw.
 void note_power_limit(ResolvedRequest& r) {
   if (!r.asked.power_limit_w) return;
-  std::vector<std::string> unknown, unheld;
+  std::vector<std::string> unknown, unheld, beyond;
   for (const Cluster& c : r.clusters)
     for (const NodeGroup& g : c.groups) {
       const GemmCalibration& gemm = r.facts->profile.row(g.gpu.family).gemm;
@@ -144,6 +148,8 @@ void note_power_limit(ResolvedRequest& r) {
         name_once(unknown, g.gpu.name);
       else if (*r.asked.power_limit_w >= g.gpu.power_w)
         name_once(unheld, g.gpu.name);
+      else if (*r.asked.power_limit_w < least_measured_limit * g.gpu.power_w)
+        name_once(beyond, g.gpu.name);
     }
   if (!unknown.empty())
     r.notes.push_back(sentence("What --power-limit takes from ", listed(unknown),
@@ -151,6 +157,11 @@ void note_power_limit(ResolvedRequest& r) {
   if (!unheld.empty())
     r.notes.push_back(sentence("--power-limit ", *r.asked.power_limit_w, " holds nothing back on ",
                                listed(unheld), ": the board draws no more."));
+  if (!beyond.empty())
+    r.notes.push_back(sentence("--power-limit ", *r.asked.power_limit_w,
+                               " is less than half of what ", listed(beyond),
+                               " may draw, far below any limit that was measured: the step is "
+                               "extrapolated."));
 }
 
 void resolve_clusters(ResolvedRequest& r, Problems& problems) {
@@ -329,11 +340,21 @@ void check_data(const ResolvedRequest& r, Problems& problems) {
                                  " both say how much is trained; expected one of them")});
 }
 
+// Whether a plan is legal is part of the answer; whether a text is a plan is not.
+void check_why_not(const ResolvedRequest& r, Problems& problems) {
+  for (const std::string& text : r.asked.why_not) {
+    if (text.empty()) continue;  // the usual plan
+    const auto plan = parse_plan(text);
+    if (!plan) add_under(problems, plan.error(), "--why-not");
+  }
+}
+
 void check_names(const ResolvedRequest& r, Problems& problems) {
   if (r.asked.recompute) {
     const auto policy = recompute_policy(*r.asked.recompute);
     if (!policy) add_under(problems, policy.error(), "--recompute");
   }
+  check_why_not(r, problems);
   check_targets(r, problems);
   check_images(r, problems);
   check_experts(r, problems);

@@ -112,6 +112,17 @@ TEST_CASE("all problems of a request are told at once, each under its flag") {
                                            "--recompute", "--lora-targets"}));
 }
 
+TEST_CASE("a plan to hold against the answer is read before it is answered") {
+  Request r = request_for("8b", "2x4090", {Method::qlora});
+  r.why_not = {"tp=2", "dp=3"};  // the second cannot run on two cards, which the answer says
+  CHECK(problems_of(r).empty());
+  r.why_not = {"tp=2", "foo=2"};
+  const Problems problems = problems_of(r);
+  REQUIRE(problems.size() == 1);
+  CHECK(problems.front().where == "--why-not");
+  CHECK(problems.front().what.find("'foo=2' is not key=value") == 0);
+}
+
 TEST_CASE("a card without bf16 trains in fp16 and says so, an asked format is kept") {
   Request r = request_for("8b", "titan-rtx", {Method::lora});
   const ResolvedRequest open = resolved(r);
@@ -176,6 +187,9 @@ TEST_CASE("what a power limit does not change is said of every card a size stand
   CHECK(of_24gb.find("takes from GeForce RTX 4090") != std::string::npos);
   CHECK(of_24gb.find("3090") == std::string::npos);
   CHECK(notes_at("3090", 280).empty());
+  // Half of 350 W are 175.
+  CHECK(notes_at("3090", 175).empty());
+  CHECK(notes_at("3090", 174).find("extrapolated") != std::string::npos);
   CHECK(notes_at("3090", 350).find("350 holds nothing back on GeForce RTX 3090") !=
         std::string::npos);
 }
