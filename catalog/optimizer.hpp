@@ -97,6 +97,20 @@ constexpr const OptimizerRow* optimizer_named(std::string_view name) {
   return nullptr;
 }
 
+// What others call rows: transformers/training_args.py, OptimizerNames, where more than separators
+// differ; Adam keeps what AdamW keeps.
+struct OptimizerSpelling {
+  std::string_view text, name;
+};
+inline constexpr std::array<OptimizerSpelling, 6> optimizer_spellings{{
+    {"adam", "adamw"},
+    {"adamw_torch", "adamw"},
+    {"adamw_torch_fused", "adamw"},
+    {"adamw_hf", "adamw"},
+    {"adamw_bnb_8bit", "adamw8bit"},
+    {"paged_adamw_32bit", "paged-adamw"},
+}};
+
 // Bytes of optimizer state per trainable parameter that has states of its own size, given the bytes
 // of the weight that the optimizer steps (the fp32 master where there is one, else the weight
 // itself). What rank and factors make of it: MatrixSides, parameter_state.cpp.

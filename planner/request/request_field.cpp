@@ -460,6 +460,12 @@ FieldValue as_spelled(const RequestField& field, FieldValue value) {
         word = std::string(choice);
         return;
       }
+    if (field.choices != optimizers) return;
+    for (const OptimizerSpelling& other : optimizer_spellings)
+      if (same_name(other.text, word)) {
+        word = std::string(other.name);
+        return;
+      }
   };
   if (auto* one = std::get_if<std::string>(&value)) spell(*one);
   if (auto* many = std::get_if<std::vector<std::string>>(&value))

@@ -72,6 +72,17 @@ TEST_CASE("flags are read into the request") {
   CHECK((r.offload->parameters && r.offload->optimizer && !r.offload->activations));
   CHECK(set(r, "optimizer", {"adamw8bit"}).empty());
   CHECK(r.optimizer == optimizer_named("adamw8bit"));
+  for (const auto& [text, name] :
+       {std::pair{"adamw_torch", "adamw"}, std::pair{"adamw_torch_fused", "adamw"},
+        std::pair{"adam", "adamw"}, std::pair{"adamw_bnb_8bit", "adamw8bit"},
+        std::pair{"paged_adamw_32bit", "paged-adamw"},
+        std::pair{"paged_adamw_8bit", "paged-adamw8bit"}}) {
+    INFO(text);
+    CHECK(set(r, "optimizer", {text}).empty());
+    CHECK(r.optimizer == optimizer_named(name));
+  }
+  for (const OptimizerSpelling& other : optimizer_spellings)
+    CHECK(optimizer_named(other.name) != nullptr);
   CHECK(set(r, "plans", {"dp=8,zero=3", "tp=8"}).empty());
   CHECK(r.plans == std::vector<std::string>{"dp=8,zero=3", "tp=8"});
 }
