@@ -5,6 +5,7 @@
 
 #include "catalog/device_profile.hpp"
 #include "catalog/find.hpp"
+#include "catalog/json_document.hpp"
 #include "catalog/load.hpp"
 #include "catalog/names.hpp"
 #include "catalog/reading.hpp"
@@ -89,21 +90,38 @@ int show_entry(const Table& t, const Entry& entry, const Output& output) {
   return 0;
 }
 
+Problem nothing_called(const Catalog& c, const std::string& name) {
+  std::vector<std::string_view> names;
+  const auto add = [&](const auto& rows) {
+    for (const auto& row : rows) names.push_back(row.id);
+  };
+  add(c.gpus);
+  add(c.nodes);
+  add(c.networks);
+  add(c.models);
+  add(c.frameworks);
+  for (const Gpu& gpu : c.gpus) names.insert(names.end(), gpu.aliases.begin(), gpu.aliases.end());
+  const std::string hint = did_you_mean(name, names);
+  return {ProblemKind::request, "catalog show",
+          sentence("nothing is called \"", printable(name),
+                   "\": no GPU, node, network, model or framework; ",
+                   hint.empty() ? "`shardwise catalog list gpus` and the like name them" : hint)};
+}
+
 int show(const Catalog& c, const std::string& name, const Output& output) {
+  if (name.empty())
+    return report_problems({{ProblemKind::request, "catalog show",
+                             "which? expected the name of a GPU, node, network, model or "
+                             "framework, such as rtx-4090"}},
+                           output);
   if (const auto gpu = find_gpu(c, name)) return show_entry(gpu_table(c), **gpu, output);
   if (const auto node = find_node(c, name)) return show_entry(node_table(c), **node, output);
   if (const auto network = find_network(c, name))
     return show_entry(network_table(c), **network, output);
-  const auto model = find_model(c, name);
-  if (model) return show_entry(model_table(c), **model, output);
+  if (const auto model = find_model(c, name)) return show_entry(model_table(c), **model, output);
   if (const auto framework = find_framework(c, name))
     return show_entry(framework_table(c), **framework, output);
-  Problems problems{
-      {ProblemKind::request, "catalog show",
-       sentence("nothing is called '", name, "': no GPU, node, network, model or framework")}};
-  problems.push_back(find_gpu(c, name).error().front());
-  problems.push_back(model.error().front());
-  return report_problems(problems, output);
+  return report_problems({nothing_called(c, name)}, output);
 }
 
 int check(const std::filesystem::path& root, const Output& output) {

@@ -56,8 +56,8 @@ std::string launch_text(const LaunchAnswer& a, const LaunchOptions& options) {
   std::string text =
       sentence(w.model.id, ", ", name(w.method), " in ", w.framework.name, " on ",
                a.job.question.cluster.spoken, "\nplan ", whole_text(a.job.question.plan), ": ",
-               verdict_name(a.verdict), ", step ", shown_time(a.forecast.step_time.expected), ", ",
-               shown_gib(a.forecast.worst().peak.device), " of ",
+               verdict_in_words(a.verdict), ", step ", shown_time(a.forecast.step_time.expected),
+               ", ", shown_gib(a.forecast.worst().peak.device), " of ",
                shown_gib(a.forecast.worst().capacity), " per GPU\n");
   if (a.nothing_fits) return text + sentence(*a.nothing_fits, "\n") + notes_text(a);
   for (const LaunchFile& file : a.files.files) {

@@ -39,6 +39,9 @@ enum class Verdict { fits, tight, does_not_fit };
 constexpr std::string_view verdict_name(Verdict v) {
   return v == Verdict::fits ? "fits" : v == Verdict::tight ? "tight" : "does_not_fit";
 }
+constexpr std::string_view verdict_in_words(Verdict v) {
+  return v == Verdict::does_not_fit ? "does not fit" : verdict_name(v);
+}
 
 // From this much of the card on, a peak hides what a plan needs: the allocator caches what it
 // finds. A preference.

@@ -122,7 +122,9 @@ LeftOut left_out(const PlanAnswer& a) {
 
 std::string left_out_text(const PlanAnswer& a) {
   const LeftOut out = left_out(a);
-  const auto sets = [](std::int64_t n) { return sentence(" (", grouped(n), " in sets)"); };
+  const auto sets = [](std::int64_t n) {
+    return n > 0 ? sentence(" (", grouped(n), " in sets)") : std::string();
+  };
   if (a.result.best.empty())
     return sentence(grouped(out.too_large), " too large", sets(out.too_large_in_sets));
   return sentence(grouped(out.no_better), " no better", sets(out.no_better_in_sets), ", ",
@@ -134,11 +136,17 @@ std::int64_t combinations(const SearchProof& p) {
   return static_cast<std::int64_t>(std::min(p.points, 9e18));
 }
 
+// Of less than a hundred thousand every one, which "0.1 M" would hide.
+std::string shown_combinations(const SearchProof& p) {
+  const std::int64_t n = combinations(p);
+  return n < 100'000 ? grouped(n) : shown_parameters(n);
+}
+
 std::string proof_text(const PlanAnswer& a) {
   const SearchProof& p = a.result.proof;
   return sentence(
-      "  of ", grouped(p.legal), " legal plans (", shown_parameters(combinations(p)),
-      " combinations), ", grouped(p.timed), " were forecast for time and ", grouped(p.fitted),
+      "  of ", grouped(p.legal), " legal plans (", shown_combinations(p), " combinations), ",
+      grouped(p.timed), " were forecast for time and ", grouped(p.fitted),
       " for memory; left out by proven bounds: ", left_out_text(a),
       p.refused > 0 ? sentence("; ", grouped(p.refused), " the framework cannot be told")
                     : std::string(),

@@ -145,7 +145,7 @@ std::string simulate_text(const ResolvedRequest& r, const Simulation& s) {
                s.question.workload.framework.name, ", ", grouped(r.sequence), " tokens x ",
                shown_samples(s.question.plan.global_batch(), r.asked.preference), " on ",
                s.question.cluster.spoken, "\nplan ", whole_text(s.question.plan), ": ",
-               verdict_name(s.verdict), "\n");
+               verdict_in_words(s.verdict), "\n");
   text += step_text(f);
   if (f.slowest)
     text += sentence("  the slowest GPU is rank ", f.slowest->rank, " of ", s.question.plan.gpus(),

@@ -187,8 +187,9 @@ std::string most_broken_rule(const PlanSpace& space) {
   const auto most =
       std::max_element(broken.begin(), broken.end(),
                        [](const auto& a, const auto& b) { return a.second < b.second; });
-  return most == broken.end() ? sentence("they do not divide ", space.cluster().gpus(), " GPUs")
-                              : most->first;
+  return most == broken.end()
+             ? sentence("they do not divide ", counted(space.cluster().gpus(), "GPU"))
+             : most->first;
 }
 
 void note_nothing_legal(PlanAnswer& a) {

@@ -33,16 +33,20 @@ TEST_CASE("the JSON of plan leaves plans out for the reasons that its text tells
     const std::int64_t no_better = whole_number(out, "no_better"),
                        too_large = whole_number(out, "too_large");
     INFO(text);
+    const auto sets = [&](const char* key) {
+      const std::int64_t n = whole_number(out, key);
+      return n > 0 ? sentence(" (", grouped(n), " in sets)") : std::string();
+    };
     if (a->result.best.empty()) {
       CHECK(no_better == 0);
-      CHECK(text.find(sentence(grouped(too_large), " too large (",
-                               grouped(whole_number(out, "too_large_in_sets")), " in sets)")) !=
+      CHECK(text.find(sentence(grouped(too_large), " too large", sets("too_large_in_sets"))) !=
             std::string::npos);
     } else {
-      CHECK(text.find(sentence(grouped(no_better), " no better (",
-                               grouped(whole_number(out, "no_better_in_sets")), " in sets), ",
+      CHECK(text.find(sentence(grouped(no_better), " no better", sets("no_better_in_sets"), ", ",
                                grouped(too_large), " too large")) != std::string::npos);
     }
+    CHECK(text.find("(0.0 M") == std::string::npos);
+    CHECK(text.find("(0 in sets)") == std::string::npos);
     // Every legal plan is forecast, refused or left out.
     CHECK(whole_number(j, "considered") == a->result.proof.begun +
                                                whole_number(out, "refused_by_framework") +
