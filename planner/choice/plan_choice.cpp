@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "planner/choice/no_microbatch.hpp"
 #include "planner/choice/plan_layouts.hpp"
 #include "planner/choice/workload_choice.hpp"
 #include "planner/figures.hpp"
@@ -446,23 +447,10 @@ void note_odd_batch(const PlanSearch& s, ChosenPlan& best) {
       " would divide (--batch)."));
 }
 
-// A microbatch that was asked for and that no plan passes.
-Problem no_microbatch(const PlanSearch& s, int asked) {
-  const std::int64_t gpus = s.cluster.gpus(), batch = s.request.batch, pass = asked * gpus;
-  const std::int64_t below = batch / pass * pass;
-  const std::string over = counted(gpus, "GPU");
-  return {ProblemKind::request, "--microbatch",
-          sentence("no plan passes ", counted(asked, "sequence"), " at once: ", batch, " per step ",
-                   below == 0 || below == batch
-                       ? sentence("over ", over, " leave each too few")
-                       : sentence("do not divide by ", asked, " on each of ", over,
-                                  "; the nearest that do are ", below, " and ", below + pass))};
-}
-
 Problems no_plan(const PlanSearch& s) {
   if (!s.refused.empty()) return s.refused;
   const int gpus = s.cluster.gpus(), batch = s.request.batch;
-  if (const auto& m = s.request.asked.microbatch) return {no_microbatch(s, *m)};
+  if (const auto& m = s.request.asked.microbatch) return {no_microbatch(gpus, batch, *m)};
   const int below = batch / gpus * gpus;
   if (s.target != nullptr && batch == below && !s.untold.empty())
     return {{ProblemKind::request, sentence("--target ", s.target->name), s.untold}};

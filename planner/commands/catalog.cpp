@@ -9,6 +9,7 @@
 #include "catalog/load.hpp"
 #include "catalog/names.hpp"
 #include "catalog/reading.hpp"
+#include "catalog/unsupported_model.hpp"
 #include "catalog/run_record.hpp"
 #include "catalog/whole_file.hpp"
 #include "planner/facts.hpp"
@@ -91,6 +92,8 @@ int show_entry(const Table& t, const Entry& entry, const Output& output) {
 }
 
 Problem nothing_called(const Catalog& c, const std::string& name) {
+  if (const auto why = unsupported_model(c.root, name))
+    return {ProblemKind::request, "catalog show", *why};
   std::vector<std::string_view> names;
   const auto add = [&](const auto& rows) {
     for (const auto& row : rows) names.push_back(row.id);

@@ -69,9 +69,8 @@ FieldValue get_flag(const Request& r) {
 using R = Request;
 using V = FieldValue;
 constexpr std::int64_t exabyte = 1'000'000'000'000'000'000;
-// Hundreds of times any run there was; the tokens of so many of the longest samples can be counted.
-constexpr std::int64_t most_tokens = 10'000'000'000'000'000;
-constexpr std::int64_t most_samples = 10'000'000'000;
+constexpr std::int64_t most_tokens = 10'000'000'000'000'000;  // hundreds of times any run there was
+constexpr std::int64_t most_samples = 10'000'000'000;         // whose tokens can be counted
 constexpr FieldKind text_kind = FieldKind::text;
 constexpr FieldKind integer_kind = FieldKind::integer;
 constexpr FieldKind number_kind = FieldKind::number;
