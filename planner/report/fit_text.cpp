@@ -60,12 +60,23 @@ std::string layout_words(const ParallelPlan& p) {
   return words;
 }
 
-std::string fit_head_line(const ResolvedRequest& r) {
+// Sequences per step of the plans shown: a plan may say its own. Where plans round one batch up,
+// each to its own rounds, it is the one that all were to have (request_json.cpp).
+int batch_shown(const ResolvedRequest& r, const FitAnswers& all) {
+  if (r.asked.batch || all.answers.empty()) return r.batch;
+  const auto of = [](const FitAnswer& a) { return a.chosen.question.plan.global_batch(); };
+  const auto first = of(all.answers.front());
+  const bool one = std::all_of(all.answers.begin(), all.answers.end(),
+                               [&](const FitAnswer& a) { return of(a) == first; });
+  return one ? first : r.batch;
+}
+
+std::string fit_head_line(const ResolvedRequest& r, const FitAnswers& all) {
   const Cluster& c = r.clusters.front();
   return sentence(r.model.id, " (", shown_parameters(parameter_count(r.model).total),
                   " parameters) on ", c.spoken.empty() ? *r.asked.gpus : c.spoken, ", ",
                   grouped(r.sequence), " tokens per sequence, ",
-                  shown_samples(r.batch, r.asked.preference), " per step\n");
+                  shown_samples(batch_shown(r, all), r.asked.preference), " per step\n");
 }
 
 // Large sums are also said in the decimal units that papers use.
@@ -265,7 +276,7 @@ std::string method_part(const ResolvedRequest& r, Method method,
 }  // namespace
 
 std::string fit_text(const ResolvedRequest& r, const FitAnswers& all, int width) {
-  std::string text = fit_head_line(r);
+  std::string text = fit_head_line(r, all);
   const auto last = [](const std::string& note) { return note == framework_follows_gpus_note; };
   for (const std::string& note : r.notes)
     if (!last(note)) text += sentence("  ", note, "\n");
