@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/figures.hpp"
+#include "planner/forecast/judgement.hpp"
 #include "planner/forecast/model_states.hpp"
 #include "planner/sentence.hpp"
 
@@ -61,6 +62,8 @@ std::optional<RunOutlook> run_outlook(const ResolvedRequest& request, const Ques
   const auto samples = samples_asked(request, each);
   if (!samples) return std::nullopt;
   RunOutlook o;
+  if (judged(forecast, request.host_ram_stated) == Verdict::does_not_fit)
+    o.notes.emplace_back("The plan does not fit: this is what the run would take if it did.");
   o.steps = (*samples - 1) / q.plan.global_batch() + 1;
   o.tokens = *samples * each;
   o.checkpoint = checkpoint_size(q.workload);

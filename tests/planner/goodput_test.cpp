@@ -167,6 +167,16 @@ TEST_CASE("the outlook of a run follows from its step") {
   CHECK(o->run.write.value == Approx(o->checkpoint / Bytes(1) / (16 * 83.3e6)));
   CHECK(o->goodput == Approx(o->run.useful / o->simulated.mean));
   CHECK(o->rent.value == Approx(o->rental->per_hour.value * o->simulated.mean.value / 3600));
+  // A plan that does not fit is told of first, and only such a one.
+  const auto told = [](const RunOutlook& outlook) {
+    return !outlook.notes.empty() && outlook.notes.front().find("The plan does not fit") == 0;
+  };
+  CHECK_FALSE(told(*o));
+  f.verdict = Verdict::does_not_fit;
+  const auto missing = run_outlook(r, {w, plan, r.clusters.front()}, f, known_operations());
+  REQUIRE(missing);
+  CHECK(told(*missing));
+  CHECK(missing->steps == o->steps);
   request.tokens.reset();
   CHECK_FALSE(run_outlook(resolved(request), {w, plan, r.clusters.front()}, f, known_operations()));
 }
