@@ -92,13 +92,6 @@ constexpr Bytes operator""_GiB(unsigned long long n) {
 constexpr Bytes operator""_GB(unsigned long long n) {
   return Bytes(static_cast<std::int64_t>(n) * 1'000'000'000);
 }
-constexpr BytesPerSecond operator""_GBps(long double n) {
-  return BytesPerSecond(static_cast<double>(n) * 1e9);
-}
-constexpr FlopsPerSecond operator""_TFLOPs(long double n) {
-  return FlopsPerSecond(static_cast<double>(n) * 1e12);
-}
-constexpr Seconds operator""_us(long double n) { return Seconds(static_cast<double>(n) * 1e-6); }
 }  // namespace literals
 
 }  // namespace shardwise

@@ -1,7 +1,5 @@
 #include "planner/answers/cost.hpp"
 
-#include <algorithm>
-
 namespace shardwise {
 
 std::optional<Rental> cheapest_rental(const Prices& prices, const Cluster& cluster) {
@@ -25,17 +23,6 @@ KilowattHours gpu_energy(const Cluster& cluster, Seconds time) {
 
 UsDollars for_hours(UsDollars per_hour, Seconds time) {
   return {per_hour.value * time.value / 3600};
-}
-
-std::optional<UsDollars> launch_price(const Prices& prices, const Cluster& cluster) {
-  UsDollars sum;
-  for (const NodeGroup& g : cluster.groups) {
-    const auto row = std::find_if(prices.launch.begin(), prices.launch.end(),
-                                  [&](const LaunchPrice& p) { return p.gpu == g.gpu.id; });
-    if (row == prices.launch.end()) return std::nullopt;
-    sum.value += g.gpus() * row->msrp.value;
-  }
-  return sum;
 }
 
 }  // namespace shardwise

@@ -30,7 +30,4 @@ KilowattHours gpu_energy(const Cluster& cluster, Seconds time);
 
 UsDollars for_hours(UsDollars per_hour, Seconds time);
 
-// What the cards cost when they came out; nothing where a price is not catalogued.
-std::optional<UsDollars> launch_price(const Prices& prices, const Cluster& cluster);
-
 }  // namespace shardwise

@@ -35,8 +35,6 @@ class KernelModel {
     return memory_.time(w.moved, w.launches, w.access, cold, w.singly);
   }
   double cached_share(double bytes_since) const { return memory_.cached_share(bytes_since); }
-  // Between two dependent small kernels on one stream.
-  Seconds launch_latency() const { return memory_.start(); }
   // CPU time to issue one kernel. `own`: what the framework's takes an x86 server, if not the same.
   Seconds host_per_kernel(KernelStyle style, Seconds own = Seconds(0)) const {
     if (style == KernelStyle::fused && host_per_fused_kernel_) return *host_per_fused_kernel_;

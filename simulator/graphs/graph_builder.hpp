@@ -203,7 +203,6 @@ class GraphBuilder {
   bool gathers_narrow() const;
   bool was_gathered(TensorIndex x) const;
   bool comes_from_norm(TensorIndex x) const;
-  std::int64_t saved_linear_input_bytes(std::int64_t elements, bool low_precision) const;
 
   const Workload& workload_;
   const ParallelPlan& plan_;

@@ -66,7 +66,6 @@ class FlowNetwork {
   double speed(FlowClassId c) const { return classes_[c.index].speed; }
   BytesPerSecond rate(FlowClassId c) const { return speed(c) * classes_[c.index].ceiling; }
 
-  std::size_t link_count() const { return links_.size(); }
   std::size_t class_count() const { return classes_.size(); }
   // The classes that have active members, in order of their numbers.
   const std::vector<FlowClassId>& active_classes() const { return active_; }
