@@ -62,26 +62,24 @@ GroupShape group_shape(int ranks, int stride, int node, int world) {
 }
 
 RankLayout::RankLayout(const ParallelPlan& plan, const Cluster& cluster)
-    : tensor_(plan.tensor),
-      context_(plan.context),
-      data_(plan.data),
-      pipeline_(plan.pipeline),
+    : pipeline_(plan.pipeline),
       world_(plan.gpus()),
       gpus_per_node_(shardwise::gpus_per_node(cluster)) {
   require(world_ == cluster.gpus(), "the plan multiplies out to the GPUs of the cluster");
-  const int shard = std::min(plan.shard_group.value_or(data_), data_);
-  const int stage = tensor_ * context_ * data_;  // ranks of one pipeline stage
+  const int tensor = plan.tensor, context = plan.context, data = plan.data;
+  const int shard = std::min(plan.shard_group.value_or(data), data);
+  const int stage = tensor * context * data;  // ranks of one pipeline stage
   const int expert_extent = plan.expert_tensor * plan.expert;
   const auto set = [this](GroupKind kind, int stride, int ranks) {
     progressions_[static_cast<std::size_t>(kind)] = {stride, ranks};
     shapes_[static_cast<std::size_t>(kind)] = group_shape(ranks, stride, gpus_per_node_, world_);
   };
-  set(GroupKind::tensor, 1, tensor_);
-  set(GroupKind::context, tensor_, context_);
-  set(GroupKind::data, tensor_ * context_, data_);
-  set(GroupKind::gradient, tensor_, context_ * data_);
-  set(GroupKind::shard, tensor_, context_ * shard);
-  set(GroupKind::replicate, tensor_ * context_ * shard, data_ / shard);
+  set(GroupKind::tensor, 1, tensor);
+  set(GroupKind::context, tensor, context);
+  set(GroupKind::data, tensor * context, data);
+  set(GroupKind::gradient, tensor, context * data);
+  set(GroupKind::shard, tensor, context * shard);
+  set(GroupKind::replicate, tensor * context * shard, data / shard);
   set(GroupKind::expert_tensor, 1, plan.expert_tensor);
   set(GroupKind::expert, plan.expert_tensor, plan.expert);
   set(GroupKind::expert_gradient, expert_extent, std::max(1, stage / expert_extent));
@@ -93,16 +91,6 @@ RankGroup RankLayout::group(GroupKind kind, int rank) const {
   const Progression p = progressions_[static_cast<std::size_t>(kind)];
   const int extent = p.stride * p.ranks;
   return {rank / extent * extent + rank % p.stride, p.stride, p.ranks};
-}
-
-RankCoordinates RankLayout::coordinates(int rank) const {
-  require(rank >= 0 && rank < world_, "a rank of this layout");
-  return {rank % tensor_, rank / tensor_ % context_, rank / (tensor_ * context_) % data_,
-          rank / (tensor_ * context_ * data_)};
-}
-
-int RankLayout::rank(const RankCoordinates& at) const {
-  return at.tensor + tensor_ * (at.context + context_ * (at.data + data_ * at.pipeline));
 }
 
 GroupShape RankLayout::pipeline_link(int stage) const {

@@ -68,11 +68,6 @@ struct RankGroup {
   friend bool operator==(const RankGroup&, const RankGroup&) = default;
 };
 
-struct RankCoordinates {
-  int tensor = 0, context = 0, data = 0, pipeline = 0;
-  friend bool operator==(const RankCoordinates&, const RankCoordinates&) = default;
-};
-
 // Machines of one NVLink domain that a job uses. A job that needs several domains takes equally
 // many machines of each (64 trays of NVL72: 4 x 16, not 3 x 18 + 10), as topology-aware schedulers
 // place it; a group of ranks would straddle two domains otherwise.
@@ -92,8 +87,6 @@ class RankLayout {
   int world() const { return world_; }
   const GroupShape& shape(GroupKind kind) const { return shapes_[static_cast<std::size_t>(kind)]; }
   RankGroup group(GroupKind kind, int rank) const;  // that `rank` belongs to
-  RankCoordinates coordinates(int rank) const;
-  int rank(const RankCoordinates& at) const;
 
   // Stage `stage` to the next one (the last: to the first): two ranks, in one node or in two.
   GroupShape pipeline_link(int stage) const;
@@ -102,7 +95,7 @@ class RankLayout {
   struct Progression {
     int stride, ranks;
   };
-  int tensor_, context_, data_, pipeline_;
+  int pipeline_;
   int world_;
   int gpus_per_node_;
   std::array<Progression, group_kind_count> progressions_;

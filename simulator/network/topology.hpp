@@ -73,10 +73,8 @@ class Topology {
   Seconds network_message() const { return message_; }       // see Network::message
   Seconds network_latency() const { return latency_; }       // NIC to NIC; zero without a network
 
-  // Host memory to one GPU, where it copies alone and where all GPUs of the node do.
-  BytesPerSecond host_copy_alone() const { return host_copy_.front(); }
-  BytesPerSecond host_copy_together() const { return host_copy_.back(); }
-  // Where the first `gpus` do. REQUIRES 1 <= gpus <= gpus_per_node.
+  // Host memory to one GPU, where the first `gpus` of the node copy at once.
+  // REQUIRES 1 <= gpus <= gpus_per_node.
   BytesPerSecond host_copy(int gpus) const {
     return host_copy_[static_cast<std::size_t>(gpus - 1)];
   }
@@ -85,7 +83,6 @@ class Topology {
   bool several_chassis() const { return several_chassis_; }  // one NVLink domain, many machines
   const GpuGeneration& generation() const { return generation_; }  // of the oldest GPU
   double compute_capability() const { return compute_capability_; }
-  int nics_per_node() const { return nics_; }
   int communicator_nics() const { return communicator_nics_; }  // see Network::communicator_nics
 
  private:

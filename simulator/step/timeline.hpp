@@ -52,8 +52,6 @@ struct RankSummary {
   TimePerWork exposed{};
   Picoseconds bubble{};
 
-  Picoseconds busy_for(WorkKind kind) const { return busy[static_cast<std::size_t>(kind)]; }
-  Picoseconds exposed_for(WorkKind kind) const { return exposed[static_cast<std::size_t>(kind)]; }
   friend bool operator==(const RankSummary&, const RankSummary&) = default;
 };
 

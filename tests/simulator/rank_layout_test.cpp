@@ -33,13 +33,12 @@ TEST_CASE("Megatron's example: 16 GPUs, tensor 2, pipeline 4, data 2", "[rank_la
   CHECK(layout.group(GroupKind::pipeline, 9) == RankGroup{1, 4, 4});
 }
 
-TEST_CASE("coordinates and ranks are inverse, groups partition the world", "[rank_layout]") {
+TEST_CASE("the groups of each kind partition the world", "[rank_layout]") {
   ParallelPlan p = plan(4, 2, 2, 2);
   p.shard_group = 2;
   p.expert = 4;
   const RankLayout layout(p, hgx(h100(), 4));
   REQUIRE(layout.world() == 32);
-  for (int r = 0; r < 32; ++r) CHECK(layout.rank(layout.coordinates(r)) == r);
   for (std::size_t k = 0; k < group_kind_count; ++k) {
     const auto kind = static_cast<GroupKind>(k);
     std::set<int> firsts;

@@ -19,6 +19,10 @@ Picoseconds account(const RankSummary& summary) {
   return total(summary.busy) + total(summary.exposed) + summary.bubble;
 }
 
+Picoseconds spent_on(const TimePerWork& times, WorkKind kind) {
+  return times[static_cast<std::size_t>(kind)];
+}
+
 // The account by its definition, one picosecond after the other.
 RankSummary account_by_the_instant(const RandomGraph& made, const Timeline& timeline, int rank) {
   RankSummary summary;
@@ -69,14 +73,14 @@ TEST_CASE("Idle time is blamed on what the rank runs meanwhile, communication be
   // Rank 0: busy 4 + 4; 4-8 gather; 12-14 host; 14-20 bubble. Rank 1 is busy throughout.
   const auto ranks = summarise_ranks(graph, play(graph));
   REQUIRE(ranks.size() == 2);
-  CHECK(ranks[0].busy_for(WorkKind::forward) == Picoseconds(4));
-  CHECK(ranks[0].busy_for(WorkKind::backward) == Picoseconds(4));
-  CHECK(ranks[0].exposed_for(WorkKind::gather_parameters) == Picoseconds(4));
-  CHECK(ranks[0].exposed_for(WorkKind::host) == Picoseconds(2));
-  CHECK(ranks[0].exposed_for(WorkKind::other) == Picoseconds(0));
+  CHECK(spent_on(ranks[0].busy, WorkKind::forward) == Picoseconds(4));
+  CHECK(spent_on(ranks[0].busy, WorkKind::backward) == Picoseconds(4));
+  CHECK(spent_on(ranks[0].exposed, WorkKind::gather_parameters) == Picoseconds(4));
+  CHECK(spent_on(ranks[0].exposed, WorkKind::host) == Picoseconds(2));
+  CHECK(spent_on(ranks[0].exposed, WorkKind::other) == Picoseconds(0));
   CHECK(ranks[0].bubble == Picoseconds(6));
   CHECK(account(ranks[0]) == Picoseconds(20));
-  CHECK(ranks[1].busy_for(WorkKind::other) == Picoseconds(20));
+  CHECK(spent_on(ranks[1].busy, WorkKind::other) == Picoseconds(20));
   CHECK(account(ranks[1]) == Picoseconds(20));
 }
 
@@ -87,7 +91,7 @@ TEST_CASE("A rank without a compute lane, and a rank number that is not used, on
   const auto ranks = summarise_ranks(graph, play(graph));
   REQUIRE(ranks.size() == 3);
   CHECK(ranks[0].bubble == Picoseconds(5));
-  CHECK(ranks[2].exposed_for(WorkKind::loader) == Picoseconds(5));
+  CHECK(spent_on(ranks[2].exposed, WorkKind::loader) == Picoseconds(5));
 }
 
 TEST_CASE("Random graphs: each rank's account is that of its instants, and balances") {

@@ -141,7 +141,7 @@ TEST_CASE("a rack of one NVLink domain is one node", "[topology]") {
   const Topology t(racks, links);
   CHECK(t.path(0, 71).kind == PathKind::nvl);
   CHECK(t.path(0, 72).kind == PathKind::net);
-  CHECK(t.nics_per_node() == 72);
+  CHECK(t.communicator_nics() == 72);
   CHECK(t.several_chassis());
 }
 
@@ -211,12 +211,12 @@ TEST_CASE("a measured fall with the number of nodes is interpolated", "[topology
 TEST_CASE("host copies share the socket's memory and root complex", "[topology]") {
   const LinkCalibration links = calibration();
   const Topology t(cluster(rtx_4090(), node(4, IntraLink::pcie_host, 1), 1, 4), links);
-  CHECK(gb(t.host_copy_alone()) == Approx(slot_rate));
-  CHECK(gb(t.host_copy_together()) == Approx(slot_rate));  // 4 x 25.6 < 200
+  CHECK(gb(t.host_copy(1)) == Approx(slot_rate));
+  CHECK(gb(t.host_copy(4)) == Approx(slot_rate));  // 4 x 25.6 < 200
   Node slow = node(4, IntraLink::pcie_host, 1);
   slow.host_memory_bandwidth = BytesPerSecond(80e9);
   const Topology starved(cluster(rtx_4090(), slow, 1, 4), links);
-  CHECK(gb(starved.host_copy_together()) == Approx(80 * 0.8 / 4));  // a copied byte passes once
+  CHECK(gb(starved.host_copy(4)) == Approx(80 * 0.8 / 4));  // a copied byte passes once
 }
 
 // Four GPUs, two on each CPU, each with 225 GB/s to its memory, of which copies reach 0.72: 162. A
@@ -228,10 +228,10 @@ TEST_CASE("copies between chips pass no PCIe slot and no root complex", "[topolo
   Node tray = node(4, IntraLink::pcie_host, 2);
   tray.host_memory_bandwidth = BytesPerSecond(1024e9);
   const Topology t(cluster(chip, tray, 1, 4), links);
-  CHECK(gb(t.host_copy_together()) == Approx(225 * 0.72));
+  CHECK(gb(t.host_copy(4)) == Approx(225 * 0.72));
   tray.host_memory_bandwidth = BytesPerSecond(400e9);
   const Topology starved(cluster(chip, tray, 1, 4), links);
-  CHECK(gb(starved.host_copy_together()) == Approx(0.8 * 200 / 2));
+  CHECK(gb(starved.host_copy(4)) == Approx(0.8 * 200 / 2));
 }
 
 TEST_CASE("unequal cards in one box: the slowest slot sets the pace", "[topology]") {
