@@ -90,7 +90,8 @@ class Search {
     return cost(values, key, found) < cost(values, key, values.at(key)) ? found : values.at(key);
   }
 
-  // Indices of the points that a tenth more of the constant changes by over a hundredth.
+  // Indices of the points that a tenth less of the constant changes by over a hundredth. Less, as a
+  // constant may stand at its upper bound.
   std::vector<std::size_t> touched(const ConstantValues& values, const std::string& key) const {
     ConstantValues moved = values;
     moved[key] *= 0.9;

@@ -193,7 +193,6 @@ class GraphBuilder {
                          std::int64_t width);
   TensorIndex fp32_norm(std::string_view name, TensorIndex x, std::int64_t rows,
                         std::int64_t width);
-  // As a matmul reads it: autocast copies a wider tensor, once per linear.
   // What the quantisation of both operands adds to a product (operand_casts.cpp).
   struct ProductShape {
     std::int64_t rows = 0, in = 0, out = 0;
