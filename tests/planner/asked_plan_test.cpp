@@ -1,6 +1,8 @@
 #include "planner/request/asked_plan.hpp"
 
+#include "planner/answers/fit_answer.hpp"
 #include "planner/choice/workload_choice.hpp"
+#include "planner/report/fit_text.hpp"
 #include "simulator/offload_choice.hpp"
 #include "tests/catch.hpp"
 #include "tests/holds.hpp"
@@ -72,6 +74,20 @@ TEST_CASE("checkpoints are offloaded where the framework does so by itself") {
   r.offload.reset();
   r.sequence = 511;
   CHECK(complete(r, "")->offload == Offload{});
+}
+
+// Two cards x 2 x 8 = 32 sequences, where 16 are usual.
+TEST_CASE("the head line of fit says the batch of the plan that was asked for") {
+  Request request = request_for("llama-3.1-8b", "2xRTX-4090", {Method::full});
+  request.framework = "hf-trainer";
+  const auto head_line = [&] {
+    const ResolvedRequest r = resolved(request);
+    const std::string text = fit_text(r, fit_answers(r), 80);
+    return text.substr(0, text.find('\n'));
+  };
+  CHECK(head_line().find(", 16 sequences per step") != std::string::npos);
+  request.plans = {"mbs=2,ga=8"};
+  CHECK(head_line().find(", 32 sequences per step") != std::string::npos);
 }
 
 TEST_CASE("a layer split is over all cards and has one replica") {
