@@ -303,6 +303,17 @@ void put_parallelism(ConfigEntries& e, const LaunchJob& job) {
   }
 }
 
+// Fine-tuning starts from Hugging Face weights. Without initial_load_path they are read from
+// model.hf_assets_path (components/checkpoint.py:583-618 at v0.2.2), and the published weights of
+// the 671B have 8 bits (models/deepseek_v3/model/state_dict_adapter.py, get_hf_storage_reader).
+void put_checkpoint(ConfigEntries& e, Method method, const Flavor& flavor) {
+  if (method != Method::full) return;
+  put(e, "checkpoint.enable", true);
+  put(e, "checkpoint.initial_load_in_hf", true);
+  put(e, "checkpoint.initial_load_model_only", true);
+  if (flavor.flavor == "671B") put(e, "checkpoint.initial_load_in_hf_quantized", true);
+}
+
 ConfigEntries torchtitan_entries(const LaunchJob& job) {
   const Workload& w = job.question.workload;
   const ParallelPlan& p = job.question.plan;
@@ -326,6 +337,7 @@ ConfigEntries torchtitan_entries(const LaunchJob& job) {
   put_parallelism(e, job);
   put(e, "activation_checkpoint.mode", p.recompute == "selective-op" ? "selective" : p.recompute);
   if (p.recompute == "selective-op") put(e, "activation_checkpoint.selective_ac_option", "op");
+  put_checkpoint(e, w.method, flavor);
   put(e, "compile.enable", false);
   return e;
 }
@@ -340,6 +352,11 @@ LaunchFiles write(const LaunchJob& job) {
   if (launch_machines(job.question.cluster).nodes > 1)
     out.notes.emplace_back("Run it on every node, with HEAD_NODE set to the first one's name.");
   out.notes.emplace_back("For torchtitan 0.2.x. Set model.hf_assets_path and training.dataset.");
+  if (job.question.workload.method == Method::full)
+    out.notes.emplace_back(
+        "Weights are loaded from model.hf_assets_path: put the model's safetensors there, beside "
+        "its tokenizer. A checkpoint is saved every 500 steps unless checkpoint.interval says "
+        "otherwise.");
   add_run_script(out, job, {});
   return out;
 }

@@ -118,6 +118,24 @@ TEST_CASE("a setting that no plan of a target has is refused by its name") {
   CHECK(a.error().front().what == "the Trainer recomputes none or full, not selective");
 }
 
+// Fine-tuning without weights to start from would be pretraining; pretraining starts from none.
+TEST_CASE("torchtitan loads weights where it fine-tunes") {
+  const auto full = launched({"llama-3.1-8b", "8xH100-SXM", Method::full}, "torchtitan");
+  REQUIRE(full);
+  const std::string toml = full->files.files.front().text;
+  const std::size_t table = toml.find("[checkpoint]");
+  REQUIRE(table != std::string::npos);
+  for (const char* line :
+       {"enable = true", "initial_load_in_hf = true", "initial_load_model_only = true"})
+    CHECK(toml.find(line, table) != std::string::npos);
+  CHECK(full->files.files.back().text.find("# Weights are loaded from model.hf_assets_path") !=
+        std::string::npos);
+  const auto pretrain = launched({"llama-3.1-8b", "16xH100-SXM", Method::pretrain}, "torchtitan");
+  REQUIRE(pretrain);
+  REQUIRE_FALSE(pretrain->files.files.empty());
+  CHECK(pretrain->files.files.front().text.find("[checkpoint]") == std::string::npos);
+}
+
 // Accelerate and DeepSpeed shard the layers of an 8B over data ranks; cards in turns are nobody's.
 TEST_CASE("a plan is told the targets that start it") {
   const ResolvedRequest r = resolved(request_for("llama-3.1-8b", "2xRTX-3090", {Method::lora}));
