@@ -40,6 +40,7 @@ constexpr PlanKey keys[] = {
     says_choice("liger_fused_linear_cross_entropy", "fused_loss", fused),
     says_choice("load_in_4bit", "quantized-4bit", true_or_false),
     says_choice("load_in_8bit", "quantized-8bit", true_or_false),
+    says_choice("gptq", "stored-gptq", true_or_false),
     says_choice("bnb_config_kwargs.bnb_4bit_use_double_quant", "double-quant", true_or_false),
     says_choice("peft_use_dora", "dora", true_or_false),
     says_integer("lora_r", "lora_rank"),
@@ -124,6 +125,10 @@ void finish(PlanWords& words, const PlanFileContext& context, const std::string&
   finish_sharding(words, file);
   if (words.is("all-linears", "true")) words.default_to("lora_targets", "all-linear", file);
   gather_targets(words, file);
+  if (words.is("stored-gptq", "true") && !words.is("dora", "true")) {
+    words.default_to("method", "qlora", file);
+    words.default_to("quantization", "gptq", file);
+  }
   gather_method(words, file);
   words.default_to("framework", "axolotl", file);
 }
@@ -135,6 +140,14 @@ std::vector<std::string> workload_refusals(const Workload& w) {
   refuse_precision_except(to, w, "axolotl", {DType::bf16, DType::fp16});
   refuse_if(to, hugging_face_optimizer(*w.optimizer).empty(),
             sentence("axolotl's Trainer has no optimizer that is ", w.optimizer->name));
+  // It quantises with bitsandbytes only, and takes other weights as their config.json says
+  // (loaders/model.py, _set_quantization_config).
+  const Quantization base = w.adapter.base;
+  refuse_if(to,
+            base != Quantization::none && !is_bitsandbytes(base) &&
+                (!w.model.stored || w.model.stored->counted != base),
+            sentence("axolotl quantises no weights to ", row(base).name,
+                     ": it needs a model whose config.json says that they are"));
   refuse_if(to, w.preference != nullptr && w.framework.loss == LossKind::fused_linear,
             "the fused loss of preferences is another kernel, which is not written here");
   return to;
@@ -170,10 +183,17 @@ std::vector<std::string> plan_refusals_of(const Question& q) {
 
 void put_adapter(ConfigEntries& e, const Workload& w) {
   if (!row(w.method).adapter) return;
-  put(e, "adapter", w.method == Method::qlora ? "qlora" : "lora");
+  // utils/schemas/peft.py, validate_qlora: "qlora" needs load_in_4bit and takes neither 8 bits nor
+  // GPTQ. Weights that are stored in fewer bits stand below "lora".
+  const bool four =
+      w.adapter.base == Quantization::nf4 || w.adapter.base == Quantization::nf4_double;
+  put(e, "adapter", w.method == Method::qlora && four ? "qlora" : "lora");
+  if (w.adapter.base == Quantization::gptq && w.model.stored &&
+      w.model.stored->format.starts_with("gptq"))
+    put(e, "gptq", true);
   if (w.method == Method::dora) put(e, "peft_use_dora", true);
   if (w.adapter.base == Quantization::int8) put(e, "load_in_8bit", true);
-  if (w.adapter.base == Quantization::nf4 || w.adapter.base == Quantization::nf4_double) {
+  if (four) {
     put(e, "load_in_4bit", true);
     put(e, "bnb_config_kwargs.bnb_4bit_use_double_quant",
         w.adapter.base == Quantization::nf4_double);

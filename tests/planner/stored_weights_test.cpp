@@ -1,5 +1,6 @@
 // A checkpoint that its config.json calls quantised: what is forecast of it, and what is said.
 #include "catalog/huggingface.hpp"
+#include "planner/answers/launch_answer.hpp"
 #include "planner/choice/workload_choice.hpp"
 #include "planner/forecast/forecast.hpp"
 #include "planner/report/adapter_words.hpp"
@@ -48,6 +49,40 @@ int times_told(const ResolvedRequest& r, const std::string& words) {
 }
 
 }  // namespace
+
+// axolotl's validate_qlora refuses adapter: qlora without load_in_4bit, and with gptq.
+TEST_CASE("axolotl is told of GPTQ weights by their name, and quantises to none itself") {
+  const auto yaml_of = [](const char* stored) {
+    Request r = request_of(stored, {Method::qlora});
+    r.target = "axolotl";
+    const auto a = launch_answer(r, known_facts());
+    REQUIRE(a);
+    REQUIRE_FALSE(a->files.files.empty());
+    return a->files.files.front().text;
+  };
+  const auto holds = [](const std::string& text, const char* words) {
+    return text.find(words) != std::string::npos;
+  };
+  const std::string gptq = yaml_of(R"({"quant_method": "gptq", "bits": 4})");
+  CHECK(holds(gptq, "\nadapter: lora\n"));
+  CHECK(holds(gptq, "\ngptq: true\n"));
+  CHECK_FALSE(holds(gptq, "load_in_"));
+  const std::string of_awq = yaml_of(awq);
+  CHECK(holds(of_awq, "\nadapter: lora\n"));
+  CHECK_FALSE(holds(of_awq, "gptq"));
+
+  Request plain = request_for("llama-3.1-8b", "1xRTX-4090", {Method::qlora});
+  plain.target = "axolotl";
+  CHECK(holds(launch_answer(plain, known_facts())->files.files.front().text,
+              "\nadapter: qlora\nload_in_4bit: true\n"));
+  plain.quantization = Quantization::int8;
+  CHECK(holds(launch_answer(plain, known_facts())->files.files.front().text,
+              "\nadapter: lora\nload_in_8bit: true\n"));
+  plain.quantization = Quantization::gptq;
+  const auto refused = launch_answer(plain, known_facts());
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().front().what.find("quantises no weights to gptq") != std::string::npos);
+}
 
 TEST_CASE("adapters stand beside what the file stores, unless --quantization says otherwise") {
   CHECK(workload_of(request_of(awq, {Method::qlora})).adapter.base == Quantization::gptq);
