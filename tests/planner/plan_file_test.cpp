@@ -297,15 +297,6 @@ TEST_CASE("axolotl's QLoRA example reads as QLoRA over FSDP") {
   CHECK(files->request.preference == nullptr);
 }
 
-TEST_CASE("axolotl's GPTQ reads as adapters beside GPTQ weights") {
-  const auto files = read_plan("gptq.yaml",
-                               "base_model: m\ngptq: true\nadapter: lora\nlora_r: 8\n"
-                               "micro_batch_size: 1\ngradient_accumulation_steps: 4\n");
-  REQUIRE(files);
-  CHECK(files->request.methods == std::vector<Method>{Method::qlora});
-  CHECK(files->request.quantization == Quantization::gptq);
-}
-
 TEST_CASE("axolotl's rl reads as preference training") {
   const auto files = read_plan("orpo.yaml", "base_model: m\nmicro_batch_size: 1\nrl: orpo\n");
   REQUIRE(files);

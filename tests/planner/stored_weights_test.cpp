@@ -3,6 +3,7 @@
 #include "planner/answers/launch_answer.hpp"
 #include "planner/choice/workload_choice.hpp"
 #include "planner/forecast/forecast.hpp"
+#include "planner/launch/plan_file.hpp"
 #include "planner/report/adapter_words.hpp"
 #include "planner/sentence.hpp"
 #include "tests/catch.hpp"
@@ -82,6 +83,19 @@ TEST_CASE("axolotl is told of GPTQ weights by their name, and quantises to none 
   const auto refused = launch_answer(plain, known_facts());
   REQUIRE_FALSE(refused);
   CHECK(refused.error().front().what.find("quantises no weights to gptq") != std::string::npos);
+}
+
+TEST_CASE("axolotl's GPTQ reads as adapters beside GPTQ weights") {
+  const Request request = request_for("llama-3.1-8b", "1xRTX-4090");
+  const ResolvedRequest r = resolved(request);
+  const auto files =
+      with_plan_texts(request, {&r.model, &r.clusters.front(), &known_facts().catalog},
+                      {{"gptq.yaml",
+                        "base_model: m\ngptq: true\nadapter: lora\nlora_r: 8\n"
+                        "micro_batch_size: 1\ngradient_accumulation_steps: 4\n"}});
+  REQUIRE(files);
+  CHECK(files->request.methods == std::vector<Method>{Method::qlora});
+  CHECK(files->request.quantization == Quantization::gptq);
 }
 
 TEST_CASE("adapters stand beside what the file stores, unless --quantization says otherwise") {
