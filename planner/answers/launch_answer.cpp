@@ -1,6 +1,7 @@
 #include "planner/answers/launch_answer.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "catalog/find.hpp"
@@ -16,6 +17,8 @@
 
 namespace shardwise {
 namespace {
+
+namespace fs = std::filesystem;
 
 // Of a target that no row has.
 Problem unknown_target(const std::optional<std::string>& name) {
@@ -160,9 +163,41 @@ std::string what_is_missing(const LaunchAnswer& a) {
                   whole_text(a.job.question.plan), " writes them all the same.");
 }
 
+bool holds_weights(const fs::path& folder) {
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const fs::path file = entry->path().filename();
+    if (file.extension() == ".safetensors" ||
+        (file.extension() == ".bin" && file.string().starts_with("pytorch_model")))
+      return true;
+  }
+  return false;
+}
+
+// The folder of a config.json that the request names by its path; nothing where it names none. A
+// name with a slash may be a Hugging Face id.
+std::optional<fs::path> folder_asked(const ResolvedRequest& r) {
+  if (r.asked.uploaded || r.asked.names_only || !r.asked.model) return std::nullopt;
+  const fs::path path = *r.asked.model;
+  std::error_code failed;
+  const bool folder = fs::is_directory(path, failed);
+  const bool file = !folder && r.asked.model->ends_with(".json");
+  if (!file && r.asked.model->find('/') == std::string::npos) return std::nullopt;
+  const fs::path config = folder ? path / "config.json" : path;
+  if (!fs::is_regular_file(config, failed)) return std::nullopt;
+  return fs::absolute(config, failed).lexically_normal().parent_path();
+}
+
+// What weights are loaded by. The files run in another folder, so a path is written whole, and only
+// where weights lie there: a config.json alone has none.
 std::string loaded_from(const ResolvedRequest& r) {
+  const auto folder = folder_asked(r);
+  if (folder && holds_weights(*folder) && printable(folder->string()) == folder->string())
+    return folder->string();
   if (!r.model.hf_id.empty()) return r.model.hf_id;
-  return r.asked.model.value_or(r.model.id);
+  return std::string(folder || r.asked.uploaded ? model_to_set
+                                                : r.asked.model.value_or(r.model.id));
 }
 
 }  // namespace

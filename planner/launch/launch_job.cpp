@@ -49,6 +49,9 @@ std::vector<std::string> launch_heading(const LaunchJob& job) {
 
 void add_run_script(LaunchFiles& files, const LaunchJob& job,
                     const std::vector<Environment>& environment) {
+  if (job.model == model_to_set)
+    files.notes.push_back(sentence("Write the folder or Hugging Face id of the weights for ",
+                                   model_to_set, ": beside the config.json there are none."));
   std::string text = "#!/usr/bin/env bash\n";
   for (const std::string& line : launch_heading(job)) text += sentence("# ", line, "\n");
   text += "#\n";

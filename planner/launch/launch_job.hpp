@@ -11,6 +11,9 @@
 
 namespace shardwise {
 
+// Stands for the model where nobody has said where its weights are: a config.json holds none.
+inline constexpr const char* model_to_set = "REPLACE-WITH-YOUR-MODEL";
+
 struct LaunchJob {
   Question question;
   std::string model;                    // Hugging Face id or path, as weights are loaded by

@@ -323,7 +323,9 @@ ConfigEntries torchtitan_entries(const LaunchJob& job) {
   put(e, "model.name", flavor.model);
   put(e, "model.flavor", flavor.flavor);
   put(e, "model.hf_assets_path",
-      sentence("./assets/hf/", job.model.substr(job.model.rfind('/') + 1)));
+      job.model.starts_with('/')
+          ? job.model
+          : sentence("./assets/hf/", job.model.substr(job.model.rfind('/') + 1)));
   put(e, "optimizer.name", "AdamW");
   if (job.learning_rate) put_number(e, "optimizer.lr", *job.learning_rate);
   put(e, "optimizer.implementation", w.framework.fused_optimizer ? "fused" : "foreach");

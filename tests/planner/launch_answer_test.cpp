@@ -1,7 +1,11 @@
 // What `launch` answers where nobody says a plan.
 #include "planner/answers/launch_answer.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
@@ -134,6 +138,37 @@ TEST_CASE("torchtitan loads weights where it fine-tunes") {
   REQUIRE(pretrain);
   REQUIRE_FALSE(pretrain->files.files.empty());
   CHECK(pretrain->files.files.front().text.find("[checkpoint]") == std::string::npos);
+}
+
+// The written files run in another folder, where a relative path leads nowhere; a config.json has
+// no weights, the folder that holds it may.
+TEST_CASE("a model asked for by its config.json is loaded from the folder of its weights") {
+  namespace fs = std::filesystem;
+  const fs::path folder =
+      fs::temp_directory_path() / ("shardwise-model-" + std::to_string(getpid()));
+  fs::create_directory(folder);
+  std::ofstream(folder / "config.json")
+      << R"({"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32,
+             "vocab_size": 128256, "intermediate_size": 14336, "num_attention_heads": 32,
+             "num_key_value_heads": 8})";
+  const fs::path from_here = fs::relative(folder);
+  const std::string file = (from_here / "config.json").string();
+  const auto base_model = [](const std::string& model) {
+    const auto a = launched({model.c_str(), "1xRTX-4090", Method::qlora}, "axolotl");
+    REQUIRE(a);
+    const std::string& script = a->files.files.back().text;
+    CHECK((script.find("# Write the folder or Hugging Face id") != std::string::npos) ==
+          (a->job.model == model_to_set));
+    CHECK(a->files.files.front().text.find("base_model: " + a->job.model + "\n") !=
+          std::string::npos);
+    return a->job.model;
+  };
+  CHECK(base_model(file) == "REPLACE-WITH-YOUR-MODEL");
+  std::ofstream(folder / "model.safetensors") << "weights";
+  CHECK(base_model(file) == fs::absolute(from_here).lexically_normal().string());
+  CHECK(base_model(folder.string()) == folder.string());
+  CHECK(base_model("llama-3.1-8b") == "meta-llama/Llama-3.1-8B");
+  fs::remove_all(folder);
 }
 
 // Accelerate and DeepSpeed shard the layers of an 8B over data ranks; cards in turns are nobody's.
