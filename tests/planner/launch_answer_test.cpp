@@ -159,7 +159,8 @@ TEST_CASE("a model asked for by its config.json is loaded from the folder of its
     const std::string& script = a->files.files.back().text;
     CHECK((script.find("# Write the folder or Hugging Face id") != std::string::npos) ==
           (a->job.model == model_to_set));
-    CHECK(a->files.files.front().text.find("base_model: " + a->job.model + "\n") !=
+    const std::string quote = a->job.model.starts_with('/') ? "\"" : "";  // as YAML texts go
+    CHECK(a->files.files.front().text.find("base_model: " + quote + a->job.model + quote + "\n") !=
           std::string::npos);
     return a->job.model;
   };
