@@ -10,7 +10,7 @@
 
 namespace shardwise {
 
-// US dollars. Not a unit of units.hpp: money only meets hours in planner/answers/cost.
+// US dollars. Not a unit of units.hpp: money only meets hours in planner/forecast/cost.
 struct UsDollars {
   double value = 0;
   friend constexpr auto operator<=>(UsDollars, UsDollars) = default;

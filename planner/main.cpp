@@ -21,7 +21,6 @@
 #include "catalog/json_document.hpp"
 #include "catalog/names.hpp"
 #include "catalog/require.hpp"
-#include "planner/calibrated_facts.hpp"
 #include "planner/commands/calibrate.hpp"
 #include "planner/commands/catalog.hpp"
 #include "planner/commands/compare.hpp"
@@ -36,6 +35,7 @@
 #include "planner/commands/simulate.hpp"
 #include "planner/commands/sweep.hpp"
 #include "planner/commands/validate.hpp"
+#include "planner/request/calibrated_facts.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/parallel_plan.hpp"
 

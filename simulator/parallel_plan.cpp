@@ -224,6 +224,13 @@ std::string to_string(const ParallelPlan& plan) {
   return text;
 }
 
+std::string whole_text(const ParallelPlan& plan) {
+  std::string text = to_string(plan);
+  if (plan.zero_stage == 0) text += ",zero=0";
+  if (plan.tensor > 1 && !plan.sequence_parallel) text += ",sp=false";
+  return text;
+}
+
 Result<ParallelPlan> parse_plan(const std::string& text) {
   ParallelPlan plan;
   Problems problems;

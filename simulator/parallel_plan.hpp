@@ -89,4 +89,8 @@ bool reshards_weights(const Framework& framework, const ParallelPlan& plan);
 std::string to_string(const ParallelPlan& plan);
 Result<ParallelPlan> parse_plan(const std::string& text);
 
+// The same with what to_string leaves out and a framework may have otherwise by itself: reading it
+// back gives this plan whatever the framework.
+std::string whole_text(const ParallelPlan& plan);
+
 }  // namespace shardwise

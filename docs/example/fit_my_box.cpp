@@ -2,7 +2,7 @@
 #include <iostream>
 
 #include "planner/answers/fit_answer.hpp"
-#include "planner/calibrated_facts.hpp"
+#include "planner/request/calibrated_facts.hpp"
 
 int main() {
   shardwise::Request request;

@@ -6,9 +6,10 @@
 
 #include "catalog/find.hpp"
 #include "planner/advice/advice_trial.hpp"
+#include "planner/choice/asked_plan.hpp"
 #include "planner/choice/workload_choice.hpp"
 #include "planner/figures.hpp"
-#include "planner/request/asked_plan.hpp"
+#include "planner/request/usual_framework.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {

@@ -5,7 +5,6 @@
 
 #include "planner/forecast/judgement.hpp"
 #include "planner/forecast/model_states.hpp"
-#include "planner/request/asked_plan.hpp"
 #include "simulator/plan_rules.hpp"
 
 namespace shardwise {

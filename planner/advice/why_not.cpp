@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "planner/choice/asked_plan.hpp"
 #include "planner/choice/workload_choice.hpp"
 #include "planner/figures.hpp"
 #include "planner/forecast/judgement.hpp"
-#include "planner/request/asked_plan.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {

@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "planner/choice/near_batch.hpp"
 #include "planner/choice/workload_choice.hpp"
 #include "planner/forecast/judgement.hpp"
 #include "planner/forecast/model_states.hpp"
 #include "planner/on_all_cores.hpp"
+#include "planner/search/near_batch.hpp"
 #include "planner/search/plan_warnings.hpp"
 
 namespace shardwise {

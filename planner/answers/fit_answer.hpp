@@ -8,8 +8,8 @@
 
 #include "planner/advice/advice.hpp"
 #include "planner/answers/reach.hpp"
-#include "planner/choice/plan_choice.hpp"
 #include "planner/request/resolved_request.hpp"
+#include "planner/search/plan_choice.hpp"
 
 namespace shardwise {
 

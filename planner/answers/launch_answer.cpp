@@ -7,12 +7,12 @@
 #include "catalog/find.hpp"
 #include "catalog/json_document.hpp"
 #include "catalog/names.hpp"
-#include "planner/choice/near_batch.hpp"
-#include "planner/choice/plan_choice.hpp"
+#include "planner/choice/asked_plan.hpp"
 #include "planner/choice/workload_choice.hpp"
 #include "planner/figures.hpp"
 #include "planner/launch/learning_rate.hpp"
-#include "planner/request/asked_plan.hpp"
+#include "planner/search/near_batch.hpp"
+#include "planner/search/plan_choice.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/choice/plan_choice.hpp"
 #include "planner/request/resolved_request.hpp"
+#include "planner/search/plan_choice.hpp"
 
 namespace shardwise {
 

@@ -9,8 +9,8 @@
 
 #include <optional>
 
-#include "planner/choice/plan_choice.hpp"
 #include "planner/request/resolved_request.hpp"
+#include "planner/search/plan_choice.hpp"
 
 namespace shardwise {
 

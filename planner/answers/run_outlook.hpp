@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "catalog/operations.hpp"
-#include "planner/answers/cost.hpp"
 #include "planner/answers/goodput.hpp"
+#include "planner/forecast/cost.hpp"
 #include "planner/forecast/forecast.hpp"
 #include "planner/request/resolved_request.hpp"
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "catalog/find.hpp"
-#include "planner/answers/cost.hpp"
-#include "planner/choice/workload_choice.hpp"
 #include "planner/figures.hpp"
+#include "planner/forecast/cost.hpp"
 #include "planner/on_all_cores.hpp"
+#include "planner/request/usual_framework.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {

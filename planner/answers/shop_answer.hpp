@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "catalog/operations.hpp"
-#include "planner/choice/plan_choice.hpp"
 #include "planner/request/resolved_request.hpp"
+#include "planner/search/plan_choice.hpp"
 
 namespace shardwise {
 

@@ -6,26 +6,12 @@
 
 #include "catalog/find.hpp"
 #include "catalog/require.hpp"
+#include "planner/request/usual_framework.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/parameter_state.hpp"
 
 namespace shardwise {
 namespace {
-
-// Adapters on one GPU go through a trainer with autocast, as adapters on several do: a plain loop
-// around PEFT multiplies fp32 behind the norms that PEFT widens for QLoRA, which nobody chooses.
-struct UsualFramework {
-  Method method;
-  std::string_view one_gpu, several;
-};
-
-constexpr std::array<UsualFramework, 5> usual_frameworks{{
-    {Method::pretrain, "megatron-lm", "megatron-lm"},
-    {Method::full, "hf-trainer", "pytorch-fsdp2"},
-    {Method::lora, "trl", "accelerate-fsdp"},
-    {Method::dora, "trl", "accelerate-fsdp"},
-    {Method::qlora, "trl", "fsdp_qlora"},
-}};
 
 const Framework& catalogued(const Catalog& catalog, std::string_view id) {
   const auto found = find_framework(catalog, id);
@@ -52,11 +38,9 @@ bool would_leave_experts_whole(const ResolvedRequest& r, Method method, const Fr
 
 const Framework& framework_row(const ResolvedRequest& r, Method method, int gpus, int zero_stage) {
   const Catalog& catalog = r.facts->catalog;
-  const UsualFramework& usual = usual_frameworks[static_cast<std::size_t>(method)];
-  gpus = std::max(gpus, r.most_gpus);
   const Framework& row =
       catalogued(catalog, r.asked.framework ? std::string_view(*r.asked.framework)
-                                            : (gpus > 1 ? usual.several : usual.one_gpu));
+                                            : usual_framework(method, std::max(gpus, r.most_gpus)));
   if (!r.asked.framework && would_leave_experts_whole(r, method, row))
     return catalogued(catalog, quantizes_experts);
   if (zero_stage > 0 && !row.with_zero.empty()) return catalogued(catalog, row.with_zero);
@@ -101,14 +85,6 @@ Adapter adapter_for(const ResolvedRequest& r, Method method, const Framework& f)
 std::optional<Quantization> stored_base(const ResolvedRequest& r, const Framework& framework) {
   if (!r.model.stored || !framework.runs(Method::qlora)) return std::nullopt;
   return r.model.stored->counted;
-}
-
-bool framework_follows_gpus(const Request& asked, const std::vector<Method>& methods) {
-  if (asked.framework) return false;
-  return std::any_of(methods.begin(), methods.end(), [](Method method) {
-    const UsualFramework& usual = usual_frameworks[static_cast<std::size_t>(method)];
-    return usual.one_gpu != usual.several;
-  });
 }
 
 AttentionKernel attention_on(const Gpu& gpu, DType compute, AttentionKernel wanted) {

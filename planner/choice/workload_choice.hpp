@@ -1,17 +1,8 @@
-// Which framework a method runs in when nobody says, and the workload that follows.
-//
-//   pretrain    Megatron-LM: TP, PP and a distributed optimizer; what large runs are reported with
-//   full        Hugging Face Trainer; over several GPUs PyTorch FSDP2, which reduces gradients in
-//               every microbatch, where Accelerate accumulates them whole
-//   lora, dora  PEFT; over several GPUs with FSDP through Accelerate
-//   qlora       PEFT; over several GPUs fsdp_qlora, which shards 4-bit weights and reads them once
-//               (`quantized_sharding` of its row: plain FSDP, DDP and DeepSpeed keep them whole);
-//               models of experts on one GPU: Unsloth, which quantises those (`quantizes_experts`)
+// The workload of one method on one cluster: what the framework that it runs in makes of a request.
 #pragma once
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "catalog/cluster.hpp"
@@ -19,12 +10,6 @@
 #include "simulator/workload.hpp"
 
 namespace shardwise {
-
-// The framework row that is advised where a method does not fit one GPU; empty: none.
-constexpr std::string_view leanest_on_one_gpu(Method method) {
-  if (method == Method::full) return "torchtune-low-memory";
-  return method == Method::lora || method == Method::qlora ? "unsloth" : "";
-}
 
 struct ChosenWorkload {
   Workload workload;
@@ -42,13 +27,6 @@ Problems precision_problems(const ResolvedRequest& request, const Cluster& clust
 // How the checkpoint's own file stores what adapters freeze, where that is counted here and the
 // framework trains beside quantised weights; others read such a file into 16 bits.
 std::optional<Quantization> stored_base(const ResolvedRequest& request, const Framework& framework);
-
-// Whether nobody names a framework where one GPU and several usually run different ones: scaling
-// that is read off two answers would be theirs as well.
-bool framework_follows_gpus(const Request& asked, const std::vector<Method>& methods);
-inline constexpr const char* framework_follows_gpus_note =
-    "No framework named: one GPU and several are forecast in different ones; to compare the two, "
-    "name one by --framework.";
 
 // The attention kernel that runs on a GPU where `wanted` is not to be had: Transformer Engine's
 // fused attention needs compute capability 8.0, or it stores the scores

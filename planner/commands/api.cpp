@@ -8,12 +8,12 @@
 #include "planner/commands/compare.hpp"
 #include "planner/commands/fit.hpp"
 #include "planner/commands/models.hpp"
-#include "planner/commands/output.hpp"
 #include "planner/commands/plan.hpp"
 #include "planner/commands/request_flags.hpp"
 #include "planner/commands/shop.hpp"
 #include "planner/commands/simulate.hpp"
 #include "planner/report/json_parts.hpp"
+#include "planner/report/output.hpp"
 #include "planner/request/request_field.hpp"
 
 namespace shardwise {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/commands/output.hpp"
+#include "planner/report/output.hpp"
 
 namespace CLI {
 class App;

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "planner/commands/output.hpp"
+#include "planner/report/output.hpp"
 
 namespace shardwise {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "planner/choice/asked_plan.hpp"
 #include "planner/choice/workload_choice.hpp"
 #include "planner/commands/compare_schedules.hpp"
 #include "planner/figures.hpp"
@@ -12,7 +13,6 @@
 #include "planner/report/request_json.hpp"
 #include "planner/report/table.hpp"
 #include "planner/report/why_not_report.hpp"
-#include "planner/request/asked_plan.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {

@@ -1,8 +1,8 @@
 // `shardwise compare MODEL --gpus ... --plan A --plan B ...`: plans side by side.
 #pragma once
 
-#include "planner/commands/output.hpp"
 #include "planner/facts.hpp"
+#include "planner/report/output.hpp"
 #include "planner/request/request.hpp"
 
 namespace shardwise {

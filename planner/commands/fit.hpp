@@ -1,8 +1,8 @@
 // `shardwise fit MODEL --gpus ...`: does it fit, on which plan, and what would make it fit?
 #pragma once
 
-#include "planner/commands/output.hpp"
 #include "planner/facts.hpp"
+#include "planner/report/output.hpp"
 #include "planner/request/request.hpp"
 
 namespace shardwise {

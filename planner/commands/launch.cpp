@@ -5,7 +5,6 @@
 #include "planner/figures.hpp"
 #include "planner/launch/written_folder.hpp"
 #include "planner/report/request_json.hpp"
-#include "planner/request/asked_plan.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {

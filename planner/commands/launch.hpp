@@ -4,8 +4,8 @@
 #include <string>
 
 #include "planner/answers/launch_answer.hpp"
-#include "planner/commands/output.hpp"
 #include "planner/facts.hpp"
+#include "planner/report/output.hpp"
 #include "planner/request/request.hpp"
 
 namespace CLI {

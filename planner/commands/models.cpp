@@ -6,7 +6,6 @@
 #include "planner/figures.hpp"
 #include "planner/report/request_json.hpp"
 #include "planner/report/table.hpp"
-#include "planner/request/asked_plan.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {

@@ -1,8 +1,8 @@
 // `shardwise models --gpus ...`: which of the catalogued models will run here, and how fast?
 #pragma once
 
-#include "planner/commands/output.hpp"
 #include "planner/facts.hpp"
+#include "planner/report/output.hpp"
 #include "planner/request/request.hpp"
 
 namespace shardwise {

@@ -1,10 +1,10 @@
 // `shardwise plan MODEL --gpus 2048xH100-SXM`: the best plans of the whole plan space, ranked.
 #pragma once
 
-#include "planner/commands/output.hpp"
+#include "planner/answers/plan_answer.hpp"
 #include "planner/facts.hpp"
+#include "planner/report/output.hpp"
 #include "planner/request/request.hpp"
-#include "planner/search/plan_answer.hpp"
 
 namespace CLI {
 class App;

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "planner/commands/output.hpp"
+#include "planner/report/output.hpp"
 
 namespace CLI {
 class App;

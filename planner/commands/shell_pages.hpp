@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "planner/commands/output.hpp"
+#include "planner/report/output.hpp"
 
 namespace CLI {
 class App;

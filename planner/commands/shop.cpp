@@ -5,7 +5,6 @@
 #include "planner/report/outlook_report.hpp"
 #include "planner/report/request_json.hpp"
 #include "planner/report/table.hpp"
-#include "planner/request/asked_plan.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {

@@ -1,8 +1,8 @@
 // `shardwise shop MODEL --budget 3000`: buy which cards, or rent which machines?
 #pragma once
 
-#include "planner/commands/output.hpp"
 #include "planner/facts.hpp"
+#include "planner/report/output.hpp"
 #include "planner/request/request.hpp"
 
 namespace shardwise {

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "catalog/whole_file.hpp"
+#include "planner/choice/asked_plan.hpp"
 #include "planner/choice/workload_choice.hpp"
 #include "planner/report/html_report.hpp"
 #include "planner/report/outlook_report.hpp"
@@ -11,7 +12,6 @@
 #include "planner/report/simulate_text.hpp"
 #include "planner/report/timeline_json.hpp"
 #include "planner/report/trace.hpp"
-#include "planner/request/asked_plan.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {

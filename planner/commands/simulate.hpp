@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "planner/commands/output.hpp"
 #include "planner/facts.hpp"
+#include "planner/report/output.hpp"
 #include "planner/request/request.hpp"
 
 namespace CLI {

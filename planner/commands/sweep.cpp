@@ -10,9 +10,9 @@
 #include "catalog/json_document.hpp"
 #include "catalog/names.hpp"
 #include "planner/report/html_report.hpp"
-#include "planner/report/sweep_report.hpp"
 #include "planner/sentence.hpp"
 #include "planner/sweep/announced_ranks.hpp"
+#include "planner/sweep/sweep_report.hpp"
 
 namespace shardwise {
 namespace {

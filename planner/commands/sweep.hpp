@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "planner/commands/output.hpp"
+#include "planner/report/output.hpp"
 #include "planner/sweep/sweep_desk.hpp"
 
 namespace CLI {

@@ -1,7 +1,7 @@
 #include "planner/commands/validate.hpp"
-#include "planner/commands/output.hpp"
 #include "planner/figures.hpp"
 #include "planner/progress_line.hpp"
+#include "planner/report/output.hpp"
 #include "planner/sentence.hpp"
 
 #include <CLI/CLI.hpp>
@@ -13,9 +13,9 @@
 
 #include "catalog/framework_names.hpp"
 #include "catalog/whole_file.hpp"
-#include "planner/calibrated_facts.hpp"
 #include "planner/report/html_report.hpp"
 #include "planner/report/validation_json.hpp"
+#include "planner/request/calibrated_facts.hpp"
 #include "planner/validation/left_out.hpp"
 #include "planner/validation/memory_comparison.hpp"
 #include "planner/validation/report.hpp"

@@ -5,8 +5,8 @@
 #include "planner/forecast/explanation_parts.hpp"
 #include "planner/forecast/forecast_parts.hpp"
 #include "planner/forecast/kernel_account.hpp"
+#include "planner/forecast/spread_key.hpp"
 #include "planner/sentence.hpp"
-#include "planner/validation/spread_fit.hpp"
 #include "simulator/costs/kernel_model.hpp"
 #include "simulator/parameter_state.hpp"
 

@@ -11,14 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "catalog/cluster.hpp"
 #include "catalog/profile.hpp"
 #include "catalog/result.hpp"
+#include "planner/question.hpp"
 #include "simulator/graphs/memory_category.hpp"
-#include "simulator/parallel_plan.hpp"
 #include "simulator/step/task_graph.hpp"
 #include "simulator/variation.hpp"
-#include "simulator/workload.hpp"
 
 namespace shardwise {
 
@@ -126,12 +124,6 @@ struct Forecast {
   std::shared_ptr<const StepRecord> record;  // where asked for
 
   const StageForecast& worst() const { return stages[static_cast<std::size_t>(worst_stage)]; }
-};
-
-struct Question {
-  Workload workload;
-  ParallelPlan plan;
-  Cluster cluster;
 };
 
 struct ForecastOptions {

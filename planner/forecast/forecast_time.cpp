@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "planner/forecast/forecast_parts.hpp"
+#include "planner/forecast/spread_key.hpp"
 #include "planner/forecast/step_record.hpp"
-#include "planner/validation/spread_fit.hpp"
 #include "simulator/step/timed_step.hpp"
 
 namespace shardwise {

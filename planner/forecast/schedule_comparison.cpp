@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "planner/choice/asked_plan.hpp"
 #include "planner/choice/workload_choice.hpp"
-#include "planner/request/asked_plan.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/pipeline_schedule.hpp"
 

@@ -1,7 +1,6 @@
 #include "planner/launch/launch_job.hpp"
 
 #include "planner/launch/written_words.hpp"
-#include "planner/request/asked_plan.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/forecast/forecast.hpp"
+#include "planner/question.hpp"
 
 namespace shardwise {
 

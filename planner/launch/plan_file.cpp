@@ -9,7 +9,6 @@
 #include "catalog/text_file.hpp"
 #include "planner/launch/config_reader.hpp"
 #include "planner/launch/written_words.hpp"
-#include "planner/request/request_field.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {
@@ -18,7 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view to_another_file = "leaves it to another file";
-constexpr const char* of_run_script = "a script of shardwise launch";
 constexpr std::size_t most_bytes = std::size_t{4} << 20;
 
 bool matches(std::string_view pattern, std::string_view path) {
@@ -200,55 +198,6 @@ Problems gather(const std::string& path, std::vector<PlanText>& to) {
   return {};
 }
 
-// The keys of --plan that some format says, in the order in which it prints them.
-constexpr std::string_view plan_keys[] = {
-    "dp",   "tp",    "sp",  "cp", "cp-kind",   "pp",      "vpp",      "schedule", "ep",  "etp",
-    "zero", "shard", "mbs", "ga", "recompute", "offload", "async-tp", "layers",   "nvme"};
-
-std::string plan_text(const PlanWords& words) {
-  std::string text;
-  for (const std::string_view key : plan_keys) {
-    const auto said = words.words.find(key);
-    if (said == words.words.end()) continue;
-    text += sentence(text.empty() ? "" : ",", key, '=', said->second.value);
-  }
-  return text;
-}
-
-std::string shown_field(const FieldValue& value) {
-  if (const auto* text = std::get_if<std::string>(&value)) return *text;
-  if (const auto* number = std::get_if<std::int64_t>(&value)) return std::to_string(*number);
-  if (const auto* many = std::get_if<std::vector<std::string>>(&value)) return listed(*many);
-  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
-  return {};
-}
-
-// The words that are fields of a request, where the request leaves them open. The framework is only
-// implied by a file, so one that was asked for holds.
-void fill_open_fields(PlanWords& words, Request& request, std::vector<PlanFileReport>& reports) {
-  for (const RequestField& field : request_fields()) {
-    if (!field.command.empty()) continue;
-    const auto said = words.words.find(field.key);
-    if (said == words.words.end()) continue;
-    const FieldValue asked = field.get(request);
-    if (!std::holds_alternative<std::monostate>(asked)) {
-      if (!said->second.implied && field.key != "framework" && field.key != "batch" &&
-          shown_field(asked) != said->second.value)
-        words.problems.push_back({ProblemKind::request, std::string(field.flag),
-                                  sentence(shown_field(asked), " contradicts ", said->second.where,
-                                           ", which says ", said->second.value)});
-      continue;
-    }
-    Problems found = set_from_flag(field, {said->second.value}, request);
-    if (!said->second.where.empty()) request.places[std::string(field.flag)] = said->second.where;
-    for (Problem& p : found)
-      words.problems.push_back({ProblemKind::file, said->second.where, p.what});
-    for (PlanFileReport& report : reports)
-      if (said->second.implied && report.file == said->second.where)
-        report.implied.push_back(sentence(field.key, ' ', said->second.value));
-  }
-}
-
 // Sequences per step that the files ask for, where they say enough.
 std::optional<int> batch_of(const PlanWords& words, const PlanFileContext& context) {
   if (const auto batch = words.number("batch")) return batch;
@@ -340,10 +289,10 @@ Problems nothing_said(const std::vector<PlanFileReport>& reports) {
 
 }  // namespace
 
-Result<PlanFiles> with_plan_texts(const Request& request, const PlanFileContext& context,
-                                  const std::vector<PlanText>& texts) {
-  PlanFiles files{request, {}, std::nullopt, std::nullopt};
-  PlanWords words;
+Result<SaidPlan> read_plan_texts(const std::vector<PlanText>& texts,
+                                 const PlanFileContext& context) {
+  SaidPlan said;
+  PlanWords& words = said.words;
   std::vector<std::pair<const PlanFileFormat*, std::string>> finishing;
   for (const PlanText& one : texts) {
     if (one.is_run_script) continue;
@@ -352,22 +301,22 @@ Result<PlanFiles> with_plan_texts(const Request& request, const PlanFileContext&
     if (!entries) return entries.error();
     const PlanFileFormat* format = format_of(*entries);
     if (format == nullptr) return unrecognised(one.file);
-    files.reports.push_back(read_plan_keys(*format, *entries, one.file, words));
+    said.reports.push_back(read_plan_keys(*format, *entries, one.file, words));
     finishing.emplace_back(format, one.file);
   }
   for (const PlanText& one : texts) {
     if (!one.is_run_script) continue;
     imply_by_run_script(one.text, one.file, words);
-    files.reports.push_back({one.file, of_run_script, {}, {}, {}, {}});
+    said.reports.push_back({one.file, std::string(written_script), {}, {}, {}, {}});
   }
-  const Problems unsaid = nothing_said(files.reports);
+  const Problems unsaid = nothing_said(said.reports);
   words.problems.insert(words.problems.end(), unsaid.begin(), unsaid.end());
   if (!words.problems.empty()) return words.problems;
   std::stable_sort(finishing.begin(), finishing.end(),
                    [](const auto& a, const auto& b) { return a.first->rank > b.first->rank; });
   for (const auto& one : finishing) {
     one.first->finish(words, context, one.second);
-    const auto report = std::find_if(files.reports.begin(), files.reports.end(),
+    const auto report = std::find_if(said.reports.begin(), said.reports.end(),
                                      [&](const PlanFileReport& r) { return r.file == one.second; });
     for (auto& [key, why] : words.unmet) {
       std::erase(report->understood, key);
@@ -376,31 +325,22 @@ Result<PlanFiles> with_plan_texts(const Request& request, const PlanFileContext&
     }
     words.unmet.clear();
   }
-  files.batch = batch_of(words, context);
-  // Another batch was asked for: the files' plan takes it by accumulating more or less often.
-  if (request.batch && files.batch && *request.batch != *files.batch) words.forget("ga");
-  if (words.problems.empty()) fill_open_fields(words, files.request, files.reports);
   if (!words.problems.empty()) return words.problems;
-  std::erase_if(files.reports, [](const PlanFileReport& r) {
-    return r.format == of_run_script && r.implied.empty();
-  });
-  if (const std::string text = plan_text(words); !text.empty())
-    files.request.plans.insert(files.request.plans.begin(), text);
+  said.batch = batch_of(words, context);
   if (words.has("learning-rate"))
-    files.learning_rate = number_in(ConfigValue(words.words.find("learning-rate")->second.value));
-  files.request.plan_from.clear();
-  return files;
+    said.learning_rate = number_in(ConfigValue(words.words.find("learning-rate")->second.value));
+  return said;
 }
 
-Result<PlanFiles> with_plan_files(const Request& request, const PlanFileContext& context) {
+Result<std::vector<PlanText>> plan_texts(const std::vector<std::string>& paths) {
   std::vector<PlanText> texts;
   Problems problems;
-  for (const std::string& path : request.plan_from) {
+  for (const std::string& path : paths) {
     const Problems found = gather(path, texts);
     problems.insert(problems.end(), found.begin(), found.end());
   }
   if (!problems.empty()) return problems;
-  return with_plan_texts(request, context, texts);
+  return texts;
 }
 
 }  // namespace shardwise

@@ -2,11 +2,12 @@
 //
 //   simulate 8b --gpus 8xA100-80GB --plan-from ds_config.json --plan-from sft.yaml
 //
-// The format is told by its keys. What the files say becomes the plan's text and the fields of the
-// request that were left open; a field that was asked for and contradicts a file is a problem. A
-// report per file lists every key: understood, ignored (and why), could not be honoured (and why).
+// The format is told by its keys. What the files say becomes words of plan and request, which
+// planner/request/plan_from.hpp lays over the request. A report per file lists every key:
+// understood, ignored (and why), could not be honoured (and why).
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,7 +17,6 @@
 #include "planner/launch/config_entries.hpp"
 #include "planner/launch/plan_key.hpp"
 #include "planner/launch/plan_words.hpp"
-#include "planner/request/request.hpp"
 
 namespace shardwise {
 
@@ -47,27 +47,31 @@ struct PlanFileReport {
 // The report in one sentence.
 std::string told(const PlanFileReport& report);
 
-struct PlanFiles {
-  Request request;                      // the one given, with what the files say
+// The format of a report that tells of a run.sh of ours, which has no keys.
+inline constexpr std::string_view written_script = "a script of shardwise launch";
+
+// What all files say together.
+struct SaidPlan {
+  PlanWords words;
   std::vector<PlanFileReport> reports;  // in the order read
-  std::optional<double> learning_rate;  // of the files, as it is
-  std::optional<int> batch;             // sequences per step of the files
+  std::optional<double> learning_rate;  // as it is
+  std::optional<int> batch;             // sequences per step
 };
 
 // One format's keys applied to one file's entries. Exposed for tests of a single text.
 PlanFileReport read_plan_keys(const PlanFileFormat& format, const ConfigEntries& entries,
                               const std::string& file, PlanWords& words);
 
-// `request.plan_from`: paths of files, or of folders as `launch` writes them. Problems name file,
-// key, the value found and what was expected.
-Result<PlanFiles> with_plan_files(const Request& request, const PlanFileContext& context);
-
-// The same from texts: pairs of a file name and its text.
 struct PlanText {
   std::string file, text;
   bool is_run_script = false;  // a run.sh of ours, for what no format has a key for
 };
-Result<PlanFiles> with_plan_texts(const Request& request, const PlanFileContext& context,
-                                  const std::vector<PlanText>& texts);
+
+// Paths of files, or of folders as `launch` writes them.
+Result<std::vector<PlanText>> plan_texts(const std::vector<std::string>& paths);
+
+// Problems name file, key, the value found and what was expected.
+Result<SaidPlan> read_plan_texts(const std::vector<PlanText>& texts,
+                                 const PlanFileContext& context);
 
 }  // namespace shardwise

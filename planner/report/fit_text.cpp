@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "planner/choice/workload_choice.hpp"
 #include "planner/figures.hpp"
 #include "planner/launch/launch_target.hpp"
 #include "planner/report/adapter_words.hpp"
@@ -13,7 +12,7 @@
 #include "planner/report/reach_report.hpp"
 #include "planner/report/table.hpp"
 #include "planner/report/why_not_report.hpp"
-#include "planner/request/asked_plan.hpp"
+#include "planner/request/usual_framework.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "catalog/result.hpp"
-#include "planner/commands/output.hpp"
 #include "planner/report/json_parts.hpp"
+#include "planner/report/output.hpp"
 
 namespace shardwise {
 

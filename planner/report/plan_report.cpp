@@ -2,12 +2,11 @@
 
 #include <cmath>
 
-#include "planner/commands/output.hpp"
 #include "planner/figures.hpp"
 #include "planner/report/adapter_words.hpp"
+#include "planner/report/output.hpp"
 #include "planner/report/request_json.hpp"
 #include "planner/report/table.hpp"
-#include "planner/request/asked_plan.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {

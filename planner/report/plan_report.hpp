@@ -1,8 +1,8 @@
 // The answer of `plan` as text and as JSON (docs/schemas/plan.schema.json).
 #pragma once
 
+#include "planner/answers/plan_answer.hpp"
 #include "planner/report/json_parts.hpp"
-#include "planner/search/plan_answer.hpp"
 
 namespace shardwise {
 

@@ -1,7 +1,6 @@
 #include "planner/report/reach_report.hpp"
 
 #include "planner/figures.hpp"
-#include "planner/request/asked_plan.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {

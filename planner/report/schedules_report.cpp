@@ -2,11 +2,10 @@
 
 #include <algorithm>
 
-#include "planner/commands/output.hpp"
 #include "planner/figures.hpp"
+#include "planner/report/output.hpp"
 #include "planner/report/request_json.hpp"
 #include "planner/report/table.hpp"
-#include "planner/request/asked_plan.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {

@@ -1,12 +1,11 @@
 #include "planner/report/simulate_json.hpp"
 
-#include "planner/commands/output.hpp"
 #include "planner/forecast/rank_account.hpp"
 #include "planner/report/collective_table.hpp"
 #include "planner/report/explanation_report.hpp"
+#include "planner/report/output.hpp"
 #include "planner/report/request_json.hpp"
 #include "planner/report/why_not_report.hpp"
-#include "planner/request/asked_plan.hpp"
 
 namespace shardwise {
 namespace {

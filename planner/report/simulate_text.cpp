@@ -12,7 +12,6 @@
 #include "planner/report/host_ram_text.hpp"
 #include "planner/report/table.hpp"
 #include "planner/report/why_not_report.hpp"
-#include "planner/request/asked_plan.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {

@@ -1,6 +1,6 @@
 #include "planner/report/validation_json.hpp"
 
-#include "planner/commands/output.hpp"
+#include "planner/report/output.hpp"
 
 namespace shardwise {
 namespace {

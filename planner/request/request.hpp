@@ -35,7 +35,7 @@ struct Request {
   std::optional<int> images;           // of a sequence, where the model has a vision tower
   std::optional<int> image_tokens;     // of the sequence that stand for one image
   std::vector<std::string> plans;      // empty: searched, or the framework's default
-  std::vector<std::string> plan_from;  // files that say a plan (planner/launch/plan_file.hpp)
+  std::vector<std::string> plan_from;  // files that say a plan (plan_from.hpp)
   std::optional<std::string> recompute;
   std::optional<Offload> offload;
   const OptimizerRow* optimizer = nullptr;  // nullptr: the framework's

@@ -13,7 +13,7 @@
 #include "catalog/cluster.hpp"
 #include "catalog/result.hpp"
 #include "planner/facts.hpp"
-#include "planner/launch/plan_file.hpp"
+#include "planner/request/plan_from.hpp"
 #include "planner/request/request.hpp"
 
 namespace shardwise {

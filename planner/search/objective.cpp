@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "planner/answers/cost.hpp"
+#include "planner/forecast/cost.hpp"
 
 namespace shardwise {
 namespace {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "catalog/require.hpp"
-#include "planner/answers/cost.hpp"
 #include "planner/choice/workload_choice.hpp"
+#include "planner/forecast/cost.hpp"
 #include "planner/forecast/judgement.hpp"
 #include "planner/on_all_cores.hpp"
 #include "planner/search/refine_ahead.hpp"

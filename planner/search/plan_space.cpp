@@ -4,10 +4,10 @@
 #include <map>
 #include <numeric>
 
+#include "planner/choice/asked_plan.hpp"
 #include "planner/choice/plan_layouts.hpp"
 #include "planner/choice/stage_balance.hpp"
 #include "planner/launch/plan_refusal.hpp"
-#include "planner/request/asked_plan.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/model_partition.hpp"
 #include "simulator/offload_choice.hpp"

@@ -5,7 +5,7 @@
 
 #include "catalog/require.hpp"
 #include "planner/forecast/forecast_parts.hpp"
-#include "planner/validation/spread_fit.hpp"
+#include "planner/forecast/spread_key.hpp"
 
 namespace shardwise {
 namespace {

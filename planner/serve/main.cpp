@@ -13,10 +13,10 @@
 
 #include "catalog/catalog_root.hpp"
 #include "planner/commands/api.hpp"
-#include "planner/commands/output.hpp"
 #include "planner/commands/serve.hpp"
 #include "planner/report/embedded_files.hpp"
 #include "planner/report/html_report.hpp"
+#include "planner/report/output.hpp"
 #include "planner/sentence.hpp"
 #include "planner/serve/answer_desk.hpp"
 #include "planner/serve/bounded_server.hpp"

@@ -4,11 +4,11 @@
 #include <string>
 #include <utility>
 
-#include "planner/choice/plan_choice.hpp"
+#include "planner/answers/plan_answer.hpp"
+#include "planner/choice/asked_plan.hpp"
 #include "planner/choice/workload_choice.hpp"
 #include "planner/forecast/judgement.hpp"
-#include "planner/request/asked_plan.hpp"
-#include "planner/search/plan_answer.hpp"
+#include "planner/search/plan_choice.hpp"
 
 namespace shardwise {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string_view>
 
-#include "planner/answers/cost.hpp"
 #include "planner/answers/run_outlook.hpp"
+#include "planner/forecast/cost.hpp"
 #include "planner/forecast/forecast.hpp"
 #include "planner/request/request.hpp"
 #include "planner/request/resolved_request.hpp"

@@ -7,7 +7,7 @@
 
 #include "catalog/cluster_parser.hpp"
 #include "catalog/text_file.hpp"
-#include "planner/calibrated_facts.hpp"
+#include "planner/request/calibrated_facts.hpp"
 #include "planner/sweep/fingerprint.hpp"
 
 namespace shardwise {

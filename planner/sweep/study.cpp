@@ -5,9 +5,9 @@
 
 #include "catalog/json_reader.hpp"
 #include "catalog/require.hpp"
+#include "planner/answers/plan_answer.hpp"
 #include "planner/figures.hpp"
 #include "planner/request/request_field_json.hpp"
-#include "planner/search/plan_answer.hpp"
 #include "planner/sentence.hpp"
 #include "planner/sweep/fingerprint.hpp"
 

@@ -12,12 +12,8 @@
 #include <vector>
 
 #include "catalog/spread.hpp"
-#include "planner/forecast/forecast.hpp"
 
 namespace shardwise {
-
-SpreadKey spread_key(const Workload& workload, const ParallelPlan& plan, const Cluster& cluster);
-SpreadKey spread_key(const Question& question);
 
 // One figure of one run.
 struct SpreadSample {

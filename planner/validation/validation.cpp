@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "catalog/require.hpp"
+#include "planner/forecast/spread_key.hpp"
 
 namespace shardwise {
 namespace {

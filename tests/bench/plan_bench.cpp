@@ -10,7 +10,6 @@
 
 #include "planner/facts.hpp"
 #include "planner/on_all_cores.hpp"
-#include "planner/request/asked_plan.hpp"
 #include "planner/request/resolved_request.hpp"
 #include "planner/search/pipeline_sketch.hpp"
 #include "planner/search/plan_bounds.hpp"

@@ -1,6 +1,5 @@
 #include "planner/advice/advice.hpp"
 
-#include "planner/request/asked_plan.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
 

@@ -1,4 +1,4 @@
-#include "planner/request/asked_plan.hpp"
+#include "planner/choice/asked_plan.hpp"
 
 #include "planner/answers/fit_answer.hpp"
 #include "planner/choice/workload_choice.hpp"

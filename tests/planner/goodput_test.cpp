@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "catalog/operations.hpp"
-#include "planner/answers/cost.hpp"
 #include "planner/answers/run_outlook.hpp"
 #include "planner/choice/workload_choice.hpp"
+#include "planner/forecast/cost.hpp"
 #include "planner/forecast/model_states.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"

@@ -5,11 +5,11 @@
 #include <filesystem>
 #include <map>
 
+#include "planner/choice/asked_plan.hpp"
 #include "planner/choice/workload_choice.hpp"
 #include "planner/launch/config_reader.hpp"
 #include "planner/launch/launch_target.hpp"
 #include "planner/launch/written_folder.hpp"
-#include "planner/request/asked_plan.hpp"
 #include "simulator/plan_rules.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"

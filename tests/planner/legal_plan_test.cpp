@@ -1,8 +1,8 @@
 // Plans that no framework could run as they are said.
 #include <string>
 
+#include "planner/choice/asked_plan.hpp"
 #include "planner/choice/workload_choice.hpp"
-#include "planner/request/asked_plan.hpp"
 #include "simulator/plan_rules.hpp"
 #include "tests/catch.hpp"
 #include "tests/holds.hpp"

@@ -1,9 +1,8 @@
-#include "planner/search/plan_answer.hpp"
+#include "planner/answers/plan_answer.hpp"
 
 #include <algorithm>
 
-#include "planner/choice/plan_choice.hpp"
-#include "planner/request/asked_plan.hpp"
+#include "planner/search/plan_choice.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
 #include "tests/planner/uncertain_facts.hpp"

@@ -1,10 +1,10 @@
-#include "planner/choice/plan_choice.hpp"
+#include "planner/search/plan_choice.hpp"
 
 #include "planner/answers/fit_answer.hpp"
-#include "planner/choice/near_batch.hpp"
 #include "planner/choice/plan_layouts.hpp"
 #include "planner/choice/workload_choice.hpp"
 #include "planner/forecast/model_states.hpp"
+#include "planner/search/near_batch.hpp"
 #include "simulator/plan_rules.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"

@@ -1,5 +1,5 @@
 // Users' own launch files, as they are found in the wild, read as the plan to judge.
-#include "planner/launch/plan_file.hpp"
+#include "planner/request/plan_from.hpp"
 
 #include <algorithm>
 #include <limits>

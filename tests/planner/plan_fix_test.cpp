@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/search/plan_answer.hpp"
+#include "planner/answers/plan_answer.hpp"
 #include "planner/search/plan_search.hpp"
 #include "tests/catch.hpp"
 #include "tests/holds.hpp"

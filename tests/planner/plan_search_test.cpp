@@ -2,12 +2,11 @@
 
 #include <set>
 
+#include "planner/answers/plan_answer.hpp"
 #include "planner/launch/launch_target.hpp"
 #include "planner/on_all_cores.hpp"
-#include "planner/request/asked_plan.hpp"
 #include "planner/search/known_layers.hpp"
 #include "planner/search/pipeline_sketch.hpp"
-#include "planner/search/plan_answer.hpp"
 #include "planner/search/plan_bounds.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/small_problems.hpp"

@@ -3,7 +3,6 @@
 #include <set>
 
 #include "planner/choice/stage_balance.hpp"
-#include "planner/request/asked_plan.hpp"
 #include "simulator/model_partition.hpp"
 #include "simulator/pipeline_schedule.hpp"
 #include "simulator/plan_rules.hpp"

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "planner/answers/fit_answer.hpp"
+#include "planner/answers/plan_answer.hpp"
 #include "planner/figures.hpp"
-#include "planner/search/plan_answer.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
 

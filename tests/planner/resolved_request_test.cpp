@@ -6,6 +6,7 @@
 #include "planner/choice/workload_choice.hpp"
 #include "planner/commands/request_flags.hpp"
 #include "planner/report/request_json.hpp"
+#include "planner/request/usual_framework.hpp"
 #include "planner/sentence.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"

@@ -1,7 +1,7 @@
 #include "planner/answers/shop_answer.hpp"
 
-#include "planner/answers/cost.hpp"
 #include "planner/answers/models_answer.hpp"
+#include "planner/forecast/cost.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
 #include "tests/source_dir.hpp"

@@ -6,6 +6,7 @@
 
 #include "catalog/cluster_parser.hpp"
 #include "catalog/spread.hpp"
+#include "planner/forecast/spread_key.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
 #include "tests/source_dir.hpp"

@@ -1,7 +1,7 @@
 #include "planner/advice/why_not.hpp"
 
+#include "planner/choice/asked_plan.hpp"
 #include "planner/choice/workload_choice.hpp"
-#include "planner/request/asked_plan.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
 

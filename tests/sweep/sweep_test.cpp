@@ -6,7 +6,7 @@
 #include "planner/commands/plan.hpp"
 #include "planner/commands/request_flags.hpp"
 #include "planner/commands/simulate.hpp"
-#include "planner/report/sweep_report.hpp"
+#include "planner/sweep/sweep_report.hpp"
 #include "tests/catch.hpp"
 #include "tests/sweep/sweep_folder.hpp"
 

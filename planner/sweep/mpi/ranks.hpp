@@ -8,7 +8,7 @@
 // job with it, as MPI has it; what rank 0 had received is in the file, and --resume goes on.
 #pragma once
 
-#include "planner/commands/output.hpp"
+#include "planner/report/output.hpp"
 #include "planner/sweep/mpi/channel.hpp"
 #include "planner/sweep/sweep_desk.hpp"
 

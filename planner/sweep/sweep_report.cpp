@@ -1,4 +1,4 @@
-#include "planner/report/sweep_report.hpp"
+#include "planner/sweep/sweep_report.hpp"
 
 #include <algorithm>
 #include <array>
@@ -6,9 +6,9 @@
 #include <set>
 
 #include "catalog/json_document.hpp"
-#include "planner/commands/output.hpp"
 #include "planner/figures.hpp"
 #include "planner/report/bar.hpp"
+#include "planner/report/output.hpp"
 #include "planner/report/table.hpp"
 #include "planner/sentence.hpp"
 #include "planner/sweep/study.hpp"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/answers/cost.hpp"
+#include "planner/forecast/cost.hpp"
 #include "planner/search/plan_search.hpp"
 
 namespace shardwise {

@@ -1,4 +1,4 @@
-#include "planner/calibrated_facts.hpp"
+#include "planner/request/calibrated_facts.hpp"
 
 #include <future>
 #include <set>

@@ -1,4 +1,4 @@
-#include "planner/answers/cost.hpp"
+#include "planner/forecast/cost.hpp"
 
 namespace shardwise {
 

@@ -1,4 +1,4 @@
-#include "planner/commands/output.hpp"
+#include "planner/report/output.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "planner/request/asked_plan.hpp"
+#include "planner/choice/asked_plan.hpp"
 
 #include <algorithm>
 #include <array>
@@ -155,13 +155,6 @@ Result<ParallelPlan> complete_plan(const ResolvedRequest& request, const Workloa
   complete_layers(c);
   if (!c.problems.empty()) return placed(request, c.problems);
   return c.plan;
-}
-
-std::string whole_text(const ParallelPlan& plan) {
-  std::string text = to_string(plan);
-  if (plan.zero_stage == 0) text += ",zero=0";
-  if (plan.tensor > 1 && !plan.sequence_parallel) text += ",sp=false";
-  return text;
 }
 
 }  // namespace shardwise

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "planner/choice/plan_choice.hpp"
+#include "planner/search/plan_choice.hpp"
 
 namespace shardwise {
 

@@ -1,4 +1,4 @@
-#include "planner/choice/no_microbatch.hpp"
+#include "planner/search/no_microbatch.hpp"
 
 #include <string>
 

@@ -17,10 +17,6 @@ namespace shardwise {
 Result<ParallelPlan> complete_plan(const ResolvedRequest& request, const Workload& workload,
                                    const Cluster& cluster, const std::string& text);
 
-// to_string with what it leaves out where complete_plan would fill in something else, so that
-// reading it back gives the same plan whatever the framework.
-std::string whole_text(const ParallelPlan& plan);
-
 // The name of the recompute row that the framework uses for this method.
 const std::string& usual_recompute(const Workload& workload);
 

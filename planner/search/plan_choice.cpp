@@ -1,4 +1,4 @@
-#include "planner/choice/plan_choice.hpp"
+#include "planner/search/plan_choice.hpp"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <iterator>
 #include <utility>
 
-#include "planner/choice/no_microbatch.hpp"
+#include "planner/choice/asked_plan.hpp"
 #include "planner/choice/plan_layouts.hpp"
 #include "planner/choice/workload_choice.hpp"
 #include "planner/figures.hpp"
@@ -14,7 +14,7 @@
 #include "planner/forecast/model_states.hpp"
 #include "planner/launch/launch_target.hpp"
 #include "planner/on_all_cores.hpp"
-#include "planner/request/asked_plan.hpp"
+#include "planner/search/no_microbatch.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/memory/stage_holdings.hpp"
 #include "simulator/plan_rules.hpp"
@@ -106,7 +106,7 @@ std::vector<int> microbatches(const PlanSearch& s, const ParallelPlan& layout) {
 }
 
 // The policies worth a try: the framework's own, everything kept, everything redone.
-std::vector<std::string> recomputes(const PlanSearch& s, const Workload& w) {
+std::vector<std::string> policies_to_try(const PlanSearch& s, const Workload& w) {
   if (s.request.asked.recompute) return {*s.request.asked.recompute};
   std::vector<std::string> names{"none"};
   for (const std::string& name : {usual_recompute(w), std::string("full")})
@@ -167,7 +167,7 @@ void join(PlanSearch& s, PlanSearch&& one) {
 // Each part is tried on its own and joined in order, so threads change nothing in the answer. The
 // caller has the last one, and what it has worked with before is near it.
 template <class Try>
-void side_by_side(PlanSearch& s, std::size_t n, Try try_part) {
+void in_parts(PlanSearch& s, std::size_t n, Try try_part) {
   const auto policy = one_of_a_crew ? std::launch::deferred : std::launch::async;
   const auto tried = [&s, &try_part](std::size_t i) {
     PlanSearch one = s.part();
@@ -196,8 +196,8 @@ void try_layout(PlanSearch& s, ParallelPlan layout) {
     s.hopeless.push_back(layout);
     return;
   }
-  const std::vector<std::string> policies = recomputes(s, w);
-  side_by_side(s, policies.size(), [&](PlanSearch& one, std::size_t i) {
+  const std::vector<std::string> policies = policies_to_try(s, w);
+  in_parts(s, policies.size(), [&](PlanSearch& one, std::size_t i) {
     ParallelPlan plan = layout;
     plan.recompute = policies[i];
     if (!s.request.asked.offload) offload_as_usual(w, plan);
@@ -207,7 +207,7 @@ void try_layout(PlanSearch& s, ParallelPlan layout) {
 
 // The offloads to try: asked for; else none, and what the host could take over where its RAM is
 // stated.
-std::vector<Offload> offloads(const PlanSearch& s, bool as_last_resort) {
+std::vector<Offload> offloads_to_try(const PlanSearch& s, bool as_last_resort) {
   if (s.request.asked.offload) {
     if (as_last_resort) return {};
     return {*s.request.asked.offload};
@@ -218,8 +218,7 @@ std::vector<Offload> offloads(const PlanSearch& s, bool as_last_resort) {
 }
 
 void try_side_by_side(PlanSearch& s, const std::vector<ParallelPlan>& layouts) {
-  side_by_side(s, layouts.size(),
-               [&](PlanSearch& one, std::size_t i) { try_layout(one, layouts[i]); });
+  in_parts(s, layouts.size(), [&](PlanSearch& one, std::size_t i) { try_layout(one, layouts[i]); });
 }
 
 // One rank has nothing to shard, but a launch target may offload with ZeRO only. Targets are asked
@@ -238,7 +237,7 @@ void say_zero_to_offload(const PlanSearch& s, ParallelPlan& layout) {
 void try_layouts(PlanSearch& s, bool as_last_resort, int context = 1) {
   std::vector<ParallelPlan> together, in_turns;
   const Workload w = s.question(ParallelPlan{}).workload;
-  for (const Offload& offload : offloads(s, as_last_resort))
+  for (const Offload& offload : offloads_to_try(s, as_last_resort))
     for (ParallelPlan layout : plan_layouts(w, s.cluster, s.request.batch, context)) {
       layout.offload = offload;
       if (offload.parameters && layout.zero_stage < 3 && s.cluster.gpus() > 1) continue;

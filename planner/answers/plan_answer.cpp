@@ -1,4 +1,4 @@
-#include "planner/search/plan_answer.hpp"
+#include "planner/answers/plan_answer.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -8,13 +8,13 @@
 #include "catalog/names.hpp"
 #include "catalog/operations.hpp"
 #include "planner/answers/run_outlook.hpp"
-#include "planner/choice/near_batch.hpp"
 #include "planner/choice/workload_choice.hpp"
 #include "planner/figures.hpp"
 #include "planner/forecast/judgement.hpp"
 #include "planner/forecast/model_states.hpp"
 #include "planner/launch/launch_target.hpp"
-#include "planner/request/asked_plan.hpp"
+#include "planner/request/usual_framework.hpp"
+#include "planner/search/near_batch.hpp"
 #include "planner/search/plan_warnings.hpp"
 #include "planner/sentence.hpp"
 

@@ -1,4 +1,4 @@
-#include "planner/choice/near_batch.hpp"
+#include "planner/search/near_batch.hpp"
 
 #include "planner/figures.hpp"
 #include "planner/sentence.hpp"

@@ -1,0 +1,34 @@
+// Which framework a method runs in when nobody says.
+//
+//   pretrain    Megatron-LM: TP, PP and a distributed optimizer; what large runs are reported with
+//   full        Hugging Face Trainer; over several GPUs PyTorch FSDP2, which reduces gradients in
+//               every microbatch, where Accelerate accumulates them whole
+//   lora, dora  PEFT; over several GPUs with FSDP through Accelerate
+//   qlora       PEFT; over several GPUs fsdp_qlora, which shards 4-bit weights and reads them once
+//               (`quantized_sharding` of its row: plain FSDP, DDP and DeepSpeed keep them whole);
+//               models of experts on one GPU: Unsloth, which quantises those (`quantizes_experts`)
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "planner/request/request.hpp"
+
+namespace shardwise {
+
+std::string_view usual_framework(Method method, int gpus);
+
+// The framework row that is advised where a method does not fit one GPU; empty: none.
+constexpr std::string_view leanest_on_one_gpu(Method method) {
+  if (method == Method::full) return "torchtune-low-memory";
+  return method == Method::lora || method == Method::qlora ? "unsloth" : "";
+}
+
+// Whether nobody names a framework where one GPU and several usually run different ones: scaling
+// that is read off two answers would be theirs as well.
+bool framework_follows_gpus(const Request& asked, const std::vector<Method>& methods);
+inline constexpr const char* framework_follows_gpus_note =
+    "No framework named: one GPU and several are forecast in different ones; to compare the two, "
+    "name one by --framework.";
+
+}  // namespace shardwise
