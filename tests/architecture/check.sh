@@ -15,14 +15,39 @@ arrows=(
   'tests catalog simulator planner calibrate tests'
 )
 
-# The same inside simulator/, whose own files (plan, workload, clock) all of its folders may include.
+# The same inside simulator/, whose own files (".": plan, workload, clock) all of its folders may
+# include. Every folder has a row.
 simulator_arrows=(
+  '. graphs schedules'
+  'schedules schedules'
   'network network'
   'graphs network graphs'
   'memory network graphs memory'
   'costs network graphs memory costs'
   'step network graphs memory costs step'
 )
+
+# And inside planner/, whose own files (a question, its facts, words for figures) stand on none of
+# its folders. Programs (main.cpp, serve/, sweep/mpi/) come last.
+planner_arrows=(
+  '.'
+  'launch launch'
+  'request launch request'
+  'choice request choice'
+  'forecast request choice forecast'
+  'search launch request choice forecast search'
+  'advice request choice forecast search advice'
+  'answers launch request choice forecast search advice answers'
+  'validation choice forecast validation'
+  'report launch request choice forecast search advice answers validation report'
+  'sweep request choice forecast search answers report sweep'
+  'shell launch request search validation shell'
+  'commands launch request choice forecast search advice answers validation report sweep shell
+    commands'
+  'serve report commands serve'
+  'sweep/mpi report sweep commands sweep/mpi'
+)
+planner_program='^planner/main\.cpp$'
 
 # The one exception: `shardwise calibrate` prints what calibrate/ reads and fits.
 calibration_command='^planner/(commands/calibrate|report/calibration_)[a-z_]*\.(cpp|hpp)$'
@@ -77,17 +102,20 @@ check_arrows() {
   done < <(includes '"')
 }
 
-check_simulator() {
-  local at header from to arrow
+# check_inside <folder> <its rows>: what its folders include of each other.
+check_inside() {
+  local folder=$1 at header from to arrow allowed
+  local -n rows=$2
   while read -r at header; do
-    [[ $at =~ ^simulator/([a-z]+)/ ]] || continue
-    from=${BASH_REMATCH[1]}
-    [[ $header =~ ^simulator/([a-z]+)/ ]] || continue
-    to=${BASH_REMATCH[1]}
-    for arrow in "${simulator_arrows[@]}"; do
-      [[ ${arrow%% *} == "$from" && " ${arrow#* } " != *" $to "* ]] &&
-        breach "$at: simulator/$from/ may not include \"$header\", only: ${arrow#* }"
+    [[ $at == "$folder"/* && $header == "$folder"/*/* ]] || continue
+    [[ ${at%:*} =~ $planner_program ]] && continue
+    from=${at#"$folder"/} to=${header#"$folder"/} to=${to%/*} allowed='(it has no row here)'
+    [[ $from == */* ]] && from=${from%/*} || from=.
+    for arrow in "${rows[@]}"; do
+      [[ ${arrow%% *} == "$from" ]] && allowed=${arrow#"$from"}
     done
+    [[ " ${allowed//$'\n'/ } " == *" $to "* ]] ||
+      breach "$at: $folder/$from/ may not include \"$header\", only:$allowed"
   done < <(includes '"')
 }
 
@@ -184,7 +212,8 @@ check_text() {
 }
 
 check_arrows
-check_simulator
+check_inside simulator simulator_arrows
+check_inside planner planner_arrows
 check_fences
 check_names
 check_lengths

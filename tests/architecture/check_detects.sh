@@ -9,7 +9,8 @@ passed=0 failed=0
 
 clean_tree() {
   rm -rf "${scratch:?}"/*
-  mkdir -p "$scratch"/{catalog,simulator/{schedules,graphs,network},planner/commands,calibrate/device,tests/catalog}
+  mkdir -p "$scratch"/{catalog,simulator/{schedules,graphs,network},calibrate/device,tests/catalog}
+  mkdir -p "$scratch"/planner/{commands,forecast,news,request,sweep/mpi}
   printf '#pragma once\n#include <vector>\n' >"$scratch/catalog/gpu.hpp"
   printf '#include "catalog/gpu.hpp"\n#include <boost/x.hpp>\n' >"$scratch/simulator/engine.cpp"
   printf '#include "simulator/engine.hpp"\n#include <CLI/CLI.hpp>\n' >"$scratch/planner/main.cpp"
@@ -58,6 +59,17 @@ refuses 'simulator/graphs/ may not include' simulator/graphs/mlp_graph.cpp \
   '#include "simulator/step/engine.hpp"\n'
 refuses 'simulator/network/ may not include' simulator/network/topology.hpp \
   '#pragma once\n#include "simulator/memory/block_pool.hpp"\n'
+refuses 'planner/request/ may not include' planner/request/asked.cpp \
+  '#include "planner/forecast/forecast.hpp"\n'
+refuses 'planner/sweep/ may not include' planner/sweep/row.cpp \
+  '#include "planner/commands/sweep.hpp"\n'
+refuses 'planner/./ may not include' planner/facts.hpp \
+  '#pragma once\n#include "planner/request/request.hpp"\n'
+refuses 'planner/news/ may not include' planner/news/paper.cpp \
+  '#include "planner/news/paper.hpp"\n'
+accepts planner/forecast/forecast.cpp '#include "planner/request/request.hpp"\n'
+accepts planner/sweep/mpi/main.cpp '#include "planner/commands/sweep.hpp"\n'
+accepts planner/main.cpp '#include "planner/commands/fit.hpp"\n'
 refuses 'planner/ may not include' planner/commands/fit.cpp '#include "calibrate/fit.hpp"\n'
 refuses 'calibrate/ may not include' calibrate/fit.cpp '#include "simulator/engine.hpp"\n'
 refuses 'catalog/ may not include' catalog/gpu.cpp '#include "gpu.hpp"\n'
