@@ -120,6 +120,11 @@ struct HostLinks {
   BytesPerSecond root_complex;           // of one socket, one direction
   BytesPerSecond socket_link;            // between two sockets, one direction
   double memory_fraction = 0.8;          // of the host's memory bandwidth that DMA can use
+  // Of a node that does not say its own:
+  BytesPerSecond memory_channel;          // one channel of its memory
+  int memory_channels_per_socket = 8;     // of a server, which has several sockets
+  int memory_channels_of_one_socket = 2;  // of any other box
+  BytesPerSecond drive;                   // its NVMe drives together
   int gpus_per_pcie_switch = 4;
   LinkEvidence evidence;
 };

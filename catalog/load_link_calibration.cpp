@@ -155,6 +155,10 @@ HostLinks host_links(JsonReader r) {
   h.root_complex = gb_per_s(r, "root_complex_gb_per_s");
   h.socket_link = gb_per_s(r, "socket_link_gb_per_s");
   h.memory_fraction = r.number("memory_fraction", 0.01, 1);
+  h.memory_channel = gb_per_s(r, "memory_channel_gb_per_s");
+  h.memory_channels_per_socket = r.integer("memory_channels_per_socket", 1, 64);
+  h.memory_channels_of_one_socket = r.integer("memory_channels_of_one_socket", 1, 64);
+  h.drive = gb_per_s(r, "drive_gb_per_s");
   h.gpus_per_pcie_switch = r.integer("gpus_per_pcie_switch", 1, 64);
   h.evidence = link_evidence(r);
   r.finish();

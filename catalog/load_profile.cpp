@@ -213,6 +213,7 @@ HostCalibration host(JsonReader r) {
   HostCalibration h;
   const std::array<double, 3> us = by_style(r.object("per_kernel_us"), max_us);
   for (std::size_t i = 0; i < us.size(); ++i) h.per_kernel[i] = Seconds(us[i] * 1e-6);
+  h.step_operators = r.number("step_operators", 0, 1e4);
   h.launch_queue = r.integer("launch_queue", 0, 1 << 20);
   h.rank_spread = r.number("rank_spread", 0, 1);
   h.fitted = fitted_fields(r);

@@ -7,14 +7,11 @@
 namespace shardwise {
 namespace {
 
-// One PCIe 4.0 x4 drive, where the node does not say. Assumed.
-constexpr BytesPerSecond assumed_nvme(6e9);
-
-// Assumed of boxes that do not say: servers of two sockets have eight channels of DDR4-3200 on
-// each, others two. A channel moves 8 B x 3.2 GT/s.
-BytesPerSecond usual_memory(const Node& node) {
-  const double channel = 25.6e9;
-  return BytesPerSecond(channel * (node.cpu_sockets > 1 ? 8.0 * node.cpu_sockets : 2.0));
+// Of a box that does not say.
+BytesPerSecond usual_memory(const Node& node, const HostLinks& h) {
+  const int channels = node.cpu_sockets > 1 ? h.memory_channels_per_socket * node.cpu_sockets
+                                            : h.memory_channels_of_one_socket;
+  return BytesPerSecond(h.memory_channel.value * channels);
 }
 
 }  // namespace
@@ -40,7 +37,7 @@ void CostModel::schedule_optimizer(const LayerState& state, int tensors, const K
       // fp32 weights and both moments are read and written back; a drive serves all GPUs at once.
       const StoredParameter p = w_.trains_base() ? stored_base(w_, true, true) : stored_adapter(w_);
       const Bytes swapped = ceil_bytes((4 + p.optimizer) * n);
-      const BytesPerSecond drives = group.node.nvme_bandwidth.value_or(assumed_nvme);
+      const BytesPerSecond drives = group.node.nvme_bandwidth.value_or(profile_.links.host.drive);
       costs.nvme_each_way = swapped / BytesPerSecond(drives.value / cluster_.gpus_of_node(group));
     }
     if (!plan_.offload.parameters) {
@@ -50,17 +47,19 @@ void CostModel::schedule_optimizer(const LayerState& state, int tensors, const K
     }
   }
   costs.host_per_step =
-      40.0 * host_per_kernel(kernels) +
+      profile_.host.step_operators * host_per_kernel(kernels) +
       tensors * kernels.host_slowdown() * Seconds(w_.framework.host_us_per_stepped_tensor * 1e-6);
 }
 
 // The host steps for all its GPUs at once, at the speed of its memory. What other stages of the box
 // do at the same time is for the flow network to say, where it knows the memory.
 BytesPerSecond CostModel::host_step_rate(const NodeGroup& group) const {
-  const BytesPerSecond host = group.node.host_memory_bandwidth.value_or(usual_memory(group.node));
+  const HostLinks& links = profile_.links.host;
+  const BytesPerSecond host =
+      group.node.host_memory_bandwidth.value_or(usual_memory(group.node, links));
   const int sharers =
       group.node.host_memory_bandwidth ? stage_gpus_on_a_node() : cluster_.gpus_of_node(group);
-  return BytesPerSecond(host.value * (profile_.links.host.memory_fraction / sharers));
+  return BytesPerSecond(host.value * (links.memory_fraction / sharers));
 }
 
 int CostModel::stages_on_a_host() const {

@@ -43,6 +43,10 @@ TEST_CASE("the shipped link calibration loads", "[link_calibration]") {
   CHECK(at(loaded->nccl.net.tree, Protocol::ll).value == Approx(5.0e-6));
   CHECK(loaded->nccl.p2p_level == PathKind::pxb);
   for (const auto& table : loaded->nccl.tree_size_factor) CHECK(table.size() == 24);
+  // A channel of DDR4-3200 moves 8 B x 3.2 GT/s.
+  CHECK(loaded->host.memory_channel.value == Approx(8 * 3.2e9));
+  CHECK(loaded->host.memory_channels_per_socket > loaded->host.memory_channels_of_one_socket);
+  CHECK(loaded->host.drive.value == Approx(6e9));
 }
 
 TEST_CASE("a GPU gets the row of its generation", "[link_calibration]") {
@@ -66,6 +70,11 @@ TEST_CASE("mistakes in a link calibration are named", "[link_calibration]") {
   };
   check("\"shm\": 0.59", "\"shm\": 1.5", "/host/shm");
   check("\"cpu_hop_us\": 1.3", "\"cpu_hop_us\": -1", "/host/cpu_hop_us");
+  check("\"memory_channel_gb_per_s\": 25.6", "\"memory_channel_gb_per_s\": -1",
+        "/host/memory_channel_gb_per_s");
+  check("\"memory_channels_per_socket\": 8", "\"memory_channels_per_socket\": 0.5",
+        "/host/memory_channels_per_socket");
+  check("\"drive_gb_per_s\": 6", "\"drive_gb_per_s\": \"fast\"", "/host/drive_gb_per_s");
   check("[6.8, 14.0, 8.4]", "[6.8, 14.0]", "/nccl/tree_base_us");
   check("\"p2p_level\": \"PXB\"", "\"p2p_level\": \"FAR\"", "/nccl/p2p_level");
   check("\"nodes_per_leaf\": 16", "\"nodes_per_leaf\": 0", "/network/nodes_per_leaf");

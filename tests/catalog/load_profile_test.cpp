@@ -65,6 +65,7 @@ TEST_CASE("the published profile loads, with a row for every catalogued family")
   }
   CHECK(profile->row("no such family").family == profile->families.front().family);
   CHECK_FALSE(profile->links.name.empty());
+  CHECK(profile->host.step_operators > 0);
 }
 
 TEST_CASE("what no family can do is a problem with its place") {
@@ -72,6 +73,8 @@ TEST_CASE("what no family can do is a problem with its place") {
                  "/families/0/gemm/wave_rounding"));
   CHECK(mentions(altered("\"default_attention\": \"flash2\"", "\"default_attention\": \"flash9\""),
                  "/families/0/default_attention"));
+  CHECK(mentions(altered("\"step_operators\": 40", "\"step_operators\": -40"),
+                 "/host/step_operators"));
   CHECK(mentions(altered("\"ramp_bytes\": 300", "\"ramp_bites\": 300"), "/families/0/gemm"));
   CHECK(mentions(altered("\"head_dim\": 64", "\"head_dim\": 128"), "/families/0/attention/0/rows"));
   CHECK(mentions(altered("\"trust\": \"published\"", "\"trust\": \"rumoured\""), "/trust"));
