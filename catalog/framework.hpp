@@ -258,7 +258,10 @@ struct Framework {
   bool gradient_fusion = false;  // wgrad accumulates straight into the fp32 gradient
   LossKind loss = LossKind::dense;
   LossKind fused_loss = LossKind::fused_linear;  // its head and loss in one kernel, where asked for
-  bool cut_filters = true;          // cut: gradients leave out blocks that 16 bits round to nothing
+  // cut: what the gradient of hidden states or head takes of the product that makes the logits,
+  // each. The kernel adds both block by block, through locks, and may leave out what 16 bits round
+  // to nothing.
+  double cut_gradient_share = 0;
   int loss_chunks = 8;              // chunked only
   std::optional<Bytes> loss_slice;  // the same: as few as keep a slice's fp32 logits within this
   // chunked: the loop takes each slice back at once, so that the head's gradient is summed while

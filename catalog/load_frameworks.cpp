@@ -182,7 +182,8 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.loss = r.choice("loss", loss_kind_names);
   f.fused_loss = r.maybe_choice("fused_loss", loss_kind_names).value_or(LossKind::fused_linear);
   f.slices_go_back = r.maybe_flag("slices_go_back").value_or(false);
-  f.cut_filters = r.maybe_flag("cut_filters").value_or(true);
+  if (f.loss == LossKind::cut || f.fused_loss == LossKind::cut)
+    f.cut_gradient_share = r.number("cut_gradient_share", 0.01, 100);
   f.loss_chunks = r.integer("loss_chunks", 1, 100000);
   if (r.has("loss_slice_bytes")) f.loss_slice = bytes(r, "loss_slice_bytes");
   f.loss_slice_tokens = r.maybe_integer("loss_slice_tokens", 1, 1 << 20);

@@ -3,16 +3,6 @@
 #include <cmath>
 
 namespace shardwise {
-namespace {
-
-// What the gradient of hidden states or head takes of the product that makes the logits, each. The
-// kernel adds both block by block, through locks, and leaves out what 16 bits round to nothing.
-// Gemma 2 2B on 8,192 tokens, A100: 43 ms for the loss, 95 for both gradients, 324 where no block
-// is left out; 43 of each make the logits again (arXiv 2411.09009v1, table A2): (95 - 43) / 86 and
-// (324 - 43) / 86.
-constexpr double filtered = 0.6, unfiltered = 3.27;
-
-}  // namespace
 
 TensorIndex cut_head(GraphBuilder& b, TensorIndex x, std::int64_t vocab, std::int64_t width,
                      bool tied_here) {
@@ -30,8 +20,8 @@ TensorIndex cut_head(GraphBuilder& b, TensorIndex x, std::int64_t vocab, std::in
   op.inputs = {x};
   op.outputs = {sums, loss};
   op.saves = {x, sums};
-  const double each = w.framework.cut_filters ? filtered : unfiltered;
-  const auto share = static_cast<std::int64_t>(std::ceil(each * static_cast<double>(rows)));
+  const auto share = static_cast<std::int64_t>(
+      std::ceil(w.framework.cut_gradient_share * static_cast<double>(rows)));
   const GemmWork logits{rows, local, width, 1, dtype};
   op.forward = {logits, MemoryWork{Bytes(b.element() * rows * width + 8 * rows), 2}};
   op.backward = {logits, GemmWork{share, width, local, 1, dtype}, MemoryWork{Bytes(8 * local), 1}};

@@ -148,6 +148,7 @@ TEST_CASE("slices that go back at once sum the head's gradient", "[layer_graph]"
 TEST_CASE("a cut head keeps no logits and multiplies them twice", "[layer_graph]") {
   Workload w = with_dense_loss();
   w.framework.loss = LossKind::cut;
+  w.framework.cut_gradient_share = 0.6;
   const Operator head = head_graph(w, plan_of(1), false).operators.back();
   const double per_row = 2.0 * 1000 * 512;
   CHECK(matmul_flops(head.forward) == 128 * per_row);
@@ -157,7 +158,7 @@ TEST_CASE("a cut head keeps no logits and multiplies them twice", "[layer_graph]
   // The norm's input and output, 2 bytes each, beside it.
   const std::int64_t around = 2 * 2 * 128 * 512;
   CHECK(saved_by_head(head_graph(w, plan_of(1), false)) == around + 4 * (128 + 1000));
-  w.framework.cut_filters = false;
+  w.framework.cut_gradient_share = 3.27;
   const Operator all = head_graph(w, plan_of(1), false).operators.back();
   CHECK(matmul_flops(all.backward) == (128 + 419) * per_row);
   w.method = Method::lora;  // a frozen head has no gradient
