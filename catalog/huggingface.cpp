@@ -136,10 +136,8 @@ void read_language_model(JsonReader& config, JsonReader& whole, const ConfigFami
   const auto own = config.maybe_flag("tie_word_embeddings");
   const auto outer = whole.maybe_flag("tie_word_embeddings");
   model.tied_embeddings = own.value_or(outer.value_or(model.tied_embeddings));
-  // configuration_gemma2.py: 30 where the file says nothing.
-  const double otherwise = family.model_type == "gemma2" ? 30.0 : 0.0;
   model.caps_logits =
-      config.maybe_number("final_logit_softcapping", 0, 1e6).value_or(otherwise) > 0;
+      config.maybe_number("final_logit_softcapping", 0, 1e6).value_or(family.logit_cap) > 0;
   note_prediction_layers(config, model);
 }
 

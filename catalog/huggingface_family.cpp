@@ -326,7 +326,7 @@ constexpr auto family_rows = std::to_array<ConfigFamily>({
      .bias_keys = {attention_off}, .code = wide_norms},
     {.model_type = "gemma2", .keys = &llama_keys, .kv_heads = 4, .head_dim = 256, .tied = true,
      .norms = four_rms, .bias_keys = {attention_off}, .window = &gemma2_window,
-     .code = gemma2_code},
+     .code = gemma2_code, .logit_cap = 30.0},  // configuration_gemma2.py
     {.model_type = "gemma3_text", .keys = &llama_keys, .kv_heads = 4, .head_dim = 256,
      .tied = true, .norms = four_rms, .bias_keys = {attention_off}, .qk_norm = QkNorm::head_dim,
      .window = &gemma3_window, .defaults = &gemma3_defaults, .code = wide_norms},

@@ -88,6 +88,7 @@ struct ConfigFamily {
   const WindowKeys* window = nullptr;
   const FamilyDefaults* defaults = nullptr;
   ModelCode code{};
+  double logit_cap = 0;       // final_logit_softcapping where the file says nothing; 0: none
   bool mixes_layers = false;  // layers may be no attention; `details` reads which
   // Flags that would add what is not modelled; they must be absent or false.
   std::array<std::string_view, 2> unsupported_flags{};

@@ -131,7 +131,8 @@ constexpr std::array<PlanKey, 25> keys{{
      [](P& p, V v) { return read_int(v, p.pipeline); }, whole_number},
     {"vpp", [](const P& p) { return unless(p.chunks, 1); },
      [](P& p, V v) { return read_int(v, p.chunks); }, whole_number},
-    {"schedule", [](const P& p) { return p.schedule == "1f1b" ? std::string() : p.schedule; },
+    {"schedule",
+     [](const P& p) { return p.schedule == usual_schedule ? std::string() : p.schedule; },
      [](P& p, V v) { return !(p.schedule = std::string(v)).empty(); }, some_name},
     {"ep", [](const P& p) { return unless(p.expert, 1); },
      [](P& p, V v) { return read_int(v, p.expert); }, whole_number},
@@ -176,7 +177,7 @@ constexpr std::array<PlanKey, 25> keys{{
 // no others need not be told their number.
 void complete_schedule(ParallelPlan& plan, bool says_chunks, bool says_schedule) {
   if (says_chunks == says_schedule) return;
-  if (says_chunks && plan.chunks > 1 && !plan.layer_split) plan.schedule = "interleaved";
+  if (says_chunks && plan.chunks > 1 && !plan.layer_split) plan.schedule = chunked_schedule;
   const PipelineSchedule* row = find_pipeline_schedule(plan.schedule);
   if (says_schedule && row != nullptr) plan.chunks = row->chunks_per_stage.value_or(plan.chunks);
 }

@@ -37,6 +37,11 @@ constexpr int product_in_int(std::initializer_list<int> factors) {
   return static_cast<int>(product);
 }
 
+// The rows of pipeline_schedule that plans fall to by themselves.
+inline constexpr std::string_view usual_schedule = "1f1b";
+inline constexpr std::string_view chunked_schedule = "interleaved";     // several chunks per stage
+inline constexpr std::string_view layer_split_schedule = "sequential";  // no pipelining
+
 struct ParallelPlan {
   int data = 1;
   int tensor = 1;
@@ -44,8 +49,8 @@ struct ParallelPlan {
   int context = 1;
   ContextKind context_kind = ContextKind::ring;
   int pipeline = 1;
-  std::string schedule = "1f1b";  // a row of pipeline_schedule
-  int chunks = 1;                 // model chunks per pipeline rank
+  std::string schedule{usual_schedule};  // a row of pipeline_schedule
+  int chunks = 1;                        // model chunks per pipeline rank
   int expert = 1;
   int expert_tensor = 1;           // TP inside an expert
   int zero_stage = 0;              // 0 DDP, 1 optimizer, 2 + gradients, 3 + parameters (FSDP)
@@ -65,7 +70,7 @@ struct ParallelPlan {
 
   // The schedule's row: a layer split is played one microbatch at a time.
   std::string_view schedule_row() const {
-    return layer_split ? std::string_view("sequential") : std::string_view(schedule);
+    return layer_split ? layer_split_schedule : std::string_view(schedule);
   }
   int gpus() const { return product_in_int({data, tensor, context, pipeline}); }
   int global_batch() const { return product_in_int({data, microbatch, microbatches}); }

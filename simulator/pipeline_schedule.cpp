@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "simulator/parallel_plan.hpp"
 #include "simulator/schedules/schedules.hpp"
 
 namespace shardwise {
@@ -22,7 +23,7 @@ constexpr std::array kPipelineSchedules = {
         .model_chunk = schedules::looped_model_chunk,
     },
     PipelineSchedule{
-        .name = "sequential",
+        .name = layer_split_schedule,
         .summary = "one microbatch at a time through all stages (device_map)",
         .source = "huggingface/accelerate src/accelerate/hooks.py, AlignDevicesHook",
         .splits_backward = false,
@@ -34,7 +35,7 @@ constexpr std::array kPipelineSchedules = {
         .model_chunk = schedules::looped_model_chunk,
     },
     PipelineSchedule{
-        .name = "1f1b",
+        .name = usual_schedule,
         .summary = "one forward, one backward; at most p microbatches in flight",
         .source = "arXiv 2104.04473 section 2.2.1; Megatron-LM, PyTorch Schedule1F1B",
         .splits_backward = false,
@@ -46,7 +47,7 @@ constexpr std::array kPipelineSchedules = {
         .model_chunk = schedules::looped_model_chunk,
     },
     PipelineSchedule{
-        .name = "interleaved",
+        .name = chunked_schedule,
         .summary = "1f1b over v chunks per stage: the bubble over v, v times the sends",
         .source = "arXiv 2104.04473 section 2.2.2; Megatron-LM, PyTorch ScheduleInterleaved1F1B",
         .splits_backward = false,

@@ -166,7 +166,7 @@ Result<ScheduleComparison> compare_schedules(const ResolvedRequest& r, const std
   if (!asked) return asked.error();
   ScheduleComparison result{{workload, *plan, cluster}, budget.value_or(worst_peak(*asked)), {}};
   for (const PipelineSchedule& schedule : pipeline_schedules()) {
-    if (schedule.name == "sequential") continue;  // no pipelining: a layer split's own
+    if (schedule.name == layer_split_schedule) continue;  // no pipelining
     for (const int chunks : chunks_to_show(schedule, *plan, r.model.layers)) {
       ScheduleRow row = comparison.row(schedule, chunks);
       if (row.as_asked) row.equal_memory = comparison.within(schedule, chunks, result.budget);

@@ -17,6 +17,20 @@ namespace {
 constexpr Meaning adapters[] = {{"lora", "true"}, {"qlora", "true"}};
 constexpr Meaning preferences[] = {
     {"dpo", "dpo"}, {"ipo", "dpo"}, {"kto", "kto"}, {"orpo", "orpo"}, {"simpo", "simpo"}};
+// What axolotl does otherwise for a preference.
+struct PreferenceSettings {
+  std::string_view name;
+  bool keeps_columns = false;      // its trainer reads more of the data than a model takes
+  bool quantised_in_fsdp = false;  // utils/schemas/validation.py, check_fsdp2_base_model_quant_rl
+};
+constexpr PreferenceSettings preference_settings[] = {{"kto", true, false}, {"simpo", false, true}};
+
+PreferenceSettings settings_of(const PreferenceRow& preference) {
+  for (const PreferenceSettings& s : preference_settings)
+    if (s.name == preference.name) return s;
+  return {};
+}
+
 constexpr Meaning rewards[] = {{"true", "reward"}, {"false", ""}};
 constexpr Meaning fused[] = {{"true", "true"}, {"false", ""}};
 constexpr Meaning bf16[] = {{"true", "bf16"}, {"auto", ""}, {"full", "bf16"}, {"false", ""}};
@@ -171,9 +185,8 @@ std::vector<std::string> plan_refusals_of(const Question& q) {
             "FSDP moves parameters, gradients and optimizer states to the host together, or none");
   refuse_if(to, p.offload.parameters && p.zero_stage < 2, "axolotl offloads with FSDP only");
   const bool compares = w.preference != nullptr && !w.preference->scores;
-  // utils/schemas/validation.py, check_fsdp2_base_model_quant_rl, which leaves SimPO out.
   refuse_if(to,
-            compares && w.preference->name != "simpo" && p.zero_stage >= 2 &&
+            compares && !settings_of(*w.preference).quantised_in_fsdp && p.zero_stage >= 2 &&
                 w.adapter.base != Quantization::none,
             "axolotl's FSDP2 takes no quantised weights with preferences: say zero=0 or zero=1");
   refuse_if(to, w.preference != nullptr && p.context > 1,
@@ -239,7 +252,7 @@ void put_learning(ConfigEntries& e, const Workload& w) {
     put(e, "reward_model", true);
   } else {
     put(e, "rl", w.preference->name);
-    if (w.preference->name == "kto") put(e, "remove_unused_columns", false);
+    if (settings_of(*w.preference).keeps_columns) put(e, "remove_unused_columns", false);
   }
   if (w.framework.loss != LossKind::fused_linear) return;
   put(e, "plugins.0", "axolotl.integrations.liger.LigerPlugin");

@@ -232,7 +232,7 @@ void finish_stages(PlanWords& words, const PlanFileContext& context, const std::
       return words.wrong(which, sentence("leaves a number of the ", layers,
                                          " layers that does not divide over the other stages"));
   }
-  if (words.number_or("vpp", 1) > 1) words.say("schedule", "interleaved", file);
+  if (words.number_or("vpp", 1) > 1) words.say("schedule", std::string(chunked_schedule), file);
   if (words.number_or("vpp", 1) == 1) words.forget("vpp");
   if (each.empty() || each == even_layers(layers, stages)) return;
   std::string text;
@@ -336,7 +336,7 @@ std::vector<std::string> plan_refusals_of(const Question& q) {
   Refusals to;
   refuse_if(to, !has_flags(p.recompute),
             sentence("Megatron-LM has no flags that recompute ", p.recompute));
-  refuse_if(to, p.pipeline > 1 && p.schedule != (p.chunks > 1 ? "interleaved" : "1f1b"),
+  refuse_if(to, p.pipeline > 1 && p.schedule != (p.chunks > 1 ? chunked_schedule : usual_schedule),
             sentence("Megatron-LM schedules 1f1b, or interleaved with several model chunks; not ",
                      p.schedule, p.chunks > 1 ? " with" : " without", " model chunks"));
   refuse_if(to, p.layer_split, "Megatron-LM does not split layers over cards in turns");

@@ -8,7 +8,7 @@ namespace shardwise {
 
 Refusals meaningless_sizes(const ParallelPlan& p, const Workload& w) {
   Refusals to;
-  refuse_if(to, p.pipeline == 1 && (p.schedule != "1f1b" || p.chunks > 1),
+  refuse_if(to, p.pipeline == 1 && (p.schedule != usual_schedule || p.chunks > 1),
             "a schedule or model chunks say nothing without pipeline stages (pp=1)");
   refuse_if(to, p.pipeline == 1 && !p.layers_per_stage.empty(),
             "layers per stage say nothing without pipeline stages (pp=1)");

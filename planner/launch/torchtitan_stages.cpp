@@ -3,11 +3,15 @@
 #include <string_view>
 
 #include "planner/sentence.hpp"
+#include "simulator/pipeline_schedule.hpp"
 
 namespace shardwise {
 namespace {
 
-bool one_stage_each(std::string_view schedule) { return schedule == "1f1b" || schedule == "gpipe"; }
+bool one_stage_each(std::string_view schedule) {
+  const PipelineSchedule* row = find_pipeline_schedule(schedule);
+  return row != nullptr && row->chunks_per_stage == 1;
+}
 
 int default_chunks(std::string_view schedule) { return one_stage_each(schedule) ? 1 : 2; }
 
@@ -68,7 +72,7 @@ void put_torchtitan_stages(ConfigEntries& to, const ParallelPlan& p, const Trans
 
 void read_torchtitan_stages(PlanWords& words, const PlanFileContext& context,
                             const std::string& file) {
-  words.default_to("schedule", "1f1b", file);
+  words.default_to("schedule", std::string(usual_schedule), file);
   const std::string schedule = words.words.find("schedule")->second.value;
   const int pipeline = words.number_or("pp", 1), layers = context.model->layers;
   const int first_less = words.number_or("first-less", 1),

@@ -2,6 +2,9 @@
 // 5.23.0 TrainingArguments, liger_kernel's switches (transformers/integrations/liger.py).
 #include "planner/launch/trl_script.hpp"
 
+#include <array>
+#include <span>
+
 #include "planner/launch/formats.hpp"
 #include "planner/launch/hugging_face_names.hpp"
 #include "planner/launch/named_model.hpp"
@@ -140,9 +143,9 @@ void finish_liger(PlanWords& words, const std::string& file) {
 
 void trl_finish(PlanWords& words, const PlanFileContext& context, const std::string& file) {
   tell_other_model(words, context, "model_name_or_path");
-  for (const std::string_view preference : {"dpo", "kto"})
-    if (words.is("loss-type", preference))
-      words.say("preference", std::string(preference), words.where("loss-type"));
+  if (const auto loss = words.words.find("loss-type"); loss != words.words.end())
+    if (const PreferenceRow* preference = preference_named(loss->second.value))
+      words.say("preference", std::string(preference->name), std::string(loss->second.where));
   finish_liger(words, file);
   gather_targets(words, file);
   gather_method(words, file);
@@ -161,21 +164,40 @@ void trl_finish(PlanWords& words, const PlanFileContext& context, const std::str
     words.imply("framework", "hf-trainer", file);
 }
 
-// Of the scripts that TRL brings along (trl/scripts): "sft" also where it has none.
-std::string_view script_of(const Workload& w) {
-  if (w.preference == nullptr) return "sft";
-  for (const std::string_view name : {"dpo", "kto", "reward"})
-    if (w.preference->name == name) return name;
-  return "sft";
+// The scripts that TRL brings along (trl/scripts) for preferences, each with a key that says its
+// loss: reading back knows the script by it.
+struct TrlScript {
+  std::string_view name;  // of the preference too
+  std::string_view key;
+  ConfigValue value;
+};
+
+std::span<const TrlScript> trl_scripts() {
+  static const std::array<TrlScript, 3> rows{
+      {{"dpo", "loss_type.0", std::string("sigmoid")},
+       {"kto", "loss_type", std::string("kto")},
+       {"reward", "center_rewards_coefficient", std::monostate{}}}};
+  return rows;
 }
 
-// What is learned from. Reading back knows the script by it.
+// nullptr: the script is "sft", also where TRL has none.
+const TrlScript* script_of(const Workload& w) {
+  for (const TrlScript& script : trl_scripts())
+    if (w.preference != nullptr && w.preference->name == script.name) return &script;
+  return nullptr;
+}
+
+std::string_view script_name(const Workload& w) {
+  const TrlScript* script = script_of(w);
+  return script == nullptr ? "sft" : script->name;
+}
+
+// What is learned from.
 void put_loss(ConfigEntries& e, const Workload& w) {
-  const std::string_view script = script_of(w);
-  if (script == "dpo") put(e, "loss_type.0", "sigmoid");
-  if (script == "kto") put(e, "loss_type", "kto");
-  if (script == "reward") e.push_back({"center_rewards_coefficient", std::monostate{}});
-  if (script != "sft") return;
+  if (const TrlScript* script = script_of(w)) {
+    e.push_back({std::string(script->key), script->value});
+    return;
+  }
   put(e, "packing", true);  // full sequences, which is what is forecast
   put(e, "loss_type", w.framework.loss == LossKind::chunked ? "chunked_nll" : "nll");
   if (w.framework.loss != LossKind::fused_linear) return;
@@ -231,7 +253,7 @@ PlanFileFormat trl_reward_format() {
 
 Refusals trl_workload_refusals(const Workload& w) {
   Refusals to;
-  refuse_if(to, w.preference != nullptr && script_of(w) == "sft",
+  refuse_if(to, w.preference != nullptr && script_of(w) == nullptr,
             sentence("TRL has no script for ", w.preference != nullptr ? w.preference->name : "",
                      "; axolotl has a setting"));
   refuse_if(to, w.preference != nullptr && w.framework.loss == LossKind::fused_linear,
@@ -273,17 +295,17 @@ ConfigEntries trl_entries(const LaunchJob& job) {
 }
 
 std::string trl_file(const LaunchJob& job) {
-  return sentence(script_of(job.question.workload), ".yaml");
+  return sentence(script_name(job.question.workload), ".yaml");
 }
 
 std::vector<std::string> trl_words(const LaunchJob& job) {
-  return {sentence("trl.scripts.", script_of(job.question.workload)), "--config", trl_file(job)};
+  return {sentence("trl.scripts.", script_name(job.question.workload)), "--config", trl_file(job)};
 }
 
 std::string trl_note(const LaunchJob& job) {
   return sentence("Set dataset_name in ", trl_file(job),
                   ", or put your own training script in place of trl.scripts.",
-                  script_of(job.question.workload), ".");
+                  script_name(job.question.workload), ".");
 }
 
 }  // namespace shardwise

@@ -212,7 +212,7 @@ StepCosts costs_of(const BoundSite& site, const LayerBounds& layers, const Paral
 
 // Stage by stage, of the plainest way to deal them.
 Seconds dealt_stream_bound(const BoundSite& site, const LayerBounds& layers, ParallelPlan p) {
-  p.schedule = "1f1b";
+  p.schedule = usual_schedule;
   p.chunks = 1;
   p.layers_per_stage.clear();
   const StepCosts costs = costs_of(site, layers, p);

@@ -153,7 +153,7 @@ BoundLayers::BoundLayers(const Workload& w, const ParallelPlan& plan, const Clus
                          const Profile& profile, const CollectiveModel& collectives,
                          const std::string& policy) {
   const ModelPartition partition =
-      partition_model(w, plan, *find_pipeline_schedule("1f1b"), *recompute_policy(policy));
+      partition_model(w, plan, *find_pipeline_schedule(usual_schedule), *recompute_policy(policy));
   const CostModel cost(w, plan, cluster, profile, &collectives);
   std::vector<KernelModel> kernels;
   kernels.reserve(cluster.groups.size());
@@ -252,7 +252,7 @@ const std::deque<LayerDefinition>* LayerBounds::definitions(const Workload& w,
                                                             const ParallelPlan& plan) const {
   if (seen_sharding(w, plan) != seen_ || vague_) return nullptr;
   std::call_once(defined_, [&] {
-    const PipelineSchedule& any = *find_pipeline_schedule("1f1b");
+    const PipelineSchedule& any = *find_pipeline_schedule(usual_schedule);
     RecomputePolicy policy = *recompute_policy(plan_.recompute);
     if (!by_position_) {
       definitions_ = partition_model(w, plan_, any, policy).definitions;

@@ -189,12 +189,13 @@ void PlanSpace::add_shards_and_stages(const Cluster& cluster) {
   numbers_[index(PlanAxis::shard_group)] = std::move(groups);
   const bool splits = splits_layers(w, cluster);
   const bool pipelines = w.framework.supports_pipeline && !cluster.mixed_in_one_node;
-  schedules_ = {"1f1b"};
+  schedules_ = {std::string(usual_schedule)};
   std::vector<int> stages{1}, chunks{1};
   if (pipelines && gpus_ > 1) {
     stages = divisors(gpus_, w.model.layers);
     for (const PipelineSchedule& s : pipeline_schedules())
-      if (s.name != "1f1b" && s.name != "sequential" && has_schedule(w.framework, s.name))
+      if (s.name != usual_schedule && s.name != layer_split_schedule &&
+          has_schedule(w.framework, s.name))
         schedules_.emplace_back(s.name);
     for (int v = 2; v <= std::max(2, w.model.layers / 2); ++v) chunks.push_back(v);
   } else if (splits) {
@@ -424,7 +425,7 @@ std::vector<PipelineVariant> PlanSpace::variants(PlanPoint x) const {
           schedules_[static_cast<std::size_t>(numbers_[index(PlanAxis::schedule)][s])];
       const bool split = schedule == layer_split_name;
       const PipelineSchedule& row =
-          *find_pipeline_schedule(split ? std::string_view("sequential") : schedule);
+          *find_pipeline_schedule(split ? layer_split_schedule : schedule);
       const PlanPoint here =
           with(x, {static_cast<std::uint16_t>(s), static_cast<std::uint16_t>(c)});
       const auto p = plan(here);

@@ -72,11 +72,11 @@ const ScheduleReading* schedule_meant(const ReplayContext& c) {
 void set_schedule(const ReplayContext& c, const ScheduleReading* row, ParallelPlan& plan,
                   Notes& notes) {
   plan.chunks = plan.pipeline > 1 ? c.run.plan.vpp.value_or(1) : 1;
-  plan.schedule = plan.chunks > 1 ? "interleaved" : "1f1b";
+  plan.schedule = plan.chunks > 1 ? chunked_schedule : usual_schedule;
   if (row == nullptr || plan.pipeline == 1) return;
   const bool chunked = plan.chunks > 1 && !row->chunked.empty();
-  if (row->schedule == "1f1b" && plan.chunks > 1) return;  // Megatron calls both 1F1B
-  if (row->schedule == "interleaved" && plan.chunks == 1) {
+  if (row->schedule == usual_schedule && plan.chunks > 1) return;  // Megatron calls both 1F1B
+  if (row->schedule == chunked_schedule && plan.chunks == 1) {
     notes.push_back("an interleaved schedule without its number of chunks: 1f1b");
     return;
   }

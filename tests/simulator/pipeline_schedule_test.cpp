@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "simulator/parallel_plan.hpp"
 #include "simulator/step/engine.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/lower_slots.hpp"
@@ -79,6 +80,15 @@ std::string written(const std::vector<Slot>& slots) {
 }
 
 }  // namespace
+
+TEST_CASE("what plans fall to by themselves are rows") {
+  CHECK(schedule(usual_schedule).chunks_per_stage == 1);
+  CHECK_FALSE(schedule(chunked_schedule).chunks_per_stage);
+  ParallelPlan plan;
+  CHECK(schedule(plan.schedule_row()).name == usual_schedule);
+  plan.layer_split = true;
+  CHECK(schedule(plan.schedule_row()).name == layer_split_schedule);
+}
 
 TEST_CASE("Orders as drawn in their papers") {
   // 2104.04473 figure 4, p = 4, m = 8, stages 2 and 4.
