@@ -62,7 +62,6 @@ struct Network {
   Seconds latency;                // one small message, NIC to NIC
   Seconds message{};              // that one message of a ring keeps its sender busy, at least
   bool gpu_direct = true;         // NIC reads GPU memory without a host copy
-  bool rails = true;              // NIC i of every node shares a leaf
   int communicator_nics = 0;      // of a node in one communicator's rings; 0: as many as GPUs
   double oversubscription = 1.0;  // leaf-to-spine: 1 = non-blocking, 3 = 3:1
   // Measured fall of collective bandwidth with the number of nodes, relative to two nodes;

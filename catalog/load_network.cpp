@@ -31,7 +31,6 @@ Network read_network(JsonReader& r) {
   network.latency = Seconds(r.number("latency_us", 0.01, 1e6) * 1e-6);
   network.message = Seconds(r.maybe_number("message_us", 0, 1e6).value_or(0) * 1e-6);
   network.gpu_direct = r.flag("gpu_direct");
-  network.rails = r.flag("rails");
   network.communicator_nics =
       static_cast<int>(r.maybe_number("communicator_nics", 1, 64).value_or(0));
   network.oversubscription = r.number("oversubscription", 1, 1000);

@@ -66,7 +66,6 @@ RunHardware read_run_hardware(JsonReader r) {
 
 void read_method(JsonReader& r, RunTraining& t) {
   t.method = r.maybe_text("method").value_or("");
-  t.peft_type = r.maybe_text("peft_type");
   t.lora_rank = maybe_count(r, "lora_rank");
   t.lora_targets = r.maybe_text("lora_targets");
   t.trainable_params = r.maybe_integer64("trainable_params", 0, 1'000'000'000'000'000);

@@ -44,7 +44,6 @@ struct RunHardware {
 
 struct RunTraining {
   std::string method;
-  std::optional<std::string> peft_type;
   std::optional<int> sequence, micro_batch, global_batch, grad_accum;
   std::optional<std::string> precision, grad_dtype, reduce_dtype, optimizer, recompute;
   std::optional<bool> fused_optimizer, dropout;

@@ -37,6 +37,7 @@ Json entry_json(const Gpu& g) {
             {"memory_bandwidth_gb_per_s", json_gb_per_s(g.memory_bandwidth)}};
   const auto half = g.rate(DType::bf16) ? g.rate(DType::bf16) : g.rate(DType::fp16);
   if (half) j["dense_16_bit_tflops"] = json_number(half->value / 1e12);
+  if (g.tensor_clock_mhz) j["tensor_clock_mhz"] = json_number(*g.tensor_clock_mhz);
   j["nvlink_gb_per_s"] = json_gb_per_s(g.nvlink);
   j["power_w"] = json_number(g.power_w);
   return j;
@@ -72,6 +73,8 @@ Json entry_json(const CloudPrice& p) {
   Json j = {{"instance", p.instance}, {"provider", p.provider}, {"gpu", p.gpu}, {"gpus", p.gpus}};
   if (p.per_hour) j["usd_per_hour"] = json_number(p.per_hour->value);
   if (p.spot_per_hour) j["spot_usd_per_hour"] = json_number(p.spot_per_hour->value);
+  if (!p.region.empty()) j["region"] = p.region;
+  if (!p.spot_region.empty()) j["spot_region"] = p.spot_region;
   j["date"] = p.provenance.date;
   return j;
 }

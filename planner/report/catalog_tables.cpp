@@ -14,6 +14,12 @@ std::string half_rate(const Gpu& g) {
   return rate ? fixed(rate->value / 1e12, 1) : "-";
 }
 
+// Of the price on demand, and where spot ones are of another, of those.
+std::string regions(const CloudPrice& p) {
+  if (p.spot_region.empty()) return p.region.empty() ? "-" : p.region;
+  return p.region + (p.region.empty() ? "spot " : ", spot ") + p.spot_region;
+}
+
 template <class Entries>
 std::vector<const Provenance*> sources_of(const Entries& entries) {
   std::vector<const Provenance*> sources;
@@ -79,11 +85,12 @@ Table framework_table(const Catalog& c) {
 }
 
 Table price_table(const Catalog& c) {
-  Table t{{"instance", "provider", "gpu", "gpus", "$/hour", "spot $/hour", "date"}, {}};
+  Table t{{"instance", "provider", "gpu", "gpus", "$/hour", "spot $/hour", "region", "date"}, {}};
   for (const CloudPrice& p : c.prices.cloud)
     t.rows.push_back({p.instance, p.provider, p.gpu, std::to_string(p.gpus),
                       p.per_hour ? fixed(p.per_hour->value, 2) : "-",
-                      p.spot_per_hour ? fixed(p.spot_per_hour->value, 2) : "-", p.provenance.date});
+                      p.spot_per_hour ? fixed(p.spot_per_hour->value, 2) : "-", regions(p),
+                      p.provenance.date});
   return t;
 }
 

@@ -104,6 +104,12 @@ void can_do_what_it_did(const ParallelPlan& p, Method method, Framework& f) {
   if (!f.runs(method)) f.methods.push_back(method);
 }
 
+// The row that is nearest may be of the other generation of FSDP.
+void note_other_fsdp(const RunPlan& stated, const ShardedParameters& s, Notes& notes) {
+  if (stated.fsdp_version == 1 && s.copy_out) notes.push_back("FSDP1 is replayed as FSDP2");
+  if (stated.fsdp_version == 2 && s.joins_gradients) notes.push_back("FSDP2 is replayed as FSDP1");
+}
+
 ReplayResult assemble(const ReplayContext& c, const Gpu& gpu, const MethodReading& method,
                       Notes notes) {
   const Framework& row = replay_row(c, method.method, notes);
@@ -123,6 +129,7 @@ ReplayResult assemble(const ReplayContext& c, const Gpu& gpu, const MethodReadin
     p.zero_stage = 1;
   }
   Framework framework = replay_framework(c, row, method.method, compute, asked_stage);
+  note_other_fsdp(c.run.plan, framework.sharded, notes);
   settle_on(gpu, compute, framework);
   can_do_what_it_did(p, method.method, framework);
   const bool pretrains = method.method == Method::pretrain;

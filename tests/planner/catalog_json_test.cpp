@@ -53,6 +53,9 @@ TEST_CASE("a shown entry has numbers with their units and its sources", "[catalo
   CHECK(gpu["nvlink_gb_per_s"] == 0.0);
   CHECK(gpu["power_w"] == 450.0);
   CHECK(gpu["source"].is_string());
+  CHECK_FALSE(gpu.contains("tensor_clock_mhz"));
+  // Its tensor cores run at 1,830 MHz, not at the 1,980 of its boost clock.
+  CHECK(catalog_answer({"show", "h100-sxm5-80gb"})["tensor_clock_mhz"] == 1830.0);
   // Llama 3.1 8B: 8,030,261,248 parameters, all of them active.
   const Json model = catalog_answer({"show", "llama-3.1-8b"});
   CHECK(model["parameters"] == 8'030'261'248);
@@ -65,6 +68,26 @@ TEST_CASE("check counts in numbers", "[catalog]") {
     CHECK(row["entries"].is_number_integer());
     if (row["kind"] == "gpus") CHECK(row["entries"] == known_facts().catalog.gpus.size());
   }
+}
+
+TEST_CASE("a price says where it holds", "[catalog]") {
+  CloudPrice price;
+  price.instance = "big";
+  Catalog catalog;
+  const auto shown = [&] {
+    catalog.prices.cloud = {price};
+    return price_table(catalog).rows.front().at(6);
+  };
+  CHECK(shown() == "-");
+  price.region = "here";
+  CHECK(shown() == "here");
+  CHECK(entry_json(price)["region"] == "here");
+  CHECK_FALSE(entry_json(price).contains("spot_region"));
+  price.spot_region = "there";
+  CHECK(shown() == "here, spot there");
+  CHECK(entry_json(price)["spot_region"] == "there");
+  price.region = "";
+  CHECK(shown() == "spot there");
 }
 
 }  // namespace shardwise

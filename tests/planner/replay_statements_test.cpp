@@ -49,6 +49,16 @@ TEST_CASE("Liger leaves the norms of heads to the model's own code") {
   CHECK_FALSE(std::get<Replay>(ask(other)).question.workload.framework.patches_built_model);
 }
 
+// A row of FSDP2 copies what it gathers out of one buffer, one of FSDP1 joins gradients instead.
+TEST_CASE("A run of the other generation of FSDP than its row's says so") {
+  RunRecord run = record("torchtitan-asynctp-llama3.1-70b-h100x256-fp8-rowwise-vanilla");
+  REQUIRE(asked(run.id.c_str()).question.workload.framework.sharded.copy_out);
+  run.plan.fsdp_version = 2;
+  CHECK_FALSE(notes_hold(std::get<Replay>(ask(run)), "FSDP1 is replayed as FSDP2"));
+  run.plan.fsdp_version = 1;
+  CHECK(notes_hold(std::get<Replay>(ask(run)), "FSDP1 is replayed as FSDP2"));
+}
+
 // TRL of 2026 adapts a quantised model as it was loaded; a program that calls PEFT's preparation
 // first has what is not quantised in fp32.
 TEST_CASE("A program that prepares a quantised model is replayed so") {
