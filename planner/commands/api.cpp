@@ -15,6 +15,7 @@
 #include "planner/report/json_parts.hpp"
 #include "planner/report/output.hpp"
 #include "planner/request/request_field.hpp"
+#include "planner/sentence.hpp"
 
 namespace shardwise {
 namespace {
@@ -26,11 +27,11 @@ struct ApiCommand {
 
 constexpr std::array<ApiCommand, 6> commands{{
     {"fit", [](const Request& r, const Facts& f, const Output& o) { return fit(r, f, false, o); }},
+    {"plan", [](const Request& r, const Facts& f, const Output& o) { return plan(r, {}, f, o); }},
     {"simulate",
      [](const Request& r, const Facts& f, const Output& o) { return simulate(r, f, {}, o); }},
     {"compare",
      [](const Request& r, const Facts& f, const Output& o) { return compare(r, f, false, o); }},
-    {"plan", [](const Request& r, const Facts& f, const Output& o) { return plan(r, {}, f, o); }},
     {"models", models},
     {"shop", shop},
 }};
@@ -132,7 +133,7 @@ ApiAnswer api_answer(std::string_view command, std::string_view body, const Fact
     if (code != 0) return unanswered(err.str(), code);
     return {200, wants_document ? document.str() : out.str()};
   }
-  return api_problem(404, "command", "is none of fit, plan, simulate, compare, models, shop");
+  return api_problem(404, "command", sentence("is none of ", listed(api_commands(), ", ")));
 }
 
 std::string api_question(std::string_view command, std::string_view body) {

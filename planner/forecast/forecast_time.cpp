@@ -50,9 +50,8 @@ void fill_breakdown(const RankSummary& rank, StepBreakdown& to) {
 }
 
 void fill_critical_path(const PlayedStep& step, std::map<std::string, Seconds>& to) {
-  for (const CriticalTask& t : critical_path(step.graph(), step.timeline))
-    to[std::string(name(step.graph().work(t.task)))] +=
-        step.timeline[t.task].end - step.timeline[t.task].start;
+  for (const TaskId t : critical_path(step.graph(), step.timeline))
+    to[std::string(name(step.graph().work(t)))] += step.timeline[t].end - step.timeline[t].start;
 }
 
 }  // namespace

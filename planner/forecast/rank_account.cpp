@@ -21,12 +21,12 @@ int stage_of(const PlayedStep& step, TaskId task) {
 std::vector<PathPart> path_parts(const PlayedStep& step) {
   const TaskGraph& graph = step.graph();
   std::vector<PathPart> parts;
-  for (const CriticalTask& on_path : critical_path(graph, step.timeline)) {
-    const TaskTimes& times = step.timeline[on_path.task];
+  for (const TaskId on_path : critical_path(graph, step.timeline)) {
+    const TaskTimes& times = step.timeline[on_path];
     if (times.end == times.start) continue;
-    const int stage = stage_of(step, on_path.task);
-    const WorkKind work = graph.work(on_path.task);
-    const int microbatch = graph.tag(on_path.task).microbatch;
+    const int stage = stage_of(step, on_path);
+    const WorkKind work = graph.work(on_path);
+    const int microbatch = graph.tag(on_path).microbatch;
     if (parts.empty() || parts.back().stage != stage || parts.back().work != work)
       parts.push_back({stage, work, microbatch, microbatch, times.start, times.end, 0});
     PathPart& part = parts.back();

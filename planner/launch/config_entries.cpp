@@ -14,12 +14,6 @@ std::string config_text(const ConfigValue& value) {
   return "null";
 }
 
-const ConfigEntry* find_entry(const ConfigEntries& entries, std::string_view path) {
-  const auto found = std::find_if(entries.begin(), entries.end(),
-                                  [&](const ConfigEntry& e) { return e.path == path; });
-  return found == entries.end() ? nullptr : &*found;
-}
-
 bool has_part(const ConfigEntries& entries, std::string_view path) {
   return std::any_of(entries.begin(), entries.end(), [&](const ConfigEntry& e) {
     return e.path.starts_with(path) && (e.path.size() == path.size() || e.path[path.size()] == '.');

@@ -38,7 +38,6 @@ inline constexpr int most_config_levels = 32;
 // The value as a person would write it: "true", "3", "2e-05", the text itself.
 std::string config_text(const ConfigValue& value);
 
-const ConfigEntry* find_entry(const ConfigEntries& entries, std::string_view path);
 // True where `path` is one of the values or leads to some: "zero_optimization".
 bool has_part(const ConfigEntries& entries, std::string_view path);
 

@@ -224,13 +224,6 @@ std::string window_text(const PlayedStep& step, Window window, DrawingStyle styl
 
 }  // namespace
 
-std::vector<std::string> drawn_rows(const PlayedStep& step, SimTime from, SimTime to, int columns) {
-  std::vector<std::string> rows;
-  for (int stage = 0; stage < step.stages(); ++stage)
-    rows.push_back(Row(step, stage, {from, to, columns}).letters());
-  return rows;
-}
-
 std::string pipeline_drawing(const PlayedStep& step, DrawingStyle style) {
   const int columns = std::max(8, style.width - label_width(step) - 4);
   const Window whole{SimTime{}, step.timeline.makespan, columns};

@@ -11,7 +11,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "simulator/step/played_step.hpp"
 
@@ -23,8 +22,5 @@ struct DrawingStyle {
 };
 
 std::string pipeline_drawing(const PlayedStep& step, DrawingStyle style);
-
-// One window of the step, without legend or axis: a line per stage. For tests.
-std::vector<std::string> drawn_rows(const PlayedStep& step, SimTime from, SimTime to, int columns);
 
 }  // namespace shardwise

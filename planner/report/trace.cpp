@@ -173,9 +173,8 @@ class TraceWriter {
   // From the end of one task to the start of the next; both slices are on the critical path.
   void arrows() {
     std::vector<TaskId> path;
-    for (const CriticalTask& t : critical_path(graph_, record_.step.timeline))
-      if (record_.step.timeline[t.task].end != record_.step.timeline[t.task].start)
-        path.push_back(t.task);
+    for (const TaskId t : critical_path(graph_, record_.step.timeline))
+      if (record_.step.timeline[t].end != record_.step.timeline[t].start) path.push_back(t);
     for (std::size_t i = 0; i + 1 < path.size(); ++i) {
       if (graph_.lanes(path[i]).front() == graph_.lanes(path[i + 1]).front()) continue;
       // Viewers attach an arrow to the slice that holds its time: just before the end.

@@ -49,13 +49,6 @@ std::vector<LaneId> lanes_in_order_of_blame(const TaskGraph& graph) {
   return lanes;
 }
 
-bool share_a_lane(const TaskGraph& graph, TaskId a, TaskId b) {
-  const auto lanes_of_a = graph.lanes(a);
-  const auto lanes_of_b = graph.lanes(b);
-  return std::find_first_of(lanes_of_a.begin(), lanes_of_a.end(), lanes_of_b.begin(),
-                            lanes_of_b.end()) != lanes_of_a.end();
-}
-
 }  // namespace
 
 Picoseconds total(const TimePerWork& times) {
@@ -84,22 +77,20 @@ std::vector<RankSummary> summarise_ranks(const TaskGraph& graph, const Timeline&
   return summaries;
 }
 
-std::vector<CriticalTask> critical_path(const TaskGraph& graph, const Timeline& timeline) {
+std::vector<TaskId> critical_path(const TaskGraph& graph, const Timeline& timeline) {
   require(timeline.tasks.size() == graph.task_count(),
           "a timeline goes with the graph it was run on");
-  std::vector<CriticalTask> path;
+  std::vector<TaskId> path;
   if (timeline.tasks.empty()) return path;
   const auto last =
       std::find_if(timeline.tasks.begin(), timeline.tasks.end(),
                    [&](const TaskTimes& task) { return task.end == timeline.makespan; });
   TaskId task{static_cast<std::uint32_t>(last - timeline.tasks.begin())};
   while (timeline[task].released_by != task) {
-    const TaskId before = timeline[task].released_by;
-    const bool same_lane = share_a_lane(graph, before, task);
-    path.push_back({task, same_lane ? StartedBy::lane : StartedBy::dependency});
-    task = before;
+    path.push_back(task);
+    task = timeline[task].released_by;
   }
-  path.push_back({task, StartedBy::step});
+  path.push_back(task);
   std::reverse(path.begin(), path.end());
   return path;
 }

@@ -60,20 +60,8 @@ Picoseconds total(const TimePerWork& times);
 // One summary per rank of the graph. `timeline` is that of `graph`.
 std::vector<RankSummary> summarise_ranks(const TaskGraph& graph, const Timeline& timeline);
 
-// What let a task of the critical path start when it did.
-enum class StartedBy : std::uint8_t {
-  step,        // it is the first: it started with the step
-  lane,        // its predecessor on a lane ended
-  dependency,  // a dependency on other lanes ended
-};
-
-struct CriticalTask {
-  TaskId task;
-  StartedBy started_by = StartedBy::step;
-  friend bool operator==(const CriticalTask&, const CriticalTask&) = default;
-};
-
-// In order of time; empty for an empty graph.
-std::vector<CriticalTask> critical_path(const TaskGraph& graph, const Timeline& timeline);
+// The tasks that each waited for the one before: the first starts with the step, the last ends with
+// it. In order of time; empty for an empty graph.
+std::vector<TaskId> critical_path(const TaskGraph& graph, const Timeline& timeline);
 
 }  // namespace shardwise

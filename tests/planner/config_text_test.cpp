@@ -83,8 +83,9 @@ TEST_CASE("arguments are read as a shell would split them") {
   const auto e = read_config(ConfigSyntax::arguments, script, "train.sh");
   REQUIRE(e);
   const auto value = [&](const char* path) {
-    const ConfigEntry* found = find_entry(*e, path);
-    return found == nullptr ? std::string("absent") : config_text(found->value);
+    for (const ConfigEntry& entry : *e)
+      if (entry.path == path) return config_text(entry.value);
+    return std::string("absent");
   };
   CHECK(value("tensor-model-parallel-size") == "8");
   CHECK(value("pipeline-model-parallel-size") == "4");

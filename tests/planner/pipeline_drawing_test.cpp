@@ -11,15 +11,23 @@ using namespace shardwise;
 
 namespace {
 
-std::vector<std::string> whole_drawing(const PlayedStep& step, int columns) {
-  return drawn_rows(step, {}, step.timeline.makespan, columns);
-}
-
 std::vector<std::string> lines(const std::string& text) {
   std::istringstream in(text);
   std::vector<std::string> all;
   for (std::string line; std::getline(in, line);) all.push_back(line);
   return all;
+}
+
+// The rows of the whole step, without their labels ("  0 |") and what follows them.
+std::vector<std::string> whole_drawing(const PlayedStep& step, int columns) {
+  constexpr int label = 5;
+  std::vector<std::string> rows;
+  for (const std::string& line : lines(pipeline_drawing(step, {columns + label, false}))) {
+    const bool is_row = line.size() > label && line[label - 1] == '|';
+    if (is_row) rows.push_back(line.substr(label));
+    if (!is_row && !rows.empty()) break;
+  }
+  return rows;
 }
 
 }  // namespace
@@ -52,10 +60,10 @@ TEST_CASE("the second chunk is marked, and weight halves have their own look") {
 }
 
 TEST_CASE("a column shows what took most of it; passes too short to see leave no gap") {
-  // GPipe on one stage, m = 4, f = b = 1: 8 ps in 4 columns of two equal passes each: the first
+  // GPipe on one stage, m = 8, f = b = 1: 16 ps in 8 columns of two equal passes each: the first
   // stays, as the second took no more.
-  const PlayedStep step = played_slots("gpipe", {1, 1, 4}, 1, 1, 0);
-  CHECK(whole_drawing(step, 4) == std::vector<std::string>{"FFBB"});
+  const PlayedStep step = played_slots("gpipe", {1, 1, 8}, 1, 1, 0);
+  CHECK(whole_drawing(step, 8) == std::vector<std::string>{"FFFFBBBB"});
   // 100 microbatches in 20 columns: 200 ps, no number fits, nothing idles.
   const auto rows = whole_drawing(played_slots("gpipe", {1, 1, 100}, 1, 1, 0), 20);
   CHECK(rows == std::vector<std::string>{"FFFFFFFFFFBBBBBBBBBB"});
