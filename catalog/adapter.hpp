@@ -42,6 +42,18 @@ struct AdapterTargets {
   friend bool operator==(const AdapterTargets&, const AdapterTargets&) = default;
 };
 
+// As requests and readings name them, in the order in which a list of them is written.
+inline constexpr std::array<std::pair<std::string_view, bool AdapterTargets::*>, 9> adapter_linears{
+    {{"q", &AdapterTargets::q},
+     {"k", &AdapterTargets::k},
+     {"v", &AdapterTargets::v},
+     {"o", &AdapterTargets::o},
+     {"gate", &AdapterTargets::gate},
+     {"up", &AdapterTargets::up},
+     {"down", &AdapterTargets::down},
+     {"embedding", &AdapterTargets::embedding},
+     {"lm_head", &AdapterTargets::lm_head}}};
+
 // How frozen weights are stored. Sources: bitsandbytes/functional.py:917-957 (block 64, fp32
 // absmax; nested: 8-bit absmax in blocks of 256), arXiv 2305.14314 section 3; GPTQ as AutoGPTQ
 // packs it, a fp16 scale and a 4-bit zero per group of 128 (qlinear_cuda_old.py @179776bd1d); fp8

@@ -37,18 +37,6 @@ constexpr Spellings<GraphScope, 6> graph_scope_names{{
     {"moe_preprocess", GraphScope::moe_preprocess},
     {"mamba", GraphScope::mamba},
 }};
-// The linears as adapter_targets name them.
-constexpr std::array<std::pair<std::string_view, bool AdapterTargets::*>, 9> target_members{{
-    {"q", &AdapterTargets::q},
-    {"k", &AdapterTargets::k},
-    {"v", &AdapterTargets::v},
-    {"o", &AdapterTargets::o},
-    {"gate", &AdapterTargets::gate},
-    {"up", &AdapterTargets::up},
-    {"down", &AdapterTargets::down},
-    {"embedding", &AdapterTargets::embedding},
-    {"lm_head", &AdapterTargets::lm_head},
-}};
 constexpr AdapterTargets no_targets{false, false, false, false, false, false, false, false, false};
 
 // A row of a table of names (dtype_rows, method_rows, ...) by its name.
@@ -77,7 +65,7 @@ AdapterTargets targets(JsonReader& r) {
   AdapterTargets out = no_targets;
   for (const std::string& name : r.texts("targets")) {
     bool known = false;
-    for (const auto& [spelled, member] : target_members) {
+    for (const auto& [spelled, member] : adapter_linears) {
       if (spelled != name) continue;
       out.*member = true;
       known = true;
@@ -291,7 +279,7 @@ AdapterTargets targets_meant(const Reading& reading, std::string_view spoken) {
     const std::string word(at, end);
     for (const TargetReading& row : reading.targets) {
       if (row.text.size() != word.size() || !holds_words(word, row.text)) continue;
-      for (const auto& [name, member] : target_members) out.*member |= row.targets.*member;
+      for (const auto& [name, member] : adapter_linears) out.*member |= row.targets.*member;
     }
     at = std::find_if(end, text.end(), part_of_word);
   }

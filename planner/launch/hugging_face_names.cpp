@@ -1,27 +1,8 @@
 #include "planner/launch/hugging_face_names.hpp"
 
-#include <array>
-#include <utility>
-
 #include "planner/sentence.hpp"
 
 namespace shardwise {
-namespace {
-
-// Which linears of a row are adapted, in the order in which a request lists them.
-std::array<std::pair<bool, std::string_view>, 9> chosen(const AdapterTargets& t) {
-  return {{{t.q, "q"},
-           {t.k, "k"},
-           {t.v, "v"},
-           {t.o, "o"},
-           {t.gate, "gate"},
-           {t.up, "up"},
-           {t.down, "down"},
-           {t.embedding, "embedding"},
-           {t.lm_head, "lm_head"}}};
-}
-
-}  // namespace
 
 std::string_view hugging_face_optimizer(const OptimizerRow& optimizer) {
   for (const Meaning& m : hugging_face_optimizers)
@@ -33,19 +14,18 @@ bool every_linear(const AdapterTargets& t) { return t == AdapterTargets{}; }
 
 std::vector<std::string_view> hugging_face_targets(const AdapterTargets& targets) {
   std::vector<std::string_view> names;
-  for (const auto& [used, name] : chosen(targets))
+  for (const auto& [name, used] : adapter_linears)
     for (const Meaning& m : hugging_face_linears)
-      if (used && m.value == name) names.push_back(m.found);
+      if (targets.*used && m.value == name) names.push_back(m.found);
   return names;
 }
 
 void gather_targets(PlanWords& words, const std::string& file) {
   if (words.has("target:all-linear")) words.default_to("lora_targets", "all-linear", file);
   std::string list, where;
-  for (const auto& [used, name] :
-       chosen(AdapterTargets{true, true, true, true, true, true, true, true, true})) {
+  for (const auto& [name, used] : adapter_linears) {
     const std::string word = sentence("target:", name);
-    if (!used || !words.has(word)) continue;
+    if (!words.has(word)) continue;
     if (where.empty()) where = words.where(word);
     list += sentence(list.empty() ? "" : ",", name);
   }

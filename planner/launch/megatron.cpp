@@ -35,9 +35,6 @@ constexpr Meaning selective_flag[] = {{"true", "selective"}, {"false", ""}};
 constexpr Meaning finetunes[] = {{"true", "full"}, {"false", ""}};
 constexpr Meaning host_optimizer[] = {{"true", "optimizer"}, {"false", "none"}};
 
-constexpr std::string_view no_step = "has no bearing on a step";
-constexpr std::string_view of_model = "the model is the one asked for";
-constexpr std::string_view row_says = "the framework's row says it";
 constexpr std::string_view grads_in_fp32 = "gradients are summed and reduced in fp32 here";
 
 constexpr PlanKey keys[] = {
@@ -117,11 +114,11 @@ constexpr PlanKey keys[] = {
     ignored("use-mcore-models", row_says),
     ignored("no-gradient-accumulation-fusion", row_says),
     ignored("cross-entropy-*", row_says),
-    ignored("ddp-*", "has no bearing that is modelled"),
-    ignored("no-*", "has no bearing that is modelled"),
-    ignored("fp8-*", "has no bearing that is modelled"),
+    ignored("ddp-*", no_bearing),
+    ignored("no-*", no_bearing),
+    ignored("fp8-*", no_bearing),
     ignored("distributed-*", no_step),
-    ignored("ckpt-*", "saving is not forecast"),
+    ignored("ckpt-*", of_saving),
     ignored("train-*", no_step),
     ignored("lr-*", no_step),
     ignored("min-lr", no_step),
@@ -155,7 +152,7 @@ constexpr PlanKey keys[] = {
     ignored("timing-*", no_step),
     ignored("profile*", no_step),
     ignored("dataloader-type", no_step),
-    ignored("save*", "saving is not forecast"),
+    ignored("save*", of_saving),
     ignored("load*", "loading is forecast as the framework does it"),
     refused("cp-comm-type.*", "", "expected one kind for all layers"),
     refused("main-grads-dtype", "fp32", grads_in_fp32),

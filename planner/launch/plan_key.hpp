@@ -40,6 +40,14 @@ struct PlanKey {
   std::span<const Meaning> meanings;
 };
 
+// Why a key is ignored, as most formats have it.
+inline constexpr std::string_view no_step = "has no bearing on a step";
+inline constexpr std::string_view no_bearing = "has no bearing that is modelled";
+inline constexpr std::string_view row_says = "the framework's row says it";
+inline constexpr std::string_view of_model = "the model is the one asked for";
+inline constexpr std::string_view of_saving = "saving is not forecast";
+inline constexpr std::string_view of_evaluation = "evaluation is not forecast";
+
 constexpr PlanKey says_integer(std::string_view path, std::string_view word, int low = 1,
                                int high = std::numeric_limits<int>::max()) {
   return {path, KeyUse::says, word, "", KeyKind::integer, low, high, {}};
@@ -62,7 +70,7 @@ constexpr PlanKey counts_layers(std::string_view path, std::string_view word) {
   return {path, KeyUse::says, word, "", KeyKind::layers, 0, 0, {}};
 }
 constexpr PlanKey names_model(std::string_view path, std::string_view word) {
-  return {path, KeyUse::model, word, "the model is the one asked for", KeyKind::text, 0, 0, {}};
+  return {path, KeyUse::model, word, of_model, KeyKind::text, 0, 0, {}};
 }
 constexpr PlanKey ignored(std::string_view path, std::string_view why) {
   return {path, KeyUse::ignored, "", why, KeyKind::text, 0, 0, {}};

@@ -34,8 +34,8 @@ constexpr PlanKey keys[] = {
     says_number("training.learning_rate", "learning-rate"),
     says_choice("training.method", "method", methods),
     names_model("training.model", named_model),
-    ignored("training.steps", "has no bearing on a step"),
-    ignored("fully_shard.reduce_dtype", "the framework's row says it"),
+    ignored("training.steps", no_step),
+    ignored("fully_shard.reduce_dtype", row_says),
 };
 
 void finish(PlanWords& words, const PlanFileContext& context, const std::string& file) {

@@ -65,7 +65,6 @@ constexpr Meaning converters[] = {{"float8", "fp8"},
 constexpr Meaning optimizers[] = {{"AdamW", "adamw"}, {"Adam", "adamw"}};
 constexpr Meaning offloads[] = {{"true", "params+optimizer"}, {"false", "none"}};
 
-constexpr std::string_view no_step = "has no bearing on a step";
 constexpr std::string_view not_modelled = "would change time and memory in ways not modelled";
 
 constexpr PlanKey keys[] = {
@@ -113,20 +112,20 @@ constexpr PlanKey keys[] = {
     says_choice("model.converters*", "converter", converters),
     names_model("model.name", "named-family"),
     names_model("model.flavor", "named-flavor"),
-    ignored("model.*", "the model is the one asked for"),
+    ignored("model.*", of_model),
     ignored("lr_scheduler.*", no_step),
     ignored("training.dataset*", no_step),
     ignored("training.dataloader*", "loading is taken as fast enough"),
     ignored("training.max_norm", "clipping is counted as the framework does it"),
     ignored("training.steps", no_step),
     ignored("training.gc_*", no_step),
-    ignored("training.mixed_precision_reduce", "the framework's row says it"),
+    ignored("training.mixed_precision_reduce", row_says),
     ignored("training.seed", no_step),
-    ignored("checkpoint.*", "saving is not forecast"),
+    ignored("checkpoint.*", of_saving),
     ignored("comm.*", no_step),
     ignored("debug.*", no_step),
-    ignored("validation.*", "evaluation is not forecast"),
-    ignored("activation_checkpoint.*", "has no bearing that is modelled"),
+    ignored("validation.*", of_evaluation),
+    ignored("activation_checkpoint.*", no_bearing),
     ignored("compile.components*", "decides nothing unless compile.enable is true"),
     ignored("compile.backend", "decides nothing unless compile.enable is true"),
     ignored("parallelism.context_parallel_load_balancer", "ranks are taken as balanced"),
