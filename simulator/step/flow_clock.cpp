@@ -9,14 +9,14 @@
 namespace shardwise {
 namespace {
 
-constexpr SimTime never{std::numeric_limits<std::int64_t>::max()};
+constexpr SimTime no_end{std::numeric_limits<std::int64_t>::max()};
 
 }  // namespace
 
 FlowClock::FlowClock(const FlowNetwork& network)
     : network_(network), classes_(network.class_count()) {
   require(network.active_classes().empty(), "flows start with the tasks that they are");
-  for (Class& c : classes_) c.next_end = never;
+  for (Class& c : classes_) c.next_end = no_end;
 }
 
 bool FlowClock::later(const Member& a, const Member& b) {
@@ -29,7 +29,7 @@ void FlowClock::advance(Class& c, SimTime now) {
 }
 
 void FlowClock::reschedule(Class& c) {
-  c.next_end = never;
+  c.next_end = no_end;
   if (c.waiting.empty()) return;
   const double left = std::max(0.0, c.waiting.front().end_work - c.work) / c.speed;
   constexpr double clock_range = 9.2e18;  // just inside int64
