@@ -8,11 +8,24 @@ namespace shardwise {
 namespace {
 
 // What one reader holds while it loads: the whole checkpoint in 16 bits; or, where weights are
-// quantised as they come, what became of them and the file being read.
+// quantised as they come, what became of them and the file being read, of which a small model has
+// one only.
 Bytes reading_bytes(const Workload& w, Bytes checkpoint_shard) {
   const auto total = static_cast<double>(parameter_count(w.model).total);
-  if (!w.freezes_quantized()) return ceil_bytes(2 * total);
-  return ceil_bytes(total * row(w.adapter.base).bytes_per_weight) + checkpoint_shard;
+  const Bytes checkpoint = ceil_bytes(2 * total);
+  if (!w.freezes_quantized()) return checkpoint;
+  return ceil_bytes(total * row(w.adapter.base).bytes_per_weight) +
+         std::min(checkpoint_shard, checkpoint);
+}
+
+// What an optimizer on the host steps: the master copy where there is one; else the weights as they
+// are stored, which lie there already where they are offloaded too (torch/distributed/fsdp/api.py,
+// CPUOffload: gradients follow the parameters, and the step runs on the CPU), or else a pinned copy
+// of them (torchao/optim/cpu_offload.py, CPUOffloadOptimizer).
+std::int64_t stepped_on_host(const Workload& w, const ParallelPlan& plan, const LayerState& s) {
+  if (s.master > 0) return s.master;
+  if (plan.offload.parameters) return 0;
+  return w.trains_base() ? s.weights : s.adapters;
 }
 
 HostMemory on_one_node(const Workload& w, const ParallelPlan& plan, const Node& node,
@@ -26,7 +39,7 @@ HostMemory on_one_node(const Workload& w, const ParallelPlan& plan, const Node& 
   if (plan.offload.optimizer && plan.nvme)
     each += s.gradients + std::min<std::int64_t>(s.optimizer + s.master, 16'000'000'000);
   else if (plan.offload.optimizer)
-    each += s.optimizer + std::max(s.master, s.master > 0 ? s.master : 2 * s.weights) + s.gradients;
+    each += s.optimizer + stepped_on_host(w, plan, s) + s.gradients;
   if (plan.offload.parameters) each += s.weights + s.quantization + s.adapters;
   host.steady = Bytes(ranks * each);
 

@@ -380,6 +380,24 @@ TEST_CASE("the host's memory is that of the fullest node, whichever is named fir
   CHECK(host("1xH100-SXM+8xA100-80GB", nine) == host("8xA100-80GB+1xH100-SXM", nine));
 }
 
+// 1,235,814,400 parameters in fp32: weight, gradient and AdamW's two states are 16 bytes of each,
+// also where the weights stay on the GPUs and what is stepped is a copy. DeepSpeed has 2 + 2 bytes,
+// an fp32 master and the states: 16, and 14 where the 16-bit weights are not on the host.
+TEST_CASE("what is stepped on the host lies there once", "[forecast]") {
+  const auto offloaded = [](const char* framework, const char* what) {
+    const std::string plan = "dp=4,zero=3,mbs=1,ga=1,recompute=full";
+    const auto host = [&](const std::string& text) {
+      return asked(question("llama-3.2-1b", "4xRTX-4090", Method::full, framework, text.c_str()))
+          .host.steady;
+    };
+    return (host(plan + ",offload=" + what) - host(plan)) / Bytes(1'235'814'400);
+  };
+  CHECK(offloaded("pytorch-fsdp2", "params+optimizer") == Approx(16).epsilon(1e-3));
+  CHECK(offloaded("pytorch-fsdp2", "optimizer") == Approx(16).epsilon(1e-3));
+  CHECK(offloaded("deepspeed-zero", "params+optimizer") == Approx(16).epsilon(1e-3));
+  CHECK(offloaded("deepspeed-zero", "optimizer") == Approx(14).epsilon(1e-3));
+}
+
 TEST_CASE("a forecast is as sure as the least known of its cards", "[forecast]") {
   const auto trust = [](const char* gpus) {
     return asked(question("gpt2", gpus, Method::full, "pytorch-ddp",

@@ -341,6 +341,15 @@ TEST_CASE("the host decides where its stated RAM is too small") {
   CHECK(c.forecast.host.load_once < *r.host_ram);
 }
 
+// 1,235,814,400 parameters: LoRA reads 2 bytes of each, QLoRA beside these what becomes of them, 4
+// bits and an fp32 constant for every 64.
+TEST_CASE("a small model is read from a file that is no larger") {
+  const auto loading = [](Method method) {
+    return chosen(request_in("trl", "llama-3.2-1b", "4090", method)).forecast.host.load_peak;
+  };
+  CHECK(loading(Method::qlora) - loading(Method::lora) == Bytes(695'145'600));
+}
+
 TEST_CASE("a batch that divides over nothing is a problem with the nearest that do") {
   Request request = request_for("8b", "16xA100-80GB", {Method::lora});
   request.batch = 15;
