@@ -1,7 +1,6 @@
 #include "planner/search/plan_choice.hpp"
 
 #include <algorithm>
-#include <array>
 #include <future>
 #include <iterator>
 #include <utility>
@@ -134,7 +133,8 @@ void try_at_once(PlanSearch& s, ParallelPlan plan) {
     s.fitting.push_back(*std::move(t));
 }
 
-// Raises the microbatch while it fits and keeps the largest of the best verdict.
+// Raises the microbatch while it fits and keeps the largest of each verdict: a tight one may save
+// more than half the time of those with room to spare.
 void climb(PlanSearch& s, ParallelPlan plan) {
   std::optional<Tried> best;
   for (const int size : microbatches(s, plan)) {
@@ -148,8 +148,9 @@ void climb(PlanSearch& s, ParallelPlan plan) {
       if (!best) try_at_once(s, plan);
       break;
     }
-    if (best && t->verdict == Verdict::tight && best->verdict == Verdict::fits) break;
-    if (best && plan.pipeline > 1) s.fitting.push_back(std::move(*best));  // smaller: less bubble
+    const bool tighter = best && t->verdict == Verdict::tight && best->verdict == Verdict::fits;
+    const bool less_bubble = best && plan.pipeline > 1;  // where it is smaller
+    if (tighter || less_bubble) s.fitting.push_back(std::move(*best));
     best = std::move(t);
   }
   if (best) s.fitting.push_back(std::move(*best));
@@ -329,10 +330,10 @@ Bytes host_shortfall(const HostMemory& host) {
 }
 
 // Which of two plans that do not fit is nearer: first what tensors lack on a GPU, then the host.
+// Where the GPUs have room, more of it is no merit: it would be had by offloading in vain.
 bool nearer(const Forecast& a, const Forecast& b) {
   const auto key = [](const Forecast& f) {
-    const Bytes gpu = least_shortfall(f);
-    return std::array<Bytes, 3>{std::max(Bytes(0), gpu), host_shortfall(f.host), gpu};
+    return std::pair(std::max(Bytes(0), least_shortfall(f)), host_shortfall(f.host));
   };
   return key(a) < key(b);
 }

@@ -198,6 +198,20 @@ TEST_CASE("a tight plan is chosen where it saves more than half the time") {
 
 // The same plan and 1.2: 23.7 / 1.2 = 19.7 GiB hold the 18.9 that are not cache, so it has room,
 // and says what of it is cache. Its interval ends at the card.
+// Experts are widened to 16 bits anew in every pass, whatever comes through: of 16 sequences one at
+// a time that is 16 times, eight at a time twice.
+TEST_CASE("a tight microbatch is weighed beside a small one with room to spare") {
+  Request r = request_for("qwen3-30b-a3b", "4090", {Method::qlora});
+  const ChosenPlan c = chosen(r);
+  CHECK(c.verdict == Verdict::tight);
+  CHECK(c.question.plan.microbatch > 1);
+  CHECK_FALSE(note_with(c, "With room to spare").empty());
+  r.microbatch = 1;
+  const ChosenPlan one = chosen(r);
+  CHECK(one.verdict == Verdict::fits);
+  CHECK(c.forecast.step_time.expected < 0.5 * one.forecast.step_time.expected);
+}
+
 TEST_CASE("cache that would be given back does not make a plan tight") {
   const Facts facts = facts_with_memory_interval(0.9, 1.2);
   const auto asked = resolve(request_for("70b", "6xRTX-3090", {Method::qlora}), facts,
@@ -339,6 +353,16 @@ TEST_CASE("the host decides where its stated RAM is too small") {
   CHECK(c.forecast.margin > Bytes(0));
   CHECK(c.forecast.host.load_peak > *r.host_ram);
   CHECK(c.forecast.host.load_once < *r.host_ram);
+}
+
+// Reading takes 10 GB of a file and 8.03e9 x 0.5625 bytes of what became of it.
+TEST_CASE("what loading lacks on the host is not told to offload") {
+  Request r = request_for("8b", "4090", {Method::qlora});
+  r.host_ram = Bytes(14'000'000'000);
+  const ChosenPlan c = chosen(r);
+  CHECK(c.verdict == Verdict::does_not_fit);
+  CHECK_FALSE(c.forecast.host_fits);
+  CHECK(c.question.plan.offload == Offload{});
 }
 
 // 1,235,814,400 parameters: LoRA reads 2 bytes of each, QLoRA beside these what becomes of them, 4
