@@ -135,19 +135,32 @@ void other_method(AdviceTrial& t, Method method) {
   if (const auto chosen = choose_plan(r, method, t.cluster)) record(*chosen);
 }
 
-// The same on one GPU, in a framework that is written for little memory.
+// The same in one box in a framework that is written for little memory. One that cannot accumulate
+// gradients may have no room for the usual batch, but for its own. Layers are split over cards by
+// transformers' device_map: adapters are trained on its models, torchtune has models of its own.
 void leaner_framework(AdviceTrial& t) {
   const std::string_view leaner = leanest_on_one_gpu(t.method);
   const Request& asked = t.request.asked;
   if (asked.framework || !asked.plans.empty() || asked.preference != nullptr) return;
-  if (leaner.empty() || t.cluster.gpus() > 1 || t.question().workload.framework.id == leaner)
+  if (leaner.empty() || t.cluster.nodes() > 1 || t.question().workload.framework.id == leaner)
     return;
   ResolvedRequest r = t.request;
   r.asked.framework = std::string(leaner);
-  const auto chosen = choose_plan(r, t.method, t.cluster);
-  if (!chosen || chosen->verdict == Verdict::does_not_fit) return;
+  const auto misses = [](const Result<ChosenPlan>& c) {
+    return !c || c->verdict == Verdict::does_not_fit;
+  };
+  auto chosen = choose_plan(r, t.method, t.cluster);
+  if (misses(chosen) && !asked.batch) {
+    r.batch = usual_batch(r);
+    if (r.batch != t.request.batch) chosen = choose_plan(r, t.method, t.cluster);
+  }
+  if (misses(chosen) || (chosen->question.plan.layer_split && row(t.method).trains_base)) return;
   if (chosen->verdict == Verdict::tight && t.missed.verdict == Verdict::tight) return;
-  record_advice(t, sentence("--framework ", leaner), *chosen);
+  const std::string batch =
+      r.batch == t.request.batch
+          ? ""
+          : sentence(", ", counted(r.batch, "sequence"), " per step instead of ", t.request.batch);
+  record_advice(t, sentence("--framework ", leaner, batch), *chosen);
 }
 
 void lighter_methods(AdviceTrial& t) {
@@ -190,6 +203,25 @@ bool within_reach(const AdviceTrial& t, Bytes host_ram) {
   });
 }
 
+// Where the framework leaves too much on the GPU for that (gradients, copies of the weights), the
+// one that is written for it.
+void offloading_elsewhere(AdviceTrial& t) {
+  const Request& asked = t.request.asked;
+  if (asked.framework || !asked.plans.empty() || !row(t.method).trains_base) return;
+  ResolvedRequest r = t.request;
+  r.asked.framework = std::string(offloads_most);
+  r.asked.offload = Offload{true, true, false};
+  r.host_ram_stated = false;  // the advice says how much it takes
+  const auto chosen = choose_plan(r, t.method, t.cluster);
+  if (!chosen || chosen->verdict == Verdict::does_not_fit) return;
+  const HostMemory& host = chosen->forecast.host;
+  if (!within_reach(t, std::max(host.steady, std::min(host.load_once, host.load_peak)))) return;
+  record_advice(t,
+                sentence("--framework ", offloads_most, " with offload params+optimizer: both in ",
+                         "host RAM (", host_ram_words(host), ")"),
+                *chosen);
+}
+
 void offloading(AdviceTrial& t) {
   if (t.request.asked.offload) return;
   struct Choice {
@@ -214,6 +246,7 @@ void offloading(AdviceTrial& t) {
                   larger_passes(t, *std::move(chosen)));
     return;
   }
+  offloading_elsewhere(t);
 }
 
 // GPU memory would do: what the host lacks.
@@ -244,6 +277,8 @@ std::vector<Advice> advise(const ResolvedRequest& request, Method method, const 
   AdviceTrial t{request, method, cluster, missed, known, {}};
   if (missed.forecast.margin >= Bytes(0) && !missed.forecast.host_fits) {
     help_the_host(t);
+    leaner_framework(t);
+    lighter_methods(t);
     return std::move(t.advice);
   }
   growing_segments(t);

@@ -1,11 +1,12 @@
 // Advice: single changes that would make a plan fit, each forecast again by the same predictor.
 //
 //   it is tight         segments that grow, smaller microbatch, recomputation, head and loss in one
-//                       kernel, and on one GPU a framework that takes less memory
+//                       kernel, and in one box a framework that takes less memory
 //   the GPU is short    these, 8-bit optimizer, shorter sequences, smaller adapters, LoRA or QLoRA
-//                       instead, offloading (and how much host RAM that takes), more such cards,
-//                       bigger cards
-//   the host is short   weights read once instead of by every rank, that much more host RAM
+//                       instead, offloading (and how much host RAM that takes; in DeepSpeed where
+//                       the usual framework leaves too much behind), more such cards, bigger cards
+//   the host is short   weights read once instead of by every rank, that much more host RAM, a
+//                       framework that takes less, LoRA or QLoRA instead
 #pragma once
 
 #include <optional>

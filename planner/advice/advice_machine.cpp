@@ -4,6 +4,7 @@
 
 #include "catalog/cluster_parser.hpp"
 #include "planner/advice/advice_trial.hpp"
+#include "planner/choice/workload_choice.hpp"
 #include "planner/figures.hpp"
 #include "planner/forecast/model_states.hpp"
 #include "planner/sentence.hpp"
@@ -84,11 +85,43 @@ std::string where_they_stand(const Cluster& cluster) {
                   cluster.network ? sentence(" joined by ", cluster.network->name) : "");
 }
 
+std::string more_cards(const AdviceTrial& t, int count, const Cluster& cluster) {
+  return sentence(count, " x ", t.cluster.groups.front().gpu.name, " instead of ", t.cluster.gpus(),
+                  where_they_stand(cluster));
+}
+
+// One card has no plan that could be spread: several get the one that `fit` would choose for them,
+// in the framework that they usually run. Nobody adds a card that is not sold (a laptop's).
+void advise_several(AdviceTrial& t) {
+  const Gpu& gpu = t.cluster.groups.front().gpu;
+  if (!t.request.asked.plans.empty() || !has_price(t.request.facts->catalog.prices, gpu)) return;
+  constexpr int most = 2 * one_box;
+  const Bytes capacity = gpu.usable_memory();
+  int least = 2;
+  for (int count = 2; count <= most; count = next_count(count)) {
+    if (count < least) continue;
+    const std::vector<Cluster> clusters = clusters_of(t, sentence(count, "x", gpu.id));
+    if (clusters.empty()) return;
+    const Cluster& cluster = clusters.front();
+    const Bytes states = model_states(choose_workload(t.request, t.method, cluster, 3).workload);
+    least = t.request.asked.offload ? count : least_count(1, states, capacity, most);
+    if (count < least) continue;
+    ResolvedRequest r = t.request;
+    r.batch = (r.batch + count - 1) / count * count;
+    const auto chosen = choose_plan(r, t.method, cluster);
+    if (!chosen) return;
+    if (chosen->verdict != Verdict::does_not_fit)
+      return record_advice(t, more_cards(t, count, cluster), *chosen);
+    least = least_count(count, chosen->forecast.peak_device.expected, capacity, most);
+  }
+}
+
 }  // namespace
 
 void advise_more_gpus(AdviceTrial& t) {
   const NodeGroup& group = t.cluster.groups.front();
   const int now = t.cluster.gpus();
+  if (now == 1) return advise_several(t);
   if (t.cluster.groups.size() > 1 || t.question().plan.zero_stage < 3) {
     if (!t.question().plan.layer_split || now >= one_box) return;  // replicas do not shrink
   }
@@ -101,8 +134,7 @@ void advise_more_gpus(AdviceTrial& t) {
     const std::vector<Cluster> clusters = clusters_of(t, sentence(count, "x", group.gpu.id));
     if (clusters.empty()) return;
     const Question q = spread_over(t, clusters.front());
-    const std::string change = sentence(count, " x ", group.gpu.name, " instead of ", now,
-                                        where_they_stand(clusters.front()));
+    const std::string change = more_cards(t, count, clusters.front());
     if (count == next) {  // what so many need is near enough to what is known
       if (offer_machine(t, change, q)) return;
     } else if (states_on_gpu(q.workload, q.plan) <= capacity) {

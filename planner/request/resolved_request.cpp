@@ -365,19 +365,12 @@ std::int64_t rounded_up(std::int64_t value, std::int64_t step) {
   return (value + step - 1) / step * step;
 }
 
-// Sequences per step where nobody asks for a number.
-std::int64_t usual_batch(const ResolvedRequest& r, bool pretraining) {
-  if (r.asked.optimizer != nullptr && r.asked.optimizer->in_backward)  // nothing accumulates
-    return r.gpus();
-  if (r.asked.framework)
-    if (const auto row = find_framework(r.facts->catalog, *r.asked.framework))
-      if ((**row).gradient_life == GradientLife::in_backward)  // nothing accumulates
-        return r.gpus() * (**row).default_microbatch.value_or(1);
-  return pretraining ? pretraining_batch_tokens / r.sequence : fine_tuning_batch;
+bool pretrains(const ResolvedRequest& r) {
+  return r.methods == std::vector<Method>{Method::pretrain};
 }
 
 void resolve_sizes(ResolvedRequest& r) {
-  const bool pretraining = r.methods == std::vector<Method>{Method::pretrain};
+  const bool pretraining = pretrains(r);
   r.sequence = r.asked.sequence.value_or(pretraining ? pretraining_sequence : fine_tuning_sequence);
   const int most = r.model.position == PositionKind::learned && r.model.position_rows > 0
                        ? r.model.position_rows
@@ -387,10 +380,7 @@ void resolve_sizes(ResolvedRequest& r) {
     r.notes.push_back(sentence(grouped(r.sequence), " tokens per sequence are more than the ",
                                grouped(most), " positions that ", r.model.id,
                                " was made for; the forecast goes on as if it could."));
-  const std::int64_t gpus = r.gpus();
-  const std::int64_t usual = usual_batch(r, pretraining);
-  r.batch =
-      r.asked.batch.value_or(static_cast<int>(rounded_up(std::max<std::int64_t>(usual, 1), gpus)));
+  r.batch = r.asked.batch ? *r.asked.batch : usual_batch(r);
 }
 
 // Of a model with a vision tower.
@@ -428,7 +418,22 @@ void note_calibrations(ResolvedRequest& r) {
       }
 }
 
+// Before it is a multiple of the GPUs.
+std::int64_t batch_by_habit(const ResolvedRequest& r) {
+  if (r.asked.optimizer != nullptr && r.asked.optimizer->in_backward)  // nothing accumulates
+    return r.gpus();
+  if (const Framework* framework = asked_framework(r))
+    if (framework->gradient_life == GradientLife::in_backward)  // nothing accumulates
+      return r.gpus() * framework->default_microbatch.value_or(1);
+  return pretrains(r) ? pretraining_batch_tokens / r.sequence : fine_tuning_batch;
+}
+
 }  // namespace
+
+int usual_batch(const ResolvedRequest& r) {
+  const std::int64_t usual = std::max<std::int64_t>(batch_by_habit(r), 1);
+  return static_cast<int>(rounded_up(usual, r.gpus()));
+}
 
 Problems placed(const ResolvedRequest& r, Problems problems) {
   if (r.plan_files.empty()) return problems;

@@ -53,6 +53,9 @@ enum class UnnamedMethods { fine_tuning, one };
 // Problems name the flag that is wrong, or the place in a plan file that says it.
 Result<ResolvedRequest> resolve(const Request& request, const Facts& facts, UnnamedMethods unnamed);
 
+// Sequences per step where nobody asks for a number, for what is otherwise settled.
+int usual_batch(const ResolvedRequest& request);
+
 // Of flags that plan files have spoken for, the files' keys.
 Problems placed(const ResolvedRequest& request, Problems problems);
 

@@ -18,6 +18,10 @@ namespace shardwise {
 
 std::string_view usual_framework(Method method, int gpus);
 
+// The framework row that is advised where weights, gradients and optimizer have to leave the GPU:
+// ZeRO-Offload (arXiv 2101.06840) in the trainer that `full` usually runs in on one.
+inline constexpr std::string_view offloads_most = "hf-deepspeed";
+
 // The framework row that is advised where a method does not fit one GPU; empty: none.
 constexpr std::string_view leanest_on_one_gpu(Method method) {
   if (method == Method::full) return "torchtune-low-memory";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <future>
 #include <iterator>
+#include <tuple>
 #include <utility>
 
 #include "planner/choice/asked_plan.hpp"
@@ -330,10 +331,12 @@ Bytes host_shortfall(const HostMemory& host) {
 }
 
 // Which of two plans that do not fit is nearer: first what tensors lack on a GPU, then the host.
-// Where the GPUs have room, more of it is no merit: it would be had by offloading in vain.
+// Where the host is what lacks, GPUs with room need no more of it: offloading would be in vain.
 bool nearer(const Forecast& a, const Forecast& b) {
   const auto key = [](const Forecast& f) {
-    return std::pair(std::max(Bytes(0), least_shortfall(f)), host_shortfall(f.host));
+    const Bytes none, gpu = least_shortfall(f), host = host_shortfall(f.host);
+    const Bytes then = host > none ? std::max(none, none - f.margin) : gpu;
+    return std::tuple(std::max(none, gpu), host, then);
   };
   return key(a) < key(b);
 }
