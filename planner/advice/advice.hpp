@@ -24,7 +24,8 @@ struct Advice {
   std::string gpu;
   std::string plan;
   Bytes device;                      // per GPU with the change
-  Bytes memory_effect;               // device memory with it less that without it
+  Bytes needed;                      // of it, without cache that would be given back
+  Bytes memory_effect;               // what is needed with it less that without it
   Interval<Seconds> step_time;       // with the change
   std::optional<double> time_ratio;  // time per token with it / without it
   Bytes host_ram;                    // per node, at its most

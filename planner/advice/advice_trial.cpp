@@ -71,7 +71,8 @@ void record_advice(AdviceTrial& trial, std::string change, const ChosenPlan& cho
   a.gpu = worst_stage(f).gpu;
   a.plan = whole_text(chosen.question.plan);
   a.device = worst_stage(f).peak.device;
-  a.memory_effect = a.device - worst_stage(trial.missed.forecast).peak.device;
+  a.needed = worst_stage(f).needed;
+  a.memory_effect = a.needed - worst_stage(trial.missed.forecast).needed;
   a.step_time = f.step_time;
   if (seconds_per_token(trial.missed) > 0)
     a.time_ratio = seconds_per_token(chosen) / seconds_per_token(trial.missed);

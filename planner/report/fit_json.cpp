@@ -16,6 +16,7 @@ Json advice_json(const Advice& a) {
             {"gpu", a.gpu},
             {"plan", a.plan},
             {"device_gib", json_gib(a.device)},
+            {"needed_gib", json_gib(a.needed)},
             {"memory_effect_gib", json_gib(a.memory_effect)},
             {"step_time_s", step_time_json(a.step_time)},
             {"host_ram_gib", json_gib(a.host_ram)}};

@@ -189,7 +189,8 @@ std::string advice_text(const FitAnswer& a) {
   std::string text =
       sentence("  what would ", tight ? "leave room" : "make it fit", ", smallest change first\n");
   for (const Advice& x : a.advice) {
-    text += sentence("    - ", x.change, ": ", shown_gib(x.device), " per GPU",
+    text += sentence("    - ", x.change, ": ", shown_gib(x.needed),
+                     x.needed < x.device ? " + cache" : "", " per GPU",
                      x.verdict == Verdict::tight ? ", tightly (" : " (",
                      x.memory_effect > Bytes(0) ? "+" : "", shown_difference(x.memory_effect), ")");
     if (x.time_ratio) text += sentence(", ", shown_percent(*x.time_ratio - 1), " time per token");

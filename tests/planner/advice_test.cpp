@@ -42,12 +42,19 @@ TEST_CASE("every advice makes it fit and tells its price") {
       CHECK(parse_plan(a.plan));
       CHECK(a.step_time.low > Seconds(0));
       CHECK(a.time_ratio.has_value());
-      CHECK(a.memory_effect ==
-            a.device -
-                m.chosen.forecast.stages[static_cast<std::size_t>(m.chosen.forecast.worst_stage)]
-                    .peak.device);
+      CHECK(a.needed <= a.device);
+      CHECK(a.memory_effect == a.needed - m.chosen.forecast.worst().needed);
     }
   }
+}
+
+// Of samples of all lengths the allocator keeps blocks until the card is full; less would do.
+TEST_CASE("advice tells what is needed, not what is cached") {
+  const Missed m = missed(request_for("8b", "1xA100-80GB", {Method::full}));
+  const Advice* lora = about(m, "LoRA instead");
+  REQUIRE(lora != nullptr);
+  CHECK(lora->device == m.request.clusters.front().groups.front().gpu.usable_memory());
+  CHECK(lora->needed < lora->device);
 }
 
 // 8.03 G parameters take 16 bytes each, 60 GiB on each of two cards, 15 on each of eight, where

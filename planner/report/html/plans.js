@@ -65,7 +65,7 @@ S.advice = (plans) => plans.filter((p) => S.list(p.advice).length).map((p) => S.
   S.el("h3", {}, p.verdict === "tight" ? "What would leave room: " : "What would make it fit: ", S.name(S.labelOf(p))),
   S.table("advice-" + plans.indexOf(p), p.advice, [
     { key: "change", title: "change", word: true }, { key: "verdict", title: "verdict", word: true, cell: (r) => S.verdict(r.verdict) },
-    { key: "device_gib", title: "per GPU", show: S.gib }, { key: "memory_effect_gib", title: "effect", show: S.gib },
+    { key: "needed_gib", title: "needs per GPU", show: S.gib }, { key: "memory_effect_gib", title: "effect", show: S.gib },
     { key: "time_ratio", title: "time per token", show: (v) => S.digits(v) + " x" }, { key: "plan", title: "plan", word: true, cell: (r) => S.plan(r.plan || "") }])));
 
 S.reaches = { longest_sequence: "longest sequence, tokens", longest_sequence_with_room: "with room to spare",
