@@ -162,7 +162,8 @@ Result<Transformer> read_document(const JsonDocument& document, const std::strin
       read_vision_config(whole, whole.maybe_text("model_type").value_or(""), model.hidden);
   model.stored = read_stored_weights(whole);
   if (!model.stored && nested) model.stored = read_stored_weights(config);
-  if (nested && !model.vision) add_note(model, "the language model alone, as in text_config");
+  if (nested && !model.vision)
+    add_note(model, "the language model alone, as in text_config, without what sees or hears");
   model.provenance = {document.name, "unknown", {}};
   if (problems.empty()) report(flaws(model), *family, config, problems);
   if (!problems.empty()) return one_per_place(problems);

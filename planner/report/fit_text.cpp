@@ -239,6 +239,22 @@ std::string reach_part(const ResolvedRequest& r, const std::vector<const FitAnsw
   return "";
 }
 
+// What the host lacks, of a plan that does not fit.
+std::string host_line(const Forecast& f) {
+  if (f.host_fits) return "";
+  const char* const head =
+      f.margin < Bytes(0) ? "  the host lacks RAM as well: " : "  the host decides: ";
+  if (trains_in_more(f.host))
+    return sentence(head, "what is offloaded and pinned takes ", shown_gib(f.host.steady),
+                    " while training\n");
+  if (f.host.load_once >= f.host.load_peak)
+    return sentence(head, "reading the weights takes ", shown_gib(f.host.load_peak), "\n");
+  return sentence(head, "every rank reads its own copy of the weights, ",
+                  shown_gib(f.host.load_peak),
+                  " in all; reading them once (rank 0, others on the meta device) would take ",
+                  shown_gib(f.host.load_once), "\n");
+}
+
 std::string method_part(const ResolvedRequest& r, Method method,
                         const std::vector<const FitAnswer*>& list, int width) {
   std::string text = sentence("\n", name(method), "\n");
@@ -257,20 +273,8 @@ std::string method_part(const ResolvedRequest& r, Method method,
   text += sentence("  nearest plan ", whole_text(a.chosen.question.plan), ": ",
                    shown_gib(a.chosen.forecast.worst().peak.device), " per GPU, model states ",
                    shown_gib(a.model_states), " in all\n");
-  const Forecast& f = a.chosen.forecast;
-  if (!f.host_fits && trains_in_more(f.host))
-    text += sentence("  the host decides: what is offloaded and pinned takes ",
-                     shown_gib(f.host.steady), " while training\n");
-  else if (!f.host_fits && f.host.load_once >= f.host.load_peak)
-    text += sentence("  the host decides: reading the weights takes ", shown_gib(f.host.load_peak),
-                     "\n");
-  else if (!f.host_fits)
-    text += sentence("  the host decides: every rank reads its own copy of the weights, ",
-                     shown_gib(f.host.load_peak),
-                     " in all; reading them once (rank 0, others on "
-                     "the meta device) would take ",
-                     shown_gib(f.host.load_once), "\n");
-  return text + advice_text(a) + reach_part(r, list) + asked_text(r, a);
+  return text + host_line(a.chosen.forecast) + advice_text(a) + reach_part(r, list) +
+         asked_text(r, a);
 }
 
 }  // namespace

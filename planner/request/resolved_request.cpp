@@ -37,13 +37,32 @@ void add_under(Problems& to, Problems from, const char* flag) {
   }
 }
 
+bool holds_config(const std::string& folder) {
+  std::error_code ignored;
+  return fs::exists(fs::path(folder) / "config.json", ignored);
+}
+
 // A name with a slash may be a Hugging Face id; what is written as a path is one.
 bool is_path(const std::string& text) {
-  std::error_code ignored;
   if (text.ends_with(".json") || text.starts_with("./") || text.starts_with("../") ||
       text.starts_with('/'))
     return true;
-  return text.find('/') != std::string::npos && fs::exists(fs::path(text) / "config.json", ignored);
+  return text.find('/') != std::string::npos && holds_config(text);
+}
+
+// Of a file, parts that are left out; what stands in the catalog has been checked as a whole.
+void note_what_is_read(ResolvedRequest& r) {
+  if (!r.model.notes.empty())
+    r.notes.push_back(sentence("Counted of the file: ", r.model.notes, '.'));
+}
+
+void read_model(ResolvedRequest& r, const std::string& path, Problems& problems) {
+  auto model = read_huggingface_config(path);
+  if (!model) return add(problems, model.error());
+  r.model = *std::move(model);
+  r.notes.push_back(sentence(path, " is a ", r.model.model_type, " model with ",
+                             shown_parameters(parameter_count(r.model).total), " parameters."));
+  note_what_is_read(r);
 }
 
 void resolve_model(ResolvedRequest& r, Problems& problems) {
@@ -51,7 +70,7 @@ void resolve_model(ResolvedRequest& r, Problems& problems) {
     r.model = *r.asked.uploaded;
     r.notes.push_back(sentence("the config.json is that of a ", r.model.model_type, " model with ",
                                shown_parameters(parameter_count(r.model).total), " parameters."));
-    return;
+    return note_what_is_read(r);
   }
   if (!r.asked.model) {
     problems.push_back({ProblemKind::request, "MODEL",
@@ -60,15 +79,9 @@ void resolve_model(ResolvedRequest& r, Problems& problems) {
     return;
   }
   const std::string& name = *r.asked.model;
-  if (!r.asked.names_only && is_path(name)) {
-    auto model = read_huggingface_config(name);
-    if (!model) return add(problems, model.error());
-    r.model = *std::move(model);
-    r.notes.push_back(sentence(name, " is a ", r.model.model_type, " model with ",
-                               shown_parameters(parameter_count(r.model).total), " parameters."));
-    return;
-  }
+  if (!r.asked.names_only && is_path(name)) return read_model(r, name, problems);
   const auto model = find_model(r.facts->catalog, name);
+  if (!model && !r.asked.names_only && holds_config(name)) return read_model(r, name, problems);
   if (!model) return add_under(problems, model.error(), "MODEL");
   r.model = **model;
   r.notes.push_back(sentence(same_name(name, r.model.id) ? "" : sentence("\"", name, "\" is "),

@@ -53,8 +53,8 @@ TEST_CASE("advice tells what is needed, not what is cached") {
   const Missed m = missed(request_for("8b", "1xA100-80GB", {Method::full}));
   const Advice* lora = about(m, "LoRA instead");
   REQUIRE(lora != nullptr);
-  CHECK(lora->device == m.request.clusters.front().groups.front().gpu.usable_memory());
-  CHECK(lora->needed < lora->device);
+  CHECK(lora->device / m.request.clusters.front().groups.front().gpu.usable_memory() > 0.98);
+  CHECK(lora->needed / lora->device < 0.9);
 }
 
 // 8.03 G parameters take 16 bytes each, 60 GiB on each of two cards, 15 on each of eight, where

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "catalog/huggingface.hpp"
 #include "planner/choice/workload_choice.hpp"
 #include "planner/commands/request_flags.hpp"
 #include "planner/report/request_json.hpp"
@@ -46,6 +47,38 @@ TEST_CASE("what is left open gets the stated defaults") {
   Request named = request_for("70b", "6x24GB");
   named.framework = "trl";
   CHECK(resolved(named).notes.size() == 1);
+}
+
+// Of LLaVA's file the tower is not described: 6.74e9 parameters are those of its Llama.
+TEST_CASE("parts of a file that are not counted are told of") {
+  Request r = request_for("", "4090");
+  r.model.reset();
+  r.uploaded = *parse_huggingface_config(
+      R"({"model_type": "llava", "text_config": {"model_type": "llama", "hidden_size": 4096,
+          "intermediate_size": 11008, "num_hidden_layers": 32, "num_attention_heads": 32,
+          "vocab_size": 32064}, "vision_config": {"model_type": "clip_vision_model",
+          "hidden_size": 1024, "num_hidden_layers": 24}})",
+      "llava.json");
+  const std::vector<std::string> notes = resolved(r).notes;
+  CHECK(std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
+    return note.find("the language model alone") != std::string::npos;
+  }));
+}
+
+TEST_CASE("a folder of weights is a model by its name alone, unless the catalog has one") {
+  const auto here = std::filesystem::current_path();
+  const auto home = std::filesystem::temp_directory_path() / "shardwise-folder-of-weights";
+  std::filesystem::create_directories(home / "mine");
+  std::filesystem::create_directories(home / "gpt2");
+  for (const char* folder : {"mine", "gpt2"})
+    std::ofstream(home / folder / "config.json")
+        << R"({"model_type": "llama", "hidden_size": 64, "intermediate_size": 128,
+               "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100})";
+  std::filesystem::current_path(home);
+  CHECK(resolved(request_for("mine", "4090")).model.model_type == "llama");
+  CHECK(resolved(request_for("gpt2", "4090")).model.layers == 12);
+  std::filesystem::current_path(here);
+  std::filesystem::remove_all(home);
 }
 
 TEST_CASE("pre-training alone asks for half a million tokens per step") {
