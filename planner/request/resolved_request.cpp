@@ -11,6 +11,7 @@
 #include "catalog/names.hpp"
 #include "catalog/spoken_cluster.hpp"
 #include "planner/figures.hpp"
+#include "planner/request/card_sizes.hpp"
 #include "planner/request/usual_framework.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/graphs/recompute_policy.hpp"
@@ -192,6 +193,8 @@ void resolve_clusters(ResolvedRequest& r, Problems& problems) {
   r.clusters = *std::move(clusters);
   if (r.asked.nodes) spread_over_nodes(catalog, r, options, problems);
   note_boards(r);
+  for (std::string& note : notes_of_sizes(catalog, *r.asked.gpus))
+    r.notes.push_back(std::move(note));
   note_power_limit(r);
   r.host_ram_stated = r.asked.host_ram || names_nodes_with_ram(catalog, *r.asked.gpus);
 }

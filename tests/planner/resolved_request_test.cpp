@@ -81,6 +81,22 @@ TEST_CASE("a folder of weights is a model by its name alone, unless the catalog 
   std::filesystem::remove_all(home);
 }
 
+TEST_CASE("a name that leaves the size open is told what it was taken for") {
+  const auto told = [](const char* gpus) {
+    std::string text;
+    for (const std::string& note : resolved(request_for("gpt2", gpus)).notes)
+      if (note.find("is taken as") != std::string::npos) text += note;
+    return text;
+  };
+  CHECK(told("2x4060 Ti").find("16 GB, not as rtx-4060-ti-8gb.") != std::string::npos);
+  CHECK(told("A100").find("A100 SXM4 80 GB, not as a100-sxm4-40gb.") != std::string::npos);
+  CHECK(told("4060 Ti 8GB").empty());
+  CHECK(told("8xA100-80GB").empty());
+  CHECK(told("4090").empty());  // the one of 48 GB is another name
+  CHECK(told("H100").empty());  // those of 64 and 96 GB were made for one machine each
+  CHECK(told("24GB").empty());
+}
+
 TEST_CASE("pre-training alone asks for half a million tokens per step") {
   const ResolvedRequest r = resolved(request_for("8b", "8xH100-SXM", {Method::pretrain}));
   CHECK(r.sequence == 4096);

@@ -157,6 +157,13 @@ TEST_CASE("rank, targets and base of adapters are told in one line, and of nothi
   lora.lora_targets = "q";
   CHECK(adapter_text(workload_of(lora)) == "  adapters of rank 8 on q\n");
   CHECK(adapter_text(workload_of(request_for("8b", "1xRTX-4090", {Method::full}))).empty());
+  // Tables have no adapters but in frameworks that make some for the head (adapts_head).
+  lora.lora_targets = "q,embedding,lm_head";
+  CHECK(adapter_text(workload_of(lora)) ==
+        "  adapters of rank 8 on q; embedding,lm_head trained in full\n");
+  lora.framework = "litgpt";
+  CHECK(adapter_text(workload_of(lora)) ==
+        "  adapters of rank 8 on q,lm_head; embedding trained in full\n");
 }
 
 }  // namespace shardwise
