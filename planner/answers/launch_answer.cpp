@@ -160,7 +160,8 @@ std::string what_is_missing(const LaunchAnswer& a) {
                   f.margin < Bytes(0) ? sentence(shown_difference(Bytes(0) - f.margin), " per GPU")
                                       : sentence(shown_gib(host), " of RAM per node"),
                   " are missing at the least. No files are written; --plan ",
-                  whole_text(a.job.question.plan), " writes them all the same.");
+                  whole_text(a.job.question.plan),
+                  " writes them all the same; shardwise fit says what would make it fit.");
 }
 
 bool holds_weights(const fs::path& folder) {

@@ -11,9 +11,10 @@ namespace shardwise {
 namespace {
 
 std::string seller(const ShopOffer& o) {
-  if (o.rented == nullptr) return sentence("buy at ", shown_dollars(o.price), " (", o.date, ')');
+  const std::string date = o.date == "unknown" ? "undated" : o.date;
+  if (o.rented == nullptr) return sentence("buy at ", shown_dollars(o.price), " (", date, ')');
   return sentence("rent ", o.rented->provider, ' ', o.rented->instance, " at ",
-                  shown_dollars(o.price), " an hour (", o.date, ')');
+                  shown_dollars(o.price), " an hour (", date, ')');
 }
 
 std::string shop_text(const std::string& model, const ShopAnswer& a, std::optional<int> columns) {
