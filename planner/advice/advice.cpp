@@ -11,6 +11,7 @@
 #include "planner/figures.hpp"
 #include "planner/request/usual_framework.hpp"
 #include "planner/sentence.hpp"
+#include "simulator/offload_choice.hpp"
 
 namespace shardwise {
 namespace {
@@ -229,9 +230,9 @@ void offloading(AdviceTrial& t) {
     const char* words;
   };
   constexpr std::array<Choice, 3> choices{
-      {{{true, false, false}, "optimizer: its states and its step"},
-       {{false, true, false}, "params: weights in host RAM, copied in layer by layer"},
-       {{true, true, false}, "params+optimizer: both in host RAM"}}};
+      {{{true, false, false}, "its states and its step"},
+       {{false, true, false}, "weights in host RAM, copied in layer by layer"},
+       {{true, true, false}, "both in host RAM"}}};
   for (const Choice& choice : choices) {
     if (choice.offload.optimizer && !row(t.method).trains_base) continue;
     Question q = sharded(t);
@@ -242,7 +243,9 @@ void offloading(AdviceTrial& t) {
     if (!chosen) continue;
     const HostMemory host = chosen->forecast.host;
     if (!within_reach(t, std::max(host.steady, std::min(host.load_once, host.load_peak)))) return;
-    record_advice(t, sentence("offload ", choice.words, " (", host_ram_words(host), ")"),
+    const std::string_view what = offload_name(chosen->question.plan.offload);
+    record_advice(t,
+                  sentence("offload ", what, ": ", choice.words, " (", host_ram_words(host), ")"),
                   larger_passes(t, *std::move(chosen)));
     return;
   }

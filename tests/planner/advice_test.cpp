@@ -183,6 +183,14 @@ TEST_CASE("a box is told of a framework that takes less memory as well") {
   CHECK(parse_plan(about(m, "--framework unsloth")->plan)->layer_split);
 }
 
+// Unsloth sends the layers' inputs to the host by itself: who says --offload has to say those too.
+TEST_CASE("offloading is named as its plan has it") {
+  const Missed m = missed(request_for("mixtral-8x7b", "4090", {Method::qlora}));
+  const Advice* offload = about(m, "offload params+activations: weights in host RAM");
+  REQUIRE(offload != nullptr);
+  CHECK(parse_plan(offload->plan)->offload == Offload{false, true, true});
+}
+
 // Weights, gradients, master and states of a 8.03e9 are 16 bytes each in host RAM; Accelerate keeps
 // fp32 gradients on the GPU, 30 GiB of them.
 TEST_CASE("one card is told of offloading where its framework leaves too much on it") {
