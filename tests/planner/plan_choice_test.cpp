@@ -196,8 +196,6 @@ TEST_CASE("a tight plan is chosen where it saves more than half the time") {
   CHECK(split.question.plan.layer_split);
 }
 
-// The same plan and 1.2: 23.7 / 1.2 = 19.7 GiB hold the 18.9 that are not cache, so it has room,
-// and says what of it is cache. Its interval ends at the card.
 // Experts are widened to 16 bits anew in every pass, whatever comes through: of 16 sequences one at
 // a time that is 16 times, eight at a time twice.
 TEST_CASE("a tight microbatch is weighed beside a small one with room to spare") {
@@ -212,6 +210,8 @@ TEST_CASE("a tight microbatch is weighed beside a small one with room to spare")
   CHECK(c.forecast.step_time.expected < 0.5 * one.forecast.step_time.expected);
 }
 
+// The same plan and 1.2: 23.7 / 1.2 = 19.7 GiB hold the 18.9 that are not cache, so it has room,
+// and says what of it is cache. Its interval ends at the card.
 TEST_CASE("cache that would be given back does not make a plan tight") {
   const Facts facts = facts_with_memory_interval(0.9, 1.2);
   const auto asked = resolve(request_for("70b", "6xRTX-3090", {Method::qlora}), facts,
