@@ -184,8 +184,8 @@ std::string advice_text(const FitAnswer& a) {
     return a.chosen.verdict != Verdict::does_not_fit
                ? ""
                : "  nothing within reach makes it fit: shorter sequences, another optimizer, LoRA "
-                 "or "
-                 "QLoRA, offload, four times the cards or their memory\n";
+                 "or QLoRA, offload, sixteen cards or four times as many, four times their "
+                 "memory\n";
   std::string text =
       sentence("  what would ", tight ? "leave room" : "make it fit", ", smallest change first\n");
   for (const Advice& x : a.advice) {
