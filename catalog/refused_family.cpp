@@ -12,7 +12,8 @@ constexpr std::string_view recurrent = "it has state-space layers instead of att
 constexpr std::string_view seq2seq = "it is an encoder-decoder; only decoders are supported";
 constexpr std::string_view encoder = "it is an encoder; only decoders are supported";
 constexpr std::string_view indexer = "its sparse-attention indexer is not modelled";
-constexpr std::array<RefusedFamily, 29> refused{{
+constexpr std::string_view crossed = "every fifth of its layers is cross-attention to an image";
+constexpr std::array<RefusedFamily, 30> refused{{
     {"kimi_linear", linear_attention, "kimi_k2"},
     {"minimax", "7 of 8 of its layers are lightning (linear) attention", "minimax_m2"},
     {"minimax_text_01", "7 of 8 of its layers are lightning (linear) attention", "minimax_m2"},
@@ -27,6 +28,8 @@ constexpr std::array<RefusedFamily, 29> refused{{
     {"phi4flash", "it has Mamba-1 layers, and its later layers share what one of them gives",
      "phi3"},
     {"recurrent_gemma", "it mixes recurrent layers with attention", "gemma"},
+    {"mllama", crossed, "llama"},
+    {"mllama_text_model", crossed, "llama"},
     {"mamba", recurrent, "llama"},
     {"mamba2", recurrent, "llama"},
     {"falcon_mamba", recurrent, "falcon"},

@@ -7,15 +7,20 @@
 namespace shardwise {
 namespace {
 
-// What one reader holds while it loads: the whole checkpoint in 16 bits; or, where weights are
-// quantised as they come, what became of them and the file being read, of which a small model has
-// one only.
-Bytes reading_bytes(const Workload& w, Bytes checkpoint_shard) {
+// What one reader holds while it loads: the whole checkpoint in 16 bits, or its stages' share.
+// Where weights go to their GPUs as they come, the file being read, of which a small model has one
+// only: quantised on the GPU that keeps them (transformers/quantizers/quantizer_bnb_4bit.py,
+// update_device_map: the current GPU where nobody says), or spread over cards by a device_map
+// (modeling_utils.py, from_pretrained). Before they are sharded, what became of them lies here too.
+Bytes reading_bytes(const Workload& w, const ParallelPlan& plan, bool shards, std::int64_t ranks,
+                    Bytes checkpoint_shard) {
   const auto total = static_cast<double>(parameter_count(w.model).total);
-  const Bytes checkpoint = ceil_bytes(2 * total);
-  if (!w.freezes_quantized()) return checkpoint;
-  return ceil_bytes(total * row(w.adapter.base).bytes_per_weight) +
-         std::min(checkpoint_shard, checkpoint);
+  const Bytes file = std::min(checkpoint_shard, ceil_bytes(2 * total));
+  if (w.freezes_quantized() && shards)
+    return file + ceil_bytes(total * row(w.adapter.base).bytes_per_weight);
+  if (w.freezes_quantized() || plan.layer_split) return file;
+  const auto stages_here = static_cast<double>(std::min<std::int64_t>(plan.pipeline, ranks));
+  return ceil_bytes(2 * total * (shards ? 1 : stages_here / plan.pipeline));
 }
 
 // What an optimizer on the host steps: the master copy where there is one; else the weights as they
@@ -32,8 +37,9 @@ HostMemory on_one_node(const Workload& w, const ParallelPlan& plan, const Node& 
                        std::int64_t ranks, const HostMemoryFacts& facts, const HostShare& share) {
   const LayerState& s = share.states;
   HostMemory host;
-  std::int64_t each =
-      (facts.process_resident + share.communicators + share.activations + share.paged_out).value;
+  // Layers that are split over cards are driven by one process.
+  const std::int64_t resident = (plan.layer_split ? 1 : ranks) * facts.process_resident.value;
+  std::int64_t each = (share.communicators + share.activations + share.paged_out).value;
   // On NVMe four buffers of a sub-group of 1e9 elements stay (deepspeed/runtime/zero/
   // offload_config.py:67-105, buffer_count; sub_group_size of its documentation).
   if (plan.offload.optimizer && plan.nvme)
@@ -41,20 +47,19 @@ HostMemory on_one_node(const Workload& w, const ParallelPlan& plan, const Node& 
   else if (plan.offload.optimizer)
     each += s.optimizer + stepped_on_host(w, plan, s) + s.gradients;
   if (plan.offload.parameters) each += s.weights + s.quantization + s.adapters;
-  host.steady = Bytes(ranks * each);
+  host.steady = Bytes(resident + ranks * each);
 
   // Loading: every rank that reads its own copy holds the whole checkpoint until its shard is cut;
   // otherwise one rank does, and the others build empty (meta) tensors.
   const bool shards = shards_weights(w.framework, plan) && plan.shard_ranks() > 1;
   const std::int64_t readers = w.framework.loads_every_rank_on_host && shards ? ranks : 1;
-  const std::int64_t pipeline_share = std::max<std::int64_t>(1, shards ? 1 : plan.pipeline);
   const std::int64_t pretrain = w.method == Method::pretrain ? 0 : 1;  // initialised on the GPU
   const std::int64_t reading =
-      pretrain * readers * reading_bytes(w, facts.checkpoint_shard).value / pipeline_share;
+      pretrain * readers * reading_bytes(w, plan, shards, ranks, facts.checkpoint_shard).value;
   const std::int64_t kept =
       plan.offload.parameters ? ranks * (s.weights + s.quantization + s.adapters) : 0;
-  host.load_peak = Bytes(ranks * facts.process_resident.value + reading + kept);
-  host.load_once = Bytes(ranks * facts.process_resident.value + reading / readers + kept);
+  host.load_peak = Bytes(resident + reading + kept);
+  host.load_once = Bytes(resident + reading / readers + kept);
   host.available = node.host_ram;
   return host;
 }

@@ -455,12 +455,14 @@ TEST_CASE("each family's row can be reached, and no refused one can") {
     CHECK(family.keys != nullptr);
   }
   CHECK(seen.size() >= 50);
-  for (const char* type : {"kimi_linear", "minimax", "jamba", "rwkv5", "t5", "glm_moe_dsa"}) {
+  for (const char* type :
+       {"kimi_linear", "minimax", "jamba", "rwkv5", "t5", "glm_moe_dsa", "mllama_text_model"}) {
     INFO(type);
     const RefusedFamily* family = refused_family(type);
     REQUIRE(family != nullptr);
     CHECK(config_family(family->nearest) != nullptr);
   }
+  CHECK(refused_family("") == nullptr);
 }
 
 }  // namespace shardwise

@@ -355,23 +355,41 @@ TEST_CASE("the host decides where its stated RAM is too small") {
   CHECK(c.forecast.host.load_once < *r.host_ram);
 }
 
-// Reading takes 10 GB of a file and 8.03e9 x 0.5625 bytes of what became of it.
+// Reading takes 10 GB of a file, in a process of 3 GiB.
 TEST_CASE("what loading lacks on the host is not told to offload") {
   Request r = request_for("8b", "4090", {Method::qlora});
-  r.host_ram = Bytes(14'000'000'000);
+  r.host_ram = Bytes(12'000'000'000);
   const ChosenPlan c = chosen(r);
   CHECK(c.verdict == Verdict::does_not_fit);
   CHECK_FALSE(c.forecast.host_fits);
   CHECK(c.question.plan.offload == Offload{});
 }
 
-// 1,235,814,400 parameters: LoRA reads 2 bytes of each, QLoRA beside these what becomes of them, 4
-// bits and an fp32 constant for every 64.
-TEST_CASE("a small model is read from a file that is no larger") {
-  const auto loading = [](Method method) {
-    return chosen(request_in("trl", "llama-3.2-1b", "4090", method)).forecast.host.load_peak;
+// LoRA reads 2 bytes of each parameter. What QLoRA quantises on the GPU goes there file by file, of
+// 10 GB at most: a 1B has one of 2.5, an 8B, 8,030,261,248 parameters, two.
+TEST_CASE("quantised weights of one GPU are read a file at a time") {
+  const auto loading = [](const char* model, Method method) {
+    return chosen(request_in("trl", model, "4090", method)).forecast.host.load_peak;
   };
-  CHECK(loading(Method::qlora) - loading(Method::lora) == Bytes(695'145'600));
+  CHECK(loading("llama-3.2-1b", Method::qlora) == loading("llama-3.2-1b", Method::lora));
+  CHECK(loading("llama-3.1-8b", Method::lora) - loading("llama-3.1-8b", Method::qlora) ==
+        Bytes(2 * 8'030'261'248 - 10'000'000'000));
+}
+
+// Two processes, one for each stage, read the halves that add up to 2 bytes of each parameter;
+// layers split over two cards are one process, which reads a file at a time.
+TEST_CASE("a node's processes read what its GPUs hold") {
+  const Bytes process = known_facts().profile.host_memory.process_resident;
+  const auto host = [](const char* framework, const char* plan) {
+    Request r = request_in(framework, "llama-3.1-8b", "2xA100-80GB", Method::lora);
+    r.plans = {plan};
+    return chosen(r).forecast.host;
+  };
+  const HostMemory stages = host("pytorch-fsdp2", "dp=1,pp=2,mbs=1,ga=16,recompute=full");
+  CHECK(stages.load_peak == process + process + Bytes(2 * 8'030'261'248));
+  const HostMemory split = host("trl", "dp=1,pp=2,split=true,mbs=1,ga=16,recompute=full");
+  CHECK(split.load_peak == process + Bytes(10'000'000'000));
+  CHECK(split.steady < process + process);
 }
 
 TEST_CASE("a batch that divides over nothing is a problem with the nearest that do") {
