@@ -7,6 +7,7 @@
 #include "catalog/find.hpp"
 #include "planner/advice/advice_trial.hpp"
 #include "planner/choice/asked_plan.hpp"
+#include "planner/choice/plan_layouts.hpp"
 #include "planner/choice/workload_choice.hpp"
 #include "planner/figures.hpp"
 #include "planner/request/usual_framework.hpp"
@@ -134,6 +135,22 @@ void other_method(AdviceTrial& t, Method method) {
   r.asked.plans.clear();
   if (method != Method::qlora) r.asked.quantization.reset();
   if (const auto chosen = choose_plan(r, method, t.cluster)) record(*chosen);
+}
+
+// Cards that take turns may hold unlike numbers of layers (a device_map, or its max_memory): the
+// last one has the head beside its own.
+void other_split(AdviceTrial& t) {
+  const Workload& w = t.question().workload;
+  if (!t.question().plan.layer_split || !t.question().plan.layers_per_stage.empty()) return;
+  for (std::vector<int>& layers : layers_by_memory(w, t.cluster)) {
+    std::string text;
+    for (const int n : layers) text += sentence(text.empty() ? "" : "/", n);
+    Question q = t.question();
+    q.plan.layers_per_stage = std::move(layers);
+    if (offer(t, sentence("layers=", text, " on the cards (device_map) instead of as many on each"),
+              q))
+      return;
+  }
 }
 
 // The same in one box in a framework that is written for little memory. One that cannot accumulate
@@ -287,6 +304,7 @@ std::vector<Advice> advise(const ResolvedRequest& request, Method method, const 
   growing_segments(t);
   smaller_microbatch(t);
   more_recompute(t);
+  other_split(t);
   fused_loss(t);
   leaner_framework(t);
   if (missed.verdict == Verdict::tight) return std::move(t.advice);

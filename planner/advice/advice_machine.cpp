@@ -122,9 +122,9 @@ void advise_more_gpus(AdviceTrial& t) {
   const NodeGroup& group = t.cluster.groups.front();
   const int now = t.cluster.gpus();
   if (now == 1) return advise_several(t);
-  if (t.cluster.groups.size() > 1 || t.question().plan.zero_stage < 3) {
-    if (!t.question().plan.layer_split || now >= one_box) return;  // replicas do not shrink
-  }
+  if (t.cluster.groups.size() > 1) return;  // more of which?
+  if (t.question().plan.zero_stage < 3 && (!t.question().plan.layer_split || now >= one_box))
+    return;  // replicas do not shrink
   const Bytes capacity = group.gpu.usable_memory();
   const int most = std::max(most_times * now, 2 * one_box);
   Bytes device = t.missed.forecast.peak_device.expected;

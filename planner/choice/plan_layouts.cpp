@@ -1,6 +1,7 @@
 #include "planner/choice/plan_layouts.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "simulator/rank_layout.hpp"
 
@@ -114,6 +115,31 @@ bool splits_layers(const Workload& w, const Cluster& cluster) {
          gpus <= std::min(largest_box, w.model.layers);
 }
 
+std::vector<std::vector<int>> layers_by_memory(const Workload& w, const Cluster& cluster) {
+  std::vector<Bytes> cards;
+  for (const NodeGroup& g : cluster.groups)
+    cards.insert(cards.end(), static_cast<std::size_t>(g.gpus()), g.gpu.memory);
+  Bytes all;
+  for (const Bytes card : cards) all += card;
+  const int layers = w.model.layers, parts = static_cast<int>(cards.size());
+  std::vector<std::vector<int>> splits;
+  for (const int head : {0, layers / 8, layers / 4}) {
+    std::vector<int> split;
+    int left = layers;
+    for (int i = 0; i + 1 < parts; ++i) {
+      const double share = (layers + head) * (cards[static_cast<std::size_t>(i)] / all);
+      const int most = left - (parts - 1 - i);  // one for each that follows
+      split.push_back(std::clamp(static_cast<int>(std::lround(share)), 1, std::max(1, most)));
+      left -= split.back();
+    }
+    split.push_back(left);
+    const auto [least, most] = std::minmax_element(split.begin(), split.end());
+    const bool known = std::find(splits.begin(), splits.end(), split) != splits.end();
+    if (*most - *least > 1 && !known) splits.push_back(std::move(split));
+  }
+  return splits;
+}
+
 std::vector<ParallelPlan> slow_tensor_layouts(const Workload& w, const Cluster& cluster,
                                               int batch) {
   LayoutSpace space{w, cluster, batch, 1, {}};
@@ -132,6 +158,14 @@ std::vector<ParallelPlan> plan_layouts(const Workload& w, const Cluster& cluster
     split.pipeline = gpus;
     split.layer_split = true;
     space.add(split);
+    const Bytes first = cluster.groups.front().gpu.memory;
+    const bool alike = std::all_of(cluster.groups.begin(), cluster.groups.end(),
+                                   [&](const NodeGroup& g) { return g.gpu.memory == first; });
+    if (alike) return std::move(space.layouts);
+    for (std::vector<int>& layers : layers_by_memory(w, cluster)) {
+      split.layers_per_stage = std::move(layers);
+      space.add(split);
+    }
   }
   return std::move(space.layouts);
 }

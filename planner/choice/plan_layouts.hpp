@@ -9,7 +9,8 @@
 //   experts of a layer dealt to ranks of one node, as many as can be, where the framework can;
 //   else shared as the rest of the layer is
 //   each sequence over `context` GPUs, one width of context parallelism at a time
-//   a layer split (device_map) over the cards of one node, where it has no pipelines
+//   a layer split (device_map) over the cards of one node, where it has no pipelines: as many on
+//   each, and where the cards differ in memory as many as each has room for
 //
 // A small, sensible set; the whole plan space is another command's business.
 #pragma once
@@ -33,6 +34,11 @@ std::vector<ParallelPlan> slow_tensor_layouts(const Workload& workload, const Cl
 // Whether layers can lie on the cards of one box that take turns (device_map): up to eight of them,
 // in a framework without pipelines.
 bool splits_layers(const Workload& workload, const Cluster& cluster);
+
+// Layers for each card of such a split, by the cards' memory. The last one also holds the head and
+// its logits, which nobody knows before they are played: they are taken to be worth no layer, an
+// eighth and a quarter of all. Without those splits that are even.
+std::vector<std::vector<int>> layers_by_memory(const Workload& workload, const Cluster& cluster);
 
 // Whether norms and residuals are sharded along the sequence, where nobody says: as the framework
 // does. Where experts are spread over ranks beside tensor parallelism they must be, or each rank of

@@ -176,6 +176,24 @@ TEST_CASE("what cannot accumulate is advised with the batch that it takes") {
   CHECK(about(missed(r), "torchtune-low-memory") == nullptr);
 }
 
+// 64 layers; logits of 4,096 tokens and 152,064 words lie on the last card, 2.3 GiB in fp32.
+TEST_CASE("cards that take turns are told of another split") {
+  Request r = request_for("32b", "2xRTX-3090", {Method::qlora});
+  r.sequence = 4096;
+  const Missed m = missed(r);
+  const Advice* other = about(m, "layers=36/28 on the cards");
+  REQUIRE(other != nullptr);
+  CHECK(other->memory_effect < Bytes(0));
+  CHECK(parse_plan(other->plan)->layers_per_stage == std::vector<int>{36, 28});
+}
+
+// A mixed box is told of no more cards of its first kind.
+TEST_CASE("more cards are those that are there") {
+  Request r = request_for("32b", "3060+3090", {Method::qlora});
+  r.sequence = 8192;
+  CHECK(about(missed(r), "RTX 3060") == nullptr);
+}
+
 // 70.6e9 weights of 4 bits are 35 GiB, 18 on each of two cards: Unsloth keeps no whole logits.
 TEST_CASE("a box is told of a framework that takes less memory as well") {
   const Missed m = missed(request_for("70b", "2xRTX-3090", {Method::qlora}));
