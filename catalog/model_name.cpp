@@ -16,6 +16,10 @@ constexpr std::array<std::string_view, 36> qualifiers{
      "dims",     "coder", "preview", "tuned",   "4k",       "32k",       "128k", "1m",
      "unsloth",  "pt",    "gguf",    "qat"}};
 
+// Of these, what tells a checkpoint of fewer bits.
+constexpr std::array<std::string_view, 9> storages{
+    {"fp8", "int4", "int8", "4bit", "8bit", "gptq", "awq", "nf4", "bnb"}};
+
 // '_' between digits is a decimal point ("1_8B"), not a separator.
 bool separator(std::string_view name, std::size_t i) {
   if (name[i] == '-' || name[i] == ' ') return true;
@@ -97,6 +101,14 @@ const Transformer* model_named(std::string_view key, const std::vector<Transform
 }
 
 }  // namespace
+
+std::string storage_named(std::string_view name) {
+  std::string words;
+  for (const std::string& part : parts_of(name))
+    if (std::find(storages.begin(), storages.end(), part) != storages.end())
+      words += (words.empty() ? "" : " ") + part;
+  return words;
+}
 
 const Transformer* model_with_id(std::string_view id, const std::vector<Transformer>& catalog) {
   const auto found = std::find_if(catalog.begin(), catalog.end(),

@@ -19,6 +19,10 @@ using ModelAliases = std::map<std::string, std::string>;  // "70b" -> the id of 
 // remarks in parentheses; "_" between digits is a decimal point. "Qwen/Qwen-1_8B" is "qwen1.8b".
 std::string model_name_key(std::string_view name);
 
+// What a name says of how its weights are stored, in fewer than 16 bits: "gptq", "bnb 4bit"; ""
+// where it says nothing.
+std::string storage_named(std::string_view name);
+
 // The model of exactly this id, or nullptr. Points into `catalog`.
 const Transformer* model_with_id(std::string_view id, const std::vector<Transformer>& catalog);
 

@@ -8,6 +8,7 @@
 #include "catalog/find.hpp"
 #include "catalog/huggingface.hpp"
 #include "catalog/json_document.hpp"
+#include "catalog/model_name.hpp"
 #include "catalog/names.hpp"
 #include "catalog/spoken_cluster.hpp"
 #include "planner/figures.hpp"
@@ -88,6 +89,10 @@ void resolve_model(ResolvedRequest& r, Problems& problems) {
   r.notes.push_back(sentence(same_name(name, r.model.id) ? "" : sentence("\"", name, "\" is "),
                              r.model.id, same_name(name, r.model.id) ? " has " : " with ",
                              shown_parameters(parameter_count(r.model).total), " parameters."));
+  const std::string storage = storage_named(name);
+  if (!storage.empty() && !r.model.stored && !r.asked.quantization)
+    r.notes.push_back(sentence("That its weights are stored as ", storage, " is not read from its ",
+                               "name: --quantization says it, or the path of its config.json."));
 }
 
 // True where every part of the GPUs names a node whose host RAM is catalogued: whoever names the

@@ -65,6 +65,23 @@ TEST_CASE("parts of a file that are not counted are told of") {
   }));
 }
 
+TEST_CASE("what a name says of its weights is told to be left out") {
+  const auto told = [](const Request& r) {
+    std::string text;
+    for (const std::string& note : resolved(r).notes)
+      if (note.find("is not read from its name") != std::string::npos) text += note;
+    return text;
+  };
+  CHECK(told(request_for("unsloth/Meta-Llama-3.1-8B-bnb-4bit", "4090"))
+            .starts_with("That its weights are stored as bnb 4bit is not read"));
+  Request gptq = request_for("TheBloke/Llama-2-13B-GPTQ", "4090");
+  CHECK(told(gptq).find("gptq") != std::string::npos);
+  gptq.methods = {Method::qlora};
+  gptq.quantization = Quantization::gptq;
+  CHECK(told(gptq).empty());
+  CHECK(told(request_for("meta-llama/Llama-3.1-8B-Instruct", "4090")).empty());
+}
+
 TEST_CASE("a folder of weights is a model by its name alone, unless the catalog has one") {
   const auto here = std::filesystem::current_path();
   const auto home = std::filesystem::temp_directory_path() / "shardwise-folder-of-weights";
