@@ -25,8 +25,8 @@ constexpr std::array<CategoryWords, 9> played_words{{
      "operator"},
     {MemoryCategory::recompute, "what one block makes again before its backward pass"},
     {MemoryCategory::temporaries,
-     "outputs that nobody saves and gradients of activations, alive "
-     "at the peak"},
+     "outputs that nobody saves, gradients of activations and what the optimizer makes for a step, "
+     "alive at the peak"},
     {MemoryCategory::logits,
      "microbatch x sequence x vocabulary x bytes, for each copy that head "
      "and loss keep alive"},

@@ -18,7 +18,8 @@ enum class MemoryCategory : std::uint8_t {
   communication,        // gradient buckets, reduce-scatter inputs, TP gathers
   activations,          // saved for backward, per microbatch in flight
   recompute,            // activations that live only while a block is recomputed
-  temporaries,          // kernel outputs that nobody saves, gradients of activations
+  temporaries,          // kernel outputs that nobody saves, gradients of activations, what the
+                        // optimizer makes for a step
   logits,               // [tokens, vocabulary] copies of head and loss
   workspace,            // cuBLAS and friends, inside the allocator
   context,              // CUDA context and loaded kernels, outside the allocator

@@ -59,7 +59,7 @@ class OptimizerMemory {
 
   void make_states(const std::vector<std::vector<LayerHoldings>>& layers, const LayerState& total) {
     if (plan_.offload.optimizer) return;
-    if (!states_exist_) open_states(layers, total, 2, states_);
+    if (!states_exist_) open_states(layers, total, 2, optimizer_states, states_);
     states_exist_ = true;
   }
 
@@ -80,18 +80,20 @@ class OptimizerMemory {
       if (row_.one_by_one && !row_.in_backward)
         ledger_.touch(
             wide_values(std::min(largest_gradient, total.stepped_elements), weight_bytes_),
-            optimizer_states);
+            temporaries);
       else if (written_ != nullptr)
         for (int i = 0; i < written_->temporaries; ++i)
-          open_moments(8 * std::min(largest_gradient, total.stepped_elements), 1, temporary);
+          open_moments(8 * std::min(largest_gradient, total.stepped_elements), 1, temporaries,
+                       temporary);
       else if (!f_.fused_optimizer && f_.foreach_optimizer && !in_backward)
-        for (int i = 0; i < f_.foreach_lists; ++i) open_states(layers, total, 1, temporary);
+        for (int i = 0; i < f_.foreach_lists; ++i)
+          open_states(layers, total, 1, temporaries, temporary);
       else if (!f_.fused_optimizer && !in_backward)
         open_root_and_quotient(total, largest_gradient, temporary);
       // A group of parameters after the other, of which the decayed hold nearly all (Transformer
       // Engine pytorch/optimizers/fused_adam.py, get_unscaled_state, until 459e7cf49).
       if (f_.widens_moments && row_.format == StateFormat::bf16)
-        ledger_.touch(2 * total.optimizer, optimizer_states);
+        ledger_.touch(2 * total.optimizer, temporaries);
       for (Holding& h : temporary) ledger_.close(h);
     }
     gather_stepped(total);
@@ -145,7 +147,7 @@ class OptimizerMemory {
         by_group ? std::min(sub_group, total.stepped_elements) : total.stepped_elements;
     Holding flat;
     if (f_.clones_partition) flat = ledger_.open(2 * elements, gradients);
-    made.push_back(ledger_.open(4 * elements, optimizer_states));
+    made.push_back(ledger_.open(4 * elements, temporaries));
     ledger_.close(flat);
     return made;
   }
@@ -153,22 +155,23 @@ class OptimizerMemory {
   // `moments` tensors of every parameter, parameter by parameter as PyTorch's optimizers make them;
   // each as long as the partition where that is one flat tensor.
   void open_states(const std::vector<std::vector<LayerHoldings>>& layers, const LayerState& total,
-                   int moments, std::vector<Holding>& to) {
-    if (flat_) return open_moments(total.optimizer, moments, to);
+                   int moments, MemoryCategory category, std::vector<Holding>& to) {
+    if (flat_) return open_moments(total.optimizer, moments, category, to);
     for (const auto& chunk : layers)
-      for (const LayerHoldings& h : chunk) open_layer(h, moments, to);
+      for (const LayerHoldings& h : chunk) open_layer(h, moments, category, to);
   }
 
   // One tensor after the other (_single_tensor_adam): the largest is what the allocator sees, or
   // the partition where that is one flat tensor.
   void open_root_and_quotient(const LayerState& total, std::int64_t largest_gradient,
                               std::vector<Holding>& to) {
-    if (flat_) return open_moments(total.optimizer, 2, to);
-    open_moments(8 * std::min(largest_gradient, total.stepped_elements), 2, to);
+    if (flat_) return open_moments(total.optimizer, 2, temporaries, to);
+    open_moments(8 * std::min(largest_gradient, total.stepped_elements), 2, temporaries, to);
   }
 
   // Shared among the matrices of the layer as their elements are; what is none goes with the last.
-  void open_layer(const LayerHoldings& h, int moments, std::vector<Holding>& to) {
+  void open_layer(const LayerHoldings& h, int moments, MemoryCategory category,
+                  std::vector<Holding>& to) {
     if (h.state.optimizer == 0) return;
     std::int64_t trained = 0;
     for (const Operator& op : h.graph->operators) trained += op.weight_gradient_elements;
@@ -179,17 +182,18 @@ class OptimizerMemory {
           static_cast<double>(op.weight_gradient_elements) / static_cast<double>(trained);
       const auto bytes =
           static_cast<std::int64_t>(share * static_cast<double>(h.state.optimizer)) / 4 * 4;
-      open_moments(std::min(bytes, left), moments, to);
+      open_moments(std::min(bytes, left), moments, category, to);
       left -= std::min(bytes, left);
     }
-    open_moments(left, moments, to);
+    open_moments(left, moments, category, to);
   }
 
   // Of two, whose bytes together are given.
-  void open_moments(std::int64_t both, int moments, std::vector<Holding>& to) {
+  void open_moments(std::int64_t both, int moments, MemoryCategory category,
+                    std::vector<Holding>& to) {
     for (int i = 0; i < moments; ++i) {
       const std::int64_t bytes = i == 0 ? both / 2 : both - both / 2;
-      if (bytes > 0) to.push_back(ledger_.open(bytes, optimizer_states));
+      if (bytes > 0) to.push_back(ledger_.open(bytes, category));
     }
   }
 

@@ -149,6 +149,18 @@ TEST_CASE("a card with more memory never fits less", "[forecast]") {
   }
 }
 
+// 7,248,023,552 parameters over 8 ranks: two fp32 moments are 8/8 of a byte each, and the roots of one
+// that foreach kernels make for a step (torch/optim/adam.py, _multi_tensor_adam) are none of them.
+TEST_CASE("what the optimizer makes for a step is no state", "[forecast]") {
+  const Forecast f = asked(question("mistral-7b-v0.3", "8xH100-SXM", Method::full, "pytorch-fsdp2",
+                                    "dp=8,zero=3,mbs=1,ga=1,recompute=full"));
+  const auto of = [&](MemoryCategory c) {
+    return Bytes(f.stages.front().breakdown[static_cast<std::size_t>(c)]) / Bytes(7'248'023'552);
+  };
+  CHECK(of(MemoryCategory::optimizer_states) == Approx(1).epsilon(1e-3));
+  CHECK(of(MemoryCategory::temporaries) > 0.49);
+}
+
 // The shards of N ranks hold a 1/N of the states; what a rank holds can only fall with N.
 TEST_CASE("more ranks under full sharding never hold more states each", "[forecast]") {
   std::int64_t before = std::numeric_limits<std::int64_t>::max();
