@@ -149,8 +149,8 @@ TEST_CASE("a card with more memory never fits less", "[forecast]") {
   }
 }
 
-// 7,248,023,552 parameters over 8 ranks: two fp32 moments are 8/8 of a byte each, and the roots of one
-// that foreach kernels make for a step (torch/optim/adam.py, _multi_tensor_adam) are none of them.
+// 7,248,023,552 parameters over 8 ranks: two fp32 moments are 8/8 of a byte each, and the roots of
+// one that foreach kernels make for a step (torch/optim/adam.py, _multi_tensor_adam) are no state.
 TEST_CASE("what the optimizer makes for a step is no state", "[forecast]") {
   const Forecast f = asked(question("mistral-7b-v0.3", "8xH100-SXM", Method::full, "pytorch-fsdp2",
                                     "dp=8,zero=3,mbs=1,ga=1,recompute=full"));
