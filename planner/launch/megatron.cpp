@@ -10,6 +10,7 @@
 #include "planner/launch/formats.hpp"
 #include "planner/launch/megatron_layout.hpp"
 #include "planner/launch/megatron_model.hpp"
+#include "planner/launch/megatron_plan.hpp"
 #include "planner/launch/named_model.hpp"
 #include "planner/launch/targets.hpp"
 #include "planner/sentence.hpp"
@@ -103,6 +104,7 @@ constexpr PlanKey keys[] = {
     ignored("qk-head-dim", of_model),
     ignored("qk-pos-emb-head-dim", of_model),
     ignored("v-head-dim", of_model),
+    ignored("window-*", of_model),
     ignored("moe-*", "experts are taken as the model has them, evenly loaded"),
     ignored("attention-dropout", row_says),
     ignored("hidden-dropout", row_says),
@@ -266,7 +268,7 @@ void finish_optimizer(PlanWords& words) {
     words.say("optimizer", "adamw-bf16-states", where);
     return;
   }
-  if (aware)
+  if (aware && !words.is("offload", "optimizer"))
     words.unmet.emplace_back(flag, "counted where both moments have 16 bits; here as without it");
   for (const char* key : {unlike("first-moment", "exp-avg-dtype", "32"),
                           unlike("second-moment", "exp-avg-sq-dtype", "32"),
@@ -320,31 +322,9 @@ std::vector<std::string> workload_refusals(const Workload& w) {
   return to;
 }
 
-// Core attention, named modules, or whole blocks: every one of a stage, several at once, the first.
-bool has_flags(const std::string& recompute) {
-  const auto policy = recompute_policy(recompute);
-  constexpr std::array<std::string_view, 6> known{"none",           "selective", "full",
-                                                  "every-%-layers", "blocks-%",  "modules-%"};
-  return policy && std::find(known.begin(), known.end(), policy->row->name) != known.end();
-}
-
 std::vector<std::string> plan_refusals_of(const Question& q) {
-  const ParallelPlan& p = q.plan;
   Refusals to;
-  refuse_if(to, !has_flags(p.recompute),
-            sentence("Megatron-LM has no flags that recompute ", p.recompute));
-  refuse_if(to, p.pipeline > 1 && p.schedule != (p.chunks > 1 ? chunked_schedule : usual_schedule),
-            sentence("Megatron-LM schedules 1f1b, or interleaved with several model chunks; not ",
-                     p.schedule, p.chunks > 1 ? " with" : " without", " model chunks"));
-  refuse_if(to, p.layer_split, "Megatron-LM does not split layers over cards in turns");
-  refuse_if(to, p.zero_stage >= 2 && p.pipeline > 1 && p.chunks > 1,
-            "Megatron-FSDP does not go with interleaved stages here");
-  refuse_if(to, p.offload.parameters || p.offload.activations,
-            "Megatron-LM offloads the optimizer only");
-  refuse_if(to, p.offload.optimizer && p.zero_stage != 1,
-            "Megatron-LM offloads its distributed optimizer only (zero=1)");
-  refuse_if(to, p.async_tensor && !p.sequence_parallel,
-            "overlap of tensor communication needs sequence parallelism");
+  refuse_megatron_plan(to, q);
   return to;
 }
 
@@ -428,7 +408,9 @@ ConfigEntries megatron_entries(const LaunchJob& job) {
   put(e, "overlap-param-gather", w.framework.overlap_parameter_gather && p.zero_stage > 0);
   put(e, "tp-comm-overlap", p.async_tensor);
   put_recompute(e, p.recompute);
+  // arguments.py:1884: the one asks for the other, whatever the moments' width.
   put(e, "optimizer-cpu-offload", p.offload.optimizer);
+  put(e, "use-precision-aware-optimizer", p.offload.optimizer);
   put(e, "attention-backend", "flash");
   put(e, "mock-data", true);
   put(e, "tokenizer-type", "NullTokenizer");
@@ -449,6 +431,10 @@ LaunchFiles write(const LaunchJob& job) {
       "Put your data and tokenizer in place of --mock-data and --tokenizer-type in megatron.args.");
   if (job.question.workload.method == Method::full)
     out.notes.emplace_back("Add --load with the checkpoint to start from to megatron.args.");
+  if (job.question.workload.model.position == PositionKind::rope)
+    out.notes.emplace_back(
+        "Add what a forecast does not ask of a model to megatron.args: --rotary-base (10000 "
+        "without), --norm-epsilon and the like.");
   if (!job.learning_rate) out.notes.emplace_back("Add --lr to megatron.args, or give it here.");
   std::vector<Environment> environment;
   // Tensor and context parallelism overlap with one hardware queue only (arguments.py); Megatron's

@@ -7,6 +7,9 @@
 
 namespace shardwise {
 
+// Whether a window leaves out tokens of such sequences.
+bool cuts_sequences(const Transformer& model, int sequence);
+
 void refuse_megatron_model(Refusals& to, const Transformer& model);
 void put_megatron_model(ConfigEntries& to, const Transformer& model, int sequence);
 
