@@ -19,31 +19,31 @@ namespace {
 
 struct Flavor {
   std::string_view model, flavor, model_type;
-  int layers, hidden;
+  int layers, hidden, ffn, vocab;
+  bool flex_attention = false;
 };
 // torchtitan/models/<model>/__init__.py at v0.2.2.
 constexpr Flavor flavors[] = {
-    {"llama3", "8B", "llama", 32, 4096},
-    {"llama3", "70B", "llama", 80, 8192},
-    {"llama3", "405B", "llama", 126, 16384},
-    {"qwen3", "0.6B", "qwen3", 28, 1024},
-    {"qwen3", "1.7B", "qwen3", 28, 2048},
-    {"qwen3", "4B", "qwen3", 36, 2560},
-    {"qwen3", "8B", "qwen3", 36, 4096},
-    {"qwen3", "14B", "qwen3", 40, 5120},
-    {"qwen3", "32B", "qwen3", 64, 5120},
-    {"qwen3", "30B-A3B", "qwen3_moe", 48, 2048},
-    {"qwen3", "235B-A22B", "qwen3_moe", 94, 4096},
-    {"deepseek_v3", "16B", "deepseek_v2", 27, 2048},
-    {"deepseek_v3", "236B", "deepseek_v2", 60, 5120},
-    {"deepseek_v3", "671B", "deepseek_v3", 61, 7168},
+    {"llama3", "8B", "llama", 32, 4096, 14336, 128256},
+    {"llama3", "70B", "llama", 80, 8192, 28672, 128256},
+    {"llama3", "405B", "llama", 126, 16384, 53248, 128256},
+    {"qwen3", "0.6B", "qwen3", 28, 1024, 3072, 151936},
+    {"qwen3", "1.7B", "qwen3", 28, 2048, 6144, 151936},
+    {"qwen3", "4B", "qwen3", 36, 2560, 9728, 151936},
+    {"qwen3", "8B", "qwen3", 36, 4096, 12288, 151936},
+    {"qwen3", "14B", "qwen3", 40, 5120, 17408, 151936},
+    {"qwen3", "32B", "qwen3", 64, 5120, 25600, 151936},
+    {"qwen3", "30B-A3B", "qwen3_moe", 48, 2048, 6144, 151936},
+    {"qwen3", "235B-A22B", "qwen3_moe", 94, 4096, 12288, 151936},
+    {"deepseek_v3", "16B", "deepseek_v2", 27, 2048, 10944, 102400, true},
+    {"deepseek_v3", "236B", "deepseek_v2", 60, 5120, 12288, 102400, true},
+    {"deepseek_v3", "671B", "deepseek_v3", 61, 7168, 18432, 129280, true},
 };
-constexpr int llama3_vocabulary = 128'000;  // older llamas have the same sizes
 
 const Flavor* flavor_of(const Transformer& m) {
   for (const Flavor& f : flavors)
     if (f.model_type == m.model_type && f.layers == m.layers && f.hidden == m.hidden &&
-        (f.model != "llama3" || m.vocab >= llama3_vocabulary))
+        f.ffn == m.ffn && f.vocab == m.vocab)
       return &f;
   return nullptr;
 }
@@ -236,6 +236,10 @@ std::string_view spelled(std::span<const Meaning> meanings, std::string_view val
   return "";
 }
 
+int sharded_ranks(const ParallelPlan& p) {
+  return p.zero_stage == 0 ? 1 : p.shard_group.value_or(p.data);
+}
+
 std::vector<std::string> workload_refusals(const Workload& w) {
   Refusals to;
   refuse_if(to, flavor_of(w.model) == nullptr,
@@ -245,6 +249,40 @@ std::vector<std::string> workload_refusals(const Workload& w) {
   refuse_precision_except(to, w, "torchtitan", {DType::bf16, DType::fp32});
   refuse_if(to, w.optimizer->name != "adamw", "torchtitan is written with AdamW only");
   return to;
+}
+
+// The ranks over which an expert's weights are sharded: those that shard and the sequence's, and of
+// tp what does not split experts, less those that hold other experts (distributed/parallel_dims.py,
+// efsdp).
+bool shards_experts(const ParallelPlan& p) {
+  const int ranks = sharded_ranks(p) * p.context * p.tensor, others = p.expert * p.expert_tensor;
+  return ranks % others == 0;
+}
+
+// What torchtitan stops at: models/*/infra/parallelize.py, models/qwen3/model/model.py
+// (init_weights), distributed/parallel_dims.py (seq_len_divisor), and PyTorch's
+// PipelineScheduleSingle.
+void refuse_what_stops(Refusals& to, const Question& q) {
+  const Workload& w = q.workload;
+  const ParallelPlan& p = q.plan;
+  const Flavor* flavor = flavor_of(w.model);
+  refuse_if(to, p.zero_stage == 0 && p.data > 1 && (p.tensor > 1 || p.pipeline > 1),
+            "torchtitan's DDP goes with no other ranks: zero=2 or zero=3");
+  refuse_if(to, w.model.moe && p.expert > 1 && !shards_experts(p),
+            sentence("experts over ", p.expert * p.expert_tensor,
+                     " ranks need a multiple of them among those that share weights (shard x cp x "
+                     "tp)"));
+  refuse_if(to, p.context > 1 && flavor != nullptr && flavor->flex_attention,
+            sentence("torchtitan's ", flavor == nullptr ? "" : flavor->model,
+                     " runs FlexAttention, which knows no context parallelism there"));
+  refuse_if(to, (p.tensor > 1 || p.context > 1) && w.sequence % (2 * p.tensor * p.context) != 0,
+            sentence("torchtitan asks for sequences of a multiple of 2 x tp x cp = ",
+                     2 * p.tensor * p.context, " tokens"));
+  refuse_if(to, p.pipeline > 1 && w.model.tied_embeddings,
+            "torchtitan does not tie embeddings over pipeline stages");
+  refuse_if(to, p.pipeline > 1 && p.chunks == 1 && p.microbatches < p.pipeline,
+            sentence("PyTorch's ", p.schedule, " needs a microbatch per stage, ", p.pipeline,
+                     ", not ", p.microbatches));
 }
 
 std::vector<std::string> plan_refusals_of(const Question& q) {
@@ -275,12 +313,13 @@ std::vector<std::string> plan_refusals_of(const Question& q) {
             "FSDP moves parameters, gradients and optimizer states to the host together, or none");
   refuse_if(to, p.offload.parameters && p.zero_stage == 0, "torchtitan offloads with FSDP only");
   if (p.pipeline > 1) refuse_torchtitan_stages(to, p, w.model);
+  refuse_what_stops(to, q);
   return to;
 }
 
 void put_parallelism(ConfigEntries& e, const LaunchJob& job) {
   const ParallelPlan& p = job.question.plan;
-  const int sharded = p.zero_stage == 0 ? 1 : p.shard_group.value_or(p.data);
+  const int sharded = sharded_ranks(p);
   const std::string at = "parallelism.";
   put(e, at + "data_parallel_replicate_degree", p.data / sharded);
   put(e, at + "data_parallel_shard_degree", sharded);

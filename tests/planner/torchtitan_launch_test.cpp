@@ -1,0 +1,71 @@
+// What torchtitan 0.2.2 is told, and what it stops at though it has keys for it.
+#include "planner/answers/launch_answer.hpp"
+#include "tests/catch.hpp"
+#include "tests/planner/known_facts.hpp"
+
+namespace shardwise {
+namespace {
+
+struct AskedRun {
+  const char *model, *gpus, *plan;
+  int sequence = 4096, batch = 64;
+};
+
+// Why nothing is written; empty where something is.
+std::string why_not_written(const AskedRun& run) {
+  Request r = request_for(run.model, run.gpus, {Method::pretrain});
+  r.target = "torchtitan";
+  r.plans = {run.plan};
+  r.sequence = run.sequence;
+  r.batch = run.batch;
+  const auto a = launch_answer(r, known_facts());
+  std::string all;
+  if (!a)
+    for (const Problem& p : a.error()) all += p.what + "\n";
+  return all;
+}
+
+}  // namespace
+
+// Salamandra 7B has Llama 3 8B's type, layers and width, but MLPs of 11,008 instead of 14,336.
+TEST_CASE("a model that shares some sizes with one of torchtitan's is another") {
+  CHECK(why_not_written({"salamandra-7b", "8xH100-SXM", "dp=8,zero=3"})
+            .find("no model with the sizes of salamandra-7b") != std::string::npos);
+  for (const char* model : {"llama-3.1-8b", "qwen3-8b", "qwen3-30b-a3b", "deepseek-v2-lite"}) {
+    INFO(model);
+    CHECK(why_not_written({model, "8xH100-SXM", "dp=8,zero=3"}) == "");
+  }
+}
+
+TEST_CASE("plans at which torchtitan stops are refused") {
+  struct Case {
+    AskedRun run;
+    const char* why;  // empty: it runs
+  };
+  const std::vector<Case> cases{
+      {{"llama-3.1-8b", "8xH100-SXM", "dp=2,tp=4,sp=true,zero=0"}, "DDP"},
+      {{"llama-3.1-8b", "8xH100-SXM", "dp=2,pp=4,zero=0,ga=32"}, "DDP"},
+      {{"llama-3.1-8b", "8xH100-SXM", "dp=1,tp=8,sp=true,zero=0"}, ""},
+      // 4 ranks share weights: they cannot hold 8 ranks' experts.
+      {{"qwen3-30b-a3b", "8xH100-SXM", "dp=8,ep=8,zero=3,shard=4"}, "experts over 8 ranks"},
+      {{"qwen3-30b-a3b", "8xH100-SXM", "dp=8,ep=4,zero=3,shard=4"}, ""},
+      {{"qwen3-30b-a3b", "8xH100-SXM", "dp=4,tp=2,sp=true,ep=8,etp=1,zero=3"}, ""},
+      {{"deepseek-v2-lite", "8xH100-SXM", "dp=4,cp=2,zero=3"}, "FlexAttention"},
+      {{"qwen3-8b", "8xH100-SXM", "dp=4,cp=2,zero=3"}, ""},
+      // 4,104 tokens are 8 x 513, not a multiple of 16.
+      {{"llama-3.1-8b", "8xH100-SXM", "dp=1,tp=8,sp=true,zero=0", 4104}, "2 x tp x cp = 16"},
+      {{"qwen3-4b", "8xH100-SXM", "dp=2,pp=4,zero=2,ga=32"}, "tie"},
+      {{"qwen3-8b", "8xH100-SXM", "dp=2,pp=4,zero=2,ga=32"}, ""},
+      {{"llama-3.1-8b", "8xH100-SXM", "dp=1,pp=8,zero=0,ga=4", 4096, 4}, "a microbatch per stage"},
+      {{"llama-3.1-8b", "8xH100-SXM", "dp=1,pp=8,zero=0,ga=8", 4096, 8}, ""}};
+  for (const Case& c : cases) {
+    INFO(c.run.model << " " << c.run.plan);
+    const std::string why = why_not_written(c.run);
+    if (*c.why == '\0')
+      CHECK(why == "");
+    else
+      CHECK(why.find(c.why) != std::string::npos);
+  }
+}
+
+}  // namespace shardwise
