@@ -183,6 +183,9 @@ std::vector<std::string> plan_refusals_of(const Question& q) {
   refuse_if(to, p.offload.parameters != p.offload.optimizer || p.offload.activations,
             "FSDP moves parameters, gradients and optimizer states to the host together, or none");
   refuse_if(to, p.offload.parameters && p.zero_stage < 2, "axolotl offloads with FSDP only");
+  // utils/schemas/validation.py, check_fsdp2_w_8bit_optimizer.
+  refuse_if(to, p.zero_stage >= 2 && w.optimizer->format == StateFormat::blockwise_8bit,
+            "axolotl's FSDP2 takes none of bitsandbytes' 8-bit optimizers: say zero=0 or zero=1");
   const bool compares = w.preference != nullptr && !w.preference->scores;
   refuse_if(to,
             compares && !settings_of(*w.preference).quantised_in_fsdp && p.zero_stage >= 2 &&
@@ -211,6 +214,9 @@ void put_adapter(ConfigEntries& e, const Workload& w) {
         w.adapter.base == Quantization::nf4_double);
   }
   put(e, "lora_r", w.adapter.rank);
+  // loaders/adapter.py hands PEFT what stands here, and PEFT divides it by the rank: without one
+  // nothing runs. As much as the rank scales by 1.
+  put(e, "lora_alpha", w.adapter.rank);
   put_number(e, "lora_dropout", w.adapter.dropout);
   if (every_linear(w.adapter.targets)) return put(e, "lora_target_linear", true);
   int place = 0;
@@ -293,6 +299,9 @@ LaunchFiles write(const LaunchJob& job) {
     out.notes.emplace_back("Run it on every node, with HEAD_NODE set to the first one's name.");
   if (p.context > 1)
     out.notes.emplace_back("Context parallelism there needs the package ring-flash-attn.");
+  if (row(w.method).adapter)
+    out.notes.emplace_back(
+        "Set lora_alpha in axolotl.yaml, which it demands: a placeholder that scales by 1.");
   out.notes.emplace_back(job.learning_rate
                              ? "Set the path of your data in axolotl.yaml."
                              : "Set the path of your data in axolotl.yaml, and learning_rate, "

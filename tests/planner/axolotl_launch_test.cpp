@@ -1,0 +1,44 @@
+// What axolotl asks for beyond its schema.
+#include "planner/answers/launch_answer.hpp"
+#include "tests/catch.hpp"
+#include "tests/planner/known_facts.hpp"
+
+namespace shardwise {
+namespace {
+
+Request axolotl_request(Method method, const char* plan) {
+  Request r = request_for("llama-3.1-8b", "8xA100-80GB", {method});
+  r.target = "axolotl";
+  r.plans = {plan};
+  return r;
+}
+
+}  // namespace
+
+// loaders/adapter.py passes lora_alpha on as it stands, nothing included, and PEFT divides it by
+// the rank.
+TEST_CASE("axolotl's adapters have an alpha") {
+  for (const Method method : {Method::lora, Method::dora, Method::qlora}) {
+    Request r = axolotl_request(method, "dp=8,zero=0");
+    r.lora_rank = 24;
+    const auto a = launch_answer(r, known_facts());
+    REQUIRE(a);
+    CHECK(a->files.files.front().text.find("\nlora_alpha: 24\n") != std::string::npos);
+  }
+  const auto whole = launch_answer(axolotl_request(Method::full, "dp=8,zero=3"), known_facts());
+  REQUIRE(whole);
+  CHECK(whole->files.files.front().text.find("lora_") == std::string::npos);
+}
+
+// check_fsdp2_w_8bit_optimizer: "CUDA ops errors with bnb 8bit optimizer + FSDP2".
+TEST_CASE("axolotl shards no 8-bit optimizer by FSDP2") {
+  for (const bool fsdp : {true, false}) {
+    Request r = axolotl_request(Method::full, fsdp ? "dp=8,zero=3" : "dp=8,zero=1");
+    r.optimizer = optimizer_named("adamw8bit");
+    const auto a = launch_answer(r, known_facts());
+    CHECK(static_cast<bool>(a) == !fsdp);
+    if (fsdp) CHECK(a.error().front().what.find("8-bit optimizers") != std::string::npos);
+  }
+}
+
+}  // namespace shardwise
