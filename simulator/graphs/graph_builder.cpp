@@ -237,6 +237,22 @@ TensorIndex GraphBuilder::own_copy(const LinearSpec& spec, TensorIndex x, std::i
   return copy;
 }
 
+namespace {
+
+// What several linears read is gathered again once, for the one that goes back first, which is the
+// last of them: all their gradients read the same copy. So do the parts of what a framework keeps
+// as one linear (q, k and v; gate and up).
+void gather_again(Operator& last, std::vector<Operator>& before, TensorIndex gathered, Bytes size) {
+  for (Operator& op : before)
+    if (op.kind == OperatorKind::matmul && !op.inputs.empty() && op.inputs.front() == gathered)
+      std::erase_if(op.backward_weight,
+                    [](const Kernel& k) { return std::holds_alternative<CommWork>(k); });
+  last.backward_weight.push_back(CommWork{Collective::all_gather, size, CommAxis::tensor, true});
+  last.backward_temporary += size;
+}
+
+}  // namespace
+
 TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std::int64_t rows) {
   const std::int64_t in = spec.cut == Cut::rows ? spec.in / tensor_ : spec.in;
   const std::int64_t out = spec.cut == Cut::columns ? spec.out / tensor_ : spec.out;
@@ -265,8 +281,7 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
   if (trains_base_) {
     if (kept != x) {
       const Bytes again(rows * in * (narrow && gathers_narrow() ? 1 : element_));
-      op.backward_weight.push_back(CommWork{Collective::all_gather, again, CommAxis::tensor, true});
-      op.backward_temporary += again;
+      gather_again(op, graph_.operators, x, again);
     }
     if (narrow && workload_.framework.kernels == KernelStyle::fused) {
       // Transformer Engine keeps the 8-bit copy that the weight gradient reads.

@@ -61,6 +61,32 @@ TEST_CASE("gate and up that sum the gradient of their input apart", "[layer_grap
   CHECK(exchanged(block_graph(w, p, {}), false).scatters == 2);
 }
 
+// Megatron-LM's linears are four: q, k and v in one, o, gate and up in one, down. The first and the
+// third read the whole sequence, keep a rank's part of it, and gather the rest once more for their
+// weight's gradient: two gathers of 128 x 512 values, whether or not the parts are written as
+// linears of their own. The last part goes back first, so it gathers.
+TEST_CASE("what several linears read is gathered again once", "[layer_graph]") {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
+  w.framework.regathers_sequence = true;
+  ParallelPlan p = plan_of(1, 2);
+  p.sequence_parallel = true;
+  std::vector<std::string> gathers;
+  for (const Operator& op : block_graph(w, p, {}).operators)
+    for (const Kernel& k : op.backward_weight)
+      if (const auto* c = std::get_if<CommWork>(&k)) {
+        CHECK(c->collective == Collective::all_gather);
+        CHECK(c->size == Bytes(128 * 512 * 2));
+        gathers.emplace_back(op.name);
+      }
+  CHECK(gathers == std::vector<std::string>{"v", "gate"});
+  w.framework.kernels = KernelStyle::eager;
+  w.framework.exchanges_per_linear = true;  // each reads a copy of its own
+  int each = 0;
+  for (const Operator& op : block_graph(w, p, {}).operators)
+    for (const Kernel& k : op.backward_weight) each += std::holds_alternative<CommWork>(k);
+  CHECK(each == 5);
+}
+
 // Two ranks' 16-bit halves of 128 x 1000 logits, and the whole of them, all of which the loss's
 // softmax reads: 128 x 1000 fp32 in place of 128 x 500. They come as one tensor of 128 x 1000, from
 // which the other rank's 128 x 500 are copied before both halves are joined.
