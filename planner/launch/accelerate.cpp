@@ -108,8 +108,7 @@ void finish(PlanWords& words, const PlanFileContext& context, const std::string&
     words.default_to("offload", "params+optimizer", file);
   else
     offload_deepspeed(words, file);
-  if (words.is("fsdp-recompute", "full"))
-    words.say("recompute", "full", words.where("fsdp-recompute"));
+  recompute_by_fsdp(words);
   if (const auto n = words.number("processes"); n && *n != context.cluster->gpus())
     words.wrong("processes", sentence("starts ", *n, *n == 1 ? " process" : " processes",
                                       ", the GPUs asked for are ", context.cluster->gpus()));

@@ -130,7 +130,7 @@ void finish_sharding(PlanWords& words, const std::string& file) {
     if (words.is("offload-params", "true")) words.default_to("offload", "params+optimizer", file);
   }
   words.default_to("zero", "0", file);
-  if (words.is("fsdp-recompute", "full")) words.say("recompute", "full", file);
+  recompute_by_fsdp(words);
 }
 
 void finish(PlanWords& words, const PlanFileContext& context, const std::string& file) {

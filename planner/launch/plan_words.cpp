@@ -68,4 +68,10 @@ void offload_deepspeed(PlanWords& words, const std::string& file) {
                      file);
 }
 
+void recompute_by_fsdp(PlanWords& words) {
+  if (!words.is("fsdp-recompute", "full")) return;
+  if (words.is("recompute", "none")) words.forget("recompute");
+  words.say("recompute", "full", words.where("fsdp-recompute"));
+}
+
 }  // namespace shardwise

@@ -58,6 +58,10 @@ struct PlanWords {
 // "offload-params" as "true" (to the host) or "nvme". Parameters on NVMe are a problem.
 void offload_deepspeed(PlanWords& words, const std::string& file);
 
+// What FSDP checkpoints, said by the word "fsdp-recompute", is run again whatever the Trainer's own
+// checkpointing says, which is then to be off.
+void recompute_by_fsdp(PlanWords& words);
+
 // What a plan file is read for: formats leave to the model what others say in numbers.
 struct PlanFileContext {
   const Transformer* model = nullptr;

@@ -124,6 +124,9 @@ constexpr PlanKey trl_keys[] = {
     refused("torch_compile", "false", "compiled kernels would change time and memory"),
     says_choice("fsdp", "trainer-fsdp", sharding),
     refused("fsdp.*", "", "say FSDP in an Accelerate file, which is read"),
+    // TrainingArguments takes these names with and without "fsdp_".
+    says_choice("fsdp_config.activation_checkpointing", "fsdp-recompute", full_or_none),
+    says_choice("fsdp_config.fsdp_activation_checkpointing", "fsdp-recompute", full_or_none),
     ignored("fsdp_config.*", "taken as FSDP's defaults"),
     refused("padding_free", "false", "batches without padding would change time"),
     refused("auto_find_batch_size", "false", "the batch would not be the one written"),
@@ -154,6 +157,7 @@ void trl_finish(PlanWords& words, const PlanFileContext& context, const std::str
     words.say("zero", asked.value.substr(0, 1), asked.where);
     if (asked.value.ends_with("offload")) words.say("offload", "params+optimizer", asked.where);
     words.default_to("framework", "accelerate-fsdp", file);
+    recompute_by_fsdp(words);
   }
   // One process or DDP; FSDP and DeepSpeed are other files' to say. TRL's scripts train adapters,
   // sft on its own chunked loss where nothing says otherwise.
