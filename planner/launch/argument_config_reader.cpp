@@ -145,7 +145,9 @@ bool is_key(const std::string& word) {
          std::isalpha(static_cast<unsigned char>(word[2])) != 0;
 }
 
+// Python's own words for flags that take a value (transformers' HfArgumentParser) are flags.
 ConfigValue argument_value(const std::string& text) {
+  if (text == "True" || text == "False") return text == "True";
   std::int64_t whole = 0;
   const char* last = text.data() + text.size();
   const auto [end, error] = std::from_chars(text.data(), last, whole);

@@ -54,10 +54,18 @@ constexpr Meaning sharding[] = {{"false", ""},
                                 {"full_shard offload auto_wrap", "3+offload"},
                                 {"full_shard auto_wrap offload", "3+offload"}};
 
+// The same, as a list.
+constexpr Meaning sharding_parts[] = {{"full_shard", "3"},
+                                      {"shard_grad_op", "2"},
+                                      {"offload", "offload"},
+                                      {"auto_wrap", "auto_wrap"}};
+
 constexpr PlanKey trl_keys[] = {
     says_integer("per_device_train_batch_size", "mbs"),
     says_integer("gradient_accumulation_steps", "ga"),
     says_integer("max_length", "sequence"),
+    says_integer("max_seq_length", "sequence"),    // TRL's older name
+    says_integer("model_max_length", "sequence"),  // in the scripts of Alpaca and FastChat
     says_choice("gradient_checkpointing", "recompute", full_or_none),
     says_choice("activation_checkpointing", "recompute", full_or_none),
     says_choice("optim", "optimizer", hugging_face_optimizers),
@@ -74,6 +82,7 @@ constexpr PlanKey trl_keys[] = {
     says_choice("bnb_4bit_quant_type", "4bit-type", nf4_only),
     names_model("model_name_or_path", named_model),
     ignored("model_revision", of_model),
+    ignored("tf32", "has no bearing on 16-bit products"),
     ignored("dtype", "follows from method and framework here"),
     ignored("torch_dtype", "follows from method and framework here"),
     ignored("deepspeed", "give that file too, as another --plan-from"),
@@ -123,7 +132,8 @@ constexpr PlanKey trl_keys[] = {
     refused("activation_offloading", "false", "offloading activations is not modelled"),
     refused("torch_compile", "false", "compiled kernels would change time and memory"),
     says_choice("fsdp", "trainer-fsdp", sharding),
-    refused("fsdp.*", "", "say FSDP in an Accelerate file, which is read"),
+    says_member("fsdp.*", "fsdp-part", sharding_parts),
+    ignored("fsdp_transformer_layer_cls_to_wrap", "blocks are taken as the units"),
     // TrainingArguments takes these names with and without "fsdp_".
     says_choice("fsdp_config.activation_checkpointing", "fsdp-recompute", full_or_none),
     says_choice("fsdp_config.fsdp_activation_checkpointing", "fsdp-recompute", full_or_none),
@@ -152,6 +162,10 @@ void trl_finish(PlanWords& words, const PlanFileContext& context, const std::str
   finish_liger(words, file);
   gather_targets(words, file);
   gather_method(words, file);
+  for (const std::string_view stage : {"3", "2"})
+    if (const std::string part = sentence("fsdp-part:", stage); words.has(part))
+      words.say("trainer-fsdp", sentence(stage, words.has("fsdp-part:offload") ? "+offload" : ""),
+                words.where(part));
   if (words.has("trainer-fsdp")) {
     const PlanWord asked = words.words.find("trainer-fsdp")->second;
     words.say("zero", asked.value.substr(0, 1), asked.where);
