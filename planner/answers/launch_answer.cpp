@@ -210,7 +210,7 @@ Result<LaunchAnswer> launch_answer(const Request& request, const Facts& facts) {
     return Problem{ProblemKind::request, "--learning-rate", "must be positive, found 0"};
   ResolvedRequest r;
   auto d = decided(request, *target, facts, r);
-  if (!d) return d.error();
+  if (!d) return placed(r, d.error());
   const LearningRate rate =
       learning_rate_for(request.learning_rate ? request.learning_rate : r.learning_rate,
                         request.learning_rate_batch ? request.learning_rate_batch

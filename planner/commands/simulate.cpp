@@ -57,7 +57,7 @@ int simulate(const Request& request, const Facts& facts, const SimulateOptions& 
   const auto resolved = resolve(request, facts, UnnamedMethods::one);
   if (!resolved) return report_problems(resolved.error(), output);
   const auto s = simulated(*resolved);
-  if (!s) return report_problems(s.error(), output);
+  if (!s) return report_problems(placed(*resolved, s.error()), output);
   if (!options.trace.empty()) {
     const Problems problems = write_whole_file(
         options.trace, [&](std::ostream& file) { write_trace(s->record(), file); });

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "planner/request/request_field.hpp"
 #include "planner/sentence.hpp"
@@ -70,13 +71,18 @@ Result<PlanFiles> with_plan_texts(const Request& request, const PlanFileContext&
   PlanFiles files{request, std::move(said->reports), said->learning_rate, said->batch};
   // Another batch was asked for: the files' plan takes it by accumulating more or less often.
   if (request.batch && files.batch && *request.batch != *files.batch) words.forget("ga");
+  std::vector<std::string> names;
+  for (const PlanFileReport& r : files.reports)
+    if (r.format != written_script) names.push_back(r.file);
   fill_open_fields(words, files.request, files.reports);
   if (!words.problems.empty()) return words.problems;
   std::erase_if(files.reports, [](const PlanFileReport& r) {
     return r.format == written_script && r.implied.empty();
   });
-  if (const std::string text = plan_text(words); !text.empty())
+  if (const std::string text = plan_text(words); !text.empty()) {
+    if (request.plans.empty()) files.request.places["--plan"] = listed(names);
     files.request.plans.insert(files.request.plans.begin(), text);
+  }
   files.request.plan_from.clear();
   return files;
 }

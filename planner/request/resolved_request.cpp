@@ -401,7 +401,8 @@ void resolve_sizes(ResolvedRequest& r) {
     r.notes.push_back(sentence(grouped(r.sequence), " tokens per sequence are more than the ",
                                grouped(most), " positions that ", r.model.id,
                                " was made for; the forecast goes on as if it could."));
-  r.batch = r.asked.batch ? *r.asked.batch : usual_batch(r);
+  // Plans beside those of files take the files' batch: another would not be compared with them.
+  r.batch = r.asked.batch ? *r.asked.batch : r.learning_rate_batch.value_or(usual_batch(r));
 }
 
 // Of a model with a vision tower.

@@ -1,0 +1,72 @@
+// What plans beside those of files take from the files, and where files' plans go wrong.
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "planner/answers/launch_answer.hpp"
+#include "planner/choice/workload_choice.hpp"
+#include "planner/request/asked_plan.hpp"
+#include "tests/catch.hpp"
+#include "tests/planner/known_facts.hpp"
+
+namespace shardwise {
+namespace {
+
+struct WrittenConfig {
+  std::filesystem::path path = std::filesystem::temp_directory_path() /
+                               ("shardwise-beside-" + std::to_string(::getpid()) + ".json");
+  explicit WrittenConfig(const char* text) { std::ofstream(path) << text; }
+  ~WrittenConfig() {
+    std::error_code ignored;
+    std::filesystem::remove(path, ignored);
+  }
+  Request request() const {
+    Request r = request_for("llama-3.1-8b", "8xH100-SXM", {Method::full});
+    r.plan_from = {path.string()};
+    return r;
+  }
+};
+
+int microbatches(const Request& request, const char* plan) {
+  const ResolvedRequest r = resolved(request);
+  const Cluster& cluster = r.clusters.front();
+  const auto p =
+      complete_plan(r, choose_workload(r, r.methods.front(), cluster, 0).workload, cluster, plan);
+  REQUIRE(p);
+  return p->microbatches;
+}
+
+}  // namespace
+
+// The file's step is 8 x 2 x 4 = 64 sequences. ZeRO-3 with one each takes 64 / 8 = 8 rounds, not
+// the two of 16 sequences that fine-tuning has where nothing says more.
+TEST_CASE("plans beside a file's are of the same batch") {
+  const WrittenConfig config(R"({"train_micro_batch_size_per_gpu": 2,
+                                 "gradient_accumulation_steps": 4,
+                                 "zero_optimization": {"stage": 1}})");
+  CHECK(resolved(config.request()).batch == 64);
+  CHECK(microbatches(config.request(), "dp=8,zero=3,mbs=1") == 8);
+  Request other = config.request();
+  other.batch = 32;
+  CHECK(microbatches(other, "dp=8,zero=3,mbs=1") == 4);
+}
+
+TEST_CASE("a file's plan that breaks a rule is told by the file's name") {
+  const WrittenConfig config(R"({"train_micro_batch_size_per_gpu": 2,
+                                 "gradient_accumulation_steps": 4,
+                                 "tensor_parallel": {"autotp_size": 2}})");
+  Request r = config.request();
+  r.target = "deepspeed";
+  const auto a = launch_answer(r, known_facts());
+  REQUIRE_FALSE(a);
+  CHECK(a.error().front().where == config.path.string());
+  CHECK(a.error().front().kind == ProblemKind::file);
+  // A plan of one's own is one's own.
+  r.plan_from.clear();
+  r.plans = {"dp=4,tp=2"};
+  REQUIRE_FALSE(launch_answer(r, known_facts()));
+  CHECK(launch_answer(r, known_facts()).error().front().where == "--plan");
+}
+
+}  // namespace shardwise
