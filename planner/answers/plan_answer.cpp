@@ -84,6 +84,16 @@ Question question_of(const PlanAnswer& a, const FoundPlan& found) {
   return {site.space.workload(found.plan), found.plan, site.cluster};
 }
 
+// Where the best plan of a list cannot be told to the usual framework: which can.
+std::string first_that_can(const PlanAnswer& a) {
+  const std::vector<FoundPlan>& best = a.result.best;
+  if (!a.scaling.empty() || best.empty() || !beyond_usual(a, best.front())) return "";
+  const auto can = std::find_if(best.begin(), best.end(),
+                                [&](const FoundPlan& p) { return !beyond_usual(a, p); });
+  return can == best.end() ? " None of these is one."
+                           : sentence(" The best of those is number ", can - best.begin() + 1, ".");
+}
+
 // Nobody asked for a framework, so the search went beyond what the usual one can run. Answers mark
 // such plans.
 void note_what_cannot_run(PlanAnswer& a) {
@@ -96,7 +106,8 @@ void note_what_cannot_run(PlanAnswer& a) {
     if (!reason) continue;
     const Framework& usual = a.sites[p->site].without_zero.framework;
     a.notes.push_back(sentence("Plans with * are more than ", usual.name, " can be told (", *reason,
-                               "); --framework ", usual.id, " keeps to plans that it runs."));
+                               "); --framework ", usual.id, " keeps to plans that it runs.",
+                               first_that_can(a)));
     return;
   }
 }
