@@ -110,20 +110,23 @@ struct StateRow {
   double StoredParameter::*bytes;
   std::int64_t LayerState::*state;
   bool adapters;  // of adapters alone, or of the base weights alone where `bytes` is the weight
+  std::string_view beside;  // what of the category may be there for a moment
 };
 constexpr std::array<StateRow, 6> state_rows{{
     {MemoryCategory::weights, "base weights on this GPU", &StoredParameter::weight,
-     &LayerState::weights, false},
+     &LayerState::weights, false, "copies of them that kernels read"},
     {MemoryCategory::adapters, "adapters on this GPU", &StoredParameter::weight,
-     &LayerState::adapters, true},
+     &LayerState::adapters, true, "copies of them that kernels read"},
     {MemoryCategory::quantization, "constants of quantised weights",
-     &StoredParameter::quantization_constants, &LayerState::quantization, false},
+     &StoredParameter::quantization_constants, &LayerState::quantization, false,
+     "blocks that are dequantised"},
     {MemoryCategory::gradients, "gradients kept until the optimizer steps",
-     &StoredParameter::gradient, &LayerState::gradients, false},
+     &StoredParameter::gradient, &LayerState::gradients, false,
+     "gradients as backward makes them, not yet summed or sharded"},
     {MemoryCategory::master_weights, "fp32 copies that the optimizer steps",
-     &StoredParameter::master, &LayerState::master, false},
+     &StoredParameter::master, &LayerState::master, false, "copies of them"},
     {MemoryCategory::optimizer_states, "what the optimizer remembers per parameter",
-     &StoredParameter::optimizer, &LayerState::optimizer, false},
+     &StoredParameter::optimizer, &LayerState::optimizer, false, "copies of them"},
 }};
 
 StoredParameter stored(const Workload& w, const Term& term) {
@@ -174,6 +177,10 @@ std::optional<ExplainedFigure> state_figure(const Question& q, const StageForeca
   if (in_gib(found) < 0.99 * in_gib(whole)) {
     figure.formula += "; of that, what is there at the moment of the peak";
     figure.inputs.push_back({"all of it", in_gib(whole), "GiB", std::nullopt, ""});
+  }
+  if (const double more = in_gib(found) - in_gib(whole); more > 0.01 * in_gib(whole)) {
+    figure.formula += sentence("; beside them, at the moment of the peak, ", row.beside);
+    figure.inputs.push_back({"beside them", more, "GiB", std::nullopt, ""});
   }
   return figure;
 }

@@ -42,6 +42,28 @@ double sum_of_inputs(const std::vector<ExplainedInput>& inputs) {
 
 }  // namespace
 
+// LLaMA-Factory accumulates gradients whole: of 8,030,261,248 parameters over 8 ranks 4 / 8 bytes
+// each are kept, and whole ones of 2 lie there until the last of two microbatches is done.
+TEST_CASE("what lies beside states for a moment is a term of its own", "[explain]") {
+  RecordedPlan plan = recorded_plans().front();
+  plan.model = "llama-3.1-8b";
+  plan.method = Method::full;
+  plan.framework = "llama-factory";
+  plan.gpus = "8xH100-SXM";
+  plan.plan = "dp=8,zero=3,mbs=1,ga=2,recompute=full";
+  const Question q = question_of(plan);
+  const auto f = forecast(q, the_facts().profile);
+  REQUIRE(f);
+  const Explanation e = explain(q, *f, the_facts().profile);
+  const ExplainedFigure* gradients = figure(e, "gradients");
+  REQUIRE(gradients != nullptr);
+  const double kept = 8'030'261'248 * 4.0 / 8 / (1 << 30);
+  const ExplainedInput& beside = gradients->inputs.back();
+  CHECK(beside.name == "beside them");
+  CHECK(kept + beside.value == Approx(gradients->value).epsilon(1e-3));
+  CHECK(gradients->formula.find("not yet summed or sharded") != std::string::npos);
+}
+
 TEST_CASE("the parts of memory, of a step and of its bound add up", "[explain]") {
   for (const RecordedPlan& plan : recorded_plans()) {
     INFO(plan.model << " " << plan.plan);
