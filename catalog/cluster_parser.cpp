@@ -45,8 +45,9 @@ std::string meant_by(const Catalog& catalog, const std::string& name) {
 
 Problem unknown_name(const Catalog& catalog, std::string_view text, const std::string& name) {
   const std::string hint = meant_by(catalog, name);
-  return bad_cluster(text, "no GPU or node is called \"" + printable(name) + '"' +
-                               (hint.empty() ? "" : ", " + hint));
+  return bad_cluster(
+      text, "no GPU or node is called \"" + printable(name) + '"' +
+                (hint.empty() ? ", `shardwise catalog list gpus` names them" : ", " + hint));
 }
 
 // Cards of one nominal memory size, in order of market and id.

@@ -110,6 +110,7 @@ TEST_CASE("a number and a word that begins with an x are a name, not a count of 
       CHECK(holds(refusal(std::string(count) + card).what,
                   "no GPU or node is called \"" + std::string(card) + "\""));
   CHECK(holds(refusal("7900 XT").what, "7900-xtx"));
+  CHECK(holds(refusal("Jetson AGX Orin").what, "`shardwise catalog list gpus` names them"));
   CHECK(one("2 xH100-SXM").gpus() == 2);
   CHECK(one("2 x4090").gpus() == 2);
 }
