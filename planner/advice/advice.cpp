@@ -131,7 +131,7 @@ void other_method(AdviceTrial& t, Method method) {
     for (const KnownPlan& k : t.known)
       if (k.method == method) return record(*k.chosen);
   ResolvedRequest r = t.request;
-  r.asked.framework.reset();
+  if (elsewhere) r.asked.framework.reset();
   r.asked.plans.clear();
   if (method != Method::qlora) r.asked.quantization.reset();
   if (const auto chosen = choose_plan(r, method, t.cluster)) record(*chosen);

@@ -74,7 +74,7 @@ std::string fit_head_line(const ResolvedRequest& r, const FitAnswers& all) {
   const Cluster& c = r.clusters.front();
   return sentence(r.model.id, " (", shown_parameters(parameter_count(r.model).total),
                   " parameters) on ", c.spoken.empty() ? *r.asked.gpus : c.spoken, ", ",
-                  grouped(r.sequence), " tokens per sequence, ",
+                  counted(r.sequence, "token"), " per sequence, ",
                   shown_samples(batch_shown(r, all), r.asked.preference), " per step\n");
 }
 

@@ -209,6 +209,20 @@ TEST_CASE("offloading is named as its plan has it") {
   CHECK(parse_plan(offload->plan)->offload == Offload{false, true, true});
 }
 
+// TRL keeps activations on the GPU; who named Unsloth would have its own.
+TEST_CASE("another method is advised in the framework that was named, where it can") {
+  Request r = request_for("llama-3.1-8b", "4090", {Method::full});
+  r.framework = "unsloth";
+  const Missed m = missed(r);
+  REQUIRE(about(m, "QLoRA") != nullptr);
+  r.methods = {Method::qlora};
+  const ResolvedRequest qlora = resolved(r);
+  const auto chosen = choose_plan(qlora, Method::qlora, qlora.clusters.front());
+  REQUIRE(chosen);
+  CHECK(about(m, "QLoRA")->device == chosen->forecast.worst().peak.device);
+  CHECK(about(m, "QLoRA")->change.find(", in ") == std::string::npos);
+}
+
 // Weights, gradients, master and states of a 8.03e9 are 16 bytes each in host RAM; Accelerate keeps
 // fp32 gradients on the GPU, 30 GiB of them.
 TEST_CASE("one card is told of offloading where its framework leaves too much on it") {
