@@ -134,24 +134,24 @@ void try_at_once(PlanSearch& s, ParallelPlan plan) {
     s.fitting.push_back(*std::move(t));
 }
 
-// Raises the microbatch while it fits and keeps the largest of each verdict: a tight one may save
-// more than half the time of those with room to spare.
+// Raises the microbatch while it fits. Kept are the smallest, whose tensors may stay in an L2 cache,
+// and the largest of each verdict: a tight one may save half the time of those with room to spare.
 void climb(PlanSearch& s, ParallelPlan plan) {
   std::optional<Tried> best;
-  for (const int size : microbatches(s, plan)) {
+  for (const std::vector<int> sizes = microbatches(s, plan); const int size : sizes) {
     plan.microbatch = size;
     plan.microbatches = s.request.batch / plan.data / size;
     ++s.considered;
     std::optional<Tried> t = try_plan(s, plan, Wanted::verdict);
-    if (!t) return;
+    if (!t) break;
     if (t->verdict == Verdict::does_not_fit) {
       s.missed.push_back(plan);
       if (!best) try_at_once(s, plan);
       break;
     }
-    const bool tighter = best && t->verdict == Verdict::tight && best->verdict == Verdict::fits;
-    const bool less_bubble = best && plan.pipeline > 1;  // where it is smaller
-    if (tighter || less_bubble) s.fitting.push_back(std::move(*best));
+    if (best && (best->question.plan.microbatch == sizes.front() || plan.pipeline > 1 ||
+                 best->verdict != t->verdict))
+      s.fitting.push_back(std::move(*best));  // of a pipeline every one: smaller, less bubble
     best = std::move(t);
   }
   if (best) s.fitting.push_back(std::move(*best));
