@@ -151,6 +151,8 @@ std::string_view framework(Method, int) { return "axolotl"; }
 std::vector<std::string> workload_refusals(const Workload& w) {
   Refusals to;
   refuse_precision_except(to, w, "axolotl", {DType::bf16, DType::fp16});
+  refuse_if(to, w.model.vision && w.images.images > 0,
+            "axolotl's keys for images are not written; --images 0 is of text alone");
   refuse_if(to, hugging_face_optimizer(*w.optimizer).empty(),
             sentence("axolotl's Trainer has no optimizer that is ", w.optimizer->name));
   // It quantises with bitsandbytes only, and takes other weights as their config.json says

@@ -56,6 +56,8 @@ std::vector<std::string> workload_refusals(const Workload& w) {
   refuse_adapters(to, w, "the loop written here");
   refuse_other_losses(to, w, "the loop written here");
   refuse_precision_except(to, w, "the loop written here", {DType::bf16, DType::fp32});
+  refuse_if(to, w.model.vision.has_value(),
+            "the loop written here loads language models only, and feeds no images");
   refuse_if(to, w.optimizer->name != "adamw",
             sentence("the loop written here steps AdamW, not ", w.optimizer->name));
   return to;

@@ -216,7 +216,11 @@ void put_loss(ConfigEntries& e, const Workload& w) {
     e.push_back({std::string(script->key), script->value});
     return;
   }
-  put(e, "packing", true);  // full sequences, which is what is forecast
+  // Full sequences, which is what is forecast: cut from one stream, a microbatch of them side by
+  // side. TRL's own way lays a microbatch end to end, which PyTorch's attention then runs over as
+  // one sequence (trl/trainer/sft_trainer.py, padding_free); models with images it does not pack.
+  put(e, "packing", !w.model.vision);
+  if (!w.model.vision) put(e, "packing_strategy", "wrapped");
   put(e, "loss_type", w.framework.loss == LossKind::chunked ? "chunked_nll" : "nll");
   if (w.framework.loss != LossKind::fused_linear) return;
   put(e, "use_liger_kernel", true);
@@ -321,9 +325,14 @@ std::vector<std::string> trl_words(const LaunchJob& job) {
 }
 
 std::string trl_note(const LaunchJob& job) {
+  const Workload& w = job.question.workload;
+  const bool trains_tower = w.model.vision && !row(w.method).adapter;
   return sentence("Set dataset_name in ", trl_file(job),
-                  ", or put your own training script in place of trl.scripts.",
-                  script_name(job.question.workload), ".");
+                  ", or put your own training script in place of trl.scripts.", script_name(w), ".",
+                  trains_tower
+                      ? " The vision tower is forecast frozen, and those scripts train it: "
+                        "freeze it in your own."
+                      : "");
 }
 
 }  // namespace shardwise
