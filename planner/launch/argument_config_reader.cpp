@@ -45,11 +45,21 @@ class ShellWords {
       close(false);
     } else if (quote_ == 0 && !open_ && c == '#') {
       while (at_ < text_.size() && text_[at_] != '\n') ++at_;
+    } else if (quote_ == 0 && is_within_word(c)) {
+      take(c);
     } else if (quote_ == 0 && separates(c)) {
       close(true);
     } else {
       within_word(c);
     }
+  }
+
+  // A parenthesis that opens within a word, and the one that closes it, are a layout's
+  // ("Et|(tt|)*29tL") in a file of bare arguments; NAME=( and $( are the shell's.
+  bool is_within_word(char c) {
+    if (c == ')' && depth_ > 0) return depth_-- > 0;
+    if (c != '(' || word_.empty() || word_.back() == '=' || word_.back() == '$') return false;
+    return ++depth_ > 0;
   }
 
   // A bar within a word is one of a layout ("Et|tL"), as a file of bare arguments has it.
@@ -121,6 +131,7 @@ class ShellWords {
     }
     if (ends_line && !words_.empty()) words_.back().ends_line = true;
     word_.clear();
+    depth_ = 0;
     open_ = false;
     if (ends_line) quote_ = 0;
   }
@@ -135,6 +146,7 @@ class ShellWords {
   int line_ = 1;
   char quote_ = 0;
   bool open_ = false;
+  int depth_ = 0;  // of parentheses within the word
   std::string word_;
   std::vector<ShellWord> words_;
   std::map<std::string, std::string> variables_;

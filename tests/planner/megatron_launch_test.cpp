@@ -1,5 +1,6 @@
 // What Megatron-LM is told of a model, and what it stops at though it has flags for it.
 #include "planner/answers/launch_answer.hpp"
+#include "planner/launch/plan_file.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
 
@@ -105,6 +106,26 @@ TEST_CASE("plans at which Megatron-LM stops are refused") {
   CHECK(why("mixtral-8x7b", "8xH100-SXM", "dp=4,tp=2,sp=false,ep=2,zero=1,mbs=1,ga=16", 64)
             .find("sp=true") != std::string::npos);
   CHECK(why("mixtral-8x7b", "8xH100-SXM", "dp=4,tp=2,sp=true,ep=2,zero=1,mbs=1,ga=16", 64) == "");
+}
+
+// Megatron-LM's own examples write layouts with parentheses (pipeline_parallel_layer_layout.py):
+// 7 + 6 x 8 + 6 = 61 layers on 8 stages. In a script they stand in quotes, in a file of bare
+// arguments, which a shell splits at spaces, they do not. An array's own parentheses end it.
+TEST_CASE("a layout with parentheses is read from bare arguments and from a script") {
+  const Request request = request_for("deepseek-v3", "512xH100-SXM");
+  const ResolvedRequest r = resolved(request);
+  const std::string common = " --pipeline-model-parallel-size 8 --micro-batch-size 1";
+  for (const std::string& text :
+       {"--pipeline-model-parallel-layout Et*7|(t*8|)*6t*6L" + common,
+        "ARGS=(\n--pipeline-model-parallel-layout \"Et*7|(t*8|)*6t*6L\"" + common +
+            ")\ntorchrun $(which x) pretrain_gpt.py ${ARGS[@]}\n"}) {
+    INFO(text);
+    const auto files = with_plan_texts(
+        request, {&r.model, &r.clusters.front(), &known_facts().catalog}, {{"x.args", text}});
+    REQUIRE(files);
+    CHECK(files->request.plans.front().find("layers=7/8/8/8/8/8/8/6") != std::string::npos);
+    CHECK(files->request.plans.front().find("mbs=1") != std::string::npos);
+  }
 }
 
 // Megatron-FSDP has Adam and SGD (arguments.py, "Optimizer compatibility check").
