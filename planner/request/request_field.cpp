@@ -313,7 +313,7 @@ std::string shortest(double value) {
 }
 
 std::string bound(const RequestField& field, std::int64_t value) {
-  return field.kind == FieldKind::size ? shown_gib(Bytes(value)) : grouped(value);
+  return field.kind == FieldKind::size ? shown_difference(Bytes(value)) : grouped(value);
 }
 
 void check_range(const RequestField& field, std::int64_t value, const std::string& where,

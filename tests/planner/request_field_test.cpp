@@ -127,6 +127,7 @@ TEST_CASE("a wrong flag is one problem that names the flag, the value and a near
   holds_all(only("sequence", {"1", "2"}), {"given 2 times"});
   holds_all(only("batch", {"1000001"}), {"1 to 1,000,000"});
   holds_all(only("host_ram_gib", {"64"}), {"with its unit", "64"});
+  holds_all(only("host_ram_gib", {"512KiB"}), {"expected 1.0 MiB to", "found 0.5 MiB"});
   holds_all(only("framework", {""}), {"is empty"});
   CHECK(r.methods.empty());  // what is wrong is not set
   CHECK_FALSE(r.sequence.has_value());
