@@ -1,0 +1,144 @@
+// LLaMA-Factory's YAML, read only: the Trainer's arguments, and its own of model, method and data.
+//
+// Names and defaults: hiyouga/LLaMA-Factory @ff6d4d12ee src/llamafactory/hparams/*.py. Adapters and
+// gradient checkpointing are on unless a file says otherwise, and 4-bit weights quantised twice.
+#include <algorithm>
+
+#include "planner/launch/formats.hpp"
+#include "planner/launch/hugging_face_names.hpp"
+#include "planner/launch/named_model.hpp"
+#include "planner/sentence.hpp"
+
+namespace shardwise {
+namespace llama_factory {
+namespace {
+
+constexpr Meaning tunings[] = {{"lora", "true"}, {"full", "false"}};
+constexpr Meaning bits[] = {{"4", "4"}, {"8", "8"}};
+constexpr Meaning methods[] = {{"bnb", ""}, {"bitsandbytes", ""}};
+constexpr Meaning checkpointing_off[] = {{"true", "none"}, {"false", "full"}};
+constexpr Meaning stages[] = {
+    {"pt", ""}, {"sft", ""}, {"dpo", "dpo"}, {"kto", "kto"}, {"rm", "reward"}};
+constexpr Meaning losses[] = {
+    {"sigmoid", "dpo"}, {"hinge", "dpo"}, {"ipo", "dpo"}, {"orpo", "orpo"}, {"simpo", "simpo"}};
+constexpr Meaning bf16[] = {{"true", "bf16"}, {"false", ""}};
+constexpr Meaning fp16[] = {{"true", "fp16"}, {"false", ""}};
+
+constexpr std::string_view no_step = "has no bearing on a step";
+constexpr std::string_view own_kernels = "other kernels would change time and memory";
+
+constexpr PlanKey keys[] = {
+    says_choice("stage", "stage", stages),
+    says_choice("finetuning_type", "adapter", tunings),
+    says_integer("lora_rank", "lora_rank"),
+    says_text("lora_target", "lora-target"),
+    says_member("lora_target.*", "target", hugging_face_linears),
+    says_choice("use_dora", "dora", true_or_false),
+    says_choice("quantization_bit", "quantization-bits", bits),
+    says_choice("quantization_method", "quantizer", methods),
+    says_choice("double_quantization", "double-quant", true_or_false),
+    says_choice("pref_loss", "pref-loss", losses),
+    says_integer("cutoff_len", "sequence"),
+    says_integer("per_device_train_batch_size", "mbs"),
+    says_integer("gradient_accumulation_steps", "ga"),
+    says_choice("disable_gradient_checkpointing", "recompute", checkpointing_off),
+    says_choice("optim", "optimizer", hugging_face_optimizers),
+    says_choice("bf16", "precision", bf16),
+    says_choice("fp16", "precision", fp16),
+    says_number("learning_rate", "learning-rate"),
+    names_model("model_name_or_path", named_model),
+    ignored("lora_alpha", "scales an update, costs nothing"),
+    ignored("lora_dropout", "the framework's row says it"),
+    ignored("deepspeed", "give that file too, as another --plan-from"),
+    ignored("flash_attn", "the framework's row says which kernel"),
+    ignored("packing", "sequences are taken as full ones"),
+    ignored("neat_packing", "sequences are taken as full ones"),
+    ignored("template", no_step),
+    ignored("dataset*", no_step),
+    ignored("max_samples", no_step),
+    ignored("preprocessing_*", no_step),
+    ignored("overwrite_*", no_step),
+    ignored("dataloader*", "loading is taken as fast enough"),
+    ignored("output_dir", no_step),
+    ignored("trust_remote_code", no_step),
+    ignored("logging*", no_step),
+    ignored("save*", no_step),
+    ignored("plot_loss", no_step),
+    ignored("report_to*", no_step),
+    ignored("run_name", no_step),
+    ignored("num_train_epochs", no_step),
+    ignored("max_steps", no_step),
+    ignored("lr_scheduler*", no_step),
+    ignored("warmup*", no_step),
+    ignored("weight_decay", no_step),
+    ignored("adam_*", no_step),
+    ignored("max_grad_norm", "clipping is counted as the framework does it"),
+    ignored("pref_beta", no_step),
+    ignored("seed", no_step),
+    ignored("ddp_timeout", no_step),
+    ignored("resume_from_checkpoint", no_step),
+    ignored("val_size", "evaluation is not forecast"),
+    ignored("per_device_eval_batch_size", "evaluation is not forecast"),
+    ignored("eval*", "evaluation is not forecast"),
+    ignored("do_*", "evaluation is not forecast"),
+    refused("use_unsloth", "false", own_kernels),
+    refused("enable_liger_kernel", "false", own_kernels),
+    refused("pure_bf16", "false", "weights and states of 16 bits alone are not modelled there"),
+};
+
+// "all", or linears between commas, which a list may also say one by one.
+void finish_targets(PlanWords& words, const std::string& file) {
+  if (words.has("lora-target")) {
+    const PlanWord target = words.words.find("lora-target")->second;
+    std::string_view rest = target.value;
+    while (!rest.empty()) {
+      const std::string_view name = rest.substr(0, rest.find(','));
+      rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+      const Meaning* known = nullptr;
+      for (const Meaning& m : hugging_face_linears)
+        if (m.found == (name == "all" ? "all-linear" : name)) known = &m;
+      if (known == nullptr)
+        return words.wrong("lora-target",
+                           "expected all, or linears such as q_proj,v_proj between commas");
+      words.say(sentence("target:", known->value), "true", target.where);
+    }
+  }
+  gather_targets(words, file);
+}
+
+void finish(PlanWords& words, const PlanFileContext& context, const std::string& file) {
+  tell_other_model(words, context, "model_name_or_path");
+  words.default_to("adapter", "true", file);
+  if (words.has("quantization-bits")) {
+    const PlanWord width = words.words.find("quantization-bits")->second;
+    words.say(sentence("quantized-", width.value, "bit"), "true", width.where);
+    words.default_to("double-quant", "true", file);
+  }
+  if (words.is("stage", "dpo"))
+    words.default_to("preference",
+                     words.has("pref-loss") ? words.words.find("pref-loss")->second.value : "dpo",
+                     words.where("stage"));
+  else if (words.has("stage"))
+    words.default_to("preference", words.words.find("stage")->second.value, words.where("stage"));
+  finish_targets(words, file);
+  gather_method(words, file);
+  if (words.is("adapter", "false")) words.imply("method", "full", file);
+  words.default_to("recompute", "full", file);
+  words.imply("sequence", "2048", file);
+  words.default_to("framework", words.has("zero") ? "llama-factory-deepspeed" : "llama-factory",
+                   file);
+}
+
+}  // namespace
+}  // namespace llama_factory
+
+PlanFileFormat llama_factory_format() {
+  return {"LLaMA-Factory",
+          "finetuning_type|cutoff_len|lora_target|quantization_bit",
+          "",
+          3,
+          llama_factory::keys,
+          llama_factory::finish};
+}
+
+}  // namespace shardwise
