@@ -230,10 +230,12 @@ TEST_CASE("A unit of FSDP is copied out or its gradients are joined") {
 }
 
 // Each gradient of a cut head is at least the product that makes the logits, less the blocks that
-// are left out; a row of such a loss says how much of it, and one without has no such key.
+// are left out; a row of such a loss says how much of it. One without has no such key, and where a
+// run says that its loss is cut all the same, the kernel's own filter is on.
 TEST_CASE("A cut head's gradients are a share that its row states") {
   CHECK(row_of("unsloth-2025").cut_gradient_share < 1);
   CHECK(row_of("nemo-automodel").cut_gradient_share > 1);
+  CHECK(row_of("axolotl").cut_gradient_share == row_of("unsloth-2025").cut_gradient_share);
   const auto refused = [](const std::string& from, const std::string& to) {
     const std::string file = "frameworks/unsloth-2025.json";
     std::ifstream in(source_dir() + "/catalog/" + file);
