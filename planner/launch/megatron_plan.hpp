@@ -1,8 +1,8 @@
 // Which plans Megatron-LM can be told, and trains by once it is told them.
 #pragma once
 
-#include "planner/forecast/forecast.hpp"
 #include "planner/launch/plan_refusal.hpp"
+#include "planner/question.hpp"
 
 namespace shardwise {
 

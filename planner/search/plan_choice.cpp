@@ -134,7 +134,7 @@ void try_at_once(PlanSearch& s, ParallelPlan plan) {
     s.fitting.push_back(*std::move(t));
 }
 
-// Raises the microbatch while it fits. Kept are the smallest, whose tensors may stay in an L2 cache,
+// Raises the microbatch while it fits. Kept are the smallest, whose tensors may stay in a cache,
 // and the largest of each verdict: a tight one may save half the time of those with room to spare.
 void climb(PlanSearch& s, ParallelPlan plan) {
   std::optional<Tried> best;

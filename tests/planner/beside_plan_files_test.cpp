@@ -5,8 +5,8 @@
 #include <fstream>
 
 #include "planner/answers/launch_answer.hpp"
+#include "planner/choice/asked_plan.hpp"
 #include "planner/choice/workload_choice.hpp"
-#include "planner/request/asked_plan.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
 

@@ -1,7 +1,7 @@
 #include "planner/choice/plan_layouts.hpp"
 
-#include "planner/choice/plan_choice.hpp"
 #include "planner/choice/workload_choice.hpp"
+#include "planner/search/plan_choice.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
 

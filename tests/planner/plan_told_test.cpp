@@ -1,7 +1,7 @@
 // Where the best plans are more than the usual framework can be told: which of them it can.
 #include <algorithm>
 
-#include "planner/search/plan_answer.hpp"
+#include "planner/answers/plan_answer.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
 
