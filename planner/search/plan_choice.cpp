@@ -67,10 +67,11 @@ struct PlanSearch {
   }
 };
 
-Bytes smallest_gpu(const Cluster& cluster) {
-  Bytes least = cluster.groups.front().gpu.usable_memory();
-  for (const NodeGroup& g : cluster.groups) least = std::min(least, g.gpu.usable_memory());
-  return least;
+Bytes stage_room(const Cluster& cluster, bool stages_alike) {
+  std::vector<Bytes> cards;
+  for (const NodeGroup& g : cluster.groups) cards.push_back(g.gpu.usable_memory());
+  const auto [least, most] = std::minmax_element(cards.begin(), cards.end());
+  return stages_alike ? *least : *most;
 }
 
 // Of a plan that does not fit: nothing, or figures, which are those of a card without end.
@@ -191,7 +192,7 @@ void try_layout(PlanSearch& s, ParallelPlan layout) {
     if (s.refused.empty()) s.refused = problems;
     return;
   }
-  if (states_on_gpu(w, layout) > smallest_gpu(s.cluster)) {
+  if (states_on_gpu(w, layout) > stage_room(s.cluster, layout.layers_per_stage.empty())) {
     layout.recompute = s.request.asked.recompute.value_or("full");
     if (!s.keeps(layout)) return;
     ++s.considered;
