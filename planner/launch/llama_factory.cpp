@@ -24,7 +24,6 @@ constexpr Meaning losses[] = {
 constexpr Meaning bf16[] = {{"true", "bf16"}, {"false", ""}};
 constexpr Meaning fp16[] = {{"true", "fp16"}, {"false", ""}};
 
-constexpr std::string_view no_step = "has no bearing on a step";
 constexpr std::string_view own_kernels = "other kernels would change time and memory";
 
 constexpr PlanKey keys[] = {
@@ -48,7 +47,7 @@ constexpr PlanKey keys[] = {
     says_number("learning_rate", "learning-rate"),
     names_model("model_name_or_path", named_model),
     ignored("lora_alpha", "scales an update, costs nothing"),
-    ignored("lora_dropout", "the framework's row says it"),
+    ignored("lora_dropout", row_says),
     ignored("deepspeed", "give that file too, as another --plan-from"),
     ignored("flash_attn", "the framework's row says which kernel"),
     ignored("packing", "sequences are taken as full ones"),
@@ -77,10 +76,10 @@ constexpr PlanKey keys[] = {
     ignored("seed", no_step),
     ignored("ddp_timeout", no_step),
     ignored("resume_from_checkpoint", no_step),
-    ignored("val_size", "evaluation is not forecast"),
-    ignored("per_device_eval_batch_size", "evaluation is not forecast"),
-    ignored("eval*", "evaluation is not forecast"),
-    ignored("do_*", "evaluation is not forecast"),
+    ignored("val_size", of_evaluation),
+    ignored("per_device_eval_batch_size", of_evaluation),
+    ignored("eval*", of_evaluation),
+    ignored("do_*", of_evaluation),
     refused("use_unsloth", "false", own_kernels),
     refused("enable_liger_kernel", "false", own_kernels),
     refused("pure_bf16", "false", "weights and states of 16 bits alone are not modelled there"),
