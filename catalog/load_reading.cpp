@@ -157,7 +157,8 @@ void read_rows(JsonReader& r, std::string_view key, std::vector<Row>& rows, Read
 
 void read_hardware(JsonReader& r, Reading& out) {
   read_rows(r, "gpus", out.gpus, [](JsonReader& e) {
-    return GpuReading{e.text("text"), e.text("gpu"), e.maybe_text("assumed").value_or("")};
+    return GpuReading{e.text("text"), e.text("gpu"), e.maybe_text("assumed").value_or(""),
+                      e.maybe_integer("power_limit_w", 1, 10'000)};
   });
   read_rows(r, "networks", out.networks, read_network_reading);
   read_rows(r, "links", out.links, [](JsonReader& e) {

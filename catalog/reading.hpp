@@ -23,6 +23,7 @@ namespace shardwise {
 
 struct GpuReading {
   std::string text, gpu, assumed;
+  std::optional<int> power_limit_w;  // [W] its owner's limit, where a record states none
 };
 struct NetworkReading {
   std::string text, network;

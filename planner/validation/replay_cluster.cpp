@@ -89,6 +89,8 @@ Part<Cluster> replay_cluster(const ReplayContext& c, const Gpu& gpu, int gpus, N
   ClusterOptions options;
   options.host_ram = h.host_ram;
   options.power_limit_w = h.power_limit_w;
+  const GpuReading* row = h.gpu ? longest_match(c.reading.gpus, *h.gpu) : nullptr;
+  if (row && !options.power_limit_w) options.power_limit_w = row->power_limit_w;
   auto groups = place_cards(c.catalog, gpu, card_count(h, gpus, notes), options);
   if (!groups) groups = place_cards(c.catalog, gpu, {std::nullopt, gpus, true}, options);
   if (!groups) return Skipped{"no node for the GPU in the catalog", gpu.id};

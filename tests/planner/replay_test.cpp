@@ -342,6 +342,18 @@ TEST_CASE("torchao's H100 is its authors' own kind") {
   CHECK(gpu("torchao-e2e-llama3-8b-h100x8-tensorwise-with-float8-all-gather") ==
         "h100-sxm5-96gb-hbm2e");
   CHECK(gpu("torchao-e2e-llama3-8b-mi300xx8-none-bfloat16") == "mi300x");
+  CHECK(gpu("ao-pr2594-llama3-8b-tensorwise-after") == "h100-sxm5-96gb-hbm2e");
+}
+
+// Of a B200's 1,000 W. What a record says itself is kept.
+TEST_CASE("A card that its owner holds to less power") {
+  const auto watts = [](const RunRecord& run) {
+    return asked(run).question.cluster.groups.front().gpu.power_limit_w;
+  };
+  RunRecord run = record("torchao-e2e-llama3-8b-b200x8-float8-rowwise");
+  CHECK(watts(run) == 750);
+  run.hardware.power_limit_w = 600;
+  CHECK(watts(run) == 600);
 }
 
 TEST_CASE("Heads that a table leaves out are a multiple of TP") {
