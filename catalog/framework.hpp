@@ -244,8 +244,9 @@ struct Framework {
   std::optional<AttentionKernel> attention_blackwell;  // its choice from compute capability 10.0
   bool selective_op_omits_cudnn = false;  // its list of operators that selective checkpoints keep
                                           // knows the other attention kernels only
-  bool attention_repeats_kv = false;      // K and V expanded to all heads before the kernel
-  bool repeats_kv_before_rotary = false;  // so that the copies are rotated (litgpt)
+  bool selective_op_omits_all_to_all = false;  // nor the all-to-all to experts and back
+  bool attention_repeats_kv = false;           // K and V expanded to all heads before the kernel
+  bool repeats_kv_before_rotary = false;       // so that the copies are rotated (litgpt)
   bool masks_padding = false;    // attention gets the padding as a mask of its own: PyTorch
                                  // takes the memory-efficient kernel, over the whole square
   bool softmax_in_fp32 = false;  // eager attention: its softmax, then cast back to 16 bits

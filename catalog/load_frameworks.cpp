@@ -169,6 +169,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.attention = r.choice("attention", attention_kernel_names);
   f.attention_blackwell = r.maybe_choice("attention_blackwell", attention_kernel_names);
   f.selective_op_omits_cudnn = r.maybe_flag("selective_op_omits_cudnn").value_or(false);
+  f.selective_op_omits_all_to_all = r.maybe_flag("selective_op_omits_all_to_all").value_or(false);
   f.attention_repeats_kv = r.flag("attention_repeats_kv");
   f.scales_rows = r.maybe_flag("scales_rows").value_or(false);
   f.gathers_sequence_quantized = r.maybe_flag("gathers_sequence_quantized").value_or(false);

@@ -272,7 +272,8 @@ TensorIndex exchange(GraphBuilder& b, std::string_view name, TensorIndex x, cons
   const CommWork gather{Collective::all_gather, whole, CommAxis::tensor, false};
   const CommWork sum{Collective::reduce_scatter, whole, CommAxis::tensor, false};
   const bool sends = b.plan().expert > 1, gathers = sends && cut > 1;
-  op.unlisted = !sends;  // an index, no all_to_all_single
+  op.unlisted = !sends ||  // an index, no all_to_all_single
+                b.workload().framework.selective_op_omits_all_to_all;
   if (gathers && back) op.forward.push_back(sum);
   if (gathers && !back) op.backward.push_back(sum);
   if (sends) op.forward.push_back(send);

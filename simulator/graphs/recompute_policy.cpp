@@ -26,7 +26,7 @@ bool norms_and_activations(const LayerGraph& graph, std::size_t op) {
 // reducing collectives keep their outputs. The products of experts (aten._grouped_mm) are in
 // neither list: not in PyTorch 2.15's compute_intensive_ops (torch/_functorch/partitioners.py), nor
 // in torchtitan @b5bcd76c66 torchtitan/distributed/activation_checkpoint.py:31-94, of which only
-// the all-to-all is.
+// the all-to-all is; until 2026-03-23 each model had a list of its own, and not all have that.
 bool all_but_compute_intensive(const LayerGraph& graph, std::size_t op) {
   const Operator& it = graph.operators[op];
   if (it.unlisted) return true;

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "simulator/graphs/layer_graph.hpp"
+#include "simulator/graphs/recompute_policy.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/sample_workload.hpp"
 
@@ -173,6 +174,34 @@ TEST_CASE("experts that tensor parallelism cuts", "[experts]") {
     CHECK(sent("combine", Collective::reduce_scatter) == (cut == 1 ? 0 : 2 * once));
     CHECK(sent("combine", Collective::all_to_all) == once);
   }
+}
+
+// What a checkpoint by operators keeps of 128 tokens to 8 experts each, over four ranks: both
+// exchanges give 128 x 8 x 512 x 2 B. A list that has the all-to-all keeps them; one that has not
+// runs both again, sending once more. On one rank they are an index, which no list has.
+TEST_CASE("a list of operators may lack the all-to-all", "[experts]") {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
+  w.model.moe = MixtureOfExperts{64, 8, 1024, 0, false, 0, 1};
+  w.framework.kernels = KernelStyle::eager;
+  BlockKind kind;
+  kind.experts = true;
+  const RecomputePolicy policy = *recompute_policy("selective-op");
+  const auto again = [&](int ranks, bool omits) {
+    ParallelPlan p = plan_of(ranks);
+    p.expert = ranks;
+    w.framework.selective_op_omits_all_to_all = omits;
+    const LayerGraph block = block_graph(w, p, kind);
+    const std::vector<bool> runs = operators_run_again(block, policy, false);
+    int exchanges = 0;
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      const std::string_view name = block.operators[i].name;
+      if (runs[i] && (name == "dispatch" || name == "combine")) ++exchanges;
+    }
+    return exchanges;
+  };
+  CHECK(again(4, false) == 0);
+  CHECK(again(4, true) == 2);
+  CHECK(again(1, false) == 2);
 }
 
 // The longest sequence is asked of the GPU once in each forward pass, and is not asked elsewhere.
