@@ -37,6 +37,7 @@ constexpr PerSm per_sm[] = {
     {"blackwell-dc", 8192, 8192, 16384},
     {"blackwell-geforce", 512, 512, 2048},
     {"blackwell-pro", 1024, 1024, 2048},
+    {"blackwell-unified", 1024, 1024, 2048},
     {"cdna1", 1024, 512, 0},
     {"cdna2", 1024, 1024, 0},
     {"cdna3", 2048, 2048, 4096},
