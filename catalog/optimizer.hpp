@@ -39,11 +39,14 @@ struct OptimizerRow {
 };
 
 // Ranks are the Trainer's own (transformers 5.23 trainer_optimizer.py).
-inline constexpr std::array<OptimizerRow, 23> optimizer_rows{{
+inline constexpr std::array<OptimizerRow, 24> optimizer_rows{{
     {"adamw", 2, StateFormat::follows_master, false, 0, false,
      "arXiv 1711.05101 algorithm 2; pytorch torch/optim/adam.py keeps exp_avg, exp_avg_sq"},
     {"adamw-bf16-states", 2, StateFormat::bf16, false, 0, false,
      "torchtitan components/optimizer/optimizer.py: states in bf16"},
+    {"adamw-fp32-states", 2, StateFormat::fp32, false, 0, false,
+     "TransformerEngine @d0067d0da pytorch/optimizers/fused_adam.py:124-127: fp32 moments beside "
+     "16-bit weights without masters"},
     {"adamw8bit", 2, StateFormat::blockwise_8bit, false, 0, false,
      "arXiv 2110.02861; bitsandbytes/optim/optimizer.py:414,502-530: absmax per 256"},
     {"adamw4bit", 2, StateFormat::blockwise_4bit, false, 0, false,

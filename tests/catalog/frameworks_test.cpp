@@ -89,6 +89,9 @@ TEST_CASE("Free text means the row with the longest name in it") {
   CHECK(meant("transformers+deepspeed+peft (Qwen finetune.py)") == "qwen-finetune");
   CHECK(meant("transformers+peft +deepspeed") == "hf-deepspeed");
   CHECK(meant("nemo-automodel") == "nemo-automodel");
+  CHECK(meant("Megatron Core in an own loop") == "megatron-core-loop");
+  CHECK(meant("Transformer Engine in an own loop") == "pytorch-loop-te");
+  CHECK(meant("torchtitan-qwen3-2025") == "torchtitan-qwen3-2025");
   CHECK(meant("a framework nobody knows").empty());
 }
 
@@ -193,6 +196,8 @@ TEST_CASE("What the sources say about memory is what the rows say") {
   CHECK(row_of("torchtitan").recompute_pretrain == "selective-op");
   CHECK(row_of("torchtitan").expandable_segments);
   CHECK_FALSE(row_of("torchtitan").sharded.reshard_with_pipeline);
+  CHECK_FALSE(row_of("torchtitan").selective_op_omits_all_to_all);
+  CHECK(row_of("torchtitan-qwen3-2025").selective_op_omits_all_to_all);
   CHECK_FALSE(row_of("torchtitan").regathers_sequence);  // calibrate/count_sequence_gathers.py
   CHECK(row_of("megatron-lm").regathers_sequence);
   for (const char* fsdp : {"torchtitan", "pytorch-fsdp1", "pytorch-fsdp2", "litgpt-thunder"})

@@ -302,6 +302,20 @@ TEST_CASE("masters beside 16-bit moments may lack what the weights have", "[para
   CHECK(state().master == 4000);
 }
 
+// 16-bit weights 2 B without masters, whose moments follow them, 4, or are fp32 all the same, 8.
+TEST_CASE("moments may be wider than the weights that they step", "[parameter_state]") {
+  Workload w = pretraining(gpt(2, 64, 2), 64);
+  w.framework.pretrain_weights = WeightRecipe::pure_half;
+  LayerParameters parameters;
+  parameters.linear = 1000;
+  const auto state = [&] { return layer_state(w, plan_of(1), parameters, true); };
+  CHECK(state().optimizer == 4000);
+  w.optimizer = optimizer_named("adamw-fp32-states");
+  CHECK(state().weights == 2000);
+  CHECK(state().master == 0);
+  CHECK(state().optimizer == 8000);
+}
+
 // AdamW reads gradient, weight and two moments and writes the last three back: 7 values in a pass,
 // 20 as PyTorch's loop over CPU tensors. Clipped gradients are read for their norm, read and
 // written; DeepSpeed reads and writes each, and writes a 16-bit copy of the stepped weight.
