@@ -91,6 +91,7 @@ TEST_CASE("Free text means the row with the longest name in it") {
   CHECK(meant("nemo-automodel") == "nemo-automodel");
   CHECK(meant("Megatron Core in an own loop") == "megatron-core-loop");
   CHECK(meant("Transformer Engine in an own loop") == "pytorch-loop-te");
+  CHECK(meant("own loop, loss in checkpointed slices") == "pytorch-loop-checkpointed-loss");
   CHECK(meant("torchtitan-qwen3-2025") == "torchtitan-qwen3-2025");
   CHECK(meant("a framework nobody knows").empty());
 }
