@@ -42,6 +42,14 @@ enum class GradientCopyLife {
   run,            // for the whole run, from the first backward on: zeroed in place
 };
 
+// What becomes of the weights of an 8-bit product that has one scale for a tensor.
+enum class WeightCast {
+  once,  // the 8-bit copy is made when the optimizer has stepped, and kept (Transformer Engine)
+  each_pass,  // scanned for its largest value and cast by each forward pass, cast by columns in
+              // each backward pass (torchao)
+  gathered,   // each rank casts its shard and 8 bits are gathered (torchao's float8 all-gather)
+};
+
 // How logits become a loss; the live copies of [tokens, vocabulary] follow (loss_model).
 enum class LossKind {
   dense,              // logits, fp32 upcast, fp32 log-softmax, their gradients
@@ -215,7 +223,8 @@ struct Framework {
   bool weighs_expert_bias = false;  // the bias of an expert's second linear is weighted token by
                                     // token, expert by expert, by PyTorch's own operators
   bool scales_rows = false;         // fp8: a scale for each row of an operand, not one for all
-  bool gathers_sequence_quantized = false;  // fp8 with one scale: SP gathers 8 bits
+  WeightCast weight_cast = WeightCast::once;  // fp8 with one scale
+  bool gathers_sequence_quantized = false;    // fp8 with one scale: SP gathers 8 bits
   bool dispatches_once = false;  // a token goes once to each rank of a node, or each node, that
                                  // holds experts of its own (DeepEP, HybridEP), not once to each
                                  // expert

@@ -29,6 +29,11 @@ inline constexpr Spellings<GradientCopyLife, 4> gradient_copy_life_names{{
     {"next_backward", GradientCopyLife::next_backward},
     {"run", GradientCopyLife::run},
 }};
+inline constexpr Spellings<WeightCast, 3> weight_cast_names{{
+    {"once", WeightCast::once},
+    {"each_pass", WeightCast::each_pass},
+    {"gathered", WeightCast::gathered},
+}};
 inline constexpr Spellings<LossKind, 7> loss_kind_names{{
     {"dense", LossKind::dense},
     {"dense_fp32_output", LossKind::dense_fp32_output},

@@ -172,6 +172,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.selective_op_omits_all_to_all = r.maybe_flag("selective_op_omits_all_to_all").value_or(false);
   f.attention_repeats_kv = r.flag("attention_repeats_kv");
   f.scales_rows = r.maybe_flag("scales_rows").value_or(false);
+  f.weight_cast = r.maybe_choice("weight_cast", weight_cast_names).value_or(WeightCast::once);
   f.gathers_sequence_quantized = r.maybe_flag("gathers_sequence_quantized").value_or(false);
   f.dispatches_once = r.maybe_flag("dispatches_once").value_or(false);
   f.dispatch_pads = r.maybe_flag("dispatch_pads").value_or(false);

@@ -115,6 +115,7 @@ PhraseReading read_phrase(JsonReader& r) {
   p.blocking_launches = r.maybe_flag("blocking_launches");
   p.overlaps_reduction = r.maybe_flag("overlaps_reduction");
   p.scales_rows = r.maybe_flag("scales_rows");
+  p.weight_cast = r.maybe_choice("weight_cast", weight_cast_names);
   p.fused_norms = r.maybe_flag("fused_norms");
   p.quantized_sharding = r.maybe_flag("quantized_sharding");
   p.dispatches_once = r.maybe_flag("dispatches_once");

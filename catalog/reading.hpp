@@ -109,6 +109,7 @@ struct PhraseReading {
   std::optional<bool> dispatches_once, dispatch_pads, current_scaling;
   std::optional<bool> overlaps_experts, pads_experts, step_is_graph;
   std::optional<bool> scales_rows, fused_norms, quantized_sharding, shares_orthogonalization;
+  std::optional<WeightCast> weight_cast;
   std::optional<bool> memory_of_first_step;  // the peak is read once, when that step is over
   std::optional<bool> saved_for_backward;    // ShardedParameters::saved_for_backward
   std::optional<int> prediction_depths;

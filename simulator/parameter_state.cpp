@@ -227,12 +227,17 @@ LayerState layer_state(const Workload& w, const ParallelPlan& plan,
   const bool whole_stays = quantized && !w.framework.quantized_sharding;
   const Gathering gathering{w.framework.gathers_as_stored ? 4.0 : 2.0,
                             plan.zero_stage >= 3 && w.framework.clones_partition};
+  // Shards of linears that are cast before they travel; experts and tables are not.
+  Gathering linears = gathering;
+  if (w.compute == DType::fp8 && !w.framework.scales_rows &&
+      w.framework.weight_cast == WeightCast::gathered)
+    linears.widest = 1;
   const auto add_matrices = [&](std::int64_t elements, const MatrixSides& sides,
                                 const Shards& share, bool experts) {
     if (elements == 0) return;
     const StoredParameter p = stored_matrices(w, trainable, elements, sides, experts);
     add(state, elements, p, share, false, whole_stays && !(experts && leaves_experts_whole(w)),
-        gathering);
+        experts ? gathering : linears);
   };
   add_matrices(parameters.linear, parameters.linear_sides, dense, false);
   add_matrices(parameters.expert, parameters.expert_sides, expert, true);

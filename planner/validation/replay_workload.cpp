@@ -240,6 +240,8 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
       stated(c, &PhraseReading::current_scaling).value_or(w.framework.current_scaling);
   w.framework.scales_rows =
       stated(c, &PhraseReading::scales_rows).value_or(w.framework.scales_rows);
+  w.framework.weight_cast =
+      stated(c, &PhraseReading::weight_cast).value_or(w.framework.weight_cast);
   w.framework.fused_norms =
       stated(c, &PhraseReading::fused_norms).value_or(w.framework.fused_norms);
   w.framework.quantized_sharding =

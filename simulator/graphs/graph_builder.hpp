@@ -198,10 +198,13 @@ class GraphBuilder {
     std::int64_t rows = 0, in = 0, out = 0;
   };
   void cast_operands(Operator& op, TensorIndex x, const ProductShape& product);
+  void cast_blocks_apart(Operator& op, bool first, const ProductShape& product);
+  void cast_weight(Operator& op, std::int64_t weights);
   bool scales_rows() const;
   bool gathers_narrow() const;
   bool was_gathered(TensorIndex x) const;
   bool comes_from_norm(TensorIndex x) const;
+  bool made_by_element(TensorIndex x) const;
 
   const Workload& workload_;
   const ParallelPlan& plan_;

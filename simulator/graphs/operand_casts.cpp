@@ -5,7 +5,17 @@
 // its cast: Transformer Engine fuses them into one linear, torch.compile into one expression.
 // A scale of the tensor's own largest value reads it once more for that, unless the norm that made
 // it has found it (Transformer Engine v2.11 pytorch/csrc/quantizer.cpp,
-// Float8CurrentScalingQuantizer; extensions/normalization.cpp, FUSED_NORM_AMAX_FP8).
+// Float8CurrentScalingQuantizer; extensions/normalization.cpp, FUSED_NORM_AMAX_FP8); a compiler
+// looks while it writes whatever is made element by element.
+//
+// torchao keeps no 8-bit weight (pytorch/ao @0598012907 torchao/testing/training/roofline_utils.py,
+// get_tensor_memory_traffic_ovhd_s, "tensorwise" and "mxfp8"; torchao/float8/float8_linear.py saves
+// input and weight in 16 bits): with one scale a weight is read for its largest value, 2 bytes per
+// element, and cast by rows forward and by columns backward, 3 bytes each. Where shards are cast
+// and 8 bits gathered, only what backward reads is made of them, by a transposing copy (torchao/
+// float8/float8_ops.py, preprocess_addmm: the second operand lies by columns): 2. Scales of blocks
+// need no scan, but input and weight are cast by rows forward and by columns backward, 3 and 3, and
+// the output gradient both ways at once, by two kernels.
 //
 // One scale for each row (torchao "rowwise"), in bytes per element
 // (pytorch/ao @36027d82d torchao/testing/training/roofline_utils.py,
@@ -22,10 +32,14 @@ namespace {
 
 constexpr double tensor_cast = 4;
 constexpr double largest_value = 2;
+constexpr double narrow_transpose = 2;
 constexpr double row_cast = 3;
 constexpr double column_cast = 5;
 constexpr double weight_column_cast = 7;
 constexpr double rescaling = 4;
+
+// Read in 16 bits, written once in the product's own format.
+double one_way_cast(DType narrow) { return 2 + (narrow == DType::nvfp4 ? 0.5 : 1); }
 
 }  // namespace
 
@@ -46,6 +60,39 @@ bool GraphBuilder::comes_from_norm(TensorIndex x) const {
   });
 }
 
+bool GraphBuilder::made_by_element(TensorIndex x) const {
+  for (const auto& [gathered, source] : gathered_from_)
+    if (gathered == x) return made_by_element(source);
+  return std::any_of(graph_.operators.begin(), graph_.operators.end(), [x](const Operator& op) {
+    return op.kind == OperatorKind::pointwise &&
+           std::find(op.outputs.begin(), op.outputs.end(), x) != op.outputs.end();
+  });
+}
+
+// Of a product that has one scale for a tensor or a block.
+void GraphBuilder::cast_weight(Operator& op, std::int64_t weights) {
+  const WeightCast how = workload_.framework.weight_cast;
+  if (how == WeightCast::once) return;
+  const bool blocks = workload_.compute != DType::fp8;
+  const double n = as_double(weights);
+  if (how == WeightCast::gathered && !blocks) {
+    op.backward.push_back(traffic(narrow_transpose * n, 1));
+    return;
+  }
+  const double each = one_way_cast(workload_.compute);
+  op.forward.push_back(traffic((each + (blocks ? 0 : largest_value)) * n, blocks ? 1 : 2));
+  op.backward.push_back(traffic(each * n, 1));
+}
+
+// As `cast_operands`, where nothing 8-bit outlives a pass and scales are of blocks.
+void GraphBuilder::cast_blocks_apart(Operator& op, bool first, const ProductShape& p) {
+  const double inputs = as_double(p.rows * p.in), outputs = as_double(p.rows * p.out);
+  const double each = one_way_cast(workload_.compute);
+  if (first) op.forward.push_back(traffic(each * inputs, 1));
+  op.backward.push_back(traffic(2 * each * outputs, 2));
+  if (first && trains_base_) op.backward_weight.push_back(traffic(each * inputs, 1));
+}
+
 void GraphBuilder::cast_operands(Operator& op, TensorIndex x, const ProductShape& p) {
   const auto cast = [](double bytes, std::int64_t elements, int launches) {
     return MemoryWork{Bytes(static_cast<std::int64_t>(bytes * static_cast<double>(elements))),
@@ -55,14 +102,20 @@ void GraphBuilder::cast_operands(Operator& op, TensorIndex x, const ProductShape
   const bool first = quantized_input_ != x;
   quantized_input_ = x;
   if (!scales_rows()) {
+    cast_weight(op, weights);
+    if (workload_.framework.weight_cast != WeightCast::once && workload_.compute != DType::fp8)
+      return cast_blocks_apart(op, first, p);
     // What was gathered in 8 bits had been cast before, a share of it by each rank.
     const bool shared = gathers_narrow() && was_gathered(x);
     const bool scans = workload_.compute == DType::fp8 && workload_.framework.current_scaling;
-    const bool scans_input = scans && !comes_from_norm(x);
+    const bool compiled = workload_.framework.kernels == KernelStyle::compiled;
+    const bool scans_input = scans && !comes_from_norm(x) && !(compiled && made_by_element(x));
+    const bool scans_output = scans && !compiled;
     const double each = tensor_cast + (scans_input ? largest_value : 0);
     if (first)
       op.forward.push_back(cast(each, shared ? inputs / tensor_ : inputs, scans_input ? 2 : 1));
-    op.backward.push_back(cast(tensor_cast + (scans ? largest_value : 0), outputs, scans ? 2 : 1));
+    op.backward.push_back(
+        cast(tensor_cast + (scans_output ? largest_value : 0), outputs, scans_output ? 2 : 1));
     return;
   }
   if (first) op.forward.push_back(cast(row_cast, inputs, 1));

@@ -26,6 +26,9 @@ TEST_CASE("What a record says of scales and of norms") {
   const Framework one_scale = framework((run + "tensorwise-vanilla").c_str());
   CHECK_FALSE(one_scale.scales_rows);
   CHECK(one_scale.gathers_sequence_quantized);
+  CHECK(one_scale.weight_cast == WeightCast::each_pass);
+  const std::string ao = "torchao-e2e-llama3-8b-h100x8-tensorwise-with-float8-all-gather";
+  CHECK(framework(ao.c_str()).weight_cast == WeightCast::gathered);
   CHECK(framework("flagperf-llama-7b-paddle-a100-80g-x8-tp2pp1sh1sp4").fused_norms);
   CHECK_FALSE(framework("flagperf-llama-7b-paddle-a100-40g-x8-tp2pp1sh1sp4").fused_norms);
 }

@@ -1,4 +1,5 @@
 #include "simulator/graphs/layer_graph.hpp"
+#include "simulator/parameter_state.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/sample_workload.hpp"
 
@@ -118,4 +119,57 @@ TEST_CASE("a scale of the largest value: an operand is read once more", "[casts]
   CHECK(m.forward == 4 * inputs + 2 * cast_tokens * (512 + 1408));
   CHECK(m.backward == 6 * outputs);
   CHECK(m.weight == 0);
+}
+
+// torchao keeps no weight in 8 bits: each forward pass scans it (2 bytes) and casts it (3), each
+// backward pass casts it again (3).
+TEST_CASE("weights that every pass casts anew", "[casts]") {
+  Workload w = in_fp8();
+  w.framework.weight_cast = WeightCast::each_pass;
+  const Moved m = casts(w, plan_of(1));
+  CHECK(m.forward == 4 * inputs + 5 * weights);
+  CHECK(m.backward == 4 * outputs + 3 * weights);
+  CHECK(m.weight == 0);
+}
+
+// Cast before they travel, in a share of each rank that no product sees: backward transposes a byte
+// of each. Four ranks gather 512 x 512 x 2 + 512 x 256 x 2 + 3 x 512 x 1,408 = 2,949,120 weights of
+// linears with a byte less.
+TEST_CASE("weights that are gathered in 8 bits", "[casts]") {
+  Workload w = in_fp8();
+  w.framework.weight_cast = WeightCast::gathered;
+  const Moved m = casts(w, plan_of(1));
+  CHECK(m.forward == 4 * inputs);
+  CHECK(m.backward == 4 * outputs + 2 * weights);
+  ParallelPlan plan = plan_of(4);
+  plan.zero_stage = 3;
+  LayerParameters p;
+  p.linear = static_cast<std::int64_t>(weights);
+  const std::int64_t narrow = layer_state(w, plan, p, true).gathered;
+  w.framework.weight_cast = WeightCast::each_pass;
+  CHECK(layer_state(w, plan, p, true).gathered - narrow == 2949120);
+}
+
+// Scales of blocks need no scan: weight and input are cast by rows forward and by columns backward,
+// 3 bytes each time, the output gradient both ways at once.
+TEST_CASE("weights and inputs with scales of blocks that every pass casts anew", "[casts]") {
+  Workload w = in_fp8();
+  w.compute = DType::mxfp8;
+  w.framework.weight_cast = WeightCast::each_pass;
+  const Moved m = casts(w, plan_of(1));
+  CHECK(m.forward == 3 * (inputs + weights));
+  CHECK(m.backward == 6 * outputs + 3 * weights);
+  CHECK(m.weight == 3 * inputs);
+}
+
+// A compiler looks for the largest value of what it writes element by element; 512 columns of the
+// attention's output are read once more.
+TEST_CASE("a compiled model scans only what no kernel of its own made", "[casts]") {
+  Workload w = in_fp8();
+  w.framework.kernels = KernelStyle::compiled;
+  const double before = casts(w, plan_of(1)).forward;
+  const double gradients = casts(w, plan_of(1)).backward;
+  w.framework.current_scaling = true;
+  CHECK(casts(w, plan_of(1)).forward - before == 2 * cast_tokens * 512);
+  CHECK(casts(w, plan_of(1)).backward == gradients);
 }
