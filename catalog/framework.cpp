@@ -31,8 +31,10 @@ Framework resolved_for(Framework row, Method method, DType compute) {
       row.gradient_life = row.gradient_life_fp16.value_or(row.gradient_life);
     }
   }
-  if (method == Method::qlora && row.adapter_dtype_quantized)
-    row.adapter_dtype = *row.adapter_dtype_quantized;
+  if (method == Method::qlora) {
+    row.adapter_dtype = row.adapter_dtype_quantized.value_or(row.adapter_dtype);
+    row.recompute_finetune = row.recompute_quantized.value_or(row.recompute_finetune);
+  }
   return row;
 }
 

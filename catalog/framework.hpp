@@ -314,6 +314,7 @@ struct Framework {
   bool fused_rotary = false;         // flash-attn rotates; keys are packed with values
   std::string recompute_pretrain = "none";  // name of a recompute row
   std::string recompute_finetune = "full";
+  std::optional<std::string> recompute_quantized;  // the same where the base is quantised
   bool sequence_parallel = true;   // with TP > 1
   bool regathers_sequence = true;  // SP: backward gathers again what it did not save
   // Sequences of so many tokens or more: what full recomputation keeps of a layer, its input, waits

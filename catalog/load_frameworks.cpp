@@ -210,6 +210,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.output_life = r.maybe_choice("output_life", output_life_names).value_or(OutputLife::backward);
   f.recompute_pretrain = r.text("recompute_pretrain");
   f.recompute_finetune = r.text("recompute_finetune");
+  f.recompute_quantized = r.maybe_text("recompute_quantized");
   f.offloads_checkpoints_from = r.maybe_integer("offloads_checkpoints_from", 1, 1 << 20);
   f.recompute_stops_early = r.flag("recompute_stops_early");
   f.reentrant_checkpoints =

@@ -67,6 +67,7 @@ RunHardware read_run_hardware(JsonReader r) {
 void read_method(JsonReader& r, RunTraining& t) {
   t.method = r.maybe_text("method").value_or("");
   t.lora_rank = maybe_count(r, "lora_rank");
+  t.lora_dropout = r.maybe_number("lora_dropout", 0, 1);
   t.lora_targets = r.maybe_text("lora_targets");
   t.trainable_params = r.maybe_integer64("trainable_params", 0, 1'000'000'000'000'000);
   t.quantize = r.maybe_text("quantize");

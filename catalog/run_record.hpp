@@ -50,6 +50,7 @@ struct RunTraining {
   std::optional<std::string> framework, framework_note;
   std::optional<std::string> objective;  // "dpo", "kto", ...; absent: the next token
   std::optional<int> lora_rank;
+  std::optional<double> lora_dropout;
   std::optional<std::string> lora_targets;
   std::optional<std::int64_t> trainable_params;
   std::optional<std::string> quantize;  // "bnb.nf4", "int4 (gptq)"; also SCHEMA's base_quant

@@ -96,7 +96,7 @@ Adapter replay_adapter(const ReplayContext& c, const MethodReading& method, cons
                        Notes& notes) {
   const RunTraining& t = c.run.training;
   Adapter a;
-  a.dropout = w.framework.adapter_dropout;
+  a.dropout = t.lora_dropout.value_or(w.framework.adapter_dropout);
   a.input = method.input;
   a.targets = targets_meant(c.reading, t.lora_targets.value_or(w.framework.adapter_targets));
   if (elements_per_rank(w.model, a.targets) == 0)

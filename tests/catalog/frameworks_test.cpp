@@ -204,6 +204,15 @@ TEST_CASE("What the sources say about memory is what the rows say") {
   for (const char* fsdp : {"torchtitan", "pytorch-fsdp1", "pytorch-fsdp2", "litgpt-thunder"})
     CHECK(row_of(fsdp).stage_2_gathers);
   CHECK_FALSE(row_of("deepspeed").stage_2_gathers);
+  CHECK_FALSE(row_of("nemo-automodel").reduces_every_microbatch);  // defer_fsdp_grad_sync
+  CHECK(row_of("nemo-automodel-synced").reduces_every_microbatch);
+  // PEFT's preparation of a quantised model switches recomputation on.
+  const auto recomputes = [](const char* id, Method method) {
+    return resolved_for(row_of(id), method, DType::bf16).recompute_finetune;
+  };
+  CHECK(recomputes("peft", Method::qlora) == "full");
+  CHECK(recomputes("peft", Method::lora) == "none");
+  CHECK(recomputes("trl-2024", Method::qlora) == row_of("trl-2024").recompute_finetune);
   CHECK(row_of("torchtune").finetune_weights == WeightRecipe::pure_half);
   CHECK(row_of("torchtune").loss == LossKind::chunked);
   CHECK(row_of("axolotl").roundup_power2_divisions == 16);
