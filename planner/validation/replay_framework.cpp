@@ -107,6 +107,7 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
   Framework f = row;
   if (zero_stage > 0 && !row.with_zero.empty())
     if (const auto other = find_framework(c.catalog, row.with_zero)) f = **other;
+  if (c.run.plan.fsdp_version) f.sharded.live_parameters.reset();  // a limit of DeepSpeed's
   f = resolved_for(f, method, compute);
   if (t.precision)
     if (const PrecisionReading* reading = exact_match(c.reading.precisions, *t.precision))

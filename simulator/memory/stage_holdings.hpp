@@ -37,6 +37,10 @@ struct StageHabits {
   bool reshards;  // weights, after forward
   bool reduces_every_microbatch;
   bool persistent_gradients;
+  // DeepSpeed's ZeRO-3 makes one flat tensor for a rank's share of the gradients when the engine
+  // starts and copies what it reduces there; it is never given back (runtime/zero/stage3.py,
+  // grad_partitions_flat_buffer, 0.6.0 to edaa722126). It lies where the optimizer does.
+  bool flat_gradient_shard;
   bool steps_in_backward;
   // DeepSpeed's BF16 optimizer copies the weights into one flat tensor beside them; what they leave
   // is where the 16-bit gradients of the same sizes go (runtime/bf16_optimizer.py:155-158).
@@ -48,10 +52,15 @@ struct StageHabits {
         // DeepSpeed's partition of one rank, which is all of them, lies where the optimizer does
         // (runtime/zero/stage3.py, self.device; stage_1_and_2.py, cpu_offload).
         shards_gradients(p.zero_stage >= 2 &&
-                         (p.shard_ranks() > 1 || (f.clones_partition && p.offload.optimizer))),
+                         (p.shard_ranks() > 1 ||
+                          (f.clones_partition &&
+                           (p.offload.optimizer ||
+                            (f.sharded.live_parameters && p.zero_stage >= 3))))),
         reshards(!f.sharded.saved_for_backward && reshards_weights(f, p)),
         reduces_every_microbatch(shardwise::reduces_every_microbatch(f, p)),
         persistent_gradients(f.gradient_life == GradientLife::persistent),
+        flat_gradient_shard(f.clones_partition && f.sharded.live_parameters && p.zero_stage >= 3 &&
+                            !p.offload.optimizer && !persistent_gradients),
         steps_in_backward(f.gradient_life == GradientLife::in_backward),
         flattens_weights(f.clones_partition && f.gradient_copy_while_accumulating &&
                          persistent_gradients) {}

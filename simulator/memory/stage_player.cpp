@@ -36,6 +36,7 @@ StagePlayer::StagePlayer(const Workload& w, const ParallelPlan& plan,
                          *chunks.back().layers.back().definition))
       keep(bytes, communication);
   if (copies_to_host()) keep(largest_gradient_bytes(layers_), communication);
+  if (habits_.flat_gradient_shard) keep(total_.gradients, gradients);
   if (f_.states_at_start) optimizer_.make_states(layers_, total_);
 }
 
@@ -433,7 +434,8 @@ void StagePlayer::reduce_layer(LayerHoldings& h) {
   if (habits_.shards_weights && f_.reduce_buffers == 0)
     reduce_input_ = ledger_.open(std::max(root_input_, reduced_bytes(h)), communication);
   close_all(h.unsharded_gradients);
-  if (habits_.persistent_gradients || plan_.offload.optimizer) return;
+  if (habits_.persistent_gradients || habits_.flat_gradient_shard || plan_.offload.optimizer)
+    return;
   Holding made = ledger_.open(h.state.gradients, gradients, reduced_on());
   if (!h.sharded_gradient.block) std::swap(h.sharded_gradient, made);
   ledger_.close(made);

@@ -78,6 +78,26 @@ TEST_CASE("One rank's offloaded gradients do not stay on the GPU", "[memory_play
   CHECK(held() < (1 + 6.5) * table + 0.25 * blocks);
 }
 
+// A rank's share of the gradients, in 16 bits, of four blocks, each 4 h^2 + 3 h f = 4 Mi
+// parameters, and of two tables of 32000 x 512, over two ranks: it lies there before the first
+// step. With the optimizer on the host it lies there, too. A block whose remainder is at most
+// 1 MiB is handed out whole, here to the one and there to the other.
+TEST_CASE("DeepSpeed's ZeRO-3 makes room for gradients when it starts", "[memory_play]") {
+  Workload w = pretraining(llama(4, 512, 8, 8, 2048, 32000), 1);
+  w.framework.gradient_life = GradientLife::per_step;
+  w.framework.sharded.live_parameters = Bytes(2'000'000'000);
+  ParallelPlan plan = plan_of(2);
+  plan.zero_stage = 3;
+  const auto loaded = [&](bool deepspeed) {
+    w.framework.clones_partition = deepspeed;
+    return first_stage(w, plan).loaded;
+  };
+  const double share = 2.0 * (4 * (4 << 20) + 2 * 32000 * 512) / 2;
+  CHECK(static_cast<double>((loaded(true) - loaded(false)).value) == Approx(share).epsilon(0.02));
+  plan.offload.optimizer = true;
+  CHECK(loaded(true) == loaded(false));
+}
+
 // A batch of half the length leaves blocks that one of full length cannot use: the fp32 logits of
 // 1024 tokens are 1024 x 32000 x 4 B = 125 MiB, those of 2048 tokens twice that. The optimizer's
 // states, which would move into what is left, are on the host; small tensors take some of it.
