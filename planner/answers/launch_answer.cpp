@@ -13,6 +13,7 @@
 #include "planner/launch/learning_rate.hpp"
 #include "planner/search/near_batch.hpp"
 #include "planner/search/plan_choice.hpp"
+#include "planner/search/plan_search.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {
@@ -62,15 +63,64 @@ Result<Decided> asked_plan(const ResolvedRequest& r, Method method) {
   return d;
 }
 
-// Nobody asked for the plan, so it is one that the target can be told, whether or not it fits.
-Result<Decided> chosen_plan(const ResolvedRequest& r, Method method, const LaunchTarget& target) {
-  const Cluster& cluster = r.clusters.front();
-  const auto unwritten = target.workload_refusals(choose_workload(r, method, cluster, 0).workload);
+// The first of what `plan` ranks, of plans that the target can be told, where it is faster than
+// what `fit` chooses by more than the weight that a tight plan has to carry there.
+std::optional<FoundPlan> faster_than(const ChosenPlan& chosen, const ResolvedRequest& r,
+                                     Method method, const LaunchTarget& target) {
+  const SearchSite site(r, method, r.clusters.front());
+  SearchWish wish;
+  wish.objective = objective_named("time");
+  wish.top = 1;
+  wish.host_ram_stated = r.host_ram_stated;
+  wish.refused = [&](const Question& q) { return first_plan_refusal(target, q); };
+  const double step = chosen.forecast.step_time.expected.value;
+  if (chosen.verdict == Verdict::fits) wish.below = step;
+  if (chosen.verdict == Verdict::tight) wish.below = tight_has_to_save * step;
+  SearchResult found = search_plans({&site}, r.facts->profile, wish);
+  wish.allow_tight = true;
+  if (found.best.empty() && chosen.verdict != Verdict::fits) {
+    if (chosen.verdict == Verdict::tight) wish.below = step;
+    found = search_plans({&site}, r.facts->profile, wish);
+  }
+  if (found.best.empty()) return std::nullopt;
+  return std::move(found.best.front());
+}
+
+std::string told_of_faster(const ChosenPlan& chosen, const LaunchTarget& target) {
+  if (chosen.verdict == Verdict::does_not_fit)
+    return sentence("What shardwise plan ranks first, of plans that ", target.name,
+                    " can be told; none that shardwise fit looks at fits.");
+  return sentence("What shardwise plan ranks first, of plans that ", target.name,
+                  " can be told; shardwise fit keeps to ", whole_text(chosen.question.plan), ", ",
+                  shown_time(chosen.forecast.step_time.expected), " a step.");
+}
+
+// Nobody asked for the plan, so it is the best that the target can be told, of what `fit` and
+// `plan` look at. Where none fits, it is the one that misses by least.
+Result<Decided> chosen_plan(const ResolvedRequest& request, Method method,
+                            const LaunchTarget& target) {
+  const Cluster& cluster = request.clusters.front();
+  const auto unwritten =
+      target.workload_refusals(choose_workload(request, method, cluster, 0).workload);
   if (!unwritten.empty()) return as_problems(target, unwritten);
-  auto chosen = choose_near_plan(r, method, cluster, &target);
+  auto chosen = choose_near_plan(request, method, cluster, &target);
   if (!chosen) return chosen.error();
-  return Decided{std::move(chosen->question), std::move(chosen->forecast), std::move(chosen->notes),
-                 true};
+  ResolvedRequest r = request;
+  r.batch = static_cast<int>(chosen->question.plan.global_batch());
+  const auto faster = faster_than(*chosen, r, method, target);
+  if (!faster)
+    return Decided{std::move(chosen->question), std::move(chosen->forecast),
+                   std::move(chosen->notes), true};
+  ChosenWorkload found = choose_workload(r, method, cluster, faster->plan.zero_stage);
+  Question question{std::move(found.workload), faster->plan, cluster};
+  auto f = forecast(question, r.facts->profile, {.unfold = r.asked.unfold});
+  if (!f) return f.error();
+  Decided d{std::move(question), *std::move(f), std::move(found.notes), true};
+  if (r.batch != request.batch)
+    d.notes.insert(d.notes.begin(), told_of_near_batch(request.batch, cluster.gpus()));
+  d.notes.push_back(told_of_faster(*chosen, target));
+  d.notes.insert(d.notes.end(), d.forecast.notes.begin(), d.forecast.notes.end());
+  return d;
 }
 
 // Two frameworks may run one target, depending on the ZeRO stage: the plan is decided with the one
@@ -208,6 +258,9 @@ Result<LaunchAnswer> launch_answer(const Request& request, const Facts& facts) {
   if (target == nullptr) return unknown_target(request.target);
   if (request.learning_rate && *request.learning_rate <= 0)
     return Problem{ProblemKind::request, "--learning-rate", "must be positive, found 0"};
+  if (request.learning_rate_batch && !request.learning_rate && request.plan_from.empty())
+    return Problem{ProblemKind::request, "--learning-rate-batch",
+                   "is that of a learning rate; expected --learning-rate as well"};
   ResolvedRequest r;
   auto d = decided(request, *target, facts, r);
   if (!d) return placed(r, d.error());

@@ -1,7 +1,7 @@
-// What `launch` answers: the plan (asked for, read from files, or chosen), its forecast in the
-// framework that will run it, and the files that make it run.
+// What `launch` answers: the plan (asked for, read from files, or the best that the target can be
+// told, of what `fit` and `plan` look at), its forecast in the framework that will run it, and the
+// files that make it run.
 #pragma once
-
 #include <optional>
 #include <string>
 #include <vector>

@@ -84,6 +84,10 @@ void add_launch_flags(CLI::App& command, LaunchOptions& options) {
 
 int launch(const Request& request, const LaunchOptions& options, const Facts& facts,
            const Output& output) {
+  if (options.force && options.folder.empty())
+    return report_problems(
+        {{ProblemKind::request, "--force", "replaces files in a folder; expected --out as well"}},
+        output);
   const auto answer = launch_answer(request, facts);
   if (!answer) return report_problems(answer.error(), output);
   if (!options.folder.empty() && !answer->nothing_fits) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "planner/answers/plan_answer.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
 
@@ -45,6 +46,29 @@ TEST_CASE("a plan that nobody asked for is one that its target can be told") {
       CHECK(a->nothing_fits.has_value() == (a->verdict == Verdict::does_not_fit));
       CHECK(a->files.files.empty() == a->nothing_fits.has_value());
     }
+}
+
+// `fit` shards over all data ranks; `plan` looks at groups of them as well, which gather over fewer
+// nodes. One predictor: the same plan takes the same time in both answers, to the picosecond.
+TEST_CASE("a plan that nobody asked for is the first that plan ranks") {
+  Request r = request_for("llama-3.1-70b", "512xH100-SXM", {Method::pretrain});
+  r.target = "megatron";
+  const auto a = launch_answer(r, known_facts());
+  REQUIRE(a);
+  Request ranked = request_for("llama-3.1-70b", "512xH100-SXM", {Method::pretrain});
+  ranked.framework = "megatron-lm";
+  PlanWish first;
+  first.top = 1;
+  const auto best = plan_answer(ranked, first, known_facts());
+  REQUIRE(best);
+  REQUIRE((**best).result.best.size() == 1);
+  CHECK(a->job.question.plan == (**best).result.best.front().plan);
+  CHECK(a->forecast.step_time.expected == (**best).result.best.front().forecast.step_time.expected);
+  CHECK(a->job.question.plan.shard_group);
+  CHECK(std::count_if(a->notes.begin(), a->notes.end(), [](const std::string& note) {
+          return note.starts_with("What shardwise plan ranks first, of plans that megatron") &&
+                 note.find("shardwise fit keeps to dp=256,tp=2,zero=3,mbs=1") != std::string::npos;
+        }) == 1);
 }
 
 // DeepSpeed keeps 4-bit weights whole: 70.6e9 x half a byte are 32.9 GiB on every card of 22.3 GiB
