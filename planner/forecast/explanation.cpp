@@ -60,7 +60,8 @@ std::vector<ExplainedInput> interval_inputs(const SpreadRow& row, const Provenan
 Explanation explain(const Question& question, const Forecast& forecast, const Profile& profile) {
   Explanation e;
   explain_memory(question, forecast, profile, e.figures);
-  explain_time(question, forecast, profile, e.figures);
+  if (forecast.tokens_per_s > 0)  // else memory alone was forecast
+    explain_time(question, forecast, profile, e.figures);
   e.bound = step_bound(question, forecast, profile);
   e.stage = forecast.breakdown.stage;
   e.operators = operator_accounts(question, profile, e.stage);

@@ -61,16 +61,22 @@ std::string operator_table(const Explanation& e) {
   return text;
 }
 
+std::string bound_line(const StepBound& b) {
+  std::string text =
+      sentence("    a step is bound by ", bound_words[static_cast<std::size_t>(b.kind)], ", ",
+               fixed(100 * share_of_bound(b, b.kind), 0), " % of it (");
+  for (std::size_t i = 0; i < bound_names.size(); ++i)
+    text += sentence(i > 0 ? ", " : "", bound_names[i], " ",
+                     fixed(100 * share_of_bound(b, static_cast<BoundKind>(i)), 0), " %");
+  return text + ")\n";
+}
+
 }  // namespace
 
 std::string explanation_text(const Explanation& e) {
   std::string text = "  why\n";
-  text += sentence("    a step is bound by ", bound_words[static_cast<std::size_t>(e.bound.kind)],
-                   ", ", fixed(100 * share_of_bound(e.bound, e.bound.kind), 0), " % of it (");
-  for (std::size_t i = 0; i < bound_names.size(); ++i)
-    text += sentence(i > 0 ? ", " : "", bound_names[i], " ",
-                     fixed(100 * share_of_bound(e.bound, static_cast<BoundKind>(i)), 0), " %");
-  text += ")\n" + operator_table(e);
+  if (share_of_bound(e.bound, e.bound.kind) > 0) text += bound_line(e.bound);
+  text += operator_table(e);
   for (const ExplainedFigure& f : e.figures) {
     text += sentence("    ", f.key, " ", shown_input(f.value, f.unit), f.what.empty() ? "" : ": ",
                      f.what, "\n");

@@ -44,13 +44,15 @@ Json answer_json(const ResolvedRequest& r, const FitAnswer& a) {
             {"breakdown_gib", breakdown_json(s.breakdown)},
             {"model_states_gib", json_gib(a.model_states)},
             {"host_fits", f.host_fits},
-            {"step_time_s", step_time_json(f.step_time)},
-            {"tokens_per_s", json_number(f.tokens_per_s)},
             {"considered", a.chosen.considered},
             {"trust", trust_name(f.trust)},
             {"warnings", a.warnings},
             {"notes", a.chosen.notes},
             {"advice", advice}};
+  if (f.tokens_per_s > 0) {  // else its step is too long to be forecast
+    j["step_time_s"] = step_time_json(f.step_time);
+    j["tokens_per_s"] = json_number(f.tokens_per_s);
+  }
   add_host_ram(j, f.host);
   if (r.asked.explain)
     j["explain"] = explanation_json(explain(a.chosen.question, f, r.facts->profile));

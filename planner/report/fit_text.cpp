@@ -154,8 +154,11 @@ std::string card_table(const ResolvedRequest& r, const std::vector<const FitAnsw
     const Forecast& f = a->chosen.forecast;
     t.rows.push_back({a->gpu, shown_gib_number(s.peak.allocated), shown_gib_number(s.peak.reserved),
                       shown_gib_number(s.peak.device), shown_gib_number(s.capacity),
-                      std::string(verdict_name(a->chosen.verdict)),
-                      shown_time(f.step_time.expected), shown_rate(f.tokens_per_s), hours(r, f)});
+                      std::string(verdict_name(a->chosen.verdict))});
+    if (f.tokens_per_s > 0)  // else its step is too long to be forecast
+      for (std::string& cell : std::vector<std::string>{shown_time(f.step_time.expected),
+                                                        shown_rate(f.tokens_per_s), hours(r, f)})
+        t.rows.back().push_back(std::move(cell));
   }
   return sentence("  memory per GPU in GiB\n", shown_table(t));
 }
@@ -273,6 +276,8 @@ std::string method_part(const ResolvedRequest& r, Method method,
   text += sentence("  nearest plan ", whole_text(a.chosen.question.plan), ": ",
                    shown_gib(a.chosen.forecast.worst().peak.device), " per GPU, model states ",
                    shown_gib(a.model_states), " in all\n");
+  if (a.chosen.forecast.tokens_per_s <= 0)
+    text += "  its step would be longer than the 106 days that can be forecast\n";
   return text + host_line(a.chosen.forecast) + advice_text(a) + reach_part(r, list) +
          asked_text(r, a);
 }

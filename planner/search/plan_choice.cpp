@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <future>
 #include <iterator>
-#include <tuple>
 #include <utility>
 
 #include "planner/choice/asked_plan.hpp"
@@ -14,6 +13,7 @@
 #include "planner/forecast/model_states.hpp"
 #include "planner/launch/launch_target.hpp"
 #include "planner/on_all_cores.hpp"
+#include "planner/search/nearest_miss.hpp"
 #include "planner/search/no_microbatch.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/memory/stage_holdings.hpp"
@@ -315,33 +315,6 @@ Problems try_asked_plans(PlanSearch& s) {
   return problems;
 }
 
-// What tensors alone miss: no card does that is larger by less than this.
-Bytes least_shortfall(const Forecast& memory) {
-  const auto of = [](const StageForecast& s) {
-    return s.peak.allocated + s.peak.device - s.peak.reserved - s.capacity;
-  };
-  Bytes most = of(memory.stages.front());
-  for (const StageForecast& s : memory.stages) most = std::max(most, of(s));
-  return most;
-}
-
-// What the host lacks; nothing where it has enough, or where its RAM is not known.
-Bytes host_shortfall(const HostMemory& host) {
-  if (!host.available) return Bytes(0);
-  return std::max(Bytes(0), std::max(host.steady, host.load_peak) - *host.available);
-}
-
-// Which of two plans that do not fit is nearer: first what tensors lack on a GPU, then the host.
-// Where the host is what lacks, GPUs with room need no more of it: offloading would be in vain.
-bool nearer(const Forecast& a, const Forecast& b) {
-  const auto key = [](const Forecast& f) {
-    const Bytes none, gpu = least_shortfall(f), host = host_shortfall(f.host);
-    const Bytes then = host > none ? std::max(none, none - f.margin) : gpu;
-    return std::tuple(std::max(none, gpu), host, then);
-  };
-  return key(a) < key(b);
-}
-
 // Of plans that were looked at and do not fit, the nearest; the first of equals.
 std::optional<Tried> nearest(PlanSearch& s) {
   std::vector<std::optional<Tried>> missed(s.missed.size());
@@ -374,11 +347,16 @@ std::optional<Tried> settle_for_hopeless(PlanSearch& s) {
   return try_plan(s, plan, Wanted::figures);
 }
 
-// A problem where its step is too long to be forecast.
+// A problem where its step is too long to be forecast, unless memory alone says no.
 Result<ChosenPlan> timed(const PlanSearch& s, const Tried& t) {
   ChosenPlan chosen{t.question, t.memory, t.verdict, s.notes, s.considered};
-  auto whole = forecast(t.question, s.request.facts->profile,
-                        {.unfold = s.request.asked.unfold, .plays = t.memory.plays});
+  ForecastOptions options{.unfold = s.request.asked.unfold, .plays = t.memory.plays};
+  auto whole = forecast(t.question, s.request.facts->profile, options);
+  if (!whole && t.verdict == Verdict::does_not_fit) {
+    chosen.notes.emplace_back("Its step would be longer than the 106 days that can be forecast.");
+    options.time = false;
+    whole = forecast(t.question, s.request.facts->profile, options);
+  }
   if (!whole) return whole.error();
   chosen.forecast = *std::move(whole);
   const std::vector<std::string>& more = chosen.forecast.notes;

@@ -9,7 +9,8 @@
 //   5. where still nothing fits and host RAM was stated, the first two with offloading
 //   6. where still nothing fits and a framework was named: the same with plans that its launch
 //      target cannot be told, which until then are left out
-//   7. where still nothing fits: the plan that misses by least, without offloading
+//   7. where still nothing fits: the plan that misses by least, without offloading. A step of it
+//      that is too long to be forecast has no time
 //
 // Layouts whose model states alone exceed the GPU are not forecast: that bound is proven.
 #pragma once
@@ -32,7 +33,8 @@ struct ChosenPlan {
 enum class Room { weighed, demanded };
 
 // Problems where no plan is legal at all: a batch that divides over nothing, an asked plan that
-// does not multiply out. With `only`, plans that this target cannot be told are not looked at.
+// does not multiply out; and where all that fit have steps too long to be forecast. With `only`,
+// plans that this target cannot be told are not looked at.
 Result<ChosenPlan> choose_plan(const ResolvedRequest& request, Method method,
                                const Cluster& cluster, Room room = Room::weighed,
                                const LaunchTarget* only = nullptr);

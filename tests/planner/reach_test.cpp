@@ -22,6 +22,23 @@ Reach reach_of(const Request& request) {
 
 }  // namespace
 
+// One tensor of 10,485,760 tokens x 4,096 values x 2 bytes is 80 GiB. Causal attention of a row
+// is 2 x 10,485,760^2 x 4,096 x 32 layers = 2.9e19 FLOP forward; forward, again and 2.5 times
+// backward for 16 sequences are 2.1e21, at 165e12 a second 150 days: more than the clock's 106.
+TEST_CASE("what memory alone rules out does not fit, however long its step would be") {
+  Request request = request_for("llama-3.1-8b", "RTX-4090", {Method::full});
+  request.sequence = 10'485'760;
+  const ResolvedRequest r = resolved(request);
+  const auto c = choose_plan(r, r.methods.front(), r.clusters.front());
+  REQUIRE(c);
+  CHECK(c->verdict == Verdict::does_not_fit);
+  CHECK(c->forecast.margin < Bytes(-(std::int64_t{80 - 24} << 30)));
+  CHECK(c->forecast.tokens_per_s == 0);
+  CHECK(std::any_of(c->notes.begin(), c->notes.end(), [](const std::string& note) {
+    return note.find("longer than the 106 days") != std::string::npos;
+  }));
+}
+
 // Unsloth publishes 78,475 tokens for QLoRA of rank 32 on 24 GB. Lengths of 64 Ki to 128 Ki tokens
 // are looked at in steps of 4,096.
 TEST_CASE("the longest sequence fits, one step more does not") {
