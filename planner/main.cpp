@@ -36,6 +36,7 @@
 #include "planner/commands/sweep.hpp"
 #include "planner/commands/validate.hpp"
 #include "planner/request/calibrated_facts.hpp"
+#include "planner/request/request_field.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/parallel_plan.hpp"
 
@@ -152,6 +153,20 @@ std::optional<std::string> flag_with_value(const CLI::App& app, int argc, char**
   return std::nullopt;
 }
 
+// A flag that other commands ask: it would change nothing in this one's answer.
+std::optional<std::string> flag_of_others(const CLI::App& app, int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const std::string flag = word.substr(0, word.find('='));
+    for (const RequestField& field : request_fields())
+      if (field.flag == flag && !field.belongs_to(app.get_name()) && flag.starts_with("--") &&
+          app.get_option_no_throw(flag) == nullptr)
+        return sentence(flag, ": changes nothing that ", app.get_name(), " answers; expected with ",
+                        commands_asking(field));
+  }
+  return std::nullopt;
+}
+
 // A flag that the command does not know: the parser misses what it requires before it looks.
 std::optional<std::string> unknown_flag(const CLI::App& app, int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
@@ -161,6 +176,40 @@ std::optional<std::string> unknown_flag(const CLI::App& app, int argc, char** ar
       return sentence("The following argument was not expected: ", printable(flag));
   }
   return std::nullopt;
+}
+
+// What other programs call the same.
+struct ForeignFlag {
+  std::string_view flag, meant;
+};
+constexpr std::array<ForeignFlag, 22> foreign_flags{{{"--model", "MODEL without a flag"},
+                                                     {"-m", "--method, or MODEL without a flag"},
+                                                     {"--lora", "--method lora"},
+                                                     {"--qlora", "--method qlora"},
+                                                     {"--dora", "--method dora"},
+                                                     {"--full", "--method full"},
+                                                     {"--pretrain", "--method pretrain"},
+                                                     {"--seqlen", "--seq"},
+                                                     {"--seq-len", "--seq"},
+                                                     {"--seq-length", "--seq"},
+                                                     {"--max-seq-len", "--seq"},
+                                                     {"--max-length", "--seq"},
+                                                     {"--context", "--seq"},
+                                                     {"--context-length", "--seq"},
+                                                     {"--batch-size", "--batch"},
+                                                     {"--global-batch-size", "--batch"},
+                                                     {"--micro-batch-size", "--microbatch"},
+                                                     {"--rank", "--lora-rank"},
+                                                     {"--dtype", "--precision"},
+                                                     {"--optim", "--optimizer"},
+                                                     {"--lr", "--learning-rate"},
+                                                     {"--ram", "--host-ram"}}};
+
+std::string_view meant_by(const CLI::App& app, const std::string& word) {
+  const std::string flag = word.substr(0, word.find('='));
+  for (const ForeignFlag& row : foreign_flags)
+    if (row.flag == flag && app.get_option_no_throw(flag) == nullptr) return row.meant;
+  return {};
 }
 
 // One line for what the parser could not understand, with the nearest name it does know.
@@ -175,8 +224,10 @@ int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** 
   for (const CLI::App* sub : inner->get_subcommands(std::function<bool(const CLI::App*)>{}))
     known.push_back(sub->get_name());
   for (const CLI::Option* option : inner->get_options()) known.push_back(option->get_name());
-  if (const auto flag = flag_with_value(*inner, argc, argv)) {
-    std::cerr << "shardwise: " << *flag << '\n';
+  auto misused = flag_with_value(*inner, argc, argv);
+  if (!misused && inner != &app) misused = flag_of_others(*inner, argc, argv);
+  if (misused) {
+    std::cerr << "shardwise: " << *misused << '\n';
     return static_cast<int>(ProblemKind::request);
   }
   std::string what = error.what();
@@ -189,6 +240,10 @@ int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** 
   for (int i = 1; i < argc && !plans; ++i) {
     const std::string word = argv[i];
     if (what.find(word) == std::string::npos) continue;
+    if (const std::string_view meant = meant_by(*inner, word); !meant.empty()) {
+      std::cerr << "; it is called " << meant << " here";
+      break;
+    }
     const std::vector<std::string> near =
         suggest(word, std::vector<std::string_view>(known.begin(), known.end()));
     if (!near.empty() && near.front() != word) {

@@ -354,6 +354,7 @@ Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const Pl
   if (a->request.stored_weights) a->notes.push_back(*a->request.stored_weights);
   for (const std::string& note : a->sites.back().notes) a->notes.push_back(note);
   if (a->sites.size() > 1 && a->objective->name != "gpus" && !wish.pareto) {
+    if (request.top) a->notes.emplace_back("Of each size the best plan is shown, not --top.");
     fill_scaling(*a, search, facts);
     fill_needs(*a, facts.profile);
     note_what_cannot_run(*a);

@@ -1,6 +1,7 @@
 #include "planner/commands/compare_schedules.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "planner/forecast/judgement.hpp"
 #include "planner/report/html_report.hpp"
@@ -15,6 +16,9 @@ int compare_schedules_command(const Request& request, const Facts& facts, bool r
   };
   if (request.plans.size() != 1)
     return refuse("--schedules", "compares the schedules of one --plan, such as --plan pp=4,ga=16");
+  for (const auto& [asked, flag] :
+       {std::pair(request.explain, "--explain"), std::pair(!request.why_not.empty(), "--why-not")})
+    if (asked) return refuse(flag, "is about one plan; expected without --schedules");
   const auto resolved = resolve(request, facts, UnnamedMethods::one);
   if (!resolved) return report_problems(resolved.error(), output);
   const auto comparison = compare_schedules(*resolved, request.plans.front(), request.memory);

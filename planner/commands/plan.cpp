@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <chrono>
 
+#include "planner/answers/run_outlook.hpp"
 #include "planner/figures.hpp"
 #include "planner/progress_line.hpp"
+#include "planner/report/outlook_report.hpp"
 #include "planner/report/plan_report.hpp"
 #include "planner/report/report_details.hpp"
 #include "planner/sentence.hpp"
@@ -64,6 +66,23 @@ Result<std::unique_ptr<PlanAnswer>> watched_answer(const Request& request, const
   return plan_answer(request, wish, facts);
 }
 
+// The whole run by the first plan, where the request states how much data there is.
+Result<std::optional<RunOutlook>> outlook_of_best(const PlanAnswer& a) {
+  std::optional<RunOutlook> nothing;
+  const Request& asked = a.request.asked;
+  if ((!asked.samples && !asked.tokens) || a.result.best.empty()) return nothing;
+  if (!a.scaling.empty())
+    return Problem{ProblemKind::request, asked.samples ? "--samples" : "--tokens",
+                   sentence("tells the whole run on GPUs of one size, found ", *asked.gpus)};
+  const auto operations = load_operations(a.request.facts->catalog.root);
+  if (!operations) return operations.error();
+  const FoundPlan& best = a.result.best.front();
+  const SearchSite& site = a.sites[best.site];
+  return run_outlook(a.requests[best.site],
+                     {site.space.workload(best.plan), best.plan, site.cluster}, best.forecast,
+                     *operations);
+}
+
 }  // namespace
 
 void add_plan_flags(CLI::App& command, PlanOptions& options) {
@@ -80,14 +99,18 @@ int plan(const Request& request, const PlanOptions& options, const Facts& facts,
   const auto answer = watched_answer(request, facts, output.progress);
   if (!answer) return report_problems(answer.error(), output);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  const auto outlook = outlook_of_best(**answer);
+  if (!outlook) return report_problems(outlook.error(), output);
   Json j = plan_json(**answer);
+  if (*outlook) j["outlook"] = outlook_json(**outlook);
   const Problems unpublished = publish(output, j, [&] { return plan_details(**answer); });
   if (!unpublished.empty()) return report_problems(unpublished, output);
   if (output.json) {
     if (options.elapsed) j["elapsed_s"] = json_number(took.count());
     output.out << j.dump(2) << '\n';
   } else {
-    output.out << plan_text(**answer, output.columns);
+    output.out << plan_text(**answer, output.columns)
+               << (*outlook ? outlook_text(**outlook) : std::string());
   }
   output.err << "searched in " << fixed(took.count(), 2) << " s\n";
   return options.require_fit && (*answer)->result.best.empty() ? does_not_fit_code : 0;

@@ -19,12 +19,12 @@ Result<Request> request_in(const JsonDocument& document, std::string_view comman
   for (const RequestField& field : request_fields()) {
     const FieldValue filled =
         assumed ? as_spelled(field, read_field(*assumed, field)) : FieldValue();
-    // Of another command: unknown here, unless nobody asked for it there either.
-    if (!field.belongs_to(command) && is_open(filled)) continue;
+    if (!field.belongs_to(command) && !r.has(field.key)) continue;
     const FieldValue value = as_spelled(field, read_field(r, field));
     if (is_open(value) || value == filled) continue;
     if (!field.belongs_to(command)) {
-      r.problem(field.key, sentence("is a key of ", field.command, "; expected the assumed one"));
+      r.problem(field.key, sentence("is a key of ", commands_asking(field), ", not of ", command,
+                                    is_open(filled) ? "" : "; expected the assumed one"));
       continue;
     }
     const Problems found = field_problems(field, value, r.where(field.key));

@@ -27,9 +27,11 @@ std::string outlook_text(const RunOutlook& o) {
       shown_dollars(o.electricity), "\n");
   if (o.rental) {
     const CloudPrice& p = *o.rental->price;
-    text += sentence("  rented: ", shown_dollars(o.rent), " (", o.rental->machines, " x ",
-                     p.provider, " ", p.instance, " at ", shown_dollars(*p.per_hour),
-                     " an hour, price of ", p.provenance.date, ")\n");
+    text += sentence(
+        "  rented: ", shown_dollars(o.rent), " (", o.rental->machines, " x ", p.provider, " ",
+        p.instance, " at ", shown_dollars(*p.per_hour), " an hour, ",
+        p.provenance.date == "unknown" ? "undated price" : sentence("price of ", p.provenance.date),
+        ")\n");
   } else {
     text += "  rented: no price is catalogued for machines of these GPUs\n";
   }

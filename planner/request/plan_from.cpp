@@ -39,7 +39,6 @@ std::string shown_field(const FieldValue& value) {
 // implied by a file, so one that was asked for holds.
 void fill_open_fields(PlanWords& words, Request& request, std::vector<PlanFileReport>& reports) {
   for (const RequestField& field : request_fields()) {
-    if (!field.command.empty()) continue;
     const auto said = words.words.find(field.key);
     if (said == words.words.end()) continue;
     const FieldValue asked = field.get(request);

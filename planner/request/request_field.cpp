@@ -71,6 +71,8 @@ using V = FieldValue;
 constexpr std::int64_t exabyte = 1'000'000'000'000'000'000;
 constexpr std::int64_t most_tokens = 10'000'000'000'000'000;  // hundreds of times any run there was
 constexpr std::int64_t most_samples = 10'000'000'000;         // whose tokens can be counted
+constexpr std::string_view judging = "fit simulate compare";
+constexpr std::string_view amounts = "fit simulate launch plan shop sweep";
 constexpr FieldKind text_kind = FieldKind::text;
 constexpr FieldKind integer_kind = FieldKind::integer;
 constexpr FieldKind number_kind = FieldKind::number;
@@ -201,55 +203,35 @@ constexpr std::array<RequestField, 50> field_rows{{
      "tokens that the fullest rank's experts get, over the mean (1): 1.7 for an unbalanced router",
      number_kind, 1'000, 1'000'000, nullptr, set_plain<&R::expert_imbalance>,
      get_plain<&R::expert_imbalance>},
-    {"samples",
-     "--samples",
-     "N",
-     "state the hours for this many sequences: 10k",
-     integer_kind,
-     1,
-     most_samples,
-     nullptr,
-     set_integer<&R::samples>,
-     get_integer<&R::samples>,
-     {},
+    {"samples", "--samples", "N", "state the hours for this many sequences: 10k", integer_kind, 1,
+     most_samples, nullptr, set_integer<&R::samples>, get_integer<&R::samples>, amounts,
      NumberLetters::decimal},
-    {"tokens",
-     "--tokens",
-     "N",
-     "state the hours for this many tokens: 15B, 1T",
-     integer_kind,
-     1,
-     most_tokens,
-     nullptr,
-     set_integer<&R::tokens>,
-     get_integer<&R::tokens>,
-     {},
+    {"tokens", "--tokens", "N", "state the hours for this many tokens: 15B, 1T", integer_kind, 1,
+     most_tokens, nullptr, set_integer<&R::tokens>, get_integer<&R::tokens>, amounts,
      NumberLetters::decimal},
     {"profile", "--profile", "NAME",
      "calibration profile: of catalog/profiles, or a file (default: by GPU)", text_kind, 0, 0,
      nullptr, set_plain<&R::profile>, get_plain<&R::profile>},
     {"unfold", "--unfold", "", "simulate every rank, not one of each kind", FieldKind::flag, 0, 0,
-     nullptr, set_flag<&R::unfold>, get_flag<&R::unfold>},
-    {"jitter", "--jitter", "SHARE",
-     "standard deviation of every kernel's time, relative: 0.05 (simulate)", number_kind, 0, 500,
-     nullptr, set_plain<&R::jitter>, get_plain<&R::jitter>},
+     nullptr, set_flag<&R::unfold>, get_flag<&R::unfold>, "fit simulate compare launch sweep"},
+    {"jitter", "--jitter", "SHARE", "standard deviation of every kernel's time, relative: 0.05",
+     number_kind, 0, 500, nullptr, set_plain<&R::jitter>, get_plain<&R::jitter>, "simulate"},
     {"straggler", "--straggler", "TIMES",
-     "one GPU, drawn by --seed, takes this many times as long: 1.3 (simulate)", number_kind, 1'000,
-     100'000, nullptr, set_plain<&R::straggler>, get_plain<&R::straggler>},
-    {"seed", "--seed", "N", "of --jitter and --straggler (simulate)", integer_kind, 0,
-     9'007'199'254'740'991, nullptr, set_integer<&R::seed>, get_integer<&R::seed>},
+     "one GPU, drawn by --seed, takes this many times as long: 1.3", number_kind, 1'000, 100'000,
+     nullptr, set_plain<&R::straggler>, get_plain<&R::straggler>, "simulate"},
+    {"seed", "--seed", "N", "of --jitter and --straggler", integer_kind, 0, 9'007'199'254'740'991,
+     nullptr, set_integer<&R::seed>, get_integer<&R::seed>, "simulate"},
     {"loader_sequences_per_s", "--loader-rate", "RATE",
      "sequences per second that the data loaders of one node deliver", number_kind, 1,
      1'000'000'000'000'000, nullptr, set_plain<&R::loader_sequences_per_s>,
      get_plain<&R::loader_sequences_per_s>},
-    {"explain", "--explain", "", "derive every figure, with sources (fit, simulate, compare)",
-     FieldKind::flag, 0, 0, nullptr, set_flag<&R::explain>, get_flag<&R::explain>},
-    {"reach", "--reach", "", "how long a sequence and how large a microbatch would still fit (fit)",
-     FieldKind::flag, 0, 0, nullptr, set_flag<&R::reach>, get_flag<&R::reach>},
-    {"why_not", "--why-not", "PLAN", "say what this plan breaks or loses (fit, simulate, compare)",
-     FieldKind::texts, 0, 0, nullptr,
-     [](R& r, const V& v) { r.why_not = std::get<std::vector<std::string>>(v); },
-     [](const R& r) { return r.why_not.empty() ? V() : V(r.why_not); }},
+    {"explain", "--explain", "", "derive every figure, with sources", FieldKind::flag, 0, 0,
+     nullptr, set_flag<&R::explain>, get_flag<&R::explain>, judging},
+    {"reach", "--reach", "", "how long a sequence and how large a microbatch would still fit",
+     FieldKind::flag, 0, 0, nullptr, set_flag<&R::reach>, get_flag<&R::reach>, "fit"},
+    {"why_not", "--why-not", "PLAN", "say what this plan breaks or loses", FieldKind::texts, 0, 0,
+     nullptr, [](R& r, const V& v) { r.why_not = std::get<std::vector<std::string>>(v); },
+     [](const R& r) { return r.why_not.empty() ? V() : V(r.why_not); }, judging},
     {"top", "--top", "N", "how many plans (10)", integer_kind, 1, 1'000, nullptr,
      set_integer<&R::top>, get_integer<&R::top>, "plan"},
     {"objective", "--objective", "NAME", "what to rank by (time)", text_kind, 0, 0, nullptr,
@@ -413,19 +395,29 @@ std::variant<FieldValue, Problem> read_value(const RequestField& field, const st
   return FieldValue(words);
 }
 
-std::vector<std::string> comma_separated(const std::vector<std::string>& texts) {
+std::vector<std::string> parted(std::string_view rest, char by) {
   std::vector<std::string> words;
-  for (std::string_view rest : texts)
-    for (bool more = true; more;) {
-      const std::size_t comma = rest.find(',');
-      words.emplace_back(rest.substr(0, comma));
-      more = comma != std::string_view::npos;
-      if (more) rest.remove_prefix(comma + 1);
-    }
+  for (bool more = true; more;) {
+    const std::size_t end = rest.find(by);
+    words.emplace_back(rest.substr(0, end));
+    more = end != std::string_view::npos;
+    if (more) rest.remove_prefix(end + 1);
+  }
   return words;
 }
 
 }  // namespace
+
+bool RequestField::belongs_to(std::string_view asking) const {
+  const std::vector<std::string> asked_by = parted(commands, ' ');
+  return commands.empty() || std::find(asked_by.begin(), asked_by.end(), asking) != asked_by.end();
+}
+
+std::string commands_asking(const RequestField& field) {
+  std::vector<std::string> words = parted(field.commands, ' ');
+  std::erase(words, "sweep");  // whose keys stand in a study
+  return listed(std::vector<std::string_view>(words.begin(), words.end()), " or ");
+}
 
 std::span<const RequestField> request_fields() { return field_rows; }
 
@@ -481,7 +473,10 @@ Problems set_from_flag(const RequestField& field, const std::vector<std::string>
   }
   FieldValue value;
   if (field.kind == FieldKind::texts) {
-    value = field.choices == nullptr ? texts : comma_separated(texts);
+    std::vector<std::string> words;
+    for (const std::string& text : texts)
+      for (std::string& word : parted(text, ',')) words.push_back(std::move(word));
+    value = field.choices == nullptr ? texts : words;
   } else {
     if (texts.size() > 1)
       return {

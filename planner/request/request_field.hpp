@@ -39,11 +39,14 @@ struct RequestField {
   std::vector<std::string_view> (*choices)();  // of a closed set of texts; else nullptr
   void (*set)(Request&, const FieldValue&);    // REQUIRES a value that field_problem accepts
   FieldValue (*get)(const Request&);
-  std::string_view command = {};  // the only one that asks it; empty: all of them do
+  std::string_view commands = {};  // those that ask it, by a space; empty: all of them do
   NumberLetters letters = NumberLetters::none;
 
-  bool belongs_to(std::string_view asking) const { return command.empty() || command == asking; }
+  bool belongs_to(std::string_view asking) const;
 };
+
+// "plan", "fit, simulate or compare": the commands of a row that not all of them ask.
+std::string commands_asking(const RequestField& field);
 
 std::span<const RequestField> request_fields();
 const RequestField* request_field(std::string_view key);  // nullptr: no such key

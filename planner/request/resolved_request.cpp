@@ -361,6 +361,12 @@ void check_data(const ResolvedRequest& r, Problems& problems) {
                                  " both say how much is trained; expected one of them")});
 }
 
+void check_seed(const ResolvedRequest& r, Problems& problems) {
+  if (r.asked.seed && !r.asked.jitter && !r.asked.straggler)
+    problems.push_back({ProblemKind::request, "--seed",
+                        "draws nothing without --jitter or --straggler; expected one of them"});
+}
+
 // Whether a plan is legal is part of the answer; whether a text is a plan is not.
 void check_why_not(const ResolvedRequest& r, Problems& problems) {
   for (const std::string& text : r.asked.why_not) {
@@ -380,6 +386,7 @@ void check_names(const ResolvedRequest& r, Problems& problems) {
   check_images(r, problems);
   check_experts(r, problems);
   check_data(r, problems);
+  check_seed(r, problems);
 }
 
 std::int64_t rounded_up(std::int64_t value, std::int64_t step) {

@@ -1,7 +1,6 @@
 #include "planner/sweep/study.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "catalog/json_reader.hpp"
 #include "catalog/require.hpp"
@@ -14,15 +13,8 @@
 namespace shardwise {
 namespace {
 
-// Keys of a request that a row of figures has no place for, or that only `simulate` listens to; so
-// have those that one command alone knows.
-constexpr std::array<std::string_view, 5> without_place{"explain", "why_not", "jitter", "straggler",
-                                                        "seed"};
-
-bool has_place(const RequestField& field) {
-  if (!field.command.empty()) return false;
-  return std::find(without_place.begin(), without_place.end(), field.key) == without_place.end();
-}
+// Not keys of which a row of figures has no place for the answer.
+bool has_place(const RequestField& field) { return field.belongs_to("sweep"); }
 
 void refuse(JsonReader& r, std::string_view key, const std::string& why, Problems& problems) {
   r.ignore(key);

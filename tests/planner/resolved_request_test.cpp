@@ -25,7 +25,7 @@ Problems problems_of(const Request& r) {
 Result<Request> read_request(const std::string& name, const std::string& text) {
   const std::string path = (std::filesystem::temp_directory_path() / name).string();
   std::ofstream(path) << text;
-  auto request = read_request_file(path);
+  auto request = read_request_file(path, "fit");
   std::filesystem::remove(path);
   return request;
 }

@@ -5,8 +5,9 @@ S.ask = {
   state(text) { document.getElementById("state").textContent = text; },
 };
 
-// What the form says, as a request document; null where something is still missing.
-S.ask.body = () => {
+// What the form says, as a request document; null where something is still missing. Every command
+// refuses what would change nothing in its answer.
+S.ask.body = (command = S.ask.value("command")) => {
   const { value, uploaded } = S.ask, body = {};
   if (uploaded) body.config = uploaded;
   else if (value("model") !== "") body.model = value("model");
@@ -16,13 +17,13 @@ S.ask.body = () => {
     const number = Number(value(key).replace(/[ ,_]/g, ""));
     if (value(key) !== "") body[key] = Number.isFinite(number) ? number : value(key);
   }
-  if (value("explain") !== "") body.explain = true;
-  if (value("reach") !== "" && value("command") === "fit") body.reach = true;
+  if (command === "models") delete body.samples;
+  if (value("explain") !== "" && (command === "fit" || command === "simulate")) body.explain = true;
+  if (value("reach") !== "" && command === "fit") body.reach = true;
   // Which models run here has no model, and what to buy or rent no GPUs.
-  const command = value("command"), needsModel = command !== "models", needsGpus = command !== "shop";
+  const needsModel = command !== "models", needsGpus = command !== "shop";
   if (!needsModel) { delete body.model; delete body.config; }
   if (!needsGpus) delete body.gpus;
-  if (!needsModel || !needsGpus) delete body.explain;
   return (needsModel && !body.model && !body.config) || (needsGpus && !body.gpus) ? null : body;
 };
 
@@ -57,7 +58,7 @@ S.ask.soon = () => {
 // A plan that is opened is simulated in full.
 S.ask.open = async (index) => {
   const { answer, details } = S.document, plan = S.plansOf(answer)[index];
-  const known = details.some((d) => d.of === index), body = S.ask.body();
+  const known = details.some((d) => d.of === index), body = S.ask.body("simulate");
   if (!known && plan && plan.plan && plan.verdict && body) {
     S.ask.state("Simulating \u2026");
     const asked = Object.assign(body, { plans: [plan.plan] });
