@@ -43,7 +43,24 @@ std::string meant_by(const Catalog& catalog, const std::string& name) {
   return size ? "did you mean " + name + "GB?" : did_you_mean(name, names_in(catalog));
 }
 
+// The "24XB" at the end of what was said: a number with letters that end as units do and are none.
+// Its X may have been taken for "times". Empty where there is none.
+std::string_view size_of_unknown_unit(std::string_view text) {
+  constexpr std::string_view digits = "0123456789.";
+  const std::size_t last = text.find_last_of(digits);
+  if (last == std::string_view::npos) return {};
+  const std::string_view unit = text.substr(last + 1);
+  if (unit.empty() || unit.size() > 3 || (unit.back() | 0x20) != 'b') return {};
+  if (unit.find_first_of(" +,-") != std::string_view::npos) return {};
+  const std::size_t before = text.find_last_not_of(digits, last);
+  const std::size_t begin = before == std::string_view::npos ? 0 : before + 1;
+  return spoken_memory_gib(text.substr(begin)) ? std::string_view() : text.substr(begin);
+}
+
 Problem unknown_name(const Catalog& catalog, std::string_view text, const std::string& name) {
+  if (const std::string_view size = size_of_unknown_unit(text); !size.empty())
+    return bad_cluster(
+        text, "no unit of memory is recognised in \"" + printable(size) + "\"; expected GB or GiB");
   const std::string hint = meant_by(catalog, name);
   return bad_cluster(
       text, "no GPU or node is called \"" + printable(name) + '"' +
@@ -116,10 +133,27 @@ Result<std::vector<Cluster>> clusters_of_size(const Catalog& catalog, std::strin
   return clusters;
 }
 
-}  // namespace
+// Assumed: the least share of a board's power that it may be held to. Drivers refuse more: an RTX
+// 3080 of 340 W goes down to 100, a Quadro RTX 6000 of 260 W to 100 (ml-energy/zeus#143), an RTX
+// 5060 Ti of 180 W to 150 (b00nz/mVolt#39).
+constexpr double least_share_of_power = 0.2;
 
-Result<std::vector<Cluster>> parse_gpus(const Catalog& catalog, std::string_view text,
-                                        const ClusterOptions& options) {
+Problems power_problems(const std::vector<Cluster>& clusters, const ClusterOptions& options) {
+  if (!options.power_limit_w) return {};
+  for (const Cluster& cluster : clusters)
+    for (const NodeGroup& g : cluster.groups) {
+      const double least = std::ceil(least_share_of_power * g.gpu.power_w);
+      if (*options.power_limit_w < least)
+        return {{ProblemKind::request, "--power-limit",
+                 "expected at least " + std::to_string(std::lround(least)) + ", a fifth of the " +
+                     std::to_string(std::lround(g.gpu.power_w)) + " W of " + g.gpu.name +
+                     " (drivers take no less), found " + std::to_string(*options.power_limit_w)}};
+    }
+  return {};
+}
+
+Result<std::vector<Cluster>> read_clusters(const Catalog& catalog, std::string_view text,
+                                           const ClusterOptions& options) {
   const auto parts = read_spoken_cluster(text, names_in(catalog));
   if (!parts) return parts.error();
   for (const SpokenPart& part : *parts) {
@@ -142,6 +176,17 @@ Result<std::vector<Cluster>> parse_gpus(const Catalog& catalog, std::string_view
   cluster->mixed_in_one_node = mixed;
   if (mixed) cluster->network.reset();
   return std::vector<Cluster>{*std::move(cluster)};
+}
+
+}  // namespace
+
+Result<std::vector<Cluster>> parse_gpus(const Catalog& catalog, std::string_view text,
+                                        const ClusterOptions& options) {
+  auto clusters = read_clusters(catalog, text, options);
+  if (!clusters) return clusters;
+  Problems problems = power_problems(*clusters, options);
+  if (!problems.empty()) return problems;
+  return clusters;
 }
 
 }  // namespace shardwise

@@ -1,6 +1,7 @@
 #include "catalog/huggingface.hpp"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -141,9 +142,47 @@ void read_language_model(JsonReader& config, JsonReader& whole, const ConfigFami
   note_prediction_layers(config, model);
 }
 
-// "gemma3" and "llama4" wrap "gemma3_text" and "llama4_text", which their text_config may omit.
+// What a text_config leaves out where it equals its class's default, which transformers writes of
+// no nested config (save_pretrained of llava-hf/*). A file that is all of a model has these keys.
+// Sources: huggingface/transformers models/llama/configuration_llama.py and
+// models/qwen2/configuration_qwen2.py @008e574391, models/mistral/configuration_mistral.py
+// @001f85b38f.
+struct NestedDefaults {
+  std::string_view model_type;
+  FamilyDefaults sizes;
+};
+constexpr std::array<NestedDefaults, 3> nested_defaults{{
+    {"llama",
+     {.hidden = 4096, .layers = 32, .heads = 32, .ffn = 11008, .vocab = 32000, .positions = 2048}},
+    {"mistral",
+     {.hidden = 4096,
+      .layers = 32,
+      .heads = 32,
+      .ffn = 14336,
+      .vocab = 32000,
+      .positions = 131072}},
+    {"qwen2",
+     {.hidden = 4096,
+      .layers = 32,
+      .heads = 32,
+      .ffn = 22016,
+      .vocab = 151936,
+      .positions = 32768}},
+}};
+
+const FamilyDefaults* defaults_within(const ConfigFamily& family) {
+  if (family.defaults != nullptr) return family.defaults;
+  const auto* row = std::find_if(
+      nested_defaults.begin(), nested_defaults.end(),
+      [&](const NestedDefaults& defaults) { return defaults.model_type == family.model_type; });
+  return row == nested_defaults.end() ? nullptr : &row->sizes;
+}
+
+// "gemma3" and "llama4" wrap "gemma3_text" and "llama4_text", which their text_config may omit;
+// "llava" wraps "llama" then (models/llava/configuration_llava.py @053f59efe4).
 std::string wrapped_type(JsonReader& whole) {
   const std::string wrapper = whole.maybe_text("model_type").value_or("");
+  if (wrapper == "llava") return "llama";
   return config_family(wrapper + "_text") ? wrapper + "_text" : wrapper;
 }
 
@@ -156,7 +195,9 @@ Result<Transformer> read_document(const JsonDocument& document, const std::strin
   Transformer model;
   const ConfigFamily* family = family_of(config, nested ? wrapped_type(whole) : "", problems);
   if (!family) return problems;
-  read_language_model(config, whole, *family, model);
+  ConfigFamily own = *family;
+  if (nested) own.defaults = defaults_within(*family);
+  read_language_model(config, whole, own, model);
   name_model(whole, fallback_id, model);
   model.vision =
       read_vision_config(whole, whole.maybe_text("model_type").value_or(""), model.hidden);

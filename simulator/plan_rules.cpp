@@ -124,6 +124,8 @@ Broken schedule_runs(const Case& k) {
       known += (known.empty() ? "" : ", ") + std::string(s.name);
     return "unknown pipeline schedule '" + k.p.schedule + "'; known: " + known;
   }
+  if (k.p.pipeline == 1 && k.p.chunks > 1)
+    return "vpp " + text(k.p.chunks) + " is of pipeline stages: it needs pp=2 or more";
   return refusal(*schedule, {k.p.pipeline, k.p.chunks, k.p.microbatches});
 }
 

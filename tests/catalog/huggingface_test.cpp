@@ -321,6 +321,18 @@ TEST_CASE("absent keys mean what the configuration classes make of them") {
 }
 
 // What transformers 5.23 builds from these sizes counts 30,697,345,280 and 36,151,104,512.
+// Llama 2 7B has 6,738,415,616 parameters with 32,000 tokens; 64 more in the embedding and in the
+// head are 2 x 64 x 4096 = 524,288.
+TEST_CASE("LLaVA 1.5 writes of its Llama what differs from the class, and only within itself") {
+  const std::string text = R"({"max_position_embeddings": 4096, "vocab_size": 32064})";
+  const Transformer m = parsed(R"({"model_type": "llava", "text_config": )" + text + "}");
+  CHECK(m.model_type == "llama");
+  CHECK(parameter_count(m).total == 6'738'415'616 + 524'288);
+  const auto alone = parse_huggingface_config(R"({"model_type": "llama", )" + text.substr(1), "c");
+  REQUIRE_FALSE(alone);
+  CHECK(alone.error().front().where == "c:/num_hidden_layers");
+}
+
 TEST_CASE("counts of Gemma 4 31B and Seed-OSS are those of their modules") {
   CHECK(parameter_count(model_of_id("gemma-4-31b")).total == 30'697'345'280);
   const Transformer seed = parsed(
