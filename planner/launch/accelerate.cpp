@@ -6,6 +6,7 @@
 // a node only.
 #include "planner/launch/config_text.hpp"
 #include "planner/launch/formats.hpp"
+#include "planner/launch/hugging_face_names.hpp"
 #include "planner/launch/targets.hpp"
 #include "planner/launch/trl_script.hpp"
 #include "planner/sentence.hpp"
@@ -16,16 +17,6 @@ namespace {
 
 constexpr Meaning distributions[] = {
     {"NO", "none"}, {"MULTI_GPU", "ddp"}, {"FSDP", "fsdp"}, {"DEEPSPEED", "deepspeed"}};
-constexpr Meaning strategies[] = {{"FULL_SHARD", "3"},
-                                  {"1", "3"},
-                                  {"SHARD_GRAD_OP", "2"},
-                                  {"2", "2"},
-                                  {"NO_SHARD", "0"},
-                                  {"3", "0"},
-                                  {"HYBRID_SHARD", "3-node"},
-                                  {"4", "3-node"},
-                                  {"HYBRID_SHARD_ZERO2", "2-node"},
-                                  {"5", "2-node"}};
 constexpr Meaning reshards[] = {{"true", "3"},
                                 {"false", "2"},
                                 {"FULL_SHARD", "3"},
@@ -43,7 +34,7 @@ constexpr PlanKey keys[] = {
     says_integer("num_machines", "machines"),
     says_choice("mixed_precision", "precision", precisions),
     says_integer("fsdp_config.fsdp_version", "fsdp-version", 1, 2),
-    says_choice("fsdp_config.fsdp_sharding_strategy", "sharding", strategies),
+    says_choice("fsdp_config.fsdp_sharding_strategy", "sharding", fsdp_strategies),
     says_choice("fsdp_config.fsdp_reshard_after_forward", "sharding", reshards),
     says_choice("fsdp_config.fsdp_offload_params", "offload-params", true_or_false),
     says_choice("fsdp_config.fsdp_activation_checkpointing", "fsdp-recompute", full_or_none),
@@ -91,11 +82,8 @@ void finish_sharding(PlanWords& words, const PlanFileContext& context, const std
   words.default_to("sharding", "3", file);  // FULL_SHARD is the launcher's default
   const std::string sharding = words.words.find("sharding")->second.value;
   const std::string where = words.where("sharding");
-  words.default_to("zero", sharding.substr(0, 1), where);
-  if (sharding.ends_with("-node"))
-    words.default_to("shard", std::to_string(launch_machines(*context.cluster).gpus_per_node),
-                     where);
-  else if (words.number_or("replicate", 1) > 1 && words.has("sharded"))
+  say_sharding(words, sharding, where, context);
+  if (words.number_or("replicate", 1) > 1 && words.has("sharded"))
     words.default_to("shard", std::to_string(words.number_or("sharded", 1)), where);
 }
 

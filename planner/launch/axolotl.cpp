@@ -35,6 +35,7 @@ constexpr Meaning rewards[] = {{"true", "reward"}, {"false", ""}};
 constexpr Meaning fused[] = {{"true", "true"}, {"false", ""}};
 constexpr Meaning bf16[] = {{"true", "bf16"}, {"auto", ""}, {"full", "bf16"}, {"false", ""}};
 constexpr Meaning fp16[] = {{"true", "fp16"}, {"false", ""}};
+constexpr Meaning wraps[] = {{"TRANSFORMER_BASED_WRAP", "true"}, {"SIZE_BASED_WRAP", "true"}};
 constexpr Meaning stages[] = {{"true", "3"}, {"false", "2"}};
 constexpr double placeholder_rate = 2e-5;  // costs nothing, and nobody said
 
@@ -61,9 +62,20 @@ constexpr PlanKey keys[] = {
     says_choice("lora_target_linear", "all-linears", true_or_false),
     says_integer("deepspeed.zero_optimization.stage", "zero", 0, 3),
     says_integer("fsdp_version", "fsdp-version", 1, 2),
+    says_integer("fsdp_config.fsdp_version", "fsdp-version", 1, 2),
+    // Before 0.10 these names began with "fsdp_" (utils/schemas/validation.py:1198-1208).
     says_choice("fsdp_config.reshard_after_forward", "reshard", stages),
+    says_choice("fsdp_config.fsdp_reshard_after_forward", "reshard", stages),
     says_choice("fsdp_config.offload_params", "offload-params", true_or_false),
+    says_choice("fsdp_config.fsdp_offload_params", "offload-params", true_or_false),
     says_choice("fsdp_config.activation_checkpointing", "fsdp-recompute", full_or_none),
+    says_choice("fsdp_config.fsdp_activation_checkpointing", "fsdp-recompute", full_or_none),
+    says_choice("fsdp_config.auto_wrap_policy", "fsdp-wrap", wraps),
+    says_choice("fsdp_config.fsdp_auto_wrap_policy", "fsdp-wrap", wraps),
+    // FSDP1's, which the Trainer is handed (core/builders/base.py:693-695).
+    says_choice("fsdp_config.sharding_strategy", "sharding", fsdp_strategies),
+    says_choice("fsdp_config.fsdp_sharding_strategy", "sharding", fsdp_strategies),
+    says_member("fsdp.*", "fsdp-part", fsdp_parts),
     says_integer("dp_shard_size", "sharded"),
     says_integer("dp_replicate_size", "replicate"),
     says_integer("context_parallel_size", "cp"),
@@ -95,7 +107,6 @@ constexpr PlanKey keys[] = {
     ignored("gradient_checkpointing_kwargs*", no_bearing),
     ignored("attn_implementation", "the framework's row says which kernel"),
     ignored("flash_attention", "the framework's row says which kernel"),
-    ignored("fsdp.*", row_says),
     ignored("fsdp_config.*", no_bearing),
     ignored("num_epochs", no_step),
     ignored("max_steps", no_step),
@@ -121,9 +132,19 @@ constexpr PlanKey keys[] = {
     refused("activation_offloading", "false", "offloading activations is not modelled"),
 };
 
-void finish_sharding(PlanWords& words, const std::string& file) {
-  const bool fsdp = words.has("reshard") || words.has("fsdp-version");
+void finish_sharding(PlanWords& words, const PlanFileContext& context, const std::string& file) {
+  gather_fsdp_parts(words, "sharding");
+  bool fsdp = false;
+  for (const std::string_view word :
+       {"reshard", "fsdp-version", "sharding", "offload-params", "fsdp-recompute", "fsdp-wrap"})
+    fsdp |= words.has(word);
   if (fsdp) {
+    if (words.has("sharding")) {
+      const PlanWord asked = words.words.find("sharding")->second;
+      say_sharding(words, asked.value, asked.where, context);
+      if (asked.value.ends_with("+offload"))
+        words.default_to("offload-params", "true", asked.where);
+    }
     words.default_to("zero", words.is("reshard", "2") ? "2" : "3", file);
     if (words.number_or("replicate", 1) > 1 && words.has("sharded"))
       words.default_to("shard", std::to_string(words.number_or("sharded", 1)), file);
@@ -135,7 +156,7 @@ void finish_sharding(PlanWords& words, const std::string& file) {
 
 void finish(PlanWords& words, const PlanFileContext& context, const std::string& file) {
   tell_other_model(words, context, "base_model");
-  finish_sharding(words, file);
+  finish_sharding(words, context, file);
   if (words.is("all-linears", "true")) words.default_to("lora_targets", "all-linear", file);
   gather_targets(words, file);
   if (words.is("stored-gptq", "true") && !words.is("dora", "true")) {

@@ -1,8 +1,24 @@
 #include "planner/launch/hugging_face_names.hpp"
 
+#include "planner/launch/launch_job.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {
+
+void gather_fsdp_parts(PlanWords& words, std::string_view word) {
+  for (const std::string_view sharding : {"3", "2", "3-node", "2-node", "0"})
+    if (const std::string part = sentence("fsdp-part:", sharding); words.has(part))
+      words.say(word, sentence(sharding, words.has("fsdp-part:offload") ? "+offload" : ""),
+                words.where(part));
+}
+
+void say_sharding(PlanWords& words, const std::string& sharding, const std::string& where,
+                  const PlanFileContext& context) {
+  words.default_to("zero", sharding.substr(0, 1), where);
+  if (sharding.find("-node") != std::string::npos)
+    words.default_to("shard", std::to_string(launch_machines(*context.cluster).gpus_per_node),
+                     where);
+}
 
 std::string_view hugging_face_optimizer(const OptimizerRow& optimizer) {
   for (const Meaning& m : hugging_face_optimizers)

@@ -43,6 +43,37 @@ inline constexpr Meaning hugging_face_linears[] = {
     {"down_proj", "down"},  {"embed_tokens", "embedding"},
     {"lm_head", "lm_head"}, {"all-linear", "all-linear"}};
 
+// FSDP's strategies by PyTorch's names, each in the spelling of the Trainer's list of `fsdp` and of
+// the configurations' keys: the ZeRO stage, and "-node" where every node shards for itself
+// (transformers 5.24.0 trainer_utils.py, FSDPOption; accelerate's FSDP_SHARDING_STRATEGY).
+inline constexpr Meaning fsdp_parts[] = {
+    {"full_shard", "3"},        {"shard_grad_op", "2"},
+    {"hybrid_shard", "3-node"}, {"hybrid_shard_zero2", "2-node"},
+    {"no_shard", "0"},          {"offload", "offload"},
+    {"auto_wrap", "auto_wrap"}};
+inline constexpr Meaning fsdp_strategies[] = {{"FULL_SHARD", "3"},
+                                              {"1", "3"},
+                                              {"SHARD_GRAD_OP", "2"},
+                                              {"2", "2"},
+                                              {"NO_SHARD", "0"},
+                                              {"3", "0"},
+                                              {"HYBRID_SHARD", "3-node"},
+                                              {"4", "3-node"},
+                                              {"hybrid_shard", "3-node"},
+                                              {"HYBRID_SHARD_ZERO2", "2-node"},
+                                              {"5", "2-node"},
+                                              {"hybrid_shard_zero2", "2-node"},
+                                              {"full_shard", "3"},
+                                              {"shard_grad_op", "2"},
+                                              {"no_shard", "0"},
+                                              {"_HYBRID_SHARD_ZERO2", "2-node"}};
+
+// Words "fsdp-part:3-node", "fsdp-part:offload" -> `word`: "3-node+offload". Nothing without any.
+void gather_fsdp_parts(PlanWords& words, std::string_view word);
+// "2-node" of fsdp_strategies, which stands `where`: the ZeRO stage and the shard group.
+void say_sharding(PlanWords& words, const std::string& sharding, const std::string& where,
+                  const PlanFileContext& context);
+
 // "" where the Trainer has no such optimizer.
 std::string_view hugging_face_optimizer(const OptimizerRow& optimizer);
 

@@ -46,19 +46,27 @@ constexpr Meaning off[] = {{"true", ""}, {"false", "false"}};
 // TrainingArguments.fsdp: what is sharded, "offload", and how modules are wrapped.
 constexpr Meaning sharding[] = {{"false", ""},
                                 {"", ""},
+                                {"true", "3"},
                                 {"full_shard", "3"},
                                 {"full_shard auto_wrap", "3"},
-                                {"shard_grad_op", "2"},
-                                {"shard_grad_op auto_wrap", "2"},
                                 {"full_shard offload", "3+offload"},
                                 {"full_shard offload auto_wrap", "3+offload"},
-                                {"full_shard auto_wrap offload", "3+offload"}};
-
-// The same, as a list.
-constexpr Meaning sharding_parts[] = {{"full_shard", "3"},
-                                      {"shard_grad_op", "2"},
-                                      {"offload", "offload"},
-                                      {"auto_wrap", "auto_wrap"}};
+                                {"full_shard auto_wrap offload", "3+offload"},
+                                {"shard_grad_op", "2"},
+                                {"shard_grad_op auto_wrap", "2"},
+                                {"shard_grad_op offload", "2+offload"},
+                                {"shard_grad_op offload auto_wrap", "2+offload"},
+                                {"shard_grad_op auto_wrap offload", "2+offload"},
+                                {"hybrid_shard", "3-node"},
+                                {"hybrid_shard auto_wrap", "3-node"},
+                                {"hybrid_shard offload", "3-node+offload"},
+                                {"hybrid_shard offload auto_wrap", "3-node+offload"},
+                                {"hybrid_shard auto_wrap offload", "3-node+offload"},
+                                {"hybrid_shard_zero2", "2-node"},
+                                {"hybrid_shard_zero2 auto_wrap", "2-node"},
+                                {"hybrid_shard_zero2 offload", "2-node+offload"},
+                                {"hybrid_shard_zero2 offload auto_wrap", "2-node+offload"},
+                                {"hybrid_shard_zero2 auto_wrap offload", "2-node+offload"}};
 
 constexpr PlanKey trl_keys[] = {
     says_integer("per_device_train_batch_size", "mbs"),
@@ -132,7 +140,7 @@ constexpr PlanKey trl_keys[] = {
     refused("activation_offloading", "false", "offloading activations is not modelled"),
     refused("torch_compile", "false", "compiled kernels would change time and memory"),
     says_choice("fsdp", "trainer-fsdp", sharding),
-    says_member("fsdp.*", "fsdp-part", sharding_parts),
+    says_member("fsdp.*", "fsdp-part", fsdp_parts),
     ignored("fsdp_transformer_layer_cls_to_wrap", "blocks are taken as the units"),
     // TrainingArguments takes these names with and without "fsdp_".
     says_choice("fsdp_config.activation_checkpointing", "fsdp-recompute", full_or_none),
@@ -162,13 +170,10 @@ void trl_finish(PlanWords& words, const PlanFileContext& context, const std::str
   finish_liger(words, file);
   gather_targets(words, file);
   gather_method(words, file);
-  for (const std::string_view stage : {"3", "2"})
-    if (const std::string part = sentence("fsdp-part:", stage); words.has(part))
-      words.say("trainer-fsdp", sentence(stage, words.has("fsdp-part:offload") ? "+offload" : ""),
-                words.where(part));
+  gather_fsdp_parts(words, "trainer-fsdp");
   if (words.has("trainer-fsdp")) {
     const PlanWord asked = words.words.find("trainer-fsdp")->second;
-    words.say("zero", asked.value.substr(0, 1), asked.where);
+    say_sharding(words, asked.value, asked.where, context);
     if (asked.value.ends_with("offload")) words.say("offload", "params+optimizer", asked.where);
     words.default_to("framework", "accelerate-fsdp", file);
     recompute_by_fsdp(words);

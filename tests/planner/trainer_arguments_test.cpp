@@ -47,7 +47,39 @@ TEST_CASE("FSDP's parts may be a list, and sequences go by TRL's older name") {
   CHECK(plan("[full_shard, auto_wrap]") == "zero=3,mbs=1");
   CHECK(plan("[shard_grad_op, auto_wrap]") == "zero=2,mbs=1");
   CHECK(plan("[full_shard, offload, auto_wrap]") == "zero=3,mbs=1,offload=params+optimizer");
-  CHECK(plan("[hybrid_shard, auto_wrap]").find("expected full_shard") != std::string::npos);
+  CHECK(plan("[half_shard, auto_wrap]").find("expected full_shard") != std::string::npos);
+}
+
+// FSDP's hybrid strategies shard over the ranks of a node and repeat that on every node: of two
+// nodes of eight GPUs, groups of eight. Alike in the Trainer's arguments and in Accelerate's and
+// axolotl's files, which name whole sharding by words alike.
+TEST_CASE("hybrid sharding is HSDP within nodes, in whichever file it stands") {
+  const Request request = request_for("llama-2-7b", "2 nodes of 8xA100-80GB");
+  const ResolvedRequest r = resolved(request);
+  const auto plan = [&](const char* file, const std::string& text) {
+    const auto files = with_plan_texts(
+        request, {&r.model, &r.clusters.front(), &known_facts().catalog}, {{file, text}});
+    if (!files) return files.error().front().what;
+    CHECK(files->reports.front().not_honoured.empty());
+    return files->request.plans.front();
+  };
+  const std::string trainer = "per_device_train_batch_size: 1\nfsdp: ";
+  CHECK(plan("sft.yaml", trainer + "hybrid_shard auto_wrap\n") == "zero=3,shard=8,mbs=1");
+  CHECK(plan("sft.yaml", trainer + "[hybrid_shard_zero2, auto_wrap]\n") == "zero=2,shard=8,mbs=1");
+  const std::string axolotl = "base_model: x\nsequence_len: 2048\nmicro_batch_size: 1\n";
+  for (const char* hybrid :
+       {"fsdp:\n  - hybrid_shard\n  - auto_wrap\n",
+        "fsdp_config:\n  sharding_strategy: HYBRID_SHARD\n",
+        "fsdp_config:\n  fsdp_sharding_strategy: hybrid_shard\n  fsdp_offload_params: false\n"})
+    CHECK(plan("axolotl.yaml", axolotl + hybrid) == "zero=3,shard=8,mbs=1");
+  for (const char* whole : {"fsdp:\n  - full_shard\n  - auto_wrap\n",
+                            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"})
+    CHECK(plan("axolotl.yaml", axolotl + whole) == "zero=3,mbs=1");
+  CHECK(plan("axolotl.yaml", axolotl + "fsdp: [full_shard, offload]\n") ==
+        "zero=3,mbs=1,offload=params+optimizer");
+  CHECK(plan("accelerate.yaml",
+             "distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: HYBRID_SHARD\n"
+             "  fsdp_version: 1\n") == "zero=3,shard=8");
 }
 
 }  // namespace shardwise
