@@ -252,6 +252,7 @@ void read_finetuning(JsonReader& r, Framework& f) {
   f.unties_embeddings = r.maybe_flag("unties_embeddings").value_or(false);
   f.loads_whole_model_on_gpu = r.flag("loads_whole_model_on_gpu");
   f.loads_every_rank_on_host = r.flag("loads_every_rank_on_host");
+  f.loads_alone_on_gpu = r.maybe_flag("loads_alone_on_gpu").value_or(false);
   f.adapter_rank = r.integer("adapter_rank", 1, 100000);
   f.adapter_targets = r.text("adapter_targets");
   f.adapter_dropout = r.number("adapter_dropout", 0, 1);

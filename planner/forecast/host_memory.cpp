@@ -10,8 +10,9 @@ namespace {
 // What one reader holds while it loads: the whole checkpoint in 16 bits, or its stages' share.
 // Where weights go to their GPUs as they come, the file being read, of which a small model has one
 // only: quantised on the GPU that keeps them (transformers/quantizers/quantizer_bnb_4bit.py,
-// update_device_map: the current GPU where nobody says), or spread over cards by a device_map
-// (modeling_utils.py, from_pretrained). Before they are sharded, what became of them lies here too.
+// update_device_map: the current GPU where nobody says), or sent to one card or spread over several
+// by a device_map (transformers 5.24.0 core_model_loading.py:1461-1494: each tensor goes to its
+// device as it is read). Before they are sharded, what became of them lies here too.
 Bytes reading_bytes(const Workload& w, const ParallelPlan& plan, bool shards, std::int64_t ranks,
                     Bytes checkpoint_shard) {
   const auto total = static_cast<double>(parameter_count(w.model).total);
@@ -19,6 +20,7 @@ Bytes reading_bytes(const Workload& w, const ParallelPlan& plan, bool shards, st
   if (w.freezes_quantized() && shards)
     return file + ceil_bytes(total * row(w.adapter.base).bytes_per_weight);
   if (w.freezes_quantized() || plan.layer_split) return file;
+  if (w.framework.loads_alone_on_gpu && plan.gpus() == 1 && !plan.offload.parameters) return file;
   const auto stages_here = static_cast<double>(std::min<std::int64_t>(plan.pipeline, ranks));
   return ceil_bytes(2 * total * (shards ? 1 : stages_here / plan.pipeline));
 }
