@@ -38,6 +38,8 @@ CloudPrice read_cloud_row(JsonReader& r, const std::string& provider, const Prov
   price.spot_per_hour = dollars(r, "spot_usd_per_hour");
   if (!r.has("usd_per_hour") && !r.has("spot_usd_per_hour"))
     r.problem("usd_per_hour", "a price here or as spot_usd_per_hour");
+  if (const auto ram = r.maybe_number("host_ram_gib", 1, 1e6))
+    price.host_ram = Bytes(static_cast<std::int64_t>(*ram * 1024.0 * 1024.0 * 1024.0));
   price.region = r.maybe_text("region").value_or("");
   price.spot_region = r.maybe_text("spot_region").value_or("");
   price.note = r.maybe_text("notes").value_or("");

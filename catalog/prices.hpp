@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "catalog/provenance.hpp"
+#include "catalog/units.hpp"
 
 namespace shardwise {
 
@@ -24,6 +25,7 @@ struct CloudPrice {
   int gpus = 1;
   std::optional<UsDollars> per_hour;       // the whole machine, on demand, cheapest region
   std::optional<UsDollars> spot_per_hour;  // the whole machine; one of the two is present
+  std::optional<Bytes> host_ram;           // of the whole machine, where the offer says it
   std::string region;
   std::string spot_region;  // empty: the same region
   std::string note;

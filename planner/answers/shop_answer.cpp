@@ -54,9 +54,11 @@ std::string node_name(const CloudPrice& price) {
   return sentence(price.provider, '-', name);
 }
 
-// What the nodes of the catalog say of a rented machine; nothing where it is none of them.
+// What the offer itself, else the nodes of the catalog say of a rented machine; nothing where it is
+// none of them.
 std::optional<Bytes> rented_ram(const Catalog& catalog, const ShopOffer& offer) {
   if (offer.rented == nullptr) return std::nullopt;
+  if (offer.rented->host_ram) return offer.rented->host_ram;
   const Node* node = node_named(catalog, node_name(*offer.rented));
   return node == nullptr ? std::nullopt : node->host_ram;
 }

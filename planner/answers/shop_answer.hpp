@@ -3,7 +3,8 @@
 //   buy    launch price of the cards + electricity of the run   (the box around them not counted)
 //   rent   hours of the run x price per hour, on demand
 //
-// A rented machine that is among the catalogued nodes has their host RAM, which offloading may use.
+// A rented machine has the host RAM that its offer says, or that of the catalogued node it is:
+// offloading may use it.
 // Every offer is judged by the plan that `fit` would choose on it and the one predictor.
 #pragma once
 
@@ -23,7 +24,7 @@ struct ShopOffer {
   const CloudPrice* rented = nullptr;  // nullptr: bought
   UsDollars price;                     // of the cards, or per hour
   std::string date;                    // of the price
-  std::optional<Bytes> host_ram;       // stated, or that of the catalogued node which is rented
+  std::optional<Bytes> host_ram;       // stated, or that of the machine which is rented
   // Of the run, where some plan runs there:
   Verdict verdict = Verdict::does_not_fit;
   std::optional<Question> question;  // the plan chosen, and where it runs

@@ -1,5 +1,7 @@
 #include "planner/commands/shop.hpp"
 
+#include <algorithm>
+
 #include "planner/answers/shop_answer.hpp"
 #include "planner/figures.hpp"
 #include "planner/report/outlook_report.hpp"
@@ -17,11 +19,19 @@ std::string seller(const ShopOffer& o) {
                   shown_dollars(o.price), " an hour (", date, ')');
 }
 
+const std::string& framework_of(const ShopOffer& o) { return o.question->workload.framework.id; }
+
 std::string shop_text(const std::string& model, const ShopAnswer& a, std::optional<int> columns) {
+  const bool several = std::any_of(a.offers.begin(), a.offers.end(), [&](const ShopOffer& o) {
+    return framework_of(o) != framework_of(a.offers.front());
+  });
   Table t{{"gpus", "how", "verdict", "step", "time", "total"}, {}};
-  for (const ShopOffer& o : a.offers)
+  if (several) t.header.emplace_back("trained in");
+  for (const ShopOffer& o : a.offers) {
     t.rows.push_back({o.gpus, seller(o), std::string(verdict_name(o.verdict)),
                       shown_time(o.step.expected), shown_time(o.time), shown_dollars(o.total)});
+    if (several) t.rows.back().push_back(framework_of(o));
+  }
   std::string text =
       sentence(model, ", ", name(a.method), ", ", counted(a.sequences, "sequence"), " for ",
                shown_dollars(a.budget), " or less\n", shown_table(t, "  ", columns), "  ",
@@ -59,6 +69,7 @@ Json shop_json(const Request& request, const ShopAnswer& a) {
     j["price_date"] = o.date;
     j["verdict"] = verdict_name(o.verdict);
     j["plan"] = whole_text(o.question->plan);
+    j["framework"] = framework_of(o);
     j["step_time_s"] = step_time_json(o.step);
     j["time_s"] = json_number(o.time.value);
     j["usd_total"] = json_number(o.total.value);

@@ -73,6 +73,9 @@ TEST_CASE("a rented machine has the host RAM that its node is catalogued with") 
   for (const ShopOffer& o : a->offers) {
     if (o.rented != nullptr && o.rented->instance == "gpu-b200-sxm_8gpu-160vcpu-1792gb")
       CHECK(o.host_ram == Bytes(std::int64_t{1792} << 30));
+    // Vast's names end in MiB of RAM: 8x-H100_SXM-32-65536 has 64 GiB.
+    if (o.rented != nullptr && o.rented->provider == "vast")
+      CHECK(o.host_ram == Bytes(std::int64_t{64} << 30));
     const bool offloads = !(o.question->plan.offload == Offload{});
     ++(o.host_ram ? known : unknown);
     CHECK(offloads);
