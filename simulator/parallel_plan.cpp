@@ -232,6 +232,13 @@ std::string whole_text(const ParallelPlan& plan) {
   return text;
 }
 
+// "tp=8, pp=4": people write a blank behind a comma.
+static std::string_view without_blanks(std::string_view part) {
+  while (part.starts_with(' ')) part.remove_prefix(1);
+  while (part.ends_with(' ')) part.remove_suffix(1);
+  return part;
+}
+
 Result<ParallelPlan> parse_plan(const std::string& text) {
   ParallelPlan plan;
   Problems problems;
@@ -242,7 +249,7 @@ Result<ParallelPlan> parse_plan(const std::string& text) {
   std::vector<const PlanKey*> given;
   while (!rest.empty()) {
     const std::size_t comma = rest.find(',');
-    const std::string_view part = rest.substr(0, comma);
+    const std::string_view part = without_blanks(rest.substr(0, comma));
     rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
     const std::size_t equals = part.find('=');
     const std::string_view name = part.substr(0, equals);

@@ -209,6 +209,11 @@ TEST_CASE("a key of a plan is given once") {
   CHECK(twice.error().front().what.find("dp is given twice in dp=2,tp=2,dp=1") == 0);
 }
 
+TEST_CASE("blanks beside the commas of a plan say nothing") {
+  CHECK(*parse_plan(" dp=2, tp=4 ,pp=1") == *parse_plan("dp=2,tp=4,pp=1"));
+  CHECK_FALSE(parse_plan("dp =2"));
+}
+
 TEST_CASE("fsdp=N is dp=N,zero=3, and no other key says otherwise") {
   for (const char* same : {"fsdp=8", "dp=8,fsdp=8", "fsdp=8,zero=3", "zero=3,fsdp=8,dp=8"}) {
     INFO(same);
