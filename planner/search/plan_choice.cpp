@@ -261,12 +261,23 @@ void try_contexts(PlanSearch& s) {
     if (s.request.sequence / context >= least_share_of_sequence) try_layouts(s, false, context);
 }
 
+// Tensor parallelism over other links than NVLink, with the offload that was asked for.
+void try_slow_tensors(PlanSearch& s) {
+  const Workload w = s.question(ParallelPlan{}).workload;
+  std::vector<ParallelPlan> layouts;
+  for (ParallelPlan layout : slow_tensor_layouts(w, s.cluster, s.request.batch)) {
+    layout.offload = s.request.asked.offload.value_or(Offload{});
+    if (layout.offload.parameters && layout.zero_stage < 3) continue;
+    layouts.push_back(layout);
+  }
+  try_side_by_side(s, layouts);
+}
+
 // What costs more is looked at only where nothing that costs less fits.
 void try_in_turn(PlanSearch& s) {
   try_layouts(s, false);
   if (s.fitting.empty()) try_contexts(s);
-  const Workload w = s.question(ParallelPlan{}).workload;
-  if (s.fitting.empty()) try_side_by_side(s, slow_tensor_layouts(w, s.cluster, s.request.batch));
+  if (s.fitting.empty()) try_slow_tensors(s);
   if (s.fitting.empty()) try_layouts(s, true);
 }
 
