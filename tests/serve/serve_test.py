@@ -173,7 +173,7 @@ def reads_requests_as_they_come(server):
     chunks = b"".join(b"%x\r\n%s\r\n" % (len(c), c) for c in (body[:half], body[half:], b""))
     assert server.raw(chunked + chunks).startswith(b"HTTP/1.1 200 OK"), "chunked"
     # Text that looks like the last chunk ("0", two ends of lines) within a chunk ends nothing.
-    spaced = body[:-1] + b', "seed": 0\r\n\r\n}'
+    spaced = body[:-1] + b', "batch": 10\r\n\r\n}'
     inside = b"%x\r\n%s\r\n0\r\n\r\n" % (len(spaced), spaced)
     twice = server.raw((chunked + inside) * 2)
     assert twice.count(b"HTTP/1.1 200 OK") == 2, "a chunk that holds what ends a body"
