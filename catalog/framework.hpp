@@ -94,6 +94,8 @@ struct ShardedParameters {
   // Parameters are views of what is gathered, so that autograd joins a unit's gradients into one;
   // another stream widens it and divides it by a part of the ranks before it is reduced (FSDP1).
   bool joins_gradients = false;
+  bool copies_gradients = false;  // into the buffer that is reduced, one by one, by the stream that
+                                  // computes (Megatron-FSDP whose products do not add there)
   bool reshard_after_forward = true;
   bool reshard_with_pipeline = true;  // the same where there is more than one pipeline stage
   // Embedding, last norm and head are one unit, the root: gathered until backward ends, and reduced
@@ -256,9 +258,11 @@ struct Framework {
   bool selective_op_omits_all_to_all = false;  // nor the all-to-all to experts and back
   bool attention_repeats_kv = false;           // K and V expanded to all heads before the kernel
   bool repeats_kv_before_rotary = false;       // so that the copies are rotated (litgpt)
-  bool masks_padding = false;    // attention gets the padding as a mask of its own: PyTorch
-                                 // takes the memory-efficient kernel, over the whole square
-  bool softmax_in_fp32 = false;  // eager attention: its softmax, then cast back to 16 bits
+  bool masks_padding = false;          // attention gets the padding as a mask of its own: PyTorch
+                                       // takes the memory-efficient kernel, over the whole square
+  std::optional<int> softmax_batches;  // what divides the sequences times heads of the scores that
+                                       // its fused softmax takes; others go by PyTorch's operators
+  bool softmax_in_fp32 = false;        // eager attention: its softmax, then cast back to 16 bits
   bool value_is_view_of_qkv =
       false;  // V as the kernel saves it holds the fused projection's output
   bool query_is_view_of_qkv =
@@ -315,7 +319,7 @@ struct Framework {
   std::string recompute_pretrain = "none";  // name of a recompute row
   std::string recompute_finetune = "full";
   std::optional<std::string> recompute_quantized;  // the same where the base is quantised
-  bool sequence_parallel = true;   // with TP > 1
+  bool sequence_parallel = true;                   // with TP > 1
   bool regathers_sequence = true;  // SP: backward gathers again what it did not save
   // Sequences of so many tokens or more: what full recomputation keeps of a layer, its input, waits
   // in host memory.

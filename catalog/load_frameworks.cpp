@@ -71,6 +71,7 @@ ShardedParameters read_sharded(JsonReader r) {
   s.gathered_layers_backward = r.number("gathered_layers_backward", 0, 1000);
   s.copy_out = r.flag("copy_out");
   s.joins_gradients = r.maybe_flag("joins_gradients").value_or(false);
+  s.copies_gradients = r.maybe_flag("copies_gradients").value_or(false);
   s.reshard_after_forward = r.flag("reshard_after_forward");
   s.reshard_with_pipeline = r.maybe_flag("reshard_with_pipeline").value_or(true);
   s.root_holds_ends = r.maybe_flag("root_holds_ends").value_or(false);
@@ -183,6 +184,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.value_is_view_of_qkv = r.maybe_flag("value_is_view_of_qkv").value_or(false);
   f.query_is_view_of_qkv = r.maybe_flag("query_is_view_of_qkv").value_or(false);
   f.masks_padding = r.maybe_flag("masks_padding").value_or(false);
+  f.softmax_batches = r.maybe_integer("softmax_batches", 1, 64);
   f.softmax_in_fp32 = r.maybe_flag("softmax_in_fp32").value_or(false);
   f.plain_softmax = r.maybe_flag("plain_softmax").value_or(false);
   f.gradient_fusion = r.flag("gradient_fusion");

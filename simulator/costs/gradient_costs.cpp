@@ -141,8 +141,8 @@ Seconds CostModel::stream_time(const LayerParameters& p, bool trainable, LayerRo
 CostModel::UnitCopies CostModel::unit_copies(const LayerDefinition& d,
                                              const KernelModel& kernels) const {
   const ShardedParameters& s = w_.framework.sharded;
-  if (plan_.zero_stage < 3 || plan_.shard_ranks() == 1 || !(s.copy_out || s.joins_gradients))
-    return {};
+  const bool copies = s.copy_out || s.joins_gradients || s.copies_gradients;
+  if (plan_.zero_stage < 3 || plan_.shard_ranks() == 1 || !copies) return {};
   const auto moved = [&](double bytes) {
     return bytes > 0 ? kernels.memory_bound(ceil_bytes(bytes)) : Seconds(0);
   };
@@ -157,8 +157,12 @@ CostModel::UnitCopies CostModel::unit_copies(const LayerDefinition& d,
     c.reduction = moved(((sent > made ? made + sent : 0) + 2 * sent) * gradients);
     return c;
   }
-  const Seconds out = moved(2 * static_cast<double>(state_of(d).gathered));
   const double times = reduces_every_microbatch() ? 1.0 : 1.0 / plan_.microbatches;
+  if (s.copies_gradients) {
+    c.backward = times * moved((made + sent) * gradients);
+    return c;
+  }
+  const Seconds out = moved(2 * static_cast<double>(state_of(d).gathered));
   c.forward = w_.forward_passes() * out;
   c.backward = (reshards(d.role) ? out : Seconds(0)) + times * moved((made + sent) * gradients);
   return c;

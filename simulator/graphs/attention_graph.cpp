@@ -11,6 +11,7 @@
 
 #include "simulator/graphs/layer_graph.hpp"
 #include "simulator/graphs/ring_attention.hpp"
+#include "simulator/graphs/unfused_softmax.hpp"
 
 namespace shardwise {
 namespace {
@@ -281,7 +282,8 @@ AttentionWork kernel_shape(const GraphBuilder& b, const Projections& p, BlockKin
     work.keys = w.sequence;
     work.causal = false;
   }
-  work.products_alone = work.kernel == AttentionKernel::eager && writes_softmax_out(b);
+  work.products_alone = work.kernel == AttentionKernel::eager &&
+                        (writes_softmax_out(b) || leaves_fused_softmax(b, work));
   work.fp32_operands = b.element() == 4;
   work.tf32_products = b.workload().compute == DType::tf32;
   return work;
@@ -327,6 +329,8 @@ void keep_scores(GraphBuilder& b, Operator& op, const AttentionWork& work) {
     run_plain_softmax(b, op, static_cast<double>(scores));
     return;
   }
+  const bool unfused = leaves_fused_softmax(b, work);
+  if (unfused) run_unfused_softmax(op, static_cast<double>(scores));
   const std::int64_t e = b.element();
   const auto keep = [&](std::string_view name, std::int64_t bytes) {
     op.outputs.push_back(b.tensor_bytes(name, bytes, MemoryCategory::activations, 0));
@@ -336,8 +340,8 @@ void keep_scores(GraphBuilder& b, Operator& op, const AttentionWork& work) {
   if (b.own_code().caps_scores) keep("scores_tanh", scores * e);
   // The fp32 softmax keeps its own result beside the 16-bit one that the product reads. autocast
   // has it in fp32 whatever the class says.
-  const bool in_fp32 =
-      w.framework.softmax_in_fp32 && (w.framework.autocast || !b.own_code().half_softmax);
+  const bool in_fp32 = unfused || (w.framework.softmax_in_fp32 &&
+                                   (w.framework.autocast || !b.own_code().half_softmax));
   if (in_fp32 && e == 2) keep("softmax_fp32", scores * 4);
   if (w.attention_dropout) {
     const TensorIndex mask =

@@ -166,7 +166,7 @@ TEST_CASE("DDP's buckets cost a copy there and back", "[gradient_sums]") {
 // As above: 3,212,288 weights of a block in 16 bits, reduced in fp32. FSDP2 copies them out of what
 // was gathered in each pass (2 + 2 bytes) and their gradients into what is reduced (2 + 4). FSDP1
 // joins the gradients (2 + 2), and another stream widens (2 + 4) and divides them (4 + 4) before
-// they are reduced.
+// they are reduced. Megatron-FSDP whose products do not add copies gradients only (2 + 4).
 TEST_CASE("units of FSDP are copied where they are computed and reduced", "[gradient_sums]") {
   Workload w = layer_of(KernelStyle::eager);
   w.framework.reduce_dtype = DType::fp32;
@@ -198,6 +198,11 @@ TEST_CASE("units of FSDP are copied where they are computed and reduced", "[grad
   CHECK(more(copied, &LayerTime::forward) == Approx(moved(4)));
   CHECK(more(copied, &LayerTime::backward_weight) == Approx(moved(4) + moved(6)));
   CHECK(copied.reduce->value == Approx(plain.reduce->value));
+  w.framework.sharded.copies_gradients = true;
+  const LayerSchedule gradients = block(false, false);
+  w.framework.sharded.copies_gradients = false;
+  CHECK(more(gradients, &LayerTime::forward) == Approx(0));
+  CHECK(more(gradients, &LayerTime::backward_weight) == Approx(moved(6)));
   CHECK(more(joined, &LayerTime::forward) == Approx(0).margin(1e-12));
   CHECK(more(joined, &LayerTime::backward_weight) == Approx(moved(4)));
   CHECK((*joined.reduce - *plain.reduce).value == Approx(moved(14)));

@@ -1,0 +1,51 @@
+#include "simulator/graphs/layer_graph.hpp"
+#include "tests/catch.hpp"
+#include "tests/simulator/sample_workload.hpp"
+
+using namespace shardwise;
+
+namespace {
+
+struct Beside {
+  double forward = 0, backward = 0;
+  bool products_alone = false;
+};
+
+double moved(const std::vector<Kernel>& kernels) {
+  double bytes = 0;
+  for (const Kernel& k : kernels)
+    if (const auto* m = std::get_if<MemoryWork>(&k)) bytes += static_cast<double>(m->moved.value);
+  return bytes;
+}
+
+Beside beside_products(const Workload& w, const ParallelPlan& plan) {
+  for (const Operator& op : block_graph(w, plan, {}).operators) {
+    if (op.kind != OperatorKind::attention) continue;
+    Beside out{moved(op.forward), moved(op.backward)};
+    for (const Kernel& k : op.forward)
+      if (const auto* a = std::get_if<AttentionWork>(&k)) out.products_alone = a->products_alone;
+    return out;
+  }
+  return {};
+}
+
+}  // namespace
+
+// Eight heads over four ranks are two for each: with one sequence no multiple of four, with two
+// sequences four. Scores of 128 tokens: 1 x 2 x 128 x 128 = 32,768, 29 bytes each forward (6 + 9 +
+// 8 + 6) and 33 backward (6 + 12 + 9 + 6).
+TEST_CASE("scores in other numbers than the fused softmax takes go by PyTorch's operators") {
+  Workload w = pretraining(llama(1, 512, 8, 4, 1408, 1000), 128);
+  w.framework.kernels = KernelStyle::fused;
+  w.framework.attention = AttentionKernel::eager;
+  ParallelPlan plan = plan_of(1, 4);
+  const Beside fused = beside_products(w, plan);
+  CHECK_FALSE(fused.products_alone);
+  w.framework.softmax_batches = 4;
+  const Beside left = beside_products(w, plan);
+  CHECK(left.products_alone);
+  CHECK(left.forward - fused.forward == 29 * 32768);
+  CHECK(left.backward - fused.backward == 33 * 32768);
+  plan.microbatch = 2;
+  CHECK_FALSE(beside_products(w, plan).products_alone);
+}
