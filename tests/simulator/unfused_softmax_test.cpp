@@ -11,17 +11,17 @@ struct Beside {
   bool products_alone = false;
 };
 
-double moved(const std::vector<Kernel>& kernels) {
+double bytes_moved(const std::vector<Kernel>& kernels) {
   double bytes = 0;
   for (const Kernel& k : kernels)
     if (const auto* m = std::get_if<MemoryWork>(&k)) bytes += static_cast<double>(m->moved.value);
   return bytes;
 }
 
-Beside beside_products(const Workload& w, const ParallelPlan& plan) {
+Beside beside_scores(const Workload& w, const ParallelPlan& plan) {
   for (const Operator& op : block_graph(w, plan, {}).operators) {
     if (op.kind != OperatorKind::attention) continue;
-    Beside out{moved(op.forward), moved(op.backward)};
+    Beside out{bytes_moved(op.forward), bytes_moved(op.backward)};
     for (const Kernel& k : op.forward)
       if (const auto* a = std::get_if<AttentionWork>(&k)) out.products_alone = a->products_alone;
     return out;
@@ -39,13 +39,13 @@ TEST_CASE("scores in other numbers than the fused softmax takes go by PyTorch's 
   w.framework.kernels = KernelStyle::fused;
   w.framework.attention = AttentionKernel::eager;
   ParallelPlan plan = plan_of(1, 4);
-  const Beside fused = beside_products(w, plan);
+  const Beside fused = beside_scores(w, plan);
   CHECK_FALSE(fused.products_alone);
   w.framework.softmax_batches = 4;
-  const Beside left = beside_products(w, plan);
+  const Beside left = beside_scores(w, plan);
   CHECK(left.products_alone);
   CHECK(left.forward - fused.forward == 29 * 32768);
   CHECK(left.backward - fused.backward == 33 * 32768);
   plan.microbatch = 2;
-  CHECK_FALSE(beside_products(w, plan).products_alone);
+  CHECK_FALSE(beside_scores(w, plan).products_alone);
 }
