@@ -154,6 +154,31 @@ void read_communication(JsonReader& r, Framework& f) {
   f.regathers_sequence = r.flag("regathers_sequence");
 }
 
+void read_loss(JsonReader& r, Framework& f) {
+  f.loss = r.choice("loss", loss_kind_names);
+  f.fused_loss = r.maybe_choice("fused_loss", loss_kind_names).value_or(LossKind::fused_linear);
+  f.slices_go_back = r.maybe_flag("slices_go_back").value_or(false);
+  const bool cuts = f.loss == LossKind::cut || f.fused_loss == LossKind::cut;
+  f.cut_gradient_share = cuts ? r.number("cut_gradient_share", 0.01, 100) : filtered_share;
+  f.loss_chunks = r.integer("loss_chunks", 1, 100000);
+  if (r.has("loss_slice_bytes")) f.loss_slice = bytes(r, "loss_slice_bytes");
+  f.loss_slice_tokens = r.maybe_integer("loss_slice_tokens", 1, 1 << 20);
+  f.loss_slice_logit_bytes = r.maybe_number("loss_slice_logit_bytes", 1, 64);
+  f.head_slice = r.maybe_integer("head_slice", 1, 1 << 20);
+  f.loss_upcasts = r.flag("loss_upcasts");
+  f.dtensor_parallel = r.maybe_flag("dtensor_parallel").value_or(false);
+  f.gathers_logits = r.maybe_flag("gathers_logits").value_or(false);
+  f.z_loss = r.maybe_flag("z_loss").value_or(false);
+  f.loss_fp32_temporaries = r.integer("loss_fp32_temporaries", 0, 10);
+  f.compiles_loss = r.maybe_flag("compiles_loss").value_or(false);
+  f.compiles_loss_alone = r.maybe_flag("compiles_loss_alone").value_or(false);
+  f.upcasts_in_loss = r.maybe_flag("upcasts_in_loss").value_or(false);
+  f.returns_logits = r.maybe_flag("returns_logits").value_or(false);
+  f.output_holds_logits = r.maybe_flag("output_holds_logits").value_or(false);
+  f.output_holds_keys = r.maybe_flag("output_holds_keys").value_or(false);
+  f.output_life = r.maybe_choice("output_life", output_life_names).value_or(OutputLife::backward);
+}
+
 void read_kernels(JsonReader& r, Framework& f) {
   f.kernels = r.choice("kernels", kernel_style_names);
   f.runs_transformers = r.maybe_flag("runs_transformers").value_or(false);
@@ -188,28 +213,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.softmax_in_fp32 = r.maybe_flag("softmax_in_fp32").value_or(false);
   f.plain_softmax = r.maybe_flag("plain_softmax").value_or(false);
   f.gradient_fusion = r.flag("gradient_fusion");
-  f.loss = r.choice("loss", loss_kind_names);
-  f.fused_loss = r.maybe_choice("fused_loss", loss_kind_names).value_or(LossKind::fused_linear);
-  f.slices_go_back = r.maybe_flag("slices_go_back").value_or(false);
-  const bool cuts = f.loss == LossKind::cut || f.fused_loss == LossKind::cut;
-  f.cut_gradient_share = cuts ? r.number("cut_gradient_share", 0.01, 100) : filtered_share;
-  f.loss_chunks = r.integer("loss_chunks", 1, 100000);
-  if (r.has("loss_slice_bytes")) f.loss_slice = bytes(r, "loss_slice_bytes");
-  f.loss_slice_tokens = r.maybe_integer("loss_slice_tokens", 1, 1 << 20);
-  f.loss_slice_logit_bytes = r.maybe_number("loss_slice_logit_bytes", 1, 64);
-  f.head_slice = r.maybe_integer("head_slice", 1, 1 << 20);
-  f.loss_upcasts = r.flag("loss_upcasts");
-  f.dtensor_parallel = r.maybe_flag("dtensor_parallel").value_or(false);
-  f.gathers_logits = r.maybe_flag("gathers_logits").value_or(false);
-  f.z_loss = r.maybe_flag("z_loss").value_or(false);
-  f.loss_fp32_temporaries = r.integer("loss_fp32_temporaries", 0, 10);
-  f.compiles_loss = r.maybe_flag("compiles_loss").value_or(false);
-  f.compiles_loss_alone = r.maybe_flag("compiles_loss_alone").value_or(false);
-  f.upcasts_in_loss = r.maybe_flag("upcasts_in_loss").value_or(false);
-  f.returns_logits = r.maybe_flag("returns_logits").value_or(false);
-  f.output_holds_logits = r.maybe_flag("output_holds_logits").value_or(false);
-  f.output_holds_keys = r.maybe_flag("output_holds_keys").value_or(false);
-  f.output_life = r.maybe_choice("output_life", output_life_names).value_or(OutputLife::backward);
+  read_loss(r, f);
   f.recompute_pretrain = r.text("recompute_pretrain");
   f.recompute_finetune = r.text("recompute_finetune");
   f.recompute_quantized = r.maybe_text("recompute_quantized");
