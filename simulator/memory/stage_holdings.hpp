@@ -31,6 +31,11 @@ inline bool steps_flat_shard(const Framework& f, const ParallelPlan& p) {
 // The buffers of one layer for one microbatch, by slot of its script.
 using Slots = std::vector<Holding>;
 
+// A limit of live parameters is DeepSpeed's, and so is its way to shard them.
+inline bool deepspeed_stage_3(const Framework& f, const ParallelPlan& p) {
+  return f.clones_partition && f.sharded.live_parameters && p.zero_stage >= 3;
+}
+
 // What framework and plan decide for all layers.
 struct StageHabits {
   bool shards_weights, shards_gradients;
@@ -51,16 +56,14 @@ struct StageHabits {
                        (p.shard_ranks() > 1 || f.clones_partition)),
         // DeepSpeed's partition of one rank, which is all of them, lies where the optimizer does
         // (runtime/zero/stage3.py, self.device; stage_1_and_2.py, cpu_offload).
-        shards_gradients(p.zero_stage >= 2 &&
-                         (p.shard_ranks() > 1 ||
-                          (f.clones_partition &&
-                           (p.offload.optimizer ||
-                            (f.sharded.live_parameters && p.zero_stage >= 3))))),
+        shards_gradients(p.zero_stage >= 2 && (p.shard_ranks() > 1 ||
+                                               (f.clones_partition &&
+                                                (p.offload.optimizer || deepspeed_stage_3(f, p))))),
         reshards(!f.sharded.saved_for_backward && reshards_weights(f, p)),
         reduces_every_microbatch(shardwise::reduces_every_microbatch(f, p)),
         persistent_gradients(f.gradient_life == GradientLife::persistent),
-        flat_gradient_shard(f.clones_partition && f.sharded.live_parameters && p.zero_stage >= 3 &&
-                            !p.offload.optimizer && !persistent_gradients),
+        flat_gradient_shard(deepspeed_stage_3(f, p) && !p.offload.optimizer &&
+                            !persistent_gradients),
         steps_in_backward(f.gradient_life == GradientLife::in_backward),
         flattens_weights(f.clones_partition && f.gradient_copy_while_accumulating &&
                          persistent_gradients) {}
