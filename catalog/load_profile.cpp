@@ -92,6 +92,7 @@ AttentionRate attention_rate(JsonReader r) {
   a.ramp_tokens = r.number("ramp_tokens", 0, 1e5);
   a.causal_rate = positive_fraction(r, "causal_rate");
   a.lone_block_rate = positive_fraction(r, "lone_block_rate");
+  a.mask_columns = r.maybe_number("mask_columns", 0, 256).value_or(0);
   r.finish();
   return a;
 }

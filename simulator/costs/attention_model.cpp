@@ -26,10 +26,12 @@ constexpr std::array<FusedAttention, fused_attention_count> fallback{
 double mix(double a, double b, double share) { return a + share * (b - a); }
 
 AttentionRate mix(const AttentionRate& a, const AttentionRate& b, double share) {
-  return {mix(a.fraction, b.fraction, share), mix(a.ramp_tokens, b.ramp_tokens, share),
+  return {mix(a.fraction, b.fraction, share),
+          mix(a.ramp_tokens, b.ramp_tokens, share),
           mix(a.causal_rate, b.causal_rate, share),
           mix(a.lone_block_rate, b.lone_block_rate, share),
-          mix(a.fp32_fraction, b.fp32_fraction, share)};
+          mix(a.fp32_fraction, b.fp32_fraction, share),
+          mix(a.mask_columns, b.mask_columns, share)};
 }
 
 const AttentionRate& direction(const AttentionRow& row, bool backward) {
@@ -106,11 +108,16 @@ Seconds AttentionModel::fused_time(const AttentionWork& w, const Kernel& kernel)
   const double total = heads * padded_q * (seen + r.ramp_tokens);
   const double longest = tile * (static_cast<double>(w.keys) + r.ramp_tokens) / r.lone_block_rate;
   const bool as_products = w.fp32_operands && r.fp32_fraction == 0;
-  const double measured = w.fp32_operands ? r.fp32_fraction : r.fraction;
-  const double reached =
-      as_products ? single_.value : std::min(1.0, measured * rate_scale_) * dense_.value;
+  const auto share_of_dense = [this](double measured) {
+    return std::min(1.0, measured * rate_scale_) * dense_.value;
+  };
+  const double reached = as_products       ? single_.value
+                         : w.fp32_operands ? share_of_dense(r.fp32_fraction)
+                                           : share_of_dense(r.fraction);
   const double rate = (w.causal ? r.causal_rate : 1) * reached / multiprocessors_;
-  const double flops = (w.backward ? kBackwardFlops : kForwardFlops) * head_dim;
+  // A mask takes as long whatever the operands of the products are.
+  const double mask = w.masked ? r.mask_columns * reached / share_of_dense(r.fraction) : 0;
+  const double flops = (w.backward ? kBackwardFlops : kForwardFlops) * (head_dim + mask);
   const Seconds compute(flops * std::max(total / multiprocessors_, longest) / rate);
   const Seconds traffic = tensor_bytes(w) / memory_.bandwidth(MemoryAccess::streaming);
   // Backward is three kernels: row sums of dO O, the gradients, the conversion of dQ.

@@ -281,6 +281,7 @@ AttentionWork kernel_shape(const GraphBuilder& b, const Projections& p, BlockKin
     work.kernel = AttentionKernel::memory_efficient;
     work.keys = w.sequence;
     work.causal = false;
+    work.masked = true;
   }
   work.products_alone = work.kernel == AttentionKernel::eager &&
                         (writes_softmax_out(b) || leaves_fused_softmax(b, work));

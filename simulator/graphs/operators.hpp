@@ -48,6 +48,7 @@ struct AttentionWork {
   int heads = 1, kv_heads = 1, head_dim = 128;
   std::int64_t queries = 0, keys = 0;
   bool causal = true;
+  bool masked = false;  // reads which pairs count, and computes the others too
   bool backward = false;
   AttentionKernel kernel = AttentionKernel::flash;
   bool fp32_operands = false;   // 16 bits otherwise

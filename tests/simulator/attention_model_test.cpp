@@ -81,6 +81,26 @@ TEST_CASE("fp32 operands: the rate that the profile has for them, with 16-bit op
   CHECK(model.time(w).value == Approx(2.5 * flops / 6e12));
 }
 
+TEST_CASE("a mask takes as long as so many columns of a head, whatever its operands") {
+  // 107.4 GFLOP at 25 TFLOP/s, 32 columns beside 128: a quarter more. With fp32 operands at 12
+  // TFLOP/s the mask adds the same 1.07 ms.
+  const double flops = 4.0 * 8 * 25 * 1024 * 1024 * 128;
+  Profile profile = bare_profile();
+  for (AttentionCalibration& c : profile.families.front().attention)
+    for (AttentionRow& row : c.rows) {
+      row.forward.mask_columns = 32;
+      row.forward.fp32_fraction = 0.12;
+    }
+  const AttentionModel model(bare_gpu(), profile);
+  AttentionWork w = work(8, 25, 1024);
+  w.kernel = AttentionKernel::memory_efficient;
+  CHECK(model.time(w).value == Approx(flops / 25e12));
+  w.masked = true;
+  CHECK(model.time(w).value == Approx(1.25 * flops / 25e12));
+  w.fp32_operands = true;
+  CHECK(model.time(w).value == Approx(flops / 12e12 + 0.25 * flops / 25e12));
+}
+
 TEST_CASE("a causal block computes the whole of its diagonal tile") {
   // Mean keys of a query: 512, and half a tile of 64 masked ones: 576 / 512 of half the FLOPs.
   const double flops = 4.0 * 8 * 25 * 1024 * 1024 * 128 / 2;

@@ -51,8 +51,9 @@ KernelSet gemm_set(JsonReader& r) {
   return set;
 }
 
-constexpr std::array<std::pair<std::string_view, FusedAttention>, 3> fused_kernels{
-    {{"flash2", FusedAttention::flash2},
+constexpr std::array<std::pair<std::string_view, FusedAttention>, 4> fused_kernels{
+    {{"memory_efficient", FusedAttention::memory_efficient},
+     {"flash2", FusedAttention::flash2},
      {"flash3", FusedAttention::flash3},
      {"cudnn", FusedAttention::cudnn}}};
 
@@ -66,6 +67,7 @@ KernelSet attention_set(JsonReader& r) {
     if (kernel == name) choice.fused = fused;
   const KernelModel model(catalogued_gpu(r.text("gpu")), published_profile(), choice);
   work.causal = r.flag("causal");
+  work.masked = r.maybe_flag("masked").value_or(false);
   const std::string unit = r.text("unit");
   const std::vector<double> p = r.numbers("points");
   for (std::size_t i = 0; i + 5 < p.size(); i += 6) {
