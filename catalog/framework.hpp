@@ -231,6 +231,9 @@ struct Framework {
                                  // holds experts of its own (DeepEP, HybridEP), not once to each
                                  // expert
   bool dispatch_pads = false;    // and lays each expert's rows out as narrow products want them
+  // Nodes of a layer whose exchanges hide behind another microbatch keep what their backward has
+  // read (simulator/memory/overlapped_nodes.hpp).
+  bool overlap_keeps_nodes = false;
   bool current_scaling = false;  // fp8 with one scale: of the tensor's own largest value, which is
                                  // looked for first
   bool sequence_first = false;   // activations are [sequence, batch, width]

@@ -202,6 +202,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.gathers_sequence_quantized = r.maybe_flag("gathers_sequence_quantized").value_or(false);
   f.dispatches_once = r.maybe_flag("dispatches_once").value_or(false);
   f.dispatch_pads = r.maybe_flag("dispatch_pads").value_or(false);
+  f.overlap_keeps_nodes = r.maybe_flag("overlap_keeps_nodes").value_or(false);
   f.current_scaling = r.maybe_flag("current_scaling").value_or(false);
   f.sequence_first = r.maybe_flag("sequence_first").value_or(false);
   f.weighs_expert_bias = r.maybe_flag("weighs_expert_bias").value_or(false);

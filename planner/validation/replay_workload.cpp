@@ -236,6 +236,8 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
       stated(c, &PhraseReading::dispatches_once).value_or(w.framework.dispatches_once);
   w.framework.dispatch_pads =
       stated(c, &PhraseReading::dispatch_pads).value_or(w.framework.dispatch_pads);
+  w.framework.overlap_keeps_nodes =
+      stated(c, &PhraseReading::overlap_keeps_nodes).value_or(w.framework.overlap_keeps_nodes);
   w.framework.current_scaling =
       stated(c, &PhraseReading::current_scaling).value_or(w.framework.current_scaling);
   w.framework.scales_rows =

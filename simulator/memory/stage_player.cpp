@@ -19,6 +19,7 @@ StagePlayer::StagePlayer(const Workload& w, const ParallelPlan& plan,
       lag_(ledger_, nccl_stream, variation.lead),
       most_(variation.most_allocated),
       kept_(w, habits_, ledger_),
+      nodes_(w, plan, ledger_),
       optimizer_(w, plan, ledger_) {
   const int grouped = w.model.moe ? f_.grouped_workspaces : 0;
   for (int i = 0; i < calibration.cublas_workspaces + f_.library_workspaces + grouped; ++i)
@@ -55,15 +56,18 @@ void StagePlayer::play_step(const std::vector<Slot>& order) {
     switch (slot.pass) {
       case Pass::forward:
         forward(slot);
+        nodes_.release();
         break;
       case Pass::backward:
       case Pass::backward_input:
+        nodes_.release();
         backward(slot);
         break;
       case Pass::backward_weight:
         break;  // what it needs is small beside what input kept
     }
   }
+  nodes_.release();
   step_optimizer();
   lag_.catch_up();
 }
@@ -277,6 +281,7 @@ void StagePlayer::backward(const Slot& slot) {
     run(script.backward, slots, c, i);
     if (chunk.layers[i].definition->role == LayerRole::head) hold_tied(c);
     kept_.pass(*chunk.layers[i].definition);
+    nodes_.pass(*chunk.layers[i].definition);
     flight.carried = slots[static_cast<std::size_t>(script.input_gradient_slot)];
     issue_backward(*chunk.layers[i].definition);
     if (!in_root(c, i)) finish_layer_backward(c, i);

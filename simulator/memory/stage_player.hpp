@@ -13,6 +13,7 @@
 #include "simulator/memory/kept_inputs.hpp"
 #include "simulator/memory/memory_play.hpp"
 #include "simulator/memory/optimizer_memory.hpp"
+#include "simulator/memory/overlapped_nodes.hpp"
 #include "simulator/memory/run_buffers.hpp"
 #include "simulator/memory/stage_holdings.hpp"
 #include "simulator/memory/stream_lag.hpp"
@@ -139,6 +140,7 @@ class StagePlayer {
   Holding copied_out_;           // the buffer of the unit that a forward pass gathered last
   std::int64_t root_input_ = 0;  // of the root's reduction, while it is made
   KeptInputs kept_;
+  OverlappedNodes nodes_;
   LayerState total_;
   OptimizerMemory optimizer_;
   std::int64_t largest_gradient_ = 0;  // elements of the largest weight gradient
