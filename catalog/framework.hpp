@@ -260,7 +260,10 @@ struct Framework {
                                           // knows the other attention kernels only
   bool selective_op_omits_all_to_all = false;  // nor the all-to-all to experts and back
   bool attention_repeats_kv = false;           // K and V expanded to all heads before the kernel
-  bool repeats_kv_before_rotary = false;       // so that the copies are rotated (litgpt)
+  // PyTorch's attention gets K and V of the heads that there are where nothing masks: its kernels
+  // below compute capability 8.0 do not take them (simulator/graphs/written_out_attention.hpp).
+  bool writes_grouped_attention_out = false;
+  bool repeats_kv_before_rotary = false;  // so that the copies are rotated (litgpt)
   bool masks_padding = false;          // attention gets the padding as a mask of its own: PyTorch
                                        // takes the memory-efficient kernel, over the whole square
   std::optional<int> softmax_batches;  // what divides the sequences times heads of the scores that

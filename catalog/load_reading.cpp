@@ -121,6 +121,7 @@ PhraseReading read_phrase(JsonReader& r) {
   p.dispatches_once = r.maybe_flag("dispatches_once");
   p.current_scaling = r.maybe_flag("current_scaling");
   p.dispatch_pads = r.maybe_flag("dispatch_pads");
+  p.writes_grouped_attention_out = r.maybe_flag("writes_grouped_attention_out");
   p.overlap_keeps_nodes = r.maybe_flag("overlap_keeps_nodes");
   p.saved_for_backward = r.maybe_flag("saved_for_backward");
   p.shares_orthogonalization = r.maybe_flag("shares_orthogonalization");

@@ -80,6 +80,10 @@ Adapter adapter_for(const ResolvedRequest& r, Method method, const Framework& f)
   return adapter;
 }
 
+bool lacks_flash(const Gpu& gpu) {
+  return gpu.compute_capability > 0 && gpu.compute_capability < 8.0;
+}
+
 }  // namespace
 
 std::optional<Quantization> stored_base(const ResolvedRequest& r, const Framework& framework) {
@@ -88,7 +92,7 @@ std::optional<Quantization> stored_base(const ResolvedRequest& r, const Framewor
 }
 
 AttentionKernel attention_on(const Gpu& gpu, DType compute, AttentionKernel wanted) {
-  const bool lacks = gpu.compute_capability > 0 && gpu.compute_capability < 8.0;
+  const bool lacks = lacks_flash(gpu);
   const bool eager = wanted == AttentionKernel::cudnn || compute == DType::bf16;
   return lacks && eager ? AttentionKernel::eager : wanted;
 }
@@ -98,6 +102,7 @@ void settle_on(const Gpu& gpu, DType compute, Framework& framework) {
   if (blackwell && framework.attention_blackwell && framework.attention == AttentionKernel::flash)
     framework.attention = *framework.attention_blackwell;
   framework.attention = attention_on(gpu, compute, framework.attention);
+  if (!lacks_flash(gpu)) framework.writes_grouped_attention_out = false;
   // c10/cuda/CUDAAllocatorConfig.h: not where the driver is ROCm's.
   if (gpu.vendor == "amd") framework.expandable_segments = false;
 }

@@ -236,6 +236,9 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
       stated(c, &PhraseReading::dispatches_once).value_or(w.framework.dispatches_once);
   w.framework.dispatch_pads =
       stated(c, &PhraseReading::dispatch_pads).value_or(w.framework.dispatch_pads);
+  w.framework.writes_grouped_attention_out =
+      w.framework.writes_grouped_attention_out &&
+      stated(c, &PhraseReading::writes_grouped_attention_out).value_or(true);
   w.framework.overlap_keeps_nodes =
       stated(c, &PhraseReading::overlap_keeps_nodes).value_or(w.framework.overlap_keeps_nodes);
   w.framework.current_scaling =

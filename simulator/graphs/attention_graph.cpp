@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "simulator/graphs/layer_graph.hpp"
+#include "simulator/graphs/plain_softmax.hpp"
 #include "simulator/graphs/ring_attention.hpp"
 #include "simulator/graphs/unfused_softmax.hpp"
+#include "simulator/graphs/written_out_attention.hpp"
 
 namespace shardwise {
 namespace {
@@ -234,10 +236,19 @@ Projections project_latent(GraphBuilder& b, TensorIndex x) {
 struct KernelOperands {
   Projections p;
   TensorIndex k = 0, v = 0;  // as the kernel reads them: expanded to all heads where asked
+  bool written_out = false;  // no kernel, but PyTorch's own operators
 };
 
 KernelOperands expanded(GraphBuilder& b, const Projections& p) {
   KernelOperands o{p, p.k, p.v};
+  if (writes_attention_out(b, p.heads, p.kv_heads)) {
+    o.p.q = widened(b, "widen_q", p.q, b.tokens() * p.heads * p.qk_dim);
+    o.k = widened(b, "widen_k", p.k, b.tokens() * p.heads * p.qk_dim);
+    o.v = widened(b, "widen_v", p.v, b.tokens() * p.heads * p.v_dim);
+    o.p.kv_heads = p.heads;
+    o.written_out = true;
+    return o;
+  }
   const Framework& f = b.workload().framework;
   const bool repeat =
       (f.attention_repeats_kv || f.attention == AttentionKernel::eager) && p.kv_heads < p.heads;
@@ -290,44 +301,12 @@ AttentionWork kernel_shape(const GraphBuilder& b, const Projections& p, BlockKin
   return work;
 }
 
-// A softmax of PyTorch's own operators, as kernels beside the products. Bytes of a score in fp32:
-// forward scale 8, mask 8, maximum 4, difference 8, exponential 8, sum 4, quotient 8; backward, as
-// autograd runs it, quotient by its divisor 8 + 8 + 8 + 12 + 8 + 4, sum of both 8, exponential 12,
-// difference 8 + 4, maximum 4 + 8 + 12, mask 8, scale 8. Under autocast the exponential, the sum
-// and the quotient stay fp32 between two casts, and what lies before takes half (counted with
-// stanford-cs336/assignment2-systems @9d95f3b cs336_basics/model.py, scaled_dot_product_attention,
-// under torch 2.8).
-void run_plain_softmax(const GraphBuilder& b, Operator& op, double scores) {
-  const bool wide = b.element() == 4, casts = !wide && b.workload().framework.autocast;
-  const auto kernels = [&](double bytes, int launches) {
-    return MemoryWork{ceil_bytes(bytes * scores), launches, MemoryAccess::streaming};
-  };
-  op.forward.push_back(kernels(wide ? 48 : casts ? 46 : 24, casts ? 10 : 8));
-  op.backward.push_back(kernels(wide ? 120 : casts ? 106 : 60, casts ? 19 : 17));
-}
-
-// ... and what it keeps: the exponentials, which the quotient reads, and the weights, which the
-// product does. The scores and their difference from the maximum have names until it returns; the
-// quotient's gradient is made of four tensors.
-void keep_plain_softmax(GraphBuilder& b, Operator& op, std::int64_t scores) {
-  const std::int64_t e = b.element();
-  const std::int64_t wide = b.workload().framework.autocast ? 4 : e;
-  for (const auto& [name, each] : {std::pair{"softmax", e}, std::pair{"exponentials", wide}}) {
-    op.outputs.push_back(b.tensor_bytes(name, scores * each, MemoryCategory::activations, 0));
-    op.saves.push_back(op.outputs.back());
-  }
-  op.forward_temporary = Bytes(scores * (e == 4 ? 8 : wide == 4 ? 8 : 4));
-  op.backward_temporary = Bytes(scores * 4 * wide);
-  op.backward_temporaries = 4;
-}
-
 // Appends the tensors that the eager kernel materialises per head: [b, a, s, s].
 void keep_scores(GraphBuilder& b, Operator& op, const AttentionWork& work) {
   const Workload& w = b.workload();
   const std::int64_t scores = work.batch * work.heads * work.queries * work.keys;
   if (writes_softmax_out(b)) {
-    keep_plain_softmax(b, op, scores);
-    run_plain_softmax(b, op, static_cast<double>(scores));
+    run_plain_softmax(b, op, scores);
     return;
   }
   const bool unfused = leaves_fused_softmax(b, work);
@@ -430,7 +409,11 @@ TensorIndex attend(GraphBuilder& b, const Projections& projected, BlockKind kind
   }
   KernelOperands o = expanded(b, projected);
   const Projections& p = o.p;
-  const AttentionWork work = kernel_shape(b, p, kind);
+  AttentionWork work = kernel_shape(b, p, kind);
+  if (o.written_out) {
+    work.kernel = AttentionKernel::eager;
+    work.fp32_operands = true;
+  }
   const std::int64_t rows = b.tokens();
   const bool copies = copies_around_kernel(b, work.kernel);
   if (copies) transpose_operands(b, o);
@@ -456,7 +439,9 @@ TensorIndex attend(GraphBuilder& b, const Projections& projected, BlockKind kind
     part.backward = true;
     op.backward.push_back(part);
   }
-  if (work.kernel == AttentionKernel::eager) {
+  if (o.written_out) {
+    keep_wide_scores(b, op, work);
+  } else if (work.kernel == AttentionKernel::eager) {
     keep_scores(b, op, work);
     run_beside_scores(b, op, work, p);
   } else {

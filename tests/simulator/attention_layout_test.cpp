@@ -54,3 +54,24 @@ TEST_CASE("Attention keeps a view, angles and both orders of its output", "[laye
   CHECK(per_token(1) == plain + 2 * 2 * h + 4 * 2 * d);
   CHECK(per_token(2) == plain + 2 * 2 * h + 4 * 2 * d + 2 * h);
 }
+
+// 16 heads of 64 and 4 of K and V, h = 1024. A fused kernel keeps q, K and V of all heads and its
+// statistics, 2h bytes a token each. Written out all three are fp32, 4h each, and so is a
+// probability of each head and key: 4 x 16 x 256.
+TEST_CASE("Grouped heads that no fused kernel takes are written out in fp32", "[layer_graph]") {
+  Workload w = pretraining(llama(2, 1024, 16, 4, 2816, 32000), 256);
+  w.framework.attention_repeats_kv = true;
+  const auto per_token = [&] {
+    return saved_without_statistics(block_graph(w, plan_of(1), {})) / 256;
+  };
+  const std::int64_t fused = per_token();
+  w.framework.writes_grouped_attention_out = true;
+  CHECK(per_token() == fused + 3 * 2 * 1024 + 4 * 16 * 256);
+  w.framework.masks_padding = true;  // a mask keeps heads from being grouped
+  CHECK(per_token() == fused);
+  w.framework.masks_padding = false;
+  w.model.kv_heads = 16;
+  const std::int64_t alike = per_token();
+  w.framework.writes_grouped_attention_out = false;
+  CHECK(per_token() == alike);
+}

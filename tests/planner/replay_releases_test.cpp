@@ -1,0 +1,29 @@
+// Published runs whose release, recipe or card decides what a framework keeps.
+#include "planner/validation/replay.hpp"
+#include "tests/catch.hpp"
+#include "tests/planner/asked_runs.hpp"
+
+namespace shardwise {
+
+// NeMo 25.11 has Megatron Core 0.15, whose combined passes drop nothing before they are through.
+TEST_CASE("which releases keep what a combined pass has read") {
+  const Replay kept = asked("h200x64-qwen3-30b-pp1-mb2-gb2048-job3185");
+  CHECK(kept.question.workload.overlaps_experts);
+  CHECK(kept.question.workload.framework.overlap_keeps_nodes);
+  const Replay later = asked("bridge-26.06.01-pretrain-qwen3-235b-a22b-gb200x256-mxfp8-gbs8192");
+  CHECK(later.question.workload.overlaps_experts);
+  CHECK_FALSE(later.question.workload.framework.overlap_keeps_nodes);
+}
+
+// Turing has no flash kernel that takes grouped heads; a publisher of runs on it expands them by
+// hand, and Hopper has one.
+TEST_CASE("where attention of grouped heads is written out") {
+  const auto writes = [](const char* id) {
+    return asked(id).question.workload.framework.writes_grouped_attention_out;
+  };
+  CHECK(writes("rtx8000-decompiler-qwen7b-lora-s512-b4-nockpt"));
+  CHECK_FALSE(writes("fitcheck-t4-smollm2-135m-lora-sdpa-b1-s4096-r32-2026-09-15"));
+  CHECK_FALSE(writes("ruozhiba-qwen3-4b-lora-b32-oom"));
+}
+
+}  // namespace shardwise
