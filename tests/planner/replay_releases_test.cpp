@@ -26,4 +26,14 @@ TEST_CASE("where attention of grouped heads is written out") {
   CHECK_FALSE(writes("ruozhiba-qwen3-4b-lora-b32-oom"));
 }
 
+// A recipe of Megatron-Bridge as it comes keeps fp32 gradients; 24 Mamba-2, 4 attention and 28 MLP
+// layers are not 56 blocks of 2.95 billion parameters.
+TEST_CASE("a hybrid by a recipe of Megatron-Bridge") {
+  const Replay run = asked("baize-2b-p91-tp1-mb1-4096");
+  CHECK(run.question.workload.framework.id == "megatron-bridge-recipes");
+  CHECK(run.question.workload.model.mamba);
+  CHECK(static_cast<double>(parameter_count(run.question.workload.model).total) ==
+        Approx(2.22e9).epsilon(0.005));
+}
+
 }  // namespace shardwise
