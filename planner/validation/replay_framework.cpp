@@ -31,6 +31,13 @@ void set_weights(WeightRecipe weights, Framework& f) {
   f.autocast = f.autocast_caches_weights = true;
 }
 
+// Where 16-bit weights have fp32 masters, fp32 weights in a record are these: the whole model is
+// cast (NVIDIA/Megatron-LM @d98e8a64dd megatron/training/training.py:2467-2470, Float16Module).
+bool names_masters(WeightRecipe weights, const Framework& f) {
+  return weights == WeightRecipe::fp32_with_half_compute &&
+         f.pretrain_weights == WeightRecipe::half_with_master;
+}
+
 bool gpu_computes(const Gpu& gpu, DType format) { return gpu.rate(format).has_value(); }
 
 void apply(const PluginReading& plugin, Framework& f) {
@@ -111,7 +118,8 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
   f = resolved_for(f, method, compute);
   if (t.precision)
     if (const PrecisionReading* reading = exact_match(c.reading.precisions, *t.precision))
-      if (reading->weights) set_weights(*reading->weights, f);
+      if (reading->weights && !names_masters(*reading->weights, f))
+        set_weights(*reading->weights, f);
   if (t.grad_dtype)
     if (const auto dtype = dtype_named(*t.grad_dtype)) f.gradient_dtype = *dtype;
   if (t.reduce_dtype)

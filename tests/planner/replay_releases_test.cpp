@@ -36,4 +36,13 @@ TEST_CASE("a hybrid by a recipe of Megatron-Bridge") {
         Approx(2.22e9).epsilon(0.005));
 }
 
+// Megatron-LM casts the whole model; "fp32 weights" of its records are the masters.
+TEST_CASE("fp32 weights beside a model in 16 bits are its masters") {
+  const Replay run = asked("mtuts-gpt2xl-dp1-gbs15");
+  CHECK(run.question.workload.framework.pretrain_weights == WeightRecipe::half_with_master);
+  CHECK_FALSE(run.question.workload.framework.autocast);
+  const Replay cast = asked("modalities-leo-2.7b-8gpu-mb1-s4096-hsdp");  // FSDP1
+  CHECK(cast.question.workload.framework.autocast);
+}
+
 }  // namespace shardwise
