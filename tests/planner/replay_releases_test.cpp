@@ -15,6 +15,13 @@ TEST_CASE("which releases keep what a combined pass has read") {
   CHECK_FALSE(later.question.workload.framework.overlap_keeps_nodes);
 }
 
+// As much as was counted of a router without an auxiliary loss.
+TEST_CASE("a record that says its experts are unbalanced") {
+  CHECK(asked("torchtitan-pr1993-dsv3-16b-b200-ep8-lbs8-oom").question.workload.expert_imbalance ==
+        1.7);
+  CHECK(asked("torchtitan-pr1993-dsv3-16b-b200-ep8-lbs8-oom").question.plan.expert == 8);
+}
+
 // Turing has no flash kernel that takes grouped heads; a publisher of runs on it expands them by
 // hand, and Hopper has one.
 TEST_CASE("where attention of grouped heads is written out") {
