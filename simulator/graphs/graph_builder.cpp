@@ -272,6 +272,7 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
   op.kind = OperatorKind::matmul;
   op.inputs = {x};
   op.outputs = {y};
+  op.unlisted = dtype == DType::nvfp4;  // aten._scaled_mm_v2, see recompute_policy.cpp
   op.forward = {GemmWork{rows, out, in, 1, dtype}};
   op.backward = {GemmWork{rows, in, out, 1, dtype}};
   if (narrow) cast_operands(op, x, {rows, in, out});

@@ -27,6 +27,9 @@ bool norms_and_activations(const LayerGraph& graph, std::size_t op) {
 // neither list: not in PyTorch 2.15's compute_intensive_ops (torch/_functorch/partitioners.py), nor
 // in torchtitan @b5bcd76c66 torchtitan/distributed/activation_checkpoint.py:31-94, of which only
 // the all-to-all is; until 2026-03-23 each model had a list of its own, and not all have that.
+// Neither has aten._scaled_mm_v2, which products in NVFP4 call (pytorch/ao @08879f3447
+// torchao/prototype/moe_training/nvfp4_training/nvfp4_linear.py: nn.functional.scaled_mm); those in
+// 8 bits call aten._scaled_mm, which is listed.
 bool all_but_compute_intensive(const LayerGraph& graph, std::size_t op) {
   const Operator& it = graph.operators[op];
   if (it.unlisted) return true;
