@@ -103,6 +103,9 @@ TEST_CASE("A note may narrow the row, and only the row that it refines") {
   CHECK(meant("megatron", "Megatron-Bridge recipes, 0.1.0rc4") == "megatron-bridge-recipes");
   CHECK(meant("megatron", "Megatron-Kwai") == "megatron-kwai");
   CHECK(meant("ms-swift", "NeMo container 24.07") == "ms-swift");
+  CHECK(meant("torchtitan", "torchtitan v0.2.2, driver 570") == "torchtitan-0.2.2");
+  CHECK(meant("torchtitan", "torchtitan of July 2026, eager") == "torchtitan-chunked-loss");
+  CHECK(meant("picotron", "scaled_dot_product_attention, eager") == "picotron-sdpa");
 }
 
 // Records that say no more are of 2021 and 2022; who names the framework today has the later code.
