@@ -224,6 +224,9 @@ struct Framework {
                                               // they all hold, and the receivers gather it
   bool weighs_expert_bias = false;  // the bias of an expert's second linear is weighted token by
                                     // token, expert by expert, by PyTorch's own operators
+  bool weighs_rows_apart = false;   // what each expert made of a token is weighted by operators of
+                                    // PyTorch's own, in fp32, and put in order by an index
+  bool compiles_dispatch = false;   // where it compiles, that too
   bool scales_rows = false;         // fp8: a scale for each row of an operand, not one for all
   WeightCast weight_cast = WeightCast::once;  // fp8 with one scale
   bool gathers_sequence_quantized = false;    // fp8 with one scale: SP gathers 8 bits

@@ -206,6 +206,8 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.current_scaling = r.maybe_flag("current_scaling").value_or(false);
   f.sequence_first = r.maybe_flag("sequence_first").value_or(false);
   f.weighs_expert_bias = r.maybe_flag("weighs_expert_bias").value_or(false);
+  f.weighs_rows_apart = r.maybe_flag("weighs_rows_apart").value_or(false);
+  f.compiles_dispatch = r.maybe_flag("compiles_dispatch").value_or(false);
   f.repeats_kv_before_rotary = r.maybe_flag("repeats_kv_before_rotary").value_or(false);
   f.value_is_view_of_qkv = r.maybe_flag("value_is_view_of_qkv").value_or(false);
   f.query_is_view_of_qkv = r.maybe_flag("query_is_view_of_qkv").value_or(false);

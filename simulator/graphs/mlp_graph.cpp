@@ -243,7 +243,7 @@ int row_copies(const GraphBuilder& b, const ExpertShape& s, bool back) {
   const bool sorts = b.plan().expert > 1 && !f.dispatches_once && s.local > 1;
   const bool narrow = bytes_per_element(s.dtype) < 2.0 && f.kernels == KernelStyle::fused;
   const bool pads = narrow && !w.pads_experts && !(f.dispatches_once && f.dispatch_pads);
-  return 1 + (sorts && !back ? 1 : 0) + (pads ? 1 : 0);
+  return 1 + (sorts && (!back || f.weighs_rows_apart) ? 1 : 0) + (pads ? 1 : 0);
 }
 
 // To the ranks of the experts and back. Where tensor parallelism cuts an expert, what one of its
@@ -310,6 +310,36 @@ TensorIndex add_weighted_bias(GraphBuilder& b, const ExpertShape& s, TensorIndex
   op.forward_temporary = Bytes((wide ? 8 : 2) * s.routed * width);
   op.backward_temporary = op.forward_temporary;
   const TensorIndex out = op.outputs.front();
+  b.add(std::move(op));
+  return out;
+}
+
+// A row of every expert of a token goes to fp32, is multiplied by its score and goes back, each a
+// kernel (pytorch/torchtitan @25c9530c1 torchtitan/models/common/token_dispatcher.py, combine;
+// @v0.2.0 torchtitan/models/moe/moe.py, before the experts or after them): 6 + 8 + 6 bytes of an
+// element. Backward: the casts' 6 + 6, the row's gradient 8, the score's product 12 and its sum 4.
+// The multiplication keeps the fp32 rows. A compiler makes one kernel of them, 4 and 6 bytes, if it
+// is let: until 2026 the dispatch is left out (v0.2.2 models/llama4/infra/parallelize.py:626).
+TensorIndex weigh_rows(GraphBuilder& b, const ExpertShape& s, TensorIndex rows, TensorIndex scores,
+                       std::int64_t width) {
+  const std::int64_t elements = s.routed * width;
+  const auto n = static_cast<double>(elements);
+  const Framework& f = b.workload().framework;
+  if (f.compiles_dispatch && f.kernels == KernelStyle::compiled)
+    return b.pointwise("weighted_rows", {rows, scores}, {rows, scores}, elements, 4 * n, 6 * n, 1);
+  const Bytes wide(4 * elements);
+  Operator op;
+  op.name = "weighted_rows";
+  op.inputs = {rows, scores};
+  op.outputs = {b.tensor_bytes("wide_rows", wide.value, MemoryCategory::activations, 0),
+                b.tensor("weighted_rows", elements)};
+  op.saves = {op.outputs.front(), scores};
+  op.forward = {MemoryWork{ceil_bytes(20 * n), 3, MemoryAccess::streaming, true}};
+  op.backward = {MemoryWork{ceil_bytes(36 * n), 5, MemoryAccess::streaming, true}};
+  op.forward_temporary = wide;
+  op.backward_temporary = Bytes(2 * wide.value);
+  op.backward_temporaries = 2;
+  const TensorIndex out = op.outputs.back();
   b.add(std::move(op));
   return out;
 }
@@ -428,9 +458,15 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex norme
   const double out = bytes_of_elements(b, rows * hidden);
   // Fused experts weigh inside the activation, so that the sum afterwards keeps nothing of theirs
   // (Megatron-LM megatron/core/transformer/moe/experts.py: permuted_probs go into the activation).
-  std::vector<TensorIndex> kept{scores};
-  if (b.workload().framework.kernels != KernelStyle::fused) kept.push_back(back);
-  back = b.pointwise("weighted_sum", {back, scores}, std::move(kept), rows * hidden,
+  std::vector<TensorIndex> weights{scores}, kept{scores};
+  if (b.workload().framework.weighs_rows_apart) {
+    back = weigh_rows(b, s, back, scores, hidden);
+    weights = kept = {};
+  } else if (b.workload().framework.kernels != KernelStyle::fused) {
+    kept.push_back(back);
+  }
+  weights.insert(weights.begin(), back);
+  back = b.pointwise("weighted_sum", std::move(weights), std::move(kept), rows * hidden,
                      out * (copies + 1), out * (2 * copies + 1), 2);
   if (moe.latent) back = b.linear({"latent_up", hidden, m.hidden}, back, rows);
   back = branch("expert_output_norm", back, back);

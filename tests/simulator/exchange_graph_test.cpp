@@ -204,6 +204,33 @@ TEST_CASE("a list of operators may lack the all-to-all", "[experts]") {
   CHECK(again(1, false) == 2);
 }
 
+// 128 tokens x 2 experts x 512 are 131,072 elements: to fp32 6 bytes, times the score 8, back 6;
+// backward 6 + 8 + 12 + 4 + 6. One kernel that is compiled reads and writes 4, and 6.
+TEST_CASE("rows of experts that are weighted apart", "[layer_graph]") {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
+  w.model.moe = MixtureOfExperts{8, 2, 128, 0, false, 0, 1};
+  BlockKind kind;
+  kind.experts = true;
+  const auto moved = [&](bool forward) {
+    std::int64_t bytes = 0;
+    for (const Operator& op : block_graph(w, plan_of(1), kind).operators)
+      if (op.name == std::string_view("weighted_rows"))
+        for (const Kernel& k : forward ? op.forward : op.backward)
+          bytes += std::get<MemoryWork>(k).moved.value;
+    return bytes;
+  };
+  w.framework.kernels = KernelStyle::eager;
+  CHECK(moved(true) == 0);
+  w.framework.weighs_rows_apart = w.framework.compiles_dispatch = true;
+  CHECK(moved(true) == 131'072 * 20);
+  CHECK(moved(false) == 131'072 * 36);
+  w.framework.kernels = KernelStyle::compiled;
+  CHECK(moved(true) == 131'072 * 4);
+  CHECK(moved(false) == 131'072 * 6);
+  w.framework.compiles_dispatch = false;
+  CHECK(moved(true) == 131'072 * 20);
+}
+
 // The longest sequence is asked of the GPU once in each forward pass, and is not asked elsewhere.
 TEST_CASE("attention that asks for the longest sequence", "[layer_graph]") {
   Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
