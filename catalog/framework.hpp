@@ -267,8 +267,10 @@ struct Framework {
   // below compute capability 8.0 do not take them (simulator/graphs/written_out_attention.hpp).
   bool writes_grouped_attention_out = false;
   bool repeats_kv_before_rotary = false;  // so that the copies are rotated (litgpt)
-  bool masks_padding = false;          // attention gets the padding as a mask of its own: PyTorch
-                                       // takes the memory-efficient kernel, over the whole square
+  bool masks_padding = false;  // attention gets the padding as a mask of its own: PyTorch
+                               // takes the memory-efficient kernel, over the whole square
+  bool masks_windows = false;  // a window is one too, once a sequence is as long: K and V are
+                               // expanded to all heads, every layer keeps a 16-bit mask
   std::optional<int> softmax_batches;  // what divides the sequences times heads of the scores that
                                        // its fused softmax takes; others go by PyTorch's operators
   bool softmax_in_fp32 = false;        // eager attention: its softmax, then cast back to 16 bits

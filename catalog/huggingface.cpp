@@ -104,6 +104,7 @@ std::string_view key_of(const std::string& field, const ConfigFamily& family,
   if (field == "kv_heads") return present_key(config, family.keys->kv_heads);
   if (field == "layers") return present_key(config, family.keys->layers);
   if (field == "delta.key_heads") return "linear_num_key_heads";
+  if (field == "shared_keys.layers") return "num_kv_shared_layers";
   if (!family.experts || !family.experts->nested.empty()) return {};
   if (field == "moe.top_k") return present_key(config, family.experts->top_k);
   if (field == "moe.dense_layers") return family.experts->first_dense;

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "catalog/huggingface_family.hpp"
 #include "catalog/transformer_flaws.hpp"
@@ -145,8 +146,10 @@ void baichuan(JsonReader& config, Transformer& model) {
 // modeling_gemma4.py (transformers 5.23): values are normed, and the layers that see everything
 // have heads of their own; there, with attention_k_eq_v, no projection of values.
 void gemma4_unified(JsonReader& config, Transformer& model) {
-  if (config.maybe_integer("num_kv_shared_layers", 0, most_layers).value_or(0) != 0)
-    config.problem("num_kv_shared_layers", "0 (layers that share keys are not supported)");
+  SharedKeys shared;
+  shared.layers = config.maybe_integer("num_kv_shared_layers", 0, most_layers).value_or(0);
+  shared.double_wide_mlp = config.maybe_flag("use_double_wide_mlp").value_or(false);
+  if (shared.layers > 0) model.shared_keys = shared;
   model.value_norm = true;
   if (!model.sliding_window) return;
   GlobalAttention global;
@@ -157,13 +160,15 @@ void gemma4_unified(JsonReader& config, Transformer& model) {
   model.global_attention = global;
 }
 
-// Experts beside a dense MLP, which here is the shared expert; three norms more.
+// Each layer has embeddings of its own, unless their width is 0 or null. Experts stand beside a
+// dense MLP, which here is the shared expert; three norms more.
 void gemma4(JsonReader& config, Transformer& model) {
-  constexpr int class_default = 256;
-  const auto extra = config.maybe_integer("hidden_size_per_layer_input", 0, most_width);
-  if (extra.value_or(class_default) != 0)
-    config.problem("hidden_size_per_layer_input",
-                   "0 (layers with embeddings of their own are not supported)");
+  constexpr std::string_view key = "hidden_size_per_layer_input";
+  const std::vector<std::string> keys = config.keys();
+  const bool told = std::find(keys.begin(), keys.end(), key) != keys.end();
+  const int width = config.maybe_integer(key, 0, most_width).value_or(told ? 0 : 256);
+  const auto vocab = config.maybe_integer("vocab_size_per_layer_input", 1, most_vocab);
+  if (width > 0) model.layer_embeddings = {vocab.value_or(262144), width};
   gemma4_unified(config, model);
   if (!config.maybe_flag("enable_moe_block").value_or(false)) model.moe.reset();
   if (!model.moe) return;

@@ -213,6 +213,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.query_is_view_of_qkv = r.maybe_flag("query_is_view_of_qkv").value_or(false);
   f.masks_padding = r.maybe_flag("masks_padding").value_or(false);
   f.writes_grouped_attention_out = r.maybe_flag("writes_grouped_attention_out").value_or(false);
+  f.masks_windows = r.maybe_flag("masks_windows").value_or(false);
   f.softmax_batches = r.maybe_integer("softmax_batches", 1, 64);
   f.softmax_in_fp32 = r.maybe_flag("softmax_in_fp32").value_or(false);
   f.plain_softmax = r.maybe_flag("plain_softmax").value_or(false);

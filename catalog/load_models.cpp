@@ -92,6 +92,22 @@ GlobalAttention read_global_attention(JsonReader r) {
   return global;
 }
 
+SharedKeys read_shared_keys(JsonReader r) {
+  SharedKeys shared;
+  shared.layers = r.integer("layers", 1, most_layers);
+  shared.double_wide_mlp = r.maybe_flag("double_wide_mlp").value_or(false);
+  r.finish();
+  return shared;
+}
+
+LayerEmbeddings read_layer_embeddings(JsonReader r) {
+  LayerEmbeddings own;
+  own.vocab = r.integer("vocab", 1, most_vocab);
+  own.width = r.integer("width", 1, most_width);
+  r.finish();
+  return own;
+}
+
 LatentAttention read_latent_attention(JsonReader r) {
   LatentAttention mla;
   mla.q_lora_rank = r.maybe_integer("q_lora_rank", 1, most_width);
@@ -213,6 +229,9 @@ void read_attention(JsonReader& r, Transformer& model) {
   model.sliding_window_every = r.maybe_integer("sliding_window_every", 1, most_layers).value_or(1);
   if (auto global = r.maybe_object("global_attention"))
     model.global_attention = read_global_attention(*global);
+  if (auto shared = r.maybe_object("shared_keys")) model.shared_keys = read_shared_keys(*shared);
+  if (auto own = r.maybe_object("layer_embeddings"))
+    model.layer_embeddings = read_layer_embeddings(*own);
   model.caps_logits = r.maybe_flag("caps_logits").value_or(false);
   model.value_norm = r.maybe_flag("value_norm").value_or(false);
   model.attention_extra_per_layer =

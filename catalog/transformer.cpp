@@ -50,16 +50,28 @@ Count latent_attention_values(const Transformer& m, const LatentAttention& a) {
   return query + down + up + out;
 }
 
+// Of keys and values of one token.
+Count kv_values(const HeadSizes& heads) {
+  return heads.kv_heads * heads.head_dim * (heads.values_are_keys ? 1 : 2);
+}
+
+// What a layer that shares another one's keys and values does not have.
+Count own_key_values(const Transformer& m, const HeadSizes& heads) {
+  const Count norm = m.qk_norm == QkNorm::none       ? 0
+                     : m.qk_norm == QkNorm::head_dim ? heads.head_dim
+                                                     : heads.kv_heads * heads.head_dim;
+  return (m.hidden + (m.biases.qkv ? 1 : 0)) * kv_values(heads) + norm;
+}
+
 Count attention_values(const Transformer& m, const HeadSizes& heads) {
   const Count h = m.hidden;
   Count values = m.attention_extra_per_layer;
   if (m.biases.o) values += h;
   if (m.mla) return values + latent_attention_values(m, *m.mla);
   const Count q = Count{m.heads} * heads.head_dim;
-  const Count kv = heads.kv_heads * heads.head_dim * (heads.values_are_keys ? 1 : 2);
-  values += h * q + h * kv + q * h;
+  values += h * q + h * kv_values(heads) + q * h;
   if (m.attention_gate) values += h * q;
-  if (m.biases.qkv) values += q + kv;
+  if (m.biases.qkv) values += q + kv_values(heads);
   return values + qk_norm_values(m, heads);
 }
 
@@ -150,6 +162,21 @@ bool Transformer::sees_window(int layer) const {
 }
 
 // Layers i with i >= dense_layers and (i + 1) a multiple of `every`.
+bool Transformer::shares_keys(int layer) const {
+  return shared_keys && layer >= layers - shared_keys->layers;
+}
+
+bool Transformer::lends_keys(int layer) const {
+  if (!shared_keys || shares_keys(layer)) return false;
+  for (int later = layer + 1; !shares_keys(later); ++later)
+    if (sees_window(later) == sees_window(layer)) return false;
+  return true;
+}
+
+int Transformer::mlp_width(int layer) const {
+  return shares_keys(layer) && shared_keys->double_wide_mlp ? 2 * ffn : ffn;
+}
+
 int Transformer::moe_layers() const {
   if (single_mixers()) return static_cast<int>(std::count(mixers.begin(), mixers.end(), 'E'));
   if (!moe || moe->dense_layers >= layers) return 0;
@@ -235,10 +262,11 @@ ParameterCount parameter_count(const Transformer& model) {
   c.positions =
       model.position == PositionKind::learned ? Count{model.position_rows} * model.hidden : 0;
   const HeadSizes usual{model.kv_heads, model.head_dim};
-  c.attention_per_layer = c.global_attention_per_layer = attention_values(model, usual);
+  HeadSizes global = usual;
   if (const auto& g = model.global_attention)
-    c.global_attention_per_layer =
-        attention_values(model, {g->kv_heads, g->head_dim, g->values_are_keys});
+    global = {g->kv_heads, g->head_dim, g->values_are_keys};
+  c.attention_per_layer = attention_values(model, usual);
+  c.global_attention_per_layer = attention_values(model, global);
   c.dense_mlp_per_layer = mlp_values(model);
   c.norms_per_layer = model.norms.per_layer * norm_values(model.norms, model.hidden);
   c.final_norm = end_norm_values(model);
@@ -256,10 +284,21 @@ ParameterCount parameter_count(const Transformer& model) {
   if (model.convolution) c.convolution_per_layer = convolution_values(model, *model.convolution);
   Count blocks = model.mixers.empty() ? (model.layers - moe) * c.dense_layer() + moe * c.moe_layer()
                                       : hybrid_values(model, c);
-  for (int i = 0; i < model.layers; ++i)
+  for (int i = 0; i < model.layers; ++i) {
     if (!model.sees_window(i)) blocks += c.global_attention_per_layer - c.attention_per_layer;
+    if (model.shares_keys(i))
+      blocks -= own_key_values(model, model.sees_window(i) ? usual : global);
+    if (model.mlp_width(i) != model.ffn) blocks += c.dense_mlp_per_layer;
+  }
+  if (const auto& own = model.layer_embeddings) {
+    const Count h = model.hidden, all = Count{own->width} * model.layers;
+    c.layer_embeddings = (own->vocab + h) * all + own->width;
+    c.layer_input_per_layer = 2 * h * own->width + h;
+    blocks += model.layers * c.layer_input_per_layer;
+  }
   if (model.vision) c.vision = model.vision->parameters();
-  c.total = c.embedding + c.positions + blocks + c.final_norm + c.lm_head + c.vision;
+  c.total =
+      c.embedding + c.positions + c.layer_embeddings + blocks + c.final_norm + c.lm_head + c.vision;
   c.active = c.total - moe * idle;
   return c;
 }

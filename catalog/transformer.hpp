@@ -4,7 +4,8 @@
 //   attention  h(a d) + 2 h(k d) + (a d) h  [+ biases, + q/k norms, + h(a d) for an output gate]
 //   MLP        g h f with g = 3 if gated, else 2  [+ biases]
 //              where some layers attend globally with heads of their own, k and d are those there;
-//              values that are keys have no projection
+//              values that are keys have no projection; layers that share another one's keys and
+//              values have neither projection, nor keys' norm
 //   MoE        E (3 h f_e) + h E router + 3 h f_shared  [+ biases, + shared gate, + h + E of a
 //              scaled router]; experts on a latent width l: E (3 l f_e) + 2 h l
 //   Mamba-2    h (2 D + 2 G n + H) + D h + (k + 1)(D + 2 G n) + 3 H [+ D], with D = H d inner
@@ -18,6 +19,8 @@
 //              (DeepSeek-V2, arXiv 2405.04434, section 2.1; without a query rank: h a (n + r))
 //   norms      per_layer h [x 2 with bias] per layer, once more at the end [and at the embedding]
 //   head       V h unless tied
+//   embeddings of each layer  V_e (L e) + h (L e) + e, and in a layer 2 h e + h, with V_e rows of e
+//              values for each layer (Gemma 4 E2B and E4B: transformers modeling_gemma4.py)
 //   vision tower  as vision_tower.hpp has it
 // Not counted: buffers (routing corrections, rotary tables) and multi-token-prediction modules.
 #pragma once
@@ -98,6 +101,20 @@ struct GlobalAttention {
   int kv_heads = 0;
   int head_dim = 0;
   bool values_are_keys = false;  // one projection, before keys are normed and rotated
+};
+
+// The last layers attend to keys and values that the last layer of their kind before them has made
+// (windowed, or seeing everything: Gemma 4).
+struct SharedKeys {
+  int layers = 0;
+  bool double_wide_mlp = false;  // the MLPs of these layers have twice the width
+};
+
+// One table whose rows hold a piece for every layer, to which a projection of the token's embedding
+// is added; each layer lets its piece through a gate of its own and adds it to its output (Gemma 4).
+struct LayerEmbeddings {
+  int vocab = 0;
+  int width = 0;  // of one layer's piece
 };
 
 // Multi-head latent attention.
@@ -202,6 +219,8 @@ struct Transformer {
   int sliding_window_every = 1;  // n: n-1 of n layers are local (Gemma 3: 6); 1: all of them
   std::optional<int> embed_dim;  // OPT-350m: embedding width other than hidden
   std::optional<GlobalAttention> global_attention;
+  std::optional<SharedKeys> shared_keys;
+  std::optional<LayerEmbeddings> layer_embeddings;
   bool caps_logits = false;  // the head's logits become c tanh(logits / c) (Gemma 2)
   ModelCode code;
   bool value_norm = false;            // values pass a norm without weights (Gemma 4)
@@ -225,6 +244,9 @@ struct Transformer {
 
   bool is_moe_layer(int layer) const;  // REQUIRES 0 <= layer < layers
   bool sees_window(int layer) const;   // else the whole sequence
+  bool shares_keys(int layer) const;   // with the last layer of its kind that makes its own
+  bool lends_keys(int layer) const;    // is that layer
+  int mlp_width(int layer) const;
   int moe_layers() const;
   LayerMixer mixer(int layer) const;  // REQUIRES 0 <= layer < layers
   bool single_mixers() const;         // a layer is one mixer, not a block
@@ -235,12 +257,14 @@ struct Transformer {
 struct ParameterCount {
   std::int64_t embedding = 0;  // token table [V, h] (or [V, e] and e h for each projection)
   std::int64_t positions = 0;
+  std::int64_t layer_embeddings = 0;            // table, projection and norm
   std::int64_t attention_per_layer = 0;         // of a layer that sees a window, where some do
   std::int64_t global_attention_per_layer = 0;  // of the others; the same unless heads differ
   std::int64_t dense_mlp_per_layer = 0;         // of a dense layer
   std::int64_t experts_per_layer = 0;           // of a MoE layer: routed experts only
   std::int64_t moe_rest_per_layer = 0;          // of a MoE layer: router, shared experts, gates
   std::int64_t norms_per_layer = 0;
+  std::int64_t layer_input_per_layer = 0;  // gate, projection and norm of a layer's embeddings
   std::int64_t mamba_per_layer = 0;        // of a Mamba-2 layer
   std::int64_t delta_per_layer = 0;        // of a Gated DeltaNet layer, without its MLP
   std::int64_t convolution_per_layer = 0;  // of a gated convolution, likewise

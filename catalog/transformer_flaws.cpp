@@ -83,6 +83,27 @@ void check_global_attention(const Transformer& m, Flaws& out) {
     out.push_back({"global_attention", "every layer is global without a sliding_window"});
 }
 
+// Those that share need one of their kind that makes its own.
+void check_shared_keys(const Transformer& m, Flaws& out) {
+  const int own = m.layers - m.shared_keys->layers;
+  check_range({"shared_keys.layers", m.shared_keys->layers, 1, m.layers - 1}, out);
+  if (own < 1 || own >= m.layers) return;
+  for (int layer = own; layer < m.layers; ++layer) {
+    int before = own - 1;
+    while (before >= 0 && m.sees_window(before) != m.sees_window(layer)) --before;
+    if (before >= 0) continue;
+    out.push_back(
+        {"shared_keys.layers",
+         "layer " + std::to_string(layer) + " has no layer of its kind before it that makes keys"});
+    return;
+  }
+}
+
+void check_layer_embeddings(const LayerEmbeddings& own, Flaws& out) {
+  check_range({"layer_embeddings.vocab", own.vocab, 1, most_vocab}, out);
+  check_range({"layer_embeddings.width", own.width, 1, most_width}, out);
+}
+
 struct MixerNeeds {
   std::string_view letters;
   bool present;
@@ -165,6 +186,8 @@ double rough_parameters(const Transformer& m) {
   }
   if (m.convolution) layer += (4 * h + m.convolution->taps) * h;
   if (m.attention_gate) layer += h * width;
+  if (m.shared_keys && m.shared_keys->double_wide_mlp) layer += 3 * h * m.ffn;
+  if (const auto& own = m.layer_embeddings) layer += (own->vocab + 4 * h) * own->width;
   if (m.global_attention) layer += 4 * h * (double{1} * m.heads * m.global_attention->head_dim);
   return m.layers * layer + (2.0 * m.vocab + m.position_rows) * h;
 }
@@ -194,6 +217,8 @@ std::vector<TransformerFlaw> flaws(const Transformer& model) {
   if (model.convolution)
     check_range({"convolution.taps", model.convolution->taps, 1, most_width}, out);
   if (model.global_attention) check_global_attention(model, out);
+  if (model.shared_keys) check_shared_keys(model, out);
+  if (model.layer_embeddings) check_layer_embeddings(*model.layer_embeddings, out);
   if (!model.mixers.empty()) check_mixers(model, out);
   if (model.kv_heads > 0 && model.heads % model.kv_heads != 0)
     out.push_back({"kv_heads", std::to_string(model.kv_heads) + " key-value heads do not divide " +

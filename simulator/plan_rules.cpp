@@ -97,6 +97,10 @@ Broken context_divides(const Case& k) {
 }
 
 Broken stages_hold_layers(const Case& k) {
+  if (k.p.pipeline > 1 && (k.w.model.shared_keys || k.w.model.layer_embeddings))
+    return "pp " + text(k.p.pipeline) +
+           " cuts off layers from what the first stage makes for all of them (keys and values, or "
+           "embeddings of each layer), whose way between stages is not modelled";
   const std::int64_t chunks = std::int64_t{k.p.pipeline} * k.p.chunks;
   if (chunks > most_model_chunks(k.w.model))
     return "pp x vpp = " + text(chunks) + " model chunks are far more than the " +

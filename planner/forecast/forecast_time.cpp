@@ -15,7 +15,9 @@ namespace {
 // halved for the causal mask).
 double model_flops_per_token(const Workload& w) {
   const ParameterCount count = parameter_count(w.model);
-  const double table = static_cast<double>(w.model.tied_embeddings ? 0 : count.embedding);
+  double table = static_cast<double>(w.model.tied_embeddings ? 0 : count.embedding);
+  if (const auto& own = w.model.layer_embeddings)
+    table += static_cast<double>(own->vocab) * own->width * w.model.layers;
   const double weights = static_cast<double>(count.active - count.positions) - table;
   const double per_weight = w.trains_base() ? 6.0 : 4.0;
   const double attention =

@@ -12,6 +12,7 @@
 #include "simulator/graphs/layer_graph.hpp"
 #include "simulator/graphs/plain_softmax.hpp"
 #include "simulator/graphs/ring_attention.hpp"
+#include "simulator/graphs/rotary.hpp"
 #include "simulator/graphs/unfused_softmax.hpp"
 #include "simulator/graphs/written_out_attention.hpp"
 
@@ -25,91 +26,6 @@ struct Projections {
   std::int64_t qk_dim = 0, v_dim = 0;
 };
 
-enum class Rotated { query, key };
-
-// A row of sines and one of cosines per token, whatever the heads: two kernels.
-void keep_angles(GraphBuilder& b, Operator& op) {
-  if (!b.workload().framework.gathers_angles) return;
-  const std::int64_t each = b.tokens() * b.workload().model.head_dim * b.element();
-  for (const char* name : {"cosine", "sine"}) {
-    op.outputs.push_back(b.tensor_bytes(name, each, MemoryCategory::activations, 0));
-    op.saves.push_back(op.outputs.back());
-  }
-  op.forward.push_back(MemoryWork{Bytes(4 * each), 2, MemoryAccess::streaming, true});
-}
-
-// PyTorch's own operators, in a framework whose others are not.
-void issue_as_plain(Operator& op) {
-  std::get<MemoryWork>(op.forward.front()).plain = true;
-  std::get<MemoryWork>(op.backward.front()).plain = true;
-}
-
-// Of the operators of a rotation, those whose operands are broadcast angles or halves of heads, or
-// laid out by token and by head, take 4.5 elements for one of theirs in each pass. The others are,
-// forward, where a wide result is narrowed; backward the zeros around two halves and their sum
-// (calibrate/count_norm_operators.py).
-void takes_singly(Operator& op, std::int64_t elements, double once, bool wide) {
-  const auto split = [&](std::vector<Kernel>& kernels, double in_order, int launches) {
-    MemoryWork& all = std::get<MemoryWork>(kernels.front());
-    all.singly = 9 * elements / 2;
-    if (launches == 0) return;
-    const MemoryWork rest = traffic(in_order * once, launches);
-    all.moved -= rest.moved;
-    all.launches -= launches;
-    kernels.push_back(rest);
-  };
-  split(op.forward, wide ? 1.5 : 0, wide ? 1 : 0);
-  split(op.backward, wide ? 5 : 2.5, 1);
-}
-
-// A copy in fp32, one kernel that reads and writes it, and one back in each pass: 6, 8, 6 bytes.
-TensorIndex rotated_by_flash(GraphBuilder& b, TensorIndex t, std::int64_t elements) {
-  const double narrow = bytes_of_elements(b, elements), wide = as_double(4 * elements);
-  const TensorIndex rotated =
-      b.pointwise("rotary", {t}, {}, elements, 3 * wide + narrow, 3 * wide + narrow, 2);
-  Operator& op = b.last();
-  for (std::vector<Kernel>* pass : {&op.forward, &op.backward}) {
-    std::get<MemoryWork>(pass->front()).launches = 2;
-    pass->push_back(one_by_one(wide + narrow, 1, as_double(elements)));
-  }
-  op.forward_temporary = op.backward_temporary = ceil_bytes(2 * wide);
-  op.forward_temporaries = op.backward_temporaries = 2;
-  keep_angles(b, op);
-  return rotated;
-}
-
-// Rotary embedding of q or k. Eager frameworks run five kernels that move 20 bytes per 16-bit
-// element (rotate-half: negate, concatenate, two products, a sum) and seven backward that move 28
-// (calibrate/count_norm_operators.py); fused ones read and write once. flash-attn's own, which
-// nanotron calls, rotates once too, but keys within one tensor of keys and values: q, k and v are
-// copied out of their projection (4 each), k and v together and into another order (8 each time);
-// backward as much, put together again (huggingface/nanotron @67c5ebb6
-// src/nanotron/models/llama.py:468-472, 651-658; as many kv heads as heads).
-TensorIndex rotate(GraphBuilder& b, TensorIndex t, std::int64_t elements, Rotated what) {
-  if (b.workload().model.position != PositionKind::rope) return t;
-  const double once = 2 * bytes_of_elements(b, elements);
-  if (!b.eager() && !b.workload().framework.eager_rotary)
-    return b.pointwise("rotary", {t}, {}, elements, once, once, 1);
-  if (b.own_code().flash_rotary && b.workload().framework.attention != AttentionKernel::eager)
-    return rotated_by_flash(b, t, elements);
-  const bool packed = b.workload().framework.fused_rotary, key = what == Rotated::key;
-  // In transformers' classes sine and cosine are of the stream's format: beside one of fp32 the
-  // products and their sum are fp32, and autocast copies that to 16 bits for the kernel: 36 bytes
-  // in 6 kernels forward, 54 in 10 backward (calibrate/count_layer_operators.py).
-  const bool wide = b.eager() && b.workload().framework.runs_transformers && !packed &&
-                    b.stream_element() > b.element();
-  const double forward = wide ? 9 : !packed ? 5 : key ? 7 : 2;
-  const double backward = wide ? 13.5 : !packed ? 7 : key ? 7 : 3;
-  const int launches = wide ? 6 : !packed ? 5 : key ? 3 : 2;
-  const TensorIndex rotated =
-      b.pointwise("rotary", {t}, {}, elements, forward * once, backward * once, launches);
-  std::get<MemoryWork>(b.last().backward.front()).launches = wide ? 10 : packed ? launches : 7;
-  if (!packed) takes_singly(b.last(), elements, once, wide);
-  if (!b.eager()) issue_as_plain(b.last());
-  keep_angles(b, b.last());
-  return rotated;
-}
-
 TensorIndex normed_heads(GraphBuilder& b, TensorIndex t, std::int64_t rows, std::int64_t width) {
   return b.workload().model.qk_norm == QkNorm::none ? t : b.head_norm(t, rows, width);
 }
@@ -120,6 +36,20 @@ TensorIndex repeated(GraphBuilder& b, std::string_view name, TensorIndex t, std:
   const TensorIndex copies = b.pointwise(name, {t}, {}, elements, moved, moved, 1);
   std::get<MemoryWork>(b.last().forward.front()).singly = elements;
   return copies;
+}
+
+// One key head seen as many: a view, whose gradient is summed over them.
+TensorIndex spread(GraphBuilder& b, std::string_view name, TensorIndex t, std::int64_t elements) {
+  const std::int64_t bytes = elements * b.element();
+  const TensorIndex view = b.tensor_bytes(name, 0, MemoryCategory::temporaries, bytes);
+  Operator op;
+  op.name = name;
+  op.inputs = {t};
+  op.outputs = {view};
+  op.saves = {t};
+  op.backward = {traffic(as_double(bytes), 1, MemoryAccess::reduction)};
+  b.add(std::move(op));
+  return view;
 }
 
 // Queries and gate come out of one projection, interleaved by head; both are copied out
@@ -156,6 +86,18 @@ TensorIndex normed_values(GraphBuilder& b, TensorIndex v, std::int64_t rows, std
   return out;
 }
 
+// What an earlier block has made and keeps: no memory here, but gradients, which are added to its.
+TensorIndex borrowed(GraphBuilder& b, std::string_view name, std::int64_t elements) {
+  const std::int64_t bytes = elements * b.element();
+  const TensorIndex t = b.tensor_bytes(name, 0, MemoryCategory::temporaries, bytes);
+  Operator op;
+  op.name = name;
+  op.outputs = {t};
+  op.backward = {traffic(3 * as_double(bytes), 1)};
+  b.add(std::move(op));
+  return t;
+}
+
 // q, k and v of `x`, which was gathered from `normed`.
 Projections project(GraphBuilder& b, TensorIndex x, TensorIndex normed, BlockKind kind) {
   const Transformer& m = b.workload().model;
@@ -170,6 +112,13 @@ Projections project(GraphBuilder& b, TensorIndex x, TensorIndex normed, BlockKin
   const std::int64_t kv_out = p.kv_heads * d * b.tensor();  // replicated where TP exceeds kv heads
   if (b.own_code().fused_qkv) x = b.cast_input(x, rows * m.hidden);
   p.q = b.linear({"q", m.hidden, q_out, Cut::columns, m.biases.qkv, on.q}, x, rows);
+  const std::int64_t queries = p.heads * d;
+  if (kind.keys == KeySource::shared) {
+    p.q = rotate(b, normed_heads(b, p.q, rows, queries), rows * queries, Rotated::query);
+    p.k = borrowed(b, "shared_key", rows * p.kv_heads * d);
+    p.v = borrowed(b, "shared_value", rows * p.kv_heads * d);
+    return p;
+  }
   const auto own_input = [&] { return b.gathered_again(x, normed, m.hidden); };
   const std::size_t others = b.operators();
   p.k = b.linear({"k", m.hidden, kv_out, Cut::columns, m.biases.qkv, on.k}, own_input(), rows);
@@ -188,8 +137,8 @@ Projections project(GraphBuilder& b, TensorIndex x, TensorIndex normed, BlockKin
     p.v = repeated(b, "repeat_v", p.v, rows * p.heads * d);
     p.kv_heads = p.heads;
   }
-  const std::int64_t queries = p.heads * d, keys = p.kv_heads * d;
   p.q = rotate(b, normed_heads(b, p.q, rows, queries), rows * queries, Rotated::query);
+  const std::int64_t keys = p.kv_heads * d;
   p.k = rotate(b, normed_heads(b, p.k, rows, keys), rows * keys, Rotated::key);
   if (b.workload().framework.query_is_view_of_qkv && p.kv_heads == p.heads)
     b.widen(p.q, 3 * rows * p.heads * d * b.element());
@@ -239,9 +188,27 @@ struct KernelOperands {
   bool written_out = false;  // no kernel, but PyTorch's own operators
 };
 
-KernelOperands expanded(GraphBuilder& b, const Projections& p) {
+// Whether a window reaches the kernel as a mask (Framework::masks_windows).
+bool masks_window(const GraphBuilder& b, BlockKind kind) {
+  const Workload& w = b.workload();
+  return w.framework.masks_windows && w.framework.attention == AttentionKernel::flash &&
+         kind.local_attention && w.sequence >= w.model.sliding_window.value_or(w.sequence);
+}
+
+// The widest head that PyTorch's flash kernel takes (aten/src/ATen/native/transformers/cuda/
+// sdp_utils.cpp, check_head_dim_size_flash).
+constexpr std::int64_t widest_flash_head = 256;
+
+bool too_wide_for_flash(const GraphBuilder& b, const Projections& p) {
+  return b.workload().framework.attention == AttentionKernel::flash && p.qk_dim > widest_flash_head;
+}
+
+// Keys and values are copied out for every query head where the kernel does not group them (with a
+// mask, or beyond the flash kernel's width); of one key head that is a view.
+KernelOperands expanded(GraphBuilder& b, const Projections& p, BlockKind kind) {
   KernelOperands o{p, p.k, p.v};
-  if (writes_attention_out(b, p.heads, p.kv_heads)) {
+  const bool ungrouped = masks_window(b, kind) || too_wide_for_flash(b, p);
+  if (!ungrouped && writes_attention_out(b, p.heads, p.kv_heads)) {
     o.p.q = widened(b, "widen_q", p.q, b.tokens() * p.heads * p.qk_dim);
     o.k = widened(b, "widen_k", p.k, b.tokens() * p.heads * p.qk_dim);
     o.v = widened(b, "widen_v", p.v, b.tokens() * p.heads * p.v_dim);
@@ -250,11 +217,11 @@ KernelOperands expanded(GraphBuilder& b, const Projections& p) {
     return o;
   }
   const Framework& f = b.workload().framework;
-  const bool repeat =
-      (f.attention_repeats_kv || f.attention == AttentionKernel::eager) && p.kv_heads < p.heads;
-  if (!repeat) return o;
-  o.k = repeated(b, "repeat_k", p.k, b.tokens() * p.heads * p.qk_dim);
-  o.v = repeated(b, "repeat_v", p.v, b.tokens() * p.heads * p.v_dim);
+  const bool eager = f.attention == AttentionKernel::eager;
+  if (p.kv_heads >= p.heads || !(eager || ungrouped || f.attention_repeats_kv)) return o;
+  const auto all_heads = p.kv_heads == 1 && !eager ? spread : repeated;
+  o.k = all_heads(b, "repeat_k", p.k, b.tokens() * p.heads * p.qk_dim);
+  o.v = all_heads(b, "repeat_v", p.v, b.tokens() * p.heads * p.v_dim);
   o.p.kv_heads = p.heads;
   return o;
 }
@@ -288,7 +255,10 @@ AttentionWork kernel_shape(const GraphBuilder& b, const Projections& p, BlockKin
   // A mask of its own keeps scaled_dot_product_attention from the flash kernel, and the kernel that
   // takes it computes what it masks, windows too (PyTorch 2.5.1 aten/src/ATen/native/transformers/
   // cuda/sdp_utils.cpp, check_for_attn_mask).
-  if (w.framework.masks_padding && work.kernel != AttentionKernel::eager) {
+  const bool masked =
+      (w.framework.masks_padding && work.kernel != AttentionKernel::eager) || masks_window(b, kind);
+  if (too_wide_for_flash(b, p)) work.kernel = AttentionKernel::memory_efficient;
+  if (masked) {
     work.kernel = AttentionKernel::memory_efficient;
     work.keys = w.sequence;
     work.causal = false;
@@ -402,12 +372,26 @@ void transpose_operands(GraphBuilder& b, KernelOperands& o) {
   o.v = transposed(b, "transpose_v", o.v, rows * o.p.kv_heads * o.p.v_dim);
 }
 
+// The mask as the kernel adds it to the scores, zero or minus infinity: one for each sequence, made
+// in every layer and kept (PyTorch aten/src/ATen/native/transformers/attention.cpp,
+// convert_boolean_attn_mask).
+void keep_mask(GraphBuilder& b, Operator& op, const AttentionWork& work) {
+  const std::int64_t bytes = work.batch * work.queries * work.keys * b.element();
+  op.outputs.push_back(b.tensor_bytes("mask", bytes, MemoryCategory::activations, 0));
+  op.saves.push_back(op.outputs.back());
+  op.forward.push_back(traffic(2 * as_double(bytes), 2));
+}
+
 TensorIndex attend(GraphBuilder& b, const Projections& projected, BlockKind kind) {
   if (b.workload().framework.output_holds_keys) {
     b.outlive(projected.k);
     b.outlive(projected.v);
   }
-  KernelOperands o = expanded(b, projected);
+  if (kind.keys == KeySource::lent) {
+    b.outlive(projected.k, true);
+    b.outlive(projected.v, true);
+  }
+  KernelOperands o = expanded(b, projected, kind);
   const Projections& p = o.p;
   AttentionWork work = kernel_shape(b, p, kind);
   if (o.written_out) {
@@ -445,6 +429,7 @@ TensorIndex attend(GraphBuilder& b, const Projections& projected, BlockKind kind
     keep_scores(b, op, work);
     run_beside_scores(b, op, work, p);
   } else {
+    if (masks_window(b, kind)) keep_mask(b, op, work);
     op.saves.push_back(out);
     const TensorIndex lse =
         b.tensor_bytes("log_sum_exp", 4 * rows * p.heads, MemoryCategory::activations, 0);

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "simulator/graphs/operators.hpp"
@@ -78,6 +79,12 @@ inline MemoryWork one_by_one(double bytes, int launches, double elements) {
   MemoryWork work = traffic(bytes, launches);
   work.singly = ceil_bytes(elements).value;
   return work;
+}
+
+// PyTorch's own operators, in a framework whose others are not.
+inline void issue_as_plain(Operator& op) {
+  std::get<MemoryWork>(op.forward.front()).plain = true;
+  std::get<MemoryWork>(op.backward.front()).plain = true;
 }
 
 constexpr double as_double(std::int64_t n) { return static_cast<double>(n); }

@@ -92,10 +92,12 @@ TensorIndex add_block(GraphBuilder& b, TensorIndex x, BlockKind kind) {
   const TensorIndex middle = b.residual_add(x, branch, elements);
 
   const TensorIndex again = parallel ? normed : b.norm("mlp_norm", middle, rows, m.hidden);
-  branch = kind.experts ? add_experts(b, middle, again) : add_mlp(b, again, m.ffn, true);
+  const std::int64_t width = kind.double_wide_mlp ? 2 * std::int64_t{m.ffn} : m.ffn;
+  branch = kind.experts ? add_experts(b, middle, again) : add_mlp(b, again, width, true);
   if (norms_outputs) branch = b.norm("mlp_output_norm", branch, rows, m.hidden);
   branch = b.dropout(branch, elements);
-  return b.residual_add(middle, branch, elements);
+  const TensorIndex out = b.residual_add(middle, branch, elements);
+  return m.layer_embeddings ? add_layer_input(b, out) : out;
 }
 
 LayerGraph block_graph(const Workload& w, const ParallelPlan& plan, BlockKind kind) {
@@ -136,6 +138,7 @@ LayerGraph embedding_graph(const Workload& w, const ParallelPlan& plan) {
     x = b.in_stream(b.pointwise("positions", {x}, {}, elements, 3 * n, 0, 1));
     b.last().passes_gradient = true;
   }
+  if (m.layer_embeddings) add_layer_embeddings(b, ids, x, trained);
   if (m.norms.embedding) x = b.norm("embedding_norm", x, b.sequence_tokens(), m.hidden);
   return b.finish(w.hidden_dropout ? b.in_stream(b.dropout(x, elements)) : x);
 }

@@ -13,11 +13,20 @@
 
 namespace shardwise {
 
+// Whose keys and values a block's attention reads.
+enum class KeySource : std::uint8_t {
+  own,
+  lent,    // its own, which later blocks read too
+  shared,  // those of an earlier block
+};
+
 struct BlockKind {
   bool experts = false;          // mixture-of-experts instead of the dense MLP
   bool trainable = true;         // the base weights of this block have gradients
   bool local_attention = false;  // sliding window, where the model has one
   LayerMixer mixer = LayerMixer::attention_and_mlp;
+  KeySource keys = KeySource::own;
+  bool double_wide_mlp = false;
   friend bool operator==(const BlockKind&, const BlockKind&) = default;
 };
 
@@ -47,5 +56,10 @@ TensorIndex add_delta(GraphBuilder& builder, TensorIndex normed);
 void exchange_tokens_for_heads(const GraphBuilder& builder, std::int64_t elements,
                                std::vector<Kernel>& to);
 TensorIndex add_convolution(GraphBuilder& builder, TensorIndex normed);
+// Beside the embedding: the pieces of every layer, which stay until its backward pass.
+void add_layer_embeddings(GraphBuilder& builder, TensorIndex ids, TensorIndex embedded,
+                          bool trained);
+// At the end of a block: its piece, through a gate that reads x, added to x.
+TensorIndex add_layer_input(GraphBuilder& builder, TensorIndex x);
 
 }  // namespace shardwise

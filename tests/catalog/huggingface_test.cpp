@@ -262,8 +262,14 @@ TEST_CASE("absent keys mean what the configuration classes make of them") {
     CHECK(differences(m, model_of_id("gemma-4-26b-a4b")) == "");
     CHECK(parameter_count(m).total == parameter_count(model_of_id("gemma-4-26b-a4b")).total);
     CHECK_FALSE(parsed(sizes + R"("hidden_size_per_layer_input": 0}})").moe);
-    // its class has such embeddings unless told otherwise
-    CHECK(holds(refused(sizes + R"("enable_moe_block": true}})"), "hidden_size_per_layer_input"));
+    // its class has embeddings of each layer unless told otherwise, 262,144 rows of 256 values
+    CHECK_FALSE(m.layer_embeddings);
+    CHECK_FALSE(parsed(sizes + R"("hidden_size_per_layer_input": null}})").layer_embeddings);
+    const Transformer own = parsed(sizes + R"("enable_moe_block": true}})");
+    REQUIRE(own.layer_embeddings);
+    CHECK(own.layer_embeddings->vocab == 262144);
+    CHECK(own.layer_embeddings->width == 256);
+    CHECK(holds(refused(sizes + R"("num_kv_shared_layers": 30}})"), "num_kv_shared_layers"));
   }
   SECTION("Falcon 7B is multi-query with one norm per layer") {
     const Transformer m = parsed(

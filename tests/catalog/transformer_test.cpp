@@ -271,6 +271,47 @@ TEST_CASE("Gemma 4 has other heads where it sees everything") {
   CHECK(flaws(m).front().field == "global_attention");
 }
 
+// Gemma 4 E2B, as the modules of transformers 5.24 count it.
+//   windowed   1536 x (2048 + 2 x 256) + 2048 x 1536 + 2 x 256            =  7,078,400, 12 layers
+//   full       1536 x (4096 + 2 x 512) + 4096 x 1536 + 2 x 512            = 14,156,800, 3 layers
+//   sharing    the same without k, v and k's norm: - 786,688 (16 layers), - 1,573,376 (4)
+//   MLP        3 x 1536 x 6144 = 28,311,552, twice as wide in the 20 layers that share
+//   the rest   2 x 1536 x 256 + 1536 for its piece, 4 x 1536 norms        =    794,112, 35 layers
+//   tables     262144 x 1536 + 1536; 262144 x 8960 + 1536 x 8960 + 256
+TEST_CASE("the last layers of Gemma 4 E2B share keys, and each has embeddings of its own") {
+  Transformer m = sized(35, 1536, 8, 1, 6144, 262144);
+  m.head_dim = 256;
+  m.tied_embeddings = true;
+  m.norms.per_layer = 4;
+  m.qk_norm = QkNorm::head_dim;
+  m.sliding_window = 512;
+  m.sliding_window_every = 5;
+  m.global_attention = GlobalAttention{1, 512, false};
+  m.shared_keys = SharedKeys{20, true};
+  m.layer_embeddings = LayerEmbeddings{262144, 256};
+  const ParameterCount c = parameter_count(m);
+  CHECK(c.attention_per_layer == 7'078'400);
+  CHECK(c.global_attention_per_layer == 14'156'800);
+  CHECK(c.layer_embeddings == 2'362'573'056);
+  CHECK(c.total == 4'628'569'344);
+  // Layers 13 and 14 are the last of their kinds before the 20.
+  for (int layer = 0; layer < 35; ++layer) {
+    INFO(layer);
+    CHECK(m.shares_keys(layer) == (layer >= 15));
+    CHECK(m.lends_keys(layer) == (layer == 13 || layer == 14));
+    CHECK(m.mlp_width(layer) == (layer >= 15 ? 12288 : 6144));
+  }
+  CHECK(flaws(m).empty());
+
+  m.shared_keys->layers = 31;  // the first four, all windowed, are left
+  CHECK(flaws(m).front().field == "shared_keys.layers");
+  m.shared_keys->layers = 35;
+  CHECK(flaws(m).front().field == "shared_keys.layers");
+  m.shared_keys.reset();
+  m.layer_embeddings->width = 0;
+  CHECK(flaws(m).front().field == "layer_embeddings.width");
+}
+
 TEST_CASE("Qwen 3 normalises queries and keys, Qwen 2 has biases on them") {
   Transformer m = sized(36, 4096, 32, 8, 12288, 151936);
   m.qk_norm = QkNorm::head_dim;

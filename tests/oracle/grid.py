@@ -19,6 +19,8 @@ MODELS = {
     "google/gemma-2-2b": (10, ("eager",)),
     "google/gemma-3-1b-it": (10, ("sdpa",)),
     "google/gemma-2b": (10, ("sdpa",)),
+    "google/gemma-4-E2B-it": (35, ("sdpa",)),
+    "google/gemma-4-E4B-it": (42, ("sdpa",)),
     "microsoft/Phi-3-mini-4k-instruct": (12, ("sdpa",)),
     "microsoft/phi-2": (10, ("sdpa",)),
     "gpt2": (12, ("sdpa", "eager")),

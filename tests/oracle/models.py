@@ -27,6 +27,8 @@ FROM_FILE = {
     "google/gemma-2-2b": "mlc--gemma2_2b.json",
     "google/gemma-3-1b-it": "mlc--gemma3_1b_it.json",
     "google/gemma-2b": "mlc--gemma_2b.json",
+    "google/gemma-4-E2B-it": "google--gemma-4-E2B-it.json",
+    "google/gemma-4-E4B-it": "google--gemma-4-E4B-it.json",
     "microsoft/Phi-3-mini-4k-instruct": "microsoft--Phi-3-mini-4k-instruct.json",
     "microsoft/phi-4": "microsoft--phi-4.json",
     "microsoft/phi-2": "microsoft--phi-2.json",
@@ -103,7 +105,7 @@ def first(config, *keys, default=None):
 
 
 # Their sizes are the catalogued model's: a record's `model` has no members for their mixers.
-HYBRIDS = ("lfm2", "lfm2_moe", "granitemoehybrid", "falcon_h1", "qwen3_5_text")
+HYBRIDS = ("lfm2", "lfm2_moe", "granitemoehybrid", "falcon_h1", "qwen3_5_text", "gemma4_text")
 
 
 def dimensions(name, config):

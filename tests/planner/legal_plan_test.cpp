@@ -31,6 +31,13 @@ TEST_CASE("layers are dealt to the cards of one node") {
   CHECK(wrong_with(r, "dp=2,pp=8,split=true").empty());
 }
 
+// Its last layers read keys that earlier ones make, and a piece of what stands beside the embedding.
+TEST_CASE("layers that need what another stage makes are not cut off from it") {
+  const Request r = request_for("gemma-4-e4b", "2xRTX-3090", {Method::lora});
+  CHECK(holds(wrong_with(r, "dp=1,pp=2,split=true"), "pp 2 cuts off layers"));
+  CHECK(wrong_with(r, "dp=2,mbs=1").empty());
+}
+
 // 64 x 67,108,864 is 2^32, of which 32 bits hold nothing: it must not become a divisor. Numbers up
 // to a million each are multiplied out: 64 x 65,536 = 4,194,304, and 8 x 1e6 chunks for 80 layers.
 TEST_CASE("numbers whose products no int holds are refused, not divided by") {

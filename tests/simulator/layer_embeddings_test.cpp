@@ -1,0 +1,89 @@
+// Layers that share keys and have embeddings of their own (Gemma 4 E2B and E4B).
+#include <vector>
+
+#include "simulator/graphs/layer_graph.hpp"
+#include "simulator/graphs/layer_script.hpp"
+#include "simulator/model_partition.hpp"
+#include "tests/catch.hpp"
+#include "tests/simulator/sample_workload.hpp"
+
+using namespace shardwise;
+
+namespace {
+
+std::int64_t kept_by(const LayerGraph& graph) {
+  ScriptOptions options;
+  options.runs_again.assign(graph.operators.size(), false);
+  const LayerScript s = layer_script(graph, options);
+  return s.saved_bytes - s.saved_statistics_bytes;
+}
+
+Workload sharing() {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 256);
+  w.model.shared_keys = SharedKeys{2, true};
+  return w;
+}
+
+}  // namespace
+
+// k and v of 4 heads of 64 values each are neither made nor kept: 2 x 256 x 2 bytes of a token, and
+// 2 x 512 x 256 weights; of an MLP twice as wide gate, up and product: 3 x 1408 x 2 bytes more.
+TEST_CASE("a layer that shares keys makes and keeps none", "[layer_graph]") {
+  const Workload w = sharing();
+  BlockKind kind;
+  const LayerGraph own = block_graph(w, plan_of(1), kind);
+  kind.keys = KeySource::shared;
+  const LayerGraph shared = block_graph(w, plan_of(1), kind);
+  CHECK(kept_by(own) - kept_by(shared) == 256 * 2 * 256 * 2);
+  CHECK(own.parameters.base() - shared.parameters.base() == 2 * 512 * 256);
+  kind.double_wide_mlp = true;
+  const LayerGraph wide = block_graph(w, plan_of(1), kind);
+  CHECK(kept_by(wide) - kept_by(shared) == 256 * 3 * 1408 * 2);
+  CHECK(wide.parameters.base() - shared.parameters.base() == 3 * 512 * 1408);
+}
+
+TEST_CASE("what a layer lends lives as long as who reads it, under a checkpoint too",
+          "[layer_graph]") {
+  const Workload w = sharing();
+  BlockKind kind;
+  const auto outliving = [&] {
+    int n = 0;
+    for (const Tensor& t : block_graph(w, plan_of(1), kind).tensors) n += t.outlives ? 1 : 0;
+    return n;
+  };
+  CHECK(outliving() == 0);
+  kind.keys = KeySource::lent;
+  CHECK(outliving() == 2);
+}
+
+// In a block: what the gate reads (512 values of a token), the gate, its GELU, the product (64
+// each), what the norm reads (512); 2 x 512 x 64 weights and a norm of 512. At the embedding: the
+// pieces of all 4 layers, what the projection reads (512) and the norm does (4 x 64); a table of
+// 1,000 rows of 256, 512 x 256 of the projection and a norm of 64.
+TEST_CASE("embeddings of each layer: a table, a projection, a gate in every block",
+          "[layer_graph]") {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 256);
+  const LayerGraph block = block_graph(w, plan_of(1), {});
+  const LayerGraph embedding = embedding_graph(w, plan_of(1));
+  w.model.layer_embeddings = LayerEmbeddings{1000, 64};
+  const LayerGraph gated = block_graph(w, plan_of(1), {});
+  CHECK(kept_by(gated) - kept_by(block) == 256 * 2 * (512 + 3 * 64 + 512));
+  CHECK(gated.parameters.base() - block.parameters.base() == 2 * 512 * 64 + 512);
+  const LayerGraph all = embedding_graph(w, plan_of(1));
+  CHECK(kept_by(all) - kept_by(embedding) == 256 * 2 * (256 + 512 + 256));
+  CHECK(all.parameters.base() - embedding.parameters.base() == 1000 * 256 + 512 * 256 + 64);
+  const ParameterCount count = parameter_count(w.model);
+  CHECK(all.parameters.base() == count.embedding + count.layer_embeddings);
+  CHECK(gated.parameters.base() == count.dense_layer() + count.layer_input_per_layer);
+}
+
+TEST_CASE("the last layers read what the last of their kind lends", "[partition]") {
+  const Workload w = sharing();  // four layers that see everything
+  const ParallelPlan plan = plan_of(1);
+  const ModelPartition p = partition_weights(w, plan, *find_pipeline_schedule(plan.schedule_row()));
+  std::vector<KeySource> keys;
+  for (const ChunkLayer& layer : p.stages.front().front().layers)
+    if (layer.definition->role == LayerRole::block) keys.push_back(layer.definition->kind.keys);
+  CHECK(keys == std::vector<KeySource>{KeySource::own, KeySource::lent, KeySource::shared,
+                                       KeySource::shared});
+}
