@@ -104,12 +104,13 @@ constexpr const OptimizerRow* optimizer_named(std::string_view name) {
 struct OptimizerSpelling {
   std::string_view text, name;
 };
-inline constexpr std::array<OptimizerSpelling, 6> optimizer_spellings{{
+inline constexpr std::array<OptimizerSpelling, 7> optimizer_spellings{{
     {"adam", "adamw"},
     {"adamw_torch", "adamw"},
     {"adamw_torch_fused", "adamw"},
     {"adamw_hf", "adamw"},
     {"adamw_bnb_8bit", "adamw8bit"},
+    {"adamw_torch_8bit", "adamw8bit"},
     {"paged_adamw_32bit", "paged-adamw"},
 }};
 

@@ -12,6 +12,7 @@
 
 #include "catalog/json_document.hpp"
 #include "planner/launch/config_reader.hpp"
+#include "planner/launch/shell_values.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {
@@ -90,29 +91,10 @@ class ShellWords {
     open_ = true;
   }
 
+  // $NAME, ${NAME}, ${NAME:-default} or $((A * B)), as what the file assigned makes of it.
   void variable() {
-    const std::size_t start = at_;
-    std::string name, otherwise;
-    if (at_ < text_.size() && text_[at_] == '{') {
-      const std::size_t end = text_.find('}', at_);
-      if (end == std::string_view::npos) return take('$');
-      name = text_.substr(at_ + 1, end - at_ - 1);
-      if (const std::size_t dash = name.find(":-"); dash != std::string::npos) {
-        otherwise = name.substr(dash + 2);
-        name.resize(dash);
-      }
-      at_ = end + 1;
-    } else {
-      while (at_ < text_.size() && is_name_char(text_[at_])) name += text_[at_++];
-    }
-    const auto assigned = variables_.find(name);
     open_ = true;
-    if (assigned != variables_.end())
-      word_ += assigned->second;
-    else if (!otherwise.empty())
-      word_ += otherwise;
-    else
-      word_ += sentence('$', text_.substr(start, at_ - start));
+    word_ += ShellValues(variables_).reference(text_, at_);
   }
 
   void close(bool ends_line) {
@@ -149,7 +131,7 @@ class ShellWords {
   int depth_ = 0;  // of parentheses within the word
   std::string word_;
   std::vector<ShellWord> words_;
-  std::map<std::string, std::string> variables_;
+  ShellVariables variables_;
 };
 
 bool is_key(const std::string& word) {

@@ -31,6 +31,11 @@ PreferenceSettings settings_of(const PreferenceRow& preference) {
   return {};
 }
 
+// utils/schemas/enums.py, CustomSupportedOptimizers @067b021c8, of those that have a row here.
+constexpr Meaning own_optimizers[] = {
+    {"muon", "muon"}, {"ao_adamw_8bit", "adamw8bit"}, {"ao_adamw_4bit", "adamw4bit"}};
+constexpr auto optimizers = joined(hugging_face_optimizers, own_optimizers);
+
 constexpr Meaning rewards[] = {{"true", "reward"}, {"false", ""}};
 constexpr Meaning fused[] = {{"true", "true"}, {"false", ""}};
 constexpr Meaning bf16[] = {{"true", "bf16"}, {"auto", ""}, {"full", "bf16"}, {"false", ""}};
@@ -44,7 +49,7 @@ constexpr PlanKey keys[] = {
     says_integer("gradient_accumulation_steps", "ga"),
     says_integer("sequence_len", "sequence"),
     says_choice("gradient_checkpointing", "recompute", full_or_none),
-    says_choice("optimizer", "optimizer", hugging_face_optimizers),
+    says_choice("optimizer", "optimizer", optimizers),
     says_choice("bf16", "precision", bf16),
     says_choice("fp16", "precision", fp16),
     says_number("learning_rate", "learning-rate"),
@@ -58,7 +63,7 @@ constexpr PlanKey keys[] = {
     says_choice("bnb_config_kwargs.bnb_4bit_use_double_quant", "double-quant", true_or_false),
     says_choice("peft_use_dora", "dora", true_or_false),
     says_integer("lora_r", "lora_rank"),
-    says_member("lora_target_modules*", "target", hugging_face_linears),
+    says_linears("lora_target_modules*"),
     says_choice("lora_target_linear", "all-linears", true_or_false),
     says_integer("deepspeed.zero_optimization.stage", "zero", 0, 3),
     says_integer("fsdp_version", "fsdp-version", 1, 2),
@@ -122,10 +127,27 @@ constexpr PlanKey keys[] = {
     ignored("wandb*", no_step),
     ignored("hub_*", no_step),
     ignored("special_tokens*", no_step),
+    ignored("trust_remote_code", no_step),
+    ignored("loss_watchdog*", no_step),
+    ignored("eot_tokens*", no_step),
+    ignored("push_dataset_to_hub", no_step),
+    ignored("skip_prepare_dataset", no_step),
+    ignored("shuffle_merged_datasets", no_step),
+    ignored("early_stopping_patience", of_evaluation),
+    ignored("processor_type", of_model),
+    ignored("ddp_timeout", no_step),
+    ignored("pretraining_dataset*", no_step),
     ignored("seed", no_step),
     ignored("strict", no_step),
     ignored("plugins*", "the framework's row says which kernels run"),
     refused("liger_*", "false", "further fused Liger kernels would change time and memory"),
+    refused("lora_mlp_kernel", "false",
+            "axolotl's kernels for adapters would change time and memory"),
+    refused("lora_qkv_kernel", "false",
+            "axolotl's kernels for adapters would change time and memory"),
+    refused("lora_o_kernel", "false",
+            "axolotl's kernels for adapters would change time and memory"),
+    refused("qat*", "", "training aware of quantisation is not modelled"),
     refused("torch_compile", "false", "compiled kernels would change time and memory"),
     refused("tensor_parallel_size", "1", "tensor parallelism in axolotl is not modelled"),
     refused("unfrozen_parameters*", "", "training some parameters only is not modelled"),
@@ -154,6 +176,16 @@ void finish_sharding(PlanWords& words, const PlanFileContext& context, const std
   recompute_by_fsdp(words);
 }
 
+// Without an adapter all weights are trained, whatever is said of adapters beside
+// (loaders/model.py, _load_adapters).
+void forget_adapters(PlanWords& words, const std::string& file) {
+  if (words.has("lora_rank"))
+    words.unmet.emplace_back("lora_r", "is of an adapter, and the file asks for none");
+  words.forget("lora_rank");
+  words.forget("lora_targets");
+  words.imply("method", "full", file);
+}
+
 void finish(PlanWords& words, const PlanFileContext& context, const std::string& file) {
   tell_other_model(words, context, "base_model");
   finish_sharding(words, context, file);
@@ -164,6 +196,7 @@ void finish(PlanWords& words, const PlanFileContext& context, const std::string&
     words.default_to("quantization", "gptq", file);
   }
   gather_method(words, file);
+  if (!words.is("adapter", "true")) forget_adapters(words, file);
   words.default_to("framework", "axolotl", file);
 }
 
@@ -207,7 +240,9 @@ std::vector<std::string> plan_refusals_of(const Question& q) {
             "FSDP moves parameters, gradients and optimizer states to the host together, or none");
   refuse_if(to, p.offload.parameters && p.zero_stage < 2, "axolotl offloads with FSDP only");
   // utils/schemas/validation.py, check_fsdp2_w_8bit_optimizer.
-  refuse_if(to, p.zero_stage >= 2 && w.optimizer->format == StateFormat::blockwise_8bit,
+  refuse_if(to,
+            p.zero_stage >= 2 && w.optimizer->format == StateFormat::blockwise_8bit &&
+                w.optimizer->name != "adamw8bit",
             "axolotl's FSDP2 takes none of bitsandbytes' 8-bit optimizers: say zero=0 or zero=1");
   const bool compares = w.preference != nullptr && !w.preference->scores;
   refuse_if(to,
@@ -287,6 +322,13 @@ void put_learning(ConfigEntries& e, const Workload& w) {
   put(e, "liger_fused_linear_cross_entropy", true);
 }
 
+// FSDP2 takes torchao's AdamW of 8 bits, not bitsandbytes'
+// (utils/schemas/validation.py @067b021c8, check_fsdp2_w_8bit_optimizer).
+std::string_view optimizer_for(const ParallelPlan& p, const OptimizerRow& optimizer) {
+  const bool eight = p.zero_stage >= 2 && optimizer.name == "adamw8bit";
+  return eight ? "adamw_torch_8bit" : hugging_face_optimizer(optimizer);
+}
+
 LaunchFiles write(const LaunchJob& job) {
   const Workload& w = job.question.workload;
   const ParallelPlan& p = job.question.plan;
@@ -300,7 +342,7 @@ LaunchFiles write(const LaunchJob& job) {
   put(e, "micro_batch_size", p.microbatch);
   put(e, "gradient_accumulation_steps", p.microbatches);
   put(e, "gradient_checkpointing", p.recompute == "full");
-  put(e, "optimizer", hugging_face_optimizer(*w.optimizer));
+  put(e, "optimizer", optimizer_for(p, *w.optimizer));
   put_number(e, "learning_rate", job.learning_rate.value_or(placeholder_rate));
   put(e, "lr_scheduler", "cosine");
   if (job.steps)

@@ -3,6 +3,8 @@
 // Keys: deepspeed 0.19.8, runtime/config.py, runtime/zero/config.py, zero/offload_config.py. The
 // sizes of buckets are those that the Trainer puts in place of "auto" (transformers
 // integrations/deepspeed.py), which is what catalog/frameworks/hf-deepspeed.json forecasts.
+#include <algorithm>
+
 #include "planner/launch/config_text.hpp"
 #include "planner/launch/formats.hpp"
 #include "planner/launch/targets.hpp"
@@ -69,6 +71,12 @@ constexpr PlanKey keys[] = {
     ignored("zero_optimization.round_robin_gradients", no_bearing),
     ignored("zero_optimization.sub_group_size", no_bearing),
     ignored("zero_optimization.stage3_*", row_says),
+    // The same without their prefix (runtime/zero/config.py: names beside aliases).
+    ignored("zero_optimization.max_live_parameters", row_says),
+    ignored("zero_optimization.max_reuse_distance", row_says),
+    ignored("zero_optimization.prefetch_bucket_size", row_says),
+    ignored("zero_optimization.param_persistence_threshold", row_says),
+    ignored("zero_optimization.gather_16bit_weights_on_model_save", of_saving),
     ignored("zero_optimization.elastic_checkpoint", of_saving),
     ignored("zero_optimization.ignore_unused_parameters", no_bearing),
     ignored("gradient_clipping", "clipping is counted as the framework does it"),
@@ -108,7 +116,26 @@ constexpr PlanKey keys[] = {
     refused("curriculum_learning.enabled", "false", "sequences would not have one length"),
 };
 
-void finish(PlanWords& words, const PlanFileContext&, const std::string& file) {
+// Of a batch alone, or with rounds, the microbatch is what is left, and the rounds are one
+// (deepspeedai/DeepSpeed @029f12b3c6 runtime/config.py, _set_batch_related_parameters).
+void finish_batch(PlanWords& words, const PlanFileContext& context, const std::string& file) {
+  if (!words.has("batch") || words.has("mbs")) return;
+  const int together =
+      std::max(1, words.number_or("tp", 1) * words.number_or("cp", 1) * words.number_or("pp", 1));
+  const int data = std::max(1, context.cluster->gpus() / together);
+  words.imply("ga", "1", file);
+  const int rounds = std::max(1, words.number_or("ga", 1));
+  const int each = words.number_or("batch", 0) / data / rounds;
+  if (each < 1 || each * data * rounds != words.number_or("batch", 0)) {
+    words.wrong("batch", sentence("does not divide over ", data, " data ranks and ", rounds,
+                                  rounds == 1 ? " round" : " rounds"));
+    return;
+  }
+  words.imply("mbs", std::to_string(each), words.where("batch"));
+}
+
+void finish(PlanWords& words, const PlanFileContext& context, const std::string& file) {
+  finish_batch(words, context, file);
   words.default_to("zero", "0", file);
   offload_deepspeed(words, file);
   words.default_to("offload", "none", file);

@@ -1,9 +1,113 @@
 #include "planner/launch/hugging_face_names.hpp"
 
+#include <algorithm>
+#include <regex>
+
 #include "planner/launch/launch_job.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {
+namespace {
+
+using Linears = std::vector<std::string_view>;
+
+constexpr std::string_view no_linear = "is no linear that adapters are counted on here";
+constexpr std::string_view one_linear_there =
+    "is one linear there; adapters are counted on each of its parts";
+
+// What other families call them: GPT-NeoX and Falcon, Mixtral and InternLM, OPT and Phi.
+struct OtherName {
+  std::string_view found;
+  Linears linears;
+};
+const std::vector<OtherName>& other_names() {
+  static const std::vector<OtherName> names{{"all", {"all-linear"}},
+                                            {"dense", {"o"}},
+                                            {"wo", {"o"}},
+                                            {"w1", {"gate"}},
+                                            {"w3", {"up"}},
+                                            {"w2", {"down"}},
+                                            {"dense_h_to_4h", {"up"}},
+                                            {"dense_4h_to_h", {"down"}},
+                                            {"fc1", {"up"}},
+                                            {"fc2", {"down"}},
+                                            {"query_key_value", {"q", "k", "v"}},
+                                            {"qkv_proj", {"q", "k", "v"}},
+                                            {"c_attn", {"q", "k", "v"}},
+                                            {"Wqkv", {"q", "k", "v"}},
+                                            {"wqkv", {"q", "k", "v"}},
+                                            {"W_pack", {"q", "k", "v"}},
+                                            {"gate_up_proj", {"gate", "up"}}};
+  return names;
+}
+
+NamedLinears by_name(const std::string& name) {
+  for (const Meaning& m : hugging_face_linears)
+    if (m.found == name) return {{m.value}, ""};
+  for (const OtherName& other : other_names())
+    if (other.found == name)
+      return {other.linears, other.linears.size() > 1 ? std::string(one_linear_there) : ""};
+  return {{}, std::string(no_linear)};
+}
+
+// Whether a pattern takes the module of every one of a few layers: 1 for all, 0 for none.
+double share_of_layers(const std::regex& pattern, std::string_view module) {
+  constexpr int layers = 12;
+  int taken = 0;
+  for (int layer = 0; layer < layers; ++layer)
+    for (const std::string_view stem :
+         {"model.layers.", "model.language_model.layers.", "language_model.model.layers."})
+      if (std::regex_match(sentence(stem, layer, '.', module), pattern)) {
+        ++taken;
+        break;
+      }
+  return static_cast<double>(taken) / layers;
+}
+
+// By the names of Llama-like models' modules, which most share, as the tables above do.
+NamedLinears by_pattern(const std::string& text) {
+  constexpr std::size_t longest = 500;
+  if (text.size() > longest) return {{}, "is a longer pattern than is read here"};
+  NamedLinears found;
+  try {
+    const std::regex pattern(text);
+    for (const Meaning& m : hugging_face_linears) {
+      const bool attention = m.value.size() == 1;  // q, k, v, o
+      double share = 0;
+      if (m.value == "lm_head" || m.value == "embedding")
+        share = std::regex_match(std::string(m.found), pattern) ? 1 : 0;
+      else
+        for (const std::string_view block :
+             {attention ? "self_attn." : "mlp.", attention ? "self_attn." : "mlp.experts.0."})
+          share = std::max(share, share_of_layers(pattern, sentence(block, m.found)));
+      if (share == 1) found.linears.push_back(m.value);
+      if (share > 0 && share < 1) found.note = "takes some layers only: not modelled";
+    }
+  } catch (const std::regex_error&) {
+    return {{}, "is a pattern that is not read here"};
+  }
+  if (found.linears.empty() && found.note.empty()) found.note = no_linear;
+  return found;
+}
+
+}  // namespace
+
+NamedLinears linears_named(const std::string& target) {
+  if (target.find_first_of("*+?[]()|^$\\") != std::string::npos) return by_pattern(target);
+  NamedLinears all;
+  std::string_view rest = target;
+  for (bool more = true; more;) {
+    const std::size_t comma = rest.find(',');
+    const std::string_view one = rest.substr(0, comma);
+    more = comma != std::string_view::npos;
+    if (more) rest.remove_prefix(comma + 1);
+    const NamedLinears named = by_name(std::string(one.substr(one.rfind('.') + 1)));
+    all.linears.insert(all.linears.end(), named.linears.begin(), named.linears.end());
+    if (!named.note.empty())
+      all.note = more || comma != rest.npos ? sentence(one, ' ', named.note) : named.note;
+  }
+  return all;
+}
 
 void gather_fsdp_parts(PlanWords& words, std::string_view word) {
   for (const std::string_view sharding : {"3", "2", "3-node", "2-node", "0"})
@@ -45,6 +149,10 @@ void gather_targets(PlanWords& words, const std::string& file) {
     if (where.empty()) where = words.where(word);
     list += sentence(list.empty() ? "" : ",", name);
   }
+  if (list.empty() && words.has("target:none") && !words.has("target:all-linear"))
+    words.wrong("target:none",
+                "names no linear that adapters are counted on; expected for example q_proj, v_proj "
+                "or all-linear");
   if (list == "q,k,v,o,gate,up,down") list = "all-linear";
   if (!list.empty()) words.default_to("lora_targets", list, where);
 }

@@ -29,6 +29,11 @@ inline constexpr Meaning hugging_face_optimizers[] = {
     {"galore_adamw_8bit", "galore-adamw8bit"},
     {"apollo_adamw", "apollo-adamw"},
     {"adamw_torch_4bit", "adamw4bit"},
+    {"adamw_torch_8bit", "adamw8bit"},  // torchao's: its states are of the same bytes
+    {"adamw_torch_xla", "adamw"},
+    {"adamw_torch_npu_fused", "adamw"},
+    {"adamw_apex_fused", "adamw"},
+    {"paged_adamw", "paged-adamw"},
     {"ademamix", "ademamix"},
     {"ademamix_8bit", "ademamix8bit"},
     {"schedule_free_adamw", "schedule-free-adamw"},
@@ -79,6 +84,17 @@ std::string_view hugging_face_optimizer(const OptimizerRow& optimizer);
 
 bool every_linear(const AdapterTargets& targets);  // of a block: what "all-linear" stands for
 std::vector<std::string_view> hugging_face_targets(const AdapterTargets& targets);
+
+// What one entry of PEFT's target_modules means here.
+struct NamedLinears {
+  std::vector<std::string_view> linears{};  // "q", "all-linear"
+  std::string note{};                       // why none, or not exactly these, are meant there
+};
+
+// `target`: one module's name, the end of such a name ("self_attn.q_proj"), several between commas
+// (LLaMA-Factory), or a pattern of whole names, which PEFT holds against each
+// (peft/tuners/tuners_utils.py, check_target_module_exists).
+NamedLinears linears_named(const std::string& target);
 
 // Words "target:q", "target:all-linear" -> lora_targets.
 void gather_targets(PlanWords& words, const std::string& file);

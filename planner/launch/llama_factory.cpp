@@ -28,10 +28,13 @@ constexpr std::string_view own_kernels = "other kernels would change time and me
 
 constexpr PlanKey keys[] = {
     says_choice("stage", "stage", stages),
+    // What only files of its v1 trainer have (src/llamafactory/v1/config).
+    says_text("model_class", "v1-trainer"),
+    says_text("dist_config.name", "v1-trainer-shards"),
+    says_text("train_dataset", "v1-trainer-data"),
     says_choice("finetuning_type", "adapter", tunings),
     says_integer("lora_rank", "lora_rank"),
-    says_text("lora_target", "lora-target"),
-    says_member("lora_target.*", "target", hugging_face_linears),
+    says_linears("lora_target*"),
     says_choice("use_dora", "dora", true_or_false),
     says_choice("quantization_bit", "quantization-bits", bits),
     says_choice("quantization_method", "quantizer", methods),
@@ -85,28 +88,13 @@ constexpr PlanKey keys[] = {
     refused("pure_bf16", "false", "weights and states of 16 bits alone are not modelled there"),
 };
 
-// "all", or linears between commas, which a list may also say one by one.
-void finish_targets(PlanWords& words, const std::string& file) {
-  if (words.has("lora-target")) {
-    const PlanWord target = words.words.find("lora-target")->second;
-    std::string_view rest = target.value;
-    while (!rest.empty()) {
-      const std::string_view name = rest.substr(0, rest.find(','));
-      rest.remove_prefix(std::min(rest.size(), name.size() + 1));
-      const Meaning* known = nullptr;
-      for (const Meaning& m : hugging_face_linears)
-        if (m.found == (name == "all" ? "all-linear" : name)) known = &m;
-      if (known == nullptr)
-        return words.wrong("lora-target",
-                           "expected all, or linears such as q_proj,v_proj between commas");
-      words.say(sentence("target:", known->value), "true", target.where);
-    }
-  }
-  gather_targets(words, file);
-}
-
 void finish(PlanWords& words, const PlanFileContext& context, const std::string& file) {
   tell_other_model(words, context, "model_name_or_path");
+  for (const std::string_view word : {"v1-trainer", "v1-trainer-shards", "v1-trainer-data"})
+    if (words.has(word))
+      return words.wrong(word,
+                         "is of LLaMA-Factory's v1 trainer, whose files are not read; expected "
+                         "finetuning_type, per_device_train_batch_size and the like");
   words.default_to("adapter", "true", file);
   if (words.has("quantization-bits")) {
     const PlanWord width = words.words.find("quantization-bits")->second;
@@ -119,7 +107,7 @@ void finish(PlanWords& words, const PlanFileContext& context, const std::string&
                      words.where("stage"));
   else if (words.has("stage"))
     words.default_to("preference", words.words.find("stage")->second.value, words.where("stage"));
-  finish_targets(words, file);
+  gather_targets(words, file);
   gather_method(words, file);
   if (words.is("adapter", "false")) words.imply("method", "full", file);
   words.default_to("recompute", "full", file);

@@ -8,6 +8,8 @@
 #include "catalog/names.hpp"
 #include "catalog/text_file.hpp"
 #include "planner/launch/config_reader.hpp"
+#include "planner/launch/hugging_face_names.hpp"
+#include "planner/launch/named_model.hpp"
 #include "planner/launch/written_words.hpp"
 #include "planner/sentence.hpp"
 
@@ -110,6 +112,16 @@ std::optional<std::string> say(const PlanKey& key, const ConfigEntry& e, const s
     known.push_back(meaning.found);
   }
   return listed(known, " or ");
+}
+
+// The modules of one entry; why none of them, or not exactly they, are counted.
+std::string say_linears(const PlanKey& key, const ConfigEntry& e, const std::string& place,
+                        PlanWords& words) {
+  const NamedLinears named = linears_named(config_text(e.value));
+  for (const std::string_view linear : named.linears)
+    words.say(sentence(key.word, ':', linear), "true", place);
+  if (named.linears.empty()) words.imply(sentence(key.word, ":none"), "true", place);
+  return named.note;
 }
 
 std::string unknown_key(const PlanFileFormat& format, std::string_view path) {
@@ -244,7 +256,9 @@ PlanFileReport read_plan_keys(const PlanFileFormat& format, const ConfigEntries&
   for (const ConfigEntry& e : entries) {
     const PlanKey* key = key_of(format, e.path);
     const std::string value = config_text(e.value);
-    if (key == nullptr) {
+    if (key == nullptr && std::holds_alternative<std::monostate>(e.value)) {
+      report.ignored.push_back({e.path, "says nothing"});
+    } else if (key == nullptr) {
       report.not_honoured.push_back({e.path, unknown_key(format, e.path)});
     } else if (key->use == KeyUse::ignored || key->use == KeyUse::model) {
       if (key->use == KeyUse::model && !std::holds_alternative<std::monostate>(e.value))
@@ -259,6 +273,11 @@ PlanFileReport read_plan_keys(const PlanFileFormat& format, const ConfigEntries&
         report.ignored.push_back({e.path, "asks for nothing"});
       else
         report.not_honoured.push_back({e.path, std::string(key->note)});
+    } else if (key->kind == KeyKind::linears) {
+      if (const std::string note = say_linears(*key, e, place_of(file, e), words); note.empty())
+        report.understood.push_back(e.path);
+      else
+        report.not_honoured.push_back({e.path, note});
     } else if (const auto expected = say(*key, e, place_of(file, e), words)) {
       words.problems.push_back({ProblemKind::file, place_of(file, e),
                                 sentence("expected ", *expected, ", found ", shown_value(e))});
@@ -330,6 +349,24 @@ Result<SaidPlan> read_plan_texts(const std::vector<PlanText>& texts,
   if (words.has("learning-rate"))
     said.learning_rate = number_in(ConfigValue(words.words.find("learning-rate")->second.value));
   return said;
+}
+
+std::vector<ModelInFile> models_in(const std::vector<PlanText>& texts) {
+  std::vector<ModelInFile> found;
+  for (const PlanText& one : texts) {
+    if (one.is_run_script) continue;
+    const auto entries = read_config(config_syntax(one.file, one.text), one.text, one.file);
+    const PlanFileFormat* format = entries ? format_of(*entries) : nullptr;
+    if (format == nullptr) continue;
+    for (const ConfigEntry& e : *entries) {
+      const PlanKey* key = key_of(*format, e.path);
+      const auto* name = std::get_if<std::string>(&e.value);
+      if (key != nullptr && name != nullptr && key->use == KeyUse::model &&
+          key->word == named_model)
+        found.push_back({*name, place_of(one.file, e)});
+    }
+  }
+  return found;
 }
 
 Result<std::vector<PlanText>> plan_texts(const std::vector<std::string>& paths) {

@@ -70,6 +70,15 @@ struct PlanText {
 // Paths of files, or of folders as `launch` writes them.
 Result<std::vector<PlanText>> plan_texts(const std::vector<std::string>& paths);
 
+// What a file calls the model that it trains, as it stands there.
+struct ModelInFile {
+  std::string name;   // "meta-llama/Llama-3.1-8B"
+  std::string where;  // "sft.yaml:1:model_name_or_path"
+};
+
+// In the order of the texts; one that cannot be read names none.
+std::vector<ModelInFile> models_in(const std::vector<PlanText>& texts);
+
 // Problems name file, key, the value found and what was expected.
 Result<SaidPlan> read_plan_texts(const std::vector<PlanText>& texts,
                                  const PlanFileContext& context);

@@ -2,6 +2,8 @@
 // of them (the target's own file), read by plan_file.cpp.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <limits>
 #include <span>
 #include <string_view>
@@ -20,8 +22,9 @@ enum class KeyKind {
   number,
   text,
   choice,
-  member,  // of a list: "lora_target_modules.0: q_proj" says the word "target:q"
-  layers,  // of a list of lists of modules: "parts.2.0: layers.7" counts the word "module:2:count"
+  member,   // of a list: "lora_target_modules.0: q_proj" says the word "target:q"
+  linears,  // modules that adapters stand beside, by name or pattern: the words "target:q", ...
+  layers,   // of a list of lists of modules: "parts.2.0: layers.7" counts the word "module:2:count"
 };
 
 // What one value of a closed set means: the word's value, "" for nothing at all. Flags are the
@@ -66,6 +69,9 @@ constexpr PlanKey says_member(std::string_view path, std::string_view word,
                               std::span<const Meaning> meanings) {
   return {path, KeyUse::says, word, "", KeyKind::member, 0, 0, meanings};
 }
+constexpr PlanKey says_linears(std::string_view path) {
+  return {path, KeyUse::says, "target", "", KeyKind::linears, 0, 0, {}};
+}
 constexpr PlanKey counts_layers(std::string_view path, std::string_view word) {
   return {path, KeyUse::says, word, "", KeyKind::layers, 0, 0, {}};
 }
@@ -77,6 +83,15 @@ constexpr PlanKey ignored(std::string_view path, std::string_view why) {
 }
 constexpr PlanKey refused(std::string_view path, std::string_view nothing, std::string_view why) {
   return {path, KeyUse::refused, nothing, why, KeyKind::text, 0, 0, {}};
+}
+
+// A closed set, and what one format knows beside it.
+template <std::size_t A, std::size_t B>
+constexpr std::array<Meaning, A + B> joined(const Meaning (&some)[A], const Meaning (&more)[B]) {
+  std::array<Meaning, A + B> all{};
+  for (std::size_t i = 0; i < A; ++i) all[i] = some[i];
+  for (std::size_t i = 0; i < B; ++i) all[A + i] = more[i];
+  return all;
 }
 
 inline constexpr Meaning true_or_false[] = {{"true", "true"}, {"false", "false"}};

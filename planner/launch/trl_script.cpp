@@ -83,7 +83,7 @@ constexpr PlanKey trl_keys[] = {
     says_choice("use_peft", "adapter", true_or_false),
     says_choice("use_dora", "dora", true_or_false),
     says_integer("lora_r", "lora_rank"),
-    says_member("lora_target_modules*", "target", hugging_face_linears),
+    says_linears("lora_target_modules*"),
     says_choice("load_in_4bit", "quantized-4bit", true_or_false),
     says_choice("load_in_8bit", "quantized-8bit", true_or_false),
     says_choice("use_bnb_nested_quant", "double-quant", true_or_false),

@@ -19,6 +19,13 @@ std::optional<Number> whole_text_as(std::string_view text) {
   return value;
 }
 
+// 500_000: digits may be grouped in YAML 1.1.
+std::optional<std::int64_t> grouped_number(std::string text) {
+  if (text.empty() || text.front() < '1' || text.front() > '9') return std::nullopt;
+  std::erase(text, '_');
+  return whole_text_as<std::int64_t>(text);
+}
+
 // A plain scalar as PyYAML, which the frameworks read with, takes it: YAML 1.1 (yes and on are
 // flags). 2e-05 without a point is a text there, which the frameworks turn into a number.
 ConfigValue plain_value(const std::string& text) {
@@ -29,6 +36,7 @@ ConfigValue plain_value(const std::string& text) {
        {"false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF"})
     if (text == no) return false;
   if (const auto whole = whole_text_as<std::int64_t>(text)) return *whole;
+  if (const auto whole = grouped_number(text)) return *whole;
   const bool numeric = text.find_first_of("0123456789") != std::string::npos &&
                        text.find_first_not_of("0123456789+-.eE") == std::string::npos;
   if (const auto real = numeric ? whole_text_as<double>(text) : std::nullopt) return *real;

@@ -69,7 +69,11 @@ Result<PlanFiles> with_plan_texts(const Request& request, const PlanFileContext&
   PlanWords& words = said->words;
   PlanFiles files{request, std::move(said->reports), said->learning_rate, said->batch};
   // Another batch was asked for: the files' plan takes it by accumulating more or less often.
-  if (request.batch && files.batch && *request.batch != *files.batch) words.forget("ga");
+  if (request.batch && files.batch && *request.batch != *files.batch) {
+    words.forget("ga");
+    const auto microbatch = words.words.find("mbs");  // implied: what was left of their batch
+    if (microbatch != words.words.end() && microbatch->second.implied) words.forget("mbs");
+  }
   std::vector<std::string> names;
   for (const PlanFileReport& r : files.reports)
     if (r.format != written_script) names.push_back(r.file);

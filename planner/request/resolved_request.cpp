@@ -1,17 +1,15 @@
 #include "planner/request/resolved_request.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "catalog/cluster_parser.hpp"
 #include "catalog/find.hpp"
-#include "catalog/huggingface.hpp"
 #include "catalog/json_document.hpp"
-#include "catalog/model_name.hpp"
 #include "catalog/names.hpp"
 #include "catalog/spoken_cluster.hpp"
 #include "planner/figures.hpp"
+#include "planner/request/asked_model.hpp"
 #include "planner/request/card_sizes.hpp"
 #include "planner/request/usual_framework.hpp"
 #include "planner/sentence.hpp"
@@ -20,8 +18,6 @@
 
 namespace shardwise {
 namespace {
-
-namespace fs = std::filesystem;
 
 // Assumed: what people fine-tune with when they say nothing. Pre-training: half a million tokens
 // per step is GPT-3's smallest batch (arXiv 2005.14165, table 2.1).
@@ -37,62 +33,6 @@ void add_under(Problems& to, Problems from, const char* flag) {
     if (p.kind == ProblemKind::request) p.where = flag;
     to.push_back(std::move(p));
   }
-}
-
-bool holds_config(const std::string& folder) {
-  std::error_code ignored;
-  return fs::exists(fs::path(folder) / "config.json", ignored);
-}
-
-// A name with a slash may be a Hugging Face id; what is written as a path is one.
-bool is_path(const std::string& text) {
-  if (text.ends_with(".json") || text.starts_with("./") || text.starts_with("../") ||
-      text.starts_with('/'))
-    return true;
-  return text.find('/') != std::string::npos && holds_config(text);
-}
-
-// Of a file, parts that are left out; what stands in the catalog has been checked as a whole.
-void note_what_is_read(ResolvedRequest& r) {
-  if (!r.model.notes.empty())
-    r.notes.push_back(sentence("Counted of the file: ", r.model.notes, '.'));
-}
-
-void read_model(ResolvedRequest& r, const std::string& path, Problems& problems) {
-  auto model = read_huggingface_config(path);
-  if (!model) return add(problems, model.error());
-  r.model = *std::move(model);
-  r.notes.push_back(sentence(path, " is a ", r.model.model_type, " model with ",
-                             shown_parameters(parameter_count(r.model).total), " parameters."));
-  note_what_is_read(r);
-}
-
-void resolve_model(ResolvedRequest& r, Problems& problems) {
-  if (r.asked.uploaded) {
-    r.model = *r.asked.uploaded;
-    r.notes.push_back(sentence("the config.json is that of a ", r.model.model_type, " model with ",
-                               shown_parameters(parameter_count(r.model).total), " parameters."));
-    return note_what_is_read(r);
-  }
-  if (!r.asked.model) {
-    problems.push_back({ProblemKind::request, "MODEL",
-                        "is missing; expected a catalog name, an alias such as 70b, or the path "
-                        "of a config.json"});
-    return;
-  }
-  const std::string& name = *r.asked.model;
-  if (!r.asked.names_only && is_path(name)) return read_model(r, name, problems);
-  const auto model = find_model(r.facts->catalog, name);
-  if (!model && !r.asked.names_only && holds_config(name)) return read_model(r, name, problems);
-  if (!model) return add_under(problems, model.error(), "MODEL");
-  r.model = **model;
-  r.notes.push_back(sentence(same_name(name, r.model.id) ? "" : sentence("\"", name, "\" is "),
-                             r.model.id, same_name(name, r.model.id) ? " has " : " with ",
-                             shown_parameters(parameter_count(r.model).total), " parameters."));
-  const std::string storage = storage_named(name);
-  if (!storage.empty() && !r.model.stored && !r.asked.quantization)
-    r.notes.push_back(sentence("That its weights are stored as ", storage, " is not read from its ",
-                               "name: --quantization says it, or the path of its config.json."));
 }
 
 // True where every part of the GPUs names a node whose host RAM is catalogued: whoever names the

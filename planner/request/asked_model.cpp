@@ -1,0 +1,121 @@
+#include "planner/request/asked_model.hpp"
+
+#include <filesystem>
+#include <utility>
+
+#include "catalog/find.hpp"
+#include "catalog/huggingface.hpp"
+#include "catalog/json_document.hpp"
+#include "catalog/model_name.hpp"
+#include "catalog/names.hpp"
+#include "planner/figures.hpp"
+#include "planner/launch/plan_file.hpp"
+#include "planner/sentence.hpp"
+
+namespace shardwise {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view named_by_none = ", and no file of --plan-from names one";
+
+bool holds_config(const std::string& folder) {
+  std::error_code ignored;
+  return fs::exists(fs::path(folder) / "config.json", ignored);
+}
+
+// A name with a slash may be a Hugging Face id; what is written as a path is one.
+bool is_path(const std::string& text) {
+  if (text.ends_with(".json") || text.starts_with("./") || text.starts_with("../") ||
+      text.starts_with('/'))
+    return true;
+  return text.find('/') != std::string::npos && holds_config(text);
+}
+
+// Of a file, parts that are left out; what stands in the catalog has been checked as a whole.
+void note_what_is_read(ResolvedRequest& r) {
+  if (!r.model.notes.empty())
+    r.notes.push_back(sentence("Counted of the file: ", r.model.notes, '.'));
+}
+
+void read_model(ResolvedRequest& r, const std::string& path, Problems& problems) {
+  auto model = read_huggingface_config(path);
+  if (!model) {
+    problems.insert(problems.end(), model.error().begin(), model.error().end());
+    return;
+  }
+  r.model = *std::move(model);
+  r.notes.push_back(sentence(path, " is a ", r.model.model_type, " model with ",
+                             shown_parameters(parameter_count(r.model).total), " parameters."));
+  note_what_is_read(r);
+}
+
+// Of files of one run, which name one model: of two that differ, neither is taken.
+void take_model_of_files(ResolvedRequest& r, Problems& problems) {
+  const auto texts = plan_texts(r.asked.plan_from);
+  if (!texts) {
+    problems.insert(problems.end(), texts.error().begin(), texts.error().end());
+    return;
+  }
+  for (const ModelInFile& found : models_in(*texts)) {
+    if (!r.asked.model) {
+      r.asked.model = found.name;
+      r.asked.places["MODEL"] = found.where;
+    } else if (!same_name(*r.asked.model, found.name)) {
+      problems.push_back(
+          {ProblemKind::file, found.where,
+           sentence("names ", printable(found.name), ", ", r.asked.places["MODEL"], " ",
+                    printable(*r.asked.model), "; expected MODEL to say which is meant")});
+      return;
+    }
+  }
+  if (r.asked.model)
+    r.notes.push_back(sentence("The model is the one that ", r.asked.places["MODEL"], " names."));
+}
+
+// A name that nobody typed: the file has its reasons, so the flag is what can be changed.
+Problem unknown_model(const ResolvedRequest& r, const std::string& what) {
+  const auto place = r.asked.places.find("MODEL");
+  if (place == r.asked.places.end() || r.stated.model) return {ProblemKind::request, "MODEL", what};
+  return {ProblemKind::file, place->second,
+          sentence(what, "; MODEL before the flags says which to forecast instead")};
+}
+
+}  // namespace
+
+void resolve_model(ResolvedRequest& r, Problems& problems) {
+  if (r.asked.uploaded) {
+    r.model = *r.asked.uploaded;
+    r.notes.push_back(sentence("the config.json is that of a ", r.model.model_type, " model with ",
+                               shown_parameters(parameter_count(r.model).total), " parameters."));
+    return note_what_is_read(r);
+  }
+  if (!r.asked.model && !r.asked.plan_from.empty()) take_model_of_files(r, problems);
+  if (!problems.empty()) return;
+  if (!r.asked.model) {
+    problems.push_back({ProblemKind::request, "MODEL",
+                        sentence("is missing", r.asked.plan_from.empty() ? "" : named_by_none,
+                                 "; expected a catalog name, an alias such as 70b, or the path "
+                                 "of a config.json")});
+    return;
+  }
+  const std::string& name = *r.asked.model;
+  if (!r.asked.names_only && is_path(name)) return read_model(r, name, problems);
+  const auto model = find_model(r.facts->catalog, name);
+  if (!model && !r.asked.names_only && holds_config(name)) return read_model(r, name, problems);
+  if (!model) {
+    for (const Problem& p : model.error())
+      problems.push_back(p.kind == ProblemKind::request ? unknown_model(r, p.what) : p);
+    return;
+  }
+  r.model = **model;
+  r.notes.push_back(sentence(same_name(name, r.model.id) ? "" : sentence("\"", name, "\" is "),
+                             r.model.id, same_name(name, r.model.id) ? " has " : " with ",
+                             shown_parameters(parameter_count(r.model).total), " parameters."));
+  const std::string storage = storage_named(name);
+  if (!storage.empty() && !r.model.stored && !r.asked.quantization)
+    r.notes.push_back(sentence("That its weights are stored as ", storage, " is not read from its ",
+                               "name: --quantization says it, or the path of its config.json."));
+}
+
+}  // namespace shardwise
