@@ -57,7 +57,39 @@ std::string_view size_of_unknown_unit(std::string_view text) {
   return spoken_memory_gib(text.substr(begin)) ? std::string_view() : text.substr(begin);
 }
 
+// Hardware that people ask for and that no row describes. By the words of a name.
+struct OutOfScope {
+  std::string_view word, maker;
+};
+constexpr OutOfScope out_of_scope[] = {
+    {"apple", "Apple's chips"},       {"mac", "Apple's chips"},
+    {"macbook", "Apple's chips"},     {"m1", "Apple's chips"},
+    {"m2", "Apple's chips"},          {"m3", "Apple's chips"},
+    {"m4", "Apple's chips"},          {"m5", "Apple's chips"},
+    {"arc", "Intel's Arc cards"},     {"a770", "Intel's Arc cards"},
+    {"b580", "Intel's Arc cards"},    {"b60", "Intel's Arc cards"},
+    {"tpu", "Google's TPUs"},         {"trainium", "AWS's Trainium"},
+    {"trn1", "AWS's Trainium"},       {"trn2", "AWS's Trainium"},
+    {"ascend", "Huawei's Ascend"},    {"jetson", "NVIDIA's Jetson boards"},
+    {"strix", "AMD's Ryzen AI chips"}};
+
+// Whose hardware the first or second word of a name is; empty where it may be a GPU's.
+std::string_view maker_out_of_scope(const std::string& name) {
+  const std::string dashed = normalised(name);
+  for (const OutOfScope& one : out_of_scope) {
+    const std::size_t at = dashed.find(one.word);
+    if (at == std::string::npos || (at > 0 && dashed[at - 1] != '-')) continue;
+    const std::size_t end = at + one.word.size();
+    if (end == dashed.size() || dashed[end] == '-') return one.maker;
+  }
+  return {};
+}
+
 Problem unknown_name(const Catalog& catalog, std::string_view text, const std::string& name) {
+  if (const std::string_view maker = maker_out_of_scope(name); !maker.empty())
+    return bad_cluster(text, "\"" + printable(name) + "\": " + std::string(maker) +
+                                 " are not in the catalog, which holds NVIDIA's and AMD's GPUs and "
+                                 "Intel's Gaudi");
   if (const std::string_view size = size_of_unknown_unit(text); !size.empty())
     return bad_cluster(
         text, "no unit of memory is recognised in \"" + printable(size) + "\"; expected GB or GiB");

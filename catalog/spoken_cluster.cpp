@@ -184,13 +184,14 @@ Result<std::vector<SpokenPart>> read_spoken_cluster(std::string_view text,
   if (all.size() > 1000) return bad_cluster(all, "longer than 1000 characters");
   std::vector<SpokenPart> parts;
   std::string_view rest = all;
+  constexpr std::string_view also = " and ";
   for (;;) {
-    const std::size_t plus = rest.find_first_of("+,");
+    const std::size_t plus = std::min(rest.find_first_of("+,"), rest.find(also));
     auto part = read_part(all, rest.substr(0, plus), whole_names);
     if (!part) return part.error();
     parts.push_back(*std::move(part));
     if (plus == std::string_view::npos) return parts;
-    rest.remove_prefix(plus + 1);
+    rest.remove_prefix(plus + (rest[plus] == ' ' ? also.size() : 1));
   }
 }
 

@@ -278,6 +278,9 @@ Result<LaunchAnswer> launch_answer(const Request& request, const Facts& facts) {
                  Verdict::fits,
                  {},
                  r.notes};
+  if (r.asked.methods.empty() && r.methods.front() == Method::full)
+    a.notes.emplace_back(
+        "No method named: full fine-tuning; --method pretrain is what shardwise plan assumes.");
   const Problems problems = as_problems(*target, launch_refusals(*target, a.job.question));
   if (!problems.empty()) return problems;
   a.verdict = judged(a.forecast, r.host_ram_stated);

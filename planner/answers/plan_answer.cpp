@@ -327,7 +327,8 @@ Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const Pl
     problems.insert(problems.end(), operations.error().begin(), operations.error().end());
   if (!problems.empty()) return problems;
   Request one = request;
-  if (one.methods.empty() && !one.quantization) one.methods = {Method::pretrain};
+  const bool assumed = one.methods.empty() && !one.quantization;
+  if (assumed) one.methods = {Method::pretrain};
   if (request.gpus) one.gpus = sizes->back();
   auto largest = resolve(one, facts, UnnamedMethods::one);
   if (!largest) return largest.error();
@@ -348,6 +349,10 @@ Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const Pl
   a->request.stated = request;
   a->request.asked.gpus = request.gpus;
   set_wish(wish, a->request.asked);
+  if (assumed)
+    a->notes.emplace_back(
+        "No method named: pretraining; simulate, compare and launch take full fine-tuning then, so "
+        "say --method pretrain to them as well.");
   if (a->request.first_card) a->notes.push_back(*a->request.first_card);
   if (a->sites.size() == 1 && framework_follows_gpus(a->request.asked, a->request.methods))
     a->notes.emplace_back(framework_follows_gpus_note);

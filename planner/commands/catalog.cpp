@@ -53,13 +53,16 @@ int print_counts(const std::string& heading, const std::vector<Count>& counts,
 int list(const Catalog& c, const std::string& subject, const Output& output) {
   std::vector<std::string_view> names;
   for (const CatalogListing& l : catalog_listings()) {
-    if (l.name == subject) return print_rows(l.table(c), entries_json(c, subject), subject, output);
+    const std::string kind(l.name);
+    if (same_name(kind, subject) || same_name(kind, subject + "s"))
+      return print_rows(l.table(c), entries_json(c, kind), kind, output);
     names.push_back(l.name);
   }
-  return report_problems(
-      {{ProblemKind::request, "catalog list",
-        sentence("unknown kind '", subject, "'; expected ", listed(names, " or "))}},
-      output);
+  const std::string what = subject.empty() ? std::string("which kind is missing")
+                                           : sentence("unknown kind '", printable(subject), "'");
+  return report_problems({{ProblemKind::request, "catalog list",
+                           sentence(what, "; expected ", listed(names, " or "))}},
+                         output);
 }
 
 // The row of the listing that `id` heads, one field per line, with where it was read.

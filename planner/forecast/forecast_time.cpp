@@ -131,6 +131,10 @@ bool forecast_time(const ForecastContext& k, const ForecastOptions& options, For
         "async-dp is a what-if: nobody waits for the reduction of gradients, so weights are "
         "stepped "
         "with gradients that are one step old; what that does to convergence is not forecast.");
+  if (q.workload.expert_imbalance > 1 && q.plan.expert == 1)
+    f.notes.push_back(
+        "--expert-imbalance changes nothing in this plan: without expert parallelism (ep) every "
+        "GPU has all experts.");
   fill_breakdown(timed.busiest, f.breakdown);
   f.breakdown.stage =
       static_cast<int>(timed.busiest_rank / static_cast<std::size_t>(timed.ranks_per_stage));

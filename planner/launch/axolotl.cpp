@@ -14,6 +14,8 @@ namespace shardwise {
 namespace axolotl {
 namespace {
 
+constexpr std::string_view offloaded = "full, offloaded";  // of layers' inputs
+
 constexpr Meaning adapters[] = {{"lora", "true"}, {"qlora", "true"}};
 constexpr Meaning preferences[] = {
     {"dpo", "dpo"}, {"ipo", "dpo"}, {"kto", "kto"}, {"orpo", "orpo"}, {"simpo", "simpo"}};
@@ -36,6 +38,8 @@ constexpr Meaning own_optimizers[] = {
     {"muon", "muon"}, {"ao_adamw_8bit", "adamw8bit"}, {"ao_adamw_4bit", "adamw4bit"}};
 constexpr auto optimizers = joined(hugging_face_optimizers, own_optimizers);
 
+constexpr Meaning checkpointing[] = {
+    {"true", "full"}, {"false", "none"}, {"offload", offloaded}, {"offload_disk", offloaded}};
 constexpr Meaning rewards[] = {{"true", "reward"}, {"false", ""}};
 constexpr Meaning fused[] = {{"true", "true"}, {"false", ""}};
 constexpr Meaning bf16[] = {{"true", "bf16"}, {"auto", ""}, {"full", "bf16"}, {"false", ""}};
@@ -48,7 +52,7 @@ constexpr PlanKey keys[] = {
     says_integer("micro_batch_size", "mbs"),
     says_integer("gradient_accumulation_steps", "ga"),
     says_integer("sequence_len", "sequence"),
-    says_choice("gradient_checkpointing", "recompute", full_or_none),
+    says_choice("gradient_checkpointing", "recompute", checkpointing),
     says_choice("optimizer", "optimizer", optimizers),
     says_choice("bf16", "precision", bf16),
     says_choice("fp16", "precision", fp16),
@@ -188,6 +192,12 @@ void forget_adapters(PlanWords& words, const std::string& file) {
 
 void finish(PlanWords& words, const PlanFileContext& context, const std::string& file) {
   tell_other_model(words, context, "base_model");
+  if (words.is("recompute", offloaded)) {
+    words.words["recompute"].value = "full";
+    words.unmet.emplace_back("gradient_checkpointing",
+                             "layers are run again; that their inputs lie on the host is not "
+                             "modelled");
+  }
   finish_sharding(words, context, file);
   if (words.is("all-linears", "true")) words.default_to("lora_targets", "all-linear", file);
   gather_targets(words, file);

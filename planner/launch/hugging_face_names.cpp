@@ -55,8 +55,8 @@ double share_of_layers(const std::regex& pattern, std::string_view module) {
   constexpr int layers = 12;
   int taken = 0;
   for (int layer = 0; layer < layers; ++layer)
-    for (const std::string_view stem :
-         {"model.layers.", "model.language_model.layers.", "language_model.model.layers."})
+    for (const std::string_view stem : {"model.layers.", "model.language_model.layers.",
+                                        "language_model.model.layers.", "model.text_model.layers."})
       if (std::regex_match(sentence(stem, layer, '.', module), pattern)) {
         ++taken;
         break;

@@ -83,6 +83,8 @@ constexpr PlanKey keys[] = {
     ignored("per_device_eval_batch_size", of_evaluation),
     ignored("eval*", of_evaluation),
     ignored("do_*", of_evaluation),
+    refused("freeze_vision_tower", "true", "training the vision tower is not modelled"),
+    refused("freeze_multi_modal_projector", "true", "training the projector is not modelled"),
     refused("use_unsloth", "false", own_kernels),
     refused("enable_liger_kernel", "false", own_kernels),
     refused("pure_bf16", "false", "weights and states of 16 bits alone are not modelled there"),

@@ -24,6 +24,14 @@ Json advice_json(const Advice& a) {
   return j;
 }
 
+// What --samples or --tokens asks for; the text states the hours of 1,000 sequences where neither
+// does.
+std::optional<std::int64_t> tokens_asked(const ResolvedRequest& r) {
+  if (r.asked.tokens) return r.asked.tokens;
+  if (r.asked.samples) return *r.asked.samples * r.tokens_per_sample();
+  return std::nullopt;
+}
+
 Json answer_json(const ResolvedRequest& r, const FitAnswer& a) {
   const Forecast& f = a.chosen.forecast;
   const StageForecast& s = f.stages[static_cast<std::size_t>(f.worst_stage)];
@@ -52,6 +60,10 @@ Json answer_json(const ResolvedRequest& r, const FitAnswer& a) {
   if (f.tokens_per_s > 0) {  // else its step is too long to be forecast
     j["step_time_s"] = step_time_json(f.step_time);
     j["tokens_per_s"] = json_number(f.tokens_per_s);
+    if (const auto tokens = tokens_asked(r)) {
+      j["run_tokens"] = *tokens;
+      j["run_s"] = json_number(static_cast<double>(*tokens) / f.tokens_per_s);
+    }
   }
   add_host_ram(j, f.host);
   if (r.asked.explain)

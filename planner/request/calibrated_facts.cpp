@@ -1,5 +1,6 @@
 #include "planner/request/calibrated_facts.hpp"
 
+#include <algorithm>
 #include <future>
 #include <set>
 #include <utility>
@@ -39,6 +40,22 @@ std::string rests_on(const DeviceProfile& p) {
                   p.provenance.date, " (", p.provenance.source, ")");
 }
 
+// The profile of one GPU that --profile names, which comes before the others.
+const DeviceProfile* named_profile(const Calibration& calibration, const Request& request) {
+  if (!request.profile || calibration.devices.empty()) return nullptr;
+  const DeviceProfile& first = calibration.devices.front();
+  if (first.name == *request.profile) return &first;
+  const auto file = load_device_profile(*request.profile);  // else it is no file of one GPU
+  return file && file->name == first.name && file->gpu == first.gpu ? &first : nullptr;
+}
+
+// Whoever names a profile says that the machine is like the one it was measured on: its PCIe has
+// peer access where that one's had.
+void take_peer_access(const DeviceProfile& named, std::vector<Gpu>& gpus) {
+  for (Gpu& gpu : gpus)
+    if (gpu.id == named.gpu && named.peer_over_pcie) gpu.peer_over_pcie = *named.peer_over_pcie;
+}
+
 }  // namespace
 
 Result<Facts> calibrated_facts(const std::filesystem::path& root, const Request& request,
@@ -55,10 +72,15 @@ Result<Facts> calibrated_facts(const std::filesystem::path& root, const Request&
   if (problems.empty() && !calibration) return calibration.error();
   if (problems.empty()) problems = unknown_devices(*calibration, *catalog);
   if (!problems.empty()) return problems;
+  const DeviceProfile* named = named_profile(*calibration, request);
+  if (named != nullptr) take_peer_access(*named, catalog->gpus);
   const std::vector<const Gpu*> asked = gpus_of(*catalog, request);
   for (const Gpu* gpu : asked)
     if (const DeviceProfile* p = serving(*calibration, *gpu))
       calibration->profile.provenance.fields.push_back({gpu->id, rests_on(*p)});
+  if (named != nullptr && !asked.empty() &&
+      std::none_of(asked.begin(), asked.end(), [&](const Gpu* g) { return named->serves(*g); }))
+    calibration->profile.provenance.fields.push_back({"--profile", named->gpu});
   if (asked.size() == 1)
     if (const DeviceProfile* p = serving(*calibration, *asked.front()))
       lay_links_over(calibration->profile.links, *asked.front(), *p);

@@ -380,7 +380,9 @@ std::optional<double> number_in(std::string_view digits) {
 std::variant<FieldValue, Problem> read_value(const RequestField& field, const std::string& words) {
   const std::string where(field.flag);
   if (field.kind == FieldKind::integer) {
-    if (const auto value = lettered_integer_in(words, field.letters)) return FieldValue(*value);
+    std::string_view bare = words;  // 300W
+    if (field.placeholder == "WATTS" && bare.ends_with('W')) bare.remove_suffix(1);
+    if (const auto value = lettered_integer_in(bare, field.letters)) return FieldValue(*value);
     return wrong(where, sentence("expected a whole number", lettered_example(field.letters), ", ",
                                  found(words)));
   }

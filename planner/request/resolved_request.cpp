@@ -378,13 +378,16 @@ void resolve_images(ResolvedRequest& r, Problems& problems) {
 
 // What the answer rests on beyond the published constants (calibrated_facts.hpp).
 void note_calibrations(ResolvedRequest& r) {
-  for (const FieldSource& field : r.facts->profile.provenance.fields)
+  for (const FieldSource& field : r.facts->profile.provenance.fields) {
+    if (field.field == "--profile")
+      r.notes.push_back(sentence("--profile changes nothing here: it is of ", field.source, '.'));
     for (const Cluster& cluster : r.clusters)
       if (std::any_of(cluster.groups.begin(), cluster.groups.end(),
                       [&](const NodeGroup& g) { return g.gpu.id == field.field; })) {
         r.notes.push_back(sentence(field.field, " rests on ", field.source, "."));
         break;
       }
+  }
 }
 
 // Before it is a multiple of the GPUs.

@@ -47,6 +47,30 @@ void warn_of_idle_gpus(const WarnedPlan& k, std::vector<std::string>& to) {
                               several ? "this network." : "PCIe without NVLink."));
 }
 
+// Of a box of unlike cards: those of one kind, or one of them, may do as well without the others.
+void warn_of_slower_cards(const WarnedPlan& k, std::vector<std::string>& to) {
+  const Cluster& c = k.question.cluster;
+  if (!c.mixed_in_one_node || c.gpus() > largest_box_compared) return;
+  std::optional<Seconds> best;
+  std::string of_what;
+  for (const NodeGroup& group : c.groups)
+    for (const int cards : {group.gpus(), 1}) {
+      Cluster part = c;
+      part.groups = {group};
+      part.groups.front().gpus_per_node = cards;
+      part.mixed_in_one_node = false;
+      const auto step = k.best_step_on(part);
+      if (!step || (best && *step >= *best)) continue;
+      best = step;
+      of_what =
+          cards == 1 ? sentence("one ", group.gpu.name) : sentence(cards, " x ", group.gpu.name);
+    }
+  if (!best || *best > k.step) return;
+  to.push_back(sentence("All ", c.gpus(), " GPUs together are no faster than ", of_what,
+                        " without the others: ", shown_time(k.step), " against ", shown_time(*best),
+                        " a step."));
+}
+
 void warn_of_network(const WarnedPlan& k, std::vector<std::string>& to) {
   if (!k.question.cluster.network || k.question.cluster.nodes() == 1) return;
   Question q = k.question;
@@ -92,6 +116,7 @@ void warn_of_loader(const WarnedPlan& k, std::vector<std::string>& to) {
 std::vector<std::string> plan_warnings(const WarnedPlan& plan) {
   std::vector<std::string> warnings;
   warn_of_idle_gpus(plan, warnings);
+  warn_of_slower_cards(plan, warnings);
   warn_of_network(plan, warnings);
   warn_of_batch(plan, warnings);
   warn_of_loader(plan, warnings);

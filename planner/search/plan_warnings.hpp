@@ -2,6 +2,7 @@
 // rests on a forecast of the change that it names, and is left out where that changes little.
 //
 //   fewer GPUs     one card, or one node, is nearly as fast as all (no NVLink, slow network)
+//   unlike cards   those of one kind are as fast without the others, which hold them up
 //   the network    twice the bandwidth between nodes would make the step much shorter
 //   the batch      twice the sequences per step would fill the pipeline's bubble
 //   the loader     the step waits for its data

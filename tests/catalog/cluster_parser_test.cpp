@@ -95,6 +95,9 @@ TEST_CASE("a count may stand before a known name with nothing between, and comma
   REQUIRE(mixed.groups.size() == 2);
   CHECK(mixed.gpus() == 4);
   CHECK(mixed.groups[1].gpu.id == "rtx-4090");
+  CHECK(one("3090 and 2x4090").gpus() == 3);
+  CHECK(holds(refusal("M2 Ultra").what, "Apple's chips"));
+  CHECK(holds(refusal("2xTPU v4").what, "Google's TPUs"));
   CHECK(parse_gpus(loaded_catalog(), "6 24GB")->front().gpus() == 6);
   CHECK(parse_gpus(loaded_catalog(), "24 GB")->front().gpus() == 1);  // a size, as before
   CHECK(holds(refusal("8 H1000").what, "no GPU or node is called \"8 H1000\""));

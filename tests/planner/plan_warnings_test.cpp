@@ -93,4 +93,25 @@ TEST_CASE("fit warns of the plan that it answers with by the same rules") {
   CHECK(fit_answers(resolved(quick)).answers.front().warnings.empty());
 }
 
+// A 3060 and a 3090 hold a 4090 up: the box is slower than that card alone.
+TEST_CASE("a box of unlike cards is held against its cards of one kind") {
+  Request r = request_for("llama-3.1-8b", "3090+4090+3060", {Method::qlora});
+  r.framework = "fsdp_qlora";
+  const FitAnswers box = fit_answers(resolved(r));
+  REQUIRE(box.answers.size() == 1);
+  Request alone = request_for("llama-3.1-8b", "4090", {Method::qlora});
+  alone.framework = "fsdp_qlora";
+  alone.batch = box.answers.front().chosen.question.plan.global_batch();
+  const Seconds together = box.answers.front().chosen.forecast.step_time.expected;
+  REQUIRE(fit_answers(resolved(alone)).answers.front().chosen.forecast.step_time.expected <
+          together);
+  const std::vector<std::string>& warnings = box.answers.front().warnings;
+  CHECK(std::count_if(warnings.begin(), warnings.end(), [](const std::string& warning) {
+          return warning.find("one GeForce RTX 4090 without the others") != std::string::npos;
+        }) == 1);
+  Request alike = request_for("llama-3.1-8b", "2x3090+2x3090", {Method::qlora});
+  for (const std::string& warning : fit_answers(resolved(alike)).answers.front().warnings)
+    CHECK(warning.find("without the others") == std::string::npos);
+}
+
 }  // namespace shardwise
