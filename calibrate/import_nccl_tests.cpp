@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -38,6 +39,8 @@ constexpr std::array<NamedCollective, 16> collective_names{{{"reduce_scatter", "
 struct Run {
   std::string collective, device;
   std::set<std::string> hosts;
+  std::map<std::int64_t, std::string> host_of;  // by rank
+  bool apart = false;        // a rank on two hosts: programs that know nothing of one another
   std::int64_t ranks = 0;    // 0: no list of devices
   std::int64_t threads = 0;  // nThread x nGpus of one process
   bool has_rows() const { return !rows.empty(); }
@@ -53,7 +56,11 @@ bool read_device_line(std::string_view line, Run& run) {
   if (!rank) return false;
   run.ranks = std::max(run.ranks, *rank + 1);
   const auto host = words(*after(line, " on "));
-  if (!host.empty()) run.hosts.emplace(host.front());
+  if (!host.empty()) {
+    run.hosts.emplace(host.front());
+    const auto known = run.host_of.emplace(*rank, host.front()).first;
+    run.apart = run.apart || known->second != host.front();
+  }
   if (const auto name = after(line, "] ")) {
     const auto bracket = name->rfind("] ");
     run.device = trimmed(bracket == name->npos ? *name : name->substr(bracket + 2));
@@ -116,7 +123,8 @@ Measurement measured(const Run& run, std::int64_t ranks, const NcclTestsRow& row
   Measurement m;
   m.bench = "collective";
   m.sizes = {{"bytes", row.bytes}, {"ranks", ranks}};
-  if (!run.hosts.empty()) m.sizes["nodes"] = static_cast<std::int64_t>(run.hosts.size());
+  if (!run.hosts.empty())
+    m.sizes["nodes"] = run.apart ? 1 : static_cast<std::int64_t>(run.hosts.size());
   m.labels = {{"collective", run.collective},
               {"dtype", row.dtype},
               {"placement", placement == 0 ? "out_of_place" : "in_place"}};
@@ -131,6 +139,10 @@ void finish(Run& run, ImportedLog& log) {
   infer_collective(run);
   std::int64_t ranks = run.ranks ? run.ranks : ranks_of_factor(run);
   if (ranks == 0 && run.hosts.size() <= 1) ranks = run.threads;
+  if (run.apart && run.has_rows())
+    leave_unread(log, run.rows.front().first, "",
+                 "its ranks stand on several machines at once, as where nccl-tests is built "
+                 "without MPI=1: read as runs of one machine each");
   for (const auto& [line, row] : run.rows) {
     if (run.collective.empty()) {
       leave_unread(log, line, "", "no line says which collective ran");

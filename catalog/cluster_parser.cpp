@@ -87,7 +87,7 @@ std::string_view maker_out_of_scope(const std::string& name) {
 
 Problem unknown_name(const Catalog& catalog, std::string_view text, const std::string& name) {
   if (const std::string_view maker = maker_out_of_scope(name); !maker.empty())
-    return bad_cluster(text, "\"" + printable(name) + "\": " + std::string(maker) +
+    return bad_cluster(text, std::string(maker) +
                                  " are not in the catalog, which holds NVIDIA's and AMD's GPUs and "
                                  "Intel's Gaudi");
   if (const std::string_view size = size_of_unknown_unit(text); !size.empty())

@@ -260,6 +260,7 @@ std::optional<int> parsed(CLI::App& app, int argc, char** argv) {
   app.set_version_flag("--version", SHARDWISE_VERSION, "print the version and exit");
   ShellPages pages;
   add_shell_pages(app, pages);
+  if (argc == 2 && std::string_view(argv[1]) == "help") return app.exit(CLI::CallForHelp());
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {  // --help and --version

@@ -118,6 +118,10 @@ ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cl
   w.images = r.images;
   w.prefer(r.asked.preference);
   w.compute = r.asked.precision ? *r.asked.precision : usual_format(row, cluster, chosen.notes);
+  if (r.asked.precision == DType::bf16 && !all_compute(cluster, DType::bf16) &&
+      all_compute(cluster, DType::fp16))
+    chosen.notes.emplace_back(
+        "Not every card has bf16 matrix units: --precision fp16 uses those that all have.");
   w.framework = resolved_for(row, method, w.compute);
   if (r.asked.expandable_segments) w.framework.expandable_segments = true;
   if (r.asked.fused_loss) w.framework.loss = w.framework.fused_loss;

@@ -149,7 +149,8 @@ void gather_targets(PlanWords& words, const std::string& file) {
     if (where.empty()) where = words.where(word);
     list += sentence(list.empty() ? "" : ",", name);
   }
-  if (list.empty() && words.has("target:none") && !words.has("target:all-linear"))
+  if (list.empty() && words.has("target:none") && !words.has("target:all-linear") &&
+      !words.has("lora_targets"))
     words.wrong("target:none",
                 "names no linear that adapters are counted on; expected for example q_proj, v_proj "
                 "or all-linear");

@@ -29,7 +29,9 @@ inline constexpr Meaning hugging_face_optimizers[] = {
     {"galore_adamw_8bit", "galore-adamw8bit"},
     {"apollo_adamw", "apollo-adamw"},
     {"adamw_torch_4bit", "adamw4bit"},
-    {"adamw_torch_8bit", "adamw8bit"},  // torchao's: its states are of the same bytes
+    // torchao's, whose states are of the same bytes: a code, and an fp32 scale of 256
+    // (pytorch/ao @0196250048 torchao/optim/subclass_8bit.py).
+    {"adamw_torch_8bit", "adamw8bit"},
     {"adamw_torch_xla", "adamw"},
     {"adamw_torch_npu_fused", "adamw"},
     {"adamw_apex_fused", "adamw"},

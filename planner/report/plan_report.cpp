@@ -92,7 +92,8 @@ std::string scaling_text(const PlanAnswer& a, std::optional<int> columns) {
                               ", for the same batch\n", shown_table(t, "  ", columns));
   if (a.stops_paying)
     text += sentence("  doubling stops paying at ", grouped(*a.stops_paying),
-                     " GPUs: the next doubling makes a step less than ", fixed(doubling_pays, 1),
+                     *a.stops_paying == 1 ? " GPU" : " GPUs",
+                     ": the next doubling makes a step less than ", fixed(doubling_pays, 1),
                      " times as fast, so a token costs a third more\n");
   return text;
 }

@@ -56,6 +56,14 @@ void take_peer_access(const DeviceProfile& named, std::vector<Gpu>& gpus) {
     if (gpu.id == named.gpu && named.peer_over_pcie) gpu.peer_over_pcie = *named.peer_over_pcie;
 }
 
+// Why a profile that was named makes no constant of the answer; empty where it does.
+std::string says_nothing(const DeviceProfile& named, const std::vector<const Gpu*>& asked) {
+  if (std::none_of(asked.begin(), asked.end(), [&](const Gpu* g) { return named.serves(*g); }))
+    return sentence("changes nothing here: it is of ", named.gpu);
+  return named.constants.empty() ? "has curves to look at and no constant that a forecast reads"
+                                 : "";
+}
+
 }  // namespace
 
 Result<Facts> calibrated_facts(const std::filesystem::path& root, const Request& request,
@@ -78,9 +86,9 @@ Result<Facts> calibrated_facts(const std::filesystem::path& root, const Request&
   for (const Gpu* gpu : asked)
     if (const DeviceProfile* p = serving(*calibration, *gpu))
       calibration->profile.provenance.fields.push_back({gpu->id, rests_on(*p)});
-  if (named != nullptr && !asked.empty() &&
-      std::none_of(asked.begin(), asked.end(), [&](const Gpu* g) { return named->serves(*g); }))
-    calibration->profile.provenance.fields.push_back({"--profile", named->gpu});
+  if (named != nullptr && !asked.empty())
+    if (const std::string idle = says_nothing(*named, asked); !idle.empty())
+      calibration->profile.provenance.fields.push_back({"--profile", idle});
   if (asked.size() == 1)
     if (const DeviceProfile* p = serving(*calibration, *asked.front()))
       lay_links_over(calibration->profile.links, *asked.front(), *p);

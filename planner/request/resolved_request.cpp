@@ -138,6 +138,9 @@ void resolve_clusters(ResolvedRequest& r, Problems& problems) {
   r.clusters = *std::move(clusters);
   if (r.asked.nodes) spread_over_nodes(catalog, r, options, problems);
   note_boards(r);
+  if (r.asked.network && std::all_of(r.clusters.begin(), r.clusters.end(),
+                                     [](const Cluster& c) { return c.nodes() == 1; }))
+    r.notes.emplace_back("--network changes nothing here: all GPUs are in one machine.");
   for (std::string& note : notes_of_sizes(catalog, *r.asked.gpus))
     r.notes.push_back(std::move(note));
   note_power_limit(r);
@@ -172,23 +175,24 @@ bool trains_as_stored(const ResolvedRequest& r) {
 }
 
 void resolve_methods(ResolvedRequest& r, UnnamedMethods unnamed, Problems& problems) {
-  r.methods = r.asked.methods;
+  const Request& a = r.asked;
+  const bool wide = a.quantization == Quantization::none;  // also of a quantised checkpoint
+  const bool packed = a.quantization && !wide;
+  r.methods = a.methods;
   if (unnamed == UnnamedMethods::one) {
-    const bool quantised = r.asked.quantization || trains_as_stored(r);
+    const bool quantised = packed || trains_as_stored(r);
     if (r.methods.empty()) r.methods = {quantised ? Method::qlora : Method::full};
     if (r.methods.size() > 1)
       problems.push_back({ProblemKind::request, "--method", "expected one method here"});
   }
-  if (r.methods.empty()) r.methods = {Method::full, Method::lora, Method::qlora};
-  const Request& a = r.asked;
+  if (r.methods.empty()) r.methods = {Method::full, Method::lora};
+  if (a.methods.empty() && r.methods.size() > 1 && !wide) r.methods.push_back(Method::qlora);
   const bool adapters =
       std::any_of(r.methods.begin(), r.methods.end(), [](Method m) { return row(m).adapter; });
-  // A quantised checkpoint may be asked for as if it were of 16 bits.
-  const bool widened = a.quantization == Quantization::none && r.model.stored;
-  if (a.quantization && !widened && !has(r.methods, Method::qlora))
+  if (packed && !has(r.methods, Method::qlora))
     problems.push_back({ProblemKind::request, "--quantization",
                         "only --method qlora quantises the frozen weights"});
-  if (a.quantization == Quantization::none && has(r.methods, Method::qlora))
+  if (wide && has(r.methods, Method::qlora))
     problems.push_back({ProblemKind::request, "--quantization",
                         "none is --method lora; qlora expects nf4, nf4-double, int8, gptq or fp8"});
   if (a.preference != nullptr && has(r.methods, Method::pretrain))
@@ -379,8 +383,7 @@ void resolve_images(ResolvedRequest& r, Problems& problems) {
 // What the answer rests on beyond the published constants (calibrated_facts.hpp).
 void note_calibrations(ResolvedRequest& r) {
   for (const FieldSource& field : r.facts->profile.provenance.fields) {
-    if (field.field == "--profile")
-      r.notes.push_back(sentence("--profile changes nothing here: it is of ", field.source, '.'));
+    if (field.field == "--profile") r.notes.push_back(sentence("--profile ", field.source, '.'));
     for (const Cluster& cluster : r.clusters)
       if (std::any_of(cluster.groups.begin(), cluster.groups.end(),
                       [&](const NodeGroup& g) { return g.gpu.id == field.field; })) {

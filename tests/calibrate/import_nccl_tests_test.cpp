@@ -180,6 +180,20 @@ TEST_CASE("several runs in one log are told apart") {
   CHECK(log.measurements.at(4).labels.at("device") == "NVIDIA H100");
 }
 
+// Two processes, each of which counts its two GPUs from 0: nothing passed between the machines.
+TEST_CASE("runs that were meant for two machines and ran on each alone are told") {
+  std::string text = with_header;
+  for (const auto& [from, to] :
+       {std::pair<std::string, std::string>{"Rank  2", "Rank  0"}, {"Rank  3", "Rank  1"}})
+    text.replace(text.find(from), from.size(), to);
+  const ImportedLog log = imported(text);
+  REQUIRE_FALSE(log.measurements.empty());
+  CHECK(log.measurements.front().sizes.at("ranks") == 2);
+  CHECK(log.measurements.front().sizes.at("nodes") == 1);
+  REQUIRE_FALSE(log.unread.empty());
+  CHECK(log.unread.front().why.find("MPI=1") != std::string::npos);
+}
+
 TEST_CASE("old lists of devices, and lists with ranks left out") {
   const ImportedLog log = imported(
       "# nThread 1 nGpus 2 minBytes 8 maxBytes 134217728 step: 2(factor)\n"

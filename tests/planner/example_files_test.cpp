@@ -140,12 +140,12 @@ TEST_CASE("shell scripts compute their sizes") {
   CHECK(example_plan("train.sh",
                      "GPUS_PER_NODE=8\nNNODES=${SLURM_NNODES:-\"1\"}\n"
                      "WORLD_SIZE=$(($GPUS_PER_NODE*$NNODES))\nTP=${TP:-${SIZE:-4}}\n"
-                     "ARGS=\"--tensor-model-parallel-size $TP --micro-batch-size 1 \\\n"
+                     "ARGS=\"\n  --tensor-model-parallel-size $TP --micro-batch-size 1 \\\n"
                      "  --global-batch-size $((2 * (WORLD_SIZE + 8)))\"\n")
             .find("tp=4") != std::string::npos);
   const auto files =
       example_says("train.sh",
-                   "N=8\nARGS=\"--tensor-model-parallel-size 1 --micro-batch-size 1 \\\n"
+                   "N=8\nARGS=\"\n  --tensor-model-parallel-size 1 --micro-batch-size 1 \\\n"
                    "  --global-batch-size $((2 * (N + 8)))\"\n");
   REQUIRE(files);
   CHECK(files->batch == 32);  // 2 x (8 + 8)

@@ -142,7 +142,8 @@ TEST_CASE("a wrong value names file, key, value and what was expected") {
       {"m.sh", "python pretrain_gpt.py --tensor-model-parallel-size $TP --num-layers 32\n",
        "m.sh:1:tensor-model-parallel-size", "expected a whole number from 1, found \"$TP\""},
       {"x.yaml", "base_model: a\ngradient_checkpointing: maybe\n",
-       "x.yaml:2:gradient_checkpointing", "expected true or false, found \"maybe\""},
+       "x.yaml:2:gradient_checkpointing",
+       "expected true, false, offload or offload_disk, found \"maybe\""},
       {"x.yaml", "base_model: a\nload_in_4bit: true\n", "x.yaml:2:load_in_4bit",
        "quantised weights cannot be trained; expected an adapter beside them"}};
   for (const Case& c : cases) {

@@ -294,4 +294,14 @@ TEST_CASE("images are seen by models with a vision tower only, and fit the seque
   CHECK(problems_of(text).front().where == "--image-tokens");
 }
 
+TEST_CASE("weights that are not quantised may be asked for by that name") {
+  Request r = request_for("llama-3.1-8b", "1xA100-80GB", {Method::lora});
+  r.quantization = Quantization::none;
+  CHECK(resolved(r).methods == std::vector<Method>{Method::lora});
+  r.methods.clear();
+  CHECK(resolved(r).methods == std::vector<Method>{Method::full, Method::lora});
+  r.methods = {Method::qlora};
+  CHECK_FALSE(resolve(r, known_facts(), UnnamedMethods::fine_tuning));
+}
+
 }  // namespace shardwise
