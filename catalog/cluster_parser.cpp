@@ -93,9 +93,11 @@ Problem unknown_name(const Catalog& catalog, std::string_view text, const std::s
   if (const std::string_view size = size_of_unknown_unit(text); !size.empty())
     return bad_cluster(
         text, "no unit of memory is recognised in \"" + printable(size) + "\"; expected GB or GiB");
-  const std::string hint = meant_by(catalog, name);
+  // What is left of "7900xt" behind its x is no name.
+  const std::string whole = name.size() < 3 ? std::string(text) : name;
+  const std::string hint = meant_by(catalog, whole);
   return bad_cluster(
-      text, "no GPU or node is called \"" + printable(name) + '"' +
+      text, "no GPU or node is called \"" + printable(whole) + '"' +
                 (hint.empty() ? ", `shardwise catalog list gpus` names them" : ", " + hint));
 }
 

@@ -60,7 +60,10 @@ void refuse_adapters(Refusals& to, const Workload& w, std::string_view target) {
 void refuse_precision_except(Refusals& to, const Workload& w, std::string_view target,
                              std::initializer_list<DType> known) {
   if (std::find(known.begin(), known.end(), w.compute) != known.end()) return;
-  to.push_back(sentence(target, " is not written in ", name(w.compute)));
+  std::vector<std::string_view> written;
+  for (const DType d : known) written.push_back(name(d));
+  to.push_back(sentence("only ", listed(written, " or "), " is written for ", target, ", not ",
+                        name(w.compute)));
 }
 
 void refuse_other_losses(Refusals& to, const Workload& w, std::string_view target) {

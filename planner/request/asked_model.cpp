@@ -1,5 +1,6 @@
 #include "planner/request/asked_model.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -48,6 +49,16 @@ void read_model(ResolvedRequest& r, const std::string& path, Problems& problems)
   r.notes.push_back(sentence(path, " is a ", r.model.model_type, " model with ",
                              shown_parameters(parameter_count(r.model).total), " parameters."));
   note_what_is_read(r);
+}
+
+// Also as Ollama writes it: llama3.1:8b.
+Result<const Transformer*> named_model_in(const Catalog& catalog, const std::string& name) {
+  auto found = find_model(catalog, name);
+  if (found || name.find(':') == std::string::npos) return found;
+  std::string dashed = name;
+  std::replace(dashed.begin(), dashed.end(), ':', '-');
+  auto other = find_model(catalog, dashed);
+  return other ? other : found;
 }
 
 // Of files of one run, which name one model: of two that differ, neither is taken.
@@ -100,8 +111,13 @@ void resolve_model(ResolvedRequest& r, Problems& problems) {
     return;
   }
   const std::string& name = *r.asked.model;
-  if (!r.asked.names_only && is_path(name)) return read_model(r, name, problems);
-  const auto model = find_model(r.facts->catalog, name);
+  std::error_code ignored;
+  if (!r.asked.names_only && is_path(name)) {
+    if (r.stated.model || fs::exists(name, ignored)) return read_model(r, name, problems);
+    problems.push_back(unknown_model(r, sentence("there is no ", printable(name), " here")));
+    return;
+  }
+  const auto model = named_model_in(r.facts->catalog, name);
   if (!model && !r.asked.names_only && holds_config(name)) return read_model(r, name, problems);
   if (!model) {
     for (const Problem& p : model.error())

@@ -93,7 +93,7 @@ else
   echo 'folder with a broken ds_config.json:' && sed 's/^/  /' err
 fi
 # A value of a plan file is blamed on its file and key, unless a flag says it.
-printf 'base_model: x\nmicro_batch_size: 1\nlora_r: 8\n' >sft.yaml
+printf 'per_device_train_batch_size: 1\ngradient_accumulation_steps: 1\nlora_r: 8\n' >sft.yaml
 for flags in '' '--lora-rank 8'; do
   # shellcheck disable=SC2086
   timeout 20 "$SHARDWISE" simulate 8b --gpus 4090 --plan-from sft.yaml $flags >out 2>err

@@ -179,6 +179,10 @@ TEST_CASE("the model may be the one that a file names") {
   REQUIRE_FALSE(none);
   CHECK(none.error().front().kind == ProblemKind::file);
   CHECK(none.error().front().where == unknown.path.string() + ":1:base_model");
+  const ExampleFile elsewhere("e.yaml", "base_model: ./outputs/merged\nmicro_batch_size: 2\n");
+  const auto gone = resolved_from_files({&elsewhere});
+  REQUIRE_FALSE(gone);
+  CHECK(gone.error().front().where == elsewhere.path.string() + ":1:base_model");
   const auto silent = resolved_from_files({&zero});
   REQUIRE_FALSE(silent);
   CHECK(silent.error().front().where == "MODEL");

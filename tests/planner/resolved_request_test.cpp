@@ -294,6 +294,10 @@ TEST_CASE("images are seen by models with a vision tower only, and fit the seque
   CHECK(problems_of(text).front().where == "--image-tokens");
 }
 
+TEST_CASE("a model may be named as Ollama names it") {
+  CHECK(resolved(request_for("llama3.1:8b", "1xA100-80GB")).model.id == "llama-3.1-8b");
+}
+
 TEST_CASE("weights that are not quantised may be asked for by that name") {
   Request r = request_for("llama-3.1-8b", "1xA100-80GB", {Method::lora});
   r.quantization = Quantization::none;
