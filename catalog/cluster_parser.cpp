@@ -94,7 +94,7 @@ Problem unknown_name(const Catalog& catalog, std::string_view text, const std::s
     return bad_cluster(
         text, "no unit of memory is recognised in \"" + printable(size) + "\"; expected GB or GiB");
   // What is left of "7900xt" behind its x is no name.
-  const std::string whole = name.size() < 3 ? std::string(text) : name;
+  const std::string whole = name.size() == 1 ? std::string(text) : name;
   const std::string hint = meant_by(catalog, whole);
   return bad_cluster(
       text, "no GPU or node is called \"" + printable(whole) + '"' +

@@ -96,7 +96,7 @@ TEST_CASE("a count may stand before a known name with nothing between, and comma
   CHECK(mixed.gpus() == 4);
   CHECK(mixed.groups[1].gpu.id == "rtx-4090");
   CHECK(one("3090 and 2x4090").gpus() == 3);
-  CHECK(holds(refusal("7900xt").what, "called \"7900xt\", did you mean rx-7900-xtx"));
+  CHECK(holds(refusal("7900xt").what, "called \"7900xt\", did you mean 7900"));
   CHECK(holds(refusal("M2 Ultra").what, "Apple's chips"));
   CHECK(holds(refusal("2xTPU v4").what, "Google's TPUs"));
   CHECK(parse_gpus(loaded_catalog(), "6 24GB")->front().gpus() == 6);
@@ -114,7 +114,7 @@ TEST_CASE("a number and a word that begins with an x are a name, not a count of 
       CHECK(holds(refusal(std::string(count) + card).what,
                   "no GPU or node is called \"" + std::string(card) + "\""));
   CHECK(holds(refusal("7900 XT").what, "7900-xtx"));
-  CHECK(holds(refusal("Jetson AGX Orin").what, "`shardwise catalog list gpus` names them"));
+  CHECK(holds(refusal("Jetson AGX Orin").what, "NVIDIA's Jetson boards"));
   CHECK(one("2 xH100-SXM").gpus() == 2);
   CHECK(one("2 x4090").gpus() == 2);
 }
