@@ -69,11 +69,13 @@ Result<PlanFiles> with_plan_texts(const Request& request, const PlanFileContext&
   PlanWords& words = said->words;
   PlanFiles files{request, std::move(said->reports), said->learning_rate, said->batch};
   // Another batch was asked for: the files' plan takes it by accumulating more or less often.
-  if (request.batch && files.batch && *request.batch != *files.batch) {
-    words.forget("ga");
-    const auto microbatch = words.words.find("mbs");  // implied: what was left of their batch
-    if (microbatch != words.words.end() && microbatch->second.implied) words.forget("mbs");
-  }
+  const bool other_batch = request.batch && files.batch && *request.batch != *files.batch;
+  if (other_batch) words.forget("ga");
+  if (other_batch || request.microbatch)  // implied: what was left of the files' batch
+    for (const std::string_view word : {"mbs", "ga"}) {
+      const auto left = words.words.find(word);
+      if (left != words.words.end() && left->second.implied) words.words.erase(left);
+    }
   std::vector<std::string> names;
   for (const PlanFileReport& r : files.reports)
     if (r.format != written_script) names.push_back(r.file);

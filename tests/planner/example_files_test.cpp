@@ -133,6 +133,13 @@ TEST_CASE("a DeepSpeed batch without a microbatch leaves what DeepSpeed leaves")
   const auto files = example_says("ds.json", R"({"train_batch_size": 256})", other);
   REQUIRE(files);
   CHECK(files->request.plans.front() == "zero=0,offload=none");
+  // So it is where a microbatch is asked for, and the batch stays.
+  Request smaller = request_for("llama-3.1-8b", "8xH100-SXM");
+  smaller.microbatch = 4;
+  const auto fewer = example_says("ds.json", R"({"train_batch_size": 256})", smaller);
+  REQUIRE(fewer);
+  CHECK(fewer->request.plans.front() == "zero=0,offload=none");
+  CHECK(fewer->request.batch == 256);
 }
 
 // examples/mixtral/train_mixtral_8x7b_distributed.sh and DeepSpeed-Domino's pretrain_gpt3_2.7b.sh.
