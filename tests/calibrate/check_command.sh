@@ -52,6 +52,13 @@ done
 alone simulate 8b --gpus 2x4090 --method qlora --plan dp=2 --profile "$folder/mine.json" >"$folder/answer.txt" 2>&1 ||
   fail "simulate with the profile: $(cat "$folder/answer.txt")"
 grep -q 'profile mine' "$folder/answer.txt" || fail "the answer does not name its profile"
+# A 4090's PCIe has no peer access by the catalog: who names a profile that had it has it as well.
+alone calibrate import "$folder/allreduce.log" --out "$folder/peers.json" --peer-access yes >/dev/null
+alone simulate 8b --gpus 2x4090 --method qlora --plan dp=2 --profile "$folder/peers.json" >"$folder/answer.txt" 2>&1
+grep -q 'profile peers' "$folder/answer.txt" || fail "a profile with peer access serves nobody"
+alone simulate 8b --gpus 8xH100-SXM --method qlora --plan dp=8 --profile "$folder/mine.json" >"$folder/answer.txt" 2>&1
+grep -q -- '--profile changes nothing here: it is of rtx-4090' "$folder/answer.txt" ||
+  fail "a profile of another GPU is taken in silence"
 
 for day in foo 2026-02-30 2026-1-2 2026-01-02x; do
   alone calibrate import "$folder/allreduce.log" --date "$day" --out "$folder/no.json" >/dev/null 2>"$folder/told"

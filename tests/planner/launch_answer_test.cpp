@@ -27,6 +27,20 @@ Result<LaunchAnswer> launched(const Case& c, std::string_view target) {
 
 }  // namespace
 
+// plan assumes another method than launch does: who names none is told by both.
+TEST_CASE("a method that nobody named is told where files are written") {
+  for (const bool named : {false, true}) {
+    Request r = request_for("llama-3.1-8b", "8xH100-SXM");
+    if (named) r.methods = {Method::full};
+    r.target = "torchtitan";
+    const auto a = launch_answer(r, known_facts());
+    REQUIRE(a);
+    CHECK(std::any_of(a->notes.begin(), a->notes.end(), [](const std::string& note) {
+            return note.starts_with("No method named: full fine-tuning");
+          }) == !named);
+  }
+}
+
 // Every one of these models is one that the target knows, so a refusal could only be of a plan.
 TEST_CASE("a plan that nobody asked for is one that its target can be told") {
   const std::vector<Case> cases{

@@ -29,6 +29,19 @@ TEST_CASE("a method that no launch file says is searched all the same", "[search
   }
 }
 
+TEST_CASE("a method that nobody named is told with the plans", "[search]") {
+  for (const bool named : {false, true}) {
+    Request r = request_for("gpt2", "4xH100-SXM");
+    if (named) r.methods = {Method::pretrain};
+    const auto a = plan_answer(r, {}, known_facts());
+    REQUIRE(a);
+    const auto& notes = (*a)->notes;
+    CHECK(std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
+            return note.starts_with("No method named: pretraining");
+          }) == !named);
+  }
+}
+
 // As fit does it: 48 = 4 x 10 + 8 is nearest to 50.
 TEST_CASE("a batch that no plan divides is searched as the nearest that does", "[search]") {
   Request r = request_for("llama-3.1-8b", "10xA100-80GB", {Method::lora});
