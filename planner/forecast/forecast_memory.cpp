@@ -100,15 +100,16 @@ StageMemory play_again(const ForecastContext& k, int stage, Bytes capacity,
 // free; so between "what is allocated fits" and "what is reserved fits" the answer is to play the
 // stream once more on a card of that size, unless that has been `tried`.
 bool survives(const ForecastContext& k, const LengthVariation& v, int stage,
-              const StageMemory& memory, Bytes outside, Bytes capacity,
+              const MemoryPlays& plays, Bytes outside, Bytes capacity,
               std::vector<RoomTried>& tried) {
-  const MemoryPeak& peak = memory.peak();
+  const auto at = static_cast<std::size_t>(stage);
+  const MemoryPeak& peak = plays.stages[at].peak();
   if (peak.reserved + outside <= capacity) return true;
   if (peak.allocated + outside > capacity) return false;
   const Bytes room = capacity - outside;
   for (const RoomTried& t : tried)
-    if (t.stage == stage && t.room == room) return t.enough;
-  tried.push_back({stage, room, !play_again(k, stage, room, v.play).ran_out});
+    if (t.stage == plays.same_as[at] && t.room == room) return t.enough;
+  tried.push_back({plays.same_as[at], room, !play_again(k, stage, room, v.play).ran_out});
   return tried.back().enough;
 }
 
@@ -136,7 +137,7 @@ Bytes least_card(const ForecastContext& k, const LengthVariation& v, const Memor
                  std::vector<RoomTried>& tried) {
   const auto at = static_cast<std::size_t>(s.stage);
   const StageMemory& memory = plays.stages[at];
-  if (survives(k, v, s.stage, memory, outside, s.capacity, tried)) return s.capacity;
+  if (survives(k, v, s.stage, plays, outside, s.capacity, tried)) return s.capacity;
   if (!least_wanted) return memory.peak().reserved + outside;
   if (memory.peak().allocated + outside > s.capacity) return *plays.least_rooms[at] + outside;
   return least_room(k, v, s.stage, s.capacity - outside) + outside;
@@ -246,12 +247,32 @@ Bytes room_for_tensors(const ForecastContext& k, int stage, Bytes nccl,
 // they are told alone, without a play. A preference.
 constexpr int far_off = 2;
 
+// What was just found for a stage, with so much room for tensors.
+struct LeastRoom {
+  std::size_t stage = 0;
+  Bytes room;
+};
+
+// The least room of a stage that does just the same with the same room, and is told to hold as
+// much: one between two others may be told a little less than its own play.
+std::optional<Bytes> least_room_of_same(const MemoryPlays& plays,
+                                        const std::vector<LeastRoom>& found, std::size_t stage,
+                                        Bytes room) {
+  const auto held = [&](std::size_t s) { return plays.stages[s].peak().allocated; };
+  for (const LeastRoom& f : found)
+    if (plays.same_as[f.stage] == plays.same_as[stage] && f.room == room &&
+        held(f.stage) == held(stage))
+      return plays.least_rooms[f.stage];
+  return std::nullopt;
+}
+
 // Of stages that hold more than their GPU has, or whose cache fills it: neither depends on how much
 // that is.
 std::shared_ptr<const MemoryPlays> with_least_rooms(const ForecastContext& k,
                                                     const LengthVariation& v, Bytes nccl,
                                                     std::shared_ptr<const MemoryPlays> plays) {
   std::shared_ptr<MemoryPlays> more;
+  std::vector<LeastRoom> found;
   for (std::size_t at = 0; at < plays->stages.size(); ++at) {
     const auto stage = static_cast<int>(at);
     const MemoryPeak& peak = plays->stages[at].peak();
@@ -261,9 +282,12 @@ std::shared_ptr<const MemoryPlays> with_least_rooms(const ForecastContext& k,
     if (more == nullptr) more = std::make_shared<MemoryPlays>(*plays);
     more->least_rooms.resize(plays->stages.size());
     const bool far = held > std::int64_t{far_off} * room;
+    const std::optional<Bytes> same = least_room_of_same(*more, found, at, room);
     more->least_rooms[at] = far           ? held
+                            : same        ? *same
                             : held > room ? raised_room(k, v, stage, held)
                                           : least_room(k, v, stage, held);
+    found.push_back({at, room});
   }
   return more == nullptr ? plays : more;
 }
@@ -320,6 +344,7 @@ std::shared_ptr<const MemoryPlays> played(const ForecastContext& k, const Length
            equal(k.partition) && std::all_of(v.partitions.begin(), v.partitions.end(), equal);
   };
   plays->stages = stage_plays(of);
+  plays->same_as = first_of_the_same(of);
   return plays;
 }
 
@@ -335,9 +360,8 @@ bool fits_smaller(const ForecastContext& k, const LengthVariation& v, const Fore
                   const SpreadRow& spread, std::vector<RoomTried>& tried) {
   return std::all_of(f.stages.begin(), f.stages.end(), [&](const StageForecast& s) {
     const Bytes outside = s.peak.device - s.peak.reserved;
-    const StageMemory& memory = f.plays->stages[static_cast<std::size_t>(s.stage)];
     return s.paged == Bytes(0) &&
-           survives(k, v, s.stage, memory, outside, smaller_by(s.capacity, spread), tried);
+           survives(k, v, s.stage, *f.plays, outside, smaller_by(s.capacity, spread), tried);
   });
 }
 

@@ -25,7 +25,7 @@ struct ForecastContext {
 
 // Whether a stage whose tensors fit runs through with so much room for them and what is cached.
 struct RoomTried {
-  int stage = 0;
+  int stage = 0;  // of MemoryPlays::same_as
   Bytes room;
   bool enough = false;
 };
@@ -36,6 +36,7 @@ struct MemoryPlays {
   int workspaces = 0;
   std::shared_ptr<const ModelPartition> partition;  // whose layers were played
   std::vector<StageMemory> stages;
+  std::vector<int> same_as;  // by stage: the first one whose play is the same on the same card
   // By stage, where it was asked for: what tensors must have room in, found on a GPU that has no
   // more than what is allocated at the peak and grows by whatever it misses.
   std::vector<std::optional<Bytes>> least_rooms;

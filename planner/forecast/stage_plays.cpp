@@ -82,7 +82,11 @@ int in_flight(const std::vector<Slot>& slots) {
 class Stages {
  public:
   explicit Stages(const StagesToPlay& of)
-      : of_(of), known_(static_cast<std::size_t>(of.stages)), held_(known_.size()) {
+      : of_(of),
+        same_as_(first_of_the_same(of)),
+        played_(same_as_.size()),
+        known_(same_as_.size()),
+        held_(same_as_.size()) {
     for (std::size_t s = 0; s < held_.size(); ++s) held_[s] = in_flight(of.slots[s]);
   }
 
@@ -90,8 +94,8 @@ class Stages {
     for (int first = 0; first < of_.stages && !given_up_;) {
       int last = first;
       while (last + 1 < of_.stages && of_.like_the_one_before(last + 1)) ++last;
-      play(first, first);
-      if (!given_up_) play(last, first);
+      play(first);
+      if (!given_up_) play(last);
       if (!given_up_) fill(first, last);
       first = last + 1;
     }
@@ -104,12 +108,13 @@ class Stages {
  private:
   std::optional<StageMemory>& at(int stage) { return known_[static_cast<std::size_t>(stage)]; }
 
-  // Unless it does just what `like`, a stage of equal layers, has done.
-  void play(int stage, int like) {
+  // Unless a stage that does just the same has been played.
+  void play(int stage) {
     if (at(stage)) return;
-    const bool same = at(like) && of_.slots[static_cast<std::size_t>(stage)] ==
-                                      of_.slots[static_cast<std::size_t>(like)];
-    at(stage) = same ? *at(like) : of_.play(stage);
+    std::optional<int>& played =
+        played_[static_cast<std::size_t>(same_as_[static_cast<std::size_t>(stage)])];
+    at(stage) = played ? *at(*played) : of_.play(stage);
+    if (!played) played = stage;
     if (at(stage)->given_up) given_up_ = at(stage);
   }
 
@@ -117,7 +122,7 @@ class Stages {
   void fill(int first, int last) {
     if (last - first < 2 || given_up_) return;
     const int middle = middle_of(first, last);
-    play(middle, first);
+    play(middle);
     const bool whole = at(first)->ran_out || at(middle)->ran_out || at(last)->ran_out;
     if (of_.may_lie_between && !whole &&
         OnLine{*at(middle), *at(first), *at(last), share(first, last, middle)}.all_near()) {
@@ -148,12 +153,27 @@ class Stages {
   }
 
   const StagesToPlay& of_;
+  std::vector<int> same_as_;
+  std::vector<std::optional<int>> played_;  // by same_as_: the one that was
   std::vector<std::optional<StageMemory>> known_;
   std::vector<int> held_;
   std::optional<StageMemory> given_up_;
 };
 
 }  // namespace
+
+std::vector<int> first_of_the_same(const StagesToPlay& of) {
+  std::vector<int> same_as;
+  int first = 0;  // of the run of stages with equal layers on equal cards
+  for (int stage = 0; stage < of.stages; ++stage) {
+    if (stage > 0 && !of.like_the_one_before(stage)) first = stage;
+    int same = first;
+    while (of.slots[static_cast<std::size_t>(same)] != of.slots[static_cast<std::size_t>(stage)])
+      ++same;
+    same_as.push_back(same);
+  }
+  return same_as;
+}
 
 std::vector<StageMemory> stage_plays(const StagesToPlay& of) { return Stages(of).all(); }
 

@@ -29,4 +29,7 @@ struct StagesToPlay {
 // One answer per stage. Where a play was given up, the others are not asked for and stand as it.
 std::vector<StageMemory> stage_plays(const StagesToPlay& of);
 
+// By stage, the first one that does just the same: equal layers on equal cards, and equal slots.
+std::vector<int> first_of_the_same(const StagesToPlay& of);
+
 }  // namespace shardwise

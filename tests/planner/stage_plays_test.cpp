@@ -75,6 +75,17 @@ TEST_CASE("Stages that do the same are played once", "[stage_plays]") {
   CHECK(p.played == std::set<int>{0});
 }
 
+// Of eight stages in 1F1B with three microbatches, stages 0 to 5 send three ahead before the first
+// comes back, stage 6 two and stage 7 one; stage 3 begins a run of other layers.
+TEST_CASE("Stages do the same where layers and slots are equal", "[stage_plays]") {
+  StagesToPlay of;
+  of.stages = 8;
+  for (int s = 0; s < 8; ++s)
+    of.slots.push_back(find_pipeline_schedule("1f1b")->order({8, 1, 3}, s));
+  of.like_the_one_before = [](int s) { return s != 3; };
+  CHECK(first_of_the_same(of) == std::vector<int>{0, 0, 0, 3, 3, 3, 6, 7});
+}
+
 TEST_CASE("Every stage is played where none may lie between others", "[stage_plays]") {
   Pipeline p{8, [](int held) { return held * 96 * mib; }};
   p.of.may_lie_between = false;
