@@ -120,7 +120,8 @@ struct Forecast {
   Trust trust = Trust::assumed;    // the weakest thing the answer rests on
   std::vector<std::string> notes;  // warnings in whole sentences
   std::int64_t tasks = 0;
-  std::shared_ptr<const MemoryPlays> plays;  // to hand to ForecastOptions, see there
+  // To hand to ForecastOptions, see there. None where a play was given up.
+  std::shared_ptr<const MemoryPlays> plays;
   std::shared_ptr<const StepRecord> record;  // where asked for
 
   const StageForecast& worst() const { return stages[static_cast<std::size_t>(worst_stage)]; }
@@ -137,6 +138,9 @@ struct ForecastOptions {
   // Memory is played until it is certain that a GPU needs more: then its figures are more than this
   // and say nothing else.
   std::optional<Bytes> give_up_above = std::nullopt;
+  // Memory is played until it is certain that the tensors of a GPU lack more than this: then its
+  // figures say that they do, and nothing else.
+  std::optional<Bytes> give_up_lacking = std::nullopt;
   // Where it does not fit, what is reserved is what it takes on the least card on which it would;
   // false: what it takes on a card without end, which is more and costs a play less.
   bool least_card = true;

@@ -320,6 +320,8 @@ std::shared_ptr<const MemoryPlays> played(const ForecastContext& k, const Length
     PlayVariation how = v.play;
     if (options.only_if_fits || options.give_up_above)
       how.most_allocated = room_for_tensors(k, stage, nccl, options.give_up_above);
+    else if (options.give_up_lacking)
+      how.most_allocated = room_for_tensors(k, stage, nccl) + *options.give_up_lacking;
     return play_memory(q.workload, q.plan, k.schedule, k.partition, stage, context_of(stage),
                        capacity, how);
   };
@@ -437,7 +439,9 @@ void forecast_memory(const ForecastContext& k, const ForecastOptions& options, F
       {played_worst.state, played_worst.activations_on_host, nccl.host, worst.paged_out});
   const Bytes host_need = std::max(f.host.steady, f.host.load_peak);
   f.host_fits = !f.host.available || host_need <= *f.host.available;
-  if (tried.size() == f.plays->tried.size()) return;
+  const auto given_up = [](const StageMemory& m) { return m.given_up; };
+  if (std::any_of(f.plays->stages.begin(), f.plays->stages.end(), given_up)) f.plays.reset();
+  if (f.plays == nullptr || tried.size() == f.plays->tried.size()) return;
   auto plays = std::make_shared<MemoryPlays>(*f.plays);
   plays->tried = std::move(tried);
   f.plays = std::move(plays);

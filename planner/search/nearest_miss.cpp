@@ -33,4 +33,11 @@ bool nearer(const Forecast& a, const Forecast& b) {
   return key(a) < key(b);
 }
 
+void LeastLack::learn(const Forecast& missed) {
+  const std::int64_t lacks = std::max(Bytes(0), least_shortfall(missed)).value;
+  std::int64_t before = bytes_;
+  while (lacks < before && !bytes_.compare_exchange_weak(before, lacks)) {
+  }
+}
+
 }  // namespace shardwise

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <future>
 #include <iterator>
+#include <memory>
 #include <utility>
 
 #include "planner/choice/asked_plan.hpp"
@@ -31,6 +32,12 @@ struct Tried {
   Verdict verdict = Verdict::does_not_fit;
 };
 
+// Does not fit: nobody has looked by how much.
+struct Missed {
+  ParallelPlan plan;
+  std::shared_ptr<const MemoryPlays> plays;  // where they went on to the end for the verdict
+};
+
 // Which plans are looked at, where launch files are written for the framework that was asked for:
 // all, those that such a file can say ("tellable"), or the others.
 enum class Kept { all, tellable, untellable };
@@ -43,8 +50,8 @@ struct PlanSearch {
   const LaunchTarget* target = nullptr;  // of the framework asked for; nullptr: all plans are kept
   Kept kept = Kept::all;
   std::vector<std::string> notes;
-  std::vector<Tried> fitting;          // to be timed
-  std::vector<ParallelPlan> missed;    // do not fit: nobody has looked by how much
+  std::vector<Tried> fitting;  // to be timed
+  std::vector<Missed> missed;
   std::vector<ParallelPlan> hopeless;  // model states alone exceed the GPU
   Problems refused;                    // of plans that are not legal, the first plan's
   int considered = 0;
@@ -74,15 +81,13 @@ Bytes stage_room(const Cluster& cluster, bool stages_alike) {
   return stages_alike ? *least : *most;
 }
 
-// Of a plan that does not fit: nothing, or figures, which are those of a card without end.
-enum class Wanted { verdict, figures };
+const ForecastOptions only_verdict{.only_if_fits = true};
 
-// Forecasts memory; nothing where the plan is refused.
-std::optional<Tried> try_plan(PlanSearch& s, const ParallelPlan& plan, Wanted wanted) {
+// Forecasts memory, on a card without end; nothing where the plan is refused.
+std::optional<Tried> try_plan(PlanSearch& s, const ParallelPlan& plan, ForecastOptions wanted) {
   Tried t{s.question(plan), {}, {}};
-  auto memory =
-      forecast(t.question, s.request.facts->profile,
-               {.time = false, .only_if_fits = wanted == Wanted::verdict, .least_card = false});
+  wanted.time = wanted.least_card = false;
+  auto memory = forecast(t.question, s.request.facts->profile, wanted);
   if (!memory) {
     if (s.refused.empty()) s.refused = memory.error();
     return std::nullopt;
@@ -127,10 +132,10 @@ void try_at_once(PlanSearch& s, ParallelPlan plan) {
   plan.microbatch = share;
   plan.microbatches = 1;
   ++s.considered;
-  std::optional<Tried> t = try_plan(s, plan, Wanted::verdict);
+  std::optional<Tried> t = try_plan(s, plan, only_verdict);
   if (!t) return;
   if (t->verdict == Verdict::does_not_fit)
-    s.missed.push_back(plan);
+    s.missed.push_back({plan, t->memory.plays});
   else
     s.fitting.push_back(*std::move(t));
 }
@@ -143,10 +148,10 @@ void climb(PlanSearch& s, ParallelPlan plan) {
     plan.microbatch = size;
     plan.microbatches = s.request.batch / plan.data / size;
     ++s.considered;
-    std::optional<Tried> t = try_plan(s, plan, Wanted::verdict);
+    std::optional<Tried> t = try_plan(s, plan, only_verdict);
     if (!t) break;
     if (t->verdict == Verdict::does_not_fit) {
-      s.missed.push_back(plan);
+      s.missed.push_back({plan, t->memory.plays});
       if (!best) try_at_once(s, plan);
       break;
     }
@@ -316,23 +321,29 @@ Problems try_asked_plans(PlanSearch& s) {
       continue;
     }
     ++s.considered;
-    std::optional<Tried> t = try_plan(s, *plan, Wanted::verdict);
+    std::optional<Tried> t = try_plan(s, *plan, only_verdict);
     if (!t) continue;
     if (t->verdict == Verdict::does_not_fit)
-      s.missed.push_back(*plan);
+      s.missed.push_back({*plan, t->memory.plays});
     else
       s.fitting.push_back(std::move(*t));
   }
   return problems;
 }
 
-// Of plans that were looked at and do not fit, the nearest; the first of equals.
+// Of plans that were looked at and do not fit, the nearest; the first of equals. Those that redo
+// everything lack least, and come first: the others are played no further than to lack more.
 std::optional<Tried> nearest(PlanSearch& s) {
   std::vector<std::optional<Tried>> missed(s.missed.size());
-  on_all_cores(missed.size(), [&](std::size_t i) {
-    PlanSearch one = s.part();
-    missed[i] = try_plan(one, s.missed[i], Wanted::figures);
-  });
+  LeastLack least;
+  for (const bool redoes_all : {true, false})
+    on_all_cores(missed.size(), [&](std::size_t i) {
+      const Missed& m = s.missed[i];
+      if ((m.plan.recompute == "full") != redoes_all) return;
+      PlanSearch one = s.part();
+      missed[i] = try_plan(one, m.plan, {.give_up_lacking = least.known(), .plays = m.plays});
+      if (missed[i]) least.learn(missed[i]->memory);
+    });
   std::optional<Tried> best;
   for (std::optional<Tried>& t : missed)
     if (t && (!best || nearer(t->memory, best->memory))) best = std::move(t);
@@ -355,7 +366,7 @@ std::optional<Tried> settle_for_hopeless(PlanSearch& s) {
   plan.microbatch = sizes.front();
   plan.microbatches = s.request.batch / plan.data / plan.microbatch;
   ++s.considered;
-  return try_plan(s, plan, Wanted::figures);
+  return try_plan(s, plan, {});
 }
 
 // A problem where its step is too long to be forecast, unless memory alone says no.
