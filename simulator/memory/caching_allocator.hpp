@@ -157,6 +157,7 @@ class CachingAllocator {
   void settle(BlockId block);
   void wait_for_users(BlockId block);
 
+  MaybeBlock refuse(Bytes request);
   MaybeBlock take_new(BlockPool& pool, Bytes request, Bytes size);
   MaybeBlock new_block(BlockPool& pool, Bytes size);
   void collect_garbage();
@@ -187,13 +188,9 @@ class CachingAllocator {
 // The way of a request that a cached block can take, and back: most of a play, so inline.
 
 inline MaybeBlock CachingAllocator::allocate(Bytes request, StreamId stream) {
-  require(request >= Bytes{}, "a request for memory is not negative");
-  if (request == Bytes{}) return border_block;
   constexpr Bytes one_exabyte{std::int64_t{1} << 60};
-  if (request >= one_exabyte) {
-    fail(request, request);
-    return std::nullopt;
-  }
+  if (request <= Bytes{} || request >= one_exabyte) [[unlikely]]
+    return refuse(request);
   const Bytes size = rounded(request);
   BlockPool& pool = pool_of(stream, is_small(size));
   MaybeBlock block = take_cached(pool, size);

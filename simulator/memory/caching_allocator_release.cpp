@@ -8,6 +8,14 @@
 #include "simulator/memory/expandable_segment.hpp"
 
 namespace shardwise {
+// A request of nothing, or of more than there is.
+MaybeBlock CachingAllocator::refuse(Bytes request) {
+  require(request >= Bytes{}, "a request for memory is not negative");
+  if (request == Bytes{}) return border_block;
+  fail(request, request);
+  return std::nullopt;
+}
+
 // [malloc]
 MaybeBlock CachingAllocator::take_new(BlockPool& pool, Bytes request, Bytes size) {
   if (ages_) collect_garbage();

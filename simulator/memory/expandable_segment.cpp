@@ -121,8 +121,10 @@ FreeBlockSet::Position prefer_holes(const BlockPool& pool, const BlockList& bloc
     return is_unmapped(blocks, next) ? at->size + blocks[next].size : at->size;
   };
   FreeBlockSet::Position best = first;
-  for (auto at = pool.free.after(best); at != nullptr; at = pool.free.after(at)) {
-    if (size_when_grown(at) >= size_when_grown(best)) break;
+  // One that cannot grow is no larger than all behind it.
+  while (is_unmapped(blocks, blocks[best->block].next)) {
+    const auto at = pool.free.after(best);
+    if (at == nullptr || size_when_grown(at) >= size_when_grown(best)) break;
     best = at;
   }
   return best;

@@ -4,12 +4,13 @@
 // Blocks of nearly the same size share a bin: 16 bins for every doubling of the size, counted in
 // units u of 512 B (all block sizes are multiples of it),
 //
-//   bin(u) = 16 s + floor(u / 2^s),   s = max(0, floor(log2 u) - 4),   at most 511
+//   bin(u) = 16 s + floor(u / 2^(s - 4)) - 16,   s = floor(log2 u),   at most 511
 //
-// so a larger bin holds only larger blocks. Half of all blocks come into an empty bin, and four of
-// five become the least of theirs: so that one lies in the bin itself, and the others, sorted
-// downwards, in a list beside it. A bit per bin says whether it holds anything, and one per word of
-// these whether any of them is set.
+// so a larger bin holds only larger blocks: s and the four bits behind the first, which are the
+// leading bits of u as a double. Half of all blocks come into an empty bin, and four of five become
+// the least of theirs: so that one lies in the bin itself, and the others, sorted downwards, in a
+// list beside it. A bit per bin says whether it holds anything, and one per word of these whether
+// any of them is set.
 #pragma once
 
 #include <algorithm>
@@ -29,6 +30,7 @@ struct FreeBlock {
   Bytes size;
   Bytes address;
   MemoryBlockId block;
+  std::uint32_t bin = 0;  // of its set, where it lies
 
   constexpr bool is_below(Bytes key_size, Bytes key_address) const {
     // Arithmetic, not short cuts: a search through free blocks has no branch worth predicting.
@@ -37,10 +39,12 @@ struct FreeBlock {
     return (smaller | (equal & static_cast<int>(address < key_address))) != 0;
   }
   // Field by field: a copy in one piece would wait for the parts that were written last.
-  constexpr void set(Bytes its_size, Bytes its_address, MemoryBlockId its_block) {
+  constexpr void set(Bytes its_size, Bytes its_address, MemoryBlockId its_block,
+                     std::uint32_t its_bin) {
     size = its_size;
     address = its_address;
     block = its_block;
+    bin = its_bin;
   }
 };
 
@@ -53,7 +57,7 @@ class FreeBlockSet {
 
   // The first entry of at least this size, the one with the lowest address among equals.
   Position best_fit(Bytes size) const {
-    const std::size_t number = bin_of(size);
+    const std::uint32_t number = bin_of(size);
     const Bin& bin = bins_[number];
     if (bin.count > 0) {
       if (bin.least.size >= size) return &bin.least;
@@ -64,7 +68,7 @@ class FreeBlockSet {
   }
   // The entry that follows in the order. REQUIRES one there.
   Position after(Position at) const {
-    const std::size_t number = bin_of(at->size);
+    const std::uint32_t number = at->bin;
     const Bin& bin = bins_[number];
     const FreeBlock* const behind = at == &bin.least ? bin.others.get() + bin.count - 1 : at;
     if (behind != bin.others.get()) return behind - 1;
@@ -74,10 +78,10 @@ class FreeBlockSet {
   void insert(MemoryBlockId id, const MemoryBlock& block) {
     insert(bin_of(block.size), id, block.size, block.address);
   }
-  void erase(Position at) { erase(bin_of(at->size), at); }
+  void erase(Position at) { erase(at->bin, at); }
   // REQUIRES: the block is in the set.
   void erase(const MemoryBlock& block) {
-    const std::size_t number = bin_of(block.size);
+    const std::uint32_t number = bin_of(block.size);
     const Bin& bin = bins_[number];
     const bool is_least = !bin.least.is_below(block.size, block.address);
     erase(number,
@@ -114,15 +118,17 @@ class FreeBlockSet {
     }
     void grow();
   };
-  static constexpr std::size_t bin_count = 512;
+  static constexpr std::uint32_t bin_count = 512;
 
-  static std::size_t bin_of(Bytes size) {
-    const std::uint64_t units = static_cast<std::uint64_t>(size.value) >> 9;
-    const auto shift = static_cast<std::size_t>(std::bit_width(units | 16)) - 5;
-    const std::size_t number = 16 * shift + (units >> shift);
+  // REQUIRES: one unit or more.
+  static std::uint32_t bin_of(Bytes size) {
+    const auto units = static_cast<double>(size.value >> 9);
+    constexpr std::uint64_t of_one = std::bit_cast<std::uint64_t>(1.0) >> 48;
+    const auto number =
+        static_cast<std::uint32_t>((std::bit_cast<std::uint64_t>(units) >> 48) - of_one);
     return number < bin_count ? number : bin_count - 1;
   }
-  void insert(std::size_t number, MemoryBlockId id, Bytes size, Bytes address) {
+  void insert(std::uint32_t number, MemoryBlockId id, Bytes size, Bytes address) {
     Bin& bin = bins_[number];
     FreeBlock* place = &bin.least;
     if (bin.count == 0) {
@@ -131,12 +137,12 @@ class FreeBlockSet {
     } else if (bin.least.is_below(size, address)) {
       place = &bin.make_place(bin.not_below(size, address));
     } else {
-      bin.make_place(bin.count - 1).set(bin.least.size, bin.least.address, bin.least.block);
+      bin.make_place(bin.count - 1).set(bin.least.size, bin.least.address, bin.least.block, number);
     }
-    place->set(size, address, id);
+    place->set(size, address, id, number);
     ++bin.count;
   }
-  void erase(std::size_t number, Position at) {
+  void erase(std::uint32_t number, Position at) {
     Bin& bin = bins_[number];
     --bin.count;
     FreeBlock* const end = bin.others.get() + bin.count;  // behind the others that stay, and one
@@ -144,15 +150,15 @@ class FreeBlockSet {
       FreeBlock* const place = bin.others.get() + (at - bin.others.get());
       std::move(place + 1, end, place);
     } else if (bin.count > 0) {
-      bin.least.set(end[-1].size, end[-1].address, end[-1].block);
+      bin.least.set(end[-1].size, end[-1].address, end[-1].block, number);
     } else {
       occupied_[number / 64] &= ~(std::uint64_t{1} << number % 64);
       if (occupied_[number / 64] == 0) occupied_words_ &= ~(1U << number / 64);
     }
   }
-  std::size_t next_occupied(std::size_t bin) const {
+  std::uint32_t next_occupied(std::uint32_t bin) const {
     if (bin == bin_count) return bin_count;
-    std::size_t word = bin / 64;
+    std::uint32_t word = bin / 64;
     std::uint64_t bits = occupied_[word] & ~std::uint64_t{0} << bin % 64;
     if (bits == 0) {
       const std::uint32_t words = occupied_words_ & ~1U << word;
@@ -162,7 +168,7 @@ class FreeBlockSet {
     }
     return 64 * word + static_cast<unsigned>(std::countr_zero(bits));
   }
-  Position first_of(std::size_t number) const {
+  Position first_of(std::uint32_t number) const {
     return number == bin_count ? nullptr : &bins_[number].least;
   }
 
