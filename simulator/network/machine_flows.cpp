@@ -121,6 +121,7 @@ Transport MachineFlows::transport(int a, int b, PathKind kind) const {
 
 void MachineFlows::append(PairRoute& route, const std::vector<EdgeId>& path,
                           double pcie_weight) const {
+  route.loads.reserve(route.loads.size() + path.size());
   for (const EdgeId e : path) {
     const MachineEdge& edge = machine_.graph[e];
     route.loads.push_back({edge.index, edge.kind == EdgeKind::pcie ? pcie_weight : 1.0});

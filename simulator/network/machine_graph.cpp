@@ -243,6 +243,7 @@ Routes::Routes(const Machine& machine, VertexId from)
 
 std::vector<EdgeId> Routes::to(VertexId to) const {
   std::vector<EdgeId> path;
+  path.reserve(8);  // more than between two GPUs of any box
   for (VertexId at = to; at != from_; at = before_[at]) {
     require(before_[at] != at, "every vertex of a machine can be reached");
     path.push_back(boost::edge(before_[at], at, machine_->graph).first);
