@@ -111,7 +111,7 @@ struct SharedKeys {
 };
 
 // One table whose rows hold a piece for every layer, to which a projection of the token's embedding
-// is added; each layer lets its piece through a gate of its own and adds it to its output (Gemma 4).
+// is added; each layer lets its piece through a gate and adds it to its output (Gemma 4).
 struct LayerEmbeddings {
   int vocab = 0;
   int width = 0;  // of one layer's piece

@@ -241,6 +241,27 @@ TEST_CASE("a file that cannot be read is a problem of the file") {
   }
 }
 
+TEST_CASE("Gemma 4 has other heads on its full layers, experts beside its MLP, or pieces") {
+  const std::string sizes = R"({"model_type": "gemma4", "text_config": {"hidden_size": 2816,
+      "intermediate_size": 2112, "num_attention_heads": 16, "num_key_value_heads": 8,
+      "sliding_window": 1024, "attention_k_eq_v": true, "num_global_key_value_heads": 2,
+      "max_position_embeddings": 262144, "num_experts": 128, "top_k_experts": 8,
+      "moe_intermediate_size": 704, )";
+  const Transformer m =
+      parsed(sizes + R"("hidden_size_per_layer_input": 0, "enable_moe_block": true}})");
+  CHECK(differences(m, model_of_id("gemma-4-26b-a4b")) == "");
+  CHECK(parameter_count(m).total == parameter_count(model_of_id("gemma-4-26b-a4b")).total);
+  CHECK_FALSE(parsed(sizes + R"("hidden_size_per_layer_input": 0}})").moe);
+  // its class has embeddings of each layer unless told otherwise, 262,144 rows of 256 values
+  CHECK_FALSE(m.layer_embeddings);
+  CHECK_FALSE(parsed(sizes + R"("hidden_size_per_layer_input": null}})").layer_embeddings);
+  const Transformer own = parsed(sizes + R"("enable_moe_block": true}})");
+  REQUIRE(own.layer_embeddings);
+  CHECK(own.layer_embeddings->vocab == 262144);
+  CHECK(own.layer_embeddings->width == 256);
+  CHECK(holds(refused(sizes + R"("num_kv_shared_layers": 30}})"), "num_kv_shared_layers"));
+}
+
 TEST_CASE("absent keys mean what the configuration classes make of them") {
   SECTION("Gemma 3 writes only what differs from its class") {
     const Transformer m = parsed(
@@ -250,26 +271,6 @@ TEST_CASE("absent keys mean what the configuration classes make of them") {
     CHECK(differences(m, model_of_id("gemma-3-4b")) == "");
     CHECK(m.model_type == "gemma3_text");
     CHECK(m.vision);
-  }
-  SECTION("Gemma 4 has other heads on its full layers, and experts beside its MLP") {
-    const std::string sizes = R"({"model_type": "gemma4", "text_config": {"hidden_size": 2816,
-        "intermediate_size": 2112, "num_attention_heads": 16, "num_key_value_heads": 8,
-        "sliding_window": 1024, "attention_k_eq_v": true, "num_global_key_value_heads": 2,
-        "max_position_embeddings": 262144, "num_experts": 128, "top_k_experts": 8,
-        "moe_intermediate_size": 704, )";
-    const Transformer m =
-        parsed(sizes + R"("hidden_size_per_layer_input": 0, "enable_moe_block": true}})");
-    CHECK(differences(m, model_of_id("gemma-4-26b-a4b")) == "");
-    CHECK(parameter_count(m).total == parameter_count(model_of_id("gemma-4-26b-a4b")).total);
-    CHECK_FALSE(parsed(sizes + R"("hidden_size_per_layer_input": 0}})").moe);
-    // its class has embeddings of each layer unless told otherwise, 262,144 rows of 256 values
-    CHECK_FALSE(m.layer_embeddings);
-    CHECK_FALSE(parsed(sizes + R"("hidden_size_per_layer_input": null}})").layer_embeddings);
-    const Transformer own = parsed(sizes + R"("enable_moe_block": true}})");
-    REQUIRE(own.layer_embeddings);
-    CHECK(own.layer_embeddings->vocab == 262144);
-    CHECK(own.layer_embeddings->width == 256);
-    CHECK(holds(refused(sizes + R"("num_kv_shared_layers": 30}})"), "num_kv_shared_layers"));
   }
   SECTION("Falcon 7B is multi-query with one norm per layer") {
     const Transformer m = parsed(

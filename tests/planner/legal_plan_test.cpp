@@ -31,7 +31,7 @@ TEST_CASE("layers are dealt to the cards of one node") {
   CHECK(wrong_with(r, "dp=2,pp=8,split=true").empty());
 }
 
-// Its last layers read keys that earlier ones make, and a piece of what stands beside the embedding.
+// Its last layers read keys that earlier ones make, and a piece of what lies by the embedding.
 TEST_CASE("layers that need what another stage makes are not cut off from it") {
   const Request r = request_for("gemma-4-e4b", "2xRTX-3090", {Method::lora});
   CHECK(holds(wrong_with(r, "dp=1,pp=2,split=true"), "pp 2 cuts off layers"));
