@@ -116,6 +116,7 @@ constexpr PlanKey keys[] = {
     ignored("gradient_checkpointing_kwargs*", no_bearing),
     ignored("attn_implementation", "the framework's row says which kernel"),
     ignored("flash_attention", "the framework's row says which kernel"),
+    ignored("gemma4_hybrid_attn_impl", "the framework's row says which kernel"),
     ignored("fsdp_config.*", no_bearing),
     ignored("num_epochs", no_step),
     ignored("max_steps", no_step),
@@ -339,6 +340,13 @@ std::string_view optimizer_for(const ParallelPlan& p, const OptimizerRow& optimi
   return eight ? "adamw_torch_8bit" : hugging_face_optimizer(optimizer);
 }
 
+// Gemma 4 has them where it sees everything: FlashAttention-2 ends at 256, and axolotl runs those
+// layers by PyTorch's attention where this key says so (examples/gemma4/README.md @db0e3fc57).
+bool has_heads_beyond_flash(const Transformer& m) {
+  constexpr int widest = 256;
+  return m.global_attention && m.global_attention->head_dim > widest;
+}
+
 LaunchFiles write(const LaunchJob& job) {
   const Workload& w = job.question.workload;
   const ParallelPlan& p = job.question.plan;
@@ -362,6 +370,7 @@ LaunchFiles write(const LaunchJob& job) {
   put(e, "bf16", w.compute == DType::bf16);
   put(e, "fp16", w.compute == DType::fp16);
   put(e, "attn_implementation", "flash_attention_2");
+  if (has_heads_beyond_flash(w.model)) put(e, "gemma4_hybrid_attn_impl", true);
   put_adapter(e, w);
   put_sharding(e, p, w);
 

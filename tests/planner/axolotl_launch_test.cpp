@@ -30,6 +30,18 @@ TEST_CASE("axolotl's adapters have an alpha") {
   CHECK(whole->files.files.front().text.find("lora_") == std::string::npos);
 }
 
+// Its layers that see everything have heads of 512, FlashAttention-2 takes 256.
+TEST_CASE("axolotl is told of heads that FlashAttention does not take") {
+  Request r = request_for("gemma-4-e4b", "RTX-4090", {Method::qlora});
+  r.target = "axolotl";
+  const auto a = launch_answer(r, known_facts());
+  REQUIRE(a);
+  CHECK(a->files.files.front().text.find("\ngemma4_hybrid_attn_impl: true\n") != std::string::npos);
+  const auto narrow = launch_answer(axolotl_request(Method::qlora, "dp=8,zero=0"), known_facts());
+  REQUIRE(narrow);
+  CHECK(narrow->files.files.front().text.find("hybrid_attn") == std::string::npos);
+}
+
 // check_fsdp2_w_8bit_optimizer: bitsandbytes' AdamW of 8 bits is refused with FSDP2, torchao's is
 // what it asks for instead; of the other optimizers of 8 bits there is none of torchao's.
 TEST_CASE("axolotl's FSDP2 takes torchao's optimizer of 8 bits") {
