@@ -110,7 +110,8 @@ TEST_CASE("a box of unlike cards is held against its cards of one kind") {
           return warning.find("one GeForce RTX 4090 without the others") != std::string::npos;
         }) == 1);
   Request alike = request_for("llama-3.1-8b", "2x3090+2x3090", {Method::qlora});
-  for (const std::string& warning : fit_answers(resolved(alike)).answers.front().warnings)
+  const FitAnswers equal_cards = fit_answers(resolved(alike));
+  for (const std::string& warning : equal_cards.answers.front().warnings)
     CHECK(warning.find("without the others") == std::string::npos);
 }
 
