@@ -23,7 +23,8 @@ bool adapts_all(const AdapterTargets& on) {
   return on.q && on.k && on.v && on.o && on.gate && on.up && on.down;
 }
 
-LinearSpec plain_linear(const GraphBuilder& b, std::string_view name, std::int64_t in,
+// Whole on every tensor rank.
+LinearSpec uncut_linear(const GraphBuilder& b, std::string_view name, std::int64_t in,
                         std::int64_t out) {
   LinearSpec spec{name, in, out};
   spec.adapted = adapts_all(b.workload().adapter.targets);
@@ -48,11 +49,11 @@ void add_layer_embeddings(GraphBuilder& b, TensorIndex ids, TensorIndex embedded
   if (trained) lookup.backward_weight = {traffic(as_double(table * b.gradient_element()), 1)};
   pieces = b.pointwise("layer_embedding_scale", {pieces}, {}, elements, 2 * n, 2 * n, 1);
   const TensorIndex read =
-      b.linear(plain_linear(b, "layer_input_projection", m.hidden, width), embedded, rows);
+      b.linear(uncut_linear(b, "layer_input_projection", m.hidden, width), embedded, rows);
   const TensorIndex scaled =
       b.pointwise("layer_input_scale", {read}, {}, elements, 2 * n, 2 * n, 1);
   const TensorIndex normed =
-      b.norm("layer_input_norm", scaled, rows * m.layers, m.layer_embeddings->width);
+      b.norm("layer_embedding_norm", scaled, rows * m.layers, m.layer_embeddings->width);
   const TensorIndex sum =
       b.pointwise("layer_input_sum", {normed, pieces}, {}, elements, 3 * n, 0, 1);
   const TensorIndex all = b.pointwise("layer_inputs", {sum}, {}, elements, 2 * n, 2 * n, 1);
@@ -65,7 +66,7 @@ TensorIndex add_layer_input(GraphBuilder& b, TensorIndex x) {
   const std::int64_t elements = rows * m.hidden;
   const double n = bytes_of_elements(b, rows * width);
   const double all = bytes_of_elements(b, rows * all_layers_width(m));
-  const TensorIndex gate = b.linear(plain_linear(b, "layer_input_gate", m.hidden, width), x, rows);
+  const TensorIndex gate = b.linear(uncut_linear(b, "layer_input_gate", m.hidden, width), x, rows);
   const TensorIndex open = b.pointwise("gelu", {gate}, {gate}, rows * width, 2 * n, 3 * n, 1);
   // Backward the gradient of a piece becomes one of all of them, zero elsewhere, and is added to
   // those of the layers behind (PyTorch torch/csrc/autograd/FunctionsManual.cpp, select_backward).
@@ -74,7 +75,7 @@ TensorIndex add_layer_input(GraphBuilder& b, TensorIndex x) {
   std::get<MemoryWork>(b.last().backward.front()).launches = 5;
   b.last().backward_temporary = ceil_bytes(all);
   const TensorIndex wide =
-      b.linear(plain_linear(b, "layer_input_out", width, m.hidden), let_in, rows);
+      b.linear(uncut_linear(b, "layer_input_out", width, m.hidden), let_in, rows);
   const TensorIndex out =
       b.residual_add(x, b.norm("layer_input_norm", wide, rows, m.hidden), elements);
   // The layer's output is scaled where it lies, its gradient into a tensor of its own.
