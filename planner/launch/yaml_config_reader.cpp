@@ -43,15 +43,20 @@ ConfigValue plain_value(const std::string& text) {
   return text;
 }
 
+// Above every value stand `most_config_levels` lists at the most.
+constexpr std::size_t most_nodes = most_config_levels * most_config_entries;
+
 struct YamlReading {
   ConfigEntries entries;
   bool too_deep = false;
+  std::size_t nodes = 0;
 
+  // An anchor may stand inside itself, twice and with no value in it: what is walked is counted, as
+  // well as what is found.
   void add(const YAML::Node& node, const std::string& path, int level) {
-    if (level > most_config_levels || entries.size() > most_config_entries) {
-      too_deep |= level > most_config_levels;
-      return;  // an anchor may stand inside itself, and again and again
-    }
+    too_deep |= level > most_config_levels;
+    ++nodes;
+    if (too_deep || nodes > most_nodes || entries.size() > most_config_entries) return;
     if (node.IsSequence() || node.IsMap()) {
       std::size_t place = 0;
       for (const auto& item : node) {
@@ -83,6 +88,9 @@ Result<ConfigEntries> read_yaml_config(const std::string& text, const std::strin
     if (reading.too_deep)
       return Problem{ProblemKind::file, name,
                      sentence("is nested more than ", most_config_levels, " levels deep")};
+    if (reading.nodes > most_nodes)
+      return Problem{ProblemKind::file, name,
+                     sentence("holds more than ", most_nodes, " lists, the most that is read")};
     return std::move(reading.entries);
   } catch (const YAML::Exception& e) {
     return Problem{ProblemKind::file, name,

@@ -106,6 +106,13 @@ TEST_CASE("files that are broken are refused by name and place") {
   std::string deep_and_many = "a: " + std::string(33, '[') + '1' + std::string(33, ']') + "\nb: [1";
   for (int i = 0; i < 10'001; ++i) deep_and_many += ",1";
   deep_and_many += "]\n";
+  std::string empty_lists = "l0: &l0 []\n";
+  for (int i = 1; i <= 6; ++i) {
+    const std::string before = "*l" + std::to_string(i - 1), name = "l" + std::to_string(i);
+    empty_lists += name + ": &" + name + " [" + before;
+    for (int k = 1; k < 10; ++k) empty_lists += "," + before;
+    empty_lists += "]\n";
+  }
   const std::vector<Case> cases{
       {ConfigSyntax::json, "{\"a\": 1", "line 1"},
       {ConfigSyntax::json, "[1]", "object"},
@@ -114,6 +121,10 @@ TEST_CASE("files that are broken are refused by name and place") {
       {ConfigSyntax::yaml, "just words", "mapping"},
       {ConfigSyntax::yaml, "a: 1\na: 2\n", "twice"},
       {ConfigSyntax::yaml, "a: &x [*x]\n", "deep"},
+      // Twice in itself: 2^32 lists above the 33rd level, and not one value.
+      {ConfigSyntax::yaml, "a: &x [*x, *x]\n", "32 levels deep"},
+      // l6 alone is 10^6 empty lists.
+      {ConfigSyntax::yaml, empty_lists.c_str(), "more than 320000 lists"},
       {ConfigSyntax::yaml,
        "a: &a [1,1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\n"
        "c: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n"
