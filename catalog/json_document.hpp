@@ -69,6 +69,8 @@ struct JsonDocument {
   JsonIndex member(JsonIndex object, std::string_view key) const;  // no_json where absent
   std::vector<JsonIndex> children(JsonIndex container) const;
   std::optional<double> as_number(JsonIndex node) const;  // integer or real
+  // Also of a real that has no fraction, as JSON Schema's "integer" takes it: 4096.0, 4e3.
+  std::optional<std::int64_t> as_whole(JsonIndex node) const;
   std::optional<std::string_view> as_text(JsonIndex node) const;
   std::string pointer(JsonIndex node) const;  // RFC 6901: "/moe/experts", "" for the root
   std::string place(JsonIndex node) const;    // "models/x.json:/moe/experts"

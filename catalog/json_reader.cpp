@@ -141,8 +141,8 @@ std::optional<std::int64_t> JsonReader::maybe_integer64(std::string_view key, st
                                                         std::int64_t high) {
   const JsonIndex i = find_present(key);
   if (i == no_json) return std::nullopt;
-  const auto* value = std::get_if<std::int64_t>(&document_->at(i).value);
-  if (value && *value >= low && *value <= high) return *value;
+  const auto value = document_->as_whole(i);
+  if (value && *value >= low && *value <= high) return value;
   problem_at(i, between("a whole number", low, high));
   return std::nullopt;
 }

@@ -1,5 +1,7 @@
 #include "catalog/json_reader.hpp"
 
+#include <cstdint>
+#include <limits>
 #include <string>
 
 #include "tests/catch.hpp"
@@ -45,6 +47,25 @@ TEST_CASE("bounds are inclusive") {
   CHECK(reading.problem(0) == "x.json:/below: expected a whole number from 1 to 3, found 0");
   CHECK(reading.problem(1) == "x.json:/above: expected a number from 1 to 3, found 4");
   CHECK_FALSE(r.clean());
+}
+
+TEST_CASE("a real without a fraction is a whole number, as in JSON Schema") {
+  // 2^53 = 9007199254740992 is the first double whose neighbour above is not one more.
+  Reading reading(
+      R"({"point": 4096.0, "power": 4e3, "minus": -2.0, "most": 9007199254740991.0,
+          "half": 2.5, "beyond": 9007199254740992.0, "huge": 1e300})");
+  JsonReader r = reading.root();
+  constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
+  CHECK(r.integer("point", 1, 5000) == 4096);
+  CHECK(r.integer("power", 1, 5000) == 4000);
+  CHECK(r.maybe_integer("minus", -5, 5) == -2);
+  CHECK(r.integer64("most", 0, any) == 9'007'199'254'740'991);
+  CHECK(reading.problems.empty());
+  CHECK_FALSE(r.maybe_integer("half", 0, 5));
+  CHECK_FALSE(r.maybe_integer64("beyond", 0, any));
+  CHECK_FALSE(r.maybe_integer64("huge", 0, any));
+  CHECK(reading.problems.size() == 3);
+  CHECK(reading.problem(0) == "x.json:/half: expected a whole number from 0 to 5, found 2.5");
 }
 
 TEST_CASE("optional members: absent and null are nothing, a wrong type is a problem") {
