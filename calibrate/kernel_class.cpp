@@ -15,7 +15,7 @@ Result<std::vector<KernelClass>> load_kernel_classes(const std::filesystem::path
   std::vector<KernelClass> rows;
   for (JsonReader& row : r.objects("classes")) {
     rows.push_back({row.text("class"), row.texts("words")});
-    if (rows.back().words.empty()) row.problem("words", "must have at least one word");
+    if (rows.back().words.empty()) row.problem("words", "at least one word");
     row.finish();
   }
   r.provenance();

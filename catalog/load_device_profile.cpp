@@ -42,7 +42,7 @@ void read_constants(JsonReader r, DeviceProfile& d) {
     m.low = c.number("low", 0, 1e12);
     m.high = c.number("high", 0, 1e12);
     m.points = c.integer("points", 1, 1'000'000'000);
-    if (m.low > m.value || m.high < m.value) c.problem("value", "must lie between low and high");
+    if (m.low > m.value || m.high < m.value) c.problem("value", "a number between low and high");
     c.finish();
   }
 }
@@ -60,7 +60,7 @@ FittedCurve read_fit(JsonReader& r) {
     regime.finish();
     f.regimes.push_back(g);
   }
-  if (f.regimes.empty()) r.problem("regimes", "must have at least one regime");
+  if (f.regimes.empty()) r.problem("regimes", "at least one regime");
   f.low = r.number("low", 0, 1);
   f.high = r.number("high", 1, 1e6);
   f.points = r.integer("points", 1, 1'000'000'000);
@@ -100,7 +100,7 @@ Result<DeviceProfile> read_device_profile(const JsonDocument& document) {
                        t.number("rate", 0.001, 1)});
     t.finish();
   }
-  if (d.tiles.size() > 8) r.problem("tiles", "must be at most eight tiles");
+  if (d.tiles.size() > 8) r.problem("tiles", "at most eight tiles");
   for (JsonReader& f : r.objects("fits")) d.fits.push_back(read_fit(f));
   r.finish();
   if (!problems.empty()) return problems;

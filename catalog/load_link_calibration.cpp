@@ -40,7 +40,8 @@ std::array<double, n> exactly(JsonReader& r, std::string_view key, double low, d
   if (good)
     std::copy(found.begin(), found.end(), result.begin());
   else
-    r.problem(key, "must be " + std::to_string(n) + " numbers in range");
+    r.problem(key, std::to_string(n) + " numbers from " + shown_number(low) + " to " +
+                       shown_number(high));
   return result;
 }
 PerProtocol<Seconds> protocol_latencies(JsonReader& r, std::string_view key) {
@@ -80,7 +81,7 @@ std::vector<double> size_factor(JsonReader& r, std::string_view key) {
   std::vector<double> found = r.numbers(key);
   const bool good = !found.empty() && std::all_of(found.begin(), found.end(),
                                                   [](double v) { return v > 0 && v <= 1; });
-  if (!good) r.problem(key, "must be numbers above 0 and up to 1");
+  if (!good) r.problem(key, "numbers above 0 and up to 1");
   return good ? found : std::vector<double>{1.0};
 }
 
@@ -124,14 +125,14 @@ GpuGeneration generation(JsonReader r) {
   g.nvls_fraction = fraction(r, "nvls_fraction");
   g.nvls_fraction_trays = fraction(r, "nvls_fraction_trays");
   if (g.nvls_channels > 0 && (g.nvls_fraction <= 0 || g.nvls_fraction_trays <= 0))
-    r.problem("nvls_fraction", "must be above 0 where nvls_channels is");
+    r.problem("nvls_fraction", "a number above 0 where nvls_channels is");
   g.ring_fraction = r.number("ring_fraction", 0.01, 1);
   g.own_share = r.number("own_share", 0, 1);
   g.own_share_of_all_reduce = r.number("own_share_of_all_reduce", 0, 1);
   g.filling_least = microseconds(r, "filling_least_us");
   g.filling_most = microseconds(r, "filling_most_us");
   if (g.filling_most < g.filling_least)
-    r.problem("filling_most_us", "must be at least filling_least_us");
+    r.problem("filling_most_us", "a number no less than filling_least_us");
   g.ll_ceiling = gb_per_s(r, "ll_ceiling_gb_per_s");
   g.ring_ll128 = rates<3>(r, "ring_ll128_gb_per_s");
   g.tree_ll128 = rates<3>(r, "tree_ll128_gb_per_s");
@@ -227,7 +228,7 @@ Result<LinkCalibration> load_link_calibration(const std::string& path) {
   c.provenance = r.provenance();
   c.nccl = nccl_constants(r.object("nccl"));
   for (JsonReader& row : r.objects("generations")) c.generations.push_back(generation(row));
-  if (c.generations.empty()) r.problem("generations", "must have at least one row");
+  if (c.generations.empty()) r.problem("generations", "at least one row");
   c.host = host_links(r.object("host"));
   c.network = network_links(r.object("network"));
   c.point_to_point = point_to_point_links(r.object("point_to_point"));

@@ -1,7 +1,6 @@
 #include "catalog/spread.hpp"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "catalog/json_document.hpp"
 #include "catalog/json_reader.hpp"
@@ -18,7 +17,7 @@ SpreadRow spread_row(JsonReader& r) {
   row.framework = r.maybe_text("framework");
   row.low = r.number("low", 1e-3, 1e3);
   row.high = r.number("high", 1e-3, 1e3);
-  if (row.high < row.low) r.problem("high", "must be no less than low");
+  if (row.high < row.low) r.problem("high", "a number no less than low");
   row.runs = r.integer("runs", 1, 1'000'000'000);
   row.sources = r.integer("sources", 1, 1'000'000'000);
   r.finish();
@@ -28,7 +27,7 @@ SpreadRow spread_row(JsonReader& r) {
 std::vector<SpreadRow> spread_rows(JsonReader& r, std::string_view key) {
   std::vector<SpreadRow> rows;
   for (JsonReader& row : r.objects(key)) rows.push_back(spread_row(row));
-  if (rows.empty()) r.problem(key, "must have at least one row");
+  if (rows.empty()) r.problem(key, "at least one row");
   return rows;
 }
 
@@ -47,8 +46,7 @@ SpreadRow spread_of(const std::vector<SpreadRow>& rows, const SpreadKey& key) {
 }
 
 Result<Spread> load_spread(const std::string& path) {
-  const Result<JsonDocument> document =
-      parse_json_file(path, std::filesystem::path(path).filename().string());
+  const Result<JsonDocument> document = parse_json_file(path, path);
   if (!document) return document.error();
   Problems problems;
   JsonReader r(*document, problems);

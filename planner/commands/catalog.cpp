@@ -8,6 +8,7 @@
 #include "catalog/json_document.hpp"
 #include "catalog/load.hpp"
 #include "catalog/names.hpp"
+#include "catalog/operations.hpp"
 #include "catalog/reading.hpp"
 #include "catalog/run_record.hpp"
 #include "catalog/unsupported_model.hpp"
@@ -130,11 +131,19 @@ int show(const Catalog& c, const std::string& name, const Output& output) {
   return report_problems({nothing_called(c, name)}, output);
 }
 
+// Everything that a forecast may read, with all that is wrong in it.
 int check(const std::filesystem::path& root, const Output& output) {
   const auto facts = load_facts(root, std::nullopt);
   if (!facts) return report_problems(facts.error(), output);
+  Problems problems;
+  const auto tell = [&](const auto& loaded) {
+    if (!loaded) problems.insert(problems.end(), loaded.error().begin(), loaded.error().end());
+  };
+  tell(load_calibration(facts->catalog, std::nullopt));
+  tell(load_operations(root));
   const auto runs = load_all_runs(root);
-  if (!runs) return report_problems(runs.error(), output);
+  tell(runs);
+  if (!problems.empty()) return report_problems(problems, output);
   const Catalog& c = facts->catalog;
   return print_counts("kind",
                       {{"gpus", c.gpus.size()},
