@@ -255,6 +255,21 @@ int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** 
   return static_cast<int>(ProblemKind::request);
 }
 
+// A file or folder without a name, as "$NAME" is where nobody set it: it would be left out in
+// silence.
+std::optional<std::string> nameless_file(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string type = option->get_type_name();
+    const auto& names = option->results();
+    if (!(type.starts_with("FILE") || type == "DIR") || names.empty()) continue;
+    if (std::find(names.begin(), names.end(), "") != names.end())
+      return sentence(option->get_name(), ": is empty; expected ", type);
+  }
+  for (const CLI::App* inner : app.get_subcommands())
+    if (auto nameless = nameless_file(*inner)) return nameless;
+  return std::nullopt;
+}
+
 // The exit code where the words end the program: it was asked about itself, or they are wrong.
 std::optional<int> parsed(CLI::App& app, int argc, char** argv) {
   app.set_version_flag("--version", SHARDWISE_VERSION, "print the version and exit");
@@ -267,6 +282,10 @@ std::optional<int> parsed(CLI::App& app, int argc, char** argv) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
     return explain(app, e, argc, argv);
+  }
+  if (const auto nameless = nameless_file(app)) {
+    std::cerr << "shardwise: " << *nameless << '\n';
+    return static_cast<int>(ProblemKind::request);
   }
   return shell_pages(app, pages, terminal(false));
 }

@@ -298,7 +298,8 @@ void add_calibrate_flags(CLI::App& command, CalibrateOptions& options) {
   import.add_option("FILE", options.files, "logs, traces and tables, any number")->required();
   import.add_flag("--fits", options.fits, "measured against fitted, size by size");
   import.add_flag("--check", options.check, "the error at every size when it is left out of a fit");
-  import.add_option("--out", options.out, "write a profile: one JSON file, for catalog/profiles");
+  import.add_option("--out", options.out, "write a profile: one JSON file, for catalog/profiles")
+      ->type_name("FILE");
   import.add_option("--gpu", options.gpu, "of the profile, where the logs do not name one alone");
   import.add_option("--only", options.only, "fit what has this text in a label or its source");
   import.add_option("--peer-access", options.peer_access, "yes or no: the machine's PCIe")
