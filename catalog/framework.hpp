@@ -128,6 +128,13 @@ enum class MemoryKind {
 // Which pipeline stage that figure is of.
 enum class MemoryStage { worst, first };
 
+// How the ranks of a context group come by each other's keys and values.
+enum class ContextKind {
+  ring,        // in turn, each beside the kernel that reads those before (arXiv 2310.01889)
+  all_gather,  // all at once, before the kernel
+  ulysses,     // all-to-all: whole sequences, a share of the heads (arXiv 2309.14509)
+};
+
 // How a context group joins what its ranks' keys contribute to one query, where the kernel runs on
 // one rank's keys at a time (arXiv 2310.01889).
 enum class ContextMerge {
@@ -428,7 +435,7 @@ struct Framework {
   double adapter_dropout = 0;
   Quantization default_quantization = Quantization::nf4;  // of qlora
   StageBalance stage_balance = StageBalance::even;
-  std::string context_kind = "ring";                      // "ring" | "all_gather" | "ulysses"
+  ContextKind context_kind = ContextKind::ring;
   ContextMerge context_merge = ContextMerge::fused_half;  // of a ring
   MemoryKind memory_reported_as = MemoryKind::device;
   MemoryStage memory_of_stage = MemoryStage::worst;

@@ -79,6 +79,11 @@ inline constexpr Spellings<ContextMerge, 3> context_merge_names{{
     {"fused_half", ContextMerge::fused_half},
     {"fp32_operators", ContextMerge::fp32_operators},
 }};
+inline constexpr Spellings<ContextKind, 3> context_kind_names{{
+    {"ring", ContextKind::ring},
+    {"all_gather", ContextKind::all_gather},
+    {"ulysses", ContextKind::ulysses},
+}};
 inline constexpr Spellings<StageBalance, 5> stage_balance_names{{
     {"even", StageBalance::even},
     {"ends_as_layers", StageBalance::ends_as_layers},

@@ -300,10 +300,7 @@ void read_defaults(JsonReader& r, Framework& f) {
   f.default_microbatch = r.maybe_integer("default_microbatch", 1, 1'000'000);
   f.default_sequence = r.maybe_integer("default_sequence", 1, 100'000'000);
   f.default_dropout = r.flag("default_dropout");
-  constexpr std::array<std::string_view, 3> context_kinds{"ring", "all_gather", "ulysses"};
-  const auto kind =
-      r.choice_index("context_kind", {context_kinds.begin(), context_kinds.end()}, true);
-  f.context_kind = context_kinds[kind.value_or(0)];
+  f.context_kind = r.choice("context_kind", context_kind_names);
   f.context_merge =
       r.maybe_choice("context_merge", context_merge_names).value_or(ContextMerge::fused_half);
   f.stage_balance = r.choice("stage_balance", stage_balance_names);

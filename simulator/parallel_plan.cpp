@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "catalog/json_document.hpp"
 #include "simulator/offload_choice.hpp"
 #include "simulator/pipeline_schedule.hpp"
 #include "simulator/plan_keys.hpp"
@@ -229,6 +230,7 @@ std::string whole_text(const ParallelPlan& plan) {
   std::string text = to_string(plan);
   if (plan.zero_stage == 0) text += ",zero=0";
   if (plan.tensor > 1 && !plan.sequence_parallel) text += ",sp=false";
+  if (plan.context > 1 && plan.context_kind == ContextKind::ring) text += ",cp-kind=ring";
   return text;
 }
 
@@ -262,21 +264,22 @@ Result<ParallelPlan> parse_plan(const std::string& text) {
     if (found == nullptr || equals == std::string_view::npos)
       problems.push_back(
           {ProblemKind::request, "--plan",
-           "'" + std::string(part) + "' is not key=value with a known key (" + known + ")"});
+           "'" + printable(part) + "' is not key=value with a known key (" + known + ")"});
     else if (std::find(given.begin(), given.end(), found) != given.end())
-      problems.push_back({ProblemKind::request, "--plan",
-                          std::string(name) + " is given twice in " + text + "; once is enough"});
+      problems.push_back(
+          {ProblemKind::request, "--plan",
+           std::string(name) + " is given twice in " + printable(text) + "; once is enough"});
     else if (!found->read(plan, part.substr(equals + 1)))
       problems.push_back({ProblemKind::request, "--plan",
                           std::string(name) + " must be " + std::string(found->expected) +
-                              ", got '" + std::string(part.substr(equals + 1)) + "'"});
+                              ", got '" + printable(part.substr(equals + 1)) + "'"});
     if (found != nullptr) given.push_back(found);
     contradicts |= are_given(given, {"fsdp", "dp"}) && plan.data != data;
     contradicts |= are_given(given, {"fsdp", "zero"}) && plan.zero_stage != zero_stage;
   }
   if (contradicts && problems.empty())
     problems.push_back({ProblemKind::request, "--plan",
-                        "fsdp=N is dp=N,zero=3, which another key of " + text +
+                        "fsdp=N is dp=N,zero=3, which another key of " + printable(text) +
                             " contradicts; leave fsdp away, or that key"});
   if (text.empty())
     problems.push_back({ProblemKind::request, "--plan", "is empty; expected dp=2,tp=4 or similar"});

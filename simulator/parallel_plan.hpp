@@ -19,8 +19,6 @@
 
 namespace shardwise {
 
-enum class ContextKind { ring, all_gather, ulysses };
-
 struct Offload {
   bool optimizer = false;    // states and step on the host
   bool parameters = false;   // sharded weights live on the host, copied in per layer

@@ -63,23 +63,7 @@ Broken steps_over_so_many(const Case& k) {
 
 Broken tensor_divides(const Case& k) {
   if (k.p.tensor == 1) return std::nullopt;
-  const Transformer& m = k.w.model;
-  if (m.heads % k.p.tensor != 0)
-    return "tp " + text(k.p.tensor) + " must divide the " + text(m.heads) + " attention heads";
-  if (m.kv_heads % k.p.tensor != 0 && k.p.tensor % m.kv_heads != 0)
-    return "tp " + text(k.p.tensor) + " and the " + text(m.kv_heads) +
-           " key/value heads must divide one another";
-  if (m.ffn % k.p.tensor != 0)
-    return "tp " + text(k.p.tensor) + " must divide the MLP width " + text(m.ffn);
-  if (m.mamba && m.mamba->groups % k.p.tensor != 0)
-    return "tp " + text(k.p.tensor) + " must divide the " + text(m.mamba->groups) +
-           " groups of its Mamba layers";
-  if (m.delta && m.delta->key_heads % k.p.tensor != 0)
-    return "tp " + text(k.p.tensor) + " must divide the " + text(m.delta->key_heads) +
-           " key heads of its DeltaNet layers";
-  if (m.convolution && m.hidden % k.p.tensor != 0)
-    return "tp " + text(k.p.tensor) + " must divide the " + text(m.hidden) +
-           " channels of its convolutions";
+  if (auto refusal = tensor_refusal(k.w.model, k.p.tensor)) return refusal;
   const std::int64_t parts = std::int64_t{k.p.tensor} * k.p.context;
   if (k.p.sequence_parallel && k.w.sequence % parts != 0)
     return "sequence parallelism needs the sequence length " + text(k.w.sequence) +
@@ -93,6 +77,21 @@ Broken context_divides(const Case& k) {
            " splits the sequences that its convolutions read, whose exchange is not modelled";
   if (k.w.sequence % k.p.context != 0)
     return "cp " + text(k.p.context) + " must divide the sequence length " + text(k.w.sequence);
+  return std::nullopt;
+}
+
+// Ulysses gives each context rank whole heads; of key/value heads a rank may have a copy (DeepSpeed
+// @016d2f7067 deepspeed/runtime/sequence_parallel/ulysses_sp.py, UlyssesSPAttentionHF).
+Broken heads_are_dealt(const Case& k) {
+  if (k.p.context == 1 || k.p.context_kind != ContextKind::ulysses) return std::nullopt;
+  const Transformer& m = k.w.model;
+  const std::int64_t ranks = std::int64_t{k.p.tensor} * k.p.context;
+  if (m.heads % ranks != 0)
+    return "Ulysses deals out whole heads: tp x cp = " + text(ranks) + " must divide the " +
+           text(m.heads) + " attention heads";
+  if (m.kv_heads % ranks != 0 && ranks % m.kv_heads != 0)
+    return "Ulysses deals out whole heads: tp x cp = " + text(ranks) + " and the " +
+           text(m.kv_heads) + " key/value heads must divide one another";
   return std::nullopt;
 }
 
@@ -248,16 +247,35 @@ Broken recompute_known(const Case& k) {
 
 std::int64_t most_model_chunks(const Transformer& model) { return std::int64_t{8} * model.layers; }
 
+std::optional<std::string> tensor_refusal(const Transformer& m, int tensor) {
+  const auto must_divide = [&](int n, const char* what) {
+    return "tp " + text(tensor) + " must divide the " + text(n) + what;
+  };
+  if (m.heads % tensor != 0) return must_divide(m.heads, " attention heads");
+  if (m.kv_heads % tensor != 0 && tensor % m.kv_heads != 0)
+    return "tp " + text(tensor) + " and the " + text(m.kv_heads) +
+           " key/value heads must divide one another";
+  if (m.ffn % tensor != 0)
+    return "tp " + text(tensor) + " must divide the MLP width " + text(m.ffn);
+  if (m.mamba && m.mamba->groups % tensor != 0)
+    return must_divide(m.mamba->groups, " groups of its Mamba layers");
+  if (m.delta && m.delta->key_heads % tensor != 0)
+    return must_divide(m.delta->key_heads, " key heads of its DeltaNet layers");
+  if (m.convolution && m.hidden % tensor != 0)
+    return must_divide(m.hidden, " channels of its convolutions");
+  return std::nullopt;
+}
+
 Problems plan_problems(const Workload& workload, const ParallelPlan& plan, const Cluster& cluster) {
   const Case k{workload, plan, cluster};
   Problems problems;
   if (const Broken broken = positive(k)) return {Problem{ProblemKind::request, "--plan", *broken}};
-  constexpr std::array rules{multiplies_out,      steps_over_so_many,      tensor_divides,
-                             context_divides,     stages_hold_layers,      schedule_runs,
-                             experts_divide,      shards_divide,           batch_is_divisible,
-                             compression_known,   swaps_what_is_offloaded, splits_within_a_node,
-                             says_what_it_shards, framework_runs,          accumulates,
-                             format_exists,       recompute_known};
+  constexpr std::array rules{multiplies_out,       steps_over_so_many,  tensor_divides,
+                             context_divides,      heads_are_dealt,     stages_hold_layers,
+                             schedule_runs,        experts_divide,      shards_divide,
+                             batch_is_divisible,   compression_known,   swaps_what_is_offloaded,
+                             splits_within_a_node, says_what_it_shards, framework_runs,
+                             accumulates,          format_exists,       recompute_known};
   for (const auto rule : rules)
     if (const Broken broken = rule(k))
       problems.push_back({ProblemKind::request, "--plan", *broken});

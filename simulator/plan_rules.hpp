@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "catalog/cluster.hpp"
 #include "catalog/result.hpp"
@@ -18,6 +20,9 @@ inline constexpr int most_in_a_step = 100'000'000;
 // Model chunks of all stages. A stage may hold nothing but the embedding, the head, or nothing at
 // all; more than a handful of such stages is a mistake.
 std::int64_t most_model_chunks(const Transformer& model);
+
+// Why the model does not divide over so many tensor ranks; nothing where it does.
+std::optional<std::string> tensor_refusal(const Transformer& model, int tensor);
 
 // All broken rules; empty: legal.
 Problems plan_problems(const Workload& workload, const ParallelPlan& plan, const Cluster& cluster);

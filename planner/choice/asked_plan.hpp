@@ -3,7 +3,7 @@
 //
 //   dp   GPUs / (tp x cp x pp)          zero  the framework's default where dp > 1
 //   mbs  --microbatch, else 1           ga    batch / (dp x mbs)
-//   sp   the framework's default        recompute, offload  their flags, else the framework's
+//   sp, cp-kind  the framework's default   recompute, offload  their flags, else the framework's
 #pragma once
 
 #include <string>

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "catalog/placement.hpp"
+#include "simulator/plan_rules.hpp"
 #include "simulator/rank_layout.hpp"
 
 namespace shardwise {
@@ -32,6 +34,7 @@ struct LayoutSpace {
         sequence_parallel_by_default(workload.framework, plan.tensor, plan.expert) &&
         workload.sequence % (plan.tensor * plan.context) == 0;
     plan.async_tensor = plan.sequence_parallel && workload.framework.overlap_tensor_comm;
+    if (plan.context > 1) plan.context_kind = workload.framework.context_kind;
     if (workload.model.moe && plan.expert == 1) plan.expert_tensor = plan.tensor;
     layouts.push_back(plan);
   }
@@ -61,11 +64,6 @@ void add_stages(LayoutSpace& space, ParallelPlan plan) {
   }
 }
 
-bool tensor_divides(const Transformer& m, int tensor) {
-  return m.heads % tensor == 0 && m.ffn % tensor == 0 &&
-         (m.kv_heads % tensor == 0 || tensor % m.kv_heads == 0);
-}
-
 // The most ranks of a node that a layer's experts can be dealt to whole; one where they cannot.
 int expert_ranks(const Workload& w, const Cluster& cluster, const ParallelPlan& plan) {
   if (!w.model.moe || !w.framework.supports_expert) return 1;
@@ -91,7 +89,7 @@ void add_layouts(LayoutSpace& space, int least, int most) {
   const int gpus = cluster.gpus(), local = gpus_per_node(cluster), context = space.context;
   const bool pipeline = w.framework.supports_pipeline && !cluster.mixed_in_one_node;
   for (int t = least; t <= std::min(most, local); t *= 2) {
-    if (gpus % (t * context) != 0 || local % t != 0 || !tensor_divides(w.model, t)) continue;
+    if (gpus % (t * context) != 0 || local % t != 0 || tensor_refusal(w.model, t)) continue;
     for (int p = 1; p <= (pipeline ? std::min(most_pipeline, w.model.layers) : 1); ++p) {
       if ((gpus / t / context) % p != 0) continue;
       ParallelPlan plan;
@@ -109,10 +107,9 @@ void add_layouts(LayoutSpace& space, int least, int most) {
 }  // namespace
 
 bool splits_layers(const Workload& w, const Cluster& cluster) {
-  constexpr int largest_box = 8;
   const int gpus = cluster.gpus();
   return !w.framework.supports_pipeline && cluster.nodes() == 1 && gpus > 1 &&
-         gpus <= std::min(largest_box, w.model.layers);
+         gpus <= std::min(largest_usual_box, w.model.layers);
 }
 
 std::vector<std::vector<int>> layers_by_memory(const Workload& w, const Cluster& cluster) {

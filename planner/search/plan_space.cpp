@@ -28,14 +28,10 @@ std::vector<int> divisors(int n, int most) {
 
 std::size_t index(PlanAxis axis) { return static_cast<std::size_t>(axis); }
 
-bool tensor_divides(const Transformer& m, int t) {
-  return m.heads % t == 0 && m.ffn % t == 0 && (m.kv_heads % t == 0 || t % m.kv_heads == 0);
-}
-
 std::vector<int> tensor_sizes(const Workload& w, int gpus) {
   if (!w.framework.supports_tensor) return {1};
   std::vector<int> sizes = divisors(gpus, w.model.heads);
-  std::erase_if(sizes, [&](int t) { return !tensor_divides(w.model, t); });
+  std::erase_if(sizes, [&](int t) { return tensor_refusal(w.model, t).has_value(); });
   return sizes;
 }
 
@@ -90,11 +86,6 @@ bool has_schedule(const Framework& f, std::string_view name) {
          std::find(f.schedules.begin(), f.schedules.end(), name) != f.schedules.end();
 }
 
-ContextKind kind_named(std::string_view text) {
-  if (text == "all_gather") return ContextKind::all_gather;
-  return text == "ulysses" ? ContextKind::ulysses : ContextKind::ring;
-}
-
 int most_blocks(const Workload& w, const ParallelPlan& p) {
   const PipelineSchedule& schedule = *find_pipeline_schedule(p.schedule_row());
   const int parts = schedule.model_chunks({p.pipeline, p.chunks, p.microbatches});
@@ -121,7 +112,7 @@ PlanSpace::PlanSpace(const ResolvedRequest& r, const Workload& without_zero,
       offloads_(offloads(r)),
       offload_asked_(r.asked.offload.has_value()),
       recomputes_(recomputes(r, without_zero)),
-      context_kind_(kind_named(without_zero.framework.context_kind)) {
+      context_kind_(without_zero.framework.context_kind) {
   const Workload& w = without_zero;
   const auto set = [&](PlanAxis axis, std::vector<int> list) {
     numbers_[index(axis)] = std::move(list);

@@ -142,16 +142,6 @@ void set_microbatches(const RunTraining& t, ParallelPlan& plan, Notes& notes) {
                     std::to_string(plan.global_batch()) + " is replayed");
 }
 
-ContextKind context_kind(const Framework& row) {
-  constexpr std::pair<std::string_view, ContextKind> kinds[] = {
-      {"ring", ContextKind::ring},
-      {"all_gather", ContextKind::all_gather},
-      {"ulysses", ContextKind::ulysses}};
-  const auto found = std::find_if(std::begin(kinds), std::end(kinds),
-                                  [&](const auto& k) { return k.first == row.context_kind; });
-  return found == std::end(kinds) ? ContextKind::ring : found->second;
-}
-
 // A library that dispatches tokens to experts on other ranks says that they are spread, over all
 // data ranks where nothing says over how many (NVIDIA-NeMo/Automodel
 // examples/llm_benchmark/gpt_oss/gptoss_120b_te_deepep.yaml: ep_size 64 on 64 GPUs).
@@ -170,7 +160,7 @@ void set_axes(const RunPlan& p, const Framework& row, const Degrees& d, int expe
   plan.tensor = d.tensor;
   plan.context = d.context;
   plan.pipeline = d.pipeline;
-  plan.context_kind = context_kind(row);
+  plan.context_kind = row.context_kind;
   plan.expert = experts;
   plan.sequence_parallel =
       d.tensor > 1 && p.sp.value_or(sequence_parallel_by_default(row, d.tensor, plan.expert));

@@ -53,6 +53,15 @@ TEST_CASE("layers that nobody dealt are dealt as the framework does") {
   CHECK(complete(pretraining("megatron-lm"), "tp=4,pp=4")->layers_per_stage.empty());
 }
 
+TEST_CASE("a sequence is shared as the framework does unless the plan says otherwise") {
+  CHECK(complete(pretraining("torchtitan"), "cp=2")->context_kind == ContextKind::all_gather);
+  CHECK(complete(pretraining("megatron-lm"), "cp=2")->context_kind == ContextKind::ring);
+  CHECK(complete(pretraining("hf-deepspeed"), "cp=2")->context_kind == ContextKind::ulysses);
+  CHECK(complete(pretraining("torchtitan"), "cp=2,cp-kind=ring")->context_kind ==
+        ContextKind::ring);
+  CHECK(complete(pretraining("torchtitan"), "dp=16")->context_kind == ContextKind::ring);
+}
+
 TEST_CASE("what a plan says is kept whatever the framework's default") {
   const auto plan = complete(pretraining("torchtitan"), "dp=16,zero=1,recompute=full");
   REQUIRE(plan);
@@ -183,7 +192,8 @@ TEST_CASE("flags that contradict the plan's text are problems, not overruled") {
 }
 
 TEST_CASE("a completed plan in words is the same plan again in every framework") {
-  for (const char* text : {"tp=4,pp=2", "dp=16", "dp=16,zero=0", "tp=8,sp=false", "pp=4"}) {
+  for (const char* text : {"tp=4,pp=2", "dp=16", "dp=16,zero=0", "tp=8,sp=false", "pp=4", "cp=2",
+                           "cp=2,cp-kind=ring", "cp=2,cp-kind=ulysses"}) {
     INFO(text);
     const auto plan = complete(pretraining("torchtitan"), text);
     REQUIRE(plan);

@@ -38,6 +38,19 @@ TEST_CASE("layers that need what another stage makes are not cut off from it") {
   CHECK(wrong_with(r, "dp=2,mbs=1").empty());
 }
 
+// 28 heads are 7 on each of 4 ranks, and no whole number on 8. On 7 ranks they are 4 each, but the
+// 4 heads of keys and values neither divide by 7 nor into it.
+TEST_CASE("Ulysses deals out whole heads") {
+  Request r = request_for("qwen2.5-7b", "8xH100-SXM", {Method::pretrain});
+  r.framework = "hf-deepspeed";
+  CHECK(wrong_with(r, "cp=4,cp-kind=ulysses").empty());
+  CHECK(holds(wrong_with(r, "cp=8,cp-kind=ulysses"), "8 must divide the 28 attention heads"));
+  CHECK(wrong_with(r, "cp=8,cp-kind=ring").empty());
+  r.gpus = "7xH100-SXM";
+  r.sequence = 7 * 256;
+  CHECK(holds(wrong_with(r, "cp=7,cp-kind=ulysses"), "7 and the 4 key/value heads"));
+}
+
 // 64 x 67,108,864 is 2^32, of which 32 bits hold nothing: it must not become a divisor. Numbers up
 // to a million each are multiplied out: 64 x 65,536 = 4,194,304, and 8 x 1e6 chunks for 80 layers.
 TEST_CASE("numbers whose products no int holds are refused, not divided by") {

@@ -1,5 +1,8 @@
 #include "planner/choice/plan_layouts.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include "planner/choice/workload_choice.hpp"
 #include "planner/search/plan_choice.hpp"
 #include "tests/catch.hpp"
@@ -12,6 +15,14 @@ std::vector<std::vector<int>> splits(const char* gpus) {
   const ResolvedRequest r = resolved(request_for("qwen2.5-32b", gpus, {Method::qlora}));
   const Cluster& cluster = r.clusters.front();
   return layers_by_memory(choose_workload(r, Method::qlora, cluster, 0).workload, cluster);
+}
+
+std::vector<ParallelPlan> layouts(const char* model, const char* framework, int context) {
+  Request request = request_for(model, "8xH100-SXM", {Method::full});
+  request.framework = framework;
+  const ResolvedRequest r = resolved(request);
+  const Cluster& cluster = r.clusters.front();
+  return plan_layouts(choose_workload(r, Method::full, cluster, 0).workload, cluster, 8, context);
 }
 
 }  // namespace
@@ -34,6 +45,28 @@ TEST_CASE("a small card beside a large one holds fewer layers") {
   const std::vector<int>& layers = chosen->question.plan.layers_per_stage;
   REQUIRE(layers.size() == 2);
   CHECK(layers.front() < layers.back());
+}
+
+// What each framework's row says: context_kind of catalog/frameworks.
+TEST_CASE("a sequence is shared as the framework shares it") {
+  for (const auto& [framework, kind] : {std::pair{"megatron-lm", ContextKind::ring},
+                                        std::pair{"torchtitan", ContextKind::all_gather},
+                                        std::pair{"hf-deepspeed", ContextKind::ulysses}}) {
+    INFO(framework);
+    REQUIRE_FALSE(layouts("8b", framework, 2).empty());
+    for (const ParallelPlan& plan : layouts("8b", framework, 2)) CHECK(plan.context_kind == kind);
+    for (const ParallelPlan& plan : layouts("8b", framework, 1))
+      CHECK(plan.context_kind == ContextKind::ring);  // says nothing
+  }
+}
+
+// 32 attention heads and 8 of keys divide over two ranks, the one group of its Mamba layers not.
+TEST_CASE("a layout divides every part of the model over its tensor ranks") {
+  REQUIRE_FALSE(layouts("granite-4.0-h-micro", "megatron-lm", 1).empty());
+  for (const ParallelPlan& plan : layouts("granite-4.0-h-micro", "megatron-lm", 1))
+    CHECK(plan.tensor == 1);
+  const std::vector<ParallelPlan> dense = layouts("8b", "megatron-lm", 1);
+  CHECK(std::any_of(dense.begin(), dense.end(), [](const auto& p) { return p.tensor == 8; }));
 }
 
 }  // namespace shardwise
