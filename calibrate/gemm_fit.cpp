@@ -43,11 +43,6 @@ std::vector<Knob> knobs_of(const std::set<DType>& dtypes, std::size_t tiles) {
   return knobs;
 }
 
-double huber(double u) {
-  const double a = std::abs(u);
-  return a <= huber_tuning ? a * a : huber_tuning * (2 * a - huber_tuning);
-}
-
 class Fitter {
  public:
   Fitter(const std::vector<GemmPoint>& points, const GemmTimer& timer)
@@ -72,7 +67,7 @@ class Fitter {
   // Sum of Huber's rho at the given scale.
   static double cost(const Eigen::VectorXd& r, double scale) {
     double sum = 0;
-    for (const double v : r) sum += huber(v / scale);
+    for (const double v : r) sum += huber_cost(v / scale);
     return sum;
   }
 
@@ -231,16 +226,12 @@ std::optional<DType> dtype_named(const std::string& name) {
 }
 
 std::optional<GemmPoint> gemm_point(const Measurement& m) {
-  const auto label = [&](const char* key) {
-    const auto found = m.labels.find(key);
-    return found == m.labels.end() ? std::string() : found->second;
-  };
   const auto size = [&](const char* key) {
     const auto found = m.sizes.find(key);
     return found == m.sizes.end() ? std::int64_t{0} : found->second;
   };
-  const auto dtype = dtype_named(label("dtype"));
-  const std::string statistic = label("statistic"), epilogue = label("epilogue");
+  const auto dtype = dtype_named(label(m, "dtype"));
+  const std::string statistic = label(m, "statistic"), epilogue = label(m, "epilogue");
   const bool plain = m.bench == "gemm" && (epilogue.empty() || epilogue == "none");
   if (!plain || !dtype || statistic == "max" || statistic == "burst" || !(m.value > 0))
     return std::nullopt;
@@ -260,8 +251,7 @@ std::optional<GemmPoint> gemm_point(const Measurement& m) {
 
 // What holds on, then what one slow sample cannot move.
 int preference(const Measurement& m) {
-  const auto found = m.labels.find("statistic");
-  const std::string statistic = found == m.labels.end() ? "" : found->second;
+  const std::string statistic = label(m, "statistic");
   return statistic == "sustained" ? 0 : statistic == "mean" ? 2 : 1;
 }
 

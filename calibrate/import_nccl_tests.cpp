@@ -18,22 +18,22 @@ struct NamedCollective {
   std::string_view text, collective;
 };
 // Longer names first: "all_reduce" before "reduce".
-constexpr std::array<NamedCollective, 16> collective_names{{{"reduce_scatter", "reduce_scatter"},
-                                                            {"reducescatter", "reduce_scatter"},
-                                                            {"all_reduce", "all_reduce"},
-                                                            {"allreduce", "all_reduce"},
-                                                            {"all_gather", "all_gather"},
-                                                            {"allgather", "all_gather"},
-                                                            {"alltoallv", "all_to_all_v"},
-                                                            {"all_to_all", "all_to_all"},
-                                                            {"alltoall", "all_to_all"},
-                                                            {"broadcast", "broadcast"},
-                                                            {"sendrecv", "send_recv"},
-                                                            {"send_recv", "send_recv"},
-                                                            {"hypercube", "hypercube"},
-                                                            {"scatter", "scatter"},
-                                                            {"gather", "gather"},
-                                                            {"reduce", "reduce"}}};
+constexpr std::array<NamedCollective, 16> named_collectives{{{"reduce_scatter", "reduce_scatter"},
+                                                             {"reducescatter", "reduce_scatter"},
+                                                             {"all_reduce", "all_reduce"},
+                                                             {"allreduce", "all_reduce"},
+                                                             {"all_gather", "all_gather"},
+                                                             {"allgather", "all_gather"},
+                                                             {"alltoallv", "all_to_all_v"},
+                                                             {"all_to_all", "all_to_all"},
+                                                             {"alltoall", "all_to_all"},
+                                                             {"broadcast", "broadcast"},
+                                                             {"sendrecv", "send_recv"},
+                                                             {"send_recv", "send_recv"},
+                                                             {"hypercube", "hypercube"},
+                                                             {"scatter", "scatter"},
+                                                             {"gather", "gather"},
+                                                             {"reduce", "reduce"}}};
 
 // One run of one benchmark: its header and its rows.
 struct Run {
@@ -192,7 +192,7 @@ void read_run_header(const LogLine& line, Run& run, ImportedLog& log) {
 
 std::string collective_named(std::string_view text) {
   const std::string low = lowered(text);
-  for (const NamedCollective& n : collective_names)
+  for (const NamedCollective& n : named_collectives)
     if (low.find(n.text) != low.npos) return std::string(n.collective);
   return "";
 }

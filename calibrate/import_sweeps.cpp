@@ -2,10 +2,10 @@
 
 #include <optional>
 
-#include "calibrate/bus_factor.hpp"
 #include "calibrate/import_gemm_table.hpp"
 #include "calibrate/import_nccl_tests.hpp"
 #include "calibrate/log_text.hpp"
+#include "catalog/collective.hpp"
 #include "catalog/json_reader.hpp"
 
 namespace shardwise {
@@ -33,7 +33,7 @@ void add_collective(Measurement m, const Rates& rates, std::string_view placemen
   std::optional<double> time;
   if (rates.time_us)
     time = *rates.time_us * 1e-6;
-  else if (rates.busbw && ranks != m.sizes.end())
+  else if (rates.busbw && ranks != m.sizes.end() && ranks->second > 1)
     time = bytes * bus_factor(m.labels.at("collective"), ranks->second) / (*rates.busbw * 1e9);
   else if (rates.algbw)
     time = bytes / (*rates.algbw * 1e9);

@@ -5,7 +5,7 @@
 //   p2p without one, hbm_copy                       bench "copy", quantity "bytes_per_s"
 //   gemm                                            bench "gemm", quantity "flops_per_s"
 //
-// Where no time was published, it follows from algbw or busbw (bus_factor.hpp). `sweep` and
+// Where no time was published, it follows from algbw or busbw (catalog/collective.hpp). `sweep` and
 // `topology` become labels, so that points of one machine stay together.
 #pragma once
 

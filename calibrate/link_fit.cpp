@@ -24,10 +24,7 @@ std::vector<double> deviations(const std::vector<LinkPoint>& points, const Const
 
 double cost_of(const std::vector<double>& deviations) {
   double sum = 0;
-  for (const double d : deviations) {
-    const double u = std::abs(d) / run_noise;
-    sum += u <= huber_tuning ? u * u : huber_tuning * (2 * u - huber_tuning);
-  }
+  for (const double d : deviations) sum += huber_cost(d / run_noise);
   return sum;
 }
 

@@ -22,4 +22,13 @@ struct Measurement {
   std::string source;    // "shardwise-calibrate 0.1", or the log's file and line
 };
 
+// The label of this name; empty where there is none.
+inline std::string label(const std::map<std::string, std::string>& labels, const std::string& key) {
+  const auto found = labels.find(key);
+  return found == labels.end() ? "" : found->second;
+}
+inline std::string label(const Measurement& m, const std::string& key) {
+  return label(m.labels, key);
+}
+
 }  // namespace shardwise

@@ -11,10 +11,6 @@
 namespace shardwise {
 namespace {
 
-std::string label(const Measurement& m, const char* key) {
-  const auto found = m.labels.find(key);
-  return found == m.labels.end() ? "" : found->second;
-}
 double size(const Measurement& m, const char* key) {
   const auto found = m.sizes.find(key);
   return found == m.sizes.end() ? 0 : static_cast<double>(found->second);

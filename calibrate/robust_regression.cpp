@@ -2,6 +2,7 @@
 
 #include <Eigen/Cholesky>
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "calibrate/median.hpp"
@@ -57,6 +58,11 @@ double robust_scale(const Eigen::VectorXd& residuals) {
   const auto middle = sizes.begin() + static_cast<std::ptrdiff_t>(sizes.size() / 2);
   std::nth_element(sizes.begin(), middle, sizes.end());
   return 1.4826 * *middle;
+}
+
+double huber_cost(double u) {
+  const double a = std::abs(u);
+  return a <= huber_tuning ? a * a : huber_tuning * (2 * a - huber_tuning);
 }
 
 RobustFit huber_regression(const Eigen::MatrixXd& a, const Eigen::VectorXd& b) {

@@ -15,6 +15,9 @@ namespace shardwise {
 
 inline constexpr double huber_tuning = 1.345;
 
+// 2 rho(u): what a residual of u scales costs.
+double huber_cost(double u);
+
 struct RobustFit {
   Eigen::VectorXd x;
   Eigen::VectorXd residuals;  // A x - b

@@ -63,11 +63,6 @@ struct FittedRegime {
   double cost = 0;
 };
 
-double huber_cost(double u) {
-  const double a = std::abs(u);
-  return a <= huber_tuning ? a * a : huber_tuning * (2 * a - huber_tuning);
-}
-
 // One line over the groups [first, last].
 FittedRegime fit_regime(const std::vector<SweepPoint>& points, const SizeGroup& first,
                         const SizeGroup& last, double noise) {

@@ -17,11 +17,6 @@ std::optional<SweepPoint> sweep_point(const Measurement& m) {
   return std::nullopt;
 }
 
-std::string of(const std::map<std::string, std::string>& labels, const std::string& key) {
-  const auto found = labels.find(key);
-  return found == labels.end() ? "" : found->second;
-}
-
 }  // namespace
 
 std::vector<Bytes> Sweep::distinct_sizes() const {
@@ -32,18 +27,18 @@ std::vector<Bytes> Sweep::distinct_sizes() const {
 }
 
 std::string Sweep::subject() const {
-  std::string text =
-      bench == "collective" ? of(labels, "collective") : bench + " " + of(labels, "direction");
+  std::string text = bench == "collective" ? label(labels, "collective")
+                                           : bench + " " + label(labels, "direction");
   if (sizes.count("ranks")) text += ", " + std::to_string(sizes.at("ranks")) + " GPUs";
   if (sizes.count("nodes") && sizes.at("nodes") > 1)
     text += " on " + std::to_string(sizes.at("nodes")) + " nodes";
-  if (const std::string protocol = of(labels, "protocol"); !protocol.empty())
+  if (const std::string protocol = label(labels, "protocol"); !protocol.empty())
     text += ", " + protocol;
   return text;
 }
 
 std::string Sweep::name() const {
-  const std::string published = of(labels, "sweep"), device = of(labels, "device");
+  const std::string published = label(labels, "sweep"), device = label(labels, "device");
   if (!published.empty()) return published;
   return device.empty() ? subject() : subject() + ", " + device;
 }

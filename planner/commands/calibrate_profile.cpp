@@ -36,11 +36,6 @@ bool holds_text(const Measurement& m, const std::string& text) {
                      [&](const auto& l) { return l.second.find(text) != l.second.npos; });
 }
 
-std::string device_of(const Measurement& m) {
-  const auto found = m.labels.find("device");
-  return found == m.labels.end() ? "" : found->second;
-}
-
 // --only where it leaves nothing, with the texts that it could have named.
 std::optional<Problem> only_nothing(const std::vector<Measurement>& measurements,
                                     const std::string& only) {
@@ -66,7 +61,7 @@ Result<const Gpu*> the_gpu(const std::vector<Measurement>& measurements,
   std::set<std::string> named;
   std::set<const Gpu*> meant;
   for (const Measurement& m : measurements) {
-    const std::string device = device_of(m);
+    const std::string device = label(m, "device");
     if (device.empty() || !holds_text(m, request.only)) continue;
     named.insert(device);
     if (const Gpu* gpu = gpu_meant(catalog, reading, device)) meant.insert(gpu);
@@ -84,7 +79,7 @@ std::vector<Measurement> those_of(const std::vector<Measurement>& measurements, 
   std::map<std::string, bool> known;
   std::vector<Measurement> chosen;
   for (const Measurement& m : measurements) {
-    const std::string device = device_of(m);
+    const std::string device = label(m, "device");
     const auto [at, fresh] = known.try_emplace(device, true);
     if (fresh && !device.empty()) {
       const Gpu* meant = gpu_meant(catalog, reading, device);
@@ -178,12 +173,6 @@ Result<Cluster> usual_machine(const Catalog& catalog, const Gpu& gpu, int cards)
   return join(catalog, *std::move(groups), std::to_string(cards) + "x" + gpu.id, options);
 }
 
-std::optional<Collective> collective_of(const std::string& text) {
-  for (std::size_t i = 0; i < collective_names.size(); ++i)
-    if (collective_names[i] == text) return static_cast<Collective>(i);
-  return std::nullopt;
-}
-
 LinkTimer link_timer(const Cluster& cluster, const LinkCalibration& base) {
   const Gpu& gpu = cluster.groups.front().gpu;
   return
@@ -199,7 +188,7 @@ LinkTimer link_timer(const Cluster& cluster, const LinkCalibration& base) {
         for (const LinkPoint& p : points) {
           GroupShape shape;
           shape.ranks = shape.ranks_per_node = p.ranks;
-          times.push_back(model.time(*collective_of(p.collective), p.bytes, shape).time);
+          times.push_back(model.time(*collective_called(p.collective), p.bytes, shape).time);
         }
         return times;
       };
@@ -221,7 +210,7 @@ ConstantValues link_constants_of(const Gpu& gpu, const LinkCalibration& base) {
 void fit_collectives(const std::vector<Sweep>& sweeps, Gpu gpu, const Catalog& catalog,
                      const Profile& base, ProfileFit& fit) {
   std::vector<LinkPoint> points = link_points(sweeps);
-  std::erase_if(points, [](const LinkPoint& p) { return !collective_of(p.collective); });
+  std::erase_if(points, [](const LinkPoint& p) { return !collective_called(p.collective); });
   if (points.empty()) return;
   int cards = 2;
   for (const LinkPoint& p : points) cards = std::max(cards, p.ranks);

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <map>
 
-#include "calibrate/bus_factor.hpp"
 #include "calibrate/imported_log.hpp"
 #include "calibrate/median.hpp"
 #include "calibrate/size_fit.hpp"
+#include "catalog/collective.hpp"
 #include "planner/figures.hpp"
 #include "planner/report/table.hpp"
 #include "planner/sentence.hpp"
@@ -15,11 +15,6 @@ namespace shardwise {
 namespace {
 
 constexpr std::size_t most_unread_shown = 12;
-
-std::string label(const Measurement& m, const std::string& key) {
-  const auto found = m.labels.find(key);
-  return found == m.labels.end() ? "" : found->second;
-}
 
 // What a measurement is of, without its sizes: "all_reduce", "copy host_to_device", "gemm bf16".
 std::string subject(const Measurement& m) {
@@ -30,12 +25,8 @@ std::string subject(const Measurement& m) {
   return text;
 }
 
-std::string counted(std::size_t n, const std::string& noun) {
-  return sentence(n, " ", noun, n == 1 ? "" : "s");
-}
-
 std::string subjects_text(const ImportedLog& log) {
-  std::map<std::string, std::size_t> counts;
+  std::map<std::string, std::int64_t> counts;
   for (const Measurement& m : log.measurements) ++counts[subject(m)];
   std::string text;
   for (const auto& [name, n] : counts)
@@ -98,8 +89,9 @@ std::string import_text(const ImportedLog& log) {
   if (log.format.empty())
     text += "not understood\n";
   else
-    text += sentence(log.format, ", ", counted(log.measurements.size(), "measurement"), " in ",
-                     counted(static_cast<std::size_t>(log.lines), "line"), "\n");
+    text += sentence(log.format, ", ",
+                     counted(static_cast<std::int64_t>(log.measurements.size()), "measurement"),
+                     " in ", counted(log.lines, "line"), "\n");
   std::string facts;
   for (const auto& [key, value] : log.facts)
     if (!value.empty()) facts += sentence(facts.empty() ? "" : ", ", key, " ", value);
@@ -128,7 +120,7 @@ std::string sweep_text(const Sweep& sweep, const SizeFit& fit) {
 std::string left_out_text(const std::vector<Sweep>& sweeps) {
   Table table{{"sweep", "sizes", "median", "worst"}, {}};
   std::vector<double> all;
-  std::size_t too_short = 0;
+  int too_short = 0;
   for (const Sweep& sweep : sweeps) {
     std::vector<double> errors;
     for (const LeftOut& left : leave_one_size_out(sweep)) errors.push_back(left.error());

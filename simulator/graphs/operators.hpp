@@ -14,12 +14,12 @@
 #include <variant>
 #include <vector>
 
+#include "catalog/collective.hpp"
 #include "catalog/dtype.hpp"
 #include "catalog/framework.hpp"
 #include "catalog/profile.hpp"
 #include "catalog/units.hpp"
 #include "simulator/graphs/memory_category.hpp"
-#include "simulator/network/collective.hpp"
 
 namespace shardwise {
 

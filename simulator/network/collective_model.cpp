@@ -6,23 +6,6 @@
 
 namespace shardwise {
 
-double bus_factor(Collective kind, int ranks) {
-  if (ranks <= 1) return 0.0;
-  const double n = ranks;
-  switch (kind) {
-    case Collective::all_reduce:
-      return 2.0 * (n - 1.0) / n;
-    case Collective::all_gather:
-    case Collective::reduce_scatter:
-    case Collective::all_to_all:
-      return (n - 1.0) / n;
-    case Collective::broadcast:
-    case Collective::send_recv:
-      return 1.0;
-  }
-  return 1.0;
-}
-
 std::string_view CollectiveTime::algorithm_name() const {
   for (const CollectiveRow& row : collective_rows)
     if (row.algorithm == algorithm) return row.name;

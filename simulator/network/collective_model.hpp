@@ -27,18 +27,15 @@
 #include <unordered_map>
 
 #include "catalog/cluster.hpp"
+#include "catalog/collective.hpp"
 #include "catalog/link_calibration.hpp"
 #include "catalog/units.hpp"
-#include "simulator/network/collective.hpp"
 #include "simulator/network/topology.hpp"
 #include "simulator/rank_layout.hpp"
 
 namespace shardwise {
 
 inline constexpr std::size_t collective_count = collective_names.size();
-
-// busbw / algbw of nccl-tests: all-reduce 2(n-1)/n; gather, scatter, all-to-all (n-1)/n; else 1.
-double bus_factor(Collective kind, int ranks);
 
 enum class Algorithm : std::uint8_t { none, ring, tree, nvls, nvls_tree, pat, exchange };
 

@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "catalog/collective.hpp"
 #include "catalog/units.hpp"
-#include "simulator/network/collective.hpp"
 #include "simulator/network/collective_model.hpp"
 #include "simulator/rank_layout.hpp"
 #include "simulator/work_kind.hpp"

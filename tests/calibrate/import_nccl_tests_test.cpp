@@ -5,10 +5,9 @@
 
 #include <string>
 
-#include "calibrate/bus_factor.hpp"
 #include "calibrate/import_log.hpp"
 #include "calibrate/nccl_tests_row.hpp"
-#include "simulator/network/collective_model.hpp"
+#include "catalog/collective.hpp"
 #include "tests/catch.hpp"
 
 using namespace shardwise;
@@ -229,9 +228,11 @@ TEST_CASE("the JSON of nccl-tests") {
   CHECK(log.unread.size() == 1);
 }
 
-TEST_CASE("the bus factor is the simulator's") {
-  for (std::size_t i = 0; i < collective_count; ++i)
-    for (const int ranks : {2, 3, 8, 72, 4096})
-      CHECK(shardwise::bus_factor(collective_names[i], ranks) ==
-            shardwise::bus_factor(static_cast<Collective>(i), ranks));
+// nccl-tests, the GetBw of src/<name>.cu: with n ranks 2(n-1)/n, (n-1)/n or 1.
+TEST_CASE("bus factors are those that nccl-tests prints") {
+  CHECK(bus_factor("all_reduce", 4) == 1.5);
+  for (const char* name : {"all_gather", "reduce_scatter", "all_to_all", "gather", "scatter"})
+    CHECK(bus_factor(name, 4) == 0.75);
+  for (const char* name : {"reduce", "broadcast", "send_recv"}) CHECK(bus_factor(name, 4) == 1.0);
+  for (const std::string_view name : collective_names) CHECK(bus_factor(name, 1) == 0.0);
 }

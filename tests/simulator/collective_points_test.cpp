@@ -36,9 +36,9 @@ std::vector<PointSweep> read_point_sweeps() {
     PointSweep s;
     s.system = r.text("system");
     const std::string named = r.text("collective");
-    const auto* found = std::find(collective_names.begin(), collective_names.end(), named);
-    REQUIRE(found != collective_names.end());
-    s.collective = static_cast<Collective>(found - collective_names.begin());
+    const auto kind = collective_called(named);
+    REQUIRE(kind);
+    s.collective = *kind;
     s.gpus = r.integer("gpus", 2, 8);
     s.bytes_and_us = r.numbers("bytes_and_us");
     sweeps.push_back(std::move(s));
