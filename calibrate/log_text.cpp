@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <charconv>
 
-#include "catalog/text_match.hpp"
-
 namespace shardwise {
 namespace {
 
@@ -84,18 +82,6 @@ std::string text_of_member(const JsonDocument& document, JsonIndex object, std::
   const JsonIndex i = object == no_json ? no_json : document.member(object, key);
   const auto text = i == no_json ? std::nullopt : document.as_text(i);
   return text ? std::string(*text) : std::string();
-}
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(blanks);
-  if (first == text.npos) return {};
-  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
-}
-
-std::string lowered(std::string_view text) {
-  std::string low(text);
-  std::transform(low.begin(), low.end(), low.begin(), lower_ascii);
-  return low;
 }
 
 }  // namespace shardwise

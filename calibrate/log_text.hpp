@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "catalog/json_document.hpp"
+#include "catalog/text_match.hpp"
 
 namespace shardwise {
 
@@ -32,8 +33,5 @@ std::optional<std::string_view> after(std::string_view text, std::string_view ma
 
 // A text of an object in JSON; "" where there is no object, no such member, or no text.
 std::string text_of_member(const JsonDocument& document, JsonIndex object, std::string_view key);
-
-std::string_view trimmed(std::string_view text);
-std::string lowered(std::string_view text);
 
 }  // namespace shardwise

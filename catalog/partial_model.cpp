@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "catalog/model_name.hpp"
+#include "catalog/text_match.hpp"
 #include "catalog/transformer_flaws.hpp"
 
 namespace shardwise {
@@ -92,13 +93,6 @@ class Assumptions {
  private:
   Provenance* provenance_;
 };
-
-std::string lowered(std::string_view name) {
-  std::string out(name);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return out;
-}
 
 Style style_of(const PartialModel& partial) {
   const std::string name = lowered(partial.name);

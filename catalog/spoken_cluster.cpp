@@ -16,13 +16,6 @@ constexpr std::string_view examples =
     "expected for example 6x24GB, 2xRTX-3090, 4090, 2x3090+2x4090, 16xH100-SXM, "
     "4 nodes of 8xA100-80GB or dgx-h100";
 
-std::string_view trimmed(std::string_view text) {
-  const auto blank = [](char c) { return c == ' ' || c == '\t'; };
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
 bool is_letter(char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; }
 
 // Takes `word` off the front, in any case, where something else than a letter follows it.
@@ -120,15 +113,18 @@ std::optional<int> take_count_behind(std::string_view& text) {
   return value;
 }
 
-// Of "4090x2" and "2x4090" the count is the smaller number; a name that begins with letters has its
-// count behind it.
+// Of "4090x2" and "2x4090" the count is the number that is no name, or else the smaller one; a name
+// that begins with letters has its count behind it.
 bool counts_behind(std::string_view text, const Names& whole_names) {
   std::string_view rest = text;
   const auto first = take_count(rest, whole_names);
   if (!first) return true;
   if (first->unit == Unit::nodes || rest.empty()) return false;
   const bool number = std::all_of(rest.begin(), rest.end(), is_digit);
-  return number && count_of(first->digits) > count_of(rest);
+  if (!number) return false;
+  const bool named_first = is_whole(first->digits, whole_names);
+  if (named_first != is_whole(rest, whole_names)) return named_first;
+  return count_of(first->digits) > count_of(rest);
 }
 
 Result<SpokenPart> read_part(std::string_view all, std::string_view text,

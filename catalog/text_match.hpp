@@ -12,6 +12,18 @@ namespace shardwise {
 constexpr char lower_ascii(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
+inline std::string lowered(std::string_view text) {
+  std::string low(text);
+  for (char& c : low) c = lower_ascii(c);
+  return low;
+}
+// Without the blanks at its ends.
+constexpr std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view blanks = " \t\r\n\v\f";
+  const std::size_t first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 constexpr bool is_word_character(char c) {
   return is_digit(c) || (lower_ascii(c) >= 'a' && lower_ascii(c) <= 'z');

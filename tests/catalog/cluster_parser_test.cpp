@@ -125,6 +125,11 @@ TEST_CASE("a count may stand behind the name") {
     CHECK(one(text).gpus() == 2);
     CHECK(one(text).groups[0].gpu.id == "rtx-4090");
   }
+  // Of two numbers the one that is a card's name is the card, however many of it there are.
+  for (const char* text : {"8192x4090", "4090x8192"}) {
+    CHECK(one(text).gpus() == 8192);
+    CHECK(one(text).groups[0].gpu.id == "rtx-4090");
+  }
   CHECK(one("RTX 4090").gpus() == 1);
   CHECK(one("H100x8 + A100-80GB x8").gpus() == 16);
 }
