@@ -40,7 +40,7 @@ void more_recompute(AdviceTrial& t) {
 // the high end of its interval, and without help from the cache.
 bool would_do_without(const AdviceTrial& t, MemoryCategory gone) {
   const Forecast& f = t.missed.forecast;
-  const StageForecast& s = f.stages[static_cast<std::size_t>(f.worst_stage)];
+  const StageForecast& s = f.worst();
   const auto held = [&](MemoryCategory c) {
     return Bytes(s.breakdown[static_cast<std::size_t>(c)]);
   };

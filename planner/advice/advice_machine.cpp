@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "catalog/cluster_parser.hpp"
+#include "catalog/placement.hpp"
 #include "planner/advice/advice_trial.hpp"
 #include "planner/choice/workload_choice.hpp"
 #include "planner/figures.hpp"
@@ -16,7 +17,7 @@ namespace {
 // So many times the cards at most, or cards of so many times the memory: a preference, for advice
 // that can be taken.
 constexpr int most_times = 4;
-constexpr int one_box = 8;
+constexpr int one_box = largest_usual_box;
 
 // Whether somebody sells it, or rents it out.
 bool has_price(const Prices& prices, const Gpu& gpu) {

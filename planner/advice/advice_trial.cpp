@@ -10,10 +10,6 @@
 namespace shardwise {
 namespace {
 
-const StageForecast& worst_stage(const Forecast& f) {
-  return f.stages[static_cast<std::size_t>(f.worst_stage)];
-}
-
 double seconds_per_token(const ChosenPlan& c) {
   return c.forecast.tokens_per_s > 0 ? 1.0 / c.forecast.tokens_per_s : 0.0;
 }
@@ -68,11 +64,11 @@ void record_advice(AdviceTrial& trial, std::string change, const ChosenPlan& cho
   Advice a;
   a.change = std::move(change);
   a.verdict = chosen.verdict;
-  a.gpu = worst_stage(f).gpu;
+  a.gpu = f.worst().gpu;
   a.plan = whole_text(chosen.question.plan);
-  a.device = worst_stage(f).peak.device;
-  a.needed = worst_stage(f).needed;
-  a.memory_effect = a.needed - worst_stage(trial.missed.forecast).needed;
+  a.device = f.worst().peak.device;
+  a.needed = f.worst().needed;
+  a.memory_effect = a.needed - trial.missed.forecast.worst().needed;
   a.step_time = f.step_time;
   if (seconds_per_token(trial.missed) > 0)
     a.time_ratio = seconds_per_token(chosen) / seconds_per_token(trial.missed);

@@ -47,7 +47,7 @@ FitAnswer answer_for(Method method, std::size_t cluster, ChosenPlan chosen) {
   a.method = method;
   a.cluster = cluster;
   const Forecast& f = chosen.forecast;
-  a.gpu = f.stages[static_cast<std::size_t>(f.worst_stage)].gpu;
+  a.gpu = f.worst().gpu;
   a.chosen = std::move(chosen);
   return a;
 }

@@ -130,33 +130,29 @@ Result<Decided> decided(const Request& request, const LaunchTarget& target, cons
                         ResolvedRequest& resolved) {
   const bool stated = request.framework.has_value();
   Request asked = request;
-  std::string first_choice;
   const auto named = resolve(request, facts, UnnamedMethods::one);
   if (!named) return named.error();
   const Method method = named->methods.front();
-  for (int stage : {3, 0}) {
-    if (!stated) asked.framework = std::string(target.framework(method, stage));
+  const auto decide = [&](int zero_stage) -> Result<Decided> {
+    if (!stated) asked.framework = std::string(target.framework(method, zero_stage));
     auto r = resolve(asked, facts, UnnamedMethods::one);
     if (!r) return r.error();
     resolved = *std::move(r);
-    auto d = resolved.asked.plans.empty() ? chosen_plan(resolved, method, target)
-                                          : asked_plan(resolved, method);
-    if (!d) return d.error();
-    const int found = d->question.plan.zero_stage;
-    if (stated || target.framework(method, found) == target.framework(method, stage)) return d;
-    if (stage == 0) {
-      resolved.asked.plans = {first_choice};
-      auto first = asked_plan(resolved, method);
-      if (first) first->searched = true;
-      return first;
-    }
-    first_choice = to_string(d->question.plan);
-  }
-  return Problem{ProblemKind::request, "--plan", "is needed here"};  // not reached
-}
-
-const StageForecast& fullest(const Forecast& f) {
-  return f.stages[static_cast<std::size_t>(f.worst_stage)];
+    return resolved.asked.plans.empty() ? chosen_plan(resolved, method, target)
+                                        : asked_plan(resolved, method);
+  };
+  const auto runs_there = [&](const Decided& d, int zero_stage) {
+    const int found = d.question.plan.zero_stage;
+    return stated || target.framework(method, found) == target.framework(method, zero_stage);
+  };
+  auto sharded = decide(3);
+  if (!sharded || runs_there(*sharded, 3)) return sharded;
+  auto whole = decide(0);
+  if (!whole || runs_there(*whole, 0)) return whole;
+  resolved.asked.plans = {whole_text(sharded->question.plan)};
+  auto first = asked_plan(resolved, method);
+  if (first) first->searched = true;
+  return first;
 }
 
 // A framework that was asked for may not be the one that the files run: then what they run is
@@ -180,12 +176,12 @@ Result<std::optional<std::string>> forecast_of_another(const ResolvedRequest& r,
   const std::string told = sentence("The forecast is of ", q.workload.framework.name,
                                     ", as asked; these files run ", (**run).name);
   if (!f) return {sentence(told, ".")};
-  const StageForecast& s = fullest(*f);
+  const StageForecast& s = f->worst();
   const bool fits = judged(*f, r.host_ram_stated) != Verdict::does_not_fit;
   if (!fits && judged(asked, r.host_ram_stated) != Verdict::does_not_fit)
     return Problem{ProblemKind::request, "--framework",
                    sentence("this plan fits in ", q.workload.framework.name, " (",
-                            shown_gib(fullest(asked).peak.device), " per GPU), but the files run ",
+                            shown_gib(asked.worst().peak.device), " per GPU), but the files run ",
                             (**run).name, ", where it needs ", shown_gib(s.peak.device), " of ",
                             shown_gib(s.capacity), "; expected --framework ", (**run).id)};
   return {sentence(told, ": ", shown_gib(s.peak.device), " of ", shown_gib(s.capacity),

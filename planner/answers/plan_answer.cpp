@@ -175,7 +175,7 @@ void note_faster_tight(PlanAnswer& a, const std::vector<const SearchSite*>& site
   if (found.best.empty()) return;
   const FoundPlan& tight = found.best.front();
   const Forecast& f = tight.forecast;
-  const StageForecast& worst = f.stages[static_cast<std::size_t>(f.worst_stage)];
+  const StageForecast& worst = f.worst();
   a.notes.push_back(sentence(
       whole_text(tight.plan), " fits as forecast (", fixed(gib(worst.peak.device), 1), " of ",
       shown_gib(worst.capacity), ") but leaves no room for the error of such forecasts: ",
@@ -225,7 +225,6 @@ void fill_scaling(PlanAnswer& a, const SearchWish& wish, const Facts& facts) {
     if (r.best.empty()) continue;
     p.best = std::move(r.best.front());
     p.best->site = i;
-    p.usd_per_mtok = usd_per_million_tokens(a.sites[i], p.best->forecast);
     a.result.best.push_back(*p.best);
     if (i == 0 || !a.scaling[i - 1].best) continue;
     p.faster =

@@ -28,8 +28,7 @@ struct ScalingPoint {
   int gpus = 1;
   std::string cluster;  // as spoken
   std::optional<FoundPlan> best;
-  std::optional<double> faster;        // than the size before
-  std::optional<double> usd_per_mtok;  // rented
+  std::optional<double> faster;  // than the size before
 };
 
 struct PlanAnswer {

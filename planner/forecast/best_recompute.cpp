@@ -258,7 +258,7 @@ std::shared_ptr<const BlockRecompute> best_recompute(const Question& q, const Pr
     if (asked.budget) break;
     const Forecast f = *forecast_under(q, profile, policy, {.time = false});
     if (f.verdict != Verdict::tight) break;
-    const StageForecast& worst = f.stages[static_cast<std::size_t>(f.worst_stage)];
+    const StageForecast& worst = f.worst();
     reserve += f.peak_device.high - worst.capacity;
   }
   return chosen;

@@ -268,7 +268,7 @@ ExplainedFigure verdict(const Question& q, const Forecast& f, const StageForecas
 
 void explain_memory(const Question& q, const Forecast& f, const Profile& profile,
                     std::vector<ExplainedFigure>& figures) {
-  const StageForecast& s = f.stages[static_cast<std::size_t>(f.worst_stage)];
+  const StageForecast& s = f.worst();
   const Gpu& gpu = smallest_group(q.cluster, q.plan, f.worst_stage).gpu;
   figures.push_back(device(f, s));
   const std::vector<Term> terms = terms_of(stage_parameters(q, f.worst_stage));

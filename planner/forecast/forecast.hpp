@@ -51,11 +51,11 @@ struct StageForecast {
   int first_layer = 0, layers = 0;
   MemoryFigures peak;             // over the whole run after loading
   MemoryFigures first_step_peak;  // optimizer states appear during it
-  std::optional<MemoryFigures>
-      load;                     // while loading, where that exceeds nothing else it is still told
-  MemoryFigures steady_peak;    // from the second step on
-  MemoryFigures save;           // while a checkpoint is written between two steps
-  MemoryBreakdown breakdown{};  // bytes at the moment of the device peak; sums to peak.device
+  // While loading: told also where something else is larger.
+  std::optional<MemoryFigures> load;
+  MemoryFigures steady_peak;        // from the second step on
+  MemoryFigures save;               // while a checkpoint is written between two steps
+  MemoryBreakdown breakdown{};      // bytes at the moment of the device peak; sums to peak.device
   MemoryBreakdown after_forward{};  // of what tensors hold when the last forward pass has ended
   Bytes paged;      // optimizer states in managed memory (OptimizerRow::paged), wherever they are
   Bytes paged_out;  // of them, what finds no room on the GPU beside the peak

@@ -370,7 +370,7 @@ bool fits_smaller(const ForecastContext& k, const LengthVariation& v, const Fore
 // Sets the verdict, by the margin and the interval that are there.
 void judge(const ForecastContext& k, const LengthVariation& v, const SpreadRow& spread,
            std::vector<RoomTried>& tried, Forecast& f) {
-  const StageForecast& worst = f.stages[static_cast<std::size_t>(f.worst_stage)];
+  const StageForecast& worst = f.worst();
   if (f.margin < Bytes(0)) {
     f.verdict = Verdict::does_not_fit;
   } else if (f.peak_device.high <= worst.capacity) {
@@ -423,7 +423,7 @@ void forecast_memory(const ForecastContext& k, const ForecastOptions& options, F
     f.worst_stage = stage;
   }
   const StageMemory& played_worst = f.plays->stages[static_cast<std::size_t>(f.worst_stage)];
-  const StageForecast& worst = f.stages[static_cast<std::size_t>(f.worst_stage)];
+  const StageForecast& worst = f.worst();
   const SpreadRow spread = spread_of(k.profile.spread.memory, spread_key(q));
   const Bytes resident = worst.paged - worst.paged_out;
   const auto held = static_cast<double>((worst.peak.device - resident).value);

@@ -304,12 +304,6 @@ void finish(PlanWords& words, const PlanFileContext& context, const std::string&
 
 std::string_view framework(Method, int) { return "megatron-lm"; }
 
-std::string_view spelled(std::span<const Meaning> meanings, std::string_view value) {
-  for (const Meaning& m : meanings)
-    if (m.value == value) return m.found;
-  return "";
-}
-
 std::vector<std::string> workload_refusals(const Workload& w) {
   Refusals to;
   refuse_megatron_model(to, w.model);

@@ -33,6 +33,13 @@ struct Meaning {
   std::string_view found, value;
 };
 
+// The first text that means `value`, as a file is written with; "" where none does.
+constexpr std::string_view spelled(std::span<const Meaning> meanings, std::string_view value) {
+  for (const Meaning& m : meanings)
+    if (m.value == value) return m.found;
+  return "";
+}
+
 struct PlanKey {
   std::string_view path;  // "zero_optimization.stage"; a final '*' stands for whatever follows
   KeyUse use = KeyUse::ignored;

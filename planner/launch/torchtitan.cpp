@@ -230,12 +230,6 @@ void finish(PlanWords& words, const PlanFileContext& context, const std::string&
 
 std::string_view framework(Method, int) { return "torchtitan"; }
 
-std::string_view spelled(std::span<const Meaning> meanings, std::string_view value) {
-  for (const Meaning& m : meanings)
-    if (m.value == value) return m.found;
-  return "";
-}
-
 int sharded_ranks(const ParallelPlan& p) {
   return p.zero_stage == 0 ? 1 : p.shard_group.value_or(p.data);
 }

@@ -34,7 +34,7 @@ std::optional<std::int64_t> tokens_asked(const ResolvedRequest& r) {
 
 Json answer_json(const ResolvedRequest& r, const FitAnswer& a) {
   const Forecast& f = a.chosen.forecast;
-  const StageForecast& s = f.stages[static_cast<std::size_t>(f.worst_stage)];
+  const StageForecast& s = f.worst();
   Json advice = Json::array();
   for (const Advice& x : a.advice) advice.push_back(advice_json(x));
   Json j = {{"method", name(a.method)},

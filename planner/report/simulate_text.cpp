@@ -117,7 +117,7 @@ std::string memory_text(const Forecast& f) {
     t.rows.push_back({std::to_string(s.stage), s.gpu, std::to_string(s.layers),
                       shown_gib_number(s.peak.allocated), shown_gib_number(s.peak.reserved),
                       shown_gib_number(s.peak.device), shown_gib_number(s.capacity)});
-  const StageForecast& worst = f.stages[static_cast<std::size_t>(f.worst_stage)];
+  const StageForecast& worst = f.worst();
   std::string text = sentence("  memory per GPU in GiB\n", shown_table(t, "    "));
   for (const StageForecast& s : f.stages)
     if (s.cache_fills())
@@ -151,7 +151,7 @@ std::string simulate_text(const ResolvedRequest& r, const Simulation& s) {
                      ", a ", f.slowest->gpu, " of stage ", f.slowest->stage,
                      ": the others wait for it\n");
   text += recompute_text(f) + ranks_text(s) + collectives_text(s.record()) + memory_text(f) +
-          memory_curves(s) + phases_text(f.stages[static_cast<std::size_t>(f.worst_stage)]);
+          memory_curves(s) + phases_text(f.worst());
   text += host_ram_text(f);
   for (const std::string& note : s.notes) text += sentence("  note: ", note, "\n");
   if (r.asked.explain) text += explanation_text(explain(s.question, f, r.facts->profile));

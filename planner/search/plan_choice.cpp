@@ -393,11 +393,10 @@ constexpr double worth_a_note = 1.2;
 // What was not chosen for its room, or for its time.
 void note_other(ChosenPlan& best, const ChosenPlan& other, std::string_view what) {
   const Forecast& f = other.forecast;
-  best.notes.push_back(
-      sentence(what, to_string(other.question.plan), ", ",
-               fixed(gib(f.stages[static_cast<std::size_t>(f.worst_stage)].peak.device), 1),
-               " GiB per GPU, ", fixed(f.step_time.expected / best.forecast.step_time.expected, 1),
-               " times the time."));
+  best.notes.push_back(sentence(what, to_string(other.question.plan), ", ",
+                                fixed(gib(f.worst().peak.device), 1), " GiB per GPU, ",
+                                fixed(f.step_time.expected / best.forecast.step_time.expected, 1),
+                                " times the time."));
 }
 
 // The fastest of those that fit with room to spare, unless a tight one takes less than half its

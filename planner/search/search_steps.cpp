@@ -315,7 +315,7 @@ void SearchSteps::forecast_fit(const Entry& e, const SearchLimits& limits, Refin
   require(static_cast<bool>(f), "a legal plan has a forecast");
   ++to.counts.fitted;
   Entry one = e;
-  const StageForecast& worst = f->stages[static_cast<std::size_t>(f->worst_stage)];
+  const StageForecast& worst = f->worst();
   one.memory = capacity(s) - (worst.capacity - worst.peak.device);
   to.bound = e.memory;
   to.fitted = one.memory;
