@@ -124,13 +124,13 @@ Prepared RankGroup::agreed(Prepared mine) const {
   return mine;
 }
 
+namespace {
+
 RunOnce prepare_communicator_memory(RankGroup& group, const BenchPoint& point) {
   const auto held = group.communicator_bytes(static_cast<int>(point.sizes.at("ranks")));
   if (!held) not_supported("the driver does not tell the memory in use");
   return always(*held);
 }
-
-namespace {
 
 struct BenchRow {
   std::string_view bench;

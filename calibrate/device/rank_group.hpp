@@ -46,7 +46,6 @@ class RankGroup {
 
 RunOnce prepare_collective(RankGroup& group, const BenchPoint& point);
 RunOnce prepare_gemm_beside(RankGroup& group, const BenchPoint& point);
-RunOnce prepare_communicator_memory(RankGroup& group, const BenchPoint& point);
 RunOnce prepare_peer_copy(RankGroup& group, const BenchPoint& point);
 RunOnce prepare_copy_together(RankGroup& group, const BenchPoint& point);
 

@@ -11,8 +11,7 @@ std::string texts_object(const std::map<std::string, std::string>& members) {
   return line.object();
 }
 
-}  // namespace
-
+// In quotes and escaped; bytes beyond ASCII become "?", so that the line is always JSON.
 std::string json_text(std::string_view text) {
   static constexpr char digits[] = "0123456789abcdef";
   std::string out = "\"";
@@ -32,6 +31,8 @@ std::string json_text(std::string_view text) {
   out.push_back('"');
   return out;
 }
+
+}  // namespace
 
 JsonLine& JsonLine::raw(std::string_view key, std::string_view json) {
   if (!members_.empty()) members_.push_back(',');

@@ -28,7 +28,4 @@ class JsonLine {
   std::string members_;
 };
 
-// In quotes and escaped; bytes beyond ASCII become "?", so that the line is always JSON.
-std::string json_text(std::string_view text);
-
 }  // namespace shardwise

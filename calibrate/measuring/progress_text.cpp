@@ -19,6 +19,13 @@ std::string minutes(Seconds time) {
   return text;
 }
 
+// "12.3 us", "1.20 ms", "2.50 s".
+std::string spent_time(Seconds time) {
+  if (time < Seconds(1e-3)) return formatted("%.2f us", time.value * 1e6);
+  if (time < Seconds(1)) return formatted("%.3f ms", time.value * 1e3);
+  return formatted("%.2f s", time.value);
+}
+
 std::string shown_finding(const Entry& entry) {
   const Finding& found = entry.finding;
   if (found.outcome != Outcome::measured)
@@ -34,12 +41,6 @@ std::string shown_finding(const Entry& entry) {
 }
 
 }  // namespace
-
-std::string spent_time(Seconds time) {
-  if (time < Seconds(1e-3)) return formatted("%.2f us", time.value * 1e6);
-  if (time < Seconds(1)) return formatted("%.3f ms", time.value * 1e3);
-  return formatted("%.2f s", time.value);
-}
 
 std::string progress_text(const Progress& progress) {
   std::string text = progress.subject->name;

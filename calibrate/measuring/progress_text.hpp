@@ -13,7 +13,4 @@ std::string progress_text(const Progress& progress);
 // "GPU 0: all measured", or why not.
 std::string end_text(const Subject& subject, CampaignEnd end);
 
-// "12.3 us", "1.20 ms", "2.50 s".
-std::string spent_time(Seconds time);
-
 }  // namespace shardwise

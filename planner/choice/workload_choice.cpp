@@ -91,11 +91,20 @@ std::optional<Quantization> stored_base(const ResolvedRequest& r, const Framewor
   return r.model.stored->counted;
 }
 
+namespace {
+
+// The attention kernel that runs on a GPU where `wanted` is not to be had: Transformer Engine's
+// fused attention needs compute capability 8.0, or it stores the scores
+// (dot_product_attention/utils.py). So does every fused kernel in bf16: PyTorch's memory-efficient
+// one takes fp16 and fp32 below (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp,
+// less_than_sm80_mem_efficient_dtypes), and flash-attn none at all.
 AttentionKernel attention_on(const Gpu& gpu, DType compute, AttentionKernel wanted) {
   const bool lacks = lacks_flash(gpu);
   const bool eager = wanted == AttentionKernel::cudnn || compute == DType::bf16;
   return lacks && eager ? AttentionKernel::eager : wanted;
 }
+
+}  // namespace
 
 void settle_on(const Gpu& gpu, DType compute, Framework& framework) {
   const bool blackwell = gpu.compute_capability >= 10.0;

@@ -28,13 +28,6 @@ Problems precision_problems(const ResolvedRequest& request, const Cluster& clust
 // framework trains beside quantised weights; others read such a file into 16 bits.
 std::optional<Quantization> stored_base(const ResolvedRequest& request, const Framework& framework);
 
-// The attention kernel that runs on a GPU where `wanted` is not to be had: Transformer Engine's
-// fused attention needs compute capability 8.0, or it stores the scores
-// (dot_product_attention/utils.py). So does every fused kernel in bf16: PyTorch's memory-efficient
-// one takes fp16 and fp32 below (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp,
-// less_than_sm80_mem_efficient_dtypes), and flash-attn none at all.
-AttentionKernel attention_on(const Gpu& gpu, DType compute, AttentionKernel wanted);
-
 // What a framework does otherwise on this GPU: its attention kernel, its allocator's segments.
 void settle_on(const Gpu& gpu, DType compute, Framework& framework);
 

@@ -26,6 +26,9 @@ std::vector<std::string> torchrun_words(const LaunchMachines& machines) {
           "\"$HEAD_NODE:29500\""};
 }
 
+namespace {
+
+// PYTORCH_ALLOC_CONF as the framework's row says its launcher sets it; nothing where it sets none.
 std::optional<std::string> allocator_settings_of(const Framework& framework) {
   std::string settings;
   if (framework.expandable_segments) settings += "expandable_segments:True";
@@ -35,6 +38,8 @@ std::optional<std::string> allocator_settings_of(const Framework& framework) {
   if (settings.empty()) return std::nullopt;
   return settings;
 }
+
+}  // namespace
 
 std::vector<std::string> launch_heading(const LaunchJob& job) {
   const Workload& w = job.question.workload;

@@ -43,9 +43,6 @@ LaunchMachines launch_machines(const Cluster& cluster);
 // of the first.
 std::vector<std::string> torchrun_words(const LaunchMachines& machines);
 
-// PYTORCH_ALLOC_CONF as the framework's row says its launcher sets it; nothing where it sets none.
-std::optional<std::string> allocator_settings_of(const Framework& framework);
-
 struct Environment {
   std::string name, value;
 };

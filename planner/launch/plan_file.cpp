@@ -250,6 +250,9 @@ std::string told(const PlanFileReport& report) {
   return text + '.';
 }
 
+namespace {
+
+// One format's keys applied to one file's entries.
 PlanFileReport read_plan_keys(const PlanFileFormat& format, const ConfigEntries& entries,
                               const std::string& file, PlanWords& words) {
   PlanFileReport report{file, std::string(format.name), {}, {}, {}, {}};
@@ -287,8 +290,6 @@ PlanFileReport read_plan_keys(const PlanFileFormat& format, const ConfigEntries&
   }
   return report;
 }
-
-namespace {
 
 // A file that leaves every value to others, none of which was given: no plan can be read from it.
 Problems nothing_said(const std::vector<PlanFileReport>& reports) {

@@ -58,10 +58,6 @@ struct SaidPlan {
   std::optional<int> batch;             // sequences per step
 };
 
-// One format's keys applied to one file's entries. Exposed for tests of a single text.
-PlanFileReport read_plan_keys(const PlanFileFormat& format, const ConfigEntries& entries,
-                              const std::string& file, PlanWords& words);
-
 struct PlanText {
   std::string file, text;
   bool is_run_script = false;  // a run.sh of ours, for what no format has a key for

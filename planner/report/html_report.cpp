@@ -62,6 +62,9 @@ std::string json_in_html(const Json& value) {
   return out;
 }
 
+namespace {
+
+// The JSON document of such a page.
 Json report_document(const Json& answer, const std::vector<ReportDetail>& details) {
   Json document = {{"answer", answer}, {"details", Json::array()}};
   for (const ReportDetail& d : details)
@@ -69,6 +72,8 @@ Json report_document(const Json& answer, const std::vector<ReportDetail>& detail
         {{"of", d.of}, {"simulation", d.simulation}, {"timeline", d.timeline}});
   return document;
 }
+
+}  // namespace
 
 std::string report_page(const Json& answer, const std::vector<ReportDetail>& details) {
   return filled_page(embedded_file("report.html"),

@@ -32,9 +32,6 @@ std::string json_in_html(const Json& value);
 
 std::string report_page(const Json& answer, const std::vector<ReportDetail>& details = {});
 
-// The JSON document of such a page.
-Json report_document(const Json& answer, const std::vector<ReportDetail>& details = {});
-
 // The page of `serve`, which asks for its documents.
 std::string served_page();
 

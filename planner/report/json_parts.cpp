@@ -104,6 +104,9 @@ void add_host_ram(Json& to, const HostMemory& host) {
   to["host_ram_loading_gib"] = json_gib(host.load_peak);
 }
 
+namespace {
+
+// load, first_step, steady, save -> memory
 Json phases_json(const StageForecast& s) {
   Json phases = Json::object();
   if (s.load) phases["load"] = memory_json(*s.load);
@@ -112,6 +115,8 @@ Json phases_json(const StageForecast& s) {
   phases["save"] = memory_json(s.save);
   return phases;
 }
+
+}  // namespace
 
 Json stage_json(const StageForecast& s) {
   return {{"stage", s.stage},

@@ -26,7 +26,6 @@ Json breakdown_json(const MemoryBreakdown& breakdown);  // category -> GiB, empt
 Json step_breakdown_json(StepBreakdown breakdown);
 // Adds "host_ram_gib", of each node the most that training or loading takes, and both of them.
 void add_host_ram(Json& to, const HostMemory& host);
-Json phases_json(const StageForecast& stage);  // load, first_step, steady, save -> memory
 Json stage_json(const StageForecast& stage);
 std::string_view trust_name(Trust trust);
 

@@ -9,8 +9,6 @@ namespace {
 constexpr std::size_t most_bytes = 3'000'000;
 constexpr TimelineLimits small{20'000, 20'000};  // of one plan among several
 
-}  // namespace
-
 ReportDetail report_detail(const ResolvedRequest& request, const Simulation& simulation,
                            std::size_t of) {
   Json shown = simulate_json(request, simulation);
@@ -18,6 +16,8 @@ ReportDetail report_detail(const ResolvedRequest& request, const Simulation& sim
   shown.erase("critical_path");  // task by task; the page draws it by kind
   return {of, std::move(shown), timeline_json(simulation.record(), small)};
 }
+
+}  // namespace
 
 std::vector<ReportDetail> report_details(const std::vector<AskedDetail>& asked) {
   std::vector<ReportDetail> details;

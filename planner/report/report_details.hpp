@@ -22,7 +22,4 @@ std::vector<ReportDetail> report_details(const std::vector<AskedDetail>& asked);
 std::vector<ReportDetail> report_details(const ResolvedRequest& request,
                                          const std::vector<std::optional<Question>>& questions);
 
-ReportDetail report_detail(const ResolvedRequest& request, const Simulation& simulation,
-                           std::size_t of);
-
 }  // namespace shardwise

@@ -49,10 +49,6 @@ enum class PlanAxis : std::uint8_t {
   shard_group,
 };
 inline constexpr std::size_t plan_axis_count = 14;
-inline constexpr std::array<std::string_view, plan_axis_count> plan_axis_names{
-    "offload",  "zero",          "tensor",     "sequence_parallel", "context",
-    "expert",   "expert_tensor", "microbatch", "recompute",         "pipeline",
-    "schedule", "chunks",        "stages",     "shard_group"};
 
 // A position on each axis.
 using PlanPoint = std::array<std::uint16_t, plan_axis_count>;

@@ -9,6 +9,7 @@
 namespace shardwise {
 namespace {
 
+constexpr double poor_use_of_gpus = 0.6;  // speed-up / GPUs, over one card or one node; assumed
 constexpr int largest_box_compared = 64;  // GPUs; beyond, nobody thinks of one card instead
 
 std::optional<Seconds> step_of(const WarnedPlan& k, const Question& q) {

@@ -17,9 +17,8 @@
 
 namespace shardwise {
 
-// From how much on a change is worth telling. Assumed.
-inline constexpr double worth_telling = 1.05;    // times as fast
-inline constexpr double poor_use_of_gpus = 0.6;  // speed-up / GPUs, over one card or one node
+// From how many times as fast on a change is worth telling. Assumed.
+inline constexpr double worth_telling = 1.05;
 
 // A plan that is answered with, whoever has chosen it.
 struct WarnedPlan {

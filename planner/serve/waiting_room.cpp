@@ -76,8 +76,7 @@ std::optional<std::size_t> end_of_chunks(std::string_view text, std::size_t at) 
   }
 }
 
-}  // namespace
-
+// How much of `text` is its first request, headers and body; nothing while some of it is missing.
 std::optional<std::size_t> request_size(std::string_view text) {
   const std::size_t end = text.find(end_of_headers);
   if (end == std::string_view::npos) return std::nullopt;
@@ -88,6 +87,8 @@ std::optional<std::size_t> request_size(std::string_view text) {
   if (body > text.size() - begin) return std::nullopt;
   return begin + body;
 }
+
+}  // namespace
 
 WaitingRoom::WaitingRoom(const ServerLimits& limits, Serve serve)
     : limits_(limits),

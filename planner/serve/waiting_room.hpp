@@ -34,9 +34,6 @@ struct ServerLimits {
   int threads = 256;                         // in all: those that serve and those that wait aside
 };
 
-// How much of `text` is its first request, headers and body; nothing while some of it is missing.
-std::optional<std::size_t> request_size(std::string_view text);
-
 class WaitingRoom {
  public:
   // Answers the request at the beginning of `text` on `socket`: the bytes that were read, or

@@ -80,8 +80,6 @@ ReplayedShape shape_of(const Replay& replayed) {
   return s;
 }
 
-}  // namespace
-
 ReplayedRun replay_run(const RunRecord& run, const ValidationInputs& inputs) {
   ReplayedRun out;
   out.run = &run;
@@ -107,6 +105,8 @@ ReplayedRun replay_run(const RunRecord& run, const ValidationInputs& inputs) {
   }
   return out;
 }
+
+}  // namespace
 
 std::vector<ReplayedRun> replay_runs(const std::vector<RunRecord>& runs,
                                      const ValidationInputs& inputs, int threads,

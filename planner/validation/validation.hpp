@@ -54,8 +54,6 @@ struct ValidationInputs {
   const Profile& profile;
 };
 
-ReplayedRun replay_run(const RunRecord& run, const ValidationInputs& inputs);
-
 // One entry per record, in order. `threads` < 1: as many as the machine has. `runs` must outlive
 // the answer. `done` is told, by any thread, about how many are done.
 std::vector<ReplayedRun> replay_runs(const std::vector<RunRecord>& runs,
