@@ -102,18 +102,43 @@ int dense_layers_listed(JsonReader& config) {
   return static_cast<int>(std::min<std::size_t>(listed.size(), most_layers));
 }
 
+// A number for all layers, or a list of it for each (Hunyuan-A13B).
+int of_every_layer(JsonReader& config, const KeyNames& names, std::optional<int> fallback,
+                   int most) {
+  const std::string_view key = present_key(config, names);
+  if (config.kind(key) != JsonKind::array) return dimension(config, names, fallback, most);
+  const std::vector<double> listed = config.numbers(key);
+  const double first = listed.empty() ? 0 : listed.front();
+  const bool same =
+      std::all_of(listed.begin(), listed.end(), [&](double value) { return value == first; });
+  if (same && first >= 1 && first <= most) return static_cast<int>(first);
+  config.problem(key, "one number for all layers (others by layer are not supported)");
+  return 1;
+}
+
+// "dense" or "sparse" for each layer, as newer files list them; we know dense ones at the front.
+std::optional<int> dense_layers_named(JsonReader& config) {
+  const std::vector<std::string> listed = config.texts("mlp_layer_types");
+  if (listed.empty()) return std::nullopt;
+  const auto sparse = std::find(listed.begin(), listed.end(), "sparse");
+  if (std::find(sparse, listed.end(), "dense") != listed.end())
+    config.problem("mlp_layer_types", "dense layers at the front alone");
+  return static_cast<int>(sparse - listed.begin());
+}
+
 int shared_width(JsonReader& config, const ExpertKeys& keys, int expert_ffn) {
   if (!keys.shared_width.empty()) return config.integer(keys.shared_width, 0, most_width);
   if (keys.shared_count.empty()) return 0;
-  const int count = config.maybe_integer(keys.shared_count, 0, 1000).value_or(0);
-  return count * expert_ffn;
+  if (config.kind(keys.shared_count) == JsonKind::array)
+    return of_every_layer(config, {keys.shared_count}, 0, 1000) * expert_ffn;
+  return config.maybe_integer(keys.shared_count, 0, 1000).value_or(0) * expert_ffn;
 }
 
 MixtureOfExperts experts_of(JsonReader& config, const ExpertKeys& keys) {
   MixtureOfExperts moe;
-  moe.experts = dimension(config, keys.experts, keys.default_experts, most_experts);
-  moe.top_k = dimension(config, keys.top_k, keys.default_top_k, most_experts);
-  moe.expert_ffn = dimension(config, keys.width, std::nullopt, most_width);
+  moe.experts = of_every_layer(config, keys.experts, keys.default_experts, most_experts);
+  moe.top_k = of_every_layer(config, keys.top_k, keys.default_top_k, most_experts);
+  moe.expert_ffn = of_every_layer(config, keys.width, std::nullopt, most_width);
   moe.shared_expert_ffn = shared_width(config, keys, moe.expert_ffn);
   moe.shared_gate = keys.shared_gate && moe.shared_expert_ffn > 0;
   if (!keys.first_dense.empty())
@@ -121,6 +146,7 @@ MixtureOfExperts experts_of(JsonReader& config, const ExpertKeys& keys) {
         config.maybe_integer(keys.first_dense, 0, most_layers).value_or(keys.default_first_dense);
   else
     moe.dense_layers = dense_layers_listed(config);
+  if (const auto named = dense_layers_named(config)) moe.dense_layers = *named;
   if (!keys.every.empty()) moe.every = config.maybe_integer(keys.every, 1, most_layers).value_or(1);
   return moe;
 }
@@ -164,18 +190,33 @@ LayerTypes read_layer_types(JsonReader& config, const ConfigFamily& family,
   return types;
 }
 
-// The pattern repeats after its first full layer; nothing where the config lists no layers.
-std::optional<int> window_pattern(const LayerTypes& types) {
-  if (types.empty()) return std::nullopt;
-  const auto full = std::find(types.begin(), types.end(), "full_attention");
-  if (full == types.end()) return 1;
-  return static_cast<int>(full - types.begin()) + 1;
+// Where the window holds, a letter for each layer: as listed, or by the family's rule.
+std::string windowed_layers(const LayerTypes& types, const WindowKeys& keys, int every,
+                            int layers) {
+  std::string letters(static_cast<std::size_t>(layers), 'w');
+  for (int i = 0; i < layers; ++i) {
+    const bool full = types.empty() ? every > 1 && i % every == (keys.full_first ? 0 : every - 1)
+                                    : types[static_cast<std::size_t>(i)] == "full_attention";
+    if (full) letters[static_cast<std::size_t>(i)] = 'f';
+  }
+  return letters;
+}
+
+// "wwwf" over and over is said by its period; anything else by its letters.
+void set_windows(const std::string& letters, Transformer& model) {
+  const std::size_t full = letters.find('f');
+  model.sliding_window_every = full == std::string::npos ? 1 : static_cast<int>(full) + 1;
+  for (int i = 0; i < model.layers; ++i)
+    if (model.sees_window(i) != (letters[static_cast<std::size_t>(i)] == 'w')) {
+      model.windows = letters;
+      model.sliding_window_every = 1;
+      return;
+    }
 }
 
 void read_window(JsonReader& config, const ConfigFamily& family, const LayerTypes& types,
                  Transformer& model) {
-  if (!family.window) return;
-  if (!types.empty() && types.front() == "full_attention") return;
+  if (!family.window || (!types.empty() && types.size() != std::size_t(model.layers))) return;
   const WindowKeys& keys = *family.window;
   if (!keys.switch_key.empty() && !config.maybe_flag(keys.switch_key).value_or(false)) return;
   if (is_null(config, keys.window)) return;
@@ -184,11 +225,12 @@ void read_window(JsonReader& config, const ConfigFamily& family, const LayerType
   int every = keys.every;
   if (!keys.every_key.empty() && config.kind(keys.every_key) == JsonKind::integer)
     every = config.integer(keys.every_key, 1, most_layers);
-  every = window_pattern(types).value_or(every);
   const int width = window.value_or(keys.fallback.value_or(1));
   if (model.max_positions > 0 && width >= model.max_positions) return;  // hides nothing
+  const std::string letters = windowed_layers(types, keys, every, model.layers);
+  if (letters.find('w') == std::string::npos) return;
   model.sliding_window = width;
-  model.sliding_window_every = every;
+  set_windows(letters, model);
 }
 
 void refuse_flags(JsonReader& config, const ConfigFamily& family) {

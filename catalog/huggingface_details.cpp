@@ -102,6 +102,35 @@ void latent_attention(JsonReader& config, Transformer& model) {
   model.mla = mla;
 }
 
+namespace {
+
+// configuration_glm_moe_dsa.py: which layers choose for themselves, as a list, as a pattern of
+// letters or by a period; DeepSeek-V3.2 has none of these keys, and a choice in every layer.
+std::string indexed_layers(JsonReader& config, int layers) {
+  std::string letters = config.maybe_text("index_topk_pattern").value_or("");
+  for (char& letter : letters) letter = letter == 'F' ? 'o' : 's';
+  for (const std::string& type : config.texts("indexer_types"))
+    letters += type == "full" ? 'o' : 's';
+  const int every = config.maybe_integer("index_topk_freq", 1, most_layers).value_or(1);
+  const int offset = config.maybe_integer("index_skip_topk_offset", 0, most_layers).value_or(2);
+  if (letters.empty())
+    for (int i = 0; i < layers; ++i)
+      letters += std::max(i - offset + 1, 0) % every == 0 ? 'o' : 's';
+  return letters.find('s') == std::string::npos ? "" : letters;
+}
+
+}  // namespace
+
+void sparse_attention(JsonReader& config, Transformer& model) {
+  latent_attention(config, model);
+  TokenIndexer indexer;
+  indexer.heads = config.integer("index_n_heads", 1, most_heads);
+  indexer.head_dim = config.integer("index_head_dim", 1, most_width);
+  indexer.top_k = config.integer("index_topk", 1, most_positions);
+  indexer.layers = indexed_layers(config, model.layers);
+  model.indexer = indexer;
+}
+
 // configuration_minicpm3.py: value heads share the hidden size out evenly unless told otherwise.
 void minicpm3(JsonReader& config, Transformer& model) {
   LatentAttention mla;
@@ -265,6 +294,25 @@ void ernie4_5_moe(JsonReader& config, Transformer& model) {
   const int end = config.maybe_integer("moe_layer_end_index", -1, most_layers).value_or(-1);
   if (end != -1 && end != model.layers - 1)
     config.problem("moe_layer_end_index", "-1 (the last layer has experts too)");
+}
+
+// modeling_afmoe.py: a sigmoid of a projection of its own scales attention's output.
+void afmoe(JsonReader&, Transformer& model) { model.attention_gate = true; }
+
+// modeling_hunyuan_v1_moe.py has one shared expert whatever the config says; the code that lies
+// with the weights reads how many there are.
+void hunyuan_v1_moe(JsonReader& config, Transformer& model) {
+  if (model.moe && !config.has("num_shared_expert"))
+    model.moe->shared_expert_ffn = model.moe->expert_ffn;
+}
+
+// modeling_hyperclovax.py: norms behind attention and MLP where use_post_norm is not false.
+void hyperclovax(JsonReader& config, Transformer& model) {
+  if (!config.maybe_flag("use_post_norm").value_or(true)) model.norms.per_layer = 2;
+}
+
+void phi4_multimodal(JsonReader&, Transformer& model) {
+  model.notes = "the language model alone, without what sees or hears";
 }
 
 // MiniMax-M2: a norm over the whole query and key projections.

@@ -64,6 +64,7 @@ struct WindowKeys {
   int every = 1;                  // as Transformer::sliding_window_every
   std::string_view every_key{};   // overrides `every`
   std::string_view switch_key{};  // the window holds only where this flag is true
+  bool full_first = false;        // of so many layers the first sees everything, not the last
 };
 
 // Where a key is absent; see the columns of ConfigFamily.
@@ -104,6 +105,7 @@ struct RefusedFamily {
 };
 
 std::span<const ConfigFamily> config_families();
+std::span<const ConfigFamily> expert_families();  // a part of them: huggingface_expert_families.cpp
 const ConfigFamily* config_family(std::string_view model_type);
 const RefusedFamily* refused_family(std::string_view model_type);
 
@@ -121,6 +123,7 @@ void stablelm(JsonReader& config, Transformer& model);
 void cohere(JsonReader& config, Transformer& model);
 void dbrx(JsonReader& config, Transformer& model);
 void latent_attention(JsonReader& config, Transformer& model);
+void sparse_attention(JsonReader& config, Transformer& model);
 void llama4(JsonReader& config, Transformer& model);
 void chatglm(JsonReader& config, Transformer& model);
 void baichuan(JsonReader& config, Transformer& model);
@@ -134,12 +137,18 @@ void minimax_m2(JsonReader& config, Transformer& model);
 void minicpm3(JsonReader& config, Transformer& model);
 void glm4_moe(JsonReader& config, Transformer& model);
 void ernie4_5_moe(JsonReader& config, Transformer& model);
+void afmoe(JsonReader& config, Transformer& model);
+void hunyuan_v1_moe(JsonReader& config, Transformer& model);
+void hyperclovax(JsonReader& config, Transformer& model);
+void phi4_multimodal(JsonReader& config, Transformer& model);
 // (huggingface_hybrids.cpp)
 void bamba(JsonReader& config, Transformer& model);
 void granite_moe_hybrid(JsonReader& config, Transformer& model);
 void falcon_h1(JsonReader& config, Transformer& model);
 void lfm2(JsonReader& config, Transformer& model);
 void lfm2_moe(JsonReader& config, Transformer& model);
+void olmo_hybrid(JsonReader& config, Transformer& model);
+void kimi_linear(JsonReader& config, Transformer& model);
 }  // namespace config_details
 
 }  // namespace shardwise

@@ -109,6 +109,65 @@ void falcon_h1(JsonReader& config, Transformer& model) {
     config.problem("projectors_bias", "false (what it adds is not supported)");
 }
 
+// configuration_olmo_hybrid.py: attention in every fourth layer, or where the list says so; unless
+// told otherwise DeltaNet's heads are as many as attention's, keys in all three quarters of the
+// hidden size wide, and values twice that.
+void olmo_hybrid(JsonReader& config, Transformer& model) {
+  constexpr LayerName names[] = {{"linear_attention", 'D'}, {"full_attention", 'A'}};
+  model.mixers = listed_layers(config, "layer_types", names);
+  for (int i = static_cast<int>(model.mixers.size()); i < model.layers; ++i)
+    model.mixers += i % 4 == 3 ? 'A' : 'D';
+  const auto size = [&](std::string_view key, int most, int fallback) {
+    return config.maybe_integer(key, 1, most).value_or(std::max(1, fallback));
+  };
+  DeltaNet delta;
+  delta.key_heads = size("linear_num_key_heads", most_heads, model.heads);
+  delta.value_heads = size("linear_num_value_heads", most_heads, model.heads);
+  const int shared_out = static_cast<int>(0.75 * model.hidden / delta.key_heads);
+  delta.key_dim = size("linear_key_head_dim", most_width, shared_out);
+  delta.value_dim =
+      size("linear_value_head_dim", most_width, std::min(most_width, 2 * delta.key_dim));
+  delta.convolution = size("linear_conv_kernel_dim", most_width, 4);
+  model.delta = delta;
+}
+
+namespace {
+
+// Numbers of layers from 1 on, as Kimi's files list them: a letter at each.
+void put_layers(JsonReader& config, std::string_view key, char letter, std::string& letters) {
+  for (const double layer : config.numbers(key)) {
+    if (layer < 1 || layer > static_cast<double>(letters.size()) || layer != std::floor(layer))
+      return config.problem(key, "numbers of layers, from 1 on");
+    letters[static_cast<std::size_t>(layer) - 1] = letter;
+  }
+}
+
+}  // namespace
+
+// configuration_kimi_linear.py: sizes of the mixer in an object of its own, or under names that
+// transformers writes; attention is latent and knows no positions.
+void kimi_linear(JsonReader& config, Transformer& model) {
+  latent_attention(config, model);
+  model.position = PositionKind::none;
+  constexpr LayerName names[] = {{"linear_attention", 'D'}, {"full_attention", 'A'}};
+  model.mixers = listed_layers(config, "layer_types", names);
+  int heads = config.maybe_integer("linear_num_heads", 1, most_heads).value_or(32);
+  int width = config.maybe_integer("linear_head_dim", 1, most_width).value_or(128);
+  int taps = config.maybe_integer("linear_conv_kernel_dim", 1, most_width).value_or(4);
+  if (auto own = config.maybe_object("linear_attn_config")) {
+    heads = own->maybe_integer("num_heads", 1, most_heads).value_or(heads);
+    width = own->maybe_integer("head_dim", 1, most_width).value_or(width);
+    taps = own->maybe_integer("short_conv_kernel_size", 1, most_width).value_or(taps);
+    if (model.mixers.empty() && own->has("full_attn_layers")) {
+      model.mixers.assign(static_cast<std::size_t>(model.layers), 'D');
+      put_layers(*own, "full_attn_layers", 'A', model.mixers);
+    }
+  }
+  for (int i = static_cast<int>(model.mixers.size()); i < model.layers; ++i)
+    model.mixers += i > 0 && i % 4 == 0 ? 'A' : 'D';
+  model.delta = DeltaNet{heads, heads, width, width, taps, 64, width};
+}
+
 namespace {
 
 void short_convolutions(JsonReader& config, Transformer& model) {

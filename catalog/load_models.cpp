@@ -119,6 +119,16 @@ LatentAttention read_latent_attention(JsonReader r) {
   return mla;
 }
 
+TokenIndexer read_indexer(JsonReader r) {
+  TokenIndexer indexer;
+  indexer.heads = r.integer("heads", 1, most_heads);
+  indexer.head_dim = r.integer("head_dim", 1, most_width);
+  indexer.top_k = r.integer("top_k", 1, most_positions);
+  indexer.layers = r.maybe_text("layers").value_or("");
+  r.finish();
+  return indexer;
+}
+
 StateSpace read_state_space(JsonReader r) {
   StateSpace mamba;
   mamba.heads = r.integer("heads", 1, most_heads);
@@ -140,6 +150,7 @@ DeltaNet read_delta_net(JsonReader r) {
   delta.value_dim = r.integer("value_dim", 1, most_width);
   delta.convolution = r.integer("convolution", 1, most_width);
   delta.chunk = r.integer("chunk", 1, most_width);
+  delta.gate_rank = r.maybe_integer("gate_rank", 1, most_width);
   r.finish();
   return delta;
 }
@@ -227,6 +238,7 @@ void read_attention(JsonReader& r, Transformer& model) {
   model.max_positions = r.maybe_integer("max_positions", 1, most_positions).value_or(0);
   model.sliding_window = r.maybe_integer("sliding_window", 1, most_positions);
   model.sliding_window_every = r.maybe_integer("sliding_window_every", 1, most_layers).value_or(1);
+  model.windows = r.maybe_text("windows").value_or("");
   if (auto global = r.maybe_object("global_attention"))
     model.global_attention = read_global_attention(*global);
   if (auto shared = r.maybe_object("shared_keys")) model.shared_keys = read_shared_keys(*shared);
@@ -237,6 +249,7 @@ void read_attention(JsonReader& r, Transformer& model) {
   model.attention_extra_per_layer =
       r.maybe_integer("attention_extra_per_layer", 0, most_width).value_or(0);
   if (auto mla = r.maybe_object("mla")) model.mla = read_latent_attention(*mla);
+  if (auto indexer = r.maybe_object("indexer")) model.indexer = read_indexer(*indexer);
   if (auto mamba = r.maybe_object("mamba")) model.mamba = read_state_space(*mamba);
   if (auto delta = r.maybe_object("delta")) model.delta = read_delta_net(*delta);
   if (auto short_one = r.maybe_object("convolution"))

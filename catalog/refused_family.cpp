@@ -7,21 +7,16 @@
 namespace shardwise {
 namespace {
 
-constexpr std::string_view linear_attention = "most of its layers are linear attention";
 constexpr std::string_view recurrent = "it has state-space layers instead of attention";
 constexpr std::string_view seq2seq = "it is an encoder-decoder; only decoders are supported";
 constexpr std::string_view encoder = "it is an encoder; only decoders are supported";
-constexpr std::string_view indexer = "its sparse-attention indexer is not modelled";
 constexpr std::string_view crossed = "every fifth of its layers is cross-attention to an image";
-constexpr std::array<RefusedFamily, 30> refused{{
-    {"kimi_linear", linear_attention, "kimi_k2"},
+constexpr std::array<RefusedFamily, 27> refused{{
     {"minimax", "7 of 8 of its layers are lightning (linear) attention", "minimax_m2"},
     {"minimax_text_01", "7 of 8 of its layers are lightning (linear) attention", "minimax_m2"},
     {"nemotron-nas", "its layers differ from each other, and some have no attention", "llama"},
     {"mimo_v2_flash", "its local and global layers have different attention sizes", "mixtral"},
-    {"deepseek_v32", indexer, "deepseek_v3"},
-    {"deepseek_v4", indexer, "deepseek_v3"},
-    {"glm_moe_dsa", indexer, "deepseek_v3"},
+    {"deepseek_v4", "its attention to compressed keys is not modelled", "deepseek_v32"},
     {"gemma3n_text", "beside embeddings of their own its layers carry four streams (AltUp)",
      "gemma4_text"},
     {"jamba", "its state-space layers are Mamba-1's, which are not modelled", "bamba"},

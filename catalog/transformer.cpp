@@ -50,6 +50,12 @@ Count latent_attention_values(const Transformer& m, const LatentAttention& a) {
   return query + down + up + out;
 }
 
+// Queries from their latent, one key of all heads with its norm, and a weight for each head.
+Count indexer_values(const Transformer& m, const TokenIndexer& own) {
+  const Count h = m.hidden, latent = m.mla ? m.mla->q_lora_rank.value_or(m.hidden) : m.hidden;
+  return latent * own.heads * own.head_dim + h * own.head_dim + 2 * own.head_dim + h * own.heads;
+}
+
 // Of keys and values of one token.
 Count kv_values(const HeadSizes& heads) {
   return heads.kv_heads * heads.head_dim * (heads.values_are_keys ? 1 : 2);
@@ -85,6 +91,12 @@ Count mamba_values(const Transformer& m, const StateSpace& s) {
 // Projections, convolution, decay rates and their bias, and the gated norm of one head.
 Count delta_values(const Transformer& m, const DeltaNet& d) {
   const Count h = m.hidden;
+  if (d.gate_rank) {
+    const Count r = *d.gate_rank;
+    return h * (d.convolved() + d.value_heads + 2 * r) + r * (Count{d.keys()} + d.values()) +
+           Count{d.values()} * h + Count{d.convolution} * d.convolved() + d.value_heads + d.keys() +
+           d.value_dim;
+  }
   return h * d.projected() + Count{d.values()} * h + Count{d.convolution} * d.convolved() +
          Count{2} * d.value_heads + d.value_dim;
 }
@@ -157,8 +169,10 @@ bool Transformer::is_moe_layer(int layer) const {
 }
 
 bool Transformer::sees_window(int layer) const {
+  if (!sliding_window) return false;
+  if (!windows.empty()) return windows[static_cast<std::size_t>(layer)] == 'w';
   const int every = sliding_window_every;
-  return sliding_window && (every <= 1 || layer % every != every - 1);
+  return every <= 1 || layer % every != every - 1;
 }
 
 // Layers i with i >= dense_layers and (i + 1) a multiple of `every`.
@@ -171,6 +185,11 @@ bool Transformer::lends_keys(int layer) const {
   for (int later = layer + 1; !shares_keys(later); ++later)
     if (sees_window(later) == sees_window(layer)) return false;
   return true;
+}
+
+bool Transformer::indexes_tokens(int layer) const {
+  return indexer &&
+         (indexer->layers.empty() || indexer->layers[static_cast<std::size_t>(layer)] == 'o');
 }
 
 int Transformer::mlp_width(int layer) const {
@@ -284,7 +303,9 @@ ParameterCount parameter_count(const Transformer& model) {
   if (model.convolution) c.convolution_per_layer = convolution_values(model, *model.convolution);
   Count blocks = model.mixers.empty() ? (model.layers - moe) * c.dense_layer() + moe * c.moe_layer()
                                       : hybrid_values(model, c);
+  if (model.indexer) c.indexer_per_layer = indexer_values(model, *model.indexer);
   for (int i = 0; i < model.layers; ++i) {
+    if (model.indexes_tokens(i)) blocks += c.indexer_per_layer;
     if (!model.sees_window(i)) blocks += c.global_attention_per_layer - c.attention_per_layer;
     if (model.shares_keys(i))
       blocks -= own_key_values(model, model.sees_window(i) ? usual : global);

@@ -14,9 +14,12 @@
 //   DeltaNet   h (2 K + 2 V + 2 H) + V h + k (2 K + V) + 2 H + v, with K and V the widths of all
 //              keys and values, H value heads of v, a convolution of k taps (gated delta rule,
 //              arXiv 2412.06464)
+//              through a rank r: h (2 K + V + H + 2 r) + r (K + V) + V h + k (2 K + V) + H + K + v
+//              (Kimi Delta Attention, arXiv 2510.26692)
 //   MLA        h q + q + q a (n + r) + h (c + r) + c + c a (n + v) + a v h, with q and c the query
 //              and kv ranks, n, r, v the head dims without RoPE, with RoPE and of values
 //              (DeepSeek-V2, arXiv 2405.04434, section 2.1; without a query rank: h a (n + r))
+//   indexer    q I d_i + h d_i + 2 d_i + h I, with I heads of d_i values (arXiv 2512.02556)
 //   norms      per_layer h [x 2 with bias] per layer, once more at the end [and at the embedding]
 //   head       V h unless tied
 //   embeddings of each layer  V_e (L e) + h (L e) + e, and in a layer 2 h e + h, with V_e rows of e
@@ -67,6 +70,7 @@ struct ModelCode {
   bool half_softmax = false;   // eager attention: softmax in the format of the scores, not in fp32
   bool scaled_inputs = false;  // each mixer reads a multiple of what was normed, and so does SiLU
   bool feeds_all_experts = false;  // each token goes through every expert, times its score or zero
+  bool gate_apart = false;         // the gate of attention's output is a projection of its own
   // A plugin whose kernels go into a built model leaves the norms of queries and keys as they are
   // (Framework::patches_built_model).
   bool keeps_head_norms = false;
@@ -126,6 +130,15 @@ struct LatentAttention {
   int v_head_dim = 0;
 };
 
+// Which tokens attention may see, chosen for each query by scores of small heads of their own
+// (DeepSeek's sparse attention: arXiv 2512.02556).
+struct TokenIndexer {
+  int heads = 0;
+  int head_dim = 0;
+  int top_k = 0;
+  std::string layers;  // o has one of its own, s takes the choice of the one before; empty: all own
+};
+
 // Mamba-2 mixers (arXiv 2405.21060), as Nemotron-H and Granite 4 have them.
 struct StateSpace {
   int heads = 0;
@@ -141,7 +154,8 @@ struct StateSpace {
   int projected() const { return inner() + convolved() + heads; }  // z, those, and the time steps
 };
 
-// Gated DeltaNet mixers (arXiv 2412.06464), as Qwen3-Next has them.
+// Gated DeltaNet mixers (arXiv 2412.06464), as Qwen3-Next has them, or Kimi Delta Attention (arXiv
+// 2510.26692): a decay for each value of a key instead of one for each head.
 struct DeltaNet {
   int key_heads = 0;    // of queries and of keys; each serves value_heads / key_heads value heads
   int value_heads = 0;  // of values, gates and states
@@ -149,6 +163,8 @@ struct DeltaNet {
   int value_dim = 0;
   int convolution = 4;  // taps, no bias
   int chunk = 64;       // tokens that the delta rule takes at once
+  // Decays of every key value and the output's gate come through this rank each (Kimi).
+  std::optional<int> gate_rank{};
 
   int keys() const { return key_heads * key_dim; }
   int values() const { return value_heads * value_dim; }
@@ -217,6 +233,7 @@ struct Transformer {
   int causal_mask_rows = 0;  // of the square mask of bytes that its own code keeps in every layer
   std::optional<int> sliding_window;
   int sliding_window_every = 1;  // n: n-1 of n layers are local (Gemma 3: 6); 1: all of them
+  std::string windows;           // w local, f not, for each layer, where no such rule says it
   std::optional<int> embed_dim;  // OPT-350m: embedding width other than hidden
   std::optional<GlobalAttention> global_attention;
   std::optional<SharedKeys> shared_keys;
@@ -227,6 +244,7 @@ struct Transformer {
   int attention_extra_per_layer = 0;  // gpt-oss sinks
   std::optional<MixtureOfExperts> moe;
   std::optional<LatentAttention> mla;
+  std::optional<TokenIndexer> indexer;
   std::optional<StateSpace> mamba;
   std::optional<DeltaNet> delta;
   std::optional<GatedConvolution> convolution;
@@ -242,10 +260,11 @@ struct Transformer {
   std::string notes;  // what a reader of the answer should know; may be empty
   Provenance provenance;
 
-  bool is_moe_layer(int layer) const;  // REQUIRES 0 <= layer < layers
-  bool sees_window(int layer) const;   // else the whole sequence
-  bool shares_keys(int layer) const;   // with the last layer of its kind that makes its own
-  bool lends_keys(int layer) const;    // is that layer
+  bool is_moe_layer(int layer) const;    // REQUIRES 0 <= layer < layers
+  bool sees_window(int layer) const;     // else the whole sequence
+  bool shares_keys(int layer) const;     // with the last layer of its kind that makes its own
+  bool lends_keys(int layer) const;      // is that layer
+  bool indexes_tokens(int layer) const;  // with an indexer of its own
   int mlp_width(int layer) const;
   int moe_layers() const;
   LayerMixer mixer(int layer) const;  // REQUIRES 0 <= layer < layers
@@ -259,6 +278,7 @@ struct ParameterCount {
   std::int64_t positions = 0;
   std::int64_t layer_embeddings = 0;            // table, projection and norm
   std::int64_t attention_per_layer = 0;         // of a layer that sees a window, where some do
+  std::int64_t indexer_per_layer = 0;           // of a layer that has one, beside its attention
   std::int64_t global_attention_per_layer = 0;  // of the others; the same unless heads differ
   std::int64_t dense_mlp_per_layer = 0;         // of a dense layer
   std::int64_t experts_per_layer = 0;           // of a MoE layer: routed experts only

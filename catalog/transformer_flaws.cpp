@@ -83,6 +83,26 @@ void check_global_attention(const Transformer& m, Flaws& out) {
     out.push_back({"global_attention", "every layer is global without a sliding_window"});
 }
 
+void check_indexer(const Transformer& m, Flaws& out) {
+  check_range({"indexer.heads", m.indexer->heads, 1, most_heads}, out);
+  check_range({"indexer.head_dim", m.indexer->head_dim, 1, most_width}, out);
+  check_range({"indexer.top_k", m.indexer->top_k, 1, most_positions}, out);
+  if (!m.mla) out.push_back({"indexer", "an indexer needs latent attention (\"mla\")"});
+  const std::string& layers = m.indexer->layers;
+  if (layers.empty()) return;
+  const bool known = layers.find_first_not_of("os") == std::string::npos && layers[0] == 'o';
+  if (layers.size() != static_cast<std::size_t>(m.layers) || !known)
+    out.push_back({"indexer.layers", "expected a letter out of o s for each of " +
+                                         std::to_string(m.layers) + " layers, the first one o"});
+}
+
+void check_windows(const Transformer& m, Flaws& out) {
+  const bool known = m.windows.find_first_not_of("wf") == std::string::npos;
+  if (m.windows.size() == static_cast<std::size_t>(m.layers) && known && m.sliding_window) return;
+  out.push_back({"windows", "expected a letter out of w f for each of " + std::to_string(m.layers) +
+                                " layers, beside a sliding_window"});
+}
+
 // Those that share need one of their kind that makes its own.
 void check_shared_keys(const Transformer& m, Flaws& out) {
   const int own = m.layers - m.shared_keys->layers;
@@ -145,7 +165,8 @@ void check_state_space(const StateSpace& s, Flaws& out) {
 }
 
 void check_delta(const DeltaNet& d, Flaws& out) {
-  const std::array<SizeRule, 6> rules{{
+  const std::array<SizeRule, 7> rules{{
+      {"delta.gate_rank", d.gate_rank.value_or(1), 1, most_width},
       {"delta.key_heads", d.key_heads, 1, most_heads},
       {"delta.value_heads", d.value_heads, 1, most_heads},
       {"delta.key_dim", d.key_dim, 1, most_width},
@@ -173,6 +194,10 @@ double rough_parameters(const Transformer& m) {
     const double dims =
         double{1} * m.mla->qk_nope_head_dim + m.mla->qk_rope_head_dim + m.mla->v_head_dim;
     layer += (ranks + h) * (h + m.heads * dims);
+  }
+  if (m.indexer) {
+    const double asked = double{1} * m.indexer->heads * m.indexer->head_dim;
+    layer += (m.mla ? m.mla->q_lora_rank.value_or(m.hidden) : m.hidden) * asked + h * asked;
   }
   if (m.mamba) {
     const double inner = double{1} * m.mamba->heads * m.mamba->head_dim;
@@ -212,12 +237,14 @@ std::vector<TransformerFlaw> flaws(const Transformer& model) {
                                        std::to_string(model.vision->hidden)});
   if (model.moe) check_experts(model, *model.moe, out);
   if (model.mla) check_latent(*model.mla, out);
+  if (model.indexer) check_indexer(model, out);
   if (model.mamba) check_state_space(*model.mamba, out);
   if (model.delta) check_delta(*model.delta, out);
   if (model.convolution)
     check_range({"convolution.taps", model.convolution->taps, 1, most_width}, out);
   if (model.global_attention) check_global_attention(model, out);
-  if (model.shared_keys) check_shared_keys(model, out);
+  if (!model.windows.empty()) check_windows(model, out);
+  if (out.empty() && model.shared_keys) check_shared_keys(model, out);
   if (model.layer_embeddings) check_layer_embeddings(*model.layer_embeddings, out);
   if (!model.mixers.empty()) check_mixers(model, out);
   if (model.kv_heads > 0 && model.heads % model.kv_heads != 0)

@@ -57,10 +57,16 @@ bool has_such_biases(const Biases& b, bool experts) {
 }
 
 // A token sees itself and as many before it (transformer_config.py, window_size); one layer of so
-// many sees all of them, the last (megatron/core/transformer/utils.py).
+// many sees all of them, the last, or a list says which (megatron/core/transformer/utils.py).
 void put_window(ConfigEntries& to, const Transformer& m, int sequence) {
   if (!cuts_sequences(m, sequence)) return;
   put(to, "window-size", sentence(*m.sliding_window - 1, ",0"));
+  if (!m.windows.empty()) {
+    std::string list;
+    for (const char letter : m.windows)
+      list += sentence(list.empty() ? "[" : ",", letter == 'w' ? 1 : 0);
+    put(to, "window-attn-skip-freq", list + ']');
+  }
   if (m.sliding_window_every > 1) put(to, "window-attn-skip-freq", m.sliding_window_every);
 }
 
@@ -77,6 +83,8 @@ void refuse_megatron_model(Refusals& to, const Transformer& m) {
   refuse_if(to, m.norms.kind == NormKind::layer_no_weight, "Megatron-LM's norms have weights");
   refuse_if(to, m.delta.has_value() || m.attention_gate,
             "its arguments for Gated DeltaNet layers are not written");
+  refuse_if(to, m.indexer.has_value(),
+            "its arguments for an indexer of sparse attention are not written");
   refuse_if(to, m.mamba.has_value() || m.convolution.has_value(),
             "its arguments for Mamba layers are not written, and it has no gated convolutions");
   refuse_if(to, m.vision.has_value(), "pretrain_gpt.py has no vision tower");

@@ -24,6 +24,7 @@ struct Projections {
   std::optional<TensorIndex> gate;       // of attention's output, where the model has one
   std::int64_t heads = 0, kv_heads = 0;  // on this rank
   std::int64_t qk_dim = 0, v_dim = 0;
+  std::optional<TensorIndex> chosen;  // a mask of what an indexer lets queries see
 };
 
 TensorIndex normed_heads(GraphBuilder& b, TensorIndex t, std::int64_t rows, std::int64_t width) {
@@ -108,7 +109,8 @@ Projections project(GraphBuilder& b, TensorIndex x, TensorIndex normed, BlockKin
   p.heads = std::max<std::int64_t>(1, m.heads / b.tensor());
   p.kv_heads = std::max<std::int64_t>(1, sizes.kv_heads / b.tensor());
   p.qk_dim = p.v_dim = d;
-  const std::int64_t q_out = m.heads * d * (m.attention_gate ? 2 : 1);
+  const bool gated_query = m.attention_gate && !m.code.gate_apart;
+  const std::int64_t q_out = m.heads * d * (gated_query ? 2 : 1);
   const std::int64_t kv_out = p.kv_heads * d * b.tensor();  // replicated where TP exceeds kv heads
   if (b.own_code().fused_qkv) x = b.cast_input(x, rows * m.hidden);
   p.q = b.linear({"q", m.hidden, q_out, Cut::columns, m.biases.qkv, on.q}, x, rows);
@@ -127,7 +129,10 @@ Projections project(GraphBuilder& b, TensorIndex x, TensorIndex normed, BlockKin
                                          own_input(), rows);
   if (b.own_code().fused_qkv) b.join_launches(others);
   p.v = normed_values(b, p.v, rows, p.kv_heads * d);
-  if (m.attention_gate) split_gate(b, p, rows * p.heads * d);
+  if (gated_query) split_gate(b, p, rows * p.heads * d);
+  if (m.attention_gate && !gated_query)
+    p.gate = b.linear({"attention_gate", m.hidden, m.heads * d, Cut::columns, false, on.gate},
+                      own_input(), rows);
   // Where positions rotate, queries and keys are tensors of their own.
   const bool view = b.own_code().fused_qkv && m.position == PositionKind::rope;
   if (b.workload().framework.value_is_view_of_qkv || view)
@@ -147,7 +152,7 @@ Projections project(GraphBuilder& b, TensorIndex x, TensorIndex normed, BlockKin
 
 // Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1): low-rank queries and
 // keys/values, expanded to full heads before the kernel.
-Projections project_latent(GraphBuilder& b, TensorIndex x) {
+Projections project_latent(GraphBuilder& b, TensorIndex x, BlockKind kind) {
   const Transformer& m = b.workload().model;
   const LatentAttention& mla = *m.mla;
   const AdapterTargets& on = b.workload().adapter.targets;
@@ -157,11 +162,13 @@ Projections project_latent(GraphBuilder& b, TensorIndex x) {
   p.qk_dim = mla.qk_nope_head_dim + mla.qk_rope_head_dim;
   p.v_dim = mla.v_head_dim;
   const std::int64_t q_out = m.heads * p.qk_dim;
+  TensorIndex query_latent = x;
   if (mla.q_lora_rank) {
     const std::int64_t rank = *mla.q_lora_rank;
     const TensorIndex down = b.linear({"q_down", m.hidden, rank, Cut::none, false, on.q}, x, rows);
     const TensorIndex normed = b.norm("q_norm", down, rows, rank);
     p.q = b.linear({"q_up", rank, q_out, Cut::columns, false, on.q}, normed, rows);
+    query_latent = normed;
   } else {
     p.q = b.linear({"q", m.hidden, q_out, Cut::columns, false, on.q}, x, rows);
   }
@@ -178,7 +185,10 @@ Projections project_latent(GraphBuilder& b, TensorIndex x) {
   const double copy = 2 * bytes_of_elements(b, keys);
   p.k = b.pointwise("keys", {kv, compressed}, {}, keys, copy, copy, 2);
   const double move = 2 * bytes_of_elements(b, values);
-  p.v = b.pointwise("values", {kv}, {}, values, move, move, 1);
+  // transformers' classes take a view of both (models/deepseek_v3/modeling_deepseek_v3.py).
+  const bool views = b.eager() && b.workload().framework.runs_transformers;
+  p.v = views ? kv : b.pointwise("values", {kv}, {}, values, move, move, 1);
+  if (kind.indexes_tokens) p.chosen = add_token_indexer(b, x, query_latent);
   return p;
 }
 
@@ -255,8 +265,8 @@ AttentionWork kernel_shape(const GraphBuilder& b, const Projections& p, BlockKin
   // A mask of its own keeps scaled_dot_product_attention from the flash kernel, and the kernel that
   // takes it computes what it masks, windows too (PyTorch 2.5.1 aten/src/ATen/native/transformers/
   // cuda/sdp_utils.cpp, check_for_attn_mask).
-  const bool masked =
-      (w.framework.masks_padding && work.kernel != AttentionKernel::eager) || masks_window(b, kind);
+  const bool given = w.framework.masks_padding || w.model.indexer;
+  const bool masked = (given && work.kernel != AttentionKernel::eager) || masks_window(b, kind);
   if (too_wide_for_flash(b, p)) work.kernel = AttentionKernel::memory_efficient;
   if (masked) {
     work.kernel = AttentionKernel::memory_efficient;
@@ -409,7 +419,8 @@ TensorIndex attend(GraphBuilder& b, const Projections& projected, BlockKind kind
                 b.workload().framework.attention == AttentionKernel::cudnn;
   op.inputs = {p.q, o.k, o.v};
   op.outputs = {out};
-  op.saves = {p.q, o.k, o.v};
+  op.saves = op.inputs;
+  if (p.chosen) op.inputs.push_back(*p.chosen);
   const RingOperands ring{rows * p.heads * p.qk_dim, rows * p.kv_heads * (p.qk_dim + p.v_dim),
                           rows * p.heads * p.v_dim};
   op.forward = context_exchange(b, ring, false);
@@ -429,7 +440,7 @@ TensorIndex attend(GraphBuilder& b, const Projections& projected, BlockKind kind
     keep_scores(b, op, work);
     run_beside_scores(b, op, work, p);
   } else {
-    if (masks_window(b, kind)) keep_mask(b, op, work);
+    if (masks_window(b, kind) || b.workload().model.indexer) keep_mask(b, op, work);
     op.saves.push_back(out);
     const TensorIndex lse =
         b.tensor_bytes("log_sum_exp", 4 * rows * p.heads, MemoryCategory::activations, 0);
@@ -448,7 +459,7 @@ TensorIndex attend(GraphBuilder& b, const Projections& projected, BlockKind kind
 TensorIndex add_attention(GraphBuilder& b, TensorIndex normed, BlockKind kind) {
   const Transformer& m = b.workload().model;
   const TensorIndex x = b.gather_sequence(normed, m.hidden);
-  const Projections p = m.mla ? project_latent(b, x) : project(b, x, normed, kind);
+  const Projections p = m.mla ? project_latent(b, x, kind) : project(b, x, normed, kind);
   TensorIndex mixed = attend(b, p, kind);
   if (p.gate) mixed = gated(b, mixed, *p.gate, b.tokens() * p.heads * p.v_dim);
   const std::int64_t in = p.heads * p.v_dim * b.tensor();

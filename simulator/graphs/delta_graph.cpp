@@ -7,6 +7,11 @@
 // call: fla-org/flash-linear-attention @bc3b101dcb fla/ops/gated_delta_rule/chunk.py. It keeps
 // normed queries and keys, values, the decays and the solved triangles of every chunk, and makes
 // the states again in backward.
+//
+// Kimi Delta Attention (arXiv 2510.26692; fla/ops/kda/chunk.py) has a decay for every value of a
+// key, made by PyTorch's operators in fp32 and summed up within a chunk (transformers 5.23,
+// models/kimi_linear/modeling_kimi_linear.py, KimiLinearForgetGate), and keeps scores of queries
+// with keys beside the triangles.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -86,22 +91,27 @@ double delta_backward_bytes(const GraphBuilder& b, const DeltaShape& s) {
          4.0 * 20 * static_cast<double>(s.rows * s.value_heads);
 }
 
-TensorIndex delta_rule(GraphBuilder& b, TensorIndex projected, TensorIndex rates,
+TensorIndex delta_rule(GraphBuilder& b, TensorIndex projected, std::vector<TensorIndex> rates,
                        const DeltaShape& s) {
-  const std::int64_t triangles = s.rows * s.value_heads * s.length;
+  const bool by_value = b.workload().model.delta->gate_rank.has_value();
+  const std::int64_t triangles = s.rows * s.value_heads * s.length * (by_value ? 2 : 1);
   const TensorIndex q = b.tensor("delta_query", s.rows * s.keys());
   const TensorIndex k = b.tensor("delta_key", s.rows * s.keys());
   const TensorIndex v = b.tensor("delta_value", s.rows * s.values());
   const TensorIndex solved = b.tensor("delta_triangles", triangles);
   // Decay and rate in fp32, and what softplus and sigmoid keep.
+  const std::int64_t summed = by_value ? 4 * s.rows * s.keys() : 0;  // within each chunk
   const TensorIndex gates =
-      b.tensor_bytes("delta_rates", 16 * s.rows * s.value_heads, MemoryCategory::activations, 0);
+      b.tensor_bytes("delta_rates", (by_value ? 4 : 16) * s.rows * s.value_heads + summed,
+                     MemoryCategory::activations, 0);
   const TensorIndex out = b.tensor("delta", s.rows * s.values());
   Operator op;
   op.name = "delta_rule";
-  op.inputs = {projected, rates};
+  op.inputs = rates;
+  op.inputs.insert(op.inputs.begin(), projected);
   op.outputs = {q, k, v, solved, gates, out};
-  op.saves = {projected, rates, q, k, v, solved, gates};
+  op.saves = op.inputs;
+  op.saves.insert(op.saves.end(), {q, k, v, solved, gates});
   exchange_tokens_for_heads(b, s.rows * (s.convolved() + 2 * s.value_heads), op.forward);
   add_delta_products(b, s, forward_only, op.forward);
   add_delta_products(b, s, made_again, op.forward);
@@ -121,7 +131,8 @@ TensorIndex delta_rule(GraphBuilder& b, TensorIndex projected, TensorIndex rates
   op.backward_temporary =
       Bytes(b.element() * (wide + s.states() + s.rows * (3 * s.spread_keys() + s.values())));
   const DeltaNet& whole = *b.workload().model.delta;
-  const std::int64_t weights = whole.convolution * s.convolved() + 2 * s.value_heads;
+  const std::int64_t weights =
+      whole.convolution * s.convolved() + (by_value ? s.value_heads + s.keys() : 2 * s.value_heads);
   b.count_other(weights);
   op.weight_gradient_elements = b.trains_base() ? weights : 0;
   b.add(std::move(op));
@@ -175,6 +186,40 @@ TensorIndex gated_norm(GraphBuilder& b, TensorIndex x, TensorIndex gate, const D
 
 }  // namespace
 
+namespace {
+
+// A linear through a low rank, of whose two parts the first is whole on every tensor rank.
+TensorIndex low_rank(GraphBuilder& b, std::string_view down, std::string_view up, TensorIndex x,
+                     const DeltaShape& s, std::int64_t out) {
+  const Transformer& m = b.workload().model;
+  const std::int64_t rank = *m.delta->gate_rank;
+  const bool adapted = b.workload().adapter.targets.up;
+  const TensorIndex narrow = b.linear({down, m.hidden, rank, Cut::none, false, adapted}, x, s.rows);
+  return b.linear({up, rank, out, Cut::columns, false, adapted}, narrow, s.rows);
+}
+
+// -exp(A) softplus(x + bias) in fp32: the exponential, one more than it, which values are left as
+// they are, softplus, and the product, which the rule reads.
+TensorIndex forget(GraphBuilder& b, TensorIndex x, const DeltaShape& s) {
+  const std::int64_t n = s.rows * s.keys();
+  const TensorIndex kept =
+      b.tensor_bytes("forget_softplus", 13 * n, MemoryCategory::activations, 0);
+  const TensorIndex out = b.tensor_bytes("forget", 4 * n, MemoryCategory::activations, 4 * n);
+  Operator op;
+  op.name = "forget_gate";
+  op.inputs = {x};
+  op.outputs = {kept, out};
+  op.saves = {kept};
+  op.forward = {traffic(62 * as_double(n), 8)};
+  op.backward = {traffic(70 * as_double(n), 10)};
+  op.forward_temporary = Bytes(8 * n);
+  op.backward_temporary = Bytes(8 * n);
+  b.add(std::move(op));
+  return out;
+}
+
+}  // namespace
+
 TensorIndex add_delta(GraphBuilder& b, TensorIndex normed) {
   const Transformer& m = b.workload().model;
   const DeltaNet& d = *m.delta;
@@ -185,9 +230,17 @@ TensorIndex add_delta(GraphBuilder& b, TensorIndex normed) {
     return b.linear({name, m.hidden, out, Cut::columns, false, on.up}, x, s.rows);
   };
   const TensorIndex projected = projection("delta_in", d.convolved());
-  const TensorIndex gate = projection("delta_gate", d.values());
-  const TensorIndex rates = projection("delta_rates_in", 2 * d.value_heads);
-  const TensorIndex mixed = delta_rule(b, projected, rates, s);
+  std::vector<TensorIndex> rates;
+  TensorIndex gate;
+  if (d.gate_rank) {
+    rates = {forget(b, low_rank(b, "forget_down", "forget_up", x, s, d.keys()), s),
+             projection("delta_rates_in", d.value_heads)};
+    gate = low_rank(b, "delta_gate_down", "delta_gate_up", x, s, d.values());
+  } else {
+    gate = projection("delta_gate", d.values());
+    rates = {projection("delta_rates_in", 2 * d.value_heads)};
+  }
+  const TensorIndex mixed = delta_rule(b, projected, std::move(rates), s);
   const TensorIndex scaled = gated_norm(b, mixed, gate, s);
   const TensorIndex out =
       b.linear({"delta_out", d.values(), m.hidden, Cut::rows, false, on.down}, scaled, s.rows);

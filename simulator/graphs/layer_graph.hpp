@@ -27,6 +27,7 @@ struct BlockKind {
   LayerMixer mixer = LayerMixer::attention_and_mlp;
   KeySource keys = KeySource::own;
   bool double_wide_mlp = false;
+  bool indexes_tokens = false;  // has a token indexer of its own
   friend bool operator==(const BlockKind&, const BlockKind&) = default;
 };
 
@@ -46,6 +47,8 @@ TensorIndex add_prediction(GraphBuilder& builder, TensorIndex hidden);
 
 // The parts that a block is put together of; each returns the tensor that the branch adds.
 TensorIndex add_attention(GraphBuilder& builder, TensorIndex normed, BlockKind kind);
+// The mask that attention reads, of what the block's indexer chooses.
+TensorIndex add_token_indexer(GraphBuilder& builder, TensorIndex x, TensorIndex query_latent);
 TensorIndex add_mlp(GraphBuilder& builder, TensorIndex normed, std::int64_t width, bool sequence);
 // `residual`: what was normed.
 TensorIndex add_experts(GraphBuilder& builder, TensorIndex residual, TensorIndex normed);

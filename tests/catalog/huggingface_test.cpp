@@ -191,7 +191,7 @@ TEST_CASE("real config.json files come to the catalogued models or are refused b
   }
   CHECK(problems.empty());
   CHECK(equal >= 60);
-  CHECK(others >= 10);
+  CHECK(others >= 8);
   const std::vector<std::string> listed = files.keys();
   CHECK(json_names(configs, "SOURCES.json") == std::set<std::string>(listed.begin(), listed.end()));
 }
@@ -407,7 +407,8 @@ TEST_CASE("every row reads a config that gives the keys of its columns") {
     give(keys.ffn[0], 11008);
     give(keys.vocab[0], 32000);
     give(keys.positions[0], 2048);
-    for (const char* key : {"kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"})
+    for (const char* key : {"kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
+                            "index_n_heads", "index_head_dim", "index_topk"})
       give(key, 64);
     give("hidden_size_per_layer_input", 0);  // which Gemma 4 has unless told otherwise
     if (family.model_type == "dbrx")
@@ -428,7 +429,9 @@ TEST_CASE("every row reads a config that gives the keys of its columns") {
     CHECK(m.vocab == 32000);
     CHECK(m.moe.has_value() == (family.experts != nullptr));
     const bool latent = family.details == config_details::latent_attention ||
-                        family.details == config_details::minicpm3;
+                        family.details == config_details::minicpm3 ||
+                        family.details == config_details::sparse_attention ||
+                        family.details == config_details::kimi_linear;
     CHECK(m.mla.has_value() == latent);
     if (latent) CHECK((m.kv_heads == 32 && m.head_dim == 64 + 64));
     CHECK(m.tied_embeddings == family.tied);
@@ -475,7 +478,7 @@ TEST_CASE("each family's row can be reached, and no refused one can") {
   }
   CHECK(seen.size() >= 50);
   for (const char* type :
-       {"kimi_linear", "minimax", "jamba", "rwkv5", "t5", "glm_moe_dsa", "mllama_text_model"}) {
+       {"minimax", "jamba", "rwkv5", "t5", "deepseek_v4", "gemma3n_text", "mllama_text_model"}) {
     INFO(type);
     const RefusedFamily* family = refused_family(type);
     REQUIRE(family != nullptr);

@@ -38,6 +38,9 @@ MODELS = {
     "ibm-granite/granite-4.0-h-tiny": (10, ("sdpa",)),
     "tiiuae/Falcon-H1-7B-Base": (4, ("sdpa", "eager")),
     "Qwen/Qwen3.5-27B": (4, ("sdpa",)),
+    "deepseek-ai/DeepSeek-V3.2": (3, ("sdpa",)),
+    "zai-org/GLM-5": (3, ("sdpa",)),
+    "moonshotai/Kimi-Linear-48B-A3B-Instruct": (5, ("sdpa",)),
 }
 # Experts, which PEFT leaves out; Mamba layers, which it refuses (peft/tuners/tuners_utils.py).
 NO_ADAPTERS = ("Qwen/Qwen3-30B-A3B", "mistralai/Mixtral-8x7B-v0.1", "LiquidAI/LFM2-8B-A1B",

@@ -44,6 +44,8 @@ FROM_FILE = {
     "ibm-granite/granite-4.0-h-tiny": "ibm-granite--granite-4.0-h-tiny.json",
     "tiiuae/Falcon-H1-7B-Base": "tiiuae--Falcon-H1-7B-Base.json",
     "Qwen/Qwen3.5-27B": "Qwen--Qwen3.5-27B.json",
+    "deepseek-ai/DeepSeek-V3.2": "deepseek-ai--DeepSeek-V3.2.json",
+    "zai-org/GLM-5": "zai-org--GLM-5.json",
 }
 FROM_DIMENSIONS = {
     "gpt2-xl": ("gpt2", dict(n_layer=48, n_embd=1600, n_head=25)),
@@ -65,6 +67,7 @@ FROM_DIMENSIONS = {
     "allenai/OLMo-2-1124-7B": ("olmo2", dict(
         num_hidden_layers=32, hidden_size=4096, num_attention_heads=32, num_key_value_heads=32,
         intermediate_size=11008, vocab_size=100352)),
+    "moonshotai/Kimi-Linear-48B-A3B-Instruct": ("kimi_linear", {}),
     "EleutherAI/gpt-j-6b": ("gptj", dict(n_layer=28, n_embd=4096, n_head=16, vocab_size=50400)),
 }
 
@@ -92,8 +95,9 @@ def cut(config, layers):
         if hasattr(config, key):
             setattr(config, key, layers)
             break
-    if "layer_types" in vars(config) and config.layer_types:
-        config.layer_types = config.layer_types[:layers]
+    for key in ("layer_types", "mlp_layer_types", "indexer_types"):
+        if vars(config).get(key):
+            setattr(config, key, vars(config)[key][:layers])
 
 
 def first(config, *keys, default=None):
@@ -105,7 +109,8 @@ def first(config, *keys, default=None):
 
 
 # Their sizes are the catalogued model's: a record's `model` has no members for their mixers.
-HYBRIDS = ("lfm2", "lfm2_moe", "granitemoehybrid", "falcon_h1", "qwen3_5_text", "gemma4_text")
+HYBRIDS = ("lfm2", "lfm2_moe", "granitemoehybrid", "falcon_h1", "qwen3_5_text", "gemma4_text",
+           "deepseek_v32", "glm_moe_dsa", "kimi_linear")
 
 
 def dimensions(name, config):

@@ -59,6 +59,11 @@ TEST_CASE("Megatron-LM is told of windows that are shorter than sequences") {
   REQUIRE(longer);
   CHECK(says(*longer, "--window-size 4095,0"));
   CHECK(says(*longer, "--window-attn-skip-freq 4"));
+  // CWM's first layer of four sees everything, not its last: a list, 1 where a window holds
+  const auto first = written_for("cwm-32b", "8xB200", plan, 16384);
+  REQUIRE(first);
+  CHECK(first->files.files.front().text.find("\n--window-attn-skip-freq [0,1,1,1,0,1,1,1,") !=
+        std::string::npos);
   const auto as_long = written_for("exaone-4-32b", "8xB200", plan, 4096);
   REQUIRE(as_long);
   CHECK(as_long->files.files.front().text.find("window") == std::string::npos);
@@ -92,6 +97,11 @@ TEST_CASE("Megatron-LM is not told a model that it would train as another") {
 // 12 microbatches on 8 stages leave a last round of 4, at which schedules.py stops; PyTorch takes
 // all 12 as one round. Each of Mixtral's experts has 64 / 8 = 8 copies, which 16 instances of the
 // optimizer (64 / 4) do not divide and 8 do.
+TEST_CASE("what no argument is written for is refused") {
+  const auto sparse = written_for("glm-5", "64xB200", "dp=64,ep=64,zero=1,mbs=1,recompute=full");
+  CHECK(refusal(sparse).find("indexer") != std::string::npos);
+}
+
 TEST_CASE("plans at which Megatron-LM stops are refused") {
   const auto why = [](const char* model, const char* gpus, const char* plan, int batch) {
     return refusal(written_for(model, gpus, plan, 4096, batch));

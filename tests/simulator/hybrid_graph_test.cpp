@@ -1,4 +1,7 @@
 // What the mixers of hybrid models keep: Mamba-2, Gated DeltaNet, gated convolutions.
+#include <algorithm>
+#include <vector>
+
 #include "simulator/graphs/layer_graph.hpp"
 #include "simulator/graphs/layer_script.hpp"
 #include "tests/catch.hpp"
@@ -177,4 +180,35 @@ TEST_CASE("a gated norm written out keeps fp32 copies", "[layer_graph]") {
   CHECK(kept(true) - kept(false) == tokens * (3 * 4 + 2 * 2 - 2 * 2) * values);
   kind.trainable = false;
   CHECK(kept(true) - kept(false) == tokens * (3 * 4 + 2 - 2 * 2) * values);
+}
+
+// Kimi Delta Attention, 4 heads of 64 keys and values, through ranks of 64. Bytes per token: what
+// all projections read 2h; their result 2 x 768 and the heads' rates 2 x 4, which the rule reads;
+// what both low ranks make 2 x 2 x 64; for each of 256 decays the exponential, one more, softplus
+// and the product in fp32 and a byte that says which are left as they are, 17, and their sums 4;
+// normed queries and keys, values 3 x 2 x 256, triangles and scores 2 x 2 x 4 x 64, sigmoids 4 x 4;
+// the norm's two inputs 2 x 2 x 256, what the projection back reads 2 x 256.
+TEST_CASE("Kimi's decays of every value are kept in fp32", "[layer_graph]") {
+  Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
+  w.model.mixers = "DA";
+  w.model.delta = DeltaNet{4, 4, 64, 64, 4, 64, 64};
+  BlockKind delta;
+  delta.mixer = LayerMixer::delta_and_mlp;
+  const ParameterCount count = parameter_count(w.model);
+  const LayerGraph graph = block_graph(w, plan_of(1), delta);
+  CHECK(graph.parameters.base() ==
+        count.delta_per_layer + count.dense_mlp_per_layer + count.norms_per_layer);
+  std::int64_t mixer = 0;  // what stands before the MLP's norm
+  std::vector<TensorIndex> kept;
+  for (const Operator& op : graph.operators) {
+    if (op.name == std::string_view("mlp_norm")) break;
+    for (const TensorIndex t : op.saves)
+      if (std::find(kept.begin(), kept.end(), t) == kept.end()) kept.push_back(t);
+  }
+  for (const TensorIndex t : kept) {
+    const Tensor& tensor = graph.tensors[static_cast<std::size_t>(t)];
+    if (t != graph.input && !tensor.statistic) mixer += tensor.bytes;
+  }
+  CHECK(mixer == 256 * (2 * 512 + 2 * 768 + 2 * 4 + 2 * 2 * 64 + 256 * (17 + 4) + 3 * 2 * 256 +
+                        2 * 2 * 4 * 64 + 4 * 4 + 2 * 2 * 256 + 2 * 256));
 }
