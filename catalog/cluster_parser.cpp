@@ -85,11 +85,27 @@ std::string_view maker_out_of_scope(const std::string& name) {
   return {};
 }
 
+// Notebooks that people name for the GPU which they lend.
+struct LentGpu {
+  std::string_view word, gpus;
+};
+constexpr LentGpu lent_gpus[] = {{"colab", "Colab lends one GPU, a t4 where it is free"},
+                                 {"kaggle", "Kaggle lends 2xt4, or one p100"}};
+
+std::string_view lent_by(const std::string& name) {
+  const std::string dashed = normalised(name);
+  for (const LentGpu& one : lent_gpus)
+    if (dashed.find(one.word) != std::string::npos) return one.gpus;
+  return {};
+}
+
 Problem unknown_name(const Catalog& catalog, std::string_view text, const std::string& name) {
   if (const std::string_view maker = maker_out_of_scope(name); !maker.empty())
     return bad_cluster(text, std::string(maker) +
                                  " are not in the catalog, which holds NVIDIA's and AMD's GPUs and "
                                  "Intel's Gaudi");
+  if (const std::string_view gpus = lent_by(name); !gpus.empty())
+    return bad_cluster(text, std::string(gpus));
   if (const std::string_view size = size_of_unknown_unit(text); !size.empty())
     return bad_cluster(
         text, "no unit of memory is recognised in \"" + printable(size) + "\"; expected GB or GiB");

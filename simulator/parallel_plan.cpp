@@ -241,6 +241,32 @@ static std::string_view without_blanks(std::string_view part) {
   return part;
 }
 
+// What frameworks call a part of a plan, as the key that says it.
+static std::string said_otherwise(std::string_view part) {
+  struct Called {
+    std::string_view name, key;
+  };
+  constexpr Called names[] = {{"fsdp", "zero=3"},
+                              {"fsdp2", "zero=3"},
+                              {"zero3", "zero=3"},
+                              {"zero-3", "zero=3"},
+                              {"zero2", "zero=2"},
+                              {"zero-2", "zero=2"},
+                              {"zero1", "zero=1"},
+                              {"zero-1", "zero=1"},
+                              {"hsdp", "zero=3,shard=8"},
+                              {"ddp", "zero=0"},
+                              {"dp", "dp=8"},
+                              {"tp", "tp=2"},
+                              {"pp", "pp=2"},
+                              {"device_map", "split=true,pp=2"}};
+  std::string small(part);
+  for (char& c : small) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  for (const Called& one : names)
+    if (one.name == small) return "; did you mean " + std::string(one.key) + "?";
+  return {};
+}
+
 Result<ParallelPlan> parse_plan(const std::string& text) {
   ParallelPlan plan;
   Problems problems;
@@ -262,9 +288,9 @@ Result<ParallelPlan> parse_plan(const std::string& text) {
       if (key.key == name) found = &key;
     const int data = plan.data, zero_stage = plan.zero_stage;
     if (found == nullptr || equals == std::string_view::npos)
-      problems.push_back(
-          {ProblemKind::request, "--plan",
-           "'" + printable(part) + "' is not key=value with a known key (" + known + ")"});
+      problems.push_back({ProblemKind::request, "--plan",
+                          "'" + printable(part) + "' is not key=value with a known key (" + known +
+                              ")" + said_otherwise(part)});
     else if (std::find(given.begin(), given.end(), found) != given.end())
       problems.push_back(
           {ProblemKind::request, "--plan",

@@ -11,6 +11,7 @@
 #include "planner/choice/workload_choice.hpp"
 #include "planner/figures.hpp"
 #include "planner/launch/learning_rate.hpp"
+#include "planner/request/foreign_words.hpp"
 #include "planner/search/near_batch.hpp"
 #include "planner/search/plan_choice.hpp"
 #include "planner/search/plan_search.hpp"
@@ -27,7 +28,8 @@ Problem unknown_target(const std::optional<std::string>& name) {
   for (const LaunchTarget& t : launch_targets()) known.push_back(t.name);
   const std::string expected = sentence("expected ", listed(known, " or "));
   if (!name) return {ProblemKind::request, "--target", sentence("is missing; ", expected)};
-  const std::string hint = did_you_mean(*name, known);
+  std::string hint = foreign_word("target", *name);
+  if (hint.empty()) hint = did_you_mean(*name, known);
   return {ProblemKind::request, "--target",
           sentence(expected, ", found \"", printable(*name), '"', hint.empty() ? "" : "; ", hint)};
 }

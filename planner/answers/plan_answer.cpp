@@ -13,6 +13,7 @@
 #include "planner/forecast/judgement.hpp"
 #include "planner/forecast/model_states.hpp"
 #include "planner/launch/launch_target.hpp"
+#include "planner/request/foreign_words.hpp"
 #include "planner/request/usual_framework.hpp"
 #include "planner/search/near_batch.hpp"
 #include "planner/search/plan_warnings.hpp"
@@ -42,7 +43,8 @@ const Objective* known_objective(const std::string& name, Problems& problems) {
   if (row != nullptr) return row;
   std::vector<std::string_view> names;
   for (const Objective& o : objectives()) names.push_back(o.name);
-  const std::string hint = did_you_mean(name, names);
+  std::string hint = foreign_word("objective", name);
+  if (hint.empty()) hint = did_you_mean(name, names);
   problems.push_back({ProblemKind::request, "--objective",
                       sentence("expected ", listed(names, " or "), ", found \"", printable(name),
                                '"', hint.empty() ? "" : "; ", hint)});

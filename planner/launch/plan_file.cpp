@@ -359,7 +359,10 @@ std::vector<ModelInFile> models_in(const std::vector<PlanText>& texts) {
     const auto entries = read_config(config_syntax(one.file, one.text), one.text, one.file);
     const PlanFileFormat* format = entries ? format_of(*entries) : nullptr;
     if (format == nullptr) continue;
+    const std::string together = format->model != nullptr ? format->model(*entries) : "";
     for (const ConfigEntry& e : *entries) {
+      if (!together.empty() && e.path == format->model_key)
+        found.push_back({together, place_of(one.file, e)});
       const PlanKey* key = key_of(*format, e.path);
       const auto* name = std::get_if<std::string>(&e.value);
       if (key != nullptr && name != nullptr && key->use == KeyUse::model &&

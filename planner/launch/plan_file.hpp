@@ -28,6 +28,9 @@ struct PlanFileFormat {
   std::span<const PlanKey> keys;
   // Turns what the format says in its own way into words of plan and request; says the framework.
   void (*finish)(PlanWords& words, const PlanFileContext& context, const std::string& file);
+  // The catalog's name of a model that several keys name together; empty where they name none.
+  std::string (*model)(const ConfigEntries& entries) = nullptr;
+  std::string_view model_key{};  // the one of them that stands for all
 };
 
 std::span<const PlanFileFormat> plan_file_formats();

@@ -20,24 +20,25 @@ namespace {
 struct Flavor {
   std::string_view model, flavor, model_type;
   int layers, hidden, ffn, vocab;
+  std::string_view id;  // in the catalog
   bool flex_attention = false;
 };
 // torchtitan/models/<model>/__init__.py at v0.2.2.
 constexpr Flavor flavors[] = {
-    {"llama3", "8B", "llama", 32, 4096, 14336, 128256},
-    {"llama3", "70B", "llama", 80, 8192, 28672, 128256},
-    {"llama3", "405B", "llama", 126, 16384, 53248, 128256},
-    {"qwen3", "0.6B", "qwen3", 28, 1024, 3072, 151936},
-    {"qwen3", "1.7B", "qwen3", 28, 2048, 6144, 151936},
-    {"qwen3", "4B", "qwen3", 36, 2560, 9728, 151936},
-    {"qwen3", "8B", "qwen3", 36, 4096, 12288, 151936},
-    {"qwen3", "14B", "qwen3", 40, 5120, 17408, 151936},
-    {"qwen3", "32B", "qwen3", 64, 5120, 25600, 151936},
-    {"qwen3", "30B-A3B", "qwen3_moe", 48, 2048, 6144, 151936},
-    {"qwen3", "235B-A22B", "qwen3_moe", 94, 4096, 12288, 151936},
-    {"deepseek_v3", "16B", "deepseek_v2", 27, 2048, 10944, 102400, true},
-    {"deepseek_v3", "236B", "deepseek_v2", 60, 5120, 12288, 102400, true},
-    {"deepseek_v3", "671B", "deepseek_v3", 61, 7168, 18432, 129280, true},
+    {"llama3", "8B", "llama", 32, 4096, 14336, 128256, "llama-3.1-8b"},
+    {"llama3", "70B", "llama", 80, 8192, 28672, 128256, "llama-3.1-70b"},
+    {"llama3", "405B", "llama", 126, 16384, 53248, 128256, "llama-3.1-405b"},
+    {"qwen3", "0.6B", "qwen3", 28, 1024, 3072, 151936, "qwen3-0.6b"},
+    {"qwen3", "1.7B", "qwen3", 28, 2048, 6144, 151936, "qwen3-1.7b"},
+    {"qwen3", "4B", "qwen3", 36, 2560, 9728, 151936, "qwen3-4b"},
+    {"qwen3", "8B", "qwen3", 36, 4096, 12288, 151936, "qwen3-8b"},
+    {"qwen3", "14B", "qwen3", 40, 5120, 17408, 151936, "qwen3-14b"},
+    {"qwen3", "32B", "qwen3", 64, 5120, 25600, 151936, "qwen3-32b"},
+    {"qwen3", "30B-A3B", "qwen3_moe", 48, 2048, 6144, 151936, "qwen3-30b-a3b"},
+    {"qwen3", "235B-A22B", "qwen3_moe", 94, 4096, 12288, 151936, "qwen3-235b-a22b"},
+    {"deepseek_v3", "16B", "deepseek_v2", 27, 2048, 10944, 102400, "deepseek-v2-lite", true},
+    {"deepseek_v3", "236B", "deepseek_v2", 60, 5120, 12288, 102400, "deepseek-v2", true},
+    {"deepseek_v3", "671B", "deepseek_v3", 61, 7168, 18432, 129280, "deepseek-v3", true},
 };
 
 const Flavor* flavor_of(const Transformer& m) {
@@ -201,6 +202,22 @@ void tell_other_flavor(PlanWords& words, const PlanFileContext& context) {
   for (const Flavor& f : flavors)
     if (&f != asked && words.is("named-family", f.model) && words.is("named-flavor", f.flavor))
       tell_another(words, context, "model.flavor", sentence("names ", f.model, ' ', f.flavor));
+}
+
+std::string text_at(const ConfigEntries& entries, std::string_view path) {
+  for (const ConfigEntry& e : entries)
+    if (e.path == path)
+      if (const auto* text = std::get_if<std::string>(&e.value)) return *text;
+  return {};
+}
+
+// The model that name and flavor mean together.
+std::string model_of(const ConfigEntries& entries) {
+  const std::string model = text_at(entries, "model.name"),
+                    flavor = text_at(entries, "model.flavor");
+  for (const Flavor& f : flavors)
+    if (f.model == model && f.flavor == flavor) return std::string(f.id);
+  return {};
 }
 
 void finish(PlanWords& words, const PlanFileContext& context, const std::string& file) {
@@ -404,7 +421,9 @@ PlanFileFormat torchtitan_format() {
           "",
           3,
           torchtitan::keys,
-          torchtitan::finish};
+          torchtitan::finish,
+          torchtitan::model_of,
+          "model.flavor"};
 }
 
 LaunchTarget torchtitan_target() {

@@ -171,6 +171,21 @@ void finish_liger(PlanWords& words, const std::string& file) {
   }
 }
 
+// Without use_peft all weights are trained, whatever is said of adapters beside (trl 0.24
+// trainer/utils.py, get_peft_config: "if model_args.use_peft is False ... return None").
+void forget_unused_adapters(PlanWords& words, const std::string& file) {
+  const bool speaks = words.has("lora_rank") || words.has("lora_targets");
+  const bool quantised = words.is("quantized-4bit", "true") || words.is("quantized-8bit", "true");
+  if (!speaks || words.is("adapter", "true") || quantised) return;
+  if (words.has("lora_rank"))
+    words.unmet.emplace_back("lora_r",
+                             "is of an adapter, and without use_peft: true TRL trains "
+                             "all weights");
+  words.forget("lora_rank");
+  words.forget("lora_targets");
+  words.imply("method", "full", file);
+}
+
 void trl_finish(PlanWords& words, const PlanFileContext& context, const std::string& file) {
   tell_other_model(words, context, "model_name_or_path");
   if (const auto loss = words.words.find("loss-type"); loss != words.words.end())
@@ -178,6 +193,7 @@ void trl_finish(PlanWords& words, const PlanFileContext& context, const std::str
       words.say("preference", std::string(preference->name), std::string(loss->second.where));
   finish_liger(words, file);
   gather_targets(words, file);
+  forget_unused_adapters(words, file);
   gather_method(words, file);
   gather_fsdp_parts(words, "trainer-fsdp");
   if (words.has("trainer-fsdp")) {

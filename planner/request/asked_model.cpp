@@ -119,6 +119,12 @@ void resolve_model(ResolvedRequest& r, Problems& problems) {
   }
   const auto model = named_model_in(r.facts->catalog, name);
   if (!model && !r.asked.names_only && holds_config(name)) return read_model(r, name, problems);
+  if (!model && name.find(' ') != std::string::npos && !r.asked.places.contains("MODEL")) {
+    problems.push_back({ProblemKind::request, "MODEL",
+                        sentence("nothing is called \"", printable(name),
+                                 "\"; one name is enough, and GPUs stand behind --gpus")});
+    return;
+  }
   if (!model) {
     for (const Problem& p : model.error())
       problems.push_back(p.kind == ProblemKind::request ? unknown_model(r, p.what) : p);

@@ -10,6 +10,8 @@
 #include "catalog/json_document.hpp"
 #include "catalog/names.hpp"
 #include "planner/figures.hpp"
+#include "planner/request/foreign_words.hpp"
+#include "planner/request/spoken_number.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/offload_choice.hpp"
 
@@ -282,7 +284,8 @@ void check_word(const RequestField& field, const std::string& value, const std::
   if (field.choices == nullptr) return;
   const Choices choices = field.choices();
   if (std::find(choices.begin(), choices.end(), value) != choices.end()) return;
-  const std::string hint = did_you_mean(value, choices);
+  std::string hint = foreign_word(field.key, value);
+  if (hint.empty()) hint = did_you_mean(value, choices);
   problems.push_back(wrong(where, sentence("expected ", listed(choices, " or "), ", ", found(value),
                                            hint.empty() ? "" : "; ", hint)));
 }
@@ -318,62 +321,9 @@ void check_number(const RequestField& field, double value, const std::string& wh
                                            shortest(high), ", found ", shortest(value))));
 }
 
-// Digits only, or 1e12 and 1.5e12.
-std::optional<std::int64_t> integer_in(std::string_view digits) {
-  std::int64_t value = 0;
-  if (digits.find('e') != std::string_view::npos) {
-    double real = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), real);
-    const bool whole =
-        error == std::errc() && end == digits.data() + digits.size() && real > -9e18 && real < 9e18;
-    if (whole && real == static_cast<double>(static_cast<std::int64_t>(real)))
-      return static_cast<std::int64_t>(real);
-    return std::nullopt;
-  }
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-  return value;
-}
-
-struct NumberLetter {
-  char letter;
-  double binary, decimal;
-};
-constexpr std::array<NumberLetter, 5> number_letters{{{'k', 0x1p10, 1e3},
-                                                      {'m', 0x1p20, 1e6},
-                                                      {'b', 0x1p30, 1e9},
-                                                      {'g', 0x1p30, 1e9},
-                                                      {'t', 0x1p40, 1e12}}};
-
-// "4k", "1.5T" by the letters of the field; what is no whole number then is none.
-std::optional<std::int64_t> lettered_integer_in(std::string_view words, NumberLetters letters) {
-  if (letters == NumberLetters::none || words.empty()) return integer_in(words);
-  for (const NumberLetter& row : number_letters) {
-    if ((words.back() | 0x20) != row.letter) continue;
-    double value = 0;
-    const char* end = words.data() + words.size() - 1;
-    const auto [stopped, error] = std::from_chars(words.data(), end, value);
-    value *= letters == NumberLetters::binary ? row.binary : row.decimal;
-    if (error != std::errc() || stopped != end || !(value > -9e18 && value < 9e18))
-      return std::nullopt;
-    const auto whole = static_cast<std::int64_t>(value);
-    if (static_cast<double>(whole) != value) return std::nullopt;
-    return whole;
-  }
-  return integer_in(words);
-}
-
 std::string_view lettered_example(NumberLetters letters) {
   if (letters == NumberLetters::none) return "";
   return letters == NumberLetters::binary ? " such as 4096 or 4k" : " such as 10000 or 10k";
-}
-
-std::optional<double> number_in(std::string_view digits) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value))
-    return std::nullopt;
-  return value;
 }
 
 // One use of a flag as a value of the field's kind, or why it is none.
@@ -387,8 +337,11 @@ std::variant<FieldValue, Problem> read_value(const RequestField& field, const st
                                  found(words)));
   }
   if (field.kind == FieldKind::number) {
-    if (const auto value = number_in(words)) return FieldValue(*value);
-    return wrong(where, sentence("expected a number, ", found(words)));
+    const bool percent = field.placeholder == "FRACTION";
+    if (const auto value = percent ? share_in(words) : plain_number_in(words))
+      return FieldValue(*value);
+    return wrong(where, sentence("expected a number", percent ? " such as 0.9 or 90%" : "", ", ",
+                                 found(words)));
   }
   if (field.kind == FieldKind::size) {
     if (const auto value = size_in(words)) return FieldValue(*value);
@@ -480,11 +433,11 @@ Problems set_from_flag(const RequestField& field, const std::vector<std::string>
       for (std::string& word : parted(text, ',')) words.push_back(std::move(word));
     value = field.choices == nullptr ? texts : words;
   } else {
-    if (texts.size() > 1)
-      return {
-          wrong(where, sentence("given ", texts.size(), " times; once is enough",
-                                where.starts_with("--") ? "" : ", and GPUs stand behind --gpus"))};
-    const auto read = read_value(field, texts.front());
+    if (texts.size() > 1 && where.starts_with("--"))
+      return {wrong(where, sentence("given ", texts.size(), " times; once is enough"))};
+    std::string all;  // a name may come in several words: llama 3.1 8b
+    for (const std::string& text : texts) all += (all.empty() ? "" : " ") + text;
+    const auto read = read_value(field, all);
     if (const Problem* problem = std::get_if<Problem>(&read)) return {*problem};
     value = std::get<FieldValue>(read);
   }

@@ -109,6 +109,22 @@ TEST_CASE("letters behind numbers and names in any case are read as people mean 
   CHECK(r.precision == DType::bf16);
 }
 
+TEST_CASE("a share may be said in hundredths") {
+  Request r;
+  CHECK(set(r, "max_memory", {"90%"}).empty());
+  CHECK(r.max_memory == 0.9);
+  CHECK(set(r, "max_memory", {"0.8"}).empty());
+  CHECK(r.max_memory == 0.8);
+  CHECK(set(r, "max_memory", {"ninety%"}).size() == 1);
+  CHECK(set(r, "max_memory", {"101%"}).size() == 1);  // of a card there is no more than all
+}
+
+TEST_CASE("a model may be said in several words") {
+  Request r;
+  CHECK(set(r, "model", {"llama", "3.1", "8b"}).empty());
+  CHECK(r.model == "llama 3.1 8b");
+}
+
 TEST_CASE("a wrong flag is one problem that names the flag, the value and a near name") {
   Request r;
   const auto only = [&](const char* key, const std::vector<std::string>& texts) {

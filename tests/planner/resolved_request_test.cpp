@@ -298,6 +298,10 @@ TEST_CASE("a model may be named as Ollama names it") {
   CHECK(resolved(request_for("llama3.1:8b", "1xA100-80GB")).model.id == "llama-3.1-8b");
 }
 
+TEST_CASE("a model may be named in several words") {
+  CHECK(resolved(request_for("llama 3.1 8b", "1xA100-80GB")).model.id == "llama-3.1-8b");
+}
+
 TEST_CASE("weights that are not quantised may be asked for by that name") {
   Request r = request_for("llama-3.1-8b", "1xA100-80GB", {Method::lora});
   r.quantization = Quantization::none;

@@ -1,0 +1,73 @@
+#include "planner/request/foreign_words.hpp"
+
+#include <array>
+
+#include "catalog/names.hpp"
+#include "catalog/preference.hpp"
+#include "planner/sentence.hpp"
+
+namespace shardwise {
+namespace {
+
+struct ForeignWord {
+  std::string_view key, word, hint;
+};
+constexpr std::string_view rollouts =
+    "its samples are generated between steps, which is not modelled";
+constexpr std::string_view data =
+    "that is what the data are; all weights are trained by full, "
+    "adapters by lora";
+constexpr std::string_view eight_bits =
+    "adapters on 8-bit weights are qlora with "
+    "--quantization int8";
+constexpr std::string_view written_by_accelerate =
+    "a script of TRL's is what accelerate writes, for adapters and for preferences";
+constexpr std::array<ForeignWord, 32> foreign_word_rows{{
+    {"method", "grpo", rollouts},
+    {"method", "ppo", rollouts},
+    {"method", "rlhf", rollouts},
+    {"method", "rloo", rollouts},
+    {"method", "rl", rollouts},
+    {"method", "sft", data},
+    {"method", "finetune", data},
+    {"method", "fine-tune", data},
+    {"method", "finetuning", data},
+    {"method", "instruct", data},
+    {"method", "fft", "did you mean full?"},
+    {"method", "full-finetune", "did you mean full?"},
+    {"method", "full-parameter", "did you mean full?"},
+    {"method", "lora-8bit", eight_bits},
+    {"method", "8bit", eight_bits},
+    {"method", "4bit", "did you mean qlora?"},
+    {"method", "cpt", "did you mean pretrain?"},
+    {"method", "galore", "that is an optimizer: --optimizer galore-adamw with --method full"},
+    {"objective", "cost", "did you mean dollars?"},
+    {"objective", "price", "did you mean dollars?"},
+    {"objective", "money", "did you mean dollars?"},
+    {"objective", "cheapest", "did you mean dollars?"},
+    {"objective", "throughput", "did you mean time?"},
+    {"objective", "speed", "did you mean time?"},
+    {"objective", "memory", "did you mean headroom?"},
+    {"objective", "power", "did you mean energy?"},
+    {"target", "trl", written_by_accelerate},
+    {"target", "sft", written_by_accelerate},
+    {"target", "peft", written_by_accelerate},
+    {"target", "fsdp", "did you mean torchrun or accelerate?"},
+    {"target", "zero3", "did you mean deepspeed?"},
+    {"target", "llama-factory", "its files are read by --plan-from, none are written"},
+}};
+
+}  // namespace
+
+std::string foreign_word(std::string_view key, std::string_view word) {
+  if (key == "method")
+    for (const PreferenceRow& row : preference_rows)
+      if (same_name(row.name, word))
+        return sentence(row.name, " is a loss that goes with each of these: --preference ",
+                        row.name, " --method lora, say");
+  for (const ForeignWord& row : foreign_word_rows)
+    if (row.key == key && same_name(row.word, word)) return std::string(row.hint);
+  return {};
+}
+
+}  // namespace shardwise
