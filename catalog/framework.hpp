@@ -301,6 +301,8 @@ struct Framework {
   bool slices_go_back = false;
   std::optional<int> loss_slice_tokens;          // the same: as few as keep a slice within so many
   std::optional<double> loss_slice_logit_bytes;  // live per logit of a slice, if not dense's
+  bool loss_copies_head = false;        // chunked: a slice's product is of an fp32 copy of the head
+  bool loss_recomputes_slices = false;  // chunked: each slice's forward is checkpointed
   std::optional<int> head_slice;     // dense: tokens of a sequence that head and loss take at once;
                                      // all logits are kept, but only a slice of them has a gradient
   bool loss_upcasts = true;          // dense, chunked: logits go to fp32 before the loss

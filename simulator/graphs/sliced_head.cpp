@@ -12,6 +12,12 @@ struct SlicedLoss {
   double moved = 24;           // [B] of a logit: read and written
   int kernels = 4;             // beside the products
   double gradient_summed = 0;  // [B] moved to add a slice's gradient of an element of the head
+  bool checkpointed = false;   // a slice's forward is made again on its way back
+  // [B] of an element of the head in copies made for each slice's product: while that runs, kept
+  // for the way back, and moved to make them.
+  double copied = 0;
+  double copies_kept = 0;
+  double copies_moved = 0;
 };
 
 // FSDP adds up what is not reduced yet in the reduction's format (PyTorch v2.10.0
@@ -42,19 +48,25 @@ void sliced_loss(GraphBuilder& b, TensorIndex x, std::int64_t width, const Slice
   op.outputs = {gradient, loss};
   op.saves = {gradient};
   op.in_place_gradient = true;
+  const double logits = static_cast<double>(slice) * static_cast<double>(width);
+  const double head = static_cast<double>(width) * static_cast<double>(w.model.hidden);
   for (std::int64_t i = 0; i < slices; ++i) {
-    op.forward.push_back(GemmWork{slice, width, w.model.hidden, 1, dtype});
+    for (int pass = 0; pass < (loss_of.checkpointed ? 2 : 1); ++pass) {
+      if (loss_of.copied > 0)
+        op.forward.push_back(MemoryWork{ceil_bytes(head * loss_of.copies_moved), 2});
+      op.forward.push_back(GemmWork{slice, width, w.model.hidden, 1, dtype});
+    }
     op.forward.push_back(GemmWork{slice, w.model.hidden, width, 1, dtype});
     if (trained) op.forward.push_back(GemmWork{w.model.hidden, width, slice, 1, dtype});
-    const double logits = static_cast<double>(slice) * static_cast<double>(width);
     op.forward.push_back(
         MemoryWork{ceil_bytes(logits * loss_of.moved), loss_of.kernels, MemoryAccess::reduction});
     if (trained && slices > 1 && loss_of.gradient_summed > 0)
-      op.forward.push_back(MemoryWork{
-          ceil_bytes(static_cast<double>(width * w.model.hidden) * loss_of.gradient_summed), 2});
+      op.forward.push_back(MemoryWork{ceil_bytes(head * loss_of.gradient_summed), 2});
   }
-  op.forward_temporary =
-      ceil_bytes(static_cast<double>(slice) * static_cast<double>(width) * loss_of.live);
+  double live = logits * loss_of.live + head * loss_of.copies_kept;
+  if (loss_of.copied > 0)
+    live = std::max(live, head * loss_of.copied + logits * bytes_per_element(dtype));
+  op.forward_temporary = ceil_bytes(live);
   op.temporary_category = MemoryCategory::logits;
   if (trained && w.framework.slices_go_back)
     op.outputs.insert(
@@ -95,6 +107,14 @@ TensorIndex sliced_head(GraphBuilder& b, TensorIndex x, std::int64_t vocab, std:
   // two gradients), or one 16-bit tensor, in place or kept by a compiled loss, and its gradient.
   const double dense = f.loss_slice_logit_bytes.value_or(f.loss_upcasts ? 14.0 : 6.0);
   if (chunked && !f.compiles_loss_alone) loss.live = dense;
+  loss.checkpointed = chunked && f.loss_recomputes_slices;
+  // The fp32 copy is named until its product is made; under autocast that takes a 16-bit copy of
+  // the copy, the one that is kept.
+  if (chunked && f.loss_copies_head) {
+    loss.copied = f.autocast ? 6 : 4;
+    loss.copies_kept = f.autocast ? 2 : 4;
+    loss.copies_moved = f.autocast ? 12 : 6;
+  }
   // Liger's kernel reads 16-bit logits twice and writes their gradient in their place (liger-kernel
   // 0.5.0 to 0.8.2, ops/cross_entropy.py), as other losses in place do. It adds up the head's
   // gradient by three operators since 0.6.2 (ops/fused_linear_cross_entropy.py: += mm().float()).

@@ -119,6 +119,36 @@ TEST_CASE("a fused head moves each slice's logits three times", "[layer_graph]")
   CHECK(moved() == std::vector<std::int64_t>{logits, logits});
 }
 
+// TRL: h.float() @ w.float().t() of each slice, under autocast and a checkpoint. Its fp32 copy of
+// the head and the 16-bit one that autocast makes of it are there with the product's 16-bit logits,
+// 6 B of 1000 x 512 and 2 of 64 x 1000; the second copy stays beside the 16 B of each logit. Both
+// are made twice, with 12 B read and written of each element.
+TEST_CASE("a slice's product of a copy of the head", "[layer_graph]") {
+  Workload w = with_dense_loss();
+  w.method = Method::lora;
+  w.framework.loss = LossKind::chunked;
+  w.framework.loss_chunks = 2;
+  w.framework.autocast = true;
+  w.framework.loss_slice_logit_bytes = 16;
+  const auto last = [&] { return head_graph(w, plan_of(1), false).operators.back(); };
+  CHECK(last().forward_temporary.value == 64 * 1000 * 16);
+  const std::size_t kernels = last().forward.size();
+  w.framework.loss_copies_head = true;
+  CHECK(last().forward_temporary.value == 1000 * 512 * 6 + 64 * 1000 * 2);
+  w.framework.loss_slice_logit_bytes = 64;
+  CHECK(last().forward_temporary.value == 1000 * 512 * 2 + 64 * 1000 * 64);
+  w.framework.autocast = false;  // the fp32 copy itself is kept
+  CHECK(last().forward_temporary.value == 1000 * 512 * 4 + 64 * 1000 * 64);
+  CHECK(last().forward.size() == kernels + 2);  // a copy per slice
+  w.framework.loss_recomputes_slices = true;
+  CHECK(last().forward.size() == kernels + 2 + 2 * 2);  // and that and the product once more
+  w.framework.autocast = true;
+  std::int64_t moved = 0;
+  for (const Kernel& work : last().forward)
+    if (const auto* m = std::get_if<MemoryWork>(&work)) moved += m->moved.value;
+  CHECK(moved == 2 * (64 * 1000 * 24 + 2 * 1000 * 512 * 12));
+}
+
 // 1000 x 512 elements beside a slice's logits (14 B each of 64 x 1000): in the fp32 of reductions
 // where ranks have shards, else in 16 bits.
 TEST_CASE("slices that go back at once sum the head's gradient", "[layer_graph]") {
