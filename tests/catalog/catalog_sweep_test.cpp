@@ -43,6 +43,7 @@ constexpr PerSm per_sm[] = {
     {"cdna3", 2048, 2048, 4096},
     {"cdna4", 4096, 4096, 8192},
     {"rdna3", 512, 512, 0},
+    {"rdna4", 1024, 1024, 0},
 };
 
 // Whether a stated rate is SMs x clock x FLOP per clock; true where one of them is unknown.
