@@ -246,6 +246,7 @@ struct Framework {
   bool overlap_keeps_nodes = false;
   bool current_scaling = false;  // fp8 with one scale: of the tensor's own largest value, which is
                                  // looked for first
+  bool quantizes_apart = false;  // NVFP4: rows and columns of an operand by a kernel each
   bool sequence_first = false;   // activations are [sequence, batch, width]
   bool reduces_every_microbatch = false;  // gradient synchronised per microbatch (ZeRO-2/3, FSDP)
   bool pipelines_reduce_once = false;     // with stages it is not: their runtime turns it off

@@ -206,6 +206,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.dispatch_pads = r.maybe_flag("dispatch_pads").value_or(false);
   f.overlap_keeps_nodes = r.maybe_flag("overlap_keeps_nodes").value_or(false);
   f.current_scaling = r.maybe_flag("current_scaling").value_or(false);
+  f.quantizes_apart = r.maybe_flag("quantizes_apart").value_or(false);
   f.sequence_first = r.maybe_flag("sequence_first").value_or(false);
   f.weighs_expert_bias = r.maybe_flag("weighs_expert_bias").value_or(false);
   f.weighs_rows_apart = r.maybe_flag("weighs_rows_apart").value_or(false);

@@ -120,6 +120,7 @@ PhraseReading read_phrase(JsonReader& r) {
   p.quantized_sharding = r.maybe_flag("quantized_sharding");
   p.dispatches_once = r.maybe_flag("dispatches_once");
   p.current_scaling = r.maybe_flag("current_scaling");
+  p.quantizes_apart = r.maybe_flag("quantizes_apart");
   p.dispatch_pads = r.maybe_flag("dispatch_pads");
   p.writes_grouped_attention_out = r.maybe_flag("writes_grouped_attention_out");
   p.overlap_keeps_nodes = r.maybe_flag("overlap_keeps_nodes");

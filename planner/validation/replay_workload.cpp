@@ -243,6 +243,8 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
       stated(c, &PhraseReading::overlap_keeps_nodes).value_or(w.framework.overlap_keeps_nodes);
   w.framework.current_scaling =
       stated(c, &PhraseReading::current_scaling).value_or(w.framework.current_scaling);
+  w.framework.quantizes_apart =
+      stated(c, &PhraseReading::quantizes_apart).value_or(w.framework.quantizes_apart);
   w.framework.scales_rows =
       stated(c, &PhraseReading::scales_rows).value_or(w.framework.scales_rows);
   w.framework.weight_cast =

@@ -89,6 +89,13 @@ inline void issue_as_plain(Operator& op) {
 
 constexpr double as_double(std::int64_t n) { return static_cast<double>(n); }
 
+// An operand of a product of less than 16 bits, by rows and by columns.
+struct NarrowCast {
+  double bytes_each = 0;  // of an element
+  int kernels = 0;
+};
+NarrowCast cast_both_ways(const Workload& w, bool gradient);
+
 class GraphBuilder {
  public:
   GraphBuilder(const Workload& workload, const ParallelPlan& plan, bool trainable_base);

@@ -149,11 +149,13 @@ bool is_one_expert_kernel(const Workload& w) {
 // An operand of every expert quantised as GraphBuilder::linear does, a kernel for each (Transformer
 // Engine v2.11 pytorch/csrc/extensions/cast.cpp, split_quantize), or four that also look for its
 // largest value (quantizer.cpp, Float8CurrentScalingQuantizer::quantize_impl).
-MemoryWork expert_casts(const GraphBuilder& b, const ExpertShape& s, std::int64_t width) {
+MemoryWork expert_casts(const GraphBuilder& b, const ExpertShape& s, std::int64_t width,
+                        bool gradient) {
   const bool scan = s.dtype == DType::fp8 && b.workload().framework.current_scaling;
   const auto elements = static_cast<double>(s.routed * width);
   const auto experts = static_cast<int>(s.local);
-  MemoryWork casts{ceil_bytes((scan ? 6 : 4) * elements), (scan ? 4 : 1) * experts,
+  const NarrowCast cast = cast_both_ways(b.workload(), gradient);
+  MemoryWork casts{ceil_bytes((scan ? 6 : cast.bytes_each) * elements), (scan ? 4 : 1) * experts,
                    MemoryAccess::streaming};
   casts.looped = true;
   return casts;
@@ -170,8 +172,8 @@ Operator grouped_matmul(const GraphBuilder& b, std::string_view name, const Expe
   op.backward = {GemmWork{each, in, out, s.local, s.dtype, false, true}};
   if (bytes_per_element(s.dtype) >= 2.0) return op;
   const bool made_narrow = is_one_expert_kernel(b.workload()) && s.dtype == DType::mxfp8;
-  if (!made_narrow || name != "expert_down") op.forward.push_back(expert_casts(b, s, in));
-  if (!made_narrow || name != "expert_up") op.backward.push_back(expert_casts(b, s, out));
+  if (!made_narrow || name != "expert_down") op.forward.push_back(expert_casts(b, s, in, false));
+  if (!made_narrow || name != "expert_up") op.backward.push_back(expert_casts(b, s, out, true));
   return op;
 }
 

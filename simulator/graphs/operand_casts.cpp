@@ -3,6 +3,11 @@
 // One scale for a tensor or a block: input and output gradient are read once in 16 bits and written
 // twice in 8, by rows and by columns. Products that read one tensor (q, k, v; gate and up) share
 // its cast: Transformer Engine fuses them into one linear, torch.compile into one expression.
+// NVFP4's columns are those of a random Hadamard transform, so that one kernel looks for the largest
+// value of both and one writes both, 4 bits and a byte for sixteen of them each; until release 2.14 a
+// kernel for each read the tensor once more (Transformer Engine pytorch/csrc/quantizer.cpp,
+// NVFP4Quantizer::quantize_impl, v2.8 to v2.13 and v2.14). Gradients are rounded stochastically,
+// for which a kernel takes a seed.
 // A scale of the tensor's own largest value reads it once more for that, unless the norm that made
 // it has found it (Transformer Engine v2.11 pytorch/csrc/quantizer.cpp,
 // Float8CurrentScalingQuantizer; extensions/normalization.cpp, FUSED_NORM_AMAX_FP8); a compiler
@@ -42,6 +47,14 @@ constexpr double rescaling = 4;
 double one_way_cast(DType narrow) { return 2 + (narrow == DType::nvfp4 ? 0.5 : 1); }
 
 }  // namespace
+
+NarrowCast cast_both_ways(const Workload& w, bool gradient) {
+  if (w.compute != DType::nvfp4 || w.framework.kernels != KernelStyle::fused)
+    return {tensor_cast, 1};
+  constexpr double four_bits = 0.5 + 1.0 / 16;
+  const int reads = w.framework.quantizes_apart ? 3 : 2;
+  return {2 * reads + 2 * four_bits, reads + (gradient ? 1 : 0)};
+}
 
 bool GraphBuilder::scales_rows() const {
   return workload_.compute == DType::fp8 && workload_.framework.scales_rows;
@@ -111,11 +124,13 @@ void GraphBuilder::cast_operands(Operator& op, TensorIndex x, const ProductShape
     const bool compiled = workload_.framework.kernels == KernelStyle::compiled;
     const bool scans_input = scans && !comes_from_norm(x) && !(compiled && made_by_element(x));
     const bool scans_output = scans && !compiled;
-    const double each = tensor_cast + (scans_input ? largest_value : 0);
+    const NarrowCast in = cast_both_ways(workload_, false), out = cast_both_ways(workload_, true);
+    const double each = in.bytes_each + (scans_input ? largest_value : 0);
     if (first)
-      op.forward.push_back(cast(each, shared ? inputs / tensor_ : inputs, scans_input ? 2 : 1));
-    op.backward.push_back(
-        cast(tensor_cast + (scans_output ? largest_value : 0), outputs, scans_output ? 2 : 1));
+      op.forward.push_back(
+          cast(each, shared ? inputs / tensor_ : inputs, in.kernels + (scans_input ? 1 : 0)));
+    op.backward.push_back(cast(out.bytes_each + (scans_output ? largest_value : 0), outputs,
+                               out.kernels + (scans_output ? 1 : 0)));
     return;
   }
   if (first) op.forward.push_back(cast(row_cast, inputs, 1));

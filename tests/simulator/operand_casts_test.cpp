@@ -65,6 +65,24 @@ TEST_CASE("one scale for a tensor: each operand is cast once", "[casts]") {
   CHECK(m.weight == 0);
 }
 
+// NVFP4 in Transformer Engine: read for both largest values and to be written, 2 + 2 bytes, and
+// written twice in 4 bits with a scale of a byte for sixteen, 2 x (1/2 + 1/16): 5.125. Where rows
+// and columns are written by a kernel each they read it once more.
+TEST_CASE("four bits: one kernel looks for largest values, one or two write", "[casts]") {
+  Workload w = in_fp8();
+  w.compute = DType::nvfp4;
+  w.framework.kernels = KernelStyle::fused;
+  Moved m = casts(w, plan_of(1));
+  CHECK(m.forward == 5.125 * inputs);
+  CHECK(m.backward == 5.125 * outputs);
+  w.framework.quantizes_apart = true;
+  m = casts(w, plan_of(1));
+  CHECK(m.forward == 7.125 * inputs);
+  CHECK(m.backward == 7.125 * outputs);
+  w.framework.kernels = KernelStyle::compiled;
+  CHECK(casts(w, plan_of(1)).forward == 4 * inputs);
+}
+
 // Rows 3 bytes, columns 5; a weight's rows 3 and columns 7; 4 for what is rescaled.
 TEST_CASE("a scale for each row: rows and columns are cast apart, weights too", "[casts]") {
   Workload w = in_fp8();
