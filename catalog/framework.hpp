@@ -234,6 +234,8 @@ struct Framework {
   bool weighs_rows_apart = false;   // what each expert made of a token is weighted by operators of
                                     // PyTorch's own, in fp32, and put in order by an index
   bool compiles_dispatch = false;   // where it compiles, that too
+  bool compiles_adapters = true;    // false: its adapters break the compiler's graph, and a layer
+                                    // with checkpoints is left to eager operators whole
   bool scales_rows = false;         // fp8: a scale for each row of an operand, not one for all
   WeightCast weight_cast = WeightCast::once;  // fp8 with one scale
   bool gathers_sequence_quantized = false;    // fp8 with one scale: SP gathers 8 bits
@@ -383,6 +385,8 @@ struct Framework {
   // DoRA's.
   bool fuses_adapters = false;
   bool adapts_experts = false;  // adapters on the MLP are on every routed expert as well
+  // FSDP2 wraps one rank, too: it copies fp32 weights to 16 bits unit by unit, without a gather.
+  bool wraps_one_rank = false;
   // A reference model is wrapped as the trained one is, with gradient buffers that nobody fills.
   bool reference_has_gradients = false;
   bool adapts_head = false;  // "head" among the targets is an adapter beside it

@@ -100,6 +100,7 @@ void read_states(JsonReader& r, Framework& f) {
   f.flat_parameters_mix_frozen = r.maybe_flag("flat_parameters_mix_frozen").value_or(false);
   f.frozen_units_keep_inputs = r.maybe_flag("frozen_units_keep_inputs").value_or(false);
   f.adapts_experts = r.maybe_flag("adapts_experts").value_or(false);
+  f.wraps_one_rank = r.maybe_flag("wraps_one_rank").value_or(false);
   f.reference_has_gradients = r.maybe_flag("reference_has_gradients").value_or(false);
   f.gradient_dtype = dtype(r, "gradient_dtype");
   f.gradient_dtype_fp16 = maybe_dtype(r, "gradient_dtype_fp16");
@@ -211,6 +212,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.weighs_expert_bias = r.maybe_flag("weighs_expert_bias").value_or(false);
   f.weighs_rows_apart = r.maybe_flag("weighs_rows_apart").value_or(false);
   f.compiles_dispatch = r.maybe_flag("compiles_dispatch").value_or(false);
+  f.compiles_adapters = r.maybe_flag("compiles_adapters").value_or(true);
   f.repeats_kv_before_rotary = r.maybe_flag("repeats_kv_before_rotary").value_or(false);
   f.value_is_view_of_qkv = r.maybe_flag("value_is_view_of_qkv").value_or(false);
   f.query_is_view_of_qkv = r.maybe_flag("query_is_view_of_qkv").value_or(false);

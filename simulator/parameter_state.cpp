@@ -20,7 +20,7 @@ struct Shards {
 // How whole layers are put together from shards.
 struct Gathering {
   double widest = 2;           // bytes of a gathered weight at most
-  bool from_one_rank = false;  // into tensors of its own where there is one rank only (DeepSpeed)
+  bool from_one_rank = false;  // into tensors of its own where there is one rank only
 };
 
 Shards shards(const Workload& w, const ParallelPlan& plan, int ranks) {
@@ -225,8 +225,9 @@ LayerState layer_state(const Workload& w, const ParallelPlan& plan,
   const Shards expert = shards(w, plan, std::min(expert_shard_ranks(plan), plan.shard_ranks()));
   const bool quantized = !trainable && w.freezes_quantized();
   const bool whole_stays = quantized && !w.framework.quantized_sharding;
+  const bool wrapped = w.framework.wraps_one_rank && plan.shard_ranks() == 1;
   const Gathering gathering{w.framework.gathers_as_stored ? 4.0 : 2.0,
-                            plan.zero_stage >= 3 && w.framework.clones_partition};
+                            wrapped || (plan.zero_stage >= 3 && w.framework.clones_partition)};
   // Shards of linears that are cast before they travel; experts and tables are not.
   Gathering linears = gathering;
   if (w.compute == DType::fp8 && !w.framework.scales_rows &&

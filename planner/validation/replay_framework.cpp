@@ -129,7 +129,7 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
   if (t.flash_attention.value_or(false) && f.attention == AttentionKernel::eager)
     f.attention = AttentionKernel::flash;  // else the framework's own fused kernel
   if (t.packing.value_or(false)) f.lengths_vary = false;
-  if (t.compile.value_or(false))
+  if (t.compile.value_or(false) && (f.compiles_adapters || !shardwise::row(method).adapter))
     f.kernels = KernelStyle::compiled;
   else if (t.compile && f.kernels == KernelStyle::compiled)
     f.kernels = KernelStyle::eager;  // the row compiles, this run did not

@@ -9,7 +9,8 @@ bool gathers_in_16_bits(const Workload& w, const ParallelPlan& plan) {
 }
 
 bool adapters_gathered_in_16_bits(const Workload& w, const ParallelPlan& plan) {
-  return gathers_in_16_bits(w, plan) && w.weights() == WeightRecipe::fp32_with_half_compute;
+  if (w.weights() != WeightRecipe::fp32_with_half_compute) return false;
+  return gathers_in_16_bits(w, plan) || (w.framework.wraps_one_rank && plan.shard_ranks() == 1);
 }
 
 bool casts_weights(const Workload& w, const ParallelPlan& plan) {

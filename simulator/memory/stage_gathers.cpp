@@ -8,6 +8,7 @@ namespace shardwise {
 
 void StagePlayer::gather(std::size_t c, std::size_t i, int direction, double window) {
   if (!habits_.shards_weights) return;
+  if (habits_.narrows_alone) return copy_out(c, i, direction > 0);
   const auto n = static_cast<std::ptrdiff_t>(layers_[c].size());
   const auto here = static_cast<std::ptrdiff_t>(i);
   std::int64_t live = 0;
@@ -37,14 +38,18 @@ void StagePlayer::copy_out(std::size_t c, std::size_t i, bool forward) {
     for (std::size_t j = 0; j < layers_[c].size(); ++j)
       if (in_root(c, j)) unit.push_back(&holdings(c, j));
   }
+  const auto make_whole = [&] {
+    for (LayerHoldings* h : unit)
+      if (!h->gathered.block && h->state.gathered > 0)
+        h->gathered = ledger_.open(h->state.gathered, gathered_parameters);
+  };
+  if (habits_.narrows_alone) return make_whole();
   std::int64_t bytes = 0;
   for (const LayerHoldings* h : unit) bytes += h->state.gathered;
   Holding& buffer = holdings(c, i).buffer;
   if (!buffer.block) buffer = ledger_.open(bytes, gathered_parameters, gather_stream);
   if (forward) ledger_.close(copied_out_);
-  for (LayerHoldings* h : unit)
-    if (!h->gathered.block && h->state.gathered > 0)
-      h->gathered = ledger_.open(h->state.gathered, gathered_parameters);
+  make_whole();
   if (!forward) return ledger_.close(buffer);
   copied_out_ = buffer;
   buffer = {};

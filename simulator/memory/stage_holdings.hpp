@@ -38,6 +38,7 @@ inline bool deepspeed_stage_3(const Framework& f, const ParallelPlan& p) {
 
 // What framework and plan decide for all layers.
 struct StageHabits {
+  bool narrows_alone;  // Framework::wraps_one_rank
   bool shards_weights, shards_gradients;
   bool reshards;  // weights, after forward
   bool reduces_every_microbatch;
@@ -52,14 +53,16 @@ struct StageHabits {
   bool flattens_weights;
 
   StageHabits(const Framework& f, const ParallelPlan& p)
-      : shards_weights(shardwise::shards_weights(f, p) &&
-                       (p.shard_ranks() > 1 || f.clones_partition)),
+      : narrows_alone(f.wraps_one_rank && p.shard_ranks() == 1),
+        shards_weights(narrows_alone || (shardwise::shards_weights(f, p) &&
+                                         (p.shard_ranks() > 1 || f.clones_partition))),
         // DeepSpeed's partition of one rank, which is all of them, lies where the optimizer does
         // (runtime/zero/stage3.py, self.device; stage_1_and_2.py, cpu_offload).
         shards_gradients(p.zero_stage >= 2 && (p.shard_ranks() > 1 ||
                                                (f.clones_partition &&
                                                 (p.offload.optimizer || deepspeed_stage_3(f, p))))),
-        reshards(!f.sharded.saved_for_backward && reshards_weights(f, p)),
+        reshards(!f.sharded.saved_for_backward &&
+                 (reshards_weights(f, p) || (narrows_alone && f.sharded.reshard_after_forward))),
         reduces_every_microbatch(shardwise::reduces_every_microbatch(f, p)),
         persistent_gradients(f.gradient_life == GradientLife::persistent),
         flat_gradient_shard(deepspeed_stage_3(f, p) && !p.offload.optimizer &&

@@ -33,6 +33,14 @@ TEST_CASE("What a record says of scales and of norms") {
   CHECK_FALSE(framework("flagperf-llama-7b-paddle-a100-40g-x8-tp2pp1sh1sp4").fused_norms);
 }
 
+// prime-rl's benchmark asks for compile in both; its adapters end the graph inside a checkpoint.
+TEST_CASE("Layers whose adapters break the compiler's graph are replayed eager") {
+  const auto kernels = [](const char* id) { return asked(id).question.workload.framework.kernels; };
+  CHECK(kernels("primerl-full-30b-a3b-8xh200-64k-fa3") == KernelStyle::compiled);
+  CHECK(kernels("primerl-lora-30b-a3b-8xh200-64k-fa3") == KernelStyle::eager);
+  CHECK(kernels("primerl-lora-4b-1xh100-16k-fa3") == KernelStyle::eager);
+}
+
 // fms-fsdp's benchmark script compiles; half of its published table does not.
 TEST_CASE("A record that was not compiled is replayed eager") {
   const auto kernels = [](const char* id) { return asked(id).question.workload.framework.kernels; };

@@ -54,6 +54,24 @@ TEST_CASE("What a unit is gathered into stays with the stream of the gathers", "
   CHECK(more < unit + block + gib(Bytes(20 << 20)));
 }
 
+// The root's two tables in 16 bits to the end of backward, and at most one block beside them; there
+// is nothing to gather, so no buffer.
+TEST_CASE("FSDP2 on one rank copies fp32 weights to 16 bits unit by unit", "[memory_play]") {
+  Workload w = pretraining(llama(8, 512, 8, 8, 1024, 32000), 2048);
+  w.method = Method::lora;
+  w.framework.frozen_dtype = DType::fp32;
+  w.framework.adapter_dtype = DType::bf16;
+  w.framework.sharded.root_holds_ends = w.framework.sharded.copy_out = true;
+  const StageMemory plain = first_stage(w, plan_of(1));
+  w.framework.wraps_one_rank = true;
+  const StageMemory wrapped = first_stage(w, plan_of(1));
+  const double unit = gib(Bytes(2 * 2 * 32000 * 512));
+  const double block = gib(Bytes(2 * (4 * 512 * 512 + 3 * 512 * 1024 + 2 * 512)));
+  const double more = gib(wrapped.steady.allocated) - gib(plain.steady.allocated);
+  CHECK(more >= unit);
+  CHECK(more < unit + 1.01 * block);
+}
+
 // Two ranks have half of the weights each, 1 B per element of 16 bits; FSDP's stage 2 does as well,
 // and then is stage 3 without resharding.
 TEST_CASE("FSDP's stage 2 keeps what it has gathered until backward", "[memory_play]") {

@@ -173,6 +173,10 @@ TEST_CASE("an adapter copies its linear's input, shares it or leaves it", "[laye
   sharded.zero_stage = 3;
   w.framework.finetune_weights = WeightRecipe::fp32_with_half_compute;
   CHECK(saved_by_layer(block_graph(w, sharded, {})) == shared);
+  // On one rank too, if FSDP wraps it.
+  CHECK(saved_by_layer(block_graph(w, plan_of(1), {})) != shared);
+  w.framework.wraps_one_rank = true;
+  CHECK(saved_by_layer(block_graph(w, plan_of(1), {})) == shared);
 }
 
 // Where linear and adapter are one function, 16-bit tensors per token: block input and the second
