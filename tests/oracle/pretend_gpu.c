@@ -75,9 +75,11 @@ OK(cudaEventRecordWithFlags, cudaEvent_t e, cudaStream_t s, unsigned f)
 OK(cudaEventQuery, cudaEvent_t e)
 OK(cudaEventSynchronize, cudaEvent_t e)
 cudaError_t cudaEventElapsedTime(float* t, cudaEvent_t a, cudaEvent_t b) { *t = 0; return cudaSuccess; }
+#ifndef PRETEND_CARD  // pretend_card.c has a card of its own
 cudaError_t cudaMalloc(void** p, size_t n) { *p = aligned_alloc(512, (n + 511) / 512 * 512); return cudaSuccess; }
 cudaError_t cudaFree(void* p) { free(p); return cudaSuccess; }
 cudaError_t cudaMemGetInfo(size_t* f, size_t* t) { *f = *t = 80ull << 30; return cudaSuccess; }
+#endif
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t s, enum cudaStreamCaptureStatus* c, ...) {
   *c = cudaStreamCaptureStatusNone;
   return cudaSuccess;
@@ -105,6 +107,7 @@ int cuDriverGetVersion(int* v) {
   *v = 13020;
   return 0;
 }
+#ifndef PRETEND_CARD
 cudaError_t cudaHostAlloc(void** p, size_t n, unsigned f) { return cudaMalloc(p, n); }
 cudaError_t cudaMallocHost(void** p, size_t n) { return cudaMalloc(p, n); }
 cudaError_t cudaFreeHost(void* p) { return cudaFree(p); }
@@ -118,3 +121,4 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* a, const void
   a->type = cudaMemoryTypeUnregistered;
   return cudaSuccess;
 }
+#endif
