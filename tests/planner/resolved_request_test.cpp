@@ -74,6 +74,9 @@ TEST_CASE("what a name says of its weights is told to be left out") {
   };
   CHECK(told(request_for("unsloth/Meta-Llama-3.1-8B-bnb-4bit", "4090"))
             .starts_with("That its weights are stored as bnb 4bit is not read"));
+  const Request nvfp4 = request_for("nvidia/Qwen3-30B-A3B-NVFP4", "4090");
+  CHECK(told(nvfp4).find("stored as nvfp4") != std::string::npos);
+  CHECK(resolved(nvfp4).model.id == "qwen3-30b-a3b");
   Request gptq = request_for("TheBloke/Llama-2-13B-GPTQ", "4090");
   CHECK(told(gptq).find("gptq") != std::string::npos);
   gptq.methods = {Method::qlora};
