@@ -93,11 +93,11 @@ else
   echo 'folder with a broken ds_config.json:' && sed 's/^/  /' err
 fi
 # A value of a plan file is blamed on its file and key, unless a flag says it.
-printf 'per_device_train_batch_size: 1\ngradient_accumulation_steps: 1\nlora_r: 8\n' >sft.yaml
+printf 'stage: sft\nfinetuning_type: full\nlora_rank: 8\n' >sft.yaml
 for flags in '' '--lora-rank 8'; do
   # shellcheck disable=SC2086
   timeout 20 "$SHARDWISE" simulate 8b --gpus 4090 --plan-from sft.yaml $flags >out 2>err
-  if [[ $flags ]]; then wanted='shardwise: --lora-rank: '; else wanted='sft.yaml:3:lora_r: '; fi
+  if [[ $flags ]]; then wanted='shardwise: --lora-rank: '; else wanted='sft.yaml:3:lora_rank: '; fi
   if [[ ! -s out ]] && grep -qF -- "$wanted" err; then
     passed=$((passed + 1))
   else
