@@ -1,3 +1,5 @@
+// Measurement: one measured point of one bench, whoever measured it: our own kernels, or a log of
+// another tool.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +9,6 @@
 
 namespace shardwise {
 
-// One measured point of one bench, whoever measured it: our own kernels, or a log of another tool.
 // `sizes` are counts and bytes ("m", "n", "k", "batch", "bytes", "ranks", "nodes", "sequence",
 // "heads", "head_dim"); `labels` the rest ("dtype", "device", "collective", "direction", "pass").
 struct Measurement {

@@ -281,7 +281,7 @@ std::optional<std::int64_t> JsonDocument::as_whole(JsonIndex index) const {
   const auto& value = at(index).value;
   if (const auto* whole = std::get_if<std::int64_t>(&value)) return *whole;
   const auto* real = std::get_if<double>(&value);
-  constexpr double exact = 9007199254740992.0;  // 2^53: from here on a double has no neighbour at 1
+  constexpr double exact = 0x1p53;  // what is no smaller may have been rounded
   if (real && *real == std::floor(*real) && std::fabs(*real) < exact)
     return static_cast<std::int64_t>(*real);
   return std::nullopt;

@@ -225,7 +225,11 @@ int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** 
   }
   std::vector<std::string> known;
   const CLI::App* inner = &app;
-  for (const CLI::App* sub : app.get_subcommands()) inner = sub;
+  std::string path;  // of it: "calibrate import "
+  for (auto below = app.get_subcommands(); !below.empty(); below = inner->get_subcommands()) {
+    inner = below.back();
+    path += inner->get_name() + ' ';
+  }
   for (const CLI::App* sub : inner->get_subcommands(std::function<bool(const CLI::App*)>{}))
     known.push_back(sub->get_name());
   for (const CLI::Option* option : inner->get_options()) known.push_back(option->get_name());
@@ -256,7 +260,7 @@ int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** 
       break;
     }
   }
-  std::cerr << " (see shardwise " << (inner == &app ? "" : inner->get_name() + " ") << "--help)\n";
+  std::cerr << " (see shardwise " << path << "--help)\n";
   return static_cast<int>(ProblemKind::request);
 }
 

@@ -1,3 +1,4 @@
+// NCCL's communicators of one group: one for each GPU of this process.
 #pragma once
 
 #ifdef SHARDWISE_WITH_NCCL

@@ -61,7 +61,7 @@ std::string regime_text(const Sweep& sweep, const Regime& r) {
     text += ", beta " + shown_bandwidth(*rate);
     const auto ranks = sweep.sizes.find("ranks");
     const auto collective = sweep.labels.find("collective");
-    if (ranks != sweep.sizes.end() && collective != sweep.labels.end())
+    if (ranks != sweep.sizes.end() && ranks->second > 1 && collective != sweep.labels.end())
       text +=
           " (bus " + shown_bandwidth(bus_factor(collective->second, ranks->second) * *rate) + ")";
   }

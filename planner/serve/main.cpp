@@ -127,7 +127,8 @@ int listen(const ServeOptions& options, const Facts& facts) {
   if (!port)
     return report_problems(
         {{ProblemKind::file, "--port",
-          sentence(options.port, " of ", options.host, " cannot be opened; is it in use?")}},
+          sentence(options.port, " of ", options.host,
+                   " cannot be opened: it is in use, or no address of this machine")}},
         output);
   std::cout << "http://" << options.host << ":" << *port << "/" << std::endl;
   return server.listen_after_bind() ? 0 : 70;
