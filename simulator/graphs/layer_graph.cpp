@@ -152,9 +152,9 @@ struct Logits {
 
 // Rows whose logits have a gradient at one time: those of a slice where head and loss go by slices.
 std::int64_t gradient_rows(const GraphBuilder& b, const Logits& l) {
-  const std::optional<int> slice = b.workload().framework.head_slice;
-  if (!slice) return l.rows;
   const Workload& w = b.workload();
+  const std::optional<int> slice = w.framework.head_slice;
+  if (!slice || w.trains_base()) return l.rows;
   return std::min(l.rows, std::int64_t{*slice} * b.plan().microbatch * w.sequences_per_sample);
 }
 
