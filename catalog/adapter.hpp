@@ -88,6 +88,19 @@ constexpr std::optional<Quantization> quantization_named(std::string_view name) 
   return std::nullopt;
 }
 
+// What makes 16 bits of a 4-bit weight.
+enum class FourBitUnpacking : std::uint8_t {
+  lookup,        // a kernel of bitsandbytes since 0.48: values from a table
+  branches,      // its kernel before: a branch for each bit of NF4
+  fp4_branches,  // the same for FP4, whose sign needs none
+  traffic,       // one that is as fast as memory
+};
+inline constexpr std::array<std::pair<std::string_view, FourBitUnpacking>, 4>
+    four_bit_unpacking_names{{{"lookup", FourBitUnpacking::lookup},
+                              {"branches", FourBitUnpacking::branches},
+                              {"fp4-branches", FourBitUnpacking::fp4_branches},
+                              {"traffic", FourBitUnpacking::traffic}}};
+
 // What an adapter does with the input of the linear beside it.
 enum class AdapterInput : std::uint8_t {
   copied,  // cast to the adapter's format, and kept (LoRA)

@@ -380,6 +380,7 @@ struct Framework {
   bool quantizes_experts = true;
   bool dequantizes_experts_at_once = false;  // a layer's quantised experts are one tensor
   int dequantized_copies = 1;                // 16-bit copies of a quantised weight while it is used
+  FourBitUnpacking four_bit_unpacking = FourBitUnpacking::lookup;
   // A linear and its adapter are one function of autograd that keeps their 16-bit input alone, and
   // an adapted MLP is one that keeps gate and up: backward makes the product of both again and
   // writes gradients over them (Unsloth). PEFT's own modules run where adapters have dropout, and

@@ -262,6 +262,8 @@ void read_finetuning(JsonReader& r, Framework& f) {
   f.quantizes_experts = r.maybe_flag("quantizes_experts").value_or(true);
   f.dequantizes_experts_at_once = r.maybe_flag("dequantizes_experts_at_once").value_or(false);
   f.dequantized_copies = r.maybe_integer("dequantized_copies", 1, 4).value_or(1);
+  f.four_bit_unpacking = r.maybe_choice("four_bit_unpacking", four_bit_unpacking_names)
+                             .value_or(FourBitUnpacking::lookup);
   f.fuses_adapters = r.maybe_flag("fuses_adapters").value_or(false);
   f.adapts_head = r.maybe_flag("adapts_head").value_or(false);
   f.keeps_replaced_modules = r.maybe_flag("keeps_replaced_modules").value_or(false);

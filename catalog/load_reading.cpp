@@ -121,6 +121,7 @@ PhraseReading read_phrase(JsonReader& r) {
   p.dispatches_once = r.maybe_flag("dispatches_once");
   p.current_scaling = r.maybe_flag("current_scaling");
   p.quantizes_apart = r.maybe_flag("quantizes_apart");
+  p.four_bit_unpacking = r.maybe_choice("four_bit_unpacking", four_bit_unpacking_names);
   p.dispatch_pads = r.maybe_flag("dispatch_pads");
   p.writes_grouped_attention_out = r.maybe_flag("writes_grouped_attention_out");
   p.overlap_keeps_nodes = r.maybe_flag("overlap_keeps_nodes");

@@ -71,6 +71,10 @@ struct GemmLayout {
   double accumulate_rate = 1;  // relative rate where C is fp32 and added to (weight gradients)
   int alignment_bytes = 16;    // rows must be multiples of this for the widest loads
   double misaligned_rate = 1;  // relative rate where they are not
+  // The same where the tensor cores of a multiprocessor do no more in a cycle, as on GeForce and in
+  // TF32: what is loaded element by element keeps them waiting less.
+  double slow_cores_misaligned_rate = 1;
+  int slow_flop_per_cycle = 0;
   // Computing and traffic of one product: time^p = computing^p + traffic^p; 0: the longer of both.
   double overlap_exponent = 0;
   // 16-bit formats without tensor cores for them: rate / the rate of fp32, by format.

@@ -245,6 +245,8 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
       stated(c, &PhraseReading::current_scaling).value_or(w.framework.current_scaling);
   w.framework.quantizes_apart =
       stated(c, &PhraseReading::quantizes_apart).value_or(w.framework.quantizes_apart);
+  w.framework.four_bit_unpacking =
+      stated(c, &PhraseReading::four_bit_unpacking).value_or(w.framework.four_bit_unpacking);
   w.framework.scales_rows =
       stated(c, &PhraseReading::scales_rows).value_or(w.framework.scales_rows);
   w.framework.weight_cast =

@@ -48,6 +48,14 @@ bool aligned(const GemmShape& s, int alignment_bytes) {
   return whole(s.across_rows && bits >= 16 ? s.m : s.k) && whole(s.n);
 }
 
+double misaligned_rate(const Gpu& gpu, const GemmLayout& layout, DType dtype) {
+  const std::optional<FlopsPerSecond> dense = gpu.rate(dtype);
+  const double cycles = gpu.sm_count * gpu.tensor_clock_mhz.value_or(gpu.boost_clock_mhz) * 1e6;
+  // Rates and clocks are rounded where they were read.
+  const bool slow = dense && dense->value < 1.05 * layout.slow_flop_per_cycle * cycles;
+  return slow ? layout.slow_cores_misaligned_rate : layout.misaligned_rate;
+}
+
 // The rate that a card reaches at its board's power, over the family's row.
 double scale_at_full_power(const Gpu& gpu, const Profile& profile) {
   const GemmCalibration& c = profile.row(gpu.family).gemm;
@@ -133,6 +141,8 @@ GemmModel::GemmModel(const Gpu& gpu, const Profile& profile, ChipLoad load)
       narrow = ceilings_[index(half_format(gpu).value_or(DType::fp16))];
       narrow.native = false;
     }
+  for (const DTypeRow& r : dtype_rows)
+    ceilings_[index(r.dtype)].misaligned = misaligned_rate(gpu, layout_, r.dtype);
 }
 
 GemmModel::Ceilings GemmModel::ceilings(const Gpu& gpu, const GemmCalibration& c, DType dtype,
@@ -186,7 +196,7 @@ Seconds GemmModel::time(const GemmShape& s) const {
   double slowdown = s.accumulate ? 1 / layout_.accumulate_rate : 1;
   // Kernels of the CUDA cores load element by element (CUTLASS @044405ce10 include/cutlass/gemm/
   // device/default_gemm_configuration.h: kAlignmentA 1 for OpClassSimt, 128 bits for tensor cores).
-  if (!c.on_cores && !aligned(s, layout_.alignment_bytes)) slowdown /= layout_.misaligned_rate;
+  if (!c.on_cores && !aligned(s, layout_.alignment_bytes)) slowdown /= c.misaligned;
   const Flops work(2 * static_cast<double>(s.m) * static_cast<double>(s.n) *
                    static_cast<double>(s.k) * static_cast<double>(s.batch));
   const double issue = issue_time(s, c.issue_per_sm, element_bytes);

@@ -68,6 +68,7 @@ class GemmModel {
     FlopsPerSecond sustained;
     bool native = false;
     bool on_cores = false;  // in fp32 arithmetic, without tensor cores
+    double misaligned = 1;  // relative rate where rows are out of line
   };
   struct Candidate {
     double m = 0, n = 0;

@@ -21,6 +21,8 @@ MemoryBoundModel::MemoryBoundModel(const Gpu& gpu, const Profile& profile) {
 
   if (gpu.sm_count > 0 && gpu.boost_clock_mhz > 0)
     element_s_ = c.cycles_per_element / (gpu.sm_count * gpu.boost_clock_mhz * 1e6);
+  // A lane multiplies and adds once a cycle.
+  if (const auto fp32 = gpu.rate(DType::fp32)) cycle_s_ = 2 / fp32->value;
 
   if (!c.cache || gpu.sm_count == 0) return;
   const auto cache = static_cast<double>(gpu.l2.value);
@@ -39,10 +41,11 @@ double MemoryBoundModel::cached_share(double bytes_since) const {
 }
 
 Seconds MemoryBoundModel::time(Bytes moved, int kernels, MemoryAccess access, Bytes cold,
-                               std::int64_t singly) const {
+                               std::int64_t singly, std::int64_t lane_cycles) const {
   const Seconds moves = moving(moved, kernels, static_cast<std::size_t>(access), cold);
   const Seconds indexes(element_s_ * static_cast<double>(singly));
-  return double(kernels) * start_ + std::max(moves, indexes);
+  const Seconds computes(cycle_s_ * static_cast<double>(lane_cycles));
+  return double(kernels) * start_ + std::max({moves, indexes, computes});
 }
 
 Seconds MemoryBoundModel::moving(Bytes moved, int kernels, std::size_t i, Bytes cold) const {

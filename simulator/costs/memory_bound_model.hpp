@@ -3,6 +3,7 @@
 //   time = kernels x start + the longer of
 //            hot / cache rate + (bytes - hot) / (fraction x memory bandwidth)
 //            elements x cycles / (multiprocessors x clock), of what is taken one by one
+//            cycles of a lane / (lanes x clock), which is half the fp32 rate
 //
 // The fraction depends on how memory is walked (MemoryAccess); `start` also covers the gap between
 // dependent kernels on one stream. `hot` bytes were written by the kernel before and are still in
@@ -21,9 +22,10 @@ class MemoryBoundModel {
   MemoryBoundModel(const Gpu& gpu, const Profile& profile);
 
   // `moved`: read plus written by all kernels together. `cold`: of these, read from tensors that
-  // were made long before, as what autograd saved. `singly`: see MemoryWork. REQUIRES none below 0.
+  // were made long before, as what autograd saved. `singly` and `lane_cycles`: see MemoryWork.
+  // REQUIRES none below 0.
   Seconds time(Bytes moved, int kernels = 1, MemoryAccess access = MemoryAccess::streaming,
-               Bytes cold = Bytes(0), std::int64_t singly = 0) const;
+               Bytes cold = Bytes(0), std::int64_t singly = 0, std::int64_t lane_cycles = 0) const;
   // Of bytes that were written, the share that is in the cache after so many others.
   double cached_share(double bytes_since) const;
   BytesPerSecond bandwidth(MemoryAccess access) const {
@@ -39,6 +41,7 @@ class MemoryBoundModel {
   double all_hit_ = 0, none_hits_ = 0;  // [B]; both 0 where the cache is not known
   Seconds start_;
   double element_s_ = 0;  // [s] of one that is taken alone, all multiprocessors at work
+  double cycle_s_ = 0;    // [s] of one lane's cycle, all lanes at work
 };
 
 }  // namespace shardwise

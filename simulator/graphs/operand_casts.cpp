@@ -3,11 +3,11 @@
 // One scale for a tensor or a block: input and output gradient are read once in 16 bits and written
 // twice in 8, by rows and by columns. Products that read one tensor (q, k, v; gate and up) share
 // its cast: Transformer Engine fuses them into one linear, torch.compile into one expression.
-// NVFP4's columns are those of a random Hadamard transform, so that one kernel looks for the largest
-// value of both and one writes both, 4 bits and a byte for sixteen of them each; until release 2.14 a
-// kernel for each read the tensor once more (Transformer Engine pytorch/csrc/quantizer.cpp,
-// NVFP4Quantizer::quantize_impl, v2.8 to v2.13 and v2.14). Gradients are rounded stochastically,
-// for which a kernel takes a seed.
+// NVFP4's columns are those of a random Hadamard transform, so that one kernel looks for the
+// largest value of both and one writes both, 4 bits and a byte for sixteen of them each; until
+// release 2.14 a kernel for each read the tensor once more (Transformer Engine
+// pytorch/csrc/quantizer.cpp, NVFP4Quantizer::quantize_impl, v2.8 to v2.13 and v2.14). Gradients
+// are rounded stochastically, for which a kernel takes a seed.
 // A scale of the tensor's own largest value reads it once more for that, unless the norm that made
 // it has found it (Transformer Engine v2.11 pytorch/csrc/quantizer.cpp,
 // Float8CurrentScalingQuantizer; extensions/normalization.cpp, FUSED_NORM_AMAX_FP8); a compiler

@@ -70,6 +70,7 @@ struct MemoryWork {
   // operand is broadcast or strided, or has another type (PyTorch
   // aten/src/ATen/native/cuda/CUDALoops.cuh, gpu_kernel_impl: not contiguous, or cast).
   std::int64_t singly = 0;
+  std::int64_t lane_cycles = 0;  // of one lane of a multiprocessor each, in which they compute
 };
 
 // The parallel axis along which a layer communicates.

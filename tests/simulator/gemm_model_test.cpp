@@ -143,6 +143,24 @@ TEST_CASE("accumulating into fp32 and odd row lengths cost what the profile says
   CHECK(seconds_of(bare_gpu(), profile, odd) > 1.9 * even);
 }
 
+// 100 TFLOP/s on 100 multiprocessors at 2 GHz are 500 FLOP a cycle, at 1 GHz 1,000: what is loaded
+// element by element keeps the slower cores waiting less.
+TEST_CASE("odd row lengths cost slow tensor cores less") {
+  Profile profile = bare_profile();
+  profile.gemm_layout.misaligned_rate = 0.5;
+  profile.gemm_layout.slow_cores_misaligned_rate = 0.8;
+  profile.gemm_layout.slow_flop_per_cycle = 512;
+  Gpu gpu = bare_gpu();
+  const GemmShape odd{1280, 1273, 1024};
+  gpu.boost_clock_mhz = 1000;
+  CHECK(seconds_of(gpu, profile, odd) == Approx(33.554432e-6 / 0.5));
+  gpu.boost_clock_mhz = 2000;
+  CHECK(seconds_of(gpu, profile, odd) == Approx(33.554432e-6 / 0.8));
+  // A tensor clock is the one that the rate was stated at.
+  gpu.tensor_clock_mhz = 1000;
+  CHECK(seconds_of(gpu, profile, odd) == Approx(33.554432e-6 / 0.5));
+}
+
 // The same odd row in fp32, on the CUDA cores, takes what an even one takes: ten columns of tiles.
 TEST_CASE("products without tensor cores do not ask for aligned rows") {
   Profile profile = bare_profile();

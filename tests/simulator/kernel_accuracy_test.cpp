@@ -45,6 +45,7 @@ constexpr Bound bounds[] = {
     {"stored scores h100", 0.35, 0.45},  // its softmax is followed by a dropout of rate 0
     {"stored scores ", 0.12, 0.20},
     {"flash2 ", 0.10, 0.13},
+    {"aiter ", 0.05, 0.10},
     // Tensors that fit the L2 cache: by another laboratory's curves of it.
     {"residual add ", 0.13, 0.27},
     {"scale mi210", 0.05, 0.35},  // what it finds in its cache falls in two steps

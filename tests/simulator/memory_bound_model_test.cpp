@@ -84,6 +84,21 @@ TEST_CASE("elements taken one by one take their multiprocessors' cycles, where b
             .value == Approx(6e-6));
 }
 
+TEST_CASE("what computes for longer than it moves takes the cycles of its lanes") {
+  Profile profile = bare_profile();
+  profile.families[0].memory.start = Seconds(2e-6);
+  Gpu gpu = bare_gpu();
+  const auto time = [&](Bytes moved) {
+    return MemoryBoundModel(gpu, profile)
+        .time(moved, 1, MemoryAccess::streaming, Bytes(0), 0, 250'000'000)
+        .value;
+  };
+  // 50 TFLOP/s of fp32 are 25e12 cycles of a lane a second: 250 million take 10 us, beside which
+  // 4 MB at 1 TB/s take 4 and 16 MB 16; a start of 2 comes to either.
+  CHECK(time(Bytes(4'000'000)) == Approx(12e-6));
+  CHECK(time(Bytes(16'000'000)) == Approx(18e-6));
+}
+
 TEST_CASE("more bytes never take less time") {
   for (const char* id : {"a100-sxm4-80gb", "h100-sxm5-80gb", "rtx-4090", "rtx-5090", "l40s", "a40",
                          "mi210", "b200", "v100-sxm2-32gb"}) {
