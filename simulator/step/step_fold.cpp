@@ -168,10 +168,17 @@ void StepFold::describe(StepClock now, std::uint32_t periods, std::vector<StepCl
   for (std::size_t s = 0; s < stages_.size(); ++s) describe_stage(s, now, base, to);
 }
 
-// A lane that has nothing to do among the slots that repeat waits for a task behind them.
-bool StepFold::waits_outside(std::size_t s) const {
+// A lane that has nothing to do among the slots that repeat waits for a task that is still to come
+// when so many tasks of the stage have been skipped: one behind those slots, or one of theirs that
+// stands where one stands now that is to come as well.
+bool StepFold::waits_on(std::size_t s, std::uint32_t skipped) const {
   const StageState& state = state_.stages[s];
+  const std::uint32_t first = state.slots[stages_[s].low].first;
   const std::uint32_t end = state.slots[stages_[s].last + 1].first;
+  const auto comes_later = [&](std::uint32_t task) {
+    if (task >= end) return state.ends[task] == unknown_time;
+    return task >= first + skipped && state.ends[task - skipped] == unknown_time;
+  };
   return std::all_of(state.lanes.begin(), state.lanes.end(), [&](std::uint8_t lane) {
     const LaneHead head = state.heads[lane];
     if (stages_[s].in[lane] || head.step_plus_1 == 0) return true;
@@ -179,10 +186,7 @@ bool StepFold::waits_outside(std::size_t s) const {
     const SlotStep& step = slot.program->steps[head.step_plus_1 - std::size_t{1}];
     if (step.arrives && slot.input == BoundSlot::all_stages) return true;
     return std::any_of(step.after.begin(), step.after.begin() + step.waits,
-                       [&](std::uint16_t place) {
-                         const std::uint32_t task = slot.task(place);
-                         return task >= end && state.ends[task] == unknown_time;
-                       });
+                       [&](std::uint16_t place) { return comes_later(slot.task(place)); });
   });
 }
 
@@ -215,6 +219,12 @@ std::uint32_t StepFold::periods_left(std::uint32_t each) const {
   return least;
 }
 
+bool StepFold::all_wait_on(std::uint32_t each, std::uint32_t times) const {
+  for (std::size_t s = 0; s < stages_.size(); ++s)
+    if (!waits_on(s, times * each * stages_[s].tasks)) return false;
+  return true;
+}
+
 StepClock StepFold::skip(StepClock now) {
   if (period_ == 0) return now;
   const std::uint32_t periods = state_.stages.front().heads[compute].slot / period_;
@@ -235,11 +245,13 @@ StepClock StepFold::skip(StepClock now) {
   // The one before, and one that stays while the distance to it grows.
   for (const Snapshot* known : {&last_, &anchor_}) {
     if (known->state != here.state) continue;
-    const std::uint32_t each = periods - known->periods, times = periods_left(each);
+    const std::uint32_t each = periods - known->periods;
     const StepClock delay = now - known->now;
+    std::uint32_t times = periods_left(each);
+    if (!all_wait_on(each, times) && times > 0 && !all_wait_on(each, --times)) continue;
     bool may = times > 0 && delay < (never_time / 2 - now) / times;
     for (std::size_t s = 0; s < stages_.size(); ++s)
-      may = may && waits_outside(s) && stays_ahead(s, known->now, delay, each);
+      may = may && stays_ahead(s, known->now, delay, each);
     if (!may) continue;
     jump(*known, each, times, delay);
     period_ = 0;

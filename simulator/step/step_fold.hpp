@@ -69,7 +69,8 @@ class StepFold {
   void describe_stage(std::size_t s, StepClock now, std::uint32_t base, std::vector<StepClock>& to);
   void describe_inputs(std::size_t s, StepClock now, std::vector<StepClock>& to);
   std::uint32_t periods_left(std::uint32_t each) const;
-  bool waits_outside(std::size_t s) const;
+  bool waits_on(std::size_t s, std::uint32_t skipped) const;
+  bool all_wait_on(std::uint32_t each, std::uint32_t times) const;
   bool stays_ahead(std::size_t s, StepClock then, StepClock delay, std::uint32_t periods) const;
   void jump(const Snapshot& from, std::uint32_t periods, std::uint32_t times, StepClock delay);
   void repeat_tasks(std::size_t s, const Snapshot& from, std::uint32_t periods, std::uint32_t times,

@@ -237,6 +237,47 @@ TEST_CASE("a step is not folded by what is before its first period", "[step_play
     }
 }
 
+// Gradients that are reduced once, behind the last backward pass, keep a lane of every stage
+// waiting for that pass all through the step. On the last stage of 1F1B every slot repeats, the
+// last one as well; its reduction still waits when the step is folded, as that slot is then still
+// to come. Of 168 microbatches through 4 stages some 8 settle and 8 drain: at least two thirds must
+// be skipped.
+TEST_CASE("a step is folded though a lane waits for the last slot that repeats", "[step_player]") {
+  ParallelPlan plan = plan_of(1, 1, 4);
+  plan.schedule = "1f1b";
+  plan.microbatches = 168;
+  const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule);
+  StepTraffic traffic;
+  traffic.stages.resize(4);
+  for (auto& kinds : traffic.stages) {
+    const LinkId link = traffic.network.add_link(BytesPerSecond(1e9));
+    for (auto& kind : kinds)
+      kind = traffic.network.add_class(BytesPerSecond(1e9), std::array{FlowLoad{link, 0.01}});
+  }
+  for (const double head : {0.0, 1e-4, 2e-3})
+    for (const double send : {1e-6, 1e-4, 3e-3})
+      for (const bool waits : {false, true}) {
+        LayerSchedule layer;
+        layer.time.forward.compute = Seconds(1e-3);
+        layer.time.backward_input.compute = Seconds(2e-3);
+        StageCosts stage;
+        stage.chunks.assign(1, {layer});
+        stage.optimizer = Seconds(1e-4);
+        stage.reduce_at_end = Seconds(1e-2);
+        StepCosts costs;
+        costs.waits_for_all_stages = waits;
+        costs.stages.assign(4, stage);
+        layer.time.forward.compute = Seconds(head);
+        costs.stages.back().chunks.back().push_back(layer);
+        costs.send.assign(4, Seconds(send));
+        INFO("head " << head << " s, send " << send << " s, waits " << waits);
+        const auto [whole, fast] = both_ways(plan, schedule, costs, traffic);
+        CHECK(fast->busiest == whole->busiest);
+        CHECK(fast->summary == whole->summary);
+        CHECK(3 * fast->skipped > 2 * fast->tasks);
+      }
+}
+
 // Where nobody asks for a step longer than L, the play may end early. It then names a time above L,
 // but never one above the step's own, which the whole play finds; a step of L itself is not cut.
 // With L at nine tenths of the step what is still to come makes it certain in most plays.
