@@ -12,9 +12,10 @@
 namespace shardwise {
 
 struct BlockPool {
-  std::uint16_t index = 0;  // MemoryBlock::pool of its blocks
+  std::uint8_t index = 0;  // MemoryBlock::pool of its blocks
   StreamId stream{};
   bool small = false;
+  std::int32_t least_rest = 0;  // bytes of a block that are worth splitting off
   FreeBlockSet free;
   std::vector<MemoryBlockId> unmapped;  // of expandable segments, by address
 
@@ -23,7 +24,7 @@ struct BlockPool {
 };
 
 // `id` becomes free: it takes in its free neighbours and joins the set.
-inline void add_free(BlockPool& pool, BlockList& blocks, MemoryBlockId id) {
+[[gnu::always_inline]] inline void add_free(BlockPool& pool, BlockList& blocks, MemoryBlockId id) {
   MemoryBlock& block = blocks[id];
   block.state = BlockState::free;
   if (blocks[block.next].state == BlockState::free) {
@@ -38,7 +39,8 @@ inline void add_free(BlockPool& pool, BlockList& blocks, MemoryBlockId id) {
 }
 
 // The first `size` bytes of `id`, which is not in the set; the rest joins the set.
-inline MemoryBlockId split_front(BlockPool& pool, BlockList& blocks, MemoryBlockId id, Bytes size) {
+[[gnu::always_inline]] inline MemoryBlockId split_front(BlockPool& pool, BlockList& blocks,
+                                                        MemoryBlockId id, Bytes size) {
   const MemoryBlockId front = blocks.cut_front(id, size);
   pool.free.insert(id, blocks[id]);
   return front;

@@ -89,6 +89,9 @@ class CachingAllocator {
   // takes no memory and gets the empty block, which may be freed like any other; one of 2^60 bytes
   // is refused without a try.                                                         [allocate]
   MaybeBlock allocate(Bytes request, StreamId stream = {});
+  // The same, and free_here() as free(), set down where it is called: for the loop over the events
+  // of a layer, which is most of a play.
+  MaybeBlock allocate_here(Bytes request, StreamId stream);
 
   // What allocate() followed at once by free() does on the stream that computes: nothing but raise
   // the peaks. Returns the size of the block that was there for a moment; nothing where it would
@@ -105,6 +108,7 @@ class CachingAllocator {
   // The block must have come from allocate() and not been freed since. It can be reused on its
   // stream at once, or, if other streams were recorded, after stream_done() of each.
   void free(BlockId block);
+  void free_here(BlockId block);
 
   // Everything that `stream` had been given is done: at the latest free, or at the mark.
   void stream_done(StreamId stream);
@@ -118,11 +122,10 @@ class CachingAllocator {
   // As constructed, but keeps the heap memory of the bookkeeping for the next play.
   void reset();
 
-  Bytes allocated() const { return allocated_; }         // memory_allocated(): blocks not yet freed
-  Bytes active() const { return active_; }               // and blocks that still wait for streams
-  Bytes reserved() const { return memory_.reserved(); }  // memory_reserved(): segments
+  Bytes allocated() const { return allocated_; }  // memory_allocated(): blocks not yet freed
+  Bytes active() const { return allocated_ + pending_; }  // and blocks that still wait for streams
+  Bytes reserved() const { return memory_.reserved(); }   // memory_reserved(): segments
   Bytes peak_allocated() const { return peak_allocated_; }
-  Bytes peak_active() const { return peak_active_; }
   Bytes peak_reserved() const { return memory_.peak_reserved(); }
   std::int64_t alloc_retries() const { return retries_; }
   AllocatorCounters counters() const {
@@ -136,6 +139,8 @@ class CachingAllocator {
   std::vector<SegmentView> snapshot() const { return segments(blocks_, pools_); }
 
  private:
+  static constexpr std::uint64_t one_exabyte = std::uint64_t{1} << 60;
+
   // The frees that wait for one stream, the oldest first.
   struct StreamQueue {
     std::vector<BlockId> waiting;
@@ -150,13 +155,16 @@ class CachingAllocator {
   BlockPool& pool_of(StreamId stream, bool small);
   void open_pool(std::size_t index);
   FreeBlockSet::Position cached(const BlockPool& pool, Bytes size) const;
-  MaybeBlock take_cached(BlockPool& pool, Bytes size);
+  BlockId take_from(BlockPool& pool, FreeBlockSet::Position at, Bytes size);
+  FreeBlockSet::Position settled_on(const BlockPool& pool, Bytes size,
+                                    FreeBlockSet::Position first) const;
   bool may_take(Bytes block, Bytes size) const;
   bool should_split(const BlockPool& pool, Bytes block, Bytes size) const;
   BlockId hand_out(BlockId block);
   void settle(BlockId block);
   void wait_for_users(BlockId block);
 
+  MaybeBlock allocate_otherwise(Bytes request, StreamId stream);
   MaybeBlock refuse(Bytes request);
   MaybeBlock take_new(BlockPool& pool, Bytes request, Bytes size);
   MaybeBlock new_block(BlockPool& pool, Bytes size);
@@ -175,9 +183,9 @@ class CachingAllocator {
   std::vector<StreamQueue> queues_;  // by stream
   DeviceMemory memory_;
   Bytes allocated_;
-  Bytes active_;
+  Bytes pending_;  // of blocks that are freed, but wait for streams
   Bytes peak_allocated_;
-  Bytes peak_active_;
+  bool plain_ = true;                 // the first block that is large enough is taken, and split
   bool ages_ = false;                 // garbage collection is on
   std::uint32_t large_searches_ = 0;  // the clock of its ages [get_free_blocks_call_count]
   std::int64_t retries_ = 0;
@@ -188,18 +196,24 @@ class CachingAllocator {
 // The way of a request that a cached block can take, and back: most of a play, so inline.
 
 inline MaybeBlock CachingAllocator::allocate(Bytes request, StreamId stream) {
-  constexpr Bytes one_exabyte{std::int64_t{1} << 60};
-  if (request <= Bytes{} || request >= one_exabyte) [[unlikely]]
-    return refuse(request);
-  const Bytes size = rounded(request);
-  BlockPool& pool = pool_of(stream, is_small(size));
-  MaybeBlock block = take_cached(pool, size);
-  if (!block) block = take_new(pool, request, size);
-  if (!block) return std::nullopt;
-  return hand_out(*block);
+  return allocate_here(request, stream);
 }
 
-inline void CachingAllocator::free(BlockId block) {
+[[gnu::always_inline]] inline MaybeBlock CachingAllocator::allocate_here(Bytes request,
+                                                                         StreamId stream) {
+  const auto bytes = static_cast<std::uint64_t>(request.value);
+  if (!plain_ || bytes - 1 >= one_exabyte - 1) [[unlikely]]
+    return allocate_otherwise(request, stream);
+  const Bytes size(static_cast<std::int64_t>((bytes + 511) & ~std::uint64_t{511}));
+  BlockPool& pool = pool_of(stream, is_small(size));
+  const FreeBlockSet::Position at = pool.free.best_fit(size);
+  if (at == nullptr) return take_new(pool, request, size);
+  return hand_out(take_from(pool, at, size));
+}
+
+inline void CachingAllocator::free(BlockId block) { free_here(block); }
+
+[[gnu::always_inline]] inline void CachingAllocator::free_here(BlockId block) {
   if (block == border_block) return;
   const MemoryBlock& freed = blocks_[block];
   require(freed.state == BlockState::allocated, "only an allocated block is freed");
@@ -218,62 +232,48 @@ inline std::optional<Bytes> CachingAllocator::touch(Bytes request) {
   if (at == nullptr) return std::nullopt;
   const Bytes given = should_split(pool, at->size, size) ? size : at->size;
   peak_allocated_ = std::max(peak_allocated_, allocated_ + given);
-  peak_active_ = std::max(peak_active_, active_ + given);
   return given;
 }
 
-inline BlockPool& CachingAllocator::pool_of(StreamId stream, bool small) {
+[[gnu::always_inline]] inline BlockPool& CachingAllocator::pool_of(StreamId stream, bool small) {
   const std::size_t index = 2 * static_cast<std::size_t>(stream) + (small ? 0 : 1);
-  if (index >= pools_.size()) open_pool(index);
+  if (stream != StreamId{} && index >= pools_.size()) open_pool(index);
   return pools_[index];
 }
 
 // The block that a request takes, if any.                                        [get_free_block]
-inline FreeBlockSet::Position CachingAllocator::cached(const BlockPool& pool, Bytes size) const {
-  FreeBlockSet::Position at = pool.free.best_fit(size);
-  if (at == nullptr) return nullptr;
-  if (settings_.expandable_segments) at = prefer_holes(pool, blocks_, at);
-  return may_take(at->size, size) ? at : nullptr;
+[[gnu::always_inline]] inline FreeBlockSet::Position CachingAllocator::cached(const BlockPool& pool,
+                                                                              Bytes size) const {
+  const FreeBlockSet::Position at = pool.free.best_fit(size);
+  return plain_ || at == nullptr ? at : settled_on(pool, size, at);
 }
 
-// Into allocate() also where the compiler would rather call it: a fiftieth of `fit`.
-[[gnu::always_inline]] inline MaybeBlock CachingAllocator::take_cached(BlockPool& pool,
-                                                                       Bytes size) {
-  if (ages_ && !pool.small) ++large_searches_;
-  const FreeBlockSet::Position at = cached(pool, size);
-  if (at == nullptr) return std::nullopt;
+[[gnu::always_inline]] inline MemoryBlockId CachingAllocator::take_from(BlockPool& pool,
+                                                                        FreeBlockSet::Position at,
+                                                                        Bytes size) {
   const BlockId block = at->block;
   const bool splits = should_split(pool, at->size, size);
   pool.free.erase(at);
   return splits ? split_front(pool, blocks_, block, size) : block;
 }
 
-inline bool CachingAllocator::may_take(Bytes block, Bytes size) const {
-  if (!settings_.max_split_size) return true;
-  if (size < *settings_.max_split_size) return block < *settings_.max_split_size;
-  return block < size + settings_.max_non_split_rounding;
+[[gnu::always_inline]] inline bool CachingAllocator::should_split(const BlockPool& pool,
+                                                                  Bytes block, Bytes size) const {
+  if (block - size < Bytes(pool.least_rest)) return false;
+  return plain_ || pool.small || settings_.expandable_segments || !settings_.max_split_size ||
+         size < *settings_.max_split_size;
 }
 
-inline bool CachingAllocator::should_split(const BlockPool& pool, Bytes block, Bytes size) const {
-  const Bytes rest = block - size;
-  if (pool.small || settings_.expandable_segments) return rest >= min_block_size;
-  const bool splittable = !settings_.max_split_size || size < *settings_.max_split_size;
-  return splittable && rest > largest_small_block;
-}
-
-inline MemoryBlockId CachingAllocator::hand_out(BlockId block) {
+[[gnu::always_inline]] inline MemoryBlockId CachingAllocator::hand_out(BlockId block) {
   MemoryBlock& given = blocks_[block];
   given.state = BlockState::allocated;
   allocated_ += given.size;
-  active_ += given.size;
   peak_allocated_ = std::max(peak_allocated_, allocated_);
-  peak_active_ = std::max(peak_active_, active_);
   return block;
 }
 
 // [free_block]
-inline void CachingAllocator::settle(BlockId block) {
-  active_ -= blocks_[block].size;
+[[gnu::always_inline]] inline void CachingAllocator::settle(BlockId block) {
   blocks_[block].idle_since = large_searches_;
   add_free(pools_[blocks_[block].pool], blocks_, block);
 }

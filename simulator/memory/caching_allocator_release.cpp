@@ -30,8 +30,8 @@ MaybeBlock CachingAllocator::take_new(BlockPool& pool, Bytes request, Bytes size
     fail(request, segment_size(size));
     return std::nullopt;
   }
-  if (!should_split(pool, blocks_[*block].size, size)) return block;
-  return split_front(pool, blocks_, *block, size);
+  const bool splits = should_split(pool, blocks_[*block].size, size);
+  return hand_out(splits ? split_front(pool, blocks_, *block, size) : *block);
 }
 
 // [alloc_block] The process limit counts a whole segment even where only a page would be mapped.

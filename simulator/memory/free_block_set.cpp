@@ -14,11 +14,15 @@ void FreeBlockSet::clear() {
   occupied_words_ = 0;
 }
 
+// To places for four others, or twice as many as there are, half of what is free before them.
 void FreeBlockSet::Bin::grow() {
-  const std::uint32_t more = capacity == 0 ? 4 : 2 * capacity;
+  const std::uint32_t there = count - 1;
+  const std::uint32_t more = std::max<std::uint32_t>(4, 2 * there + 2);
   auto larger = std::make_unique<FreeBlock[]>(more);
-  std::copy(others.get(), others.get() + capacity, larger.get());
-  others = std::move(larger);
+  FreeBlock* const first = larger.get() + (more - there) / 2;
+  std::copy(others, others + there, first);
+  others = first;
+  places = std::move(larger);
   capacity = more;
 }
 

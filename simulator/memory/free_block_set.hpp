@@ -6,10 +6,11 @@
 //
 //   bin(u) = 16 s + floor(u / 2^(s - 4)) - 16,   s = floor(log2 u),   at most 511
 //
-// so a larger bin holds only larger blocks: s and the four bits behind the first, which are the
-// leading bits of u as a double. Half of all blocks come into an empty bin, and four of five become
-// the least of theirs: so that one lies in the bin itself, and the others, sorted downwards, in a
-// list beside it. A bit per bin says whether it holds anything, and one per word of these whether
+// so a larger bin holds only larger blocks: s and the four bits behind the first. A block remembers
+// the bin that it lies in. Half of all blocks come into an empty bin, and four of five become the
+// least of theirs: so that one lies in the bin itself, and the others, sorted downwards, in a list
+// beside it that has room at both ends, as blocks that come and go in the order of their addresses
+// do so at an end. A bit per bin says whether it holds anything, and one per word of these whether
 // any of them is set.
 #pragma once
 
@@ -56,13 +57,14 @@ class FreeBlockSet {
   FreeBlockSet() : bins_(bin_count) {}
 
   // The first entry of at least this size, the one with the lowest address among equals.
-  Position best_fit(Bytes size) const {
+  [[gnu::always_inline]] Position best_fit(Bytes size) const {
     const std::uint32_t number = bin_of(size);
     const Bin& bin = bins_[number];
     if (bin.count > 0) {
-      if (bin.least.size >= size) return &bin.least;
+      if (bin.least.size >= size) [[likely]]
+        return &bin.least;
       const std::uint32_t fit = bin.not_below(size, {});
-      if (fit > 0) return bin.others.get() + fit - 1;
+      if (fit > 0) return bin.others + fit - 1;
     }
     return first_of(next_occupied(number + 1));
   }
@@ -70,22 +72,31 @@ class FreeBlockSet {
   Position after(Position at) const {
     const std::uint32_t number = at->bin;
     const Bin& bin = bins_[number];
-    const FreeBlock* const behind = at == &bin.least ? bin.others.get() + bin.count - 1 : at;
-    if (behind != bin.others.get()) return behind - 1;
+    const FreeBlock* const behind = at == &bin.least ? bin.others + bin.count - 1 : at;
+    if (behind != bin.others) return behind - 1;
     return first_of(next_occupied(number + 1));
   }
 
-  void insert(MemoryBlockId id, const MemoryBlock& block) {
-    insert(bin_of(block.size), id, block.size, block.address);
-  }
-  void erase(Position at) { erase(at->bin, at); }
-  // REQUIRES: the block is in the set.
-  void erase(const MemoryBlock& block) {
+  [[gnu::always_inline]] void insert(MemoryBlockId id, MemoryBlock& block) {
     const std::uint32_t number = bin_of(block.size);
-    const Bin& bin = bins_[number];
-    const bool is_least = !bin.least.is_below(block.size, block.address);
-    erase(number,
-          is_least ? &bin.least : bin.others.get() + bin.not_below(block.size, block.address) - 1);
+    Bin& bin = bins_[number];
+    block.bin = static_cast<std::uint16_t>(number);
+    if (bin.count > 0) return bin.add(block.size, block.address, id, number);
+    bin.count = 1;
+    bin.least.set(block.size, block.address, id, number);
+    occupied_[number / 64] |= std::uint64_t{1} << number % 64;
+    occupied_words_ |= 1U << number / 64;
+  }
+  // REQUIRES: the block is in the set.
+  [[gnu::always_inline]] void erase(const MemoryBlock& block) {
+    Bin& bin = bins_[block.bin];
+    if (bin.count > 1) return bin.remove(block.size, block.address);
+    vacate(bin, block.bin);
+  }
+  [[gnu::always_inline]] void erase(Position at) {
+    Bin& bin = bins_[at->bin];
+    if (bin.count > 1) return bin.remove(at->size, at->address);
+    vacate(bin, at->bin);
   }
 
   std::vector<FreeBlock> entries() const;  // in order
@@ -95,26 +106,58 @@ class FreeBlockSet {
   struct Bin {
     FreeBlock least;                      // where there is one
     std::uint32_t count = 0;              // with the least one
-    std::uint32_t capacity = 0;           // of `others`
-    std::unique_ptr<FreeBlock[]> others;  // in the first count - 1 places
+    std::uint32_t capacity = 0;           // of `places`
+    FreeBlock* others = nullptr;          // the first of count - 1 in a row
+    std::unique_ptr<FreeBlock[]> places;  // where the others lie, with room before and behind them
 
     // How many of the others, from the front, are not below the key. REQUIRES a least one.
     std::uint32_t not_below(Bytes size, Bytes address) const {
-      const FreeBlock* const begin = others.get();
-      const FreeBlock* first = begin;
+      const FreeBlock* first = others;
       for (std::uint32_t length = count - 1; length > 0;) {
         const std::uint32_t half = (length + 1) / 2;
         first = first[half - 1].is_below(size, address) ? first : first + half;
         length -= half;
       }
-      return static_cast<std::uint32_t>(first - begin);
+      return static_cast<std::uint32_t>(first - others);
     }
-    // A place among the others at `slot`.
+    // A place among the others at `slot`: fewer of them move.
     FreeBlock& make_place(std::uint32_t slot) {
-      if (count > capacity) grow();
-      FreeBlock* const place = others.get() + slot;
-      std::move_backward(place, others.get() + count - 1, others.get() + count);
-      return *place;
+      const std::uint32_t behind = count - 1 - slot;
+      if (slot < behind) {
+        if (others == places.get()) grow();
+        std::move(others, others + slot, others - 1);
+        --others;
+      } else {
+        if (others + count > places.get() + capacity) grow();
+        std::move_backward(others + slot, others + slot + behind, others + count);
+      }
+      return others[slot];
+    }
+    // REQUIRES a least one.
+    void add(Bytes size, Bytes address, MemoryBlockId id, std::uint32_t number) {
+      if (least.is_below(size, address)) {
+        make_place(not_below(size, address)).set(size, address, id, number);
+      } else {
+        make_place(count - 1).set(least.size, least.address, least.block, number);
+        least.set(size, address, id, number);
+      }
+      ++count;
+    }
+    // REQUIRES two or more, and that this is one of them.
+    void remove(Bytes size, Bytes address) {
+      if (!least.is_below(size, address)) {
+        --count;
+        const FreeBlock& next = others[count - 1];
+        return least.set(next.size, next.address, next.block, next.bin);
+      }
+      const std::uint32_t slot = not_below(size, address) - 1;
+      --count;
+      if (slot < count - 1 - slot) {
+        std::move_backward(others, others + slot, others + slot + 1);
+        ++others;
+      } else {
+        std::move(others + slot + 1, others + count, others + slot);
+      }
     }
     void grow();
   };
@@ -122,39 +165,17 @@ class FreeBlockSet {
 
   // REQUIRES: one unit or more.
   static std::uint32_t bin_of(Bytes size) {
-    const auto units = static_cast<double>(size.value >> 9);
-    constexpr std::uint64_t of_one = std::bit_cast<std::uint64_t>(1.0) >> 48;
-    const auto number =
-        static_cast<std::uint32_t>((std::bit_cast<std::uint64_t>(units) >> 48) - of_one);
+    const auto bytes = static_cast<std::uint64_t>(size.value);
+    const auto first = static_cast<std::uint32_t>(std::bit_width(bytes)) - 1;  // its first bit
+    const std::uint32_t number =
+        16 * first + static_cast<std::uint32_t>(bytes >> (first - 4)) - 160;
     return number < bin_count ? number : bin_count - 1;
   }
-  void insert(std::uint32_t number, MemoryBlockId id, Bytes size, Bytes address) {
-    Bin& bin = bins_[number];
-    FreeBlock* place = &bin.least;
-    if (bin.count == 0) {
-      occupied_[number / 64] |= std::uint64_t{1} << number % 64;
-      occupied_words_ |= 1U << number / 64;
-    } else if (bin.least.is_below(size, address)) {
-      place = &bin.make_place(bin.not_below(size, address));
-    } else {
-      bin.make_place(bin.count - 1).set(bin.least.size, bin.least.address, bin.least.block, number);
-    }
-    place->set(size, address, id, number);
-    ++bin.count;
-  }
-  void erase(std::uint32_t number, Position at) {
-    Bin& bin = bins_[number];
-    --bin.count;
-    FreeBlock* const end = bin.others.get() + bin.count;  // behind the others that stay, and one
-    if (at != &bin.least) {
-      FreeBlock* const place = bin.others.get() + (at - bin.others.get());
-      std::move(place + 1, end, place);
-    } else if (bin.count > 0) {
-      bin.least.set(end[-1].size, end[-1].address, end[-1].block, number);
-    } else {
-      occupied_[number / 64] &= ~(std::uint64_t{1} << number % 64);
-      if (occupied_[number / 64] == 0) occupied_words_ &= ~(1U << number / 64);
-    }
+  [[gnu::always_inline]] void vacate(Bin& bin, std::uint32_t number) {
+    bin.count = 0;
+    std::uint64_t& word = occupied_[number / 64];
+    word &= ~(std::uint64_t{1} << number % 64);
+    if (word == 0) occupied_words_ &= ~(1U << number / 64);
   }
   std::uint32_t next_occupied(std::uint32_t bin) const {
     if (bin == bin_count) return bin_count;

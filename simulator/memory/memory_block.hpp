@@ -58,8 +58,9 @@ struct MemoryBlock {
   std::uint32_t idle_since = 0;  // the allocator's count of searches when it became free
   MemoryBlockId previous;
   MemoryBlockId next;
-  std::uint16_t pool = 0;
+  std::uint8_t pool = 0;
   BlockState state = BlockState::free;
+  std::uint16_t bin = 0;  // of the set of free blocks, while it is in it
 
   bool is_split() const { return !(previous == border_block) || !(next == border_block); }
 };
@@ -72,7 +73,7 @@ class BlockList {
   const MemoryBlock& operator[](MemoryBlockId id) const { return blocks_[id.index]; }
 
   // A chain of one block. References into the list end here.
-  MemoryBlockId create(Bytes address, Bytes size, std::uint16_t pool, BlockState state) {
+  MemoryBlockId create(Bytes address, Bytes size, std::uint8_t pool, BlockState state) {
     const MemoryBlockId id = unused_entry();
     blocks_[id.index] = {address, size, 0, 0, {}, {}, pool, state};
     return id;

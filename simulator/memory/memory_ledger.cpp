@@ -21,8 +21,8 @@ void MemoryLedger::reset_peak() {
 }
 
 Bytes MemoryLedger::take_recent_peak() {
-  const Bytes recent = std::max(recent_peak_, allocator_.allocated());
-  recent_peak_ = allocator_.allocated();
+  const Bytes recent = allocator_.peak_allocated();
+  allocator_.reset_peaks();
   return recent;
 }
 

@@ -40,6 +40,9 @@ class MemoryLedger {
   // Out of memory, and no raise: an empty holding, and exhausted() from then on. Closing one does
   // nothing.
   void close(Holding& holding);
+  // The same two, set down where they are called (CachingAllocator::allocate_here).
+  Holding open_here(std::int64_t bytes, MemoryCategory category, StreamId stream = {});
+  void close_here(Holding& holding);
   // Opens and closes at once.
   void touch(std::int64_t bytes, MemoryCategory category);
   // The same for a tensor that `user` still reads (record_stream): it counts as free at once, but
@@ -65,7 +68,7 @@ class MemoryLedger {
   MemoryPeak peak() const;
   // Forgets the peaks so far; what is held stays held.
   void reset_peak();
-  // The most that was allocated at once since the last call.
+  // The most that was allocated at once since the last call. REQUIRES that nobody asks for peak().
   Bytes take_recent_peak();
 
  private:
@@ -74,14 +77,20 @@ class MemoryLedger {
   MemoryBreakdown remembered_{};
   MemoryBreakdown at_peak_{};  // not yet, while what is held now is the peak
   Bytes peak_;
-  Bytes recent_peak_;
   bool at_peak_now_ = false;
   bool raises_;
   bool exhausted_ = false;
 };
 
 inline Holding MemoryLedger::open(std::int64_t bytes, MemoryCategory category, StreamId stream) {
-  MaybeBlock block = allocator_.allocate(Bytes(bytes), stream);
+  return open_here(bytes, category, stream);
+}
+inline void MemoryLedger::close(Holding& holding) { close_here(holding); }
+
+[[gnu::always_inline]] inline Holding MemoryLedger::open_here(std::int64_t bytes,
+                                                              MemoryCategory category,
+                                                              StreamId stream) {
+  MaybeBlock block = allocator_.allocate_here(Bytes(bytes), stream);
   if (!block && raises_) {
     allocator_.raise_capacity();
     block = allocator_.allocate(Bytes(bytes), stream);
@@ -91,7 +100,6 @@ inline Holding MemoryLedger::open(std::int64_t bytes, MemoryCategory category, S
     return {};
   }
   now_[static_cast<std::size_t>(category)] += allocator_.size(*block).value;
-  recent_peak_ = std::max(recent_peak_, allocator_.allocated());
   if (allocator_.allocated() > peak_) {
     peak_ = allocator_.allocated();
     at_peak_now_ = true;
@@ -99,14 +107,14 @@ inline Holding MemoryLedger::open(std::int64_t bytes, MemoryCategory category, S
   return {block, category};
 }
 
-inline void MemoryLedger::close(Holding& holding) {
+[[gnu::always_inline]] inline void MemoryLedger::close_here(Holding& holding) {
   if (!holding.block) return;
   if (at_peak_now_) {
     at_peak_ = now_;
     at_peak_now_ = false;
   }
   now_[static_cast<std::size_t>(holding.category)] -= allocator_.size(*holding.block).value;
-  allocator_.free(*holding.block);
+  allocator_.free_here(*holding.block);
   holding.block.reset();
 }
 
@@ -118,7 +126,6 @@ inline void MemoryLedger::touch(std::int64_t bytes, MemoryCategory category) {
     return;
   }
   const Bytes most = allocator_.allocated() + *size;
-  recent_peak_ = std::max(recent_peak_, most);
   if (most <= peak_) return;
   peak_ = most;
   at_peak_ = now_;

@@ -141,7 +141,7 @@ void StagePlayer::run(const std::vector<MemoryEvent>& events, Slots& slots, std:
           ++at;
           break;
         }
-        h = ledger_.open(e.bytes, e.slot == handed_on ? activations : e.category);
+        h = ledger_.open_here(e.bytes, e.slot == handed_on ? activations : e.category);
         break;
       case EventKind::release_read:
         if (f_.records_streams) {
@@ -150,7 +150,7 @@ void StagePlayer::run(const std::vector<MemoryEvent>& events, Slots& slots, std:
         }
         [[fallthrough]];
       case EventKind::release:
-        ledger_.close(h);
+        ledger_.close_here(h);
         break;
       case EventKind::release_later:
         left_.push_back(h);

@@ -145,7 +145,6 @@ TEST_CASE("freed blocks merge with free neighbours, and only a whole segment goe
   CHECK(a.peak_reserved() == 20_MiB);
   a.reset_peaks();
   CHECK(a.peak_allocated() == 0_B);
-  CHECK(a.peak_active() == 0_B);
   CHECK(a.peak_reserved() == 0_B);
 }
 
@@ -307,7 +306,6 @@ TEST_CASE("a block that another stream was recorded on waits for that stream") {
   CHECK(a.active() == 0_B);
   a.allocate(16_MiB, gather_stream);
   CHECK(layout(a) == Layout{"s1 large 16M: 16M", "s1 large 16M: 16M-"});
-  CHECK(a.peak_active() == 32_MiB);
   CHECK(a.peak_allocated() == 16_MiB);
 }
 

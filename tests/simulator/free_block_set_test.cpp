@@ -2,6 +2,7 @@
 #include "simulator/memory/free_block_set.hpp"
 
 #include <cstdint>
+#include <map>
 #include <random>
 #include <set>
 #include <tuple>
@@ -27,13 +28,15 @@ MemoryBlock block_at(std::int64_t size, std::int64_t address) {
 struct SetPair {
   FreeBlockSet flat;
   std::set<Key> ordered;
+  std::map<Key, MemoryBlock> blocks;  // which remember their bins
 
   void insert(std::int64_t size, std::int64_t address) {
     if (!ordered.insert({size, address}).second) return;
-    flat.insert({static_cast<std::uint32_t>(address / 512)}, block_at(size, address));
+    MemoryBlock& block = blocks[{size, address}] = block_at(size, address);
+    flat.insert({static_cast<std::uint32_t>(address / 512)}, block);
   }
   void erase(std::int64_t size, std::int64_t address) {
-    if (ordered.erase({size, address}) > 0) flat.erase(block_at(size, address));
+    if (ordered.erase({size, address}) > 0) flat.erase(blocks.at({size, address}));
   }
   void check_best_fit(std::int64_t size) const {
     auto expected = ordered.lower_bound({size, 0});
