@@ -45,21 +45,23 @@ Bytes backward_rise(const LayerDefinition& d) {
   return Bytes(most);
 }
 
-// What the host is sure to spend on one microbatch, forward and back, weights sharded or not. Where
-// it is ahead in every layer its lane is left out of a step, which is longer all the same.
-Seconds layer_issue_time(const LayerDefinition& d, const CostModel& cost,
-                         const KernelModel& kernels, const LayerTime& t, int forward_passes) {
-  Seconds sum = t.forward.host + t.backward_input.host + t.backward_weight.host;
-  if (t.recompute.device() > Seconds(0)) sum += t.recompute.host;
-  const CostModel::ShardingHooks hooks = cost.sharding_hooks(d, kernels);
-  return std::max(Seconds(0), sum - (forward_passes + 2) * hooks.modules -
-                                  (forward_passes + 1) * hooks.units -
-                                  cost.reduction_hooks(d, kernels));
+// What the host is sure to spend on one microbatch, forward and back. Where it is ahead in every
+// layer its lane is left out of a step, which is longer all the same.
+Seconds layer_issue_time(const LayerTime& t) {
+  const Seconds sum = t.forward.host + t.backward_input.host + t.backward_weight.host;
+  return t.recompute.device() > Seconds(0) ? sum + t.recompute.host : sum;
+}
+
+// These bounds are found once for plans that shard weights and plans that do not, whichever asks
+// first: without the hooks of sharding, not with them and less them again, which rounds.
+ParallelPlan with_whole_weights(ParallelPlan plan) {
+  plan.zero_stage = 0;
+  return plan;
 }
 
 // One kind of layer on the fastest GPU of the cluster, pass by pass. `kernels`: of each kind.
 LayerBound bound_of(const LayerDefinition& d, const CostModel& cost,
-                    const std::vector<KernelModel>& kernels, int forward_passes) {
+                    const std::vector<KernelModel>& kernels) {
   std::optional<LayerBound> least;
   for (const KernelModel& on_one : kernels) {
     const LayerTime t = cost.layer_time(d, on_one);
@@ -71,7 +73,7 @@ LayerBound bound_of(const LayerDefinition& d, const CostModel& cost,
                  Bytes(d.script.saved_bytes),
                  backward_rise(d)};
     // Unlike GPUs may run unlike numbers of microbatches.
-    if (kernels.size() == 1) b.host = layer_issue_time(d, cost, on_one, t, forward_passes);
+    if (kernels.size() == 1) b.host = layer_issue_time(t);
     if (!least) {
       least = b;
       continue;
@@ -91,7 +93,7 @@ void leave_out_tied_sum(const LayerDefinition& head, const Workload& w, const Pa
                         LayerBound& bound) {
   LayerDefinition apart = head;
   apart.graph = head_graph(w, plan, false);
-  const LayerBound b = bound_of(apart, cost, kernels, w.forward_passes());
+  const LayerBound b = bound_of(apart, cost, kernels);
   bound.input = less(bound.input, b.input);
   bound.weight = less(bound.weight, b.weight);
   bound.host = less(bound.host, b.host);
@@ -154,7 +156,8 @@ BoundLayers::BoundLayers(const Workload& w, const ParallelPlan& plan, const Clus
                          const std::string& policy) {
   const ModelPartition partition =
       partition_model(w, plan, *find_pipeline_schedule(usual_schedule), *recompute_policy(policy));
-  const CostModel cost(w, plan, cluster, profile, &collectives);
+  const ParallelPlan whole = with_whole_weights(plan);
+  const CostModel cost(w, whole, cluster, profile, &collectives);
   std::vector<KernelModel> kernels;
   kernels.reserve(cluster.groups.size());
   for (const NodeGroup& g : cluster.groups)
@@ -163,7 +166,7 @@ BoundLayers::BoundLayers(const Workload& w, const ParallelPlan& plan, const Clus
                                          w.half_operands()});
   std::vector<LayerBound> known;
   for (const LayerDefinition& d : partition.definitions) {
-    known.push_back(bound_of(d, cost, kernels, w.forward_passes()));
+    known.push_back(bound_of(d, cost, kernels));
     if (d.role == LayerRole::head && w.model.tied_embeddings)
       leave_out_tied_sum(d, w, plan, cost, kernels, known.back());
   }

@@ -80,37 +80,13 @@ class CostModel {
 
   // One layer on one GPU; public for tests and explanations. `uses`: where its collectives of one
   // microbatch are added.
-  // What the CPU runs around modules and units that hold sharded parameters, in a pass each way;
-  // a recomputation finds them gathered, and has the modules' hooks alone.
-  struct ShardingHooks {
-    Seconds modules, units;
-  };
-  ShardingHooks sharding_hooks(const LayerDefinition& definition, const KernelModel& kernels) const;
-  // What the CPU does for the reductions of a layer's gradients, in one backward pass.
-  Seconds reduction_hooks(const LayerDefinition& definition, const KernelModel& kernels) const;
-  // What DTensors take the CPU beside the operators that are called on them.
-  struct DispatchCosts {
-    Seconds forward, backward;
-  };
-  DispatchCosts tensor_dispatch(const LayerDefinition& definition,
-                                const KernelModel& kernels) const;
-  void add_hooks(const LayerDefinition& definition, const KernelModel& kernels, bool runs_again,
-                 LayerTime& time) const;
-  // What a checkpoint takes the CPU beyond the operators that run again.
-  Seconds checkpoint_hooks(const LayerDefinition& definition, const KernelModel& kernels) const;
-  // The same where weights are whole, for one of a step's microbatches; of no two plans alike that
-  // differ in stage or microbatches, so layer_time() leaves it out.
-  Seconds gradient_hooks(const LayerDefinition& definition, const KernelModel& kernels) const;
-  // What a layer's unit of FSDP copies for one microbatch: on the stream that computes, in each
-  // pass, and on that of the reductions, before each. Left out of layer_time() for the same reason.
-  struct UnitCopies {
-    Seconds forward, backward, reduction;
-  };
-  UnitCopies unit_copies(const LayerDefinition& definition, const KernelModel& kernels) const;
-  // Whether gradients are reduced once, behind all passes of a step.
-  bool reduces_at_end() const;
   LayerTime layer_time(const LayerDefinition& definition, const KernelModel& kernels,
                        std::vector<CollectiveUse>* uses = nullptr) const;
+  // What gradients take the CPU where weights are whole, for one of a step's microbatches; of no
+  // two plans alike that differ in stage or microbatches, so layer_time() leaves it out.
+  Seconds gradient_hooks(const LayerDefinition& definition, const KernelModel& kernels) const;
+  // Whether gradients are reduced once, behind all passes of a step.
+  bool reduces_at_end() const;
 
   // Of these layers on every kind of GPU, for other plans.
   LayerTimes times_of(const std::deque<LayerDefinition>& definitions) const;
@@ -159,6 +135,31 @@ class CostModel {
   void add_kernel(const Kernel& kernel, const KernelModel& kernels, PassCost& cost,
                   Bytes& cold) const;
   int attention_launches(const AttentionWork& work) const;
+  // What the CPU runs around modules and units that hold sharded parameters, in a pass each way;
+  // a recomputation finds them gathered, and has the modules' hooks alone.
+  struct ShardingHooks {
+    Seconds modules, units;
+  };
+  ShardingHooks sharding_hooks(const LayerDefinition& definition, const KernelModel& kernels) const;
+  // What the CPU does for the reductions of a layer's gradients, in one backward pass.
+  Seconds reduction_hooks(const LayerDefinition& definition, const KernelModel& kernels) const;
+  // What DTensors take the CPU beside the operators that are called on them.
+  struct DispatchCosts {
+    Seconds forward, backward;
+  };
+  DispatchCosts tensor_dispatch(const LayerDefinition& definition,
+                                const KernelModel& kernels) const;
+  // What a checkpoint takes the CPU beyond the operators that run again.
+  Seconds checkpoint_hooks(const LayerDefinition& definition, const KernelModel& kernels) const;
+  void add_hooks(const LayerDefinition& definition, const KernelModel& kernels, bool runs_again,
+                 LayerTime& time) const;
+  // What a layer's unit of FSDP copies for one microbatch: on the stream that computes, in each
+  // pass, and on that of the reductions, before each. Left out of layer_time() as gradient_hooks()
+  // are.
+  struct UnitCopies {
+    Seconds forward, backward, reduction;
+  };
+  UnitCopies unit_copies(const LayerDefinition& definition, const KernelModel& kernels) const;
   PassTime settle(const PassCost& cost, int multiprocessors) const;
   bool reduces_every_microbatch() const;
   bool reduces_in_line() const;  // with every microbatch, on the stream that computes
