@@ -101,6 +101,31 @@ inline constexpr std::array<std::pair<std::string_view, FourBitUnpacking>, 4>
                               {"fp4-branches", FourBitUnpacking::fp4_branches},
                               {"traffic", FourBitUnpacking::traffic}}};
 
+// Cycles of a lane that this takes for one weight; none where memory alone sets the pace.
+// branches: bitsandbytes before 0.48 (csrc/kernels.cu, dDequantizeNF4). 0.26 ms for 2,048 x 8,192
+// on a T4 are 63; 2.05 ms for the largest on sm80, as 8,704 x 34,816 of an A100, 66 (charts in
+// lweitkamp/lweitkamp.github.io @f4ee2ac6f9 posts/qlora_dequantize; that the second's are M x 4 M
+// as well is assumed).
+// lookup: bitsandbytes b1f80b8a took 1.36 to 2.07 times less on A100 and H100, 1.25 to 1.8 on T4,
+// and no less where memory holds it back, as on A10 and RTX 4090 (its pull request 1747); 36 is in
+// the middle.
+// fp4_branches: 8 leaves to branch to, not 16 (dDequantizeFP4Tree): half of what branching adds,
+// which is assumed.
+constexpr std::int64_t lane_cycles(FourBitUnpacking unpacking) {
+  constexpr std::int64_t lookup = 36, branches = 65;
+  switch (unpacking) {
+    case FourBitUnpacking::lookup:
+      return lookup;
+    case FourBitUnpacking::branches:
+      return branches;
+    case FourBitUnpacking::fp4_branches:
+      return (lookup + branches) / 2;
+    case FourBitUnpacking::traffic:
+      return 0;
+  }
+  return 0;
+}
+
 // What an adapter does with the input of the linear beside it.
 enum class AdapterInput : std::uint8_t {
   copied,  // cast to the adapter's format, and kept (LoRA)

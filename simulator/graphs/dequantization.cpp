@@ -11,35 +11,13 @@ namespace {
 // (bitsandbytes/functional.py:1052-1070). What is written is as wide as the product reads it.
 constexpr double quantized_traffic = 0.6;
 
-// Cycles of a lane for a 4-bit weight. bitsandbytes before 0.48 (csrc/kernels.cu, dDequantizeNF4)
-// branches for each bit: 0.26 ms for 2,048 x 8,192 on a T4, 63; 2.05 ms for the largest on sm80,
-// which as 8,704 x 34,816 of an A100 is 66 (charts in lweitkamp/lweitkamp.github.io @f4ee2ac6f9
-// posts/qlora_dequantize; that the second's are M x 4 M as well is assumed). Since then it looks
-// values up (b1f80b8a): a kernel that does so took 1.36 to 2.07 times less on A100 and H100, 1.25
-// to 1.8 on T4, and no less where memory holds it back, as on A10 and RTX 4090 (its pull request
-// 1747); 36 is in the middle. FP4 has 8 leaves to branch to, not 16 (dDequantizeFP4Tree): half of
-// what branching adds is assumed.
-constexpr std::int64_t branching_cycles = 65;
-constexpr std::int64_t lookup_cycles = 36;
-constexpr std::int64_t fp4_branching_cycles = 50;
-
 std::int64_t unpacking_cycles(const Workload& w) {
   const Quantization base = w.adapter.base;
-  if (base != Quantization::nf4 && base != Quantization::nf4_double) return 0;
-  switch (w.framework.four_bit_unpacking) {
-    case FourBitUnpacking::lookup:
-      return lookup_cycles;
-    case FourBitUnpacking::branches:
-      return branching_cycles;
-    case FourBitUnpacking::fp4_branches:
-      return fp4_branching_cycles;
-    case FourBitUnpacking::traffic:
-      return 0;
-  }
-  return 0;
+  const bool four_bits = base == Quantization::nf4 || base == Quantization::nf4_double;
+  return four_bits ? lane_cycles(w.framework.four_bit_unpacking) : 0;
 }
 
-// The same for GPTQ, which AutoGPTQ unpacks by PyTorch operators where more than 128 tokens are
+// Bytes for GPTQ, which AutoGPTQ unpacks by PyTorch operators where more than 128 tokens are
 // multiplied: shift into 32 bits (0.5 + 4), to 8 bits (4 + 1), mask (1 + 1), less the zero (1 + 1),
 // times the scale (1 + 2) (auto_gptq/nn_modules/qlinear/qlinear_cuda_old.py @179776bd1d:193-227).
 constexpr double gptq_traffic = 16.5;

@@ -76,8 +76,8 @@ TEST_CASE("8-bit products read 8-bit weights as stored", "[product_format]") {
   CHECK(moved_by_linears(narrow) > moved_by_linears(whole));
 }
 
-// 36 cycles of a lane for a weight that is looked up, 65 for one that is branched for and 50 in
-// FP4, in both passes; 8 bits are a product.
+// 36 cycles of a lane for a weight that is looked up, 65 for one that is branched for, and 50,
+// (36 + 65) / 2, in FP4, in both passes; 8 bits are a product.
 TEST_CASE("unpacking 4 bits computes", "[product_format]") {
   Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
   w.method = Method::qlora;
