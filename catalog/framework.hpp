@@ -234,8 +234,8 @@ struct Framework {
   bool weighs_rows_apart = false;   // what each expert made of a token is weighted by operators of
                                     // PyTorch's own, in fp32, and put in order by an index
   bool compiles_dispatch = false;   // where it compiles, that too
-  bool compiles_adapters = true;    // false: its adapters break the compiler's graph, and a layer
-                                    // with checkpoints is left to eager operators whole
+  bool compiles_adapters = true;    // false: its adapters break the compiler's graph, and layers,
+                                    // which it checkpoints, are left to eager operators whole
   bool scales_rows = false;         // fp8: a scale for each row of an operand, not one for all
   WeightCast weight_cast = WeightCast::once;  // fp8 with one scale
   bool gathers_sequence_quantized = false;    // fp8 with one scale: SP gathers 8 bits

@@ -18,6 +18,7 @@ struct SlicedLoss {
   double copied = 0;
   double copies_kept = 0;
   double copies_moved = 0;
+  bool widens = false;  // the product and its logits are fp32
 };
 
 // FSDP adds up what is not reduced yet in the reduction's format (PyTorch v2.10.0
@@ -37,7 +38,7 @@ void sliced_loss(GraphBuilder& b, TensorIndex x, std::int64_t width, const Slice
   const std::int64_t rows = b.tokens();
   const std::int64_t slice = std::max<std::int64_t>(1, (rows + slices - 1) / slices);
   const bool trained = b.trains_base() || w.trains_head();
-  const DType dtype = w.product_dtype();
+  const DType dtype = loss_of.widens ? DType::fp32 : w.product_dtype();
   const TensorIndex loss = b.tensor_bytes("loss", 4, MemoryCategory::logits, 4);
   const TensorIndex gradient =
       b.tensor_bytes("hidden_gradient", b.bytes_of(x), MemoryCategory::logits, 0);
@@ -76,6 +77,22 @@ void sliced_loss(GraphBuilder& b, TensorIndex x, std::int64_t width, const Slice
   b.add(std::move(op));
 }
 
+// Hidden states and head are made fp32 for each slice's product. A head that is none yet has an
+// fp32 copy, named until the product is made; autocast makes a 16-bit one of whatever is there, the
+// one that is kept. Without autocast the product is an fp32 one.
+void copy_head(const Workload& w, SlicedLoss& loss) {
+  const Framework& f = w.framework;
+  const WeightRecipe trained = w.weights();
+  const bool fp32 = w.trains_base() ? trained == WeightRecipe::fp32 ||
+                                          trained == WeightRecipe::fp32_with_half_compute
+                                    : f.frozen_dtype == DType::fp32;
+  const double widened = fp32 ? 0 : 4, narrowed = f.autocast ? 2 : 0;
+  loss.copied = widened + narrowed;
+  loss.copies_kept = f.autocast ? narrowed : widened;
+  loss.copies_moved = (fp32 ? 0 : 2 + 4) + (f.autocast ? 4 + 2 : 0);
+  loss.widens = !f.autocast;
+}
+
 std::int64_t chunked_slices(const Framework& f, std::int64_t rows, std::int64_t logits) {
   if (const auto tokens = f.loss_slice_tokens) return (rows + *tokens - 1) / *tokens;
   if (!f.loss_slice) return f.loss_chunks;
@@ -108,13 +125,7 @@ TensorIndex sliced_head(GraphBuilder& b, TensorIndex x, std::int64_t vocab, std:
   const double dense = f.loss_slice_logit_bytes.value_or(f.loss_upcasts ? 14.0 : 6.0);
   if (chunked && !f.compiles_loss_alone) loss.live = dense;
   loss.checkpointed = chunked && f.loss_recomputes_slices;
-  // The fp32 copy is named until its product is made; under autocast that takes a 16-bit copy of
-  // the copy, the one that is kept.
-  if (chunked && f.loss_copies_head) {
-    loss.copied = f.autocast ? 6 : 4;
-    loss.copies_kept = f.autocast ? 2 : 4;
-    loss.copies_moved = f.autocast ? 12 : 6;
-  }
+  if (chunked && f.loss_copies_head) copy_head(w, loss);
   // Liger's kernel reads 16-bit logits twice and writes their gradient in their place (liger-kernel
   // 0.5.0 to 0.8.2, ops/cross_entropy.py), as other losses in place do. It adds up the head's
   // gradient by three operators since 0.6.2 (ops/fused_linear_cross_entropy.py: += mm().float()).

@@ -128,7 +128,7 @@ class FreeBlockSet {
         std::move(others, others + slot, others - 1);
         --others;
       } else {
-        if (others + count > places.get() + capacity) grow();
+        if (others - places.get() + std::ptrdiff_t{count} > std::ptrdiff_t{capacity}) grow();
         std::move_backward(others + slot, others + slot + behind, others + count);
       }
       return others[slot];

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 // Final projection and loss: what of the logits is kept until backward, and what moves.
 #include "simulator/graphs/layer_graph.hpp"
 #include "simulator/graphs/layer_script.hpp"
@@ -144,9 +146,25 @@ TEST_CASE("a slice's product of a copy of the head", "[layer_graph]") {
   CHECK(last().forward.size() == kernels + 2 + 2 * 2);  // and that and the product once more
   w.framework.autocast = true;
   std::int64_t moved = 0;
-  for (const Kernel& work : last().forward)
+  const Operator copied = last();
+  for (const Kernel& work : copied.forward)
     if (const auto* m = std::get_if<MemoryWork>(&work)) moved += m->moved.value;
   CHECK(moved == 2 * (64 * 1000 * 24 + 2 * 1000 * 512 * 12));
+  // A head in fp32 has no fp32 copy, and autocast's is its only one.
+  w.framework.frozen_dtype = DType::fp32;
+  w.framework.loss_slice_logit_bytes = 1;
+  CHECK(last().forward_temporary.value == 1000 * 512 * 2 + 64 * 1000 * 2);
+  // Without autocast the product is an fp32 one, twice as the slice is checkpointed.
+  const auto wide = [&] {
+    const Operator op = last();
+    return std::count_if(op.forward.begin(), op.forward.end(), [](const Kernel& k) {
+      const auto* gemm = std::get_if<GemmWork>(&k);
+      return gemm != nullptr && gemm->dtype == DType::fp32;
+    });
+  };
+  CHECK(wide() == 0);
+  w.framework.autocast = false;
+  CHECK(wide() == 2 * 3);  // of each of two slices: forward twice, and the hidden states' gradient
 }
 
 // 1000 x 512 elements beside a slice's logits (14 B each of 64 x 1000): in the fp32 of reductions
