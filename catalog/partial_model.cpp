@@ -211,12 +211,19 @@ void put_experts(const PartialModel& partial, Transformer& m) {
   m.moe = moe;
 }
 
+// Fewer layers than are told one by one are the first ones.
+void keep_first(int layers, std::string& letters) {
+  if (layers > 0 && static_cast<std::size_t>(layers) < letters.size())
+    letters.resize(static_cast<std::size_t>(layers));
+}
+
 // A catalogued model with other sizes put in place; the hidden size is the same.
 Transformer overridden(const PartialModel& partial, const Transformer& base, Problems& problems) {
   Transformer m = base;
   m.layers = partial.layers.value_or(base.layers);
-  if (m.layers > 0 && m.layers < base.layers && !m.mixers.empty())
-    m.mixers.resize(static_cast<std::size_t>(m.layers));  // the first ones
+  keep_first(m.layers, m.mixers);
+  keep_first(m.layers, m.windows);
+  if (m.indexer) keep_first(m.layers, m.indexer->layers);
   m.heads = partial.heads.value_or(base.heads);
   m.kv_heads = base.kv_heads == base.heads ? m.heads : base.kv_heads;
   m.kv_heads = partial.kv_heads.value_or(m.kv_heads);

@@ -162,6 +162,13 @@ TEST_CASE("sizes given take the place of the catalogued ones") {
   hybrid.layers = 10;
   CHECK(completed(hybrid).mixers == "SSSSSASSSS");
 
+  PartialModel windowed;  // the first eight of CWM's 64: two see everything, six a window
+  windowed.name = "cwm-32b";
+  windowed.layers = 8;
+  CHECK(completed(windowed).windows == "fwwwfwww");
+  CHECK_FALSE(completed(windowed).sees_window(4));
+  CHECK(completed(windowed).sees_window(7));
+
   PartialModel untied = sized_partial("Llama-3.2-1B dims", 16, 2048);
   untied.tied_embeddings = false;
   // one more table of 128256 x 2048 than the 1,235,814,400 of the tied model
@@ -171,6 +178,23 @@ TEST_CASE("sizes given take the place of the catalogued ones") {
   experts.moe = PartialExperts{16, 4, 7168, 1, std::nullopt};
   CHECK(completed(experts).moe->top_k == 4);
   CHECK(completed(experts).moe->shared_expert_ffn == 7168);
+}
+
+TEST_CASE("a cut model keeps the first layers' choices of tokens") {
+  Transformer sparse = *model_meant("DeepSeek-V3.2", known_models(), aliases());
+  REQUIRE(sparse.indexer);
+  sparse.indexer->layers = "o";  // each but every fourth takes over the one before
+  for (int layer = 1; layer < sparse.layers; ++layer)
+    sparse.indexer->layers += layer % 4 == 0 ? 'o' : 's';
+  REQUIRE(flaws(sparse).empty());
+  PartialModel partial;
+  partial.name = sparse.id;
+  partial.layers = 6;
+  const auto cut = complete(partial, {sparse});
+  REQUIRE(cut);
+  CHECK(cut->indexer->layers == "osssos");
+  partial.layers = sparse.layers + 1;  // nobody says what the one more would be
+  CHECK_FALSE(complete(partial, {sparse}));
 }
 
 TEST_CASE("another hidden size is another model, whatever the name says") {
