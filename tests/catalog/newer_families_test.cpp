@@ -158,11 +158,27 @@ TEST_CASE("Kimi Linear says its layers by number or by name") {
                           R"("model_type": "kimi_linear", "moe_intermediate_size": 1024,
       "num_shared_experts": 1, "q_lora_rank": null, "kv_lora_rank": 512, "qk_nope_head_dim": 128,
       "qk_rope_head_dim": 64, "v_head_dim": 128)";
+  // Silent, as the class: every fourth layer from the fifth on.
+  const Transformer silent = model_of_members(own);
+  CHECK(silent.mixers == "DDDDADDDADDDADDDADDDADDDADD");
+  CHECK(parameter_count(silent).total == 49'133'074'464);
+  // As published: the fourth and every fourth, and the last. A seventh layer of attention in the
+  // place of Kimi's makes it smaller: a layer of attention holds 2304 x (32 x 192 + 576) values,
+  // 512 x 32 x 256 behind the latent and its norm of 512, and 4096 x 2304 to come back, which are
+  // 29,114,880; Kimi's, 4 x 4096 x 2304 + 2 x 128 x (2304 + 4096) + 32 x 2304, 3 x 4 x 4096 of
+  // convolutions, and 4096 + 32 + 128 of its decays and norm, 39,514,272. 10,399,392 between them.
   const auto known = find_model(loaded_catalog(), "kimi-linear-48b-a3b");
   REQUIRE(known);
-  const Transformer silent = model_of_members(own);
-  CHECK(silent.mixers == (*known)->mixers);
-  CHECK(parameter_count(silent).total == parameter_count(**known).total);
+  const Transformer published = model_of_members(
+      own + R"(, "linear_attn_config": {"full_attn_layers": [4, 8, 12, 16, 20, 24, 27],
+               "kda_layers": [1, 2, 3, 5, 6, 7, 9, 10, 11, 13, 14, 15, 17, 18, 19, 21, 22, 23,
+                              25, 26],
+               "head_dim": 128, "num_heads": 32, "short_conv_kernel_size": 4})");
+  CHECK(published.mixers == "DDDADDDADDDADDDADDDADDDADDA");
+  CHECK(published.mixers == (*known)->mixers);
+  CHECK(parameter_count(published).total == 49'133'074'464 - 10'399'392);
+  CHECK(parameter_count(**known).total == parameter_count(published).total);
+  CHECK(parameter_count(**known).active == parameter_count(published).active);
   const Transformer listed = model_of_members(
       own + R"(, "linear_attn_config": {"full_attn_layers": [4, 8, 27], "head_dim": 64,
                "num_heads": 16, "short_conv_kernel_size": 3})");

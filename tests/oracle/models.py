@@ -47,6 +47,7 @@ FROM_FILE = {
     "deepseek-ai/DeepSeek-V3.2": "deepseek-ai--DeepSeek-V3.2.json",
     "zai-org/GLM-5": "zai-org--GLM-5.json",
 }
+KIMI_FULL_ATTENTION = [4, 8, 12, 16, 20, 24, 27]  # its config.json, counted from 1
 FROM_DIMENSIONS = {
     "gpt2-xl": ("gpt2", dict(n_layer=48, n_embd=1600, n_head=25)),
     "EleutherAI/pythia-1.4b": ("gpt_neox", dict(
@@ -67,7 +68,9 @@ FROM_DIMENSIONS = {
     "allenai/OLMo-2-1124-7B": ("olmo2", dict(
         num_hidden_layers=32, hidden_size=4096, num_attention_heads=32, num_key_value_heads=32,
         intermediate_size=11008, vocab_size=100352)),
-    "moonshotai/Kimi-Linear-48B-A3B-Instruct": ("kimi_linear", {}),
+    "moonshotai/Kimi-Linear-48B-A3B-Instruct": ("kimi_linear", dict(linear_attn_config=dict(
+        full_attn_layers=KIMI_FULL_ATTENTION, head_dim=128, num_heads=32, short_conv_kernel_size=4,
+        kda_layers=[i for i in range(1, 28) if i not in KIMI_FULL_ATTENTION]))),
     "EleutherAI/gpt-j-6b": ("gptj", dict(n_layer=28, n_embd=4096, n_head=16, vocab_size=50400)),
 }
 
