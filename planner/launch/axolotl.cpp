@@ -2,6 +2,8 @@
 // may stand in the same file.
 //
 // Fields: axolotl 0.19.0, utils/schemas (config.py, fsdp.py, peft.py, training.py).
+#include <algorithm>
+
 #include "planner/launch/config_text.hpp"
 #include "planner/launch/formats.hpp"
 #include "planner/launch/hugging_face_names.hpp"
@@ -113,6 +115,7 @@ constexpr PlanKey keys[] = {
     ignored("lora_fan_in_fan_out", no_step),
     ignored("lora_modules_to_save*", "is counted as the framework does it"),
     ignored("bnb_config_kwargs.*", row_says),
+    ignored("quantize_moe_experts", row_says),
     ignored("gradient_checkpointing_kwargs*", no_bearing),
     ignored("attn_implementation", "the framework's row says which kernel"),
     ignored("flash_attention", "the framework's row says which kernel"),
@@ -233,6 +236,14 @@ std::vector<std::string> workload_refusals(const Workload& w) {
   return to;
 }
 
+// FlashAttention-2 asks for Ampere (Dao-AILab/flash-attention README).
+bool runs_flash_attention_2(const Cluster& cluster) {
+  constexpr double ampere = 8.0;
+  return std::all_of(cluster.groups.begin(), cluster.groups.end(), [](const NodeGroup& g) {
+    return g.gpu.compute_capability == 0 || g.gpu.compute_capability >= ampere;
+  });
+}
+
 std::vector<std::string> plan_refusals_of(const Question& q) {
   const Workload& w = q.workload;
   const ParallelPlan& p = q.plan;
@@ -242,6 +253,8 @@ std::vector<std::string> plan_refusals_of(const Question& q) {
   refuse_model_parallel(to, without_context, "axolotl");
   refuse_if(to, p.context > 1 && p.context_kind != ContextKind::ring,
             "axolotl splits sequences over a ring only");
+  refuse_if(to, p.context > 1 && !runs_flash_attention_2(q.cluster),
+            "axolotl's context parallelism runs FlashAttention-2, which asks for Ampere and later");
   refuse_if(to, p.context > 1 && p.zero_stage == 1,
             "axolotl's context parallelism is written with FSDP or without ZeRO");
   refuse_recompute_except(to, p, "axolotl", {"none", "full"});
@@ -282,6 +295,10 @@ void put_adapter(ConfigEntries& e, const Workload& w) {
     put(e, "bnb_config_kwargs.bnb_4bit_use_double_quant",
         w.adapter.base == Quantization::nf4_double);
   }
+  // Experts of a layer are one parameter, which bitsandbytes does not reach by itself
+  // (docs/expert_quantization.qmd).
+  if (w.model.moe && is_bitsandbytes(w.adapter.base) && w.framework.quantizes_experts)
+    put(e, "quantize_moe_experts", true);
   put(e, "lora_r", w.adapter.rank);
   // loaders/adapter.py hands PEFT what stands here, and PEFT divides it by the rank: without one
   // nothing runs. As much as the rank scales by 1.
@@ -369,7 +386,8 @@ LaunchFiles write(const LaunchJob& job) {
     put(e, "num_epochs", 1);
   put(e, "bf16", w.compute == DType::bf16);
   put(e, "fp16", w.compute == DType::fp16);
-  put(e, "attn_implementation", "flash_attention_2");
+  put(e, "attn_implementation",
+      runs_flash_attention_2(job.question.cluster) ? "flash_attention_2" : "sdpa");
   if (has_heads_beyond_flash(w.model)) put(e, "gemma4_hybrid_attn_impl", true);
   put_adapter(e, w);
   put_sharding(e, p, w);

@@ -193,7 +193,9 @@ ConfigEntries deepspeed_entries(const LaunchJob& job) {
   const Workload& w = job.question.workload;
   const ParallelPlan& p = job.question.plan;
   ConfigEntries e;
-  put(e, "train_batch_size", p.global_batch());
+  // Beside ranks that share sequences the Trainer would compare it with a product over all ranks
+  // (transformers 5.23.0 integrations/deepspeed.py, trainer_config_process).
+  if (p.context == 1) put(e, "train_batch_size", p.global_batch());
   put(e, "train_micro_batch_size_per_gpu", p.microbatch);
   put(e, "gradient_accumulation_steps", p.microbatches);
   put_number(e, "gradient_clipping", 1.0);
@@ -227,6 +229,16 @@ std::vector<Environment> sequence_ranks(const ParallelPlan& p) {
           {"PARALLELISM_CONFIG_SP_BACKEND", "deepspeed"}};
 }
 
+// The launcher hands other nodes no variables but those of this file (deepspeed/launcher/runner.py
+// @2d991ba352, EXPORT_ENVS and DEEPSPEED_ENVIRONMENT_NAME).
+void add_environment_file(LaunchFiles& out, const LaunchJob& job,
+                          const std::vector<Environment>& environment) {
+  std::string text;
+  for (const Environment& e : whole_environment(job, environment))
+    text += sentence(e.name, "=", e.value, "\n");
+  if (!text.empty()) out.files.push_back({".deepspeed_env", std::move(text)});
+}
+
 LaunchFiles write(const LaunchJob& job) {
   const LaunchMachines machines = launch_machines(job.question.cluster);
   LaunchFiles out;
@@ -244,6 +256,7 @@ LaunchFiles write(const LaunchJob& job) {
         sentence("Write a hostfile with one line for each node, such as: node-0 "
                  "slots=",
                  machines.gpus_per_node, "; run it on the first node only."));
+    add_environment_file(out, job, sequence_ranks(job.question.plan));
   }
   out.command.emplace_back("--no_local_rank");
   out.command.emplace_back("--module");

@@ -51,6 +51,15 @@ std::vector<std::string> launch_heading(const LaunchJob& job) {
           sentence("plan ", whole_text(job.question.plan))};
 }
 
+std::vector<Environment> whole_environment(const LaunchJob& job,
+                                           std::vector<Environment> environment) {
+  if (const auto settings = allocator_settings_of(job.question.workload.framework))
+    // Older releases of PyTorch know the second name only.
+    for (const char* name : {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"})
+      environment.push_back({name, *settings});
+  return environment;
+}
+
 void add_run_script(LaunchFiles& files, const LaunchJob& job,
                     const std::vector<Environment>& environment) {
   if (job.model == model_to_set)
@@ -63,11 +72,8 @@ void add_run_script(LaunchFiles& files, const LaunchJob& job,
   text += "set -eu\ncd -- \"$(dirname -- \"${BASH_SOURCE[0]}\")\"\n\n";
   if (launch_machines(job.question.cluster).nodes > 1)
     text += ": \"${HEAD_NODE:?set it to the host name of the first node, on every node}\"\n";
-  for (const Environment& e : environment) text += sentence("export ", e.name, "=", e.value, "\n");
-  if (const auto settings = allocator_settings_of(job.question.workload.framework))
-    // Older releases of PyTorch know the second name only.
-    text += sentence("export PYTORCH_ALLOC_CONF=", *settings,
-                     "\nexport PYTORCH_CUDA_ALLOC_CONF=", *settings, "\n");
+  for (const Environment& e : whole_environment(job, environment))
+    text += sentence("export ", e.name, "=", e.value, "\n");
   std::string command;
   for (const std::string& word : files.command)
     command += sentence(command.empty() ? "" : " ", word);

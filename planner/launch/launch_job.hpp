@@ -47,7 +47,11 @@ struct Environment {
   std::string name, value;
 };
 
-// Adds run.sh: the environment, what has to be known, and the command.
+// This and what the framework's row says of PyTorch's allocator.
+std::vector<Environment> whole_environment(const LaunchJob& job,
+                                           std::vector<Environment> environment);
+
+// Adds run.sh: the whole environment, what has to be known, and the command.
 void add_run_script(LaunchFiles& files, const LaunchJob& job,
                     const std::vector<Environment>& environment);
 

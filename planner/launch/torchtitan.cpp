@@ -279,6 +279,11 @@ void refuse_what_stops(Refusals& to, const Question& q) {
   const Flavor* flavor = flavor_of(w.model);
   refuse_if(to, p.zero_stage == 0 && p.data > 1 && (p.tensor > 1 || p.pipeline > 1),
             "torchtitan's DDP goes with no other ranks: zero=2 or zero=3");
+  // distributed/utils.py, maybe_enable_amp; distributed/parallel_dims.py, fsdp_enabled.
+  refuse_if(to,
+            p.data * p.context == 1 && (p.tensor > 1 || p.pipeline > 1) &&
+                w.activation_dtype() != DType::fp32,
+            "torchtitan mixes precision only where ranks share weights: dp or cp above 1");
   refuse_if(to, w.model.moe && p.expert > 1 && !shards_experts(p),
             sentence("experts over ", p.expert * p.expert_tensor,
                      " ranks need a multiple of them among those that share weights (shard x cp x "

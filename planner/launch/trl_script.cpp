@@ -329,7 +329,10 @@ ConfigEntries trl_entries(const LaunchJob& job) {
   put(e, "model_name_or_path", job.model);
   const bool half =
       w.weights() != WeightRecipe::fp32_with_half_compute && w.weights() != WeightRecipe::fp32;
-  put(e, "dtype", half || row(w.method).adapter ? "bfloat16" : "float32");
+  put(e, "dtype",
+      !half && !row(w.method).adapter ? "float32"
+      : w.compute == DType::fp16      ? "float16"
+                                      : "bfloat16");
   put(e, "dataset_name", "REPLACE-WITH-YOUR-DATASET");
   put(e, "output_dir", "output");
   put(e, "max_length", w.sequence);

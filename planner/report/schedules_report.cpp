@@ -75,9 +75,9 @@ std::string schedules_text(const ResolvedRequest& r, const ScheduleComparison& c
   }
   std::string text =
       sentence(r.model.id, ", ", name(r.methods.front()), ", ", grouped(r.sequence), " tokens x ",
-               shown_samples(r.batch, r.asked.preference), " on ", r.clusters.front().spoken, "\n",
-               shown_table(asked), "each at its best within ", shown_gib(c.budget), " per GPU\n",
-               shown_table(equal));
+               shown_samples(c.asked.plan.global_batch(), r.asked.preference), " on ",
+               r.clusters.front().spoken, "\n", shown_table(asked), "each at its best within ",
+               shown_gib(c.budget), " per GPU\n", shown_table(equal));
   if (!refused.empty()) text += sentence("cannot run\n", refused);
   return text;
 }

@@ -60,4 +60,29 @@ TEST_CASE("axolotl's FSDP2 takes torchao's optimizer of 8 bits") {
   }
 }
 
+// FlashAttention-2 asks for Ampere: a V100 is of compute capability 7.0.
+TEST_CASE("axolotl takes PyTorch's attention before Ampere") {
+  Request r = request_for("llama-2-7b", "4xV100-SXM2-32GB", {Method::lora});
+  r.target = "axolotl";
+  const auto old = launch_answer(r, known_facts());
+  REQUIRE(old);
+  CHECK(old->files.files.front().text.find("\nattn_implementation: sdpa\n") != std::string::npos);
+  const auto later = launch_answer(axolotl_request(Method::lora, "dp=8,zero=0"), known_facts());
+  REQUIRE(later);
+  CHECK(later->files.files.front().text.find("\nattn_implementation: flash_attention_2\n") !=
+        std::string::npos);
+}
+
+// Without this key experts stay in 16 bits, which the forecast has in 4.
+TEST_CASE("axolotl is told to quantise experts") {
+  Request r = request_for("mixtral-8x7b", "8xA100-80GB", {Method::qlora});
+  r.target = "axolotl";
+  const auto a = launch_answer(r, known_facts());
+  REQUIRE(a);
+  CHECK(a->files.files.front().text.find("\nquantize_moe_experts: true\n") != std::string::npos);
+  const auto dense = launch_answer(axolotl_request(Method::qlora, "dp=8,zero=0"), known_facts());
+  REQUIRE(dense);
+  CHECK(dense->files.files.front().text.find("quantize_moe") == std::string::npos);
+}
+
 }  // namespace shardwise

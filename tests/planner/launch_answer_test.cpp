@@ -229,4 +229,26 @@ TEST_CASE("a plan is told the targets that start it") {
   CHECK(targets_that_start(q).empty());
 }
 
+// Ranks that share sequences: the Trainer would compare a total with 8 GPUs' samples, of which there
+// are 4. And other nodes get no variables but those of a file.
+TEST_CASE("DeepSpeed's files start beside ranks that share sequences, on several nodes") {
+  Request r = request_for("llama-3.1-8b", "16xA100-80GB", {Method::full});
+  r.target = "deepspeed";
+  r.plans = {"dp=8,cp=2,zero=3,mbs=1,ga=2,cp-kind=ulysses"};
+  const auto text_of = [](const LaunchAnswer& a, std::string_view name) {
+    for (const LaunchFile& f : a.files.files)
+      if (f.name == name) return f.text;
+    return std::string();
+  };
+  const auto shared = launch_answer(r, known_facts());
+  REQUIRE(shared);
+  CHECK(text_of(*shared, "ds_config.json").find("\"train_batch_size\"") == std::string::npos);
+  CHECK(text_of(*shared, ".deepspeed_env").find("PARALLELISM_CONFIG_SP_SIZE=2\n") !=
+        std::string::npos);
+  r.plans = {"dp=16,zero=3,mbs=1,ga=1"};
+  const auto apart = launch_answer(r, known_facts());
+  REQUIRE(apart);
+  CHECK(text_of(*apart, "ds_config.json").find("\"train_batch_size\": 16") != std::string::npos);
+}
+
 }  // namespace shardwise
