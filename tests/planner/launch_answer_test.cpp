@@ -229,8 +229,8 @@ TEST_CASE("a plan is told the targets that start it") {
   CHECK(targets_that_start(q).empty());
 }
 
-// Ranks that share sequences: the Trainer would compare a total with 8 GPUs' samples, of which there
-// are 4. And other nodes get no variables but those of a file.
+// Ranks that share sequences: the Trainer would compare a total with the samples of 16 GPUs, which
+// are those of 8. And other nodes get no variables but those of a file.
 TEST_CASE("DeepSpeed's files start beside ranks that share sequences, on several nodes") {
   Request r = request_for("llama-3.1-8b", "16xA100-80GB", {Method::full});
   r.target = "deepspeed";
