@@ -54,7 +54,8 @@ TrainableElements trainable_elements(const Workload& w, const LayerDefinition& d
   if (d.trainable) {
     for (const Operator& op : d.graph.operators)
       for (const Kernel& k : op.backward_weight)
-        if (const auto* gemm = std::get_if<GemmWork>(&k); gemm != nullptr && gemm->batch == 1) {
+        if (const auto* gemm = std::get_if<GemmWork>(&k);
+            gemm != nullptr && gemm->batch == 1 && !gemm->grouped) {
           const std::int64_t elements = std::int64_t{gemm->m} * gemm->n;
           if (t.in_matrices + elements > p.linear + p.other) continue;
           t.in_matrices += elements;

@@ -30,8 +30,7 @@ Seconds orthogonalization_time(const Workload& w, const ParallelPlan& plan,
     for (const Kernel& k : op.backward_weight) {
       const auto* gemm = std::get_if<GemmWork>(&k);
       if (gemm == nullptr) continue;
-      const double each =
-          static_cast<double>(gemm->batch) / (gemm->batch > 1 ? expert_ranks : ranks);
+      const double each = static_cast<double>(gemm->batch) / (gemm->grouped ? expert_ranks : ranks);
       time += each * newton_schulz_time(gemm->m, gemm->n, kernels);
     }
   return time;

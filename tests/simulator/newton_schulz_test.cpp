@@ -61,6 +61,20 @@ TEST_CASE("every rank has its part of the matrices", "[newton_schulz]") {
   CHECK(muon_block(w, plan) == Seconds(0));
 }
 
+// Eight experts on eight ranks. All of them on each: each steps an eighth of eight. Two on each,
+// which two ranks have: a half of two. One on each, which no other rank has: that one, whole.
+TEST_CASE("a rank's only expert is shared out to no other rank", "[newton_schulz]") {
+  Workload w = with_muon(llama(1, 1024, 8, 4, 2816, 1000));
+  w.model.moe = MixtureOfExperts{8, 2, 1024, 0, false, 0, 1};
+  ParallelPlan plan = plan_of(8);
+  plan.zero_stage = 1;
+  const Seconds together = muon_block(w, plan);
+  for (const int expert : {4, 8}) {
+    plan.expert = expert;
+    CHECK(muon_block(w, plan).value == Approx(together.value));
+  }
+}
+
 // Of 1 Mi elements in fp32: a momentum for matrices, AdamW's two for tables and norms.
 TEST_CASE("tables and norms keep AdamW's states", "[newton_schulz]") {
   Workload w = with_muon(llama(1, 64, 2, 2, 128, 100));
