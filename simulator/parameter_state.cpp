@@ -67,20 +67,22 @@ LayerState& LayerState::operator+=(const LayerState& o) {
   optimizer += o.optimizer;
   paged += o.paged;
   gathered += o.gathered;
+  gathered_experts += o.gathered_experts;
   unsharded_gradients += o.unsharded_gradients;
   stepped_elements += o.stepped_elements;
   return *this;
 }
 
 LayerState& LayerState::operator*=(std::int64_t layers) {
-  for (std::int64_t* part : {&weights, &quantization, &adapters, &gradients, &master, &optimizer,
-                             &paged, &gathered, &unsharded_gradients, &stepped_elements})
+  for (std::int64_t* part :
+       {&weights, &quantization, &adapters, &gradients, &master, &optimizer, &paged, &gathered,
+        &gathered_experts, &unsharded_gradients, &stepped_elements})
     *part *= layers;
   return *this;
 }
 
 int expert_shard_ranks(const ParallelPlan& plan) {
-  const int ranks = plan.data * plan.context * plan.tensor;
+  const int ranks = plan.shard_ranks() * plan.tensor;
   return std::max(1, ranks / (plan.expert * plan.expert_tensor));
 }
 
@@ -161,10 +163,14 @@ StoredParameter stored_adapter(const Workload& w) {
   return p;
 }
 
+StoredParameter stored_stepped(const Workload& w) {
+  return w.trains_base() ? stored_base(w, true, true) : stored_adapter(w);
+}
+
 // Gradients read (and, where clipped, read and rewritten), states and weights read and written, the
 // 16-bit copy written.
 OptimizerPass optimizer_pass(const Workload& w) {
-  const StoredParameter p = w.trains_base() ? stored_base(w, true, true) : stored_adapter(w);
+  const StoredParameter p = stored_stepped(w);
   const double stepped = std::max(p.weight, p.master);
   // Of a projected gradient the states are few; the gradient is read again to project it, and an
   // update of its size written and read.
@@ -193,7 +199,7 @@ OptimizerPass optimizer_pass(const Workload& w) {
 // div 2, add_ 2, addcdiv_ 4) where one pass has 7. DeepSpeed divides every gradient by scale and
 // clip before its pass (runtime/zero/stage3.py, unscale_and_clip_grads: mul_).
 double host_optimizer_bytes(const Workload& w) {
-  const StoredParameter p = w.trains_base() ? stored_base(w, true, true) : stored_adapter(w);
+  const StoredParameter p = stored_stepped(w);
   const double stepped = std::max(p.weight, p.master);
   const double one_pass = stepped + 2 * stepped + 2 * p.optimizer;
   const double copy = p.master > 0 ? p.weight : 0;
@@ -241,14 +247,16 @@ LayerState layer_state(const Workload& w, const ParallelPlan& plan,
         experts ? gathering : linears);
   };
   add_matrices(parameters.linear, parameters.linear_sides, dense, false);
-  add_matrices(parameters.expert, parameters.expert_sides, expert, true);
   if (parameters.other > 0)
     add(state, parameters.other, stored_base(w, trainable, false), dense, false, false, gathering);
   if (trainable && row(w.method).adapter && w.framework.keeps_replaced_modules)
     state.weights += bytes(static_cast<double>(parameters.other),
                            bytes_per_element(w.framework.frozen_dtype), dense.weights);
   add(state, parameters.adapter, stored_adapter(w), dense, true, false, gathering);
+  const std::int64_t dense_gathered = state.gathered;
+  add_matrices(parameters.expert, parameters.expert_sides, expert, true);
   add(state, parameters.expert_adapter, stored_adapter(w), expert, true, false, gathering);
+  state.gathered_experts = state.gathered - dense_gathered;
   if (w.copies_reference()) add_reference(state, w, parameters, dense, expert);
   return state;
 }

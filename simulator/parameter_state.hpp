@@ -20,8 +20,9 @@ struct LayerState {
   std::int64_t gradients = 0;  // as kept until the optimizer step
   std::int64_t master = 0;
   std::int64_t optimizer = 0;
-  std::int64_t paged = 0;     // the same, in managed memory outside the allocator's sight
-  std::int64_t gathered = 0;  // the whole layer, unsharded, as a kernel wants it (ZeRO-3)
+  std::int64_t paged = 0;             // the same, in managed memory outside the allocator's sight
+  std::int64_t gathered = 0;          // the whole layer, unsharded, as a kernel wants it (ZeRO-3)
+  std::int64_t gathered_experts = 0;  // of these
   std::int64_t unsharded_gradients = 0;  // as backward makes them, before reduction
   std::int64_t stepped_elements = 0;     // parameters that this rank's optimizer steps
 
@@ -53,6 +54,9 @@ bool leaves_experts_whole(const Workload& workload);
 LayerState layer_state(const Workload& workload, const ParallelPlan& plan,
                        const LayerParameters& parameters, bool trainable);
 
+// What the optimizer steps: the base, or its adapters.
+StoredParameter stored_stepped(const Workload& workload);
+
 // One step of the optimizer on the GPU: bytes that it reads and writes for each parameter that it
 // steps, and the kernels that do it (kernels.md: 28 B for fused fp32 AdamW).
 struct OptimizerPass {
@@ -66,7 +70,8 @@ OptimizerPass optimizer_pass(const Workload& workload);
 // each parameter, its gradient as wide as what is stepped.
 double host_optimizer_bytes(const Workload& workload);
 
-// Data-parallel ranks among which an expert's state is sharded: the data ranks of one expert.
+// Data-parallel ranks among which an expert's state is sharded: of one shard group, those that have
+// the same expert.
 int expert_shard_ranks(const ParallelPlan& plan);
 
 }  // namespace shardwise

@@ -83,6 +83,8 @@ RankLayout::RankLayout(const ParallelPlan& plan, const Cluster& cluster)
   set(GroupKind::expert_tensor, 1, plan.expert_tensor);
   set(GroupKind::expert, plan.expert_tensor, plan.expert);
   set(GroupKind::expert_gradient, expert_extent, std::max(1, stage / expert_extent));
+  set(GroupKind::expert_shard, expert_extent,
+      std::max(1, tensor * context * shard / expert_extent));
   set(GroupKind::pipeline, stage, pipeline_);
 }
 

@@ -15,6 +15,7 @@
 //   expert_tensor  ET ranks, stride 1
 //   expert         E ranks, stride ET         (with ET = T: inside data x context)
 //   expert_gradient the ranks that hold the same expert, stride ET E
+//   expert_shard   those of them in one shard group, stride ET E (ZeRO shards experts over these)
 //   pipeline       neighbouring stages, stride T C D
 //
 // Source: Megatron-LM megatron/core/parallel_state.py, RankGenerator with order tp-cp-ep-dp-pp
@@ -40,11 +41,12 @@ enum class GroupKind : std::uint8_t {
   expert_tensor,
   expert,
   expert_gradient,
+  expert_shard,
   pipeline,
 };
-inline constexpr std::array<std::string_view, 10> group_kind_names{
-    "tensor",    "context",       "data",   "gradient",        "shard",
-    "replicate", "expert_tensor", "expert", "expert_gradient", "pipeline"};
+inline constexpr std::array<std::string_view, 11> group_kind_names{
+    "tensor", "context",         "data",         "gradient", "shard", "replicate", "expert_tensor",
+    "expert", "expert_gradient", "expert_shard", "pipeline"};
 inline constexpr std::size_t group_kind_count = group_kind_names.size();
 constexpr std::string_view name(GroupKind k) {
   return group_kind_names[static_cast<std::size_t>(k)];

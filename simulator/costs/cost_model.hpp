@@ -172,7 +172,15 @@ class CostModel {
                  StageCosts& costs) const;
   template <typename Sent>
   Seconds reductions(const TrainableElements& elements, Sent sent) const;
-  Seconds gather_time(Bytes whole, double per_step, StageCosts& costs) const;
+  // Weights of a layer that ranks put together: experts over the ranks that have the same ones.
+  struct WholeWeights {
+    double dense = 0, experts = 0;  // bytes
+  };
+  static WholeWeights whole_weights(const LayerState& sharded);
+  WholeWeights whole_weights(const TrainableElements& stepped) const;  // as they are stored
+  template <typename Sent>
+  Seconds gathers(const WholeWeights& whole, Sent sent) const;
+  Seconds gather_time(const WholeWeights& whole, double per_step, StageCosts& costs) const;
   double multiprocessors_taken(GroupKind kind, int of) const;
   void slow_beside_collectives(const Gpu& gpu, StageCosts& costs) const;
   // Layers of one definition take the same on every stage with GPUs of that group.

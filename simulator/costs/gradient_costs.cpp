@@ -51,6 +51,30 @@ Seconds CostModel::reduce_time(const TrainableElements& elements, int layers,
          });
 }
 
+CostModel::WholeWeights CostModel::whole_weights(const LayerState& sharded) {
+  return {static_cast<double>(sharded.gathered - sharded.gathered_experts),
+          static_cast<double>(sharded.gathered_experts)};
+}
+
+CostModel::WholeWeights CostModel::whole_weights(const TrainableElements& stepped) const {
+  const double each = stored_stepped(w_).weight;
+  return {each * static_cast<double>(stepped.dense), each * static_cast<double>(stepped.expert)};
+}
+
+// Where all ranks of a shard group have the same experts, those travel with the dense weights;
+// experts that are spread, over the ranks that have the same ones (Megatron-LM @001199898
+// megatron/core/distributed/distributed_data_parallel.py, intra_expt_dp_group; DeepSpeed @02aa38c3a
+// runtime/zero/stage_1_and_2.py, _configure_moe_settings; torchtitan, dp_mod_ep_mesh).
+template <typename Sent>
+Seconds CostModel::gathers(const WholeWeights& whole, Sent sent) const {
+  const bool joined = plan_.expert * plan_.expert_tensor == plan_.tensor;
+  const double dense = whole.dense + (joined ? whole.experts : 0.0);
+  Seconds total;
+  if (dense > 0) total += sent(dense, GroupKind::shard);
+  if (!joined && whole.experts > 0) total += sent(whole.experts, GroupKind::expert_shard);
+  return total;
+}
+
 CostModel::LeastTraffic CostModel::least_traffic(const TrainableElements& all) const {
   const auto least = [&](Collective collective, double bytes, GroupKind group) {
     return collectives_.transfer_bound(collective, bytes / plan_.pipeline, layout_.shape(group));
@@ -58,8 +82,9 @@ CostModel::LeastTraffic CostModel::least_traffic(const TrainableElements& all) c
   LeastTraffic t;
   if (layout_.shape(GroupKind::gradient).ranks > 1) t.reduced = reductions(all, least);
   if (plan_.zero_stage > 0 && plan_.shard_ranks() > 1 && !w_.framework.overlap_parameter_gather)
-    t.gathered = least(Collective::all_gather, 2.0 * static_cast<double>(all.dense + all.expert),
-                       GroupKind::shard);
+    t.gathered = gathers(whole_weights(all), [&](double bytes, GroupKind group) {
+      return least(Collective::all_gather, bytes, group);
+    });
   return t;
 }
 
@@ -111,12 +136,15 @@ bool CostModel::reduces_in_line() const {
          !(shards_weights(f, plan_) ? f.overlap_reduce_at_stage_3 : at_2);
 }
 
-Seconds CostModel::gather_time(Bytes whole, double per_step, StageCosts& costs) const {
-  CollectiveUse call =
-      use(WorkKind::gather_parameters, Collective::all_gather, whole, GroupKind::shard);
-  call.per_step = per_step;
-  if (call.shape.ranks > 1) add_use(costs.collectives, call);
-  return call.each.time;
+Seconds CostModel::gather_time(const WholeWeights& whole, double per_step,
+                               StageCosts& costs) const {
+  return gathers(whole, [&](double bytes, GroupKind group) {
+    CollectiveUse call =
+        use(WorkKind::gather_parameters, Collective::all_gather, ceil_bytes(bytes), group);
+    call.per_step = per_step;
+    if (call.shape.ranks > 1) add_use(costs.collectives, call);
+    return call.each.time;
+  });
 }
 
 bool CostModel::reshards(LayerRole role) const {
@@ -127,9 +155,8 @@ Seconds CostModel::stream_time(const LayerParameters& p, bool trainable, LayerRo
                                double passes) const {
   StageCosts unused;
   Seconds sum;
-  const Bytes whole(layer_state(w_, plan_, p, trainable).gathered);
-  if (whole.value > 0)
-    sum += (reshards(role) ? 2 : 1) * passes * gather_time(whole, passes, unused);
+  const WholeWeights whole = whole_weights(layer_state(w_, plan_, p, trainable));
+  sum += (reshards(role) ? 2 : 1) * passes * gather_time(whole, passes, unused);
   if (layout_.shape(GroupKind::gradient).ranks == 1) return sum;
   const TrainableElements t = trainable_elements(w_, p, trainable);
   return sum + (reduces_every_microbatch() ? passes : 1) * reduce_time(t, 1, unused);
@@ -170,10 +197,8 @@ CostModel::UnitCopies CostModel::unit_copies(const LayerDefinition& d,
 
 CostModel::BlockGathers CostModel::block_gathers(const LayerParameters& p, bool trainable) const {
   if (plan_.shard_ranks() == 1 || !shards_weights(w_.framework, plan_)) return {};
-  const Bytes whole(layer_state(w_, plan_, p, trainable).gathered);
-  if (whole.value == 0) return {};
   StageCosts unused;
-  const Seconds time = gather_time(whole, 1, unused);
+  const Seconds time = gather_time(whole_weights(layer_state(w_, plan_, p, trainable)), 1, unused);
   return {time, reshards(LayerRole::block) ? time : Seconds(0)};
 }
 
@@ -182,17 +207,16 @@ void CostModel::schedule_gathers(const CostedChunks& chunks, StageCosts& costs) 
   Seconds at_end;
   const bool by_layer = shards_weights(w_.framework, plan_);
   const LayerDefinition* last = nullptr;  // of equal layers in a row, one is looked at
-  TrainableElements t;
-  Bytes whole;
+  WholeWeights whole;
   for (const CostedChunk& chunk : chunks)
     for (std::size_t i = 0; i < chunk.layers->size(); ++i) {
       const LayerDefinition& d = *(*chunk.layers)[i].definition;
       LayerSchedule& l = costs.chunks[chunk.place][i];
-      if (&d != last && by_layer) whole = Bytes(state_of(d).gathered);
-      if (&d != last && !by_layer) t = trainable_elements(w_, d);
+      if (&d != last)
+        whole = by_layer ? whole_weights(state_of(d)) : whole_weights(trainable_elements(w_, d));
       last = &d;
+      if (whole.dense + whole.experts == 0) continue;
       if (by_layer) {
-        if (whole.value == 0) continue;
         const bool again = reshards(d.role);
         const int forward = again || w_.copies_reference() ? w_.forward_passes() : 1;
         const double passes = chunk.times * (forward + (again ? 1 : 0)) * plan_.microbatches;
@@ -201,8 +225,7 @@ void CostModel::schedule_gathers(const CostedChunks& chunks, StageCosts& costs) 
         if (again) l.gather_backward = once;
         continue;
       }
-      if (t.dense + t.expert == 0) continue;
-      const Seconds time = gather_time(Bytes(2 * (t.dense + t.expert)), chunk.times, costs);
+      const Seconds time = gather_time(whole, chunk.times, costs);
       if (w_.framework.overlap_parameter_gather)
         l.gather_first = time;
       else

@@ -117,6 +117,13 @@ TEST_CASE("experts with their own tensor parallelism are folded into the stage",
   CHECK(folded.group(GroupKind::expert, 9) == RankGroup{8, 1, 8});
   CHECK(folded.shape(GroupKind::expert).nodes == 1);
   CHECK(folded.shape(GroupKind::expert_gradient).ranks == 4);
+  CHECK(folded.group(GroupKind::expert_shard, 9) == folded.group(GroupKind::expert_gradient, 9));
+  // A shard group of four data ranks is 16 neighbours, of which two hold expert 1.
+  p.shard_group = 4;
+  const RankLayout hybrid(p, hgx(h100(), 4));
+  CHECK(hybrid.group(GroupKind::expert_shard, 9) == RankGroup{1, 8, 2});
+  CHECK(hybrid.group(GroupKind::expert_gradient, 9) == RankGroup{1, 8, 4});
+  p.shard_group = std::nullopt;
   // With the tensor parallelism of attention the group strides over it: four nodes.
   p.expert_tensor = 4;
   const RankLayout strided(p, hgx(h100(), 4));
