@@ -5,14 +5,36 @@
 #include "planner/forecast/forecast_parts.hpp"
 #include "planner/forecast/spread_key.hpp"
 #include "planner/forecast/step_record.hpp"
+#include "simulator/costs/attention_model.hpp"
 #include "simulator/step/timed_step.hpp"
 
 namespace shardwise {
 namespace {
 
+bool attends(LayerMixer mixer) {
+  return mixer == LayerMixer::attention || mixer == LayerMixer::attention_and_mlp ||
+         mixer == LayerMixer::attention_with_mamba_and_mlp;
+}
+
+// 12 a d for each key that a token of a layer sees on the average: s / 2 of all, w - w^2 / 2s of a
+// window. The other mixers of hybrid models have no such product.
+double attention_flops_per_token(const Transformer& m, std::int64_t sequence) {
+  double flops = 0;
+  for (int i = 0; i < m.layers; ++i) {
+    if (!attends(m.mixer(i))) continue;
+    const bool local = m.sees_window(i);
+    const std::int64_t keys =
+        local ? std::min<std::int64_t>(sequence, *m.sliding_window) : sequence;
+    const int width = m.global_attention && !local ? m.global_attention->head_dim : m.head_dim;
+    const double seen = visible_pairs(sequence, keys, true) / static_cast<double>(sequence);
+    flops += 12.0 * m.heads * width * seen;
+  }
+  return flops;
+}
+
 // Model FLOPs of one token, the field's convention: 6 per active weight that a matmul reads (4
 // where it is frozen) and 6 L a d s for causal attention (PaLM, arXiv 2204.02311, appendix B,
-// halved for the causal mask).
+// halved for the causal mask), of the layers that attend and the keys that they see.
 double model_flops_per_token(const Workload& w) {
   const ParameterCount count = parameter_count(w.model);
   double table = static_cast<double>(w.model.tied_embeddings ? 0 : count.embedding);
@@ -20,9 +42,7 @@ double model_flops_per_token(const Workload& w) {
     table += static_cast<double>(own->vocab) * own->width * w.model.layers;
   const double weights = static_cast<double>(count.active - count.positions) - table;
   const double per_weight = w.trains_base() ? 6.0 : 4.0;
-  const double attention =
-      6.0 * w.model.layers * static_cast<double>(w.model.heads) * w.model.head_dim * w.sequence;
-  return per_weight * weights + attention;
+  return per_weight * weights + attention_flops_per_token(w.model, w.sequence);
 }
 
 double peak_flops(const Question& q) {

@@ -127,6 +127,27 @@ TEST_CASE("servers whose memory is not told have eight channels a socket", "[for
   CHECK(asked(q).step_time.expected > 2.0 * server);
 }
 
+// Model FLOPs of a token grow with the sequence by its attention's alone, 12 a d for each key more
+// that it sees on the average in a layer. Heads of all but Gemma's four of 256: 32 of 128 = 4096.
+TEST_CASE("model FLOPs count the layers that attend and the keys they see", "[forecast]") {
+  const auto flops = [](const char* model, int sequence) {
+    Question q = question(model, "1xH200", Method::pretrain, "megatron-lm",
+                          "dp=1,zero=1,mbs=1,ga=1,recompute=full");
+    q.workload.sequence = sequence;
+    const Forecast f = asked(q);
+    return f.mfu * q.cluster.groups.front().gpu.rate(DType::bf16)->value / f.tokens_per_s;
+  };
+  const auto grown = [&](const char* model) { return flops(model, 16384) - flops(model, 8192); };
+  // Half of the keys in every layer: 8192 against 4096.
+  CHECK(grown("llama-3.1-8b") == Approx(12.0 * 32 * 4096 * 4096));
+  // Four layers of 52 attend.
+  CHECK(grown("nemotron-h-8b") == Approx(12.0 * 4 * 4096 * 4096));
+  // A window w = 4096 in every layer: w - w^2 / 2s is 3584 of 16384 and 3072 of 8192.
+  CHECK(grown("mistral-7b-v0.1") == Approx(12.0 * 32 * 4096 * (3584 - 3072)));
+  // 512 in 22 of 26 layers (504 and 496), all in four.
+  CHECK(grown("gemma-3-1b") == Approx(12.0 * 4 * 256 * (22 * (504 - 496) + 4 * 4096)));
+}
+
 TEST_CASE("more bandwidth is never slower", "[forecast]") {
   for (Question q : several()) {
     const double before = asked(q).step_time.expected.value;
