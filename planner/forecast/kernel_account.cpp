@@ -53,8 +53,8 @@ class Accountant {
   void add(const AttentionWork& a, KernelAccount& to) const {
     to.arithmetic += kernels_.attention(a);
     const double per_pair = (a.backward ? 10.0 : 4.0) * a.head_dim;
-    to.attention += Flops(per_pair * a.pieces * static_cast<double>(a.batch) * a.heads *
-                          visible_pairs(a.queries, a.keys, a.causal));
+    to.attention +=
+        Flops(per_pair * a.pieces * static_cast<double>(a.batch) * a.heads * visible_pairs(a));
     to.products_run += a.pieces;
   }
 

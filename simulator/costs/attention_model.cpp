@@ -53,6 +53,10 @@ double visible_pairs(std::int64_t queries, std::int64_t keys, bool causal) {
   return keys >= queries ? q * k / 2 : k * (q - k / 2);
 }
 
+double visible_pairs(const AttentionWork& w) {
+  return visible_pairs(w.queries * w.context, w.keys, w.causal) / w.context;
+}
+
 AttentionModel::AttentionModel(const Gpu& gpu, const Profile& profile,
                                const AttentionChoice& choice)
     : multiprocessors_(std::max(1, gpu.sm_count)),
@@ -104,7 +108,7 @@ Seconds AttentionModel::fused_time(const AttentionWork& w, const Kernel& kernel)
   const double heads = static_cast<double>(w.batch) * w.heads;
   const double q = static_cast<double>(w.queries);
   const double padded_q = std::ceil(q / tile) * tile;
-  const double seen = visible_pairs(w.queries, w.keys, w.causal) / q + (w.causal ? tile / 2 : 0);
+  const double seen = visible_pairs(w) / q + (w.causal ? tile / 2 : 0);
   const double total = heads * padded_q * (seen + r.ramp_tokens);
   const double longest = tile * (static_cast<double>(w.keys) + r.ramp_tokens) / r.lone_block_rate;
   const bool as_products = w.fp32_operands && r.fp32_fraction == 0;

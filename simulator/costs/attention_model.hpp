@@ -34,9 +34,12 @@
 namespace shardwise {
 
 // Query-key pairs that one head of one sequence computes. Causal attention with more keys than
-// queries is a balanced share of a longer sequence (context parallelism): half of the pairs. With
-// fewer keys than queries `keys` is a sliding window.
+// queries is a balanced share of a longer sequence: half of the pairs. With fewer keys than queries
+// `keys` is a sliding window.
 double visible_pairs(std::int64_t queries, std::int64_t keys, bool causal);
+
+// The same of one kernel of `work`: of the whole sequence's, one rank's share.
+double visible_pairs(const AttentionWork& work);
 
 // What Q, K, V, O and, backward, their gradients weigh.
 Bytes tensor_bytes(const AttentionWork& work);

@@ -254,9 +254,10 @@ AttentionWork kernel_shape(const GraphBuilder& b, const Projections& p, BlockKin
   work.heads = static_cast<int>(p.heads);
   work.kv_heads = static_cast<int>(p.kv_heads);
   work.head_dim = static_cast<int>(mean_head_dim(p, w.framework.attention));
-  // Context parallelism balances causal work over the ranks, so each sees an equal share: all
-  // keys for 1/context of the queries.
+  // Context parallelism balances causal work over the ranks, so each computes an equal share of the
+  // pairs: all keys, or all of a window, for 1/context of the queries.
   work.queries = w.sequence / b.plan().context;
+  work.context = b.plan().context;
   work.keys = w.sequence;
   if (kind.local_attention && w.model.sliding_window)
     work.keys = std::min<std::int64_t>(work.keys, *w.model.sliding_window);

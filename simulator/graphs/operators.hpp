@@ -55,6 +55,7 @@ struct AttentionWork {
   bool tf32_products = false;   // of fp32 operands, where the products are kernels of their own
   bool products_alone = false;  // what runs on the scores between them is told apart
   int pieces = 1;               // kernels of this shape, one after the other (ring attention)
+  int context = 1;              // ranks that a sequence's queries are dealt to, evenly in pairs
   friend bool operator==(const AttentionWork&, const AttentionWork&) = default;
 };
 

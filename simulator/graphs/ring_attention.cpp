@@ -77,6 +77,7 @@ std::vector<AttentionWork> ring_parts(const GraphBuilder& b, const AttentionWork
   const int ranks = b.plan().context;
   AttentionWork own = whole;
   own.keys = whole.queries;
+  own.context = 1;
   if (!whole.causal) {
     own.pieces = ranks;
     return {own};

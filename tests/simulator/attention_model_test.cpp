@@ -32,6 +32,24 @@ TEST_CASE("pairs that a head sees") {
   CHECK(visible_pairs(256, 1024, true) == 1024.0 * 1024 / 8);
   // A window of 256: all but the first 256 queries see 256 keys. 256 x 1024 - 256 x 256 / 2.
   CHECK(visible_pairs(1024, 256, true) == 256.0 * 1024 - 256.0 * 128);
+  // A quarter of those is what each of four ranks computes.
+  AttentionWork share = work(1, 1, 256, true);
+  share.context = 4;
+  CHECK(visible_pairs(share) == (256.0 * 1024 - 256.0 * 128) / 4);
+  share.keys = 1024;
+  CHECK(visible_pairs(share) == visible_pairs(256, 1024, true));
+}
+
+// 200 heads: 256 x 1024 - 256 x 128 pairs, and half of the diagonal's tiles, 64 of each of 1024
+// queries: 294,912, of 4 x 128 FLOPs. Of four ranks each takes a quarter as long.
+TEST_CASE("ranks that share a window's queries take equal shares of its time", "[attention]") {
+  AttentionWork w = work(8, 25, 1024, true);
+  w.keys = 256;
+  const double whole = bare_seconds(w);
+  CHECK(whole == Approx(200 * 294'912.0 * 4 * 128 / 100e12));
+  w.queries = 256;
+  w.context = 4;
+  CHECK(bare_seconds(w) == Approx(whole / 4));
 }
 
 TEST_CASE("many heads, no ramp: FLOPs over rate") {

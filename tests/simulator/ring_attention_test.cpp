@@ -26,14 +26,14 @@ struct Attention {
   Operator op;
 };
 
-Attention attention_of(const Workload& w, const ParallelPlan& plan) {
+Attention attention_of(const Workload& w, const ParallelPlan& plan, BlockKind kind = {}) {
   Attention sum;
-  for (const Operator& op : block_graph(w, plan, {}).operators) {
+  for (const Operator& op : block_graph(w, plan, kind).operators) {
     if (op.kind != OperatorKind::attention) continue;
     sum.op = op;
     for (const Kernel& k : op.forward) {
       if (const auto* a = std::get_if<AttentionWork>(&k)) {
-        sum.pairs += a->pieces * visible_pairs(a->queries, a->keys, a->causal);
+        sum.pairs += a->pieces * visible_pairs(*a);
         sum.kernels += a->pieces;
       } else if (const auto* m = std::get_if<MemoryWork>(&k)) {
         sum.merged += static_cast<double>(m->moved.value);
@@ -109,4 +109,19 @@ TEST_CASE("Local attention is not dealt in parts", "[ring_attention]") {
   CHECK(attends_in_parts(b, local));
   local.kernel = AttentionKernel::eager;
   CHECK_FALSE(attends_in_parts(b, local));
+}
+
+// 384 x 1024 - 384^2 / 2 pairs in all: the window is longer than the 256 or 128 queries of a rank,
+// shorter than the 512, and those of one rank are not a sequence's first ones.
+TEST_CASE("Ranks compute all pairs of a window between them", "[ring_attention]") {
+  Workload w = ring_workload();
+  w.model.sliding_window = 384;
+  for (const ContextKind kind : {ContextKind::ring, ContextKind::all_gather})
+    for (const int ranks : {1, 2, 4, 8}) {
+      ParallelPlan plan = over(ranks);
+      plan.context_kind = kind;
+      const Attention local = attention_of(w, plan, {.local_attention = true});
+      CHECK(ranks * local.pairs == 384.0 * 1024 - 384.0 * 192);
+      CHECK(local.kernels == 1);
+    }
 }
