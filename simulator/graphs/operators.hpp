@@ -118,6 +118,7 @@ struct Operator {
   std::vector<TensorIndex> outputs;
   std::vector<TensorIndex> saves;  // inputs or outputs that backward needs
   std::vector<Kernel> forward;
+  std::vector<Kernel> forward_alone;    // of a pass without gradients; empty: as `forward`
   std::vector<Kernel> backward;         // for the inputs
   std::vector<Kernel> backward_weight;  // for the weights
   Bytes forward_temporary, backward_temporary;

@@ -52,11 +52,16 @@ void sliced_loss(GraphBuilder& b, TensorIndex x, std::int64_t width, const Slice
   const double logits = static_cast<double>(slice) * static_cast<double>(width);
   const double head = static_cast<double>(width) * static_cast<double>(w.model.hidden);
   for (std::int64_t i = 0; i < slices; ++i) {
-    for (int pass = 0; pass < (loss_of.checkpointed ? 2 : 1); ++pass) {
-      if (loss_of.copied > 0)
-        op.forward.push_back(MemoryWork{ceil_bytes(head * loss_of.copies_moved), 2});
-      op.forward.push_back(GemmWork{slice, width, w.model.hidden, 1, dtype});
-    }
+    std::vector<Kernel> product{GemmWork{slice, width, w.model.hidden, 1, dtype}};
+    if (loss_of.copied > 0)
+      product.insert(product.begin(), MemoryWork{ceil_bytes(head * loss_of.copies_moved), 2});
+    for (int pass = 0; pass < (loss_of.checkpointed ? 2 : 1); ++pass)
+      op.forward.insert(op.forward.end(), product.begin(), product.end());
+    // Without gradients (a reference's pass) the logits are made and read once (Liger-Kernel
+    // @15ce9c44 chunked_loss/fused_linear_preference.py, _compute_loss: chunk_forward, compiled).
+    op.forward_alone.insert(op.forward_alone.end(), product.begin(), product.end());
+    op.forward_alone.push_back(
+        MemoryWork{ceil_bytes(logits * bytes_per_element(dtype)), 1, MemoryAccess::reduction});
     op.forward.push_back(GemmWork{slice, w.model.hidden, width, 1, dtype});
     if (trained) op.forward.push_back(GemmWork{w.model.hidden, width, slice, 1, dtype});
     op.forward.push_back(

@@ -20,12 +20,16 @@ Workload tuned(const char* preference) {
   return w;
 }
 
-LayerSchedule layer_block(const Workload& w, const ParallelPlan& plan) {
+std::vector<LayerSchedule> layers_of(const Workload& w, const ParallelPlan& plan) {
   const Cluster cluster = parse_gpus(known_facts().catalog, "4xA100-SXM-80GB")->front();
   const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
   const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
   const CostModel model(w, plan, cluster, known_facts().profile);
-  return model.costs(partition).stages.front().chunks.front()[1];  // after the embedding
+  return model.costs(partition).stages.front().chunks.front();
+}
+
+LayerSchedule layer_block(const Workload& w, const ParallelPlan& plan) {
+  return layers_of(w, plan)[1];  // after the embedding
 }
 
 ParallelPlan sharded(int microbatch) {
@@ -59,6 +63,38 @@ TEST_CASE("a pair takes what two sequences take, and the reference a pass more",
   const LayerSchedule kto = layer_block(tuned("kto"), sharded(1));
   CHECK(kto.time.backward_weight == one.time.backward_weight);
   CHECK(kto.time.forward.host.value == Approx(4 * one.time.forward.host.value));
+}
+
+// Liger's slices go back at once: of 256 tokens, ratio ceil(65536 / 512) = 128, each slice takes 2.
+// The pass with gradients makes its logits and both gradients of them (as many FLOPs each), moves
+// 6 bytes of each logit and 14 of each value of the head; the reference's makes the logits and
+// reads their 2 bytes.
+TEST_CASE("a reference's pass makes no gradients of slices", "[preference]") {
+  Workload w = tuned("simpo");
+  w.model.vocab = 65536;
+  w.framework.loss = LossKind::fused_linear;
+  const LayerGraph graph = head_graph(w, plan_of(4), false);
+  const Operator& loss = graph.operators.back();
+  const std::int64_t slices = 2 * 128 / 2;
+  double flops = 0, moved = 0;
+  for (const Kernel& k : loss.forward_alone)
+    if (const auto* gemm = std::get_if<GemmWork>(&k))
+      flops += 2.0 * static_cast<double>(gemm->m * gemm->n * gemm->k);
+    else
+      moved += static_cast<double>(std::get<MemoryWork>(k).moved.value);
+  CHECK(loss.forward.size() == static_cast<std::size_t>(5 * slices));
+  CHECK(loss.forward_alone.size() == static_cast<std::size_t>(2 * slices));
+  CHECK(flops == 2.0 * 256 * 65536 * 512);
+  CHECK(moved == 2.0 * 256 * 65536);
+
+  const auto forward = [&](const char* preference) {
+    w.prefer(preference_named(preference));
+    return layers_of(w, plan_of(4)).back().time.forward.compute;
+  };
+  const Seconds simpo = forward("simpo"), dpo = forward("dpo");
+  // A third of the products; the head's 14 bytes of each value, most of the rest, are not moved.
+  CHECK(dpo > simpo);
+  CHECK((dpo - simpo).value < simpo.value / 3);
 }
 
 // Where weights stay gathered after a pass, adapters' base is there for the reference as well; of a
