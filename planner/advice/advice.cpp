@@ -255,7 +255,8 @@ void offloading(AdviceTrial& t) {
     Question q = sharded(t);
     q.plan.offload = choice.offload;
     offload_as_usual(q.workload, q.plan);
-    if (choice.offload.parameters && q.plan.zero_stage < 3 && q.plan.data > 1) continue;
+    const bool spread = q.plan.data > 1 || q.plan.context > 1;  // no weights of its own to move
+    if (choice.offload.parameters && q.plan.zero_stage < 3 && spread) continue;
     auto chosen = fits_with(t, std::move(q), HostRam::is_named);
     if (!chosen) continue;
     const HostMemory host = chosen->forecast.host;

@@ -13,6 +13,9 @@ std::int64_t reduced_copy(const Workload& w, const LayerState& total) {
   return static_cast<std::int64_t>(share * static_cast<double>(total.gradients));
 }
 
+// Gradients are reduced over context ranks too: each has seen a part of the sequence.
+bool reduces_alone(const ParallelPlan& plan) { return plan.data * plan.context == 1; }
+
 // One for the inputs of column-parallel matrices, one for the gradients of row-parallel ones.
 void add_gather_buffers(const Workload& w, const ParallelPlan& plan,
                         std::vector<std::int64_t>& out) {
@@ -36,7 +39,7 @@ std::vector<std::int64_t> run_buffers(const Workload& w, const ParallelPlan& pla
   std::vector<std::int64_t> out;
   add_gather_buffers(w, plan, out);
   const bool fixed = plan.zero_stage >= 2;  // DeepSpeed's are as long as its bucket, on one GPU too
-  if (plan.data == 1 && !fixed) return out;
+  if (reduces_alone(plan) && !fixed) return out;
   // DDP's second copy of the gradients, DeepSpeed's buckets.
   if (f.bucket_copies_gradients && plan.zero_stage == 0)
     out.push_back(f.gradient_life == GradientLife::persistent ? total.unsharded_gradients
@@ -52,7 +55,7 @@ std::vector<std::int64_t> run_buffers(const Workload& w, const ParallelPlan& pla
 
 std::int64_t reduced_at_end(const Workload& w, const ParallelPlan& plan, const LayerState& total) {
   const Framework& f = w.framework;
-  if (plan.data == 1 || plan.zero_stage >= 2) return 0;
+  if (reduces_alone(plan) || plan.zero_stage >= 2) return 0;
   if (f.gradient_life == GradientLife::persistent) {
     const double wide = bytes_per_element(f.gradient_dtype);
     const double sent = bytes_per_element(f.reduce_dtype);
@@ -66,7 +69,7 @@ std::int64_t reduced_at_end(const Workload& w, const ParallelPlan& plan, const L
 std::vector<std::int64_t> flat_buckets(const Workload& w, const ParallelPlan& plan,
                                        const std::vector<std::vector<LayerHoldings>>& layers) {
   std::vector<std::int64_t> buckets;
-  if (!w.framework.reduces_flat_buckets || plan.data == 1 || plan.zero_stage >= 2) return buckets;
+  if (!w.framework.reduces_flat_buckets || reduces_alone(plan) || plan.zero_stage >= 2) return buckets;
   const std::int64_t most = w.framework.gradient_bucket_at(plan.zero_stage).value / 2;
   std::int64_t elements = 0;
   const auto close = [&] {

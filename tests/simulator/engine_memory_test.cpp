@@ -75,4 +75,31 @@ TEST_CASE("A reduction at the end of a step takes a copy of what it sends", "[en
   CHECK(run_buffers(w, one, total) == std::vector<std::int64_t>{1000});
 }
 
+// Each context rank has seen a part of the sequence, so gradients are reduced over both kinds of
+// ranks: four data ranks or two of two context ranks or one of four take the same bytes. DDP's
+// buckets are as many bytes as its 16-bit gradients, the bucket is shorter (1,000), and what is
+// reduced at the end in half the width is half of the 4,000.
+TEST_CASE("Context ranks reduce gradients as data ranks do", "[engine_memory]") {
+  Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
+  w.framework.gradient_bucket = Bytes(1000);
+  w.framework.reduce_buffers = 1;
+  LayerState total;
+  total.gradients = 4000;
+  total.unsharded_gradients = 4000;
+  for (const auto& [data, context] : {std::pair{4, 1}, std::pair{2, 2}, std::pair{1, 4}}) {
+    ParallelPlan p = plan_of(data);
+    p.context = context;
+    Workload ddp = w;
+    ddp.framework.bucket_copies_gradients = true;
+    ddp.framework.gradient_life = GradientLife::persistent;
+    CHECK(run_buffers(ddp, p, total) == std::vector<std::int64_t>{4000, 1000});
+    ddp.framework.gradient_dtype = DType::fp32;
+    ddp.framework.reduce_dtype = DType::bf16;
+    ddp.framework.reduces_flat_gradient = true;
+    CHECK(reduced_at_end(ddp, p, total) == 2000);
+    p.zero_stage = 1;
+    CHECK(run_buffers(w, p, total) == std::vector<std::int64_t>{1000});
+  }
+}
+
 }  // namespace shardwise

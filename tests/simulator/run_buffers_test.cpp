@@ -25,6 +25,10 @@ TEST_CASE("Flat buckets close with the gradient that makes them too long", "[run
   w.framework.reduces_flat_buckets = true;
   CHECK(flat_buckets(w, plan, layers) == std::vector<std::int64_t>{6, 7});
   CHECK(flat_buckets(w, plan_of(1), layers).empty());
+  ParallelPlan shared = plan_of(1);  // one data rank, whose sequences two ranks share
+  shared.zero_stage = 1;
+  shared.context = 2;
+  CHECK(flat_buckets(w, shared, layers) == std::vector<std::int64_t>{6, 7});
   plan.zero_stage = 2;
   CHECK(flat_buckets(w, plan, layers).empty());
 }
