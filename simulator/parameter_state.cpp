@@ -208,6 +208,14 @@ double host_optimizer_bytes(const Workload& w) {
   return passes * one_pass + copy + (w.framework.clips_gradients ? 3 * stepped : 0);
 }
 
+// DeepSpeed casts the rank's partition on the GPU, at stage 1 as at stage 2, and copies that into
+// an fp32 gradient on the host (@edaa722126 runtime/zero/stage_1_and_2.py:1590-1604, 1750-1754;
+// stage3.py:1405-1407). PyTorch's gradients have the format of what they step.
+std::int64_t gradients_on_host(const Workload& w, const LayerState& layer) {
+  const StoredParameter p = w.trains_base() ? stored_base(w, true, true) : stored_adapter(w);
+  return bytes(static_cast<double>(layer.stepped_elements), std::max(p.weight, p.master), 1);
+}
+
 namespace {
 
 // The frozen copy that preference training compares with, sharded as the trained weights are.

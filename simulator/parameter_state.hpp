@@ -69,6 +69,9 @@ OptimizerPass optimizer_pass(const Workload& workload);
 // The same where the optimizer is offloaded: bytes of host memory that a step reads and writes for
 // each parameter, its gradient as wide as what is stepped.
 double host_optimizer_bytes(const Workload& workload);
+// What such an optimizer gets of a layer's gradients: those of the elements that this rank steps,
+// as wide as they are stepped, also where whole ones stay on the GPU.
+std::int64_t gradients_on_host(const Workload& workload, const LayerState& layer);
 
 // Data-parallel ranks among which an expert's state is sharded: of one shard group, those that have
 // the same expert.

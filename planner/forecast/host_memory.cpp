@@ -47,7 +47,7 @@ HostMemory on_one_node(const Workload& w, const ParallelPlan& plan, const Node& 
   if (plan.offload.optimizer && plan.nvme)
     each += s.gradients + std::min<std::int64_t>(s.optimizer + s.master, 16'000'000'000);
   else if (plan.offload.optimizer)
-    each += s.optimizer + stepped_on_host(w, plan, s) + s.gradients;
+    each += s.optimizer + stepped_on_host(w, plan, s) + gradients_on_host(w, s);
   if (plan.offload.parameters) each += s.weights + s.quantization + s.adapters;
   host.steady = Bytes(resident + ranks * each);
 

@@ -117,8 +117,9 @@ void CostModel::schedule_offload(const CostedChunks& chunks, StageCosts& costs) 
         costs.host_traffic.copied_in += 2 * chunk.times * plan_.microbatches * weights;
       }
       if (plan_.offload.optimizer && l.reduce) {
-        l.copy_out = Bytes(s.gradients) / link;
-        costs.host_traffic.copied_out += chunk.times * times * Bytes(s.gradients);
+        const Bytes gradients(gradients_on_host(w_, s));
+        l.copy_out = gradients / link;
+        costs.host_traffic.copied_out += chunk.times * times * gradients;
       }
     }
 }
