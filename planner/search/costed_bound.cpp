@@ -261,8 +261,10 @@ class StepEnd {
 
   // Of the next stage. `tail`: of other stages, after this one's compute.
   void add(const StageCosts& stage, const StageEnd& end, Seconds tail) {
-    const Seconds reduced = std::max(end.compute, end.stream) +
-                            (async_data_ ? Seconds(0) : stage.reduce_at_end.value_or(Seconds(0)));
+    Seconds reduced = std::max(end.compute, end.stream);
+    if (!async_data_)
+      reduced +=
+          stage.reduce_at_end.value_or(Seconds(0)) + stage.copy_out_at_end.value_or(Seconds(0));
     reduced_.push_back(reduced);
     passed_ = std::max(passed_, end.compute + tail);
     ready_ = std::max({ready_, reduced, passed_});

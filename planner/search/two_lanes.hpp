@@ -62,6 +62,7 @@ struct LayerWork {
   // Whether a pass waits for its weights.
   bool comes_forward() const { return gather_forward || copy_in; }
   bool comes_backward() const { return gather_backward || copy_in; }
+  bool gradients_go() const { return reduce || copy_out; }
 };
 
 // A chunk of layers, and the passes through all of them.
@@ -78,7 +79,7 @@ struct ChunkWork {
       weight.issued_with(w.weight);
       gathers_forward = gathers_forward || w.comes_forward();
       gathers_backward = gathers_backward || w.comes_backward();
-      reduces = reduces || w.reduce;
+      reduces = reduces || w.gradients_go();
     }
     for (auto w = layers.rbegin(); w != layers.rend(); ++w) {
       input.then(w->input);
@@ -126,7 +127,7 @@ class TwoLanes {
         compute_ = std::max(compute_, there);
       }
       work(whole ? l.whole : l.input, l.comes_backward());
-      if (whole && reduces && l.reduce) reduce(*l.reduce, l.copy_out);
+      if (whole && reduces && l.gradients_go()) reduce(l);
     }
   }
 
@@ -135,9 +136,9 @@ class TwoLanes {
     LaneWork so_far;
     for (auto l = chunk.layers.rbegin(); l != chunk.layers.rend(); ++l) {
       so_far.issued_with(l->weight);
-      if (!l->reduce) continue;
+      if (!l->gradients_go()) continue;
       work(so_far, false);
-      reduce(*l->reduce, l->copy_out);
+      reduce(*l);
       so_far = {};
     }
     work(so_far, false);
@@ -165,9 +166,10 @@ class TwoLanes {
     host_ += w.host;
     if (gathered) done_.push_back(compute_);
   }
-  void reduce(Seconds time, const std::optional<Seconds>& copy) {
-    stream_ = std::max(stream_, compute_) + time;
-    if (copy) copied_out_ = std::max(copied_out_, stream_) + *copy;
+  void reduce(const LayerWork& l) {
+    if (l.reduce) stream_ = std::max(stream_, compute_) + *l.reduce;
+    if (l.copy_out)
+      copied_out_ = std::max(copied_out_, l.reduce ? stream_ : compute_) + *l.copy_out;
   }
 
   std::size_t window_;

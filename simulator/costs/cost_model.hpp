@@ -207,6 +207,7 @@ class CostModel {
   void schedule_optimizer(const LayerState& state, int tensors, const KernelModel& kernels,
                           const NodeGroup& group, StageCosts& costs) const;
   void schedule_offload(const CostedChunks& chunks, StageCosts& costs) const;
+  void schedule_gradient_copies(const CostedChunks& chunks, StageCosts& costs) const;
   void schedule_activation_copies(const CostedChunks& chunks, StageCosts& costs) const;
   int stage_gpus_on_a_node() const;
   BytesPerSecond host_step_rate(const NodeGroup& group) const;  // of each GPU's share

@@ -105,23 +105,41 @@ void CostModel::swap_states(Bytes states, StageCosts& costs) const {
 void CostModel::schedule_offload(const CostedChunks& chunks, StageCosts& costs) const {
   const BytesPerSecond link = host_copy_rate();
   costs.host_traffic.copy_rate = link;
-  const std::int64_t times = reduces_every_microbatch() ? plan_.microbatches : 1;
+  if (plan_.offload.optimizer) schedule_gradient_copies(chunks, costs);
+  if (!plan_.offload.parameters) return;
   for (const CostedChunk& chunk : chunks)
     for (std::size_t i = 0; i < chunk.layers->size(); ++i) {
       const LayerState s = state_of(*(*chunk.layers)[i].definition);
-      LayerSchedule& l = costs.chunks[chunk.place][i];
-      if (plan_.offload.parameters) {
-        const Bytes weights(s.weights + s.quantization + s.adapters);
-        l.copy_in = copy_in_time(s);
-        // Forward and backward.
-        costs.host_traffic.copied_in += 2 * chunk.times * plan_.microbatches * weights;
-      }
-      if (plan_.offload.optimizer && l.reduce) {
-        const Bytes gradients(gradients_on_host(w_, s));
-        l.copy_out = gradients / link;
-        costs.host_traffic.copied_out += chunk.times * times * gradients;
-      }
+      const Bytes weights(s.weights + s.quantization + s.adapters);
+      costs.chunks[chunk.place][i].copy_in = copy_in_time(s);
+      // Forward and backward.
+      costs.host_traffic.copied_in += 2 * chunk.times * plan_.microbatches * weights;
     }
+}
+
+// Gradients follow their reduction, bucket by bucket or all at the end; those that nothing reduces
+// follow the layer's backward. Where microbatches add up on the host, DeepSpeed's ZeRO-2 takes the
+// 16-bit sum to the host with each and back to the GPU for the next, and then the fp32 one once
+// (@edaa722126 runtime/zero/stage_1_and_2.py:1516-1560, 1650-1668): 4 m + 2 bytes of a gradient for
+// m > 1 microbatches, where these are 4 m. Ways there and back count as one.
+void CostModel::schedule_gradient_copies(const CostedChunks& chunks, StageCosts& costs) const {
+  const bool alone = layout_.shape(GroupKind::gradient).ranks == 1;
+  const std::int64_t times = reduces_every_microbatch() ? plan_.microbatches : 1;
+  Bytes all;
+  for (const CostedChunk& chunk : chunks) {
+    Bytes bucket;
+    for (std::size_t i = chunk.layers->size(); i-- > 0;) {
+      LayerSchedule& l = costs.chunks[chunk.place][i];
+      const Bytes own(gradients_on_host(w_, state_of(*(*chunk.layers)[i].definition)));
+      bucket += own;
+      all += chunk.times * own;
+      if (bucket.value == 0 || reduces_at_end() || !(alone || l.reduce)) continue;
+      l.copy_out = bucket / costs.host_traffic.copy_rate;
+      bucket = Bytes(0);
+    }
+  }
+  if (reduces_at_end() && all.value > 0) costs.copy_out_at_end = all / costs.host_traffic.copy_rate;
+  costs.host_traffic.copied_out += times * all;
 }
 
 // What a unit saves (ActivationOffload: a layer, or a chunk where there is a pipeline) is copied

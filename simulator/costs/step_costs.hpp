@@ -65,7 +65,7 @@ struct LayerSchedule {
   std::optional<Seconds> gather_first;  // updated weights, before the first microbatch only
   std::optional<Seconds> reduce;        // after backward: every microbatch, or the last one
   std::optional<Seconds> copy_in;       // offloaded weights: before each gather
-  std::optional<Seconds> copy_out;      // gradients to the host, with `reduce`
+  std::optional<Seconds> copy_out;      // gradients to the host: behind `reduce`, or backward
   friend bool operator==(const LayerSchedule&, const LayerSchedule&) = default;
 };
 
@@ -82,11 +82,12 @@ struct StageCosts {
   std::vector<std::size_t> alike;
   Seconds optimizer;  // on the GPU
   std::optional<Seconds> host_optimizer;
-  std::optional<Seconds> nvme_each_way;   // its states read before, and written after it
-  std::optional<Seconds> reduce_at_end;   // gradients that nothing overlaps
-  std::optional<Seconds> gather_at_end;   // updated weights, likewise
-  std::optional<Seconds> copy_in_at_end;  // stepped weights from the host
-  Seconds host_per_step;                  // zero_grad, loss read-out, dispatch of the optimizer
+  std::optional<Seconds> nvme_each_way;    // its states read before, and written after it
+  std::optional<Seconds> reduce_at_end;    // gradients that nothing overlaps
+  std::optional<Seconds> copy_out_at_end;  // of these, to the host
+  std::optional<Seconds> gather_at_end;    // updated weights, likewise
+  std::optional<Seconds> copy_in_at_end;   // stepped weights from the host
+  Seconds host_per_step;                   // zero_grad, loss read-out, dispatch of the optimizer
   HostTraffic host_traffic;
   std::vector<RankPace> paces;  // of all its ranks; empty: all alike
   // One microbatch's samples from the data loader, on the first stage, per rank.

@@ -10,8 +10,9 @@ namespace {
 bool cost_the_same(const StageCosts& a, const StageCosts& b) {
   return a.load == b.load && a.optimizer == b.optimizer && a.host_optimizer == b.host_optimizer &&
          a.nvme_each_way == b.nvme_each_way && a.reduce_at_end == b.reduce_at_end &&
-         a.gather_at_end == b.gather_at_end && a.copy_in_at_end == b.copy_in_at_end &&
-         a.host_per_step == b.host_per_step && a.chunks == b.chunks;
+         a.copy_out_at_end == b.copy_out_at_end && a.gather_at_end == b.gather_at_end &&
+         a.copy_in_at_end == b.copy_in_at_end && a.host_per_step == b.host_per_step &&
+         a.chunks == b.chunks;
 }
 
 }  // namespace

@@ -139,6 +139,9 @@ class StepLowering {
     if (costs.reduce_at_end)
       reduced = add(at, LaneKind::data_comm, Members::data_group, WorkKind::reduce_gradients,
                     *costs.reduce_at_end, {&at.compute, &reduced}, TrafficKind::reduce);
+    if (costs.copy_out_at_end)
+      reduced = add(at, LaneKind::copy_to_host, Members::alone, WorkKind::offload_copy,
+                    *costs.copy_out_at_end, {&at.compute, &reduced}, TrafficKind::copy_out);
     return add(at, LaneKind::compute, Members::alone, WorkKind::optimizer, Seconds(0),
                {&at.compute, &reduced});
   }
@@ -365,7 +368,7 @@ class StepLowering {
       const LayerSchedule& l = list[i];
       at.tag.layer = static_cast<int>(i);
       const bool gathers = gathers_backward(l);
-      const bool reduce_here = reduces && whole && l.reduce.has_value();
+      const bool reduce_here = reduces && whole && gradients_go(l);
       if (gathers) {
         flush_backward(at, pending, recomputed);
         at.pending_gather = ahead.empty() ? gather_backward(at, l, started, window()) : ahead;
@@ -429,23 +432,27 @@ class StepLowering {
     for (std::size_t i = list.size(); i-- > 0;) {
       at.tag.layer = static_cast<int>(i);
       at.span += list[i].time.backward_weight;
-      if (!reduces || !list[i].reduce) continue;
+      if (!reduces || !gradients_go(list[i])) continue;
       flush(at, nothing);
       reduce(at, list[i]);
     }
     flush(at, nothing);
   }
 
+  // To other ranks, to the host, or both.
+  static bool gradients_go(const LayerSchedule& l) { return l.reduce || l.copy_out; }
+
   void reduce(Cursor& at, const LayerSchedule& l) {
-    at.reduced = add(at, LaneKind::data_comm, Members::data_group, WorkKind::reduce_gradients,
-                     *l.reduce, {&at.compute}, TrafficKind::reduce);
-    if (costs_.reduces_in_line) {
+    if (l.reduce)
+      at.reduced = add(at, LaneKind::data_comm, Members::data_group, WorkKind::reduce_gradients,
+                       *l.reduce, {&at.compute}, TrafficKind::reduce);
+    if (l.reduce && costs_.reduces_in_line) {
       at.compute = at.reduced;
       at.behind_collective = true;
     }
     if (!l.copy_out) return;
     at.reduced = add(at, LaneKind::copy_to_host, Members::alone, WorkKind::offload_copy,
-                     *l.copy_out, {&at.reduced}, TrafficKind::copy_out);
+                     *l.copy_out, {l.reduce ? &at.reduced : &at.compute}, TrafficKind::copy_out);
   }
 
   const ParallelPlan& plan_;

@@ -267,3 +267,58 @@ TEST_CASE("of chunks that are alike the first stands for all where that is enoug
     }
   }
 }
+
+// Gradients that the host steps go there as wide as they are stepped, 4 bytes of each: all of them
+// from one rank; half of them from each of two, at stage 1 as well, behind the bucket that reduces
+// them however many layers it has, or behind all of them.
+TEST_CASE("gradients go to the host that steps them whatever reduces them", "[cost]") {
+  Workload w = pretraining(gpt(4, 2048, 16), 1024);
+  w.framework.pretrain_weights = WeightRecipe::half_with_master;
+  w.framework.reduces_every_microbatch = false;
+  w.framework.gradient_bucket = Bytes(250'000'000);  // two blocks of 12 x 2048^2 in 16 bits
+  const double parameters = static_cast<double>(parameter_count(w.model).total);
+  struct Moved {
+    double beside = 0, at_end = 0, bytes = 0;
+    int copies = 0, reductions = 0;
+  };
+  const auto moved = [&](int ranks, int stage, bool overlaps) {
+    w.framework.overlap_gradient_reduce = overlaps;
+    const char* gpus = ranks == 1 ? "1xA100-SXM-80GB" : "2xA100-SXM-80GB";
+    const Cluster cluster = parse_gpus(known_facts().catalog, gpus)->front();
+    ParallelPlan plan = plan_of(ranks);
+    plan.zero_stage = stage;
+    plan.microbatches = 2;
+    plan.offload.optimizer = true;
+    const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
+    const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
+    const CostModel model(w, plan, cluster, known_facts().profile);
+    const StageCosts costs = model.costs(partition).stages.front();
+    const double rate = model.collectives().topology().host_copy(ranks).value;
+    Moved m;
+    for (const LayerSchedule& l : costs.chunks.front()) {
+      m.beside += rate * l.copy_out.value_or(Seconds(0)).value;
+      m.copies += l.copy_out.has_value();
+      m.reductions += l.reduce.has_value();
+    }
+    m.at_end = rate * costs.copy_out_at_end.value_or(Seconds(0)).value;
+    m.bytes = static_cast<double>(costs.host_traffic.copied_out.value);
+    return m;
+  };
+  for (const int stage : {1, 2})
+    for (const int ranks : {1, 2}) {
+      INFO(stage << " " << ranks);
+      const Moved beside = moved(ranks, stage, true), at_end = moved(ranks, stage, false);
+      CHECK(beside.beside == Approx(4 * parameters / ranks));
+      CHECK(beside.bytes == Approx(beside.beside));
+      CHECK(beside.at_end == 0);
+      CHECK(at_end.at_end == Approx(4 * parameters / ranks));
+      CHECK(at_end.bytes == Approx(at_end.at_end));
+      CHECK(at_end.copies == 0);
+      if (ranks == 1) {
+        CHECK(beside.reductions == 0);
+        continue;
+      }
+      CHECK(beside.copies == beside.reductions);
+      CHECK(beside.reductions < 5);  // fewer than layers
+    }
+}

@@ -196,3 +196,25 @@ TEST_CASE("what the CPU issues slowly first hides behind nothing", "[lower]") {
   for (LayerSchedule& l : layers) l.time.forward.waited = {IssuedWork{}};
   CHECK(played_plan(plan, costs, false).makespan.picoseconds == picoseconds(20));
 }
+
+// Two layers, f forward and b backward each, once for each of two microbatches: 4 (f + b). The
+// second layer's gradients leave b before the end, the first's at the end or when the others are
+// there. Nothing is reduced between.
+TEST_CASE("gradients go to the host behind the backward that makes them", "[lower]") {
+  const double f = 1e-3, b = 2e-3;
+  ParallelPlan plan = plan_of(1);
+  plan.microbatches = 2;
+  const auto makespan = [&](std::optional<Seconds> each, std::optional<Seconds> at_end) {
+    StepCosts costs = equal_stages(plan, f, b);
+    StageCosts& stage = costs.stages.front();
+    stage.chunks.front().front().copy_out = each;
+    stage.chunks.front().push_back(stage.chunks.front().front());
+    stage.copy_out_at_end = at_end;
+    return played_plan(plan, costs, false).makespan.picoseconds;
+  };
+  const double passes = 4 * (f + b);
+  CHECK(makespan(std::nullopt, std::nullopt) == picoseconds(passes));
+  CHECK(makespan(Seconds(b / 2), std::nullopt) == picoseconds(passes + b / 2));
+  CHECK(makespan(Seconds(3 * b), std::nullopt) == picoseconds(passes - b + 2 * 3 * b));
+  CHECK(makespan(std::nullopt, Seconds(3 * b)) == picoseconds(passes + 3 * b));
+}

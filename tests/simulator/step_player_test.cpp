@@ -81,7 +81,7 @@ class RandomCosts {
     l.gather_first = maybe(!gathers_);
     l.reduce = maybe(reduces_);
     l.copy_in = maybe(copies_);
-    if (l.reduce) l.copy_out = maybe(copies_);
+    l.copy_out = maybe(copies_);
     return l;
   }
 
@@ -96,6 +96,7 @@ class RandomCosts {
     costs.host_optimizer = maybe(copies_);
     costs.nvme_each_way = maybe(copies_);
     costs.reduce_at_end = maybe(!reduces_);
+    costs.copy_out_at_end = maybe(copies_);
     costs.gather_at_end = maybe(true);
     costs.copy_in_at_end = maybe(copies_);
     return costs;
