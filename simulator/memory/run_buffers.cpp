@@ -69,7 +69,8 @@ std::int64_t reduced_at_end(const Workload& w, const ParallelPlan& plan, const L
 std::vector<std::int64_t> flat_buckets(const Workload& w, const ParallelPlan& plan,
                                        const std::vector<std::vector<LayerHoldings>>& layers) {
   std::vector<std::int64_t> buckets;
-  if (!w.framework.reduces_flat_buckets || reduces_alone(plan) || plan.zero_stage >= 2) return buckets;
+  if (!w.framework.reduces_flat_buckets || reduces_alone(plan) || plan.zero_stage >= 2)
+    return buckets;
   const std::int64_t most = w.framework.gradient_bucket_at(plan.zero_stage).value / 2;
   std::int64_t elements = 0;
   const auto close = [&] {
