@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "simulator/graphs/dora.hpp"
 #include "simulator/graphs/graph_builder.hpp"
 
 namespace shardwise {
@@ -22,6 +23,35 @@ void scale_and_add(Operator& op, std::int64_t values, std::int64_t width, std::i
   const std::int64_t back = narrows ? 2 * element + 4 * width : 2 * width;
   op.forward.push_back(traffic(as_double(values * (2 * width + summed)), narrows ? 3 : 2));
   op.backward.push_back(traffic(as_double(values * back), narrows ? 3 : 1));
+}
+
+struct AdapterRead {
+  std::int64_t rows = 0, in = 0, width = 2;
+  bool casts = false, autocasts = false;  // to fp32; then to 16 bits
+};
+
+// What A reads of x: a copy in its format, with dropout.
+TensorIndex prepared(GraphBuilder& b, TensorIndex x, const AdapterRead& read) {
+  const std::int64_t elements = read.rows * read.in, all = elements * read.width;
+  const TensorIndex seen = b.tensor_bytes("adapter_input", all, MemoryCategory::temporaries, all);
+  Operator prepare;
+  prepare.name = "adapter_input";
+  prepare.inputs = {x};
+  prepare.outputs = {seen};
+  // What is copied to fp32 first, autocast copies back.
+  const bool there_and_back = read.autocasts && b.bytes_of(x) == elements * b.element();
+  if (there_and_back) prepare.forward_temporary = Bytes(4 * elements);
+  const std::int64_t of_each = read.casts ? 4 + b.element() : 2 * b.element(),
+                     times = there_and_back ? 2 : 1;
+  prepare.forward = {traffic(as_double(times * of_each * elements), static_cast<int>(times))};
+  prepare.backward = prepare.forward;
+  if (b.workload().adapter.dropout > 0) {
+    prepare.saves = {
+        b.tensor_bytes("adapter_dropout_mask", elements, MemoryCategory::temporaries, 0)};
+    prepare.outputs.push_back(prepare.saves.front());
+  }
+  b.add(std::move(prepare));
+  return seen;
 }
 
 }  // namespace
@@ -83,27 +113,8 @@ TensorIndex GraphBuilder::add_adapter(std::string_view name, TensorIndex x, Tens
   // One projection has one adapter.
   TensorIndex seen = own_code().fused_qkv && adapted_ == x ? adapted_seen_ : x;
   const bool reads = input == AdapterInput::copied || input == AdapterInput::shared;
-  if (seen == x && (casts || (reads && workload_.adapter.dropout > 0))) {
-    const std::int64_t all = rows * in * width;
-    seen = tensor_bytes("adapter_input", all, MemoryCategory::temporaries, all);
-    Operator prepare;
-    prepare.name = "adapter_input";
-    prepare.inputs = {x};
-    prepare.outputs = {seen};
-    // What is copied to fp32 first, autocast copies back.
-    const bool there_and_back = casts && !wide && bytes_of(x) == rows * in * element_;
-    if (there_and_back) prepare.forward_temporary = Bytes(4 * rows * in);
-    const std::int64_t of_each = casts ? 4 + element_ : 2 * element_,
-                       times = there_and_back ? 2 : 1;
-    prepare.forward = {traffic(as_double(times * of_each * rows * in), static_cast<int>(times))};
-    prepare.backward = prepare.forward;
-    if (workload_.adapter.dropout > 0) {
-      prepare.saves = {
-          tensor_bytes("adapter_dropout_mask", rows * in, MemoryCategory::temporaries, 0)};
-      prepare.outputs.push_back(prepare.saves.front());
-    }
-    add(std::move(prepare));
-  }
+  if (seen == x && (casts || (reads && workload_.adapter.dropout > 0)))
+    seen = prepared(*this, x, {rows, in, width, casts, casts && !wide});
   adapted_ = x;
   adapted_seen_ = seen;
   const std::int64_t lows = rows * rank * width;
@@ -119,29 +130,46 @@ TensorIndex GraphBuilder::add_adapter(std::string_view name, TensorIndex x, Tens
   down.backward_weight = {weight_gradient(in, rank, each, dtype, copies)};
   down.weight_gradient_elements = copies * rank * in;
   if (autocasts) copy_adapter(down, copies * rank * in);
-  if (dora) {  // the column norms of W + BA are taken over a materialised weight
-    down.forward.push_back(traffic(6.0 * as_double(in * out), 4));
-    down.forward_temporary = Bytes(copies * in * out * element_);
+  const bool quantized = workload_.freezes_quantized();
+  DoraShape weighed{rows, in, out, rank, copies, element_, width};
+  weighed.read = input == AdapterInput::copied && fp32 ? 4 : element_;
+  weighed.base = quantized ? 2 : casts_weights_ ? 4 : element_;
+  weighed.magnitude = fp32 ? 4 : element_;
+  weighed.quantized = quantized;
+  weighed.dropout = workload_.adapter.dropout > 0;
+  weighed.dtype = dtype;
+  if (dora) {
+    if (quantized) {
+      Operator unpacked;
+      add_dequantization(unpacked, in * out);
+      down.forward.push_back(unpacked.forward.front());
+    }
+    add_column_norms(down, weighed);
   }
   add(std::move(down));
-  const TensorIndex sum = tensor(name, rows * out);
+  const TensorIndex sum = dora ? tensor_bytes("adapter_result", rows * out * width,
+                                              MemoryCategory::temporaries, rows * out * width)
+                               : tensor(name, rows * out);
   Operator up;
   up.name = "adapter_up";
   up.kind = OperatorKind::matmul;
-  up.inputs = {low, y};
+  up.inputs = {low};
   up.outputs = {sum};
   up.saves = {low};
   if (input == AdapterInput::scaled) up.saves.push_back(y);
   up.forward = {GemmWork{each, out, rank, copies, dtype}};
   up.backward = {GemmWork{each, rank, out, copies, dtype}};
-  scale_and_add(up, rows * out, width, element_);
+  if (!dora) {
+    up.inputs.push_back(y);
+    scale_and_add(up, rows * out, width, element_);
+    up.forward_temporary = Bytes(rows * out * width * (wide ? 2 : 1));
+    up.backward_temporary = Bytes(rows * out * width);
+  }
   up.backward_weight = {weight_gradient(rank, out, each, dtype, copies)};
   if (autocasts) copy_adapter(up, copies * rank * out);
-  up.weight_gradient_elements = copies * (rank * out + (dora ? out : 0));
-  up.forward_temporary = Bytes(rows * out * width * (wide ? 2 : 1));
-  up.backward_temporary = Bytes(rows * out * width);
+  up.weight_gradient_elements = copies * rank * out;
   add(std::move(up));
-  return sum;
+  return dora ? scale_columns(*this, name, weighed, seen, y, sum) : sum;
 }
 
 }  // namespace shardwise

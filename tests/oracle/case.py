@@ -23,8 +23,9 @@ class Case:
     layers: int | None = None
     path: str = "trainer"  # trainer | loop | fsdp2 | titan
     precision: str = "bf16-mixed"  # fp32 | bf16-mixed (fp32 weights) | bf16-true
-    method: str = "full"  # full | lora
+    method: str = "full"  # full | lora | dora
     rank: int = 16
+    adapter_dropout: float = 0.0
     targets: str = "all-linear"
     optimizer: str = "adamw_fused"
     recompute: str = "none"  # none | full
@@ -43,7 +44,7 @@ def build(case, config):
     # Whether positions restart is read from their values, which a fake tensor does not have; they
     # do not, so no mask is made (masking_utils.py, find_packed_sequence_indices).
     masking_utils.find_packed_sequence_indices = lambda position_ids: None
-    dtype = torch.bfloat16 if case.precision == "bf16-true" or case.method == "lora" else torch.float32
+    dtype = torch.bfloat16 if case.precision == "bf16-true" or case.method != "full" else torch.float32
     if case.precision == "fp32":
         dtype = torch.float32
     config.use_cache = False

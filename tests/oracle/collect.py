@@ -27,8 +27,10 @@ def identifier(case):
     parts = ["oracle", case.model.split("/")[-1], f"l{case.layers}", f"s{case.sequence}",
              f"b{case.batch}", case.path, case.precision, case.method, case.optimizer,
              case.recompute, case.attention]
-    if case.method == "lora":
+    if case.method != "full":
         parts += [f"r{case.rank}", case.targets.replace(",", "-")]
+    if case.adapter_dropout > 0:
+        parts.append(f"drop{case.adapter_dropout}")
     if case.accumulate > 1:
         parts.append(f"ga{case.accumulate}")
     if case.shards > 1:
@@ -41,7 +43,7 @@ def identifier(case):
 def precision(case):
     """As catalog/reading/training.json reads it."""
     mixed = case.precision == "bf16-mixed"
-    if mixed and case.path == "trainer" and case.method != "lora":
+    if mixed and case.path == "trainer" and case.method == "full":
         return "bf16-mixed (fp32 weights)"
     return "bf16" if mixed else case.precision
 
@@ -56,8 +58,10 @@ def training(case):
            "framework": PATHS[case.path]}
     if case.shards > 1:
         out["reduce_dtype"] = case.reduce
-    if case.method == "lora":
+    if case.method != "full":
         out |= {"lora_rank": case.rank, "lora_targets": case.targets}
+    if case.adapter_dropout > 0:
+        out["lora_dropout"] = case.adapter_dropout
     return out
 
 

@@ -119,6 +119,15 @@ def adapters():
         yield case(model, 1024, method="lora", rank=rank, targets=targets, precision="bf16-true")
 
 
+def magnitudes():
+    """DoRA: where autocast is on and where A and B are fp32 products, made again, with dropout."""
+    for model in ("meta-llama/Llama-3.1-8B", "Qwen/Qwen2-0.5B"):
+        yield case(model, 2048, method="dora")
+        yield case(model, 2048, method="dora", precision="bf16-true")
+        yield case(model, 2048, method="dora", recompute="full", batch=2)
+        yield case(model, 2048, method="dora", adapter_dropout=0.05)
+
+
 def accumulation():
     for model, precision in product(("meta-llama/Llama-3.1-8B", "Qwen/Qwen3-0.6B", "gpt2"),
                                     ("bf16-mixed", "bf16-true")):
@@ -126,7 +135,7 @@ def accumulation():
 
 
 def cases():
-    parts = (families, shapes, optimizers, adapters, accumulation, sharded, tensor_parallel)
+    parts = (families, shapes, optimizers, adapters, magnitudes, accumulation, sharded, tensor_parallel)
     seen = {}
     for part in parts:
         for c in part():

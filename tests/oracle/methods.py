@@ -53,8 +53,8 @@ def adapters(case, model):
     stay = mock.patch.object(torch.nn.Module, "to", lambda module, *args, **kwargs: module)
     with torch.device("cuda"), stay:
         return get_peft_model(model, LoraConfig(
-            r=case.rank, lora_alpha=16, lora_dropout=0.0, target_modules=targets,
-            task_type="CAUSAL_LM"))
+            r=case.rank, lora_alpha=16, lora_dropout=case.adapter_dropout, target_modules=targets,
+            task_type="CAUSAL_LM", use_dora=case.method == "dora"))
 
 
 def outputs_to_fp32(model):
@@ -65,7 +65,7 @@ def outputs_to_fp32(model):
 
 def prepare(case, model, track):
     model.train()
-    if case.method == "lora":
+    if case.method != "full":
         model.enable_input_require_grads() if case.recompute == "full" else None
         model = adapters(case, model)
         model.train()
