@@ -246,7 +246,7 @@ TEST_CASE("Gemma 4 has other heads on its full layers, experts beside its MLP, o
       "intermediate_size": 2112, "num_attention_heads": 16, "num_key_value_heads": 8,
       "sliding_window": 1024, "attention_k_eq_v": true, "num_global_key_value_heads": 2,
       "max_position_embeddings": 262144, "num_experts": 128, "top_k_experts": 8,
-      "moe_intermediate_size": 704, )";
+      "moe_intermediate_size": 704, "final_logit_softcapping": 30.0, )";
   const Transformer m =
       parsed(sizes + R"("hidden_size_per_layer_input": 0, "enable_moe_block": true}})");
   CHECK(differences(m, model_of_id("gemma-4-26b-a4b")) == "");

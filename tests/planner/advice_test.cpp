@@ -127,7 +127,7 @@ TEST_CASE("logits that decide are advised away") {
 // Samples of all lengths leave blocks that the next one does not fit into.
 TEST_CASE("a cache that decides is advised away") {
   Request r = request_for("8b", "4090", {Method::lora});
-  r.sequence = 16384;
+  r.sequence = 15360;
   const Missed m = missed(r);
   REQUIRE_FALSE(m.advice.empty());
   CHECK(m.advice.front().change.find("expandable_segments:True") != std::string::npos);
