@@ -283,7 +283,8 @@ void refuse_what_stops(Refusals& to, const Question& q) {
   refuse_if(to,
             p.data * p.context == 1 && (p.tensor > 1 || p.pipeline > 1) &&
                 w.activation_dtype() != DType::fp32,
-            "torchtitan mixes precision only where ranks share weights: dp or cp above 1");
+            "torchtitan mixes precision only where ranks share weights, and would train in fp32 "
+            "here: say dp or cp above 1");
   refuse_if(to, w.model.moe && p.expert > 1 && !shards_experts(p),
             sentence("experts over ", p.expert * p.expert_tensor,
                      " ranks need a multiple of them among those that share weights (shard x cp x "

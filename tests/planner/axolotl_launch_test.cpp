@@ -13,6 +13,13 @@ Request axolotl_request(Method method, const char* plan) {
   return r;
 }
 
+// What is written for a request that can be.
+std::string written_yaml(const Request& request) {
+  const auto a = launch_answer(request, known_facts());
+  REQUIRE(a);
+  return a->files.files.front().text;
+}
+
 }  // namespace
 
 // loaders/adapter.py passes lora_alpha on as it stands, nothing included, and PEFT divides it by
@@ -64,25 +71,18 @@ TEST_CASE("axolotl's FSDP2 takes torchao's optimizer of 8 bits") {
 TEST_CASE("axolotl takes PyTorch's attention before Ampere") {
   Request r = request_for("llama-2-7b", "4xV100-SXM2-32GB", {Method::lora});
   r.target = "axolotl";
-  const auto old = launch_answer(r, known_facts());
-  REQUIRE(old);
-  CHECK(old->files.files.front().text.find("\nattn_implementation: sdpa\n") != std::string::npos);
-  const auto later = launch_answer(axolotl_request(Method::lora, "dp=8,zero=0"), known_facts());
-  REQUIRE(later);
-  CHECK(later->files.files.front().text.find("\nattn_implementation: flash_attention_2\n") !=
-        std::string::npos);
+  CHECK(written_yaml(r).find("\nattn_implementation: sdpa\n") != std::string::npos);
+  CHECK(written_yaml(axolotl_request(Method::lora, "dp=8,zero=0"))
+            .find("\nattn_implementation: flash_attention_2\n") != std::string::npos);
 }
 
 // Without this key experts stay in 16 bits, which the forecast has in 4.
 TEST_CASE("axolotl is told to quantise experts") {
   Request r = request_for("mixtral-8x7b", "8xA100-80GB", {Method::qlora});
   r.target = "axolotl";
-  const auto a = launch_answer(r, known_facts());
-  REQUIRE(a);
-  CHECK(a->files.files.front().text.find("\nquantize_moe_experts: true\n") != std::string::npos);
-  const auto dense = launch_answer(axolotl_request(Method::qlora, "dp=8,zero=0"), known_facts());
-  REQUIRE(dense);
-  CHECK(dense->files.files.front().text.find("quantize_moe") == std::string::npos);
+  CHECK(written_yaml(r).find("\nquantize_moe_experts: true\n") != std::string::npos);
+  CHECK(written_yaml(axolotl_request(Method::qlora, "dp=8,zero=0")).find("quantize_moe") ==
+        std::string::npos);
 }
 
 }  // namespace shardwise

@@ -110,6 +110,18 @@ struct BothWays {
   std::optional<PlayedStages> whole, fast;
 };
 
+// Each stage on a link of its own, of which all its kinds of traffic take a hundredth.
+StepTraffic traffic_of_own_links(std::size_t stages) {
+  StepTraffic traffic;
+  traffic.stages.resize(stages);
+  for (auto& kinds : traffic.stages) {
+    const LinkId link = traffic.network.add_link(BytesPerSecond(1e9));
+    for (auto& kind : kinds)
+      kind = traffic.network.add_class(BytesPerSecond(1e9), std::array{FlowLoad{link, 0.01}});
+  }
+  return traffic;
+}
+
 // The same step unfolded and folded, which must take as long and have as many tasks.
 BothWays both_ways(const ParallelPlan& plan, const PipelineSchedule& schedule,
                    const StepCosts& costs, const StepTraffic& traffic) {
@@ -209,13 +221,7 @@ TEST_CASE("a step is not folded by what is before its first period", "[step_play
   plan.chunks = 5;
   plan.microbatches = 64;
   const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule);
-  StepTraffic traffic;
-  traffic.stages.resize(16);
-  for (auto& kinds : traffic.stages) {
-    const LinkId link = traffic.network.add_link(BytesPerSecond(1e9));
-    for (auto& kind : kinds)
-      kind = traffic.network.add_class(BytesPerSecond(1e9), std::array{FlowLoad{link, 0.01}});
-  }
+  const StepTraffic traffic = traffic_of_own_links(16);
   LayerSchedule slow_host;
   slow_host.time.forward.compute = Seconds(1e-5);
   slow_host.time.forward.host = Seconds(2e-5);
@@ -248,13 +254,7 @@ TEST_CASE("a step is folded though a lane waits for the last slot that repeats",
   plan.schedule = "1f1b";
   plan.microbatches = 168;
   const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule);
-  StepTraffic traffic;
-  traffic.stages.resize(4);
-  for (auto& kinds : traffic.stages) {
-    const LinkId link = traffic.network.add_link(BytesPerSecond(1e9));
-    for (auto& kind : kinds)
-      kind = traffic.network.add_class(BytesPerSecond(1e9), std::array{FlowLoad{link, 0.01}});
-  }
+  const StepTraffic traffic = traffic_of_own_links(4);
   for (const double head : {0.0, 1e-4, 2e-3})
     for (const double send : {1e-6, 1e-4, 3e-3})
       for (const bool waits : {false, true}) {
