@@ -8,6 +8,7 @@
 #include "planner/report/adapter_words.hpp"
 #include "planner/report/bar.hpp"
 #include "planner/report/explanation_report.hpp"
+#include "planner/report/layout_words.hpp"
 #include "planner/report/host_ram_text.hpp"
 #include "planner/report/reach_report.hpp"
 #include "planner/report/table.hpp"
@@ -30,33 +31,6 @@ Bytes memory_of(const Cluster& cluster) {
   for (const NodeGroup& g : cluster.groups)
     sum += static_cast<std::int64_t>(g.gpus()) * g.gpu.memory;
   return sum;
-}
-
-// "with FSDP over 6 GPUs": how the plan lays the model out, in words.
-std::string layout_words(const ParallelPlan& p) {
-  std::string words;
-  const auto add = [&](const std::string& part) { words += (words.empty() ? "" : ", ") + part; };
-  if (p.layer_split)
-    add(sentence("layers split over ", p.pipeline, " cards"));
-  else if (p.pipeline > 1)
-    add(sentence("pipeline of ", p.pipeline));
-  if (p.tensor > 1) add(sentence("tensor parallel ", p.tensor));
-  if (p.context > 1) add(sentence("each sequence shared by ", p.context, " GPUs"));
-  if (p.expert > 1) add(sentence("experts over ", p.expert, " GPUs"));
-  const int ranks = p.data * p.context;  // that ZeRO shards over
-  if (ranks > 1 && p.zero_stage >= 3)
-    add(sentence("fully sharded (FSDP) over ", p.shard_ranks(), " GPUs"));
-  else if (ranks > 1 && p.zero_stage > 0)
-    add(sentence("ZeRO-", p.zero_stage, " over ", ranks, " GPUs"));
-  else if (p.data > 1)
-    add(sentence("data parallel over ", p.data, " GPUs"));
-  if (words.empty()) words = "one GPU";
-  if (p.offload.parameters) add("weights offloaded to the host");
-  if (p.offload.optimizer) add("optimizer offloaded to the host");
-  if (p.offload.activations)
-    add(p.recompute == "full" ? "layers' inputs offloaded to the host"
-                              : "activations offloaded to the host");
-  return words;
 }
 
 // Sequences per step of the plans shown: a plan may say its own. Where plans round one batch up,
