@@ -56,6 +56,8 @@ struct Gpu {
     return power_limit_w && power_w > 0 ? std::min(*power_limit_w, power_w) : power_w;
   }
   double compute_capability = 0;  // 8.9; 0 where CUDA does not apply
+  // Whether PyTorch's builds for CUDA or ROCm run there, which the framework rows are of.
+  bool runs_cuda_or_rocm() const { return vendor != "intel"; }
   int pcie_generation = 0;
   int pcie_lanes = 0;
   BytesPerSecond nvlink;                    // all links of one GPU, one direction; 0: none.

@@ -49,6 +49,7 @@ std::optional<std::string> first_plan_refusal(const LaunchTarget& target, const 
 std::vector<std::string> launch_refusals(const LaunchTarget& target, const Question& q) {
   Refusals refusals = target.workload_refusals(q.workload);
   const Refusals of_plan = plan_refusals(target, q);
+  refuse_machines(refusals, q.cluster);
   refusals.insert(refusals.end(), of_plan.begin(), of_plan.end());
   return refusals;
 }

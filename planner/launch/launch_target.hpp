@@ -37,7 +37,7 @@ std::vector<std::string> plan_refusals(const LaunchTarget& target, const Questio
 // The first of them; nothing where the target can say the plan.
 std::optional<std::string> first_plan_refusal(const LaunchTarget& target, const Question& question);
 
-// These, and before them those of the workload.
+// These, and before them those of the workload and the machines.
 std::vector<std::string> launch_refusals(const LaunchTarget& target, const Question& question);
 
 // Names of the targets that refuse nothing: each can start the plan, in a framework of its own, for

@@ -37,6 +37,13 @@ void refuse_unwritten(Refusals& to, const ParallelPlan& p) {
   refuse_if(to, p.async_data, no_file("async-dp"));
 }
 
+void refuse_machines(Refusals& to, const Cluster& cluster) {
+  for (const NodeGroup& g : cluster.groups)
+    if (!g.gpu.runs_cuda_or_rocm())
+      return to.push_back(sentence("the files written here start PyTorch on CUDA or ROCm, and ",
+                                   g.gpu.name, " runs neither"));
+}
+
 void refuse_model_parallel(Refusals& to, const ParallelPlan& p, std::string_view target) {
   refuse_if(to, p.tensor > 1, sentence(target, " has no tensor parallelism"));
   refuse_if(to, p.pipeline > 1, sentence(target, " has no pipeline parallelism"));

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "catalog/cluster.hpp"
 #include "simulator/parallel_plan.hpp"
 #include "simulator/workload.hpp"
 
@@ -18,6 +19,9 @@ Refusals meaningless_sizes(const ParallelPlan& plan, const Workload& workload);
 
 // Keys of a plan that no target writes: what-ifs, and what its framework takes in code only.
 void refuse_unwritten(Refusals& to, const ParallelPlan& plan);
+
+// GPUs for which no target writes: all of them start PyTorch on CUDA or ROCm.
+void refuse_machines(Refusals& to, const Cluster& cluster);
 
 // Adds the reason where the condition holds.
 inline void refuse_if(Refusals& to, bool refused, std::string_view reason) {

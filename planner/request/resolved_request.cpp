@@ -89,6 +89,17 @@ void note_boards(ResolvedRequest& r) {
 
 // Each name once, in order.
 void name_once(std::vector<std::string>& names, const std::string& name) {
+// Frameworks are rows of PyTorch on CUDA and ROCm: names, allocator and all.
+void note_other_software(ResolvedRequest& r) {
+  for (const NodeGroup& g : r.clusters.front().groups)
+    if (!g.gpu.runs_cuda_or_rocm())
+      return r.notes.push_back(sentence(
+          g.gpu.name,
+          " runs neither CUDA nor ROCm: the answer is as if the framework named, its allocator and "
+          "its kernels were there. Intel's own software (SynapseAI, Optimum for Intel Gaudi) is "
+          "not modelled, and no launch files are written for it."));
+}
+
   if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
 }
 
@@ -140,6 +151,7 @@ void resolve_clusters(ResolvedRequest& r, Problems& problems) {
   note_boards(r);
   if (r.asked.network && std::all_of(r.clusters.begin(), r.clusters.end(),
                                      [](const Cluster& c) { return c.nodes() == 1; }))
+  note_other_software(r);
     r.notes.emplace_back("--network changes nothing here: all GPUs are in one machine.");
   for (std::string& note : notes_of_sizes(catalog, *r.asked.gpus))
     r.notes.push_back(std::move(note));
