@@ -135,6 +135,13 @@ std::string shown_samples(std::int64_t n, const PreferenceRow* preference) {
                   preference->name);
 }
 
+std::string target_names(const AdapterTargets& t) {
+  std::string names;
+  for (const auto& [name, used] : adapter_linears)
+    if (t.*used) names += sentence(names.empty() ? "" : ",", name);
+  return names;
+}
+
 std::optional<Bytes> size_in(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

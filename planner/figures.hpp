@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "catalog/adapter.hpp"
 #include "catalog/preference.hpp"
 #include "catalog/units.hpp"
 
@@ -26,6 +27,9 @@ std::string shown_percent(double fraction);    // "+22 %", "-3 %"
 std::string shown_rate(double per_second);     // "0.85", "12.3", "1,234"
 std::string counted(std::int64_t n, std::string_view one);  // "1 GPU", "1,024 GPUs"
 std::string shown_samples(std::int64_t n, const PreferenceRow* preference);  // "16 pairs for dpo"
+
+// "q,v": the linears that have adapters, as --lora-targets takes them.
+std::string target_names(const AdapterTargets& targets);
 
 // "128GiB", "24 GB", "1.5TiB": a size needs its unit. Nothing where it cannot be read.
 std::optional<Bytes> size_in(std::string_view text);

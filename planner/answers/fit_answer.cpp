@@ -7,12 +7,15 @@
 #include <utility>
 #include <vector>
 
+#include "planner/answers/plan_starts.hpp"
 #include "planner/choice/workload_choice.hpp"
+#include "planner/figures.hpp"
 #include "planner/forecast/judgement.hpp"
 #include "planner/forecast/model_states.hpp"
 #include "planner/on_all_cores.hpp"
 #include "planner/search/near_batch.hpp"
 #include "planner/search/plan_warnings.hpp"
+#include "planner/sentence.hpp"
 
 namespace shardwise {
 namespace {
@@ -179,6 +182,20 @@ std::vector<std::string> warnings_of(const ResolvedRequest& request, Method meth
       {chosen.question, chosen.forecast.step_time.expected, request.facts->profile, best_step_on});
 }
 
+// Which launch targets start the plan; where none does, the best of those that one would start.
+std::string started_by(const ResolvedRequest& request, const FitAnswer& a) {
+  const std::string said = told(plan_starts(request, a.chosen.question), "this plan");
+  if (said.starts_with("Started")) return said + '.';
+  const auto other = best_start(request.stated, a.method, *request.facts);
+  if (!other) return said + '.';
+  const Forecast& f = other->forecast;
+  return sentence(said, "; --target ", other->target->name, " starts ",
+                  whole_text(other->job.question.plan), ": ", shown_gib(f.worst().needed), " of ",
+                  shown_gib(f.worst().capacity), " per GPU",
+                  other->verdict == Verdict::tight ? ", tightly, " : ", ",
+                  shown_time(f.step_time.expected), " a step.");
+}
+
 // Runs work(i) for every i, each on a thread of its own: there are as many as methods.
 template <class Work>
 void side_by_side(std::size_t n, Work work) {
@@ -222,6 +239,7 @@ FitAnswers fit_answers(const ResolvedRequest& request) {
     if (shown == nullptr) return;
     shown->warnings = warnings[i] ? *std::move(warnings[i])
                                   : warnings_of(request, request.methods[i], shown->chosen);
+    shown->started = started_by(request, *shown);
   });
   if (request.asked.reach) add_reach(request, all);
   return all;

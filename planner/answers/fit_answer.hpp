@@ -21,7 +21,8 @@ struct FitAnswer {
   Bytes model_states;  // of the whole model, once
   std::vector<Advice> advice;
   std::vector<std::string> warnings;  // as `plan` gives them, of a method's first card that fits
-  std::optional<Reach> reach;         // where it is asked for, of a method's first card that fits
+  std::string started;  // of a method's first card that fits: which launch targets start its plan
+  std::optional<Reach> reach;  // where it is asked for, of a method's first card that fits
 };
 
 struct FitAnswers {

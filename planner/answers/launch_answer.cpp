@@ -7,6 +7,7 @@
 #include "catalog/find.hpp"
 #include "catalog/json_document.hpp"
 #include "catalog/names.hpp"
+#include "planner/answers/plan_starts.hpp"
 #include "planner/choice/asked_plan.hpp"
 #include "planner/choice/workload_choice.hpp"
 #include "planner/figures.hpp"
@@ -158,8 +159,8 @@ Result<Decided> decided(const Request& request, const LaunchTarget& target, cons
 }
 
 // A framework that was asked for may not be the one that the files run: then what they run is
-// forecast as well, with the same plan, optimizer and precision. Nothing is written that fits where
-// it was asked for and not where it runs.
+// forecast as well, with the same plan and work. Nothing is written that fits where it was asked
+// for and not where it runs.
 Result<std::optional<std::string>> forecast_of_another(const ResolvedRequest& r,
                                                        const LaunchTarget& target,
                                                        const Question& q, const Forecast& asked) {
@@ -168,13 +169,7 @@ Result<std::optional<std::string>> forecast_of_another(const ResolvedRequest& r,
   const Method method = q.workload.method;
   const auto run = find_framework(r.facts->catalog, target.framework(method, q.plan.zero_stage));
   if (!run || (**run).family == q.workload.framework.family) return nothing;
-  ResolvedRequest theirs = r;
-  theirs.asked.framework = (**run).id;
-  theirs.asked.optimizer = q.workload.optimizer;
-  theirs.asked.precision = q.workload.compute;
-  const Question same{choose_workload(theirs, method, q.cluster, q.plan.zero_stage).workload,
-                      q.plan, q.cluster};
-  const auto f = forecast(same, r.facts->profile);
+  const auto f = forecast(question_in(r, q, target), r.facts->profile);
   const std::string told = sentence("The forecast is of ", q.workload.framework.name,
                                     ", as asked; these files run ", (**run).name);
   if (!f) return {sentence(told, ".")};

@@ -1,5 +1,6 @@
 #include "planner/launch/launch_target.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "planner/launch/plan_refusal.hpp"
@@ -48,17 +49,16 @@ std::optional<std::string> first_plan_refusal(const LaunchTarget& target, const 
 
 std::vector<std::string> launch_refusals(const LaunchTarget& target, const Question& q) {
   Refusals refusals = target.workload_refusals(q.workload);
-  const Refusals of_plan = plan_refusals(target, q);
   refuse_machines(refusals, q.cluster);
+  const Refusals of_plan = plan_refusals(target, q);
   refusals.insert(refusals.end(), of_plan.begin(), of_plan.end());
   return refusals;
 }
 
-std::vector<std::string_view> targets_that_start(const Question& q) {
-  std::vector<std::string_view> names;
-  for (const LaunchTarget& target : launch_targets())
-    if (launch_refusals(target, q).empty()) names.push_back(target.name);
-  return names;
+bool takes_plan(const Question& q) {
+  return std::any_of(targets().begin(), targets().end(), [&](const LaunchTarget& target) {
+    return launch_refusals(target, q).empty();
+  });
 }
 
 }  // namespace shardwise

@@ -40,8 +40,8 @@ std::optional<std::string> first_plan_refusal(const LaunchTarget& target, const 
 // These, and before them those of the workload and the machines.
 std::vector<std::string> launch_refusals(const LaunchTarget& target, const Question& question);
 
-// Names of the targets that refuse nothing: each can start the plan, in a framework of its own, for
-// which `launch` forecasts it anew.
-std::vector<std::string_view> targets_that_start(const Question& question);
+// Whether some target refuses nothing. Each runs a framework of its own, in which the plan may not
+// fit (planner/answers/plan_starts.hpp).
+bool takes_plan(const Question& question);
 
 }  // namespace shardwise

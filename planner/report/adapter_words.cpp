@@ -1,15 +1,9 @@
 #include "planner/report/adapter_words.hpp"
 
+#include "planner/figures.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {
-
-std::string target_names(const AdapterTargets& t) {
-  std::string names;
-  for (const auto& [name, used] : adapter_linears)
-    if (t.*used) names += sentence(names.empty() ? "" : ",", name);
-  return names;
-}
 
 std::string adapter_text(const Workload& w) {
   if (!row(w.method).adapter) return "";

@@ -7,9 +7,6 @@
 
 namespace shardwise {
 
-// "q,v", as --lora-targets takes them.
-std::string target_names(const AdapterTargets& targets);
-
 // "  adapters of rank 16 on q,v; frozen weights in nf4", a line; empty where none is trained.
 std::string adapter_text(const Workload& workload);
 

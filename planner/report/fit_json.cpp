@@ -1,6 +1,6 @@
 #include "planner/report/fit_json.hpp"
 
-#include "planner/launch/launch_target.hpp"
+#include "planner/answers/plan_starts.hpp"
 #include "planner/report/explanation_report.hpp"
 #include "planner/report/output.hpp"
 #include "planner/report/reach_report.hpp"
@@ -32,7 +32,14 @@ std::optional<std::int64_t> tokens_asked(const ResolvedRequest& r) {
   return std::nullopt;
 }
 
-Json answer_json(const ResolvedRequest& r, const FitAnswer& a) {
+// Those that start the plan, where it fits.
+std::vector<std::string_view> targets_of(const ResolvedRequest& r, const FitAnswer& a,
+                                         std::vector<PlayedStart>& played) {
+  if (a.chosen.verdict == Verdict::does_not_fit) return {};
+  return plan_starts(r, a.chosen.question, &played).targets;
+}
+
+Json answer_json(const ResolvedRequest& r, const FitAnswer& a, std::vector<PlayedStart>& played) {
   const Forecast& f = a.chosen.forecast;
   const StageForecast& s = f.worst();
   Json advice = Json::array();
@@ -42,7 +49,7 @@ Json answer_json(const ResolvedRequest& r, const FitAnswer& a) {
             {"verdict", verdict_name(a.chosen.verdict)},
             {"plan", whole_text(a.chosen.question.plan)},
             {"framework", a.chosen.question.workload.framework.id},
-            {"launch_targets", targets_that_start(a.chosen.question)},
+            {"launch_targets", targets_of(r, a, played)},
             {"settings", settings_json(a.chosen.question)},
             {"peak_memory_gib", memory_json(s.peak)},
             {"needed_memory_gib", json_gib(s.needed)},
@@ -65,6 +72,7 @@ Json answer_json(const ResolvedRequest& r, const FitAnswer& a) {
       j["run_s"] = json_number(static_cast<double>(*tokens) / f.tokens_per_s);
     }
   }
+  if (!a.started.empty()) j["notes"].push_back(a.started);
   add_host_ram(j, f.host);
   if (r.asked.explain)
     j["explain"] = explanation_json(explain(a.chosen.question, f, r.facts->profile));
@@ -78,7 +86,8 @@ Json answer_json(const ResolvedRequest& r, const FitAnswer& a) {
 
 Json fit_json(const ResolvedRequest& request, const FitAnswers& answers) {
   Json list = Json::array();
-  for (const FitAnswer& a : answers.answers) list.push_back(answer_json(request, a));
+  std::vector<PlayedStart> played;
+  for (const FitAnswer& a : answers.answers) list.push_back(answer_json(request, a, played));
   Json notes = request.notes;
   for (const Problem& p : answers.problems) notes.push_back(p.what);
   std::vector<const Question*> answered;

@@ -4,12 +4,11 @@
 #include <vector>
 
 #include "planner/figures.hpp"
-#include "planner/launch/launch_target.hpp"
 #include "planner/report/adapter_words.hpp"
 #include "planner/report/bar.hpp"
 #include "planner/report/explanation_report.hpp"
-#include "planner/report/layout_words.hpp"
 #include "planner/report/host_ram_text.hpp"
+#include "planner/report/layout_words.hpp"
 #include "planner/report/reach_report.hpp"
 #include "planner/report/table.hpp"
 #include "planner/report/why_not_report.hpp"
@@ -195,13 +194,6 @@ std::string step_line(const FitAnswer& a) {
   return text + "\n" + host_ram_text(f, "about ");
 }
 
-// Which targets of `launch` can start the plan shown.
-std::string starts_line(const FitAnswer& a) {
-  const auto names = targets_that_start(a.chosen.question);
-  if (names.empty()) return "  note: No target of shardwise launch can start this plan.\n";
-  return sentence("  note: Started by shardwise launch --target ", listed(names, " or "), ".\n");
-}
-
 // What was asked about the answer shown.
 std::string asked_text(const ResolvedRequest& r, const FitAnswer& a) {
   const ChosenPlan& c = a.chosen;
@@ -243,8 +235,8 @@ std::string method_part(const ResolvedRequest& r, Method method,
     for (const std::string& warning : (*good)->warnings)
       text += sentence("  warning: ", warning, "\n");
     for (const std::string& note : (*good)->chosen.notes) text += sentence("  note: ", note, "\n");
-    return text + starts_line(**good) + advice_text(**good) + reach_part(r, list) +
-           asked_text(r, **good);
+    return text + sentence("  note: ", (*good)->started, "\n") + advice_text(**good) +
+           reach_part(r, list) + asked_text(r, **good);
   }
   const FitAnswer& a = *list.front();
   text += sentence("  nearest plan ", whole_text(a.chosen.question.plan), ": ",

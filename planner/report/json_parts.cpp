@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "planner/report/adapter_words.hpp"
+#include "planner/figures.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/offload_choice.hpp"
 
