@@ -1,7 +1,9 @@
 #include "planner/answers/shop_answer.hpp"
 
 #include <algorithm>
+#include <limits>
 
+#include "catalog/cluster_parser.hpp"
 #include "catalog/find.hpp"
 #include "planner/figures.hpp"
 #include "planner/forecast/cost.hpp"
@@ -63,6 +65,20 @@ std::optional<Bytes> rented_ram(const Catalog& catalog, const ShopOffer& offer) 
   return node == nullptr ? std::nullopt : node->host_ram;
 }
 
+// Who buys or rents for a run wants to start it.
+void note_what_nothing_starts(ShopAnswer& answer) {
+  const auto many = std::count_if(answer.offers.begin(), answer.offers.end(),
+                                  [](const ShopOffer& o) { return !o.starts.any(); });
+  if (many == 0) return;
+  const auto first = std::find_if(answer.offers.begin(), answer.offers.end(),
+                                  [](const ShopOffer& o) { return o.starts.any(); });
+  answer.notes.push_back(
+      sentence("No target of shardwise launch starts the plans with *: a script of your own has to",
+               first == answer.offers.end()
+                   ? "."
+                   : sentence("; the first that one starts is ", first->gpus, ".")));
+}
+
 // Plans that offload into memory of a size that nobody knows.
 void note_unknown_ram(ShopAnswer& answer) {
   std::string first;
@@ -87,6 +103,7 @@ void judge(ShopOffer& offer, const ResolvedRequest& r, std::int64_t sequences,
   const std::int64_t steps = (sequences - 1) / chosen->question.plan.global_batch() + 1;
   offer.time = Seconds(offer.step.expected.value * static_cast<double>(steps));
   offer.question = std::move(chosen->question);
+  if (offer.verdict != Verdict::does_not_fit) offer.starts = plan_starts(r, *offer.question);
   if (offer.rented != nullptr) {
     offer.total = for_hours(offer.price, offer.time);
     return;
@@ -109,7 +126,7 @@ std::int64_t sequences_of(const ResolvedRequest& r) {
 void add_notes(ShopAnswer& answer, const Operations& operations) {
   answer.notes.push_back(
       "Cards at the price they came out with, without the box around them; machines on demand in "
-      "the cheapest region catalogued.");
+      "the cheapest region catalogued. GPUs that run neither CUDA nor ROCm are left out.");
   answer.notes.push_back(sentence("Electricity at ", fixed(operations.per_kwh.value, 4),
                                   " dollars per kWh, of GPUs at their power limit."));
   const auto bought = std::find_if(answer.offers.begin(), answer.offers.end(),
@@ -124,14 +141,18 @@ void add_notes(ShopAnswer& answer, const Operations& operations) {
                                     shown_rate(bought->price.value / saved), " such runs."));
 }
 
-}  // namespace
+// Gaudi: what is forecast is PyTorch on CUDA or ROCm, and nobody buys what cannot run it.
+bool runs_other_software(const Facts& facts, const std::string& gpus) {
+  const auto clusters = parse_gpus(facts.catalog, gpus, {});
+  return clusters && !clusters->front().groups.front().gpu.runs_cuda_or_rocm();
+}
 
-Result<ShopAnswer> shop_answer(const Request& request, const Facts& facts,
-                               const Operations& operations) {
-  if (request.gpus)
-    return Problem{ProblemKind::request, "--gpus", "is what shop finds out; leave it away"};
-  const UsDollars budget = request.budget ? UsDollars{*request.budget} : usual_budget;
-  std::vector<ShopOffer> offers = offers_of(facts.catalog.prices, budget);
+// All offers whose cards cost no more than this, judged.
+Result<std::vector<ShopOffer>> judged_offers(const Request& request, const Facts& facts,
+                                             const Operations& operations, UsDollars most,
+                                             ShopAnswer& answer) {
+  std::vector<ShopOffer> offers = offers_of(facts.catalog.prices, most);
+  std::erase_if(offers, [&](const ShopOffer& o) { return runs_other_software(facts, o.gpus); });
   std::vector<ResolvedRequest> requests;
   for (ShopOffer& offer : offers) {
     Request one = request;
@@ -145,27 +166,88 @@ Result<ShopAnswer> shop_answer(const Request& request, const Facts& facts,
   }
   if (requests.empty())
     return Problem{ProblemKind::request, "--budget", "buys no catalogued card and rents nothing"};
-  ShopAnswer answer;
   answer.request = requests.front();
   answer.request.asked.host_ram = request.host_ram;
-  answer.budget = budget;
   answer.method = requests.front().methods.front();
   answer.sequences = sequences_of(requests.front());
   on_all_cores(offers.size(),
                [&](std::size_t i) { judge(offers[i], requests[i], answer.sequences, operations); });
-  for (ShopOffer& offer : offers) {
+  return offers;
+}
+
+// The cheapest of the offers that run, of those bought or of those rented; one that nothing starts
+// only where there is no other.
+const ShopOffer* cheapest(const std::vector<ShopOffer>& offers, bool rented) {
+  const ShopOffer* best = nullptr;
+  for (const ShopOffer& o : offers) {
+    if (o.verdict == Verdict::does_not_fit || (o.rented != nullptr) != rented) continue;
+    const bool starts = o.starts.any(), better = best == nullptr || starts > best->starts.any();
+    if (better || (starts == best->starts.any() && cheaper(o, *best))) best = &o;
+  }
+  return best;
+}
+
+std::string dollars(UsDollars amount) { return sentence('$', fixed(amount.value, 2)); }
+
+// Where the budget is for nothing: what would do.
+Problems note_what_is_needed(ShopAnswer& answer, const Request& request, const Facts& facts,
+                             const Operations& operations) {
+  ShopAnswer unused;
+  const auto all =
+      judged_offers(request, facts, operations, {std::numeric_limits<double>::infinity()}, unused);
+  if (!all) return all.error();
+  const ShopOffer *rent = cheapest(*all, true), *buy = cheapest(*all, false);
+  if (rent == nullptr && buy == nullptr) {
+    answer.notes.push_back(
+        sentence("Nothing catalogued runs it at any price: up to four cards and "
+                 "machines of up to ",
+                 most_rented, " GPUs are looked at."));
+    return {};
+  }
+  std::vector<std::string> ways;
+  const auto add = [&](std::string_view how, const ShopOffer* o) {
+    if (o != nullptr)
+      ways.push_back(sentence(how, o->gpus,
+                              o->rented != nullptr ? " of " + o->rented->provider : "", " for ",
+                              dollars(o->total),
+                              o->starts.any() ? ""
+                                              : " (by a script of your own: no target of "
+                                                "shardwise launch starts it)"));
+  };
+  add("rented ", rent);
+  add("bought ", buy);
+  answer.notes.push_back(sentence("The least that runs it: ", listed(ways, "; or "), "."));
+  return {};
+}
+
+}  // namespace
+
+Result<ShopAnswer> shop_answer(const Request& request, const Facts& facts,
+                               const Operations& operations) {
+  if (request.gpus)
+    return Problem{ProblemKind::request, "--gpus", "is what shop finds out; leave it away"};
+  ShopAnswer answer;
+  answer.budget = request.budget ? UsDollars{*request.budget} : usual_budget;
+  auto judged = judged_offers(request, facts, operations, answer.budget, answer);
+  if (!judged) return judged.error();
+  for (ShopOffer& offer : *judged) {
     if (offer.verdict == Verdict::does_not_fit)
       ++answer.do_not_fit;
-    else if (offer.total > budget)
+    else if (offer.total > answer.budget)
       ++answer.too_dear;
     else
       answer.offers.push_back(std::move(offer));
   }
   std::sort(answer.offers.begin(), answer.offers.end(), cheaper);
+  if (answer.offers.empty())
+    if (const auto problems = note_what_is_needed(answer, request, facts, operations);
+        !problems.empty())
+      return problems;
   if (framework_follows_gpus(request, {answer.method}))
     answer.notes.emplace_back(framework_follows_gpus_note);
   add_notes(answer, operations);
   note_unknown_ram(answer);
+  note_what_nothing_starts(answer);
   return answer;
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "catalog/operations.hpp"
+#include "planner/answers/plan_starts.hpp"
 #include "planner/request/resolved_request.hpp"
 #include "planner/search/plan_choice.hpp"
 
@@ -28,6 +29,7 @@ struct ShopOffer {
   // Of the run, where some plan runs there:
   Verdict verdict = Verdict::does_not_fit;
   std::optional<Question> question;  // the plan chosen, and where it runs
+  PlanStarts starts;                 // which launch targets start it
   Interval<Seconds> step;
   Seconds time;
   UsDollars electricity;  // bought only

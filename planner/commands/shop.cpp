@@ -4,6 +4,7 @@
 
 #include "planner/answers/shop_answer.hpp"
 #include "planner/figures.hpp"
+#include "planner/report/layout_words.hpp"
 #include "planner/report/outlook_report.hpp"
 #include "planner/report/request_json.hpp"
 #include "planner/report/table.hpp"
@@ -25,17 +26,25 @@ std::string shop_text(const std::string& model, const ShopAnswer& a, std::option
   const bool several = std::any_of(a.offers.begin(), a.offers.end(), [&](const ShopOffer& o) {
     return framework_of(o) != framework_of(a.offers.front());
   });
+  const bool offloads = std::any_of(a.offers.begin(), a.offers.end(), [](const ShopOffer& o) {
+    return !(o.question->plan.offload == Offload{});
+  });
   Table t{{"gpus", "how", "verdict", "step", "time", "total"}, {}};
   if (several) t.header.emplace_back("trained in");
+  if (offloads) t.header.emplace_back("in host RAM");
   for (const ShopOffer& o : a.offers) {
-    t.rows.push_back({o.gpus, seller(o), std::string(verdict_name(o.verdict)),
-                      shown_time(o.step.expected), shown_time(o.time), shown_dollars(o.total)});
+    t.rows.push_back({sentence(o.gpus, o.starts.any() ? "" : " *"), seller(o),
+                      std::string(verdict_name(o.verdict)), shown_time(o.step.expected),
+                      shown_time(o.time), shown_dollars(o.total)});
     if (several) t.rows.back().push_back(framework_of(o));
+    const std::string offloaded = offload_words(o.question->plan);
+    if (offloads) t.rows.back().push_back(offloaded.empty() ? "-" : offloaded);
   }
   std::string text =
       sentence(model, ", ", name(a.method), ", ", counted(a.sequences, "sequence"), " for ",
-               shown_dollars(a.budget), " or less\n", shown_table(t, "  ", columns), "  ",
-               a.do_not_fit, " more do not fit, ", a.too_dear, " cost more\n");
+               shown_dollars(a.budget), " or less\n",
+               a.offers.empty() ? "  nothing\n" : shown_table(t, "  ", columns), "  ", a.do_not_fit,
+               a.offers.empty() ? "" : " more", " do not fit, ", a.too_dear, " cost more\n");
   for (const std::string& note : a.notes) text += sentence("  note: ", note, "\n");
   return text;
 }
@@ -70,6 +79,7 @@ Json shop_json(const Request& request, const ShopAnswer& a) {
     j["verdict"] = verdict_name(o.verdict);
     j["plan"] = whole_text(o.question->plan);
     j["framework"] = framework_of(o);
+    j["launch_targets"] = o.starts.targets;
     j["step_time_s"] = step_time_json(o.step);
     j["time_s"] = json_number(o.time.value);
     j["usd_total"] = json_number(o.total.value);

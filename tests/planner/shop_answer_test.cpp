@@ -1,7 +1,9 @@
 #include "planner/answers/shop_answer.hpp"
 
 #include "planner/answers/models_answer.hpp"
+#include "planner/figures.hpp"
 #include "planner/forecast/cost.hpp"
+#include "planner/sentence.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
 #include "tests/source_dir.hpp"
@@ -43,6 +45,8 @@ TEST_CASE("offers are ranked by what the run comes to, within the budget") {
   }
   CHECK(bought);
   CHECK(rented);
+  for (const ShopOffer& o : a->offers)  // rented out, and runs no framework of the catalog
+    CHECK(o.gpus.find("gaudi") == std::string::npos);
 }
 
 TEST_CASE("more money never offers less, and electricity is power x time x price") {
@@ -55,6 +59,26 @@ TEST_CASE("more money never offers less, and electricity is power x time x price
     // 450 W for the run at 0.1784 dollars a kWh.
     CHECK(o.electricity.value == Approx(0.450 * o.time.value / 3600 * 0.1784));
   }
+}
+
+// What the cheapest comes to at any price, less a little, buys nothing.
+TEST_CASE("a budget that is for nothing is told what would do") {
+  const auto rich = shop_for(1e9, 100'000);
+  REQUIRE(rich);
+  const auto first = [&](bool rented) {
+    for (const ShopOffer& o : rich->offers)
+      if ((o.rented != nullptr) == rented && o.starts.any()) return o;
+    return ShopOffer{};
+  };
+  const ShopOffer rent = first(true), buy = first(false);
+  const auto poor = shop_for(0.9 * rich->offers.front().total.value, 100'000);
+  REQUIRE(poor);
+  CHECK(poor->offers.empty());
+  CHECK(poor->too_dear > 0);
+  CHECK(poor->notes.front() == sentence("The least that runs it: rented ", rent.gpus, " of ",
+                                        rent.rented->provider, " for $", fixed(rent.total.value, 2),
+                                        "; or bought ", buy.gpus, " for $",
+                                        fixed(buy.total.value, 2), "."));
 }
 
 // Its names say which catalogued node a rented machine is: nebius-gpu-b200-sxm-8gpu-160vcpu-1792gb.
