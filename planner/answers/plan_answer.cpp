@@ -7,12 +7,14 @@
 #include "catalog/json_document.hpp"
 #include "catalog/names.hpp"
 #include "catalog/operations.hpp"
+#include "planner/answers/plan_starts.hpp"
 #include "planner/answers/run_outlook.hpp"
 #include "planner/choice/workload_choice.hpp"
 #include "planner/figures.hpp"
 #include "planner/forecast/judgement.hpp"
 #include "planner/forecast/model_states.hpp"
 #include "planner/launch/launch_target.hpp"
+#include "planner/launch/plan_refusal.hpp"
 #include "planner/request/foreign_words.hpp"
 #include "planner/request/usual_framework.hpp"
 #include "planner/search/near_batch.hpp"
@@ -96,6 +98,84 @@ std::string first_that_can(const PlanAnswer& a) {
                            : sentence(" The best of those is number ", can - best.begin() + 1, ".");
 }
 
+std::string shown_step(const FoundPlan& p) {
+  return sentence(whole_text(p.plan), ", ", shown_time(p.forecast.step_time.expected), " a step");
+}
+
+// Of more legal plans than this a second search would take longer than people wait: a preference.
+constexpr std::int64_t most_searched_again = 1'000'000;
+
+// The best plan that a launch target starts, where none of the list is one.
+std::optional<FoundPlan> search_startable(const std::vector<const SearchSite*>& sites,
+                                          SearchWish search, const Facts& facts) {
+  std::vector<const LaunchTarget*> able;
+  for (const LaunchTarget& target : launch_targets())
+    if (target.workload_refusals(sites.front()->without_zero).empty()) able.push_back(&target);
+  if (able.empty()) return std::nullopt;
+  search.top = 1;
+  search.refused = [able,
+                    refused = search.refused](const Question& q) -> std::optional<std::string> {
+    if (auto reason = refused ? refused(q) : std::nullopt) return reason;
+    std::optional<std::string> first;
+    for (const LaunchTarget* target : able) {
+      auto reason = first_plan_refusal(*target, q);
+      if (!reason) return std::nullopt;
+      if (!first) first = std::move(reason);
+    }
+    return first;
+  };
+  SearchResult found = search_plans(sites, facts.profile, search);
+  if (found.best.empty()) return std::nullopt;
+  return std::move(found.best.front());
+}
+
+// The first plan is what the objective says; who wants to run it is told what starts it, or which
+// is the best that something starts.
+void note_starts(PlanAnswer& a, const std::vector<const SearchSite*>& sites,
+                 const SearchWish& search, const Facts& facts) {
+  const auto starts_of = [&](const FoundPlan& p) {
+    return plan_starts(a.requests[p.site], question_of(a, p));
+  };
+  const std::vector<FoundPlan>& best = a.result.best;
+  if (best.empty()) return;
+  const PlanStarts first = starts_of(best.front());
+  if (first.any()) {
+    a.startable = best.front();
+    a.notes.push_back(sentence("The first plan is started by shardwise launch --target ",
+                               listed_targets(first), '.'));
+    return;
+  }
+  const std::string none = told(first, "the first plan");
+  for (std::size_t i = 1; i < best.size(); ++i) {
+    const PlanStarts starts = starts_of(best[i]);
+    if (!starts.any()) continue;
+    a.startable = best[i];
+    a.notes.push_back(sentence(none, "; the best that one can is number ", i + 1, ", --target ",
+                               listed_targets(starts), '.'));
+    return;
+  }
+  std::optional<FoundPlan> found;
+  if (a.result.proof.legal <= most_searched_again) found = search_startable(sites, search, facts);
+  if (found)
+    if (const PlanStarts starts = starts_of(*found); starts.any()) {
+      a.notes.push_back(sentence(none, "; the best that one can is ", shown_step(*found),
+                                 ", --target ", listed_targets(starts), '.'));
+      a.startable = std::move(found);
+      return;
+    }
+  const Question q = question_of(a, best.front());
+  const LaunchTarget* usual = target_running(q.workload.framework.id, a.method);
+  Refusals unwritten;
+  refuse_machines(unwritten, q.cluster);
+  const bool others = usual != nullptr && !a.request.asked.framework && unwritten.empty() &&
+                      usual->workload_refusals(q.workload).empty();
+  a.notes.push_back(sentence(
+      none, ", nor any of these",
+      others ? sentence("; shardwise launch --target ", usual->name, " finds the best that it can")
+             : std::string(),
+      "."));
+}
+
 // Nobody asked for a framework, so the search went beyond what the usual one can run. Answers mark
 // such plans.
 void note_what_cannot_run(PlanAnswer& a) {
@@ -107,6 +187,11 @@ void note_what_cannot_run(PlanAnswer& a) {
     const auto reason = beyond_usual(a, *p);
     if (!reason) continue;
     const Framework& usual = a.sites[p->site].without_zero.framework;
+    if (target_running(usual.id, a.method) == nullptr) {
+      a.notes.push_back(sentence("Plans with * can be told to no target of shardwise launch: ",
+                                 usual.name, " takes them from a script of your own."));
+      return;
+    }
     a.notes.push_back(sentence("Plans with * are more than ", usual.name, " can be told (", *reason,
                                "); --framework ", usual.id, " keeps to plans that it runs.",
                                first_that_can(a)));
@@ -385,6 +470,7 @@ Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const Pl
   fill_needs(*a, facts.profile);
   if (!a->result.best.empty()) {
     const FoundPlan& best = a->result.best.front();
+    note_starts(*a, all, search, facts);
     note_what_cannot_run(*a);
     a->warnings = plan_warnings(a->requests[best.site], a->sites[best.site], best, search);
   }
@@ -395,8 +481,10 @@ std::optional<std::string> beyond_usual(const PlanAnswer& a, const FoundPlan& fo
   if (a.request.asked.framework) return std::nullopt;
   const Framework& usual = a.sites[found.site].without_zero.framework;
   const LaunchTarget* target = target_running(usual.id, a.method);
-  if (target == nullptr) return std::nullopt;
-  return first_plan_refusal(*target, question_of(a, found));
+  const Question q = question_of(a, found);
+  if (target != nullptr) return first_plan_refusal(*target, q);
+  if (takes_plan(q)) return std::nullopt;
+  return "no target of shardwise launch can be told it";
 }
 
 }  // namespace shardwise

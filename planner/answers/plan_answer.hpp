@@ -45,6 +45,8 @@ struct PlanAnswer {
   std::vector<std::string> warnings;  // about the first plan
   std::optional<int> stops_paying;    // GPUs beyond which doubling is slower than it should be
   std::vector<std::string> notes;
+  // The best plan that a launch target starts: the first, unless nothing starts that. Of one size.
+  std::optional<FoundPlan> startable;
 };
 
 // "8..1024xH100-SXM" as 8, 16, ... 1024xH100-SXM; one text where there is no "..". Problems where
@@ -56,7 +58,7 @@ Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const Pl
                                                 const Facts& facts);
 
 // Why the usual framework cannot be told a plan, where nobody asked for a framework and the search
-// went beyond it; nothing where it can, or where no launch files are written for it.
+// went beyond it; where no launch files are written for it, that no target can be told it.
 std::optional<std::string> beyond_usual(const PlanAnswer& answer, const FoundPlan& found);
 
 // US dollars for a million tokens, where somebody rents these GPUs out.

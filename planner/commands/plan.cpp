@@ -66,7 +66,8 @@ Result<std::unique_ptr<PlanAnswer>> watched_answer(const Request& request, const
   return plan_answer(request, wish, facts);
 }
 
-// The whole run by the first plan, where the request states how much data there is.
+// The whole run by the first plan that can be started, where the request states how much data there
+// is; by the first of all where none can.
 Result<std::optional<RunOutlook>> outlook_of_best(const PlanAnswer& a) {
   std::optional<RunOutlook> nothing;
   const Request& asked = a.request.asked;
@@ -76,11 +77,17 @@ Result<std::optional<RunOutlook>> outlook_of_best(const PlanAnswer& a) {
                    sentence("tells the whole run on GPUs of one size, found ", *asked.gpus)};
   const auto operations = load_operations(a.request.facts->catalog.root);
   if (!operations) return operations.error();
-  const FoundPlan& best = a.result.best.front();
+  const FoundPlan& first = a.result.best.front();
+  const FoundPlan& best = a.startable ? *a.startable : first;
   const SearchSite& site = a.sites[best.site];
-  return run_outlook(a.requests[best.site],
-                     {site.space.workload(best.plan), best.plan, site.cluster}, best.forecast,
-                     *operations);
+  auto outlook =
+      run_outlook(a.requests[best.site], {site.space.workload(best.plan), best.plan, site.cluster},
+                  best.forecast, *operations);
+  if (outlook && !(best.plan == first.plan))
+    outlook->notes.insert(outlook->notes.begin(),
+                          sentence("Of ", whole_text(best.plan),
+                                   ", which shardwise launch can start, not of the first plan."));
+  return outlook;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/answers/plan_starts.hpp"
 #include "planner/search/plan_choice.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
@@ -39,6 +40,37 @@ TEST_CASE("a method that nobody named is told with the plans", "[search]") {
     CHECK(std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
             return note.starts_with("No method named: pretraining");
           }) == !named);
+  }
+}
+
+// The fastest plan of Accelerate's FSDP checkpoints layers in a way that no target writes: the best
+// that one writes is told, and is the first of the list that one does.
+TEST_CASE("plans are told what starts the first, or the best that something starts", "[search]") {
+  for (const Method method : {Method::lora, Method::full, Method::qlora}) {
+    const Request r = request_for("llama-3.1-8b", "8xRTX-4090", {method});
+    PlanWish wish;
+    const auto a = plan_answer(r, wish, known_facts());
+    REQUIRE(a);
+    const PlanAnswer& found = **a;
+    REQUIRE_FALSE(found.result.best.empty());
+    REQUIRE(found.startable);
+    const auto starts = [&](const FoundPlan& p) {
+      const SearchSite& site = found.sites[p.site];
+      return plan_starts(found.requests[p.site],
+                         {site.space.workload(p.plan), p.plan, site.cluster});
+    };
+    for (const FoundPlan& p : found.result.best) {
+      if (p.plan == found.startable->plan) break;
+      CHECK_FALSE(starts(p).any());
+    }
+    const PlanStarts best = starts(*found.startable);
+    CHECK(best.any());
+    const bool first = found.startable->plan == found.result.best.front().plan;
+    CHECK(std::count_if(found.notes.begin(), found.notes.end(), [&](const std::string& note) {
+            return note.find(first ? "The first plan is started by" : "the best that one can is") !=
+                       std::string::npos &&
+                   note.find("--target " + listed_targets(best)) != std::string::npos;
+          }) == 1);
   }
 }
 
