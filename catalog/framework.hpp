@@ -378,6 +378,7 @@ struct Framework {
   // False: the experts of a layer are one tensor, which bitsandbytes passes over: they stay as
   // other weights do that it leaves alone.
   bool quantizes_experts = true;
+  bool widens_whole_experts = false;  // such experts become fp32, unless gradients are sharded
   bool dequantizes_experts_at_once = false;  // a layer's quantised experts are one tensor
   int dequantized_copies = 1;                // 16-bit copies of a quantised weight while it is used
   FourBitUnpacking four_bit_unpacking = FourBitUnpacking::lookup;

@@ -260,6 +260,7 @@ void read_finetuning(JsonReader& r, Framework& f) {
   f.checkpoints_miss_context = r.maybe_flag("checkpoints_miss_context").value_or(false);
   f.quantizes_head = r.maybe_flag("quantizes_head").value_or(false);
   f.quantizes_experts = r.maybe_flag("quantizes_experts").value_or(true);
+  f.widens_whole_experts = r.maybe_flag("widens_whole_experts").value_or(false);
   f.dequantizes_experts_at_once = r.maybe_flag("dequantizes_experts_at_once").value_or(false);
   f.dequantized_copies = r.maybe_integer("dequantized_copies", 1, 4).value_or(1);
   f.four_bit_unpacking = r.maybe_choice("four_bit_unpacking", four_bit_unpacking_names)

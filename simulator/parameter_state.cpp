@@ -250,7 +250,9 @@ LayerState layer_state(const Workload& w, const ParallelPlan& plan,
   const auto add_matrices = [&](std::int64_t elements, const MatrixSides& sides,
                                 const Shards& share, bool experts) {
     if (elements == 0) return;
-    const StoredParameter p = stored_matrices(w, trainable, elements, sides, experts);
+    StoredParameter p = stored_matrices(w, trainable, elements, sides, experts);
+    const bool passed_over = experts && !trainable && leaves_experts_whole(w);
+    if (passed_over && w.framework.widens_whole_experts && plan.zero_stage < 2) p.weight = 4;
     add(state, elements, p, share, false, whole_stays && !(experts && leaves_experts_whole(w)),
         experts ? gathering : linears);
   };

@@ -144,8 +144,9 @@ ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cl
   w.expert_imbalance = r.asked.expert_imbalance.value_or(1);
   w.adapter = adapter_for(r, method, w.framework);
   if (leaves_experts_whole(w))
-    chosen.notes.push_back(sentence(w.framework.name, " does not quantise the experts: ",
-                                    one_tensor, "; ", quantizes_experts, " does."));
+    chosen.notes.push_back(
+        sentence(w.framework.name, " does not quantise the experts: ", one_tensor, "; ",
+                 quantizes_experts, " does, and axolotl by quantize_moe_experts."));
   else if (!r.asked.framework && w.framework.id == quantizes_experts)
     chosen.notes.push_back(sentence("Forecast in ", w.framework.name,
                                     ", which quantises the experts: ", one_tensor, '.'));

@@ -65,6 +65,7 @@ constexpr PlanKey keys[] = {
     says_choice("liger_fused_linear_cross_entropy", "fused_loss", fused),
     says_choice("load_in_4bit", "quantized-4bit", true_or_false),
     says_choice("load_in_8bit", "quantized-8bit", true_or_false),
+    says_choice("quantize_moe_experts", "quantized-experts", true_or_false),
     says_choice("gptq", "stored-gptq", true_or_false),
     says_choice("bnb_config_kwargs.bnb_4bit_use_double_quant", "double-quant", true_or_false),
     says_choice("peft_use_dora", "dora", true_or_false),
@@ -115,7 +116,6 @@ constexpr PlanKey keys[] = {
     ignored("lora_fan_in_fan_out", no_step),
     ignored("lora_modules_to_save*", "is counted as the framework does it"),
     ignored("bnb_config_kwargs.*", row_says),
-    ignored("quantize_moe_experts", row_says),
     ignored("gradient_checkpointing_kwargs*", no_bearing),
     ignored("attn_implementation", "the framework's row says which kernel"),
     ignored("flash_attention", "the framework's row says which kernel"),
@@ -194,8 +194,23 @@ void forget_adapters(PlanWords& words, const std::string& file) {
   words.imply("method", "full", file);
 }
 
+// bitsandbytes passes over the experts of transformers 5, one parameter of three dimensions, unless
+// quantize_moe_experts is said, which goes with no lora_target_linear (utils/schemas/config.py
+// @067b021c8, check_quantize_moe_experts).
+std::string_view row_for_experts(PlanWords& words, const Transformer& model) {
+  const bool packed = words.is("quantized-4bit", "true") || words.is("quantized-8bit", "true");
+  if (!model.moe || !packed) return "axolotl";
+  if (!words.is("quantized-experts", "true")) return "axolotl-whole-experts";
+  if (words.is("all-linears", "true"))
+    words.unmet.emplace_back("lora_target_linear",
+                             "axolotl refuses it beside quantize_moe_experts: say "
+                             "lora_target_modules; forecast as if every linear were listed there");
+  return "axolotl";
+}
+
 void finish(PlanWords& words, const PlanFileContext& context, const std::string& file) {
   tell_other_model(words, context, "base_model");
+  const std::string_view row = row_for_experts(words, *context.model);
   if (words.is("recompute", offloaded)) {
     words.words["recompute"].value = "full";
     words.unmet.emplace_back("gradient_checkpointing",
@@ -211,7 +226,7 @@ void finish(PlanWords& words, const PlanFileContext& context, const std::string&
   }
   gather_method(words, file);
   if (!words.is("adapter", "true")) forget_adapters(words, file);
-  words.default_to("framework", "axolotl", file);
+  words.default_to("framework", std::string(row), file);
 }
 
 std::string_view framework(Method, int) { return "axolotl"; }
@@ -234,6 +249,10 @@ std::vector<std::string> workload_refusals(const Workload& w) {
   refuse_if(to, w.preference != nullptr && w.framework.loss == LossKind::fused_linear,
             "the fused loss of preferences is another kernel, which is not written here");
   return to;
+}
+
+bool quantizes_experts(const Workload& w) {
+  return w.model.moe && is_bitsandbytes(w.adapter.base) && w.framework.quantizes_experts;
 }
 
 // FlashAttention-2 asks for Ampere (Dao-AILab/flash-attention README).
@@ -273,6 +292,12 @@ std::vector<std::string> plan_refusals_of(const Question& q) {
             compares && !settings_of(*w.preference).quantised_in_fsdp && p.zero_stage >= 2 &&
                 w.adapter.base != Quantization::none,
             "axolotl's FSDP2 takes no quantised weights with preferences: say zero=0 or zero=1");
+  // utils/schemas/config.py @067b021c8, check_quantize_moe_experts: "requires CUDA".
+  refuse_if(
+      to,
+      quantizes_experts(w) && std::any_of(q.cluster.groups.begin(), q.cluster.groups.end(),
+                                          [](const NodeGroup& g) { return g.gpu.vendor == "amd"; }),
+      "axolotl quantises experts on CUDA only");
   refuse_if(to, w.preference != nullptr && p.context > 1,
             "axolotl splits sequences of preferences over no ranks");
   return to;
@@ -297,14 +322,16 @@ void put_adapter(ConfigEntries& e, const Workload& w) {
   }
   // Experts of a layer are one parameter, which bitsandbytes does not reach by itself
   // (docs/expert_quantization.qmd).
-  if (w.model.moe && is_bitsandbytes(w.adapter.base) && w.framework.quantizes_experts)
-    put(e, "quantize_moe_experts", true);
+  const bool packs_experts = quantizes_experts(w);
+  if (packs_experts) put(e, "quantize_moe_experts", true);
   put(e, "lora_r", w.adapter.rank);
   // loaders/adapter.py hands PEFT what stands here, and PEFT divides it by the rank: without one
   // nothing runs. As much as the rank scales by 1.
   put(e, "lora_alpha", w.adapter.rank);
   put_number(e, "lora_dropout", w.adapter.dropout);
-  if (every_linear(w.adapter.targets)) return put(e, "lora_target_linear", true);
+  // It is refused beside experts that are quantised (utils/schemas/config.py @067b021c8,
+  // check_quantize_moe_experts).
+  if (every_linear(w.adapter.targets) && !packs_experts) return put(e, "lora_target_linear", true);
   int place = 0;
   for (const std::string_view name : hugging_face_targets(w.adapter.targets))
     put(e, sentence("lora_target_modules.", place++), name);

@@ -80,9 +80,24 @@ TEST_CASE("axolotl takes PyTorch's attention before Ampere") {
 TEST_CASE("axolotl is told to quantise experts") {
   Request r = request_for("mixtral-8x7b", "8xA100-80GB", {Method::qlora});
   r.target = "axolotl";
-  CHECK(written_yaml(r).find("\nquantize_moe_experts: true\n") != std::string::npos);
+  const std::string yaml = written_yaml(r);
+  CHECK(yaml.find("\nquantize_moe_experts: true\n") != std::string::npos);
+  // check_quantize_moe_experts refuses the key that stands for all linears: they are listed.
+  CHECK(yaml.find("lora_target_linear") == std::string::npos);
+  for (const char* linear : {"q_proj", "k_proj", "v_proj", "o_proj"})
+    CHECK(yaml.find(linear) != std::string::npos);
   CHECK(written_yaml(axolotl_request(Method::qlora, "dp=8,zero=0")).find("quantize_moe") ==
         std::string::npos);
+}
+
+// The same check: "requires CUDA".
+TEST_CASE("axolotl quantises no experts on ROCm") {
+  Request r = request_for("mixtral-8x7b", "8xMI300X", {Method::qlora});
+  r.target = "axolotl";
+  r.plans = {"dp=8,zero=3"};
+  const auto a = launch_answer(r, known_facts());
+  REQUIRE_FALSE(a);
+  CHECK(a.error().front().what.find("on CUDA only") != std::string::npos);
 }
 
 }  // namespace shardwise
