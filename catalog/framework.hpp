@@ -455,6 +455,9 @@ struct Framework {
   bool supports_tensor = true, supports_pipeline = true, supports_context = true,
        supports_expert = true;
   int max_zero_stage = 3;
+  // The least ZeRO stage but 0 that its code has: FSDP shards gradients and weights with the
+  // optimizer's states. All that a search tries; a plan that is stated may say less, as a what-if.
+  int least_zero_stage = 1;
   // Of pipelines, rows of pipeline_schedule: what its code has, which is all that a search tries; a
   // plan that is stated may say another, as a what-if. Empty: not read.
   std::vector<std::string> schedules;

@@ -319,6 +319,7 @@ void read_defaults(JsonReader& r, Framework& f) {
   f.supports_context = r.flag("supports_context");
   f.supports_expert = r.flag("supports_expert");
   f.max_zero_stage = r.integer("max_zero_stage", 0, 3);
+  f.least_zero_stage = r.maybe_integer("least_zero_stage", 1, 3).value_or(1);
   f.schedules = r.texts("schedules");
   for (const std::string& text : r.texts("methods")) {
     const auto method = shardwise::method_named(text);

@@ -45,8 +45,11 @@ std::vector<int> zero_stages(const Workload& w, const ParallelPlan& plan) {
   if (plan.data * plan.context == 1) return {0};
   std::vector<int> stages;
   for (int stage = w.framework.max_zero_stage; stage >= 0; --stage) {
+    const int least = w.framework.least_zero_stage;
+    if (stage > 0 && stage < least) continue;
     const bool distinct = w.trains_base() || stage == 0 || stage == 3;
-    const bool with_pipeline = stage <= 1;  // beyond, every microbatch gathers or reduces again
+    // Beyond, every microbatch gathers or reduces again.
+    const bool with_pipeline = stage <= least;
     if (distinct && (plan.pipeline == 1 || with_pipeline)) stages.push_back(stage);
   }
   return stages;

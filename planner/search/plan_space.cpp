@@ -50,6 +50,7 @@ std::vector<int> expert_sizes(const Workload& w) {
 std::vector<int> zero_stages(const Framework& f) {
   std::vector<int> stages(static_cast<std::size_t>(f.max_zero_stage) + 1);
   std::iota(stages.begin(), stages.end(), 0);
+  std::erase_if(stages, [&](int stage) { return stage > 0 && stage < f.least_zero_stage; });
   std::stable_sort(stages.begin(), stages.end(), [&](int a, int b) {
     return (a == f.default_zero_stage) > (b == f.default_zero_stage);
   });

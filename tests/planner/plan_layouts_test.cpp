@@ -1,6 +1,7 @@
 #include "planner/choice/plan_layouts.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "planner/choice/workload_choice.hpp"
@@ -67,6 +68,20 @@ TEST_CASE("a layout divides every part of the model over its tensor ranks") {
     CHECK(plan.tensor == 1);
   const std::vector<ParallelPlan> dense = layouts("8b", "megatron-lm", 1);
   CHECK(std::any_of(dense.begin(), dense.end(), [](const auto& p) { return p.tensor == 8; }));
+}
+
+// fully_shard reduces gradients into shards: there is DDP, and what shards at least as much as
+// ZeRO-2, in a pipeline too. Megatron-LM's distributed optimizer is ZeRO-1.
+TEST_CASE("layouts have the ZeRO stages that a framework's code has") {
+  const auto stages = [](const char* framework) {
+    std::pair<std::set<int>, std::set<int>> found;  // without a pipeline, with one
+    for (const ParallelPlan& p : layouts("llama-3.1-8b", framework, 1))
+      if (p.data > 1) (p.pipeline > 1 ? found.second : found.first).insert(p.zero_stage);
+    return found;
+  };
+  CHECK(stages("pytorch-fsdp2") == std::pair<std::set<int>, std::set<int>>{{0, 2, 3}, {0, 2}});
+  CHECK(stages("megatron-lm").first.count(1) == 1);
+  CHECK(stages("megatron-lm").second == std::set<int>{0, 1});
 }
 
 }  // namespace shardwise
