@@ -120,7 +120,10 @@ void put_megatron_model(ConfigEntries& to, const Transformer& m, int sequence) {
   put(to, "swiglu", m.gated_mlp);
   put(to, "disable-bias-linear", !m.biases.o);
   put(to, "add-qkv-bias", m.biases.qkv && !m.biases.o);
-  put(to, "qk-layernorm", m.qk_norm != QkNorm::none);
+  // Of latent attention: the norms of what its down projections make, which all models here have
+  // (megatron/core/models/gpt/gpt_layer_specs.py @d98e8a64dd: without it the up projections have
+  // none).
+  put(to, "qk-layernorm", m.qk_norm != QkNorm::none || m.mla.has_value());
   put_window(to, m, sequence);
   put(to, "untie-embeddings-and-output-weights", !m.tied_embeddings);
   if (m.moe) put_experts(to, m);

@@ -150,4 +150,16 @@ TEST_CASE("Megatron-LM's Muon is not sharded by FSDP") {
   CHECK(refusal(launch_answer(r, known_facts())) == "");
 }
 
+// DeepSeek's q_a_layernorm and kv_a_layernorm are in the layer spec with this flag only
+// (gpt_layer_specs.py @d98e8a64dd); Llama 3 has no norm of queries and keys.
+TEST_CASE("Megatron-LM is told of the norms of latent attention") {
+  const auto latent = written_for("deepseek-v2-lite", "8xB200", "dp=8,ep=8,zero=1,mbs=1");
+  REQUIRE(latent);
+  CHECK(says(*latent, "--multi-latent-attention"));
+  CHECK(says(*latent, "--qk-layernorm"));
+  const auto plain = written_for("llama-3.1-8b", "8xB200", "dp=8,zero=1,mbs=1");
+  REQUIRE(plain);
+  CHECK_FALSE(says(*plain, "--qk-layernorm"));
+}
+
 }  // namespace shardwise
