@@ -69,4 +69,21 @@ TEST_CASE("plans at which torchtitan stops are refused") {
   }
 }
 
+// Its own is one for training from scratch, 8e-4 (job_config.py).
+TEST_CASE("torchtitan's files say where no learning rate was named") {
+  for (const bool named : {false, true}) {
+    Request r = request_for("llama-3.1-8b", "8xH100-SXM", {Method::full});
+    r.target = "torchtitan";
+    r.plans = {"dp=8,zero=3"};
+    if (named) r.learning_rate = 2e-5;
+    const auto a = launch_answer(r, known_facts());
+    REQUIRE(a);
+    bool told = false;
+    for (const std::string& note : a->files.notes)
+      told |= note.find("takes 8e-4") != std::string::npos;
+    CHECK(told == !named);
+    CHECK((a->files.files.front().text.find("lr = ") != std::string::npos) == named);
+  }
+}
+
 }  // namespace shardwise
