@@ -1,6 +1,7 @@
 #include "planner/request/resolved_request.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "catalog/cluster_parser.hpp"
@@ -20,11 +21,12 @@ namespace shardwise {
 namespace {
 
 // Assumed: what people fine-tune with when they say nothing. Pre-training: half a million tokens
-// per step is GPT-3's smallest batch (arXiv 2005.14165, table 2.1).
+// per step is GPT-3's smallest batch (arXiv 2005.14165, table 2.1), as a power of two, which
+// sequences and ranks mostly are: a batch that few ranks divide leaves out most plans.
 constexpr int fine_tuning_sequence = 2048;
 constexpr int pretraining_sequence = 4096;
 constexpr int fine_tuning_batch = 16;
-constexpr std::int64_t pretraining_batch_tokens = 500'000;
+constexpr std::uint64_t pretraining_batch_tokens = 1 << 19;
 
 void add(Problems& to, const Problems& from) { to.insert(to.end(), from.begin(), from.end()); }
 
@@ -87,8 +89,6 @@ void note_boards(ResolvedRequest& r) {
                              " comes on a board of its own; name a PCIe card for one box."));
 }
 
-// Each name once, in order.
-void name_once(std::vector<std::string>& names, const std::string& name) {
 // Frameworks are rows of PyTorch on CUDA and ROCm: names, allocator and all.
 void note_other_software(ResolvedRequest& r) {
   for (const NodeGroup& g : r.clusters.front().groups)
@@ -100,6 +100,8 @@ void note_other_software(ResolvedRequest& r) {
           "not modelled, and no launch files are written for it."));
 }
 
+// Each name once, in order.
+void name_once(std::vector<std::string>& names, const std::string& name) {
   if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
 }
 
@@ -149,9 +151,9 @@ void resolve_clusters(ResolvedRequest& r, Problems& problems) {
   r.clusters = *std::move(clusters);
   if (r.asked.nodes) spread_over_nodes(catalog, r, options, problems);
   note_boards(r);
+  note_other_software(r);
   if (r.asked.network && std::all_of(r.clusters.begin(), r.clusters.end(),
                                      [](const Cluster& c) { return c.nodes() == 1; }))
-  note_other_software(r);
     r.notes.emplace_back("--network changes nothing here: all GPUs are in one machine.");
   for (std::string& note : notes_of_sizes(catalog, *r.asked.gpus))
     r.notes.push_back(std::move(note));
@@ -412,7 +414,9 @@ std::int64_t batch_by_habit(const ResolvedRequest& r) {
   if (const Framework* framework = asked_framework(r))
     if (framework->gradient_life == GradientLife::in_backward)  // nothing accumulates
       return r.gpus() * framework->default_microbatch.value_or(1);
-  return pretrains(r) ? pretraining_batch_tokens / r.sequence : fine_tuning_batch;
+  if (!pretrains(r)) return fine_tuning_batch;
+  const auto sequence = static_cast<std::uint64_t>(r.sequence);
+  return static_cast<std::int64_t>(std::bit_floor(pretraining_batch_tokens / sequence));
 }
 
 }  // namespace

@@ -120,7 +120,13 @@ TEST_CASE("a name that leaves the size open is told what it was taken for") {
 TEST_CASE("pre-training alone asks for half a million tokens per step") {
   const ResolvedRequest r = resolved(request_for("8b", "8xH100-SXM", {Method::pretrain}));
   CHECK(r.sequence == 4096);
-  CHECK(r.batch == 128);  // 500,000 / 4096 = 122, rounded up to a multiple of 8
+  CHECK(r.batch == 128);  // 2^19 tokens of 4,096
+  // A power of two on any number of GPUs that divides it: 2^19 / 3,000 = 174, of which 128.
+  for (const char* gpus : {"H100-SXM", "2xH100-SXM", "4xH100-SXM"})
+    CHECK(resolved(request_for("8b", gpus, {Method::pretrain})).batch == 128);
+  Request other = request_for("8b", "4xH100-SXM", {Method::pretrain});
+  other.sequence = 3000;
+  CHECK(resolved(other).batch == 128);
 }
 
 TEST_CASE("the default sequence is no longer than the model, an asked one is kept and noted") {
