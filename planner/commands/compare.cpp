@@ -156,6 +156,20 @@ std::string compare_text(const ResolvedRequest& r, const std::vector<Compared>& 
   return text;
 }
 
+// Two texts may say one plan: what they leave out is the framework's default. `list` is in the
+// order of the plans asked for.
+void note_same_plans(ResolvedRequest& r, const std::vector<Compared>& list) {
+  for (std::size_t b = 1; b < list.size(); ++b)
+    for (std::size_t a = 0; a < b; ++a) {
+      const std::string &first = r.asked.plans[a], &second = r.asked.plans[b];
+      if (list[a].plan != list[b].plan || !list[b].forecast || first == second) continue;
+      r.notes.push_back(sentence("--plan ", first, " and --plan ", second, " are both ",
+                                 list[b].plan,
+                                 ": what a plan leaves out is the framework's default."));
+      break;
+    }
+}
+
 }  // namespace
 
 int compare(const Request& request, const Facts& facts, bool require_fit, const Output& output) {
@@ -166,7 +180,7 @@ int compare(const Request& request, const Facts& facts, bool require_fit, const 
     return report_problems({{ProblemKind::request, "--plan",
                              "is missing; give at least one, such as --plan dp=8,zero=3"}},
                            output);
-  const auto resolved = resolve(request, facts, UnnamedMethods::one);
+  auto resolved = resolve(request, facts, UnnamedMethods::one);
   if (!resolved) return report_problems(resolved.error(), output);
   const Problems unmultiplied = precision_problems(*resolved, resolved->clusters.front());
   if (!unmultiplied.empty()) return report_problems(unmultiplied, output);
@@ -178,6 +192,7 @@ int compare(const Request& request, const Facts& facts, bool require_fit, const 
     for (const Compared& c : list) all.insert(all.end(), c.problems.begin(), c.problems.end());
     return report_problems(all, output);
   }
+  note_same_plans(*resolved, list);
   std::stable_sort(list.begin(), list.end(), compared_before);
   const Json answer = compare_json(*resolved, list);
   const Problems unpublished = publish(output, answer, [&] {

@@ -22,6 +22,13 @@ Variation variation(const Request& asked) {
           static_cast<std::uint64_t>(asked.seed.value_or(0))};
 }
 
+// Nobody named the plan that is simulated.
+std::string told_of_assumed_plan(const Question& q) {
+  return sentence("No plan named: the one that ", q.workload.framework.name,
+                  " would run by default; --plan says another, shardwise ",
+                  q.plan.gpus() > 1 ? "plan" : "fit", " finds the fastest that fits.");
+}
+
 Result<Simulation> simulated(const ResolvedRequest& r) {
   const Cluster& cluster = r.clusters.front();
   const Method method = r.methods.front();
@@ -38,6 +45,7 @@ Result<Simulation> simulated(const ResolvedRequest& r) {
   auto played = simulate_question(r, {chosen.workload, *plan, cluster}, variation(r.asked));
   if (!played) return played.error();
   Simulation s = *std::move(played);
+  if (text.empty()) s.notes.insert(s.notes.begin(), told_of_assumed_plan(s.question));
   s.notes.insert(s.notes.begin(), chosen.notes.begin(), chosen.notes.end());
   s.notes.insert(s.notes.begin(), r.notes.begin(), r.notes.end());
   return s;
