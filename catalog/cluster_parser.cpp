@@ -68,7 +68,9 @@ constexpr OutOfScope out_of_scope[] = {
     {"m4", "Apple's chips"},          {"m5", "Apple's chips"},
     {"arc", "Intel's Arc cards"},     {"a770", "Intel's Arc cards"},
     {"b580", "Intel's Arc cards"},    {"b60", "Intel's Arc cards"},
-    {"tpu", "Google's TPUs"},         {"trainium", "AWS's Trainium"},
+    {"tpu", "Google's TPUs"},         {"tpuv4", "Google's TPUs"},
+    {"tpuv5e", "Google's TPUs"},      {"tpuv5p", "Google's TPUs"},
+    {"tpuv6e", "Google's TPUs"},      {"trainium", "AWS's Trainium"},
     {"trn1", "AWS's Trainium"},       {"trn2", "AWS's Trainium"},
     {"ascend", "Huawei's Ascend"},    {"jetson", "NVIDIA's Jetson boards"},
     {"strix", "AMD's Ryzen AI chips"}};

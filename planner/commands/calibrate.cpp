@@ -128,9 +128,9 @@ std::optional<Problem> unknown_word(const CalibrateOptions& options) {
   for (const std::string& word : options.app->remaining()) {
     if (word.starts_with('-')) return std::nullopt;
     const std::string hint = did_you_mean(word, {"import", "diff"});
-    return Problem{
-        ProblemKind::request, "calibrate",
-        sentence("unknown word \"", printable(word), "\"", hint.empty() ? "" : "; ", hint)};
+    return Problem{ProblemKind::request, "calibrate",
+                   sentence("unknown word \"", printable(word), "\"; expected import, diff or none",
+                            hint.empty() ? "" : "; ", hint)};
   }
   return std::nullopt;
 }
@@ -182,6 +182,9 @@ void print_text(const Imported& all, const std::vector<Sweep>& sweeps,
   if (options.fits)
     for (const Sweep& s : sweeps) out << sweep_text(s, fit_sizes(s.points));
   if (options.check) out << left_out_text(sweeps);
+  if (!fit && !options.fits && !options.check)
+    out << "  read and not kept: --fits shows what they say, --out FILE writes a profile for "
+           "--profile\n";
   if (!fit) return;
   out << "profile " << fit->profile.name << " of " << fit->profile.gpu << ", written to "
       << options.out << "\n"
