@@ -184,8 +184,10 @@ std::vector<std::string> warnings_of(const ResolvedRequest& request, Method meth
 
 // Which launch targets start the plan; where none does, the best of those that one would start.
 std::string started_by(const ResolvedRequest& request, const FitAnswer& a) {
-  const std::string said = told(plan_starts(request, a.chosen.question), "this plan");
-  if (said.starts_with("Started")) return said + '.';
+  const Question& q = a.chosen.question;
+  const PlanStarts starts = plan_starts(request, q);
+  const std::string said = told(starts, "this plan");
+  if (starts.any() || !q.cluster.groups.front().gpu.runs_cuda_or_rocm()) return said + '.';
   const auto other = best_start(request.stated, a.method, *request.facts);
   if (!other) return said + '.';
   const Forecast& f = other->forecast;

@@ -98,6 +98,7 @@ PlanStarts plan_starts(const ResolvedRequest& r, const Question& q,
       if (std::find(starts.flags.begin(), starts.flags.end(), flag) == starts.flags.end())
         starts.flags.push_back(std::move(flag));
   }
+  std::sort(starts.flags.begin(), starts.flags.end());
   return starts;
 }
 
