@@ -3,6 +3,7 @@
 
 #include "planner/commands/compare.hpp"
 #include "planner/commands/simulate.hpp"
+#include "planner/report/json_parts.hpp"
 #include "planner/report/output.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
@@ -12,8 +13,9 @@ namespace {
 
 // How many notes hold this text.
 int noted(const std::string& json, std::string_view text) {
+  const Json answer = Json::parse(json);
   int many = 0;
-  for (const Json& note : Json::parse(json)["notes"])
+  for (const Json& note : answer["notes"])
     many += note.get<std::string>().find(text) != std::string::npos ? 1 : 0;
   return many;
 }

@@ -1,5 +1,6 @@
 #include "planner/search/plan_search.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include "planner/answers/plan_answer.hpp"
@@ -252,7 +253,7 @@ TEST_CASE("layers that are alike have the bounds that are known", "[search]") {
       }
     }
   }
-  CHECK(3 * found > asked);
+  CHECK(4 * found > asked);  // or little is tested: FSDP has two ZeRO stages beside none
 }
 
 // What a sketch takes from the first 2p microbatches of a pipeline holds for all of them.
@@ -370,7 +371,10 @@ TEST_CASE("where no plan is safe, those that fit by the forecast are shown") {
   REQUIRE_FALSE((*a)->result.best.empty());
   for (const FoundPlan& p : (*a)->result.best) CHECK(p.forecast.verdict == Verdict::tight);
   REQUIRE_FALSE((*a)->notes.empty());
-  CHECK((*a)->notes.back().starts_with("No plan leaves room"));
+  const auto& told = (*a)->notes;
+  CHECK(std::any_of(told.begin(), told.end(), [](const std::string& note) {
+    return note.starts_with("No plan leaves room");
+  }));
   // Where some plan is safe, none but safe ones.
   const auto safe =
       plan_answer(request_for("llama-3.2-1b", "4xRTX-4090", {Method::qlora}), {}, facts);
