@@ -110,7 +110,7 @@ LaunchFiles write(const LaunchJob& job) {
   out.notes.emplace_back(
       "fsdp2_train.py trains on random tokens and prints time and memory of each step: put your "
       "data into batches().");
-  if (!job.learning_rate)
+  if (!job.learning_rate && w.method == Method::full)
     out.notes.emplace_back(
         "Set training.learning_rate in fsdp2.json, or give --learning-rate here: without it the "
         "loop takes 1e-4.");

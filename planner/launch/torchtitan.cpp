@@ -410,7 +410,7 @@ LaunchFiles write(const LaunchJob& job) {
     out.notes.emplace_back("Run it on every node, with HEAD_NODE set to the first one's name.");
   out.notes.emplace_back("For torchtitan 0.2.x. Set model.hf_assets_path and training.dataset.");
   // torchtitan/config/job_config.py @000204a4, Optimizer.lr.
-  if (!job.learning_rate)
+  if (!job.learning_rate && job.question.workload.method == Method::full)
     out.notes.emplace_back(
         "Set optimizer.lr in torchtitan.toml, or give --learning-rate here: without it torchtitan "
         "takes 8e-4, a rate for training from scratch.");
