@@ -47,8 +47,16 @@ class IdleAccount {
     std::swap(idle_, still_idle_);
   }
 
+  // Takes from the idle time what `items` cover, and leaves it without blame.
+  void set_aside(const std::vector<PlayedWork>& items) {
+    TimePerWork account{};
+    cover(
+        items, [](const PlayedWork& item) { return item; }, account);
+    for (const Picoseconds time : account) aside_ += time;
+  }
+
   Picoseconds idle() const {
-    Picoseconds sum{};
+    Picoseconds sum = aside_;
     for (const Span span : idle_) sum += length(span);
     return sum;
   }
@@ -62,6 +70,7 @@ class IdleAccount {
     return Picoseconds(span.to.picoseconds - span.from.picoseconds);
   }
 
+  Picoseconds aside_{};
   std::vector<Span> idle_;  // not blamed on anything yet; in order of time
   std::vector<Span> still_idle_;
 };

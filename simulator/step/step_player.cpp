@@ -231,11 +231,32 @@ class StepPlayer {
     return played;
   }
 
-  static RankSummary account(const Stage& stage, SimTime makespan) {
+  // The last end of what a task waits for, of the host's lane aside.
+  Clock end_but_of_host(const Stage& stage, const BoundSlot& slot, const SlotStep& step) const {
+    constexpr auto host = static_cast<std::uint16_t>(Register::host);
+    Clock last = step.arrives ? input(slot) : 0;
+    for (std::size_t i = 0; i < step.waits; ++i) {
+      const std::uint16_t place = step.after[i];
+      const bool issued = place < register_count
+                              ? place == host
+                              : slot.program->steps[place - register_count].lane == LaneKind::host;
+      if (!issued) last = std::max(last, stage.ends[slot.task(place)]);
+    }
+    return last;
+  }
+
+  RankSummary account(const Stage& stage, SimTime makespan) const {
+    std::vector<PlayedWork> waits;  // of the compute lane, for something else than the host
+    Clock before = 0;
     std::array<std::vector<PlayedWork>, kLaneKinds> log;
     for (const BoundSlot& slot : stage.slots)
       for (std::size_t i = 0; i < slot.program->steps.size(); ++i) {
         const SlotStep& step = slot.program->steps[i];
+        if (step.lane == LaneKind::compute) {
+          const Clock there = end_but_of_host(stage, slot, step);
+          if (there > before) waits.push_back({SimTime{before}, SimTime{there}});
+          before = stage.ends[slot.first + i];
+        }
         log[static_cast<std::size_t>(step.lane)].push_back({SimTime{stage.starts[slot.first + i]},
                                                             SimTime{stage.ends[slot.first + i]},
                                                             step.work});
@@ -245,6 +266,7 @@ class StepPlayer {
     const auto as_it_is = [](const PlayedWork& work) { return work; };
     for (std::size_t lane = 0; lane < log.size(); ++lane) {
       const bool computes = static_cast<LaneKind>(lane) == LaneKind::compute;
+      if (static_cast<LaneKind>(lane) == LaneKind::host) idle.set_aside(waits);
       idle.cover(log[lane], as_it_is, computes ? summary.busy : summary.exposed);
     }
     summary.bubble = idle.idle();

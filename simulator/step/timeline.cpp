@@ -49,6 +49,32 @@ std::vector<LaneId> lanes_in_order_of_blame(const TaskGraph& graph) {
   return lanes;
 }
 
+// By task the last end of what it waits for, of the host's lanes aside.
+std::vector<SimTime> ends_but_of_hosts(const TaskGraph& graph, const Timeline& timeline) {
+  std::vector<SimTime> ends(graph.task_count());
+  for (std::uint32_t t = 0; t < graph.task_count(); ++t) {
+    if (graph.kind(graph.lanes(TaskId{t}).front()) == LaneKind::host) continue;
+    graph.for_each_dependent(TaskId{t}, [&](TaskId dependent) {
+      SimTime& end = ends[dependent.index];
+      end = std::max(end, timeline.tasks[t].end);
+    });
+  }
+  return ends;
+}
+
+// Between the tasks of a compute lane, while the next one waits for something else than the host.
+std::vector<PlayedWork> waits_but_for_the_host(std::span<const TaskId> tasks,
+                                               const std::vector<SimTime>& others,
+                                               const Timeline& timeline) {
+  std::vector<PlayedWork> waits;
+  SimTime before;
+  for (const TaskId task : tasks) {
+    if (others[task.index] > before) waits.push_back({before, others[task.index]});
+    before = timeline[task].end;
+  }
+  return waits;
+}
+
 }  // namespace
 
 Picoseconds total(const TimePerWork& times) {
@@ -64,12 +90,16 @@ std::vector<RankSummary> summarise_ranks(const TaskGraph& graph, const Timeline&
     return PlayedWork{timeline[task].start, timeline[task].end, graph.work(task)};
   };
   std::vector<RankSummary> summaries(static_cast<std::size_t>(graph.rank_count()));
+  const std::vector<SimTime> others = ends_but_of_hosts(graph, timeline);
   auto lane = lanes.begin();
   for (std::size_t rank = 0; rank < summaries.size(); ++rank) {
     RankSummary& summary = summaries[rank];
     IdleAccount account(timeline.makespan);
+    std::vector<PlayedWork> waits;
     for (; lane != lanes.end() && graph.rank(*lane) == static_cast<int>(rank); ++lane) {
       const bool computes = graph.kind(*lane) == LaneKind::compute;
+      if (computes) waits = waits_but_for_the_host(tasks.on(*lane), others, timeline);
+      if (graph.kind(*lane) == LaneKind::host) account.set_aside(waits);
       account.cover(tasks.on(*lane), played, computes ? summary.busy : summary.exposed);
     }
     summary.bubble = account.idle();

@@ -8,9 +8,10 @@
 //   busy[k]     a task of work kind k runs on the compute lane
 //   exposed[k]  the compute lane is idle while a task of kind k runs on another lane of the same
 //               rank; where several run, the first lane in the order of LaneKind is blamed (then
-//               the lane added first). exposed[host] is the host-bound idle time of eager steps.
-//   bubble      idle while nothing of the rank's own runs: it waits for another rank, or has
-//               nothing left to do
+//               the lane added first). exposed[host] is the host-bound idle time of eager steps:
+//               from when all is there that the next task waits for but what the host issues.
+//   bubble      idle while nothing of the rank's own runs, or only the host, ahead of what the next
+//               task waits for: it waits for another rank, or has nothing left to do
 //
 // The critical path goes back from the task that ends last (of several, the first added), each time
 // to the task whose end let it start. Nothing waits in between: the durations along the path add up

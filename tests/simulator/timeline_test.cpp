@@ -23,14 +23,33 @@ Picoseconds spent_on(const TimePerWork& times, WorkKind kind) {
   return times[static_cast<std::size_t>(kind)];
 }
 
+// Whether the next task of an idle compute lane waits for something that the host's lanes have no
+// part in.
+bool waits_for_more_than_a_host(const RandomGraph& made, const Timeline& timeline,
+                                const std::vector<std::uint32_t>& compute, std::int64_t now) {
+  for (const std::uint32_t task : compute) {
+    if (timeline[TaskId{task}].start.picoseconds <= now) continue;
+    for (const std::uint32_t before : made.predecessors[task]) {
+      const LaneId lane = made.graph.lanes(TaskId{before}).front();
+      if (made.graph.kind(lane) == LaneKind::host) continue;
+      if (timeline[TaskId{before}].end.picoseconds > now) return true;
+    }
+    return false;
+  }
+  return false;
+}
+
 // The account by its definition, one picosecond after the other.
 RankSummary account_by_the_instant(const RandomGraph& made, const Timeline& timeline, int rank) {
   RankSummary summary;
   for (std::int64_t now = 0; now < timeline.makespan.picoseconds; ++now) {
     std::optional<LaneKind> blamed;
     WorkKind work{};
+    bool ahead = false;  // the host, of what the compute lane waits for
     for (std::uint32_t lane = 0; lane < made.tasks_of_lane.size(); ++lane) {
       const LaneKind kind = made.graph.kind(LaneId{lane});
+      if (made.graph.rank(LaneId{lane}) == rank && kind == LaneKind::compute)
+        ahead = waits_for_more_than_a_host(made, timeline, made.tasks_of_lane[lane], now);
       if (made.graph.rank(LaneId{lane}) != rank || (blamed && *blamed <= kind)) continue;
       for (const std::uint32_t task : made.tasks_of_lane[lane]) {
         const TaskTimes& times = timeline[TaskId{task}];
@@ -39,7 +58,7 @@ RankSummary account_by_the_instant(const RandomGraph& made, const Timeline& time
         work = made.graph.work(TaskId{task});
       }
     }
-    if (!blamed) {
+    if (!blamed || (*blamed == LaneKind::host && ahead)) {
       summary.bubble += Picoseconds(1);
     } else {
       auto& lines = *blamed == LaneKind::compute ? summary.busy : summary.exposed;
@@ -50,6 +69,33 @@ RankSummary account_by_the_instant(const RandomGraph& made, const Timeline& time
 }
 
 }  // namespace
+
+// The backward pass waits for what comes from rank 1 until 12 and for the host until 14:
+//             0    2    4    6    8   10   12   14   16
+// compute     ffffffffff                        bbbbbb
+// transfer                              tttttt
+// host        hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh
+// of rank 1:  oooooooooooooooooooooooooo
+// From 4 to 10 rank 1 is waited for, though the host is busy; from 12 to 14 the host is.
+TEST_CASE("the host is not blamed while something else is waited for") {
+  TaskGraph graph;
+  const LaneId host = graph.add_lane(0, LaneKind::host);
+  const LaneId transfers = graph.add_lane(0, LaneKind::pipeline_comm);
+  const LaneId compute = graph.add_lane(0, LaneKind::compute);
+  const LaneId other = graph.add_lane(1, LaneKind::compute);
+  const TaskId sent = graph.add(other, WorkKind::other, ps(10));
+  const TaskId arrived = graph.add(transfers, WorkKind::pipeline_send, ps(2), {}, {sent});
+  const TaskId issued = graph.add(host, WorkKind::host, ps(14));
+  graph.add(host, WorkKind::host, ps(2));
+  graph.add(compute, WorkKind::forward, ps(4));
+  graph.add(compute, WorkKind::backward, ps(2), {}, {arrived, issued});
+
+  const RankSummary rank = summarise_ranks(graph, play(graph)).front();
+  CHECK(rank.bubble == Picoseconds(6));
+  CHECK(spent_on(rank.exposed, WorkKind::pipeline_send) == Picoseconds(2));
+  CHECK(spent_on(rank.exposed, WorkKind::host) == Picoseconds(2));
+  CHECK(account(rank) == Picoseconds(16));
+}
 
 TEST_CASE("Idle time is blamed on what the rank runs meanwhile, communication before the host") {
   //            0    2    4    6    8   10   12
