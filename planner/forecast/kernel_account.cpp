@@ -72,12 +72,19 @@ class Accountant {
   MemoryBoundModel memory_;
 };
 
-StageAccount account_of(const LayerDefinition& d, const Accountant& accountant) {
+// All forward passes of a microbatch, those of a reference too.
+void add_forward(const Operator& op, int passes, Bytes cold, const Accountant& accountant,
+                 KernelAccount& to) {
+  for (int pass = 0; pass < passes; ++pass) accountant.add(op.run_by(pass), to, cold);
+}
+
+StageAccount account_of(const LayerDefinition& d, int forward_passes,
+                        const Accountant& accountant) {
   StageAccount p;
   const std::vector<ColdBytes> cold = accountant.cold(d.graph);
   for (std::size_t i = 0; i < d.graph.operators.size(); ++i) {
     const Operator& op = d.graph.operators[i];
-    accountant.add(op.forward, p.forward, cold[i].forward);
+    add_forward(op, forward_passes, cold[i].forward, accountant, p.forward);
     accountant.add(op.backward, p.backward, cold[i].backward);
     accountant.add(op.backward_weight, p.backward_weight);
     if (d.redone[i] && d.script.runs_again[i])
@@ -126,7 +133,7 @@ std::vector<StageAccount> kernel_accounts(const Question& q, const Profile& prof
     for (const ModelChunk& chunk : chunks)
       for (const ChunkLayer& layer : chunk.layers) {
         const LayerDefinition& d = *layer.definition;
-        account += account_of(d, accountant);
+        account += account_of(d, q.workload.forward_passes(), accountant);
         account.stepped +=
             layer_state(q.workload, q.plan, d.graph.parameters, d.trainable).stepped_elements;
       }
@@ -145,15 +152,16 @@ std::vector<OperatorAccount> operator_accounts(const Question& q, const Profile&
       const std::vector<ColdBytes> cold = accountant.cold(d.graph);
       for (std::size_t i = 0; i < d.graph.operators.size(); ++i) {
         const Operator& op = d.graph.operators[i];
-        KernelAccount forward, backward;
-        accountant.add(op.forward, forward, cold[i].forward);
+        KernelAccount forward, again, backward;
+        add_forward(op, q.workload.forward_passes(), cold[i].forward, accountant, forward);
+        accountant.add(op.forward, again, cold[i].forward);
         accountant.add(op.backward, backward, cold[i].backward);
         accountant.add(op.backward_weight, backward);
         OperatorAccount& account = by_name[op.name];
         const double times = q.plan.microbatches;
         account.forward += times * forward.time();
         account.backward += times * backward.time();
-        if (d.redone[i] && d.script.runs_again[i]) account.recompute += times * forward.time();
+        if (d.redone[i] && d.script.runs_again[i]) account.recompute += times * again.time();
         account.runs += q.plan.microbatches;
       }
     }

@@ -65,11 +65,6 @@ int orderings_of_scales(const GemmWork& gemm) {
   return gemm.dtype == DType::mxfp8 || gemm.dtype == DType::nvfp4 ? 2 : 0;
 }
 
-// Of a microbatch's forward passes one is for gradients.
-const std::vector<Kernel>& run_by(const Operator& op, int pass) {
-  return pass == 0 || op.forward_alone.empty() ? op.forward : op.forward_alone;
-}
-
 }  // namespace
 
 // Kernels that one attention call issues: flash one forward and three backward (statistics, main,
@@ -213,7 +208,7 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
         replay(graph->forward, profile_.host.per_graph_forward, forward);
       replay(graph->backward, profile_.host.per_graph_backward, input);
     }
-    for (int pass = 0; pass < passes; ++pass) add(i, run_by(op, pass), forward, cold[i].forward);
+    for (int pass = 0; pass < passes; ++pass) add(i, op.run_by(pass), forward, cold[i].forward);
     add(i, op.backward, input, cold[i].backward);
     add(i, op.backward_weight, weight);
     if (d.redone[i] && d.script.runs_again[i]) add(i, op.forward, again, cold[i].forward);

@@ -129,6 +129,11 @@ struct Operator {
   bool unlisted = false;           // selective-op does not know it, and runs it again
   bool ends_output = false;        // of the microbatch before, as this one runs (OutputLife)
   bool in_place_gradient = false;  // gradients overwrite saved tensors: their own, or the first
+
+  // The kernels of one of a microbatch's forward passes, of which the first is for gradients.
+  const std::vector<Kernel>& run_by(int pass) const {
+    return pass == 0 || forward_alone.empty() ? forward : forward_alone;
+  }
 };
 
 // The sides of matrices, added up: what optimizers keep that factor or project a matrix.

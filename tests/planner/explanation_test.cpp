@@ -160,6 +160,20 @@ TEST_CASE("the kernels of a pass add up to the model's products", "[explain]") {
   CHECK(a.stepped == parameter_count(q.workload.model).total);
 }
 
+// Pairs of two sequences each: DPO's reference passes over them forward once more.
+TEST_CASE("the passes of a reference model are counted", "[explain]") {
+  Question q = question_of({"llama-3.2-1b", "1xH100-SXM", Method::full, "pytorch-fsdp2",
+                            "dp=1,mbs=1,ga=1,recompute=full"});
+  const auto passes = [&](const char* preference) {
+    q.workload.prefer(preference_named(preference));
+    return kernel_accounts(q, the_facts().profile).front();
+  };
+  const StageAccount one = passes("simpo"), two = passes("dpo");
+  CHECK(two.forward.products.value == Approx(2 * one.forward.products.value).epsilon(1e-9));
+  CHECK(two.recompute.products == one.recompute.products);
+  CHECK(two.backward.products == one.backward.products);
+}
+
 TEST_CASE("every input that was read says where", "[explain]") {
   for (const RecordedPlan& plan : recorded_plans()) {
     const Question q = question_of(plan);
