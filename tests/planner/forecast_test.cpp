@@ -146,6 +146,12 @@ TEST_CASE("model FLOPs count the layers that attend and the keys they see", "[fo
   CHECK(grown("mistral-7b-v0.1") == Approx(12.0 * 32 * 4096 * (3584 - 3072)));
   // 512 in 22 of 26 layers (504 and 496), all in four.
   CHECK(grown("gemma-3-1b") == Approx(12.0 * 4 * 256 * (22 * (504 - 496) + 4 * 4096)));
+  // 128 heads of latent attention: scores of 192 values, and 128 that they weigh; 61 layers.
+  CHECK(grown("deepseek-v3") == Approx(6.0 * 128 * (192 + 128) * 61 * 4096));
+  // An indexer chooses 2048 of them (1920 and 1792), by the scores, forward alone, that 64 heads of
+  // 128 give to all.
+  CHECK(grown("deepseek-v3.2") ==
+        Approx(61 * (6.0 * 128 * (192 + 128) * (1920 - 1792) + 2.0 * 64 * 128 * 4096)));
 }
 
 TEST_CASE("more bandwidth is never slower", "[forecast]") {
