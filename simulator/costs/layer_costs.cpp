@@ -107,8 +107,8 @@ void CostModel::add_kernel(const Kernel& kernel, const KernelModel& kernels, Pas
                      : cost.launches) += memory->launches;
   } else if (const auto* comm = std::get_if<CommWork>(&kernel)) {
     const auto axis = static_cast<std::size_t>(comm->axis);
-    CollectiveUse call =
-        use(work_of(comm->axis), comm->collective, sent(*comm), group_of(comm->axis));
+    const GroupKind group = comm->of_experts ? GroupKind::expert_tensor : group_of(comm->axis);
+    CollectiveUse call = use(work_of(comm->axis), comm->collective, sent(*comm), group);
     call.beside = comm->beside_compute || (comm->axis == CommAxis::expert && w_.overlaps_experts);
     (call.beside ? cost.beside : cost.exposed)[axis] += call.each.time;
     if (call.shape.ranks == 1) return;

@@ -271,9 +271,9 @@ TensorIndex exchange(GraphBuilder& b, std::string_view name, TensorIndex x, cons
   const std::int64_t cut = b.plan().expert_tensor;
   const Bytes whole(rows * width * b.element());
   const CommWork send{Collective::all_to_all, Bytes(whole.value / cut), CommAxis::expert, false};
-  const CommWork gather{Collective::all_gather, whole, CommAxis::tensor, false};
-  const CommWork sum{Collective::reduce_scatter, whole, CommAxis::tensor, false};
-  const bool sends = b.plan().expert > 1, gathers = sends && cut > 1;
+  const CommWork gather{Collective::all_gather, whole, CommAxis::tensor, false, 1, true};
+  const CommWork sum{Collective::reduce_scatter, whole, CommAxis::tensor, false, 1, true};
+  const bool sends = b.plan().expert > 1, gathers = cut > 1;
   op.unlisted = !sends ||  // an index, no all_to_all_single
                 b.workload().framework.selective_op_omits_all_to_all;
   if (gathers && back) op.forward.push_back(sum);

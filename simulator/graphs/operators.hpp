@@ -83,6 +83,7 @@ struct CommWork {
   CommAxis axis = CommAxis::tensor;
   bool beside_compute = false;  // may run behind this operator's own kernels (ring attention)
   int messages = 1;             // that carry it, each a call
+  bool of_experts = false;      // between the tensor ranks of an expert, where those are others
 };
 
 // The CPU reads a result of the kernels before: it issues the next one when they are done.

@@ -47,6 +47,32 @@ TEST_CASE("linears that exchange for themselves", "[layer_graph]") {
   CHECK(exchanged(block_graph(w, p, {}), false).scatters == 5);
 }
 
+// Experts that two tensor ranks have cut gather what both were sent, 128 tokens x 2 of 512 values
+// in 16 bits, and scatter the sums of what they made, whether or not tokens go to other ranks
+// (Megatron-LM's MoEAlltoAllTokenDispatcher).
+TEST_CASE("ranks that cut an expert gather each other's tokens", "[layer_graph]") {
+  Workload w = pretraining(llama(1, 512, 8, 4, 1408, 1000), 128);
+  w.model.moe = MixtureOfExperts{8, 2, 512, 0, false, 0, 1};
+  ParallelPlan p = plan_of(2, 2);
+  p.sequence_parallel = true;
+  p.expert_tensor = 2;
+  for (const int spread : {1, 2}) {
+    p.expert = spread;
+    int gathers = 0, scatters = 0;
+    for (const Operator& op : block_graph(w, p, {.experts = true}).operators)
+      for (const auto* pass : {&op.forward, &op.backward})
+        for (const Kernel& k : *pass) {
+          const auto* c = std::get_if<CommWork>(&k);
+          if (c == nullptr || !c->of_experts) continue;
+          CHECK(c->size == Bytes(128 * 2 * 512 * 2));
+          gathers += c->collective == Collective::all_gather;
+          scatters += c->collective == Collective::reduce_scatter;
+        }
+    CHECK(gathers == 2);
+    CHECK(scatters == 2);
+  }
+}
+
 // q, k and v by one linear, and gate and up by two, which each sum a gradient: three sums backward.
 // With sequence parallelism the norm has gathered for both.
 TEST_CASE("gate and up that sum the gradient of their input apart", "[layer_graph]") {
