@@ -32,9 +32,15 @@ Seconds CostModel::reductions(const TrainableElements& elements, Sent sent) cons
   } else if (elements.dense > 0) {
     total += sent(usual, dense, GroupKind::gradient);
   }
-  if (elements.expert > 0)
-    total += sent(usual, each * static_cast<double>(elements.expert), GroupKind::expert_gradient);
-  return total;
+  if (elements.expert == 0) return total;
+  const double expert = each * static_cast<double>(elements.expert);
+  const int copies = layout_.shape(GroupKind::expert_shard).ranks;
+  const bool in_two =
+      scatters && hybrid &&
+      copies * (plan_.data / *plan_.shard_group) == layout_.shape(GroupKind::expert_gradient).ranks;
+  if (!in_two) return total + sent(usual, expert, GroupKind::expert_gradient);
+  if (copies > 1) total += sent(Collective::reduce_scatter, expert, GroupKind::expert_shard);
+  return total + sent(Collective::all_reduce, expert / copies, GroupKind::replicate);
 }
 
 Seconds CostModel::reduce_time(const TrainableElements& elements, int layers,

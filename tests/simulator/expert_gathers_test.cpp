@@ -27,13 +27,17 @@ ParallelPlan with_experts_over(int experts, int zero_stage) {
   return plan;
 }
 
-// How many ranks gather so many bytes at once; 0 where none do.
-int ranks_that_gather(const Workload& w, const ParallelPlan& plan, std::int64_t bytes) {
+std::vector<CollectiveUse> collectives_of(const Workload& w, const ParallelPlan& plan) {
   const Cluster cluster = parse_gpus(known_facts().catalog, "16xA100-SXM-80GB")->front();
   const ModelPartition partition =
       partition_model(w, plan, *find_pipeline_schedule("1f1b"), *recompute_policy("none"));
   const CostModel model(w, plan, cluster, known_facts().profile);
-  for (const CollectiveUse& u : model.costs(partition).stages.front().collectives)
+  return model.costs(partition).stages.front().collectives;
+}
+
+// How many ranks gather so many bytes at once; 0 where none do.
+int ranks_that_gather(const Workload& w, const ParallelPlan& plan, std::int64_t bytes) {
+  for (const CollectiveUse& u : collectives_of(w, plan))
     if (u.work == WorkKind::gather_parameters && u.size == Bytes(bytes)) return u.shape.ranks;
   return 0;
 }
@@ -65,6 +69,30 @@ TEST_CASE("spread experts are sharded inside a shard group", "[cost]") {
   LayerParameters experts;
   experts.expert = 1 << 20;
   CHECK(layer_state(eight_experts(), plan, experts, true).weights == 1 << 20);  // half of 2 B each
+}
+
+// The same plan's gradients, of fp32: both ranks of a group that have the same two experts scatter
+// the sums, and each adds its half to that of the other group's rank. Experts over all sixteen
+// ranks are on one rank each, which has nobody to reduce with.
+TEST_CASE("replicas add up the shards of an expert's gradients", "[cost]") {
+  ParallelPlan plan = with_experts_over(4, 3);
+  plan.shard_group = 8;
+  Workload w = eight_experts();
+  w.framework.reduce_dtype = DType::fp32;
+  const auto ranks_that = [&](Collective collective, std::int64_t bytes) {
+    for (const CollectiveUse& u : collectives_of(w, plan))
+      if (u.work == WorkKind::reduce_gradients && u.collective == collective &&
+          u.size == Bytes(bytes))
+        return u.shape.ranks;
+    return 0;
+  };
+  CHECK(ranks_that(Collective::reduce_scatter, 4 * dense) == 8);
+  CHECK(ranks_that(Collective::all_reduce, 4 * dense / 8) == 2);
+  CHECK(ranks_that(Collective::reduce_scatter, 4 * 2 * expert) == 2);
+  CHECK(ranks_that(Collective::all_reduce, 4 * expert) == 2);
+  w.model.moe->experts = 16;
+  plan.expert = 16;
+  for (const CollectiveUse& u : collectives_of(w, plan)) CHECK(u.group != GroupKind::expert_shard);
 }
 
 // What was stepped is sent as it is stored: in fp32 where all is.
