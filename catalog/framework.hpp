@@ -397,6 +397,7 @@ struct Framework {
       false;                         // a module that is trained whole is a copy beside the frozen
                                      // one (PEFT modules_to_save)
   bool unties_embeddings = false;    // tied tables are loaded as two
+  bool ties_over_stages = true;      // tied tables may lie on two pipeline stages
   bool quantized_sharding = false;   // 4-bit weights can be sharded (bf16 quant storage)
   bool expandable_segments = false;  // PYTORCH_CUDA_ALLOC_CONF that its launcher sets; PyTorch has
                                      // them on NVIDIA GPUs only

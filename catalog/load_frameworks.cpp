@@ -269,6 +269,7 @@ void read_finetuning(JsonReader& r, Framework& f) {
   f.adapts_head = r.maybe_flag("adapts_head").value_or(false);
   f.keeps_replaced_modules = r.maybe_flag("keeps_replaced_modules").value_or(false);
   f.unties_embeddings = r.maybe_flag("unties_embeddings").value_or(false);
+  f.ties_over_stages = r.maybe_flag("ties_over_stages").value_or(true);
   f.loads_whole_model_on_gpu = r.flag("loads_whole_model_on_gpu");
   f.loads_every_rank_on_host = r.flag("loads_every_rank_on_host");
   f.loads_alone_on_gpu = r.maybe_flag("loads_alone_on_gpu").value_or(false);

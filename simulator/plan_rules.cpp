@@ -209,6 +209,9 @@ Broken framework_runs(const Case& k) {
   if (k.p.tensor > 1 && !f.supports_tensor) return f.name + " has no tensor parallelism";
   if (k.p.pipeline > 1 && !f.supports_pipeline && !k.p.layer_split)
     return f.name + " has no pipeline parallelism";
+  const bool tied = k.w.model.tied_embeddings && !f.unties_embeddings;
+  if (k.p.pipeline > 1 && !k.p.layer_split && tied && !f.ties_over_stages)
+    return f.name + " does not tie embeddings over pipeline stages";
   if (k.p.context > 1 && !f.supports_context) return f.name + " has no context parallelism";
   if (k.p.expert > 1 && !f.supports_expert) return f.name + " has no expert parallelism";
   if (k.p.zero_stage > f.max_zero_stage)

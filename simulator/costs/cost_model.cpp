@@ -374,6 +374,7 @@ StepCosts CostModel::costs(const ModelPartition& partition, StagesCosted which) 
         {WorkKind::pipeline_send, GroupKind::pipeline, link, Collective::send_recv, message, each,
          false, 2.0 * sent * plan_.microbatches});
   }
+  schedule_tied(partition, costs);
   costs.reduces_every_microbatch = reduces_every_microbatch();
   costs.reduces_in_line = reduces_in_line();
   costs.overlaps_pipeline_comm =

@@ -170,6 +170,7 @@ class CostModel {
                                  int layers, StageCosts& costs) const;
   Seconds reduce(Collective collective, double bytes, GroupKind group, int layers,
                  StageCosts& costs) const;
+  double reduced_element() const;  // [B] of a gradient that goes over the wire as it is
   template <typename Sent>
   Seconds reductions(const TrainableElements& elements, Sent sent) const;
   // Weights of a layer that ranks put together: experts over the ranks that have the same ones.
@@ -221,6 +222,7 @@ class CostModel {
   std::vector<StageGroup> groups_of_stage(int stage) const;
   void schedule_loading(StageCosts& first_stage) const;
   void balance_by_speed(StepCosts& costs) const;
+  void schedule_tied(const ModelPartition& partition, StepCosts& costs) const;
 
   const Workload& w_;
   const ParallelPlan& plan_;

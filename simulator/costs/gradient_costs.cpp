@@ -13,11 +13,18 @@ Seconds CostModel::reduce(Collective collective, double bytes, GroupKind group, 
   return call.each.time;
 }
 
-// Uncompressed gradients in the format that goes over the wire: `sent` says what each takes.
+double CostModel::reduced_element() const {
+  return w_.activation_dtype() == DType::fp32 ? 4.0 : bytes_per_element(w_.framework.reduce_dtype);
+}
+
+// Uncompressed gradients in the format that goes over the wire: `sent` says what each takes. What
+// replicas of a shard group add to is the shard, of experts too (Megatron-LM @d98e8a64dd
+// megatron/core/parallel_state.py, the intra and inter partial expert data-parallel groups; PyTorch
+// torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_reduce over a mesh of two
+// dimensions), unless experts are spread over replicas.
 template <typename Sent>
 Seconds CostModel::reductions(const TrainableElements& elements, Sent sent) const {
-  const double each =
-      w_.activation_dtype() == DType::fp32 ? 4.0 : bytes_per_element(w_.framework.reduce_dtype);
+  const double each = reduced_element();
   const Framework& f = w_.framework;
   const bool scatters = shards_weights(f, plan_) ||
                         (plan_.zero_stage == 2 && !f.stage_2_all_reduces) ||
@@ -238,6 +245,35 @@ void CostModel::schedule_gathers(const CostedChunks& chunks, StageCosts& costs) 
         at_end += chunk.times * time;
     }
   if (at_end > Seconds(0)) costs.gather_at_end = at_end;
+}
+
+// A table that is looked up on one stage and multiplied with on another: both keep all of it, and
+// add up their gradients, in the format in which those are reduced, once per step. A model that is
+// held twice (DualPipe) has both ends on the same stages.
+void CostModel::schedule_tied(const ModelPartition& partition, StepCosts& costs) const {
+  if (!w_.model.tied_embeddings || w_.framework.unties_embeddings || plan_.layer_split) return;
+  const auto stage_of = [&](LayerRole role) {
+    std::optional<int> found;
+    for (std::size_t s = 0; s < partition.stages.size(); ++s)
+      for (const ModelChunk& chunk : partition.stages[s])
+        for (const ChunkLayer& layer : chunk.layers)
+          if (!found && layer.definition->role == role) found = static_cast<int>(s);
+    return found;
+  };
+  const std::optional<int> first = stage_of(LayerRole::embedding), last = stage_of(LayerRole::head);
+  if (!first || !last || *first == *last) return;
+  const auto& chunks = partition.stages[static_cast<std::size_t>(*first)];
+  const std::int64_t table =
+      chunks.front().layers.front().definition->graph.operators.front().weight_gradient_elements;
+  if (table == 0) return;
+  const GroupShape pair = layout_.pipeline_link(plan_.pipeline - 1);
+  const Bytes size = ceil_bytes(reduced_element() * static_cast<double>(table));
+  const CollectiveTime each = collectives_.time(Collective::all_reduce, size, pair);
+  costs.tied = TiedReduction{each.time, *first, *last};
+  for (const int stage : {*first, *last})
+    costs.stages[static_cast<std::size_t>(stage)].collectives.push_back(
+        {WorkKind::reduce_gradients, GroupKind::pipeline, pair, Collective::all_reduce, size, each,
+         false, 1});
 }
 
 // Gradients are reduced bucket by bucket as backward fills them, or all at the end.

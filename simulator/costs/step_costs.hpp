@@ -95,12 +95,21 @@ struct StageCosts {
   std::vector<CollectiveUse> collectives;  // all that one rank takes part in during a step
 };
 
+// The gradients of a table that the first and the last stage both have, added up between the two
+// when all others are reduced.
+struct TiedReduction {
+  Seconds time;
+  int first = 0, last = 0;  // stages
+  bool between(int stage) const { return stage == first || stage == last; }
+};
+
 struct StepCosts {
   std::vector<StageCosts> stages;
   // The first stage that takes the same for its chunks, its gradients and its optimizer, by stage.
   std::vector<std::size_t> alike;
   // Transfer of one microbatch's activations to the next stage, [stage] -> [stage + 1].
   std::vector<Seconds> send;
+  std::optional<TiedReduction> tied;
   bool reduces_in_line = false;  // what follows a layer's reduction waits for it
   bool reduces_every_microbatch = false;
   bool overlaps_pipeline_comm = true;

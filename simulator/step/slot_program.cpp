@@ -110,16 +110,25 @@ SlotProgram record_slot(SlotLowering& lowering, SlotRecorder& recorder, int stag
   return finished(recorder, at, ends.done, {.from_lane = !behind_collective});
 }
 
-std::array<SlotProgram, 2> record_finish(SlotLowering& lowering, SlotRecorder& recorder, int stage,
-                                         bool waits_for_all_stages) {
+FinishPrograms record_finish(SlotLowering& lowering, SlotRecorder& recorder, int stage,
+                             const StepCosts& costs) {
+  FinishPrograms programs;
+  const Mark from_elsewhere{SlotRecorder::input};
+  const bool tied = costs.tied && costs.tied->between(stage);
   Cursor at = cursor_of(stage);
   const Mark ready = lowering.finish_reductions(at);
-  std::array<SlotProgram, 2> programs{finished(recorder, at, ready, {.to_any = true}), {}};
+  if (tied) at.compute = ready;
+  programs.reductions = finished(recorder, at, ready, {.to_any = true});
+  if (tied) {
+    at = cursor_of(stage);
+    const Mark own = at.compute;
+    at.compute = lowering.reduce_tied(at, own, from_elsewhere);
+    programs.tied = finished(recorder, at, at.compute, {.from_lane = true, .to_any = true});
+  }
   at = cursor_of(stage);
-  const Mark all_ready{SlotRecorder::input};
-  const std::array<const Mark*, 1> after{&all_ready};
-  lowering.step_optimizer(at, std::span(after).first(waits_for_all_stages ? 1 : 0));
-  programs[1] = finished(recorder, at, {}, {true, true, true});
+  const std::array<const Mark*, 1> after{&from_elsewhere};
+  lowering.step_optimizer(at, std::span(after).first(costs.waits_for_all_stages ? 1 : 0));
+  programs.optimizer = finished(recorder, at, {}, {true, true, true});
   return programs;
 }
 

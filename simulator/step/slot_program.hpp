@@ -78,9 +78,14 @@ using SlotLowering = StepLowering<SlotRecorder>;
 SlotProgram record_slot(SlotLowering& lowering, SlotRecorder& recorder, int stage, const Slot& slot,
                         bool behind_collective);
 
-// The two that end a stage's step: what is left of its reductions; then its optimizer, whose input
-// is there when every stage has done with the former, where the costs say that it waits for them.
-std::array<SlotProgram, 2> record_finish(SlotLowering& lowering, SlotRecorder& recorder, int stage,
-                                         bool waits_for_all_stages);
+// Those that end a stage's step: what is left of its reductions; the reduction of what it has tied
+// to another stage, whose input is there when that one has done with the former; then its
+// optimizer, whose input is there when every stage has done with these, where the costs say that it
+// waits for them.
+struct FinishPrograms {
+  SlotProgram reductions, tied, optimizer;
+};
+FinishPrograms record_finish(SlotLowering& lowering, SlotRecorder& recorder, int stage,
+                             const StepCosts& costs);
 
 }  // namespace shardwise

@@ -95,7 +95,7 @@ std::vector<BoundSlot> StagePrograms::bind(int stage) {
   const auto back = static_cast<std::int32_t>(passes_each_way_);
   bool behind_collective = false;
   const std::vector<Slot> order = schedule_.order(shape_, stage);
-  bound.reserve(order.size() + 2);
+  bound.reserve(order.size() + 3);
   for (const Slot& slot : order) {
     const SlotProgram& played = program(kind, slot, behind_collective);
     behind_collective = played.behind_collective;
@@ -110,10 +110,16 @@ std::vector<BoundSlot> StagePrograms::bind(int stage) {
     }
     add(played, input, output);
   }
-  if (!kind.finish)
-    kind.finish = record_finish(lowering_, recorder_, kind.example, costs_.waits_for_all_stages);
-  add((*kind.finish)[0], BoundSlot::none, BoundSlot::all_stages);
-  add((*kind.finish)[1], BoundSlot::all_stages, BoundSlot::none);
+  if (!kind.finish) kind.finish = record_finish(lowering_, recorder_, kind.example, costs_);
+  if (costs_.tied && costs_.tied->between(stage)) {
+    const auto of_first = static_cast<std::int32_t>(2 * passes_each_way_), of_last = of_first + 1;
+    const bool first = stage == costs_.tied->first;
+    add(kind.finish->reductions, BoundSlot::none, first ? of_first : of_last);
+    add(kind.finish->tied, first ? of_last : of_first, BoundSlot::all_stages);
+  } else {
+    add(kind.finish->reductions, BoundSlot::none, BoundSlot::all_stages);
+  }
+  add(kind.finish->optimizer, BoundSlot::all_stages, BoundSlot::none);
   return bound;
 }
 

@@ -36,9 +36,11 @@ class StagePrograms {
   // All arguments outlive this.
   StagePrograms(const ParallelPlan& plan, const PipelineSchedule& schedule, const StepCosts& costs);
 
-  // The stage's slots in order, and the two that end its step.
+  // The stage's slots in order, and those that end its step.
   std::vector<BoundSlot> bind(int stage);
-  std::size_t passes() const { return 2 * passes_each_way_; }
+  // Those through model chunks each way, and the ends of the reductions of two stages that have
+  // something tied.
+  std::size_t passes() const { return 2 * passes_each_way_ + (costs_.tied ? 2 : 0); }
 
  private:
   // What recording a slot of a stage looks at; the costs are those of an example.
@@ -48,7 +50,7 @@ class StagePrograms {
     std::array<Seconds, 2> sends{};            // from the stage before; from the one after
     std::vector<const SlotProgram*> programs;  // nullptr: not recorded yet
     std::deque<SlotProgram> distinct;          // what they point to, equal ones once
-    std::optional<std::array<SlotProgram, 2>> finish;
+    std::optional<FinishPrograms> finish;
   };
 
   Kind describe(int stage) const;

@@ -121,11 +121,19 @@ class StepLowering {
     }
   }
 
-  // What follows the last slots: first on every stage what is left of the reductions, then its
-  // optimizer, which waits for the marks of all stages where the costs say so.
+  // What follows the last slots: first on every stage what is left of the reductions and what two
+  // of them have tied, then its optimizer, which waits for the marks of all stages where the costs
+  // say so.
   void finish(std::vector<Cursor>& stages) {
     std::vector<Mark> ready;
     for (Cursor& at : stages) ready.push_back(finish_reductions(at));
+    if (const auto& tied = costs_.tied) {
+      Mark& first = ready[static_cast<std::size_t>(tied->first)];
+      Mark& last = ready[static_cast<std::size_t>(tied->last)];
+      const Mark of_first = first, of_last = last;
+      first = reduce_tied(stages[static_cast<std::size_t>(tied->first)], of_first, of_last);
+      last = reduce_tied(stages[static_cast<std::size_t>(tied->last)], of_last, of_first);
+    }
     std::vector<const Mark*> all;
     if (costs_.waits_for_all_stages)
       for (const Mark& stage : ready) all.push_back(&stage);
@@ -144,6 +152,16 @@ class StepLowering {
                     *costs.copy_out_at_end, {&at.compute, &reduced}, TrafficKind::copy_out);
     return add(at, LaneKind::compute, Members::alone, WorkKind::optimizer, Seconds(0),
                {&at.compute, &reduced});
+  }
+
+  // `own`, `other`: the marks of finish_reductions() on this stage and the other one. Megatron-LM
+  // megatron/core/distributed/finalize_model_grads.py, _allreduce_word_embedding_grads; DeepSpeed
+  // deepspeed/runtime/pipe/module.py, allreduce_tied_weight_gradients, which comes before its other
+  // reductions; nanotron trainer.py, sync_tied_weights_gradients.
+  Mark reduce_tied(Cursor& at, const Mark& own, const Mark& other) {
+    const Mark sum = add(at, LaneKind::data_comm, Members::alone, WorkKind::reduce_gradients,
+                         costs_.tied->time, {&own, &other});
+    return add(at, LaneKind::compute, Members::alone, WorkKind::optimizer, Seconds(0), {&sum});
   }
 
   void step_optimizer(Cursor& at, std::span<const Mark* const> after) {

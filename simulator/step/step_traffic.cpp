@@ -196,7 +196,7 @@ class TrafficBuilder {
     std::array<Demand, traffic_kind_count> demands;
     for (const CollectiveUse& u : stage_costs(stage).collectives) {
       const auto kind = kind_of(u.work);
-      if (!kind || u.beside) continue;
+      if (!kind || u.beside || u.group == GroupKind::pipeline) continue;
       Demand& d = demands[static_cast<std::size_t>(*kind)];
       d.stage = stage;
       d.kind = *kind;

@@ -109,6 +109,23 @@ double bubble_fraction(std::string_view name, PipelineShape shape) {
 
 }  // namespace
 
+// 1F1B of passes of f = 100 and b = 200 ps takes (m + p - 1)(f + b) = 11 x 300 ps, and the first
+// stage is the last to be done: what it has tied to the last stage comes on top. That one's passes
+// end at 300 + 2400; where it then reduces for 1000, the first stage waits for it.
+TEST_CASE("two stages add up what they have tied when both are done", "[schedules]") {
+  const PipelineSchedule& schedule = schedule_named("1f1b");
+  const ParallelPlan plan = plan_for(schedule, {4, 1, 8});
+  StepCosts costs = costs_for(plan, [] { return from_picoseconds(100); });
+  const auto makespan = [&] {
+    return played_schedule(schedule, plan, costs).timeline.makespan.picoseconds;
+  };
+  CHECK(makespan() == 3300);
+  costs.tied = TiedReduction{from_picoseconds(50), 0, 3};
+  CHECK(makespan() == 3350);
+  costs.stages.back().reduce_at_end = from_picoseconds(1000);
+  CHECK(makespan() == 3750);
+}
+
 TEST_CASE("10,000 random steps: every microbatch passes every chunk once, in order",
           "[schedules]") {
   std::mt19937 random(41);

@@ -39,6 +39,7 @@ class RandomCosts {
       costs.send.push_back(equal_ && s > 0 ? costs.send.front() : time());
     }
     costs.stages.front().load = maybe(true);
+    if (plan.pipeline > 1 && flip()) costs.tied = TiedReduction{time(), 0, plan.pipeline - 1};
     return costs;
   }
 

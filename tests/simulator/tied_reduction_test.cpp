@@ -1,0 +1,72 @@
+// What stages add up that have the same table.
+#include "catalog/cluster_parser.hpp"
+#include "planner/facts.hpp"
+#include "simulator/costs/cost_model.hpp"
+#include "tests/catch.hpp"
+#include "tests/planner/known_facts.hpp"
+#include "tests/simulator/sample_workload.hpp"
+#include "tests/source_dir.hpp"
+
+namespace shardwise {
+namespace {
+
+StepCosts costs_of(const Workload& w, const ParallelPlan& plan) {
+  const Cluster cluster = parse_gpus(known_facts().catalog, "8xA100-SXM-80GB")->front();
+  const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
+  const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
+  return CostModel(w, plan, cluster, known_facts().profile).costs(partition);
+}
+
+ParallelPlan staged(int stages) {
+  ParallelPlan plan = plan_of(4 / stages, 2);
+  plan.pipeline = stages;
+  plan.microbatches = 8;
+  return plan;
+}
+
+Workload tied() {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 32000), 128);
+  w.model.tied_embeddings = true;
+  w.framework.reduce_dtype = DType::fp32;
+  return w;
+}
+
+}  // namespace
+
+// Half of a table of 32,000 x 512 on each tensor rank, in fp32, between the two ranks that have the
+// same half: stage 0's and the last one's, whatever lies between.
+TEST_CASE("the first and the last stage reduce the gradients of a tied table", "[cost]") {
+  for (const int stages : {2, 4}) {
+    const StepCosts costs = costs_of(tied(), staged(stages));
+    REQUIRE(costs.tied);
+    CHECK(costs.tied->first == 0);
+    CHECK(costs.tied->last == stages - 1);
+    for (int s = 0; s < stages; ++s) {
+      int found = 0;
+      for (const CollectiveUse& u : costs.stages[static_cast<std::size_t>(s)].collectives) {
+        if (u.work != WorkKind::reduce_gradients || u.group != GroupKind::pipeline) continue;
+        ++found;
+        CHECK(u.collective == Collective::all_reduce);
+        CHECK(u.shape.ranks == 2);
+        CHECK(u.size == Bytes(4 * 512 * 32000 / 2));
+        CHECK(u.each.time == costs.tied->time);
+      }
+      CHECK(found == (costs.tied->between(s) ? 1 : 0));
+    }
+  }
+}
+
+TEST_CASE("nothing is reduced between stages that have nothing tied", "[cost]") {
+  Workload w = tied();
+  CHECK_FALSE(costs_of(w, staged(1)).tied);
+  w.framework.unties_embeddings = true;
+  CHECK_FALSE(costs_of(w, staged(2)).tied);
+  w = tied();
+  w.model.tied_embeddings = false;
+  CHECK_FALSE(costs_of(w, staged(2)).tied);
+  w = tied();
+  w.method = Method::lora;  // neither has gradients
+  CHECK_FALSE(costs_of(w, staged(2)).tied);
+}
+
+}  // namespace shardwise
