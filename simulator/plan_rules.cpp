@@ -147,6 +147,16 @@ Broken experts_divide(const Case& k) {
   return std::nullopt;
 }
 
+// Without it every tensor rank would send each token to its experts (Megatron-LM @d98e8a64dd
+// megatron/core/transformer/moe/moe_layer.py:636-640 refuses to train so). Frameworks that drop
+// what ranks have twice (DeepSpeed deepspeed/moe/mappings.py) are not modelled.
+Broken experts_split_sequences(const Case& k) {
+  if (!k.w.model.moe || k.p.tensor == 1 || k.p.sequence_parallel) return std::nullopt;
+  return "experts beside tp " + text(k.p.tensor) +
+         " need sequences split over the tensor ranks, else each of them would send every token: "
+         "sp=true";
+}
+
 Broken shards_divide(const Case& k) {
   if (!k.p.shard_group) return std::nullopt;
   if (*k.p.shard_group < 1 || k.p.data % *k.p.shard_group != 0)
@@ -273,12 +283,13 @@ Problems plan_problems(const Workload& workload, const ParallelPlan& plan, const
   const Case k{workload, plan, cluster};
   Problems problems;
   if (const Broken broken = positive(k)) return {Problem{ProblemKind::request, "--plan", *broken}};
-  constexpr std::array rules{multiplies_out,       steps_over_so_many,  tensor_divides,
-                             context_divides,      heads_are_dealt,     stages_hold_layers,
-                             schedule_runs,        experts_divide,      shards_divide,
-                             batch_is_divisible,   compression_known,   swaps_what_is_offloaded,
-                             splits_within_a_node, says_what_it_shards, framework_runs,
-                             accumulates,          format_exists,       recompute_known};
+  constexpr std::array rules{multiplies_out,          steps_over_so_many,   tensor_divides,
+                             context_divides,         heads_are_dealt,      stages_hold_layers,
+                             schedule_runs,           experts_divide,       experts_split_sequences,
+                             shards_divide,           batch_is_divisible,   compression_known,
+                             swaps_what_is_offloaded, splits_within_a_node, says_what_it_shards,
+                             framework_runs,          accumulates,          format_exists,
+                             recompute_known};
   for (const auto rule : rules)
     if (const Broken broken = rule(k))
       problems.push_back({ProblemKind::request, "--plan", *broken});

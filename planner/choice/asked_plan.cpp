@@ -50,7 +50,8 @@ void complete_axes(Completion& c) {
   if (!says(c.text, "zero") && !says(c.text, "fsdp") && !p.layer_split)
     p.zero_stage = p.data * p.context > 1 ? f.default_zero_stage : 0;
   if (!says(c.text, "sp"))
-    p.sequence_parallel = sequence_parallel_by_default(f, p.tensor, p.expert);
+    p.sequence_parallel =
+        sequence_parallel_by_default(f, p.tensor, c.workload.model.moe.has_value());
   if (!says(c.text, "async-tp")) p.async_tensor = p.sequence_parallel && f.overlap_tensor_comm;
   if (!says(c.text, "cp-kind") && p.context > 1) p.context_kind = f.context_kind;
   if (!says(c.text, "etp") && c.workload.model.moe && p.expert == 1) p.expert_tensor = p.tensor;

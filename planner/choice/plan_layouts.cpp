@@ -30,9 +30,9 @@ struct LayoutSpace {
 
   void add(ParallelPlan plan) {
     if (batch % plan.data != 0) return;
-    plan.sequence_parallel =
-        sequence_parallel_by_default(workload.framework, plan.tensor, plan.expert) &&
-        workload.sequence % (plan.tensor * plan.context) == 0;
+    plan.sequence_parallel = sequence_parallel_by_default(workload.framework, plan.tensor,
+                                                          workload.model.moe.has_value()) &&
+                             workload.sequence % (plan.tensor * plan.context) == 0;
     plan.async_tensor = plan.sequence_parallel && workload.framework.overlap_tensor_comm;
     if (plan.context > 1) plan.context_kind = workload.framework.context_kind;
     if (workload.model.moe && plan.expert == 1) plan.expert_tensor = plan.tensor;
@@ -79,8 +79,8 @@ int expert_ranks(const Workload& w, const Cluster& cluster, const ParallelPlan& 
 
 }  // namespace
 
-bool sequence_parallel_by_default(const Framework& framework, int tensor, int expert) {
-  return tensor > 1 && (framework.sequence_parallel || expert > 1);
+bool sequence_parallel_by_default(const Framework& framework, int tensor, bool experts) {
+  return tensor > 1 && (framework.sequence_parallel || experts);
 }
 
 namespace {

@@ -41,9 +41,7 @@ bool splits_layers(const Workload& workload, const Cluster& cluster);
 std::vector<std::vector<int>> layers_by_memory(const Workload& workload, const Cluster& cluster);
 
 // Whether norms and residuals are sharded along the sequence, where nobody says: as the framework
-// does. Where experts are spread over ranks beside tensor parallelism they must be, or each rank of
-// a tensor group would dispatch every token again (Megatron-LM
-// megatron/core/model_parallel_config.py:560-566).
-bool sequence_parallel_by_default(const Framework& framework, int tensor, int expert);
+// does. Experts beside tensor parallelism need it (plan_rules.cpp).
+bool sequence_parallel_by_default(const Framework& framework, int tensor, bool experts);
 
 }  // namespace shardwise

@@ -154,16 +154,18 @@ int expert_ranks(const ReplayContext& c, const Degrees& d, Notes& notes) {
   return ranks;
 }
 
-void set_axes(const RunPlan& p, const Framework& row, const Degrees& d, int experts,
+void set_axes(const ReplayContext& c, const Framework& row, const Degrees& d, int experts,
               ParallelPlan& plan) {
+  const RunPlan& p = c.run.plan;
   plan.data = d.data;
   plan.tensor = d.tensor;
   plan.context = d.context;
   plan.pipeline = d.pipeline;
   plan.context_kind = row.context_kind;
   plan.expert = experts;
+  const bool spread = c.run.model.moe || experts > 1;
   plan.sequence_parallel =
-      d.tensor > 1 && p.sp.value_or(sequence_parallel_by_default(row, d.tensor, plan.expert));
+      d.tensor > 1 && p.sp.value_or(sequence_parallel_by_default(row, d.tensor, spread));
   plan.expert_tensor = p.etp.value_or(plan.expert > 1 ? 1 : plan.tensor);
   plan.async_tensor = p.async_tp.value_or(plan.sequence_parallel && row.overlap_tensor_comm);
   const bool alone = plan.data * plan.context == 1;
@@ -181,13 +183,13 @@ Part<ParallelPlan> replay_plan(const ReplayContext& c, const Framework& row, Not
     plan.layer_split = *c.run.hardware.gpus > 1;
     // Each process has cards of its own.
     const int processes = std::max(1, c.run.plan.pp ? *c.run.hardware.gpus / *c.run.plan.pp : 1);
-    set_axes(c.run.plan, row, Degrees{processes, 1, 1, *c.run.hardware.gpus / processes},
+    set_axes(c, row, Degrees{processes, 1, 1, *c.run.hardware.gpus / processes},
              c.run.plan.ep.value_or(1), plan);
   } else {
     auto part = degrees(c, row, notes);
     if (const auto* skipped = std::get_if<Skipped>(&part)) return *skipped;
     const Degrees d = std::get<Degrees>(part);
-    set_axes(c.run.plan, row, d, expert_ranks(c, d, notes), plan);
+    set_axes(c, row, d, expert_ranks(c, d, notes), plan);
   }
   if (const auto stage = stated(c, &PhraseReading::zero_stage)) plan.zero_stage = *stage;
   auto batch = microbatch(c.run.training, row, notes);

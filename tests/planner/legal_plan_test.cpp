@@ -31,6 +31,30 @@ TEST_CASE("layers are dealt to the cards of one node") {
   CHECK(wrong_with(r, "dp=2,pp=8,split=true").empty());
 }
 
+// Two tensor ranks without sequence parallelism have the same tokens, and would send them twice.
+TEST_CASE("experts beside tensor parallelism need sequences to be split") {
+  Request r = request_for("mixtral-8x7b", "8xH100-SXM", {Method::pretrain});
+  r.framework = "megatron-lm";
+  CHECK(holds(wrong_with(r, "tp=2,sp=false,dp=4"), "each of them would send every token"));
+  CHECK(holds(wrong_with(r, "tp=2,sp=false,dp=4,ep=4,etp=1"), "sp=true"));
+  CHECK(wrong_with(r, "tp=2,dp=4").empty());  // as it is where nobody says
+  CHECK(wrong_with(r, "tp=1,dp=8,ep=8").empty());
+}
+
+// Llama-3.2-1B's head is its table, which torchtitan's stages cannot share; Megatron-LM's can, and
+// Llama-3.1-8B has two tables.
+TEST_CASE("tied embeddings lie on two stages where the framework adds up their gradients") {
+  Request r = request_for("llama-3.2-1b", "8xH100-SXM", {Method::pretrain});
+  r.framework = "torchtitan";
+  CHECK(holds(wrong_with(r, "pp=2,dp=4,ga=4"), "does not tie embeddings over pipeline stages"));
+  CHECK(wrong_with(r, "dp=8").empty());
+  r.framework = "megatron-lm";
+  CHECK(wrong_with(r, "pp=2,dp=4,ga=4").empty());
+  r = request_for("llama-3.1-8b", "8xH100-SXM", {Method::pretrain});
+  r.framework = "torchtitan";
+  CHECK(wrong_with(r, "pp=2,dp=4,ga=4").empty());
+}
+
 // Its last layers read keys that earlier ones make, and a piece of what lies by the embedding.
 TEST_CASE("layers that need what another stage makes are not cut off from it") {
   const Request r = request_for("gemma-4-e4b", "2xRTX-3090", {Method::lora});
