@@ -185,8 +185,10 @@ struct Framework {
   std::optional<GradientLife> gradient_life_fp16;  // the same where compute is fp16
   bool gradient_copy_while_accumulating = false;   // 16-bit gradient beside the fp32 buffer
   GradientCopyLife gradient_copy_life = GradientCopyLife::layer;
-  bool bucket_copies_gradients = false;          // DDP without gradient_as_bucket_view
-  Bytes gradient_bucket{25 << 20};               // of one reduction
+  bool bucket_copies_gradients = false;  // DDP without gradient_as_bucket_view
+  bool copies_into_buckets = false;  // DeepSpeed's ZeRO: gradients are copied into a bucket of one
+                                     // piece, divided there, and added to a rank's part
+  Bytes gradient_bucket{25 << 20};   // of one reduction
   std::optional<Bytes> gradient_bucket_stage_2;  // the same in ZeRO-2, where its config differs
   bool shards_gradients_at_stage_1 = false;
   bool flat_parameters_mix_frozen = false;  // FSDP1: adapters and frozen weights in one unit

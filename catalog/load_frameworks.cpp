@@ -112,6 +112,7 @@ void read_states(JsonReader& r, Framework& f) {
   f.gradient_copy_while_accumulating = r.flag("gradient_copy_while_accumulating");
   f.gradient_copy_life = r.choice("gradient_copy_life", gradient_copy_life_names);
   f.bucket_copies_gradients = r.flag("bucket_copies_gradients");
+  f.copies_into_buckets = r.maybe_flag("copies_into_buckets").value_or(false);
   f.gradient_bucket = bytes(r, "gradient_bucket_bytes");
   if (r.has("gradient_bucket_bytes_stage_2"))
     f.gradient_bucket_stage_2 = bytes(r, "gradient_bucket_bytes_stage_2");

@@ -160,6 +160,7 @@ class CostModel {
     Seconds forward, backward, reduction;
   };
   UnitCopies unit_copies(const LayerDefinition& definition, const KernelModel& kernels) const;
+  UnitCopies partition_copies(const LayerDefinition& definition, const KernelModel& kernels) const;
   PassTime settle(const PassCost& cost, int multiprocessors) const;
   bool reduces_every_microbatch() const;
   bool reduces_in_line() const;  // with every microbatch, on the stream that computes

@@ -1,5 +1,8 @@
 // The traffic of data parallelism in the cost model: gradients reduced, compressed or not, and
 // weights gathered.
+#include <algorithm>
+#include <utility>
+
 #include "simulator/costs/cost_model.hpp"
 
 namespace shardwise {
@@ -175,11 +178,52 @@ Seconds CostModel::stream_time(const LayerParameters& p, bool trainable, LayerRo
   return sum + (reduces_every_microbatch() ? passes : 1) * reduce_time(t, 1, unused);
 }
 
+// DeepSpeed. Gradients that a bucket has room for are copied into it: at stages 1 and 2 by the
+// stream that computes (stage_1_and_2.py, reduce_independent_p_g_buckets_and_remove_grads), at
+// stage 3 by that of the reductions, which then joins them rank by rank (stage3.py,
+// __add_grad_to_ipg_bucket; coalesced_collectives.py, reduce_scatter_coalesced); larger ones are
+// reduced as they are. All are divided by the ranks in a kernel of its own before they are reduced.
+// A rank's part is then copied out, or added to what microbatches before have left of it: at stage
+// 2 after it is copied out (copy_grads_in_partition, independent_gradient_partition_epilogue), at
+// stage 3 at once (partition_grads).
+CostModel::UnitCopies CostModel::partition_copies(const LayerDefinition& d,
+                                                  const KernelModel& kernels) const {
+  const int stage = plan_.zero_stage;
+  if (stage < 1 || plan_.shard_ranks() == 1) return {};
+  const TrainableElements t = trainable_elements(w_, d);
+  const double all = static_cast<double>(t.dense + t.expert);
+  if (all <= 0) return {};
+  const double room = static_cast<double>(w_.framework.gradient_bucket_at(stage).value) /
+                      bytes_per_element(w_.framework.reduce_dtype);
+  double fits = 0;
+  for (const Operator& op : d.graph.operators) {
+    const auto made = static_cast<double>(op.weight_gradient_elements);
+    if (made <= room) fits += made;
+  }
+  fits = std::min(fits, all);
+  const double element = w_.activation_dtype() == DType::fp32 ? 4.0 : 2.0;
+  const auto moved = [&](double elements) {
+    return elements > 0 ? kernels.memory_bound(ceil_bytes(element * elements)) : Seconds(0);
+  };
+  const bool every = reduces_every_microbatch();
+  const double before = every ? 1.0 - 1.0 / plan_.microbatches : 0.0;  // share that is added to
+  const double part = all / plan_.shard_ranks();
+  UnitCopies c;
+  if (stage >= 3) {
+    c.reduction = moved(4 * fits + 2 * all + (2 + before) * part);
+    return c;
+  }
+  c.backward = (every ? 1.0 : 1.0 / plan_.microbatches) * moved(2 * fits);
+  c.reduction = moved(2 * all + (2 + 3 * before) * part);
+  return c;
+}
+
 // Bytes of each operator as calibrate/count_sharding_copies.py counts them. A unit that is not
 // resharded after forward is copied out once; what is not reduced with every microbatch goes into
 // the buffer with the last, while autograd joins gradients of views in every backward pass.
 CostModel::UnitCopies CostModel::unit_copies(const LayerDefinition& d,
                                              const KernelModel& kernels) const {
+  if (w_.framework.copies_into_buckets) return partition_copies(d, kernels);
   const ShardedParameters& s = w_.framework.sharded;
   const bool copies = s.copy_out || s.joins_gradients || s.copies_gradients;
   if (plan_.zero_stage < 3 || plan_.shard_ranks() == 1 || !copies) return {};
@@ -283,7 +327,7 @@ void CostModel::schedule_reduces(const CostedChunks& chunks, const KernelModel& 
   const bool per_layer = shards_weights(w_.framework, plan_);
   const Bytes full_bucket = w_.framework.gradient_bucket_at(plan_.zero_stage);
   TrainableElements all, t;
-  Seconds before;
+  Seconds before, copies;                 // of a layer; of a bucket, or of all
   const LayerDefinition* last = nullptr;  // of equal layers in a row, one is looked at
   for (const CostedChunk& chunk : chunks) {
     TrainableElements bucket;
@@ -295,18 +339,20 @@ void CostModel::schedule_reduces(const CostedChunks& chunks, const KernelModel& 
       }
       last = d;
       bucket += t;
+      copies += (reduces_at_end() ? chunk.times : 1) * before;
       for (int n = 0; n < chunk.times; ++n) all += t;
       const double bytes = static_cast<double>(bucket.dense + bucket.expert) *
                            bytes_per_element(w_.framework.reduce_dtype);
       const bool full = bytes >= static_cast<double>(full_bucket.value);
       if (bucket.dense + bucket.expert == 0 || (!per_layer && !full && i > 0)) continue;
       if (!reduces_at_end())
-        costs.chunks[chunk.place][i].reduce = before + reduce_time(bucket, chunk.times, costs);
+        costs.chunks[chunk.place][i].reduce =
+            std::exchange(copies, Seconds(0)) + reduce_time(bucket, chunk.times, costs);
       bucket = {};
     }
   }
   if (reduces_at_end() && all.dense + all.expert > 0)
-    costs.reduce_at_end = reduce_time(all, 1, costs);
+    costs.reduce_at_end = copies + reduce_time(all, 1, costs);
 }
 
 }  // namespace shardwise
