@@ -358,6 +358,8 @@ struct Framework {
   bool stage_2_gathers = false;
   bool stage_2_all_reduces = false;      // and so does ZeRO-2, each rank keeping its part
   bool autocast = false;                 // torch.autocast over the weights' own dtype
+  bool experts_as_stored = false;        // which leaves grouped products alone: they are of the
+                                         // format that the experts' weights are stored in
   bool autocast_caches_weights = false;  // 16-bit copies of fp32 weights live through the step
 
   bool fused_optimizer = true;    // one kernel, no temporaries

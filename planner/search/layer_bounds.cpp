@@ -34,7 +34,8 @@ Bytes backward_rise(const LayerDefinition& d) {
         slot(e.slot) = e.bytes;
         now += e.bytes;
         most = std::max(most, now);
-      } else if (e.kind != EventKind::weight_gradient && e.kind != EventKind::end_output) {
+      } else if (e.kind != EventKind::weight_gradient && e.kind != EventKind::stored_gradient &&
+                 e.kind != EventKind::end_output) {
         now -= slot(e.slot);
       }
     }

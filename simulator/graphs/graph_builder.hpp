@@ -176,6 +176,10 @@ class GraphBuilder {
   // Operators from `first` on do what the one before them does, in the same launches: projections
   // that are told apart here and are one in the model's class.
   void join_launches(std::size_t first);
+  // The operators from `first` on, what they make and their weights' gradients are fp32: tensors
+  // from `tensor` on.
+  void widen(std::size_t first, std::size_t tensor);
+  std::size_t tensors() const { return graph_.tensors.size(); }
   Operator& add(Operator op);
   void count_other(std::int64_t elements) { graph_.parameters.other += elements; }
   void count_experts(std::int64_t experts, std::int64_t in, std::int64_t out, bool bias);

@@ -260,7 +260,8 @@ class ScriptWriter {
     for (TensorIndex t : op.inputs) contribute(op, t, op.passes_gradient ? arriving : no_slot);
     if (op.weight_gradient_elements > 0)
       script_.backward.push_back(
-          {EventKind::weight_gradient, MemoryCategory::gradients, 0, op.weight_gradient_elements});
+          {op.stored_gradient ? EventKind::stored_gradient : EventKind::weight_gradient,
+           MemoryCategory::gradients, 0, op.weight_gradient_elements});
     for (TensorIndex t : op.outputs)
       if (gradient_[at(t)] != no_slot)
         let_go(gradient_[at(t)],

@@ -26,6 +26,7 @@ enum class EventKind : std::uint8_t {
   release_later,    // the same after backward
   end_output,       // of the microbatch before: what it still holds goes
   weight_gradient,  // `bytes` holds elements: the caller knows where gradients live
+  stored_gradient,  // the same of Operator::stored_gradient
 };
 
 struct MemoryEvent {

@@ -444,9 +444,18 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex norme
   const TensorIndex read = branch("expert_norm", residual, normed);
   const TensorIndex source =
       moe.latent ? b.linear({"latent_down", m.hidden, hidden}, read, rows) : read;
-  const TensorIndex sent = exchange(b, "dispatch", source, s, hidden);
+  // Torch.autocast does not cast what transformers' grouped products read.
+  const bool stored = b.workload().framework.experts_as_stored && b.element() == 2 &&
+                      casts_weights(b.workload(), plan);
+  const auto widened = [&](std::size_t op, std::size_t t, TensorIndex out) {
+    if (stored) b.widen(op, t);
+    return out;
+  };
+  std::size_t op = b.operators(), t = b.tensors();
+  const TensorIndex sent = widened(op, t, exchange(b, "dispatch", source, s, hidden));
   b.last().inputs.push_back(scores);
   add_routing(b, rows);
+  op = b.operators(), t = b.tensors();
   const AdapterTargets& on = b.workload().adapter.targets;
   const TensorIndex up =
       expert_linear(b, "expert_up", s, sent, hidden, s.width * (m.gated_mlp ? 2 : 1),
@@ -456,7 +465,7 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex norme
   TensorIndex down =
       expert_linear(b, "expert_down", s, activated, s.width, hidden, m.biases.experts, on.down);
   down = add_weighted_bias(b, s, down, hidden);
-  TensorIndex back = exchange(b, "combine", down, s, hidden);
+  TensorIndex back = widened(op, t, exchange(b, "combine", down, s, hidden));
   const double out = bytes_of_elements(b, rows * hidden);
   // Fused experts weigh inside the activation, so that the sum afterwards keeps nothing of theirs
   // (Megatron-LM megatron/core/transformer/moe/experts.py: permuted_probs go into the activation).

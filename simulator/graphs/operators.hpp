@@ -126,6 +126,7 @@ struct Operator {
   int forward_temporaries = 1, backward_temporaries = 1;  // tensors of one size that make each up
   MemoryCategory temporary_category = MemoryCategory::temporaries;
   std::int64_t weight_gradient_elements = 0;  // made by this operator's backward pass
+  bool stored_gradient = false;    // of the weights: made in the format that they are stored in
   bool passes_gradient = false;    // the inputs' gradient *is* the output's (residual add)
   bool unlisted = false;           // selective-op does not know it, and runs it again
   bool ends_output = false;        // of the microbatch before, as this one runs (OutputLife)

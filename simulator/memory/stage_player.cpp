@@ -165,7 +165,8 @@ void StagePlayer::run(const std::vector<MemoryEvent>& events, Slots& slots, std:
         left_.swap(held_);
         break;
       case EventKind::weight_gradient:
-        make_gradient(e.bytes, c, i);
+      case EventKind::stored_gradient:
+        make_gradient(e.bytes, c, i, e.kind == EventKind::stored_gradient);
         break;
     }
   }
@@ -302,11 +303,11 @@ void StagePlayer::backward(const Slot& slot) {
 
 // Both of a tied table's gradients and their sum stand together: autograd buffers the head's until
 // the embedding's is there (counted by tests/oracle on models that tie them).
-void StagePlayer::make_gradient(std::int64_t elements, std::size_t c, std::size_t i) {
+void StagePlayer::make_gradient(std::int64_t elements, std::size_t c, std::size_t i, bool stored) {
   const StoredParameter& p = holdings(c, i).trained;
   // Autocast does not cast what an embedding looks up: its gradient is the table's from the start.
   const bool looked_up = (*chunks_)[c].layers[i].definition->role == LayerRole::embedding;
-  const double each = looked_up && f_.autocast ? p.gradient : p.raw_gradient;
+  const double each = stored || (looked_up && f_.autocast) ? p.gradient : p.raw_gradient;
   const auto raw = static_cast<std::int64_t>(static_cast<double>(elements) * each);
   Holding own;
   const bool tied = looked_up && tied_.block && elements == tied_elements_;

@@ -91,7 +91,7 @@ class StagePlayer {
   void backward(const Slot& slot);
 
   // A weight gradient of `elements` has just been made.
-  void make_gradient(std::int64_t elements, std::size_t c, std::size_t i);
+  void make_gradient(std::int64_t elements, std::size_t c, std::size_t i, bool stored);
   void hold_tied(std::size_t c);
   void place_gradient(std::int64_t elements, std::int64_t raw, LayerHoldings& h);
   // DeepSpeed's ZeRO-2 sends each gradient to the host's optimizer by itself, through a buffer as

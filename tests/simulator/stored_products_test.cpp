@@ -1,0 +1,62 @@
+// Products that autocast leaves in the format of their weights.
+#include <string>
+
+#include "simulator/graphs/layer_graph.hpp"
+#include "simulator/graphs/layer_script.hpp"
+#include "tests/catch.hpp"
+#include "tests/simulator/sample_workload.hpp"
+
+namespace shardwise {
+namespace {
+
+LayerGraph experts(bool as_stored, WeightRecipe weights) {
+  Workload w = pretraining(llama(1, 512, 8, 4, 1408, 1000), 128);
+  w.model.moe = MixtureOfExperts{8, 2, 256, 0, false, 0, 1};
+  w.framework.kernels = KernelStyle::eager;
+  w.framework.autocast = true;
+  w.framework.pretrain_weights = weights;
+  w.framework.experts_as_stored = as_stored;
+  return block_graph(w, plan_of(1), {.experts = true});
+}
+
+std::int64_t bytes_of(const LayerGraph& graph, const std::string& name) {
+  for (const Tensor& t : graph.tensors)
+    if (t.name == name) return t.bytes;
+  return 0;
+}
+
+}  // namespace
+
+// 128 tokens go to two experts each: 256 rows of 512 values, and of 2 x 256 between. In 16 bits
+// where autocast casts them, and where weights are of 16 bits themselves; in 32 where neither is.
+TEST_CASE("experts' products are of the format of their weights", "[layer_graph]") {
+  const LayerGraph cast = experts(false, WeightRecipe::fp32_with_half_compute),
+                   stored = experts(true, WeightRecipe::fp32_with_half_compute),
+                   half = experts(true, WeightRecipe::pure_half);
+  for (const char* name : {"dispatch", "expert_up", "expert_down"}) {
+    CHECK(bytes_of(cast, name) == 256 * 512 * 2);
+    CHECK(bytes_of(half, name) == 256 * 512 * 2);
+    CHECK(bytes_of(stored, name) == 256 * 512 * 4);
+  }
+  int products = 0;
+  for (const Operator& op : stored.operators)
+    for (const Kernel& k : op.forward)
+      if (const auto* gemm = std::get_if<GemmWork>(&k)) {
+        CHECK((gemm->dtype == DType::fp32) == gemm->grouped);
+        products += gemm->grouped;
+      }
+  CHECK(products == 2);
+  // Their gradients are fp32 from the start: no 16-bit ones stand beside them.
+  const auto made_as_stored = [](const LayerGraph& graph) {
+    ScriptOptions options;
+    options.runs_again.assign(graph.operators.size(), false);
+    int events = 0;
+    for (const MemoryEvent& e : layer_script(graph, options).backward)
+      events += e.kind == EventKind::stored_gradient;
+    return events;
+  };
+  CHECK(made_as_stored(stored) == 2);
+  CHECK(made_as_stored(cast) == 0);
+}
+
+}  // namespace shardwise
