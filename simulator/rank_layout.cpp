@@ -95,30 +95,34 @@ RankGroup RankLayout::group(GroupKind kind, int rank) const {
   return {rank / extent * extent + rank % p.stride, p.stride, p.ranks};
 }
 
-GroupShape RankLayout::pipeline_link(int stage) const {
-  require(stage >= 0 && stage < pipeline_, "a stage of this plan");
-  if (pipeline_ == 1) return {};
+GroupShape RankLayout::stage_pair(int stage, int other) const {
+  require(stage >= 0 && stage < pipeline_ && other >= 0 && other < pipeline_,
+          "two stages of this plan");
+  if (stage == other) return {};
   const int size = world_ / pipeline_;
-  const int next = (stage + 1) % pipeline_;
   GroupShape shape;
   shape.ranks = 2;
-  // Where any pair of neighbours lies on two nodes, the stage waits for that pair.
-  // The pattern repeats with every node.
+  // Where any pair of ranks lies on two nodes, the stage waits for that pair. The pattern repeats
+  // with every node.
   int apart = 0;
   for (int i = 0; i < std::min(size, gpus_per_node_); ++i) {
-    const int a = (stage * size + i) / gpus_per_node_, b = (next * size + i) / gpus_per_node_;
+    const int a = (stage * size + i) / gpus_per_node_, b = (other * size + i) / gpus_per_node_;
     apart = std::max(apart, a < b ? b - a : a - b);
   }
+  shape.sharing = std::min(size, gpus_per_node_);
   if (apart == 0) {
     shape.ranks_per_node = 2;
-    shape.local_stride = size;
-    shape.sharing = std::min(size, gpus_per_node_);
+    shape.local_stride = size;  // as between neighbours
     return shape;
   }
   shape.nodes = 2;
   shape.node_stride = apart;
-  shape.sharing = std::min(size, gpus_per_node_);
   return shape;
+}
+
+GroupShape RankLayout::pipeline_link(int stage) const {
+  require(stage >= 0 && stage < pipeline_, "a stage of this plan");
+  return stage_pair(stage, (stage + 1) % pipeline_);
 }
 
 }  // namespace shardwise

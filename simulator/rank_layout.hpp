@@ -90,6 +90,8 @@ class RankLayout {
   const GroupShape& shape(GroupKind kind) const { return shapes_[static_cast<std::size_t>(kind)]; }
   RankGroup group(GroupKind kind, int rank) const;  // that `rank` belongs to
 
+  // Two stages: a rank of each, in one node or in two.
+  GroupShape stage_pair(int stage, int other) const;
   // Stage `stage` to the next one (the last: to the first): two ranks, in one node or in two.
   GroupShape pipeline_link(int stage) const;
 

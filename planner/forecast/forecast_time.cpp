@@ -87,7 +87,7 @@ void fill_critical_path(const PlayedStep& step, std::map<std::string, Seconds>& 
 // as the reductions of one step, which must be done before the next one's.
 Seconds take_reductions_out(StepCosts& costs) {
   Seconds longest;
-  costs.tied.reset();
+  costs.tied.clear();
   for (StageCosts& stage : costs.stages) {
     Seconds sum;
     for (const CollectiveUse& u : stage.collectives)

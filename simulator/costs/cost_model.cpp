@@ -375,6 +375,7 @@ StepCosts CostModel::costs(const ModelPartition& partition, StagesCosted which) 
          false, 2.0 * sent * plan_.microbatches});
   }
   schedule_tied(partition, costs);
+  schedule_second_copies(partition, costs);
   costs.reduces_every_microbatch = reduces_every_microbatch();
   costs.reduces_in_line = reduces_in_line();
   costs.overlaps_pipeline_comm =

@@ -224,6 +224,8 @@ class CostModel {
   void schedule_loading(StageCosts& first_stage) const;
   void balance_by_speed(StepCosts& costs) const;
   void schedule_tied(const ModelPartition& partition, StepCosts& costs) const;
+  void schedule_second_copies(const ModelPartition& partition, StepCosts& costs) const;
+  void tie(int first, int last, double elements, StepCosts& costs) const;
 
   const Workload& w_;
   const ParallelPlan& plan_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "simulator/costs/cost_model.hpp"
+#include "simulator/pipeline_schedule.hpp"
 
 namespace shardwise {
 
@@ -310,14 +311,39 @@ void CostModel::schedule_tied(const ModelPartition& partition, StepCosts& costs)
   const std::int64_t table =
       chunks.front().layers.front().definition->graph.operators.front().weight_gradient_elements;
   if (table == 0) return;
-  const GroupShape pair = layout_.pipeline_link(plan_.pipeline - 1);
-  const Bytes size = ceil_bytes(reduced_element() * static_cast<double>(table));
+  tie(*first, *last, static_cast<double>(table), costs);
+}
+
+// Two stages add up the gradients of so many elements.
+void CostModel::tie(int first, int last, double elements, StepCosts& costs) const {
+  const GroupShape pair = layout_.stage_pair(first, last);
+  const Bytes size = ceil_bytes(reduced_element() * elements);
   const CollectiveTime each = collectives_.time(Collective::all_reduce, size, pair);
-  costs.tied = TiedReduction{each.time, *first, *last};
-  for (const int stage : {*first, *last})
+  costs.tied.push_back({each.time, first, last});
+  for (const int stage : {first, last})
     costs.stages[static_cast<std::size_t>(stage)].collectives.push_back(
         {WorkKind::reduce_gradients, GroupKind::pipeline, pair, Collective::all_reduce, size, each,
          false, 1});
+}
+
+// Where the stages together hold the model twice, the one from the other end has the same chunks,
+// through which the other half of the microbatches went (deepseek-ai/DualPipe @7cb1e5e632
+// examples/example_dualpipe.py: each adds the other's gradients to its own). A rank that steps a
+// part of them needs that part.
+void CostModel::schedule_second_copies(const ModelPartition& partition, StepCosts& costs) const {
+  if (find_pipeline_schedule(plan_.schedule_row())->weight_copies == 1) return;
+  const bool parts = plan_.zero_stage > 0;
+  const double dense = parts ? plan_.shard_ranks() : 1;
+  const double expert = parts ? layout_.shape(GroupKind::expert_shard).ranks : 1;
+  for (int s = 0; s < plan_.pipeline / 2; ++s) {
+    double elements = 0;
+    for (const ModelChunk& chunk : partition.stages[static_cast<std::size_t>(s)])
+      for (const ChunkLayer& layer : chunk.layers) {
+        const TrainableElements t = trainable_elements(w_, *layer.definition);
+        elements += static_cast<double>(t.dense) / dense + static_cast<double>(t.expert) / expert;
+      }
+    if (elements > 0) tie(s, plan_.pipeline - 1 - s, elements, costs);
+  }
 }
 
 // Gradients are reduced bucket by bucket as backward fills them, or all at the end.

@@ -95,8 +95,8 @@ struct StageCosts {
   std::vector<CollectiveUse> collectives;  // all that one rank takes part in during a step
 };
 
-// The gradients of a table that the first and the last stage both have, added up between the two
-// when all others are reduced.
+// The gradients of what two stages both have (a tied table, DualPipe's second copy of a chunk),
+// added up between the two when all others are reduced.
 struct TiedReduction {
   Seconds time;
   int first = 0, last = 0;  // stages
@@ -109,14 +109,21 @@ struct StepCosts {
   std::vector<std::size_t> alike;
   // Transfer of one microbatch's activations to the next stage, [stage] -> [stage + 1].
   std::vector<Seconds> send;
-  std::optional<TiedReduction> tied;
-  bool reduces_in_line = false;  // what follows a layer's reduction waits for it
+  std::vector<TiedReduction> tied;  // a stage is part of one at most
+  bool reduces_in_line = false;     // what follows a layer's reduction waits for it
   bool reduces_every_microbatch = false;
   bool overlaps_pipeline_comm = true;
   bool waits_for_all_stages = true;  // gradient norm over the whole model before the step
   int stages_on_a_host = 1;          // consecutive ones, whose CPU optimizers share one memory
   double gather_window = 2;          // gathered layers alive at once
   std::optional<int> rounds;         // microbatches of the rank that runs most; absent: as planned
+
+  // What ties this stage to another one; nullptr: nothing.
+  const TiedReduction* tied_at(int stage) const {
+    for (const TiedReduction& t : tied)
+      if (t.between(stage)) return &t;
+    return nullptr;
+  }
 
   // Where no pass through any layer takes the host longer than the GPU, the host is always ahead
   // and its lane changes nothing.

@@ -114,7 +114,7 @@ FinishPrograms record_finish(SlotLowering& lowering, SlotRecorder& recorder, int
                              const StepCosts& costs) {
   FinishPrograms programs;
   const Mark from_elsewhere{SlotRecorder::input};
-  const bool tied = costs.tied && costs.tied->between(stage);
+  const bool tied = costs.tied_at(stage) != nullptr;
   Cursor at = cursor_of(stage);
   const Mark ready = lowering.finish_reductions(at);
   if (tied) at.compute = ready;

@@ -38,6 +38,7 @@ StagePrograms::Kind StagePrograms::describe(int stage) const {
   const int before = (stage + plan_.pipeline - 1) % plan_.pipeline;
   kind.sends = {costs_.send[static_cast<std::size_t>(before)],
                 costs_.send[static_cast<std::size_t>(stage)]};
+  if (const TiedReduction* tied = costs_.tied_at(stage)) kind.tied = tied->time;
   const auto passes = static_cast<std::size_t>(Pass::backward_weight) + 1;
   kind.programs.resize(passes * static_cast<std::size_t>(plan_.chunks) * 8);
   return kind;
@@ -46,7 +47,7 @@ StagePrograms::Kind StagePrograms::describe(int stage) const {
 StagePrograms::Kind& StagePrograms::kind_of(int stage) {
   Kind kind = describe(stage);
   for (Kind& known : kinds_)
-    if (known.chunks == kind.chunks && known.sends == kind.sends &&
+    if (known.chunks == kind.chunks && known.sends == kind.sends && known.tied == kind.tied &&
         cost_the_same(costs_.stages[static_cast<std::size_t>(known.example)],
                       costs_.stages[static_cast<std::size_t>(stage)]))
       return known;
@@ -111,9 +112,11 @@ std::vector<BoundSlot> StagePrograms::bind(int stage) {
     add(played, input, output);
   }
   if (!kind.finish) kind.finish = record_finish(lowering_, recorder_, kind.example, costs_);
-  if (costs_.tied && costs_.tied->between(stage)) {
-    const auto of_first = static_cast<std::int32_t>(2 * passes_each_way_), of_last = of_first + 1;
-    const bool first = stage == costs_.tied->first;
+  if (const TiedReduction* tied = costs_.tied_at(stage)) {
+    const auto place = static_cast<std::size_t>(tied - costs_.tied.data());
+    const auto of_first = static_cast<std::int32_t>(2 * (passes_each_way_ + place));
+    const auto of_last = of_first + 1;
+    const bool first = stage == tied->first;
     add(kind.finish->reductions, BoundSlot::none, first ? of_first : of_last);
     add(kind.finish->tied, first ? of_last : of_first, BoundSlot::all_stages);
   } else {

@@ -38,9 +38,9 @@ class StagePrograms {
 
   // The stage's slots in order, and those that end its step.
   std::vector<BoundSlot> bind(int stage);
-  // Those through model chunks each way, and the ends of the reductions of two stages that have
+  // Those through model chunks each way, and the ends of the reductions of any two stages that have
   // something tied.
-  std::size_t passes() const { return 2 * passes_each_way_ + (costs_.tied ? 2 : 0); }
+  std::size_t passes() const { return 2 * (passes_each_way_ + costs_.tied.size()); }
 
  private:
   // What recording a slot of a stage looks at; the costs are those of an example.
@@ -48,6 +48,7 @@ class StagePrograms {
     int example = 0;
     std::vector<std::array<bool, 3>> chunks;   // has model chunk 0; input comes from before; after
     std::array<Seconds, 2> sends{};            // from the stage before; from the one after
+    std::optional<Seconds> tied;               // reduction with another stage
     std::vector<const SlotProgram*> programs;  // nullptr: not recorded yet
     std::deque<SlotProgram> distinct;          // what they point to, equal ones once
     std::optional<FinishPrograms> finish;

@@ -127,12 +127,12 @@ class StepLowering {
   void finish(std::vector<Cursor>& stages) {
     std::vector<Mark> ready;
     for (Cursor& at : stages) ready.push_back(finish_reductions(at));
-    if (const auto& tied = costs_.tied) {
-      Mark& first = ready[static_cast<std::size_t>(tied->first)];
-      Mark& last = ready[static_cast<std::size_t>(tied->last)];
+    for (const TiedReduction& tied : costs_.tied) {
+      Mark& first = ready[static_cast<std::size_t>(tied.first)];
+      Mark& last = ready[static_cast<std::size_t>(tied.last)];
       const Mark of_first = first, of_last = last;
-      first = reduce_tied(stages[static_cast<std::size_t>(tied->first)], of_first, of_last);
-      last = reduce_tied(stages[static_cast<std::size_t>(tied->last)], of_last, of_first);
+      first = reduce_tied(stages[static_cast<std::size_t>(tied.first)], of_first, of_last);
+      last = reduce_tied(stages[static_cast<std::size_t>(tied.last)], of_last, of_first);
     }
     std::vector<const Mark*> all;
     if (costs_.waits_for_all_stages)
@@ -160,7 +160,7 @@ class StepLowering {
   // reductions; nanotron trainer.py, sync_tied_weights_gradients.
   Mark reduce_tied(Cursor& at, const Mark& own, const Mark& other) {
     const Mark sum = add(at, LaneKind::data_comm, Members::alone, WorkKind::reduce_gradients,
-                         costs_.tied->time, {&own, &other});
+                         costs_.tied_at(at.stage)->time, {&own, &other});
     return add(at, LaneKind::compute, Members::alone, WorkKind::optimizer, Seconds(0), {&sum});
   }
 

@@ -120,7 +120,7 @@ TEST_CASE("two stages add up what they have tied when both are done", "[schedule
     return played_schedule(schedule, plan, costs).timeline.makespan.picoseconds;
   };
   CHECK(makespan() == 3300);
-  costs.tied = TiedReduction{from_picoseconds(50), 0, 3};
+  costs.tied = {TiedReduction{from_picoseconds(50), 0, 3}};
   CHECK(makespan() == 3350);
   costs.stages.back().reduce_at_end = from_picoseconds(1000);
   CHECK(makespan() == 3750);

@@ -39,7 +39,9 @@ class RandomCosts {
       costs.send.push_back(equal_ && s > 0 ? costs.send.front() : time());
     }
     costs.stages.front().load = maybe(true);
-    if (plan.pipeline > 1 && flip()) costs.tied = TiedReduction{time(), 0, plan.pipeline - 1};
+    if (flip())
+      for (int s = 0; s < (flip() ? 1 : plan.pipeline / 2); ++s)
+        if (plan.pipeline > 1) costs.tied.push_back({time(), s, plan.pipeline - 1 - s});
     return costs;
   }
 

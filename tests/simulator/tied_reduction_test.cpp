@@ -38,9 +38,9 @@ Workload tied() {
 TEST_CASE("the first and the last stage reduce the gradients of a tied table", "[cost]") {
   for (const int stages : {2, 4}) {
     const StepCosts costs = costs_of(tied(), staged(stages));
-    REQUIRE(costs.tied);
-    CHECK(costs.tied->first == 0);
-    CHECK(costs.tied->last == stages - 1);
+    REQUIRE(costs.tied.size() == 1);
+    CHECK(costs.tied.front().first == 0);
+    CHECK(costs.tied.front().last == stages - 1);
     for (int s = 0; s < stages; ++s) {
       int found = 0;
       for (const CollectiveUse& u : costs.stages[static_cast<std::size_t>(s)].collectives) {
@@ -49,24 +49,56 @@ TEST_CASE("the first and the last stage reduce the gradients of a tied table", "
         CHECK(u.collective == Collective::all_reduce);
         CHECK(u.shape.ranks == 2);
         CHECK(u.size == Bytes(4 * 512 * 32000 / 2));
-        CHECK(u.each.time == costs.tied->time);
+        CHECK(u.each.time == costs.tied.front().time);
       }
-      CHECK(found == (costs.tied->between(s) ? 1 : 0));
+      CHECK(found == (costs.tied.front().between(s) ? 1 : 0));
     }
   }
 }
 
 TEST_CASE("nothing is reduced between stages that have nothing tied", "[cost]") {
   Workload w = tied();
-  CHECK_FALSE(costs_of(w, staged(1)).tied);
+  CHECK(costs_of(w, staged(1)).tied.empty());
   w.framework.unties_embeddings = true;
-  CHECK_FALSE(costs_of(w, staged(2)).tied);
+  CHECK(costs_of(w, staged(2)).tied.empty());
   w = tied();
   w.model.tied_embeddings = false;
-  CHECK_FALSE(costs_of(w, staged(2)).tied);
+  CHECK(costs_of(w, staged(2)).tied.empty());
   w = tied();
   w.method = Method::lora;  // neither has gradients
-  CHECK_FALSE(costs_of(w, staged(2)).tied);
+  CHECK(costs_of(w, staged(2)).tied.empty());
+}
+
+// Four stages with a block of each half: stages 1 and 2 both have blocks 1 and 2, of 2 x 512 x 512,
+// 2 x 256 x 512 and 3 x 1,408 x 512 values and two norms, whose gradients they add up in fp32; of
+// two data ranks that step half of them each, each its half.
+TEST_CASE("DualPipe's two copies of a chunk add up their gradients", "[cost]") {
+  Workload w = tied();
+  w.model.tied_embeddings = false;
+  ParallelPlan plan = plan_of(1);
+  plan.pipeline = 4;
+  plan.microbatches = 8;
+  plan.schedule = "dualpipe";
+  plan.chunks = 2;
+  const std::int64_t blocks =
+      2 * (2 * 512 * 512 + 2 * 256 * 512 + std::int64_t{3} * 1408 * 512 + 2 * 512);
+  for (const int data : {1, 2}) {
+    plan.data = data;
+    plan.zero_stage = data - 1;
+    const Cluster cluster =
+        parse_gpus(known_facts().catalog, data == 1 ? "4xA100-SXM-80GB" : "8xA100-SXM-80GB")
+            ->front();
+    const ModelPartition partition =
+        partition_model(w, plan, *find_pipeline_schedule("dualpipe"), *recompute_policy("none"));
+    const StepCosts costs = CostModel(w, plan, cluster, known_facts().profile).costs(partition);
+    REQUIRE(costs.tied.size() == 2);
+    CHECK(costs.tied[1].first == 1);
+    CHECK(costs.tied[1].last == 2);
+    Bytes sent;
+    for (const CollectiveUse& u : costs.stages[1].collectives)
+      if (u.work == WorkKind::reduce_gradients && u.group == GroupKind::pipeline) sent += u.size;
+    CHECK(sent == Bytes(4 * blocks / data));
+  }
 }
 
 }  // namespace shardwise
