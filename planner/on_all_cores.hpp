@@ -17,6 +17,18 @@ namespace shardwise {
 
 inline thread_local bool one_of_a_crew = false;
 
+// As long as it lives this thread is one of a crew.
+class CrewMember {
+ public:
+  CrewMember() { one_of_a_crew = true; }
+  ~CrewMember() { one_of_a_crew = before_; }
+  CrewMember(const CrewMember&) = delete;
+  CrewMember& operator=(const CrewMember&) = delete;
+
+ private:
+  const bool before_ = one_of_a_crew;
+};
+
 template <class Work>
 void on_all_cores(std::size_t n, Work work) {
   if (one_of_a_crew) {

@@ -36,7 +36,7 @@ Result<ChosenPlan> chosen_like(const ResolvedRequest& request, Method method,
     same.verdict = judged(same.forecast, request.host_ram_stated);
     if (same.verdict == model.verdict) return same;
   }
-  return choose_near_plan(request, method, cluster);
+  return choose_near_plan(request, method, cluster, nullptr, Looked::all);
 }
 
 // Whether the allocator's stream of one plan is the same: what a card decides of it (settle_on).
@@ -104,7 +104,8 @@ MethodChoices choose_for_first(const ResolvedRequest& request, Method method) {
   const std::size_t n = request.clusters.size();
   MethodChoices all{Choices(n), 0};
   for (; all.first < n; ++all.first) {
-    all.chosen[all.first] = choose_near_plan(request, method, request.clusters[all.first]);
+    all.chosen[all.first] =
+        choose_near_plan(request, method, request.clusters[all.first], nullptr, Looked::all);
     if (*all.chosen[all.first]) break;
   }
   return all;

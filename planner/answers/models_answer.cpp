@@ -26,12 +26,6 @@ ModelRow::Cell cell_of(const ResolvedRequest& r, Method method) {
   return cell;
 }
 
-ModelRow row_of(const ResolvedRequest& r) {
-  ModelRow row{r.model.id, parameter_count(r.model).total, {}};
-  for (const Method method : r.methods) row.cells.push_back(cell_of(r, method));
-  return row;
-}
-
 bool row_before(const ModelRow& a, const ModelRow& b) {
   const bool a_runs = a.best() != Verdict::does_not_fit, b_runs = b.best() != Verdict::does_not_fit;
   if (a_runs != b_runs) return a_runs;
@@ -39,9 +33,20 @@ bool row_before(const ModelRow& a, const ModelRow& b) {
   return a.model < b.model;
 }
 
+// The cells of all rows, each on a core of its own.
 std::vector<ModelRow> rows_of(const std::vector<ResolvedRequest>& requests) {
-  std::vector<ModelRow> rows(requests.size());
-  on_all_cores(requests.size(), [&](std::size_t i) { rows[i] = row_of(requests[i]); });
+  std::vector<ModelRow> rows;
+  std::vector<std::pair<std::size_t, std::size_t>> cells;
+  for (const ResolvedRequest& r : requests) {
+    for (std::size_t at = 0; at < r.methods.size(); ++at) cells.emplace_back(rows.size(), at);
+    rows.push_back({r.model.id, parameter_count(r.model).total, {}});
+    rows.back().cells.resize(r.methods.size());
+  }
+  on_all_cores(cells.size(), [&](std::size_t i) {
+    const CrewMember alone;
+    const auto [row, at] = cells[i];
+    rows[row].cells[at] = cell_of(requests[row], requests[row].methods[at]);
+  });
   return rows;
 }
 

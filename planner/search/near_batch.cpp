@@ -18,8 +18,9 @@ std::string told_of_near_batch(int batch, int gpus) {
 }
 
 Result<ChosenPlan> choose_near_plan(const ResolvedRequest& request, Method method,
-                                    const Cluster& cluster, const LaunchTarget* only) {
-  auto chosen = choose_plan(request, method, cluster, Room::weighed, only);
+                                    const Cluster& cluster, const LaunchTarget* only,
+                                    Looked looked) {
+  auto chosen = choose_plan(request, method, cluster, Room::weighed, only, looked);
   const int gpus = cluster.gpus();
   if (chosen || request.batch % gpus == 0 || !request.asked.plans.empty()) return chosen;
   const Problems& problems = chosen.error();
@@ -27,7 +28,7 @@ Result<ChosenPlan> choose_near_plan(const ResolvedRequest& request, Method metho
   ResolvedRequest near = request;
   near.batch = nearest_batch(request.batch, gpus);
   near.asked.batch = near.batch;
-  auto other = choose_plan(near, method, cluster, Room::weighed, only);
+  auto other = choose_plan(near, method, cluster, Room::weighed, only, looked);
   if (!other) return chosen;
   other->notes.insert(other->notes.begin(), told_of_near_batch(request.batch, gpus));
   return other;

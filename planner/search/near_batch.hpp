@@ -18,6 +18,7 @@ std::string told_of_near_batch(int batch, int gpus);
 // As choose_plan, and where the batch alone stands in the way, for the nearest one. Plans that
 // were asked for keep their problems.
 Result<ChosenPlan> choose_near_plan(const ResolvedRequest& request, Method method,
-                                    const Cluster& cluster, const LaunchTarget* only = nullptr);
+                                    const Cluster& cluster, const LaunchTarget* only = nullptr,
+                                    Looked looked = Looked::decisive);
 
 }  // namespace shardwise

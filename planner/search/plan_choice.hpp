@@ -26,17 +26,22 @@ struct ChosenPlan {
   Forecast forecast;
   Verdict verdict = Verdict::does_not_fit;
   std::vector<std::string> notes;
-  int considered = 0;  // plans forecast or ruled out by their model states
+  int considered = 0;  // plans forecast or ruled out by their model states (Looked)
 };
 
 // Whether a tight plan may displace one with room to spare.
 enum class Room { weighed, demanded };
+
+// Whether all plans are looked at and counted, or only those that may be chosen or told of: the
+// answer is the same but for their number (plan_climb.hpp).
+enum class Looked { decisive, all };
 
 // Problems where no plan is legal at all: a batch that divides over nothing, an asked plan that
 // does not multiply out; and where all that fit have steps too long to be forecast. With `only`,
 // plans that this target cannot be told are not looked at.
 Result<ChosenPlan> choose_plan(const ResolvedRequest& request, Method method,
                                const Cluster& cluster, Room room = Room::weighed,
-                               const LaunchTarget* only = nullptr);
+                               const LaunchTarget* only = nullptr,
+                               Looked looked = Looked::decisive);
 
 }  // namespace shardwise

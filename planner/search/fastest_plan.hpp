@@ -1,0 +1,18 @@
+// The fastest plan of those that fit, and what is told of the others.
+#pragma once
+
+#include "planner/search/plan_trial.hpp"
+
+namespace shardwise {
+
+// Everything about a plan. A problem where its step is too long to be forecast, unless memory alone
+// says no.
+Result<ChosenPlan> whole_forecast(const PlanTrial& s, const Tried& t);
+
+// The fastest of those that fit with room to spare, unless a tight one takes less than half its
+// time; the first of equally fast ones. A problem where the steps of all are too long. Only a tight
+// one that is faster, and the fastest with room to spare beside a tight one, are told of.
+// REQUIRES some that fit.
+Result<ChosenPlan> fastest_plan(const PlanTrial& s, Room room);
+
+}  // namespace shardwise

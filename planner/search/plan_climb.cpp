@@ -1,0 +1,165 @@
+#include "planner/search/plan_climb.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <thread>
+
+#include "simulator/graphs/recompute_policy.hpp"
+#include "simulator/memory/stage_holdings.hpp"
+
+namespace shardwise {
+namespace {
+
+constexpr int most_microbatch = 16;  // beyond, kernels are full and only memory grows
+
+// Of a plan without a step that can be forecast: refused, or too long, and never chosen.
+constexpr Seconds never{std::numeric_limits<double>::max()};
+
+// Whether the step is known without memory, and the layers without the step.
+bool timed_alone(const Question& q) {
+  return !q.workload.optimizer->paged && !recompute_policy(q.plan.recompute)->row->searched;
+}
+
+}  // namespace
+
+std::vector<int> microbatch_sizes(const PlanTrial& s, const ParallelPlan& layout) {
+  const int share = s.request.batch / layout.data;
+  if (const auto& asked = s.request.asked.microbatch) {
+    if (share % *asked != 0) return {};
+    return {*asked};
+  }
+  std::vector<int> sizes;
+  if (s.question(layout).workload.framework.gradient_life == GradientLife::in_backward)
+    return {share};  // its gradients cannot wait for another microbatch's
+  for (int m = 1; m <= std::min(share, most_microbatch); m *= 2)
+    if (share % m == 0) sizes.push_back(m);
+  return sizes;
+}
+
+PlanClimb::PlanClimb(const PlanTrial& s, const ParallelPlan& plan)
+    : plan_(plan),
+      found_(s.part()),
+      sizes_(microbatch_sizes(s, plan)),
+      steps_(sizes_.size()),
+      partitions_(sizes_.size()),
+      done_(sizes_.empty()) {}
+
+ParallelPlan PlanClimb::with_size(std::size_t size) const {
+  ParallelPlan plan = plan_;
+  plan.microbatch = sizes_[size];
+  plan.microbatches = found_.request.batch / plan.data / plan.microbatch;
+  return plan;
+}
+
+void PlanClimb::time(std::size_t size) {
+  const Question q = found_.question(with_size(size));
+  if (!timed_alone(q)) return;
+  const ResolvedRequest& r = found_.request;
+  const auto f = forecast(q, r.facts->profile, {.unfold = r.asked.unfold, .memory = false});
+  steps_[size] = f ? f->step_time.expected : never;
+  if (f) partitions_[size] = f->partition;
+}
+
+void PlanClimb::keep(Waiting one) {
+  const std::optional<Seconds>& step = steps_[one.size];
+  if (one.tried.verdict == Verdict::fits && step)
+    fits_in_ = std::min(*step, fits_in_.value_or(never));
+  if (step && *step < never) one.tried.step = step;
+  found_.fitting.push_back(std::move(one.tried));
+}
+
+void PlanClimb::end() {
+  done_ = true;
+  if (waiting_) keep(*std::move(waiting_));
+  waiting_.reset();
+}
+
+// Where gradients that a plan shards wait whole for the last microbatch, one large microbatch may
+// fit where many small ones do not.
+void PlanClimb::try_at_once() {
+  ParallelPlan plan = with_size(0);
+  const ResolvedRequest& r = found_.request;
+  const Workload w = found_.question(plan).workload;
+  const int share = r.batch / plan.data;
+  if (r.asked.microbatch || plan.pipeline > 1 || plan.microbatches == 1) return;
+  if (share > most_microbatch || !w.trains_base() || reduces_every_microbatch(w.framework, plan))
+    return;
+  if (!StageHabits(w.framework, plan).shards_gradients) return;
+  plan.microbatch = share;
+  plan.microbatches = 1;
+  try_for_verdict(found_, plan);
+}
+
+void PlanClimb::look() {
+  const std::size_t size = next_++;
+  const ParallelPlan plan = with_size(size);
+  ++found_.considered;
+  std::optional<Tried> t =
+      try_plan(found_, plan, {.only_if_fits = true, .partition = partitions_[size]});
+  if (!t) return end();
+  if (t->verdict == Verdict::does_not_fit) {
+    found_.missed.push_back({plan, t->memory.plays});
+    if (size == 0) try_at_once();
+    return end();
+  }
+  if (waiting_ && waiting_->tried.verdict != t->verdict) keep(*std::move(waiting_));
+  waiting_.reset();
+  if (size == 0 || plan.pipeline > 1)
+    keep({*std::move(t), size});
+  else
+    waiting_ = {*std::move(t), size};
+  if (next_ == sizes_.size()) end();
+}
+
+std::optional<Seconds> PlanClimb::least_left() const {
+  Seconds least = never;
+  for (std::size_t size = waiting_ ? waiting_->size : next_; size < sizes_.size(); ++size) {
+    if (!steps_[size]) return std::nullopt;
+    least = std::min(least, *steps_[size]);
+  }
+  return least;
+}
+
+void climb_all(PlanTrial& s, std::vector<PlanClimb> climbs) {
+  in_parts(s, climbs.size(), [&](PlanTrial& one, std::size_t i) {
+    while (!climbs[i].done()) climbs[i].look();
+    one.join(climbs[i].take());
+  });
+}
+
+namespace {
+
+// The next climbs to go on with, so many of them; none where nothing that is left counts.
+std::vector<PlanClimb*> most_promising(const std::vector<PlanClimb*>& climbs, std::size_t most) {
+  std::optional<Seconds> within;
+  for (const PlanClimb* c : climbs)
+    if (c->fits_in() && (!within || *c->fits_in() < *within)) within = c->fits_in();
+  std::vector<std::pair<Seconds, PlanClimb*>> left;
+  for (PlanClimb* c : climbs) {
+    if (c->done()) continue;
+    const Seconds least = c->least_left().value_or(Seconds(0));
+    if (!within || least <= *within) left.emplace_back(least, c);
+  }
+  std::stable_sort(left.begin(), left.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<PlanClimb*> next;
+  for (std::size_t i = 0; i < std::min(left.size(), most); ++i) next.push_back(left[i].second);
+  return next;
+}
+
+}  // namespace
+
+// Any number of them at a time gives the same answer.
+void climb_until_decided(const std::vector<PlanClimb*>& climbs) {
+  std::vector<std::pair<PlanClimb*, std::size_t>> all;
+  for (PlanClimb* c : climbs)
+    for (std::size_t size = 0; size < c->sizes(); ++size) all.emplace_back(c, size);
+  if (all.size() > 1)
+    on_all_cores(all.size(), [&](std::size_t i) { all[i].first->time(all[i].second); });
+  const std::size_t cores = one_of_a_crew ? 1 : std::max(1U, std::thread::hardware_concurrency());
+  for (auto next = most_promising(climbs, cores); !next.empty();
+       next = most_promising(climbs, cores))
+    on_all_cores(next.size(), [&](std::size_t i) { next[i]->look(); });
+}
+
+}  // namespace shardwise
