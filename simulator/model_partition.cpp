@@ -43,7 +43,7 @@ class Partitioner {
       return last_block_;
     const LayerDefinition* d = define(LayerRole::block, kind, blocks, checkpointed, chosen, [&] {
       LayerGraph all = block_graph(w_, plan_, kind);
-      for (int i = 1; i < blocks; ++i) all = joined(all, block_graph(w_, plan_, kind));
+      for (int i = 1; i < blocks; ++i) all = joined(std::move(all), block_graph(w_, plan_, kind));
       return all;
     });
     last_block_ = chosen.empty() ? d : nullptr;

@@ -43,14 +43,11 @@ Result<Forecast> forecast_under(const Question& q, const Profile& profile,
   const bool played = options.plays && !policy.chosen;
   const bool may_swap = options.time && q.workload.optimizer->paged;
   const bool plays = options.memory || may_swap;  // which may outlive what is known
-  const KnownCosts known = options.known != nullptr && !plays ? *options.known : KnownCosts();
-  const auto made = [&] {
-    return std::make_shared<const ModelPartition>(
-        partition_model(q.workload, q.plan, schedule, policy, known.layers));
-  };
-  const auto partition = played                                ? options.plays->partition
-                         : options.partition && !policy.chosen ? options.partition
-                                                               : made();
+  KnownCosts known = options.known != nullptr ? *options.known : KnownCosts();
+  if (plays) known = {known.collectives, nullptr, nullptr};
+  const auto partition = played ? options.plays->partition
+                                : std::make_shared<const ModelPartition>(partition_model(
+                                      q.workload, q.plan, schedule, policy, known.layers));
   const ForecastContext context{
       q,
       profile,
@@ -60,7 +57,6 @@ Result<Forecast> forecast_under(const Question& q, const Profile& profile,
       *partition,
       CostModel(q.workload, q.plan, q.cluster, profile, known.collectives, known.times)};
   Forecast f;
-  if (known.layers == nullptr) f.partition = partition;
   if (plays) forecast_memory(context, options, f);
   if (options.time && !forecast_time(context, options, f))
     return Problem{ProblemKind::request, "the step",

@@ -82,7 +82,6 @@ struct StepBreakdown {
   int stage = 0;  // of the rank that all this is about: the one whose compute lane is busy most
 };
 
-struct ModelPartition;
 struct MemoryPlays;  // forecast_parts.hpp: the played allocation streams of every stage
 struct KnownCosts;   // forecast_parts.hpp: what other plans have in common with this one
 struct StepRecord;   // step_record.hpp
@@ -124,9 +123,6 @@ struct Forecast {
   // To hand to ForecastOptions, see there. None where a play was given up.
   std::shared_ptr<const MemoryPlays> plays;
   std::shared_ptr<const StepRecord> record;  // where asked for
-  // The layers that it is of, to hand to another one of the same question. None where they are
-  // those of KnownCosts.
-  std::shared_ptr<const ModelPartition> partition;
 
   const StageForecast& worst() const { return stages[static_cast<std::size_t>(worst_stage)]; }
 };
@@ -156,10 +152,8 @@ struct ForecastOptions {
   // Plays of the same workload and plan on other GPUs, which allocate the same; played anew where
   // the GPU's library workspaces differ.
   std::shared_ptr<const MemoryPlays> plays = nullptr;
-  // The layers of this very question, from a forecast of it.
-  std::shared_ptr<const ModelPartition> partition = nullptr;
   // What was found for other plans of the same workload, cluster and profile, with layers that are
-  // this plan's own: the answer is the same without. Of time only.
+  // this plan's own: the answer is the same without. Layers and what they take of time only.
   const KnownCosts* known = nullptr;
 };
 

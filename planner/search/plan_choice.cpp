@@ -266,7 +266,8 @@ Result<ChosenPlan> choose_plan(const ResolvedRequest& request, Method method,
                                const Cluster& cluster, Room room, const LaunchTarget* only,
                                Looked looked) {
   if (Problems problems = precision_problems(request, cluster); !problems.empty()) return problems;
-  PlanTrial s{request, cluster, method, looked, only};
+  ChoiceCosts costs(request, method, cluster);
+  PlanTrial s{request, cluster, method, costs, looked, only};
   s.notes = choose_workload(request, method, cluster, 0).notes;
   if (!request.asked.plans.empty()) {
     Problems problems = try_asked_plans(s);

@@ -6,6 +6,7 @@
 
 #include "simulator/graphs/recompute_policy.hpp"
 #include "simulator/memory/stage_holdings.hpp"
+#include "simulator/plan_rules.hpp"
 
 namespace shardwise {
 namespace {
@@ -14,11 +15,6 @@ constexpr int most_microbatch = 16;  // beyond, kernels are full and only memory
 
 // Of a plan without a step that can be forecast: refused, or too long, and never chosen.
 constexpr Seconds never{std::numeric_limits<double>::max()};
-
-// Whether the step is known without memory, and the layers without the step.
-bool timed_alone(const Question& q) {
-  return !q.workload.optimizer->paged && !recompute_policy(q.plan.recompute)->row->searched;
-}
 
 }  // namespace
 
@@ -41,7 +37,6 @@ PlanClimb::PlanClimb(const PlanTrial& s, const ParallelPlan& plan)
       found_(s.part()),
       sizes_(microbatch_sizes(s, plan)),
       steps_(sizes_.size()),
-      partitions_(sizes_.size()),
       done_(sizes_.empty()) {}
 
 ParallelPlan PlanClimb::with_size(std::size_t size) const {
@@ -51,20 +46,36 @@ ParallelPlan PlanClimb::with_size(std::size_t size) const {
   return plan;
 }
 
+// A plan that is refused has no bound, and is found out when it is tried.
+void PlanClimb::bound(std::size_t size) {
+  const ParallelPlan plan = with_size(size);
+  const Workload& w = found_.costs.workload(plan);
+  Step& step = steps_[size];
+  step.alone = !w.optimizer->paged && !recompute_policy(plan.recompute)->row->searched &&
+               plan_problems(w, plan, found_.cluster).empty();
+  if (step.alone) step.least = found_.costs.step_bound(plan);
+}
+
 void PlanClimb::time(std::size_t size) {
+  Step& step = steps_[size];
+  if (!step.alone || step.timed) return;
   const Question q = found_.question(with_size(size));
-  if (!timed_alone(q)) return;
   const ResolvedRequest& r = found_.request;
-  const auto f = forecast(q, r.facts->profile, {.unfold = r.asked.unfold, .memory = false});
-  steps_[size] = f ? f->step_time.expected : never;
-  if (f) partitions_[size] = f->partition;
+  const KnownCosts known = found_.costs.known(q.plan);
+  const auto f =
+      forecast(q, r.facts->profile, {.unfold = r.asked.unfold, .memory = false, .known = &known});
+  step.least = f ? f->step_time.expected : never;
+  step.timed = true;
 }
 
 void PlanClimb::keep(Waiting one) {
-  const std::optional<Seconds>& step = steps_[one.size];
-  if (one.tried.verdict == Verdict::fits && step)
-    fits_in_ = std::min(*step, fits_in_.value_or(never));
-  if (step && *step < never) one.tried.step = step;
+  if (found_.looked == Looked::decisive) time(one.size);
+  const Step& step = steps_[one.size];
+  if (step.timed && step.least < never) {
+    one.tried.step = step.least;
+    if (one.tried.verdict == Verdict::fits)
+      fits_in_ = std::min(step.least, fits_in_.value_or(never));
+  }
   found_.fitting.push_back(std::move(one.tried));
 }
 
@@ -94,8 +105,7 @@ void PlanClimb::look() {
   const std::size_t size = next_++;
   const ParallelPlan plan = with_size(size);
   ++found_.considered;
-  std::optional<Tried> t =
-      try_plan(found_, plan, {.only_if_fits = true, .partition = partitions_[size]});
+  std::optional<Tried> t = try_plan(found_, plan, {.only_if_fits = true});
   if (!t) return end();
   if (t->verdict == Verdict::does_not_fit) {
     found_.missed.push_back({plan, t->memory.plays});
@@ -111,13 +121,19 @@ void PlanClimb::look() {
   if (next_ == sizes_.size()) end();
 }
 
-std::optional<Seconds> PlanClimb::least_left() const {
-  Seconds least = never;
-  for (std::size_t size = waiting_ ? waiting_->size : next_; size < sizes_.size(); ++size) {
-    if (!steps_[size]) return std::nullopt;
-    least = std::min(least, *steps_[size]);
-  }
+std::size_t PlanClimb::fastest_left() const {
+  std::size_t least = waiting_ ? waiting_->size : next_;
+  for (std::size_t size = least + 1; size < sizes_.size(); ++size)
+    if (steps_[size].least < steps_[least].least) least = size;
   return least;
+}
+
+void PlanClimb::advance() {
+  const std::size_t fastest = fastest_left();
+  if (steps_[fastest].alone && !steps_[fastest].timed)
+    time(fastest);
+  else
+    look();
 }
 
 void climb_all(PlanTrial& s, std::vector<PlanClimb> climbs) {
@@ -137,7 +153,7 @@ std::vector<PlanClimb*> most_promising(const std::vector<PlanClimb*>& climbs, st
   std::vector<std::pair<Seconds, PlanClimb*>> left;
   for (PlanClimb* c : climbs) {
     if (c->done()) continue;
-    const Seconds least = c->least_left().value_or(Seconds(0));
+    const Seconds least = c->least_left();
     if (!within || least <= *within) left.emplace_back(least, c);
   }
   std::stable_sort(left.begin(), left.end(),
@@ -155,11 +171,11 @@ void climb_until_decided(const std::vector<PlanClimb*>& climbs) {
   for (PlanClimb* c : climbs)
     for (std::size_t size = 0; size < c->sizes(); ++size) all.emplace_back(c, size);
   if (all.size() > 1)
-    on_all_cores(all.size(), [&](std::size_t i) { all[i].first->time(all[i].second); });
+    on_all_cores(all.size(), [&](std::size_t i) { all[i].first->bound(all[i].second); });
   const std::size_t cores = one_of_a_crew ? 1 : std::max(1U, std::thread::hardware_concurrency());
   for (auto next = most_promising(climbs, cores); !next.empty();
        next = most_promising(climbs, cores))
-    on_all_cores(next.size(), [&](std::size_t i) { next[i]->look(); });
+    on_all_cores(next.size(), [&](std::size_t i) { next[i]->advance(); });
 }
 
 }  // namespace shardwise

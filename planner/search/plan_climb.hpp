@@ -4,23 +4,21 @@
 // the largest of each verdict: a tight one may save half the time of those with room to spare. Of a
 // pipeline every one that fits: smaller, less bubble.
 //
-// A step costs much less to forecast than memory. So where not all plans have to be looked at
-// (Looked::decisive), every microbatch of every climb is timed first, and the climbs go on in the
-// order of the fastest step that each may still come to. Once a plan fits with room to spare, a
-// climb whose steps are all longer can neither give the plan that is chosen nor one that a note
-// tells of: a tight plan counts twice its time (fastest_plan.hpp), and only faster ones are told of
-// beside it. So the answer is that of looking at all.
+// A step costs much less to forecast than memory, and a bound of it still less. So where not all
+// plans have to be looked at (Looked::decisive), every microbatch of every climb is bounded first,
+// and the climbs go on in the order of the fastest step that each may still come to: where that is
+// a bound the step is forecast, else the climb's next plan is played. Once a plan fits with room to
+// spare, a climb whose steps are all longer can neither give the plan that is chosen nor one that a
+// note tells of: a tight plan counts twice its time (fastest_plan.hpp), and only faster ones are
+// told of beside it. So the answer is that of looking at all.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <vector>
 
 #include "planner/search/plan_trial.hpp"
 
 namespace shardwise {
-
-struct ModelPartition;
 
 // The microbatches to try for a layout, rising.
 std::vector<int> microbatch_sizes(const PlanTrial& s, const ParallelPlan& layout);
@@ -31,15 +29,17 @@ class PlanClimb {
   PlanClimb(const PlanTrial& s, const ParallelPlan& plan);
 
   std::size_t sizes() const { return sizes_.size(); }
-  // Forecasts the step with one of the sizes, where that needs no memory.
-  void time(std::size_t size);
+  // Bounds the step with one of the sizes.
+  void bound(std::size_t size);
 
   bool done() const { return done_; }
   // Tries the next size. REQUIRES that it is not done.
   void look();
-  // No plan that may still come of it is faster; nothing where one has not been timed. REQUIRES
-  // that it is not done.
-  std::optional<Seconds> least_left() const;
+  // Times the fastest of what may still come of it, or looks where that has been. REQUIRES that it
+  // is not done.
+  void advance();
+  // No plan that may still come of it is faster. REQUIRES that it is not done.
+  Seconds least_left() const { return steps_[fastest_left()].least; }
   // The fastest that fits with room to spare, of those that have come of it and were timed.
   std::optional<Seconds> fits_in() const { return fits_in_; }
   PlanTrial take() { return std::move(found_); }
@@ -50,6 +50,16 @@ class PlanClimb {
     std::size_t size;
   };
 
+  // What is known of a size's step. It cannot be forecast without memory where what the optimizer
+  // pages depends on that, nor where its layers are searched for.
+  struct Step {
+    Seconds least{0};
+    bool alone = true;   // it can be
+    bool timed = false;  // it is just that
+  };
+
+  std::size_t fastest_left() const;
+  void time(std::size_t size);
   ParallelPlan with_size(std::size_t size) const;
   void try_at_once();
   void keep(Waiting one);
@@ -58,8 +68,7 @@ class PlanClimb {
   ParallelPlan plan_;
   PlanTrial found_;
   std::vector<int> sizes_;
-  std::vector<std::optional<Seconds>> steps_;  // by size
-  std::vector<std::shared_ptr<const ModelPartition>> partitions_;
+  std::vector<Step> steps_;         // by size
   std::size_t next_ = 0;            // of sizes_
   std::optional<Waiting> waiting_;  // to be kept unless the next one is as good
   std::optional<Seconds> fits_in_;

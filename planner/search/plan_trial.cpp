@@ -2,7 +2,6 @@
 
 #include <iterator>
 
-#include "planner/choice/workload_choice.hpp"
 #include "planner/forecast/judgement.hpp"
 
 namespace shardwise {
@@ -23,13 +22,10 @@ bool PlanTrial::keeps(const ParallelPlan& plan) {
   return refusal.has_value() == (kept == Kept::untellable);
 }
 
-Question PlanTrial::question(const ParallelPlan& plan) const {
-  return {choose_workload(request, method, cluster, plan.zero_stage).workload, plan, cluster};
-}
-
 std::optional<Tried> try_plan(PlanTrial& s, const ParallelPlan& plan, ForecastOptions wanted) {
   Tried t{s.question(plan), {}};
   wanted.time = wanted.least_card = false;
+  wanted.known = &s.costs.collectives();
   auto memory = forecast(t.question, s.request.facts->profile, wanted);
   if (!memory) {
     if (s.refused.empty()) s.refused = memory.error();

@@ -12,6 +12,7 @@
 #include "planner/launch/launch_target.hpp"
 #include "planner/on_all_cores.hpp"
 #include "planner/request/resolved_request.hpp"
+#include "planner/search/choice_costs.hpp"
 #include "planner/search/plan_choice.hpp"
 
 namespace shardwise {
@@ -39,6 +40,7 @@ struct PlanTrial {
   const ResolvedRequest& request;
   const Cluster& cluster;
   Method method;
+  ChoiceCosts& costs;
   Looked looked = Looked::decisive;
   const LaunchTarget* target = nullptr;  // of the framework asked for; nullptr: all plans are kept
   Kept kept = Kept::all;
@@ -51,12 +53,14 @@ struct PlanTrial {
   std::string untold = {};  // why the target cannot say the first plan that was left out for it
 
   // To look at part of it, beside others.
-  PlanTrial part() const { return {request, cluster, method, looked, target, kept}; }
+  PlanTrial part() const { return {request, cluster, method, costs, looked, target, kept}; }
   // Takes over what a part has found.
   void join(PlanTrial&& one);
 
   bool keeps(const ParallelPlan& plan);
-  Question question(const ParallelPlan& plan) const;
+  Question question(const ParallelPlan& plan) const {
+    return {costs.workload(plan), plan, cluster};
+  }
 };
 
 // Forecasts memory, on a card without end; nothing where the plan is refused.

@@ -310,8 +310,10 @@ void SearchSteps::forecast_plan(const Entry& e, const SearchLimits& limits, Refi
 void SearchSteps::forecast_fit(const Entry& e, const SearchLimits& limits, Refined& to) const {
   const SearchSite& s = *sites_[e.site];
   const ParallelPlan p = *s.space.plan(e.point);
-  auto f = forecast({s.space.workload(p), p, s.cluster}, profile_,
-                    {.time = false, .only_if_fits = true, .give_up_above = limits.room});
+  const KnownCosts known{&collectives(s), nullptr, nullptr};
+  auto f = forecast(
+      {s.space.workload(p), p, s.cluster}, profile_,
+      {.time = false, .only_if_fits = true, .give_up_above = limits.room, .known = &known});
   require(static_cast<bool>(f), "a legal plan has a forecast");
   ++to.counts.fitted;
   Entry one = e;

@@ -305,11 +305,12 @@ LayerScript layer_script(const LayerGraph& graph, const ScriptOptions& options) 
   return ScriptWriter(graph, options).write();
 }
 
-LayerGraph joined(const LayerGraph& first, const LayerGraph& second) {
-  LayerGraph both = first;
-  const auto offset = static_cast<TensorIndex>(first.tensors.size());
+LayerGraph joined(LayerGraph first, const LayerGraph& second) {
+  LayerGraph both = std::move(first);
+  const auto offset = static_cast<TensorIndex>(both.tensors.size());
+  const TensorIndex handed_over = both.output;
   both.tensors.insert(both.tensors.end(), second.tensors.begin(), second.tensors.end());
-  const auto moved = [&](TensorIndex t) { return t == second.input ? first.output : t + offset; };
+  const auto moved = [&](TensorIndex t) { return t == second.input ? handed_over : t + offset; };
   for (Operator op : second.operators) {
     for (std::vector<TensorIndex>* list : {&op.inputs, &op.outputs, &op.saves})
       for (TensorIndex& t : *list) t = moved(t);
@@ -326,7 +327,7 @@ LayerGraph joined(const LayerGraph& first, const LayerGraph& second) {
   both.parameters.linear_sides += second.parameters.linear_sides;
   both.parameters.expert_sides += second.parameters.expert_sides;
   both.parameters.largest_matrix =
-      std::max(first.parameters.largest_matrix, second.parameters.largest_matrix);
+      std::max(both.parameters.largest_matrix, second.parameters.largest_matrix);
   return both;
 }
 

@@ -63,6 +63,6 @@ struct ScriptOptions {
 LayerScript layer_script(const LayerGraph& graph, const ScriptOptions& options);
 
 // Two layers as one (a checkpoint over several blocks).
-LayerGraph joined(const LayerGraph& first, const LayerGraph& second);
+LayerGraph joined(LayerGraph first, const LayerGraph& second);
 
 }  // namespace shardwise

@@ -65,17 +65,21 @@ class Tower {
 
   LayerGraph all() const {
     LayerGraph graph = patches();
+    const LayerGraph sees_all = block(whole_), sees_window = block(windows_);
     for (int i = 0; i < v_.layers; ++i) {
-      const bool sees_all = v_.window_patches == 0 || i < v_.global_layers;
-      LayerGraph block = block_graph(sees_all ? whole_ : windows_, plan_, {.trainable = false});
-      rotate_in_fp32(whole_, rows() * v_.hidden, block);
-      graph = joined(graph, block);
+      const bool all = v_.window_patches == 0 || i < v_.global_layers;
+      graph = joined(std::move(graph), all ? sees_all : sees_window);
     }
-    for (int i = 0; i <= v_.deeper_mergers; ++i) graph = joined(graph, projector(i));
+    for (int i = 0; i <= v_.deeper_mergers; ++i) graph = joined(std::move(graph), projector(i));
     return graph;
   }
 
  private:
+  LayerGraph block(const Workload& w) const {
+    LayerGraph graph = block_graph(w, plan_, {.trainable = false});
+    rotate_in_fp32(whole_, rows() * v_.hidden, graph);
+    return graph;
+  }
   std::int64_t window() const {
     return v_.window_patches > 0 ? std::min<std::int64_t>(v_.window_patches, patches_) : patches_;
   }
