@@ -1,6 +1,9 @@
 #include "simulator/graphs/layer_script.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <span>
+#include <utility>
 
 #include "catalog/require.hpp"
 
@@ -151,6 +154,29 @@ class ScriptWriter {
     return last;
   }
 
+  // The tensors that each operator is the last to use, rising.
+  struct LastUses {
+    std::vector<std::size_t> first;  // of `tensors`, by operator
+    std::vector<TensorIndex> tensors;
+
+    std::span<const TensorIndex> of(std::size_t i) const {
+      return std::span(tensors).subspan(first[i], first[i + 1] - first[i]);
+    }
+  };
+  LastUses last_uses(bool only_again) const {
+    const std::vector<std::size_t> last = last_readers(only_again);
+    LastUses uses;
+    uses.first.assign(graph_.operators.size() + 1, 0);
+    for (const std::size_t i : last)
+      if (i != no_operator) ++uses.first[i + 1];
+    std::partial_sum(uses.first.begin(), uses.first.end(), uses.first.begin());
+    uses.tensors.resize(uses.first.back());
+    std::vector<std::size_t> next = uses.first;
+    for (std::size_t t = 0; t < last.size(); ++t)
+      if (last[t] != no_operator) uses.tensors[next[last[t]]++] = static_cast<TensorIndex>(t);
+    return uses;
+  }
+
   MemoryCategory forward_category(TensorIndex t) const {
     const MemoryCategory c = graph_.tensors[at(t)].category;
     if (kept_[at(t)] && c == MemoryCategory::temporaries) return MemoryCategory::activations;
@@ -159,7 +185,7 @@ class ScriptWriter {
   }
 
   void write_forward() {
-    const std::vector<std::size_t> last = last_readers(false);
+    const LastUses last = last_uses(false);
     for (std::size_t i = 0; i < graph_.operators.size(); ++i) {
       const Operator& op = graph_.operators[i];
       if (op.ends_output)
@@ -168,19 +194,18 @@ class ScriptWriter {
         allocate(script_.forward, t, graph_.tensors[at(t)].bytes, forward_category(t));
       temporary(script_.forward, op.forward_temporary, op.temporary_category,
                 op.forward_temporaries);
-      for (std::size_t t = 0; t < last.size(); ++t) {
-        const TensorIndex index = static_cast<TensorIndex>(t);
-        if (last[t] != i || kept_[t] || index == graph_.output) continue;
+      for (const TensorIndex t : last.of(i)) {
+        if (kept_[at(t)] || t == graph_.output) continue;
         const EventKind freed =
-            written_[t] ? EventKind::release_read : release_after(op, op.forward);
-        release(script_.forward, index, graph_.tensors[t].outlives ? EventKind::hold : freed);
-        if (index == graph_.input) script_.input_released_in_forward = true;
+            written_[at(t)] ? EventKind::release_read : release_after(op, op.forward);
+        release(script_.forward, t, graph_.tensors[at(t)].outlives ? EventKind::hold : freed);
+        if (t == graph_.input) script_.input_released_in_forward = true;
       }
     }
   }
 
   void write_recompute() {
-    const std::vector<std::size_t> last = last_readers(true);
+    const LastUses last = last_uses(true);
     for (std::size_t i = 0; i < graph_.operators.size(); ++i) {
       if (!again_[i]) continue;
       const Operator& op = graph_.operators[i];
@@ -197,13 +222,10 @@ class ScriptWriter {
       }
       temporary(script_.recompute, op.forward_temporary, op.temporary_category,
                 op.forward_temporaries);
-      for (std::size_t t = 0; t < last.size(); ++t) {
-        const TensorIndex index = static_cast<TensorIndex>(t);
-        if (last[t] != i || saves_[t] > 0) continue;
-        if (made_again(index))
-          release(script_.recompute, index,
-                  written_[t] ? EventKind::release_read : EventKind::release);
-      }
+      for (const TensorIndex t : last.of(i))
+        if (saves_[at(t)] == 0 && made_again(t))
+          release(script_.recompute, t,
+                  written_[at(t)] ? EventKind::release_read : EventKind::release);
     }
     // What only the re-run needed, not backward itself.
     for (std::size_t t = 0; t < kept_.size(); ++t)
