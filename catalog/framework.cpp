@@ -48,26 +48,40 @@ std::optional<std::string> method_refusal(const Framework& framework, Method met
   return framework.name + " has no " + std::string(name(method)) + "; it has " + known;
 }
 
-const Framework* framework_meant(const std::vector<Framework>& rows, std::string_view text,
-                                 std::string_view note) {
+namespace {
+
+// The row whose word in `text` is the longest; nullptr where it holds none.
+template <class Words>
+const Framework* named_by(const std::vector<Framework>& rows, std::string_view text,
+                          const Words& words_of) {
   const Framework* best = nullptr;
   std::size_t longest = 0;
   for (const Framework& row : rows)
-    for (const std::string& word : row.match)
+    for (const std::string& word : words_of(row))
       if (word.size() > longest && holds_words(text, word)) {
         longest = word.size();
         best = &row;
       }
-  if (best == nullptr || note.empty()) return best;
-  const std::string& base = best->id;
-  longest = 0;
-  for (const Framework& row : rows)
-    for (const std::string& word : row.match_note)
-      if (row.refines == base && word.size() > longest && holds_words(note, word)) {
-        longest = word.size();
-        best = &row;
-      }
   return best;
+}
+
+}  // namespace
+
+const Framework* framework_meant(const std::vector<Framework>& rows, std::string_view text,
+                                 std::string_view note) {
+  const std::vector<std::string> none;
+  const Framework* meant = named_by(
+      rows, text, [](const Framework& row) -> const auto& { return row.match; });
+  // A row that refines may be refined itself. No chain is longer than the rows.
+  for (std::size_t level = 0; meant != nullptr && level < rows.size(); ++level) {
+    const Framework* finer =
+        named_by(rows, note, [&](const Framework& row) -> const std::vector<std::string>& {
+          return row.refines == meant->id ? row.match_note : none;
+        });
+    if (finer == nullptr) break;
+    meant = finer;
+  }
+  return meant;
 }
 
 }  // namespace shardwise

@@ -486,7 +486,7 @@ Framework resolved_for(Framework row, Method method, DType compute);
 std::optional<std::string> method_refusal(const Framework& framework, Method method);
 
 // The row that free text names: the longest `match` found in it as a whole word, then the row that
-// refines it where the note holds one of its words. nullptr where nothing is named.
+// refines it where the note holds one of its words, and so on. nullptr where nothing is named.
 const Framework* framework_meant(const std::vector<Framework>& rows, std::string_view text,
                                  std::string_view note = {});
 
