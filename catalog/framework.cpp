@@ -6,7 +6,25 @@
 
 namespace shardwise {
 
+namespace {
+
+// Of weights that are trained as they were loaded, where the row's other recipe has fp32 ones:
+// autograd's gradients are as wide as what they belong to. GradScaler, which fp16 needs, unscales
+// no 16-bit gradients (PyTorch torch/amp/grad_scaler.py, _unscale_grads_: "Attempting to unscale
+// FP16 gradients"), so there fp32 must be loaded.
+void settle_loaded_weights(Framework& row, DType compute) {
+  if (row.finetune_weights != WeightRecipe::pure_half) return;
+  if (row.pretrain_weights != WeightRecipe::fp32_with_half_compute) return;
+  if (compute == DType::fp16)
+    row.finetune_weights = WeightRecipe::fp32_with_half_compute;
+  else
+    row.gradient_dtype = row.reduce_dtype = DType::bf16;
+}
+
+}  // namespace
+
 Framework resolved_for(Framework row, Method method, DType compute) {
+  if (method == Method::full) settle_loaded_weights(row, compute);
   if (compute == DType::fp32 || compute == DType::tf32) {
     row.pretrain_weights = WeightRecipe::fp32;
     row.finetune_weights = WeightRecipe::fp32;

@@ -68,6 +68,13 @@ constexpr Meaning sharding[] = {{"false", ""},
                                 {"hybrid_shard_zero2 offload auto_wrap", "2-node+offload"},
                                 {"hybrid_shard_zero2 auto_wrap offload", "2-node+offload"}};
 
+// Of a model that is trained whole: TRL loads fp32 where nothing is said, "auto" as stored (trl
+// @f2cd57710 trl/trainer/model_config.py:89-97).
+constexpr Meaning weight_formats[] = {{"auto", "half"},          {"bfloat16", "half"},
+                                      {"float16", "half"},       {"torch.bfloat16", "half"},
+                                      {"torch.float16", "half"}, {"float32", "wide"},
+                                      {"torch.float32", "wide"}};
+
 constexpr PlanKey trl_keys[] = {
     says_integer("per_device_train_batch_size", "mbs"),
     says_integer("gradient_accumulation_steps", "ga"),
@@ -91,8 +98,8 @@ constexpr PlanKey trl_keys[] = {
     names_model("model_name_or_path", named_model),
     ignored("model_revision", of_model),
     ignored("tf32", "has no bearing on 16-bit products"),
-    ignored("dtype", "follows from method and framework here"),
-    ignored("torch_dtype", "follows from method and framework here"),
+    says_choice("dtype", "weights", weight_formats),
+    says_choice("torch_dtype", "weights", weight_formats),
     ignored("deepspeed", "give that file too, as another --plan-from"),
     ignored("packing*", "sequences are taken as full ones"),
     ignored("dataset*", no_step),
@@ -186,6 +193,21 @@ void forget_unused_adapters(PlanWords& words, const std::string& file) {
   words.imply("method", "full", file);
 }
 
+// One process or DDP; FSDP and DeepSpeed are other files' to say. TRL's scripts train adapters,
+// sft on its own chunked loss where nothing says otherwise. What they do to a whole model is the
+// Trainer's, told its loss and the format of its weights.
+void imply_trainer(PlanWords& words, const std::string& file) {
+  const bool adapter = words.is("adapter", "true");
+  const bool whole_logits = words.is("loss-type", "whole") && !words.is("fused_loss", "true");
+  if (adapter && !whole_logits) {
+    words.default_to("framework", "trl", file);
+    return;
+  }
+  if (words.is("framework", "hf-trainer")) words.forget("framework");  // as Accelerate's file does
+  const bool half = adapter || words.is("weights", "half");
+  words.imply("framework", half ? "hf-trainer" : "hf-trainer-4", file);
+}
+
 void trl_finish(PlanWords& words, const PlanFileContext& context, const std::string& file) {
   tell_other_model(words, context, "model_name_or_path");
   if (const auto loss = words.words.find("loss-type"); loss != words.words.end())
@@ -203,13 +225,7 @@ void trl_finish(PlanWords& words, const PlanFileContext& context, const std::str
     words.default_to("framework", "accelerate-fsdp", file);
     recompute_by_fsdp(words);
   }
-  // One process or DDP; FSDP and DeepSpeed are other files' to say. TRL's scripts train adapters,
-  // sft on its own chunked loss where nothing says otherwise.
-  const bool whole_logits = words.is("loss-type", "whole") && !words.is("fused_loss", "true");
-  if (words.is("adapter", "true") && !whole_logits)
-    words.default_to("framework", "trl", file);
-  else
-    words.imply("framework", "hf-trainer", file);
+  imply_trainer(words, file);
 }
 
 // The scripts that TRL brings along (trl/scripts) for preferences, each with a key that says its

@@ -115,11 +115,12 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
   if (zero_stage > 0 && !row.with_zero.empty())
     if (const auto other = find_framework(c.catalog, row.with_zero)) f = **other;
   if (c.run.plan.fsdp_version) f.sharded.live_parameters.reset();  // a limit of DeepSpeed's
+  const PrecisionReading* reading =
+      t.precision ? exact_match(c.reading.precisions, *t.precision) : nullptr;
+  const bool said = reading != nullptr && reading->weights && !names_masters(*reading->weights, f);
+  if (said) f.finetune_weights = f.pretrain_weights;  // not how the framework loads them
   f = resolved_for(f, method, compute);
-  if (t.precision)
-    if (const PrecisionReading* reading = exact_match(c.reading.precisions, *t.precision))
-      if (reading->weights && !names_masters(*reading->weights, f))
-        set_weights(*reading->weights, f);
+  if (said) set_weights(*reading->weights, f);
   if (t.grad_dtype)
     if (const auto dtype = dtype_named(*t.grad_dtype)) f.gradient_dtype = *dtype;
   if (t.reduce_dtype)

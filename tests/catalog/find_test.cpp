@@ -166,6 +166,8 @@ TEST_CASE("a misspelt framework is refused, and its neighbours are named") {
   CHECK(id("trl==0.9.6") == "trl");
   CHECK(id("TorchTitan v0.1") == "torchtitan");
   CHECK(id("hf trainer") == "hf-trainer");
+  CHECK(id("transformers==5.23.0") == "hf-trainer");
+  CHECK(id("transformers==4.57.6") == "hf-trainer-4");
   // Each holds a word that is known, and none is a framework.
   for (const char* wrong : {"megatronn", "megatron-deepspeeed", "my-trl", "deepspeedy", "nemotron",
                             "internlm2.5-7b", "transformers-xl"}) {

@@ -93,6 +93,7 @@ TEST_CASE("Free text means the row with the longest name in it") {
   CHECK(meant("Transformer Engine in an own loop") == "pytorch-loop-te");
   CHECK(meant("own loop, loss in checkpointed slices") == "pytorch-loop-checkpointed-loss");
   CHECK(meant("torchtitan-qwen3-2025") == "torchtitan-qwen3-2025");
+  CHECK(meant("verl SFT trainer") == "verl-sft");
   CHECK(meant("a framework nobody knows").empty());
 }
 
@@ -106,6 +107,43 @@ TEST_CASE("A note may narrow the row, and only the row that it refines") {
   CHECK(meant("torchtitan", "torchtitan v0.2.2, driver 570") == "torchtitan-0.2.2");
   CHECK(meant("torchtitan", "torchtitan of July 2026, eager") == "torchtitan-chunked-loss");
   CHECK(meant("picotron", "scaled_dot_product_attention, eager") == "picotron-sdpa");
+}
+
+// deepspeed -> its own model -> that with overlap_comm; TRL of 2024 -> of 2026 -> before 1.13.
+TEST_CASE("A note may narrow the row that it has narrowed") {
+  CHECK(meant("deepspeed", "own GPT-like model, buckets of 5e7") == "deepspeed-own-model");
+  CHECK(meant("deepspeed", "own GPT-like model, overlap_comm true") ==
+        "deepspeed-own-model-overlap");
+  CHECK(meant("deepspeed", "overlap_comm true") == "deepspeed");
+  CHECK(meant("TRL SFTTrainer", "TRL 1.7.1, transformers 5.13.0") == "trl-1.12");
+  CHECK(meant("TRL SFTTrainer", "TRL 1.13, October 2026") == "trl");
+  CHECK(meant("TRL SFTTrainer") == "trl-2024");
+}
+
+// from_pretrained without a dtype: fp32 until transformers 4.57.6 (modeling_utils.py:4628), since
+// 5.0.0 (26 January 2026) as stored (:3934-3935).
+TEST_CASE("The Trainer's name is that of transformers 5, what is dated is not") {
+  CHECK(meant("transformers") == "hf-trainer");
+  CHECK(meant("transformers DDP", "transformers 5.15.1, torch 2.11.0") == "hf-trainer");
+  CHECK(meant("transformers", "transformers 4.57.1, torch 2.8.0") == "hf-trainer-4");
+  CHECK(meant("transformers", "torch 2.4.1, transformers 4.45.2") == "hf-trainer-2024");
+  CHECK(meant("accelerate DDP", "the post is of June 2022") == "hf-trainer-2024");
+  CHECK(meant("LLaMA-Factory", "LLaMA-Factory 0.8.4.dev0, transformers 4.43.4") ==
+        "llama-factory-2024");
+  CHECK(meant("LLaMA-Factory", "December 2025") == "llama-factory");
+  CHECK(row_of("hf-trainer-2024").finetune_weights == WeightRecipe::fp32_with_half_compute);
+  // The weights' own format, and so their gradients', which DDP sends.
+  const Framework whole = resolved_for(row_of("hf-trainer"), Method::full, DType::bf16);
+  CHECK(whole.finetune_weights == WeightRecipe::pure_half);
+  CHECK(whole.gradient_dtype == DType::bf16);
+  CHECK(whole.reduce_dtype == DType::bf16);
+  CHECK(resolved_for(row_of("hf-trainer"), Method::lora, DType::bf16).reduce_dtype == DType::fp32);
+  CHECK(resolved_for(row_of("hf-trainer"), Method::pretrain, DType::bf16).gradient_dtype ==
+        DType::fp32);
+  // torch/amp/grad_scaler.py:275 refuses 16-bit gradients.
+  const Framework scaled = resolved_for(row_of("hf-trainer"), Method::full, DType::fp16);
+  CHECK(scaled.finetune_weights == WeightRecipe::fp32_with_half_compute);
+  CHECK(scaled.gradient_dtype == DType::fp32);
 }
 
 // Records that say no more are of 2021 and 2022; who names the framework today has the later code.

@@ -334,17 +334,21 @@ TEST_CASE("the Trainer's own FSDP is FSDP1 through Accelerate") {
 }
 
 // Adapters without a word on the loss are TRL's, on its chunked loss; on whole logits, the
-// Trainer's.
-TEST_CASE("arguments of adapters are TRL's") {
-  const std::string lora = "per_device_train_batch_size: 2\nuse_peft: true\n";
-  const auto framework = [&](const std::string& more) {
-    const auto files = read_plan("args.yaml", lora + more);
+// Trainer's. TRL loads a whole model in fp32 unless told (trl @f2cd57710 model_config.py:89),
+// the Trainer of transformers 5 what is stored.
+TEST_CASE("arguments are TRL's or the Trainer's") {
+  const auto framework = [](const std::string& more) {
+    const auto files = read_plan("args.yaml", "per_device_train_batch_size: 2\n" + more);
     REQUIRE(files);
     return files->request.framework.value_or("");
   };
-  CHECK(framework("") == "trl");
-  CHECK(framework("loss_type: chunked_nll\n") == "trl");
-  CHECK(framework("loss_type: nll\n") == "hf-trainer");
+  CHECK(framework("use_peft: true\n") == "trl");
+  CHECK(framework("use_peft: true\nloss_type: chunked_nll\n") == "trl");
+  CHECK(framework("use_peft: true\nloss_type: nll\n") == "hf-trainer");
+  CHECK(framework("") == "hf-trainer-4");
+  CHECK(framework("dtype: float32\n") == "hf-trainer-4");
+  CHECK(framework("dtype: bfloat16\n") == "hf-trainer");
+  CHECK(framework("torch_dtype: auto\n") == "hf-trainer");
 }
 
 TEST_CASE("TRL's losses say what is learned from") {
