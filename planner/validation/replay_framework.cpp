@@ -137,6 +137,11 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
   f.compiles_loss_alone = t.compile_loss.value_or(f.compiles_loss_alone);
   if (const auto overlaps = stated(c, &PhraseReading::overlaps_reduction))
     f.overlap_gradient_reduce = f.overlap_reduce_at_stage_3 = *overlaps;
+  if (const auto elements = stated(c, &PhraseReading::bucket_elements)) {
+    f.gradient_bucket =
+        Bytes(static_cast<std::int64_t>(*elements * bytes_per_element(f.reduce_dtype)));
+    f.gradient_bucket_stage_2.reset();
+  }
   apply_plugins(c, f);
   return f;
 }

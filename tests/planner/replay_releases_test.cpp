@@ -52,4 +52,21 @@ TEST_CASE("fp32 weights beside a model in 16 bits are its masters") {
   CHECK(cast.question.workload.framework.autocast);
 }
 
+// DeepSpeed's engine around an own model with overlap_comm: two buckets of 50 million elements in
+// 16 bits, as its configuration says.
+TEST_CASE("the buckets of a record's configuration") {
+  const Framework f = asked("coms6998-1b-zero2-2xa6000").question.workload.framework;
+  CHECK(f.overlap_gradient_reduce);
+  CHECK(f.reduce_buffers == 2);
+  CHECK(f.gradient_bucket_at(2) == Bytes(50'000'000 * 2));
+}
+
+// transformers 5.15, told fp32 weights under autocast: gradients are as wide, whatever its default.
+TEST_CASE("weights that a record states are not as the framework loads them") {
+  const Framework f = asked("cpt-preflight-qwen3-1.7b-2xa100-mb1").question.workload.framework;
+  CHECK(f.id == "hf-trainer");
+  CHECK(f.finetune_weights == WeightRecipe::fp32_with_half_compute);
+  CHECK(f.gradient_dtype == DType::fp32);
+}
+
 }  // namespace shardwise
