@@ -230,6 +230,7 @@ void read_window(JsonReader& config, const ConfigFamily& family, const LayerType
   const std::string letters = windowed_layers(types, keys, every, model.layers);
   if (letters.find('w') == std::string::npos) return;
   model.sliding_window = width;
+  model.window_restarts = keys.restarts;
   set_windows(letters, model);
 }
 

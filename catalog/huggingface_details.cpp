@@ -155,6 +155,13 @@ void llama4(JsonReader& config, Transformer& model) {
     config.problem("moe_layers", "the layers that interleave_moe_layer_step gives");
     break;
   }
+  // 0 where a layer has no rotary positions and sees everything: every 4th, where it isn't listed.
+  const auto rotary = config.numbers("no_rope_layers");
+  for (std::size_t i = 0; i < rotary.size(); ++i) {
+    if ((rotary[i] == 0) == (i % 4 == 3)) continue;
+    config.problem("no_rope_layers", "0 for every 4th layer, 1 for the others");
+    break;
+  }
 }
 
 // modeling_chatglm.py of THUDM/chatglm3-6b: without multi-query attention the group key is idle.

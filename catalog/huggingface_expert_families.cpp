@@ -93,6 +93,9 @@ constexpr ExpertKeys llama4_experts{
     .default_experts = 16,
     .default_top_k = 1,
 };
+// Attention is chunked but in every 4th layer, which has no rotary positions (no_rope_layers).
+constexpr WindowKeys llama4_window{
+    .window = "attention_chunk_size", .fallback = 8192, .every = 4, .restarts = true};
 constexpr ExpertKeys nemotron_h_experts{
     .experts = {"n_routed_experts"},
     .shared_width = "moe_shared_expert_intermediate_size",
@@ -281,7 +284,8 @@ constexpr auto rows = std::to_array<ConfigFamily>({
      .experts = &ernie_experts, .unsupported_flags = {"use_bias"},
      .details = config_details::ernie4_5_moe},
     {.model_type = "llama4_text", .keys = &llama_keys, .kv_heads = 8, .head_dim = 128,
-     .bias_keys = {attention_off}, .experts = &llama4_experts, .code = feeds_all_experts,
+     .bias_keys = {attention_off}, .experts = &llama4_experts, .window = &llama4_window,
+     .code = feeds_all_experts,
      .details = config_details::llama4},
     {.model_type = "gpt_oss", .keys = &llama_keys, .kv_heads = 8, .head_dim = 64,
      .biases = {.experts = true, .router = true},

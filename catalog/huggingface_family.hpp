@@ -65,6 +65,7 @@ struct WindowKeys {
   std::string_view every_key{};   // overrides `every`
   std::string_view switch_key{};  // the window holds only where this flag is true
   bool full_first = false;        // of so many layers the first sees everything, not the last
+  bool restarts = false;          // as Transformer::window_restarts
 };
 
 // Where a key is absent; see the columns of ConfigFamily.

@@ -239,6 +239,7 @@ void read_attention(JsonReader& r, Transformer& model) {
   model.sliding_window = r.maybe_integer("sliding_window", 1, most_positions);
   model.sliding_window_every = r.maybe_integer("sliding_window_every", 1, most_layers).value_or(1);
   model.windows = r.maybe_text("windows").value_or("");
+  model.window_restarts = r.maybe_flag("window_restarts").value_or(false);
   if (auto global = r.maybe_object("global_attention"))
     model.global_attention = read_global_attention(*global);
   if (auto shared = r.maybe_object("shared_keys")) model.shared_keys = read_shared_keys(*shared);

@@ -234,6 +234,7 @@ struct Transformer {
   std::optional<int> sliding_window;
   int sliding_window_every = 1;  // n: n-1 of n layers are local (Gemma 3: 6); 1: all of them
   std::string windows;           // w local, f not, for each layer, where no such rule says it
+  bool window_restarts = false;  // the window is a chunk: no token sees one before it (Llama 4)
   std::optional<int> embed_dim;  // OPT-350m: embedding width other than hidden
   std::optional<GlobalAttention> global_attention;
   std::optional<SharedKeys> shared_keys;

@@ -97,6 +97,9 @@ void check_indexer(const Transformer& m, Flaws& out) {
 }
 
 void check_windows(const Transformer& m, Flaws& out) {
+  if (m.window_restarts && !m.sliding_window)
+    out.push_back({"window_restarts", "what restarts is a sliding_window"});
+  if (m.windows.empty()) return;
   const bool known = m.windows.find_first_not_of("wf") == std::string::npos;
   if (m.windows.size() == static_cast<std::size_t>(m.layers) && known && m.sliding_window) return;
   out.push_back({"windows", "expected a letter out of w f for each of " + std::to_string(m.layers) +
@@ -243,7 +246,7 @@ std::vector<TransformerFlaw> flaws(const Transformer& model) {
   if (model.convolution)
     check_range({"convolution.taps", model.convolution->taps, 1, most_width}, out);
   if (model.global_attention) check_global_attention(model, out);
-  if (!model.windows.empty()) check_windows(model, out);
+  check_windows(model, out);
   if (out.empty() && model.shared_keys) check_shared_keys(model, out);
   if (model.layer_embeddings) check_layer_embeddings(*model.layer_embeddings, out);
   if (!model.mixers.empty()) check_mixers(model, out);

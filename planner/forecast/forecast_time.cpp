@@ -17,12 +17,13 @@ bool attends(LayerMixer mixer) {
 }
 
 // 12 a d for each key that a token of a layer sees on the average: s / 2 of all, w - w^2 / 2s of a
-// window or of the w that an indexer chooses, whatever a kernel computes and then masks; latent
-// attention's scores and values are of two widths. An indexer's own scores are of all keys, and
-// have no gradients. The other mixers of hybrid models have no such product.
+// window or of the w that an indexer chooses, w / 2 of a chunk, whatever a kernel computes and then
+// masks; latent attention's scores and values are of two widths. An indexer's own scores are of all
+// keys, and have no gradients. The other mixers of hybrid models have no such product.
 double attention_flops_per_token(const Transformer& m, std::int64_t sequence) {
-  const auto seen = [&](std::int64_t keys) {
-    return visible_pairs(sequence, std::min(keys, sequence), true) / static_cast<double>(sequence);
+  const auto seen = [&](std::int64_t keys, bool chunks = false) {
+    return visible_pairs(sequence, std::min(keys, sequence), true, chunks) /
+           static_cast<double>(sequence);
   };
   double flops = 0;
   for (int i = 0; i < m.layers; ++i) {
@@ -31,7 +32,7 @@ double attention_flops_per_token(const Transformer& m, std::int64_t sequence) {
     const std::int64_t keys = local ? *m.sliding_window : m.indexer ? m.indexer->top_k : sequence;
     const double scores = m.global_attention && !local ? m.global_attention->head_dim : m.head_dim;
     const double values = m.mla ? m.mla->v_head_dim : scores;
-    flops += 6.0 * m.heads * (scores + values) * seen(keys);
+    flops += 6.0 * m.heads * (scores + values) * seen(keys, local && m.window_restarts);
     if (m.indexes_tokens(i)) flops += 2.0 * m.indexer->heads * m.indexer->head_dim * seen(sequence);
   }
   return flops;

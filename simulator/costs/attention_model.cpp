@@ -47,14 +47,18 @@ Bytes tensor_bytes(const AttentionWork& w) {
   return Bytes((w.fp32_operands ? 4 : 2) * tensors * (queries + keys));
 }
 
-double visible_pairs(std::int64_t queries, std::int64_t keys, bool causal) {
+double visible_pairs(std::int64_t queries, std::int64_t keys, bool causal, bool restarts) {
   const double q = static_cast<double>(queries), k = static_cast<double>(keys);
   if (!causal) return q * k;
+  if (restarts && keys < queries) {
+    const double rest = static_cast<double>(queries % keys);
+    return ((q - rest) * k + rest * rest) / 2;
+  }
   return keys >= queries ? q * k / 2 : k * (q - k / 2);
 }
 
 double visible_pairs(const AttentionWork& w) {
-  return visible_pairs(w.queries * w.context, w.keys, w.causal) / w.context;
+  return visible_pairs(w.queries * w.context, w.keys, w.causal, w.restarts) / w.context;
 }
 
 AttentionModel::AttentionModel(const Gpu& gpu, const Profile& profile,

@@ -35,8 +35,9 @@ namespace shardwise {
 
 // Query-key pairs that one head of one sequence computes. Causal attention with more keys than
 // queries is a balanced share of a longer sequence: half of the pairs. With fewer keys than queries
-// `keys` is a sliding window.
-double visible_pairs(std::int64_t queries, std::int64_t keys, bool causal);
+// `keys` is a sliding window, or where it `restarts` a chunk: the sequence is cut into such, and
+// into what remains.
+double visible_pairs(std::int64_t queries, std::int64_t keys, bool causal, bool restarts = false);
 
 // The same of one kernel of `work`: of the whole sequence's, one rank's share.
 double visible_pairs(const AttentionWork& work);

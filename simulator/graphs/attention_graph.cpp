@@ -261,6 +261,7 @@ AttentionWork kernel_shape(const GraphBuilder& b, const Projections& p, BlockKin
   work.keys = w.sequence;
   if (kind.local_attention && w.model.sliding_window)
     work.keys = std::min<std::int64_t>(work.keys, *w.model.sliding_window);
+  work.restarts = kind.local_attention && w.model.window_restarts;
   work.causal = w.causal;
   work.kernel = w.framework.attention;
   // A mask of its own keeps scaled_dot_product_attention from the flash kernel, and the kernel that

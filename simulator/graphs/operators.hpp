@@ -48,7 +48,8 @@ struct AttentionWork {
   int heads = 1, kv_heads = 1, head_dim = 128;
   std::int64_t queries = 0, keys = 0;
   bool causal = true;
-  bool masked = false;  // reads which pairs count, and computes the others too
+  bool restarts = false;  // of a window: it is a chunk, before which nothing is seen
+  bool masked = false;    // reads which pairs count, and computes the others too
   bool backward = false;
   AttentionKernel kernel = AttentionKernel::flash;
   bool fp32_operands = false;   // 16 bits otherwise

@@ -121,6 +121,14 @@ TEST_CASE("windows follow a period, or the letters of a list that has none") {
   const Transformer last = model_of_members(eight + R"("model_type": "olmo3")");
   CHECK(last.windows.empty());
   CHECK(last.sliding_window_every == 4);
+  // Llama 4 sees chunks, but in every 4th layer (transformers 5.23 configuration_llama4.py:190).
+  const Transformer chunks = model_of_members(
+      eight + R"("attention_chunk_size": 32, "num_local_experts": 4, "intermediate_size_mlp": 256,
+                 "no_rope_layers": [1, 1, 1, 0, 1, 1, 1, 0], "model_type": "llama4_text")");
+  CHECK(chunks.sliding_window == 32);
+  CHECK(chunks.sliding_window_every == 4);
+  CHECK(chunks.window_restarts);
+  CHECK_FALSE(last.window_restarts);
   const std::string mistral = eight + R"("model_type": "ministral", "layer_types": [)";
   const std::string w = R"("sliding_attention")", f = R"("full_attention")";
   const auto list = [](std::initializer_list<std::string> types) {

@@ -32,7 +32,11 @@ TEST_CASE("pairs that a head sees") {
   CHECK(visible_pairs(256, 1024, true) == 1024.0 * 1024 / 8);
   // A window of 256: all but the first 256 queries see 256 keys. 256 x 1024 - 256 x 256 / 2.
   CHECK(visible_pairs(1024, 256, true) == 256.0 * 1024 - 256.0 * 128);
-  // A quarter of those is what each of four ranks computes.
+  // Four chunks of 256, each the half of its square; of 1,100 tokens 76 are a chunk of their own.
+  CHECK(visible_pairs(1024, 256, true, true) == 4 * 256.0 * 256 / 2);
+  CHECK(visible_pairs(1100, 256, true, true) == 4 * 256.0 * 256 / 2 + 76.0 * 76 / 2);
+  CHECK(visible_pairs(200, 256, true, true) == visible_pairs(200, 256, true));
+  // A quarter of the window's is what each of four ranks computes.
   AttentionWork share = work(1, 1, 256, true);
   share.context = 4;
   CHECK(visible_pairs(share) == (256.0 * 1024 - 256.0 * 128) / 4);
