@@ -120,6 +120,16 @@ TEST_CASE("A note may narrow the row that it has narrowed") {
   CHECK(meant("TRL SFTTrainer") == "trl-2024");
 }
 
+// Its pin was bitsandbytes 0.42 until 0.44.0 of December 2024 (LitGPT @d2ed13c3 pyproject.toml).
+TEST_CASE("LitGPT's name is that of today, a record of 2024 has the kernels of then") {
+  CHECK(meant("litgpt") == "litgpt");
+  CHECK_FALSE(row_of("litgpt").quantized_linear_keeps_input);
+  CHECK(meant("litgpt", "LitGPT of April to September 2024, bitsandbytes 0.42") == "litgpt-2024");
+  CHECK(row_of("litgpt-2024").quantized_linear_keeps_input);
+  CHECK(row_of("litgpt-2024").four_bit_unpacking == FourBitUnpacking::branches);
+  CHECK(meant("litgpt", "LitGPT commit 8641822 (Oct 2023)") == "litgpt-2023");
+}
+
 // from_pretrained without a dtype: fp32 until transformers 4.57.6 (modeling_utils.py:4628), since
 // 5.0.0 (26 January 2026) as stored (:3934-3935).
 TEST_CASE("The Trainer's name is that of transformers 5, what is dated is not") {
