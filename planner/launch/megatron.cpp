@@ -307,6 +307,8 @@ std::string_view framework(Method, int) { return "megatron-lm"; }
 std::vector<std::string> workload_refusals(const Workload& w) {
   Refusals to;
   refuse_megatron_model(to, w.model);
+  refuse_if(to, w.model.window_restarts && cuts_sequences(w.model, w.sequence),
+            "Megatron-LM's arguments have windows that slide, not chunks");
   refuse_adapters(to, w, "Megatron-LM");
   refuse_other_losses(to, w, "Megatron-LM");
   refuse_precision_except(to, w, "Megatron-LM",

@@ -79,7 +79,6 @@ bool cuts_sequences(const Transformer& m, int sequence) {
 void refuse_megatron_model(Refusals& to, const Transformer& m) {
   refuse_if(to, m.position == PositionKind::alibi, "Megatron-LM has no ALiBi positions");
   refuse_if(to, m.norms.per_layer != 2, "Megatron-LM's GPT layer has two norms");
-  refuse_if(to, m.window_restarts, "its arguments have windows that slide, not chunks");
   refuse_if(to, m.embed_dim.has_value(), "Megatron-LM's embedding is as wide as its layers");
   refuse_if(to, m.norms.kind == NormKind::layer_no_weight, "Megatron-LM's norms have weights");
   refuse_if(to, m.delta.has_value() || m.attention_gate,

@@ -71,6 +71,13 @@ TEST_CASE("Megatron-LM is told of windows that are shorter than sequences") {
   CHECK(refusal(written_for("exaone-4-32b", "8xB200", ring, 8192)).find("windows") !=
         std::string::npos);
   CHECK(written_for("exaone-4-32b", "8xB200", ring, 4096));
+  // Llama 4's 8,192 tokens start anew, which no flag says; a sequence of 8,192 is one such chunk.
+  const std::string sharded = "dp=8,ep=8,zero=1,mbs=1,recompute=full";
+  const auto chunked = [&](int sequence) {
+    return refusal(written_for("llama-4-maverick-17b-128e", "8xB200", sharded, sequence));
+  };
+  CHECK(chunked(8192) == "");
+  CHECK(chunked(16384).find("chunks") != std::string::npos);
 }
 
 // arguments.py:1884 stops at the one flag without the other. Read back, the second is no complaint.
