@@ -204,8 +204,8 @@ void imply_trainer(PlanWords& words, const std::string& file) {
     return;
   }
   if (words.is("framework", "hf-trainer")) words.forget("framework");  // as Accelerate's file does
-  const bool half = adapter || words.is("weights", "half");
-  words.imply("framework", half ? "hf-trainer" : "hf-trainer-4", file);
+  const bool wide = !adapter && !words.is("method", "pretrain") && !words.is("weights", "half");
+  words.imply("framework", wide ? "hf-trainer-4" : "hf-trainer", file);
 }
 
 void trl_finish(PlanWords& words, const PlanFileContext& context, const std::string& file) {
