@@ -50,7 +50,7 @@ TEST_CASE("every advice makes it fit and tells its price") {
 
 // Of samples of all lengths the allocator keeps blocks until the card is full; less would do.
 TEST_CASE("advice tells what is needed, not what is cached") {
-  const Missed m = missed(request_for("qwen3-14b", "1xA100-80GB", {Method::full}));
+  const Missed m = missed(request_for("qwen2.5-14b", "1xA100-80GB", {Method::full}));
   const Advice* lora = about(m, "LoRA instead");
   REQUIRE(lora != nullptr);
   CHECK(lora->device / m.request.clusters.front().groups.front().gpu.usable_memory() > 0.98);
