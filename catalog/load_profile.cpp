@@ -181,6 +181,7 @@ GemmLayout gemm_layout(JsonReader r) {
   g.misaligned_rate = positive_fraction(r, "misaligned_rate");
   g.slow_cores_misaligned_rate = positive_fraction(r, "slow_cores_misaligned_rate");
   g.slow_flop_per_cycle = r.integer("slow_flop_per_cycle", 1, 100000);
+  g.misaligned_flop_per_cycle = r.integer("misaligned_flop_per_cycle", 1, 100000);
   g.overlap_exponent = r.number("overlap_exponent", 1, 100);
   g.emulated_rate = by_dtype(r.object("emulated_rate"));
   g.evidence = evidence(r);

@@ -75,6 +75,8 @@ struct GemmLayout {
   // TF32: what is loaded element by element keeps them waiting less.
   double slow_cores_misaligned_rate = 1;
   int slow_flop_per_cycle = 0;
+  // What such a kernel does at most in a cycle of a multiprocessor, however fast its cores; 0: any.
+  int misaligned_flop_per_cycle = 0;
   // Computing and traffic of one product: time^p = computing^p + traffic^p; 0: the longer of both.
   double overlap_exponent = 0;
   // 16-bit formats without tensor cores for them: rate / the rate of fp32, by format.

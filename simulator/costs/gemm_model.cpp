@@ -48,11 +48,16 @@ bool aligned(const GemmShape& s, int alignment_bytes) {
   return whole(s.across_rows && bits >= 16 ? s.m : s.k) && whole(s.n);
 }
 
+// Of all multiprocessors in a second, at the clock that rates are stated at.
+double cycles_per_second(const Gpu& gpu) {
+  return gpu.sm_count * gpu.tensor_clock_mhz.value_or(gpu.boost_clock_mhz) * 1e6;
+}
+
 double misaligned_rate(const Gpu& gpu, const GemmLayout& layout, DType dtype) {
   const std::optional<FlopsPerSecond> dense = gpu.rate(dtype);
-  const double cycles = gpu.sm_count * gpu.tensor_clock_mhz.value_or(gpu.boost_clock_mhz) * 1e6;
   // Rates and clocks are rounded where they were read.
-  const bool slow = dense && dense->value < 1.05 * layout.slow_flop_per_cycle * cycles;
+  const bool slow =
+      dense && dense->value < 1.05 * layout.slow_flop_per_cycle * cycles_per_second(gpu);
   return slow ? layout.slow_cores_misaligned_rate : layout.misaligned_rate;
 }
 
@@ -143,6 +148,7 @@ GemmModel::GemmModel(const Gpu& gpu, const Profile& profile, ChipLoad load)
     }
   for (const DTypeRow& r : dtype_rows)
     ceilings_[index(r.dtype)].misaligned = misaligned_rate(gpu, layout_, r.dtype);
+  misaligned_most_ = layout_.misaligned_flop_per_cycle * cycles_per_second(gpu);
 }
 
 GemmModel::Ceilings GemmModel::ceilings(const Gpu& gpu, const GemmCalibration& c, DType dtype,
@@ -196,14 +202,17 @@ Seconds GemmModel::time(const GemmShape& s) const {
   double slowdown = s.accumulate ? 1 / layout_.accumulate_rate : 1;
   // Kernels of the CUDA cores load element by element (CUTLASS @044405ce10 include/cutlass/gemm/
   // device/default_gemm_configuration.h: kAlignmentA 1 for OpClassSimt, 128 bits for tensor cores).
-  if (!c.on_cores && !aligned(s, layout_.alignment_bytes)) slowdown /= c.misaligned;
+  const bool by_element = !c.on_cores && !aligned(s, layout_.alignment_bytes);
+  if (by_element) slowdown /= c.misaligned;
   const Flops work(2 * static_cast<double>(s.m) * static_cast<double>(s.n) *
                    static_cast<double>(s.k) * static_cast<double>(s.batch));
   const double issue = issue_time(s, c.issue_per_sm, element_bytes);
   const double power = (work / c.sustained).value;
   const double memory = operand_and_result_bytes(s, element_bytes) / bandwidth_.value;
-  return start_ +
-         Seconds(together(slowdown * std::max(issue, power), memory, layout_.overlap_exponent));
+  double computing = slowdown * std::max(issue, power);
+  if (by_element && misaligned_most_ > 0)
+    computing = std::max(computing, work.value / misaligned_most_);
+  return start_ + Seconds(together(computing, memory, layout_.overlap_exponent));
 }
 
 }  // namespace shardwise

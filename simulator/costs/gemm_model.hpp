@@ -89,7 +89,8 @@ class GemmModel {
   double ramp_bytes_ = 0;
   int max_split_k_ = 8;
   Seconds start_, split_start_;
-  BytesPerSecond bandwidth_;  // that operands stream at
+  double misaligned_most_ = 0;  // [FLOP/s] by kernels that load element by element; 0: no bound
+  BytesPerSecond bandwidth_;    // that operands stream at
   GemmLayout layout_;
 };
 
