@@ -452,6 +452,7 @@ struct Framework {
   StageBalance stage_balance = StageBalance::even;
   ContextKind context_kind = ContextKind::ring;
   ContextMerge context_merge = ContextMerge::fused_half;  // of a ring
+  bool context_in_order = false;  // ranks of a ring hold one stretch each: the last sees all others
   MemoryKind memory_reported_as = MemoryKind::device;
   MemoryStage memory_of_stage = MemoryStage::worst;
 

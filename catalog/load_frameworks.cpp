@@ -314,6 +314,7 @@ void read_defaults(JsonReader& r, Framework& f) {
   f.context_kind = r.choice("context_kind", context_kind_names);
   f.context_merge =
       r.maybe_choice("context_merge", context_merge_names).value_or(ContextMerge::fused_half);
+  f.context_in_order = r.maybe_flag("context_in_order").value_or(false);
   f.stage_balance = r.choice("stage_balance", stage_balance_names);
   f.memory_reported_as = r.choice("memory_reported_as", memory_kind_names);
   f.memory_of_stage = r.choice("memory_of_stage", memory_stage_names);

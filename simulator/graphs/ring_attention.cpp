@@ -84,7 +84,10 @@ std::vector<AttentionWork> ring_parts(const GraphBuilder& b, const AttentionWork
   }
   AttentionWork other = own;
   other.causal = false;
-  other.keys = std::max<std::int64_t>(1, whole.queries / 2);
+  // A rank with a stretch of the front and one of the back sees half of what each other one holds;
+  // the last of those in order sees all of it, and the others wait for it.
+  const bool in_order = b.workload().framework.context_in_order;
+  other.keys = in_order ? whole.queries : std::max<std::int64_t>(1, whole.queries / 2);
   other.pieces = ranks - 1;
   return {own, other};
 }

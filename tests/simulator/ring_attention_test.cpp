@@ -67,6 +67,16 @@ TEST_CASE("Parts of a ring compute a rank's share of all pairs", "[ring_attentio
   CHECK(whole.merged == 0);
 }
 
+// In order, the last of four ranks sees 256 x 256 / 2 pairs of its own and 256 x 256 of each other
+// one: 7 / 4 of its share.
+TEST_CASE("Where ranks hold stretches in order, the last one sees all others", "[ring_attention]") {
+  Workload w = ring_workload();
+  w.framework.context_in_order = true;
+  const Attention ring = attention_of(w, over(4));
+  CHECK(ring.pairs == 256.0 * 256 / 2 + 3 * 256.0 * 256);
+  CHECK(ring.kernels == 4);
+}
+
 // 256 tokens: output 8 x 64 x 256 = 131072 elements, keys and values 2 x 128 x 256 = 65536. In 16
 // bits: packed 4 B of keys and values, the first part 4 B of output, each other one 6.
 TEST_CASE("What joins a ring in 16 bits", "[ring_attention]") {
