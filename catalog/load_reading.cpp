@@ -147,6 +147,8 @@ PhraseReading read_phrase(JsonReader& r) {
   p.gpu = r.maybe_text("gpu");
   p.inter_node = r.maybe_text("inter_node");
   p.position = r.maybe_choice("position", position_names);
+  p.context_kind = r.maybe_choice("context_kind", context_kind_names);
+  p.fused_activation = r.maybe_flag("fused_activation");
   if (r.has("optimizer")) p.optimizer = optimizer(r);
   p.skip = r.maybe_text("skip");
   return p;

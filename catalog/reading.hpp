@@ -131,6 +131,8 @@ struct PhraseReading {
   std::optional<std::string> gpu;        // id of the part meant, where its name leaves several
   std::optional<std::string> inter_node;
   std::optional<PositionKind> position;
+  std::optional<ContextKind> context_kind;
+  std::optional<bool> fused_activation;  // of an MLP whose class would write it out
   const OptimizerRow* optimizer = nullptr;
   std::optional<std::string> skip;  // why a run with it cannot be represented
 };

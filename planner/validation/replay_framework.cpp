@@ -40,10 +40,11 @@ bool names_masters(WeightRecipe weights, const Framework& f) {
 
 bool gpu_computes(const Gpu& gpu, DType format) { return gpu.rate(format).has_value(); }
 
-void apply(const PluginReading& plugin, Framework& f) {
+// A compiler traces the kernels of a plugin too, and fuses what is between them.
+void apply(const PluginReading& plugin, bool compiled, Framework& f) {
   if (plugin.loss) f.loss = *plugin.loss;
   if (plugin.fuses_loss) f.loss = f.fused_loss;
-  if (plugin.kernels) f.kernels = *plugin.kernels;
+  if (plugin.kernels && !compiled) f.kernels = *plugin.kernels;
   if (plugin.upcasts_unquantized) f.upcasts_unquantized = *plugin.upcasts_unquantized;
   if (plugin.masks_padding) f.masks_padding = *plugin.masks_padding;
 }
@@ -56,7 +57,7 @@ void apply_plugins(const ReplayContext& c, Framework& f) {
     for (const PluginReading& row : c.reading.plugins) {
       const auto same = [](char a, char b) { return lower_ascii(a) == lower_ascii(b); };
       const auto at = std::search(name.begin(), name.end(), row.text.begin(), row.text.end(), same);
-      if (at != name.end()) apply(row, f);
+      if (at != name.end()) apply(row, f.kernels == KernelStyle::compiled, f);
     }
 }
 

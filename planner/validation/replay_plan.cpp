@@ -190,6 +190,7 @@ Part<ParallelPlan> replay_plan(const ReplayContext& c, const Framework& row, Not
     if (const auto* skipped = std::get_if<Skipped>(&part)) return *skipped;
     const Degrees d = std::get<Degrees>(part);
     set_axes(c, row, d, expert_ranks(c, d, notes), plan);
+    if (const auto kind = stated(c, &PhraseReading::context_kind)) plan.context_kind = *kind;
   }
   if (const auto stage = stated(c, &PhraseReading::zero_stage)) plan.zero_stage = *stage;
   auto batch = microbatch(c.run.training, row, notes);

@@ -68,6 +68,8 @@ Part<Transformer> replay_model(const ReplayContext& c, const Framework& framewor
     if (field.source.find("assumed") != std::string::npos)
       notes.push_back("model " + field.field + ": " + field.source);
   if (const auto position = stated(c, &PhraseReading::position)) model->position = *position;
+  if (stated(c, &PhraseReading::fused_activation).value_or(false))
+    model->code.mlp = MlpFunction::keeps_input;
   if (model->position == PositionKind::learned)
     model->position_rows = std::max(model->position_rows, c.run.training.sequence.value_or(0));
   return *std::move(model);

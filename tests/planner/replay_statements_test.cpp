@@ -162,4 +162,19 @@ TEST_CASE("what a record says of CUDA graphs") {
   CHECK_FALSE(whole("bridge-26.04-pretrain-llama3-70b-gb300x64-nvfp4-gbs256"));
 }
 
+// GPT-2's class writes its GELU out, operator by operator; a config of the run's own names one
+// kernel. A program that exchanges heads for tokens stands in for the ring of its framework. And a
+// compiler fuses what a plugin's kernels leave between them.
+TEST_CASE("What a record says of activations, of heads and of a compiled plugin") {
+  const auto activation = [](const char* id) { return asked(id).question.workload.model.code.mlp; };
+  CHECK(activation("cc-gpt2-h200x2-b128-gelu-new-24cpu") == MlpFunction::written_out);
+  CHECK(activation("cc-gpt2-h200x2-b128-gelu-tanh") == MlpFunction::keeps_input);
+  const auto context = [](const char* id) { return asked(id).question.plan.context_kind; };
+  CHECK(context("cc-picotron-cp2-ring-8k") == ContextKind::ring);
+  CHECK(context("cc-picotron-cp2-ulysses-8k") == ContextKind::ulysses);
+  const auto kernels = [](const char* id) { return asked(id).question.workload.framework.kernels; };
+  CHECK(kernels("cc-b300kit-qwen3-30b-ep2-liger") == KernelStyle::fused);
+  CHECK(kernels("cc-b300kit-qwen3-30b-ep2-liger-compile") == KernelStyle::compiled);
+}
+
 }  // namespace shardwise
