@@ -140,8 +140,9 @@ TensorIndex GraphBuilder::gather_sequence(TensorIndex x, std::int64_t width, boo
           CommWork{Collective::all_reduce, gathered, CommAxis::tensor, behind_weight_gradient});
     return x;
   }
-  const TensorIndex out =
-      tensor_bytes("gathered_sequence", sent.value, MemoryCategory::communication, gathered.value);
+  const bool kept = workload_.framework.keeps_gather_buffers;  // see run_buffers.cpp
+  const TensorIndex out = tensor_bytes("gathered_sequence", kept ? 0 : sent.value,
+                                       MemoryCategory::communication, gathered.value);
   Operator op;
   op.name = "gather_sequence";
   op.kind = OperatorKind::communication;
@@ -190,6 +191,8 @@ TensorIndex GraphBuilder::reduce_partial(TensorIndex x, std::int64_t width) {
     return x;
   }
   const TensorIndex out = tensor("reduced_sequence", sequence_tokens_ * width);
+  if (workload_.framework.keeps_gather_buffers)  // its gradient is gathered into one of them
+    graph_.tensors[static_cast<std::size_t>(x)].gradient_bytes = 0;
   Operator op;
   op.name = "reduce_sequence";
   op.kind = OperatorKind::communication;

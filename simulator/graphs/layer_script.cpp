@@ -24,7 +24,7 @@ class ScriptWriter {
       for (TensorIndex t : graph.operators[i].outputs) producer_[at(t)] = i;
       for (TensorIndex t : graph.operators[i].saves) ++saves_[at(t)];
     }
-    mark_written();
+    mark_used();
     saved_outside_.assign(n, false);
     if (options.keeps_results)
       for (std::size_t i = 0; i < graph.operators.size(); ++i)
@@ -119,19 +119,36 @@ class ScriptWriter {
   }
   static bool sums(const std::vector<Kernel>& pass) { return holds(pass, Collective::all_reduce); }
 
-  // A reduction reads its input on a stream of its own.
-  static EventKind release_after(const Operator& op, const std::vector<Kernel>& pass) {
-    const bool reduces = holds(pass, Collective::reduce_scatter);
-    return reduces && op.kind == OperatorKind::communication ? EventKind::release_read
-                                                             : EventKind::release;
+  static bool exchanges(const Operator& op, const std::vector<Kernel>& pass) {
+    return op.kind == OperatorKind::communication &&
+           (holds(pass, Collective::reduce_scatter) || holds(pass, Collective::all_gather));
   }
 
-  // What a collective has summed in place, or gathered beside its result, it has used there too.
-  void mark_written() {
-    written_.assign(graph_.tensors.size(), false);
-    for (const Operator& op : graph_.operators)
+  // What a collective has summed in place, or gathered beside its result, it has used there too,
+  // and where it is an operator of its own it marks what it reads and what it writes (PyTorch
+  // v2.1.0 torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp, collective(), _allgather_base,
+  // _reduce_scatter_base).
+  void mark_used() {
+    used_.assign(graph_.tensors.size(), false);
+    for (const Operator& op : graph_.operators) {
       for (TensorIndex t : op.outputs)
-        written_[at(t)] = graph_.tensors[at(t)].gathered || sums(op.forward);
+        if (graph_.tensors[at(t)].gathered || sums(op.forward)) used_[at(t)] = true;
+      if (!exchanges(op, op.forward)) continue;
+      for (const std::vector<TensorIndex>* list : {&op.inputs, &op.outputs})
+        for (TensorIndex t : *list) used_[at(t)] = true;
+    }
+  }
+
+  // Of gradients, by slot.
+  void mark_gradient(std::int32_t slot) {
+    if (slot == no_slot) return;
+    if (used_.size() <= static_cast<std::size_t>(slot))
+      used_.resize(static_cast<std::size_t>(slot) + 1, false);
+    used_[static_cast<std::size_t>(slot)] = true;
+  }
+  EventKind freed(std::int32_t slot) const {
+    const auto i = static_cast<std::size_t>(slot);
+    return i < used_.size() && used_[i] ? EventKind::release_read : EventKind::release;
   }
 
   void temporary(std::vector<MemoryEvent>& to, Bytes bytes, MemoryCategory category,
@@ -196,9 +213,7 @@ class ScriptWriter {
                 op.forward_temporaries);
       for (const TensorIndex t : last.of(i)) {
         if (kept_[at(t)] || t == graph_.output) continue;
-        const EventKind freed =
-            written_[at(t)] ? EventKind::release_read : release_after(op, op.forward);
-        release(script_.forward, t, graph_.tensors[at(t)].outlives ? EventKind::hold : freed);
+        release(script_.forward, t, graph_.tensors[at(t)].outlives ? EventKind::hold : freed(t));
         if (t == graph_.input) script_.input_released_in_forward = true;
       }
     }
@@ -223,9 +238,7 @@ class ScriptWriter {
       temporary(script_.recompute, op.forward_temporary, op.temporary_category,
                 op.forward_temporaries);
       for (const TensorIndex t : last.of(i))
-        if (saves_[at(t)] == 0 && made_again(t))
-          release(script_.recompute, t,
-                  written_[at(t)] ? EventKind::release_read : EventKind::release);
+        if (saves_[at(t)] == 0 && made_again(t)) release(script_.recompute, t, freed(t));
     }
     // What only the re-run needed, not backward itself.
     for (std::size_t t = 0; t < kept_.size(); ++t)
@@ -243,7 +256,8 @@ class ScriptWriter {
       references_.resize(static_cast<std::size_t>(slot) + 1, 0);
     ++references_[static_cast<std::size_t>(slot)];
   }
-  void let_go(std::int32_t slot, EventKind kind = EventKind::release) {
+  void let_go(std::int32_t slot) { let_go(slot, freed(slot)); }
+  void let_go(std::int32_t slot, EventKind kind) {
     if (--references_[static_cast<std::size_t>(slot)] == 0) release(script_.backward, slot, kind);
   }
 
@@ -279,18 +293,21 @@ class ScriptWriter {
       if (gradient_[at(t)] != no_slot) arriving = gradient_[at(t)];
     temporary(script_.backward, op.backward_temporary, op.temporary_category,
               op.backward_temporaries);
-    for (TensorIndex t : op.inputs) contribute(op, t, op.passes_gradient ? arriving : no_slot);
+    const bool marks = exchanges(op, op.backward);
+    if (marks || sums(op.backward)) mark_gradient(arriving);
+    for (TensorIndex t : op.inputs) {
+      contribute(op, t, op.passes_gradient ? arriving : no_slot);
+      if (marks) mark_gradient(gradient_[at(t)]);
+    }
     if (op.weight_gradient_elements > 0)
       script_.backward.push_back(
           {op.stored_gradient ? EventKind::stored_gradient : EventKind::weight_gradient,
            MemoryCategory::gradients, 0, op.weight_gradient_elements});
     for (TensorIndex t : op.outputs)
-      if (gradient_[at(t)] != no_slot)
-        let_go(gradient_[at(t)],
-               sums(op.backward) ? EventKind::release_read : release_after(op, op.backward));
+      if (gradient_[at(t)] != no_slot) let_go(gradient_[at(t)]);
     for (TensorIndex t : op.saves)
       let_go(t, graph_.tensors[at(t)].outlives && !made_again(t) ? EventKind::release_later
-                                                                 : EventKind::release);
+                                                                 : freed(t));
   }
 
   void write_backward() {
@@ -314,7 +331,7 @@ class ScriptWriter {
   std::vector<int> saves_;  // by how many operators
   std::vector<bool> saved_outside_;
   std::vector<bool> kept_;
-  std::vector<bool> written_;
+  std::vector<bool> used_;  // by slot: a collective marks it
   std::vector<std::int32_t> gradient_;
   std::vector<int> references_;
   LayerScript script_;

@@ -107,9 +107,10 @@ inline bool gradients_of_frozen(const Framework& f, const StageHabits& habits,
 }
 
 // Entries of the launch queue that the CPU makes for these.
-// A collective is its kernel and the two waits that tie NCCL's stream to the default one (PyTorch
-// ProcessGroupNCCL.cpp, syncStreams and WorkNCCL::synchronizeStream).
-inline constexpr int entries_per_collective = 3;
+// A collective is its kernel, an event and a wait for it that tie NCCL's stream to the default one
+// and another such pair back (PyTorch v2.1.0 ProcessGroupNCCL.cpp: syncStreams, ncclEndEvents_ and
+// WorkNCCL::synchronizeStream).
+inline constexpr int entries_per_collective = 5;
 inline int launches(const std::vector<Kernel>& kernels) {
   int n = 0;
   for (const Kernel& k : kernels) {

@@ -28,8 +28,10 @@ class StreamLag {
   StreamLag(MemoryLedger& ledger, StreamId user, HostLead lead)
       : ledger_(ledger), user_(user), lead_(lead) {}
 
-  // Frees what the collective on the user's stream still reads.
+  // Frees what the collective on the user's stream still reads: an event is recorded there
+  // (c10/cuda/CUDACachingAllocator.cpp, insert_events).
   void release(Holding& holding) {
+    advance(1);
     ledger_.close_after(holding, user_);
     waiting_.emplace_back(issued_, ledger_.mark(user_));
   }

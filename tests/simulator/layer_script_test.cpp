@@ -219,3 +219,39 @@ TEST_CASE("parts of a block that are re-run by name", "[layer_script]") {
   CHECK(none - saved_bytes(block, "modules-core_attn") == 64 * 8 * 4);
   CHECK_FALSE(recompute_policy("modules-mlp+nothing"));
 }
+
+// Under sequence parallelism a block of 64 tokens, 256 wide, gathers what two linears read and
+// scatters the sums of two others: W = 64 x 256 x 2 bytes on every rank, or half of it on one of
+// two. PyTorch before 2.2 marks both sides of each collective, so that forward frees of such
+// 2 W summed, 2 W gathered and 2 W/2 scattered; what stays in a buffer is never freed.
+// Backward frees 2 W of gradients that are scattered, 2 W/2 that this makes, the two halves of
+// normed inputs that are gathered again, W/2 of a gradient that is gathered (the other one, of the
+// block's result, is made by the layer behind), and without buffers 2 W of what that makes.
+TEST_CASE("what collectives read and write is freed as marked", "[layer_script]") {
+  Workload w = pretraining(llama(4, 256, 8, 8, 704, 1000), 64);
+  w.framework.regathers_sequence = true;
+  ParallelPlan p = plan_of(1, 2);
+  p.sequence_parallel = true;
+  constexpr std::int64_t whole = 64 * 256 * 2;
+  const auto marked = [](const std::vector<MemoryEvent>& events,
+                         std::map<int, std::int64_t>& sizes) {
+    std::int64_t bytes = 0;
+    for (const MemoryEvent& e : events) {
+      if (e.kind == EventKind::allocate) sizes[e.slot] = e.bytes;
+      if (e.kind == EventKind::release_read) bytes += sizes[e.slot];
+    }
+    return bytes;
+  };
+  const auto check = [&](std::int64_t forward, std::int64_t backward) {
+    const LayerGraph graph = block_graph(w, p, {});
+    ScriptOptions options;
+    options.runs_again.assign(graph.operators.size(), false);
+    const LayerScript script = layer_script(graph, options);
+    std::map<int, std::int64_t> sizes;
+    CHECK(marked(script.forward, sizes) == forward);
+    CHECK(marked(script.backward, sizes) == backward);
+  };
+  check(5 * whole, 13 * whole / 2);
+  w.framework.keeps_gather_buffers = true;
+  check(3 * whole, 9 * whole / 2);
+}

@@ -12,8 +12,8 @@ Holding opened(MemoryLedger& ledger) { return ledger.open(size, MemoryCategory::
 
 }  // namespace
 
-// The GPU does nothing while kernels are issued, but no more than ten wait: after eleven the first
-// is done, and with it the block that was freed before it.
+// The GPU does nothing while entries are issued, but no more than ten wait: after twelve the second
+// is done, which is the event that was recorded when the block was freed.
 TEST_CASE("A block that a collective read comes back when the launch queue has moved past it",
           "[stream_lag]") {
   MemoryLedger ledger{AllocatorSettings{}};
@@ -55,7 +55,8 @@ TEST_CASE("A CPU that waits for the GPU gets every block back", "[stream_lag]") 
 
 namespace {
 
-// What is released after one kernel is held while the next is issued, and is back with the third.
+// What is released after one kernel, by an event, is held while the next kernel is issued, and is
+// back with the third.
 void gives_nothing_back(MemoryLedger& ledger, StreamLag& lag, Holding& first) {
   lag.advance(1);
   lag.release(first);
@@ -69,8 +70,8 @@ void gives_nothing_back(MemoryLedger& ledger, StreamLag& lag, Holding& first) {
 
 }  // namespace
 
-// The GPU keeps up, but waits in a send while the next two kernels are issued: what was freed
-// meanwhile comes back with the third.
+// The GPU keeps up, but waits in a send while the next two entries are issued: what was freed
+// meanwhile comes back with the third kernel.
 TEST_CASE("A GPU that waits in a send gives nothing back", "[stream_lag]") {
   MemoryLedger ledger{AllocatorSettings{}};
   StreamLag lag(ledger, reader, {1.0, 1000, 2.0});
@@ -79,7 +80,7 @@ TEST_CASE("A GPU that waits in a send gives nothing back", "[stream_lag]") {
   gives_nothing_back(ledger, lag, first);
 }
 
-// Microbatches that are not played have let the CPU lead by two kernels: as above.
+// Microbatches that are not played have let the CPU lead by two entries: as above.
 TEST_CASE("A lead from earlier microbatches gives nothing back", "[stream_lag]") {
   MemoryLedger ledger{AllocatorSettings{}};
   StreamLag lag(ledger, reader, {1.0, 1000, 0.0, 2.0});
