@@ -236,6 +236,8 @@ struct Framework {
   bool weighs_rows_apart = false;   // what each expert made of a token is weighted by operators of
                                     // PyTorch's own, in fp32, and put in order by an index
   bool compiles_dispatch = false;   // where it compiles, that too
+  bool loops_experts = false;       // modules that Python calls one after the other, and asks the
+                                    // GPU before each which tokens it got
   bool compiles_adapters = true;    // false: its adapters break the compiler's graph, and layers,
                                     // which it checkpoints, are left to eager operators whole
   bool scales_rows = false;         // fp8: a scale for each row of an operand, not one for all

@@ -24,7 +24,9 @@ class KernelModel {
 
   Seconds gemm(const GemmShape& shape) const { return gemm_.time(shape); }
   Seconds gemm(const GemmWork& w) const {
-    return gemm_.time({w.m, w.n, w.k, w.batch, w.dtype, w.accumulate, w.across_rows});
+    const bool apart = w.operators > 0;  // each alone on the GPU
+    const GemmShape shape{w.m, w.n, w.k, apart ? 1 : w.batch, w.dtype, w.accumulate, w.across_rows};
+    return (apart ? static_cast<double>(w.batch) : 1.0) * gemm_.time(shape);
   }
   Seconds attention(const AttentionWork& work) const { return attention_.time(work); }
   Seconds memory_bound(Bytes moved, int kernels = 1, MemoryAccess access = MemoryAccess::streaming,

@@ -40,7 +40,28 @@ struct CostModel::PassCost : LaunchCounts {
   std::vector<CollectiveUse>* uses = nullptr;
   IssueOrder order;    // since the CPU waited last
   IssuedWork at_wait;  // all that was issued when the CPU waited last
+  int turns = 1;       // of a loop in which it does; `order` is that of one
   std::vector<IssuedWork> waited;
+
+  // All that was issued, up to a point where the CPU waits for it.
+  void wait(const IssuedWork& all) {
+    waited.push_back(all - at_wait);
+    at_wait = all;
+    order = {};
+  }
+  // The last turn goes on with what follows the loop. Each of the others ends with a wait: when the
+  // CPU has issued it, or the GPU, `lead` behind, has run it.
+  void end_turns(const IssuedWork& all) {
+    if (turns == 1) return;
+    const double n = turns;
+    IssuedWork others = all - at_wait;
+    const Seconds slower = (1 / n) * (others.host - others.device());
+    others = ((n - 1) / n) * others;
+    others.lead = (n - 1) * longest(order.lead(), slower);
+    waited.push_back(others);
+    at_wait = at_wait + others;
+    turns = 1;
+  }
 
   int all_launches() const { return launches + plain_launches + looped_launches + collectives; }
   Seconds device() const { return compute + exposed[0] + exposed[1] + exposed[2]; }
@@ -85,8 +106,11 @@ void CostModel::add_kernel(const Kernel& kernel, const KernelModel& kernels, Pas
     const Seconds t = kernels.gemm(*gemm);
     cost.compute += t;
     cost.matmul += t;
-    if (!gemm->joined) ++cost.launches;
-    if (gemm->grouped) {
+    if (gemm->operators > 0)
+      cost.plain_launches += static_cast<int>(gemm->batch) * gemm->operators;
+    else if (!gemm->joined)
+      ++cost.launches;
+    if (gemm->grouped && gemm->operators == 0) {
       const auto products = static_cast<int>(gemm->batch);
       const bool fused = w_.framework.kernels == KernelStyle::fused;
       const int orderings = fused ? orderings_of_scales(*gemm) : 0;
@@ -173,6 +197,9 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
                 static_cast<double>(streamed) * profile_.host.per_streamed_product +
                 static_cast<double>(c.collectives) * profile_.host.per_collective);
   };
+  const auto issued_work = [&](const PassCost& c) {
+    return IssuedWork{c.compute, c.exposed, issue(c), c.order.lead()};
+  };
   const CapturedParts captured(d.graph, w_, plan_);
   const auto replay = [&](const CapturedParts::Copies& copies, Seconds each, PassCost& to) {
     const Seconds issued = issue(to);
@@ -185,18 +212,20 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
   const auto add = [&](std::size_t op, const std::vector<Kernel>& list, PassCost& to,
                        Bytes cold = Bytes(0)) {
     for (const Kernel& k : list)
-      if (std::holds_alternative<ReadBack>(k)) {
-        const IssuedWork all{to.compute, to.exposed, issue(to), to.order.lead()};
-        to.waited.push_back(all - to.at_wait);
-        to.at_wait = all;
-        to.order = {};
+      if (const auto* wait = std::get_if<ReadBack>(&k)) {
+        to.end_turns(issued_work(to));
+        if (wait->turns == 0) continue;
+        to.wait(issued_work(to));
+        to.turns = wait->turns;
       } else {
         const LaunchCounts before = to;
         const int launches = to.all_launches();
         const Seconds issued = issue(to), busy = to.device();
         add_kernel(k, kernels, to, cold);
         if (captured.holds(op, k)) static_cast<LaunchCounts&>(to) = before;
-        to.order.add(to.all_launches() - launches, issue(to) - issued, to.device() - busy);
+        const double turn = 1.0 / to.turns;
+        to.order.add((to.all_launches() - launches) / to.turns, turn * (issue(to) - issued),
+                     turn * (to.device() - busy));
       }
   };
   const int passes = w_.forward_passes();  // one after the other, wherever they come in a step
@@ -213,6 +242,7 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
     add(i, op.backward_weight, weight);
     if (d.redone[i] && d.script.runs_again[i]) add(i, op.forward, again, cold[i].forward);
   }
+  for (PassCost* pass : {&forward, &again}) pass->end_turns(issued_work(*pass));
   // What runs beside the weight gradient hides behind it, whichever half of backward issued it.
   PassCost beside = input;
   beside.matmul += weight.matmul;

@@ -21,6 +21,14 @@ IssuedWork operator-(IssuedWork a, const IssuedWork& b) {
   return a;
 }
 
+IssuedWork operator*(double share, IssuedWork a) {
+  a.compute = share * a.compute;
+  for (Seconds& exposed : a.exposed) exposed = share * exposed;
+  a.host = share * a.host;
+  a.lead = share * a.lead;
+  return a;
+}
+
 IssuedWork PassTime::after_waits() const {
   IssuedWork rest = whole();
   for (const IssuedWork& part : waited) rest = rest - part;

@@ -26,6 +26,7 @@ struct IssuedWork {
 };
 IssuedWork operator+(IssuedWork a, const IssuedWork& b);
 IssuedWork operator-(IssuedWork a, const IssuedWork& b);
+IssuedWork operator*(double share, IssuedWork a);
 
 // One pass (forward, re-run, ...) through one layer on one rank.
 struct PassTime {

@@ -89,6 +89,8 @@ void GraphBuilder::count_matrix(std::int64_t in, std::int64_t out, bool other) {
   graph_.parameters.linear_sides.count(in, out, 1);
 }
 
+void GraphBuilder::count_expert_modules(int modules) { graph_.parameters.modules += modules; }
+
 void GraphBuilder::count_experts(std::int64_t experts, std::int64_t in, std::int64_t out,
                                  bool bias) {
   graph_.parameters.expert += experts * (in * out + (bias ? out : 0));

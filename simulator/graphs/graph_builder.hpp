@@ -182,6 +182,7 @@ class GraphBuilder {
   std::size_t tensors() const { return graph_.tensors.size(); }
   Operator& add(Operator op);
   void count_other(std::int64_t elements) { graph_.parameters.other += elements; }
+  void count_expert_modules(int modules);  // where each is a module of its own
   void count_experts(std::int64_t experts, std::int64_t in, std::int64_t out, bool bias);
   LayerGraph finish(TensorIndex output);
   std::int64_t bytes_of(TensorIndex t) const {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "simulator/graphs/expert_loop.hpp"
 #include "simulator/graphs/layer_graph.hpp"
 
 namespace shardwise {
@@ -204,6 +205,7 @@ TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertSh
     op.backward_weight = {gradient};
     op.weight_gradient_elements = elements;
   }
+  if (in_turn(b)) call_in_turn(b, op, name == "expert_up" && b.workload().model.gated_mlp ? 2 : 1);
   b.dequantize_experts(op, s.local * in * out, s.local);
   b.add(std::move(op));
   if (!adapted || !row(b.workload().method).adapter || !b.workload().framework.adapts_experts)
@@ -371,9 +373,11 @@ TensorIndex clamp_activation(GraphBuilder& b, TensorIndex up, std::int64_t eleme
 }
 
 // As in gated_activation, with gate and up in one tensor.
-TensorIndex expert_activation(GraphBuilder& b, TensorIndex up, std::int64_t elements) {
+TensorIndex expert_activation(GraphBuilder& b, const ExpertShape& s, TensorIndex up) {
   constexpr std::string_view name = "expert_activation";
+  const std::int64_t elements = s.routed * s.width;
   const double n = bytes_of_elements(b, elements);
+  const int calls = in_turn(b) ? static_cast<int>(s.local) : 1;
   if (is_one_expert_kernel(b.workload())) {
     const TensorIndex out = b.pointwise(name, {up}, {up}, elements, 0, 0, 0);
     b.last().forward.clear();
@@ -381,10 +385,10 @@ TensorIndex expert_activation(GraphBuilder& b, TensorIndex up, std::int64_t elem
     return out;
   }
   if (!b.workload().model.gated_mlp)
-    return b.pointwise(name, {up}, {up}, elements, 2 * n, 3 * n, 1);
-  if (!b.eager()) return b.pointwise(name, {up}, {up}, elements, 3 * n, 5 * n, 1);
-  const TensorIndex act = b.pointwise(name, {up}, {up}, elements, 2 * n, 3 * n, 1);
-  return b.pointwise(name, {act, up}, {act, up}, elements, 3 * n, 6 * n, 1);
+    return b.pointwise(name, {up}, {up}, elements, 2 * n, 3 * n, calls);
+  if (!b.eager()) return b.pointwise(name, {up}, {up}, elements, 3 * n, 5 * n, calls);
+  const TensorIndex act = b.pointwise(name, {up}, {up}, elements, 2 * n, 3 * n, calls);
+  return b.pointwise(name, {act, up}, {act, up}, elements, 3 * n, 6 * n, calls);
 }
 
 // What Megatron's router keeps per token and expert: the auxiliary loss's own fp32 scores (4 B;
@@ -454,18 +458,23 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex norme
   std::size_t op = b.operators(), t = b.tensors();
   const TensorIndex sent = widened(op, t, exchange(b, "dispatch", source, s, hidden));
   b.last().inputs.push_back(scores);
-  add_routing(b, rows);
+  const bool loops = in_turn(b);
+  if (loops)
+    dispatch_in_turn(b, rows, s.routed, hidden);
+  else
+    add_routing(b, rows);
   op = b.operators(), t = b.tensors();
   const AdapterTargets& on = b.workload().adapter.targets;
   const TensorIndex up =
       expert_linear(b, "expert_up", s, sent, hidden, s.width * (m.gated_mlp ? 2 : 1),
                     m.biases.experts, on.up || on.gate);
   const TensorIndex bounded = clamp_activation(b, up, s.routed * s.width);
-  const TensorIndex activated = expert_activation(b, bounded, s.routed * s.width);
+  const TensorIndex activated = expert_activation(b, s, bounded);
   TensorIndex down =
       expert_linear(b, "expert_down", s, activated, s.width, hidden, m.biases.experts, on.down);
   down = add_weighted_bias(b, s, down, hidden);
   TensorIndex back = widened(op, t, exchange(b, "combine", down, s, hidden));
+  if (loops) combine_in_turn(b);
   const double out = bytes_of_elements(b, rows * hidden);
   // Fused experts weigh inside the activation, so that the sum afterwards keeps nothing of theirs
   // (Megatron-LM megatron/core/transformer/moe/experts.py: permuted_probs go into the activation).
@@ -478,7 +487,8 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex norme
   }
   weights.insert(weights.begin(), back);
   back = b.pointwise("weighted_sum", std::move(weights), std::move(kept), rows * hidden,
-                     out * (copies + 1), out * (2 * copies + 1), 2);
+                     out * (copies + 1), out * (2 * copies + 1), loops ? 2 * moe.experts : 2);
+  if (loops) end_turns(b);
   if (moe.latent) back = b.linear({"latent_up", hidden, m.hidden}, back, rows);
   back = branch("expert_output_norm", back, back);
   if (moe.shared_expert_ffn == 0) return back;

@@ -31,6 +31,7 @@ struct GemmWork {
   bool grouped = false;      // by a loop over `batch` products that are launched one by one
   bool across_rows = false;  // GemmShape::across_rows
   bool joined = false;       // columns of the product before it, which one launch computes
+  int operators = 0;         // of PyTorch's own, for each of `batch`; 0: one for all of them
   friend bool operator==(const GemmWork&, const GemmWork&) = default;
 };
 
@@ -87,8 +88,12 @@ struct CommWork {
   bool of_experts = false;      // between the tensor ranks of an expert, where those are others
 };
 
-// The CPU reads a result of the kernels before: it issues the next one when they are done.
-struct ReadBack {};
+// The CPU reads a result of the kernels before: it issues the next one when they are done. A loop
+// does so before each of `turns` equal parts of what follows, up to the one of no turns, which ends
+// it and waits for nothing.
+struct ReadBack {
+  int turns = 1;
+};
 
 using Kernel = std::variant<GemmWork, AttentionWork, MemoryWork, CommWork, ReadBack>;
 
@@ -164,7 +169,7 @@ struct LayerParameters {
   std::int64_t expert_adapter = 0;  // on routed experts, which have fewer replicas
   std::int64_t cast = 0;            // of matmuls, tied ones too: what autocast copies to 16 bits
   std::int64_t largest_matrix = 0;  // elements; bounds what a dequantisation needs
-  int modules = 0;                  // PyTorch modules that hold them, routed experts aside
+  int modules = 0;                  // PyTorch modules that hold them; experts if called by a loop
   MatrixSides linear_sides, expert_sides;  // of the matrices in `linear` and in `expert`
 
   std::int64_t base() const { return linear + other + expert; }

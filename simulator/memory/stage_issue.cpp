@@ -16,7 +16,8 @@ void StagePlayer::advance(int kernels) {
 
 void StagePlayer::issue_forward(const Operator& op) {
   const bool waits = std::any_of(op.forward.begin(), op.forward.end(), [](const Kernel& k) {
-    return std::holds_alternative<ReadBack>(k);
+    const auto* wait = std::get_if<ReadBack>(&k);
+    return wait != nullptr && wait->turns > 0;
   });
   if (waits) lag_.catch_up();
   advance(launches(op.forward));
