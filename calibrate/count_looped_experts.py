@@ -4,10 +4,10 @@
     python count_looped_experts.py MODELING_FILE
 
 MODELING_FILE is models/mixtral/modeling_mixtral.py of transformers 4.x. Its MixtralSparseMoeBlock runs
-forward and backward on small tensors under the dispatch mode of count_expert_operators.py, with as
-many experts and with twice as many: the difference is what an expert takes, the rest what the layer
-takes. One line of JSON per pass: launches, how often the CPU reads a result back, and bytes per
-element of the layer's input, and of the rows that experts get, beside the products' own.
+forward and backward on small tensors, with eight experts and with sixteen: the difference is what
+experts take, the rest what the layer takes. One line of JSON per pass: the operators that launch
+a kernel, by name, and how often the CPU reads a result back. Of the layer's own the router's
+products, aminmax (a check on the CPU only) and the last gradient (ones_like) are not its choice.
 
 Needs torch; nothing in shardwise's tests runs it.
 """
@@ -19,19 +19,17 @@ from types import SimpleNamespace
 import torch
 from torch import nn
 
-from count_expert_operators import VIEWS, stored
+from count_expert_operators import VIEWS
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_flatten
 
-WIDTH, INNER, CHOSEN, HALF = 64, 8, 2, 2
-PRODUCTS = {"mm", "addmm", "bmm"}
+WIDTH, INNER, CHOSEN = 64, 8, 2
 READS_BACK = {"nonzero", "_local_scalar_dense", "item"}
 
 
 class Counted(TorchDispatchMode):
     def __init__(self):
         super().__init__()
-        self.launches, self.reads, self.products, self.moved = 0, 0, 0, 0
+        self.reads = 0
         self.names = {}
 
     def __torch_dispatch__(self, function, kinds, args=(), keywords=None):
@@ -41,13 +39,7 @@ class Counted(TorchDispatchMode):
             self.reads += 1
         if name in VIEWS or name.startswith("empty"):
             return result
-        self.launches += 1
         self.names[name] = self.names.get(name, 0) + 1
-        if name in PRODUCTS:
-            self.products += 1
-            return result
-        for value in tree_flatten((args, keywords or {}, result))[0]:
-            self.moved += stored(value) if isinstance(value, torch.Tensor) else 0
         return result
 
 
@@ -79,22 +71,19 @@ def counted(block, experts, tokens, trains):
 
 def main():
     block = block_of(sys.argv[1])
+    tokens = 4096
     for trains in (True, False):
-        # All experts get rows of 4,096 tokens. Twice the experts: what each of them takes.
-        tokens = 4096
         few, many = (counted(block, e, tokens, trains) for e in (8, 16))
-        for i, part in enumerate(("forward", "backward")):
-            a, b = few[i], many[i]
-            each = (b.launches - a.launches) / 8
+        for part, a, b in zip(("forward", "backward"), few, many):
+            each = {n: (b.names[n] - a.names.get(n, 0)) / 8 for n in b.names}
+            rest = {n: 2 * a.names.get(n, 0) - b.names[n] for n in b.names}
             print(json.dumps({
-                "pass": part, "trains": trains, "of each expert": each,
-                "products of each": (b.products - a.products) / 8,
+                "pass": part, "trains": trains, "of each expert": sum(each.values()),
                 "reads of each": (b.reads - a.reads) / 8,
-                "of the layer": a.launches - 8 * each, "reads of the layer": a.reads - b.reads + a.reads,
-                "bytes of each per element": round((b.moved - a.moved) / 8 / (tokens * WIDTH), 2),
-                "bytes of the layer per element": round((2 * a.moved - b.moved) / (tokens * WIDTH), 2),
-                "operators": {n: (b.names[n] - a.names.get(n, 0)) / 8 for n in b.names
-                              if b.names[n] != a.names.get(n, 0)}}))
+                "of the layer": sum(rest.values()),
+                "operators of each": {n: k for n, k in each.items() if k},
+                "operators of the layer": {n: k for n, k in rest.items() if k}}))
 
 
-main()
+if __name__ == "__main__":
+    main()

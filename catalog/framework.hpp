@@ -427,7 +427,14 @@ struct Framework {
   bool eager_module_loading = false;  // CUDA before 11.7: all kernels of a library are loaded
   bool pads_vocabulary = false;       // to a multiple of vocabulary_multiple x TP
   int vocabulary_multiple = 1;
-  double host_us_per_kernel = 0;            // [us] CPU time to issue one kernel; 0: the profile's
+  double host_us_per_kernel = 0;  // [us] CPU time to issue one kernel; 0: the profile's
+  // Checkpoints lie around the units of FSDP1 and are reentrant: the pass that computes a unit
+  // again gathers it and lets it go, before backward gathers it. ZeRO-3 keeps what is needed again
+  // within so many elements of modules that run before.
+  bool checkpoints_gather_again = false;
+  std::int64_t fetch_reuse_elements = 0;  // 0: all of it
+  // ZeRO-3 fetches the weights of modules, so many elements or more in a message; 0: of a layer.
+  std::int64_t fetch_elements = 0;
   double host_us_per_sharded_module = 0;    // [us] of ZeRO-3's hooks around a module, each pass
   double host_us_per_sharded_unit = 0;      // [us] of FSDP around a unit, a block, each way
   double host_us_per_reduction = 0;         // [us] of ZeRO-3 for each bucket of gradients

@@ -244,6 +244,9 @@ void read_kernels(JsonReader& r, Framework& f) {
     f.written_optimizer = read_optimizer(r.object("written_optimizer"));
   f.clips_gradients = r.flag("clips_gradients");
   f.host_us_per_kernel = r.number("host_us_per_kernel", 0, 1e6);
+  f.checkpoints_gather_again = r.maybe_flag("checkpoints_gather_again").value_or(false);
+  f.fetch_reuse_elements = r.maybe_integer("fetch_reuse_elements", 1, 2'000'000'000).value_or(0);
+  f.fetch_elements = r.maybe_integer("fetch_elements", 1, 1'000'000'000).value_or(0);
   f.host_us_per_sharded_module = r.maybe_number("host_us_per_sharded_module", 0, 1e6).value_or(0);
   f.host_us_per_sharded_unit = r.maybe_number("host_us_per_sharded_unit", 0, 1e6).value_or(0);
   f.host_us_per_reduction = r.maybe_number("host_us_per_reduction", 0, 1e6).value_or(0);

@@ -177,9 +177,12 @@ class CostModel {
   // Weights of a layer that ranks put together: experts over the ranks that have the same ones.
   struct WholeWeights {
     double dense = 0, experts = 0;  // bytes
+    int messages = 1;               // that carry them
   };
-  static WholeWeights whole_weights(const LayerState& sharded);
+  static WholeWeights whole_weights(const LayerState& sharded, const LayerParameters& p);
   WholeWeights whole_weights(const TrainableElements& stepped) const;  // as they are stored
+  // Of a block's weights, how much its recomputation gathers beside what backward does.
+  double gathered_again(const LayerDefinition& d) const;
   template <typename Sent>
   Seconds gathers(const WholeWeights& whole, Sent sent) const;
   Seconds gather_time(const WholeWeights& whole, double per_step, StageCosts& costs) const;

@@ -68,9 +68,10 @@ Seconds CostModel::reduce_time(const TrainableElements& elements, int layers,
          });
 }
 
-CostModel::WholeWeights CostModel::whole_weights(const LayerState& sharded) {
+CostModel::WholeWeights CostModel::whole_weights(const LayerState& sharded,
+                                                 const LayerParameters& p) {
   return {static_cast<double>(sharded.gathered - sharded.gathered_experts),
-          static_cast<double>(sharded.gathered_experts)};
+          static_cast<double>(sharded.gathered_experts), std::max(1, p.fetches)};
 }
 
 CostModel::WholeWeights CostModel::whole_weights(const TrainableElements& stepped) const {
@@ -156,12 +157,32 @@ bool CostModel::reduces_in_line() const {
 Seconds CostModel::gather_time(const WholeWeights& whole, double per_step,
                                StageCosts& costs) const {
   return gathers(whole, [&](double bytes, GroupKind group) {
+    const double n = whole.messages;
     CollectiveUse call =
-        use(WorkKind::gather_parameters, Collective::all_gather, ceil_bytes(bytes), group);
-    call.per_step = per_step;
+        use(WorkKind::gather_parameters, Collective::all_gather, ceil_bytes(bytes / n), group);
+    call.per_step = n * per_step;
     if (call.shape.ranks > 1) add_use(costs.collectives, call);
-    return call.each.time;
+    return n * call.each.time;
   });
+}
+
+// FSDP1's hooks leave a unit alone that backward has gathered, but a reentrant checkpoint runs its
+// forward pass before backward comes to its output (PyTorch torch/distributed/fsdp/
+// _runtime_utils.py, _pre_forward; "a redundant AllGather": huggingface/transformers 4.48.1
+// training_args.py:1894). Between a module of L elements of a layer run again and its backward lie
+// twice those behind it, so that of ZeRO-3's the first L - reuse / 2 are fetched twice (DeepSpeed
+// @edaa722126 runtime/zero/partitioned_param_coordinator.py:634-664, __params_to_release).
+double CostModel::gathered_again(const LayerDefinition& d) const {
+  const Framework& f = w_.framework;
+  bool again = false;
+  for (std::size_t i = 0; i < d.redone.size(); ++i)
+    again = again || (d.redone[i] && d.script.runs_again[i]);
+  if (!again) return 0;
+  if (f.checkpoints_gather_again) return 1;
+  const LayerParameters& p = d.graph.parameters;
+  const auto elements = static_cast<double>(p.base() + p.adapter + p.expert_adapter);
+  if (f.fetch_reuse_elements == 0 || elements <= 0) return 0;
+  return std::max(0.0, 1 - static_cast<double>(f.fetch_reuse_elements) / (2 * elements));
 }
 
 bool CostModel::reshards(LayerRole role) const {
@@ -172,7 +193,7 @@ Seconds CostModel::stream_time(const LayerParameters& p, bool trainable, LayerRo
                                double passes) const {
   StageCosts unused;
   Seconds sum;
-  const WholeWeights whole = whole_weights(layer_state(w_, plan_, p, trainable));
+  const WholeWeights whole = whole_weights(layer_state(w_, plan_, p, trainable), p);
   sum += (reshards(role) ? 2 : 1) * passes * gather_time(whole, passes, unused);
   if (layout_.shape(GroupKind::gradient).ranks == 1) return sum;
   const TrainableElements t = trainable_elements(w_, p, trainable);
@@ -256,7 +277,8 @@ CostModel::UnitCopies CostModel::unit_copies(const LayerDefinition& d,
 CostModel::BlockGathers CostModel::block_gathers(const LayerParameters& p, bool trainable) const {
   if (plan_.shard_ranks() == 1 || !shards_weights(w_.framework, plan_)) return {};
   StageCosts unused;
-  const Seconds time = gather_time(whole_weights(layer_state(w_, plan_, p, trainable)), 1, unused);
+  const Seconds time =
+      gather_time(whole_weights(layer_state(w_, plan_, p, trainable), p), 1, unused);
   return {time, reshards(LayerRole::block) ? time : Seconds(0)};
 }
 
@@ -271,16 +293,18 @@ void CostModel::schedule_gathers(const CostedChunks& chunks, StageCosts& costs) 
       const LayerDefinition& d = *(*chunk.layers)[i].definition;
       LayerSchedule& l = costs.chunks[chunk.place][i];
       if (&d != last)
-        whole = by_layer ? whole_weights(state_of(d)) : whole_weights(trainable_elements(w_, d));
+        whole = by_layer ? whole_weights(state_of(d), d.graph.parameters)
+                         : whole_weights(trainable_elements(w_, d));
       last = &d;
       if (whole.dense + whole.experts == 0) continue;
       if (by_layer) {
         const bool again = reshards(d.role);
         const int forward = again || w_.copies_reference() ? w_.forward_passes() : 1;
-        const double passes = chunk.times * (forward + (again ? 1 : 0)) * plan_.microbatches;
+        const double back = again ? 1 + gathered_again(d) : 0;
+        const double passes = chunk.times * (forward + back) * plan_.microbatches;
         const Seconds once = gather_time(whole, passes, costs);
         l.gather_forward = forward * once;
-        if (again) l.gather_backward = once;
+        if (again) l.gather_backward = back * once;
         continue;
       }
       const Seconds time = gather_time(whole, chunk.times, costs);

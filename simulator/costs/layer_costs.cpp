@@ -43,11 +43,17 @@ struct CostModel::PassCost : LaunchCounts {
   int turns = 1;       // of a loop in which it does; `order` is that of one
   std::vector<IssuedWork> waited;
 
-  // All that was issued, up to a point where the CPU waits for it.
-  void wait(const IssuedWork& all) {
+  // `all` that was issued, up to a point where the CPU waits for it.
+  void read_back(const ReadBack& read, const IssuedWork& all) {
+    end_turns(all);
+    if (read.turns == 0) return;
     waited.push_back(all - at_wait);
     at_wait = all;
     order = {};
+    turns = read.turns;
+  }
+  void run(int kernels, Seconds host, Seconds device) {
+    order.add(kernels / turns, (1.0 / turns) * host, (1.0 / turns) * device);
   }
   // The last turn goes on with what follows the loop. Each of the others ends with a wait: when the
   // CPU has issued it, or the GPU, `lead` behind, has run it.
@@ -213,19 +219,14 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
                        Bytes cold = Bytes(0)) {
     for (const Kernel& k : list)
       if (const auto* wait = std::get_if<ReadBack>(&k)) {
-        to.end_turns(issued_work(to));
-        if (wait->turns == 0) continue;
-        to.wait(issued_work(to));
-        to.turns = wait->turns;
+        to.read_back(*wait, issued_work(to));
       } else {
         const LaunchCounts before = to;
         const int launches = to.all_launches();
         const Seconds issued = issue(to), busy = to.device();
         add_kernel(k, kernels, to, cold);
         if (captured.holds(op, k)) static_cast<LaunchCounts&>(to) = before;
-        const double turn = 1.0 / to.turns;
-        to.order.add((to.all_launches() - launches) / to.turns, turn * (issue(to) - issued),
-                     turn * (to.device() - busy));
+        to.run(to.all_launches() - launches, issue(to) - issued, to.device() - busy);
       }
   };
   const int passes = w_.forward_passes();  // one after the other, wherever they come in a step
@@ -272,7 +273,9 @@ void CostModel::add_hooks(const LayerDefinition& d, const KernelModel& kernels, 
   const DispatchCosts dtensors = tensor_dispatch(d, kernels);
   const Seconds modules = hooks.modules + dtensors.forward;
   t.forward.host += w_.forward_passes() * (modules + hooks.units);
-  t.recompute.host += (runs_again ? modules : Seconds(0)) + checkpoint_hooks(d, kernels);
+  const bool gathers = w_.framework.checkpoints_gather_again;
+  const Seconds again = modules + (gathers ? hooks.units : Seconds(0));
+  t.recompute.host += (runs_again ? again : Seconds(0)) + checkpoint_hooks(d, kernels);
   t.backward_input.host += hooks.modules + hooks.units + dtensors.backward;
   t.backward_weight.host += reduction_hooks(d, kernels);
 }

@@ -1,7 +1,7 @@
-// Operators and bytes are those that calibrate/count_looped_experts.py counts of transformers 4.48.1
-// (models/mixtral/modeling_mixtral.py, MixtralSparseMoeBlock): of each expert forward nonzero,
-// which the CPU reads, index, three products, silu and mul, index of its weights, mul and
-// index_add_; backward six products and 14 more. Of the layer 10 forward that choose, 11 back.
+// Operators are those that calibrate/count_looped_experts.py counts of transformers 4.48.1 (models/
+// mixtral/modeling_mixtral.py, MixtralSparseMoeBlock): of each expert forward nonzero, which the
+// CPU reads, index, three products, silu and mul, index of its weights, mul and index_add_;
+// backward six products and 14 more. Of the layer 10 forward that choose, 11 back.
 #include "simulator/graphs/expert_loop.hpp"
 
 #include <vector>
@@ -23,8 +23,9 @@ bool in_turn(const GraphBuilder& b) {
          !b.own_code().feeds_all_experts;
 }
 
-void call_in_turn(GraphBuilder& b, Operator& op, int matrices) {
+void call_in_turn(GraphBuilder& b, Operator& op, int matrices, std::int64_t elements) {
   b.count_expert_modules(experts(b) * matrices);
+  b.count_fetches(elements / matrices, experts(b) * matrices);
   for (std::vector<Kernel>* pass : {&op.forward, &op.backward, &op.backward_weight})
     for (Kernel& k : *pass)
       if (auto* product = std::get_if<GemmWork>(&k)) product->operators = matrices;
@@ -33,8 +34,7 @@ void call_in_turn(GraphBuilder& b, Operator& op, int matrices) {
 // Backward puts the gradient of each expert's rows in a new tensor of all tokens and adds it to
 // that of the experts before (new_zeros, index_put, add: 2 + 6 bytes of an element of 16 bits, and
 // 6 of a row), behind the sum of what its first two products leave (add, 6 of a row).
-void dispatch_in_turn(GraphBuilder& b, std::int64_t rows, std::int64_t routed,
-                      std::int64_t width) {
+void dispatch_in_turn(GraphBuilder& b, std::int64_t rows, std::int64_t routed, std::int64_t width) {
   const int n = experts(b);
   const double row = bytes_of_elements(b, routed * width);
   const double all = bytes_of_elements(b, rows * width);

@@ -11,11 +11,12 @@ namespace shardwise {
 // Whether the layer's experts are called so.
 bool in_turn(const GraphBuilder& b);
 
-// The products of `op`, which is not added yet: `matrices` linears of each expert, a module each.
-void call_in_turn(GraphBuilder& b, Operator& op, int matrices);
+// The products of `op`, which is not added yet: `matrices` linears of each expert, a module each,
+// of `elements` together.
+void call_in_turn(GraphBuilder& b, Operator& op, int matrices, std::int64_t elements);
 
-// What brings `rows` tokens to the experts as `routed` rows, the operator that was added last, opens
-// the loop; what brings them back follows; what sums them ends it.
+// What brings `rows` tokens to the experts as `routed` rows, the operator that was added last,
+// opens the loop; what brings them back follows; what sums them ends it.
 void dispatch_in_turn(GraphBuilder& b, std::int64_t rows, std::int64_t routed, std::int64_t width);
 void combine_in_turn(GraphBuilder& b);
 void end_turns(GraphBuilder& b);

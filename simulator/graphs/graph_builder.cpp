@@ -81,8 +81,21 @@ LayerGraph GraphBuilder::finish(TensorIndex output) {
   return std::move(graph_);
 }
 
+// Parameters in the order of their modules, as many in a message as make a bucket (DeepSpeed
+// @edaa722126 runtime/zero/partitioned_param_coordinator.py, fetch_sub_module).
+void GraphBuilder::count_fetches(std::int64_t elements, std::int64_t times) {
+  const std::int64_t bucket = workload_.framework.fetch_elements;
+  for (std::int64_t i = 0; bucket > 0 && i < times; ++i) {
+    fetched_ += elements;
+    if (fetched_ < bucket) continue;
+    ++graph_.parameters.fetches;
+    fetched_ = 0;
+  }
+}
+
 void GraphBuilder::count_matrix(std::int64_t in, std::int64_t out, bool other) {
   ++graph_.parameters.modules;
+  count_fetches(in * out, 1);
   (other ? graph_.parameters.other : graph_.parameters.linear) += in * out;
   if (other) return;
   graph_.parameters.largest_matrix = std::max(graph_.parameters.largest_matrix, in * out);

@@ -181,6 +181,7 @@ class GraphBuilder {
   void widen(std::size_t first, std::size_t tensor);
   std::size_t tensors() const { return graph_.tensors.size(); }
   Operator& add(Operator op);
+  void count_fetches(std::int64_t elements, std::int64_t times);  // of `times` tensors
   void count_other(std::int64_t elements) { graph_.parameters.other += elements; }
   void count_expert_modules(int modules);  // where each is a module of its own
   void count_experts(std::int64_t experts, std::int64_t in, std::int64_t out, bool bias);
@@ -239,6 +240,7 @@ class GraphBuilder {
   std::vector<std::pair<TensorIndex, TensorIndex>> gathered_from_;  // gathered, its source
   std::optional<TensorIndex> quantized_input_;    // the last one that a product has cast
   TensorIndex adapted_ = -1, adapted_seen_ = -1;  // what the last adapter read, and its copy
+  std::int64_t fetched_ = 0;                      // elements of a message that is not full yet
   LayerGraph graph_;
 };
 

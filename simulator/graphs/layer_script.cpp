@@ -363,6 +363,7 @@ LayerGraph joined(LayerGraph first, const LayerGraph& second) {
   both.parameters.expert_adapter += second.parameters.expert_adapter;
   both.parameters.cast += second.parameters.cast;
   both.parameters.modules += second.parameters.modules;
+  both.parameters.fetches += second.parameters.fetches;
   both.parameters.linear_sides += second.parameters.linear_sides;
   both.parameters.expert_sides += second.parameters.expert_sides;
   both.parameters.largest_matrix =

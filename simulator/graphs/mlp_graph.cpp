@@ -187,6 +187,7 @@ TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertSh
   op.outputs = {y};
   const std::int64_t elements = s.local * (in * out + (bias ? out : 0));
   b.count_experts(s.local, in, out, bias);
+  if (!in_turn(b)) b.count_fetches(s.local * in * out, 1);  // one tensor
   if (b.trains_base()) {
     const bool narrow = bytes_per_element(s.dtype) < 2.0;
     if (narrow && b.workload().framework.kernels == KernelStyle::fused) {
@@ -205,7 +206,8 @@ TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertSh
     op.backward_weight = {gradient};
     op.weight_gradient_elements = elements;
   }
-  if (in_turn(b)) call_in_turn(b, op, name == "expert_up" && b.workload().model.gated_mlp ? 2 : 1);
+  if (in_turn(b))
+    call_in_turn(b, op, name == "expert_up" && b.workload().model.gated_mlp ? 2 : 1, in * out);
   b.dequantize_experts(op, s.local * in * out, s.local);
   b.add(std::move(op));
   if (!adapted || !row(b.workload().method).adapter || !b.workload().framework.adapts_experts)
