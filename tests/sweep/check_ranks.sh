@@ -37,18 +37,19 @@ fail() {
   failed=1
 }
 
-# 3 models x 2 GPUs x 2 methods x 2 sequences x 8 batches x 2 plans = 384 points
-cat >study.json <<'JSON'
+# 3 models x 2 GPUs x 2 methods x 2 sequences x 64 batches x 2 plans = 3,072 points: enough that a
+# rank is killed long before the end, however fast it is.
+cat >study.json <<JSON
 {"name": "ranks",
  "base": {},
  "axes": {"model": ["gpt2", "llama-3.2-1b", "llama-3.1-8b"],
           "gpus": ["4xRTX-4090", "8xA100-80GB"],
           "method": ["full", "lora"],
           "sequence": [1024, 2048],
-          "batch": [8, 16, 24, 32, 40, 48, 56, 64],
+          "batch": [$(seq -s ', ' 8 8 512)],
           "plans": ["fit", "dp=4,zero=3"]}}
 JSON
-points=384
+points=3072
 
 csv() { "$program" sweep report "$1" --csv; }
 finished() { csv "$1" 2>/dev/null | tail -n +2 | wc -l; }
@@ -98,7 +99,7 @@ kill_midway 0 killed.sqlite --resume
 kept=$(finished killed.sqlite)
 "${launch[@]}" -n 2 "$program" sweep study.json --out killed.sqlite --resume --json >resumed.json 2>resumed.txt ||
   fail "the sweep was not gone on with: $(cat resumed.txt)"
-grep -q "$((points - kept)) points in .*; $kept were there already" resumed.txt ||
+tr -d , <resumed.txt | grep -q "^sweep: $((points - kept)) points in .*; $kept were there already" ||
   fail "not the missing points alone were worked out: $(cat resumed.txt)"
 csv killed.sqlite | cmp - whole.csv || fail 'the resumed sweep differs from the undisturbed one'
 "$program" sweep report killed.sqlite --json | cmp - resumed.json || fail 'the report differs'

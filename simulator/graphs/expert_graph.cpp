@@ -1,0 +1,389 @@
+// The experts of a mixture.
+//
+// The router picks top_k of E per token; tokens are permuted, sent to the ranks that hold their
+// experts, multiplied in groups, sent back and summed. Dropless and balanced: every expert sees the
+// same share. Tokens per rank are the sequence-sharded ones; expert-TP gathers them.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "simulator/graphs/expert_loop.hpp"
+#include "simulator/graphs/layer_graph.hpp"
+
+namespace shardwise {
+namespace {
+
+struct ExpertShape {
+  std::int64_t routed = 0;  // rows that this rank's experts process
+  std::int64_t local = 0;   // experts on this rank
+  std::int64_t width = 0;   // expert FFN width on this rank
+  DType dtype = DType::bf16;
+};
+
+// A step in one graph has Transformer Engine's grouped MLP of block formats: the product of the
+// first linear ends in the activation, that of backward in its derivative, and with MXFP8 both cast
+// what they make by rows and by columns (Transformer Engine @d0067d0da pytorch/ops/fused/
+// grouped_mlp.py; Megatron-LM @d98e8a64dd experts.py, _make_fused_ops).
+bool is_one_expert_kernel(const Workload& w) {
+  return w.step_is_graph && !w.pads_experts && w.framework.kernels == KernelStyle::fused &&
+         (w.compute == DType::mxfp8 || w.compute == DType::nvfp4);
+}
+
+// An operand of every expert quantised as GraphBuilder::linear does, a kernel for each (Transformer
+// Engine v2.11 pytorch/csrc/extensions/cast.cpp, split_quantize), or four that also look for its
+// largest value (quantizer.cpp, Float8CurrentScalingQuantizer::quantize_impl).
+MemoryWork expert_casts(const GraphBuilder& b, const ExpertShape& s, std::int64_t width,
+                        bool gradient) {
+  const bool scan = s.dtype == DType::fp8 && b.workload().framework.current_scaling;
+  const auto elements = static_cast<double>(s.routed * width);
+  const auto experts = static_cast<int>(s.local);
+  const NarrowCast cast = cast_both_ways(b.workload(), gradient);
+  MemoryWork casts{ceil_bytes((scan ? 6 : cast.bytes_each) * elements), (scan ? 4 : 1) * experts,
+                   MemoryAccess::streaming};
+  casts.looped = true;
+  return casts;
+}
+
+Operator grouped_matmul(const GraphBuilder& b, std::string_view name, const ExpertShape& s,
+                        std::int64_t in, std::int64_t out) {
+  Operator op;
+  op.name = name;
+  op.kind = OperatorKind::matmul;
+  op.unlisted = true;  // aten._grouped_mm
+  const std::int64_t each = std::max<std::int64_t>(1, s.routed / s.local);
+  op.forward = {GemmWork{each, out, in, s.local, s.dtype, false, true}};
+  op.backward = {GemmWork{each, in, out, s.local, s.dtype, false, true}};
+  if (bytes_per_element(s.dtype) >= 2.0) return op;
+  const bool made_narrow = is_one_expert_kernel(b.workload()) && s.dtype == DType::mxfp8;
+  if (!made_narrow || name != "expert_down") op.forward.push_back(expert_casts(b, s, in, false));
+  if (!made_narrow || name != "expert_up") op.backward.push_back(expert_casts(b, s, out, true));
+  return op;
+}
+
+TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertShape& s,
+                          TensorIndex x, std::int64_t in, std::int64_t out, bool bias,
+                          bool adapted) {
+  Operator op = grouped_matmul(b, name, s, in, out);
+  const TensorIndex y = b.tensor(name, s.routed * out);
+  op.inputs = {x};
+  op.outputs = {y};
+  const std::int64_t elements = s.local * (in * out + (bias ? out : 0));
+  b.count_experts(s.local, in, out, bias);
+  if (!in_turn(b)) b.count_fetches(s.local * in * out, 1);  // one tensor
+  if (b.trains_base()) {
+    const bool narrow = bytes_per_element(s.dtype) < 2.0;
+    if (narrow && b.workload().framework.kernels == KernelStyle::fused) {
+      // The weight gradient reads the 8-bit input (Transformer Engine, as in GraphBuilder::linear).
+      const TensorIndex copy =
+          b.tensor_bytes("narrow_input", s.routed * in, MemoryCategory::activations, 0);
+      op.outputs.push_back(copy);
+      op.saves = {copy};
+    } else {
+      op.saves = {x};
+    }
+    const std::int64_t each = std::max<std::int64_t>(1, s.routed / s.local);
+    GemmWork gradient = weight_gradient(in, out, each, s.dtype, s.local);
+    gradient.grouped = true;
+    gradient.accumulate = b.workload().framework.gradient_fusion;
+    op.backward_weight = {gradient};
+    op.weight_gradient_elements = elements;
+  }
+  if (in_turn(b))
+    call_in_turn(b, op, name == "expert_up" && b.workload().model.gated_mlp ? 2 : 1, in * out);
+  b.dequantize_experts(op, s.local * in * out, s.local);
+  b.add(std::move(op));
+  if (!adapted || !row(b.workload().method).adapter || !b.workload().framework.adapts_experts)
+    return y;
+  return b.add_adapter(name, x, y, s.routed, in, out, s.local);
+}
+
+// What decides which tokens go where: operators of PyTorch's own on small tensors, counted without
+// views by calibrate/count_expert_operators.py with Megatron-LM @d98e8a64dd: the choice 8 and the
+// balance loss 11 forward, 10 backward, and the tokens of every expert 12 where an all-to-all must
+// know them (megatron/core/transformer/moe/token_dispatcher.py, preprocess). The CPU launches every
+// expert's product, of as many rows as it has tokens, so that it reads these numbers back before it
+// goes on (cuda_sync_point of the same file; HybridEPTokenDispatcher too, where nothing bounds the
+// number of tokens; megatron/core/transformer/moe/experts.py, TEGroupedMLP.forward: tolist).
+void add_routing(GraphBuilder& b, std::int64_t rows) {
+  const Workload& w = b.workload();
+  const bool counts = b.plan().expert > 1 && !w.framework.dispatches_once && !w.pads_experts;
+  const double scores = 4.0 * static_cast<double>(rows * w.model.moe->experts);
+  const auto kernels = [&](int launches, bool routing) {
+    return MemoryWork{ceil_bytes(2 * scores * launches), launches, MemoryAccess::streaming, true,
+                      routing};
+  };
+  std::vector<Kernel>& forward = b.last().forward;
+  if (!w.pads_experts) forward.insert(forward.begin(), ReadBack{});
+  if (counts) forward.insert(forward.begin(), kernels(12, false));
+  forward.insert(forward.begin(), kernels(19, true));
+  b.last().backward.push_back(kernels(10, true));
+}
+
+// Copies of the rows of all experts on this rank, to or from one operand. An all-to-all leaves them
+// by rank: a rank of several experts sorts them by expert, and back (Megatron-LM core_v0.16.0
+// megatron/core/transformer/moe/token_dispatcher.py, dispatch_postprocess, combine_preprocess).
+// Transformer Engine's products of less than 16 bits want a multiple of 16 or 32 rows of each
+// expert, so that they are padded in a copy and taken out by another, unless the dispatcher has
+// laid them out so (experts.py, TEGroupedMLP.forward, quantization_padding).
+int row_copies(const GraphBuilder& b, const ExpertShape& s, bool back) {
+  const Workload& w = b.workload();
+  const Framework& f = w.framework;
+  const bool sorts = b.plan().expert > 1 && !f.dispatches_once && s.local > 1;
+  const bool narrow = bytes_per_element(s.dtype) < 2.0 && f.kernels == KernelStyle::fused;
+  const bool pads = narrow && !w.pads_experts && !(f.dispatches_once && f.dispatch_pads);
+  return 1 + (sorts && (!back || f.weighs_rows_apart) ? 1 : 0) + (pads ? 1 : 0);
+}
+
+// To the ranks of the experts and back. Where tensor parallelism cuts an expert, what one of its
+// ranks was sent the others gather, and their results are summed before they go back (Megatron-LM
+// @d98e8a64dd megatron/core/transformer/moe/token_dispatcher.py, MoEAlltoAllTokenDispatcher).
+TensorIndex exchange(GraphBuilder& b, std::string_view name, TensorIndex x, const ExpertShape& s,
+                     std::int64_t width) {
+  const std::int64_t rows = s.routed;
+  const bool back = name == "combine";
+  const int copies = row_copies(b, s, back);
+  const TensorIndex out = b.tensor(name, rows * width);
+  const double n = bytes_of_elements(b, rows * width);
+  Operator op;
+  op.name = name;
+  op.kind = OperatorKind::communication;
+  op.inputs = {x};
+  op.outputs = {out};
+  op.forward = {MemoryWork{ceil_bytes(2 * n), 2, MemoryAccess::gather}};  // permute by expert
+  if (copies > 1)  // of rows that lie one behind the other
+    op.forward.push_back(
+        MemoryWork{ceil_bytes(2 * (copies - 1) * n), copies - 1, MemoryAccess::streaming});
+  op.backward = op.forward;
+  const std::int64_t cut = b.plan().expert_tensor;
+  const Bytes whole(rows * width * b.element());
+  const CommWork send{Collective::all_to_all, Bytes(whole.value / cut), CommAxis::expert, false};
+  const CommWork gather{Collective::all_gather, whole, CommAxis::tensor, false, 1, true};
+  const CommWork sum{Collective::reduce_scatter, whole, CommAxis::tensor, false, 1, true};
+  const bool sends = b.plan().expert > 1, gathers = cut > 1;
+  op.unlisted = !sends ||  // an index, no all_to_all_single
+                b.workload().framework.selective_op_omits_all_to_all;
+  if (gathers && back) op.forward.push_back(sum);
+  if (gathers && !back) op.backward.push_back(sum);
+  if (sends) op.forward.push_back(send);
+  if (sends) op.backward.push_back(send);
+  if (gathers && !back) op.forward.push_back(gather);
+  if (gathers && back) op.backward.push_back(gather);
+  b.add(std::move(op));
+  return out;
+}
+
+// t + b p for the tokens t of every expert, its bias b and their probabilities p, then all in one
+// tensor again (megatron/core/transformer/moe/experts.py, TEGroupedMLP._apply_bias): operators of
+// PyTorch's own, counted with their bytes per element by calibrate/count_expert_operators.py. With
+// the fp32 probabilities that DeepEP and HybridEP ask for, everything between is fp32. Backward
+// adds each gradient of both biases to the one that is kept. A graph of the whole step cannot hold
+// it: there the products add the bias themselves.
+TensorIndex add_weighted_bias(GraphBuilder& b, const ExpertShape& s, TensorIndex x,
+                              std::int64_t width) {
+  const Workload& w = b.workload();
+  if (!w.model.biases.experts || !w.framework.weighs_expert_bias || w.step_is_graph) return x;
+  const bool wide = w.framework.dispatches_once;
+  const auto n = static_cast<double>(s.routed * width);
+  const auto experts = static_cast<int>(s.local);
+  const auto plain = [&](double each, int launches) {
+    return MemoryWork{ceil_bytes(each * n), launches, MemoryAccess::streaming, true};
+  };
+  Operator op;
+  op.name = "expert_bias";
+  op.inputs = {x};
+  op.outputs = {b.tensor("expert_bias", s.routed * width)};
+  op.forward = {plain(wide ? 28 : 12, 2 * experts + (wide ? 2 : 1))};
+  op.backward = {plain(wide ? 40 : 16, (wide ? 6 : 4) * experts + (wide ? 3 : 2))};
+  if (b.trains_base()) op.backward_weight = {plain(0, 2 * experts)};
+  op.forward_temporary = Bytes((wide ? 8 : 2) * s.routed * width);
+  op.backward_temporary = op.forward_temporary;
+  const TensorIndex out = op.outputs.front();
+  b.add(std::move(op));
+  return out;
+}
+
+// A row of every expert of a token goes to fp32, is multiplied by its score and goes back, each a
+// kernel (pytorch/torchtitan @25c9530c1 torchtitan/models/common/token_dispatcher.py, combine;
+// @v0.2.0 torchtitan/models/moe/moe.py, before the experts or after them): 6 + 8 + 6 bytes of an
+// element. Backward: the casts' 6 + 6, the row's gradient 8, the score's product 12 and its sum 4.
+// The multiplication keeps the fp32 rows. A compiler makes one kernel of them, 4 and 6 bytes, if it
+// is let: until 2026 the dispatch is left out (v0.2.2 models/llama4/infra/parallelize.py:626).
+TensorIndex weigh_rows(GraphBuilder& b, const ExpertShape& s, TensorIndex rows, TensorIndex scores,
+                       std::int64_t width) {
+  const std::int64_t elements = s.routed * width;
+  const auto n = static_cast<double>(elements);
+  const Framework& f = b.workload().framework;
+  if (f.compiles_dispatch && f.kernels == KernelStyle::compiled)
+    return b.pointwise("weighted_rows", {rows, scores}, {rows, scores}, elements, 4 * n, 6 * n, 1);
+  const Bytes wide(4 * elements);
+  Operator op;
+  op.name = "weighted_rows";
+  op.inputs = {rows, scores};
+  op.outputs = {b.tensor_bytes("wide_rows", wide.value, MemoryCategory::activations, 0),
+                b.tensor("weighted_rows", elements)};
+  op.saves = {op.outputs.front(), scores};
+  op.forward = {MemoryWork{ceil_bytes(20 * n), 3, MemoryAccess::streaming, true}};
+  op.backward = {MemoryWork{ceil_bytes(36 * n), 5, MemoryAccess::streaming, true}};
+  op.forward_temporary = wide;
+  op.backward_temporary = Bytes(2 * wide.value);
+  op.backward_temporaries = 2;
+  const TensorIndex out = op.outputs.back();
+  b.add(std::move(op));
+  return out;
+}
+
+// gpt-oss bounds gate and up before its activation: operators of PyTorch's own before the fused one
+// (chunk, two clamps and a cat in weighted_bias_quick_geglu_impl of Megatron-LM @d98e8a64dd
+// megatron/core/fusions/fused_bias_geglu.py), counted with their bytes per element of the result by
+// calibrate/count_expert_operators.py. It also makes a tensor of one number for the GPU, which is a
+// copy that blocks (PyTorch torch/csrc/utils/tensor_new.cpp, internal_new_from_data, and
+// aten/src/ATen/native/cuda/Copy.cu). No other model has biases in its experts. The grouped MLP in
+// one kernel, that a step in one graph has, bounds them itself (Transformer Engine's
+// ScaledClampedQGeGLU).
+TensorIndex clamp_activation(GraphBuilder& b, TensorIndex up, std::int64_t elements) {
+  const Workload& w = b.workload();
+  if (!w.model.biases.experts || !w.framework.weighs_expert_bias || w.step_is_graph) return up;
+  const auto n = static_cast<double>(elements);
+  const TensorIndex out = b.tensor("expert_clamp", 2 * elements);
+  Operator op;
+  op.name = "expert_clamp";
+  op.inputs = {up};
+  op.outputs = {out};
+  op.saves = {up};
+  op.forward = {MemoryWork{ceil_bytes(16 * n), 3, MemoryAccess::streaming, true}, ReadBack{}};
+  op.backward = {MemoryWork{ceil_bytes(30 * n), 9, MemoryAccess::streaming, true}};
+  b.add(std::move(op));
+  return out;
+}
+
+// As in gated_activation, with gate and up in one tensor.
+TensorIndex expert_activation(GraphBuilder& b, const ExpertShape& s, TensorIndex up) {
+  constexpr std::string_view name = "expert_activation";
+  const std::int64_t elements = s.routed * s.width;
+  const double n = bytes_of_elements(b, elements);
+  const int calls = in_turn(b) ? static_cast<int>(s.local) : 1;
+  if (is_one_expert_kernel(b.workload())) {
+    const TensorIndex out = b.pointwise(name, {up}, {up}, elements, 0, 0, 0);
+    b.last().forward.clear();
+    b.last().backward.clear();
+    return out;
+  }
+  if (!b.workload().model.gated_mlp)
+    return b.pointwise(name, {up}, {up}, elements, 2 * n, 3 * n, calls);
+  if (!b.eager()) return b.pointwise(name, {up}, {up}, elements, 3 * n, 5 * n, calls);
+  const TensorIndex act = b.pointwise(name, {up}, {up}, elements, 2 * n, 3 * n, calls);
+  return b.pointwise(name, {act, up}, {act, up}, elements, 3 * n, 6 * n, calls);
+}
+
+// What Megatron's router keeps per token and expert: the auxiliary loss's own fp32 scores (4 B;
+// megatron/core/transformer/moe/moe_utils.py, compute_routing_scores_for_aux_loss), the map as
+// booleans (1 B), and as the two int32 rows by which Transformer Engine permutes tokens and sends
+// them back (8 B; common/triton/permutation.py). Score functions over all experts keep more.
+void keep_routing(GraphBuilder& b, TensorIndex scores, std::int64_t rows, int experts) {
+  if (b.workload().framework.kernels != KernelStyle::fused) return;
+  const std::int64_t kept = 13 * rows * experts;
+  Operator op;
+  op.name = "routing";
+  op.inputs = {scores};
+  op.outputs = {b.tensor_bytes("routing", kept, MemoryCategory::activations, 0)};
+  op.saves = op.outputs;
+  op.forward = {MemoryWork{Bytes(2 * kept), 1, MemoryAccess::streaming}};
+  b.add(std::move(op));
+}
+
+// Each expert's logit of each token. A scaled router norms what the block began with, times
+// weights, and scales the probability of every expert (transformers models/gemma4/
+// modeling_gemma4.py, Gemma4TextRouter).
+TensorIndex routed_scores(GraphBuilder& b, TensorIndex residual, TensorIndex normed) {
+  const Transformer& m = b.workload().model;
+  const std::int64_t rows = b.sequence_tokens();
+  const bool scaled = m.moe->scaled_router;
+  if (scaled) b.count_other(m.moe->experts);
+  const TensorIndex x = scaled ? b.norm("router_norm", residual, rows, m.hidden) : normed;
+  return b.linear(
+      {"router", m.hidden, m.moe->experts, Cut::none, m.biases.router, false, false, false}, x,
+      rows);
+}
+
+}  // namespace
+
+TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex normed) {
+  const Transformer& m = b.workload().model;
+  const MixtureOfExperts& moe = *m.moe;
+  const ParallelPlan& plan = b.plan();
+  const std::int64_t rows = b.sequence_tokens();
+  ExpertShape s;
+  const int copies = b.own_code().feeds_all_experts ? moe.experts : moe.top_k;
+  s.routed = rows * copies * plan.expert_tensor;
+  if (plan.expert > 1)
+    s.routed = std::llround(static_cast<double>(s.routed) * b.workload().expert_imbalance);
+  s.local = std::max(1, moe.experts / plan.expert);
+  s.width = moe.expert_ffn / plan.expert_tensor;
+  s.dtype = bytes_per_element(b.workload().compute) < 2.0 ? b.workload().compute
+                                                          : b.workload().product_dtype();
+  const auto branch = [&](std::string_view name, TensorIndex t, TensorIndex otherwise) {
+    return moe.normed_branches ? b.norm(name, t, rows, m.hidden) : otherwise;
+  };
+  const TensorIndex scores = routed_scores(b, residual, normed);
+  keep_routing(b, scores, rows, moe.experts);
+  // Latent experts: tokens are projected down before they are sent, and up after the sum
+  // (transformers models/nemotron_h/modeling_nemotron_h.py, NemotronHMoE).
+  const std::int64_t hidden = moe.latent.value_or(m.hidden);
+  const TensorIndex read = branch("expert_norm", residual, normed);
+  const TensorIndex source =
+      moe.latent ? b.linear({"latent_down", m.hidden, hidden}, read, rows) : read;
+  // Torch.autocast does not cast what transformers' grouped products read.
+  const bool stored = b.workload().framework.experts_as_stored && b.element() == 2 &&
+                      casts_weights(b.workload(), plan);
+  const auto widened = [&](std::size_t op, std::size_t t, TensorIndex out) {
+    if (stored) b.widen(op, t);
+    return out;
+  };
+  std::size_t op = b.operators(), t = b.tensors();
+  const TensorIndex sent = widened(op, t, exchange(b, "dispatch", source, s, hidden));
+  b.last().inputs.push_back(scores);
+  const bool loops = in_turn(b);
+  if (loops)
+    dispatch_in_turn(b, rows, s.routed, hidden);
+  else
+    add_routing(b, rows);
+  op = b.operators(), t = b.tensors();
+  const AdapterTargets& on = b.workload().adapter.targets;
+  const TensorIndex up =
+      expert_linear(b, "expert_up", s, sent, hidden, s.width * (m.gated_mlp ? 2 : 1),
+                    m.biases.experts, on.up || on.gate);
+  const TensorIndex bounded = clamp_activation(b, up, s.routed * s.width);
+  const TensorIndex activated = expert_activation(b, s, bounded);
+  TensorIndex down =
+      expert_linear(b, "expert_down", s, activated, s.width, hidden, m.biases.experts, on.down);
+  down = add_weighted_bias(b, s, down, hidden);
+  TensorIndex back = widened(op, t, exchange(b, "combine", down, s, hidden));
+  if (loops) combine_in_turn(b);
+  const double out = bytes_of_elements(b, rows * hidden);
+  // Fused experts weigh inside the activation, so that the sum afterwards keeps nothing of theirs
+  // (Megatron-LM megatron/core/transformer/moe/experts.py: permuted_probs go into the activation).
+  std::vector<TensorIndex> weights{scores}, kept{scores};
+  if (b.workload().framework.weighs_rows_apart) {
+    back = weigh_rows(b, s, back, scores, hidden);
+    weights = kept = {};
+  } else if (b.workload().framework.kernels != KernelStyle::fused) {
+    kept.push_back(back);
+  }
+  weights.insert(weights.begin(), back);
+  back = b.pointwise("weighted_sum", std::move(weights), std::move(kept), rows * hidden,
+                     out * (copies + 1), out * (2 * copies + 1), loops ? 2 * moe.experts : 2);
+  if (loops) end_turns(b);
+  if (moe.latent) back = b.linear({"latent_up", hidden, m.hidden}, back, rows);
+  back = branch("expert_output_norm", back, back);
+  if (moe.shared_expert_ffn == 0) return back;
+  TensorIndex shared = add_mlp(b, normed, moe.shared_expert_ffn, true);
+  shared = branch("shared_output_norm", shared, shared);
+  if (moe.shared_gate) b.count_other(m.hidden);
+  return b.residual_add(back, shared, rows * m.hidden);
+}
+
+}  // namespace shardwise
