@@ -326,4 +326,16 @@ TEST_CASE("A cut head's gradients are a share that its row states") {
   CHECK(refused("\"loss\": \"cut\"", "\"loss\": \"dense\"") == key);
 }
 
+// Until transformers 4.57.6 experts are modules of nn.Linear that Python calls in turn, which
+// bitsandbytes replaces one by one; since 5.0.0 a layer has one tensor, and one product, of all.
+TEST_CASE("Experts that are called in turn are quantised one by one") {
+  for (const Framework& f : rows()) {
+    if (!f.loops_experts) continue;
+    INFO(f.id);
+    CHECK(f.quantizes_experts);
+    CHECK_FALSE(f.experts_as_stored);
+  }
+  CHECK(row_of("trl-2025-12").quantizes_experts);  // TRL 0.26.2, December 2025
+}
+
 }  // namespace shardwise
