@@ -336,6 +336,10 @@ TEST_CASE("Experts that are called in turn are quantised one by one") {
     CHECK_FALSE(f.experts_as_stored);
   }
   CHECK(row_of("trl-2025-12").quantizes_experts);  // TRL 0.26.2, December 2025
+  for (const char* id : {"llama-factory-deepspeed-2024", "hf-deepspeed-0.17", "fastchat",
+                         "fms-acceleration-bnb", "fms-acceleration-bnb-2025", "qwen-finetune",
+                         "qwen-finetune-notebook", "qwen-finetune-deepspeed"})
+    CHECK(row_of(id).loops_experts);
 }
 
 }  // namespace shardwise
