@@ -342,4 +342,10 @@ TEST_CASE("Experts that are called in turn are quantised one by one") {
     CHECK(row_of(id).loops_experts);
 }
 
+// fp32 weights under autocast: transformers 5 multiplies experts in the format of their weights.
+TEST_CASE("Rows of transformers 5 over fp32 weights multiply experts as they are stored") {
+  for (const char* id : {"hf-trainer", "hf-trainer-5", "trl", "trl-1.12", "llama-factory"})
+    CHECK(row_of(id).experts_as_stored);
+}
+
 }  // namespace shardwise
