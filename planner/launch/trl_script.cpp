@@ -205,7 +205,7 @@ void imply_trainer(PlanWords& words, const std::string& file) {
   }
   if (words.is("framework", "hf-trainer")) words.forget("framework");  // as Accelerate's file does
   const bool wide = !adapter && !words.is("method", "pretrain") && !words.is("weights", "half");
-  words.imply("framework", wide ? "hf-trainer-4" : "hf-trainer", file);
+  words.imply("framework", wide ? "hf-trainer-fp32" : "hf-trainer", file);
 }
 
 void trl_finish(PlanWords& words, const PlanFileContext& context, const std::string& file) {

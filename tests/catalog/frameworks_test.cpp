@@ -348,4 +348,15 @@ TEST_CASE("Rows of transformers 5 over fp32 weights multiply experts as they are
     CHECK(row_of(id).experts_as_stored);
 }
 
+// What a file of TRL that trains a whole model is read as.
+TEST_CASE("The Trainer handed fp32 weights is that of transformers 5 otherwise") {
+  const Framework& f = row_of("hf-trainer-fp32");
+  CHECK(f.finetune_weights == WeightRecipe::fp32_with_half_compute);
+  CHECK_FALSE(f.loops_experts);
+  CHECK(f.experts_as_stored);
+  CHECK_FALSE(f.quantizes_experts);
+  CHECK(f.with_zero == row_of("hf-trainer").with_zero);
+  CHECK(resolved_for(f, Method::full, DType::bf16).gradient_dtype == DType::fp32);
+}
+
 }  // namespace shardwise

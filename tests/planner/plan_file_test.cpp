@@ -335,7 +335,7 @@ TEST_CASE("the Trainer's own FSDP is FSDP1 through Accelerate") {
 
 // Adapters without a word on the loss are TRL's, on its chunked loss; on whole logits, the
 // Trainer's. TRL loads a whole model in fp32 unless told (trl @f2cd57710 model_config.py:89),
-// the Trainer of transformers 5 what is stored.
+// the Trainer of transformers 5 what is stored; experts are those of transformers 5 either way.
 TEST_CASE("arguments are TRL's or the Trainer's") {
   const auto framework = [](const std::string& more) {
     const auto files = read_plan("args.yaml", "per_device_train_batch_size: 2\n" + more);
@@ -345,8 +345,8 @@ TEST_CASE("arguments are TRL's or the Trainer's") {
   CHECK(framework("use_peft: true\n") == "trl");
   CHECK(framework("use_peft: true\nloss_type: chunked_nll\n") == "trl");
   CHECK(framework("use_peft: true\nloss_type: nll\n") == "hf-trainer");
-  CHECK(framework("") == "hf-trainer-4");
-  CHECK(framework("dtype: float32\n") == "hf-trainer-4");
+  CHECK(framework("") == "hf-trainer-fp32");
+  CHECK(framework("dtype: float32\n") == "hf-trainer-fp32");
   CHECK(framework("dtype: bfloat16\n") == "hf-trainer");
   CHECK(framework("torch_dtype: auto\n") == "hf-trainer");
 }
