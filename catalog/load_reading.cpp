@@ -121,7 +121,7 @@ PhraseReading read_phrase(JsonReader& r) {
   p.quantized_sharding = r.maybe_flag("quantized_sharding");
   p.dispatches_once = r.maybe_flag("dispatches_once");
   p.loops_experts = r.maybe_flag("loops_experts");
-  p.checkpoints_gather_again = r.maybe_flag("checkpoints_gather_again");
+  p.checkpoints_in_units = r.maybe_flag("checkpoints_in_units");
   p.current_scaling = r.maybe_flag("current_scaling");
   p.quantizes_apart = r.maybe_flag("quantizes_apart");
   p.four_bit_unpacking = r.maybe_choice("four_bit_unpacking", four_bit_unpacking_names);

@@ -38,6 +38,14 @@ bool names_masters(WeightRecipe weights, const Framework& f) {
          f.pretrain_weights == WeightRecipe::half_with_master;
 }
 
+// The Trainer checkpoints around FSDP's units; FSDP's plugin wraps what is in them, and its
+// checkpoints are not reentrant (huggingface/accelerate 0.34.2 and 1.12.0 (PyPI)
+// src/accelerate/accelerator.py, after FSDP(model): CheckpointImpl.NO_REENTRANT).
+void checkpoint_in_units(Framework& f) {
+  f.recompute_stops_early = true;
+  f.reentrant_checkpoints = f.checkpoints_gather_again = f.frozen_units_keep_inputs = false;
+}
+
 bool gpu_computes(const Gpu& gpu, DType format) { return gpu.rate(format).has_value(); }
 
 // A compiler traces the kernels of a plugin too, and fuses what is between them.
@@ -136,6 +144,7 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
   else if (t.compile && f.kernels == KernelStyle::compiled)
     f.kernels = KernelStyle::eager;  // the row compiles, this run did not
   f.compiles_loss_alone = t.compile_loss.value_or(f.compiles_loss_alone);
+  if (stated(c, &PhraseReading::checkpoints_in_units).value_or(false)) checkpoint_in_units(f);
   if (const auto overlaps = stated(c, &PhraseReading::overlaps_reduction))
     f.overlap_gradient_reduce = f.overlap_reduce_at_stage_3 = *overlaps;
   if (const auto elements = stated(c, &PhraseReading::bucket_elements)) {

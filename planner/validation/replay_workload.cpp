@@ -236,8 +236,6 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
   w.attention_dropout = w.hidden_dropout;
   w.framework.dispatches_once =
       stated(c, &PhraseReading::dispatches_once).value_or(w.framework.dispatches_once);
-  w.framework.checkpoints_gather_again = stated(c, &PhraseReading::checkpoints_gather_again)
-                                             .value_or(w.framework.checkpoints_gather_again);
   w.framework.loops_experts =
       stated(c, &PhraseReading::loops_experts).value_or(w.framework.loops_experts);
   w.framework.dispatch_pads =

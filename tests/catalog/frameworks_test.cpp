@@ -359,4 +359,20 @@ TEST_CASE("The Trainer handed fp32 weights is that of transformers 5 otherwise")
   CHECK(resolved_for(f, Method::full, DType::bf16).gradient_dtype == DType::fp32);
 }
 
+// What dates a Trainer's row is of the release, not of how many GPUs share the weights.
+TEST_CASE("Under FSDP the dated Trainers stay of their release") {
+  for (const char* id : {"hf-trainer-4", "hf-trainer-2024"}) {
+    const Framework &whole = row_of(id), &sharded = row_of(whole.with_zero);
+    CHECK(sharded.id != "accelerate-fsdp");
+    CHECK(sharded.loops_experts);
+    CHECK(sharded.quantizes_experts);
+    CHECK(sharded.fused_optimizer == whole.fused_optimizer);
+    CHECK(sharded.match_note == whole.match_note);
+  }
+  CHECK(meant("accelerate fsdp", "transformers 4.57.1") == "accelerate-fsdp-4");
+  CHECK(meant("accelerate fsdp", "transformers 4.31") == "accelerate-fsdp-2024");
+  CHECK(meant("accelerate fsdp") == "accelerate-fsdp");
+  CHECK(meant("fairscale", "March 2021") == "fairscale");
+}
+
 }  // namespace shardwise

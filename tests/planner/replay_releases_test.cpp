@@ -69,4 +69,18 @@ TEST_CASE("weights that a record states are not as the framework loads them") {
   CHECK(f.gradient_dtype == DType::fp32);
 }
 
+// Accelerate of 2024 around transformers of then: reentrant checkpoints around FSDP's units, which
+// are gathered once more; those of FSDP's own plugin lie in the units and are not.
+TEST_CASE("where checkpoints lie around FSDP's units") {
+  const Framework around =
+      asked("benchdc-llama3-70b-fsdp-b1-s512-32xa100").question.workload.framework;
+  CHECK(around.id == "accelerate-fsdp-2024");
+  CHECK(around.checkpoints_gather_again);
+  CHECK_FALSE(around.recompute_stops_early);
+  const Framework inside = asked("oumi-pr213-llama2b-a100x4-hybrid").question.workload.framework;
+  CHECK(inside.id == "accelerate-fsdp-2024");
+  CHECK_FALSE(inside.checkpoints_gather_again);
+  CHECK(inside.recompute_stops_early);
+}
+
 }  // namespace shardwise
