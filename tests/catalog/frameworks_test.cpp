@@ -375,4 +375,24 @@ TEST_CASE("Under FSDP the dated Trainers stay of their release") {
   CHECK(meant("fairscale", "March 2021") == "fairscale");
 }
 
+// _pre_forward of FSDP1 gathers in the pass that a reentrant checkpoint runs again, and only there;
+// frozen units keep inputs under these alone.
+TEST_CASE("What reentrant checkpoints do around FSDP1's units goes together") {
+  int around = 0;
+  for (const Framework& f : rows()) {
+    INFO(f.id);
+    if (f.checkpoints_gather_again) CHECK(f.reentrant_checkpoints);
+    if (f.frozen_units_keep_inputs) CHECK(f.checkpoints_gather_again);
+    around += f.checkpoints_gather_again;
+  }
+  CHECK(around >= 8);
+  // use_reentrant is True where nothing is said until transformers 4.57.6 (modeling_utils.py:3692),
+  // False since 5.0.0 (:3099).
+  for (const char* id : {"hf-trainer-2024", "hf-trainer-4", "accelerate-fsdp-2024",
+                         "accelerate-fsdp-4", "trl-2024", "trl-2025", "trl-2025-12", "fastchat"})
+    CHECK_FALSE(row_of(id).recompute_stops_early);
+  for (const char* id : {"hf-trainer", "hf-trainer-5", "accelerate-fsdp", "trl", "trl-1.12"})
+    CHECK(row_of(id).recompute_stops_early);
+}
+
 }  // namespace shardwise
