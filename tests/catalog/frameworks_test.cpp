@@ -395,4 +395,15 @@ TEST_CASE("What reentrant checkpoints do around FSDP1's units goes together") {
     CHECK(row_of(id).recompute_stops_early);
 }
 
+// FSDP shards gradients with the states: a search offers no ZeRO-1 of it.
+TEST_CASE("Rows of FSDP alone have no ZeRO-1") {
+  for (const Framework& f : rows())
+    if (!f.refines.empty()) {
+      INFO(f.id);
+      CHECK(f.least_zero_stage == row_of(f.refines).least_zero_stage);
+    }
+  for (const char* id : {"litgpt-2024", "thunder-benchmark", "kempnerforge", "fastchat", "yafsdp"})
+    CHECK(row_of(id).least_zero_stage == 2);
+}
+
 }  // namespace shardwise
