@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "simulator/pipeline_schedule.hpp"
+
 namespace shardwise {
 namespace {
 
@@ -38,6 +40,27 @@ Bytes point_to_point(const CollectiveModel& model, const GroupShape& shape, cons
   Bytes sum = static_cast<std::int64_t>(peers) * per_peer * b.peer_per_channel;
   if (l.nodes > 1) sum += std::int64_t{b.channel_limit} * 16 * b.shared_pool_chunk;
   return sum;
+}
+
+// Whether first and last stage add up the gradients of tied tables (CostModel::schedule_tied).
+bool sums_tied_tables(const Workload& w, const ParallelPlan& p) {
+  if (!w.model.tied_embeddings || w.framework.unties_embeddings) return false;
+  if (p.pipeline == 1 || p.layer_split) return false;
+  const PipelineSchedule& schedule = *find_pipeline_schedule(p.schedule_row());
+  const PipelineShape shape{p.pipeline, p.chunks, p.microbatches};
+  const int last = schedule.model_chunks(shape) - 1;
+  for (int chunk = 0; chunk < p.chunks; ++chunk)  // in a V both ends are on the first stage
+    if (schedule.model_chunk(shape, 0, chunk) == last) return false;
+  return true;
+}
+
+// Megatron makes the ranks that share an expert a group of their own, be they those of the tensor
+// group (Megatron-LM @d98e8a64dd megatron/core/parallel_state.py, EXPERT_TENSOR_PARALLEL_GROUP;
+// transformer/moe/token_dispatcher.py: self.tp_group = pg_collection.expt_tp). A dispatcher in one
+// kernel has no such gathers.
+bool has_expert_tensor_group(const Workload& w, const ParallelPlan& p) {
+  if (!w.model.moe || p.expert_tensor == 1 || w.framework.dispatches_once) return false;
+  return w.framework.kernels == KernelStyle::fused || p.expert_tensor != p.tensor;
 }
 
 }  // namespace
@@ -102,6 +125,9 @@ CommunicatorMemory plan_communicators(const Workload& w, const ParallelPlan& p,
   if (p.expert > 1) open(layout.shape(GroupKind::expert), {all_to_all});
   if (p.expert > 1) open(layout.shape(GroupKind::expert_gradient), {all_gather, reduce_scatter});
   if (p.pipeline > 1 && !p.layer_split) open(layout.pipeline_link(0), {send_recv});
+  if (has_expert_tensor_group(w, p))
+    open(layout.shape(GroupKind::expert_tensor), {all_gather, reduce_scatter});
+  if (sums_tied_tables(w, p)) open(layout.stage_pair(0, p.pipeline - 1), {all_reduce});
   const GroupShape world = group_shape(layout.world(), 1, gpus_per_node(cluster), layout.world());
   for (int i = 0; i < w.framework.world_groups; ++i) open(world, {all_reduce});
   return total;

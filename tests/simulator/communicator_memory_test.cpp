@@ -1,6 +1,7 @@
 #include "simulator/memory/communicator_memory.hpp"
 
 #include "tests/simulator/link_machines.hpp"
+#include "tests/simulator/sample_workload.hpp"
 
 using namespace shardwise;
 using namespace shardwise::link_machines;
@@ -99,4 +100,56 @@ TEST_CASE("using a communicator for more never takes less", "[communicator_memor
       }
     }
   }
+}
+
+// NVIDIA/nccl#964: an all-reduce of two A100 takes 544 MiB, as above. In a V both ends are on the
+// first stage, which sums nothing.
+TEST_CASE("first and last stage open a group for tied tables", "[communicator_memory]") {
+  const LinkCalibration links = calibration();
+  const Cluster c = hgx(a100());
+  const CollectiveModel model(c, links);
+  Workload w = pretraining(llama(8, 512, 8, 8, 1408, 1000), 128);
+  ParallelPlan p = plan_of(2);
+  p.pipeline = 4;
+  p.microbatches = 8;
+  const auto opened = [&] {
+    return mebibytes(plan_communicators(w, p, c, RankLayout(p, c), model).device);
+  };
+  const auto more = [&] {
+    w.model.tied_embeddings = false;
+    const std::int64_t apart = opened();
+    w.model.tied_embeddings = true;
+    return opened() - apart;
+  };
+  CHECK(more() == 544);
+  p.schedule = "zb-v";
+  p.chunks = 2;
+  CHECK(more() == 0);
+}
+
+// Gathers and scatters of two A100: 16 + 24 x 12 MiB. Megatron's group of the ranks that cut an
+// expert is its own even where it is the tensor group's ranks.
+TEST_CASE("ranks that cut an expert have a group of their own", "[communicator_memory]") {
+  const LinkCalibration links = calibration();
+  const Cluster c = hgx(a100());
+  const CollectiveModel model(c, links);
+  Workload w = pretraining(llama(8, 512, 8, 8, 1408, 1000), 128);
+  w.model.moe = MixtureOfExperts{8, 2, 512, 0, false, 0, 1};
+  ParallelPlan p = plan_of(4, 2);
+  const auto more = [&] {
+    const auto opened = [&] {
+      return mebibytes(plan_communicators(w, p, c, RankLayout(p, c), model).device);
+    };
+    p.expert_tensor = 1;
+    const std::int64_t whole = opened();
+    p.expert_tensor = 2;
+    return opened() - whole;
+  };
+  w.framework.kernels = KernelStyle::fused;
+  CHECK(more() == 304);
+  w.framework.dispatches_once = true;
+  CHECK(more() == 0);
+  w.framework.kernels = KernelStyle::eager;
+  w.framework.dispatches_once = false;
+  CHECK(more() == 0);
 }
