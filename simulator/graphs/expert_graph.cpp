@@ -309,6 +309,38 @@ TensorIndex routed_scores(GraphBuilder& b, TensorIndex residual, TensorIndex nor
       rows);
 }
 
+// sigmoid(x w) times what the shared expert gives, which is kept for the gradient of its one factor
+// (transformers 5.23 models/qwen2_moe/modeling_qwen2_moe.py:346; Megatron-LM @d98e8a64dd megatron/
+// core/transformer/moe/shared_experts.py:203-206). Backward both products of the output's gradient
+// are made, 2 + 3 values, and the second is read for the sum over a row; compiled, one kernel reads
+// both tensors and writes one. The product with w is one of a matrix and a vector, which reads x
+// forward and for the gradient of w, and writes that of x.
+TensorIndex gate_shared(GraphBuilder& b, TensorIndex normed, TensorIndex shared,
+                        std::int64_t rows) {
+  const std::int64_t hidden = b.workload().model.hidden;
+  const double n = bytes_of_elements(b, rows * hidden);
+  const TensorIndex gate = b.tensor("shared_gate", rows);
+  Operator product;
+  product.name = "shared_gate";
+  product.inputs = {normed};
+  product.outputs = {gate};
+  product.forward = {traffic(n, 1, MemoryAccess::reduction)};
+  product.backward = {traffic(n, 1)};
+  if (b.trains_base()) {
+    product.saves = {normed};
+    product.backward_weight = {MemoryWork{ceil_bytes(n), 1, MemoryAccess::reduction, true}};
+    product.weight_gradient_elements = hidden;
+  }
+  issue_as_plain(product);
+  b.add(std::move(product));
+  b.count_other(hidden);
+  const bool compiled = b.workload().framework.kernels == KernelStyle::compiled;
+  const TensorIndex out = b.pointwise("gated_shared", {gate, shared}, {gate, shared}, rows * hidden,
+                                      2 * n, (compiled ? 3 : 6) * n, compiled ? 1 : 2);
+  issue_as_plain(b.last());
+  return out;
+}
+
 }  // namespace
 
 TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex normed) {
@@ -382,7 +414,7 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex norme
   if (moe.shared_expert_ffn == 0) return back;
   TensorIndex shared = add_mlp(b, normed, moe.shared_expert_ffn, true);
   shared = branch("shared_output_norm", shared, shared);
-  if (moe.shared_gate) b.count_other(m.hidden);
+  if (moe.shared_gate) shared = gate_shared(b, normed, shared, rows);
   return b.residual_add(back, shared, rows * m.hidden);
 }
 

@@ -85,6 +85,31 @@ TEST_CASE("rows of experts are copied as often as their dispatcher leaves to do"
   CHECK(copies(narrow, "combine") == 1);
 }
 
+// What 4,096 tokens get from a shared expert, 2,048 values of 16 bits each, is read and written
+// forward; backward both factors' products are made, 3 + 3 times that. It is kept, and beside it
+// the token's own factor. The factor's weights are 2,048.
+TEST_CASE("a gated shared expert keeps what it gives", "[experts]") {
+  Workload w = routed_model(DType::bf16);
+  w.model.moe->shared_expert_ffn = 1024;
+  const auto saved = [](const LayerGraph& graph) {
+    std::int64_t sum = 0;
+    for (const TensorIndex t : operator_named(graph, "gated_shared").saves)
+      sum += graph.tensors[static_cast<std::size_t>(t)].bytes;
+    return sum;
+  };
+  const auto all = [](const MemoryWork&) { return true; };
+  const std::int64_t without = block_of(w).parameters.base();
+  w.model.moe->shared_gate = true;
+  const LayerGraph graph = block_of(w);
+  CHECK(graph.parameters.base() - without == 2048);
+  const std::int64_t given = 4096 * 2048 * 2;
+  CHECK(saved(graph) == given + 4096 * 2);
+  CHECK(traffic_of(operator_named(graph, "gated_shared").forward, all).bytes == 2 * given);
+  CHECK(traffic_of(operator_named(graph, "gated_shared").backward, all).bytes == 6 * given);
+  w.framework.kernels = KernelStyle::compiled;
+  CHECK(traffic_of(operator_named(block_of(w), "gated_shared").backward, all).bytes == 3 * given);
+}
+
 // Eight experts, a kernel each, 2 B read and two of 1 B written: 4 B an element. The tensor's own
 // largest value is looked for first: 2 B more, and four kernels.
 TEST_CASE("operands are cast expert by expert", "[experts]") {
