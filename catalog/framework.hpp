@@ -136,6 +136,7 @@ struct Framework {
   // below compute capability 8.0 do not take them (simulator/graphs/written_out_attention.hpp).
   bool writes_grouped_attention_out = false;
   bool repeats_kv_before_rotary = false;  // so that the copies are rotated (litgpt)
+  bool adds_head_slices_apart = false;    // a fused head and loss: Liger 0.6.2 to 0.8.2
   bool masks_padding = false;  // attention gets the padding as a mask of its own: PyTorch
                                // takes the memory-efficient kernel, over the whole square
   bool masks_windows = false;  // a window is one too, once a sequence is as long: K and V are

@@ -236,6 +236,7 @@ void read_training(JsonReader& r, Reading& out) {
     row.kernels = e.maybe_choice("kernels", kernel_style_names);
     row.upcasts_unquantized = e.maybe_flag("upcasts_unquantized");
     row.masks_padding = e.maybe_flag("masks_padding");
+    row.adds_head_slices_apart = e.maybe_flag("adds_head_slices_apart");
     return row;
   });
   JsonReader missing = r.object("missing_framework");

@@ -91,6 +91,7 @@ struct PluginReading {
   std::optional<KernelStyle> kernels;
   std::optional<bool> upcasts_unquantized;
   std::optional<bool> masks_padding;
+  std::optional<bool> adds_head_slices_apart;
 };
 struct MemoryKindReading {
   std::string text;

@@ -55,6 +55,7 @@ void apply(const PluginReading& plugin, bool compiled, Framework& f) {
   if (plugin.kernels && !compiled) f.kernels = *plugin.kernels;
   if (plugin.upcasts_unquantized) f.upcasts_unquantized = *plugin.upcasts_unquantized;
   if (plugin.masks_padding) f.masks_padding = *plugin.masks_padding;
+  if (plugin.adds_head_slices_apart) f.adds_head_slices_apart = *plugin.adds_head_slices_apart;
 }
 
 void apply_plugins(const ReplayContext& c, Framework& f) {

@@ -8,11 +8,15 @@ namespace {
 // Head and loss one slice of the tokens after the other, each with its backward at once.
 struct SlicedLoss {
   std::int64_t slices = 1;
-  double live = 4;             // [B] of a logit at once
-  double moved = 24;           // [B] of a logit: read and written
-  int kernels = 4;             // beside the products
-  double gradient_summed = 0;  // [B] moved to add a slice's gradient of an element of the head
-  bool checkpointed = false;   // a slice's forward is made again on its way back
+  double live = 4;              // [B] of a logit at once
+  double moved = 24;            // [B] of a logit: read and written
+  int kernels = 4;              // beside the products
+  double gradient_summed = 0;   // [B] moved to add a slice's gradient of an element of the head
+  int sum_kernels = 0;          // beside the product
+  double gradient_held = 0;     // [B] of an element of the head in what is added to, all the while
+  double gradient_apart = 0;    // [B] in a slice's own gradient
+  double gradient_widened = 0;  // [B] in its copy
+  bool checkpointed = false;    // a slice's forward is made again on its way back
   // [B] of an element of the head in copies made for each slice's product: while that runs, kept
   // for the way back, and moved to make them.
   double copied = 0;
@@ -66,18 +70,28 @@ void sliced_loss(GraphBuilder& b, TensorIndex x, std::int64_t width, const Slice
     if (trained) op.forward.push_back(GemmWork{w.model.hidden, width, slice, 1, dtype});
     op.forward.push_back(
         MemoryWork{ceil_bytes(logits * loss_of.moved), loss_of.kernels, MemoryAccess::reduction});
-    if (trained && slices > 1 && loss_of.gradient_summed > 0)
-      op.forward.push_back(MemoryWork{ceil_bytes(head * loss_of.gradient_summed), 2});
+    if (trained && loss_of.gradient_summed > 0)
+      op.forward.push_back(
+          MemoryWork{ceil_bytes(head * loss_of.gradient_summed), loss_of.sum_kernels});
   }
   double live = logits * loss_of.live + head * loss_of.copies_kept;
   if (loss_of.copied > 0)
     live = std::max(live, head * loss_of.copied + logits * bytes_per_element(dtype));
+  const double apart = trained ? head * (loss_of.gradient_apart + loss_of.gradient_widened) : 0;
+  if (apart > 0)  // beside one slice's logits, the next one's are not made yet
+    live = std::max(live - apart, logits * bytes_per_element(dtype));
   op.forward_temporary = ceil_bytes(live);
   op.temporary_category = MemoryCategory::logits;
   if (trained && w.framework.slices_go_back)
     op.outputs.insert(
         op.outputs.begin(),
         b.tensor_bytes("head_gradient", summed_head_bytes(b, width), MemoryCategory::gradients, 0));
+  for (const double each :
+       {loss_of.gradient_held, loss_of.gradient_apart, loss_of.gradient_widened})
+    if (trained && each > 0)
+      op.outputs.insert(op.outputs.begin(),
+                        b.tensor_bytes("head_gradient", ceil_bytes(head * each).value,
+                                       MemoryCategory::gradients, 0));
   op.weight_gradient_elements = trained ? width * w.model.hidden : 0;
   b.add(std::move(op));
 }
@@ -96,6 +110,21 @@ void copy_head(const Workload& w, SlicedLoss& loss) {
   loss.copies_kept = f.autocast ? narrowed : widened;
   loss.copies_moved = (fp32 ? 0 : 2 + 4) + (f.autocast ? 4 + 2 : 0);
   loss.widens = !f.autocast;
+}
+
+// Liger's gradient of the head is there from the first slice on, and each slice's product adds to
+// it as it is read. 0.6.2 to 0.8.2 make a product and its fp32 copy instead, 2 and 4 bytes, and add
+// that (ops/fused_linear_cross_entropy.py: += torch.mm(...).float(), before it addmm(out=), as in
+// 0.8.3 again; 0.8.2 did so where the gradient is fp32).
+void sum_as_liger(const GraphBuilder& b, SlicedLoss& loss) {
+  const auto each = static_cast<double>(b.gradient_element());
+  loss.gradient_held = each;
+  loss.gradient_summed = each;
+  if (!b.workload().framework.adds_head_slices_apart) return;
+  loss.gradient_apart = static_cast<double>(b.element());
+  loss.gradient_widened = 4;
+  loss.gradient_summed = loss.gradient_apart + 8 + 2 * each;
+  loss.sum_kernels = 2;
 }
 
 std::int64_t chunked_slices(const Framework& f, std::int64_t rows, std::int64_t logits) {
@@ -132,10 +161,9 @@ TensorIndex sliced_head(GraphBuilder& b, TensorIndex x, std::int64_t vocab, std:
   loss.checkpointed = chunked && f.loss_recomputes_slices;
   if (chunked && f.loss_copies_head) copy_head(w, loss);
   // Liger's kernel reads 16-bit logits twice and writes their gradient in their place (liger-kernel
-  // 0.5.0 to 0.8.2, ops/cross_entropy.py), as other losses in place do. It adds up the head's
-  // gradient by three operators since 0.6.2 (ops/fused_linear_cross_entropy.py: += mm().float()).
+  // 0.5.0 to 0.8.2, ops/cross_entropy.py), as other losses in place do.
   if (!chunked || dense <= 2) loss.moved = 6, loss.kernels = 1;
-  if (!chunked) loss.gradient_summed = 14;
+  if (!chunked) sum_as_liger(b, loss);
   sliced_loss(b, x, local, loss);
   b.count_other(tied_here ? 0 : width * local);
   if (w.trains_head() && tied_here) b.last().weight_gradient_elements = 0;

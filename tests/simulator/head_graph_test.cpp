@@ -96,8 +96,9 @@ TEST_CASE("a loop that keeps 16-bit logits", "[layer_graph]") {
 }
 
 // Liger: ratio ceil(1000 / 512) = 2, so 128 tokens are two slices of 64. Its kernel reads 16-bit
-// logits twice and writes their gradient over them: 64 x 1000 x 6 bytes. A slice's gradient of the
-// head is made (the product), widened (6 bytes) and added (2 + 4 read, 2 written): 14 per element.
+// logits twice and writes their gradient over them: 64 x 1000 x 6 bytes. A slice's product adds to
+// the head's gradient, 2 bytes read. From 0.6.2 to 0.8.2 it was made alone, widened (6 bytes) and
+// added (2 + 4 read, 2 written): 14 per element.
 TEST_CASE("a fused head moves each slice's logits three times", "[layer_graph]") {
   Workload w = with_dense_loss();
   w.framework.loss = LossKind::fused_linear;
@@ -108,8 +109,10 @@ TEST_CASE("a fused head moves each slice's logits three times", "[layer_graph]")
       if (const auto* m = std::get_if<MemoryWork>(&work)) bytes.push_back(m->moved.value);
     return bytes;
   };
-  const std::int64_t logits = 64 * 1000 * 6, gradient = 1000 * 512 * 14;
-  CHECK(moved() == std::vector<std::int64_t>{logits, gradient, logits, gradient});
+  const std::int64_t logits = 64 * 1000 * 6, added = 1000 * 512 * 2, apart = 1000 * 512 * 14;
+  CHECK(moved() == std::vector<std::int64_t>{logits, added, logits, added});
+  w.framework.adds_head_slices_apart = true;
+  CHECK(moved() == std::vector<std::int64_t>{logits, apart, logits, apart});
   w.method = Method::lora;  // a frozen head has no gradient
   CHECK(moved() == std::vector<std::int64_t>{logits, logits});
   // PyTorch's operators over slices: 24 bytes of each logit, as a dense loss.
@@ -119,6 +122,29 @@ TEST_CASE("a fused head moves each slice's logits three times", "[layer_graph]")
   CHECK(moved() == std::vector<std::int64_t>{64 * 1000 * 24, 64 * 1000 * 24});
   w.framework.loss_slice_logit_bytes = 2;  // in place
   CHECK(moved() == std::vector<std::int64_t>{logits, logits});
+}
+
+// The logits of two slices, while the second's replace the first's, 4 bytes of 64 x 1000, and the
+// head's gradient, 2 of 1000 x 512, from the first slice on: tensors beside that of the hidden
+// states and the loss. A slice's own, 2 bytes and 4 widened, stands beside one slice's logits. A
+// frozen head has neither.
+TEST_CASE("a fused head holds its gradient while it runs", "[layer_graph]") {
+  Workload w = with_dense_loss();
+  w.framework.loss = LossKind::fused_linear;
+  const auto held = [&] {
+    const LayerGraph graph = head_graph(w, plan_of(1), false);
+    const Operator& op = graph.operators.back();
+    std::vector<std::int64_t> bytes{op.forward_temporary.value};
+    for (std::size_t i = 0; i + 2 < op.outputs.size(); ++i)
+      bytes.push_back(graph.tensors[static_cast<std::size_t>(op.outputs[i])].bytes);
+    return bytes;
+  };
+  const std::int64_t logits = 64 * 1000, head = 1000 * 512;
+  CHECK(held() == std::vector<std::int64_t>{4 * logits, 2 * head});
+  w.framework.adds_head_slices_apart = true;
+  CHECK(held() == std::vector<std::int64_t>{2 * logits, 4 * head, 2 * head, 2 * head});
+  w.method = Method::lora;
+  CHECK(held() == std::vector<std::int64_t>{4 * logits});
 }
 
 // TRL: h.float() @ w.float().t() of each slice, under autocast and a checkpoint. Its fp32 copy of

@@ -67,7 +67,7 @@ TEST_CASE("a pair takes what two sequences take, and the reference a pass more",
 
 // Liger's slices go back at once: of 256 tokens, ratio ceil(65536 / 512) = 128, each slice takes 2.
 // The pass with gradients makes its logits and both gradients of them (as many FLOPs each), moves
-// 6 bytes of each logit and 14 of each value of the head; the reference's makes the logits and
+// 6 bytes of each logit and 2 of each value of the head; the reference's makes the logits and
 // reads their 2 bytes.
 TEST_CASE("a reference's pass makes no gradients of slices", "[preference]") {
   Workload w = tuned("simpo");
@@ -92,7 +92,7 @@ TEST_CASE("a reference's pass makes no gradients of slices", "[preference]") {
     return layers_of(w, plan_of(4)).back().time.forward.compute;
   };
   const Seconds simpo = forward("simpo"), dpo = forward("dpo");
-  // A third of the products; the head's 14 bytes of each value, most of the rest, are not moved.
+  // A third of the products; the head's 2 bytes of each value are not moved.
   CHECK(dpo > simpo);
   CHECK((dpo - simpo).value < simpo.value / 3);
 }
