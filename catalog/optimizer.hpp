@@ -36,6 +36,9 @@ struct OptimizerRow {
                                            // one list of temporaries
   bool in_backward = false;     // each gradient is stepped and dropped when the next one is there
   bool orthogonalizes = false;  // updates of blocks' matrices; AdamW steps all else
+  // What kernels move that are not fused, over what one that reads and writes all once would:
+  // foreach AdamW makes about nine passes, 88 B for 28 B.
+  double passes = 88.0 / 28.0;
 };
 
 // Ranks are the Trainer's own (transformers 5.23 trainer_optimizer.py).
@@ -48,24 +51,33 @@ inline constexpr std::array<OptimizerRow, 24> optimizer_rows{{
      "TransformerEngine @d0067d0da pytorch/optimizers/fused_adam.py:124-127: fp32 moments beside "
      "16-bit weights without masters"},
     {"adamw8bit", 2, StateFormat::blockwise_8bit, false, 0, false,
-     "arXiv 2110.02861; bitsandbytes/optim/optimizer.py:414,502-530: absmax per 256"},
-    {"adamw4bit", 2, StateFormat::blockwise_4bit, false, 0, false,
-     "torchao 0.18 optim/adam.py AdamW4bit, subclass_4bit.py: scale per 128"},
-    {"paged-adamw", 2, StateFormat::fp32, false, 0, true,
-     "bitsandbytes/optim/optimizer.py:383-400: managed memory"},
-    {"paged-adamw8bit", 2, StateFormat::blockwise_8bit, false, 0, true,
-     "bitsandbytes/optim/optimizer.py:383-400"},
-    {"sgd", 0, StateFormat::follows_master, false, 0, false, "no state"},
-    {"sgd-momentum", 1, StateFormat::follows_master, false, 0, false,
-     "pytorch torch/optim/sgd.py: momentum_buffer; _multi_tensor_sgd: every kernel in place",
+     "arXiv 2110.02861; bitsandbytes/optim/optimizer.py:414,502-530: absmax per 256; "
+     "csrc/kernels.cu @95f9af30, kOptimizerStatic8bit2StateBlockwise: a kernel for each tensor",
      StepValues{}},
+    {"adamw4bit", 2, StateFormat::blockwise_4bit, false, 0, false,
+     "torchao 0.18 optim/adam.py AdamW4bit, subclass_4bit.py: scale per 128; single_param_adam, "
+     "compiled",
+     StepValues{}},
+    {"paged-adamw", 2, StateFormat::fp32, false, 0, true,
+     "bitsandbytes/optim/optimizer.py:383-400: managed memory; csrc/kernels.cu @95f9af30, "
+     "kOptimizer32bit2State",
+     StepValues{}},
+    {"paged-adamw8bit", 2, StateFormat::blockwise_8bit, false, 0, true,
+     "bitsandbytes/optim/optimizer.py:383-400; kernels as adamw8bit's", StepValues{}},
+    {"sgd", 0, StateFormat::follows_master, false, 0, false,
+     "no state; pytorch torch/optim/sgd.py, _multi_tensor_sgd: one kernel, in place", StepValues{},
+     false, false, 1},
+    {"sgd-momentum", 1, StateFormat::follows_master, false, 0, false,
+     "pytorch torch/optim/sgd.py: momentum_buffer; _multi_tensor_sgd: every kernel in place, mul_ "
+     "2 values, add_ 3 and 3 where one pass has 5",
+     StepValues{}, false, false, 8.0 / 5},
     {"adafactor", 0, StateFormat::fp32, true, 0, false,
      "arXiv 1804.04235 section 3: factored second moment, no first moment; values: transformers "
      "5.23 optimization.py, Adafactor.step: gradient, weight, square and update",
      StepValues{4, 2}},
     {"lion", 1, StateFormat::follows_master, false, 0, false, "arXiv 2302.06675 algorithm 2"},
     {"lion8bit", 1, StateFormat::blockwise_8bit, false, 0, false,
-     "arXiv 2302.06675; bitsandbytes block-wise state"},
+     "arXiv 2302.06675; bitsandbytes block-wise state; kernels as adamw8bit's", StepValues{}},
     {"muon", 1, StateFormat::follows_master, false, 0, false,
      "arXiv 2502.16982: one momentum per matrix, Newton-Schulz update", std::nullopt, false, true},
     {"adam-mini", 1, StateFormat::follows_master, false, 0, false,

@@ -183,8 +183,7 @@ OptimizerPass optimizer_pass(const Workload& w) {
   double each = read + 2 * stepped + states + (p.master > 0 ? p.weight : 0);
   const WrittenOptimizer* written = w.written_optimizer();
   if (written != nullptr) each = stepped * written->values;
-  // foreach AdamW makes about nine passes where the fused kernel makes one: 88 B for 28 B.
-  if (written == nullptr && !w.framework.fused_optimizer) each *= 88.0 / 28.0;
+  if (written == nullptr && !w.framework.fused_optimizer) each *= w.optimizer->passes;
   if (widened) each += 3 * p.gradient + 4 + p.master;
   if (w.framework.clips_gradients) each += p.gradient + 2 * read;
   if (w.framework.gradient_life == GradientLife::persistent) each += p.gradient;

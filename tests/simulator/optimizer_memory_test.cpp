@@ -144,6 +144,18 @@ TEST_CASE("foreach kernels hold a root of every second moment", "[optimizer_memo
   CHECK(step.ledger.allocated() == Bytes(16 * mi));
 }
 
+// bitsandbytes has no list of roots: 8-bit moments of 2 Mi elements, 2 MiB each, are all it takes.
+TEST_CASE("a kernel for each tensor needs nothing beside states", "[optimizer_memory]") {
+  Step step;
+  step.framework.fused_optimizer = false;
+  step.framework.foreach_optimizer = true;
+  step.workload.optimizer = optimizer_named("adamw8bit");
+  step.add_layer(4 * mi);
+  step.total.stepped_elements = 2 * mi;
+  step.run(2 * mi);
+  CHECK(step.ledger.peak().allocated == Bytes(4 * mi));
+}
+
 // PyTorch 2.0 adds eps out of place: the root's 8 MiB and the sum's.
 TEST_CASE("foreach kernels of PyTorch 2.0 hold two lists", "[optimizer_memory]") {
   Step step;

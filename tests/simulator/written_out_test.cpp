@@ -130,6 +130,24 @@ TEST_CASE("A framework's own AdamW goes tensor by tensor", "[written_out]") {
   CHECK(optimizer_pass(w).kernels_of_each == 0);
 }
 
+// 16-bit weights and gradients, nothing clipped. Foreach AdamW moves 88/28 of one pass over
+// gradient, weight and moments of 2 B; SGD reads gradient and weight and writes that in one kernel;
+// with momentum 2 + 3 + 3 values.
+TEST_CASE("Optimizers read and write what their kernels do", "[written_out]") {
+  Workload w = eager_recipe(WeightRecipe::pure_half, DType::bf16);
+  w.framework.gradient_dtype = DType::bf16;
+  w.framework.gradient_life = GradientLife::per_step;
+  w.framework.fp32_gradient_at_step = w.framework.clips_gradients = false;
+  w.framework.fused_optimizer = false;
+  const auto pass = [&](const char* name) {
+    w.optimizer = optimizer_named(name);
+    return optimizer_pass(w);
+  };
+  CHECK(pass("adamw").bytes_each == (2 + 2 * 2 + 2 * 2 * 2) * (88.0 / 28.0));
+  CHECK(pass("sgd").bytes_each == 3 * 2);
+  CHECK(pass("sgd-momentum").bytes_each == (2 + 3 + 3) * 2);
+}
+
 // 16-bit gradients: AdamW reads 2, 4 + 8 of master and states, writes 4 + 8 and the weight's 2 B;
 // clipping reads 2 for the norm, reads and writes 2 to scale. Widened first: 2 + 2 to join them,
 // 2 + 4 to widen, AdamW and the scaling find 4 B where there were 2, and the master is read again.
