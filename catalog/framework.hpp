@@ -177,6 +177,8 @@ struct Framework {
   bool compiles_loss = false;        // with compiled kernels: loss fused over 16-bit logits
   bool compiles_loss_alone = false;  // also beside eager kernels
   bool upcasts_in_loss = false;      // the fp32 copy is the loss's own: the model's logits stay
+  bool returns_fp32_logits = false;  // vocab_parallel: the fp32 copy is the model's own, and all
+                                     // that its loss gets
   // What is compiled returns its logits beside its loss. Their gradient is nobody's, so autograd
   // makes it, of zeros, for the compiled backward pass to add to.
   bool returns_logits = false;

@@ -177,6 +177,7 @@ void read_loss(JsonReader& r, Framework& f) {
   f.compiles_loss = r.maybe_flag("compiles_loss").value_or(false);
   f.compiles_loss_alone = r.maybe_flag("compiles_loss_alone").value_or(false);
   f.upcasts_in_loss = r.maybe_flag("upcasts_in_loss").value_or(false);
+  f.returns_fp32_logits = r.maybe_flag("returns_fp32_logits").value_or(false);
   f.returns_logits = r.maybe_flag("returns_logits").value_or(false);
   f.output_holds_logits = r.maybe_flag("output_holds_logits").value_or(false);
   f.output_holds_keys = r.maybe_flag("output_holds_keys").value_or(false);

@@ -296,17 +296,31 @@ Logits capped(GraphBuilder& b, const Logits& l) {
 // Megatron: one fp32 copy, all after it in place; the saved softmax is that copy (megatron/core/
 // tensor_parallel/cross_entropy.py:25-81,181). Compiled (core/fusions/fused_cross_entropy.py
 // @d98e8a64dd, run under PyTorch 2.4.1, 2.15) the gradient is another, with the result beside it.
+// Where the model returns its logits in fp32 the copy is its last operator: the 16-bit ones are
+// free once it is made, and it lives beside the softmax until the loss is known.
 void vocab_parallel_loss(GraphBuilder& b, const Logits& l) {
-  const bool compiled = b.workload().framework.compiles_loss_alone;
+  const Framework& f = b.workload().framework;
+  const bool compiled = f.compiles_loss_alone;
+  const bool cast = f.returns_fp32_logits && b.element() == 2;
+  TensorIndex read = l.half;
+  if (cast) {
+    read = logit_tensor(b, "logits_fp32", l, 4, 4);
+    Operator upcast = loss_operator("upcast", l, 6, 6, 1);
+    upcast.inputs = {l.half};
+    upcast.outputs = {read};
+    b.add(std::move(upcast));
+  }
   const TensorIndex softmax = logit_tensor(b, "softmax_fp32", l, 4, 0);
   const TensorIndex loss = b.tensor_bytes("loss", 4, MemoryCategory::logits, 4);
   Operator op = compiled ? loss_operator("vocab_parallel_cross_entropy", l, 24, 18, 6)
+                : cast   ? loss_operator("vocab_parallel_cross_entropy", l, 24, 8, 7)
                          : loss_operator("vocab_parallel_cross_entropy", l, 30, 14, 8);
-  op.inputs = {l.half};
+  op.inputs = {read};
   op.outputs = {softmax, loss};
   op.saves = {softmax};
+  op.in_place_gradient = cast;
   if (compiled) op.backward_temporary = Bytes((4 + 2) * l.rows * l.width);
-  op.forward_temporary = Bytes(4 * l.rows * l.width * b.workload().framework.loss_fp32_temporaries);
+  op.forward_temporary = Bytes(4 * l.rows * l.width * f.loss_fp32_temporaries);
   op.temporary_category = MemoryCategory::logits;
   op.forward.insert(op.forward.end(), b.tensor() > 1 ? 3 : 0,
                     CommWork{Collective::all_reduce, Bytes(4 * l.rows), CommAxis::tensor, false});

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 
 // Final projection and loss: what of the logits is kept until backward, and what moves.
 #include "simulator/graphs/layer_graph.hpp"
@@ -93,6 +94,40 @@ TEST_CASE("a loop that keeps 16-bit logits", "[layer_graph]") {
   const std::int64_t plain = saved_by_head(head_graph(w, plan_of(1), false));
   w.framework.output_holds_logits = true;
   CHECK(saved_by_head(head_graph(w, plan_of(1), false)) - plain == 128 * 1000 * 2);
+}
+
+// A loss that widens 16-bit logits itself holds them beside its fp32 copy and what it makes out of
+// place: 2 + 4 + 4 bytes each. Returned in fp32 they are that copy: 2 + 4 while it is made, then
+// 4 + 4. Until backward the softmax is kept, 4, in both. What the first writes over it and then
+// narrows, 4 + 2, the second has as well.
+TEST_CASE("16-bit logits are gone where the model returns fp32 ones", "[layer_graph]") {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
+  const auto bytes_per_logit = [&] {
+    const LayerGraph graph = head_graph(w, plan_of(1), false);
+    ScriptOptions options;
+    options.runs_again.assign(graph.operators.size(), false);
+    const LayerScript s = layer_script(graph, options);
+    std::map<int, std::int64_t> open;
+    std::int64_t now = 0, peak = 0;
+    for (const MemoryEvent& e : s.forward) {
+      if (e.kind == EventKind::allocate) {
+        if (e.category == MemoryCategory::logits) open[e.slot] = e.bytes;
+        now += e.category == MemoryCategory::logits ? e.bytes : 0;
+      } else if (open.count(e.slot) > 0) {
+        now -= open[e.slot];
+        open.erase(e.slot);
+      }
+      peak = std::max(peak, now);
+    }
+    return peak / (128 * 1000);
+  };
+  w.framework.loss_fp32_temporaries = 1;
+  CHECK(bytes_per_logit() == 10);
+  const std::int64_t saved = saved_by_head(head_graph(w, plan_of(1), false));
+  w.framework.loss_fp32_temporaries = 0;
+  w.framework.returns_fp32_logits = true;
+  CHECK(bytes_per_logit() == 8);
+  CHECK(saved_by_head(head_graph(w, plan_of(1), false)) == saved);
 }
 
 // Liger: ratio ceil(1000 / 512) = 2, so 128 tokens are two slices of 64. Its kernel reads 16-bit
