@@ -108,6 +108,13 @@ LayerEmbeddings read_layer_embeddings(JsonReader r) {
   return own;
 }
 
+ValueEmbeddings read_value_embeddings(JsonReader r) {
+  ValueEmbeddings own;
+  own.tables = r.integer("tables", 1, most_layers);
+  r.finish();
+  return own;
+}
+
 LatentAttention read_latent_attention(JsonReader r) {
   LatentAttention mla;
   mla.q_lora_rank = r.maybe_integer("q_lora_rank", 1, most_width);
@@ -245,6 +252,9 @@ void read_attention(JsonReader& r, Transformer& model) {
   if (auto shared = r.maybe_object("shared_keys")) model.shared_keys = read_shared_keys(*shared);
   if (auto own = r.maybe_object("layer_embeddings"))
     model.layer_embeddings = read_layer_embeddings(*own);
+  if (auto own = r.maybe_object("value_embeddings"))
+    model.value_embeddings = read_value_embeddings(*own);
+  model.narrow_tables = r.maybe_flag("narrow_tables").value_or(false);
   model.caps_logits = r.maybe_flag("caps_logits").value_or(false);
   model.value_norm = r.maybe_flag("value_norm").value_or(false);
   model.attention_extra_per_layer =

@@ -47,6 +47,8 @@ RunModel read_run_model(JsonReader r) {
   m.vocab = maybe_count(r, "vocab");
   m.gated_mlp = r.maybe_flag("gated_mlp");
   m.tied_embeddings = r.maybe_flag("tied_embeddings");
+  m.value_embeddings = maybe_count(r, "value_embeddings");
+  m.narrow_tables = r.maybe_flag("narrow_tables").value_or(false);
   if (auto moe = r.maybe_object("moe")) m.moe = read_run_experts(*moe);
   return m;
 }

@@ -28,6 +28,8 @@ struct RunModel {
   std::string hf_id;
   std::optional<int> layers, hidden, heads, kv_heads, head_dim, ffn, vocab;
   std::optional<bool> gated_mlp, tied_embeddings;
+  std::optional<int> value_embeddings;  // tables (ValueEmbeddings)
+  bool narrow_tables = false;           // Transformer::narrow_tables
   struct Experts {
     int experts = 0, top_k = 0;
     std::optional<int> expert_ffn, shared_experts, dense_layers;

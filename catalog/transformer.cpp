@@ -317,9 +317,12 @@ ParameterCount parameter_count(const Transformer& model) {
     c.layer_input_per_layer = 2 * h * own->width + h;
     blocks += model.layers * c.layer_input_per_layer;
   }
+  if (model.value_embeddings)
+    c.value_embeddings =
+        Count{model.vocab} * model.value_embeddings->tables * model.kv_heads * model.head_dim;
   if (model.vision) c.vision = model.vision->parameters();
-  c.total =
-      c.embedding + c.positions + c.layer_embeddings + blocks + c.final_norm + c.lm_head + c.vision;
+  c.total = c.embedding + c.positions + c.layer_embeddings + c.value_embeddings + blocks +
+            c.final_norm + c.lm_head + c.vision;
   c.active = c.total - moe * idle;
   return c;
 }

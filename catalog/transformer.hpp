@@ -121,6 +121,12 @@ struct LayerEmbeddings {
   int width = 0;  // of one layer's piece
 };
 
+// Tables [vocabulary, key-value width], each of one layer, whose rows are added to its values
+// through a gate for every head (nanochat).
+struct ValueEmbeddings {
+  int tables = 0;
+};
+
 // Multi-head latent attention.
 struct LatentAttention {
   std::optional<int> q_lora_rank;  // absent: one plain q projection (V2-Lite)
@@ -239,7 +245,10 @@ struct Transformer {
   std::optional<GlobalAttention> global_attention;
   std::optional<SharedKeys> shared_keys;
   std::optional<LayerEmbeddings> layer_embeddings;
-  bool caps_logits = false;  // the head's logits become c tanh(logits / c) (Gemma 2)
+  std::optional<ValueEmbeddings> value_embeddings;
+  bool narrow_tables = false;  // its code casts embedding tables to the format of activations, so
+                               // that their gradients and states have it too (nanochat)
+  bool caps_logits = false;    // the head's logits become c tanh(logits / c) (Gemma 2)
   ModelCode code;
   bool value_norm = false;            // values pass a norm without weights (Gemma 4)
   int attention_extra_per_layer = 0;  // gpt-oss sinks
@@ -278,6 +287,7 @@ struct ParameterCount {
   std::int64_t embedding = 0;  // token table [V, h] (or [V, e] and e h for each projection)
   std::int64_t positions = 0;
   std::int64_t layer_embeddings = 0;            // table, projection and norm
+  std::int64_t value_embeddings = 0;            // all tables; their gates are not counted
   std::int64_t attention_per_layer = 0;         // of a layer that sees a window, where some do
   std::int64_t indexer_per_layer = 0;           // of a layer that has one, beside its attention
   std::int64_t global_attention_per_layer = 0;  // of the others; the same unless heads differ

@@ -216,6 +216,7 @@ double rough_parameters(const Transformer& m) {
   if (m.attention_gate) layer += h * width;
   if (m.shared_keys && m.shared_keys->double_wide_mlp) layer += 3 * h * m.ffn;
   if (const auto& own = m.layer_embeddings) layer += (own->vocab + 4 * h) * own->width;
+  if (m.value_embeddings) layer += double{1} * m.vocab * width;
   if (m.global_attention) layer += 4 * h * (double{1} * m.heads * m.global_attention->head_dim);
   return m.layers * layer + (2.0 * m.vocab + m.position_rows) * h;
 }
@@ -249,6 +250,8 @@ std::vector<TransformerFlaw> flaws(const Transformer& model) {
   check_windows(model, out);
   if (out.empty() && model.shared_keys) check_shared_keys(model, out);
   if (model.layer_embeddings) check_layer_embeddings(*model.layer_embeddings, out);
+  if (model.value_embeddings)
+    check_range({"value_embeddings.tables", model.value_embeddings->tables, 1, model.layers}, out);
   if (!model.mixers.empty()) check_mixers(model, out);
   if (model.kv_heads > 0 && model.heads % model.kv_heads != 0)
     out.push_back({"kv_heads", std::to_string(model.kv_heads) + " key-value heads do not divide " +

@@ -128,6 +128,19 @@ StoredParameter stored_base(const Workload& w, bool trainable, bool quantizable)
   return p;
 }
 
+StoredParameter stored_table(const Workload& w, bool trainable) {
+  StoredParameter p = stored_base(w, trainable, false);
+  const double narrow = bytes_per_element(w.activation_dtype());
+  if (p.weight <= narrow) return p;
+  p.weight = narrow;
+  if (!trainable) return p;
+  p.gradient = p.raw_gradient = p.whole_gradient = narrow;
+  p.master = 0;
+  const OptimizerRow& o = w.optimizer->orthogonalizes ? *optimizer_named("adamw") : *w.optimizer;
+  p.optimizer = state_bytes_per_parameter(o, narrow);
+  return p;
+}
+
 bool leaves_experts_whole(const Workload& w) {
   return w.freezes_quantized() && is_bitsandbytes(w.adapter.base) && w.model.moe &&
          !w.framework.quantizes_experts;
@@ -223,7 +236,7 @@ void add_reference(LayerState& state, const Workload& w, const LayerParameters& 
   const double each = bytes_per_element(w.framework.frozen_dtype);
   const double buffer =
       w.framework.reference_has_gradients ? bytes_per_element(w.framework.gradient_dtype) : 0;
-  const auto whole = static_cast<double>(p.linear + p.other),
+  const auto whole = static_cast<double>(p.linear + p.other + p.table),
              routed = static_cast<double>(p.expert);
   state.weights += bytes(whole, each, dense.weights) + bytes(routed, each, expert.weights);
   state.weights += bytes(whole, buffer, dense.gradients) + bytes(routed, buffer, expert.gradients);
@@ -258,8 +271,10 @@ LayerState layer_state(const Workload& w, const ParallelPlan& plan,
   add_matrices(parameters.linear, parameters.linear_sides, dense, false);
   if (parameters.other > 0)
     add(state, parameters.other, stored_base(w, trainable, false), dense, false, false, gathering);
+  if (parameters.table > 0)
+    add(state, parameters.table, stored_table(w, trainable), dense, false, false, gathering);
   if (trainable && row(w.method).adapter && w.framework.keeps_replaced_modules)
-    state.weights += bytes(static_cast<double>(parameters.other),
+    state.weights += bytes(static_cast<double>(parameters.other + parameters.table),
                            bytes_per_element(w.framework.frozen_dtype), dense.weights);
   add(state, parameters.adapter, stored_adapter(w), dense, true, false, gathering);
   const std::int64_t dense_gathered = state.gathered;

@@ -41,6 +41,8 @@ struct StoredParameter {
 
 // `trainable` is of the layer: false for frozen base layers even where the method trains others.
 StoredParameter stored_base(const Workload& workload, bool trainable, bool quantizable);
+// The same of embedding tables that the model's code narrows.
+StoredParameter stored_table(const Workload& workload, bool trainable);
 // The same of `elements` in matrices, of experts or not: with what a factored or projected
 // optimizer keeps of those.
 StoredParameter stored_matrices(const Workload& workload, bool trainable, std::int64_t elements,

@@ -96,7 +96,8 @@ Broken heads_are_dealt(const Case& k) {
 }
 
 Broken stages_hold_layers(const Case& k) {
-  if (k.p.pipeline > 1 && (k.w.model.shared_keys || k.w.model.layer_embeddings))
+  if (k.p.pipeline > 1 &&
+      (k.w.model.shared_keys || k.w.model.layer_embeddings || k.w.model.value_embeddings))
     return "pp " + text(k.p.pipeline) +
            " cuts off layers from what the first stage makes for all of them (keys and values, or "
            "embeddings of each layer), whose way between stages is not modelled";

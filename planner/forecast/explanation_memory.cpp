@@ -53,6 +53,7 @@ struct StageParameters {
 void add(LayerParameters& to, const LayerParameters& p) {
   to.linear += p.linear;
   to.other += p.other;
+  to.table += p.table;
   to.expert += p.expert;
   to.adapter += p.adapter;
   to.linear_sides += p.linear_sides;
@@ -98,6 +99,7 @@ std::vector<Term> terms_of(const StageParameters& p) {
   };
   add_kind("matrices", &LayerParameters::linear, true);
   add_kind("tables, norms and biases", &LayerParameters::other, false);
+  add_kind("narrow tables", &LayerParameters::table, false);
   add_kind("experts", &LayerParameters::expert, true);
   add_kind("adapters", &LayerParameters::adapter, false);
   return terms;
@@ -132,6 +134,7 @@ constexpr std::array<StateRow, 6> state_rows{{
 StoredParameter stored(const Workload& w, const Term& term) {
   const LayerParameters& p = term.parameters;
   if (p.adapter > 0) return stored_adapter(w);
+  if (p.table > 0) return stored_table(w, term.trainable);
   if (!term.quantizable) return stored_base(w, term.trainable, false);
   return stored_matrices(w, term.trainable, term.elements,
                          p.expert > 0 ? p.expert_sides : p.linear_sides, p.expert > 0);

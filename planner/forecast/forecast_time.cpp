@@ -46,6 +46,7 @@ double model_flops_per_token(const Workload& w) {
   double table = static_cast<double>(w.model.tied_embeddings ? 0 : count.embedding);
   if (const auto& own = w.model.layer_embeddings)
     table += static_cast<double>(own->vocab) * own->width * w.model.layers;
+  table += static_cast<double>(count.value_embeddings);
   const double weights = static_cast<double>(count.active - count.positions) - table;
   const double per_weight = w.trains_base() ? 6.0 : 4.0;
   return per_weight * weights + attention_flops_per_token(w.model, w.sequence);

@@ -68,6 +68,10 @@ Part<Transformer> replay_model(const ReplayContext& c, const Framework& framewor
     if (field.source.find("assumed") != std::string::npos)
       notes.push_back("model " + field.field + ": " + field.source);
   if (const auto position = stated(c, &PhraseReading::position)) model->position = *position;
+  if (c.run.model.value_embeddings)
+    model->value_embeddings =
+        ValueEmbeddings{std::min(*c.run.model.value_embeddings, model->layers)};
+  model->narrow_tables = model->narrow_tables || c.run.model.narrow_tables;
   if (stated(c, &PhraseReading::fused_activation).value_or(false))
     model->code.mlp = MlpFunction::keeps_input;
   if (model->position == PositionKind::learned)

@@ -38,7 +38,7 @@ BucketCopies bucket_copies(const Workload& w, const ParallelPlan& plan, const La
 TrainableElements trainable_elements(const Workload& w, const LayerParameters& p, bool trainable) {
   TrainableElements t;
   if (trainable) {
-    t.dense = p.linear + p.other;
+    t.dense = p.linear + p.other + p.table;
     t.expert = p.expert;
   }
   if (row(w.method).adapter) {
@@ -63,7 +63,7 @@ TrainableElements trainable_elements(const Workload& w, const LayerDefinition& d
         }
   }
   if (d.trainable && d.role == LayerRole::embedding) {  // tables, one row per token
-    t.in_matrices = p.linear + p.other;
+    t.in_matrices = p.linear + p.other + p.table;
     t.matrix_sides = t.in_matrices / w.model.hidden + w.model.hidden;
   }
   return t;

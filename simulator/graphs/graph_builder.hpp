@@ -183,6 +183,9 @@ class GraphBuilder {
   Operator& add(Operator op);
   void count_fetches(std::int64_t elements, std::int64_t times);  // of `times` tensors
   void count_other(std::int64_t elements) { graph_.parameters.other += elements; }
+  void count_table(std::int64_t elements) {
+    (workload_.model.narrow_tables ? graph_.parameters.table : graph_.parameters.other) += elements;
+  }
   void count_expert_modules(int modules);  // where each is a module of its own
   void count_experts(std::int64_t experts, std::int64_t in, std::int64_t out, bool bias);
   LayerGraph finish(TensorIndex output);

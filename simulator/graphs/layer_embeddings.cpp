@@ -60,6 +60,27 @@ void add_layer_embeddings(GraphBuilder& b, TensorIndex ids, TensorIndex embedded
   b.last().saves = {all};
 }
 
+// nanochat's tables of values, [vocabulary, key-value width] each: a layer keeps the rows it looked
+// up for the gradient of their gate, compiled or not (karpathy/nanochat @92d63d4 nanochat/gpt.py:
+// 96, 192, 501; counted by PyTorch 2.15's saved_tensors_hooks on a CPU: 1.0 of them per layer).
+void add_value_embeddings(GraphBuilder& b, TensorIndex ids, bool trained) {
+  const Transformer& m = b.workload().model;
+  const std::int64_t width = std::int64_t{m.value_embeddings->tables} * m.kv_heads * m.head_dim;
+  const std::int64_t table = padded_vocabulary(b.workload(), b.plan()) / b.tensor() * width,
+                     elements = b.sequence_tokens() * width;
+  const double n = bytes_of_elements(b, elements);
+  b.count_table(table);
+  const TensorIndex rows = b.pointwise("value_embeddings", {ids}, {}, elements, 2 * n, 3 * n,
+                                       m.value_embeddings->tables);
+  Operator& lookup = b.last();
+  lookup.kind = OperatorKind::lookup;
+  lookup.saves = {rows};
+  std::get<MemoryWork>(lookup.forward.front()).access = MemoryAccess::gather;
+  std::get<MemoryWork>(lookup.backward.front()).access = MemoryAccess::gather;
+  lookup.weight_gradient_elements = trained ? table : 0;
+  if (trained) lookup.backward_weight = {traffic(as_double(table * b.gradient_element()), 1)};
+}
+
 TensorIndex add_layer_input(GraphBuilder& b, TensorIndex x) {
   const Transformer& m = b.workload().model;
   const std::int64_t width = m.layer_embeddings->width, rows = b.sequence_tokens();

@@ -113,7 +113,7 @@ LayerGraph embedding_graph(const Workload& w, const ParallelPlan& plan) {
   const std::int64_t width = m.embed_dim.value_or(m.hidden);
   const std::int64_t table = padded_vocabulary(w, plan) / plan.tensor * width;
   const std::int64_t elements = b.sequence_tokens() * m.hidden;
-  b.count_other(table);
+  b.count_table(table);
   const TensorIndex ids = b.input(0);
   const double n = bytes_of_elements(b, elements);
   TensorIndex x = b.in_stream(b.pointwise("embedding", {ids}, {}, elements, 2 * n, 3 * n, 1));
@@ -139,6 +139,7 @@ LayerGraph embedding_graph(const Workload& w, const ParallelPlan& plan) {
     b.last().passes_gradient = true;
   }
   if (m.layer_embeddings) add_layer_embeddings(b, ids, x, trained);
+  if (m.value_embeddings) add_value_embeddings(b, ids, trained);
   if (m.norms.embedding) x = b.norm("embedding_norm", x, b.sequence_tokens(), m.hidden);
   return b.finish(w.hidden_dropout ? b.in_stream(b.dropout(x, elements)) : x);
 }

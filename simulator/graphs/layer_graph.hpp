@@ -60,6 +60,7 @@ void exchange_tokens_for_heads(const GraphBuilder& builder, std::int64_t element
                                std::vector<Kernel>& to);
 TensorIndex add_convolution(GraphBuilder& builder, TensorIndex normed);
 // Beside the embedding: the pieces of every layer, which stay until its backward pass.
+void add_value_embeddings(GraphBuilder& builder, TensorIndex ids, bool trained);
 void add_layer_embeddings(GraphBuilder& builder, TensorIndex ids, TensorIndex embedded,
                           bool trained);
 // At the end of a block: its piece, through a gate that reads x, added to x.

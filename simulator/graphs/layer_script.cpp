@@ -358,6 +358,7 @@ LayerGraph joined(LayerGraph first, const LayerGraph& second) {
   both.output = moved(second.output);
   both.parameters.linear += second.parameters.linear;
   both.parameters.other += second.parameters.other;
+  both.parameters.table += second.parameters.table;
   both.parameters.expert += second.parameters.expert;
   both.parameters.adapter += second.parameters.adapter;
   both.parameters.expert_adapter += second.parameters.expert_adapter;

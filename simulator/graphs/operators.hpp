@@ -164,6 +164,7 @@ struct MatrixSides {
 struct LayerParameters {
   std::int64_t linear = 0;  // matrices that a quantised method quantises
   std::int64_t other = 0;   // norms, biases, embedding and head tables
+  std::int64_t table = 0;   // embedding tables, where the model narrows them
   std::int64_t expert = 0;  // routed experts: their data-parallel group is smaller
   std::int64_t adapter = 0;
   std::int64_t expert_adapter = 0;  // on routed experts, which have fewer replicas
@@ -173,7 +174,7 @@ struct LayerParameters {
   int fetches = 0;  // all-gathers of theirs, where modules are fetched (Framework::fetch_elements)
   MatrixSides linear_sides, expert_sides;  // of the matrices in `linear` and in `expert`
 
-  std::int64_t base() const { return linear + other + expert; }
+  std::int64_t base() const { return linear + other + table + expert; }
   friend bool operator==(const LayerParameters&, const LayerParameters&) = default;
 };
 

@@ -99,6 +99,11 @@ inline StoredParameter stored_where_trained(const Workload& w, bool layer_trains
   return adapter ? stored_adapter(w) : stored_base(w, layer_trains, true);
 }
 
+inline StoredParameter stored_where_trained(const Workload& w, const LayerDefinition& d) {
+  const bool tables = d.trainable && d.graph.parameters.table > 0;
+  return tables ? stored_table(w, true) : stored_where_trained(w, d.trainable);
+}
+
 // A flat parameter that mixes frozen and trained weights has a gradient for all of them.
 inline bool gradients_of_frozen(const Framework& f, const StageHabits& habits,
                                 const LayerDefinition& d) {

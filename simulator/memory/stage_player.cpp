@@ -87,7 +87,7 @@ void StagePlayer::load_chunk(std::size_t c) {
     LayerHoldings h;
     h.state = state;
     h.graph = &d->graph;
-    h.trained = stored_where_trained(w_, d->trainable);
+    h.trained = stored_where_trained(w_, *d);
     total_ += h.state;
     if (!plan_.offload.parameters) {
       if (habits_.flattens_weights)

@@ -310,6 +310,11 @@ TEST_CASE("the last layers of Gemma 4 E2B share keys, and each has embeddings of
   m.shared_keys.reset();
   m.layer_embeddings->width = 0;
   CHECK(flaws(m).front().field == "layer_embeddings.width");
+  m.layer_embeddings.reset();
+  m.value_embeddings = ValueEmbeddings{m.layers + 1};
+  CHECK(flaws(m).front().field == "value_embeddings.tables");
+  m.value_embeddings->tables = m.layers;
+  CHECK(flaws(m).empty());
 }
 
 TEST_CASE("Qwen 3 normalises queries and keys, Qwen 2 has biases on them") {

@@ -4,6 +4,7 @@
 #include "simulator/graphs/layer_graph.hpp"
 #include "simulator/graphs/layer_script.hpp"
 #include "simulator/model_partition.hpp"
+#include "simulator/parameter_state.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/sample_workload.hpp"
 
@@ -54,6 +55,42 @@ TEST_CASE("what a layer lends lives as long as who reads it, under a checkpoint 
   CHECK(outliving() == 0);
   kind.keys = KeySource::lent;
   CHECK(outliving() == 2);
+}
+
+// Two tables of 1,000 rows of 4 heads of 64 values: 512,000 weights at the embedding, and of each
+// token the rows that were looked up, 2 x 256 of 2 bytes.
+TEST_CASE("value embeddings: tables that are looked up", "[layer_graph]") {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 256);
+  const LayerGraph plain = embedding_graph(w, plan_of(1));
+  w.model.value_embeddings = ValueEmbeddings{2};
+  const LayerGraph more = embedding_graph(w, plan_of(1));
+  CHECK(more.parameters.other - plain.parameters.other == 512'000);
+  CHECK(kept_by(more) - kept_by(plain) == 256 * 2 * 256 * 2);
+  CHECK(parameter_count(w.model).value_embeddings == 512'000);
+}
+
+// AdamW over fp32 weights stores 4 + 4 + 8 bytes each, of 512,000 of the token table as well;
+// narrowed to bf16 that table, its gradient and two moments take 2 + 2 + 4. Muon leaves tables to
+// AdamW. What computes in fp32 narrows nothing.
+TEST_CASE("narrow tables have narrow gradients and states", "[layer_graph]") {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 256);
+  w.framework.pretrain_weights = WeightRecipe::fp32_with_half_compute;
+  for (const char* optimizer : {"adamw", "muon"}) {
+    w.optimizer = optimizer_named(optimizer);
+    for (const bool narrow : {false, true}) {
+      w.model.narrow_tables = narrow;
+      const LayerGraph table = embedding_graph(w, plan_of(1));
+      const LayerState s = layer_state(w, plan_of(1), table.parameters, true);
+      const std::int64_t wide = narrow ? 1 : 2;
+      CHECK(s.weights == wide * 2 * 512'000);
+      CHECK(s.gradients == wide * 2 * 512'000);
+      CHECK(s.optimizer == wide * 4 * 512'000);
+      CHECK(s.stepped_elements == 512'000);
+    }
+  }
+  w.compute = DType::fp32;
+  const LayerGraph table = embedding_graph(w, plan_of(1));
+  CHECK(layer_state(w, plan_of(1), table.parameters, true).weights == 4 * 512'000);
 }
 
 // In a block: what the gate reads (512 values of a token), the gate, its GELU, the product (64
