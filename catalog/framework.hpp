@@ -279,6 +279,7 @@ struct Framework {
   // once and copied out for every microbatch.
   bool keeps_receive_buffers = false;
   bool registers_causal_masks = false;  // runs the models' own code (Transformer::causal_mask_rows)
+  bool rounds_stochastically = false;   // what the optimizer makes of 16-bit weights, on average
   bool lengths_vary = false;  // fine-tuning batches are padded to their own longest sequence only
   int world_groups = 0;       // NCCL groups over all ranks beside those of the plan's axes
   bool connects_at_once = false;      // NCCL before 2.22: every communicator has rings and trees

@@ -302,6 +302,7 @@ void read_defaults(JsonReader& r, Framework& f) {
   f.whole_stage_outputs = r.maybe_flag("whole_stage_outputs").value_or(false);
   f.keeps_receive_buffers = r.maybe_flag("keeps_receive_buffers").value_or(false);
   f.registers_causal_masks = r.maybe_flag("registers_causal_masks").value_or(false);
+  f.rounds_stochastically = r.maybe_flag("rounds_stochastically").value_or(false);
   f.lengths_vary = r.maybe_flag("lengths_vary").value_or(false);
   f.world_groups = r.maybe_integer("world_groups", 0, 16).value_or(0);
   f.connects_at_once = r.maybe_flag("connects_at_once").value_or(false);

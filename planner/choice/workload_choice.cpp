@@ -80,6 +80,24 @@ Adapter adapter_for(const ResolvedRequest& r, Method method, const Framework& f)
   return adapter;
 }
 
+// A bf16 weight has 8 significant bits: its neighbours are 2^-8 to 2^-7 of it away, so that nearest
+// rounding takes back every step of less than half of that, from 2^-9 on. AdamW's are of about the
+// learning rate.
+std::optional<std::string> small_updates_lost(const Workload& w) {
+  const Framework& f = w.framework;
+  if (!w.trains_base() || w.weights() != WeightRecipe::pure_half ||
+      w.activation_dtype() != DType::bf16 || f.rounds_stochastically ||
+      w.optimizer == optimizer_named("none"))
+    return std::nullopt;
+  const bool hf_trainer = f.id == "hf-trainer" || f.family == "hf-trainer";
+  return sentence(
+      "Weights are bf16 with no fp32 copy: steps of less than 1/512 of a weight are rounded away "
+      "(arXiv 2010.06192), at a learning rate of 1e-5 about those of all weights above 0.005; ",
+      hf_trainer
+          ? "loading them as float32 keeps such steps, as --framework hf-trainer-4 forecasts."
+          : "fp32 weights or stochastic rounding keep such steps.");
+}
+
 bool lacks_flash(const Gpu& gpu) {
   return gpu.compute_capability > 0 && gpu.compute_capability < 8.0;
 }
@@ -150,6 +168,7 @@ ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cl
   else if (!r.asked.framework && w.framework.id == quantizes_experts)
     chosen.notes.push_back(sentence("Forecast in ", w.framework.name,
                                     ", which quantises the experts: ", one_tensor, '.'));
+  if (auto lost = small_updates_lost(w)) chosen.notes.push_back(*std::move(lost));
   // GPT-style models, which have a plain MLP, are trained with dropout where the framework does.
   w.hidden_dropout = w.attention_dropout = w.framework.default_dropout && !w.model.gated_mlp;
   return chosen;
