@@ -243,6 +243,7 @@ FitAnswers fit_answers(const ResolvedRequest& request) {
     shown->warnings = warnings[i] ? *std::move(warnings[i])
                                   : warnings_of(request, request.methods[i], shown->chosen);
     shown->started = started_by(request, *shown);
+    shown->lengths = length_outlook(request, shown->chosen.question, shown->chosen.forecast);
   });
   if (request.asked.reach) add_reach(request, all);
   return all;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "planner/advice/advice.hpp"
+#include "planner/answers/length_outlook.hpp"
 #include "planner/answers/reach.hpp"
 #include "planner/request/resolved_request.hpp"
 #include "planner/search/plan_choice.hpp"
@@ -22,6 +23,7 @@ struct FitAnswer {
   std::vector<Advice> advice;
   std::vector<std::string> warnings;  // as `plan` gives them, of a method's first card that fits
   std::string started;  // of a method's first card that fits: which launch targets start its plan
+  std::optional<LengthOutlook> lengths;  // where asked about, of a method's first card that fits
   std::optional<Reach> reach;  // where it is asked for, of a method's first card that fits
 };
 

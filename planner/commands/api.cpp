@@ -36,7 +36,7 @@ constexpr std::array<ApiCommand, 6> commands{{
     {"shop", shop},
 }};
 
-constexpr std::array<std::string_view, 2> file_keys{"plan_from", "profile"};
+constexpr std::array<std::string_view, 3> file_keys{"plan_from", "profile", "lengths"};
 
 // Problems name flags, which a request over HTTP does not have: its keys in their place.
 std::string with_keys(std::string text) {

@@ -1,11 +1,14 @@
 #include "planner/commands/simulate.hpp"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 
 #include "catalog/whole_file.hpp"
+#include "planner/answers/length_outlook.hpp"
 #include "planner/choice/asked_plan.hpp"
 #include "planner/choice/workload_choice.hpp"
 #include "planner/report/html_report.hpp"
+#include "planner/report/length_report.hpp"
 #include "planner/report/outlook_report.hpp"
 #include "planner/report/pipeline_drawing.hpp"
 #include "planner/report/simulate_json.hpp"
@@ -51,6 +54,18 @@ Result<Simulation> simulated(const ResolvedRequest& r) {
   return s;
 }
 
+// A run takes as many steps as its samples make, each as long as padding makes it on average.
+Forecast with_lengths(Forecast f, const std::optional<LengthOutlook>& lengths) {
+  if (lengths && lengths->padded) f.step_time.expected = lengths->padded->step;
+  return f;
+}
+
+void count_tokens_of_samples(const LengthOutlook& lengths, const ResolvedRequest& r,
+                             RunOutlook& outlook) {
+  const double mean = static_cast<double>(lengths.tokens) / static_cast<double>(lengths.samples);
+  outlook.tokens = std::llround(mean * static_cast<double>(*r.asked.samples));
+}
+
 }  // namespace
 
 void add_simulate_flags(CLI::App& command, SimulateOptions& options) {
@@ -71,13 +86,16 @@ int simulate(const Request& request, const Facts& facts, const SimulateOptions& 
         options.trace, [&](std::ostream& file) { write_trace(s->record(), file); });
     if (!problems.empty()) return report_problems(problems, output);
   }
+  const auto lengths = length_outlook(*resolved, s->question, s->forecast);
   std::optional<RunOutlook> outlook;
   if (resolved->asked.tokens || resolved->asked.samples) {
     const auto operations = load_operations(facts.catalog.root);
     if (!operations) return report_problems(operations.error(), output);
-    outlook = run_outlook(*resolved, s->question, s->forecast, *operations);
+    outlook = run_outlook(*resolved, s->question, with_lengths(s->forecast, lengths), *operations);
+    if (lengths) count_tokens_of_samples(*lengths, *resolved, *outlook);
   }
   Json answer = simulate_json(*resolved, *s);
+  if (lengths) answer["lengths"] = length_json(*lengths);
   if (outlook) answer["outlook"] = outlook_json(*outlook);
   const Problems unpublished = publish(output, answer, [&] {
     return std::vector<ReportDetail>{{0, Json(), timeline_json(s->record())}};
@@ -86,7 +104,9 @@ int simulate(const Request& request, const Facts& facts, const SimulateOptions& 
   if (output.json) {
     output.out << answer.dump(2) << '\n';
   } else {
-    output.out << simulate_text(*resolved, *s) << (outlook ? outlook_text(*outlook) : "");
+    output.out << simulate_text(*resolved, *s)
+               << (lengths ? length_text(*lengths, s->question.workload) : "")
+               << (outlook ? outlook_text(*outlook) : "");
   }
   if (options.draw)
     (output.json ? output.err : output.out)

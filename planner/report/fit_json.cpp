@@ -2,6 +2,7 @@
 
 #include "planner/answers/plan_starts.hpp"
 #include "planner/report/explanation_report.hpp"
+#include "planner/report/length_report.hpp"
 #include "planner/report/output.hpp"
 #include "planner/report/reach_report.hpp"
 #include "planner/report/request_json.hpp"
@@ -76,6 +77,7 @@ Json answer_json(const ResolvedRequest& r, const FitAnswer& a, std::vector<Playe
   add_host_ram(j, f.host);
   if (r.asked.explain)
     j["explain"] = explanation_json(explain(a.chosen.question, f, r.facts->profile));
+  if (a.lengths) j["lengths"] = length_json(*a.lengths);
   if (a.reach) j["reach"] = reach_json(*a.reach);
   if (!r.asked.why_not.empty())
     j["why_not"] = why_not_json(why_not_asked(r, {a.chosen.question, f, a.chosen.verdict}));

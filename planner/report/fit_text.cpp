@@ -9,6 +9,7 @@
 #include "planner/report/explanation_report.hpp"
 #include "planner/report/host_ram_text.hpp"
 #include "planner/report/layout_words.hpp"
+#include "planner/report/length_report.hpp"
 #include "planner/report/reach_report.hpp"
 #include "planner/report/table.hpp"
 #include "planner/report/why_not_report.hpp"
@@ -115,7 +116,8 @@ std::string hours(const ResolvedRequest& r, const Forecast& f) {
 
 std::string amount(const ResolvedRequest& r) {
   if (r.asked.tokens) return sentence("time for ", counted(*r.asked.tokens, "token"));
-  return sentence("time for ", counted(r.asked.samples.value_or(1000), "sample"));
+  return sentence("time for ",
+                  counted(r.asked.samples.value_or(1000), r.lengths ? "full sequence" : "sample"));
 }
 
 std::string card_table(const ResolvedRequest& r, const std::vector<const FitAnswer*>& list) {
@@ -231,7 +233,9 @@ std::string method_part(const ResolvedRequest& r, Method method,
     return x->chosen.verdict != Verdict::does_not_fit;
   });
   if (good != list.end()) {
-    text += step_line(**good) + card_table(r, list) + category_bars(**good, width);
+    text += step_line(**good) + card_table(r, list);
+    if ((*good)->lengths) text += length_text(*(*good)->lengths, (*good)->chosen.question.workload);
+    text += category_bars(**good, width);
     for (const std::string& warning : (*good)->warnings)
       text += sentence("  warning: ", warning, "\n");
     for (const std::string& note : (*good)->chosen.notes) text += sentence("  note: ", note, "\n");

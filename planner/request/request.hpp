@@ -30,6 +30,7 @@ struct Request {
   std::vector<Method> methods;       // empty: the sensible ones
   std::optional<std::string> framework;
   std::optional<int> sequence;         // tokens
+  std::optional<std::string> lengths;  // path of the samples' lengths (sample_lengths.hpp)
   std::optional<int> batch;            // sequences per step over all GPUs
   std::optional<int> microbatch;       // sequences
   std::optional<int> images;           // of a sequence, where the model has a vision tower

@@ -121,7 +121,7 @@ V get_quantization(const R& r) {
 }
 const std::string& word(const V& v) { return std::get<std::string>(v); }
 
-constexpr std::array<RequestField, 50> field_rows{{
+constexpr std::array<RequestField, 51> field_rows{{
     {"model", "MODEL", "MODEL", "catalog name, alias such as 70b, or the path of a config.json",
      text_kind, 0, 0, nullptr, set_plain<&R::model>, get_plain<&R::model>},
     {"gpus", "--gpus", "GPUS", "6x24GB, 2xRTX-3090, 16xH100-SXM, 4 nodes of 8xA100-80GB, dgx-h100",
@@ -159,6 +159,9 @@ constexpr std::array<RequestField, 50> field_rows{{
      get_integer<&R::sequence>,
      {},
      NumberLetters::binary},
+    {"lengths", "--lengths", "FILE",
+     "tokens of every sample, one number a line or a JSON array: what padding and packing do",
+     text_kind, 0, 0, nullptr, set_plain<&R::lengths>, get_plain<&R::lengths>, "fit simulate"},
     {"batch", "--batch", "N", "sequences per step over all GPUs", integer_kind, 1, 1'000'000,
      nullptr, set_integer<&R::batch>, get_integer<&R::batch>},
     {"microbatch", "--microbatch", "N", "sequences that one GPU passes through at once",

@@ -334,6 +334,20 @@ void check_why_not(const ResolvedRequest& r, Problems& problems) {
   }
 }
 
+void resolve_lengths(ResolvedRequest& r, Problems& problems) {
+  if (!r.asked.lengths) return;
+  if (r.asked.preference != nullptr)
+    return problems.push_back({ProblemKind::request, "--lengths",
+                               "are those of single sequences; --preference trains on several of "
+                               "a sample"});
+  if (r.asked.tokens)
+    return problems.push_back({ProblemKind::request, "--tokens",
+                               "with --lengths; expected --samples, whose lengths are known"});
+  auto lengths = read_sample_lengths(*r.asked.lengths);
+  if (!lengths) return add(problems, lengths.error());
+  r.lengths = std::make_shared<const SampleLengths>(*std::move(lengths));
+}
+
 void check_names(const ResolvedRequest& r, Problems& problems) {
   if (r.asked.recompute) {
     const auto policy = recompute_policy(*r.asked.recompute);
@@ -361,7 +375,12 @@ void resolve_sizes(ResolvedRequest& r) {
   const int most = r.model.position == PositionKind::learned && r.model.position_rows > 0
                        ? r.model.position_rows
                        : r.model.max_positions;
+  if (r.lengths && !r.asked.sequence) r.sequence = most > 0 ? most : r.lengths->longest();
   if (!r.asked.sequence && most > 0) r.sequence = std::min(r.sequence, most);
+  if (r.lengths) {
+    r.sequence = judged_length(*r.lengths, r.sequence);
+    r.notes.push_back(told(*r.lengths, r.sequence));
+  }
   if (most > 0 && r.sequence > most)
     r.notes.push_back(sentence(grouped(r.sequence), " tokens per sequence are more than the ",
                                grouped(most), " positions that ", r.model.id,
@@ -447,6 +466,7 @@ Result<ResolvedRequest> resolve(const Request& request, const Facts& facts,
   resolve_framework(r, problems);
   if (problems.empty()) follow_stored_weights(r);
   check_names(r, problems);
+  resolve_lengths(r, problems);
   if (!problems.empty()) return placed(r, problems);
   if (unnamed == UnnamedMethods::one) keep_first_card(r);
   note_calibrations(r);

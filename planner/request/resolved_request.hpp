@@ -2,10 +2,12 @@
 //
 //   methods   those asked for; else full, lora and qlora
 //   sequence  2048, or 4096 where only pre-training is asked for; at most what the model can take
+//             where the samples' lengths are known, the longest of them instead, and never more
 //   batch     16 sequences, or half a million tokens where only pre-training is asked for, rounded
 //             up to a multiple of the GPUs. No default ever displaces what was asked.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "planner/facts.hpp"
 #include "planner/request/plan_from.hpp"
 #include "planner/request/request.hpp"
+#include "planner/request/sample_lengths.hpp"
 
 namespace shardwise {
 
@@ -27,6 +30,7 @@ struct ResolvedRequest {
   std::optional<std::string> stored_weights{};  // likewise, of a quantised file
   std::vector<Method> methods{};
   int sequence = 0;
+  std::shared_ptr<const SampleLengths> lengths{};  // of --lengths
   int batch = 0;
   ImagesSeen images{};  // of a sequence
   // Where one question is about several sizes of a cluster: the most GPUs of any, whose usual

@@ -105,6 +105,19 @@ for flags in '' '--lora-rank 8'; do
     echo "sft.yaml with \"$flags\": wanted \"$wanted\" in:" && sed 's/^/  /' err
   fi
 done
+# Lengths that are none, by their line or element.
+for case in '5\n\nmany\n|lengths:3: ' '5\n0\n|lengths:2: ' '7 8\n|lengths:1: ' '[5, 1.5]|lengths:/1: ' \
+  '[]|lengths: holds no lengths' '\n|lengths: holds no lengths' '[5, -1]|lengths:/1: '; do
+  printf '%b' "${case%|*}" >lengths
+  timeout 20 "$SHARDWISE" fit 8b --gpus 4090 --lengths lengths >out 2>err
+  got=$?
+  if [[ $got == 4 && ! -s out ]] && grep -qF -- "${case##*|}" err; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    echo "lengths of \"${case%|*}\": exit $got, wanted \"${case##*|}\" in:" && sed 's/^/  /' err
+  fi
+done
 # A flag wins over the request file, and is blamed then.
 timeout 20 "$SHARDWISE" fit --request name.json --gpus 0x24GB >out 2>err
 if grep -qF 'shardwise: --gpus: ' err && grep -qF 'name.json:/model: ' err; then
