@@ -401,7 +401,8 @@ void resolve_images(ResolvedRequest& r, Problems& problems) {
     problems.push_back(
         {ProblemKind::request, a.images ? "--images" : "--image-tokens",
          sentence(counted(images, "image"), " of ", counted(tokens, "token"), " are more than the ",
-                  counted(r.sequence, "token"), " of a sequence")});
+                  counted(r.sequence, "token"), " of a sequence",
+                  a.sequence ? "" : "; --seq says how many it has")});
     return;
   }
   const bool stated = a.images && (a.image_tokens || images == 0);
