@@ -290,6 +290,18 @@ std::string most_broken_rule(const PlanSpace& space) {
              : most->first;
 }
 
+// What was taken to be meant, but for the model's size; sizes are compared in one framework.
+void note_request(PlanAnswer& a) {
+  const bool sizes = a.sites.size() > 1;
+  for (const std::string& note : a.request.notes)
+    if (note != a.request.model_size && !(sizes && note == framework_follows_gpus_note))
+      a.notes.push_back(note);
+  if (sizes && a.sites.front().cluster.gpus() == 1 &&
+      framework_follows_gpus(a.request.asked, a.request.methods))
+    a.notes.push_back(sentence("All sizes are forecast in ", a.sites[0].with_zero.framework.name,
+                               ", one GPU too, which fit forecasts in another framework."));
+}
+
 void note_nothing_legal(PlanAnswer& a) {
   if (a.result.proof.legal > 0) return;
   const PlanSpace& space = a.sites.back().space;
@@ -439,10 +451,7 @@ Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const Pl
     a->notes.emplace_back(
         "No method named: pretraining; simulate, compare and launch take full fine-tuning then, so "
         "say --method pretrain to them as well.");
-  if (a->request.first_card) a->notes.push_back(*a->request.first_card);
-  if (a->sites.size() == 1 && framework_follows_gpus(a->request.asked, a->request.methods))
-    a->notes.emplace_back(framework_follows_gpus_note);
-  if (a->request.stored_weights) a->notes.push_back(*a->request.stored_weights);
+  note_request(*a);
   for (const std::string& note : a->sites.back().notes) a->notes.push_back(note);
   if (a->sites.size() > 1 && a->objective->name != "gpus" && !wish.pareto) {
     if (request.top) a->notes.emplace_back("Of each size the best plan is shown, not --top.");

@@ -39,6 +39,11 @@ void note_what_is_read(ResolvedRequest& r) {
     r.notes.push_back(sentence("Counted of the file: ", r.model.notes, '.'));
 }
 
+void note_size(ResolvedRequest& r, std::string note) {
+  r.notes.push_back(note);
+  r.model_size = std::move(note);
+}
+
 void read_model(ResolvedRequest& r, const std::string& path, Problems& problems) {
   auto model = read_huggingface_config(path);
   if (!model) {
@@ -46,8 +51,8 @@ void read_model(ResolvedRequest& r, const std::string& path, Problems& problems)
     return;
   }
   r.model = *std::move(model);
-  r.notes.push_back(sentence(path, " is a ", r.model.model_type, " model with ",
-                             shown_parameters(parameter_count(r.model).total), " parameters."));
+  note_size(r, sentence(path, " is a ", r.model.model_type, " model with ",
+                        shown_parameters(parameter_count(r.model).total), " parameters."));
   note_what_is_read(r);
 }
 
@@ -97,8 +102,8 @@ Problem unknown_model(const ResolvedRequest& r, const std::string& what) {
 void resolve_model(ResolvedRequest& r, Problems& problems) {
   if (r.asked.uploaded) {
     r.model = *r.asked.uploaded;
-    r.notes.push_back(sentence("the config.json is that of a ", r.model.model_type, " model with ",
-                               shown_parameters(parameter_count(r.model).total), " parameters."));
+    note_size(r, sentence("the config.json is that of a ", r.model.model_type, " model with ",
+                          shown_parameters(parameter_count(r.model).total), " parameters."));
     return note_what_is_read(r);
   }
   if (!r.asked.model && !r.asked.plan_from.empty()) take_model_of_files(r, problems);
@@ -131,9 +136,9 @@ void resolve_model(ResolvedRequest& r, Problems& problems) {
     return;
   }
   r.model = **model;
-  r.notes.push_back(sentence(same_name(name, r.model.id) ? "" : sentence("\"", name, "\" is "),
-                             r.model.id, same_name(name, r.model.id) ? " has " : " with ",
-                             shown_parameters(parameter_count(r.model).total), " parameters."));
+  note_size(r, sentence(same_name(name, r.model.id) ? "" : sentence("\"", name, "\" is "),
+                        r.model.id, same_name(name, r.model.id) ? " has " : " with ",
+                        shown_parameters(parameter_count(r.model).total), " parameters."));
   const std::string storage = storage_named(name);
   if (!storage.empty() && !r.model.stored && !r.asked.quantization)
     r.notes.push_back(sentence("That its weights are stored as ", storage, " is not read from its ",

@@ -273,7 +273,6 @@ void follow_stored_weights(ResolvedRequest& r) {
     }
     note += '.';
   }
-  r.stored_weights = note;
   r.notes.push_back(std::move(note));
 }
 

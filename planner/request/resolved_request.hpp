@@ -27,7 +27,6 @@ struct ResolvedRequest {
   Transformer model{};
   std::vector<Cluster> clusters{};  // several where a bare memory size stands for several cards
   std::optional<std::string> first_card{};  // a note of which is taken where one answer is wanted
-  std::optional<std::string> stored_weights{};  // likewise, of a quantised file
   std::vector<Method> methods{};
   int sequence = 0;
   std::shared_ptr<const SampleLengths> lengths{};  // of --lengths
@@ -38,6 +37,7 @@ struct ResolvedRequest {
   int most_gpus = 0;
   bool host_ram_stated = false;      // by a size, or by naming a node whose size is catalogued
   std::vector<std::string> notes{};  // what a name was taken to mean, in whole sentences
+  std::string model_size{};          // that of the model, where the answer's head says it
   std::vector<PlanFileReport> plan_files{};  // of --plan-from; what they say is in `asked`
   std::optional<double> learning_rate{};     // of those files, with
   std::optional<int> learning_rate_batch{};  // the sequences per step that it goes with

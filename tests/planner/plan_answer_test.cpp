@@ -86,6 +86,27 @@ TEST_CASE("a batch that no plan divides is searched as the nearest that does", "
   CHECK((*a)->request.stated.batch == 48);
 }
 
+// What changes the meaning of an answer is told by plan as by fit; the model's size is not.
+TEST_CASE("notes of the request stand in the answer", "[search]") {
+  Request r = request_for("gpt2", "8xgaudi3", {Method::full});
+  r.batch = 16;
+  const auto a = plan_answer(r, {}, known_facts());
+  REQUIRE(a);
+  const auto told = [](const auto& answer, const char* words) {
+    return std::count_if(answer->notes.begin(), answer->notes.end(), [&](const std::string& note) {
+      return note.find(words) != std::string::npos;
+    });
+  };
+  CHECK(told(*a, "runs neither CUDA nor ROCm") == 1);
+  CHECK(told(*a, "one GPU and several are forecast in different ones") == 1);
+  CHECK(told(*a, "124 M parameters") == 0);
+  r.gpus = "1..2xH100-SXM";
+  const auto sizes = plan_answer(r, {}, known_facts());
+  REQUIRE(sizes);
+  CHECK(told(*sizes, "All sizes are forecast in PyTorch FSDP2") == 1);
+  CHECK(told(*sizes, "one GPU and several are forecast in different ones") == 0);
+}
+
 TEST_CASE("of cards that a size stands for the first is searched, and named", "[search]") {
   Request r = request_for("gpt2", "2x24GB", {Method::pretrain});
   r.batch = 16;
