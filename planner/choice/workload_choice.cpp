@@ -89,7 +89,7 @@ std::optional<std::string> small_updates_lost(const Workload& w) {
       w.activation_dtype() != DType::bf16 || f.rounds_stochastically ||
       w.optimizer == optimizer_named("none"))
     return std::nullopt;
-  const bool hf_trainer = f.id == "hf-trainer" || f.family == "hf-trainer";
+  const bool hf_trainer = f.id.starts_with("hf-trainer");
   return sentence(
       "Weights are bf16 with no fp32 copy: steps of less than 1/512 of a weight are rounded away "
       "(arXiv 2010.06192), at a learning rate of 1e-5 about those of all weights above 0.005; ",
