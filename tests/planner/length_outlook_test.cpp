@@ -2,6 +2,8 @@
 // same plan at the lengths of its batches.
 #include "planner/answers/length_outlook.hpp"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 
@@ -22,7 +24,8 @@ struct AskedLengths {
 class LengthsFile {
  public:
   explicit LengthsFile(const std::string& text)
-      : path_(std::filesystem::temp_directory_path() / "shardwise-length-outlook-test.txt") {
+      : path_(std::filesystem::temp_directory_path() /
+              ("shardwise-lengths-" + std::to_string(getpid()))) {
     std::ofstream(path_) << text;
   }
   ~LengthsFile() { std::filesystem::remove(path_); }
