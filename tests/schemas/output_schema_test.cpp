@@ -141,6 +141,27 @@ TEST_CASE("fit answers as its schema says", "[schemas]") {
   check(schema_of("fit"), a.json());
 }
 
+// Batches that are padded, and a framework that forecasts full sequences.
+TEST_CASE("lengths of samples are answered as the schemas say", "[schemas]") {
+  const auto path = std::filesystem::temp_directory_path() /
+                    ("shardwise-schema-lengths-" + std::to_string(getpid()));
+  std::ofstream(path) << "100\n200\n";
+  for (const char* framework : {"hf-trainer", "torchtitan"}) {
+    Request r = asked("gpt2", "RTX-4090", Method::full, {"dp=1,mbs=1,ga=2"});
+    r.framework = framework;
+    r.lengths = path.string();
+    Answer of_fit, of_simulate;
+    REQUIRE(fit(r, facts(), false, of_fit.output) == 0);
+    REQUIRE(simulate(r, facts(), {}, of_simulate.output) == 0);
+    check(schema_of("fit"), of_fit.json());
+    check(schema_of("simulate"), of_simulate.json());
+    CHECK(of_fit.json()["answers"][0]["lengths"]["padded"].is_null() ==
+          (framework == std::string_view("torchtitan")));
+    CHECK(of_simulate.json()["lengths"]["samples"] == 2);
+  }
+  std::filesystem::remove(path);
+}
+
 TEST_CASE("simulate answers as its schema says", "[schemas]") {
   for (const Request& r :
        {asked("llama-3.1-8b", "8xH100-SXM", Method::pretrain, {"tp=2,pp=4,ga=8,schedule=zb-h1"}),
