@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "planner/forecast/forecast_parts.hpp"
@@ -49,6 +50,10 @@ class StageSearch {
     RecomputeMix others;
     Bytes kept;  // of all blocks
     Picoseconds time;
+  };
+  struct KnownPeak {
+    Bytes bytes;
+    bool more = false;  // than that: nobody has looked how much
   };
   // The blocks of a stage by what they can choose from; `kind_of` block i is kinds[kind_of[i]].
   struct StageBlocks {
@@ -114,8 +119,8 @@ class StageSearch {
     return choice;
   }
 
-  // Tensors at their peak; nothing where a capacity is given that the allocator then misses.
-  std::optional<Bytes> peak(int stage, const Choice& choice, std::optional<Bytes> capacity) {
+  StageMemory played(int stage, const Choice& choice, std::optional<Bytes> capacity,
+                     std::optional<Bytes> most_allocated) {
     // The other stages do not matter here, and are the quicker to build the simpler they are.
     auto trial = std::make_shared<BlockRecompute>(none_);
     trial->again[static_cast<std::size_t>(stage)] = choice;
@@ -123,23 +128,37 @@ class StageSearch {
     const ModelPartition partition = partition_model(q_.workload, q_.plan, schedule_, policy_);
     const ContextCalibration& context =
         profile_.row(smallest_group(q_.cluster, q_.plan, stage).gpu.family).context;
-    const StageMemory memory =
-        play_memory(q_.workload, q_.plan, schedule_, partition, stage, context, capacity);
-    if (memory.ran_out) return std::nullopt;
-    return memory.peak().allocated;
+    PlayVariation how;
+    how.most_allocated = most_allocated;
+    return play_memory(q_.workload, q_.plan, schedule_, partition, stage, context, capacity, how);
+  }
+
+  // Tensors at their peak on a card without end: asked again where they get a segment less.
+  Bytes peak(int stage, const Choice& choice) {
+    std::optional<KnownPeak>& known = peaks_[{stage, choice}];
+    if (!known || known->more)
+      known = {played(stage, choice, std::nullopt, std::nullopt).peak().allocated, false};
+    return known->bytes;
   }
 
   bool fits(int stage, const StageBlocks& blocks, const Way& way, Bytes room) {
-    return *peak(stage, laid_out(blocks, way), std::nullopt) <= room;
+    const Choice choice = laid_out(blocks, way);
+    std::optional<KnownPeak>& known = peaks_[{stage, choice}];
+    if (!known || (known->more && known->bytes < room)) {
+      const StageMemory memory = played(stage, choice, std::nullopt, room);
+      known = {memory.given_up ? room : memory.peak().allocated, memory.given_up};
+    }
+    return !known->more && known->bytes <= room;
   }
 
-  // The first of `ways`, which keep less and less, that fits. REQUIRES that the last one does.
-  std::size_t first_fitting(int stage, const StageBlocks& blocks, const std::vector<Way>& ways,
+  // The first of so many ways, which keep less and less, that fits. REQUIRES that the last does.
+  template <class WayAt>
+  std::size_t first_fitting(int stage, const StageBlocks& blocks, std::size_t ways, WayAt way_at,
                             Bytes room) {
-    std::size_t none = 0, some = ways.size() - 1;
+    std::size_t none = 0, some = ways - 1;
     while (none < some) {
       const std::size_t middle = none + (some - none) / 2;
-      if (fits(stage, blocks, ways[middle], room))
+      if (fits(stage, blocks, way_at(middle), room))
         some = middle;
       else
         none = middle + 1;
@@ -168,8 +187,8 @@ class StageSearch {
     constexpr Bytes segment(20 << 20);
     Bytes tensors = room;
     Choice choice = best_of(stage, tensors);
-    for (int round = 0; round < 32 && !peak(stage, choice, room); ++round) {
-      const Bytes needed = *peak(stage, choice, std::nullopt);
+    for (int round = 0; round < 32 && played(stage, choice, room, std::nullopt).ran_out; ++round) {
+      const Bytes needed = peak(stage, choice);
       if (needed > tensors) break;  // the least there is
       tensors = needed - segment;
       choice = best_of(stage, tensors);
@@ -183,7 +202,8 @@ class StageSearch {
     const std::vector<Way> path = ways_along_path(blocks);
     if (fits(stage, blocks, path.front(), room)) return laid_out(blocks, path.front());
     if (!fits(stage, blocks, path.back(), room)) return laid_out(blocks, path.back());
-    const std::size_t first = first_fitting(stage, blocks, path, room);
+    const auto at = [&](std::size_t i) -> const Way& { return path[i]; };
+    const std::size_t first = first_fitting(stage, blocks, path.size(), at, room);
     return laid_out(blocks, improved(stage, blocks, path[first - 1], path[first], room));
   }
 
@@ -207,18 +227,30 @@ class StageSearch {
       const MixLine line{price, known.time - o.time, below(o)};
       if (height(line) > height(highest)) highest = line;
     }
-    const std::vector<RecomputeMix> mixes = recompute_mixes(others.kinds, highest);
+    const std::vector<RecomputeMix>& mixes = mixes_below(stage, others, highest);
     Way best = known;
     for (std::size_t o = 0; o < last.size(); ++o) {
-      std::vector<Way> ways;
+      std::vector<const RecomputeMix*> ways;
       for (const RecomputeMix& mix : mixes)
-        if (const Way way{o, mix, mix.kept + last[o].kept, mix.time + last[o].time};
-            way.time < best.time && mix.kept < below(last[o]))
-          ways.push_back(way);
-      if (ways.empty() || !fits(stage, blocks, ways.back(), room)) continue;
-      best = ways[first_fitting(stage, blocks, ways, room)];
+        if (mix.time + last[o].time < best.time && mix.kept < below(last[o])) ways.push_back(&mix);
+      const auto way = [&](std::size_t i) {
+        return Way{o, *ways[i], ways[i]->kept + last[o].kept, ways[i]->time + last[o].time};
+      };
+      if (ways.empty() || !fits(stage, blocks, way(ways.size() - 1), room)) continue;
+      best = way(first_fitting(stage, blocks, ways.size(), way, room));
     }
     return best;
+  }
+
+  // A segment less lies between the same neighbours most of the time.
+  const std::vector<RecomputeMix>& mixes_below(int stage, const StageBlocks& others,
+                                               const MixLine& line) {
+    const auto key = std::make_tuple(stage, line.picoseconds_per_byte, line.time, line.kept);
+    if (mixes_of_ != key) {
+      mixes_ = recompute_mixes(others.kinds, line);
+      mixes_of_ = key;
+    }
+    return mixes_;
   }
 
   static double height(const MixLine& line) {
@@ -234,6 +266,9 @@ class StageSearch {
   CostModel cost_;
   BlockRecompute none_;  // of all stages
   std::map<const LayerDefinition*, std::vector<RecomputeOption>> options_;
+  std::map<std::pair<int, Choice>, std::optional<KnownPeak>> peaks_;  // by stage and its choice
+  std::optional<std::tuple<int, double, Picoseconds, Bytes>> mixes_of_;
+  std::vector<RecomputeMix> mixes_;  // of these
 };
 
 }  // namespace

@@ -71,8 +71,13 @@ Result<Forecast> forecast(const Question& q, const Profile& profile,
   const Problems problems = plan_problems(q.workload, q.plan, q.cluster);
   if (!problems.empty()) return problems;
   RecomputePolicy policy = *recompute_policy(q.plan.recompute);
-  if (policy.row->searched) policy.chosen = best_recompute(q, profile, policy);
-  return forecast_under(q, profile, policy, options);
+  if (!policy.row->searched) return forecast_under(q, profile, policy, options);
+  policy.chosen = options.chosen ? options.chosen : best_recompute(q, profile, policy);
+  ForecastOptions wanted = options;
+  if (!options.chosen) wanted.plays = nullptr;
+  auto f = forecast_under(q, profile, policy, wanted);
+  if (f) f->chosen = policy.chosen;
+  return f;
 }
 
 }  // namespace shardwise

@@ -82,9 +82,10 @@ struct StepBreakdown {
   int stage = 0;  // of the rank that all this is about: the one whose compute lane is busy most
 };
 
-struct MemoryPlays;  // forecast_parts.hpp: the played allocation streams of every stage
-struct KnownCosts;   // forecast_parts.hpp: what other plans have in common with this one
-struct StepRecord;   // step_record.hpp
+struct BlockRecompute;  // simulator/graphs/recompute_policy.hpp
+struct MemoryPlays;     // forecast_parts.hpp: the played allocation streams of every stage
+struct KnownCosts;      // forecast_parts.hpp: what other plans have in common with this one
+struct StepRecord;      // step_record.hpp
 
 struct HostMemory {
   Bytes steady;     // offloaded states, pinned buffers, the framework itself
@@ -122,7 +123,8 @@ struct Forecast {
   std::int64_t tasks = 0;
   // To hand to ForecastOptions, see there. None where a play was given up.
   std::shared_ptr<const MemoryPlays> plays;
-  std::shared_ptr<const StepRecord> record;  // where asked for
+  std::shared_ptr<const StepRecord> record;      // where asked for
+  std::shared_ptr<const BlockRecompute> chosen;  // likewise, where the plan leaves it to us
 
   const StageForecast& worst() const { return stages[static_cast<std::size_t>(worst_stage)]; }
 };
@@ -152,6 +154,9 @@ struct ForecastOptions {
   // Plays of the same workload and plan on other GPUs, which allocate the same; played anew where
   // the GPU's library workspaces differ.
   std::shared_ptr<const MemoryPlays> plays = nullptr;
+  // What was found for just this question where the plan leaves it to us which operators run again;
+  // plays are of no use without it.
+  std::shared_ptr<const BlockRecompute> chosen = nullptr;
   // What was found for other plans of the same workload, cluster and profile, with layers that are
   // this plan's own: the answer is the same without. Layers and what they take of time only.
   const KnownCosts* known = nullptr;

@@ -10,8 +10,10 @@ namespace shardwise {
 
 Result<ChosenPlan> whole_forecast(const PlanTrial& s, const Tried& t) {
   ChosenPlan chosen{t.question, t.memory, t.verdict, s.notes, s.considered};
-  ForecastOptions options{
-      .unfold = s.request.asked.unfold, .plays = t.memory.plays, .known = &s.costs.collectives()};
+  ForecastOptions options{.unfold = s.request.asked.unfold,
+                          .plays = t.memory.plays,
+                          .chosen = t.memory.chosen,
+                          .known = &s.costs.collectives()};
   auto whole = forecast(t.question, s.request.facts->profile, options);
   if (!whole && t.verdict == Verdict::does_not_fit) {
     chosen.notes.emplace_back("Its step would be longer than the 106 days that can be forecast.");
@@ -53,6 +55,7 @@ std::vector<Timed> with_steps(const PlanTrial& s) {
                                   .memory = false,
                                   .least_card = false,
                                   .plays = t.memory.plays,
+                                  .chosen = t.memory.chosen,
                                   .known = &s.costs.collectives()};
     const auto f = forecast(t.question, s.request.facts->profile, options);
     if (f) steps[i] = f->step_time.expected;

@@ -15,6 +15,7 @@
 #include "planner/search/no_microbatch.hpp"
 #include "planner/search/plan_climb.hpp"
 #include "planner/sentence.hpp"
+#include "simulator/graphs/recompute_policy.hpp"
 #include "simulator/plan_rules.hpp"
 
 namespace shardwise {
@@ -260,6 +261,11 @@ Problems no_plan(const PlanTrial& s) {
                     below + gpus)}};
 }
 
+// A plan whose operators are searched for takes as long as a hundred others.
+bool searched(const ResolvedRequest& r) {
+  return r.asked.recompute && recompute_policy(*r.asked.recompute)->row->searched;
+}
+
 }  // namespace
 
 Result<ChosenPlan> choose_plan(const ResolvedRequest& request, Method method,
@@ -267,7 +273,7 @@ Result<ChosenPlan> choose_plan(const ResolvedRequest& request, Method method,
                                Looked looked) {
   if (Problems problems = precision_problems(request, cluster); !problems.empty()) return problems;
   ChoiceCosts costs(request, method, cluster);
-  PlanTrial s{request, cluster, method, costs, looked, only};
+  PlanTrial s{request, cluster, method, costs, searched(request) ? Looked::decisive : looked, only};
   s.notes = choose_workload(request, method, cluster, 0).notes;
   if (!request.asked.plans.empty()) {
     Problems problems = try_asked_plans(s);

@@ -48,12 +48,27 @@ ParallelPlan PlanClimb::with_size(std::size_t size) const {
 
 // A plan that is refused has no bound, and is found out when it is tried.
 void PlanClimb::bound(std::size_t size) {
-  const ParallelPlan plan = with_size(size);
+  ParallelPlan plan = with_size(size);
   const Workload& w = found_.costs.workload(plan);
   Step& step = steps_[size];
-  step.alone = !w.optimizer->paged && !recompute_policy(plan.recompute)->row->searched &&
-               plan_problems(w, plan, found_.cluster).empty();
-  if (step.alone) step.least = found_.costs.step_bound(plan);
+  const bool searched = recompute_policy(plan.recompute)->row->searched;
+  const bool legal = !w.optimizer->paged && plan_problems(w, plan, found_.cluster).empty();
+  step.alone = legal && !searched;
+  if (searched) plan.recompute = "none";
+  if (legal) step.least = found_.costs.step_bound(plan);
+}
+
+// What runs again has been found with the memory.
+void PlanClimb::time_searched(const Tried& t, Step& step) const {
+  const ResolvedRequest& r = found_.request;
+  if (t.memory.chosen == nullptr || t.question.workload.optimizer->paged) return;
+  const auto f = forecast(t.question, r.facts->profile,
+                          {.unfold = r.asked.unfold,
+                           .memory = false,
+                           .chosen = t.memory.chosen,
+                           .known = &found_.costs.collectives()});
+  step.least = f ? f->step_time.expected : never;
+  step.timed = true;
 }
 
 void PlanClimb::time(std::size_t size) {
@@ -69,8 +84,11 @@ void PlanClimb::time(std::size_t size) {
 }
 
 void PlanClimb::keep(Waiting one) {
-  if (found_.looked == Looked::decisive) time(one.size);
-  const Step& step = steps_[one.size];
+  Step& step = steps_[one.size];
+  if (found_.looked == Looked::decisive) {
+    time(one.size);
+    if (!step.timed) time_searched(one.tried, step);
+  }
   if (step.timed && step.least < never) {
     one.tried.step = step.least;
     if (one.tried.verdict == Verdict::fits)

@@ -51,7 +51,8 @@ class PlanClimb {
   };
 
   // What is known of a size's step. It cannot be forecast without memory where what the optimizer
-  // pages depends on that, nor where its layers are searched for.
+  // pages depends on that, nor where its layers are searched for: then it takes what the same plan
+  // takes that runs nothing again, or more.
   struct Step {
     Seconds least{0};
     bool alone = true;   // it can be
@@ -60,6 +61,7 @@ class PlanClimb {
 
   std::size_t fastest_left() const;
   void time(std::size_t size);
+  void time_searched(const Tried& tried, Step& step) const;
   ParallelPlan with_size(std::size_t size) const;
   void try_at_once();
   void keep(Waiting one);

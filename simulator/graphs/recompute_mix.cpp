@@ -98,6 +98,46 @@ std::vector<double> least_to_come(const std::vector<EqualBlocks>& kinds, double 
   return least;
 }
 
+// Of mixes with one block more, the least that those faster than a given one keep. By steps of
+// time, so that one pass finds it: none of the same step counts. What they beat is not unbeaten.
+class FasterMixes {
+ public:
+  // REQUIRES mixes and options by time, rising.
+  FasterMixes(const std::vector<Node>& shorter, const std::vector<RecomputeOption>& options)
+      : first_(shorter.front().time + options.front().time),
+        least_(steps_per_mix * shorter.size() + 1,
+               Bytes(std::numeric_limits<std::int64_t>::max())) {
+    const Picoseconds last = shorter.back().time + options.back().time;
+    per_picosecond_ = static_cast<double>(least_.size() - 1) /
+                      std::max(1.0, static_cast<double>((last - first_).value));
+  }
+
+  void add(Bytes kept, Picoseconds time) {
+    Bytes& least = least_[step(time)];
+    least = std::min(least, kept);
+  }
+  // Once all are added.
+  void sum_up() {
+    for (std::size_t i = 1; i < least_.size(); ++i) least_[i] = std::min(least_[i], least_[i - 1]);
+  }
+  bool beat(Bytes kept, Picoseconds time) const {
+    const std::size_t at = step(time);
+    return at > 0 && least_[at - 1] <= kept;
+  }
+
+ private:
+  static constexpr std::size_t steps_per_mix = 4;  // enough that few are left to be sorted
+
+  std::size_t step(Picoseconds time) const {
+    const auto at = static_cast<double>((time - first_).value) * per_picosecond_;
+    return std::min(least_.size() - 1, static_cast<std::size_t>(at));
+  }
+
+  Picoseconds first_;
+  double per_picosecond_ = 0;
+  std::vector<Bytes> least_;  // by step of time
+};
+
 }  // namespace
 
 std::vector<RecomputeMix> recompute_path(const std::vector<EqualBlocks>& kinds) {
@@ -135,13 +175,23 @@ std::vector<RecomputeMix> recompute_mixes(const std::vector<EqualBlocks>& kinds,
       const double rest = to_come[layers.size()];
       const std::vector<Node>& shorter = layers.back();
       std::vector<Node> longer;
-      for (std::size_t m = 0; m < shorter.size(); ++m)
-        for (std::size_t o = 0; o < kinds[k].options.size(); ++o) {
-          const RecomputeOption& option = kinds[k].options[o];
-          const Bytes kept = shorter[m].kept + option.kept;
-          const Picoseconds time = shorter[m].time + option.time;
-          if (priced(time, kept, price) + rest <= ceiling) longer.push_back({kept, time, m, o});
-        }
+      if (!shorter.empty()) {
+        const std::vector<RecomputeOption>& options = kinds[k].options;
+        const auto each_below = [&](auto&& use) {
+          for (std::size_t m = 0; m < shorter.size(); ++m)
+            for (std::size_t o = 0; o < options.size(); ++o) {
+              const Bytes kept = shorter[m].kept + options[o].kept;
+              const Picoseconds time = shorter[m].time + options[o].time;
+              if (priced(time, kept, price) + rest <= ceiling) use(Node{kept, time, m, o});
+            }
+        };
+        FasterMixes faster(shorter, options);
+        each_below([&](const Node& n) { faster.add(n.kept, n.time); });
+        faster.sum_up();
+        each_below([&](const Node& n) {
+          if (!faster.beat(n.kept, n.time)) longer.push_back(n);
+        });
+      }
       keep_unbeaten(longer, before);
       layers.push_back(std::move(longer));
     }

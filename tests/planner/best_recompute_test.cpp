@@ -177,6 +177,25 @@ TEST_CASE("a larger budget never asks for more re-runs, and enough asks for none
   for (const Seconds left : before) CHECK(left == Seconds(0));
 }
 
+// What was chosen is handed on with what was played: the same forecast. Plays alone are another
+// card's, where more or less had to run again (24 GB against 80): they say nothing here.
+TEST_CASE("what was chosen for a question is not chosen anew", "[recompute]") {
+  const char* plan = "dp=1,mbs=4,ga=1,recompute=best";
+  const Question q = small_question("1xRTX-4090", "pytorch-ddp", plan, 8);
+  const Question roomy = small_question("1xA100-80GB", "pytorch-ddp", plan, 8);
+  const Profile& profile = known_facts().profile;
+  const Forecast first = *forecast(q, profile), other = *forecast(roomy, profile);
+  REQUIRE(first.chosen != nullptr);
+  CHECK(first.chosen->again != other.chosen->again);
+  const Forecast again = *forecast(q, profile, {.plays = first.plays, .chosen = first.chosen});
+  CHECK(again.chosen == first.chosen);
+  CHECK(again.step_time.expected == first.step_time.expected);
+  CHECK(again.peak_device.expected == first.peak_device.expected);
+  const Forecast there = *forecast(roomy, profile, {.plays = first.plays});
+  CHECK(there.peak_device.expected == other.peak_device.expected);
+  CHECK(there.peak_device.expected > first.peak_device.expected);
+}
+
 TEST_CASE("best is never slower than the named policies that fit", "[recompute]") {
   for (const char* framework : {"megatron-lm", "pytorch-fsdp2"}) {
     const bool sharded = std::string(framework) == "pytorch-fsdp2";
