@@ -184,12 +184,12 @@ std::vector<std::string> warnings_of(const ResolvedRequest& request, Method meth
 }
 
 // Which launch targets start the plan; where none does, the best of those that one would start.
-std::string started_by(const ResolvedRequest& request, const FitAnswer& a) {
-  const Question& q = a.chosen.question;
-  const PlanStarts starts = plan_starts(request, q);
+std::string started_by(const ResolvedRequest& request, Method method, const ChosenPlan& chosen) {
+  const Question& q = chosen.question;
+  const PlanStarts starts = plan_starts(request, q, nullptr, true);
   const std::string said = told(starts, "this plan");
   if (starts.any() || !q.cluster.groups.front().gpu.runs_cuda_or_rocm()) return said + '.';
-  const auto other = best_start(request.stated, a.method, *request.facts);
+  const auto other = best_start(request.stated, method, *request.facts);
   if (!other) return said + '.';
   const Forecast& f = other->forecast;
   return sentence(said, "; --target ", other->target->name, " starts ",
@@ -223,7 +223,8 @@ FitAnswers fit_answers(const ResolvedRequest& request) {
   }
   std::vector<std::vector<Advice>> advice(n);
   std::vector<std::optional<std::vector<std::string>>> warnings(n);  // of first cards that fit
-  side_by_side(3 * n, [&](std::size_t task) {
+  std::vector<std::optional<std::string>> started(n);                // the same
+  side_by_side(4 * n, [&](std::size_t task) {
     const std::size_t i = task % n;
     const std::size_t first = choices[i].first;
     if (first == request.clusters.size()) return;
@@ -231,8 +232,10 @@ FitAnswers fit_answers(const ResolvedRequest& request) {
       advice[i] = advice_for(request, request.methods[i], first, firsts[i], known);
     else if (task < 2 * n)
       choose_for_others(request, request.methods[i], first, choices[i].chosen);
-    else if (fits(firsts[i]))
+    else if (task < 3 * n && fits(firsts[i]))
       warnings[i] = warnings_of(request, request.methods[i], firsts[i]);
+    else if (fits(firsts[i]))
+      started[i] = started_by(request, request.methods[i], firsts[i]);
   });
   FitAnswers all;
   for (std::size_t i = 0; i < n; ++i)
@@ -242,7 +245,8 @@ FitAnswers fit_answers(const ResolvedRequest& request) {
     if (shown == nullptr) return;
     shown->warnings = warnings[i] ? *std::move(warnings[i])
                                   : warnings_of(request, request.methods[i], shown->chosen);
-    shown->started = started_by(request, *shown);
+    shown->started = started[i] ? *std::move(started[i])
+                                : started_by(request, request.methods[i], shown->chosen);
     shown->lengths = length_outlook(request, shown->chosen.question, shown->chosen.forecast);
   });
   if (request.asked.reach) add_reach(request, all);

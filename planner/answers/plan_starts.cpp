@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 
 #include "catalog/find.hpp"
 #include "planner/choice/workload_choice.hpp"
@@ -62,32 +63,61 @@ Question question_in(const ResolvedRequest& r, const Question& q, const LaunchTa
 
 namespace {
 
-bool plays_the_same(const PlayedStart& before, const LaunchTarget& target, const Question& q) {
+bool plays_the_same(const PlayedStart& before, const Question& q) {
   const Workload &a = before.workload, &b = q.workload;
-  return before.target == target.name && before.plan == q.plan && a.method == b.method &&
+  return before.plan == q.plan && a.method == b.method && a.optimizer == b.optimizer &&
          a.compute == b.compute && a.framework.id == b.framework.id &&
          a.framework.attention == b.framework.attention &&
          a.framework.expandable_segments == b.framework.expandable_segments;
 }
 
+// Whether one question's plan fits in the frameworks that targets run: asked of each of them once.
+class FitsInTheirs {
+ public:
+  FitsInTheirs(const ResolvedRequest& r, const Question& q, std::vector<PlayedStart>* played,
+               bool fits_here)
+      : request_(r), played_(played) {
+    if (fits_here) known_.emplace(q.workload.framework.id, true);
+  }
+
+  // Nothing where the framework refuses the plan.
+  std::optional<bool> fits(const Question& theirs) {
+    const auto known = known_.find(theirs.workload.framework.id);
+    if (known != known_.end()) return known->second;
+    return known_.emplace(theirs.workload.framework.id, forecast_of(theirs)).first->second;
+  }
+
+ private:
+  std::optional<bool> forecast_of(const Question& theirs) {
+    ForecastOptions options{.time = false, .only_if_fits = true};
+    if (played_ != nullptr)
+      for (const PlayedStart& before : *played_)
+        if (plays_the_same(before, theirs)) options.plays = before.plays;
+    const auto f = forecast(theirs, request_.facts->profile, options);
+    if (!f) return std::nullopt;
+    if (played_ != nullptr && f->plays != nullptr && options.plays == nullptr)
+      played_->push_back({theirs.workload, theirs.plan, f->plays});
+    return judged(*f, request_.host_ram_stated) != Verdict::does_not_fit;
+  }
+
+  const ResolvedRequest& request_;
+  std::vector<PlayedStart>* played_;
+  std::map<std::string, std::optional<bool>> known_;  // by the framework's id
+};
+
 }  // namespace
 
 PlanStarts plan_starts(const ResolvedRequest& r, const Question& q,
-                       std::vector<PlayedStart>* played) {
+                       std::vector<PlayedStart>* played, bool fits_here) {
   PlanStarts starts;
+  FitsInTheirs in_theirs(r, q, played, fits_here);
   for (const LaunchTarget& target : launch_targets()) {
     if (!launch_refusals(target, q).empty()) continue;
     const Question theirs = question_in(r, q, target);
     if (!launch_refusals(target, theirs).empty()) continue;
-    ForecastOptions options{.time = false, .only_if_fits = true};
-    if (played != nullptr)
-      for (const PlayedStart& before : *played)
-        if (plays_the_same(before, target, theirs)) options.plays = before.plays;
-    const auto f = forecast(theirs, r.facts->profile, options);
-    if (!f) continue;
-    if (played != nullptr && f->plays != nullptr && options.plays == nullptr)
-      played->push_back({target.name, theirs.workload, theirs.plan, f->plays});
-    if (judged(*f, r.host_ram_stated) == Verdict::does_not_fit) {
+    const std::optional<bool> fits = in_theirs.fits(theirs);
+    if (!fits) continue;
+    if (!*fits) {
       starts.too_large.push_back(target.name);
       continue;
     }

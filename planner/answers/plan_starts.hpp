@@ -30,17 +30,18 @@ Question question_in(const ResolvedRequest& request, const Question& question,
                      const LaunchTarget& target);
 
 // What was played for the targets of earlier questions: the same plan allocates the same on another
-// card, unless that trains in another format or attends by another kernel.
+// card, unless that trains in another format or attends by another kernel. A framework's forecast
+// is that of every target which runs it.
 struct PlayedStart {
-  std::string_view target;
   Workload workload;
   ParallelPlan plan;
   std::shared_ptr<const MemoryPlays> plays;
 };
 
-// With `played`, to which it adds, the answer is the same.
+// With `played`, to which it adds, the answer is the same. So it is where the question was forecast
+// by the same predictor already, and did fit (`fits_here`).
 PlanStarts plan_starts(const ResolvedRequest& request, const Question& question,
-                       std::vector<PlayedStart>* played = nullptr);
+                       std::vector<PlayedStart>* played = nullptr, bool fits_here = false);
 
 // "accelerate or axolotl, with this --plan, --lora-rank 8 and --lora-targets q,v"
 std::string listed_targets(const PlanStarts& starts);

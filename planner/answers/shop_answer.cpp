@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "catalog/cluster_parser.hpp"
 #include "catalog/find.hpp"
@@ -103,7 +104,6 @@ void judge(ShopOffer& offer, const ResolvedRequest& r, std::int64_t sequences,
   const std::int64_t steps = (sequences - 1) / chosen->question.plan.global_batch() + 1;
   offer.time = Seconds(offer.step.expected.value * static_cast<double>(steps));
   offer.question = std::move(chosen->question);
-  if (offer.verdict != Verdict::does_not_fit) offer.starts = plan_starts(r, *offer.question);
   if (offer.rented != nullptr) {
     offer.total = for_hours(offer.price, offer.time);
     return;
@@ -147,6 +147,24 @@ bool runs_other_software(const Facts& facts, const std::string& gpus) {
   return clusters && !clusters->front().groups.front().gpu.runs_cuda_or_rocm();
 }
 
+// Fills in which targets start those that run. Most offers of one plan allocate alike: what was
+// played for one of them serves the next.
+void find_starts(std::vector<ShopOffer>& offers, const std::vector<ResolvedRequest>& requests) {
+  std::map<std::string, std::vector<std::size_t>> by_plan;
+  for (std::size_t i = 0; i < offers.size(); ++i)
+    if (offers[i].verdict != Verdict::does_not_fit)
+      by_plan[whole_text(offers[i].question->plan)].push_back(i);
+  std::vector<const std::vector<std::size_t>*> groups;
+  for (const auto& [plan, group] : by_plan) groups.push_back(&group);
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const auto* a, const auto* b) { return a->size() > b->size(); });
+  on_all_cores(groups.size(), [&](std::size_t g) {
+    std::vector<PlayedStart> played;
+    for (const std::size_t i : *groups[g])
+      offers[i].starts = plan_starts(requests[i], *offers[i].question, &played, true);
+  });
+}
+
 // All offers whose cards cost no more than this, judged.
 Result<std::vector<ShopOffer>> judged_offers(const Request& request, const Facts& facts,
                                              const Operations& operations, UsDollars most,
@@ -172,6 +190,7 @@ Result<std::vector<ShopOffer>> judged_offers(const Request& request, const Facts
   answer.sequences = sequences_of(requests.front());
   on_all_cores(offers.size(),
                [&](std::size_t i) { judge(offers[i], requests[i], answer.sequences, operations); });
+  find_starts(offers, requests);
   return offers;
 }
 

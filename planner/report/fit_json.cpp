@@ -37,7 +37,7 @@ std::optional<std::int64_t> tokens_asked(const ResolvedRequest& r) {
 std::vector<std::string_view> targets_of(const ResolvedRequest& r, const FitAnswer& a,
                                          std::vector<PlayedStart>& played) {
   if (a.chosen.verdict == Verdict::does_not_fit) return {};
-  return plan_starts(r, a.chosen.question, &played).targets;
+  return plan_starts(r, a.chosen.question, &played, true).targets;
 }
 
 Json answer_json(const ResolvedRequest& r, const FitAnswer& a, std::vector<PlayedStart>& played) {
