@@ -7,7 +7,7 @@
 #include "catalog/json_document.hpp"
 #include "catalog/names.hpp"
 #include "catalog/operations.hpp"
-#include "planner/answers/plan_starts.hpp"
+#include "planner/answers/list_starts.hpp"
 #include "planner/answers/run_outlook.hpp"
 #include "planner/choice/workload_choice.hpp"
 #include "planner/figures.hpp"
@@ -83,11 +83,6 @@ const LaunchTarget* asked_target(const PlanAnswer& a) {
   return target_running(a.sites.front().without_zero.framework.id, a.method);
 }
 
-Question question_of(const PlanAnswer& a, const FoundPlan& found) {
-  const SearchSite& site = a.sites[found.site];
-  return {site.space.workload(found.plan), found.plan, site.cluster};
-}
-
 // Where the best plan of a list cannot be told to the usual framework: which can.
 std::string first_that_can(const PlanAnswer& a) {
   const std::vector<FoundPlan>& best = a.result.best;
@@ -102,62 +97,25 @@ std::string shown_step(const FoundPlan& p) {
   return sentence(whole_text(p.plan), ", ", shown_time(p.forecast.step_time.expected), " a step");
 }
 
-// Of more legal plans than this a second search would take longer than people wait: a preference.
-constexpr std::int64_t most_searched_again = 1'000'000;
-
-// The best plan that a launch target starts, where none of the list is one.
-std::optional<FoundPlan> search_startable(const std::vector<const SearchSite*>& sites,
-                                          SearchWish search, const Facts& facts) {
-  std::vector<const LaunchTarget*> able;
-  for (const LaunchTarget& target : launch_targets())
-    if (target.workload_refusals(sites.front()->without_zero).empty()) able.push_back(&target);
-  if (able.empty()) return std::nullopt;
-  search.top = 1;
-  search.refused = [able,
-                    refused = search.refused](const Question& q) -> std::optional<std::string> {
-    if (auto reason = refused ? refused(q) : std::nullopt) return reason;
-    std::optional<std::string> first;
-    for (const LaunchTarget* target : able) {
-      auto reason = first_plan_refusal(*target, q);
-      if (!reason) return std::nullopt;
-      if (!first) first = std::move(reason);
-    }
-    return first;
-  };
-  SearchResult found = search_plans(sites, facts.profile, search);
-  if (found.best.empty()) return std::nullopt;
-  return std::move(found.best.front());
-}
-
 // The first plan is what the objective says; who wants to run it is told what starts it, or which
 // is the best that something starts.
-void note_starts(PlanAnswer& a, const std::vector<const SearchSite*>& sites,
-                 const SearchWish& search, const Facts& facts) {
-  const auto starts_of = [&](const FoundPlan& p) {
-    return plan_starts(a.requests[p.site], question_of(a, p));
-  };
+void note_starts(PlanAnswer& a, const ListStarts& list) {
   const std::vector<FoundPlan>& best = a.result.best;
-  if (best.empty()) return;
-  const PlanStarts first = starts_of(best.front());
-  if (first.any()) {
+  if (list.started == 0) {
     a.startable = best.front();
     a.notes.push_back(sentence("The first plan is started by shardwise launch --target ",
-                               listed_targets(first), '.'));
+                               listed_targets(list.first), '.'));
     return;
   }
-  const std::string none = told(first, "the first plan");
-  for (std::size_t i = 1; i < best.size(); ++i) {
-    const PlanStarts starts = starts_of(best[i]);
-    if (!starts.any()) continue;
-    a.startable = best[i];
-    a.notes.push_back(sentence(none, "; the best that one can is number ", i + 1, ", --target ",
-                               listed_targets(starts), '.'));
+  const std::string none = told(list.first, "the first plan");
+  if (list.started) {
+    a.startable = best[*list.started];
+    a.notes.push_back(sentence(none, "; the best that one can is number ", *list.started + 1,
+                               ", --target ", listed_targets(list.by), '.'));
     return;
   }
-  std::optional<FoundPlan> found;
-  if (a.result.proof.legal <= most_searched_again) found = search_startable(sites, search, facts);
-  if (found)
-    if (const PlanStarts starts = starts_of(*found); starts.any()) {
+  if (std::optional<FoundPlan>& found = a.result.further)
+    if (const PlanStarts starts = starts_of(a, *found); starts.any()) {
       a.notes.push_back(sentence(none, "; the best that one can is ", shown_step(*found),
                                  ", --target ", listed_targets(starts), '.'));
       a.startable = std::move(found);
@@ -224,8 +182,11 @@ Problems add_site(PlanAnswer& a, const Request& request, const Facts& facts,
 }
 
 // Where nothing fits: plans that leave less room, and at last those that no launch file says.
-void search_wider(PlanAnswer& a, const std::vector<const SearchSite*>& sites, SearchWish& search,
-                  const Facts& facts) {
+// Told is which of those that were found are started.
+std::optional<ListStarts> search_wider(PlanAnswer& a, const std::vector<const SearchSite*>& sites,
+                                       SearchWish& search, const Facts& facts) {
+  std::optional<ListStarts> starts;
+  seek_startable(a, search, starts);
   const bool tight_wanted = search.allow_tight;
   for (;;) {
     a.result = search_plans(sites, facts.profile, search);
@@ -236,9 +197,11 @@ void search_wider(PlanAnswer& a, const std::vector<const SearchSite*>& sites, Se
       search.refused = nullptr;
       search.allow_tight = tight_wanted;
     } else {
-      return;
+      break;
     }
   }
+  search.further = nullptr;
+  if (a.result.best.empty()) return starts;
   if (search.allow_tight && !tight_wanted)
     a.notes.push_back(
         "No plan leaves room for the error of forecasts of its kind; these fit as forecast.");
@@ -247,6 +210,7 @@ void search_wider(PlanAnswer& a, const std::vector<const SearchSite*>& sites, Se
                                first_plan_refusal(*target, question_of(a, a.result.best.front()))
                                    .value_or("each for a reason of its own"),
                                "."));
+  return starts;
 }
 
 // What fits but leaves no room is no plan of the list; where it would take less than half the time,
@@ -465,7 +429,7 @@ Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const Pl
   }
   std::vector<const SearchSite*> all;
   for (const SearchSite& s : a->sites) all.push_back(&s);
-  search_wider(*a, all, search, facts);
+  const std::optional<ListStarts> starts = search_wider(*a, all, search, facts);
   if (a->result.best.empty() && a->result.proof.legal == 0 && a->sites.size() == 1)
     if (auto near = of_near_batch(*a, request, wish, facts)) return near;
   note_nothing_legal(*a);
@@ -479,7 +443,7 @@ Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const Pl
   fill_needs(*a, facts.profile);
   if (!a->result.best.empty()) {
     const FoundPlan& best = a->result.best.front();
-    note_starts(*a, all, search, facts);
+    note_starts(*a, *starts);
     note_what_cannot_run(*a);
     a->warnings = plan_warnings(a->requests[best.site], a->sites[best.site], best, search);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -66,24 +67,20 @@ class Search {
  public:
   Search(const std::vector<const SearchSite*>& sites, const Profile& profile,
          const SearchWish& wish)
-      : sites_(sites), wish_(wish), steps_(sites, profile, wish), ahead_(steps_) {}
+      : sites_(sites), wish_(wish), top_(wish.top), steps_(sites, profile, wish) {
+    ahead_.emplace(steps_);
+  }
 
   SearchResult run() {
     cuts_ = wish_.objective == objective_named("time");
     begin();
     SearchResult result;
-    while (!queue_.empty() && static_cast<int>(result.best.size()) < wish_.top &&
-           queue_.begin()->value < wish_.below.value_or(std::numeric_limits<double>::infinity())) {
-      if (queue_.begin()->stage == Stage::complete) {
-        result.best.push_back(steps_.found(*queue_.begin()));
-        queue_.erase(queue_.begin());
-        continue;
-      }
-      refine_together();
-    }
+    find(result.best);
     for (const Entry& e : queue_) count_bounded(e);
     count_legal();
     result.proof = proof_;
+    if (!wish_.further || result.best.empty()) return result;
+    if (PlanRefusal refusal = wish_.further(result)) result.further = further(std::move(refusal));
     return result;
   }
 
@@ -117,6 +114,35 @@ class Search {
   }
 
  private:
+  // As many as are wanted, or all there are.
+  void find(std::vector<FoundPlan>& best) {
+    while (!queue_.empty() && static_cast<int>(best.size()) < top_ &&
+           queue_.begin()->value < wish_.below.value_or(std::numeric_limits<double>::infinity())) {
+      if (queue_.begin()->stage == Stage::complete) {
+        if (!steps_.refused_since(*queue_.begin())) best.push_back(steps_.found(*queue_.begin()));
+        queue_.erase(queue_.begin());
+        continue;
+      }
+      refine_together();
+    }
+  }
+
+  // The best of what is left that is not refused. The bounds that were found serve it as well.
+  std::optional<FoundPlan> further(PlanRefusal refusal) {
+    ahead_.reset();
+    steps_.refuse_also(std::move(refusal));
+    ahead_.emplace(steps_);
+    top_ = 1;
+    std::erase_if(queue_, [&](const Entry& e) { return e.timed && steps_.refused_since(e); });
+    known_.clear();
+    for (const Entry& e : queue_)
+      if (e.timed) known_.insert(e.value);
+    std::vector<FoundPlan> best;
+    find(best);
+    if (best.empty()) return std::nullopt;
+    return std::move(best.front());
+  }
+
   void count_bounded(const Entry& e) {
     if (e.stage >= Stage::laid && e.stage <= Stage::together) ++proof_.bounded;
   }
@@ -167,7 +193,7 @@ class Search {
                                    at->stage != Stage::complete;) {
       const auto taken = at++;
       if (taken->stage == Stage::cut && !wave.empty()) continue;  // most likely never needed
-      if (of_no_use(*taken)) {
+      if (of_no_use(*taken) || (taken->stage >= Stage::laid && steps_.refused_since(*taken))) {
         count_bounded(*taken);
         queue_.erase(taken);
         continue;
@@ -177,17 +203,17 @@ class Search {
       forecasts += wave.back().entry.stage >= Stage::together;
     }
     look_ahead();
-    for (Refined& part : ahead_.refine(wave)) take(part);
+    for (Refined& part : ahead_->refine(wave)) take(part);
     looked_ += static_cast<std::int64_t>(wave.size());
     if (wish_.told) wish_.told(looked_, [this] { return waiting(); });
   }
 
   // Single plans are forecast in their turn only: what is known then may make that shorter.
   void look_ahead() {
-    if (!ahead_.has_helpers()) return;
+    if (!ahead_->has_helpers()) return;
     std::size_t looked = 0;
     for (auto at = queue_.begin(); at != queue_.end() && looked < looked_ahead; ++at, ++looked)
-      if (!at->ahead && at->stage < Stage::together) ahead_.offer(*at, limits_of(*at));
+      if (!at->ahead && at->stage < Stage::together) ahead_->offer(*at, limits_of(*at));
   }
 
   // Those whose bound is below what as many plans as are wanted are known to reach.
@@ -200,8 +226,8 @@ class Search {
 
   // Of as many plans as are wanted, if so many are known.
   std::optional<double> worst_known() const {
-    if (step_ || static_cast<int>(known_.size()) < wish_.top) return std::nullopt;
-    return *std::next(known_.begin(), wish_.top - 1);
+    if (step_ || static_cast<int>(known_.size()) < top_) return std::nullopt;
+    return *std::next(known_.begin(), top_ - 1);
   }
 
   // As long as the worst of them takes.
@@ -231,8 +257,9 @@ class Search {
   std::optional<Bytes> step_;  // of memory, where a front is sought
   std::vector<ParetoFigures> front_;
   SearchProof proof_;
+  int top_;  // so many are wanted
   SearchSteps steps_;
-  RefineAhead ahead_;  // its threads end before all that they refine
+  std::optional<RefineAhead> ahead_;  // its threads end before all that they refine
 };
 
 }  // namespace

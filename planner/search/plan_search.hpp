@@ -51,6 +51,11 @@ struct SearchSite {
   SiteRates rates;
 };
 
+struct SearchResult;
+
+// Why a framework cannot be told a plan; nothing where it can. Empty: any plan.
+using PlanRefusal = std::function<std::optional<std::string>(const Question&)>;
+
 struct SearchWish {
   const Objective* objective = nullptr;
   int top = 10;
@@ -58,8 +63,10 @@ struct SearchWish {
   bool allow_tight = false;     // also plans whose interval of memory ends above the card
   std::optional<double> below;  // only plans whose value of the objective is less than this
   bool host_ram_stated = false;
-  // Why a framework cannot be told this plan; nothing where it can. Empty: any plan.
-  std::function<std::optional<std::string>(const Question&)> refused;
+  PlanRefusal refused;  // plans that are none of the space
+  // Asked once the best are found, if there are any: what is refused of the plan that is sought as
+  // well (SearchResult::further). Empty, here or as an answer: no further one is.
+  std::function<PlanRefusal(const SearchResult&)> further;
   // Told after each round how many sets of plans were looked at; `waiting` counts those that may
   // still hold a better one, as far as is known.
   std::function<void(std::int64_t looked, const std::function<std::int64_t()>& waiting)> told;
@@ -91,8 +98,9 @@ struct SearchProof {
 };
 
 struct SearchResult {
-  std::vector<FoundPlan> best;  // in rank order; fewer where fewer fit
-  SearchProof proof;
+  std::vector<FoundPlan> best;       // in rank order; fewer where fewer fit
+  SearchProof proof;                 // of these
+  std::optional<FoundPlan> further;  // the next in rank that is not refused
 };
 
 // What plans of a front are compared by. Memory counts by steps: with every byte a front is long,

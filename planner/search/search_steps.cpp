@@ -24,11 +24,26 @@ ParallelPlan unstaged(const SearchSite& s, const PlanPoint& x, std::string recom
 
 SearchSteps::SearchSteps(const std::vector<const SearchSite*>& sites, const Profile& profile,
                          const SearchWish& wish)
-    : sites_(sites), profile_(profile), wish_(wish) {
+    : sites_(sites), profile_(profile), wish_(wish), refused_(wish.refused) {
   for (const SearchSite* s : sites) {
     collectives_.emplace_back(s->cluster, profile.links);
     collectives_.back().remember();
   }
+}
+
+void SearchSteps::refuse_also(PlanRefusal refusal) {
+  refused_since_ = std::move(refusal);
+  refused_ = [before = wish_.refused, this](const Question& q) {
+    auto reason = before ? before(q) : std::nullopt;
+    return reason ? reason : refused_since_(q);
+  };
+}
+
+bool SearchSteps::refused_since(const Entry& e) const {
+  if (!refused_since_) return false;
+  const SearchSite& s = *sites_[e.site];
+  const ParallelPlan p = *s.space.plan(e.point);
+  return refused_since_({s.space.workload(p), p, s.cluster}).has_value();
 }
 
 const CollectiveModel& SearchSteps::collectives(const SearchSite& s) const {
@@ -165,21 +180,21 @@ void SearchSteps::refine_streams(const Entry& e, Refined& to) const {
 // Asks about one pipeline's variants in turn.
 class SearchSteps::RefusedVariants {
  public:
-  RefusedVariants(const SearchSite& site, const SearchWish& wish, const PlanPoint& point)
-      : site_(site), wish_(wish), point_(point) {
-    if (!wish.refused) return;
+  RefusedVariants(const SearchSite& site, const PlanRefusal& refusal, const PlanPoint& point)
+      : site_(site), refusal_(refusal), point_(point) {
+    if (!refusal) return;
     const ParallelPlan p = *site.space.plan(point);
     question_.emplace(Question{site.space.workload(p), p, site.cluster});
   }
   bool refused(const PipelineVariant& variant) {
     if (!question_) return false;
     question_->plan = *site_.space.plan(PlanSpace::with(point_, variant));
-    return wish_.refused(*question_).has_value();
+    return refusal_(*question_).has_value();
   }
 
  private:
   const SearchSite& site_;
-  const SearchWish& wish_;
+  const PlanRefusal& refusal_;
   PlanPoint point_;
   std::optional<Question> question_;
 };
@@ -194,7 +209,7 @@ void SearchSteps::refine_pipelines(const Entry& e, const SearchLimits& limits, R
   const DataTraffic traffic = data_traffic(site, *e.layers, p);
   const Bytes outside = outside_tensors(site), room = room_for(s, p, limits);
   const auto known = pipelines_.of(e.site, s.space, e.point);
-  RefusedVariants framework(s, wish_, e.point);
+  RefusedVariants framework(s, refused_, e.point);
   const PipelineSketch* first = nullptr;
   Seconds least;
   for (const PipelineSketch& sketch : *known) {
@@ -237,7 +252,7 @@ std::shared_ptr<const VariantList> SearchSteps::variants_of(const Entry& e,
   const Bytes outside = outside_tensors(site), room = room_for(s, p, limits);
   const auto known = pipelines_.of(e.site, s.space, x);
   list->all.reserve(known->size());
-  RefusedVariants framework(s, wish_, x);
+  RefusedVariants framework(s, refused_, x);
   for (const PipelineSketch& sketch : *known)
     if (s.space.legal_in_chunks(x, sketch.variant) && !framework.refused(sketch.variant) &&
         sketched_memory(sketch, *e.layers, states, p, outside) + list->communicators <= room)
@@ -264,8 +279,11 @@ void SearchSteps::refine_variants(const Entry& e, const SearchLimits& limits, Re
     }
   }
   const std::shared_ptr<const VariantList> list = rest.variants;
-  if (++rest.next < rest.variants->all.size()) {
-    const VariantList::One& following = rest.variants->all[rest.next];
+  RefusedVariants since(s, refused_since_, e.point);  // the list may be older
+  do ++rest.next;
+  while (rest.next < list->all.size() && since.refused(list->all[rest.next].variant));
+  if (rest.next < list->all.size()) {
+    const VariantList::One& following = list->all[rest.next];
     rest.time = following.time;
     rest.point = PlanSpace::with(e.point, following.variant);
     put(std::move(rest), Stage::variants, to);

@@ -35,6 +35,10 @@ class SearchSteps {
   void begin(std::size_t site, const PlanPoint& point, Refined& to);
   // REQUIRES an entry that is not complete.
   void refine(const SearchEntry& entry, const SearchLimits& limits, Refined& to);
+  // From now on, beside what the wish refuses. REQUIRES that nobody refines meanwhile.
+  void refuse_also(PlanRefusal refusal);
+  // Whether a single plan is, by what was told since.
+  bool refused_since(const SearchEntry& entry) const;
   // REQUIRES a complete entry.
   FoundPlan found(const SearchEntry& entry) const;
 
@@ -68,6 +72,7 @@ class SearchSteps {
   const std::vector<const SearchSite*>& sites_;
   const Profile& profile_;
   const SearchWish& wish_;
+  PlanRefusal refused_, refused_since_;
   std::vector<CollectiveModel> collectives_;  // of each site
   InFlightCounts counts_;
   KnownSlots slots_;

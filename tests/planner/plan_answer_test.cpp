@@ -176,4 +176,12 @@ TEST_CASE("a plan that leaves no room is told where it is twice as fast", "[sear
   CHECK(told(1.0) == 0);
 }
 
+TEST_CASE("a range of sizes doubles from its first to its last") {
+  const std::vector<std::string> sizes{"8xH100-SXM", "16xH100-SXM", "32xH100-SXM"};
+  CHECK(*cluster_sizes("8..32xH100-SXM") == sizes);
+  CHECK(*cluster_sizes("8xH100-SXM") == std::vector<std::string>{"8xH100-SXM"});
+  for (const char* wrong : {"8..24xH100-SXM", "32..8xH100-SXM", "..8xH100-SXM", "8..xH100-SXM"})
+    CHECK_FALSE(cluster_sizes(wrong));
+}
+
 }  // namespace shardwise

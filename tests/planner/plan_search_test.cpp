@@ -132,6 +132,47 @@ TEST_CASE("the search finds what brute force finds, on random problems", "[searc
   CHECK(plans > 2000);
 }
 
+// What is refused once the best two are known must not hold the next one back, nor stand for it: of
+// all plans by rank it is the first after them that keeps all or is not of this ZeRO stage.
+TEST_CASE("a search that goes on finds the next in rank that is not refused", "[search]") {
+  std::mt19937 random(15);
+  int further = 0, passed_over = 0;
+  for (int problems = 0; problems < 200;) {
+    const SmallProblem problem = small_problem(random);
+    const SearchSite site(problem.request, problem.request.methods.front(),
+                          problem.request.clusters.front());
+    const std::int64_t legal = site.space.legal();
+    if (legal < 3 || legal > 60) continue;
+    ++problems;
+    INFO(problem.told);
+    SearchWish wish;
+    wish.objective = objective_named("time");
+    wish.allow_tight = problems % 2 == 0;
+    wish.top = 1 << 30;
+    const std::vector<FoundPlan> all = ranked(all_plans(site), site, wish);
+    wish.top = 2;
+    const auto refused = [](const ParallelPlan& p) {
+      return p.recompute != "none" && p.zero_stage < 2;
+    };
+    wish.further = [&](const SearchResult& found) -> PlanRefusal {
+      CHECK(accounts_for_all(found.proof));
+      return [&](const Question& q) -> std::optional<std::string> {
+        if (refused(q.plan)) return "it is";
+        return std::nullopt;
+      };
+    };
+    const SearchResult found = search_plans({&site}, profile(), wish);
+    auto next = all.begin() + std::min<std::ptrdiff_t>(2, std::distance(all.begin(), all.end()));
+    for (; next != all.end() && refused(next->plan); ++next) ++passed_over;
+    CHECK(found.further.has_value() == (next != all.end()));
+    if (next == all.end() || !found.further) continue;
+    ++further;
+    CHECK(same({*found.further}, {*next}));
+  }
+  CHECK(further > 50);
+  CHECK(passed_over > 50);
+}
+
 // Other cores refine ahead of the search; what they make must not tell, and nor must who made it.
 TEST_CASE("a search alone finds and counts what it finds on all cores", "[search]") {
   std::mt19937 random(14);
@@ -351,14 +392,6 @@ TEST_CASE("neither more time nor more memory makes an objective better") {
               o.value(rates, Seconds(t), Bytes(m.value + (std::int64_t{1} << 30))));
       }
   }
-}
-
-TEST_CASE("a range of sizes doubles from its first to its last") {
-  const std::vector<std::string> sizes{"8xH100-SXM", "16xH100-SXM", "32xH100-SXM"};
-  CHECK(*cluster_sizes("8..32xH100-SXM") == sizes);
-  CHECK(*cluster_sizes("8xH100-SXM") == std::vector<std::string>{"8xH100-SXM"});
-  for (const char* wrong : {"8..24xH100-SXM", "32..8xH100-SXM", "..8xH100-SXM", "8..xH100-SXM"})
-    CHECK_FALSE(cluster_sizes(wrong));
 }
 
 // Where forecasts may be three times too small, a plan that takes more than a third of its card is
