@@ -93,6 +93,7 @@ AttentionRate attention_rate(JsonReader r) {
   a.causal_rate = positive_fraction(r, "causal_rate");
   a.lone_block_rate = positive_fraction(r, "lone_block_rate");
   a.mask_columns = r.maybe_number("mask_columns", 0, 256).value_or(0);
+  a.split_blocks = r.maybe_integer("split_blocks", 1, 100'000).value_or(0);
   r.finish();
   return a;
 }

@@ -101,6 +101,7 @@ struct AttentionRate {
   double lone_block_rate = 1;  // share of a multiprocessor that one block alone can use
   double fp32_fraction = 0;    // as `fraction`, with fp32 operands; 0: that of plain products
   double mask_columns = 0;     // columns of a head that take as long as a mask that is read
+  int split_blocks = 0;        // blocks up to which the keys of heads are split; 0: no such end
 };
 
 struct AttentionRow {

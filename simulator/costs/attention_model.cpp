@@ -11,6 +11,7 @@ namespace {
 constexpr int kHeadDimStep = 32;       // fused kernels pad the head dimension to a multiple
 constexpr double kForwardFlops = 4;    // per pair and head dimension: two matrix products
 constexpr double kBackwardFlops = 10;  // five
+constexpr double kKeysOfSplit = 64;    // of the memory-efficient kernel, backward
 
 std::size_t index(FusedAttention k) { return static_cast<std::size_t>(k); }
 
@@ -31,7 +32,8 @@ AttentionRate mix(const AttentionRate& a, const AttentionRate& b, double share) 
           mix(a.causal_rate, b.causal_rate, share),
           mix(a.lone_block_rate, b.lone_block_rate, share),
           mix(a.fp32_fraction, b.fp32_fraction, share),
-          mix(a.mask_columns, b.mask_columns, share)};
+          mix(a.mask_columns, b.mask_columns, share),
+          share > 0 ? b.split_blocks : a.split_blocks};
 }
 
 const AttentionRate& direction(const AttentionRow& row, bool backward) {
@@ -96,6 +98,19 @@ FusedAttention AttentionModel::available(FusedAttention wanted) const {
   return wanted;
 }
 
+double AttentionModel::longest_blocks(const AttentionWork& w, const Kernel& kernel,
+                                      const AttentionRate& rate, double total) const {
+  const double keys = static_cast<double>(w.keys);
+  // Sums of fp32 stay where they end up.
+  if (rate.split_blocks == 0 || w.fp32_operands)
+    return kernel.tile_queries * (keys + rate.ramp_tokens) / rate.lone_block_rate;
+  const double heads = static_cast<double>(w.batch) * w.heads;
+  const double splits =
+      std::clamp(std::floor(rate.split_blocks / heads), 1.0, std::ceil(keys / kKeysOfSplit));
+  const double blocks = heads * splits;
+  return std::ceil(blocks / multiprocessors_) * total / blocks / rate.lone_block_rate;
+}
+
 Seconds AttentionModel::fused_time(const AttentionWork& w, const Kernel& kernel) const {
   int head_dim = (w.head_dim + kHeadDimStep - 1) / kHeadDimStep * kHeadDimStep;
   head_dim = std::max(head_dim, kernel.rows[0].head_dim);
@@ -114,7 +129,7 @@ Seconds AttentionModel::fused_time(const AttentionWork& w, const Kernel& kernel)
   const double padded_q = std::ceil(q / tile) * tile;
   const double seen = visible_pairs(w) / q + (w.causal ? tile / 2 : 0);
   const double total = heads * padded_q * (seen + r.ramp_tokens);
-  const double longest = tile * (static_cast<double>(w.keys) + r.ramp_tokens) / r.lone_block_rate;
+  const double longest = longest_blocks(w, kernel, r, total);
   const bool as_products = w.fp32_operands && r.fp32_fraction == 0;
   const auto share_of_dense = [this](double measured) {
     return std::min(1.0, measured * rate_scale_) * dense_.value;

@@ -14,6 +14,17 @@
 // (tensor parallelism) cost. FLOPs: 4 b h d P forward, 2.5 times that backward (arXiv 2307.08691,
 // section 4.1).
 //
+// PyTorch's memory-efficient kernel has a block for each head backward, and for each part that the
+// head's keys are split into. Where it keeps the sums of the keys' gradients in memory (heads above
+// 128 wide; above 64 on chips of less shared memory) it splits them no further than into 200 blocks
+// in all (`split_blocks`), all of one length, for a split takes every so many-th tile of keys:
+//
+//   s = 200 / b h rounded down, at least 1;   longest = [b h s / SMs] total / (b h s)
+//
+// where [] is the number of blocks of the busiest multiprocessor (PyTorch @00afd8f2 aten/src/ATen/
+// native/transformers/cuda/attention_backward.cu, "Keys splitting heuristic"; mem_eff_attention/
+// kernel_backward.h, kNeedsAccumGradK and key_start).
+//
 // With fp32 operands PyTorch has its memory-efficient kernel only. Its products run three times in
 // TF32 from Ampere on and on the CUDA cores before (PyTorch @1f1047b760 aten/src/ATen/native/
 // transformers/cuda/mem_eff_attention/gemm_kernel_utils.h, DefaultGemmType). The profile has their
@@ -71,6 +82,9 @@ class AttentionModel {
   };
   FusedAttention available(FusedAttention wanted) const;
   Seconds fused_time(const AttentionWork& work, const Kernel& kernel) const;
+  // Query-key pairs of the multiprocessor with the most blocks, over the rate that those reach.
+  double longest_blocks(const AttentionWork& work, const Kernel& kernel, const AttentionRate& rate,
+                        double total) const;
   Seconds eager_time(const AttentionWork& work) const;
 
   std::array<Kernel, fused_attention_count> kernels_{};

@@ -123,6 +123,35 @@ TEST_CASE("a mask takes as long as so many columns of a head, whatever its opera
   CHECK(model.time(w).value == Approx(flops / 12e12 + 0.25 * flops / 25e12));
 }
 
+// 41 heads are split into 200 / 41 = 4 parts each, 164 blocks, of which a multiprocessor of 100 has
+// two at the most: 2 x 100 / 164 of the time that they would take if all had as many. 25 heads are
+// 200 blocks of two rounds, 150 stay whole and take two as well; one of 1,024 keys is 16 tiles of
+// 64. All rates are a quarter of 100 TFLOP/s.
+TEST_CASE("heads whose keys are split no further than into 200 blocks come in whole rounds") {
+  Profile profile = bare_profile();
+  profile.families.front().attention[1].rows[1].backward.split_blocks = 200;
+  profile.families.front().attention[1].rows[1].backward.fp32_fraction = 0.25;
+  const AttentionModel model(bare_gpu(), profile);
+  const auto rounds = [&](int heads, AttentionWork w) {
+    w.kernel = AttentionKernel::memory_efficient;
+    w.backward = true;
+    const double flops = 10.0 * heads * 1024 * 1024 * w.head_dim;
+    return model.time(w).value * 25e12 / flops;
+  };
+  CHECK(rounds(41, work(1, 41, 1024)) == Approx(200.0 / 164));
+  CHECK(rounds(25, work(1, 25, 1024)) == Approx(1));
+  CHECK(rounds(150, work(2, 75, 1024)) == Approx(200.0 / 150));
+  CHECK(rounds(1, work(1, 1, 1024)) == Approx(100.0 / 16));
+  // 96 columns take the kernel of 128; those of 64 have one of their own, and fp32 needs no room.
+  AttentionWork between = work(1, 41, 1024), narrow = between, single = between;
+  between.head_dim = 96;
+  CHECK(rounds(41, between) == Approx(200.0 / 164));
+  narrow.head_dim = 64;
+  CHECK(rounds(41, narrow) == Approx(1));
+  single.fp32_operands = true;
+  CHECK(rounds(41, single) == Approx(1));
+}
+
 TEST_CASE("a causal block computes the whole of its diagonal tile") {
   // Mean keys of a query: 512, and half a tile of 64 masked ones: 576 / 512 of half the FLOPs.
   const double flops = 4.0 * 8 * 25 * 1024 * 1024 * 128 / 2;
