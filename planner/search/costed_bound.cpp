@@ -83,7 +83,8 @@ Seconds data_stream(const StageCosts& stage, const StepCosts& costs, double pass
   for (const std::size_t c : stage.alike)
     for (const LayerSchedule& l : stage.chunks[c]) {
       sum +=
-          passes * (l.gather_forward.value_or(Seconds(0)) + l.gather_backward.value_or(Seconds(0)));
+          passes * (l.gather_forward.value_or(Seconds(0)) + l.gather_backward.value_or(Seconds(0)) +
+                    l.gather_again.value_or(Seconds(0)));
       sum += (costs.reduces_every_microbatch ? passes : 1) * l.reduce.value_or(Seconds(0));
     }
   return sum;

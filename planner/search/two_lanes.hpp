@@ -44,16 +44,19 @@ struct LaneWork {
 // alone or with weights.
 struct LayerWork {
   LaneWork forward, input, whole, weight;
-  std::optional<Seconds> gather_forward, gather_backward, reduce, copy_in, copy_out;
+  std::optional<Seconds> gather_forward, gather_backward, gather_again, reduce, copy_in, copy_out;
+  Seconds redone;
 
   LayerWork(const LayerSchedule& l, bool host_bound)
       : forward(l.time.forward, host_bound),
         weight(l.time.backward_weight, host_bound),
         gather_forward(l.gather_forward),
         gather_backward(l.gather_backward),
+        gather_again(l.gather_again),
         reduce(l.reduce),
         copy_in(l.copy_in),
-        copy_out(l.copy_out) {
+        copy_out(l.copy_out),
+        redone(l.time.recompute.device()) {
     if (l.time.recompute.device() > Seconds(0))
       input = whole = LaneWork(l.time.recompute, host_bound);
     input.then(LaneWork(l.time.backward_input, host_bound));
@@ -123,8 +126,10 @@ class TwoLanes {
       const LayerWork& l = layers[i];
       if (l.comes_backward()) {
         const Seconds there = ahead ? *ahead : gather(l.gather_backward, l.copy_in, window_);
-        ahead = prefetch(layers, i);
         compute_ = std::max(compute_, there);
+        if (l.gather_again)  // by then the layer has run again
+          compute_ = std::max(compute_, gather(l.gather_again, {}, window_) - l.redone);
+        ahead = prefetch(layers, i);
       }
       work(whole ? l.whole : l.input, l.comes_backward());
       if (whole && reduces && l.gradients_go()) reduce(l);
@@ -157,8 +162,10 @@ class TwoLanes {
   std::optional<Seconds> prefetch(const std::vector<LayerWork>& layers, std::size_t i) {
     if (window_ < 2) return std::nullopt;
     while (i-- > 0)
-      if (layers[i].comes_backward())
+      if (layers[i].comes_backward()) {
+        if (layers[i].gather_again) return std::nullopt;
         return gather(layers[i].gather_backward, layers[i].copy_in, window_ - 1);
+      }
     return std::nullopt;
   }
   void work(const LaneWork& w, bool gathered) {

@@ -141,8 +141,9 @@ void CostModel::slow_beside_collectives(const Gpu& gpu, StageCosts& costs) const
       const Seconds gather = (1.0 / plan_.microbatches) * l.gather_first.value_or(Seconds(0));
       PassTime& forward = l.time.forward;
       forward.compute += lost(l.gather_forward.value_or(gather), forward.compute);
-      const Seconds beside =
-          l.gather_backward.value_or(Seconds(0)) + part * l.reduce.value_or(Seconds(0));
+      const Seconds beside = l.gather_backward.value_or(Seconds(0)) +
+                             l.gather_again.value_or(Seconds(0)) +
+                             part * l.reduce.value_or(Seconds(0));
       PassTime& backward = l.time.backward_input;
       backward.compute += lost(
           beside, backward.compute + l.time.recompute.compute + l.time.backward_weight.compute);

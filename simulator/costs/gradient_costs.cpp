@@ -169,9 +169,13 @@ Seconds CostModel::gather_time(const WholeWeights& whole, double per_step,
 // FSDP1's hooks leave a unit alone that backward has gathered, but a reentrant checkpoint runs its
 // forward pass before backward comes to its output (PyTorch torch/distributed/fsdp/
 // _runtime_utils.py, _pre_forward; "a redundant AllGather": huggingface/transformers 4.48.1
-// training_args.py:1894). Between a module of L elements of a layer run again and its backward lie
-// twice those behind it, so that of ZeRO-3's the first L - reuse / 2 are fetched twice (DeepSpeed
-// @edaa722126 runtime/zero/partitioned_param_coordinator.py:634-664, __params_to_release).
+// training_args.py:1894). Neither gather is prefetched: its first forward pass makes no graph, so
+// that nothing marks the unit as one that backward needs (_register_pre_backward_hooks,
+// _get_handle_to_prefetch), and both follow the reduction of the unit behind on one stream.
+//
+// Between a module of L elements of a layer run again and its backward lie twice those behind it,
+// so that of ZeRO-3's the first L - reuse / 2 are fetched twice (DeepSpeed @edaa722126
+// runtime/zero/partitioned_param_coordinator.py:634-664, __params_to_release).
 double CostModel::gathered_again(const LayerDefinition& d) const {
   const Framework& f = w_.framework;
   bool again = false;
@@ -300,11 +304,13 @@ void CostModel::schedule_gathers(const CostedChunks& chunks, StageCosts& costs) 
       if (by_layer) {
         const bool again = reshards(d.role);
         const int forward = again || w_.copies_reference() ? w_.forward_passes() : 1;
-        const double back = again ? 1 + gathered_again(d) : 0;
-        const double passes = chunk.times * (forward + back) * plan_.microbatches;
+        const double more = again ? gathered_again(d) : 0;
+        const double passes = chunk.times * (forward + again + more) * plan_.microbatches;
         const Seconds once = gather_time(whole, passes, costs);
         l.gather_forward = forward * once;
-        if (again) l.gather_backward = back * once;
+        const bool apart = w_.framework.checkpoints_gather_again && more > 0;
+        if (again) l.gather_backward = (apart ? 1 : 1 + more) * once;
+        if (apart) l.gather_again = more * once;
         continue;
       }
       const Seconds time = gather_time(whole, chunk.times, costs);

@@ -63,6 +63,7 @@ struct HostTraffic {
 struct LayerSchedule {
   LayerTime time;
   std::optional<Seconds> gather_forward, gather_backward;  // unsharded weights, every microbatch
+  std::optional<Seconds> gather_again;  // once more, where recomputing gathers and lets go
   std::optional<Seconds> gather_first;  // updated weights, before the first microbatch only
   std::optional<Seconds> reduce;        // after backward: every microbatch, or the last one
   std::optional<Seconds> copy_in;       // offloaded weights: before each gather

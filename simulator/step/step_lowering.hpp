@@ -69,7 +69,7 @@ class StepLowering {
     Mark loaded;
     Mark host;
     PassTime span;  // work not yet emitted
-    Mark pending_gather;
+    Mark pending_gather, pending_again;
     WorkKind kind = WorkKind::forward;
   };
 
@@ -390,6 +390,8 @@ class StepLowering {
       if (gathers) {
         flush_backward(at, pending, recomputed);
         at.pending_gather = ahead.empty() ? gather_backward(at, l, started, window()) : ahead;
+        if (l.gather_again)
+          at.pending_again = gather(at, *l.gather_again, std::nullopt, started, window());
         ahead = prefetch(at, list, i, started);
       }
       recomputed += l.time.recompute;
@@ -413,12 +415,14 @@ class StepLowering {
   }
 
   // The next layer's weights are asked for before this layer's gradients are reduced on the same
-  // stream (FSDP's BACKWARD_PRE); empty where the window holds one layer only or none follows.
+  // stream (FSDP's BACKWARD_PRE); empty where the window holds one layer only, none follows, or one
+  // that its recomputation gathers.
   Mark prefetch(Cursor& at, const std::vector<LayerSchedule>& list, std::size_t i,
                 const Mark& input) {
     if (window() < 2) return {};
     while (i-- > 0)
-      if (gathers_backward(list[i])) return gather_backward(at, list[i], input, window() - 1);
+      if (gathers_backward(list[i]))
+        return list[i].gather_again ? Mark{} : gather_backward(at, list[i], input, window() - 1);
     return {};
   }
 
@@ -435,11 +439,13 @@ class StepLowering {
       at.span = back;
       after = {};
     }
+    after.add(at.pending_again);
     at.kind = WorkKind::backward;
     if (at.span.device() > Seconds(0) || at.span.host > Seconds(0)) emit(at, after);
     recomputed = {};
     pending.clear();
     at.pending_gather.clear();
+    at.pending_again.clear();
   }
 
   void lower_weights(Cursor& at, const Slot& slot) {

@@ -115,7 +115,8 @@ TEST_CASE("A recomputation gathers weights that backward gathers again", "[exper
     const Cluster cluster = parse_gpus(known_facts().catalog, "8xA100-80GB")->front();
     const CostModel model(w, plan, cluster, known_facts().profile);
     const LayerSchedule block = model.costs(partition).stages.front().chunks[0][1];
-    return *block.gather_backward / *block.gather_forward;
+    return (*block.gather_backward + block.gather_again.value_or(Seconds(0))) /
+           *block.gather_forward;
   };
   CHECK(backward_over_forward("full") == Approx(1));
   w.framework.fetch_reuse_elements = 100'000'000;

@@ -130,6 +130,30 @@ TEST_CASE("parameter gathers are prefetched", "[lower]") {
   CHECK(played_plan(plan, costs, false).makespan.picoseconds == picoseconds(1 + 6 + 1 + 12));
 }
 
+// Where recomputations gather weights themselves none is prefetched: gather g = 1, recomputation 2
+// and backward 4 of two layers, reduction r = 3. Behind the forward passes (to 1 + 2 x 2 = 5) the
+// last layer's weights are there at 6, again at 7, it has run again at 8, gone back at 12 and is
+// reduced at 15. Then the first layer's: 16, and 17; run again 18, back 22, reduced 25. With
+// both gathers in one that is prefetched, to 7 and 9: run again 9, back 13 and 19, reduced 22.
+TEST_CASE("weights that a recomputation gathers wait for the layer behind", "[lower]") {
+  ParallelPlan plan = plan_of(2);
+  plan.zero_stage = 3;
+  StepCosts costs = equal_stages(plan, 2, 4);
+  std::vector<LayerSchedule>& layers = costs.stages.front().chunks.front();
+  LayerSchedule& layer = layers.front();
+  layer.gather_forward = layer.gather_backward = layer.gather_again = Seconds(1);
+  layer.time.recompute.compute = Seconds(2);
+  layer.reduce = Seconds(3);
+  layers.resize(2, LayerSchedule(layer));
+  CHECK(played_plan(plan, costs, false).makespan.picoseconds == picoseconds(25));
+  CHECK(played_plan(plan, costs, true).makespan.picoseconds == picoseconds(25));
+  for (LayerSchedule& l : layers) {
+    l.gather_backward = Seconds(2);
+    l.gather_again.reset();
+  }
+  CHECK(played_plan(plan, costs, false).makespan.picoseconds == picoseconds(22));
+}
+
 // A host that takes h = 3 to issue what the GPU runs in 1 sets the pace: 2 passes of 3, and the
 // kernels of the weights' gradients, half of backward, which nothing is left to hide.
 TEST_CASE("a slow host sets the pace of a step", "[lower]") {

@@ -81,6 +81,7 @@ class RandomCosts {
     l.time = {pass(), flip() ? pass() : PassTime{}, pass(), pass()};
     l.gather_forward = maybe(gathers_);
     l.gather_backward = maybe(gathers_);
+    if (l.gather_backward) l.gather_again = maybe(gathers_);
     l.gather_first = maybe(!gathers_);
     l.reduce = maybe(reduces_);
     l.copy_in = maybe(copies_);
