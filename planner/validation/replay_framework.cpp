@@ -31,6 +31,14 @@ void set_weights(WeightRecipe weights, Framework& f) {
   f.autocast = f.autocast_caches_weights = true;
 }
 
+// Autograd's gradients, which DDP reduces in buckets of their own format (PyTorch
+// torch/csrc/distributed/c10d/reducer.cpp, initialize_buckets). Adapters have one of their own.
+bool reduces_as_made(const Framework& f, Method method, int zero_stage) {
+  return zero_stage == 0 && !shardwise::row(method).adapter &&
+         f.pretrain_weights == WeightRecipe::fp32_with_half_compute &&
+         f.reduce_dtype == f.gradient_dtype;
+}
+
 // Where 16-bit weights have fp32 masters, fp32 weights in a record are these: the whole model is
 // cast (NVIDIA/Megatron-LM @d98e8a64dd megatron/training/training.py:2467-2470, Float16Module).
 bool names_masters(WeightRecipe weights, const Framework& f) {
@@ -130,7 +138,11 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
   const bool said = reading != nullptr && reading->weights && !names_masters(*reading->weights, f);
   if (said) f.finetune_weights = f.pretrain_weights;  // not how the framework loads them
   f = resolved_for(f, method, compute);
-  if (said) set_weights(*reading->weights, f);
+  if (said) {
+    const bool as_made = reduces_as_made(f, method, zero_stage);
+    set_weights(*reading->weights, f);
+    if (as_made) f.reduce_dtype = f.gradient_dtype;
+  }
   if (t.grad_dtype)
     if (const auto dtype = dtype_named(*t.grad_dtype)) f.gradient_dtype = *dtype;
   if (t.reduce_dtype)

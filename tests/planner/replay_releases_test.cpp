@@ -83,4 +83,22 @@ TEST_CASE("where checkpoints lie around FSDP's units") {
   CHECK(inside.recompute_stops_early);
 }
 
+// transformers 5 loads bf16 weights; a record that says so has the same gradients, which DDP
+// reduces as they are. torchtitan reduces in fp32 whatever the weights are, and PEFT's adapters
+// are fp32.
+TEST_CASE("weights in 16 bits are reduced in 16 bits by DDP") {
+  const Framework f = asked("scicom-qwen3-0.6b-ddp4-h200").question.workload.framework;
+  CHECK(f.id == "hf-trainer");
+  CHECK(f.finetune_weights == WeightRecipe::pure_half);
+  CHECK(f.gradient_dtype == DType::bf16);
+  CHECK(f.reduce_dtype == DType::bf16);
+  const Framework sharded = asked("b200log-qwen3-14b-bf16-fsdp-b4").question.workload.framework;
+  CHECK(sharded.gradient_dtype == DType::bf16);
+  CHECK(sharded.reduce_dtype == DType::fp32);
+  RunRecord adapted = record("scicom-qwen3-0.6b-ddp4-h200");
+  adapted.training.method = "lora";
+  adapted.training.lora_rank = 16;
+  CHECK(std::get<Replay>(ask(adapted)).question.workload.framework.reduce_dtype == DType::fp32);
+}
+
 }  // namespace shardwise
