@@ -36,12 +36,16 @@ PlanClimb::PlanClimb(const PlanTrial& s, const ParallelPlan& plan)
     : plan_(plan),
       found_(s.part()),
       sizes_(microbatch_sizes(s, plan)),
+      at_once_(size_at_once()),
       steps_(sizes_.size()),
-      done_(sizes_.empty()) {}
+      done_(sizes_.empty()) {
+  const bool other = at_once_ && std::find(sizes_.begin(), sizes_.end(), *at_once_) == sizes_.end();
+  if (other) steps_.emplace_back();
+}
 
 ParallelPlan PlanClimb::with_size(std::size_t size) const {
   ParallelPlan plan = plan_;
-  plan.microbatch = sizes_[size];
+  plan.microbatch = size < sizes_.size() ? sizes_[size] : *at_once_;
   plan.microbatches = found_.request.batch / plan.data / plan.microbatch;
   return plan;
 }
@@ -105,16 +109,23 @@ void PlanClimb::end() {
 
 // Where gradients that a plan shards wait whole for the last microbatch, one large microbatch may
 // fit where many small ones do not.
-void PlanClimb::try_at_once() {
-  ParallelPlan plan = with_size(0);
+std::optional<int> PlanClimb::size_at_once() const {
+  if (sizes_.empty()) return std::nullopt;
+  const ParallelPlan plan = with_size(0);
   const ResolvedRequest& r = found_.request;
   const Workload w = found_.question(plan).workload;
   const int share = r.batch / plan.data;
-  if (r.asked.microbatch || plan.pipeline > 1 || plan.microbatches == 1) return;
+  if (r.asked.microbatch || plan.pipeline > 1 || plan.microbatches == 1) return std::nullopt;
   if (share > most_microbatch || !w.trains_base() || reduces_every_microbatch(w.framework, plan))
-    return;
-  if (!StageHabits(w.framework, plan).shards_gradients) return;
-  plan.microbatch = share;
+    return std::nullopt;
+  if (!StageHabits(w.framework, plan).shards_gradients) return std::nullopt;
+  return share;
+}
+
+void PlanClimb::try_at_once() {
+  if (!at_once_) return;
+  ParallelPlan plan = plan_;
+  plan.microbatch = *at_once_;
   plan.microbatches = 1;
   try_for_verdict(found_, plan);
 }
@@ -141,7 +152,9 @@ void PlanClimb::look() {
 
 std::size_t PlanClimb::fastest_left() const {
   std::size_t least = waiting_ ? waiting_->size : next_;
-  for (std::size_t size = least + 1; size < sizes_.size(); ++size)
+  const std::size_t end =
+      next_ == 0 ? steps_.size() : sizes_.size();  // at once if the first misses
+  for (std::size_t size = least + 1; size < end; ++size)
     if (steps_[size].least < steps_[least].least) least = size;
   return least;
 }

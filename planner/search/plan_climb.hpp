@@ -28,8 +28,9 @@ class PlanClimb {
   // `plan`: all but its microbatches.
   PlanClimb(const PlanTrial& s, const ParallelPlan& plan);
 
-  std::size_t sizes() const { return sizes_.size(); }
-  // Bounds the step with one of the sizes.
+  // Those of the microbatches that it may come to.
+  std::size_t sizes() const { return steps_.size(); }
+  // Bounds the step with one of them.
   void bound(std::size_t size);
 
   bool done() const { return done_; }
@@ -63,6 +64,7 @@ class PlanClimb {
   void time(std::size_t size);
   void time_searched(const Tried& tried, Step& step) const;
   ParallelPlan with_size(std::size_t size) const;
+  std::optional<int> size_at_once() const;
   void try_at_once();
   void keep(Waiting one);
   void end();
@@ -70,7 +72,8 @@ class PlanClimb {
   ParallelPlan plan_;
   PlanTrial found_;
   std::vector<int> sizes_;
-  std::vector<Step> steps_;         // by size
+  std::optional<int> at_once_;      // to be tried if the first of them does not fit
+  std::vector<Step> steps_;         // by size; behind them that of at_once_, if it is none of them
   std::size_t next_ = 0;            // of sizes_
   std::optional<Waiting> waiting_;  // to be kept unless the next one is as good
   std::optional<Seconds> fits_in_;

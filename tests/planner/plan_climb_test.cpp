@@ -115,4 +115,31 @@ TEST_CASE("of a climb the smallest microbatch and the largest are kept") {
   CHECK(s.fitting.back().question.plan.microbatch == sizes.back());
 }
 
+// Of twelve sequences a climb has microbatches of one, two and four. Where gradients that a plan
+// shards wait for the last one, all twelve at once are tried if one does not fit, and take least.
+TEST_CASE("a climb's bound knows of all sequences at once") {
+  Request request = request_for("8b", "8xA100-80GB", {Method::full});
+  request.framework = "hf-trainer";
+  request.batch = 96;
+  const ResolvedRequest r = resolved(request);
+  const Cluster& cluster = r.clusters.front();
+  ChoiceCosts costs(r, Method::full, cluster);
+  PlanTrial s{r, cluster, Method::full, costs};
+  ParallelPlan plan;
+  plan.data = 8;
+  plan.zero_stage = 3;
+  plan.recompute = "full";
+  REQUIRE(microbatch_sizes(s, plan) == std::vector<int>{1, 2, 4});
+  PlanClimb climb(s, plan);
+  REQUIRE(climb.sizes() == 4);
+  for (std::size_t size = 0; size < climb.sizes(); ++size) climb.bound(size);
+  plan.microbatch = 4;
+  plan.microbatches = 3;
+  const Seconds four = costs.step_bound(plan);
+  plan.microbatch = 12;
+  plan.microbatches = 1;
+  REQUIRE(costs.step_bound(plan) < four);
+  CHECK(climb.least_left() == costs.step_bound(plan));
+}
+
 }  // namespace shardwise
