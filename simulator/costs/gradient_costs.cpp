@@ -224,7 +224,7 @@ CostModel::UnitCopies CostModel::partition_copies(const LayerDefinition& d,
   double fits = 0;
   for (const Operator& op : d.graph.operators) {
     const auto made = static_cast<double>(op.weight_gradient_elements);
-    if (made <= room) fits += made;
+    if (made <= room * op.weight_gradients) fits += made;
   }
   fits = std::min(fits, all);
   const double element = w_.activation_dtype() == DType::fp32 ? 4.0 : 2.0;

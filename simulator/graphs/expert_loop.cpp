@@ -26,6 +26,7 @@ bool in_turn(const GraphBuilder& b) {
 void call_in_turn(GraphBuilder& b, Operator& op, int matrices, std::int64_t elements) {
   b.count_expert_modules(experts(b) * matrices);
   b.count_fetches(elements / matrices, experts(b) * matrices);
+  op.weight_gradients = experts(b) * matrices;
   for (std::vector<Kernel>* pass : {&op.forward, &op.backward, &op.backward_weight})
     for (Kernel& k : *pass)
       if (auto* product = std::get_if<GemmWork>(&k)) product->operators = matrices;

@@ -132,6 +132,7 @@ struct Operator {
   int forward_temporaries = 1, backward_temporaries = 1;  // tensors of one size that make each up
   MemoryCategory temporary_category = MemoryCategory::temporaries;
   std::int64_t weight_gradient_elements = 0;  // made by this operator's backward pass
+  int weight_gradients = 1;                   // tensors of one size that they are
   bool stored_gradient = false;    // of the weights: made in the format that they are stored in
   bool passes_gradient = false;    // the inputs' gradient *is* the output's (residual add)
   bool unlisted = false;           // selective-op does not know it, and runs it again
@@ -189,7 +190,8 @@ struct LayerGraph {
 // Parameters that have gradients.
 inline int trained_tensors(const LayerGraph& graph) {
   int n = 0;
-  for (const Operator& op : graph.operators) n += op.weight_gradient_elements > 0 ? 1 : 0;
+  for (const Operator& op : graph.operators)
+    n += op.weight_gradient_elements > 0 ? op.weight_gradients : 0;
   return n;
 }
 

@@ -1,8 +1,10 @@
 // Experts that Python calls one after the other.
 #include <string>
+#include <vector>
 
 #include "catalog/cluster_parser.hpp"
 #include "planner/facts.hpp"
+#include "simulator/graphs/layer_graph.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
 #include "tests/simulator/block_time.hpp"
@@ -56,6 +58,14 @@ TEST_CASE("the CPU waits for the GPU in every turn of a loop of experts", "[expe
   Workload whole = called_in_turn(8);
   whole.framework.loops_experts = false;
   CHECK(time_of(whole).forward.waited.size() == 1);
+}
+
+// Eight experts of three linears each, where a grouped product has two tensors of all experts.
+TEST_CASE("experts of a loop have gradients of their own", "[experts]") {
+  Workload w = called_in_turn(8);
+  const int looped = trained_tensors(block_graph(w, plan_of(1), {.experts = true}));
+  w.framework.loops_experts = false;
+  CHECK(looped - trained_tensors(block_graph(w, plan_of(1), {.experts = true})) == 8 * 3 - 2);
 }
 
 // ZeRO-3's hooks are around 8 x 3 modules more.

@@ -1,4 +1,6 @@
 // What DeepSpeed's ZeRO copies around its reductions.
+#include <optional>
+
 #include "catalog/cluster_parser.hpp"
 #include "planner/facts.hpp"
 #include "simulator/costs/cost_model.hpp"
@@ -42,9 +44,12 @@ BlockTime times_of_block(const Workload& w, int stage, int microbatches) {
 }
 
 // What the flag adds, with buckets of so many elements; the head, of 4,096 x 1,024, fills one.
-BlockTime added(int stage, int microbatches, double bucket) {
+BlockTime added(int stage, int microbatches, double bucket,
+                const std::optional<MixtureOfExperts>& experts = std::nullopt) {
   const auto with = [&](bool copies) {
     Workload w = deepspeed(copies);
+    w.model.moe = experts;
+    w.framework.loops_experts = experts.has_value();
     w.framework.gradient_bucket = Bytes(static_cast<std::int64_t>(2 * bucket));
     return times_of_block(w, stage, microbatches);
   };
@@ -82,6 +87,15 @@ TEST_CASE("ZeRO-2 copies gradients into its bucket and adds its part", "[cost]")
   const BlockTime two = added(2, 4, 1.2e6);
   CHECK(two.backward.value == Approx(moving(2 * (square + of_norms))).epsilon(0.001));
   CHECK(two.reduce.value == Approx(moving(2 * all + (2 + 3 * 0.75) * all / ranks)).epsilon(0.001));
+}
+
+// Eight experts of three square matrices each, that a loop calls one by one, are 24 gradients for
+// which such a bucket has room, beside the router's 8 x 1,024.
+TEST_CASE("experts of a loop have gradients of their own in a bucket", "[cost]") {
+  const double all = 4.0 * 1024 * 1024 + 24.0 * 1024 * 1024 + 8 * 1024 + of_norms;
+  const MixtureOfExperts eight{8, 2, 1024, 0, false, 0, 1};
+  CHECK(added(3, 1, 1.2e6, eight).reduce.value ==
+        Approx(moving(6 * all + 2 * all / ranks)).epsilon(0.001));
 }
 
 }  // namespace shardwise
