@@ -121,13 +121,14 @@ class ScriptWriter {
 
   static bool exchanges(const Operator& op, const std::vector<Kernel>& pass) {
     return op.kind == OperatorKind::communication &&
-           (holds(pass, Collective::reduce_scatter) || holds(pass, Collective::all_gather));
+           (holds(pass, Collective::reduce_scatter) || holds(pass, Collective::all_gather) ||
+            holds(pass, Collective::all_to_all));
   }
 
   // What a collective has summed in place, or gathered beside its result, it has used there too,
   // and where it is an operator of its own it marks what it reads and what it writes (PyTorch
   // v2.1.0 torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp, collective(), _allgather_base,
-  // _reduce_scatter_base).
+  // _reduce_scatter_base, alltoall_base). Where marks count is said by Framework::records_streams.
   void mark_used() {
     used_.assign(graph_.tensors.size(), false);
     for (const Operator& op : graph_.operators) {

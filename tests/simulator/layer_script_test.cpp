@@ -255,3 +255,29 @@ TEST_CASE("what collectives read and write is freed as marked", "[layer_script]"
   w.framework.keeps_gather_buffers = true;
   check(3 * whole, 9 * whole / 2);
 }
+
+// The experts of two ranks get their tokens by an all-to-all, which marks what it writes; those of
+// one rank from a copy.
+TEST_CASE("what an all-to-all writes is freed as marked", "[layer_script]") {
+  Workload w = pretraining(llama(4, 256, 8, 8, 704, 1000), 64);
+  w.model.moe = MixtureOfExperts{4, 2, 128, 0, false, 0, 1};
+  for (const int ranks : {1, 2}) {
+    ParallelPlan p = plan_of(2);
+    p.expert = ranks;
+    const LayerGraph graph = block_graph(w, p, {.experts = true});
+    ScriptOptions options;
+    options.runs_again.assign(graph.operators.size(), false);
+    const LayerScript script = layer_script(graph, options);
+    int freed = 0;
+    for (const std::vector<MemoryEvent>* events : {&script.forward, &script.backward})
+      for (const MemoryEvent& e : *events) {
+        const bool frees = e.kind == EventKind::release || e.kind == EventKind::release_read;
+        const auto slot = static_cast<std::size_t>(e.slot);
+        if (!frees || slot >= graph.tensors.size()) continue;
+        if (graph.tensors[slot].name != "dispatch") continue;
+        CHECK(e.kind == (ranks > 1 ? EventKind::release_read : EventKind::release));
+        ++freed;
+      }
+    CHECK(freed == 1);
+  }
+}
