@@ -85,6 +85,15 @@ WorkKind work_of(CommAxis axis) {
   return kinds[static_cast<std::size_t>(axis)];
 }
 
+// The GPU waits while the CPU prepares the next launch.
+void wait_for_launches(LayerTime& t) {
+  for (PassTime* p : {&t.forward, &t.recompute, &t.backward_input, &t.backward_weight}) {
+    p->compute += p->host;
+    p->host = p->lead = Seconds(0);
+    p->waited.clear();
+  }
+}
+
 // Kernels before a group's products that put the scales of both operands, of all of them at once,
 // in the order that they want (Transformer Engine v2.8 and later
 // pytorch/csrc/extensions/gemm.cpp, te_general_grouped_gemm).
@@ -229,16 +238,18 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
         to.run(to.all_launches() - launches, issue(to) - issued, to.device() - busy);
       }
   };
-  const int passes = w_.forward_passes();  // one after the other, wherever they come in a step
   const std::vector<ColdBytes> cold = cold_bytes(d.graph, kernels);
+  // Passes come one after the other, wherever they come in a step: each has waits of its own.
+  for (int pass = 0; pass < w_.forward_passes(); ++pass)
+    for (std::size_t i = 0; i < d.graph.operators.size(); ++i) {
+      if (const CapturedParts::Replay* graph = captured.begins(i))
+        replay(graph->forward, profile_.host.per_graph_forward, forward);
+      add(i, d.graph.operators[i].run_by(pass), forward, cold[i].forward);
+    }
   for (std::size_t i = 0; i < d.graph.operators.size(); ++i) {
     const Operator& op = d.graph.operators[i];
-    if (const CapturedParts::Replay* graph = captured.begins(i)) {
-      for (int pass = 0; pass < passes; ++pass)
-        replay(graph->forward, profile_.host.per_graph_forward, forward);
+    if (const CapturedParts::Replay* graph = captured.begins(i))
       replay(graph->backward, profile_.host.per_graph_backward, input);
-    }
-    for (int pass = 0; pass < passes; ++pass) add(i, op.run_by(pass), forward, cold[i].forward);
     add(i, op.backward, input, cold[i].backward);
     add(i, op.backward_weight, weight);
     if (d.redone[i] && d.script.runs_again[i]) add(i, op.forward, again, cold[i].forward);
@@ -257,12 +268,7 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
   t.backward_input.host = issue(input);
   t.backward_weight.host = issue(weight);
   add_hooks(d, kernels, again.launches > 0, t);
-  if (w_.blocking_launches)  // the GPU waits while the CPU prepares the next launch
-    for (PassTime* p : {&t.forward, &t.recompute, &t.backward_input, &t.backward_weight}) {
-      p->compute += p->host;
-      p->host = p->lead = Seconds(0);
-      p->waited.clear();
-    }
+  if (w_.blocking_launches) wait_for_launches(t);
   return t;
 }
 

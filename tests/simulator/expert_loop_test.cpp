@@ -60,6 +60,22 @@ TEST_CASE("the CPU waits for the GPU in every turn of a loop of experts", "[expe
   CHECK(time_of(whole).forward.waited.size() == 1);
 }
 
+// DPO's pair goes through the model and through its reference, each pass with a loop of its own.
+TEST_CASE("Every forward pass waits in a loop of experts", "[experts]") {
+  Workload w = called_in_turn(8);
+  w.method = Method::full;
+  w.prefer(preference_named("simpo"));
+  const std::vector<IssuedWork> one = time_of(w).forward.waited;
+  w.prefer(preference_named("dpo"));
+  const std::vector<IssuedWork> two = time_of(w).forward.waited;
+  REQUIRE(one.size() == 2);
+  REQUIRE(two.size() == 4);
+  for (const std::size_t loop : {1U, 3U}) {
+    CHECK(two[loop].host.value == Approx(one[1].host.value));
+    CHECK(two[loop].lead.value == Approx(one[1].lead.value));
+  }
+}
+
 // Eight experts of three linears each, where a grouped product has two tensors of all experts.
 TEST_CASE("experts of a loop have gradients of their own", "[experts]") {
   Workload w = called_in_turn(8);
