@@ -380,7 +380,7 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex norme
   b.last().inputs.push_back(scores);
   const bool loops = in_turn(b);
   if (loops)
-    dispatch_in_turn(b, rows, s.routed, hidden);
+    dispatch_in_turn(b, rows, s.routed);
   else
     add_routing(b, rows);
   op = b.operators(), t = b.tensors();

@@ -35,12 +35,12 @@ void call_in_turn(GraphBuilder& b, Operator& op, int matrices, std::int64_t elem
 // Backward puts the gradient of each expert's rows in a new tensor of all tokens and adds it to
 // that of the experts before (new_zeros, index_put, add: 2 + 6 bytes of an element of 16 bits, and
 // 6 of a row), behind the sum of what its first two products leave (add, 6 of a row).
-void dispatch_in_turn(GraphBuilder& b, std::int64_t rows, std::int64_t routed, std::int64_t width) {
+void dispatch_in_turn(GraphBuilder& b, std::int64_t rows, std::int64_t routed) {
   const int n = experts(b);
-  const double row = bytes_of_elements(b, routed * width);
-  const double all = bytes_of_elements(b, rows * width);
-  const double scores = 4.0 * static_cast<double>(rows * n);
   Operator& op = b.last();
+  const auto row = static_cast<double>(b.bytes_of(op.outputs.front()));  // of all that are routed
+  const double all = row * static_cast<double>(rows) / static_cast<double>(routed);
+  const double scores = 4.0 * static_cast<double>(rows * n);
   op.forward = {plain(2 * scores * 10, 10, MemoryAccess::streaming), ReadBack{n},
                 plain(2 * row, 2 * n, MemoryAccess::gather)};
   op.backward = {plain(6 * row + 4 * n * all, 4 * n, MemoryAccess::streaming),

@@ -17,7 +17,7 @@ void call_in_turn(GraphBuilder& b, Operator& op, int matrices, std::int64_t elem
 
 // What brings `rows` tokens to the experts as `routed` rows, the operator that was added last,
 // opens the loop; what brings them back follows; what sums them ends it.
-void dispatch_in_turn(GraphBuilder& b, std::int64_t rows, std::int64_t routed, std::int64_t width);
+void dispatch_in_turn(GraphBuilder& b, std::int64_t rows, std::int64_t routed);
 void combine_in_turn(GraphBuilder& b);
 void end_turns(GraphBuilder& b);
 

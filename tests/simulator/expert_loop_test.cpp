@@ -76,6 +76,22 @@ TEST_CASE("Every forward pass waits in a loop of experts", "[experts]") {
   }
 }
 
+// 4,096 tokens to two experts each are 8,192 rows of 2,048 values, read and written.
+TEST_CASE("the rows that a loop takes are of the format of the experts", "[experts]") {
+  Workload w = called_in_turn(8);
+  w.framework.autocast = true;
+  w.framework.pretrain_weights = WeightRecipe::fp32_with_half_compute;
+  for (const bool stored : {false, true}) {
+    w.framework.experts_as_stored = stored;
+    std::int64_t moved = 0;
+    for (const Operator& op : block_graph(w, plan_of(1), {.experts = true}).operators)
+      for (const Kernel& k : op.forward)
+        if (const auto* memory = std::get_if<MemoryWork>(&k); memory && op.name == "dispatch")
+          if (memory->access == MemoryAccess::gather) moved += memory->moved.value;
+    CHECK(moved == 2 * 8192 * 2048 * (stored ? 4 : 2));
+  }
+}
+
 // Eight experts of three linears each, where a grouped product has two tensors of all experts.
 TEST_CASE("experts of a loop have gradients of their own", "[experts]") {
   Workload w = called_in_turn(8);
