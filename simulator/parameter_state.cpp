@@ -146,6 +146,12 @@ bool leaves_experts_whole(const Workload& w) {
          !w.framework.quantizes_experts;
 }
 
+double stored_expert_weight(const Workload& w, const ParallelPlan& plan, bool trainable) {
+  const bool passed_over = !trainable && leaves_experts_whole(w);
+  if (passed_over && w.framework.widens_whole_experts && plan.zero_stage < 2) return 4;
+  return stored_base(w, trainable, !passed_over).weight;
+}
+
 // Moments of r x max(m, n), each as wide as others are, and the projection of r x min(m, n) in the
 // gradient's own format (galore_projector.py, random_projector.py); factors are fp32 vectors.
 StoredParameter stored_matrices(const Workload& w, bool trainable, std::int64_t elements,
@@ -263,8 +269,7 @@ LayerState layer_state(const Workload& w, const ParallelPlan& plan,
                                 const Shards& share, bool experts) {
     if (elements == 0) return;
     StoredParameter p = stored_matrices(w, trainable, elements, sides, experts);
-    const bool passed_over = experts && !trainable && leaves_experts_whole(w);
-    if (passed_over && w.framework.widens_whole_experts && plan.zero_stage < 2) p.weight = 4;
+    if (experts) p.weight = stored_expert_weight(w, plan, trainable);
     add(state, elements, p, share, false, whole_stays && !(experts && leaves_experts_whole(w)),
         experts ? gathering : linears);
   };

@@ -53,6 +53,9 @@ StoredParameter stored_adapter(const Workload& workload);
 // 5 has them in one tensor of three dimensions, no nn.Linear (integrations/bitsandbytes.py).
 bool leaves_experts_whole(const Workload& workload);
 
+// Bytes of an expert's weight as it is stored: fp32 also where PEFT makes fp32 of those left whole.
+double stored_expert_weight(const Workload& workload, const ParallelPlan& plan, bool trainable);
+
 LayerState layer_state(const Workload& workload, const ParallelPlan& plan,
                        const LayerParameters& parameters, bool trainable);
 

@@ -368,9 +368,7 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex norme
   const TensorIndex read = branch("expert_norm", residual, normed);
   const TensorIndex source =
       moe.latent ? b.linear({"latent_down", m.hidden, hidden}, read, rows) : read;
-  // Torch.autocast does not cast what transformers' grouped products read.
-  const bool stored = b.workload().framework.experts_as_stored && b.element() == 2 &&
-                      casts_weights(b.workload(), plan);
+  const bool stored = b.element() == 2 && widens_experts(b.workload(), plan);
   const auto widened = [&](std::size_t op, std::size_t t, TensorIndex out) {
     if (stored) b.widen(op, t);
     return out;

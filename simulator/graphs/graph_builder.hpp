@@ -45,6 +45,10 @@ bool adapters_gathered_in_16_bits(const Workload& workload, const ParallelPlan& 
 // every linear casts its own input.
 bool casts_weights(const Workload& workload, const ParallelPlan& plan);
 
+// Whether experts' products are fp32 beside others of 16 bits, as their weights are where they are
+// used (Framework::experts_as_stored).
+bool widens_experts(const Workload& workload, const ParallelPlan& plan);
+
 // Whether quantised linears hand on fp32, as bitsandbytes' do where they read it (0.43.3,
 // nn/modules.py, Linear4bit.forward: out.to(inp_dtype)): everywhere behind norms that PEFT's
 // prepare_model_for_kbit_training has made fp32, which it is not called for where FSDP shards.
@@ -63,7 +67,7 @@ bool sums_head_sharded(const Workload& workload, const ParallelPlan& plan);
 // All that a layer's graph sees of stages, data ranks and how states are sharded over them.
 struct SeenSharding {
   bool widens_stream = false, adds_gradient = false, gathers_adapters = false;
-  bool sums_head_sharded = false;
+  bool sums_head_sharded = false, widens_experts = false;
   friend auto operator<=>(const SeenSharding&, const SeenSharding&) = default;
 };
 SeenSharding seen_sharding(const Workload& workload, const ParallelPlan& plan);

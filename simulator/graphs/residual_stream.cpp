@@ -1,5 +1,6 @@
 // Where the residual stream is fp32 beside products of 16 bits.
 #include "simulator/graphs/graph_builder.hpp"
+#include "simulator/parameter_state.hpp"
 
 namespace shardwise {
 
@@ -18,6 +19,11 @@ bool casts_weights(const Workload& w, const ParallelPlan& plan) {
   if (gathers_in_16_bits(w, plan)) return false;
   return w.trains_base() ? w.weights() == WeightRecipe::fp32_with_half_compute
                          : w.framework.frozen_dtype == DType::fp32;
+}
+
+bool widens_experts(const Workload& w, const ParallelPlan& plan) {
+  return w.framework.experts_as_stored && w.model.moe && w.activation_dtype() != DType::fp32 &&
+         !gathers_in_16_bits(w, plan) && stored_expert_weight(w, plan, w.trains_base()) == 4;
 }
 
 bool returns_wide(const Workload& w, const ParallelPlan& plan) {
@@ -40,7 +46,7 @@ bool sums_head_sharded(const Workload& w, const ParallelPlan& plan) {
 SeenSharding seen_sharding(const Workload& w, const ParallelPlan& plan) {
   return {widens_stream(w, plan), adds_gradient(w, plan),
           row(w.method).adapter && adapters_gathered_in_16_bits(w, plan),
-          sums_head_sharded(w, plan)};
+          sums_head_sharded(w, plan), widens_experts(w, plan)};
 }
 
 }  // namespace shardwise

@@ -59,4 +59,30 @@ TEST_CASE("experts' products are of the format of their weights", "[layer_graph]
   CHECK(made_as_stored(cast) == 0);
 }
 
+// Frozen experts that bitsandbytes passes over are 16-bit, unless PEFT makes fp32 of them, which it
+// is not called for from ZeRO-2 on: 128 tokens in two experts each, 256 rows of 512 values.
+TEST_CASE("experts that PEFT has widened are multiplied in fp32", "[layer_graph]") {
+  Workload w = pretraining(llama(1, 512, 8, 4, 1408, 1000), 128);
+  w.model.moe = MixtureOfExperts{8, 2, 256, 0, false, 0, 1};
+  w.method = Method::qlora;
+  w.adapter.base = Quantization::nf4;
+  w.framework.kernels = KernelStyle::eager;
+  w.framework.autocast = w.framework.experts_as_stored = true;
+  w.framework.frozen_dtype = DType::bf16;
+  w.framework.quantizes_experts = w.framework.upcasts_unquantized = false;
+  ParallelPlan plan = plan_of(2);
+  const auto dispatched = [&] {
+    return bytes_of(block_graph(w, plan, {.experts = true}), "dispatch");
+  };
+  CHECK(dispatched() == 256 * 512 * 2);
+  w.framework.widens_whole_experts = true;
+  CHECK(dispatched() == 256 * 512 * 4);
+  const SeenSharding whole = seen_sharding(w, plan);
+  plan.zero_stage = 2;
+  CHECK(dispatched() == 256 * 512 * 2);
+  CHECK(seen_sharding(w, plan) != whole);
+  w.framework.upcasts_unquantized = true;
+  CHECK(dispatched() == 256 * 512 * 4);
+}
+
 }  // namespace shardwise
