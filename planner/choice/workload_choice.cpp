@@ -94,7 +94,7 @@ std::optional<std::string> small_updates_lost(const Workload& w) {
       "Weights are bf16 with no fp32 copy: steps of less than 1/512 of a weight are rounded away "
       "(arXiv 2010.06192), at a learning rate of 1e-5 about those of all weights above 0.005; ",
       hf_trainer
-          ? "loading them as float32 keeps such steps, as --framework hf-trainer-4 forecasts."
+          ? "loading them as float32 keeps such steps, as --framework hf-trainer-fp32 forecasts."
           : "fp32 weights or stochastic rounding keep such steps.");
 }
 

@@ -344,7 +344,7 @@ TEST_CASE("Experts that are called in turn are quantised one by one") {
 
 // fp32 weights under autocast: transformers 5 multiplies experts in the format of their weights.
 TEST_CASE("Rows of transformers 5 over fp32 weights multiply experts as they are stored") {
-  for (const char* id : {"hf-trainer", "hf-trainer-5", "trl", "trl-1.12", "llama-factory"})
+  for (const char* id : {"hf-trainer", "hf-trainer-one-length", "trl", "trl-1.12", "llama-factory"})
     CHECK(row_of(id).experts_as_stored);
 }
 
@@ -391,7 +391,8 @@ TEST_CASE("What reentrant checkpoints do around FSDP1's units goes together") {
   for (const char* id : {"hf-trainer-2024", "hf-trainer-4", "accelerate-fsdp-2024",
                          "accelerate-fsdp-4", "trl-2024", "trl-2025", "trl-2025-12", "fastchat"})
     CHECK_FALSE(row_of(id).recompute_stops_early);
-  for (const char* id : {"hf-trainer", "hf-trainer-5", "accelerate-fsdp", "trl", "trl-1.12"})
+  for (const char* id :
+       {"hf-trainer", "hf-trainer-one-length", "accelerate-fsdp", "trl", "trl-1.12"})
     CHECK(row_of(id).recompute_stops_early);
 }
 

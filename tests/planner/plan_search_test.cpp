@@ -98,20 +98,27 @@ bool accounts_for_all(const SearchProof& p) {
          p.begun >= std::max(p.timed, p.fitted) && p.begun <= p.timed + p.fitted;
 }
 
-}  // namespace
-
-// Brute force forecasts the whole space; every objective must find its first ten, ties in order.
-TEST_CASE("the search finds what brute force finds, on random problems", "[search]") {
-  std::mt19937 random(11);
-  int problems = 0, plans = 0;
-  while (problems < 200) {
+// 200 random problems whose plans brute force can forecast too, each with its number from 1 on.
+template <typename Check>
+void on_small_spaces(unsigned seed, Check check) {
+  std::mt19937 random(seed);
+  for (int problems = 0; problems < 200;) {
     const SmallProblem problem = small_problem(random);
     const SearchSite site(problem.request, problem.request.methods.front(),
                           problem.request.clusters.front());
     const std::int64_t legal = site.space.legal();
     if (legal < 3 || legal > 60) continue;
-    ++problems;
     INFO(problem.told);
+    check(site, ++problems);
+  }
+}
+
+}  // namespace
+
+// Brute force forecasts the whole space; every objective must find its first ten, ties in order.
+TEST_CASE("the search finds what brute force finds, on random problems", "[search]") {
+  int plans = 0;
+  on_small_spaces(11, [&](const SearchSite& site, int problems) {
     const std::vector<FoundPlan> all = all_plans(site);
     plans += static_cast<int>(all.size());
     for (const char* objective : {"time", "headroom"}) {
@@ -123,11 +130,11 @@ TEST_CASE("the search finds what brute force finds, on random problems", "[searc
       INFO(objective);
       CHECK(same(found.best, ranked(all, site, wish)));
       CHECK(accounts_for_all(found.proof));
-      CHECK(found.proof.legal == legal);
+      CHECK(found.proof.legal == site.space.legal());
       if (*objective == 't')
         CHECK(same(pareto_front({&site}, profile(), wish).best, uncovered(all, site, wish)));
     }
-  }
+  });
   INFO(plans);
   CHECK(plans > 2000);
 }
@@ -135,16 +142,8 @@ TEST_CASE("the search finds what brute force finds, on random problems", "[searc
 // What is refused once the best two are known must not hold the next one back, nor stand for it: of
 // all plans by rank it is the first after them that keeps all or is not of this ZeRO stage.
 TEST_CASE("a search that goes on finds the next in rank that is not refused", "[search]") {
-  std::mt19937 random(15);
   int further = 0, passed_over = 0;
-  for (int problems = 0; problems < 200;) {
-    const SmallProblem problem = small_problem(random);
-    const SearchSite site(problem.request, problem.request.methods.front(),
-                          problem.request.clusters.front());
-    const std::int64_t legal = site.space.legal();
-    if (legal < 3 || legal > 60) continue;
-    ++problems;
-    INFO(problem.told);
+  on_small_spaces(15, [&](const SearchSite& site, int problems) {
     SearchWish wish;
     wish.objective = objective_named("time");
     wish.allow_tight = problems % 2 == 0;
@@ -165,10 +164,10 @@ TEST_CASE("a search that goes on finds the next in rank that is not refused", "[
     auto next = all.begin() + std::min<std::ptrdiff_t>(2, std::distance(all.begin(), all.end()));
     for (; next != all.end() && refused(next->plan); ++next) ++passed_over;
     CHECK(found.further.has_value() == (next != all.end()));
-    if (next == all.end() || !found.further) continue;
+    if (next == all.end() || !found.further) return;
     ++further;
     CHECK(same({*found.further}, {*next}));
-  }
+  });
   CHECK(further > 50);
   CHECK(passed_over > 50);
 }

@@ -30,7 +30,7 @@ TEST_CASE("bf16 weights alone are told of") {
   CHECK_FALSE(told_of("torchtune", Method::full).empty());
   CHECK(told_of("hf-trainer", Method::lora).empty());
   CHECK(told_of("hf-trainer", Method::full, 3).empty());
-  CHECK(told_of("hf-trainer-4", Method::full).empty());
+  CHECK(told_of("hf-trainer-fp32", Method::full).empty());
   CHECK(told_of("hf-deepspeed", Method::full).empty());
   CHECK(told_of("megatron-lm", Method::pretrain).empty());
   CHECK(told_of("llmq", Method::pretrain).empty());
@@ -41,7 +41,7 @@ TEST_CASE("bf16 weights alone are told of") {
 // The row that forecasts fp32 weights is the Trainer's; axolotl is no row of it.
 TEST_CASE("the Trainer's row of fp32 weights is named to who runs the Trainer") {
   const auto names_it = [](const char* framework) {
-    return told_of(framework, Method::full).find("hf-trainer-4") != std::string::npos;
+    return told_of(framework, Method::full).find("hf-trainer-fp32") != std::string::npos;
   };
   CHECK(names_it("hf-trainer"));
   CHECK(names_it("hf-trainer-5"));
