@@ -107,6 +107,17 @@ TEST_CASE("A note may narrow the row, and only the row that it refines") {
   CHECK(meant("torchtitan", "torchtitan v0.2.2, driver 570") == "torchtitan-0.2.2");
   CHECK(meant("torchtitan", "torchtitan of July 2026, eager") == "torchtitan-chunked-loss");
   CHECK(meant("picotron", "scaled_dot_product_attention, eager") == "picotron-sdpa");
+  CHECK(meant("miles", "GRPO loss of log-probabilities in chunks of 4,096 tokens") ==
+        "miles-log-prob-chunks");
+  CHECK(meant("miles", "GRPO loss of log-probabilities in fp32 over all tokens") == "miles");
+}
+
+// Without a wrap policy the whole model is a unit; "one unit per block" is something else.
+TEST_CASE("FSDP1 without a wrap policy has a row of its own") {
+  CHECK(meant("pytorch fsdp", "FSDP FULL_SHARD in one unit (no wrap policy)") ==
+        "pytorch-fsdp1-one-unit");
+  CHECK(meant("pytorch fsdp", "FSDP1 FULL_SHARD, one unit per block") == "pytorch-fsdp1");
+  CHECK_FALSE(row_of("pytorch-fsdp1-one-unit").sharded.reshard_after_forward);
 }
 
 // deepspeed -> its own model -> that with overlap_comm; TRL of 2024 -> of 2026 -> before 1.13.
