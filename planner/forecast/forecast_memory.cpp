@@ -139,7 +139,7 @@ Bytes least_card(const ForecastContext& k, const LengthVariation& v, const Memor
   const StageMemory& memory = plays.stages[at];
   if (survives(k, v, s.stage, plays, outside, s.capacity, tried)) return s.capacity;
   if (!least_wanted) return memory.peak().reserved + outside;
-  if (memory.peak().allocated + outside > s.capacity) return *plays.least_rooms[at] + outside;
+  if (memory.peak().allocated + outside > s.capacity) return plays.least_rooms[at]->least + outside;
   return least_room(k, v, s.stage, s.capacity - outside) + outside;
 }
 
@@ -191,12 +191,18 @@ bool cache_may_fill(const MemoryPeak& peak, Bytes room) {
          peak.reserved - peak.allocated >= scaled(room, worth_telling_apart);
 }
 
+// Whether it was asked of such a card: what plays on another one tell of theirs says nothing here.
+bool least_known(const MemoryPlays& plays, std::size_t stage, Bytes room) {
+  return stage < plays.least_rooms.size() && plays.least_rooms[stage] &&
+         plays.least_rooms[stage]->asked_of == room;
+}
+
 // What pages in and out of the host fills the card whatever its size, and is no cache.
 Bytes needed(const StageForecast& s, const MemoryPlays& plays, Bytes outside) {
   const auto at = static_cast<std::size_t>(s.stage);
-  const bool known = at < plays.least_rooms.size() && plays.least_rooms[at];
+  const bool known = least_known(plays, at, s.capacity - outside);
   if (!known || s.paged > Bytes(0) || s.peak.device > s.capacity) return s.peak.device;
-  const Bytes least = *plays.least_rooms[at] + outside;
+  const Bytes least = plays.least_rooms[at]->least + outside;
   return s.peak.device - least >= scaled(s.capacity, worth_telling_apart) ? least : s.peak.device;
 }
 
@@ -247,47 +253,40 @@ Bytes room_for_tensors(const ForecastContext& k, int stage, Bytes nccl,
 // they are told alone, without a play. A preference.
 constexpr int far_off = 2;
 
-// What was just found for a stage, with so much room for tensors.
-struct LeastRoom {
-  std::size_t stage = 0;
-  Bytes room;
-};
-
 // The least room of a stage that does just the same with the same room, and is told to hold as
 // much: one between two others may be told a little less than its own play.
 std::optional<Bytes> least_room_of_same(const MemoryPlays& plays,
-                                        const std::vector<LeastRoom>& found, std::size_t stage,
+                                        const std::vector<std::size_t>& found, std::size_t stage,
                                         Bytes room) {
   const auto held = [&](std::size_t s) { return plays.stages[s].peak().allocated; };
-  for (const LeastRoom& f : found)
-    if (plays.same_as[f.stage] == plays.same_as[stage] && f.room == room &&
-        held(f.stage) == held(stage))
-      return plays.least_rooms[f.stage];
+  for (const std::size_t f : found)
+    if (plays.same_as[f] == plays.same_as[stage] && plays.least_rooms[f]->asked_of == room &&
+        held(f) == held(stage))
+      return plays.least_rooms[f]->least;
   return std::nullopt;
 }
 
-// Of stages that hold more than their GPU has, or whose cache fills it: neither depends on how much
-// that is.
+// Of stages that hold more than their GPU has, or whose cache fills it.
 std::shared_ptr<const MemoryPlays> with_least_rooms(const ForecastContext& k,
                                                     const LengthVariation& v, Bytes nccl,
                                                     std::shared_ptr<const MemoryPlays> plays) {
   std::shared_ptr<MemoryPlays> more;
-  std::vector<LeastRoom> found;
+  std::vector<std::size_t> found;
   for (std::size_t at = 0; at < plays->stages.size(); ++at) {
     const auto stage = static_cast<int>(at);
     const MemoryPeak& peak = plays->stages[at].peak();
     const Bytes held = peak.allocated, room = room_for_tensors(k, stage, nccl);
-    const bool known = at < plays->least_rooms.size() && plays->least_rooms[at];
-    if (known || (held <= room && !cache_may_fill(peak, room))) continue;
+    if (least_known(*plays, at, room) || (held <= room && !cache_may_fill(peak, room))) continue;
     if (more == nullptr) more = std::make_shared<MemoryPlays>(*plays);
     more->least_rooms.resize(plays->stages.size());
     const bool far = held > std::int64_t{far_off} * room;
     const std::optional<Bytes> same = least_room_of_same(*more, found, at, room);
-    more->least_rooms[at] = far           ? held
-                            : same        ? *same
-                            : held > room ? raised_room(k, v, stage, held)
-                                          : least_room(k, v, stage, held);
-    found.push_back({at, room});
+    const Bytes least = far           ? held
+                        : same        ? *same
+                        : held > room ? raised_room(k, v, stage, held)
+                                      : least_room(k, v, stage, held);
+    more->least_rooms[at] = LeastRoom{room, least};
+    found.push_back(at);
   }
   return more == nullptr ? plays : more;
 }

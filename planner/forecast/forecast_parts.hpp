@@ -30,6 +30,12 @@ struct RoomTried {
   bool enough = false;
 };
 
+// Asked of a card with so much room for tensors; how it is found depends on whether they fit there.
+struct LeastRoom {
+  Bytes asked_of;
+  Bytes least;
+};
+
 // What the allocation streams depend on beside workload and plan, and what came of them.
 struct MemoryPlays {
   Bytes workspace;
@@ -39,7 +45,7 @@ struct MemoryPlays {
   std::vector<int> same_as;  // by stage: the first one whose play is the same on the same card
   // By stage, where it was asked for: what tensors must have room in, found on a GPU that has no
   // more than what is allocated at the peak and grows by whatever it misses.
-  std::vector<std::optional<Bytes>> least_rooms;
+  std::vector<std::optional<LeastRoom>> least_rooms;
   std::vector<RoomTried> tried;  // in the forecasts so far
 };
 

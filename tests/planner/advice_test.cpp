@@ -1,5 +1,6 @@
 #include "planner/advice/advice.hpp"
 
+#include "catalog/cluster_parser.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
 
@@ -174,6 +175,24 @@ TEST_CASE("what cannot accumulate is advised with the batch that it takes") {
   CHECK(low->change.find("2 sequences per step instead of 16") != std::string::npos);
   r.batch = 16;
   CHECK(about(missed(r), "torchtune-low-memory") == nullptr);
+}
+
+// 106 GiB of tensors are too much for a card of 80 GB, which is told of what they need without any
+// cache; one of 141 GB has room for that as well, and is told the same whoever asked before.
+TEST_CASE("advice of bigger cards says what the plan takes on those") {
+  Request r = request_for("llama-3.1-70b", "2xH100-SXM", {Method::qlora});
+  r.sequence = 32768;
+  const Missed m = missed(r);
+  const Advice* bigger = about(m, "2 cards of 141 GB");
+  REQUIRE(bigger != nullptr);
+  REQUIRE(bigger->plan == whole_text(m.chosen.question.plan));
+  Question alone = m.chosen.question;
+  alone.cluster = parse_gpus(known_facts().catalog, "2xH200-SXM-141GB")->front();
+  const auto f = forecast(alone, known_facts().profile);
+  REQUIRE(f);
+  REQUIRE(f->worst().needed > m.chosen.forecast.worst().needed);
+  CHECK(bigger->needed == f->worst().needed);
+  CHECK(bigger->device == f->worst().peak.device);
 }
 
 // 64 layers; logits of 4,096 tokens and 152,064 words lie on the last card, 2.3 GiB in fp32.
