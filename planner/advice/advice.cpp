@@ -174,10 +174,11 @@ void leaner_framework(AdviceTrial& t) {
   }
   if (misses(chosen) || (chosen->question.plan.layer_split && row(t.method).trains_base)) return;
   if (chosen->verdict == Verdict::tight && t.missed.verdict == Verdict::tight) return;
-  const std::string batch =
-      r.batch == t.request.batch
-          ? ""
-          : sentence(", ", counted(r.batch, "sequence"), " per step instead of ", t.request.batch);
+  std::string batch;
+  if (r.batch != t.request.batch)
+    batch = sentence(", ", counted(r.batch, "sequence"), " per step instead of ", t.request.batch);
+  else if (!asked.batch && usual_batch(r) != r.batch)  // unless it is told
+    batch = sentence(" --batch ", r.batch);
   record_advice(t, sentence("--framework ", leaner, batch), *chosen);
 }
 

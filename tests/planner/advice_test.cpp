@@ -195,6 +195,24 @@ TEST_CASE("advice of bigger cards says what the plan takes on those") {
   CHECK(bigger->device == f->worst().peak.device);
 }
 
+// Two sequences per GPU are the recipe's own batch, eight on four of them: the advice, which holds
+// sixteen, says so, and who follows it gets what it promises.
+TEST_CASE("advice of another framework says which batch it holds") {
+  Request r = request_for("mistral-7b-v0.1", "4xV100", {Method::full});
+  const Missed m = missed(r);
+  const Advice* low = about(m, "--framework torchtune-low-memory --batch 16");
+  REQUIRE(low != nullptr);
+  r.framework = "torchtune-low-memory";
+  CHECK(resolved(r).batch == 8);
+  r.batch = 16;
+  const ResolvedRequest followed = resolved(r);
+  const auto chosen = choose_plan(followed, Method::full, followed.clusters.front());
+  REQUIRE(chosen);
+  CHECK(whole_text(chosen->question.plan) == low->plan);
+  CHECK(chosen->forecast.step_time.expected == low->step_time.expected);
+  CHECK(chosen->verdict == low->verdict);
+}
+
 // 64 layers; logits of 4,096 tokens and 152,064 words lie on the last card, 2.3 GiB in fp32.
 TEST_CASE("cards that take turns are told of another split") {
   Request r = request_for("32b", "2xRTX-3090", {Method::qlora});
