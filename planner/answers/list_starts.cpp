@@ -51,13 +51,16 @@ PlanStarts starts_of(const PlanAnswer& a, const FoundPlan& p) {
   return plan_starts(a.requests[p.site], question_of(a, p), nullptr, true);
 }
 
-void seek_startable(const PlanAnswer& a, SearchWish& search, std::optional<ListStarts>& list) {
-  search.further = [&](const SearchResult& found) -> PlanRefusal {
-    list = starts_of_list(a, found.best);
+void seek_startable(const PlanAnswer& a, SearchWish& search, std::optional<ListStarts>& list,
+                    std::size_t first_site) {
+  search.further = [&, first_site](const SearchResult& found) -> PlanRefusal {
+    std::vector<FoundPlan> best = found.best;
+    for (FoundPlan& p : best) p.site += first_site;
+    list = starts_of_list(a, best);
     if (list->started || found.proof.legal > most_searched_again) return nullptr;
-    const PlanRefusal refusal = untold_by_all(a.sites.front());
+    const PlanRefusal refusal = untold_by_all(a.sites[first_site]);
     if (!refusal) return nullptr;
-    const bool told = std::any_of(found.best.begin(), found.best.end(),
+    const bool told = std::any_of(best.begin(), best.end(),
                                   [&](const FoundPlan& p) { return !refusal(question_of(a, p)); });
     return told ? nullptr : refusal;
   };

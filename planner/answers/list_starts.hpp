@@ -23,7 +23,9 @@ struct ListStarts {
 
 // Where none of the list is started, the search goes on to the best plan that is: unless one of the
 // list is one, but does not fit in what the target runs.
-// `list` is filled in while the search runs; it and `answer` outlive that.
-void seek_startable(const PlanAnswer& answer, SearchWish& search, std::optional<ListStarts>& list);
+// `list` is filled in while the search runs; it and `answer` outlive that. The search's sites are
+// those of the answer from `first_site` on.
+void seek_startable(const PlanAnswer& answer, SearchWish& search, std::optional<ListStarts>& list,
+                    std::size_t first_site = 0);
 
 }  // namespace shardwise

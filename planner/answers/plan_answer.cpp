@@ -8,6 +8,7 @@
 #include "catalog/names.hpp"
 #include "catalog/operations.hpp"
 #include "planner/answers/list_starts.hpp"
+#include "planner/answers/plan_scaling.hpp"
 #include "planner/answers/run_outlook.hpp"
 #include "planner/choice/workload_choice.hpp"
 #include "planner/figures.hpp"
@@ -19,6 +20,7 @@
 #include "planner/request/usual_framework.hpp"
 #include "planner/search/near_batch.hpp"
 #include "planner/search/plan_warnings.hpp"
+#include "planner/search/widened_search.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {
@@ -181,25 +183,13 @@ Problems add_site(PlanAnswer& a, const Request& request, const Facts& facts,
   return {};
 }
 
-// Where nothing fits: plans that leave less room, and at last those that no launch file says.
 // Told is which of those that were found are started.
 std::optional<ListStarts> search_wider(PlanAnswer& a, const std::vector<const SearchSite*>& sites,
                                        SearchWish& search, const Facts& facts) {
   std::optional<ListStarts> starts;
   seek_startable(a, search, starts);
   const bool tight_wanted = search.allow_tight;
-  for (;;) {
-    a.result = search_plans(sites, facts.profile, search);
-    if (!a.result.best.empty()) break;
-    if (!search.allow_tight) {
-      search.allow_tight = true;
-    } else if (search.refused) {
-      search.refused = nullptr;
-      search.allow_tight = tight_wanted;
-    } else {
-      break;
-    }
-  }
+  a.result = widened_search(sites, facts.profile, search);
   search.further = nullptr;
   if (a.result.best.empty()) return starts;
   if (search.allow_tight && !tight_wanted)
@@ -273,28 +263,6 @@ void note_nothing_legal(PlanAnswer& a) {
   a.notes.push_back(sentence(
       "No plan with ", space.fix().shown(),
       " is legal: ", space.nothing_left() ? *space.nothing_left() : most_broken_rule(space), "."));
-}
-
-void fill_scaling(PlanAnswer& a, const SearchWish& wish, const Facts& facts) {
-  SearchWish one = wish;
-  one.top = 1;
-  SearchProof sum;
-  for (std::size_t i = 0; i < a.sites.size(); ++i) {
-    SearchResult r = search_plans({&a.sites[i]}, facts.profile, one);
-    ScalingPoint& p = a.scaling.emplace_back();
-    p.gpus = a.sites[i].cluster.gpus();
-    p.cluster = a.sites[i].cluster.spoken;
-    sum += r.proof;
-    if (r.best.empty()) continue;
-    p.best = std::move(r.best.front());
-    p.best->site = i;
-    a.result.best.push_back(*p.best);
-    if (i == 0 || !a.scaling[i - 1].best) continue;
-    p.faster =
-        a.scaling[i - 1].best->forecast.step_time.expected / p.best->forecast.step_time.expected;
-    if (!a.stops_paying && *p.faster < doubling_pays) a.stops_paying = a.scaling[i - 1].gpus;
-  }
-  a.result.proof = sum;
 }
 
 // The search asks whether plans fit; how much of a full card they need is asked of what is shown.

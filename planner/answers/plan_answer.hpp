@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/answers/plan_starts.hpp"
 #include "planner/forecast/cost.hpp"
 #include "planner/search/plan_search.hpp"
 
@@ -29,6 +30,7 @@ struct ScalingPoint {
   std::string cluster;  // as spoken
   std::optional<FoundPlan> best;
   std::optional<double> faster;  // than the size before
+  PlanStarts starts;             // of the best plan
 };
 
 struct PlanAnswer {

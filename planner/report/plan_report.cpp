@@ -29,9 +29,10 @@ std::string plan_head_line(const PlanAnswer& a) {
                   r.asked.gpus.value_or(""), '\n');
 }
 
-// Of plans that the usual framework cannot be told; a note says why.
-std::string mark_of(const PlanAnswer& a, const FoundPlan& p) {
-  return beyond_usual(a, p) ? " *" : "";
+// Of plans that the usual framework cannot be told, a note says why; and of those without room.
+std::string marked(const PlanAnswer& a, const FoundPlan& p) {
+  return sentence(whole_text(p.plan), beyond_usual(a, p) ? " *" : "",
+                  p.forecast.verdict == Verdict::tight ? " (tight)" : "");
 }
 
 std::vector<std::string> cells_of(const PlanAnswer& a, const FoundPlan& p) {
@@ -50,8 +51,7 @@ Table plan_table(const PlanAnswer& a, const std::vector<FoundPlan>& plans) {
   for (std::size_t i = 0; i < plans.size(); ++i) {
     const FoundPlan& p = plans[i];
     std::vector<std::string> row{sentence(
-        i + 1, ". ", several ? a.sites[p.site].cluster.spoken + " " : std::string(),
-        whole_text(p.plan), mark_of(a, p), p.forecast.verdict == Verdict::tight ? " (tight)" : "")};
+        i + 1, ". ", several ? a.sites[p.site].cluster.spoken + " " : std::string(), marked(a, p))};
     for (std::string& cell : cells_of(a, p)) row.push_back(std::move(cell));
     t.rows.push_back(std::move(row));
   }
@@ -85,7 +85,7 @@ std::string scaling_text(const PlanAnswer& a, std::optional<int> columns) {
     }
     for (std::string& cell : cells_of(a, *p.best)) row.push_back(std::move(cell));
     row.push_back(p.faster ? sentence(fixed(*p.faster, 2), " x") : std::string("-"));
-    row.push_back(whole_text(p.best->plan) + mark_of(a, *p.best));
+    row.push_back(marked(a, *p.best));
     t.rows.push_back(std::move(row));
   }
   std::string text = sentence("the best plan on each size, by ", a.objective->name,
@@ -195,6 +195,7 @@ Json scaling_json(const PlanAnswer& a) {
   for (const ScalingPoint& p : a.scaling) {
     Json j = {{"gpus", p.gpus}, {"cluster", p.cluster}, {"fits", p.best.has_value()}};
     if (p.best) j["best"] = found_json(a, *p.best);
+    if (p.best) j["launch_targets"] = p.starts.targets;
     if (p.faster) j["faster_than_half"] = json_number(*p.faster);
     list.push_back(std::move(j));
   }

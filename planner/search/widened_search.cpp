@@ -1,0 +1,22 @@
+#include "planner/search/widened_search.hpp"
+
+namespace shardwise {
+
+SearchResult widened_search(const std::vector<const SearchSite*>& sites, const Profile& profile,
+                            SearchWish& search) {
+  const bool tight_wanted = search.allow_tight;
+  for (;;) {
+    SearchResult found = search_plans(sites, profile, search);
+    if (!found.best.empty()) return found;
+    if (!search.allow_tight) {
+      search.allow_tight = true;
+    } else if (search.refused) {
+      search.refused = nullptr;
+      search.allow_tight = tight_wanted;
+    } else {
+      return found;
+    }
+  }
+}
+
+}  // namespace shardwise
