@@ -17,12 +17,14 @@ constexpr std::string_view rollouts =
 constexpr std::string_view data =
     "that is what the data are; all weights are trained by full, "
     "adapters by lora";
+constexpr std::string_view some_layers =
+    "training some layers and freezing the rest is not modelled; lora or full is";
 constexpr std::string_view eight_bits =
     "adapters on 8-bit weights are qlora with "
     "--quantization int8";
 constexpr std::string_view written_by_accelerate =
     "a script of TRL's is what accelerate writes, for adapters and for preferences";
-constexpr std::array<ForeignWord, 32> foreign_word_rows{{
+constexpr std::array<ForeignWord, 38> foreign_word_rows{{
     {"method", "grpo", rollouts},
     {"method", "ppo", rollouts},
     {"method", "rlhf", rollouts},
@@ -41,6 +43,12 @@ constexpr std::array<ForeignWord, 32> foreign_word_rows{{
     {"method", "4bit", "did you mean qlora?"},
     {"method", "cpt", "did you mean pretrain?"},
     {"method", "galore", "that is an optimizer: --optimizer galore-adamw with --method full"},
+    {"method", "freeze", some_layers},
+    {"method", "frozen", some_layers},
+    {"preference", "grpo", rollouts},
+    {"preference", "ppo", rollouts},
+    {"preference", "rlhf", rollouts},
+    {"preference", "rloo", rollouts},
     {"objective", "cost", "did you mean dollars?"},
     {"objective", "price", "did you mean dollars?"},
     {"objective", "money", "did you mean dollars?"},
