@@ -182,7 +182,7 @@ void print_text(const Imported& all, const std::vector<Sweep>& sweeps,
   if (options.fits)
     for (const Sweep& s : sweeps) out << sweep_text(s, fit_sizes(s.points));
   if (options.check) out << left_out_text(sweeps);
-  if (!fit && !options.fits && !options.check && !all.logs.empty())
+  if (!options.fits && !options.check && options.out.empty() && !all.measurements.empty())
     out << "  read and not kept: --fits shows what they say, --out FILE writes a profile for "
            "--profile\n";
   if (!fit) return;

@@ -40,6 +40,14 @@ code=$?
 [[ $said == *"line 8: its time and its bandwidth do not agree"* ]] || fail "the wrong row is not named: $said"
 [[ $said == *"links.shm"* ]] || fail "no constant was fitted: $said"
 
+# Of what was read it is said that it was not kept, and of nothing else.
+alone calibrate import "$folder/allreduce.log" | grep -q 'read and not kept' || fail "nothing says what was not kept"
+: >"$folder/nothing.log"
+for words in "$folder/nothing.log" "$folder/allreduce.log --out $folder"; do
+  # shellcheck disable=SC2086
+  alone calibrate import $words 2>/dev/null | grep -q 'read and not kept' && fail "said to be read: $words"
+done
+
 alone calibrate diff "$folder/mine.json" "$folder/mine.json" >"$folder/diff.txt" || fail "diff"
 grep -q 'links.shm' "$folder/diff.txt" || fail "diff names no constant"
 grep -q 'apart' "$folder/diff.txt" && fail "a profile is not apart from itself"
