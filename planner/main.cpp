@@ -23,6 +23,7 @@
 #include "catalog/require.hpp"
 #include "planner/commands/calibrate.hpp"
 #include "planner/commands/catalog.hpp"
+#include "planner/commands/collectives.hpp"
 #include "planner/commands/compare.hpp"
 #include "planner/commands/fit.hpp"
 #include "planner/commands/launch.hpp"
@@ -309,6 +310,15 @@ CLI::App* add_catalog(CLI::App& app, CatalogQuestion& question, bool& json) {
   return command;
 }
 
+int ask_of_collectives(const CollectivesOptions& options) {
+  const Output output = terminal(options.json);
+  const auto root = find_catalog_root();
+  if (!root) return report_problems(root.error(), output);
+  const auto facts = calibrated_facts(*root, options.request);
+  if (!facts) return report_problems(facts.error(), output);
+  return collectives(options, *facts, output);
+}
+
 int run(int argc, char** argv) {
   CLI::App app(
       "Forecasts a distributed training run: will it fit, on which plan, how fast, and why.",
@@ -339,6 +349,10 @@ int run(int argc, char** argv) {
   add_verdict_flags(compare_words, compare_words.require_fit);
   add_verdict_flags(plan_words, planning.require_fit);
 
+  CollectivesOptions talking;
+  add_collectives_flags(
+      *app.add_subcommand("collectives", "how long do all-reduce and its kin take there?"),
+      talking);
   ServeOptions serving;
   CLI::App* serve_command = app.add_subcommand("serve", "the same answers on a local web page");
   add_serve_flags(*serve_command, serving);
@@ -376,6 +390,7 @@ int run(int argc, char** argv) {
   }};
   for (const auto& [words, answering] : asking)
     if (*words->app) return ask(*words, answering);
+  if (*talking.app) return ask_of_collectives(talking);
   if (*serve_command) return serve(serving, terminal(false));
   if (*sweep_command) return sweep(sweeping, terminal(sweeping.json));
   if (*calibration.app) return calibrate(calibration, terminal(calibration.json));

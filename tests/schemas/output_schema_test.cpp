@@ -14,6 +14,7 @@
 
 #include "planner/commands/calibrate.hpp"
 #include "planner/commands/catalog.hpp"
+#include "planner/commands/collectives.hpp"
 #include "planner/commands/compare.hpp"
 #include "planner/commands/fit.hpp"
 #include "planner/commands/launch.hpp"
@@ -185,6 +186,36 @@ TEST_CASE("simulate tells of a whole run as its schema says", "[schemas]") {
     REQUIRE(a.json().contains("outlook"));
     check(schema_of("simulate"), a.json());
   }
+}
+
+TEST_CASE("collectives answers as its schema says", "[schemas]") {
+  for (const char* gpus : {"2xRTX-3090", "2x24GB", "32xH100-SXM"}) {
+    CollectivesOptions options;
+    options.request.gpus = gpus;
+    Answer a;
+    REQUIRE(collectives(options, facts(), a.output) == 0);
+    const Json answer = a.json();
+    check(schema_of("collectives"), answer);
+    // Four collectives of 1 KiB to 1 GiB by fours; bus bandwidth is algorithm bandwidth times
+    // 2(n-1)/n of an all-reduce.
+    REQUIRE(answer["collectives"].size() == 4 * 11);
+    const Json& largest = answer["collectives"][10];
+    CHECK(largest["size_bytes"] == 1 << 30);
+    const double n = answer["ranks"];
+    CHECK(largest["bus_gb_per_s"].get<double>() ==
+          Approx(2 * (n - 1) / n * largest["algorithm_gb_per_s"].get<double>()).epsilon(1e-4));
+  }
+  for (const char* wrong : {"all_reduec", "send_recv"}) {
+    CollectivesOptions options;
+    options.request.gpus = "2xRTX-3090";
+    options.kinds = {wrong};
+    Answer a;
+    CHECK(collectives(options, facts(), a.output) == 2);
+  }
+  CollectivesOptions alone;
+  alone.request.gpus = "RTX-3090";
+  Answer a;
+  CHECK(collectives(alone, facts(), a.output) == 2);
 }
 
 TEST_CASE("models answers as its schema says", "[schemas]") {
