@@ -16,13 +16,14 @@
 #include "planner/search/near_batch.hpp"
 #include "planner/search/plan_warnings.hpp"
 #include "planner/sentence.hpp"
+#include "simulator/memory/played_alike.hpp"
 
 namespace shardwise {
 namespace {
 
 // Cards of one size differ in little but speed: what was chosen for the first is chosen for the
 // next, if the same predictor gives it the same verdict there. Otherwise the search is made anew.
-// `plays` are those of an earlier card that trains in the same format, if there is one.
+// `plays` are those of an earlier card that is played alike, if there is one.
 Result<ChosenPlan> chosen_like(const ResolvedRequest& request, Method method,
                                const Cluster& cluster, const ChosenPlan& model, ChosenWorkload here,
                                std::shared_ptr<const MemoryPlays> plays) {
@@ -37,12 +38,6 @@ Result<ChosenPlan> chosen_like(const ResolvedRequest& request, Method method,
     if (same.verdict == model.verdict) return same;
   }
   return choose_near_plan(request, method, cluster, nullptr, Looked::all);
-}
-
-// Whether the allocator's stream of one plan is the same: what a card decides of it (settle_on).
-bool played_alike(const Workload& a, const Workload& b) {
-  return a.compute == b.compute && a.framework.attention == b.framework.attention &&
-         a.framework.expandable_segments == b.framework.expandable_segments;
 }
 
 FitAnswer answer_for(Method method, std::size_t cluster, ChosenPlan chosen) {

@@ -9,6 +9,7 @@
 #include "planner/figures.hpp"
 #include "planner/on_all_cores.hpp"
 #include "planner/sentence.hpp"
+#include "simulator/memory/played_alike.hpp"
 
 namespace shardwise {
 namespace {
@@ -66,9 +67,7 @@ namespace {
 bool plays_the_same(const PlayedStart& before, const Question& q) {
   const Workload &a = before.workload, &b = q.workload;
   return before.plan == q.plan && a.method == b.method && a.optimizer == b.optimizer &&
-         a.compute == b.compute && a.framework.id == b.framework.id &&
-         a.framework.attention == b.framework.attention &&
-         a.framework.expandable_segments == b.framework.expandable_segments;
+         a.framework.id == b.framework.id && played_alike(a, b);
 }
 
 // Whether one question's plan fits in the frameworks that targets run: asked of each of them once.

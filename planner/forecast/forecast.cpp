@@ -40,7 +40,9 @@ std::vector<StageRecompute> told(const ModelPartition& partition) {
 Result<Forecast> forecast_under(const Question& q, const Profile& profile,
                                 const RecomputePolicy& policy, const ForecastOptions& options) {
   const PipelineSchedule& schedule = *find_pipeline_schedule(q.plan.schedule_row());
-  const bool played = options.plays && !policy.chosen;
+  // A play of another 16-bit format has the same tensors (played_alike), not the same kernels.
+  const bool played =
+      options.plays && !policy.chosen && options.plays->compute == q.workload.compute;
   const bool may_swap = options.time && q.workload.optimizer->paged;
   const bool plays = options.memory || may_swap;  // which may outlive what is known
   KnownCosts known = options.known != nullptr ? *options.known : KnownCosts();

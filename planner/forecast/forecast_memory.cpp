@@ -315,6 +315,7 @@ std::shared_ptr<const MemoryPlays> played(const ForecastContext& k, const Length
   plays->workspace = first.cublas_workspace;
   plays->workspaces = first.cublas_workspaces;
   plays->partition = k.kept_partition;
+  plays->compute = q.workload.compute;
   const auto play = [&](int stage, std::optional<Bytes> capacity) {
     PlayVariation how = v.play;
     if (options.only_if_fits || options.give_up_above)

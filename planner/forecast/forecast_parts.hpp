@@ -40,7 +40,8 @@ struct LeastRoom {
 struct MemoryPlays {
   Bytes workspace;
   int workspaces = 0;
-  std::shared_ptr<const ModelPartition> partition;  // whose layers were played
+  std::shared_ptr<const ModelPartition> partition;  // whose layers were played,
+  DType compute = DType::bf16;                      // and the format of its kernels
   std::vector<StageMemory> stages;
   std::vector<int> same_as;  // by stage: the first one whose play is the same on the same card
   // By stage, where it was asked for: what tensors must have room in, found on a GPU that has no

@@ -6,9 +6,12 @@
 #include <set>
 #include <string>
 
+#include "planner/answers/fit_answer.hpp"
+#include "simulator/memory/played_alike.hpp"
 #include "simulator/pipeline_schedule.hpp"
 #include "tests/catch.hpp"
-#include "tests/simulator/sample_workload.hpp"
+#include "tests/planner/known_facts.hpp"
+#include "tests/simulator/small_play.hpp"
 
 namespace shardwise {
 namespace {
@@ -153,6 +156,72 @@ TEST_CASE("Stages between others hold what their own play holds", "[stage_plays]
       }
       CHECK(gib(fullest_told) == Approx(gib(fullest)).epsilon(0.005));
     }
+}
+
+// What cards with and without bf16 lend each other has to be their own to the byte: every row of
+// the catalog, in every method that it runs, in both formats where they are said to be alike.
+TEST_CASE("Formats of 16 bits that are played alike leave the same in memory", "[stage_plays]") {
+  const auto in = [](const Framework& row, Method method, DType compute) {
+    Workload w = pretraining(llama(2, 512, 8, 4, 1024, 4096), 256);
+    w.method = method;
+    w.compute = compute;
+    w.framework = resolved_for(row, method, compute);
+    w.step_with(*optimizer_named(w.framework.optimizer));
+    if (method == Method::qlora) w.adapter.base = Quantization::nf4;
+    return w;
+  };
+  int alike = 0, unlike = 0;
+  for (const Framework& row : known_facts().catalog.frameworks)
+    for (const Method method : {Method::pretrain, Method::full, Method::lora, Method::qlora}) {
+      if (!row.runs(method)) continue;
+      const Workload a = in(row, method, DType::bf16), b = in(row, method, DType::fp16);
+      const bool said = played_alike(a, b);
+      ++(said ? alike : unlike);
+      if (!said) continue;
+      INFO(row.id << ' ' << shardwise::row(method).name);
+      for (const int zero : {0, 3}) {
+        ParallelPlan plan = plan_of(2);
+        plan.zero_stage = zero;
+        plan.microbatches = 2;
+        plan.recompute = "full";
+        const StageMemory x = first_stage(a, plan), y = first_stage(b, plan);
+        CHECK(x.loaded == y.loaded);
+        CHECK(x.first_step.breakdown == y.first_step.breakdown);
+        CHECK(x.first_step.reserved == y.first_step.reserved);
+        CHECK(x.steady.breakdown == y.steady.breakdown);
+        CHECK(x.steady.reserved == y.steady.reserved);
+        CHECK(x.after_step == y.after_step);
+      }
+    }
+  CHECK(alike > 100);
+  CHECK(unlike > 0);  // eager attention, DeepSpeed's gradients in fp16
+  Workload w = in(known_facts().catalog.frameworks.front(), Method::full, DType::bf16);
+  Workload turing = w;
+  turing.framework.writes_grouped_attention_out = !w.framework.writes_grouped_attention_out;
+  CHECK_FALSE(played_alike(w, turing));  // keys repeated for a kernel that lacks grouped ones
+}
+
+// Kernels are a card's own where its memory is another's: 24 GB cards with bf16 and without (TITAN
+// RTX), which in fp16 all train alike, but for transformers on the latter: its keys and values are
+// repeated there. What a list says of that card is what is said of it alone.
+TEST_CASE("A card of a list is answered as it is alone", "[stage_plays]") {
+  for (const char* asked : {"usual", "fp16"}) {
+    Request list = request_for("llama-3.1-8b", "2x24GB", {Method::lora});
+    Request alone = request_for("llama-3.1-8b", "2xtitan-rtx", {Method::lora});
+    list.framework = alone.framework = "peft";
+    if (asked == std::string("fp16")) list.precision = alone.precision = DType::fp16;
+    const FitAnswers all = fit_answers(resolved(list)), one = fit_answers(resolved(alone));
+    REQUIRE(one.answers.size() == 1);
+    const auto there = std::find_if(all.answers.begin(), all.answers.end(),
+                                    [](const FitAnswer& a) { return a.gpu == "titan-rtx"; });
+    REQUIRE(there != all.answers.end());
+    const Forecast &f = there->chosen.forecast, &g = one.answers.front().chosen.forecast;
+    INFO(asked);
+    CHECK(there->chosen.question.plan == one.answers.front().chosen.question.plan);
+    CHECK(f.worst().peak.reserved == g.worst().peak.reserved);
+    CHECK(f.worst().peak.allocated == g.worst().peak.allocated);
+    CHECK(f.step_time.expected == g.step_time.expected);
+  }
 }
 
 }  // namespace shardwise
