@@ -91,6 +91,9 @@ struct ShardedParameters {
   // Embedding, last norm and head are one unit, the root: gathered until backward ends, and reduced
   // together then, as no gradient of its input tells that it is done (FSDP2).
   bool root_holds_ends = false;
+  // The embedding is a unit like a block: it goes back to shards after forward, and is gathered
+  // again for backward, whose hook is on what it returns (FSDP2), unless a head shares its table.
+  bool embedding_is_unit = false;
   // Autograd keeps what was gathered for forward until backward is through with it (DeepSpeed's
   // memory_efficient_linear switched off); it is gathered again all the same.
   bool saved_for_backward = false;

@@ -75,6 +75,7 @@ ShardedParameters read_sharded(JsonReader r) {
   s.reshard_after_forward = r.flag("reshard_after_forward");
   s.reshard_with_pipeline = r.maybe_flag("reshard_with_pipeline").value_or(true);
   s.root_holds_ends = r.maybe_flag("root_holds_ends").value_or(false);
+  s.embedding_is_unit = r.maybe_flag("embedding_is_unit").value_or(false);
   s.saved_for_backward = r.maybe_flag("saved_for_backward").value_or(false);
   s.prefetches_after_loss = r.maybe_flag("prefetches_after_loss").value_or(false);
   if (r.has("live_parameters_bytes")) s.live_parameters = bytes(r, "live_parameters_bytes");

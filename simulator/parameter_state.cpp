@@ -141,6 +141,21 @@ StoredParameter stored_table(const Workload& w, bool trainable) {
   return p;
 }
 
+// FSDP2 gathers a unit again when its output's gradient is there, and the one before the last
+// whether its output has one or not (torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py,
+// _backward_prefetch). DeepSpeed lets all weights go that are not wanted again within so many
+// elements, and gathers them for modules whose output has a gradient (@edaa722126 runtime/zero/
+// partitioned_param_coordinator.py, __params_to_release; parameter_offload.py); the whole model but
+// the table lies between its two uses twice. A table that is a head too is used at both ends.
+EmbeddingGathers embedding_gathers(const Workload& w, const ParallelPlan& plan) {
+  if (!reshards_weights(w.framework, plan) || w.model.tied_embeddings) return {};
+  if (w.framework.sharded.embedding_is_unit) return {true, true};
+  if (w.framework.fetch_reuse_elements == 0) return {};
+  const ParameterCount count = parameter_count(w.model);
+  const bool goes = 2 * (count.total - count.embedding) >= w.framework.fetch_reuse_elements;
+  return {goes, goes && w.trains_embedding()};
+}
+
 bool leaves_experts_whole(const Workload& w) {
   return w.freezes_quantized() && is_bitsandbytes(w.adapter.base) && w.model.moe &&
          !w.framework.quantizes_experts;

@@ -59,6 +59,13 @@ double stored_expert_weight(const Workload& workload, const ParallelPlan& plan, 
 LayerState layer_state(const Workload& workload, const ParallelPlan& plan,
                        const LayerParameters& parameters, bool trainable);
 
+// What becomes of an embedding whose weights are sharded when tokens are looked up: whether it goes
+// back to shards, and whether backward gathers it again. The head goes on to its backward at once.
+struct EmbeddingGathers {
+  bool goes = false, again = false;
+};
+EmbeddingGathers embedding_gathers(const Workload& workload, const ParallelPlan& plan);
+
 // What the optimizer steps: the base, or its adapters.
 StoredParameter stored_stepped(const Workload& workload);
 

@@ -190,6 +190,7 @@ double CostModel::gathered_again(const LayerDefinition& d) const {
 }
 
 bool CostModel::reshards(LayerRole role) const {
+  if (role == LayerRole::embedding) return embedding_gathers(w_, plan_).again;
   return !at_an_end(role) && reshards_weights(w_.framework, plan_);
 }
 

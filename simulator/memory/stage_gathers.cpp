@@ -20,7 +20,10 @@ void StagePlayer::gather(std::size_t c, std::size_t i, int direction, double win
     const bool fits = f_.sharded.live_parameters ? live <= f_.sharded.live_parameters->value
                                                  : static_cast<double>(k) < window;
     if (k > 0 && !fits) break;
+    const bool looks_up =
+        (*chunks_)[c].layers[static_cast<std::size_t>(j)].definition->role == LayerRole::embedding;
     if (h.gathered.block || h.state.gathered == 0) continue;
+    if (looks_up && direction < 0 && embedding_.goes && !embedding_.again) continue;
     if (!f_.sharded.copy_out)
       h.gathered = ledger_.open(h.state.gathered, gathered_parameters);
     else if (k == 0)
@@ -56,8 +59,11 @@ void StagePlayer::copy_out(std::size_t c, std::size_t i, bool forward) {
 }
 
 bool StagePlayer::stays_gathered(std::size_t c, std::size_t i) const {
-  // The root group (embedding, head) and everything where the framework does not reshard.
-  return !habits_.reshards || at_an_end((*chunks_)[c].layers[i].definition->role);
+  // The head, the embedding where it is in one group with it, and everything where the framework
+  // does not reshard.
+  const LayerRole role = (*chunks_)[c].layers[i].definition->role;
+  if (!habits_.reshards || role == LayerRole::head) return true;
+  return role == LayerRole::embedding && !embedding_.goes;
 }
 
 }  // namespace shardwise

@@ -123,6 +123,7 @@ class StagePlayer {
   const Framework& f_;
   const ParallelPlan& plan_;
   const StageHabits habits_;
+  const EmbeddingGathers embedding_;
   const std::vector<ModelChunk>* chunks_;  // of the sequence length that is played
   MemoryLedger ledger_;
   ActivationOffload offload_;

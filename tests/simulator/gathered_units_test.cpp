@@ -17,6 +17,39 @@ TEST_CASE("A loss outside the model runs before the last layer is gathered", "[m
   CHECK(before - after == Bytes(2 * (4 * 512 * 512 + 3 * 512 * 2048 + 2 * 512)));
 }
 
+// A table of 32000 x 512 in 16 bits, which is not there when logits are: with 2,048 tokens these
+// are the most. Its block of the allocator is larger, by less than 2 MiB.
+TEST_CASE("An embedding that is a unit goes back to shards", "[memory_play]") {
+  Workload w = pretraining(llama(4, 512, 8, 8, 1024, 32000), 2048);
+  ParallelPlan plan = plan_of(2);
+  plan.zero_stage = 3;
+  const Bytes root = first_stage(w, plan).steady.allocated;
+  w.framework.sharded.embedding_is_unit = true;
+  const Bytes less = root - first_stage(w, plan).steady.allocated;
+  CHECK(less >= Bytes(2 * 32000 * 512));
+  CHECK(less < Bytes(2 * 32000 * 512 + (2 << 20)));
+}
+
+// Between its two uses lie two times the blocks and the head, 2 (4 (4 h^2 + 3 h f + 2 h) + h +
+// 32000 h) = 54 million elements. DeepSpeed gathers for backward what has a gradient to pass on.
+TEST_CASE("DeepSpeed lets an embedding go that is not wanted soon", "[memory_play]") {
+  Workload w = pretraining(llama(4, 512, 8, 8, 1024, 32000), 64);
+  ParallelPlan plan = plan_of(2);
+  plan.zero_stage = 3;
+  CHECK_FALSE(embedding_gathers(w, plan).goes);
+  w.framework.fetch_reuse_elements = 55'000'000;
+  CHECK_FALSE(embedding_gathers(w, plan).goes);
+  w.framework.fetch_reuse_elements = 53'000'000;
+  CHECK(embedding_gathers(w, plan).goes);
+  CHECK(embedding_gathers(w, plan).again);
+  w.method = Method::lora;
+  CHECK(embedding_gathers(w, plan).goes);
+  CHECK_FALSE(embedding_gathers(w, plan).again);
+  w.method = Method::pretrain;
+  w.model.tied_embeddings = true;
+  CHECK_FALSE(embedding_gathers(w, plan).goes);
+}
+
 // Two tables of 32000 x 512, 64 tokens. Apart, most is there when the head's gradient (2 B each) is
 // reduced from an fp32 copy (4 B), beside the embedding, which stays gathered (2 B); together, both
 // gradients go into one such copy when nothing is gathered any more: 12 B in place of 8.
