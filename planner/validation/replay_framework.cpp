@@ -132,7 +132,10 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
   Framework f = row;
   if (zero_stage > 0 && !row.with_zero.empty())
     if (const auto other = find_framework(c.catalog, row.with_zero)) f = **other;
-  if (c.run.plan.fsdp_version) f.sharded.live_parameters.reset();  // a limit of DeepSpeed's
+  if (c.run.plan.fsdp_version) {  // limits of DeepSpeed's
+    f.sharded.live_parameters.reset();
+    f.fetch_reuse_elements = 0;
+  }
   const PrecisionReading* reading =
       t.precision ? exact_match(c.reading.precisions, *t.precision) : nullptr;
   const bool said = reading != nullptr && reading->weights && !names_masters(*reading->weights, f);
