@@ -27,8 +27,9 @@ struct Projections {
   std::optional<TensorIndex> chosen;  // a mask of what an indexer lets queries see
 };
 
-TensorIndex normed_heads(GraphBuilder& b, TensorIndex t, std::int64_t rows, std::int64_t width) {
-  return b.workload().model.qk_norm == QkNorm::none ? t : b.head_norm(t, rows, width);
+TensorIndex normed_heads(GraphBuilder& b, TensorIndex t, std::int64_t rows, std::int64_t width,
+                         std::int64_t head) {
+  return b.workload().model.qk_norm == QkNorm::none ? t : b.head_norm(t, rows, width, head);
 }
 
 // Keys or values copied out for every query head that reads them.
@@ -116,7 +117,7 @@ Projections project(GraphBuilder& b, TensorIndex x, TensorIndex normed, BlockKin
   p.q = b.linear({"q", m.hidden, q_out, Cut::columns, m.biases.qkv, on.q}, x, rows);
   const std::int64_t queries = p.heads * d;
   if (kind.keys == KeySource::shared) {
-    p.q = rotate(b, normed_heads(b, p.q, rows, queries), rows * queries, Rotated::query);
+    p.q = rotate(b, normed_heads(b, p.q, rows, queries, d), rows * queries, Rotated::query);
     p.k = borrowed(b, "shared_key", rows * p.kv_heads * d);
     p.v = borrowed(b, "shared_value", rows * p.kv_heads * d);
     return p;
@@ -142,9 +143,9 @@ Projections project(GraphBuilder& b, TensorIndex x, TensorIndex normed, BlockKin
     p.v = repeated(b, "repeat_v", p.v, rows * p.heads * d);
     p.kv_heads = p.heads;
   }
-  p.q = rotate(b, normed_heads(b, p.q, rows, queries), rows * queries, Rotated::query);
+  p.q = rotate(b, normed_heads(b, p.q, rows, queries, d), rows * queries, Rotated::query);
   const std::int64_t keys = p.kv_heads * d;
-  p.k = rotate(b, normed_heads(b, p.k, rows, keys), rows * keys, Rotated::key);
+  p.k = rotate(b, normed_heads(b, p.k, rows, keys, d), rows * keys, Rotated::key);
   if (b.workload().framework.query_is_view_of_qkv && p.kv_heads == p.heads)
     b.widen(p.q, 3 * rows * p.heads * d * b.element());
   return p;

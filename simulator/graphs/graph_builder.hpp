@@ -132,7 +132,7 @@ class GraphBuilder {
                            std::int64_t gradient_bytes);
 
   TensorIndex norm(std::string_view name, TensorIndex x, std::int64_t rows, std::int64_t width);
-  TensorIndex head_norm(TensorIndex x, std::int64_t rows, std::int64_t width);
+  TensorIndex head_norm(TensorIndex x, std::int64_t rows, std::int64_t width, std::int64_t head);
   // All-gathers a sequence-sharded tensor; without sequence parallelism it is the same tensor.
   // Where products read it that are quantised alike, it may travel in 8 bits.
   TensorIndex gather_sequence(TensorIndex x, std::int64_t width, bool quantizable = true);

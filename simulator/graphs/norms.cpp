@@ -105,12 +105,20 @@ TensorIndex GraphBuilder::norm(std::string_view name, TensorIndex x, std::int64_
   return norm_by(eager() && !workload_.framework.fused_norms, name, x, rows, width);
 }
 
-// Of queries and keys, over the width of each head or of all.
-TensorIndex GraphBuilder::head_norm(TensorIndex x, std::int64_t rows, std::int64_t width) {
+// Of queries and keys, over the width of each head or of all. Heads that are normed one by one may
+// share their weights, as many as one of them is wide (transformers 5.23.0 models/qwen3/
+// modeling_qwen3.py: Qwen3RMSNorm(self.head_dim)).
+TensorIndex GraphBuilder::head_norm(TensorIndex x, std::int64_t rows, std::int64_t width,
+                                    std::int64_t head) {
   const Framework& f = workload_.framework;
   const bool missed = workload_.model.code.keeps_head_norms && f.patches_built_model &&
                       f.runs_transformers && f.kernels == KernelStyle::fused;
-  return norm_by(missed || (eager() && !f.fused_norms), "qk_norm", x, rows, width);
+  const std::int64_t counted = graph_.parameters.other;
+  const TensorIndex out = norm_by(missed || (eager() && !f.fused_norms), "qk_norm", x, rows, width);
+  if (workload_.model.qk_norm != QkNorm::head_dim) return out;
+  graph_.parameters.other = counted + (graph_.parameters.other - counted) * head / width;
+  last().weight_gradient_elements = last().weight_gradient_elements * head / width;
+  return out;
 }
 
 TensorIndex GraphBuilder::norm_by(bool operators, std::string_view name, TensorIndex x,

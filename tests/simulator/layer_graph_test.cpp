@@ -222,7 +222,11 @@ TEST_CASE("norms of heads that a plugin misses are operators among fused kernels
 }
 
 TEST_CASE("layer parameters on one rank sum to the model's", "[layer_graph]") {
-  for (const Transformer& m : {gpt(6, 512, 8, 1000), llama(4, 512, 8, 2, 1408, 1000)}) {
+  Transformer normed = llama(4, 512, 8, 2, 1408, 1000), each = normed;
+  normed.qk_norm = QkNorm::head_dim;  // one weight of 64 for all queries, one for all keys
+  each.qk_norm = QkNorm::per_head;
+  for (const Transformer& m :
+       {gpt(6, 512, 8, 1000), llama(4, 512, 8, 2, 1408, 1000), normed, each}) {
     const Workload w = pretraining(m, 128);
     const ParameterCount count = parameter_count(m);
     const ParallelPlan p = plan_of(1);
