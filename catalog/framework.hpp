@@ -93,9 +93,12 @@ struct Framework {
   bool compiles_dispatch = false;   // where it compiles, that too
   bool loops_experts = false;       // modules that Python calls one after the other, and asks the
                                     // GPU before each which tokens it got
-  bool compiles_adapters = true;    // false: its adapters break the compiler's graph, and layers,
-                                    // which it checkpoints, are left to eager operators whole
-  bool scales_rows = false;         // fp8: a scale for each row of an operand, not one for all
+  // Experts are multiplied by PyTorch's grouped product (torch._grouped_mm), as transformers 5
+  // does, one kernel for all; on this card by a loop: no row says that, the card does.
+  bool torch_grouped_products = false, loops_grouped_products = false;
+  bool compiles_adapters = true;  // false: its adapters break the compiler's graph, and layers,
+                                  // which it checkpoints, are left to eager operators whole
+  bool scales_rows = false;       // fp8: a scale for each row of an operand, not one for all
   WeightCast weight_cast = WeightCast::once;  // fp8 with one scale
   bool gathers_sequence_quantized = false;    // fp8 with one scale: SP gathers 8 bits
   bool dispatches_once = false;  // a token goes once to each rank of a node, or each node, that

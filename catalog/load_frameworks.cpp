@@ -215,6 +215,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.weighs_expert_bias = r.maybe_flag("weighs_expert_bias").value_or(false);
   f.weighs_rows_apart = r.maybe_flag("weighs_rows_apart").value_or(false);
   f.loops_experts = r.maybe_flag("loops_experts").value_or(false);
+  f.torch_grouped_products = r.maybe_flag("torch_grouped_products").value_or(false);
   f.compiles_dispatch = r.maybe_flag("compiles_dispatch").value_or(false);
   f.compiles_adapters = r.maybe_flag("compiles_adapters").value_or(true);
   f.repeats_kv_before_rotary = r.maybe_flag("repeats_kv_before_rotary").value_or(false);

@@ -102,6 +102,13 @@ bool lacks_flash(const Gpu& gpu) {
   return gpu.compute_capability > 0 && gpu.compute_capability < 8.0;
 }
 
+// PyTorch has one for compute capability 9.x and 10.x (@00d4eaf932 aten/src/ATen/native/cuda/
+// GroupedBlas.cpp, _grouped_mm_cuda: _scaled_mm_allowed_device of sm90_only and sm100_only).
+bool lacks_grouped_product(const Gpu& gpu) {
+  return gpu.compute_capability > 0 &&
+         (gpu.compute_capability < 9.0 || gpu.compute_capability >= 11.0);
+}
+
 }  // namespace
 
 std::optional<Quantization> stored_base(const ResolvedRequest& r, const Framework& framework) {
@@ -130,6 +137,7 @@ void settle_on(const Gpu& gpu, DType compute, Framework& framework) {
     framework.attention = *framework.attention_blackwell;
   framework.attention = attention_on(gpu, compute, framework.attention);
   if (!lacks_flash(gpu)) framework.writes_grouped_attention_out = false;
+  if (lacks_grouped_product(gpu)) framework.loops_grouped_products = true;
   // c10/cuda/CUDAAllocatorConfig.h: not where the driver is ROCm's.
   if (gpu.vendor == "amd") framework.expandable_segments = false;
 }

@@ -24,7 +24,7 @@ class KernelModel {
 
   Seconds gemm(const GemmShape& shape) const { return gemm_.time(shape); }
   Seconds gemm(const GemmWork& w) const {
-    const bool apart = w.operators > 0;  // each alone on the GPU
+    const bool apart = w.operators > 0 || w.looped;  // each alone on the GPU
     const GemmShape shape{w.m, w.n, w.k, apart ? 1 : w.batch, w.dtype, w.accumulate, w.across_rows};
     return (apart ? static_cast<double>(w.batch) : 1.0) * gemm_.time(shape);
   }

@@ -123,6 +123,8 @@ void CostModel::add_kernel(const Kernel& kernel, const KernelModel& kernels, Pas
     cost.matmul += t;
     if (gemm->operators > 0)
       cost.plain_launches += static_cast<int>(gemm->batch) * gemm->operators;
+    else if (gemm->looped)
+      cost.looped_launches += static_cast<int>(gemm->batch);
     else if (!gemm->joined)
       ++cost.launches;
     if (gemm->grouped && gemm->operators == 0) {

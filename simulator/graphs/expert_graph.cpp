@@ -64,6 +64,31 @@ Operator grouped_matmul(const GraphBuilder& b, std::string_view name, const Expe
   return op;
 }
 
+// PyTorch's grouped product has one kernel for all experts, in bf16 on some cards. Elsewhere it
+// copies to the CPU how many rows each expert has, and multiplies one after the other (PyTorch
+// @00d4eaf932 aten/src/ATen/native/cuda/GroupedBlas.cpp, _grouped_mm_cuda; @2295ac79ee
+// aten/src/ATen/native/GroupedMMUtils.h, _grouped_mm_fallback; transformers 5.23.0
+// integrations/moe.py, _grouped_mm).
+bool multiplies_by_torch(const GraphBuilder& b) {
+  return b.workload().framework.torch_grouped_products && !in_turn(b) &&
+         !b.own_code().feeds_all_experts;
+}
+
+void group_by_torch(const GraphBuilder& b, const ExpertShape& s, Operator& op) {
+  const Workload& w = b.workload();
+  if (bytes_per_element(s.dtype) < 2.0) return;
+  const bool wide = b.element() == 2 && widens_experts(w, b.plan());
+  const bool loops = w.framework.loops_grouped_products || wide || s.dtype != DType::bf16;
+  for (std::vector<Kernel>* pass : {&op.forward, &op.backward, &op.backward_weight}) {
+    for (Kernel& k : *pass)
+      if (auto* product = std::get_if<GemmWork>(&k)) {
+        product->grouped = false;
+        product->looped = loops;
+      }
+    if (loops && !pass->empty()) pass->insert(pass->begin(), ReadBack{});
+  }
+}
+
 TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertShape& s,
                           TensorIndex x, std::int64_t in, std::int64_t out, bool bias,
                           bool adapted) {
@@ -94,6 +119,8 @@ TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertSh
   }
   if (in_turn(b))
     call_in_turn(b, op, name == "expert_up" && b.workload().model.gated_mlp ? 2 : 1, in * out);
+  else if (multiplies_by_torch(b))
+    group_by_torch(b, s, op);
   b.dequantize_experts(op, s.local * in * out, s.local);
   b.add(std::move(op));
   if (!adapted || !row(b.workload().method).adapter || !b.workload().framework.adapts_experts)
@@ -107,7 +134,8 @@ TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertSh
 // know them (megatron/core/transformer/moe/token_dispatcher.py, preprocess). The CPU launches every
 // expert's product, of as many rows as it has tokens, so that it reads these numbers back before it
 // goes on (cuda_sync_point of the same file; HybridEPTokenDispatcher too, where nothing bounds the
-// number of tokens; megatron/core/transformer/moe/experts.py, TEGroupedMLP.forward: tolist).
+// number of tokens; megatron/core/transformer/moe/experts.py, TEGroupedMLP.forward: tolist). Of
+// PyTorch's grouped product only an all-to-all makes it read them.
 void add_routing(GraphBuilder& b, std::int64_t rows) {
   const Workload& w = b.workload();
   const bool counts = b.plan().expert > 1 && !w.framework.dispatches_once && !w.pads_experts;
@@ -117,7 +145,8 @@ void add_routing(GraphBuilder& b, std::int64_t rows) {
                       routing};
   };
   std::vector<Kernel>& forward = b.last().forward;
-  if (!w.pads_experts) forward.insert(forward.begin(), ReadBack{});
+  const bool told = w.pads_experts || (multiplies_by_torch(b) && b.plan().expert == 1);
+  if (!told) forward.insert(forward.begin(), ReadBack{});
   if (counts) forward.insert(forward.begin(), kernels(12, false));
   forward.insert(forward.begin(), kernels(19, true));
   b.last().backward.push_back(kernels(10, true));

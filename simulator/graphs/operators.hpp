@@ -29,6 +29,7 @@ struct GemmWork {
   DType dtype = DType::bf16;
   bool accumulate = false;   // into an fp32 main gradient
   bool grouped = false;      // by a loop over `batch` products that are launched one by one
+  bool looped = false;       // the same within one operator of PyTorch's, each alone on the GPU
   bool across_rows = false;  // GemmShape::across_rows
   bool joined = false;       // columns of the product before it, which one launch computes
   int operators = 0;         // of PyTorch's own, for each of `batch`; 0: one for all of them

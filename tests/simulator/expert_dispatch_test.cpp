@@ -92,6 +92,35 @@ TEST_CASE("the CPU launches every expert's products", "[experts]") {
   CHECK(expert_block(w, 8, "8xH100-SXM").time.forward.host == Seconds(0));
 }
 
+// PyTorch's grouped product is one kernel for all experts, which nobody waits for; where a card has
+// none, it copies their rows' numbers to the CPU and launches a product of each, 5 us, one after
+// the other: forward for up and down, backward for both, and so for their weights. On one GPU
+// nothing else wants to know the numbers. It has no kernel for fp16.
+TEST_CASE("PyTorch multiplies experts by one kernel, or in a loop", "[experts]") {
+  Workload w = mixture();
+  w.framework.kernels = KernelStyle::eager;
+  w.framework.torch_grouped_products = true;
+  const HostCalibration& host = known_facts().profile.host;
+  const auto time = [&](int experts) {
+    w.model.moe->experts = experts;
+    return expert_block(w, 1, "1xA100-80GB").time;
+  };
+  const LayerTime all = time(64);
+  CHECK((all.forward.host - time(24).forward.host).value == Approx(0).margin(1e-9));
+  CHECK(all.forward.waited.empty());
+  w.framework.loops_grouped_products = true;
+  const LayerTime looped = time(64);
+  CHECK((looped.forward.host - time(24).forward.host).value ==
+        Approx(2 * 40 * host.per_looped_launch.value));
+  CHECK(looped.forward.waited.size() == 2);
+  CHECK(looped.backward_input.waited.size() == 2);
+  CHECK(looped.backward_weight.waited.size() == 2);
+  CHECK(looped.forward.compute > all.forward.compute);
+  w.framework.loops_grouped_products = false;
+  w.compute = DType::fp16;
+  CHECK(time(64).forward.waited.size() == 2);
+}
+
 // It launches as many rows as every expert has tokens, which the GPU counts: the CPU reads them
 // back before it sends the tokens off, behind attention and router. Where every expert takes
 // equally many, dropped or padded, there is nothing to read.
