@@ -22,13 +22,15 @@ namespace shardwise {
 struct Framework {
   std::string id;
   std::string name;
-  std::vector<std::string> match;  // lower-case words by which records name it; longest wins
+  // Lower-case words by which records name it; longest wins. "a & b" is there where both are.
+  std::vector<std::string> match;
   std::string family;   // rows of one code base are as uncertain as each other; its own id if alone
   std::string refines;  // another row, of which this is a special case ...
   std::vector<std::string> match_note;  // ... where a record's framework note holds one of these
   std::string with_zero;  // the row that holds instead where a ZeRO stage is on: DeepSpeed
   std::vector<EngineStage> with_zero_alone;  // by which it holds on one GPU, and its stage there
-  std::string version;                       // commit or release that was read
+  std::string in_fp32;  // the row of the same code whose weights are fp32; empty: none
+  std::string version;  // commit or release that was read
 
   WeightRecipe pretrain_weights = WeightRecipe::half_with_master;
   WeightRecipe finetune_weights = WeightRecipe::half_with_master;

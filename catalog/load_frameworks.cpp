@@ -59,6 +59,7 @@ void read_names(JsonReader& r, Framework& f) {
     f.with_zero_alone.push_back({method_named(alone), alone.integer("stage", 1, 3)});
     alone.finish();
   }
+  f.in_fp32 = r.maybe_text("in_fp32").value_or("");
   if (r.has("version")) f.version = r.maybe_text("version").value_or("");
   for (const std::string& word : f.match)
     if (std::any_of(word.begin(), word.end(), [](char c) { return c >= 'A' && c <= 'Z'; }))
@@ -367,6 +368,8 @@ void check_across(const std::vector<Framework>& rows, Problems& problems) {
       problems.push_back({ProblemKind::file, where + "/refines", "no framework " + f.refines});
     if (!f.with_zero.empty() && !known(f.with_zero))
       problems.push_back({ProblemKind::file, where + "/with_zero", "no framework " + f.with_zero});
+    if (!f.in_fp32.empty() && !known(f.in_fp32))
+      problems.push_back({ProblemKind::file, where + "/in_fp32", "no framework " + f.in_fp32});
     for (const std::string& word : f.match) {
       const auto [at, fresh] = claimed.emplace(word, f.id);
       if (!fresh)

@@ -89,13 +89,12 @@ std::optional<std::string> small_updates_lost(const Workload& w) {
       w.activation_dtype() != DType::bf16 || f.rounds_stochastically ||
       w.optimizer == optimizer_named("none"))
     return std::nullopt;
-  const bool hf_trainer = f.id.starts_with("hf-trainer");
   return sentence(
       "Weights are bf16 with no fp32 copy: steps of less than 1/512 of a weight are rounded away "
       "(arXiv 2010.06192), at a learning rate of 1e-5 about those of all weights above 0.005; ",
-      hf_trainer
-          ? "loading them as float32 keeps such steps, as --framework hf-trainer-fp32 forecasts."
-          : "fp32 weights or stochastic rounding keep such steps.");
+      f.in_fp32.empty() ? "fp32 weights or stochastic rounding keep such steps."
+                        : sentence("loading them as float32 keeps such steps, as --framework ",
+                                   f.in_fp32, " forecasts."));
 }
 
 bool lacks_flash(const Gpu& gpu) {

@@ -45,6 +45,7 @@ TEST_CASE("the Trainer's row of fp32 weights is named to who runs the Trainer") 
   };
   CHECK(names_it("hf-trainer"));
   CHECK(names_it("hf-trainer-5"));
+  CHECK(names_it("hf-trainer-one-length"));
   CHECK_FALSE(names_it("axolotl"));
 }
 
