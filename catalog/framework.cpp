@@ -68,6 +68,15 @@ std::optional<std::string> method_refusal(const Framework& framework, Method met
 
 namespace {
 
+// Whether `text` holds `words`, which may be two, joined by " & ": a trainer and what it runs on.
+bool holds_all(std::string_view text, std::string_view words) {
+  constexpr std::string_view both = " & ";
+  const std::size_t at = words.find(both);
+  if (at == std::string_view::npos) return holds_words(text, words);
+  return holds_words(text, words.substr(0, at)) &&
+         holds_words(text, words.substr(at + both.size()));
+}
+
 // The row whose word in `text` is the longest; nullptr where it holds none.
 template <class Words>
 const Framework* named_by(const std::vector<Framework>& rows, std::string_view text,
@@ -76,7 +85,7 @@ const Framework* named_by(const std::vector<Framework>& rows, std::string_view t
   std::size_t longest = 0;
   for (const Framework& row : rows)
     for (const std::string& word : words_of(row))
-      if (word.size() > longest && holds_words(text, word)) {
+      if (word.size() > longest && holds_all(text, word)) {
         longest = word.size();
         best = &row;
       }

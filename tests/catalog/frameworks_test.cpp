@@ -94,7 +94,34 @@ TEST_CASE("Free text means the row with the longest name in it") {
   CHECK(meant("own loop, loss in checkpointed slices") == "pytorch-loop-checkpointed-loss");
   CHECK(meant("torchtitan-qwen3-2025") == "torchtitan-qwen3-2025");
   CHECK(meant("verl SFT trainer") == "verl-sft");
+  CHECK(meant("LLM Foundry") == "llm-foundry");
+  CHECK(meant("Megatron Bridge") == "megatron-bridge");
+  CHECK(meant("Hugging Face Trainer") == "hf-trainer");
+  CHECK(meant("Hugging Face nanotron") == "nanotron");
   CHECK(meant("a framework nobody knows").empty());
+}
+
+// An engine's name, or its stage's, may be longer than that of the trainer that runs on it:
+// "deepspeed zero" has 14 letters, "llama-factory" 13, "axolotl" 7.
+TEST_CASE("A trainer named with what it runs on is the trainer, in any order") {
+  CHECK(meant("deepspeed zero") == "deepspeed");
+  CHECK(meant("LLaMA-Factory (DeepSpeed ZeRO-3)") == "llama-factory-deepspeed");
+  CHECK(meant("DeepSpeed ZeRO-3 under LLaMA-Factory") == "llama-factory-deepspeed");
+  CHECK(meant("ms-swift + DeepSpeed") == "ms-swift-deepspeed");
+  CHECK(meant("ms-swift megatron") == "megatron-swift");
+  CHECK(meant("axolotl, DeepSpeed ZeRO-3") == "axolotl");
+  CHECK(meant("OpenRLHF with DeepSpeed ZeRO-3") == "openrlhf");
+  CHECK(meant("verl FSDP2") == "verl-sft");
+  CHECK(meant("transformers Trainer + PEFT + deepspeed") == "hf-deepspeed");
+}
+
+// NeMo RL's supervised fine-tuning has dtensor_cfg on and megatron_cfg off (examples/configs/
+// sft.yaml).
+TEST_CASE("NeMo RL trains by DTensor unless Megatron is named") {
+  CHECK(meant("NeMo-RL") == "nemo-rl-dtensor");
+  CHECK(meant("NeMo RL, Megatron") == "nemo-rl-megatron");
+  CHECK(meant("nemo-rl", "SFT with the Megatron backend") == "nemo-rl-megatron");
+  CHECK(meant("NeMo Framework") == "megatron-bridge");
 }
 
 TEST_CASE("A note may narrow the row, and only the row that it refines") {
