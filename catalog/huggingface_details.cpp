@@ -313,6 +313,13 @@ void hunyuan_v1_moe(JsonReader& config, Transformer& model) {
     model.moe->shared_expert_ffn = model.moe->expert_ffn;
 }
 
+// modeling_bailing_moe_v2.py, BailingMoeV2Attention.
+void bailing_moe(JsonReader& config, Transformer& model) {
+  const bool norms_heads = model.qk_norm != QkNorm::none;
+  const bool asked = config.maybe_flag("use_qk_norm").value_or(norms_heads);
+  model.qk_norm = asked ? QkNorm::head_dim : QkNorm::none;
+}
+
 // modeling_hyperclovax.py: norms behind attention and MLP where use_post_norm is not false.
 void hyperclovax(JsonReader& config, Transformer& model) {
   if (!config.maybe_flag("use_post_norm").value_or(true)) model.norms.per_layer = 2;

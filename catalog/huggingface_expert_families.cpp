@@ -203,6 +203,10 @@ constexpr ExpertKeys afmoe_experts{
     .default_top_k = 6,
     .default_first_dense = 1,
 };
+constexpr ExpertKeys bailing_experts{
+    .shared_count = "num_shared_experts",
+    .first_dense = "first_k_dense_replace",
+};
 constexpr ExpertKeys mellum_experts{
     .experts = {"num_experts", "num_local_experts"},
     .default_experts = 64,
@@ -323,6 +327,17 @@ constexpr auto rows = std::to_array<ConfigFamily>({
     {.model_type = "mellum", .keys = &llama_keys, .kv_heads = 4, .head_dim = 128,
      .bias_keys = {attention_off}, .qk_norm = QkNorm::head_dim, .experts = &mellum_experts,
      .window = &plain_window},
+    // Ling: NVIDIA-NeMo/Megatron-Bridge @067f987df0 src/megatron/bridge/models/bailing; its files
+    // say "bailing_moe", as those of the generation before, which has no norms of heads.
+    {.model_type = "bailing_moe", .keys = &llama_keys,
+     .bias_keys = {BiasKey{"use_qkv_bias", qkv_bias, false},
+                   BiasKey{"use_bias", {.o = true}, false}},
+     .experts = &bailing_experts, .code = fused_qkv, .details = config_details::bailing_moe},
+    {.model_type = "bailing_moe_v2", .keys = &llama_keys, .kv_heads = 4, .head_dim = 128,
+     .bias_keys = {BiasKey{"use_qkv_bias", qkv_bias, false},
+                   BiasKey{"use_bias", {.o = true}, false}},
+     .qk_norm = QkNorm::head_dim, .experts = &bailing_experts, .code = fused_qkv,
+     .details = config_details::bailing_moe},
     {.model_type = "flex_olmo", .keys = &llama_keys, .bias_keys = {attention_off},
      .qk_norm = QkNorm::full, .experts = &flex_olmo_experts, .code = wide_norms},
     {.model_type = "qwen3_omni_moe_text", .keys = &llama_keys, .kv_heads = 4,

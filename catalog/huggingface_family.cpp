@@ -90,7 +90,6 @@ constexpr ModelCode gpt2_code{
     .fused_qkv = true,
     .half_softmax = true,
     .loss_ends_graph = true};  // GPT2LMHeadModel: transformers 4.57.1 modeling_utils.py, loss_type
-constexpr ModelCode fused_qkv{.fused_qkv = true};
 constexpr ModelCode fused_projections{.fused_qkv = true, .fused_gate_up = true};
 constexpr ModelCode qwen_code{.fused_qkv = true, .flash_rotary = true};
 constexpr ModelCode scaled_inputs{.scaled_inputs = true};

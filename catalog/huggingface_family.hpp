@@ -139,6 +139,7 @@ void minicpm3(JsonReader& config, Transformer& model);
 void glm4_moe(JsonReader& config, Transformer& model);
 void ernie4_5_moe(JsonReader& config, Transformer& model);
 void afmoe(JsonReader& config, Transformer& model);
+void bailing_moe(JsonReader& config, Transformer& model);
 void hunyuan_v1_moe(JsonReader& config, Transformer& model);
 void hyperclovax(JsonReader& config, Transformer& model);
 void phi4_multimodal(JsonReader& config, Transformer& model);

@@ -28,6 +28,7 @@ inline constexpr BiasKey attention_off{"attention_bias", attention_biases, false
 inline constexpr BiasKey mlp_off{"mlp_bias", mlp_biases, false};
 
 // transformers 5.23 of PyPI, models/<model_type>/modeling_<model_type>.py.
+inline constexpr ModelCode fused_qkv{.fused_qkv = true};
 inline constexpr ModelCode wide_norms{.wide_norms = true};
 
 // Liger before 0.8.5 replaces the norms of these models' layers, not those of their heads

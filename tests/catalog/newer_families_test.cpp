@@ -220,4 +220,26 @@ TEST_CASE("an indexer is read by list, by pattern of letters or by period") {
               "the first one o"));
 }
 
+// Ling: norms of heads unless the file says otherwise; the first layers are dense, and shared
+// experts are as wide as routed ones. A file of the generation before knows no such norms.
+TEST_CASE("Ling's experts and norms are read") {
+  const std::string sizes = members_of(4, 64, 4, 128, 100);
+  const std::string experts = R"(, "head_dim": 16, "num_key_value_heads": 2, "num_experts": 8,
+      "num_experts_per_tok": 2, "num_shared_experts": 2, "moe_intermediate_size": 32,
+      "first_k_dense_replace": 1)";
+  const Transformer ling = model_of_members(sizes + R"("model_type": "bailing_moe_v2")" + experts);
+  REQUIRE(ling.moe);
+  CHECK(ling.moe->shared_expert_ffn == 64);
+  CHECK(ling.moe->dense_layers == 1);
+  CHECK(ling.qk_norm == QkNorm::head_dim);
+  CHECK(ling.code.fused_qkv);
+  const Transformer older = model_of_members(sizes + R"("model_type": "bailing_moe")" + experts);
+  CHECK(older.qk_norm == QkNorm::none);
+  // Two norms of 16 values in each of four layers.
+  CHECK(parameter_count(ling).total - parameter_count(older).total == 4 * 2 * 16);
+  const Transformer named = model_of_members(sizes + R"("model_type": "bailing_moe")" + experts +
+                                             R"(, "use_qk_norm": true)");
+  CHECK(named.qk_norm == QkNorm::head_dim);
+}
+
 }  // namespace shardwise
