@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "catalog/text_match.hpp"
 
@@ -39,6 +40,23 @@ bool is_version(std::string_view part) {
 
 bool is_qualifier(std::string_view part) {
   return std::find(qualifiers.begin(), qualifiers.end(), part) != qualifiers.end();
+}
+
+// Beside the name of a model these tell of another architecture that was made of it or for it.
+constexpr std::array<std::string_view, 31> rebuilt{
+    {"vl",     "vision", "omni",  "audio",     "speech",   "ocr",   "mamba",  "mamba2",
+     "hybrid", "linear", "moe",   "moa",       "width",    "depth", "pruned", "minitron",
+     "eagle",  "eagle3", "draft", "medusa",    "dflash",   "llava", "like",   "style",
+     "shape",  "sized",  "scale", "embedding", "reranker", "layer", "layers"}};
+
+// "8b", "1.5b", "135m", "8x7b", "a3b", "16e": how large a model is, or a part of it.
+bool is_size(std::string_view part) {
+  if (part.size() < 2 || std::string_view("bme").find(part.back()) == std::string_view::npos)
+    return false;
+  part.remove_suffix(1);
+  if (part.front() == 'a') part.remove_prefix(1);
+  return !part.empty() && std::all_of(part.begin(), part.end(),
+                                      [](char c) { return is_digit(c) || c == '.' || c == 'x'; });
 }
 
 // Without the owner before '/', remarks from " (" on, and "reduced to 2 layers".
@@ -100,6 +118,34 @@ const Transformer* model_named(std::string_view key, const std::vector<Transform
   return nullptr;
 }
 
+using Parts = std::span<const std::string>;
+
+bool none_of_other_size(Parts parts) {
+  return std::none_of(parts.begin(), parts.end(), [](const std::string& part) {
+    return is_size(part) || std::find(rebuilt.begin(), rebuilt.end(), part) != rebuilt.end();
+  });
+}
+
+// As names on a hub are; what has blanks describes a model, which may be none of these.
+bool is_one_word(std::string_view name) { return name.find_first_of(" ,") == name.npos; }
+
+// Fine-tunes bear their base's name and size in their own: "Hermes-2-Pro-Mistral-7B". The longest
+// run of parts that names a model and says a size, where what stands around it says neither
+// another size nor that the layers were rebuilt.
+const Transformer* base_named(Parts parts, const std::vector<Transformer>& catalog,
+                              const ModelAliases& aliases) {
+  for (std::size_t length = parts.size(); length > 0; --length)
+    for (std::size_t first = 0; first + length <= parts.size(); ++first) {
+      const Parts run = parts.subspan(first, length);
+      if (is_digit(run.front().front()) || std::none_of(run.begin(), run.end(), is_size)) continue;
+      if (!none_of_other_size(parts.first(first))) continue;
+      if (!none_of_other_size(parts.subspan(first + length))) continue;
+      const std::string key = joined({run.begin(), run.end()});
+      if (const Transformer* model = model_named(key, catalog, aliases)) return model;
+    }
+  return nullptr;
+}
+
 }  // namespace
 
 std::string storage_named(std::string_view name) {
@@ -124,12 +170,13 @@ const Transformer* model_meant(std::string_view name, const std::vector<Transfor
   std::vector<std::string> parts = parts_of(name);
   if (const Transformer* model = model_named(joined(parts), catalog, aliases)) return model;
   parts.erase(std::remove_if(parts.begin(), parts.end(), is_qualifier), parts.end());
+  const std::vector<std::string> all = is_one_word(bare(name)) ? parts : std::vector<std::string>();
   while (!parts.empty()) {
     if (const Transformer* model = model_named(joined(parts), catalog, aliases)) return model;
-    if (!is_release(parts.back()) && !is_version(parts.back())) return nullptr;
+    if (!is_release(parts.back()) && !is_version(parts.back())) break;
     parts.pop_back();
   }
-  return nullptr;
+  return base_named(all, catalog, aliases);
 }
 
 std::optional<std::string> model_id_meant(std::string_view name,

@@ -28,8 +28,9 @@ const Transformer* model_with_id(std::string_view id, const std::vector<Transfor
 
 // The model that `name` means: by id, alias, last part of the Hugging Face id or `aliases` (as in
 // models/aliases.json); failing that, without words such as "instruct", "hf" or "fp8", and then
-// without versions and release dates at the end ("v0.2", "2507"). nullptr where nothing is found,
-// or where the name speaks of two models ("OPT-1.3B + OPT-350M"). Points into `catalog`.
+// without versions and release dates at the end ("v0.2", "2507"); failing that, the base that a
+// fine-tune's name holds, with its size ("Hermes-2-Pro-Mistral-7B"). nullptr where nothing is
+// found, or where the name speaks of two models ("OPT-1.3B + OPT-350M"). Points into `catalog`.
 const Transformer* model_meant(std::string_view name, const std::vector<Transformer>& catalog,
                                const ModelAliases& aliases = {});
 

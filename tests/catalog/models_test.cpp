@@ -252,9 +252,36 @@ TEST_CASE("names as people type them lead to the model they mean") {
       {"Ministral-3-8B-Instruct-2512", "ministral-3-8b"},
       {"nvidia/NVIDIA-Nemotron-Nano-9B-v2", "nemotron-nano-9b-v2"},
       {"NousResearch/Hermes-3-Llama-3.1-8B", "llama-3.1-8b"},
+      {"Qwen/Qwen3.5-2B", "qwen3.5-2b"},
+      {"zai-org/GLM-5.1", "glm-5"},
+      {"inclusionAI/Ling-mini-2.0", "ling-mini-2.0"},
       {"llama-3.2", "llama-3.2-3b"},
       {"270m", "gemma-3-270m"},
       {"olmo-2-7b", "olmo-2-7b"}};
+  for (const auto& [name, id] : typed) {
+    INFO(name);
+    const Transformer* meant = model_meant(name, loaded, *aliases);
+    CHECK((meant ? meant->id : std::string()) == id);
+  }
+}
+
+// A fine-tune's name holds its base's, with a size. What says another size beside it, or that
+// layers were rebuilt, is another model; what has blanks is a description.
+TEST_CASE("a fine-tune's name means its base") {
+  const std::vector<Transformer> loaded = models();
+  const auto aliases = load_model_aliases(catalog_root_path);
+  REQUIRE(aliases);
+  const std::vector<std::pair<std::string, std::string>> typed{
+      {"huihui-ai/Qwen3-8B-abliterated", "qwen3-8b"},
+      {"NousResearch/Hermes-2-Pro-Mistral-7B", "mistral-7b-v0.1"},
+      {"cognitivecomputations/dolphin-2.9-llama3-8b", "llama-3-8b"},
+      {"someone/Qwen3-30B-A3B-stories", "qwen3-30b-a3b"},  // not the dense part of its name
+      {"nvidia/Llama-3.1-Minitron-4B-Width-Base", ""},
+      {"someone/Llama-3-8B-MoE-8x8B", ""},
+      {"someone/Qwen3-8B-eagle3", ""},
+      {"Qwen3-32B-like", ""},
+      {"Llama-3.1-70B shape, GPT-2 vocabulary", ""},
+      {"openchat-7b", ""}};  // a size alone is no model's name here
   for (const auto& [name, id] : typed) {
     INFO(name);
     const Transformer* meant = model_meant(name, loaded, *aliases);
