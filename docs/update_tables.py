@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes what `shardwise validate` prints into the tables of accuracy.md, accuracy-memory.md and
-blind-tests.md.
+blind-tests.md, and its closing lines into the first block of the former two.
 
     shardwise validate > validate.txt
     shardwise validate --left-out > left-out.txt
@@ -56,6 +56,19 @@ def line(source, before, count, bias, median, p90):
     return f'| {source} | {count} | {before or f"{median:.1f}"} | {median:.1f} | {signed} | {p90:.1f} |'
 
 
+def update_head(page, *figures):
+    """The first ``` block: the lines of `validate` that begin with these words, a part a line."""
+    printed_now = pathlib.Path(sys.argv[1]).read_text().splitlines()
+    lines = []
+    for figure in figures:
+        whole = next(l for l in printed_now if l.startswith(figure))
+        first, *others = whole.split('; ')
+        lines += [first] + [' ' * 16 + other for other in others]
+    text = page.read_text()
+    block = '```\n' + '\n'.join(lines) + '\n```\n'
+    page.write_text(re.sub(r'^```\n.*?^```\n', lambda _: block, text, count=1, flags=re.M | re.S))
+
+
 def update_blind(page):
     """Columns 5 and 7, "now", for the sources that a line names in backquotes."""
     def now(match):
@@ -72,6 +85,8 @@ def update_blind(page):
 printed = rows(pathlib.Path(sys.argv[1]).read_text())
 update(docs / 'accuracy.md', 0, line)
 update(docs / 'accuracy-memory.md', 1, line)
+update_head(docs / 'accuracy.md', 'step time')
+update_head(docs / 'accuracy-memory.md', 'peak memory', 'out of memory')
 update_blind(docs / 'blind-tests.md')
 
 if len(sys.argv) > 2:
