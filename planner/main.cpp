@@ -78,7 +78,7 @@ AskingCommand& add_asking(CLI::App& app, AskingCommand& c, const char* name, con
 }
 
 void add_report_flag(CLI::App& command, std::string& report) {
-  command.add_option("--report", report, "write the answer as a page to look at, in one file")
+  command.add_option("--report", report, "write the answer as a self-contained web page")
       ->type_name("FILE.html");
 }
 
@@ -341,9 +341,9 @@ int run(int argc, char** argv) {
       *add_asking(app, plan_words, "plan", "the best plans of the whole plan space, ranked").app,
       planning);
   add_asking(app, models_words, "models",
-             "which catalogued models will run here? MODEL: part of a name");
+             "which catalogued models will run on these GPUs? MODEL: part of a name");
   models_words.models = ModelsAsked::many;
-  add_asking(app, shop_words, "shop", "buy which cards, or rent which machines?");
+  add_asking(app, shop_words, "shop", "which cards to buy, or which machines to rent?");
   add_verdict_flags(fit_words, fit_words.require_fit);
   add_verdict_flags(simulate_words, simulation.require_fit);
   add_verdict_flags(compare_words, compare_words.require_fit);

@@ -294,7 +294,7 @@ int diff_profiles(const CalibrateOptions& options, const Output& output) {
 void add_calibrate_flags(CLI::App& command, CalibrateOptions& options) {
   options.app = &command;
   command.allow_extras();
-  command.footer("Without an inner command: measures the GPUs here, with the arguments of " +
+  command.footer("Without a subcommand: measures the GPUs here, with the arguments of " +
                  std::string(measuring_program) + " (see its --help).");
   options.import_app = command.add_subcommand("import", "read logs: " + known_log_formats());
   CLI::App& import = *options.import_app;
@@ -311,7 +311,7 @@ void add_calibrate_flags(CLI::App& command, CalibrateOptions& options) {
   import.add_option("--date", options.date, "of the measurement, YYYY-MM-DD (default: today)")
       ->check(CLI::Validator(no_day, "YYYY-MM-DD"));
   import.add_flag("--json", options.json, "one JSON document on standard output");
-  import.add_option("--report", options.report, "write the fits as a page to look at, in one file")
+  import.add_option("--report", options.report, "write the fits as a self-contained web page")
       ->type_name("FILE.html");
   options.diff_app = command.add_subcommand("diff", "how two profiles differ");
   options.diff_app->add_option("PROFILE", options.profiles, "files, or names in catalog/profiles")

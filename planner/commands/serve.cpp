@@ -16,7 +16,7 @@ void add_serve_flags(CLI::App& command, ServeOptions& options) {
       .add_option("--host", options.host,
                   "address to listen on; anything but the default lets other machines ask")
       ->capture_default_str();
-  command.add_option("--seconds", options.seconds, "that working out one answer may take")
+  command.add_option("--seconds", options.seconds, "time limit of one answer")
       ->check(CLI::Range(1, 3600))
       ->capture_default_str();
 }

@@ -30,7 +30,7 @@ void add_answer_flags(CLI::App& command, SweepOptions& options) {
       ->check(CLI::Range(1, 1'000'000))
       ->type_name("N");
   command.add_flag("--json", options.json, "one JSON document on standard output");
-  command.add_option("--report", options.report, "write the answer as a page to look at")
+  command.add_option("--report", options.report, "write the answer as a self-contained web page")
       ->type_name("FILE.html");
 }
 
@@ -112,15 +112,15 @@ void add_sweep_flags(CLI::App& command, SweepOptions& options) {
                    "go on with the file; begin it where there is none");
   command
       .add_option("--threads", options.task.threads,
-                  "that answer points, of each process (default: the cores at hand)")
+                  "threads of each process that answer points (default: one per core)")
       ->check(CLI::Range(1, 4096))
       ->type_name("N");
   add_answer_flags(command, options);
 }
 
 CLI::App* add_sweep(CLI::App& program, SweepOptions& options) {
-  CLI::App* command =
-      program.add_subcommand("sweep", "many models, clusters and settings; kept as they come");
+  CLI::App* command = program.add_subcommand(
+      "sweep", "many models, clusters and settings at once, stored as they are answered");
   add_sweep_flags(*command, options);
   CLI::App* report = command->add_subcommand("report", "what a sweep came to, also while it runs");
   report->add_option("FILE", options.file, "the SQLite file of a sweep")->required();

@@ -138,24 +138,26 @@ int print(const std::vector<ReplayedRun>& replayed, const ValidateOptions& optio
 }  // namespace
 
 void add_validate_flags(CLI::App& command, ValidateOptions& options) {
-  command.add_option("files", options.files, "Files of published runs; without any, the catalog's");
-  command.add_flag("--json", options.json, "One JSON line per record, in order");
-  command.add_flag("--notes", options.notes, "Also what was assumed, and every reason for a skip");
+  command.add_option("files", options.files, "files of published runs (default: the catalog's)");
+  command.add_flag("--json", options.json, "one JSON line per record, in order");
+  command.add_flag("--notes", options.notes,
+                   "also what was assumed, and why each skipped record was skipped");
   command.add_flag("--ranking", options.ranking,
-                   "How well plans are ranked: every group of runs that differ in plan only");
+                   "how well plans are ranked: every group of runs that differ in plan only");
   command.add_flag("--left-out", options.left_out,
-                   "Constants that rest on training runs, fitted again without each source: how "
+                   "constants that rest on training runs, fitted again without each source: how "
                    "its error and the others' change");
   command
       .add_option("--by", options.by,
-                  "Rows of the table: source, framework, gpu, method, recompute, precision, "
+                  "rows of the table: source, framework, gpu, method, recompute, precision, "
                   "sequence, microbatch, tensor, pipeline, data, expert, nodes, size, bound")
       ->capture_default_str();
+  command.add_option("--fit-spread", options.fit_spread,
+                     "write the 80 % intervals, fitted on these runs, in the form of "
+                     "catalog/profiles/spread.json");
   command.add_option(
-      "--fit-spread", options.fit_spread,
-      "Write the 80 % intervals, fitted on these runs, as catalog/profiles/spread.json has them");
-  command.add_option("--residuals", options.residuals,
-                     "Write the error by every dimension and source, separated by tabs, to draw");
+      "--residuals", options.residuals,
+      "write the error by every dimension and source, separated by tabs, for plotting");
   command.add_option("--threads", options.threads, "0: as many as the machine has")
       ->check(CLI::Range(0, 4096))
       ->type_name("N");

@@ -77,8 +77,7 @@ std::string verdict_line(const ResolvedRequest& r, Method method,
                "does not fit the host: ",
                trains_in_more(a.chosen.forecast.host) ? "training" : "loading", " takes ",
                shown_gib(std::max(a.chosen.forecast.host.load_peak, a.chosen.forecast.host.steady)),
-               " of RAM, ", shown_gib(a.chosen.forecast.host.available.value_or(Bytes(0))),
-               " are there\n");
+               " of ", shown_gib(a.chosen.forecast.host.available.value_or(Bytes(0))), " of RAM\n");
   if (fitting == 0 && a.model_states > total)
     return line + sentence("does not fit: model states alone are ", shown_gib(a.model_states),
                            shown_terabytes(a.model_states), " against ", shown_gib(total),
@@ -87,11 +86,11 @@ std::string verdict_line(const ResolvedRequest& r, Method method,
   const Bytes unbroken = s.peak.allocated + (s.peak.device - s.peak.reserved);
   if (fitting == 0 && unbroken <= s.capacity)
     return line + sentence("does not fit: ", shown_gib(unbroken), " of ", shown_gib(s.capacity),
-                           " per GPU would do, but in blocks of unlike size the allocator needs ",
+                           " per GPU would do, but fragmentation makes it ",
                            shown_gib(s.peak.device), "\n");
   if (fitting == 0)
-    return line + sentence("does not fit: ", shown_gib(s.peak.device), " per GPU at the least, ",
-                           shown_gib(s.capacity), " are there (short by ",
+    return line + sentence("does not fit: needs at least ", shown_gib(s.peak.device), " of ",
+                           shown_gib(s.capacity), " per GPU (short by ",
                            shown_difference(s.peak.device - s.capacity), ")\n");
   const FitAnswer& good = **std::find_if(list.begin(), list.end(), [](const FitAnswer* x) {
     return x->chosen.verdict != Verdict::does_not_fit;

@@ -32,7 +32,7 @@ constexpr std::string_view leanest_on_one_gpu(Method method) {
 // that is read off two answers would be theirs as well.
 bool framework_follows_gpus(const Request& asked, const std::vector<Method>& methods);
 inline constexpr const char* framework_follows_gpus_note =
-    "No framework named: one GPU and several are forecast in different ones; to compare the two, "
-    "name one by --framework.";
+    "No framework was named: one GPU and several GPUs are forecast in different ones. To compare "
+    "the two, name one with --framework.";
 
 }  // namespace shardwise
