@@ -72,9 +72,11 @@ struct Gpu {
   bool capped_rates = false;
   PeerAccess peer_over_pcie = PeerAccess::unknown;
   std::array<std::optional<FlopsPerSecond>, dtype_count> dense_rate{};  // fp16: fp32 accumulate
+  // No framework accumulates in fp16, so no forecast reads these two: datasheets name them first,
+  // and the catalog's tests hold the rates above against them.
   std::optional<FlopsPerSecond> fp16_accumulate_rate;      // fp16 and accumulate in fp16
   std::optional<FlopsPerSecond> fp8_fp16_accumulate_rate;  // fp8 and accumulate in fp16
-  std::string rate_conflict;  // why a rate is not SMs x clock x per-SM rate
+  std::string rate_conflict;  // why a rate is not SMs x clock x per-SM rate, which tests demand
   std::vector<std::string> notes;
   GpuEfficiency efficiency;
   Provenance provenance;

@@ -141,6 +141,22 @@ TEST_CASE("GeForce cards multiply fp16 at half rate where they accumulate in fp3
   }
 }
 
+// Ada's GeForce cards alone halve fp8 that accumulates in fp32 (RTX 4090: 330 of 661 TFLOP/s, Ada
+// whitepaper 2.02, appendix A). Blackwell's do so for the plain instruction only, not for the
+// block-scaled one that cuBLASLt uses: see dense_fp8_tflops in devices/rtx-5090.json.
+TEST_CASE("Ada's GeForce cards multiply fp8 at half rate where they accumulate in fp32") {
+  int halved = 0;
+  for (const Gpu& gpu : loaded_catalog().gpus) {
+    if (!gpu.rate(DType::fp8) || !gpu.fp8_fp16_accumulate_rate) continue;
+    INFO(gpu.id);
+    const bool ada = gpu.family == "ada-geforce";
+    const double ratio = *gpu.rate(DType::fp8) / *gpu.fp8_fp16_accumulate_rate;
+    CHECK(ratio == Approx(ada ? 0.5 : 1.0).epsilon(0.01));
+    halved += ada;
+  }
+  CHECK(halved >= 10);
+}
+
 TEST_CASE("GPU figures are in plausible units") {
   for (const Gpu& gpu : loaded_catalog().gpus) {
     INFO(gpu.id);
