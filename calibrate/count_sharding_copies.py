@@ -23,7 +23,7 @@ import os
 import torch
 
 from count_layer_operators import Count, tensors
-from measure_fsdp_hooks import block
+from measure_fsdp_hooks import block, sharded
 
 WIDTH, PARAMETERS, LAYERS = 64, 9, 4
 
@@ -41,30 +41,10 @@ class CountWithOutputs(Count):
         return result
 
 
-def model_of(engine, ranks):
-    blocks = [block(torch, PARAMETERS) for _ in range(LAYERS)]
-    if engine == "plain":
-        return torch.nn.Sequential(*blocks).to(torch.bfloat16)
-    if engine == "fsdp2":
-        from torch.distributed.device_mesh import init_device_mesh
-        from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
-        mesh = init_device_mesh("cpu", (ranks,))
-        policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
-        for b in blocks:
-            fully_shard(b, mesh=mesh, mp_policy=policy)
-        model = torch.nn.Sequential(*blocks)
-        fully_shard(model, mesh=mesh, mp_policy=policy)
-        return model
-    from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecision
-    policy = MixedPrecision(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
-    wrap = lambda m: FullyShardedDataParallel(m, mixed_precision=policy, use_orig_params=True,
-                                              device_id=torch.device("cpu"))
-    return wrap(torch.nn.Sequential(*[wrap(b) for b in blocks]))
-
-
 def passes(engine, ranks):
     """Bytes by operator of a forward and of a backward pass, once what is set up once is."""
-    model = model_of(engine, ranks)
+    blocks = [block(torch, PARAMETERS) for _ in range(LAYERS)]
+    model = sharded(torch, engine, blocks, ranks)
     x = torch.randn(4, WIDTH, dtype=torch.bfloat16, requires_grad=True)
     for _ in range(2):
         for p in model.parameters():

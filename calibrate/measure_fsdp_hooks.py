@@ -38,6 +38,27 @@ def block(torch, parameters):
     return Block()
 
 
+def sharded(torch, engine, blocks, ranks):
+    """The blocks in a row in 16 bits: as they are ("plain"), or each a unit ("fsdp2", "fsdp1")."""
+    if engine == "plain":
+        return torch.nn.Sequential(*blocks).to(torch.bfloat16)
+    if engine == "fsdp2":
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+        mesh = init_device_mesh("cpu", (ranks,))
+        policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+        for b in blocks:
+            fully_shard(b, mesh=mesh, mp_policy=policy)
+        model = torch.nn.Sequential(*blocks)
+        fully_shard(model, mesh=mesh, mp_policy=policy)
+        return model
+    from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecision
+    policy = MixedPrecision(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    wrap = lambda m: FullyShardedDataParallel(m, mixed_precision=policy, use_orig_params=True,
+                                              device_id=torch.device("cpu"))
+    return wrap(torch.nn.Sequential(*[wrap(b) for b in blocks]))
+
+
 def seconds_per_unit(engine, parameters, layers, steps, ranks):
     """Least CPU seconds of one unit's forward and backward, as a pair."""
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29512", RANK="0", LOCAL_RANK="0",
@@ -49,23 +70,7 @@ def seconds_per_unit(engine, parameters, layers, steps, ranks):
     if engine != "plain":
         from torch.testing._internal.distributed.fake_pg import FakeStore
         torch.distributed.init_process_group("fake", rank=0, world_size=ranks, store=FakeStore())
-    if engine == "fsdp2":
-        from torch.distributed.device_mesh import init_device_mesh
-        from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
-        mesh = init_device_mesh("cpu", (ranks,))
-        policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
-        for b in blocks:
-            fully_shard(b, mesh=mesh, mp_policy=policy)
-        model = torch.nn.Sequential(*blocks)
-        fully_shard(model, mesh=mesh, mp_policy=policy)
-    elif engine == "fsdp1":
-        from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecision
-        policy = MixedPrecision(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
-        wrap = lambda m: FullyShardedDataParallel(m, mixed_precision=policy, use_orig_params=True,
-                                                  device_id=torch.device("cpu"))
-        model = wrap(torch.nn.Sequential(*[wrap(b) for b in blocks]))
-    else:
-        model = torch.nn.Sequential(*blocks).to(torch.bfloat16)
+    model = sharded(torch, engine, blocks, ranks)
     dtype = torch.bfloat16
     x = torch.randn(4, WIDTH, dtype=dtype, requires_grad=True)
     forward = backward = float("inf")
