@@ -85,9 +85,17 @@ check_cmake_version() {
   local found
   found=$(cmake --version | sed -n '1s/[^0-9]*//p')
   if [[ $(printf '%s\n' "$oldest_cmake" "$found" | sort -V | head -n 1) != "$oldest_cmake" ]]; then
-    say "error: cmake $oldest_cmake or newer is needed, found $found"
+    say "error: cmake $oldest_cmake or newer is needed (Debian 12 and Ubuntu 24.04 have it), found" \
+      "$found; pip install cmake brings one"
     return 4
   fi
+}
+
+# install_build_needs "PACKAGE WHAT"...: what a build needs. A cmake that is there and too old is
+# told before anything is installed.
+install_build_needs() {
+  if is_there cmake; then check_cmake_version || return; fi
+  install_packages "$@" && check_cmake_version
 }
 
 # configure ROOT PRESET [ARG...]: starts afresh where the build folder is that of another tree.
@@ -173,7 +181,7 @@ bootstrap_program() {
 bootstrap_program_locked() {
   local root=$1 up_to_date=$2
   if "$up_to_date"; then return 0; fi
-  install_packages "${build_needs[@]}" && check_cmake_version || return
+  install_build_needs "${build_needs[@]}" || return
   install_allocator
   say 'building the program (build/release)'
   bootstrap_build build_despite_warnings "$root" release shardwise
