@@ -6,6 +6,7 @@
 
 #include "planner/figures.hpp"
 #include "planner/sentence.hpp"
+#include "planner/validation/median.hpp"
 
 namespace shardwise {
 namespace {
@@ -14,13 +15,6 @@ constexpr double step = 1.1;            // a tenth above and below
 constexpr double follows_enough = 0.5;  // of a doubling of the constant, in logarithms
 constexpr double farthest = 2.0;        // no source's best value is sought beyond this factor
 constexpr std::size_t enough_runs = 3;  // of a source, to speak for a constant
-
-double median_of(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const std::size_t half = values.size() / 2;
-  std::sort(values.begin(), values.end());
-  return values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
-}
 
 // Tukey's biweight M-estimator of location: a value farther than 4.685 standard deviations from
 // the others has no say (Beaton and Tukey, Technometrics 16, 1974; the constant gives 95 %

@@ -34,11 +34,12 @@ std::string error_line(const char* what, const ErrorStatistics& e, const OverSou
                        double covered, const SpreadCoverage& refit) {
   std::string out = what;
   if (e.count == 0) return out + "nothing to compare\n";
-  out += "median over " + std::to_string(o.sources) + " sources " + share_number(o.median) +
-         " %, worst " + share_number(o.worst) + " %; all " + grouped(e.count) + " runs: median " +
-         share_number(e.median) + " %, mean " + share_number(e.mean) + " %, p90 " +
-         share_number(e.p90) + " %; " + share_number(covered) + " % within low and high (" +
-         share_number(refit.left_out) +
+  if (o.sources > 0)
+    out += "median over " + std::to_string(o.sources) + " sources " + share_number(o.median) +
+           " %, worst " + share_number(o.worst) + " %; ";
+  out += "all " + grouped(e.count) + " runs: median " + share_number(e.median) + " %, mean " +
+         share_number(e.mean) + " %, p90 " + share_number(e.p90) + " %; " + share_number(covered) +
+         " % within low and high (" + share_number(refit.left_out) +
          " % where the interval comes from the other sources alone)\n";
   return out;
 }

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <tuple>
 
+#include "planner/validation/median.hpp"
+
 namespace shardwise {
 namespace {
 
@@ -13,12 +15,6 @@ double quantile_of_sorted(std::vector<double> sorted, double share) {
   if (sorted.empty()) return 0;
   const auto at = static_cast<std::size_t>(share * static_cast<double>(sorted.size()));
   return sorted[std::min(at, sorted.size() - 1)];
-}
-
-double median_of_sorted(const std::vector<double>& sorted) {
-  if (sorted.empty()) return 0;
-  const std::size_t n = sorted.size();
-  return n % 2 == 1 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
 }
 
 double mean(const std::vector<double>& values) {
@@ -137,9 +133,8 @@ RankingScore rank(const std::map<GroupKey, std::vector<Timed>>& groups) {
     regrets.push_back(one.regret);
     if (one.tau) taus.push_back(*one.tau);
   }
-  std::sort(regrets.begin(), regrets.end());
   out.groups = static_cast<int>(regrets.size());
-  out.regret_median = quantile_of_sorted(regrets, 0.5);
+  out.regret_median = median_of(regrets);
   out.regret_mean = mean(regrets);
   if (!taus.empty()) out.tau = mean(taus);
   return out;
@@ -149,17 +144,10 @@ OverSources over_sources(const std::map<std::string, Errors>& sources,
                          std::vector<double> Errors::*figure) {
   std::vector<double> medians;
   for (const auto& [source, errors] : sources)
-    if ((errors.*figure).size() >= 3) medians.push_back(median_of_sorted(absolute(errors.*figure)));
+    if ((errors.*figure).size() >= 3) medians.push_back(median_of(absolute(errors.*figure)));
   std::sort(medians.begin(), medians.end());
-  return {static_cast<int>(medians.size()), quantile_of_sorted(medians, 0.5),
+  return {static_cast<int>(medians.size()), median_of(medians),
           medians.empty() ? 0 : medians.back()};
-}
-
-// Over all runs the median is taken as p90 is, at an index.
-ErrorStatistics overall(const std::vector<double>& errors) {
-  ErrorStatistics out = error_statistics(errors);
-  out.median = quantile_of_sorted(absolute(errors), 0.5);
-  return out;
 }
 
 std::vector<ScoreRow> score_rows(const Tally& tally) {
@@ -177,9 +165,9 @@ ErrorStatistics error_statistics(std::vector<double> errors) {
   ErrorStatistics out;
   out.count = static_cast<int>(errors.size());
   std::sort(errors.begin(), errors.end());
-  out.bias = median_of_sorted(errors);
+  out.bias = median_of(errors);
   const std::vector<double> size = absolute(std::move(errors));
-  out.median = median_of_sorted(size);
+  out.median = median_of(size);
   out.p90 = quantile_of_sorted(size, 0.9);
   out.mean = mean(size);
   return out;
@@ -236,8 +224,8 @@ ValidationScore score(const std::vector<ReplayedRun>& runs, ScoreBy by) {
   out.memory_coverage = share(tally.memory_covered, static_cast<int>(all.memory.size()));
   out.time_refit = spread_coverage(step_samples(runs), fit_step_spread);
   out.memory_refit = spread_coverage(memory_samples(runs), fit_memory_spread);
-  out.time = overall(all.time);
-  out.memory = overall(all.memory);
+  out.time = error_statistics(all.time);
+  out.memory = error_statistics(all.memory);
   out.time_over_sources = over_sources(tally.sources, &Errors::time);
   out.memory_over_sources = over_sources(tally.sources, &Errors::memory);
   out.ranking = rank(tally.groups);

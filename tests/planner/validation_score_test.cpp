@@ -32,9 +32,10 @@ TEST_CASE("Sources weigh the same") {
   CHECK(s.rows[0].key.name == "a");
   CHECK(s.rows[0].time.median == Approx(0.2));
   CHECK(s.time_over_sources.sources == 2);
-  CHECK(s.time_over_sources.median == Approx(0.5));  // index floor(0.5 x 2) = 1
+  CHECK(s.time_over_sources.median == Approx((0.2 + 0.5) / 2));  // of a and b
   CHECK(s.time_over_sources.worst == Approx(0.5));
   CHECK(s.time.count == 8);
+  CHECK(s.time.median == Approx(0.5));  // of 0.1, 0.2, 0.3, 0.5, 0.5, 0.5, 2, 2
   CHECK(s.memory.count == 0);
 }
 
