@@ -98,13 +98,13 @@ TEST_CASE("notes of the request stand in the answer", "[search]") {
     });
   };
   CHECK(told(*a, "runs neither CUDA nor ROCm") == 1);
-  CHECK(told(*a, "one GPU and several are forecast in different ones") == 1);
+  CHECK(told(*a, "one GPU and several GPUs are forecast in different ones") == 1);
   CHECK(told(*a, "124 M parameters") == 0);
   r.gpus = "1..2xH100-SXM";
   const auto sizes = plan_answer(r, {}, known_facts());
   REQUIRE(sizes);
   CHECK(told(*sizes, "All sizes are forecast in PyTorch FSDP2") == 1);
-  CHECK(told(*sizes, "one GPU and several are forecast in different ones") == 0);
+  CHECK(told(*sizes, "one GPU and several GPUs are forecast in different ones") == 0);
 }
 
 TEST_CASE("of cards that a size stands for the first is searched, and named", "[search]") {
