@@ -100,13 +100,14 @@ PairRoute MachineFlows::pair_route(int a, int b) const {
     double weight = 1.0;
     if (result.kind > PathKind::nvl) weight /= host.p2p;
     if (result.kind == PathKind::sys) weight /= host.p2p_between_sockets;
-    append(result, straight, weight);
+    append(result, straight, weight, weight);
     return result;
   }
   // The bounce buffer lies at the receiver (src/transport/shm.cc:56).
   const auto socket = static_cast<std::size_t>(machine_.socket_of_gpu[to]);
-  append(result, from_gpu_[from].to(machine_.memories[socket]), 1.0 / host.shm);
-  append(result, from_memory_[socket].to(machine_.gpus[to]), 1.0 / host.shm);
+  const double own = 1.0 / host.shm, shared = 1.0 / host.shm_shared;
+  append(result, from_gpu_[from].to(machine_.memories[socket]), own, shared);
+  append(result, from_memory_[socket].to(machine_.gpus[to]), own, shared);
   return result;
 }
 
@@ -119,12 +120,15 @@ Transport MachineFlows::transport(int a, int b, PathKind kind) const {
   return near && allowed(a) && allowed(b) ? Transport::p2p : Transport::shm;
 }
 
-void MachineFlows::append(PairRoute& route, const std::vector<EdgeId>& path,
-                          double pcie_weight) const {
+void MachineFlows::append(PairRoute& route, const std::vector<EdgeId>& path, double slot_weight,
+                          double shared_weight) const {
   route.loads.reserve(route.loads.size() + path.size());
+  const MachineGraph& g = machine_.graph;
   for (const EdgeId e : path) {
-    const MachineEdge& edge = machine_.graph[e];
-    route.loads.push_back({edge.index, edge.kind == EdgeKind::pcie ? pcie_weight : 1.0});
+    const bool slot = g[boost::source(e, g)].kind == VertexKind::gpu ||
+                      g[boost::target(e, g)].kind == VertexKind::gpu;
+    const double weight = slot ? slot_weight : shared_weight;
+    route.loads.push_back({g[e].index, g[e].kind == EdgeKind::pcie ? weight : 1.0});
   }
 }
 

@@ -78,7 +78,9 @@ class MachineFlows {
   PairRoute pair_route(int a, int b) const;
   Transport transport(int a, int b, PathKind kind) const;
   void add_load(int link, double amount);
-  void append(PairRoute& route, const std::vector<EdgeId>& path, double pcie_weight) const;
+  // The weights are those of PCIe links: a card's own slot, and what cards below a switch share.
+  void append(PairRoute& route, const std::vector<EdgeId>& path, double slot_weight,
+              double shared_weight) const;
 
   const Machine& machine_;
   const LinkCalibration& links_;

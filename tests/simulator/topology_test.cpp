@@ -12,7 +12,7 @@ double gb(BytesPerSecond b) { return b.value / 1e9; }
 
 // PCIe 4.0 x16: 16 lanes x 1.9692 GB/s, of which DMA moves 0.813.
 constexpr double slot_rate = 16 * 1.9692 * 0.813;
-constexpr double shm = 0.59, p2p = 0.96, across = 0.834;
+constexpr double shm = 0.59, shared = 0.83, p2p = 0.96, across = 0.834;
 
 GroupShape spread(int nodes, int per_node, int sharing) {
   GroupShape s;
@@ -90,7 +90,22 @@ TEST_CASE("NCCL goes direct below a switch, through the host above it", "[topolo
   CHECK(t.local(8, 1).transport == Transport::shm);
   CHECK(gb(t.local(8, 1).ring) == Approx(slot_rate * shm));
   // Four pairs, one card of each below either switch: they share the switch's one way up.
-  CHECK(gb(t.local(2, 4).ring) == Approx(slot_rate * shm / 4));
+  CHECK(gb(t.local(2, 4).ring) == Approx(slot_rate * shared / 4));
+}
+
+// Four cards below one switch that may not reach each other (NCCL_P2P_LEVEL=NVL): all four flows of
+// a ring go up to host memory and down again over the switch's one way. Two are held by it as well:
+// 0.83 / 2 is less than the 0.59 of a card's own slot.
+TEST_CASE("cards without peer access share their switch's way up", "[topology]") {
+  const LinkCalibration links = calibration();
+  Gpu apart = l40s();
+  apart.peer_over_pcie = PeerAccess::no;
+  const Topology t(cluster(apart, node(4, IntraLink::pcie_switch, 1), 1, 4), links);
+  CHECK(t.path(0, 1).kind == PathKind::pix);
+  CHECK(t.path(0, 1).transport == Transport::shm);
+  CHECK(gb(t.path(0, 1).bandwidth) == Approx(slot_rate * shm));
+  CHECK(gb(t.local(2, 1).ring) == Approx(slot_rate * shared / 4));  // both pairs at once
+  CHECK(gb(t.local(4, 1).ring) == Approx(slot_rate * shared / 4));
 }
 
 TEST_CASE("bridges join cards two by two", "[topology]") {
