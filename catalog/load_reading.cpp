@@ -174,6 +174,9 @@ void read_hardware(JsonReader& r, Reading& out) {
   read_rows(r, "links", out.links, [](JsonReader& e) {
     return LinkReading{e.text("text"), e.choice("link", intra_link_names)};
   });
+  read_rows(r, "lanes", out.lanes, [](JsonReader& e) {
+    return LaneReading{e.text("text"), e.integer("lanes", 1, 16)};
+  });
   out.missing_gpu = r.text("missing_gpu");
 }
 

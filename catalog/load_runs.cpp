@@ -63,6 +63,7 @@ RunHardware read_run_hardware(JsonReader r) {
   if (const auto gib_of_ram = r.maybe_number("host_ram_gib", 1e-3, 1e9))
     h.host_ram = ceil_bytes(*gib_of_ram * 1024 * 1024 * 1024);
   h.power_limit_w = maybe_count(r, "power_limit_w");
+  h.peer_access = r.maybe_flag("peer_access");
   return h;
 }
 

@@ -36,6 +36,10 @@ struct LinkReading {
   std::string text;
   IntraLink link = IntraLink::pcie_host;
 };
+struct LaneReading {
+  std::string text;
+  int lanes = 0;  // PCIe, of every card
+};
 struct MethodReading {
   std::string text;
   Method method = Method::lora;
@@ -143,6 +147,7 @@ struct Reading {
   std::vector<GpuReading> gpus;
   std::vector<NetworkReading> networks;
   std::vector<LinkReading> links;
+  std::vector<LaneReading> lanes;
   std::vector<MethodReading> methods;
   std::vector<PrecisionReading> precisions;
   std::vector<FormatFallback> fallbacks;

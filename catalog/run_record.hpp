@@ -42,6 +42,7 @@ struct RunHardware {
   std::optional<int> gpus, gpus_per_node;
   std::optional<Bytes> host_ram;
   std::optional<int> power_limit_w;  // [W] of every GPU, where it is not the board's
+  std::optional<bool> peer_access;   // over PCIe, as NCCL was told or the driver allows
 };
 
 struct RunTraining {

@@ -23,6 +23,25 @@ const NetworkReading* network_meant(const Reading& reading, const Gpu& gpu,
   return best;
 }
 
+// A card of which a record says more lanes than the usual board gives it was in another one: the
+// smallest for any card that has them.
+void set_lanes(const ReplayContext& c, NodeGroup& group) {
+  const auto& text = c.run.hardware.intra_node;
+  const LaneReading* row = text ? longest_match(c.reading.lanes, *text) : nullptr;
+  const auto short_of = [row](const Node& node) {
+    return node.pcie_lanes_per_gpu && *node.pcie_lanes_per_gpu < row->lanes;
+  };
+  if (row == nullptr || !short_of(group.node)) return;
+  const Node* board = nullptr;
+  for (const Node& node : c.catalog.nodes)
+    if (node.gpu.empty() && node.gpus >= group.gpus_per_node && !short_of(node) &&
+        (board == nullptr || node.gpus < board->gpus))
+      board = &node;
+  if (board == nullptr) return;
+  group.node = *board;
+  group.node.gpu = group.gpu.id;
+}
+
 void set_links(const ReplayContext& c, const Gpu& gpu, Node& node, Notes& notes) {
   const RunHardware& h = c.run.hardware;
   if (h.intra_node)
@@ -94,7 +113,11 @@ Part<Cluster> replay_cluster(const ReplayContext& c, const Gpu& gpu, int gpus, N
   auto groups = place_cards(c.catalog, gpu, card_count(h, gpus, notes), options);
   if (!groups) groups = place_cards(c.catalog, gpu, {std::nullopt, gpus, true}, options);
   if (!groups) return Skipped{"no node for the GPU in the catalog", gpu.id};
-  for (NodeGroup& group : *groups) set_links(c, gpu, group.node, notes);
+  for (NodeGroup& group : *groups) {
+    set_lanes(c, group);
+    set_links(c, gpu, group.node, notes);
+    if (h.peer_access) group.gpu.peer_over_pcie = *h.peer_access ? PeerAccess::yes : PeerAccess::no;
+  }
   auto cluster = join(c.catalog, *std::move(groups), std::to_string(gpus) + "x" + gpu.id, options);
   if (!cluster) return Skipped{"no network between the nodes", cluster.error().front().what};
   return *std::move(cluster);

@@ -72,7 +72,7 @@ TEST_CASE("Micro-benchmarks are told apart from runs") {
 TEST_CASE("A record is read member by member") {
   const RunsFile file(R"([{"id": "a", "model": {"name": "M", "layers": 2, "moe": {"experts": 8,
     "top_k": 2}}, "hardware": {"gpu": "A100", "gpus": 4, "host_ram_gib": 0.5,
-    "power_limit_w": 275},
+    "power_limit_w": 275, "peer_access": false},
     "training": {"method": "lora", "lora_rank": 16, "seq_len": 128, "base_quant": "nf4",
     "lora_dropout": 0.1, "plugins": ["LigerPlugin"]}, "plan": {"dp": 2, "tp": 2, "zero": 3,
     "sp": true, "layers_per_stage": [0, 2]},
@@ -89,6 +89,7 @@ TEST_CASE("A record is read member by member") {
   CHECK_FALSE(r.model.moe->expert_ffn);
   CHECK(r.hardware.host_ram == Bytes(1 << 29));
   CHECK(r.hardware.power_limit_w == 275);
+  CHECK(r.hardware.peer_access == false);
   CHECK(r.training.quantize == "nf4");
   CHECK(r.training.lora_dropout == 0.1);
   CHECK(r.training.plugins == std::vector<std::string>{"LigerPlugin"});

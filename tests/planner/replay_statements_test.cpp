@@ -177,4 +177,19 @@ TEST_CASE("What a record says of activations, of heads and of a compiled plugin"
   CHECK(kernels("cc-b300kit-qwen3-30b-ep2-liger-compile") == KernelStyle::compiled);
 }
 
+// Four A6000 below one switch, NCCL_P2P_LEVEL=NVL; a desktop's two slots have eight lanes each, but
+// this record says sixteen, so the board is one that has them.
+TEST_CASE("Lanes and peer access that a record tells") {
+  RunRecord run = record("coms6998-1b-zero2-2xa6000");
+  const auto group = [&run] { return asked(run).question.cluster.groups.front(); };
+  CHECK(group().gpu.peer_over_pcie == PeerAccess::no);
+  CHECK(group().node.intra_link == IntraLink::pcie_switch);
+  CHECK(group().node.pcie_lanes_per_gpu.value_or(16) == 16);
+  run.hardware.intra_node = "PCIe";
+  run.hardware.peer_access.reset();
+  CHECK(group().gpu.peer_over_pcie == PeerAccess::yes);
+  CHECK(group().node.intra_link == IntraLink::pcie_host);
+  CHECK(group().node.pcie_lanes_per_gpu == 8);
+}
+
 }  // namespace shardwise
