@@ -102,7 +102,9 @@ struct Framework {
                                   // which it checkpoints, are left to eager operators whole
   bool scales_rows = false;       // fp8: a scale for each row of an operand, not one for all
   WeightCast weight_cast = WeightCast::once;  // fp8 with one scale
-  bool gathers_sequence_quantized = false;    // fp8 with one scale: SP gathers 8 bits
+  NarrowWeights narrow_weights = NarrowWeights::none;
+  bool narrow_weights_twice = true;  // by rows and by columns, also where one scale is a tensor's
+  bool gathers_sequence_quantized = false;  // fp8 with one scale: SP gathers 8 bits
   bool dispatches_once = false;  // a token goes once to each rank of a node, or each node, that
                                  // holds experts of its own (DeepEP, HybridEP), not once to each
                                  // expert

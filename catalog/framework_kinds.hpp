@@ -40,6 +40,14 @@ enum class WeightCast {
   gathered,   // each rank casts its shard and 8 bits are gathered (torchao's float8 all-gather)
 };
 
+// Where weights of an 8-bit or 4-bit product lie in that format from one pass to the next.
+enum class NarrowWeights {
+  none,    // nowhere: they are cast in every pass (torchao)
+  saved,   // on the graph, from a microbatch's forward pass to its backward pass
+  beside,  // kept beside the 16-bit ones, and made again when these were stepped
+  stored,  // in their place, where 8 bits are asked for; four are kept beside
+};
+
 // How logits become a loss; the live copies of [tokens, vocabulary] follow (loss_model).
 enum class LossKind {
   dense,              // logits, fp32 upcast, fp32 log-softmax, their gradients

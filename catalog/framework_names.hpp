@@ -34,6 +34,12 @@ inline constexpr Spellings<WeightCast, 3> weight_cast_names{{
     {"each_pass", WeightCast::each_pass},
     {"gathered", WeightCast::gathered},
 }};
+inline constexpr Spellings<NarrowWeights, 4> narrow_weights_names{{
+    {"none", NarrowWeights::none},
+    {"saved", NarrowWeights::saved},
+    {"beside", NarrowWeights::beside},
+    {"stored", NarrowWeights::stored},
+}};
 inline constexpr Spellings<LossKind, 7> loss_kind_names{{
     {"dense", LossKind::dense},
     {"dense_fp32_output", LossKind::dense_fp32_output},

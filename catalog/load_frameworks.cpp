@@ -206,6 +206,8 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.attention_repeats_kv = r.flag("attention_repeats_kv");
   f.scales_rows = r.maybe_flag("scales_rows").value_or(false);
   f.weight_cast = r.maybe_choice("weight_cast", weight_cast_names).value_or(WeightCast::once);
+  f.narrow_weights =
+      r.maybe_choice("narrow_weights", narrow_weights_names).value_or(NarrowWeights::none);
   f.gathers_sequence_quantized = r.maybe_flag("gathers_sequence_quantized").value_or(false);
   f.dispatches_once = r.maybe_flag("dispatches_once").value_or(false);
   f.dispatch_pads = r.maybe_flag("dispatch_pads").value_or(false);

@@ -117,6 +117,7 @@ PhraseReading read_phrase(JsonReader& r) {
   p.bucket_elements = r.maybe_integer("bucket_elements", 1, 2'000'000'000);
   p.scales_rows = r.maybe_flag("scales_rows");
   p.weight_cast = r.maybe_choice("weight_cast", weight_cast_names);
+  p.narrow_weights = r.maybe_choice("narrow_weights", narrow_weights_names);
   p.fused_norms = r.maybe_flag("fused_norms");
   p.quantized_sharding = r.maybe_flag("quantized_sharding");
   p.dispatches_once = r.maybe_flag("dispatches_once");

@@ -118,6 +118,7 @@ struct PhraseReading {
   std::optional<bool> overlaps_experts, overlap_keeps_nodes, pads_experts, step_is_graph;
   std::optional<bool> scales_rows, fused_norms, quantized_sharding, shares_orthogonalization;
   std::optional<WeightCast> weight_cast;
+  std::optional<NarrowWeights> narrow_weights;
   std::optional<int> bucket_elements;        // that are reduced at once, as a configuration says
   std::optional<bool> memory_of_first_step;  // the peak is read once, when that step is over
   std::optional<bool> saved_for_backward;    // ShardedParameters::saved_for_backward

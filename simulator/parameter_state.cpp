@@ -61,6 +61,7 @@ double optimizer_bytes(const Workload& w, double stepped_weight) {
 LayerState& LayerState::operator+=(const LayerState& o) {
   weights += o.weights;
   quantization += o.quantization;
+  narrow_copies += o.narrow_copies;
   adapters += o.adapters;
   gradients += o.gradients;
   master += o.master;
@@ -75,8 +76,8 @@ LayerState& LayerState::operator+=(const LayerState& o) {
 
 LayerState& LayerState::operator*=(std::int64_t layers) {
   for (std::int64_t* part :
-       {&weights, &quantization, &adapters, &gradients, &master, &optimizer, &paged, &gathered,
-        &gathered_experts, &unsharded_gradients, &stepped_elements})
+       {&weights, &quantization, &narrow_copies, &adapters, &gradients, &master, &optimizer, &paged,
+        &gathered, &gathered_experts, &unsharded_gradients, &stepped_elements})
     *part *= layers;
   return *this;
 }
@@ -161,10 +162,31 @@ bool leaves_experts_whole(const Workload& w) {
          !w.framework.quantizes_experts;
 }
 
+double narrow_weight_bytes(const Workload& w) {
+  const DType narrow = w.compute;
+  if (narrow != DType::fp8 && narrow != DType::mxfp8 && narrow != DType::nvfp4) return 0;
+  const bool twice = narrow != DType::fp8 || w.framework.narrow_weights_twice;
+  return (twice ? 2 : 1) * bytes_per_element(narrow);
+}
+
+namespace {
+
+bool stores_narrow(const Workload& w) {
+  return w.framework.narrow_weights == NarrowWeights::stored && w.compute != DType::nvfp4;
+}
+
+// 8 bits in place of 16, where products read 8.
+double stored_weight(const Workload& w, double wide) {
+  const double narrow = narrow_weight_bytes(w);
+  return stores_narrow(w) && wide == 2 && narrow > 0 ? narrow : wide;
+}
+
+}  // namespace
+
 double stored_expert_weight(const Workload& w, const ParallelPlan& plan, bool trainable) {
   const bool passed_over = !trainable && leaves_experts_whole(w);
   if (passed_over && w.framework.widens_whole_experts && plan.zero_stage < 2) return 4;
-  return stored_base(w, trainable, !passed_over).weight;
+  return stored_weight(w, stored_base(w, trainable, !passed_over).weight);
 }
 
 // Moments of r x max(m, n), each as wide as others are, and the projection of r x min(m, n) in the
@@ -174,13 +196,15 @@ StoredParameter stored_matrices(const Workload& w, bool trainable, std::int64_t 
   const bool passed_over = experts && !trainable && leaves_experts_whole(w);
   StoredParameter p = stored_base(w, trainable, !passed_over);
   const OptimizerRow& o = *w.optimizer;
+  const double wide = p.weight;
+  p.weight = stored_weight(w, wide);
   if (!trainable || elements == 0) return p;
   const double n = static_cast<double>(elements), longer = static_cast<double>(sides.longer),
                shorter = static_cast<double>(sides.shorter);
   if (o.factored_second) p.optimizer += 4 * (longer + shorter) / n;
   if (o.rank > 0)
     p.optimizer = std::min(
-        p.optimizer, o.rank * (p.optimizer * longer + std::max(p.weight, p.master) * shorter) / n);
+        p.optimizer, o.rank * (p.optimizer * longer + std::max(wide, p.master) * shorter) / n);
   return p;
 }
 
@@ -263,6 +287,12 @@ void add_reference(LayerState& state, const Workload& w, const LayerParameters& 
   state.weights += bytes(whole, buffer, dense.gradients) + bytes(routed, buffer, expert.gradients);
 }
 
+// A copy of every weight for as long as the run lasts; not known where weights are sharded.
+bool keeps_narrow(const Workload& w) {
+  const NarrowWeights where = w.framework.narrow_weights;
+  return where == NarrowWeights::beside || (where == NarrowWeights::stored && !stores_narrow(w));
+}
+
 }  // namespace
 
 LayerState layer_state(const Workload& w, const ParallelPlan& plan,
@@ -285,6 +315,9 @@ LayerState layer_state(const Workload& w, const ParallelPlan& plan,
     if (elements == 0) return;
     StoredParameter p = stored_matrices(w, trainable, elements, sides, experts);
     if (experts) p.weight = stored_expert_weight(w, plan, trainable);
+    const double narrow = quantized ? 0 : narrow_weight_bytes(w);
+    if (narrow > 0 && keeps_narrow(w) && share.weights == 1)
+      state.narrow_copies += bytes(static_cast<double>(elements), narrow, 1);
     add(state, elements, p, share, false, whole_stays && !(experts && leaves_experts_whole(w)),
         experts ? gathering : linears);
   };

@@ -14,8 +14,9 @@ namespace shardwise {
 
 // Bytes on one rank for the parameters of one layer.
 struct LayerState {
-  std::int64_t weights = 0;       // base weights as stored, sharded where the plan shards them
-  std::int64_t quantization = 0;  // constants of quantised weights
+  std::int64_t weights = 0;        // base weights as stored, sharded where the plan shards them
+  std::int64_t quantization = 0;   // constants of quantised weights
+  std::int64_t narrow_copies = 0;  // 8-bit ones kept beside weights (NarrowWeights::beside)
   std::int64_t adapters = 0;
   std::int64_t gradients = 0;  // as kept until the optimizer step
   std::int64_t master = 0;
@@ -55,6 +56,10 @@ bool leaves_experts_whole(const Workload& workload);
 
 // Bytes of an expert's weight as it is stored: fp32 also where PEFT makes fp32 of those left whole.
 double stored_expert_weight(const Workload& workload, const ParallelPlan& plan, bool trainable);
+
+// Bytes of one weight in the format of 8-bit or 4-bit products, by rows and, where products ask for
+// it, by columns; 0 where products are wider.
+double narrow_weight_bytes(const Workload& workload);
 
 LayerState layer_state(const Workload& workload, const ParallelPlan& plan,
                        const LayerParameters& parameters, bool trainable);

@@ -130,6 +130,18 @@ AttentionKernel attention_on(const Gpu& gpu, DType compute, AttentionKernel want
 
 }  // namespace
 
+namespace {
+
+// Whether 8-bit products with one scale for a tensor take operands as they lie; others want a
+// transposed copy (TransformerEngine @d0067d0da transformer_engine/common/transformer_engine.cpp,
+// nvte_is_non_tn_fp8_gemm_supported). Assumed of AMD's.
+bool multiplies_as_laid(const Gpu& gpu) {
+  const double c = gpu.compute_capability;
+  return gpu.vendor == "amd" || (c >= 10.0 && c < 12.0) || c >= 13.0;
+}
+
+}  // namespace
+
 void settle_on(const Gpu& gpu, DType compute, Framework& framework) {
   const bool blackwell = gpu.compute_capability >= 10.0;
   if (blackwell && framework.attention_blackwell && framework.attention == AttentionKernel::flash)
@@ -137,6 +149,7 @@ void settle_on(const Gpu& gpu, DType compute, Framework& framework) {
   framework.attention = attention_on(gpu, compute, framework.attention);
   if (!lacks_flash(gpu)) framework.writes_grouped_attention_out = false;
   if (lacks_grouped_product(gpu)) framework.loops_grouped_products = true;
+  if (multiplies_as_laid(gpu)) framework.narrow_weights_twice = false;
   // c10/cuda/CUDAAllocatorConfig.h: not where the driver is ROCm's.
   if (gpu.vendor == "amd") framework.expandable_segments = false;
 }

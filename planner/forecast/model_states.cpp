@@ -13,7 +13,7 @@ Bytes kept_on_gpu(const LayerState& s, const Offload& offload, GradientLife life
   std::int64_t bytes = 0;
   if (!offload.optimizer) bytes += s.master + s.optimizer;
   if (!offload.optimizer && life != GradientLife::in_backward) bytes += s.gradients;
-  if (!offload.parameters) bytes += s.weights + s.quantization + s.adapters;
+  if (!offload.parameters) bytes += s.weights + s.quantization + s.narrow_copies + s.adapters;
   return Bytes(bytes);
 }
 

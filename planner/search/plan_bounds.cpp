@@ -157,7 +157,8 @@ Bytes outside_tensors(const BoundSite& site) {
 
 StageStateBytes state_bytes(const BoundSite& site, const ParallelPlan& p, const LayerState& sum) {
   std::int64_t kept = 0, gradients = 0;
-  if (!p.offload.parameters) kept += sum.weights + sum.quantization + sum.adapters;
+  if (!p.offload.parameters)
+    kept += sum.weights + sum.quantization + sum.narrow_copies + sum.adapters;
   if (!p.offload.optimizer) kept += sum.master + sum.optimizer;
   const Framework& f = site.workload.framework;
   const GradientLife life = f.gradient_life;

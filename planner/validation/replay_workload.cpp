@@ -259,6 +259,8 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
       stated(c, &PhraseReading::scales_rows).value_or(w.framework.scales_rows);
   w.framework.weight_cast =
       stated(c, &PhraseReading::weight_cast).value_or(w.framework.weight_cast);
+  w.framework.narrow_weights =
+      stated(c, &PhraseReading::narrow_weights).value_or(w.framework.narrow_weights);
   w.framework.fused_norms =
       stated(c, &PhraseReading::fused_norms).value_or(w.framework.fused_norms);
   w.framework.quantized_sharding =

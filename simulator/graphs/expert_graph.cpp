@@ -103,8 +103,7 @@ TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertSh
     const bool narrow = bytes_per_element(s.dtype) < 2.0;
     if (narrow && b.workload().framework.kernels == KernelStyle::fused) {
       // The weight gradient reads the 8-bit input (Transformer Engine, as in GraphBuilder::linear).
-      const TensorIndex copy =
-          b.tensor_bytes("narrow_input", s.routed * in, MemoryCategory::activations, 0);
+      const TensorIndex copy = b.narrow_input(s.routed * in, s.dtype);
       op.outputs.push_back(copy);
       op.saves = {copy};
     } else {

@@ -303,11 +303,8 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
       gather_again(op, graph_.operators, x, again);
     }
     if (narrow && workload_.framework.kernels == KernelStyle::fused) {
-      // Transformer Engine keeps the 8-bit copy that the weight gradient reads.
-      const TensorIndex copy =
-          tensor_bytes("narrow_input", bytes_of(kept) / element_, MemoryCategory::activations, 0);
-      op.outputs.push_back(copy);
-      op.saves = {copy};
+      // Transformer Engine keeps the narrow copy that the weight gradient reads.
+      save_narrow(op, kept, in * out);
     } else {
       op.saves = {kept};
     }

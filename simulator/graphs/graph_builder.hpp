@@ -128,6 +128,8 @@ class GraphBuilder {
   TensorIndex stream_tensor(std::string_view name, std::int64_t elements);
   // What a collective writes beside the result that is made of it.
   TensorIndex gathered_bytes(std::int64_t bytes, MemoryCategory category);
+  // What is kept of a narrow product's input: by columns, with its scales.
+  TensorIndex narrow_input(std::int64_t elements, DType narrow);
   TensorIndex tensor_bytes(std::string_view name, std::int64_t bytes, MemoryCategory category,
                            std::int64_t gradient_bytes);
 
@@ -227,6 +229,7 @@ class GraphBuilder {
   void cast_operands(Operator& op, TensorIndex x, const ProductShape& product);
   void cast_blocks_apart(Operator& op, bool first, const ProductShape& product);
   void cast_weight(Operator& op, std::int64_t weights);
+  void save_narrow(Operator& op, TensorIndex source, std::int64_t weights);
   bool scales_rows() const;
   bool gathers_narrow() const;
   bool was_gathered(TensorIndex x) const;
@@ -245,7 +248,8 @@ class GraphBuilder {
   bool casts_weights_;
   bool follows_input_;  // quantised linears multiply in fp32, like the tensors that they read
   std::vector<std::pair<TensorIndex, TensorIndex>> gathered_from_;  // gathered, its source
-  std::optional<TensorIndex> quantized_input_;    // the last one that a product has cast
+  std::optional<TensorIndex> quantized_input_;  // the last one that a product has cast
+  std::optional<std::pair<TensorIndex, TensorIndex>> narrow_copy_;  // the last input kept so
   TensorIndex adapted_ = -1, adapted_seen_ = -1;  // what the last adapter read, and its copy
   std::int64_t fetched_ = 0;                      // elements of a message that is not full yet
   LayerGraph graph_;

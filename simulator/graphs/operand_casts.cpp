@@ -31,6 +31,7 @@
 #include <algorithm>
 
 #include "simulator/graphs/graph_builder.hpp"
+#include "simulator/parameter_state.hpp"
 
 namespace shardwise {
 namespace {
@@ -95,6 +96,30 @@ void GraphBuilder::cast_weight(Operator& op, std::int64_t weights) {
   const double each = one_way_cast(workload_.compute);
   op.forward.push_back(traffic((each + (blocks ? 0 : largest_value)) * n, blocks ? 1 : 2));
   op.backward.push_back(traffic(each * n, 1));
+}
+
+TensorIndex GraphBuilder::narrow_input(std::int64_t elements, DType narrow) {
+  const double bytes = bytes_per_element(narrow) * as_double(elements);
+  return tensor_bytes("narrow_input", static_cast<std::int64_t>(bytes), MemoryCategory::activations,
+                      0);
+}
+
+// The input for the weight gradient, one copy for products that read one tensor as they are one
+// linear, and where forward makes the weight for both passes that too (Transformer Engine
+// pytorch/module/linear.py without `is_first_microbatch`).
+void GraphBuilder::save_narrow(Operator& op, TensorIndex source, std::int64_t weights) {
+  if (narrow_copy_ == std::nullopt || narrow_copy_->first != source) {
+    const TensorIndex copy = narrow_input(bytes_of(source) / element_, workload_.compute);
+    narrow_copy_ = {source, copy};
+    op.outputs.push_back(copy);
+  }
+  op.saves = {narrow_copy_->second};
+  if (workload_.framework.narrow_weights != NarrowWeights::saved) return;
+  const double bytes = narrow_weight_bytes(workload_) * as_double(weights);
+  const TensorIndex weight = tensor_bytes("narrow_weight", static_cast<std::int64_t>(bytes),
+                                          MemoryCategory::activations, 0);
+  op.outputs.push_back(weight);
+  op.saves.push_back(weight);
 }
 
 // As `cast_operands`, where nothing 8-bit outlives a pass and scales are of blocks.

@@ -96,6 +96,7 @@ void StagePlayer::load_chunk(std::size_t c) {
       else
         keep(h.state.weights, weights);
       keep(h.state.quantization, quantization);
+      keep(h.state.narrow_copies, weights);
       keep(h.state.adapters, adapters);
     }
     if (habits_.persistent_gradients && !habits_.flattens_weights)

@@ -336,3 +336,48 @@ TEST_CASE("what an offloaded optimizer moves in host memory", "[parameter_state]
   f.cpu_adam = true;
   CHECK(host_optimizer_bytes(w) == Approx(7 * 4 + 2 + 2 * 4));
 }
+
+// A thousand weights kept beside the 16-bit ones: a byte each by rows and, where products ask for
+// it, another by columns; MXFP8 two bytes and two scales of 32 elements, 2 x (1 + 1/32) rounded up;
+// NVFP4 two half bytes and two scales of 16, 2 x (1/2 + 1/16). Nothing where products are of 16
+// bits, and no copy of weights that are sharded.
+TEST_CASE("weights of narrow products kept beside wide ones", "[parameter_state]") {
+  Workload w = pretraining(gpt(2, 64, 2), 64);
+  w.framework.narrow_weights = NarrowWeights::beside;
+  LayerParameters parameters;
+  parameters.linear = 1000;
+  ParallelPlan plan = plan_of(8);
+  const auto copies = [&] { return layer_state(w, plan, parameters, true).narrow_copies; };
+  CHECK(copies() == 0);
+  w.compute = DType::fp8;
+  CHECK(copies() == 2000);
+  CHECK(layer_state(w, plan, parameters, true).weights == 2000);
+  w.framework.narrow_weights_twice = false;
+  CHECK(copies() == 1000);
+  w.compute = DType::mxfp8;
+  CHECK(copies() == 2063);
+  w.compute = DType::nvfp4;
+  CHECK(copies() == 1125);
+  plan.zero_stage = 3;
+  CHECK(copies() == 0);
+}
+
+// In place of the 16-bit ones 1 or 2 bytes each; of 4 bits nobody stores weights, so that they are
+// kept beside 2,000 bytes.
+TEST_CASE("weights stored in the format of narrow products", "[parameter_state]") {
+  Workload w = pretraining(gpt(2, 64, 2), 64);
+  w.framework.narrow_weights = NarrowWeights::stored;
+  w.compute = DType::fp8;
+  LayerParameters parameters;
+  parameters.linear = 1000;
+  const LayerState twice = layer_state(w, plan_of(8), parameters, true);
+  CHECK(twice.weights == 2000);
+  CHECK(twice.narrow_copies == 0);
+  w.framework.narrow_weights_twice = false;
+  CHECK(layer_state(w, plan_of(8), parameters, true).weights == 1000);
+  CHECK(layer_state(w, plan_of(8), parameters, true).master == twice.master);
+  w.compute = DType::nvfp4;
+  const LayerState four = layer_state(w, plan_of(8), parameters, true);
+  CHECK(four.weights == 2000);
+  CHECK(four.narrow_copies == 1125);
+}
