@@ -131,13 +131,15 @@ constexpr std::array<StateRow, 6> state_rows{{
      &StoredParameter::optimizer, &LayerState::optimizer, false, "copies of them"},
 }};
 
-StoredParameter stored(const Workload& w, const Term& term) {
+StoredParameter stored(const Workload& w, const ParallelPlan& plan, const Term& term) {
   const LayerParameters& p = term.parameters;
   if (p.adapter > 0) return stored_adapter(w);
   if (p.table > 0) return stored_table(w, term.trainable);
   if (!term.quantizable) return stored_base(w, term.trainable, false);
-  return stored_matrices(w, term.trainable, term.elements,
-                         p.expert > 0 ? p.expert_sides : p.linear_sides, p.expert > 0);
+  if (p.expert == 0) return stored_matrices(w, term.trainable, term.elements, p.linear_sides);
+  StoredParameter experts = stored_matrices(w, term.trainable, term.elements, p.expert_sides, true);
+  experts.weight = stored_expert_weight(w, plan, term.trainable);
+  return experts;
 }
 
 std::optional<ExplainedFigure> state_figure(const Question& q, const StageForecast& s,
@@ -154,7 +156,7 @@ std::optional<ExplainedFigure> state_figure(const Question& q, const StageForeca
   const bool published_model = !q.workload.model.provenance.source.empty();
   Bytes whole;
   for (const Term& term : terms) {
-    const StoredParameter each = stored(q.workload, term);
+    const StoredParameter each = stored(q.workload, q.plan, term);
     const LayerState state = layer_state(q.workload, q.plan, term.parameters, term.trainable);
     const double bytes = each.*row.bytes;
     const bool states = row.category == MemoryCategory::optimizer_states;

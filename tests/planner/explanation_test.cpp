@@ -199,3 +199,27 @@ TEST_CASE("a GPU with a tenth of the bandwidth moves the bound from compute to h
   CHECK(slow.part(BoundKind::hbm) > fast.part(BoundKind::hbm));
   CHECK(slow.kind == BoundKind::hbm);
 }
+
+// PEFT's preparation makes fp32 of experts that bitsandbytes does not quantise: of Mixtral 8x7B
+// 32 layers x 8 experts x 3 x 4,096 x 14,336 = 45,097,156,608 weights of 4 bytes, 168 GiB.
+TEST_CASE("experts that PEFT has widened are explained as they are held", "[explain]") {
+  RecordedPlan plan = recorded_plans().front();
+  plan.model = "mixtral-8x7b";
+  plan.method = Method::qlora;
+  plan.framework = "axolotl-whole-experts";
+  plan.gpus = "8xB200";
+  plan.plan = "dp=8,mbs=1,ga=1,recompute=full";
+  Question q = question_of(plan);
+  q.workload.adapter.base = Quantization::nf4;
+  const auto f = forecast(q, the_facts().profile);
+  REQUIRE(f);
+  const Explanation e = explain(q, *f, the_facts().profile);
+  const ExplainedFigure* weights = figure(e, "weights");
+  REQUIRE(weights != nullptr);
+  double experts = 0;
+  for (std::size_t i = 0; i + 2 < weights->inputs.size(); i += 3)
+    if (weights->inputs[i].value == 45'097'156'608)
+      experts = weights->inputs[i].value * weights->inputs[i + 1].value /
+                weights->inputs[i + 2].value / (1 << 30);
+  CHECK(experts == Approx(168.0).epsilon(1e-3));
+}
