@@ -173,6 +173,7 @@ struct Framework {
   std::optional<double> loss_slice_logit_bytes;  // live per logit of a slice, if not dense's
   bool loss_copies_head = false;        // chunked: a slice's product is of an fp32 copy of the head
   bool loss_recomputes_slices = false;  // chunked: each slice's forward is checkpointed
+  bool loss_keeps_slices = false;       // chunked: none goes back before all are through
   // dense, adapters alone: tokens of a sequence that head and loss take at once; all logits are
   // kept, but only a slice of them has a gradient
   std::optional<int> head_slice;

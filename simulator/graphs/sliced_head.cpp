@@ -23,6 +23,7 @@ struct SlicedLoss {
   double copies_kept = 0;
   double copies_moved = 0;
   bool widens = false;  // the product and its logits are fp32
+  double kept = 0;      // [B] of a logit of every slice until backward
 };
 
 // FSDP adds up what is not reduced yet in the reduction's format (PyTorch v2.10.0
@@ -53,6 +54,13 @@ void sliced_loss(GraphBuilder& b, TensorIndex x, std::int64_t width, const Slice
   op.outputs = {gradient, loss};
   op.saves = {gradient};
   op.in_place_gradient = true;
+  if (loss_of.kept > 0) {
+    const double all = static_cast<double>(rows) * static_cast<double>(width);
+    op.outputs.push_back(
+        b.tensor_bytes("slices", ceil_bytes(loss_of.kept * all).value, MemoryCategory::logits, 0));
+    op.saves.push_back(op.outputs.back());
+    std::swap(op.outputs.back(), op.outputs[op.outputs.size() - 2]);  // the loss comes last
+  }
   const double logits = static_cast<double>(slice) * static_cast<double>(width);
   const double head = static_cast<double>(width) * static_cast<double>(w.model.hidden);
   for (std::int64_t i = 0; i < slices; ++i) {
@@ -159,6 +167,8 @@ TensorIndex sliced_head(GraphBuilder& b, TensorIndex x, std::int64_t vocab, std:
   const double dense = f.loss_slice_logit_bytes.value_or(f.loss_upcasts ? 14.0 : 6.0);
   if (chunked && !f.compiles_loss_alone) loss.live = dense;
   loss.checkpointed = chunked && f.loss_recomputes_slices;
+  // The fp32 log-softmax of every slice, and of one the gradients of it and of its fp32 logits.
+  if (chunked && f.loss_keeps_slices) loss.kept = 4, loss.live = 8;
   if (chunked && f.loss_copies_head) copy_head(w, loss);
   // Liger's kernel reads 16-bit logits twice and writes their gradient in their place (liger-kernel
   // 0.5.0 to 0.8.2, ops/cross_entropy.py), as other losses in place do.

@@ -228,6 +228,26 @@ TEST_CASE("a slice's product of a copy of the head", "[layer_graph]") {
   CHECK(wide() == 2 * 3);  // of each of two slices: forward twice, and the hidden states' gradient
 }
 
+// Of all 128 x 1000 logits the fp32 log-softmax, 4 B, until backward; of a slice's 64 x 1000 two
+// fp32 gradients, 8 B, for a moment.
+TEST_CASE("slices that wait for the last one keep their softmax", "[layer_graph]") {
+  Workload w = with_dense_loss();
+  w.method = Method::lora;
+  w.framework.loss = LossKind::chunked;
+  w.framework.loss_chunks = 2;
+  w.framework.loss_keeps_slices = true;
+  const LayerGraph graph = head_graph(w, plan_of(1), false);
+  const Operator& op = graph.operators.back();
+  CHECK(op.forward_temporary.value == 8 * 64 * 1000);
+  std::int64_t kept = 0;
+  for (const TensorIndex t : op.saves) {
+    const Tensor& tensor = graph.tensors[static_cast<std::size_t>(t)];
+    if (tensor.name == "slices") kept += tensor.bytes;
+  }
+  CHECK(kept == 4 * 128 * 1000);
+  CHECK(graph.tensors[static_cast<std::size_t>(op.outputs.back())].name == "loss");
+}
+
 // 1000 x 512 elements beside a slice's logits (14 B each of 64 x 1000): in the fp32 of reductions
 // where ranks have shards, else in 16 bits.
 TEST_CASE("slices that go back at once sum the head's gradient", "[layer_graph]") {
