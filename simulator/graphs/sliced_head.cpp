@@ -22,8 +22,9 @@ struct SlicedLoss {
   double copied = 0;
   double copies_kept = 0;
   double copies_moved = 0;
-  bool widens = false;  // the product and its logits are fp32
-  double kept = 0;      // [B] of a logit of every slice until backward
+  bool widens = false;    // the product and its logits are fp32
+  double kept = 0;        // [B] of a logit of every slice until backward
+  double heads_kept = 0;  // [B] of an element of the head, likewise: a copy for each slice
 };
 
 // FSDP adds up what is not reduced yet in the reduction's format (PyTorch v2.10.0
@@ -55,9 +56,11 @@ void sliced_loss(GraphBuilder& b, TensorIndex x, std::int64_t width, const Slice
   op.saves = {gradient};
   op.in_place_gradient = true;
   if (loss_of.kept > 0) {
-    const double all = static_cast<double>(rows) * static_cast<double>(width);
+    const double n = static_cast<double>(width);
+    const double bytes = loss_of.kept * static_cast<double>(rows) * n +
+                         loss_of.heads_kept * n * static_cast<double>(w.model.hidden);
     op.outputs.push_back(
-        b.tensor_bytes("slices", ceil_bytes(loss_of.kept * all).value, MemoryCategory::logits, 0));
+        b.tensor_bytes("slices", ceil_bytes(bytes).value, MemoryCategory::logits, 0));
     op.saves.push_back(op.outputs.back());
     std::swap(op.outputs.back(), op.outputs[op.outputs.size() - 2]);  // the loss comes last
   }
@@ -169,6 +172,9 @@ TensorIndex sliced_head(GraphBuilder& b, TensorIndex x, std::int64_t vocab, std:
   loss.checkpointed = chunked && f.loss_recomputes_slices;
   // The fp32 log-softmax of every slice, and of one the gradients of it and of its fp32 logits.
   if (chunked && f.loss_keeps_slices) loss.kept = 4, loss.live = 8;
+  // Autocast keeps one 16-bit copy of a head that has a gradient, and none of one that has not.
+  if (loss.kept > 0 && casts_weights(w, b.plan()) && !w.trains_head())
+    loss.heads_kept = 2.0 * static_cast<double>(loss.slices - 1);
   if (chunked && f.loss_copies_head) copy_head(w, loss);
   // Liger's kernel reads 16-bit logits twice and writes their gradient in their place (liger-kernel
   // 0.5.0 to 0.8.2, ops/cross_entropy.py), as other losses in place do.

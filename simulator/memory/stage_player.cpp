@@ -195,6 +195,9 @@ void StagePlayer::forward(const Slot& slot) {
     const bool last = i + 1 == chunk.layers.size();
     const LayerDefinition& definition = *chunk.layers[i].definition;
     run(script.forward, slots, c, i, last ? -1 : script.output_slot);
+    // Autocast caches copies of leaves that have a gradient alone (PyTorch
+    // aten/src/ATen/autocast_mode.cpp, cached_cast); others live on the graph, if there is one.
+    if (!definition.trainable && !script.recompute.empty()) ledger_.close(holdings(c, i).autocast);
     issue_forward(definition);
     flight.carried = slots[static_cast<std::size_t>(script.output_slot)];
     slots[static_cast<std::size_t>(script.output_slot)] = {};

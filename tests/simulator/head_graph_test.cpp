@@ -236,16 +236,23 @@ TEST_CASE("slices that wait for the last one keep their softmax", "[layer_graph]
   w.framework.loss = LossKind::chunked;
   w.framework.loss_chunks = 2;
   w.framework.loss_keeps_slices = true;
-  const LayerGraph graph = head_graph(w, plan_of(1), false);
-  const Operator& op = graph.operators.back();
-  CHECK(op.forward_temporary.value == 8 * 64 * 1000);
-  std::int64_t kept = 0;
-  for (const TensorIndex t : op.saves) {
-    const Tensor& tensor = graph.tensors[static_cast<std::size_t>(t)];
-    if (tensor.name == "slices") kept += tensor.bytes;
-  }
-  CHECK(kept == 4 * 128 * 1000);
-  CHECK(graph.tensors[static_cast<std::size_t>(op.outputs.back())].name == "loss");
+  const auto kept = [&] {
+    const LayerGraph graph = head_graph(w, plan_of(1), false);
+    const Operator& op = graph.operators.back();
+    CHECK(op.forward_temporary.value == 8 * 64 * 1000);
+    CHECK(graph.tensors[static_cast<std::size_t>(op.outputs.back())].name == "loss");
+    std::int64_t bytes = 0;
+    for (const TensorIndex t : op.saves) {
+      const Tensor& tensor = graph.tensors[static_cast<std::size_t>(t)];
+      if (tensor.name == "slices") bytes += tensor.bytes;
+    }
+    return bytes;
+  };
+  CHECK(kept() == 4 * 128 * 1000);
+  // An fp32 head that is frozen is copied to 16 bits for each slice; the layer's own copy is one.
+  w.framework.autocast = true;
+  w.framework.frozen_dtype = DType::fp32;
+  CHECK(kept() == 4 * 128 * 1000 + 2 * 1000 * 512);
 }
 
 // 1000 x 512 elements beside a slice's logits (14 B each of 64 x 1000): in the fp32 of reductions

@@ -380,6 +380,25 @@ TEST_CASE("Autograd may keep the gathered weights", "[memory_play]") {
   CHECK(gathered() - usual == 2 * block * 2);
 }
 
+// LoRA on fp32 weights: their 16-bit copies, 2 B of 4 x 512^2 + 3 x 512 x 2048 in each of two
+// blocks, are on the graph until backward. A checkpointed block has no graph, and autocast caches
+// copies of trained weights alone (adapters are the two hundredths).
+TEST_CASE("Autocast caches no copies of frozen weights", "[memory_play]") {
+  Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
+  w.method = Method::lora;
+  w.framework.autocast = w.framework.autocast_caches_weights = true;
+  w.framework.frozen_dtype = DType::fp32;
+  ParallelPlan plan = plan_of(1);
+  const auto copies = [&] {
+    return first_stage(w, plan)
+        .after_forward[static_cast<std::size_t>(MemoryCategory::gathered_parameters)];
+  };
+  const std::int64_t on_graph = copies();
+  plan.recompute = "full";
+  const double block = 4 * 512 * 512 + 3 * 512 * 2048;
+  CHECK(static_cast<double>(on_graph - copies()) == Approx(2 * block * 2).epsilon(0.03));
+}
+
 // The fp32 logits of a microbatch, 256 x 32000 x 4 B = 31.25 MiB in a block of 32 that is too small
 // to be split, are there until those of the next one have been made, in the next step if it was the
 // last.
