@@ -24,6 +24,7 @@ class Case:
     path: str = "trainer"  # trainer | loop | fsdp2 | titan
     precision: str = "bf16-mixed"  # fp32 | bf16-mixed (fp32 weights) | bf16-true
     method: str = "full"  # full | lora | dora
+    frozen: str = "bf16"  # what adapters freeze: bf16 | fp32
     rank: int = 16
     adapter_dropout: float = 0.0
     targets: str = "all-linear"
@@ -45,7 +46,7 @@ def build(case, config):
     # do not, so no mask is made (masking_utils.py, find_packed_sequence_indices).
     masking_utils.find_packed_sequence_indices = lambda position_ids: None
     dtype = torch.bfloat16 if case.precision == "bf16-true" or case.method != "full" else torch.float32
-    if case.precision == "fp32":
+    if case.precision == "fp32" or (case.method != "full" and case.frozen == "fp32"):
         dtype = torch.float32
     config.use_cache = False
     with torch.device("cuda"), no_init_weights():

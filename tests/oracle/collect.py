@@ -35,6 +35,8 @@ def identifier(case):
         parts.append(f"ga{case.accumulate}")
     if case.shards > 1:
         parts += [f"shards{case.shards}", f"reduce-{case.reduce}"]
+    if case.method != "full" and case.frozen == "fp32":
+        parts.append("frozen-fp32")
     if case.tensor > 1:
         parts.append(f"tp{case.tensor}" + ("sp" if case.sequence_parallel else ""))
     return "-".join(parts).lower().replace("_", "-").replace(".", "-")
@@ -43,7 +45,8 @@ def identifier(case):
 def precision(case):
     """As catalog/reading/training.json reads it."""
     mixed = case.precision == "bf16-mixed"
-    if mixed and case.path == "trainer" and case.method == "full":
+    wide = case.method == "full" or case.frozen == "fp32"
+    if mixed and case.path == "trainer" and wide:
         return "bf16-mixed (fp32 weights)"
     return "bf16" if mixed else case.precision
 

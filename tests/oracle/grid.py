@@ -119,6 +119,13 @@ def adapters():
         yield case(model, 1024, method="lora", rank=rank, targets=targets, precision="bf16-true")
 
 
+def wide_bases():
+    """Adapters on fp32 weights: what autocast makes of those has no place in its cache."""
+    models = ("meta-llama/Llama-3.1-8B", "Qwen/Qwen3-0.6B")
+    for model, recompute in product(models, ("none", "full")):
+        yield case(model, 1024, method="lora", frozen="fp32", recompute=recompute)
+
+
 def magnitudes():
     """DoRA: where autocast is on and where A and B are fp32 products, made again, with dropout."""
     for model in ("meta-llama/Llama-3.1-8B", "Qwen/Qwen2-0.5B"):
@@ -135,7 +142,8 @@ def accumulation():
 
 
 def cases():
-    parts = (families, shapes, optimizers, adapters, magnitudes, accumulation, sharded, tensor_parallel)
+    parts = (families, shapes, optimizers, adapters, wide_bases, magnitudes, accumulation, sharded,
+             tensor_parallel)
     seen = {}
     for part in parts:
         for c in part():
