@@ -128,10 +128,6 @@ AttentionKernel attention_on(const Gpu& gpu, DType compute, AttentionKernel want
   return lacks && eager ? AttentionKernel::eager : wanted;
 }
 
-}  // namespace
-
-namespace {
-
 // Whether 8-bit products with one scale for a tensor take operands as they lie; others want a
 // transposed copy (TransformerEngine @d0067d0da transformer_engine/common/transformer_engine.cpp,
 // nvte_is_non_tn_fp8_gemm_supported). Assumed of AMD's.

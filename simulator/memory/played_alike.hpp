@@ -37,7 +37,9 @@ inline bool settled_alike(const Framework& a, const Framework& b) {
 inline bool played_alike(const Workload& a, const Workload& b) {
   const Framework &f = a.framework, &g = b.framework;
   if (f.attention != g.attention || f.expandable_segments != g.expandable_segments ||
-      f.writes_grouped_attention_out != g.writes_grouped_attention_out)
+      f.writes_grouped_attention_out != g.writes_grouped_attention_out ||
+      f.loops_grouped_products != g.loops_grouped_products ||
+      f.narrow_weights_twice != g.narrow_weights_twice)
     return false;
   if (a.compute == b.compute) return true;
   const bool tells_halves_apart = f.attention == AttentionKernel::eager ||
