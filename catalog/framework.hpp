@@ -96,8 +96,9 @@ struct Framework {
   bool loops_experts = false;       // modules that Python calls one after the other, and asks the
                                     // GPU before each which tokens it got
   // Experts are multiplied by PyTorch's grouped product (torch._grouped_mm), as transformers 5
-  // does, one kernel for all; on this card by a loop: no row says that, the card does.
-  bool torch_grouped_products = false, loops_grouped_products = false;
+  // does: one kernel for all, in the format that their weights are stored in.
+  bool torch_grouped_products = false;
+  bool loops_grouped_products = false;  // no row says so: it follows from the card (settle_on)
   bool compiles_adapters = true;  // false: its adapters break the compiler's graph, and layers,
                                   // which it checkpoints, are left to eager operators whole
   bool scales_rows = false;       // fp8: a scale for each row of an operand, not one for all
@@ -226,8 +227,6 @@ struct Framework {
   bool stage_2_gathers = false;
   bool stage_2_all_reduces = false;      // and so does ZeRO-2, each rank keeping its part
   bool autocast = false;                 // torch.autocast over the weights' own dtype
-  bool experts_as_stored = false;        // which leaves grouped products alone: they are of the
-                                         // format that the experts' weights are stored in
   bool autocast_caches_weights = false;  // 16-bit copies of fp32 weights live through the step
 
   bool fused_optimizer = true;    // one kernel, no temporaries

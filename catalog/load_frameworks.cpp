@@ -242,7 +242,6 @@ void read_kernels(JsonReader& r, Framework& f) {
       r.maybe_flag("reentrant_checkpoints").value_or(!f.recompute_stops_early);
   f.autocast = r.flag("autocast");
   f.autocast_caches_weights = r.flag("autocast_caches_weights");
-  f.experts_as_stored = r.maybe_flag("experts_as_stored").value_or(false);
   f.fused_optimizer = r.flag("fused_optimizer");
   f.cpu_adam = r.maybe_flag("cpu_adam").value_or(false);
   f.foreach_optimizer = r.maybe_flag("foreach_optimizer").value_or(true);

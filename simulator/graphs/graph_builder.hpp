@@ -46,7 +46,8 @@ bool adapters_gathered_in_16_bits(const Workload& workload, const ParallelPlan& 
 bool casts_weights(const Workload& workload, const ParallelPlan& plan);
 
 // Whether experts' products are fp32 beside others of 16 bits, as their weights are where they are
-// used (Framework::experts_as_stored).
+// used: torch.autocast does not know PyTorch's grouped product, for which transformers casts the
+// input to the weights' format (transformers 5.23.0 integrations/moe.py:374-382).
 bool widens_experts(const Workload& workload, const ParallelPlan& plan);
 
 // Whether quantised linears hand on fp32, as bitsandbytes' do where they read it (0.43.3,

@@ -22,8 +22,10 @@ bool casts_weights(const Workload& w, const ParallelPlan& plan) {
 }
 
 bool widens_experts(const Workload& w, const ParallelPlan& plan) {
-  return w.framework.experts_as_stored && w.model.moe && w.activation_dtype() != DType::fp32 &&
-         !gathers_in_16_bits(w, plan) && stored_expert_weight(w, plan, w.trains_base()) == 4;
+  const Framework& f = w.framework;
+  return f.torch_grouped_products && f.autocast && w.model.moe &&
+         w.activation_dtype() != DType::fp32 && !gathers_in_16_bits(w, plan) &&
+         stored_expert_weight(w, plan, w.trains_base()) == 4;
 }
 
 bool returns_wide(const Workload& w, const ParallelPlan& plan) {

@@ -135,9 +135,6 @@ TEST_CASE("A note may narrow the row, and only the row that it refines") {
   CHECK(meant("torchtitan", "torchtitan v0.2.2, driver 570") == "torchtitan-0.2.2");
   CHECK(meant("torchtitan", "torchtitan of July 2026, eager") == "torchtitan-chunked-loss");
   CHECK(meant("picotron", "scaled_dot_product_attention, eager") == "picotron-sdpa");
-  CHECK(meant("miles", "GRPO loss of log-probabilities in chunks of 4,096 tokens") ==
-        "miles-log-prob-chunks");
-  CHECK(meant("miles", "GRPO loss of log-probabilities in fp32 over all tokens") == "miles");
 }
 
 // Without a wrap policy the whole model is a unit; "one unit per block" is something else.
@@ -372,7 +369,7 @@ TEST_CASE("Experts that are called in turn are quantised one by one") {
     if (!f.loops_experts) continue;
     INFO(f.id);
     CHECK(f.quantizes_experts);
-    CHECK_FALSE(f.experts_as_stored);
+    CHECK_FALSE(f.torch_grouped_products);
   }
   CHECK(row_of("trl-2025-12").quantizes_experts);  // TRL 0.26.2, December 2025
   for (const char* id : {"llama-factory-deepspeed-2024", "hf-deepspeed-0.17", "fastchat",
@@ -381,10 +378,26 @@ TEST_CASE("Experts that are called in turn are quantised one by one") {
     CHECK(row_of(id).loops_experts);
 }
 
-// fp32 weights under autocast: transformers 5 multiplies experts in the format of their weights.
-TEST_CASE("Rows of transformers 5 over fp32 weights multiply experts as they are stored") {
-  for (const char* id : {"hf-trainer", "hf-trainer-one-length", "trl", "trl-1.12", "llama-factory"})
-    CHECK(row_of(id).experts_as_stored);
+// Transformers 5 multiplies experts by PyTorch's grouped product, in rows of whichever trainer.
+TEST_CASE("Rows of transformers 5 multiply experts by PyTorch's grouped product") {
+  for (const char* id : {"hf-trainer", "hf-trainer-one-length", "trl", "trl-1.12", "llama-factory",
+                         "openrlhf", "axolotl", "axolotl-whole-experts"})
+    CHECK(row_of(id).torch_grouped_products);
+}
+
+// A row that stands for another's trainer with one thing changed has its engine's facts.
+TEST_CASE("Rows made of another have its experts and its 8-bit weights") {
+  const std::map<std::string, std::string> made_of = {
+      {"pytorch-fsdp1-one-unit", "pytorch-fsdp1"},
+      {"peft-autocast-sliced-loss", "peft-autocast"},
+      {"axolotl-whole-experts", "axolotl"},
+      {"miles", "megatron-lm"},
+      {"nemo-rl-megatron", "megatron-lm"}};
+  for (const auto& [copy, original] : made_of) {
+    INFO(copy);
+    CHECK(row_of(copy).torch_grouped_products == row_of(original).torch_grouped_products);
+    CHECK(row_of(copy).narrow_weights == row_of(original).narrow_weights);
+  }
 }
 
 // What a file of TRL that trains a whole model is read as.
@@ -392,7 +405,7 @@ TEST_CASE("The Trainer handed fp32 weights is that of transformers 5 otherwise")
   const Framework& f = row_of("hf-trainer-fp32");
   CHECK(f.finetune_weights == WeightRecipe::fp32_with_half_compute);
   CHECK_FALSE(f.loops_experts);
-  CHECK(f.experts_as_stored);
+  CHECK(f.torch_grouped_products);
   CHECK_FALSE(f.quantizes_experts);
   CHECK(f.with_zero == row_of("hf-trainer").with_zero);
   CHECK(resolved_for(f, Method::full, DType::bf16).gradient_dtype == DType::fp32);

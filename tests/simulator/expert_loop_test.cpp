@@ -82,7 +82,7 @@ TEST_CASE("the rows that a loop takes are of the format of the experts", "[exper
   w.framework.autocast = true;
   w.framework.pretrain_weights = WeightRecipe::fp32_with_half_compute;
   for (const bool stored : {false, true}) {
-    w.framework.experts_as_stored = stored;
+    w.framework.torch_grouped_products = stored;
     std::int64_t moved = 0;
     for (const Operator& op : block_graph(w, plan_of(1), {.experts = true}).operators)
       for (const Kernel& k : op.forward)

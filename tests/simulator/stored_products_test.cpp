@@ -15,7 +15,7 @@ LayerGraph experts(bool as_stored, WeightRecipe weights) {
   w.framework.kernels = KernelStyle::eager;
   w.framework.autocast = true;
   w.framework.pretrain_weights = weights;
-  w.framework.experts_as_stored = as_stored;
+  w.framework.torch_grouped_products = as_stored;
   return block_graph(w, plan_of(1), {.experts = true});
 }
 
@@ -67,7 +67,7 @@ TEST_CASE("experts that PEFT has widened are multiplied in fp32", "[layer_graph]
   w.method = Method::qlora;
   w.adapter.base = Quantization::nf4;
   w.framework.kernels = KernelStyle::eager;
-  w.framework.autocast = w.framework.experts_as_stored = true;
+  w.framework.autocast = w.framework.torch_grouped_products = true;
   w.framework.frozen_dtype = DType::bf16;
   w.framework.quantizes_experts = w.framework.upcasts_unquantized = false;
   ParallelPlan plan = plan_of(2);
