@@ -102,10 +102,11 @@ bool lacks_flash(const Gpu& gpu) {
 }
 
 // PyTorch has one for compute capability 9.x and 10.x (@00d4eaf932 aten/src/ATen/native/cuda/
-// GroupedBlas.cpp, _grouped_mm_cuda: _scaled_mm_allowed_device of sm90_only and sm100_only).
+// GroupedBlas.cpp, _grouped_mm_cuda: _scaled_mm_allowed_device of sm90_only and sm100_only; on ROCm
+// only where ROCM_ALLOW_GROUP_GEMM_CK asks for it).
 bool lacks_grouped_product(const Gpu& gpu) {
-  return gpu.compute_capability > 0 &&
-         (gpu.compute_capability < 9.0 || gpu.compute_capability >= 11.0);
+  const double c = gpu.compute_capability;
+  return gpu.vendor == "amd" || (c > 0 && (c < 9.0 || c >= 11.0));
 }
 
 }  // namespace
