@@ -24,7 +24,7 @@ double& streamed(const DeviceConstants& t) {
 using T = const DeviceConstants&;
 constexpr double microsecond = 1e-6, mebibyte = 1024.0 * 1024.0;
 
-constexpr std::array<DeviceConstant, 28> constant_rows{{
+constexpr std::array<DeviceConstant, 29> constant_rows{{
     {"gemm.issue_fraction.fp32", 0.001, 1, 1, issue<DType::fp32>, nullptr},
     {"gemm.issue_fraction.tf32", 0.001, 1, 1, issue<DType::tf32>, nullptr},
     {"gemm.issue_fraction.fp16", 0.001, 1, 1, issue<DType::fp16>, nullptr},
@@ -62,6 +62,8 @@ constexpr std::array<DeviceConstant, 28> constant_rows{{
     {"links.p2p_between_sockets", 0.01, 1, 1,
      [](T t) -> double& { return t.links->host.p2p_between_sockets; }, nullptr},
     {"links.shm", 0.01, 1, 1, [](T t) -> double& { return t.links->host.shm; }, nullptr},
+    {"links.shm_shared", 0.01, 1, 1, [](T t) -> double& { return t.links->host.shm_shared; },
+     nullptr},
     {"links.ll", 0.01, 1, 1, [](T t) -> double& { return t.links->host.ll; }, nullptr},
     {"links.cpu_hop_us", 0, 1e3, microsecond,
      [](T t) -> double& { return t.links->host.cpu_hop.value; }, nullptr},

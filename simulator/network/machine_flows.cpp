@@ -105,7 +105,7 @@ PairRoute MachineFlows::pair_route(int a, int b) const {
   }
   // The bounce buffer lies at the receiver (src/transport/shm.cc:56).
   const auto socket = static_cast<std::size_t>(machine_.socket_of_gpu[to]);
-  const double own = 1.0 / host.shm, shared = 1.0 / host.shm_shared;
+  const double own = 1.0 / host.shm, shared = 1.0 / std::max(host.shm, host.shm_shared);
   append(result, from_gpu_[from].to(machine_.memories[socket]), own, shared);
   append(result, from_memory_[socket].to(machine_.gpus[to]), own, shared);
   return result;
