@@ -1,17 +1,22 @@
 #!/usr/bin/env python3
 """Writes what `shardwise validate` prints into the tables of accuracy.md, accuracy-memory.md and
-blind-tests.md, and its closing lines into the first block of the former two.
+blind-tests.md, its closing lines into the first block of the former two, and into all three what
+stands between "<!-- figures: NAME -->" and "<!-- end -->": counts over the runs and the tables.
 
     shardwise validate > validate.txt
+    shardwise validate --json > validate.json
     shardwise validate --left-out > left-out.txt
-    docs/update_tables.py validate.txt [left-out.txt]
+    docs/update_tables.py validate.txt validate.json [left-out.txt]
 
-What a source's median was before stays; a source that is new gets its own figure there, to be
-overwritten by hand with what the first forecast gave.
+What a source's median was before stays; a source that is new gets there what blind-tests.md says
+that its first forecast gave, or today's figure, to be overwritten by hand.
 """
+import json
 import pathlib
 import re
+import statistics
 import sys
+import textwrap
 
 docs = pathlib.Path(__file__).resolve().parent
 
@@ -47,8 +52,14 @@ def update(page, side, line_of):
     for source, sides in printed.items():
         if sides[side] is None or is_ours(source):
             continue
-        lines.append(line_of(source, before.get(source), *sides[side]))
+        lines.append(line_of(source, before.get(source) or first(source, side), *sides[side]))
     page.write_text(text[:head.end()] + '\n'.join(lines) + text[end:])
+
+
+def first(source, side):
+    """What the first forecast of a blind test's only source was off by, as the page says it."""
+    told = [cells[(2, 4)[side]] for _, cells in blind_rows() if cells[0] == f'`{source}`']
+    return told[0].split(' of ')[0] if told else None
 
 
 def line(source, before, count, bias, median, p90):
@@ -82,16 +93,255 @@ def update_blind(page):
     page.write_text(re.sub(r'^\| (?:cards|\d+) \| `.*$', now, text, flags=re.M))
 
 
+def median(values):
+    return statistics.median(values)
+
+
+def share(values, most):
+    return f'{100 * sum(abs(v) <= most for v in values) / len(values):.0f} %'
+
+
+def leaning(errors, digits=0):
+    bias = 100 * median(errors)
+    return f'{abs(bias):.{digits}f} % {"low" if bias < 0 else "high"}'
+
+
+def off(errors, digits=0):
+    return f'{100 * median(map(abs, errors)):.{digits}f} %'
+
+
+def read_runs(path):
+    """(source, record, answer) of every record that `validate --json` has a line for."""
+    answers = {a['id']: a for a in map(json.loads, path.read_text().splitlines())}
+    found = []
+    for page in sorted((docs.parent / 'catalog' / 'runs').glob('*.json')):
+        for record in json.loads(page.read_text()):
+            if record.get('id') in answers:
+                found.append((page.stem, record, answers[record['id']]))
+    return found
+
+
+def errors_of(figure):
+    """(source, record, answer, forecast / measured - 1) of the runs that say and are told it."""
+    return [(source, record, answer[figure], answer[figure]['predicted'] / measured - 1)
+            for source, record, answer in runs
+            if (measured := answer.get(figure, {}).get('measured'))
+            and answer[figure].get('predicted') is not None]
+
+
+# The two sources (one of them in two files) of which accuracy.md tells by themselves.
+def is_nanotron(source):
+    return source.startswith('a_nanotron')
+
+
+def is_apart(source):
+    return is_nanotron(source) or source == 'b_vtrain'
+
+
+WAITS = (('compute', 'arithmetic (GEMMs, attention)'),
+         ('hbm', 'GPU memory (large vocabularies, eager kernels, optimizer)'),
+         ('link', 'a link (tensor or expert parallelism over slow links, ZeRO-3 over a network)'),
+         ('host', 'the CPU (small batches, experts called one by one)'),
+         ('bubble', 'other stages of its pipeline'))
+
+
+def waits(_):
+    by = {kind: [] for kind, _ in WAITS}
+    for source, _, figure, error in errors_of('step_time_s'):
+        if not is_apart(source):
+            by[max(figure['waits_for'], key=figure['waits_for'].get)].append(error)
+    every = [e for errors in by.values() for e in errors]
+    lines = [f'| {words} | {len(by[k]):,} | {off(by[k])} | {leaning(by[k])} | '
+             f'{share(by[k], 0.2)} |' for k, words in WAITS if by[k]]
+    lines.append(f'| all of them | {len(every):,} | {off(every)} | {leaning(every, 1)} | '
+                 f'{share(every, 0.2)} |')
+    return [f'What to expect of a run of yours, from the published runs that were not made by '
+            f'nanotron and vTrain ({len(every):,} of them; those two are explained below):',
+            '\n'.join(['| the step mostly waits for | runs | median error | forecast low or high, '
+                       'at the median | within 20 % |', '|---|---|---|---|---|'] + lines)]
+
+
+def nanotron(_):
+    spread, others = [], []
+    for source, record, _, error in errors_of('step_time_s'):
+        if not is_nanotron(source):
+            continue
+        plan, at = record['plan'], record['hardware']
+        nodes = at['gpus'] / at.get('gpus_per_node', 8)
+        wide = nodes > 1 and plan.get('pp', 1) > 1 and plan.get('tp', 1) > 1
+        (spread if wide else others).append(error)
+    return [f'{len(spread):,} runs: at the median the forecast is {100 + 100 * median(spread):.0f} '
+            f'% of the measured time. When a run was made matters more than its plan, and no cause '
+            f"could be proven. nanotron's other {len(others):,} runs are off by {off(others)} at "
+            f'the median.']
+
+
+def table_before(page):
+    """Of the sources of three records and more, the column "before" of the page's table."""
+    head = re.search(r'^\| source \| records \|.*\n\|[-|]+\n', page, re.M)
+    cells = [[c.strip() for c in l.split('|')]
+             for l in page[head.end():page.index('\n\n', head.end())].splitlines()]
+    return [float(c[3]) for c in cells if int(c[2]) >= 3 and c[3] != '-']
+
+
+def closing(start, pattern):
+    """What the groups of `pattern` are in the line of `validate` that begins with `start`."""
+    lines = pathlib.Path(sys.argv[1]).read_text().splitlines()
+    return re.search(pattern, next(l for l in lines if l.startswith(start))).groups()
+
+
+def sources(page):
+    counted = [sides[0] for sides in printed.values() if sides[0] and sides[0][0] >= 3]
+    medians = sorted(figures[2] for figures in counted)
+    now, = closing('step time', r'sources ([\d.]+) %')
+    below = sum(m < 10 for m in medians)
+    above = ['{:.1f}'.format(m) for m in medians[(len(medians) + 1) // 2:][:3]]
+    runs, bulk = closing('step time', r'all ([\d,]+) runs: median ([\d.]+) %')
+    without = [e for source, _, _, e in errors_of('step_time_s') if source != 'b_vtrain']
+    regret, tau = closing('ranking', r"mean ([\d.]+) %, Kendall's tau ([\d.]+)")
+    done, asked, part = closing('answered', r'([\d,]+) of ([\d,]+) records \(([\d.]+) %\)')
+    return [f'Median over sources of three records and more: {median(table_before(page)):.1f} % '
+            f'before, {now} % now. {below} of {len(medians)} sources are below 10 % (the next above '
+            f'the middle are at {above[0]}, {above[1]} and {above[2]}). The '
+            f'mean over all {len(medians)} is {statistics.mean(medians):.1f} %, of their 90th '
+            f'percentiles {statistics.mean(f[3] for f in counted):.0f}. All runs: median 22.8 % of '
+            f"the 3,242 that were here at first, {bulk} % of {runs} now (without vTrain's "
+            f"{off(without, 1)}). Kendall's tau over groups that differ in plan only: 0.64 before, "
+            f"{tau} now (0.69 until a run's own word that its ZeRO overlaps was taken, \"What stays "
+            f'unexplained"); regret of the first-ranked plan 0.0 % at the median, '
+            f'{float(regret):.0f} % on average. {done} of {asked} records are answered ({part} %).']
+
+
+def kinds(_):
+    by = {}
+    for source, _, figure, error in errors_of('peak_mem_gib'):
+        if not is_nanotron(source) and not is_ours(source):
+            by.setdefault(figure['kind'], []).append(error)
+    told = (('allocated', 'allocated (`torch.cuda.max_memory_allocated`)'),
+            ('reserved', "reserved (with the allocator's cache)"), ('device', 'device (nvidia-smi)'))
+    return ['Where every setting is known the forecast is close: real PyTorch modules on fake '
+            f'tensors agree with it to {printed["oracle_transformers"][1][2]:.1f} % at the median '
+            '(`oracle_transformers`). Published runs leave settings out. Of those that were not '
+            'made by nanotron:',
+            '\n'.join(['| what was measured | runs | median error | within 10 % | within 20 % |',
+                       '|---|---|---|---|---|'] +
+                      [f'| {words} | {len(by[k]):,} | {off(by[k], 1)} | {share(by[k], 0.1)} | '
+                       f'{share(by[k], 0.2)} |' for k, words in told])]
+
+
+def ran_out():
+    """(source, answer) of the runs that are known to have run out of memory."""
+    return [(source, answer) for source, record, answer in runs
+            if answer.get('outcome', {}).get('measured') == 'oom'
+            and not record['measured'].get('oom_suspect')]
+
+
+def is_false_fit(answer):
+    return answer['outcome'].get('predicted') == 'ran'
+
+
+def experts(_):
+    false = [answer for _, answer in ran_out() if is_false_fit(answer)]
+    return [f'by how much hardly any run says: {sum("experts" in a for a in false)} of the '
+            f'{len(false)} false fits are of mixtures.']
+
+
+def blind_rows():
+    found = re.findall(r'^\| (cards|\d+) (\| `.*)$', (docs / 'blind-tests.md').read_text(), re.M)
+    return [(test, [c.strip() for c in rest.split('|')][1:-1]) for test, rest in found]
+
+
+def parts(cell):
+    """"5 of 27" as two numbers, or nothing."""
+    told = re.fullmatch(r'([\d.]+) of (\d+)', cell)
+    return (float(told[1]), int(told[2])) if told else None
+
+
+def outcomes(page):
+    now, = closing('peak memory', r'sources ([\d.]+) %')
+    bulk, = closing('peak memory', r'runs: median ([\d.]+) %')
+    false, out, refused, ran = closing(
+        'out of memory', r'(\d+) false fits of ([\d,]+) .*; ([\d,]+) false .* of ([\d,]+)')
+    late = [(cells, parts(cells[6])) for test, cells in blind_rows()
+            if test != 'cards' and int(test) >= 5 and parts(cells[6])]
+    blind = [sum(int(p[i]) for _, p in late) for i in (0, 1)]
+    named = {source for cells, _ in late for source in re.findall(r'`(\w+)`', cells[0])}
+    of_sets = {}
+    for source, answer in ran_out():
+        of_sets.setdefault(source if source in named else None, []).append(is_false_fit(answer))
+    most = max(named, key=lambda source: len(of_sets.get(source, [])))
+    here = [f for source in named for f in of_sets.get(source, [])]
+    rest = of_sets.get(None, [])
+    return [f'Median over the sources: {median(table_before(page)):.1f} at first, {now} now; all '
+            f'runs {bulk}. Runs that ran out: {false} of {out} are forecast to fit. In the '
+            f'{len(late)} sets of reports from the fifth blind test on that have any (see '
+            f'[blind-tests.md](blind-tests.md)) {blind[0]} of {blind[1]} were forecast to fit when '
+            f'they were first seen; {sum(here)} of the {len(here)} that are scored of them now are '
+            f'({sum(of_sets[most])} of {len(of_sets[most])} in one of these sets), and {sum(rest)} '
+            f'of the {len(rest)} others. Runs that ran and are forecast to run out: {refused} of '
+            f'{ran} ({100 * int(refused.replace(",", "")) / int(ran.replace(",", "")):.1f} per '
+            f'cent).']
+
+
+def half(values):
+    low, _, high = statistics.quantiles(values, n=4)
+    return low, high
+
+
+def blind(_):
+    table = [cells for _, cells in blind_rows()]
+    time, memory = ([parts(c[at])[0] for c in table if parts(c[at])] for at in (2, 4))
+    out = [parts(c[6]) for c in table if parts(c[6])]
+    ranges = ['{:.0f} and {:.0f}'.format(*half(v)) for v in (time, memory)]
+    return [f'At the median of these tests a first forecast of step time is off by '
+            f'{median(time):.0f} % (half of the tests lie between {ranges[0]}), of peak memory by '
+            f'{median(memory):.0f} % (between {ranges[1]}). Of {sum(p[1] for p in out)} runs that '
+            f'ran out of memory {sum(int(p[0]) for p in out)} were forecast to fit, '
+            f'{max(int(p[0]) for p in out)} of them in one test.']
+
+
+def read(_):
+    table = [cells for _, cells in blind_rows()]
+    time, memory = ([float(f) for c in table if c[at] for f in c[at].split(',')] for at in (3, 5))
+    return [f'Once the code behind the runs was read, the same runs are off by {median(time):.0f} '
+            f'and {median(memory):.0f} % at the median ("now"): how much could be explained.']
+
+
+FIGURES = (waits, nanotron, sources, kinds, experts, outcomes, blind, read)
+
+
+def update_figures(page):
+    """What stands between the markers: prose is wrapped, tables are left as they are."""
+    text = page.read_text()
+
+    def renewed(match):
+        paragraphs = next(f for f in FIGURES if f.__name__ == match[1])(text)
+        if match[2].startswith('\n'):
+            return f'<!-- figures: {match[1]} -->\n' + '\n\n'.join(
+                p if p.startswith('|') else textwrap.fill(p, 120) for p in paragraphs
+            ) + '\n<!-- end -->'
+        before = text[text.rindex('\n', 0, match.start()) + 1:match.start()]
+        indent = ' ' * (3 if re.match(r'\d\. ', before) else 0)
+        filled = textwrap.fill(paragraphs[0], 120, initial_indent=' ' * len(before),
+                               subsequent_indent=indent)
+        return f'<!-- figures: {match[1]} -->{filled[len(before):]}<!-- end -->'
+    page.write_text(re.sub(r'<!-- figures: (\w+) -->(.*?)<!-- end -->', renewed, text,
+                           flags=re.S))
+
+
 printed = rows(pathlib.Path(sys.argv[1]).read_text())
+runs = read_runs(pathlib.Path(sys.argv[2]))
 update(docs / 'accuracy.md', 0, line)
 update(docs / 'accuracy-memory.md', 1, line)
 update_head(docs / 'accuracy.md', 'step time')
 update_head(docs / 'accuracy-memory.md', 'peak memory', 'out of memory')
 update_blind(docs / 'blind-tests.md')
+for written in ('accuracy.md', 'accuracy-memory.md', 'blind-tests.md'):
+    update_figures(docs / written)
 
-if len(sys.argv) > 2:
+if len(sys.argv) > 3:
     page = docs / 'fitted.md'
     text = page.read_text()
     block = re.search(r'^```\n.*?^```\n', text, re.M | re.S)
-    printed_now = pathlib.Path(sys.argv[2]).read_text().strip('\n')
+    printed_now = pathlib.Path(sys.argv[3]).read_text().strip('\n')
     page.write_text(text[:block.start()] + '```\n' + printed_now + '\n```\n' + text[block.end():])

@@ -68,6 +68,7 @@ Json record_json(const ReplayedRun& r) {
          {"step_time_s", step_json(r)},
          {"peak_mem_gib", memory_json(r)},
          {"outcome", outcome_json(r)}};
+  if (r.shape.experts > 0) j["experts"] = r.shape.experts;
   if (r.skipped)
     j["skipped"] = r.skipped->detail.empty() ? r.skipped->reason
                                              : r.skipped->reason + ": " + r.skipped->detail;

@@ -74,6 +74,7 @@ ReplayedShape shape_of(const Replay& replayed) {
   s.data = q.plan.data;
   s.expert = q.plan.expert;
   s.nodes = q.cluster.nodes();
+  if (q.workload.model.moe) s.experts = q.workload.model.moe->experts;
   s.compute = q.workload.compute;
   s.parameters = parameter_count(q.workload.model).total;
   s.gpu = replayed.gpu_known ? q.cluster.groups.front().gpu.name : "not stated";

@@ -28,6 +28,7 @@ struct ReplayedShape {
   int sequence = 0, microbatch = 0;
   int tensor = 1, pipeline = 1, data = 1, expert = 1, nodes = 1;
   DType compute = DType::bf16;
+  int experts = 0;  // of a layer; 0: its MLP is dense
   std::int64_t parameters = 0;
   std::string gpu;  // name of the catalog's entry
 };
