@@ -28,7 +28,8 @@ struct ClusterOptions {
   std::optional<std::string> network;  // name in the catalog; absent: the one of the nodes
   std::optional<Bytes> host_ram;       // of every node
   std::optional<int> gpus_per_node;
-  std::optional<int> power_limit_w;  // [W] of every GPU
+  std::optional<int> power_limit_w;         // [W] of every GPU
+  std::optional<PeerAccess> peer_access{};  // over PCIe; absent: as each GPU usually has it
 };
 
 // At least one cluster, each with 1 to 1,000,000 GPUs. Problems are of kind request.

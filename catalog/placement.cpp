@@ -162,6 +162,7 @@ Result<Cluster> join(const Catalog& catalog, std::vector<NodeGroup> groups, std:
     if (options.host_ram) g.node.host_ram = options.host_ram;
     if (g.node.power_limit_w) g.gpu.power_limit_w = g.node.power_limit_w;
     if (options.power_limit_w) g.gpu.power_limit_w = *options.power_limit_w;
+    if (options.peer_access) g.gpu.peer_over_pcie = *options.peer_access;
   }
   for (const NodeGroup& g : groups)
     if (g.gpu.vendor != groups.front().gpu.vendor)

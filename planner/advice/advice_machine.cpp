@@ -30,6 +30,7 @@ std::vector<Cluster> clusters_of(const AdviceTrial& t, const std::string& words)
   ClusterOptions options;
   options.host_ram = t.request.asked.host_ram;
   options.power_limit_w = t.request.asked.power_limit_w;
+  options.peer_access = t.request.asked.peer_access;
   options.network = t.request.asked.network;
   auto clusters = parse_gpus(t.request.facts->catalog, words, options);
   return clusters ? *std::move(clusters) : std::vector<Cluster>{};

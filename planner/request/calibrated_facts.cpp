@@ -5,8 +5,8 @@
 #include <set>
 #include <utility>
 
-#include "catalog/cluster_parser.hpp"
 #include "catalog/device_profile.hpp"
+#include "planner/request/asked_cluster.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {
@@ -17,9 +17,7 @@ namespace {
 std::vector<const Gpu*> gpus_of(const Catalog& catalog, const Request& request) {
   std::vector<const Gpu*> found;
   if (!request.gpus) return found;
-  const auto clusters =
-      parse_gpus(catalog, *request.gpus,
-                 {request.network, request.host_ram, request.gpus_per_node, request.power_limit_w});
+  const auto clusters = parse_gpus(catalog, *request.gpus, cluster_options(request));
   if (!clusters) return found;
   std::set<std::string> ids;
   for (const Cluster& cluster : *clusters)
@@ -82,6 +80,8 @@ Result<Facts> calibrated_facts(const std::filesystem::path& root, const Request&
   if (!problems.empty()) return problems;
   const DeviceProfile* named = named_profile(*calibration, request);
   if (named != nullptr) take_peer_access(*named, catalog->gpus);
+  if (request.peer_access)
+    for (Gpu& gpu : catalog->gpus) gpu.peer_over_pcie = *request.peer_access;
   const std::vector<const Gpu*> asked = gpus_of(*catalog, request);
   for (const Gpu* gpu : asked)
     if (const DeviceProfile* p = serving(*calibration, *gpu))
@@ -94,6 +94,21 @@ Result<Facts> calibrated_facts(const std::filesystem::path& root, const Request&
       lay_links_over(calibration->profile.links, *asked.front(), *p);
   lay_over_all(*calibration, catalog->gpus);
   return Facts{*std::move(catalog), *std::move(reading), std::move(calibration->profile)};
+}
+
+std::vector<std::string> calibration_notes(const Profile& profile,
+                                           const std::vector<Cluster>& clusters) {
+  std::vector<std::string> notes;
+  for (const FieldSource& field : profile.provenance.fields) {
+    if (field.field == "--profile") notes.push_back(sentence("--profile ", field.source, '.'));
+    const auto has_it = [&](const Cluster& cluster) {
+      return std::any_of(cluster.groups.begin(), cluster.groups.end(),
+                         [&](const NodeGroup& g) { return g.gpu.id == field.field; });
+    };
+    if (std::any_of(clusters.begin(), clusters.end(), has_it))
+      notes.push_back(sentence(field.field, " rests on ", field.source, "."));
+  }
+  return notes;
 }
 
 Result<Profile> calibrated_profile(Catalog& catalog) {

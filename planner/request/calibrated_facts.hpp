@@ -2,6 +2,8 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "planner/facts.hpp"
 #include "planner/request/request.hpp"
@@ -17,7 +19,11 @@ enum class ModelsAsked { one, many };
 Result<Facts> calibrated_facts(const std::filesystem::path& root, const Request& request,
                                ModelsAsked models = ModelsAsked::many);
 
-// The same for many questions: constants of links, which serve one kind of GPU, stay as published.
+// What answers about these clusters rest on beyond the published constants, in whole sentences.
+std::vector<std::string> calibration_notes(const Profile& profile,
+                                           const std::vector<Cluster>& clusters);
+
+// The facts for many questions: constants of links, which serve one kind of GPU, stay as published.
 Result<Profile> calibrated_profile(Catalog& catalog);
 
 }  // namespace shardwise

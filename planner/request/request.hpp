@@ -12,6 +12,7 @@
 
 #include "catalog/adapter.hpp"
 #include "catalog/dtype.hpp"
+#include "catalog/gpu.hpp"
 #include "catalog/optimizer.hpp"
 #include "catalog/preference.hpp"
 #include "catalog/transformer.hpp"
@@ -25,9 +26,10 @@ struct Request {
   std::optional<std::string> gpus;
   std::optional<int> nodes, gpus_per_node;
   std::optional<std::string> network;
-  std::optional<Bytes> host_ram;     // of every node
-  std::optional<int> power_limit_w;  // [W] of every GPU
-  std::vector<Method> methods;       // empty: the sensible ones
+  std::optional<Bytes> host_ram;          // of every node
+  std::optional<int> power_limit_w;       // [W] of every GPU
+  std::optional<PeerAccess> peer_access;  // of them over PCIe; absent: as each usually has it
+  std::vector<Method> methods;            // empty: the sensible ones
   std::optional<std::string> framework;
   std::optional<int> sequence;         // tokens
   std::optional<std::string> lengths;  // path of the samples' lengths (sample_lengths.hpp)

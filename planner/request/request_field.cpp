@@ -35,6 +35,7 @@ Choices formats() {
 }
 Choices quantizations() { return names_in(quantization_rows); }
 Choices offloads() { return names_in(offload_choices); }
+Choices yes_or_no() { return {"yes", "no"}; }
 
 // The plain kinds: a member of the request, and its value as a FieldValue.
 template <auto member>
@@ -111,6 +112,10 @@ V get_precision(const R& r) {
   if (!r.precision) return {};
   return std::string(name(*r.precision));
 }
+V get_peer_access(const R& r) {
+  if (!r.peer_access) return {};
+  return std::string(*r.peer_access == PeerAccess::yes ? "yes" : "no");
+}
 V get_offload(const R& r) {
   if (!r.offload) return {};
   return std::string(offload_name(*r.offload));
@@ -121,7 +126,7 @@ V get_quantization(const R& r) {
 }
 const std::string& word(const V& v) { return std::get<std::string>(v); }
 
-constexpr std::array<RequestField, 51> field_rows{{
+constexpr std::array<RequestField, 52> field_rows{{
     {"model", "MODEL", "MODEL", "catalog name, alias such as 70b, or the path of a config.json",
      text_kind, 0, 0, nullptr, set_plain<&R::model>, get_plain<&R::model>},
     {"gpus", "--gpus", "GPUS", "6x24GB, 2xRTX-3090, 16xH100-SXM, 4 nodes of 8xA100-80GB, dgx-h100",
@@ -137,6 +142,12 @@ constexpr std::array<RequestField, 51> field_rows{{
     {"power_limit_w", "--power-limit", "WATTS",
      "power limit of every GPU (nvidia-smi -pl), up to the board's own: 280", integer_kind, 1,
      10'000, nullptr, set_integer<&R::power_limit_w>, get_integer<&R::power_limit_w>},
+    {"peer_access", "--peer-access", "YES|NO",
+     "whether GPUs reach each other over PCIe (nvidia-smi topo -p2p r): yes, or no, as with most "
+     "consumer cards' drivers, NCCL_P2P_LEVEL=NVL and many cloud containers",
+     text_kind, 0, 0, yes_or_no,
+     [](R& r, const V& v) { r.peer_access = word(v) == "yes" ? PeerAccess::yes : PeerAccess::no; },
+     get_peer_access},
     {"method", "--method", "METHOD", "pretrain, full, lora, dora or qlora; repeat for several",
      FieldKind::texts, 0, 0, methods, set_methods, get_methods},
     {"preference", "--preference", "NAME",
@@ -366,14 +377,28 @@ std::vector<std::string> parted(std::string_view rest, char by) {
   return words;
 }
 
+bool has_word(std::string_view words, std::string_view one) {
+  const std::vector<std::string> each = parted(words, ' ');
+  return std::find(each.begin(), each.end(), one) != each.end();
+}
+
+// Commands that ask but a few of the rows which belong to all others.
+struct FewFields {
+  std::string_view command, keys;
+};
+constexpr std::array<FewFields, 1> few_fields{
+    {{"collectives", "gpus nodes gpus_per_node network peer_access profile"}}};
+
 }  // namespace
 
 bool RequestField::belongs_to(std::string_view asking) const {
-  const std::vector<std::string> asked_by = parted(commands, ' ');
-  return commands.empty() || std::find(asked_by.begin(), asked_by.end(), asking) != asked_by.end();
+  for (const FewFields& few : few_fields)
+    if (few.command == asking) return has_word(few.keys, key);
+  return commands.empty() || has_word(commands, asking);
 }
 
 std::string commands_asking(const RequestField& field) {
+  if (field.commands.empty()) return "a command that forecasts a run";
   std::vector<std::string> words = parted(field.commands, ' ');
   std::erase(words, "sweep");  // whose keys stand in a study
   return listed(std::vector<std::string_view>(words.begin(), words.end()), " or ");

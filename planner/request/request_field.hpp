@@ -39,7 +39,8 @@ struct RequestField {
   std::vector<std::string_view> (*choices)();  // of a closed set of texts; else nullptr
   void (*set)(Request&, const FieldValue&);    // REQUIRES a value that field_problem accepts
   FieldValue (*get)(const Request&);
-  std::string_view commands = {};  // those that ask it, by a space; empty: all of them do
+  // Those that ask it, by a space; empty: all do but those that ask only few (request_field.cpp).
+  std::string_view commands = {};
   NumberLetters letters = NumberLetters::none;
 
   bool belongs_to(std::string_view asking) const;

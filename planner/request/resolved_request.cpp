@@ -4,14 +4,14 @@
 #include <bit>
 #include <utility>
 
-#include "catalog/cluster_parser.hpp"
 #include "catalog/find.hpp"
 #include "catalog/json_document.hpp"
 #include "catalog/names.hpp"
 #include "catalog/spoken_cluster.hpp"
 #include "planner/figures.hpp"
+#include "planner/request/asked_cluster.hpp"
 #include "planner/request/asked_model.hpp"
-#include "planner/request/card_sizes.hpp"
+#include "planner/request/calibrated_facts.hpp"
 #include "planner/request/usual_framework.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/graphs/recompute_policy.hpp"
@@ -51,42 +51,6 @@ bool names_nodes_with_ram(const Catalog& catalog, const std::string& text) {
     const Node* node = node_named(catalog, part.name);
     return node != nullptr && node->host_ram;
   });
-}
-
-void spread_over_nodes(const Catalog& catalog, ResolvedRequest& r, ClusterOptions options,
-                       Problems& problems) {
-  const int gpus = r.gpus(), nodes = *r.asked.nodes;
-  if (r.asked.gpus_per_node) {
-    if (r.clusters.front().nodes() != nodes)
-      problems.push_back({ProblemKind::request, "--nodes",
-                          sentence(nodes, " contradicts --gpus-per-node ", *r.asked.gpus_per_node,
-                                   " of ", counted(gpus, "GPU"))});
-    return;
-  }
-  if (gpus % nodes != 0) {
-    problems.push_back({ProblemKind::request, "--nodes",
-                        sentence(counted(gpus, "GPU"), gpus == 1 ? " does" : " do",
-                                 " not divide over ", counted(nodes, "node"))});
-    return;
-  }
-  options.gpus_per_node = gpus / nodes;
-  auto clusters = parse_gpus(catalog, *r.asked.gpus, options);
-  if (!clusters) return add(problems, clusters.error());
-  r.clusters = *std::move(clusters);
-}
-
-// Cards that come on a board of their own (SXM) share no box with others.
-void note_boards(ResolvedRequest& r) {
-  const Cluster& c = r.clusters.front();
-  const auto on_board = std::find_if(c.groups.begin(), c.groups.end(), [](const NodeGroup& g) {
-    return !g.gpu.default_node.empty();
-  });
-  const bool in_slots = std::any_of(c.groups.begin(), c.groups.end(),
-                                    [](const NodeGroup& g) { return g.gpu.default_node.empty(); });
-  if (on_board == c.groups.end() || !in_slots || !c.network) return;
-  r.notes.push_back(sentence(*r.asked.gpus, " is taken as boxes joined by ", c.network->name, ": ",
-                             on_board->gpu.name,
-                             " comes on a board of its own; name a PCIe card for one box."));
 }
 
 // Frameworks are rows of PyTorch on CUDA and ROCm: names, allocator and all.
@@ -138,24 +102,11 @@ void note_power_limit(ResolvedRequest& r) {
 
 void resolve_clusters(ResolvedRequest& r, Problems& problems) {
   const Catalog& catalog = r.facts->catalog;
-  if (!r.asked.gpus) {
-    problems.push_back({ProblemKind::request, "--gpus",
-                        "is missing; expected for example 6x24GB, 2xRTX-3090, 16xH100-SXM or "
-                        "dgx-h100"});
-    return;
-  }
-  const ClusterOptions options{r.asked.network, r.asked.host_ram, r.asked.gpus_per_node,
-                               r.asked.power_limit_w};
-  auto clusters = parse_gpus(catalog, *r.asked.gpus, options);
+  auto clusters = asked_clusters(catalog, r.asked);
   if (!clusters) return add(problems, clusters.error());
   r.clusters = *std::move(clusters);
-  if (r.asked.nodes) spread_over_nodes(catalog, r, options, problems);
-  note_boards(r);
   note_other_software(r);
-  if (r.asked.network && std::all_of(r.clusters.begin(), r.clusters.end(),
-                                     [](const Cluster& c) { return c.nodes() == 1; }))
-    r.notes.emplace_back("--network changes nothing here: all GPUs are in one machine.");
-  for (std::string& note : notes_of_sizes(catalog, *r.asked.gpus))
+  for (std::string& note : machine_notes(*r.facts, r.asked, r.clusters))
     r.notes.push_back(std::move(note));
   note_power_limit(r);
   r.host_ram_stated = r.asked.host_ram || names_nodes_with_ram(catalog, *r.asked.gpus);
@@ -413,19 +364,6 @@ void resolve_images(ResolvedRequest& r, Problems& problems) {
       "; the vision tower, ", shown_parameters(tower.parameters()), " parameters, is frozen."));
 }
 
-// What the answer rests on beyond the published constants (calibrated_facts.hpp).
-void note_calibrations(ResolvedRequest& r) {
-  for (const FieldSource& field : r.facts->profile.provenance.fields) {
-    if (field.field == "--profile") r.notes.push_back(sentence("--profile ", field.source, '.'));
-    for (const Cluster& cluster : r.clusters)
-      if (std::any_of(cluster.groups.begin(), cluster.groups.end(),
-                      [&](const NodeGroup& g) { return g.gpu.id == field.field; })) {
-        r.notes.push_back(sentence(field.field, " rests on ", field.source, "."));
-        break;
-      }
-  }
-}
-
 // Before it is a multiple of the GPUs.
 std::int64_t batch_by_habit(const ResolvedRequest& r) {
   if (r.asked.optimizer != nullptr && r.asked.optimizer->in_backward)  // nothing accumulates
@@ -469,7 +407,8 @@ Result<ResolvedRequest> resolve(const Request& request, const Facts& facts,
   resolve_lengths(r, problems);
   if (!problems.empty()) return placed(r, problems);
   if (unnamed == UnnamedMethods::one) keep_first_card(r);
-  note_calibrations(r);
+  for (std::string& note : calibration_notes(facts.profile, r.clusters))
+    r.notes.push_back(std::move(note));
   resolve_sizes(r);
   if (r.model.vision) resolve_images(r, problems);
   if (!problems.empty()) return placed(r, problems);

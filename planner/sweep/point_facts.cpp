@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "catalog/cluster_parser.hpp"
 #include "catalog/text_file.hpp"
+#include "planner/request/asked_cluster.hpp"
 #include "planner/request/calibrated_facts.hpp"
 #include "planner/sweep/fingerprint.hpp"
 
@@ -73,14 +73,13 @@ Result<std::unique_ptr<PointFacts>> PointFacts::load(const fs::path& root) {
 std::string PointFacts::kind_of(const Request& request) const {
   std::set<std::string> ids;
   if (request.gpus) {
-    const auto clusters = parse_gpus(
-        catalog_, *request.gpus,
-        {request.network, request.host_ram, request.gpus_per_node, request.power_limit_w});
+    const auto clusters = parse_gpus(catalog_, *request.gpus, cluster_options(request));
     if (clusters)
       for (const Cluster& cluster : *clusters)
         for (const NodeGroup& group : cluster.groups) ids.insert(group.gpu.id);
   }
   std::string kind = request.profile.value_or("");
+  if (request.peer_access) kind += *request.peer_access == PeerAccess::yes ? "\nyes" : "\nno";
   for (const std::string& id : ids) kind += '\n' + id;
   return kind;
 }

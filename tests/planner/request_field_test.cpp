@@ -68,6 +68,10 @@ TEST_CASE("flags are read into the request") {
   CHECK(r.host_ram == Bytes(128'000'000'000));
   CHECK(set(r, "power_limit_w", {"280"}).empty());
   CHECK(r.power_limit_w == 280);
+  CHECK(set(r, "peer_access", {"No"}).empty());
+  CHECK(r.peer_access == PeerAccess::no);
+  CHECK(set(r, "peer_access", {"yes"}).empty());
+  CHECK(r.peer_access == PeerAccess::yes);
   CHECK(set(r, "offload", {"params+optimizer"}).empty());
   CHECK((r.offload->parameters && r.offload->optimizer && !r.offload->activations));
   CHECK(set(r, "optimizer", {"adamw8bit"}).empty());

@@ -9,6 +9,7 @@
 #include "planner/report/request_json.hpp"
 #include "planner/request/usual_framework.hpp"
 #include "planner/sentence.hpp"
+#include "simulator/network/topology.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
 
@@ -268,6 +269,40 @@ TEST_CASE("what a power limit does not change is said of every card a size stand
   CHECK(notes_at("3090", 174).find("extrapolated") != std::string::npos);
   CHECK(notes_at("3090", 350).find("350 holds nothing back on GeForce RTX 3090") !=
         std::string::npos);
+}
+
+// Eight L40S stand in a box with PCIe switches. Below one of them NCCL's kernels reach 0.96 of what
+// a slot moves by DMA directly and 0.59 through host memory ("p2p" and "shm" of
+// catalog/profiles/nccl-2.30.json). The catalog has the card with access.
+TEST_CASE("whether GPUs reach each other over PCIe may be said") {
+  const auto rate_with = [](std::optional<PeerAccess> access) {
+    Request r = request_for("8b", "8xL40S", {Method::lora});
+    r.peer_access = access;
+    const Cluster cluster = resolved(r).clusters.front();
+    return Topology(cluster, known_facts().profile.links).path(0, 1).bandwidth.value;
+  };
+  const double direct = rate_with(PeerAccess::yes);
+  CHECK(rate_with(PeerAccess::no) == Approx(direct * 0.59 / 0.96));
+  CHECK(rate_with(std::nullopt) == Approx(direct));
+}
+
+TEST_CASE("what peer access changes is said") {
+  const auto note_of = [](const char* gpus, PeerAccess access) -> std::string {
+    Request r = request_for("8b", gpus, {Method::lora});
+    r.peer_access = access;
+    for (const std::string& note : resolved(r).notes)
+      if (note.starts_with("--peer-access")) return note;
+    return "";
+  };
+  CHECK(note_of("8xL40S", PeerAccess::no).find("through host memory") != std::string::npos);
+  CHECK(note_of("8xL40S", PeerAccess::yes).find("directly") != std::string::npos);
+  // One card has nobody to reach, an NVSwitch joins all eight of an HGX board, and between two
+  // cards of a desktop lies the CPU, where NCCL goes through host memory either way (PXB).
+  for (const char* gpus : {"L40S", "8xH100-SXM", "2x4090"}) {
+    INFO(gpus);
+    CHECK(note_of(gpus, PeerAccess::no).find("changes nothing here") != std::string::npos);
+    CHECK(note_of(gpus, PeerAccess::yes).find("changes nothing here") != std::string::npos);
+  }
 }
 
 TEST_CASE("request files are read strictly") {

@@ -1,0 +1,103 @@
+#include "planner/request/asked_cluster.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "planner/figures.hpp"
+#include "planner/request/card_sizes.hpp"
+#include "planner/sentence.hpp"
+#include "simulator/network/topology.hpp"
+
+namespace shardwise {
+namespace {
+
+using Clusters = std::vector<Cluster>;
+
+Problem wrong_nodes(std::string what) { return {ProblemKind::request, "--nodes", std::move(what)}; }
+
+Result<Clusters> spread_over_nodes(const Catalog& catalog, const Request& r, Clusters clusters) {
+  const int gpus = clusters.front().gpus(), nodes = *r.nodes;
+  if (r.gpus_per_node) {
+    if (clusters.front().nodes() == nodes) return clusters;
+    return wrong_nodes(sentence(nodes, " contradicts --gpus-per-node ", *r.gpus_per_node, " of ",
+                                counted(gpus, "GPU")));
+  }
+  if (gpus % nodes != 0)
+    return wrong_nodes(sentence(counted(gpus, "GPU"), gpus == 1 ? " does" : " do",
+                                " not divide over ", counted(nodes, "node")));
+  ClusterOptions options = cluster_options(r);
+  options.gpus_per_node = gpus / nodes;
+  return parse_gpus(catalog, *r.gpus, options);
+}
+
+// Cards that come on a board of their own (SXM) share no box with others. Empty: nothing to say.
+std::string told_boards(const Request& r, const Cluster& c) {
+  const auto on_board = std::find_if(c.groups.begin(), c.groups.end(), [](const NodeGroup& g) {
+    return !g.gpu.default_node.empty();
+  });
+  const bool in_slots = std::any_of(c.groups.begin(), c.groups.end(),
+                                    [](const NodeGroup& g) { return g.gpu.default_node.empty(); });
+  if (on_board == c.groups.end() || !in_slots || !c.network) return "";
+  return sentence(*r.gpus, " is taken as boxes joined by ", c.network->name, ": ",
+                  on_board->gpu.name,
+                  " comes on a board of its own; name a PCIe card for one box.");
+}
+
+Topology topology_with(PeerAccess access, Cluster cluster, const LinkCalibration& links) {
+  for (NodeGroup& g : cluster.groups) g.gpu.peer_over_pcie = access;
+  return {cluster, links};
+}
+
+bool peer_access_matters(const Cluster& cluster, const LinkCalibration& links) {
+  const Topology with = topology_with(PeerAccess::yes, cluster, links);
+  const Topology without = topology_with(PeerAccess::no, cluster, links);
+  const int gpus = with.gpus_per_node();
+  for (int a = 0; a < gpus; ++a)
+    for (int b = a + 1; b < gpus; ++b)
+      if (with.path(a, b).transport != without.path(a, b).transport) return true;
+  return false;
+}
+
+std::string told_peer_access(const LinkCalibration& links, const Request& r,
+                             const Clusters& clusters) {
+  if (std::none_of(clusters.begin(), clusters.end(),
+                   [&](const Cluster& c) { return peer_access_matters(c, links); }))
+    return "--peer-access changes nothing here: NCCL would take PCIe directly between no two GPUs "
+           "of a machine, which NVLink joins or no PCIe switch (NCCL_P2P_LEVEL).";
+  if (*r.peer_access == PeerAccess::no)
+    return "--peer-access no: what the GPUs of a machine send each other over PCIe goes through "
+           "host memory.";
+  return "--peer-access yes: GPUs below one PCIe switch reach each other directly; the usual "
+         "drivers "
+         "of many consumer cards refuse it.";
+}
+
+}  // namespace
+
+ClusterOptions cluster_options(const Request& r) {
+  return {r.network, r.host_ram, r.gpus_per_node, r.power_limit_w, r.peer_access};
+}
+
+Result<Clusters> asked_clusters(const Catalog& catalog, const Request& r) {
+  if (!r.gpus)
+    return Problem{ProblemKind::request, "--gpus",
+                   "is missing; expected for example 6x24GB, 2xRTX-3090, 16xH100-SXM or dgx-h100"};
+  auto clusters = parse_gpus(catalog, *r.gpus, cluster_options(r));
+  if (!clusters || !r.nodes) return clusters;
+  return spread_over_nodes(catalog, r, *std::move(clusters));
+}
+
+std::vector<std::string> machine_notes(const Facts& facts, const Request& r,
+                                       const Clusters& clusters) {
+  std::vector<std::string> notes;
+  if (std::string boards = told_boards(r, clusters.front()); !boards.empty())
+    notes.push_back(std::move(boards));
+  if (r.network && std::all_of(clusters.begin(), clusters.end(),
+                               [](const Cluster& c) { return c.nodes() == 1; }))
+    notes.emplace_back("--network changes nothing here: all GPUs are in one machine.");
+  for (std::string& note : notes_of_sizes(facts.catalog, *r.gpus)) notes.push_back(std::move(note));
+  if (r.peer_access) notes.push_back(told_peer_access(facts.profile.links, r, clusters));
+  return notes;
+}
+
+}  // namespace shardwise
