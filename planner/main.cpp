@@ -310,13 +310,11 @@ CLI::App* add_catalog(CLI::App& app, CatalogQuestion& question, bool& json) {
   return command;
 }
 
-int ask_of_collectives(const CollectivesOptions& options) {
-  const Output output = terminal(options.json);
-  const auto root = find_catalog_root();
-  if (!root) return report_problems(root.error(), output);
-  const auto facts = calibrated_facts(*root, options.request);
-  if (!facts) return report_problems(facts.error(), output);
-  return collectives(options, *facts, output);
+void add_validate(CLI::App& app, ValidateOptions& validation) {
+  CLI::App* command =
+      app.add_subcommand("validate", "replay published runs and print our own error");
+  add_validate_flags(*command, validation);
+  add_report_flag(*command, validation.report);
 }
 
 int run(int argc, char** argv) {
@@ -350,9 +348,9 @@ int run(int argc, char** argv) {
   add_verdict_flags(plan_words, planning.require_fit);
 
   CollectivesOptions talking;
-  add_collectives_flags(
-      *app.add_subcommand("collectives", "how long do all-reduce and its kin take there?"),
-      talking);
+  AskingCommand talking_words;
+  add_asking(app, talking_words, "collectives", "how long do all-reduce and its kin take there?");
+  add_collectives_flags(*talking_words.app, talking);
   ServeOptions serving;
   CLI::App* serve_command = app.add_subcommand("serve", "the same answers on a local web page");
   add_serve_flags(*serve_command, serving);
@@ -365,17 +363,14 @@ int run(int argc, char** argv) {
       calibration);
   SweepOptions sweeping;
   CLI::App* sweep_command = add_sweep(app, sweeping);
-  CLI::App* validate_command =
-      app.add_subcommand("validate", "replay published runs and print our own error");
   ValidateOptions validation;
-  add_validate_flags(*validate_command, validation);
-  add_report_flag(*validate_command, validation.report);
+  add_validate(app, validation);
 
   if (const auto code = parsed(app, argc, argv)) return *code;
   using R = Request;
   using F = Facts;
   using O = Output;
-  const std::array<std::pair<const AskingCommand*, Answering>, 7> asking{{
+  const std::array<std::pair<const AskingCommand*, Answering>, 8> asking{{
       {&fit_words,
        [&](const R& r, const F& f, const O& o) { return fit(r, f, fit_words.require_fit, o); }},
       {&simulate_words,
@@ -387,10 +382,11 @@ int run(int argc, char** argv) {
       {&models_words, models},
       {&launch_words,
        [&](const R& r, const F& f, const O& o) { return launch(r, launching, f, o); }},
+      {&talking_words,
+       [&](const R& r, const F& f, const O& o) { return collectives(r, talking, f, o); }},
   }};
   for (const auto& [words, answering] : asking)
     if (*words->app) return ask(*words, answering);
-  if (*talking.app) return ask_of_collectives(talking);
   if (*serve_command) return serve(serving, terminal(false));
   if (*sweep_command) return sweep(sweeping, terminal(sweeping.json));
   if (*calibration.app) return calibrate(calibration, terminal(calibration.json));

@@ -1,14 +1,16 @@
 #include "planner/commands/collectives.hpp"
 
 #include <CLI/CLI.hpp>
+#include <utility>
 
-#include "catalog/cluster_parser.hpp"
 #include "catalog/json_document.hpp"
 #include "catalog/names.hpp"
 #include "planner/figures.hpp"
 #include "planner/report/json_parts.hpp"
 #include "planner/report/request_json.hpp"
 #include "planner/report/table.hpp"
+#include "planner/request/asked_cluster.hpp"
+#include "planner/request/calibrated_facts.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/network/collective_model.hpp"
 
@@ -50,18 +52,19 @@ Result<std::vector<Collective>> kinds_of(const CollectivesOptions& options) {
   return kinds;
 }
 
-Result<CollectivesAnswer> collectives_answer(const CollectivesOptions& options,
+Result<CollectivesAnswer> collectives_answer(const Request& request,
+                                             const CollectivesOptions& options,
                                              const Facts& facts) {
   const auto kinds = kinds_of(options);
   if (!kinds) return kinds.error();
-  const Request& r = options.request;
-  const ClusterOptions placed{r.network, std::nullopt, r.gpus_per_node, std::nullopt};
-  const auto clusters = parse_gpus(facts.catalog, r.gpus.value_or(""), placed);
+  const auto clusters = asked_clusters(facts.catalog, request);
   if (!clusters) return clusters.error();
-  CollectivesAnswer a{clusters->front(), {}, {}};
+  CollectivesAnswer a{clusters->front(), {}, machine_notes(facts, request, {clusters->front()})};
   if (clusters->size() > 1)
     a.notes.push_back(sentence("Of ", clusters->size(), " such cards ",
                                a.cluster.groups.front().gpu.name, " is shown."));
+  for (std::string& note : calibration_notes(facts.profile, {a.cluster}))
+    a.notes.push_back(std::move(note));
   if (a.cluster.gpus() < 2)
     return Problem{ProblemKind::request, "--gpus",
                    "one GPU has nobody to talk to; expected at least two"};
@@ -100,7 +103,7 @@ std::string collectives_text(const CollectivesAnswer& a) {
   return text;
 }
 
-Json collectives_json(const CollectivesOptions& options, const CollectivesAnswer& a) {
+Json collectives_json(const Request& request, const CollectivesAnswer& a) {
   Json rows = Json::array();
   for (const Timed& row : a.rows)
     rows.push_back({{"collective", name(row.kind)},
@@ -114,7 +117,7 @@ Json collectives_json(const CollectivesOptions& options, const CollectivesAnswer
                     {"trust", trust_name(row.by.trust)}});
   return {{"schema_version", schema_version},
           {"command", "collectives"},
-          {"request", asked_json(options.request)},
+          {"request", asked_json(request)},
           {"ranks", a.cluster.gpus()},
           {"nodes", a.cluster.nodes()},
           {"collectives", rows},
@@ -124,16 +127,6 @@ Json collectives_json(const CollectivesOptions& options, const CollectivesAnswer
 }  // namespace
 
 void add_collectives_flags(CLI::App& command, CollectivesOptions& o) {
-  o.app = &command;
-  command.add_option("--gpus", o.request.gpus, "as fit has it: 2xRTX-3090, 16xH100-SXM, dgx-h100")
-      ->type_name("GPUS")
-      ->required();
-  command.add_option("--gpus-per-node", o.request.gpus_per_node, "GPUs in each node")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1'000'000));
-  command
-      .add_option("--network", o.request.network, "network between nodes (catalog list networks)")
-      ->type_name("NAME");
   command
       .add_option("--collective", o.kinds,
                   "all_reduce, all_gather, reduce_scatter, all_to_all or broadcast; more than once "
@@ -141,18 +134,14 @@ void add_collectives_flags(CLI::App& command, CollectivesOptions& o) {
       ->type_name("NAME")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command
-      .add_option("--profile", o.request.profile,
-                  "calibration profile: of catalog/profiles, or a file (default: by GPU)")
-      ->type_name("NAME");
-  command.add_flag("--json", o.json, "one JSON document on standard output");
 }
 
-int collectives(const CollectivesOptions& options, const Facts& facts, const Output& output) {
-  const auto answer = collectives_answer(options, facts);
+int collectives(const Request& request, const CollectivesOptions& options, const Facts& facts,
+                const Output& output) {
+  const auto answer = collectives_answer(request, options, facts);
   if (!answer) return report_problems(answer.error(), output);
   if (output.json)
-    output.out << collectives_json(options, *answer).dump(2) << '\n';
+    output.out << collectives_json(request, *answer).dump(2) << '\n';
   else
     output.out << collectives_text(*answer);
   return 0;

@@ -1,7 +1,6 @@
 // `shardwise collectives --gpus ...`: how long would nccl-tests say that a collective takes there?
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,16 +15,15 @@ class App;
 namespace shardwise {
 
 struct CollectivesOptions {
-  CLI::App* app = nullptr;
-  Request request;  // of it the GPUs, how they stand and the profile
   std::vector<std::string>
       kinds;  // names of collectives; none: all that a step issues of all ranks
-  bool json = false;
 };
 
+// The command's own flags; those of a request are the caller's.
 void add_collectives_flags(CLI::App& command, CollectivesOptions& options);
 
 // All ranks in one group, by the model that every forecast asks, with nothing else on the links.
-int collectives(const CollectivesOptions& options, const Facts& facts, const Output& output);
+int collectives(const Request& request, const CollectivesOptions& options, const Facts& facts,
+                const Output& output);
 
 }  // namespace shardwise

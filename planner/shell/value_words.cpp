@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "catalog/collective.hpp"
 #include "planner/launch/launch_target.hpp"
 #include "planner/request/request_field.hpp"
 #include "planner/search/objective.hpp"
@@ -38,7 +39,7 @@ struct ListRow {
   std::string_view name;
   Words (*words)();
 };
-constexpr std::array<ListRow, 7> lists{
+constexpr std::array<ListRow, 8> lists{
     {{"", "--recompute", recompute_words},
      {"launch", "--target", [] { return names_of(launch_targets()); }},
      {"plan", "--objective", [] { return names_of(objectives()); }},
@@ -46,6 +47,10 @@ constexpr std::array<ListRow, 7> lists{
      {"calibrate", "--peer-access",
       [] {
         return Words{"yes", "no"};
+      }},
+     {"collectives", "--collective",
+      [] {
+        return Words(collective_names.begin(), collective_names.end() - 1);  // not send_recv
       }},
      {"", "--lora-targets",
       [] {

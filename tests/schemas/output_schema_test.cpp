@@ -190,10 +190,10 @@ TEST_CASE("simulate tells of a whole run as its schema says", "[schemas]") {
 
 TEST_CASE("collectives answers as its schema says", "[schemas]") {
   for (const char* gpus : {"2xRTX-3090", "2x24GB", "32xH100-SXM"}) {
-    CollectivesOptions options;
-    options.request.gpus = gpus;
+    Request request;
+    request.gpus = gpus;
     Answer a;
-    REQUIRE(collectives(options, facts(), a.output) == 0);
+    REQUIRE(collectives(request, {}, facts(), a.output) == 0);
     const Json answer = a.json();
     check(schema_of("collectives"), answer);
     // Four collectives of 1 KiB to 1 GiB by fours; bus bandwidth is algorithm bandwidth times
@@ -206,16 +206,23 @@ TEST_CASE("collectives answers as its schema says", "[schemas]") {
           Approx(2 * (n - 1) / n * largest["algorithm_gb_per_s"].get<double>()).epsilon(1e-4));
   }
   for (const char* wrong : {"all_reduec", "send_recv"}) {
-    CollectivesOptions options;
-    options.request.gpus = "2xRTX-3090";
-    options.kinds = {wrong};
+    Request request;
+    request.gpus = "2xRTX-3090";
     Answer a;
-    CHECK(collectives(options, facts(), a.output) == 2);
+    CHECK(collectives(request, {{wrong}}, facts(), a.output) == 2);
   }
-  CollectivesOptions alone;
-  alone.request.gpus = "RTX-3090";
-  Answer a;
-  CHECK(collectives(alone, facts(), a.output) == 2);
+  Request request;
+  Answer unsaid, alone, uneven, spread;
+  CHECK(collectives(request, {}, facts(), unsaid.output) == 2);
+  request.gpus = "RTX-3090";
+  CHECK(collectives(request, {}, facts(), alone.output) == 2);
+  request.gpus = "8xA100-80GB";
+  request.nodes = 3;
+  CHECK(collectives(request, {}, facts(), uneven.output) == 2);
+  request.nodes = 2;
+  REQUIRE(collectives(request, {}, facts(), spread.output) == 0);
+  CHECK(spread.json()["nodes"] == 2);
+  CHECK(spread.json()["request"]["nodes"] == 2);
 }
 
 TEST_CASE("models answers as its schema says", "[schemas]") {
