@@ -57,26 +57,66 @@ std::string_view size_of_unknown_unit(std::string_view text) {
   return spoken_memory_gib(text.substr(begin)) ? std::string_view() : text.substr(begin);
 }
 
-// Hardware that people ask for and that no row describes. By the words of a name.
-struct OutOfScope {
-  std::string_view word, maker;
+// Hardware that people ask for and that no row describes, and why.
+struct Maker {
+  std::string_view hardware, reason;
 };
-constexpr OutOfScope out_of_scope[] = {
-    {"apple", "Apple's chips"},       {"mac", "Apple's chips"},
-    {"macbook", "Apple's chips"},     {"m1", "Apple's chips"},
-    {"m2", "Apple's chips"},          {"m3", "Apple's chips"},
-    {"m4", "Apple's chips"},          {"m5", "Apple's chips"},
-    {"arc", "Intel's Arc cards"},     {"a770", "Intel's Arc cards"},
-    {"b580", "Intel's Arc cards"},    {"b60", "Intel's Arc cards"},
-    {"tpu", "Google's TPUs"},         {"tpuv4", "Google's TPUs"},
-    {"tpuv5e", "Google's TPUs"},      {"tpuv5p", "Google's TPUs"},
-    {"tpuv6e", "Google's TPUs"},      {"trainium", "AWS's Trainium"},
-    {"trn1", "AWS's Trainium"},       {"trn2", "AWS's Trainium"},
-    {"ascend", "Huawei's Ascend"},    {"jetson", "NVIDIA's Jetson boards"},
-    {"strix", "AMD's Ryzen AI chips"}};
+constexpr std::string_view shared_memory =
+    "the CPU holds a part of their memory, and no training run on one is known here";
+constexpr Maker apple{"Apple's chips",
+                      "PyTorch trains on them by Metal, without CUDA's kernels and NCCL"};
+constexpr Maker arc{"Intel's Arc cards",
+                    "PyTorch trains on them by XPU and oneCCL, of which nothing is measured here"};
+constexpr Maker tpu{"Google's TPUs", "XLA lays out their memory and schedules their steps"};
+constexpr Maker trainium{"AWS's Trainium chips",
+                         "the Neuron compiler lays out their memory and schedules their steps"};
+constexpr Maker ascend{
+    "Huawei's Ascend chips",
+    "PyTorch trains on them by CANN and HCCL, of which nothing is measured here"};
+constexpr Maker jetson{"NVIDIA's Jetson boards", shared_memory};
+constexpr Maker ryzen{"AMD's Ryzen AI chips", shared_memory};
+constexpr Maker mi300a{"AMD's MI300A", shared_memory};
 
-// Whose hardware the first or second word of a name is; empty where it may be a GPU's.
-std::string_view maker_out_of_scope(const std::string& name) {
+// By the words of a name.
+struct OutOfScope {
+  std::string_view word;
+  const Maker* maker;
+};
+constexpr OutOfScope out_of_scope[] = {{"apple", &apple},
+                                       {"mac", &apple},
+                                       {"macbook", &apple},
+                                       {"m1", &apple},
+                                       {"m2", &apple},
+                                       {"m3", &apple},
+                                       {"m4", &apple},
+                                       {"m5", &apple},
+                                       {"arc", &arc},
+                                       {"a750", &arc},
+                                       {"a770", &arc},
+                                       {"b570", &arc},
+                                       {"b580", &arc},
+                                       {"b60", &arc},
+                                       {"tpu", &tpu},
+                                       {"tpuv4", &tpu},
+                                       {"tpuv5e", &tpu},
+                                       {"tpuv5p", &tpu},
+                                       {"tpuv6e", &tpu},
+                                       {"trainium", &trainium},
+                                       {"trn1", &trainium},
+                                       {"trn2", &trainium},
+                                       {"trainium2", &trainium},
+                                       {"ascend", &ascend},
+                                       {"910b", &ascend},
+                                       {"910c", &ascend},
+                                       {"jetson", &jetson},
+                                       {"orin", &jetson},
+                                       {"strix", &ryzen},
+                                       {"ryzen", &ryzen},
+                                       {"8060s", &ryzen},
+                                       {"mi300a", &mi300a}};
+
+// Whose hardware a word of a name is; nullptr where it may be a GPU's.
+const Maker* maker_out_of_scope(const std::string& name) {
   const std::string dashed = normalised(name);
   for (const OutOfScope& one : out_of_scope) {
     const std::size_t at = dashed.find(one.word);
@@ -84,7 +124,7 @@ std::string_view maker_out_of_scope(const std::string& name) {
     const std::size_t end = at + one.word.size();
     if (end == dashed.size() || dashed[end] == '-') return one.maker;
   }
-  return {};
+  return nullptr;
 }
 
 // Notebooks that people name for the GPU which they lend.
@@ -102,10 +142,9 @@ std::string_view lent_by(const std::string& name) {
 }
 
 Problem unknown_name(const Catalog& catalog, std::string_view text, const std::string& name) {
-  if (const std::string_view maker = maker_out_of_scope(name); !maker.empty())
-    return bad_cluster(text, std::string(maker) +
-                                 " are not in the catalog, which holds NVIDIA's and AMD's GPUs and "
-                                 "Intel's Gaudi");
+  if (const Maker* maker = maker_out_of_scope(name))
+    return bad_cluster(text, std::string(maker->hardware) +
+                                 " are not in the catalog: " + std::string(maker->reason));
   if (const std::string_view gpus = lent_by(name); !gpus.empty())
     return bad_cluster(text, std::string(gpus));
   if (const std::string_view size = size_of_unknown_unit(text); !size.empty())
