@@ -168,6 +168,7 @@ void read_loss(JsonReader& r, Framework& f) {
   if (r.has("loss_slice_bytes")) f.loss_slice = bytes(r, "loss_slice_bytes");
   f.loss_slice_tokens = r.maybe_integer("loss_slice_tokens", 1, 1 << 20);
   f.loss_slice_logit_bytes = r.maybe_number("loss_slice_logit_bytes", 1, 64);
+  f.loss_slice_moved_bytes = r.maybe_number("loss_slice_moved_bytes", 1, 256);
   f.loss_copies_head = r.maybe_flag("loss_copies_head").value_or(false);
   f.loss_recomputes_slices = r.maybe_flag("loss_recomputes_slices").value_or(false);
   f.loss_keeps_slices = r.maybe_flag("loss_keeps_slices").value_or(false);

@@ -160,6 +160,7 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
   else if (t.compile && f.kernels == KernelStyle::compiled)
     f.kernels = KernelStyle::eager;  // the row compiles, this run did not
   f.compiles_loss_alone = t.compile_loss.value_or(f.compiles_loss_alone);
+  f.compiles_loss = f.compiles_loss && t.compile_loss.value_or(true);
   if (stated(c, &PhraseReading::checkpoints_in_units).value_or(false)) checkpoint_in_units(f);
   if (const auto overlaps = stated(c, &PhraseReading::overlaps_reduction))
     f.overlap_gradient_reduce = f.overlap_reduce_at_stage_3 = *overlaps;

@@ -6,6 +6,7 @@
 
 #include "simulator/graphs/cut_head.hpp"
 #include "simulator/graphs/gathered_logits.hpp"
+#include "simulator/graphs/loss_traffic.hpp"
 #include "simulator/graphs/sliced_head.hpp"
 
 namespace shardwise {
@@ -219,12 +220,6 @@ void cut_log_softmax(const Logits& l, std::int64_t e, Operator& log_softmax, Ope
   pick.temporary_category = MemoryCategory::logits;
 }
 
-// Values that PyTorch's softmax reads and writes forward: rows that shared memory does not hold are
-// read for their maximum, for the sum and for the result. Backward reads the gradient twice
-// (aten/src/ATen/native/cuda/SoftMax.cu, cunn_SoftMaxForward, cunn_SoftMaxForwardSmem,
-// cunn_SoftMaxBackward).
-double row_passes(std::int64_t row_bytes) { return row_bytes < 48 * 1024 ? 2 : 4; }
-
 // transformers: logits go to fp32, log-softmax is saved, its gradient and the one before it are
 // fp32 (src/transformers/loss/loss_utils.py:58-70; cross_entropy keeps the log-probabilities).
 void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
@@ -359,9 +354,9 @@ void fused_half_loss(GraphBuilder& b, const Logits& l) {
 // PyTorch 2.15's profiler on the CPU, 4.2 without.
 void compiled_loss(GraphBuilder& b, const Logits& l) {
   const Framework& f = b.workload().framework;
-  const double e = static_cast<double>(b.element());
+  const LossTraffic t = compiled_loss_traffic(b.element());
   const TensorIndex loss = b.tensor_bytes("loss", 4, MemoryCategory::logits, 4);
-  Operator op = loss_operator("compiled_cross_entropy", l, 2 * e, 2 * e, 2);
+  Operator op = loss_operator("compiled_cross_entropy", l, t.forward, t.backward, t.kernels);
   op.inputs = {l.half};
   op.outputs = {loss};
   op.saves = {l.half};
@@ -388,7 +383,7 @@ TensorIndex add_loss(GraphBuilder& b, const Logits& l) {
       fused_half_loss(b, l);
       break;
     default:
-      if (f.compiles_loss_alone || (f.compiles_loss && f.kernels == KernelStyle::compiled))
+      if (is_loss_compiled(f))
         compiled_loss(b, l);
       else
         dense_loss(b, b.workload().model.caps_logits ? capped(b, l) : l,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "simulator/graphs/loss_traffic.hpp"
+
 namespace shardwise {
 namespace {
 
@@ -9,8 +11,7 @@ namespace {
 struct SlicedLoss {
   std::int64_t slices = 1;
   double live = 4;              // [B] of a logit at once
-  double moved = 24;            // [B] of a logit: read and written
-  int kernels = 4;              // beside the products
+  LossTraffic traffic;          // beside the products
   double gradient_summed = 0;   // [B] moved to add a slice's gradient of an element of the head
   int sum_kernels = 0;          // beside the product
   double gradient_held = 0;     // [B] of an element of the head in what is added to, all the while
@@ -35,6 +36,19 @@ std::int64_t summed_head_bytes(const GraphBuilder& b, std::int64_t width) {
   const double each = sums_head_sharded(w, b.plan()) ? bytes_per_element(w.framework.reduce_dtype)
                                                      : static_cast<double>(b.element());
   return static_cast<std::int64_t>(each * static_cast<double>(width * w.model.hidden));
+}
+
+MemoryWork logit_work(double each, double logits, int kernels) {
+  return {ceil_bytes(logits * each), kernels, MemoryAccess::reduction};
+}
+
+// The loss of so many logits on its way forward; a cast takes its elements one by one.
+void add_forward(const LossTraffic& t, double logits, Operator& op) {
+  if (t.cast > 0) {
+    op.forward.push_back(logit_work(t.cast, logits, 1));
+    std::get<MemoryWork>(op.forward.back()).singly = static_cast<std::int64_t>(logits);
+  }
+  if (t.forward > 0) op.forward.push_back(logit_work(t.forward, logits, t.kernels));
 }
 
 // What lives is one slice's logits, the gradient of the hidden states and that of the head.
@@ -70,8 +84,10 @@ void sliced_loss(GraphBuilder& b, TensorIndex x, std::int64_t width, const Slice
     std::vector<Kernel> product{GemmWork{slice, width, w.model.hidden, 1, dtype}};
     if (loss_of.copied > 0)
       product.insert(product.begin(), MemoryWork{ceil_bytes(head * loss_of.copies_moved), 2});
-    for (int pass = 0; pass < (loss_of.checkpointed ? 2 : 1); ++pass)
+    for (int pass = 0; pass < (loss_of.checkpointed ? 2 : 1); ++pass) {
       op.forward.insert(op.forward.end(), product.begin(), product.end());
+      add_forward(loss_of.traffic, logits, op);
+    }
     // Without gradients (a reference's pass) the logits are made and read once (Liger-Kernel
     // @15ce9c44 chunked_loss/fused_linear_preference.py, _compute_loss: chunk_forward, compiled).
     op.forward_alone.insert(op.forward_alone.end(), product.begin(), product.end());
@@ -79,8 +95,8 @@ void sliced_loss(GraphBuilder& b, TensorIndex x, std::int64_t width, const Slice
         MemoryWork{ceil_bytes(logits * bytes_per_element(dtype)), 1, MemoryAccess::reduction});
     op.forward.push_back(GemmWork{slice, w.model.hidden, width, 1, dtype});
     if (trained) op.forward.push_back(GemmWork{w.model.hidden, width, slice, 1, dtype});
-    op.forward.push_back(
-        MemoryWork{ceil_bytes(logits * loss_of.moved), loss_of.kernels, MemoryAccess::reduction});
+    op.forward.push_back(logit_work(loss_of.traffic.backward + loss_of.traffic.cast, logits,
+                                    loss_of.traffic.kernels + (loss_of.traffic.cast > 0 ? 1 : 0)));
     if (trained && loss_of.gradient_summed > 0)
       op.forward.push_back(
           MemoryWork{ceil_bytes(head * loss_of.gradient_summed), loss_of.sum_kernels});
@@ -144,6 +160,25 @@ std::int64_t chunked_slices(const Framework& f, std::int64_t rows, std::int64_t 
   return std::max<std::int64_t>(1, (4 * logits + f.loss_slice->value - 1) / f.loss_slice->value);
 }
 
+// What a loss over slices moves of a logit and holds of it: PyTorch's operators, unless a compiler
+// fuses them or the framework's own code does something else. Where slices wait, autograd keeps the
+// log-softmax of each, and what is compiled the logits.
+void run_operators(const GraphBuilder& b, std::int64_t width, SlicedLoss& loss) {
+  const Framework& f = b.workload().framework;
+  const std::int64_t each = loss.widens ? 4 : b.element();
+  const bool compiled = is_loss_compiled(f);
+  const double half = static_cast<double>(each);
+  // Live per logit of a slice: the dense set (16-bit logits, where it upcasts fp32 log-softmax and
+  // two gradients), or one 16-bit tensor, in place or kept by a compiled loss, and its gradient.
+  if (!compiled) loss.live = f.loss_slice_logit_bytes.value_or(f.loss_upcasts ? 14.0 : 6.0);
+  loss.traffic = compiled ? compiled_loss_traffic(each)
+                          : cross_entropy_traffic(width, each, f.loss_upcasts && each == 2);
+  if (!compiled && f.loss_slice_moved_bytes) loss.traffic = {0, 0, *f.loss_slice_moved_bytes, 6};
+  if (!f.loss_keeps_slices) return;
+  loss.kept = compiled ? half : 4;
+  loss.live = compiled ? half : 8;
+}
+
 // Liger's fused linear cross-entropy takes next_pow2(ceil(T / ceil(V / h))) tokens at a time
 // (Liger src/liger_kernel/ops/fused_linear_cross_entropy.py:61-84).
 std::int64_t fused_linear_slices(std::int64_t rows, std::int64_t vocab, std::int64_t hidden) {
@@ -165,20 +200,16 @@ TensorIndex sliced_head(GraphBuilder& b, TensorIndex x, std::int64_t vocab, std:
   SlicedLoss loss;
   loss.slices = chunked ? chunked_slices(f, b.tokens(), b.tokens() * local)
                         : fused_linear_slices(b.tokens(), vocab, w.model.hidden);
-  // Live per logit of a slice: the dense set (16-bit logits, where it upcasts fp32 log-softmax and
-  // two gradients), or one 16-bit tensor, in place or kept by a compiled loss, and its gradient.
-  const double dense = f.loss_slice_logit_bytes.value_or(f.loss_upcasts ? 14.0 : 6.0);
-  if (chunked && !f.compiles_loss_alone) loss.live = dense;
   loss.checkpointed = chunked && f.loss_recomputes_slices;
-  // The fp32 log-softmax of every slice, and of one the gradients of it and of its fp32 logits.
-  if (chunked && f.loss_keeps_slices) loss.kept = 4, loss.live = 8;
-  // Autocast keeps one 16-bit copy of a head that has a gradient, and none of one that has not.
-  if (loss.kept > 0 && casts_weights(w, b.plan()) && !w.trains_head())
-    loss.heads_kept = 2.0 * static_cast<double>(loss.slices - 1);
   if (chunked && f.loss_copies_head) copy_head(w, loss);
   // Liger's kernel reads 16-bit logits twice and writes their gradient in their place (liger-kernel
   // 0.5.0 to 0.8.2, ops/cross_entropy.py), as other losses in place do.
-  if (!chunked || dense <= 2) loss.moved = 6, loss.kernels = 1;
+  const bool in_place = f.loss_slice_logit_bytes.value_or(4) <= 2;
+  if (chunked) run_operators(b, local, loss);
+  if (!chunked || in_place) loss.traffic = {0, 0, 6, 1};
+  // Autocast keeps one 16-bit copy of a head that has a gradient, and none of one that has not.
+  if (loss.kept > 0 && casts_weights(w, b.plan()) && !w.trains_head())
+    loss.heads_kept = 2.0 * static_cast<double>(loss.slices - 1);
   if (!chunked) sum_as_liger(b, loss);
   sliced_loss(b, x, local, loss);
   b.count_other(tied_here ? 0 : width * local);

@@ -48,6 +48,16 @@ TEST_CASE("A record that was not compiled is replayed eager") {
   CHECK(kernels("fms-fsdp-2024-03-7b-h100x96-hsdp-bs2") == KernelStyle::eager);
 }
 
+// "compile.components is the model alone" of a framework that compiles its loss with the model.
+TEST_CASE("A loss that was not compiled is replayed eager beside compiled kernels") {
+  const auto framework = [](const char* id) { return asked(id).question.workload.framework; };
+  CHECK(framework("titan-b200-gpt-oss-20b-bs20").compiles_loss);
+  const Framework eager = framework("b200log-qwen3-14b-bf16-compile-eagerloss-b5-oom");
+  CHECK(eager.kernels == KernelStyle::compiled);
+  CHECK_FALSE(eager.compiles_loss);
+  CHECK_FALSE(eager.compiles_loss_alone);
+}
+
 // Liger before 0.8.5 leaves the norms of Qwen3's heads where it patches a model that is built, as
 // transformers' Trainer has it do.
 TEST_CASE("Liger leaves the norms of heads to the model's own code") {

@@ -150,13 +150,36 @@ TEST_CASE("a fused head moves each slice's logits three times", "[layer_graph]")
   CHECK(moved() == std::vector<std::int64_t>{logits, apart, logits, apart});
   w.method = Method::lora;  // a frozen head has no gradient
   CHECK(moved() == std::vector<std::int64_t>{logits, logits});
-  // PyTorch's operators over slices: 24 bytes of each logit, as a dense loss.
-  w.method = Method::pretrain;
+}
+
+// PyTorch's operators over two slices of 64 x 1000 logits, as over all of them: to fp32 2 + 4,
+// log-softmax of rows that shared memory holds 4 + 4; backward zeros for the gradient of the choice
+// 4, log-softmax's 4 x 4, and back to 16 bits 4 + 2. A checkpointed slice goes forward twice. What
+// is compiled reads twice, and reads and writes, 2 each.
+TEST_CASE("a loss in slices moves what it does of whole logits", "[layer_graph]") {
+  Workload w = with_dense_loss();
   w.framework.loss = LossKind::chunked;
   w.framework.loss_chunks = 2;
-  CHECK(moved() == std::vector<std::int64_t>{64 * 1000 * 24, 64 * 1000 * 24});
+  const auto of_each = [&] {
+    std::vector<std::int64_t> bytes;
+    const LayerGraph graph = head_graph(w, plan_of(1), false);
+    for (const Kernel& work : graph.operators.back().forward)
+      if (const auto* m = std::get_if<MemoryWork>(&work))
+        bytes.push_back(m->moved.value / (64 * 1000));
+    return bytes;
+  };
+  CHECK(of_each() == std::vector<std::int64_t>{6, 8, 26, 6, 8, 26});
+  w.framework.loss_recomputes_slices = true;
+  CHECK(of_each() == std::vector<std::int64_t>{6, 8, 6, 8, 26, 6, 8, 6, 8, 26});
+  w.framework.loss_slice_moved_bytes = 126;  // by a loss of its own
+  CHECK(of_each() == std::vector<std::int64_t>{126, 126});
+  w.framework.loss_recomputes_slices = false;
   w.framework.loss_slice_logit_bytes = 2;  // in place
-  CHECK(moved() == std::vector<std::int64_t>{logits, logits});
+  CHECK(of_each() == std::vector<std::int64_t>{6, 6});
+  w.framework.loss_slice_logit_bytes.reset();
+  w.framework.compiles_loss = true;
+  w.framework.kernels = KernelStyle::compiled;
+  CHECK(of_each() == std::vector<std::int64_t>{4, 4, 4, 4});
 }
 
 // The logits of two slices, while the second's replace the first's, 4 bytes of 64 x 1000, and the
@@ -202,15 +225,15 @@ TEST_CASE("a slice's product of a copy of the head", "[layer_graph]") {
   CHECK(last().forward_temporary.value == 1000 * 512 * 2 + 64 * 1000 * 64);
   w.framework.autocast = false;  // the fp32 copy itself is kept
   CHECK(last().forward_temporary.value == 1000 * 512 * 4 + 64 * 1000 * 64);
-  CHECK(last().forward.size() == kernels + 2);  // a copy per slice
+  CHECK(last().forward.size() == kernels);  // a copy per slice, and no cast of its logits
   w.framework.loss_recomputes_slices = true;
-  CHECK(last().forward.size() == kernels + 2 + 2 * 2);  // and that and the product once more
+  CHECK(last().forward.size() == kernels + 2 * 3);  // copy, product and softmax once more
   w.framework.autocast = true;
   std::int64_t moved = 0;
   const Operator copied = last();
   for (const Kernel& work : copied.forward)
     if (const auto* m = std::get_if<MemoryWork>(&work)) moved += m->moved.value;
-  CHECK(moved == 2 * (64 * 1000 * 24 + 2 * 1000 * 512 * 12));
+  CHECK(moved == 2 * (64 * 1000 * (2 * (6 + 8) + 26) + 2 * 1000 * 512 * 12));
   // A head in fp32 has no fp32 copy, and autocast's is its only one.
   w.framework.frozen_dtype = DType::fp32;
   w.framework.loss_slice_logit_bytes = 1;
@@ -236,10 +259,10 @@ TEST_CASE("slices that wait for the last one keep their softmax", "[layer_graph]
   w.framework.loss = LossKind::chunked;
   w.framework.loss_chunks = 2;
   w.framework.loss_keeps_slices = true;
-  const auto kept = [&] {
+  const auto kept = [&](std::int64_t live) {
     const LayerGraph graph = head_graph(w, plan_of(1), false);
     const Operator& op = graph.operators.back();
-    CHECK(op.forward_temporary.value == 8 * 64 * 1000);
+    CHECK(op.forward_temporary.value == live * 64 * 1000);
     CHECK(graph.tensors[static_cast<std::size_t>(op.outputs.back())].name == "loss");
     std::int64_t bytes = 0;
     for (const TensorIndex t : op.saves) {
@@ -248,11 +271,15 @@ TEST_CASE("slices that wait for the last one keep their softmax", "[layer_graph]
     }
     return bytes;
   };
-  CHECK(kept() == 4 * 128 * 1000);
+  CHECK(kept(8) == 4 * 128 * 1000);
   // An fp32 head that is frozen is copied to 16 bits for each slice; the layer's own copy is one.
   w.framework.autocast = true;
   w.framework.frozen_dtype = DType::fp32;
-  CHECK(kept() == 4 * 128 * 1000 + 2 * 1000 * 512);
+  CHECK(kept(8) == 4 * 128 * 1000 + 2 * 1000 * 512);
+  // A compiled loss reads 16-bit logits again, 2 B, and makes their gradient of them, 2 B.
+  w.framework.autocast = false;
+  w.framework.compiles_loss_alone = true;
+  CHECK(kept(2) == 2 * 128 * 1000);
 }
 
 // 1000 x 512 elements beside a slice's logits (14 B each of 64 x 1000): in the fp32 of reductions
