@@ -107,6 +107,7 @@ struct ShardedParameters {
   bool saved_for_backward = false;
   bool prefetches_after_loss = false;  // the loss is none of the model's modules, so that backward
                                        // gathers the last layer when the loss is through
+  int units_per_block = 1;  // FSDP: the block and the modules in it that its policy wraps as well
   std::optional<Bytes> live_parameters;  // DeepSpeed: max_live_parameters, in 16-bit bytes
 };
 

@@ -118,6 +118,7 @@ RunPlan read_plan(JsonReader& r) {
   p.zero = r.maybe_integer("zero", 0, 3);
   p.hsdp_shard = maybe_count(r, "hsdp_shard");
   p.fsdp_version = r.maybe_integer("fsdp_version", 1, 2);
+  p.fsdp_units_per_block = r.maybe_integer("fsdp_units_per_block", 1, 1000);
   p.sp = r.maybe_flag("sp");
   p.async_tp = r.maybe_flag("async_tp");
   p.schedule = r.maybe_text("schedule");

@@ -66,6 +66,7 @@ struct RunTraining {
 
 struct RunPlan {
   std::optional<int> dp, tp, pp, vpp, cp, ep, etp, zero, hsdp_shard, fsdp_version;
+  std::optional<int> fsdp_units_per_block;
   std::optional<bool> sp, async_tp;
   std::optional<std::string> schedule, offload;
   std::vector<int> layers_per_stage;  // empty: not stated

@@ -136,6 +136,7 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
     f.sharded.live_parameters.reset();
     f.fetch_reuse_elements = 0;
   }
+  if (const auto units = c.run.plan.fsdp_units_per_block) f.sharded.units_per_block = *units;
   const PrecisionReading* reading =
       t.precision ? exact_match(c.reading.precisions, *t.precision) : nullptr;
   const bool said = reading != nullptr && reading->weights && !names_masters(*reading->weights, f);

@@ -312,13 +312,14 @@ Seconds CostModel::gradient_hooks(const LayerDefinition& d, const KernelModel& k
                  1e-6);
 }
 
-// Blocks are units. What lies before and behind them is one more, the root, which is left out: the
-// CPU would not be ahead of the embedding's kernels then, and every step be played with its lane.
+// Blocks are units, and what is wrapped in them. What lies before and behind them is one more, the
+// root, which is left out: the CPU would not be ahead of the embedding's kernels then, and every
+// step be played with its lane.
 CostModel::ShardingHooks CostModel::sharding_hooks(const LayerDefinition& d,
                                                    const KernelModel& kernels) const {
   const Framework& f = w_.framework;
   if (!shards_weights(f, plan_)) return {};
-  const int units = at_an_end(d.role) ? 0 : d.blocks;
+  const int units = at_an_end(d.role) ? 0 : d.blocks * f.sharded.units_per_block;
   const double slowdown = kernels.host_slowdown();
   return {slowdown * Seconds(d.graph.parameters.modules * f.host_us_per_sharded_module * 1e-6),
           slowdown * Seconds(units * f.host_us_per_sharded_unit * 1e-6)};

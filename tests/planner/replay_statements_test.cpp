@@ -58,6 +58,15 @@ TEST_CASE("A loss that was not compiled is replayed eager beside compiled kernel
   CHECK_FALSE(eager.compiles_loss_alone);
 }
 
+// A block of MiniGPT and its three linears of over a million elements.
+TEST_CASE("A record says what FSDP wraps inside a block") {
+  const auto units = [](const char* id) {
+    return asked(id).question.workload.framework.sharded.units_per_block;
+  };
+  CHECK(units("dd-minillm-4090-fsdp") == 4);
+  CHECK(units("dd-4090x2-qwen0.6b-fsdp") == 1);
+}
+
 // Liger before 0.8.5 leaves the norms of Qwen3's heads where it patches a model that is built, as
 // transformers' Trainer has it do.
 TEST_CASE("Liger leaves the norms of heads to the model's own code") {

@@ -106,6 +106,9 @@ TEST_CASE("a unit of sharded parameters takes the CPU its time, each way", "[cos
   CHECK((sharded.backward_input.host - whole.backward_input.host).value == Approx(1180e-6));
   CHECK(sharded.recompute.host == whole.recompute.host);
   CHECK(sharded.backward_weight.host == whole.backward_weight.host);
+  w.framework.sharded.units_per_block = 4;  // the block, and three of its linears
+  const LayerTime nested = block_time(w, plan, cluster);
+  CHECK((nested.forward.host - whole.forward.host).value == Approx(4 * 1180e-6));
 }
 
 // The hooks are Python too: 1,180 us x 1.86 on a module's own CPU.
