@@ -151,6 +151,8 @@ struct Framework {
                                // expanded to all heads, every layer keeps a 16-bit mask
   std::optional<int> softmax_batches;  // what divides the sequences times heads of the scores that
                                        // its fused softmax takes; others go by PyTorch's operators
+  bool half_softmax = false;           // eager attention: PyTorch masks the scores, and its softmax
+                                       // stays in 16 bits, whatever a fused one would take
   bool softmax_in_fp32 = false;        // eager attention: its softmax, then cast back to 16 bits
   bool value_is_view_of_qkv =
       false;  // V as the kernel saves it holds the fused projection's output
@@ -197,6 +199,8 @@ struct Framework {
   OutputLife output_life = OutputLife::backward;
   bool eager_activation = false;  // act(gate) * up is two kernels though all else is fused
   bool plain_activation = false;  // with eager kernels: silu is x * sigmoid(x), written out
+  bool adds_bias_apart = false;   // linears leave their bias to an operator of its own, before
+                                  // dropout, the residual's sum or an activation, each a kernel
   bool eager_rotary = false;      // rotation is PyTorch's own operators though all else is fused
   // Tokens come before sequences: q, k, v and the output are copied around a kernel that never
   // stores scores, which wants them the other way, where there is more than one sequence.

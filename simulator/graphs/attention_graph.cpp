@@ -292,8 +292,9 @@ void keep_scores(GraphBuilder& b, Operator& op, const AttentionWork& work) {
     run_plain_softmax(b, op, scores);
     return;
   }
+  const bool half = w.framework.half_softmax;
   const bool unfused = leaves_fused_softmax(b, work);
-  if (unfused) run_unfused_softmax(op, static_cast<double>(scores));
+  if (unfused) run_unfused_softmax(op, static_cast<double>(scores), half);
   const std::int64_t e = b.element();
   const auto keep = [&](std::string_view name, std::int64_t bytes) {
     op.outputs.push_back(b.tensor_bytes(name, bytes, MemoryCategory::activations, 0));
@@ -303,8 +304,8 @@ void keep_scores(GraphBuilder& b, Operator& op, const AttentionWork& work) {
   if (b.own_code().caps_scores) keep("scores_tanh", scores * e);
   // The fp32 softmax keeps its own result beside the 16-bit one that the product reads. autocast
   // has it in fp32 whatever the class says.
-  const bool in_fp32 = unfused || (w.framework.softmax_in_fp32 &&
-                                   (w.framework.autocast || !b.own_code().half_softmax));
+  const bool in_fp32 = (unfused && !half) || (w.framework.softmax_in_fp32 &&
+                                              (w.framework.autocast || !b.own_code().half_softmax));
   if (in_fp32 && e == 2) keep("softmax_fp32", scores * 4);
   if (w.attention_dropout) {
     const TensorIndex mask =

@@ -350,7 +350,8 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
 }
 
 TensorIndex GraphBuilder::residual_add(TensorIndex x, TensorIndex branch, std::int64_t elements) {
-  const bool fused = !eager();  // fused into the norm that follows: one write less
+  // Fused into the norm that follows: one write less.
+  const bool fused = !eager() && !workload_.framework.adds_bias_apart;
   const TensorIndex out = stream_tensor("residual", elements);
   Operator op;
   op.name = "residual_add";
@@ -364,6 +365,15 @@ TensorIndex GraphBuilder::residual_add(TensorIndex x, TensorIndex branch, std::i
                          : traffic(as_double(bytes_of(out) + bytes_of(branch)), 1)};
   op.passes_gradient = true;
   add(std::move(op));
+  return out;
+}
+
+TensorIndex GraphBuilder::with_bias(TensorIndex x, std::int64_t elements, bool biased) {
+  if (!biased || !workload_.framework.adds_bias_apart) return x;
+  const TensorIndex out =
+      pointwise("bias", {x}, {}, elements, 2 * as_double(element_ * elements), 0, 1);
+  last().backward.clear();
+  last().passes_gradient = true;
   return out;
 }
 

@@ -149,6 +149,8 @@ class GraphBuilder {
   TensorIndex linear(const LinearSpec& spec, TensorIndex source, std::int64_t rows);
   TensorIndex residual_add(TensorIndex x, TensorIndex branch, std::int64_t elements);
   TensorIndex dropout(TensorIndex x, std::int64_t elements);
+  // The sum of `x` and the bias that its linear has left to an operator of its own.
+  TensorIndex with_bias(TensorIndex x, std::int64_t elements, bool biased);
   // As a product reads it: an fp32 tensor is copied to 16 bits under autocast.
   TensorIndex cast_input(TensorIndex x, std::int64_t elements);
   // One operator of `launches` kernels that reads and writes `passes` times `elements`.

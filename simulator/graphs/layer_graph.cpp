@@ -88,6 +88,8 @@ TensorIndex add_block(GraphBuilder& b, TensorIndex x, BlockKind kind) {
 
   const TensorIndex normed = b.norm("attention_norm", x, rows, m.hidden);
   TensorIndex branch = add_first_half(b, normed, kind);
+  if (kind.mixer == LayerMixer::attention_and_mlp)
+    branch = b.with_bias(branch, elements, m.biases.o);
   if (norms_outputs) branch = b.norm("attention_output_norm", branch, rows, m.hidden);
   branch = b.dropout(branch, elements);
   const TensorIndex middle = b.residual_add(x, branch, elements);
@@ -95,6 +97,7 @@ TensorIndex add_block(GraphBuilder& b, TensorIndex x, BlockKind kind) {
   const TensorIndex again = parallel ? normed : b.norm("mlp_norm", middle, rows, m.hidden);
   const std::int64_t width = kind.double_wide_mlp ? 2 * std::int64_t{m.ffn} : m.ffn;
   branch = kind.experts ? add_experts(b, middle, again) : add_mlp(b, again, width, true);
+  branch = b.with_bias(branch, elements, !kind.experts && m.biases.mlp);
   if (norms_outputs) branch = b.norm("mlp_output_norm", branch, rows, m.hidden);
   branch = b.dropout(branch, elements);
   const TensorIndex out = b.residual_add(middle, branch, elements);

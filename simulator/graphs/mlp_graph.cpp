@@ -102,8 +102,8 @@ TensorIndex add_mlp(GraphBuilder& b, TensorIndex normed, std::int64_t width, boo
   // What projects q, k and v at once does so with gate and up (modeling_phi3.py, Phi3MLP).
   if (b.own_code().fused_gate_up) x = b.cast_input(x, rows * m.hidden);
   const std::int64_t local = width / b.tensor();
-  const TensorIndex up =
-      b.linear({"up", m.hidden, width, Cut::columns, m.biases.mlp, on.up}, x, rows);
+  TensorIndex up = b.linear({"up", m.hidden, width, Cut::columns, m.biases.mlp, on.up}, x, rows);
+  up = b.with_bias(up, rows * local, m.biases.mlp);
   TensorIndex activated = 0;
   if (m.gated_mlp) {
     const bool apart = b.workload().framework.sums_gate_and_up_apart && !b.plan().sequence_parallel;
@@ -111,9 +111,10 @@ TensorIndex add_mlp(GraphBuilder& b, TensorIndex normed, std::int64_t width, boo
                               : apart   ? b.gather_sequence(normed, m.hidden)
                                         : b.gathered_again(x, normed, m.hidden);
     const std::size_t other = b.operators();
-    const TensorIndex gate =
+    TensorIndex gate =
         b.linear({"gate", m.hidden, width, Cut::columns, m.biases.mlp, on.gate}, again, rows);
     if (b.own_code().fused_gate_up) b.join_launches(other);
+    gate = b.with_bias(gate, rows * local, m.biases.mlp);
     activated = gated_activation(b, gate, up, rows * local);
   } else {
     activated = plain_activation(b, up, rows * local);

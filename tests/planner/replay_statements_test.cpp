@@ -67,6 +67,15 @@ TEST_CASE("A record says what FSDP wraps inside a block") {
   CHECK(units("dd-4090x2-qwen0.6b-fsdp") == 1);
 }
 
+// A loop over get_gpt_layer_local_spec has TransformerConfig's defaults, not the script's.
+TEST_CASE("Megatron Core's local layers in a loop of one's own fuse nothing") {
+  const Framework f = asked("coms6998-1b-single-1xa6000").question.workload.framework;
+  CHECK(f.id == "megatron-core-defaults");
+  CHECK(f.adds_bias_apart);
+  CHECK(f.half_softmax);
+  CHECK_FALSE(f.gradient_fusion);
+}
+
 // Liger before 0.8.5 leaves the norms of Qwen3's heads where it patches a model that is built, as
 // transformers' Trainer has it do.
 TEST_CASE("Liger leaves the norms of heads to the model's own code") {

@@ -49,3 +49,50 @@ TEST_CASE("scores in other numbers than the fused softmax takes go by PyTorch's 
   plan.microbatch = 2;
   CHECK_FALSE(beside_scores(w, plan).products_alone);
 }
+
+// 8 x 128 x 128 = 131,072 scores, none widened: mask in place 2 + 2 and its byte, softmax 2 + 2,
+// where the fused one has nothing beside its kernel; backward softmax 2 + 2 + 2, the mask again.
+TEST_CASE("scores of a model that is cast stay in 16 bits") {
+  Workload w = pretraining(llama(1, 512, 8, 8, 1408, 1000), 128);
+  w.framework.kernels = KernelStyle::fused;
+  w.framework.attention = AttentionKernel::eager;
+  const ParallelPlan plan = plan_of(1);
+  const auto kept = [&] {
+    for (const Operator& op : block_graph(w, plan, {}).operators)
+      if (op.kind == OperatorKind::attention) return op.saves.size();
+    return std::size_t{0};
+  };
+  const Beside fused = beside_scores(w, plan);
+  const std::size_t of_fused = kept();
+  w.framework.half_softmax = true;
+  const Beside half = beside_scores(w, plan);
+  CHECK(half.products_alone);
+  CHECK(half.forward - fused.forward == (5 + 4) * 131072);
+  CHECK(half.backward - fused.backward == (6 + 5) * 131072);
+  CHECK(kept() == of_fused);  // no softmax in fp32
+}
+
+// GPT's three biases that follow a product, of width h, 4 h and h: read and written, 4 B of each,
+// beside what was there; and a residual's sum writes what the norm had written, 2 B of h, twice.
+// Nothing more is kept.
+TEST_CASE("biases that linears leave to others are kernels of their own") {
+  Workload w = pretraining(gpt(4, 1024, 16), 512);
+  w.framework.kernels = KernelStyle::fused;
+  struct Block {
+    double moved = 0;
+    std::size_t saves = 0;
+  };
+  const auto block = [&] {
+    Block sum;
+    for (const Operator& op : block_graph(w, plan_of(1), {}).operators) {
+      sum.moved += bytes_moved(op.forward);
+      sum.saves += op.saves.size();
+    }
+    return sum;
+  };
+  const Block fused = block();
+  w.framework.adds_bias_apart = true;
+  const Block apart = block();
+  CHECK(apart.moved - fused.moved == 512 * 1024 * (4 * (1 + 4 + 1) + 2 * 2));
+  CHECK(apart.saves == fused.saves);
+}
