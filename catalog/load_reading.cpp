@@ -123,6 +123,7 @@ PhraseReading read_phrase(JsonReader& r) {
   p.dispatches_once = r.maybe_flag("dispatches_once");
   p.loops_experts = r.maybe_flag("loops_experts");
   p.checkpoints_in_units = r.maybe_flag("checkpoints_in_units");
+  p.compiles_sharding = r.maybe_flag("compiles_sharding");
   p.current_scaling = r.maybe_flag("current_scaling");
   p.quantizes_apart = r.maybe_flag("quantizes_apart");
   p.four_bit_unpacking = r.maybe_choice("four_bit_unpacking", four_bit_unpacking_names);

@@ -54,6 +54,14 @@ void checkpoint_in_units(Framework& f) {
   f.reentrant_checkpoints = f.checkpoints_gather_again = f.frozen_units_keep_inputs = false;
 }
 
+// DeepCompile takes the hooks of modules and of gradients off: gathers and reductions are operators
+// of the compiled graph (deepspeedai/DeepSpeed v0.18.0 deepspeed/compile/init_z3.py:38-42 and
+// init_z1.py:22-24, of stages 1 and 2).
+void compile_sharding(Framework& f) {
+  f.host_us_per_sharded_module = f.host_us_per_reduction = 0;
+  f.host_us_per_gradient = f.host_us_per_gradient_stage_2 = 0;
+}
+
 bool gpu_computes(const Gpu& gpu, DType format) { return gpu.rate(format).has_value(); }
 
 // A compiler traces the kernels of a plugin too, and fuses what is between them.
@@ -163,6 +171,7 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
   f.compiles_loss_alone = t.compile_loss.value_or(f.compiles_loss_alone);
   f.compiles_loss = f.compiles_loss && t.compile_loss.value_or(true);
   if (stated(c, &PhraseReading::checkpoints_in_units).value_or(false)) checkpoint_in_units(f);
+  if (stated(c, &PhraseReading::compiles_sharding).value_or(false)) compile_sharding(f);
   if (const auto overlaps = stated(c, &PhraseReading::overlaps_reduction))
     f.overlap_gradient_reduce = f.overlap_reduce_at_stage_3 = *overlaps;
   if (const auto elements = stated(c, &PhraseReading::bucket_elements)) {

@@ -83,6 +83,24 @@ TEST_CASE("where checkpoints lie around FSDP's units") {
   CHECK(inside.recompute_stops_early);
 }
 
+// The same program compiled by torch.compile, which leaves DeepSpeed's hooks around modules (456 us
+// of each, host_us_per_sharded_module of that row), and by DeepCompile, which removes them.
+TEST_CASE("DeepCompile has no hooks of sharding") {
+  const Framework hooked =
+      asked("lsaie-llama8b-zero3-compile-4xgh200-2k").question.workload.framework;
+  CHECK(hooked.host_us_per_sharded_module == 456);
+  CHECK(hooked.host_us_per_reduction > 0);
+  const Framework f =
+      asked("lsaie-llama8b-zero3-deepcompile-4xgh200-2k").question.workload.framework;
+  CHECK(f.id == hooked.id);
+  CHECK(f.kernels == KernelStyle::compiled);
+  CHECK(f.host_us_per_sharded_module == 0);
+  CHECK(f.host_us_per_reduction == 0);
+  for (const char* run : {"benchdc-llama3-70b-deepcompile-b1-s1024-32xa100",
+                          "dsverify-qwen3-14b-deepcompile-acoff-2k-8xh100"})
+    CHECK(asked(run).question.workload.framework.host_us_per_sharded_module == 0);
+}
+
 // transformers 5 loads bf16 weights; a record that says so has the same gradients, which DDP
 // reduces as they are. torchtitan reduces in fp32 whatever the weights are, and PEFT's adapters
 // are fp32.
