@@ -33,6 +33,16 @@ TEST_CASE("What a record says of scales and of norms") {
   CHECK_FALSE(framework("flagperf-llama-7b-paddle-a100-40g-x8-tp2pp1sh1sp4").fused_norms);
 }
 
+// The timed work that a page lists has no clipping, and others say so in so many words; rows clip.
+TEST_CASE("A run that does not clip is replayed so") {
+  const auto clips = [](const char* id) {
+    return asked(id).question.workload.framework.clips_gradients;
+  };
+  CHECK_FALSE(clips("dd-te-gb300-bf16-b8"));
+  CHECK(clips("transformerbench-8b-llama-gb300"));  // "clipping at 1.0", by the same row
+  CHECK_FALSE(clips("dd-a30-gpt125m-ddp2-fp16"));
+}
+
 // prime-rl's benchmark asks for compile in both; its adapters end the graph inside a checkpoint.
 TEST_CASE("Layers whose adapters break the compiler's graph are replayed eager") {
   const auto kernels = [](const char* id) { return asked(id).question.workload.framework.kernels; };
