@@ -148,7 +148,9 @@ GemmModel::GemmModel(const Gpu& gpu, const Profile& profile, ChipLoad load)
     }
   for (const DTypeRow& r : dtype_rows)
     ceilings_[index(r.dtype)].misaligned = misaligned_rate(gpu, layout_, r.dtype);
-  misaligned_most_ = layout_.misaligned_flop_per_cycle * cycles_per_second(gpu);
+  // cuBLAS's kernels; what others do with such rows is not known.
+  if (gpu.vendor == "nvidia")
+    misaligned_most_ = layout_.misaligned_flop_per_cycle * cycles_per_second(gpu);
 }
 
 GemmModel::Ceilings GemmModel::ceilings(const Gpu& gpu, const GemmCalibration& c, DType dtype,
