@@ -146,15 +146,19 @@ StoredParameter stored_table(const Workload& w, bool trainable) {
 // whether its output has one or not (torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py,
 // _backward_prefetch). DeepSpeed lets all weights go that are not wanted again within so many
 // elements, and gathers them for modules whose output has a gradient (@edaa722126 runtime/zero/
-// partitioned_param_coordinator.py, __params_to_release; parameter_offload.py); the whole model but
-// the table lies between its two uses twice. A table that is a head too is used at both ends.
+// partitioned_param_coordinator.py, __params_to_release; parameter_offload.py), which a frozen
+// embedding's has for reentrant checkpoints (transformers, enable_input_require_grads); the whole
+// model but the table lies between its two uses twice. A table that is a head too is used at both
+// ends.
 EmbeddingGathers embedding_gathers(const Workload& w, const ParallelPlan& plan) {
   if (!reshards_weights(w.framework, plan) || w.model.tied_embeddings) return {};
   if (w.framework.sharded.embedding_is_unit) return {true, true};
   if (w.framework.fetch_reuse_elements == 0) return {};
   const ParameterCount count = parameter_count(w.model);
-  const bool goes = 2 * (count.total - count.embedding) >= w.framework.fetch_reuse_elements;
-  return {goes, goes && w.trains_embedding()};
+  const bool far = 2 * (count.total - count.embedding) >= w.framework.fetch_reuse_elements;
+  const bool wanted =
+      w.trains_embedding() || (w.framework.reentrant_checkpoints && plan.recompute != "none");
+  return {far || !wanted, far && wanted};
 }
 
 bool leaves_experts_whole(const Workload& w) {
