@@ -5,6 +5,7 @@
 #include "planner/search/plan_bounds.hpp"
 #include "planner/search/stages_together.hpp"
 #include "simulator/costs/cost_model.hpp"
+#include "simulator/gathered_layers.hpp"
 
 namespace shardwise {
 namespace {
@@ -313,7 +314,7 @@ Seconds sharded_weights_bound(const BoundSite& site, const LayerBounds& layers,
                               const ParallelPlan& p) {
   if (p.shard_ranks() == 1) return Seconds(0);
   if (gradient_compression(p.compression) || layers.joins_blocks() ||
-      site.workload.model.tied_embeddings)
+      site.workload.model.tied_embeddings || keeps_layers_gathered(site.workload, p))
     return dealt_stream_bound(site, layers, p);
   const CostModel cost(site.workload, p, site.cluster, site.profile, &site.collectives);
   const auto passes = static_cast<double>(p.microbatches);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "simulator/costs/cost_model.hpp"
+#include "simulator/gathered_layers.hpp"
 #include "simulator/pipeline_schedule.hpp"
 
 namespace shardwise {
@@ -284,7 +285,8 @@ CostModel::BlockGathers CostModel::block_gathers(const LayerParameters& p, bool 
   StageCosts unused;
   const Seconds time =
       gather_time(whole_weights(layer_state(w_, plan_, p, trainable), p), 1, unused);
-  return {time, reshards(LayerRole::block) ? time : Seconds(0)};
+  const bool again = reshards(LayerRole::block) && !keeps_layers_gathered(w_, plan_);
+  return {time, again ? time : Seconds(0)};
 }
 
 void CostModel::schedule_gathers(const CostedChunks& chunks, StageCosts& costs) const {
@@ -293,7 +295,8 @@ void CostModel::schedule_gathers(const CostedChunks& chunks, StageCosts& costs) 
   const bool by_layer = shards_weights(w_.framework, plan_);
   const LayerDefinition* last = nullptr;  // of equal layers in a row, one is looked at
   WholeWeights whole;
-  for (const CostedChunk& chunk : chunks)
+  for (const CostedChunk& chunk : chunks) {
+    const std::vector<bool> kept = layers_kept_gathered(w_, plan_, *chunk.layers);
     for (std::size_t i = 0; i < chunk.layers->size(); ++i) {
       const LayerDefinition& d = *(*chunk.layers)[i].definition;
       LayerSchedule& l = costs.chunks[chunk.place][i];
@@ -303,8 +306,8 @@ void CostModel::schedule_gathers(const CostedChunks& chunks, StageCosts& costs) 
       last = &d;
       if (whole.dense + whole.experts == 0) continue;
       if (by_layer) {
-        const bool again = reshards(d.role);
-        const int forward = again || w_.copies_reference() ? w_.forward_passes() : 1;
+        const bool goes = reshards(d.role), again = goes && !kept[i];
+        const int forward = goes || w_.copies_reference() ? w_.forward_passes() : 1;
         const double more = again ? gathered_again(d) : 0;
         const double passes = chunk.times * (forward + again + more) * plan_.microbatches;
         const Seconds once = gather_time(whole, passes, costs);
@@ -320,6 +323,7 @@ void CostModel::schedule_gathers(const CostedChunks& chunks, StageCosts& costs) 
       else
         at_end += chunk.times * time;
     }
+  }
   if (at_end > Seconds(0)) costs.gather_at_end = at_end;
 }
 

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "simulator/gathered_layers.hpp"
 #include "simulator/memory/stage_player.hpp"
 
 namespace shardwise {
@@ -11,9 +12,12 @@ void StagePlayer::gather(std::size_t c, std::size_t i, int direction, double win
   if (habits_.narrows_alone) return copy_out(c, i, direction > 0);
   const auto n = static_cast<std::ptrdiff_t>(layers_[c].size());
   const auto here = static_cast<std::ptrdiff_t>(i);
+  const bool turns = direction > 0 && keeps_layers_gathered(w_, plan_);
   std::int64_t live = 0;
   for (std::ptrdiff_t k = 0; k < n; ++k) {
-    const std::ptrdiff_t j = here + direction * k;
+    std::ptrdiff_t j = here + direction * k;
+    const bool turned = turns && j >= n;
+    if (turned) j = n - 1 - k;  // those from here on have been passed
     if (j < 0 || j >= n) break;
     LayerHoldings& h = holdings(c, static_cast<std::size_t>(j));
     live += h.state.gathered;
@@ -23,7 +27,7 @@ void StagePlayer::gather(std::size_t c, std::size_t i, int direction, double win
     const bool looks_up =
         (*chunks_)[c].layers[static_cast<std::size_t>(j)].definition->role == LayerRole::embedding;
     if (h.gathered.block || h.state.gathered == 0) continue;
-    if (looks_up && direction < 0 && embedding_.goes && !embedding_.again) continue;
+    if (looks_up && (direction < 0 || turned) && embedding_.goes && !embedding_.again) continue;
     if (!f_.sharded.copy_out)
       h.gathered = ledger_.open(h.state.gathered, gathered_parameters);
     else if (k == 0)
@@ -59,11 +63,11 @@ void StagePlayer::copy_out(std::size_t c, std::size_t i, bool forward) {
 }
 
 bool StagePlayer::stays_gathered(std::size_t c, std::size_t i) const {
-  // The head, the embedding where it is in one group with it, and everything where the framework
-  // does not reshard.
+  // The head, the embedding where it is in one group with it, what backward wants soon, and
+  // everything where the framework does not reshard.
   const LayerRole role = (*chunks_)[c].layers[i].definition->role;
   if (!habits_.reshards || role == LayerRole::head) return true;
-  return role == LayerRole::embedding && !embedding_.goes;
+  return role == LayerRole::embedding ? !embedding_.goes : kept_gathered_[c][i];
 }
 
 }  // namespace shardwise

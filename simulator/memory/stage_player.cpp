@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "simulator/gathered_layers.hpp"
+
 namespace shardwise {
 
 StagePlayer::StagePlayer(const Workload& w, const ParallelPlan& plan,
@@ -79,6 +81,7 @@ bool StagePlayer::reduces_now() const {
 
 void StagePlayer::load_chunk(std::size_t c) {
   layers_.emplace_back();
+  kept_gathered_.push_back(layers_kept_gathered(w_, plan_, (*chunks_)[c].layers));
   const LayerDefinition* last = nullptr;  // of equal layers in a row, one is looked at
   LayerState state;
   for (const ChunkLayer& layer : (*chunks_)[c].layers) {

@@ -134,6 +134,7 @@ class StagePlayer {
   std::vector<Holding> left_;       // and by the one before, which the training loop still has
   std::vector<Holding> originals_;  // weights as built, until they are flattened
   std::vector<std::vector<LayerHoldings>> layers_;  // [chunk][layer]
+  std::vector<std::vector<bool>> kept_gathered_;    // the same: from forward to backward
   std::map<std::pair<int, int>, InFlight> flights_;
   Holding tied_;  // the head's part of a tied table's gradient, of so many elements
   std::int64_t tied_elements_ = 0;

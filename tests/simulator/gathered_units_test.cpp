@@ -1,6 +1,13 @@
-// Units that are gathered and reduced as one while memory is played.
+// Units that are gathered and reduced as one while memory is played, and those that stay gathered.
+#include <vector>
+
+#include "catalog/cluster_parser.hpp"
+#include "planner/facts.hpp"
+#include "simulator/costs/cost_model.hpp"
+#include "simulator/gathered_layers.hpp"
 #include "simulator/memory/memory_play.hpp"
 #include "tests/catch.hpp"
+#include "tests/planner/known_facts.hpp"
 #include "tests/simulator/sample_workload.hpp"
 #include "tests/simulator/small_play.hpp"
 
@@ -50,6 +57,48 @@ TEST_CASE("DeepSpeed lets an embedding go that is not wanted soon", "[memory_pla
   w.method = Method::pretrain;
   w.model.tied_embeddings = true;
   CHECK_FALSE(embedding_gathers(w, plan).goes);
+}
+
+// A block has 4 h^2 + 3 h f + 2 h = 2,622,464 elements, the head with its norm 32000 h + h =
+// 16,384,512: with two blocks 43,258,880 bytes. From the middle of the last block to its backward
+// lie 2 x 16,384,512 + 2,622,464 = 35,391,488 elements, of that before 5,244,928 more, 40,636,416;
+// where blocks run again 36,702,720 and 44,570,112.
+TEST_CASE("DeepSpeed keeps the last layers gathered from forward to backward", "[memory_play]") {
+  Workload w = pretraining(llama(4, 512, 8, 8, 1024, 32000), 64);
+  w.framework.sharded.reshard_after_forward = true;
+  ParallelPlan plan = plan_of(2);
+  plan.zero_stage = 3;
+  const auto kept = [&](const char* recompute, std::int64_t live, std::int64_t reuse) {
+    plan.recompute = recompute;
+    w.framework.sharded.live_parameters = Bytes(live);
+    w.framework.fetch_reuse_elements = reuse;
+    const ModelPartition partition =
+        partition_model(w, plan, *find_pipeline_schedule("1f1b"), *recompute_policy(recompute));
+    return layers_kept_gathered(w, plan, partition.stages[0][0].layers);
+  };
+  using Kept = std::vector<bool>;
+  const Kept none(6), one{false, false, false, false, true, false},
+      two{false, false, false, true, true, false};
+  CHECK(kept("none", 43'258'880, 0) == two);
+  CHECK(kept("none", 43'258'879, 0) == one);
+  CHECK(kept("none", 1, 35'391'488) == none);
+  CHECK(kept("none", 1, 35'391'489) == one);
+  CHECK(kept("none", 1, 40'636'417) == two);
+  CHECK(kept("full", 1, 40'636'417) == one);
+  CHECK(kept("full", 1, 36'702'720) == none);
+  // What is kept is not gathered again.
+  kept("none", 43'258'880, 0);
+  const ModelPartition partition =
+      partition_model(w, plan, *find_pipeline_schedule("1f1b"), *recompute_policy("none"));
+  const Cluster cluster = parse_gpus(known_facts().catalog, "2xA100-80GB")->front();
+  const CostModel model(w, plan, cluster, known_facts().profile);
+  const StepCosts costs = model.costs(partition);
+  const auto& layers = costs.stages.front().chunks[0];
+  CHECK(layers[2].gather_backward);
+  CHECK_FALSE(layers[3].gather_backward);
+  CHECK(*layers[3].gather_forward == *layers[2].gather_forward);
+  plan.pipeline = 2;
+  CHECK_FALSE(keeps_layers_gathered(w, plan));
 }
 
 // Two tables of 32000 x 512, 64 tokens. Apart, most is there when the head's gradient (2 B each) is
