@@ -149,6 +149,10 @@ struct Framework {
                                // takes the memory-efficient kernel, over the whole square
   bool masks_windows = false;  // a window is one too, once a sequence is as long: K and V are
                                // expanded to all heads, every layer keeps a 16-bit mask
+  // Queries whose scores a token indexer has at one time. Its choice then goes as numbers to a
+  // kernel that reads latent keys (simulator/graphs/sparse_attention.hpp). Empty: as transformers'
+  // classes.
+  std::optional<int> indexer_slice;
   std::optional<int> softmax_batches;  // what divides the sequences times heads of the scores that
                                        // its fused softmax takes; others go by PyTorch's operators
   bool half_softmax = false;           // eager attention: PyTorch masks the scores, and its softmax

@@ -232,6 +232,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.masks_padding = r.maybe_flag("masks_padding").value_or(false);
   f.writes_grouped_attention_out = r.maybe_flag("writes_grouped_attention_out").value_or(false);
   f.masks_windows = r.maybe_flag("masks_windows").value_or(false);
+  f.indexer_slice = r.maybe_integer("indexer_slice", 1, 1 << 20);
   f.softmax_batches = r.maybe_integer("softmax_batches", 1, 64);
   f.softmax_in_fp32 = r.maybe_flag("softmax_in_fp32").value_or(false);
   f.plain_softmax = r.maybe_flag("plain_softmax").value_or(false);

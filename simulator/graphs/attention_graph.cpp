@@ -13,6 +13,7 @@
 #include "simulator/graphs/plain_softmax.hpp"
 #include "simulator/graphs/ring_attention.hpp"
 #include "simulator/graphs/rotary.hpp"
+#include "simulator/graphs/sparse_attention.hpp"
 #include "simulator/graphs/unfused_softmax.hpp"
 #include "simulator/graphs/written_out_attention.hpp"
 
@@ -156,40 +157,26 @@ Projections project(GraphBuilder& b, TensorIndex x, TensorIndex normed, BlockKin
 Projections project_latent(GraphBuilder& b, TensorIndex x, BlockKind kind) {
   const Transformer& m = b.workload().model;
   const LatentAttention& mla = *m.mla;
-  const AdapterTargets& on = b.workload().adapter.targets;
   const std::int64_t rows = b.tokens();
   Projections p;
   p.heads = p.kv_heads = std::max<std::int64_t>(1, m.heads / b.tensor());
   p.qk_dim = mla.qk_nope_head_dim + mla.qk_rope_head_dim;
   p.v_dim = mla.v_head_dim;
-  const std::int64_t q_out = m.heads * p.qk_dim;
-  TensorIndex query_latent = x;
-  if (mla.q_lora_rank) {
-    const std::int64_t rank = *mla.q_lora_rank;
-    const TensorIndex down = b.linear({"q_down", m.hidden, rank, Cut::none, false, on.q}, x, rows);
-    const TensorIndex normed = b.norm("q_norm", down, rows, rank);
-    p.q = b.linear({"q_up", rank, q_out, Cut::columns, false, on.q}, normed, rows);
-    query_latent = normed;
-  } else {
-    p.q = b.linear({"q", m.hidden, q_out, Cut::columns, false, on.q}, x, rows);
-  }
-  const std::int64_t latent = mla.kv_lora_rank;
-  const TensorIndex compressed = b.linear(
-      {"kv_down", m.hidden, latent + mla.qk_rope_head_dim, Cut::none, false, on.k}, x, rows);
-  const TensorIndex normed = b.norm("kv_norm", compressed, rows, latent);
+  const LatentInputs l = latent_inputs(b, x);
   const std::int64_t expanded = m.heads * (mla.qk_nope_head_dim + mla.v_head_dim);
-  const TensorIndex kv =
-      b.linear({"kv_up", latent, expanded, Cut::columns, false, on.v}, normed, rows);
-  p.q = rotate(b, p.q, rows * p.heads * p.qk_dim, Rotated::query);
+  const TensorIndex kv = b.linear(
+      {"kv_up", mla.kv_lora_rank, expanded, Cut::columns, false, b.workload().adapter.targets.v},
+      l.normed, rows);
+  p.q = rotate(b, l.query, rows * p.heads * p.qk_dim, Rotated::query);
   // Keys are the expanded part and the shared rotary part, copied side by side for every head.
   const std::int64_t keys = rows * p.heads * p.qk_dim, values = rows * p.heads * p.v_dim;
   const double copy = 2 * bytes_of_elements(b, keys);
-  p.k = b.pointwise("keys", {kv, compressed}, {}, keys, copy, copy, 2);
+  p.k = b.pointwise("keys", {kv, l.compressed}, {}, keys, copy, copy, 2);
   const double move = 2 * bytes_of_elements(b, values);
   // transformers' classes take a view of both (models/deepseek_v3/modeling_deepseek_v3.py).
   const bool views = b.eager() && b.workload().framework.runs_transformers;
   p.v = views ? kv : b.pointwise("values", {kv}, {}, values, move, move, 1);
-  if (kind.indexes_tokens) p.chosen = add_token_indexer(b, x, query_latent);
+  if (kind.indexes_tokens) p.chosen = add_token_indexer(b, x, l.query_latent);
   return p;
 }
 
@@ -463,10 +450,17 @@ TensorIndex attend(GraphBuilder& b, const Projections& projected, BlockKind kind
 TensorIndex add_attention(GraphBuilder& b, TensorIndex normed, BlockKind kind) {
   const Transformer& m = b.workload().model;
   const TensorIndex x = b.gather_sequence(normed, m.hidden);
-  const Projections p = m.mla ? project_latent(b, x, kind) : project(b, x, normed, kind);
-  TensorIndex mixed = attend(b, p, kind);
-  if (p.gate) mixed = gated(b, mixed, *p.gate, b.tokens() * p.heads * p.v_dim);
-  const std::int64_t in = p.heads * p.v_dim * b.tensor();
+  TensorIndex mixed = 0;
+  std::int64_t in = 0;
+  if (attends_sparsely(b)) {
+    mixed = add_sparse_attention(b, x, kind);
+    in = m.heads * m.mla->v_head_dim;
+  } else {
+    const Projections p = m.mla ? project_latent(b, x, kind) : project(b, x, normed, kind);
+    mixed = attend(b, p, kind);
+    if (p.gate) mixed = gated(b, mixed, *p.gate, b.tokens() * p.heads * p.v_dim);
+    in = p.heads * p.v_dim * b.tensor();
+  }
   const TensorIndex out =
       b.linear({"o", in, m.hidden, Cut::rows, m.biases.o, b.workload().adapter.targets.o}, mixed,
                b.tokens());

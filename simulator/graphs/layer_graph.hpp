@@ -47,7 +47,8 @@ TensorIndex add_prediction(GraphBuilder& builder, TensorIndex hidden);
 
 // The parts that a block is put together of; each returns the tensor that the branch adds.
 TensorIndex add_attention(GraphBuilder& builder, TensorIndex normed, BlockKind kind);
-// The mask that attention reads, of what the block's indexer chooses.
+// What the block's indexer chooses, as attention reads it: a mask, or with Framework::indexer_slice
+// the tokens' numbers.
 TensorIndex add_token_indexer(GraphBuilder& builder, TensorIndex x, TensorIndex query_latent);
 TensorIndex add_mlp(GraphBuilder& builder, TensorIndex normed, std::int64_t width, bool sequence);
 // `residual`: what was normed.

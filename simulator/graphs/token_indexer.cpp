@@ -8,10 +8,18 @@
 // but torch.autocast makes its products of 16 bits. The choice is a mask of one byte per pair,
 // which attention's kernel reads in 16 bits.
 //
+// A framework with kernels of its own for it (Framework::indexer_slice) scores a slice of the
+// queries at a time, in fp32 summed over heads, and hands on the numbers of the chosen tokens, 4
+// bytes each (basetenlabs/Megatron-LM @0644539e dsa_kernels.py, _chunked_indexer_topk_bshd, beside
+// megatron/core/transformer/experimental_attention_variant/dsa.py). What is chosen here for other
+// layers too stays for the whole microbatch (@62d9a8fcc glm_dsa_fused.py,
+// _get_index_share_topk_holder).
+//
 // Optimizer states are counted of its weights as of others (0.1 % of both models), which those of
 // PyTorch leave out for want of gradients.
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -47,6 +55,26 @@ TensorIndex ungraded(GraphBuilder& b, std::string_view name, std::vector<TensorI
   return out;
 }
 
+// The choice of the best tokens from `operands`: queries, keys, weights of heads. A slice has its
+// scores, the best ones' values and numbers, of 4 and 8 bytes; the choices of all slices are put
+// together.
+TensorIndex choose_in_slices(GraphBuilder& b, std::vector<TensorIndex> operands, std::int64_t pairs,
+                             std::int64_t best) {
+  const TokenIndexer& own = *b.workload().model.indexer;
+  const std::int64_t rows = b.tokens(), keys = b.workload().sequence;
+  const std::int64_t slice = std::min<std::int64_t>(*b.workload().framework.indexer_slice, rows);
+  const int slices = static_cast<int>((rows + slice - 1) / slice);
+  const TensorIndex chosen =
+      ungraded(b, "index_choice", std::move(operands), 4 * rows * best,
+               12 * as_double(pairs) + 32 * as_double(rows * best), 1 + 4 * slices);
+  Operator& op = b.last();
+  op.forward.insert(op.forward.begin(),
+                    GemmWork{own.heads, keys, own.head_dim, rows, b.workload().product_dtype()});
+  op.forward_temporary = Bytes(4 * rows * best + slice * (4 * keys + 12 * best));
+  if (own.layers.find('s') != std::string::npos) b.outlive(chosen, true);
+  return chosen;
+}
+
 }  // namespace
 
 TensorIndex add_token_indexer(GraphBuilder& b, TensorIndex x, TensorIndex query_latent) {
@@ -66,6 +94,10 @@ TensorIndex add_token_indexer(GraphBuilder& b, TensorIndex x, TensorIndex query_
       ungraded(b, "index_rotary", {asked}, rows * width * b.element(), 6 * n, 6);
   const TensorIndex weights = ungraded_linear(b, "index_weights", m.hidden, own.heads, x);
 
+  const std::int64_t best = std::min<std::int64_t>(own.top_k, b.workload().sequence);
+  if (b.workload().framework.indexer_slice)
+    return choose_in_slices(b, {query, key, weights}, pairs, best);
+
   const bool half = b.element() == 2 && b.workload().framework.autocast;
   const std::int64_t wide = half ? 2 : 4;
   const std::int64_t scores = wide * pairs * own.heads;
@@ -80,7 +112,6 @@ TensorIndex add_token_indexer(GraphBuilder& b, TensorIndex x, TensorIndex query_
   op.forward_temporary = Bytes(4 * rows * width + std::max(copies + scores, 2 * scores));
 
   // The best ones' values and numbers, of 4 and 8 bytes, and a byte for each pair, written thrice.
-  const std::int64_t best = std::min<std::int64_t>(own.top_k, b.workload().sequence);
   const TensorIndex mask = ungraded(b, "index_mask", {sums}, pairs,
                                     12 * as_double(pairs) + 16 * as_double(rows * best), 6);
   b.last().forward_temporary = Bytes(12 * rows * best + 2 * pairs);

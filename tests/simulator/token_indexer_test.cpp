@@ -91,3 +91,59 @@ TEST_CASE("attention keeps the mask of what was chosen", "[layer_graph]") {
       }
   }
 }
+
+// 256 queries by kernels of its own, 100 a slice. Chosen numbers are
+// 256 x 64 of 4 bytes; beside them all slices' before they are put together, and of one slice 100 x
+// 256 fp32 scores and the best 64 of each query, 4 + 8 bytes.
+TEST_CASE("an indexer with a slice scores so many queries at a time", "[layer_graph]") {
+  Workload w = choosing_tokens();
+  w.framework.indexer_slice = 100;
+  const LayerGraph graph = block_graph(w, plan_of(1), with_indexer());
+  const Operator& choice = operator_called(graph, "index_choice");
+  const std::int64_t chosen = 4 * 256 * 64;
+  CHECK(choice.forward_temporary == Bytes(chosen + 100 * (4 * 256 + 12 * 64)));
+  const Tensor& numbers = graph.tensors[static_cast<std::size_t>(choice.outputs.front())];
+  CHECK(numbers.bytes == chosen);
+  CHECK_FALSE(numbers.outlives);
+  w.model.indexer->layers = "os";  // the second layer takes what the first has chosen
+  const LayerGraph lends = block_graph(w, plan_of(1), with_indexer());
+  const Operator& lent = operator_called(lends, "index_choice");
+  CHECK(lends.tensors[static_cast<std::size_t>(lent.outputs.front())].outlives);
+}
+
+// Kept of 256 tokens with 8 heads: queries of 64 + 16 values and outputs of 64, one key of 64 + 16,
+// in 16 bits; 64 numbers of 4 bytes; a log-sum-exp of 4 bytes a head. No mask, no key of each head.
+// Over two ranks a rank has 128 queries and the keys of all 256 tokens.
+TEST_CASE("sparse attention's kernel keeps latents and numbers of tokens", "[layer_graph]") {
+  Workload w = choosing_tokens();
+  w.framework.indexer_slice = 100;
+  for (const int ranks : {1, 2}) {
+    ParallelPlan plan = plan_of(1);
+    plan.context = ranks;
+    const std::int64_t rows = 256 / ranks;
+    for (const bool own : {true, false}) {
+      BlockKind kind;
+      kind.indexes_tokens = own;
+      const LayerGraph graph = block_graph(w, plan, kind);
+      const Operator& attention = operator_called(graph, "attention");
+      std::int64_t kept = 0;
+      for (const TensorIndex t : attention.saves)
+        kept += graph.tensors[static_cast<std::size_t>(t)].bytes;
+      CHECK(kept == 2 * rows * 8 * (80 + 64) + 2 * 256 * 80 + 4 * rows * 64 + 4 * rows * 8);
+      for (const Tensor& t : graph.tensors) CHECK(t.name != "mask");
+    }
+  }
+}
+
+// The kernel changes what is computed, not what is learnt.
+TEST_CASE("sparse attention has the weights of latent attention", "[layer_graph]") {
+  Workload w = choosing_tokens();
+  const std::int64_t dense = block_graph(w, plan_of(1), with_indexer()).parameters.base();
+  w.framework.indexer_slice = 100;
+  const LayerGraph graph = block_graph(w, plan_of(1), with_indexer());
+  CHECK(graph.parameters.base() == dense);
+  std::int64_t gradients = 0;
+  for (const Operator& op : graph.operators) gradients += op.weight_gradient_elements;
+  // All but the indexer's, which has none: 128 x 128 + 512 x 32 + 2 x 32 + 512 x 4.
+  CHECK(gradients == dense - (128 * 128 + 512 * 32 + 2 * 32 + 512 * 4));
+}
