@@ -97,8 +97,16 @@ const Framework* named_by(const std::vector<Framework>& rows, std::string_view t
 const Framework* framework_meant(const std::vector<Framework>& rows, std::string_view text,
                                  std::string_view note) {
   const std::vector<std::string> none;
-  const Framework* meant = named_by(
-      rows, text, [](const Framework& row) -> const auto& { return row.match; });
+  const auto named = [&](bool engine) {
+    return named_by(rows, text, [&](const Framework& row) {
+      std::vector<std::string> words;
+      for (const std::string& word : row.match)
+        if (row.is_named_as_engine_by(word) == engine) words.push_back(word);
+      return words;
+    });
+  };
+  const Framework* meant = named(false);
+  if (meant == nullptr) meant = named(true);
   // A row that refines may be refined itself. No chain is longer than the rows.
   for (std::size_t level = 0; meant != nullptr && level < rows.size(); ++level) {
     const Framework* finer =

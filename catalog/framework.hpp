@@ -24,6 +24,8 @@ struct Framework {
   std::string name;
   // Lower-case words by which records name it; longest wins. "a & b" is there where both are.
   std::vector<std::string> match;
+  bool is_engine = false;  // trainers of other rows run on it; it is meant where none is named
+  std::vector<std::string> match_trainer;  // of an engine's `match`, what names a trainer as well
   std::string family;   // rows of one code base are as uncertain as each other; its own id if alone
   std::string refines;  // another row, of which this is a special case ...
   std::vector<std::string> match_note;  // ... where a record's framework note holds one of these
@@ -356,6 +358,10 @@ struct Framework {
 
   bool runs(Method method) const {
     return methods.empty() || std::find(methods.begin(), methods.end(), method) != methods.end();
+  bool is_named_as_engine_by(const std::string& word) const {
+    return is_engine &&
+           std::find(match_trainer.begin(), match_trainer.end(), word) == match_trainer.end();
+  }
   }
   Bytes gradient_bucket_at(int zero_stage) const {
     return zero_stage == 2 ? gradient_bucket_stage_2.value_or(gradient_bucket) : gradient_bucket;
@@ -370,8 +376,9 @@ Framework resolved_for(Framework row, Method method, DType compute);
 // Why this framework cannot train so, and what it can do; nothing where it can.
 std::optional<std::string> method_refusal(const Framework& framework, Method method);
 
-// The row that free text names: the longest `match` found in it as a whole word, then the row that
-// refines it where the note holds one of its words, and so on. nullptr where nothing is named.
+// The row that free text names: the longest `match` found in it as a whole word, of a trainer if it
+// names one, else of an engine; then the row that refines it where the note holds one of its words,
+// and so on. nullptr where nothing is named.
 const Framework* framework_meant(const std::vector<Framework>& rows, std::string_view text,
                                  std::string_view note = {});
 

@@ -52,6 +52,8 @@ void read_names(JsonReader& r, Framework& f) {
   f.name = r.text("name");
   f.family = r.maybe_text("family").value_or(f.id);
   f.match = r.texts("match");
+  f.is_engine = r.maybe_flag("is_engine").value_or(false);
+  f.match_trainer = r.texts("match_trainer");
   f.refines = r.maybe_text("refines").value_or("");
   f.match_note = r.texts("match_note");
   f.with_zero = r.maybe_text("with_zero").value_or("");
@@ -61,6 +63,9 @@ void read_names(JsonReader& r, Framework& f) {
   }
   f.in_fp32 = r.maybe_text("in_fp32").value_or("");
   if (r.has("version")) f.version = r.maybe_text("version").value_or("");
+  for (const std::string& word : f.match_trainer)
+    if (!f.is_engine || std::find(f.match.begin(), f.match.end(), word) == f.match.end())
+      r.problem("match_trainer", "words of an engine's match");
   for (const std::string& word : f.match)
     if (std::any_of(word.begin(), word.end(), [](char c) { return c >= 'A' && c <= 'Z'; }))
       r.problem("match", "lower-case words");

@@ -115,6 +115,21 @@ TEST_CASE("A trainer named with what it runs on is the trainer, in any order") {
   CHECK(meant("transformers Trainer + PEFT + deepspeed") == "hf-deepspeed");
 }
 
+// "accelerate & deepspeed" and "transformers & deepspeed" name two engines, 21 and 23 letters.
+TEST_CASE("A trainer named with two engines is the trainer") {
+  CHECK(meant("Axolotl with Accelerate and DeepSpeed") == "axolotl");
+  CHECK(meant("ms-swift (transformers, deepspeed)") == "ms-swift-deepspeed");
+  CHECK(meant("OpenRLHF (transformers, DeepSpeed)") == "openrlhf");
+  CHECK(meant("LlamaFactory, transformers, DeepSpeed") == "llama-factory-deepspeed");
+  CHECK(meant("Unsloth + TRL + DeepSpeed") == "unsloth");
+  CHECK(meant("NeMo RL (DTensor, transformers)") == "nemo-rl-dtensor");
+  CHECK(meant("verl, FSDP2 and transformers") == "verl-sft");
+  CHECK(meant("Hugging Face Accelerate with Megatron-LM") == "megatron-lm");
+  CHECK(meant("GPT-NeoX with DeepSpeed and PyTorch FSDP") == "gpt-neox");
+  CHECK(meant("TRL SFTTrainer, transformers, DeepSpeed") == "hf-deepspeed");  // engines alone
+  CHECK(meant("TRL with FSDP") == "pytorch-fsdp1");
+}
+
 // NeMo RL's supervised fine-tuning has dtensor_cfg on and megatron_cfg off (examples/configs/
 // sft.yaml).
 TEST_CASE("NeMo RL trains by DTensor unless Megatron is named") {
