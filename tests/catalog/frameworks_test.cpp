@@ -149,6 +149,10 @@ TEST_CASE("A note may narrow the row, and only the row that it refines") {
   CHECK(meant("ms-swift", "NeMo container 24.07") == "ms-swift");
   CHECK(meant("torchtitan", "torchtitan v0.2.2, driver 570") == "torchtitan-0.2.2");
   CHECK(meant("torchtitan", "torchtitan of July 2026, eager") == "torchtitan-chunked-loss");
+  CHECK(meant("torchtitan", "torchtitan 1690e0ae (May 2026)") == "torchtitan-chunked-loss");
+  CHECK(meant("torchtitan", "torchtitan of 2026-12-01") == "torchtitan-chunked-loss");
+  CHECK(meant("torchtitan", "commit of 2025-03; read 2026-11-21") == "torchtitan");
+  CHECK(meant("torchtitan", "commit of March 2025, published in June 2026") == "torchtitan");
   CHECK(meant("picotron", "scaled_dot_product_attention, eager") == "picotron-sdpa");
 }
 
