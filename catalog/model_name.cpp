@@ -43,11 +43,30 @@ bool is_qualifier(std::string_view part) {
 }
 
 // Beside the name of a model these tell of another architecture that was made of it or for it.
-constexpr std::array<std::string_view, 31> rebuilt{
-    {"vl",     "vision", "omni",  "audio",     "speech",   "ocr",   "mamba",  "mamba2",
-     "hybrid", "linear", "moe",   "moa",       "width",    "depth", "pruned", "minitron",
-     "eagle",  "eagle3", "draft", "medusa",    "dflash",   "llava", "like",   "style",
-     "shape",  "sized",  "scale", "embedding", "reranker", "layer", "layers"}};
+constexpr std::array<std::string_view, 33> rebuilt{
+    {"vl",     "vision",    "omni",     "audio", "speech", "ocr",   "hybrid", "linear",   "moe",
+     "moa",    "width",     "depth",    "eagle", "eagle3", "llava", "pruned", "minitron", "medusa",
+     "dflash", "embedding", "reranker", "like",  "style",  "shape", "sized",  "scale",    "layer",
+     "layers", "video",     "v",        "tts",   "tiny",   "random"}};
+// So do words that hold one of these: "qrwkv6", "drafter", "speculator", "paligemma".
+constexpr std::array<std::string_view, 7> rebuilt_roots{
+    {"mamba", "rwkv", "retnet", "bitnet", "draft", "specul", "paligemma"}};
+
+bool is_rebuilt(std::string_view part) {
+  return std::find(rebuilt.begin(), rebuilt.end(), part) != rebuilt.end() ||
+         std::any_of(rebuilt_roots.begin(), rebuilt_roots.end(),
+                     [&](std::string_view root) { return part.find(root) != part.npos; });
+}
+
+// "6layers", "4expert": a number of something, but for a context's length ("16k"), bits ("2bit")
+// and how long it was trained ("3epochs").
+bool counts_parts(std::string_view part) {
+  const std::size_t digits = std::min(part.find_first_not_of("0123456789."), part.size());
+  if (digits == 0 || digits == part.size()) return false;
+  const std::string_view unit = part.substr(digits);
+  constexpr std::array<std::string_view, 6> known{{"k", "bit", "bpw", "epoch", "epochs", "steps"}};
+  return std::find(known.begin(), known.end(), unit) == known.end();
+}
 
 // "8b", "1.5b", "135m", "8x7b", "a3b", "16e": how large a model is, or a part of it.
 bool is_size(std::string_view part) {
@@ -122,7 +141,7 @@ using Parts = std::span<const std::string>;
 
 bool none_of_other_size(Parts parts) {
   return std::none_of(parts.begin(), parts.end(), [](const std::string& part) {
-    return is_size(part) || std::find(rebuilt.begin(), rebuilt.end(), part) != rebuilt.end();
+    return is_size(part) || is_rebuilt(part) || counts_parts(part);
   });
 }
 
@@ -164,19 +183,24 @@ const Transformer* model_with_id(std::string_view id, const std::vector<Transfor
 
 std::string model_name_key(std::string_view name) { return joined(parts_of(name)); }
 
-const Transformer* model_meant(std::string_view name, const std::vector<Transformer>& catalog,
-                               const ModelAliases& aliases) {
-  if (name.find('+') != std::string_view::npos) return nullptr;
+ModelReading read_model_name(std::string_view name, const std::vector<Transformer>& catalog,
+                             const ModelAliases& aliases) {
+  if (name.find('+') != std::string_view::npos) return {};
   std::vector<std::string> parts = parts_of(name);
-  if (const Transformer* model = model_named(joined(parts), catalog, aliases)) return model;
+  if (const Transformer* model = model_named(joined(parts), catalog, aliases)) return {model};
   parts.erase(std::remove_if(parts.begin(), parts.end(), is_qualifier), parts.end());
   const std::vector<std::string> all = is_one_word(bare(name)) ? parts : std::vector<std::string>();
   while (!parts.empty()) {
-    if (const Transformer* model = model_named(joined(parts), catalog, aliases)) return model;
+    if (const Transformer* model = model_named(joined(parts), catalog, aliases)) return {model};
     if (!is_release(parts.back()) && !is_version(parts.back())) break;
     parts.pop_back();
   }
-  return base_named(all, catalog, aliases);
+  return {base_named(all, catalog, aliases), true};
+}
+
+const Transformer* model_meant(std::string_view name, const std::vector<Transformer>& catalog,
+                               const ModelAliases& aliases) {
+  return read_model_name(name, catalog, aliases).model;
 }
 
 std::optional<std::string> model_id_meant(std::string_view name,

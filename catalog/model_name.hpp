@@ -34,6 +34,14 @@ const Transformer* model_with_id(std::string_view id, const std::vector<Transfor
 const Transformer* model_meant(std::string_view name, const std::vector<Transformer>& catalog,
                                const ModelAliases& aliases = {});
 
+// The same, and whether that is only the base in the name of what may be a fine-tune.
+struct ModelReading {
+  const Transformer* model = nullptr;
+  bool as_base = false;  // also where none was found so
+};
+ModelReading read_model_name(std::string_view name, const std::vector<Transformer>& catalog,
+                             const ModelAliases& aliases = {});
+
 // Which of these ids `name` means: the same as model_meant where it is an id or an alias of
 // `aliases` as it stands, which needs no more of a model than its id. nullopt for all other names.
 std::optional<std::string> model_id_meant(std::string_view name,

@@ -66,6 +66,13 @@ Result<const Transformer*> named_model_in(const Catalog& catalog, const std::str
   return other ? other : found;
 }
 
+// Whether the name only holds that of the model, as a fine-tune's does.
+bool is_base_in_name(const Catalog& catalog, std::string name, const Transformer& model) {
+  std::replace(name.begin(), name.end(), ':', '-');
+  const ModelReading named = read_model_name(name, catalog.models, catalog.model_aliases);
+  return named.as_base && named.model == &model;
+}
+
 // Of files of one run, which name one model: of two that differ, neither is taken.
 void take_model_of_files(ResolvedRequest& r, Problems& problems) {
   const auto texts = plan_texts(r.asked.plan_from);
@@ -136,9 +143,13 @@ void resolve_model(ResolvedRequest& r, Problems& problems) {
     return;
   }
   r.model = **model;
-  note_size(r, sentence(same_name(name, r.model.id) ? "" : sentence("\"", name, "\" is "),
-                        r.model.id, same_name(name, r.model.id) ? " has " : " with ",
-                        shown_parameters(parameter_count(r.model).total), " parameters."));
+  const bool is_id = same_name(name, r.model.id);
+  const char* is = is_base_in_name(r.facts->catalog, name, **model)
+                       ? "\" is taken for a fine-tune of "
+                       : "\" is ";
+  note_size(r,
+            sentence(is_id ? "" : sentence("\"", name, is), r.model.id, is_id ? " has " : " with ",
+                     shown_parameters(parameter_count(r.model).total), " parameters."));
   const std::string storage = storage_named(name);
   if (!storage.empty() && !r.model.stored && !r.asked.quantization)
     r.notes.push_back(sentence("That its weights are stored as ", storage, " is not read from its ",

@@ -279,14 +279,30 @@ TEST_CASE("a fine-tune's name means its base") {
       {"nvidia/Llama-3.1-Minitron-4B-Width-Base", ""},
       {"someone/Llama-3-8B-MoE-8x8B", ""},
       {"someone/Qwen3-8B-eagle3", ""},
+      {"someone/Qwen3-8B-tuned-16k-3epochs", "qwen3-8b"},  // a length and a duration are no layers
+      {"DAMO-NLP-SG/Video-LLaMA-2-7B", ""},
+      {"BAAI/Bunny-Llama-3-8B-V", ""},
+      {"OpenMOSE/Llama-3-8B-RWKV", ""},
+      {"featherless-ai/QRWKV6-Qwen2.5-32B", ""},
+      {"google/PaliGemma-Gemma-2B-448", ""},
+      {"someone/mistral-7b-retnet", ""},
+      {"someone/qwen3-32b-drafter", ""},
+      {"someone/speculator-llama-3-8b", ""},
+      {"someone/qwen3-8b-tts", ""},
+      {"someone/tiny-random-llama-3-8b", ""},
+      {"someone/Llama-3.1-8B-BitNet", ""},
+      {"someone/llama-3.1-8b-6layers", ""},
+      {"someone/Llama-3-8B-4expert", ""},
       {"Qwen3-32B-like", ""},
       {"Llama-3.1-70B shape, GPT-2 vocabulary", ""},
       {"openchat-7b", ""}};  // a size alone is no model's name here
   for (const auto& [name, id] : typed) {
     INFO(name);
-    const Transformer* meant = model_meant(name, loaded, *aliases);
-    CHECK((meant ? meant->id : std::string()) == id);
+    const ModelReading meant = read_model_name(name, loaded, *aliases);
+    CHECK((meant.model ? meant.model->id : std::string()) == id);
+    CHECK(meant.as_base);
   }
+  CHECK_FALSE(read_model_name("Qwen/Qwen3-8B", loaded, *aliases).as_base);
 }
 
 TEST_CASE("a model file is read strictly") {
