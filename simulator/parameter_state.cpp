@@ -229,6 +229,15 @@ StoredParameter stored_stepped(const Workload& w) {
   return w.trains_base() ? stored_base(w, true, true) : stored_adapter(w);
 }
 
+// Megatron-LM @d98e8a64dd megatron/core/distributed/param_and_grad_buffer.py: 8-bit parameters have
+// a buffer of uint8 that is gathered (:923); MXFP8 borrows the gradients' as bf16 (:1159-1178) and
+// casts what arrived (:301-325, _post_param_sync).
+double gathered_matrix_weight(const Workload& w) {
+  const double wide = stored_stepped(w).weight;
+  const bool narrow = w.trains_base() && stores_narrow(w) && w.compute == DType::fp8;
+  return narrow && wide == 2 ? bytes_per_element(w.compute) : wide;
+}
+
 // Gradients read (and, where clipped, read and rewritten), states and weights read and written, the
 // 16-bit copy written.
 OptimizerPass optimizer_pass(const Workload& w) {

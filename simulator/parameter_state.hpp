@@ -74,6 +74,10 @@ EmbeddingGathers embedding_gathers(const Workload& workload, const ParallelPlan&
 // What the optimizer steps: the base, or its adapters.
 StoredParameter stored_stepped(const Workload& workload);
 
+// Bytes of a matrix's weight that ranks send each other once it was stepped: as it is stored, 8-bit
+// ones with one scale too. MXFP8 is cast by rows and by columns from what was gathered in bf16.
+double gathered_matrix_weight(const Workload& workload);
+
 // One step of the optimizer on the GPU: bytes that it reads and writes for each parameter that it
 // steps, and the kernels that do it (kernels.md: 28 B for fused fp32 AdamW).
 struct OptimizerPass {

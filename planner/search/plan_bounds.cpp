@@ -269,10 +269,6 @@ Bytes stage_mean_bound(const BoundSite& site, const LayerBounds& layers, const P
 
 namespace {
 
-CostModel::LeastTraffic operator+(CostModel::LeastTraffic a, const CostModel::LeastTraffic& b) {
-  return {a.reduced + b.reduced, a.gathered + b.gathered};
-}
-
 // Of any block of the plan.
 CostModel::BlockGathers block_gathers(const LayerBounds& layers, const ParallelPlan& p,
                                       const CostModel& cost) {
@@ -285,26 +281,27 @@ CostModel::BlockGathers block_gathers(const LayerBounds& layers, const ParallelP
   return least.value_or(CostModel::BlockGathers{});
 }
 
-// By what one dense and one expert element take: traffic is as long as its bytes.
+// By what one element of linear layers, of other dense ones and of experts takes: traffic is as
+// long as its bytes.
 std::vector<CostModel::LeastTraffic> traffic_of_kinds(const BoundSite& site,
                                                       const LayerBounds& layers,
                                                       const ParallelPlan& p,
                                                       const CostModel& cost) {
   constexpr std::int64_t many = std::int64_t{1} << 40;
   const bool sharded = shards_weights(site.workload.framework, p);
-  const CostModel::LeastTraffic dense = cost.least_traffic({.dense = many}),
+  const CostModel::LeastTraffic linear = cost.least_traffic({.dense = many, .linear = many}),
+                                other = cost.least_traffic({.dense = many}),
                                 expert = cost.least_traffic({.expert = many});
   std::vector<CostModel::LeastTraffic> list;
   list.reserve(layers.kinds().size());
   for (const LayerKind& kind : layers.kinds()) {
     const TrainableElements t = trainable_elements(site.workload, kind.parameters, kind.trainable);
     // The mean stage's, of a plan with so many stages.
-    const double of_dense = static_cast<double>(t.dense) / many * p.pipeline;
+    const double of_linear = static_cast<double>(t.linear) / many * p.pipeline;
+    const double of_other = static_cast<double>(t.dense - t.linear) / many * p.pipeline;
     const double of_expert = static_cast<double>(t.expert) / many * p.pipeline;
-    CostModel::LeastTraffic one;
-    one.reduced = of_dense * dense.reduced + of_expert * expert.reduced;
-    if (!sharded) one.gathered = of_dense * dense.gathered + of_expert * expert.gathered;
-    list.push_back(one);
+    list.push_back(of_linear * linear + of_other * other + of_expert * expert);
+    if (sharded) list.back().gathered = Seconds(0);
   }
   return list;
 }

@@ -39,6 +39,7 @@ TrainableElements trainable_elements(const Workload& w, const LayerParameters& p
   TrainableElements t;
   if (trainable) {
     t.dense = p.linear + p.other + p.table;
+    t.linear = p.linear;
     t.expert = p.expert;
   }
   if (row(w.method).adapter) {

@@ -34,12 +34,14 @@ namespace shardwise {
 // Trainable parameters of one layer on one rank before any sharding: dense ones and experts.
 struct TrainableElements {
   std::int64_t dense = 0, expert = 0;
-  // Of the dense ones: those of matrices, and the sum of all matrices' rows and columns.
-  std::int64_t in_matrices = 0, matrix_sides = 0;
+  // Of the dense ones: those of linear layers, which may be stored in 8 bits; those of matrices,
+  // and the sum of all matrices' rows and columns.
+  std::int64_t linear = 0, in_matrices = 0, matrix_sides = 0;
 
   TrainableElements& operator+=(const TrainableElements& o) {
     dense += o.dense;
     expert += o.expert;
+    linear += o.linear;
     in_matrices += o.in_matrices;
     matrix_sides += o.matrix_sides;
     return *this;
@@ -107,6 +109,13 @@ class CostModel {
   // compresses no gradients.
   struct LeastTraffic {
     Seconds reduced, gathered;
+
+    friend LeastTraffic operator+(const LeastTraffic& a, const LeastTraffic& b) {
+      return {a.reduced + b.reduced, a.gathered + b.gathered};
+    }
+    friend LeastTraffic operator*(double times, const LeastTraffic& t) {
+      return {times * t.reduced, times * t.gathered};
+    }
   };
   LeastTraffic least_traffic(const TrainableElements& all) const;
 

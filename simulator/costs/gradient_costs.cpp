@@ -76,8 +76,10 @@ CostModel::WholeWeights CostModel::whole_weights(const LayerState& sharded,
 }
 
 CostModel::WholeWeights CostModel::whole_weights(const TrainableElements& stepped) const {
-  const double each = stored_stepped(w_).weight;
-  return {each * static_cast<double>(stepped.dense), each * static_cast<double>(stepped.expert)};
+  const double each = stored_stepped(w_).weight, matrix = gathered_matrix_weight(w_);
+  return {each * static_cast<double>(stepped.dense - stepped.linear) +
+              matrix * static_cast<double>(stepped.linear),
+          matrix * static_cast<double>(stepped.expert)};
 }
 
 // Where all ranks of a shard group have the same experts, those travel with the dense weights;

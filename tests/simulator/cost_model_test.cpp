@@ -238,6 +238,33 @@ TEST_CASE("of stages that are alike the first stands for all where that is enoug
   }
 }
 
+// What was stepped is gathered in a byte per weight of linear layers where these are stored in 8
+// bits with one scale for each, of which the wide ones took two: less by as many bytes as there are
+// such weights. Two blocks of 512 wide with 8 heads, 4 of K and V, and a SwiGLU of 1,024 have
+// 2 x (2 x 512 x 512 + 2 x 512 x 256 + 3 x 512 x 1,024) = 4,718,592. MXFP8 goes through bf16.
+TEST_CASE("weights that are stored in 8 bits are gathered so", "[cost]") {
+  const Cluster cluster = parse_gpus(known_facts().catalog, "8xH100-SXM")->front();
+  ParallelPlan plan = plan_of(8);
+  plan.zero_stage = 1;
+  const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
+  const auto gathered = [&](DType compute, NarrowWeights where) {
+    Workload w = pretraining(llama(2, 512, 8, 4, 1024, 4096), 256);
+    w.compute = compute;
+    w.framework.narrow_weights = where;
+    const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
+    const CostModel model(w, plan, cluster, known_facts().profile);
+    double bytes = 0;
+    for (const CollectiveUse& use : model.costs(partition).stages.front().collectives)
+      if (use.work == WorkKind::gather_parameters)
+        bytes += use.per_step * static_cast<double>(use.size.value);
+    return bytes;
+  };
+  const double wide = gathered(DType::bf16, NarrowWeights::stored);
+  CHECK(wide - gathered(DType::fp8, NarrowWeights::stored) == 4'718'592);
+  CHECK(gathered(DType::fp8, NarrowWeights::beside) == wide);
+  CHECK(gathered(DType::mxfp8, NarrowWeights::stored) == wide);
+}
+
 // Twelve blocks in six chunks on two stages: the embedding makes the first chunk of the first stage
 // another one, the head the last chunk of the last; what a stage does in all is that of all three.
 TEST_CASE("of chunks that are alike the first stands for all where that is enough", "[cost]") {
