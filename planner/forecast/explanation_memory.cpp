@@ -155,10 +155,15 @@ std::optional<ExplainedFigure> state_figure(const Question& q, const StageForeca
   const Framework& f = q.workload.framework;
   const bool published_model = !q.workload.model.provenance.source.empty();
   Bytes whole;
+  std::int64_t narrow = 0;  // weights that have a copy in the format of narrow products
   for (const Term& term : terms) {
     const StoredParameter each = stored(q.workload, q.plan, term);
     const LayerState state = layer_state(q.workload, q.plan, term.parameters, term.trainable);
     const double bytes = each.*row.bytes;
+    if (row.category == MemoryCategory::weights && state.narrow_copies > 0) {
+      narrow += term.elements;
+      whole += Bytes(state.narrow_copies);
+    }
     const bool states = row.category == MemoryCategory::optimizer_states;
     const std::int64_t held = state.*row.state + (states ? state.paged : 0);
     if (bytes <= 0 || held <= 0) continue;
@@ -178,6 +183,15 @@ std::optional<ExplainedFigure> state_figure(const Question& q, const StageForeca
     figure.inputs.push_back({sentence(kind, ", shared by"), std::round(ranks), "ranks",
                              std::nullopt,
                              sentence("ZeRO stage ", q.plan.zero_stage, " of the plan")});
+  }
+  if (narrow > 0) {
+    figure.formula += "; and copies for 8-bit or 4-bit products, kept as long as the run lasts";
+    figure.inputs.push_back({"weights with a copy for products", static_cast<double>(narrow),
+                             "parameters", std::nullopt, "the matrices and experts above"});
+    ExplainedInput copy = catalogued("a copy for products, each", narrow_weight_bytes(q.workload),
+                                     "B", Trust::published, f.provenance, "narrow_weights");
+    copy.source = sentence(f.name, ": ", copy.source);
+    figure.inputs.push_back(copy);
   }
   if (in_gib(found) < 0.99 * in_gib(whole)) {
     figure.formula += "; of that, what is there at the moment of the peak";

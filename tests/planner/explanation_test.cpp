@@ -64,6 +64,34 @@ TEST_CASE("what lies beside states for a moment is a term of its own", "[explain
   CHECK(gradients->formula.find("not yet summed or sharded") != std::string::npos);
 }
 
+// 8,030,261,248 parameters of 2 bytes, and of the 32 x (2 x 4,096^2 + 2 x 4,096 x 1,024 + 3 x 4,096
+// x 14,336) = 6,979,321,856 of linear layers copies of 8 bits by rows and by columns: 27.96 GiB,
+// there at any moment.
+TEST_CASE("copies of weights for narrow products are a term of their own", "[explain]") {
+  RecordedPlan plan = recorded_plans().front();
+  plan.model = "llama-3.1-8b";
+  plan.method = Method::pretrain;
+  plan.framework = "megatron-lm";
+  plan.gpus = "8xH100-SXM";
+  plan.plan = "dp=8,zero=1,mbs=1,ga=1,recompute=full";
+  Question q = question_of(plan);
+  q.workload.compute = DType::fp8;
+  const auto f = forecast(q, the_facts().profile);
+  REQUIRE(f);
+  const Explanation e = explain(q, *f, the_facts().profile);
+  const ExplainedFigure* weights = figure(e, "weights");
+  REQUIRE(weights != nullptr);
+  REQUIRE(weights->inputs.size() >= 2);
+  const ExplainedInput &copied = weights->inputs[weights->inputs.size() - 2],
+                       &each = weights->inputs.back();
+  CHECK(copied.value == 6'979'321'856);
+  CHECK(each.value == 2);
+  CHECK(each.source.find("TransformerEngine") != std::string::npos);
+  CHECK(weights->value ==
+        Approx((8'030'261'248 * 2.0 + 6'979'321'856 * 2.0) / (1 << 30)).epsilon(1e-3));
+  CHECK(weights->formula.find("moment") == std::string::npos);
+}
+
 TEST_CASE("the parts of memory, of a step and of its bound add up", "[explain]") {
   for (const RecordedPlan& plan : recorded_plans()) {
     INFO(plan.model << " " << plan.plan);
