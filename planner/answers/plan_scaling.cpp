@@ -1,7 +1,8 @@
 #include "planner/answers/plan_scaling.hpp"
 
-#include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "planner/answers/list_starts.hpp"
 #include "planner/figures.hpp"
@@ -20,44 +21,55 @@ std::string sizes_in_words(const std::vector<int>& sizes) {
   return sentence(listed(words), sizes.size() == 1 && sizes.front() == 1 ? " GPU" : " GPUs");
 }
 
-// What starts the best plan of each size; sizes of which the same is said stand together.
+// What starts the best plan of each size; sizes of which the same is said stand together, at the
+// smallest of them. Sizes are told in rising order.
 class StartNotes {
  public:
   // `further`: the best that something starts, where that was sought.
   void add(const PlanAnswer& a, const ScalingPoint& p, const FoundPlan* further) {
-    if (p.starts.any()) {
-      started_[listed_targets(p.starts)].push_back(p.gpus);
-      return;
-    }
+    if (p.starts.any()) return join({listed_targets(p.starts), {}, {}, {p.gpus}});
     const PlanStarts starts = further == nullptr ? PlanStarts{} : starts_of(a, *further);
-    if (!starts.any()) {
-      by_none_[p.starts.too_large].push_back(p.gpus);
-      return;
-    }
-    others_.push_back(sentence(told(p.starts, best_on({p.gpus})), "; the best that one can is ",
-                               whole_text(further->plan), ", ",
-                               shown_time(further->forecast.step_time.expected),
-                               " a step, --target ", listed_targets(starts), "."));
+    if (!starts.any()) return join({{}, p.starts.too_large, {}, {p.gpus}});
+    said_.push_back(
+        {{},
+         {},
+         sentence(told(p.starts, best_on({p.gpus})), "; the best that one can is ",
+                  whole_text(further->plan), ", ", shown_time(further->forecast.step_time.expected),
+                  " a step, --target ", listed_targets(starts), "."),
+         {p.gpus}});
   }
 
   void write(std::vector<std::string>& notes) const {
-    for (const auto& [targets, sizes] : started_)
-      notes.push_back(sentence("The best plan on ", sizes_in_words(sizes),
-                               " is started by shardwise launch --target ", targets, "."));
-    notes.insert(notes.end(), others_.begin(), others_.end());
-    for (const auto& [too_large, sizes] : by_none_)
-      notes.push_back(told({{}, too_large, {}}, best_on(sizes)) + ".");
+    for (const Said& s : said_)
+      if (!s.other.empty())
+        notes.push_back(s.other);
+      else if (!s.targets.empty())
+        notes.push_back(sentence("The best plan on ", sizes_in_words(s.sizes),
+                                 " is started by shardwise launch --target ", s.targets, "."));
+      else
+        notes.push_back(told({{}, s.too_large, {}}, best_on(s.sizes)) + ".");
   }
 
  private:
+  struct Said {
+    std::string targets;                      // that start it ...
+    std::vector<std::string_view> too_large;  // ... or, if none does, what it is too large for
+    std::string other;                        // of one size alone
+    std::vector<int> sizes;
+  };
+
   static std::string best_on(const std::vector<int>& sizes) {
     return sentence("the best plan on ", sizes_in_words(sizes));
   }
 
-  std::map<std::string, std::vector<int>> started_;  // by what they start it
-  std::map<std::vector<std::string_view>, std::vector<int>>
-      by_none_;  // by what it is too large for
-  std::vector<std::string> others_;
+  void join(const Said& one) {
+    for (Said& s : said_)
+      if (s.other.empty() && s.targets == one.targets && s.too_large == one.too_large)
+        return s.sizes.push_back(one.sizes.front());
+    said_.push_back(one);
+  }
+
+  std::vector<Said> said_;
 };
 
 void note_given_up(PlanAnswer& a, const std::vector<int>& tight, const std::vector<int>& untold,

@@ -1,5 +1,5 @@
 // How the best plan scales over a range of cluster sizes: each size is searched by itself, as it
-// would be if it were asked for alone.
+// would be if it were asked for alone with the range's batch and framework.
 #pragma once
 
 #include "planner/answers/plan_answer.hpp"

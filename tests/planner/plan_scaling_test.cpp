@@ -2,6 +2,8 @@
 #include "planner/answers/plan_scaling.hpp"
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "planner/answers/list_starts.hpp"
 #include "tests/catch.hpp"
@@ -57,6 +59,13 @@ TEST_CASE("a range says what starts its plans", "[search]") {
   CHECK(std::all_of((**small).scaling.begin(), (**small).scaling.end(), [&](const ScalingPoint& p) {
     return p.best && p.starts.targets == starts_of(**small, *p.best).targets;
   }));
+  // What starts the one of 1 GPU is more than what starts those of 2 and 4; it is told first.
+  std::vector<std::string> told;
+  for (const std::string& note : (**small).notes)
+    if (note.starts_with("The best plan on ")) told.push_back(note);
+  REQUIRE(told.size() == 2);
+  CHECK(told[0].starts_with("The best plan on 1 GPU is started"));
+  CHECK(told[1].starts_with("The best plan on 2 and 4 GPUs is started"));
   r = request_for("llama-3.1-70b", "32..64xH100-SXM", {Method::pretrain});
   r.batch = 512;
   const auto large = plan_answer(r, {}, known_facts());
