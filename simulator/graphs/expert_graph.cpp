@@ -64,6 +64,11 @@ Operator grouped_matmul(const GraphBuilder& b, std::string_view name, const Expe
   return op;
 }
 
+DType expert_dtype(const GraphBuilder& b) {
+  const Workload& w = b.workload();
+  return bytes_per_element(w.compute) < 2.0 ? w.compute : w.product_dtype();
+}
+
 // PyTorch's grouped product has one kernel for all experts, in bf16 on some cards. Elsewhere it
 // copies to the CPU how many rows each expert has, and multiplies one after the other (PyTorch
 // @00d4eaf932 aten/src/ATen/native/cuda/GroupedBlas.cpp, _grouped_mm_cuda; @2295ac79ee
@@ -71,12 +76,11 @@ Operator grouped_matmul(const GraphBuilder& b, std::string_view name, const Expe
 // integrations/moe.py, _grouped_mm).
 bool multiplies_by_torch(const GraphBuilder& b) {
   return b.workload().framework.torch_grouped_products && !in_turn(b) &&
-         !b.own_code().feeds_all_experts;
+         bytes_per_element(expert_dtype(b)) >= 2.0 && !b.own_code().feeds_all_experts;
 }
 
 void group_by_torch(const GraphBuilder& b, const ExpertShape& s, Operator& op) {
   const Workload& w = b.workload();
-  if (bytes_per_element(s.dtype) < 2.0) return;
   const bool wide = b.element() == 2 && widens_experts(w, b.plan());
   const bool loops = w.framework.loops_grouped_products || wide || s.dtype != DType::bf16;
   for (std::vector<Kernel>* pass : {&op.forward, &op.backward, &op.backward_weight}) {
@@ -383,8 +387,7 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex norme
     s.routed = std::llround(static_cast<double>(s.routed) * b.workload().expert_imbalance);
   s.local = std::max(1, moe.experts / plan.expert);
   s.width = moe.expert_ffn / plan.expert_tensor;
-  s.dtype = bytes_per_element(b.workload().compute) < 2.0 ? b.workload().compute
-                                                          : b.workload().product_dtype();
+  s.dtype = expert_dtype(b);
   const auto branch = [&](std::string_view name, TensorIndex t, TensorIndex otherwise) {
     return moe.normed_branches ? b.norm(name, t, rows, m.hidden) : otherwise;
   };

@@ -119,6 +119,9 @@ TEST_CASE("PyTorch multiplies experts by one kernel, or in a loop", "[experts]")
   w.framework.loops_grouped_products = false;
   w.compute = DType::fp16;
   CHECK(time(64).forward.waited.size() == 2);
+  // Nor for 8 bits: products are launched one after the other, once the router's numbers are read.
+  w.compute = DType::fp8;
+  CHECK(expert_block(w, 1, "1xH100-SXM").time.forward.waited.size() == 1);
 }
 
 // It launches as many rows as every expert has tokens, which the GPU counts: the CPU reads them
