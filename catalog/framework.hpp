@@ -106,7 +106,8 @@ struct Framework {
   bool scales_rows = false;       // fp8: a scale for each row of an operand, not one for all
   WeightCast weight_cast = WeightCast::once;  // fp8 with one scale
   NarrowWeights narrow_weights = NarrowWeights::none;
-  bool narrow_weights_twice = true;  // by rows and by columns, also where one scale is a tensor's
+  bool narrow_weights_twice = true;  // by rows and by columns, even if a tensor has one scale; not
+                                     // on cards whose products read either way
   bool gathers_sequence_quantized = false;  // fp8 with one scale: SP gathers 8 bits
   bool dispatches_once = false;  // a token goes once to each rank of a node, or each node, that
                                  // holds experts of its own (DeepEP, HybridEP), not once to each
@@ -356,12 +357,12 @@ struct Framework {
   std::vector<FittedField> fitted;  // of the numbers above
   Provenance provenance;
 
-  bool runs(Method method) const {
-    return methods.empty() || std::find(methods.begin(), methods.end(), method) != methods.end();
   bool is_named_as_engine_by(const std::string& word) const {
     return is_engine &&
            std::find(match_trainer.begin(), match_trainer.end(), word) == match_trainer.end();
   }
+  bool runs(Method method) const {
+    return methods.empty() || std::find(methods.begin(), methods.end(), method) != methods.end();
   }
   Bytes gradient_bucket_at(int zero_stage) const {
     return zero_stage == 2 ? gradient_bucket_stage_2.value_or(gradient_bucket) : gradient_bucket;

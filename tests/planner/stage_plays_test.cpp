@@ -193,7 +193,7 @@ TEST_CASE("Formats of 16 bits that are played alike leave the same in memory", "
         CHECK(x.after_step == y.after_step);
       }
     }
-  CHECK(alike > 100);
+  CHECK(alike > 0);   // else nothing above was compared
   CHECK(unlike > 0);  // eager attention, DeepSpeed's gradients in fp16
   Workload w = in(known_facts().catalog.frameworks.front(), Method::full, DType::bf16);
   Workload turing = w;
@@ -204,7 +204,7 @@ TEST_CASE("Formats of 16 bits that are played alike leave the same in memory", "
 // Kernels are a card's own where its memory is another's: 24 GB cards with bf16 and without (TITAN
 // RTX), which in fp16 all train alike, but for transformers on the latter: its keys and values are
 // repeated there. What a list says of that card is what is said of it alone.
-TEST_CASE("A card of a list is answered as it is alone", "[stage_plays]") {
+TEST_CASE("A TITAN RTX among cards of 24 GB is answered as it is alone", "[stage_plays]") {
   for (const char* asked : {"usual", "fp16"}) {
     Request list = request_for("llama-3.1-8b", "2x24GB", {Method::lora});
     Request alone = request_for("llama-3.1-8b", "2xtitan-rtx", {Method::lora});
