@@ -12,6 +12,7 @@
 #include "planner/launch/named_model.hpp"
 #include "planner/launch/written_words.hpp"
 #include "planner/sentence.hpp"
+#include "simulator/parallel_plan.hpp"
 
 namespace shardwise {
 namespace {
