@@ -100,7 +100,8 @@ struct ShardedParameters {
   // together then, as no gradient of its input tells that it is done (FSDP2).
   bool root_holds_ends = false;
   // The embedding is a unit like a block: it goes back to shards after forward, and is gathered
-  // again for backward, whose hook is on what it returns (FSDP2), unless a head shares its table.
+  // again for backward, whose hook is on what it returns (FSDP2), unless a head shares its table:
+  // that one is the root's, where `root_holds_ends` says so.
   bool embedding_is_unit = false;
   // Autograd keeps what was gathered for forward until backward is through with it (DeepSpeed's
   // memory_efficient_linear switched off); it is gathered again all the same.

@@ -116,6 +116,23 @@ TEST_CASE("A root that holds both ends reduces them together", "[memory_play]") 
         Approx(gib(Bytes(4 * 32000 * 512))).epsilon(0.1));
 }
 
+// The root has the table that is a head too, and nothing of two tables that are units.
+TEST_CASE("An embedding that is a unit is in the root where it is tied", "[memory_play]") {
+  const auto allocated = [](bool tied, bool root, bool unit) {
+    Workload w = pretraining(llama(2, 512, 8, 8, 1024, 32000), 64);
+    w.model.tied_embeddings = tied;
+    w.framework.reduce_dtype = DType::fp32;
+    w.framework.sharded.root_holds_ends = root;
+    w.framework.sharded.embedding_is_unit = unit;
+    ParallelPlan plan = plan_of(2);
+    plan.zero_stage = 3;
+    return first_stage(w, plan).steady.allocated.value;
+  };
+  CHECK(allocated(false, true, true) == allocated(false, false, true));
+  CHECK(allocated(false, true, false) > allocated(false, true, true));
+  CHECK(allocated(true, true, true) == allocated(true, true, false));
+}
+
 // Two tables of 32000 x 512 in 16 bits are one unit. What it is gathered into stays with the
 // gathers' stream, of which no other tensor takes: 62.5 MiB more are reserved than where weights
 // are gathered in place. The buffers of blocks, of 5 MiB, fit into it when it is free again, but
