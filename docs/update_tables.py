@@ -207,9 +207,8 @@ def sources(page):
             f'percentiles {statistics.mean(f[3] for f in counted):.0f}. All runs: median 22.8 % of '
             f"the 3,242 that were here at first, {bulk} % of {runs} now (without vTrain's "
             f"{off(without, 1)}). Kendall's tau over groups that differ in plan only: 0.64 before, "
-            f"{tau} now (0.69 until a run's own word that its ZeRO overlaps was taken, \"What stays "
-            f'unexplained"); regret of the first-ranked plan 0.0 % at the median, '
-            f'{float(regret):.0f} % on average. {done} of {asked} records are answered ({part} %).']
+            f'{tau} now; regret of the first-ranked plan 0.0 % at the median, {float(regret):.0f} % '
+            f'on average. {done} of {asked} records are answered ({part} %).']
 
 
 def kinds(_):
