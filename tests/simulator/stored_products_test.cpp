@@ -38,12 +38,13 @@ TEST_CASE("experts' products are of the format of their weights", "[layer_graph]
     CHECK(bytes_of(half, name) == 256 * 512 * 2);
     CHECK(bytes_of(stored, name) == 256 * 512 * 4);
   }
+  // Of fp32 the grouped product is a loop over the experts.
   int products = 0;
   for (const Operator& op : stored.operators)
     for (const Kernel& k : op.forward)
       if (const auto* gemm = std::get_if<GemmWork>(&k)) {
-        CHECK((gemm->dtype == DType::fp32) == gemm->grouped);
-        products += gemm->grouped;
+        CHECK((gemm->dtype == DType::fp32) == gemm->looped);
+        products += gemm->looped;
       }
   CHECK(products == 2);
   // Their gradients are fp32 from the start: no 16-bit ones stand beside them.
