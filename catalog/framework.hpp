@@ -25,7 +25,7 @@ struct Framework {
   // Lower-case words by which records name it; longest wins. "a & b" is there where both are.
   std::vector<std::string> match;
   bool is_engine = false;  // trainers of other rows run on it; it is meant where none is named
-  std::vector<std::string> match_trainer;  // of an engine's `match`, what names a trainer as well
+  std::vector<std::string> match_trainer;  // of an engine's `match`: words that name a trainer
   std::string family;   // rows of one code base are as uncertain as each other; its own id if alone
   std::string refines;  // another row, of which this is a special case ...
   std::vector<std::string> match_note;  // ... where a record's framework note holds one of these

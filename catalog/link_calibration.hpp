@@ -115,7 +115,7 @@ struct HostLinks {
   double p2p = 0.96;                     // NCCL's kernels over a direct path / DMA copy
   double p2p_between_sockets = 0.83;     // further factor where the path crosses sockets
   double shm = 0.59;                     // NCCL through a host-memory bounce buffer / DMA copy
-  double shm_shared = 0.83;              // the same of a link that several cards share
+  double shm_shared = 0.59;              // the same of a link that several cards share, or shm
   double ll = 0.35;                      // LL over PCIe, instead of NcclConstants::ll_fraction
   Seconds cpu_hop;                       // added to a PCIe hop that crosses the CPU
   BytesPerSecond root_complex;           // of one socket, one direction

@@ -151,7 +151,7 @@ HostLinks host_links(JsonReader r) {
   h.p2p = r.number("p2p", 0.01, 1);
   h.p2p_between_sockets = r.number("p2p_between_sockets", 0.01, 1);
   h.shm = r.number("shm", 0.01, 1);
-  h.shm_shared = r.maybe_number("shm_shared", 0.01, 1).value_or(h.shm_shared);
+  h.shm_shared = r.maybe_number("shm_shared", 0.01, 1).value_or(h.shm);
   h.ll = r.number("ll", 0.01, 1);
   h.cpu_hop = microseconds(r, "cpu_hop_us");
   h.root_complex = gb_per_s(r, "root_complex_gb_per_s");

@@ -37,7 +37,7 @@ const Transformer* model_meant(std::string_view name, const std::vector<Transfor
 // The same, and whether that is only the base in the name of what may be a fine-tune.
 struct ModelReading {
   const Transformer* model = nullptr;
-  bool as_base = false;  // also where none was found so
+  bool as_base = false;  // the name itself is no model's; `model` is its base, or nullptr
 };
 ModelReading read_model_name(std::string_view name, const std::vector<Transformer>& catalog,
                              const ModelAliases& aliases = {});

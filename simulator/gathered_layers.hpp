@@ -10,10 +10,10 @@
 
 namespace shardwise {
 
-// Whether any may.
+// Whether the framework keeps any in this plan.
 bool keeps_layers_gathered(const Workload& workload, const ParallelPlan& plan);
 
-// Of each of a chunk's layers, embedding and head apart.
+// For each of a chunk's layers, in order, whether it stays; false for embedding and head.
 std::vector<bool> layers_kept_gathered(const Workload& workload, const ParallelPlan& plan,
                                        const std::vector<ChunkLayer>& layers);
 

@@ -1,4 +1,5 @@
-// `shardwise collectives --gpus ...`: how long would nccl-tests say that a collective takes there?
+// `shardwise collectives --gpus ...`: how long each collective takes on those GPUs, by
+// size, in the columns of nccl-tests.
 #pragma once
 
 #include <string>

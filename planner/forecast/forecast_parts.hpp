@@ -30,7 +30,8 @@ struct RoomTried {
   bool enough = false;
 };
 
-// Asked of a card with so much room for tensors; how it is found depends on whether they fit there.
+// The least memory in which a stage's play ends, found on a card with `asked_of` bytes for tensors:
+// the way to it depends on whether they fit there.
 struct LeastRoom {
   Bytes asked_of;
   Bytes least;

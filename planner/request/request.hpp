@@ -28,7 +28,7 @@ struct Request {
   std::optional<std::string> network;
   std::optional<Bytes> host_ram;          // of every node
   std::optional<int> power_limit_w;       // [W] of every GPU
-  std::optional<PeerAccess> peer_access;  // of them over PCIe; absent: as each usually has it
+  std::optional<PeerAccess> peer_access;  // between GPUs over PCIe; absent: as each usually has it
   std::vector<Method> methods;            // empty: the sensible ones
   std::optional<std::string> framework;
   std::optional<int> sequence;         // tokens

@@ -17,15 +17,26 @@ const Facts& the_facts() {
   return facts;
 }
 
-Question question_of(const RecordedPlan& asked) {
+Question question_of(const std::string& model, Method method, const std::string& framework,
+                     const std::string& gpus, const std::string& plan) {
   Question q;
-  q.workload.model = **find_model(the_facts().catalog, asked.model);
-  q.workload.method = asked.method;
+  q.workload.model = **find_model(the_facts().catalog, model);
+  q.workload.method = method;
   q.workload.sequence = 1024;
-  q.workload.framework = **find_framework(the_facts().catalog, asked.framework);
-  q.plan = *parse_plan(asked.plan);
-  q.cluster = parse_gpus(the_facts().catalog, asked.gpus)->front();
+  q.workload.framework = **find_framework(the_facts().catalog, framework);
+  q.plan = *parse_plan(plan);
+  q.cluster = parse_gpus(the_facts().catalog, gpus)->front();
   return q;
+}
+
+Question question_of(const RecordedPlan& asked) {
+  return question_of(asked.model, asked.method, asked.framework, asked.gpus, asked.plan);
+}
+
+Explanation explained(const Question& q) {
+  const auto f = forecast(q, the_facts().profile);
+  REQUIRE(f);
+  return explain(q, *f, the_facts().profile);
 }
 
 const ExplainedFigure* figure(const Explanation& e, const std::string& key) {
@@ -45,16 +56,9 @@ double sum_of_inputs(const std::vector<ExplainedInput>& inputs) {
 // LLaMA-Factory accumulates gradients whole: of 8,030,261,248 parameters over 8 ranks 4 / 8 bytes
 // each are kept, and whole ones of 2 lie there until the last of two microbatches is done.
 TEST_CASE("what lies beside states for a moment is a term of its own", "[explain]") {
-  RecordedPlan plan = recorded_plans().front();
-  plan.model = "llama-3.1-8b";
-  plan.method = Method::full;
-  plan.framework = "llama-factory";
-  plan.gpus = "8xH100-SXM";
-  plan.plan = "dp=8,zero=3,mbs=1,ga=2,recompute=full";
-  const Question q = question_of(plan);
-  const auto f = forecast(q, the_facts().profile);
-  REQUIRE(f);
-  const Explanation e = explain(q, *f, the_facts().profile);
+  const Question q = question_of("llama-3.1-8b", Method::full, "llama-factory", "8xH100-SXM",
+                                 "dp=8,zero=3,mbs=1,ga=2,recompute=full");
+  const Explanation e = explained(q);
   const ExplainedFigure* gradients = figure(e, "gradients");
   REQUIRE(gradients != nullptr);
   const double kept = 8'030'261'248 * 4.0 / 8 / (1 << 30);
@@ -68,17 +72,10 @@ TEST_CASE("what lies beside states for a moment is a term of its own", "[explain
 // x 14,336) = 6,979,321,856 of linear layers copies of 8 bits by rows and by columns: 27.96 GiB,
 // there at any moment.
 TEST_CASE("copies of weights for narrow products are a term of their own", "[explain]") {
-  RecordedPlan plan = recorded_plans().front();
-  plan.model = "llama-3.1-8b";
-  plan.method = Method::pretrain;
-  plan.framework = "megatron-lm";
-  plan.gpus = "8xH100-SXM";
-  plan.plan = "dp=8,zero=1,mbs=1,ga=1,recompute=full";
-  Question q = question_of(plan);
+  Question q = question_of("llama-3.1-8b", Method::pretrain, "megatron-lm", "8xH100-SXM",
+                           "dp=8,zero=1,mbs=1,ga=1,recompute=full");
   q.workload.compute = DType::fp8;
-  const auto f = forecast(q, the_facts().profile);
-  REQUIRE(f);
-  const Explanation e = explain(q, *f, the_facts().profile);
+  const Explanation e = explained(q);
   const ExplainedFigure* weights = figure(e, "weights");
   REQUIRE(weights != nullptr);
   REQUIRE(weights->inputs.size() >= 2);
@@ -231,17 +228,10 @@ TEST_CASE("a GPU with a tenth of the bandwidth moves the bound from compute to h
 // PEFT's preparation makes fp32 of experts that bitsandbytes does not quantise: of Mixtral 8x7B
 // 32 layers x 8 experts x 3 x 4,096 x 14,336 = 45,097,156,608 weights of 4 bytes, 168 GiB.
 TEST_CASE("experts that PEFT has widened are explained as they are held", "[explain]") {
-  RecordedPlan plan = recorded_plans().front();
-  plan.model = "mixtral-8x7b";
-  plan.method = Method::qlora;
-  plan.framework = "axolotl-whole-experts";
-  plan.gpus = "8xB200";
-  plan.plan = "dp=8,mbs=1,ga=1,recompute=full";
-  Question q = question_of(plan);
+  Question q = question_of("mixtral-8x7b", Method::qlora, "axolotl-whole-experts", "8xB200",
+                           "dp=8,mbs=1,ga=1,recompute=full");
   q.workload.adapter.base = Quantization::nf4;
-  const auto f = forecast(q, the_facts().profile);
-  REQUIRE(f);
-  const Explanation e = explain(q, *f, the_facts().profile);
+  const Explanation e = explained(q);
   const ExplainedFigure* weights = figure(e, "weights");
   REQUIRE(weights != nullptr);
   double experts = 0;

@@ -12,12 +12,20 @@
 #include "tests/simulator/small_play.hpp"
 
 namespace shardwise {
+namespace {
+
+ParallelPlan zero_3() {
+  ParallelPlan plan = plan_of(2);
+  plan.zero_stage = 3;
+  return plan;
+}
+
+}  // namespace
 
 // One layer gathered in 16 bits: 4 h^2 + 3 h f and two norms.
 TEST_CASE("A loss outside the model runs before the last layer is gathered", "[memory_play]") {
   Workload w = pretraining(llama(4, 512, 8, 8, 2048, 32000), 2048);
-  ParallelPlan plan = plan_of(2);
-  plan.zero_stage = 3;
+  const ParallelPlan plan = zero_3();
   const Bytes before = first_stage(w, plan).steady.allocated;
   w.framework.sharded.prefetches_after_loss = true;
   const Bytes after = first_stage(w, plan).steady.allocated;
@@ -28,8 +36,7 @@ TEST_CASE("A loss outside the model runs before the last layer is gathered", "[m
 // are the most. Its block of the allocator is larger, by less than 2 MiB.
 TEST_CASE("An embedding that is a unit goes back to shards", "[memory_play]") {
   Workload w = pretraining(llama(4, 512, 8, 8, 1024, 32000), 2048);
-  ParallelPlan plan = plan_of(2);
-  plan.zero_stage = 3;
+  const ParallelPlan plan = zero_3();
   const Bytes root = first_stage(w, plan).steady.allocated;
   w.framework.sharded.embedding_is_unit = true;
   const Bytes less = root - first_stage(w, plan).steady.allocated;
@@ -41,8 +48,7 @@ TEST_CASE("An embedding that is a unit goes back to shards", "[memory_play]") {
 // 32000 h) = 54 million elements. DeepSpeed gathers for backward what has a gradient to pass on.
 TEST_CASE("DeepSpeed lets an embedding go that is not wanted soon", "[memory_play]") {
   Workload w = pretraining(llama(4, 512, 8, 8, 1024, 32000), 64);
-  ParallelPlan plan = plan_of(2);
-  plan.zero_stage = 3;
+  ParallelPlan plan = zero_3();
   CHECK_FALSE(embedding_gathers(w, plan).goes);
   w.framework.fetch_reuse_elements = 55'000'000;
   CHECK_FALSE(embedding_gathers(w, plan).goes);
@@ -66,8 +72,7 @@ TEST_CASE("DeepSpeed lets an embedding go that is not wanted soon", "[memory_pla
 TEST_CASE("DeepSpeed keeps the last layers gathered from forward to backward", "[memory_play]") {
   Workload w = pretraining(llama(4, 512, 8, 8, 1024, 32000), 64);
   w.framework.sharded.reshard_after_forward = true;
-  ParallelPlan plan = plan_of(2);
-  plan.zero_stage = 3;
+  ParallelPlan plan = zero_3();
   const auto kept = [&](const char* recompute, std::int64_t live, std::int64_t reuse) {
     plan.recompute = recompute;
     w.framework.sharded.live_parameters = Bytes(live);
@@ -107,8 +112,7 @@ TEST_CASE("DeepSpeed keeps the last layers gathered from forward to backward", "
 TEST_CASE("A root that holds both ends reduces them together", "[memory_play]") {
   Workload w = pretraining(llama(2, 512, 8, 8, 1024, 32000), 64);
   w.framework.reduce_dtype = DType::fp32;
-  ParallelPlan plan = plan_of(2);
-  plan.zero_stage = 3;
+  const ParallelPlan plan = zero_3();
   const StageMemory apart = first_stage(w, plan);
   w.framework.sharded.root_holds_ends = true;
   const StageMemory root = first_stage(w, plan);
@@ -124,9 +128,7 @@ TEST_CASE("An embedding that is a unit is in the root where it is tied", "[memor
     w.framework.reduce_dtype = DType::fp32;
     w.framework.sharded.root_holds_ends = root;
     w.framework.sharded.embedding_is_unit = unit;
-    ParallelPlan plan = plan_of(2);
-    plan.zero_stage = 3;
-    return first_stage(w, plan).steady.allocated.value;
+    return first_stage(w, zero_3()).steady.allocated.value;
   };
   CHECK(allocated(false, true, true) == allocated(false, false, true));
   CHECK(allocated(false, true, false) > allocated(false, true, true));
@@ -143,8 +145,7 @@ TEST_CASE("What a unit is gathered into stays with the stream of the gathers", "
   w.method = Method::lora;
   w.framework.sharded.root_holds_ends = true;
   w.framework.expandable_segments = true;
-  ParallelPlan plan = plan_of(2);
-  plan.zero_stage = 3;
+  const ParallelPlan plan = zero_3();
   const StageMemory in_place = first_stage(w, plan);
   w.framework.sharded.copy_out = true;
   const StageMemory copied = first_stage(w, plan);

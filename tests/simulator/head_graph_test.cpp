@@ -28,6 +28,14 @@ Workload with_dense_loss() {
   return w;
 }
 
+Workload with_loss_in_two_slices() {
+  Workload w = with_dense_loss();
+  w.method = Method::lora;
+  w.framework.loss = LossKind::chunked;
+  w.framework.loss_chunks = 2;
+  return w;
+}
+
 }  // namespace
 
 // logsumexp of 128 x 1000 fp32 logits: forward amax 4, difference 8, exp in place 8 and sum 4 bytes
@@ -210,10 +218,7 @@ TEST_CASE("a fused head holds its gradient while it runs", "[layer_graph]") {
 // 6 B of 1000 x 512 and 2 of 64 x 1000; the second copy stays beside the 16 B of each logit. Both
 // are made twice, with 12 B read and written of each element.
 TEST_CASE("a slice's product of a copy of the head", "[layer_graph]") {
-  Workload w = with_dense_loss();
-  w.method = Method::lora;
-  w.framework.loss = LossKind::chunked;
-  w.framework.loss_chunks = 2;
+  Workload w = with_loss_in_two_slices();
   w.framework.autocast = true;
   w.framework.loss_slice_logit_bytes = 16;
   const auto last = [&] { return head_graph(w, plan_of(1), false).operators.back(); };
@@ -254,10 +259,7 @@ TEST_CASE("a slice's product of a copy of the head", "[layer_graph]") {
 // Of all 128 x 1000 logits the fp32 log-softmax, 4 B, until backward; of a slice's 64 x 1000 two
 // fp32 gradients, 8 B, for a moment.
 TEST_CASE("slices that wait for the last one keep their softmax", "[layer_graph]") {
-  Workload w = with_dense_loss();
-  w.method = Method::lora;
-  w.framework.loss = LossKind::chunked;
-  w.framework.loss_chunks = 2;
+  Workload w = with_loss_in_two_slices();
   w.framework.loss_keeps_slices = true;
   const auto kept = [&](std::int64_t live) {
     const LayerGraph graph = head_graph(w, plan_of(1), false);
