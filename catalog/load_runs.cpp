@@ -6,7 +6,9 @@
 
 #include "catalog/json_reader.hpp"
 #include "catalog/run_record.hpp"
+#include "catalog/source_date.hpp"
 #include "catalog/text_file.hpp"
+#include "catalog/text_match.hpp"
 
 namespace shardwise {
 namespace {
@@ -157,6 +159,17 @@ RunMeasured read_measured(JsonReader r) {
   return m;
 }
 
+// A framework of which a record tells neither release nor year is as old as its source says.
+void date_by_source(JsonReader& source, RunTraining& t) {
+  const std::string note = t.framework_note.value_or("");
+  if (std::any_of(note.begin(), note.end(), is_digit)) return;
+  for (const char* key : {"url_title", "where", "file", "url"})
+    if (const auto date = date_told(source.maybe_text(key).value_or(""))) {
+      t.framework_note = note.empty() ? *date : note + ", " + *date;
+      return;
+    }
+}
+
 // Kernel and network sweeps share the files' shape but have no model.
 bool is_microbenchmark(const JsonReader& r) { return !r.has("model") && r.has("kind"); }
 
@@ -177,6 +190,7 @@ RunRecord read_record(JsonReader& r) {
     run.training = read_run_training(*part);
     keep_unread("training", *part);
   }
+  if (auto source = r.maybe_object("source")) date_by_source(*source, run.training);
   if (auto part = r.maybe_object("plan")) {
     run.plan = read_plan(*part);
     keep_unread("plan", *part);

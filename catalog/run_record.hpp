@@ -50,7 +50,8 @@ struct RunTraining {
   std::optional<int> sequence, micro_batch, global_batch, grad_accum;
   std::optional<std::string> precision, grad_dtype, reduce_dtype, optimizer, recompute;
   std::optional<bool> fused_optimizer, dropout;
-  std::optional<std::string> framework, framework_note;
+  std::optional<std::string> framework;
+  std::optional<std::string> framework_note;  // ends in the source's date where it tells no age
   std::optional<std::string> objective;  // "dpo", "kto", ...; absent: the next token
   std::optional<int> lora_rank;
   std::optional<double> lora_dropout;

@@ -16,8 +16,6 @@ constexpr std::string_view examples =
     "expected for example 6x24GB, 2xRTX-3090, 4090, 2x3090+2x4090, 16xH100-SXM, "
     "4 nodes of 8xA100-80GB or dgx-h100";
 
-bool is_letter(char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; }
-
 // Takes `word` off the front, in any case, where something else than a letter follows it.
 bool take_word(std::string_view& text, std::string_view word) {
   if (text.size() < word.size() || !same_name(text.substr(0, word.size()), word)) return false;

@@ -25,9 +25,8 @@ constexpr std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
-constexpr bool is_word_character(char c) {
-  return is_digit(c) || (lower_ascii(c) >= 'a' && lower_ascii(c) <= 'z');
-}
+constexpr bool is_letter(char c) { return lower_ascii(c) >= 'a' && lower_ascii(c) <= 'z'; }
+constexpr bool is_word_character(char c) { return is_digit(c) || is_letter(c); }
 
 // Case does not matter on either side. An empty `words` is in no text.
 inline bool holds_words(std::string_view text, std::string_view words) {

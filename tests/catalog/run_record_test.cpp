@@ -178,4 +178,22 @@ TEST_CASE("The batch of a step is put together where it is not stated") {
   CHECK(measured_step(r)->value == Approx(0.6));
 }
 
+TEST_CASE("A framework of which a record tells no age is as old as its source") {
+  const auto note = [](const std::string& source, const std::string& training) {
+    const RunsFile file(R"([{"id": "a", "source": )" + source + R"(, "model": {}, "training": )" +
+                        training + "}]");
+    const auto runs = file.load();
+    REQUIRE(runs);
+    return runs->records.front().training.framework_note.value_or("");
+  };
+  const std::string dated = R"-({"url_title": "a wiki (Apr 15 2024)"})-";
+  CHECK(note(dated, R"({"framework": "trl"})") == "April 2024");
+  CHECK(note(dated, R"({"framework_note": "its own script"})") == "its own script, April 2024");
+  CHECK(note(dated, R"({"framework_note": "trl 0.26"})") == "trl 0.26");  // tells its age itself
+  CHECK(note(R"({"where": "Table 1"})", R"({"framework": "trl"})").empty());
+  // The title comes before the file.
+  CHECK(note(R"({"file": "runs_202301.md", "where": "comment of 3 May 2022"})", "{}") ==
+        "May 2022");
+}
+
 }  // namespace shardwise
