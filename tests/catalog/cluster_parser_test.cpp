@@ -48,7 +48,8 @@ TEST_CASE("a bare size stands for every catalogued card of that size, in a stabl
   CHECK(ids == std::vector<std::string>{"rtx-3090", "rtx-3090-ti", "rtx-4090", "rtx-4090-d",
                                         "rx-7900-xtx", "titan-rtx", "quadro-rtx-6000",
                                         "rtx-4500-ada", "rtx-a5000", "rtx-a5500",
-                                        "rtx-pro-4000-blackwell", "a10", "a10g", "a30", "l4"});
+                                        "rtx-pro-4000-blackwell", "rtx-pro-4000-blackwell-sff",
+                                        "a10", "a10g", "a30", "l4"});
 }
 
 // Software sees a GPU per die.
@@ -109,7 +110,7 @@ TEST_CASE("a number and a word that begins with an x are a name, not a count of 
     CHECK(one(text).groups[0].gpu.id == "rx-7900-xtx");
   CHECK(one("2 7900 XTX").gpus() == 2);
   // Not catalogued: the error names the whole card, never "T".
-  for (const char* card : {"6900 XT", "9070 xt"})
+  for (const char* card : {"6900 XT", "6800 xt"})
     for (const char* count : {"", "2x", "2 x "})
       CHECK(holds(refusal(std::string(count) + card).what,
                   "no GPU or node is called \"" + std::string(card) + "\""));
