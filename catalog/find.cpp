@@ -9,6 +9,7 @@
 #include "catalog/json_document.hpp"
 #include "catalog/model_name.hpp"
 #include "catalog/names.hpp"
+#include "catalog/unsupported_framework.hpp"
 #include "catalog/unsupported_model.hpp"
 
 namespace shardwise {
@@ -171,6 +172,8 @@ Result<const Framework*> find_framework(const Catalog& catalog, std::string_view
     }
   }
   if (best) return best;
+  if (const auto why = unsupported_framework(catalog.root, name))
+    return Problem{ProblemKind::request, "framework", *why};
   std::vector<std::string_view> names = all_names(catalog.frameworks);
   for (const Framework& f : catalog.frameworks)
     names.insert(names.end(), f.match.begin(), f.match.end());

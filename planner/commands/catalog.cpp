@@ -11,6 +11,7 @@
 #include "catalog/operations.hpp"
 #include "catalog/reading.hpp"
 #include "catalog/run_record.hpp"
+#include "catalog/unsupported_framework.hpp"
 #include "catalog/unsupported_model.hpp"
 #include "catalog/whole_file.hpp"
 #include "planner/facts.hpp"
@@ -97,6 +98,8 @@ int show_entry(const Table& t, const Entry& entry, const Output& output) {
 
 Problem nothing_called(const Catalog& c, const std::string& name) {
   if (const auto why = unsupported_model(c.root, name))
+    return {ProblemKind::request, "catalog show", *why};
+  if (const auto why = unsupported_framework(c.root, name))
     return {ProblemKind::request, "catalog show", *why};
   std::vector<std::string_view> names;
   const auto add = [&](const auto& rows) {
