@@ -61,8 +61,26 @@ void read_head_dim(JsonReader& config, const ConfigFamily& family, Transformer& 
                    "a divisor of the hidden size " + std::to_string(model.hidden));
 }
 
+// A number for all layers, or a list of it for each (Hunyuan-A13B).
+int of_every_layer(JsonReader& config, const KeyNames& names, std::optional<int> fallback,
+                   int most) {
+  const std::string_view key = present_key(config, names);
+  if (config.kind(key) != JsonKind::array) return dimension(config, names, fallback, most);
+  const std::vector<double> listed = config.numbers(key);
+  const double first = listed.empty() ? 0 : listed.front();
+  const bool same =
+      std::all_of(listed.begin(), listed.end(), [&](double value) { return value == first; });
+  if (same && first >= 1 && first <= most) return static_cast<int>(first);
+  config.problem(key, "one number for all layers (others by layer are not supported)");
+  return 1;
+}
+
 void read_ffn(JsonReader& config, const ConfigFamily& family, Transformer& model) {
   const std::string_view key = present_key(config, family.keys->ffn);
+  if (config.kind(key) == JsonKind::array) {
+    model.ffn = of_every_layer(config, family.keys->ffn, std::nullopt, most_width);
+    return;
+  }
   if (const auto given = config.maybe_integer(key, 1, most_width)) {
     model.ffn = *given;
     return;
@@ -100,20 +118,6 @@ int dense_layers_listed(JsonReader& config) {
     break;
   }
   return static_cast<int>(std::min<std::size_t>(listed.size(), most_layers));
-}
-
-// A number for all layers, or a list of it for each (Hunyuan-A13B).
-int of_every_layer(JsonReader& config, const KeyNames& names, std::optional<int> fallback,
-                   int most) {
-  const std::string_view key = present_key(config, names);
-  if (config.kind(key) != JsonKind::array) return dimension(config, names, fallback, most);
-  const std::vector<double> listed = config.numbers(key);
-  const double first = listed.empty() ? 0 : listed.front();
-  const bool same =
-      std::all_of(listed.begin(), listed.end(), [&](double value) { return value == first; });
-  if (same && first >= 1 && first <= most) return static_cast<int>(first);
-  config.problem(key, "one number for all layers (others by layer are not supported)");
-  return 1;
 }
 
 // "dense" or "sparse" for each layer, as newer files list them; we know dense ones at the front.

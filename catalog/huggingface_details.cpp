@@ -196,6 +196,33 @@ void gemma4_unified(JsonReader& config, Transformer& model) {
   model.global_attention = global;
 }
 
+// configuration_gemma3n.py: embeddings of each layer's own, four streams, and gates that are cut in
+// the layers whose activation_sparsity_pattern is not 0, ten at the front.
+void gemma3n(JsonReader& config, Transformer& model) {
+  LayerEmbeddings own;
+  own.width = config.maybe_integer("hidden_size_per_layer_input", 1, most_width).value_or(256);
+  own.vocab = config.maybe_integer("vocab_size_per_layer_input", 1, most_vocab).value_or(262144);
+  model.layer_embeddings = own;
+  model.value_norm = true;
+  SharedKeys shared;
+  shared.layers = config.maybe_integer("num_kv_shared_layers", 0, most_layers).value_or(15);
+  if (shared.layers > 0) model.shared_keys = shared;
+  AlternatingUpdates altup;
+  altup.streams = config.maybe_integer("altup_num_inputs", 2, 64).value_or(4);
+  altup.residual_rank = config.maybe_integer("laurel_rank", 1, most_width).value_or(64);
+  altup.cut_gates = model.layers > 10 ? 10 : 0;
+  if (config.kind("activation_sparsity_pattern") == JsonKind::array) {
+    const auto pattern = config.numbers("activation_sparsity_pattern");
+    const auto end = std::find(pattern.begin(), pattern.end(), 0.0);
+    if (std::any_of(end, pattern.end(), [](double share) { return share != 0; }))
+      config.problem("activation_sparsity_pattern", "sparse layers at the front alone");
+    altup.cut_gates = static_cast<int>(end - pattern.begin());
+  }
+  model.altup = altup;
+  if (!config.maybe_flag("altup_correct_scale").value_or(true))
+    config.problem("altup_correct_scale", "true");
+}
+
 // Each layer has embeddings of its own, unless their width is 0 or null. Experts stand beside a
 // dense MLP, which here is the shared expert; three norms more.
 void gemma4(JsonReader& config, Transformer& model) {
@@ -215,6 +242,19 @@ void gemma4(JsonReader& config, Transformer& model) {
 
 // activations.py, XIELUActivation: two trained values.
 void apertus(JsonReader&, Transformer& model) { model.attention_extra_per_layer = 2; }
+
+// Where the head has rows for text alone, its width differs from the embedding's.
+void apertus1p5(JsonReader& config, Transformer& model) {
+  apertus(config, model);
+  if (config.maybe_integer("output_vocab_size", 1, most_vocab).value_or(model.vocab) != model.vocab)
+    config.problem("output_vocab_size",
+                   "null (a head narrower than the vocabulary is not supported)");
+}
+
+// modeling_granite_swa.py: one attention sink per head, with a window or without.
+void attention_sinks(JsonReader&, Transformer& model) {
+  model.attention_extra_per_layer = model.heads;
+}
 
 // modeling_gpt_oss.py: one attention sink per head.
 void gpt_oss(JsonReader&, Transformer& model) { model.attention_extra_per_layer = model.heads; }

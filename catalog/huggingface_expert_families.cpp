@@ -110,6 +110,44 @@ constexpr ExpertKeys granite_hybrid_experts{
     .default_experts = 8,
     .default_top_k = 2,
 };
+constexpr ExpertKeys sarvam_experts{
+    .experts = {"n_routed_experts", "num_experts"},
+    .first_dense = "first_k_dense_replace",
+    .default_experts = 128,
+    .default_top_k = 8,
+    .default_first_dense = 1,
+};
+constexpr ExpertKeys sarvam_moe_experts{
+    .experts = {"n_routed_experts", "num_experts"},
+    .first_dense = "first_k_dense_replace",
+    .default_experts = 128,
+    .default_top_k = 6,
+    .default_first_dense = 1,
+};
+constexpr ExpertKeys kolibri_experts{
+    .shared_width = "shared_expert_intermediate_size",
+    .default_experts = 384,
+    .default_top_k = 6,
+};
+constexpr WindowKeys kolibri_window{.fallback = 513, .every = 5};
+constexpr WindowKeys granite_moe_window{.fallback = 128, .every = 4, .full_first = true};
+constexpr ExpertKeys cohere2_moe_experts{
+    .width = {"intermediate_size"},
+    .shared_count = "num_shared_experts",
+    .first_dense = "first_k_dense_replace",
+    .default_experts = 8,
+    .default_top_k = 2,
+};
+constexpr WindowKeys cohere2_moe_window{
+    .fallback = 4096, .every = 4, .every_key = "sliding_window_pattern"};
+constexpr Norms one_layer_norm_without_bias{.kind = NormKind::layer, .per_layer = 1};
+constexpr ExpertKeys jamba_experts{
+    .experts = {"num_experts", "num_local_experts"},
+    .width = {"intermediate_size"},
+    .every = "expert_layer_period",
+    .default_experts = 16,
+    .default_top_k = 2,
+};
 constexpr ExpertKeys lfm2_experts{
     .first_dense = "num_dense_layers",
     .default_experts = 32,
@@ -353,6 +391,33 @@ constexpr auto rows = std::to_array<ConfigFamily>({
     {.model_type = "granitemoehybrid", .keys = &llama_keys, .bias_keys = {attention_off},
      .experts = &granite_hybrid_experts, .mixes_layers = true,
      .unsupported_flags = {"mamba_proj_bias"}, .details = config_details::granite_moe_hybrid},
+    {.model_type = "sarvam_mla", .keys = &llama_keys, .head_dim = 192, .experts = &sarvam_experts,
+     .unsupported_flags = {"attention_bias"}, .details = config_details::sarvam_mla},
+    {.model_type = "sarvam_moe", .keys = &llama_keys, .kv_heads = 4, .head_dim = 64,
+     .bias_keys = {BiasKey{"attention_bias", qkv_bias, false},
+                   BiasKey{"use_qkv_bias", qkv_bias, false}},
+     .experts = &sarvam_moe_experts, .details = config_details::sarvam_moe},
+    {.model_type = "kolibri1", .keys = &llama_keys, .kv_heads = 4, .head_dim = 128,
+     .norms = four_rms, .qk_norm = QkNorm::head_dim, .experts = &kolibri_experts,
+     .window = &kolibri_window},
+    {.model_type = "granitemoe_swa", .keys = &llama_keys, .bias_keys = {attention_off},
+     .experts = &mixtral_experts, .window = &granite_moe_window,
+     .details = config_details::granitemoe_swa},
+    {.model_type = "cohere2_moe", .keys = &llama_keys, .head_dim = 128, .tied = true,
+     .norms = one_layer_norm_without_bias, .bias_keys = {attention_off},
+     .experts = &cohere2_moe_experts, .window = &cohere2_moe_window,
+     .details = config_details::cohere2_moe},
+    {.model_type = "jamba", .keys = &llama_keys, .kv_heads = 8, .position = PositionKind::none,
+     .experts = &jamba_experts, .mixes_layers = true, .unsupported_flags = {"mamba_proj_bias"},
+     .details = config_details::jamba},
+    {.model_type = "minimax", .keys = &llama_keys, .kv_heads = 8, .norms = {.feed_residual = true},
+     .experts = &mixtral_experts, .mixes_layers = true, .details = config_details::minimax},
+    {.model_type = "minimax_text_01", .keys = &llama_keys, .kv_heads = 8,
+     .norms = {.feed_residual = true}, .experts = &mixtral_experts, .mixes_layers = true,
+     .details = config_details::minimax},
+    {.model_type = "minimax_m1", .keys = &llama_keys, .kv_heads = 8,
+     .norms = {.feed_residual = true}, .experts = &mixtral_experts, .mixes_layers = true,
+     .details = config_details::minimax},
     {.model_type = "lfm2_moe", .keys = &llama_keys, .kv_heads = 8, .tied = true,
      .qk_norm = QkNorm::head_dim, .experts = &lfm2_experts, .mixes_layers = true,
      .unsupported_flags = {"conv_bias"}, .details = config_details::lfm2_moe},

@@ -66,6 +66,11 @@ constexpr WindowKeys gpt_neo_window{.window = "window_size", .fallback = 256, .e
 constexpr FamilyDefaults gemma3_defaults{
     .hidden = 2304, .layers = 26, .heads = 8, .ffn = 9216, .vocab = 262208, .positions = 131072};
 
+// transformers 5.23 models/gemma3n/configuration_gemma3n.py.
+constexpr WindowKeys gemma3n_window{.fallback = 512, .every = 5};
+constexpr FamilyDefaults gemma3n_defaults{
+    .hidden = 2048, .layers = 35, .heads = 8, .ffn = 16384, .vocab = 262400, .positions = 32768};
+
 // transformers 5.23 models/gemma4_unified/configuration_gemma4_unified.py.
 constexpr FamilyDefaults gemma4_unified_defaults{
     .hidden = 2304, .layers = 30, .heads = 8, .ffn = 9216, .vocab = 262144, .positions = 262144};
@@ -97,6 +102,9 @@ constexpr ModelCode scaled_inputs{.scaled_inputs = true};
 // The first layer of each four sees everything, not the last (configuration_cwm.py).
 constexpr WindowKeys cwm_window{.fallback = 8192, .every = 4, .full_first = true};
 
+// transformers 5.24 configuration_granite_swa.py: i % 4 == 0.
+constexpr WindowKeys granite_window{.fallback = 128, .every = 4, .full_first = true};
+
 // clang-format off
 constexpr auto dense_rows = std::to_array<ConfigFamily>({
     // Llama and what copies its layout.
@@ -110,6 +118,9 @@ constexpr auto dense_rows = std::to_array<ConfigFamily>({
      .bias_keys = {attention_off, mlp_off}},
     {.model_type = "apertus", .keys = &llama_keys, .gated = false, .bias_keys = {attention_off},
      .qk_norm = QkNorm::head_dim, .details = config_details::apertus},
+    {.model_type = "apertus1p5_text", .keys = &llama_keys, .gated = false,
+     .bias_keys = {attention_off}, .qk_norm = QkNorm::head_dim,
+     .details = config_details::apertus1p5},
     {.model_type = "smollm3", .keys = &llama_keys, .kv_heads = 4, .tied = true,
      .bias_keys = {attention_off, mlp_off}, .window = &qwen_window},
     {.model_type = "internlm", .keys = &llama_keys,
@@ -120,6 +131,9 @@ constexpr auto dense_rows = std::to_array<ConfigFamily>({
     {.model_type = "orion", .keys = &llama_keys, .norms = layer_norms,
      .bias_keys = {attention_off}},
     {.model_type = "granite", .keys = &llama_keys, .bias_keys = {attention_off, mlp_off}},
+    {.model_type = "granite_swa", .keys = &llama_keys, .kv_heads = 4, .tied = true,
+     .bias_keys = {attention_off, mlp_off}, .window = &granite_window,
+     .details = config_details::attention_sinks},
     {.model_type = "hunyuan_v1_dense", .keys = &llama_keys, .bias_keys = {attention_off},
      .qk_norm = QkNorm::head_dim},
     {.model_type = "ernie4_5", .keys = &llama_keys, .kv_heads = 2, .head_dim = 128, .tied = true,
@@ -182,6 +196,10 @@ constexpr auto dense_rows = std::to_array<ConfigFamily>({
     {.model_type = "gemma3_text", .keys = &llama_keys, .kv_heads = 4, .head_dim = 256,
      .tied = true, .norms = four_rms, .bias_keys = {attention_off}, .qk_norm = QkNorm::head_dim,
      .window = &gemma3_window, .defaults = &gemma3_defaults, .code = wide_norms},
+    {.model_type = "gemma3n_text", .keys = &llama_keys, .kv_heads = 2, .head_dim = 256,
+     .tied = true, .norms = four_rms, .bias_keys = {attention_off}, .qk_norm = QkNorm::head_dim,
+     .window = &gemma3n_window, .defaults = &gemma3n_defaults, .code = wide_norms,
+     .logit_cap = 30.0, .details = config_details::gemma3n},  // configuration_gemma3n.py
     {.model_type = "gemma4_unified_text", .keys = &llama_keys, .kv_heads = 4, .head_dim = 256,
      .tied = true, .norms = four_rms, .bias_keys = {attention_off}, .qk_norm = QkNorm::head_dim,
      .window = &gemma4_window, .defaults = &gemma4_unified_defaults,
@@ -264,6 +282,9 @@ constexpr auto dense_rows = std::to_array<ConfigFamily>({
     {.model_type = "lfm2", .keys = &lfm2_keys, .kv_heads = 8, .tied = true,
      .qk_norm = QkNorm::head_dim, .mixes_layers = true, .unsupported_flags = {"conv_bias"},
      .details = config_details::lfm2},
+    {.model_type = "lfm3", .keys = &llama_keys, .kv_heads = 4, .head_dim = 128, .tied = true,
+     .norms = four_rms, .qk_norm = QkNorm::head_dim, .mixes_layers = true,
+     .unsupported_flags = {"conv_bias", "attention_bias"}, .details = config_details::lfm3},
     {.model_type = "glm", .keys = &llama_keys, .kv_heads = 2, .head_dim = 128,
      .bias_keys = {BiasKey{"attention_bias", qkv_bias, true}}},
     {.model_type = "glm4", .keys = &llama_keys, .kv_heads = 2, .head_dim = 128,

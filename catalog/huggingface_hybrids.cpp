@@ -95,6 +95,47 @@ void granite_moe_hybrid(JsonReader& config, Transformer& model) {
     model.position = PositionKind::none;
 }
 
+// configuration_jamba.py: attention in one layer of a period, Mamba-1 in the others; experts in
+// another period's last layer, and none where there is one expert.
+void jamba(JsonReader& config, Transformer& model) {
+  const int period = config.maybe_integer("attn_layer_period", 1, most_layers).value_or(8);
+  const int offset = config.maybe_integer("attn_layer_offset", 0, most_layers).value_or(4);
+  for (int i = 0; i < model.layers; ++i) model.mixers += i % period == offset ? 'A' : 'S';
+  StateSpace mamba;
+  const int expand = config.maybe_integer("mamba_expand", 1, 64).value_or(2);
+  mamba.heads = std::min(most_heads, expand * model.hidden);
+  mamba.head_dim = mamba.groups = 1;
+  mamba.state = config.maybe_integer("mamba_d_state", 1, most_width).value_or(16);
+  mamba.convolution = config.maybe_integer("mamba_d_conv", 1, most_width).value_or(4);
+  mamba.step_rank = (model.hidden + 15) / 16;  // "auto"
+  if (config.kind("mamba_dt_rank") == JsonKind::integer)
+    mamba.step_rank = config.integer("mamba_dt_rank", 1, most_width);
+  model.mamba = mamba;
+  if (!config.maybe_flag("mamba_conv_bias").value_or(true))
+    config.problem("mamba_conv_bias", "true (convolutions without a bias are not supported)");
+  if (!model.moe || model.moe->experts == 1) return model.moe.reset();
+  model.moe->every = config.maybe_integer("expert_layer_period", 1, most_layers).value_or(2);
+  if (config.maybe_integer("expert_layer_offset", 0, most_layers).value_or(1) !=
+      model.moe->every - 1)
+    config.problem("expert_layer_offset", "the last layer of each expert_layer_period");
+}
+
+// configuration_minimax.py lists names; the files of MiniMax-Text-01 and M1, whose code lies beside
+// their weights, have 1 for attention and 0 for lightning attention.
+void minimax(JsonReader& config, Transformer& model) {
+  constexpr LayerName names[] = {{"linear_attention", 'L'}, {"full_attention", 'A'}};
+  model.mixers = listed_layers(config, "layer_types", names);
+  const auto types = config.numbers("attn_type_list");
+  if (model.mixers.empty())
+    for (const double type : types) model.mixers += type == 0 ? 'L' : 'A';
+  if (model.mixers.empty())
+    for (int i = 0; i < model.layers; ++i) model.mixers += i % 2 == 0 ? 'A' : 'L';
+  model.lightning = LightningAttention{
+      model.heads, model.head_dim, config.maybe_integer("block_size", 1, most_width).value_or(256)};
+  if (config.maybe_integer("shared_intermediate_size", 0, most_width).value_or(0) != 0)
+    config.problem("shared_intermediate_size", "0 (its shared expert is not supported)");
+}
+
 // modeling_falcon_h1.py, FalconH1DecoderLayer: both mixers read one norm and are added up. The
 // multipliers are numbers in the code, not parameters.
 void falcon_h1(JsonReader& config, Transformer& model) {
@@ -148,6 +189,11 @@ void put_layers(JsonReader& config, std::string_view key, char letter, std::stri
 // transformers writes; attention is latent and knows no positions.
 void kimi_linear(JsonReader& config, Transformer& model) {
   latent_attention(config, model);
+  if (config.has("attn_res_block_size"))  // Kimi K3, whose files say kimi_linear too
+    config.problem("attn_res_block_size",
+                   "none (layers that attend to what earlier ones gave are not supported)");
+  if (config.has("routed_expert_hidden_size"))
+    config.problem("routed_expert_hidden_size", "none (its experts' latent is not supported)");
   model.position = PositionKind::none;
   constexpr LayerName names[] = {{"linear_attention", 'D'}, {"full_attention", 'A'}};
   model.mixers = listed_layers(config, "layer_types", names);
@@ -193,6 +239,29 @@ void lfm2(JsonReader& config, Transformer& model) {
   const int width = static_cast<int>(
       std::min(std::floor(factor * std::floor(2.0 * model.ffn / 3)), double{most_width}));
   model.ffn = std::max(1, (width + multiple - 1) / multiple * multiple);
+}
+
+// configuration_lfm3.py (transformers 5.24): attention in every second layer, by turns with a
+// window and without one; two norms more, and a gate for each head.
+void lfm3(JsonReader& config, Transformer& model) {
+  model.convolution =
+      GatedConvolution{config.maybe_integer("conv_L_cache", 1, most_width).value_or(7)};
+  constexpr LayerName names[] = {
+      {"conv", 'C'}, {"full_attention", 'A'}, {"sliding_attention", 'A'}};
+  model.mixers = listed_layers(config, "layer_types", names);
+  for (const std::string& type : config.texts("layer_types"))
+    model.windows += type == "sliding_attention" ? 'w' : 'f';
+  for (int i = static_cast<int>(model.mixers.size()); i < model.layers; ++i) {
+    model.mixers += i % 2 == 0 && i > 0 ? 'A' : 'C';
+    model.windows += i % 4 == 0 && i > 0 ? 'w' : 'f';
+  }
+  model.sliding_window = config.maybe_integer("sliding_window", 1, most_positions).value_or(256);
+  if (model.windows.find('w') == std::string::npos) {
+    model.windows.clear();
+    model.sliding_window.reset();
+  }
+  if (!config.maybe_flag("use_sandwich_norm").value_or(true)) model.norms.per_layer = 2;
+  model.head_gate = config.maybe_flag("use_attention_gate").value_or(true);
 }
 
 void lfm2_moe(JsonReader& config, Transformer& model) { short_convolutions(config, model); }

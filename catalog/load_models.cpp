@@ -50,6 +50,7 @@ Norms read_norms(JsonReader r) {
   norms.bias = r.maybe_flag("bias").value_or(false);
   norms.final = r.maybe_flag("final").value_or(true);
   norms.embedding = r.maybe_flag("embedding").value_or(false);
+  norms.feed_residual = r.maybe_flag("feed_residual").value_or(false);
   r.finish();
   return norms;
 }
@@ -108,6 +109,15 @@ LayerEmbeddings read_layer_embeddings(JsonReader r) {
   return own;
 }
 
+AlternatingUpdates read_altup(JsonReader r) {
+  AlternatingUpdates altup;
+  altup.streams = r.integer("streams", 2, 64);
+  altup.residual_rank = r.integer("residual_rank", 1, most_width);
+  altup.cut_gates = r.maybe_integer("cut_gates", 0, most_layers).value_or(0);
+  r.finish();
+  return altup;
+}
+
 ValueEmbeddings read_value_embeddings(JsonReader r) {
   ValueEmbeddings own;
   own.tables = r.integer("tables", 1, most_layers);
@@ -145,6 +155,7 @@ StateSpace read_state_space(JsonReader r) {
   mamba.convolution = r.integer("convolution", 1, most_width);
   mamba.chunk = r.integer("chunk", 1, most_width);
   mamba.normed = r.maybe_flag("normed").value_or(true);
+  mamba.step_rank = r.maybe_integer("step_rank", 1, most_width);
   r.finish();
   return mamba;
 }
@@ -160,6 +171,15 @@ DeltaNet read_delta_net(JsonReader r) {
   delta.gate_rank = r.maybe_integer("gate_rank", 1, most_width);
   r.finish();
   return delta;
+}
+
+LightningAttention read_lightning(JsonReader r) {
+  LightningAttention lightning;
+  lightning.heads = r.integer("heads", 1, most_heads);
+  lightning.head_dim = r.integer("head_dim", 1, most_width);
+  lightning.block = r.integer("block", 1, most_width);
+  r.finish();
+  return lightning;
 }
 
 GatedConvolution read_convolution(JsonReader r) {
@@ -252,6 +272,7 @@ void read_attention(JsonReader& r, Transformer& model) {
   if (auto shared = r.maybe_object("shared_keys")) model.shared_keys = read_shared_keys(*shared);
   if (auto own = r.maybe_object("layer_embeddings"))
     model.layer_embeddings = read_layer_embeddings(*own);
+  if (auto altup = r.maybe_object("altup")) model.altup = read_altup(*altup);
   if (auto own = r.maybe_object("value_embeddings"))
     model.value_embeddings = read_value_embeddings(*own);
   model.narrow_tables = r.maybe_flag("narrow_tables").value_or(false);
@@ -263,8 +284,10 @@ void read_attention(JsonReader& r, Transformer& model) {
   if (auto indexer = r.maybe_object("indexer")) model.indexer = read_indexer(*indexer);
   if (auto mamba = r.maybe_object("mamba")) model.mamba = read_state_space(*mamba);
   if (auto delta = r.maybe_object("delta")) model.delta = read_delta_net(*delta);
+  if (auto linear = r.maybe_object("lightning")) model.lightning = read_lightning(*linear);
   if (auto short_one = r.maybe_object("convolution"))
     model.convolution = read_convolution(*short_one);
+  model.head_gate = r.maybe_flag("head_gate").value_or(false);
   model.attention_gate = r.maybe_flag("attention_gate").value_or(false);
   model.mixers = r.maybe_text("mixers").value_or("");
   model.prediction_mixers = r.maybe_text("prediction_mixers").value_or("");

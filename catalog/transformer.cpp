@@ -73,6 +73,7 @@ Count attention_values(const Transformer& m, const HeadSizes& heads) {
   const Count h = m.hidden;
   Count values = m.attention_extra_per_layer;
   if (m.biases.o) values += h;
+  if (m.head_gate) values += h * m.heads;
   if (m.mla) return values + latent_attention_values(m, *m.mla);
   const Count q = Count{m.heads} * heads.head_dim;
   values += h * q + h * kv_values(heads) + q * h;
@@ -81,9 +82,17 @@ Count attention_values(const Transformer& m, const HeadSizes& heads) {
   return values + qk_norm_values(m, heads);
 }
 
+// Projections, convolution, A for each value of a state, D and the time steps' bias, and the norms.
+Count selective_values(Count h, Count inner, Count rank, const StateSpace& s) {
+  const Count read = rank + 2 * Count{s.state};  // time steps, B and C
+  return 3 * h * inner + inner * (read + rank) + (Count{s.convolution} + 1) * inner +
+         inner * s.state + 2 * inner + (s.normed ? read : 0);
+}
+
 // Projections, convolution, A, D and the time steps' bias, and the gated norm.
 Count mamba_values(const Transformer& m, const StateSpace& s) {
   const Count h = m.hidden;
+  if (s.step_rank) return selective_values(h, s.inner(), *s.step_rank, s);
   return h * s.projected() + Count{s.inner()} * h + (Count{s.convolution} + 1) * s.convolved() +
          Count{3} * s.heads + (s.normed ? s.inner() : 0);
 }
@@ -99,6 +108,11 @@ Count delta_values(const Transformer& m, const DeltaNet& d) {
   }
   return h * d.projected() + Count{d.values()} * h + Count{d.convolution} * d.convolved() +
          Count{2} * d.value_heads + d.value_dim;
+}
+
+// Queries, keys, values, gate and the way back, and the norm.
+Count lightning_values(const Transformer& m, const LightningAttention& l) {
+  return 5 * Count{m.hidden} * l.width() + l.width();
 }
 
 // Projections to two gates and a value and back, and the taps of every channel.
@@ -196,6 +210,10 @@ int Transformer::mlp_width(int layer) const {
   return shares_keys(layer) && shared_keys->double_wide_mlp ? 2 * ffn : ffn;
 }
 
+std::int64_t Transformer::stream_width() const {
+  return std::int64_t{hidden} * (altup ? altup->streams : 1);
+}
+
 int Transformer::moe_layers() const {
   if (single_mixers()) return static_cast<int>(std::count(mixers.begin(), mixers.end(), 'E'));
   if (!moe || moe->dense_layers >= layers) return 0;
@@ -222,6 +240,8 @@ LayerMixer mixer_named(char letter) {
       return LayerMixer::mamba_and_mlp;
     case 'B':
       return LayerMixer::attention_with_mamba_and_mlp;
+    case 'L':
+      return LayerMixer::lightning_and_mlp;
     case 'C':
       return LayerMixer::convolution_and_mlp;
     case 'M':
@@ -252,6 +272,8 @@ Count mixer_values(LayerMixer mixer, const ParameterCount& c) {
       return c.mamba_per_layer;
     case LayerMixer::attention_with_mamba_and_mlp:
       return c.attention_per_layer + c.mamba_per_layer;
+    case LayerMixer::lightning_and_mlp:
+      return c.lightning_per_layer;
     case LayerMixer::convolution_and_mlp:
       return c.convolution_per_layer;
     default:
@@ -300,6 +322,7 @@ ParameterCount parameter_count(const Transformer& model) {
   }
   if (model.mamba) c.mamba_per_layer = mamba_values(model, *model.mamba);
   if (model.delta) c.delta_per_layer = delta_values(model, *model.delta);
+  if (model.lightning) c.lightning_per_layer = lightning_values(model, *model.lightning);
   if (model.convolution) c.convolution_per_layer = convolution_values(model, *model.convolution);
   Count blocks = model.mixers.empty() ? (model.layers - moe) * c.dense_layer() + moe * c.moe_layer()
                                       : hybrid_values(model, c);
@@ -316,6 +339,12 @@ ParameterCount parameter_count(const Transformer& model) {
     c.layer_embeddings = (own->vocab + h) * all + own->width;
     c.layer_input_per_layer = 2 * h * own->width + h;
     blocks += model.layers * c.layer_input_per_layer;
+  }
+  if (const auto& a = model.altup) {
+    const Count h = model.hidden, s = a->streams;
+    c.streams = 2 * (s - 1) * h * h;
+    c.streams_per_layer = s * s * s + s * s + s * h + 2 * h + 2 * h * a->residual_rank + h;
+    blocks += c.streams + model.layers * c.streams_per_layer;
   }
   if (model.value_embeddings)
     c.value_embeddings =

@@ -10,6 +10,11 @@
 //              scaled router]; experts on a latent width l: E (3 l f_e) + 2 h l
 //   Mamba-2    h (2 D + 2 G n + H) + D h + (k + 1)(D + 2 G n) + 3 H [+ D], with D = H d inner
 //              values in H heads, G groups of n states, a convolution of k taps (arXiv 2405.21060)
+//   Mamba-1    h 2 D + D (r + 2 n) + r D + D h + (k + 1) D + D n + 2 D [+ r + 2 n], with D inner
+//              values, time steps through a rank r (arXiv 2312.00752), and norms of those, of B and
+//              of C (Jamba)
+//   lightning attention  5 h A + A, with A the width of all heads: queries, keys, values, a gate,
+//              one projection back, and a norm (arXiv 2501.08313)
 //   short convolution  3 h^2 + h^2 + k h, with k taps
 //   DeltaNet   h (2 K + 2 V + 2 H) + V h + k (2 K + V) + 2 H + v, with K and V the widths of all
 //              keys and values, H value heads of v, a convolution of k taps (gated delta rule,
@@ -24,6 +29,8 @@
 //   head       V h unless tied
 //   embeddings of each layer  V_e (L e) + h (L e) + e, and in a layer 2 h e + h, with V_e rows of e
 //              values for each layer (Gemma 4 E2B and E4B: transformers modeling_gemma4.py)
+//   alternating updates of s streams  2 (s - 1) h^2, and in a layer s^3 + s^2 + s h + 2 h, and
+//              2 h r + h of the linear through rank r beside attention (Gemma 3n)
 //   vision tower  as vision_tower.hpp has it
 // Not counted: buffers (routing corrections, rotary tables) and multi-token-prediction modules.
 #pragma once
@@ -47,8 +54,9 @@ struct Norms {
   NormKind kind = NormKind::rms;
   int per_layer = 2;
   bool bias = false;
-  bool final = true;       // one more before the head
-  bool embedding = false;  // one more after the embedding (BLOOM)
+  bool final = true;           // one more before the head
+  bool embedding = false;      // one more after the embedding (BLOOM)
+  bool feed_residual = false;  // a branch is added to what it reads, both times a number (MiniMax)
 };
 
 // What the element-wise function of an MLP that is not gated keeps for backward.
@@ -121,6 +129,14 @@ struct LayerEmbeddings {
   int width = 0;  // of one layer's piece
 };
 
+// A residual stream of several tensors, of which blocks read and correct one, beside a linear
+// through a low rank that joins it (AltUp and LAuReL; Gemma 3n).
+struct AlternatingUpdates {
+  int streams = 4;
+  int residual_rank = 64;
+  int cut_gates = 0;  // MLPs of so many layers at the front pass the largest of their gates only
+};
+
 // Tables [vocabulary, key-value width], each of one layer, whose rows are added to its values
 // through a gate for every head (nanochat).
 struct ValueEmbeddings {
@@ -145,7 +161,8 @@ struct TokenIndexer {
   std::string layers;  // o has one of its own, s takes the choice of the one before; empty: all own
 };
 
-// Mamba-2 mixers (arXiv 2405.21060), as Nemotron-H and Granite 4 have them.
+// Mamba-2 mixers (arXiv 2405.21060), as Nemotron-H and Granite 4 have them, or Mamba-1's (arXiv
+// 2312.00752; Jamba): every inner value is a head, and has a decay for each value of its state.
 struct StateSpace {
   int heads = 0;
   int head_dim = 0;
@@ -153,7 +170,8 @@ struct StateSpace {
   int state = 0;        // values per head and channel
   int convolution = 4;  // taps, with a bias
   int chunk = 128;      // tokens that the scan takes at once
-  bool normed = true;   // the gated result passes a norm with weights
+  bool normed = true;   // the gated result passes a norm with weights; Mamba-1: time steps, B and C
+  std::optional<int> step_rank{};  // Mamba-1: rank that the time steps of all values come through
 
   int inner() const { return heads * head_dim; }
   int convolved() const { return inner() + 2 * groups * state; }   // x, B and C
@@ -179,6 +197,17 @@ struct DeltaNet {
   int projected() const { return convolved() + values() + 2 * value_heads; }
 };
 
+// Lightning attention (arXiv 2501.08313, section 2.2; MiniMax-Text-01): linear attention with a
+// fixed decay for each head, block by block; a norm over all heads and a gate before the projection
+// back.
+struct LightningAttention {
+  int heads = 0;  // of queries, of keys and of values
+  int head_dim = 0;
+  int block = 256;  // tokens that attend to each other as a square
+
+  int width() const { return heads * head_dim; }
+};
+
 // Short convolutions between two gates (LFM2): one projection to the two gates and a value, as wide
 // as the hidden state each.
 struct GatedConvolution {
@@ -193,6 +222,7 @@ enum class LayerMixer {
   delta_and_mlp,
   mamba_and_mlp,
   attention_with_mamba_and_mlp,  // both read the same norm, and their sum is added (Falcon-H1)
+  lightning_and_mlp,
   convolution_and_mlp,
   // One mixer alone behind one norm.
   attention,
@@ -245,6 +275,7 @@ struct Transformer {
   std::optional<GlobalAttention> global_attention;
   std::optional<SharedKeys> shared_keys;
   std::optional<LayerEmbeddings> layer_embeddings;
+  std::optional<AlternatingUpdates> altup;
   std::optional<ValueEmbeddings> value_embeddings;
   bool narrow_tables = false;  // its code casts embedding tables to the format of activations, so
                                // that their gradients and states have it too (nanochat)
@@ -257,13 +288,16 @@ struct Transformer {
   std::optional<TokenIndexer> indexer;
   std::optional<StateSpace> mamba;
   std::optional<DeltaNet> delta;
+  std::optional<LightningAttention> lightning;
   std::optional<GatedConvolution> convolution;
   std::optional<VisionTower> vision;
   std::optional<StoredWeights> stored;  // of a checkpoint that is quantised
+  bool head_gate = false;       // a sigmoid of one projected value scales the output of each head
   bool attention_gate = false;  // a sigmoid of as many projected values scales attention's output
   // Hybrid models: a letter per layer. Either one mixer behind one norm, M Mamba-2, * attention,
   // - MLP, E experts (Nemotron-H's hybrid_override_pattern), or a whole block, an MLP or experts
-  // after A attention, D Gated DeltaNet, S Mamba-2, B attention beside Mamba-2, C convolution.
+  // after A attention, D Gated DeltaNet, S Mamba, B attention beside Mamba-2, L lightning
+  // attention, C convolution.
   std::string mixers;
   std::string prediction_mixers;  // the same of its multi-token-prediction layer
   std::optional<PublishedCount> published;
@@ -276,6 +310,7 @@ struct Transformer {
   bool lends_keys(int layer) const;      // is that layer
   bool indexes_tokens(int layer) const;  // with an indexer of its own
   int mlp_width(int layer) const;
+  std::int64_t stream_width() const;  // values of a token between layers
   int moe_layers() const;
   LayerMixer mixer(int layer) const;  // REQUIRES 0 <= layer < layers
   bool single_mixers() const;         // a layer is one mixer, not a block
@@ -295,9 +330,12 @@ struct ParameterCount {
   std::int64_t experts_per_layer = 0;           // of a MoE layer: routed experts only
   std::int64_t moe_rest_per_layer = 0;          // of a MoE layer: router, shared experts, gates
   std::int64_t norms_per_layer = 0;
+  std::int64_t streams = 0;                // projections to and from alternating updates
+  std::int64_t streams_per_layer = 0;      // of their predictions and corrections
   std::int64_t layer_input_per_layer = 0;  // gate, projection and norm of a layer's embeddings
-  std::int64_t mamba_per_layer = 0;        // of a Mamba-2 layer
+  std::int64_t mamba_per_layer = 0;        // of a Mamba layer
   std::int64_t delta_per_layer = 0;        // of a Gated DeltaNet layer, without its MLP
+  std::int64_t lightning_per_layer = 0;    // of lightning attention, likewise
   std::int64_t convolution_per_layer = 0;  // of a gated convolution, likewise
   std::int64_t final_norm = 0;             // embedding norm included
   std::int64_t lm_head = 0;                // 0 when tied (its bias apart)

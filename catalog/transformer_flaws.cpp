@@ -127,6 +127,14 @@ void check_layer_embeddings(const LayerEmbeddings& own, Flaws& out) {
   check_range({"layer_embeddings.width", own.width, 1, most_width}, out);
 }
 
+void check_altup(const Transformer& m, Flaws& out) {
+  check_range({"altup.streams", m.altup->streams, 2, 64}, out);
+  check_range({"altup.residual_rank", m.altup->residual_rank, 1, most_width}, out);
+  check_range({"altup.cut_gates", m.altup->cut_gates, 0, m.layers}, out);
+  if (!m.layer_embeddings || m.moe || !m.mixers.empty() || m.norms.per_layer != 4)
+    out.push_back({"altup", "its blocks have four norms, an MLP and embeddings of their own"});
+}
+
 struct MixerNeeds {
   std::string_view letters;
   bool present;
@@ -135,15 +143,17 @@ struct MixerNeeds {
 
 void check_mixers(const Transformer& m, Flaws& out) {
   const bool known = m.mixers.find_first_not_of("M*-E") == std::string::npos ||
-                     m.mixers.find_first_not_of("ADSBC") == std::string::npos;
+                     m.mixers.find_first_not_of("ADSBLC") == std::string::npos;
   if (m.mixers.size() != static_cast<std::size_t>(m.layers) || !known) {
-    out.push_back({"mixers", "expected a letter out of M * - E, or out of A D S B C, for each of " +
-                                 std::to_string(m.layers) + " layers"});
+    out.push_back(
+        {"mixers", "expected a letter out of M * - E, or out of A D S B L C, for each of " +
+                       std::to_string(m.layers) + " layers"});
     return;
   }
-  const std::array<MixerNeeds, 4> needs{{
+  const std::array<MixerNeeds, 5> needs{{
       {"D", m.delta.has_value(), "Gated DeltaNet layers need the sizes of \"delta\""},
       {"MSB", m.mamba.has_value(), "Mamba layers need the sizes of \"mamba\""},
+      {"L", m.lightning.has_value(), "lightning attention needs the sizes of \"lightning\""},
       {"C", m.convolution.has_value(), "convolutions need the sizes of \"convolution\""},
       {"E", m.moe.has_value(), "expert layers need the sizes of \"moe\""},
   }};
@@ -153,7 +163,8 @@ void check_mixers(const Transformer& m, Flaws& out) {
 }
 
 void check_state_space(const StateSpace& s, Flaws& out) {
-  const std::array<SizeRule, 6> rules{{
+  const std::array<SizeRule, 7> rules{{
+      {"mamba.step_rank", s.step_rank.value_or(1), 1, most_width},
       {"mamba.heads", s.heads, 1, most_heads},
       {"mamba.head_dim", s.head_dim, 1, most_width},
       {"mamba.groups", s.groups, 1, most_heads},
@@ -162,9 +173,17 @@ void check_state_space(const StateSpace& s, Flaws& out) {
       {"mamba.chunk", s.chunk, 1, most_width},
   }};
   for (const SizeRule& rule : rules) check_range(rule, out);
+  if (s.step_rank && (s.head_dim != 1 || s.groups != 1))
+    out.push_back({"mamba.step_rank", "with it heads have one value each, in one group"});
   if (s.groups > 0 && s.heads % s.groups != 0)
     out.push_back({"mamba.groups", std::to_string(s.groups) + " groups do not divide " +
                                        std::to_string(s.heads) + " heads"});
+}
+
+void check_lightning(const LightningAttention& l, Flaws& out) {
+  check_range({"lightning.heads", l.heads, 1, most_heads}, out);
+  check_range({"lightning.head_dim", l.head_dim, 1, most_width}, out);
+  check_range({"lightning.block", l.block, 1, most_width}, out);
 }
 
 void check_delta(const DeltaNet& d, Flaws& out) {
@@ -212,10 +231,15 @@ double rough_parameters(const Transformer& m) {
     const double values = double{1} * m.delta->value_heads * m.delta->value_dim;
     layer += (h + m.delta->convolution) * (2 * keys + 3 * values + 4.0 * m.delta->value_heads);
   }
+  if (m.mamba && m.mamba->step_rank)
+    layer += 2.0 * m.mamba->heads * (*m.mamba->step_rank + 2.0 * m.mamba->state);
+  if (m.lightning) layer += 5 * h * m.lightning->heads * m.lightning->head_dim;
   if (m.convolution) layer += (4 * h + m.convolution->taps) * h;
   if (m.attention_gate) layer += h * width;
   if (m.shared_keys && m.shared_keys->double_wide_mlp) layer += 3 * h * m.ffn;
   if (const auto& own = m.layer_embeddings) layer += (own->vocab + 4 * h) * own->width;
+  if (const auto& a = m.altup)
+    layer += h * (3.0 * a->streams + 2.0 * a->residual_rank) + 2.0 * a->streams * h * h / m.layers;
   if (m.value_embeddings) layer += double{1} * m.vocab * width;
   if (m.global_attention) layer += 4 * h * (double{1} * m.heads * m.global_attention->head_dim);
   return m.layers * layer + (2.0 * m.vocab + m.position_rows) * h;
@@ -244,11 +268,13 @@ std::vector<TransformerFlaw> flaws(const Transformer& model) {
   if (model.indexer) check_indexer(model, out);
   if (model.mamba) check_state_space(*model.mamba, out);
   if (model.delta) check_delta(*model.delta, out);
+  if (model.lightning) check_lightning(*model.lightning, out);
   if (model.convolution)
     check_range({"convolution.taps", model.convolution->taps, 1, most_width}, out);
   if (model.global_attention) check_global_attention(model, out);
   check_windows(model, out);
   if (out.empty() && model.shared_keys) check_shared_keys(model, out);
+  if (model.altup) check_altup(model, out);
   if (model.layer_embeddings) check_layer_embeddings(*model.layer_embeddings, out);
   if (model.value_embeddings)
     check_range({"value_embeddings.tables", model.value_embeddings->tables, 1, model.layers}, out);

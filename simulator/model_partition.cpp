@@ -57,6 +57,7 @@ class Partitioner {
     kind.mixer = w_.model.mixer(layer);
     kind.local_attention = w_.model.sees_window(layer);
     kind.double_wide_mlp = w_.model.mlp_width(layer) != w_.model.ffn;
+    kind.cuts_gate = w_.model.altup && layer < w_.model.altup->cut_gates;
     kind.indexes_tokens = w_.model.indexes_tokens(layer);
     if (w_.model.shares_keys(layer)) kind.keys = KeySource::shared;
     if (w_.model.lends_keys(layer)) kind.keys = KeySource::lent;

@@ -75,6 +75,9 @@ Broken context_divides(const Case& k) {
   if (k.w.model.convolution && k.p.context > 1)
     return "cp " + text(k.p.context) +
            " splits the sequences that its convolutions read, whose exchange is not modelled";
+  if (k.w.model.mamba && k.w.model.mamba->step_rank && k.p.context > 1)
+    return "cp " + text(k.p.context) +
+           " splits the sequences that its Mamba-1 layers scan, whose exchange is not modelled";
   if (k.w.sequence % k.p.context != 0)
     return "cp " + text(k.p.context) + " must divide the sequence length " + text(k.w.sequence);
   return std::nullopt;
@@ -271,6 +274,12 @@ std::optional<std::string> tensor_refusal(const Transformer& m, int tensor) {
            " key/value heads must divide one another";
   if (m.ffn % tensor != 0)
     return "tp " + text(tensor) + " must divide the MLP width " + text(m.ffn);
+  if (m.mamba && m.mamba->step_rank && tensor > 1)
+    return "tp " + text(tensor) + " would cut its Mamba-1 layers, which is not modelled";
+  if (m.altup && tensor > 1)
+    return "tp " + text(tensor) + " would cut its alternating updates, which is not modelled";
+  if (m.lightning && m.lightning->heads % tensor != 0)
+    return must_divide(m.lightning->heads, " heads of its lightning attention");
   if (m.mamba && m.mamba->groups % tensor != 0)
     return must_divide(m.mamba->groups, " groups of its Mamba layers");
   if (m.delta && m.delta->key_heads % tensor != 0)

@@ -81,12 +81,15 @@ void refuse_megatron_model(Refusals& to, const Transformer& m) {
   refuse_if(to, m.norms.per_layer != 2, "Megatron-LM's GPT layer has two norms");
   refuse_if(to, m.embed_dim.has_value(), "Megatron-LM's embedding is as wide as its layers");
   refuse_if(to, m.norms.kind == NormKind::layer_no_weight, "Megatron-LM's norms have weights");
-  refuse_if(to, m.delta.has_value() || m.attention_gate,
+  refuse_if(to, m.delta.has_value() || m.attention_gate || m.head_gate,
             "its arguments for Gated DeltaNet layers are not written");
   refuse_if(to, m.indexer.has_value(),
             "its arguments for an indexer of sparse attention are not written");
-  refuse_if(to, m.mamba.has_value() || m.convolution.has_value(),
-            "its arguments for Mamba layers are not written, and it has no gated convolutions");
+  refuse_if(to, m.mamba.has_value() || m.convolution.has_value() || m.lightning.has_value(),
+            "its arguments for Mamba layers are not written, and it has neither gated convolutions "
+            "nor lightning attention");
+  refuse_if(to, m.altup.has_value() || m.layer_embeddings.has_value(),
+            "it has neither embeddings of each layer's own nor alternating updates");
   refuse_if(to, m.vision.has_value(), "pretrain_gpt.py has no vision tower");
   refuse_if(to, m.attention_extra_per_layer > 0,
             "no argument is written for what its layers learn beside linears and norms (sinks)");

@@ -356,7 +356,7 @@ StepCosts CostModel::costs(const ModelPartition& partition, StagesCosted which) 
   const std::int64_t tokens = plan_.microbatch * w_.tokens_per_sample() / plan_.context /
                               (plan_.sequence_parallel ? plan_.tensor : 1);
   const std::int64_t element = w_.activation_dtype() == DType::fp32 ? 4 : 2;
-  const Bytes whole(tokens * w_.model.hidden * element);
+  const Bytes whole(tokens * w_.model.stream_width() * element);
   // What all tensor ranks of a stage hold need cross the network once only.
   const bool in_parts = w_.framework.partitions_pipeline_messages && !plan_.sequence_parallel;
   const Bytes message(in_parts ? (whole.value + plan_.tensor - 1) / plan_.tensor : whole.value);

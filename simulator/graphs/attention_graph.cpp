@@ -445,6 +445,19 @@ TensorIndex attend(GraphBuilder& b, const Projections& projected, BlockKind kind
   return laid_out(b, work.kernel, out, rows * p.heads * p.v_dim);
 }
 
+// The same of one value for each head.
+TensorIndex heads_gated(GraphBuilder& b, TensorIndex out, TensorIndex x, std::int64_t elements) {
+  const Transformer& m = b.workload().model;
+  const TensorIndex gate = b.linear(
+      {"head_gate", m.hidden, m.heads, Cut::columns, false, b.workload().adapter.targets.gate}, x,
+      b.tokens());
+  const std::int64_t values = b.tokens() * std::max(1, m.heads / b.tensor());
+  const double n = bytes_of_elements(b, elements), each = bytes_of_elements(b, values);
+  const TensorIndex scale = b.pointwise("sigmoid", {gate}, {}, values, 2 * each, 3 * each, 1);
+  b.last().saves = {scale};
+  return b.pointwise("gated_output", {out, scale}, {out, scale}, elements, 2 * n, 5 * n, 1);
+}
+
 }  // namespace
 
 TensorIndex add_attention(GraphBuilder& b, TensorIndex normed, BlockKind kind) {
@@ -459,6 +472,7 @@ TensorIndex add_attention(GraphBuilder& b, TensorIndex normed, BlockKind kind) {
     const Projections p = m.mla ? project_latent(b, x, kind) : project(b, x, normed, kind);
     mixed = attend(b, p, kind);
     if (p.gate) mixed = gated(b, mixed, *p.gate, b.tokens() * p.heads * p.v_dim);
+    if (m.head_gate) mixed = heads_gated(b, mixed, x, b.tokens() * p.heads * p.v_dim);
     in = p.heads * p.v_dim * b.tensor();
   }
   const TensorIndex out =

@@ -23,15 +23,14 @@ bool adapts_all(const AdapterTargets& on) {
   return on.q && on.k && on.v && on.o && on.gate && on.up && on.down;
 }
 
-// Whole on every tensor rank.
+}  // namespace
+
 LinearSpec uncut_linear(const GraphBuilder& b, std::string_view name, std::int64_t in,
                         std::int64_t out) {
   LinearSpec spec{name, in, out};
   spec.adapted = adapts_all(b.workload().adapter.targets);
   return spec;
 }
-
-}  // namespace
 
 void add_layer_embeddings(GraphBuilder& b, TensorIndex ids, TensorIndex embedded, bool trained) {
   const Transformer& m = b.workload().model;
@@ -81,10 +80,9 @@ void add_value_embeddings(GraphBuilder& b, TensorIndex ids, bool trained) {
   if (trained) lookup.backward_weight = {traffic(as_double(table * b.gradient_element()), 1)};
 }
 
-TensorIndex add_layer_input(GraphBuilder& b, TensorIndex x) {
+TensorIndex gated_layer_input(GraphBuilder& b, TensorIndex x) {
   const Transformer& m = b.workload().model;
   const std::int64_t width = m.layer_embeddings->width, rows = b.sequence_tokens();
-  const std::int64_t elements = rows * m.hidden;
   const double n = bytes_of_elements(b, rows * width);
   const double all = bytes_of_elements(b, rows * all_layers_width(m));
   const TensorIndex gate = b.linear(uncut_linear(b, "layer_input_gate", m.hidden, width), x, rows);
@@ -97,8 +95,12 @@ TensorIndex add_layer_input(GraphBuilder& b, TensorIndex x) {
   b.last().backward_temporary = ceil_bytes(all);
   const TensorIndex wide =
       b.linear(uncut_linear(b, "layer_input_out", width, m.hidden), let_in, rows);
-  const TensorIndex out =
-      b.residual_add(x, b.norm("layer_input_norm", wide, rows, m.hidden), elements);
+  return b.norm("layer_input_norm", wide, rows, m.hidden);
+}
+
+TensorIndex add_layer_input(GraphBuilder& b, TensorIndex x) {
+  const std::int64_t elements = b.sequence_tokens() * b.workload().model.hidden;
+  const TensorIndex out = b.residual_add(x, gated_layer_input(b, x), elements);
   // The layer's output is scaled where it lies, its gradient into a tensor of its own.
   const double stream = as_double(b.bytes_of(out));
   b.last().forward.push_back(traffic(2 * stream, 1));

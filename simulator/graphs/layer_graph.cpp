@@ -57,6 +57,15 @@ TensorIndex scaled(GraphBuilder& b, TensorIndex normed, std::int64_t elements) {
   return out;
 }
 
+// The sum of a branch and what passes it by, each times a number where norms feed the residual.
+TensorIndex passed_by(GraphBuilder& b, TensorIndex x, TensorIndex branch, std::int64_t elements) {
+  if (!b.workload().model.norms.feed_residual) return b.residual_add(x, branch, elements);
+  const double n = bytes_of_elements(b, elements);
+  const TensorIndex skip = b.pointwise("scaled_residual", {x}, {}, elements, 2 * n, 2 * n, 1);
+  branch = b.pointwise("scaled_branch", {branch}, {}, elements, 2 * n, 2 * n, 1);
+  return b.residual_add(skip, branch, elements);
+}
+
 // What stands in a block before its MLP.
 TensorIndex add_first_half(GraphBuilder& b, TensorIndex normed, BlockKind kind) {
   const std::int64_t elements = b.sequence_tokens() * b.workload().model.hidden;
@@ -65,6 +74,8 @@ TensorIndex add_first_half(GraphBuilder& b, TensorIndex normed, BlockKind kind) 
       return add_delta(b, normed);
     case LayerMixer::mamba_and_mlp:
       return add_mamba(b, normed);
+    case LayerMixer::lightning_and_mlp:
+      return add_lightning(b, normed);
     case LayerMixer::convolution_and_mlp:
       return add_convolution(b, normed);
     case LayerMixer::attention_with_mamba_and_mlp: {
@@ -81,6 +92,7 @@ TensorIndex add_first_half(GraphBuilder& b, TensorIndex normed, BlockKind kind) 
 TensorIndex add_block(GraphBuilder& b, TensorIndex x, BlockKind kind) {
   if (!is_block(kind.mixer)) return add_mixer_block(b, x, kind);
   const Transformer& m = b.workload().model;
+  if (m.altup) return add_altup_block(b, x, kind);
   const std::int64_t rows = b.sequence_tokens();
   const std::int64_t elements = rows * m.hidden;
   const bool parallel = m.norms.per_layer == 1;
@@ -92,7 +104,8 @@ TensorIndex add_block(GraphBuilder& b, TensorIndex x, BlockKind kind) {
     branch = b.with_bias(branch, elements, m.biases.o);
   if (norms_outputs) branch = b.norm("attention_output_norm", branch, rows, m.hidden);
   branch = b.dropout(branch, elements);
-  const TensorIndex middle = b.residual_add(x, branch, elements);
+  const bool feeds = m.norms.feed_residual;
+  const TensorIndex middle = passed_by(b, feeds ? normed : x, branch, elements);
 
   const TensorIndex again = parallel ? normed : b.norm("mlp_norm", middle, rows, m.hidden);
   const std::int64_t width = kind.double_wide_mlp ? 2 * std::int64_t{m.ffn} : m.ffn;
@@ -100,13 +113,13 @@ TensorIndex add_block(GraphBuilder& b, TensorIndex x, BlockKind kind) {
   branch = b.with_bias(branch, elements, !kind.experts && m.biases.mlp);
   if (norms_outputs) branch = b.norm("mlp_output_norm", branch, rows, m.hidden);
   branch = b.dropout(branch, elements);
-  const TensorIndex out = b.residual_add(middle, branch, elements);
+  const TensorIndex out = passed_by(b, feeds ? again : middle, branch, elements);
   return m.layer_embeddings ? add_layer_input(b, out) : out;
 }
 
 LayerGraph block_graph(const Workload& w, const ParallelPlan& plan, BlockKind kind) {
   GraphBuilder b(w, plan, w.trains_base() && kind.trainable);
-  const TensorIndex x = b.input(b.sequence_tokens() * w.model.hidden);
+  const TensorIndex x = b.input(b.sequence_tokens() * w.model.stream_width());
   return b.finish(add_block(b, x, kind));
 }
 
@@ -143,6 +156,7 @@ LayerGraph embedding_graph(const Workload& w, const ParallelPlan& plan) {
     b.last().passes_gradient = true;
   }
   if (m.layer_embeddings) add_layer_embeddings(b, ids, x, trained);
+  if (m.altup) return b.finish(open_streams(b, x));
   if (m.value_embeddings) add_value_embeddings(b, ids, trained);
   if (m.norms.embedding) x = b.norm("embedding_norm", x, b.sequence_tokens(), m.hidden);
   return b.finish(w.hidden_dropout ? b.in_stream(b.dropout(x, elements)) : x);
@@ -451,7 +465,8 @@ LayerGraph head_graph(const Workload& asked, const ParallelPlan& plan, bool tied
   }
   const Workload& w = in_16_bits ? *in_16_bits : asked;
   GraphBuilder b(w, plan, w.trains_head());
-  TensorIndex x = b.input(b.sequence_tokens() * w.model.hidden);
+  TensorIndex x = b.input(b.sequence_tokens() * w.model.stream_width());
+  if (w.model.altup) x = close_streams(b, x);
   TensorIndex loss = add_head(b, x, tied_here);
   for (int depth = 0; depth < w.prediction_depths; ++depth) {
     LayerParameters known = b.counted();

@@ -28,6 +28,7 @@ struct BlockKind {
   KeySource keys = KeySource::own;
   bool double_wide_mlp = false;
   bool indexes_tokens = false;  // has a token indexer of its own
+  bool cuts_gate = false;       // AlternatingUpdates::cut_gates
   friend bool operator==(const BlockKind&, const BlockKind&) = default;
 };
 
@@ -50,15 +51,19 @@ TensorIndex add_attention(GraphBuilder& builder, TensorIndex normed, BlockKind k
 // What the block's indexer chooses, as attention reads it: a mask, or with Framework::indexer_slice
 // the tokens' numbers.
 TensorIndex add_token_indexer(GraphBuilder& builder, TensorIndex x, TensorIndex query_latent);
-TensorIndex add_mlp(GraphBuilder& builder, TensorIndex normed, std::int64_t width, bool sequence);
+// `cuts_gate`: gates below a multiple of their deviation above their mean are zero.
+TensorIndex add_mlp(GraphBuilder& builder, TensorIndex normed, std::int64_t width, bool sequence,
+                    bool cuts_gate = false);
 // `residual`: what was normed.
 TensorIndex add_experts(GraphBuilder& builder, TensorIndex residual, TensorIndex normed);
 TensorIndex add_mamba(GraphBuilder& builder, TensorIndex normed);
+TensorIndex add_selective_scan(GraphBuilder& builder, TensorIndex normed);  // Mamba-1
 TensorIndex add_delta(GraphBuilder& builder, TensorIndex normed);
 // What context parallelism does in both before the convolution, and back after the scan or rule
 // (megatron/core/ssm/mamba_context_parallel.py, gated_delta_net/gdn.py).
 void exchange_tokens_for_heads(const GraphBuilder& builder, std::int64_t elements,
                                std::vector<Kernel>& to);
+TensorIndex add_lightning(GraphBuilder& builder, TensorIndex normed);
 TensorIndex add_convolution(GraphBuilder& builder, TensorIndex normed);
 // Beside the embedding: the pieces of every layer, which stay until its backward pass.
 void add_value_embeddings(GraphBuilder& builder, TensorIndex ids, bool trained);
@@ -66,5 +71,15 @@ void add_layer_embeddings(GraphBuilder& builder, TensorIndex ids, TensorIndex em
                           bool trained);
 // At the end of a block: its piece, through a gate that reads x, added to x.
 TensorIndex add_layer_input(GraphBuilder& builder, TensorIndex x);
+// The same without the sum: what joins the residual.
+TensorIndex gated_layer_input(GraphBuilder& builder, TensorIndex x);
+// Whole on every tensor rank; adapted by who adapts every linear of a block (PEFT's "all-linear").
+LinearSpec uncut_linear(const GraphBuilder& builder, std::string_view name, std::int64_t in,
+                        std::int64_t out);
+// Alternating updates (altup_graph.cpp): the streams [s, Ts, h] behind the embedding, a block of
+// them, and the one before the final norm.
+TensorIndex open_streams(GraphBuilder& builder, TensorIndex embedded);
+TensorIndex add_altup_block(GraphBuilder& builder, TensorIndex x, BlockKind kind);
+TensorIndex close_streams(GraphBuilder& builder, TensorIndex x);
 
 }  // namespace shardwise

@@ -164,6 +164,7 @@ TensorIndex scaled_columns(GraphBuilder& b, TensorIndex projected, const ScanSha
 TensorIndex add_mamba(GraphBuilder& b, TensorIndex normed) {
   const Transformer& m = b.workload().model;
   const StateSpace& mamba = *m.mamba;
+  if (mamba.step_rank) return add_selective_scan(b, normed);
   const AdapterTargets& on = b.workload().adapter.targets;
   const TensorIndex x = b.gather_sequence(normed, m.hidden);
   const ScanShape s = scan_shape(b);

@@ -82,6 +82,18 @@ TensorIndex written_out_gelu(GraphBuilder& b, TensorIndex up, std::int64_t eleme
   return out;
 }
 
+// Mean and deviation of a token's gates, what exceeds their sum, and ReLU of it (Gemma 3n:
+// transformers 5.23 modeling_gemma3n.py, _gaussian_topk): the deviation keeps the gates, ReLU its
+// result.
+TensorIndex cut_gate(GraphBuilder& b, TensorIndex gate, std::int64_t elements) {
+  const double n = bytes_of_elements(b, elements);
+  const TensorIndex out = b.pointwise("gate_cut", {gate}, {gate}, elements, 7 * n, 8 * n, 6);
+  b.last().saves.push_back(out);
+  b.last().forward_temporary = ceil_bytes(n);
+  b.last().backward_temporary = ceil_bytes(n);
+  return out;
+}
+
 TensorIndex plain_activation(GraphBuilder& b, TensorIndex up, std::int64_t elements) {
   const double n = bytes_of_elements(b, elements);
   const MlpFunction function = b.own_code().mlp;
@@ -94,7 +106,8 @@ TensorIndex plain_activation(GraphBuilder& b, TensorIndex up, std::int64_t eleme
 
 }  // namespace
 
-TensorIndex add_mlp(GraphBuilder& b, TensorIndex normed, std::int64_t width, bool sequence) {
+TensorIndex add_mlp(GraphBuilder& b, TensorIndex normed, std::int64_t width, bool sequence,
+                    bool cuts_gate) {
   const Transformer& m = b.workload().model;
   const AdapterTargets& on = b.workload().adapter.targets;
   TensorIndex x = sequence ? b.gather_sequence(normed, m.hidden) : normed;
@@ -115,6 +128,7 @@ TensorIndex add_mlp(GraphBuilder& b, TensorIndex normed, std::int64_t width, boo
         b.linear({"gate", m.hidden, width, Cut::columns, m.biases.mlp, on.gate}, again, rows);
     if (b.own_code().fused_gate_up) b.join_launches(other);
     gate = b.with_bias(gate, rows * local, m.biases.mlp);
+    if (cuts_gate) gate = cut_gate(b, gate, rows * local);
     activated = gated_activation(b, gate, up, rows * local);
   } else {
     activated = plain_activation(b, up, rows * local);

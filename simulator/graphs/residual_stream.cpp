@@ -36,8 +36,10 @@ bool returns_wide(const Workload& w, const ParallelPlan& plan) {
   return w.framework.upcasts_unquantized && w.activation_dtype() != DType::fp32;
 }
 
+// Autocast takes powers in fp32, of which alternating updates make the length of their streams.
 bool widens_stream(const Workload& w, const ParallelPlan& plan) {
-  return casts_weights(w, plan) || returns_wide(w, plan);
+  const bool powers = w.model.altup && w.framework.autocast && w.activation_dtype() != DType::fp32;
+  return casts_weights(w, plan) || returns_wide(w, plan) || powers;
 }
 
 bool sums_head_sharded(const Workload& w, const ParallelPlan& plan) {

@@ -410,7 +410,9 @@ TEST_CASE("every row reads a config that gives the keys of its columns") {
     for (const char* key : {"kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
                             "index_n_heads", "index_head_dim", "index_topk"})
       give(key, 64);
-    give("hidden_size_per_layer_input", 0);  // which Gemma 4 has unless told otherwise
+    // What Gemma 4 has unless told otherwise, and Gemma 3n always, which shares keys of 20 layers.
+    give("hidden_size_per_layer_input", family.model_type == "gemma3n_text" ? 256 : 0);
+    give("num_kv_shared_layers", 0);
     if (family.model_type == "dbrx")
       text += R"(, "attn_config": {"kv_n_heads": 8}, "ffn_config": {"moe_num_experts": 8,
                  "moe_top_k": 2, "ffn_hidden_size": 1024})";
@@ -478,7 +480,7 @@ TEST_CASE("each family's row can be reached, and no refused one can") {
   }
   CHECK(seen.size() >= 50);
   for (const char* type :
-       {"minimax", "jamba", "rwkv5", "t5", "deepseek_v4", "gemma3n_text", "mllama_text_model"}) {
+       {"zamba2", "mimo_v2_flash", "rwkv5", "t5", "deepseek_v4", "hy_v4", "mllama_text_model"}) {
     INFO(type);
     const RefusedFamily* family = refused_family(type);
     REQUIRE(family != nullptr);

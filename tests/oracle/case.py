@@ -38,6 +38,14 @@ class Case:
     reduce: str = "fp32"  # FSDP2: dtype of gradient reduction
 
 
+def gaussian_topk(mlp, inputs):
+    """Gemma3nTextMLP._gaussian_topk, whose one constant PyTorch would compute on the device."""
+    multiplier = torch.full((), 1.645, dtype=inputs.dtype, device=inputs.device)
+    mean = torch.mean(inputs, dim=-1, keepdim=True)
+    deviation = torch.std(inputs, dim=-1, keepdim=True, unbiased=False)
+    return torch.nn.functional.relu(inputs - (mean + deviation * multiplier))
+
+
 def build(case, config):
     from transformers import AutoModelForCausalLM, masking_utils
     from transformers.initialization import no_init_weights
@@ -49,6 +57,9 @@ def build(case, config):
     if case.precision == "fp32" or (case.method != "full" and case.frozen == "fp32"):
         dtype = torch.float32
     config.use_cache = False
+    if config.model_type == "gemma3n_text":
+        from transformers.models.gemma3n.modeling_gemma3n import Gemma3nTextMLP
+        Gemma3nTextMLP._gaussian_topk = gaussian_topk
     with torch.device("cuda"), no_init_weights():
         model = AutoModelForCausalLM.from_config(
             config, dtype=dtype, attn_implementation=case.attention)

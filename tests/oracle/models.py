@@ -49,6 +49,12 @@ FROM_FILE = {
 }
 KIMI_FULL_ATTENTION = [4, 8, 12, 16, 20, 24, 27]  # its config.json, counted from 1
 FROM_DIMENSIONS = {
+    "ai21labs/Jamba-v0.1": ("jamba", dict()),
+    "google/gemma-3n-E4B-it": ("gemma3n_text", dict()),
+    "MiniMaxAI/MiniMax-Text-01": ("minimax", dict(
+        hidden_size=6144, intermediate_size=9216, num_hidden_layers=80, num_attention_heads=64,
+        num_key_value_heads=8, head_dim=128, num_local_experts=32, vocab_size=200064,
+        layer_types=(["linear_attention"] * 7 + ["full_attention"]) * 10)),
     "gpt2-xl": ("gpt2", dict(n_layer=48, n_embd=1600, n_head=25)),
     "EleutherAI/pythia-1.4b": ("gpt_neox", dict(
         num_hidden_layers=24, hidden_size=2048, num_attention_heads=16, intermediate_size=8192,
@@ -113,7 +119,7 @@ def first(config, *keys, default=None):
 
 # Their sizes are the catalogued model's: a record's `model` has no members for their mixers.
 HYBRIDS = ("lfm2", "lfm2_moe", "granitemoehybrid", "falcon_h1", "qwen3_5_text", "gemma4_text",
-           "deepseek_v32", "glm_moe_dsa", "kimi_linear")
+           "deepseek_v32", "glm_moe_dsa", "kimi_linear", "jamba", "minimax", "gemma3n_text")
 
 
 def dimensions(name, config):

@@ -212,3 +212,76 @@ TEST_CASE("Kimi's decays of every value are kept in fp32", "[layer_graph]") {
   CHECK(mixer == 256 * (2 * 512 + 2 * 768 + 2 * 4 + 2 * 2 * 64 + 256 * (17 + 4) + 3 * 2 * 256 +
                         2 * 2 * 4 * 64 + 4 * 4 + 2 * 2 * 256 + 2 * 256));
 }
+
+// Mamba-1 as transformers runs it: in attention's place (4h, 4 h_kv and 4a bytes per token) the
+// projection 2 x 2D; the convolution's result 2D, and copies of it and of z, 2D each; what steps,
+// B and C are read from, 2 x (r + 2n), is not kept without norms in one kernel: with them the norms'
+// input is, and each norm's result is read by a linear (steps, 2r) or copied (B and C, 2 x 2n);
+// steps 2D, the result before the gate 2D, after it 2D for the projection back; two fp32 numbers for
+// each state, once for up to 2048 tokens of a sequence; two fp32 copies of A.
+TEST_CASE("a Mamba-1 mixer saves what its scan and linears read", "[layer_graph]") {
+  Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
+  const std::int64_t attention = saved_by_hybrid(block_graph(w, plan_of(1), {}));
+  w.model.mixers = "SA";
+  w.model.mamba = StateSpace{1024, 1, 1, 16, 4, 2048, true, 32};
+  BlockKind kind;
+  kind.mixer = LayerMixer::mamba_and_mlp;
+  const LayerGraph graph = block_graph(w, plan_of(1), kind);
+  const std::int64_t tokens = 256, h = 512, kv = 256, a = 8, inner = 1024, rank = 32, state = 16;
+  const std::int64_t read = rank + 2 * state;
+  const std::int64_t mixer = 2 * 2 * inner + 6 * 2 * inner + 2 * read + 2 * rank + 2 * 2 * state;
+  CHECK(saved_by_hybrid(graph) - attention ==
+        tokens * (mixer - (4 * h + 4 * kv + 4 * a)) + (4 * 2 + 8) * inner * state);
+  const ParameterCount count = parameter_count(w.model);
+  CHECK(graph.parameters.base() ==
+        count.mamba_per_layer + count.dense_mlp_per_layer + count.norms_per_layer);
+  // h 2D + D (r + 2n) + r D + D h + 5 D + D n + 2 D + r + 2n
+  CHECK(count.mamba_per_layer == 3 * h * inner + inner * (read + rank + 5 + state + 2) + read);
+}
+
+// Lightning attention by a kernel: the projection 6A, SiLU of it 6A, attention's result 2A and its
+// norm 2A, the gate's sigmoid 2A and the product 2A, in attention's place. As the classes of
+// transformers run it, the loop keeps besides the decayed scores of each block, 2 a L, decayed
+// queries and keys 4A of one block of two, and a state of d x d for each head and block.
+TEST_CASE("lightning attention saves its projection, and written out each block", "[layer_graph]") {
+  Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
+  const std::int64_t attention = saved_by_hybrid(block_graph(w, plan_of(1), {}));
+  w.model.mixers = "LA";
+  w.model.lightning = LightningAttention{8, 64, 128};
+  BlockKind kind;
+  kind.mixer = LayerMixer::lightning_and_mlp;
+  const LayerGraph graph = block_graph(w, plan_of(1), kind);
+  const std::int64_t tokens = 256, h = 512, kv = 256, a = 8, width = 512;
+  CHECK(saved_by_hybrid(graph) - attention == tokens * (20 * width - (4 * h + 4 * kv + 4 * a)));
+  const ParameterCount count = parameter_count(w.model);
+  CHECK(count.lightning_per_layer == 5 * h * width + width);
+  CHECK(graph.parameters.base() ==
+        count.lightning_per_layer + count.dense_mlp_per_layer + count.norms_per_layer);
+  w.framework.kernels = KernelStyle::eager;
+  const std::int64_t kernel = saved_by_hybrid(block_graph(w, plan_of(1), kind));
+  w.framework.runs_transformers = true;
+  CHECK(saved_by_hybrid(block_graph(w, plan_of(1), kind)) - kernel ==
+        tokens * 2 * a * 128 + 128 * 4 * width + 2 * (2 * 8 * 64 * 64));
+
+  // Q K^T, its product with V, Q W and K^T V per token: 2 a d (2 L + 2 d); backward twice that and
+  // another K^T V where a kernel makes the states again.
+  double forward = 0, backward = 0;
+  for (const Operator& op : graph.operators) {
+    if (op.name != std::string_view("lightning_attention")) continue;
+    forward = matmul_flops(op.forward);
+    backward = matmul_flops(op.backward);
+  }
+  CHECK(forward == 2.0 * tokens * width * (2 * 128 + 2 * 64));
+  CHECK(backward == 2 * forward + 2.0 * tokens * width * 64);
+}
+
+// A gate of one value per head keeps its sigmoid and the product beside attention's result, which
+// the kernel keeps: 2a and 2 x 512 bytes per token.
+TEST_CASE("a gate for each head keeps one value of it", "[layer_graph]") {
+  Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
+  const std::int64_t plain = saved_by_hybrid(block_graph(w, plan_of(1), {}));
+  w.model.head_gate = true;
+  const LayerGraph graph = block_graph(w, plan_of(1), {});
+  CHECK(saved_by_hybrid(graph) - plain == 256 * (2 * 8 + 2 * 512));
+  CHECK(graph.parameters.base() == parameter_count(w.model).dense_layer());
+}

@@ -124,3 +124,30 @@ TEST_CASE("the last layers read what the last of their kind lends", "[partition]
   CHECK(keys == std::vector<KeySource>{KeySource::own, KeySource::lent, KeySource::shared,
                                        KeySource::shared});
 }
+
+// Four streams of 512 values between layers; projections of the three beside the first one, 3 h^2
+// weights behind the embedding and 3 h^2 before the head; in a block two norms of h, two projections
+// to a value for each stream (one set of weights), s^3 and s^2 of coefficients, a scale of h, and a
+// linear through rank 16 with its norm. A gate that is cut is one tensor of the MLP's width more.
+TEST_CASE("alternating updates count their projections and carry all streams", "[layer_graph]") {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 256);
+  w.model.norms.per_layer = 4;
+  w.model.layer_embeddings = LayerEmbeddings{1000, 64};
+  const ParameterCount without = parameter_count(w.model);
+  const std::int64_t embedding = embedding_graph(w, plan_of(1)).parameters.base();
+  const std::int64_t head = head_graph(w, plan_of(1), false).parameters.base();
+  w.model.altup = AlternatingUpdates{4, 16, 2};
+  const ParameterCount count = parameter_count(w.model);
+  CHECK(count.streams == 6 * 512 * 512);
+  CHECK(count.streams_per_layer == 64 + 16 + 4 * 512 + 512 + 512 + 2 * 512 * 16 + 512);
+  CHECK(count.total - without.total == count.streams + 4 * count.streams_per_layer);
+  CHECK(embedding_graph(w, plan_of(1)).parameters.base() - embedding == 3 * 512 * 512);
+  CHECK(head_graph(w, plan_of(1), false).parameters.base() - head == 3 * 512 * 512);
+
+  BlockKind kind;
+  const LayerGraph plain = block_graph(w, plan_of(1), kind);
+  CHECK(plain.tensors[static_cast<std::size_t>(plain.input)].bytes == 256 * 4 * 512 * 2);
+  CHECK(plain.tensors[static_cast<std::size_t>(plain.output)].bytes == 256 * 4 * 512 * 2);
+  kind.cuts_gate = true;
+  CHECK(kept_by(block_graph(w, plan_of(1), kind)) - kept_by(plain) == 256 * 1408 * 2);
+}
