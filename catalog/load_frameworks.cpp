@@ -134,6 +134,7 @@ void read_states(JsonReader& r, Framework& f) {
   f.flat_shard = r.maybe_flag("flat_shard").value_or(false);
   f.reduces_flat_buckets = r.maybe_flag("reduces_flat_buckets").value_or(false);
   f.reduces_flat_gradient = r.maybe_flag("reduces_flat_gradient").value_or(false);
+  f.remaps_weights = r.maybe_flag("remaps_weights").value_or(false);
   f.states_at_start = r.maybe_flag("states_at_start").value_or(false);
   f.clones_partition = r.maybe_flag("clones_partition").value_or(false);
   f.sharded = read_sharded(r.object("sharded"));

@@ -26,6 +26,7 @@ class OptimizerMemory {
         row_(*workload.optimizer),
         written_(workload.written_optimizer()),
         flat_(steps_flat_shard(f_, plan)),
+        run_(StageHabits(f_, plan).steps_run && workload.trains_base()),
         plan_(plan),
         ledger_(ledger) {
     if (workload.trains_base()) weight_bytes_ = stored_base(workload, true, true).weight;
@@ -157,6 +158,9 @@ class OptimizerMemory {
   void open_states(const std::vector<std::vector<LayerHoldings>>& layers, const LayerState& total,
                    int moments, MemoryCategory category, std::vector<Holding>& to) {
     if (flat_) return open_moments(total.optimizer, moments, category, to);
+    if (run_)
+      return by_run(layers, total.optimizer, total.stepped_elements,
+                    [&](std::int64_t bytes) { open_moments(bytes, moments, category, to); });
     for (const auto& chunk : layers)
       for (const LayerHoldings& h : chunk) open_layer(h, moments, category, to);
   }
@@ -169,23 +173,10 @@ class OptimizerMemory {
     open_moments(8 * std::min(largest_gradient, total.stepped_elements), 2, temporaries, to);
   }
 
-  // Shared among the matrices of the layer as their elements are; what is none goes with the last.
   void open_layer(const LayerHoldings& h, int moments, MemoryCategory category,
                   std::vector<Holding>& to) {
-    if (h.state.optimizer == 0) return;
-    std::int64_t trained = 0;
-    for (const Operator& op : h.graph->operators) trained += op.weight_gradient_elements;
-    std::int64_t left = h.state.optimizer;
-    for (const Operator& op : h.graph->operators) {
-      if (op.weight_gradient_elements <= 0) continue;
-      const double share =
-          static_cast<double>(op.weight_gradient_elements) / static_cast<double>(trained);
-      const auto bytes =
-          static_cast<std::int64_t>(share * static_cast<double>(h.state.optimizer)) / 4 * 4;
-      open_moments(std::min(bytes, left), moments, category, to);
-      left -= std::min(bytes, left);
-    }
-    open_moments(left, moments, category, to);
+    by_matrix(h, h.state.optimizer,
+              [&](std::int64_t bytes) { open_moments(bytes, moments, category, to); });
   }
 
   // Of two, whose bytes together are given.
@@ -213,7 +204,7 @@ class OptimizerMemory {
   const OptimizerRow& row_;
   const WrittenOptimizer* written_;
   double weight_bytes_ = 4;  // of each weight that is stepped
-  const bool flat_;
+  const bool flat_, run_;
   const ParallelPlan& plan_;
   MemoryLedger& ledger_;
   BackwardStep backward_{ledger_};

@@ -51,6 +51,9 @@ struct StageHabits {
   // DeepSpeed's BF16 optimizer copies the weights into one flat tensor beside them; what they leave
   // is where the 16-bit gradients of the same sizes go (runtime/bf16_optimizer.py:155-158).
   bool flattens_weights;
+  // Framework::remaps_weights, of an optimizer that is sharded; over one rank as well.
+  bool remaps_weights;
+  bool steps_run;  // ... whose shards are one run of the flat buffer each: it has no buckets
 
   StageHabits(const Framework& f, const ParallelPlan& p)
       : narrows_alone(f.wraps_one_rank && p.shard_ranks() == 1),
@@ -69,7 +72,11 @@ struct StageHabits {
                             !persistent_gradients),
         steps_in_backward(f.gradient_life == GradientLife::in_backward),
         flattens_weights(f.clones_partition && f.gradient_copy_while_accumulating &&
-                         persistent_gradients) {}
+                         persistent_gradients),
+        remaps_weights(f.remaps_weights && persistent_gradients &&
+                       (p.zero_stage == 1 || (p.zero_stage == 0 && f.default_zero_stage == 1 &&
+                                              p.data * p.context == 1))),
+        steps_run(remaps_weights && !f.overlap_gradient_reduce && p.shard_ranks() > 1) {}
 };
 
 // One microbatch in one model chunk, from its forward to the end of its backward.
@@ -92,6 +99,47 @@ struct LayerHoldings {
   bool has_gradient = false;  // made by an earlier microbatch of this step
   bool copied = false;        // 16-bit copies of its gradients have been made in this run
 };
+
+// `bytes` of a layer, shared among its matrices as their elements are: each(bytes of a matrix). What
+// belongs to none comes last.
+template <class Each>
+void by_matrix(const LayerHoldings& h, std::int64_t bytes, const Each& each) {
+  if (bytes == 0) return;
+  std::int64_t trained = 0, left = bytes;
+  for (const Operator& op : h.graph->operators) trained += op.weight_gradient_elements;
+  for (const Operator& op : h.graph->operators) {
+    if (op.weight_gradient_elements <= 0) continue;
+    const double share =
+        static_cast<double>(op.weight_gradient_elements) / static_cast<double>(trained);
+    const auto part = static_cast<std::int64_t>(share * static_cast<double>(bytes)) / 4 * 4;
+    each(std::min(part, left));
+    left -= std::min(part, left);
+  }
+  each(left);
+}
+
+// `bytes` of states of `stepped` elements where a rank's shard is one run of the flat buffer, and so
+// few whole parameters: each(bytes of a matrix), of the first rank, whose are the last ones
+// (Megatron-LM core_v0.12.0 distributed/param_and_grad_buffer.py lays them out backwards).
+template <class Each>
+void by_run(const std::vector<std::vector<LayerHoldings>>& layers, std::int64_t bytes,
+            std::int64_t stepped, const Each& each) {
+  if (bytes <= 0 || stepped <= 0) return;
+  const double per_element = static_cast<double>(bytes) / static_cast<double>(stepped);
+  std::int64_t left = bytes;
+  for (auto chunk = layers.rbegin(); chunk != layers.rend(); ++chunk)
+    for (auto h = chunk->rbegin(); h != chunk->rend(); ++h) {
+      const std::vector<Operator>& operators = h->graph->operators;
+      for (auto op = operators.rbegin(); op != operators.rend() && left > 0; ++op) {
+        if (op->weight_gradient_elements <= 0) continue;
+        const double whole = per_element * static_cast<double>(op->weight_gradient_elements);
+        const auto part = std::min(left, static_cast<std::int64_t>(whole) / 4 * 4);
+        each(part);
+        left -= part;
+      }
+    }
+  if (left > 0) each(left);
+}
 
 // Parameters of a layer that have gradients: its own, or those of adapters.
 inline StoredParameter stored_where_trained(const Workload& w, bool layer_trains) {

@@ -79,58 +79,10 @@ bool StagePlayer::reduces_now() const {
   return habits_.shards_gradients && (habits_.reduces_every_microbatch || last_microbatch_);
 }
 
-void StagePlayer::load_chunk(std::size_t c) {
-  layers_.emplace_back();
-  kept_gathered_.push_back(layers_kept_gathered(w_, plan_, (*chunks_)[c].layers));
-  const LayerDefinition* last = nullptr;  // of equal layers in a row, one is looked at
-  LayerState state;
-  for (const ChunkLayer& layer : (*chunks_)[c].layers) {
-    const LayerDefinition* d = layer.definition;
-    if (d != last) state = layer_state(w_, plan_, d->graph.parameters, d->trainable);
-    last = d;
-    LayerHoldings h;
-    h.state = state;
-    h.graph = &d->graph;
-    h.trained = stored_where_trained(w_, *d);
-    total_ += h.state;
-    if (!plan_.offload.parameters) {
-      if (habits_.flattens_weights)
-        originals_.push_back(ledger_.open(h.state.weights, weights));
-      else
-        keep(h.state.weights, weights);
-      keep(h.state.quantization, quantization);
-      keep(h.state.narrow_copies, weights);
-      keep(h.state.adapters, adapters);
-    }
-    if (habits_.persistent_gradients && !habits_.flattens_weights)
-      keep(h.state.gradients, gradients);
-    keep(mask_bytes(w_, *d), weights);
-    layers_.back().push_back(std::move(h));
-  }
-}
-
 void StagePlayer::mark(WorkKind pass, const Slot& slot, std::size_t layer) {
   if (record_ == nullptr) return;
   record_->push_back({pass, slot.chunk, slot.microbatch, static_cast<int>(layer),
                       ledger_.take_recent_peak(), ledger_.allocated(), ledger_.reserved()});
-}
-
-void StagePlayer::load_masters() {
-  if (!originals_.empty()) keep(total_.weights, weights);
-  close_all(originals_);
-  if (habits_.flattens_weights) keep(total_.gradients, gradients);
-  if (plan_.offload.optimizer) return;
-  if (steps_flat_shard(f_, plan_) && total_.master > 0) {
-    Holding clone = ledger_.open(total_.master / 2, master_weights);
-    keep(total_.master, master_weights);
-    return ledger_.close(clone);
-  }
-  for (const auto& chunk : layers_)
-    for (const LayerHoldings& h : chunk) keep(h.state.master, master_weights);
-}
-
-void StagePlayer::keep(std::int64_t bytes, MemoryCategory category) {
-  if (bytes > 0) fixed_.push_back(ledger_.open(bytes, category));
 }
 
 void StagePlayer::run(const std::vector<MemoryEvent>& events, Slots& slots, std::size_t c,

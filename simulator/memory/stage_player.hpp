@@ -48,6 +48,8 @@ class StagePlayer {
   void mark(WorkKind pass, const Slot& slot, std::size_t layer);
   // Flat partitions are one tensor each; otherwise every layer's parameters have their own.
   void load_masters();
+  std::int64_t remapped_bytes(const LayerHoldings& h) const;
+  bool remaps_weights() const;
   void keep(std::int64_t bytes, MemoryCategory category);
   // Unsharded weights of layers [i, i + ahead] in the direction of travel; earlier ones go.
   void gather(std::size_t c, std::size_t i, int direction, double window);
@@ -133,6 +135,7 @@ class StagePlayer {
   std::vector<Holding> held_;       // by the model's output of this microbatch,
   std::vector<Holding> left_;       // and by the one before, which the training loop still has
   std::vector<Holding> originals_;  // weights as built, until they are flattened
+  std::int64_t remapped_ = 0;       // bytes of those
   std::vector<std::vector<LayerHoldings>> layers_;  // [chunk][layer]
   std::vector<std::vector<bool>> kept_gathered_;    // the same: from forward to backward
   std::map<std::pair<int, int>, InFlight> flights_;

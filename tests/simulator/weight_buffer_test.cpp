@@ -1,0 +1,106 @@
+// Weights that move into one flat tensor when a sharded optimizer is made, and what is stepped then.
+#include <vector>
+
+#include "simulator/memory/memory_play.hpp"
+#include "simulator/memory/stage_holdings.hpp"
+#include "tests/catch.hpp"
+#include "tests/simulator/sample_workload.hpp"
+#include "tests/simulator/small_play.hpp"
+
+namespace shardwise {
+namespace {
+
+constexpr std::int64_t mi = 1 << 20;
+
+// Megatron's distributed optimizer, its states on the host.
+Workload remapping() {
+  Workload w = pretraining(llama(4, 512, 8, 8, 2048, 64), 1);
+  w.framework.gradient_life = GradientLife::persistent;
+  w.framework.gradient_dtype = DType::fp32;
+  w.framework.remaps_weights = true;
+  return w;
+}
+
+double above_loaded(const Workload& w, const ParallelPlan& plan) {
+  const StageMemory m = first_stage(w, plan);
+  return static_cast<double>((m.first_step.allocated - m.loaded).value);
+}
+
+}  // namespace
+
+// Four blocks of 4 h^2 + 3 h f = 4 Mi parameters, tables of 64 words: 16 Mi parameters. While they
+// move, 2 B each as built and 2 B in the flat tensor stand beside 4 B of gradients; then 2 B go. One
+// token's activations are next to nothing, and a step adds up its gradients one by one.
+TEST_CASE("Weights are there twice while they move into one tensor", "[memory_play]") {
+  Workload w = remapping();
+  ParallelPlan plan = plan_of(2);
+  plan.zero_stage = 1;
+  plan.offload.optimizer = true;
+  const double moved = 2.0 * 16 * mi;
+  CHECK(above_loaded(w, plan) == Approx(moved).epsilon(0.03));
+  CHECK(static_cast<double>(first_stage(w, plan).loaded.value) == Approx(3 * moved).epsilon(0.03));
+  plan.zero_stage = 0;  // no sharded optimizer: no buffer of weights
+  CHECK(above_loaded(w, plan) < 0.5 * moved);
+  plan = plan_of(1);  // one rank has a sharded optimizer where that is the default
+  plan.offload.optimizer = true;
+  CHECK(above_loaded(w, plan) < 0.5 * moved);
+  w.framework.default_zero_stage = 1;
+  CHECK(above_loaded(w, plan) == Approx(moved).epsilon(0.03));
+  w.method = Method::lora;  // frozen weights stay where they are
+  CHECK(above_loaded(w, plan) < 0.5 * moved);
+}
+
+// The reference of preference training is no part of the buffer: it is loaded before, 2 B each.
+TEST_CASE("A frozen copy does not move", "[memory_play]") {
+  Workload w = remapping();
+  ParallelPlan plan = plan_of(2);
+  plan.zero_stage = 1;
+  plan.offload.optimizer = true;
+  w.method = Method::full;
+  const double alone = above_loaded(w, plan);
+  w.prefer(preference_named("dpo"));
+  REQUIRE(w.copies_reference());
+  CHECK(above_loaded(w, plan) == Approx(alone).epsilon(0.03));
+}
+
+// Two layers of matrices of 3 and 1 Mi elements, 8 Mi over two ranks: 4 Mi are stepped, 4 B each.
+// In buckets every matrix is shared: a quarter and three of 8 MiB a layer. As one run the first rank
+// has the last layer whole, and nothing of the other.
+TEST_CASE("A shard is a part of each matrix or a run of whole ones", "[stage_holdings]") {
+  LayerGraph graph;
+  graph.operators.resize(2);
+  graph.operators[0].weight_gradient_elements = 3 * mi;
+  graph.operators[1].weight_gradient_elements = mi;
+  std::vector<std::vector<LayerHoldings>> layers(1);
+  for (int i = 0; i < 2; ++i) {
+    LayerHoldings h;
+    h.graph = &graph;
+    layers.front().push_back(std::move(h));
+  }
+  std::vector<std::int64_t> parts;
+  const auto note = [&](std::int64_t bytes) {
+    if (bytes > 0) parts.push_back(bytes);
+  };
+  by_matrix(layers.front().front(), 8 * mi, note);
+  CHECK(parts == std::vector<std::int64_t>{6 * mi, 2 * mi});
+  parts.clear();
+  by_run(layers, 16 * mi, 4 * mi, note);
+  CHECK(parts == std::vector<std::int64_t>{4 * mi, 12 * mi});
+  parts.clear();
+  by_run(layers, 20 * mi, 5 * mi, note);
+  CHECK(parts == std::vector<std::int64_t>{4 * mi, 12 * mi, 4 * mi});
+}
+
+// It is a run where nothing is cut into buckets to be reduced behind the backward pass.
+TEST_CASE("Only a buffer without buckets is stepped as one run", "[stage_holdings]") {
+  Framework f = remapping().framework;
+  ParallelPlan plan = plan_of(2);
+  plan.zero_stage = 1;
+  f.overlap_gradient_reduce = false;
+  CHECK(StageHabits(f, plan).steps_run);
+  f.overlap_gradient_reduce = true;
+  CHECK(StageHabits(f, plan).remaps_weights);
+  CHECK_FALSE(StageHabits(f, plan).steps_run);
+}
+
+}  // namespace shardwise
