@@ -170,6 +170,8 @@ struct Framework {
       false;                   // Q holds it, with a copy of K and V beside it; as many heads each
   bool plain_softmax = false;  // eager attention: its softmax is maximum, difference, exponential,
                                // sum and quotient, each a kernel of its own
+  bool guards_softmax = false;   // and lets a query have no key: exponentials and quotient are
+                                 // selections (torch.where), whose results are what is read on
   bool gradient_fusion = false;  // wgrad accumulates straight into the fp32 gradient
   LossKind loss = LossKind::dense;
   LossKind fused_loss = LossKind::fused_linear;  // its head and loss in one kernel, where asked for
@@ -194,6 +196,7 @@ struct Framework {
   bool loss_upcasts = true;          // dense, chunked: logits go to fp32 before the loss
   bool gathers_logits = false;       // dense: every tensor rank gathers all logits, and takes the
                                      // whole loss
+  bool whole_tables = false;         // TP by hand, dense loss: embedding and head are not cut
   bool z_loss = false;               // dense: the square of each row's log Z joins the loss
   int loss_fp32_temporaries = 0;     // fp32 copies beyond those of `loss`, forward only
   bool compiles_loss = false;        // with compiled kernels: loss fused over 16-bit logits
@@ -234,6 +237,8 @@ struct Framework {
   // Sequences of so many tokens or more: what full recomputation keeps of a layer, its input, waits
   // in host memory.
   std::optional<int> offloads_checkpoints_from;
+  // False: its stack of Mamba's and other mixers runs no layer again as a whole: "full" is "none".
+  bool recomputes_hybrids = true;
   bool recompute_stops_early = false;   // re-runs only until the last saved tensor is back
   bool reentrant_checkpoints = true;    // of PyTorch: not where they stop early
   bool bf16_shards_at_stage_0 = false;  // its bf16 optimizer shards states though ZeRO is off

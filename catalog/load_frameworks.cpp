@@ -183,6 +183,7 @@ void read_loss(JsonReader& r, Framework& f) {
   f.loss_upcasts = r.flag("loss_upcasts");
   f.dtensor_parallel = r.maybe_flag("dtensor_parallel").value_or(false);
   f.gathers_logits = r.maybe_flag("gathers_logits").value_or(false);
+  f.whole_tables = r.maybe_flag("whole_tables").value_or(false);
   f.z_loss = r.maybe_flag("z_loss").value_or(false);
   f.loss_fp32_temporaries = r.integer("loss_fp32_temporaries", 0, 10);
   f.compiles_loss = r.maybe_flag("compiles_loss").value_or(false);
@@ -242,12 +243,14 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.softmax_batches = r.maybe_integer("softmax_batches", 1, 64);
   f.softmax_in_fp32 = r.maybe_flag("softmax_in_fp32").value_or(false);
   f.plain_softmax = r.maybe_flag("plain_softmax").value_or(false);
+  f.guards_softmax = r.maybe_flag("guards_softmax").value_or(false);
   f.gradient_fusion = r.flag("gradient_fusion");
   read_loss(r, f);
   f.recompute_pretrain = r.text("recompute_pretrain");
   f.recompute_finetune = r.text("recompute_finetune");
   f.recompute_quantized = r.maybe_text("recompute_quantized");
   f.offloads_checkpoints_from = r.maybe_integer("offloads_checkpoints_from", 1, 1 << 20);
+  f.recomputes_hybrids = r.maybe_flag("recomputes_hybrids").value_or(true);
   f.recompute_stops_early = r.flag("recompute_stops_early");
   f.reentrant_checkpoints =
       r.maybe_flag("reentrant_checkpoints").value_or(!f.recompute_stops_early);

@@ -10,6 +10,8 @@ namespace {
 
 enum class Scripts { written, left_out };
 
+RecomputePolicy no_recompute() { return {&recompute_rows().front(), 1, 1 << 30}; }
+
 class Partitioner {
  public:
   Partitioner(const Workload& w, const ParallelPlan& plan, const RecomputePolicy& policy,
@@ -199,13 +201,15 @@ std::vector<int> blocks_per_chunk(int blocks, int chunks,
 ModelPartition partition_model(const Workload& workload, const ParallelPlan& plan,
                                const PipelineSchedule& schedule, const RecomputePolicy& policy,
                                const std::deque<LayerDefinition>* known) {
-  return partitioned(workload, plan, schedule, policy, Scripts::written, known);
+  const bool unheard =
+      policy.row->whole_block && workload.model.mamba && !workload.framework.recomputes_hybrids;
+  return partitioned(workload, plan, schedule, unheard ? no_recompute() : policy, Scripts::written,
+                     known);
 }
 
 ModelPartition partition_weights(const Workload& workload, const ParallelPlan& plan,
                                  const PipelineSchedule& schedule) {
-  const RecomputePolicy nothing{&recompute_rows().front(), 1, 1 << 30};
-  return partitioned(workload, plan, schedule, nothing, Scripts::left_out, nullptr);
+  return partitioned(workload, plan, schedule, no_recompute(), Scripts::left_out, nullptr);
 }
 
 bool equal_layers(const std::vector<ChunkLayer>& a, const std::vector<ChunkLayer>& b) {

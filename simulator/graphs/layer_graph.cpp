@@ -10,11 +10,14 @@
 #include "simulator/graphs/sliced_head.hpp"
 
 namespace shardwise {
+int table_ranks(const Workload& w, const ParallelPlan& plan) {
+  return w.framework.whole_tables ? 1 : plan.tensor;
+}
+
 std::int64_t padded_vocabulary(const Workload& w, const ParallelPlan& plan) {
+  const std::int64_t ranks = table_ranks(w, plan);
   const std::int64_t multiple =
-      w.framework.pads_vocabulary
-          ? static_cast<std::int64_t>(w.framework.vocabulary_multiple) * plan.tensor
-          : plan.tensor;
+      w.framework.pads_vocabulary ? w.framework.vocabulary_multiple * ranks : ranks;
   return (w.model.vocab + multiple - 1) / multiple * multiple;
 }
 
@@ -128,7 +131,7 @@ LayerGraph embedding_graph(const Workload& w, const ParallelPlan& plan) {
   GraphBuilder b(w, plan, trained);
   const Transformer& m = w.model;
   const std::int64_t width = m.embed_dim.value_or(m.hidden);
-  const std::int64_t table = padded_vocabulary(w, plan) / plan.tensor * width;
+  const std::int64_t table = padded_vocabulary(w, plan) / table_ranks(w, plan) * width;
   const std::int64_t elements = b.sequence_tokens() * m.hidden;
   b.count_table(table);
   const TensorIndex ids = b.input(0);
@@ -141,7 +144,7 @@ LayerGraph embedding_graph(const Workload& w, const ParallelPlan& plan) {
   // The gradient of a table is as large as the table, and zero at first (PyTorch
   // aten/src/ATen/native/cuda/Embedding.cu, embedding_dense_backward_cuda).
   if (trained) b.last().backward_weight = {traffic(as_double(table * b.gradient_element()), 1)};
-  if (plan.tensor > 1) {
+  if (table_ranks(w, plan) > 1) {
     const Bytes whole(b.tokens() * m.hidden * b.element());
     b.last().forward.push_back(
         CommWork{plan.sequence_parallel ? Collective::reduce_scatter : Collective::all_reduce,
@@ -430,24 +433,26 @@ TensorIndex add_head(GraphBuilder& b, TensorIndex x, bool tied_here) {
 
   const bool adapted = w.framework.adapts_head && w.adapter.targets.lm_head;
   const bool quantized = w.framework.quantizes_head && !tied_here && !trained;
-  const LinearSpec head{"lm_head",        width,   vocab,     Cut::columns,
+  const std::int64_t ranks = table_ranks(w, b.plan());
+  const Cut cut = w.framework.whole_tables ? Cut::none : Cut::columns;
+  const LinearSpec head{"lm_head",        width,   vocab,     cut,
                         m.biases.lm_head, adapted, quantized, false};
   const TensorIndex half = b.linear(head, x, rows);
   if (tied_here) {
-    b.count_other(-(width * (vocab / b.tensor())));
+    b.count_other(-(width * (vocab / ranks)));
     b.last().weight_gradient_elements = 0;  // it is added into the embedding's gradient
     if (trained) {
-      const std::int64_t shared = width * (vocab / b.tensor());
+      const std::int64_t shared = width * (vocab / ranks);
       b.last().backward_temporary += Bytes(shared * b.element());
       if (!w.framework.gradient_fusion)
         b.last().backward_weight.push_back(
             traffic(3 * as_double(shared * b.gradient_element()), 1));
     }
   }
-  const Logits logits{rows, vocab / b.tensor(), half};
+  const Logits logits{rows, vocab / ranks, half};
   b.categorize(half, MemoryCategory::logits);
   b.resize_gradient(half, gradient_rows(b, logits) * logits.width * b.element());
-  if (!w.framework.gathers_logits || b.tensor() == 1) return add_loss(b, logits);
+  if (!w.framework.gathers_logits || ranks == 1) return add_loss(b, logits);
   Logits all{rows, vocab, 0};
   all.half = gathered_logits(b, half, rows * vocab, gradient_rows(b, all) * vocab);
   return add_loss(b, all);

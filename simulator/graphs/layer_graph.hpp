@@ -38,7 +38,10 @@ LayerGraph embedding_graph(const Workload& workload, const ParallelPlan& plan);
 // `tied_here` (the embedding is on the same rank); elsewhere it is a second copy.
 LayerGraph head_graph(const Workload& workload, const ParallelPlan& plan, bool tied_here);
 
-// Vocabulary rows as stored: padded to a multiple of what the framework asks, times TP.
+// Tensor ranks that embedding and head are cut over: one where each has them whole.
+int table_ranks(const Workload& workload, const ParallelPlan& plan);
+
+// Vocabulary rows as stored: padded to a multiple of what the framework asks, times those.
 std::int64_t padded_vocabulary(const Workload& workload, const ParallelPlan& plan);
 
 // One block behind the tensor of its input, and the tensor that it hands over.

@@ -21,6 +21,19 @@ void add_kernels(const GraphBuilder& b, Operator& op, double scores) {
   op.backward.push_back(kernels(wide ? 120 : casts ? 106 : 60, casts ? 19 : 17));
 }
 
+// Two selections more of a score's bytes, each way, and a mask of one byte for the first. What the
+// quotient reads is what the first gave, and the product what the second did: a tensor more is kept
+// beside the exponentials (PyTorch derivatives.yaml: exp saves its result, div what it divides,
+// where the condition alone).
+void guard_rows(GraphBuilder& b, Operator& op, std::int64_t scores, std::int64_t wide) {
+  op.outputs.push_back(
+      b.tensor_bytes("selected_exponentials", scores * wide, MemoryCategory::activations, 0));
+  op.saves.push_back(op.outputs.back());
+  const MemoryWork selections{Bytes(scores * (4 * wide + 1)), 2, MemoryAccess::streaming};
+  op.forward.push_back(selections);
+  op.backward.push_back(selections);
+}
+
 // ... and what it keeps: the exponentials, which the quotient reads, and the weights, which the
 // product does. The scores and their difference from the maximum have names until it returns; the
 // quotient's gradient is made of four tensors.
@@ -31,6 +44,7 @@ void keep_results(GraphBuilder& b, Operator& op, std::int64_t scores) {
     op.outputs.push_back(b.tensor_bytes(name, scores * each, MemoryCategory::activations, 0));
     op.saves.push_back(op.outputs.back());
   }
+  if (b.workload().framework.guards_softmax) guard_rows(b, op, scores, wide);
   op.forward_temporary = Bytes(scores * (e == 4 ? 8 : wide == 4 ? 8 : 4));
   op.backward_temporary = Bytes(scores * 4 * wide);
   op.backward_temporaries = 4;
