@@ -114,6 +114,7 @@ PhraseReading read_phrase(JsonReader& r) {
   p.memory_of_first_step = r.maybe_flag("memory_of_first_step");
   p.blocking_launches = r.maybe_flag("blocking_launches");
   p.overlaps_reduction = r.maybe_flag("overlaps_reduction");
+  p.overlaps_below_stage_3 = r.maybe_flag("overlaps_below_stage_3");
   p.clips = r.maybe_flag("clips");
   p.bucket_elements = r.maybe_integer("bucket_elements", 1, 2'000'000'000);
   p.scales_rows = r.maybe_flag("scales_rows");

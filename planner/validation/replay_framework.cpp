@@ -175,6 +175,10 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
   f.clips_gradients = stated(c, &PhraseReading::clips).value_or(f.clips_gradients);
   if (const auto overlaps = stated(c, &PhraseReading::overlaps_reduction))
     f.overlap_gradient_reduce = f.overlap_reduce_at_stage_3 = *overlaps;
+  if (const auto overlaps = stated(c, &PhraseReading::overlaps_below_stage_3)) {
+    f.overlap_gradient_reduce = *overlaps;
+    f.overlap_reduce_at_stage_2.reset();
+  }
   if (const auto elements = stated(c, &PhraseReading::bucket_elements)) {
     f.gradient_bucket =
         Bytes(static_cast<std::int64_t>(*elements * bytes_per_element(f.reduce_dtype)));
