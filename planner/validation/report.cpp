@@ -95,11 +95,12 @@ std::string ranking_report(const RankingScore& r) {
   const auto row = [&](const std::string& a, const std::string& b, const std::string& c) {
     return left(a, source + 2) + left(b, model + 2) + left(c, gpus);
   };
-  std::string out = row("source", "model", "gpus") + "    runs  regret %     tau\n";
+  std::string out = row("source", "model", "gpus") + "    runs   plans  regret %     tau\n";
   for (const RankedGroup& g : r.each)
     out += row(g.source, g.model, g.gpus) + padded(std::to_string(g.runs), 8) +
-           padded(share_number(g.regret), 10) + padded(g.tau ? fixed(*g.tau, 2) : "-", 8) + "\n";
-  if (r.groups == 0) return "no group of four runs or more differs in plan only\n";
+           padded(std::to_string(g.plans), 8) + padded(share_number(g.regret), 10) +
+           padded(g.tau ? fixed(*g.tau, 2) : "-", 8) + "\n";
+  if (r.groups == 0) return "no four plans or more differ in nothing else\n";
   return out + "\n" + ranking_line(r);
 }
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <tuple>
 
 #include "planner/validation/median.hpp"
+#include "planner/validation/plan_groups.hpp"
 
 namespace shardwise {
 namespace {
@@ -33,32 +33,10 @@ struct Errors {
   std::vector<double> time, memory;
 };
 
-using GroupKey = std::tuple<std::string, std::string, int, int, std::string, int, int, int,
-                            std::string, std::string>;
-
-// Runs of one key differ in their plan only.
-GroupKey group_key(const RunRecord& r) {
-  return {r.source,
-          r.model.name,
-          r.model.layers.value_or(0),
-          r.model.hidden.value_or(0),
-          r.hardware.gpu.value_or(""),
-          r.hardware.gpus.value_or(0),
-          r.training.sequence.value_or(0),
-          r.training.global_batch.value_or(0),
-          r.training.precision.value_or(""),
-          r.training.method};
-}
-
-struct Timed {
-  double measured = 0, predicted = 0;
-};
-
 // Everything that is collected in one pass over the runs.
 struct Tally {
   std::map<RowKey, Errors> rows;
   std::map<std::string, Errors> sources;
-  std::map<GroupKey, std::vector<Timed>> groups;
   int time_covered = 0, memory_covered = 0;
 };
 
@@ -68,7 +46,6 @@ void add_time(const ReplayedRun& r, const RowKey& row, Tally& tally) {
   const double m = measured->value, p = r.step_time->expected.value;
   tally.rows[row].time.push_back(p / m - 1);
   tally.sources[r.run->source].time.push_back(p / m - 1);
-  tally.groups[group_key(*r.run)].push_back({m, p});
   tally.time_covered += r.step_time->low.value <= m && m <= r.step_time->high.value;
 }
 
@@ -97,20 +74,22 @@ void add_outcome(const ReplayedRun& r, OutcomeScore& out) {
   }
 }
 
-double regret(const std::vector<Timed>& group) {
-  const auto chosen = std::min_element(group.begin(), group.end(),
-                                       [](Timed a, Timed b) { return a.predicted < b.predicted; });
-  const auto best = std::min_element(group.begin(), group.end(),
-                                     [](Timed a, Timed b) { return a.measured < b.measured; });
+double regret(const std::vector<RankedPlan>& plans) {
+  const auto chosen = std::min_element(
+      plans.begin(), plans.end(),
+      [](const RankedPlan& a, const RankedPlan& b) { return a.predicted < b.predicted; });
+  const auto best = std::min_element(
+      plans.begin(), plans.end(),
+      [](const RankedPlan& a, const RankedPlan& b) { return a.measured < b.measured; });
   return chosen->measured / best->measured - 1;
 }
 
-std::optional<double> kendall_tau(const std::vector<Timed>& group) {
+std::optional<double> kendall_tau(const std::vector<RankedPlan>& plans) {
   int agree = 0, disagree = 0;
-  for (std::size_t a = 0; a < group.size(); ++a)
+  for (std::size_t a = 0; a < plans.size(); ++a)
     for (std::size_t b = 0; b < a; ++b) {
       const double x =
-          (group[a].measured - group[b].measured) * (group[a].predicted - group[b].predicted);
+          (plans[a].measured - plans[b].measured) * (plans[a].predicted - plans[b].predicted);
       agree += x > 0;
       disagree += x < 0;
     }
@@ -118,18 +97,20 @@ std::optional<double> kendall_tau(const std::vector<Timed>& group) {
   return static_cast<double>(agree - disagree) / (agree + disagree);
 }
 
-RankingScore rank(const std::map<GroupKey, std::vector<Timed>>& groups) {
+RankingScore rank(const std::vector<PlanGroup>& groups) {
   std::vector<double> regrets, taus;
   RankingScore out;
-  for (const auto& [key, group] : groups) {
-    if (group.size() < 4) continue;
+  for (const PlanGroup& group : groups) {
+    if (group.plans.size() < 4) continue;
     RankedGroup& one = out.each.emplace_back();
-    one.source = std::get<0>(key);
-    one.model = std::get<1>(key);
-    one.gpus = std::to_string(std::get<5>(key)) + "x" + std::get<4>(key);
-    one.runs = static_cast<int>(group.size());
-    one.regret = regret(group);
-    one.tau = kendall_tau(group);
+    one.source = group.first->source;
+    one.model = group.first->model.name;
+    one.gpus = std::to_string(group.first->hardware.gpus.value_or(0)) + "x" +
+               group.first->hardware.gpu.value_or("");
+    one.runs = group.runs;
+    one.plans = static_cast<int>(group.plans.size());
+    one.regret = regret(group.plans);
+    one.tau = kendall_tau(group.plans);
     regrets.push_back(one.regret);
     if (one.tau) taus.push_back(*one.tau);
   }
@@ -228,7 +209,7 @@ ValidationScore score(const std::vector<ReplayedRun>& runs, ScoreBy by) {
   out.memory = error_statistics(all.memory);
   out.time_over_sources = over_sources(tally.sources, &Errors::time);
   out.memory_over_sources = over_sources(tally.sources, &Errors::memory);
-  out.ranking = rank(tally.groups);
+  out.ranking = rank(plan_groups(runs));
   return out;
 }
 

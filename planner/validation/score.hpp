@@ -5,8 +5,8 @@
 //   a source's median counts among the sources where it rests on at least 3 runs
 //   false fit      an out-of-memory that is a capacity fact, forecast to run
 //   false refusal  a run that was made, forecast not to fit
-//   regret         of a group of at least 4 runs that differ in their plan only: the measured time
-//                  of the plan forecast fastest / that of the fastest - 1
+//   regret         of a group of at least 4 plans (plan_groups.hpp): the measured time of the plan
+//                  forecast fastest / that of the fastest - 1
 //   tau            Kendall's, of such a group
 //
 // Figures that a record marks as suspect are replayed and not scored. "crashed-or-oom" proves
@@ -50,7 +50,7 @@ struct OutcomeScore {
 
 struct RankedGroup {
   std::string source, model, gpus;
-  int runs = 0;
+  int runs = 0, plans = 0;
   double regret = 0;
   std::optional<double> tau;  // absent: all one tie
 };

@@ -81,7 +81,7 @@ TEST_CASE("Running out of memory is confused in two ways") {
 TEST_CASE("Ranking within a group that differs in plan only") {
   MadeRuns made;
   const double predicted[] = {2, 1, 3, 4};
-  for (int i = 0; i < 4; ++i) made.add("a", i + 1, predicted[i]);
+  for (int i = 0; i < 4; ++i) made.add("a", i + 1, predicted[i]).shape.microbatch = 1 << i;
   const RankingScore r = score(made.replayed).ranking;
   CHECK(r.groups == 1);
   CHECK(r.regret_median == Approx(1.0));
@@ -89,6 +89,25 @@ TEST_CASE("Ranking within a group that differs in plan only") {
   CHECK(*r.tau == Approx(4.0 / 6));
   made.replayed.pop_back();
   CHECK(score(made.replayed).ranking.groups == 0);
+}
+
+// The plan of microbatch 2 ran three times, in 2, 9 and 2 s: it is one plan of 2 s. That of another
+// optimizer differs in more than its plan, so three plans are left until a fourth comes.
+TEST_CASE("Runs of one plan are one, and of another question none of a group") {
+  MadeRuns made;
+  for (const double measured : {2.0, 9.0, 2.0}) made.add("a", measured, 2).shape.microbatch = 2;
+  made.add("a", 1, 1).shape.microbatch = 1;
+  made.add("a", 4, 4).shape.microbatch = 4;
+  made.add("a", 3, 3).shape.microbatch = 8;
+  made.records.back().training.optimizer = "sgd";
+  CHECK(score(made.replayed).ranking.groups == 0);
+  made.add("a", 3, 3);
+  made.records.back().training.recompute = "full";
+  const RankingScore r = score(made.replayed).ranking;
+  REQUIRE(r.each.size() == 1);
+  CHECK(r.each.front().runs == 6);
+  CHECK(r.each.front().plans == 4);
+  CHECK(*r.tau == Approx(1.0));
 }
 
 TEST_CASE("Skips are counted by reason and named in the report") {
