@@ -38,6 +38,37 @@ Workload with_loss_in_two_slices() {
 
 }  // namespace
 
+// A table of 1,000 x 512 on each of two tensor ranks where it is cut has 500 rows, where it is not
+// all of them, and 128 x 1,000 logits of 2 bytes; looking up exchanges nothing.
+TEST_CASE("tensor parallelism may leave tables whole", "[layer_graph]") {
+  Workload w = with_dense_loss();
+  const auto table_and_logits = [&] {
+    const LayerGraph head = head_graph(w, plan_of(1, 2), false);
+    std::int64_t logits = 0;
+    for (const Operator& op : head.operators)
+      if (op.name == "lm_head")
+        logits = head.tensors[static_cast<std::size_t>(op.outputs.front())].bytes;
+    return std::pair{head.parameters.base(), logits};
+  };
+  const auto exchanges = [](const LayerGraph& graph) {
+    std::int64_t count = 0;
+    for (const Operator& op : graph.operators)
+      for (const auto* pass : {&op.forward, &op.backward})
+        count += std::count_if(pass->begin(), pass->end(),
+                               [](const Kernel& k) { return std::holds_alternative<CommWork>(k); });
+    return count;
+  };
+  CHECK(table_and_logits() ==
+        std::pair{std::int64_t{512 * 500 + 512}, std::int64_t{128 * 500 * 2}});
+  CHECK(embedding_graph(w, plan_of(1, 2)).parameters.base() == 512 * 500);
+  CHECK(exchanges(embedding_graph(w, plan_of(1, 2))) > 0);
+  w.framework.whole_tables = true;
+  CHECK(table_and_logits() ==
+        std::pair{std::int64_t{512 * 1000 + 512}, std::int64_t{128 * 1000 * 2}});
+  CHECK(embedding_graph(w, plan_of(1, 2)).parameters.base() == 512 * 1000);
+  CHECK(exchanges(embedding_graph(w, plan_of(1, 2))) == 0);
+}
+
 // logsumexp of 128 x 1000 fp32 logits: forward amax 4, difference 8, exp in place 8 and sum 4 bytes
 // each; backward difference, exp and product of 8 each. Autograd adds the softmax's gradient, 12,
 // behind that of log-softmax.

@@ -4,6 +4,9 @@
 
 #include "simulator/graphs/layer_graph.hpp"
 #include "simulator/graphs/layer_script.hpp"
+#include "simulator/graphs/recompute_policy.hpp"
+#include "simulator/model_partition.hpp"
+#include "simulator/pipeline_schedule.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/matmul_flops.hpp"
 #include "tests/simulator/sample_workload.hpp"
@@ -48,6 +51,28 @@ TEST_CASE("a Mamba-2 layer saves what its fused kernel and linears read", "[laye
   }
   CHECK(forward == 2.0 * 256 * (4 * 128 * 128 + 1024 * 128 + 2 * 1024 * 128));
   CHECK(backward == 2 * forward);
+}
+
+// Megatron Core before 0.18: its stack of mixers knows no checkpoints, whatever it is asked for;
+// checkpoints of a model without Mamba are another class's.
+TEST_CASE("a stack of mixers that runs nothing again keeps what it would", "[layer_graph]") {
+  Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
+  const PipelineSchedule& schedule = *find_pipeline_schedule("1f1b");
+  const auto saved = [&](const char* policy) {
+    std::int64_t bytes = 0;
+    for (const LayerDefinition& d :
+         partition_model(w, plan_of(1), schedule, *recompute_policy(policy)).definitions)
+      bytes += d.script.saved_bytes;
+    return bytes;
+  };
+  w.framework.recomputes_hybrids = false;
+  CHECK(saved("full") < saved("none"));
+  w.model.norms.per_layer = 1;
+  w.model.mixers = "M*";
+  w.model.mamba = StateSpace{16, 64, 4, 128, 4, 128};
+  CHECK(saved("full") == saved("none"));
+  w.framework.recomputes_hybrids = true;
+  CHECK(saved("full") < saved("none"));
 }
 
 // The classes of transformers hand the gated norm and the projection back to the same function, so

@@ -76,6 +76,21 @@ TEST_CASE("A softmax of PyTorch's operators keeps its exponentials", "[written_o
   CHECK_FALSE(products_alone(named(block_graph(w, plan_of(1), {}), "attention")));
 }
 
+// Two selections more: torch.where reads and writes a score, 4 + 4 bytes, twice, and a mask of one
+// byte once, each way. What the quotient divides is another tensor than the exponentials: 4 bytes.
+TEST_CASE("A softmax that lets rows be empty keeps what it selected", "[written_out]") {
+  constexpr std::int64_t scores = 8 * 128 * 128;
+  Workload w = eager_recipe(WeightRecipe::fp32, DType::fp32);
+  w.framework.plain_softmax = true;
+  const LayerGraph plain = block_graph(w, plan_of(1), {});
+  w.framework.guards_softmax = true;
+  const LayerGraph guarded = block_graph(w, plan_of(1), {});
+  const Operator &one = named(plain, "attention"), &many = named(guarded, "attention");
+  CHECK(kept(guarded, many) - kept(plain, one) == 4 * scores);
+  CHECK(bytes_moved_by(many.forward) - bytes_moved_by(one.forward) == 17 * scores);
+  CHECK(bytes_moved_by(many.backward) - bytes_moved_by(one.backward) == 17 * scores);
+}
+
 // gate, up and silu(gate) are kept by both; written out, the sigmoid as well: 128 x 1408 values of
 // 2 bytes. Values moved forward: 2 + 3 + 3 in place of 2 + 3, backward 18 in place of 9.
 TEST_CASE("A SiLU that is written out keeps its sigmoid", "[written_out]") {
