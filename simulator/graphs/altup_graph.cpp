@@ -39,6 +39,10 @@ double stream_bytes(const GraphBuilder& b, std::int64_t elements) {
 TensorIndex add_modalities(GraphBuilder& b, TensorIndex x, const Streams& s) {
   const double n = stream_bytes(b, s.one());
   const TensorIndex normed = b.norm("altup_router_norm", x, s.rows, s.hidden);
+  // Of a stream that is fp32 already, the copy that an eager norm would make is a view.
+  const bool copies = b.eager() && !b.workload().framework.fused_norms;
+  if (copies && b.stream_element() == 4 && b.bytes_of(x) == 4 * s.all())
+    b.widen(b.last().outputs.front(), 0);
   const TensorIndex scaled =
       b.pointwise("altup_router_scale", {normed}, {}, s.one(), 2 * n, 2 * n, 1);
   if (b.stream_element() != b.element()) b.in_stream(scaled);
@@ -72,10 +76,11 @@ Predicted predict(GraphBuilder& b, TensorIndex x, const Streams& s) {
   op.inputs = {x, coefficients};
   op.outputs = {out.active, out.others};
   op.saves = op.inputs;
-  if (b.stream_element() != b.element()) {  // the product reads a copy in 16 bits
+  if (b.stream_element() !=
+      b.element()) {  // the product reads a copy in 16 bits, the norm x itself
     op.outputs.push_back(
         b.tensor_bytes("altup_half", s.all() * b.element(), MemoryCategory::activations, 0));
-    op.saves = {op.outputs.back(), coefficients};
+    op.saves.push_back(op.outputs.back());
   }
   op.forward = {traffic(7 * all, 3)};
   op.backward = {traffic(9 * all, 5)};

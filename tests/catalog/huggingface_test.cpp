@@ -433,6 +433,7 @@ TEST_CASE("every row reads a config that gives the keys of its columns") {
     const bool latent = family.details == config_details::latent_attention ||
                         family.details == config_details::minicpm3 ||
                         family.details == config_details::sparse_attention ||
+                        family.details == config_details::sarvam_mla ||
                         family.details == config_details::kimi_linear;
     CHECK(m.mla.has_value() == latent);
     if (latent) CHECK((m.kv_heads == 32 && m.head_dim == 64 + 64));
