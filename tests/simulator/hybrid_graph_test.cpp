@@ -238,12 +238,12 @@ TEST_CASE("Kimi's decays of every value are kept in fp32", "[layer_graph]") {
                         2 * 2 * 4 * 64 + 4 * 4 + 2 * 2 * 256 + 2 * 256));
 }
 
-// Mamba-1 as transformers runs it: in attention's place (4h, 4 h_kv and 4a bytes per token) the
-// projection 2 x 2D; the convolution's result 2D, and copies of it and of z, 2D each; what steps,
-// B and C are read from, 2 x (r + 2n), is not kept without norms in one kernel: with them the norms'
-// input is, and each norm's result is read by a linear (steps, 2r) or copied (B and C, 2 x 2n);
-// steps 2D, the result before the gate 2D, after it 2D for the projection back; two fp32 numbers for
-// each state, once for up to 2048 tokens of a sequence; two fp32 copies of A.
+// Mamba-1 as transformers runs it, in attention's place (4h, 4 h_kv and 4a bytes per token): the
+// projection 2 x 2D; the convolution's result 2D, and copies of it and of z, 2D each; what steps, B
+// and C are read from, 2 (r + 2n), which their norms keep; the norms' results, which a linear reads
+// (steps, 2r) or the scan copies (B and C, 2 x 2n); steps 2D, the result before the gate 2D, and
+// after it 2D for the projection back; two fp32 numbers for each state, once for up to 2048 tokens
+// of a sequence, and two fp32 copies of A.
 TEST_CASE("a Mamba-1 mixer saves what its scan and linears read", "[layer_graph]") {
   Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
   const std::int64_t attention = saved_by_hybrid(block_graph(w, plan_of(1), {}));

@@ -125,10 +125,11 @@ TEST_CASE("the last layers read what the last of their kind lends", "[partition]
                                        KeySource::shared});
 }
 
-// Four streams of 512 values between layers; projections of the three beside the first one, 3 h^2
-// weights behind the embedding and 3 h^2 before the head; in a block two norms of h, two projections
-// to a value for each stream (one set of weights), s^3 and s^2 of coefficients, a scale of h, and a
-// linear through rank 16 with its norm. A gate that is cut is one tensor of the MLP's width more.
+// Four streams of 512 values between layers; projections of the three beside the first one: 3 h^2
+// weights behind the embedding and 3 h^2 before the head. In a block a norm of h and a projection
+// to a value for each stream (one set of weights, read twice), s^3 and s^2 of coefficients, a scale
+// of h, and a linear through rank 16 with its norm. A gate that is cut is one tensor of the MLP's
+// width more.
 TEST_CASE("alternating updates count their projections and carry all streams", "[layer_graph]") {
   Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 256);
   w.model.norms.per_layer = 4;
