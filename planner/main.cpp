@@ -103,19 +103,28 @@ int ask(const AskingCommand& c, const Answering& run) {
   return run(*request, *facts, output);
 }
 
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(std::function<bool(const CLI::App*)>{}))
+    if (!command->get_group().empty()) names.push_back(command->get_name());
+  return names;
+}
+
+std::string listed_commands(const CLI::App& app) {
+  const std::vector<std::string> names = command_names(app);
+  return listed(std::vector<std::string_view>(names.begin(), names.end()), " or ");
+}
+
 // The first word that is no flag is the command: nothing where there is none or it is known.
 std::optional<std::string> unknown_command(const CLI::App& app, int argc, char** argv) {
   const auto commands = app.get_subcommands(std::function<bool(const CLI::App*)>{});
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word.starts_with('-')) continue;
-    std::vector<std::string_view> known;
-    std::vector<std::string> names;
-    for (const CLI::App* command : commands) {
+    for (const CLI::App* command : commands)
       if (command->get_name() == word) return std::nullopt;
-      if (!command->get_group().empty()) names.push_back(command->get_name());
-    }
-    known.assign(names.begin(), names.end());
+    const std::vector<std::string> names = command_names(app);
+    const std::vector<std::string_view> known(names.begin(), names.end());
     const std::string hint = did_you_mean(word, known);
     return sentence("unknown command \"", printable(word), "\"; expected ", listed(known, " or "),
                     hint.empty() ? "" : "; ", hint);
@@ -241,6 +250,7 @@ int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** 
     return static_cast<int>(ProblemKind::request);
   }
   std::string what = error.what();
+  if (inner == &app && argc == 1) what = "a command is missing; expected " + listed_commands(app);
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr)
     if (const auto flag = unknown_flag(*inner, argc, argv)) what = *flag + "; " + what;
   std::cerr << "shardwise: " << what;

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "catalog/json_document.hpp"
+#include "catalog/names.hpp"
 #include "simulator/offload_choice.hpp"
 #include "simulator/pipeline_schedule.hpp"
 #include "simulator/plan_keys.hpp"
@@ -264,7 +265,10 @@ static std::string said_otherwise(std::string_view part) {
   for (char& c : small) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
   for (const Called& one : names)
     if (one.name == small) return "; did you mean " + std::string(one.key) + "?";
-  return {};
+  std::vector<std::string_view> known;
+  for (const PlanKey& key : keys) known.push_back(key.key);
+  const std::string meant = did_you_mean(small.substr(0, small.find('=')), known);
+  return meant.empty() ? meant : "; " + meant;
 }
 
 Result<ParallelPlan> parse_plan(const std::string& text) {

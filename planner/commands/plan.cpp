@@ -72,9 +72,6 @@ Result<std::optional<RunOutlook>> outlook_of_best(const PlanAnswer& a) {
   std::optional<RunOutlook> nothing;
   const Request& asked = a.request.asked;
   if ((!asked.samples && !asked.tokens) || a.result.best.empty()) return nothing;
-  if (!a.scaling.empty())
-    return Problem{ProblemKind::request, asked.samples ? "--samples" : "--tokens",
-                   sentence("tells the whole run on GPUs of one size, found ", *asked.gpus)};
   const auto operations = load_operations(a.request.facts->catalog.root);
   if (!operations) return operations.error();
   const FoundPlan& first = a.result.best.front();
@@ -103,6 +100,12 @@ void add_plan_flags(CLI::App& command, PlanOptions& options) {
 int plan(const Request& request, const PlanOptions& options, const Facts& facts,
          const Output& output) {
   const auto begin = std::chrono::steady_clock::now();
+  if ((request.samples || request.tokens) &&
+      request.gpus.value_or("").find("..") != std::string::npos)
+    return report_problems(
+        {{ProblemKind::request, request.samples ? "--samples" : "--tokens",
+          sentence("tells the whole run on GPUs of one size, found ", *request.gpus)}},
+        output);
   const auto answer = watched_answer(request, facts, output.progress);
   if (!answer) return report_problems(answer.error(), output);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;

@@ -23,8 +23,9 @@ Result<Request> request_in(const JsonDocument& document, std::string_view comman
     const FieldValue value = as_spelled(field, read_field(r, field));
     if (is_open(value) || value == filled) continue;
     if (!field.belongs_to(command)) {
-      r.problem(field.key, sentence("is a key of ", commands_asking(field), ", not of ", command,
-                                    is_open(filled) ? "" : "; expected the assumed one"));
+      r.problem(field.key,
+                sentence(is_open(filled) ? "no such key" : "the assumed value", " (", field.key,
+                         " belongs to ", commands_asking(field), ", not to ", command, ")"));
       continue;
     }
     const Problems found = field_problems(field, value, r.where(field.key));
@@ -36,6 +37,7 @@ Result<Request> request_in(const JsonDocument& document, std::string_view comman
     }
   }
   if (!wrapped) r.ignore("schema_version");
+  refuse_flag_names(r, problems);
   if (assumed) assumed->finish();
   r.finish();
   for (Problem& p : problems) p.kind = ProblemKind::request;

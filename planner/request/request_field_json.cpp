@@ -1,5 +1,6 @@
 #include "planner/request/request_field_json.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -84,6 +85,19 @@ std::vector<FieldValue> read_field_list(JsonReader& r, const RequestField& field
     problems.insert(problems.end(), found.begin(), found.end());
   }
   return values;
+}
+
+void refuse_flag_names(JsonReader& r, Problems& problems) {
+  for (const RequestField& field : request_fields()) {
+    if (!field.flag.starts_with("--")) continue;
+    std::string flag(field.flag.substr(2));
+    std::replace(flag.begin(), flag.end(), '-', '_');
+    if (flag == field.key || request_field(flag) != nullptr || !r.has(flag)) continue;
+    r.ignore(flag);
+    problems.push_back({ProblemKind::request, r.where(flag),
+                        sentence("unknown key; expected ", field.key, ", which is ", field.flag,
+                                 " of the command line")});
+  }
 }
 
 }  // namespace shardwise

@@ -18,4 +18,8 @@ FieldValue read_field(JsonReader& object, const RequestField& field);
 std::vector<FieldValue> read_field_list(JsonReader& object, const RequestField& field,
                                         Problems& problems);
 
+// Keys that are flags' names where the field's key is another ("seq", which is "sequence") become
+// problems that say so.
+void refuse_flag_names(JsonReader& object, Problems& problems);
+
 }  // namespace shardwise

@@ -55,6 +55,7 @@ std::vector<StudyValue> read_values(JsonReader& r, Problems& problems) {
     check_range(r, field, value, problems);
     values.push_back({&field, value});
   }
+  refuse_flag_names(r, problems);
   r.finish();
   return values;
 }
@@ -99,6 +100,7 @@ std::vector<StudyAxis> read_axes(JsonReader& r, Problems& problems) {
     check_list(r, axis, problems);
     axes.push_back(std::move(axis));
   }
+  refuse_flag_names(r, problems);
   r.finish();
   return axes;
 }
@@ -206,6 +208,9 @@ Result<Study> read_study_text(std::string_view text, const std::string& name) {
     root.problem("cases", "at least one object");
   if (study.cases.empty()) study.cases.emplace_back();
   if (auto axes = root.maybe_object("axes")) study.axes = read_axes(*axes, problems);
+  for (const RequestField& field : request_fields())
+    if (root.has(field.key))
+      refuse(root, field.key, "is a setting; expected under base, cases or axes", problems);
   root.finish();
   check_hidden(study, name, problems);
   if (problems.empty()) check_count(study, name, problems);

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <optional>
 
+#include "catalog/names.hpp"
+
 namespace shardwise {
 namespace {
 
@@ -108,9 +110,13 @@ Result<RecomputePolicy> recompute_policy(std::string_view name) {
     }
     known += (known.empty() ? "" : ", ") + std::string(row.name);
   }
+  std::vector<std::string_view> names;
+  for (const RecomputeRow& row : policy_rows) names.push_back(row.name);
+  const std::string meant = did_you_mean(name, names);
   return Problem{ProblemKind::request, "recompute",
                  "unknown policy '" + std::string(name) + "'; known: " + known +
-                     " (% stands for a number, or for names joined by +)"};
+                     " (% stands for a number, or for names joined by +)" +
+                     (meant.empty() ? meant : "; " + meant)};
 }
 
 namespace {

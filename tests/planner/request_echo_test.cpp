@@ -1,5 +1,6 @@
 // The request that every answer echoes: it says all that was asked and filled in, and asks the same
 // question again.
+#include <algorithm>
 #include <functional>
 #include <set>
 #include <sstream>
@@ -178,10 +179,28 @@ TEST_CASE("keys of another command are refused, unless nobody asked for them the
   const Problems unknown = problems(R"({"model": "gpt2", "gpus": "4090", "top": 3})");
   REQUIRE(unknown.size() == 1);
   CHECK(unknown.front().where == "question:/top");
+  CHECK(unknown.front().what == "expected no such key (top belongs to plan, not to fit), found 3");
   CHECK(problems(R"({"model": "gpt2", "gpus": "4090", "top": 9, "assumed": {"top": 10}})").size() ==
         1);
   CHECK(
       problems(R"({"model": "gpt2", "gpus": "4090", "top": 10, "assumed": {"top": 10}})").empty());
+}
+
+TEST_CASE("a flag's name in a request file is told the key", "[echo]") {
+  const auto r = read_request_text(
+      R"({"model": "gpt2", "gpus": "4090", "seq": 512, "lora-rank": 8, "plan": "dp=1"})",
+      "question", "fit");
+  REQUIRE_FALSE(r);
+  const auto told = [&](const char* where, const char* what) {
+    return std::any_of(r.error().begin(), r.error().end(), [&](const Problem& p) {
+      return p.where == where && p.what == what && p.kind == ProblemKind::request;
+    });
+  };
+  CHECK(r.error().size() == 3);
+  CHECK(
+      told("question:/seq", "unknown key; expected sequence, which is --seq of the command line"));
+  CHECK(told("question:/plan", "unknown key; expected plans, which is --plan of the command line"));
+  CHECK(told("question:/lora-rank", "unknown key; did you mean lora_rank?"));
 }
 
 }  // namespace shardwise

@@ -82,6 +82,9 @@ TEST_CASE("a wrong study is refused with file, pointer and reason", "[sweep]") {
   const BadStudy bad[] = {
       {R"({"axes": {"modle": ["8b"]}})", request, "s.json:/axes/modle", "model"},
       {R"({"axis": {}})", request, "s.json:/axis", "axes"},
+      {R"({"gpus": ["8xL4"]})", request, "s.json:/gpus", "expected under base, cases or axes"},
+      {R"({"axes": {"seq": [2048]}})", request, "s.json:/axes/seq", "expected sequence"},
+      {R"({"base": {"plan": "dp=1"}})", request, "s.json:/base/plan", "expected plans"},
       {R"({"axes": {"model": "8b"}})", request, "s.json:/axes/model", "array"},
       {R"({"axes": {"model": []}})", request, "s.json:/axes/model", "empty"},
       {R"({"axes": {"model": ["8b", 7]}})", request, "s.json:/axes/model/1", "7"},
