@@ -199,7 +199,6 @@ Result<Calibration> read_calibration(const fs::path& root,
       auto device = load_device_profile(*file);
       if (!device) return device.error();
       first = *std::move(device);
-      first->peer_over_pcie.reset();  // asked for by name: whatever the machine allows
     }
   }
   auto profile = load_profile(whole.string());

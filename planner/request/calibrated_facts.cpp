@@ -48,10 +48,20 @@ const DeviceProfile* named_profile(const Calibration& calibration, const Request
 }
 
 // Whoever names a profile says that the machine is like the one it was measured on: its PCIe has
-// peer access where that one's had.
-void take_peer_access(const DeviceProfile& named, std::vector<Gpu>& gpus) {
-  for (Gpu& gpu : gpus)
-    if (gpu.id == named.gpu && named.peer_over_pcie) gpu.peer_over_pcie = *named.peer_over_pcie;
+// peer access where that one's had. Whether that is other than the GPU usually has it.
+bool take_peer_access(const DeviceProfile& named, std::vector<Gpu>& gpus) {
+  bool other = false;
+  for (Gpu& gpu : gpus) {
+    if (gpu.id != named.gpu || !named.peer_over_pcie) continue;
+    other = other || gpu.peer_over_pcie != *named.peer_over_pcie;
+    gpu.peer_over_pcie = *named.peer_over_pcie;
+  }
+  return other;
+}
+
+std::string peer_access_told(const DeviceProfile& named) {
+  return sentence("was measured with", *named.peer_over_pcie == PeerAccess::yes ? "" : "out",
+                  " peer access over PCIe, and so it is forecast; --peer-access says otherwise");
 }
 
 // Why a profile that was named makes no constant of the answer; empty where it does.
@@ -79,13 +89,20 @@ Result<Facts> calibrated_facts(const std::filesystem::path& root, const Request&
   if (problems.empty()) problems = unknown_devices(*calibration, *catalog);
   if (!problems.empty()) return problems;
   const DeviceProfile* named = named_profile(*calibration, request);
-  if (named != nullptr) take_peer_access(*named, catalog->gpus);
+  std::string peer_access;  // that it brought, told
+  if (named != nullptr && take_peer_access(*named, catalog->gpus) && !request.peer_access)
+    peer_access = peer_access_told(*named);
   if (request.peer_access)
     for (Gpu& gpu : catalog->gpus) gpu.peer_over_pcie = *request.peer_access;
+  // It serves the machine asked about, whatever --peer-access says of that.
+  if (named != nullptr) calibration->devices.front().peer_over_pcie.reset();
   const std::vector<const Gpu*> asked = gpus_of(*catalog, request);
   for (const Gpu* gpu : asked)
     if (const DeviceProfile* p = serving(*calibration, *gpu))
       calibration->profile.provenance.fields.push_back({gpu->id, rests_on(*p)});
+  if (!peer_access.empty() &&
+      std::any_of(asked.begin(), asked.end(), [&](const Gpu* g) { return g->id == named->gpu; }))
+    calibration->profile.provenance.fields.push_back({"--profile", peer_access});
   if (named != nullptr && !asked.empty())
     if (const std::string idle = says_nothing(*named, asked); !idle.empty())
       calibration->profile.provenance.fields.push_back({"--profile", idle});

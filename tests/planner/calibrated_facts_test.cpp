@@ -1,0 +1,60 @@
+#include "planner/request/calibrated_facts.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "catalog/find.hpp"
+#include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
+
+namespace shardwise {
+namespace {
+
+Facts facts_for(const std::string& gpus, std::optional<PeerAccess> said) {
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / "shardwise-l40s-without-peers.json";
+  std::ofstream(file) << R"({"name": "l40s-without-peers", "device": "l40s",
+    "peer_over_pcie": "no", "trust": "measured", "source": "a test", "date": "2026-11-01",
+    "facts": {}, "samples": 10, "discarded": 0,
+    "constants": {"links.shm": {"value": 0.5, "low": 0.4, "high": 0.6, "points": 10}},
+    "fits": []})";
+  Request r;
+  r.model = "gpt2";
+  r.gpus = gpus;
+  r.profile = file.string();
+  r.peer_access = said;
+  auto facts = calibrated_facts(source_dir() + "/catalog", r, ModelsAsked::one);
+  std::filesystem::remove(file);
+  REQUIRE(facts);
+  return *std::move(facts);
+}
+
+PeerAccess of_l40s(const Facts& facts) {
+  return (**find_gpu(facts.catalog, "l40s")).peer_over_pcie;
+}
+
+bool tells_of_peers(const Facts& facts) {
+  const auto& fields = facts.profile.provenance.fields;
+  return std::any_of(fields.begin(), fields.end(), [](const FieldSource& f) {
+    return f.field == "--profile" && f.source.find("without peer access") != std::string::npos;
+  });
+}
+
+}  // namespace
+
+// An L40S usually has peer access over PCIe; the machine that this profile was measured on had not.
+TEST_CASE("a profile that is named brings the peer access of its machine") {
+  const Facts taken = facts_for("8xL40S", std::nullopt);
+  CHECK(of_l40s(taken) == PeerAccess::no);
+  CHECK(tells_of_peers(taken));
+  CHECK(taken.profile.links.host.shm == Approx(0.5));
+  // What the question says of its machine goes before, and the constants serve all the same.
+  const Facts said = facts_for("8xL40S", PeerAccess::yes);
+  CHECK(of_l40s(said) == PeerAccess::yes);
+  CHECK_FALSE(tells_of_peers(said));
+  CHECK(said.profile.links.host.shm == Approx(0.5));
+  CHECK_FALSE(tells_of_peers(facts_for("2xRTX-4090", std::nullopt)));
+}
+
+}  // namespace shardwise
