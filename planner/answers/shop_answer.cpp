@@ -123,12 +123,17 @@ std::int64_t sequences_of(const ResolvedRequest& r) {
   return usual_samples;
 }
 
-void add_notes(ShopAnswer& answer, const Operations& operations) {
+void add_notes(ShopAnswer& answer, const Operations& operations, std::optional<int> watts) {
+  if (watts)
+    answer.notes.push_back(sentence("--power-limit ", *watts,
+                                    " holds the cards that are bought and take it, not machines "
+                                    "that are rented."));
   answer.notes.push_back(
       "Cards at the price they came out with, without the box around them; machines on demand in "
       "the cheapest region catalogued. GPUs that run neither CUDA nor ROCm are left out.");
   answer.notes.push_back(sentence("Electricity at ", fixed(operations.per_kwh.value, 4),
-                                  " dollars per kWh, of GPUs at their power limit."));
+                                  " dollars per kWh, of the GPUs alone, at their power limit: "
+                                  "without host and cooling."));
   const auto bought = std::find_if(answer.offers.begin(), answer.offers.end(),
                                    [](const ShopOffer& o) { return o.rented == nullptr; });
   const auto rented = std::find_if(answer.offers.begin(), answer.offers.end(),
@@ -165,6 +170,33 @@ void find_starts(std::vector<ShopOffer>& offers, const std::vector<ResolvedReque
   });
 }
 
+// Who rents a machine may not set its limits (nvidia-smi -pl needs root on the host); a card keeps
+// its own where that is lower, or so high that its driver does not take this one.
+bool may_be_held(const Catalog& catalog, const ShopOffer& offer, std::optional<int> watts) {
+  if (!watts || offer.rented != nullptr) return false;
+  ClusterOptions held;
+  held.power_limit_w = watts;
+  const auto clusters = parse_gpus(catalog, offer.gpus, held);
+  return clusters && clusters->front().groups.front().gpu.power_w > *watts;
+}
+
+// What is offered is one machine each time.
+Problems not_asked_here(const Request& request) {
+  Problems problems;
+  if (request.gpus)
+    problems.push_back({ProblemKind::request, "--gpus", "is what shop finds out; leave it away"});
+  const auto of_several = [&](bool given, const char* flag) {
+    if (given)
+      problems.push_back({ProblemKind::request, flag,
+                          "is of several machines, shop compares single ones; leave it away, and "
+                          "ask fit or plan about a cluster"});
+  };
+  of_several(request.network.has_value(), "--network");
+  of_several(request.nodes.has_value(), "--nodes");
+  of_several(request.gpus_per_node.has_value(), "--gpus-per-node");
+  return problems;
+}
+
 // All offers whose cards cost no more than this, judged.
 Result<std::vector<ShopOffer>> judged_offers(const Request& request, const Facts& facts,
                                              const Operations& operations, UsDollars most,
@@ -177,6 +209,7 @@ Result<std::vector<ShopOffer>> judged_offers(const Request& request, const Facts
     one.gpus = offer.gpus;
     if (one.methods.empty()) one.methods = {Method::qlora};
     if (!one.host_ram) one.host_ram = rented_ram(facts.catalog, offer);
+    if (!may_be_held(facts.catalog, offer, request.power_limit_w)) one.power_limit_w.reset();
     offer.host_ram = one.host_ram;
     auto r = resolve(one, facts, UnnamedMethods::one);
     if (!r) return r.error();
@@ -243,8 +276,7 @@ Problems note_what_is_needed(ShopAnswer& answer, const Request& request, const F
 
 Result<ShopAnswer> shop_answer(const Request& request, const Facts& facts,
                                const Operations& operations) {
-  if (request.gpus)
-    return Problem{ProblemKind::request, "--gpus", "is what shop finds out; leave it away"};
+  if (Problems problems = not_asked_here(request); !problems.empty()) return problems;
   ShopAnswer answer;
   answer.budget = request.budget ? UsDollars{*request.budget} : usual_budget;
   auto judged = judged_offers(request, facts, operations, answer.budget, answer);
@@ -264,7 +296,7 @@ Result<ShopAnswer> shop_answer(const Request& request, const Facts& facts,
       return problems;
   if (framework_follows_gpus(request, {answer.method}))
     answer.notes.emplace_back(framework_follows_gpus_note);
-  add_notes(answer, operations);
+  add_notes(answer, operations, request.power_limit_w);
   note_unknown_ram(answer);
   note_what_nothing_starts(answer);
   return answer;

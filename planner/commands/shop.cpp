@@ -1,6 +1,7 @@
 #include "planner/commands/shop.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "planner/answers/shop_answer.hpp"
 #include "planner/figures.hpp"
@@ -12,6 +13,8 @@
 
 namespace shardwise {
 namespace {
+
+constexpr std::size_t most_shown = 20;  // offers, the cheapest: a screen of them
 
 std::string seller(const ShopOffer& o) {
   const std::string date = o.date == "unknown" ? "undated" : o.date;
@@ -32,7 +35,8 @@ std::string shop_text(const std::string& model, const ShopAnswer& a, std::option
   Table t{{"gpus", "how", "verdict", "step", "time", "total"}, {}};
   if (several) t.header.emplace_back("trained in");
   if (offloads) t.header.emplace_back("in host RAM");
-  for (const ShopOffer& o : a.offers) {
+  const std::size_t shown = std::min(a.offers.size(), most_shown);
+  for (const ShopOffer& o : std::span(a.offers).first(shown)) {
     t.rows.push_back({sentence(o.gpus, o.starts.any() ? "" : " *"), seller(o),
                       std::string(verdict_name(o.verdict)), shown_time(o.step.expected),
                       shown_time(o.time), shown_dollars(o.total)});
@@ -40,11 +44,14 @@ std::string shop_text(const std::string& model, const ShopAnswer& a, std::option
     const std::string offloaded = offload_words(o.question->plan);
     if (offloads) t.rows.back().push_back(offloaded.empty() ? "-" : offloaded);
   }
-  std::string text =
-      sentence(model, ", ", name(a.method), ", ", counted(a.sequences, "sequence"), " for ",
-               shown_dollars(a.budget), " or less\n",
-               a.offers.empty() ? "  nothing\n" : shown_table(t, "  ", columns), "  ", a.do_not_fit,
-               a.offers.empty() ? "" : " more", " do not fit, ", a.too_dear, " cost more\n");
+  std::string text = sentence(
+      model, ", ", name(a.method), ", ", counted(a.sequences, "sequence"), " for ",
+      shown_dollars(a.budget), " or less\n",
+      a.offers.empty() ? "  nothing\n" : shown_table(t, "  ", columns), "  ",
+      a.offers.size() > shown
+          ? sentence(a.offers.size() - shown, " more run for more (--json lists all), ")
+          : std::string(),
+      a.do_not_fit, a.offers.empty() ? "" : " more", " do not fit, ", a.too_dear, " cost more\n");
   for (const std::string& note : a.notes) text += sentence("  note: ", note, "\n");
   return text;
 }

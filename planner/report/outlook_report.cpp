@@ -23,7 +23,7 @@ std::string outlook_text(const RunOutlook& o) {
       "; a checkpoint of ", shown_gib(o.checkpoint), " takes ", shown_time(o.run.write),
       "\n  write one every ", shown_time(o.best), " of training (simulated; Young ",
       shown_time(o.young), ", Daly ", shown_time(o.daly), ")\n",
-      "  GPUs at their power limit: ", grouped(std::llround(o.energy.value)), " kWh, ",
+      "  GPUs alone, at their power limit: ", grouped(std::llround(o.energy.value)), " kWh, ",
       shown_dollars(o.electricity), "\n");
   if (o.rental) {
     const CloudPrice& p = *o.rental->price;

@@ -31,8 +31,8 @@ double by_goodput(const SiteRates& r, Seconds step, Bytes) {
 constexpr std::array<Objective, 6> objective_rows{{
     {"time", "s", "least time for a step", false, false, by_time},
     {"dollars", "USD", "least rent for a step", false, true, by_dollars},
-    {"energy", "kWh", "least energy for a step, of GPUs at their power limit", false, false,
-     by_energy},
+    {"energy", "kWh", "least energy for a step, of the GPUs alone, at their power limit", false,
+     false, by_energy},
     {"headroom", "GiB", "most free memory on the fullest GPU (shown as the shortfall)", true, false,
      by_headroom},
     {"gpus", "GPUs", "fewest GPUs, then least time", false, false, by_gpus},

@@ -187,7 +187,7 @@ constexpr std::array<SweepColumn, 39> column_rows{{
      }},
     {"usd_per_million_tokens", D, "the same for a million tokens",
      [](const Seen& s) { return per_million_tokens(s, usd_per_hour(s)); }},
-    {"kwh_per_million_tokens", D, "of the GPUs at their power limit",
+    {"kwh_per_million_tokens", D, "of the GPUs alone, at their power limit",
      [](const Seen& s) { return per_million_tokens(s, kwh_per_hour(s)); }},
     {"run_tokens", I, "of the whole run, where samples or tokens are asked for",
      [](const Seen& s) { return of_outlook(s, [](const O& o) { return whole(o.tokens); }); }},
@@ -199,7 +199,7 @@ constexpr std::array<SweepColumn, 39> column_rows{{
      [](const Seen& s) {
        return of_outlook(s, [](const O& o) { return o.rental ? real(o.rent.value) : Value(); });
      }},
-    {"run_kwh", D, "of the GPUs at their power limit",
+    {"run_kwh", D, "of the GPUs alone, at their power limit",
      [](const Seen& s) { return of_outlook(s, [](const O& o) { return real(o.energy.value); }); }},
     {"trust", T, "the weakest thing the answer rests on",
      [](const Seen& s) {

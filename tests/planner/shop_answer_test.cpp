@@ -118,6 +118,38 @@ TEST_CASE("a rented machine has the host RAM that its node is catalogued with") 
   for (const std::string& note : stated->notes) CHECK(note.find("not catalogued") > note.size());
 }
 
+// 300 W are two thirds of a 4090's 450; a 3060 takes 170 at most, so that limit is none for it; and
+// a B300 of 1,100 W takes no 200, but who rents one sets no limit.
+TEST_CASE("a power limit holds the cards that are bought and take it") {
+  const auto operations = load_operations(source_dir() + "/catalog");
+  REQUIRE(operations);
+  Request r;
+  r.model = "smollm2-135m";
+  r.methods = {Method::lora};
+  r.samples = 100'000;
+  const auto free = shop_answer(r, known_facts(), *operations);
+  r.power_limit_w = 300;
+  const auto held = shop_answer(r, known_facts(), *operations);
+  r.power_limit_w = 200;
+  CHECK(shop_answer(r, known_facts(), *operations));
+  REQUIRE((free && held));
+  const auto bought = [](const ShopAnswer& a, const std::string& gpus) {
+    for (const ShopOffer& o : a.offers)
+      if (o.rented == nullptr && o.gpus == gpus) return o;
+    return ShopOffer{};
+  };
+  const ShopOffer card = bought(*held, "1xrtx-4090");
+  CHECK(card.electricity.value == Approx(0.300 * card.time.value / 3600 * 0.1784));
+  CHECK(card.time >= bought(*free, "1xrtx-4090").time);
+  CHECK(bought(*held, "1xrtx-3060-12gb").time == bought(*free, "1xrtx-3060-12gb").time);
+  for (const ShopOffer& o : held->offers)
+    for (const ShopOffer& same : free->offers)
+      if (o.rented != nullptr && o.rented == same.rented) CHECK(o.time == same.time);
+  CHECK(std::any_of(held->notes.begin(), held->notes.end(), [](const std::string& note) {
+    return note.starts_with("--power-limit 300 holds");
+  }));
+}
+
 TEST_CASE("naming the GPUs is what shop is for") {
   Request r = request_for("smollm2-135m", "4090");
   const auto operations = load_operations(source_dir() + "/catalog");
