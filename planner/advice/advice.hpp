@@ -24,6 +24,7 @@ struct Advice {
   Verdict verdict = Verdict::fits;
   std::string gpu;
   std::string plan;
+  Question question;                 // with the change, as it was forecast
   Bytes device;                      // per GPU with the change
   Bytes needed;                      // of it, without cache that would be given back
   Bytes memory_effect;               // what is needed with it less that without it

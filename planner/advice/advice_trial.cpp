@@ -66,6 +66,7 @@ void record_advice(AdviceTrial& trial, std::string change, const ChosenPlan& cho
   a.verdict = chosen.verdict;
   a.gpu = f.worst().gpu;
   a.plan = whole_text(chosen.question.plan);
+  a.question = chosen.question;
   a.device = f.worst().peak.device;
   a.needed = f.worst().needed;
   a.memory_effect = a.needed - trial.missed.forecast.worst().needed;

@@ -131,6 +131,14 @@ PlanStarts plan_starts(const ResolvedRequest& r, const Question& q,
   return starts;
 }
 
+std::vector<std::string_view> own_targets(const Question& q) {
+  std::vector<std::string_view> targets;
+  for (const LaunchTarget& target : launch_targets())
+    if (launch_refusals(target, q).empty() && framework_of(target, q) == q.workload.framework.id)
+      targets.push_back(target.name);
+  return targets;
+}
+
 std::string listed_targets(const PlanStarts& starts) {
   std::string text = listed(starts.targets, " or ");
   if (starts.flags.empty()) return text;

@@ -43,6 +43,10 @@ struct PlayedStart {
 PlanStarts plan_starts(const ResolvedRequest& request, const Question& question,
                        std::vector<PlayedStart>* played = nullptr, bool fits_here = false);
 
+// Those that can say the plan and run the very framework that it was forecast in: nothing has to be
+// forecast anew. Others may start it too.
+std::vector<std::string_view> own_targets(const Question& question);
+
 // "accelerate or axolotl, with this --plan, --lora-rank 8 and --lora-targets q,v"
 std::string listed_targets(const PlanStarts& starts);
 // "Started by shardwise launch --target ...", or that nothing starts `what` ("this plan").

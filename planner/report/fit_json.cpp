@@ -16,6 +16,8 @@ Json advice_json(const Advice& a) {
             {"verdict", verdict_name(a.verdict)},
             {"gpu", a.gpu},
             {"plan", a.plan},
+            {"framework", a.question.workload.framework.id},
+            {"launch_targets", own_targets(a.question)},
             {"device_gib", json_gib(a.device)},
             {"needed_gib", json_gib(a.needed)},
             {"memory_effect_gib", json_gib(a.memory_effect)},

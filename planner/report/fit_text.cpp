@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "planner/answers/plan_starts.hpp"
 #include "planner/figures.hpp"
 #include "planner/report/adapter_words.hpp"
 #include "planner/report/bar.hpp"
@@ -78,7 +79,9 @@ std::string verdict_line(const ResolvedRequest& r, Method method,
                trains_in_more(a.chosen.forecast.host) ? "training" : "loading", " takes ",
                shown_gib(std::max(a.chosen.forecast.host.load_peak, a.chosen.forecast.host.steady)),
                " of ", shown_gib(a.chosen.forecast.host.available.value_or(Bytes(0))), " of RAM\n");
-  if (fitting == 0 && a.model_states > total)
+  const Offload& host = a.chosen.question.plan.offload;
+  const bool states_on_gpus = !host.optimizer && !host.parameters;
+  if (fitting == 0 && states_on_gpus && a.model_states > total)
     return line + sentence("does not fit: model states alone are ", shown_gib(a.model_states),
                            shown_terabytes(a.model_states), " against ", shown_gib(total),
                            " of GPU memory in all\n");
@@ -155,6 +158,16 @@ std::string category_bars(const FitAnswer& a, int width) {
   return text;
 }
 
+// The framework where it is another than the answer's, and the target of launch that runs it.
+std::string run_by(const Advice& x, const FitAnswer& a) {
+  const Framework& f = x.question.workload.framework;
+  const auto targets = own_targets(x.question);
+  const bool told = x.change.find("--framework ") != std::string::npos;
+  const bool same = f.id == a.chosen.question.workload.framework.id;
+  return sentence(told || same ? "" : " in " + f.name,
+                  targets.empty() ? "" : sentence(" (--target ", targets.front(), ")"));
+}
+
 std::string advice_text(const FitAnswer& a) {
   const bool tight = a.chosen.verdict == Verdict::tight;
   if (a.advice.empty())
@@ -171,7 +184,7 @@ std::string advice_text(const FitAnswer& a) {
                      x.verdict == Verdict::tight ? ", tightly (" : " (",
                      x.memory_effect > Bytes(0) ? "+" : "", shown_difference(x.memory_effect), ")");
     if (x.time_ratio) text += sentence(", ", shown_percent(*x.time_ratio - 1), " time per token");
-    text += sentence("; plan ", x.plan, "\n");
+    text += sentence("; plan ", x.plan, run_by(x, a), "\n");
   }
   return text;
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "catalog/find.hpp"
 #include "planner/commands/compare.hpp"
 #include "planner/commands/fit.hpp"
 #include "planner/commands/launch.hpp"
@@ -84,6 +85,64 @@ TEST_CASE("a step's time is an interval wherever it stands", "[shape]") {
     CHECK((step["low"] <= step["expected"] && step["expected"] <= step["high"]));
   }
   CHECK(shopped["model"] == "smollm2-135m");
+}
+
+// States of 16 bytes for each of 8.03 B parameters, 120 GiB, are more than four cards of 24 GiB
+// have, but these lie in host RAM: what does not fit is what stays on the GPU.
+TEST_CASE("states that are offloaded are not what does not fit", "[shape]") {
+  Request r = request_for("8b", "4xRTX-3090", {Method::full});
+  r.plans = {"dp=4,zero=3,mbs=4,recompute=none,offload=params+optimizer"};
+  std::ostringstream text, errors;
+  CHECK(fit(r, known_facts(), false, Output{text, errors}) == 0);
+  CHECK(text.str().find("full     does not fit: needs at least ") != std::string::npos);
+  r.plans = {"dp=4,zero=3,mbs=4,recompute=none"};
+  std::ostringstream on_gpus;
+  CHECK(fit(r, known_facts(), false, Output{on_gpus, errors}) == 0);
+  CHECK(on_gpus.str().find("full     does not fit: model states alone are ") != std::string::npos);
+}
+
+// A screen is 20 offers; what is left out is counted, and JSON has it.
+TEST_CASE("shop shows the cheapest offers, and counts the others", "[shape]") {
+  Request r = request_for("smollm2-135m", "rtx-4090", {Method::lora});
+  r.gpus.reset();
+  const std::size_t all =
+      answer_of([&](const Output& o) { return shop(r, known_facts(), o); })["offers"].size();
+  REQUIRE(all > 20);
+  std::ostringstream text, errors;
+  Output plain{text, errors};
+  CHECK(shop(r, known_facts(), plain) == 0);
+  const std::string shown = text.str();
+  int rows = 0;
+  for (std::size_t at = shown.find(" an hour ("); at != std::string::npos;
+       at = shown.find(" an hour (", at + 1))
+    ++rows;
+  for (std::size_t at = shown.find(" buy at $"); at != std::string::npos;
+       at = shown.find(" buy at $", at + 1))
+    ++rows;
+  CHECK(rows == 20);
+  CHECK(shown.find(std::to_string(all - 20) + " more run for more (--json lists all)") !=
+        std::string::npos);
+}
+
+// 8 x 3090 shard what one 3090 cannot hold, and a LoRA runs in another framework than a full
+// fine-tune: each line says in which, and the target that runs it.
+TEST_CASE("an advice says in which framework it was forecast, and what starts it", "[shape]") {
+  Request r = request_for("8b", "rtx-3090", {Method::full});
+  const Json advice = answer_of(
+      [&](const Output& o) { return fit(r, known_facts(), false, o); })["answers"][0]["advice"];
+  REQUIRE_FALSE(advice.empty());
+  int started = 0;
+  for (const Json& one : advice) {
+    INFO(one.dump());
+    CHECK(find_framework(known_facts().catalog, one["framework"].get<std::string>()));
+    if (one["framework"] == "accelerate-fsdp1") {
+      ++started;
+      CHECK(one["launch_targets"] == Json({"accelerate"}));
+    }
+  }
+  std::ostringstream text, errors;
+  CHECK(fit(r, known_facts(), false, Output{text, errors}) == 0);
+  CHECK(text.str().find(" (--target ") != std::string::npos);
 }
 
 }  // namespace shardwise
