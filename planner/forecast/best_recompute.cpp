@@ -14,6 +14,8 @@ namespace {
 
 using Choice = std::vector<std::vector<bool>>;  // of one stage: [block][operator]
 
+constexpr Bytes segment(20 << 20);  // what the allocator asks CUDA for (PyTorch's kLargeBuffer)
+
 Picoseconds rounded(Seconds t) { return Picoseconds((SimTime{} + t).picoseconds); }
 
 // What stays the same however the blocks choose.
@@ -54,6 +56,22 @@ class StageSearch {
   struct KnownPeak {
     Bytes bytes;
     bool more = false;  // than that: nobody has looked how much
+  };
+  // While the last block goes back all others still keep theirs, of every microbatch in flight. So
+  // with one option of the last block, a way that keeps less than a known one comes to
+  //   peak >= peak of that one - microbatches in flight x what it keeps less
+  // but for the ends of blocks that the allocator does not split off: less than a segment.
+  struct KeptLine {
+    Bytes peak, kept;  // of the known way
+    std::int64_t in_flight = 1;
+    Bytes at(Bytes other) const { return peak + in_flight * (other - kept); }
+  };
+  // The ways that share an option of the last block, which keep less and less.
+  struct OptionWays {
+    std::size_t option = 0;
+    std::vector<const RecomputeMix*> others;
+    std::size_t from = 0;  // those before it are too large by the option's line
+    Picoseconds likely;    // the time of the first that is not
   };
   // The blocks of a stage by what they can choose from; `kind_of` block i is kinds[kind_of[i]].
   struct StageBlocks {
@@ -166,6 +184,14 @@ class StageSearch {
     return some;
   }
 
+  const KeptLine& kept_line(int stage, const StageBlocks& blocks, const Way& most) {
+    const auto [at, is_new] = lines_.try_emplace({stage, most.last_option});
+    if (is_new || most.kept > at->second.kept)
+      at->second = {peak(stage, laid_out(blocks, most)), most.kept,
+                    peak_in_flight(slots_played(q_.plan, schedule_, stage))};
+    return at->second;
+  }
+
   // Ways along the path of mixes; the last block is one of those that keep most.
   static std::vector<Way> ways_along_path(const StageBlocks& blocks) {
     const std::size_t last = blocks.kind_of.back();
@@ -184,7 +210,6 @@ class StageSearch {
   // What the allocator loses to fragmentation is not in the sum of the tensors: where it makes the
   // step fail, tensors get a segment less.
   Choice surviving(int stage, Bytes room) {
-    constexpr Bytes segment(20 << 20);
     Bytes tensors = room;
     Choice choice = best_of(stage, tensors);
     for (int round = 0; round < 32 && played(stage, choice, room, std::nullopt).ran_out; ++round) {
@@ -205,6 +230,40 @@ class StageSearch {
     const auto at = [&](std::size_t i) -> const Way& { return path[i]; };
     const std::size_t first = first_fitting(stage, blocks, path.size(), at, room);
     return laid_out(blocks, improved(stage, blocks, path[first - 1], path[first], room));
+  }
+
+  static Way way_at(const StageBlocks& blocks, const OptionWays& ways, std::size_t i) {
+    const RecomputeOption& last = blocks.kinds[blocks.kind_of.back()].options[ways.option];
+    const RecomputeMix& mix = *ways.others[i];
+    return {ways.option, mix, mix.kept + last.kept, mix.time + last.time};
+  }
+
+  // Whether any may fit.
+  bool narrowed(int stage, const StageBlocks& blocks, Bytes room, OptionWays& ways) {
+    if (ways.others.empty()) return false;
+    const KeptLine line = kept_line(stage, blocks, way_at(blocks, ways, 0));
+    std::size_t to = ways.others.size();
+    while (ways.from < to) {
+      const std::size_t middle = ways.from + (to - ways.from) / 2;
+      if (line.at(way_at(blocks, ways, middle).kept) > room + segment)
+        ways.from = middle + 1;
+      else
+        to = middle;
+    }
+    if (ways.from == ways.others.size()) return false;
+    ways.likely = way_at(blocks, ways, ways.from).time;
+    return true;
+  }
+
+  // The first that fits of those that take less time than `within`.
+  std::optional<Way> fastest_of(int stage, const StageBlocks& blocks, Bytes room,
+                                const OptionWays& ways, Picoseconds within) {
+    std::size_t end = ways.from;
+    while (end < ways.others.size() && way_at(blocks, ways, end).time < within) ++end;
+    if (end == ways.from || !fits(stage, blocks, way_at(blocks, ways, end - 1), room))
+      return std::nullopt;
+    const auto at = [&](std::size_t i) { return way_at(blocks, ways, ways.from + i); };
+    return at(first_fitting(stage, blocks, end - ways.from, at, room));
   }
 
   // Between neighbours on the path, one that does not fit and one that does: the best mix. One that
@@ -228,17 +287,20 @@ class StageSearch {
       if (height(line) > height(highest)) highest = line;
     }
     const std::vector<RecomputeMix>& mixes = mixes_below(stage, others, highest);
-    Way best = known;
+    std::vector<OptionWays> tried;
     for (std::size_t o = 0; o < last.size(); ++o) {
-      std::vector<const RecomputeMix*> ways;
+      OptionWays ways{o, {}, 0, {}};
       for (const RecomputeMix& mix : mixes)
-        if (mix.time + last[o].time < best.time && mix.kept < below(last[o])) ways.push_back(&mix);
-      const auto way = [&](std::size_t i) {
-        return Way{o, *ways[i], ways[i]->kept + last[o].kept, ways[i]->time + last[o].time};
-      };
-      if (ways.empty() || !fits(stage, blocks, way(ways.size() - 1), room)) continue;
-      best = way(first_fitting(stage, blocks, ways.size(), way, room));
+        if (mix.time + last[o].time < known.time && mix.kept < below(last[o]))
+          ways.others.push_back(&mix);
+      if (narrowed(stage, blocks, room, ways)) tried.push_back(std::move(ways));
     }
+    // What is likely fastest comes first: the others then have to beat it.
+    std::stable_sort(tried.begin(), tried.end(),
+                     [](const OptionWays& a, const OptionWays& b) { return a.likely < b.likely; });
+    Way best = known;
+    for (const OptionWays& ways : tried)
+      if (auto faster = fastest_of(stage, blocks, room, ways, best.time)) best = *std::move(faster);
     return best;
   }
 
@@ -267,6 +329,7 @@ class StageSearch {
   BlockRecompute none_;  // of all stages
   std::map<const LayerDefinition*, std::vector<RecomputeOption>> options_;
   std::map<std::pair<int, Choice>, std::optional<KnownPeak>> peaks_;  // by stage and its choice
+  std::map<std::pair<int, std::size_t>, KeptLine> lines_;             // the last block's option
   std::optional<std::tuple<int, double, Picoseconds, Bytes>> mixes_of_;
   std::vector<RecomputeMix> mixes_;  // of these
 };
