@@ -123,6 +123,8 @@ struct Framework {
                                  // looked for first
   bool quantizes_apart = false;  // NVFP4: rows and columns of an operand by a kernel each
   bool sequence_first = false;   // activations are [sequence, batch, width]
+  bool norms_add_residual = false;  // fused kernels: those of norms add the branch to the residual
+                                    // stream, and the stream's gradient to their own
   bool reduces_every_microbatch = false;  // gradient synchronised per microbatch (ZeRO-2/3, FSDP)
   bool pipelines_reduce_once = false;     // with stages it is not: their runtime turns it off
                                           // (torch.distributed.pipelining)

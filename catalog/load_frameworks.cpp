@@ -227,6 +227,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.current_scaling = r.maybe_flag("current_scaling").value_or(false);
   f.quantizes_apart = r.maybe_flag("quantizes_apart").value_or(false);
   f.sequence_first = r.maybe_flag("sequence_first").value_or(false);
+  f.norms_add_residual = r.maybe_flag("norms_add_residual").value_or(false);
   f.weighs_expert_bias = r.maybe_flag("weighs_expert_bias").value_or(false);
   f.weighs_rows_apart = r.maybe_flag("weighs_rows_apart").value_or(false);
   f.loops_experts = r.maybe_flag("loops_experts").value_or(false);

@@ -75,6 +75,27 @@ TensorIndex gated(GraphBuilder& b, TensorIndex out, TensorIndex gate, std::int64
   return b.pointwise("gated_output", {out, scale}, {out, scale}, elements, 3 * n, 6 * n, 1);
 }
 
+// Megatron Core cuts q, k and v out of one projection, each group's queries beside its key and
+// value. Where there are several groups of several queries, queries are copied out; where positions
+// rotate, the gradients of all three are put together again (NVIDIA/Megatron-LM @d98e8a64dd
+// megatron/core/transformer/attention.py:1912-1918; transformer_config.py:518-520 has
+// fused_single_qkv_rope, which spares the latter and is off).
+void cut_projection(GraphBuilder& b, const Projections& p, std::int64_t rows) {
+  const Workload& w = b.workload();
+  if (!w.framework.sequence_first || w.model.position != PositionKind::rope) return;
+  Operator& last = b.last();
+  const std::int64_t queries = rows * p.heads * p.qk_dim;
+  if (p.kv_heads > 1 && p.kv_heads < p.heads) {
+    MemoryWork copy = one_by_one(2 * as_double(queries * b.element()), 1, as_double(queries));
+    copy.plain = true;
+    last.forward.push_back(copy);
+  }
+  const std::int64_t all = queries + 2 * rows * p.kv_heads * p.v_dim;
+  MemoryWork joined = traffic(2 * as_double(all * b.element()), 1);
+  joined.plain = true;
+  last.backward.insert(last.backward.begin(), joined);
+}
+
 // Keys and values of this layer.
 GlobalAttention heads_of(const Transformer& m, BlockKind kind) {
   if (m.global_attention && !kind.local_attention) return *m.global_attention;
@@ -130,6 +151,7 @@ Projections project(GraphBuilder& b, TensorIndex x, TensorIndex normed, BlockKin
                               : b.linear({"v", m.hidden, kv_out, Cut::columns, m.biases.qkv, on.v},
                                          own_input(), rows);
   if (b.own_code().fused_qkv) b.join_launches(others);
+  cut_projection(b, p, rows);
   p.v = normed_values(b, p.v, rows, p.kv_heads * d);
   if (gated_query) split_gate(b, p, rows * p.heads * d);
   if (m.attention_gate && !gated_query)

@@ -350,15 +350,19 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
 }
 
 TensorIndex GraphBuilder::residual_add(TensorIndex x, TensorIndex branch, std::int64_t elements) {
-  // Fused into the norm that follows: one write less.
-  const bool fused = !eager() && !workload_.framework.adds_bias_apart;
+  // Fused into the norm that follows, which reads the sum there: one kernel and a read less.
+  const Framework& f = workload_.framework;
+  const bool by_norm = f.kernels == KernelStyle::compiled || f.norms_add_residual;
+  const bool fused = !eager() && by_norm && !f.adds_bias_apart;
   const TensorIndex out = stream_tensor("residual", elements);
   Operator op;
   op.name = "residual_add";
   op.inputs = {x, branch};
   op.outputs = {out};
   const double read = as_double(bytes_of(x) + bytes_of(branch));
-  op.forward = {fused ? traffic(read, 0) : traffic(read + as_double(bytes_of(out)), 1)};
+  MemoryWork sum = fused ? traffic(read, 0) : traffic(read + as_double(bytes_of(out)), 1);
+  sum.plain = f.kernels == KernelStyle::fused;
+  op.forward = {sum};
   // A branch of 16 bits gets a copy of the wider stream's gradient.
   if (bytes_of(branch) < bytes_of(out))
     op.backward = {fused ? traffic(as_double(bytes_of(branch)), 0)

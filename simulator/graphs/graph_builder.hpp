@@ -237,6 +237,7 @@ class GraphBuilder {
   bool gathers_narrow() const;
   bool was_gathered(TensorIndex x) const;
   bool comes_from_norm(TensorIndex x) const;
+  bool is_stream_or_normed(TensorIndex t) const;  // of the hidden width, read by several operators
   bool made_by_element(TensorIndex x) const;
 
   const Workload& workload_;

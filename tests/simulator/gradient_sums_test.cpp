@@ -80,6 +80,42 @@ TEST_CASE("who adds gradients up by kernels of their own", "[gradient_sums]") {
         BesideProducts{6 * stream, 1});
 }
 
+// Fused modules leave the residual stream's two sums to others: the branch's to a kernel that reads
+// two values of 2 bytes and writes one, the gradient's to autograd's engine, which launches the
+// same. Norms that add the stream read both values and write nothing more.
+TEST_CASE("fused modules add to the residual stream by kernels of its own", "[gradient_sums]") {
+  Workload w = layer_of(KernelStyle::fused);
+  const LayerGraph g = block_graph(w, plan_of(1), {});
+  CHECK(beside_products(of(g, "residual_add").forward) == BesideProducts{6 * stream, 1});
+  CHECK(beside_products(of(g, "up").backward) == BesideProducts{0, 0});
+  const auto* last = std::get_if<MemoryWork>(&of(g, "mlp_norm").backward.back());
+  REQUIRE(last != nullptr);
+  CHECK(last->moved == Bytes(6 * stream));
+  CHECK(last->looped);
+  w.framework.norms_add_residual = true;
+  const LayerGraph by_norm = block_graph(w, plan_of(1), {});
+  CHECK(beside_products(of(by_norm, "residual_add").forward) == BesideProducts{4 * stream, 0});
+  CHECK(of(by_norm, "mlp_norm").backward.size() + 1 == of(g, "mlp_norm").backward.size());
+}
+
+// Gradients of q, k and v, 2 bytes of each value, are read and written: with as many keys as
+// queries 3 x 4 bytes, with a quarter of them (1 + 2 / 4) x 4. Then queries are copied out, 4 bytes.
+TEST_CASE("Megatron Core cuts one projection up and joins its gradients", "[gradient_sums]") {
+  Workload w = layer_of(KernelStyle::fused);
+  const auto cut = [&](std::vector<Kernel> Operator::*pass) {
+    return beside_products(of(block_graph(w, plan_of(1), {}), "v").*pass);
+  };
+  CHECK(cut(&Operator::backward) == BesideProducts{0, 0});
+  w.framework.sequence_first = true;
+  CHECK(cut(&Operator::forward) == BesideProducts{0, 0});
+  CHECK(cut(&Operator::backward) == BesideProducts{12 * stream, 1});
+  w.model.kv_heads = 2;
+  CHECK(cut(&Operator::forward) == BesideProducts{4 * stream, 1});
+  CHECK(cut(&Operator::backward) == BesideProducts{6 * stream, 1});
+  w.model.position = PositionKind::learned;
+  CHECK(cut(&Operator::backward) == BesideProducts{0, 0});
+}
+
 // A weight of 512 x 512 in fp32 is read, its 16-bit copy written: 6 bytes of each value, and the
 // same of its gradient. The stream is fp32: 4 and 2 read, 4 written, and the branch's gradient
 // copied to 16 bits.
