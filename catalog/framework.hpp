@@ -69,8 +69,8 @@ struct Framework {
   bool reduces_flat_buckets = false;
   // Persistent gradients are one flat tensor, cast to a narrower `reduce_dtype` as a whole.
   bool reduces_flat_gradient = false;
-  // A sharded optimizer's trained weights move into one flat tensor beside the gradients' while they
-  // are there as they were built, whose blocks go back to the allocator then, one by one.
+  // A sharded optimizer's trained weights move into one flat tensor, beside that of the gradients,
+  // while they are there as they were built; those blocks go back to the allocator one by one.
   bool remaps_weights = false;
   bool wide_gradient_checks_fp16 = false;  // where compute is fp16, overflow and norm are read off
                                            // fp32 and fp64 copies of each gradient in turn

@@ -100,8 +100,8 @@ struct LayerHoldings {
   bool copied = false;        // 16-bit copies of its gradients have been made in this run
 };
 
-// `bytes` of a layer, shared among its matrices as their elements are: each(bytes of a matrix). What
-// belongs to none comes last.
+// `bytes` of a layer, shared among its matrices as their elements are: each(bytes of a matrix).
+// What belongs to none comes last.
 template <class Each>
 void by_matrix(const LayerHoldings& h, std::int64_t bytes, const Each& each) {
   if (bytes == 0) return;
@@ -118,8 +118,8 @@ void by_matrix(const LayerHoldings& h, std::int64_t bytes, const Each& each) {
   each(left);
 }
 
-// `bytes` of states of `stepped` elements where a rank's shard is one run of the flat buffer, and so
-// few whole parameters: each(bytes of a matrix), of the first rank, whose are the last ones
+// `bytes` of states of `stepped` elements where a rank's shard is one run of the flat buffer, and
+// so few whole parameters: each(bytes of a matrix), of the first rank, whose are the last ones
 // (Megatron-LM core_v0.12.0 distributed/param_and_grad_buffer.py lays them out backwards).
 template <class Each>
 void by_run(const std::vector<std::vector<LayerHoldings>>& layers, std::int64_t bytes,

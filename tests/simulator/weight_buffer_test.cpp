@@ -1,4 +1,4 @@
-// Weights that move into one flat tensor when a sharded optimizer is made, and what is stepped then.
+// Weights that move into one flat tensor when a sharded optimizer is made, and what it steps.
 #include <vector>
 
 #include "simulator/memory/memory_play.hpp"
@@ -29,8 +29,8 @@ double above_loaded(const Workload& w, const ParallelPlan& plan) {
 }  // namespace
 
 // Four blocks of 4 h^2 + 3 h f = 4 Mi parameters, tables of 64 words: 16 Mi parameters. While they
-// move, 2 B each as built and 2 B in the flat tensor stand beside 4 B of gradients; then 2 B go. One
-// token's activations are next to nothing, and a step adds up its gradients one by one.
+// move, 2 B each as built and 2 B in the flat tensor stand beside 4 B of gradients; then 2 B go.
+// One token's activations are next to nothing, and a step adds up its gradients one by one.
 TEST_CASE("Weights are there twice while they move into one tensor", "[memory_play]") {
   Workload w = remapping();
   ParallelPlan plan = plan_of(2);
@@ -64,8 +64,8 @@ TEST_CASE("A frozen copy does not move", "[memory_play]") {
 }
 
 // Two layers of matrices of 3 and 1 Mi elements, 8 Mi over two ranks: 4 Mi are stepped, 4 B each.
-// In buckets every matrix is shared: a quarter and three of 8 MiB a layer. As one run the first rank
-// has the last layer whole, and nothing of the other.
+// In buckets every matrix is shared: a quarter and three of 8 MiB a layer. As one run the first
+// rank has the last layer whole, and nothing of the other.
 TEST_CASE("A shard is a part of each matrix or a run of whole ones", "[stage_holdings]") {
   LayerGraph graph;
   graph.operators.resize(2);
