@@ -114,18 +114,26 @@ bool survives(const ForecastContext& k, const LengthVariation& v, int stage,
 }
 
 // The room for tensors that a stage comes to need, of `room` and more, where it is given more
-// whenever it misses some.
-Bytes raised_room(const ForecastContext& k, const LengthVariation& v, int stage, Bytes room) {
+// whenever it misses some, unless that has been played (`same_as` as in MemoryPlays).
+Bytes raised_room(const ForecastContext& k, const LengthVariation& v, int stage, int same_as,
+                  Bytes room, std::vector<RoomRaised>& raised) {
+  for (const RoomRaised& r : raised) {
+    if (r.stage != same_as) continue;
+    if (r.from == room || (r.to == room && r.enough)) return r.to;
+  }
   PlayVariation how = v.play;
   how.raises_capacity = true;
-  return *play_again(k, stage, room, how).capacity;
+  const StageMemory grown = play_again(k, stage, room, how);
+  raised.push_back({same_as, room, *grown.capacity, grown.kept_all});
+  return *grown.capacity;
 }
 
 // The same, but so that it is enough from the start: with more room the allocator caches more
 // before it gives anything back, which may leave other pieces.
-Bytes least_room(const ForecastContext& k, const LengthVariation& v, int stage, Bytes room) {
-  for (Bytes more = raised_room(k, v, stage, room); more > room;
-       more = raised_room(k, v, stage, room))
+Bytes least_room(const ForecastContext& k, const LengthVariation& v, int stage, int same_as,
+                 Bytes room, std::vector<RoomRaised>& raised) {
+  for (Bytes more = raised_room(k, v, stage, same_as, room, raised); more > room;
+       more = raised_room(k, v, stage, same_as, room, raised))
     room = more;
   return room;
 }
@@ -140,7 +148,8 @@ Bytes least_card(const ForecastContext& k, const LengthVariation& v, const Memor
   if (survives(k, v, s.stage, plays, outside, s.capacity, tried)) return s.capacity;
   if (!least_wanted) return memory.peak().reserved + outside;
   if (memory.peak().allocated + outside > s.capacity) return plays.least_rooms[at]->least + outside;
-  return least_room(k, v, s.stage, s.capacity - outside) + outside;
+  std::vector<RoomRaised> raised = plays.raised;
+  return least_room(k, v, s.stage, plays.same_as[at], s.capacity - outside, raised) + outside;
 }
 
 MemoryFigures figures(const MemoryPeak& peak, Bytes outside, Bytes card) {
@@ -253,25 +262,11 @@ Bytes room_for_tensors(const ForecastContext& k, int stage, Bytes nccl,
 // they are told alone, without a play. A preference.
 constexpr int far_off = 2;
 
-// The least room of a stage that does just the same with the same room, and is told to hold as
-// much: one between two others may be told a little less than its own play.
-std::optional<Bytes> least_room_of_same(const MemoryPlays& plays,
-                                        const std::vector<std::size_t>& found, std::size_t stage,
-                                        Bytes room) {
-  const auto held = [&](std::size_t s) { return plays.stages[s].peak().allocated; };
-  for (const std::size_t f : found)
-    if (plays.same_as[f] == plays.same_as[stage] && plays.least_rooms[f]->asked_of == room &&
-        held(f) == held(stage))
-      return plays.least_rooms[f]->least;
-  return std::nullopt;
-}
-
 // Of stages that hold more than their GPU has, or whose cache fills it.
 std::shared_ptr<const MemoryPlays> with_least_rooms(const ForecastContext& k,
                                                     const LengthVariation& v, Bytes nccl,
                                                     std::shared_ptr<const MemoryPlays> plays) {
   std::shared_ptr<MemoryPlays> more;
-  std::vector<std::size_t> found;
   for (std::size_t at = 0; at < plays->stages.size(); ++at) {
     const auto stage = static_cast<int>(at);
     const MemoryPeak& peak = plays->stages[at].peak();
@@ -280,13 +275,11 @@ std::shared_ptr<const MemoryPlays> with_least_rooms(const ForecastContext& k,
     if (more == nullptr) more = std::make_shared<MemoryPlays>(*plays);
     more->least_rooms.resize(plays->stages.size());
     const bool far = held > std::int64_t{far_off} * room;
-    const std::optional<Bytes> same = least_room_of_same(*more, found, at, room);
+    const int same = more->same_as[at];
     const Bytes least = far           ? held
-                        : same        ? *same
-                        : held > room ? raised_room(k, v, stage, held)
-                                      : least_room(k, v, stage, held);
+                        : held > room ? raised_room(k, v, stage, same, held, more->raised)
+                                      : least_room(k, v, stage, same, held, more->raised);
     more->least_rooms[at] = LeastRoom{room, least};
-    found.push_back(at);
   }
   return more == nullptr ? plays : more;
 }

@@ -37,6 +37,14 @@ struct LeastRoom {
   Bytes least;
 };
 
+// Where a card that begins with `from` bytes for tensors, and grows by whatever a stage's play
+// misses, ends. What the GPU really has plays no part in it.
+struct RoomRaised {
+  int stage = 0;  // of MemoryPlays::same_as
+  Bytes from, to;
+  bool enough = false;  // a card with `to` from the start does not grow (StageMemory::kept_all)
+};
+
 // What the allocation streams depend on beside workload and plan, and what came of them.
 struct MemoryPlays {
   Bytes workspace;
@@ -48,7 +56,8 @@ struct MemoryPlays {
   // By stage, where it was asked for: what tensors must have room in, found on a GPU that has no
   // more than what is allocated at the peak and grows by whatever it misses.
   std::vector<std::optional<LeastRoom>> least_rooms;
-  std::vector<RoomTried> tried;  // in the forecasts so far
+  std::vector<RoomTried> tried;    // in the forecasts so far
+  std::vector<RoomRaised> raised;  // likewise, on the way to least_rooms
 };
 
 struct KnownCosts {

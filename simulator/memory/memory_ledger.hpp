@@ -57,6 +57,8 @@ class MemoryLedger {
   std::int64_t retries() const { return allocator_.alloc_retries(); }
   bool exhausted() const { return exhausted_; }
   std::optional<Bytes> capacity() const { return allocator_.capacity(); }
+  // Whether nothing had been given back to CUDA when the capacity was raised last.
+  bool kept_all() const { return kept_all_; }
   Bytes most_allocated() const { return allocator_.peak_allocated(); }
   Bytes bytes_of(const Holding& holding) const {
     return holding.block ? allocator_.size(*holding.block) : Bytes();
@@ -79,6 +81,7 @@ class MemoryLedger {
   Bytes peak_;
   bool at_peak_now_ = false;
   bool raises_;
+  bool kept_all_ = true;
   bool exhausted_ = false;
 };
 
@@ -92,6 +95,7 @@ inline void MemoryLedger::close(Holding& holding) { close_here(holding); }
                                                               StreamId stream) {
   MaybeBlock block = allocator_.allocate_here(Bytes(bytes), stream);
   if (!block && raises_) {
+    kept_all_ = allocator_.counters().device_frees == 0;
     allocator_.raise_capacity();
     block = allocator_.allocate(Bytes(bytes), stream);
   }

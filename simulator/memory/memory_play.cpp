@@ -96,6 +96,8 @@ StageMemory play_memory(const Workload& workload, const ParallelPlan& plan,
   memory.after_step = player.ledger().allocated();
   memory.ran_out = player.ledger().exhausted();
   memory.capacity = player.ledger().capacity();
+  const Framework& f = workload.framework;
+  memory.kept_all = !f.records_streams && !f.expandable_segments && player.ledger().kept_all();
   memory.given_up = player.given_up();
   memory.activations_on_host = player.most_on_host();
   return memory;

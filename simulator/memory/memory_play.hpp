@@ -38,6 +38,10 @@ struct StageMemory {
   // nothing: the play ends there.
   bool ran_out = false;
   std::optional<Bytes> capacity;  // that was given, and raised
+  // A play with this capacity from the start goes the same way, without a raise: until the last one
+  // the allocator had missed memory only where it had nothing to give back, nobody to wait for and
+  // no pages to map by halves, so to miss it has left no trace.
+  bool kept_all = false;
   bool given_up = false;      // PlayVariation::most_allocated was exceeded; the figures are lower
   Bytes activations_on_host;  // the most that is offloaded at once
   LayerState state;           // bytes by kind of this rank's share of the model
