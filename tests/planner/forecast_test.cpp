@@ -404,6 +404,30 @@ TEST_CASE("rooms that were tried for a plan stay known", "[forecast]") {
   CHECK(again->stages.front().peak.device == first.stages.front().peak.device);
 }
 
+// Tensors lack less than a card of 23.7 GiB, and than one of 23: either way the card that grows
+// begins with what they hold. So where the plays of the first are handed on, nothing is played for
+// the second: of a room that no play has found it tells as well.
+TEST_CASE("how a card grows is played once for all that lack room", "[forecast]") {
+  Question q = question("llama-3.1-8b", "8xRTX-3090", Method::full, "pytorch-fsdp2",
+                        "dp=8,zero=3,mbs=2,ga=2,recompute=full");
+  q.workload.sequence = 2048;
+  const Forecast first = asked(q);
+  REQUIRE(first.verdict == Verdict::does_not_fit);
+  REQUIRE(first.plays->raised.size() == 1);
+  const RoomRaised& grown = first.plays->raised.front();
+  CHECK(grown.from == first.plays->stages.front().peak().allocated);
+  CHECK(grown.to == first.plays->least_rooms.front()->least);
+
+  q.cluster.groups.front().gpu.memory_offered = Bytes(23LL << 30);
+  const auto device = [&](std::shared_ptr<const MemoryPlays> plays) {
+    return forecast(q, known_facts().profile, {.plays = plays})->stages.front().peak.device;
+  };
+  CHECK(device(first.plays) == device(nullptr));
+  auto altered = std::make_shared<MemoryPlays>(*first.plays);
+  altered->raised.front().to += Bytes(2 << 20);
+  CHECK(device(altered) == device(nullptr) + Bytes(2 << 20));
+}
+
 TEST_CASE("the host's memory is that of the fullest node, whichever is named first", "[forecast]") {
   const auto host = [](const char* gpus, const char* plan) {
     return asked(question("llama-3.2-1b", gpus, Method::full, "pytorch-fsdp2", plan)).host.steady;

@@ -1,4 +1,6 @@
 // A play on a card that grows by what it misses.
+#include <algorithm>
+
 #include "tests/catch.hpp"
 #include "tests/simulator/small_play.hpp"
 
@@ -40,6 +42,55 @@ TEST_CASE("a card that is large enough does not grow", "[memory_play]") {
   const SmallPlay gpu(1024, "none");
   const Bytes enough = gpu.play().peak().reserved;
   CHECK(*on_growing_card(gpu, enough).capacity == enough);
+}
+
+// Of 150 MiB 100 are taken, and 100 more are missed while nothing is cached: the card grows to 200,
+// and all is as on one of 200. Then the first 100 are given back for 300, which still lack 200.
+TEST_CASE("a growing card tells whether it has given anything back before", "[memory_play]") {
+  constexpr std::int64_t mib = 1 << 20;
+  MemoryLedger ledger({}, Bytes(150 * mib), true);
+  Holding first = ledger.open(100 * mib, MemoryCategory::weights);
+  ledger.open(100 * mib, MemoryCategory::weights);
+  CHECK(*ledger.capacity() == Bytes(200 * mib));
+  CHECK(ledger.kept_all());
+  ledger.close(first);
+  CHECK(ledger.kept_all());
+  ledger.open(300 * mib, MemoryCategory::weights);
+  CHECK(*ledger.capacity() == Bytes(400 * mib));
+  CHECK_FALSE(ledger.kept_all());
+}
+
+// Plays that begin with some rooms between what the model takes and what the allocator takes at
+// most. One that kept all is compared with the whole play on a card as large as it has grown to.
+TEST_CASE("a card that kept all goes the way of one that was as large at once", "[memory_play]") {
+  int kept = 0, gave_back = 0;
+  for (const int sequence : {256, 512, 1024, 3072, 8192})
+    for (const char* recompute : {"none", "selective-op", "full"}) {
+      const SmallPlay gpu(sequence, recompute);
+      const StageMemory free = gpu.play();
+      const Bytes most = std::max(free.first_step.reserved, free.steady.reserved);
+      for (int part = 1; part <= 32; ++part) {
+        const Bytes from(free.loaded.value + (most - free.loaded).value * part / 32 - 1);
+        CAPTURE(sequence, recompute, part);
+        const StageMemory grown = on_growing_card(gpu, from);
+        const Bytes to = *grown.capacity;
+        if (to == from) continue;
+        if (!grown.kept_all) {
+          ++gave_back;
+          continue;
+        }
+        ++kept;
+        const StageMemory larger = on_growing_card(gpu, to);
+        CHECK(*larger.capacity == to);
+        CHECK(larger.first_step.allocated == grown.first_step.allocated);
+        CHECK(larger.first_step.reserved == grown.first_step.reserved);
+        CHECK(larger.steady.allocated == grown.steady.allocated);
+        CHECK(larger.steady.reserved == grown.steady.reserved);
+        CHECK(larger.after_step == grown.after_step);
+      }
+    }
+  CHECK(kept > 0);
+  CHECK(gave_back > 0);
 }
 
 }  // namespace shardwise
