@@ -33,7 +33,7 @@ void StagePlayer::load_chunk(std::size_t c) {
         });
       remapped_ += remapped;
       keep(h.state.quantization, quantization);
-      keep(h.state.narrow_copies, weights);
+      if (!remaps_weights()) keep(h.state.narrow_copies, weights);
       keep(h.state.adapters, adapters);
     }
     if (habits_.persistent_gradients && !habits_.flattens_weights && !remaps_weights())
@@ -60,6 +60,8 @@ void StagePlayer::load_masters() {
   keep(remapped_, weights);
   if (remaps_weights()) keep(total_.gradients, gradients);
   close_all(originals_);
+  // Made by the first products, which come later (Transformer Engine's _fp8_workspaces).
+  if (remaps_weights()) keep(total_.narrow_copies, weights);
   if (habits_.flattens_weights) keep(total_.gradients, gradients);
   if (plan_.offload.optimizer) return;
   if (steps_flat_shard(f_, plan_) && total_.master > 0) {
