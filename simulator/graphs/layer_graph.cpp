@@ -279,7 +279,8 @@ void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
   const OutputLife life = f.output_life;
   op.ends_output = life == OutputLife::next_output;
   Operator pick = loss_operator("nll_loss", l, 0, width, 1);
-  if (b.tensor() > 1 && f.dtensor_parallel) cut_log_softmax(l, e, op, pick);
+  if (table_ranks(b.workload(), b.plan()) > 1 && f.dtensor_parallel)
+    cut_log_softmax(l, e, op, pick);
   b.add(std::move(op));
   const TensorIndex loss = b.tensor_bytes("loss", 4, MemoryCategory::logits, 4);
   pick.ends_output = life == OutputLife::next_loss;
@@ -338,7 +339,7 @@ void vocab_parallel_loss(GraphBuilder& b, const Logits& l) {
   if (compiled) op.backward_temporary = Bytes((4 + 2) * l.rows * l.width);
   op.forward_temporary = Bytes(4 * l.rows * l.width * f.loss_fp32_temporaries);
   op.temporary_category = MemoryCategory::logits;
-  op.forward.insert(op.forward.end(), b.tensor() > 1 ? 3 : 0,
+  op.forward.insert(op.forward.end(), table_ranks(b.workload(), b.plan()) > 1 ? 3 : 0,
                     CommWork{Collective::all_reduce, Bytes(4 * l.rows), CommAxis::tensor, false});
   b.add(std::move(op));
 }
@@ -361,7 +362,7 @@ void fused_half_loss(GraphBuilder& b, const Logits& l) {
   if (copies > 0)
     op.forward.push_back(MemoryWork{ceil_bytes((e + 4) * static_cast<double>(logits) * copies),
                                     copies, MemoryAccess::streaming, true});
-  if (b.tensor() > 1)
+  if (table_ranks(b.workload(), b.plan()) > 1)
     op.forward.push_back(
         CommWork{Collective::all_gather, Bytes(12 * l.rows * b.tensor()), CommAxis::tensor, false});
   b.add(std::move(op));
@@ -422,7 +423,9 @@ TensorIndex add_head(GraphBuilder& b, TensorIndex x, bool tied_here) {
   const std::int64_t width = m.embed_dim.value_or(m.hidden);
   const std::int64_t rows = b.tokens();
   if (m.norms.final) x = b.norm("final_norm", x, b.sequence_tokens(), m.hidden);
-  x = b.gather_sequence(x, m.hidden, false);
+  // A whole head's gradient of its input is whole on every rank: nothing is summed.
+  if (!w.framework.whole_tables || b.plan().sequence_parallel)
+    x = b.gather_sequence(x, m.hidden, false);
   if (w.preference != nullptr && w.preference->scores)
     return add_loss(b, {rows, 1, b.linear({"score", m.hidden, 1}, x, rows)});
   if (m.embed_dim) x = b.linear({"project_out", m.hidden, width}, x, rows);

@@ -39,7 +39,7 @@ Workload with_loss_in_two_slices() {
 }  // namespace
 
 // A table of 1,000 x 512 on each of two tensor ranks where it is cut has 500 rows, where it is not
-// all of them, and 128 x 1,000 logits of 2 bytes; looking up exchanges nothing.
+// all of them, and 128 x 1,000 logits of 2 bytes; nobody exchanges anything.
 TEST_CASE("tensor parallelism may leave tables whole", "[layer_graph]") {
   Workload w = with_dense_loss();
   const auto table_and_logits = [&] {
@@ -67,6 +67,7 @@ TEST_CASE("tensor parallelism may leave tables whole", "[layer_graph]") {
         std::pair{std::int64_t{512 * 1000 + 512}, std::int64_t{128 * 1000 * 2}});
   CHECK(embedding_graph(w, plan_of(1, 2)).parameters.base() == 512 * 1000);
   CHECK(exchanges(embedding_graph(w, plan_of(1, 2))) == 0);
+  CHECK(exchanges(head_graph(w, plan_of(1, 2), false)) == 0);
 }
 
 // logsumexp of 128 x 1000 fp32 logits: forward amax 4, difference 8, exp in place 8 and sum 4 bytes
