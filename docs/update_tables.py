@@ -199,6 +199,8 @@ def sources(page):
     runs, bulk = closing('step time', r'all ([\d,]+) runs: median ([\d.]+) %')
     without = [e for source, _, _, e in errors_of('step_time_s') if source != 'b_vtrain']
     regret, tau = closing('ranking', r"mean ([\d.]+) %, Kendall's tau ([\d.]+)")
+    strict, strict_regret, strict_tau = closing(
+        'plan ranking', r"([\d,]+) groups .* mean ([\d.]+) %, Kendall's tau ([\d.]+)")
     done, asked, part = closing('answered', r'([\d,]+) of ([\d,]+) records \(([\d.]+) %\)')
     return [f'Median over sources of three records and more: {median(table_before(page)):.1f} % '
             f'before, {now} % now. {below} of {len(medians)} sources are below 10 % (the next above '
@@ -208,7 +210,8 @@ def sources(page):
             f"the 3,242 that were here at first, {bulk} % of {runs} now (without vTrain's "
             f"{off(without, 1)}). Kendall's tau over groups that differ in plan only: 0.64 before, "
             f'{tau} now; regret of the first-ranked plan 0.0 % at the median, {float(regret):.0f} % '
-            f'on average. {done} of {asked} records are answered ({part} %).']
+            f'on average. Where nothing but the plan differs, and each plan counts once ({strict} '
+            f'groups): {strict_tau} and {float(strict_regret):.0f} %. {done} of {asked} records are answered ({part} %).']
 
 
 def kinds(_):

@@ -126,7 +126,7 @@ int print(const std::vector<ReplayedRun>& replayed, const ValidateOptions& optio
     for (const ReplayedRun& r : replayed)
       out << record_json(r).dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";
   else if (options.ranking)
-    out << ranking_report(score(replayed, by).ranking);
+    out << ranking_report(score(replayed, by));
   else
     out << validation_report(score(replayed, by), options.by)
         << category_report(compare_categories(replayed));

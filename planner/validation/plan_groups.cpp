@@ -56,7 +56,17 @@ void add_training(const RunTraining& t, Key& key) {
       << t.packing << t.plugins;
 }
 
-std::string question_key(const RunRecord& run) {
+std::string size_key(const RunRecord& run) {
+  const RunModel& m = run.model;
+  const RunTraining& t = run.training;
+  Key key;
+  key << run.source << m.name << m.layers << m.hidden << run.hardware.gpu << run.hardware.gpus
+      << t.sequence << t.global_batch << t.precision << t.method;
+  return key.text();
+}
+
+std::string question_key(const RunRecord& run, Grouping grouping) {
+  if (grouping == Grouping::by_size) return size_key(run);
   Key key;
   key << run.source;
   add_model(run.model, key);
@@ -80,7 +90,7 @@ std::string plan_key(const ReplayedRun& r) {
 
 }  // namespace
 
-std::vector<PlanGroup> plan_groups(const std::vector<ReplayedRun>& runs) {
+std::vector<PlanGroup> plan_groups(const std::vector<ReplayedRun>& runs, Grouping grouping) {
   struct Times {
     std::vector<double> measured, predicted;
   };
@@ -89,14 +99,17 @@ std::vector<PlanGroup> plan_groups(const std::vector<ReplayedRun>& runs) {
     std::map<std::string, std::size_t> at;  // plan -> its place in `times`
     std::vector<Times> times;
   };
+  const auto entry = [&](const ReplayedRun& r) {
+    return grouping == Grouping::by_all_told ? plan_key(r) : r.run->id;
+  };
   std::map<std::string, Found> found;
   for (const ReplayedRun& r : runs) {
     const auto measured = measured_step(*r.run);
     if (r.skipped || !measured || !r.step_time) continue;
-    Found& f = found[question_key(*r.run)];
+    Found& f = found[question_key(*r.run, grouping)];
     if (f.group.first == nullptr) f.group.first = r.run;
     ++f.group.runs;
-    const auto [plan, is_new] = f.at.try_emplace(plan_key(r), f.times.size());
+    const auto [plan, is_new] = f.at.try_emplace(entry(r), f.times.size());
     if (is_new) f.times.emplace_back();
     f.times[plan->second].measured.push_back(measured->value);
     f.times[plan->second].predicted.push_back(r.step_time->expected.value);

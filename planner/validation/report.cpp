@@ -55,14 +55,19 @@ std::string outcome_lines(const OutcomeScore& o) {
   return out;
 }
 
-std::string ranking_line(const RankingScore& r) {
+std::string ranking_line(std::string_view head, const RankingScore& r, std::string_view groups) {
   if (r.groups == 0) return "";
-  std::string out = "ranking         " + std::to_string(r.groups) +
-                    " groups that differ in plan only: regret median " +
-                    share_number(r.regret_median) + " %, mean " + share_number(r.regret_mean) +
-                    " %";
+  std::string out = std::string(head) + std::to_string(r.groups) + std::string(groups) +
+                    ": regret median " + share_number(r.regret_median) + " %, mean " +
+                    share_number(r.regret_mean) + " %";
   if (r.tau) out += ", Kendall's tau " + fixed(*r.tau, 2);
   return out + "\n";
+}
+
+std::string ranking_lines(const ValidationScore& s) {
+  return ranking_line("ranking         ", s.ranking, " groups of one model, machine and batch") +
+         ranking_line("plan ranking    ", s.plan_ranking,
+                      " groups that differ in nothing but the plan, each plan once");
 }
 
 std::string skip_lines(const ValidationScore& s) {
@@ -82,12 +87,12 @@ std::string validation_report(const ValidationScore& s, std::string_view by) {
   out += error_line("step time       ", s.time, s.time_over_sources, s.time_coverage, s.time_refit);
   out += error_line("peak memory     ", s.memory, s.memory_over_sources, s.memory_coverage,
                     s.memory_refit);
-  return out + outcome_lines(s.outcome) + ranking_line(s.ranking);
+  return out + outcome_lines(s.outcome) + ranking_lines(s);
 }
 
-std::string ranking_report(const RankingScore& r) {
+std::string ranking_report(const ValidationScore& s) {
   std::size_t source = 6, model = 5, gpus = 4;
-  for (const RankedGroup& g : r.each) {
+  for (const RankedGroup& g : s.ranking.each) {
     source = std::max(source, g.source.size());
     model = std::max(model, g.model.size());
     gpus = std::max(gpus, g.gpus.size());
@@ -95,13 +100,12 @@ std::string ranking_report(const RankingScore& r) {
   const auto row = [&](const std::string& a, const std::string& b, const std::string& c) {
     return left(a, source + 2) + left(b, model + 2) + left(c, gpus);
   };
-  std::string out = row("source", "model", "gpus") + "    runs   plans  regret %     tau\n";
-  for (const RankedGroup& g : r.each)
+  std::string out = row("source", "model", "gpus") + "    runs  regret %     tau\n";
+  for (const RankedGroup& g : s.ranking.each)
     out += row(g.source, g.model, g.gpus) + padded(std::to_string(g.runs), 8) +
-           padded(std::to_string(g.plans), 8) + padded(share_number(g.regret), 10) +
-           padded(g.tau ? fixed(*g.tau, 2) : "-", 8) + "\n";
-  if (r.groups == 0) return "no four plans or more differ in nothing else\n";
-  return out + "\n" + ranking_line(r);
+           padded(share_number(g.regret), 10) + padded(g.tau ? fixed(*g.tau, 2) : "-", 8) + "\n";
+  if (s.ranking.groups == 0) return "no group of four runs or more differs in plan only\n";
+  return out + "\n" + ranking_lines(s);
 }
 
 std::string validation_notes(const std::vector<ReplayedRun>& runs) {

@@ -209,7 +209,8 @@ ValidationScore score(const std::vector<ReplayedRun>& runs, ScoreBy by) {
   out.memory = error_statistics(all.memory);
   out.time_over_sources = over_sources(tally.sources, &Errors::time);
   out.memory_over_sources = over_sources(tally.sources, &Errors::memory);
-  out.ranking = rank(plan_groups(runs));
+  out.ranking = rank(plan_groups(runs, Grouping::by_size));
+  out.plan_ranking = rank(plan_groups(runs, Grouping::by_all_told));
   return out;
 }
 

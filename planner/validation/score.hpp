@@ -69,7 +69,8 @@ struct ValidationScore {
   ErrorStatistics time, memory;
   OverSources time_over_sources, memory_over_sources;
   OutcomeScore outcome;
-  RankingScore ranking;
+  RankingScore ranking;                           // Grouping::by_size
+  RankingScore plan_ranking;                      // Grouping::by_all_told
   double time_coverage = 0, memory_coverage = 0;  // measured within low and high
   SpreadCoverage time_refit, memory_refit;        // intervals fitted on these very runs
 };

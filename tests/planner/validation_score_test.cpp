@@ -100,14 +100,17 @@ TEST_CASE("Runs of one plan are one, and of another question none of a group") {
   made.add("a", 4, 4).shape.microbatch = 4;
   made.add("a", 3, 3).shape.microbatch = 8;
   made.records.back().training.optimizer = "sgd";
-  CHECK(score(made.replayed).ranking.groups == 0);
+  CHECK(score(made.replayed).plan_ranking.groups == 0);
   made.add("a", 3, 3);
   made.records.back().training.recompute = "full";
-  const RankingScore r = score(made.replayed).ranking;
+  const RankingScore r = score(made.replayed).plan_ranking;
   REQUIRE(r.each.size() == 1);
   CHECK(r.each.front().runs == 6);
   CHECK(r.each.front().plans == 4);
   CHECK(*r.tau == Approx(1.0));
+  // Taken by size alone the six runs and the other optimizer's are one group of seven.
+  REQUIRE(score(made.replayed).ranking.each.size() == 1);
+  CHECK(score(made.replayed).ranking.each.front().plans == 7);
 }
 
 TEST_CASE("Skips are counted by reason and named in the report") {
