@@ -196,6 +196,20 @@ void read_loss(JsonReader& r, Framework& f) {
   f.output_life = r.maybe_choice("output_life", output_life_names).value_or(OutputLife::backward);
 }
 
+void read_host_times(JsonReader& r, Framework& f) {
+  f.host_us_per_kernel = r.number("host_us_per_kernel", 0, 1e6);
+  f.checkpoints_gather_again = r.maybe_flag("checkpoints_gather_again").value_or(false);
+  f.fetch_reuse_elements = r.maybe_integer("fetch_reuse_elements", 1, 2'000'000'000).value_or(0);
+  f.fetch_elements = r.maybe_integer("fetch_elements", 1, 1'000'000'000).value_or(0);
+  f.host_us_per_sharded_module = r.maybe_number("host_us_per_sharded_module", 0, 1e6).value_or(0);
+  f.host_us_per_sharded_unit = r.maybe_number("host_us_per_sharded_unit", 0, 1e6).value_or(0);
+  f.host_us_per_reduction = r.maybe_number("host_us_per_reduction", 0, 1e6).value_or(0);
+  f.host_us_per_gradient = r.maybe_number("host_us_per_gradient", 0, 1e6).value_or(0);
+  f.host_us_per_gradient_stage_2 =
+      r.maybe_number("host_us_per_gradient_stage_2", 0, 1e6).value_or(0);
+  f.host_us_per_stepped_tensor = r.maybe_number("host_us_per_stepped_tensor", 0, 1e6).value_or(0);
+}
+
 void read_kernels(JsonReader& r, Framework& f) {
   f.kernels = r.choice("kernels", kernel_style_names);
   f.runs_transformers = r.maybe_flag("runs_transformers").value_or(false);
@@ -264,17 +278,6 @@ void read_kernels(JsonReader& r, Framework& f) {
   if (r.has("written_optimizer"))
     f.written_optimizer = read_optimizer(r.object("written_optimizer"));
   f.clips_gradients = r.flag("clips_gradients");
-  f.host_us_per_kernel = r.number("host_us_per_kernel", 0, 1e6);
-  f.checkpoints_gather_again = r.maybe_flag("checkpoints_gather_again").value_or(false);
-  f.fetch_reuse_elements = r.maybe_integer("fetch_reuse_elements", 1, 2'000'000'000).value_or(0);
-  f.fetch_elements = r.maybe_integer("fetch_elements", 1, 1'000'000'000).value_or(0);
-  f.host_us_per_sharded_module = r.maybe_number("host_us_per_sharded_module", 0, 1e6).value_or(0);
-  f.host_us_per_sharded_unit = r.maybe_number("host_us_per_sharded_unit", 0, 1e6).value_or(0);
-  f.host_us_per_reduction = r.maybe_number("host_us_per_reduction", 0, 1e6).value_or(0);
-  f.host_us_per_gradient = r.maybe_number("host_us_per_gradient", 0, 1e6).value_or(0);
-  f.host_us_per_gradient_stage_2 =
-      r.maybe_number("host_us_per_gradient_stage_2", 0, 1e6).value_or(0);
-  f.host_us_per_stepped_tensor = r.maybe_number("host_us_per_stepped_tensor", 0, 1e6).value_or(0);
   f.fitted = fitted_fields(r);
 }
 
@@ -366,6 +369,7 @@ Framework read_row(JsonReader& r) {
   read_states(r, f);
   read_communication(r, f);
   read_kernels(r, f);
+  read_host_times(r, f);
   read_finetuning(r, f);
   read_defaults(r, f);
   f.provenance = r.provenance();

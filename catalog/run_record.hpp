@@ -52,7 +52,7 @@ struct RunTraining {
   std::optional<bool> fused_optimizer, dropout;
   std::optional<std::string> framework;
   std::optional<std::string> framework_note;  // ends in the source's date where it tells no age
-  std::optional<std::string> objective;  // "dpo", "kto", ...; absent: the next token
+  std::optional<std::string> objective;       // "dpo", "kto", ...; absent: the next token
   std::optional<int> lora_rank;
   std::optional<double> lora_dropout;
   std::optional<std::string> lora_targets;

@@ -1,4 +1,4 @@
-// PlanGroup: published runs that answer one question with several plans, on which a ranking is judged.
+// PlanGroup: runs that answer one question with several plans, on which a ranking is judged.
 //
 // `by_size` takes runs for one question where source, model, GPUs, tokens of a step, number format
 // and method agree, as the peers' figures for these runs do; each run is an entry. What else

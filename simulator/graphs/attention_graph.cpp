@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "simulator/graphs/attention_gate.hpp"
 #include "simulator/graphs/layer_graph.hpp"
 #include "simulator/graphs/plain_softmax.hpp"
 #include "simulator/graphs/ring_attention.hpp"
@@ -62,17 +63,6 @@ void split_gate(GraphBuilder& b, Projections& p, std::int64_t elements) {
   const TensorIndex both = p.q;
   p.q = b.pointwise("split_query", {both}, {}, elements, copy, copy, 1);
   p.gate = b.pointwise("split_gate", {both}, {}, elements, copy, copy, 1);
-}
-
-// out * sigmoid(gate): two kernels that keep the sigmoid and attention's output, or one that keeps
-// what it reads.
-TensorIndex gated(GraphBuilder& b, TensorIndex out, TensorIndex gate, std::int64_t elements) {
-  const double n = bytes_of_elements(b, elements);
-  if (!b.eager())
-    return b.pointwise("gated_output", {out, gate}, {out, gate}, elements, 3 * n, 5 * n, 1);
-  const TensorIndex scale = b.pointwise("sigmoid", {gate}, {}, elements, 2 * n, 3 * n, 1);
-  b.last().saves = {scale};
-  return b.pointwise("gated_output", {out, scale}, {out, scale}, elements, 3 * n, 6 * n, 1);
 }
 
 // Megatron Core cuts q, k and v out of one projection, each group's queries beside its key and
@@ -467,19 +457,6 @@ TensorIndex attend(GraphBuilder& b, const Projections& projected, BlockKind kind
   return laid_out(b, work.kernel, out, rows * p.heads * p.v_dim);
 }
 
-// The same of one value for each head.
-TensorIndex heads_gated(GraphBuilder& b, TensorIndex out, TensorIndex x, std::int64_t elements) {
-  const Transformer& m = b.workload().model;
-  const TensorIndex gate = b.linear(
-      {"head_gate", m.hidden, m.heads, Cut::columns, false, b.workload().adapter.targets.gate}, x,
-      b.tokens());
-  const std::int64_t values = b.tokens() * std::max(1, m.heads / b.tensor());
-  const double n = bytes_of_elements(b, elements), each = bytes_of_elements(b, values);
-  const TensorIndex scale = b.pointwise("sigmoid", {gate}, {}, values, 2 * each, 3 * each, 1);
-  b.last().saves = {scale};
-  return b.pointwise("gated_output", {out, scale}, {out, scale}, elements, 2 * n, 5 * n, 1);
-}
-
 }  // namespace
 
 TensorIndex add_attention(GraphBuilder& b, TensorIndex normed, BlockKind kind) {
@@ -493,8 +470,8 @@ TensorIndex add_attention(GraphBuilder& b, TensorIndex normed, BlockKind kind) {
   } else {
     const Projections p = m.mla ? project_latent(b, x, kind) : project(b, x, normed, kind);
     mixed = attend(b, p, kind);
-    if (p.gate) mixed = gated(b, mixed, *p.gate, b.tokens() * p.heads * p.v_dim);
-    if (m.head_gate) mixed = heads_gated(b, mixed, x, b.tokens() * p.heads * p.v_dim);
+    if (p.gate) mixed = gated_output(b, mixed, *p.gate, b.tokens() * p.heads * p.v_dim);
+    if (m.head_gate) mixed = head_gated_output(b, mixed, x, b.tokens() * p.heads * p.v_dim);
     in = p.heads * p.v_dim * b.tensor();
   }
   const TensorIndex out =

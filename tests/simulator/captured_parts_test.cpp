@@ -63,9 +63,9 @@ std::string held(const Workload& w, BlockKind kind) {
 // Forward the graph of router and preprocessing holds a norm, the router's product and its map, one
 // kernel each, 19 operators of PyTorch's own that choose, 12 that count and the permutation's two
 // kernels; where a dispatcher sends every token once, neither the 12 nor the two. Backward two
-// kernels of the norm, one of the router, 10 operators, the two, and two sums that autograd launches
-// itself: of what router and dispatch read, and of the stream. One tensor is copied in
-// forward, the block's middle; two gradients are in backward, of the scores and of what is sent.
+// kernels of the norm, one of the router, 10 operators, the two, and two sums that autograd makes
+// itself: of what router and dispatch read, and of the stream. One tensor is copied in forward,
+// the block's middle; two gradients are in backward, of the scores and of what is sent.
 // The gradient of the router's weight is a kernel of its own, that of the norm's none.
 TEST_CASE("the CPU launches one graph for what it holds of a layer", "[experts]") {
   const HostCalibration& host = known_facts().profile.host;

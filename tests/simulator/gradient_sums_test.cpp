@@ -99,7 +99,7 @@ TEST_CASE("fused modules add to the residual stream by kernels of its own", "[gr
 }
 
 // Gradients of q, k and v, 2 bytes of each value, are read and written: with as many keys as
-// queries 3 x 4 bytes, with a quarter of them (1 + 2 / 4) x 4. Then queries are copied out, 4 bytes.
+// queries 3 x 4 bytes, with a quarter of them (1 + 2 / 4) x 4. Then queries are copied, 4 bytes.
 TEST_CASE("Megatron Core cuts one projection up and joins its gradients", "[gradient_sums]") {
   Workload w = layer_of(KernelStyle::fused);
   const auto cut = [&](std::vector<Kernel> Operator::*pass) {

@@ -10,7 +10,7 @@
 namespace shardwise {
 namespace {
 
-constexpr std::int64_t mi = 1 << 20;
+constexpr std::int64_t a_mib = 1 << 20;
 
 // Megatron's distributed optimizer, its states on the host.
 Workload remapping() {
@@ -36,7 +36,7 @@ TEST_CASE("Weights are there twice while they move into one tensor", "[memory_pl
   ParallelPlan plan = plan_of(2);
   plan.zero_stage = 1;
   plan.offload.optimizer = true;
-  const double moved = 2.0 * 16 * mi;
+  const double moved = 2.0 * 16 * a_mib;
   CHECK(above_loaded(w, plan) == Approx(moved).epsilon(0.03));
   CHECK(static_cast<double>(first_stage(w, plan).loaded.value) == Approx(3 * moved).epsilon(0.03));
   plan.zero_stage = 0;  // no sharded optimizer: no buffer of weights
@@ -69,8 +69,8 @@ TEST_CASE("A frozen copy does not move", "[memory_play]") {
 TEST_CASE("A shard is a part of each matrix or a run of whole ones", "[stage_holdings]") {
   LayerGraph graph;
   graph.operators.resize(2);
-  graph.operators[0].weight_gradient_elements = 3 * mi;
-  graph.operators[1].weight_gradient_elements = mi;
+  graph.operators[0].weight_gradient_elements = 3 * a_mib;
+  graph.operators[1].weight_gradient_elements = a_mib;
   std::vector<std::vector<LayerHoldings>> layers(1);
   for (int i = 0; i < 2; ++i) {
     LayerHoldings h;
@@ -81,14 +81,14 @@ TEST_CASE("A shard is a part of each matrix or a run of whole ones", "[stage_hol
   const auto note = [&](std::int64_t bytes) {
     if (bytes > 0) parts.push_back(bytes);
   };
-  by_matrix(layers.front().front(), 8 * mi, note);
-  CHECK(parts == std::vector<std::int64_t>{6 * mi, 2 * mi});
+  by_matrix(layers.front().front(), 8 * a_mib, note);
+  CHECK(parts == std::vector<std::int64_t>{6 * a_mib, 2 * a_mib});
   parts.clear();
-  by_run(layers, 16 * mi, 4 * mi, note);
-  CHECK(parts == std::vector<std::int64_t>{4 * mi, 12 * mi});
+  by_run(layers, 16 * a_mib, 4 * a_mib, note);
+  CHECK(parts == std::vector<std::int64_t>{4 * a_mib, 12 * a_mib});
   parts.clear();
-  by_run(layers, 20 * mi, 5 * mi, note);
-  CHECK(parts == std::vector<std::int64_t>{4 * mi, 12 * mi, 4 * mi});
+  by_run(layers, 20 * a_mib, 5 * a_mib, note);
+  CHECK(parts == std::vector<std::int64_t>{4 * a_mib, 12 * a_mib, 4 * a_mib});
 }
 
 // It is a run where nothing is cut into buckets to be reduced behind the backward pass.
