@@ -13,6 +13,14 @@ bool joins_projection(const Operator& op) {
   return op.name == "k" || op.name == "v" || op.name == "gate";
 }
 
+// Whether a gradient comes to what it makes, so that it has one to give.
+bool is_graded(const LayerGraph& graph, const Operator& op) {
+  return op.outputs.empty() ||
+         std::any_of(op.outputs.begin(), op.outputs.end(), [&](TensorIndex t) {
+           return graph.tensors[static_cast<std::size_t>(t)].gradient_bytes > 0;
+         });
+}
+
 }  // namespace
 
 bool GraphBuilder::is_stream_or_normed(TensorIndex t) const {
@@ -42,7 +50,7 @@ void GraphBuilder::sum_gradients() {
   std::vector<bool> arrived(graph_.tensors.size(), false);
   for (std::size_t i = graph_.operators.size(); i-- > 0;) {
     Operator& op = graph_.operators[i];
-    if (at_once && joins_projection(op)) continue;
+    if ((at_once && joins_projection(op)) || !is_graded(graph_, op)) continue;
     for (const TensorIndex t : op.inputs) {
       const Tensor& tensor = graph_.tensors[static_cast<std::size_t>(t)];
       if (tensor.gradient_bytes == 0 || (at_once && !is_stream_or_normed(t))) continue;
