@@ -117,13 +117,11 @@ constexpr ExpertKeys sarvam_experts{
     .default_top_k = 8,
     .default_first_dense = 1,
 };
-constexpr ExpertKeys sarvam_moe_experts{
-    .experts = {"n_routed_experts", "num_experts"},
-    .first_dense = "first_k_dense_replace",
-    .default_experts = 128,
-    .default_top_k = 6,
-    .default_first_dense = 1,
-};
+constexpr ExpertKeys sarvam_moe_experts = [] {
+  ExpertKeys keys = sarvam_experts;
+  keys.default_top_k = 6;
+  return keys;
+}();
 constexpr ExpertKeys kolibri_experts{
     .shared_width = "shared_expert_intermediate_size",
     .default_experts = 384,
