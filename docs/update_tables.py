@@ -161,6 +161,50 @@ def waits(_):
                        'at the median | within 20 % |', '|---|---|---|---|---|'] + lines)]
 
 
+ADAPTERS = {'lora', 'qlora', 'dora'}
+GEFORCE = r'GTX|TITAN|RTX[- ]?[2345]0[5-9]0'
+
+# By method, GPUs, whether they are GeForce cards and whether the model is a mixture of experts. A run
+# counts in every row that it belongs to.
+CASES = (
+    ('LoRA, DoRA or QLoRA on one GPU', lambda m, n, g, e: m in ADAPTERS and n == 1),
+    ('LoRA, DoRA or QLoRA on several', lambda m, n, g, e: m in ADAPTERS and n > 1),
+    ('full fine-tuning on one GPU', lambda m, n, g, e: m == 'full' and n == 1),
+    ('full fine-tuning on several', lambda m, n, g, e: m == 'full' and n > 1),
+    ('any method on GeForce cards', lambda m, n, g, e: g),
+    ('pretraining a dense model on 1 to 8 GPUs',
+     lambda m, n, g, e: m == 'pretrain' and not e and n <= 8),
+    ('the same on 9 to 128', lambda m, n, g, e: m == 'pretrain' and not e and 8 < n <= 128),
+    ('the same on more than 128', lambda m, n, g, e: m == 'pretrain' and not e and n > 128),
+    ('a mixture of experts, any method and number', lambda m, n, g, e: e))
+
+
+def belonging(belongs, figure):
+    """Errors of the case's runs; of nanotron and vTrain the page tells by themselves."""
+    found = []
+    for source, record, answer in runs:
+        measured, predicted = (answer.get(figure, {}).get(k) for k in ('measured', 'predicted'))
+        if is_apart(source) or is_ours(source) or not measured or predicted is None:
+            continue
+        card = record['hardware'].get('gpu') or ''
+        if belongs(record['training'].get('method'), record['hardware'].get('gpus') or 1,
+                   bool(re.match(GEFORCE, card)), 'experts' in answer):
+            found.append(predicted / measured - 1)
+    return found
+
+
+def cases(_):
+    lines = []
+    for words, belongs in CASES:
+        time, memory = (belonging(belongs, f) for f in ('step_time_s', 'peak_mem_gib'))
+        lines.append(f'| {words} | {len(time):,} | {off(time)} | {leaning(time)} | '
+                     f'{share(time, 0.2)} | {len(memory):,} | {off(memory)} | '
+                     f'{share(memory, 0.1)} |')
+    return ['\n'.join(['| your run | step times | typical error | leans | within 20 % | '
+                       'memory peaks | typical error | within 10 % |',
+                       '|---|---|---|---|---|---|---|---|'] + lines)]
+
+
 def nanotron(_):
     spread, others = [], []
     for source, record, _, error in errors_of('step_time_s'):
@@ -309,7 +353,7 @@ def read(_):
             f'and {median(memory):.0f} % at the median ("now"): how much could be explained.']
 
 
-FIGURES = (waits, nanotron, sources, kinds, experts, outcomes, blind, read)
+FIGURES = (cases, waits, nanotron, sources, kinds, experts, outcomes, blind, read)
 
 
 def update_figures(page):
