@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "catalog/json_document.hpp"
+#include "catalog/names.hpp"
 #include "planner/on_all_cores.hpp"
 #include "planner/sentence.hpp"
 
@@ -61,9 +62,9 @@ Verdict ModelRow::best() const {
 
 Result<ModelsAnswer> models_answer(const Request& request, const Facts& facts) {
   std::vector<ResolvedRequest> requests;
-  const std::string wanted = request.model.value_or("");
+  const std::string wanted = squeezed(request.model.value_or(""));
   for (const Transformer& model : facts.catalog.models) {
-    if (model.id.find(wanted) == std::string::npos) continue;
+    if (squeezed(model.id).find(wanted) == std::string::npos) continue;
     Request one = request;
     one.model = model.id;
     auto r = resolve(one, facts, UnnamedMethods::fine_tuning);
@@ -72,7 +73,7 @@ Result<ModelsAnswer> models_answer(const Request& request, const Facts& facts) {
   }
   if (requests.empty())
     return Problem{ProblemKind::request, "MODEL",
-                   sentence("no catalogued model has \"", printable(wanted), "\" in its name")};
+                   sentence("no catalogued model has \"", printable(*request.model), "\" in its name")};
   ModelsAnswer answer{requests.front().methods, rows_of(requests),
                       requests.front().clusters.front().spoken, requests.front()};
   std::sort(answer.rows.begin(), answer.rows.end(), row_before);

@@ -1,6 +1,7 @@
 #include "planner/commands/models.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "planner/answers/models_answer.hpp"
 #include "planner/figures.hpp"
@@ -11,6 +12,8 @@
 namespace shardwise {
 namespace {
 
+constexpr std::size_t most_shown = 20;  // models, the largest that run: a screen of them
+
 std::string shown_cell(const ModelRow::Cell& cell) {
   if (!cell.legal) return "-";
   if (cell.verdict == Verdict::does_not_fit)
@@ -19,22 +22,48 @@ std::string shown_cell(const ModelRow::Cell& cell) {
                   ", ", shown_rate(cell.tokens_per_s), " tok/s");
 }
 
-std::string models_text(const ModelsAnswer& a, std::optional<int> columns) {
+bool runs(const ModelRow& row) { return row.best() != Verdict::does_not_fit; }
+
+// The rows are the largest first.
+std::string largest_text(const ModelsAnswer& a) {
+  std::string text;
+  for (std::size_t m = 0; m < a.methods.size(); ++m) {
+    const auto largest = std::find_if(a.rows.begin(), a.rows.end(), [m](const ModelRow& row) {
+      return row.cells[m].legal && row.cells[m].verdict == Verdict::fits;
+    });
+    text += sentence(text.empty() ? "" : ", ", name(a.methods[m]), ' ',
+                     largest == a.rows.end() ? "none"
+                                             : sentence(largest->model, " (",
+                                                        shown_parameters(largest->parameters), ')'));
+  }
+  return sentence("  the largest with room to spare: ", text, '\n');
+}
+
+// A screen of all models, or every one whose name was asked for.
+std::string models_text(const ModelsAnswer& a, bool named, std::optional<int> columns) {
   Table t{{"model", "parameters"}, {}};
   for (const Method m : a.methods) t.header.emplace_back(name(m));
-  std::size_t running = 0;
-  for (const ModelRow& row : a.rows) {
+  const auto running = static_cast<std::size_t>(std::count_if(a.rows.begin(), a.rows.end(), runs));
+  const std::size_t shown = named ? a.rows.size() : std::min(a.rows.size(), most_shown);
+  for (const ModelRow& row : std::span(a.rows).first(shown)) {
     std::vector<std::string> cells{row.model, shown_parameters(row.parameters)};
     for (const ModelRow::Cell& cell : row.cells) cells.push_back(shown_cell(cell));
     t.rows.push_back(std::move(cells));
-    if (row.best() != Verdict::does_not_fit) ++running;
   }
   const std::vector<Cluster>& sizes = a.request.clusters;
   const std::string card = sizes.size() < 2 ? ""
                                             : sentence(" (of ", sizes.size(), " such cards ",
                                                        sizes.front().groups.front().gpu.name, ")");
+  const std::string left =
+      shown == a.rows.size()
+          ? ""
+          : sentence("  ", running - std::min(running, shown), " smaller ones run as well, ",
+                     a.rows.size() - std::max(running, shown),
+                     " do not fit: a part of a name lists all that have it (shardwise models qwen "
+                     "--gpus ...), --json lists every one\n");
   return sentence(running, " of ", a.rows.size(), " models run on ", a.cluster, card,
-                  "; step and rate, or what is missing per GPU\n", shown_table(t, "  ", columns));
+                  "; step and rate, or what is missing per GPU\n", named ? "" : largest_text(a),
+                  shown_table(t, "  ", columns), left);
 }
 
 // What the answers of all models rest on, beside what was asked.
@@ -87,7 +116,7 @@ int models(const Request& request, const Facts& facts, const Output& output) {
   if (output.json)
     output.out << models_json(request, *answer).dump(2) << '\n';
   else
-    output.out << models_text(*answer, output.columns);
+    output.out << models_text(*answer, request.model.has_value(), output.columns);
   return 0;
 }
 

@@ -179,6 +179,10 @@ TEST_CASE("models: what runs comes first, the largest first, each as fit would a
   REQUIRE(chosen);
   CHECK(row.cells.front().step.expected == chosen->forecast.step_time.expected);
   CHECK(row.cells.front().verdict == chosen->verdict);
+  r.model = "SmolLM2 ";  // as its page writes it: smollm2-135m, -360m and -1.7b
+  const auto spelt = models_answer(r, known_facts());
+  REQUIRE(spelt);
+  CHECK(spelt->rows.size() == 3);
   r.model = "no such model";
   CHECK_FALSE(models_answer(r, known_facts()));
 }
