@@ -138,7 +138,7 @@ std::string compare_text(const ResolvedRequest& r, const std::vector<Compared>& 
     t.rows.push_back({c.plan, shown_time(f.step_time.expected), shown_rate(f.tokens_per_s),
                       shown_gib_number(f.worst().peak.device), shown_gib_number(f.margin),
                       fixed(100 * f.bubble_fraction, 1) + " %", shown_time(exposed(f)),
-                      std::string(verdict_name(c.verdict))});
+                      std::string(verdict_in_words(c.verdict))});
     std::vector<std::string>& row = t.rows.back();
     if (!batch) row.insert(row.begin() + 1, grouped(c.question->plan.global_batch()));
   }

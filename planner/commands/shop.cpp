@@ -25,7 +25,7 @@ std::string seller(const ShopOffer& o) {
 
 const std::string& framework_of(const ShopOffer& o) { return o.question->workload.framework.id; }
 
-std::string shop_text(const std::string& model, const ShopAnswer& a, std::optional<int> columns) {
+std::string shop_text(const ShopAnswer& a, std::optional<int> columns) {
   const bool several = std::any_of(a.offers.begin(), a.offers.end(), [&](const ShopOffer& o) {
     return framework_of(o) != framework_of(a.offers.front());
   });
@@ -45,7 +45,7 @@ std::string shop_text(const std::string& model, const ShopAnswer& a, std::option
     if (offloads) t.rows.back().push_back(offloaded.empty() ? "-" : offloaded);
   }
   std::string text = sentence(
-      model, ", ", name(a.method), ", ", counted(a.sequences, "sequence"), " for ",
+      a.request.model.id, ", ", name(a.method), ", ", counted(a.sequences, "sequence"), " for ",
       shown_dollars(a.budget), " or less\n",
       a.offers.empty() ? "  nothing\n" : shown_table(t, "  ", columns), "  ",
       a.offers.size() > shown
@@ -112,11 +112,10 @@ int shop(const Request& request, const Facts& facts, const Output& output) {
   if (!operations) return report_problems(operations.error(), output);
   const auto answer = shop_answer(request, facts, *operations);
   if (!answer) return report_problems(answer.error(), output);
-  const std::string model = request.model.value_or("");
   if (output.json)
     output.out << shop_json(request, *answer).dump(2) << '\n';
   else
-    output.out << shop_text(model, *answer, output.columns);
+    output.out << shop_text(*answer, output.columns);
   return 0;
 }
 

@@ -39,8 +39,29 @@ std::vector<std::string> row(const CollectiveUse& u) {
           shown_size(u.size),
           shown_group(u),
           sentence(u.each.algorithm_name(), "/", u.each.protocol_name()),
-          shown_time(u.each.time),
-          sentence("x ", grouped(static_cast<std::int64_t>(u.per_step)))};
+          shown_time(u.each.time)};
+}
+
+struct Line {
+  std::vector<std::string> cells;
+  double per_step = 0;
+  Seconds time;
+};
+
+// One for all that read the same: embedding and head differ by the bytes of a norm.
+std::vector<Line> lines(const Uses& uses) {
+  std::vector<Line> list;
+  for (const CollectiveUse& u : uses) {
+    std::vector<std::string> cells = row(u);
+    auto same = std::find_if(list.begin(), list.end(),
+                             [&](const Line& line) { return line.cells == cells; });
+    if (same == list.end()) same = list.insert(list.end(), {std::move(cells), 0, Seconds(0)});
+    same->per_step += u.per_step;
+    same->time += per_step(u);
+  }
+  std::stable_sort(list.begin(), list.end(),
+                   [](const Line& a, const Line& b) { return a.time > b.time; });
+  return list;
 }
 
 }  // namespace
@@ -50,16 +71,17 @@ std::string collectives_text(const StepRecord& record) {
       std::max_element(record.collectives.begin(), record.collectives.end(),
                        [](const Uses& a, const Uses& b) { return per_step(a) < per_step(b); });
   if (busiest == record.collectives.end() || busiest->empty()) return "";
-  Uses uses = *busiest;
-  std::stable_sort(uses.begin(), uses.end(), [](const CollectiveUse& a, const CollectiveUse& b) {
-    return per_step(a) > per_step(b);
-  });
+  std::vector<Line> all = lines(*busiest);
   Table t{{"for", "collective", "size", "group", "NCCL", "each", "per step"}, {}};
-  for (std::size_t i = 0; i < std::min(uses.size(), most_rows); ++i) t.rows.push_back(row(uses[i]));
+  for (std::size_t i = 0; i < std::min(all.size(), most_rows); ++i) {
+    t.rows.push_back(std::move(all[i].cells));
+    t.rows.back().push_back(
+        sentence("x ", grouped(static_cast<std::int64_t>(all[i].per_step))));
+  }
   std::string text = "  collectives";
   if (record.collectives.size() > 1)
     text += sentence(" of stage ", busiest - record.collectives.begin());
-  if (uses.size() > most_rows) text += sentence(", the longest ", most_rows, " of ", uses.size());
+  if (all.size() > most_rows) text += sentence(", the longest ", most_rows, " of ", all.size());
   return text + "\n" + shown_table(t, "    ");
 }
 
