@@ -255,9 +255,14 @@ std::string method_part(const ResolvedRequest& r, Method method,
            reach_part(r, list) + asked_text(r, **good);
   }
   const FitAnswer& a = *list.front();
-  text += sentence("  nearest plan ", whole_text(a.chosen.question.plan), ": ",
-                   shown_gib(a.chosen.forecast.worst().peak.device), " per GPU, model states ",
-                   shown_gib(a.model_states), " in all\n");
+  const Workload& w = a.chosen.question.workload;
+  text += sentence("  nearest plan ", whole_text(a.chosen.question.plan), " in ", w.framework.name,
+                   ": ", shown_gib(a.chosen.forecast.worst().peak.device),
+                   " per GPU, model states ", shown_gib(a.model_states), " in all, ",
+                   fixed(static_cast<double>(a.model_states.value) /
+                             static_cast<double>(parameter_count(w.model).total),
+                         1),
+                   " bytes per parameter\n");
   if (a.chosen.forecast.tokens_per_s <= 0)
     text += "  its step would be longer than the 106 days that can be forecast\n";
   return text + host_line(a.chosen.forecast) + advice_text(a) + reach_part(r, list) +
