@@ -211,6 +211,13 @@ Result<Study> read_study_text(std::string_view text, const std::string& name) {
   for (const RequestField& field : request_fields())
     if (root.has(field.key))
       refuse(root, field.key, "is a setting; expected under base, cases or axes", problems);
+  for (const RequestField& field : request_fields())
+    if (const std::string plural = sentence(field.key, "s");
+        root.has(plural) && request_field(plural) == nullptr)
+      refuse(root, plural,
+             sentence("is not known; a list of values for ", field.key, " stands under axes, as {\"",
+                      field.key, "\": [...]}"),
+             problems);
   root.finish();
   check_hidden(study, name, problems);
   if (problems.empty()) check_count(study, name, problems);

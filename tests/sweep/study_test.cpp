@@ -83,6 +83,8 @@ TEST_CASE("a wrong study is refused with file, pointer and reason", "[sweep]") {
       {R"({"axes": {"modle": ["8b"]}})", request, "s.json:/axes/modle", "model"},
       {R"({"axis": {}})", request, "s.json:/axis", "axes"},
       {R"({"gpus": ["8xL4"]})", request, "s.json:/gpus", "expected under base, cases or axes"},
+      {R"({"models": ["8b"]})", request, "s.json:/models", R"(under axes, as {"model": [...]})"},
+      {R"({"methods": ["lora"]})", request, "s.json:/methods", R"(as {"method": [...]})"},
       {R"({"axes": {"seq": [2048]}})", request, "s.json:/axes/seq", "expected sequence"},
       {R"({"base": {"plan": "dp=1"}})", request, "s.json:/base/plan", "expected plans"},
       {R"({"axes": {"model": "8b"}})", request, "s.json:/axes/model", "array"},
