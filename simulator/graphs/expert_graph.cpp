@@ -268,6 +268,33 @@ TensorIndex weigh_rows(GraphBuilder& b, const ExpertShape& s, TensorIndex rows, 
   return out;
 }
 
+// transformers 5 weighs what each expert made of a token before the rows go back to the order of
+// their tokens, each by an operator of PyTorch's own (5.23.0 src/transformers/integrations/moe.py,
+// grouped_mm_experts_forward).
+bool weighs_before_return(const GraphBuilder& b) {
+  const Framework& f = b.workload().framework;
+  return multiplies_by_torch(b) && b.plan().expert == 1 && !f.weighs_rows_apart &&
+         f.kernels == KernelStyle::eager;
+}
+
+// Backward makes the gradient of the rows and, for that of the scores, its product with the rows,
+// which is then summed: 2 + 3 + 1 values.
+TensorIndex weigh_in_order_of_experts(GraphBuilder& b, TensorIndex rows, TensorIndex scores,
+                                      std::int64_t elements) {
+  const double n = bytes_of_elements(b, elements);
+  Operator op;
+  op.name = "weighted_rows";
+  op.inputs = {rows, scores};
+  op.outputs = {b.tensor("weighted_rows", elements)};
+  op.saves = {rows, scores};
+  op.forward = {MemoryWork{ceil_bytes(2 * n), 1, MemoryAccess::streaming, true}};
+  op.backward = {MemoryWork{ceil_bytes(6 * n), 3, MemoryAccess::streaming, true}};
+  op.backward_temporary = Bytes(b.bytes_of(rows));
+  const TensorIndex out = op.outputs.front();
+  b.add(std::move(op));
+  return out;
+}
+
 // gpt-oss bounds gate and up before its activation: operators of PyTorch's own before the fused one
 // (chunk, two clamps and a cat in weighted_bias_quick_geglu_impl of Megatron-LM @d98e8a64dd
 // megatron/core/fusions/fused_bias_geglu.py), counted with their bytes per element of the result by
@@ -422,7 +449,11 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex norme
   TensorIndex down =
       expert_linear(b, "expert_down", s, activated, s.width, hidden, m.biases.experts, on.down);
   down = add_weighted_bias(b, s, down, hidden);
+  const bool weighed = weighs_before_return(b);
+  if (weighed) down = weigh_in_order_of_experts(b, down, scores, s.routed * hidden);
   TensorIndex back = widened(op, t, exchange(b, "combine", down, s, hidden));
+  // The function that calls the products still has a name for the rows that it began with.
+  if (weighed && !b.trains_base()) b.last().forward_temporary = Bytes(b.bytes_of(sent));
   if (loops) combine_in_turn(b);
   const double out = bytes_of_elements(b, rows * hidden);
   // Fused experts weigh inside the activation, so that the sum afterwards keeps nothing of theirs
@@ -431,12 +462,17 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex norme
   if (b.workload().framework.weighs_rows_apart) {
     back = weigh_rows(b, s, back, scores, hidden);
     weights = kept = {};
+  } else if (weighed) {
+    weights = kept = {};
   } else if (b.workload().framework.kernels != KernelStyle::fused) {
     kept.push_back(back);
   }
   weights.insert(weights.begin(), back);
   back = b.pointwise("weighted_sum", std::move(weights), std::move(kept), rows * hidden,
-                     out * (copies + 1), out * (2 * copies + 1), loops ? 2 * moe.experts : 2);
+                     out * (copies + 1), out * ((weighed ? 1 : 2) * copies + 1),
+                     loops     ? 2 * moe.experts
+                     : weighed ? 1
+                               : 2);
   if (loops) end_turns(b);
   if (moe.latent) back = b.linear({"latent_up", hidden, m.hidden}, back, rows);
   back = branch("expert_output_norm", back, back);
