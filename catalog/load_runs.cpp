@@ -5,6 +5,7 @@
 #include <string>
 
 #include "catalog/json_reader.hpp"
+#include "catalog/run_fields.hpp"
 #include "catalog/run_record.hpp"
 #include "catalog/source_date.hpp"
 #include "catalog/text_file.hpp"
@@ -13,158 +14,186 @@
 namespace shardwise {
 namespace {
 
-constexpr int many = 100'000'000;  // more GPUs, layers or sequences than anything has
+constexpr int many = 100'000'000;  // more experts or layers than anything has
 
-std::optional<int> maybe_count(JsonReader& r, std::string_view key) {
-  return r.maybe_integer(key, 1, many);
-}
-
-// A measurement; zero means that there was none.
-std::optional<double> measurement(JsonReader& r, std::string_view key) {
-  const auto value = r.maybe_number(key, 0, 1e18);
-  if (value && *value == 0) return std::nullopt;
-  return value;
-}
-
-RunModel::Experts read_run_experts(JsonReader r) {
+RunModel::Experts read_run_experts(RunFields r) {
   RunModel::Experts moe;
-  moe.experts = r.integer("experts", 1, many);
-  moe.top_k = r.integer("top_k", 1, many);
-  moe.expert_ffn = maybe_count(r, "expert_ffn");
-  moe.shared_experts = r.maybe_integer("shared_experts", 0, many);
-  moe.dense_layers = r.maybe_integer("dense_layers", 0, many);
+  moe.experts = r.count("experts");
+  moe.top_k = r.count("top_k");
+  moe.expert_ffn = r.count("expert_ffn");
+  moe.shared_experts = r.integer("shared_experts", 0, many);
+  moe.dense_layers = r.integer("dense_layers", 0, many);
   return moe;
 }
 
-RunModel read_run_model(JsonReader r) {
+// Where a record is being read: its problems make it malformed, its notes tell what was not read.
+struct RecordPlace {
+  Problems& problems;
+  std::vector<std::string>& notes;
+  RunFields fields(JsonReader& r, const char* object) const { return {r, problems, notes, object}; }
+};
+
+RunModel read_run_model(RunFields r, const RecordPlace& place) {
   RunModel m;
-  m.name = r.maybe_text("name").value_or("");
-  m.hf_id = r.maybe_text("hf_id").value_or("");
-  m.layers = maybe_count(r, "layers");
-  m.hidden = maybe_count(r, "hidden");
-  m.heads = maybe_count(r, "heads");
-  m.kv_heads = maybe_count(r, "kv_heads");
-  m.head_dim = maybe_count(r, "head_dim");
-  m.ffn = maybe_count(r, "ffn");
-  m.vocab = maybe_count(r, "vocab");
-  m.gated_mlp = r.maybe_flag("gated_mlp");
-  m.tied_embeddings = r.maybe_flag("tied_embeddings");
-  m.value_embeddings = maybe_count(r, "value_embeddings");
-  m.narrow_tables = r.maybe_flag("narrow_tables").value_or(false);
-  if (auto moe = r.maybe_object("moe")) m.moe = read_run_experts(*moe);
+  m.name = r.text("name").value_or("");
+  m.hf_id = r.text("hf_id").value_or("");
+  m.layers = r.count("layers");
+  m.hidden = r.count("hidden");
+  m.heads = r.count("heads");
+  m.kv_heads = r.count("kv_heads");
+  m.head_dim = r.count("head_dim");
+  m.ffn = r.count("ffn");
+  m.vocab = r.count("vocab");
+  m.gated_mlp = r.flag("gated_mlp");
+  m.tied_embeddings = r.flag("tied_embeddings");
+  m.value_embeddings = r.count("value_embeddings");
+  m.narrow_tables = r.flag("narrow_tables").value_or(false);
+  if (auto moe = r.object("moe")) {
+    const RunModel::Experts told = read_run_experts(place.fields(*moe, "model.moe"));
+    if (told.experts || told.top_k || told.expert_ffn) m.moe = told;
+  }
   return m;
 }
 
-RunHardware read_run_hardware(JsonReader r) {
+RunHardware read_run_hardware(RunFields r) {
   RunHardware h;
-  h.gpu = r.maybe_text("gpu");
-  h.intra_node = r.maybe_text("intra_node");
-  h.inter_node = r.maybe_text("inter_node");
-  h.gpus = maybe_count(r, "gpus");
-  h.gpus_per_node = maybe_count(r, "gpus_per_node");
-  if (const auto gib_of_ram = r.maybe_number("host_ram_gib", 1e-3, 1e9))
+  h.gpu = r.text("gpu");
+  h.intra_node = r.text("intra_node");
+  h.inter_node = r.text("inter_node");
+  h.gpus = r.count("gpus");
+  h.gpus_per_node = r.count("gpus_per_node");
+  if (const auto gib_of_ram = r.number("host_ram_gib", 1e-3, 1e9))
     h.host_ram = ceil_bytes(*gib_of_ram * 1024 * 1024 * 1024);
-  h.power_limit_w = maybe_count(r, "power_limit_w");
-  h.peer_access = r.maybe_flag("peer_access");
+  h.power_limit_w = r.count("power_limit_w");
+  h.peer_access = r.flag("peer_access");
   return h;
 }
 
-void read_method(JsonReader& r, RunTraining& t) {
-  t.method = r.maybe_text("method").value_or("");
-  t.lora_rank = maybe_count(r, "lora_rank");
-  t.lora_dropout = r.maybe_number("lora_dropout", 0, 1);
-  t.lora_targets = r.maybe_text("lora_targets");
-  t.trainable_params = r.maybe_integer64("trainable_params", 0, 1'000'000'000'000'000);
-  t.quantize = r.maybe_text("quantize");
-  if (!t.quantize) t.quantize = r.maybe_text("base_quant");
-  t.double_quant = r.maybe_flag("double_quant");
+void read_method(RunFields& r, RunTraining& t) {
+  t.method = r.text("method").value_or("");
+  t.lora_rank = r.count("lora_rank");
+  t.lora_dropout = r.number("lora_dropout", 0, 1);
+  t.lora_targets = r.text("lora_targets");
+  t.trainable_params = r.integer64("trainable_params", 0, 1'000'000'000'000'000);
+  t.quantize = r.text("quantize");
+  if (!t.quantize) t.quantize = r.text("base_quant");
+  t.double_quant = r.flag("double_quant");
 }
 
-RunTraining read_run_training(JsonReader& r) {
+// A flag that may name the kernel instead: "fa2", "eager".
+std::optional<bool> read_flash_attention(RunFields& r) {
+  constexpr const char* key = "flash_attention";
+  if (r.reader().kind(key) == JsonKind::text) {
+    const std::string kernel = lowered(r.text(key).value_or(""));
+    if (kernel.find("flash") != std::string::npos || kernel.rfind("fa", 0) == 0)
+      if (kernel != "false") return true;
+    if (holds_words(kernel, "eager")) return false;
+  }
+  return r.flag(key);
+}
+
+// A flag that may be the rate instead, which may be zero.
+std::optional<bool> read_dropout(RunFields& r) {
+  if (const auto rate = r.reader().kind("dropout") == JsonKind::text
+                            ? number_told(r.text("dropout").value_or(""))
+                            : std::nullopt)
+    return *rate > 0;
+  return r.flag("dropout");
+}
+
+RunTraining read_run_training(RunFields& r) {
   RunTraining t;
   read_method(r, t);
-  t.sequence = maybe_count(r, "seq_len");
-  t.micro_batch = maybe_count(r, "micro_batch");
-  t.global_batch = maybe_count(r, "global_batch");
-  t.grad_accum = maybe_count(r, "grad_accum");
-  t.precision = r.maybe_text("precision");
-  t.compute_dtype = r.maybe_text("compute_dtype");
-  t.grad_dtype = r.maybe_text("grad_dtype");
-  t.reduce_dtype = r.maybe_text("reduce_dtype");
-  t.fused_optimizer = r.maybe_flag("fused_optimizer");
-  t.dropout = r.maybe_flag("dropout");
-  t.optimizer = r.maybe_text("optimizer");
-  t.recompute = r.maybe_text("recompute");
-  t.framework = r.maybe_text("framework");
-  t.objective = r.maybe_text("objective");
-  t.framework_note = r.maybe_text("framework_note");
-  t.flash_attention = r.maybe_flag("flash_attention");
-  t.compile = r.maybe_flag("compile");
-  t.compile_loss = r.maybe_flag("compile_loss");
-  t.liger_kernel = r.maybe_flag("liger_kernel");
-  t.activation_offloading = r.maybe_flag("activation_offloading");
-  t.packing = r.maybe_flag("packing");
+  t.sequence = r.count("seq_len");
+  t.micro_batch = r.count("micro_batch");
+  t.global_batch = r.count("global_batch");
+  t.grad_accum = r.count("grad_accum");
+  t.precision = r.text("precision");
+  t.compute_dtype = r.text("compute_dtype");
+  t.grad_dtype = r.text("grad_dtype");
+  t.reduce_dtype = r.text("reduce_dtype");
+  t.fused_optimizer = r.flag("fused_optimizer");
+  t.dropout = read_dropout(r);
+  t.optimizer = r.text("optimizer");
+  t.recompute = r.text("recompute");
+  t.framework = r.text("framework");
+  t.objective = r.text("objective");
+  t.framework_note = r.text("framework_note");
+  t.flash_attention = read_flash_attention(r);
+  t.compile = r.flag("compile");
+  t.compile_loss = r.flag("compile_loss");
+  t.liger_kernel = r.flag("liger_kernel");
+  t.activation_offloading = r.flag("activation_offloading");
+  t.packing = r.flag("packing");
   t.plugins = r.texts("plugins");
   return t;
 }
 
-RunPlan read_plan(JsonReader& r) {
+RunPlan read_plan(RunFields& r) {
   RunPlan p;
-  p.dp = maybe_count(r, "dp");
-  p.tp = maybe_count(r, "tp");
-  p.pp = maybe_count(r, "pp");
-  p.vpp = maybe_count(r, "vpp");
-  p.cp = maybe_count(r, "cp");
-  p.ep = maybe_count(r, "ep");
-  p.etp = maybe_count(r, "etp");
-  p.zero = r.maybe_integer("zero", 0, 3);
-  p.hsdp_shard = maybe_count(r, "hsdp_shard");
-  p.fsdp_version = r.maybe_integer("fsdp_version", 1, 2);
-  p.fsdp_units_per_block = r.maybe_integer("fsdp_units_per_block", 1, 1000);
-  p.sp = r.maybe_flag("sp");
-  p.async_tp = r.maybe_flag("async_tp");
-  p.schedule = r.maybe_text("schedule");
-  p.offload = r.maybe_text("offload");
-  for (const double n : r.numbers("layers_per_stage")) {
+  p.dp = r.count("dp");
+  p.tp = r.count("tp");
+  p.pp = r.count("pp");
+  p.vpp = r.count("vpp");
+  p.cp = r.count("cp");
+  p.ep = r.count("ep");
+  p.etp = r.count("etp");
+  p.zero = r.integer("zero", 0, 3);
+  p.hsdp_shard = r.count("hsdp_shard");
+  p.fsdp_version = r.integer("fsdp_version", 1, 2);
+  p.fsdp_units_per_block = r.integer("fsdp_units_per_block", 1, 1000);
+  p.sp = r.flag("sp");
+  p.async_tp = r.flag("async_tp");
+  p.schedule = r.text("schedule");
+  p.offload = r.text("offload");
+  for (const double n : r.reader().numbers("layers_per_stage")) {
     p.layers_per_stage.push_back(static_cast<int>(n));
-    if (n < 0 || n != p.layers_per_stage.back()) r.problem("layers_per_stage", "whole numbers");
+    if (n < 0 || n != p.layers_per_stage.back())
+      r.reader().problem("layers_per_stage", "whole numbers");
   }
   return p;
 }
 
 // Bytes by category, in GiB; absent: nothing.
-std::map<std::string, double> categories(JsonReader& r, std::string_view key) {
+std::map<std::string, double> categories(RunFields& r, const char* key, const RecordPlace& place) {
   std::map<std::string, double> out;
-  auto part = r.maybe_object(key);
+  auto part = r.object(key);
   if (!part) return out;
+  RunFields fields = place.fields(*part, key);
   for (const std::string& name : part->keys())
-    if (const auto value = part->maybe_number(name, 0, 1e9)) out[name] = *value;
+    if (const auto value = fields.number(name, 0, 1e9)) out[name] = *value;
   return out;
 }
 
-RunMeasured read_measured(JsonReader r) {
+// A mark is a reason in words, and there is none where it is empty or false.
+bool marked(RunFields& r, const char* key) {
+  if (r.reader().kind(key) == JsonKind::boolean) return r.flag(key).value_or(false);
+  return !r.text(key).value_or("").empty();
+}
+
+RunMeasured read_measured(RunFields r, const RecordPlace& place) {
   RunMeasured m;
-  if (const auto seconds = measurement(r, "step_time_s")) m.step_time = Seconds(*seconds);
-  m.samples_per_s = measurement(r, "samples_per_s");
-  m.tokens_per_s = measurement(r, "tokens_per_s");
-  m.tokens_per_s_per_gpu = measurement(r, "tokens_per_s_per_gpu");
-  m.peak_mem_gib = measurement(r, "peak_mem_gib");
-  m.breakdown_gib = categories(r, "breakdown_gib");
-  m.after_forward_gib = categories(r, "after_forward_gib");
-  m.mem_kind = r.maybe_text("mem_kind").value_or("");
-  m.outcome = r.maybe_text("outcome").value_or("");
-  m.time_suspect = r.has("time_suspect");
-  m.mem_suspect = r.has("mem_suspect");
-  m.oom_suspect = r.has("oom_suspect");
+  if (const auto seconds = r.measurement("step_time_s")) m.step_time = Seconds(*seconds);
+  m.samples_per_s = r.measurement("samples_per_s");
+  m.tokens_per_s = r.measurement("tokens_per_s");
+  m.tokens_per_s_per_gpu = r.measurement("tokens_per_s_per_gpu");
+  m.peak_mem_gib = r.measurement("peak_mem_gib");
+  m.breakdown_gib = categories(r, "breakdown_gib", place);
+  m.after_forward_gib = categories(r, "after_forward_gib", place);
+  m.mem_kind = r.text("mem_kind").value_or("");
+  m.outcome = r.text("outcome").value_or("");
+  m.time_suspect = marked(r, "time_suspect");
+  m.mem_suspect = marked(r, "mem_suspect");
+  m.oom_suspect = marked(r, "oom_suspect");
   return m;
 }
 
 // A framework of which a record tells neither release nor year is as old as its source says.
-void date_by_source(JsonReader& source, RunTraining& t) {
+void date_by_source(RunFields source, RunTraining& t) {
   const std::string note = t.framework_note.value_or("");
   if (std::any_of(note.begin(), note.end(), is_digit)) return;
   for (const char* key : {"url_title", "where", "file", "url"})
-    if (const auto date = date_told(source.maybe_text(key).value_or(""))) {
+    if (const auto date = date_told(source.text(key).value_or(""))) {
       t.framework_note = note.empty() ? *date : note + ", " + *date;
       return;
     }
@@ -173,29 +202,43 @@ void date_by_source(JsonReader& source, RunTraining& t) {
 // Kernel and network sweeps share the files' shape but have no model.
 bool is_microbenchmark(const JsonReader& r) { return !r.has("model") && r.has("kind"); }
 
-RunRecord read_record(JsonReader& r) {
+// The model's name may stand for the object.
+RunModel read_named_model(RunFields& r, const RecordPlace& place) {
+  if (r.reader().kind("model") != JsonKind::text) {
+    JsonReader model = r.reader().object("model");
+    return read_run_model(place.fields(model, "model"), place);
+  }
+  RunModel m;
+  m.name = r.text("model").value_or("");
+  return m;
+}
+
+RunRecord read_record(JsonReader& reader, Problems& problems) {
   RunRecord run;
-  run.id = r.text("id");
-  run.notes = r.maybe_text("notes").value_or("");
-  if (auto source = r.maybe_object("source")) run.script = source->maybe_text("file").value_or("");
-  run.microbenchmark = is_microbenchmark(r);
+  const RecordPlace place{problems, run.unread};
+  RunFields r = place.fields(reader, "");
+  run.id = reader.kind("id") == JsonKind::integer ? r.text("id").value_or("") : reader.text("id");
+  run.notes = r.text("notes").value_or("");
+  auto source = reader.kind("source") == JsonKind::object ? r.object("source") : std::nullopt;
+  if (source) run.script = place.fields(*source, "source").text("file").value_or("");
+  run.microbenchmark = is_microbenchmark(reader);
   if (run.microbenchmark) return run;
-  run.model = read_run_model(r.object("model"));
-  if (auto part = r.maybe_object("hardware")) run.hardware = read_run_hardware(*part);
-  const auto keep_unread = [&run](const char* object, const JsonReader& part) {
-    for (const std::string& words : part.unread())
-      run.unread.push_back(std::string(object) + '.' + words);
-  };
-  if (auto part = r.maybe_object("training")) {
-    run.training = read_run_training(*part);
-    keep_unread("training", *part);
+  run.model = read_named_model(r, place);
+  if (auto part = r.object("hardware"))
+    run.hardware = read_run_hardware(place.fields(*part, "hardware"));
+  if (auto part = r.object("training")) {
+    RunFields fields = place.fields(*part, "training");
+    run.training = read_run_training(fields);
+    fields.keep_unread();
   }
-  if (auto source = r.maybe_object("source")) date_by_source(*source, run.training);
-  if (auto part = r.maybe_object("plan")) {
-    run.plan = read_plan(*part);
-    keep_unread("plan", *part);
+  if (source) date_by_source(place.fields(*source, "source"), run.training);
+  if (auto part = r.object("plan")) {
+    RunFields fields = place.fields(*part, "plan");
+    run.plan = read_plan(fields);
+    fields.keep_unread();
   }
-  if (auto part = r.maybe_object("measured")) run.measured = read_measured(*part);
+  if (auto part = r.object("measured"))
+    run.measured = read_measured(place.fields(*part, "measured"), place);
   return run;
 }
 
@@ -212,7 +255,7 @@ Result<Runs> load_runs(const std::filesystem::path& file, const std::string& cal
     Problems problems;
     JsonReader r(*document, node, problems);
     RunRecord run;
-    if (document->at(node).kind == JsonKind::object) run = read_record(r);
+    if (document->at(node).kind == JsonKind::object) run = read_record(r, problems);
     run.source = file.stem().string();
     if (!problems.empty()) run.malformed = problems.front().where + ": " + problems.front().what;
     runs.records.push_back(std::move(run));

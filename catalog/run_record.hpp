@@ -31,7 +31,7 @@ struct RunModel {
   std::optional<int> value_embeddings;  // tables (ValueEmbeddings)
   bool narrow_tables = false;           // Transformer::narrow_tables
   struct Experts {
-    int experts = 0, top_k = 0;
+    std::optional<int> experts, top_k;
     std::optional<int> expert_ffn, shared_experts, dense_layers;
   };
   std::optional<Experts> moe;
@@ -97,7 +97,8 @@ struct RunRecord {
   RunPlan plan;
   RunMeasured measured;
   std::string notes;
-  std::vector<std::string> unread;       // of training and plan: keys that nobody reads, in words
+  std::vector<std::string> unread;       // in words: what is not understood, and of training and
+                                         // plan the keys that nobody reads
   std::optional<std::string> malformed;  // why nothing else of this record may be believed
 };
 
@@ -113,9 +114,10 @@ struct Runs {
   Problems problems;               // of single records, which are kept with `malformed` set
 };
 
-// One file. Keys that nobody reads are passed over: records come from the field. A member of the
-// wrong type or with an absurd value makes its own record malformed and no other; a file that is
-// not JSON, or not an array, is an error.
+// One file. Keys that nobody reads are passed over: records come from the field. A member that is
+// spelled in another type is read (run_fields.hpp), one that says nothing is not stated, and an
+// absurd number makes its own record malformed and no other; a file that is not JSON, or not an
+// array, is an error.
 Result<Runs> load_runs(const std::filesystem::path& file);
 Result<Runs> load_runs(const std::filesystem::path& file, const std::string& called);
 

@@ -8,6 +8,7 @@
 #include "planner/choice/stage_balance.hpp"
 #include "planner/choice/workload_choice.hpp"
 #include "planner/validation/replay_parts.hpp"
+#include "simulator/graphs/recompute_policy.hpp"
 
 namespace shardwise {
 namespace {
@@ -16,8 +17,8 @@ std::vector<const PhraseReading*> phrases_of(const RunRecord& run, const Reading
   std::vector<const PhraseReading*> out;
   for (const PhraseReading& phrase : reading.phrases) {
     const std::string_view text =
-        phrase.where == PhraseReading::Where::notes   ? std::string_view(run.notes)
-        : phrase.where == PhraseReading::Where::model ? std::string_view(run.model.name)
+        phrase.where == PhraseReading::Where::notes    ? std::string_view(run.notes)
+        : phrase.where == PhraseReading::Where::model  ? std::string_view(run.model.name)
         : run.training.framework_note ? std::string_view(*run.training.framework_note)
                                       : std::string_view();
     const bool noted = phrase.with_note.empty() ||
@@ -71,6 +72,15 @@ std::optional<std::string> stated_recompute(const ReplayContext& c) {
       if (auto modules = modules_after(c, phrase->text)) return modules;
   }
   return c.run.training.recompute;
+}
+
+// A policy as it is named here, if it is one. What a row spells whole, it means.
+std::optional<std::string> policy_meant(const Reading& reading, std::string_view told) {
+  const std::string name = lowered(trimmed(told));
+  const RecomputeReading* row = longest_match(reading.recomputes, name);
+  const bool whole = row != nullptr && row->text.size() == name.size();
+  if (!whole && recompute_policy(name)) return name;
+  return row != nullptr ? std::optional(row->recompute) : std::nullopt;
 }
 
 // A frozen base in four bits is QLoRA whatever the publisher calls it.
@@ -134,9 +144,10 @@ ReplayResult assemble(const ReplayContext& c, const Gpu& gpu, const MethodReadin
   can_do_what_it_did(p, method.method, framework);
   const bool pretrains = method.method == Method::pretrain;
   const std::string usual = pretrains ? framework.recompute_pretrain : framework.recompute_finetune;
-  p.recompute = stated_recompute(c).value_or(usual);
-  for (const RecomputeReading& means : c.reading.recomputes)
-    if (means.text == p.recompute) p.recompute = means.recompute;
+  const std::optional<std::string> told = stated_recompute(c);
+  p.recompute = policy_meant(c.reading, told.value_or(usual)).value_or(usual);
+  if (told && !policy_meant(c.reading, *told))
+    notes.push_back("recomputation \"" + *told + "\" is not understood: " + usual);
   auto workload = replay_workload(c, method, compute, framework, p, notes);
   if (const auto* skipped = std::get_if<Skipped>(&workload)) return *skipped;
   out.question.workload = std::get<Workload>(std::move(workload));
@@ -164,9 +175,9 @@ ReplayResult replay(const RunRecord& run, const Catalog& catalog, const Reading&
   const ReplayContext c{run, catalog, reading, phrases_of(run, reading)};
   if (const auto why = stated(c, &PhraseReading::skip))
     return Skipped{"method is not one of ours", *why};
-  const auto method = replay_method(c);
-  if (const auto* skipped = std::get_if<Skipped>(&method)) return *skipped;
   Notes notes = run.unread;
+  const auto method = replay_method(c, notes);
+  if (const auto* skipped = std::get_if<Skipped>(&method)) return *skipped;
   const auto gpu = replay_gpu(c, notes);
   if (const auto* skipped = std::get_if<Skipped>(&gpu)) return *skipped;
   return assemble(c, std::get<Gpu>(gpu),

@@ -70,12 +70,23 @@ CardCount card_count(const RunHardware& h, int gpus, Notes& notes) {
   return {std::nullopt, gpus, true};
 }
 
+// The longest row that the text holds, written with hyphens where it has blanks or underscores:
+// "H100_SXM_96GB", "RTX 4090".
+const GpuReading* gpu_meant(const Reading& reading, const std::string& text) {
+  const GpuReading* row = longest_match(reading.gpus, text);
+  std::string joined = text;
+  for (char& c : joined)
+    if (c == ' ' || c == '_') c = '-';
+  const GpuReading* other = longest_match(reading.gpus, joined);
+  const bool longer = other != nullptr && (row == nullptr || other->text.size() > row->text.size());
+  return longer ? other : row;
+}
+
 }  // namespace
 
 bool gpu_stated(const ReplayContext& c) {
   const auto& text = c.run.hardware.gpu;
-  return text &&
-         (longest_match(c.reading.gpus, *text) != nullptr || !holds_words(*text, "not stated"));
+  return text && (gpu_meant(c.reading, *text) != nullptr || !holds_words(*text, "not stated"));
 }
 
 Part<Gpu> replay_gpu(const ReplayContext& c, Notes& notes) {
@@ -86,7 +97,7 @@ Part<Gpu> replay_gpu(const ReplayContext& c, Notes& notes) {
     notes.push_back("GPU not stated: memory as on " + (*gpu)->name + ", and no time");
     return **gpu;
   }
-  if (const GpuReading* row = longest_match(c.reading.gpus, *text)) {
+  if (const GpuReading* row = gpu_meant(c.reading, *text)) {
     const auto part = stated(c, &PhraseReading::gpu);
     if (part && !row->assumed.empty()) {
       const auto gpu = find_gpu(c.catalog, *part);
@@ -108,7 +119,7 @@ Part<Cluster> replay_cluster(const ReplayContext& c, const Gpu& gpu, int gpus, N
   ClusterOptions options;
   options.host_ram = h.host_ram;
   options.power_limit_w = h.power_limit_w;
-  const GpuReading* row = h.gpu ? longest_match(c.reading.gpus, *h.gpu) : nullptr;
+  const GpuReading* row = h.gpu ? gpu_meant(c.reading, *h.gpu) : nullptr;
   if (row && !options.power_limit_w) options.power_limit_w = row->power_limit_w;
   auto groups = place_cards(c.catalog, gpu, card_count(h, gpus, notes), options);
   if (!groups) groups = place_cards(c.catalog, gpu, {std::nullopt, gpus, true}, options);

@@ -18,6 +18,20 @@ auto exact_match(const Rows& rows, std::string_view text) -> const typename Rows
   return found == rows.end() ? nullptr : &*found;
 }
 
+// The row that is spelled so, else of those that the text holds the narrowest, for products are
+// made in it: "fp8 rowwise over bf16" is fp8.
+const PrecisionReading* precision_meant(const Reading& reading, std::string_view text) {
+  const PrecisionReading* best = exact_match(reading.precisions, text);
+  if (best != nullptr) return best;
+  for (const PrecisionReading& row : reading.precisions) {
+    if (!holds_words(text, row.text)) continue;
+    const double bytes = bytes_per_element(row.compute);
+    const double least = best != nullptr ? bytes_per_element(best->compute) : bytes + 1;
+    if (bytes < least || (bytes == least && row.text.size() > best->text.size())) best = &row;
+  }
+  return best;
+}
+
 // fp32 weights computed in 16 bits are what torch.autocast makes of them; 16-bit weights need none.
 void set_weights(WeightRecipe weights, Framework& f) {
   f.pretrain_weights = f.finetune_weights = weights;
@@ -88,9 +102,28 @@ void apply_plugins(const ReplayContext& c, Framework& f) {
 
 }  // namespace
 
-Part<const MethodReading*> replay_method(const ReplayContext& c) {
-  const std::string& text = c.run.training.method;
-  if (text.empty()) return Skipped{"method not stated", ""};
+namespace {
+
+// A rank or targets are those of adapters, and what only pretrains has pretrained.
+std::string implied_method(const ReplayContext& c) {
+  const RunTraining& t = c.run.training;
+  if (t.lora_rank || t.lora_targets) return "lora";
+  if (!t.framework) return "";
+  const Framework* row =
+      framework_meant(c.catalog.frameworks, *t.framework, t.framework_note.value_or(""));
+  const bool pretrains = row != nullptr && row->methods == std::vector{Method::pretrain};
+  return pretrains ? "pretrain" : "";
+}
+
+}  // namespace
+
+Part<const MethodReading*> replay_method(const ReplayContext& c, Notes& notes) {
+  std::string text = c.run.training.method;
+  if (text.empty()) {
+    text = implied_method(c);
+    if (text.empty()) return Skipped{"method not stated", ""};
+    notes.push_back("method not stated: " + text + ", by what else is");
+  }
   const MethodReading* row = exact_match(c.reading.methods, text);
   if (row == nullptr) return Skipped{"method is not one of ours", text};
   return row;
@@ -119,7 +152,7 @@ DType replay_compute(const ReplayContext& c, const Framework& row, const Gpu& gp
   const auto text = key ? key : stated(c, &PhraseReading::precision);
   if (!text)
     notes.push_back("number format not stated: " + std::string(name(compute)));
-  else if (const PrecisionReading* reading = exact_match(c.reading.precisions, *text))
+  else if (const PrecisionReading* reading = precision_meant(c.reading, *text))
     compute = reading->compute;
   else
     notes.push_back("number format \"" + *text +
@@ -146,7 +179,7 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
   }
   if (const auto units = c.run.plan.fsdp_units_per_block) f.sharded.units_per_block = *units;
   const PrecisionReading* reading =
-      t.precision ? exact_match(c.reading.precisions, *t.precision) : nullptr;
+      t.precision ? precision_meant(c.reading, *t.precision) : nullptr;
   const bool said = reading != nullptr && reading->weights && !names_masters(*reading->weights, f);
   if (said) f.finetune_weights = f.pretrain_weights;  // not how the framework loads them
   f = resolved_for(f, method, compute);

@@ -38,7 +38,7 @@ Part<Gpu> replay_gpu(const ReplayContext& c, Notes& notes);
 Part<Cluster> replay_cluster(const ReplayContext& c, const Gpu& gpu, int gpus, Notes& notes);
 
 // replay_framework.cpp
-Part<const MethodReading*> replay_method(const ReplayContext& c);
+Part<const MethodReading*> replay_method(const ReplayContext& c, Notes& notes);
 const Framework& replay_row(const ReplayContext& c, Method method, Notes& notes);
 DType replay_compute(const ReplayContext& c, const Framework& row, const Gpu& gpu, Notes& notes);
 // The row for this run: the one that holds with ZeRO on, its defaults resolved, and the record's

@@ -148,8 +148,9 @@ void set_microbatches(const RunTraining& t, ParallelPlan& plan, Notes& notes) {
 int expert_ranks(const ReplayContext& c, const Degrees& d, Notes& notes) {
   if (c.run.plan.ep) return *c.run.plan.ep;
   if (const auto ranks = stated(c, &PhraseReading::expert_ranks)) return *ranks;
-  if (!c.run.model.moe || !stated(c, &PhraseReading::dispatches_once).value_or(false)) return 1;
-  const int ranks = std::gcd(c.run.model.moe->experts, d.data * d.context);
+  const bool told = c.run.model.moe && c.run.model.moe->experts;
+  if (!told || !stated(c, &PhraseReading::dispatches_once).value_or(false)) return 1;
+  const int ranks = std::gcd(*c.run.model.moe->experts, d.data * d.context);
   notes.push_back("expert parallelism not stated, a dispatcher is: " + std::to_string(ranks));
   return ranks;
 }

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
+#include <numeric>
 #include <string>
 
 #include "catalog/model_name.hpp"
@@ -21,12 +23,14 @@ std::optional<PartialExperts> experts(const std::optional<RunModel::Experts>& mo
   return e;
 }
 
-// Where a table leaves the heads out: as many as TP divides, as near to 128 wide as the hidden size
-// allows. Nothing where no such number divides it.
-std::optional<int> usual_heads(int hidden, int tensor) {
+// Where a table leaves the heads out: as many as `divisor` divides (TP, and the heads of keys where
+// these are told), as near to 128 wide as the hidden size allows. Nothing where no such number
+// divides it.
+std::optional<int> usual_heads(int hidden, std::int64_t divisor) {
   constexpr int usual_width = 128;
   std::optional<int> best;
-  for (int heads = tensor; heads <= hidden; heads += tensor) {
+  for (std::int64_t each = divisor; each <= hidden; each += divisor) {
+    const int heads = static_cast<int>(each);
     if (hidden % heads != 0) continue;
     const auto distance = [&](int n) { return std::abs(hidden / n - usual_width); };
     if (!best || distance(heads) < distance(*best)) best = heads;
@@ -50,7 +54,8 @@ PartialModel partial_model(const ReplayContext& c, const Framework& framework, i
   const bool known = model_meant(m.name, c.catalog.models, c.catalog.model_aliases) != nullptr;
   if (!p.vocab && !known) p.vocab = framework.default_vocabulary;
   if (!p.heads && !known && m.hidden) {
-    p.heads = usual_heads(*m.hidden, tensor);
+    p.heads = usual_heads(*m.hidden,
+                          std::lcm(std::int64_t{tensor}, std::int64_t{m.kv_heads.value_or(1)}));
     if (p.heads) notes.push_back("model heads: assumed: " + std::to_string(*p.heads));
   }
   p.gated_mlp = m.gated_mlp;
