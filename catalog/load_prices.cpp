@@ -28,8 +28,10 @@ std::optional<UsDollars> dollars(JsonReader& r, std::string_view key) {
   return UsDollars{*value};
 }
 
-CloudPrice read_cloud_row(JsonReader& r, const std::string& provider, const Provenance& table) {
+CloudPrice read_cloud_row(JsonReader& r, const std::string& provider, bool single,
+                          const Provenance& table) {
   CloudPrice price;
+  price.single = single;
   price.provider = provider.empty() ? r.text("provider") : provider;
   price.instance = r.text("instance");
   price.gpu = r.text("gpu");
@@ -64,6 +66,7 @@ PriceTable read_table(JsonReader& r) {
   table.id = r.text("id");
   table.kind = r.choice("kind", table_kinds);
   const std::string provider = r.maybe_text("provider").value_or("");
+  const bool single = r.maybe_flag("single_machines").value_or(false);
   const Provenance provenance = r.provenance();
   std::vector<JsonReader> rows = r.objects("rows");
   if (rows.empty() && r.clean()) r.problem("rows", "an array of at least one price");
@@ -71,7 +74,7 @@ PriceTable read_table(JsonReader& r) {
     if (table.kind == TableKind::launch)
       table.launch.push_back(read_launch_row(row, provenance));
     else
-      table.cloud.push_back(read_cloud_row(row, provider, provenance));
+      table.cloud.push_back(read_cloud_row(row, provider, single, provenance));
   }
   return table;
 }

@@ -26,6 +26,7 @@ struct CloudPrice {
   std::optional<UsDollars> per_hour;       // the whole machine, on demand, cheapest region
   std::optional<UsDollars> spot_per_hour;  // the whole machine; one of the two is present
   std::optional<Bytes> host_ram;           // of the whole machine, where the offer says it
+  bool single = false;                     // a marketplace's: nothing joins it to another machine
   std::string region;
   std::string spot_region;  // empty: the same region
   std::string note;

@@ -9,6 +9,7 @@ std::optional<Rental> cheapest_rental(const Prices& prices, const Cluster& clust
   for (const CloudPrice& price : prices.cloud) {
     if (price.gpu != group.gpu.id || !price.per_hour || price.gpus < group.gpus_per_node) continue;
     const int machines = (cluster.gpus() + price.gpus - 1) / price.gpus;
+    if (machines > 1 && price.single) continue;
     const UsDollars per_hour{machines * price.per_hour->value};
     if (!best || per_hour < best->per_hour) best = Rental{&price, machines, per_hour};
   }

@@ -22,7 +22,8 @@ struct Rental {
 };
 
 // The cheapest on demand: machines of this GPU, each with at least as many as a node of the cluster
-// uses. Nothing where nobody is catalogued to rent them out.
+// uses, and several of them only from who can join them by a network. Nothing where nobody is
+// catalogued to rent them out.
 std::optional<Rental> cheapest_rental(const Prices& prices, const Cluster& cluster);
 
 // Of the GPUs at their board power limit, nothing else in the box counted.

@@ -142,6 +142,23 @@ TEST_CASE("energy and the cheapest rental") {
   for (const CloudPrice& p : known_facts().catalog.prices.cloud)
     if (p.gpu == cluster.groups.front().gpu.id && p.per_hour && p.gpus == 8)
       CHECK(rental->per_hour.value <= 2 * p.per_hour->value);
+  // Two machines are not joined by a marketplace of single ones; one is rented there.
+  CHECK_FALSE(rental->price->single);
+  Prices both;
+  both.cloud = {{.provider = "a",
+                 .instance = "dear",
+                 .gpu = cluster.groups.front().gpu.id,
+                 .gpus = 8,
+                 .per_hour = UsDollars{20}},
+                {.provider = "b",
+                 .instance = "cheap",
+                 .gpu = cluster.groups.front().gpu.id,
+                 .gpus = 8,
+                 .per_hour = UsDollars{10},
+                 .single = true}};
+  CHECK(cheapest_rental(both, cluster)->per_hour.value == 40);  // 2 x 20
+  const ResolvedRequest one = resolved(request_for("llama-3.1-8b", "8xH100-SXM"));
+  CHECK(cheapest_rental(both, one.clusters.front())->per_hour.value == 10);
   CHECK(for_hours({3.6}, Seconds(1800)).value == Approx(1.8));
 }
 
