@@ -181,7 +181,10 @@ void print_text(const Imported& all, const std::vector<Sweep>& sweeps,
   for (const ImportedLog& log : all.logs) out << import_text(log);
   if (options.fits)
     for (const Sweep& s : sweeps) out << sweep_text(s, fit_sizes(s.points));
-  if (options.check) out << left_out_text(sweeps);
+  if (options.check && !sweeps.empty()) out << left_out_text(sweeps);
+  if ((options.fits || options.check) && sweeps.empty() && !all.measurements.empty())
+    out << "  no sweep over sizes (collectives, copies) is among them, so --fits and --check have "
+           "nothing to show; --out fits the rest\n";
   if (!options.fits && !options.check && options.out.empty() && !all.measurements.empty())
     out << "  read and not kept: --fits shows what they say, --out FILE writes a profile for "
            "--profile\n";

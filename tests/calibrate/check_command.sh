@@ -82,6 +82,10 @@ _CudaDeviceProperties(name='NVIDIA GeForce RTX 4090', major=8, minor=9)
 mean:   150.0 TFLOPS @ 2048x2048x4096 (MxNxK)
 mean:   160.0 TFLOPS @ 4096x2048x4096 (MxNxK)
 LOG
+# Products alone are no sweep over sizes: not silence, nor a heading with nothing below it.
+alone calibrate import "$folder/finder.log" --fits --check >"$folder/answer.txt" 2>&1
+grep -q 'no sweep over sizes' "$folder/answer.txt" && ! grep -q '^Leave one' "$folder/answer.txt" ||
+  fail "--fits --check of products alone: $(<"$folder/answer.txt")"
 told() { # text, import's arguments: refused as a wrong request with this text
   local text=$1
   shift
