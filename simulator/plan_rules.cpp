@@ -50,7 +50,8 @@ Broken multiplies_out(const Case& k) {
   const bool counted = product < std::numeric_limits<int>::max();
   return "the plan is for dp " + text(k.p.data) + " x tp " + text(k.p.tensor) + " x cp " +
          text(k.p.context) + " x pp " + text(k.p.pipeline) +
-         (counted ? " = " + text(product) + (product == 1 ? " GPU" : " GPUs") : ", more GPUs than can be counted") +
+         (counted ? " = " + text(product) + (product == 1 ? " GPU" : " GPUs")
+                  : ", more GPUs than can be counted") +
          ", the cluster has " + text(k.c.gpus());
 }
 

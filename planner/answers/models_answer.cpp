@@ -72,8 +72,9 @@ Result<ModelsAnswer> models_answer(const Request& request, const Facts& facts) {
     requests.push_back(*std::move(r));
   }
   if (requests.empty())
-    return Problem{ProblemKind::request, "MODEL",
-                   sentence("no catalogued model has \"", printable(*request.model), "\" in its name")};
+    return Problem{
+        ProblemKind::request, "MODEL",
+        sentence("no catalogued model has \"", printable(*request.model), "\" in its name")};
   ModelsAnswer answer{requests.front().methods, rows_of(requests),
                       requests.front().clusters.front().spoken, requests.front()};
   std::sort(answer.rows.begin(), answer.rows.end(), row_before);

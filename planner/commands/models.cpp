@@ -31,10 +31,11 @@ std::string largest_text(const ModelsAnswer& a) {
     const auto largest = std::find_if(a.rows.begin(), a.rows.end(), [m](const ModelRow& row) {
       return row.cells[m].legal && row.cells[m].verdict == Verdict::fits;
     });
-    text += sentence(text.empty() ? "" : ", ", name(a.methods[m]), ' ',
-                     largest == a.rows.end() ? "none"
-                                             : sentence(largest->model, " (",
-                                                        shown_parameters(largest->parameters), ')'));
+    text +=
+        sentence(text.empty() ? "" : ", ", name(a.methods[m]), ' ',
+                 largest == a.rows.end()
+                     ? "none"
+                     : sentence(largest->model, " (", shown_parameters(largest->parameters), ')'));
   }
   return sentence("  the largest with room to spare: ", text, '\n');
 }

@@ -75,8 +75,7 @@ std::string collectives_text(const StepRecord& record) {
   Table t{{"for", "collective", "size", "group", "NCCL", "each", "per step"}, {}};
   for (std::size_t i = 0; i < std::min(all.size(), most_rows); ++i) {
     t.rows.push_back(std::move(all[i].cells));
-    t.rows.back().push_back(
-        sentence("x ", grouped(static_cast<std::int64_t>(all[i].per_step))));
+    t.rows.back().push_back(sentence("x ", grouped(static_cast<std::int64_t>(all[i].per_step))));
   }
   std::string text = "  collectives";
   if (record.collectives.size() > 1)

@@ -35,7 +35,8 @@ std::string step_text(const Forecast& f) {
   for (const auto& [kind, t] : f.breakdown.exposed)
     add_part(text, sentence("waiting for ", kind), t, step);
   const bool pipelined = f.stages.size() > 1;
-  add_part(text, pipelined ? "pipeline bubble" : "waiting for another GPU", f.breakdown.bubble, step);
+  add_part(text, pipelined ? "pipeline bubble" : "waiting for another GPU", f.breakdown.bubble,
+           step);
   add_part(text, "waiting for the host", f.breakdown.host, step);
   add_part(text, "waiting for offload copies", f.breakdown.offload, step);
   std::string path;

@@ -215,8 +215,8 @@ Result<Study> read_study_text(std::string_view text, const std::string& name) {
     if (const std::string plural = sentence(field.key, "s");
         root.has(plural) && request_field(plural) == nullptr)
       refuse(root, plural,
-             sentence("is not known; a list of values for ", field.key, " stands under axes, as {\"",
-                      field.key, "\": [...]}"),
+             sentence("is not known; a list of values for ", field.key,
+                      " stands under axes, as {\"", field.key, "\": [...]}"),
              problems);
   root.finish();
   check_hidden(study, name, problems);
