@@ -10,20 +10,24 @@ std::string value_words(const Reached& r, const std::string& unit) {
   return sentence(grouped(r.value), unit, r.open ? " and more" : "");
 }
 
+// What it needs: the allocator's cache takes the rest of a card and gives it back.
+std::string memory_words(const StageForecast& s) {
+  return sentence(shown_gib(s.needed), s.cache_fills() ? " + cache" : "");
+}
+
 std::string lines(const char* label, const std::string& unit, const std::optional<Reached>& most,
                   const std::optional<Reached>& roomy) {
   if (!most) return sentence("    ", label, "none fits\n");
   const bool tight = most->chosen.verdict == Verdict::tight;
-  std::string text =
-      sentence("    ", label, value_words(*most, unit), ": ",
-               shown_gib(most->chosen.forecast.worst().peak.device), " of ",
-               shown_gib(most->chosen.forecast.worst().capacity), tight ? ", tightly" : "", ", ",
-               shown_rate(most->chosen.forecast.tokens_per_s), " tokens/s; plan ",
-               whole_text(most->chosen.question.plan), ", ",
-               grouped(most->chosen.question.plan.global_batch()), " per step\n");
+  std::string text = sentence(
+      "    ", label, value_words(*most, unit), ": ", memory_words(most->chosen.forecast.worst()),
+      " of ", shown_gib(most->chosen.forecast.worst().capacity), tight ? ", tightly" : "", ", ",
+      shown_rate(most->chosen.forecast.tokens_per_s), " tokens/s; plan ",
+      whole_text(most->chosen.question.plan), ", ",
+      grouped(most->chosen.question.plan.global_batch()), " per step\n");
   if (tight && roomy)
     text += sentence("                        with room to spare ", value_words(*roomy, unit), ": ",
-                     shown_gib(roomy->chosen.forecast.worst().peak.device), "\n");
+                     memory_words(roomy->chosen.forecast.worst()), "\n");
   return text;
 }
 
