@@ -296,6 +296,14 @@ std::optional<int> parsed(CLI::App& app, int argc, char** argv) {
   ShellPages pages;
   add_shell_pages(app, pages);
   if (argc == 2 && std::string_view(argv[1]) == "help") return app.exit(CLI::CallForHelp());
+  // As git has it: help fit, help calibrate import.
+  std::vector<char*> turned(argv, argv + argc);
+  std::string help = "--help";
+  if (argc > 2 && std::string_view(argv[1]) == "help") {
+    turned.erase(turned.begin() + 1);
+    turned.push_back(help.data());
+    argv = turned.data();
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {  // --help and --version
