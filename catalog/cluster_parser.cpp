@@ -269,6 +269,14 @@ Result<std::vector<Cluster>> read_clusters(const Catalog& catalog, std::string_v
   return std::vector<Cluster>{*std::move(cluster)};
 }
 
+// Links that jobs share are shared evenly (max-min): a job's part of every port is the same.
+void leave_share(std::vector<Cluster>& clusters, double share) {
+  for (Cluster& cluster : clusters) {
+    if (cluster.network) cluster.network->port_bandwidth.value *= share;
+    for (NodeGroup& group : cluster.groups) group.node.nic_bandwidth.value *= share;
+  }
+}
+
 }  // namespace
 
 Result<std::vector<Cluster>> parse_gpus(const Catalog& catalog, std::string_view text,
@@ -277,6 +285,7 @@ Result<std::vector<Cluster>> parse_gpus(const Catalog& catalog, std::string_view
   if (!clusters) return clusters;
   Problems problems = power_problems(*clusters, options);
   if (!problems.empty()) return problems;
+  if (options.network_share) leave_share(*clusters, *options.network_share);
   return clusters;
 }
 

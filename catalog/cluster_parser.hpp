@@ -30,6 +30,7 @@ struct ClusterOptions {
   std::optional<int> gpus_per_node;
   std::optional<int> power_limit_w;         // [W] of every GPU
   std::optional<PeerAccess> peer_access{};  // over PCIe; absent: as each GPU usually has it
+  std::optional<double> network_share{};    // of the network's rate that other jobs leave, (0, 1]
 };
 
 // At least one cluster, each with 1 to 1,000,000 GPUs. Problems are of kind request.

@@ -32,6 +32,7 @@ std::vector<Cluster> clusters_of(const AdviceTrial& t, const std::string& words)
   options.power_limit_w = t.request.asked.power_limit_w;
   options.peer_access = t.request.asked.peer_access;
   options.network = t.request.asked.network;
+  options.network_share = t.request.asked.network_share;
   auto clusters = parse_gpus(t.request.facts->catalog, words, options);
   return clusters ? *std::move(clusters) : std::vector<Cluster>{};
 }

@@ -192,6 +192,7 @@ Problems not_asked_here(const Request& request) {
                           "ask fit or plan about a cluster"});
   };
   of_several(request.network.has_value(), "--network");
+  of_several(request.network_share.has_value(), "--network-share");
   of_several(request.nodes.has_value(), "--nodes");
   of_several(request.gpus_per_node.has_value(), "--gpus-per-node");
   return problems;

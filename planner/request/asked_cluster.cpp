@@ -72,10 +72,19 @@ std::string told_peer_access(const LinkCalibration& links, const Request& r,
          "of many consumer cards refuse it.";
 }
 
+std::string told_network_share(double share, const Clusters& clusters) {
+  if (std::all_of(clusters.begin(), clusters.end(),
+                  [](const Cluster& c) { return c.nodes() == 1; }))
+    return "--network-share changes nothing here: all GPUs are in one machine.";
+  return sentence(
+      "--network-share: the run gets ", fixed(100 * share, 1),
+      " % of the network's rate all the time, other jobs the rest; latency is as alone.");
+}
+
 }  // namespace
 
 ClusterOptions cluster_options(const Request& r) {
-  return {r.network, r.host_ram, r.gpus_per_node, r.power_limit_w, r.peer_access};
+  return {r.network, r.host_ram, r.gpus_per_node, r.power_limit_w, r.peer_access, r.network_share};
 }
 
 Result<Clusters> asked_clusters(const Catalog& catalog, const Request& r) {
@@ -95,6 +104,7 @@ std::vector<std::string> machine_notes(const Facts& facts, const Request& r,
   if (r.network && std::all_of(clusters.begin(), clusters.end(),
                                [](const Cluster& c) { return c.nodes() == 1; }))
     notes.emplace_back("--network changes nothing here: all GPUs are in one machine.");
+  if (r.network_share) notes.push_back(told_network_share(*r.network_share, clusters));
   for (std::string& note : notes_of_sizes(facts.catalog, *r.gpus)) notes.push_back(std::move(note));
   if (r.peer_access) notes.push_back(told_peer_access(facts.profile.links, r, clusters));
   return notes;

@@ -26,6 +26,7 @@ struct Request {
   std::optional<std::string> gpus;
   std::optional<int> nodes, gpus_per_node;
   std::optional<std::string> network;
+  std::optional<double> network_share;    // of its rate that other jobs leave; absent: all
   std::optional<Bytes> host_ram;          // of every node
   std::optional<int> power_limit_w;       // [W] of every GPU
   std::optional<PeerAccess> peer_access;  // between GPUs over PCIe; absent: as each usually has it

@@ -126,7 +126,7 @@ V get_quantization(const R& r) {
 }
 const std::string& word(const V& v) { return std::get<std::string>(v); }
 
-constexpr std::array<RequestField, 52> field_rows{{
+constexpr std::array<RequestField, 53> field_rows{{
     {"model", "MODEL", "MODEL", "catalog name, alias such as 70b, or the path of a config.json",
      text_kind, 0, 0, nullptr, set_plain<&R::model>, get_plain<&R::model>},
     {"gpus", "--gpus", "GPUS", "6x24GB, 2xRTX-3090, 16xH100-SXM, 4 nodes of 8xA100-80GB, dgx-h100",
@@ -137,6 +137,9 @@ constexpr std::array<RequestField, 52> field_rows{{
      nullptr, set_integer<&R::gpus_per_node>, get_integer<&R::gpus_per_node>},
     {"network", "--network", "NAME", "network between nodes (catalog list networks)", text_kind, 0,
      0, nullptr, set_plain<&R::network>, get_plain<&R::network>},
+    {"network_share", "--network-share", "FRACTION",
+     "share of the network's rate that other jobs leave to this one (1): 0.5", number_kind, 10,
+     1'000, nullptr, set_plain<&R::network_share>, get_plain<&R::network_share>},
     {"host_ram_gib", "--host-ram", "SIZE", "CPU memory of every node: 128GiB", FieldKind::size,
      1 << 20, exabyte, nullptr, set_plain<&R::host_ram>, get_plain<&R::host_ram>},
     {"power_limit_w", "--power-limit", "WATTS",
@@ -387,7 +390,7 @@ struct FewFields {
   std::string_view command, keys;
 };
 constexpr std::array<FewFields, 1> few_fields{
-    {{"collectives", "gpus nodes gpus_per_node network peer_access profile"}}};
+    {{"collectives", "gpus nodes gpus_per_node network network_share peer_access profile"}}};
 
 }  // namespace
 

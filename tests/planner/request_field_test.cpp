@@ -68,6 +68,8 @@ TEST_CASE("flags are read into the request") {
   CHECK(r.host_ram == Bytes(128'000'000'000));
   CHECK(set(r, "power_limit_w", {"280"}).empty());
   CHECK(r.power_limit_w == 280);
+  CHECK(set(r, "network_share", {"0.5"}).empty());
+  CHECK(r.network_share == 0.5);
   CHECK(set(r, "peer_access", {"No"}).empty());
   CHECK(r.peer_access == PeerAccess::no);
   CHECK(set(r, "peer_access", {"yes"}).empty());

@@ -30,7 +30,7 @@ SENSIBLE = {
     "image_tokens": [1, 256, 1024], "lora_rank": [1, 8, 64], "samples": [1, 10000],
     "tokens": [1, 10**9, 10**13], "jitter": [0, 0.05], "straggler": [1, 1.5], "seed": [0, 7],
     "loader_sequences_per_s": [0.1, 50], "expert_imbalance": [1, 1.7], "framework": ["torchtitan", "megatron-lm", "deepspeed", "axolotl"],
-    "network": ["ethernet-10", "infiniband-ndr"], "recompute": ["none", "full", "selective", "best", "every-2-layers"],
+    "network": ["ethernet-10", "infiniband-ndr"], "network_share": [0.25, 1], "recompute": ["none", "full", "selective", "best", "every-2-layers"],
     "offload": ["none", "optimizer", "params"], "optimizer": ["adamw", "sgd", "adamw8bit", "muon"],
     "precision": ["bf16", "fp16", "fp32", "fp8"], "lora_targets": ["all-linear", "q,v"],
     "quantization": ["none", "nf4", "int8"], "preference": ["dpo", "kto", "reward"],
