@@ -374,6 +374,24 @@ std::vector<ModelInFile> models_in(const std::vector<PlanText>& texts) {
   return found;
 }
 
+std::optional<SizesInFile> sizes_in(const std::vector<PlanText>& texts) {
+  for (const PlanText& one : texts) {
+    if (one.is_run_script) continue;
+    const auto entries = read_config(config_syntax(one.file, one.text), one.text, one.file);
+    if (!entries) continue;
+    const auto said = [&](std::string_view path) {
+      for (const ConfigEntry& e : *entries)
+        if (const auto n = e.path == path ? number_in(e.value) : std::nullopt)
+          return static_cast<std::int64_t>(*n);
+      return std::int64_t{0};
+    };
+    const SizesInFile sizes{said("num-layers"), said("hidden-size"), said("ffn-hidden-size"),
+                            said("num-query-groups"), said("num-experts")};
+    if (sizes.layers > 0 && sizes.hidden > 0) return sizes;
+  }
+  return std::nullopt;
+}
+
 Result<std::vector<PlanText>> plan_texts(const std::vector<std::string>& paths) {
   std::vector<PlanText> texts;
   Problems problems;

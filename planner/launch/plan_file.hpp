@@ -78,6 +78,14 @@ struct ModelInFile {
 // In the order of the texts; one that cannot be read names none.
 std::vector<ModelInFile> models_in(const std::vector<PlanText>& texts);
 
+// Sizes that a file says in place of a name, as Megatron-LM's arguments do. 0: not said.
+struct SizesInFile {
+  std::int64_t layers = 0, hidden = 0, ffn = 0, kv_heads = 0, experts = 0;
+};
+
+// Of the first text that says its layers and its width.
+std::optional<SizesInFile> sizes_in(const std::vector<PlanText>& texts);
+
 // Problems name file, key, the value found and what was expected.
 Result<SaidPlan> read_plan_texts(const std::vector<PlanText>& texts,
                                  const PlanFileContext& context);

@@ -96,6 +96,22 @@ void take_model_of_files(ResolvedRequest& r, Problems& problems) {
     r.notes.push_back(sentence("The model is the one that ", r.asked.places["MODEL"], " names."));
 }
 
+// Which catalogued models have the sizes that the files say, in words; "" where none has.
+std::string of_these_sizes(const ResolvedRequest& r) {
+  const auto texts = plan_texts(r.asked.plan_from);
+  const auto sizes = texts ? sizes_in(*texts) : std::nullopt;
+  if (!sizes) return "";
+  std::vector<std::string> ids;
+  for (const Transformer& m : r.facts->catalog.models)
+    if (m.layers == sizes->layers && m.hidden == sizes->hidden &&
+        bool(m.moe) == (sizes->experts > 0) && (sizes->ffn == 0 || m.ffn == sizes->ffn) &&
+        (sizes->kv_heads == 0 || m.kv_heads == sizes->kv_heads))
+      ids.push_back(m.id);
+  if (ids.empty()) return "";
+  return sentence("; with ", sizes->layers, " layers of width ", grouped(sizes->hidden),
+                  " the catalog has ", listed(ids));
+}
+
 // A name that nobody typed: the file has its reasons, so the flag is what can be changed.
 Problem unknown_model(const ResolvedRequest& r, const std::string& what) {
   const auto place = r.asked.places.find("MODEL");
@@ -119,7 +135,8 @@ void resolve_model(ResolvedRequest& r, Problems& problems) {
     problems.push_back({ProblemKind::request, "MODEL",
                         sentence("is missing", r.asked.plan_from.empty() ? "" : named_by_none,
                                  "; expected a catalog name, an alias such as 70b, or the path "
-                                 "of a config.json")});
+                                 "of a config.json",
+                                 of_these_sizes(r))});
     return;
   }
   const std::string& name = *r.asked.model;
