@@ -12,7 +12,7 @@
 namespace shardwise {
 namespace {
 
-constexpr std::size_t most_shown = 20;  // models, the largest that run: a screen of them
+constexpr std::size_t models_shown = 20;  // models, the largest that run: a screen of them
 
 std::string shown_cell(const ModelRow::Cell& cell) {
   if (!cell.legal) return "-";
@@ -45,7 +45,7 @@ std::string models_text(const ModelsAnswer& a, bool named, std::optional<int> co
   Table t{{"model", "parameters"}, {}};
   for (const Method m : a.methods) t.header.emplace_back(name(m));
   const auto running = static_cast<std::size_t>(std::count_if(a.rows.begin(), a.rows.end(), runs));
-  const std::size_t shown = named ? a.rows.size() : std::min(a.rows.size(), most_shown);
+  const std::size_t shown = named ? a.rows.size() : std::min(a.rows.size(), models_shown);
   for (const ModelRow& row : std::span(a.rows).first(shown)) {
     std::vector<std::string> cells{row.model, shown_parameters(row.parameters)};
     for (const ModelRow::Cell& cell : row.cells) cells.push_back(shown_cell(cell));

@@ -42,25 +42,25 @@ std::vector<std::string> row(const CollectiveUse& u) {
           shown_time(u.each.time)};
 }
 
-struct Line {
+struct UseLine {
   std::vector<std::string> cells;
   double per_step = 0;
   Seconds time;
 };
 
 // One for all that read the same: embedding and head differ by the bytes of a norm.
-std::vector<Line> lines(const Uses& uses) {
-  std::vector<Line> list;
+std::vector<UseLine> alike_once(const Uses& uses) {
+  std::vector<UseLine> list;
   for (const CollectiveUse& u : uses) {
     std::vector<std::string> cells = row(u);
     auto same = std::find_if(list.begin(), list.end(),
-                             [&](const Line& line) { return line.cells == cells; });
+                             [&](const UseLine& line) { return line.cells == cells; });
     if (same == list.end()) same = list.insert(list.end(), {std::move(cells), 0, Seconds(0)});
     same->per_step += u.per_step;
     same->time += per_step(u);
   }
   std::stable_sort(list.begin(), list.end(),
-                   [](const Line& a, const Line& b) { return a.time > b.time; });
+                   [](const UseLine& a, const UseLine& b) { return a.time > b.time; });
   return list;
 }
 
@@ -71,7 +71,7 @@ std::string collectives_text(const StepRecord& record) {
       std::max_element(record.collectives.begin(), record.collectives.end(),
                        [](const Uses& a, const Uses& b) { return per_step(a) < per_step(b); });
   if (busiest == record.collectives.end() || busiest->empty()) return "";
-  std::vector<Line> all = lines(*busiest);
+  std::vector<UseLine> all = alike_once(*busiest);
   Table t{{"for", "collective", "size", "group", "NCCL", "each", "per step"}, {}};
   for (std::size_t i = 0; i < std::min(all.size(), most_rows); ++i) {
     t.rows.push_back(std::move(all[i].cells));
