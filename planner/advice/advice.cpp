@@ -134,7 +134,7 @@ void other_method(AdviceTrial& t, Method method) {
   if (elsewhere) r.asked.framework.reset();
   r.asked.plans.clear();
   if (method != Method::qlora) r.asked.quantization.reset();
-  if (const auto chosen = choose_plan(r, method, t.cluster)) record(*chosen);
+  if (const auto chosen = choose_fitting(r, method, t.cluster)) record(*chosen);
 }
 
 // Cards that take turns may hold unlike numbers of layers (a device_map, or its max_memory): the
@@ -164,15 +164,12 @@ void leaner_framework(AdviceTrial& t) {
     return;
   ResolvedRequest r = t.request;
   r.asked.framework = std::string(leaner);
-  const auto misses = [](const Result<ChosenPlan>& c) {
-    return !c || c->verdict == Verdict::does_not_fit;
-  };
-  auto chosen = choose_plan(r, t.method, t.cluster);
-  if (misses(chosen) && !asked.batch) {
+  auto chosen = choose_fitting(r, t.method, t.cluster);
+  if (!chosen && !asked.batch) {
     r.batch = usual_batch(r);
-    if (r.batch != t.request.batch) chosen = choose_plan(r, t.method, t.cluster);
+    if (r.batch != t.request.batch) chosen = choose_fitting(r, t.method, t.cluster);
   }
-  if (misses(chosen) || (chosen->question.plan.layer_split && row(t.method).trains_base)) return;
+  if (!chosen || (chosen->question.plan.layer_split && row(t.method).trains_base)) return;
   if (chosen->verdict == Verdict::tight && t.missed.verdict == Verdict::tight) return;
   std::string batch;
   if (r.batch != t.request.batch)
@@ -231,8 +228,8 @@ void offloading_elsewhere(AdviceTrial& t) {
   r.asked.framework = std::string(offloads_most);
   r.asked.offload = Offload{true, true, false};
   r.host_ram_stated = false;  // the advice says how much it takes
-  const auto chosen = choose_plan(r, t.method, t.cluster);
-  if (!chosen || chosen->verdict == Verdict::does_not_fit) return;
+  const auto chosen = choose_fitting(r, t.method, t.cluster);
+  if (!chosen) return;
   const HostMemory& host = chosen->forecast.host;
   if (!within_reach(t, std::max(host.steady, std::min(host.load_once, host.load_peak)))) return;
   record_advice(t,

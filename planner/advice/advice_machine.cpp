@@ -58,8 +58,8 @@ Question spread_over(const AdviceTrial& t, const Cluster& cluster) {
 // unless that is none, or no better.
 ChosenPlan best_there(const AdviceTrial& t, ChosenPlan found) {
   if (found.forecast.tokens_per_s > t.missed.forecast.tokens_per_s) return found;
-  auto chosen = choose_plan(t.request, t.method, found.question.cluster);
-  const bool worse = !chosen || chosen->verdict == Verdict::does_not_fit ||
+  auto chosen = choose_fitting(t.request, t.method, found.question.cluster);
+  const bool worse = !chosen ||
                      (chosen->verdict == Verdict::tight && found.verdict == Verdict::fits) ||
                      chosen->forecast.tokens_per_s < found.forecast.tokens_per_s;
   return worse ? std::move(found) : *std::move(chosen);

@@ -23,6 +23,11 @@ bool hopeless(const Question& q) {
 
 }  // namespace
 
+Result<ChosenPlan> choose_fitting(const ResolvedRequest& request, Method method,
+                                  const Cluster& cluster) {
+  return choose_plan(request, method, cluster, Room::weighed, nullptr, Looked::fitting);
+}
+
 std::optional<ChosenPlan> fits_with(const AdviceTrial& trial, Question changed, HostRam host,
                                     std::shared_ptr<const MemoryPlays> plays) {
   if (!plan_problems(changed.workload, changed.plan, changed.cluster).empty()) return std::nullopt;

@@ -21,6 +21,10 @@ struct AdviceTrial {
   const Question& question() const { return missed.question; }
 };
 
+// The plan that `fit` would choose there, if one fits.
+Result<ChosenPlan> choose_fitting(const ResolvedRequest& request, Method method,
+                                  const Cluster& cluster);
+
 enum class HostRam { decides, is_named };  // is_named: the advice says how much it takes
 
 // The forecast of the changed question, if it fits then, or has room where it was tight; with step

@@ -170,7 +170,7 @@ std::vector<std::string> warnings_of(const ResolvedRequest& request, Method meth
   on_part.batch = chosen.question.plan.global_batch();
   on_part.asked.plans.clear();
   const auto best_step_on = [&](const Cluster& part) -> std::optional<Seconds> {
-    const auto best = choose_plan(on_part, method, part, Room::demanded);
+    const auto best = choose_plan(on_part, method, part, Room::demanded, nullptr, Looked::fitting);
     if (!best || best->verdict != Verdict::fits) return std::nullopt;
     return best->forecast.step_time.expected;
   };

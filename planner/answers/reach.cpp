@@ -75,7 +75,7 @@ std::optional<Reached> farthest(const Ask& ask, const Ladder& ladder, Room room)
 
 Reach reach(const ResolvedRequest& request, Method method, const Cluster& cluster) {
   const auto chosen = [&](const ResolvedRequest& r, Room room) -> std::optional<ChosenPlan> {
-    auto c = choose_plan(r, method, cluster, room);
+    auto c = choose_plan(r, method, cluster, room, nullptr, Looked::fitting);
     if (!c) return std::nullopt;
     return *std::move(c);
   };

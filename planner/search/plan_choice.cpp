@@ -273,7 +273,8 @@ Result<ChosenPlan> choose_plan(const ResolvedRequest& request, Method method,
                                Looked looked) {
   if (Problems problems = precision_problems(request, cluster); !problems.empty()) return problems;
   ChoiceCosts costs(request, method, cluster);
-  PlanTrial s{request, cluster, method, costs, searched(request) ? Looked::decisive : looked, only};
+  if (looked == Looked::all && searched(request)) looked = Looked::decisive;
+  PlanTrial s{request, cluster, method, costs, looked, only};
   s.notes = choose_workload(request, method, cluster, 0).notes;
   if (!request.asked.plans.empty()) {
     Problems problems = try_asked_plans(s);
@@ -294,6 +295,7 @@ Result<ChosenPlan> choose_plan(const ResolvedRequest& request, Method method,
     note_odd_batch(s, best);
     return found;
   }
+  if (looked == Looked::fitting) return Problem{ProblemKind::request, "the plan", "none fits"};
   std::optional<Tried> missed = nearest(s);
   if (!missed) missed = settle_for_hopeless(s);
   if (!missed) return no_plan(s);

@@ -89,7 +89,7 @@ void PlanClimb::time(std::size_t size) {
 
 void PlanClimb::keep(Waiting one) {
   Step& step = steps_[one.size];
-  if (found_.looked == Looked::decisive) {
+  if (found_.looked != Looked::all) {
     time(one.size);
     if (!step.timed) time_searched(one.tried, step);
   }

@@ -5,7 +5,7 @@
 // pipeline every one that fits: smaller, less bubble.
 //
 // A step costs much less to forecast than memory, and a bound of it still less. So where not all
-// plans have to be looked at (Looked::decisive), every microbatch of every climb is bounded first,
+// plans have to be looked at (Looked), every microbatch of every climb is bounded first,
 // and the climbs go on in the order of the fastest step that each may still come to: where that is
 // a bound the step is forecast, else the climb's next plan is played. Once a plan fits with room to
 // spare, a climb whose steps are all longer can neither give the plan that is chosen nor one that a

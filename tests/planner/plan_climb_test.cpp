@@ -51,6 +51,28 @@ TEST_CASE("a choice that looks at what may be chosen alone makes the same answer
   CHECK(2 * looked_at < all);
 }
 
+// 8B with LoRA fits two 3090 and full training does not; a GPU of 24 GB has no room for 8 billion
+// weights of 2 bytes, their gradients and two moments, 64 GB.
+TEST_CASE("who asks for a plan that fits hears of the same one, or of none") {
+  int fit = 0, miss = 0;
+  for (const char* gpus : {"4090", "2x3090", "2x3090+2x4090", "8xA100-80GB"})
+    for (const char* model : {"8b", "olmoe-1b-7b", "32b"})
+      for (const Method method : {Method::full, Method::lora, Method::qlora}) {
+        INFO(gpus << " " << model << " " << name(method));
+        const ResolvedRequest r = resolved(request_for(model, gpus, {method}));
+        const auto some = choice(r, method, Looked::decisive);
+        const auto fitting = choice(r, method, Looked::fitting);
+        const bool fits = some && some->verdict != Verdict::does_not_fit;
+        REQUIRE(static_cast<bool>(fitting) == fits);
+        (fits ? fit : miss) += 1;
+        if (fits) check_same(some, fitting);
+      }
+  CHECK(fit > 0);
+  CHECK(miss > 0);
+  const ResolvedRequest full = resolved(request_for("8b", "4090", {Method::full}));
+  CHECK_FALSE(choice(full, Method::full, Looked::fitting));
+}
+
 // In the frameworks that build pipelines, offload and page optimizers too.
 TEST_CASE("whatever the framework, the same plan is chosen") {
   for (const char* framework : {"megatron-lm", "deepspeed", "torchtune-low-memory", "nanotron"})
