@@ -3,6 +3,7 @@
 #include <future>
 
 #include "catalog/catalog_links.hpp"
+#include "catalog/load_asked.hpp"
 
 namespace shardwise {
 namespace {
@@ -36,13 +37,20 @@ Problems load_named_models(const std::filesystem::path& root,
 
 Result<Catalog> load_catalog(const std::filesystem::path& root,
                              const std::optional<std::string>& model) {
+  return load_asked(root, {model, std::nullopt});
+}
+
+Result<Catalog> load_asked(const std::filesystem::path& root, const AskedOfCatalog& asked) {
   Catalog catalog;
   Problems problems, of_models;
   catalog.root = root;
   // Side by side; what is found is put together in one order all the same.
-  auto models =
-      std::async(std::launch::async, [&] { of_models = load_named_models(root, model, catalog); });
-  auto frameworks = std::async(std::launch::async, load_frameworks, root);
+  auto models = std::async(std::launch::async,
+                           [&] { of_models = load_named_models(root, asked.model, catalog); });
+  auto frameworks = std::async(std::launch::async, [&] {
+    return asked.frameworks ? load_named_frameworks(root, *asked.frameworks)
+                            : load_frameworks(root);
+  });
   auto nodes = std::async(std::launch::async, load_nodes, root);
   take(load_gpus(root), catalog.gpus, problems);
   take(nodes.get(), catalog.nodes, problems);

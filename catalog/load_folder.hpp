@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "catalog/json_reader.hpp"
@@ -12,13 +13,13 @@
 namespace shardwise {
 
 // `read` makes an Entry (which has an `id`) of one file's root object. Entries come in order of
-// id. Problems of all files are reported together.
+// id. Problems of all files are reported together, those of listing the `folder` before them.
 template <class Entry, class Read>
-Result<std::vector<Entry>> load_folder(const std::filesystem::path& root, const std::string& folder,
-                                       Read read) {
+Result<std::vector<Entry>> load_files(const std::vector<std::filesystem::path>& paths,
+                                      const std::string& folder, Read read,
+                                      Problems problems = {}) {
   std::vector<Entry> entries;
-  Problems problems;
-  for (const std::filesystem::path& path : json_files(root / folder, problems)) {
+  for (const std::filesystem::path& path : paths) {
     const std::string name = folder + '/' + path.filename().string();
     const Result<JsonDocument> document = parse_json_file(path, name);
     if (!document) {
@@ -36,6 +37,14 @@ Result<std::vector<Entry>> load_folder(const std::filesystem::path& root, const 
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return a.id < b.id; });
   return entries;
+}
+
+template <class Entry, class Read>
+Result<std::vector<Entry>> load_folder(const std::filesystem::path& root, const std::string& folder,
+                                       Read read) {
+  Problems problems;
+  const std::vector<std::filesystem::path> paths = json_files(root / folder, problems);
+  return load_files<Entry>(paths, folder, read, std::move(problems));
 }
 
 }  // namespace shardwise

@@ -9,6 +9,7 @@
 #include "catalog/framework_names.hpp"
 #include "catalog/json_reader.hpp"
 #include "catalog/load.hpp"
+#include "catalog/load_asked.hpp"
 #include "catalog/load_folder.hpp"
 #include "catalog/optimizer.hpp"
 
@@ -409,6 +410,21 @@ Result<std::vector<Framework>> load_frameworks(const std::filesystem::path& root
   check_across(*rows, problems);
   if (!problems.empty()) return problems;
   return rows;
+}
+
+Result<std::vector<Framework>> load_named_frameworks(const std::filesystem::path& root,
+                                                     std::vector<std::string> ids) {
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  std::vector<std::filesystem::path> files;
+  for (const std::string& id : ids) files.push_back(root / "frameworks" / (id + ".json"));
+  auto rows = load_files<Framework>(files, "frameworks", read_row);
+  if (!rows) return rows;
+  std::vector<std::string> with_engines = ids;
+  for (const Framework& f : *rows)
+    if (!f.with_zero.empty() && !std::binary_search(ids.begin(), ids.end(), f.with_zero))
+      with_engines.push_back(f.with_zero);
+  return with_engines == ids ? rows : load_named_frameworks(root, std::move(with_engines));
 }
 
 }  // namespace shardwise

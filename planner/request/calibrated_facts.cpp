@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "catalog/device_profile.hpp"
+#include "catalog/load_asked.hpp"
 #include "planner/request/asked_cluster.hpp"
+#include "planner/request/usual_framework.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {
@@ -36,6 +38,13 @@ const DeviceProfile* serving(const Calibration& calibration, const Gpu& gpu) {
 std::string rests_on(const DeviceProfile& p) {
   return sentence("profile ", p.name, ", ", p.trust == Trust::measured ? "measured " : "published ",
                   p.provenance.date, " (", p.provenance.source, ")");
+}
+
+// A file that says a plan may name a framework too.
+AskedOfCatalog asked_by(const Request& request) {
+  AskedOfCatalog asked{request.model, std::nullopt};
+  if (!request.framework && request.plan_from.empty()) asked.frameworks = frameworks_unnamed();
+  return asked;
 }
 
 // The profile of one GPU that --profile names, which comes before the others.
@@ -79,7 +88,7 @@ Result<Facts> calibrated_facts(const std::filesystem::path& root, const Request&
   auto calibrating = std::async(std::launch::async, read_calibration, root, request.profile);
   auto reader = std::async(std::launch::async, load_reading, root);
   auto catalog =
-      load_catalog(root, models == ModelsAsked::one ? request.model : std::optional<std::string>());
+      load_asked(root, models == ModelsAsked::one ? asked_by(request) : AskedOfCatalog{});
   auto reading = reader.get();
   auto calibration = calibrating.get();
   Problems problems;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "planner/launch/launch_target.hpp"
+
 namespace shardwise {
 namespace {
 
@@ -29,6 +31,21 @@ const UsualFramework& row_of(Method method) {
 
 std::string_view usual_framework(Method method, int gpus) {
   return gpus > 1 ? row_of(method).several : row_of(method).one_gpu;
+}
+
+std::vector<std::string> frameworks_unnamed() {
+  std::vector<std::string> ids{std::string(offloads_most)};
+  for (const UsualFramework& usual : usual_frameworks) {
+    for (const std::string_view id :
+         {usual.one_gpu, usual.several, leanest_on_one_gpu(usual.method)})
+      if (!id.empty()) ids.emplace_back(id);
+    for (const LaunchTarget& target : launch_targets())
+      for (const int zero_stage : {0, 1, 2, 3})
+        ids.emplace_back(target.framework(usual.method, zero_stage));
+  }
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
 }
 
 bool framework_follows_gpus(const Request& asked, const std::vector<Method>& methods) {

@@ -9,6 +9,7 @@
 //               models of experts on one GPU: Unsloth, which quantises those (`quantizes_experts`)
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -27,6 +28,10 @@ constexpr std::string_view leanest_on_one_gpu(Method method) {
   if (method == Method::full) return "torchtune-low-memory";
   return method == Method::lora || method == Method::qlora ? "unsloth" : "";
 }
+
+// The ids of all rows that a question comes to that names no framework: those above, and those in
+// which launch targets run a plan.
+std::vector<std::string> frameworks_unnamed();
 
 // Whether nobody names a framework where one GPU and several usually run different ones: scaling
 // that is read off two answers would be theirs as well.

@@ -5,6 +5,8 @@
 #include <fstream>
 
 #include "catalog/find.hpp"
+#include "catalog/load_asked.hpp"
+#include "planner/request/usual_framework.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"
 
@@ -55,6 +57,43 @@ TEST_CASE("a profile that is named brings the peer access of its machine") {
   CHECK_FALSE(tells_of_peers(said));
   CHECK(said.profile.links.host.shm == Approx(0.5));
   CHECK_FALSE(tells_of_peers(facts_for("2xRTX-4090", std::nullopt)));
+}
+
+// A question that names no framework reads the rows that its answer may come to, and finds each as
+// the whole catalog has it: under the same id, in the same words.
+TEST_CASE("the frameworks that are read of a question without one are those of the catalog") {
+  const std::filesystem::path root = source_dir() + "/catalog";
+  const auto whole = load_catalog(root);
+  REQUIRE(whole);
+  Request r;
+  r.model = "gpt2";
+  const auto some = calibrated_facts(root, r, ModelsAsked::one);
+  REQUIRE(some);
+  CHECK(some->catalog.frameworks.size() < whole->frameworks.size() / 2);
+  for (const std::string& id : frameworks_unnamed()) {
+    INFO(id);
+    const auto here = find_framework(some->catalog, id), there = find_framework(*whole, id);
+    REQUIRE((here && there));
+    CHECK((**here).id == id);
+    CHECK((**there).id == id);
+    CHECK((**here).name == (**there).name);
+    if ((**there).with_zero.empty()) continue;
+    CHECK(find_framework(some->catalog, (**there).with_zero));
+  }
+  r.framework = "nanotron";
+  const auto named = calibrated_facts(root, r, ModelsAsked::one);
+  REQUIRE(named);
+  CHECK(named->catalog.frameworks.size() == whole->frameworks.size());
+  const auto many = calibrated_facts(root, Request{}, ModelsAsked::many);
+  REQUIRE(many);
+  CHECK(many->catalog.frameworks.size() == whole->frameworks.size());
+}
+
+// A row that is asked for and is not there is told by its file.
+TEST_CASE("a framework without a file is a problem of the catalog") {
+  const auto rows = load_named_frameworks(source_dir() + "/catalog", {"no-such-row"});
+  REQUIRE_FALSE(rows);
+  CHECK(rows.error().front().where == "frameworks/no-such-row.json");
 }
 
 }  // namespace shardwise

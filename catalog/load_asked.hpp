@@ -1,0 +1,26 @@
+// The part of the catalog that one question asks about: the file of its model, and the rows of the
+// frameworks that an answer may come to. All else is read whole, as by load_catalog.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "catalog/load.hpp"
+
+namespace shardwise {
+
+struct AskedOfCatalog {
+  std::optional<std::string> model;                    // as load_catalog takes it
+  std::optional<std::vector<std::string>> frameworks;  // ids; absent: all of them
+};
+
+// Problems of files that are not read are not told.
+Result<Catalog> load_asked(const std::filesystem::path& root, const AskedOfCatalog& asked);
+
+// The rows of these ids and of the engines that they change to with ZeRO (Framework::with_zero).
+Result<std::vector<Framework>> load_named_frameworks(const std::filesystem::path& root,
+                                                     std::vector<std::string> ids);
+
+}  // namespace shardwise
