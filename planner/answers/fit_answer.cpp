@@ -207,24 +207,32 @@ void side_by_side(std::size_t n, Work work) {
 FitAnswers fit_answers(const ResolvedRequest& request) {
   const std::size_t n = request.methods.size();
   std::vector<MethodChoices> choices(n);
-  side_by_side(n,
-               [&](std::size_t i) { choices[i] = choose_for_first(request, request.methods[i]); });
   std::vector<ChosenPlan> firsts(n);  // what advice looks at while the other cards are chosen for
-  std::vector<KnownPlan> known;
-  for (std::size_t i = 0; i < n; ++i) {
-    if (choices[i].model() == nullptr) continue;
-    firsts[i] = *choices[i].model();
-    if (choices[i].first == 0) known.push_back({request.methods[i], &firsts[i]});
-  }
+  std::vector<std::shared_future<void>> chosen;  // of each method's first card
+  for (std::size_t i = 0; i < n; ++i)
+    chosen.push_back(std::async(std::launch::async, [&, i] {
+      choices[i] = choose_for_first(request, request.methods[i]);
+      if (choices[i].model() != nullptr) firsts[i] = *choices[i].model();
+    }));
+  const auto known = [&] {  // advice may say another method's answer
+    std::vector<KnownPlan> plans;
+    for (std::size_t i = 0; i < n; ++i) {
+      chosen[i].get();
+      if (choices[i].first == 0 && choices[i].model() != nullptr)
+        plans.push_back({request.methods[i], &firsts[i]});
+    }
+    return plans;
+  };
   std::vector<std::vector<Advice>> advice(n);
   std::vector<std::optional<std::vector<std::string>>> warnings(n);  // of first cards that fit
   std::vector<std::optional<std::string>> started(n);                // the same
   side_by_side(4 * n, [&](std::size_t task) {
     const std::size_t i = task % n;
+    chosen[i].get();
     const std::size_t first = choices[i].first;
     if (first == request.clusters.size()) return;
     if (task < n)
-      advice[i] = advice_for(request, request.methods[i], first, firsts[i], known);
+      advice[i] = advice_for(request, request.methods[i], first, firsts[i], known());
     else if (task < 2 * n)
       choose_for_others(request, request.methods[i], first, choices[i].chosen);
     else if (task < 3 * n && fits(firsts[i]))

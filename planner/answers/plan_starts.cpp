@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "catalog/find.hpp"
 #include "planner/choice/workload_choice.hpp"
@@ -79,11 +81,20 @@ class FitsInTheirs {
     if (fits_here) known_.emplace(q.workload.framework.id, true);
   }
 
-  // Nothing where the framework refuses the plan.
-  std::optional<bool> fits(const Question& theirs) {
-    const auto known = known_.find(theirs.workload.framework.id);
-    if (known != known_.end()) return known->second;
-    return known_.emplace(theirs.workload.framework.id, forecast_of(theirs)).first->second;
+  // Asks about all of them side by side, but where plays are handed from one to the next.
+  void look_at(const std::vector<const Question*>& all) {
+    std::vector<std::pair<const Question*, std::optional<bool>*>> asked;
+    for (const Question* theirs : all)
+      if (const auto [at, is_new] = known_.try_emplace(theirs->workload.framework.id); is_new)
+        asked.emplace_back(theirs, &at->second);
+    const auto ask = [&](std::size_t i) { *asked[i].second = forecast_of(*asked[i].first); };
+    if (played_ == nullptr) return on_all_cores(asked.size(), ask);
+    for (std::size_t i = 0; i < asked.size(); ++i) ask(i);
+  }
+
+  // Nothing where the framework refuses the plan. REQUIRES that it was looked at.
+  std::optional<bool> fits(const Question& theirs) const {
+    return known_.at(theirs.workload.framework.id);
   }
 
  private:
@@ -110,10 +121,17 @@ PlanStarts plan_starts(const ResolvedRequest& r, const Question& q,
                        std::vector<PlayedStart>* played, bool fits_here) {
   PlanStarts starts;
   FitsInTheirs in_theirs(r, q, played, fits_here);
+  std::vector<std::pair<const LaunchTarget*, Question>> taken;
   for (const LaunchTarget& target : launch_targets()) {
     if (!launch_refusals(target, q).empty()) continue;
-    const Question theirs = question_in(r, q, target);
-    if (!launch_refusals(target, theirs).empty()) continue;
+    Question theirs = question_in(r, q, target);
+    if (launch_refusals(target, theirs).empty()) taken.emplace_back(&target, std::move(theirs));
+  }
+  std::vector<const Question*> questions;
+  for (const auto& one : taken) questions.push_back(&one.second);
+  in_theirs.look_at(questions);
+  for (const auto& [taking, theirs] : taken) {
+    const LaunchTarget& target = *taking;
     const std::optional<bool> fits = in_theirs.fits(theirs);
     if (!fits) continue;
     if (!*fits) {
