@@ -40,7 +40,7 @@ std::optional<ChosenPlan> fits_with(const AdviceTrial& trial, Question changed, 
   const Verdict verdict = judged(*f, host_decides);
   const bool no_better = verdict == Verdict::tight && trial.missed.verdict == Verdict::tight;
   if (verdict == Verdict::does_not_fit || no_better) return std::nullopt;
-  f = forecast(changed, profile, {.plays = f->plays});
+  f = forecast(changed, profile, {.plays = f->plays, .chosen = f->chosen});
   if (!f) return std::nullopt;
   ChosenPlan chosen{std::move(changed), *std::move(f), Verdict::fits, {}, 1};
   chosen.verdict = judged(chosen.forecast, host_decides);

@@ -341,7 +341,9 @@ std::shared_ptr<const BlockRecompute> best_recompute(const Question& q, const Pr
   RecomputePolicy policy = asked;
   policy.chosen = nullptr;
   StageSearch search(q, profile, policy);
-  const Forecast plain = *forecast_under(q, profile, policy, {.time = false});
+  // Nobody asks here how large a card would have to be.
+  const ForecastOptions of_memory{.time = false, .least_card = false};
+  const Forecast plain = *forecast_under(q, profile, policy, of_memory);
   Bytes reserve;  // kept free beside the expected figure, for its doubt
   std::shared_ptr<const BlockRecompute> chosen;
   // The doubt depends on what is chosen, little: a few rounds settle it.
@@ -354,7 +356,7 @@ std::shared_ptr<const BlockRecompute> best_recompute(const Question& q, const Pr
     chosen = std::make_shared<BlockRecompute>(search.best(room));
     policy.chosen = chosen;
     if (asked.budget) break;
-    const Forecast f = *forecast_under(q, profile, policy, {.time = false});
+    const Forecast f = *forecast_under(q, profile, policy, of_memory);
     if (f.verdict != Verdict::tight) break;
     const StageForecast& worst = f.worst();
     reserve += f.peak_device.high - worst.capacity;

@@ -201,7 +201,8 @@ std::optional<Tried> nearest(PlanTrial& s) {
       const Missed& m = s.missed[i];
       if ((m.plan.recompute == "full") != redoes_all) return;
       PlanTrial one = s.part();
-      missed[i] = try_plan(one, m.plan, {.give_up_lacking = least.known(), .plays = m.plays});
+      missed[i] = try_plan(
+          one, m.plan, {.give_up_lacking = least.known(), .plays = m.plays, .chosen = m.chosen});
       if (missed[i]) least.learn(missed[i]->memory);
     });
   std::optional<Tried> best;

@@ -28,7 +28,8 @@ struct Tried {
 // Does not fit: nobody has looked by how much.
 struct Missed {
   ParallelPlan plan;
-  std::shared_ptr<const MemoryPlays> plays;  // where they went on to the end for the verdict
+  std::shared_ptr<const MemoryPlays> plays;      // where they went on to the end for the verdict
+  std::shared_ptr<const BlockRecompute> chosen;  // where operators to run again were searched for
 };
 
 // Which plans are looked at, where launch files are written for the framework that was asked for:
