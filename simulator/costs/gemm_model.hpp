@@ -60,6 +60,7 @@ class GemmModel {
   // Whether the GPU computes this format itself. Otherwise time() is that of its stand-in: fp32
   // arithmetic for 16-bit formats and tf32, bf16 for narrower ones.
   bool supports(DType dtype) const { return ceilings_[index(dtype)].native; }
+  Seconds start() const { return start_; }  // of one kernel, in every time()
   FlopsPerSecond sustained_rate(DType dtype) const { return ceilings_[index(dtype)].sustained; }
 
  private:

@@ -55,8 +55,9 @@ Operator grouped_matmul(const GraphBuilder& b, std::string_view name, const Expe
   op.kind = OperatorKind::matmul;
   op.unlisted = true;  // aten._grouped_mm
   const std::int64_t each = std::max<std::int64_t>(1, s.routed / s.local);
-  op.forward = {GemmWork{each, out, in, s.local, s.dtype, false, true}};
-  op.backward = {GemmWork{each, in, out, s.local, s.dtype, false, true}};
+  const bool at_once = is_one_expert_kernel(b.workload());
+  op.forward = {GemmWork{each, out, in, s.local, s.dtype, false, true, at_once}};
+  op.backward = {GemmWork{each, in, out, s.local, s.dtype, false, true, at_once}};
   if (bytes_per_element(s.dtype) >= 2.0) return op;
   const bool made_narrow = is_one_expert_kernel(b.workload()) && s.dtype == DType::mxfp8;
   if (!made_narrow || name != "expert_down") op.forward.push_back(expert_casts(b, s, in, false));
@@ -116,6 +117,7 @@ TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertSh
     const std::int64_t each = std::max<std::int64_t>(1, s.routed / s.local);
     GemmWork gradient = weight_gradient(in, out, each, s.dtype, s.local);
     gradient.grouped = true;
+    gradient.at_once = is_one_expert_kernel(b.workload());
     gradient.accumulate = b.workload().framework.gradient_fusion;
     op.backward_weight = {gradient};
     op.weight_gradient_elements = elements;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "simulator/costs/kernel_model.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/bare_machine.hpp"
 #include "tests/simulator/kernel_points.hpp"
@@ -219,6 +220,33 @@ TEST_CASE("the scales of a block format do not put its rows out of line") {
 TEST_CASE("a batch is more tiles of one launch") {
   // 4 products of 5 x 5 tiles fill the chip once.
   CHECK(seconds_of(bare_gpu(), bare_profile(), {640, 640, 1024, 4}) == Approx(33.554432e-6));
+}
+
+// The same four as kernels of their own start four times, which the first one alone does not hide.
+TEST_CASE("each product of a group starts") {
+  Profile profile = bare_profile();
+  profile.families.front().gemm.start = Seconds(2e-6);
+  const KernelModel kernels(bare_gpu(), profile);
+  GemmWork group{640, 640, 1024, 4};
+  CHECK(kernels.gemm(group).value == Approx(33.554432e-6 + 2e-6));
+  group.grouped = true;
+  CHECK(kernels.gemm(group).value == Approx(33.554432e-6 + 4 * 2e-6));
+  group.at_once = true;  // but for one kernel that computes them all
+  CHECK(kernels.gemm(group).value == Approx(33.554432e-6 + 2e-6));
+}
+
+// NVIDIA/TransformerEngine pull request 2045 (version 2.7, CUDA 12.9): 8 products of 4,096 rows and
+// 16 of 2,048, by 768 by 2,048, in 16 bits by four streams of cuBLAS: 628 and 554 TFLOP/s on H100.
+TEST_CASE("groups of products on an H100 take what Transformer Engine's authors measured") {
+  const KernelModel kernels(catalogued_gpu("h100-sxm5-80gb"), published_profile());
+  const auto tflops = [&](std::int64_t products, std::int64_t rows) {
+    GemmWork group{rows, 768, 2048, products};
+    group.grouped = true;
+    const double flops = 2.0 * static_cast<double>(products * rows) * 768 * 2048;
+    return flops / 1e12 / kernels.gemm(group).value;
+  };
+  CHECK(tflops(8, 4096) == Approx(628).epsilon(0.05));
+  CHECK(tflops(16, 2048) == Approx(554).epsilon(0.05));
 }
 
 TEST_CASE("formats that a GPU lacks run as their stand-in") {
