@@ -152,6 +152,11 @@ void add_routing(GraphBuilder& b, std::int64_t rows) {
   std::vector<Kernel>& forward = b.last().forward;
   const bool told = w.pads_experts || (multiplies_by_torch(b) && b.plan().expert == 1);
   if (!told) forward.insert(forward.begin(), ReadBack{});
+  // Each rank's count of every expert, in 8 bytes, is gathered by all (preprocess: tp_ep_group).
+  const CommWork gather{Collective::all_gather,
+                        Bytes(std::int64_t{8} * b.plan().expert * w.model.moe->experts),
+                        CommAxis::expert, false};
+  if (counts) forward.insert(forward.begin(), gather);
   if (counts) forward.insert(forward.begin(), kernels(12, false));
   forward.insert(forward.begin(), kernels(19, true));
   b.last().backward.push_back(kernels(10, true));
@@ -202,8 +207,16 @@ TensorIndex exchange(GraphBuilder& b, std::string_view name, TensorIndex x, cons
                 b.workload().framework.selective_op_omits_all_to_all;
   if (gathers && back) op.forward.push_back(sum);
   if (gathers && !back) op.backward.push_back(sum);
+  // Where experts weigh what they make, the fp32 scores of the rows travel apart, and their
+  // gradients back before those of the rows (token_dispatch: global_probs); DeepEP takes them along.
+  const Framework& f = b.workload().framework;
+  const bool scored = sends && !back && !f.dispatches_once && !f.weighs_rows_apart &&
+                      f.kernels == KernelStyle::fused;
+  const CommWork scores{Collective::all_to_all, Bytes(4 * rows / cut), CommAxis::expert, false};
+  if (scored) op.backward.push_back(scores);
   if (sends) op.forward.push_back(send);
   if (sends) op.backward.push_back(send);
+  if (scored) op.forward.push_back(scores);
   if (gathers && !back) op.forward.push_back(gather);
   if (gathers && back) op.backward.push_back(gather);
   b.add(std::move(op));

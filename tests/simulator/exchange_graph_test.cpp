@@ -193,10 +193,12 @@ TEST_CASE("experts that tensor parallelism cuts", "[experts]") {
     return bytes;
   };
   constexpr std::int64_t once = 64 * 8 * 512 * 2;
+  constexpr std::int64_t scores = 64 * 8 * 4;  // in 4 bytes
+  constexpr std::int64_t counts = 4 * 64 * 8;  // of 4 ranks, of 64 experts in 8 bytes
   for (const int cut : {1, 2}) {
     p.expert_tensor = cut;
-    CHECK(sent("dispatch", Collective::all_to_all) == once);
-    CHECK(sent("dispatch", Collective::all_gather) == (cut == 1 ? 0 : 2 * once));
+    CHECK(sent("dispatch", Collective::all_to_all) == once + scores);
+    CHECK(sent("dispatch", Collective::all_gather) == counts + (cut == 1 ? 0 : 2 * once));
     CHECK(sent("combine", Collective::reduce_scatter) == (cut == 1 ? 0 : 2 * once));
     CHECK(sent("combine", Collective::all_to_all) == once);
   }

@@ -1,4 +1,5 @@
 // What experts cost beside their products: the way of the tokens, and the CPU.
+#include <algorithm>
 #include <cmath>
 
 #include "catalog/cluster_parser.hpp"
@@ -37,7 +38,7 @@ Block expert_block(const Workload& w, int experts, const char* gpus) {
       cost.layer_time(*partition.stages[0][0].layers[1].definition, kernels, &uses);
   Bytes sent;
   for (const CollectiveUse& u : uses)
-    if (u.collective == Collective::all_to_all) sent = u.size;
+    if (u.collective == Collective::all_to_all) sent = std::max(sent, u.size);
   return {time, sent};
 }
 
@@ -54,6 +55,33 @@ TEST_CASE("a dispatcher that sends a token once to a place sends less", "[expert
         Approx(134'217'728 * (1 - std::pow(7.0 / 8, 8)) * 8 / 8).epsilon(1e-6));
   CHECK(static_cast<double>(expert_block(w, 16, "16xH100-SXM").sent.value) ==
         Approx(134'217'728 * (1 - std::pow(0.5, 8)) * 2 / 8).epsilon(1e-6));
+}
+
+// Beside the rows of 4,096 tokens for 8 experts each, their scores travel once in each pass, in 4
+// bytes, and each of 8 ranks tells all how many rows it has for each of 64 experts, in 8 bytes:
+// 4,096 B. DeepEP takes both along with the rows.
+TEST_CASE("an all-to-all sends scores and counts of its own", "[experts]") {
+  Workload w = mixture();
+  w.framework.kernels = KernelStyle::fused;
+  const auto calls = [&](Collective kind, std::int64_t bytes) {
+    ParallelPlan plan = plan_of(8);
+    plan.expert = 8;
+    const ModelPartition partition =
+        partition_model(w, plan, *find_pipeline_schedule("1f1b"), *recompute_policy("none"));
+    int found = 0;
+    for (const Operator& op : partition.stages[0][0].layers[1].definition->graph.operators)
+      for (const auto* pass : {&op.forward, &op.backward})
+        for (const Kernel& k : *pass)
+          if (const auto* c = std::get_if<CommWork>(&k); c != nullptr && c->collective == kind)
+            found += c->axis == CommAxis::expert && c->size == Bytes(bytes) ? 1 : 0;
+    return found;
+  };
+  CHECK(calls(Collective::all_to_all, 134'217'728) == 4);
+  CHECK(calls(Collective::all_to_all, 4096 * 8 * 4) == 2);
+  CHECK(calls(Collective::all_gather, 8 * 8 * 64) == 1);
+  w.framework.dispatches_once = true;
+  CHECK(calls(Collective::all_to_all, 4096 * 8 * 4) == 0);
+  CHECK(calls(Collective::all_gather, 8 * 8 * 64) == 0);
 }
 
 TEST_CASE("tokens that travel behind another microbatch's kernels are not waited for",
