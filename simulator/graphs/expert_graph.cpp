@@ -177,6 +177,23 @@ int row_copies(const GraphBuilder& b, const ExpertShape& s, bool back) {
   return 1 + (sorts && (!back || f.weighs_rows_apart) ? 1 : 0) + (pads ? 1 : 0);
 }
 
+// Of the rows that its experts read, those that a rank is sent by DeepEP and HybridEP: a token
+// arrives once, whichever of the rank's experts it is for, and is copied for each of them there.
+// What they make of it is added up before it goes back, and those of all ranks on the way, so that
+// nothing is left to sum where the token came from (Megatron-LM @d98e8a64dd megatron/core/
+// transformer/moe/token_dispatcher.py, _DeepepManager: get_permuted_hidden_states_by_experts,
+// get_restored_hidden_states_by_experts). Of k experts drawn evenly over g ranks as in
+// CostModel::sent.
+bool sums_on_the_way(const GraphBuilder& b) {
+  return b.workload().framework.dispatches_once && b.plan().expert > 1;
+}
+
+double arriving_share(const GraphBuilder& b) {
+  if (!sums_on_the_way(b)) return 1;
+  const double ranks = b.plan().expert, chosen = b.workload().model.moe->top_k;
+  return ranks * (1.0 - std::pow(1.0 - 1.0 / ranks, chosen)) / chosen;
+}
+
 // To the ranks of the experts and back. Where tensor parallelism cuts an expert, what one of its
 // ranks was sent the others gather, and their results are summed before they go back (Megatron-LM
 // @d98e8a64dd megatron/core/transformer/moe/token_dispatcher.py, MoEAlltoAllTokenDispatcher).
@@ -192,7 +209,8 @@ TensorIndex exchange(GraphBuilder& b, std::string_view name, TensorIndex x, cons
   op.kind = OperatorKind::communication;
   op.inputs = {x};
   op.outputs = {out};
-  op.forward = {MemoryWork{ceil_bytes(2 * n), 2, MemoryAccess::gather}};  // permute by expert
+  const double permuted = (1 + arriving_share(b)) * n;  // by expert
+  op.forward = {MemoryWork{ceil_bytes(permuted), 2, MemoryAccess::gather}};
   if (copies > 1)  // of rows that lie one behind the other
     op.forward.push_back(
         MemoryWork{ceil_bytes(2 * (copies - 1) * n), copies - 1, MemoryAccess::streaming});
@@ -488,6 +506,7 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex norme
                      loops     ? 2 * moe.experts
                      : weighed ? 1
                                : 2);
+  if (sums_on_the_way(b)) b.last().forward = b.last().backward = {};
   if (loops) end_turns(b);
   if (moe.latent) back = b.linear({"latent_up", hidden, m.hidden}, back, rows);
   back = branch("expert_output_norm", back, back);
