@@ -242,10 +242,47 @@ RunRecord read_record(JsonReader& reader, Problems& problems) {
   return run;
 }
 
+// NaN and infinities, which Python writes where there is no number and JSON does not have, as null.
+std::string without_missing_numbers(std::string_view text) {
+  std::string out;
+  bool quoted = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '"') quoted = !quoted;
+    if (quoted && c == '\\' && at + 1 < text.size()) {
+      out += {c, text[++at]};
+      continue;
+    }
+    const auto begins = [&](std::string_view word) { return text.substr(at, word.size()) == word; };
+    const std::size_t length = quoted                ? 0
+                               : begins("NaN")       ? 3
+                               : begins("Infinity")  ? 8
+                               : begins("-Infinity") ? 9
+                                                     : 0;
+    if (length == 0) {
+      out += c;
+      continue;
+    }
+    out += "null";
+    at += length - 1;
+  }
+  return out;
+}
+
+Result<JsonDocument> parse_records(const std::filesystem::path& file, const std::string& called) {
+  auto document = parse_json_file(file, called);
+  if (document) return document;
+  const auto text = read_text_file(file, called, json_max_bytes);
+  if (!text ||
+      (text->find("NaN") == std::string::npos && text->find("Infinity") == std::string::npos))
+    return document;
+  return parse_json(without_missing_numbers(*text), called);
+}
+
 }  // namespace
 
 Result<Runs> load_runs(const std::filesystem::path& file, const std::string& called) {
-  const auto document = parse_json_file(file, called);
+  const auto document = parse_records(file, called);
   if (!document) return document.error();
   if (document->at(0).kind != JsonKind::array)
     return Problem{ProblemKind::file, document->name,

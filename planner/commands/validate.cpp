@@ -102,21 +102,25 @@ Json spread_json(const std::vector<ReplayedRun>& replayed) {
           {"date", today()}};
 }
 
-// The files' records in order; what cannot be read at all is a problem.
-Result<Runs> runs_of(const ValidateOptions& options, const std::filesystem::path& root) {
+// The files' records in order. A file that cannot be read at all is told, and the others are
+// answered; where there is no other, that is the answer.
+Result<Runs> runs_of(const ValidateOptions& options, const std::filesystem::path& root,
+                     bool& all_read) {
   if (options.files.empty()) return load_all_runs(root);
   Runs all;
-  Problems problems;
+  std::size_t read = 0;
   for (const std::string& file : options.files) {
     auto runs = load_runs(file);
     if (!runs) {
-      problems.insert(problems.end(), runs.error().begin(), runs.error().end());
+      all.problems.insert(all.problems.end(), runs.error().begin(), runs.error().end());
       continue;
     }
+    ++read;
     std::move(runs->records.begin(), runs->records.end(), std::back_inserter(all.records));
     all.problems.insert(all.problems.end(), runs->problems.begin(), runs->problems.end());
   }
-  if (!problems.empty()) return problems;
+  if (read == 0) return all.problems;
+  all_read = read == options.files.size();
   return all;
 }
 
@@ -198,7 +202,8 @@ int validate(const ValidateOptions& options, const std::filesystem::path& root, 
   if (!reading) return report_problems(reading.error(), output);
   const auto profile = calibrated_profile(*catalog);
   if (!profile) return report_problems(profile.error(), output);
-  const auto runs = runs_of(options, root);
+  bool all_read = true;
+  const auto runs = runs_of(options, root, all_read);
   if (!runs) return report_problems(runs.error(), output);
   report_problems(runs->problems, output);
   if (options.left_out) {
@@ -225,7 +230,8 @@ int validate(const ValidateOptions& options, const std::filesystem::path& root, 
     const Problems unwritten = write_report(options.report, answer);
     if (!unwritten.empty()) return report_problems(unwritten, output);
   }
-  return print(replayed, options, *by, out);
+  const int printed = print(replayed, options, *by, out);
+  return printed == 0 && !all_read ? 4 : printed;
 }
 
 }  // namespace shardwise

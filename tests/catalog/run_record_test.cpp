@@ -197,6 +197,22 @@ TEST_CASE("A member that says nothing is not stated, and a note tells of it") {
   CHECK(r.malformed->find("micro_batch") != std::string::npos);
 }
 
+TEST_CASE("What Python writes for no number is nothing") {
+  const RunsFile file(R"([{"id": "a NaN", "model": {"name": "-Infinity \" NaN"},
+    "hardware": {"gpus": NaN}, "measured": {"peak_mem_gib": NaN, "step_time_s": -Infinity,
+    "tokens_per_s": 3}}])");
+  const auto runs = file.load();
+  REQUIRE(runs);
+  const RunRecord& r = runs->records.at(0);
+  CHECK(r.id == "a NaN");
+  CHECK(r.model.name == "-Infinity \" NaN");
+  CHECK_FALSE(r.hardware.gpus);
+  CHECK_FALSE(r.measured.peak_mem_gib);
+  CHECK_FALSE(r.measured.step_time);
+  CHECK(r.measured.tokens_per_s == 3.0);
+  CHECK_FALSE(RunsFile("[{\"id\": \"a\", \"model\": {\"layers\": Nan}}]").load());
+}
+
 TEST_CASE("The one number of a text is read") {
   CHECK(number_told("4,096 tokens") == 4096.0);
   CHECK(number_told("131_072") == 131072.0);
