@@ -18,10 +18,11 @@ constexpr Spellings<IntraLink, 5> intra_link_names{{
     {"pcie-switch", IntraLink::pcie_switch},
     {"pcie-host", IntraLink::pcie_host},
 }};
-constexpr Spellings<PhraseReading::Where, 3> where_names{{
+constexpr Spellings<PhraseReading::Where, 4> where_names{{
     {"notes", PhraseReading::Where::notes},
     {"framework_note", PhraseReading::Where::framework_note},
     {"model", PhraseReading::Where::model},
+    {"script", PhraseReading::Where::script},
 }};
 constexpr Spellings<PositionKind, 4> position_names{{
     {"rope", PositionKind::rope},
@@ -155,6 +156,7 @@ PhraseReading read_phrase(JsonReader& r) {
   p.position = r.maybe_choice("position", position_names);
   p.context_kind = r.maybe_choice("context_kind", context_kind_names);
   p.fused_activation = r.maybe_flag("fused_activation");
+  p.liger_kernel = r.maybe_flag("liger_kernel");
   if (r.has("optimizer")) p.optimizer = optimizer(r);
   p.skip = r.maybe_text("skip");
   return p;

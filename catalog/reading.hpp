@@ -104,7 +104,7 @@ struct MemoryKindReading {
 
 // A phrase of a record's prose that states what none of its keys does.
 struct PhraseReading {
-  enum class Where { notes, framework_note, model } where = Where::notes;
+  enum class Where { notes, framework_note, model, script } where = Where::notes;
   std::string text;
   std::string with_note;  // holds only where the framework note holds this as well
   std::string with_gpu;   // and only where the name of the GPU does
@@ -140,6 +140,7 @@ struct PhraseReading {
   std::optional<std::string> inter_node;
   std::optional<PositionKind> position;
   std::optional<ContextKind> context_kind;
+  std::optional<bool> liger_kernel;      // whatever the key says
   std::optional<bool> fused_activation;  // of an MLP whose class would write it out
   const OptimizerRow* optimizer = nullptr;
   std::optional<std::string> skip;  // why a run with it cannot be represented

@@ -19,6 +19,7 @@ std::vector<const PhraseReading*> phrases_of(const RunRecord& run, const Reading
     const std::string_view text =
         phrase.where == PhraseReading::Where::notes    ? std::string_view(run.notes)
         : phrase.where == PhraseReading::Where::model  ? std::string_view(run.model.name)
+        : phrase.where == PhraseReading::Where::script ? std::string_view(run.script)
         : run.training.framework_note ? std::string_view(*run.training.framework_note)
                                       : std::string_view();
     const bool noted = phrase.with_note.empty() ||

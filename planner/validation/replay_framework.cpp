@@ -91,7 +91,8 @@ void apply(const PluginReading& plugin, bool compiled, Framework& f) {
 void apply_plugins(const ReplayContext& c, Framework& f) {
   const RunTraining& t = c.run.training;
   std::vector<std::string> named = t.plugins;
-  if (t.liger_kernel.value_or(false)) named.push_back("liger");
+  const auto liger = stated(c, &PhraseReading::liger_kernel);
+  if (liger.value_or(t.liger_kernel.value_or(false))) named.push_back("liger");
   for (const std::string& name : named)
     for (const PluginReading& row : c.reading.plugins) {
       const auto same = [](char a, char b) { return lower_ascii(a) == lower_ascii(b); };
@@ -132,11 +133,16 @@ Part<const MethodReading*> replay_method(const ReplayContext& c, Notes& notes) {
 const Framework& replay_row(const ReplayContext& c, Method method, Notes& notes) {
   const RunTraining& t = c.run.training;
   const auto& rows = c.catalog.frameworks;
-  if (const auto id = stated(c, &PhraseReading::framework))
-    if (const auto row = find_framework(c.catalog, *id)) return **row;
-  if (t.framework)
-    if (const Framework* row = framework_meant(rows, *t.framework, t.framework_note.value_or("")))
-      return *row;
+  const Framework* named =
+      t.framework ? framework_meant(rows, *t.framework, t.framework_note.value_or("")) : nullptr;
+  for (const PhraseReading* phrase : c.phrases) {
+    if (!phrase->framework) continue;
+    const auto row = find_framework(c.catalog, *phrase->framework);
+    // Documents of one name lie in many repositories: theirs is a release of what is named.
+    const bool release = row && named != nullptr && (*row)->refines == named->id;
+    if (row && (release || phrase->where != PhraseReading::Where::script)) return **row;
+  }
+  if (named != nullptr) return *named;
   const std::string& id =
       method == Method::pretrain ? c.reading.pretrain_framework : c.reading.finetune_framework;
   notes.push_back("framework \"" + t.framework.value_or("not stated") + "\": behaves like " + id);

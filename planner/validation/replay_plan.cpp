@@ -193,7 +193,12 @@ Part<ParallelPlan> replay_plan(const ReplayContext& c, const Framework& row, Not
     set_axes(c, row, d, expert_ranks(c, d, notes), plan);
     if (const auto kind = stated(c, &PhraseReading::context_kind)) plan.context_kind = *kind;
   }
-  if (const auto stage = stated(c, &PhraseReading::zero_stage)) plan.zero_stage = *stage;
+  for (const PhraseReading* phrase : c.phrases) {
+    const bool named_only = phrase->where == PhraseReading::Where::script;
+    if (!phrase->zero_stage || (named_only && c.run.plan.zero)) continue;
+    plan.zero_stage = *phrase->zero_stage;
+    break;
+  }
   auto batch = microbatch(c.run.training, row, notes);
   if (const auto* skipped = std::get_if<Skipped>(&batch)) return *skipped;
   plan.microbatch = std::get<int>(batch);

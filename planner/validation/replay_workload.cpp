@@ -154,16 +154,19 @@ int padded_sequence(int sequence, const ParallelPlan& plan, Notes& notes) {
   return padded;
 }
 
+// What a script is called tells of no other optimizer than the record does, only which AdamW.
 const OptimizerRow* replay_optimizer(const ReplayContext& c, const Framework& framework,
                                      Notes& notes) {
-  for (const PhraseReading* phrase : c.phrases)
-    if (phrase->optimizer != nullptr) return phrase->optimizer;
   const OptimizerRow* usual = optimizer_named(framework.optimizer);
-  if (!c.run.training.optimizer) return usual;
-  if (const OptimizerReading* row = longest_match(c.reading.optimizers, *c.run.training.optimizer))
-    return row->optimizer;
-  notes.push_back("optimizer \"" + *c.run.training.optimizer +
-                  "\" is not understood: " + std::string(usual->name));
+  const auto& text = c.run.training.optimizer;
+  const OptimizerReading* told = text ? longest_match(c.reading.optimizers, *text) : nullptr;
+  const bool plain = told == nullptr || told->optimizer == usual;
+  for (const PhraseReading* phrase : c.phrases)
+    if (phrase->optimizer != nullptr && (plain || phrase->where != PhraseReading::Where::script))
+      return phrase->optimizer;
+  if (told != nullptr) return told->optimizer;
+  if (text)
+    notes.push_back("optimizer \"" + *text + "\" is not understood: " + std::string(usual->name));
   return usual;
 }
 

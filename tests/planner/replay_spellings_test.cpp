@@ -71,6 +71,33 @@ TEST_CASE("a card's name with blanks or underscores") {
   CHECK(gpu_of("A100_SXM_80GB") == gpu_of("A100-SXM-80GB"));
 }
 
+// The plan's own key goes before what its script is called.
+TEST_CASE("what a script's name tells") {
+  RunRecord run = full_tuning();
+  run.plan.zero.reset();
+  run.script = "examples/train/multi-gpu/fsdp2_lora/train.sh";
+  CHECK(asked(run).question.plan.zero_stage == 3);
+  run.plan.zero = 1;
+  CHECK(asked(run).question.plan.zero_stage == 1);
+  run.script = "examples/train/tuners/galore/train_galore.sh";
+  CHECK(asked(run).question.workload.optimizer->name == "galore-adamw");
+  run.script = "examples/train/tuners/galore/train_qgalore.sh";
+  CHECK(asked(run).question.workload.optimizer->name == "galore-adamw8bit");
+  run.training.optimizer = "adamw8bit";  // beside GaLore's, in GaLore's repository
+  CHECK(asked(run).question.workload.optimizer->name == "adamw8bit");
+}
+
+TEST_CASE("a note that takes Liger's kernels back") {
+  RunRecord run = full_tuning();
+  run.training.liger_kernel = true;
+  run.notes = "";
+  const LossKind with = asked(run).question.workload.framework.loss;
+  run.notes = "Not using use_liger_kernel: 4 * 54GB";
+  const LossKind without = asked(run).question.workload.framework.loss;
+  CHECK(with == LossKind::fused_linear);
+  CHECK(without != LossKind::fused_linear);
+}
+
 // Heads that 16 heads of keys divide: 1,024 of 8 x 128 are not, 16 x 64 are.
 TEST_CASE("heads that a table leaves out") {
   RunRecord run = record("llmfoundry-mpt-350m-a10040gb-x128-s2048-mb18-gb2304-bf16-fullshard");
