@@ -310,6 +310,7 @@ struct Framework {
   bool registers_causal_masks = false;  // runs the models' own code (Transformer::causal_mask_rows)
   bool rounds_stochastically = false;   // what the optimizer makes of 16-bit weights, on average
   bool lengths_vary = false;  // fine-tuning batches are padded to their own longest sequence only
+  bool cuts_samples = false;  // longer ones than the limit are cut to it; else they are left out
   int world_groups = 0;       // NCCL groups over all ranks beside those of the plan's axes
   bool connects_at_once = false;      // NCCL before 2.22: every communicator has rings and trees
   bool eager_module_loading = false;  // CUDA before 11.7: all kernels of a library are loaded

@@ -328,6 +328,7 @@ void read_defaults(JsonReader& r, Framework& f) {
   f.registers_causal_masks = r.maybe_flag("registers_causal_masks").value_or(false);
   f.rounds_stochastically = r.maybe_flag("rounds_stochastically").value_or(false);
   f.lengths_vary = r.maybe_flag("lengths_vary").value_or(false);
+  f.cuts_samples = r.maybe_flag("cuts_samples").value_or(false);
   f.world_groups = r.maybe_integer("world_groups", 0, 16).value_or(0);
   f.connects_at_once = r.maybe_flag("connects_at_once").value_or(false);
   f.eager_module_loading = r.maybe_flag("eager_module_loading").value_or(false);

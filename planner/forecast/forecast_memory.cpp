@@ -71,6 +71,9 @@ HostLead host_lead(const ForecastContext& k) {
 // Batches of unlike length come in any order, and the allocator cannot serve a longer one from
 // what a shorter one left. Of independent uniform lengths the k-th record is expected at
 // 1 - 2^-k of the longest (each record halves what is left): four of them before the longest.
+// Where longer samples are cut to the limit, a share q of all has its length, and g others come
+// before the first of these with probability q (1-q)^g: 1/((g+1)(g+2)) for a share that may be
+// anything from 0 to 1. They hold 1 + 1/2 + ... + 1/g records, which is one at the mean.
 LengthVariation variation(const ForecastContext& k) {
   LengthVariation v;
   v.play.lead = host_lead(k);
@@ -78,7 +81,8 @@ LengthVariation variation(const ForecastContext& k) {
   if (!q.workload.framework.lengths_vary || q.workload.method == Method::pretrain) return v;
   Workload w = q.workload;
   const int multiple = 16 * q.plan.context * q.plan.tensor;
-  for (int record = 1; record <= 4; ++record) {
+  const int records = q.workload.framework.cuts_samples ? 1 : 4;
+  for (int record = 1; record <= records; ++record) {
     const int length = q.workload.sequence - (q.workload.sequence >> record);
     w.sequence = std::max(multiple, length / multiple * multiple);
     if (w.sequence < q.workload.sequence)

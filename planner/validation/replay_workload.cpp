@@ -240,6 +240,7 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
   w.compute = compute;
   w.framework = framework;
   w.sequence = padded_sequence(sequence_reached(c, framework, *sequence, notes), plan, notes);
+  if (stated(c, &PhraseReading::longest_sample)) w.framework.cuts_samples = false;
   if (w.model.vision) w.images = usual_images(*w.model.vision, w.sequence);
   w.step_with(*replay_optimizer(c, framework, notes));
   w.hidden_dropout = framework.default_dropout && !w.model.gated_mlp &&
