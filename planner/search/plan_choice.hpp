@@ -33,8 +33,9 @@ struct ChosenPlan {
 enum class Room { weighed, demanded };
 
 // Whether all plans are looked at and counted, or only those that may be chosen or told of: the
-// answer is the same but for their number (plan_climb.hpp). `fitting` is for those who ask for a plan
-// that fits: as `decisive`, but where none does that is a problem, and nobody looks which is nearest.
+// answer is the same but for their number (plan_climb.hpp). `fitting` is for those who ask for a
+// plan that fits: as `decisive`, but where none does that is a problem, and nobody looks which is
+// the nearest.
 enum class Looked { decisive, all, fitting };
 
 // Problems where no plan is legal at all: a batch that divides over nothing, an asked plan that
