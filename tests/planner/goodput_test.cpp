@@ -144,18 +144,15 @@ TEST_CASE("energy and the cheapest rental") {
       CHECK(rental->per_hour.value <= 2 * p.per_hour->value);
   // Two machines are not joined by a marketplace of single ones; one is rented there.
   CHECK_FALSE(rental->price->single);
+  CloudPrice dear;
+  dear.gpu = cluster.groups.front().gpu.id;
+  dear.gpus = 8;
+  dear.per_hour = UsDollars{20};
+  CloudPrice cheap = dear;
+  cheap.per_hour = UsDollars{10};
+  cheap.single = true;
   Prices both;
-  both.cloud = {{.provider = "a",
-                 .instance = "dear",
-                 .gpu = cluster.groups.front().gpu.id,
-                 .gpus = 8,
-                 .per_hour = UsDollars{20}},
-                {.provider = "b",
-                 .instance = "cheap",
-                 .gpu = cluster.groups.front().gpu.id,
-                 .gpus = 8,
-                 .per_hour = UsDollars{10},
-                 .single = true}};
+  both.cloud = {dear, cheap};
   CHECK(cheapest_rental(both, cluster)->per_hour.value == 40);  // 2 x 20
   const ResolvedRequest one = resolved(request_for("llama-3.1-8b", "8xH100-SXM"));
   CHECK(cheapest_rental(both, one.clusters.front())->per_hour.value == 10);
