@@ -322,7 +322,8 @@ TensorIndex weigh_in_order_of_experts(GraphBuilder& b, TensorIndex rows, TensorI
   op.saves = {rows, scores};
   op.forward = {MemoryWork{ceil_bytes(2 * n), 1, MemoryAccess::streaming, true}};
   op.backward = {MemoryWork{ceil_bytes(6 * n), 3, MemoryAccess::streaming, true}};
-  op.backward_temporary = Bytes(b.bytes_of(rows));
+  op.backward_temporary = Bytes(2 * b.bytes_of(rows));
+  op.backward_temporaries = 2;
   const TensorIndex out = op.outputs.front();
   b.add(std::move(op));
   return out;

@@ -185,4 +185,37 @@ TEST_CASE("a Mamba scan has its sequences copied one behind the other", "[mamba]
   CHECK(copied(1) == std::pair{std::int64_t{0}, std::int64_t{0}});
 }
 
+// 4,096 tokens to eight experts each are 32,768 rows of 2,048 values of 2 B. They are weighed as
+// the experts left them, which backward needs again; it makes their gradient and, beside it, the
+// product that is summed to the scores'. What the experts read has a name to the end of the
+// function that calls them: a tensor more while the rows go back, unless it is kept anyway.
+TEST_CASE("grouped experts of transformers weigh their rows before they return them", "[experts]") {
+  Workload w = routed_model(DType::bf16);
+  w.framework.kernels = KernelStyle::eager;
+  const auto alone = [&] {
+    const ModelPartition partition =
+        partition_model(w, plan_of(1), *find_pipeline_schedule("1f1b"), *recompute_policy("none"));
+    return partition.stages[0][0].layers[1].definition->graph;
+  };
+  const auto weighs = [](const Operator& op) { return op.name == "weighted_rows"; };
+  const LayerGraph before = alone();
+  CHECK(std::none_of(before.operators.begin(), before.operators.end(), weighs));
+
+  w.framework.torch_grouped_products = true;
+  const LayerGraph graph = alone();
+  const Operator& weighed = operator_named(graph, "weighted_rows");
+  const Operator& back = operator_named(graph, "combine");
+  CHECK(weighed.inputs.front() == operator_named(graph, "expert_down").outputs.front());
+  CHECK(weighed.saves == weighed.inputs);
+  CHECK(weighed.backward_temporary == Bytes(2 * dispatched));
+  CHECK(weighed.backward_temporaries == 2);
+  CHECK(back.inputs == weighed.outputs);
+  CHECK(back.forward_temporary == Bytes(0));
+  CHECK(operator_named(graph, "weighted_sum").saves.empty());
+
+  w.method = Method::lora;
+  w.framework.adapts_experts = false;
+  CHECK(operator_named(alone(), "combine").forward_temporary == Bytes(dispatched));
+}
+
 }  // namespace shardwise
