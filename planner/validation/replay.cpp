@@ -124,12 +124,13 @@ void note_other_fsdp(const RunPlan& stated, const ShardedParameters& s, Notes& n
 ReplayResult assemble(const ReplayContext& c, const Gpu& gpu, const MethodReading& method,
                       Notes notes) {
   const Framework& row = replay_row(c, method.method, notes);
-  const DType compute = replay_compute(c, row, gpu, notes);
+  const DType format = replay_compute(c, row, gpu, notes);
   auto plan = replay_plan(c, row, notes);
   if (const auto* skipped = std::get_if<Skipped>(&plan)) return *skipped;
   Replay out;
   out.question.plan = std::get<ParallelPlan>(std::move(plan));
   ParallelPlan& p = out.question.plan;
+  const DType compute = unsharded_compute(c, row, p, format, notes);
   if (p.data * p.context == 1 && p.zero_stage == 0)
     for (const EngineStage& engine : row.with_zero_alone)
       if (engine.method == method.method) p.zero_stage = engine.stage;

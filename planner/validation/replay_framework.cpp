@@ -173,6 +173,23 @@ DType replay_compute(const ReplayContext& c, const Framework& row, const Gpu& gp
   return compute;
 }
 
+DType unsharded_compute(const ReplayContext& c, const Framework& row, const ParallelPlan& plan,
+                        DType compute, Notes& notes) {
+  const bool sixteen_bits = compute == DType::bf16 || compute == DType::fp16;
+  const bool split = plan.tensor * plan.pipeline > 1 && plan.data * plan.context == 1;
+  if (!sixteen_bits || !split) return compute;
+  const auto& text = c.run.training.precision;
+  const PrecisionReading* reading = text ? exact_match(c.reading.precisions, *text) : nullptr;
+  if (reading != nullptr && reading->weights == WeightRecipe::pure_half) return compute;
+  for (const ShardedFormat& format : c.reading.sharded_formats) {
+    if (format.framework != row.id) continue;
+    notes.push_back(row.name + " lowers precision by FSDP, which this plan has none of: " +
+                    std::string(name(format.otherwise)));
+    return format.otherwise;
+  }
+  return compute;
+}
+
 Framework replay_framework(const ReplayContext& c, const Framework& row, Method method,
                            DType compute, int zero_stage) {
   const RunTraining& t = c.run.training;

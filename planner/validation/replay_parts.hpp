@@ -41,6 +41,9 @@ Part<Cluster> replay_cluster(const ReplayContext& c, const Gpu& gpu, int gpus, N
 Part<const MethodReading*> replay_method(const ReplayContext& c, Notes& notes);
 const Framework& replay_row(const ReplayContext& c, Method method, Notes& notes);
 DType replay_compute(const ReplayContext& c, const Framework& row, const Gpu& gpu, Notes& notes);
+// The format of this plan: where only FSDP would lower it and nothing shards, it stays wide.
+DType unsharded_compute(const ReplayContext& c, const Framework& row, const ParallelPlan& plan,
+                        DType compute, Notes& notes);
 // The row for this run: the one that holds with ZeRO on, its defaults resolved, and the record's
 // own statements (kernels, attention, loss, gradient format) put in their place.
 Framework replay_framework(const ReplayContext& c, const Framework& row, Method method,

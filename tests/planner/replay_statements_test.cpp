@@ -51,6 +51,22 @@ TEST_CASE("Layers whose adapters break the compiler's graph are replayed eager")
   CHECK(kernels("primerl-lora-4b-1xh100-16k-fa3") == KernelStyle::eager);
 }
 
+// Until April 2026 torchtitan computed in bf16 under fully_shard, or on one device under autocast;
+// weights that are bf16 themselves need neither.
+TEST_CASE("What only FSDP computes in 16 bits is fp32 where nothing shards") {
+  const auto format = [](const RunRecord& run) { return asked(run).question.workload.compute; };
+  CHECK(format(record("ff-ccl-titan-llama-8b-a100x16-tp4-pp2-dp2-b4")) == DType::bf16);
+  RunRecord run = record("ff-ccl-titan-llama-8b-a100x16-tp4-pp4-dp1-b4");
+  run.training.precision = "bf16-mixed (fp32 weights)";  // what its configuration says
+  CHECK(format(run) == DType::fp32);
+  CHECK(notes_hold(asked(run), "lowers precision by FSDP, which this plan has none of: fp32"));
+  run.training.framework_note = "torchtitan of May 2026";
+  CHECK(format(run) == DType::bf16);
+  run.training.framework_note.reset();
+  run.training.precision = "bf16-true";
+  CHECK(format(run) == DType::bf16);
+}
+
 // fms-fsdp's benchmark script compiles; half of its published table does not.
 TEST_CASE("A record that was not compiled is replayed eager") {
   const auto kernels = [](const char* id) { return asked(id).question.workload.framework.kernels; };
