@@ -102,7 +102,8 @@ TEST_CASE("tokens that travel behind another microbatch's kernels are not waited
 // 56 launches more for up and for down, at 5 us each, with 5.3 us of Python and 19 of C++ around
 // each. In 8 bits with scales of blocks Python takes 8, an operand of each expert is cast, 5 us
 // more, and its scales are put in order for all experts at once. Both all-to-alls and the 12
-// operators that count tokens for them are on 8 GPUs only, so the dispatcher takes them out here.
+// operators that count tokens for them are on 8 GPUs only, so the dispatcher takes them out here,
+// and with them the two kernels that sum what experts made of a token.
 TEST_CASE("the CPU launches every expert's products", "[experts]") {
   Workload w = mixture();
   w.framework.dispatches_once = true;
@@ -110,7 +111,8 @@ TEST_CASE("the CPU launches every expert's products", "[experts]") {
   const auto fewer = [&] {
     const Seconds all = expert_block(w, 1, "8xH100-SXM").time.forward.host;
     const Seconds some = expert_block(w, 8, "8xH100-SXM").time.forward.host;
-    return (all - some + 2.0 * host.per_collective).value;
+    const Seconds each = host.per_kernel[static_cast<std::size_t>(KernelStyle::fused)];
+    return (all - some + 2.0 * host.per_collective - 2.0 * each).value;
   };
   const double launch = host.per_looped_launch.value, cpp = host.per_streamed_product.value;
   CHECK(fewer() == Approx(2 * 56 * (launch + cpp + host.per_grouped_product.value)));
@@ -153,7 +155,8 @@ TEST_CASE("PyTorch multiplies experts by one kernel, or in a loop", "[experts]")
 }
 
 // It launches as many rows as every expert has tokens, which the GPU counts: the CPU reads them
-// back before it sends the tokens off, behind attention and router. Where every expert takes
+// back before it sends the tokens off, behind attention, router and the gather of all ranks' counts,
+// which is a small part of what is sent. Where every expert takes
 // equally many, dropped or padded, there is nothing to read.
 TEST_CASE("the CPU waits for the counts of tokens once a forward pass", "[experts]") {
   Workload w = mixture();
@@ -162,8 +165,8 @@ TEST_CASE("the CPU waits for the counts of tokens once a forward pass", "[expert
   REQUIRE(counted.forward.waited.size() == 1);
   CHECK(counted.forward.waited.front().compute < counted.forward.compute);
   CHECK(counted.forward.waited.front().host < counted.forward.host);
-  CHECK(counted.forward.waited.front().exposed[axis] == Seconds(0));
-  CHECK(counted.forward.exposed[axis] > Seconds(0));
+  CHECK(counted.forward.waited.front().exposed[axis] > Seconds(0));
+  CHECK(counted.forward.waited.front().exposed[axis] < 0.1 * counted.forward.exposed[axis]);
   CHECK(counted.backward_input.waited.empty());
   w.pads_experts = true;
   CHECK(expert_block(w, 8, "8xH100-SXM").time.forward.waited.empty());
