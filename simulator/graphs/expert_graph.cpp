@@ -43,8 +43,8 @@ MemoryWork expert_casts(const GraphBuilder& b, const ExpertShape& s, std::int64_
   const auto elements = static_cast<double>(s.routed * width);
   const auto experts = static_cast<int>(s.local);
   const NarrowCast cast = cast_both_ways(b.workload(), gradient);
-  MemoryWork casts{ceil_bytes((scan ? 6 : cast.bytes_each) * elements), (scan ? 4 : 1) * experts,
-                   MemoryAccess::streaming};
+  MemoryWork casts{ceil_bytes((cast.bytes_each + (scan ? 2 : 0)) * elements),
+                   (scan ? 4 : 1) * experts, MemoryAccess::streaming};
   casts.looped = true;
   return casts;
 }

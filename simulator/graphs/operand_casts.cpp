@@ -1,7 +1,10 @@
 // What quantises the operands of an 8-bit or 4-bit product.
 //
 // One scale for a tensor or a block: input and output gradient are read once in 16 bits and written
-// twice in 8, by rows and by columns. Products that read one tensor (q, k, v; gate and up) share
+// twice in 8, by rows and by columns; with one scale for the tensor once, on cards whose products
+// read either order (Transformer Engine @d0067d0da pytorch/csrc/quantizer.cpp,
+// Float8CurrentScalingQuantizer: with_transpose only without nvte_is_non_tn_fp8_gemm_supported).
+// Products that read one tensor (q, k, v; gate and up) share
 // its cast: Transformer Engine fuses them into one linear, torch.compile into one expression.
 // NVFP4's columns are those of a random Hadamard transform, so that one kernel looks for the
 // largest value of both and one writes both, 4 bits and a byte for sixteen of them each; until
@@ -37,6 +40,7 @@ namespace shardwise {
 namespace {
 
 constexpr double tensor_cast = 4;
+constexpr double tensor_cast_one_order = 3;
 constexpr double largest_value = 2;
 constexpr double narrow_transpose = 2;
 constexpr double row_cast = 3;
@@ -50,8 +54,10 @@ double one_way_cast(DType narrow) { return 2 + (narrow == DType::nvfp4 ? 0.5 : 1
 }  // namespace
 
 NarrowCast cast_both_ways(const Workload& w, bool gradient) {
-  if (w.compute != DType::nvfp4 || w.framework.kernels != KernelStyle::fused)
-    return {tensor_cast, 1};
+  const bool fused = w.framework.kernels == KernelStyle::fused;
+  if (fused && w.compute == DType::fp8 && !w.framework.narrow_weights_twice)
+    return {tensor_cast_one_order, 1};
+  if (w.compute != DType::nvfp4 || !fused) return {tensor_cast, 1};
   constexpr double four_bits = 0.5 + 1.0 / 16;
   const int reads = w.framework.quantizes_apart ? 3 : 2;
   return {2 * reads + 2 * four_bits, reads + (gradient ? 1 : 0)};

@@ -67,6 +67,22 @@ TEST_CASE("one scale for a tensor: each operand is cast once", "[casts]") {
   CHECK(m.weight == 0);
 }
 
+// Where products read operands in either order Transformer Engine writes one: 2 + 1 bytes. Scales of
+// blocks belong to an order, and other libraries' products want both: 4 as before.
+TEST_CASE("one scale for a tensor: written once where products read either order", "[casts]") {
+  Workload w = in_fp8();
+  w.framework.kernels = KernelStyle::fused;
+  w.framework.narrow_weights_twice = false;
+  const Moved m = casts(w, plan_of(1));
+  CHECK(m.forward == 3 * inputs);
+  CHECK(m.backward == 3 * outputs);
+  w.compute = DType::mxfp8;
+  CHECK(casts(w, plan_of(1)).forward == 4 * inputs);
+  w.compute = DType::fp8;
+  w.framework.kernels = KernelStyle::eager;
+  CHECK(casts(w, plan_of(1)).forward == 4 * inputs);
+}
+
 // NVFP4 in Transformer Engine: read for both largest values and to be written, 2 + 2 bytes, and
 // written twice in 4 bits with a scale of a byte for sixteen, 2 x (1/2 + 1/16): 5.125. Where rows
 // and columns are written by a kernel each they read it once more.
