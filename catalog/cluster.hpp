@@ -59,6 +59,9 @@ struct Network {
   std::string kind;               // "ethernet" | "roce" | "infiniband" | "efa" | "nvlink" | ...
   BytesPerSecond port_bandwidth;  // one port, one direction, line rate
   double efficiency = 0.9;        // payload rate of a large message / line rate
+  // What the sockets of one connection carry, however wide the port; 0: as much as the port.
+  BytesPerSecond stream_bandwidth{};
+  double share = 1;               // of its ports that other jobs leave, (0, 1]
   Seconds latency;                // one small message, NIC to NIC
   Seconds message{};              // that one message of a ring keeps its sender busy, at least
   bool gpu_direct = true;         // NIC reads GPU memory without a host copy

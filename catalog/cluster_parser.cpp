@@ -271,10 +271,8 @@ Result<std::vector<Cluster>> read_clusters(const Catalog& catalog, std::string_v
 
 // Links that jobs share are shared evenly (max-min): a job's part of every port is the same.
 void leave_share(std::vector<Cluster>& clusters, double share) {
-  for (Cluster& cluster : clusters) {
-    if (cluster.network) cluster.network->port_bandwidth.value *= share;
-    for (NodeGroup& group : cluster.groups) group.node.nic_bandwidth.value *= share;
-  }
+  for (Cluster& cluster : clusters)
+    if (cluster.network) cluster.network->share = share;
 }
 
 }  // namespace

@@ -28,6 +28,8 @@ Network read_network(JsonReader& r) {
   network.kind = r.text("kind");
   network.port_bandwidth = BytesPerSecond(r.number("port_gbit_per_s", 0.01, 1e5) * 1e9 / 8.0);
   network.efficiency = r.number("efficiency", 0.01, 1);
+  network.stream_bandwidth =
+      BytesPerSecond(r.maybe_number("stream_gb_per_s", 0.01, 1e4).value_or(0) * 1e9);
   network.latency = Seconds(r.number("latency_us", 0.01, 1e6) * 1e-6);
   network.message = Seconds(r.maybe_number("message_us", 0, 1e6).value_or(0) * 1e-6);
   network.gpu_direct = r.flag("gpu_direct");

@@ -45,7 +45,10 @@ std::string models_text(const ModelsAnswer& a, bool named, std::optional<int> co
   Table t{{"model", "parameters"}, {}};
   for (const Method m : a.methods) t.header.emplace_back(name(m));
   const auto running = static_cast<std::size_t>(std::count_if(a.rows.begin(), a.rows.end(), runs));
-  const std::size_t shown = named ? a.rows.size() : std::min(a.rows.size(), models_shown);
+  // Of those that miss a screen of all shows the nearest alone, and only where none runs.
+  const std::size_t shown =
+      named ? a.rows.size()
+            : std::min({a.rows.size(), models_shown, std::max<std::size_t>(running, 1)});
   for (const ModelRow& row : std::span(a.rows).first(shown)) {
     std::vector<std::string> cells{row.model, shown_parameters(row.parameters)};
     for (const ModelRow::Cell& cell : row.cells) cells.push_back(shown_cell(cell));
@@ -58,10 +61,12 @@ std::string models_text(const ModelsAnswer& a, bool named, std::optional<int> co
   const std::string left =
       shown == a.rows.size()
           ? ""
-          : sentence("  ", running - std::min(running, shown), " smaller ones run as well, ",
-                     a.rows.size() - std::max(running, shown),
-                     " do not fit: a part of a name lists all that have it (shardwise models qwen "
-                     "--gpus ...), --json lists every one\n");
+          : sentence(
+                "  ",
+                running > shown ? sentence(running - shown, " smaller ones run as well, ") : "",
+                a.rows.size() - running,
+                " do not fit: a part of a name lists all that have it (shardwise models qwen "
+                "--gpus ...), --json lists every one\n");
   return sentence(running, " of ", a.rows.size(), " models run on ", a.cluster, card,
                   "; step and rate, or what is missing per GPU\n", named ? "" : largest_text(a),
                   shown_table(t, "  ", columns), left);

@@ -171,6 +171,9 @@ ExplainedFigure waiting(const Question& q, const std::string& kind, Seconds t,
     figure.inputs.push_back(catalogued(sentence("one port of ", network.name),
                                        network.port_bandwidth.value / 1e9, "GB/s", Trust::datasheet,
                                        network.provenance, "port_bandwidth_gb_per_s"));
+    if (network.share < 1)
+      figure.inputs.push_back(
+          {"share of it that other jobs leave", network.share, "", std::nullopt, "asked"});
   }
   if (group.gpu.nvlink > BytesPerSecond(0))
     figure.inputs.push_back(catalogued("NVLink of one GPU, one direction",

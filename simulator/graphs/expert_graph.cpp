@@ -227,7 +227,8 @@ TensorIndex exchange(GraphBuilder& b, std::string_view name, TensorIndex x, cons
   if (gathers && back) op.forward.push_back(sum);
   if (gathers && !back) op.backward.push_back(sum);
   // Where experts weigh what they make, the fp32 scores of the rows travel apart, and their
-  // gradients back before those of the rows (token_dispatch: global_probs); DeepEP takes them along.
+  // gradients back before those of the rows (token_dispatch: global_probs); DeepEP takes them
+  // along.
   const Framework& f = b.workload().framework;
   const bool scored = sends && !back && !f.dispatches_once && !f.weighs_rows_apart &&
                       f.kernels == KernelStyle::fused;
@@ -356,6 +357,32 @@ TensorIndex gate_shared(GraphBuilder& b, TensorIndex normed, TensorIndex shared,
   return out;
 }
 
+// What a token's experts made of it, weighed, in one row. Fused experts weigh inside the
+// activation, so that the sum keeps nothing of theirs (Megatron-LM megatron/core/transformer/moe/
+// experts.py: permuted_probs go into the activation).
+TensorIndex sum_over_experts(GraphBuilder& b, const ExpertShape& s, TensorIndex back,
+                             TensorIndex scores, std::int64_t hidden) {
+  const MixtureOfExperts& moe = *b.workload().model.moe;
+  const std::int64_t elements = b.sequence_tokens() * hidden;
+  const int copies = b.own_code().feeds_all_experts ? moe.experts : moe.top_k;
+  const bool apart = b.workload().framework.weighs_rows_apart;
+  const bool weighed = weighs_before_return(b);
+  if (apart) back = weigh_rows(b, back, scores, s.routed * hidden);
+  std::vector<TensorIndex> summed{back}, kept;
+  if (!apart && !weighed) {
+    summed.push_back(scores);
+    kept.push_back(scores);
+    if (b.workload().framework.kernels != KernelStyle::fused) kept.push_back(back);
+  }
+  const int launches = in_turn(b) ? 2 * moe.experts : weighed ? 1 : 2;
+  const double out = bytes_of_elements(b, elements);
+  const TensorIndex sum =
+      b.pointwise("weighted_sum", std::move(summed), std::move(kept), elements, out * (copies + 1),
+                  out * ((weighed ? 1 : 2) * copies + 1), launches);
+  if (sums_on_the_way(b)) b.last().forward = b.last().backward = {};
+  return sum;
+}
+
 }  // namespace
 
 TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex normed) {
@@ -407,29 +434,12 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex norme
   down = add_weighted_bias(b, down, s.routed * hidden, static_cast<int>(s.local));
   const bool weighed = weighs_before_return(b);
   if (weighed) down = weigh_in_order_of_experts(b, down, scores, s.routed * hidden);
-  TensorIndex back = widened(op, t, exchange(b, "combine", down, s, hidden));
+  TensorIndex back = exchange(b, "combine", down, s, hidden);
   // The function that calls the products still has a name for the rows that it began with.
   if (weighed && !b.trains_base()) b.last().forward_temporary = Bytes(b.bytes_of(sent));
+  back = widened(op, t, back);
   if (loops) combine_in_turn(b);
-  const double out = bytes_of_elements(b, rows * hidden);
-  // Fused experts weigh inside the activation, so that the sum afterwards keeps nothing of theirs
-  // (Megatron-LM megatron/core/transformer/moe/experts.py: permuted_probs go into the activation).
-  std::vector<TensorIndex> weights{scores}, kept{scores};
-  if (b.workload().framework.weighs_rows_apart) {
-    back = weigh_rows(b, back, scores, s.routed * hidden);
-    weights = kept = {};
-  } else if (weighed) {
-    weights = kept = {};
-  } else if (b.workload().framework.kernels != KernelStyle::fused) {
-    kept.push_back(back);
-  }
-  weights.insert(weights.begin(), back);
-  back = b.pointwise("weighted_sum", std::move(weights), std::move(kept), rows * hidden,
-                     out * (copies + 1), out * ((weighed ? 1 : 2) * copies + 1),
-                     loops     ? 2 * moe.experts
-                     : weighed ? 1
-                               : 2);
-  if (sums_on_the_way(b)) b.last().forward = b.last().backward = {};
+  back = sum_over_experts(b, s, back, scores, hidden);
   if (loops) end_turns(b);
   if (moe.latent) back = b.linear({"latent_up", hidden, m.hidden}, back, rows);
   back = branch("expert_output_norm", back, back);

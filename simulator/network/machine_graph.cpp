@@ -189,7 +189,8 @@ class Builder {
     BytesPerSecond line = network_->port_bandwidth;
     if (node_.nic_count > 0 && node_.nic_bandwidth.value > 0)
       line = std::min(line, node_.nic_bandwidth);
-    const BytesPerSecond nic = network_->efficiency * line;
+    BytesPerSecond nic = (network_->efficiency * network_->share) * line;
+    if (network_->stream_bandwidth.value > 0) nic = std::min(nic, network_->stream_bandwidth);
     const int nics = nic_count();
     const VertexId leaf = add_vertex(VertexKind::leaf, 0);
     machine_.spine = add_vertex(VertexKind::spine, 0);

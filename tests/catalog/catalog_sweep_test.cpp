@@ -323,9 +323,11 @@ TEST_CASE("networks are in plausible units") {
     INFO(n.id);
     CHECK(n.port_bandwidth.value >= 0.125e9);
     CHECK(n.port_bandwidth.value <= 900e9);
-    // 0.4 of the port, as Omni-Path, which NCCL drives through another transport; or of the first
-    // 100 Gbit/s of a faster one (12.5 GB/s), where TCP's streams are the limit.
-    CHECK(n.efficiency * n.port_bandwidth.value > 0.39 * std::min(n.port_bandwidth.value, 12.5e9));
+    // Omni-Path, which NCCL drives through another transport, is the least: 0.4 of its port.
+    CHECK(n.efficiency >= 0.4);
+    // What NCCL's issue 450 measured over one socket a connection: 4 to 6 GB/s.
+    if (n.stream_bandwidth.value > 0)
+      CHECK((n.stream_bandwidth.value >= 4e9 && n.stream_bandwidth.value <= 6e9));
     CHECK((n.latency.value >= 0.5e-6 && n.latency.value <= 100e-6));
     for (std::size_t i = 1; i < n.scaling.size(); ++i)
       CHECK(n.scaling[i].second <= n.scaling[i - 1].second);

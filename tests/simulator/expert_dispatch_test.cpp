@@ -155,8 +155,8 @@ TEST_CASE("PyTorch multiplies experts by one kernel, or in a loop", "[experts]")
 }
 
 // It launches as many rows as every expert has tokens, which the GPU counts: the CPU reads them
-// back before it sends the tokens off, behind attention, router and the gather of all ranks' counts,
-// which is a small part of what is sent. Where every expert takes
+// back before it sends the tokens off, behind attention, router and the gather of all ranks'
+// counts, which is a small part of what is sent. Where every expert takes
 // equally many, dropped or padded, there is nothing to read.
 TEST_CASE("the CPU waits for the counts of tokens once a forward pass", "[experts]") {
   Workload w = mixture();
