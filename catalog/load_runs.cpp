@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "catalog/denial.hpp"
 #include "catalog/json_reader.hpp"
 #include "catalog/run_fields.hpp"
 #include "catalog/run_record.hpp"
@@ -80,15 +81,33 @@ void read_method(RunFields& r, RunTraining& t) {
   t.double_quant = r.flag("double_quant");
 }
 
-// A flag that may name the kernel instead: "fa2", "eager".
+// "flash", "flashattention2", "fa", "fa2", in lower case.
+bool names_flash(std::string_view word) {
+  return word.rfind("flash", 0) == 0 || word == "fa" ||
+         (word.size() > 2 && word.rfind("fa", 0) == 0 && is_digit(word[2]));
+}
+
+// What `text`, in lower case, says of the kernels of FlashAttention, whatever they are called.
+Said said_of_flash(std::string_view text) {
+  Said said = Said::nothing;
+  for (auto at = text.begin(); at != text.end() && said != Said::affirmed;) {
+    const auto end = std::find_if_not(at, text.end(), is_word_character);
+    const std::string_view word(at, end);
+    if (names_flash(word)) said = said_of(text, word);
+    at = end == text.end() ? end : end + 1;
+  }
+  return said;
+}
+
+// A flag that may name the kernel instead: "fa2", "eager". One that names both says neither.
 std::optional<bool> read_flash_attention(RunFields& r) {
   constexpr const char* key = "flash_attention";
-  if (r.reader().kind(key) == JsonKind::text) {
-    const std::string kernel = lowered(r.text(key).value_or(""));
-    if (kernel.find("flash") != std::string::npos || kernel.rfind("fa", 0) == 0)
-      if (kernel != "false") return true;
-    if (holds_words(kernel, "eager")) return false;
-  }
+  if (r.reader().kind(key) != JsonKind::text) return r.flag(key);
+  const std::string kernel = lowered(r.text(key).value_or(""));
+  const Said flash = said_of_flash(kernel);
+  const bool eager = said_of(kernel, "eager") == Said::affirmed;
+  if (flash == Said::affirmed && !eager) return true;
+  if (flash == Said::denied || (flash == Said::nothing && eager)) return false;
   return r.flag(key);
 }
 

@@ -14,8 +14,31 @@ namespace {
 constexpr int many_of_them = 100'000'000;  // more GPUs, layers or sequences than anything has
 
 constexpr std::array<std::string_view, 6> yes_words{"true", "yes", "on", "1", "enabled", "y"};
-constexpr std::array<std::string_view, 8> no_words{"false",    "no", "off",  "0",
-                                                   "disabled", "n",  "none", ""};
+constexpr std::array<std::string_view, 6> no_words{"false", "no", "off", "0", "disabled", "n"};
+constexpr std::array<std::string_view, 3> null_words{"", "none", "null"};  // nothing is stated
+constexpr std::array<std::string_view, 12> multiples{
+    "k", "ki", "m", "mi", "g", "b", "t", "mio", "thousand", "million", "billion", "trillion"};
+
+// What a key is measured in by its end, and how a text may write that, blanks left out.
+struct UnitInText {
+  std::string_view key_end;
+  std::string_view name;
+  std::array<std::string_view, 7> words;  // those left empty are an empty rest
+};
+constexpr std::array<UnitInText, 6> units_in_text{{
+    {"_gib", "GiB", {"gib"}},
+    {"_w", "W", {"w", "watt", "watts"}},
+    {"tokens_per_s_per_gpu",
+     "tokens/s/GPU",
+     {"tokens/s/gpu", "tok/s/gpu", "tokens/sec/gpu", "tokens/second/gpu", "tokenspersecondpergpu"}},
+    {"tokens_per_s",
+     "tokens/s",
+     {"tokens/s", "tok/s", "tokens/sec", "tok/sec", "tokens/second", "tokenspersecond"}},
+    {"samples_per_s",
+     "samples/s",
+     {"samples/s", "samples/sec", "samples/second", "samplespersecond"}},
+    {"_s", "s", {"s", "sec", "secs", "second", "seconds"}},
+}};
 
 template <class Words>
 bool among(const Words& words, std::string_view word) {
@@ -24,39 +47,81 @@ bool among(const Words& words, std::string_view word) {
 
 bool plain_number(JsonKind kind) { return kind == JsonKind::integer || kind == JsonKind::real; }
 
-bool in_number(char c) { return is_digit(c) || c == '.' || c == ',' || c == '_'; }
+const UnitInText* unit_by_key(std::string_view key) {
+  const auto unit = std::find_if(units_in_text.begin(), units_in_text.end(),
+                                 [&](const UnitInText& u) { return key.ends_with(u.key_end); });
+  return unit == units_in_text.end() ? nullptr : &*unit;
+}
 
-// The end of the number that begins at `at`, its exponent included.
+std::size_t digits_end(std::string_view text, std::size_t at) {
+  while (at < text.size() && is_digit(text[at])) ++at;
+  return at;
+}
+
+// The end of the number that begins at `at`: its digits, which one mark may part in groups of
+// three, a fraction and an exponent.
 std::size_t number_end(std::string_view text, std::size_t at) {
-  std::size_t end = at;
-  while (end < text.size() && in_number(text[end])) ++end;
-  while (!is_digit(text[end - 1])) --end;  // "8, then"
+  std::size_t end = digits_end(text, at);
+  const bool grouped = end - at <= 3 && end < text.size() && (text[end] == ',' || text[end] == '_');
+  const char mark = grouped ? text[end] : '\0';
+  while (grouped && end < text.size() && text[end] == mark && digits_end(text, end + 1) == end + 4)
+    end += 4;
+  if (end + 1 < text.size() && text[end] == '.' && is_digit(text[end + 1]))
+    end = digits_end(text, end + 1);
   std::size_t exponent = end;
   if (exponent < text.size() && lower_ascii(text[exponent]) == 'e') ++exponent;
   if (exponent > end && exponent < text.size() && (text[exponent] == '-' || text[exponent] == '+'))
     ++exponent;
   if (exponent == end || exponent >= text.size() || !is_digit(text[exponent])) return end;
-  while (exponent < text.size() && is_digit(text[exponent])) ++exponent;
-  return exponent;
+  return digits_end(text, exponent);
 }
 
-}  // namespace
+struct NumberInText {
+  double value = 0;
+  std::string_view rest;  // behind it, without blanks at its ends
+  bool joined = false;    // a letter follows at once
+};
 
-std::optional<double> number_told(std::string_view text) {
+std::optional<NumberInText> number_in(std::string_view untrimmed) {
+  const std::string_view text = trimmed(untrimmed);
   const auto first = std::find_if(text.begin(), text.end(), is_digit);
   if (first == text.end()) return std::nullopt;
-  const auto begin = static_cast<std::size_t>(first - text.begin());
+  auto begin = static_cast<std::size_t>(first - text.begin());
+  if (begin > 0 && text[begin - 1] == '.') --begin;  // ".5"
   const std::size_t end = number_end(text, begin);
   const std::string_view rest = text.substr(end);
   if (std::any_of(rest.begin(), rest.end(), is_digit)) return std::nullopt;
-  if (!rest.empty() && is_letter(rest.front())) return std::nullopt;
   std::string number(text.substr(begin, end - begin));
   number.erase(
       std::remove_if(number.begin(), number.end(), [](char c) { return c == ',' || c == '_'; }),
       number.end());
   const double value = std::strtod(number.c_str(), nullptr);
-  const bool signed_off = begin == 1 && text[0] == '-';
-  return signed_off ? -value : value;
+  return NumberInText{text.substr(0, begin) == "-" ? -value : value, trimmed(rest),
+                      !rest.empty() && is_letter(rest.front())};
+}
+
+// "4 k", "3 million", "10 %": not the number that stands there.
+bool multiplied(std::string_view rest) {
+  const auto begin = std::find_if(rest.begin(), rest.end(), is_letter);
+  const auto end = std::find_if_not(begin, rest.end(), is_letter);
+  return rest.find('%') != std::string_view::npos || among(multiples, lowered({begin, end}));
+}
+
+std::optional<double> number_in_unit(std::string_view text, const UnitInText& unit) {
+  const auto number = number_in(text);
+  if (!number) return std::nullopt;
+  std::string rest = lowered(number->rest);
+  rest.erase(std::remove(rest.begin(), rest.end(), ' '), rest.end());
+  if (!rest.empty() && !among(unit.words, rest)) return std::nullopt;
+  return number->value;
+}
+
+}  // namespace
+
+std::optional<double> number_told(std::string_view text) {
+  const auto number = number_in(text);
+  if (!number || number->joined || multiplied(number->rest)) return std::nullopt;
+  return number->value;
 }
 
 RunFields::RunFields(JsonReader& reader, Problems& problems, std::vector<std::string>& notes,
@@ -87,11 +152,20 @@ auto RunFields::silently(Read read) {
 }
 
 std::optional<double> RunFields::told(std::string_view key) {
-  if (reader_.kind(key) == JsonKind::text) return number_told(*reader_.maybe_text(key));
+  if (reader_.kind(key) == JsonKind::text) {
+    const std::string text = *reader_.maybe_text(key);
+    const UnitInText* unit = unit_by_key(key) != nullptr ? unit_by_key(key) : unit_by_key(object_);
+    return unit != nullptr ? number_in_unit(text, *unit) : number_told(text);
+  }
   if (reader_.kind(key) != JsonKind::array) return std::nullopt;
   const auto list = silently([&] { return reader_.numbers(key); });
   if (!list || list->size() != 1) return std::nullopt;
   return list->front();
+}
+
+std::string RunFields::in_its_unit(std::string_view key, const std::string& expected) const {
+  const UnitInText* unit = unit_by_key(key) != nullptr ? unit_by_key(key) : unit_by_key(object_);
+  return unit != nullptr ? expected + " in " + std::string(unit->name) : expected;
 }
 
 std::optional<std::int64_t> RunFields::integer64(std::string_view key, std::int64_t low,
@@ -102,7 +176,7 @@ std::optional<std::int64_t> RunFields::integer64(std::string_view key, std::int6
   const auto from = static_cast<double>(low), to = static_cast<double>(high);
   if (value && *value == std::floor(*value) && *value >= from && *value <= to)
     return static_cast<std::int64_t>(*value);
-  unclear(key, "a whole number");
+  unclear(key, in_its_unit(key, "a whole number"));
   return std::nullopt;
 }
 
@@ -112,12 +186,17 @@ std::optional<int> RunFields::integer(std::string_view key, int low, int high) {
   return static_cast<int>(*value);
 }
 
+// What configuration files write for "none" of it.
+bool RunFields::may_be_none(std::string_view key) const {
+  return object_ == "plan" || key == "grad_accum" || key == "lora_rank";
+}
+
 std::optional<int> RunFields::count(std::string_view key) {
-  if (plain_number(reader_.kind(key))) {
-    const auto value = reader_.maybe_number(key, -1e308, 1e308);
-    if (value && (*value == 0 || *value == -1)) return std::nullopt;
-  }
-  return integer(key, 1, many_of_them);
+  const auto value =
+      plain_number(reader_.kind(key)) ? reader_.maybe_number(key, -1e308, 1e308) : told(key);
+  if (!value || (*value != 0 && *value != -1)) return integer(key, 1, many_of_them);
+  if (!may_be_none(key)) unclear(key, in_its_unit(key, "a whole number from 1"));
+  return std::nullopt;
 }
 
 std::optional<double> RunFields::number(std::string_view key, double low, double high) {
@@ -125,7 +204,7 @@ std::optional<double> RunFields::number(std::string_view key, double low, double
   if (kind == JsonKind::null || plain_number(kind)) return reader_.maybe_number(key, low, high);
   const auto value = told(key);
   if (value && *value >= low && *value <= high) return value;
-  unclear(key, "a number");
+  unclear(key, in_its_unit(key, "a number"));
   return std::nullopt;
 }
 
@@ -141,12 +220,15 @@ std::optional<bool> RunFields::flag(std::string_view key) {
     case JsonKind::boolean:
       return reader_.maybe_flag(key);
     case JsonKind::integer:
-    case JsonKind::real:
-      return reader_.maybe_number(key, -1e308, 1e308).value_or(0) != 0;
+    case JsonKind::real: {
+      const double number = reader_.maybe_number(key, -1e308, 1e308).value_or(0);
+      return number == -1 ? std::nullopt : std::optional(number != 0);
+    }
     case JsonKind::text: {
       const std::string word = lowered(trimmed(*reader_.maybe_text(key)));
       if (among(yes_words, word)) return true;
       if (among(no_words, word)) return false;
+      if (among(null_words, word)) return std::nullopt;
       break;
     }
     default:

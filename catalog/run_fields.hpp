@@ -4,7 +4,10 @@
 //   "seq_len": "4,096 tokens"   4096          "zero": "ZeRO-3"        3
 //   "compile": "yes", 1         true          "offload": false        "false", which rows translate
 //   "lora_targets": ["q", "v"]  "q, v"        "lora_rank": [8]        8
-//   "pp": 0, "cp": -1           not stated: 0 and -1 are what configuration files write for "none"
+//   "pp": 0, "grad_accum": -1   not stated: what configuration files write for "none" of a plan's
+//                               degrees, of grad_accum and of lora_rank; elsewhere with a note
+//   "compile": "None", -1       not stated
+//   "step_time_s": "350 ms"     not stated, with a note: a text may name its key's own unit alone
 //
 // What says nothing that is asked for ("seq_len": "long") is taken as not stated, with a note; a
 // number that no run can have ("layers": -3) is a problem of its record, as JsonReader words it.
@@ -20,8 +23,9 @@
 
 namespace shardwise {
 
-// The one number in `text`: "4,096 tokens", "ZeRO-3", "1e-4". Nothing where there are two, or where
-// a letter follows it ("8x8", "70B").
+// The one number in `text`: "4,096 tokens", "ZeRO-3", "1e-4". Nothing where there are two, as in
+// "1,5" and "512,1024", for a mark parts groups of three; where a letter follows it ("8x8",
+// "70B"), or a multiple ("4 k", "3 million", "10 %").
 std::optional<double> number_told(std::string_view text);
 
 class RunFields {
@@ -30,7 +34,7 @@ class RunFields {
   RunFields(JsonReader& reader, Problems& problems, std::vector<std::string>& notes,
             std::string object);
 
-  std::optional<int> count(std::string_view key);  // from 1; 0 and -1 state nothing
+  std::optional<int> count(std::string_view key);  // from 1
   std::optional<int> integer(std::string_view key, int low, int high);
   std::optional<std::int64_t> integer64(std::string_view key, std::int64_t low, std::int64_t high);
   std::optional<double> number(std::string_view key, double low, double high);
@@ -48,6 +52,8 @@ class RunFields {
 
  private:
   std::optional<double> told(std::string_view key);  // a number that is spelled as something else
+  std::string in_its_unit(std::string_view key, const std::string& expected) const;
+  bool may_be_none(std::string_view key) const;
   template <class Read>
   auto silently(Read read);  // nothing where `read` finds a problem, which is forgotten
   std::string called(std::string_view key) const;

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "catalog/denial.hpp"
 #include "catalog/text_match.hpp"
 #include "planner/choice/stage_balance.hpp"
 #include "planner/choice/workload_choice.hpp"
@@ -75,13 +76,37 @@ std::optional<std::string> stated_recompute(const ReplayContext& c) {
   return c.run.training.recompute;
 }
 
-// A policy as it is named here, if it is one. What a row spells whole, it means.
+// The rows that `name` holds, without those that are a part of another: "selective" of
+// "selective-op".
+std::vector<const RecomputeReading*> policies_held(const Reading& reading, std::string_view name) {
+  std::vector<const RecomputeReading*> held;
+  for (const RecomputeReading& row : reading.recomputes)
+    if (holds_words(name, row.text)) held.push_back(&row);
+  std::vector<const RecomputeReading*> whole;
+  for (const RecomputeReading* row : held)
+    if (std::none_of(held.begin(), held.end(), [&](const RecomputeReading* other) {
+          return other != row && holds_words(other->text, row->text);
+        }))
+      whole.push_back(row);
+  return whole;
+}
+
+// A policy as it is named here, if it is one. What a row spells whole, it means; "checkpointing
+// disabled" denies a full one; and rows that disagree mean nothing.
 std::optional<std::string> policy_meant(const Reading& reading, std::string_view told) {
   const std::string name = lowered(trimmed(told));
-  const RecomputeReading* row = longest_match(reading.recomputes, name);
-  const bool whole = row != nullptr && row->text.size() == name.size();
-  if (!whole && recompute_policy(name)) return name;
-  return row != nullptr ? std::optional(row->recompute) : std::nullopt;
+  const RecomputeReading* longest = longest_match(reading.recomputes, name);
+  if (longest != nullptr && longest->text.size() == name.size()) return longest->recompute;
+  if (recompute_policy(name)) return name;
+  std::optional<std::string> meant;
+  for (const RecomputeReading* row : policies_held(reading, name)) {
+    const bool denied = said_of(name, row->text) == Said::denied;
+    if (denied && row->recompute != "full") return std::nullopt;
+    const std::string policy = denied ? "none" : row->recompute;
+    if (meant && *meant != policy) return std::nullopt;
+    meant = policy;
+  }
+  return meant;
 }
 
 // A frozen base in four bits is QLoRA whatever the publisher calls it.

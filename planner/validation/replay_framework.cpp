@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <array>
 #include <string>
 
+#include "catalog/denial.hpp"
 #include "catalog/find.hpp"
 #include "catalog/require.hpp"
 #include "catalog/text_match.hpp"
@@ -18,13 +20,13 @@ auto exact_match(const Rows& rows, std::string_view text) -> const typename Rows
   return found == rows.end() ? nullptr : &*found;
 }
 
-// The row that is spelled so, else of those that the text holds the narrowest, for products are
-// made in it: "fp8 rowwise over bf16" is fp8.
+// The row that is spelled so, else of those that the text holds and does not deny the narrowest,
+// for products are made in it: "fp8 rowwise over bf16" is fp8, "bf16, no fp8" is bf16.
 const PrecisionReading* precision_meant(const Reading& reading, std::string_view text) {
   const PrecisionReading* best = exact_match(reading.precisions, text);
   if (best != nullptr) return best;
   for (const PrecisionReading& row : reading.precisions) {
-    if (!holds_words(text, row.text)) continue;
+    if (said_of(text, row.text) != Said::affirmed) continue;
     const double bytes = bytes_per_element(row.compute);
     const double least = best != nullptr ? bytes_per_element(best->compute) : bytes + 1;
     if (bytes < least || (bytes == least && row.text.size() > best->text.size())) best = &row;
@@ -105,10 +107,17 @@ void apply_plugins(const ReplayContext& c, Framework& f) {
 
 namespace {
 
-// A rank or targets are those of adapters, and what only pretrains has pretrained.
+// A rank or targets are those of adapters, unless they are spelled as nothing.
+bool states_adapters(const RunTraining& t) {
+  constexpr std::array<std::string_view, 7> nothing{"", "none", "null", "false", "no", "off", "0"};
+  const std::string targets = lowered(trimmed(t.lora_targets.value_or("")));
+  return t.lora_rank || std::find(nothing.begin(), nothing.end(), targets) == nothing.end();
+}
+
+// Adapters are LoRA's, and what only pretrains has pretrained.
 std::string implied_method(const ReplayContext& c) {
   const RunTraining& t = c.run.training;
-  if (t.lora_rank || t.lora_targets) return "lora";
+  if (states_adapters(t)) return "lora";
   if (!t.framework) return "";
   const Framework* row =
       framework_meant(c.catalog.frameworks, *t.framework, t.framework_note.value_or(""));
@@ -124,6 +133,11 @@ Part<const MethodReading*> replay_method(const ReplayContext& c, Notes& notes) {
     text = implied_method(c);
     if (text.empty()) return Skipped{"method not stated", ""};
     notes.push_back("method not stated: " + text + ", by what else is");
+  }
+  // Supervised fine-tuning says what is learned from, not what is trained.
+  if (lowered(trimmed(text)) == "sft" && states_adapters(c.run.training)) {
+    notes.push_back("method \"" + text + "\" with a rank or targets of LoRA: lora");
+    text = "lora";
   }
   const MethodReading* row = exact_match(c.reading.methods, text);
   if (row == nullptr) return Skipped{"method is not one of ours", text};
@@ -158,9 +172,11 @@ DType replay_compute(const ReplayContext& c, const Framework& row, const Gpu& gp
   const auto text = key ? key : stated(c, &PhraseReading::precision);
   if (!text)
     notes.push_back("number format not stated: " + std::string(name(compute)));
-  else if (const PrecisionReading* reading = precision_meant(c.reading, *text))
+  else if (const PrecisionReading* reading = precision_meant(c.reading, *text)) {
     compute = reading->compute;
-  else
+    if (reading->text.size() != text->size())
+      notes.push_back("number format \"" + *text + "\" is read as " + reading->text);
+  } else
     notes.push_back("number format \"" + *text +
                     "\" is not understood: " + std::string(name(compute)));
   for (const FormatFallback& fallback : c.reading.fallbacks) {
@@ -177,9 +193,9 @@ DType unsharded_compute(const ReplayContext& c, const Framework& row, const Para
                         DType compute, Notes& notes) {
   const bool sixteen_bits = compute == DType::bf16 || compute == DType::fp16;
   const bool split = plan.tensor * plan.pipeline > 1 && plan.data * plan.context == 1;
-  if (!sixteen_bits || !split) return compute;
+  if (!sixteen_bits || !split || c.run.training.compute_dtype) return compute;
   const auto& text = c.run.training.precision;
-  const PrecisionReading* reading = text ? exact_match(c.reading.precisions, *text) : nullptr;
+  const PrecisionReading* reading = text ? precision_meant(c.reading, *text) : nullptr;
   if (reading != nullptr && reading->weights == WeightRecipe::pure_half) return compute;
   for (const ShardedFormat& format : c.reading.sharded_formats) {
     if (format.framework != row.id) continue;

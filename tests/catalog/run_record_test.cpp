@@ -224,6 +224,103 @@ TEST_CASE("The one number of a text is read") {
   CHECK_FALSE(number_told("70B"));
   CHECK_FALSE(number_told("2 or 4"));
   CHECK_FALSE(number_told("long"));
+  CHECK(number_told("512,102") == 512102.0);
+  CHECK(number_told("1,048,576 tokens") == 1048576.0);
+  CHECK(number_told(".5") == 0.5);
+  CHECK_FALSE(number_told("512,1024"));   // two numbers: a group has three digits
+  CHECK_FALSE(number_told("5120,102"));   // nor may the first have four
+  CHECK_FALSE(number_told("1,5"));        // one and a half, or two numbers
+  CHECK_FALSE(number_told("1_000,000"));  // one mark parts a number
+  CHECK_FALSE(number_told("1.2.3"));      // a version
+  CHECK_FALSE(number_told("4 k"));        // 4,000 or 4,096
+  CHECK_FALSE(number_told("3 million"));
+  CHECK_FALSE(number_told("10 %"));
+}
+
+// A number of another unit is another number: 350 ms are not 350 s. A text may name its key's unit.
+TEST_CASE("A unit that is not the key's own is not understood") {
+  const RunsFile file(R"([{"id": "a", "model": {"name": "M"},
+    "hardware": {"gpu": "H100", "host_ram_gib": "1 TB", "power_limit_w": "0.4 kW"},
+    "measured": {"step_time_s": "350 ms", "peak_mem_gib": "40960 MiB",
+      "tokens_per_s": "3000 tokens/s/GPU", "samples_per_s": "2 per minute",
+      "breakdown_gib": {"weights": "3 GB"}}},
+    {"id": "b", "model": {"name": "M"},
+    "hardware": {"gpu": "H100", "host_ram_gib": "0.5GiB", "power_limit_w": "400 W"},
+    "measured": {"step_time_s": "1.5 seconds", "peak_mem_gib": " 20.5 gib", "tokens_per_s": "3,000",
+      "tokens_per_s_per_gpu": "750 tokens/s/GPU", "samples_per_s": "2 samples/s",
+      "breakdown_gib": {"weights": "3 GiB"}}}])");
+  const auto runs = file.load();
+  REQUIRE(runs);
+  REQUIRE(runs->problems.empty());
+  const RunRecord& other = runs->records.at(0);
+  CHECK_FALSE(other.hardware.host_ram);
+  CHECK_FALSE(other.hardware.power_limit_w);
+  CHECK_FALSE(other.measured.step_time);
+  CHECK_FALSE(other.measured.peak_mem_gib);
+  CHECK_FALSE(other.measured.tokens_per_s);  // of one GPU, not of the job
+  CHECK_FALSE(other.measured.samples_per_s);
+  CHECK(other.measured.breakdown_gib.empty());
+  CHECK(other.unread.size() == 7);
+  CHECK(other.unread.front() ==
+        "hardware.host_ram_gib is not understood, so taken as not stated: expected a number in "
+        "GiB");
+  const RunRecord& own = runs->records.at(1);
+  CHECK(own.hardware.host_ram == Bytes(1 << 29));
+  CHECK(own.hardware.power_limit_w == 400);
+  CHECK(own.measured.step_time == Seconds(1.5));
+  CHECK(own.measured.peak_mem_gib == 20.5);
+  CHECK(own.measured.tokens_per_s == 3000.0);
+  CHECK(own.measured.tokens_per_s_per_gpu == 750.0);
+  CHECK(own.measured.samples_per_s == 2.0);
+  CHECK(own.measured.breakdown_gib.at("weights") == 3.0);
+  CHECK(own.unread.empty());
+}
+
+// 0 and -1 stand for "none" only where a run can do without: of a model's layers they are a slip,
+// which a note tells of, for what was measured is still of use.
+TEST_CASE("Zero and minus one of what every run has are noted") {
+  const RunsFile file(R"([{"id": "a", "model": {"name": "M", "layers": 0},
+    "hardware": {"gpus": "-1"}, "training": {"seq_len": -1, "grad_accum": 0, "lora_rank": -1},
+    "plan": {"pp": 0, "cp": "0"}, "measured": {"step_time_s": 2}}])");
+  const auto runs = file.load();
+  REQUIRE(runs);
+  REQUIRE(runs->problems.empty());
+  const RunRecord& r = runs->records.at(0);
+  CHECK_FALSE(r.model.layers);
+  CHECK_FALSE(r.hardware.gpus);
+  CHECK_FALSE(r.training.sequence);
+  CHECK_FALSE(r.training.grad_accum);
+  CHECK_FALSE(r.training.lora_rank);
+  CHECK_FALSE(r.plan.pp);
+  CHECK_FALSE(r.plan.cp);
+  CHECK(measured_step(r) == Seconds(2));
+  const std::string reads =
+      " is not understood, so taken as not stated: expected a whole number from 1";
+  CHECK(r.unread == std::vector<std::string>{"model.layers" + reads, "hardware.gpus" + reads,
+                                             "training.seq_len" + reads});
+}
+
+TEST_CASE("FlashAttention is denied, or not stated, as a record words it") {
+  const auto flash = [](const std::string& told) {
+    const RunsFile file(R"([{"id": "a", "model": {"name": "M"}, "training": {"flash_attention": )" +
+                        told + "}}]");
+    const auto runs = file.load();
+    REQUIRE(runs);
+    return runs->records.front().training.flash_attention;
+  };
+  for (const char* on :
+       {R"("fa2")", R"("FlashAttention-2")", R"("flash_attn 2.5")", "1", R"("flash, not eager")"})
+    CHECK(flash(on) == true);
+  // A denial of it, and another kernel that begins with "fa".
+  for (const char* off : {R"("no flash attention")", R"("flash_attention_2=False")",
+                          R"-("fallback (eager)")-", R"("eager")", R"("false")", "0"})
+    CHECK(flash(off) == false);
+  // What Python writes for nothing, what configuration files do, and a text that names both.
+  for (const char* none :
+       {R"("")", R"("none")", R"("None")", "-1", R"("flash attention or eager")"}) {
+    INFO(none);
+    CHECK_FALSE(flash(none));
+  }
 }
 
 TEST_CASE("A file that is no array of records is refused") {

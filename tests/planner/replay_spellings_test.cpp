@@ -39,12 +39,50 @@ TEST_CASE("recomputation under its other names") {
   CHECK(notes_hold(r, "recomputation \"as Tuesday\" is not understood: full"));
 }
 
+// ms-swift checkpoints by default, so a denial that is missed would say "full".
+TEST_CASE("recomputation that is denied, and words of it that disagree") {
+  for (const char* told :
+       {"gradient checkpointing disabled", "gradient_checkpointing=False",
+        "activation checkpointing off", "gradient checkpointing not used",
+        "gradient checkpointing: no", "not using gradient checkpointing",
+        "gradient checkpointing (disabled)", "none (no gradient checkpointing)"}) {
+    INFO(told);
+    CHECK(recompute_of(told) == "none");
+  }
+  CHECK(recompute_of("gradient checkpointing on (default)") == "full");
+  CHECK(recompute_of("selective-op, as published") == "selective-op");  // holds "selective" too
+  // "no" is of the offloading, "false" of another switch: which is meant is not told.
+  for (const char* told :
+       {"full, no offload", "gradient checkpointing; use_reentrant false", "selective or full"}) {
+    RunRecord run = full_tuning();
+    run.training.recompute = told;
+    CHECK(notes_hold(asked(run),
+                     "recomputation \"" + std::string(told) + "\" is not understood: full"));
+  }
+}
+
 // Products are made in the narrowest format that is named.
 TEST_CASE("number formats under their other names") {
   CHECK(compute_of("bfloat16") == DType::bf16);
   CHECK(compute_of("BF16") == DType::bf16);
   CHECK(compute_of("float16") == DType::fp16);
   CHECK(compute_of("bf16 with fp8 rowwise products") == DType::fp8);
+}
+
+// A format that is denied is not computed in, and a text that is no row's own is told of.
+TEST_CASE("number formats that are denied") {
+  for (const char* told : {"bf16, no fp8", "bf16 without fp8", "bf16 not fp8", "bf16 (fp8 off)"}) {
+    INFO(told);
+    CHECK(compute_of(told) == DType::bf16);
+  }
+  RunRecord run = full_tuning();
+  run.hardware.gpu = "H100-SXM-80GB";
+  run.training.precision = "bf16, no fp8";
+  CHECK(notes_hold(asked(run), "number format \"bf16, no fp8\" is read as bf16"));
+  run.training.precision = "no fp8";
+  CHECK(notes_hold(asked(run), "number format \"no fp8\" is not understood: "));
+  run.training.precision = "BF16";
+  CHECK_FALSE(notes_hold(asked(run), "is read as"));
 }
 
 TEST_CASE("methods under their other names") {
@@ -59,6 +97,25 @@ TEST_CASE("methods under their other names") {
   const Replay r = asked(run);
   CHECK(r.question.workload.method == Method::lora);
   CHECK(notes_hold(r, "method not stated: lora, by what else is"));
+}
+
+// SFT names what is learned from. A rank or targets say what is trained, where they are some.
+TEST_CASE("a rank or targets tell LoRA, and what stands for none does not") {
+  RunRecord run = full_tuning();
+  run.training.method = "SFT";
+  run.training.lora_targets = "none";
+  CHECK(asked(run).question.workload.method == Method::full);
+  run.training.lora_targets = "all-linear";
+  const Replay r = asked(run);
+  CHECK(r.question.workload.method == Method::lora);
+  CHECK(notes_hold(r, "method \"SFT\" with a rank or targets of LoRA: lora"));
+  run.training.method = "full";  // says what is trained itself
+  CHECK(asked(run).question.workload.method == Method::full);
+  run.training.method = "";
+  for (const char* nothing : {"false", "none", ""}) {
+    run.training.lora_targets = nothing;
+    CHECK(skip_reason(run) == "method not stated");
+  }
 }
 
 TEST_CASE("a card's name with blanks or underscores") {
