@@ -67,8 +67,8 @@ TEST_CASE("one scale for a tensor: each operand is cast once", "[casts]") {
   CHECK(m.weight == 0);
 }
 
-// Where products read operands in either order Transformer Engine writes one: 2 + 1 bytes. Scales of
-// blocks belong to an order, and other libraries' products want both: 4 as before.
+// Where products read operands in either order Transformer Engine writes one: 2 + 1 bytes. Scales
+// of blocks belong to an order, and other libraries' products want both: 4 as before.
 TEST_CASE("one scale for a tensor: written once where products read either order", "[casts]") {
   Workload w = in_fp8();
   w.framework.kernels = KernelStyle::fused;
