@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
+#include <vector>
 
 #include "catalog/find.hpp"
 #include "catalog/load_asked.hpp"
+#include "planner/launch/launch_target.hpp"
 #include "planner/request/usual_framework.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"
@@ -79,6 +82,20 @@ TEST_CASE("the frameworks that are read of a question without one are those of t
     CHECK((**here).name == (**there).name);
     if ((**there).with_zero.empty()) continue;
     CHECK(find_framework(some->catalog, (**there).with_zero));
+  }
+  // Whoever names a framework in code finds it: the usual, the leanest, those to be launched.
+  for (const Method method :
+       {Method::pretrain, Method::full, Method::lora, Method::dora, Method::qlora}) {
+    std::vector<std::string_view> named_in_code{usual_framework(method, 1),
+                                                usual_framework(method, 8),
+                                                leanest_on_one_gpu(method), offloads_most};
+    for (const LaunchTarget& target : launch_targets())
+      for (const int zero_stage : {0, 1, 2, 3})
+        named_in_code.push_back(target.framework(method, zero_stage));
+    for (const std::string_view id : named_in_code) {
+      INFO(id);
+      CHECK((id.empty() || find_framework(some->catalog, id)));
+    }
   }
   r.framework = "nanotron";
   const auto named = calibrated_facts(root, r, ModelsAsked::one);
