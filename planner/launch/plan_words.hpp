@@ -9,6 +9,7 @@
 // both places; the same thing said twice is not.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
