@@ -336,7 +336,9 @@ void JsonReader::missing(std::string_view key, const std::string& expectation) {
       (null ? "expected " + expectation + ", found null" : "missing; expected " + expectation));
 }
 
+// Counting how far down a long array an element stands takes time, so only for what is listed.
 void JsonReader::problem_at(JsonIndex node, const std::string& expectation) {
+  if (problems_->size() >= max_problems) return;
   add(document_->place(node), "expected " + expectation + ", found " + document_->shown(node));
 }
 

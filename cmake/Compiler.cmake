@@ -12,9 +12,13 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
 
+# ccache takes up what was compiled with precompiled headers (cmake/Precompile.cmake) only where
+# these two are said not to matter: nothing of ours asks for the time of its compilation.
 find_program(SHARDWISE_CCACHE ccache)
 if(SHARDWISE_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${SHARDWISE_CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros;${SHARDWISE_CCACHE}"
+  )
 endif()
 
 # No fused multiply-add: it rounds differently, and the same request must give the same bytes with

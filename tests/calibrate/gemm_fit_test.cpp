@@ -52,15 +52,18 @@ GemmCalibration true_constants(const GemmTile& tile) {
 }
 
 GemmTimer gemm_timer(const Gpu& gpu) {
-  return [gpu](const GemmCalibration& constants, const std::vector<GemmPoint>& points) {
-    Profile profile;
-    profile.families.push_back({});
-    profile.families.front().family = gpu.family;
+  Profile profile;
+  profile.families.push_back({});
+  profile.families.front().family = gpu.family;
+  return [gpu, profile](const GemmCalibration& constants,
+                        const std::vector<GemmPoint>& points) mutable {
     profile.families.front().gemm = constants;
     const GemmModel model(gpu, profile);
-    std::vector<Seconds> times;
-    for (const GemmPoint& p : points)
-      times.push_back(model.time({p.m, p.n, p.k, p.batch, p.dtype, p.accumulate}));
+    std::vector<Seconds> times(points.size());
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      const GemmPoint& p = points[i];
+      times[i] = model.time({p.m, p.n, p.k, p.batch, p.dtype, p.accumulate});
+    }
     return times;
   };
 }

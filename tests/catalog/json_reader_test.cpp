@@ -178,7 +178,7 @@ TEST_CASE("provenance needs a source and a date") {
 
 TEST_CASE("a document with a million flaws lists two hundred and says so") {
   std::string text = "{\"rows\": [0";
-  for (int i = 1; i < 100'000; ++i) text += ",0";
+  for (int i = 1; i < 999'990; ++i) text += ",0";  // the parser takes a million values
   Reading reading(text + "]}");
   JsonReader r = reading.root();
   r.objects("rows");
