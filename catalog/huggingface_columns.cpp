@@ -138,6 +138,16 @@ int shared_width(JsonReader& config, const ExpertKeys& keys, int expert_ffn) {
   return config.maybe_integer(keys.shared_count, 0, 1000).value_or(0) * expert_ffn;
 }
 
+// The groups that a token's experts come from; "greedy" looks at all experts, whatever they say
+// (DeepSeek-V2-Lite; transformers models/deepseek_v2/modeling_deepseek_v2.py, topk_method).
+void set_expert_groups(JsonReader& config, MixtureOfExperts& moe) {
+  const bool told =
+      config.kind("n_group") == JsonKind::integer && config.kind("topk_group") == JsonKind::integer;
+  if (!told || config.maybe_text("topk_method").value_or("") == "greedy") return;
+  moe.groups = config.integer("n_group", 1, most_experts);
+  moe.chosen_groups = config.integer("topk_group", 1, most_experts);
+}
+
 MixtureOfExperts experts_of(JsonReader& config, const ExpertKeys& keys) {
   MixtureOfExperts moe;
   moe.experts = of_every_layer(config, keys.experts, keys.default_experts, most_experts);
@@ -152,6 +162,7 @@ MixtureOfExperts experts_of(JsonReader& config, const ExpertKeys& keys) {
     moe.dense_layers = dense_layers_listed(config);
   if (const auto named = dense_layers_named(config)) moe.dense_layers = *named;
   if (!keys.every.empty()) moe.every = config.maybe_integer(keys.every, 1, most_layers).value_or(1);
+  set_expert_groups(config, moe);
   return moe;
 }
 

@@ -80,6 +80,8 @@ MixtureOfExperts read_experts(JsonReader r) {
   moe.latent = r.maybe_integer("latent", 1, most_width);
   moe.scaled_router = r.maybe_flag("scaled_router").value_or(false);
   moe.normed_branches = r.maybe_flag("normed_branches").value_or(false);
+  moe.groups = r.maybe_integer("groups", 1, most_experts).value_or(1);
+  moe.chosen_groups = r.maybe_integer("chosen_groups", 1, most_experts).value_or(moe.groups);
   r.finish();
   return moe;
 }

@@ -200,6 +200,7 @@ void put_experts(const PartialModel& partial, Transformer& m) {
   if (!partial.moe) return;
   const PartialExperts& given = *partial.moe;
   MixtureOfExperts moe = m.moe.value_or(MixtureOfExperts{});
+  if (given.experts.value_or(moe.experts) != moe.experts) moe.groups = moe.chosen_groups = 1;
   moe.experts = given.experts.value_or(moe.experts);
   moe.top_k = given.top_k.value_or(moe.top_k);
   moe.expert_ffn = given.expert_ffn.value_or(moe.expert_ffn);

@@ -105,6 +105,10 @@ struct MixtureOfExperts {
   // The routed experts read a norm of their own, and their sum and the shared experts' output pass
   // one each before they are added (Gemma 4).
   bool normed_branches = false;
+  // Experts lie in `groups` of the same size, and those of a token in `chosen_groups` of them
+  // (node-limited routing, DeepSeek-V3, arXiv 2412.19437, section 2.1.2). 1 and 1: anywhere.
+  int groups = 1;
+  int chosen_groups = 1;
 };
 
 // The layers that see the whole sequence where the others see a window, if their heads are others

@@ -43,6 +43,17 @@ void check_sizes(const Transformer& m, Flaws& out) {
   for (const SizeRule& rule : rules) check_range(rule, out);
 }
 
+void check_expert_groups(const MixtureOfExperts& moe, Flaws& out) {
+  if (moe.groups < 1 || moe.experts % moe.groups != 0)
+    out.push_back({"moe.groups", std::to_string(moe.groups) + " groups do not divide " +
+                                     std::to_string(moe.experts) + " experts"});
+  else if (moe.chosen_groups < 1 || moe.chosen_groups > moe.groups ||
+           moe.top_k > moe.chosen_groups * (moe.experts / moe.groups))
+    out.push_back({"moe.chosen_groups", std::to_string(moe.chosen_groups) + " of " +
+                                            std::to_string(moe.groups) + " groups do not hold " +
+                                            std::to_string(moe.top_k) + " experts of a token"});
+}
+
 void check_experts(const Transformer& m, const MixtureOfExperts& moe, Flaws& out) {
   const std::array<SizeRule, 7> rules{{
       {"moe.experts", moe.experts, 1, most_experts},
@@ -58,6 +69,7 @@ void check_experts(const Transformer& m, const MixtureOfExperts& moe, Flaws& out
     out.push_back({"moe.top_k", "a token visits " + std::to_string(moe.top_k) +
                                     " experts, but a layer has only " +
                                     std::to_string(moe.experts)});
+  check_expert_groups(moe, out);
 }
 
 void check_latent(const LatentAttention& mla, Flaws& out) {

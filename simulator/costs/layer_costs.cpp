@@ -2,12 +2,12 @@
 // and what the CPU takes to issue them.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <utility>
 
 #include "simulator/costs/cache_reuse.hpp"
 #include "simulator/costs/cost_model.hpp"
 #include "simulator/graphs/captured_parts.hpp"
+#include "simulator/graphs/visited_places.hpp"
 
 namespace shardwise {
 
@@ -159,16 +159,15 @@ void CostModel::add_kernel(const Kernel& kernel, const KernelModel& kernels, Pas
 }
 
 // Where a token goes once to each node (or, in one node, to each rank) that holds experts of its
-// own, of k experts drawn evenly over g places it visits g (1 - (1 - 1/g)^k) on the average.
+// own, and not once for each of them.
 Bytes CostModel::sent(const CommWork& comm) const {
   if (comm.collective != Collective::all_to_all || comm.axis != CommAxis::expert ||
       !w_.framework.dispatches_once || !w_.model.moe)
     return comm.size;
   const GroupShape& shape = layout_.shape(GroupKind::expert);
   const double places = shape.nodes > 1 ? shape.nodes : shape.ranks;
-  const double chosen = w_.model.moe->top_k;
-  const double visited = places * (1.0 - std::pow(1.0 - 1.0 / places, chosen));
-  return ceil_bytes(static_cast<double>(comm.size.value) * visited / chosen);
+  return ceil_bytes(static_cast<double>(comm.size.value) * visited_places(*w_.model.moe, places) /
+                    w_.model.moe->top_k);
 }
 
 PassTime CostModel::settle(const PassCost& cost, int multiprocessors) const {

@@ -14,6 +14,7 @@
 #include "simulator/graphs/expert_loop.hpp"
 #include "simulator/graphs/expert_weighing.hpp"
 #include "simulator/graphs/layer_graph.hpp"
+#include "simulator/graphs/visited_places.hpp"
 
 namespace shardwise {
 namespace {
@@ -183,16 +184,15 @@ int row_copies(const GraphBuilder& b, const ExpertShape& s, bool back) {
 // What they make of it is added up before it goes back, and those of all ranks on the way, so that
 // nothing is left to sum where the token came from (Megatron-LM @d98e8a64dd megatron/core/
 // transformer/moe/token_dispatcher.py, _DeepepManager: get_permuted_hidden_states_by_experts,
-// get_restored_hidden_states_by_experts). Of k experts drawn evenly over g ranks as in
-// CostModel::sent.
+// get_restored_hidden_states_by_experts).
 bool sums_on_the_way(const GraphBuilder& b) {
   return b.workload().framework.dispatches_once && b.plan().expert > 1;
 }
 
 double arriving_share(const GraphBuilder& b) {
   if (!sums_on_the_way(b)) return 1;
-  const double ranks = b.plan().expert, chosen = b.workload().model.moe->top_k;
-  return ranks * (1.0 - std::pow(1.0 - 1.0 / ranks, chosen)) / chosen;
+  const MixtureOfExperts& moe = *b.workload().model.moe;
+  return visited_places(moe, b.plan().expert) / moe.top_k;
 }
 
 // To the ranks of the experts and back. Where tensor parallelism cuts an expert, what one of its

@@ -5,6 +5,7 @@
 #include "catalog/cluster_parser.hpp"
 #include "planner/facts.hpp"
 #include "simulator/costs/cost_model.hpp"
+#include "simulator/graphs/visited_places.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
 #include "tests/simulator/sample_workload.hpp"
@@ -55,6 +56,29 @@ TEST_CASE("a dispatcher that sends a token once to a place sends less", "[expert
         Approx(134'217'728 * (1 - std::pow(7.0 / 8, 8)) * 8 / 8).epsilon(1e-6));
   CHECK(static_cast<double>(expert_block(w, 16, "16xH100-SXM").sent.value) ==
         Approx(134'217'728 * (1 - std::pow(0.5, 8)) * 2 / 8).epsilon(1e-6));
+}
+
+// 64 experts in 8 groups, a token's 8 in 4 of them. On 8 ranks a group lies on each: only those of
+// the 4 count, 4 (1 - (3/4)^8) = 3.600 copies for 8 rather than 5.251. On 32 ranks there are 16 for
+// them: 16 (1 - (15/16)^8) = 6.453. On two nodes of four groups each, one is left out where all four
+// lie on the other, 1 way of C(8,4) = 70; where it has j of them it is missed by (1 - j/4)^8:
+// j = 1 and 3: 16 ways, j = 2: 36 ways, j = 4: 1 way. One node is visited by 1 - (1 + 16 (3/4)^8 +
+// 36 (1/2)^8 + 16 (1/4)^8) / 70 = 0.96082.
+TEST_CASE("a token visits where its groups of experts lie", "[experts]") {
+  MixtureOfExperts moe{64, 8, 1024, 0, false, 0, 1};
+  CHECK(visited_places(moe, 8) == Approx(8 * (1 - std::pow(7.0 / 8, 8))));
+  moe.groups = 8;
+  moe.chosen_groups = 4;
+  CHECK(visited_places(moe, 8) == Approx(4 * (1 - std::pow(0.75, 8))));
+  CHECK(visited_places(moe, 32) == Approx(16 * (1 - std::pow(15.0 / 16, 8))));
+  const double missed =
+      (1 + 16 * std::pow(0.75, 8) + 36 * std::pow(0.5, 8) + 16 * std::pow(0.25, 8)) / 70;
+  CHECK(visited_places(moe, 2) == Approx(2 * (1 - missed)));
+  CHECK(visited_places(moe, 1) == Approx(1));
+  // Three nodes: two with three groups and one with two. All four of a token's lie outside two
+  // given groups in C(6,4) = 15 of 70 ways, so that the node is visited by less than 55/70.
+  CHECK(visited_places(moe, 3) < 2 + 55.0 / 70);
+  CHECK(visited_places(moe, 3) > visited_places(moe, 2));
 }
 
 // Beside the rows of 4,096 tokens for 8 experts each, their scores travel once in each pass, in 4
