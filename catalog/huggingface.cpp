@@ -267,6 +267,7 @@ Problems unreadable(Problems problems, std::string_view text, const std::string&
 Result<Transformer> parse_huggingface_config(std::string_view text, const std::string& name) {
   const Result<JsonDocument> document = parse_json(text, name);
   if (document) return read_document(*document, name_from(name));
+  if (text.find("Infinity") == text.npos) return unreadable(document.error(), text, name);
   const Result<JsonDocument> plain = parse_json(without_infinity(text), name);
   if (!plain) return unreadable(document.error(), text, name);
   return read_document(*plain, name_from(name));

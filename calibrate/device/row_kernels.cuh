@@ -26,14 +26,14 @@ __device__ float as_float(T x) {
 // The sum (or the greatest) over a block, for all of its threads.
 template <class Join>
 __device__ float over_block(float value, Join join, float nothing) {
-  __shared__ float warps[row_threads / 32];
+  __shared__ float by_warp[row_threads / 32];
   for (int lanes = 16; lanes > 0; lanes /= 2)
     value = join(value, __shfl_xor_sync(0xffffffffU, value, lanes));
   __syncthreads();  // the last call's reading is over
-  if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = value;
+  if (threadIdx.x % 32 == 0) by_warp[threadIdx.x / 32] = value;
   __syncthreads();
   value = nothing;
-  for (const float warp : warps) value = join(value, warp);
+  for (const float warp : by_warp) value = join(value, warp);
   return value;
 }
 __device__ inline float block_sum(float value) {
