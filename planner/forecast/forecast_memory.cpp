@@ -118,28 +118,36 @@ bool survives(const ForecastContext& k, const LengthVariation& v, int stage,
 }
 
 // The room for tensors that a stage comes to need, of `room` and more, where it is given more
-// whenever it misses some, unless that has been played (`same_as` as in MemoryPlays).
+// whenever it misses some, unless that has been played (`same_as` as in MemoryPlays). From
+// `enough` on, if that is given, the answer says no more than that.
 Bytes raised_room(const ForecastContext& k, const LengthVariation& v, int stage, int same_as,
-                  Bytes room, std::vector<RoomRaised>& raised) {
+                  Bytes room, std::vector<RoomRaised>& raised,
+                  std::optional<Bytes> enough = std::nullopt) {
   for (const RoomRaised& r : raised) {
     if (r.stage != same_as) continue;
-    if (r.from == room || (r.to == room && r.enough)) return r.to;
+    const bool told = !r.ended || (enough && r.to >= *enough);
+    if ((r.from == room && told) || (r.to == room && r.enough)) return r.to;
   }
   PlayVariation how = v.play;
   how.raises_capacity = true;
+  how.raised_enough = enough;
   const StageMemory grown = play_again(k, stage, room, how);
-  raised.push_back({same_as, room, *grown.capacity, grown.kept_all});
-  return *grown.capacity;
+  const Bytes to = *grown.capacity;
+  const bool ended = enough && to >= *enough;
+  raised.push_back({same_as, room, to, grown.kept_all && !ended, ended});
+  return to;
 }
 
 // The same, but so that it is enough from the start: with more room the allocator caches more
 // before it gives anything back, which may leave other pieces.
 Bytes least_room(const ForecastContext& k, const LengthVariation& v, int stage, int same_as,
-                 Bytes room, std::vector<RoomRaised>& raised) {
-  for (Bytes more = raised_room(k, v, stage, same_as, room, raised); more > room;
-       more = raised_room(k, v, stage, same_as, room, raised))
+                 Bytes room, std::vector<RoomRaised>& raised,
+                 std::optional<Bytes> enough = std::nullopt) {
+  for (;;) {
+    const Bytes more = raised_room(k, v, stage, same_as, room, raised, enough);
+    if (more == room || (enough && more >= *enough)) return more;
     room = more;
-  return room;
+  }
 }
 
 // The card that a stage is told of: its own where it does there, else the least one where that is
@@ -266,6 +274,19 @@ Bytes room_for_tensors(const ForecastContext& k, int stage, Bytes nccl,
 // they are told alone, without a play. A preference.
 constexpr int far_off = 2;
 
+// What a card without end reserves at most, of all that is told of a stage: a larger card than this
+// would change nothing.
+Bytes most_reserved(const ForecastContext& k, int stage, const StageMemory& memory) {
+  return std::max({memory.first_step.reserved, memory.steady.reserved,
+                   while_saving(k, stage, memory).reserved});
+}
+
+// Where the cache fills the card: from so much on, needed() tells no less than the peak.
+Bytes as_good_as_full(const ForecastContext& k, int stage, const MemoryPeak& peak, Bytes room) {
+  const Bytes card = smallest_group(k.question.cluster, k.question.plan, stage).gpu.usable_memory();
+  return std::min(room, peak.reserved) - scaled(card, worth_telling_apart) + Bytes(1);
+}
+
 // Of stages that hold more than their GPU has, or whose cache fills it.
 std::shared_ptr<const MemoryPlays> with_least_rooms(const ForecastContext& k,
                                                     const LengthVariation& v, Bytes nccl,
@@ -281,8 +302,10 @@ std::shared_ptr<const MemoryPlays> with_least_rooms(const ForecastContext& k,
     const bool far = held > std::int64_t{far_off} * room;
     const int same = more->same_as[at];
     const Bytes least = far           ? held
-                        : held > room ? raised_room(k, v, stage, same, held, more->raised)
-                                      : least_room(k, v, stage, same, held, more->raised);
+                        : held > room ? raised_room(k, v, stage, same, held, more->raised,
+                                                    most_reserved(k, stage, plays->stages[at]))
+                                      : least_room(k, v, stage, same, held, more->raised,
+                                                   as_good_as_full(k, stage, peak, room));
     more->least_rooms[at] = LeastRoom{room, least};
   }
   return more == nullptr ? plays : more;

@@ -14,9 +14,10 @@ std::uint32_t divisions_for(std::uint64_t size, const PowerOfTwoDivisions& divis
 
 // `size` is more than `divisions` minimal blocks, so a step is at least one minimal block.
 Bytes next_division(std::uint64_t size, std::uint32_t divisions) {
-  if (std::has_single_bit(size)) return Bytes(static_cast<std::int64_t>(size));
-  const std::uint64_t step = std::bit_floor(size) / divisions;
-  return round_up(Bytes(static_cast<std::int64_t>(size)), Bytes(static_cast<std::int64_t>(step)));
+  const std::uint64_t power = std::bit_floor(size);
+  if (size == power) return Bytes(static_cast<std::int64_t>(size));
+  const std::uint64_t below = power / divisions - 1;  // a step is a power of two
+  return Bytes(static_cast<std::int64_t>((size + below) & ~below));
 }
 
 std::string mib(Bytes size) { return std::to_string(size.value >> 20) + " MiB"; }

@@ -152,6 +152,11 @@ class CachingAllocator {
     return divides_ ? block_size(request, settings_.roundup_power2_divisions)
                     : plain_block_size(request);
   }
+  // plain_block_size() of a request of more than nothing, without a division.
+  static constexpr Bytes in_units(Bytes request) {
+    constexpr std::int64_t below = min_block_size.value - 1;
+    return Bytes((request.value + below) & ~below);
+  }
   BlockPool& pool_of(StreamId stream, bool small);
   void open_pool(std::size_t index);
   FreeBlockSet::Position cached(const BlockPool& pool, Bytes size) const;
@@ -204,7 +209,7 @@ inline MaybeBlock CachingAllocator::allocate(Bytes request, StreamId stream) {
   const auto bytes = static_cast<std::uint64_t>(request.value);
   if (!plain_ || bytes - 1 >= one_exabyte - 1) [[unlikely]]
     return allocate_otherwise(request, stream);
-  const Bytes size(static_cast<std::int64_t>((bytes + 511) & ~std::uint64_t{511}));
+  const Bytes size = in_units(request);
   BlockPool& pool = pool_of(stream, is_small(size));
   const FreeBlockSet::Position at = pool.free.best_fit(size);
   if (at == nullptr) return take_new(pool, request, size);
@@ -226,7 +231,7 @@ inline void CachingAllocator::free(BlockId block) { free_here(block); }
 
 inline std::optional<Bytes> CachingAllocator::touch(Bytes request) {
   if (request <= Bytes{} || ages_) return std::nullopt;
-  const Bytes size = rounded(request);
+  const Bytes size = plain_ ? in_units(request) : rounded(request);
   const BlockPool& pool = pool_of({}, is_small(size));
   const FreeBlockSet::Position at = cached(pool, size);
   if (at == nullptr) return std::nullopt;

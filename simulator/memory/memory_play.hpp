@@ -25,6 +25,8 @@ struct PlayVariation {
   // Where tensors hold more than this, the play may end: nobody asks for its figures then.
   std::optional<Bytes> most_allocated = std::nullopt;
   bool raises_capacity = false;  // by what is missed, wherever it is
+  // Where the capacity has been raised to this, the play may end: nobody asks how much further.
+  std::optional<Bytes> raised_enough = std::nullopt;
 };
 
 struct StageMemory {

@@ -15,12 +15,14 @@ StagePlayer::StagePlayer(const Workload& w, const ParallelPlan& plan,
       f_(w.framework),
       plan_(plan),
       habits_(w.framework, plan),
+      fuses_gradients_(habits_.persistent_gradients && f_.gradient_fusion),
       embedding_(embedding_gathers(w, plan)),
       chunks_(&chunks),
       ledger_(allocator_settings(w.framework), capacity, variation.raises_capacity),
       offload_(ledger_, plan.offloaded_share),
       lag_(ledger_, nccl_stream, variation.lead),
       most_(variation.most_allocated),
+      raised_enough_(capacity ? variation.raised_enough : std::nullopt),
       kept_(w, habits_, ledger_),
       nodes_(w, plan, ledger_),
       optimizer_(w, plan, ledger_) {
@@ -52,7 +54,8 @@ void StagePlayer::play_step(const std::vector<Slot>& order) {
   }
   lag_.begin();
   for (std::size_t at = 0; at < order.size(); ++at) {
-    if (ledger_.exhausted() || given_up()) return;  // the rest would say nothing
+    // The rest would say nothing.
+    if (ledger_.exhausted() || given_up() || raised_enough()) return;
     const Slot& slot = order[at];
     last_microbatch_ = slot.microbatch == last[static_cast<std::size_t>(slot.chunk)];
     fetch_next_backward(order, at);
@@ -123,7 +126,10 @@ void StagePlayer::run(const std::vector<MemoryEvent>& events, Slots& slots, std:
         break;
       case EventKind::weight_gradient:
       case EventKind::stored_gradient:
-        make_gradient(e.bytes, c, i, e.kind == EventKind::stored_gradient);
+        if (fuses_gradients_)
+          largest_gradient_ = std::max(largest_gradient_, e.bytes);
+        else
+          make_gradient(e.bytes, c, i, e.kind == EventKind::stored_gradient);
         break;
     }
   }
@@ -140,7 +146,7 @@ void StagePlayer::forward(const Slot& slot) {
   flight.carried = ledger_.open(
       first.graph.tensors[static_cast<std::size_t>(first.graph.input)].bytes, activations);
   for (std::size_t i = 0; i < chunk.layers.size(); ++i) {
-    if (given_up()) return;
+    if (given_up() || raised_enough()) return;
     const LayerScript& script = chunk.layers[i].definition->script;
     Slots& slots = flight.layers[i];
     slots.assign(static_cast<std::size_t>(script.slots), {});
@@ -229,6 +235,7 @@ void StagePlayer::backward(const Slot& slot) {
   flight.carried = ledger_.open(
       last.graph.tensors[static_cast<std::size_t>(last.graph.output)].gradient_bytes, temporaries);
   for (std::size_t i = chunk.layers.size(); i-- > 0;) {
+    if (raised_enough()) return;
     const LayerScript& script = chunk.layers[i].definition->script;
     Slots& slots = flight.layers[i];
     const bool loss_first =

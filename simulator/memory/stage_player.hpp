@@ -38,6 +38,8 @@ class StagePlayer {
   Bytes reserved_at_step() const { return reserved_at_step_; }
   // Whether more than anybody asks for has been allocated.
   bool given_up() { return given_up_ = given_up_ || (most_ && ledger_.most_allocated() > *most_); }
+  // Whether the capacity has been raised so far that nobody asks for more.
+  bool raised_enough() const { return raised_enough_ && *ledger_.capacity() >= *raised_enough_; }
   Bytes most_on_host() const { return offload_.most_on_host(); }
 
  private:
@@ -125,12 +127,13 @@ class StagePlayer {
   const Framework& f_;
   const ParallelPlan& plan_;
   const StageHabits habits_;
+  const bool fuses_gradients_;  // products add theirs into buffers that stay: nothing is made
   const EmbeddingGathers embedding_;
   const std::vector<ModelChunk>* chunks_;  // of the sequence length that is played
   MemoryLedger ledger_;
   ActivationOffload offload_;
   StreamLag lag_;
-  std::optional<Bytes> most_;
+  std::optional<Bytes> most_, raised_enough_;
   std::vector<Holding> fixed_;
   std::vector<Holding> held_;       // by the model's output of this microbatch,
   std::vector<Holding> left_;       // and by the one before, which the training loop still has
