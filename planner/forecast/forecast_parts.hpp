@@ -43,7 +43,7 @@ struct RoomRaised {
   int stage = 0;  // of MemoryPlays::same_as
   Bytes from, to;
   bool enough = false;  // a card with `to` from the start does not grow (StageMemory::kept_all)
-  bool ended = false;   // when it had grown to `to`: nobody asked for more (grows_until)
+  bool ended = false;   // there by PlayVariation::raised_enough: it may have grown further
 };
 
 // What the allocation streams depend on beside workload and plan, and what came of them.

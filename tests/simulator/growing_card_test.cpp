@@ -44,6 +44,29 @@ TEST_CASE("a card that is large enough does not grow", "[memory_play]") {
   CHECK(*on_growing_card(gpu, enough).capacity == enough);
 }
 
+// The card grows as it would without an end, by the same steps, to the first that is enough: half
+// way from where it begins to where it would end, and further than that, which it never comes to.
+// Where it begins with enough, no layer is played: the model is loaded, and nothing more.
+TEST_CASE("a card that has grown enough is not played further", "[memory_play]") {
+  const SmallPlay gpu(3072, "none");
+  const StageMemory free = gpu.play();
+  const Bytes from = free.peak().allocated;
+  PlayVariation how;
+  how.raises_capacity = true;
+  const Bytes whole = *gpu.play(how, from).capacity;
+  REQUIRE(whole > from);
+  how.raised_enough = Bytes((from + whole).value / 2);
+  const Bytes ended = *gpu.play(how, from).capacity;
+  CHECK(ended >= *how.raised_enough);
+  CHECK(ended <= whole);
+  how.raised_enough = whole + Bytes(1);
+  CHECK(*gpu.play(how, from).capacity == whole);
+  how.raised_enough = from;
+  const StageMemory loaded = gpu.play(how, from);
+  CHECK(*loaded.capacity == from);
+  CHECK(loaded.after_step == free.loaded);
+}
+
 // Of 150 MiB 100 are taken, and 100 more are missed while nothing is cached: the card grows to 200,
 // and all is as on one of 200. Then the first 100 are given back for 300, which still lack 200.
 TEST_CASE("a growing card tells whether it has given anything back before", "[memory_play]") {
