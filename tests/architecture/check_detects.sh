@@ -73,6 +73,8 @@ accepts planner/main.cpp '#include "planner/commands/fit.hpp"\n'
 refuses 'planner/ may not include' planner/commands/fit.cpp '#include "calibrate/fit.hpp"\n'
 refuses 'calibrate/ may not include' calibrate/fit.cpp '#include "simulator/engine.hpp"\n'
 refuses 'catalog/ may not include' catalog/gpu.cpp '#include "gpu.hpp"\n'
+refuses 'by a private number' catalog/gpu.json '{"source": "text, stored file id 123456789"}\n'
+accepts catalog/gpu.json '{"source": "text in a public repo, profile ids 1 and 2"}\n'
 refuses '<nlohmann/json.hpp> is allowed only' simulator/engine.cpp '#include <nlohmann/json.hpp>\n'
 refuses '<nlohmann/json.hpp> is allowed only' catalog/gpu.hpp \
   '#pragma once\n#include <nlohmann/json.hpp>\n'
