@@ -161,16 +161,44 @@ TrainingLoad training_load(JsonReader r) {
   return l;
 }
 
-FamilyCalibration family(JsonReader& r) {
+bool same_kernel(const AttentionCalibration& a, const AttentionCalibration& b) {
+  return a.kernel == b.kernel;
+}
+
+// A family that is `like` one above it has its rows, but for the groups and the attention kernels
+// that it states.
+FamilyCalibration family(JsonReader& r, const std::vector<FamilyCalibration>& above) {
   FamilyCalibration f;
-  f.family = r.text("family");
-  f.gemm = gemm(r.object("gemm"));
+  const std::string name = r.text("family");
+  const std::optional<std::string> like = r.maybe_text("like");
+  if (like) {
+    const auto of = std::find_if(above.begin(), above.end(),
+                                 [&](const FamilyCalibration& a) { return a.family == *like; });
+    if (of == above.end())
+      r.problem("like", "a family above this one");
+    else
+      f = *of;
+  }
+  f.family = name;
+  const auto states = [&](std::string_view group) { return !like || r.has(group); };
+  if (states("gemm")) f.gemm = gemm(r.object("gemm"));
   if (r.has("training_load")) f.training_load = training_load(r.object("training_load"));
-  f.default_attention = r.choice("default_attention", attention_names);
-  for (JsonReader& a : r.objects("attention")) f.attention.push_back(attention(a));
+  if (states("default_attention"))
+    f.default_attention = r.choice("default_attention", attention_names);
+  if (states("attention"))
+    for (JsonReader& a : r.objects("attention")) {
+      const AttentionCalibration own = attention(a);
+      const auto known =
+          std::find_if(f.attention.begin(), f.attention.end(),
+                       [&](const AttentionCalibration& k) { return same_kernel(k, own); });
+      if (like && known != f.attention.end())
+        *known = own;
+      else
+        f.attention.push_back(own);
+    }
   if (f.attention.empty()) r.problem("attention", "at least one kernel");
-  f.memory = memory(r.object("memory"));
-  f.context = context(r.object("context"));
+  if (states("memory")) f.memory = memory(r.object("memory"));
+  if (states("context")) f.context = context(r.object("context"));
   r.finish();
   return f;
 }
@@ -280,7 +308,7 @@ Profile profile(JsonReader& r) {
   p.gemm_layout = gemm_layout(r.object("gemm_layout"));
   p.eager_attention = eager_attention(r.object("eager_attention"));
   for (JsonReader& m : r.objects("measured_matmuls")) p.matmuls.push_back(measured_matmul(m));
-  for (JsonReader& f : r.objects("families")) p.families.push_back(family(f));
+  for (JsonReader& f : r.objects("families")) p.families.push_back(family(f, p.families));
   if (p.families.empty()) r.problem("families", "a row for unknown families");
   return p;
 }

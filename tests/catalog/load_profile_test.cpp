@@ -84,6 +84,30 @@ TEST_CASE("what no family can do is a problem with its place") {
                  "/families/0/gemm/sustained_fraction"));
 }
 
+// Blackwell Ultra states cuDNN's attention alone and has all else from Blackwell: products, clocks,
+// bytes and the other two kernels.
+TEST_CASE("a family that is like another has its rows, but for what it states") {
+  const Result<Profile> profile = load_profile(profile_root + "/profiles/published.json");
+  REQUIRE(profile);
+  const FamilyCalibration& of = profile->row("blackwell-dc");
+  const FamilyCalibration& own = profile->row("blackwell-ultra");
+  CHECK(own.gemm.best_fraction == of.gemm.best_fraction);
+  CHECK(own.training_load.matmul == of.training_load.matmul);
+  CHECK(own.memory.fraction == of.memory.fraction);
+  CHECK(own.context.cuda_context == of.context.cuda_context);
+  CHECK(own.default_attention == of.default_attention);
+  REQUIRE(own.attention.size() == of.attention.size());
+  for (std::size_t i = 0; i < of.attention.size(); ++i) {
+    const AttentionCalibration &a = own.attention[i], &b = of.attention[i];
+    INFO(name(a.kernel));
+    CHECK(a.kernel == b.kernel);
+    const bool same = a.rows.front().forward.fraction == b.rows.front().forward.fraction;
+    CHECK(same == (a.kernel != FusedAttention::cudnn));
+  }
+  CHECK(
+      mentions(altered("\"like\": \"blackwell-dc\"", "\"like\": \"blackwell-geforce\""), "/like"));
+}
+
 TEST_CASE("a missing file and a missing link calibration are problems of a file") {
   const Result<Profile> none = load_profile(profile_root + "/profiles/none.json");
   REQUIRE_FALSE(none);
