@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "simulator/costs/kernel_model.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/kernel_points.hpp"
 
@@ -93,6 +94,31 @@ TEST_CASE("the median set is within 6 per cent for products and for attention") 
       if (s.measured.size() > 1) medians.push_back(s.median_error());
     std::sort(medians.begin(), medians.end());
     CHECK(medians[medians.size() / 2] <= 0.06);
+  }
+}
+
+// Two sequences of 4,096 tokens, heads of 64 (NVIDIA/cudnn-frontend, gpt_oss: windows of 128 at
+// 3929da2e, April 2026, of 1,024 before 50c8aeb, February): a window's work is its own, not the
+// square's.
+TEST_CASE("heads of 64 in windows take what cuDNN's authors timed") {
+  struct Timed {
+    const char* gpu;
+    int heads, kv_heads;
+    std::int64_t window;
+    double forward_us, backward_us;
+  };
+  for (const Timed& t :
+       {Timed{"gb200", 128, 128, 128, 210, 465}, Timed{"gb200", 64, 8, 1024, 209, 487},
+        Timed{"gb300", 128, 128, 128, 202, 442}, Timed{"gb300", 64, 8, 1024, 178, 472}}) {
+    INFO(t.gpu << ", window " << t.window);
+    const KernelModel model(catalogued_gpu(t.gpu), published_profile(),
+                            {FusedAttention::cudnn, KernelStyle::fused});
+    AttentionWork work;
+    work.batch = 2, work.heads = t.heads, work.kv_heads = t.kv_heads, work.head_dim = 64;
+    work.queries = 4096, work.keys = t.window;
+    CHECK(model.attention(work).value * 1e6 == Approx(t.forward_us).epsilon(0.03));
+    work.backward = true;
+    CHECK(model.attention(work).value * 1e6 == Approx(t.backward_us).epsilon(0.03));
   }
 }
 
