@@ -331,7 +331,10 @@ struct Framework {
   double host_us_per_gradient_stage_2 = 0;  // [us] of ZeRO-2's
   double host_us_per_stepped_tensor = 0;    // [us] of clipping, update and zeroing
   bool loads_whole_model_on_gpu = false;    // while loading, beside the shard, on every rank
-  bool loads_every_rank_on_host = false;    // each local rank reads its own copy of the weights
+  // Embedding and head are made fp32, one after the other, and 16 bits again, unless ranks share
+  // the weights.
+  bool widens_tables_on_load = false;
+  bool loads_every_rank_on_host = false;  // each local rank reads its own copy of the weights
   // Of one process: device_map sends every tensor to the GPU as it is read.
   bool loads_alone_on_gpu = false;
   std::string optimizer = "adamw";

@@ -302,6 +302,7 @@ void read_finetuning(JsonReader& r, Framework& f) {
   f.unties_embeddings = r.maybe_flag("unties_embeddings").value_or(false);
   f.ties_over_stages = r.maybe_flag("ties_over_stages").value_or(true);
   f.loads_whole_model_on_gpu = r.flag("loads_whole_model_on_gpu");
+  f.widens_tables_on_load = r.maybe_flag("widens_tables_on_load").value_or(false);
   f.loads_every_rank_on_host = r.flag("loads_every_rank_on_host");
   f.loads_alone_on_gpu = r.maybe_flag("loads_alone_on_gpu").value_or(false);
   f.adapter_rank = r.integer("adapter_rank", 1, 100000);

@@ -82,6 +82,15 @@ const GpuReading* gpu_meant(const Reading& reading, const std::string& text) {
   return longer ? other : row;
 }
 
+// The card whose own name the text is, unless a row reads that very text: "H100-SXM5-64GB" is not
+// the H100 that the row "h100" means.
+std::optional<Gpu> gpu_named(const ReplayContext& c, const std::string& text,
+                             const GpuReading* row) {
+  if (row != nullptr && row->text.size() >= text.size()) return std::nullopt;
+  const auto gpu = find_gpu(c.catalog, text);
+  return gpu ? std::optional<Gpu>(**gpu) : std::nullopt;
+}
+
 }  // namespace
 
 bool gpu_stated(const ReplayContext& c) {
@@ -97,7 +106,9 @@ Part<Gpu> replay_gpu(const ReplayContext& c, Notes& notes) {
     notes.push_back("GPU not stated: memory as on " + (*gpu)->name + ", and no time");
     return **gpu;
   }
-  if (const GpuReading* row = gpu_meant(c.reading, *text)) {
+  const GpuReading* row = gpu_meant(c.reading, *text);
+  if (const auto named = gpu_named(c, *text, row)) return *named;
+  if (row != nullptr) {
     const auto part = stated(c, &PhraseReading::gpu);
     if (part && !row->assumed.empty()) {
       const auto gpu = find_gpu(c.catalog, *part);
@@ -110,7 +121,6 @@ Part<Gpu> replay_gpu(const ReplayContext& c, Notes& notes) {
     if (!row->assumed.empty()) notes.push_back("GPU \"" + *text + "\": " + row->assumed);
     return **gpu;
   }
-  if (const auto gpu = find_gpu(c.catalog, *text)) return **gpu;
   return Skipped{"GPU not in the catalog", *text};
 }
 

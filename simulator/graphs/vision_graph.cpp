@@ -31,6 +31,7 @@ Workload tower_workload(const Workload& w, std::int64_t patches, std::int64_t im
   tower.sequences_per_sample = static_cast<int>(images);
   tower.causal = false;
   tower.hidden_dropout = tower.attention_dropout = false;
+  if (tower.adapter.base == Quantization::gptq) tower.adapter.base = Quantization::none;
   return tower;
 }
 
@@ -170,12 +171,20 @@ void add_image_tokens(LayerGraph& graph, std::int64_t bytes) {
   graph.operators.push_back(std::move(op));
 }
 
+// GPTQ packs the decoder's blocks alone (AutoGPTQ auto_gptq/modeling/qwen.py: transformer.visual is
+// one of outside_layer_modules).
+void leave_unquantized(LayerParameters& p) {
+  p.other += std::exchange(p.linear, 0);
+  p.linear_sides = {};
+}
+
 }  // namespace
 
 LayerGraph vision_graph(const Workload& w, const ParallelPlan& plan) {
   const GraphBuilder stream(w, plan, false);
   const std::int64_t bytes = stream.sequence_tokens() * w.model.hidden * stream.stream_element();
   LayerGraph graph = Tower(w, plan).all();
+  if (w.adapter.base == Quantization::gptq) leave_unquantized(graph.parameters);
   if (w.images.images == 0) {
     graph.operators.clear();
     graph.tensors = {{"input", bytes, MemoryCategory::activations, bytes}};

@@ -77,6 +77,19 @@ void StagePlayer::load_masters() {
       remaps_weights() ? by_matrix(h, h.state.master, keep_master) : keep_master(h.state.master);
 }
 
+// Framework::widens_tables_on_load. Where a table's 16 bits were is too small for another's fp32, so
+// that 4 bytes of each value are reserved; what is allocated counts 2 of the first table too many.
+void StagePlayer::widen_tables() {
+  std::vector<Holding> wide;
+  for (const ModelChunk& chunk : *chunks_)
+    for (const ChunkLayer& layer : chunk.layers) {
+      if (!at_an_end(layer.definition->role)) continue;
+      const LayerParameters& p = layer.definition->graph.parameters;
+      wide.push_back(ledger_.open(4 * (p.other + p.table), temporaries));
+    }
+  close_all(wide);
+}
+
 void StagePlayer::keep(std::int64_t bytes, MemoryCategory category) {
   if (bytes > 0) fixed_.push_back(ledger_.open(bytes, category));
 }

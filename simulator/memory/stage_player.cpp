@@ -30,6 +30,7 @@ StagePlayer::StagePlayer(const Workload& w, const ParallelPlan& plan,
   for (int i = 0; i < calibration.cublas_workspaces + f_.library_workspaces + grouped; ++i)
     fixed_.push_back(ledger_.open(calibration.cublas_workspace.value, workspace));
   for (std::size_t c = 0; c < chunks.size(); ++c) load_chunk(c);
+  if (f_.widens_tables_on_load && !habits_.shards_weights) widen_tables();
   load_masters();
   if (f_.loads_whole_model_on_gpu && habits_.shards_weights) {
     Holding whole = ledger_.open(total_.gathered, gathered_parameters);

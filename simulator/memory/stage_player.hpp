@@ -52,6 +52,7 @@ class StagePlayer {
   void load_masters();
   std::int64_t remapped_bytes(const LayerHoldings& h) const;
   bool remaps_weights() const;
+  void widen_tables();
   void keep(std::int64_t bytes, MemoryCategory category);
   // Unsharded weights of layers [i, i + ahead] in the direction of travel; earlier ones go.
   void gather(std::size_t c, std::size_t i, int direction, double window);

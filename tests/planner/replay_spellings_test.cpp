@@ -126,6 +126,9 @@ TEST_CASE("a card's name with blanks or underscores") {
   };
   CHECK(gpu_of("RTX 4090 24GB") == gpu_of("RTX-4090-24GB"));
   CHECK(gpu_of("A100_SXM_80GB") == gpu_of("A100-SXM-80GB"));
+  // A card's own name is that card, though a shorter row ("h100") fits the same text.
+  CHECK(gpu_of("H100-SXM5-64GB") == "h100-sxm5-64gb");
+  CHECK(gpu_of("H100-SXM5-96GB") == "h100-sxm5-96gb");
 }
 
 // The plan's own key goes before what its script is called.

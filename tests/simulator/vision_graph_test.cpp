@@ -72,6 +72,17 @@ TEST_CASE("the layer has the tower's parameters, with and without images", "[vis
   }
 }
 
+// AutoGPTQ packs the decoder's blocks; bitsandbytes every linear, the tower's too.
+TEST_CASE("GPTQ leaves the tower in 16 bits", "[vision]") {
+  Workload w = seeing({1, 256}, Method::qlora);
+  w.adapter.base = Quantization::nf4;
+  CHECK(vision_graph(w, plan_of(1)).parameters.linear > 0);
+  w.adapter.base = Quantization::gptq;
+  const LayerParameters p = vision_graph(w, plan_of(1)).parameters;
+  CHECK(p.linear == 0);
+  CHECK(p.other == w.model.vision->parameters());
+}
+
 // Every weight but biases and norms multiplies once per patch, those of the merger once per token
 // of m = 4 patches. One image of 256 tokens is 1,024 patches:
 //   patches and blocks 1176 h + L (3 h^2 + h^2 + 3 h f), merger ((m h)^2 + m h o) / m

@@ -50,6 +50,18 @@ TEST_CASE("Weights are there twice while they move into one tensor", "[memory_pl
   CHECK(above_loaded(w, plan) < 0.5 * moved);
 }
 
+// Tables of 32,000 words of 512 values, embedding and head: 2 x 4 B x 16,384,000 in fp32 while they
+// load. One token's activations and the states of adapters are next to nothing.
+TEST_CASE("Tables are fp32 for a moment while they load", "[memory_play]") {
+  Workload w = pretraining(llama(4, 512, 8, 8, 2048, 32000), 1);
+  w.method = Method::lora;
+  const ParallelPlan plan = plan_of(1);
+  const double wide = 2.0 * 4 * 32000 * 512;
+  CHECK(above_loaded(w, plan) < 0.2 * wide);
+  w.framework.widens_tables_on_load = true;
+  CHECK(above_loaded(w, plan) == Approx(wide).epsilon(0.03));
+}
+
 // The reference of preference training is no part of the buffer: it is loaded before, 2 B each.
 TEST_CASE("A frozen copy does not move", "[memory_play]") {
   Workload w = remapping();
