@@ -17,12 +17,15 @@
 #include "calibrate/size_fit.hpp"
 #include "catalog/catalog_root.hpp"
 #include "catalog/device_profile.hpp"
+#include "catalog/find.hpp"
 #include "catalog/json_document.hpp"
+#include "catalog/load.hpp"
 #include "catalog/names.hpp"
 #include "catalog/reading.hpp"
 #include "catalog/whole_file.hpp"
 #include "planner/commands/calibrate_profile.hpp"
 #include "planner/report/calibration_difference.hpp"
+#include "planner/report/calibration_rates.hpp"
 #include "planner/report/calibration_text.hpp"
 #include "planner/report/html_report.hpp"
 #include "planner/report/json_parts.hpp"
@@ -141,6 +144,12 @@ struct Imported {
   Problems problems;
 };
 
+// What is not understood of a log whose format is known is told line by line with the answer.
+std::string why_empty(const ImportedLog& log) {
+  if (log.format.empty()) return log.unread.front().why;
+  return sentence("holds no measurement", log.unread.empty() ? "" : " that is understood");
+}
+
 Imported import_all(const std::vector<std::string>& files,
                     const std::vector<KernelClass>& classes) {
   Imported all;
@@ -153,9 +162,7 @@ Imported import_all(const std::vector<std::string>& files,
     all.measurements.insert(all.measurements.end(), log->measurements.begin(),
                             log->measurements.end());
     if (log->measurements.empty())
-      all.problems.push_back(
-          {ProblemKind::file, file,
-           log->unread.empty() ? "holds no measurement" : log->unread.front().why});
+      all.problems.push_back({ProblemKind::file, file, why_empty(*log)});
     all.logs.push_back(*std::move(log));
   }
   return all;
@@ -178,7 +185,8 @@ Json import_json(const Imported& all, const std::vector<Sweep>& sweeps,
 void print_text(const Imported& all, const std::vector<Sweep>& sweeps,
                 const std::optional<ProfileFit>& fit, const CalibrateOptions& options,
                 std::ostream& out) {
-  for (const ImportedLog& log : all.logs) out << import_text(log);
+  for (const ImportedLog& log : all.logs)
+    if (!log.format.empty()) out << import_text(log);  // else it is a problem, told as one
   if (options.fits)
     for (const Sweep& s : sweeps) out << sweep_text(s, fit_sizes(s.points));
   if (options.check && !sweeps.empty()) out << left_out_text(sweeps);
@@ -272,6 +280,28 @@ int import_logs(const CalibrateOptions& options, const Output& output) {
   return all.problems.empty() ? 0 : report_problems(all.problems, output);
 }
 
+// Of different GPUs: each rate beside its own datasheet's, which says more than their times do.
+Problems add_rates(const DeviceProfile& a, const DeviceProfile& b,
+                   const std::filesystem::path& root, Json& document, std::string& text) {
+  auto known = load_gpus(root);
+  if (!known) return known.error();
+  Catalog catalog;
+  catalog.gpus = *std::move(known);
+  const auto calibration = load_profile((root / "profiles" / "published.json").string());
+  if (!calibration) return calibration.error();
+  std::vector<const Gpu*> gpus;
+  for (const DeviceProfile* p : {&a, &b}) {
+    const auto gpu = find_gpu(catalog, p->gpu);
+    if (!gpu) return {{ProblemKind::file, p->name + ":/device", gpu.error().front().what}};
+    gpus.push_back(*gpu);
+  }
+  const ProfiledGpu first{a, *gpus[0]}, second{b, *gpus[1]};
+  const HostLinks& host = calibration->links.host;
+  document["rates"] = device_rates_json(first, second, host);
+  text = device_rates_text(first, second, host) + text;
+  return {};
+}
+
 int diff_profiles(const CalibrateOptions& options, const Output& output) {
   const auto root = find_catalog_root();
   if (!root) return report_problems(root.error(), output);
@@ -285,10 +315,16 @@ int diff_profiles(const CalibrateOptions& options, const Output& output) {
       problems.insert(problems.end(), profile.error().begin(), profile.error().end());
   }
   if (!problems.empty()) return report_problems(problems, output);
+  Json document = difference_json(profiles[0], profiles[1]);
+  std::string text = difference_text(profiles[0], profiles[1]);
+  if (profiles[0].gpu != profiles[1].gpu)
+    if (const Problems unknown = add_rates(profiles[0], profiles[1], *root, document, text);
+        !unknown.empty())
+      return report_problems(unknown, output);
   if (options.json)
-    output.out << difference_json(profiles[0], profiles[1]).dump(2) << "\n";
+    output.out << document.dump(2) << "\n";
   else
-    output.out << difference_text(profiles[0], profiles[1]);
+    output.out << text;
   return 0;
 }
 

@@ -71,7 +71,6 @@ ProfileDifference difference(const DeviceProfile& a, const DeviceProfile& b) {
 std::string difference_text(const DeviceProfile& a, const DeviceProfile& b) {
   const ProfileDifference d = difference(a, b);
   std::string text;
-  if (a.gpu != b.gpu) text += sentence("different GPUs: ", a.gpu, " and ", b.gpu, "\n");
   Table constants{{"constant", a.name, b.name, "change", ""}, {}};
   for (const ConstantDifference& c : d.constants)
     constants.rows.push_back({c.key, cell(c.a), cell(c.b),
@@ -108,6 +107,7 @@ Json difference_json(const DeviceProfile& a, const DeviceProfile& b) {
   return {{"schema_version", 1},
           {"a", a.name},
           {"b", b.name},
+          {"devices", {{"a", a.gpu}, {"b", b.gpu}}},
           {"constants", constants},
           {"curves", curves}};
 }

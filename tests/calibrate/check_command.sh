@@ -48,6 +48,20 @@ for words in "$folder/nothing.log" "$folder/allreduce.log --out $folder"; do
   alone calibrate import $words 2>/dev/null | grep -q 'read and not kept' && fail "said to be read: $words"
 done
 
+# A file of no format that we know is one problem, told once; what was read beside it is told all the same.
+echo "nothing that we know" >"$folder/junk.txt"
+alone calibrate import "$folder/junk.txt" "$folder/allreduce.log" >"$folder/both.txt" 2>"$folder/error.txt"
+(($? == 4)) || fail "a file of no known format is not told by the exit code"
+grep -q 'junk.txt' "$folder/both.txt" && fail "a file that is not understood is told of twice"
+[[ $(grep -c 'junk.txt: no format' "$folder/error.txt") == 1 ]] || fail "junk.txt: $(<"$folder/error.txt")"
+grep -q '^allreduce.log: nccl-tests' "$folder/both.txt" || fail "the other file is not told of"
+
+# Cards of other kinds are held against their own datasheets: a 4090's 16 lanes of PCIe 4, an A100's NVLink.
+alone calibrate diff rtx-4090-peer-access-off a100-sxm4-80gb-published >"$folder/diff.txt" || fail "diff of two cards"
+for said in 'different GPUs' "of PCIe's 31.5" "of NVLink's 300.0"; do
+  grep -qF "$said" "$folder/diff.txt" || fail "diff of two cards lacks \"$said\": $(<"$folder/diff.txt")"
+done
+
 alone calibrate diff "$folder/mine.json" "$folder/mine.json" >"$folder/diff.txt" || fail "diff"
 grep -q 'links.shm' "$folder/diff.txt" || fail "diff names no constant"
 grep -q 'apart' "$folder/diff.txt" && fail "a profile is not apart from itself"

@@ -297,6 +297,10 @@ TEST_CASE("calibrate answers as its schemas say", "[schemas]") {
   const Json apart = calibrated("diff --json " + out + " rtx-4090-peer-access-off");
   check_strictly(schema_of("calibrate-diff"), apart);
   CHECK_FALSE(apart["constants"].empty());
+  const Json others = calibrated("diff --json rtx-4090-peer-access-off h200-sxm-141gb-published");
+  check_strictly(schema_of("calibrate-diff"), others);
+  CHECK(others.at("devices").at("b") == "h200-sxm-141gb");
+  CHECK_FALSE(others.at("rates").empty());
   const Json curves = calibrated("diff --json rtx-4090-peer-access-on rtx-4090-peer-access-off");
   check_strictly(schema_of("calibrate-diff"), curves);
   CHECK_FALSE(curves["curves"].empty());
