@@ -156,6 +156,12 @@ Result<const Transformer*> find_model(const Catalog& catalog, std::string_view n
   return problem;
 }
 
+const Framework* framework_of_id(const Catalog& catalog, std::string_view id) {
+  for (const Framework& f : catalog.frameworks)
+    if (f.id == id) return &f;
+  return nullptr;
+}
+
 Result<const Framework*> find_framework(const Catalog& catalog, std::string_view name) {
   for (const Framework& f : catalog.frameworks)
     if (same_name(f.id, name) || same_name(f.name, name)) return &f;

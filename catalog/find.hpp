@@ -24,5 +24,7 @@ Result<const Transformer*> find_model(const Catalog& catalog, std::string_view n
 // By id, name or one of the `match` words, of which a version may follow ("TRL 0.9"). The free text
 // of a run record is read by framework_meant (framework.hpp), which is not as strict.
 Result<const Framework*> find_framework(const Catalog& catalog, std::string_view name);
+// By its id alone, for rows that code names; nullptr where the catalog has no such row.
+const Framework* framework_of_id(const Catalog& catalog, std::string_view id);
 
 }  // namespace shardwise

@@ -341,6 +341,9 @@ struct Framework {
 
   // What a question leaves out when it names this framework.
   DType compute = DType::bf16;
+  // Of plans that split the model and shard nothing of it, where FSDP alone lowers precision to
+  // 16 bits.
+  std::optional<DType> compute_unsharded;
   int default_zero_stage = 0;             // with more than one data-parallel rank
   std::optional<int> default_vocabulary;  // of its usual tokenizer
   std::optional<int> default_microbatch;  // sequences per GPU and pass

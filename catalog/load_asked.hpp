@@ -19,7 +19,8 @@ struct AskedOfCatalog {
 // Problems of files that are not read are not told.
 Result<Catalog> load_asked(const std::filesystem::path& root, const AskedOfCatalog& asked);
 
-// The rows of these ids and of the engines that they change to with ZeRO (Framework::with_zero).
+// The rows of these ids and of the engines that they change to with ZeRO (Framework::with_zero). An
+// answer may come to them, or may not: those that the catalog has no file of are left out.
 Result<std::vector<Framework>> load_named_frameworks(const std::filesystem::path& root,
                                                      std::vector<std::string> ids);
 

@@ -338,6 +338,7 @@ void read_defaults(JsonReader& r, Framework& f) {
   f.optimizer = r.text("optimizer");
   if (optimizer_named(f.optimizer) == nullptr) r.problem("optimizer", "the name of an optimizer");
   f.compute = dtype(r, "compute");
+  f.compute_unsharded = maybe_dtype(r, "compute_unsharded");
   f.default_zero_stage = r.integer("default_zero_stage", 0, 3);
   f.default_vocabulary = r.maybe_integer("default_vocabulary", 1, 100'000'000);
   f.default_microbatch = r.maybe_integer("default_microbatch", 1, 1'000'000);
@@ -419,7 +420,11 @@ Result<std::vector<Framework>> load_named_frameworks(const std::filesystem::path
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   std::vector<std::filesystem::path> files;
-  for (const std::string& id : ids) files.push_back(root / "frameworks" / (id + ".json"));
+  for (const std::string& id : ids) {
+    std::filesystem::path file = root / "frameworks" / (id + ".json");
+    std::error_code unreadable;  // told of where the file is opened
+    if (std::filesystem::exists(file, unreadable) || unreadable) files.push_back(std::move(file));
+  }
   auto rows = load_files<Framework>(files, "frameworks", read_row);
   if (!rows) return rows;
   std::vector<std::string> with_engines = ids;

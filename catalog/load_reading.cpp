@@ -200,9 +200,6 @@ void read_numbers(JsonReader& r, Reading& out) {
     return FormatFallback{row_named(e, "format", dtype_rows).dtype,
                           row_named(e, "instead", dtype_rows).dtype, flag(e, "unstated")};
   });
-  read_rows(r, "sharded_formats", out.sharded_formats, [](JsonReader& e) {
-    return ShardedFormat{e.text("framework"), row_named(e, "otherwise", dtype_rows).dtype};
-  });
   read_rows(r, "quantizations", out.quantizations, [](JsonReader& e) {
     return QuantizationReading{e.text("text"),
                                row_named(e, "quantization", quantization_rows).quantization};

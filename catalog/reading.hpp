@@ -55,10 +55,6 @@ struct FormatFallback {  // a GPU without `format` computes in `instead`
   DType format = DType::bf16, instead = DType::fp16;
   bool unstated = false;  // only where nobody says `format`: it is emulated where somebody does
 };
-struct ShardedFormat {  // a framework that leaves fp32 only where FSDP wraps the model
-  std::string framework;
-  DType otherwise = DType::fp32;
-};
 struct QuantizationReading {
   std::string text;
   Quantization quantization = Quantization::nf4;
@@ -158,7 +154,6 @@ struct Reading {
   std::vector<MethodReading> methods;
   std::vector<PrecisionReading> precisions;
   std::vector<FormatFallback> fallbacks;
-  std::vector<ShardedFormat> sharded_formats;
   std::vector<QuantizationReading> quantizations;
   std::vector<OptimizerReading> optimizers;
   std::vector<ScheduleReading> schedules;

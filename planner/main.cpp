@@ -192,7 +192,7 @@ std::optional<std::string> unknown_flag(const CLI::App& app, int argc, char** ar
 struct ForeignFlag {
   std::string_view flag, meant;
 };
-constexpr std::array<ForeignFlag, 26> foreign_flags{
+constexpr std::array<ForeignFlag, 36> foreign_flags{
     {{"--model", "MODEL without a flag"},
      {"-m", "--method, or MODEL without a flag"},
      {"--lora", "--method lora"},
@@ -201,6 +201,16 @@ constexpr std::array<ForeignFlag, 26> foreign_flags{
      {"--full", "--method full"},
      {"--pretrain", "--method pretrain"},
      {"--seqlen", "--seq"},
+     {"--sequence", "--seq"},
+     {"--sequence-length", "--seq"},
+     {"--max-seq-length", "--seq"},
+     {"--cutoff-len", "--seq"},
+     {"--model-max-length", "--seq"},
+     {"--bs", "--batch"},
+     {"--mbs", "--microbatch"},
+     {"--num-gpus", "--gpus (8xH100-SXM)"},
+     {"--max-memory-fraction", "--max-memory"},
+     {"--cpu-ram", "--host-ram"},
      {"--seq-len", "--seq"},
      {"--seq-length", "--seq"},
      {"--max-seq-len", "--seq"},
@@ -220,10 +230,12 @@ constexpr std::array<ForeignFlag, 26> foreign_flags{
      {"--quant", "--quantization"},
      {"--vram", "--gpus (1x24GB)"}}};
 
-std::string_view meant_by(const CLI::App& app, const std::string& word) {
-  const std::string flag = word.substr(0, word.find('='));
+std::string meant_by(const CLI::App& app, const std::string& word) {
+  std::string flag = word.substr(0, word.find('='));
+  std::replace(flag.begin(), flag.end(), '_', '-');  // as trainers spell theirs
+  if (flag != word.substr(0, flag.size()) && app.get_option_no_throw(flag) != nullptr) return flag;
   for (const ForeignFlag& row : foreign_flags)
-    if (row.flag == flag && app.get_option_no_throw(flag) == nullptr) return row.meant;
+    if (row.flag == flag && app.get_option_no_throw(flag) == nullptr) return std::string(row.meant);
   return {};
 }
 
@@ -260,7 +272,7 @@ int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** 
   for (int i = 1; i < argc && !plans; ++i) {
     const std::string word = argv[i];
     if (what.find(word) == std::string::npos) continue;
-    if (const std::string_view meant = meant_by(*inner, word); !meant.empty()) {
+    if (const std::string meant = meant_by(*inner, word); !meant.empty()) {
       std::cerr << "; it is called " << meant << " here";
       break;
     }
@@ -307,6 +319,10 @@ std::optional<int> parsed(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {  // --help and --version
+    if (const auto unknown = unknown_command(app, argc, argv)) {
+      std::cerr << "shardwise: " << *unknown << '\n';
+      return static_cast<int>(ProblemKind::request);
+    }
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
     return explain(app, e, argc, argv);

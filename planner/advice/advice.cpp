@@ -132,6 +132,9 @@ void other_method(AdviceTrial& t, Method method) {
       if (k.method == method) return record(*k.chosen);
   ResolvedRequest r = t.request;
   if (elsewhere) r.asked.framework.reset();
+  if (!r.asked.framework &&
+      lacking_file(r.facts->catalog, usual_framework(method, t.cluster.gpus())))
+    return;
   r.asked.plans.clear();
   if (method != Method::qlora) r.asked.quantization.reset();
   if (const auto chosen = choose_fitting(r, method, t.cluster)) record(*chosen);
@@ -162,6 +165,7 @@ void leaner_framework(AdviceTrial& t) {
   if (asked.framework || !asked.plans.empty() || asked.preference != nullptr) return;
   if (leaner.empty() || t.cluster.nodes() > 1 || t.question().workload.framework.id == leaner)
     return;
+  if (lacking_file(t.request.facts->catalog, leaner)) return;
   ResolvedRequest r = t.request;
   r.asked.framework = std::string(leaner);
   auto chosen = choose_fitting(r, t.method, t.cluster);
@@ -224,6 +228,7 @@ bool within_reach(const AdviceTrial& t, Bytes host_ram) {
 void offloading_elsewhere(AdviceTrial& t) {
   const Request& asked = t.request.asked;
   if (asked.framework || !asked.plans.empty() || !row(t.method).trains_base) return;
+  if (lacking_file(t.request.facts->catalog, offloads_most)) return;
   ResolvedRequest r = t.request;
   r.asked.framework = std::string(offloads_most);
   r.asked.offload = Offload{true, true, false};

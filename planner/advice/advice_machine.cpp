@@ -8,6 +8,7 @@
 #include "planner/choice/workload_choice.hpp"
 #include "planner/figures.hpp"
 #include "planner/forecast/model_states.hpp"
+#include "planner/request/usual_framework.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/rank_layout.hpp"
 
@@ -98,6 +99,9 @@ std::string more_cards(const AdviceTrial& t, int count, const Cluster& cluster) 
 void advise_several(AdviceTrial& t) {
   const Gpu& gpu = t.cluster.groups.front().gpu;
   if (!t.request.asked.plans.empty() || !has_price(t.request.facts->catalog.prices, gpu)) return;
+  if (!t.request.asked.framework &&
+      lacking_file(t.request.facts->catalog, usual_framework(t.method, one_box)))
+    return;
   constexpr int most = 2 * one_box;
   const Bytes capacity = gpu.usable_memory();
   int least = 2;

@@ -100,7 +100,7 @@ WhyNot why_not(const ResolvedRequest& r, const ReferencePlan& reference, const s
   const auto plan = complete_plan(r, first.workload, cluster, text);
   if (!plan) return refuse(plan.error());
   w.plan = whole_text(*plan);
-  const ChosenWorkload chosen = choose_workload(r, method, cluster, plan->zero_stage);
+  const ChosenWorkload chosen = choose_workload(r, method, cluster, *plan);
   const auto f = forecast({chosen.workload, *plan, cluster}, r.facts->profile);
   if (!f) return refuse(f.error());
   w.verdict = judged(*f, r.host_ram_stated);

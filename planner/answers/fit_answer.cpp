@@ -62,8 +62,7 @@ void choose_for_others(const ResolvedRequest& request, Method method, std::size_
   std::vector<ChosenWorkload> workloads(n);
   std::vector<std::size_t> ahead{first}, leader(n, first), rounds[2];
   for (std::size_t i = first + 1; i < n; ++i) {
-    workloads[i] =
-        choose_workload(request, method, request.clusters[i], model.question.plan.zero_stage);
+    workloads[i] = choose_workload(request, method, request.clusters[i], model.question.plan);
     const auto same = std::find_if(ahead.begin(), ahead.end(), [&](std::size_t at) {
       const Workload& before = at == first ? model.question.workload : workloads[at].workload;
       return played_alike(before, workloads[i].workload);

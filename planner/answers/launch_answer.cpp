@@ -13,6 +13,7 @@
 #include "planner/figures.hpp"
 #include "planner/launch/learning_rate.hpp"
 #include "planner/request/foreign_words.hpp"
+#include "planner/request/usual_framework.hpp"
 #include "planner/search/near_batch.hpp"
 #include "planner/search/plan_choice.hpp"
 #include "planner/search/plan_search.hpp"
@@ -57,7 +58,7 @@ Result<Decided> asked_plan(const ResolvedRequest& r, Method method) {
   ChosenWorkload chosen = choose_workload(r, method, cluster, 0);
   auto plan = complete_plan(r, chosen.workload, cluster, r.asked.plans.front());
   if (!plan) return plan.error();
-  chosen = choose_workload(r, method, cluster, plan->zero_stage);
+  chosen = choose_workload(r, method, cluster, *plan);
   Question question{chosen.workload, *std::move(plan), cluster};
   auto f = forecast(question, r.facts->profile, {.unfold = r.asked.unfold});
   if (!f) return f.error();
@@ -114,7 +115,7 @@ Result<Decided> chosen_plan(const ResolvedRequest& request, Method method,
   if (!faster)
     return Decided{std::move(chosen->question), std::move(chosen->forecast),
                    std::move(chosen->notes), true};
-  ChosenWorkload found = choose_workload(r, method, cluster, faster->plan.zero_stage);
+  ChosenWorkload found = choose_workload(r, method, cluster, faster->plan);
   Question question{std::move(found.workload), faster->plan, cluster};
   auto f = forecast(question, r.facts->profile, {.unfold = r.asked.unfold});
   if (!f) return f.error();
@@ -137,7 +138,13 @@ Result<Decided> decided(const Request& request, const LaunchTarget& target, cons
   if (!named) return named.error();
   const Method method = named->methods.front();
   const auto decide = [&](int zero_stage) -> Result<Decided> {
-    if (!stated) asked.framework = std::string(target.framework(method, zero_stage));
+    const std::string_view theirs = target.framework(method, zero_stage);
+    if (const auto lacking = stated ? std::nullopt : lacking_file(facts.catalog, theirs))
+      return Problem{ProblemKind::file, *lacking,
+                     sentence("is not in the catalog: ", target.name,
+                              " is forecast in it where "
+                              "--framework names no other")};
+    if (!stated) asked.framework = std::string(theirs);
     auto r = resolve(asked, facts, UnnamedMethods::one);
     if (!r) return r.error();
     resolved = *std::move(r);
@@ -167,11 +174,12 @@ Result<std::optional<std::string>> forecast_of_another(const ResolvedRequest& r,
   std::optional<std::string> nothing;
   if (!r.asked.framework) return nothing;
   const Method method = q.workload.method;
-  const auto run = find_framework(r.facts->catalog, target.framework(method, q.plan.zero_stage));
-  if (!run || (**run).family == q.workload.framework.family) return nothing;
+  const Framework* run =
+      framework_of_id(r.facts->catalog, target.framework(method, q.plan.zero_stage));
+  if (run == nullptr || run->family == q.workload.framework.family) return nothing;
   const auto f = forecast(question_in(r, q, target), r.facts->profile);
   const std::string told = sentence("The forecast is of ", q.workload.framework.name,
-                                    ", as asked; these files run ", (**run).name);
+                                    ", as asked; these files run ", run->name);
   if (!f) return {sentence(told, ".")};
   const StageForecast& s = f->worst();
   const bool fits = judged(*f, r.host_ram_stated) != Verdict::does_not_fit;
@@ -179,8 +187,8 @@ Result<std::optional<std::string>> forecast_of_another(const ResolvedRequest& r,
     return Problem{ProblemKind::request, "--framework",
                    sentence("this plan fits in ", q.workload.framework.name, " (",
                             shown_gib(asked.worst().peak.device), " per GPU), but the files run ",
-                            (**run).name, ", where it needs ", shown_gib(s.peak.device), " of ",
-                            shown_gib(s.capacity), "; expected --framework ", (**run).id)};
+                            run->name, ", where it needs ", shown_gib(s.peak.device), " of ",
+                            shown_gib(s.capacity), "; expected --framework ", run->id)};
   return {sentence(told, ": ", shown_gib(s.peak.device), " of ", shown_gib(s.capacity),
                    " per GPU, ", shown_time(f->step_time.expected), " a step.")};
 }

@@ -10,6 +10,7 @@
 #include "planner/choice/workload_choice.hpp"
 #include "planner/figures.hpp"
 #include "planner/on_all_cores.hpp"
+#include "planner/request/usual_framework.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/memory/played_alike.hpp"
 
@@ -22,7 +23,7 @@ std::string framework_of(const LaunchTarget& target, const Question& q) {
 
 Workload workload_in(ResolvedRequest theirs, const Question& q, std::string framework) {
   theirs.asked.framework = std::move(framework);
-  return choose_workload(theirs, q.workload.method, q.cluster, q.plan.zero_stage).workload;
+  return choose_workload(theirs, q.workload.method, q.cluster, q.plan).workload;
 }
 
 // What a target would choose otherwise than was forecast, as flags of `launch`.
@@ -124,7 +125,9 @@ PlanStarts plan_starts(const ResolvedRequest& r, const Question& q,
   std::vector<std::pair<const LaunchTarget*, Question>> taken;
   for (const LaunchTarget& target : launch_targets()) {
     if (!launch_refusals(target, q).empty()) continue;
+    if (lacking_file(r.facts->catalog, framework_of(target, q))) continue;  // not to be judged
     Question theirs = question_in(r, q, target);
+    if (theirs.workload.compute != q.workload.compute) continue;  // left_unlowered: another run
     if (launch_refusals(target, theirs).empty()) taken.emplace_back(&target, std::move(theirs));
   }
   std::vector<const Question*> questions;

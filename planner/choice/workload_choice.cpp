@@ -14,9 +14,11 @@ namespace shardwise {
 namespace {
 
 const Framework& catalogued(const Catalog& catalog, std::string_view id) {
-  const auto found = find_framework(catalog, id);
-  require(static_cast<bool>(found), "the frameworks that defaults name are catalogued");
-  return **found;
+  const Framework* found = framework_of_id(catalog, id);
+  if (found == nullptr)  // asked for by another of its names
+    if (const auto named = find_framework(catalog, id)) found = *named;
+  require(found != nullptr, "resolve() and lacking_file() have seen to the row");
+  return *found;
 }
 
 // Nobody chooses 4-bit weights to have the experts, which are most of them, in 16 bits or more.
@@ -41,7 +43,8 @@ const Framework& framework_row(const ResolvedRequest& r, Method method, int gpus
   const Framework& row =
       catalogued(catalog, r.asked.framework ? std::string_view(*r.asked.framework)
                                             : usual_framework(method, std::max(gpus, r.most_gpus)));
-  if (!r.asked.framework && would_leave_experts_whole(r, method, row))
+  if (!r.asked.framework && would_leave_experts_whole(r, method, row) &&
+      !lacking_file(catalog, quantizes_experts))
     return catalogued(catalog, quantizes_experts);
   if (zero_stage > 0 && !row.with_zero.empty()) return catalogued(catalog, row.with_zero);
   return row;
@@ -151,11 +154,29 @@ void settle_on(const Gpu& gpu, DType compute, Framework& framework) {
   if (gpu.vendor == "amd") framework.expandable_segments = false;
 }
 
+std::optional<DType> left_unlowered(const Framework& row, DType compute, const ParallelPlan& p) {
+  const bool sixteen_bits = compute == DType::bf16 || compute == DType::fp16;
+  const bool split = p.tensor * p.pipeline > 1 && !p.layer_split && p.data * p.context == 1;
+  return sixteen_bits && split ? row.compute_unsharded : std::nullopt;
+}
+
+std::string told_unlowered(const Framework& row, DType format) {
+  return sentence(row.name, " lowers precision by FSDP, which this plan has none of: trained in ",
+                  name(format), '.');
+}
+
 ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cluster& cluster,
                                int zero_stage) {
+  ParallelPlan of_stage;
+  of_stage.zero_stage = zero_stage;
+  return choose_workload(r, method, cluster, of_stage);
+}
+
+ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cluster& cluster,
+                               const ParallelPlan& plan) {
   ChosenWorkload chosen;
   Workload& w = chosen.workload;
-  const Framework& row = framework_row(r, method, cluster.gpus(), zero_stage);
+  const Framework& row = framework_row(r, method, cluster.gpus(), plan.zero_stage);
   w.model = r.model;
   w.method = method;
   w.sequence = r.sequence;
@@ -166,6 +187,10 @@ ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cl
       all_compute(cluster, DType::fp16))
     chosen.notes.emplace_back(
         "Not every card has bf16 matrix units: --precision fp16 uses those that all have.");
+  if (const auto format = left_unlowered(row, w.compute, plan)) {
+    chosen.notes.push_back(told_unlowered(row, *format));
+    w.compute = *format;
+  }
   w.framework = resolved_for(row, method, w.compute);
   if (r.asked.expandable_segments) w.framework.expandable_segments = true;
   if (r.asked.fused_loss) w.framework.loss = w.framework.fused_loss;

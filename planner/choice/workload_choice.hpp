@@ -7,6 +7,7 @@
 
 #include "catalog/cluster.hpp"
 #include "planner/request/resolved_request.hpp"
+#include "simulator/parallel_plan.hpp"
 #include "simulator/workload.hpp"
 
 namespace shardwise {
@@ -19,6 +20,15 @@ struct ChosenWorkload {
 // `zero_stage` decides between a framework and its other engine (Framework::with_zero).
 ChosenWorkload choose_workload(const ResolvedRequest& request, Method method,
                                const Cluster& cluster, int zero_stage);
+
+// For one plan: its ZeRO stage decides so, and its format may be left_unlowered().
+ChosenWorkload choose_workload(const ResolvedRequest& request, Method method,
+                               const Cluster& cluster, const ParallelPlan& plan);
+
+// The format in which a framework that lowers precision by FSDP trains a plan that has none of it;
+// nothing where it trains as it says.
+std::optional<DType> left_unlowered(const Framework& row, DType compute, const ParallelPlan& plan);
+std::string told_unlowered(const Framework& row, DType format);
 
 // --precision where it names a format below 16 bits that a card of the cluster has no matrix units
 // for.

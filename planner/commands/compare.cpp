@@ -37,7 +37,7 @@ Compared compared(const ResolvedRequest& r, const std::string& text) {
     return c;
   }
   c.plan = whole_text(*plan);
-  const ChosenWorkload chosen = choose_workload(r, method, cluster, plan->zero_stage);
+  const ChosenWorkload chosen = choose_workload(r, method, cluster, *plan);
   c.question = Question{chosen.workload, *plan, cluster};
   auto f = forecast(*c.question, r.facts->profile, {.unfold = r.asked.unfold});
   if (!f) {

@@ -44,7 +44,7 @@ Result<Simulation> simulated(const ResolvedRequest& r) {
   ChosenWorkload chosen = choose_workload(r, method, cluster, 0);
   auto plan = complete_plan(r, chosen.workload, cluster, text);
   if (!plan) return plan.error();
-  chosen = choose_workload(r, method, cluster, plan->zero_stage);
+  chosen = choose_workload(r, method, cluster, *plan);
   auto played = simulate_question(r, {chosen.workload, *plan, cluster}, variation(r.asked));
   if (!played) return played.error();
   Simulation s = *std::move(played);

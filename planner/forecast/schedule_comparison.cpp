@@ -160,7 +160,7 @@ Result<ScheduleComparison> compare_schedules(const ResolvedRequest& r, const std
   if (plan->pipeline < 2 || plan->layer_split)
     return Problem{ProblemKind::request, "--schedules",
                    "compares pipeline schedules: the plan needs pp=2 or more"};
-  const Workload workload = choose_workload(r, method, cluster, plan->zero_stage).workload;
+  const Workload workload = choose_workload(r, method, cluster, *plan).workload;
   const Comparison comparison(r, workload, *plan);
   const auto asked = comparison.played(*plan, false);
   if (!asked) return asked.error();

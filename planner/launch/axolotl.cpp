@@ -92,7 +92,7 @@ constexpr PlanKey keys[] = {
     says_integer("dp_replicate_size", "replicate"),
     says_integer("context_parallel_size", "cp"),
     says_integer("sequence_parallel_degree", "cp"),
-    ignored("deepspeed", "give that file too, as another --plan-from"),
+    ignored("deepspeed", "its file is read where found, or as another --plan-from"),
     ignored("deepspeed.*", row_says),
     names_model("base_model", named_model),
     ignored("base_model*", of_model),

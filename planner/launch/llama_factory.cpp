@@ -51,7 +51,7 @@ constexpr PlanKey keys[] = {
     names_model("model_name_or_path", named_model),
     ignored("lora_alpha", "scales an update, costs nothing"),
     ignored("lora_dropout", row_says),
-    ignored("deepspeed", "give that file too, as another --plan-from"),
+    ignored("deepspeed", "its file is read where found, or as another --plan-from"),
     ignored("flash_attn", "the framework's row says which kernel"),
     ignored("packing", "sequences are taken as full ones"),
     ignored("neat_packing", "sequences are taken as full ones"),

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <sstream>
 
 #include "catalog/json_document.hpp"
 #include "catalog/names.hpp"
 #include "catalog/text_file.hpp"
+#include "catalog/text_match.hpp"
 #include "planner/launch/config_reader.hpp"
 #include "planner/launch/hugging_face_names.hpp"
 #include "planner/launch/named_model.hpp"
@@ -392,6 +394,39 @@ std::optional<SizesInFile> sizes_in(const std::vector<PlanText>& texts) {
   return std::nullopt;
 }
 
+namespace {
+
+// A trainer's file may name DeepSpeed's, which says the plan: where it stands beside it or under
+// the folder that the trainer is started in.
+std::optional<fs::path> deepspeed_file_of(const PlanText& t) {
+  std::istringstream lines(t.text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::string_view said = trimmed(line);
+    for (const std::string_view key : {"deepspeed:", "deepspeed_config_file:"}) {
+      if (!said.starts_with(key)) continue;
+      std::string_view value = trimmed(said.substr(key.size()));
+      value = trimmed(value.substr(0, value.find(" #")));
+      if (value.size() > 1 && (value.front() == '"' || value.front() == '\''))
+        value = value.substr(1, value.size() - 2);
+      if (!value.ends_with(".json")) continue;
+      for (const fs::path& path : {fs::path(t.file).parent_path() / value, fs::path(value)}) {
+        std::error_code unreadable;
+        if (fs::is_regular_file(path, unreadable)) return path;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+bool is_among(const fs::path& path, const std::vector<PlanText>& texts) {
+  return std::any_of(texts.begin(), texts.end(), [&](const PlanText& t) {
+    std::error_code unreadable;
+    return fs::equivalent(path, t.file, unreadable);
+  });
+}
+
+}  // namespace
+
 Result<std::vector<PlanText>> plan_texts(const std::vector<std::string>& paths) {
   std::vector<PlanText> texts;
   Problems problems;
@@ -399,6 +434,11 @@ Result<std::vector<PlanText>> plan_texts(const std::vector<std::string>& paths) 
     const Problems found = gather(path, texts);
     problems.insert(problems.end(), found.begin(), found.end());
   }
+  for (std::size_t i = 0, given = texts.size(); i < given; ++i)
+    if (const auto named = deepspeed_file_of(texts[i]); named && !is_among(*named, texts)) {
+      const Problems found = gather(named->string(), texts);
+      problems.insert(problems.end(), found.begin(), found.end());
+    }
   if (!problems.empty()) return problems;
   return texts;
 }

@@ -66,7 +66,8 @@ struct PlanText {
   bool is_run_script = false;  // a run.sh of ours, for what no format has a key for
 };
 
-// Paths of files, or of folders as `launch` writes them.
+// Paths of files, or of folders as `launch` writes them; with them DeepSpeed's file, where one of
+// these names it and it is found.
 Result<std::vector<PlanText>> plan_texts(const std::vector<std::string>& paths);
 
 // What a file calls the model that it trains, as it stands there.

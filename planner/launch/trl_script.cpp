@@ -100,7 +100,7 @@ constexpr PlanKey trl_keys[] = {
     ignored("tf32", "has no bearing on 16-bit products"),
     says_choice("dtype", "weights", weight_formats),
     says_choice("torch_dtype", "weights", weight_formats),
-    ignored("deepspeed", "give that file too, as another --plan-from"),
+    ignored("deepspeed", "its file is read where found, or as another --plan-from"),
     ignored("packing*", "sequences are taken as full ones"),
     ignored("dataset*", no_step),
     ignored("output_dir", no_step),

@@ -180,6 +180,14 @@ void resolve_plan_files(ResolvedRequest& r, Problems& problems) {
   for (const PlanFileReport& report : r.plan_files) r.notes.push_back(told(report));
 }
 
+// A release that has no row of its own is forecast as the one that its name leads to.
+void note_framework_taken(ResolvedRequest& r, const Framework& row) {
+  const std::string& asked = *r.asked.framework;
+  if (same_name(asked, row.id) || same_name(asked, row.name)) return;
+  if (asked.find_first_of("0123456789") == std::string::npos) return;
+  r.notes.push_back(sentence('"', asked, "\" is taken as ", row.name, '.'));
+}
+
 // Methods that were asked for and that the framework has not are problems; of those that nobody
 // named, the ones that it has are left.
 void resolve_framework(ResolvedRequest& r, Problems& problems) {
@@ -187,6 +195,7 @@ void resolve_framework(ResolvedRequest& r, Problems& problems) {
   const auto found = find_framework(r.facts->catalog, *r.asked.framework);
   if (!found) return add_under(problems, found.error(), "--framework");
   const Framework& row = **found;
+  note_framework_taken(r, row);
   for (auto method = r.methods.begin(); method != r.methods.end();) {
     const bool named =
         !r.asked.methods.empty() || (r.asked.quantization && *method == Method::qlora);
@@ -197,6 +206,28 @@ void resolve_framework(ResolvedRequest& r, Problems& problems) {
       r.notes.push_back(sentence(*refusal, '.'));
     method = refusal && !named ? r.methods.erase(method) : method + 1;
   }
+}
+
+// The rows that methods run in where nobody names one. A method that was not named either is left
+// out where a trimmed catalog lacks its row.
+void resolve_usual_framework(ResolvedRequest& r, Problems& problems) {
+  if (r.asked.framework) return;
+  Problems lacking;
+  for (auto method = r.methods.begin(); method != r.methods.end();) {
+    std::optional<std::string> file;
+    for (const Cluster& cluster : r.clusters)
+      if (!file) file = lacking_file(r.facts->catalog, usual_framework(*method, cluster.gpus()));
+    if (!file) {
+      ++method;
+      continue;
+    }
+    const std::string why = sentence("is not in the catalog: ", row(*method).name,
+                                     " is forecast in it where --framework names no other");
+    lacking.push_back({ProblemKind::file, *file, why});
+    r.notes.push_back(sentence("No forecast of ", row(*method).name, ": ", *file, ' ', why, '.'));
+    method = r.methods.erase(method);
+  }
+  if (r.methods.empty() || !r.asked.methods.empty()) add(problems, lacking);
 }
 
 // Adapters beside weights that the checkpoint's file stores quantised are QLoRA, whatever they were
@@ -403,6 +434,7 @@ Result<ResolvedRequest> resolve(const Request& request, const Facts& facts,
   resolve_methods(r, unnamed, problems);
   resolve_framework(r, problems);
   if (problems.empty()) follow_stored_weights(r);
+  if (problems.empty()) resolve_usual_framework(r, problems);
   check_names(r, problems);
   resolve_lengths(r, problems);
   if (!problems.empty()) return placed(r, problems);

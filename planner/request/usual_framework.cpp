@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "catalog/find.hpp"
 #include "planner/launch/launch_target.hpp"
 
 namespace shardwise {
@@ -46,6 +47,16 @@ std::vector<std::string> frameworks_unnamed() {
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   return ids;
+}
+
+std::optional<std::string> lacking_file(const Catalog& catalog, std::string_view id) {
+  const Framework* row = framework_of_id(catalog, id);
+  if (row != nullptr && !row->with_zero.empty() &&
+      framework_of_id(catalog, row->with_zero) == nullptr)
+    id = row->with_zero;
+  else if (row != nullptr)
+    return std::nullopt;
+  return "frameworks/" + std::string(id) + ".json";
 }
 
 bool framework_follows_gpus(const Request& asked, const std::vector<Method>& methods) {

@@ -9,10 +9,12 @@
 //               models of experts on one GPU: Unsloth, which quantises those (`quantizes_experts`)
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "catalog/load.hpp"
 #include "planner/request/request.hpp"
 
 namespace shardwise {
@@ -32,6 +34,10 @@ constexpr std::string_view leanest_on_one_gpu(Method method) {
 // The ids of all rows that a question comes to that names no framework: those above, and those in
 // which launch targets run a plan.
 std::vector<std::string> frameworks_unnamed();
+
+// The file of such a row, or of the engine that it changes to with ZeRO, where the catalog at hand
+// was trimmed by it. What only the row could say is then left unsaid.
+std::optional<std::string> lacking_file(const Catalog& catalog, std::string_view id);
 
 // Whether nobody names a framework where one GPU and several usually run different ones: scaling
 // that is read off two answers would be theirs as well.

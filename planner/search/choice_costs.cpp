@@ -3,15 +3,30 @@
 #include "planner/choice/workload_choice.hpp"
 
 namespace shardwise {
+namespace {
+
+// Splits the model and shards nothing.
+ParallelPlan split_alone() {
+  ParallelPlan plan;
+  plan.pipeline = 2;
+  return plan;
+}
+
+}  // namespace
 
 ChoiceCosts::ChoiceCosts(const ResolvedRequest& request, Method method, const Cluster& cluster)
     : cluster_(cluster),
       profile_(request.facts->profile),
       without_zero_(choose_workload(request, method, cluster, 0).workload),
       with_zero_(choose_workload(request, method, cluster, 1).workload),
+      unlowered_(choose_workload(request, method, cluster, split_alone()).workload),
       collectives_(cluster, profile_.links),
       collectives_known_{&collectives_, nullptr, nullptr} {
   collectives_.remember();
+}
+
+bool ChoiceCosts::is_unlowered(const ParallelPlan& plan) const {
+  return left_unlowered(without_zero_.framework, without_zero_.compute, plan).has_value();
 }
 
 BoundSite ChoiceCosts::site(const ParallelPlan& plan) const {
@@ -29,7 +44,7 @@ std::shared_ptr<const LayerBounds> ChoiceCosts::layers_of(const ParallelPlan& pl
   whole.schedule = ParallelPlan{}.schedule;
   const Workload& w = workload(plan);
   if (seen_sharding(w, whole) != seen_sharding(w, plan)) whole.microbatches = 1;
-  return layers_.of(0, site(plan), whole);
+  return layers_.of(is_unlowered(plan) ? 1 : 0, site(plan), whole);
 }
 
 KnownCosts ChoiceCosts::known(const ParallelPlan& plan) {

@@ -20,6 +20,7 @@ class ChoiceCosts {
   ChoiceCosts& operator=(const ChoiceCosts&) = delete;
 
   const Workload& workload(const ParallelPlan& plan) const {
+    if (is_unlowered(plan)) return unlowered_;
     return plan.zero_stage > 0 ? with_zero_ : without_zero_;
   }
   // For forecasts of any plan.
@@ -30,12 +31,14 @@ class ChoiceCosts {
   Seconds step_bound(const ParallelPlan& plan);
 
  private:
+  // Whether its number format is another (left_unlowered), and its layers with it.
+  bool is_unlowered(const ParallelPlan& plan) const;
   BoundSite site(const ParallelPlan& plan) const;
   std::shared_ptr<const LayerBounds> layers_of(const ParallelPlan& plan);
 
   const Cluster& cluster_;
   const Profile& profile_;
-  const Workload without_zero_, with_zero_;
+  const Workload without_zero_, with_zero_, unlowered_;
   CollectiveModel collectives_;
   const KnownCosts collectives_known_;
   KnownLayers layers_;

@@ -1,7 +1,10 @@
 #include "planner/search/fastest_plan.hpp"
 
+#include <algorithm>
 #include <string_view>
+#include <vector>
 
+#include "planner/choice/workload_choice.hpp"
 #include "planner/figures.hpp"
 #include "planner/forecast/judgement.hpp"
 #include "planner/sentence.hpp"
@@ -10,6 +13,9 @@ namespace shardwise {
 
 Result<ChosenPlan> whole_forecast(const PlanTrial& s, const Tried& t) {
   ChosenPlan chosen{t.question, t.memory, t.verdict, s.notes, s.considered};
+  const Workload& w = t.question.workload;
+  if (w.compute != s.costs.workload(ParallelPlan{}).compute)
+    chosen.notes.push_back(told_unlowered(w.framework, w.compute));
   ForecastOptions options{.unfold = s.request.asked.unfold,
                           .plays = t.memory.plays,
                           .chosen = t.memory.chosen,
@@ -86,6 +92,32 @@ void note_other(const PlanTrial& s, ChosenPlan& best, const Timed& other, std::s
 }
 
 }  // namespace
+
+void note_host_bound(PlanTrial& s, ChosenPlan& best) {
+  std::vector<const Missed*> missed;
+  for (const Missed& m : s.missed)
+    if (m.for_its_host) missed.push_back(&m);
+  std::vector<Seconds> steps(missed.size(), best.forecast.step_time.expected);
+  on_all_cores(steps.size(), [&](std::size_t i) {
+    const auto f = forecast(s.question(missed[i]->plan), s.request.facts->profile,
+                            {.unfold = s.request.asked.unfold,
+                             .memory = false,
+                             .chosen = missed[i]->chosen,
+                             .known = &s.costs.collectives()});
+    if (f) steps[i] = f->step_time.expected;
+  });
+  const auto least = std::min_element(steps.begin(), steps.end());
+  if (least == steps.end() || worth_a_note * *least > best.forecast.step_time.expected) return;
+  const Missed& m = *missed[static_cast<std::size_t>(least - steps.begin())];
+  const auto t = try_plan(s, m.plan, {.plays = m.plays, .chosen = m.chosen});
+  if (!t || !t->memory.host.available) return;
+  const HostMemory& host = t->memory.host;
+  best.notes.push_back(sentence("Faster with more host RAM: ", to_string(m.plan), ", ",
+                                shown_gib(std::max(host.steady, host.load_peak)),
+                                " of it per node instead of ", shown_gib(*host.available), ", ",
+                                fixed(*least / best.forecast.step_time.expected, 1),
+                                " times the time."));
+}
 
 Result<ChosenPlan> fastest_plan(const PlanTrial& s, Room room) {
   if (s.fitting.size() == 1) return whole_forecast(s, s.fitting.front());

@@ -15,4 +15,7 @@ Result<ChosenPlan> whole_forecast(const PlanTrial& s, const Tried& t);
 // REQUIRES some that fit.
 Result<ChosenPlan> fastest_plan(const PlanTrial& s, Room room);
 
+// Adds a note of the fastest plan that lacks nothing but host RAM, if that is so much faster.
+void note_host_bound(PlanTrial& s, ChosenPlan& best);
+
 }  // namespace shardwise

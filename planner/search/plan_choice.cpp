@@ -294,6 +294,7 @@ Result<ChosenPlan> choose_plan(const ResolvedRequest& request, Method method,
     ChosenPlan& best = *found;
     if (s.kept == Kept::untellable) note_what_no_launch_file_says(best, *s.target);
     note_odd_batch(s, best);
+    if (request.host_ram_stated && looked != Looked::fitting) note_host_bound(s, best);
     return found;
   }
   if (looked == Looked::fitting) return Problem{ProblemKind::request, "the plan", "none fits"};

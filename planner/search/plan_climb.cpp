@@ -137,7 +137,7 @@ void PlanClimb::look() {
   std::optional<Tried> t = try_plan(found_, plan, {.only_if_fits = true});
   if (!t) return end();
   if (t->verdict == Verdict::does_not_fit) {
-    found_.missed.push_back({plan, t->memory.plays, t->memory.chosen});
+    found_.missed.push_back(missed_by(plan, *t));
     if (size == 0) try_at_once();
     return end();
   }

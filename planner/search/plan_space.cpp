@@ -7,6 +7,7 @@
 #include "planner/choice/asked_plan.hpp"
 #include "planner/choice/plan_layouts.hpp"
 #include "planner/choice/stage_balance.hpp"
+#include "planner/choice/workload_choice.hpp"
 #include "planner/launch/plan_refusal.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/model_partition.hpp"
@@ -303,6 +304,8 @@ std::optional<std::string> PlanSpace::why_not_shared(const PlanPoint& x,
     return "shard groups come with zero=3 here (HSDP)";
   if (p.offload.parameters && p.zero_stage < 3 && gpus_ > 1)
     return "offloaded weights are gathered layer by layer: zero=3";
+  if (const auto format = left_unlowered(w.framework, w.compute, p))
+    return told_unlowered(w.framework, *format);
   const int parts = p.pipeline * p.chunks;
   if (parts > w.model.layers)
     return sentence("pp x vpp = ", parts, " leaves chunks without one of the ", w.model.layers,

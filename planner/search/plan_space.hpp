@@ -12,7 +12,8 @@
 //
 // What the dimensions leave out, and so does every answer: stages with less than one layer each,
 // uneven stages other than "embedding and head count as a layer" (and, on unequal GPUs, by speed),
-// checkpoints over several blocks, shard groups below ZeRO 3, and what the request pins or holds
+// checkpoints over several blocks, shard groups below ZeRO 3, plans that a framework would train in
+// another number format than asked for (left_unlowered), and what the request pins or holds
 // fixed (plan_fix.hpp).
 #pragma once
 

@@ -41,7 +41,7 @@ void try_for_verdict(PlanTrial& s, const ParallelPlan& plan) {
   std::optional<Tried> t = try_plan(s, plan, {.only_if_fits = true});
   if (!t) return;
   if (t->verdict == Verdict::does_not_fit)
-    s.missed.push_back({plan, t->memory.plays, t->memory.chosen});
+    s.missed.push_back(missed_by(plan, *t));
   else
     s.fitting.push_back(*std::move(t));
 }

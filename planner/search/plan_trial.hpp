@@ -30,7 +30,12 @@ struct Missed {
   ParallelPlan plan;
   std::shared_ptr<const MemoryPlays> plays;      // where they went on to the end for the verdict
   std::shared_ptr<const BlockRecompute> chosen;  // where operators to run again were searched for
+  bool for_its_host = false;                     // GPUs hold it: the host's stated RAM decides
 };
+
+inline Missed missed_by(const ParallelPlan& plan, const Tried& t) {
+  return {plan, t.memory.plays, t.memory.chosen, t.memory.verdict != Verdict::does_not_fit};
+}
 
 // Which plans are looked at, where launch files are written for the framework that was asked for:
 // all, those that such a file can say ("tellable"), or the others.

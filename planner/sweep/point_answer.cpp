@@ -21,7 +21,7 @@ Found with_plan(const ResolvedRequest& r, const std::string& text) {
   const ChosenWorkload first = choose_workload(r, method, cluster, 0);
   const auto plan = complete_plan(r, first.workload, cluster, text);
   if (!plan) return plan.error();
-  const ChosenWorkload chosen = choose_workload(r, method, cluster, plan->zero_stage);
+  const ChosenWorkload chosen = choose_workload(r, method, cluster, *plan);
   const Question question{chosen.workload, *plan, cluster};
   auto f = forecast(question, r.facts->profile, {.unfold = r.asked.unfold});
   if (!f) return f.error();

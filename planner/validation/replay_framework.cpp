@@ -6,6 +6,7 @@
 #include "catalog/find.hpp"
 #include "catalog/require.hpp"
 #include "catalog/text_match.hpp"
+#include "planner/choice/workload_choice.hpp"
 #include "planner/validation/replay_parts.hpp"
 
 namespace shardwise {
@@ -191,19 +192,13 @@ DType replay_compute(const ReplayContext& c, const Framework& row, const Gpu& gp
 
 DType unsharded_compute(const ReplayContext& c, const Framework& row, const ParallelPlan& plan,
                         DType compute, Notes& notes) {
-  const bool sixteen_bits = compute == DType::bf16 || compute == DType::fp16;
-  const bool split = plan.tensor * plan.pipeline > 1 && plan.data * plan.context == 1;
-  if (!sixteen_bits || !split || c.run.training.compute_dtype) return compute;
+  const auto format = left_unlowered(row, compute, plan);
+  if (!format || c.run.training.compute_dtype) return compute;
   const auto& text = c.run.training.precision;
   const PrecisionReading* reading = text ? precision_meant(c.reading, *text) : nullptr;
   if (reading != nullptr && reading->weights == WeightRecipe::pure_half) return compute;
-  for (const ShardedFormat& format : c.reading.sharded_formats) {
-    if (format.framework != row.id) continue;
-    notes.push_back(row.name + " lowers precision by FSDP, which this plan has none of: " +
-                    std::string(name(format.otherwise)));
-    return format.otherwise;
-  }
-  return compute;
+  notes.push_back(told_unlowered(row, *format));
+  return *format;
 }
 
 Framework replay_framework(const ReplayContext& c, const Framework& row, Method method,

@@ -69,4 +69,23 @@ TEST_CASE("a file's plan that breaks a rule is told by the file's name") {
   CHECK(launch_answer(r, known_facts()).error().front().where == "--plan");
 }
 
+// The trainer's file alone says nothing of ZeRO: DeepSpeed's, which it names, says stage 3.
+TEST_CASE("a trainer's file brings the file of DeepSpeed that it names") {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("shardwise-named-" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  const std::string trainer = (folder / "sft.yaml").string(), other = (folder / "ds.json").string();
+  std::ofstream(trainer) << "per_device_train_batch_size: 2\ngradient_accumulation_steps: 1\n"
+                            "deepspeed: 'ds.json'  # beside this file\n";
+  Request r = request_for("llama-3.1-8b", "8xH100-SXM", {Method::full});
+  r.plan_from = {trainer};
+  CHECK(resolved(r).asked.plans == std::vector<std::string>{"mbs=2,ga=1"});
+  std::ofstream(other) << R"({"zero_optimization": {"stage": 3}})";
+  const std::vector<std::string> sharded{"zero=3,mbs=2,ga=1"};
+  CHECK(resolved(r).asked.plans == sharded);
+  r.plan_from = {trainer, other};  // read once
+  CHECK(resolved(r).asked.plans == sharded);
+  std::filesystem::remove_all(folder);
+}
+
 }  // namespace shardwise

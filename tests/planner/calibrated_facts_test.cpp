@@ -8,7 +8,9 @@
 
 #include "catalog/find.hpp"
 #include "catalog/load_asked.hpp"
+#include "planner/answers/fit_answer.hpp"
 #include "planner/launch/launch_target.hpp"
+#include "planner/request/resolved_request.hpp"
 #include "planner/request/usual_framework.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"
@@ -106,11 +108,56 @@ TEST_CASE("the frameworks that are read of a question without one are those of t
   CHECK(many->catalog.frameworks.size() == whole->frameworks.size());
 }
 
-// A row that is asked for and is not there is told by its file.
-TEST_CASE("a framework without a file is a problem of the catalog") {
-  const auto rows = load_named_frameworks(source_dir() + "/catalog", {"no-such-row"});
-  REQUIRE_FALSE(rows);
-  CHECK(rows.error().front().where == "frameworks/no-such-row.json");
+// An answer may do without a row that is read because it might need it.
+TEST_CASE("frameworks without a file are left out of what a question reads") {
+  const auto rows = load_named_frameworks(source_dir() + "/catalog", {"no-such-row", "trl"});
+  REQUIRE(rows);
+  REQUIRE(rows->size() == 1);
+  CHECK(rows->front().id == "trl");
+}
+
+// LoRA and QLoRA on one GPU are forecast in trl, full fine-tuning in hf-trainer, which changes to
+// accelerate-fsdp with ZeRO; Unsloth and torchtune-low-memory are only advised.
+TEST_CASE("a trimmed catalog answers what its rows can") {
+  Request r;
+  r.model = "llama-3.1-8b";
+  r.gpus = "1xRTX-4090";
+  auto facts = calibrated_facts(source_dir() + "/catalog", r, ModelsAsked::one);
+  REQUIRE(facts);
+  const auto trim = [&](std::string_view id) {
+    std::erase_if(facts->catalog.frameworks, [&](const Framework& f) { return f.id == id; });
+  };
+  const auto advised = [&](std::string_view framework) {
+    const auto resolved = resolve(r, *facts, UnnamedMethods::fine_tuning);
+    REQUIRE(resolved);
+    bool found = false;
+    for (const FitAnswer& one : fit_answers(*resolved).answers)
+      for (const Advice& advice : one.advice)
+        found = found || advice.change.find(framework) != std::string::npos;
+    return found;
+  };
+  r.methods = {Method::full};
+  REQUIRE(advised("--framework torchtune-low-memory"));
+  trim("torchtune-low-memory");
+  CHECK_FALSE(advised("torchtune-low-memory"));
+  // Methods that nobody named are left out, and it is said why; one that was asked for is refused.
+  trim("trl");
+  r.methods.clear();
+  const auto some = resolve(r, *facts, UnnamedMethods::fine_tuning);
+  REQUIRE(some);
+  CHECK(some->methods == std::vector{Method::full});
+  CHECK(std::count_if(some->notes.begin(), some->notes.end(), [](const std::string& note) {
+          return note.find("frameworks/trl.json is not in the catalog") != std::string::npos;
+        }) == 2);
+  r.methods = {Method::lora};
+  const auto none = resolve(r, *facts, UnnamedMethods::fine_tuning);
+  REQUIRE_FALSE(none);
+  CHECK(none.error().front().kind == ProblemKind::file);
+  CHECK(none.error().front().where == "frameworks/trl.json");
+  // So is the engine of a row that is there.
+  trim("accelerate-fsdp");
+  CHECK(lacking_file(facts->catalog, "hf-trainer") == "frameworks/accelerate-fsdp.json");
+  CHECK_FALSE(lacking_file(facts->catalog, "pytorch-fsdp2"));
 }
 
 }  // namespace shardwise

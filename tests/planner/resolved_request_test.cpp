@@ -356,4 +356,17 @@ TEST_CASE("weights that are not quantised may be asked for by that name") {
   CHECK_FALSE(resolve(r, known_facts(), UnnamedMethods::fine_tuning));
 }
 
+TEST_CASE("a release that has no row of its own is told by the row that it is taken as") {
+  const auto notes_in = [](const char* framework) {
+    Request r = request_for("8b", "4090", {Method::lora});
+    r.framework = framework;
+    std::string told;
+    for (const std::string& note : resolved(r).notes) told += note + "\n";
+    return told;
+  };
+  CHECK(notes_in("TRL 0.9").find("\"TRL 0.9\" is taken as TRL SFTTrainer") != std::string::npos);
+  CHECK(notes_in("trl").find("is taken as") == std::string::npos);
+  CHECK(notes_in("hf-trainer-4").find("is taken as") == std::string::npos);
+}
+
 }  // namespace shardwise
