@@ -81,7 +81,7 @@ TEST_CASE("a trainer's file brings the file of DeepSpeed that it names") {
   r.plan_from = {trainer};
   CHECK(resolved(r).asked.plans == std::vector<std::string>{"mbs=2,ga=1"});
   std::ofstream(other) << R"({"zero_optimization": {"stage": 3}})";
-  const std::vector<std::string> sharded{"zero=3,mbs=2,ga=1"};
+  const std::vector<std::string> sharded{"zero=3,mbs=2,ga=1,offload=none"};
   CHECK(resolved(r).asked.plans == sharded);
   r.plan_from = {trainer, other};  // read once
   CHECK(resolved(r).asked.plans == sharded);

@@ -59,7 +59,8 @@ TEST_CASE("What only FSDP computes in 16 bits is fp32 where nothing shards") {
   RunRecord run = record("ff-ccl-titan-llama-8b-a100x16-tp4-pp4-dp1-b4");
   run.training.precision = "bf16-mixed (fp32 weights)";  // what its configuration says
   CHECK(format(run) == DType::fp32);
-  CHECK(notes_hold(asked(run), "lowers precision by FSDP, which this plan has none of: fp32"));
+  CHECK(notes_hold(asked(run),
+                   "lowers precision by FSDP, which this plan has none of: trained in fp32"));
   run.training.framework_note = "torchtitan of May 2026";
   CHECK(format(run) == DType::bf16);
   run.training.framework_note.reset();
