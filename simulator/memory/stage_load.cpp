@@ -77,8 +77,9 @@ void StagePlayer::load_masters() {
       remaps_weights() ? by_matrix(h, h.state.master, keep_master) : keep_master(h.state.master);
 }
 
-// Framework::widens_tables_on_load. Where a table's 16 bits were is too small for another's fp32, so
-// that 4 bytes of each value are reserved; what is allocated counts 2 of the first table too many.
+// Framework::widens_tables_on_load. Where a table's 16 bits were is too small for another's fp32,
+// so that 4 bytes of each value are reserved; what is allocated counts 2 of the first table too
+// many.
 void StagePlayer::widen_tables() {
   std::vector<Holding> wide;
   for (const ModelChunk& chunk : *chunks_)

@@ -60,8 +60,8 @@ TEST_CASE("a dispatcher that sends a token once to a place sends less", "[expert
 
 // 64 experts in 8 groups, a token's 8 in 4 of them. On 8 ranks a group lies on each: only those of
 // the 4 count, 4 (1 - (3/4)^8) = 3.600 copies for 8 rather than 5.251. On 32 ranks there are 16 for
-// them: 16 (1 - (15/16)^8) = 6.453. On two nodes of four groups each, one is left out where all four
-// lie on the other, 1 way of C(8,4) = 70; where it has j of them it is missed by (1 - j/4)^8:
+// them: 16 (1 - (15/16)^8) = 6.453. On two nodes of four groups each, one is left out where all
+// four lie on the other, 1 way of C(8,4) = 70; where it has j of them it is missed by (1 - j/4)^8:
 // j = 1 and 3: 16 ways, j = 2: 36 ways, j = 4: 1 way. One node is visited by 1 - (1 + 16 (3/4)^8 +
 // 36 (1/2)^8 + 16 (1/4)^8) / 70 = 0.96082.
 TEST_CASE("a token visits where its groups of experts lie", "[experts]") {
