@@ -36,6 +36,7 @@ constexpr PerSm per_sm[] = {
     {"hopper", 4096, 4096, 8192},
     {"hopper-capped", 4096, 4096, 8192},  // where a clock is stated; the H20 states none
     {"blackwell-dc", 8192, 8192, 16384},
+    {"blackwell-gb200", 8192, 8192, 16384},
     {"blackwell-ultra", 8192, 8192, 16384},
     {"blackwell-geforce", 512, 512, 2048},
     {"blackwell-pro", 1024, 1024, 2048},
