@@ -83,10 +83,11 @@ const GpuReading* gpu_meant(const Reading& reading, const std::string& text) {
 }
 
 // The card whose own name the text is, unless a row reads that very text: "H100-SXM5-64GB" is not
-// the H100 that the row "h100" means.
+// the H100 that the row "h100" means. What stands in brackets tells more than a name.
 std::optional<Gpu> gpu_named(const ReplayContext& c, const std::string& text,
                              const GpuReading* row) {
   if (row != nullptr && row->text.size() >= text.size()) return std::nullopt;
+  if (text.find('(') != std::string::npos && row != nullptr) return std::nullopt;
   const auto gpu = find_gpu(c.catalog, text);
   return gpu ? std::optional<Gpu>(**gpu) : std::nullopt;
 }

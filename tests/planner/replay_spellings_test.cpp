@@ -129,6 +129,7 @@ TEST_CASE("a card's name with blanks or underscores") {
   // A card's own name is that card, though a shorter row ("h100") fits the same text.
   CHECK(gpu_of("H100-SXM5-64GB") == "h100-sxm5-64gb");
   CHECK(gpu_of("H100-SXM5-96GB") == "h100-sxm5-96gb");
+  CHECK(gpu_of("H100 (95 GiB: 30.99GiB=32.62%)") == "h100-sxm5-96gb-hbm2e");
 }
 
 // The plan's own key goes before what its script is called.
