@@ -396,23 +396,33 @@ std::optional<SizesInFile> sizes_in(const std::vector<PlanText>& texts) {
 
 namespace {
 
+// The JSON file that a line gives to `deepspeed` or to `deepspeed_config_file`: as YAML, as JSON or
+// as a flag. Empty where it gives none.
+std::string_view deepspeed_file_in(std::string_view line) {
+  constexpr std::string_view key = "deepspeed", longer = "_config_file";
+  if (trimmed(line).starts_with('#')) return {};
+  line = line.substr(0, line.find(" #"));
+  for (std::size_t at = line.find(key); at != std::string_view::npos; at = line.find(key, at + 1)) {
+    std::string_view rest = line.substr(at + key.size());
+    if (rest.starts_with(longer)) rest.remove_prefix(longer.size());
+    const std::size_t begin = rest.find_first_not_of("\"':= \t");
+    if (begin == 0 || begin == std::string_view::npos) continue;
+    const std::string_view value = rest.substr(begin, rest.find_first_of("\"', \t", begin) - begin);
+    if (value.ends_with(".json")) return value;
+  }
+  return {};
+}
+
 // A trainer's file may name DeepSpeed's, which says the plan: where it stands beside it or under
 // the folder that the trainer is started in.
 std::optional<fs::path> deepspeed_file_of(const PlanText& t) {
   std::istringstream lines(t.text);
   for (std::string line; std::getline(lines, line);) {
-    const std::string_view said = trimmed(line);
-    for (const std::string_view key : {"deepspeed:", "deepspeed_config_file:"}) {
-      if (!said.starts_with(key)) continue;
-      std::string_view value = trimmed(said.substr(key.size()));
-      value = trimmed(value.substr(0, value.find(" #")));
-      if (value.size() > 1 && (value.front() == '"' || value.front() == '\''))
-        value = value.substr(1, value.size() - 2);
-      if (!value.ends_with(".json")) continue;
-      for (const fs::path& path : {fs::path(t.file).parent_path() / value, fs::path(value)}) {
-        std::error_code unreadable;
-        if (fs::is_regular_file(path, unreadable)) return path;
-      }
+    const std::string_view value = deepspeed_file_in(line);
+    if (value.empty()) continue;
+    for (const fs::path& path : {fs::path(t.file).parent_path() / value, fs::path(value)}) {
+      std::error_code unreadable;
+      if (fs::is_regular_file(path, unreadable)) return path;
     }
   }
   return std::nullopt;

@@ -82,10 +82,11 @@ const GpuReading* gpu_meant(const Reading& reading, const std::string& text) {
   return longer ? other : row;
 }
 
-// The card whose own name the text is, unless a row reads that very text: "H100-SXM5-64GB" is not
-// the H100 that the row "h100" means. What stands in brackets tells more than a name.
-std::optional<Gpu> gpu_named(const ReplayContext& c, const std::string& text,
-                             const GpuReading* row) {
+// The card of which the text is a name or an alias, unless a row reads that very text:
+// "H100-SXM5-64GB" is not the H100 that the row "h100" means. What stands in brackets tells more
+// than a name.
+std::optional<Gpu> card_of_own_name(const ReplayContext& c, const std::string& text,
+                                    const GpuReading* row) {
   if (row != nullptr && row->text.size() >= text.size()) return std::nullopt;
   if (text.find('(') != std::string::npos && row != nullptr) return std::nullopt;
   const auto gpu = find_gpu(c.catalog, text);
@@ -108,7 +109,7 @@ Part<Gpu> replay_gpu(const ReplayContext& c, Notes& notes) {
     return **gpu;
   }
   const GpuReading* row = gpu_meant(c.reading, *text);
-  if (const auto named = gpu_named(c, *text, row)) return *named;
+  if (const auto named = card_of_own_name(c, *text, row)) return *named;
   if (row != nullptr) {
     const auto part = stated(c, &PhraseReading::gpu);
     if (part && !row->assumed.empty()) {

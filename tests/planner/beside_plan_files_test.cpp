@@ -85,6 +85,21 @@ TEST_CASE("a trainer's file brings the file of DeepSpeed that it names") {
   CHECK(resolved(r).asked.plans == sharded);
   r.plan_from = {trainer, other};  // read once
   CHECK(resolved(r).asked.plans == sharded);
+  // As a flag of a script and as JSON; a line that is commented out names nothing.
+  const std::string script = (folder / "sft.sh").string(), json = (folder / "sft.json").string();
+  std::ofstream(script) << "trl sft --per_device_train_batch_size 2 \\\n"
+                           "  --gradient_accumulation_steps 1 --deepspeed=ds.json\n";
+  std::ofstream(json) << R"({"per_device_train_batch_size": 2, "gradient_accumulation_steps": 1,
+                             "deepspeed": "ds.json"})";
+  for (const std::string& file : {script, json}) {
+    INFO(file);
+    r.plan_from = {file};
+    CHECK(resolved(r).asked.plans == sharded);
+  }
+  std::ofstream(trainer) << "per_device_train_batch_size: 2\ngradient_accumulation_steps: 1\n"
+                            "# deepspeed: ds.json\n";
+  r.plan_from = {trainer};
+  CHECK(resolved(r).asked.plans == std::vector<std::string>{"mbs=2,ga=1"});
   std::filesystem::remove_all(folder);
 }
 

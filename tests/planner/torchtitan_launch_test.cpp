@@ -9,6 +9,7 @@ namespace {
 struct AskedRun {
   const char *model, *gpus, *plan;
   int sequence = 4096, batch = 64;
+  const char* framework = nullptr;  // whose forecast it is; torchtitan's own where none is named
 };
 
 // Why nothing is written; empty where something is.
@@ -18,6 +19,7 @@ std::string why_not_written(const AskedRun& run) {
   r.plans = {run.plan};
   r.sequence = run.sequence;
   r.batch = run.batch;
+  if (run.framework != nullptr) r.framework = run.framework;
   const auto a = launch_answer(r, known_facts());
   std::string all;
   if (!a)
@@ -47,6 +49,8 @@ TEST_CASE("plans at which torchtitan stops are refused") {
       {{"llama-3.1-8b", "8xH100-SXM", "dp=2,pp=4,zero=0,ga=32"}, "DDP"},
       // Nothing is sharded: forecast and written in fp32, which it would train in.
       {{"llama-3.1-8b", "8xH100-SXM", "dp=1,tp=8,sp=true,zero=0"}, ""},
+      {{"llama-3.1-8b", "8xH100-SXM", "dp=1,tp=8,sp=true,zero=0", 4096, 64, "megatron-lm"},
+       "mixes precision"},
       {{"llama-3.1-8b", "8xH100-SXM", "dp=2,tp=4,sp=true,zero=2"}, ""},
       // 4 ranks share weights: they cannot hold 8 ranks' experts.
       {{"qwen3-30b-a3b", "8xH100-SXM", "dp=8,ep=8,zero=3,shard=4"}, "experts over 8 ranks"},

@@ -38,7 +38,7 @@
 #include <valijson/validator.hpp>
 
 using namespace shardwise;
-using Json = nlohmann::json;
+using Document = nlohmann::json;
 
 namespace {
 
@@ -47,13 +47,13 @@ const Facts& facts() {
   return loaded;
 }
 
-Json schema_of(const std::string& name) {
+Document schema_of(const std::string& name) {
   std::ifstream file(source_dir() + "/docs/schemas/" + name + ".schema.json");
-  return Json::parse(file);
+  return Document::parse(file);
 }
 
 // Every breach of a schema, a line each; empty: none.
-std::string breaches(const Json& schema, const Json& document) {
+std::string breaches(const Document& schema, const Document& document) {
   valijson::Schema parsed;
   valijson::SchemaParser parser;
   parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(schema), parsed);
@@ -68,22 +68,22 @@ std::string breaches(const Json& schema, const Json& document) {
   return text;
 }
 
-void check(const Json& schema, const Json& document) {
+void check(const Document& schema, const Document& document) {
   const std::string found = breaches(schema, document);
   INFO(found);
   CHECK(found.empty());
 }
 
 // The same, and a document that lacks a key or has a strange one is refused.
-void check_strictly(const Json& schema, const Json& document) {
+void check_strictly(const Document& schema, const Document& document) {
   check(schema, document);
-  for (const Json& key : schema["required"]) {
-    Json lacking = document;
+  for (const Document& key : schema["required"]) {
+    Document lacking = document;
     lacking.erase(key.get<std::string>());
     INFO(key);
     CHECK_FALSE(breaches(schema, lacking).empty());
   }
-  Json strange = document;
+  Document strange = document;
   strange["surprise"] = 1;
   CHECK_FALSE(breaches(schema, strange).empty());
 }
@@ -91,7 +91,7 @@ void check_strictly(const Json& schema, const Json& document) {
 struct Answer {
   std::ostringstream out, err;
   Output output{out, err, true, false, 100};
-  Json json() const { return Json::parse(out.str()); }
+  Document json() const { return Document::parse(out.str()); }
 };
 
 Request asked(const char* model, const char* gpus, Method method, std::vector<std::string> plans) {
@@ -106,21 +106,21 @@ Request asked(const char* model, const char* gpus, Method method, std::vector<st
 }  // namespace
 
 TEST_CASE("the schemas refuse what they should", "[schemas]") {
-  const Json schema = schema_of("simulate");
+  const Document schema = schema_of("simulate");
   Answer a;
   REQUIRE(simulate(asked("gpt2", "RTX-4090", Method::full, {}), facts(), {}, a.output) == 0);
-  Json right = a.json();
+  Document right = a.json();
   CHECK(breaches(schema, right).empty());
   for (const auto& [key, value] : right.items()) {
-    Json lacking = right;
+    Document lacking = right;
     lacking.erase(key);
     INFO(key);
     CHECK_FALSE(breaches(schema, lacking).empty());
   }
-  Json strange = right;
+  Document strange = right;
   strange["surprise"] = 1;
   CHECK_FALSE(breaches(schema, strange).empty());
-  Json wrong = right;
+  Document wrong = right;
   wrong["step_time_s"]["expected"] = "fast";
   CHECK_FALSE(breaches(schema, wrong).empty());
 }
@@ -194,12 +194,12 @@ TEST_CASE("collectives answers as its schema says", "[schemas]") {
     request.gpus = gpus;
     Answer a;
     REQUIRE(collectives(request, {}, facts(), a.output) == 0);
-    const Json answer = a.json();
+    const Document answer = a.json();
     check(schema_of("collectives"), answer);
     // Four collectives of 1 KiB to 1 GiB by fours; bus bandwidth is algorithm bandwidth times
     // 2(n-1)/n of an all-reduce.
     REQUIRE(answer["collectives"].size() == 4 * 11);
-    const Json& largest = answer["collectives"][10];
+    const Document& largest = answer["collectives"][10];
     CHECK(largest["size_bytes"] == 1 << 30);
     const double n = answer["ranks"];
     CHECK(largest["bus_gb_per_s"].get<double>() ==
@@ -245,10 +245,10 @@ TEST_CASE("shop answers as its schema says", "[schemas]") {
   r.budget = 1500;
   Answer a;
   REQUIRE(shop(r, facts(), a.output) == 0);
-  const Json answer = a.json();
+  const Document answer = a.json();
   check_strictly(schema_of("shop"), answer);
   bool buys = false, rents = false;
-  for (const Json& offer : answer["offers"]) (offer["kind"] == "buy" ? buys : rents) = true;
+  for (const Document& offer : answer["offers"]) (offer["kind"] == "buy" ? buys : rents) = true;
   CHECK((buys && rents));
 }
 
@@ -271,7 +271,7 @@ TEST_CASE("launch answers as its schema says, for every target", "[schemas]") {
 namespace {
 
 // What `shardwise calibrate ...` prints.
-Json calibrated(const std::string& words) {
+Document calibrated(const std::string& words) {
   setenv("SHARDWISE_CATALOG", (source_dir() + "/catalog").c_str(), 1);
   CLI::App app;
   CalibrateOptions options;
@@ -289,19 +289,21 @@ TEST_CASE("calibrate answers as its schemas say", "[schemas]") {
   const std::string out = (std::filesystem::temp_directory_path() /
                            ("schema-test-4090-" + std::to_string(getpid()) + ".json"))
                               .string();
-  const Json written = calibrated("import --json --peer-access no --out " + out + " " + log);
+  const Document written = calibrated("import --json --peer-access no --out " + out + " " + log);
   REQUIRE(written.contains("profile"));
   check_strictly(schema_of("calibrate-import"), written);
   check(schema_of("calibrate-import"),
         calibrated("import --json " + source_dir() + "/catalog/runs/c_microbench.json"));
-  const Json apart = calibrated("diff --json " + out + " rtx-4090-peer-access-off");
+  const Document apart = calibrated("diff --json " + out + " rtx-4090-peer-access-off");
   check_strictly(schema_of("calibrate-diff"), apart);
   CHECK_FALSE(apart["constants"].empty());
-  const Json others = calibrated("diff --json rtx-4090-peer-access-off h200-sxm-141gb-published");
+  const Document others =
+      calibrated("diff --json rtx-4090-peer-access-off h200-sxm-141gb-published");
   check_strictly(schema_of("calibrate-diff"), others);
   CHECK(others.at("devices").at("b") == "h200-sxm-141gb");
   CHECK_FALSE(others.at("rates").empty());
-  const Json curves = calibrated("diff --json rtx-4090-peer-access-on rtx-4090-peer-access-off");
+  const Document curves =
+      calibrated("diff --json rtx-4090-peer-access-on rtx-4090-peer-access-off");
   check_strictly(schema_of("calibrate-diff"), curves);
   CHECK_FALSE(curves["curves"].empty());
   std::filesystem::remove(out);
@@ -352,7 +354,7 @@ TEST_CASE("catalog answers as its schema says", "[schemas]") {
 
 TEST_CASE("every line of validate is as its schema says", "[schemas]") {
   const std::filesystem::path root = source_dir() + "/catalog";
-  const Json schema = schema_of("validate");
+  const Document schema = schema_of("validate");
   std::set<std::string> kinds;
   ValidateOptions options;
   options.json = true;
@@ -369,7 +371,7 @@ TEST_CASE("every line of validate is as its schema says", "[schemas]") {
   int count = 0;
   std::string found;
   for (std::string line; std::getline(lines, line); ++count) {
-    const Json record = Json::parse(line);
+    const Document record = Document::parse(line);
     found += breaches(schema, record);
     if (record.contains("peak_mem_gib") && record["peak_mem_gib"].contains("kind"))
       kinds.insert(record["peak_mem_gib"]["kind"]);
@@ -397,7 +399,7 @@ TEST_CASE("sweep answers as its schema says", "[schemas]") {
   options.json = true;
   Answer a;
   REQUIRE(sweep(options, a.output) == 0);
-  const Json document = a.json();
+  const Document document = a.json();
   check(schema_of("sweep"), document);
   CHECK(document["rows"].size() == 9);
 }
