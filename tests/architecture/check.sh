@@ -217,7 +217,7 @@ check_sources() {
   while read -r line; do breach "$line: names a source by a private number"; done < <(
     grep -rnoE '(file|stored) ids? [0-9]{6,}' catalog docs --include='*.json' --include='*.md' 2>/dev/null
     # Numbers of eleven digits in catalog/ count parameters.
-    grep -noE '(^|[^0-9.,])[0-9]{11}([^0-9]|$)' docs/*.md 2>/dev/null
+    grep -noHE '(^|[^0-9.,])[0-9]{11}([^0-9]|$)' docs/*.md 2>/dev/null
   )
 }
 
