@@ -1,17 +1,10 @@
 // Host RAM that somebody has stated decides which plan is chosen, and what is told of the others.
-#include "planner/search/plan_choice.hpp"
 #include "tests/catch.hpp"
+#include "tests/planner/chosen_plan.hpp"
 #include "tests/planner/known_facts.hpp"
 
 namespace shardwise {
 namespace {
-
-ChosenPlan choice_of(const Request& request) {
-  const ResolvedRequest r = resolved(request);
-  auto plan = choose_plan(r, r.methods.front(), r.clusters.front());
-  REQUIRE(plan);
-  return *std::move(plan);
-}
 
 std::string told_with(const ChosenPlan& c, const std::string& words) {
   for (const std::string& note : c.notes)
@@ -26,13 +19,13 @@ std::string told_with(const ChosenPlan& c, const std::string& words) {
 TEST_CASE("a plan that lacks nothing but host RAM is told of where it is so much faster") {
   Request request = request_for("70b", "8x4090", {Method::qlora});
   request.host_ram = Bytes(std::int64_t{64} << 30);
-  const ChosenPlan poor = choice_of(request);
+  const ChosenPlan poor = chosen(request);
   CHECK(poor.question.plan.layer_split);
   const std::string note = told_with(poor, "Faster with more host RAM");
   CHECK(note.find("dp=8,zero=3") != std::string::npos);
   CHECK(note.find("instead of 64.0 GiB") != std::string::npos);
   request.host_ram = Bytes(std::int64_t{256} << 30);
-  const ChosenPlan rich = choice_of(request);
+  const ChosenPlan rich = chosen(request);
   CHECK(rich.question.plan.zero_stage == 3);
   CHECK(told_with(rich, "more host RAM").empty());
 }

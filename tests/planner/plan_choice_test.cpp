@@ -7,18 +7,12 @@
 #include "planner/search/near_batch.hpp"
 #include "simulator/plan_rules.hpp"
 #include "tests/catch.hpp"
+#include "tests/planner/chosen_plan.hpp"
 #include "tests/planner/known_facts.hpp"
 #include "tests/planner/uncertain_facts.hpp"
 
 namespace shardwise {
 namespace {
-
-ChosenPlan chosen(const Request& request) {
-  const ResolvedRequest r = resolved(request);
-  auto plan = choose_plan(r, r.methods.front(), r.clusters.front());
-  REQUIRE(plan);
-  return *std::move(plan);
-}
 
 Bytes device(const ChosenPlan& c) { return c.forecast.peak_device.expected; }
 
