@@ -44,6 +44,7 @@ struct Gpu {
   std::optional<Bytes> memory_reported;  // what the driver reports as total (nvidia-smi)
   std::optional<Bytes> memory_offered;   // the total that CUDA offers a process: the "total
                                          // capacity" of PyTorch's out-of-memory message
+  bool shares_host_memory = false;       // the CPU's memory is the same: nowhere to offload to
   BytesPerSecond memory_bandwidth;
   Bytes l2;
   int sm_count = 0;                        // compute units on AMD

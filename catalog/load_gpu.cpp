@@ -76,6 +76,7 @@ void read_memory(JsonReader& r, Gpu& gpu) {
     gpu.memory_reported = from_mib(*mib);
   if (const auto gib = r.maybe_number("memory_offered_gib", 0.5, nominal_mib / 1024.0))
     gpu.memory_offered = from_gib(*gib);
+  gpu.shares_host_memory = r.maybe_flag("shares_host_memory").value_or(false);
   gpu.memory_bandwidth = from_gb_per_s(r.number("memory_bandwidth_gb_per_s", 1, 100000));
   gpu.l2 = from_mib(r.maybe_number("l2_mib", 0.1, 10000).value_or(0));
 }

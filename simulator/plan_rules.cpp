@@ -9,6 +9,7 @@
 
 #include "simulator/gradient_compression.hpp"
 #include "simulator/graphs/recompute_policy.hpp"
+#include "simulator/offload_choice.hpp"
 #include "simulator/pipeline_schedule.hpp"
 
 namespace shardwise {
@@ -200,6 +201,17 @@ Broken swaps_what_is_offloaded(const Case& k) {
   return "nvme=true says where an offloaded optimizer lies: it needs offload=optimizer";
 }
 
+// What moves from the GPU's half of one memory to the CPU's takes the same room there.
+Broken offloads_to_other_memory(const Case& k) {
+  const bool to_host = k.p.offload.parameters || (k.p.offload.optimizer && !k.p.nvme);
+  if (!to_host) return std::nullopt;
+  for (const NodeGroup& g : k.c.groups)
+    if (g.gpu.shares_host_memory)
+      return "offload=" + std::string(offload_name(k.p.offload)) + " frees nothing: the CPU of " +
+             g.gpu.name + " has no memory but the GPU's";
+  return std::nullopt;
+}
+
 // One process moves what its own cards hold.
 Broken splits_within_a_node(const Case& k) {
   if (!k.p.layer_split) return std::nullopt;
@@ -294,13 +306,26 @@ Problems plan_problems(const Workload& workload, const ParallelPlan& plan, const
   const Case k{workload, plan, cluster};
   Problems problems;
   if (const Broken broken = positive(k)) return {Problem{ProblemKind::request, "--plan", *broken}};
-  constexpr std::array rules{multiplies_out,          steps_over_so_many,   tensor_divides,
-                             context_divides,         heads_are_dealt,      stages_hold_layers,
-                             schedule_runs,           experts_divide,       experts_split_sequences,
-                             shards_divide,           batch_is_divisible,   compression_known,
-                             swaps_what_is_offloaded, splits_within_a_node, says_what_it_shards,
-                             framework_runs,          accumulates,          format_exists,
-                             recompute_known};
+  constexpr std::array rules{multiplies_out,
+                             steps_over_so_many,
+                             tensor_divides,
+                             context_divides,
+                             heads_are_dealt,
+                             stages_hold_layers,
+                             schedule_runs,
+                             experts_divide,
+                             experts_split_sequences,
+                             shards_divide,
+                             batch_is_divisible,
+                             compression_known,
+                             swaps_what_is_offloaded,
+                             splits_within_a_node,
+                             says_what_it_shards,
+                             framework_runs,
+                             accumulates,
+                             format_exists,
+                             recompute_known,
+                             offloads_to_other_memory};
   for (const auto rule : rules)
     if (const Broken broken = rule(k))
       problems.push_back({ProblemKind::request, "--plan", *broken});

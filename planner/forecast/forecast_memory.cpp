@@ -158,8 +158,11 @@ Bytes least_card(const ForecastContext& k, const LengthVariation& v, const Memor
   const auto at = static_cast<std::size_t>(s.stage);
   const StageMemory& memory = plays.stages[at];
   if (survives(k, v, s.stage, plays, outside, s.capacity, tried)) return s.capacity;
-  if (!least_wanted) return memory.peak().reserved + outside;
-  if (memory.peak().allocated + outside > s.capacity) return plays.least_rooms[at]->least + outside;
+  // What lies beside the tensors in a memory shared with the host is not in what was played.
+  const bool known = at < plays.least_rooms.size() && plays.least_rooms[at];
+  const bool too_much = memory.peak().allocated + outside > s.capacity;
+  if (!least_wanted || (too_much && !known)) return memory.peak().reserved + outside;
+  if (too_much) return plays.least_rooms[at]->least + outside;
   std::vector<RoomRaised> raised = plays.raised;
   return least_room(k, v, s.stage, plays.same_as[at], s.capacity - outside, raised) + outside;
 }
@@ -190,17 +193,20 @@ MemoryPeak while_saving(const ForecastContext& k, int stage, const StageMemory& 
 }
 
 // Managed memory takes what room the rest leaves, and the driver moves what finds none to the host.
-void make_room_for_paged(const StageMemory& memory, const Offload& offload, StageForecast& s) {
+// Where both have one memory there is nowhere to move it.
+void make_room_for_paged(const StageMemory& memory, const Offload& offload, bool shares_host_memory,
+                         StageForecast& s) {
   if (offload.optimizer) return;
   s.paged = Bytes(memory.state.paged);
   const auto room = [&](Bytes device) {
-    return std::clamp(s.capacity - device, Bytes(0), s.paged);
+    return shares_host_memory ? s.paged : std::clamp(s.capacity - device, Bytes(0), s.paged);
   };
   s.paged_out = s.paged - room(s.peak.device);
   s.breakdown[static_cast<std::size_t>(MemoryCategory::optimizer_states)] +=
       room(s.peak.device).value;
   for (MemoryFigures* f : {&s.peak, &s.first_step_peak, &s.steady_peak, &s.save})
     f->device += room(f->device);
+  if (shares_host_memory) s.paged = Bytes(0);
 }
 
 // Of the card: less cache than this is not told apart. A preference.
@@ -233,7 +239,8 @@ StageForecast stage_forecast(const ForecastContext& k, const LengthVariation& v,
   const StageMemory& memory = plays.stages[static_cast<std::size_t>(stage)];
   const NodeGroup& group = smallest_group(k.question.cluster, k.question.plan, stage);
   const Bytes context = context_bytes(k, group);
-  const Bytes outside = context + nccl.device;
+  const Bytes beside = group.gpu.shares_host_memory ? memory.activations_on_host : Bytes(0);
+  const Bytes outside = context + nccl.device + beside;
   StageForecast s;
   s.stage = stage;
   s.gpu = group.gpu.id;
@@ -248,16 +255,17 @@ StageForecast stage_forecast(const ForecastContext& k, const LengthVariation& v,
   s.first_step_peak = figures(memory.first_step, outside, card);
   s.steady_peak = figures(memory.steady, outside, card);
   s.save = figures(while_saving(k, stage, memory), outside, card);
-  s.load = MemoryFigures{memory.loaded, memory.loaded, memory.loaded + outside};
+  s.load = MemoryFigures{memory.loaded, memory.loaded, memory.loaded + outside - beside};
   s.breakdown = peak.breakdown;
   s.after_forward = memory.after_forward;
   const auto at = [&](MemoryCategory c) -> std::int64_t& {
     return s.breakdown[static_cast<std::size_t>(c)];
   };
   at(MemoryCategory::context) += context.value;
+  at(MemoryCategory::activations) += beside.value;
   at(MemoryCategory::nccl) += nccl.device.value;
   at(MemoryCategory::cache) += (s.peak.reserved - s.peak.allocated).value;
-  make_room_for_paged(memory, k.question.plan.offload, s);
+  make_room_for_paged(memory, k.question.plan.offload, group.gpu.shares_host_memory, s);
   s.needed = least_wanted ? needed(s, plays, outside) : s.peak.device;
   return s;
 }
@@ -454,9 +462,10 @@ void forecast_memory(const ForecastContext& k, const ForecastOptions& options, F
                    with_paged(ceil_bytes(held * std::max(1.0, spread.high)))};
   f.margin = least_margin;
   judge(k, v, spread, tried, f);
-  f.host = host_memory(
-      q.workload, q.plan, q.cluster, k.profile.host_memory,
-      {played_worst.state, played_worst.activations_on_host, nccl.host, worst.paged_out});
+  const bool one_memory = smallest_group(q.cluster, q.plan, f.worst_stage).gpu.shares_host_memory;
+  const Bytes on_host = one_memory ? Bytes(0) : played_worst.activations_on_host;
+  f.host = host_memory(q.workload, q.plan, q.cluster, k.profile.host_memory,
+                       {played_worst.state, on_host, nccl.host, worst.paged_out});
   const Bytes host_need = std::max(f.host.steady, f.host.load_peak);
   f.host_fits = !f.host.available || host_need <= *f.host.available;
   const auto given_up = [](const StageMemory& m) { return m.given_up; };

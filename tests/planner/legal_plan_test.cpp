@@ -31,6 +31,16 @@ TEST_CASE("layers are dealt to the cards of one node") {
   CHECK(wrong_with(r, "dp=2,pp=8,split=true").empty());
 }
 
+// NVMe is another place; inputs of layers, which frameworks offload unasked, are counted instead.
+TEST_CASE("nothing is offloaded to a host that has the GPU's memory") {
+  const Request r = request_for("8b", "gb10", {Method::full});
+  for (const char* plan : {"offload=params", "offload=optimizer", "offload=params+optimizer"})
+    CHECK(holds(wrong_with(r, plan), "has no memory but the GPU's"));
+  CHECK(wrong_with(r, "offload=optimizer,nvme=true").empty());
+  CHECK(wrong_with(r, "offload=activations,recompute=full").empty());
+  CHECK(wrong_with(request_for("8b", "4090", {Method::full}), "offload=params").empty());
+}
+
 // Two tensor ranks without sequence parallelism have the same tokens, and would send them twice.
 TEST_CASE("experts beside tensor parallelism need sequences to be split") {
   Request r = request_for("mixtral-8x7b", "8xH100-SXM", {Method::pretrain});
