@@ -15,6 +15,8 @@ struct Shape {
   std::int64_t m = 0, n = 0, k = 0;
 };
 
+constexpr double largest_size = 1e9;  // of m, n or k: no GPU holds such an operand
+
 // The columns of a table whose header was seen.
 struct Columns {
   std::vector<std::string> names;  // lower case; empty: no header yet
@@ -127,7 +129,9 @@ bool read_trial(const LogLine& line, const Reading& reading, ImportedLog& log) {
   const auto rate = valued(line.text, "'TFLOPS':");
   const auto m = valued(line.text, "'M':"), n = valued(line.text, "'N':"),
              k = valued(line.text, "'K':");
-  if (!rate || !m || !n || !k || *rate <= 0 || *m < 1 || *n < 1 || *k < 1) return false;
+  if (!rate || !m || !n || !k || *rate <= 0) return false;
+  for (const double size : {*m, *n, *k})
+    if (!(size >= 1 && size <= largest_size)) return false;
   add({static_cast<std::int64_t>(*m), static_cast<std::int64_t>(*n), static_cast<std::int64_t>(*k)},
       *rate, "mean", reading, line.number, log);
   return true;
@@ -164,6 +168,15 @@ std::optional<Shape> shape_in(const std::vector<std::string_view>& row, const Co
   return s;
 }
 
+// A line with a cell for every column and a number where a size is expected: a result, though no
+// shape can be read from it.
+bool stands_in_columns(const std::vector<std::string_view>& row, const Columns& columns) {
+  if (row.size() != columns.names.size()) return false;
+  for (const std::string_view name : {"m", "n", "k"})
+    if (const auto at = columns.find(name); at && number_in(row[*at])) return true;
+  return false;
+}
+
 // The statistic of a column of rates: the heading above it speaks for "tflops" and "peak".
 std::string statistic_of(const std::string& column, const std::string& section) {
   if (column == "mean" || column == "median" || column == "max") return column;
@@ -176,7 +189,11 @@ bool read_table_row(const LogLine& line, Reading& reading, ImportedLog& log) {
   if (columns.names.empty()) return false;
   const auto row = cells(line.text, columns.commas);
   const auto shape = shape_in(row, columns);
-  if (!shape) return false;
+  if (!shape) {
+    if (!stands_in_columns(row, columns)) return false;
+    leave_unread(log, line.number, line.text, "its m, n and k are not whole numbers from 1");
+    return true;
+  }
   if (const auto at = columns.find("dtype"); at && *at < row.size())
     reading.dtype = gemm_dtype(row[*at]);
   bool any = false;

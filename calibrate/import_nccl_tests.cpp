@@ -148,6 +148,8 @@ void finish(Run& run, ImportedLog& log) {
       leave_unread(log, line, "", "no line says which collective ran");
     } else if (ranks < 2) {
       leave_unread(log, line, "", "no line says between how many GPUs it ran");
+    } else if (row.wrong) {
+      leave_unread(log, line, "", std::string(arrived_wrong));
     } else {
       for (std::size_t i = 0; i < row.timings.size(); ++i) {
         log.measurements.push_back(measured(run, ranks, row, i));

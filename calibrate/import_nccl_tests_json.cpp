@@ -7,6 +7,7 @@
 #include "calibrate/import_nccl_tests.hpp"
 #include "calibrate/import_nccl_tests_json.hpp"
 #include "calibrate/log_text.hpp"
+#include "calibrate/nccl_tests_row.hpp"
 #include "catalog/json_document.hpp"
 
 namespace shardwise {
@@ -51,19 +52,27 @@ std::string collective_of(const JsonDocument& d, JsonIndex row, const ImportedLo
   return collective_named(log.file);
 }
 
+constexpr double most_bytes = 1e15;  // no GPU holds so much
+
 void read_row(const JsonDocument& d, JsonIndex row, const Devices& devices, ImportedLog& log) {
   const auto bytes = number_of(d, row, "size");
   const std::string collective = collective_of(d, row, log);
-  if (!bytes || *bytes < 1 || collective.empty() || devices.ranks < 2) {
+  const bool sent = bytes && *bytes >= 1 && *bytes <= most_bytes;
+  if (!sent || collective.empty() || devices.ranks < 2) {
     leave_unread(log, 0, d.pointer(row),
-                 !bytes || *bytes < 1 ? "nothing was sent"
+                 !sent                ? "nothing was sent, or more than any GPU holds"
                  : collective.empty() ? "nothing says which collective ran"
                                       : "nothing says between how many GPUs it ran");
     return;
   }
   for (const std::string_view placement : {"out_of_place", "in_place"}) {
-    const auto time = number_of(d, d.member(row, placement), "time");
+    const JsonIndex timing = d.member(row, placement);
+    const auto time = number_of(d, timing, "time");
     if (!time || *time <= 0) continue;
+    if (number_of(d, timing, "nwrong").value_or(0) > 0) {
+      leave_unread(log, 0, d.pointer(timing), std::string(arrived_wrong));
+      continue;
+    }
     Measurement m;
     m.bench = "collective";
     m.sizes = {{"bytes", static_cast<std::int64_t>(*bytes)}, {"ranks", devices.ranks}};

@@ -38,11 +38,18 @@ std::optional<NcclTestsTiming> timing_at(Words rest, std::size_t at, std::int64_
   return t;
 }
 
+// The column behind a timing: how many values arrived wrong. Versions before 2.13 print the largest
+// error there, which is no whole number unless it is none.
+bool wrong_at(Words rest, std::size_t at) {
+  return at < rest.size() && whole_number_in(rest[at]).value_or(0) > 0;
+}
+
 // The second timing follows the first, or a column of errors behind it.
 void read_second(Words rest, std::size_t first_at, NcclTestsRow& row) {
   for (const std::size_t at : {first_at + 4, first_at + 3})
     if (const auto second = timing_at(rest, at, row.bytes)) {
       row.timings.push_back(*second);
+      row.wrong = at == first_at + 4 && (wrong_at(rest, first_at + 3) || wrong_at(rest, at + 3));
       return;
     }
   const bool only_one = rest.size() <= first_at + 4;

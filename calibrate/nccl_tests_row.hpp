@@ -20,7 +20,12 @@ struct NcclTestsRow {
   std::string redop;                     // "sum", "none"; empty where there is no such column
   std::vector<NcclTestsTiming> timings;  // out-of-place, in-place: one or two
   std::string cut_off;                   // why the last columns are missing, if they are
+  bool wrong = false;                    // values that arrived are not those that were sent
 };
+
+// Links that deliver other values than were sent are broken, and their rate says nothing.
+inline constexpr std::string_view arrived_wrong =
+    "values arrived wrong (#wrong): the rate of links that break what they carry is none";
 
 enum class RowKind { no_row, row, broken };
 

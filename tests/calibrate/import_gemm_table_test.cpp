@@ -96,3 +96,26 @@ TEST_CASE("a search by trials, and a table with named columns") {
   CHECK(table.unread.at(0).line == 3);
   CHECK(table.unread.at(0).why == "a shape without a rate");
 }
+
+TEST_CASE("rows of a table that name no shape are told with their line") {
+  const ImportedLog table = imported_table(
+      "m,n,k,tflops\n"
+      "4096,4096,4096,600\n"
+      "-1,2,3,4\n"
+      "1e30,1,1,1\n"
+      "4096.5,4096,4096,600\n"
+      "measured on,a,quiet,machine\n");
+  CHECK(table.measurements.size() == 1);
+  REQUIRE(table.unread.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(table.unread.at(i).line == static_cast<int>(i) + 3);
+    CHECK(table.unread.at(i).why == "its m, n and k are not whole numbers from 1");
+  }
+}
+
+TEST_CASE("a trial of a size that no GPU holds is none") {
+  const ImportedLog trials = imported_table(
+      "Trial 1: {'TFLOPS': 291.5} and parameters: {'M': 1e30, 'N': 16384, 'K': 2048}\n"
+      "Trial 2: {'TFLOPS': 291.5} and parameters: {'M': 16384, 'N': 16384, 'K': 2048}\n");
+  CHECK(trials.measurements.size() == 1);
+}

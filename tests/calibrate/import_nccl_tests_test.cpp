@@ -128,6 +128,21 @@ TEST_CASE("what cannot be believed is listed with its line") {
   CHECK(log.measurements.size() == 3);
 }
 
+// A column of errors with a point or a power of ten is that of old versions, and no count.
+TEST_CASE("links that deliver other values than were sent have no rate") {
+  const ImportedLog log = imported(
+      "all_reduce_perf -b 8 -e 64M -f 2 -g 8\n"
+      "1048576 262144 float sum -1 100.0 10.49 18.35 0 50.0 20.97 36.70 0\n"
+      "1048576 262144 float sum -1 100.0 10.49 18.35 7 50.0 20.97 36.70 0\n"
+      "1048576 262144 float sum -1 100.0 10.49 18.35 0 50.0 20.97 36.70 1\n"
+      "1048576 262144 float sum 100.0 10.49 18.35 2e-07 50.00 20.97 36.70 0e+00\n");
+  CHECK(log.measurements.size() == 4);
+  REQUIRE(log.unread.size() == 2);
+  CHECK(log.unread.at(0).line == 3);
+  CHECK(log.unread.at(1).line == 4);
+  CHECK(log.unread.at(1).why == arrived_wrong);
+}
+
 // Bars separate words, so that a version of nothing else holds none.
 TEST_CASE("a header that is cut off before the version leaves it unsaid") {
   for (const char* cut : {"# nccl-tests version |", "# nccl-tests version", "NCCL version |"}) {
@@ -214,6 +229,8 @@ TEST_CASE("the JSON of nccl-tests") {
       {"rank": 1, "hostname": "b", "device_name": "NVIDIA H200"}]},
     "results": [
       {"size": 0, "type": "float", "redop": "sum", "out_of_place": {"time": 0.1}},
+      {"size": 1e30, "type": "float", "redop": "sum", "out_of_place": {"time": 0.1}},
+      {"size": 64, "type": "float", "redop": "sum", "out_of_place": {"time": 9, "nwrong": 3}},
       {"size": 1048576, "type": "float", "redop": "sum",
        "out_of_place": {"time": 42.5, "alg_bw": 24.7, "bus_bw": 12.3, "nwrong": 0},
        "in_place": {"time": 40.0, "alg_bw": 26.2, "bus_bw": 13.1, "nwrong": null}}]})";
@@ -225,7 +242,8 @@ TEST_CASE("the JSON of nccl-tests") {
   CHECK(log.measurements.at(0).labels.at("device") == "NVIDIA H200");
   CHECK(log.measurements.at(0).sizes.at("ranks") == 2);
   CHECK(log.measurements.at(0).sizes.at("nodes") == 2);
-  CHECK(log.unread.size() == 1);
+  REQUIRE(log.unread.size() == 3);
+  CHECK(log.unread.at(2).why == arrived_wrong);
 }
 
 // nccl-tests, the GetBw of src/<name>.cu: with n ranks 2(n-1)/n, (n-1)/n or 1.
