@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "catalog/find.hpp"
 #include "planner/figures.hpp"
 #include "planner/request/card_sizes.hpp"
 #include "planner/sentence.hpp"
@@ -15,7 +16,20 @@ using Clusters = std::vector<Cluster>;
 
 Problem wrong_nodes(std::string what) { return {ProblemKind::request, "--nodes", std::move(what)}; }
 
+// "dgx-h100" of "2xdgx-h100"; what follows the counts of other words.
+std::string_view behind_count(std::string_view spoken) {
+  const std::size_t at = std::min(spoken.find_first_not_of("0123456789"), spoken.size());
+  const bool counted = at > 0 && at < spoken.size() && (spoken[at] == 'x' || spoken[at] == 'X');
+  return counted ? spoken.substr(at + 1) : spoken;
+}
+
 Result<Clusters> spread_over_nodes(const Catalog& catalog, const Request& r, Clusters clusters) {
+  if (const Node* node = node_named(catalog, behind_count(*r.gpus))) {
+    if (clusters.front().nodes() == *r.nodes) return clusters;
+    return wrong_nodes(sentence(
+        *r.gpus, " says how many nodes there are: ", clusters.front().nodes(), " of ",
+        counted(node->gpus, "GPU"), "; expected --gpus ", *r.nodes, 'x', behind_count(*r.gpus)));
+  }
   const int gpus = clusters.front().gpus(), nodes = *r.nodes;
   if (r.gpus_per_node) {
     if (clusters.front().nodes() == nodes) return clusters;

@@ -11,6 +11,7 @@
 #include "planner/sentence.hpp"
 #include "simulator/network/topology.hpp"
 #include "tests/catch.hpp"
+#include "tests/holds.hpp"
 #include "tests/planner/known_facts.hpp"
 
 namespace shardwise {
@@ -175,6 +176,19 @@ TEST_CASE("nodes spread the GPUs") {
   r.nodes = 3;
   REQUIRE(problems_of(r).size() == 1);
   CHECK(problems_of(r).front().where == "--nodes");
+}
+
+// Two DGX of eight are 16 GPUs; half a DGX in each of two nodes is what nobody has.
+TEST_CASE("a node that is named is not cut in pieces") {
+  Request r = request_for("8b", "dgx-h100");
+  r.nodes = 2;
+  REQUIRE(problems_of(r).size() == 1);
+  CHECK(problems_of(r).front().where == "--nodes");
+  CHECK(holds(problems_of(r).front().what, "1 of 8 GPUs; expected --gpus 2xdgx-h100"));
+  r.gpus = "2xdgx-h100";
+  CHECK(resolved(r).clusters.front().gpus() == 16);
+  r.nodes = 4;
+  CHECK(holds(problems_of(r).front().what, "expected --gpus 4xdgx-h100"));
 }
 
 TEST_CASE("all problems of a request are told at once, each under its flag") {
