@@ -112,6 +112,16 @@ void smaller_adapters(AdviceTrial& t) {
       q);
 }
 
+// Of weights that are quantised as they are loaded, bitsandbytes' are parameters.
+void sharded_quantization(AdviceTrial& t) {
+  if (!leaves_packed_whole(t.question().workload) || t.cluster.gpus() == 1) return;
+  if (t.request.model.stored || !t.request.asked.plans.empty()) return;
+  ResolvedRequest r = t.request;
+  r.asked.quantization = Quantization::nf4;
+  if (const auto chosen = choose_fitting(r, t.method, t.cluster))
+    record_advice(t, "--quantization nf4, which can be sharded, instead of gptq", *chosen);
+}
+
 // "QLoRA (4-bit frozen weights) instead".
 std::string instead(const Workload& w) {
   if (w.method == Method::lora) return "LoRA instead";
@@ -315,6 +325,7 @@ std::vector<Advice> advise(const ResolvedRequest& request, Method method, const 
   smaller_optimizer(t);
   shorter_sequence(t);
   smaller_adapters(t);
+  sharded_quantization(t);
   lighter_methods(t);
   offloading(t);
   advise_more_gpus(t);

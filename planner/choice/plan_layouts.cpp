@@ -45,6 +45,7 @@ std::vector<int> zero_stages(const Workload& w, const ParallelPlan& plan) {
   if (plan.data * plan.context == 1) return {0};
   std::vector<int> stages;
   for (int stage = w.framework.max_zero_stage; stage >= 0; --stage) {
+    if (stage == 3 && leaves_packed_whole(w)) continue;
     const int least = w.framework.least_zero_stage;
     if (stage > 0 && stage < least) continue;
     const bool distinct = w.trains_base() || stage == 0 || stage == 3;
@@ -108,6 +109,10 @@ void add_layouts(LayoutSpace& space, int least, int most) {
 }
 
 }  // namespace
+
+bool leaves_packed_whole(const Workload& w) {
+  return w.freezes_quantized() && w.adapter.base == Quantization::gptq;
+}
 
 bool splits_layers(const Workload& w, const Cluster& cluster) {
   const int gpus = cluster.gpus();

@@ -15,6 +15,7 @@
 // A small, sensible set; the whole plan space is another command's business.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "catalog/cluster.hpp"
@@ -34,6 +35,18 @@ std::vector<ParallelPlan> slow_tensor_layouts(const Workload& workload, const Cl
 // Whether layers can lie on the cards of one box that take turns (device_map): up to eight of them,
 // in a framework without pipelines.
 bool splits_layers(const Workload& workload, const Cluster& cluster);
+
+// Whether frozen weights lie whole on every GPU whatever is sharded. Codes that GPTQ and its kin
+// pack are buffers of their modules (AutoGPTQ @179776bd1d auto_gptq/nn_modules/qlinear/
+// qlinear_cuda_old.py:42-58), and FSDP and ZeRO-3 shard parameters alone; LLaMA-Factory stops there
+// ("DeepSpeed ZeRO-3 or FSDP is incompatible with PTQ-quantized models.", its issue 6898). No such
+// plan is proposed. One that is asked for is forecast as with fms-acceleration, which makes
+// parameters of them and views these as codes before each call (@25171a048c
+// plugins/accelerated-peft/src/fms_acceleration_peft/autogptq_utils.py,
+// patch_forward_to_view_attributes_before_call).
+bool leaves_packed_whole(const Workload& workload);
+inline constexpr std::string_view told_packed_whole =
+    "GPTQ's packed weights are buffers, which FSDP and ZeRO-3 leave whole on every GPU";
 
 // Layers for each card of such a split, by the cards' memory. The last one also holds the head and
 // its logits, which nobody knows before they are played: they are taken to be worth no layer, an

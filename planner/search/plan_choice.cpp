@@ -186,6 +186,10 @@ Problems try_asked_plans(PlanTrial& s) {
       problems.insert(problems.end(), plan.error().begin(), plan.error().end());
       continue;
     }
+    if (plan->zero_stage == 3 && plan->data > 1 && leaves_packed_whole(w))
+      s.notes.push_back(sentence(told_packed_whole,
+                                 ", unless they are patched as by fms-acceleration; this plan is "
+                                 "forecast so."));
     try_for_verdict(s, *plan);
   }
   return problems;

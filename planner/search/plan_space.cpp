@@ -48,10 +48,13 @@ std::vector<int> expert_sizes(const Workload& w) {
   return divisors(w.model.moe->experts, w.model.moe->experts);
 }
 
-std::vector<int> zero_stages(const Framework& f) {
+std::vector<int> zero_stages(const Workload& w) {
+  const Framework& f = w.framework;
   std::vector<int> stages(static_cast<std::size_t>(f.max_zero_stage) + 1);
   std::iota(stages.begin(), stages.end(), 0);
-  std::erase_if(stages, [&](int stage) { return stage > 0 && stage < f.least_zero_stage; });
+  std::erase_if(stages, [&](int stage) {
+    return (stage > 0 && stage < f.least_zero_stage) || (stage == 3 && leaves_packed_whole(w));
+  });
   std::stable_sort(stages.begin(), stages.end(), [&](int a, int b) {
     return (a == f.default_zero_stage) > (b == f.default_zero_stage);
   });
@@ -125,7 +128,7 @@ PlanSpace::PlanSpace(const ResolvedRequest& r, const Workload& without_zero,
     set(axis, std::move(list));
   };
   count(PlanAxis::offload, offloads_.size());
-  set(PlanAxis::zero, zero_stages(w.framework));
+  set(PlanAxis::zero, zero_stages(w));
   set(PlanAxis::tensor, tensor_sizes(w, gpus_));
   set(PlanAxis::sequence_parallel,
       w.framework.sequence_parallel ? std::vector<int>{1, 0} : std::vector<int>{0, 1});

@@ -84,4 +84,32 @@ TEST_CASE("layouts have the ZeRO stages that a framework's code has") {
   CHECK(stages("megatron-lm").second == std::set<int>{0, 1});
 }
 
+// Llama-3.1-70B's packed weights are some 36 GiB, too many for a card of 24 but for a split over
+// four of them; bitsandbytes' codes are parameters, of which a quarter may lie on each.
+TEST_CASE("no plan relies on shards of weights that are buffers") {
+  Request request = request_for("70b", "4x4090", {Method::qlora});
+  request.quantization = Quantization::gptq;
+  const ResolvedRequest r = resolved(request);
+  const Cluster& cluster = r.clusters.front();
+  const Workload packed = choose_workload(r, Method::qlora, cluster, 0).workload;
+  REQUIRE(leaves_packed_whole(packed));
+  for (const ParallelPlan& p : plan_layouts(packed, cluster, 16)) CHECK(p.zero_stage < 3);
+  const auto chosen = choose_plan(r, Method::qlora, cluster);
+  REQUIRE(chosen);
+  CHECK(chosen->question.plan.layer_split);
+
+  request.plans = {"dp=4,zero=3"};
+  const auto asked = choose_plan(resolved(request), Method::qlora, cluster);
+  REQUIRE(asked);
+  REQUIRE_FALSE(asked->notes.empty());
+  CHECK(asked->notes.front().find("buffers") != std::string::npos);
+
+  request.quantization = Quantization::nf4;
+  const ResolvedRequest codes = resolved(request);
+  const Workload parameters = choose_workload(codes, Method::qlora, cluster, 0).workload;
+  const auto sharded = plan_layouts(parameters, cluster, 16);
+  CHECK(std::any_of(sharded.begin(), sharded.end(),
+                    [](const ParallelPlan& p) { return p.zero_stage == 3; }));
+}
+
 }  // namespace shardwise

@@ -119,4 +119,17 @@ TEST_CASE("a point that is no plan says why") {
   CHECK(told("HSDP"));
 }
 
+TEST_CASE("packed weights are sharded in no plan of a space") {
+  Request request = request_for("8b", "4x4090", {Method::qlora});
+  for (const auto& [base, most] : {std::pair{Quantization::nf4, 3}, {Quantization::gptq, 2}}) {
+    request.quantization = base;
+    const ResolvedRequest r = resolved(request);
+    const SearchSite site(r, Method::qlora, r.clusters.front());
+    int largest = 0;
+    for (std::size_t i = 0; i < site.space.values(PlanAxis::zero); ++i)
+      largest = std::max(largest, std::stoi(site.space.shown_value(PlanAxis::zero, i)));
+    CHECK(largest == most);
+  }
+}
+
 }  // namespace shardwise

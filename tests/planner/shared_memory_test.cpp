@@ -40,7 +40,7 @@ TEST_CASE("layers' inputs that are offloaded stay in the one memory") {
 // weights and gradients in 16 bits take 59 GB. The card offers 128 GB (119 GiB).
 TEST_CASE("a paged optimizer's states have no other memory to go to") {
   Request request = request_for("qwen2.5-14b", "gb10", {Method::full});
-  request.optimizer = "paged-adamw";
+  request.optimizer = optimizer_named("paged-adamw");
   request.plans = {"dp=1,mbs=1,ga=16,recompute=full"};
   const ChosenPlan one = spark_plan(request, true);
   CHECK(one.verdict == Verdict::does_not_fit);
