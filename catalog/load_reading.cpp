@@ -6,6 +6,7 @@
 #include "catalog/framework_names.hpp"
 #include "catalog/json_reader.hpp"
 #include "catalog/reading.hpp"
+#include "catalog/run_record.hpp"
 #include "catalog/text_match.hpp"
 
 namespace shardwise {
@@ -254,6 +255,32 @@ void read_training(JsonReader& r, Reading& out) {
   missing.finish();
 }
 
+// "since": "2023-05", "first": the first number of that month and of each that follows.
+DatedThreads read_threads(JsonReader& e) {
+  DatedThreads threads;
+  threads.repositories = e.texts("repos");
+  const std::string since = e.text("since");
+  const bool dated = since.size() == 7 && since[4] == '-' &&
+                     std::count_if(since.begin(), since.end(), is_digit) == 6;
+  if (!dated) {
+    e.problem("since", "a month, as 2023-05");
+    return threads;
+  }
+  threads.year = std::stoi(since.substr(0, 4));
+  threads.month = std::stoi(since.substr(5));
+  for (const double number : e.numbers("first")) threads.first.push_back(static_cast<int>(number));
+  if (!std::is_sorted(threads.first.begin(), threads.first.end()))
+    e.problem("first", "numbers that never fall");
+  return threads;
+}
+
+void read_sources(JsonReader& r, Reading& out) {
+  read_rows(r, "documents", out.documents, [](JsonReader& e) {
+    return DatedDocument{e.text("repo"), e.text("file"), e.text("date")};
+  });
+  read_rows(r, "threads", out.threads, read_threads);
+}
+
 template <class Read>
 void read_tables(const std::filesystem::path& root, const std::string& name, Problems& problems,
                  Read read) {
@@ -287,8 +314,14 @@ Result<Reading> load_reading(const std::filesystem::path& root) {
   read_tables(root, "training.json", problems, [&](JsonReader& r) { read_training(r, out); });
   read_tables(root, "phrases.json", problems,
               [&](JsonReader& r) { read_rows(r, "phrases", out.phrases, read_phrase); });
+  read_tables(root, "sources.json", problems, [&](JsonReader& r) { read_sources(r, out); });
   if (!problems.empty()) return problems;
   return out;
+}
+
+void date_by_sources(const Reading& reading, std::vector<RunRecord>& runs) {
+  for (RunRecord& run : runs)
+    date_framework(run, date_of_source(reading.documents, reading.threads, run.read_in));
 }
 
 AdapterTargets targets_meant(const Reading& reading, std::string_view spoken) {

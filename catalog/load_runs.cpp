@@ -207,15 +207,16 @@ RunMeasured read_measured(RunFields r, const RecordPlace& place) {
   return m;
 }
 
-// A framework of which a record tells neither release nor year is as old as its source says.
-void date_by_source(RunFields source, RunTraining& t) {
-  const std::string note = t.framework_note.value_or("");
-  if (std::any_of(note.begin(), note.end(), is_digit)) return;
+// Its words come before the document or the thread (Reading::documents, threads).
+void date_by_words(RunFields source, RunRecord& run) {
   for (const char* key : {"url_title", "where", "file", "url"})
-    if (const auto date = date_told(source.text(key).value_or(""))) {
-      t.framework_note = note.empty() ? *date : note + ", " + *date;
-      return;
-    }
+    if (const auto date = date_told(source.text(key).value_or("")))
+      return date_framework(run, date);
+}
+
+RunSource read_source(RunFields r) {
+  const auto told = [&](const char* key) { return r.text(key).value_or(""); };
+  return {told("repo"), told("file"), told("where"), told("url")};
 }
 
 // Kernel and network sweeps share the files' shape but have no model.
@@ -239,7 +240,8 @@ RunRecord read_record(JsonReader& reader, Problems& problems) {
   run.id = reader.kind("id") == JsonKind::integer ? r.text("id").value_or("") : reader.text("id");
   run.notes = r.text("notes").value_or("");
   auto source = reader.kind("source") == JsonKind::object ? r.object("source") : std::nullopt;
-  if (source) run.script = place.fields(*source, "source").text("file").value_or("");
+  if (source) run.read_in = read_source(place.fields(*source, "source"));
+  run.script = run.read_in.file;
   run.microbenchmark = is_microbenchmark(reader);
   if (run.microbenchmark) return run;
   run.model = read_named_model(r, place);
@@ -250,7 +252,7 @@ RunRecord read_record(JsonReader& reader, Problems& problems) {
     run.training = read_run_training(fields);
     fields.keep_unread();
   }
-  if (source) date_by_source(place.fields(*source, "source"), run.training);
+  if (source) date_by_words(place.fields(*source, "source"), run);
   if (auto part = r.object("plan")) {
     RunFields fields = place.fields(*part, "plan");
     run.plan = read_plan(fields);

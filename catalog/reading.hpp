@@ -17,9 +17,12 @@
 #include "catalog/optimizer.hpp"
 #include "catalog/preference.hpp"
 #include "catalog/result.hpp"
+#include "catalog/source_date.hpp"
 #include "catalog/transformer.hpp"
 
 namespace shardwise {
+
+struct RunRecord;
 
 struct GpuReading {
   std::string text, gpu, assumed;
@@ -166,11 +169,16 @@ struct Reading {
   std::vector<PluginReading> plugins;
   std::vector<MemoryKindReading> memory_kinds;
   std::vector<PhraseReading> phrases;
+  std::vector<DatedDocument> documents;
+  std::vector<DatedThreads> threads;
   std::string missing_gpu;  // ids, where a run names none
   std::string pretrain_framework, finetune_framework;
 };
 
 Result<Reading> load_reading(const std::filesystem::path& root);
+
+// What a record's words do not date, its document or thread may.
+void date_by_sources(const Reading& reading, std::vector<RunRecord>& runs);
 
 // The linears that free text names, word by word; text of any shape: lists, regular expressions.
 // Remarks in parentheses do not count.

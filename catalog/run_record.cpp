@@ -1,5 +1,9 @@
 #include "catalog/run_record.hpp"
 
+#include <algorithm>
+
+#include "catalog/text_match.hpp"
+
 namespace shardwise {
 namespace {
 
@@ -30,6 +34,12 @@ std::optional<Seconds> measured_step(const RunRecord& run) {
 std::optional<double> measured_memory_gib(const RunRecord& run) {
   if (run.measured.mem_suspect) return std::nullopt;
   return run.measured.peak_mem_gib;
+}
+
+void date_framework(RunRecord& run, const std::optional<std::string>& date) {
+  const std::string note = run.training.framework_note.value_or("");
+  if (!date || std::any_of(note.begin(), note.end(), is_digit)) return;
+  run.training.framework_note = note.empty() ? *date : note + ", " + *date;
 }
 
 }  // namespace shardwise

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "catalog/result.hpp"
+#include "catalog/source_date.hpp"
 #include "catalog/transformer.hpp"
 #include "catalog/units.hpp"
 
@@ -89,6 +90,7 @@ struct RunMeasured {
 struct RunRecord {
   std::string id;
   std::string script;           // the file that was read, as its repository names it
+  RunSource read_in;            // the same with all else that tells where
   std::string source;           // name of the file without .json: what is scored together
   bool microbenchmark = false;  // a point of a kernel or network sweep, not a run
   RunModel model;
@@ -108,6 +110,9 @@ std::optional<Seconds> measured_step(const RunRecord& run);
 
 // The peak memory that may be scored.
 std::optional<double> measured_memory_gib(const RunRecord& run);
+
+// A framework of which a record tells neither release nor year is as old as what it was read in.
+void date_framework(RunRecord& run, const std::optional<std::string>& date);
 
 struct Runs {
   std::vector<RunRecord> records;  // in order of the file

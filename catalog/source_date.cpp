@@ -1,5 +1,6 @@
 #include "catalog/source_date.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "catalog/text_match.hpp"
@@ -63,6 +64,9 @@ int month_before(std::string_view before) {
   return month_of_word(last_run(before, is_letter));
 }
 
+// Repositories are spelled in any case.
+bool same_name(std::string_view a, std::string_view b) { return lowered(a) == lowered(b); }
+
 }  // namespace
 
 std::optional<std::string> date_told(std::string_view text) {
@@ -81,6 +85,60 @@ std::optional<std::string> date_told(std::string_view text) {
     const std::string year_text(digits);
     return month == 0 ? year_text
                       : std::string(months[static_cast<std::size_t>(month) - 1]) + " " + year_text;
+  }
+  return std::nullopt;
+}
+
+std::optional<int> thread_told(std::string_view text) {
+  constexpr std::array<std::string_view, 6> kinds{"issue", "issues",     "pull request",
+                                                  "pull",  "discussion", "discussions"};
+  const auto names_kind = [&](std::string_view before) {
+    if (before.size() >= 2 && before.substr(before.size() - 2) == "PR")
+      return before.size() == 2 || !is_word_character(before[before.size() - 3]);
+    return std::any_of(kinds.begin(), kinds.end(), [&](std::string_view kind) {
+      if (before.size() < kind.size()) return false;
+      const bool ends = same_name(before.substr(before.size() - kind.size()), kind);
+      return ends && (before.size() == kind.size() ||
+                      !is_word_character(before[before.size() - kind.size() - 1]));
+    });
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    if (!is_digit(text[at])) {
+      ++at;
+      continue;
+    }
+    std::size_t end = at;
+    while (end < text.size() && is_digit(text[end])) ++end;
+    std::string_view before = text.substr(0, at);
+    before =
+        without(before, last_run(before, [](char c) { return c == ' ' || c == '#' || c == '/'; }));
+    if (end - at <= 6 && before.size() < at && names_kind(before))
+      return number_of(text.substr(at, end - at));
+    at = end;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> date_of_thread(const DatedThreads& threads, int number) {
+  const auto after = std::upper_bound(threads.first.begin(), threads.first.end(), number);
+  if (after == threads.first.begin()) return std::nullopt;
+  const int month = threads.month - 1 + static_cast<int>(after - threads.first.begin()) - 1;
+  return std::string(months[static_cast<std::size_t>(month % 12)]) + " " +
+         std::to_string(threads.year + month / 12);
+}
+
+std::optional<std::string> date_of_source(const std::vector<DatedDocument>& documents,
+                                          const std::vector<DatedThreads>& threads,
+                                          const RunSource& source) {
+  for (const DatedDocument& d : documents)
+    if (same_name(d.repository, source.repository) && d.file == source.file) return d.date;
+  for (const DatedThreads& t : threads) {
+    const bool its =
+        std::any_of(t.repositories.begin(), t.repositories.end(),
+                    [&](const std::string& name) { return same_name(name, source.repository); });
+    if (!its) continue;
+    for (const std::string& text : {source.url, source.where})
+      if (const auto number = thread_told(text)) return date_of_thread(t, *number);
   }
   return std::nullopt;
 }

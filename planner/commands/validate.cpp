@@ -203,8 +203,9 @@ int validate(const ValidateOptions& options, const std::filesystem::path& root, 
   const auto profile = calibrated_profile(*catalog);
   if (!profile) return report_problems(profile.error(), output);
   bool all_read = true;
-  const auto runs = runs_of(options, root, all_read);
+  auto runs = runs_of(options, root, all_read);
   if (!runs) return report_problems(runs.error(), output);
+  date_by_sources(*reading, runs->records);
   report_problems(runs->problems, output);
   if (options.left_out) {
     out << left_out_report(

@@ -1,6 +1,7 @@
 // Reading published runs: one bad record does not take the others along, and a step time comes out
 // of whatever was published.
 #include "catalog/run_record.hpp"
+#include "catalog/reading.hpp"
 #include "catalog/run_fields.hpp"
 
 #include <unistd.h>
@@ -379,6 +380,26 @@ TEST_CASE("A framework of which a record tells no age is as old as its source") 
   // The title comes before the file.
   CHECK(note(R"({"file": "runs_202301.md", "where": "comment of 3 May 2022"})", "{}") ==
         "May 2022");
+}
+
+TEST_CASE("What no word of a source dates is as old as its document or thread") {
+  const auto reading = load_reading(runs_root);
+  REQUIRE(reading);
+  const auto note = [&](const std::string& source, const std::string& training) {
+    const RunsFile file(R"([{"id": "a", "source": )" + source + R"(, "model": {}, "training": )" +
+                        training + "}]");
+    auto runs = file.load();
+    REQUIRE(runs);
+    date_by_sources(*reading, runs->records);
+    return runs->records.front().training.framework_note.value_or("");
+  };
+  const std::string thread = R"({"repo": "hiyouga/LLaMA-Factory", "where": "issue #4447: text"})";
+  CHECK(note(thread, "{}") == "June 2024");
+  CHECK(note(thread, R"({"framework_note": "0.9.3"})") == "0.9.3");
+  const std::string document =
+      R"({"repo": "axolotl-ai-cloud/axolotl", "file": "examples/jamba/README.md"})";
+  CHECK(note(document, R"({"framework_note": "its own script"})") == "its own script, March 2024");
+  CHECK(note(R"({"repo": "x/y", "where": "issue #4447"})", "{}").empty());
 }
 
 }  // namespace shardwise

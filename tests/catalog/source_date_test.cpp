@@ -31,4 +31,37 @@ TEST_CASE("Numbers that are no date are none") {
   CHECK(date_told("13_2024") == std::optional<std::string>("2024"));
 }
 
+TEST_CASE("A thread is told by its kind and its number") {
+  const auto told = [](std::string_view text) { return thread_told(text).value_or(0); };
+  CHECK(told("issue #4447: issue text") == 4447);
+  CHECK(told("issue 781, description") == 781);
+  CHECK(told("pull request #1000 and its README") == 1000);
+  CHECK(told("PR 2512, examples/llama-4/README.md") == 2512);
+  CHECK(told("https://github.com/pytorch/torchtitan/pull/1690") == 1690);
+  CHECK(told("comment 3 of issue #88") == 88);
+  CHECK(told("line 35 of README.md, 14GB") == 0);
+  CHECK(told("tissue 12, TPR 4, issue12 and issues") == 0);  // no kind, or no number apart from it
+}
+
+TEST_CASE("A thread is of the last month that began before it") {
+  // Numbers 30 to 39 are of December 2023, 40 of January 2024, none of February, 41 on of March.
+  const DatedThreads threads{{"A/b", "A/B2"}, 2023, 12, {30, 40, 41, 41}};
+  CHECK(!date_of_thread(threads, 29));
+  CHECK(date_of_thread(threads, 30) == "December 2023");
+  CHECK(date_of_thread(threads, 39) == "December 2023");
+  CHECK(date_of_thread(threads, 40) == "January 2024");
+  CHECK(date_of_thread(threads, 41) == "March 2024");
+  CHECK(date_of_thread(threads, 999) == "March 2024");
+
+  const std::vector<DatedDocument> documents{{"a/b", "docs/memory.md", "May 2024"}};
+  const auto date = [&](const RunSource& source) {
+    return date_of_source(documents, {threads}, source).value_or("none");
+  };
+  CHECK(date({"A/B", "docs/memory.md", "", ""}) == "May 2024");
+  CHECK(date({"A/c", "docs/memory.md", "", ""}) == "none");  // another repository's
+  CHECK(date({"a/B2", "", "comment", "https://github.com/A/b/issues/31"}) == "December 2023");
+  CHECK(date({"a/b", "README.md", "issue #40", ""}) == "January 2024");
+  CHECK(date({"A/c", "", "issue #40", ""}) == "none");
+}
+
 }  // namespace shardwise

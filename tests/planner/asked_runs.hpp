@@ -33,6 +33,7 @@ inline const std::vector<RunRecord>& all_runs() {
   static const std::vector<RunRecord> runs = [] {
     auto loaded = load_all_runs(catalog_root());
     if (!loaded) throw std::runtime_error(loaded.error().front().what);
+    date_by_sources(loaded_reading(), loaded->records);
     return std::move(loaded->records);
   }();
   return runs;
