@@ -19,6 +19,16 @@
 
 namespace shardwise {
 
+// What a trainer makes of whole logits for its log: bytes moved of each, and kernels of a slice.
+struct LoggedLogits {
+  double bytes = 0;
+  int slice_tokens = 1, kernels = 0;
+  int launches(std::int64_t tokens) const {
+    return static_cast<int>((tokens + slice_tokens - 1) / slice_tokens) * kernels;
+  }
+  friend bool operator==(const LoggedLogits&, const LoggedLogits&) = default;
+};
+
 struct Framework {
   std::string id;
   std::string name;
@@ -206,6 +216,7 @@ struct Framework {
   bool upcasts_in_loss = false;      // the fp32 copy is the loss's own: the model's logits stay
   bool returns_fp32_logits = false;  // vocab_parallel: the fp32 copy is the model's own, and all
                                      // that its loss gets
+  LoggedLogits logged_logits;        // dense, fused_half, fused_fp32
   // What is compiled returns its logits beside its loss. Their gradient is nobody's, so autograd
   // makes it, of zeros, for the compiled backward pass to add to.
   bool returns_logits = false;

@@ -57,6 +57,7 @@ enum class LossKind {
   fused_linear,       // head and loss in one kernel, chunk by chunk (Liger): no logits kept
   cut,                // head and loss in one kernel that makes the logits again (Cut Cross-Entropy)
   fused_half,         // 16-bit logits, loss and gradient in one kernel, in place
+  fused_fp32,         // the same on an fp32 copy of the logits (Liger's behind transformers' cast)
 };
 
 // How long the training loop holds the model's output, and with it the graph: the logits, and what

@@ -40,7 +40,7 @@ inline constexpr Spellings<NarrowWeights, 4> narrow_weights_names{{
     {"beside", NarrowWeights::beside},
     {"stored", NarrowWeights::stored},
 }};
-inline constexpr Spellings<LossKind, 7> loss_kind_names{{
+inline constexpr Spellings<LossKind, 8> loss_kind_names{{
     {"dense", LossKind::dense},
     {"dense_fp32_output", LossKind::dense_fp32_output},
     {"vocab_parallel", LossKind::vocab_parallel},
@@ -48,6 +48,7 @@ inline constexpr Spellings<LossKind, 7> loss_kind_names{{
     {"fused_linear", LossKind::fused_linear},
     {"cut", LossKind::cut},
     {"fused_half", LossKind::fused_half},
+    {"fused_fp32", LossKind::fused_fp32},
 }};
 inline constexpr Spellings<OutputLife, 3> output_life_names{{
     {"backward", OutputLife::backward},

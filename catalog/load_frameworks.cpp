@@ -166,6 +166,15 @@ void read_communication(JsonReader& r, Framework& f) {
   f.regathers_sequence = r.flag("regathers_sequence");
 }
 
+LoggedLogits read_logged(JsonReader r) {
+  LoggedLogits l;
+  l.bytes = r.number("bytes", 1, 256);
+  l.slice_tokens = r.integer("slice_tokens", 1, 1 << 20);
+  l.kernels = r.integer("kernels", 1, 100);
+  r.finish();
+  return l;
+}
+
 void read_loss(JsonReader& r, Framework& f) {
   f.loss = r.choice("loss", loss_kind_names);
   f.fused_loss = r.maybe_choice("fused_loss", loss_kind_names).value_or(LossKind::fused_linear);
@@ -190,6 +199,7 @@ void read_loss(JsonReader& r, Framework& f) {
   f.compiles_loss = r.maybe_flag("compiles_loss").value_or(false);
   f.compiles_loss_alone = r.maybe_flag("compiles_loss_alone").value_or(false);
   f.upcasts_in_loss = r.maybe_flag("upcasts_in_loss").value_or(false);
+  if (r.has("logged_logits")) f.logged_logits = read_logged(r.object("logged_logits"));
   f.returns_fp32_logits = r.maybe_flag("returns_fp32_logits").value_or(false);
   f.returns_logits = r.maybe_flag("returns_logits").value_or(false);
   f.output_holds_logits = r.maybe_flag("output_holds_logits").value_or(false);

@@ -93,9 +93,11 @@ void apply(const PluginReading& plugin, bool compiled, Framework& f) {
 
 void apply_plugins(const ReplayContext& c, Framework& f) {
   const RunTraining& t = c.run.training;
-  std::vector<std::string> named = t.plugins;
+  // Liger's kernels bring a loss of their own, unless a plugin says another.
+  std::vector<std::string> named;
   const auto liger = stated(c, &PhraseReading::liger_kernel);
-  if (liger.value_or(t.liger_kernel.value_or(false))) named.push_back("liger");
+  if (liger.value_or(t.liger_kernel.value_or(false))) named.emplace_back("liger");
+  named.insert(named.end(), t.plugins.begin(), t.plugins.end());
   for (const std::string& name : named)
     for (const PluginReading& row : c.reading.plugins) {
       const auto same = [](char a, char b) { return lower_ascii(a) == lower_ascii(b); };

@@ -310,6 +310,15 @@ Logits capped(GraphBuilder& b, const Logits& l) {
   return last;
 }
 
+TensorIndex upcast_logits(GraphBuilder& b, const Logits& l) {
+  const TensorIndex wide = logit_tensor(b, "logits_fp32", l, 4, 4);
+  Operator upcast = loss_operator("upcast", l, 6, 6, 1);
+  upcast.inputs = {l.half};
+  upcast.outputs = {wide};
+  b.add(std::move(upcast));
+  return wide;
+}
+
 // Megatron: one fp32 copy, all after it in place; the saved softmax is that copy (megatron/core/
 // tensor_parallel/cross_entropy.py:25-81,181). Compiled (core/fusions/fused_cross_entropy.py
 // @d98e8a64dd, run under PyTorch 2.4.1, 2.15) the gradient is another, with the result beside it.
@@ -319,14 +328,7 @@ void vocab_parallel_loss(GraphBuilder& b, const Logits& l) {
   const Framework& f = b.workload().framework;
   const bool compiled = f.compiles_loss_alone;
   const bool cast = f.returns_fp32_logits && b.element() == 2;
-  TensorIndex read = l.half;
-  if (cast) {
-    read = logit_tensor(b, "logits_fp32", l, 4, 4);
-    Operator upcast = loss_operator("upcast", l, 6, 6, 1);
-    upcast.inputs = {l.half};
-    upcast.outputs = {read};
-    b.add(std::move(upcast));
-  }
+  const TensorIndex read = cast ? upcast_logits(b, l) : l.half;
   const TensorIndex softmax = logit_tensor(b, "softmax_fp32", l, 4, 0);
   const TensorIndex loss = b.tensor_bytes("loss", 4, MemoryCategory::logits, 4);
   Operator op = compiled ? loss_operator("vocab_parallel_cross_entropy", l, 24, 18, 6)
@@ -345,19 +347,24 @@ void vocab_parallel_loss(GraphBuilder& b, const Logits& l) {
 }
 
 // One kernel that overwrites the logits with their gradient (flash-attention's cross-entropy, and
-// Transformer Engine's, which exchanges the rows' maxima and sums between tensor ranks).
-void fused_half_loss(GraphBuilder& b, const Logits& l) {
+// Transformer Engine's, which exchanges the rows' maxima and sums between tensor ranks). Liger's
+// reads them twice and scales the gradient in backward (liger-kernel 0.8.0 ops/cross_entropy.py);
+// it gets an fp32 copy beside the model's own (transformers 5.16.1 loss_utils.py, ForCausalLMLoss).
+void fused_loss(GraphBuilder& b, const Logits& l) {
   const double e = static_cast<double>(b.element());
+  const bool wide = b.workload().framework.loss == LossKind::fused_fp32 && b.element() == 2;
+  const TensorIndex read = wide ? upcast_logits(b, l) : l.half;
   const TensorIndex loss = b.tensor_bytes("loss", 4, MemoryCategory::logits, 4);
-  Operator op = loss_operator("fused_cross_entropy", l, e, 2 * e, 1);
-  op.inputs = {l.half};
+  Operator op = wide ? loss_operator("fused_cross_entropy", l, 12, 8, 1)
+                     : loss_operator("fused_cross_entropy", l, e, 2 * e, 1);
+  op.inputs = {read};
   op.outputs = {loss};
-  op.saves = {l.half};
+  op.saves = {read};
   op.in_place_gradient = true;
   // The output of a wrapped forward function goes to fp32 when the loss is known.
   const int copies = b.workload().framework.loss_fp32_temporaries;
   const std::int64_t logits = l.rows * l.width;
-  op.forward_temporary = Bytes(4 * logits * copies);
+  op.forward_temporary = Bytes((4 * copies + (wide ? 2 : 0)) * logits);
   op.temporary_category = MemoryCategory::logits;
   if (copies > 0)
     op.forward.push_back(MemoryWork{ceil_bytes((e + 4) * static_cast<double>(logits) * copies),
@@ -401,7 +408,8 @@ TensorIndex add_loss(GraphBuilder& b, const Logits& l) {
       vocab_parallel_loss(b, l);
       break;
     case LossKind::fused_half:
-      fused_half_loss(b, l);
+    case LossKind::fused_fp32:
+      fused_loss(b, l);
       break;
     default:
       if (is_loss_compiled(f))
@@ -411,6 +419,9 @@ TensorIndex add_loss(GraphBuilder& b, const Logits& l) {
                    f.loss == LossKind::dense_fp32_output);
       break;
   }
+  if (const LoggedLogits& log = f.logged_logits; log.bytes > 0)
+    b.last().forward.push_back(traffic(log.bytes * as_double(l.rows * l.width),
+                                       log.launches(l.rows), MemoryAccess::reduction));
   return b.last().outputs.back();
 }
 

@@ -159,6 +159,26 @@ TEST_CASE("a note that takes Liger's kernels back") {
   CHECK(without != LossKind::fused_linear);
 }
 
+TEST_CASE("a loss that a record names beside Liger's kernels") {
+  RunRecord run = full_tuning();
+  run.training.liger_kernel = true;
+  run.training.plugins = {"Liger cross-entropy"};
+  CHECK(asked(run).question.workload.framework.loss == LossKind::fused_fp32);
+  run.training.plugins = {"cutcrossentropy"};
+  CHECK(asked(run).question.workload.framework.loss == LossKind::cut);
+}
+
+// Halo patches classes before it builds a model, TRL's own trainer a model that is there.
+TEST_CASE("a toolkit over TRL that its note names") {
+  RunRecord run = record("b300-qwen3-4b-s2048-b16-nogc");
+  const Framework halo = asked(run).question.workload.framework;
+  CHECK(halo.id == "halo");
+  CHECK(halo.kernels == KernelStyle::fused);
+  CHECK_FALSE(halo.patches_built_model);
+  run.training.framework_note = "October 2026, transformers 5";
+  CHECK(asked(run).question.workload.framework.patches_built_model);
+}
+
 // Heads that 16 heads of keys divide: 1,024 of 8 x 128 are not, 16 x 64 are.
 TEST_CASE("heads that a table leaves out") {
   RunRecord run = record("llmfoundry-mpt-350m-a10040gb-x128-s2048-mb18-gb2304-bf16-fullshard");

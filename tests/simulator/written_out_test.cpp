@@ -205,6 +205,31 @@ TEST_CASE("A wrapped forward function copies the logits of a fused loss", "[writ
   CHECK(live() == Bytes(512'000));
 }
 
+// Of 128,000 logits the cast moves 6 bytes each way; the kernel reads 4 twice and writes 4, and
+// backward scales them, 8. The 16-bit ones, 256,000 bytes, are the model's output meanwhile. A log
+// of 22 bytes each takes five kernels for each of two slices of 64 tokens.
+TEST_CASE("A fused loss of an fp32 copy, and what is logged of the logits", "[written_out]") {
+  Workload w = pretraining(llama(2, 512, 8, 8, 1408, 1000), 128);
+  w.framework.loss = LossKind::fused_fp32;
+  const auto moved = [](const std::vector<Kernel>& kernels, std::size_t i) {
+    return std::get<MemoryWork>(kernels.at(i)).moved;
+  };
+  const LayerGraph plain = head_graph(w, plan_of(1), false);
+  const Operator& cast = named(plain, "upcast");
+  CHECK(moved(cast.forward, 0) == Bytes(768'000));
+  CHECK(moved(cast.backward, 0) == Bytes(768'000));
+  const Operator& loss = named(plain, "fused_cross_entropy");
+  CHECK(loss.forward.size() == 1);
+  CHECK(moved(loss.forward, 0) == Bytes(1'536'000));
+  CHECK(moved(loss.backward, 0) == Bytes(1'024'000));
+  CHECK(loss.forward_temporary == Bytes(256'000));
+  w.framework.logged_logits = {22, 64, 5};
+  const LayerGraph logged = head_graph(w, plan_of(1), false);
+  const Operator& read = named(logged, "fused_cross_entropy");
+  CHECK(moved(read.forward, 1) == Bytes(2'816'000));
+  CHECK(std::get<MemoryWork>(read.forward.at(1)).launches == 10);
+}
+
 // 128 tokens to two of eight experts: 256 rows for each rank's experts, half as many again where
 // the fullest has that.
 TEST_CASE("The fullest rank of an unbalanced router has more rows", "[written_out]") {
