@@ -122,10 +122,12 @@ struct Framework {
   bool narrow_weights_twice = true;  // by rows and by columns, even if a tensor has one scale; not
                                      // on cards whose products read either way
   bool gathers_sequence_quantized = false;  // fp8 with one scale: SP gathers 8 bits
-  bool dispatches_once = false;  // a token goes once to each rank of a node, or each node, that
-                                 // holds experts of its own (DeepEP, HybridEP), not once to each
-                                 // expert
-  bool dispatch_pads = false;    // and lays each expert's rows out as narrow products want them
+  bool dispatches_once = false;    // a token goes once to each rank of a node, or each node, that
+                                   // holds experts of its own (DeepEP, HybridEP), not once to each
+                                   // expert
+  bool dispatches_by_map = false;  // and so by the routing maps of all ranks (HybridEP): each row
+                                   // takes along the scores of all experts of its node, and each
+                                   // expert's rows are laid out as narrow products want them
   // Nodes of a layer whose exchanges hide behind another microbatch keep what their backward has
   // read (simulator/memory/overlapped_nodes.hpp).
   bool overlap_keeps_nodes = false;

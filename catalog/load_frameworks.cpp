@@ -247,7 +247,7 @@ void read_kernels(JsonReader& r, Framework& f) {
       r.maybe_choice("narrow_weights", narrow_weights_names).value_or(NarrowWeights::none);
   f.gathers_sequence_quantized = r.maybe_flag("gathers_sequence_quantized").value_or(false);
   f.dispatches_once = r.maybe_flag("dispatches_once").value_or(false);
-  f.dispatch_pads = r.maybe_flag("dispatch_pads").value_or(false);
+  f.dispatches_by_map = r.maybe_flag("dispatches_by_map").value_or(false);
   f.overlap_keeps_nodes = r.maybe_flag("overlap_keeps_nodes").value_or(false);
   f.current_scaling = r.maybe_flag("current_scaling").value_or(false);
   f.quantizes_apart = r.maybe_flag("quantizes_apart").value_or(false);

@@ -131,7 +131,7 @@ PhraseReading read_phrase(JsonReader& r) {
   p.current_scaling = r.maybe_flag("current_scaling");
   p.quantizes_apart = r.maybe_flag("quantizes_apart");
   p.four_bit_unpacking = r.maybe_choice("four_bit_unpacking", four_bit_unpacking_names);
-  p.dispatch_pads = r.maybe_flag("dispatch_pads");
+  p.dispatches_by_map = r.maybe_flag("dispatches_by_map");
   p.writes_grouped_attention_out = r.maybe_flag("writes_grouped_attention_out");
   p.overlap_keeps_nodes = r.maybe_flag("overlap_keeps_nodes");
   p.saved_for_backward = r.maybe_flag("saved_for_backward");

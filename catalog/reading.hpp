@@ -115,7 +115,7 @@ struct PhraseReading {
   std::optional<int> longest_sample;  // tokens; of data that are not packed into whole sequences
   std::optional<bool> dropout, offload_activations, blocking_launches, overlaps_reduction;
   std::optional<bool> overlaps_below_stage_3;  // the same of gradients that ZeRO-3 does not shard
-  std::optional<bool> dispatches_once, dispatch_pads, current_scaling, quantizes_apart;
+  std::optional<bool> dispatches_once, dispatches_by_map, current_scaling, quantizes_apart;
   std::optional<bool> loops_experts, checkpoints_in_units, compiles_sharding, clips;
   std::optional<bool> writes_grouped_attention_out;
   std::optional<FourBitUnpacking> four_bit_unpacking;

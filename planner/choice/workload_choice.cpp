@@ -140,6 +140,13 @@ bool multiplies_as_laid(const Gpu& gpu) {
   return gpu.vendor == "amd" || (c >= 10.0 && c < 12.0) || c >= 13.0;
 }
 
+// DeepEP and HybridEP are for compute capabilities 8 to 10; elsewhere experts stay with an
+// all-to-all (NVIDIA-NeMo/Megatron-Bridge v0.5.0 src/megatron/bridge/training/
+// flex_dispatcher_backend.py, apply_flex_dispatcher_backend).
+bool has_flex_dispatcher(const Gpu& gpu) {
+  return gpu.compute_capability >= 8.0 && gpu.compute_capability < 11.0;
+}
+
 }  // namespace
 
 void settle_on(const Gpu& gpu, DType compute, Framework& framework) {
@@ -150,6 +157,7 @@ void settle_on(const Gpu& gpu, DType compute, Framework& framework) {
   if (!lacks_flash(gpu)) framework.writes_grouped_attention_out = false;
   if (lacks_grouped_product(gpu)) framework.loops_grouped_products = true;
   if (multiplies_as_laid(gpu)) framework.narrow_weights_twice = false;
+  if (!has_flex_dispatcher(gpu)) framework.dispatches_once = false;
   // c10/cuda/CUDAAllocatorConfig.h: not where the driver is ROCm's.
   if (gpu.vendor == "amd") framework.expandable_segments = false;
 }

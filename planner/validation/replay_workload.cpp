@@ -251,8 +251,8 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
       stated(c, &PhraseReading::dispatches_once).value_or(w.framework.dispatches_once);
   w.framework.loops_experts =
       stated(c, &PhraseReading::loops_experts).value_or(w.framework.loops_experts);
-  w.framework.dispatch_pads =
-      stated(c, &PhraseReading::dispatch_pads).value_or(w.framework.dispatch_pads);
+  w.framework.dispatches_by_map =
+      stated(c, &PhraseReading::dispatches_by_map).value_or(w.framework.dispatches_by_map);
   w.framework.writes_grouped_attention_out =
       w.framework.writes_grouped_attention_out &&
       stated(c, &PhraseReading::writes_grouped_attention_out).value_or(true);

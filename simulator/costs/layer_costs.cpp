@@ -159,15 +159,20 @@ void CostModel::add_kernel(const Kernel& kernel, const KernelModel& kernels, Pas
 }
 
 // Where a token goes once to each node (or, in one node, to each rank) that holds experts of its
-// own, and not once for each of them.
+// own, and not once for each of them. HybridEP's rows have the fp32 scores of the experts of all
+// ranks of a node beside them (deepseek-ai/DeepEP @94a9f8f csrc/hybrid_ep/backend/
+// hybrid_ep_backend.cuh, dispatch_kernel and combine_kernel: NUM_OF_EXPERTS_PER_RANK *
+// NUM_OF_RANKS_PER_NODE of remote_expert_output_prob).
 Bytes CostModel::sent(const CommWork& comm) const {
   if (comm.collective != Collective::all_to_all || comm.axis != CommAxis::expert ||
       !w_.framework.dispatches_once || !w_.model.moe)
     return comm.size;
   const GroupShape& shape = layout_.shape(GroupKind::expert);
   const double places = shape.nodes > 1 ? shape.nodes : shape.ranks;
-  return ceil_bytes(static_cast<double>(comm.size.value) * visited_places(*w_.model.moe, places) /
-                    w_.model.moe->top_k);
+  const double scores = 4.0 * static_cast<double>(comm.scored_rows) * w_.model.moe->experts /
+                        std::max(1, shape.nodes);
+  return ceil_bytes((static_cast<double>(comm.size.value) + scores) *
+                    visited_places(*w_.model.moe, places) / w_.model.moe->top_k);
 }
 
 PassTime CostModel::settle(const PassCost& cost, int multiprocessors) const {

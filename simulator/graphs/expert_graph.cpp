@@ -135,6 +135,21 @@ TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertSh
   return b.add_adapter(name, x, y, s.routed, in, out, s.local);
 }
 
+// HybridEP: every rank gathers the routing maps of all, a byte for each token and expert, and a
+// kernel reads what concerns its node twice and writes where each token of a rank goes: for every
+// local expert an index of 4 bytes and a byte, for every rank an index. Another pads the counts
+// (deepseek-ai/DeepEP @94a9f8f csrc/hybrid_ep/executor/executor.cu, allgather_routing_map and
+// metadata_preprocess_core; backend/hybrid_ep_backend.cuh, scan). Backward uses them again.
+void gather_maps(const GraphBuilder& b, std::int64_t rows, std::vector<Kernel>& forward) {
+  const std::int64_t ranks = b.plan().expert, experts = b.workload().model.moe->experts;
+  const std::int64_t map = rows * ranks * experts;
+  const MemoryWork scan{Bytes(2 * map + 5 * map / ranks + 4 * rows * ranks), 2,
+                        MemoryAccess::streaming};
+  const CommWork gather{Collective::all_gather, Bytes(map), CommAxis::expert, false};
+  forward.insert(forward.begin(), scan);
+  forward.insert(forward.begin(), gather);
+}
+
 // What decides which tokens go where: operators of PyTorch's own on small tensors, counted without
 // views by calibrate/count_expert_operators.py with Megatron-LM @d98e8a64dd: the choice 8 and the
 // balance loss 11 forward, 10 backward, and the tokens of every expert 12 where an all-to-all must
@@ -154,6 +169,8 @@ void add_routing(GraphBuilder& b, std::int64_t rows) {
   std::vector<Kernel>& forward = b.last().forward;
   const bool told = w.pads_experts || (multiplies_by_torch(b) && b.plan().expert == 1);
   if (!told) forward.insert(forward.begin(), ReadBack{});
+  if (b.plan().expert > 1 && w.framework.dispatches_once && w.framework.dispatches_by_map)
+    gather_maps(b, rows, forward);
   // Each rank's count of every expert, in 8 bytes, is gathered by all (preprocess: tp_ep_group).
   const CommWork gather{Collective::all_gather,
                         Bytes(std::int64_t{8} * b.plan().expert * w.model.moe->experts),
@@ -175,7 +192,7 @@ int row_copies(const GraphBuilder& b, const ExpertShape& s, bool back) {
   const Framework& f = w.framework;
   const bool sorts = b.plan().expert > 1 && !f.dispatches_once && s.local > 1;
   const bool narrow = bytes_per_element(s.dtype) < 2.0 && f.kernels == KernelStyle::fused;
-  const bool pads = narrow && !w.pads_experts && !(f.dispatches_once && f.dispatch_pads);
+  const bool pads = narrow && !w.pads_experts && !(f.dispatches_once && f.dispatches_by_map);
   return 1 + (sorts && (!back || f.weighs_rows_apart) ? 1 : 0) + (pads ? 1 : 0);
 }
 
@@ -218,7 +235,8 @@ TensorIndex exchange(GraphBuilder& b, std::string_view name, TensorIndex x, cons
   op.backward = op.forward;
   const std::int64_t cut = b.plan().expert_tensor;
   const Bytes whole(rows * width * b.element());
-  const CommWork send{Collective::all_to_all, Bytes(whole.value / cut), CommAxis::expert, false};
+  CommWork send{Collective::all_to_all, Bytes(whole.value / cut), CommAxis::expert, false};
+  if (b.workload().framework.dispatches_by_map && !back) send.scored_rows = rows / cut;
   const CommWork gather{Collective::all_gather, whole, CommAxis::tensor, false, 1, true};
   const CommWork sum{Collective::reduce_scatter, whole, CommAxis::tensor, false, 1, true};
   const bool sends = b.plan().expert > 1, gathers = cut > 1;

@@ -85,9 +85,10 @@ struct CommWork {
   Collective collective = Collective::all_reduce;
   Bytes size;  // as in collective_model: the gathered size of gathers and scatters
   CommAxis axis = CommAxis::tensor;
-  bool beside_compute = false;  // may run behind this operator's own kernels (ring attention)
-  int messages = 1;             // that carry it, each a call
-  bool of_experts = false;      // between the tensor ranks of an expert, where those are others
+  bool beside_compute = false;   // may run behind this operator's own kernels (ring attention)
+  int messages = 1;              // that carry it, each a call
+  bool of_experts = false;       // between the tensor ranks of an expert, where those are others
+  std::int64_t scored_rows = 0;  // of `size`: each takes along its scores of all experts of a node
 };
 
 // The CPU reads a result of the kernels before: it issues the next one when they are done. A loop

@@ -83,7 +83,7 @@ TEST_CASE("rows of experts are copied as often as their dispatcher leaves to do"
   const double once = (2 - std::pow(7.0 / 8, 8)) / 2;
   CHECK(copies(wide, "dispatch") == Approx(once));
   CHECK(copies(narrow, "dispatch") == Approx(once + 1));
-  narrow.framework.dispatch_pads = true;
+  narrow.framework.dispatches_by_map = true;
   CHECK(copies(narrow, "dispatch") == Approx(once));
   CHECK(copies(narrow, "combine") == Approx(once));
   CHECK(operator_named(block_of(narrow), "weighted_sum").forward.empty());

@@ -108,6 +108,41 @@ TEST_CASE("an all-to-all sends scores and counts of its own", "[experts]") {
   CHECK(calls(Collective::all_gather, 8 * 8 * 64) == 0);
 }
 
+// HybridEP: a row of 4,096 B takes along the 4 B scores of all 64 experts of its node, 256 B: of
+// all 64 on one node, of 32 on each of two, so that 4,096 tokens x 8 experts are 32,768 x 4,352 =
+// 142,606,336 B or 32,768 x 4,224 = 138,412,032 B, of which 5.251 and 1.992 copies of 8 are sent.
+// It does so where scores are dispatched and their gradients come back, not where results are
+// combined. Before, every rank gathers what all 8 have chosen, a byte for each of 4,096 x 64 x 8:
+// 2,097,152 B, of which a kernel reads each byte twice, and writes 5 B for each of 8 experts and
+// 4 B for each of 8 ranks: 4,194,304 + 1,310,720 + 131,072 B.
+TEST_CASE("rows that are sent by map take along the scores of their node", "[experts]") {
+  Workload w = mixture();
+  w.framework.dispatches_once = w.framework.dispatches_by_map = true;
+  CHECK(static_cast<double>(expert_block(w, 8, "8xH100-SXM").sent.value) ==
+        Approx(142'606'336 * (1 - std::pow(7.0 / 8, 8))).epsilon(1e-6));
+  CHECK(static_cast<double>(expert_block(w, 16, "16xH100-SXM").sent.value) ==
+        Approx(138'412'032 * (1 - std::pow(0.5, 8)) * 2 / 8).epsilon(1e-6));
+  ParallelPlan plan = plan_of(8);
+  plan.expert = 8;
+  const ModelPartition partition =
+      partition_model(w, plan, *find_pipeline_schedule("1f1b"), *recompute_policy("none"));
+  int scored = 0, plain = 0, gathered = 0, scanned = 0;
+  for (const Operator& op : partition.stages[0][0].layers[1].definition->graph.operators)
+    for (const auto* pass : {&op.forward, &op.backward})
+      for (const Kernel& k : *pass) {
+        if (const auto* m = std::get_if<MemoryWork>(&k))
+          scanned += m->moved == Bytes(4'194'304 + 1'310'720 + 131'072) ? 1 : 0;
+        const auto* c = std::get_if<CommWork>(&k);
+        if (c == nullptr || c->axis != CommAxis::expert) continue;
+        gathered += c->collective == Collective::all_gather && c->size == Bytes(2'097'152) ? 1 : 0;
+        if (c->collective == Collective::all_to_all) ++(c->scored_rows == 32'768 ? scored : plain);
+      }
+  CHECK(scored == 2);
+  CHECK(plain == 2);
+  CHECK(gathered == 1);
+  CHECK(scanned == 1);
+}
+
 TEST_CASE("tokens that travel behind another microbatch's kernels are not waited for",
           "[experts]") {
   Workload w = mixture();
