@@ -113,6 +113,8 @@ struct Framework {
   // Experts are multiplied by PyTorch's grouped product (torch._grouped_mm), as transformers 5
   // does: one kernel for all, in the format that their weights are stored in.
   bool torch_grouped_products = false;
+  // The router's product is one of fp32, on a copy of its input, where all else has 16 bits.
+  bool routes_in_fp32 = false;
   bool loops_grouped_products = false;  // no row says so: it follows from the card (settle_on)
   bool compiles_adapters = true;  // false: its adapters break the compiler's graph, and layers,
                                   // which it checkpoints, are left to eager operators whole

@@ -257,6 +257,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.weighs_rows_apart = r.maybe_flag("weighs_rows_apart").value_or(false);
   f.loops_experts = r.maybe_flag("loops_experts").value_or(false);
   f.torch_grouped_products = r.maybe_flag("torch_grouped_products").value_or(false);
+  f.routes_in_fp32 = r.maybe_flag("routes_in_fp32").value_or(false);
   f.compiles_dispatch = r.maybe_flag("compiles_dispatch").value_or(false);
   f.compiles_adapters = r.maybe_flag("compiles_adapters").value_or(true);
   f.repeats_kv_before_rotary = r.maybe_flag("repeats_kv_before_rotary").value_or(false);

@@ -54,7 +54,9 @@ struct GemmCalibration {
   double ramp_bytes = 0;       // [B of a row of k] prologue and epilogue of a tile, as extra k
   double memory_fraction = 0;  // while operands stream
   double split_k_starts = 1;   // fixed cost of splitting k, in kernel starts
-  Seconds start;               // fixed part of a kernel: launch, fill, drain
+  // Of the dense 16-bit rate, what PyTorch's kernel for a group of products reaches; 0: as others.
+  double torch_grouped_fraction = 0;
+  Seconds start;  // fixed part of a kernel: launch, fill, drain
   // Chips of one family differ in power per multiprocessor, and their sustained rate with it:
   // (W per SM / reference)^exponent, unless the GPU has a measured best rate of its own.
   double best_fraction = 1;  // best 16-bit rate over all shapes on the reference GPU

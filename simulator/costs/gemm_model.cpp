@@ -119,6 +119,8 @@ GemmModel::GemmModel(const Gpu& gpu, const Profile& profile, ChipLoad load)
   ramp_bytes_ = c.ramp_bytes;
   start_ = c.start;
   split_start_ = c.split_k_starts * c.start;
+  if (const std::optional<DType> half = half_format(gpu))
+    torch_grouped_ = c.torch_grouped_fraction * gpu.rate(*half)->value;
   bandwidth_ = BytesPerSecond(c.memory_fraction * gpu.memory_bandwidth.value);
   for (const GemmTile& t : c.tiles) {
     const double slots = std::max(1.0, std::floor(multiprocessors_ / t.sms));
@@ -215,6 +217,13 @@ Seconds GemmModel::time(const GemmShape& s) const {
   if (by_element && misaligned_most_ > 0)
     computing = std::max(computing, work.value / misaligned_most_);
   return start_ + Seconds(together(computing, memory, layout_.overlap_exponent));
+}
+
+Seconds GemmModel::time_by_torch(const GemmShape& s) const {
+  if (torch_grouped_ <= 0) return time(s);
+  const double flops = 2 * static_cast<double>(s.m) * static_cast<double>(s.n) *
+                       static_cast<double>(s.k) * static_cast<double>(s.batch);
+  return std::max(time(s), start_ + Seconds(flops / torch_grouped_));
 }
 
 }  // namespace shardwise

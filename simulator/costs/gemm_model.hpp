@@ -56,6 +56,9 @@ class GemmModel {
   GemmModel(const Gpu& gpu, const Profile& profile, ChipLoad load = {});
 
   Seconds time(const GemmShape& shape) const;
+  // The same by PyTorch's kernel for a group of products, which on some cards does not reach what
+  // others do. Its rate is below what power allows, so that a load takes nothing from it.
+  Seconds time_by_torch(const GemmShape& shape) const;
 
   // Whether the GPU computes this format itself. Otherwise time() is that of its stand-in: fp32
   // arithmetic for 16-bit formats and tf32, bf16 for narrower ones.
@@ -90,6 +93,7 @@ class GemmModel {
   double ramp_bytes_ = 0;
   int max_split_k_ = 8;
   Seconds start_, split_start_;
+  double torch_grouped_ = 0;    // [FLOP/s] of PyTorch's kernel for a group; 0: as others
   double misaligned_most_ = 0;  // [FLOP/s] by kernels that load element by element; 0: no bound
   BytesPerSecond bandwidth_;    // that operands stream at
   GemmLayout layout_;

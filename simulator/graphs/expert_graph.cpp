@@ -91,6 +91,7 @@ void group_by_torch(const GraphBuilder& b, const ExpertShape& s, Operator& op) {
       if (auto* product = std::get_if<GemmWork>(&k)) {
         product->grouped = false;
         product->looped = loops;
+        product->by_torch = !loops;
       }
     if (loops && !pass->empty()) pass->insert(pass->begin(), ReadBack{});
   }
@@ -329,6 +330,25 @@ void keep_routing(GraphBuilder& b, TensorIndex scores, std::int64_t rows, int ex
   b.add(std::move(op));
 }
 
+// What a router of fp32 reads (pytorch/torchtitan ab5ed59f8 torchtitan/models/moe/moe.py, 4 March
+// 2026: torch.autocast to fp32 around the gate; InternLM/xtuner xtuner/v1/module/decoder_layer/
+// moe_decoder_layer.py, MoEGate). Its gradient comes back in 16 bits: 6 bytes of an element each
+// way, but 4 where a compiler makes the copy beside the norm and adds up the gradient as it reads.
+TensorIndex widen_router_input(GraphBuilder& b, TensorIndex x, std::int64_t elements) {
+  const bool compiled = b.workload().framework.kernels == KernelStyle::compiled;
+  const Bytes wide(4 * elements);
+  Operator op;
+  op.name = "router_input";
+  op.inputs = {x};
+  op.outputs = {
+      b.tensor_bytes("router_input", wide.value, MemoryCategory::temporaries, wide.value)};
+  op.forward = {traffic((compiled ? 4.0 : 6.0) * static_cast<double>(elements), compiled ? 0 : 1)};
+  op.backward = op.forward;
+  const TensorIndex out = op.outputs.front();
+  b.add(std::move(op));
+  return out;
+}
+
 // Each expert's logit of each token. A scaled router norms what the block began with, times
 // weights, and scales the probability of every expert (transformers models/gemma4/
 // modeling_gemma4.py, Gemma4TextRouter).
@@ -338,9 +358,16 @@ TensorIndex routed_scores(GraphBuilder& b, TensorIndex residual, TensorIndex nor
   const bool scaled = m.moe->scaled_router;
   if (scaled) b.count_other(m.moe->experts);
   const TensorIndex x = scaled ? b.norm("router_norm", residual, rows, m.hidden) : normed;
-  return b.linear(
-      {"router", m.hidden, m.moe->experts, Cut::none, m.biases.router, false, false, false}, x,
-      rows);
+  const bool wide = b.workload().framework.routes_in_fp32 && b.element() == 2;
+  const TensorIndex logits = b.linear(
+      {"router", m.hidden, m.moe->experts, Cut::none, m.biases.router, false, false, false},
+      wide ? widen_router_input(b, x, rows * m.hidden) : x, rows);
+  if (!wide) return logits;
+  for (std::vector<Kernel>* pass :
+       {&b.last().forward, &b.last().backward, &b.last().backward_weight})
+    for (Kernel& k : *pass)
+      if (auto* product = std::get_if<GemmWork>(&k)) product->dtype = DType::fp32;
+  return logits;
 }
 
 // sigmoid(x w) times what the shared expert gives, which is kept for the gradient of its one factor

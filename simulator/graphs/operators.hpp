@@ -30,6 +30,7 @@ struct GemmWork {
   bool accumulate = false;   // into an fp32 main gradient
   bool grouped = false;      // by a loop over `batch` products that are launched one by one
   bool at_once = false;      // but one kernel computes the whole group
+  bool by_torch = false;     // one kernel of PyTorch's own for the group
   bool looped = false;       // the same within one operator of PyTorch's, each alone on the GPU
   bool across_rows = false;  // GemmShape::across_rows
   bool joined = false;       // columns of the product before it, which one launch computes

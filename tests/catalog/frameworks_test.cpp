@@ -404,6 +404,15 @@ TEST_CASE("Rows of transformers 5 multiply experts by PyTorch's grouped product"
     CHECK(row_of(id).torch_grouped_products);
 }
 
+// pytorch/torchtitan ab5ed59f8, 4 March 2026; version 0.2.2 is of February.
+TEST_CASE("torchtitan's router is one of fp32 since March 2026") {
+  CHECK(row_of("torchtitan-chunked-loss").routes_in_fp32);
+  CHECK(row_of("torchtitan-dense-loss").routes_in_fp32);
+  CHECK_FALSE(row_of("torchtitan-0.2.2").routes_in_fp32);
+  CHECK_FALSE(row_of("torchtitan").routes_in_fp32);
+  CHECK(row_of("xtuner-v1").routes_in_fp32);
+}
+
 // A row that stands for another's trainer with one thing changed has its engine's facts.
 TEST_CASE("Rows made of another have its experts and its 8-bit weights") {
   const std::map<std::string, std::string> made_of = {

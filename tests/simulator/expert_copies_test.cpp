@@ -218,4 +218,32 @@ TEST_CASE("grouped experts of transformers weigh their rows before they return t
   CHECK(operator_named(alone(), "combine").forward_temporary == Bytes(dispatched));
 }
 
+// 4,096 tokens of 2,048 values: read in 2 B and written in 4, and the other way round for their
+// gradient; a compiler writes them beside the norm's result and reads the gradient as it adds up.
+// The copy is what the weight's gradient reads, so that it stays.
+TEST_CASE("a router of fp32 multiplies a copy of its input", "[experts]") {
+  Workload w = routed_model(DType::bf16);
+  const auto made = [](const Operator& op) { return op.name == "router_input"; };
+  const LayerGraph half = block_of(w);
+  CHECK(std::none_of(half.operators.begin(), half.operators.end(), made));
+
+  w.framework.routes_in_fp32 = true;
+  const auto any = [](const MemoryWork&) { return true; };
+  for (const KernelStyle style : {KernelStyle::eager, KernelStyle::compiled}) {
+    w.framework.kernels = style;
+    const bool compiled = style == KernelStyle::compiled;
+    const LayerGraph graph = block_of(w);
+    const Operator& copy = operator_named(graph, "router_input");
+    const Operator& router = operator_named(graph, "router");
+    CHECK(traffic_of(copy.forward, any).bytes == 4096 * 2048 * (compiled ? 4 : 6));
+    CHECK(traffic_of(copy.forward, any).launches == (compiled ? 0 : 1));
+    CHECK(copy.outputs == router.saves);
+    CHECK(graph.tensors[static_cast<std::size_t>(copy.outputs.front())].bytes == 4096 * 2048 * 4);
+    for (const std::vector<Kernel>* pass :
+         {&router.forward, &router.backward, &router.backward_weight})
+      CHECK(std::get<GemmWork>(pass->front()).dtype == DType::fp32);
+    CHECK(std::get<GemmWork>(operator_named(graph, "q").forward.front()).dtype == DType::bf16);
+  }
+}
+
 }  // namespace shardwise
