@@ -97,6 +97,19 @@ void group_by_torch(const GraphBuilder& b, const ExpertShape& s, Operator& op) {
   }
 }
 
+// Gate and up: transformers makes one product of them, whose gradient is put together of two by
+// cat, unless a compiler writes both at their places (5.23.0 src/transformers/integrations/moe.py);
+// elsewhere they are two products, and what each leaves of the input's gradient is added up
+// (pytorch/torchtitan @b5bcd76c66 torchtitan/models/common/moe.py). gpt-oss has them mixed.
+void join_gate_and_up(const GraphBuilder& b, std::int64_t in, std::int64_t out, Operator& op) {
+  const Workload& w = b.workload();
+  if (!w.model.gated_mlp || w.model.biases.experts) return;
+  if (!w.framework.runs_transformers)
+    op.backward.push_back(traffic(3 * bytes_of_elements(b, in), 1));
+  else if (b.eager())
+    op.backward.push_back(traffic(2 * bytes_of_elements(b, out), 1));
+}
+
 TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertShape& s,
                           TensorIndex x, std::int64_t in, std::int64_t out, bool bias,
                           bool adapted) {
@@ -127,8 +140,10 @@ TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertSh
   }
   if (in_turn(b))
     call_in_turn(b, op, name == "expert_up" && b.workload().model.gated_mlp ? 2 : 1, in * out);
-  else if (multiplies_by_torch(b))
+  else if (multiplies_by_torch(b)) {
     group_by_torch(b, s, op);
+    if (name == "expert_up") join_gate_and_up(b, s.routed * in, s.routed * out, op);
+  }
   b.dequantize_experts(op, s.local * in * out, s.local);
   b.add(std::move(op));
   if (!adapted || !row(b.workload().method).adapter || !b.workload().framework.adapts_experts)
@@ -271,30 +286,6 @@ bool weighs_before_return(const GraphBuilder& b) {
          f.kernels == KernelStyle::eager;
 }
 
-// gpt-oss bounds gate and up before its activation: operators of PyTorch's own before the fused one
-// (chunk, two clamps and a cat in weighted_bias_quick_geglu_impl of Megatron-LM @d98e8a64dd
-// megatron/core/fusions/fused_bias_geglu.py), counted with their bytes per element of the result by
-// calibrate/count_expert_operators.py. It also makes a tensor of one number for the GPU, which is a
-// copy that blocks (PyTorch torch/csrc/utils/tensor_new.cpp, internal_new_from_data, and
-// aten/src/ATen/native/cuda/Copy.cu). No other model has biases in its experts. The grouped MLP in
-// one kernel, that a step in one graph has, bounds them itself (Transformer Engine's
-// ScaledClampedQGeGLU).
-TensorIndex clamp_activation(GraphBuilder& b, TensorIndex up, std::int64_t elements) {
-  const Workload& w = b.workload();
-  if (!w.model.biases.experts || !w.framework.weighs_expert_bias || w.step_is_graph) return up;
-  const auto n = static_cast<double>(elements);
-  const TensorIndex out = b.tensor("expert_clamp", 2 * elements);
-  Operator op;
-  op.name = "expert_clamp";
-  op.inputs = {up};
-  op.outputs = {out};
-  op.saves = {up};
-  op.forward = {MemoryWork{ceil_bytes(16 * n), 3, MemoryAccess::streaming, true}, ReadBack{}};
-  op.backward = {MemoryWork{ceil_bytes(30 * n), 9, MemoryAccess::streaming, true}};
-  b.add(std::move(op));
-  return out;
-}
-
 // As in gated_activation, with gate and up in one tensor.
 TensorIndex expert_activation(GraphBuilder& b, const ExpertShape& s, TensorIndex up) {
   constexpr std::string_view name = "expert_activation";
@@ -310,6 +301,7 @@ TensorIndex expert_activation(GraphBuilder& b, const ExpertShape& s, TensorIndex
   if (!b.workload().model.gated_mlp)
     return b.pointwise(name, {up}, {up}, elements, 2 * n, 3 * n, calls);
   if (!b.eager()) return b.pointwise(name, {up}, {up}, elements, 3 * n, 5 * n, calls);
+  if (adds_bias_alone(b)) return clamped_swish(b, up, elements, calls);
   const TensorIndex act = b.pointwise(name, {up}, {up}, elements, 2 * n, 3 * n, calls);
   return b.pointwise(name, {act, up}, {act, up}, elements, 3 * n, 6 * n, calls);
 }
@@ -472,11 +464,16 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex norme
   const TensorIndex up =
       expert_linear(b, "expert_up", s, sent, hidden, s.width * (m.gated_mlp ? 2 : 1),
                     m.biases.experts, on.up || on.gate);
-  const TensorIndex bounded = clamp_activation(b, up, s.routed * s.width);
+  const int calls = loops ? static_cast<int>(s.local) : 1;
+  const TensorIndex bounded = adds_bias_alone(b)
+                                  ? add_bias_alone(b, up, s.routed * s.width * 2, calls)
+                                  : clamp_activation(b, up, s.routed * s.width);
   const TensorIndex activated = expert_activation(b, s, bounded);
   TensorIndex down =
       expert_linear(b, "expert_down", s, activated, s.width, hidden, m.biases.experts, on.down);
-  down = add_weighted_bias(b, down, s.routed * hidden, static_cast<int>(s.local));
+  down = adds_bias_alone(b)
+             ? add_bias_alone(b, down, s.routed * hidden, calls)
+             : add_weighted_bias(b, down, s.routed * hidden, static_cast<int>(s.local));
   const bool weighed = weighs_before_return(b);
   if (weighed) down = weigh_in_order_of_experts(b, down, scores, s.routed * hidden);
   TensorIndex back = exchange(b, "combine", down, s, hidden);

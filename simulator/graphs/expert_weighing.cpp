@@ -30,6 +30,76 @@ TensorIndex add_weighted_bias(GraphBuilder& b, TensorIndex x, std::int64_t eleme
   return out;
 }
 
+// gpt-oss bounds gate and up before its activation: operators of PyTorch's own before the fused one
+// (chunk, two clamps and a cat in weighted_bias_quick_geglu_impl of Megatron-LM @d98e8a64dd
+// megatron/core/fusions/fused_bias_geglu.py), counted with their bytes per element of the result by
+// calibrate/count_expert_operators.py. It also makes a tensor of one number for the GPU, which is a
+// copy that blocks (PyTorch torch/csrc/utils/tensor_new.cpp, internal_new_from_data, and
+// aten/src/ATen/native/cuda/Copy.cu). No other model has biases in its experts. The grouped MLP in
+// one kernel, that a step in one graph has, bounds them itself (Transformer Engine's
+// ScaledClampedQGeGLU).
+TensorIndex clamp_activation(GraphBuilder& b, TensorIndex up, std::int64_t elements) {
+  const Workload& w = b.workload();
+  if (!w.model.biases.experts || !w.framework.weighs_expert_bias || w.step_is_graph) return up;
+  const auto n = static_cast<double>(elements);
+  const TensorIndex out = b.tensor("expert_clamp", 2 * elements);
+  Operator op;
+  op.name = "expert_clamp";
+  op.inputs = {up};
+  op.outputs = {out};
+  op.saves = {up};
+  op.forward = {MemoryWork{ceil_bytes(16 * n), 3, MemoryAccess::streaming, true}, ReadBack{}};
+  op.backward = {MemoryWork{ceil_bytes(30 * n), 9, MemoryAccess::streaming, true}};
+  b.add(std::move(op));
+  return out;
+}
+
+bool adds_bias_alone(const GraphBuilder& b) {
+  const Workload& w = b.workload();
+  return w.model.biases.experts && !w.framework.weighs_expert_bias && b.eager();
+}
+
+// A bias for each row, then the sum (transformers 5.23.0 src/transformers/integrations/moe.py,
+// grouped_mm_experts_forward; pytorch/torchtitan @b5bcd76c66 torchtitan/models/gpt_oss/moe.py):
+// 2 + 6 bytes of a 16-bit element, and 2 to add up its gradient. Experts in turn read one bias.
+TensorIndex add_bias_alone(GraphBuilder& b, TensorIndex x, std::int64_t elements, int calls) {
+  const bool at_once = calls == 1;
+  const auto n = static_cast<double>(elements * b.element());
+  const TensorIndex out =
+      b.pointwise("expert_bias", {x}, {}, elements, (at_once ? 4 : 2) * n, 0, 2 * calls);
+  Operator& op = b.last();
+  op.backward.clear();
+  if (b.trains_base()) op.backward = {traffic(n, calls, MemoryAccess::reduction)};
+  if (at_once) op.forward_temporary = Bytes(elements * b.element());
+  return out;
+}
+
+// transformers 5.23.0 models/gpt_oss/modeling_gpt_oss.py, GptOssExperts._apply_gate: every second
+// value is clamped from above and, the others, from both sides; times a constant, sigmoid, mul; add
+// one, mul. Of an element of the result, of 16 bits, 32 bytes by seven operators; backward 90 by
+// eighteen, as counted under a dispatch mode: comparisons and where, two zeros that the slices'
+// gradients are copied into, and their sum. torchtitan's take 30 and 104.
+TensorIndex clamped_swish(GraphBuilder& b, TensorIndex up, std::int64_t elements, int calls) {
+  struct Passes {
+    double forward, backward;  // tensors that are read or written
+    int operators, gradients;
+  };
+  const auto n = static_cast<double>(elements * b.element());
+  const auto made = [&](std::vector<TensorIndex> from, bool kept, const Passes& p) {
+    const std::vector<TensorIndex> saves = kept ? from : std::vector<TensorIndex>{};
+    const TensorIndex out = b.pointwise("expert_activation", std::move(from), saves, elements,
+                                        p.forward * n, p.backward * n, p.operators * calls);
+    std::get<MemoryWork>(b.last().backward.front()).launches = p.gradients * calls;
+    return out;
+  };
+  const TensorIndex gate = made({up}, true, {2, 4 + 4, 1, 4});
+  const TensorIndex linear = made({up}, true, {2, 7 + 4 + 6, 1, 7});  // with the sum of both
+  const TensorIndex sigmoid = made({gate}, false, {4, 5, 2, 2});
+  const TensorIndex swish = made({gate, sigmoid}, true, {3, 6 + 3, 1, 3});
+  const TensorIndex more = made({linear}, false, {2, 0, 1, 0});
+  return made({more, swish}, true, {3, 6, 1, 2});
+}
+
 // A row of every expert of a token goes to fp32, is multiplied by its score and goes back, each a
 // kernel (pytorch/torchtitan @25c9530c1 torchtitan/models/common/token_dispatcher.py, combine;
 // @v0.2.0 torchtitan/models/moe/moe.py, before the experts or after them): 6 + 8 + 6 bytes of an

@@ -13,6 +13,18 @@ namespace shardwise {
 // itself where the model has no such bias or its products add it (Megatron Core).
 TensorIndex add_weighted_bias(GraphBuilder& b, TensorIndex x, std::int64_t elements, int experts);
 
+// Megatron Core's bounds on gate and up, of `elements` values each; `up` itself as above.
+TensorIndex clamp_activation(GraphBuilder& b, TensorIndex up, std::int64_t elements);
+
+// Whether operators of PyTorch's own add the biases of experts (gpt-oss), one at a time.
+bool adds_bias_alone(const GraphBuilder& b);
+
+// The rows `x` with the bias of each one's expert; experts in turn make `calls` of it.
+TensorIndex add_bias_alone(GraphBuilder& b, TensorIndex x, std::int64_t elements, int calls);
+
+// gpt-oss's activation by such operators, of `elements` values from gate and up.
+TensorIndex clamped_swish(GraphBuilder& b, TensorIndex up, std::int64_t elements, int calls);
+
 // In fp32, before or after the rows are sent back (torchtitan).
 TensorIndex weigh_rows(GraphBuilder& b, TensorIndex rows, TensorIndex scores,
                        std::int64_t elements);

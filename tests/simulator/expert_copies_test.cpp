@@ -246,4 +246,57 @@ TEST_CASE("a router of fp32 multiplies a copy of its input", "[experts]") {
   }
 }
 
+// What 32,768 rows leave of gate and up, 1,024 values each of 2 B, transformers puts together to
+// one gradient by cat, which reads and writes as much as they were sent. Others have two products,
+// whose gradients of 2,048 values are added up: two tensors that are read, one that is written.
+TEST_CASE("gate and up of PyTorch's grouped products leave a gradient to join", "[experts]") {
+  Workload w = routed_model(DType::bf16);
+  w.framework.torch_grouped_products = true;
+  const auto joined = [&](KernelStyle style, bool transformers) {
+    w.framework.kernels = style;
+    w.framework.runs_transformers = transformers;
+    return traffic_of(operator_named(block_of(w), "expert_up").backward,
+                      [](const MemoryWork&) { return true; });
+  };
+  CHECK(joined(KernelStyle::eager, true).bytes == 2 * dispatched);
+  CHECK(joined(KernelStyle::eager, false).bytes == 3 * dispatched);
+  CHECK(joined(KernelStyle::compiled, true).launches == 0);
+  CHECK(joined(KernelStyle::compiled, false).launches == 1);
+  w.model.biases.experts = true;  // gpt-oss, whose gate and up alternate
+  CHECK(joined(KernelStyle::eager, false).launches == 0);
+}
+
+// A bias of each of 2,048 columns behind both products: written for each row (2 B of a value), read
+// and added (6 B). What is kept of a value of 1,024: gate and up as they were (4 B), and the two
+// factors of both products (8 B).
+TEST_CASE("operators of PyTorch's add the biases of gpt-oss and clamp what they gate",
+          "[experts]") {
+  Workload w = routed_model(DType::bf16);
+  w.framework.kernels = KernelStyle::eager;
+  w.framework.torch_grouped_products = true;
+  w.model.biases.experts = true;
+  const auto any = [](const MemoryWork&) { return true; };
+  RowTraffic bias, there, back;
+  std::vector<TensorIndex> kept;
+  const LayerGraph graph = block_of(w);
+  for (const Operator& op : graph.operators) {
+    const RowTraffic forward = traffic_of(op.forward, any), backward = traffic_of(op.backward, any);
+    if (op.name == "expert_bias") bias.bytes += forward.bytes;
+    if (op.name != "expert_activation") continue;
+    there.bytes += forward.bytes, there.launches += forward.launches;
+    back.bytes += backward.bytes, back.launches += backward.launches;
+    kept.insert(kept.end(), op.saves.begin(), op.saves.end());
+  }
+  CHECK(bias.bytes == 2 * 4 * dispatched);
+  CHECK(there.bytes == 32 * rows * 1024);
+  CHECK(there.launches == 7);
+  CHECK(back.bytes == 90 * rows * 1024);
+  CHECK(back.launches == 18);
+  std::sort(kept.begin(), kept.end());
+  kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
+  std::int64_t bytes = 0;
+  for (TensorIndex t : kept) bytes += graph.tensors[static_cast<std::size_t>(t)].bytes;
+  CHECK(bytes == (4 + 8) * rows * 1024);
+}
+
 }  // namespace shardwise
