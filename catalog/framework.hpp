@@ -14,6 +14,7 @@
 #include "catalog/dtype.hpp"
 #include "catalog/fitted.hpp"
 #include "catalog/framework_kinds.hpp"
+#include "catalog/library_release.hpp"
 #include "catalog/provenance.hpp"
 #include "catalog/units.hpp"
 
@@ -136,7 +137,10 @@ struct Framework {
   bool current_scaling = false;  // fp8 with one scale: of the tensor's own largest value, which is
                                  // looked for first
   bool quantizes_apart = false;  // NVFP4: rows and columns of an operand by a kernel each
-  bool sequence_first = false;   // activations are [sequence, batch, width]
+  // MXFP8: operands of cuDNN's attention have 8 bits too (Transformer Engine's fp8_dpa), and those
+  // of the head's product (Megatron Core's fp8_output_proj).
+  bool narrow_attention = false, narrow_head = false;
+  bool sequence_first = false;      // activations are [sequence, batch, width]
   bool norms_add_residual = false;  // fused kernels: those of norms add the branch to the residual
                                     // stream, and the stream's gradient to their own
   bool reduces_every_microbatch = false;  // gradient synchronised per microbatch (ZeRO-2/3, FSDP)
@@ -158,6 +162,8 @@ struct Framework {
                                    // that is written as these are
   AttentionKernel attention = AttentionKernel::flash;
   std::optional<AttentionKernel> attention_blackwell;  // its choice from compute capability 10.0
+  std::optional<LibraryRelease> cudnn;                 // that it runs with; absent: one of today
+  bool deterministic = false;  // kernels that take their sums in one order, where there are others
   bool selective_op_omits_cudnn = false;  // its list of operators that selective checkpoints keep
                                           // knows the other attention kernels only
   bool selective_op_omits_all_to_all = false;  // nor the all-to-all to experts and back

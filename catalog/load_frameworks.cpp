@@ -238,6 +238,8 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.keeps_dropout_masks = r.maybe_flag("keeps_dropout_masks").value_or(false);
   f.attention = r.choice("attention", attention_kernel_names);
   f.attention_blackwell = r.maybe_choice("attention_blackwell", attention_kernel_names);
+  f.cudnn = maybe_release(r, "cudnn");
+  f.deterministic = r.maybe_flag("deterministic").value_or(false);
   f.selective_op_omits_cudnn = r.maybe_flag("selective_op_omits_cudnn").value_or(false);
   f.selective_op_omits_all_to_all = r.maybe_flag("selective_op_omits_all_to_all").value_or(false);
   f.attention_repeats_kv = r.flag("attention_repeats_kv");
@@ -251,6 +253,8 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.overlap_keeps_nodes = r.maybe_flag("overlap_keeps_nodes").value_or(false);
   f.current_scaling = r.maybe_flag("current_scaling").value_or(false);
   f.quantizes_apart = r.maybe_flag("quantizes_apart").value_or(false);
+  f.narrow_attention = r.maybe_flag("narrow_attention").value_or(false);
+  f.narrow_head = r.maybe_flag("narrow_head").value_or(false);
   f.sequence_first = r.maybe_flag("sequence_first").value_or(false);
   f.norms_add_residual = r.maybe_flag("norms_add_residual").value_or(false);
   f.weighs_expert_bias = r.maybe_flag("weighs_expert_bias").value_or(false);

@@ -15,7 +15,8 @@ constexpr std::array<std::pair<std::string_view, FusedAttention>, fused_attentio
                      {"flash1", FusedAttention::flash1},
                      {"flash2", FusedAttention::flash2},
                      {"flash3", FusedAttention::flash3},
-                     {"cudnn", FusedAttention::cudnn}}};
+                     {"cudnn", FusedAttention::cudnn},
+                     {"cudnn_mxfp8", FusedAttention::cudnn_mxfp8}}};
 
 double positive_fraction(JsonReader& r, std::string_view key) { return r.number(key, 0.001, 1); }
 
@@ -95,6 +96,8 @@ AttentionRate attention_rate(JsonReader r) {
   a.lone_block_rate = positive_fraction(r, "lone_block_rate");
   a.mask_columns = r.maybe_number("mask_columns", 0, 256).value_or(0);
   a.split_blocks = r.maybe_integer("split_blocks", 1, 100'000).value_or(0);
+  a.deterministic_rate = r.maybe_number("deterministic_rate", 0.01, 1).value_or(1);
+  a.whole_windows = r.maybe_flag("whole_windows").value_or(false);
   r.finish();
   return a;
 }
@@ -102,6 +105,7 @@ AttentionRate attention_rate(JsonReader r) {
 AttentionCalibration attention(JsonReader& r) {
   AttentionCalibration c;
   c.kernel = r.choice("kernel", attention_names);
+  c.before = maybe_release(r, "before");
   c.tile_queries = r.integer("tile_queries", 16, 1024);
   for (JsonReader& row : r.objects("rows")) {
     c.rows.push_back({row.integer("head_dim", 16, 1024), attention_rate(row.object("forward")),
@@ -163,7 +167,7 @@ TrainingLoad training_load(JsonReader r) {
 }
 
 bool same_kernel(const AttentionCalibration& a, const AttentionCalibration& b) {
-  return a.kernel == b.kernel;
+  return a.kernel == b.kernel && a.before == b.before;
 }
 
 // A family that is `like` one above it has its rows, but for the groups and the attention kernels

@@ -130,6 +130,10 @@ PhraseReading read_phrase(JsonReader& r) {
   p.compiles_sharding = r.maybe_flag("compiles_sharding");
   p.current_scaling = r.maybe_flag("current_scaling");
   p.quantizes_apart = r.maybe_flag("quantizes_apart");
+  p.narrow_attention = r.maybe_flag("narrow_attention");
+  p.narrow_head = r.maybe_flag("narrow_head");
+  p.deterministic = r.maybe_flag("deterministic");
+  p.cudnn = maybe_release(r, "cudnn");
   p.four_bit_unpacking = r.maybe_choice("four_bit_unpacking", four_bit_unpacking_names);
   p.dispatches_by_map = r.maybe_flag("dispatches_by_map");
   p.writes_grouped_attention_out = r.maybe_flag("writes_grouped_attention_out");

@@ -19,6 +19,7 @@
 #include "catalog/fitted.hpp"
 #include "catalog/framework.hpp"
 #include "catalog/gpu.hpp"
+#include "catalog/library_release.hpp"
 #include "catalog/link_calibration.hpp"
 #include "catalog/provenance.hpp"
 #include "catalog/result.hpp"
@@ -87,23 +88,25 @@ struct GemmLayout {
 };
 
 // Fused attention kernels that store no scores.
-enum class FusedAttention { memory_efficient, flash1, flash2, flash3, cudnn };
-inline constexpr std::size_t fused_attention_count = 5;
+enum class FusedAttention { memory_efficient, flash1, flash2, flash3, cudnn, cudnn_mxfp8 };
+inline constexpr std::size_t fused_attention_count = 6;
 inline constexpr std::array<std::string_view, fused_attention_count> fused_attention_names{
-    "memory_efficient", "flash1", "flash2", "flash3", "cudnn"};
+    "memory_efficient", "flash1", "flash2", "flash3", "cudnn", "cudnn_mxfp8"};
 constexpr std::string_view name(FusedAttention k) {
   return fused_attention_names[static_cast<std::size_t>(k)];
 }
 
 // The rate that a fused attention kernel tends to with long sequences, and what it loses before.
 struct AttentionRate {
-  double fraction = 0;         // of the dense 16-bit rate, not causal
-  double ramp_tokens = 0;      // fixed cost of a thread block, as extra keys
-  double causal_rate = 1;      // relative rate where causal, beside the masked half
-  double lone_block_rate = 1;  // share of a multiprocessor that one block alone can use
-  double fp32_fraction = 0;    // as `fraction`, with fp32 operands; 0: that of plain products
-  double mask_columns = 0;     // columns of a head that take as long as a mask that is read
-  int split_blocks = 0;        // blocks up to which the keys of heads are split; 0: no such end
+  double fraction = 0;            // of the dense rate of its operands, not causal
+  double ramp_tokens = 0;         // fixed cost of a thread block, as extra keys
+  double causal_rate = 1;         // relative rate where causal, beside the masked half
+  double lone_block_rate = 1;     // share of a multiprocessor that one block alone can use
+  double fp32_fraction = 0;       // as `fraction`, with fp32 operands; 0: that of plain products
+  double mask_columns = 0;        // columns of a head that take as long as a mask that is read
+  int split_blocks = 0;           // blocks up to which the keys of heads are split; 0: no such end
+  double deterministic_rate = 1;  // relative rate where sums are taken in one order
+  bool whole_windows = false;     // in a window it computes all pairs, those that nobody sees too
 };
 
 struct AttentionRow {
@@ -113,8 +116,10 @@ struct AttentionRow {
 
 struct AttentionCalibration {
   FusedAttention kernel = FusedAttention::flash2;
-  int tile_queries = 128;          // queries per thread block
-  std::vector<AttentionRow> rows;  // ascending head_dim; interpolated
+  std::optional<LibraryRelease> before;  // of cuDNN: rates of its releases before this one; absent:
+                                         // of those of today, and where nobody tells the release
+  int tile_queries = 128;                // queries per thread block
+  std::vector<AttentionRow> rows;        // ascending head_dim; interpolated
   Evidence evidence;
 };
 

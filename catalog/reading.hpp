@@ -116,6 +116,8 @@ struct PhraseReading {
   std::optional<bool> dropout, offload_activations, blocking_launches, overlaps_reduction;
   std::optional<bool> overlaps_below_stage_3;  // the same of gradients that ZeRO-3 does not shard
   std::optional<bool> dispatches_once, dispatches_by_map, current_scaling, quantizes_apart;
+  std::optional<bool> narrow_attention, narrow_head, deterministic;
+  std::optional<LibraryRelease> cudnn;
   std::optional<bool> loops_experts, checkpoints_in_units, compiles_sharding, clips;
   std::optional<bool> writes_grouped_attention_out;
   std::optional<FourBitUnpacking> four_bit_unpacking;

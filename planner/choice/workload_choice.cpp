@@ -147,6 +147,13 @@ bool has_flex_dispatcher(const Gpu& gpu) {
   return gpu.compute_capability >= 8.0 && gpu.compute_capability < 11.0;
 }
 
+// Transformer Engine's attention of 8-bit operands with scales of blocks (v2.16 transformer_engine/
+// pytorch/attention/dot_product_attention/utils.py, get_attention_backend: from compute capability
+// 10.0 on, and not on 12.0).
+bool attends_in_8_bits(const Gpu& gpu) {
+  return gpu.compute_capability >= 10.0 && gpu.compute_capability < 12.0;
+}
+
 }  // namespace
 
 void settle_on(const Gpu& gpu, DType compute, Framework& framework) {
@@ -158,9 +165,29 @@ void settle_on(const Gpu& gpu, DType compute, Framework& framework) {
   if (lacks_grouped_product(gpu)) framework.loops_grouped_products = true;
   if (multiplies_as_laid(gpu)) framework.narrow_weights_twice = false;
   if (!has_flex_dispatcher(gpu)) framework.dispatches_once = false;
+  if (!attends_in_8_bits(gpu)) framework.narrow_attention = false;
   // c10/cuda/CUDAAllocatorConfig.h: not where the driver is ROCm's.
   if (gpu.vendor == "amd") framework.expandable_segments = false;
 }
+
+void settle_attention(const Gpu& gpu, Workload& w) {
+  Framework& f = w.framework;
+  const bool blackwell = gpu.compute_capability >= 10.0;
+  if (f.attention == AttentionKernel::cudnn && f.deterministic && w.attention_dropout && blackwell)
+    f.attention = AttentionKernel::flash2;
+}
+
+namespace {
+
+void ask_for_8_bits(ChosenWorkload& chosen) {
+  Framework& f = chosen.workload.framework;
+  f.narrow_attention = f.attention == AttentionKernel::cudnn;
+  if (!f.narrow_attention)
+    chosen.notes.push_back(sentence("--fp8-attention is Transformer Engine's: attention of ",
+                                    f.name, " stays in 16 bits."));
+}
+
+}  // namespace
 
 std::optional<DType> left_unlowered(const Framework& row, DType compute, const ParallelPlan& p) {
   const bool sixteen_bits = compute == DType::bf16 || compute == DType::fp16;
@@ -202,6 +229,7 @@ ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cl
   w.framework = resolved_for(row, method, w.compute);
   if (r.asked.expandable_segments) w.framework.expandable_segments = true;
   if (r.asked.fused_loss) w.framework.loss = w.framework.fused_loss;
+  if (r.asked.fp8_attention) ask_for_8_bits(chosen);
   for (const NodeGroup& group : cluster.groups) settle_on(group.gpu, w.compute, w.framework);
   const OptimizerRow* optimizer =
       r.asked.optimizer != nullptr ? r.asked.optimizer : optimizer_named(w.framework.optimizer);
@@ -221,16 +249,26 @@ ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cl
   if (auto lost = small_updates_lost(w)) chosen.notes.push_back(*std::move(lost));
   // GPT-style models, which have a plain MLP, are trained with dropout where the framework does.
   w.hidden_dropout = w.attention_dropout = w.framework.default_dropout && !w.model.gated_mlp;
+  for (const NodeGroup& group : cluster.groups) settle_attention(group.gpu, w);
   return chosen;
 }
 
 Problems precision_problems(const ResolvedRequest& r, const Cluster& cluster) {
   const auto& asked = r.asked.precision;
+  const auto problem = [&](std::string_view flag, std::string what) {
+    return placed(r, {{ProblemKind::request, std::string(flag), std::move(what)}});
+  };
+  if (r.asked.fp8_attention && asked != DType::mxfp8)
+    return problem("--fp8-attention", "is forecast with --precision mxfp8 alone");
   if (!asked || bytes_per_element(*asked) >= 2) return {};
-  for (const NodeGroup& g : cluster.groups)
+  for (const NodeGroup& g : cluster.groups) {
     if (!g.gpu.rate(*asked))
-      return placed(r, {{ProblemKind::request, "--precision",
-                         sentence(g.gpu.name, " has no ", name(*asked), " matrix units")}});
+      return problem("--precision",
+                     sentence(g.gpu.name, " has no ", name(*asked), " matrix units"));
+    if (r.asked.fp8_attention && !attends_in_8_bits(g.gpu))
+      return problem("--fp8-attention",
+                     sentence("Transformer Engine has no such attention on ", g.gpu.name));
+  }
   return {};
 }
 

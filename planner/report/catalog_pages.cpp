@@ -104,7 +104,11 @@ std::string published_groups(const Profile& p, SourceList& sources) {
     add(f.family, "matrix products", f.gemm.evidence);
     add(f.family, "rate kept in a training step", f.training_load.evidence);
     for (const AttentionCalibration& a : f.attention)
-      add(f.family, sentence("attention, ", name(a.kernel)), a.evidence);
+      add(f.family,
+          a.before ? sentence("attention, ", name(a.kernel), " before ", a.before->major, '.',
+                              a.before->minor)
+                   : sentence("attention, ", name(a.kernel)),
+          a.evidence);
     add(f.family, "kernels that move bytes", f.memory.evidence);
     add(f.family, "memory outside tensors", f.context.evidence);
   }

@@ -52,8 +52,9 @@ struct Request {
   std::optional<std::int64_t> samples, tokens;  // how much data the hours are stated for
   std::optional<std::string> profile;           // path
   bool unfold = false;
-  bool expandable_segments = false, fused_loss = false;  // though the framework's row has them not
-  std::optional<double> jitter, straggler;               // simulator/variation.hpp
+  // Though the framework's row has them not.
+  bool expandable_segments = false, fused_loss = false, fp8_attention = false;
+  std::optional<double> jitter, straggler;  // simulator/variation.hpp
   std::optional<std::int64_t> seed;
   std::optional<double> loader_sequences_per_s;  // of one node
   std::optional<Transformer> uploaded;           // the model itself, instead of a name

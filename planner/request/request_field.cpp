@@ -126,7 +126,7 @@ V get_quantization(const R& r) {
 }
 const std::string& word(const V& v) { return std::get<std::string>(v); }
 
-constexpr std::array<RequestField, 53> field_rows{{
+constexpr std::array<RequestField, 54> field_rows{{
     {"model", "MODEL", "MODEL", "catalog name, alias such as 70b, or the path of a config.json",
      text_kind, 0, 0, nullptr, set_plain<&R::model>, get_plain<&R::model>},
     {"gpus", "--gpus", "GPUS", "6x24GB, 2xRTX-3090, 16xH100-SXM, 4 nodes of 8xA100-80GB, dgx-h100",
@@ -202,6 +202,9 @@ constexpr std::array<RequestField, 53> field_rows{{
      get_optimizer},
     {"precision", "--precision", "FORMAT", "bf16, fp16, fp32, tf32, fp8, mxfp8 or nvfp4", text_kind,
      0, 0, formats, [](R& r, const V& v) { r.precision = dtype_named(word(v)); }, get_precision},
+    {"fp8_attention", "--fp8-attention", "",
+     "attention in 8 bits too, as Transformer Engine's fp8_dpa: with --precision mxfp8",
+     FieldKind::flag, 0, 0, nullptr, set_flag<&R::fp8_attention>, get_flag<&R::fp8_attention>},
     {"lora_rank", "--lora-rank", "R", "rank of the adapters", integer_kind, 1, 65'536, nullptr,
      set_integer<&R::lora_rank>, get_integer<&R::lora_rank>},
     {"lora_targets", "--lora-targets", "LINEARS",

@@ -178,6 +178,7 @@ ReplayResult assemble(const ReplayContext& c, const Gpu& gpu, const MethodReadin
   auto workload = replay_workload(c, method, compute, framework, p, notes);
   if (const auto* skipped = std::get_if<Skipped>(&workload)) return *skipped;
   out.question.workload = std::get<Workload>(std::move(workload));
+  settle_attention(gpu, out.question.workload);
   p.layers_per_stage = c.run.plan.layers_per_stage;
   if (!p.layer_split && p.layers_per_stage.empty())
     p.layers_per_stage = usual_layers_per_stage(out.question.workload, p.pipeline * p.chunks);

@@ -262,6 +262,13 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
       stated(c, &PhraseReading::current_scaling).value_or(w.framework.current_scaling);
   w.framework.quantizes_apart =
       stated(c, &PhraseReading::quantizes_apart).value_or(w.framework.quantizes_apart);
+  w.framework.narrow_attention =
+      stated(c, &PhraseReading::narrow_attention).value_or(w.framework.narrow_attention);
+  w.framework.narrow_head =
+      stated(c, &PhraseReading::narrow_head).value_or(w.framework.narrow_head);
+  w.framework.deterministic =
+      stated(c, &PhraseReading::deterministic).value_or(w.framework.deterministic);
+  if (const auto release = stated(c, &PhraseReading::cudnn)) w.framework.cudnn = release;
   w.framework.four_bit_unpacking =
       stated(c, &PhraseReading::four_bit_unpacking).value_or(w.framework.four_bit_unpacking);
   w.framework.scales_rows =

@@ -22,6 +22,7 @@ constexpr std::array<FusedAttention, fused_attention_count> fallback{
     FusedAttention::memory_efficient,  // flash2
     FusedAttention::flash2,            // flash3
     FusedAttention::flash2,            // cudnn
+    FusedAttention::cudnn,             // cudnn_mxfp8
 };
 
 double mix(double a, double b, double share) { return a + share * (b - a); }
@@ -33,11 +34,37 @@ AttentionRate mix(const AttentionRate& a, const AttentionRate& b, double share) 
           mix(a.lone_block_rate, b.lone_block_rate, share),
           mix(a.fp32_fraction, b.fp32_fraction, share),
           mix(a.mask_columns, b.mask_columns, share),
-          share > 0 ? b.split_blocks : a.split_blocks};
+          share > 0 ? b.split_blocks : a.split_blocks,
+          mix(a.deterministic_rate, b.deterministic_rate, share),
+          share > 0 ? b.whole_windows : a.whole_windows};
 }
 
 const AttentionRate& direction(const AttentionRow& row, bool backward) {
   return backward ? row.backward : row.forward;
+}
+
+constexpr std::array<FusedAttention, fused_attention_count> every_kernel{
+    FusedAttention::memory_efficient, FusedAttention::flash1, FusedAttention::flash2,
+    FusedAttention::flash3,           FusedAttention::cudnn,  FusedAttention::cudnn_mxfp8};
+
+// Those of the oldest releases that hold `cudnn`; nullptr: the family does not run the kernel.
+const AttentionCalibration* rows_of(const FamilyCalibration& family, FusedAttention kernel,
+                                    const std::optional<LibraryRelease>& cudnn) {
+  const AttentionCalibration* found = nullptr;
+  for (const AttentionCalibration& c : family.attention) {
+    if (c.kernel != kernel || (c.before && !(cudnn && *cudnn < *c.before))) continue;
+    if (found == nullptr || !found->before || (c.before && *c.before < *found->before)) found = &c;
+  }
+  return found;
+}
+
+// As a kernel computes a window that takes all pairs (AttentionRate::whole_windows).
+AttentionWork without_window(AttentionWork w) {
+  const std::int64_t all = w.queries * w.context;
+  if (w.keys >= all) return w;
+  w.keys = all;
+  w.causal = w.restarts = false;
+  return w;
 }
 
 }  // namespace
@@ -72,16 +99,24 @@ AttentionModel::AttentionModel(const Gpu& gpu, const Profile& profile,
       memory_(gpu, profile) {
   half_ = choice.half.value_or(gemm_.supports(DType::bf16) ? DType::bf16 : DType::fp16);
   const FamilyCalibration& family = profile.row(gpu.family);
-  for (const AttentionCalibration& c : family.attention) {
-    Kernel& k = kernels_[index(c.kernel)];
+  for (const FusedAttention kind : every_kernel) {
+    const AttentionCalibration* found = rows_of(family, kind, choice.cudnn);
+    if (found == nullptr) continue;
+    const AttentionCalibration& c = *found;
+    Kernel& k = kernels_[index(kind)];
     require(!c.rows.empty() && c.rows.size() <= k.rows.size(), "attention rows of a kernel");
     std::copy(c.rows.begin(), c.rows.end(), k.rows.begin());
     k.row_count = c.rows.size();
     k.tile_queries = c.tile_queries;
   }
   flash_ = available(choice.fused.value_or(family.default_attention));
-  dense_ = gpu.rate(DType::fp16)
-               .value_or(gpu.rate(DType::bf16).value_or(gemm_.sustained_rate(DType::bf16)));
+  const FlopsPerSecond half =
+      gpu.rate(DType::fp16)
+          .value_or(gpu.rate(DType::bf16).value_or(gemm_.sustained_rate(DType::bf16)));
+  for (Kernel& k : kernels_) k.dense = half;
+  Kernel& narrow = kernels_[index(FusedAttention::cudnn_mxfp8)];
+  narrow.dense = gpu.rate(DType::mxfp8).value_or(half);
+  if (!gpu.rate(DType::mxfp8)) narrow.row_count = 0;
   single_ = gemm_.sustained_rate(DType::fp32);
   if (gpu.compute_capability >= 8 && gemm_.supports(DType::tf32))
     single_ = FlopsPerSecond(gemm_.sustained_rate(DType::tf32).value / 3);
@@ -111,8 +146,8 @@ double AttentionModel::longest_blocks(const AttentionWork& w, const Kernel& kern
   return std::ceil(blocks / multiprocessors_) * total / blocks / rate.lone_block_rate;
 }
 
-Seconds AttentionModel::fused_time(const AttentionWork& w, const Kernel& kernel) const {
-  int head_dim = (w.head_dim + kHeadDimStep - 1) / kHeadDimStep * kHeadDimStep;
+Seconds AttentionModel::fused_time(const AttentionWork& asked, const Kernel& kernel) const {
+  int head_dim = (asked.head_dim + kHeadDimStep - 1) / kHeadDimStep * kHeadDimStep;
   head_dim = std::max(head_dim, kernel.rows[0].head_dim);
   std::size_t high = 0;
   while (high + 1 < kernel.row_count && kernel.rows[high].head_dim < head_dim) ++high;
@@ -121,7 +156,8 @@ Seconds AttentionModel::fused_time(const AttentionWork& w, const Kernel& kernel)
   const double share =
       low == high ? 0
                   : std::clamp(double(head_dim - a.head_dim) / (b.head_dim - a.head_dim), 0.0, 1.0);
-  const AttentionRate r = mix(direction(a, w.backward), direction(b, w.backward), share);
+  const AttentionRate r = mix(direction(a, asked.backward), direction(b, asked.backward), share);
+  const AttentionWork w = r.whole_windows ? without_window(asked) : asked;
 
   const double tile = kernel.tile_queries;
   const double heads = static_cast<double>(w.batch) * w.heads;
@@ -131,13 +167,14 @@ Seconds AttentionModel::fused_time(const AttentionWork& w, const Kernel& kernel)
   const double total = heads * padded_q * (seen + r.ramp_tokens);
   const double longest = longest_blocks(w, kernel, r, total);
   const bool as_products = w.fp32_operands && r.fp32_fraction == 0;
-  const auto share_of_dense = [this](double measured) {
-    return std::min(1.0, measured * rate_scale_) * dense_.value;
+  const auto share_of_dense = [&](double measured) {
+    return std::min(1.0, measured * rate_scale_) * kernel.dense.value;
   };
   const double reached = as_products       ? single_.value
                          : w.fp32_operands ? share_of_dense(r.fp32_fraction)
                                            : share_of_dense(r.fraction);
-  const double rate = (w.causal ? r.causal_rate : 1) * reached / multiprocessors_;
+  const double in_order = w.deterministic ? r.deterministic_rate : 1;
+  const double rate = (w.causal ? r.causal_rate : 1) * in_order * reached / multiprocessors_;
   // A mask takes as long whatever the operands of the products are.
   const double mask = w.masked ? r.mask_columns * reached / share_of_dense(r.fraction) : 0;
   const double flops = (w.backward ? kBackwardFlops : kForwardFlops) * (head_dim + mask);
@@ -179,6 +216,7 @@ Seconds AttentionModel::time(const AttentionWork& w) const {
           ? available(FusedAttention::memory_efficient)
       : w.kernel == AttentionKernel::flash1 ? available(FusedAttention::flash1)
       : w.kernel == AttentionKernel::flash2 ? available(FusedAttention::flash2)
+      : w.narrow_operands                   ? available(FusedAttention::cudnn_mxfp8)
       : w.kernel == AttentionKernel::cudnn  ? available(FusedAttention::cudnn)
                                             : flash_;
   return pieces * fused_time(w, kernels_[index(kernel)]);

@@ -30,6 +30,9 @@
 // transformers/cuda/mem_eff_attention/gemm_kernel_utils.h, DefaultGemmType). The profile has their
 // rate from Ampere on; where it has none, that of plain products is assumed.
 //
+// Operands of 8 bits with scales of blocks (MXFP8) have a cuDNN kernel of their own, whose rates
+// are of the dense 8-bit rate. Its backward pass knows no windows: it computes all q x keys pairs.
+//
 // Eager attention is its matrix products plus the traffic of the scores in between.
 #pragma once
 
@@ -63,6 +66,7 @@ struct AttentionChoice {
   ChipLoad load = {};
   std::optional<DType> half =
       std::nullopt;  // 16-bit format of stored scores; absent: the one that the GPU has
+  std::optional<LibraryRelease> cudnn = std::nullopt;  // absent: one of today
 };
 
 class AttentionModel {
@@ -79,6 +83,7 @@ class AttentionModel {
     std::array<AttentionRow, 6> rows{};
     std::size_t row_count = 0;  // 0: the family does not run it
     int tile_queries = 128;
+    FlopsPerSecond dense;  // of its operands
   };
   FusedAttention available(FusedAttention wanted) const;
   Seconds fused_time(const AttentionWork& work, const Kernel& kernel) const;
@@ -90,7 +95,6 @@ class AttentionModel {
   std::array<Kernel, fused_attention_count> kernels_{};
   FusedAttention flash_ = FusedAttention::flash2;
   double multiprocessors_ = 1;
-  FlopsPerSecond dense_;   // 16-bit
   FlopsPerSecond single_;  // fp32 operands, where the profile does not say
   double rate_scale_ = 1;  // of this chip against its family's reference
   std::size_t style_ = 0;

@@ -176,7 +176,7 @@ const KernelModel& CostModel::kernels_of(std::size_t group, LayerTimes& found) c
       for (const auto& [of, kernels] : times->kernels)
         if (of == group) return kernels;
   const AttentionChoice choice{std::nullopt, w_.framework.kernels, ChipLoad{plan_.gpus()},
-                               w_.half_operands()};
+                               w_.half_operands(), w_.framework.cudnn};
   const KernelModel kernels(cluster_.groups[group].gpu, profile_, choice);
   return found.kernels.emplace_back(group, kernels).second;
 }

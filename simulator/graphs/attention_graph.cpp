@@ -11,6 +11,7 @@
 
 #include "simulator/graphs/attention_gate.hpp"
 #include "simulator/graphs/layer_graph.hpp"
+#include "simulator/graphs/narrow_attention.hpp"
 #include "simulator/graphs/plain_softmax.hpp"
 #include "simulator/graphs/ring_attention.hpp"
 #include "simulator/graphs/rotary.hpp"
@@ -263,6 +264,7 @@ AttentionWork kernel_shape(const GraphBuilder& b, const Projections& p, BlockKin
     work.keys = std::min<std::int64_t>(work.keys, *w.model.sliding_window);
   work.restarts = kind.local_attention && w.model.window_restarts;
   work.causal = w.causal;
+  work.deterministic = w.framework.deterministic;
   work.kernel = w.framework.attention;
   // A mask of its own keeps scaled_dot_product_attention from the flash kernel, and the kernel that
   // takes it computes what it masks, windows too (PyTorch 2.5.1 aten/src/ATen/native/transformers/
@@ -280,6 +282,7 @@ AttentionWork kernel_shape(const GraphBuilder& b, const Projections& p, BlockKin
                         (writes_softmax_out(b) || leaves_fused_softmax(b, work));
   work.fp32_operands = b.element() == 4;
   work.tf32_products = b.workload().compute == DType::tf32;
+  work.narrow_operands = attends_narrow(b, work);
   return work;
 }
 
@@ -428,6 +431,10 @@ TensorIndex attend(GraphBuilder& b, const Projections& projected, BlockKind kind
                           rows * p.heads * p.v_dim};
   op.forward = context_exchange(b, ring, false);
   op.backward = context_exchange(b, ring, true);
+  if (work.narrow_operands)
+    cast_attention(b, op,
+                   {rows * p.heads * p.qk_dim, rows * p.kv_heads * p.qk_dim,
+                    rows * p.kv_heads * p.v_dim, rows * p.heads * p.v_dim});
   if (b.workload().framework.reads_lengths)  // differences of the cumulative ones, their maximum
     op.forward.insert(op.forward.end(), {MemoryWork{Bytes(0), 2}, ReadBack{}});
   const bool in_parts = attends_in_parts(b, work);

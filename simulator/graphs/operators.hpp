@@ -55,12 +55,14 @@ struct AttentionWork {
   bool restarts = false;  // of a window: it is a chunk, before which nothing is seen
   bool masked = false;    // reads which pairs count, and computes the others too
   bool backward = false;
+  bool deterministic = false;  // sums are taken in one order
   AttentionKernel kernel = AttentionKernel::flash;
-  bool fp32_operands = false;   // 16 bits otherwise
-  bool tf32_products = false;   // of fp32 operands, where the products are kernels of their own
-  bool products_alone = false;  // what runs on the scores between them is told apart
-  int pieces = 1;               // kernels of this shape, one after the other (ring attention)
-  int context = 1;              // ranks that a sequence's queries are dealt to, evenly in pairs
+  bool fp32_operands = false;    // 16 bits otherwise
+  bool narrow_operands = false;  // 8 bits with scales of blocks (MXFP8)
+  bool tf32_products = false;    // of fp32 operands, where the products are kernels of their own
+  bool products_alone = false;   // what runs on the scores between them is told apart
+  int pieces = 1;                // kernels of this shape, one after the other (ring attention)
+  int context = 1;               // ranks that a sequence's queries are dealt to, evenly in pairs
   friend bool operator==(const AttentionWork&, const AttentionWork&) = default;
 };
 

@@ -39,7 +39,7 @@ inline bool played_alike(const Workload& a, const Workload& b) {
   if (f.attention != g.attention || f.expandable_segments != g.expandable_segments ||
       f.writes_grouped_attention_out != g.writes_grouped_attention_out ||
       f.loops_grouped_products != g.loops_grouped_products ||
-      f.narrow_weights_twice != g.narrow_weights_twice)
+      f.narrow_weights_twice != g.narrow_weights_twice || f.narrow_attention != g.narrow_attention)
     return false;
   if (a.compute == b.compute) return true;
   const bool tells_halves_apart = f.attention == AttentionKernel::eager ||

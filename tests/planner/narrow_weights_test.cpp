@@ -22,4 +22,18 @@ TEST_CASE("weights of 8-bit products lie twice where a card cannot read them by 
   }
 }
 
+// Transformer Engine has a kernel of 8-bit operands for compute capability 10.x.
+TEST_CASE("attention stays in 16 bits where a card has no kernel of 8") {
+  const std::vector<std::pair<std::string, bool>> cards{
+      {"8xH100-SXM", false}, {"8xRTX-5090", false}, {"8xB200", true}, {"4xGB300", true}};
+  for (const auto& [name, narrow] : cards) {
+    CAPTURE(name);
+    const ResolvedRequest r = resolved(request_for("8b", name, {Method::full}));
+    Framework f;
+    f.narrow_attention = true;
+    settle_on(r.clusters.front().groups.front().gpu, DType::mxfp8, f);
+    CHECK(f.narrow_attention == narrow);
+  }
+}
+
 }  // namespace shardwise

@@ -66,6 +66,40 @@ TEST_CASE("many heads, no ramp: FLOPs over rate") {
   CHECK(bare_seconds(w) == Approx(2.5 * flops / 100e12));
 }
 
+// cuDNN's kernel of 8-bit operands at a half of 200 TFLOP/s takes what 16 bits take at all of 100;
+// backward it computes a window's whole square. A chip without 8 bits, and a family without that
+// kernel, run the one of 16.
+TEST_CASE("8-bit operands: rates of the 8-bit peak, whole squares backward", "[attention]") {
+  Gpu gpu = bare_gpu();
+  Profile profile = bare_profile();
+  AttentionCalibration half = profile.families.front().attention.front();
+  half.kernel = FusedAttention::cudnn;
+  AttentionCalibration narrow = half;
+  narrow.kernel = FusedAttention::cudnn_mxfp8;
+  for (AttentionRow& r : narrow.rows) {
+    r.forward.fraction = r.backward.fraction = 0.5;
+    r.backward.whole_windows = true;
+  }
+  profile.families.front().attention.push_back(half);
+  AttentionWork w = work(8, 25, 1024, true);
+  w.keys = 256;
+  w.kernel = AttentionKernel::cudnn;
+  const auto seconds = [&](bool narrow_operands, bool backward) {
+    w.narrow_operands = narrow_operands;
+    w.backward = backward;
+    return AttentionModel(gpu, profile).time(w).value;
+  };
+  gpu.dense_rate[static_cast<std::size_t>(DType::mxfp8)] = FlopsPerSecond(200e12);
+  CHECK(seconds(true, true) == seconds(false, true));
+  profile.families.front().attention.push_back(narrow);
+  // 294,912 pairs of each head in the window, as above, and 1024 x 1024 backward.
+  CHECK(seconds(true, false) == Approx(200 * 294'912.0 * 4 * 128 / 100e12));
+  CHECK(seconds(false, true) == Approx(200 * 294'912.0 * 10 * 128 / 100e12));
+  CHECK(seconds(true, true) == Approx(200 * 1024.0 * 1024 * 10 * 128 / 100e12));
+  gpu.dense_rate[static_cast<std::size_t>(DType::mxfp8)].reset();
+  CHECK(seconds(true, true) == seconds(false, true));
+}
+
 TEST_CASE("fp32 operands: three products in TF32, on the CUDA cores before Ampere") {
   // The same 107.4 GFLOP at 50 TFLOP/s of fp32, and at a third of 240 TFLOP/s of TF32.
   const double flops = 4.0 * 8 * 25 * 1024 * 1024 * 128;

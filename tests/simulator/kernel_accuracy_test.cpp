@@ -45,6 +45,8 @@ constexpr Bound bounds[] = {
     // Launches of 0.13 ms are in it: as much on GB300 and at any length.
     {"training attention b200 forward", 0.40, 0.76},
     {"training attention ", 0.12, 0.30},
+    {"cuDNN 9.22 mxfp8 gb200 backward", 0.03, 0.12},
+    {"cuDNN 9.22 mxfp8 ", 0.03, 0.07},
     {"cuDNN 9.22 gb200 backward", 0.04, 0.14},  // at 16,384 tokens the clock has fallen
     {"cuDNN 9.22 ", 0.03, 0.07},
     {"stored scores h100", 0.35, 0.45},  // its softmax is followed by a dropout of rate 0
@@ -116,6 +118,29 @@ TEST_CASE("heads of 64 in windows take what cuDNN's authors timed") {
     AttentionWork work;
     work.batch = 2, work.heads = t.heads, work.kv_heads = t.kv_heads, work.head_dim = 64;
     work.queries = 4096, work.keys = t.window;
+    CHECK(model.attention(work).value * 1e6 == Approx(t.forward_us).epsilon(0.03));
+    work.backward = true;
+    CHECK(model.attention(work).value * 1e6 == Approx(t.backward_us).epsilon(0.03));
+  }
+}
+
+// The same with operands of 8 bits (mxfp8, 3929da2e): backward all pairs are computed, so that four
+// times the tokens take eleven times as long and more, where the window's own grow fourfold.
+TEST_CASE("heads of 64 in windows take what cuDNN's authors timed, in 8 bits") {
+  struct Timed {
+    const char* gpu;
+    std::int64_t tokens;
+    double forward_us, backward_us;
+  };
+  for (const Timed& t : {Timed{"gb200", 2048, 109, 642}, Timed{"gb200", 8192, 417, 7427},
+                         Timed{"gb300", 2048, 92, 581}, Timed{"gb300", 8192, 342, 6648}}) {
+    INFO(t.gpu << ", " << t.tokens << " tokens");
+    const KernelModel model(catalogued_gpu(t.gpu), published_profile());
+    AttentionWork work;
+    work.batch = 2, work.heads = work.kv_heads = 128, work.head_dim = 64;
+    work.queries = t.tokens, work.keys = 128;
+    work.kernel = AttentionKernel::cudnn;
+    work.narrow_operands = true;
     CHECK(model.attention(work).value * 1e6 == Approx(t.forward_us).epsilon(0.03));
     work.backward = true;
     CHECK(model.attention(work).value * 1e6 == Approx(t.backward_us).epsilon(0.03));

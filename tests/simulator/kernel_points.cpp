@@ -51,11 +51,12 @@ KernelSet gemm_set(JsonReader& r) {
   return set;
 }
 
-constexpr std::array<std::pair<std::string_view, FusedAttention>, 4> fused_kernels{
+constexpr std::array<std::pair<std::string_view, FusedAttention>, 5> fused_kernels{
     {{"memory_efficient", FusedAttention::memory_efficient},
      {"flash2", FusedAttention::flash2},
      {"flash3", FusedAttention::flash3},
-     {"cudnn", FusedAttention::cudnn}}};
+     {"cudnn", FusedAttention::cudnn},
+     {"cudnn_mxfp8", FusedAttention::cudnn_mxfp8}}};
 
 KernelSet attention_set(JsonReader& r) {
   KernelSet set{r.text("set"), {}, {}};

@@ -1,4 +1,5 @@
 #include <set>
+#include <stdexcept>
 
 #include "simulator/graphs/layer_graph.hpp"
 #include "simulator/parameter_state.hpp"
@@ -236,4 +237,67 @@ TEST_CASE("what narrow products keep for backward", "[casts]") {
   w.compute = DType::nvfp4;
   CHECK(kept("narrow_input") == inputs * 9 / 16);
   CHECK(kept("narrow_weight") == weights * 9 / 8);
+}
+
+namespace {
+
+const Operator& attention_in(const LayerGraph& g) {
+  for (const Operator& op : g.operators)
+    if (op.name == "attention") return op;
+  throw std::runtime_error("a block without attention");
+}
+
+double bytes_kept_by(const LayerGraph& g, const Operator& op) {
+  double bytes = 0;
+  for (const TensorIndex t : op.saves)
+    bytes += static_cast<double>(g.tensors[static_cast<std::size_t>(t)].bytes);
+  return bytes;
+}
+
+bool reads_narrow(const Operator& op) {
+  return std::get<AttentionWork>(op.forward.back()).narrow_operands;
+}
+
+}  // namespace
+
+// 128 tokens; queries and result of 8 heads of 64, keys and values of 4. Of an element 2 bytes are
+// read, 2 written and 2/32 of scales, which two kernels read and write: 2 + 2 + 5 x 2/32 = 4.3125.
+// Kept are 2 + 2/32 bytes of q, k and v each, where it were 2; result and statistics as before.
+TEST_CASE("attention in 8 bits: q, k, v and the result's gradient are cast both ways", "[casts]") {
+  Workload w = in_fp8();
+  w.framework.kernels = KernelStyle::fused;
+  w.framework.attention = AttentionKernel::cudnn;
+  w.compute = DType::mxfp8;
+  const LayerGraph half = block_graph(w, plan_of(1), {});
+  w.framework.narrow_attention = true;
+  const LayerGraph narrow = block_graph(w, plan_of(1), {});
+  const Operator &before = attention_in(half), &op = attention_in(narrow);
+  CHECK(reads_narrow(op));
+  CHECK_FALSE(reads_narrow(before));
+  const double operands = cast_tokens * (512 + 2 * 256);
+  CHECK(moved(op.forward) == 4.3125 * operands);
+  CHECK(moved(op.backward) == 4.3125 * cast_tokens * 512);
+  CHECK(moved(before.forward) + moved(before.backward) == 0);
+  CHECK(bytes_kept_by(narrow, op) - bytes_kept_by(half, before) == operands * 2 / 32);
+  w.compute = DType::fp8;  // with one scale for a tensor it is another kernel, not modelled
+  CHECK_FALSE(reads_narrow(attention_in(block_graph(w, plan_of(1), {}))));
+  w.compute = DType::mxfp8;
+  w.framework.attention = AttentionKernel::flash;
+  CHECK_FALSE(reads_narrow(attention_in(block_graph(w, plan_of(1), {}))));
+}
+
+// Its product alone runs in another format: of 16 bits, and of 8 where it is asked for.
+TEST_CASE("the head's product in 8 bits, where it is asked for", "[casts]") {
+  Workload w = in_fp8();
+  w.compute = DType::mxfp8;
+  const auto format = [&] {
+    for (const Operator& op : head_graph(w, plan_of(1), false).operators)
+      if (op.name == "lm_head") return std::get<GemmWork>(op.forward.front()).dtype;
+    throw std::runtime_error("no head");
+  };
+  CHECK(format() == DType::bf16);
+  w.framework.narrow_head = true;
+  CHECK(format() == DType::mxfp8);
+  w.compute = DType::bf16;
+  CHECK(format() == DType::bf16);
 }
