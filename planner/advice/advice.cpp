@@ -13,6 +13,7 @@
 #include "planner/request/usual_framework.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/offload_choice.hpp"
+#include "simulator/packed_weights.hpp"
 
 namespace shardwise {
 namespace {

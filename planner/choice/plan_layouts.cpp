@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "catalog/placement.hpp"
+#include "simulator/packed_weights.hpp"
 #include "simulator/plan_rules.hpp"
 #include "simulator/rank_layout.hpp"
 
@@ -109,10 +110,6 @@ void add_layouts(LayoutSpace& space, int least, int most) {
 }
 
 }  // namespace
-
-bool leaves_packed_whole(const Workload& w) {
-  return w.freezes_quantized() && w.adapter.base == Quantization::gptq;
-}
 
 bool splits_layers(const Workload& w, const Cluster& cluster) {
   const int gpus = cluster.gpus();

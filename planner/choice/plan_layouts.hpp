@@ -2,7 +2,8 @@
 // recomputation are chosen.
 //
 //   data parallel over all GPUs with every ZeRO stage of the framework; 3 also in shard groups of
-//   one node (HSDP). Adapters have next to no gradients and states: 0 and 3 only
+//   one node (HSDP). Adapters have next to no gradients and states: 0 and 3 only, and 0 alone
+//   beside packed weights (packed_weights.hpp)
 //   tensor parallel inside a node, where the framework can and its GPUs have NVLink; without NVLink
 //   apart, for where nothing else fits
 //   pipelines of up to 16 stages, where the framework can, over what TP leaves
@@ -15,7 +16,6 @@
 // A small, sensible set; the whole plan space is another command's business.
 #pragma once
 
-#include <string_view>
 #include <vector>
 
 #include "catalog/cluster.hpp"
@@ -35,18 +35,6 @@ std::vector<ParallelPlan> slow_tensor_layouts(const Workload& workload, const Cl
 // Whether layers can lie on the cards of one box that take turns (device_map): up to eight of them,
 // in a framework without pipelines.
 bool splits_layers(const Workload& workload, const Cluster& cluster);
-
-// Whether frozen weights lie whole on every GPU whatever is sharded. Codes that GPTQ and its kin
-// pack are buffers of their modules (AutoGPTQ @179776bd1d auto_gptq/nn_modules/qlinear/
-// qlinear_cuda_old.py:42-58), and FSDP and ZeRO-3 shard parameters alone; LLaMA-Factory stops there
-// ("DeepSpeed ZeRO-3 or FSDP is incompatible with PTQ-quantized models.", its issue 6898). No such
-// plan is proposed. One that is asked for is forecast as with fms-acceleration, which makes
-// parameters of them and views these as codes before each call (@25171a048c
-// plugins/accelerated-peft/src/fms_acceleration_peft/autogptq_utils.py,
-// patch_forward_to_view_attributes_before_call).
-bool leaves_packed_whole(const Workload& workload);
-inline constexpr std::string_view told_packed_whole =
-    "GPTQ's packed weights are buffers, which FSDP and ZeRO-3 leave whole on every GPU";
 
 // Layers for each card of such a split, by the cards' memory. The last one also holds the head and
 // its logits, which nobody knows before they are played: they are taken to be worth no layer, an

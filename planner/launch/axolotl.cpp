@@ -240,12 +240,7 @@ std::vector<std::string> workload_refusals(const Workload& w) {
             sentence("axolotl's Trainer has no optimizer that is ", w.optimizer->name));
   // It quantises with bitsandbytes only, and takes other weights as their config.json says
   // (loaders/model.py, _set_quantization_config).
-  const Quantization base = w.adapter.base;
-  refuse_if(to,
-            base != Quantization::none && !is_bitsandbytes(base) &&
-                (!w.model.stored || w.model.stored->counted != base),
-            sentence("axolotl quantises no weights to ", row(base).name,
-                     ": it needs a model whose config.json says that they are"));
+  refuse_unstored_formats(to, w, "axolotl");
   refuse_if(to, w.preference != nullptr && w.framework.loss == LossKind::fused_linear,
             "the fused loss of preferences is another kernel, which is not written here");
   return to;

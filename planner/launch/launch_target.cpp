@@ -5,6 +5,7 @@
 
 #include "planner/launch/plan_refusal.hpp"
 #include "planner/launch/targets.hpp"
+#include "simulator/packed_weights.hpp"
 
 namespace shardwise {
 namespace {
@@ -36,6 +37,7 @@ const LaunchTarget* target_running(std::string_view framework, Method method) {
 std::vector<std::string> plan_refusals(const LaunchTarget& target, const Question& q) {
   Refusals refusals = meaningless_sizes(q.plan, q.workload);
   refuse_unwritten(refusals, q.plan);
+  refuse_if(refusals, q.plan.zero_stage == 3 && leaves_packed_whole(q.workload), told_packed_whole);
   const Refusals own = target.plan_refusals(q);
   refusals.insert(refusals.end(), own.begin(), own.end());
   return refusals;

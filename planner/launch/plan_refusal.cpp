@@ -73,6 +73,14 @@ void refuse_precision_except(Refusals& to, const Workload& w, std::string_view t
                         name(w.compute)));
 }
 
+void refuse_unstored_formats(Refusals& to, const Workload& w, std::string_view target) {
+  const Quantization base = w.adapter.base;
+  if (base == Quantization::none || is_bitsandbytes(base)) return;
+  refuse_if(to, !w.model.stored || w.model.stored->counted != base,
+            sentence(target, " quantises no weights to ", row(base).name,
+                     ": it needs a model whose config.json says that they are"));
+}
+
 void refuse_other_losses(Refusals& to, const Workload& w, std::string_view target) {
   refuse_if(to, w.preference != nullptr,
             sentence(target, " is written to train on the next token only"));

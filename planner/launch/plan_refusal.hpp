@@ -37,6 +37,8 @@ void refuse_recompute_except(Refusals& to, const ParallelPlan& plan, std::string
 void refuse_adapters(Refusals& to, const Workload& workload, std::string_view target);
 void refuse_precision_except(Refusals& to, const Workload& workload, std::string_view target,
                              std::initializer_list<DType> known);
+// Weights that the target, which quantises with bitsandbytes only, would have to find quantised.
+void refuse_unstored_formats(Refusals& to, const Workload& workload, std::string_view target);
 // Trains on the next token only, with the loss that the framework has of its own.
 void refuse_other_losses(Refusals& to, const Workload& workload, std::string_view target);
 

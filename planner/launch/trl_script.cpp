@@ -327,6 +327,8 @@ Refusals trl_workload_refusals(const Workload& w) {
   refuse_if(to, w.preference != nullptr && w.framework.loss == LossKind::fused_linear,
             "the fused loss of preferences is another kernel, which is not written here");
   refuse_precision_except(to, w, "the Trainer", {DType::bf16, DType::fp16, DType::fp32});
+  // get_quantization_config: load_in_4bit and load_in_8bit, both of bitsandbytes.
+  refuse_unstored_formats(to, w, "TRL");
   refuse_if(to, hugging_face_optimizer(*w.optimizer).empty(),
             sentence("the Trainer has no optimizer that is ", w.optimizer->name));
   return to;

@@ -16,6 +16,7 @@
 #include "planner/search/plan_climb.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/graphs/recompute_policy.hpp"
+#include "simulator/packed_weights.hpp"
 #include "simulator/plan_rules.hpp"
 
 namespace shardwise {

@@ -12,6 +12,7 @@
 #include "planner/sentence.hpp"
 #include "simulator/model_partition.hpp"
 #include "simulator/offload_choice.hpp"
+#include "simulator/packed_weights.hpp"
 #include "simulator/pipeline_schedule.hpp"
 #include "simulator/plan_rules.hpp"
 

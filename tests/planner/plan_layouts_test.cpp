@@ -6,6 +6,7 @@
 
 #include "planner/choice/workload_choice.hpp"
 #include "planner/search/plan_choice.hpp"
+#include "simulator/packed_weights.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
 

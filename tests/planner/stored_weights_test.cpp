@@ -85,6 +85,30 @@ TEST_CASE("axolotl is told of GPTQ weights by their name, and quantises to none 
   CHECK(refused.error().front().what.find("quantises no weights to gptq") != std::string::npos);
 }
 
+// A file without load_in_4bit and load_in_8bit loads a model as it is stored: 16 bits, or GPTQ's.
+TEST_CASE("no launch file leaves weights unquantised that were forecast quantised") {
+  for (const char* target : {"accelerate", "deepspeed", "axolotl"}) {
+    INFO(target);
+    Request plain = request_for("llama-3.1-8b", "2xRTX-4090", {Method::qlora});
+    plain.target = target;
+    plain.quantization = Quantization::gptq;
+    const auto refused = launch_answer(plain, known_facts());
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().front().what.find("quantises no weights to gptq") != std::string::npos);
+
+    Request stored = request_of(R"({"quant_method": "gptq", "bits": 4})", {Method::qlora});
+    stored.gpus = "2xRTX-4090";
+    stored.target = target;
+    const auto whole = launch_answer(stored, known_facts());
+    REQUIRE(whole);
+    CHECK(whole->job.question.plan.zero_stage < 3);
+    stored.plans = {"dp=2,zero=3"};
+    const auto shards = launch_answer(stored, known_facts());
+    REQUIRE_FALSE(shards);
+    CHECK(shards.error().front().what.find("are buffers") != std::string::npos);
+  }
+}
+
 TEST_CASE("axolotl's GPTQ reads as adapters beside GPTQ weights") {
   const Request request = request_for("llama-3.1-8b", "1xRTX-4090");
   const ResolvedRequest r = resolved(request);
