@@ -115,12 +115,16 @@ void smaller_adapters(AdviceTrial& t) {
 
 // Of weights that are quantised as they are loaded, bitsandbytes' are parameters.
 void sharded_quantization(AdviceTrial& t) {
-  if (!leaves_packed_whole(t.question().workload) || t.cluster.gpus() == 1) return;
+  const Workload& w = t.question().workload;
+  if (why_frozen_stay_whole(w, 3).empty() || t.cluster.gpus() == 1) return;
   if (t.request.model.stored || !t.request.asked.plans.empty()) return;
   ResolvedRequest r = t.request;
   r.asked.quantization = Quantization::nf4;
   if (const auto chosen = choose_fitting(r, t.method, t.cluster))
-    record_advice(t, "--quantization nf4, which can be sharded, instead of gptq", *chosen);
+    record_advice(
+        t,
+        sentence("--quantization nf4, which can be sharded, instead of ", row(w.adapter.base).name),
+        *chosen);
 }
 
 // "QLoRA (4-bit frozen weights) instead".

@@ -46,7 +46,7 @@ std::vector<int> zero_stages(const Workload& w, const ParallelPlan& plan) {
   if (plan.data * plan.context == 1) return {0};
   std::vector<int> stages;
   for (int stage = w.framework.max_zero_stage; stage >= 0; --stage) {
-    if (stage == 3 && leaves_packed_whole(w)) continue;
+    if (!why_frozen_stay_whole(w, stage).empty()) continue;
     const int least = w.framework.least_zero_stage;
     if (stage > 0 && stage < least) continue;
     const bool distinct = w.trains_base() || stage == 0 || stage == 3;

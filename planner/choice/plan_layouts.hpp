@@ -3,7 +3,7 @@
 //
 //   data parallel over all GPUs with every ZeRO stage of the framework; 3 also in shard groups of
 //   one node (HSDP). Adapters have next to no gradients and states: 0 and 3 only, and 0 alone
-//   beside packed weights (packed_weights.hpp)
+//   beside weights that cannot be sharded (packed_weights.hpp)
 //   tensor parallel inside a node, where the framework can and its GPUs have NVLink; without NVLink
 //   apart, for where nothing else fits
 //   pipelines of up to 16 stages, where the framework can, over what TP leaves

@@ -37,7 +37,8 @@ const LaunchTarget* target_running(std::string_view framework, Method method) {
 std::vector<std::string> plan_refusals(const LaunchTarget& target, const Question& q) {
   Refusals refusals = meaningless_sizes(q.plan, q.workload);
   refuse_unwritten(refusals, q.plan);
-  refuse_if(refusals, q.plan.zero_stage == 3 && leaves_packed_whole(q.workload), told_packed_whole);
+  const std::string_view whole = why_frozen_stay_whole(q.workload, q.plan.zero_stage);
+  refuse_if(refusals, !whole.empty(), whole);
   const Refusals own = target.plan_refusals(q);
   refusals.insert(refusals.end(), own.begin(), own.end());
   return refusals;

@@ -187,10 +187,9 @@ Problems try_asked_plans(PlanTrial& s) {
       problems.insert(problems.end(), plan.error().begin(), plan.error().end());
       continue;
     }
-    if (plan->zero_stage == 3 && plan->data > 1 && leaves_packed_whole(w))
-      s.notes.push_back(sentence(told_packed_whole,
-                                 ", unless they are patched as by fms-acceleration; this plan is "
-                                 "forecast so."));
+    if (const std::string_view whole = why_frozen_stay_whole(w, plan->zero_stage);
+        plan->data > 1 && !whole.empty())
+      s.notes.push_back(sentence(whole, "; forecast as if it were patched to shard them."));
     try_for_verdict(s, *plan);
   }
   return problems;

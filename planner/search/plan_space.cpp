@@ -54,7 +54,7 @@ std::vector<int> zero_stages(const Workload& w) {
   std::vector<int> stages(static_cast<std::size_t>(f.max_zero_stage) + 1);
   std::iota(stages.begin(), stages.end(), 0);
   std::erase_if(stages, [&](int stage) {
-    return (stage > 0 && stage < f.least_zero_stage) || (stage == 3 && leaves_packed_whole(w));
+    return (stage > 0 && stage < f.least_zero_stage) || !why_frozen_stay_whole(w, stage).empty();
   });
   std::stable_sort(stages.begin(), stages.end(), [&](int a, int b) {
     return (a == f.default_zero_stage) > (b == f.default_zero_stage);

@@ -109,6 +109,20 @@ TEST_CASE("no launch file leaves weights unquantised that were forecast quantise
   }
 }
 
+TEST_CASE("8-bit weights are sharded by FSDP2 and not by FSDP1") {
+  Request request = request_for("llama-3.1-8b", "2xRTX-4090", {Method::qlora});
+  request.quantization = Quantization::int8;
+  request.plans = {"dp=2,zero=3,mbs=1,recompute=full"};
+  request.target = "axolotl";
+  CHECK(launch_answer(request, known_facts()));
+  request.target = "accelerate";
+  const auto refused = launch_answer(request, known_facts());
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().front().what.find("FSDP1 cannot flatten") != std::string::npos);
+  request.plans = {"dp=2,zero=0,mbs=1,recompute=full"};
+  CHECK(launch_answer(request, known_facts()));
+}
+
 TEST_CASE("axolotl's GPTQ reads as adapters beside GPTQ weights") {
   const Request request = request_for("llama-3.1-8b", "1xRTX-4090");
   const ResolvedRequest r = resolved(request);
