@@ -3,7 +3,6 @@
 // "A100-SXM4-80GB" holds the words "a100" and "a100-sxm4-80gb", but "l40s" does not hold "l4".
 #pragma once
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -29,20 +28,7 @@ constexpr bool is_letter(char c) { return lower_ascii(c) >= 'a' && lower_ascii(c
 constexpr bool is_word_character(char c) { return is_digit(c) || is_letter(c); }
 
 // Case does not matter on either side. An empty `words` is in no text.
-inline bool holds_words(std::string_view text, std::string_view words) {
-  const auto same = [](char a, char b) { return lower_ascii(a) == lower_ascii(b); };
-  for (auto at = text.begin(); !words.empty(); ++at) {
-    at = std::search(at, text.end(), words.begin(), words.end(), same);
-    if (at == text.end()) return false;
-    const auto end = at + static_cast<std::ptrdiff_t>(words.size());
-    const bool starts =
-        at == text.begin() || !is_word_character(*(at - 1)) || !is_word_character(words.front());
-    const bool ends =
-        end == text.end() || !is_word_character(*end) || !is_word_character(words.back());
-    if (starts && ends) return true;
-  }
-  return false;
-}
+bool holds_words(std::string_view text, std::string_view words);
 
 // The row whose `text` is the longest one that `text` holds; nullptr where none is.
 template <class Rows>

@@ -71,6 +71,7 @@ target_link_libraries(
   shardwise-calibrate
   PRIVATE shardwise_calibrate shardwise_warnings CUDA::cudart_static ${CMAKE_DL_LIBS}
 )
+shardwise_compile_together(shardwise-calibrate)
 set_target_properties(
   shardwise-calibrate PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}"
                                  LINKER_LANGUAGE CXX

@@ -2,6 +2,7 @@
 // change with method and number format as their sources say.
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>

@@ -37,7 +37,7 @@ fail() {
   failed=1
 }
 
-# 3 models x 2 GPUs x 2 methods x 2 sequences x 64 batches x 2 plans = 3,072 points: enough that a
+# 3 models x 2 GPUs x 2 methods x 2 sequences x 32 batches x 2 plans = 1,536 points: enough that a
 # rank is killed long before the end, however fast it is.
 cat >study.json <<JSON
 {"name": "ranks",
@@ -46,10 +46,10 @@ cat >study.json <<JSON
           "gpus": ["4xRTX-4090", "8xA100-80GB"],
           "method": ["full", "lora"],
           "sequence": [1024, 2048],
-          "batch": [$(seq -s ', ' 8 8 512)],
+          "batch": [$(seq -s ', ' 16 16 512)],
           "plans": ["fit", "dp=4,zero=3"]}}
 JSON
-points=3072
+points=1536
 
 csv() { "$program" sweep report "$1" --csv; }
 finished() { csv "$1" 2>/dev/null | tail -n +2 | wc -l; }
