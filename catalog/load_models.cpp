@@ -138,6 +138,15 @@ LatentAttention read_latent_attention(JsonReader r) {
   return mla;
 }
 
+WideProducts read_wide_products(JsonReader r) {
+  WideProducts wide;
+  wide.last_layers = r.maybe_integer("last_layers", 0, most_layers).value_or(0);
+  wide.attention = r.maybe_flag("attention").value_or(false);
+  wide.latents = r.maybe_flag("latents").value_or(false);
+  r.finish();
+  return wide;
+}
+
 TokenIndexer read_indexer(JsonReader r) {
   TokenIndexer indexer;
   indexer.heads = r.integer("heads", 1, most_heads);
@@ -293,6 +302,8 @@ void read_attention(JsonReader& r, Transformer& model) {
   model.attention_gate = r.maybe_flag("attention_gate").value_or(false);
   model.mixers = r.maybe_text("mixers").value_or("");
   model.prediction_mixers = r.maybe_text("prediction_mixers").value_or("");
+  if (auto wide = r.maybe_object("wide_beside_nvfp4"))
+    model.beside_nvfp4 = read_wide_products(*wide);
 }
 
 Transformer read_model(JsonReader& r, const std::string& file_id) {

@@ -237,6 +237,13 @@ enum class LayerMixer {
 
 // Values that a published count has beyond the parameters counted here, and why: a tied head that
 // is stored twice, rotary buffers, a vision tower that is not described.
+// The products that its makers' recipe for NVFP4 leaves in 16 bits.
+struct WideProducts {
+  int last_layers = 0;
+  bool attention = false;  // its projections, in and out
+  bool latents = false;    // to and from the latent of experts
+};
+
 struct PublishedExcess {
   std::int64_t values = 0;
   std::string reason;
@@ -304,6 +311,7 @@ struct Transformer {
   // attention, C convolution.
   std::string mixers;
   std::string prediction_mixers;  // the same of its multi-token-prediction layer
+  WideProducts beside_nvfp4;
   std::optional<PublishedCount> published;
   std::string notes;  // what a reader of the answer should know; may be empty
   Provenance provenance;

@@ -61,6 +61,8 @@ class Partitioner {
     kind.double_wide_mlp = w_.model.mlp_width(layer) != w_.model.ffn;
     kind.cuts_gate = w_.model.altup && layer < w_.model.altup->cut_gates;
     kind.indexes_tokens = w_.model.indexes_tokens(layer);
+    kind.in_16_bits =
+        w_.compute == DType::nvfp4 && layer >= w_.model.layers - w_.model.beside_nvfp4.last_layers;
     if (w_.model.shares_keys(layer)) kind.keys = KeySource::shared;
     if (w_.model.lends_keys(layer)) kind.keys = KeySource::lent;
     return kind;

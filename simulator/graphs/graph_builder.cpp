@@ -1,6 +1,8 @@
 #include "simulator/graphs/graph_builder.hpp"
 
 #include <algorithm>
+#include <initializer_list>
+#include <string_view>
 #include <utility>
 
 #include "catalog/require.hpp"
@@ -271,11 +273,25 @@ void gather_again(Operator& last, std::vector<Operator>& before, TensorIndex gat
 
 }  // namespace
 
+namespace {
+
+bool left_in_16_bits(const Workload& w, std::string_view linear) {
+  if (w.compute != DType::nvfp4) return false;
+  const auto is_one_of = [&](std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), linear) != names.end();
+  };
+  return (w.model.beside_nvfp4.attention && is_one_of({"q", "k", "v", "o"})) ||
+         (w.model.beside_nvfp4.latents && is_one_of({"latent_down", "latent_up"}));
+}
+
+}  // namespace
+
 TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std::int64_t rows) {
   const std::int64_t in = spec.cut == Cut::rows ? spec.in / tensor_ : spec.in;
   const std::int64_t out = spec.cut == Cut::columns ? spec.out / tensor_ : spec.out;
   const std::int64_t bias = spec.bias ? (spec.cut == Cut::columns ? out : spec.out) : 0;
-  const bool narrow = spec.low_precision && bytes_per_element(workload_.compute) < 2.0;
+  const bool narrow = spec.low_precision && bytes_per_element(workload_.compute) < 2.0 &&
+                      !left_in_16_bits(workload_, spec.name);
   // Upcast weights, or quantised ones of a bitsandbytes that follows its input: products of fp32.
   const bool fp32 = returns_wide_ && element_ == 4 && (!spec.quantizable || follows_input_);
   const DType dtype = narrow ? workload_.compute : fp32 ? DType::fp32 : workload_.product_dtype();

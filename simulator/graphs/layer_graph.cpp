@@ -23,6 +23,12 @@ std::int64_t padded_vocabulary(const Workload& w, const ParallelPlan& plan) {
 
 namespace {
 
+// Narrow formats are of products only.
+Workload in_16_bits(Workload w) {
+  w.compute = w.activation_dtype();
+  return w;
+}
+
 TensorIndex add_mixer(GraphBuilder& b, TensorIndex x, TensorIndex normed, BlockKind kind) {
   switch (kind.mixer) {
     case LayerMixer::attention:
@@ -120,7 +126,12 @@ TensorIndex add_block(GraphBuilder& b, TensorIndex x, BlockKind kind) {
   return m.layer_embeddings ? add_layer_input(b, out) : out;
 }
 
-LayerGraph block_graph(const Workload& w, const ParallelPlan& plan, BlockKind kind) {
+LayerGraph block_graph(const Workload& asked, const ParallelPlan& plan, BlockKind kind) {
+  if (kind.in_16_bits) {
+    kind.in_16_bits = false;
+    return block_graph(in_16_bits(asked), plan, kind);
+  }
+  const Workload& w = asked;
   GraphBuilder b(w, plan, w.trains_base() && kind.trainable);
   const TensorIndex x = b.input(b.sequence_tokens() * w.model.stream_width());
   return b.finish(add_block(b, x, kind));
@@ -477,12 +488,9 @@ TensorIndex add_head(GraphBuilder& b, TensorIndex x, bool tied_here) {
 LayerGraph head_graph(const Workload& asked, const ParallelPlan& plan, bool tied_here) {
   // Of hybrids' prediction layers every recipe keeps 16 bits (Megatron-Bridge
   // recipes/nemotronh/nemotron_3_super.py, keep_mtp_spec_in_bf16); the projection has them anyway.
-  std::optional<Workload> in_16_bits;
-  if (!asked.model.mixers.empty()) {
-    in_16_bits = asked;
-    in_16_bits->compute = asked.activation_dtype();
-  }
-  const Workload& w = in_16_bits ? *in_16_bits : asked;
+  std::optional<Workload> wide;
+  if (!asked.model.mixers.empty()) wide = in_16_bits(asked);
+  const Workload& w = wide ? *wide : asked;
   GraphBuilder b(w, plan, w.trains_head());
   TensorIndex x = b.input(b.sequence_tokens() * w.model.stream_width());
   if (w.model.altup) x = close_streams(b, x);

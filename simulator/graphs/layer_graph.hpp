@@ -29,6 +29,7 @@ struct BlockKind {
   bool double_wide_mlp = false;
   bool indexes_tokens = false;  // has a token indexer of its own
   bool cuts_gate = false;       // AlternatingUpdates::cut_gates
+  bool in_16_bits = false;      // its products, whatever the workload's are in
   friend bool operator==(const BlockKind&, const BlockKind&) = default;
 };
 

@@ -310,3 +310,30 @@ TEST_CASE("a gate for each head keeps one value of it", "[layer_graph]") {
   CHECK(saved_by_hybrid(graph) - plain == 256 * (2 * 8 + 2 * 512));
   CHECK(graph.parameters.base() == parameter_count(w.model).dense_layer());
 }
+
+// Four layers of attention and MLP in NVFP4, 7 matrices each (q, k, v, o and three of a gated MLP).
+// The last layer is left in 16 bits, all 7, and of the others the projections of attention, 4.
+// Where the products are in MXFP8, none is.
+TEST_CASE("a recipe for NVFP4 leaves last layers and attention in 16 bits", "[layer_graph]") {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 256);
+  w.model.beside_nvfp4 = {1, true, false};
+  const auto wide = [&] {
+    int found = 0;
+    const ModelPartition all =
+        partition_model(w, plan_of(1), *find_pipeline_schedule("1f1b"), *recompute_policy("none"));
+    for (const ChunkLayer& layer : all.stages[0][0].layers) {
+      if (layer.definition->role != LayerRole::block) continue;
+      for (const Operator& op : layer.definition->graph.operators)
+        for (const Kernel& k : op.forward)
+          if (const auto* product = std::get_if<GemmWork>(&k))
+            found += product->dtype == DType::bf16 ? 1 : 0;
+    }
+    return found;
+  };
+  w.compute = DType::nvfp4;
+  CHECK(wide() == 7 + 3 * 4);
+  w.model.beside_nvfp4.attention = false;
+  CHECK(wide() == 7);
+  w.compute = DType::mxfp8;
+  CHECK(wide() == 0);
+}
