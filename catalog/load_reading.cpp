@@ -206,8 +206,10 @@ void read_numbers(JsonReader& r, Reading& out) {
                           row_named(e, "instead", dtype_rows).dtype, flag(e, "unstated")};
   });
   read_rows(r, "quantizations", out.quantizations, [](JsonReader& e) {
-    return QuantizationReading{e.text("text"),
-                               row_named(e, "quantization", quantization_rows).quantization};
+    QuantizationReading row{e.text("text"), std::nullopt};
+    if (e.has("quantization"))
+      row.quantization = row_named(e, "quantization", quantization_rows).quantization;
+    return row;
   });
   read_rows(r, "memory_kinds", out.memory_kinds, [](JsonReader& e) {
     return MemoryKindReading{e.text("text"), e.choice("kind", memory_kind_names)};
@@ -225,7 +227,7 @@ void read_training(JsonReader& r, Reading& out) {
   });
   read_rows(r, "offloads", out.offloads, [](JsonReader& e) {
     return OffloadReading{e.text("text"), flag(e, "optimizer"), flag(e, "parameters"),
-                          flag(e, "activations")};
+                          flag(e, "activations"), flag(e, "parameters_if_sharded")};
   });
   read_rows(r, "preferences", out.preferences, [](JsonReader& e) {
     return PreferenceReading{e.text("text"), preference(e)};
@@ -299,6 +301,20 @@ void read_tables(const std::filesystem::path& root, const std::string& name, Pro
   r.finish();
 }
 
+// unsupported_frameworks.json tells what a framework without a row resembles.
+void read_stand_ins(const std::filesystem::path& root, Problems& problems, Reading& out) {
+  constexpr const char* name = "unsupported_frameworks.json";
+  const auto document = parse_json_file(root / name, name);
+  if (!document) {
+    problems.insert(problems.end(), document.error().begin(), document.error().end());
+    return;
+  }
+  JsonReader file(*document, problems);
+  JsonReader frameworks = file.object("frameworks");
+  for (const std::string& known : frameworks.keys())
+    out.stand_ins.push_back({known, frameworks.object(known).text("nearest")});
+}
+
 // "q,k (train.py "all")" is "q,k": a remark stands in parentheses after a space.
 std::string without_remarks(std::string_view text) {
   std::string out(text);
@@ -319,6 +335,7 @@ Result<Reading> load_reading(const std::filesystem::path& root) {
   read_tables(root, "phrases.json", problems,
               [&](JsonReader& r) { read_rows(r, "phrases", out.phrases, read_phrase); });
   read_tables(root, "sources.json", problems, [&](JsonReader& r) { read_sources(r, out); });
+  read_stand_ins(root, problems, out);
   if (!problems.empty()) return problems;
   return out;
 }

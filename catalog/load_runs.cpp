@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <iterator>
 #include <map>
@@ -63,6 +64,8 @@ RunHardware read_run_hardware(RunFields r) {
   h.inter_node = r.text("inter_node");
   h.gpus = r.count("gpus");
   h.gpus_per_node = r.count("gpus_per_node");
+  const auto nodes = r.count("nodes");
+  if (!h.gpus && nodes && h.gpus_per_node) h.gpus = *nodes * *h.gpus_per_node;
   if (const auto gib_of_ram = r.number("host_ram_gib", 1e-3, 1e9))
     h.host_ram = ceil_bytes(*gib_of_ram * 1024 * 1024 * 1024);
   h.power_limit_w = r.count("power_limit_w");
@@ -120,10 +123,23 @@ std::optional<bool> read_dropout(RunFields& r) {
   return r.flag("dropout");
 }
 
+// A count of tokens, which is spoken of in units of 1,024: "8k", "128K tokens".
+std::optional<int> read_length(RunFields& r) {
+  if (r.kind("seq_len") != JsonKind::text) return r.count("seq_len");
+  const std::string text = lowered(r.text("seq_len").value_or(""));
+  const std::size_t k = text.find_first_not_of("0123456789 ");
+  const bool spoken = k != std::string::npos && k > 0 && k <= 4 && text[k] == 'k' &&
+                      (k + 1 == text.size() || !is_word_character(text[k + 1])) &&
+                      text.find_first_of("0123456789", k) == std::string::npos;
+  const auto thousands = spoken ? number_told(text.substr(0, k)) : std::nullopt;
+  if (!thousands) return r.count("seq_len");
+  return static_cast<int>(*thousands) * 1024;
+}
+
 RunTraining read_run_training(RunFields& r) {
   RunTraining t;
   read_method(r, t);
-  t.sequence = r.count("seq_len");
+  t.sequence = read_length(r);
   t.micro_batch = r.count("micro_batch");
   t.global_batch = r.count("global_batch");
   t.grad_accum = r.count("grad_accum");
@@ -148,6 +164,46 @@ RunTraining read_run_training(RunFields& r) {
   return t;
 }
 
+// What FSDP and DDP call ZeRO's stages (PyTorch torch/distributed/fsdp/api.py, ShardingStrategy),
+// with blanks and hyphens as underscores.
+struct ShardingWord {
+  std::string_view text;
+  int stage;
+  std::optional<int> fsdp_version = std::nullopt;
+};
+constexpr std::array<ShardingWord, 13> sharding_words{{
+    {"ddp", 0},
+    {"no_shard", 0},
+    {"distributed_optimizer", 1},
+    {"shard_grad_op", 2},
+    {"hybrid_shard_zero2", 2},
+    {"fsdp", 3},
+    {"fsdp1", 3, 1},
+    {"fsdp2", 3, 2},
+    {"fsdpv2", 3, 2},
+    {"full_shard", 3},
+    {"fully_shard", 3, 2},
+    {"hybrid_shard", 3},
+    {"hsdp", 3},
+}};
+
+// "ZeRO-3", "stage 2" and "3" are numbers, "FSDP2" is a name.
+void read_sharding(RunFields& r, RunPlan& p) {
+  if (r.kind("zero") == JsonKind::text) {
+    std::string text = lowered(r.text("zero").value_or(""));
+    for (char& c : text)
+      if (c == ' ' || c == '-') c = '_';
+    const bool numbered = text.find("zero") != std::string::npos && number_told(text);
+    const ShardingWord* word = numbered ? nullptr : longest_match(sharding_words, text);
+    if (word != nullptr) {
+      p.zero = word->stage;
+      if (!p.fsdp_version) p.fsdp_version = word->fsdp_version;
+      return;
+    }
+  }
+  p.zero = r.integer("zero", 0, 3);
+}
+
 RunPlan read_plan(RunFields& r) {
   RunPlan p;
   p.dp = r.count("dp");
@@ -157,9 +213,9 @@ RunPlan read_plan(RunFields& r) {
   p.cp = r.count("cp");
   p.ep = r.count("ep");
   p.etp = r.count("etp");
-  p.zero = r.integer("zero", 0, 3);
   p.hsdp_shard = r.count("hsdp_shard");
   p.fsdp_version = r.integer("fsdp_version", 1, 2);
+  read_sharding(r, p);
   p.fsdp_units_per_block = r.integer("fsdp_units_per_block", 1, 1000);
   p.sp = r.flag("sp");
   p.async_tp = r.flag("async_tp");

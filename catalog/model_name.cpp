@@ -10,16 +10,17 @@ namespace shardwise {
 namespace {
 
 // What a name may say without changing a dimension.
-constexpr std::array<std::string_view, 38> qualifiers{
-    {"instruct", "chat",  "base",    "hf",      "it",       "sft",       "dpo",  "fp8",
-     "bf16",     "fp16",  "int4",    "int8",    "4bit",     "8bit",      "gptq", "awq",
-     "nf4",      "bnb",   "model",   "deduped", "thinking", "reasoning", "math", "dequantized",
-     "dims",     "coder", "preview", "tuned",   "4k",       "32k",       "128k", "1m",
-     "unsloth",  "pt",    "gguf",    "qat",     "nvfp4",    "mxfp4"}};
+constexpr std::array<std::string_view, 40> qualifiers{
+    {"instruct", "chat",  "base",    "hf",      "it",       "sft",       "dpo",   "fp8",
+     "bf16",     "fp16",  "int4",    "int8",    "4bit",     "8bit",      "gptq",  "awq",
+     "nf4",      "bnb",   "model",   "deduped", "thinking", "reasoning", "math",  "dequantized",
+     "dims",     "coder", "preview", "tuned",   "4k",       "32k",       "128k",  "1m",
+     "unsloth",  "pt",    "gguf",    "qat",     "nvfp4",    "mxfp4",     "4bits", "8bits"}};
 
 // Of these, what tells a checkpoint of fewer bits.
-constexpr std::array<std::string_view, 11> storages{
-    {"fp8", "int4", "int8", "4bit", "8bit", "gptq", "awq", "nf4", "bnb", "nvfp4", "mxfp4"}};
+constexpr std::array<std::string_view, 13> storages{{"fp8", "int4", "int8", "4bit", "8bit", "4bits",
+                                                     "8bits", "gptq", "awq", "nf4", "bnb", "nvfp4",
+                                                     "mxfp4"}};
 
 // '_' between digits is a decimal point ("1_8B"), not a separator.
 bool separator(std::string_view name, std::size_t i) {

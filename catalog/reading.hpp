@@ -60,7 +60,7 @@ struct FormatFallback {  // a GPU without `format` computes in `instead`
 };
 struct QuantizationReading {
   std::string text;
-  Quantization quantization = Quantization::nf4;
+  std::optional<Quantization> quantization;  // absent: as the framework quantizes
 };
 struct OptimizerReading {
   std::string text;
@@ -74,6 +74,7 @@ struct ScheduleReading {
 struct OffloadReading {
   std::string text;
   bool optimizer = false, parameters = false, activations = false;
+  bool parameters_if_sharded = false;  // where it is not told what is offloaded
 };
 // What is trained on other than the next token.
 struct PreferenceReading {
@@ -99,6 +100,9 @@ struct PluginReading {
   std::optional<bool> upcasts_unquantized;
   std::optional<bool> masks_padding;
   std::optional<bool> adds_head_slices_apart;
+};
+struct StandInReading {  // a framework that no row describes, and the row that resembles it most
+  std::string text, framework;
 };
 struct MemoryKindReading {
   std::string text;
@@ -173,6 +177,7 @@ struct Reading {
   std::vector<PhraseReading> phrases;
   std::vector<DatedDocument> documents;
   std::vector<DatedThreads> threads;
+  std::vector<StandInReading> stand_ins;
   std::string missing_gpu;  // ids, where a run names none
   std::string pretrain_framework, finetune_framework;
 };

@@ -40,6 +40,62 @@ constexpr std::array<UnitInText, 6> units_in_text{{
     {"_s", "s", {"s", "sec", "secs", "second", "seconds"}},
 }};
 
+// Keys under the names that configuration files give them.
+struct OtherKey {
+  std::string_view object, key, other;
+};
+constexpr std::array<OtherKey, 49> other_keys{{
+    {"training", "seq_len", "sequence_length"},
+    {"training", "seq_len", "sequence_len"},
+    {"training", "seq_len", "seq_length"},
+    {"training", "seq_len", "max_seq_len"},
+    {"training", "seq_len", "max_seq_length"},
+    {"training", "seq_len", "max_length"},
+    {"training", "seq_len", "context_length"},
+    {"training", "seq_len", "cutoff_len"},
+    {"training", "micro_batch", "micro_batch_size"},
+    {"training", "micro_batch", "per_device_train_batch_size"},
+    {"training", "micro_batch", "local_batch_size"},
+    {"training", "micro_batch", "mbs"},
+    {"training", "global_batch", "global_batch_size"},
+    {"training", "global_batch", "gbs"},
+    {"training", "grad_accum", "gradient_accumulation_steps"},
+    {"training", "grad_accum", "grad_accumulation_steps"},
+    {"training", "grad_accum", "gradient_accumulation"},
+    {"training", "precision", "mixed_precision"},
+    {"training", "precision", "dtype"},
+    {"training", "recompute", "gradient_checkpointing"},
+    {"training", "recompute", "activation_checkpointing"},
+    {"training", "lora_rank", "lora_r"},
+    {"training", "lora_targets", "lora_target_modules"},
+    {"training", "lora_targets", "target_modules"},
+    {"training", "quantize", "quantization"},
+    {"plan", "dp", "data_parallel_size"},
+    {"plan", "tp", "tensor_parallel_size"},
+    {"plan", "tp", "tensor_model_parallel_size"},
+    {"plan", "pp", "pipeline_parallel_size"},
+    {"plan", "pp", "pipeline_model_parallel_size"},
+    {"plan", "cp", "context_parallel_size"},
+    {"plan", "ep", "expert_parallel_size"},
+    {"plan", "ep", "expert_model_parallel_size"},
+    {"plan", "sp", "sequence_parallel"},
+    {"plan", "zero", "zero_stage"},
+    {"hardware", "gpus", "num_gpus"},
+    {"hardware", "gpus", "world_size"},
+    {"model", "layers", "num_hidden_layers"},
+    {"model", "layers", "num_layers"},
+    {"model", "hidden", "hidden_size"},
+    {"model", "heads", "num_attention_heads"},
+    {"model", "kv_heads", "num_key_value_heads"},
+    {"model", "ffn", "intermediate_size"},
+    {"model", "vocab", "vocab_size"},
+    {"model", "tied_embeddings", "tie_word_embeddings"},
+    {"model.moe", "experts", "num_experts"},
+    {"model.moe", "experts", "num_local_experts"},
+    {"model.moe", "top_k", "num_experts_per_tok"},
+    {"model.moe", "expert_ffn", "moe_intermediate_size"},
+}};
+
 template <class Words>
 bool among(const Words& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
@@ -132,6 +188,16 @@ std::string RunFields::called(std::string_view key) const {
   return (object_.empty() ? "" : object_ + '.') + std::string(key);
 }
 
+std::string_view RunFields::spelled(std::string_view key) const {
+  if (reader_.has(key)) return key;
+  const auto found = std::find_if(other_keys.begin(), other_keys.end(), [&](const OtherKey& k) {
+    return k.object == object_ && k.key == key && reader_.has(k.other);
+  });
+  return found == other_keys.end() ? key : found->other;
+}
+
+JsonKind RunFields::kind(std::string_view key) const { return reader_.kind(spelled(key)); }
+
 void RunFields::unclear(std::string_view key, const std::string& expected) {
   reader_.ignore(key);
   notes_.push_back(called(key) + " is not understood, so taken as not stated: expected " +
@@ -168,8 +234,9 @@ std::string RunFields::in_its_unit(std::string_view key, const std::string& expe
   return unit != nullptr ? expected + " in " + std::string(unit->name) : expected;
 }
 
-std::optional<std::int64_t> RunFields::integer64(std::string_view key, std::int64_t low,
+std::optional<std::int64_t> RunFields::integer64(std::string_view asked, std::int64_t low,
                                                  std::int64_t high) {
+  const std::string_view key = spelled(asked);
   const JsonKind kind = reader_.kind(key);
   if (kind == JsonKind::null || plain_number(kind)) return reader_.maybe_integer64(key, low, high);
   const auto value = told(key);
@@ -191,15 +258,17 @@ bool RunFields::may_be_none(std::string_view key) const {
   return object_ == "plan" || key == "grad_accum" || key == "lora_rank";
 }
 
-std::optional<int> RunFields::count(std::string_view key) {
+std::optional<int> RunFields::count(std::string_view asked) {
+  const std::string_view key = spelled(asked);
   const auto value =
       plain_number(reader_.kind(key)) ? reader_.maybe_number(key, -1e308, 1e308) : told(key);
   if (!value || (*value != 0 && *value != -1)) return integer(key, 1, many_of_them);
-  if (!may_be_none(key)) unclear(key, in_its_unit(key, "a whole number from 1"));
+  if (!may_be_none(asked)) unclear(key, in_its_unit(key, "a whole number from 1"));
   return std::nullopt;
 }
 
-std::optional<double> RunFields::number(std::string_view key, double low, double high) {
+std::optional<double> RunFields::number(std::string_view asked, double low, double high) {
+  const std::string_view key = spelled(asked);
   const JsonKind kind = reader_.kind(key);
   if (kind == JsonKind::null || plain_number(kind)) return reader_.maybe_number(key, low, high);
   const auto value = told(key);
@@ -214,7 +283,8 @@ std::optional<double> RunFields::measurement(std::string_view key) {
   return value;
 }
 
-std::optional<bool> RunFields::flag(std::string_view key) {
+std::optional<bool> RunFields::flag(std::string_view asked) {
+  const std::string_view key = spelled(asked);
   switch (reader_.kind(key)) {
     case JsonKind::null:
     case JsonKind::boolean:
@@ -238,7 +308,8 @@ std::optional<bool> RunFields::flag(std::string_view key) {
   return std::nullopt;
 }
 
-std::optional<std::string> RunFields::text(std::string_view key) {
+std::optional<std::string> RunFields::text(std::string_view asked) {
+  const std::string_view key = spelled(asked);
   switch (reader_.kind(key)) {
     case JsonKind::boolean:
       return *reader_.maybe_flag(key) ? "true" : "false";

@@ -7,6 +7,7 @@
 //   "pp": 0, "grad_accum": -1   not stated: what configuration files write for "none" of a plan's
 //                               degrees, of grad_accum and of lora_rank; elsewhere with a note
 //   "compile": "None", -1       not stated
+//   "micro_batch_size": 2       micro_batch, where that is not stated: what configuration files say
 //   "step_time_s": "350 ms"     not stated, with a note: a text may name its key's own unit alone
 //
 // What says nothing that is asked for ("seq_len": "long") is taken as not stated, with a note; a
@@ -45,12 +46,15 @@ class RunFields {
   std::optional<JsonReader> object(std::string_view key);
 
   JsonReader& reader() { return reader_; }
+  JsonKind kind(std::string_view key) const;  // null where it is not stated
   // The member is not stated, and a note says what was expected.
   void unclear(std::string_view key, const std::string& expected);
   // The keys that nobody asked for, as notes.
   void keep_unread();
 
  private:
+  // The key as this record spells it: configuration files call "micro_batch" something else.
+  std::string_view spelled(std::string_view key) const;
   std::optional<double> told(std::string_view key);  // a number that is spelled as something else
   std::string in_its_unit(std::string_view key, const std::string& expected) const;
   bool may_be_none(std::string_view key) const;

@@ -95,7 +95,7 @@ std::vector<const RecomputeReading*> policies_held(const Reading& reading, std::
 // disabled" denies a full one; and rows that disagree mean nothing.
 std::optional<std::string> policy_meant(const Reading& reading, std::string_view told) {
   const std::string name = lowered(trimmed(told));
-  const RecomputeReading* longest = longest_match(reading.recomputes, name);
+  const RecomputeReading* longest = longest_match_spelled(reading.recomputes, name, '-');
   if (longest != nullptr && longest->text.size() == name.size()) return longest->recompute;
   if (recompute_policy(name)) return name;
   std::optional<std::string> meant;

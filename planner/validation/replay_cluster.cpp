@@ -70,16 +70,21 @@ CardCount card_count(const RunHardware& h, int gpus, Notes& notes) {
   return {std::nullopt, gpus, true};
 }
 
+// "8xH100 SXM" and "8 x H100" count what they name.
+std::string_view without_count(std::string_view text) {
+  std::string_view rest = trimmed(text);
+  const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
+  if (digits == 0) return text;
+  rest = trimmed(rest.substr(digits));
+  if (rest.size() < 2 || lower_ascii(rest.front()) != 'x') return text;
+  return trimmed(rest.substr(1));
+}
+
 // The longest row that the text holds, written with hyphens where it has blanks or underscores:
 // "H100_SXM_96GB", "RTX 4090".
-const GpuReading* gpu_meant(const Reading& reading, const std::string& text) {
-  const GpuReading* row = longest_match(reading.gpus, text);
-  std::string joined = text;
-  for (char& c : joined)
-    if (c == ' ' || c == '_') c = '-';
-  const GpuReading* other = longest_match(reading.gpus, joined);
-  const bool longer = other != nullptr && (row == nullptr || other->text.size() > row->text.size());
-  return longer ? other : row;
+const GpuReading* gpu_meant(const Reading& reading, std::string_view text) {
+  const GpuReading* row = longest_match_spelled(reading.gpus, text, '-');
+  return row != nullptr ? row : longest_match_spelled(reading.gpus, without_count(text), '-');
 }
 
 // The card of which the text is a name or an alias, unless a row reads that very text:
@@ -123,6 +128,12 @@ Part<Gpu> replay_gpu(const ReplayContext& c, Notes& notes) {
     if (!row->assumed.empty()) notes.push_back("GPU \"" + *text + "\": " + row->assumed);
     return **gpu;
   }
+  const Node* machine = node_named(c.catalog, trimmed(*text));
+  if (machine != nullptr && !machine->gpu.empty())
+    if (const auto gpu = find_gpu(c.catalog, machine->gpu)) {
+      notes.push_back("GPU \"" + *text + "\": that of " + machine->id);
+      return **gpu;
+    }
   return Skipped{"GPU not in the catalog", *text};
 }
 

@@ -4,6 +4,7 @@
 
 #include "catalog/denial.hpp"
 #include "catalog/find.hpp"
+#include "catalog/names.hpp"
 #include "catalog/require.hpp"
 #include "catalog/text_match.hpp"
 #include "planner/choice/workload_choice.hpp"
@@ -137,14 +138,19 @@ Part<const MethodReading*> replay_method(const ReplayContext& c, Notes& notes) {
     if (text.empty()) return Skipped{"method not stated", ""};
     notes.push_back("method not stated: " + text + ", by what else is");
   }
-  // Supervised fine-tuning says what is learned from, not what is trained.
-  if (lowered(trimmed(text)) == "sft" && states_adapters(c.run.training)) {
+  // Fine-tuning says what is learned from, not what is trained.
+  constexpr std::array<std::string_view, 3> any_tuning{"sft", "finetune", "finetuning"};
+  const auto is_told = [&](std::string_view name) { return same_name(text, name); };
+  if (std::any_of(any_tuning.begin(), any_tuning.end(), is_told) &&
+      states_adapters(c.run.training)) {
     notes.push_back("method \"" + text + "\" with a rank or targets of LoRA: lora");
     text = "lora";
   }
-  const MethodReading* row = exact_match(c.reading.methods, text);
-  if (row == nullptr) return Skipped{"method is not one of ours", text};
-  return row;
+  const auto& rows = c.reading.methods;
+  const auto row = std::find_if(rows.begin(), rows.end(),
+                                [&](const MethodReading& r) { return is_told(r.text); });
+  if (row == rows.end()) return Skipped{"method is not one of ours", text};
+  return &*row;
 }
 
 const Framework& replay_row(const ReplayContext& c, Method method, Notes& notes) {
@@ -160,8 +166,11 @@ const Framework& replay_row(const ReplayContext& c, Method method, Notes& notes)
     if (row && (release || phrase->where != PhraseReading::Where::script)) return **row;
   }
   if (named != nullptr) return *named;
-  const std::string& id =
-      method == Method::pretrain ? c.reading.pretrain_framework : c.reading.finetune_framework;
+  const StandInReading* nearest =
+      t.framework ? longest_match(c.reading.stand_ins, *t.framework) : nullptr;
+  const std::string& id = nearest != nullptr           ? nearest->framework
+                          : method == Method::pretrain ? c.reading.pretrain_framework
+                                                       : c.reading.finetune_framework;
   notes.push_back("framework \"" + t.framework.value_or("not stated") + "\": behaves like " + id);
   const auto row = find_framework(c.catalog, id);
   require(static_cast<bool>(row), "the framework for runs that name none is catalogued");

@@ -4,9 +4,11 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
+#include "catalog/text_match.hpp"
 #include "planner/validation/replay.hpp"
 
 namespace shardwise {
@@ -30,6 +32,20 @@ std::optional<T> stated(const ReplayContext& c, std::optional<T> PhraseReading::
   for (const PhraseReading* phrase : c.phrases)
     if (phrase->*member) return phrase->*member;
   return std::nullopt;
+}
+
+// The row whose text is the longest that `text` holds, as it is written or with `mark` for its
+// blanks, hyphens and underscores: "paged AdamW 8bit" holds "paged_adamw_8bit".
+template <class Rows>
+auto longest_match_spelled(const Rows& rows, std::string_view text, char mark) -> const
+    typename Rows::value_type* {
+  std::string joined(text);
+  for (char& c : joined)
+    if (c == ' ' || c == '-' || c == '_') c = mark;
+  const auto* as_written = longest_match(rows, text);
+  const auto* other = longest_match(rows, joined);
+  if (as_written == nullptr || other == nullptr) return as_written == nullptr ? other : as_written;
+  return other->text.size() > as_written->text.size() ? other : as_written;
 }
 
 // replay_cluster.cpp

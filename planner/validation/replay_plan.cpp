@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "catalog/denial.hpp"
 #include "catalog/text_match.hpp"
 #include "planner/choice/plan_layouts.hpp"
 #include "planner/validation/replay_parts.hpp"
@@ -26,6 +27,8 @@ Part<Degrees> model_degrees(const RunPlan& p, const Framework& row, int gpus) {
   Degrees d{1, p.tp.value_or(1), p.cp.value_or(1), p.pp.value_or(1)};
   if ((p.tp && p.pp) || !model_parallel(row)) return d;
   const int left = p.dp ? gpus / std::max(1, *p.dp * d.gpus()) : 1;
+  // What shards gradients over all replicas splits no layer, where nobody says that it does.
+  if (!p.tp && !p.pp && left <= 1 && p.zero.value_or(row.default_zero_stage) >= 2) return d;
   if (p.tp)
     d.pipeline = std::max(1, left);
   else if (p.pp)
@@ -103,8 +106,10 @@ void set_offload(const ReplayContext& c, ParallelPlan& plan, Notes& notes) {
     const OffloadReading* row = longest_match(c.reading.offloads, *text);
     if (row == nullptr)
       notes.push_back("offload \"" + *text + "\" is not understood: none");
-    else
-      plan.offload = {row->optimizer, row->parameters, row->activations};
+    else if (said_of(*text, row->text) == Said::affirmed)
+      plan.offload = {row->optimizer,
+                      row->parameters || (row->parameters_if_sharded && plan.zero_stage == 3),
+                      row->activations};
   }
   if (c.run.training.activation_offloading.value_or(false) ||
       stated(c, &PhraseReading::offload_activations).value_or(false))

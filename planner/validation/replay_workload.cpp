@@ -98,7 +98,7 @@ Quantization read_quantization(const ReplayContext& c, const Framework& framewor
   Quantization q = framework.default_quantization;
   if (t.quantize)
     if (const QuantizationReading* row = longest_match(c.reading.quantizations, *t.quantize))
-      q = row->quantization;
+      q = row->quantization.value_or(q);
   if (q == Quantization::nf4 && t.double_quant.value_or(false)) q = Quantization::nf4_double;
   return q;
 }
@@ -154,12 +154,25 @@ int padded_sequence(int sequence, const ParallelPlan& plan, Notes& notes) {
   return padded;
 }
 
+// "8-bit" and "8 bit" as "8bit".
+std::string bits_joined(std::string_view spoken) {
+  std::string out;
+  const std::string text = lowered(spoken);
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const bool parts = text[at] == ' ' || text[at] == '-' || text[at] == '_';
+    if (parts && at > 0 && is_digit(text[at - 1]) && text.compare(at + 1, 3, "bit") == 0) continue;
+    out += text[at];
+  }
+  return out;
+}
+
 // What a script is called tells of no other optimizer than the record does, only which AdamW.
 const OptimizerRow* replay_optimizer(const ReplayContext& c, const Framework& framework,
                                      Notes& notes) {
   const OptimizerRow* usual = optimizer_named(framework.optimizer);
   const auto& text = c.run.training.optimizer;
-  const OptimizerReading* told = text ? longest_match(c.reading.optimizers, *text) : nullptr;
+  const OptimizerReading* told =
+      text ? longest_match_spelled(c.reading.optimizers, bits_joined(*text), '_') : nullptr;
   const bool plain = told == nullptr || told->optimizer == usual;
   for (const PhraseReading* phrase : c.phrases)
     if (phrase->optimizer != nullptr && (plain || phrase->where != PhraseReading::Where::script))

@@ -229,6 +229,9 @@ TEST_CASE("names as people type them lead to the model they mean") {
   const auto loaded = models();
   const std::pair<const char*, const char*> typed[] = {
       {"ibm/PowerLM-3b", "powerlm-3b"},
+      {"deepseek-ai/DeepSeek-V3.1-Terminus", "deepseek-v3"},
+      {"01-ai/Yi-34B-Chat-4bits", "yi-34b"},
+      {"Qwen/QVQ-72B-Preview", "qwen2-vl-72b"},
       {"bigcode/gpt_bigcode-santacoder", "santacoder"},
       {"unsloth/gemma-3-270m-it", "gemma-3-270m"},
       {"google/gemma-3-4b-pt", "gemma-3-4b"},

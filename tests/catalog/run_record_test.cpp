@@ -178,6 +178,81 @@ TEST_CASE("A member is read in another type where it says the same") {
   CHECK(r.unread.empty());
 }
 
+// Configuration files call the keys by other names, which count where the record's own is missing.
+TEST_CASE("Keys are read under the names of configuration files") {
+  const RunsFile file(R"([{"id": "a", "model": {"num_hidden_layers": 32, "hidden_size": 4096,
+    "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336,
+    "vocab_size": 128256, "tie_word_embeddings": false,
+    "moe": {"num_experts": 8, "num_experts_per_tok": 2}},
+    "hardware": {"nodes": 4, "gpus_per_node": 8},
+    "training": {"sequence_length": 4096, "micro_batch": 2, "micro_batch_size": 7,
+    "gradient_accumulation_steps": 4, "gradient_checkpointing": true, "lora_r": 16},
+    "plan": {"tensor_parallel_size": 2, "zero_stage": 3, "sequence_parallel": true}}])");
+  const auto runs = file.load();
+  REQUIRE(runs);
+  const RunRecord& r = runs->records.front();
+  CHECK(r.model.layers == 32);
+  CHECK(r.model.hidden == 4096);
+  CHECK(r.model.heads == 32);
+  CHECK(r.model.kv_heads == 8);
+  CHECK(r.model.ffn == 14336);
+  CHECK(r.model.vocab == 128256);
+  CHECK(r.model.tied_embeddings == false);
+  REQUIRE(r.model.moe);
+  CHECK(r.model.moe->experts == 8);
+  CHECK(r.model.moe->top_k == 2);
+  CHECK(r.hardware.gpus == 32);
+  CHECK(r.training.sequence == 4096);
+  CHECK(r.training.micro_batch == 2);
+  CHECK(r.training.grad_accum == 4);
+  CHECK(r.training.recompute == "true");
+  CHECK(r.training.lora_rank == 16);
+  CHECK(r.plan.tp == 2);
+  CHECK(r.plan.zero == 3);
+  CHECK(r.plan.sp == true);
+  // The one that is passed over is told of, the others are not.
+  REQUIRE(r.unread.size() == 1);
+  CHECK(r.unread.front().find("micro_batch_size") != std::string::npos);
+}
+
+TEST_CASE("A stage of sharding under the names of FSDP and DDP") {
+  const auto stage = [](const std::string& told) {
+    const RunsFile file(R"([{"id": "a", "plan": {"zero": ")" + told + R"("}}])");
+    const auto runs = file.load();
+    REQUIRE(runs);
+    return runs->records.front().plan;
+  };
+  CHECK(stage("FSDP").zero == 3);
+  CHECK(stage("FSDP2").zero == 3);  // not stage 2
+  CHECK(stage("FSDP2").fsdp_version == 2);
+  CHECK(stage("fsdp (full_shard)").zero == 3);
+  CHECK(stage("FULL-SHARD").zero == 3);
+  CHECK(stage("FSDP SHARD_GRAD_OP").zero == 2);
+  CHECK(stage("NO_SHARD").zero == 0);
+  CHECK(stage("ddp").zero == 0);
+  CHECK(stage("distributed optimizer").zero == 1);
+  CHECK(stage("ZeRO-2, as FSDP's shard_grad_op").zero == 2);
+  CHECK(stage("zero-1 (distributed optimizer)").zero == 1);
+  CHECK(stage("stage3").zero == 3);
+  CHECK_FALSE(stage("some").zero);
+}
+
+// 8 x 1,024 = 8,192
+TEST_CASE("A length in units of 1,024 tokens") {
+  const auto length = [](const std::string& told) {
+    const RunsFile file(R"([{"id": "a", "training": {"seq_len": ")" + told + R"("}}])");
+    const auto runs = file.load();
+    REQUIRE(runs);
+    return runs->records.front().training.sequence;
+  };
+  CHECK(length("8k") == 8192);
+  CHECK(length("8 K tokens") == 8192);
+  CHECK(length("128K") == 131072);
+  CHECK(length("8,192") == 8192);
+  CHECK_FALSE(length("8km"));
+  CHECK_FALSE(length("4k to 8k"));
+}
+
 TEST_CASE("A member that says nothing is not stated, and a note tells of it") {
   const RunsFile file(R"([{"id": "a", "model": "M", "source": "a page", "hardware": {"gpus": "8x8"},
     "training": {"seq_len": "long", "micro_batch": 0.5, "lora_targets": {"q": 1}},

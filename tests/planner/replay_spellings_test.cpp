@@ -30,6 +30,9 @@ TEST_CASE("recomputation under its other names") {
   CHECK(recompute_of("gradient checkpointing (default)") == "full");
   CHECK(recompute_of("no gradient checkpointing") == "none");
   CHECK(recompute_of("false") == "none");
+  CHECK(recompute_of("selective_op") == "selective-op");
+  CHECK(recompute_of("selective (op)") == "selective-op");
+  CHECK(recompute_of("core_attn") == "selective");
   CHECK(recompute_of("every-2-layers") == "one-in-2-layers");
   CHECK(recompute_of("every-4-layers") == "every-4-layers");
   RunRecord run = full_tuning();
@@ -116,6 +119,97 @@ TEST_CASE("a rank or targets tell LoRA, and what stands for none does not") {
     run.training.lora_targets = nothing;
     CHECK(skip_reason(run) == "method not stated");
   }
+}
+
+TEST_CASE("methods with other hyphens, and fine-tuning whose adapters are told") {
+  RunRecord run = full_tuning();
+  for (const char* told : {"full_fine_tuning", "Full-Finetune", "full ft", "fine-tuning"}) {
+    INFO(told);
+    run.training.method = told;
+    CHECK(asked(run).question.workload.method == Method::full);
+  }
+  for (const char* told : {"QLoRA (4-bit)", "qlora_nf4", "4-bit LoRA"}) {
+    INFO(told);
+    run.training.method = told;
+    CHECK(asked(run).question.workload.method == Method::qlora);
+  }
+  // What is only partly trained is none of these.
+  run.training.method = "full (all but first 8 layers frozen)";
+  CHECK(skip_reason(run) == "method is not one of ours");
+  run.training.method = "fine-tuning";
+  run.training.lora_rank = 8;
+  CHECK(asked(run).question.workload.method == Method::lora);
+  run.training.quantize = "4-bit";
+  const Replay r = asked(run);
+  CHECK(r.question.workload.method == Method::qlora);
+  CHECK(r.question.workload.adapter.base == r.question.workload.framework.default_quantization);
+}
+
+TEST_CASE("optimizers with other hyphens") {
+  RunRecord run = full_tuning();
+  const auto optimizer_of = [&](const char* told) {
+    run.training.optimizer = told;
+    return std::string(asked(run).question.workload.optimizer->name);
+  };
+  CHECK(optimizer_of("paged-adamw-8bit") == "paged-adamw8bit");
+  CHECK(optimizer_of("Paged AdamW 8-bit") == "paged-adamw8bit");
+  CHECK(optimizer_of("8-bit AdamW (bitsandbytes)") == "adamw8bit");
+  CHECK(optimizer_of("adamw 8 bit") == "adamw8bit");
+  CHECK(optimizer_of("torch.optim.AdamW") == "adamw");
+}
+
+TEST_CASE("offload that is told in a word") {
+  RunRecord run = full_tuning();
+  run.hardware.gpus = 8;
+  run.plan.dp = 8;
+  const auto offload_of = [&](const char* told, int stage) {
+    run.plan.offload = told;
+    run.plan.zero = stage;
+    return asked(run).question.plan.offload;
+  };
+  // DeepSpeed offloads parameters at stage 3 alone, so "cpu" is less at the others.
+  CHECK(offload_of("cpu", 3) == Offload{true, true, false});
+  CHECK(offload_of("cpu", 2) == Offload{true, false, false});
+  CHECK(offload_of("true", 3) == Offload{true, true, false});
+  CHECK(offload_of("cpu optimizer", 3) == Offload{true, false, false});
+  CHECK(offload_of("no cpu", 3) == Offload{});
+}
+
+TEST_CASE("a machine's name or a count tells the card") {
+  RunRecord run = full_tuning();
+  const auto gpu_of = [&](const char* told) {
+    run.hardware.gpu = told;
+    return asked(run).question.cluster.groups.front().gpu.id;
+  };
+  CHECK(gpu_of("8xH100") == "h100-sxm5-80gb");
+  CHECK(gpu_of("8 x RTX 4090") == "rtx-4090");
+  CHECK(gpu_of("p4de.24xlarge") == "a100-sxm4-80gb");
+  CHECK(gpu_of("a2-ultragpu-8g") == "a100-sxm4-80gb");
+}
+
+// JAX's compiled programs have no row: torchtitan's is told to resemble MaxText most.
+TEST_CASE("a framework without a row behaves like the one that resembles it most") {
+  RunRecord run = full_tuning();
+  run.plan.tp = run.plan.pp = 1;
+  run.training.framework = "MaxText (JAX)";
+  const Replay r = asked(run);
+  CHECK(notes_hold(r, "framework \"MaxText (JAX)\": behaves like torchtitan"));
+  run.training.framework = "own loop of nobody";
+  CHECK_FALSE(notes_hold(asked(run), "behaves like torchtitan"));
+}
+
+// torchtitan may split layers too, but weights that are sharded over all 8 tell that it does not.
+TEST_CASE("a plan that only shards splits no layer") {
+  RunRecord run = full_tuning();
+  run.training.framework = "torchtitan";
+  run.hardware.gpus = 8;
+  run.plan = {};
+  run.plan.zero = 3;
+  const ParallelPlan plan = asked(run).question.plan;
+  CHECK(plan.data == 8);
+  CHECK(plan.tensor * plan.pipeline == 1);
+  run.plan.dp = 4;  // the other two of eight are split somehow
+  CHECK(skip_reason(run) == "how the model is split is not stated");
 }
 
 TEST_CASE("a card's name with blanks or underscores") {
