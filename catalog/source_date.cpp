@@ -64,8 +64,7 @@ int month_before(std::string_view before) {
   return month_of_word(last_run(before, is_letter));
 }
 
-// Repositories are spelled in any case.
-bool same_name(std::string_view a, std::string_view b) { return lowered(a) == lowered(b); }
+bool equal_in_any_case(std::string_view a, std::string_view b) { return lowered(a) == lowered(b); }
 
 }  // namespace
 
@@ -97,7 +96,7 @@ std::optional<int> thread_told(std::string_view text) {
       return before.size() == 2 || !is_word_character(before[before.size() - 3]);
     return std::any_of(kinds.begin(), kinds.end(), [&](std::string_view kind) {
       if (before.size() < kind.size()) return false;
-      const bool ends = same_name(before.substr(before.size() - kind.size()), kind);
+      const bool ends = equal_in_any_case(before.substr(before.size() - kind.size()), kind);
       return ends && (before.size() == kind.size() ||
                       !is_word_character(before[before.size() - kind.size() - 1]));
     });
@@ -131,11 +130,11 @@ std::optional<std::string> date_of_source(const std::vector<DatedDocument>& docu
                                           const std::vector<DatedThreads>& threads,
                                           const RunSource& source) {
   for (const DatedDocument& d : documents)
-    if (same_name(d.repository, source.repository) && d.file == source.file) return d.date;
+    if (equal_in_any_case(d.repository, source.repository) && d.file == source.file) return d.date;
   for (const DatedThreads& t : threads) {
-    const bool its =
-        std::any_of(t.repositories.begin(), t.repositories.end(),
-                    [&](const std::string& name) { return same_name(name, source.repository); });
+    const bool its = std::any_of(
+        t.repositories.begin(), t.repositories.end(),
+        [&](const std::string& name) { return equal_in_any_case(name, source.repository); });
     if (!its) continue;
     for (const std::string& text : {source.url, source.where})
       if (const auto number = thread_told(text)) return date_of_thread(t, *number);
