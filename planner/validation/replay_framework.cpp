@@ -45,15 +45,18 @@ void set_weights(WeightRecipe weights, Framework& f) {
     if (f.frozen_dtype == DType::fp32) f.frozen_dtype = DType::bf16;
   }
   if (weights != WeightRecipe::fp32_with_half_compute) return;
-  f.frozen_dtype = f.adapter_dtype = DType::fp32;
+  f.frozen_dtype = f.adapter_dtype = f.gradient_dtype = DType::fp32;
   f.autocast = f.autocast_caches_weights = true;
 }
 
-// Autograd's gradients, which DDP reduces in buckets of their own format (PyTorch
-// torch/csrc/distributed/c10d/reducer.cpp, initialize_buckets). Adapters have one of their own.
+// Autograd's gradients, as wide as the weights, which DDP reduces in buckets of their own format
+// (PyTorch torch/csrc/distributed/c10d/reducer.cpp, initialize_buckets). Adapters have one of their
+// own, and so have 16-bit weights whose gradients a loop adds up in fp32.
 bool reduces_as_made(const Framework& f, Method method, int zero_stage) {
-  return zero_stage == 0 && !shardwise::row(method).adapter &&
-         f.pretrain_weights == WeightRecipe::fp32_with_half_compute &&
+  const bool halves = f.pretrain_weights == WeightRecipe::pure_half;
+  const bool as_made = f.pretrain_weights == WeightRecipe::fp32_with_half_compute ||
+                       (halves && bytes_per_element(f.gradient_dtype) == 2);
+  return zero_stage == 0 && !shardwise::row(method).adapter && as_made &&
          f.reduce_dtype == f.gradient_dtype;
 }
 

@@ -262,6 +262,19 @@ TEST_CASE("a loss that a record names beside Liger's kernels") {
   CHECK(asked(run).question.workload.framework.loss == LossKind::cut);
 }
 
+// PEFT's row has 16-bit weights; where they are fp32 under autocast, so are their gradients, which
+// DDP sends. picotron adds up gradients of 16-bit weights in fp32 whatever these are.
+TEST_CASE("gradients as wide as the weights that a record names") {
+  RunRecord run = record("dd-smallgpt-5090-b8-a1");
+  const Framework loop = asked(run).question.workload.framework;
+  CHECK(loop.gradient_dtype == DType::fp32);
+  CHECK(loop.reduce_dtype == DType::fp32);
+  run.training.precision = "bf16-true";
+  CHECK(asked(run).question.workload.framework.reduce_dtype == DType::bf16);
+  run.training.framework = "picotron";
+  CHECK(asked(run).question.workload.framework.reduce_dtype == DType::fp32);
+}
+
 // Halo patches classes before it builds a model, TRL's own trainer a model that is there.
 TEST_CASE("a toolkit over TRL that its note names") {
   RunRecord run = record("b300-qwen3-4b-s2048-b16-nogc");
