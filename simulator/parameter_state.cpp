@@ -257,7 +257,6 @@ OptimizerPass optimizer_pass(const Workload& w) {
   if (written == nullptr && !w.framework.fused_optimizer) each *= w.optimizer->passes;
   if (widened) each += 3 * p.gradient + 4 + p.master;
   if (w.framework.clips_gradients) each += p.gradient + 2 * read;
-  if (w.framework.gradient_life == GradientLife::persistent) each += p.gradient;
   // Tensor by tensor each kernel reads what the one before wrote; over lists it comes too late.
   if (written != nullptr) return {each, p.gradient + stepped + p.optimizer, 0, written->kernels};
   return {each, each, w.framework.fused_optimizer ? 20 : 200, 0};

@@ -22,8 +22,13 @@ void CostModel::schedule_optimizer(const LayerState& state, int tensors, const K
   if (!plan_.offload.optimizer) {
     const OptimizerPass pass = optimizer_pass(w_);
     const int launches = pass.kernels_of_each > 0 ? pass.kernels_of_each * tensors : pass.kernels;
-    costs.optimizer = kernels.memory_bound(ceil_bytes(pass.bytes_each * n), launches,
-                                           MemoryAccess::streaming, ceil_bytes(pass.cold_each * n));
+    // A buffer that stays is zeroed whole, whatever share of it is stepped (Megatron-LM @d98e8a64dd
+    // megatron/core/distributed/distributed_data_parallel.py, zero_grad_buffer).
+    const bool stays = w_.framework.gradient_life == GradientLife::persistent;
+    const double zeroed = stays ? static_cast<double>(state.gradients) : 0;
+    costs.optimizer =
+        kernels.memory_bound(ceil_bytes(pass.bytes_each * n + zeroed), launches,
+                             MemoryAccess::streaming, ceil_bytes(pass.cold_each * n + zeroed));
     // Tensor by tensor the CPU may be what takes the time: operators without autograd or modules
     // around them.
     if (pass.kernels_of_each > 0)

@@ -214,6 +214,29 @@ TEST_CASE("activations that go to the host hold their pass up where the way is t
   CHECK(costs(0.05).chunks[0][1].time.forward.copies == Seconds(0));  // a small part hides
 }
 
+// A buffer of gradients that stays is zeroed whole on every rank, though each steps its share only.
+TEST_CASE("what zeroing gradients takes does not fall with the optimizer's share", "[cost]") {
+  Workload w = pretraining(gpt(4, 8192, 64), 1024);
+  const PipelineSchedule& schedule = *find_pipeline_schedule(plan_of(1).schedule_row());
+  const auto optimizer = [&](int ranks, GradientLife life) {
+    w.framework.gradient_life = life;
+    const char* gpus = ranks == 1 ? "1xA100-SXM-80GB" : "8xA100-SXM-80GB";
+    const Cluster cluster = parse_gpus(known_facts().catalog, gpus)->front();
+    ParallelPlan plan = plan_of(ranks);
+    plan.zero_stage = 1;
+    const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
+    return CostModel(w, plan, cluster, known_facts().profile)
+        .costs(partition)
+        .stages.front()
+        .optimizer.value;
+  };
+  const auto zeroing = [&](int ranks) {
+    return optimizer(ranks, GradientLife::persistent) - optimizer(ranks, GradientLife::per_step);
+  };
+  CHECK(zeroing(1) > 0);
+  CHECK(zeroing(8) == Approx(zeroing(1)).epsilon(0.02));
+}
+
 // Eight blocks on four stages: the embedding makes the first one another, the head the last; the
 // two between them are alike, so only the first of these is told.
 TEST_CASE("of stages that are alike the first stands for all where that is enough", "[cost]") {
