@@ -1,5 +1,6 @@
 #include "catalog/transformer_flaws.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <string_view>
@@ -48,7 +49,7 @@ void check_expert_groups(const MixtureOfExperts& moe, Flaws& out) {
     out.push_back({"moe.groups", std::to_string(moe.groups) + " groups do not divide " +
                                      std::to_string(moe.experts) + " experts"});
   else if (moe.chosen_groups < 1 || moe.chosen_groups > moe.groups ||
-           moe.top_k > moe.chosen_groups * (moe.experts / moe.groups))
+           std::min(moe.top_k, moe.experts) > moe.chosen_groups * (moe.experts / moe.groups))
     out.push_back({"moe.chosen_groups", std::to_string(moe.chosen_groups) + " of " +
                                             std::to_string(moe.groups) + " groups do not hold " +
                                             std::to_string(moe.top_k) + " experts of a token"});
