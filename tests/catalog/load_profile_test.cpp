@@ -85,7 +85,7 @@ TEST_CASE("what no family can do is a problem with its place") {
 }
 
 // Blackwell Ultra states cuDNN's attention alone and has all else from Blackwell: products, clocks,
-// bytes and the other two kernels.
+// bytes and the other two kernels. cuDNN's are three: of today, before 9.18, and of 8 bits.
 TEST_CASE("a family that is like another has its rows, but for what it states") {
   const Result<Profile> profile = load_profile(profile_root + "/profiles/published.json");
   REQUIRE(profile);
@@ -101,11 +101,16 @@ TEST_CASE("a family that is like another has its rows, but for what it states") 
     const AttentionCalibration &a = own.attention[i], &b = of.attention[i];
     INFO(name(a.kernel));
     CHECK(a.kernel == b.kernel);
+    CHECK(a.before == b.before);
+    const bool cudnn = a.kernel == FusedAttention::cudnn || a.kernel == FusedAttention::cudnn_mxfp8;
     const bool same = a.rows.front().forward.fraction == b.rows.front().forward.fraction;
-    CHECK(same == (a.kernel != FusedAttention::cudnn));
+    CHECK(same == !cudnn);
   }
   CHECK(
       mentions(altered("\"like\": \"blackwell-dc\"", "\"like\": \"blackwell-geforce\""), "/like"));
+  for (const char* text : {"9", "9.", "9.18.1", ".18", "new"})
+    CHECK(mentions(altered("\"before\": \"9.18\"", std::string("\"before\": \"") + text + "\""),
+                   "before"));
 }
 
 TEST_CASE("a missing file and a missing link calibration are problems of a file") {

@@ -36,4 +36,27 @@ TEST_CASE("attention stays in 16 bits where a card has no kernel of 8") {
   }
 }
 
+// Of Transformer Engine's kernels FlashAttention-2 alone goes backward on Blackwell with dropout
+// and sums in one order.
+TEST_CASE("deterministic attention that drops out is FlashAttention-2's on Blackwell") {
+  struct Row {
+    const char* card;
+    bool deterministic, dropout;
+    AttentionKernel kernel;
+  };
+  for (const Row& row : {Row{"4xGB200", true, true, AttentionKernel::flash2},
+                         Row{"4xGB200", true, false, AttentionKernel::cudnn},
+                         Row{"4xGB200", false, true, AttentionKernel::cudnn},
+                         Row{"8xH100-SXM", true, true, AttentionKernel::cudnn}}) {
+    CAPTURE(row.card, row.deterministic, row.dropout);
+    const ResolvedRequest r = resolved(request_for("8b", row.card, {Method::full}));
+    Workload w;
+    w.framework.attention = AttentionKernel::cudnn;
+    w.framework.deterministic = row.deterministic;
+    w.attention_dropout = row.dropout;
+    settle_attention(r.clusters.front().groups.front().gpu, w);
+    CHECK(w.framework.attention == row.kernel);
+  }
+}
+
 }  // namespace shardwise

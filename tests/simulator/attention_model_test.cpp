@@ -100,6 +100,51 @@ TEST_CASE("8-bit operands: rates of the 8-bit peak, whole squares backward", "[a
   CHECK(seconds(true, true) == seconds(false, true));
 }
 
+// 107.4 GFLOP at 100 TFLOP/s of today; releases before 9.18 reach a half, before 9.10 a quarter.
+TEST_CASE("cuDNN's rates are those of the oldest row that has its release", "[attention]") {
+  Profile profile = bare_profile();
+  auto& rows = profile.families.front().attention;
+  AttentionCalibration cudnn = rows.front();
+  cudnn.kernel = FusedAttention::cudnn;
+  rows.push_back(cudnn);
+  for (const auto& [before, fraction] : {std::pair{18, 0.5}, std::pair{10, 0.25}}) {
+    cudnn.before = LibraryRelease{9, before};
+    cudnn.rows.back().forward.fraction = fraction;
+    rows.push_back(cudnn);
+  }
+  AttentionWork w = work(8, 25, 1024);
+  w.kernel = AttentionKernel::cudnn;
+  const auto times_of_today = [&](std::optional<LibraryRelease> release) {
+    AttentionChoice choice;
+    choice.cudnn = release;
+    return AttentionModel(bare_gpu(), profile, choice).time(w) /
+           AttentionModel(bare_gpu(), profile).time(w);
+  };
+  CHECK(AttentionModel(bare_gpu(), profile).time(w).value ==
+        Approx(4.0 * 8 * 25 * 1024 * 1024 * 128 / 100e12));
+  CHECK(times_of_today(LibraryRelease{9, 18}) == Approx(1));
+  CHECK(times_of_today(LibraryRelease{10, 0}) == Approx(1));
+  CHECK(times_of_today(LibraryRelease{9, 13}) == Approx(2));
+  CHECK(times_of_today(LibraryRelease{9, 10}) == Approx(2));
+  CHECK(times_of_today(LibraryRelease{8, 9}) == Approx(4));
+}
+
+// 2.5 times 107.4 GFLOP at 100 TFLOP/s, and at 0.8 of it where sums are taken in one order; forward
+// there is one order anyway.
+TEST_CASE("a deterministic backward pass has a rate of its own", "[attention]") {
+  Profile profile = bare_profile();
+  profile.families.front().attention.front().rows.back().backward.deterministic_rate = 0.8;
+  const AttentionModel model(bare_gpu(), profile);
+  const double flops = 4.0 * 8 * 25 * 1024 * 1024 * 128;
+  AttentionWork w = work(8, 25, 1024);
+  w.deterministic = true;
+  CHECK(model.time(w).value == Approx(flops / 100e12));
+  w.backward = true;
+  CHECK(model.time(w).value == Approx(2.5 * flops / 80e12));
+  w.deterministic = false;
+  CHECK(model.time(w).value == Approx(2.5 * flops / 100e12));
+}
+
 TEST_CASE("fp32 operands: three products in TF32, on the CUDA cores before Ampere") {
   // The same 107.4 GFLOP at 50 TFLOP/s of fp32, and at a third of 240 TFLOP/s of TF32.
   const double flops = 4.0 * 8 * 25 * 1024 * 1024 * 128;

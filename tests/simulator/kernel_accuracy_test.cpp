@@ -141,9 +141,9 @@ TEST_CASE("heads of 64 in windows take what cuDNN's authors timed, in 8 bits") {
     work.queries = t.tokens, work.keys = 128;
     work.kernel = AttentionKernel::cudnn;
     work.narrow_operands = true;
-    CHECK(model.attention(work).value * 1e6 == Approx(t.forward_us).epsilon(0.03));
+    CHECK(model.attention(work).value * 1e6 == Approx(t.forward_us).epsilon(0.05));
     work.backward = true;
-    CHECK(model.attention(work).value * 1e6 == Approx(t.backward_us).epsilon(0.03));
+    CHECK(model.attention(work).value * 1e6 == Approx(t.backward_us).epsilon(0.05));
   }
 }
 
