@@ -351,15 +351,10 @@ TensorIndex routed_scores(GraphBuilder& b, TensorIndex residual, TensorIndex nor
   if (scaled) b.count_other(m.moe->experts);
   const TensorIndex x = scaled ? b.norm("router_norm", residual, rows, m.hidden) : normed;
   const bool wide = b.workload().framework.routes_in_fp32 && b.element() == 2;
-  const TensorIndex logits = b.linear(
-      {"router", m.hidden, m.moe->experts, Cut::none, m.biases.router, false, false, false},
-      wide ? widen_router_input(b, x, rows * m.hidden) : x, rows);
-  if (!wide) return logits;
-  for (std::vector<Kernel>* pass :
-       {&b.last().forward, &b.last().backward, &b.last().backward_weight})
-    for (Kernel& k : *pass)
-      if (auto* product = std::get_if<GemmWork>(&k)) product->dtype = DType::fp32;
-  return logits;
+  LinearSpec router{"router", m.hidden, m.moe->experts, Cut::none, m.biases.router, false, false};
+  router.low_precision = false;
+  router.wide = wide;
+  return b.linear(router, wide ? widen_router_input(b, x, rows * m.hidden) : x, rows);
 }
 
 // sigmoid(x w) times what the shared expert gives, which is kept for the gradient of its one factor

@@ -93,9 +93,9 @@ TensorIndex clamped_swish(GraphBuilder& b, TensorIndex up, std::int64_t elements
     return out;
   };
   const TensorIndex gate = made({up}, true, {2, 4 + 4, 1, 4});
-  const TensorIndex linear = made({up}, true, {2, 7 + 4 + 6, 1, 7});  // with the sum of both
+  const TensorIndex linear = made({up}, true, {2, 7 + 4, 1, 6});  // the sum of both is the graph's
   const TensorIndex sigmoid = made({gate}, false, {4, 5, 2, 2});
-  const TensorIndex swish = made({gate, sigmoid}, true, {3, 6 + 3, 1, 3});
+  const TensorIndex swish = made({gate, sigmoid}, true, {3, 6, 1, 2});  // and so here
   const TensorIndex more = made({linear}, false, {2, 0, 1, 0});
   return made({more, swish}, true, {3, 6, 1, 2});
 }

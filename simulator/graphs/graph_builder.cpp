@@ -293,12 +293,14 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
   const bool narrow = spec.low_precision && bytes_per_element(workload_.compute) < 2.0 &&
                       !left_in_16_bits(workload_, spec.name);
   // Upcast weights, or quantised ones of a bitsandbytes that follows its input: products of fp32.
-  const bool fp32 = returns_wide_ && element_ == 4 && (!spec.quantizable || follows_input_);
+  const bool returned = returns_wide_ && element_ == 4 && (!spec.quantizable || follows_input_);
+  const bool fp32 = spec.wide || returned;
   const DType dtype = narrow ? workload_.compute : fp32 ? DType::fp32 : workload_.product_dtype();
   count_matrix(in, out, !spec.quantizable);
   count_other(bias);
   graph_.parameters.cast += in * out + bias;
-  const TensorIndex x = own_copy(spec, cast_input(source, rows * in), rows * in);
+  const TensorIndex x =
+      spec.wide ? source : own_copy(spec, cast_input(source, rows * in), rows * in);
 
   const TensorIndex y = tensor(spec.name, rows * out);
   Operator op;

@@ -32,6 +32,7 @@ struct LinearSpec {
   bool quantizable = true;    // false for embeddings, heads, routers
   bool low_precision = true;  // computed in fp8/fp4 where the workload says so
   bool input_again = false;   // backward makes the input again that an adapter reads
+  bool wide = false;          // a product of fp32, which reads its input as it is
 };
 
 // Whether trained weights have 16 bits where they are used, whatever they are stored in: ZeRO-3
