@@ -52,10 +52,11 @@ Result<Catalog> load_asked(const std::filesystem::path& root, const AskedOfCatal
                             : load_frameworks(root);
   });
   auto nodes = std::async(std::launch::async, load_nodes, root);
+  auto prices = std::async(std::launch::async, load_prices, root);
   take(load_gpus(root), catalog.gpus, problems);
   take(nodes.get(), catalog.nodes, problems);
   take(load_networks(root), catalog.networks, problems);
-  take(load_prices(root), catalog.prices, problems);
+  take(prices.get(), catalog.prices, problems);
   models.get();
   problems.insert(problems.end(), of_models.begin(), of_models.end());
   take(frameworks.get(), catalog.frameworks, problems);

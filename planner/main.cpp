@@ -70,9 +70,23 @@ struct AskingCommand {
   std::string report;
 };
 
-AskingCommand& add_asking(CLI::App& app, AskingCommand& c, const char* name, const char* help) {
+struct Program : CLI::App {
+  using CLI::App::App;
+  std::string_view first_word;  // behind its name
+};
+
+// To set up eight times sixty flags takes 6 M instructions before anything else begins. Where the
+// first word is such a command, nobody asks for those of the others.
+bool takes_flags(const Program& program, std::string_view command) {
+  constexpr std::array<std::string_view, 8> asking{"fit",    "simulate", "compare", "launch",
+                                                   "models", "plan",     "shop",    "collectives"};
+  const std::string_view word = program.first_word;
+  return word == command || std::find(asking.begin(), asking.end(), word) == asking.end();
+}
+
+AskingCommand& add_asking(Program& app, AskingCommand& c, const char* name, const char* help) {
   c.app = app.add_subcommand(name, help);
-  add_request_flags(*c.app, c.words);
+  if (takes_flags(app, name)) add_request_flags(*c.app, c.words);
   c.app->add_flag("--json", c.json, "one JSON document on standard output");
   return c;
 }
@@ -352,9 +366,10 @@ void add_validate(CLI::App& app, ValidateOptions& validation) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app(
+  Program app(
       "Forecasts a distributed training run: will it fit, on which plan, how fast, and why.",
       "shardwise");
+  app.first_word = argc > 1 ? argv[1] : "";
   app.require_subcommand(1);
   AskingCommand fit_words, simulate_words, compare_words;
   add_asking(app, fit_words, "fit", "does it fit, on which plan, and what would make it fit?");
@@ -367,11 +382,10 @@ int run(int argc, char** argv) {
   AskingCommand launch_words, models_words, plan_words, shop_words;
   LaunchOptions launching;
   add_asking(app, launch_words, "launch", "files and command line that run a plan");
-  add_launch_flags(*launch_words.app, launching);
+  if (takes_flags(app, "launch")) add_launch_flags(*launch_words.app, launching);
   PlanOptions planning;
-  add_plan_flags(
-      *add_asking(app, plan_words, "plan", "the best plans of the whole plan space, ranked").app,
-      planning);
+  add_asking(app, plan_words, "plan", "the best plans of the whole plan space, ranked");
+  if (takes_flags(app, "plan")) add_plan_flags(*plan_words.app, planning);
   add_asking(app, models_words, "models",
              "which catalogued models will run on these GPUs? MODEL: part of a name");
   models_words.models = ModelsAsked::many;
