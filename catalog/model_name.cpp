@@ -184,9 +184,10 @@ const Transformer* model_with_id(std::string_view id, const std::vector<Transfor
 
 std::string model_name_key(std::string_view name) { return joined(parts_of(name)); }
 
-ModelReading read_model_name(std::string_view name, const std::vector<Transformer>& catalog,
-                             const ModelAliases& aliases) {
-  if (name.find('+') != std::string_view::npos) return {};
+namespace {
+
+ModelReading read_one_spelling(std::string_view name, const std::vector<Transformer>& catalog,
+                               const ModelAliases& aliases) {
   std::vector<std::string> parts = parts_of(name);
   if (const Transformer* model = model_named(joined(parts), catalog, aliases)) return {model};
   parts.erase(std::remove_if(parts.begin(), parts.end(), is_qualifier), parts.end());
@@ -197,6 +198,19 @@ ModelReading read_model_name(std::string_view name, const std::vector<Transforme
     parts.pop_back();
   }
   return {base_named(all, catalog, aliases), true};
+}
+
+}  // namespace
+
+// What no decimal point makes a name ("llama3_8b" is no Llama of 3.8 billion) is read with hyphens.
+ModelReading read_model_name(std::string_view name, const std::vector<Transformer>& catalog,
+                             const ModelAliases& aliases) {
+  if (name.find('+') != std::string_view::npos) return {};
+  const ModelReading pointed = read_one_spelling(name, catalog, aliases);
+  if (pointed.model != nullptr || name.find('_') == std::string_view::npos) return pointed;
+  std::string hyphened(name);
+  std::replace(hyphened.begin(), hyphened.end(), '_', '-');
+  return read_one_spelling(hyphened, catalog, aliases);
 }
 
 const Transformer* model_meant(std::string_view name, const std::vector<Transformer>& catalog,

@@ -17,6 +17,7 @@ using ModelAliases = std::map<std::string, std::string>;  // "70b" -> the id of 
 
 // The parts of a name that tell models apart, joined: lower case, without owner, separators and
 // remarks in parentheses; "_" between digits is a decimal point. "Qwen/Qwen-1_8B" is "qwen1.8b".
+// Where that names nothing, read_model_name() takes it as a hyphen: "llama3_8b".
 std::string model_name_key(std::string_view name);
 
 // What a name says of how its weights are stored, in fewer than 16 bits: "gptq", "bnb 4bit"; ""

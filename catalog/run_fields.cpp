@@ -13,7 +13,8 @@ namespace {
 
 constexpr int many_of_them = 100'000'000;  // more GPUs, layers or sequences than anything has
 
-constexpr std::array<std::string_view, 6> yes_words{"true", "yes", "on", "1", "enabled", "y"};
+constexpr std::array<std::string_view, 7> yes_words{"true",    "yes", "on",           "1",
+                                                    "enabled", "y",   "torch.compile"};
 constexpr std::array<std::string_view, 6> no_words{"false", "no", "off", "0", "disabled", "n"};
 constexpr std::array<std::string_view, 3> null_words{"", "none", "null"};  // nothing is stated
 constexpr std::array<std::string_view, 12> multiples{
@@ -44,7 +45,7 @@ constexpr std::array<UnitInText, 6> units_in_text{{
 struct OtherKey {
   std::string_view object, key, other;
 };
-constexpr std::array<OtherKey, 49> other_keys{{
+constexpr std::array<OtherKey, 51> other_keys{{
     {"training", "seq_len", "sequence_length"},
     {"training", "seq_len", "sequence_len"},
     {"training", "seq_len", "seq_length"},
@@ -67,6 +68,7 @@ constexpr std::array<OtherKey, 49> other_keys{{
     {"training", "recompute", "gradient_checkpointing"},
     {"training", "recompute", "activation_checkpointing"},
     {"training", "lora_rank", "lora_r"},
+    {"training", "lora_rank", "rank"},
     {"training", "lora_targets", "lora_target_modules"},
     {"training", "lora_targets", "target_modules"},
     {"training", "quantize", "quantization"},
@@ -76,6 +78,7 @@ constexpr std::array<OtherKey, 49> other_keys{{
     {"plan", "pp", "pipeline_parallel_size"},
     {"plan", "pp", "pipeline_model_parallel_size"},
     {"plan", "cp", "context_parallel_size"},
+    {"plan", "vpp", "virtual_pipeline_parallel_size"},
     {"plan", "ep", "expert_parallel_size"},
     {"plan", "ep", "expert_model_parallel_size"},
     {"plan", "sp", "sequence_parallel"},

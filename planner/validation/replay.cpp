@@ -26,7 +26,8 @@ std::vector<const PhraseReading*> phrases_of(const RunRecord& run, const Reading
     const bool noted = phrase.with_note.empty() ||
                        holds_words(run.training.framework_note.value_or(""), phrase.with_note);
     const bool on_it =
-        phrase.with_gpu.empty() || holds_words(run.hardware.gpu.value_or(""), phrase.with_gpu);
+        phrase.with_gpu.empty() ||
+        holds_words(hyphened(run.hardware.gpu.value_or("")), hyphened(phrase.with_gpu));
     if (noted && on_it && holds_words(text, phrase.text)) out.push_back(&phrase);
   }
   return out;

@@ -90,10 +90,12 @@ const GpuReading* gpu_meant(const Reading& reading, std::string_view text) {
 // The card of which the text is a name or an alias, unless a row reads that very text:
 // "H100-SXM5-64GB" is not the H100 that the row "h100" means. What stands in brackets tells more
 // than a name.
-std::optional<Gpu> card_of_own_name(const ReplayContext& c, const std::string& text,
+std::optional<Gpu> card_of_own_name(const ReplayContext& c, std::string_view text,
                                     const GpuReading* row) {
+  if (constexpr std::string_view vendor = "nvidia "; lowered(text).rfind(vendor, 0) == 0)
+    text.remove_prefix(vendor.size());
   if (row != nullptr && row->text.size() >= text.size()) return std::nullopt;
-  if (text.find('(') != std::string::npos && row != nullptr) return std::nullopt;
+  if (text.find('(') != std::string_view::npos && row != nullptr) return std::nullopt;
   const auto gpu = find_gpu(c.catalog, text);
   return gpu ? std::optional<Gpu>(**gpu) : std::nullopt;
 }

@@ -26,6 +26,7 @@ auto exact_match(const Rows& rows, std::string_view text) -> const typename Rows
 // for products are made in it: "fp8 rowwise over bf16" is fp8, "bf16, no fp8" is bf16.
 const PrecisionReading* precision_meant(const Reading& reading, std::string_view text) {
   const PrecisionReading* best = exact_match(reading.precisions, text);
+  if (best == nullptr) best = exact_match(reading.precisions, hyphened(text));
   if (best != nullptr) return best;
   for (const PrecisionReading& row : reading.precisions) {
     if (said_of(text, row.text) != Said::affirmed) continue;
@@ -121,15 +122,17 @@ bool states_adapters(const RunTraining& t) {
   return t.lora_rank || std::find(nothing.begin(), nothing.end(), targets) == nothing.end();
 }
 
-// Adapters are LoRA's, and what only pretrains has pretrained.
+// Adapters are LoRA's, and what pretrains and has none has pretrained.
 std::string implied_method(const ReplayContext& c) {
   const RunTraining& t = c.run.training;
   if (states_adapters(t)) return "lora";
   if (!t.framework) return "";
   const Framework* row =
       framework_meant(c.catalog.frameworks, *t.framework, t.framework_note.value_or(""));
-  const bool pretrains = row != nullptr && row->methods == std::vector{Method::pretrain};
-  return pretrains ? "pretrain" : "";
+  if (row == nullptr || row->methods.empty()) return "";
+  const bool adapts = std::any_of(row->methods.begin(), row->methods.end(),
+                                  [](Method m) { return shardwise::row(m).adapter; });
+  return !adapts && row->runs(Method::pretrain) ? "pretrain" : "";
 }
 
 }  // namespace
@@ -237,9 +240,11 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
     if (as_made) f.reduce_dtype = f.gradient_dtype;
   }
   if (t.grad_dtype)
-    if (const auto dtype = dtype_named(*t.grad_dtype)) f.gradient_dtype = *dtype;
+    if (const auto* told = precision_meant(c.reading, *t.grad_dtype))
+      f.gradient_dtype = told->compute;
   if (t.reduce_dtype)
-    if (const auto dtype = dtype_named(*t.reduce_dtype)) f.reduce_dtype = *dtype;
+    if (const auto* told = precision_meant(c.reading, *t.reduce_dtype))
+      f.reduce_dtype = told->compute;
   if (t.fused_optimizer) f.fused_optimizer = *t.fused_optimizer;
   if (t.flash_attention && !*t.flash_attention) f.attention = AttentionKernel::eager;
   if (t.flash_attention.value_or(false) && f.attention == AttentionKernel::eager)

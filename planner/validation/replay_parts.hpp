@@ -34,6 +34,14 @@ std::optional<T> stated(const ReplayContext& c, std::optional<T> PhraseReading::
   return std::nullopt;
 }
 
+// With hyphens for blanks and underscores: "H100_SXM 80GB" as "H100-SXM-80GB".
+inline std::string hyphened(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c == ' ' || c == '_') c = '-';
+  return out;
+}
+
 // The row whose text is the longest that `text` holds, as it is written or with `mark` for its
 // blanks, hyphens and underscores: "paged AdamW 8bit" holds "paged_adamw_8bit".
 template <class Rows>

@@ -72,6 +72,17 @@ TEST_CASE("number formats under their other names") {
   CHECK(compute_of("bf16 with fp8 rowwise products") == DType::fp8);
 }
 
+TEST_CASE("formats of gradients under their other names") {
+  RunRecord run = full_tuning();
+  for (const char* told : {"fp32", "FP32", "float32"}) {
+    INFO(told);
+    run.training.grad_dtype = told;
+    CHECK(asked(run).question.workload.framework.gradient_dtype == DType::fp32);
+  }
+  run.training.grad_dtype = "bfloat16";
+  CHECK(asked(run).question.workload.framework.gradient_dtype == DType::bf16);
+}
+
 // A format that is denied is not computed in, and a text that is no row's own is told of.
 TEST_CASE("number formats that are denied") {
   for (const char* told : {"bf16, no fp8", "bf16 without fp8", "bf16 not fp8", "bf16 (fp8 off)"}) {
@@ -96,6 +107,9 @@ TEST_CASE("methods under their other names") {
   }
   run.training.method = "";
   CHECK(skip_reason(run) == "method not stated");
+  run.training.framework = "nanotron";  // has no adapters
+  CHECK(asked(run).question.workload.method == Method::pretrain);
+  run.training.framework = "ms-swift";
   run.training.lora_rank = 16;
   const Replay r = asked(run);
   CHECK(r.question.workload.method == Method::lora);
@@ -183,6 +197,7 @@ TEST_CASE("a machine's name or a count tells the card") {
   };
   CHECK(gpu_of("8xH100") == "h100-sxm5-80gb");
   CHECK(gpu_of("8 x RTX 4090") == "rtx-4090");
+  CHECK(gpu_of("NVIDIA H100-SXM5-64GB") == "h100-sxm5-64gb");
   CHECK(gpu_of("p4de.24xlarge") == "a100-sxm4-80gb");
   CHECK(gpu_of("a2-ultragpu-8g") == "a100-sxm4-80gb");
 }
