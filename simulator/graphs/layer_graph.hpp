@@ -33,6 +33,9 @@ struct BlockKind {
   friend bool operator==(const BlockKind&, const BlockKind&) = default;
 };
 
+// Narrow formats are of products only.
+Workload in_16_bits(Workload workload);
+
 LayerGraph block_graph(const Workload& workload, const ParallelPlan& plan, BlockKind kind);
 LayerGraph embedding_graph(const Workload& workload, const ParallelPlan& plan);
 // Final norm, output projection and loss. A tied projection counts no parameters of its own when

@@ -67,8 +67,9 @@ bool plain(const MemoryWork& m) { return m.plain; }
 // Every copy reads and writes the rows. An all-to-all: permuted, then sorted by expert where it
 // arrived; in 8 bits padded too, and what comes back is sorted and unpadded. DeepEP sorts where it
 // permutes; HybridEP also pads, and before it reads a byte of each of 64 experts twice for each of
-// 8 x 4,096 tokens, and writes 5 B for each of its 8 experts and 4. Theirs reads a token once on each rank, of eight experts over eight
-// ranks 1 - (7/8)^8 = 0.656 rows for one that it writes, and sums as many; nothing is left to sum.
+// 8 x 4,096 tokens, and writes 5 B for each of its 8 experts and 4. Theirs reads a token once on
+// each rank, of eight experts over eight ranks 1 - (7/8)^8 = 0.656 rows for one that it writes, and
+// sums as many; nothing is left to sum.
 TEST_CASE("rows of experts are copied as often as their dispatcher leaves to do", "[experts]") {
   const auto copies = [](const Workload& w, std::string_view name) {
     return static_cast<double>(
