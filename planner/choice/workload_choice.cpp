@@ -140,13 +140,6 @@ bool multiplies_as_laid(const Gpu& gpu) {
   return gpu.vendor == "amd" || (c >= 10.0 && c < 12.0) || c >= 13.0;
 }
 
-// DeepEP and HybridEP are for compute capabilities 8 to 10; elsewhere experts stay with an
-// all-to-all (NVIDIA-NeMo/Megatron-Bridge v0.5.0 src/megatron/bridge/training/
-// flex_dispatcher_backend.py, apply_flex_dispatcher_backend).
-bool has_flex_dispatcher(const Gpu& gpu) {
-  return gpu.compute_capability >= 8.0 && gpu.compute_capability < 11.0;
-}
-
 // Transformer Engine's attention of 8-bit operands with scales of blocks (v2.16 transformer_engine/
 // pytorch/attention/dot_product_attention/utils.py, get_attention_backend: from compute capability
 // 10.0 on, and not on 12.0).
@@ -164,7 +157,6 @@ void settle_on(const Gpu& gpu, DType compute, Framework& framework) {
   if (!lacks_flash(gpu)) framework.writes_grouped_attention_out = false;
   if (lacks_grouped_product(gpu)) framework.loops_grouped_products = true;
   if (multiplies_as_laid(gpu)) framework.narrow_weights_twice = false;
-  if (!has_flex_dispatcher(gpu)) framework.dispatches_once = false;
   if (!attends_in_8_bits(gpu)) framework.narrow_attention = false;
   // c10/cuda/CUDAAllocatorConfig.h: not where the driver is ROCm's.
   if (gpu.vendor == "amd") framework.expandable_segments = false;
