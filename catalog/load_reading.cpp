@@ -266,15 +266,23 @@ DatedThreads read_threads(JsonReader& e) {
   DatedThreads threads;
   threads.repositories = e.texts("repos");
   const std::string since = e.text("since");
-  const bool dated = since.size() == 7 && since[4] == '-' &&
-                     std::count_if(since.begin(), since.end(), is_digit) == 6;
-  if (!dated) {
-    e.problem("since", "a month, as 2023-05");
-    return threads;
+  const bool digits = since.size() == 7 && since[4] == '-' &&
+                      std::count_if(since.begin(), since.end(), is_digit) == 6;
+  if (digits) {
+    threads.year = std::stoi(since.substr(0, 4));
+    threads.month = std::stoi(since.substr(5));
   }
-  threads.year = std::stoi(since.substr(0, 4));
-  threads.month = std::stoi(since.substr(5));
-  for (const double number : e.numbers("first")) threads.first.push_back(static_cast<int>(number));
+  if (!digits || threads.month < 1 || threads.month > 12) {
+    e.problem("since", "a month, as 2023-05");
+    return {};
+  }
+  for (const double number : e.numbers("first")) {
+    if (!(number >= 1 && number <= 100'000'000)) {
+      e.problem("first", "whole numbers from 1 to 100000000");
+      return {};
+    }
+    threads.first.push_back(static_cast<int>(number));
+  }
   if (!std::is_sorted(threads.first.begin(), threads.first.end()))
     e.problem("first", "numbers that never fall");
   return threads;
@@ -301,20 +309,6 @@ void read_tables(const std::filesystem::path& root, const std::string& name, Pro
   r.finish();
 }
 
-// unsupported_frameworks.json tells what a framework without a row resembles.
-void read_stand_ins(const std::filesystem::path& root, Problems& problems, Reading& out) {
-  constexpr const char* name = "unsupported_frameworks.json";
-  const auto document = parse_json_file(root / name, name);
-  if (!document) {
-    problems.insert(problems.end(), document.error().begin(), document.error().end());
-    return;
-  }
-  JsonReader file(*document, problems);
-  JsonReader frameworks = file.object("frameworks");
-  for (const std::string& known : frameworks.keys())
-    out.stand_ins.push_back({known, frameworks.object(known).text("nearest")});
-}
-
 // "q,k (train.py "all")" is "q,k": a remark stands in parentheses after a space.
 std::string without_remarks(std::string_view text) {
   std::string out(text);
@@ -335,7 +329,11 @@ Result<Reading> load_reading(const std::filesystem::path& root) {
   read_tables(root, "phrases.json", problems,
               [&](JsonReader& r) { read_rows(r, "phrases", out.phrases, read_phrase); });
   read_tables(root, "sources.json", problems, [&](JsonReader& r) { read_sources(r, out); });
-  read_stand_ins(root, problems, out);
+  auto unsupported = load_unsupported_frameworks(root);
+  if (unsupported)
+    out.unsupported = std::move(*unsupported);
+  else
+    problems.insert(problems.end(), unsupported.error().begin(), unsupported.error().end());
   if (!problems.empty()) return problems;
   return out;
 }

@@ -65,7 +65,8 @@ RunHardware read_run_hardware(RunFields r) {
   h.gpus = r.count("gpus");
   h.gpus_per_node = r.count("gpus_per_node");
   const auto nodes = r.count("nodes");
-  if (!h.gpus && nodes && h.gpus_per_node) h.gpus = *nodes * *h.gpus_per_node;
+  if (!h.gpus && nodes && h.gpus_per_node && *nodes <= many_of_them / *h.gpus_per_node)
+    h.gpus = *nodes * *h.gpus_per_node;
   if (const auto gib_of_ram = r.number("host_ram_gib", 1e-3, 1e9))
     h.host_ram = ceil_bytes(*gib_of_ram * 1024 * 1024 * 1024);
   h.power_limit_w = r.count("power_limit_w");
@@ -132,7 +133,7 @@ std::optional<int> read_length(RunFields& r) {
                       (k + 1 == text.size() || !is_word_character(text[k + 1])) &&
                       text.find_first_of("0123456789", k) == std::string::npos;
   const auto thousands = spoken ? number_told(text.substr(0, k)) : std::nullopt;
-  if (!thousands) return r.count("seq_len");
+  if (!thousands || *thousands < 1) return r.count("seq_len");
   return static_cast<int>(*thousands) * 1024;
 }
 
@@ -171,12 +172,11 @@ struct ShardingWord {
   int stage;
   std::optional<int> fsdp_version = std::nullopt;
 };
-constexpr std::array<ShardingWord, 13> sharding_words{{
+constexpr std::array<ShardingWord, 12> sharding_words{{
     {"ddp", 0},
     {"no_shard", 0},
     {"distributed_optimizer", 1},
     {"shard_grad_op", 2},
-    {"hybrid_shard_zero2", 2},
     {"fsdp", 3},
     {"fsdp1", 3, 1},
     {"fsdp2", 3, 2},
@@ -195,7 +195,7 @@ void read_sharding(RunFields& r, RunPlan& p) {
       if (c == ' ' || c == '-') c = '_';
     const bool numbered = text.find("zero") != std::string::npos && number_told(text);
     const ShardingWord* word = numbered ? nullptr : longest_match(sharding_words, text);
-    if (word != nullptr) {
+    if (word != nullptr && said_of(text, word->text) == Said::affirmed) {
       p.zero = word->stage;
       if (!p.fsdp_version) p.fsdp_version = word->fsdp_version;
       return;

@@ -19,6 +19,7 @@
 #include "catalog/result.hpp"
 #include "catalog/source_date.hpp"
 #include "catalog/transformer.hpp"
+#include "catalog/unsupported_framework.hpp"
 
 namespace shardwise {
 
@@ -101,9 +102,6 @@ struct PluginReading {
   std::optional<bool> masks_padding;
   std::optional<bool> adds_head_slices_apart;
 };
-struct StandInReading {  // a framework that no row describes, and the row that resembles it most
-  std::string text, framework;
-};
 struct MemoryKindReading {
   std::string text;
   MemoryKind kind = MemoryKind::device;
@@ -177,7 +175,7 @@ struct Reading {
   std::vector<PhraseReading> phrases;
   std::vector<DatedDocument> documents;
   std::vector<DatedThreads> threads;
-  std::vector<StandInReading> stand_ins;
+  std::vector<UnsupportedFramework> unsupported;
   std::string missing_gpu;  // ids, where a run names none
   std::string pretrain_framework, finetune_framework;
 };

@@ -11,8 +11,6 @@
 namespace shardwise {
 namespace {
 
-constexpr int many_of_them = 100'000'000;  // more GPUs, layers or sequences than anything has
-
 constexpr std::array<std::string_view, 7> yes_words{"true",    "yes", "on",           "1",
                                                     "enabled", "y",   "torch.compile"};
 constexpr std::array<std::string_view, 6> no_words{"false", "no", "off", "0", "disabled", "n"};

@@ -29,6 +29,8 @@ namespace shardwise {
 // "70B"), or a multiple ("4 k", "3 million", "10 %").
 std::optional<double> number_told(std::string_view text);
 
+constexpr int many_of_them = 100'000'000;  // more GPUs, layers or sequences than anything has
+
 class RunFields {
  public:
   // `object` names the reader's object in the notes, "training"; empty for the record itself.

@@ -64,8 +64,6 @@ int month_before(std::string_view before) {
   return month_of_word(last_run(before, is_letter));
 }
 
-bool equal_in_any_case(std::string_view a, std::string_view b) { return lowered(a) == lowered(b); }
-
 }  // namespace
 
 std::optional<std::string> date_told(std::string_view text) {

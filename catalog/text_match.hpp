@@ -16,6 +16,9 @@ inline std::string lowered(std::string_view text) {
   for (char& c : low) c = lower_ascii(c);
   return low;
 }
+inline bool equal_in_any_case(std::string_view a, std::string_view b) {
+  return lowered(a) == lowered(b);
+}
 // Without the blanks at its ends.
 constexpr std::string_view trimmed(std::string_view text) {
   constexpr std::string_view blanks = " \t\r\n\v\f";

@@ -235,8 +235,6 @@ enum class LayerMixer {
   mamba,
 };
 
-// Values that a published count has beyond the parameters counted here, and why: a tied head that
-// is stored twice, rotary buffers, a vision tower that is not described.
 // The products that its makers' recipe for NVFP4 leaves in 16 bits.
 struct WideProducts {
   int last_layers = 0;
@@ -244,6 +242,8 @@ struct WideProducts {
   bool latents = false;    // to and from the latent of experts
 };
 
+// Values that a published count has beyond the parameters counted here, and why: a tied head that
+// is stored twice, rotary buffers, a vision tower that is not described.
 struct PublishedExcess {
   std::int64_t values = 0;
   std::string reason;

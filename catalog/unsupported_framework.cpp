@@ -14,22 +14,38 @@ bool names_it(const std::string& text, const std::string& known) {
 
 }  // namespace
 
-std::optional<std::string> unsupported_framework(const std::filesystem::path& root,
-                                                 std::string_view name) {
+Result<std::vector<UnsupportedFramework>> load_unsupported_frameworks(
+    const std::filesystem::path& root) {
   constexpr const char* file_name = "unsupported_frameworks.json";
   const auto document = parse_json_file(root / file_name, file_name);
-  if (!document) return std::nullopt;
+  if (!document) return document.error();
   Problems problems;
   JsonReader file(*document, problems);
   JsonReader frameworks = file.object("frameworks");
-  const std::string text = normalised(name);
-  for (const std::string& known : frameworks.keys()) {
-    if (!names_it(text, normalised(known))) continue;
-    JsonReader row = frameworks.object(known);
-    return "\"" + printable(name) + "\" is not supported: " + row.text("reason") +
-           "; the row that resembles it most is " + row.text("nearest");
+  std::vector<UnsupportedFramework> rows;
+  for (const std::string& name : frameworks.keys()) {
+    JsonReader row = frameworks.object(name);
+    rows.push_back({name, row.text("reason"), row.text("nearest")});
   }
-  return std::nullopt;
+  if (!problems.empty()) return problems;
+  return rows;
+}
+
+const UnsupportedFramework* unsupported_row(const std::vector<UnsupportedFramework>& rows,
+                                            std::string_view name) {
+  const std::string text = normalised(name);
+  for (const UnsupportedFramework& row : rows)
+    if (names_it(text, normalised(row.name))) return &row;
+  return nullptr;
+}
+
+std::optional<std::string> unsupported_framework(const std::filesystem::path& root,
+                                                 std::string_view name) {
+  const auto rows = load_unsupported_frameworks(root);
+  const UnsupportedFramework* row = rows ? unsupported_row(*rows, name) : nullptr;
+  if (row == nullptr) return std::nullopt;
+  return "\"" + printable(name) + "\" is not supported: " + row->reason +
+         "; the row that resembles it most is " + row->nearest;
 }
 
 }  // namespace shardwise

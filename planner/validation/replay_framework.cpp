@@ -172,14 +172,15 @@ const Framework& replay_row(const ReplayContext& c, Method method, Notes& notes)
     if (row && (release || phrase->where != PhraseReading::Where::script)) return **row;
   }
   if (named != nullptr) return *named;
-  const StandInReading* nearest =
-      t.framework ? longest_match(c.reading.stand_ins, *t.framework) : nullptr;
-  const std::string& id = nearest != nullptr           ? nearest->framework
-                          : method == Method::pretrain ? c.reading.pretrain_framework
-                                                       : c.reading.finetune_framework;
-  notes.push_back("framework \"" + t.framework.value_or("not stated") + "\": behaves like " + id);
-  const auto row = find_framework(c.catalog, id);
+  const std::string& usual =
+      method == Method::pretrain ? c.reading.pretrain_framework : c.reading.finetune_framework;
+  const UnsupportedFramework* known =
+      t.framework ? unsupported_row(c.reading.unsupported, *t.framework) : nullptr;
+  auto row = find_framework(c.catalog, known != nullptr ? known->nearest : usual);
+  if (!row || !(*row)->runs(method)) row = find_framework(c.catalog, usual);
   require(static_cast<bool>(row), "the framework for runs that name none is catalogued");
+  notes.push_back("framework \"" + t.framework.value_or("not stated") + "\": behaves like " +
+                  (*row)->id);
   return **row;
 }
 

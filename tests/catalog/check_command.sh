@@ -35,7 +35,7 @@ check 0
 for file in devices/rtx-4090.json nodes/dgx-h100.json networks/ethernet-100.json \
   models/gpt2.json models/aliases.json frameworks/torchtitan.json prices/launch.json \
   profiles/published.json profiles/spread.json profiles/l40s-roce.json reading/phrases.json \
-  reading/sources.json operations.json runs/c_microbench.json; do
+  reading/sources.json unsupported_frameworks.json operations.json runs/c_microbench.json; do
   [[ -e $SHARDWISE_CATALOG/$file ]] || { echo "there is no $file"; exit 1; }
   break_file "$file"
   check 4 "$file"

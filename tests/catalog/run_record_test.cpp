@@ -235,6 +235,7 @@ TEST_CASE("A stage of sharding under the names of FSDP and DDP") {
   CHECK(stage("zero-1 (distributed optimizer)").zero == 1);
   CHECK(stage("stage3").zero == 3);
   CHECK_FALSE(stage("some").zero);
+  CHECK_FALSE(stage("no FSDP").zero);
 }
 
 // 8 x 1,024 = 8,192
@@ -251,6 +252,7 @@ TEST_CASE("A length in units of 1,024 tokens") {
   CHECK(length("8,192") == 8192);
   CHECK_FALSE(length("8km"));
   CHECK_FALSE(length("4k to 8k"));
+  CHECK_FALSE(length("0k"));
 }
 
 TEST_CASE("A member that says nothing is not stated, and a note tells of it") {

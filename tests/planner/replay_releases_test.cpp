@@ -114,7 +114,7 @@ TEST_CASE("DeepCompile has no hooks of sharding") {
 // are fp32.
 TEST_CASE("weights in 16 bits are reduced in 16 bits by DDP") {
   const Framework f = asked("scicom-qwen3-0.6b-ddp4-h200").question.workload.framework;
-  CHECK(f.id == "hf-trainer");
+  CHECK(f.id == "hf-trainer-liger-classes");
   CHECK(f.finetune_weights == WeightRecipe::pure_half);
   CHECK(f.gradient_dtype == DType::bf16);
   CHECK(f.reduce_dtype == DType::bf16);
