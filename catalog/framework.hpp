@@ -279,6 +279,9 @@ struct Framework {
   std::optional<WrittenOptimizer> written_optimizer;  // its AdamW is none of PyTorch's
   bool cpu_adam = false;  // an offloaded optimizer is its own, vectorised and in one pass
   bool clips_gradients = true;
+  // The norm of each buffer of whole local gradients is read before they are reduced, and looked at
+  // for NaN (Megatron Core's check_for_nan_in_grad).
+  bool checks_gradients = false;
   DType adapter_dtype = DType::fp32;
   std::optional<DType> adapter_dtype_quantized;  // the same beside quantised weights
   bool upcasts_unquantized = false;  // prepare_model_for_kbit_training: rest goes to fp32

@@ -294,6 +294,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   if (r.has("written_optimizer"))
     f.written_optimizer = read_optimizer(r.object("written_optimizer"));
   f.clips_gradients = r.flag("clips_gradients");
+  f.checks_gradients = r.maybe_flag("checks_gradients").value_or(false);
   f.fitted = fitted_fields(r);
 }
 

@@ -121,6 +121,7 @@ struct PhraseReading {
   std::optional<bool> narrow_attention, narrow_head, deterministic;
   std::optional<LibraryRelease> cudnn;
   std::optional<bool> loops_experts, checkpoints_in_units, compiles_sharding, clips;
+  std::optional<bool> checks_gradients;
   std::optional<bool> writes_grouped_attention_out;
   std::optional<FourBitUnpacking> four_bit_unpacking;
   std::optional<bool> overlaps_experts, overlap_keeps_nodes, pads_experts, step_is_graph;

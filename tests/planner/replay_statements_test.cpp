@@ -43,6 +43,21 @@ TEST_CASE("A run that does not clip is replayed so") {
   CHECK_FALSE(clips("dd-a30-gpt125m-ddp2-fp16"));
 }
 
+// Megatron-LM looks for NaN in gradients unless told not to, NVIDIA's performance scripts do not
+// since mid-2025; where an fp16 loss is scaled NaN is no error.
+TEST_CASE("A run that looks for NaN in its gradients is replayed so") {
+  const auto checks = [](const char* id) {
+    return asked(id).question.workload.framework.checks_gradients;
+  };
+  CHECK(checks("primus-llama2-7b-mi300-pp8-zbb"));
+  CHECK_FALSE(checks("cc-gptoss20b-mi355x8-mbs4-c3"));       // "check_for_nan off"
+  CHECK_FALSE(checks("dgxc-25.02-llama31-8b-h100x8-bf16"));  // NeMo 24.12
+  CHECK(checks("dgxc-25.05-llama31-405b-gb200x128-bf16"));   // NeMo 25.04
+  const Framework& row = **find_framework(loaded_catalog(), "megatron-lm");
+  CHECK(resolved_for(row, Method::pretrain, DType::bf16).checks_gradients);
+  CHECK_FALSE(resolved_for(row, Method::pretrain, DType::fp16).checks_gradients);
+}
+
 // prime-rl's benchmark asks for compile in both; its adapters end the graph inside a checkpoint.
 TEST_CASE("Layers whose adapters break the compiler's graph are replayed eager") {
   const auto kernels = [](const char* id) { return asked(id).question.workload.framework.kernels; };

@@ -237,6 +237,41 @@ TEST_CASE("what zeroing gradients takes does not fall with the optimizer's share
   CHECK(zeroing(8) == Approx(zeroing(1)).epsilon(0.02));
 }
 
+// A norm of all of a rank's gradients, whatever share of them is stepped: 4 layers of 12 x 8192^2
+// weights, a table of 51200 and one of 1024 rows of 8192, that is 3.65e9 values (biases and norms
+// are less than a thousandth); 2 bytes of each take half the time of 4. A zeroing of the same bytes
+// takes as long. Sharded gradients are not looked at.
+TEST_CASE("a check of gradients for NaN reads all of them once", "[cost]") {
+  Workload w = pretraining(gpt(4, 8192, 64), 1024);
+  w.framework.gradient_life = GradientLife::persistent;
+  const PipelineSchedule& schedule = *find_pipeline_schedule(plan_of(1).schedule_row());
+  const Cluster cluster = parse_gpus(known_facts().catalog, "8xA100-SXM-80GB")->front();
+  const auto optimizer = [&](bool checks, DType gradient, int zero_stage) {
+    w.framework.checks_gradients = checks;
+    w.framework.gradient_dtype = w.framework.reduce_dtype = gradient;
+    ParallelPlan plan = plan_of(8);
+    plan.zero_stage = zero_stage;
+    const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
+    return CostModel(w, plan, cluster, known_facts().profile)
+        .costs(partition)
+        .stages.front()
+        .optimizer.value;
+  };
+  const auto check = [&](DType gradient, int zero_stage) {
+    return optimizer(true, gradient, zero_stage) - optimizer(false, gradient, zero_stage);
+  };
+  const double bytes = 4 * (4 * 12 * 8192.0 + 51200 + 1024) * 8192.0;
+  const double peak = 2.039e12;  // bytes/s of an A100's memory (SXM, 80 GB)
+  CHECK(check(DType::fp32, 1) > bytes / peak);
+  CHECK(check(DType::fp32, 1) < 1.3 * bytes / peak);
+  CHECK(check(DType::fp32, 0) == Approx(check(DType::fp32, 1)));
+  CHECK(check(DType::bf16, 1) == Approx(check(DType::fp32, 1) / 2).epsilon(0.02));
+  CHECK(check(DType::fp32, 2) == Approx(0));
+  const double checked = check(DType::fp32, 1), kept = optimizer(false, DType::fp32, 1);
+  w.framework.gradient_life = GradientLife::per_step;
+  CHECK(checked == Approx(kept - optimizer(false, DType::fp32, 1)).epsilon(0.02));
+}
+
 // Eight blocks on four stages: the embedding makes the first one another, the head the last; the
 // two between them are alike, so only the first of these is told.
 TEST_CASE("of stages that are alike the first stands for all where that is enough", "[cost]") {
