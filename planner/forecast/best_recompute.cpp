@@ -89,9 +89,7 @@ class StageSearch {
       one.script.runs_again = one.redone = {false};
       Seconds slowest;
       for (const NodeGroup& g : q_.cluster.groups) {
-        const KernelModel kernels(
-            g.gpu, profile_,
-            {std::nullopt, q_.workload.framework.kernels, ChipLoad{q_.plan.gpus()}});
+        const KernelModel kernels(g.gpu, profile_, attention_choice(q_.workload, q_.plan));
         slowest = std::max(slowest, cost_.layer_time(one, kernels).forward.device());
       }
       forward.push_back(rounded(slowest));

@@ -119,8 +119,7 @@ ExplainedFigure rates(const Question& q, const Gpu& gpu, const Profile& profile,
 ExplainedFigure optimizer(const Question& q, const Gpu& gpu, const Profile& profile, Seconds t,
                           const StageAccount& work) {
   const OptimizerPass pass = optimizer_pass(q.workload);
-  const KernelModel kernels(gpu, profile,
-                            {std::nullopt, q.workload.framework.kernels, ChipLoad{q.plan.gpus()}});
+  const KernelModel kernels(gpu, profile, attention_choice(q.workload, q.plan));
   return {"optimizer",
           "the optimizer steps what this GPU keeps of the states",
           t.value,

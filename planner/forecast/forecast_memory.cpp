@@ -43,8 +43,7 @@ HostLead host_lead(const ForecastContext& k) {
   const Question& q = k.question;
   if (!q.workload.framework.records_streams) return {};
   const Gpu& gpu = smallest_group(q.cluster, q.plan, 0).gpu;
-  const KernelModel kernels(gpu, k.profile,
-                            {std::nullopt, q.workload.framework.kernels, ChipLoad{q.plan.gpus()}});
+  const KernelModel kernels(gpu, k.profile, attention_choice(q.workload, q.plan));
   for (const LayerDefinition& d : k.partition.definitions) {
     if (d.role != LayerRole::block) continue;
     const PassTime pass = k.cost.layer_time(d, kernels).forward;

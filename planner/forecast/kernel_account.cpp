@@ -17,10 +17,8 @@ namespace {
 
 class Accountant {
  public:
-  Accountant(const Gpu& gpu, const Profile& profile, const Workload& w)
-      : kernels_(gpu, profile, {std::nullopt, w.framework.kernels}),
-        gemm_(gpu, profile),
-        memory_(gpu, profile) {}
+  Accountant(const Gpu& gpu, const Profile& profile, const AttentionChoice& choice)
+      : kernels_(gpu, profile, choice), gemm_(gpu, profile), memory_(gpu, profile) {}
 
   std::vector<ColdBytes> cold(const LayerGraph& graph) const { return cold_bytes(graph, kernels_); }
   // `cold`: MemoryBoundModel::time, of the first kernel that moves bytes.
@@ -99,7 +97,9 @@ ModelPartition partition_of(const Question& q) {
 }
 
 Accountant accountant_of(const Question& q, const Profile& profile, int stage) {
-  return {smallest_group(q.cluster, q.plan, stage).gpu, profile, q.workload};
+  AttentionChoice choice = attention_choice(q.workload, q.plan);
+  choice.load = {};  // as if nothing else ran
+  return {smallest_group(q.cluster, q.plan, stage).gpu, profile, choice};
 }
 
 }  // namespace

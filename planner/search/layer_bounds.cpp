@@ -162,9 +162,7 @@ BoundLayers::BoundLayers(const Workload& w, const ParallelPlan& plan, const Clus
   std::vector<KernelModel> kernels;
   kernels.reserve(cluster.groups.size());
   for (const NodeGroup& g : cluster.groups)
-    kernels.emplace_back(g.gpu, profile,
-                         AttentionChoice{std::nullopt, w.framework.kernels, ChipLoad{plan.gpus()},
-                                         w.half_operands(), w.framework.cudnn});
+    kernels.emplace_back(g.gpu, profile, attention_choice(w, plan));
   std::vector<LayerBound> known;
   for (const LayerDefinition& d : partition.definitions) {
     known.push_back(bound_of(d, cost, kernels));

@@ -70,6 +70,11 @@ TrainableElements trainable_elements(const Workload& w, const LayerDefinition& d
   return t;
 }
 
+AttentionChoice attention_choice(const Workload& w, const ParallelPlan& plan) {
+  return {std::nullopt, w.framework.kernels, ChipLoad{plan.gpus()}, w.half_operands(),
+          w.framework.cudnn};
+}
+
 CostModel::CostModel(const Workload& workload, const ParallelPlan& plan, const Cluster& cluster,
                      const Profile& profile, const CollectiveModel* collectives,
                      const LayerTimes* known)
@@ -175,9 +180,7 @@ const KernelModel& CostModel::kernels_of(std::size_t group, LayerTimes& found) c
     if (times != nullptr)
       for (const auto& [of, kernels] : times->kernels)
         if (of == group) return kernels;
-  const AttentionChoice choice{std::nullopt, w_.framework.kernels, ChipLoad{plan_.gpus()},
-                               w_.half_operands(), w_.framework.cudnn};
-  const KernelModel kernels(cluster_.groups[group].gpu, profile_, choice);
+  const KernelModel kernels(cluster_.groups[group].gpu, profile_, attention_choice(w_, plan_));
   return found.kernels.emplace_back(group, kernels).second;
 }
 

@@ -63,6 +63,10 @@ struct LayerTimes {
   std::list<One> layers;
 };
 
+// How a plan's kernels run in training, attention among them: whoever times layers apart from a
+// step has the same ones.
+AttentionChoice attention_choice(const Workload& workload, const ParallelPlan& plan);
+
 // What it has found it remembers: for one thread at a time.
 class CostModel {
  public:

@@ -117,8 +117,7 @@ Seconds CostModel::compressed_reduce_time(const GradientCompression& row,
   const double width = bytes_per_element(w_.framework.gradient_dtype);
   Seconds around;  // on the slowest of the cards
   for (const NodeGroup& g : cluster_.groups) {
-    const KernelModel kernels(g.gpu, profile_,
-                              {std::nullopt, w_.framework.kernels, ChipLoad{plan_.gpus()}});
+    const KernelModel kernels(g.gpu, profile_, attention_choice(w_, plan_));
     around = longest(
         around, kernels.memory_bound(ceil_bytes((row.passes * width + row.passes_fixed) * n), 8));
   }

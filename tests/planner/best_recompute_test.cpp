@@ -39,9 +39,8 @@ struct Bench {
   const Question& q;
   const PipelineSchedule& schedule = *find_pipeline_schedule(q.plan.schedule_row());
   CostModel cost{q.workload, q.plan, q.cluster, known_facts().profile};
-  KernelModel kernels{q.cluster.groups.front().gpu,
-                      known_facts().profile,
-                      {std::nullopt, q.workload.framework.kernels}};
+  KernelModel kernels{q.cluster.groups.front().gpu, known_facts().profile,
+                      attention_choice(q.workload, q.plan)};
 
   ModelPartition partition(const BlockRecompute& choice) const {
     RecomputePolicy policy = asked_recompute(std::nullopt);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "planner/forecast/kernel_account.hpp"
+#include "simulator/costs/cost_model.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/recorded_plans.hpp"
 
@@ -183,6 +184,34 @@ TEST_CASE("the kernels of a pass add up to the model's products", "[explain]") {
   CHECK(a.backward.attention.value == Approx(2.5 * attention).epsilon(1e-9));
   CHECK(a.recompute.products_run == 0);
   CHECK(a.stepped == parameter_count(q.workload.model).total);
+}
+
+// cuDNN before 9.18 reaches less of Blackwell's rate (catalog/profiles/published.json), and what is
+// counted of a run with 9.13 is what its step is forecast with: a layer takes as much longer.
+TEST_CASE("kernels are counted with the release of cuDNN that a run has", "[explain]") {
+  Question q = question_of("llama-3.1-8b", Method::full, "megatron-lm", "1xB200",
+                           "dp=1,mbs=1,ga=1,recompute=none");
+  const auto counted = [&](std::optional<LibraryRelease> release) {
+    q.workload.framework.cudnn = release;
+    return kernel_accounts(q, the_facts().profile).front().forward.time();
+  };
+  const auto timed = [&](std::optional<LibraryRelease> release) {
+    q.workload.framework.cudnn = release;
+    const CostModel cost(q.workload, q.plan, q.cluster, the_facts().profile);
+    const ModelPartition partition =
+        partition_model(q.workload, q.plan, *find_pipeline_schedule(q.plan.schedule_row()),
+                        *recompute_policy("none"));
+    AttentionChoice alone = attention_choice(q.workload, q.plan);
+    alone.load = {};
+    const KernelModel kernels(q.cluster.groups.front().gpu, the_facts().profile, alone);
+    Seconds sum;
+    for (const ChunkLayer& layer : partition.stages.front().front().layers)
+      sum += cost.layer_time(*layer.definition, kernels).forward.compute;
+    return sum;
+  };
+  const double longer = (timed(LibraryRelease{9, 13}) - timed(std::nullopt)).value;
+  CHECK(longer > 0);
+  CHECK((counted(LibraryRelease{9, 13}) - counted(std::nullopt)).value == Approx(longer));
 }
 
 // Pairs of two sequences each: DPO's reference passes over them forward once more.

@@ -286,9 +286,8 @@ TEST_CASE("layers that are alike have the bounds that are known", "[search]") {
       if (times == nullptr) continue;
       const CostModel cost(at.workload, p, site.cluster, profile());
       for (const LayerTimes::One& one : times->layers) {
-        const AttentionChoice choice{std::nullopt, at.workload.framework.kernels,
-                                     ChipLoad{p.gpus()}, at.workload.half_operands()};
-        const KernelModel kernels(site.cluster.groups[one.group].gpu, profile(), choice);
+        const KernelModel kernels(site.cluster.groups[one.group].gpu, profile(),
+                                  attention_choice(at.workload, p));
         CHECK(cost.layer_time(*one.definition, kernels) == one.time);
       }
     }
