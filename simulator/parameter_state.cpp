@@ -262,6 +262,11 @@ OptimizerPass optimizer_pass(const Workload& w) {
   return {each, each, w.framework.fused_optimizer ? 20 : 200, 0};
 }
 
+Bytes zeroed_gradients(const Workload& w, const LayerState& state) {
+  const bool stays = w.framework.gradient_life == GradientLife::persistent;
+  return Bytes(stays ? state.gradients : 0);
+}
+
 // PyTorch has no foreach kernels for CPU tensors (torch/utils/_foreach_utils.py,
 // _get_foreach_kernels_supported_devices): its loop over them reads and writes 20 values for each
 // parameter (torch/optim/adam.py, _single_tensor_adam: mul_ 2, lerp_ 3, mul_ 2, addcmul_ 3, sqrt 2,

@@ -87,6 +87,10 @@ struct OptimizerPass {
   int kernels_of_each = 0;  // tensor, where they are stepped one after the other
 };
 OptimizerPass optimizer_pass(const Workload& workload);
+// Of these states' gradients, what lies in a buffer that stays: it is zeroed whole in each step,
+// whatever share of it is stepped (Megatron-LM @d98e8a64dd
+// megatron/core/distributed/distributed_data_parallel.py, zero_grad_buffer).
+Bytes zeroed_gradients(const Workload& workload, const LayerState& state);
 // The same where the optimizer is offloaded: bytes of host memory that a step reads and writes for
 // each parameter, its gradient as wide as what is stepped.
 double host_optimizer_bytes(const Workload& workload);

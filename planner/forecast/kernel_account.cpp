@@ -121,6 +121,7 @@ StageAccount& StageAccount::operator+=(const StageAccount& o) {
   backward += o.backward;
   backward_weight += o.backward_weight;
   stepped += o.stepped;
+  zeroed += o.zeroed;
   return *this;
 }
 
@@ -134,8 +135,9 @@ std::vector<StageAccount> kernel_accounts(const Question& q, const Profile& prof
       for (const ChunkLayer& layer : chunk.layers) {
         const LayerDefinition& d = *layer.definition;
         account += account_of(d, q.workload.forward_passes(), accountant);
-        account.stepped +=
-            layer_state(q.workload, q.plan, d.graph.parameters, d.trainable).stepped_elements;
+        const LayerState state = layer_state(q.workload, q.plan, d.graph.parameters, d.trainable);
+        account.stepped += state.stepped_elements;
+        account.zeroed += zeroed_gradients(q.workload, state);
       }
   }
   return out;

@@ -32,6 +32,7 @@ struct KernelAccount {
 struct StageAccount {
   KernelAccount forward, recompute, backward, backward_weight;
   std::int64_t stepped = 0;  // parameters that the optimizer of one rank steps
+  Bytes zeroed;              // of gradients whose buffer stays, in each step
   StageAccount& operator+=(const StageAccount& o);
 };
 

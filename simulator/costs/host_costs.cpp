@@ -22,10 +22,7 @@ void CostModel::schedule_optimizer(const LayerState& state, int tensors, const K
   if (!plan_.offload.optimizer) {
     const OptimizerPass pass = optimizer_pass(w_);
     const int launches = pass.kernels_of_each > 0 ? pass.kernels_of_each * tensors : pass.kernels;
-    // A buffer that stays is zeroed whole, whatever share of it is stepped (Megatron-LM @d98e8a64dd
-    // megatron/core/distributed/distributed_data_parallel.py, zero_grad_buffer).
-    const bool stays = w_.framework.gradient_life == GradientLife::persistent;
-    const double zeroed = stays ? static_cast<double>(state.gradients) : 0;
+    const double zeroed = static_cast<double>(zeroed_gradients(w_, state).value);
     costs.optimizer =
         kernels.memory_bound(ceil_bytes(pass.bytes_each * n + zeroed), launches,
                              MemoryAccess::streaming, ceil_bytes(pass.cold_each * n + zeroed));

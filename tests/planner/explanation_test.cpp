@@ -46,6 +46,13 @@ const ExplainedFigure* figure(const Explanation& e, const std::string& key) {
   return nullptr;
 }
 
+// What an optimizer's figure says that it is.
+double from_inputs(const ExplainedFigure& o) {
+  REQUIRE(o.inputs.size() == 7);
+  const auto in = [&](std::size_t i) { return o.inputs[i].value; };
+  return (in(0) * in(1) + in(2)) / (in(3) * 1e9 * in(4)) + in(5) * in(6);
+}
+
 double sum_of_inputs(const std::vector<ExplainedInput>& inputs) {
   double total = 0;
   for (const ExplainedInput& i : inputs) total += i.value;
@@ -157,11 +164,23 @@ TEST_CASE("the optimizer's time follows from its inputs", "[explain]") {
     const ExplainedFigure* o = figure(e, "optimizer");
     if (o == nullptr) continue;
     ++seen;
-    REQUIRE(o->inputs.size() == 6);
-    const auto in = [&](std::size_t i) { return o->inputs[i].value; };
-    CHECK(o->value == Approx(in(0) * in(1) / (in(2) * 1e9 * in(3)) + in(4) * in(5)).epsilon(1e-6));
+    CHECK(o->value == Approx(from_inputs(*o)).epsilon(1e-6));
   }
   CHECK(seen > 0);
+}
+
+// Of 8,030,261,248 parameters ZeRO-1 steps an eighth on each of 8 ranks; the fp32 buffer of all
+// gradients, 32.1 GB, is zeroed on each.
+TEST_CASE("a step that zeroes a whole buffer of gradients says so", "[explain]") {
+  const Explanation e =
+      explained(question_of("llama-3.1-8b", Method::pretrain, "megatron-lm", "8xH100-SXM",
+                            "dp=8,zero=1,mbs=1,ga=1,recompute=full"));
+  const ExplainedFigure* o = figure(e, "optimizer");
+  REQUIRE(o != nullptr);
+  CHECK(o->inputs.at(0).value == 8'030'261'248 / 8);
+  CHECK(o->inputs.at(2).name == "gradient buffer zeroed");
+  CHECK(o->inputs.at(2).value == 8'030'261'248 * 4.0);
+  CHECK(o->value == Approx(from_inputs(*o)).epsilon(1e-6));
 }
 
 // Llama-3.1-8B on one GPU, one sequence of 1,024 tokens: every matrix meets every token once
