@@ -157,7 +157,6 @@ void settle_on(const Gpu& gpu, DType compute, Framework& framework) {
   if (!lacks_flash(gpu)) framework.writes_grouped_attention_out = false;
   if (lacks_grouped_product(gpu)) framework.loops_grouped_products = true;
   if (multiplies_as_laid(gpu)) framework.narrow_weights_twice = false;
-  if (!attends_in_8_bits(gpu)) framework.narrow_attention = false;
   // c10/cuda/CUDAAllocatorConfig.h: not where the driver is ROCm's.
   if (gpu.vendor == "amd") framework.expandable_segments = false;
 }
@@ -167,6 +166,7 @@ void settle_attention(const Gpu& gpu, Workload& w) {
   const bool blackwell = gpu.compute_capability >= 10.0;
   if (f.attention == AttentionKernel::cudnn && f.deterministic && w.attention_dropout && blackwell)
     f.attention = AttentionKernel::flash2;
+  if (!attends_in_8_bits(gpu)) f.narrow_attention = false;
 }
 
 namespace {

@@ -41,10 +41,11 @@ std::optional<Quantization> stored_base(const ResolvedRequest& request, const Fr
 // What a framework does otherwise on this GPU: its attention kernel, its allocator's segments.
 void settle_on(const Gpu& gpu, DType compute, Framework& framework);
 
-// And what it runs where sums are to be taken in one order: Transformer Engine's cuDNN kernel does
-// not go backward so on Blackwell with dropout of the weights, and FlashAttention-2 does
-// (NVIDIA/TransformerEngine v2.16 transformer_engine/common/fused_attn/fused_attn.cpp,
-// nvte_get_fused_attn_backend, "determinism on Blackwell"; before v2.12 no fused kernel does).
+// And once all is known that a request or a record asks of attention, what the GPU has of that.
+// Where sums are to be taken in one order, Transformer Engine's cuDNN kernel does not go backward
+// on Blackwell with dropout of the weights, and FlashAttention-2 does (NVIDIA/TransformerEngine
+// v2.16 transformer_engine/common/fused_attn/fused_attn.cpp, nvte_get_fused_attn_backend,
+// "determinism on Blackwell"; before v2.12 no fused kernel does). Operands of 8 bits: few cards.
 void settle_attention(const Gpu& gpu, Workload& workload);
 
 }  // namespace shardwise

@@ -29,10 +29,10 @@ TEST_CASE("attention stays in 16 bits where a card has no kernel of 8") {
   for (const auto& [name, narrow] : cards) {
     CAPTURE(name);
     const ResolvedRequest r = resolved(request_for("8b", name, {Method::full}));
-    Framework f;
-    f.narrow_attention = true;
-    settle_on(r.clusters.front().groups.front().gpu, DType::mxfp8, f);
-    CHECK(f.narrow_attention == narrow);
+    Workload w;
+    w.framework.narrow_attention = true;
+    settle_attention(r.clusters.front().groups.front().gpu, w);
+    CHECK(w.framework.narrow_attention == narrow);
   }
 }
 

@@ -30,4 +30,13 @@ TEST_CASE("Recipes that compute attention and head in 8 bits, and a release of c
   CHECK(framework("mcore-ci-7b-tp4pp1-8xgb200").attention == AttentionKernel::flash2);
 }
 
+// A record may ask what its card has not: 10.x alone has the kernel of 8-bit operands.
+TEST_CASE("A record's attention in 8 bits is that of cards which have it") {
+  RunRecord run = record("bridge-26.06-pretrain-deepseekv3-gb300x256-mxfp8-gbs4096");
+  run.notes = "attention in fp8";
+  CHECK(asked(run).question.workload.framework.narrow_attention);
+  run.hardware.gpu = "H100";
+  CHECK_FALSE(asked(run).question.workload.framework.narrow_attention);
+}
+
 }  // namespace shardwise
