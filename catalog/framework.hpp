@@ -162,6 +162,7 @@ struct Framework {
                                    // that is written as these are
   AttentionKernel attention = AttentionKernel::flash;
   std::optional<AttentionKernel> attention_blackwell;  // its choice from compute capability 10.0
+  bool attention_by_transformer_engine = false;        // which chooses the kernel, and calls it
   std::optional<LibraryRelease> cudnn;                 // that it runs with; absent: one of today
   bool deterministic = false;  // kernels that take their sums in one order, where there are others
   bool selective_op_omits_cudnn = false;  // its list of operators that selective checkpoints keep

@@ -238,6 +238,8 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.keeps_dropout_masks = r.maybe_flag("keeps_dropout_masks").value_or(false);
   f.attention = r.choice("attention", attention_kernel_names);
   f.attention_blackwell = r.maybe_choice("attention_blackwell", attention_kernel_names);
+  f.attention_by_transformer_engine =
+      r.maybe_flag("attention_by_transformer_engine").value_or(false);
   f.cudnn = maybe_release(r, "cudnn");
   f.deterministic = r.maybe_flag("deterministic").value_or(false);
   f.selective_op_omits_cudnn = r.maybe_flag("selective_op_omits_cudnn").value_or(false);

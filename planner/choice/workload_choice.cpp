@@ -173,7 +173,7 @@ namespace {
 
 void ask_for_8_bits(ChosenWorkload& chosen) {
   Framework& f = chosen.workload.framework;
-  f.narrow_attention = f.attention == AttentionKernel::cudnn;
+  f.narrow_attention = f.attention_by_transformer_engine && f.attention == AttentionKernel::cudnn;
   if (!f.narrow_attention)
     chosen.notes.push_back(sentence("--fp8-attention is Transformer Engine's: attention of ",
                                     f.name, " stays in 16 bits."));
@@ -221,8 +221,8 @@ ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cl
   w.framework = resolved_for(row, method, w.compute);
   if (r.asked.expandable_segments) w.framework.expandable_segments = true;
   if (r.asked.fused_loss) w.framework.loss = w.framework.fused_loss;
-  if (r.asked.fp8_attention) ask_for_8_bits(chosen);
   for (const NodeGroup& group : cluster.groups) settle_on(group.gpu, w.compute, w.framework);
+  if (r.asked.fp8_attention) ask_for_8_bits(chosen);
   const OptimizerRow* optimizer =
       r.asked.optimizer != nullptr ? r.asked.optimizer : optimizer_named(w.framework.optimizer);
   require(optimizer != nullptr, "the optimizers of framework rows are rows");

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,28 @@ TEST_CASE("attention stays in 16 bits where a card has no kernel of 8") {
     w.framework.narrow_attention = true;
     settle_attention(r.clusters.front().groups.front().gpu, w);
     CHECK(w.framework.narrow_attention == narrow);
+  }
+}
+
+// cuDNN's kernel stands for FlashAttention-3 in prime-rl-fa3, torchtitan calls PyTorch's of it on
+// Blackwell: neither casts operands of attention. Transformer Engine does in Megatron's.
+TEST_CASE("attention in 8 bits is to be had of Transformer Engine alone") {
+  const std::vector<std::pair<std::string, bool>> rows{
+      {"megatron-bridge", true}, {"prime-rl-fa3", false}, {"torchtitan", false}};
+  for (const auto& [framework, narrow] : rows) {
+    CAPTURE(framework);
+    Request asked = request_for("8b", "8xB200", {Method::pretrain});
+    asked.framework = framework;
+    asked.precision = DType::mxfp8;
+    asked.fp8_attention = true;
+    const ResolvedRequest r = resolved(asked);
+    const ChosenWorkload chosen = choose_workload(r, Method::pretrain, r.clusters.front(), 1);
+    CHECK(chosen.workload.framework.attention == AttentionKernel::cudnn);
+    CHECK(chosen.workload.framework.narrow_attention == narrow);
+    const bool told = std::any_of(chosen.notes.begin(), chosen.notes.end(), [](const auto& note) {
+      return note.find("stays in 16 bits") != std::string::npos;
+    });
+    CHECK(told != narrow);
   }
 }
 
