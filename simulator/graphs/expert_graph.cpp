@@ -456,13 +456,12 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex norme
     add_routing(b, rows);
   op = b.operators(), t = b.tensors();
   const AdapterTargets& on = b.workload().adapter.targets;
+  const std::int64_t up_width = s.width * (m.gated_mlp ? 2 : 1);
   const TensorIndex up =
-      expert_linear(b, "expert_up", s, sent, hidden, s.width * (m.gated_mlp ? 2 : 1),
-                    m.biases.experts, on.up || on.gate);
+      expert_linear(b, "expert_up", s, sent, hidden, up_width, m.biases.experts, on.up || on.gate);
   const int calls = loops ? static_cast<int>(s.local) : 1;
-  const TensorIndex bounded = adds_bias_alone(b)
-                                  ? add_bias_alone(b, up, s.routed * s.width * 2, calls)
-                                  : clamp_activation(b, up, s.routed * s.width);
+  const TensorIndex bounded = adds_bias_alone(b) ? add_bias_alone(b, up, s.routed * up_width, calls)
+                                                 : clamp_activation(b, up, s.routed * s.width);
   const TensorIndex activated = expert_activation(b, s, bounded);
   TensorIndex down =
       expert_linear(b, "expert_down", s, activated, s.width, hidden, m.biases.experts, on.down);

@@ -302,4 +302,18 @@ TEST_CASE("operators of PyTorch's add the biases of gpt-oss and clamp what they 
   CHECK(bytes == (4 + 8) * rows * 1024);
 }
 
+// Without a gate the first product has 1,024 columns, the second 2,048 as above: 8 B of a value.
+TEST_CASE("the bias of experts without a gate is as wide as their first product", "[experts]") {
+  Workload w = routed_model(DType::bf16);
+  w.framework.kernels = KernelStyle::eager;
+  w.framework.torch_grouped_products = true;
+  w.model.gated_mlp = false;
+  w.model.biases.experts = true;
+  std::int64_t bytes = 0;
+  for (const Operator& op : block_of(w).operators)
+    if (op.name == "expert_bias")
+      bytes += traffic_of(op.forward, [](const MemoryWork&) { return true; }).bytes;
+  CHECK(bytes == 8 * rows * (1024 + 2048));
+}
+
 }  // namespace shardwise
