@@ -227,7 +227,7 @@ struct Framework {
   bool upcasts_in_loss = false;      // the fp32 copy is the loss's own: the model's logits stay
   bool returns_fp32_logits = false;  // vocab_parallel: the fp32 copy is the model's own, and all
                                      // that its loss gets
-  LoggedLogits logged_logits;        // dense, fused_half, fused_fp32
+  LoggedLogits logged_logits;        // of losses that get all logits at once
   // What is compiled returns its logits beside its loss. Their gradient is nobody's, so autograd
   // makes it, of zeros, for the compiled backward pass to add to.
   bool returns_logits = false;

@@ -175,6 +175,11 @@ LoggedLogits read_logged(JsonReader r) {
   return l;
 }
 
+// But for a slice of the tokens, or for none at all.
+bool makes_no_logits(LossKind loss) {
+  return loss == LossKind::chunked || loss == LossKind::fused_linear || loss == LossKind::cut;
+}
+
 void read_loss(JsonReader& r, Framework& f) {
   f.loss = r.choice("loss", loss_kind_names);
   f.fused_loss = r.maybe_choice("fused_loss", loss_kind_names).value_or(LossKind::fused_linear);
@@ -199,7 +204,10 @@ void read_loss(JsonReader& r, Framework& f) {
   f.compiles_loss = r.maybe_flag("compiles_loss").value_or(false);
   f.compiles_loss_alone = r.maybe_flag("compiles_loss_alone").value_or(false);
   f.upcasts_in_loss = r.maybe_flag("upcasts_in_loss").value_or(false);
-  if (r.has("logged_logits")) f.logged_logits = read_logged(r.object("logged_logits"));
+  if (r.has("logged_logits")) {
+    f.logged_logits = read_logged(r.object("logged_logits"));
+    if (makes_no_logits(f.loss)) r.problem("logged_logits", "absent where no logits are whole");
+  }
   f.returns_fp32_logits = r.maybe_flag("returns_fp32_logits").value_or(false);
   f.returns_logits = r.maybe_flag("returns_logits").value_or(false);
   f.output_holds_logits = r.maybe_flag("output_holds_logits").value_or(false);

@@ -1,13 +1,9 @@
 // The framework rows: they load, they are found under the names that published runs use, and they
 // change with method and number format as their sources say.
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <set>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 
@@ -349,37 +345,6 @@ TEST_CASE("A unit of FSDP is copied out or its gradients are joined") {
     CHECK_FALSE((f.sharded.copy_out && f.sharded.joins_gradients));
     if (f.sharded.joins_gradients) CHECK(f.host_us_per_sharded_unit > 0);
   }
-}
-
-// Each gradient of a cut head is at least the product that makes the logits, less the blocks that
-// are left out; a row of such a loss says how much of it. One without has no such key, and where a
-// run says that its loss is cut all the same, the kernel's own filter is on.
-TEST_CASE("A cut head's gradients are a share that its row states") {
-  CHECK(row_of("unsloth-2025").cut_gradient_share < 1);
-  CHECK(row_of("nemo-automodel").cut_gradient_share > 1);
-  CHECK(row_of("axolotl").cut_gradient_share == row_of("unsloth-2025").cut_gradient_share);
-  const auto refused = [](const std::string& from, const std::string& to) {
-    const std::string file = "frameworks/unsloth-2025.json";
-    std::ifstream in(source_dir() + "/catalog/" + file);
-    std::ostringstream text;
-    text << in.rdbuf();
-    std::string changed = text.str();
-    const std::size_t at = changed.find(from);
-    REQUIRE(at != std::string::npos);
-    changed.replace(at, from.size(), to);
-    const auto root = std::filesystem::temp_directory_path() /
-                      ("shardwise-frameworks-" + std::to_string(::getpid()));
-    std::filesystem::create_directories(root / "frameworks");
-    std::ofstream(root / file) << changed;
-    const auto loaded = load_frameworks(root);
-    std::filesystem::remove_all(root);
-    REQUIRE_FALSE(loaded);
-    return loaded.error().front().where;
-  };
-  const std::string key = "frameworks/unsloth-2025.json:/cut_gradient_share";
-  CHECK(refused("\"cut_gradient_share\": 0.6", "\"cut_gradient_share\": -0.6") == key);
-  CHECK(refused("\"cut_gradient_share\": 0.6,", "") == key);
-  CHECK(refused("\"loss\": \"cut\"", "\"loss\": \"dense\"") == key);
 }
 
 // Until transformers 4.57.6 experts are modules of nn.Linear that Python calls in turn, which
