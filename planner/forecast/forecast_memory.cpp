@@ -27,6 +27,21 @@ Bytes context_bytes(const ForecastContext& k, const NodeGroup& group) {
                                                             : c.cuda_context;
 }
 
+// What lies on the host elsewhere, where the GPU has no memory but that: the allocator cannot have
+// it, nor is it in what was played.
+struct InOneMemory {
+  Bytes activations;  // that are offloaded, while a step lasts
+  Bytes paged;        // optimizer states
+
+  Bytes all() const { return activations + paged; }
+};
+
+InOneMemory in_one_memory(const ForecastContext& k, int stage, const StageMemory& memory) {
+  const ParallelPlan& plan = k.question.plan;
+  if (!smallest_group(k.question.cluster, plan, stage).gpu.shares_host_memory) return {};
+  return {memory.activations_on_host, Bytes(plan.offload.optimizer ? 0 : memory.state.paged)};
+}
+
 // What the allocator sees beside the plan, and the partitions that it refers to.
 struct LengthVariation {
   std::deque<ModelPartition> partitions;  // which point into themselves: never copied
@@ -157,11 +172,8 @@ Bytes least_card(const ForecastContext& k, const LengthVariation& v, const Memor
   const auto at = static_cast<std::size_t>(s.stage);
   const StageMemory& memory = plays.stages[at];
   if (survives(k, v, s.stage, plays, outside, s.capacity, tried)) return s.capacity;
-  // What lies beside the tensors in a memory shared with the host is not in what was played.
-  const bool known = at < plays.least_rooms.size() && plays.least_rooms[at];
-  const bool too_much = memory.peak().allocated + outside > s.capacity;
-  if (!least_wanted || (too_much && !known)) return memory.peak().reserved + outside;
-  if (too_much) return plays.least_rooms[at]->least + outside;
+  if (!least_wanted) return memory.peak().reserved + outside;
+  if (memory.peak().allocated + outside > s.capacity) return plays.least_rooms[at]->least + outside;
   std::vector<RoomRaised> raised = plays.raised;
   return least_room(k, v, s.stage, plays.same_as[at], s.capacity - outside, raised) + outside;
 }
@@ -192,20 +204,17 @@ MemoryPeak while_saving(const ForecastContext& k, int stage, const StageMemory& 
 }
 
 // Managed memory takes what room the rest leaves, and the driver moves what finds none to the host.
-// Where both have one memory there is nowhere to move it.
-void make_room_for_paged(const StageMemory& memory, const Offload& offload, bool shares_host_memory,
-                         StageForecast& s) {
-  if (offload.optimizer) return;
+// Where both have one memory there is nowhere to move it (in_one_memory).
+void make_room_for_paged(const StageMemory& memory, StageForecast& s) {
   s.paged = Bytes(memory.state.paged);
   const auto room = [&](Bytes device) {
-    return shares_host_memory ? s.paged : std::clamp(s.capacity - device, Bytes(0), s.paged);
+    return std::clamp(s.capacity - device, Bytes(0), s.paged);
   };
   s.paged_out = s.paged - room(s.peak.device);
   s.breakdown[static_cast<std::size_t>(MemoryCategory::optimizer_states)] +=
       room(s.peak.device).value;
   for (MemoryFigures* f : {&s.peak, &s.first_step_peak, &s.steady_peak, &s.save})
     f->device += room(f->device);
-  if (shares_host_memory) s.paged = Bytes(0);
 }
 
 // Of the card: less cache than this is not told apart. A preference.
@@ -238,8 +247,9 @@ StageForecast stage_forecast(const ForecastContext& k, const LengthVariation& v,
   const StageMemory& memory = plays.stages[static_cast<std::size_t>(stage)];
   const NodeGroup& group = smallest_group(k.question.cluster, k.question.plan, stage);
   const Bytes context = context_bytes(k, group);
-  const Bytes beside = group.gpu.shares_host_memory ? memory.activations_on_host : Bytes(0);
-  const Bytes outside = context + nccl.device + beside;
+  const InOneMemory beside = in_one_memory(k, stage, memory);
+  const Bytes process = context + nccl.device, between_steps = process + beside.paged;
+  const Bytes outside = process + beside.all();
   StageForecast s;
   s.stage = stage;
   s.gpu = group.gpu.id;
@@ -253,28 +263,31 @@ StageForecast stage_forecast(const ForecastContext& k, const LengthVariation& v,
   s.peak.reserved_at_step = memory.reserved_at_step;
   s.first_step_peak = figures(memory.first_step, outside, card);
   s.steady_peak = figures(memory.steady, outside, card);
-  s.save = figures(while_saving(k, stage, memory), outside, card);
-  s.load = MemoryFigures{memory.loaded, memory.loaded, memory.loaded + outside - beside};
+  s.save = figures(while_saving(k, stage, memory), between_steps, card - beside.activations);
+  s.load = MemoryFigures{memory.loaded, memory.loaded, memory.loaded + process};
   s.breakdown = peak.breakdown;
   s.after_forward = memory.after_forward;
   const auto at = [&](MemoryCategory c) -> std::int64_t& {
     return s.breakdown[static_cast<std::size_t>(c)];
   };
   at(MemoryCategory::context) += context.value;
-  at(MemoryCategory::activations) += beside.value;
+  at(MemoryCategory::activations) += beside.activations.value;
+  at(MemoryCategory::optimizer_states) += beside.paged.value;
   at(MemoryCategory::nccl) += nccl.device.value;
   at(MemoryCategory::cache) += (s.peak.reserved - s.peak.allocated).value;
-  make_room_for_paged(memory, k.question.plan.offload, group.gpu.shares_host_memory, s);
+  if (!group.gpu.shares_host_memory && !k.question.plan.offload.optimizer)
+    make_room_for_paged(memory, s);
   s.needed = least_wanted ? needed(s, plays, outside) : s.peak.device;
   return s;
 }
 
-// What a process may take for tensors, on the whole card or in so much of it.
-Bytes room_for_tensors(const ForecastContext& k, int stage, Bytes nccl,
+// What a process may take for tensors, on the whole card or in so much of it, where `beside` lies
+// beside them.
+Bytes room_for_tensors(const ForecastContext& k, int stage, Bytes beside,
                        std::optional<Bytes> in = std::nullopt) {
   const NodeGroup& group = smallest_group(k.question.cluster, k.question.plan, stage);
   const Bytes card = group.gpu.usable_memory();
-  return std::min(card, in.value_or(card)) - context_bytes(k, group) - nccl;
+  return std::min(card, in.value_or(card)) - context_bytes(k, group) - beside;
 }
 
 // Tensors that take more than this many times the room do not fit whatever the cache does: then
@@ -302,7 +315,8 @@ std::shared_ptr<const MemoryPlays> with_least_rooms(const ForecastContext& k,
   for (std::size_t at = 0; at < plays->stages.size(); ++at) {
     const auto stage = static_cast<int>(at);
     const MemoryPeak& peak = plays->stages[at].peak();
-    const Bytes held = peak.allocated, room = room_for_tensors(k, stage, nccl);
+    const Bytes beside = in_one_memory(k, stage, plays->stages[at]).all();
+    const Bytes held = peak.allocated, room = room_for_tensors(k, stage, nccl + beside);
     if (least_known(*plays, at, room) || (held <= room && !cache_may_fill(peak, room))) continue;
     if (more == nullptr) more = std::make_shared<MemoryPlays>(*plays);
     more->least_rooms.resize(plays->stages.size());
@@ -359,7 +373,11 @@ std::shared_ptr<const MemoryPlays> played(const ForecastContext& k, const Length
   for (int stage = 0; stage < q.plan.pipeline; ++stage)
     of.slots.push_back(slots_of_step(q.workload, q.plan, k.schedule, stage));
   of.play = [&](int stage) {
-    StageMemory memory = play(stage, play_capacity(k, stage, nccl));
+    const std::optional<Bytes> capacity = play_capacity(k, stage, nccl);
+    StageMemory memory = play(stage, capacity);
+    // How much it is the play has told, whatever it was given.
+    const Bytes beside = in_one_memory(k, stage, memory).all();
+    if (capacity && beside > Bytes(0)) memory = play(stage, std::max(Bytes(0), *capacity - beside));
     // What does not fit is told as it would be on a card that is large enough.
     return memory.ran_out ? play(stage, std::nullopt) : memory;
   };
