@@ -101,13 +101,15 @@ WhyNot why_not(const ResolvedRequest& r, const ReferencePlan& reference, const s
   if (!plan) return refuse(plan.error());
   w.plan = whole_text(*plan);
   const ChosenWorkload chosen = choose_workload(r, method, cluster, *plan);
-  const auto f = forecast({chosen.workload, *plan, cluster}, r.facts->profile);
+  const Question question{chosen.workload, *plan, cluster};
+  const auto f = forecast(question, r.facts->profile);
   if (!f) return refuse(f.error());
   w.verdict = judged(*f, r.host_ram_stated);
   compare_memory(*f, reference.forecast, w);
   compare_time(*f, reference.forecast, w);
   say_memory(*f, *w.verdict, w);
   say_time(w);
+  if (const auto note = told_of_whole_weights(question)) w.reasons.push_back(*note);
   return w;
 }
 

@@ -170,6 +170,15 @@ void note_same_plans(ResolvedRequest& r, const std::vector<Compared>& list) {
     }
 }
 
+void note_whole_weights(ResolvedRequest& r, const std::vector<Compared>& list) {
+  for (const Compared& c : list) {
+    if (!c.forecast) continue;
+    const auto note = told_of_whole_weights(*c.question);
+    if (note && std::find(r.notes.begin(), r.notes.end(), *note) == r.notes.end())
+      r.notes.push_back(*note);
+  }
+}
+
 }  // namespace
 
 int compare(const Request& request, const Facts& facts, bool require_fit, const Output& output) {
@@ -193,6 +202,7 @@ int compare(const Request& request, const Facts& facts, bool require_fit, const 
     return report_problems(all, output);
   }
   note_same_plans(*resolved, list);
+  note_whole_weights(*resolved, list);
   std::stable_sort(list.begin(), list.end(), compared_before);
   const Json answer = compare_json(*resolved, list);
   const Problems unpublished = publish(output, answer, [&] {

@@ -5,6 +5,8 @@
 
 #include "planner/forecast/best_recompute.hpp"
 #include "planner/forecast/forecast_parts.hpp"
+#include "planner/sentence.hpp"
+#include "simulator/packed_weights.hpp"
 #include "simulator/plan_rules.hpp"
 
 namespace shardwise {
@@ -68,17 +70,26 @@ Result<Forecast> forecast_under(const Question& q, const Profile& profile,
   return f;
 }
 
+std::optional<std::string> told_of_whole_weights(const Question& q) {
+  const std::string_view why = why_frozen_stay_whole(q.workload, q.plan);
+  if (why.empty()) return std::nullopt;
+  return sentence(why, "; forecast as if they were like any other weights.");
+}
+
 Result<Forecast> forecast(const Question& q, const Profile& profile,
                           const ForecastOptions& options) {
   const Problems problems = plan_problems(q.workload, q.plan, q.cluster);
   if (!problems.empty()) return problems;
   RecomputePolicy policy = *recompute_policy(q.plan.recompute);
-  if (!policy.row->searched) return forecast_under(q, profile, policy, options);
-  policy.chosen = options.chosen ? options.chosen : best_recompute(q, profile, policy);
   ForecastOptions wanted = options;
-  if (!options.chosen) wanted.plays = nullptr;
+  if (policy.row->searched) {
+    policy.chosen = options.chosen ? options.chosen : best_recompute(q, profile, policy);
+    if (!options.chosen) wanted.plays = nullptr;
+  }
   auto f = forecast_under(q, profile, policy, wanted);
-  if (f) f->chosen = policy.chosen;
+  if (!f) return f;
+  if (policy.row->searched) f->chosen = policy.chosen;
+  if (const auto note = told_of_whole_weights(q)) f->notes.push_back(*note);
   return f;
 }
 

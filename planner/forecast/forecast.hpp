@@ -162,6 +162,10 @@ struct ForecastOptions {
   const KnownCosts* known = nullptr;
 };
 
+// Where frozen weights stay whole (packed_weights.hpp): that the forecast parts them all the same.
+// Among its notes; else nothing.
+std::optional<std::string> told_of_whole_weights(const Question& question);
+
 // Problems: plan does not multiply out to the GPUs, heads do not divide by TP, more stages than
 // layers, a framework that cannot run the plan, a number format that the GPU lacks, a step of more
 // than 106 days where time is asked for.

@@ -37,7 +37,7 @@ const LaunchTarget* target_running(std::string_view framework, Method method) {
 std::vector<std::string> plan_refusals(const LaunchTarget& target, const Question& q) {
   Refusals refusals = meaningless_sizes(q.plan, q.workload);
   refuse_unwritten(refusals, q.plan);
-  const std::string_view whole = why_frozen_stay_whole(q.workload, q.plan.zero_stage);
+  const std::string_view whole = why_frozen_stay_whole(q.workload, q.plan);
   refuse_if(refusals, !whole.empty(), whole);
   const Refusals own = target.plan_refusals(q);
   refusals.insert(refusals.end(), own.begin(), own.end());

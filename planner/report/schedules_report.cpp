@@ -79,6 +79,7 @@ std::string schedules_text(const ResolvedRequest& r, const ScheduleComparison& c
                r.clusters.front().spoken, "\n", shown_table(asked), "each at its best within ",
                shown_gib(c.budget), " per GPU\n", shown_table(equal));
   if (!refused.empty()) text += sentence("cannot run\n", refused);
+  if (const auto note = told_of_whole_weights(c.asked)) text += sentence("  note: ", *note, "\n");
   return text;
 }
 
@@ -93,6 +94,8 @@ Json schedules_json(const ResolvedRequest& r, const ScheduleComparison& c) {
     if (row.equal_memory) j["at_equal_memory"] = played_json(*row.equal_memory);
     rows.push_back(j);
   }
+  Json notes = r.notes;
+  if (const auto note = told_of_whole_weights(c.asked)) notes.push_back(*note);
   return {{"schema_version", schema_version},
           {"command", "compare"},
           {"request", request_json(r, {&c.asked})},
@@ -100,7 +103,7 @@ Json schedules_json(const ResolvedRequest& r, const ScheduleComparison& c) {
           {"method", name(r.methods.front())},
           {"memory_gib", json_gib(c.budget)},
           {"schedules", rows},
-          {"notes", r.notes}};
+          {"notes", notes}};
 }
 
 }  // namespace shardwise

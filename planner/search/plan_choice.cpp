@@ -16,7 +16,6 @@
 #include "planner/search/plan_climb.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/graphs/recompute_policy.hpp"
-#include "simulator/packed_weights.hpp"
 #include "simulator/plan_rules.hpp"
 
 namespace shardwise {
@@ -187,9 +186,6 @@ Problems try_asked_plans(PlanTrial& s) {
       problems.insert(problems.end(), plan.error().begin(), plan.error().end());
       continue;
     }
-    if (const std::string_view whole = why_frozen_stay_whole(w, plan->zero_stage);
-        plan->data > 1 && !whole.empty())
-      s.notes.push_back(sentence(whole, "; forecast as if it were patched to shard them."));
     try_for_verdict(s, *plan);
   }
   return problems;
