@@ -81,7 +81,8 @@ TEST_CASE("a paged optimizer's states have no other memory to go to") {
 
 // What the allocator cannot have leaves it a smaller card: beside a host with memory of its own it
 // does on a card that is smaller by so much what it does here. Eight sequences' inputs of 32 layers
-// are 8 GiB; a card with 1 GiB less than one without end would have reserved is filled by the cache.
+// are 8 GiB; a card with 1 GiB less than is taken of one without end is filled by the cache. Where
+// streams are recorded the allocator waits for the GPU instead, long before.
 TEST_CASE("the allocator fills what offloaded inputs leave of one memory") {
   Question q = offloads_inputs();
   for (const bool records : {false, true}) {
@@ -92,7 +93,10 @@ TEST_CASE("the allocator fills what offloaded inputs leave of one memory") {
     CHECK(one.save.device == two.save.device);  // between steps nothing is on the host
     const Bytes tight = two.peak.device - Bytes(1LL << 30);
     const StageForecast fills = on_card(q, true, tight + moved), alike = on_card(q, false, tight);
-    REQUIRE(alike.peak.device == tight);
+    if (records)
+      REQUIRE(alike.peak.reserved < two.peak.reserved);
+    else
+      REQUIRE(alike.peak.device == tight);
     CHECK(fills.peak.allocated == alike.peak.allocated);
     CHECK(fills.peak.reserved == alike.peak.reserved);
     CHECK(fills.peak.device == alike.peak.device + moved);
