@@ -267,6 +267,10 @@ Bytes zeroed_gradients(const Workload& w, const LayerState& state) {
   return Bytes(stays ? state.gradients : 0);
 }
 
+Bytes checked_gradients(const Workload& w, const ParallelPlan& plan, const LayerState& state) {
+  return Bytes(w.framework.checks_gradients && plan.zero_stage < 2 ? state.gradients : 0);
+}
+
 // PyTorch has no foreach kernels for CPU tensors (torch/utils/_foreach_utils.py,
 // _get_foreach_kernels_supported_devices): its loop over them reads and writes 20 values for each
 // parameter (torch/optim/adam.py, _single_tensor_adam: mul_ 2, lerp_ 3, mul_ 2, addcmul_ 3, sqrt 2,

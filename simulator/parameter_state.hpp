@@ -91,6 +91,11 @@ OptimizerPass optimizer_pass(const Workload& workload);
 // whatever share of it is stepped (Megatron-LM @d98e8a64dd
 // megatron/core/distributed/distributed_data_parallel.py, zero_grad_buffer).
 Bytes zeroed_gradients(const Workload& workload, const LayerState& state);
+// What a norm looks for NaN in before it is reduced (the same @d98e8a64dd, param_and_grad_buffer.py,
+// check_grads). What Megatron-FSDP has sharded it does not look at
+// (fsdp/src/megatron_fsdp/param_and_grad_buffer.py, reduce_scatter_gradients).
+Bytes checked_gradients(const Workload& workload, const ParallelPlan& plan,
+                        const LayerState& state);
 // The same where the optimizer is offloaded: bytes of host memory that a step reads and writes for
 // each parameter, its gradient as wide as what is stepped.
 double host_optimizer_bytes(const Workload& workload);

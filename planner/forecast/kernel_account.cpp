@@ -138,6 +138,7 @@ std::vector<StageAccount> kernel_accounts(const Question& q, const Profile& prof
         const LayerState state = layer_state(q.workload, q.plan, d.graph.parameters, d.trainable);
         account.stepped += state.stepped_elements;
         account.zeroed += zeroed_gradients(q.workload, state);
+        account.checked += checked_gradients(q.workload, q.plan, state);
       }
   }
   return out;

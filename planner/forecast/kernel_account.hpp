@@ -33,6 +33,7 @@ struct StageAccount {
   KernelAccount forward, recompute, backward, backward_weight;
   std::int64_t stepped = 0;  // parameters that the optimizer of one rank steps
   Bytes zeroed;              // of gradients whose buffer stays, in each step
+  Bytes checked;             // of gradients, for NaN, in each step
   StageAccount& operator+=(const StageAccount& o);
 };
 

@@ -48,12 +48,9 @@ void CostModel::schedule_optimizer(const LayerState& state, int tensors, const K
       costs.copy_in_at_end = stepped_copy / host_copy_rate();
     }
   }
-  // Megatron-LM @d98e8a64dd megatron/core/distributed/param_and_grad_buffer.py, check_grads: a norm
-  // of all that is about to be reduced. What Megatron-FSDP has sharded it does not look at
-  // (fsdp/src/megatron_fsdp/param_and_grad_buffer.py, reduce_scatter_gradients).
-  if (w_.framework.checks_gradients && plan_.zero_stage < 2)
-    costs.optimizer += kernels.memory_bound(Bytes(state.gradients), 1, MemoryAccess::streaming,
-                                            Bytes(state.gradients));
+  const Bytes checked = checked_gradients(w_, plan_, state);
+  if (checked.value > 0)
+    costs.optimizer += kernels.memory_bound(checked, 1, MemoryAccess::streaming, checked);
   costs.host_per_step =
       profile_.host.step_operators * host_per_kernel(kernels) +
       tensors * kernels.host_slowdown() * Seconds(w_.framework.host_us_per_stepped_tensor * 1e-6);

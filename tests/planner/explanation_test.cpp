@@ -48,9 +48,9 @@ const ExplainedFigure* figure(const Explanation& e, const std::string& key) {
 
 // What an optimizer's figure says that it is.
 double from_inputs(const ExplainedFigure& o) {
-  REQUIRE(o.inputs.size() == 7);
+  REQUIRE(o.inputs.size() == 8);
   const auto in = [&](std::size_t i) { return o.inputs[i].value; };
-  return (in(0) * in(1) + in(2)) / (in(3) * 1e9 * in(4)) + in(5) * in(6);
+  return (in(0) * in(1) + in(2) + in(3)) / (in(4) * 1e9 * in(5)) + in(6) * in(7);
 }
 
 double sum_of_inputs(const std::vector<ExplainedInput>& inputs) {
@@ -170,7 +170,7 @@ TEST_CASE("the optimizer's time follows from its inputs", "[explain]") {
 }
 
 // Of 8,030,261,248 parameters ZeRO-1 steps an eighth on each of 8 ranks; the fp32 buffer of all
-// gradients, 32.1 GB, is zeroed on each.
+// gradients, 32.1 GB, is zeroed on each, and looked through for NaN before it is reduced.
 TEST_CASE("a step that zeroes a whole buffer of gradients says so", "[explain]") {
   const Explanation e =
       explained(question_of("llama-3.1-8b", Method::pretrain, "megatron-lm", "8xH100-SXM",
@@ -180,6 +180,8 @@ TEST_CASE("a step that zeroes a whole buffer of gradients says so", "[explain]")
   CHECK(o->inputs.at(0).value == 8'030'261'248 / 8);
   CHECK(o->inputs.at(2).name == "gradient buffer zeroed");
   CHECK(o->inputs.at(2).value == 8'030'261'248 * 4.0);
+  CHECK(o->inputs.at(3).name == "gradients checked");
+  CHECK(o->inputs.at(3).value == 8'030'261'248 * 4.0);
   CHECK(o->value == Approx(from_inputs(*o)).epsilon(1e-6));
 }
 
