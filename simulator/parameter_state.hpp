@@ -91,8 +91,9 @@ OptimizerPass optimizer_pass(const Workload& workload);
 // whatever share of it is stepped (Megatron-LM @d98e8a64dd
 // megatron/core/distributed/distributed_data_parallel.py, zero_grad_buffer).
 Bytes zeroed_gradients(const Workload& workload, const LayerState& state);
-// What a norm looks for NaN in before it is reduced (the same @d98e8a64dd, param_and_grad_buffer.py,
-// check_grads). What Megatron-FSDP has sharded it does not look at
+// What a norm looks for NaN in before it is reduced (NVIDIA/Megatron-LM @d98e8a64dd
+// megatron/core/distributed/param_and_grad_buffer.py, check_grads). What Megatron-FSDP has sharded
+// it does not look at
 // (fsdp/src/megatron_fsdp/param_and_grad_buffer.py, reduce_scatter_gradients).
 Bytes checked_gradients(const Workload& workload, const ParallelPlan& plan,
                         const LayerState& state);

@@ -58,13 +58,13 @@ TEST_CASE("A cut head's gradients are a share that its row states") {
   const std::string key = "frameworks/unsloth-2025.json:/cut_gradient_share";
   CHECK(refused("\"cut_gradient_share\": 0.6", "\"cut_gradient_share\": -0.6") == key);
   CHECK(refused("\"cut_gradient_share\": 0.6,", "") == key);
-  CHECK(refused("\"loss\": \"cut\"", "\"loss\": \"dense\"") == key);
+  CHECK(refused("\"loss\": \"cut\"", "\"loss\": \"dense_fp32_output\"") == key);
 }
 
 TEST_CASE("What is logged of logits is of a loss that has them all") {
-  CHECK(known_row("trl-2025-12").logged_logits.bytes == 22);
+  CHECK(known_row("trl-2025-12").logged_logits.bytes == 44);
   for (const char* sliced : {"chunked", "fused_linear"})
-    CHECK(refused_at("trl-2025-12", "\"loss\": \"dense\"",
+    CHECK(refused_at("trl-2025-12", "\"loss\": \"dense_fp32_output\"",
                      "\"loss\": \"" + std::string(sliced) + '"') ==
           "frameworks/trl-2025-12.json:/logged_logits");
 }

@@ -49,7 +49,7 @@ TEST_CASE("A run that looks for NaN in its gradients is replayed so") {
   const auto checks = [](const char* id) {
     return asked(id).question.workload.framework.checks_gradients;
   };
-  CHECK(checks("primus-llama2-7b-mi300-pp8-zbb"));
+  CHECK(checks("megatron-core-h100-weak-7.1b-g96"));
   CHECK_FALSE(checks("cc-gptoss20b-mi355x8-mbs4-c3"));       // "check_for_nan off"
   CHECK_FALSE(checks("dgxc-25.02-llama31-8b-h100x8-bf16"));  // NeMo 24.12
   CHECK(checks("dgxc-25.05-llama31-405b-gb200x128-bf16"));   // NeMo 25.04
