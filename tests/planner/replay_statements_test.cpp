@@ -1,6 +1,7 @@
 // What records say in prose, or do not say at all.
 #include <string>
 
+#include "catalog/find.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/asked_runs.hpp"
 
