@@ -6,6 +6,7 @@
 
 #include "catalog/load.hpp"
 #include "catalog/model_name.hpp"
+#include "catalog/transformer_flaws.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"
 
