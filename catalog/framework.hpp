@@ -172,6 +172,8 @@ struct Framework {
   // PyTorch's attention gets K and V of the heads that there are where nothing masks: its kernels
   // below compute capability 8.0 do not take them (simulator/graphs/written_out_attention.hpp).
   bool writes_grouped_attention_out = false;
+  bool attends_by_operators = false;  // PyTorch's attention has no kernel at all: the card has none
+                                      // for the format, or its math backend was asked for
   bool repeats_kv_before_rotary = false;  // so that the copies are rotated (litgpt)
   bool adds_head_slices_apart = false;    // a fused head and loss: Liger 0.6.2 to 0.8.2
   bool masks_padding = false;  // attention gets the padding as a mask of its own: PyTorch

@@ -138,6 +138,8 @@ PhraseReading read_phrase(JsonReader& r) {
   p.four_bit_unpacking = r.maybe_choice("four_bit_unpacking", four_bit_unpacking_names);
   p.dispatches_by_map = r.maybe_flag("dispatches_by_map");
   p.writes_grouped_attention_out = r.maybe_flag("writes_grouped_attention_out");
+  p.attends_by_operators = r.maybe_flag("attends_by_operators");
+  p.upcasts_logits = r.maybe_flag("upcasts_logits");
   p.overlap_keeps_nodes = r.maybe_flag("overlap_keeps_nodes");
   p.saved_for_backward = r.maybe_flag("saved_for_backward");
   p.shares_orthogonalization = r.maybe_flag("shares_orthogonalization");

@@ -132,6 +132,14 @@ AttentionKernel attention_on(const Gpu& gpu, DType compute, AttentionKernel want
   return lacks && eager ? AttentionKernel::eager : wanted;
 }
 
+// PyTorch's attention is left with its operators there (sdp_utils.cpp, select_sdp_backend), which
+// widen 16 bits to 32. Transformer Engine has code of its own.
+bool lacks_sdpa_kernel(const Gpu& gpu, DType compute, const Framework& framework) {
+  return lacks_flash(gpu) && compute == DType::bf16 &&
+         framework.attention == AttentionKernel::flash &&
+         !framework.attention_by_transformer_engine;
+}
+
 // Whether 8-bit products with one scale for a tensor take operands as they lie; others want a
 // transposed copy (TransformerEngine @d0067d0da transformer_engine/common/transformer_engine.cpp,
 // nvte_is_non_tn_fp8_gemm_supported). Assumed of AMD's.
@@ -153,6 +161,8 @@ void settle_on(const Gpu& gpu, DType compute, Framework& framework) {
   const bool blackwell = gpu.compute_capability >= 10.0;
   if (blackwell && framework.attention_blackwell && framework.attention == AttentionKernel::flash)
     framework.attention = *framework.attention_blackwell;
+  framework.attends_by_operators = framework.attends_by_operators ||
+                                   lacks_sdpa_kernel(gpu, compute, framework);
   framework.attention = attention_on(gpu, compute, framework.attention);
   if (!lacks_flash(gpu)) framework.writes_grouped_attention_out = false;
   if (lacks_grouped_product(gpu)) framework.loops_grouped_products = true;

@@ -269,6 +269,11 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
   w.framework.writes_grouped_attention_out =
       w.framework.writes_grouped_attention_out &&
       stated(c, &PhraseReading::writes_grouped_attention_out).value_or(true);
+  w.framework.attends_by_operators =
+      w.framework.attends_by_operators ||
+      stated(c, &PhraseReading::attends_by_operators).value_or(false);
+  w.framework.loss_upcasts =
+      stated(c, &PhraseReading::upcasts_logits).value_or(w.framework.loss_upcasts);
   w.framework.overlap_keeps_nodes =
       stated(c, &PhraseReading::overlap_keeps_nodes).value_or(w.framework.overlap_keeps_nodes);
   w.framework.current_scaling =

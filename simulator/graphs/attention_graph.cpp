@@ -413,6 +413,7 @@ TensorIndex attend(GraphBuilder& b, const Projections& projected, BlockKind kind
   if (o.written_out) {
     work.kernel = AttentionKernel::eager;
     work.fp32_operands = true;
+    work.products_alone = false;
   }
   const std::int64_t rows = b.tokens();
   const bool copies = copies_around_kernel(b, work.kernel);

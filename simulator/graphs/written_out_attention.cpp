@@ -14,6 +14,7 @@ constexpr int matrices_going_back = 3;
 
 bool writes_attention_out(const GraphBuilder& b, std::int64_t heads, std::int64_t kv_heads) {
   const Framework& f = b.workload().framework;
+  if (f.attends_by_operators) return true;
   return f.writes_grouped_attention_out && kv_heads < heads &&
          f.attention == AttentionKernel::flash && !f.masks_padding;
 }

@@ -38,6 +38,7 @@ inline bool played_alike(const Workload& a, const Workload& b) {
   const Framework &f = a.framework, &g = b.framework;
   if (f.attention != g.attention || f.expandable_segments != g.expandable_segments ||
       f.writes_grouped_attention_out != g.writes_grouped_attention_out ||
+      f.attends_by_operators != g.attends_by_operators ||
       f.loops_grouped_products != g.loops_grouped_products ||
       f.narrow_weights_twice != g.narrow_weights_twice || f.narrow_attention != g.narrow_attention)
     return false;
