@@ -10,6 +10,7 @@
 #include "catalog/huggingface_family.hpp"
 #include "catalog/json_reader.hpp"
 #include "catalog/load.hpp"
+#include "catalog/model_words.hpp"
 #include "catalog/names.hpp"
 #include "catalog/transformer_flaws.hpp"
 
@@ -19,20 +20,6 @@ namespace {
 constexpr std::string_view aliases_file = "aliases.json";
 constexpr std::string_view unsupported_file = "unsupported.json";  // unsupported_model.hpp
 
-template <class E, std::size_t n>
-using Choices = std::array<std::pair<std::string_view, E>, n>;
-
-constexpr Choices<NormKind, 3> norm_kinds{{{"rms", NormKind::rms},
-                                           {"layer", NormKind::layer},
-                                           {"layer_no_weight", NormKind::layer_no_weight}}};
-constexpr Choices<PositionKind, 4> position_kinds{{{"rope", PositionKind::rope},
-                                                   {"learned", PositionKind::learned},
-                                                   {"alibi", PositionKind::alibi},
-                                                   {"none", PositionKind::none}}};
-constexpr Choices<QkNorm, 4> qk_norms{{{"none", QkNorm::none},
-                                       {"head_dim", QkNorm::head_dim},
-                                       {"full", QkNorm::full},
-                                       {"per_head", QkNorm::per_head}}};
 constexpr Choices<MlpFunction, 3> mlp_functions{{{"keeps_input", MlpFunction::keeps_input},
                                                  {"keeps_result", MlpFunction::keeps_result},
                                                  {"written_out", MlpFunction::written_out}}};

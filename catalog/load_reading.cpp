@@ -5,6 +5,7 @@
 
 #include "catalog/framework_names.hpp"
 #include "catalog/json_reader.hpp"
+#include "catalog/model_words.hpp"
 #include "catalog/reading.hpp"
 #include "catalog/run_record.hpp"
 #include "catalog/text_match.hpp"
@@ -24,12 +25,6 @@ constexpr Spellings<PhraseReading::Where, 4> where_names{{
     {"framework_note", PhraseReading::Where::framework_note},
     {"model", PhraseReading::Where::model},
     {"script", PhraseReading::Where::script},
-}};
-constexpr Spellings<PositionKind, 4> position_names{{
-    {"rope", PositionKind::rope},
-    {"learned", PositionKind::learned},
-    {"alibi", PositionKind::alibi},
-    {"none", PositionKind::none},
 }};
 constexpr Spellings<GraphScope, 6> graph_scope_names{{
     {"attn", GraphScope::attn},
@@ -161,7 +156,7 @@ PhraseReading read_phrase(JsonReader& r) {
   p.framework = r.maybe_text("framework");
   p.gpu = r.maybe_text("gpu");
   p.inter_node = r.maybe_text("inter_node");
-  p.position = r.maybe_choice("position", position_names);
+  p.position = r.maybe_choice("position", position_kinds);
   p.context_kind = r.maybe_choice("context_kind", context_kind_names);
   p.fused_activation = r.maybe_flag("fused_activation");
   p.liger_kernel = r.maybe_flag("liger_kernel");

@@ -7,6 +7,7 @@
 
 #include "catalog/denial.hpp"
 #include "catalog/json_reader.hpp"
+#include "catalog/model_words.hpp"
 #include "catalog/run_fields.hpp"
 #include "catalog/run_record.hpp"
 #include "catalog/source_date.hpp"
@@ -35,6 +36,20 @@ struct RecordPlace {
   RunFields fields(JsonReader& r, const char* object) const { return {r, problems, notes, object}; }
 };
 
+// Nothing, with a note, where it is none of `words`.
+template <class E, std::size_t n>
+std::optional<E> read_word(RunFields& r, std::string_view key, const Choices<E, n>& words) {
+  const auto text = r.text(key);
+  if (!text) return std::nullopt;
+  std::string expected;
+  for (const auto& [word, meaning] : words) {
+    if (lowered(*text) == word) return meaning;
+    expected += (expected.empty() ? "" : ", ") + std::string(word);
+  }
+  r.unclear(key, expected);
+  return std::nullopt;
+}
+
 RunModel read_run_model(RunFields r, const RecordPlace& place) {
   RunModel m;
   m.name = r.text("name").value_or("");
@@ -50,6 +65,10 @@ RunModel read_run_model(RunFields r, const RecordPlace& place) {
   m.tied_embeddings = r.flag("tied_embeddings");
   m.value_embeddings = r.count("value_embeddings");
   m.narrow_tables = r.flag("narrow_tables").value_or(false);
+  m.position = read_word(r, "position", position_kinds);
+  m.norm = read_word(r, "norm", norm_kinds);
+  m.qk_norm = read_word(r, "qk_norm", qk_norms);
+  m.biases = r.flag("biases");
   if (auto moe = r.object("moe")) {
     const RunModel::Experts told = read_run_experts(place.fields(*moe, "model.moe"));
     if (told.experts || told.top_k || told.expert_ffn) m.moe = told;

@@ -212,6 +212,15 @@ void put_experts(const PartialModel& partial, Transformer& m) {
   m.moe = moe;
 }
 
+void put_parts(const PartialModel& partial, Transformer& m) {
+  m.position = partial.position.value_or(m.position);
+  m.qk_norm = partial.qk_norm.value_or(m.qk_norm);
+  m.norms.kind = partial.norm.value_or(m.norms.kind);
+  if (partial.biases)
+    m.biases.qkv = m.biases.o = m.biases.mlp = m.biases.experts = m.norms.bias = *partial.biases;
+  m.norms.bias = m.norms.bias && m.norms.kind == NormKind::layer;
+}
+
 // Fewer layers than are told one by one are the first ones.
 void keep_first(int layers, std::string& letters) {
   if (layers > 0 && static_cast<std::size_t>(layers) < letters.size())
@@ -233,6 +242,7 @@ Transformer overridden(const PartialModel& partial, const Transformer& base, Pro
   m.gated_mlp = partial.gated_mlp.value_or(base.gated_mlp);
   m.tied_embeddings = partial.tied_embeddings.value_or(base.tied_embeddings);
   put_experts(partial, m);
+  put_parts(partial, m);
   settle_head_dim(partial, m.heads == base.heads, m, problems);
   if (base.attention_extra_per_layer == base.heads) m.attention_extra_per_layer = m.heads;
   if (!flaws(m).empty() || parameter_count(m).total != parameter_count(base).total)
@@ -268,6 +278,7 @@ Result<Transformer> built(const PartialModel& partial, const std::vector<Transfo
   fill_heads(partial, m, assumed);
   fill_ffn(partial, m, assumed);
   put_experts(partial, m);
+  put_parts(partial, m);
   settle_head_dim(partial, false, m, problems);
   if (!partial.layers) {
     const auto layers = claimed_layers(*claim, m);

@@ -33,6 +33,10 @@ struct PartialModel {
   std::optional<std::string> hf_id;
   std::optional<int> layers, hidden, heads, kv_heads, head_dim, ffn, vocab;
   std::optional<bool> gated_mlp, tied_embeddings;
+  std::optional<PositionKind> position;
+  std::optional<NormKind> norm;
+  std::optional<QkNorm> qk_norm;
+  std::optional<bool> biases;  // of all linears but router and head, and of norms that can have one
   std::optional<PartialExperts> moe;
 };
 

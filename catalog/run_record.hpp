@@ -31,6 +31,11 @@ struct RunModel {
   std::optional<bool> gated_mlp, tied_embeddings;
   std::optional<int> value_embeddings;  // tables (ValueEmbeddings)
   bool narrow_tables = false;           // Transformer::narrow_tables
+  // Of a model that the catalog does not have: what its sizes do not tell.
+  std::optional<PositionKind> position;
+  std::optional<NormKind> norm;
+  std::optional<QkNorm> qk_norm;
+  std::optional<bool> biases;
   struct Experts {
     std::optional<int> experts, top_k;
     std::optional<int> expert_ffn, shared_experts, dense_layers;

@@ -60,6 +60,10 @@ PartialModel partial_model(const ReplayContext& c, const Framework& framework, i
   }
   p.gated_mlp = m.gated_mlp;
   p.tied_embeddings = m.tied_embeddings;
+  p.position = m.position;
+  p.norm = m.norm;
+  p.qk_norm = m.qk_norm;
+  p.biases = m.biases;
   p.moe = experts(m.moe);
   return p;
 }

@@ -235,6 +235,26 @@ TEST_CASE("an unknown GPT is built like GPT-3, an unknown gated model like Llama
   CHECK(llama.position == PositionKind::rope);
 }
 
+TEST_CASE("what a run tells of positions, norms and biases is none of GPT-3's") {
+  PartialModel p = sized_partial("GPT-h1024-l12", 12, 1024);
+  p.heads = 16;
+  p.gated_mlp = false;
+  p.vocab = 50304;
+  const auto before = parameter_count(completed(p)).total;
+  p.position = PositionKind::rope;
+  p.qk_norm = QkNorm::head_dim;
+  p.biases = false;
+  const Transformer m = completed(p);
+  CHECK(m.position == PositionKind::rope);
+  CHECK((!m.biases.qkv && !m.biases.o && !m.biases.mlp && !m.norms.bias));
+  // Gone: 2,048 rows of positions, in each layer 9 x 1,024 biases of linears (3 of q, k and v, o, 4
+  // and 1 of the MLP) and 2 of norms, and the last norm's; come: a weight of 64 for q and for k.
+  CHECK(before - parameter_count(m).total == 2048 * 1024 + 12 * (11 * 1024 - 2 * 64) + 1024);
+  p.norm = NormKind::rms;
+  p.biases = true;
+  CHECK_FALSE(completed(p).norms.bias);  // an RMS norm has none
+}
+
 TEST_CASE("an unlisted size of a family is built like the family") {
   PartialModel p = sized_partial("MPT-13b", 40, 5120);
   p.heads = 40;

@@ -141,6 +141,22 @@ TEST_CASE("A malformed record is lost alone") {
   CHECK(runs->problems.size() == 4);
 }
 
+TEST_CASE("A record tells what a model of its own is made of") {
+  const RunsFile file(R"([{"id": "a", "model": {"name": "M", "position": "RoPE", "norm": "rms",
+      "qk_norm": "head_dim", "biases": "no"}},
+    {"id": "b", "model": {"name": "M", "position": "sideways"}}])");
+  const auto runs = file.load();
+  REQUIRE(runs);
+  const RunModel& told = runs->records.at(0).model;
+  CHECK(told.position == PositionKind::rope);
+  CHECK(told.norm == NormKind::rms);
+  CHECK(told.qk_norm == QkNorm::head_dim);
+  CHECK(told.biases == false);
+  CHECK_FALSE(runs->records.at(1).malformed);
+  CHECK_FALSE(runs->records.at(1).model.position);
+  CHECK(runs->records.at(1).unread.size() == 1);  // which words there are
+}
+
 TEST_CASE("A member is read in another type where it says the same") {
   const RunsFile file(R"([{"id": 7, "model": {"name": "M", "layers": "32", "vocab": "131,072",
       "gated_mlp": "yes", "moe": false}, "hardware": {"gpu": "H100", "gpus": [8]},
