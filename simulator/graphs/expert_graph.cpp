@@ -61,6 +61,12 @@ Operator grouped_matmul(const GraphBuilder& b, std::string_view name, const Expe
   op.forward = {GemmWork{each, out, in, s.local, s.dtype, false, true, at_once}};
   op.backward = {GemmWork{each, in, out, s.local, s.dtype, false, true, at_once}};
   if (bytes_per_element(s.dtype) >= 2.0) return op;
+  if (casts_by_torchao(b.workload())) {
+    cast_four_bits(op.forward, FourBitOperand::input, true, as_double(s.routed * in));
+    cast_four_bits(op.forward, FourBitOperand::weight, true, as_double(s.local * in * out));
+    cast_four_bits(op.backward, FourBitOperand::gradient, true, as_double(s.routed * out));
+    return op;
+  }
   const bool made_narrow = is_one_expert_kernel(b.workload()) && s.dtype == DType::mxfp8;
   if (!made_narrow || name != "expert_down") op.forward.push_back(expert_casts(b, s, in, false));
   if (!made_narrow || name != "expert_up") op.backward.push_back(expert_casts(b, s, out, true));

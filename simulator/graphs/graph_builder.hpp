@@ -102,6 +102,13 @@ struct NarrowCast {
 };
 NarrowCast cast_both_ways(const Workload& w, bool gradient);
 
+// Whether operands are made NVFP4 by torchao's kernels, in every forward and backward pass.
+bool casts_by_torchao(const Workload& w);
+enum class FourBitOperand : std::uint8_t { input, weight, gradient };
+// Adds the kernel that looks for the largest values and the one that writes rows and columns, of n
+// elements of one product's operand or of all experts' at once.
+void cast_four_bits(std::vector<Kernel>& pass, FourBitOperand what, bool of_experts, double n);
+
 class GraphBuilder {
  public:
   GraphBuilder(const Workload& workload, const ParallelPlan& plan, bool trainable_base);

@@ -31,6 +31,11 @@
 // transpose is written first; a weight is quantised anew in every pass, 3 and 7. The two products
 // of backward run without scales, and a kernel of its own multiplies what they give by both
 // (torchao/float8/float8_ops.py, addmm_float8_unwrapped): 4.
+//
+// NVFP4 by torchao: as by Transformer Engine a kernel looks for the largest values and one writes
+// rows and columns, of input and weight forward, of the output gradient backward; forward's columns
+// are kept (pytorch/ao @36027d82d torchao/prototype/moe_training/nvfp4_training/nvfp4_linear.py,
+// nvfp4_mm_triton). They are Triton kernels that take three times as long as what they move.
 #include <algorithm>
 
 #include "simulator/graphs/graph_builder.hpp"
@@ -41,15 +46,31 @@ namespace {
 
 constexpr double tensor_cast = 4;
 constexpr double tensor_cast_one_order = 3;
+constexpr double one_way_cast = 3;
 constexpr double largest_value = 2;
 constexpr double narrow_transpose = 2;
 constexpr double row_cast = 3;
 constexpr double column_cast = 5;
 constexpr double weight_column_cast = 7;
 constexpr double rescaling = 4;
+constexpr double four_bit_bytes = 0.5 + 1.0 / 16;  // and the scale of sixteen
 
-// Read in 16 bits, written once in the product's own format.
-double one_way_cast(DType narrow) { return 2 + (narrow == DType::nvfp4 ? 0.5 : 1); }
+// Cycles of a lane for an element of torchao's NVFP4 kernels: what 2,048 rows of 14,336 more take
+// on a GB200, 15.5 us to search, 53.2 to write rounded to nearest and 75.5 stochastically; 176
+// million more of a weight 700 (pytorch/ao @36027d82d benchmarks/prototype/nvfp4_training/
+// README.md, device time, or medians for stochastic rounding), at 40e12 cycles a second, half of
+// its fp32 rate.
+constexpr double search_cycles = 21, nearest_cycles = 73, stochastic_cycles = 103;
+constexpr double weight_cycles = 159;
+// The same for the tensors of all experts at once, 1.88e9 elements (there).
+constexpr double experts_search_cycles = 44, experts_nearest_cycles = 56;
+constexpr double experts_stochastic_cycles = 116, experts_weight_cycles = 58;
+
+MemoryWork computed_cast(double bytes, double cycles, double elements, int launches) {
+  MemoryWork work = traffic(bytes * elements, launches);
+  work.lane_cycles = ceil_bytes(cycles * elements).value;
+  return work;
+}
 
 }  // namespace
 
@@ -58,9 +79,24 @@ NarrowCast cast_both_ways(const Workload& w, bool gradient) {
   if (fused && w.compute == DType::fp8 && !w.framework.narrow_weights_twice)
     return {tensor_cast_one_order, 1};
   if (w.compute != DType::nvfp4 || !fused) return {tensor_cast, 1};
-  constexpr double four_bits = 0.5 + 1.0 / 16;
   const int reads = w.framework.quantizes_apart ? 3 : 2;
-  return {2 * reads + 2 * four_bits, reads + (gradient ? 1 : 0)};
+  return {2 * reads + 2 * four_bit_bytes, reads + (gradient ? 1 : 0)};
+}
+
+bool casts_by_torchao(const Workload& w) {
+  return w.compute == DType::nvfp4 && w.framework.weight_cast != WeightCast::once;
+}
+
+void cast_four_bits(std::vector<Kernel>& pass, FourBitOperand what, bool of_experts, double n) {
+  const bool weight = what == FourBitOperand::weight, gradient = what == FourBitOperand::gradient;
+  const double search = weight ? 0 : of_experts ? experts_search_cycles : search_cycles;
+  const double stochastic = of_experts ? experts_stochastic_cycles : stochastic_cycles;
+  const double nearest = of_experts ? experts_nearest_cycles : nearest_cycles;
+  const double weights = of_experts ? experts_weight_cycles : weight_cycles;
+  const double write = weight ? weights : gradient ? stochastic : nearest;
+  pass.emplace_back(computed_cast(largest_value, search, n, 1));
+  // Stochastic rounding draws where the random numbers of rows and columns begin.
+  pass.emplace_back(computed_cast(2 + 2 * four_bit_bytes, write, n, gradient ? 3 : 1));
 }
 
 bool GraphBuilder::scales_rows() const {
@@ -99,9 +135,8 @@ void GraphBuilder::cast_weight(Operator& op, std::int64_t weights) {
     op.backward.push_back(traffic(narrow_transpose * n, 1));
     return;
   }
-  const double each = one_way_cast(workload_.compute);
-  op.forward.push_back(traffic((each + (blocks ? 0 : largest_value)) * n, blocks ? 1 : 2));
-  op.backward.push_back(traffic(each * n, 1));
+  op.forward.push_back(traffic((one_way_cast + (blocks ? 0 : largest_value)) * n, blocks ? 1 : 2));
+  op.backward.push_back(traffic(one_way_cast * n, 1));
 }
 
 TensorIndex GraphBuilder::narrow_input(std::int64_t elements, DType narrow) {
@@ -131,10 +166,9 @@ void GraphBuilder::save_narrow(Operator& op, TensorIndex source, std::int64_t we
 // As `cast_operands`, where nothing 8-bit outlives a pass and scales are of blocks.
 void GraphBuilder::cast_blocks_apart(Operator& op, bool first, const ProductShape& p) {
   const double inputs = as_double(p.rows * p.in), outputs = as_double(p.rows * p.out);
-  const double each = one_way_cast(workload_.compute);
-  if (first) op.forward.push_back(traffic(each * inputs, 1));
-  op.backward.push_back(traffic(2 * each * outputs, 2));
-  if (first && trains_base_) op.backward_weight.push_back(traffic(each * inputs, 1));
+  if (first) op.forward.push_back(traffic(one_way_cast * inputs, 1));
+  op.backward.push_back(traffic(2 * one_way_cast * outputs, 2));
+  if (first && trains_base_) op.backward_weight.push_back(traffic(one_way_cast * inputs, 1));
 }
 
 void GraphBuilder::cast_operands(Operator& op, TensorIndex x, const ProductShape& p) {
@@ -145,6 +179,12 @@ void GraphBuilder::cast_operands(Operator& op, TensorIndex x, const ProductShape
   const std::int64_t inputs = p.rows * p.in, outputs = p.rows * p.out, weights = p.in * p.out;
   const bool first = quantized_input_ != x;
   quantized_input_ = x;
+  if (casts_by_torchao(workload_)) {
+    if (first) cast_four_bits(op.forward, FourBitOperand::input, false, as_double(inputs));
+    cast_four_bits(op.forward, FourBitOperand::weight, false, as_double(weights));
+    cast_four_bits(op.backward, FourBitOperand::gradient, false, as_double(outputs));
+    return;
+  }
   if (!scales_rows()) {
     cast_weight(op, weights);
     if (workload_.framework.weight_cast != WeightCast::once && workload_.compute != DType::fp8)
