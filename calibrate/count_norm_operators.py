@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Counts the operators that eager PyTorch runs for RMSNorm, rotary embedding and SwiGLU.
+"""Counts the operators that eager PyTorch runs for RMSNorm, rotary embedding, SwiGLU and for a
+softmax and a cross-entropy that are written out.
 
 What is counted is every operator that autograd dispatches and that is no view, and the bytes of the
 operands that it reads and writes, per element of the input; and the elements that CUDA would take
 one by one, of element-wise operators whose operands are broadcast or strided, or 16-bit ones that
 are widened (PyTorch aten/src/ATen/native/cuda/CUDALoops.cuh, gpu_kernel_impl; Copy.cu,
-direct_copy_kernel_cuda). simulator/graphs/graph_builder.cpp (eager_norm, fp32_norm) and
-simulator/graphs/attention_graph.cpp (rotate) hold the results.
+direct_copy_kernel_cuda). simulator/graphs/norms.cpp, rotary.cpp and plain_softmax.cpp hold the
+results. Under a dispatch mode PyTorch scatters the gradient of a maximum and of a choice out of
+place, a tensor read and one written that it does not move otherwise; a choice is counted as if it
+read all that it chooses from.
 
 Needs torch and transformers (run with 2.3.1 and 4.38.2, and with 2.4.1 and 4.44.2, on a CPU); no
 GPU:
@@ -88,7 +91,36 @@ def leaf(*shape, dtype=torch.bfloat16):
     return torch.randn(*shape, dtype=dtype, requires_grad=True)
 
 
+def shifted(x):
+    return x - torch.max(x, dim=-1, keepdim=True)[0]
+
+
+def written_out_softmax(scores, mask):
+    exponentials = torch.exp(shifted(torch.where(mask, scores / 8, float("-inf"))))
+    return exponentials / torch.sum(exponentials, dim=-1, keepdim=True)
+
+
+def written_out_loss(logits, targets):
+    less = shifted(logits)
+    logs = less - torch.log(torch.sum(torch.exp(less), dim=-1, keepdim=True))
+    return torch.mean(torch.gather(-logs, -1, targets))
+
+
+def report_written_out():
+    queries, vocabulary = 128, 1000
+    mask = torch.ones(queries, queries, dtype=torch.bool).tril()
+    for dtype in (torch.float32, torch.bfloat16):
+        scores = leaf(4, 8, queries, queries, dtype=dtype)
+        report(f"softmax written out, {dtype}", lambda s: written_out_softmax(s, mask), [scores],
+               scores.numel())
+        logits = leaf(queries, vocabulary, dtype=dtype)
+        targets = torch.randint(0, vocabulary, (queries, 1))
+        report(f"loss written out, {dtype}", lambda x: written_out_loss(x, targets), [logits],
+               logits.numel())
+
+
 def main():
+    report_written_out()
     tokens, width = 2048, 4096
     for name, dtype, trained in (
         ("RMSNorm, 16 bits", torch.bfloat16, True),

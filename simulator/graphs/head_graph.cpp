@@ -7,6 +7,7 @@
 #include "simulator/graphs/gathered_logits.hpp"
 #include "simulator/graphs/layer_graph.hpp"
 #include "simulator/graphs/loss_traffic.hpp"
+#include "simulator/graphs/plain_softmax.hpp"
 #include "simulator/graphs/sliced_head.hpp"
 
 namespace shardwise {
@@ -110,6 +111,7 @@ void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
   const TensorIndex log_softmax = logit_tensor(b, "log_softmax", l, e, e);
   const double width = static_cast<double>(e);
   Operator op = loss_operator("log_softmax", l, row_passes(l.width * e) * width, 4 * width, 1);
+  if (f.plain_softmax) run_plain_log_softmax(op, as_double(l.rows * l.width), width);
   // The forward function still has its 16-bit logits, unless the cast has kept them.
   const std::int64_t named = upcasts && f.upcasts_in_loss && !f.output_holds_logits ? 2 : 0;
   op.forward_temporary = Bytes((e * f.loss_fp32_temporaries + named) * l.rows * l.width);

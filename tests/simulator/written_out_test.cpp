@@ -40,6 +40,13 @@ std::int64_t bytes_moved_by(const std::vector<Kernel>& kernels) {
   return bytes;
 }
 
+std::int64_t taken_singly(const std::vector<Kernel>& kernels) {
+  std::int64_t elements = 0;
+  for (const Kernel& k : kernels)
+    if (const auto* m = std::get_if<MemoryWork>(&k)) elements += m->singly;
+  return elements;
+}
+
 // Eight heads over 128 tokens.
 Workload eager_recipe(WeightRecipe weights, DType compute) {
   Workload w = pretraining(llama(2, 512, 8, 8, 1408, 1000), 128);
@@ -53,8 +60,9 @@ Workload eager_recipe(WeightRecipe weights, DType compute) {
 }  // namespace
 
 // 8 x 128 x 128 scores. In fp32 the exponentials are kept beside the weights that the product
-// reads, 4 bytes more for each; 48 bytes of each move forward and 120 backward, and what attention
-// runs beside its scores anyway is the same in both.
+// reads, 4 bytes more for each; 48 bytes of each move forward and 112 backward, and what attention
+// runs beside its scores anyway is the same in both. Forward mask, difference and quotient take it
+// alone, backward three quotients, the sum of both and the mask.
 TEST_CASE("A softmax of PyTorch's operators keeps its exponentials", "[written_out]") {
   constexpr std::int64_t scores = 8 * 128 * 128;
   Workload w = eager_recipe(WeightRecipe::fp32, DType::fp32);
@@ -64,7 +72,9 @@ TEST_CASE("A softmax of PyTorch's operators keeps its exponentials", "[written_o
   const Operator &one = named(whole, "attention"), &many = named(parts, "attention");
   CHECK(kept(parts, many) - kept(whole, one) == 4 * scores);
   CHECK(bytes_moved_by(many.forward) - bytes_moved_by(one.forward) == 48 * scores);
-  CHECK(bytes_moved_by(many.backward) - bytes_moved_by(one.backward) == 120 * scores);
+  CHECK(bytes_moved_by(many.backward) - bytes_moved_by(one.backward) == 112 * scores);
+  CHECK(taken_singly(many.forward) - taken_singly(one.forward) == 3 * scores);
+  CHECK(taken_singly(many.backward) - taken_singly(one.backward) == 5 * scores);
   const auto products_alone = [](const Operator& op) {
     for (const Kernel& k : op.forward)
       if (const auto* a = std::get_if<AttentionWork>(&k)) return a->products_alone;
@@ -74,6 +84,20 @@ TEST_CASE("A softmax of PyTorch's operators keeps its exponentials", "[written_o
   CHECK_FALSE(products_alone(one));
   w.framework.kernels = KernelStyle::compiled;  // which makes one kernel of them
   CHECK_FALSE(products_alone(named(block_graph(w, plan_of(1), {}), "attention")));
+}
+
+// 128 x 1,000 logits in fp32: ten values of each move forward, two of them taken one by one as
+// maximum and sum are one for a row; backward seventeen, one taken so.
+TEST_CASE("A log-softmax of PyTorch's operators moves what it writes in between", "[written_out]") {
+  constexpr std::int64_t logits = 128 * 1000;
+  Workload w = eager_recipe(WeightRecipe::fp32, DType::fp32);
+  w.framework.loss = LossKind::dense;
+  w.framework.plain_softmax = true;
+  const Operator op = named(head_graph(w, plan_of(1), {}), "log_softmax");
+  CHECK(bytes_moved_by(op.forward) == 10 * 4 * logits);
+  CHECK(bytes_moved_by(op.backward) == 17 * 4 * logits);
+  CHECK(taken_singly(op.forward) == 2 * logits);
+  CHECK(taken_singly(op.backward) == logits);
 }
 
 // Two selections more: torch.where reads and writes a score, 4 + 4 bytes, twice, and a mask of one
