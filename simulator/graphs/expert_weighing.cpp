@@ -1,28 +1,43 @@
 #include "simulator/graphs/expert_weighing.hpp"
 
+#include <vector>
+
 namespace shardwise {
+namespace {
+
+// Operators of PyTorch's own: those that take `elements` one by one, as an operand is broadcast,
+// strided or widened, and the others.
+std::vector<Kernel> own_operators(double singly, int launches, double elements, double others,
+                                  int other_launches) {
+  MemoryWork alone = one_by_one(singly, launches, elements), rest = traffic(others, other_launches);
+  alone.plain = rest.plain = true;
+  return {alone, rest};
+}
+
+}  // namespace
 
 // t + b p for the tokens t of every expert, its bias b and their probabilities p, then all in one
 // tensor again (megatron/core/transformer/moe/experts.py, TEGroupedMLP._apply_bias): operators of
 // PyTorch's own, counted with their bytes per element by calibrate/count_expert_operators.py. With
 // the fp32 probabilities that DeepEP and HybridEP ask for, everything between is fp32. Backward
 // adds each gradient of both biases to the one that is kept. A graph of the whole step cannot hold
-// it: there the products add the bias themselves.
+// it: there the products add the bias themselves. b p broadcasts both, its sum with t and the
+// gradient's copy widen, and so do backward's products with b and p.
 TensorIndex add_weighted_bias(GraphBuilder& b, TensorIndex x, std::int64_t elements, int experts) {
   const Workload& w = b.workload();
   if (!w.model.biases.experts || !w.framework.weighs_expert_bias || w.step_is_graph) return x;
   const bool wide = w.framework.dispatches_once;
   const auto n = static_cast<double>(elements);
-  const auto plain = [&](double each, int launches) {
-    return MemoryWork{ceil_bytes(each * n), launches, MemoryAccess::streaming, true};
-  };
   Operator op;
   op.name = "expert_bias";
   op.inputs = {x};
   op.outputs = {b.tensor("expert_bias", elements)};
-  op.forward = {plain(wide ? 28 : 12, 2 * experts + (wide ? 2 : 1))};
-  op.backward = {plain(wide ? 40 : 16, (wide ? 6 : 4) * experts + (wide ? 3 : 2))};
-  if (b.trains_base()) op.backward_weight = {plain(0, 2 * experts)};
+  op.forward = wide ? own_operators(14 * n, 2 * experts, 2 * n, 14 * n, 2)
+                    : own_operators(2 * n, experts, n, 10 * n, experts + 1);
+  op.backward = wide ? own_operators(22 * n, 2 * experts + 1, 3 * n, 18 * n, 4 * experts + 2)
+                     : own_operators(8 * n, 2 * experts, 2 * n, 8 * n, 2 * experts + 2);
+  if (b.trains_base())
+    op.backward_weight = {MemoryWork{Bytes(0), 2 * experts, MemoryAccess::streaming, true}};
   op.forward_temporary = Bytes((wide ? 8 : 2) * elements);
   op.backward_temporary = op.forward_temporary;
   const TensorIndex out = op.outputs.front();
@@ -33,11 +48,12 @@ TensorIndex add_weighted_bias(GraphBuilder& b, TensorIndex x, std::int64_t eleme
 // gpt-oss bounds gate and up before its activation: operators of PyTorch's own before the fused one
 // (chunk, two clamps and a cat in weighted_bias_quick_geglu_impl of Megatron-LM @d98e8a64dd
 // megatron/core/fusions/fused_bias_geglu.py), counted with their bytes per element of the result by
-// calibrate/count_expert_operators.py. It also makes a tensor of one number for the GPU, which is a
-// copy that blocks (PyTorch torch/csrc/utils/tensor_new.cpp, internal_new_from_data, and
-// aten/src/ATen/native/cuda/Copy.cu). No other model has biases in its experts. The grouped MLP in
-// one kernel, that a step in one graph has, bounds them itself (Transformer Engine's
-// ScaledClampedQGeGLU).
+// calibrate/count_expert_operators.py; both halves of the tensor and of its gradient are strided,
+// which clamps, comparisons and selections take one by one. It also makes a tensor of one number
+// for the GPU, which is a copy that blocks (PyTorch torch/csrc/utils/tensor_new.cpp,
+// internal_new_from_data, and aten/src/ATen/native/cuda/Copy.cu). No other model has biases in its
+// experts. The grouped MLP in one kernel, that a step in one graph has, bounds them itself
+// (Transformer Engine's ScaledClampedQGeGLU).
 TensorIndex clamp_activation(GraphBuilder& b, TensorIndex up, std::int64_t elements) {
   const Workload& w = b.workload();
   if (!w.model.biases.experts || !w.framework.weighs_expert_bias || w.step_is_graph) return up;
@@ -48,8 +64,9 @@ TensorIndex clamp_activation(GraphBuilder& b, TensorIndex up, std::int64_t eleme
   op.inputs = {up};
   op.outputs = {out};
   op.saves = {up};
-  op.forward = {MemoryWork{ceil_bytes(16 * n), 3, MemoryAccess::streaming, true}, ReadBack{}};
-  op.backward = {MemoryWork{ceil_bytes(30 * n), 9, MemoryAccess::streaming, true}};
+  op.forward = own_operators(8 * n, 2, 2 * n, 8 * n, 1);
+  op.forward.emplace_back(ReadBack{});
+  op.backward = own_operators(19 * n, 5, 5 * n, 11 * n, 4);
   b.add(std::move(op));
   return out;
 }
@@ -78,22 +95,28 @@ TensorIndex add_bias_alone(GraphBuilder& b, TensorIndex x, std::int64_t elements
 // value is clamped from above and, the others, from both sides; times a constant, sigmoid, mul; add
 // one, mul. Of an element of the result, of 16 bits, 32 bytes by seven operators; backward 90 by
 // eighteen, as counted under a dispatch mode: comparisons and where, two zeros that the slices'
-// gradients are copied into, and their sum. torchtitan's take 30 and 104.
+// gradients are copied into, and their sum. torchtitan's take 30 and 104. What is clamped and
+// compared is strided, and taken one by one.
 TensorIndex clamped_swish(GraphBuilder& b, TensorIndex up, std::int64_t elements, int calls) {
   struct Passes {
     double forward, backward;  // tensors that are read or written
     int operators, gradients;
+    std::int64_t singly = 0, back_singly = 0;  // elements, of each of the result
   };
   const auto n = static_cast<double>(elements * b.element());
   const auto made = [&](std::vector<TensorIndex> from, bool kept, const Passes& p) {
     const std::vector<TensorIndex> saves = kept ? from : std::vector<TensorIndex>{};
     const TensorIndex out = b.pointwise("expert_activation", std::move(from), saves, elements,
                                         p.forward * n, p.backward * n, p.operators * calls);
-    std::get<MemoryWork>(b.last().backward.front()).launches = p.gradients * calls;
+    auto& back = std::get<MemoryWork>(b.last().backward.front());
+    back.launches = p.gradients * calls;
+    back.singly = p.back_singly * elements;
+    std::get<MemoryWork>(b.last().forward.front()).singly = p.singly * elements;
     return out;
   };
-  const TensorIndex gate = made({up}, true, {2, 4 + 4, 1, 4});
-  const TensorIndex linear = made({up}, true, {2, 7 + 4, 1, 6});  // the sum of both is the graph's
+  const TensorIndex gate = made({up}, true, {2, 4 + 4, 1, 4, 1, 3});
+  const TensorIndex linear =
+      made({up}, true, {2, 7 + 4, 1, 6, 1, 4});  // the sum of both is the graph's
   const TensorIndex sigmoid = made({gate}, false, {4, 5, 2, 2});
   const TensorIndex swish = made({gate, sigmoid}, true, {3, 6, 1, 2});  // and so here
   const TensorIndex more = made({linear}, false, {2, 0, 1, 0});
@@ -104,8 +127,9 @@ TensorIndex clamped_swish(GraphBuilder& b, TensorIndex up, std::int64_t elements
 // kernel (pytorch/torchtitan @25c9530c1 torchtitan/models/common/token_dispatcher.py, combine;
 // @v0.2.0 torchtitan/models/moe/moe.py, before the experts or after them): 6 + 8 + 6 bytes of an
 // element. Backward: the casts' 6 + 6, the row's gradient 8, the score's product 12 and its sum 4.
-// The multiplication keeps the fp32 rows. A compiler makes one kernel of them, 4 and 6 bytes, if it
-// is let: until 2026 the dispatch is left out (v0.2.2 models/llama4/infra/parallelize.py:626).
+// The casts to fp32 and the products with a row's score take elements one by one. The
+// multiplication keeps the fp32 rows. A compiler makes one kernel of them, 4 and 6 bytes, if it is
+// let: until 2026 the dispatch is left out (v0.2.2 models/llama4/infra/parallelize.py:626).
 TensorIndex weigh_rows(GraphBuilder& b, TensorIndex rows, TensorIndex scores,
                        std::int64_t elements) {
   const auto n = static_cast<double>(elements);
@@ -119,8 +143,8 @@ TensorIndex weigh_rows(GraphBuilder& b, TensorIndex rows, TensorIndex scores,
   op.outputs = {b.tensor_bytes("wide_rows", wide.value, MemoryCategory::activations, 0),
                 b.tensor("weighted_rows", elements)};
   op.saves = {op.outputs.front(), scores};
-  op.forward = {MemoryWork{ceil_bytes(20 * n), 3, MemoryAccess::streaming, true}};
-  op.backward = {MemoryWork{ceil_bytes(36 * n), 5, MemoryAccess::streaming, true}};
+  op.forward = own_operators(14 * n, 2, 2 * n, 6 * n, 1);
+  op.backward = own_operators(14 * n, 2, 2 * n, 22 * n, 3);
   op.forward_temporary = wide;
   op.backward_temporary = Bytes(2 * wide.value);
   op.backward_temporaries = 2;
