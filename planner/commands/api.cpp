@@ -1,6 +1,7 @@
 #include "planner/commands/api.hpp"
 
 #include <array>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "catalog/huggingface.hpp"

@@ -1,6 +1,7 @@
 #include "planner/commands/catalog.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "catalog/device_profile.hpp"

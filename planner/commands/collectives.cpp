@@ -1,6 +1,7 @@
 #include "planner/commands/collectives.hpp"
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "catalog/json_document.hpp"

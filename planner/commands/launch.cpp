@@ -1,6 +1,7 @@
 #include "planner/commands/launch.hpp"
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "planner/figures.hpp"
 #include "planner/launch/written_folder.hpp"

@@ -1,6 +1,7 @@
 #include "planner/commands/models.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <span>
 
 #include "planner/answers/models_answer.hpp"

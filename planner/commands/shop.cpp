@@ -1,6 +1,7 @@
 #include "planner/commands/shop.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <span>
 
 #include "planner/answers/shop_answer.hpp"

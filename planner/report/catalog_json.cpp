@@ -1,6 +1,7 @@
 #include "planner/report/catalog_json.hpp"
 
 #include <array>
+#include <nlohmann/json.hpp>
 #include <string>
 
 namespace shardwise {

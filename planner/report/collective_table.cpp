@@ -1,6 +1,7 @@
 #include "planner/report/collective_table.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "planner/figures.hpp"
 #include "planner/report/table.hpp"

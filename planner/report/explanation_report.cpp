@@ -1,6 +1,7 @@
 #include "planner/report/explanation_report.hpp"
 
 #include <array>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "planner/figures.hpp"

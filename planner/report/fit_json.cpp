@@ -1,5 +1,7 @@
 #include "planner/report/fit_json.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "planner/answers/plan_starts.hpp"
 #include "planner/report/explanation_report.hpp"
 #include "planner/report/length_report.hpp"

@@ -2,7 +2,7 @@
 // Keys carry their unit; GiB = 2^30 bytes.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "planner/forecast/forecast.hpp"
 #include "planner/request/resolved_request.hpp"

@@ -1,5 +1,7 @@
 #include "planner/report/length_report.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "planner/figures.hpp"
 #include "planner/sentence.hpp"
 

@@ -1,6 +1,7 @@
 #include "planner/report/outlook_report.hpp"
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "planner/figures.hpp"
 #include "planner/sentence.hpp"

@@ -1,6 +1,7 @@
 #include "planner/report/request_json.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "planner/request/request_field.hpp"

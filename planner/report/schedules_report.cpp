@@ -1,6 +1,7 @@
 #include "planner/report/schedules_report.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "planner/figures.hpp"
 #include "planner/report/output.hpp"

@@ -1,5 +1,7 @@
 #include "planner/report/simulate_json.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "planner/forecast/rank_account.hpp"
 #include "planner/report/collective_table.hpp"
 #include "planner/report/explanation_report.hpp"

@@ -1,6 +1,7 @@
 #include "planner/report/timeline_json.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>

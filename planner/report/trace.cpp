@@ -1,6 +1,7 @@
 #include "planner/report/trace.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>

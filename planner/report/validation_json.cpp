@@ -1,5 +1,7 @@
 #include "planner/report/validation_json.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "planner/report/output.hpp"
 
 namespace shardwise {

@@ -1,5 +1,7 @@
 #include "planner/report/why_not_report.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "planner/sentence.hpp"
 
 namespace shardwise {

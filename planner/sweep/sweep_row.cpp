@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "catalog/require.hpp"
 #include "planner/report/request_json.hpp"

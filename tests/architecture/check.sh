@@ -54,7 +54,7 @@ calibration_command='^planner/(commands/calibrate|report/calibration_)[a-z_]*\.(
 
 # <third-party headers> | <the only files that may include them>
 fences=(
-  '^nlohmann/ | ^catalog/json_document\.cpp$|^planner/(report|commands)/|^tests/'
+  '^nlohmann/ | ^catalog/json_document\.cpp$|^planner/(report|commands|sweep)/|^tests/'
   '^boost/ | ^simulator/|^tests/'
   '^CLI/ | ^planner/(commands/|main\.cpp$|serve/main\.cpp$|sweep/mpi/main\.cpp$)|^tests/'
   '^httplib\.h | ^planner/serve/bounded_server\.hpp$'

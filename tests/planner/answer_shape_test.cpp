@@ -1,5 +1,6 @@
 // The same thing under the same key, whichever command tells it.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "catalog/find.hpp"

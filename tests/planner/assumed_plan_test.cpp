@@ -1,4 +1,5 @@
 // What is told of a plan, or a part of one, that nobody named.
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "planner/commands/compare.hpp"

@@ -1,5 +1,6 @@
 #include "planner/report/catalog_json.hpp"
 
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "planner/commands/catalog.hpp"

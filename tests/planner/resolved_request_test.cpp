@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "catalog/huggingface.hpp"
 #include "planner/choice/workload_choice.hpp"

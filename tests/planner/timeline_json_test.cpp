@@ -2,6 +2,7 @@
 #include "planner/report/timeline_json.hpp"
 
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "tests/catch.hpp"
 #include "tests/planner/recorded_plans.hpp"

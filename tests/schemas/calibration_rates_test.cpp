@@ -1,5 +1,7 @@
 #include "planner/report/calibration_rates.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "tests/catch.hpp"
 
 namespace shardwise {
