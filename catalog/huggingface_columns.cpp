@@ -259,7 +259,8 @@ void refuse_flags(JsonReader& config, const ConfigFamily& family) {
 
 // The config may name another function than its configuration class does.
 MlpFunction mlp_function(JsonReader& config, const ConfigFamily& family) {
-  if (family.code.mlp == MlpFunction::keeps_input) return family.code.mlp;
+  if (family.code.mlp == MlpFunction::keeps_input || family.code.mlp == MlpFunction::computes_again)
+    return family.code.mlp;
   for (const std::string_view key : {"activation_function", "hidden_act"}) {
     const std::string name = config.maybe_text(key).value_or("");
     if (name == "gelu_new" || name == "gelu_fast") return MlpFunction::written_out;

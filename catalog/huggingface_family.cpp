@@ -90,6 +90,7 @@ constexpr PositionKind learned = PositionKind::learned;
 constexpr ModelCode gemma2_code{.wide_norms = true, .caps_scores = true};
 constexpr ModelCode written_out_gelu{.mlp = MlpFunction::written_out};
 constexpr ModelCode relu_code{.mlp = MlpFunction::keeps_result};
+constexpr ModelCode bloom_code{.mlp = MlpFunction::computes_again, .fused_qkv = true};
 constexpr ModelCode gpt2_code{
     .mlp = MlpFunction::written_out,
     .fused_qkv = true,
@@ -239,7 +240,7 @@ constexpr auto dense_rows = std::to_array<ConfigFamily>({
      .code = relu_code, .details = config_details::opt},
     {.model_type = "bloom", .keys = &bloom_keys, .ffn_per_hidden = 4, .gated = false,
      .tied = true, .norms = bloom_norms, .biases = every_bias, .position = PositionKind::alibi,
-     .code = fused_qkv},
+     .code = bloom_code},
     {.model_type = "falcon", .keys = &falcon_keys, .ffn_per_hidden = 4, .gated = false,
      .tied = true, .norms = layer_norms, .bias_keys = {BiasKey{"bias", every_bias, false}},
      .details = config_details::falcon},

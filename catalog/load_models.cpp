@@ -20,9 +20,10 @@ namespace {
 constexpr std::string_view aliases_file = "aliases.json";
 constexpr std::string_view unsupported_file = "unsupported.json";  // unsupported_model.hpp
 
-constexpr Choices<MlpFunction, 3> mlp_functions{{{"keeps_input", MlpFunction::keeps_input},
+constexpr Choices<MlpFunction, 4> mlp_functions{{{"keeps_input", MlpFunction::keeps_input},
                                                  {"keeps_result", MlpFunction::keeps_result},
-                                                 {"written_out", MlpFunction::written_out}}};
+                                                 {"written_out", MlpFunction::written_out},
+                                                 {"computes_again", MlpFunction::computes_again}}};
 constexpr Choices<bool Biases::*, 6> bias_names{{{"qkv", &Biases::qkv},
                                                  {"o", &Biases::o},
                                                  {"mlp", &Biases::mlp},

@@ -61,9 +61,10 @@ struct Norms {
 
 // What the element-wise function of an MLP that is not gated keeps for backward.
 enum class MlpFunction {
-  keeps_input,   // one kernel, which reads its input again: GELU, SiLU
-  keeps_result,  // ReLU
-  written_out,   // tanh's formula of GELU, operator by operator ("gelu_new")
+  keeps_input,     // one kernel, which reads its input again: GELU, SiLU
+  keeps_result,    // ReLU
+  written_out,     // tanh's formula of GELU, operator by operator ("gelu_new")
+  computes_again,  // the same, of which only the input is kept: BLOOM's
 };
 
 // How the class of the model in transformers is written, where that bears on what is kept for

@@ -53,6 +53,25 @@ TEST_CASE("what an MLP's function keeps", "[model_code]") {
   CHECK(saved_with(w, {.mlp = MlpFunction::written_out}) == saved_by_code(w));
 }
 
+// BLOOM's keeps its input alone, as one kernel would, and moves 21 values of 2 B forward in nine
+// operators, 44 backward in eighteen, where the kernel moves 2 and 3.
+TEST_CASE("an MLP's function that is computed again in backward", "[model_code]") {
+  Workload w = eager_workload(gpt(2, h, 8));
+  const std::int64_t kernel = saved_by_code(w);
+  CHECK(saved_with(w, {.mlp = MlpFunction::computes_again}) == kernel);
+  w.model.code.mlp = MlpFunction::computes_again;
+  const LayerGraph graph = block_graph(w, plan_of(1), {});
+  const auto work = [&](std::vector<Kernel> Operator::*pass) {
+    for (const Operator& op : graph.operators)
+      if (op.name == "gelu") return std::get<MemoryWork>((op.*pass).front());
+    return MemoryWork{};
+  };
+  CHECK(work(&Operator::forward).moved.value == 21 * 2 * code_tokens * f);
+  CHECK(work(&Operator::forward).launches == 9);
+  CHECK(work(&Operator::backward).moved.value == 44 * 2 * code_tokens * f);
+  CHECK(work(&Operator::backward).launches == 18);
+}
+
 // 8 heads, 256 keys for every token: 4 B of each score less, but under autocast, which has every
 // softmax in fp32.
 TEST_CASE("a softmax in the format of its scores keeps no fp32 copy", "[model_code]") {
@@ -176,6 +195,7 @@ TEST_CASE("eager experts keep the activated gate", "[model_code]") {
 TEST_CASE("families say how their classes are written", "[model_code]") {
   CHECK(config_family("gpt2")->code.mlp == MlpFunction::written_out);
   CHECK(config_family("opt")->code.mlp == MlpFunction::keeps_result);
+  CHECK(config_family("bloom")->code.mlp == MlpFunction::computes_again);
   CHECK(config_family("gemma")->code.wide_norms);
   CHECK(config_family("gemma2")->code.caps_scores);
   CHECK(config_family("phi3")->code.fused_qkv);
