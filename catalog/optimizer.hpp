@@ -42,7 +42,7 @@ struct OptimizerRow {
 };
 
 // Ranks are the Trainer's own (transformers 5.23 trainer_optimizer.py).
-inline constexpr std::array<OptimizerRow, 24> optimizer_rows{{
+inline constexpr std::array<OptimizerRow, 27> optimizer_rows{{
     {"adamw", 2, StateFormat::follows_master, false, 0, false,
      "arXiv 1711.05101 algorithm 2; pytorch torch/optim/adam.py keeps exp_avg, exp_avg_sq"},
     {"adamw-bf16-states", 2, StateFormat::bf16, false, 0, false,
@@ -93,6 +93,15 @@ inline constexpr std::array<OptimizerRow, 24> optimizer_rows{{
      "galore-torch 1.0 adamw.py, galore_projector.py; arXiv 2403.03507 table 1", StepValues{1, 2}},
     {"galore-adamw8bit", 2, StateFormat::blockwise_8bit, false, 128, false,
      "galore-torch 1.0 adamw8bit.py, galore_projector.py; arXiv 2403.03507"},
+    {"galore-adamw-layerwise", 2, StateFormat::follows_master, false, 128, false,
+     "transformers 5.23 trainer_optimizer.py, _setup_low_rank_optimizer: an optimizer of its own "
+     "for each parameter, which steps when its gradient is there",
+     StepValues{1, 2}, true},
+    {"galore-adamw8bit-layerwise", 2, StateFormat::blockwise_8bit, false, 128, false,
+     "the same; galore-torch 1.0 adamw8bit.py: a copy of the weight, the update in full",
+     StepValues{1, 2}, true},
+    {"apollo-adamw-layerwise", 2, StateFormat::follows_master, false, 128, false,
+     "the same of apollo-torch", StepValues{1, 2}, true},
     {"apollo-adamw", 2, StateFormat::follows_master, false, 128, false,
      "apollo-torch 1.0.3 apollo.py, random_projector.py (which keeps its matrix)",
      StepValues{1, 2}},

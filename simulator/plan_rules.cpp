@@ -258,6 +258,15 @@ Broken accumulates(const Case& k) {
          text(k.p.microbatches);
 }
 
+// transformers refuses them where its processes are several (trainer_optimizer.py,
+// _setup_low_rank_optimizer: "does not support DDP at this time").
+Broken steps_by_layer_alone(const Case& k) {
+  if (!k.w.optimizer->name.ends_with("-layerwise") || k.p.data * k.p.context == 1)
+    return std::nullopt;
+  return std::string(k.w.optimizer->name) +
+         " steps in one process, without data parallelism: dp must be 1, got " + text(k.p.data);
+}
+
 Broken format_exists(const Case& k) {
   for (const NodeGroup& g : k.c.groups) {
     const bool narrow = bytes_per_element(k.w.compute) < 2.0;
@@ -306,26 +315,14 @@ Problems plan_problems(const Workload& workload, const ParallelPlan& plan, const
   const Case k{workload, plan, cluster};
   Problems problems;
   if (const Broken broken = positive(k)) return {Problem{ProblemKind::request, "--plan", *broken}};
-  constexpr std::array rules{multiplies_out,
-                             steps_over_so_many,
-                             tensor_divides,
-                             context_divides,
-                             heads_are_dealt,
-                             stages_hold_layers,
-                             schedule_runs,
-                             experts_divide,
-                             experts_split_sequences,
-                             shards_divide,
-                             batch_is_divisible,
-                             compression_known,
-                             swaps_what_is_offloaded,
-                             splits_within_a_node,
-                             says_what_it_shards,
-                             framework_runs,
-                             accumulates,
-                             format_exists,
-                             recompute_known,
-                             offloads_to_other_memory};
+  constexpr std::array rules{
+      multiplies_out,          steps_over_so_many,   tensor_divides,
+      context_divides,         heads_are_dealt,      stages_hold_layers,
+      schedule_runs,           experts_divide,       experts_split_sequences,
+      shards_divide,           batch_is_divisible,   compression_known,
+      swaps_what_is_offloaded, splits_within_a_node, says_what_it_shards,
+      framework_runs,          accumulates,          steps_by_layer_alone,
+      format_exists,           recompute_known,      offloads_to_other_memory};
   for (const auto rule : rules)
     if (const Broken broken = rule(k))
       problems.push_back({ProblemKind::request, "--plan", *broken});
