@@ -76,8 +76,11 @@ struct Workload {
   }
   std::int64_t tokens_per_sample() const { return std::int64_t{sequence} * sequences_per_sample; }
 
+  // A loss in slices of the tokens is the next token's: log-probabilities of answers are taken of
+  // whole logits (trl 1.14.1 trl/trainer/dpo_trainer.py, _compute_loss, without Liger).
   void prefer(const PreferenceRow* row) {
     preference = row;
+    if (row != nullptr && framework.loss == LossKind::chunked) framework.loss = LossKind::dense;
     sequences_per_sample = row != nullptr ? row->sequences : 1;
   }
 

@@ -97,6 +97,19 @@ TEST_CASE("a reference's pass makes no gradients of slices", "[preference]") {
   CHECK((dpo - simpo).value < simpo.value / 3);
 }
 
+// TRL takes the next token's loss in slices; answers' log-probabilities want whole logits. Liger's
+// kernel for pairs is one in slices as well.
+TEST_CASE("answers are weighed by whole logits", "[preference]") {
+  Workload w = tuned("");
+  for (const LossKind loss : {LossKind::chunked, LossKind::fused_linear}) {
+    w.framework.loss = loss;
+    w.prefer(nullptr);
+    CHECK(w.framework.loss == loss);
+    w.prefer(preference_named("dpo"));
+    CHECK(w.framework.loss == (loss == LossKind::chunked ? LossKind::dense : loss));
+  }
+}
+
 // Where weights stay gathered after a pass, adapters' base is there for the reference as well; of a
 // model that is trained whole the reference is another one.
 TEST_CASE("the base under adapters is gathered once", "[preference]") {
