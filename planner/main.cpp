@@ -206,7 +206,7 @@ std::optional<std::string> unknown_flag(const CLI::App& app, int argc, char** ar
 struct ForeignFlag {
   std::string_view flag, meant;
 };
-constexpr std::array<ForeignFlag, 36> foreign_flags{
+constexpr std::array<ForeignFlag, 41> foreign_flags{
     {{"--model", "MODEL without a flag"},
      {"-m", "--method, or MODEL without a flag"},
      {"--lora", "--method lora"},
@@ -241,6 +241,11 @@ constexpr std::array<ForeignFlag, 36> foreign_flags{
      {"--ram", "--host-ram"},
      {"--epochs", "--samples (epochs times as many)"},
      {"--lora-r", "--lora-rank"},
+     {"--gradient-checkpointing", "--recompute (full or none)"},
+     {"--activation-checkpointing", "--recompute (full or none)"},
+     {"--load-in-4bit", "--method qlora"},
+     {"--load-in-8bit", "--method qlora --quantization int8"},
+     {"--per-device-train-batch-size", "--microbatch"},
      {"--quant", "--quantization"},
      {"--vram", "--gpus (1x24GB)"}}};
 

@@ -239,27 +239,38 @@ bool within_reach(const AdviceTrial& t, Bytes host_ram) {
 }
 
 // Where the framework leaves too much on the GPU for that (gradients, copies of the weights), the
-// one that is written for it.
-void offloading_elsewhere(AdviceTrial& t) {
+// one that is written for it. False where that is no answer either.
+bool offloading_elsewhere(AdviceTrial& t) {
   const Request& asked = t.request.asked;
-  if (asked.framework || !asked.plans.empty() || !row(t.method).trains_base) return;
-  if (lacking_file(t.request.facts->catalog, offloads_most)) return;
+  if (asked.framework || !asked.plans.empty() || !row(t.method).trains_base) return false;
+  if (lacking_file(t.request.facts->catalog, offloads_most)) return false;
   ResolvedRequest r = t.request;
   r.asked.framework = std::string(offloads_most);
   r.asked.offload = Offload{true, true, false};
   r.host_ram_stated = false;  // the advice says how much it takes
   const auto chosen = choose_fitting(r, t.method, t.cluster);
-  if (!chosen) return;
+  if (!chosen) return false;
   const HostMemory& host = chosen->forecast.host;
-  if (!within_reach(t, std::max(host.steady, std::min(host.load_once, host.load_peak)))) return;
+  if (!within_reach(t, std::max(host.steady, std::min(host.load_once, host.load_peak))))
+    return false;
   record_advice(t,
                 sentence("--framework ", offloads_most, " with offload params+optimizer: both in ",
                          "host RAM (", host_ram_words(host), ")"),
                 *chosen);
+  return true;
+}
+
+// DeepSpeed offloads as part of ZeRO, on one GPU as well: weights with stage 3.
+void offload_by_zero(const Framework& f, ParallelPlan& plan) {
+  const int stage = plan.offload.parameters ? 3 : 2;
+  if (f.cpu_adam && f.max_zero_stage >= stage) plan.zero_stage = std::max(plan.zero_stage, stage);
 }
 
 void offloading(AdviceTrial& t) {
   if (t.request.asked.offload) return;
+  const ParallelPlan& missed = t.question().plan;
+  const bool alone = missed.gpus() == 1 && !t.question().workload.framework.cpu_adam;
+  if (alone && offloading_elsewhere(t)) return;  // no framework of its own that does it
   struct Choice {
     Offload offload;
     const char* words;
@@ -274,6 +285,7 @@ void offloading(AdviceTrial& t) {
     q.plan.offload = choice.offload;
     offload_as_usual(q.workload, q.plan);
     const bool spread = q.plan.data > 1 || q.plan.context > 1;  // no weights of its own to move
+    if (!spread && q.plan.gpus() == 1) offload_by_zero(q.workload.framework, q.plan);
     if (choice.offload.parameters && q.plan.zero_stage < 3 && spread) continue;
     auto chosen = fits_with(t, std::move(q), HostRam::is_named);
     if (!chosen) continue;

@@ -271,6 +271,15 @@ TEST_CASE("one card is told of offloading where its framework leaves too much on
   Request r = request_for("qwen2.5-14b", "4090", {Method::full});
   r.framework = "hf-trainer";
   CHECK(about(missed(r), "hf-deepspeed") == nullptr);
+  // Of 8e9 parameters Accelerate's gradients would leave just room: DeepSpeed's plan is the one
+  // that can be launched, and who names it is told the same one, which shards by stage 3.
+  const Missed small = missed(request_for("llama-3.1-8b", "4090", {Method::full}));
+  REQUIRE(about(small, "--framework hf-deepspeed with offload params+optimizer") != nullptr);
+  Request named = request_for("llama-3.1-8b", "4090", {Method::full});
+  named.framework = "hf-deepspeed";
+  const Missed theirs = missed(named);
+  REQUIRE(about(theirs, "offload params+optimizer") != nullptr);
+  CHECK(parse_plan(about(theirs, "offload params+optimizer")->plan)->zero_stage == 3);
 }
 
 // 26 GB of weights are 13 on each of two cards; 16 bytes x 8.03e9 are 120 GiB: six cards hold those
