@@ -159,6 +159,9 @@ PhraseReading read_phrase(JsonReader& r) {
   p.position = r.maybe_choice("position", position_kinds);
   p.context_kind = r.maybe_choice("context_kind", context_kind_names);
   p.fused_activation = r.maybe_flag("fused_activation");
+  p.writes_activation_out = r.maybe_flag("writes_activation_out");
+  p.half_softmax = r.maybe_flag("half_softmax");
+  p.heads_apart = r.maybe_flag("heads_apart");
   p.liger_kernel = r.maybe_flag("liger_kernel");
   if (r.has("optimizer")) p.optimizer = optimizer(r);
   p.skip = r.maybe_text("skip");

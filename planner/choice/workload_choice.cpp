@@ -161,8 +161,8 @@ void settle_on(const Gpu& gpu, DType compute, Framework& framework) {
   const bool blackwell = gpu.compute_capability >= 10.0;
   if (blackwell && framework.attention_blackwell && framework.attention == AttentionKernel::flash)
     framework.attention = *framework.attention_blackwell;
-  framework.attends_by_operators = framework.attends_by_operators ||
-                                   lacks_sdpa_kernel(gpu, compute, framework);
+  framework.attends_by_operators =
+      framework.attends_by_operators || lacks_sdpa_kernel(gpu, compute, framework);
   framework.attention = attention_on(gpu, compute, framework.attention);
   if (!lacks_flash(gpu)) framework.writes_grouped_attention_out = false;
   if (lacks_grouped_product(gpu)) framework.loops_grouped_products = true;

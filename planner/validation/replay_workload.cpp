@@ -68,6 +68,20 @@ PartialModel partial_model(const ReplayContext& c, const Framework& framework, i
   return p;
 }
 
+// How a model of one's own is written, where its record tells it.
+void write_as_stated(const ReplayContext& c, const Framework& framework, ModelCode& code) {
+  const auto says = [&](auto member) { return stated(c, member).value_or(false); };
+  const bool activation = says(&PhraseReading::writes_activation_out);
+  const bool softmax = says(&PhraseReading::half_softmax);
+  const bool heads = says(&PhraseReading::heads_apart);
+  if (!activation && !softmax && !heads) return;
+  if (!framework.runs_transformers) code = ModelCode{};
+  code.stated = true;
+  if (activation) code.mlp = MlpFunction::written_out;
+  if (softmax) code.half_softmax = true;
+  if (heads) code.heads_apart = true;
+}
+
 Part<Transformer> replay_model(const ReplayContext& c, const Framework& framework, int tensor,
                                Notes& notes) {
   auto model = complete(partial_model(c, framework, tensor, notes), c.catalog.models,
@@ -83,6 +97,7 @@ Part<Transformer> replay_model(const ReplayContext& c, const Framework& framewor
   model->narrow_tables = model->narrow_tables || c.run.model.narrow_tables;
   if (stated(c, &PhraseReading::fused_activation).value_or(false))
     model->code.mlp = MlpFunction::keeps_input;
+  write_as_stated(c, framework, model->code);
   if (model->position == PositionKind::learned)
     model->position_rows = std::max(model->position_rows, c.run.training.sequence.value_or(0));
   return *std::move(model);

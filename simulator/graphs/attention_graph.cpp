@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "simulator/graphs/attention_gate.hpp"
+#include "simulator/graphs/heads_apart.hpp"
 #include "simulator/graphs/layer_graph.hpp"
 #include "simulator/graphs/narrow_attention.hpp"
 #include "simulator/graphs/plain_softmax.hpp"
@@ -128,6 +129,7 @@ Projections project(GraphBuilder& b, TensorIndex x, TensorIndex normed, BlockKin
   const std::int64_t kv_out = p.kv_heads * d * b.tensor();  // replicated where TP exceeds kv heads
   if (b.own_code().fused_qkv) x = b.cast_input(x, rows * m.hidden);
   p.q = b.linear({"q", m.hidden, q_out, Cut::columns, m.biases.qkv, on.q}, x, rows);
+  part_linear(b, x, rows, m.hidden, p.heads);
   const std::int64_t queries = p.heads * d;
   if (kind.keys == KeySource::shared) {
     p.q = rotate(b, normed_heads(b, p.q, rows, queries, d), rows * queries, Rotated::query);
@@ -138,9 +140,11 @@ Projections project(GraphBuilder& b, TensorIndex x, TensorIndex normed, BlockKin
   const auto own_input = [&] { return b.gathered_again(x, normed, m.hidden); };
   const std::size_t others = b.operators();
   p.k = b.linear({"k", m.hidden, kv_out, Cut::columns, m.biases.qkv, on.k}, own_input(), rows);
+  part_linear(b, x, rows, m.hidden, p.kv_heads);
   p.v = sizes.values_are_keys ? p.k
                               : b.linear({"v", m.hidden, kv_out, Cut::columns, m.biases.qkv, on.v},
                                          own_input(), rows);
+  part_linear(b, x, rows, m.hidden, p.kv_heads);
   if (b.own_code().fused_qkv) b.join_launches(others);
   cut_projection(b, p, rows);
   p.v = normed_values(b, p.v, rows, p.kv_heads * d);
@@ -218,8 +222,9 @@ bool too_wide_for_flash(const GraphBuilder& b, const Projections& p) {
 // mask, or beyond the flash kernel's width); of one key head that is a view.
 KernelOperands expanded(GraphBuilder& b, const Projections& p, BlockKind kind) {
   KernelOperands o{p, p.k, p.v};
+  const Framework& f = b.workload().framework;
   const bool ungrouped = masks_window(b, kind) || too_wide_for_flash(b, p);
-  if (!ungrouped && writes_attention_out(b, p.heads, p.kv_heads)) {
+  if ((f.attends_by_operators || !ungrouped) && writes_attention_out(b, p.heads, p.kv_heads)) {
     o.p.q = widened(b, "widen_q", p.q, b.tokens() * p.heads * p.qk_dim);
     o.k = widened(b, "widen_k", p.k, b.tokens() * p.heads * p.qk_dim);
     o.v = widened(b, "widen_v", p.v, b.tokens() * p.heads * p.v_dim);
@@ -227,7 +232,6 @@ KernelOperands expanded(GraphBuilder& b, const Projections& p, BlockKind kind) {
     o.written_out = true;
     return o;
   }
-  const Framework& f = b.workload().framework;
   const bool eager = f.attention == AttentionKernel::eager;
   if (p.kv_heads >= p.heads || !(eager || ungrouped || f.attention_repeats_kv)) return o;
   const auto all_heads = p.kv_heads == 1 && !eager ? spread : repeated;
@@ -302,12 +306,14 @@ void keep_scores(GraphBuilder& b, Operator& op, const AttentionWork& work) {
     op.outputs.push_back(b.tensor_bytes(name, bytes, MemoryCategory::activations, 0));
     op.saves.push_back(op.outputs.back());
   };
-  keep("softmax", scores * e);
-  if (b.own_code().caps_scores) keep("scores_tanh", scores * e);
   // The fp32 softmax keeps its own result beside the 16-bit one that the product reads. autocast
-  // has it in fp32 whatever the class says.
+  // has it in fp32 whatever the class says. Dropout keeps its mask and what it makes, not what it
+  // reads (PyTorch derivatives.yaml, native_dropout): the 16-bit result goes.
   const bool in_fp32 = (unfused && !half) || (w.framework.softmax_in_fp32 &&
                                               (w.framework.autocast || !b.own_code().half_softmax));
+  const bool read_once = in_fp32 && e == 2 && w.attention_dropout;
+  if (!read_once) keep("softmax", scores * e);
+  if (b.own_code().caps_scores) keep("scores_tanh", scores * e);
   if (in_fp32 && e == 2) keep("softmax_fp32", scores * 4);
   if (w.attention_dropout) {
     const TensorIndex mask =
@@ -317,7 +323,7 @@ void keep_scores(GraphBuilder& b, Operator& op, const AttentionWork& work) {
     op.outputs.insert(op.outputs.end(), {mask, dropped});
     op.saves.insert(op.saves.end(), {mask, dropped});
   }
-  op.forward_temporary = Bytes(scores * 4);  // fp32 scores before the softmax
+  op.forward_temporary = Bytes(scores * (read_once ? 4 + e : 4));  // fp32 scores; that one
   // PyTorch's softmax has its gradient, that times its result, and what it returns: fp32 all, but
   // fp16 returns fp16 at once (aten/src/ATen/native/cuda/SoftMax.cu, softmax_backward_cuda_out: tmp
   // = grad * output); the 16-bit copy of its result is gone by then.
@@ -450,6 +456,7 @@ TensorIndex attend(GraphBuilder& b, const Projections& projected, BlockKind kind
   } else if (work.kernel == AttentionKernel::eager) {
     keep_scores(b, op, work);
     run_beside_scores(b, op, work, p);
+    part_attention(b, op, p.heads);
   } else {
     if (masks_window(b, kind) || b.workload().model.indexer) keep_mask(b, op, work);
     op.saves.push_back(out);

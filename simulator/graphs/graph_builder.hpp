@@ -126,7 +126,8 @@ class GraphBuilder {
   bool eager() const { return workload_.framework.kernels == KernelStyle::eager; }
   // How the model's classes are written, where they run; else as most are.
   ModelCode own_code() const {
-    return eager() && workload_.framework.runs_transformers ? workload_.model.code : ModelCode{};
+    const ModelCode& code = workload_.model.code;
+    return eager() && (workload_.framework.runs_transformers || code.stated) ? code : ModelCode{};
   }
 
   // The tensor that the layer before hands over, [Ts, h].

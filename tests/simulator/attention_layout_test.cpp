@@ -74,4 +74,12 @@ TEST_CASE("Grouped heads that no fused kernel takes are written out in fp32", "[
   const std::int64_t alike = per_token();
   w.framework.writes_grouped_attention_out = false;
   CHECK(per_token() == alike);
+  // The math backend, or a card without a kernel for bf16: with as many K heads as well, and where
+  // scores were to be stored in 16 bits.
+  w.framework.attends_by_operators = true;
+  CHECK(per_token() == alike - 4 * 16 + 3 * 2 * 1024 + 4 * 16 * 256);
+  const std::int64_t written = per_token();
+  w.framework.attention = AttentionKernel::eager;
+  w.framework.softmax_in_fp32 = true;
+  CHECK(per_token() == written);
 }

@@ -83,6 +83,53 @@ TEST_CASE("a softmax in the format of its scores keeps no fp32 copy", "[model_co
   CHECK(saved_by_code(w) == saved_with(w, {.half_softmax = true}));
 }
 
+// 8 heads, 256 keys for every token. Of a score dropout keeps a byte of mask and the 16-bit weights
+// that it makes, and no 16-bit result that it reads: 1 B more than without, where fp32 stays, and 3
+// more where the 16-bit result is the softmax's own.
+TEST_CASE("dropout does not keep the 16-bit weights that it reads", "[model_code]") {
+  Workload w = eager_workload(gpt(2, h, 8));
+  w.framework.attention = AttentionKernel::eager;
+  w.framework.softmax_in_fp32 = true;
+  const std::int64_t scores = 8 * code_tokens;
+  const auto more = [&] {
+    w.attention_dropout = false;
+    const std::int64_t without = saved_by_code(w);
+    w.attention_dropout = true;
+    return saved_by_code(w) - without;
+  };
+  CHECK(more() == scores);
+  w.framework.softmax_in_fp32 = false;
+  CHECK(more() == 3 * scores);
+}
+
+// 8 heads of 64: 24 products forward where 3 were, of 64 columns; two of the scores for each head.
+// Under autocast each of 24 linears reads a 16-bit copy of its own, where 3 did: 2h bytes each.
+TEST_CASE("a module for each head multiplies, and casts, for itself", "[model_code]") {
+  Workload w = eager_workload(gpt(2, h, 8));
+  w.framework.attention = AttentionKernel::eager;
+  w.framework.runs_transformers = false;
+  const ModelCode apart{.stated = true, .heads_apart = true};
+  const auto counts = [&](const ModelCode& code) {
+    w.model.code = code;
+    std::vector<std::int64_t> found{0, 0};  // products of q, k and v; attention's
+    for (const Operator& op : block_graph(w, plan_of(1), {}).operators)
+      for (const Kernel& k : op.forward) {
+        const auto* gemm = std::get_if<GemmWork>(&k);
+        if (gemm != nullptr && (op.name == "q" || op.name == "k" || op.name == "v")) {
+          ++found[0];
+          CHECK(gemm->n == (code.heads_apart ? 64 : 512));
+        }
+        if (std::holds_alternative<AttentionWork>(k)) ++found[1];
+      }
+    return found;
+  };
+  CHECK(counts({}) == std::vector<std::int64_t>{3, 1});
+  CHECK(counts(apart) == std::vector<std::int64_t>{24, 8});
+  CHECK(saved_with(w, apart) == saved_with(w, {}));
+  w.framework.autocast = true;
+  CHECK(saved_with(w, apart) - saved_with(w, {}) == 21 * 2 * h);
+}
+
 // Rotate-half takes 20 bytes of a 16-bit element forward, none of its kernels in order: 4.5
 // elements one by one; backward 18 so and 10 in order. flash-attn's kernel on fp32 copies: 6 to
 // widen, one by one, 8 for the kernel and 6 to narrow, in each pass. Where scores are stored it
