@@ -218,7 +218,6 @@ ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cl
   w.method = method;
   w.sequence = r.sequence;
   w.images = r.images;
-  w.prefer(r.asked.preference);
   w.compute = r.asked.precision ? *r.asked.precision : usual_format(row, cluster, chosen.notes);
   if (r.asked.precision == DType::bf16 && !all_compute(cluster, DType::bf16) &&
       all_compute(cluster, DType::fp16))
@@ -231,6 +230,7 @@ ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cl
   w.framework = resolved_for(row, method, w.compute);
   if (r.asked.expandable_segments) w.framework.expandable_segments = true;
   if (r.asked.fused_loss) w.framework.loss = w.framework.fused_loss;
+  w.prefer(r.asked.preference);
   for (const NodeGroup& group : cluster.groups) settle_on(group.gpu, w.compute, w.framework);
   if (r.asked.fp8_attention) ask_for_8_bits(chosen);
   const OptimizerRow* optimizer =

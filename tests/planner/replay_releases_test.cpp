@@ -33,6 +33,29 @@ TEST_CASE("where attention of grouped heads is written out") {
   CHECK_FALSE(writes("ruozhiba-qwen3-4b-lora-b32-oom"));
 }
 
+// bf16 has no kernel of PyTorch's below compute capability 8.0; elsewhere a record asks for none.
+TEST_CASE("where attention has no kernel at all") {
+  const auto writes = [](const char* id) {
+    return asked(id).question.workload.framework.attends_by_operators;
+  };
+  CHECK(writes("own88m-4090-bf16-math"));
+  CHECK_FALSE(writes("own88m-4090-flash"));
+  CHECK(writes("ff-mi100x2-pp2-qwen3-0.6b-b1-ga1-fp32"));
+}
+
+// What records say of models of one's own, in frameworks that run transformers and that do not.
+TEST_CASE("a model of one's own as its record tells it") {
+  const auto code = [](const char* id) { return asked(id).question.workload.model.code; };
+  CHECK(code("dd-disttrans-pro4000-memstudy-single").heads_apart);
+  CHECK(code("dd-disttrans-pro4000-memstudy-single").stated);
+  CHECK(code("gg-lite-xl-mb1").mlp == MlpFunction::written_out);
+  CHECK(code("rasbt-gpt2-bf16") == ModelCode{.mlp = MlpFunction::written_out, .stated = true});
+  CHECK(code("rasbt-gpt2-classes").mlp == MlpFunction::keeps_input);
+  CHECK(code("oci-tinygpt236m-zero3-4xa10-2k").half_softmax);
+  CHECK_FALSE(
+      asked("ff-mi100x2-pp2-qwen3-0.6b-b8-ga1-ckpt-bf16").question.workload.framework.loss_upcasts);
+}
+
 // A recipe of Megatron-Bridge as it comes keeps fp32 gradients; 24 Mamba-2, 4 attention and 28 MLP
 // layers are not 56 blocks of 2.95 billion parameters.
 TEST_CASE("a hybrid by a recipe of Megatron-Bridge") {
