@@ -220,7 +220,13 @@ std::optional<std::size_t> JsonReader::choice_index(std::string_view key,
 
 Provenance JsonReader::provenance() {
   Provenance out;
-  out.source = text("source");
+  if (kind("source") == JsonKind::array) {
+    for (const std::string& part : texts("source"))
+      out.source += (out.source.empty() ? "" : "; ") + part;
+    if (out.source.empty()) problem("source", "a text, or an array of some");
+  } else {
+    out.source = text("source");
+  }
   out.date = text("date");
   if (!out.date.empty() && !is_date(out.date))
     problem("date", "a day as YYYY-MM-DD, YYYY-MM or YYYY, or unknown");

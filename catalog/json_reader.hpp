@@ -81,8 +81,8 @@ class JsonReader {
                                           const std::vector<std::string_view>& names,
                                           bool required);
 
-  // "source" and "date" (YYYY, YYYY-MM, YYYY-MM-DD or "unknown") are required; "field_sources" is
-  // an object of strings, optional.
+  // "source" (a text, or an array of texts: what is joined by "; ") and "date" (YYYY, YYYY-MM,
+  // YYYY-MM-DD or "unknown") are required; "field_sources" is an object of strings, optional.
   Provenance provenance();
 
   void ignore(std::string_view key);  // a known key that is not read here

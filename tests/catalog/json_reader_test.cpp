@@ -176,6 +176,20 @@ TEST_CASE("provenance needs a source and a date") {
   }
 }
 
+TEST_CASE("a source of several parts is one, joined") {
+  Reading reading(R"({"source": ["a; b", "c"], "date": "2026"})");
+  JsonReader r = reading.root();
+  CHECK(r.provenance().source == "a; b; c");
+  r.finish();
+  CHECK(reading.problems.empty());
+  for (const char* none : {"[]", "[\"\"]", "\"\"", "5"}) {
+    Reading without(std::string(R"({"source": )") + none + R"(, "date": "2026"})");
+    JsonReader root = without.root();
+    root.provenance();
+    CHECK(without.problems.size() == 1);
+  }
+}
+
 TEST_CASE("a document with a million flaws lists two hundred and says so") {
   std::string text = "{\"rows\": [0";
   for (int i = 1; i < 999'990; ++i) text += ",0";  // the parser takes a million values
