@@ -14,7 +14,7 @@ void take(Result<Kind> loaded, Kind& place, Problems& problems) {
   if (loaded)
     place = *std::move(loaded);
   else
-    problems.insert(problems.end(), loaded.error().begin(), loaded.error().end());
+    add_problems(problems, loaded.error());
 }
 
 // The models that a question needs, and what they are called besides.
@@ -58,7 +58,7 @@ Result<Catalog> load_asked(const std::filesystem::path& root, const AskedOfCatal
   take(load_networks(root), catalog.networks, problems);
   take(prices.get(), catalog.prices, problems);
   models.get();
-  problems.insert(problems.end(), of_models.begin(), of_models.end());
+  add_problems(problems, of_models);
   take(frameworks.get(), catalog.frameworks, problems);
   if (problems.empty()) problems = check_links(catalog);
   if (!problems.empty()) return problems;

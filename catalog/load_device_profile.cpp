@@ -23,10 +23,6 @@ constexpr std::array<std::pair<std::string_view, Trust>, 2> told_trusts{
 constexpr std::array<std::pair<std::string_view, PeerAccess>, 2> peer_names{
     {{"yes", PeerAccess::yes}, {"no", PeerAccess::no}}};
 
-void add_problems(Problems& to, const Problems& from) {
-  to.insert(to.end(), from.begin(), from.end());
-}
-
 void read_constants(JsonReader r, DeviceProfile& d) {
   for (const std::string& key : r.keys()) {
     const DeviceConstant* constant = device_constant(key);

@@ -23,7 +23,7 @@ Result<std::vector<Entry>> load_files(const std::vector<std::filesystem::path>& 
     const std::string name = folder + '/' + path.filename().string();
     const Result<JsonDocument> document = parse_json_file(path, name);
     if (!document) {
-      problems.insert(problems.end(), document.error().begin(), document.error().end());
+      add_problems(problems, document.error());
       continue;
     }
     JsonReader reader(*document, problems);

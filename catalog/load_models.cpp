@@ -346,7 +346,7 @@ Result<std::vector<Transformer>> load_models(const std::filesystem::path& root) 
     if (auto model = load_model_file(file))
       models.push_back(*std::move(model));
     else
-      problems.insert(problems.end(), model.error().begin(), model.error().end());
+      add_problems(problems, model.error());
   }
   if (!problems.empty()) return problems;
   std::sort(models.begin(), models.end(),

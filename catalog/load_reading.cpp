@@ -301,7 +301,7 @@ void read_tables(const std::filesystem::path& root, const std::string& name, Pro
                  Read read) {
   const auto document = parse_json_file(root / "reading" / name, "reading/" + name);
   if (!document) {
-    problems.insert(problems.end(), document.error().begin(), document.error().end());
+    add_problems(problems, document.error());
     return;
   }
   JsonReader r(*document, problems);
@@ -334,7 +334,7 @@ Result<Reading> load_reading(const std::filesystem::path& root) {
   if (unsupported)
     out.unsupported = std::move(*unsupported);
   else
-    problems.insert(problems.end(), unsupported.error().begin(), unsupported.error().end());
+    add_problems(problems, unsupported.error());
   if (!problems.empty()) return problems;
   return out;
 }

@@ -405,7 +405,7 @@ Result<Runs> load_all_runs(const std::filesystem::path& root) {
   for (const auto& path : json_files(root / "runs", problems)) {
     auto runs = load_runs(path, "runs/" + path.filename().string());
     if (!runs) {
-      problems.insert(problems.end(), runs.error().begin(), runs.error().end());
+      add_problems(problems, runs.error());
       continue;
     }
     std::copy_if(std::make_move_iterator(runs->records.begin()),

@@ -30,6 +30,10 @@ struct Problem {
 
 using Problems = std::vector<Problem>;
 
+inline void add_problems(Problems& to, const Problems& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
 template <class T>
 class [[nodiscard]] Result {
  public:

@@ -3,11 +3,6 @@
 #include <utility>
 
 namespace shardwise {
-namespace {
-
-void add(Problems& to, const Problems& from) { to.insert(to.end(), from.begin(), from.end()); }
-
-}  // namespace
 
 Result<Facts> load_facts(const std::filesystem::path& root,
                          const std::optional<std::string>& profile) {
@@ -16,9 +11,9 @@ Result<Facts> load_facts(const std::filesystem::path& root,
   auto calibration =
       load_profile(profile.value_or((root / "profiles" / "published.json").string()));
   Problems problems;
-  if (!catalog) add(problems, catalog.error());
-  if (!reading) add(problems, reading.error());
-  if (!calibration) add(problems, calibration.error());
+  if (!catalog) add_problems(problems, catalog.error());
+  if (!reading) add_problems(problems, reading.error());
+  if (!calibration) add_problems(problems, calibration.error());
   if (!problems.empty()) return problems;
   return Facts{*std::move(catalog), *std::move(reading), *std::move(calibration)};
 }

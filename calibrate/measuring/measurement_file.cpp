@@ -140,7 +140,7 @@ Result<MeasurementFile> parse_measurement_file(const std::string& text, const st
     const std::string place = name + ", line " + std::to_string(i + 1);
     const auto document = parse_json(lines[i], place);
     if (!document) {
-      problems.insert(problems.end(), document.error().begin(), document.error().end());
+      add_problems(problems, document.error());
     } else if (i == 0) {
       file.machine = read_header(*document, problems);
     } else {

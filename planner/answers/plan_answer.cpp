@@ -348,13 +348,11 @@ Result<std::unique_ptr<PlanAnswer>> plan_answer(const Request& request, const Pl
     problems.push_back({ProblemKind::request, "--plan",
                         "is what plan finds out; judge a plan of your own with simulate"});
   if (request.fix)
-    if (const auto fix = PlanFix::parse(*request.fix); !fix)
-      problems.insert(problems.end(), fix.error().begin(), fix.error().end());
+    if (const auto fix = PlanFix::parse(*request.fix); !fix) add_problems(problems, fix.error());
   const auto sizes = cluster_sizes(request.gpus.value_or(""));
-  if (!sizes) problems.insert(problems.end(), sizes.error().begin(), sizes.error().end());
+  if (!sizes) add_problems(problems, sizes.error());
   const auto operations = load_operations(facts.catalog.root);
-  if (!operations)
-    problems.insert(problems.end(), operations.error().begin(), operations.error().end());
+  if (!operations) add_problems(problems, operations.error());
   if (!problems.empty()) return problems;
   Request one = request;
   const bool assumed = one.methods.empty() && !one.quantization;

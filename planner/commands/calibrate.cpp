@@ -156,7 +156,7 @@ Imported import_all(const std::vector<std::string>& files,
   for (const std::string& file : files) {
     auto log = import_file(file, classes);
     if (!log) {
-      all.problems.insert(all.problems.end(), log.error().begin(), log.error().end());
+      add_problems(all.problems, log.error());
       continue;
     }
     all.measurements.insert(all.measurements.end(), log->measurements.begin(),
@@ -266,7 +266,7 @@ int import_logs(const CalibrateOptions& options, const Output& output) {
     if (written)
       fit = *std::move(written);
     else
-      all.problems.insert(all.problems.end(), written.error().begin(), written.error().end());
+      add_problems(all.problems, written.error());
   }
   if (!options.report.empty()) {
     const Problems unwritten = write_report(options.report, import_json(all, sweeps, fit));
@@ -312,7 +312,7 @@ int diff_profiles(const CalibrateOptions& options, const Output& output) {
     if (profile)
       profiles.push_back(*std::move(profile));
     else
-      problems.insert(problems.end(), profile.error().begin(), profile.error().end());
+      add_problems(problems, profile.error());
   }
   if (!problems.empty()) return report_problems(problems, output);
   Json document = difference_json(profiles[0], profiles[1]);

@@ -141,7 +141,7 @@ int check(const std::filesystem::path& root, const Output& output) {
   if (!facts) return report_problems(facts.error(), output);
   Problems problems;
   const auto tell = [&](const auto& loaded) {
-    if (!loaded) problems.insert(problems.end(), loaded.error().begin(), loaded.error().end());
+    if (!loaded) add_problems(problems, loaded.error());
   };
   tell(load_calibration(facts->catalog, std::nullopt));
   tell(load_operations(root));

@@ -33,7 +33,7 @@ Result<Request> request_in(const JsonDocument& document, std::string_view comman
       field.set(request, value);
       request.places[std::string(field.flag)] = r.where(field.key);
     } else {
-      problems.insert(problems.end(), found.begin(), found.end());
+      add_problems(problems, found);
     }
   }
   if (!wrapped) r.ignore("schema_version");

@@ -52,8 +52,7 @@ Result<Request> request_from(const CLI::App& command, const RequestWords& words)
     const auto it = words.texts.find(key);
     const std::vector<std::string> texts =
         it != words.texts.end() ? it->second : std::vector<std::string>{};
-    const Problems found = set_from_flag(field, texts, request);
-    problems.insert(problems.end(), found.begin(), found.end());
+    add_problems(problems, set_from_flag(field, texts, request));
   }
   if (!problems.empty()) return problems;
   return request;

@@ -112,7 +112,7 @@ Result<Runs> runs_of(const ValidateOptions& options, const std::filesystem::path
   for (const std::string& file : options.files) {
     auto runs = load_runs(file);
     if (!runs) {
-      all.problems.insert(all.problems.end(), runs.error().begin(), runs.error().end());
+      add_problems(all.problems, runs.error());
       continue;
     }
     ++read;

@@ -441,13 +441,12 @@ Result<std::vector<PlanText>> plan_texts(const std::vector<std::string>& paths) 
   std::vector<PlanText> texts;
   Problems problems;
   for (const std::string& path : paths) {
-    const Problems found = gather(path, texts);
-    problems.insert(problems.end(), found.begin(), found.end());
+    add_problems(problems, gather(path, texts));
   }
   for (std::size_t i = 0, given = texts.size(); i < given; ++i)
     if (const auto named = deepspeed_file_of(texts[i]); named && !is_among(*named, texts)) {
       const Problems found = gather(named->string(), texts);
-      problems.insert(problems.end(), found.begin(), found.end());
+      add_problems(problems, found);
     }
   if (!problems.empty()) return problems;
   return texts;

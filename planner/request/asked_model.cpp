@@ -47,7 +47,7 @@ void note_size(ResolvedRequest& r, std::string note) {
 void read_model(ResolvedRequest& r, const std::string& path, Problems& problems) {
   auto model = read_huggingface_config(path);
   if (!model) {
-    problems.insert(problems.end(), model.error().begin(), model.error().end());
+    add_problems(problems, model.error());
     return;
   }
   r.model = *std::move(model);
@@ -77,7 +77,7 @@ bool is_base_in_name(const Catalog& catalog, std::string name, const Transformer
 void take_model_of_files(ResolvedRequest& r, Problems& problems) {
   const auto texts = plan_texts(r.asked.plan_from);
   if (!texts) {
-    problems.insert(problems.end(), texts.error().begin(), texts.error().end());
+    add_problems(problems, texts.error());
     return;
   }
   for (const ModelInFile& found : models_in(*texts)) {

@@ -92,8 +92,8 @@ Result<Facts> calibrated_facts(const std::filesystem::path& root, const Request&
   auto reading = reader.get();
   auto calibration = calibrating.get();
   Problems problems;
-  if (!catalog) problems.insert(problems.end(), catalog.error().begin(), catalog.error().end());
-  if (!reading) problems.insert(problems.end(), reading.error().begin(), reading.error().end());
+  if (!catalog) add_problems(problems, catalog.error());
+  if (!reading) add_problems(problems, reading.error());
   if (problems.empty() && !calibration) return calibration.error();
   if (problems.empty()) problems = unknown_devices(*calibration, *catalog);
   if (!problems.empty()) return problems;

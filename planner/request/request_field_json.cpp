@@ -81,8 +81,7 @@ std::vector<FieldValue> read_field_list(JsonReader& r, const RequestField& field
       problems.push_back({ProblemKind::request, where,
                           field.kind == FieldKind::integer ? "expected a whole number"
                                                            : "expected a size in GiB"});
-    const Problems found = field_problems(field, values[i], where);
-    problems.insert(problems.end(), found.begin(), found.end());
+    add_problems(problems, field_problems(field, values[i], where));
   }
   return values;
 }

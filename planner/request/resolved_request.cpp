@@ -28,8 +28,6 @@ constexpr int pretraining_sequence = 4096;
 constexpr int fine_tuning_batch = 16;
 constexpr std::uint64_t pretraining_batch_tokens = 1 << 19;
 
-void add(Problems& to, const Problems& from) { to.insert(to.end(), from.begin(), from.end()); }
-
 void add_under(Problems& to, Problems from, const char* flag) {
   for (Problem& p : from) {
     if (p.kind == ProblemKind::request) p.where = flag;
@@ -103,7 +101,7 @@ void note_power_limit(ResolvedRequest& r) {
 void resolve_clusters(ResolvedRequest& r, Problems& problems) {
   const Catalog& catalog = r.facts->catalog;
   auto clusters = asked_clusters(catalog, r.asked);
-  if (!clusters) return add(problems, clusters.error());
+  if (!clusters) return add_problems(problems, clusters.error());
   r.clusters = *std::move(clusters);
   note_other_software(r);
   for (std::string& note : machine_notes(*r.facts, r.asked, r.clusters))
@@ -172,7 +170,7 @@ void resolve_methods(ResolvedRequest& r, UnnamedMethods unnamed, Problems& probl
 void resolve_plan_files(ResolvedRequest& r, Problems& problems) {
   if (r.asked.plan_from.empty()) return;
   auto files = with_plan_files(r.asked, {&r.model, &r.clusters.front(), &r.facts->catalog});
-  if (!files) return add(problems, files.error());
+  if (!files) return add_problems(problems, files.error());
   r.asked = std::move(files->request);
   r.plan_files = std::move(files->reports);
   r.learning_rate = files->learning_rate;
@@ -227,7 +225,7 @@ void resolve_usual_framework(ResolvedRequest& r, Problems& problems) {
     r.notes.push_back(sentence("No forecast of ", row(*method).name, ": ", *file, ' ', why, '.'));
     method = r.methods.erase(method);
   }
-  if (r.methods.empty() || !r.asked.methods.empty()) add(problems, lacking);
+  if (r.methods.empty() || !r.asked.methods.empty()) add_problems(problems, lacking);
 }
 
 // Adapters beside weights that the checkpoint's file stores quantised are QLoRA, whatever they were
@@ -325,7 +323,7 @@ void resolve_lengths(ResolvedRequest& r, Problems& problems) {
     return problems.push_back({ProblemKind::request, "--tokens",
                                "with --lengths; expected --samples, whose lengths are known"});
   auto lengths = read_sample_lengths(*r.asked.lengths);
-  if (!lengths) return add(problems, lengths.error());
+  if (!lengths) return add_problems(problems, lengths.error());
   r.lengths = std::make_shared<const SampleLengths>(*std::move(lengths));
 }
 

@@ -183,7 +183,7 @@ Problems try_asked_plans(PlanTrial& s) {
     const Workload w = s.question(ParallelPlan{}).workload;
     const auto plan = complete_plan(s.request, w, s.cluster, text);
     if (!plan) {
-      problems.insert(problems.end(), plan.error().begin(), plan.error().end());
+      add_problems(problems, plan.error());
       continue;
     }
     try_for_verdict(s, *plan);

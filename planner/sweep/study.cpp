@@ -49,8 +49,7 @@ std::vector<StudyValue> read_values(JsonReader& r, Problems& problems) {
     }
     const FieldValue value = read_field(r, field);
     if (std::holds_alternative<std::monostate>(value)) continue;
-    const Problems found = field_problems(field, value, r.where(field.key));
-    problems.insert(problems.end(), found.begin(), found.end());
+    add_problems(problems, field_problems(field, value, r.where(field.key)));
     check_single(r, field, value, problems);
     check_range(r, field, value, problems);
     values.push_back({&field, value});
