@@ -114,6 +114,7 @@ struct Framework {
   // Experts are multiplied by PyTorch's grouped product (torch._grouped_mm), as transformers 5
   // does: one kernel for all, in the format that their weights are stored in.
   bool torch_grouped_products = false;
+  bool casts_grouped_products = false;  // under autocast its own code makes 16-bit copies for them
   // The router's product is one of fp32, on a copy of its input, where all else has 16 bits.
   bool routes_in_fp32 = false;
   bool loops_grouped_products = false;  // no row says so: it follows from the card (settle_on)

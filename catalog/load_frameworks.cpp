@@ -271,6 +271,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.weighs_rows_apart = r.maybe_flag("weighs_rows_apart").value_or(false);
   f.loops_experts = r.maybe_flag("loops_experts").value_or(false);
   f.torch_grouped_products = r.maybe_flag("torch_grouped_products").value_or(false);
+  f.casts_grouped_products = r.maybe_flag("casts_grouped_products").value_or(false);
   f.routes_in_fp32 = r.maybe_flag("routes_in_fp32").value_or(false);
   f.compiles_dispatch = r.maybe_flag("compiles_dispatch").value_or(false);
   f.compiles_adapters = r.maybe_flag("compiles_adapters").value_or(true);

@@ -135,6 +135,7 @@ PhraseReading read_phrase(JsonReader& r) {
   p.writes_grouped_attention_out = r.maybe_flag("writes_grouped_attention_out");
   p.attends_by_operators = r.maybe_flag("attends_by_operators");
   p.upcasts_logits = r.maybe_flag("upcasts_logits");
+  p.casts_grouped_products = r.maybe_flag("casts_grouped_products");
   p.overlap_keeps_nodes = r.maybe_flag("overlap_keeps_nodes");
   p.saved_for_backward = r.maybe_flag("saved_for_backward");
   p.shares_orthogonalization = r.maybe_flag("shares_orthogonalization");

@@ -181,6 +181,7 @@ RunTraining read_run_training(RunFields& r) {
   t.activation_offloading = r.flag("activation_offloading");
   t.packing = r.flag("packing");
   t.plugins = r.texts("plugins");
+  t.loss_slice_tokens = r.count("loss_slice_tokens");
   return t;
 }
 

@@ -69,6 +69,7 @@ struct RunTraining {
   std::optional<bool> flash_attention, compile, compile_loss, liger_kernel, activation_offloading,
       packing;
   std::vector<std::string> plugins;
+  std::optional<int> loss_slice_tokens;  // of which head and loss take so many at a time
 };
 
 struct RunPlan {

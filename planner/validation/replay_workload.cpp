@@ -293,6 +293,8 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
       stated(c, &PhraseReading::attends_by_operators).value_or(false);
   w.framework.loss_upcasts =
       stated(c, &PhraseReading::upcasts_logits).value_or(w.framework.loss_upcasts);
+  w.framework.casts_grouped_products = stated(c, &PhraseReading::casts_grouped_products)
+                                           .value_or(w.framework.casts_grouped_products);
   w.framework.overlap_keeps_nodes =
       stated(c, &PhraseReading::overlap_keeps_nodes).value_or(w.framework.overlap_keeps_nodes);
   w.framework.current_scaling =

@@ -14,13 +14,16 @@
 
 namespace shardwise {
 
-// Of one matrix of m x n.
-Seconds newton_schulz_time(std::int64_t m, std::int64_t n, const KernelModel& kernels);
+// Of one matrix of m x n, or of a stack of such: one tensor of three dimensions, whose products are
+// batched ones (same file: X @ X.mT of whatever dimensions come before).
+Seconds newton_schulz_time(std::int64_t m, std::int64_t n, const KernelModel& kernels,
+                           std::int64_t stack = 1);
 
 // Of one rank's share of a block's matrices. Where the optimizer's states are sharded, or the
 // workload says that the work is, each of those ranks takes as many whole matrices as the next
 // (Megatron's and nanochat's distributed Muon); otherwise every rank does all of them. Experts are
-// shared by the ranks that hold the same ones. Zero for other optimizers.
+// shared by the ranks that hold the same ones; those that PyTorch's grouped product multiplies are
+// one stack. Zero for other optimizers.
 Seconds orthogonalization_time(const Workload& workload, const ParallelPlan& plan,
                                const LayerDefinition& layer, const KernelModel& kernels);
 

@@ -23,7 +23,7 @@ bool casts_weights(const Workload& w, const ParallelPlan& plan) {
 
 bool widens_experts(const Workload& w, const ParallelPlan& plan) {
   const Framework& f = w.framework;
-  return f.torch_grouped_products && f.autocast && w.model.moe &&
+  return f.torch_grouped_products && !f.casts_grouped_products && f.autocast && w.model.moe &&
          w.activation_dtype() != DType::fp32 && !gathers_in_16_bits(w, plan) &&
          stored_expert_weight(w, plan, w.trains_base()) == 4;
 }

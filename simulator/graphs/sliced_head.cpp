@@ -180,8 +180,11 @@ void run_operators(const GraphBuilder& b, std::int64_t width, SlicedLoss& loss) 
 }
 
 // Liger's fused linear cross-entropy takes next_pow2(ceil(T / ceil(V / h))) tokens at a time
-// (Liger src/liger_kernel/ops/fused_linear_cross_entropy.py:61-84).
-std::int64_t fused_linear_slices(std::int64_t rows, std::int64_t vocab, std::int64_t hidden) {
+// (Liger src/liger_kernel/ops/fused_linear_cross_entropy.py:61-84); a kernel of one's own as many
+// as it says.
+std::int64_t fused_linear_slices(const Framework& f, std::int64_t rows, std::int64_t vocab,
+                                 std::int64_t hidden) {
+  if (const auto tokens = f.loss_slice_tokens) return (rows + *tokens - 1) / *tokens;
   const std::int64_t ratio = (vocab + hidden - 1) / hidden;
   const std::int64_t target = (rows + ratio - 1) / ratio;
   std::int64_t chunk = 1;
@@ -199,7 +202,7 @@ TensorIndex sliced_head(GraphBuilder& b, TensorIndex x, std::int64_t vocab, std:
   const bool chunked = f.loss == LossKind::chunked;
   SlicedLoss loss;
   loss.slices = chunked ? chunked_slices(f, b.tokens(), b.tokens() * local)
-                        : fused_linear_slices(b.tokens(), vocab, w.model.hidden);
+                        : fused_linear_slices(f, b.tokens(), vocab, w.model.hidden);
   loss.checkpointed = chunked && f.loss_recomputes_slices;
   if (chunked && f.loss_copies_head) copy_head(w, loss);
   // Liger's kernel reads 16-bit logits twice and writes their gradient in their place (liger-kernel

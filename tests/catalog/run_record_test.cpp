@@ -77,7 +77,8 @@ TEST_CASE("A record is read member by member") {
     "top_k": 2}}, "hardware": {"gpu": "A100", "gpus": 4, "host_ram_gib": 0.5,
     "power_limit_w": 275, "peer_access": false},
     "training": {"method": "lora", "lora_rank": 16, "seq_len": 128, "base_quant": "nf4",
-    "lora_dropout": 0.1, "plugins": ["LigerPlugin"]}, "plan": {"dp": 2, "tp": 2, "zero": 3,
+    "lora_dropout": 0.1, "plugins": ["LigerPlugin"],
+    "loss_slice_tokens": 512}, "plan": {"dp": 2, "tp": 2, "zero": 3,
     "sp": true, "layers_per_stage": [0, 2]},
     "measured": {"step_time_s": 1.5, "peak_mem_gib": 20, "mem_kind": "nvidia-smi",
     "outcome": "ran", "mem_suspect": "why"}, "notes": "n", "anything": {"else": [1]}}])");
@@ -96,6 +97,7 @@ TEST_CASE("A record is read member by member") {
   CHECK(r.training.quantize == "nf4");
   CHECK(r.training.lora_dropout == 0.1);
   CHECK(r.training.plugins == std::vector<std::string>{"LigerPlugin"});
+  CHECK(r.training.loss_slice_tokens == 512);
   CHECK(r.plan.zero == 3);
   CHECK(r.plan.sp == true);
   CHECK(r.plan.layers_per_stage == std::vector<int>{0, 2});

@@ -9,13 +9,14 @@
 namespace shardwise {
 namespace {
 
-LayerGraph experts(bool as_stored, WeightRecipe weights) {
+LayerGraph experts(bool as_stored, WeightRecipe weights, bool casts = false) {
   Workload w = pretraining(llama(1, 512, 8, 4, 1408, 1000), 128);
   w.model.moe = MixtureOfExperts{8, 2, 256, 0, false, 0, 1};
   w.framework.kernels = KernelStyle::eager;
   w.framework.autocast = true;
   w.framework.pretrain_weights = weights;
   w.framework.torch_grouped_products = as_stored;
+  w.framework.casts_grouped_products = casts;
   return block_graph(w, plan_of(1), {.experts = true});
 }
 
@@ -38,6 +39,9 @@ TEST_CASE("experts' products are of the format of their weights", "[layer_graph]
     CHECK(bytes_of(half, name) == 256 * 512 * 2);
     CHECK(bytes_of(stored, name) == 256 * 512 * 4);
   }
+  // Code of one's own that casts them first is as autocast is.
+  const LayerGraph own = experts(true, WeightRecipe::fp32_with_half_compute, true);
+  CHECK(bytes_of(own, "expert_up") == 256 * 512 * 2);
   // Of fp32 the grouped product is a loop over the experts.
   int products = 0;
   for (const Operator& op : stored.operators)
