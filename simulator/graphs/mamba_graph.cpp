@@ -101,7 +101,7 @@ void add_fused_norm(GraphBuilder& b, const ScanShape& s, Operator& op) {
 // megatron/core/ssm/mamba_mixer.py, _ssm_training: rearrange and contiguous).
 void copy_to_batch_first(const GraphBuilder& b, std::int64_t elements, std::vector<Kernel>& to) {
   if (!b.workload().framework.sequence_first || b.plan().microbatch == 1) return;
-  MemoryWork copy{Bytes(2 * elements * b.element()), 1, MemoryAccess::streaming};
+  MemoryWork copy = one_by_one(2 * as_double(elements * b.element()), 1, as_double(elements));
   copy.plain = true;
   to.push_back(copy);
 }

@@ -1,5 +1,6 @@
 // What the mixers of hybrid models keep: Mamba-2, Gated DeltaNet, gated convolutions.
 #include <algorithm>
+#include <variant>
 #include <vector>
 
 #include "simulator/graphs/layer_graph.hpp"
@@ -51,6 +52,31 @@ TEST_CASE("a Mamba-2 layer saves what its fused kernel and linears read", "[laye
   }
   CHECK(forward == 2.0 * 256 * (4 * 128 * 128 + 1024 * 128 + 2 * 1024 * 128));
   CHECK(backward == 2 * forward);
+}
+
+// Two sequences of 256 tokens, a token of each after the other: the projection's 3,088 columns and
+// the scan's 1,024 are copied each way, one by one, as the copies are strided. One has no such.
+TEST_CASE("Mamba-2 copies a batch of Megatron's one element at a time", "[layer_graph]") {
+  Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
+  w.framework.sequence_first = true;
+  w.model.mixers = "M*";
+  w.model.mamba = StateSpace{16, 64, 4, 128, 4, 128};
+  BlockKind kind;
+  kind.mixer = LayerMixer::mamba;
+  const auto copied = [&](int microbatch) {
+    ParallelPlan plan = plan_of(1);
+    plan.microbatch = microbatch;
+    std::int64_t elements = 0;
+    for (const Operator& op : block_graph(w, plan, kind).operators) {
+      if (op.name != std::string_view("scan")) continue;
+      for (const auto* pass : {&op.forward, &op.backward})
+        for (const Kernel& k : *pass)
+          if (const auto* m = std::get_if<MemoryWork>(&k)) elements += m->singly;
+    }
+    return elements;
+  };
+  CHECK(copied(1) == 0);
+  CHECK(copied(2) == 2 * (2 * 256) * (3088 + 1024));
 }
 
 // Megatron Core before 0.18: its stack of mixers knows no checkpoints, whatever it is asked for;
