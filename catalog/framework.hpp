@@ -216,6 +216,7 @@ struct Framework {
   bool loss_copies_head = false;        // chunked: a slice's product is of an fp32 copy of the head
   bool loss_recomputes_slices = false;  // chunked: each slice's forward is checkpointed
   bool loss_keeps_slices = false;       // chunked: none goes back before all are through
+  bool loss_makes_slices_first = false;  // ... and their logits are all there before a loss is
   // dense, adapters alone: tokens of a sequence that head and loss take at once; all logits are
   // kept, but only a slice of them has a gradient
   std::optional<int> head_slice;

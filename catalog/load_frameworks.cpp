@@ -194,6 +194,7 @@ void read_loss(JsonReader& r, Framework& f) {
   f.loss_copies_head = r.maybe_flag("loss_copies_head").value_or(false);
   f.loss_recomputes_slices = r.maybe_flag("loss_recomputes_slices").value_or(false);
   f.loss_keeps_slices = r.maybe_flag("loss_keeps_slices").value_or(false);
+  f.loss_makes_slices_first = r.maybe_flag("loss_makes_slices_first").value_or(false);
   f.head_slice = r.maybe_integer("head_slice", 1, 1 << 20);
   f.loss_upcasts = r.flag("loss_upcasts");
   f.dtensor_parallel = r.maybe_flag("dtensor_parallel").value_or(false);

@@ -25,6 +25,7 @@ struct SlicedLoss {
   double copies_moved = 0;
   bool widens = false;    // the product and its logits are fp32
   double kept = 0;        // [B] of a logit of every slice until backward
+  double made_first = 0;  // [B] of a logit of every slice beside that, until the last one's loss
   double heads_kept = 0;  // [B] of an element of the head, likewise: a copy for each slice
 };
 
@@ -49,6 +50,20 @@ void add_forward(const LossTraffic& t, double logits, Operator& op) {
     std::get<MemoryWork>(op.forward.back()).singly = static_cast<std::int64_t>(logits);
   }
   if (t.forward > 0) op.forward.push_back(logit_work(t.forward, logits, t.kernels));
+}
+
+// What backward holds beside all that is kept, [B], where slices wait: the last one's gradient;
+// then that in 16 bits and the head's, with one slice gone; and then, with two gone, the head's
+// gradient of the next slice beside the sum (PyTorch adds them up in place). Counted: the
+// allocations of PyTorch 2.15 on a CPU.
+double going_back(const GraphBuilder& b, const SlicedLoss& loss_of, double logits, double head) {
+  const double kept = loss_of.kept * logits;
+  const double each = loss_of.widens ? 4 : static_cast<double>(b.element());
+  const bool trained = b.trains_base() || b.workload().trains_head();
+  if (!trained) return kept;
+  const double gradients = each * (logits + head);
+  if (loss_of.slices == 1) return std::max(kept, gradients - kept);
+  return std::max({kept, gradients - kept, gradients + each * head - 2 * kept});
 }
 
 // What lives is one slice's logits, the gradient of the hidden states and that of the head.
@@ -107,7 +122,9 @@ void sliced_loss(GraphBuilder& b, TensorIndex x, std::int64_t width, const Slice
   const double apart = trained ? head * (loss_of.gradient_apart + loss_of.gradient_widened) : 0;
   if (apart > 0)  // beside one slice's logits, the next one's are not made yet
     live = std::max(live - apart, logits * bytes_per_element(dtype));
+  live += loss_of.made_first * static_cast<double>(rows * width);
   op.forward_temporary = ceil_bytes(live);
+  if (loss_of.kept > 0) op.backward_temporary = ceil_bytes(going_back(b, loss_of, logits, head));
   op.temporary_category = MemoryCategory::logits;
   if (trained && w.framework.slices_go_back)
     op.outputs.insert(
@@ -177,6 +194,9 @@ void run_operators(const GraphBuilder& b, std::int64_t width, SlicedLoss& loss) 
   if (!f.loss_keeps_slices) return;
   loss.kept = compiled ? half : 4;
   loss.live = compiled ? half : 8;
+  if (compiled || !f.loss_makes_slices_first) return;
+  loss.made_first = half;
+  loss.live = 4;  // a slice's fp32 copy
 }
 
 // Liger's fused linear cross-entropy takes next_pow2(ceil(T / ceil(V / h))) tokens at a time

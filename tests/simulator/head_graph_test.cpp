@@ -319,6 +319,26 @@ TEST_CASE("slices that wait for the last one keep their softmax", "[layer_graph]
   CHECK(kept(2) == 2 * 128 * 1000);
 }
 
+// Two slices of 64 x 1000 logits that wait, 4 B of each kept, under a head of 1000 x 512: its
+// gradient in 16 bits twice and a slice's gradient, while nothing of either slice is kept any more.
+// A frozen head leaves the fp32 gradient of a slice. Where all 16-bit logits are there first, they
+// stand beside a slice's fp32 copy.
+TEST_CASE("the head's gradient is summed up beside slices that wait", "[layer_graph]") {
+  Workload w = with_dense_loss();
+  w.framework.loss = LossKind::chunked;
+  w.framework.loss_chunks = 2;
+  w.framework.loss_keeps_slices = true;
+  const auto last = [&] { return head_graph(w, plan_of(1), false).operators.back(); };
+  CHECK(last().backward_temporary.value == 2 * 2 * 1000 * 512 + 2 * 64 * 1000 - 2 * 4 * 64 * 1000);
+  CHECK(last().forward_temporary.value == 8 * 64 * 1000);
+  w.framework.loss_makes_slices_first = true;
+  CHECK(last().forward_temporary.value == 4 * 64 * 1000 + 2 * 128 * 1000);
+  w = with_loss_in_two_slices();
+  CHECK(last().backward_temporary.value == 0);
+  w.framework.loss_keeps_slices = true;
+  CHECK(last().backward_temporary.value == 4 * 64 * 1000);
+}
+
 // 1000 x 512 elements beside a slice's logits (14 B each of 64 x 1000): in the fp32 of reductions
 // where ranks have shards, else in 16 bits.
 TEST_CASE("slices that go back at once sum the head's gradient", "[layer_graph]") {
