@@ -1,6 +1,7 @@
 #include "planner/forecast/best_recompute.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -78,6 +79,12 @@ class StageSearch {
     std::vector<EqualBlocks> kinds;
     std::vector<std::size_t> kind_of;
   };
+  // The fastest way that is known to fit, and ways that do not.
+  struct Frontier {
+    Way known;
+    std::vector<Way> misses;
+    double price = 0;  // of a byte less there, in picoseconds
+  };
 
   const std::vector<RecomputeOption>& options(const LayerDefinition* d) {
     const auto known = options_.find(d);
@@ -115,6 +122,12 @@ class StageSearch {
         blocks.kind_of.push_back(kind);
       }
     return blocks;
+  }
+
+  static StageBlocks without_last(const StageBlocks& blocks) {
+    StageBlocks others = blocks;
+    --others.kinds[others.kind_of.back()].blocks;
+    return others;
   }
 
   // Of equal blocks those that keep the least come first: backward frees them last.
@@ -206,15 +219,30 @@ class StageSearch {
   }
 
   // What the allocator loses to fragmentation is not in the sum of the tensors: where it makes the
-  // step fail, tensors get a segment less.
+  // step fail, tensors get 1, 2, 4, ... segments less, and the half way between is looked at.
   Choice surviving(int stage, Bytes room) {
-    Bytes tensors = room;
-    Choice choice = best_of(stage, tensors);
-    for (int round = 0; round < 32 && played(stage, choice, room, std::nullopt).ran_out; ++round) {
-      const Bytes needed = peak(stage, choice);
-      if (needed > tensors) break;  // the least there is
-      tensors = needed - segment;
-      choice = best_of(stage, tensors);
+    const auto survives = [&](const Choice& choice) {
+      return !played(stage, choice, room, std::nullopt).ran_out;
+    };
+    Choice choice = best_of(stage, room);
+    if (survives(choice)) return choice;
+    const Bytes needed = peak(stage, choice);
+    if (needed > room) return choice;  // the least there is
+    std::int64_t fails = 0, less = 1;
+    for (;; fails = less, less *= 2) {
+      choice = best_of(stage, needed - less * segment);
+      if (survives(choice)) break;
+      if (peak(stage, choice) > needed - less * segment) return choice;
+    }
+    while (less - fails > 1) {
+      const std::int64_t middle = fails + (less - fails) / 2;
+      Choice larger = best_of(stage, needed - middle * segment);
+      if (survives(larger)) {
+        less = middle;
+        choice = std::move(larger);
+      } else {
+        fails = middle;
+      }
     }
     return choice;
   }
@@ -227,7 +255,29 @@ class StageSearch {
     if (!fits(stage, blocks, path.back(), room)) return laid_out(blocks, path.back());
     const auto at = [&](std::size_t i) -> const Way& { return path[i]; };
     const std::size_t first = first_fitting(stage, blocks, path.size(), at, room);
-    return laid_out(blocks, improved(stage, blocks, path[first - 1], path[first], room));
+    const Way &miss = path[first - 1], &known = path[first];
+    const double price = static_cast<double>((known.time - miss.time).value) /
+                         static_cast<double>((miss.kept - known.kept).value);
+    Frontier frontier{known, {miss}, price};
+    search_last_keeping(stage, blocks, room, frontier);
+    return laid_out(blocks, improved(stage, blocks, frontier, room));
+  }
+
+  // The last block may keep most at little cost: nothing else has to be made while it goes back.
+  void search_last_keeping(int stage, const StageBlocks& blocks, Bytes room, Frontier& frontier) {
+    const std::size_t kind = blocks.kind_of.back();
+    const RecomputeOption& last = blocks.kinds[kind].options.front();
+    const std::vector<RecomputeMix> path = recompute_path(without_last(blocks).kinds);
+    const auto at = [&](std::size_t i) {
+      return Way{0, path[i], path[i].kept + last.kept, path[i].time + last.time};
+    };
+    std::size_t end = 0;
+    while (end < path.size() && at(end).time < frontier.known.time) ++end;
+    if (end == 0) return;
+    if (!fits(stage, blocks, at(end - 1), room)) return frontier.misses.push_back(at(end - 1));
+    const std::size_t first = first_fitting(stage, blocks, end, at, room);
+    frontier.known = at(first);
+    if (first > 0) frontier.misses.push_back(at(first - 1));
   }
 
   static Way way_at(const StageBlocks& blocks, const OptionWays& ways, std::size_t i) {
@@ -264,47 +314,51 @@ class StageSearch {
     return at(first_fitting(stage, blocks, end - ways.from, at, room));
   }
 
-  // Between neighbours on the path, one that does not fit and one that does: the best mix. One that
-  // fits keeps less in all than `misses`, or its last block keeps more and the sum less than that
-  // much more; one that is worth it takes less time than `known`. Both put it below a line.
-  Way improved(int stage, const StageBlocks& blocks, const Way& misses, const Way& known,
-               Bytes room) {
-    StageBlocks others = blocks;
-    const std::size_t kind = blocks.kind_of.back();
-    --others.kinds[kind].blocks;
-    const std::vector<RecomputeOption>& last = blocks.kinds[kind].options;
-    const double price = static_cast<double>((known.time - misses.time).value) /
-                         static_cast<double>((misses.kept - known.kept).value);
+  // Between neighbours on paths, of which one does not fit and one does: the best mix. One that
+  // fits keeps less in all than those that miss, or its last block keeps more and the sum less than
+  // that much more; one that is worth it takes less time than the known one. Both put it below a
+  // line.
+  Way improved(int stage, const StageBlocks& blocks, const Frontier& frontier, Bytes room) {
+    const StageBlocks others = without_last(blocks);
+    const std::vector<RecomputeOption>& last = blocks.kinds[blocks.kind_of.back()].options;
     // What the others may keep where the last block takes an option.
     const auto below = [&](const RecomputeOption& o) {
-      return misses.kept + std::max(Bytes(0), o.kept - last[misses.last_option].kept) - o.kept;
+      Bytes least(std::numeric_limits<std::int64_t>::max());
+      for (const Way& miss : frontier.misses)
+        least = std::min(
+            least, miss.kept + std::max(Bytes(0), o.kept - last[miss.last_option].kept) - o.kept);
+      return least;
     };
-    MixLine highest{price, known.time - last.front().time, below(last.front())};
+    MixLine highest{frontier.price, frontier.known.time - last.front().time, below(last.front())};
     for (const RecomputeOption& o : last) {
-      const MixLine line{price, known.time - o.time, below(o)};
+      const MixLine line{frontier.price, frontier.known.time - o.time, below(o)};
       if (height(line) > height(highest)) highest = line;
     }
-    const std::vector<RecomputeMix>& mixes = mixes_below(stage, others, highest);
+    const RecomputeMixes& mixes = mixes_below(stage, others, highest);
     std::vector<OptionWays> tried;
     for (std::size_t o = 0; o < last.size(); ++o) {
+      // Where not all mixes are looked at, nor are all options: what one block gains is little.
+      const bool on_a_path =
+          o == 0 || o == frontier.known.last_option || o == frontier.misses.front().last_option;
+      if (!mixes.all && !on_a_path) continue;
       OptionWays ways{o, {}, 0, {}};
-      for (const RecomputeMix& mix : mixes)
-        if (mix.time + last[o].time < known.time && mix.kept < below(last[o]))
-          ways.others.push_back(&mix);
+      const Picoseconds within = frontier.known.time - last[o].time;
+      const Bytes most = below(last[o]);
+      for (const RecomputeMix& mix : mixes.list)
+        if (mix.time < within && mix.kept < most) ways.others.push_back(&mix);
       if (narrowed(stage, blocks, room, ways)) tried.push_back(std::move(ways));
     }
     // What is likely fastest comes first: the others then have to beat it.
     std::stable_sort(tried.begin(), tried.end(),
                      [](const OptionWays& a, const OptionWays& b) { return a.likely < b.likely; });
-    Way best = known;
+    Way best = frontier.known;
     for (const OptionWays& ways : tried)
       if (auto faster = fastest_of(stage, blocks, room, ways, best.time)) best = *std::move(faster);
     return best;
   }
 
   // A segment less lies between the same neighbours most of the time.
-  const std::vector<RecomputeMix>& mixes_below(int stage, const StageBlocks& others,
-                                               const MixLine& line) {
+  const RecomputeMixes& mixes_below(int stage, const StageBlocks& others, const MixLine& line) {
     const auto key = std::make_tuple(stage, line.picoseconds_per_byte, line.time, line.kept);
     if (mixes_of_ != key) {
       mixes_ = recompute_mixes(others.kinds, line);
@@ -329,7 +383,7 @@ class StageSearch {
   std::map<std::pair<int, Choice>, std::optional<KnownPeak>> peaks_;  // by stage and its choice
   std::map<std::pair<int, std::size_t>, KeptLine> lines_;             // the last block's option
   std::optional<std::tuple<int, double, Picoseconds, Bytes>> mixes_of_;
-  std::vector<RecomputeMix> mixes_;  // of these
+  RecomputeMixes mixes_;  // of these
 };
 
 }  // namespace

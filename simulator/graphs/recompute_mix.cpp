@@ -10,6 +10,8 @@
 namespace shardwise {
 namespace {
 
+constexpr std::size_t most_looked_at = 1 << 16;  // sums of mixes and options: a millisecond
+
 double priced(Picoseconds time, Bytes kept, double price) {
   return static_cast<double>(time.value) + price * static_cast<double>(kept.value);
 }
@@ -138,6 +140,76 @@ class FasterMixes {
   std::vector<Bytes> least_;  // by step of time
 };
 
+// Unbeaten mixes with one more block, below the ceiling.
+std::vector<Node> one_block_more(const std::vector<Node>& shorter,
+                                 const std::vector<RecomputeOption>& options, double price,
+                                 double ceiling) {
+  std::vector<Node> longer;
+  if (shorter.empty()) return longer;
+  const auto each_below = [&](auto&& use) {
+    for (std::size_t m = 0; m < shorter.size(); ++m)
+      for (std::size_t o = 0; o < options.size(); ++o) {
+        const Bytes kept = shorter[m].kept + options[o].kept;
+        const Picoseconds time = shorter[m].time + options[o].time;
+        if (priced(time, kept, price) <= ceiling) use(Node{kept, time, m, o});
+      }
+  };
+  FasterMixes faster(shorter, options);
+  each_below([&](const Node& n) { faster.add(n.kept, n.time); });
+  faster.sum_up();
+  each_below([&](const Node& n) {
+    if (!faster.beat(n.kept, n.time)) longer.push_back(n);
+  });
+  keep_unbeaten(longer, before);
+  return longer;
+}
+
+// A mix of the path of which one block takes another option.
+struct Beside {
+  Bytes kept;
+  Picoseconds time;
+  std::size_t mix = 0, kind = 0, from = 0, to = 0;
+};
+
+bool comes_before(const Beside& a, const Beside& b) {
+  return std::tie(a.time, a.kept, a.mix, a.kind, a.from, a.to) <
+         std::tie(b.time, b.kept, b.mix, b.kind, b.from, b.to);
+}
+
+// The unbeaten of those below the ceiling.
+std::vector<RecomputeMix> mixes_beside_path(const std::vector<EqualBlocks>& kinds, double price,
+                                            double ceiling) {
+  const std::vector<RecomputeMix> path = recompute_path(kinds);
+  std::vector<Beside> all;
+  for (std::size_t m = 0; m < path.size(); ++m)
+    for (std::size_t k = 0; k < kinds.size(); ++k)
+      for (std::size_t from = 0; from < kinds[k].options.size(); ++from) {
+        if (path[m].counts[k][from] == 0) continue;
+        const RecomputeOption& one = kinds[k].options[from];
+        for (std::size_t to = 0; to < kinds[k].options.size(); ++to) {
+          const RecomputeOption& other = kinds[k].options[to];
+          const Beside b{path[m].kept - one.kept + other.kept,
+                         path[m].time - one.time + other.time,
+                         m,
+                         k,
+                         from,
+                         to};
+          if (priced(b.time, b.kept, price) <= ceiling) all.push_back(b);
+        }
+      }
+  keep_unbeaten(all, comes_before);
+  std::vector<RecomputeMix> mixes;
+  for (const Beside& b : all) {
+    RecomputeMix mix = path[b.mix];
+    --mix.counts[b.kind][b.from];
+    ++mix.counts[b.kind][b.to];
+    mix.kept = b.kept;
+    mix.time = b.time;
+    mixes.push_back(std::move(mix));
+  }
+  return mixes;
+}
+
 }  // namespace
 
 std::vector<RecomputeMix> recompute_path(const std::vector<EqualBlocks>& kinds) {
@@ -162,41 +234,26 @@ std::vector<RecomputeMix> recompute_path(const std::vector<EqualBlocks>& kinds) 
   return path;
 }
 
-std::vector<RecomputeMix> recompute_mixes(const std::vector<EqualBlocks>& kinds,
-                                          const std::optional<MixLine>& line) {
+RecomputeMixes recompute_mixes(const std::vector<EqualBlocks>& kinds,
+                               const std::optional<MixLine>& line) {
   const double price = line ? line->picoseconds_per_byte : 0;
   // Sums of doubles: what is equal but for rounding counts as below.
   const double ceiling = line ? priced(line->time, line->kept, price) * (1 + 1e-12)
                               : std::numeric_limits<double>::infinity();
   const std::vector<double> to_come = least_to_come(kinds, price);
   std::vector<std::vector<Node>> layers{{Node{}}};
-  for (std::size_t k = 0; k < kinds.size(); ++k)
-    for (int block = 0; block < kinds[k].blocks; ++block) {
-      const double rest = to_come[layers.size()];
-      const std::vector<Node>& shorter = layers.back();
-      std::vector<Node> longer;
-      if (!shorter.empty()) {
-        const std::vector<RecomputeOption>& options = kinds[k].options;
-        const auto each_below = [&](auto&& use) {
-          for (std::size_t m = 0; m < shorter.size(); ++m)
-            for (std::size_t o = 0; o < options.size(); ++o) {
-              const Bytes kept = shorter[m].kept + options[o].kept;
-              const Picoseconds time = shorter[m].time + options[o].time;
-              if (priced(time, kept, price) + rest <= ceiling) use(Node{kept, time, m, o});
-            }
-        };
-        FasterMixes faster(shorter, options);
-        each_below([&](const Node& n) { faster.add(n.kept, n.time); });
-        faster.sum_up();
-        each_below([&](const Node& n) {
-          if (!faster.beat(n.kept, n.time)) longer.push_back(n);
-        });
-      }
-      keep_unbeaten(longer, before);
-      layers.push_back(std::move(longer));
+  std::size_t looked_at = 0;
+  for (const EqualBlocks& kind : kinds)
+    for (int block = 0; block < kind.blocks; ++block) {
+      looked_at += layers.back().size() * kind.options.size();
+      if (line && looked_at > most_looked_at)
+        return {mixes_beside_path(kinds, price, ceiling), false};
+      layers.push_back(
+          one_block_more(layers.back(), kind.options, price, ceiling - to_come[layers.size()]));
     }
-  std::vector<RecomputeMix> mixes;
-  for (std::size_t m = 0; m < layers.back().size(); ++m) mixes.push_back(told(kinds, layers, m));
+  RecomputeMixes mixes;
+  for (std::size_t m = 0; m < layers.back().size(); ++m)
+    mixes.list.push_back(told(kinds, layers, m));
   return mixes;
 }
 

@@ -8,6 +8,8 @@
 //              line. With a price l per byte every mix costs at least the sum of its blocks' least
 //              time + l kept; so what is above the line with some blocks chosen stays above it,
 //              and between two neighbours on the path few mixes are left.
+//              Of blocks with hundreds of options (adapters double a block's operators) there are
+//              still millions: then those of which all blocks but one are as on the path.
 #pragma once
 
 #include <optional>
@@ -39,9 +41,15 @@ struct MixLine {
   Bytes kept;
 };
 
-// By time, rising. Without a line: all unbeaten mixes. With one: all that are below it, and perhaps
-// some above.
-std::vector<RecomputeMix> recompute_mixes(const std::vector<EqualBlocks>& kinds,
-                                          const std::optional<MixLine>& line = std::nullopt);
+struct RecomputeMixes {
+  std::vector<RecomputeMix> list;  // by time, rising
+  bool all = true;                 // that no other beats; else those beside the path alone
+};
+
+// Without a line: all unbeaten mixes. With one: all that are below it, and perhaps
+// some above; where that would take more than a millisecond or so those beside the path, of which
+// no other beats one, nor any mix of the path.
+RecomputeMixes recompute_mixes(const std::vector<EqualBlocks>& kinds,
+                               const std::optional<MixLine>& line = std::nullopt);
 
 }  // namespace shardwise

@@ -1,6 +1,7 @@
 #include "simulator/graphs/recompute_mix.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <random>
 
 #include "tests/catch.hpp"
@@ -69,7 +70,7 @@ TEST_CASE("mixes are the unbeaten of all assignments of options to blocks", "[re
   std::mt19937 random(29);
   for (int round = 0; round < 200; ++round) {
     const auto kinds = random_kinds(random);
-    const auto mixes = recompute_mixes(kinds);
+    const auto mixes = recompute_mixes(kinds).list;
     CHECK(points(mixes) == unbeaten_of(assignments(kinds)));
     for (const RecomputeMix& mix : mixes) CHECK(counts_all_blocks(mix, kinds));
   }
@@ -84,7 +85,8 @@ TEST_CASE("below a line no unbeaten mix is lost", "[recompute]") {
     const double price = static_cast<double>(random() % 40) / 8.0;
     const TimeAndBytes through = all[random() % all.size()];
     const auto found = points(
-        recompute_mixes(kinds, MixLine{price, Picoseconds(through.time), Bytes(through.bytes)}));
+        recompute_mixes(kinds, MixLine{price, Picoseconds(through.time), Bytes(through.bytes)})
+            .list);
     const auto cost = [&](TimeAndBytes p) {
       return static_cast<double>(p.time) + price * static_cast<double>(p.bytes);
     };
@@ -97,6 +99,52 @@ TEST_CASE("below a line no unbeaten mix is lost", "[recompute]") {
   }
   CHECK(below > 500);
   CHECK(left_out > 100);
+}
+
+// 60 equal blocks with a hundred options: of the mixes below the line too many are unbeaten.
+TEST_CASE("where too many mixes are below a line, all but one block are on the path",
+          "[recompute]") {
+  std::mt19937 random(41);
+  std::vector<TimeAndBytes> choices;
+  for (int o = 0; o < 100; ++o)
+    choices.push_back({o * 1000 + static_cast<std::int64_t>(random() % 1000),
+                       (100 - o) * (100 - o) * 10 + static_cast<std::int64_t>(random() % 100)});
+  std::vector<EqualBlocks> kinds{{60, {}}};
+  for (const TimeAndBytes p : unbeaten_of(choices))
+    kinds[0].options.push_back(option(p.time, p.bytes));
+  const auto path = recompute_path(kinds);
+  const RecomputeMix& middle = path[path.size() / 2];
+  const double price = 1;
+  const auto found_below = recompute_mixes(
+      kinds, MixLine{price, middle.time + Picoseconds(100'000), middle.kept + Bytes(100'000)});
+  CHECK_FALSE(found_below.all);
+  const auto& mixes = found_below.list;
+  CHECK(mixes.size() > 60);
+  // Blocks that moved between options: twice as many counts differ by one.
+  const auto moved = [](const RecomputeMix& a, const RecomputeMix& b) {
+    int sum = 0;
+    for (std::size_t o = 0; o < a.counts[0].size(); ++o)
+      sum += std::abs(a.counts[0][o] - b.counts[0][o]);
+    return sum / 2;
+  };
+  std::size_t far = 0, unordered = 0;
+  for (std::size_t m = 0; m < mixes.size(); ++m) {
+    CHECK(counts_all_blocks(mixes[m], kinds));
+    if (m > 0 && (mixes[m].time < mixes[m - 1].time || mixes[m].kept >= mixes[m - 1].kept))
+      ++unordered;
+    if (std::none_of(path.begin(), path.end(),
+                     [&](const RecomputeMix& on) { return moved(mixes[m], on) <= 1; }))
+      ++far;
+  }
+  CHECK(unordered == 0);
+  CHECK(far == 0);
+  // None on the path below the line is left out: nothing beats a corner of the hull.
+  const double ceiling = static_cast<double>((middle.time + Picoseconds(100'000)).value) +
+                         price * static_cast<double>((middle.kept + Bytes(100'000)).value);
+  const auto found = points(mixes);
+  for (const TimeAndBytes p : points(path))
+    if (static_cast<double>(p.time) + price * static_cast<double>(p.bytes) < ceiling)
+      CHECK(std::find(found.begin(), found.end(), p) != found.end());
 }
 
 TEST_CASE("the path changes the blocks whose bytes are cheapest to save first", "[recompute]") {
