@@ -7,15 +7,15 @@
 namespace shardwise {
 namespace {
 
-struct Missed {
+struct MissedAnswer {
   ResolvedRequest request;
   ChosenPlan chosen;
   std::vector<Advice> advice;
 };
 
 // Of a plan that does not fit, or is tight.
-Missed missed(const Request& request, Verdict verdict = Verdict::does_not_fit) {
-  Missed m{resolved(request), {}, {}};
+MissedAnswer missed(const Request& request, Verdict verdict = Verdict::does_not_fit) {
+  MissedAnswer m{resolved(request), {}, {}};
   const Method method = m.request.methods.front();
   auto chosen = choose_plan(m.request, method, m.request.clusters.front());
   REQUIRE(chosen);
@@ -25,7 +25,7 @@ Missed missed(const Request& request, Verdict verdict = Verdict::does_not_fit) {
   return m;
 }
 
-const Advice* about(const Missed& m, const std::string& words) {
+const Advice* about(const MissedAnswer& m, const std::string& words) {
   for (const Advice& a : m.advice)
     if (a.change.find(words) != std::string::npos) return &a;
   return nullptr;
@@ -35,7 +35,7 @@ const Advice* about(const Missed& m, const std::string& words) {
 
 TEST_CASE("every advice makes it fit and tells its price") {
   for (const Method method : {Method::full, Method::lora}) {
-    const Missed m = missed(request_for("70b", "6x4090", {method}));
+    const MissedAnswer m = missed(request_for("70b", "6x4090", {method}));
     CHECK(m.advice.size() >= (method == Method::full ? 1U : 3U));
     for (const Advice& a : m.advice) {
       INFO(a.change);
@@ -51,7 +51,7 @@ TEST_CASE("every advice makes it fit and tells its price") {
 
 // Of samples of all lengths the allocator keeps blocks until the card is full; less would do.
 TEST_CASE("advice tells what is needed, not what is cached") {
-  const Missed m = missed(request_for("qwen2.5-14b", "1xA100-80GB", {Method::full}));
+  const MissedAnswer m = missed(request_for("qwen2.5-14b", "1xA100-80GB", {Method::full}));
   const Advice* lora = about(m, "LoRA instead");
   REQUIRE(lora != nullptr);
   CHECK(lora->device / m.request.clusters.front().groups.front().gpu.usable_memory() > 0.98);
@@ -61,7 +61,7 @@ TEST_CASE("advice tells what is needed, not what is cached") {
 // 8.03 G parameters take 16 bytes each, 60 GiB on each of two cards, 15 on each of eight, where
 // what the optimizer makes for a step is a quarter of what it is on two as well.
 TEST_CASE("more cards are looked at from the least that may do") {
-  const Missed m = missed(request_for("llama-3.1-8b", "2xRTX-4090", {Method::full}));
+  const MissedAnswer m = missed(request_for("llama-3.1-8b", "2xRTX-4090", {Method::full}));
   REQUIRE(about(m, "instead of 2"));
   CHECK(about(m, "instead of 2")->change.rfind("8 x", 0) == 0);
 }
@@ -69,13 +69,13 @@ TEST_CASE("more cards are looked at from the least that may do") {
 // Three PCIe cards of 80 GB with the plan that missed on NVLink take 2.7 times as long, for gathers
 // of every one of six microbatches; a pipeline of three, which then has room, does not.
 TEST_CASE("a larger machine is advised with a plan that suits it") {
-  const Missed m = missed(request_for("llama-3.1-8b", "3xA100-40GB", {Method::full}));
+  const MissedAnswer m = missed(request_for("llama-3.1-8b", "3xA100-40GB", {Method::full}));
   REQUIRE(about(m, "cards of 80 GB"));
   CHECK(*about(m, "cards of 80 GB")->time_ratio < 1.2);
 }
 
 TEST_CASE("a 70B that misses is told of QLoRA, offloading, more cards and bigger cards") {
-  const Missed m = missed(request_for("70b", "6x4090", {Method::lora}));
+  const MissedAnswer m = missed(request_for("70b", "6x4090", {Method::lora}));
   REQUIRE(about(m, "QLoRA"));
   REQUIRE(about(m, "offload params"));
   // The weights alone are 2 bytes x 70.6e9, and they must be in host RAM.
@@ -88,7 +88,7 @@ TEST_CASE("a 70B that misses is told of QLoRA, offloading, more cards and bigger
 // 16 bytes x 70.6e9 are 1,052 GiB: more host RAM than any catalogued box of GeForce cards has, and
 // 44 times the memory of one of these cards, where advice stops at four times. Servers have 2 TiB.
 TEST_CASE("advice stays within reach of who has such cards") {
-  const Missed box = missed(request_for("70b", "6x4090", {Method::full}));
+  const MissedAnswer box = missed(request_for("70b", "6x4090", {Method::full}));
   CHECK(about(box, "offload") == nullptr);
   CHECK(about(box, "cards of") == nullptr);
   CHECK(about(box, "QLoRA") != nullptr);
@@ -97,7 +97,7 @@ TEST_CASE("advice stays within reach of who has such cards") {
   // for one supercomputer each.
   Request widened = request_for("70b", "4090", {Method::qlora});
   widened.framework = "trl-2025";
-  const Missed one = missed(widened);
+  const MissedAnswer one = missed(widened);
   CHECK(about(one, "(custom)") == nullptr);
   CHECK(about(one, "1 card of 80 GB") != nullptr);
 }
@@ -107,7 +107,7 @@ TEST_CASE("pinned settings are what advice loosens first") {
   r.sequence = 1024;
   r.microbatch = 16;
   r.recompute = "none";
-  const Missed m = missed(r);
+  const MissedAnswer m = missed(r);
   REQUIRE_FALSE(m.advice.empty());
   CHECK(m.advice.front().change.find("microbatches of") == 0);
   r.microbatch = 4;
@@ -119,7 +119,7 @@ TEST_CASE("logits that decide are advised away") {
   Request r = request_for("8b", "4090", {Method::lora});
   r.framework = "hf-trainer";
   r.sequence = 8192;
-  const Missed m = missed(r);
+  const MissedAnswer m = missed(r);
   const Advice* fused = about(m, "head and loss in one kernel");
   REQUIRE(fused != nullptr);
   CHECK(fused->memory_effect < Bytes(-4 * 8192LL * 128256));
@@ -129,7 +129,7 @@ TEST_CASE("logits that decide are advised away") {
 TEST_CASE("a cache that decides is advised away") {
   Request r = request_for("8b", "4090", {Method::lora});
   r.sequence = 15360;
-  const Missed m = missed(r);
+  const MissedAnswer m = missed(r);
   REQUIRE_FALSE(m.advice.empty());
   CHECK(m.advice.front().change.find("expandable_segments:True") != std::string::npos);
   CHECK(m.advice.front().memory_effect < Bytes(0));
@@ -146,7 +146,7 @@ TEST_CASE("a cache that decides is advised away") {
 TEST_CASE("a tight plan is told what leaves room, and that only") {
   Request r = request_for("8b", "2xRTX-3090", {Method::lora});
   r.sequence = 8192;
-  const Missed m = missed(r, Verdict::tight);
+  const MissedAnswer m = missed(r, Verdict::tight);
   REQUIRE_FALSE(m.advice.empty());
   CHECK(m.advice.front().change.find("--fused-loss") == 0);
   for (const Advice& a : m.advice) CHECK(a.verdict == Verdict::fits);
@@ -169,7 +169,7 @@ TEST_CASE("one GPU is told of a framework that takes less memory") {
 // are 15 GiB. Sixteen at once, which is the usual batch, have no room.
 TEST_CASE("what cannot accumulate is advised with the batch that it takes") {
   Request r = request_for("llama-3.1-8b", "4090", {Method::full});
-  const Missed m = missed(r);
+  const MissedAnswer m = missed(r);
   const Advice* low = about(m, "--framework torchtune-low-memory");
   REQUIRE(low != nullptr);
   CHECK(low->change.find("2 sequences per step instead of 16") != std::string::npos);
@@ -182,7 +182,7 @@ TEST_CASE("what cannot accumulate is advised with the batch that it takes") {
 TEST_CASE("advice of bigger cards says what the plan takes on those") {
   Request r = request_for("llama-3.1-70b", "2xH100-SXM", {Method::qlora});
   r.sequence = 32768;
-  const Missed m = missed(r);
+  const MissedAnswer m = missed(r);
   const Advice* bigger = about(m, "2 cards of 141 GB");
   REQUIRE(bigger != nullptr);
   REQUIRE(bigger->plan == whole_text(m.chosen.question.plan));
@@ -199,7 +199,7 @@ TEST_CASE("advice of bigger cards says what the plan takes on those") {
 // sixteen, says so, and who follows it gets what it promises.
 TEST_CASE("advice of another framework says which batch it holds") {
   Request r = request_for("mistral-7b-v0.1", "4xV100", {Method::full});
-  const Missed m = missed(r);
+  const MissedAnswer m = missed(r);
   const Advice* low = about(m, "--framework torchtune-low-memory --batch 16");
   REQUIRE(low != nullptr);
   r.framework = "torchtune-low-memory";
@@ -217,7 +217,7 @@ TEST_CASE("advice of another framework says which batch it holds") {
 TEST_CASE("cards that take turns are told of another split") {
   Request r = request_for("32b", "2xRTX-3090", {Method::qlora});
   r.sequence = 4096;
-  const Missed m = missed(r);
+  const MissedAnswer m = missed(r);
   const Advice* other = about(m, "layers=36/28 on the cards");
   REQUIRE(other != nullptr);
   CHECK(other->memory_effect < Bytes(0));
@@ -233,14 +233,14 @@ TEST_CASE("more cards are those that are there") {
 
 // 70.6e9 weights of 4 bits are 35 GiB, 18 on each of two cards: Unsloth keeps no whole logits.
 TEST_CASE("a box is told of a framework that takes less memory as well") {
-  const Missed m = missed(request_for("70b", "2xRTX-3090", {Method::qlora}));
+  const MissedAnswer m = missed(request_for("70b", "2xRTX-3090", {Method::qlora}));
   REQUIRE(about(m, "--framework unsloth") != nullptr);
   CHECK(parse_plan(about(m, "--framework unsloth")->plan)->layer_split);
 }
 
 // Unsloth sends the layers' inputs to the host by itself: who says --offload has to say those too.
 TEST_CASE("offloading is named as its plan has it") {
-  const Missed m = missed(request_for("mixtral-8x7b", "4090", {Method::qlora}));
+  const MissedAnswer m = missed(request_for("mixtral-8x7b", "4090", {Method::qlora}));
   const Advice* offload = about(m, "offload params+activations: weights in host RAM");
   REQUIRE(offload != nullptr);
   CHECK(parse_plan(offload->plan)->offload == Offload{false, true, true});
@@ -250,7 +250,7 @@ TEST_CASE("offloading is named as its plan has it") {
 TEST_CASE("another method is advised in the framework that was named, where it can") {
   Request r = request_for("llama-3.1-8b", "4090", {Method::full});
   r.framework = "unsloth";
-  const Missed m = missed(r);
+  const MissedAnswer m = missed(r);
   REQUIRE(about(m, "QLoRA") != nullptr);
   r.methods = {Method::qlora};
   const ResolvedRequest qlora = resolved(r);
@@ -263,7 +263,7 @@ TEST_CASE("another method is advised in the framework that was named, where it c
 // Weights, gradients, master and states of 14.8e9 are 16 bytes each in host RAM; Accelerate keeps
 // bf16 gradients on the GPU, 27.5 GiB of them.
 TEST_CASE("one card is told of offloading where its framework leaves too much on it") {
-  const Missed m = missed(request_for("qwen2.5-14b", "4090", {Method::full}));
+  const MissedAnswer m = missed(request_for("qwen2.5-14b", "4090", {Method::full}));
   const Advice* offload = about(m, "offload params+optimizer");
   REQUIRE(offload != nullptr);
   CHECK(offload->change.find("--framework hf-deepspeed") == 0);
@@ -285,15 +285,16 @@ TEST_CASE("one card is told of offloading where its framework leaves too much on
 // 26 GB of weights are 13 on each of two cards; 16 bytes x 8.03e9 are 120 GiB: six cards hold those
 // and nothing else. There is no second card for a laptop.
 TEST_CASE("one card is told of several") {
-  const Missed lora = missed(request_for("llama-2-13b", "3090", {Method::lora}));
+  const MissedAnswer lora = missed(request_for("llama-2-13b", "3090", {Method::lora}));
   REQUIRE(about(lora, "2 x GeForce RTX 3090 instead of 1") != nullptr);
   CHECK(about(lora, "2 x GeForce RTX 3090")->memory_effect < Bytes(0));
-  const Missed full = missed(request_for("llama-3.1-8b", "4090", {Method::full}));
+  const MissedAnswer full = missed(request_for("llama-3.1-8b", "4090", {Method::full}));
   REQUIRE(about(full, "instead of 1") != nullptr);
   const ParallelPlan plan = *parse_plan(about(full, " x GeForce RTX 4090 instead of 1")->plan);
   CHECK(plan.gpus() > 6);
   CHECK(plan.zero_stage == 3);
-  const Missed laptop = missed(request_for("llama-3.2-3b", "rtx-4090-laptop", {Method::full}));
+  const MissedAnswer laptop =
+      missed(request_for("llama-3.2-3b", "rtx-4090-laptop", {Method::full}));
   CHECK(about(laptop, " x ") == nullptr);
 }
 
@@ -302,7 +303,7 @@ TEST_CASE("a host that is too small is advised on the host") {
   r.framework = "pytorch-fsdp1";  // every rank reads the weights
   r.offload = Offload{false, true, false};
   r.host_ram = Bytes(500'000'000'000);
-  const Missed m = missed(r);
+  const MissedAnswer m = missed(r);
   REQUIRE(m.advice.size() >= 2);
   CHECK(m.advice[0].change.find("meta device") != std::string::npos);
   CHECK(m.advice[0].host_ram < *r.host_ram);
@@ -313,7 +314,7 @@ TEST_CASE("a host that is too small is advised on the host") {
 TEST_CASE("who lacks host RAM is told what needs less of it") {
   Request r = request_for("llama-3.1-8b", "2xRTX-4090", {Method::full});
   r.host_ram = Bytes(64LL << 30);
-  const Missed m = missed(r);
+  const MissedAnswer m = missed(r);
   REQUIRE_FALSE(m.chosen.forecast.host_fits);
   REQUIRE(about(m, "of host RAM instead of") != nullptr);
   REQUIRE(about(m, "LoRA instead") != nullptr);
@@ -321,7 +322,7 @@ TEST_CASE("who lacks host RAM is told what needs less of it") {
 }
 
 TEST_CASE("what is known of another method is what a search would find") {
-  const Missed m = missed(request_for("70b", "6x4090", {Method::lora}));
+  const MissedAnswer m = missed(request_for("70b", "6x4090", {Method::lora}));
   const auto qlora = choose_plan(m.request, Method::qlora, m.request.clusters.front());
   REQUIRE(qlora);
   const std::vector<KnownPlan> known{{Method::qlora, &*qlora}};
@@ -339,11 +340,11 @@ TEST_CASE("what is known of another method is what a search would find") {
 TEST_CASE("offloading is priced with the microbatch that it makes room for") {
   Request r = request_for("8b", "1xA100-80GB", {Method::full});
   r.framework = "hf-trainer-4";
-  const Missed open = missed(r);
+  const MissedAnswer open = missed(r);
   REQUIRE(about(open, "offload params"));
   CHECK(parse_plan(about(open, "offload params")->plan)->microbatch > 1);
   r.microbatch = 1;
-  const Missed one = missed(r);
+  const MissedAnswer one = missed(r);
   REQUIRE(about(one, "offload params"));
   CHECK(parse_plan(about(one, "offload params")->plan)->microbatch == 1);
   CHECK(*about(one, "offload params")->time_ratio > *about(open, "offload params")->time_ratio);

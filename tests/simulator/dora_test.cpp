@@ -13,7 +13,7 @@
 namespace shardwise {
 namespace {
 
-constexpr std::int64_t sample_tokens = 256, h = 1024, r = 8;
+constexpr std::int64_t sample_tokens = 256, h = 1024, dora_rank = 8;
 
 // On q alone, which is h wide on both sides.
 Workload adapted(Method method, bool autocast, double dropout) {
@@ -21,7 +21,7 @@ Workload adapted(Method method, bool autocast, double dropout) {
   w.method = method;
   w.framework.adapter_dtype = DType::fp32;
   w.framework.autocast = autocast;
-  w.adapter.rank = r;
+  w.adapter.rank = dora_rank;
   w.adapter.dropout = dropout;
   w.adapter.targets = {true, false, false, false, false, false, false, false, false};
   return w;
@@ -83,7 +83,7 @@ TEST_CASE("DoRA multiplies an identity by B A, and the base again with dropout",
     const LayerGraph lora = block_graph(adapted(Method::lora, true, dropout), plan_of(1), {});
     const double base = dropout > 0 ? 2.0 * sample_tokens * h * h : 0;
     CHECK(product_flops(dora, &Operator::forward) - product_flops(lora, &Operator::forward) ==
-          2.0 * 2 * h * r * h + base);
+          2.0 * 2 * h * dora_rank * h + base);
     CHECK(product_flops(dora, &Operator::backward) - product_flops(lora, &Operator::backward) ==
           base);
     CHECK(dora.parameters.adapter == lora.parameters.adapter + h);

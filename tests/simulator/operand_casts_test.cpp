@@ -61,7 +61,7 @@ Workload in_fp8() {
 // are cast. Outputs: q 512, k and v 256, o 512, gate and up 1,408, down 512.
 constexpr double cast_tokens = 128;
 constexpr double inputs = cast_tokens * (512 + 512 + 512 + 1408);
-constexpr double outputs = cast_tokens * (512 + 2 * 256 + 512 + 2 * 1408 + 512);
+constexpr double cast_outputs = cast_tokens * (512 + 2 * 256 + 512 + 2 * 1408 + 512);
 constexpr double input_gradients = cast_tokens * (3 * 512 + 512 + 2 * 512 + 1408);
 constexpr double weights = 512.0 * (512 + 2 * 256 + 512 + 3 * 1408);
 
@@ -71,7 +71,7 @@ constexpr double weights = 512.0 * (512 + 2 * 256 + 512 + 3 * 1408);
 TEST_CASE("one scale for a tensor: each operand is cast once", "[casts]") {
   const Moved m = casts(in_fp8(), plan_of(1));
   CHECK(m.forward == 4 * inputs);
-  CHECK(m.backward == 4 * outputs);
+  CHECK(m.backward == 4 * cast_outputs);
   CHECK(m.weight == 0);
 }
 
@@ -83,7 +83,7 @@ TEST_CASE("one scale for a tensor: written once where products read either order
   w.framework.narrow_weights_twice = false;
   const Moved m = casts(w, plan_of(1));
   CHECK(m.forward == 3 * inputs);
-  CHECK(m.backward == 3 * outputs);
+  CHECK(m.backward == 3 * cast_outputs);
   w.compute = DType::mxfp8;
   CHECK(casts(w, plan_of(1)).forward == 4 * inputs);
   w.compute = DType::fp8;
@@ -100,11 +100,11 @@ TEST_CASE("four bits: one kernel looks for largest values, one or two write", "[
   w.framework.kernels = KernelStyle::fused;
   Moved m = casts(w, plan_of(1));
   CHECK(m.forward == 5.125 * inputs);
-  CHECK(m.backward == 5.125 * outputs);
+  CHECK(m.backward == 5.125 * cast_outputs);
   w.framework.quantizes_apart = true;
   m = casts(w, plan_of(1));
   CHECK(m.forward == 7.125 * inputs);
-  CHECK(m.backward == 7.125 * outputs);
+  CHECK(m.backward == 7.125 * cast_outputs);
   w.framework.kernels = KernelStyle::compiled;
   CHECK(casts(w, plan_of(1)).forward == 4 * inputs);
 }
@@ -137,8 +137,8 @@ TEST_CASE("a scale for each row: rows and columns are cast apart, weights too", 
   w.framework.scales_rows = true;
   const Moved m = casts(w, plan_of(1));
   CHECK(m.forward == 3 * (inputs + weights));
-  CHECK(m.backward == 3 * outputs + 7 * weights + 4 * input_gradients);
-  CHECK(m.weight == 5 * (inputs + outputs) + 4 * weights);
+  CHECK(m.backward == 3 * cast_outputs + 7 * weights + 4 * input_gradients);
+  CHECK(m.weight == 5 * (inputs + cast_outputs) + 4 * weights);
 }
 
 // 128 tokens of width 512: a byte each where they are cast before, and each of four ranks casts a
@@ -183,7 +183,7 @@ TEST_CASE("a scale of the largest value: an operand is read once more", "[casts]
   w.framework.current_scaling = true;
   const Moved m = casts(w, plan_of(1));
   CHECK(m.forward == 4 * inputs + 2 * cast_tokens * (512 + 1408));
-  CHECK(m.backward == 6 * outputs);
+  CHECK(m.backward == 6 * cast_outputs);
   CHECK(m.weight == 0);
 }
 
@@ -194,7 +194,7 @@ TEST_CASE("weights that every pass casts anew", "[casts]") {
   w.framework.weight_cast = WeightCast::each_pass;
   const Moved m = casts(w, plan_of(1));
   CHECK(m.forward == 4 * inputs + 5 * weights);
-  CHECK(m.backward == 4 * outputs + 3 * weights);
+  CHECK(m.backward == 4 * cast_outputs + 3 * weights);
   CHECK(m.weight == 0);
 }
 
@@ -206,7 +206,7 @@ TEST_CASE("weights that are gathered in 8 bits", "[casts]") {
   w.framework.weight_cast = WeightCast::gathered;
   const Moved m = casts(w, plan_of(1));
   CHECK(m.forward == 4 * inputs);
-  CHECK(m.backward == 4 * outputs + 2 * weights);
+  CHECK(m.backward == 4 * cast_outputs + 2 * weights);
   ParallelPlan plan = plan_of(4);
   plan.zero_stage = 3;
   LayerParameters p;
@@ -224,7 +224,7 @@ TEST_CASE("weights and inputs with scales of blocks that every pass casts anew",
   w.framework.weight_cast = WeightCast::each_pass;
   const Moved m = casts(w, plan_of(1));
   CHECK(m.forward == 3 * (inputs + weights));
-  CHECK(m.backward == 6 * outputs + 3 * weights);
+  CHECK(m.backward == 6 * cast_outputs + 3 * weights);
   CHECK(m.weight == 3 * inputs);
 }
 
