@@ -33,6 +33,9 @@ std::vector<Slot> slots_played(const ParallelPlan& plan, const PipelineSchedule&
 
 namespace {
 
+// Of a stage, where the CPU leads: with all that a step has nanotron's runs come out the same.
+constexpr int microbatches_led = 4;
+
 // Microbatches in flight at most once the first of them has gone back.
 int peak_after_backward(const std::vector<Slot>& slots) {
   const auto back = std::find_if(slots.begin(), slots.end(),
@@ -51,8 +54,17 @@ int peak_after_backward(const std::vector<Slot>& slots) {
 std::vector<Slot> slots_of_step(const Workload& workload, const ParallelPlan& plan,
                                 const PipelineSchedule& schedule, int stage) {
   std::vector<Slot> slots = slots_played(plan, schedule, stage);
-  // What a step's first backward pass leaves behind stands beside all that later ones find.
   const Framework& f = workload.framework;
+  // Blocks that wait for the GPU still do when later microbatches ask for theirs.
+  if (f.records_streams && plan.pipeline > 1) {
+    const PipelineShape more{plan.pipeline, plan.chunks,
+                             std::min(plan.microbatches, microbatches_led * plan.pipeline)};
+    if (!refusal(schedule, more)) {
+      std::vector<Slot> led = schedule.order(more, stage);
+      if (led.size() > slots.size()) return led;
+    }
+  }
+  // What a step's first backward pass leaves behind stands beside all that later ones find.
   const bool grows =
       f.gradient_life == GradientLife::per_step ||
       (f.gradient_copy_while_accumulating && f.gradient_copy_life == GradientCopyLife::run);

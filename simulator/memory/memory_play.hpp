@@ -68,7 +68,8 @@ struct MemoryMoment {
 std::vector<Slot> slots_played(const ParallelPlan& plan, const PipelineSchedule& schedule,
                                int stage);
 // Gradients that are made anew every step are all there after the first backward pass only; so the
-// play goes on until as many microbatches as ever are in flight again.
+// play goes on until as many microbatches as ever are in flight again. Where freed blocks wait for
+// the GPU, four rounds of the pipeline are played, if a step has them.
 std::vector<Slot> slots_of_step(const Workload& workload, const ParallelPlan& plan,
                                 const PipelineSchedule& schedule, int stage);
 

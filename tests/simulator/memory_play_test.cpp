@@ -469,4 +469,22 @@ TEST_CASE("Sums in place are marked, and a wait in each layer frees them", "[mem
   CHECK(reserved() < marked);
 }
 
+// The first of four stages has four microbatches in flight as soon as four are played, a forward
+// and a backward slot each. Where blocks wait for the GPU four times as many are, or the step.
+TEST_CASE("More microbatches are played where blocks wait for the GPU", "[memory_play]") {
+  Workload w = pretraining(llama(8, 512, 8, 8, 2048, 1000), 128);
+  w.framework.gradient_life = GradientLife::persistent;
+  w.framework.gradient_copy_while_accumulating = false;
+  ParallelPlan plan = plan_of(1);
+  plan.pipeline = 4;
+  const auto slots = [&](int microbatches) {
+    plan.microbatches = microbatches;
+    return slots_of_step(w, plan, *find_pipeline_schedule("1f1b"), 0).size();
+  };
+  CHECK(slots(64) == 2 * 4);
+  w.framework.records_streams = true;
+  CHECK(slots(64) == 2 * 4 * 4);
+  CHECK(slots(6) == 2 * 6);
+}
+
 }  // namespace shardwise
