@@ -273,11 +273,11 @@ TEST_CASE("one card is told of offloading where its framework leaves too much on
   CHECK(about(missed(r), "hf-deepspeed") == nullptr);
   // Of 8e9 parameters Accelerate's gradients would leave just room: DeepSpeed's plan is the one
   // that can be launched, and who names it is told the same one, which shards by stage 3.
-  const Missed small = missed(request_for("llama-3.1-8b", "4090", {Method::full}));
+  const MissedAnswer small = missed(request_for("llama-3.1-8b", "4090", {Method::full}));
   REQUIRE(about(small, "--framework hf-deepspeed with offload params+optimizer") != nullptr);
   Request named = request_for("llama-3.1-8b", "4090", {Method::full});
   named.framework = "hf-deepspeed";
-  const Missed theirs = missed(named);
+  const MissedAnswer theirs = missed(named);
   REQUIRE(about(theirs, "offload params+optimizer") != nullptr);
   CHECK(parse_plan(about(theirs, "offload params+optimizer")->plan)->zero_stage == 3);
 }

@@ -120,7 +120,7 @@ TEST_CASE("four bits by torchao: kernels that compute longer than they move", "[
   w.framework.weight_cast = WeightCast::each_pass;
   const Moved m = casts(w, plan_of(1));
   CHECK(m.forward == 5.125 * (inputs + weights));
-  CHECK(m.backward == 5.125 * outputs);
+  CHECK(m.backward == 5.125 * cast_outputs);
   CHECK(m.weight == 0);
   double forward = 0, backward = 0;
   for (const Operator& op : block_graph(w, plan_of(1), {}).operators) {
@@ -128,7 +128,7 @@ TEST_CASE("four bits by torchao: kernels that compute longer than they move", "[
     backward += cycles(op.backward);
   }
   CHECK(forward == (21 + 73) * inputs + 159 * weights);
-  CHECK(backward == (21 + 103) * outputs);
+  CHECK(backward == (21 + 103) * cast_outputs);
 }
 
 // Rows 3 bytes, columns 5; a weight's rows 3 and columns 7; 4 for what is rescaled.
