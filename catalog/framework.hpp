@@ -211,6 +211,7 @@ struct Framework {
   // the others are to come, beside their logits
   bool slices_go_back = false;
   std::optional<int> loss_slice_tokens;          // the same: as few as keep a slice within so many
+  std::optional<int> fused_loss_slice_tokens;    // fused_linear: a slice, if not by Liger's rule
   std::optional<double> loss_slice_logit_bytes;  // live per logit of a slice, if not dense's
   std::optional<double> loss_slice_moved_bytes;  // moved of a logit in all, if not cross-entropy's
   bool loss_copies_head = false;        // chunked: a slice's product is of an fp32 copy of the head

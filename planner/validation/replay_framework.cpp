@@ -273,7 +273,10 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
     f.gradient_bucket_stage_2.reset();
   }
   apply_plugins(c, f);
-  if (t.loss_slice_tokens) f.loss_slice_tokens = t.loss_slice_tokens;
+  // The record states a slice of the loss that it ran.
+  if (t.loss_slice_tokens)
+    (f.loss == LossKind::fused_linear ? f.fused_loss_slice_tokens : f.loss_slice_tokens) =
+        t.loss_slice_tokens;
   return f;
 }
 

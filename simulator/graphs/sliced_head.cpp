@@ -200,11 +200,11 @@ void run_operators(const GraphBuilder& b, std::int64_t width, SlicedLoss& loss) 
 }
 
 // Liger's fused linear cross-entropy takes next_pow2(ceil(T / ceil(V / h))) tokens at a time
-// (Liger src/liger_kernel/ops/fused_linear_cross_entropy.py:61-84); a kernel of one's own as many
-// as it says.
+// (Liger src/liger_kernel/ops/fused_linear_cross_entropy.py:61-84); a function of a trainer's own
+// as many as it says. Slices of a chunked loss, which a row may have beside it, are none of both.
 std::int64_t fused_linear_slices(const Framework& f, std::int64_t rows, std::int64_t vocab,
                                  std::int64_t hidden) {
-  if (const auto tokens = f.loss_slice_tokens) return (rows + *tokens - 1) / *tokens;
+  if (const auto tokens = f.fused_loss_slice_tokens) return (rows + *tokens - 1) / *tokens;
   const std::int64_t ratio = (vocab + hidden - 1) / hidden;
   const std::int64_t target = (rows + ratio - 1) / ratio;
   std::int64_t chunk = 1;

@@ -239,9 +239,11 @@ TEST_CASE("a fused head holds its gradient while it runs", "[layer_graph]") {
   };
   const std::int64_t logits = 64 * 1000, head = 1000 * 512;
   CHECK(held() == std::vector<std::int64_t>{4 * logits, 2 * head});
-  w.framework.loss_slice_tokens = 32;  // half as many at a time
+  w.framework.loss_slice_tokens = 32;  // of a chunked loss, which is another
+  CHECK(held() == std::vector<std::int64_t>{4 * logits, 2 * head});
+  w.framework.fused_loss_slice_tokens = 32;  // half as many at a time
   CHECK(held() == std::vector<std::int64_t>{2 * logits, 2 * head});
-  w.framework.loss_slice_tokens.reset();
+  w.framework.fused_loss_slice_tokens.reset();
   w.framework.adds_head_slices_apart = true;
   CHECK(held() == std::vector<std::int64_t>{2 * logits, 4 * head, 2 * head, 2 * head});
   w.method = Method::lora;
