@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <charconv>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "catalog/find.hpp"
 #include "catalog/placement.hpp"
@@ -21,6 +24,23 @@ const NetworkReading* network_meant(const Reading& reading, const Gpu& gpu,
     if (longer || narrower) best = &row;
   }
   return best;
+}
+
+// What a node sends in a second where the text says so in bytes, as "TCP, 0.6 GB/s" does: bits are
+// "Gb/s", and a row that holds a rate itself has read it.
+std::optional<BytesPerSecond> bytes_stated(std::string_view text, const NetworkReading& row) {
+  if (lowered(row.text).find("gb/s") != std::string::npos) return std::nullopt;
+  const std::size_t unit = text.find("GB/s");
+  if (unit == std::string_view::npos) return std::nullopt;
+  const std::string_view before = trimmed(text.substr(0, unit));
+  std::size_t begin = before.size();
+  while (begin > 0 && (is_digit(before[begin - 1]) || before[begin - 1] == '.')) --begin;
+  if (begin > 0 && is_letter(before[begin - 1])) return std::nullopt;  // "8x50 GB/s"
+  double gigabytes = 0;
+  const char* end = before.data() + before.size();
+  const auto parsed = std::from_chars(before.data() + begin, end, gigabytes);
+  if (parsed.ec != std::errc() || parsed.ptr != end || gigabytes <= 0) return std::nullopt;
+  return BytesPerSecond(gigabytes * 1e9);
 }
 
 // A card of which a record says more lanes than the usual board gives it was in another one: the
@@ -57,6 +77,11 @@ void set_links(const ReplayContext& c, const Gpu& gpu, Node& node, Notes& notes)
   node.network = row->network;
   node.nic_count = row->nics;
   node.nic_bandwidth = row->nic_bandwidth;
+  if (const auto rate = bytes_stated(*inter, *row)) {
+    node.nic_count = 1;
+    node.nic_bandwidth = *rate;
+    return;
+  }
   if (!row->assumed.empty()) notes.push_back("network \"" + *inter + "\": " + row->assumed);
 }
 

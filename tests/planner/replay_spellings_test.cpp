@@ -310,4 +310,21 @@ TEST_CASE("heads that a table leaves out") {
   CHECK(asked(run).question.workload.model.heads == 16);
 }
 
+// A g4dn.12xlarge has a port of 50 Gbit/s, 6.25 GB/s. Bits are no bytes, eight ports of 50 GB/s are
+// a row's, and 500 GB/s behind "infiniband; pcie-nic:" are not the network's.
+TEST_CASE("bytes that a node sends in a second over its network") {
+  RunRecord run = record("minicolossal-t4x8-3d-medium-b8");
+  const auto node = [&run](const char* told) {
+    run.hardware.inter_node = told;
+    return asked(run).question.cluster.groups.front().node;
+  };
+  CHECK(node("AWS g4dn.12xlarge, TCP").nic_bandwidth.value == Approx(6.25e9));
+  CHECK(node("AWS g4dn.12xlarge, TCP, 0.6 GB/s").nic_bandwidth.value == Approx(0.6e9));
+  CHECK(node("AWS g4dn.12xlarge, TCP, 0.6 GB/s").network == "aws-ena");
+  CHECK(node("AWS g4dn.12xlarge, TCP, 0.6 Gb/s").nic_bandwidth.value == Approx(6.25e9));
+  CHECK(node("AWS EFA, about 12.5GB/s").nic_count == 1);
+  CHECK(node("InfiniBand 8x50 GB/s").nic_count == 8);
+  CHECK(node("InfiniBand; PCIe-NIC: 500 GB/s").nic_bandwidth.value == Approx(50e9));
+}
+
 }  // namespace shardwise
