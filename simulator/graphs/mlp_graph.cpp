@@ -97,13 +97,18 @@ TensorIndex cut_gate(GraphBuilder& b, TensorIndex gate, std::int64_t elements) {
 // The same formula in a function of its own, x / 2 (1 + tanh(0.798 x (1 + 0.0447 x x))), whose
 // gradient is written out as well and begins with x: nine and eighteen operators that read and
 // write 21 and 44 values, counted where PyTorch 2.15 dispatches them (transformers 5.23
-// modeling_bloom.py, bloom_gelu_forward, bloom_gelu_back).
+// modeling_bloom.py, bloom_gelu_forward, bloom_gelu_back). Python drops a value once it is read:
+// four live at once forward, half of x, 0.798 x and two of the square's chain, where the result
+// takes the place of one. Backward five do: the tangent, half of x, one less its square, 0.107 x
+// and that times x. None of them is the gradient that it gives.
 TensorIndex computed_again_gelu(GraphBuilder& b, TensorIndex up, std::int64_t elements) {
   const double n = bytes_of_elements(b, elements);
   const TensorIndex out = b.pointwise("gelu", {up}, {up}, elements, 21 * n, 44 * n, 9);
   std::get<MemoryWork>(b.last().backward.front()).launches = 18;
-  b.last().forward_temporary = ceil_bytes(2 * n);
-  b.last().backward_temporary = ceil_bytes(3 * n);
+  b.last().forward_temporary = ceil_bytes(3 * n);
+  b.last().forward_temporaries = 3;
+  b.last().backward_temporary = ceil_bytes(5 * n);
+  b.last().backward_temporaries = 5;
   return out;
 }
 
@@ -111,8 +116,7 @@ TensorIndex plain_activation(GraphBuilder& b, TensorIndex up, std::int64_t eleme
   const double n = bytes_of_elements(b, elements);
   const MlpFunction function = b.own_code().mlp;
   if (function == MlpFunction::written_out) return written_out_gelu(b, up, elements);
-  if (function == MlpFunction::computes_again && b.eager())
-    return computed_again_gelu(b, up, elements);
+  if (function == MlpFunction::computes_again) return computed_again_gelu(b, up, elements);
   const TensorIndex out = b.pointwise("gelu", {up}, {up}, elements, 2 * n, 3 * n, 1);
   std::get<MemoryWork>(b.last().backward.front()).launches = 1;
   if (function == MlpFunction::keeps_result) b.last().saves = {out};

@@ -1,5 +1,6 @@
 // What transformers' own classes keep where they are written otherwise than most: counted with real
 // PyTorch by tests/oracle/explain.py.
+#include <algorithm>
 #include <vector>
 
 #include "catalog/huggingface_family.hpp"
@@ -54,7 +55,8 @@ TEST_CASE("what an MLP's function keeps", "[model_code]") {
 }
 
 // BLOOM's keeps its input alone, as one kernel would, and moves 21 values of 2 B forward in nine
-// operators, 44 backward in eighteen, where the kernel moves 2 and 3.
+// operators, 44 backward in eighteen, where the kernel moves 2 and 3. Three such tensors live
+// beside the result forward, five backward.
 TEST_CASE("an MLP's function that is computed again in backward", "[model_code]") {
   Workload w = eager_workload(gpt(2, h, 8));
   const std::int64_t kernel = saved_by_code(w);
@@ -70,6 +72,11 @@ TEST_CASE("an MLP's function that is computed again in backward", "[model_code]"
   CHECK(work(&Operator::forward).launches == 9);
   CHECK(work(&Operator::backward).moved.value == 44 * 2 * code_tokens * f);
   CHECK(work(&Operator::backward).launches == 18);
+  const auto gelu = std::find_if(graph.operators.begin(), graph.operators.end(),
+                                 [](const Operator& op) { return op.name == "gelu"; });
+  REQUIRE(gelu != graph.operators.end());
+  CHECK(gelu->forward_temporary.value == 3 * 2 * code_tokens * f);
+  CHECK(gelu->backward_temporary.value == 5 * 2 * code_tokens * f);
 }
 
 // 8 heads, 256 keys for every token: 4 B of each score less, but under autocast, which has every
