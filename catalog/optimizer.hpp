@@ -35,6 +35,7 @@ struct OptimizerRow {
   std::optional<StepValues> one_by_one{};  // nothing: foreach kernels step lists of tensors, with
                                            // one list of temporaries
   bool in_backward = false;     // each gradient is stepped and dropped when the next one is there
+  bool one_process = false;     // is refused where processes are several
   bool orthogonalizes = false;  // updates of blocks' matrices; AdamW steps all else
   // What kernels move that are not fused, over what one that reads and writes all once would:
   // foreach AdamW makes about nine passes, 88 B for 28 B.
@@ -66,11 +67,11 @@ inline constexpr std::array<OptimizerRow, 27> optimizer_rows{{
      "bitsandbytes/optim/optimizer.py:383-400; kernels as adamw8bit's", StepValues{}},
     {"sgd", 0, StateFormat::follows_master, false, 0, false,
      "no state; pytorch torch/optim/sgd.py, _multi_tensor_sgd: one kernel, in place", StepValues{},
-     false, false, 1},
+     false, false, false, 1},
     {"sgd-momentum", 1, StateFormat::follows_master, false, 0, false,
      "pytorch torch/optim/sgd.py: momentum_buffer; _multi_tensor_sgd: every kernel in place, mul_ "
      "2 values, add_ 3 and 3 where one pass has 5",
-     StepValues{}, false, false, 8.0 / 5},
+     StepValues{}, false, false, false, 8.0 / 5},
     {"adafactor", 0, StateFormat::fp32, true, 0, false,
      "arXiv 1804.04235 section 3: factored second moment, no first moment; values: transformers "
      "5.23 optimization.py, Adafactor.step: gradient, weight, square and update",
@@ -79,7 +80,8 @@ inline constexpr std::array<OptimizerRow, 27> optimizer_rows{{
     {"lion8bit", 1, StateFormat::blockwise_8bit, false, 0, false,
      "arXiv 2302.06675; bitsandbytes block-wise state; kernels as adamw8bit's", StepValues{}},
     {"muon", 1, StateFormat::follows_master, false, 0, false,
-     "arXiv 2502.16982: one momentum per matrix, Newton-Schulz update", std::nullopt, false, true},
+     "arXiv 2502.16982: one momentum per matrix, Newton-Schulz update", std::nullopt, false, false,
+     true},
     {"adam-mini", 1, StateFormat::follows_master, false, 0, false,
      "arXiv 2406.16793: first moment, one second moment per block"},
     {"ademamix", 3, StateFormat::fp32, false, 0, false,
@@ -95,13 +97,13 @@ inline constexpr std::array<OptimizerRow, 27> optimizer_rows{{
      "galore-torch 1.0 adamw8bit.py, galore_projector.py; arXiv 2403.03507"},
     {"galore-adamw-layerwise", 2, StateFormat::follows_master, false, 128, false,
      "transformers 5.23 trainer_optimizer.py, _setup_low_rank_optimizer: an optimizer of its own "
-     "for each parameter, which steps when its gradient is there",
-     StepValues{1, 2}, true},
+     "for each parameter, which steps when its gradient is there; refused in several processes",
+     StepValues{1, 2}, true, true},
     {"galore-adamw8bit-layerwise", 2, StateFormat::blockwise_8bit, false, 128, false,
      "the same; galore-torch 1.0 adamw8bit.py: a copy of the weight, the update in full",
-     StepValues{1, 2}, true},
+     StepValues{1, 2}, true, true},
     {"apollo-adamw-layerwise", 2, StateFormat::follows_master, false, 128, false,
-     "the same of apollo-torch", StepValues{1, 2}, true},
+     "the same of apollo-torch", StepValues{1, 2}, true, true},
     {"apollo-adamw", 2, StateFormat::follows_master, false, 128, false,
      "apollo-torch 1.0.3 apollo.py, random_projector.py (which keeps its matrix)",
      StepValues{1, 2}},

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "simulator/gradient_compression.hpp"
 #include "simulator/graphs/recompute_policy.hpp"
@@ -259,12 +260,20 @@ Broken accumulates(const Case& k) {
 }
 
 // transformers refuses them where its processes are several (trainer_optimizer.py,
-// _setup_low_rank_optimizer: "does not support DDP at this time").
-Broken steps_by_layer_alone(const Case& k) {
-  if (!k.w.optimizer->name.ends_with("-layerwise") || k.p.data * k.p.context == 1)
-    return std::nullopt;
-  return std::string(k.w.optimizer->name) +
-         " steps in one process, without data parallelism: dp must be 1, got " + text(k.p.data);
+// _setup_low_rank_optimizer: "does not support DDP at this time"); cards among which one process
+// deals its layers are not.
+Broken steps_in_one_process(const Case& k) {
+  if (!k.w.optimizer->one_process) return std::nullopt;
+  const std::array<std::pair<const char*, int>, 4> axes{
+      {{"dp", k.p.data},
+       {"cp", k.p.context},
+       {"tp", k.p.tensor},
+       {"pp", k.p.layer_split ? 1 : k.p.pipeline}}};
+  for (const auto& [axis, size] : axes)
+    if (size > 1)
+      return std::string(k.w.optimizer->name) + " steps in one process: " + axis +
+             " must be 1, got " + text(size);
+  return std::nullopt;
 }
 
 Broken format_exists(const Case& k) {
@@ -321,7 +330,7 @@ Problems plan_problems(const Workload& workload, const ParallelPlan& plan, const
       schedule_runs,           experts_divide,       experts_split_sequences,
       shards_divide,           batch_is_divisible,   compression_known,
       swaps_what_is_offloaded, splits_within_a_node, says_what_it_shards,
-      framework_runs,          accumulates,          steps_by_layer_alone,
+      framework_runs,          accumulates,          steps_in_one_process,
       format_exists,           recompute_known,      offloads_to_other_memory};
   for (const auto rule : rules)
     if (const Broken broken = rule(k))

@@ -111,6 +111,23 @@ TEST_CASE("a step has so many sequences and no more") {
   CHECK(wrong_with(r, "dp=8,mbs=1,ga=100000").empty());
 }
 
+// transformers refuses GaLore's and APOLLO's layerwise optimizers in several processes, whatever
+// these share, and with accumulation.
+TEST_CASE("an optimizer that steps layer by layer is alone on its GPU") {
+  Request r = request_for("llama-3.2-1b", "2xH100-SXM", {Method::full});
+  for (const char* name : {"galore-adamw-layerwise", "apollo-adamw-layerwise"}) {
+    r.optimizer = optimizer_named(name);
+    CHECK(holds(wrong_with(r, "dp=2,mbs=1,ga=1"), "steps in one process: dp must be 1, got 2"));
+  }
+  Request alone = request_for("llama-3.2-1b", "1xH100-SXM", {Method::full});
+  alone.optimizer = r.optimizer;
+  CHECK(holds(wrong_with(alone, "mbs=1,ga=4"), "ga must be 1, got 4"));
+  CHECK(wrong_with(alone, "mbs=1,ga=1").empty());
+  r.framework = "torchtitan";
+  r.methods = {Method::pretrain};
+  CHECK(holds(wrong_with(r, "tp=2,mbs=1,ga=1"), "tp must be 1, got 2"));
+}
+
 TEST_CASE("what shards without ZeRO is said with ZeRO") {
   Request r = request_for("8b", "16xA100-80GB", {Method::pretrain});
   r.framework = "megatron-deepspeed";
