@@ -129,7 +129,7 @@ Projections project(GraphBuilder& b, TensorIndex x, TensorIndex normed, BlockKin
   const std::int64_t kv_out = p.kv_heads * d * b.tensor();  // replicated where TP exceeds kv heads
   if (b.own_code().fused_qkv) x = b.cast_input(x, rows * m.hidden);
   p.q = b.linear({"q", m.hidden, q_out, Cut::columns, m.biases.qkv, on.q}, x, rows);
-  part_linear(b, x, rows, m.hidden, p.heads);
+  part_linear(b, "q", x, rows, m.hidden, p.heads);
   const std::int64_t queries = p.heads * d;
   if (kind.keys == KeySource::shared) {
     p.q = rotate(b, normed_heads(b, p.q, rows, queries, d), rows * queries, Rotated::query);
@@ -140,11 +140,11 @@ Projections project(GraphBuilder& b, TensorIndex x, TensorIndex normed, BlockKin
   const auto own_input = [&] { return b.gathered_again(x, normed, m.hidden); };
   const std::size_t others = b.operators();
   p.k = b.linear({"k", m.hidden, kv_out, Cut::columns, m.biases.qkv, on.k}, own_input(), rows);
-  part_linear(b, x, rows, m.hidden, p.kv_heads);
+  part_linear(b, "k", x, rows, m.hidden, p.kv_heads);
   p.v = sizes.values_are_keys ? p.k
                               : b.linear({"v", m.hidden, kv_out, Cut::columns, m.biases.qkv, on.v},
                                          own_input(), rows);
-  part_linear(b, x, rows, m.hidden, p.kv_heads);
+  part_linear(b, "v", x, rows, m.hidden, p.kv_heads);
   if (b.own_code().fused_qkv) b.join_launches(others);
   cut_projection(b, p, rows);
   p.v = normed_values(b, p.v, rows, p.kv_heads * d);

@@ -6,7 +6,16 @@
 namespace shardwise {
 namespace {
 
-constexpr int score_kernels_forward = 8, score_kernels_backward = 7;
+// Scale, comparison, two of masked_fill and softmax forward; backward the like without comparison.
+constexpr int score_kernels_forward = 5, score_kernels_backward = 4;
+
+// What those of one head are beside the products.
+int score_kernels(const GraphBuilder& b, bool forward) {
+  const Workload& w = b.workload();
+  const int casts = w.framework.autocast && b.element() == 2 ? 2 : 0;
+  return (forward ? score_kernels_forward : score_kernels_backward) + casts +
+         (w.attention_dropout ? 1 : 0);
+}
 
 // Products become one for each head, of its part of `side`; the rest is launched as often.
 std::vector<Kernel> by_head(const std::vector<Kernel>& kernels, std::int64_t GemmWork::*side,
@@ -26,9 +35,9 @@ std::vector<Kernel> by_head(const std::vector<Kernel>& kernels, std::int64_t Gem
 
 }  // namespace
 
-void part_linear(GraphBuilder& b, TensorIndex source, std::int64_t rows, std::int64_t in,
-                 std::int64_t heads) {
-  if (!b.own_code().heads_apart || heads < 2) return;
+void part_linear(GraphBuilder& b, std::string_view name, TensorIndex source, std::int64_t rows,
+                 std::int64_t in, std::int64_t heads) {
+  if (!b.own_code().heads_apart || heads < 2 || b.last().name != name) return;
   const std::int64_t values = rows * in, others = heads - 1;
   const bool cast = b.element() == 2 && b.bytes_of(source) == 4 * values;
   Operator& op = b.last();
@@ -59,7 +68,7 @@ void part_attention(const GraphBuilder& b, Operator& op, std::int64_t heads) {
       }
       parts.insert(parts.end(), times, k);
     }
-    const int each = pass == &op.forward ? score_kernels_forward : score_kernels_backward;
+    const int each = score_kernels(b, pass == &op.forward);
     parts.push_back(MemoryWork{Bytes(0), each * static_cast<int>(heads - 1)});
     *pass = std::move(parts);
   }

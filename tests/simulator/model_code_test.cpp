@@ -135,6 +135,43 @@ TEST_CASE("a module for each head multiplies, and casts, for itself", "[model_co
   CHECK(saved_with(w, apart) == saved_with(w, {}));
   w.framework.autocast = true;
   CHECK(saved_with(w, apart) - saved_with(w, {}) == 21 * 2 * h);
+  w.framework.autocast = false;
+  w.method = Method::lora;
+  w.model.code = apart;
+  std::vector<std::int64_t> columns;  // of the adapters of q, k, v, o, up and down, all whole
+  for (const Operator& op : block_graph(w, plan_of(1), {}).operators)
+    if (op.name == "adapter_up")
+      for (const Kernel& k : op.forward)
+        if (const auto* gemm = std::get_if<GemmWork>(&k)) columns.push_back(gemm->n);
+  CHECK(columns == std::vector<std::int64_t>{h, h, h, h, f, h});
+}
+
+// Of 8 heads seven launch what one does beside its products: 5 kernels forward and 4 backward,
+// with dropout one more, and under autocast two casts.
+TEST_CASE("a module for each head launches its scores' kernels for itself", "[model_code]") {
+  Workload w = eager_workload(gpt(2, h, 8));
+  w.framework.attention = AttentionKernel::eager;
+  w.framework.runs_transformers = false;
+  const auto launches = [&](std::vector<Kernel> Operator::*pass) {
+    const auto count = [&](bool heads_apart) {
+      w.model.code = {.stated = true, .heads_apart = heads_apart};
+      int all = 0;
+      for (const Operator& op : block_graph(w, plan_of(1), {}).operators)
+        for (const Kernel& k : op.*pass)
+          if (const auto* m = std::get_if<MemoryWork>(&k); m != nullptr && op.name == "attention")
+            all += m->launches;
+      return all;
+    };
+    return count(true) - count(false);
+  };
+  CHECK(launches(&Operator::forward) == 7 * 5);
+  CHECK(launches(&Operator::backward) == 7 * 4);
+  w.attention_dropout = true;
+  CHECK(launches(&Operator::forward) == 7 * 6);
+  CHECK(launches(&Operator::backward) == 7 * 5);
+  w.framework.autocast = true;
+  CHECK(launches(&Operator::forward) == 7 * 8);
+  CHECK(launches(&Operator::backward) == 7 * 7);
 }
 
 // Rotate-half takes 20 bytes of a 16-bit element forward, none of its kernels in order: 4.5
