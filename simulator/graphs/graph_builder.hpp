@@ -5,6 +5,7 @@
 // save; the style comes from the framework's row.
 #pragma once
 
+#include <cmath>
 #include <compare>
 #include <cstdint>
 #include <optional>
@@ -74,6 +75,9 @@ struct SeenSharding {
 };
 SeenSharding seen_sharding(const Workload& workload, const ParallelPlan& plan);
 
+// A count that was computed: at least so many.
+inline std::int64_t ceil_count(double n) { return static_cast<std::int64_t>(std::ceil(n)); }
+
 // What kernels read and write in order, unless said otherwise.
 inline MemoryWork traffic(double bytes, int launches,
                           MemoryAccess access = MemoryAccess::streaming) {
@@ -83,7 +87,7 @@ inline MemoryWork traffic(double bytes, int launches,
 // The same by kernels that take their elements one by one (MemoryWork::singly).
 inline MemoryWork one_by_one(double bytes, int launches, double elements) {
   MemoryWork work = traffic(bytes, launches);
-  work.singly = ceil_bytes(elements).value;
+  work.singly = ceil_count(elements);
   return work;
 }
 
