@@ -33,8 +33,11 @@ std::vector<Slot> slots_played(const ParallelPlan& plan, const PipelineSchedule&
 
 namespace {
 
-// Of a stage, where the CPU leads: with all that a step has nanotron's runs come out the same.
-constexpr int microbatches_led = 4;
+// Rounds of the pipeline, each as many microbatches as it has stages, where the CPU runs ahead and
+// blocks that it has freed wait for the GPU. By then the peak moves no more: nanotron's runs are
+// 5.93 % off at the median with the fewest microbatches that fill it, 5.84 with two rounds, 5.82
+// with four and 5.84 with all that a step has.
+constexpr int rounds_led = 4;
 
 // Microbatches in flight at most once the first of them has gone back.
 int peak_after_backward(const std::vector<Slot>& slots) {
@@ -58,7 +61,7 @@ std::vector<Slot> slots_of_step(const Workload& workload, const ParallelPlan& pl
   // Blocks that wait for the GPU still do when later microbatches ask for theirs.
   if (f.records_streams && plan.pipeline > 1) {
     const PipelineShape more{plan.pipeline, plan.chunks,
-                             std::min(plan.microbatches, microbatches_led * plan.pipeline)};
+                             std::min(plan.microbatches, rounds_led * plan.pipeline)};
     if (!refusal(schedule, more)) {
       std::vector<Slot> led = schedule.order(more, stage);
       if (led.size() > slots.size()) return led;
