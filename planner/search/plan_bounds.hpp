@@ -22,6 +22,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <mutex>
 #include <span>
@@ -139,7 +140,9 @@ class InFlightCounts {
   const InFlightMost& of(const Workload& workload, const ParallelPlan& plan, int stage);
 
  private:
-  using Key = std::tuple<const PipelineSchedule*, GradientLife, int, int, int, int>;
+  // All that slots_of_step() goes by.
+  using Key = std::tuple<const PipelineSchedule*, GradientLife, GradientCopyLife,
+                         std::array<bool, 2>, int, int, int, int>;
   std::mutex mutex_;
   std::map<Key, InFlightMost> known_;
 };
