@@ -297,7 +297,7 @@ void offloading(AdviceTrial& t) {
                   larger_passes(t, *std::move(chosen)));
     return;
   }
-  offloading_elsewhere(t);
+  if (!alone) offloading_elsewhere(t);  // else it has been asked
 }
 
 // GPU memory would do: what the host lacks.
