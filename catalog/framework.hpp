@@ -193,11 +193,12 @@ struct Framework {
   bool value_is_view_of_qkv =
       false;  // V as the kernel saves it holds the fused projection's output
   bool query_is_view_of_qkv =
-      false;                    // Q holds it, with a copy of K and V beside it; as many heads each
-  bool plain_softmax = false;   // eager attention: its softmax is maximum, difference, exponential,
-                                // sum and quotient, each a kernel of its own
-  bool guards_softmax = false;  // and lets a query have no key: exponentials and quotient are
-                                // selections (torch.where), whose results are what is read on
+      false;                     // Q holds it, with a copy of K and V beside it; as many heads each
+  bool plain_softmax = false;    // eager kernels: attention's softmax is maximum, difference,
+                                 // exponential, sum and quotient, each a kernel of its own, and so
+                                 // is a dense loss's log-softmax, unless a compiler has the loss
+  bool guards_softmax = false;   // and lets a query have no key: exponentials and quotient are
+                                 // selections (torch.where), whose results are what is read on
   bool gradient_fusion = false;  // wgrad accumulates straight into the fp32 gradient
   LossKind loss = LossKind::dense;
   LossKind fused_loss = LossKind::fused_linear;  // its head and loss in one kernel, where asked for

@@ -124,16 +124,16 @@ namespace {
 // The attention kernel that runs on a GPU where `wanted` is not to be had: Transformer Engine's
 // fused attention needs compute capability 8.0, or it stores the scores
 // (dot_product_attention/utils.py). So does every fused kernel in bf16: PyTorch's memory-efficient
-// one takes fp16 and fp32 below (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp,
-// less_than_sm80_mem_efficient_dtypes), and flash-attn none at all.
+// one takes fp16 and fp32 below (PyTorch @001f694aef aten/src/ATen/native/transformers/cuda/
+// sdp_utils.cpp, less_than_sm80_mem_efficient_dtypes), and flash-attn none at all.
 AttentionKernel attention_on(const Gpu& gpu, DType compute, AttentionKernel wanted) {
   const bool lacks = lacks_flash(gpu);
   const bool eager = wanted == AttentionKernel::cudnn || compute == DType::bf16;
   return lacks && eager ? AttentionKernel::eager : wanted;
 }
 
-// PyTorch's attention is left with its operators there (sdp_utils.cpp, select_sdp_backend), which
-// widen 16 bits to 32. Transformer Engine has code of its own.
+// PyTorch's attention is left with its operators there (@001f694aef sdp_utils.cpp,
+// select_sdp_backend), which widen 16 bits to 32. Transformer Engine has code of its own.
 bool lacks_sdpa_kernel(const Gpu& gpu, DType compute, const Framework& framework) {
   return lacks_flash(gpu) && compute == DType::bf16 &&
          framework.attention == AttentionKernel::flash &&

@@ -46,9 +46,9 @@ struct RecomputeMixes {
   bool all = true;                 // that no other beats; else those beside the path alone
 };
 
-// Without a line: all unbeaten mixes. With one: all that are below it, and perhaps
-// some above; where that would take more than a millisecond or so those beside the path, of which
-// no other beats one, nor any mix of the path.
+// Without a line: all unbeaten mixes. With one: all that are below it, and perhaps some above;
+// where that would look at more than 65,536 sums of mixes and options (a millisecond) those beside
+// the path, of which no other beats one, nor any mix of the path.
 RecomputeMixes recompute_mixes(const std::vector<EqualBlocks>& kinds,
                                const std::optional<MixLine>& line = std::nullopt);
 
