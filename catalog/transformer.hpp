@@ -86,7 +86,7 @@ struct ModelCode {
   // The class's name names no loss, of which a warning tells, where a graph ends: what is compiled
   // does not return the logits beside the loss that it makes of them.
   bool loss_ends_graph = false;
-  bool stated = false;      // of a model of one's own: how it is written, whatever runs it
+  bool stated = false;       // of a model of one's own: how it is written, whatever runs it
   bool heads_apart = false;  // a module for each head, with three linears of its own, in a loop
   friend bool operator==(const ModelCode&, const ModelCode&) = default;
 };

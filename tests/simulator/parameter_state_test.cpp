@@ -216,8 +216,8 @@ TEST_CASE("an optimizer that steps in backward needs no masters", "[parameter_st
   Workload w = pretraining(llama(2, 64, 2, 2, 128, 100), 64);
   w.framework.pretrain_weights = WeightRecipe::half_with_master;
   for (const OptimizerRow& row : optimizer_rows)
-    CHECK(row.in_backward == (row.name == "lomo" || row.name == "adalomo" ||
-                              row.name.ends_with("-layerwise")));
+    CHECK(row.in_backward ==
+          (row.name == "lomo" || row.name == "adalomo" || row.name.ends_with("-layerwise")));
   w.step_with(*optimizer_named("lomo"));
   CHECK(w.framework.gradient_life == GradientLife::in_backward);
   LayerParameters matrix;
