@@ -311,8 +311,9 @@ TEST_CASE("weights that are stored in 8 bits are gathered so", "[cost]") {
     w.framework.narrow_weights = where;
     const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
     const CostModel model(w, plan, cluster, known_facts().profile);
+    const StepCosts costs = model.costs(partition);
     double bytes = 0;
-    for (const CollectiveUse& use : model.costs(partition).stages.front().collectives)
+    for (const CollectiveUse& use : costs.stages.front().collectives)
       if (use.work == WorkKind::gather_parameters)
         bytes += use.per_step * static_cast<double>(use.size.value);
     return bytes;
