@@ -48,7 +48,7 @@ void complete_axes(Completion& c) {
     p.data = static_cast<int>(c.cluster.gpus() / model);
   const Framework& f = c.workload.framework;
   if (!says(c.text, "zero") && !says(c.text, "fsdp") && !p.layer_split)
-    p.zero_stage = p.data * p.context > 1 ? f.default_zero_stage : 0;
+    p.zero_stage = p.data > 1 || p.context > 1 ? f.default_zero_stage : 0;
   if (!says(c.text, "sp"))
     p.sequence_parallel =
         sequence_parallel_by_default(f, p.tensor, c.workload.model.moe.has_value());

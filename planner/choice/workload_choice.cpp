@@ -193,7 +193,8 @@ void ask_for_8_bits(ChosenWorkload& chosen) {
 
 std::optional<DType> left_unlowered(const Framework& row, DType compute, const ParallelPlan& p) {
   const bool sixteen_bits = compute == DType::bf16 || compute == DType::fp16;
-  const bool split = p.tensor * p.pipeline > 1 && !p.layer_split && p.data * p.context == 1;
+  const bool parted = p.tensor > 1 || p.pipeline > 1, whole = p.data == 1 && p.context == 1;
+  const bool split = parted && whole && !p.layer_split;
   return sixteen_bits && split ? row.compute_unsharded : std::nullopt;
 }
 
