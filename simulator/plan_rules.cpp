@@ -272,7 +272,7 @@ Broken steps_in_one_process(const Case& k) {
   for (const auto& [axis, size] : axes)
     if (size > 1)
       return std::string(k.w.optimizer->name) + " steps in one process: " + axis +
-             " must be 1, got " + text(size);
+             " must be 1, got " + text(size) + "; name one GPU, or another --optimizer";
   return std::nullopt;
 }
 
