@@ -33,4 +33,10 @@ said=$(CUDA_VISIBLE_DEVICES='' python3 "$kernels" --output "$folder/kernels.json
 status=$?
 ((status == 4)) || fail "without a GPU: expected exit code 4, found $status: $said"
 [[ $said == 'measure_torch_kernels.py: error: PyTorch sees no GPU'* ]] || fail "found: $said"
+
+# docs/measuring.md has a row for every script.
+for each in "${script%/*}"/*.py; do
+  grep -qF "| \`${each##*/}\` |" "${SHARDWISE_SOURCE_DIR}/docs/measuring.md" ||
+    fail "docs/measuring.md does not tell of ${each##*/}"
+done
 ((failures == 0))
