@@ -76,6 +76,7 @@ constexpr Maker ascend{
 constexpr Maker jetson{"NVIDIA's Jetson boards", shared_memory};
 constexpr Maker ryzen{"AMD's Ryzen AI chips", shared_memory};
 constexpr Maker mi300a{"AMD's MI300A", shared_memory};
+constexpr Maker cpu{"CPUs", "what is forecast is training on GPUs"};
 
 // By the words of a name.
 struct OutOfScope {
@@ -113,7 +114,9 @@ constexpr OutOfScope out_of_scope[] = {{"apple", &apple},
                                        {"strix", &ryzen},
                                        {"ryzen", &ryzen},
                                        {"8060s", &ryzen},
-                                       {"mi300a", &mi300a}};
+                                       {"mi300a", &mi300a},
+                                       {"cpu", &cpu},
+                                       {"xeon", &cpu}};
 
 // Whose hardware a word of a name is; nullptr where it may be a GPU's.
 const Maker* maker_out_of_scope(const std::string& name) {

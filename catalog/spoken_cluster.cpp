@@ -55,6 +55,13 @@ struct Counted {
   Unit unit;
 };
 
+// "nodes of", "node x": what follows is what each of them holds.
+bool take_nodes(std::string_view& text) {
+  if (!take_word(text, "nodes") && !take_word(text, "node")) return false;
+  if (!take_word(text, "of") && !take_word(text, "with")) take_times(text);
+  return true;
+}
+
 // A count and its sign: "16x", "4 nodes of", "2 nodes x". Nothing where a name begins.
 std::optional<Counted> take_count(std::string_view& text, const Names& whole_names) {
   std::size_t end = 0;
@@ -62,8 +69,7 @@ std::optional<Counted> take_count(std::string_view& text, const Names& whole_nam
   if (end == 0) return std::nullopt;
   const std::string_view digits = text.substr(0, end);
   std::string_view rest = trimmed(text.substr(end));
-  if (take_word(rest, "nodes") || take_word(rest, "node")) {
-    if (!take_word(rest, "of") && !take_word(rest, "with")) take_times(rest);
+  if (take_nodes(rest)) {
     text = rest;
     return Counted{digits, Unit::nodes};
   }
@@ -81,19 +87,8 @@ std::optional<int> count_of(std::string_view digits) {
   return value;
 }
 
-// "8 H100": a count with nothing between it and a name that is known.
-std::optional<Counted> take_count_before_name(std::string_view& text, const Names& whole_names) {
-  const std::size_t end = text.find(' ');
-  if (end == std::string_view::npos || end == 0) return std::nullopt;
-  const std::string_view digits = text.substr(0, end), rest = trimmed(text.substr(end));
-  if (!std::all_of(digits.begin(), digits.end(), is_digit)) return std::nullopt;
-  if (!is_whole(rest, whole_names) && !spoken_memory_gib(rest)) return std::nullopt;
-  text = rest;
-  return Counted{digits, Unit::gpus};
-}
-
-// A count behind the name, as in "RTX 4090 x2", "H100x8" and "H100:8". Taken off where there is
-// one.
+// A count behind the name, as in "RTX 4090 x2", "H100x8", "H100*8" and "H100:8". Taken off where
+// there is one.
 std::optional<int> take_count_behind(std::string_view& text) {
   std::size_t begin = text.size();
   while (begin > 0 && is_digit(text[begin - 1])) --begin;
@@ -101,14 +96,51 @@ std::optional<int> take_count_behind(std::string_view& text) {
   std::string_view name = trimmed(text.substr(0, begin));
   if (digits.empty() || name.size() < 2) return std::nullopt;
   const char sign = name.back();
-  if (sign != ':' && (sign | 0x20) != 'x') return std::nullopt;
+  const bool letter = (sign | 0x20) == 'x';
+  if (sign != ':' && sign != '*' && !letter) return std::nullopt;
   const bool together = name.size() == begin;  // "MI250X 8" has none
   name.remove_suffix(1);
   const char before = name.back();
-  if (sign != ':' && before != ' ' && !(together && is_digit(before))) return std::nullopt;
+  if (letter && before != ' ' && !(together && is_digit(before))) return std::nullopt;
   const auto value = count_of(digits);
   if (value) text = trimmed(name);
   return value;
+}
+
+// "dual 3090", "two 3090s": counts in words.
+std::optional<int> take_count_in_words(std::string_view& text) {
+  struct CountWord {
+    std::string_view word;
+    int count;
+  };
+  constexpr CountWord words[] = {{"a", 1},    {"one", 1},   {"single", 1}, {"two", 2},
+                                 {"dual", 2}, {"three", 3}, {"four", 4},   {"quad", 4},
+                                 {"six", 6},  {"eight", 8}};
+  for (const CountWord& row : words) {
+    const std::size_t end = row.word.size();
+    if (text.size() <= end || text[end] != ' ' || !take_word(text, row.word)) continue;
+    return row.count;
+  }
+  return std::nullopt;
+}
+
+// "3090s" is more than one "3090"; "l40s" is a card.
+std::string_view in_singular(std::string_view name, const Names& whole_names) {
+  if (name.empty() || (name.back() | 0x20) != 's' || is_whole(name, whole_names)) return name;
+  const std::string_view without = name.substr(0, name.size() - 1);
+  return is_whole(without, whole_names) ? without : name;
+}
+
+// "8 H100": a count with nothing between it and a name that is known.
+std::optional<Counted> take_count_before_name(std::string_view& text, const Names& whole_names) {
+  const std::size_t end = text.find(' ');
+  if (end == std::string_view::npos || end == 0) return std::nullopt;
+  const std::string_view digits = text.substr(0, end), rest = trimmed(text.substr(end));
+  if (!std::all_of(digits.begin(), digits.end(), is_digit)) return std::nullopt;
+  if (!is_whole(in_singular(rest, whole_names), whole_names) && !spoken_memory_gib(rest))
+    return std::nullopt;
+  text = rest;
+  return Counted{digits, Unit::gpus};
 }
 
 // Of "4090x2" and "2x4090" the count is the number that is no name, or else the smaller one; a name
@@ -129,9 +161,12 @@ Result<SpokenPart> read_part(std::string_view all, std::string_view text,
                              const Names& whole_names) {
   SpokenPart part;
   text = trimmed(text);
-  if (!is_whole(text, whole_names) && counts_behind(text, whole_names))
+  const auto in_words = is_whole(text, whole_names) ? std::nullopt : take_count_in_words(text);
+  if (in_words) (take_nodes(text) ? part.nodes : part.count) = in_words;
+  if (!part.count && !is_whole(text, whole_names) && counts_behind(text, whole_names))
     part.count = take_count_behind(text);
-  for (int counts = 0; counts < 2 && !is_whole(text, whole_names); ++counts) {
+  const int most = in_words && part.count ? 0 : 2;
+  for (int counts = 0; counts < most && !is_whole(text, whole_names); ++counts) {
     auto counted = take_count(text, whole_names);
     if (!counted) counted = take_count_before_name(text, whole_names);
     if (!counted) break;
@@ -147,7 +182,7 @@ Result<SpokenPart> read_part(std::string_view all, std::string_view text,
     }
   }
   if (text.empty()) return bad_cluster(all, "a name of a GPU or node is missing");
-  part.name = std::string(text);
+  part.name = std::string(in_singular(text, whole_names));
   return part;
 }
 

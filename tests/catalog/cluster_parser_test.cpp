@@ -136,6 +136,7 @@ TEST_CASE("hardware that is out of scope is refused with the reason") {
         std::pair{"Ryzen AI Max+ 395", "AMD's Ryzen AI chips are not in the catalog: the CPU"},
         std::pair{"MI300A", "AMD's MI300A are not in the catalog: the CPU"},
         std::pair{"Arc B580", "Intel's Arc cards are not in the catalog: PyTorch trains"},
+        std::pair{"cpu", "CPUs are not in the catalog"},
         std::pair{"M3 Ultra", "Apple's chips are not in the catalog: PyTorch trains"},
         std::pair{"TPU v5e", "Google's TPUs are not in the catalog: XLA"},
         std::pair{"Ascend 910B", "Huawei's Ascend chips are not in the catalog: PyTorch"},
@@ -166,6 +167,23 @@ TEST_CASE("a count may stand behind the name") {
   }
   CHECK(one("RTX 4090").gpus() == 1);
   CHECK(one("H100x8 + A100-80GB x8").gpus() == 16);
+}
+
+TEST_CASE("counts in words and names in the plural are read as people type them") {
+  for (const char* text : {"2x 3090s", "2 3090s", "two 3090s", "dual 3090", "RTX3090*2",
+                           "dual RTX 3090s", "two RTX-3090"}) {
+    INFO(text);
+    CHECK(one(text).gpus() == 2);
+    CHECK(one(text).groups[0].gpu.id == "rtx-3090");
+  }
+  CHECK(one("a 4090").gpus() == 1);
+  CHECK(one("one 4090 and two 3090s").gpus() == 3);    // 1 + 2
+  CHECK(one("two nodes of 8xH100-SXM").gpus() == 16);  // 2 x 8
+  CHECK(one("two nodes of 8xH100-SXM").nodes() == 2);
+  CHECK(parse_gpus(loaded_catalog(), "dual 24GB")->front().gpus() == 2);
+  CHECK(one("2xL40S").groups[0].gpu.id == "l40s");          // its s is no plural
+  CHECK(holds(refusal("two 2x3090").what, "cannot read"));  // two counts of one thing
+  CHECK(holds(refusal("two").what, "no GPU or node is called \"two\""));
 }
 
 TEST_CASE("unequal cards in one box are groups of one node") {
