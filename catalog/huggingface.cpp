@@ -38,7 +38,7 @@ std::string refusal(std::string_view model_type) {
     out += ": " + std::string(refused->reason);
     nearest = refused->nearest;
   }
-  return out + "; the nearest supported model_type is " + nearest;
+  return nearest.empty() ? out : out + "; the nearest supported model_type is " + nearest;
 }
 
 std::string lower_letters(std::string_view text) {

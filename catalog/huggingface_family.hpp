@@ -102,7 +102,7 @@ struct ConfigFamily {
 struct RefusedFamily {
   std::string_view model_type;
   std::string_view reason;
-  std::string_view nearest;  // the supported model_type that resembles it most
+  std::string_view nearest;  // the supported model_type that resembles it most; empty: none does
 };
 
 std::span<const ConfigFamily> config_families();

@@ -186,7 +186,13 @@ Result<Calibration> read_calibration(const fs::path& root,
   bool alone = false;
   if (asked) {
     const auto file = find_profile(root, *asked);
-    if (!file) return file.error();
+    if (!file) {
+      Problem unknown = file.error().front();
+      if (unknown.kind == ProblemKind::request)
+        unknown.what +=
+            "; expected a file of calibrate import --out, or a name in catalog/profiles";
+      return unknown;
+    }
     const auto document = parse_json_file(*file, file->string());
     alone = !document || !is_device_document(*document);
     if (alone) {

@@ -22,6 +22,8 @@ constexpr std::string_view codebooks =
 constexpr std::string_view drafts =
     "it drafts with the keys of another model and is not trained alone";
 constexpr std::string_view sized = "its local and global layers have different attention sizes";
+constexpr std::string_view diffusion =
+    "it makes images or video by diffusion; only language models are supported";
 constexpr std::string_view streams = "its residual stream is several, joined by hyper-connections";
 constexpr std::string_view biased = "positions are learned relative biases of its attention";
 constexpr std::string_view blocks = "its attention chooses blocks of keys, which is not modelled";
@@ -156,6 +158,7 @@ constexpr auto refused = std::to_array<RefusedFamily>({
     {"eurobert", encoder, "gpt2"},
     {"distilbert", encoder, "gpt2"},
     {"albert", encoder, "gpt2"},
+    {"diffusion", diffusion, ""},  // pipelines of diffusers: model_index.json has no model_type
 });
 
 }  // namespace

@@ -20,8 +20,11 @@ std::optional<std::string> unsupported_model(const std::filesystem::path& root,
     if (!key.starts_with(model_name_key(known))) continue;
     const RefusedFamily* family = refused_family(models.text(known));
     if (family == nullptr) continue;
-    return "\"" + printable(name) + "\" is not supported: " + std::string(family->reason) +
-           "; models of the type " + std::string(family->nearest) + " resemble it most";
+    std::string out =
+        "\"" + printable(name) + "\" is not supported: " + std::string(family->reason);
+    if (!family->nearest.empty())
+      out += "; models of the type " + std::string(family->nearest) + " resemble it most";
+    return out;
   }
   return std::nullopt;
 }

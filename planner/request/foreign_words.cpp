@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "catalog/adapter.hpp"
 #include "catalog/names.hpp"
 #include "catalog/preference.hpp"
 #include "planner/sentence.hpp"
@@ -24,7 +25,8 @@ constexpr std::string_view eight_bits =
     "--quantization int8";
 constexpr std::string_view written_by_accelerate =
     "a script of TRL's is what accelerate writes, for adapters and for preferences";
-constexpr std::array<ForeignWord, 38> foreign_word_rows{{
+constexpr std::string_view training_only = "what is forecast is training";
+constexpr std::array<ForeignWord, 45> foreign_word_rows{{
     {"method", "grpo", rollouts},
     {"method", "ppo", rollouts},
     {"method", "rlhf", rollouts},
@@ -45,6 +47,13 @@ constexpr std::array<ForeignWord, 38> foreign_word_rows{{
     {"method", "galore", "that is an optimizer: --optimizer galore-adamw with --method full"},
     {"method", "freeze", some_layers},
     {"method", "frozen", some_layers},
+    {"method", "inference", training_only},
+    {"method", "serving", training_only},
+    {"quantization", "4bit", "did you mean nf4?"},
+    {"quantization", "4-bit", "did you mean nf4?"},
+    {"quantization", "int4", "did you mean nf4?"},
+    {"quantization", "fp4", "did you mean nf4?"},
+    {"quantization", "8bit", "did you mean int8?"},
     {"preference", "grpo", rollouts},
     {"preference", "ppo", rollouts},
     {"preference", "rlhf", rollouts},
@@ -65,6 +74,19 @@ constexpr std::array<ForeignWord, 38> foreign_word_rows{{
     {"target", "llama-factory", "its files are read by --plan-from, none are written"},
 }};
 
+// "dpo-lora", "lora+dpo": a loss and a method in one word. Empty where it is not.
+std::string loss_and_method(std::string_view word) {
+  const std::size_t at = word.find_first_of("-+_ ");
+  if (at == std::string_view::npos) return {};
+  const std::string_view halves[] = {word.substr(0, at), word.substr(at + 1)};
+  for (const PreferenceRow& row : preference_rows)
+    for (const MethodRow& method : method_rows)
+      for (const int loss : {0, 1})
+        if (same_name(row.name, halves[loss]) && same_name(method.name, halves[1 - loss]))
+          return sentence("did you mean --method ", method.name, " --preference ", row.name, '?');
+  return {};
+}
+
 }  // namespace
 
 std::string foreign_word(std::string_view key, std::string_view word) {
@@ -75,7 +97,7 @@ std::string foreign_word(std::string_view key, std::string_view word) {
                         row.name, " --method lora, say");
   for (const ForeignWord& row : foreign_word_rows)
     if (row.key == key && same_name(row.word, word)) return std::string(row.hint);
-  return {};
+  return key == "method" ? loss_and_method(word) : std::string();
 }
 
 }  // namespace shardwise

@@ -3,13 +3,22 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <string>
+
+#include "planner/figures.hpp"
 
 namespace shardwise {
 namespace {
 
-// Digits only, or 1e12 and 1.5e12.
+// Digits only, "4,096" as answers have it, or 1e12 and 1.5e12.
 std::optional<std::int64_t> integer_in(std::string_view digits) {
   std::int64_t value = 0;
+  if (digits.find(',') != std::string_view::npos) {
+    std::string plain(digits);
+    std::erase(plain, ',');
+    const auto whole = integer_in(plain);
+    return whole && grouped(*whole) == digits ? whole : std::nullopt;
+  }
   if (digits.find('e') != std::string_view::npos) {
     double real = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), real);

@@ -9,7 +9,7 @@
 
 namespace shardwise {
 
-// Digits only, 1e12 and 1.5e12, or "4k" and "1.5T" by the letters of the field.
+// Digits only, "4,096", 1e12 and 1.5e12, or "4k" and "1.5T" by the letters of the field.
 std::optional<std::int64_t> lettered_integer_in(std::string_view words, NumberLetters letters);
 
 std::optional<double> plain_number_in(std::string_view digits);

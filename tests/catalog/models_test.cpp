@@ -126,6 +126,9 @@ TEST_CASE("every unsupported model is of a refused architecture, and none is cat
       CHECK_FALSE(unsupported_model(catalog_root_path, alias));
   }
   CHECK_FALSE(unsupported_model(catalog_root_path / "nowhere", "jamba"));
+  // Nothing that is supported resembles what makes pictures.
+  CHECK(unsupported_model(catalog_root_path, "FLUX.1-dev")
+            ->ends_with("only language models are supported"));
 }
 
 TEST_CASE("the catalog holds the families that people train") {

@@ -96,8 +96,9 @@ TEST_CASE("flags are read into the request") {
 // A length of 128k is 128 x 1,024 tokens, as models are named; an amount of 10k is ten thousand.
 TEST_CASE("letters behind numbers and names in any case are read as people mean them") {
   Request r;
-  for (const auto& [words, tokens] : {std::pair{"4k", 4096}, std::pair{"128K", 131'072},
-                                      std::pair{"1m", 1'048'576}, std::pair{"0.5k", 512}}) {
+  for (const auto& [words, tokens] :
+       {std::pair{"4k", 4096}, std::pair{"128K", 131'072}, std::pair{"4,096", 4096},
+        std::pair{"1m", 1'048'576}, std::pair{"0.5k", 512}}) {
     CHECK(set(r, "sequence", {words}).empty());
     CHECK(r.sequence == tokens);
   }
@@ -143,6 +144,7 @@ TEST_CASE("a wrong flag is one problem that names the flag, the value and a near
   holds_all(only("method", {"qlroa"}), {"qlroa", "did you mean qlora?"});
   holds_all(only("optimizer", {"adamw9"}), {"did you mean adamw"});
   holds_all(only("sequence", {"-4"}), {"must be positive, found -4"});
+  holds_all(only("sequence", {"40,96"}), {"whole number such as 4096 or 4k", "40,96"});
   holds_all(only("sequence", {"4q"}), {"whole number such as 4096 or 4k", "4q"});
   holds_all(only("sequence", {"0.3k"}), {"whole number", "0.3k"});  // 307.2
   holds_all(only("batch", {"4k"}), {"whole number, ", "4k"});       // of sequences nobody says so
