@@ -66,11 +66,13 @@ std::optional<Bytes> rented_ram(const Catalog& catalog, const ShopOffer& offer) 
   return node == nullptr ? std::nullopt : node->host_ram;
 }
 
-// Who buys or rents for a run wants to start it.
+// Who buys or rents for a run wants to start it. Of the offers that a screen holds: no other has
+// its star where it is read.
 void note_what_nothing_starts(ShopAnswer& answer) {
-  const auto many = std::count_if(answer.offers.begin(), answer.offers.end(),
-                                  [](const ShopOffer& o) { return !o.starts.any(); });
-  if (many == 0) return;
+  const auto shown = std::min(answer.offers.size(), most_offers_shown);
+  const auto end = answer.offers.begin() + static_cast<std::ptrdiff_t>(shown);
+  if (std::all_of(answer.offers.begin(), end, [](const ShopOffer& o) { return o.starts.any(); }))
+    return;
   const auto first = std::find_if(answer.offers.begin(), answer.offers.end(),
                                   [](const ShopOffer& o) { return o.starts.any(); });
   answer.notes.push_back(

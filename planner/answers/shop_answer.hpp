@@ -36,6 +36,8 @@ struct ShopOffer {
   UsDollars total;
 };
 
+inline constexpr std::size_t most_offers_shown = 20;  // the cheapest: a screen of them
+
 struct ShopAnswer {
   ResolvedRequest request;  // of one offer
   UsDollars budget;

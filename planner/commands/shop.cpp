@@ -15,8 +15,6 @@
 namespace shardwise {
 namespace {
 
-constexpr std::size_t most_shown = 20;  // offers, the cheapest: a screen of them
-
 std::string seller(const ShopOffer& o) {
   const std::string date = o.date == "unknown" ? "undated" : o.date;
   if (o.rented == nullptr) return sentence("buy at ", shown_dollars(o.price), " (", date, ')');
@@ -33,10 +31,10 @@ std::string shop_text(const ShopAnswer& a, std::optional<int> columns) {
   const bool offloads = std::any_of(a.offers.begin(), a.offers.end(), [](const ShopOffer& o) {
     return !(o.question->plan.offload == Offload{});
   });
-  Table t{{"gpus", "how", "verdict", "step", "time", "total"}, {}};
+  Table t{{"gpus", "how", "verdict", "step", "time", "total"}, {}, {1}};
   if (several) t.header.emplace_back("trained in");
   if (offloads) t.header.emplace_back("in host RAM");
-  const std::size_t shown = std::min(a.offers.size(), most_shown);
+  const std::size_t shown = std::min(a.offers.size(), most_offers_shown);
   for (const ShopOffer& o : std::span(a.offers).first(shown)) {
     t.rows.push_back({sentence(o.gpus, o.starts.any() ? "" : " *"), seller(o),
                       std::string(verdict_name(o.verdict)), shown_time(o.step.expected),
@@ -45,14 +43,15 @@ std::string shop_text(const ShopAnswer& a, std::optional<int> columns) {
     const std::string offloaded = offload_words(o.question->plan);
     if (offloads) t.rows.back().push_back(offloaded.empty() ? "-" : offloaded);
   }
-  std::string text = sentence(
-      a.request.model.id, ", ", name(a.method), ", ", counted(a.sequences, "sequence"), " for ",
-      shown_dollars(a.budget), " or less\n",
-      a.offers.empty() ? "  nothing\n" : shown_table(t, "  ", columns), "  ",
-      a.offers.size() > shown
-          ? sentence(a.offers.size() - shown, " more run for more (--json lists all), ")
-          : std::string(),
-      a.do_not_fit, a.offers.empty() ? "" : " more", " do not fit, ", a.too_dear, " cost more\n");
+  std::string text =
+      sentence(a.request.model.id, ", ", name(a.method), ", ", counted(a.sequences, "sequence"),
+               " for ", shown_dollars(a.budget), " or less\n",
+               a.offers.empty() ? "  nothing\n" : shown_table(t, "  ", columns), "  ",
+               a.offers.size() > shown
+                   ? sentence(a.offers.size() - shown, " more run for more (--json lists all), ")
+                   : std::string(),
+               a.do_not_fit, a.offers.empty() ? "" : " more", a.do_not_fit == 1 ? " does" : " do",
+               " not fit, ", a.too_dear, a.too_dear == 1 ? " costs more\n" : " cost more\n");
   for (const std::string& note : a.notes) text += sentence("  note: ", note, "\n");
   return text;
 }

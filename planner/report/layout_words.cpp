@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "planner/figures.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {
@@ -10,12 +11,13 @@ namespace {
 std::string data_words(const ParallelPlan& p) {
   const int ranks = p.data * p.context;  // that ZeRO shards over
   if (ranks > 1 && p.zero_stage >= 3 && p.shard_ranks() < ranks)
-    return sentence("fully sharded (FSDP) within groups of ", p.shard_ranks(), " of ", ranks,
-                    " GPUs (HSDP)");
-  if (ranks > 1 && p.zero_stage >= 3) return sentence("fully sharded (FSDP) over ", ranks, " GPUs");
+    return sentence("fully sharded (FSDP) within groups of ", grouped(p.shard_ranks()), " of ",
+                    grouped(ranks), " GPUs (HSDP)");
+  if (ranks > 1 && p.zero_stage >= 3)
+    return sentence("fully sharded (FSDP) over ", grouped(ranks), " GPUs");
   if (ranks > 1 && p.zero_stage > 0)
-    return sentence("ZeRO-", p.zero_stage, " over ", ranks, " GPUs");
-  if (p.data > 1) return sentence("data parallel over ", p.data, " GPUs");
+    return sentence("ZeRO-", p.zero_stage, " over ", grouped(ranks), " GPUs");
+  if (p.data > 1) return sentence("data parallel over ", grouped(p.data), " GPUs");
   return "";
 }
 
@@ -29,7 +31,7 @@ std::string layout_words(const ParallelPlan& p) {
     words.push_back(sentence("pipeline of ", p.pipeline));
   if (p.tensor > 1) words.push_back(sentence("tensor parallel ", p.tensor));
   if (p.context > 1) words.push_back(sentence("each sequence shared by ", p.context, " GPUs"));
-  if (p.expert > 1) words.push_back(sentence("experts over ", p.expert, " GPUs"));
+  if (p.expert > 1) words.push_back(sentence("experts over ", grouped(p.expert), " GPUs"));
   if (std::string data = data_words(p); !data.empty()) words.push_back(std::move(data));
   if (words.empty()) words.emplace_back("one GPU");
   if (p.offload.parameters) words.emplace_back("weights offloaded to the host");

@@ -49,10 +49,13 @@ std::vector<std::string> cells_of(const PlanAnswer& a, const FoundPlan& p) {
 Table plan_table(const PlanAnswer& a, const std::vector<FoundPlan>& plans) {
   Table t{{"plan", "step", "tokens/s", "MFU", "bubble", "memory", "$/Mtok"}, {}};
   const bool several = a.sites.size() > 1;
+  const std::size_t digits = std::to_string(plans.size()).size();
   for (std::size_t i = 0; i < plans.size(); ++i) {
     const FoundPlan& p = plans[i];
-    std::vector<std::string> row{sentence(
-        i + 1, ". ", several ? a.sites[p.site].cluster.spoken + " " : std::string(), marked(a, p))};
+    const std::string rank = std::to_string(i + 1);
+    std::vector<std::string> row{
+        sentence(std::string(digits - rank.size(), ' '), rank, ". ",
+                 several ? a.sites[p.site].cluster.spoken + " " : std::string(), marked(a, p))};
     for (std::string& cell : cells_of(a, p)) row.push_back(std::move(cell));
     t.rows.push_back(std::move(row));
   }
@@ -76,7 +79,8 @@ std::string ranking_text(const PlanAnswer& a, std::optional<int> columns) {
 
 std::string scaling_text(const PlanAnswer& a, std::optional<int> columns) {
   Table t{{"GPUs", "step", "tokens/s", "MFU", "bubble", "memory", "$/Mtok", "faster", "best plan"},
-          {}};
+          {},
+          {8}};
   for (const ScalingPoint& p : a.scaling) {
     std::vector<std::string> row{grouped(p.gpus)};
     if (!p.best) {

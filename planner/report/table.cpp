@@ -14,6 +14,7 @@ std::string padded(const std::string& text, std::size_t width, bool left) {
 // How a table is laid out: the width of each column, and which one has lines of its own.
 struct Layout {
   std::vector<std::size_t> widths;
+  std::vector<std::size_t> words;  // columns
   std::optional<std::size_t> apart;
   std::size_t columns = 0;  // of the terminal, where there is one
   std::string indent;
@@ -52,7 +53,8 @@ void add_row(std::string& out, const std::vector<std::string>& row, const Layout
       continue;
     }
     if (i > 0) line += "  ";
-    line += padded(row[i], l.widths[i], i == 0);
+    const bool left = std::find(l.words.begin(), l.words.end(), i) != l.words.end();
+    line += padded(row[i], l.widths[i], i == 0 || left);
   }
   if (!above || row.size() > 1) add_line(out, line);
   if (below && *l.apart < row.size()) add_cell(out, "    " + row[*l.apart], l);
@@ -75,6 +77,7 @@ std::size_t shown_width(const std::string& text) {
 std::string shown_table(const Table& table, const std::string& indent, std::optional<int> columns) {
   Layout l;
   l.indent = indent;
+  l.words = table.words;
   const auto widen = [&](const std::vector<std::string>& row) {
     if (row.size() > l.widths.size()) l.widths.resize(row.size(), 0);
     for (std::size_t i = 0; i < row.size(); ++i)

@@ -1,4 +1,5 @@
-// Aligned tables for the terminal: the first column to the left, the others to the right.
+// Aligned tables for the terminal: the first column and those of words to the left, the others to
+// the right.
 #pragma once
 
 #include <optional>
@@ -10,6 +11,7 @@ namespace shardwise {
 struct Table {
   std::vector<std::string> header;
   std::vector<std::vector<std::string>> rows;  // rows may be shorter than the header
+  std::vector<std::size_t> words = {};         // columns of words, beside the first
 };
 
 // `columns`: of a terminal; absent: lines may be of any length. Where the table is wider, its

@@ -35,8 +35,9 @@ std::string error_line(const char* what, const ErrorStatistics& e, const OverSou
   std::string out = what;
   if (e.count == 0) return out + "nothing to compare\n";
   if (o.sources > 0)
-    out += "median over " + std::to_string(o.sources) + " sources " + share_number(o.median) +
-           " %, worst " + share_number(o.worst) + " %; ";
+    out += "median over " + std::to_string(o.sources) +
+           (o.sources == 1 ? " source " : " sources ") + share_number(o.median) + " %, worst " +
+           share_number(o.worst) + " %; ";
   out += "all " + grouped(e.count) + " runs: median " + share_number(e.median) + " %, mean " +
          share_number(e.mean) + " %, p90 " + share_number(e.p90) + " %; " + share_number(covered) +
          " % within low and high (" + share_number(refit.left_out) +

@@ -7,6 +7,7 @@
 #include "planner/forecast/cost.hpp"
 #include "planner/sentence.hpp"
 #include "tests/catch.hpp"
+#include "tests/holds.hpp"
 #include "tests/planner/known_facts.hpp"
 #include "tests/source_dir.hpp"
 
@@ -81,6 +82,22 @@ TEST_CASE("a budget that is for nothing is told what would do") {
                                         rent.rented->provider, " for $", fixed(rent.total.value, 2),
                                         "; or bought ", buy.gpus, " for $",
                                         fixed(buy.total.value, 2), "."));
+}
+
+// A screen shows the cheapest twenty; the stars of others are read nowhere.
+TEST_CASE("a note on plans with a star goes with stars that are shown") {
+  for (const std::int64_t samples : {1'000, 100'000}) {
+    const auto a = shop_for(1e9, samples);
+    REQUIRE(a);
+    REQUIRE(a->offers.size() > most_offers_shown);
+    const auto end = a->offers.begin() + most_offers_shown;
+    const bool starred =
+        std::any_of(a->offers.begin(), end, [](const ShopOffer& o) { return !o.starts.any(); });
+    const bool told = std::any_of(a->notes.begin(), a->notes.end(), [](const std::string& note) {
+      return holds(note, "starts the plans with *");
+    });
+    CHECK(told == starred);
+  }
 }
 
 // Its names say which catalogued node a rented machine is: nebius-gpu-b200-sxm-8gpu-160vcpu-1792gb.

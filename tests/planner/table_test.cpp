@@ -47,6 +47,15 @@ TEST_CASE("In a narrower terminal the widest column has lines of its own") {
         "      dp=8,tp=1,zero=3,recompute=none\n");
 }
 
+// Figures end in one column, words begin in one.
+TEST_CASE("Columns of words stand to the left") {
+  const Table offers{{"gpus", "how", "step"}, {{"a", "rent", "1.5 s"}, {"bb", "buy", "12 s"}}, {1}};
+  CHECK(shown_table(offers) ==
+        "  gpus  how    step\n"
+        "  a     rent  1.5 s\n"
+        "  bb    buy    12 s\n");
+}
+
 TEST_CASE("A cell that is wider than the terminal breaks after its commas") {
   CHECK(shown_table(plans, "  ", 30) ==
         "  plan\n"
