@@ -1,6 +1,7 @@
 #include "planner/report/fit_text.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "planner/answers/plan_starts.hpp"
@@ -59,6 +60,15 @@ std::string shown_terabytes(Bytes bytes) {
   return tb < 1 ? "" : sentence(" (", fixed(tb, 1), " TB)");
 }
 
+// In a box of several kinds of card the figures are those of one.
+std::string on_card(const FitAnswer& a, const StageForecast& s) {
+  const std::vector<NodeGroup>& groups = a.chosen.question.cluster.groups;
+  const bool mixed = std::any_of(groups.begin(), groups.end(), [&](const NodeGroup& g) {
+    return g.gpu.id != groups.front().gpu.id;
+  });
+  return mixed ? sentence(" on the ", s.gpu) : std::string(" per GPU");
+}
+
 // One line per method: the verdict and the figure that decides.
 bool trains_in_more(const HostMemory& host) { return host.steady > host.load_peak; }
 
@@ -89,11 +99,11 @@ std::string verdict_line(const ResolvedRequest& r, Method method,
   const Bytes unbroken = s.peak.allocated + (s.peak.device - s.peak.reserved);
   if (fitting == 0 && unbroken <= s.capacity)
     return line + sentence("does not fit: ", shown_gib(unbroken), " of ", shown_gib(s.capacity),
-                           " per GPU would do, but fragmentation makes it ",
+                           on_card(a, s), " would do, but fragmentation makes it ",
                            shown_gib(s.peak.device), "\n");
   if (fitting == 0)
     return line + sentence("does not fit: needs at least ", shown_gib(s.peak.device), " of ",
-                           shown_gib(s.capacity), " per GPU (short by ",
+                           shown_gib(s.capacity), on_card(a, s), " (short by ",
                            shown_difference(s.peak.device - s.capacity), ")\n");
   const FitAnswer& good = **std::find_if(list.begin(), list.end(), [](const FitAnswer* x) {
     return x->chosen.verdict != Verdict::does_not_fit;
@@ -103,7 +113,7 @@ std::string verdict_line(const ResolvedRequest& r, Method method,
   line +=
       sentence(verdict, ": ", layout_words(good.chosen.question.plan), "; ",
                g.cache_fills() ? "needs " : "", shown_gib(g.needed), " of ", shown_gib(g.capacity),
-               " per GPU", g.cache_fills() ? ", the rest is the allocator's cache" : "",
+               on_card(good, g), g.cache_fills() ? ", the rest is the allocator's cache" : "",
                good.chosen.question.plan.offload == Offload{} ? ", without offload" : "");
   if (fitting < list.size()) line += sentence("; on ", fitting, " of ", list.size(), " cards");
   return line + "\n";
@@ -122,6 +132,26 @@ std::string amount(const ResolvedRequest& r) {
                   counted(r.asked.samples.value_or(1000), r.lengths ? "full sequence" : "sample"));
 }
 
+std::vector<std::string> memory_cells(const StageForecast& s) {
+  return {s.gpu, shown_gib_number(s.peak.allocated), shown_gib_number(s.peak.reserved),
+          shown_gib_number(s.peak.device), shown_gib_number(s.capacity)};
+}
+
+// Stages on cards of another kind than the one with the least room: of each kind the fullest.
+std::vector<const StageForecast*> fullest_of_others(const Forecast& f) {
+  std::vector<const StageForecast*> fullest;
+  for (const StageForecast& s : f.stages) {
+    if (s.gpu == f.worst().gpu) continue;
+    const auto same = std::find_if(fullest.begin(), fullest.end(),
+                                   [&](const StageForecast* o) { return o->gpu == s.gpu; });
+    if (same == fullest.end())
+      fullest.push_back(&s);
+    else if ((*same)->peak.device < s.peak.device)
+      *same = &s;
+  }
+  return fullest;
+}
+
 std::string card_table(const ResolvedRequest& r, const std::vector<const FitAnswer*>& list) {
   Table t;
   t.header = {"card",    "allocated", "reserved", "device", "of",
@@ -129,13 +159,14 @@ std::string card_table(const ResolvedRequest& r, const std::vector<const FitAnsw
   for (const FitAnswer* a : list) {
     const StageForecast& s = a->chosen.forecast.worst();
     const Forecast& f = a->chosen.forecast;
-    t.rows.push_back({a->gpu, shown_gib_number(s.peak.allocated), shown_gib_number(s.peak.reserved),
-                      shown_gib_number(s.peak.device), shown_gib_number(s.capacity),
-                      std::string(verdict_name(a->chosen.verdict))});
+    t.rows.push_back(memory_cells(s));
+    t.rows.back().front() = a->gpu;
+    t.rows.back().emplace_back(verdict_name(a->chosen.verdict));
     if (f.tokens_per_s > 0)  // else its step is too long to be forecast
       for (std::string& cell : std::vector<std::string>{shown_time(f.step_time.expected),
                                                         shown_rate(f.tokens_per_s), hours(r, f)})
         t.rows.back().push_back(std::move(cell));
+    for (const StageForecast* other : fullest_of_others(f)) t.rows.push_back(memory_cells(*other));
   }
   return sentence("  memory per GPU in GiB\n", shown_table(t));
 }
@@ -168,6 +199,13 @@ std::string run_by(const Advice& x, const FitAnswer& a) {
                   targets.empty() ? "" : sentence(" (--target ", targets.front(), ")"));
 }
 
+// Where next to nothing is left of a time, how little says more than how much less.
+std::string time_change(double ratio) {
+  if (ratio > 0 && ratio < 0.01)
+    return sentence("1/", grouped(std::llround(1 / ratio)), " of the time per token");
+  return sentence(shown_percent(ratio - 1), " time per token");
+}
+
 std::string advice_text(const FitAnswer& a) {
   const bool tight = a.chosen.verdict == Verdict::tight;
   if (a.advice.empty())
@@ -183,7 +221,7 @@ std::string advice_text(const FitAnswer& a) {
                      x.needed < x.device ? " + cache" : "", " per GPU",
                      x.verdict == Verdict::tight ? ", tightly (" : " (",
                      x.memory_effect > Bytes(0) ? "+" : "", shown_difference(x.memory_effect), ")");
-    if (x.time_ratio) text += sentence(", ", shown_percent(*x.time_ratio - 1), " time per token");
+    if (x.time_ratio) text += sentence(", ", time_change(*x.time_ratio));
     text += sentence("; plan ", x.plan, run_by(x, a), "\n");
   }
   return text;

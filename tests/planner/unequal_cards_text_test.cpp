@@ -1,0 +1,48 @@
+// What fit says of a box whose cards are not alike.
+#include <sstream>
+
+#include "planner/answers/fit_answer.hpp"
+#include "planner/report/fit_text.hpp"
+#include "tests/catch.hpp"
+#include "tests/holds.hpp"
+#include "tests/planner/known_facts.hpp"
+
+namespace shardwise {
+namespace {
+
+std::string fit_on(const std::string& gpus) {
+  const ResolvedRequest r = resolved(request_for("llama-3.1-8b", gpus, {Method::qlora}));
+  return fit_text(r, fit_answers(r), 80);
+}
+
+// The rows of the table of memory: its head's line, then a line a card, each with that many words.
+std::vector<std::string> cards(const std::string& text) {
+  std::istringstream lines(text.substr(text.find("memory per GPU in GiB")));
+  std::vector<std::string> found;
+  std::string line, card;
+  std::getline(lines, line);
+  std::getline(lines, line);
+  while (std::getline(lines, line) && !holds(line, "where the memory")) {
+    std::istringstream(line) >> card;
+    found.push_back(card);
+  }
+  return found;
+}
+
+}  // namespace
+
+// Layers are split: the 12 GB card has the least room and is told first, with verdict and time.
+TEST_CASE("each kind of card in a box has its own memory where layers are split") {
+  const std::string text = fit_on("3090+3060");
+  REQUIRE(holds(text, "layers split over 2 cards"));
+  CHECK(holds(text, " GiB on the rtx-3060-12gb, without offload"));
+  CHECK(cards(text) == std::vector<std::string>{"rtx-3060-12gb", "rtx-3090"});
+}
+
+TEST_CASE("cards that are alike are told once") {
+  const std::string text = fit_on("2x3090");
+  CHECK(holds(text, " per GPU, without offload"));
+  CHECK(cards(text) == std::vector<std::string>{"rtx-3090"});
+}
+
+}  // namespace shardwise
