@@ -17,6 +17,8 @@ def scaling(browser, pages):
     equal(sets[0]["data"], tokens, "the best plan's tokens")
     for (gpus, found), point in zip(sets[1]["data"], points):
         equal(found, tokens[0][1] * gpus / tokens[0][0], f"in proportion at {point['gpus']}")
+    named = page.js("return S.charts.get('scaling-chart').scales.x.ticks.map((t) => t.label)")
+    equal(named, [f"{p['gpus']:,}" for p in points], "names on the axis")
     cost = [[p["gpus"], p["best"]["usd_per_million_tokens"]] for p in points]
     equal(page.chart("scaling-cost")["sets"][0]["data"], cost, "rent of a token")
     plans = texts(page, "#scaling-table tbody td:nth-child(2)")

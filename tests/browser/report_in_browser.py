@@ -78,6 +78,8 @@ def figures_of_plans(browser, pages):
             points = [tuple(point) for s in page.chart("pareto")["sets"][:-1] for point in s["data"]]
             expected = [(p["step_time_s"]["expected"], p["peak_memory_gib"]["device"]) for p in told]
             equal(sorted(points), sorted(expected), f"points of {name}")
+            low, high = page.js("const x = S.charts.get('pareto').scales.x; return [x.min, x.max]")
+            assert low <= min(points)[0] and max(points)[0] <= high, f"points of {name} from {low} to {high} s"
         rows = page.all("#plan-table tbody tr")
         equal(len(rows), len(plans), f"rows of {name}")
         for row, plan in zip(rows, plans):
@@ -104,7 +106,10 @@ def figures_of_validate(browser, pages):
             assert data is None
             continue
         found = {s["source"]: s["data"] for s in data["sets"] if s["source"]}
-        equal(found, expected, chart)
+        equal(found, {s: sorted(points, key=lambda p: p[0]) for s, points in expected.items()}, chart)
+        low, high = page.js("const x = S.charts.get(arguments[0]).scales.x; return [x.min, x.max]", chart)
+        measured = [p[0] for points in expected.values() for p in points]
+        assert low <= min(measured) and max(measured) <= high, f"{chart} from {low} to {high}"
     rows = page.js("return document.querySelectorAll('#runs tbody tr').length")
     equal(rows, min(50, len(page.answer["runs"])), "rows of runs")
     table = page.find("#errors").text

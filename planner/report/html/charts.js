@@ -1,5 +1,8 @@
-// Charts by Chart.js, each with its figures as a table below it.
+// Charts by Chart.js, each with its figures as a table below it. Points that it does not parse must
+// rise in x: it takes the range of the axis from the first and the last.
 S.chart = (id, title, config, height, numbers) => {
+  if (config.options && config.options.parsing === false)
+    for (const set of config.data.datasets) set.data = set.data.slice().sort((a, b) => a.x - b.x);
   const canvas = S.el("canvas", { role: "img", "aria-label": title + "; the figures stand in the table below" });
   S.later(() => {
     config.options = Object.assign({ responsive: true, maintainAspectRatio: false, animation: false }, config.options);
@@ -24,7 +27,7 @@ S.axis = (title, more = {}) => {
     ticks: Object.assign({ color: S.css("--soft"), maxRotation: 0, autoSkip: true }, ticks),
   }, rest);
 };
-S.legendOptions = (display) => ({ display, position: "bottom", labels: { color: S.css("--text"), boxWidth: 12 } });
+S.legendOptions = (display, labels = {}) => ({ display, position: "bottom", labels: Object.assign({ color: S.css("--text"), boxWidth: 12 }, labels) });
 
 // About as high as a legend of these names gets, so that it takes nothing from the bars.
 S.legendHeight = (names) => {

@@ -19,13 +19,16 @@ S.el = (tag, attributes, ...children) => {
 
 // A name that somebody else chose: of any length, in any script. A long one scrolls, by keyboard too.
 S.name = (text, parts = String(text)) => {
-  const long = String(text).length > 300;
-  return S.el("bdi", { class: long ? "name long" : "name", tabindex: long ? 0 : null }, parts);
+  const letters = String(text).length, long = letters > 300;
+  return S.el("bdi", { class: long ? "name long" : letters <= 24 ? "name short" : "name", tabindex: long ? 0 : null }, parts);
 };
-// A plan's text, that may be broken between its parts and is copied without the breaks.
+// A plan's text, that may be broken between its parts and is copied without the breaks; a long part
+// (layers=1/62x2/...) also at its slashes.
 S.plan = (text) => {
-  const whole = String(text), parts = whole.length > 300 ? [whole] : whole.split(/(?<=[,/])/);
-  return S.name(whole, parts.flatMap((part, i) => (i ? [S.el("wbr"), part] : [part])));
+  const whole = String(text);
+  if (whole.length > 300) return S.name(whole);
+  const parts = whole.split(/(?<=,)/).flatMap((part) => (part.length > 24 ? part.split(/(?<=\/)/) : [part]));
+  return S.el("bdi", { class: "plan" }, parts.flatMap((part, i) => (i ? [S.el("wbr"), part] : [part])));
 };
 // Names in charts, which know no line breaks.
 S.short = (text, most = 36) => {
@@ -41,17 +44,20 @@ S.digits = (v, n = 3) => {
   if (size === 0) return "0";
   return String(Number(v.toPrecision(n)));
 };
+// As the terminal has times: 26.0, 7.54, 519.
+S.significant = (v) => (Math.abs(v) >= 999.5 ? S.digits(v) : v.toPrecision(3));
 S.gib = (v) => (S.isNumber(v) ? (Math.abs(v) < 1000 ? v.toFixed(1) : S.digits(v)) + " GiB" : "\u2013");
+S.counted = (n, thing) => S.digits(n) + " " + thing + (n === 1 ? "" : "s");
 S.percent = (v) => (S.isNumber(v) ? (100 * v).toFixed(1) + " %" : "\u2013");
 S.seconds = (v) => {
   if (!S.isNumber(v)) return "\u2013";
   const size = Math.abs(v);
   if (size === 0) return "0 s";
-  if (size < 1e-3) return S.digits(v * 1e6) + " us";
-  if (size < 1) return S.digits(v * 1e3) + " ms";
-  if (size < 120) return S.digits(v) + " s";
-  if (size < 7200) return S.digits(v / 60) + " min";
-  return size < 172800 ? S.digits(v / 3600) + " h" : S.digits(v / 86400) + " days";
+  if (size < 1e-3) return S.significant(v * 1e6) + "\u00a0us";
+  if (size < 1) return S.significant(v * 1e3) + "\u00a0ms";
+  if (size < 120) return S.significant(v) + "\u00a0s";
+  if (size < 7200) return S.significant(v / 60) + "\u00a0min";
+  return size < 172800 ? S.significant(v / 3600) + "\u00a0h" : S.significant(v / 86400) + "\u00a0days";
 };
 // Keys end in their unit, which stands with the figure.
 S.words = (key) => String(key).split(".").map((part) =>

@@ -26,7 +26,6 @@ S.workAt = (timeline, stage, seconds) => {
 };
 
 S.memoryOverTime = (id, samples, timeline, stages) => {
-  const capacity = Math.min(...stages.map((s) => s.capacity_gib));
   const peaks = samples.map(S.peakOf);
   let worst = 0;
   peaks.forEach((p, i) => { if (p.gib > peaks[worst].gib) worst = i; });
@@ -52,10 +51,11 @@ S.memoryOverTime = (id, samples, timeline, stages) => {
         label: (item) => item.dataset.label + ": " + S.gib(item.parsed.y) + " at " + S.seconds(item.parsed.x) } } },
     },
   };
+  const own = stages.find((s) => s.stage === samples[worst].stage) || stages[0];
   const doing = S.workAt(timeline, samples[worst].stage, peaks[worst].at);
   const words = "A steady step holds most in stage " + samples[worst].stage + ": " + S.gib(peaks[worst].gib) +
     " allocated " + S.seconds(peaks[worst].at) + " into the step" + (doing ? ", in " + doing : "") +
-    "; the GPU has " + S.gib(capacity) + ".";
+    "; the GPU has " + S.gib(own.capacity_gib) + ".";
   const numbers = S.table(id + "-figures", samples.map((s, i) => ({ stage: s.stage, most: peaks[i].gib, at: peaks[i].at })),
     [{ key: "stage", title: "stage" }, { key: "most", title: "most allocated", show: S.gib }, { key: "at", title: "at", show: S.seconds }]);
   return S.el("div", {}, S.chart(id, "What tensors hold over the step", config, 300, numbers),

@@ -28,7 +28,7 @@ S.verdictLines = (answer) => {
     return methods.map((method) => {
       const list = answer.answers.filter((a) => a.method === method), fitting = list.filter((a) => a.verdict !== "does_not_fit");
       const best = (fitting.length ? fitting : list).slice().sort((a, b) => S.compare(S.stepOf(a), S.stepOf(b)))[0];
-      return line(S.el("b", {}, method), " ", S.verdict(best.verdict), list.length > 1 ? " on " + fitting.length + " of " + list.length + " cards; " : " ", "on ", S.name(best.gpu), ": ", S.planWords(best), ".");
+      return line(S.el("b", {}, method), " ", S.verdict(best.verdict), list.length > 1 ? " on " + (fitting.length || "any") + " of " + list.length + " cards; " : " ", "on ", S.name(best.gpu), ": ", S.planWords(best), ".");
     });
   }
   if (Array.isArray(answer.plans)) {

@@ -2,15 +2,16 @@
 S.scalingChart = (id, title, points, lines, unit, logarithmic) => S.chart(id, title, {
   type: "line",
   data: { datasets: lines.map(({ label, value, colour, dash }) => ({
-    label, data: points.map((p) => ({ x: p.gpus, y: value(p) })), borderColor: colour, backgroundColor: colour, borderDash: dash || [], pointRadius: dash ? 0 : 4 })) },
+    label, data: points.map((p) => ({ x: p.gpus, y: value(p) })), borderColor: colour, backgroundColor: colour, borderDash: dash || [], pointRadius: dash ? 0 : 4, pointStyle: dash ? "line" : "circle" })) },
   options: {
     parsing: false,
     scales: {
       x: S.axis("GPUs", { type: "logarithmic", min: points[0].gpus, max: points[points.length - 1].gpus,
+        ticks: { callback: (v) => S.digits(v) },  // else Chart.js names 1, 2, 3, 5, 10, ... alone
         afterBuildTicks: (axis) => { axis.ticks = points.map((p) => ({ value: p.gpus })); } }),
       y: S.axis(unit, logarithmic ? { type: "logarithmic" } : { beginAtZero: true }),
     },
-    plugins: { legend: S.legendOptions(lines.length > 1) },
+    plugins: { legend: S.legendOptions(lines.length > 1, { usePointStyle: true }) },
   },
 }, 300, null);
 

@@ -36,7 +36,7 @@ S.table = (id, rows, columns, { filter = false, first = 100, open = null } = {})
     const kept = state.text === "" ? order : order.filter((i) => texts[i].includes(state.text));
     body.replaceChildren(...kept.slice(0, state.most).map((i) =>
       S.el("tr", { "data-row": i, class: open && S.opened === i ? "open" : null }, columns.map((c) => cell(rows[i], i, c)))));
-    count.textContent = kept.length === rows.length ? rows.length + " rows" : kept.length + " of " + rows.length + " rows";
+    count.textContent = (kept.length === rows.length ? "" : kept.length + " of ") + S.counted(rows.length, "row");
     more.hidden = kept.length <= state.most;
   }
   function sort(i) {

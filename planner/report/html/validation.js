@@ -22,7 +22,7 @@ S.scatter = (id, title, runs, key, unit, format) => {
     const chart = S.charts.get(id), wanted = choice.selectedIndex - 1;
     chart.data.datasets.forEach((d, i) => { d.hidden = wanted >= 0 && i < sources.length && i !== wanted; });
     chart.update();
-  } }, S.el("option", {}, "all " + sources.length + " sources, " + told.length + " runs"), sources.map((s) => S.el("option", {}, S.short(s, 60))));
+  } }, S.el("option", {}, (sources.length > 1 ? "all " : "") + S.counted(sources.length, "source") + ", " + S.counted(told.length, "run")), sources.map((s) => S.el("option", {}, S.short(s, 60))));
   const figure = S.chart(id, title, config, 420, null);
   figure.insertBefore(S.el("div", { class: "controls" }, choice), figure.children[1]);
   return figure;
