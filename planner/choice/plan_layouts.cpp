@@ -117,6 +117,12 @@ bool splits_layers(const Workload& w, const Cluster& cluster) {
          gpus <= std::min(largest_usual_box, w.model.layers);
 }
 
+bool equal_memory(const Cluster& cluster) {
+  const Bytes first = cluster.groups.front().gpu.memory;
+  return std::all_of(cluster.groups.begin(), cluster.groups.end(),
+                     [&](const NodeGroup& g) { return g.gpu.memory == first; });
+}
+
 std::vector<std::vector<int>> layers_by_memory(const Workload& w, const Cluster& cluster) {
   std::vector<Bytes> cards;
   for (const NodeGroup& g : cluster.groups)
@@ -160,10 +166,7 @@ std::vector<ParallelPlan> plan_layouts(const Workload& w, const Cluster& cluster
     split.pipeline = gpus;
     split.layer_split = true;
     space.add(split);
-    const Bytes first = cluster.groups.front().gpu.memory;
-    const bool alike = std::all_of(cluster.groups.begin(), cluster.groups.end(),
-                                   [&](const NodeGroup& g) { return g.gpu.memory == first; });
-    if (alike) return std::move(space.layouts);
+    if (equal_memory(cluster)) return std::move(space.layouts);
     for (std::vector<int>& layers : layers_by_memory(w, cluster)) {
       split.layers_per_stage = std::move(layers);
       space.add(split);

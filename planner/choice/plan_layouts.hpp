@@ -36,6 +36,9 @@ std::vector<ParallelPlan> slow_tensor_layouts(const Workload& workload, const Cl
 // in a framework without pipelines.
 bool splits_layers(const Workload& workload, const Cluster& cluster);
 
+// Whether every card has as much memory.
+bool equal_memory(const Cluster& cluster);
+
 // Layers for each card of such a split, by the cards' memory. The last one also holds the head and
 // its logits, which nobody knows before they are played: they are taken to be worth no layer, an
 // eighth and a quarter of all. Without those splits that are even.

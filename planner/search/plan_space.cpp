@@ -208,6 +208,9 @@ void PlanSpace::add_shards_and_stages(const Cluster& cluster) {
   if (pipelines)
     deals.push_back(static_cast<int>(cluster.groups.size() > 1 ? StageDeal::by_speed
                                                                : StageDeal::ends_lighter));
+  if (splits && !equal_memory(cluster)) splits_by_memory_ = layers_by_memory(w, cluster);
+  for (int i = 0; i < static_cast<int>(splits_by_memory_.size()); ++i)
+    deals.push_back(static_cast<int>(StageDeal::by_memory) + i);
   numbers_[index(PlanAxis::stages)] = std::move(deals);
 }
 
@@ -224,7 +227,8 @@ std::string PlanSpace::shown_value(PlanAxis axis, std::size_t position) const {
   if (axis == PlanAxis::offload) return std::string(offload_name(offloads_[i]));
   if (axis == PlanAxis::recompute) return recomputes_[i];
   if (axis == PlanAxis::schedule) return schedules_[i];
-  if (axis == PlanAxis::stages) return std::string(deals[i]);
+  if (axis == PlanAxis::stages)
+    return i < deals.size() ? std::string(deals[i]) : sentence("by-memory-", i + 1 - deals.size());
   if (axis == PlanAxis::expert_tensor) return n == 0 ? "1" : "tp";
   if (axis == PlanAxis::shard_group && n == 0) return "all";
   return std::to_string(n);
@@ -234,6 +238,11 @@ std::string PlanSpace::shown_value(PlanAxis axis, std::size_t position) const {
 // here, whatever it is; a deal that comes to the same is none of its own.
 std::vector<int> PlanSpace::dealt(const ParallelPlan& p, StageDeal deal) const {
   if (p.pipeline == 1) return {};
+  if (deal >= StageDeal::by_memory) {
+    const auto which =
+        static_cast<std::size_t>(deal) - static_cast<std::size_t>(StageDeal::by_memory);
+    return p.layer_split ? splits_by_memory_[which] : std::vector<int>{};
+  }
   if (deal == StageDeal::by_speed) return layers_by_speed(workload(p), p, *cluster_);
   const PipelineSchedule* schedule = find_pipeline_schedule(p.schedule_row());
   const int parts = schedule->model_chunks({p.pipeline, p.chunks, p.microbatches});

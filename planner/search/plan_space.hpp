@@ -54,8 +54,9 @@ inline constexpr std::size_t plan_axis_count = 14;
 // A position on each axis.
 using PlanPoint = std::array<std::uint16_t, plan_axis_count>;
 
-// How layers are dealt to stages.
-enum class StageDeal : std::uint8_t { even, ends_lighter, by_speed };
+// How layers are dealt to stages. `by_memory` and beyond: the splits over cards of unlike memory
+// that layers_by_memory() names, one after the other.
+enum class StageDeal : std::uint8_t { even, ends_lighter, by_speed, by_memory };
 
 // How chunks of layers are dealt to the stages of a pipeline and in which order they run: positions
 // on three axes.
@@ -137,6 +138,7 @@ class PlanSpace {
   const Workload* without_zero_;
   const Workload* with_zero_;
   const Cluster* cluster_;
+  std::vector<std::vector<int>> splits_by_memory_;
   int gpus_ = 1, batch_ = 1;
   std::array<std::size_t, plan_axis_count> sizes_{};
   std::array<std::vector<int>, plan_axis_count> numbers_;  // what each position stands for
