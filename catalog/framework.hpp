@@ -62,9 +62,11 @@ struct Framework {
   std::optional<Bytes> gradient_bucket_stage_2;  // the same in ZeRO-2, where its config differs
   bool shards_gradients_at_stage_1 = false;
   bool flat_parameters_mix_frozen = false;  // FSDP1: adapters and frozen weights in one unit
-  // FSDP1's hooks on units without a trained weight, which reentrant checkpoints call: each layer's
-  // input and its gradient stay until the whole backward pass is done.
+  // FSDP1's hooks on units without a trained weight, which reentrant checkpoints around units call:
+  // each layer's input and its gradient stay until the whole backward pass is done. Transformers
+  // checkpoints inside of its layers since 4.52 and 4.53, which call none.
   bool frozen_units_keep_inputs = false;
+  bool fsdp1_keeps_inputs = false;     // the same where a plan says FSDP1: rows of DeepSpeed too
   bool fp32_gradient_at_step = false;  // whole-partition fp32 copy while stepping (DeepSpeed)
   // Beside 16-bit moments: of the masters of bf16 weights only what these lack, their lower half,
   // and moments that go to fp32 for a step, all at once.
@@ -318,11 +320,14 @@ struct Framework {
   bool reference_has_gradients = false;
   bool adapts_head = false;  // "head" among the targets is an adapter beside it
   bool keeps_replaced_modules =
-      false;                         // a module that is trained whole is a copy beside the frozen
-                                     // one (PEFT modules_to_save)
-  bool unties_embeddings = false;    // tied tables are loaded as two
-  bool ties_over_stages = true;      // tied tables may lie on two pipeline stages
-  bool quantized_sharding = false;   // 4-bit weights can be sharded (bf16 quant storage)
+      false;                        // a module that is trained whole is a copy beside the frozen
+                                    // one (PEFT modules_to_save)
+  bool unties_embeddings = false;   // tied tables are loaded as two
+  bool ties_over_stages = true;     // tied tables may lie on two pipeline stages
+  bool quantized_sharding = false;  // 4-bit weights can be sharded (bf16 quant storage)
+  // Their constants are sharded, gathered and offloaded with them (torchao's NF4Tensor).
+  // bitsandbytes' quant_state is no parameter: it stays, whole, on every GPU.
+  bool moves_constants = false;
   bool expandable_segments = false;  // PYTORCH_CUDA_ALLOC_CONF that its launcher sets; PyTorch has
                                      // them on NVIDIA GPUs only
   int roundup_power2_divisions = 0;  // the same; 0: off

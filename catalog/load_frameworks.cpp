@@ -108,6 +108,7 @@ void read_states(JsonReader& r, Framework& f) {
   f.quantized_linear_keeps_input = r.maybe_flag("quantized_linear_keeps_input").value_or(false);
   f.flat_parameters_mix_frozen = r.maybe_flag("flat_parameters_mix_frozen").value_or(false);
   f.frozen_units_keep_inputs = r.maybe_flag("frozen_units_keep_inputs").value_or(false);
+  f.fsdp1_keeps_inputs = r.maybe_flag("fsdp1_keeps_inputs").value_or(false);
   f.adapts_experts = r.maybe_flag("adapts_experts").value_or(false);
   f.wraps_one_rank = r.maybe_flag("wraps_one_rank").value_or(false);
   f.reference_has_gradients = r.maybe_flag("reference_has_gradients").value_or(false);
@@ -316,6 +317,7 @@ void read_finetuning(JsonReader& r, Framework& f) {
   f.upcasts_unquantized = r.flag("upcasts_unquantized");
   f.recasts_tables = r.maybe_flag("recasts_tables").value_or(false);
   f.quantized_sharding = r.flag("quantized_sharding");
+  f.moves_constants = r.maybe_flag("moves_constants").value_or(false);
   f.checkpoints_miss_context = r.maybe_flag("checkpoints_miss_context").value_or(false);
   f.quantizes_head = r.maybe_flag("quantizes_head").value_or(false);
   f.quantizes_experts = r.maybe_flag("quantizes_experts").value_or(true);

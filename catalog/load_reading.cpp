@@ -122,6 +122,7 @@ PhraseReading read_phrase(JsonReader& r) {
   p.quantized_sharding = r.maybe_flag("quantized_sharding");
   p.dispatches_once = r.maybe_flag("dispatches_once");
   p.loops_experts = r.maybe_flag("loops_experts");
+  p.adapts_experts = r.maybe_flag("adapts_experts");
   p.checkpoints_in_units = r.maybe_flag("checkpoints_in_units");
   p.compiles_sharding = r.maybe_flag("compiles_sharding");
   p.current_scaling = r.maybe_flag("current_scaling");

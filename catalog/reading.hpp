@@ -120,7 +120,7 @@ struct PhraseReading {
   std::optional<bool> dispatches_once, dispatches_by_map, current_scaling, quantizes_apart;
   std::optional<bool> narrow_attention, narrow_head, deterministic;
   std::optional<LibraryRelease> cudnn;
-  std::optional<bool> loops_experts, checkpoints_in_units, compiles_sharding, clips;
+  std::optional<bool> loops_experts, adapts_experts, checkpoints_in_units, compiles_sharding, clips;
   std::optional<bool> checks_gradients;
   std::optional<bool> writes_grouped_attention_out, attends_by_operators, upcasts_logits;
   std::optional<bool> casts_grouped_products;

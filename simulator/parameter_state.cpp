@@ -21,6 +21,7 @@ struct Shards {
 struct Gathering {
   double widest = 2;           // bytes of a gathered weight at most
   bool from_one_rank = false;  // into tensors of its own where there is one rank only
+  bool constants = false;      // with those of quantised weights (Framework::moves_constants)
 };
 
 Shards shards(const Workload& w, const ParallelPlan& plan, int ranks) {
@@ -38,7 +39,7 @@ void add(LayerState& state, std::int64_t elements, const StoredParameter& p, con
   const double n = static_cast<double>(elements);
   const int over = whole_stays ? 1 : s.weights;
   (adapter ? state.adapters : state.weights) += bytes(n, p.weight, over);
-  state.quantization += bytes(n, p.quantization_constants, over);
+  state.quantization += bytes(n, p.quantization_constants, gathering.constants ? over : 1);
   state.gradients += bytes(n, p.gradient, s.gradients);
   state.master += bytes(n, p.master, s.optimizer);
   (p.paged ? state.paged : state.optimizer) += bytes(n, p.optimizer, s.optimizer);
@@ -46,8 +47,9 @@ void add(LayerState& state, std::int64_t elements, const StoredParameter& p, con
   if (p.gradient > 0) state.stepped_elements += bytes(n, 1, s.optimizer);
   if ((s.weights > 1 || gathering.from_one_rank) && !whole_stays) {
     // Gathered in 16 bits or as stored, or as the packed codes that a quantised weight is.
-    const double each = p.quantization_constants > 0 ? p.weight + p.quantization_constants
-                                                     : std::min(p.weight, gathering.widest);
+    const double each = p.quantization_constants == 0 ? std::min(p.weight, gathering.widest)
+                        : gathering.constants         ? p.weight + p.quantization_constants
+                                                      : p.weight;
     state.gathered += bytes(n, each, 1);
   }
 }
@@ -325,7 +327,8 @@ LayerState layer_state(const Workload& w, const ParallelPlan& plan,
   const bool whole_stays = quantized && !w.framework.quantized_sharding;
   const bool wrapped = w.framework.wraps_one_rank && plan.shard_ranks() == 1;
   const Gathering gathering{w.framework.gathers_as_stored ? 4.0 : 2.0,
-                            wrapped || (plan.zero_stage >= 3 && w.framework.clones_partition)};
+                            wrapped || (plan.zero_stage >= 3 && w.framework.clones_partition),
+                            w.framework.moves_constants};
   // Shards of linears that are cast before they travel; experts and tables are not.
   Gathering linears = gathering;
   if (w.compute == DType::fp8 && !w.framework.scales_rows &&

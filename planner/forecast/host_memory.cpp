@@ -48,7 +48,7 @@ HostMemory on_one_node(const Workload& w, const ParallelPlan& plan, const Node& 
     each += s.gradients + std::min<std::int64_t>(s.optimizer + s.master, 16'000'000'000);
   else if (plan.offload.optimizer)
     each += s.optimizer + stepped_on_host(w, plan, s) + gradients_on_host(w, s);
-  if (plan.offload.parameters) each += s.weights + s.quantization + s.adapters;
+  if (plan.offload.parameters) each += s.offloaded(w.framework);
   host.steady = Bytes(resident + ranks * each);
 
   // Loading: every rank that reads its own copy holds the whole checkpoint until its shard is cut;
@@ -58,8 +58,7 @@ HostMemory on_one_node(const Workload& w, const ParallelPlan& plan, const Node& 
   const std::int64_t pretrain = w.method == Method::pretrain ? 0 : 1;  // initialised on the GPU
   const std::int64_t reading =
       pretrain * readers * reading_bytes(w, plan, shards, ranks, facts.checkpoint_shard).value;
-  const std::int64_t kept =
-      plan.offload.parameters ? ranks * (s.weights + s.quantization + s.adapters) : 0;
+  const std::int64_t kept = plan.offload.parameters ? ranks * s.offloaded(w.framework) : 0;
   host.load_peak = Bytes(resident + reading + kept);
   host.load_once = Bytes(resident + reading / readers + kept);
   host.available = node.host_ram;

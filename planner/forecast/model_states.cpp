@@ -9,11 +9,12 @@
 namespace shardwise {
 namespace {
 
-Bytes kept_on_gpu(const LayerState& s, const Offload& offload, GradientLife life) {
-  std::int64_t bytes = 0;
+Bytes kept_on_gpu(const LayerState& s, const Offload& offload, const Framework& f) {
+  const GradientLife life = f.gradient_life;
+  std::int64_t bytes = s.left_by_offload(f);
   if (!offload.optimizer) bytes += s.master + s.optimizer;
   if (!offload.optimizer && life != GradientLife::in_backward) bytes += s.gradients;
-  if (!offload.parameters) bytes += s.weights + s.quantization + s.narrow_copies + s.adapters;
+  if (!offload.parameters) bytes += s.offloaded(f) + s.narrow_copies;
   return Bytes(bytes);
 }
 
@@ -35,7 +36,7 @@ Bytes states_on_gpu(const Workload& w, const ParallelPlan& plan) {
         last = d;
         state += one;
       }
-    most = std::max(most, kept_on_gpu(state, plan.offload, w.framework.gradient_life));
+    most = std::max(most, kept_on_gpu(state, plan.offload, w.framework));
   }
   return most;
 }

@@ -156,11 +156,10 @@ Bytes outside_tensors(const BoundSite& site) {
 }
 
 StageStateBytes state_bytes(const BoundSite& site, const ParallelPlan& p, const LayerState& sum) {
-  std::int64_t kept = 0, gradients = 0;
-  if (!p.offload.parameters)
-    kept += sum.weights + sum.quantization + sum.narrow_copies + sum.adapters;
-  if (!p.offload.optimizer) kept += sum.master + sum.optimizer;
   const Framework& f = site.workload.framework;
+  std::int64_t kept = sum.left_by_offload(f), gradients = 0;
+  if (!p.offload.parameters) kept += sum.offloaded(f) + sum.narrow_copies;
+  if (!p.offload.optimizer) kept += sum.master + sum.optimizer;
   const GradientLife life = f.gradient_life;
   // A CPU optimizer takes gradients when they are reduced to shards; others stay until it has
   // stepped.

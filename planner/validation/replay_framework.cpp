@@ -228,6 +228,8 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
   if (c.run.plan.fsdp_version) {  // limits of DeepSpeed's
     f.sharded.live_parameters.reset();
     f.fetch_reuse_elements = 0;
+    f.frozen_units_keep_inputs =
+        *c.run.plan.fsdp_version == 1 && (f.frozen_units_keep_inputs || f.fsdp1_keeps_inputs);
   }
   if (const auto units = c.run.plan.fsdp_units_per_block) f.sharded.units_per_block = *units;
   const PrecisionReading* reading =

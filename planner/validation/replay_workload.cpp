@@ -283,6 +283,7 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
       stated(c, &PhraseReading::dispatches_once).value_or(w.framework.dispatches_once);
   w.framework.loops_experts =
       stated(c, &PhraseReading::loops_experts).value_or(w.framework.loops_experts);
+  if (stated(c, &PhraseReading::adapts_experts).value_or(false)) w.framework.adapts_experts = true;
   w.framework.dispatches_by_map =
       stated(c, &PhraseReading::dispatches_by_map).value_or(w.framework.dispatches_by_map);
   w.framework.writes_grouped_attention_out =

@@ -85,7 +85,7 @@ Seconds CostModel::least_host_step(double elements) const {
 
 Seconds CostModel::copy_in_time(const LayerState& s) const {
   if (!plan_.offload.parameters) return Seconds(0);
-  return Bytes(s.weights + s.quantization + s.adapters) / host_copy_rate();
+  return Bytes(s.offloaded(w_.framework)) / host_copy_rate();
 }
 
 int CostModel::stage_gpus_on_a_node() const {
@@ -115,7 +115,7 @@ void CostModel::schedule_offload(const CostedChunks& chunks, StageCosts& costs) 
   for (const CostedChunk& chunk : chunks)
     for (std::size_t i = 0; i < chunk.layers->size(); ++i) {
       const LayerState s = state_of(*(*chunk.layers)[i].definition);
-      const Bytes weights(s.weights + s.quantization + s.adapters);
+      const Bytes weights(s.offloaded(w_.framework));
       costs.chunks[chunk.place][i].copy_in = copy_in_time(s);
       // Forward and backward.
       costs.host_traffic.copied_in += 2 * chunk.times * plan_.microbatches * weights;

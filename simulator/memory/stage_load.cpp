@@ -32,10 +32,11 @@ void StagePlayer::load_chunk(std::size_t c) {
           if (bytes > 0) originals_.push_back(ledger_.open(bytes, weights));
         });
       remapped_ += remapped;
-      keep(h.state.quantization, quantization);
+      if (f_.moves_constants) keep(h.state.quantization, quantization);
       if (!remaps_weights()) keep(h.state.narrow_copies, weights);
       keep(h.state.adapters, adapters);
     }
+    keep(h.state.left_by_offload(f_), quantization);
     if (habits_.persistent_gradients && !habits_.flattens_weights && !remaps_weights())
       keep(h.state.gradients, gradients);
     keep(mask_bytes(w_, *d), weights);

@@ -143,6 +143,19 @@ TEST_CASE("A run of the other generation of FSDP than its row's says so") {
   CHECK(notes_hold(std::get<Replay>(ask(run)), "FSDP1 is replayed as FSDP2"));
 }
 
+// axolotl's row stands for DeepSpeed too, which has no such hooks, and neither has FSDP2.
+TEST_CASE("axolotl's frozen units keep inputs under FSDP1 alone") {
+  RunRecord run = record("axolotl-pr1428-llama2-70b-2x24-14gb");
+  const auto keeps = [&] {
+    return std::get<Replay>(ask(run)).question.workload.framework.frozen_units_keep_inputs;
+  };
+  CHECK(keeps());
+  run.plan.fsdp_version = 2;
+  CHECK_FALSE(keeps());
+  run.plan.fsdp_version.reset();
+  CHECK_FALSE(keeps());
+}
+
 // TRL of 2026 adapts a quantised model as it was loaded; a program that calls PEFT's preparation
 // first has what is not quantised in fp32.
 TEST_CASE("A program that prepares a quantised model is replayed so") {

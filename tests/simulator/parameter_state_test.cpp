@@ -64,6 +64,35 @@ TEST_CASE("what ZeRO-3 gathers of a layer", "[parameter_state]") {
   CHECK(layer_state(w, plan, parameters, true).unsharded_gradients == 4000);
 }
 
+// 65,536 codes of half a byte over 4 ranks, and 4 bytes for every 64 of them. bitsandbytes'
+// constants belong to no parameter: whole on every rank, not gathered and not offloaded. torchao's
+// are part of the tensor.
+TEST_CASE("constants of 4-bit weights stay or move as their library has them",
+          "[parameter_state]") {
+  Workload w = pretraining(gpt(2, 64, 2), 64);
+  w.method = Method::qlora;
+  w.adapter.base = Quantization::nf4;
+  w.framework.quantized_sharding = true;
+  LayerParameters parameters;
+  parameters.linear = 65'536;
+  ParallelPlan plan = plan_of(4);
+  plan.zero_stage = 3;
+  const std::int64_t codes = 65'536 / 2, constants = 65'536 / 64 * 4;
+  const LayerState stays = layer_state(w, plan, parameters, false);
+  CHECK(stays.weights == codes / 4);
+  CHECK(stays.quantization == constants);
+  CHECK(stays.gathered == codes);
+  CHECK(stays.offloaded(w.framework) == codes / 4);
+  CHECK(stays.left_by_offload(w.framework) == constants);
+  w.framework.moves_constants = true;
+  const LayerState moves = layer_state(w, plan, parameters, false);
+  CHECK(moves.weights == codes / 4);
+  CHECK(moves.quantization == constants / 4);
+  CHECK(moves.gathered == codes + constants);
+  CHECK(moves.offloaded(w.framework) == (codes + constants) / 4);
+  CHECK(moves.left_by_offload(w.framework) == 0);
+}
+
 // The recipes of docs/how-it-works.md: bytes per parameter of weight + gradient + master + AdamW.
 TEST_CASE("weight recipes store what their frameworks store", "[parameter_state]") {
   Workload w = pretraining(gpt(2, 64, 2), 64);
