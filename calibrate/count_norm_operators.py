@@ -119,8 +119,40 @@ def report_written_out():
                logits.numel())
 
 
+def halves_put_together(one, two, cos, sin):
+    return cos * one - sin * two, sin * one + cos * two
+
+
+def report_pairs():
+    """Rotation of neighbours, as two public codes write it (RotaryCode). Of zeros and a half that is
+    copied there PyTorch makes two kernels on a GPU, 8 bytes of an fp32 element, counted as one of
+    6; a gradient's copy into the order that a projection wrote is counted with the projection."""
+    tokens, heads, dim = 64, 256, 128
+    angles = torch.rand(tokens, dim // 2)
+    cos, sin = torch.cos(angles), torch.sin(angles)
+
+    def pairs(x):
+        halves = x.unflatten(-1, (-1, 2)).movedim(-1, 0).unbind(0)
+        return torch.cat(halves_put_together(*halves, cos, sin), dim=-1).to(x.dtype)
+
+    def chosen_pairs(x):
+        wide = x.float().unflatten(-1, (-1, 2))
+        one, two = (lambda: wide[..., 0]), (lambda: wide[..., 1])
+        less = one() * cos[:, None] - two() * sin[:, None]
+        more = one() * sin[:, None] + two() * cos[:, None]
+        return torch.stack((less, more), dim=-1).flatten(-2).to(torch.bfloat16)
+
+    for dtype in (torch.float32, torch.bfloat16):
+        x = leaf(1, tokens, heads * dim, dtype=dtype)
+        report(f"rotation in pairs, {dtype}",
+               lambda t: pairs(t.view(1, tokens, heads, dim).transpose(1, 2)), [x], x.numel())
+        x = leaf(1, tokens, heads, dim, dtype=dtype)
+        report(f"in chosen pairs, {dtype}", chosen_pairs, [x], x.numel())
+
+
 def main():
     report_written_out()
+    report_pairs()
     tokens, width = 2048, 4096
     for name, dtype, trained in (
         ("RMSNorm, 16 bits", torch.bfloat16, True),

@@ -246,7 +246,8 @@ struct Framework {
   bool plain_activation = false;  // with eager kernels: silu is x * sigmoid(x), written out
   bool adds_bias_apart = false;   // linears leave their bias to an operator of its own, before
                                   // dropout, the residual's sum or an activation, each a kernel
-  bool eager_rotary = false;      // rotation is PyTorch's own operators though all else is fused
+  RotaryCode rotary_code = RotaryCode::halves;  // by PyTorch's own operators
+  bool eager_rotary = false;  // rotation is PyTorch's own operators though all else is fused
   // Tokens come before sequences: q, k, v and the output are copied around a kernel that never
   // stores scores, which wants them the other way, where there is more than one sequence.
   bool transposes_attention = false;

@@ -139,6 +139,13 @@ enum class ContextKind {
   ulysses,     // all-to-all: whole sequences, a share of the heads (arXiv 2309.14509)
 };
 
+// How rotation of queries and keys by PyTorch's operators is written.
+enum class RotaryCode {
+  halves,        // x cos + rotate_half(x) sin, as transformers' classes have it
+  pairs,         // neighbours, told apart by unbinding a dimension of two, times fp32 angles
+  chosen_pairs,  // the same in fp32, each of the two chosen by an index for each product
+};
+
 // How a context group joins what its ranks' keys contribute to one query, where the kernel runs on
 // one rank's keys at a time (arXiv 2310.01889).
 enum class ContextMerge {

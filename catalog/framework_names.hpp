@@ -81,6 +81,12 @@ inline constexpr Spellings<MemoryStage, 2> memory_stage_names{{
     {"first", MemoryStage::first},
 }};
 
+inline constexpr Spellings<RotaryCode, 3> rotary_code_names{{
+    {"halves", RotaryCode::halves},
+    {"pairs", RotaryCode::pairs},
+    {"chosen_pairs", RotaryCode::chosen_pairs},
+}};
+
 inline constexpr Spellings<ContextMerge, 3> context_merge_names{{
     {"none", ContextMerge::none},
     {"fused_half", ContextMerge::fused_half},

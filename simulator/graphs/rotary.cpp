@@ -51,6 +51,36 @@ TensorIndex rotated_by_flash(GraphBuilder& b, TensorIndex t, std::int64_t elemen
   return rotated;
 }
 
+// Neighbours of a head in pairs, on fp32 angles (RotaryCode): four products, of which each reads a
+// half of the elements and writes as many, their difference and sum, and the two put together.
+// Backward four products, one of them negated, and what makes one gradient of the halves': a sum
+// for each half, which are then stacked and copied into the order of heads; of halves that were
+// chosen by an index zeros as large as the whole for each of four choices, the half copied there,
+// and three sums. A 16-bit result is a copy in both passes, and so is what is 16-bit before: of
+// halves in products that are fp32, of the whole where it is made fp32 first
+// (calibrate/count_norm_operators.py).
+void rotate_pairs(const GraphBuilder& b, Operator& op, std::int64_t elements, bool wide_input) {
+  const bool chosen = b.workload().framework.rotary_code == RotaryCode::chosen_pairs;
+  const bool narrow = b.element() < 4, mixed = narrow && !wide_input;
+  const double n = as_double(elements), half = mixed && !chosen ? 2 : 4;
+  const auto add = [n](std::vector<Kernel>& pass, double bytes, int launches, double singly) {
+    if (launches > 0) pass.push_back(one_by_one(bytes * n, launches, singly * n));
+  };
+  op.forward.clear();
+  op.backward.clear();
+  add(op.forward, 2 * half + 8 + 8, 5, 3);
+  add(op.forward, 12 + (narrow ? 6 : 0), narrow ? 3 : 2, 0);
+  if (narrow) add(op.backward, 6, 1, 1);
+  if (chosen) {
+    if (mixed) add(op.forward, 6, 1, 1);
+    add(op.backward, 16 + 4 + 16, 9, 4.5);
+    add(op.backward, 16 + 36 + (mixed ? 6 : 0), mixed ? 8 : 7, 0);
+    return;
+  }
+  add(op.backward, 16 + 4 + 4 * half, 7, 4.5);
+  add(op.backward, 3 * half + (mixed ? 12 : 0), mixed ? 6 : 2, 0);
+}
+
 }  // namespace
 
 // Rotary embedding of q or k. Eager frameworks run five kernels that move 20 bytes per 16-bit
@@ -67,6 +97,12 @@ TensorIndex rotate(GraphBuilder& b, TensorIndex t, std::int64_t elements, Rotate
     return b.pointwise("rotary", {t}, {}, elements, once, once, 1);
   if (b.own_code().flash_rotary && b.workload().framework.attention != AttentionKernel::eager)
     return rotated_by_flash(b, t, elements);
+  if (b.workload().framework.rotary_code != RotaryCode::halves) {
+    const bool wide_input = b.bytes_of(t) == 4 * elements;
+    const TensorIndex rotated = b.pointwise("rotary", {t}, {}, elements, once, once, 1);
+    rotate_pairs(b, b.last(), elements, wide_input);
+    return rotated;
+  }
   const bool packed = b.workload().framework.fused_rotary, key = what == Rotated::key;
   // In transformers' classes sine and cosine are of the stream's format: beside one of fp32 the
   // products and their sum are fp32, and autocast copies that to 16 bits for the kernel: 36 bytes

@@ -205,6 +205,42 @@ TEST_CASE("a class that rotates by flash-attn's kernel does so on fp32 copies", 
   CHECK(passes(true) == half);
 }
 
+// Neighbours in pairs on fp32 angles, of n 16-bit elements: four products of a half each, 2 to
+// read and 4 to write, their difference and sum 12 in order, 8 to put the halves together and 6 to
+// narrow the result: 38, of which 3 n are taken one by one. Backward 6 to widen, four products 16,
+// a negated one 4, four casts 12, two sums 6 and 4 each for stack and copy: 52, 5.5 n. Chosen by an
+// index, of what autocast's norm left in fp32: 16, 12, 8 and 6 forward; backward 6, 16, 4, four
+// zeros and four copies of halves 32 and three sums 36: 94, 5.5 n.
+TEST_CASE("rotation of neighbours in pairs", "[model_code]") {
+  Workload w = eager_workload(llama(2, h, 8, 8, f, 1000));
+  const auto passes = [&] {
+    std::vector<std::int64_t> found;  // of queries: bytes, elements one by one and launches
+    for (const Operator& op : block_graph(w, plan_of(1), {}).operators) {
+      if (op.name != "rotary" || !found.empty()) continue;
+      for (const auto* pass : {&op.forward, &op.backward}) {
+        std::int64_t bytes = 0, singly = 0, launches = 0;
+        for (const Kernel& k : *pass) {
+          bytes += std::get<MemoryWork>(k).moved.value;
+          singly += std::get<MemoryWork>(k).singly;
+          launches += std::get<MemoryWork>(k).launches;
+        }
+        found.insert(found.end(), {bytes, singly, launches});
+      }
+    }
+    return found;
+  };
+  const std::int64_t n = code_tokens * h;
+  w.framework.rotary_code = RotaryCode::pairs;
+  CHECK(passes() == std::vector<std::int64_t>{38 * n, 3 * n, 8, 52 * n, 11 * n / 2, 14});
+  w.framework.rotary_code = RotaryCode::chosen_pairs;
+  w.framework.autocast = true;
+  w.model.norms.kind = NormKind::layer;
+  w.model.qk_norm = QkNorm::head_dim;
+  CHECK(passes() == std::vector<std::int64_t>{42 * n, 3 * n, 8, 94 * n, 11 * n / 2, 17});
+  w.framework.kernels = KernelStyle::compiled;
+  CHECK(passes().at(2) == 1);
+}
+
 // Of 256 x 512 values LayerNorm of PyTorch reads each twice and writes it, 6 bytes in 16 bits;
 // backward five values for each, and three that are taken one by one. A framework's own kernel
 // reads and writes them once, and reads two and writes one.
