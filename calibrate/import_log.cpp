@@ -68,6 +68,16 @@ bool compressed(std::string_view text) {
          text.starts_with("\xfd\x37zXZ"sv);
 }
 
+// What one person pasted of several tools is read as the first one's.
+void tell_of_others(const LogFormat& format, std::string_view text, ImportedLog& log) {
+  if (text.starts_with('{') || text.starts_with('[')) return;
+  for (const LogFormat* other = &format + 1; other != formats.data() + formats.size(); ++other)
+    if (other->recognises(text))
+      leave_unread(
+          log, 0, "",
+          "it also holds " + std::string(other->name) + ": give that as a file of its own");
+}
+
 }  // namespace
 
 ImportedLog import_log(std::string file, std::string_view text,
@@ -83,6 +93,7 @@ ImportedLog import_log(std::string file, std::string_view text,
     if (!format.recognises(text)) continue;
     log.format = format.name;
     format.read(text, classes, log);
+    tell_of_others(format, text, log);
     return log;
   }
   leave_unread(log, 0, "", "no format that we know; expected " + known_log_formats());

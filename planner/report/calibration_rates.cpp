@@ -61,19 +61,20 @@ double pcie_line_rate(const Gpu& gpu, const HostLinks& host) {
 }
 
 // What the datasheet has of the path that a curve was measured on; nodes are joined by no GPU's.
-void find_port(const std::string& subject, const Gpu& gpu, const HostLinks& host,
+void find_port(const std::string& subject, const Gpu& gpu, const HostLinks& host, bool nvlink,
                DeviceRate& rate) {
   const bool of_host = subject.find("host_to_device") != std::string::npos ||
                        subject.find("device_to_host") != std::string::npos;
   if (subject.find(" on ") != std::string::npos) return;
-  const bool links = !of_host && gpu.nvlink.value > 0;
+  const bool links = !of_host && nvlink;
   const double line = links ? gpu.nvlink.value / giga : pcie_line_rate(gpu, host);
   if (line <= 0 || (of_host && gpu.host_link)) return;
   rate.port = links ? "NVLink" : "PCIe";
   rate.datasheet = line;
 }
 
-std::optional<DeviceRate> rate_of(const FittedCurve& curve, const Gpu& gpu, const HostLinks& host) {
+std::optional<DeviceRate> rate_of(const FittedCurve& curve, const Gpu& gpu, const HostLinks& host,
+                                  bool nvlink) {
   const auto& beta = curve.regimes.back().beta;
   if (!beta) return std::nullopt;
   const std::string subject = subject_of(curve.name);
@@ -83,7 +84,7 @@ std::optional<DeviceRate> rate_of(const FittedCurve& curve, const Gpu& gpu, cons
           : 1;
   if (factor <= 0) return std::nullopt;
   DeviceRate rate{subject, "GB/s", factor * beta->value / giga, "", std::nullopt};
-  find_port(subject, gpu, host, rate);
+  find_port(subject, gpu, host, nvlink, rate);
   return rate;
 }
 
@@ -121,11 +122,16 @@ std::string shown(const std::optional<DeviceRate>& rate) {
 
 std::vector<DeviceRate> device_rates(const DeviceProfile& profile, const Gpu& gpu,
                                      const HostLinks& host) {
+  // Cards that a bridge can join are measured without one where their path was host memory or PCIe.
+  const auto fitted = [&](const char* key) { return profile.constants.count(key) > 0; };
+  const bool bridged =
+      fitted("links.nvlink_payload") || !(fitted("links.shm") || fitted("links.p2p"));
+  const bool nvlink = gpu.nvlink.value > 0 && bridged;
   std::vector<DeviceRate> rates;
   for (const auto& [key, c] : profile.constants)
     if (auto rate = rate_of(key, c.value, gpu)) rates.push_back(*std::move(rate));
   for (const FittedCurve& curve : profile.fits)
-    if (auto rate = rate_of(curve, gpu, host)) rates.push_back(*std::move(rate));
+    if (auto rate = rate_of(curve, gpu, host, nvlink)) rates.push_back(*std::move(rate));
   return rates;
 }
 

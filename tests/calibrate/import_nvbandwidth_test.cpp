@@ -70,6 +70,21 @@ TEST_CASE("nvbandwidth's text") {
   CHECK(log.unread.at(0).why == "waived: this machine cannot run the test");
 }
 
+TEST_CASE("what else was pasted into a log is told, not passed over") {
+  const std::string both =
+      "# all_reduce_perf\n"
+      "#       size  count  type  redop  root   time  algbw  busbw\n"
+      "     1048576 262144 float sum -1 215.3 4.87 4.87 0 213.9 4.90 4.90 0\n" +
+      printed;
+  const ImportedLog log = import_log("both.log", both, {});
+  CHECK(log.format == "nccl-tests");
+  REQUIRE_FALSE(log.unread.empty());
+  CHECK(log.unread.back().why == "it also holds nvbandwidth: give that as a file of its own");
+  const ImportedLog alone = import_log("alone.log", printed, {});
+  CHECK(alone.format == "nvbandwidth");
+  for (const auto& line : alone.unread) CHECK(line.why.find("also holds") == std::string::npos);
+}
+
 TEST_CASE("a matrix that is cut off, and a sum that is not its own") {
   std::string text = printed;
   text.replace(text.find(" 1    786.00       N/A\n"), 24, " 1    786.00\n");

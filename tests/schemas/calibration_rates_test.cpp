@@ -58,6 +58,10 @@ TEST_CASE("rates of a profile stand beside what its card's datasheet says") {
   // Without NVLink cards reach each other over PCIe.
   const auto without = device_rates(p, card("B", 400, 2000, 0), host());
   CHECK(without[2].port == "PCIe");
+  // And so they do where a bridge could join them and the profile is of host memory.
+  p.constants["links.shm"] = {0.4, 0.4, 0.4, 5};
+  const auto unbridged = device_rates(p, card("A", 400, 2000, 300), host());
+  CHECK(unbridged[2].port == "PCIe");
 }
 
 TEST_CASE("rates of one name stand side by side, those of one profile alone") {
