@@ -97,7 +97,8 @@ int sweep_on_this_machine(const SweepOptions& options, const Output& output) {
     const int threads = options.task.threads.value_or(fair_threads({own_cores()}, 0));
     const Problems problems = sweep_here(*desk, study->study, **facts, threads);
     if (!problems.empty()) return report_problems(problems, output);
-    output.err << desk->summary();
+    output.err << desk->summary()
+               << sentence("sweep: its answers are kept in ", options.task.out, '\n');
   }
   return show_sweep(options, options.task.out, output);
 }
