@@ -424,11 +424,14 @@ void judge(const ForecastContext& k, const LengthVariation& v, const SpreadRow& 
     f.verdict = Verdict::fits;
     f.peak_device.high = worst.capacity;
     const auto cache = worst.breakdown[static_cast<std::size_t>(MemoryCategory::cache)];
-    f.notes.push_back(sentence("Of the memory reserved ", fixed(gib(Bytes(cache)), 1),
-                               " GiB are the allocator's cache, which it gives back before it runs "
-                               "out: a card with ",
-                               fixed(gib(smaller_by(worst.capacity, spread)), 1),
-                               " GiB would do as well."));
+    // A card that grows may pass over a smaller one that would do: `needed` is said as it is found.
+    const Bytes smaller = smaller_by(worst.capacity, spread);
+    f.notes.push_back(sentence(
+        "Of the memory reserved ", fixed(gib(Bytes(cache)), 1),
+        " GiB are the allocator's cache, which it gives back before it runs out",
+        worst.cache_fills() && worst.needed > smaller
+            ? std::string(".")
+            : sentence(": a card with ", fixed(gib(smaller), 1), " GiB would do as well.")));
   } else {
     f.verdict = Verdict::tight;
   }
