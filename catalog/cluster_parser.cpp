@@ -22,25 +22,12 @@ std::vector<std::string_view> node_names(const Catalog& catalog) {
   return names;
 }
 
-// GPUs and nodes share one place in the question.
-std::vector<std::string_view> names_in(const Catalog& catalog) {
-  std::vector<std::string_view> names;
-  for (const Gpu& gpu : catalog.gpus) {
-    names.push_back(gpu.id);
-    names.insert(names.end(), gpu.aliases.begin(), gpu.aliases.end());
-    names.insert(names.end(), gpu.boards.begin(), gpu.boards.end());
-  }
-  const auto nodes = node_names(catalog);
-  names.insert(names.end(), nodes.begin(), nodes.end());
-  return names;
-}
-
 // A number alone, as in "6x24", lacks its unit where there are cards of that memory size.
 std::string meant_by(const Catalog& catalog, const std::string& name) {
   const bool size = std::any_of(catalog.gpus.begin(), catalog.gpus.end(), [&](const Gpu& gpu) {
     return gpu.stands_for_size && std::to_string(std::lround(gib(gpu.memory))) == name;
   });
-  return size ? "did you mean " + name + "GB?" : did_you_mean(name, names_in(catalog));
+  return size ? "did you mean " + name + "GB?" : did_you_mean(name, cluster_names(catalog));
 }
 
 // The "24XB" at the end of what was said: a number with letters that end as units do and are none.
@@ -248,7 +235,7 @@ Problems power_problems(const std::vector<Cluster>& clusters, const ClusterOptio
 
 Result<std::vector<Cluster>> read_clusters(const Catalog& catalog, std::string_view text,
                                            const ClusterOptions& options) {
-  const auto parts = read_spoken_cluster(text, names_in(catalog));
+  const auto parts = read_spoken_cluster(text, cluster_names(catalog));
   if (!parts) return parts.error();
   for (const SpokenPart& part : *parts) {
     const auto size = spoken_memory_gib(part.name);
@@ -279,6 +266,18 @@ void leave_share(std::vector<Cluster>& clusters, double share) {
 }
 
 }  // namespace
+
+std::vector<std::string_view> cluster_names(const Catalog& catalog) {
+  std::vector<std::string_view> names;
+  for (const Gpu& gpu : catalog.gpus) {
+    names.push_back(gpu.id);
+    names.insert(names.end(), gpu.aliases.begin(), gpu.aliases.end());
+    names.insert(names.end(), gpu.boards.begin(), gpu.boards.end());
+  }
+  const auto nodes = node_names(catalog);
+  names.insert(names.end(), nodes.begin(), nodes.end());
+  return names;
+}
 
 Result<std::vector<Cluster>> parse_gpus(const Catalog& catalog, std::string_view text,
                                         const ClusterOptions& options) {

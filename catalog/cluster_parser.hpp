@@ -37,4 +37,7 @@ struct ClusterOptions {
 Result<std::vector<Cluster>> parse_gpus(const Catalog& catalog, std::string_view text,
                                         const ClusterOptions& options = {});
 
+// Ids, aliases and boards that stand for GPUs and nodes: they share one place in the question.
+std::vector<std::string_view> cluster_names(const Catalog& catalog);
+
 }  // namespace shardwise

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "catalog/cluster_parser.hpp"
 #include "catalog/find.hpp"
 #include "catalog/names.hpp"
 #include "catalog/spoken_cluster.hpp"
@@ -31,9 +32,7 @@ bool sold(const Catalog& catalog, const Gpu& gpu) {
 }  // namespace
 
 std::vector<std::string> notes_of_sizes(const Catalog& catalog, const std::string& gpus) {
-  std::vector<std::string_view> nodes;
-  for (const Node& node : catalog.nodes) nodes.push_back(node.id);
-  const auto parts = read_spoken_cluster(gpus, nodes);
+  const auto parts = read_spoken_cluster(gpus, cluster_names(catalog));
   std::vector<std::string> notes;
   if (!parts) return notes;
   for (const SpokenPart& part : *parts) {
@@ -41,7 +40,8 @@ std::vector<std::string> notes_of_sizes(const Catalog& catalog, const std::strin
     if (!gpu) continue;
     const std::string_view id = (**gpu).id, name = without_size(id);
     const std::string size(name.empty() ? name : id.substr(name.size() + 1));
-    if (size.empty() || squeezed(part.name).find(size) != std::string::npos) continue;
+    const std::string short_size = size.substr(0, size.find('b'));  // "80g"
+    if (size.empty() || squeezed(part.name).find(short_size) != std::string::npos) continue;
     std::vector<std::string> others;
     for (const Gpu& other : catalog.gpus)
       if (other.id != id && without_size(other.id) == name && sold(catalog, other))

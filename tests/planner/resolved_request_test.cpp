@@ -113,7 +113,9 @@ TEST_CASE("a name that leaves the size open is told what it was taken for") {
   };
   CHECK(told("2x4060 Ti").find("16 GB, not as rtx-4060-ti-8gb.") != std::string::npos);
   CHECK(told("A100").find("A100 SXM4 80 GB, not as a100-sxm4-40gb.") != std::string::npos);
+  CHECK(told("2 A100s").find("A100 SXM4 80 GB, not as a100-sxm4-40gb.") != std::string::npos);
   CHECK(told("4060 Ti 8GB").empty());
+  CHECK(told("A100 80G").empty());
   CHECK(told("8xA100-80GB").empty());
   CHECK(told("4090").empty());  // the one of 48 GB is another name
   CHECK(told("H100").empty());  // those of 64 and 96 GB were made for one machine each
