@@ -103,6 +103,7 @@ std::string shown_difference(Bytes bytes) {
 }
 
 std::string shown_time(Seconds time) {
+  if (time.value == 0) return "0 s";
   std::size_t row = 0;
   while (time.value >= time_scales[row].below && row + 1 < time_scales.size()) ++row;
   return sentence(shown_rate(time.value / time_scales[row].unit), time_scales[row].name);

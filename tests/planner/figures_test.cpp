@@ -23,6 +23,7 @@ TEST_CASE("figures keep three digits and say their unit") {
   CHECK(shown_gib(14_GiB + 205_MiB) == "14.2 GiB");  // 205 / 1024 = 0.2002
   CHECK(shown_gib(1051_GiB) == "1,051 GiB");
   CHECK(shown_gib(Bytes(0) - 9_GiB) == "-9.0 GiB");
+  CHECK(shown_time(Seconds(0)) == "0 s");
   CHECK(shown_time(Seconds(4.2e-5)) == "42.0 us");
   CHECK(shown_time(Seconds(0.0123)) == "12.3 ms");
   CHECK(shown_time(Seconds(4.2)) == "4.20 s");
