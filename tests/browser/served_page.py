@@ -73,7 +73,7 @@ def looks_at_offers(page):
     points = sorted(tuple(p) for s in page.chart("offers-scatter")["sets"] for p in s["data"])
     equal(points, sorted((o["time_s"] / 3600, o["usd_total"]) for o in page.answer["offers"]), "offers")
     totals = page.js("return [...document.querySelectorAll('#offers-table tbody td:nth-child(6)')].map((e) => e.textContent)")
-    expected = ["$" + page.js("return S.digits(arguments[0])", o["usd_total"]) for o in page.answer["offers"][:30]]
+    expected = [page.js("return S.dollars(arguments[0])", o["usd_total"]) for o in page.answer["offers"][:30]]
     equal(totals, expected, "totals")
 
 

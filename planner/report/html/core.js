@@ -47,6 +47,7 @@ S.digits = (v, n = 3) => {
 // As the terminal has times: 26.0, 7.54, 519.
 S.significant = (v) => (Math.abs(v) >= 999.5 ? S.digits(v) : v.toPrecision(3));
 S.gib = (v) => (S.isNumber(v) ? (Math.abs(v) < 1000 ? v.toFixed(1) : S.digits(v)) + " GiB" : "\u2013");
+S.dollars = (v) => "$" + v.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 S.counted = (n, thing) => S.digits(n) + " " + thing + (n === 1 ? "" : "s");
 S.percent = (v) => (S.isNumber(v) ? (100 * v).toFixed(1) + " %" : "\u2013");
 S.seconds = (v) => {

@@ -37,7 +37,7 @@ S.verdictLines = (answer) => {
   }
   if (Array.isArray(answer.offers)) {
     const first = answer.offers[0];
-    return [first ? line("The cheapest way to train on ", S.digits(answer.sequences), " sequences: ", S.el("b", {}, S.name(first.gpus)), ", ", S.name(S.howOf(first)), ": $" + S.digits(first.usd_total) + " and " + S.seconds(first.time_s) + ".")
+    return [first ? line("The cheapest way to train on ", S.digits(answer.sequences), " sequences: ", S.el("b", {}, S.name(first.gpus)), ", ", S.name(S.howOf(first)), ": " + S.dollars(first.usd_total) + " and " + S.seconds(first.time_s) + ".")
       : line(S.el("b", { class: "bad" }, "Nothing holds it"), " within the budget.")];
   }
   if (Array.isArray(answer.models)) {

@@ -1,6 +1,12 @@
 // What to buy or rent, and which models run here.
-S.howOf = (offer) => offer.kind + (offer.provider ? " " + offer.provider + " " + (offer.instance || "") : "") +
-  (S.isNumber(offer.usd_per_hour) ? " at $" + S.digits(offer.usd_per_hour) + " an hour" : "") + (offer.price_date ? " (" + offer.price_date + ")" : "");
+S.priceOf = (offer) => {
+  if (S.isNumber(offer.usd_per_hour)) return " at " + S.dollars(offer.usd_per_hour) + " an hour";
+  return S.isNumber(offer.usd_cards) ? " at " + S.dollars(offer.usd_cards) : "";
+};
+S.howOf = (offer) => {
+  const date = offer.price_date === "unknown" ? "undated" : offer.price_date;
+  return offer.kind + (offer.provider ? " " + offer.provider + " " + (offer.instance || "") : "") + S.priceOf(offer) + (date ? " (" + date + ")" : "");
+};
 
 S.views.push({ id: "offers", title: "Buy or rent", make: (answer) => {
   const offers = S.list(answer.offers), kinds = [...new Set(offers.map((o) => o.kind))];
@@ -10,10 +16,10 @@ S.views.push({ id: "offers", title: "Buy or rent", make: (answer) => {
     backgroundColor: hue[kind] || S.colour(kind), pointRadius: 5, pointStyle: kind === "buy" ? "rectRot" : "circle" });
   const columns = [{ key: "gpus", title: "GPUs", word: true }, { key: "how", title: "how", word: true },
     { key: "verdict", title: "verdict", word: true, cell: (r) => S.verdict(r.verdict) }, { key: "step", title: "step", show: S.seconds },
-    { key: "time_s", title: "time", show: S.seconds }, { key: "usd_total", title: "total", show: (v) => "$" + S.digits(v) }, { key: "plan", title: "plan", word: true, cell: (r) => S.plan(r.plan || "") }];
+    { key: "time_s", title: "time", show: S.seconds }, { key: "usd_total", title: "total", show: S.dollars }, { key: "plan", title: "plan", word: true, cell: (r) => S.plan(r.plan || "") }];
   return [S.chart("offers-scatter", "Cost against time", { type: "scatter", data: { datasets: kinds.map(set) },
     options: { parsing: false, scales: { x: S.axis("hours", { type: "logarithmic" }), y: S.axis("$ in all", { type: "logarithmic" }) },
-      plugins: { legend: S.legendOptions(true), tooltip: { callbacks: { label: (item) => S.short(offers[item.raw.i].gpus, 40) + ", " + S.howOf(offers[item.raw.i]) + ": $" + S.digits(item.raw.y) + ", " + S.seconds(item.raw.x * 3600) } } } } }, 340, null),
+      plugins: { legend: S.legendOptions(true), tooltip: { callbacks: { label: (item) => S.short(offers[item.raw.i].gpus, 40) + ", " + S.howOf(offers[item.raw.i]) + ": " + S.dollars(item.raw.y) + ", " + S.seconds(item.raw.x * 3600) } } } } }, 340, null),
   S.table("offers-table", offers.map((o) => Object.assign({ how: S.howOf(o), step: S.stepOf(o) }, o)), columns, { filter: true, first: 30 }),
   S.el("p", { class: "soft" }, S.digits(answer.do_not_fit) + " machines do not hold it, " + S.digits(answer.too_dear) + " are beyond the budget.")];
 } });
