@@ -165,7 +165,7 @@ TEST_CASE("the chosen plan keeps what was pinned") {
 }
 
 // Forecasts that may be 1.27 times too small ask what takes more than 18.6 of 23.7 GiB to do with
-// 18.6: 23.7 of which 1.6 are cache is tight, and 14.9 safe. Sharded, a 70B takes 47 s where six
+// 18.6: 21.1 of which 2.0 are cache is tight, and 14.9 safe. Sharded, a 70B takes 47 s where six
 // cards that take turns need 4.6 minutes: more than twice, so the tight plan is chosen and the safe
 // one told. Two cards that take turns with a 14B need 86 s for 59 (18.3 GiB for 23.0): less than
 // twice, so the safe one is chosen.
@@ -214,14 +214,12 @@ TEST_CASE("a larger microbatch is no merit where it takes longer") {
   CHECK(chosen(r).forecast.step_time.expected > c.forecast.step_time.expected);
 }
 
-// The same plan with constants that are quantised again, 21.1 GiB, and 1.15: 23.7 / 1.15 = 20.6 GiB
-// hold the 19.1 that are not cache, so it has room, and says what of it is cache. Its interval ends
-// at the card.
+// The same plan and 1.15: 23.7 / 1.15 = 20.6 GiB hold the 19.1 that are not cache, so it has room,
+// and says what of it is cache. Its interval ends at the card.
 TEST_CASE("cache that would be given back does not make a plan tight") {
   const Facts facts = facts_with_memory_interval(0.9, 1.15);
-  Request r = request_for("70b", "6xRTX-3090", {Method::qlora});
-  r.quantization = Quantization::nf4_double;
-  const auto asked = resolve(r, facts, UnnamedMethods::fine_tuning);
+  const auto asked = resolve(request_for("70b", "6xRTX-3090", {Method::qlora}), facts,
+                             UnnamedMethods::fine_tuning);
   REQUIRE(asked);
   const auto plan = choose_plan(*asked, Method::qlora, asked->clusters.front());
   REQUIRE(plan);

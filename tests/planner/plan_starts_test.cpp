@@ -70,7 +70,7 @@ TEST_CASE("targets are told what they would choose otherwise") {
   const Adapter& adapter = q.workload.adapter;
   CHECK(s.flags == std::vector<std::string>{"--lora-rank 64",
                                             "--lora-targets " + target_names(adapter.targets),
-                                            "--quantization nf4"});
+                                            "--quantization nf4-double"});
   request.plans = {plan};
   request.lora_rank = adapter.rank;
   request.lora_targets = target_names(adapter.targets);

@@ -177,7 +177,7 @@ TEST_CASE("Megatron-Bridge, a table whose footnote states the number format") {
   CHECK(asked((id + "-alt").c_str()).question.workload.compute == DType::mxfp8);
 }
 
-// "q,k,v,gate,up,down" without o; NF4 without double quantisation; 4 / (2 x 2) = 1 microbatch.
+// "q,k,v,gate,up,down" without o; NF4 with constants quantised again; 4 / (2 x 2) = 1 microbatch.
 TEST_CASE("fsdp_qlora, 70B on two cards with everything offloaded") {
   const Replay r = asked("fsdp-qlora-llama-2-70b-4090x2-qlora-ctx2048-bs2-cpuoffload");
   const Workload& w = r.question.workload;
@@ -185,7 +185,7 @@ TEST_CASE("fsdp_qlora, 70B on two cards with everything offloaded") {
   CHECK(w.adapter.rank == 64);
   CHECK(w.adapter.targets ==
         AdapterTargets{true, true, true, false, true, true, true, false, false});
-  CHECK(w.adapter.base == Quantization::nf4);
+  CHECK(w.adapter.base == Quantization::nf4_double);
   CHECK(w.framework.adapter_dtype == DType::bf16);
   CHECK(w.framework.quantized_sharding);
   CHECK(r.question.plan.zero_stage == 3);
