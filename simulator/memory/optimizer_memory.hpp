@@ -44,7 +44,7 @@ class OptimizerMemory {
     const bool in_backward = f.gradient_life == GradientLife::in_backward;
     if (f.widens_moments && row.format == StateFormat::bf16) bytes += 2 * of.optimizer;
     if (row.one_by_one && !row.in_backward) return bytes;
-    if (workload.written_optimizer() != nullptr) return bytes;
+    if (workload.written_optimizer() != nullptr || row.orthogonalizes) return bytes;
     if (!f.fused_optimizer && f.foreach_optimizer && !in_backward)
       bytes += f.foreach_lists * (of.optimizer / 2);
     else if (!f.fused_optimizer && f.clones_partition && !in_backward)
@@ -87,8 +87,7 @@ class OptimizerMemory {
           open_moments(8 * std::min(largest_gradient, total.stepped_elements), 1, temporaries,
                        temporary);
       else if (!f_.fused_optimizer && f_.foreach_optimizer && !in_backward)
-        for (int i = 0; i < f_.foreach_lists; ++i)
-          open_states(layers, total, 1, temporaries, temporary);
+        for (int i = 0; i < f_.foreach_lists; ++i) open_roots(layers, total, temporary);
       else if (!f_.fused_optimizer && !in_backward)
         open_root_and_quotient(total, largest_gradient, temporary);
       // A group of parameters after the other, of which the decayed hold nearly all (Transformer
@@ -96,6 +95,7 @@ class OptimizerMemory {
       if (f_.widens_moments && row_.format == StateFormat::bf16)
         ledger_.touch(2 * total.optimizer, temporaries);
       for (Holding& h : temporary) ledger_.close(h);
+      if (row_.orthogonalizes) ledger_.touch(orthogonal_update(layers), temporaries);
     }
     gather_stepped(total);
   }
@@ -163,6 +163,29 @@ class OptimizerMemory {
                     [&](std::int64_t bytes) { open_moments(bytes, moments, category, to); });
     for (const auto& chunk : layers)
       for (const LayerHoldings& h : chunk) open_layer(h, moments, category, to);
+  }
+
+  // One list of roots. Where blocks' matrices are orthogonalised, AdamW steps the tables alone, and
+  // of the blocks norms and biases, which are too small to be seen.
+  void open_roots(const std::vector<std::vector<LayerHoldings>>& layers, const LayerState& total,
+                  std::vector<Holding>& to) {
+    if (!row_.orthogonalizes || flat_ || run_)
+      return open_states(layers, total, 1, temporaries, to);
+    for (const auto& chunk : layers)
+      for (const LayerHoldings& h : chunk)
+        if (h.graph->parameters.table > 0) open_layer(h, 1, temporaries, to);
+  }
+
+  // A matrix at a time: its update as wide as the weight, 16 bits of it and the next iterate, also
+  // in 16 (PyTorch 2.15 torch/optim/_muon.py, _single_tensor_muon, _zeropower_via_newtonschulz).
+  std::int64_t orthogonal_update(const std::vector<std::vector<LayerHoldings>>& layers) const {
+    std::int64_t most = 0;
+    for (const auto& chunk : layers)
+      for (const LayerHoldings& h : chunk)
+        if (h.graph->parameters.table == 0)
+          for (const Operator& op : h.graph->operators)
+            most = std::max(most, op.weight_gradient_elements);
+    return (weight_bytes_ < 4 ? 6 : 8) * most;
   }
 
   // One tensor after the other (_single_tensor_adam): the largest is what the allocator sees, or

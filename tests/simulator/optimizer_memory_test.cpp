@@ -1,6 +1,8 @@
 // What an optimizer step takes, step by step on a bare ledger.
 #include "simulator/memory/optimizer_memory.hpp"
 
+#include <algorithm>
+
 #include "tests/catch.hpp"
 #include "tests/simulator/sample_workload.hpp"
 
@@ -166,6 +168,35 @@ TEST_CASE("foreach kernels of PyTorch 2.0 hold two lists", "[optimizer_memory]")
   step.run(0);
   CHECK(step.ledger.peak().allocated == Bytes(32 * mi));
   CHECK(step.ledger.allocated() == Bytes(16 * mi));
+}
+
+// A block's matrix has one momentum, a table AdamW's two, all in fp32. Tables of 2 Mi elements have
+// a list of roots, 8 MiB, beside 1 and 16 MiB of states; a matrix of 4 Mi is stepped alone, by
+// 4 + 2 + 2 bytes of each element, 32 MiB beside 16 and 8.
+TEST_CASE("Muon steps a matrix at a time, and AdamW the tables", "[optimizer_memory]") {
+  const auto peak = [](std::int64_t matrix, std::int64_t table) {
+    Step step;
+    step.workload.framework.pretrain_weights = WeightRecipe::fp32;
+    step.framework.fused_optimizer = false;
+    step.workload.step_with(*optimizer_named("muon"));
+    LayerGraph tables;
+    tables.parameters.table = table;
+    tables.operators.resize(1);
+    tables.operators[0].weight_gradient_elements = table;
+    step.graph.operators.resize(1);
+    step.graph.operators[0].weight_gradient_elements = matrix;
+    for (const bool ends : {false, true}) {
+      LayerHoldings layer;
+      layer.graph = ends ? &tables : &step.graph;
+      layer.state.optimizer = ends ? 8 * table : 4 * matrix;
+      step.total.optimizer += layer.state.optimizer;
+      step.layers.front().push_back(std::move(layer));
+    }
+    step.run(std::max(matrix, table));
+    return step.ledger.peak().allocated;
+  };
+  CHECK(peak(mi / 4, 2 * mi) == Bytes((1 + 16 + 8) * mi));
+  CHECK(peak(4 * mi, mi) == Bytes((16 + 8 + 32) * mi));
 }
 
 // Moments of 8 MiB each; beside them the root and the quotient of it: of the flat tensor 8 MiB
