@@ -239,6 +239,11 @@ struct Framework {
   // What is compiled returns its logits beside its loss. Their gradient is nobody's, so autograd
   // makes it, of zeros, for the compiled backward pass to add to.
   bool returns_logits = false;
+  // dense, autocast: cross-entropy is called under it, of the head's own 16-bit logits.
+  bool loss_under_autocast = false;
+  // dense: called of one slice of rows after another of whole logits, whose gradients are joined
+  // when all have gone back (litgpt's chunked_cross_entropy).
+  bool loss_takes_slices = false;
   bool output_holds_logits = false;  // the training loop keeps the model's output
   bool output_holds_keys = false;    // the keys and values of all layers among it (use_cache)
   OutputLife output_life = OutputLife::backward;

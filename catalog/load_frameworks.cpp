@@ -212,6 +212,8 @@ void read_loss(JsonReader& r, Framework& f) {
   }
   f.returns_fp32_logits = r.maybe_flag("returns_fp32_logits").value_or(false);
   f.returns_logits = r.maybe_flag("returns_logits").value_or(false);
+  f.loss_under_autocast = r.maybe_flag("loss_under_autocast").value_or(false);
+  f.loss_takes_slices = r.maybe_flag("loss_takes_slices").value_or(false);
   f.output_holds_logits = r.maybe_flag("output_holds_logits").value_or(false);
   f.output_holds_keys = r.maybe_flag("output_holds_keys").value_or(false);
   f.output_life = r.maybe_choice("output_life", output_life_names).value_or(OutputLife::backward);

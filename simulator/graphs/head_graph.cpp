@@ -86,12 +86,25 @@ void cut_log_softmax(const Logits& l, std::int64_t e, Operator& log_softmax, Ope
   pick.temporary_category = MemoryCategory::logits;
 }
 
+// torch.autocast takes the negative log-likelihood in fp32, but not the log-softmax, which
+// cross_entropy asks for in the format of its logits (PyTorch aten/src/ATen/native/LossNLL.cpp:
+// log_softmax(self, class_dim, self.scalar_type()); autocast_mode.h has nll_loss on fp32's list).
+TensorIndex nll_in_fp32(GraphBuilder& b, const Logits& l, TensorIndex log_softmax) {
+  const TensorIndex wide = logit_tensor(b, "log_softmax_fp32", l, 4, 4);
+  Operator cast = loss_operator("upcast", l, 6, 6, 1);
+  cast.inputs = {log_softmax};
+  cast.outputs = {wide};
+  b.add(std::move(cast));
+  return wide;
+}
+
 // transformers: logits go to fp32, log-softmax is saved, its gradient and the one before it are
 // fp32 (src/transformers/loss/loss_utils.py:58-70; cross_entropy keeps the log-probabilities).
 void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
   const Framework& f = b.workload().framework;
   TensorIndex wide = l.half;
-  const bool upcasts = f.loss_upcasts && b.element() == 2;
+  const bool narrow = f.autocast && f.loss_under_autocast && b.element() == 2;
+  const bool upcasts = f.loss_upcasts && b.element() == 2 && !narrow;
   const int copies = upcasts ? (extra_copy ? 2 : 1) : 0;
   const std::int64_t e = upcasts ? 4 : b.element();
   for (int i = 0; i < copies; ++i) {
@@ -108,7 +121,8 @@ void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
     b.add(std::move(cast));
     wide = next;
   }
-  const TensorIndex log_softmax = logit_tensor(b, "log_softmax", l, e, e);
+  // Slices go back one by one: each lets its log-softmax go and leaves as long a gradient.
+  const TensorIndex log_softmax = logit_tensor(b, "log_softmax", l, e, f.loss_takes_slices ? 0 : e);
   const double width = static_cast<double>(e);
   Operator op = loss_operator("log_softmax", l, row_passes(l.width * e) * width, 4 * width, 1);
   if (f.plain_softmax) run_plain_log_softmax(op, as_double(l.rows * l.width), width);
@@ -125,13 +139,14 @@ void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
   }
   const OutputLife life = f.output_life;
   op.ends_output = life == OutputLife::next_output;
-  Operator pick = loss_operator("nll_loss", l, 0, width, 1);
+  Operator pick = loss_operator("nll_loss", l, 0, narrow ? 4 : width, 1);
   if (table_ranks(b.workload(), b.plan()) > 1 && f.dtensor_parallel)
     cut_log_softmax(l, e, op, pick);
   b.add(std::move(op));
   const TensorIndex loss = b.tensor_bytes("loss", 4, MemoryCategory::logits, 4);
   pick.ends_output = life == OutputLife::next_loss;
-  pick.inputs = {log_softmax};
+  pick.inputs = {narrow ? nll_in_fp32(b, l, log_softmax) : log_softmax};
+  if (narrow) pick.saves = pick.inputs;
   if (b.workload().framework.z_loss) pick.inputs.push_back(log_z(b, l, wide, e));
   pick.outputs = {loss};
   b.add(std::move(pick));

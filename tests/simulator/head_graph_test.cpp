@@ -136,6 +136,30 @@ TEST_CASE("a loop that keeps 16-bit logits", "[layer_graph]") {
   CHECK(saved_by_head(head_graph(w, plan_of(1), false)) - plain == 128 * 1000 * 2);
 }
 
+// Under autocast, of 16-bit logits: log-probabilities of 2 bytes and the 4 of them that the
+// negative log-likelihood reads, where logits that are widened first leave 4 alone.
+TEST_CASE("cross-entropy under autocast takes its log-softmax in 16 bits", "[layer_graph]") {
+  Workload w = with_dense_loss();
+  w.framework.autocast = true;
+  const std::int64_t widened_first = saved_by_head(head_graph(w, plan_of(1), false));
+  w.framework.loss_under_autocast = true;
+  CHECK(saved_by_head(head_graph(w, plan_of(1), false)) - widened_first == 128 * 1000 * (6 - 4));
+}
+
+// Slices of whole logits let their log-probabilities go one after the other, so that no gradient
+// as long as these, 4 bytes each, stands beside them.
+TEST_CASE("a loss of slices of whole logits has no whole gradient twice", "[layer_graph]") {
+  Workload w = with_dense_loss();
+  const auto gradient = [&] {
+    for (const Tensor& t : head_graph(w, plan_of(1), false).tensors)
+      if (t.name == "log_softmax") return t.gradient_bytes;
+    return std::int64_t{-1};
+  };
+  CHECK(gradient() == 128 * 1000 * 4);
+  w.framework.loss_takes_slices = true;
+  CHECK(gradient() == 0);
+}
+
 // A loss that widens 16-bit logits itself holds them beside its fp32 copy and what it makes out of
 // place: 2 + 4 + 4 bytes each. Returned in fp32 they are that copy: 2 + 4 while it is made, then
 // 4 + 4. Until backward the softmax is kept, 4, in both. What the first writes over it and then
