@@ -250,22 +250,24 @@ TEST_CASE("A limit that no sample reaches is no length") {
   CHECK(asked("swift-ex-train-liger-sft-1").question.workload.sequence == 8192);
 }
 
-// One sample of DPO is a chosen and a rejected answer, and one step of 16 samples over 4 GPUs is a
-// microbatch of 4. The reference model is a copy; SimPO has none.
+// One sample of DPO is a chosen and a rejected answer; 16 samples of a replica are two microbatches
+// of 8. The reference model is a copy; SimPO has none. A pack holds both, as padding_free does.
 TEST_CASE("Preference training has two sequences to a sample") {
-  const Replay dpo = asked("swift-ex-train-rlhf-dpo-full-0");
-  CHECK(dpo.question.plan.microbatch == 4);
+  const Replay dpo = asked("swift-ex-megatron-rlhf-dpo-dense-0");
+  CHECK(dpo.question.plan.microbatch == 8);
   CHECK(dpo.question.workload.sequences_per_sample == 2);
-  CHECK(dpo.question.plan.microbatches == 1);
+  CHECK(dpo.question.plan.microbatches == 2);
   CHECK(dpo.step_scale == 1);
   CHECK(dpo.question.workload.copies_reference());
   const Replay simpo = asked("swift-ex-train-rlhf-simpo-0");
   CHECK(simpo.question.plan.microbatch == 1);
   CHECK(simpo.question.workload.sequences_per_sample == 2);
   CHECK_FALSE(simpo.question.workload.copies_reference());
-  const Replay packed = asked("swift-ex-train-packing-dpo-0");  // a pack holds both
-  CHECK(packed.question.plan.microbatch == 1);
-  CHECK(packed.question.workload.sequences_per_sample == 1);
+  for (const char* id : {"swift-ex-train-packing-dpo-0", "swift-ex-train-rlhf-dpo-full-0"}) {
+    const Replay packed = asked(id);
+    CHECK(packed.question.plan.microbatch == 1);
+    CHECK(packed.question.workload.sequences_per_sample == 1);
+  }
 }
 
 // 2,016 sequences over 8 data ranks and microbatches of 6: 42. The vocabulary is in the prose, and
