@@ -29,6 +29,15 @@ RunModel::Experts read_run_experts(RunFields r) {
   return moe;
 }
 
+// None where a width is missing.
+std::optional<LatentAttention> read_run_latent(RunFields r) {
+  const auto kv = r.count("kv_lora_rank"), nope = r.count("qk_nope_head_dim");
+  const auto rope = r.count("qk_rope_head_dim"), value = r.count("v_head_dim");
+  const auto q = r.count("q_lora_rank");
+  if (!kv || !nope || !rope || !value) return std::nullopt;
+  return LatentAttention{q, *kv, *nope, *rope, *value};
+}
+
 // Where a record is being read: its problems make it malformed, its notes tell what was not read.
 struct RecordPlace {
   Problems& problems;
@@ -73,6 +82,7 @@ RunModel read_run_model(RunFields r, const RecordPlace& place) {
     const RunModel::Experts told = read_run_experts(place.fields(*moe, "model.moe"));
     if (told.experts || told.top_k || told.expert_ffn) m.moe = told;
   }
+  if (auto mla = r.object("mla")) m.mla = read_run_latent(place.fields(*mla, "model.mla"));
   return m;
 }
 

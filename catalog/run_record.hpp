@@ -41,6 +41,7 @@ struct RunModel {
     std::optional<int> expert_ffn, shared_experts, dense_layers;
   };
   std::optional<Experts> moe;
+  std::optional<LatentAttention> mla;  // of a model that the catalog does not have
 };
 
 struct RunHardware {

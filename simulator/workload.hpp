@@ -16,6 +16,11 @@
 
 namespace shardwise {
 
+// Standard deviation of the tokens of a trained router's experts on real text, over their mean: the
+// mean of four Gini coefficients (0.105, 0.150, and 0.24 twice: arXiv 2605.20982, wikitext, of five
+// mixtures of 16B to 35B), times the root of pi, as of normal draws.
+constexpr double trained_expert_spread = 0.33;
+
 struct Workload {
   Transformer model;
   Method method = Method::full;
@@ -37,6 +42,8 @@ struct Workload {
   bool overlaps_experts = false;
   double expert_imbalance = 1;  // tokens of the fullest rank's experts over the mean, where experts
                                 // are spread over ranks
+  double expert_spread = 0;  // standard deviation of an expert's tokens over their mean: what fills
+                             // one rank more than others where no imbalance is given
   // Depths of multi-token prediction (arXiv 2412.19437, section 2.2) that are trained beside the
   // next token: a layer and a loss more for each. Where they are several, they share the layer.
   int prediction_depths = 0;

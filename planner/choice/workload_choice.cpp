@@ -241,6 +241,8 @@ ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cl
   if (r.asked.loader_sequences_per_s)
     w.load_per_sequence = Seconds(1 / *r.asked.loader_sequences_per_s);
   w.expert_imbalance = r.asked.expert_imbalance.value_or(1);
+  if (!r.asked.expert_imbalance && method != Method::pretrain)
+    w.expert_spread = trained_expert_spread;
   w.adapter = adapter_for(r, method, w.framework);
   if (leaves_experts_whole(w))
     chosen.notes.push_back(

@@ -39,6 +39,7 @@ class Key {
 void add_model(const RunModel& m, Key& key) {
   key << m.name << m.hf_id << m.layers << m.hidden << m.heads << m.kv_heads << m.head_dim << m.ffn
       << m.vocab << m.gated_mlp << m.tied_embeddings << m.value_embeddings << m.narrow_tables;
+  if (m.mla) key << m.mla->q_lora_rank << m.mla->kv_lora_rank << m.mla->v_head_dim;
   if (const auto& e = m.moe)
     key << e->experts << e->top_k << e->expert_ffn << e->shared_experts << e->dense_layers;
 }

@@ -95,6 +95,7 @@ Part<Transformer> replay_model(const ReplayContext& c, const Framework& framewor
     model->value_embeddings =
         ValueEmbeddings{std::min(*c.run.model.value_embeddings, model->layers)};
   model->narrow_tables = model->narrow_tables || c.run.model.narrow_tables;
+  if (c.run.model.mla) model->mla = c.run.model.mla;
   if (stated(c, &PhraseReading::fused_activation).value_or(false))
     model->code.mlp = MlpFunction::keeps_input;
   write_as_stated(c, framework, model->code);
@@ -255,6 +256,11 @@ const PreferenceRow* preference_meant(const ReplayContext& c) {
   return nullptr;
 }
 
+double expert_spread(const ReplayContext& c, Method method) {
+  const double usual = method == Method::pretrain ? 0 : trained_expert_spread;
+  return stated(c, &PhraseReading::expert_spread).value_or(usual);
+}
+
 }  // namespace
 
 Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& method, DType compute,
@@ -326,6 +332,7 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
   w.shares_orthogonalization = stated(c, &PhraseReading::shares_orthogonalization).value_or(false);
   w.overlaps_experts = stated(c, &PhraseReading::overlaps_experts).value_or(false);
   w.expert_imbalance = stated(c, &PhraseReading::expert_imbalance).value_or(1);
+  w.expert_spread = expert_spread(c, w.method);
   w.pads_experts = stated(c, &PhraseReading::pads_experts).value_or(false);
   w.prediction_depths = stated(c, &PhraseReading::prediction_depths).value_or(0);
   w.step_is_graph = stated(c, &PhraseReading::step_is_graph).value_or(false);

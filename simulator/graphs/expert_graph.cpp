@@ -22,6 +22,7 @@ namespace {
 struct ExpertShape {
   std::int64_t routed = 0;  // rows that this rank's experts process
   std::int64_t local = 0;   // experts on this rank
+  std::int64_t each = 1;    // rows of one, padded to 32 where products are below 16 bits
   std::int64_t width = 0;   // expert FFN width on this rank
   DType dtype = DType::bf16;
 };
@@ -56,10 +57,9 @@ Operator grouped_matmul(const GraphBuilder& b, std::string_view name, const Expe
   op.name = name;
   op.kind = OperatorKind::matmul;
   op.unlisted = true;  // aten._grouped_mm
-  const std::int64_t each = std::max<std::int64_t>(1, s.routed / s.local);
   const bool at_once = is_one_expert_kernel(b.workload());
-  op.forward = {GemmWork{each, out, in, s.local, s.dtype, false, true, at_once}};
-  op.backward = {GemmWork{each, in, out, s.local, s.dtype, false, true, at_once}};
+  op.forward = {GemmWork{s.each, out, in, s.local, s.dtype, false, true, at_once}};
+  op.backward = {GemmWork{s.each, in, out, s.local, s.dtype, false, true, at_once}};
   if (bytes_per_element(s.dtype) >= 2.0) return op;
   if (casts_by_torchao(b.workload())) {
     cast_four_bits(op.forward, FourBitOperand::input, true, as_double(s.routed * in));
@@ -136,8 +136,7 @@ TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertSh
     } else {
       op.saves = {x};
     }
-    const std::int64_t each = std::max<std::int64_t>(1, s.routed / s.local);
-    GemmWork gradient = weight_gradient(in, out, each, s.dtype, s.local);
+    GemmWork gradient = weight_gradient(in, out, s.each, s.dtype, s.local);
     gradient.grouped = true;
     gradient.at_once = is_one_expert_kernel(b.workload());
     gradient.accumulate = b.workload().framework.gradient_fusion;
@@ -431,11 +430,12 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex norme
   ExpertShape s;
   const int copies = b.own_code().feeds_all_experts ? moe.experts : moe.top_k;
   s.routed = rows * copies * plan.expert_tensor;
-  if (plan.expert > 1)
-    s.routed = std::llround(static_cast<double>(s.routed) * b.workload().expert_imbalance);
   s.local = std::max(1, moe.experts / plan.expert);
+  s.routed = std::llround(static_cast<double>(s.routed) * fullest_rank(b.workload(), plan.expert));
   s.width = moe.expert_ffn / plan.expert_tensor;
   s.dtype = expert_dtype(b);
+  s.each = std::max<std::int64_t>(1, s.routed / s.local);
+  if (bytes_per_element(s.dtype) < 2.0) s.each = (s.each + 31) / 32 * 32;
   const auto branch = [&](std::string_view name, TensorIndex t, TensorIndex otherwise) {
     return moe.normed_branches ? b.norm(name, t, rows, m.hidden) : otherwise;
   };

@@ -1,6 +1,9 @@
 #include "simulator/graphs/visited_places.hpp"
 
+#include <algorithm>
 #include <cmath>
+
+#include <boost/math/distributions/normal.hpp>
 
 namespace shardwise {
 namespace {
@@ -39,6 +42,19 @@ double visited_places(const MixtureOfExperts& moe, double places) {
   const int fewer = static_cast<int>(moe.groups / places);
   const double more = moe.groups - places * fewer;
   return more * chance_to_visit(moe, fewer + 1) + (places - more) * chance_to_visit(moe, fewer);
+}
+
+double fullest_place(double spread, std::int64_t experts, int places) {
+  if (spread <= 0 || places <= 1) return 1;
+  const double below = (places - 0.375) / (places + 0.25);
+  return 1 + spread / std::sqrt(static_cast<double>(experts)) *
+                 boost::math::quantile(boost::math::normal(), below);
+}
+
+double fullest_rank(const Workload& w, int ranks) {
+  if (ranks <= 1 || w.pads_experts || !w.model.moe) return 1;
+  const int experts = std::max(1, w.model.moe->experts / ranks);
+  return std::max(w.expert_imbalance, fullest_place(w.expert_spread, experts, ranks));
 }
 
 }  // namespace shardwise

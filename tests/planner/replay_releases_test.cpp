@@ -22,6 +22,26 @@ TEST_CASE("a record that says its experts are unbalanced") {
   CHECK(asked("torchtitan-pr1993-dsv3-16b-b200-ep8-lbs8-oom").question.plan.expert == 8);
 }
 
+// One expert on each of eight ranks, of a router that nothing balances; weights that were trained
+// before, on eight ranks and as their record says evenly; and pretraining that says nothing.
+TEST_CASE("how much the tokens of a record's experts differ") {
+  const auto spread = [](const char* id) { return asked(id).question.workload.expert_spread; };
+  CHECK(spread("laer-mixtral-8x7b-e8k2-megatron-c4-aux0.0") == 0.84);
+  CHECK(spread("gg-xtuner-deepep-q30-v1-64k-ep8-coupled") == trained_expert_spread);
+  CHECK(spread("xorl-qwen3.6-35b-16xh100-u8dp2-mb8") == 0);
+  CHECK(spread("bridge-26.04-pretrain-qwen3-30b-a3b-b300x8-mxfp8-gbs512") == 0);
+}
+
+// Heads of 128 and 64 that turn, kept as 512 numbers of a token.
+TEST_CASE("a record that tells latent attention of a model of its own") {
+  const auto model = asked("mcore-ci-mlamoe-tp2pp2ep4-8xh100").question.workload.model;
+  REQUIRE(model.mla);
+  CHECK(model.mla->q_lora_rank == 1536);
+  CHECK(model.mla->kv_lora_rank == 512);
+  CHECK(model.head_dim == 128 + 64);
+  CHECK(model.kv_heads == 32);
+}
+
 // Turing has no flash kernel that takes grouped heads; a publisher of runs on it expands them by
 // hand, and Hopper has one.
 TEST_CASE("where attention of grouped heads is written out") {

@@ -81,6 +81,15 @@ TEST_CASE("a token visits where its groups of experts lie", "[experts]") {
   CHECK(visited_places(moe, 3) > visited_places(moe, 2));
 }
 
+// Of eight normal draws the largest lies at the (8 - 3/8) / (8 + 1/4) = 0.92424th of all, which is
+// 1.43420 standard deviations up: 1 + 0.84 / sqrt(2) 1.43420 = 1.85187 where each has two experts.
+TEST_CASE("the fullest of some ranks", "[experts]") {
+  CHECK(fullest_place(0.84, 2, 8) == Approx(1.85187).epsilon(1e-5));
+  CHECK(fullest_place(0.84, 1, 8) == Approx(1 + 0.84 * 1.43420).epsilon(1e-5));
+  CHECK(fullest_place(0.84, 2, 1) == 1);
+  CHECK(fullest_place(0, 2, 8) == 1);
+}
+
 // Beside the rows of 4,096 tokens for 8 experts each, their scores travel once in each pass, in 4
 // bytes, and each of 8 ranks tells all how many rows it has for each of 64 experts, in 8 bytes:
 // 4,096 B. DeepEP takes both along with the rows.
