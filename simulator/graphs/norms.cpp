@@ -82,6 +82,7 @@ TensorIndex GraphBuilder::fp32_norm(std::string_view name, TensorIndex x, std::i
     op.saves.push_back(op.outputs.back());
   }
   const TensorIndex out = fp32(name, 4 * n);
+  const bool copies = bytes_of(x) != 4 * n;
   op.outputs.push_back(out);
   // LayerNorm is one kernel; RMSNorm six forward and fourteen backward, on fp32 throughout, of
   // which a mean and two sums reduce (counted by calibrate/count_norm_operators.py).
@@ -93,6 +94,10 @@ TensorIndex GraphBuilder::fp32_norm(std::string_view name, TensorIndex x, std::i
   } else {
     op.forward = {layer_norm_forward(4, n)};
     op.backward = {layer_norm_backward(4, n)};
+  }
+  if (copies) {  // autocast's, and that of the gradient back to 16 bits
+    op.forward.push_back(one_by_one(6 * each, 1, each));
+    op.backward.push_back(traffic(6 * each, 1));
   }
   if (rms) op.backward_temporary = Bytes(8 * n);
   op.weight_gradient_elements = trains_base_ ? width * (workload_.model.norms.bias ? 2 : 1) : 0;

@@ -241,6 +241,23 @@ TEST_CASE("rotation of neighbours in pairs", "[model_code]") {
   CHECK(passes().at(2) == 1);
 }
 
+// Autocast's LayerNorm of 16-bit queries copies n of them to fp32, 2 + 4 bytes one by one, and
+// their gradient back; the stream, which is fp32, is normed as it is.
+TEST_CASE("autocast's norm of heads copies them to fp32", "[model_code]") {
+  Workload w = eager_workload(gpt(2, h, 8));
+  w.framework.autocast = true;
+  w.framework.runs_transformers = false;
+  w.model.qk_norm = QkNorm::head_dim;
+  const std::int64_t n = code_tokens * h;
+  for (const Operator& op : block_graph(w, plan_of(1), {}).operators) {
+    if (op.name != "qk_norm") continue;
+    REQUIRE(op.forward.size() == 2);
+    CHECK(std::get<MemoryWork>(op.forward.back()).moved == Bytes(6 * n));
+    CHECK(std::get<MemoryWork>(op.forward.back()).singly == n);
+    CHECK(std::get<MemoryWork>(op.backward.back()).moved == Bytes(6 * n));
+  }
+}
+
 // Of 256 x 512 values LayerNorm of PyTorch reads each twice and writes it, 6 bytes in 16 bits;
 // backward five values for each, and three that are taken one by one. A framework's own kernel
 // reads and writes them once, and reads two and writes one.
