@@ -7,7 +7,6 @@
 #include "planner/forecast/cost.hpp"
 #include "planner/sentence.hpp"
 #include "tests/catch.hpp"
-#include "tests/holds.hpp"
 #include "tests/planner/known_facts.hpp"
 #include "tests/source_dir.hpp"
 
@@ -94,7 +93,7 @@ TEST_CASE("a note on plans with a star goes with stars that are shown") {
     const bool starred =
         std::any_of(a->offers.begin(), end, [](const ShopOffer& o) { return !o.starts.any(); });
     const bool told = std::any_of(a->notes.begin(), a->notes.end(), [](const std::string& note) {
-      return holds(note, "starts the plans with *");
+      return note.find("starts the plans with *") != std::string::npos;
     });
     CHECK(told == starred);
   }
