@@ -17,6 +17,7 @@
 #include "planner/search/near_batch.hpp"
 #include "planner/search/plan_choice.hpp"
 #include "planner/search/plan_search.hpp"
+#include "planner/search/search_known.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {
@@ -72,7 +73,9 @@ Result<Decided> asked_plan(const ResolvedRequest& r, Method method) {
 std::optional<FoundPlan> faster_than(const ChosenPlan& chosen, const ResolvedRequest& r,
                                      Method method, const LaunchTarget& target) {
   const SearchSite site(r, method, r.clusters.front());
+  const std::vector<const SearchSite*> sites{&site};
   SearchWish wish;
+  wish.known = std::make_shared<SearchKnown>(sites, r.facts->profile);
   wish.objective = objective_named("time");
   wish.top = 1;
   wish.host_ram_stated = r.host_ram_stated;
@@ -80,11 +83,11 @@ std::optional<FoundPlan> faster_than(const ChosenPlan& chosen, const ResolvedReq
   const double step = chosen.forecast.step_time.expected.value;
   if (chosen.verdict == Verdict::fits) wish.below = step;
   if (chosen.verdict == Verdict::tight) wish.below = tight_has_to_save * step;
-  SearchResult found = search_plans({&site}, r.facts->profile, wish);
+  SearchResult found = search_plans(sites, r.facts->profile, wish);
   wish.allow_tight = true;
   if (found.best.empty() && chosen.verdict != Verdict::fits) {
     if (chosen.verdict == Verdict::tight) wish.below = step;
-    found = search_plans({&site}, r.facts->profile, wish);
+    found = search_plans(sites, r.facts->profile, wish);
   }
   if (found.best.empty()) return std::nullopt;
   return std::move(found.best.front());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "planner/launch/plan_refusal.hpp"
 #include "planner/launch/targets.hpp"
@@ -34,20 +35,32 @@ const LaunchTarget* target_running(std::string_view framework, Method method) {
   return nullptr;
 }
 
-std::vector<std::string> plan_refusals(const LaunchTarget& target, const Question& q) {
+namespace {
+
+// Of every target.
+Refusals shared_refusals(const Question& q) {
   Refusals refusals = meaningless_sizes(q.plan, q.workload);
   refuse_unwritten(refusals, q.plan);
   const std::string_view whole = why_frozen_stay_whole(q.workload, q.plan);
   refuse_if(refusals, !whole.empty(), whole);
+  return refusals;
+}
+
+}  // namespace
+
+std::vector<std::string> plan_refusals(const LaunchTarget& target, const Question& q) {
+  Refusals refusals = shared_refusals(q);
   const Refusals own = target.plan_refusals(q);
   refusals.insert(refusals.end(), own.begin(), own.end());
   return refusals;
 }
 
+// A search asks it of millions of plans.
 std::optional<std::string> first_plan_refusal(const LaunchTarget& target, const Question& q) {
-  const auto reasons = plan_refusals(target, q);
+  Refusals reasons = shared_refusals(q);
+  if (reasons.empty()) reasons = target.plan_refusals(q);
   if (reasons.empty()) return std::nullopt;
-  return reasons.front();
+  return std::move(reasons.front());
 }
 
 std::vector<std::string> launch_refusals(const LaunchTarget& target, const Question& q) {

@@ -27,14 +27,14 @@ Refusals meaningless_sizes(const ParallelPlan& p, const Workload& w) {
 }
 
 void refuse_unwritten(Refusals& to, const ParallelPlan& p) {
-  const auto no_file = [](std::string_view key) {
-    return sentence("no file that is written here says ", key);
+  const auto refuse = [&](bool said, std::string_view key) {
+    if (said) to.push_back(sentence("no file that is written here says ", key));
   };
-  refuse_if(to, p.nvme, no_file("nvme=true"));
-  refuse_if(to, p.offloaded_share != 1, no_file("offload-share"));
-  refuse_if(to, p.compression != "none", no_file("compress"));
-  refuse_if(to, p.balance_by_speed, no_file("balance=speed"));
-  refuse_if(to, p.async_data, no_file("async-dp"));
+  refuse(p.nvme, "nvme=true");
+  refuse(p.offloaded_share != 1, "offload-share");
+  refuse(p.compression != "none", "compress");
+  refuse(p.balance_by_speed, "balance=speed");
+  refuse(p.async_data, "async-dp");
 }
 
 void refuse_machines(Refusals& to, const Cluster& cluster) {
@@ -45,12 +45,14 @@ void refuse_machines(Refusals& to, const Cluster& cluster) {
 }
 
 void refuse_model_parallel(Refusals& to, const ParallelPlan& p, std::string_view target) {
-  refuse_if(to, p.tensor > 1, sentence(target, " has no tensor parallelism"));
-  refuse_if(to, p.pipeline > 1, sentence(target, " has no pipeline parallelism"));
-  refuse_if(to, p.context > 1, sentence(target, " has no context parallelism"));
-  refuse_if(to, p.expert > 1 || p.expert_tensor > 1,
-            sentence(target, " has no expert parallelism"));
-  refuse_if(to, p.layer_split, sentence(target, " does not split layers over cards in turns"));
+  const auto refuse = [&](bool used, std::string_view lacks) {
+    if (used) to.push_back(sentence(target, lacks));
+  };
+  refuse(p.tensor > 1, " has no tensor parallelism");
+  refuse(p.pipeline > 1, " has no pipeline parallelism");
+  refuse(p.context > 1, " has no context parallelism");
+  refuse(p.expert > 1 || p.expert_tensor > 1, " has no expert parallelism");
+  refuse(p.layer_split, " does not split layers over cards in turns");
 }
 
 void refuse_recompute_except(Refusals& to, const ParallelPlan& p, std::string_view target,

@@ -6,6 +6,8 @@
 
 namespace shardwise {
 
+constexpr std::size_t expert_in_key = 7;  // and behind it the ranks that cut an expert
+
 template <class Value, class Make>
 std::shared_ptr<const Value> KnownLayers::found(std::map<Key, std::shared_ptr<const Value>>& known,
                                                 const Key& key, const Make& make) {
@@ -16,6 +18,40 @@ std::shared_ptr<const Value> KnownLayers::found(std::map<Key, std::shared_ptr<co
   std::shared_ptr<const Value> made = make();
   const std::lock_guard lock(mutex_);
   return known.emplace(key, std::move(made)).first->second;
+}
+
+KnownLayers::Apart KnownLayers::apart_of(const Key& first, const Key& under_any) {
+  const std::lock_guard lock(mutex_);
+  if (const auto it = apart_.find(first); it != apart_.end()) return {it->second, false};
+  const auto it = apart_.find(under_any);
+  return {it == apart_.end() ? nullptr : it->second, true};
+}
+
+// How experts are shared out is asked for layers with experts only (graphs/expert_graph.cpp), and
+// only blocks run again.
+std::shared_ptr<const BoundLayers> KnownLayers::layers_under(const BoundSite& at,
+                                                             const ParallelPlan& p,
+                                                             const Key& key) {
+  Key under_policy = key;
+  std::get<expert_in_key>(under_policy) = std::get<expert_in_key + 1>(under_policy) = 0;
+  Key under_any = under_policy;
+  std::get<std::string>(under_any).clear();
+  const bool shares = at.workload.model.moe.has_value();
+  const auto [known, is_new] = apart_of(shares ? under_policy : under_any, under_any);
+  LayersApart apart;
+  auto made = std::make_shared<const BoundLayers>(at.workload, p, at.cluster, at.profile,
+                                                  at.collectives, std::get<std::string>(key),
+                                                  known.get(), is_new ? &apart : nullptr);
+  if (!is_new) return made;
+  auto ends = std::make_shared<LayersApart>();
+  for (std::size_t i = 0; i < apart.bounds.size(); ++i)
+    if (apart.definitions[i].role != LayerRole::block)
+      ends->add(apart.definitions[i], apart.bounds[i]);
+  const std::lock_guard lock(mutex_);
+  apart_.try_emplace(under_any, std::move(ends));
+  if (shares)
+    apart_.try_emplace(under_policy, std::make_shared<const LayersApart>(std::move(apart)));
+  return made;
 }
 
 std::shared_ptr<const LayerBounds> KnownLayers::of(std::size_t site, const BoundSite& at,
@@ -36,10 +72,7 @@ std::shared_ptr<const LayerBounds> KnownLayers::of(std::size_t site, const Bound
   const auto under = [&](const std::string& policy) {
     Key of_layers = key;
     std::get<std::string>(of_layers) = policy;
-    return found(layers_, of_layers, [&] {
-      return std::make_shared<const BoundLayers>(at.workload, p, at.cluster, at.profile,
-                                                 at.collectives, policy);
-    });
+    return found(layers_, of_layers, [&] { return layers_under(at, p, of_layers); });
   };
   return found(known_, key, [&] {
     return std::make_shared<const LayerBounds>(at.workload, p, LayerBounds::Under(under));

@@ -32,10 +32,21 @@ class KnownLayers {
   std::shared_ptr<const Value> found(std::map<Key, std::shared_ptr<const Value>>& known,
                                      const Key& key, const Make& make);
 
+  std::shared_ptr<const BoundLayers> layers_under(const BoundSite& at, const ParallelPlan& plan,
+                                                  const Key& key);
+  struct Apart {
+    std::shared_ptr<const LayersApart> known;
+    bool is_new;  // there is none of the first key
+  };
+  Apart apart_of(const Key& first, const Key& under_any);
+
   std::mutex mutex_;
   std::map<Key, std::shared_ptr<const LayerBounds>> known_;
   // Under policies that every block can have for itself, of which the others are put together.
   std::map<Key, std::shared_ptr<const BoundLayers>> layers_;
+  // Layers that plans share which differ in their experts' ranks alone: under one policy, and under
+  // any (an empty name).
+  std::map<Key, std::shared_ptr<const LayersApart>> apart_;
 };
 
 }  // namespace shardwise

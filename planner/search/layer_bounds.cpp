@@ -152,29 +152,62 @@ std::vector<RunBound> least_first(const std::vector<RunBound>& sums,
 
 }  // namespace
 
+namespace {
+
+// The place of one of them; nothing where it is none.
+std::optional<std::size_t> place_of(const LayerDefinition& d,
+                                    const std::deque<LayerDefinition>& all) {
+  const auto here = std::find_if(all.begin(), all.end(),
+                                 [&](const LayerDefinition& other) { return &other == &d; });
+  if (here == all.end()) return std::nullopt;
+  return static_cast<std::size_t>(here - all.begin());
+}
+
+}  // namespace
+
+void LayersApart::add(const LayerDefinition& d, const LayerBound& bound) {
+  const auto same = [&](const LayerDefinition& one) {
+    return one.role == d.role && one.kind == d.kind && one.blocks == d.blocks &&
+           one.checkpointed == d.checkpointed;
+  };
+  if (std::any_of(definitions.begin(), definitions.end(), same)) return;
+  LayerDefinition& one = definitions.emplace_back();
+  one.role = d.role;
+  one.kind = d.kind;
+  one.blocks = d.blocks;
+  one.checkpointed = d.checkpointed;
+  one.trainable = d.trainable;
+  one.graph.parameters = d.graph.parameters;
+  bounds.push_back(bound);
+}
+
 BoundLayers::BoundLayers(const Workload& w, const ParallelPlan& plan, const Cluster& cluster,
                          const Profile& profile, const CollectiveModel& collectives,
-                         const std::string& policy) {
+                         const std::string& policy, const LayersApart* known, LayersApart* apart) {
   const ModelPartition partition =
-      partition_model(w, plan, *find_pipeline_schedule(usual_schedule), *recompute_policy(policy));
+      partition_model(w, plan, *find_pipeline_schedule(usual_schedule), *recompute_policy(policy),
+                      known != nullptr ? &known->definitions : nullptr);
   const ParallelPlan whole = with_whole_weights(plan);
   const CostModel cost(w, whole, cluster, profile, &collectives);
   std::vector<KernelModel> kernels;
   kernels.reserve(cluster.groups.size());
   for (const NodeGroup& g : cluster.groups)
     kernels.emplace_back(g.gpu, profile, attention_choice(w, plan));
-  std::vector<LayerBound> known;
+  std::vector<LayerBound> made;
   for (const LayerDefinition& d : partition.definitions) {
-    known.push_back(bound_of(d, cost, kernels));
+    if (d.role == LayerRole::vision) {  // a bound may leave it out
+      made.emplace_back();
+      continue;
+    }
+    made.push_back(bound_of(d, cost, kernels));
     if (d.role == LayerRole::head && w.model.tied_embeddings)
-      leave_out_tied_sum(d, w, plan, cost, kernels, known.back());
+      leave_out_tied_sum(d, w, plan, cost, kernels, made.back());
   }
   const auto& list = partition.stages.front().front().layers;
   layers.reserve(list.size());
   const LayerDefinition* last = nullptr;
   for (const ChunkLayer& layer : list) {
     const LayerDefinition& d = *layer.definition;
-    if (d.role == LayerRole::vision) continue;  // a bound may leave it out
     if (&d == last && d.role == LayerRole::block) {
       layers.push_back(layers.back());
       ++kinds[kind_of.back()].layers;
@@ -182,9 +215,12 @@ BoundLayers::BoundLayers(const Workload& w, const ParallelPlan& plan, const Clus
       continue;
     }
     last = &d;
-    const auto same = std::find_if(partition.definitions.begin(), partition.definitions.end(),
-                                   [&](const LayerDefinition& other) { return &other == &d; });
-    layers.push_back(known[static_cast<std::size_t>(same - partition.definitions.begin())]);
+    const auto here = place_of(d, partition.definitions);
+    const LayerBound& bound = here ? made[*here] : known->bounds[*place_of(d, known->definitions)];
+    // The head has some where it predicts further tokens.
+    if (apart != nullptr && d.graph.parameters.expert == 0) apart->add(d, bound);
+    if (d.role == LayerRole::vision) continue;
+    layers.push_back(bound);
     const std::size_t kind = kind_among_blocks(d);
     ++kinds[kind].layers;
     if (d.role == LayerRole::block) kind_of.push_back(static_cast<std::uint16_t>(kind));

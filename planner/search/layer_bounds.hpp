@@ -52,16 +52,26 @@ struct LayerKind {
   int layers = 0;
 };
 
+// Layers that were bounded, for other plans. Definitions are without operators and scripts.
+struct LayersApart {
+  std::deque<LayerDefinition> definitions;
+  std::vector<LayerBound> bounds;  // of each
+
+  // Where it is not among them.
+  void add(const LayerDefinition& definition, const LayerBound& bound);
+};
+
 // The whole model on one stage under one policy, layer by layer: embedding, blocks, head.
 struct BoundLayers {
   std::vector<LayerBound> layers;
   std::vector<LayerKind> kinds;
   std::vector<std::uint16_t> kind_of;  // of each block
 
-  // REQUIRES a policy that every block can have for itself. `plan`: as below.
+  // REQUIRES a policy that every block can have for itself. `plan`: as below. `known`: layers that
+  // are the same in this plan and under this policy. `apart`: where those without experts are told.
   BoundLayers(const Workload& workload, const ParallelPlan& plan, const Cluster& cluster,
-              const Profile& profile, const CollectiveModel& collectives,
-              const std::string& policy);
+              const Profile& profile, const CollectiveModel& collectives, const std::string& policy,
+              const LayersApart* known = nullptr, LayersApart* apart = nullptr);
 
  private:
   std::size_t kind_among_blocks(const LayerDefinition& definition);

@@ -30,6 +30,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "planner/forecast/forecast.hpp"
@@ -52,6 +53,7 @@ struct SearchSite {
 };
 
 struct SearchResult;
+struct SearchKnown;  // search_known.hpp
 
 // Why a framework cannot be told a plan; nothing where it can. Empty: any plan.
 using PlanRefusal = std::function<std::optional<std::string>(const Question&)>;
@@ -70,6 +72,8 @@ struct SearchWish {
   // Told after each round how many sets of plans were looked at; `waiting` counts those that may
   // still hold a better one, as far as is known.
   std::function<void(std::int64_t looked, const std::function<std::int64_t()>& waiting)> told;
+  // Found by searches before; REQUIRES that they were on the same sites. Empty: nothing is known.
+  std::shared_ptr<SearchKnown> known;
 };
 
 struct FoundPlan {

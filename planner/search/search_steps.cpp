@@ -24,12 +24,11 @@ ParallelPlan unstaged(const SearchSite& s, const PlanPoint& x, std::string recom
 
 SearchSteps::SearchSteps(const std::vector<const SearchSite*>& sites, const Profile& profile,
                          const SearchWish& wish)
-    : sites_(sites), profile_(profile), wish_(wish), refused_(wish.refused) {
-  for (const SearchSite* s : sites) {
-    collectives_.emplace_back(s->cluster, profile.links);
-    collectives_.back().remember();
-  }
-}
+    : sites_(sites),
+      profile_(profile),
+      wish_(wish),
+      refused_(wish.refused),
+      known_(wish.known ? wish.known : std::make_shared<SearchKnown>(sites, profile)) {}
 
 void SearchSteps::refuse_also(PlanRefusal refusal) {
   refused_since_ = std::move(refusal);
@@ -48,7 +47,7 @@ bool SearchSteps::refused_since(const Entry& e) const {
 
 const CollectiveModel& SearchSteps::collectives(const SearchSite& s) const {
   const auto at = std::find(sites_.begin(), sites_.end(), &s);
-  return collectives_[static_cast<std::size_t>(at - sites_.begin())];
+  return known_->collectives[static_cast<std::size_t>(at - sites_.begin())];
 }
 
 BoundSite SearchSteps::bound_site(const SearchSite& s, const ParallelPlan& p) const {
@@ -120,7 +119,7 @@ void SearchSteps::add_set(Entry e, const std::string& recompute, Stage stage,
   const SearchSite& s = *sites_[e.site];
   const ParallelPlan p = unstaged(s, e.point, recompute);
   const BoundSite site = bound_site(s, p);
-  e.layers = layers_.of(e.site, site, p);
+  e.layers = known_->layers.of(e.site, site, p);
   const int most_stages = s.space.most_stages(e.point);
   e.time = mean_work_bound(*e.layers, p, s.space.batch()) +
            mean_host_step_bound(site, *e.layers, p, most_stages);
@@ -153,7 +152,7 @@ void SearchSteps::refine_recompute(const Entry& e, const SearchLimits& limits, R
   for (const std::uint16_t depth : s.space.pipeline_positions(e.point)) {
     PlanPoint x = e.point;
     x[static_cast<std::size_t>(PlanAxis::pipeline)] = depth;
-    const auto known = pipelines_.of(e.site, s.space, x);
+    const auto known = known_->pipelines.of(e.site, s.space, x);
     if (known->empty() || !s.space.legal_with(x, known->front().variant)) continue;
     std::vector<std::uint16_t> shards{0};
     for (const std::uint16_t i : s.space.shard_positions(*s.space.plan(x))) shards.push_back(i);
@@ -208,7 +207,7 @@ void SearchSteps::refine_pipelines(const Entry& e, const SearchLimits& limits, R
   const StateBounds states(site, *e.layers, p, layer_states(site, *e.layers, p));
   const DataTraffic traffic = data_traffic(site, *e.layers, p);
   const Bytes outside = outside_tensors(site), room = room_for(s, p, limits);
-  const auto known = pipelines_.of(e.site, s.space, e.point);
+  const auto known = known_->pipelines.of(e.site, s.space, e.point);
   RefusedVariants framework(s, refused_, e.point);
   const PipelineSketch* first = nullptr;
   Seconds least;
@@ -250,7 +249,7 @@ std::shared_ptr<const VariantList> SearchSteps::variants_of(const Entry& e,
   list->traffic = data_traffic(site, *e.layers, p);
   const StateBounds states(site, *e.layers, p, list->states);
   const Bytes outside = outside_tensors(site), room = room_for(s, p, limits);
-  const auto known = pipelines_.of(e.site, s.space, x);
+  const auto known = known_->pipelines.of(e.site, s.space, x);
   list->all.reserve(known->size());
   RefusedVariants framework(s, refused_, x);
   for (const PipelineSketch& sketch : *known)
@@ -294,7 +293,8 @@ void SearchSteps::refine_variants(const Entry& e, const SearchLimits& limits, Re
   const BoundSite site = bound_site(s, p);
   const Bytes room = room_for(s, p, limits);
   if (one.memory <= room)
-    one.memory = memory_bound(site, *one.layers, p, counts_, list->states) + list->communicators;
+    one.memory =
+        memory_bound(site, *one.layers, p, known_->counts, list->states) + list->communicators;
   if (one.memory > room) {
     ++to.counts.too_large;
     return;
@@ -307,7 +307,7 @@ void SearchSteps::refine_laid(const Entry& e, Refined& to) {
   const SearchSite& s = *sites_[e.site];
   const ParallelPlan p = *s.space.plan(e.point);
   Entry one = e;
-  one.time = std::max(e.time, costed_bound(bound_site(s, p), *e.layers, p, slots_));
+  one.time = std::max(e.time, costed_bound(bound_site(s, p), *e.layers, p, known_->slots));
   put(std::move(one), Stage::plan, to);
 }
 
@@ -315,7 +315,7 @@ void SearchSteps::refine_plan(const Entry& e, Refined& to) {
   const SearchSite& s = *sites_[e.site];
   const ParallelPlan p = *s.space.plan(e.point);
   Entry one = e;
-  one.time = std::max(e.time, together_bound(bound_site(s, p), *e.layers, p, slots_));
+  one.time = std::max(e.time, together_bound(bound_site(s, p), *e.layers, p, known_->slots));
   put(std::move(one), Stage::together, to);
 }
 

@@ -4,14 +4,14 @@
 // in any order and side by side.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
-#include "planner/search/known_layers.hpp"
-#include "planner/search/pipeline_sketch.hpp"
 #include "planner/search/plan_bounds.hpp"
 #include "planner/search/plan_search.hpp"
 #include "planner/search/search_entry.hpp"
+#include "planner/search/search_known.hpp"
 
 namespace shardwise {
 
@@ -73,11 +73,7 @@ class SearchSteps {
   const Profile& profile_;
   const SearchWish& wish_;
   PlanRefusal refused_, refused_since_;
-  std::vector<CollectiveModel> collectives_;  // of each site
-  InFlightCounts counts_;
-  KnownSlots slots_;
-  KnownPipelines pipelines_;
-  KnownLayers layers_;
+  std::shared_ptr<SearchKnown> known_;
 };
 
 }  // namespace shardwise

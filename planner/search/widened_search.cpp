@@ -1,10 +1,13 @@
 #include "planner/search/widened_search.hpp"
 
+#include "planner/search/search_known.hpp"
+
 namespace shardwise {
 
 SearchResult widened_search(const std::vector<const SearchSite*>& sites, const Profile& profile,
                             SearchWish& search) {
   const bool tight_wanted = search.allow_tight;
+  if (!search.known) search.known = std::make_shared<SearchKnown>(sites, profile);
   for (;;) {
     SearchResult found = search_plans(sites, profile, search);
     if (!found.best.empty()) return found;
