@@ -41,6 +41,7 @@ Framework resolved_for(Framework row, Method method, DType compute) {
     if (row.gradient_dtype == DType::bf16) row.gradient_dtype = DType::fp16;
     if (row.reduce_dtype == DType::bf16) row.reduce_dtype = DType::fp16;
     row.checks_gradients = false;  // NaN tells the scaler of the loss to step back
+    row.checks_partition = row.checks_partition || row.norm_in_double;  // and ZeRO looks for it
     if (row.gradient_dtype_fp16) {
       row.gradient_dtype = *row.gradient_dtype_fp16;
       row.reduce_dtype = *row.gradient_dtype_fp16;

@@ -297,6 +297,10 @@ struct Framework {
   // The norm of each buffer of whole local gradients is read before they are reduced, and looked at
   // for NaN (Megatron Core's check_for_nan_in_grad).
   bool checks_gradients = false;
+  // ZeRO takes the norm of what a rank steps tensor by tensor, each copied to fp64 before; at
+  // stages 1 and 2 PyTorch's operators may look at each for infinity and NaN as well.
+  bool norm_in_double = false;
+  bool checks_partition = false;
   DType adapter_dtype = DType::fp32;
   std::optional<DType> adapter_dtype_quantized;  // the same beside quantised weights
   bool upcasts_unquantized = false;  // prepare_model_for_kbit_training: rest goes to fp32

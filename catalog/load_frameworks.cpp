@@ -233,6 +233,19 @@ void read_host_times(JsonReader& r, Framework& f) {
   f.host_us_per_stepped_tensor = r.maybe_number("host_us_per_stepped_tensor", 0, 1e6).value_or(0);
 }
 
+void read_step(JsonReader& r, Framework& f) {
+  f.fused_optimizer = r.flag("fused_optimizer");
+  f.cpu_adam = r.maybe_flag("cpu_adam").value_or(false);
+  f.foreach_optimizer = r.maybe_flag("foreach_optimizer").value_or(true);
+  f.foreach_lists = r.maybe_integer("foreach_lists", 1, 2).value_or(1);
+  if (r.has("written_optimizer"))
+    f.written_optimizer = read_optimizer(r.object("written_optimizer"));
+  f.clips_gradients = r.flag("clips_gradients");
+  f.checks_gradients = r.maybe_flag("checks_gradients").value_or(false);
+  f.norm_in_double = r.maybe_flag("norm_in_double").value_or(false);
+  f.checks_partition = r.maybe_flag("checks_partition").value_or(false);
+}
+
 void read_kernels(JsonReader& r, Framework& f) {
   f.kernels = r.choice("kernels", kernel_style_names);
   f.runs_transformers = r.maybe_flag("runs_transformers").value_or(false);
@@ -303,14 +316,7 @@ void read_kernels(JsonReader& r, Framework& f) {
       r.maybe_flag("reentrant_checkpoints").value_or(!f.recompute_stops_early);
   f.autocast = r.flag("autocast");
   f.autocast_caches_weights = r.flag("autocast_caches_weights");
-  f.fused_optimizer = r.flag("fused_optimizer");
-  f.cpu_adam = r.maybe_flag("cpu_adam").value_or(false);
-  f.foreach_optimizer = r.maybe_flag("foreach_optimizer").value_or(true);
-  f.foreach_lists = r.maybe_integer("foreach_lists", 1, 2).value_or(1);
-  if (r.has("written_optimizer"))
-    f.written_optimizer = read_optimizer(r.object("written_optimizer"));
-  f.clips_gradients = r.flag("clips_gradients");
-  f.checks_gradients = r.maybe_flag("checks_gradients").value_or(false);
+  read_step(r, f);
   f.fitted = fitted_fields(r);
 }
 

@@ -114,6 +114,7 @@ PhraseReading read_phrase(JsonReader& r) {
   p.overlaps_below_stage_3 = r.maybe_flag("overlaps_below_stage_3");
   p.clips = r.maybe_flag("clips");
   p.checks_gradients = r.maybe_flag("checks_gradients");
+  p.checks_partition = r.maybe_flag("checks_partition");
   p.bucket_elements = r.maybe_integer("bucket_elements", 1, 2'000'000'000);
   p.scales_rows = r.maybe_flag("scales_rows");
   p.weight_cast = r.maybe_choice("weight_cast", weight_cast_names);

@@ -121,7 +121,7 @@ struct PhraseReading {
   std::optional<bool> narrow_attention, narrow_head, deterministic;
   std::optional<LibraryRelease> cudnn;
   std::optional<bool> loops_experts, adapts_experts, checkpoints_in_units, compiles_sharding, clips;
-  std::optional<bool> checks_gradients;
+  std::optional<bool> checks_gradients, checks_partition;
   std::optional<bool> writes_grouped_attention_out, attends_by_operators, upcasts_logits;
   std::optional<bool> casts_grouped_products;
   std::optional<FourBitUnpacking> four_bit_unpacking;

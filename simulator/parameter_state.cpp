@@ -264,6 +264,17 @@ OptimizerPass optimizer_pass(const Workload& w) {
   return {each, each, w.framework.fused_optimizer ? 20 : 200, 0};
 }
 
+// get_grad_norm_direct copies each to fp64, 8 bytes written and read; its norm is a kernel more.
+// _has_inf_or_nan copies to fp32 (6), looks for NaN (4 and 1) and infinity (abs 8, eq 5), joins
+// both (3), copies that to fp32 (5) and takes the maximum (4), which is added up: eight kernels
+// (deepspeedai/DeepSpeed 0.15.4 and 0.19.4 on PyPI, runtime/zero/stage_1_and_2.py, stage3.py).
+PartitionReads partition_reads(const Workload& w, const ParallelPlan& plan) {
+  const double gradient = stored_stepped(w).gradient;
+  if (!w.framework.norm_in_double || plan.zero_stage < 1 || gradient == 0) return {};
+  const bool checked = w.framework.checks_partition && plan.zero_stage < 3;
+  return {16 + (checked ? gradient + 34 : 0), checked ? 10 : 2};
+}
+
 Bytes zeroed_gradients(const Workload& w, const LayerState& state) {
   const bool stays = w.framework.gradient_life == GradientLife::persistent;
   return Bytes(stays ? state.gradients : 0);

@@ -96,6 +96,13 @@ struct OptimizerPass {
   int kernels_of_each = 0;  // tensor, where they are stepped one after the other
 };
 OptimizerPass optimizer_pass(const Workload& workload);
+// What ZeRO reads of 16-bit gradients before it steps them, beside what OptimizerPass has of their
+// norm: bytes of each, and kernels of each tensor of which a rank has a part.
+struct PartitionReads {
+  double bytes_each = 0;
+  int kernels_of_each = 0;
+};
+PartitionReads partition_reads(const Workload& workload, const ParallelPlan& plan);
 // Of these states' gradients, what lies in a buffer that stays: it is zeroed whole in each step,
 // whatever share of it is stepped (Megatron-LM @d98e8a64dd
 // megatron/core/distributed/distributed_data_parallel.py, zero_grad_buffer).

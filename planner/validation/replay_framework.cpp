@@ -263,6 +263,7 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
   if (stated(c, &PhraseReading::compiles_sharding).value_or(false)) compile_sharding(f);
   f.clips_gradients = stated(c, &PhraseReading::clips).value_or(f.clips_gradients);
   f.checks_gradients = stated(c, &PhraseReading::checks_gradients).value_or(f.checks_gradients);
+  f.checks_partition = stated(c, &PhraseReading::checks_partition).value_or(f.checks_partition);
   if (const auto overlaps = stated(c, &PhraseReading::overlaps_reduction))
     f.overlap_gradient_reduce = f.overlap_reduce_at_stage_3 = *overlaps;
   if (const auto overlaps = stated(c, &PhraseReading::overlaps_below_stage_3)) {

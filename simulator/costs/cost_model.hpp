@@ -222,6 +222,7 @@ class CostModel {
   void schedule_gathers(const CostedChunks& chunks, StageCosts& costs) const;
   void schedule_reduces(const CostedChunks& chunks, const KernelModel& kernels,
                         StageCosts& costs) const;
+  Seconds read_partition(double elements, int tensors, const KernelModel& kernels) const;
   void schedule_optimizer(const LayerState& state, int tensors, const KernelModel& kernels,
                           const NodeGroup& group, StageCosts& costs) const;
   void schedule_offload(const CostedChunks& chunks, StageCosts& costs) const;

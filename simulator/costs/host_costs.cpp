@@ -16,6 +16,18 @@ BytesPerSecond usual_memory(const Node& node, const HostLinks& h) {
 
 }  // namespace
 
+// Of what a rank steps, `n` elements: at stage 3 it has a part of each tensor, below about as many
+// whole ones as its share is of all.
+Seconds CostModel::read_partition(double n, int tensors, const KernelModel& kernels) const {
+  const PartitionReads reads = partition_reads(w_, plan_);
+  if (reads.kernels_of_each == 0) return Seconds(0);
+  const int ranks = plan_.zero_stage == 3 ? 1 : layout_.shape(GroupKind::gradient).ranks;
+  const int launches = reads.kernels_of_each * ((tensors + ranks - 1) / ranks);
+  const Bytes moved = ceil_bytes(reads.bytes_each * n);
+  return longest(kernels.memory_bound(moved, launches, MemoryAccess::streaming, moved),
+                 launches * kernels.host_slowdown() * profile_.host.per_looped_launch);
+}
+
 void CostModel::schedule_optimizer(const LayerState& state, int tensors, const KernelModel& kernels,
                                    const NodeGroup& group, StageCosts& costs) const {
   const double n = static_cast<double>(state.stepped_elements);
@@ -26,6 +38,7 @@ void CostModel::schedule_optimizer(const LayerState& state, int tensors, const K
     costs.optimizer =
         kernels.memory_bound(ceil_bytes(pass.bytes_each * n + zeroed), launches,
                              MemoryAccess::streaming, ceil_bytes(pass.cold_each * n + zeroed));
+    costs.optimizer += read_partition(n, tensors, kernels);
     // Tensor by tensor the CPU may be what takes the time: operators without autograd or modules
     // around them.
     if (pass.kernels_of_each > 0)

@@ -1,6 +1,7 @@
 // What frameworks write out in operators of their own: a softmax, an activation, an optimizer,
 // copies of what products read; and the experts of a router that nothing balances.
 #include <algorithm>
+#include <utility>
 
 #include "simulator/graphs/layer_graph.hpp"
 #include "simulator/memory/optimizer_memory.hpp"
@@ -232,6 +233,28 @@ TEST_CASE("Gradients that are widened before the step are read once more", "[wri
   CHECK(optimizer_pass(w).bytes_each == 28 + 6);
   w.framework.fp32_gradient_at_step = true;
   CHECK(optimizer_pass(w).bytes_each == 30 + (2 + 8) + (4 + 6) + 4);
+}
+
+// DeepSpeed copies a 16-bit gradient to fp64 for its norm: 8 bytes written and read, two kernels of
+// a tensor. Looked at for infinity and NaN 2 + 4, 4 + 1, 8 and 4 + 1, 1 + 1 + 1, 1 + 4 and 4 bytes
+// more in eight kernels, at stages 1 and 2; a scaled fp16 loss is looked at whatever the row says.
+TEST_CASE("ZeRO reads what it steps tensor by tensor", "[written_out]") {
+  Workload w = eager_recipe(WeightRecipe::half_with_master, DType::bf16);
+  w.framework.gradient_dtype = DType::bf16;
+  ParallelPlan plan = plan_of(8);
+  const auto reads = [&](int stage) {
+    plan.zero_stage = stage;
+    const PartitionReads found = partition_reads(w, plan);
+    return std::pair(found.bytes_each, found.kernels_of_each);
+  };
+  CHECK(reads(2) == std::pair(0.0, 0));
+  w.framework.norm_in_double = true;
+  CHECK(reads(0) == std::pair(0.0, 0));
+  CHECK(reads(2) == std::pair(16.0, 2));
+  CHECK(resolved_for(w.framework, Method::pretrain, DType::fp16).checks_partition);
+  w.framework.checks_partition = true;
+  CHECK(reads(1) == std::pair(16.0 + 36, 10));
+  CHECK(reads(3) == std::pair(16.0, 2));
 }
 
 // q, k, v, gate and up of a block read a copy each, of 128 x 512 values; alone, with sequence
