@@ -164,6 +164,7 @@ PhraseReading read_phrase(JsonReader& r) {
   p.context_kind = r.maybe_choice("context_kind", context_kind_names);
   p.fused_activation = r.maybe_flag("fused_activation");
   p.writes_activation_out = r.maybe_flag("writes_activation_out");
+  p.writes_norms_out = r.maybe_flag("writes_norms_out");
   p.half_softmax = r.maybe_flag("half_softmax");
   p.heads_apart = r.maybe_flag("heads_apart");
   p.liger_kernel = r.maybe_flag("liger_kernel");

@@ -77,6 +77,7 @@ struct ModelCode {
   bool caps_scores = false;    // eager attention: scores become c tanh(scores / c)
   bool flash_rotary = false;   // rotates fp32 copies, by flash-attn's kernel where that is used
   bool half_softmax = false;   // eager attention: softmax in the format of the scores, not in fp32
+  bool layer_norm_operators = false;  // LayerNorm is a class of its own, not PyTorch's kernel
   bool scaled_inputs = false;  // each mixer reads a multiple of what was normed, and so does SiLU
   bool feeds_all_experts = false;  // each token goes through every expert, times its score or zero
   bool gate_apart = false;         // the gate of attention's output is a projection of its own

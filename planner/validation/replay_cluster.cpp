@@ -62,11 +62,21 @@ void set_lanes(const ReplayContext& c, NodeGroup& group) {
   group.node.gpu = group.gpu.id;
 }
 
+// "NVLink" and no more, of cards whose usual board has none: the bridges that join such cards two
+// by two.
+IntraLink link_meant(const Reading& reading, const Gpu& gpu, const Node& node,
+                     const std::string& text) {
+  if (const LinkReading* row = longest_match(reading.links, text)) return row->link;
+  const bool unlinked =
+      node.intra_link == IntraLink::pcie_host || node.intra_link == IntraLink::pcie_switch;
+  const bool named = lowered(text).find("nvlink") != std::string::npos;
+  return named && unlinked && gpu.nvlink > BytesPerSecond(0) ? IntraLink::nvlink_pairs
+                                                             : node.intra_link;
+}
+
 void set_links(const ReplayContext& c, const Gpu& gpu, Node& node, Notes& notes) {
   const RunHardware& h = c.run.hardware;
-  if (h.intra_node)
-    if (const LinkReading* row = longest_match(c.reading.links, *h.intra_node))
-      node.intra_link = row->link;
+  if (h.intra_node) node.intra_link = link_meant(c.reading, gpu, node, *h.intra_node);
   const auto inter = h.inter_node ? h.inter_node : stated(c, &PhraseReading::inter_node);
   if (!inter) return;
   const NetworkReading* row = network_meant(c.reading, gpu, *inter);

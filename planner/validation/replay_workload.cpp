@@ -72,12 +72,14 @@ PartialModel partial_model(const ReplayContext& c, const Framework& framework, i
 void write_as_stated(const ReplayContext& c, const Framework& framework, ModelCode& code) {
   const auto says = [&](auto member) { return stated(c, member).value_or(false); };
   const bool activation = says(&PhraseReading::writes_activation_out);
+  const bool norms = says(&PhraseReading::writes_norms_out);
   const bool softmax = says(&PhraseReading::half_softmax);
   const bool heads = says(&PhraseReading::heads_apart);
-  if (!activation && !softmax && !heads) return;
+  if (!activation && !norms && !softmax && !heads) return;
   if (!framework.runs_transformers) code = ModelCode{};
   code.stated = true;
   if (activation) code.mlp = MlpFunction::written_out;
+  if (norms) code.layer_norm_operators = true;
   if (softmax) code.half_softmax = true;
   if (heads) code.heads_apart = true;
 }

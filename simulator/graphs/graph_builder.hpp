@@ -236,6 +236,8 @@ class GraphBuilder {
                       std::int64_t width);
   TensorIndex eager_norm(std::string_view name, TensorIndex x, std::int64_t rows,
                          std::int64_t width);
+  TensorIndex written_out_layer_norm(std::string_view name, TensorIndex x, std::int64_t rows,
+                                     std::int64_t width);
   TensorIndex fp32_norm(std::string_view name, TensorIndex x, std::int64_t rows,
                         std::int64_t width);
   // What the quantisation of both operands adds to a product (operand_casts.cpp).

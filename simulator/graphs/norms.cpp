@@ -105,6 +105,38 @@ TensorIndex GraphBuilder::fp32_norm(std::string_view name, TensorIndex x, std::i
   return out;
 }
 
+// (x - mean) / sqrt(variance + eps), times a weight, plus another, in the format of x (the class of
+// rasbt/LLMs-from-scratch ch04/01_main-chapter-code/gpt.py). Kept are x, which the variance reads,
+// what the quotient divides and what the weight multiplies. Operators and the values that they read
+// and write, counted where PyTorch dispatches them: forward two reductions of 1, four of operands
+// that are broadcast, 2 each, and two of one value a row; backward five reductions of 1, six of 16
+// together, seven with a broadcast operand of 13, and three of a value a row. Beside the gradient
+// three tensors live at once.
+TensorIndex GraphBuilder::written_out_layer_norm(std::string_view name, TensorIndex x,
+                                                 std::int64_t rows, std::int64_t width) {
+  const std::int64_t n = rows * width;
+  const std::int64_t bytes = bytes_of(x);
+  const auto kept = [&](std::string_view what, std::int64_t gradient) {
+    return tensor_bytes(what, bytes, MemoryCategory::temporaries, gradient);
+  };
+  Operator op;
+  op.name = name;
+  op.inputs = {x};
+  op.outputs = {kept("norm_centred", 0), kept("normalised", 0)};
+  op.saves = {x, op.outputs[0], op.outputs[1]};
+  const TensorIndex out = kept(name, bytes);
+  op.outputs.push_back(out);
+  const double all = as_double(bytes), each = as_double(n), column = all / as_double(width);
+  op.forward = {row_sums(2 * all, 2), one_by_one(8 * all, 4, 4 * each), traffic(4 * column, 2)};
+  op.backward = {row_sums(5 * all, 5), traffic(16 * all, 6), one_by_one(13 * all, 7, 7 * each),
+                 traffic(7 * column, 3)};
+  op.forward_temporary = Bytes(bytes);
+  op.backward_temporary = Bytes(3 * bytes);
+  op.weight_gradient_elements = trains_base_ ? width * (workload_.model.norms.bias ? 2 : 1) : 0;
+  add(std::move(op));
+  return out;
+}
+
 TensorIndex GraphBuilder::norm(std::string_view name, TensorIndex x, std::int64_t rows,
                                std::int64_t width) {
   return norm_by(eager() && !workload_.framework.fused_norms, name, x, rows, width);
@@ -134,6 +166,8 @@ TensorIndex GraphBuilder::norm_by(bool operators, std::string_view name, TensorI
     count_other(width * (norms.bias ? 2 : 1));
     ++graph_.parameters.modules;
   }
+  if (operators && norms.kind == NormKind::layer && own_code().layer_norm_operators)
+    return written_out_layer_norm(name, x, rows, width);
   const bool autocast = workload_.framework.autocast && element_ == 2;
   if (operators && (rms || autocast)) {
     const bool wide = bytes_of(x) == 4 * rows * width;

@@ -276,6 +276,11 @@ TEST_CASE("Lanes and peer access that a record tells") {
   CHECK(group().gpu.peer_over_pcie == PeerAccess::yes);
   CHECK(group().node.intra_link == IntraLink::pcie_host);
   CHECK(group().node.pcie_lanes_per_gpu == 8);
+  // The card has NVLink and no board of switches: bridges, which are what its text means.
+  run.hardware.intra_node = "NVLink (NV4)";
+  CHECK(group().node.intra_link == IntraLink::nvlink_pairs);
+  run.hardware.intra_node = "PCIe, no NVLink";
+  CHECK(group().node.intra_link == IntraLink::pcie_host);
 }
 
 }  // namespace shardwise

@@ -1,6 +1,8 @@
 // What transformers' own classes keep where they are written otherwise than most: counted with real
 // PyTorch by tests/oracle/explain.py.
 #include <algorithm>
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "catalog/huggingface_family.hpp"
@@ -77,6 +79,30 @@ TEST_CASE("an MLP's function that is computed again in backward", "[model_code]"
   REQUIRE(gelu != graph.operators.end());
   CHECK(gelu->forward_temporary.value == 3 * 2 * code_tokens * f);
   CHECK(gelu->backward_temporary.value == 5 * 2 * code_tokens * f);
+}
+
+// A block's two norms: beside x, what is centred and what is divided, 2 h in 16 bits each. One reads
+// and writes 2 + 8 values forward, by 8 kernels, with 4 values a row, and 5 + 16 + 13 backward, by
+// 21, with 7.
+TEST_CASE("a LayerNorm by operators keeps two tensors more", "[model_code]") {
+  Workload w = eager_workload(gpt(2, h, 8));
+  w.model.norms.kind = NormKind::layer;
+  w.framework.fused_norms = false;
+  CHECK(saved_with(w, {.layer_norm_operators = true}) - saved_by_code(w) == 2 * 2 * 2 * h);
+  w.model.code.layer_norm_operators = true;
+  const LayerGraph graph = block_graph(w, plan_of(1), {});
+  const Operator& norm = graph.operators.front();
+  const auto total = [](const std::vector<Kernel>& kernels) {
+    std::pair<std::int64_t, int> sum{0, 0};
+    for (const Kernel& kernel : kernels) {
+      const MemoryWork& work = std::get<MemoryWork>(kernel);
+      sum.first += work.moved.value;
+      sum.second += work.launches;
+    }
+    return sum;
+  };
+  CHECK(total(norm.forward) == std::pair<std::int64_t, int>{2 * code_tokens * (10 * h + 4), 8});
+  CHECK(total(norm.backward) == std::pair<std::int64_t, int>{2 * code_tokens * (34 * h + 7), 21});
 }
 
 // 8 heads, 256 keys for every token: 4 B of each score less, but under autocast, which has every
