@@ -69,7 +69,8 @@ TEST_CASE("a model of one's own as its record tells it") {
   CHECK(code("dd-disttrans-pro4000-memstudy-single").heads_apart);
   CHECK(code("dd-disttrans-pro4000-memstudy-single").stated);
   CHECK(code("gg-lite-xl-mb1").mlp == MlpFunction::written_out);
-  CHECK(code("rasbt-gpt2-bf16") == ModelCode{.mlp = MlpFunction::written_out, .stated = true});
+  CHECK(code("rasbt-gpt2-bf16") ==
+        ModelCode{.mlp = MlpFunction::written_out, .layer_norm_operators = true, .stated = true});
   CHECK_FALSE(code("rasbt-gpt2-classes").stated);
   CHECK(code("oci-tinygpt236m-zero3-4xa10-2k").half_softmax);
   CHECK_FALSE(

@@ -276,9 +276,9 @@ TEST_CASE("what a power limit does not change is said of every card a size stand
       if (note.find("--power-limit") != std::string::npos) notes += note + "\n";
     return notes;
   };
-  // Of Ada no benchmark at a lower limit is known; the RTX 3090 is held to 280 of its 350 W.
+  // Of RDNA 3 no benchmark at a lower limit is known; the RTX 3090 is held to 280 of its 350 W.
   const std::string of_24gb = notes_at("1x24GB", 280);
-  CHECK(of_24gb.find("takes from GeForce RTX 4090") != std::string::npos);
+  CHECK(of_24gb.find("takes from Radeon RX 7900 XTX") != std::string::npos);
   CHECK(of_24gb.find("3090") == std::string::npos);
   CHECK(notes_at("3090", 280).empty());
   // Half of 350 W are 175.
