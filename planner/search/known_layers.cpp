@@ -27,6 +27,14 @@ KnownLayers::Apart KnownLayers::apart_of(const Key& first, const Key& under_any)
   return {it == apart_.end() ? nullptr : it->second, true};
 }
 
+const std::vector<KernelModel>& KnownLayers::kernels_of(const BoundSite& at, const ParallelPlan& p,
+                                                        std::size_t site) {
+  const std::lock_guard lock(mutex_);
+  const auto [place, is_new] = kernels_.try_emplace({site, &at.workload});
+  if (is_new) place->second = training_kernels(at.workload, p, at.cluster, at.profile);
+  return place->second;
+}
+
 // How experts are shared out is asked for layers with experts only (graphs/expert_graph.cpp), and
 // only blocks run again.
 std::shared_ptr<const BoundLayers> KnownLayers::layers_under(const BoundSite& at,
@@ -39,9 +47,9 @@ std::shared_ptr<const BoundLayers> KnownLayers::layers_under(const BoundSite& at
   const bool shares = at.workload.model.moe.has_value();
   const auto [known, is_new] = apart_of(shares ? under_policy : under_any, under_any);
   LayersApart apart;
-  auto made = std::make_shared<const BoundLayers>(at.workload, p, at.cluster, at.profile,
-                                                  at.collectives, std::get<std::string>(key),
-                                                  known.get(), is_new ? &apart : nullptr);
+  auto made = std::make_shared<const BoundLayers>(
+      at.workload, p, at.cluster, at.profile, at.collectives, std::get<std::string>(key),
+      LentToLayers{known.get(), &kernels_of(at, p, std::get<0>(key)), is_new ? &apart : nullptr});
   if (!is_new) return made;
   auto ends = std::make_shared<LayersApart>();
   for (std::size_t i = 0; i < apart.bounds.size(); ++i)

@@ -10,6 +10,8 @@
 #include <mutex>
 #include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "planner/search/layer_bounds.hpp"
 #include "planner/search/plan_bounds.hpp"
@@ -39,6 +41,8 @@ class KnownLayers {
     bool is_new;  // there is none of the first key
   };
   Apart apart_of(const Key& first, const Key& under_any);
+  const std::vector<KernelModel>& kernels_of(const BoundSite& at, const ParallelPlan& plan,
+                                             std::size_t site);
 
   std::mutex mutex_;
   std::map<Key, std::shared_ptr<const LayerBounds>> known_;
@@ -47,6 +51,7 @@ class KnownLayers {
   // Layers that plans share which differ in their experts' ranks alone: under one policy, and under
   // any (an empty name).
   std::map<Key, std::shared_ptr<const LayersApart>> apart_;
+  std::map<std::pair<std::size_t, const Workload*>, std::vector<KernelModel>> kernels_;
 };
 
 }  // namespace shardwise

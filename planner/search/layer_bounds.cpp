@@ -125,6 +125,12 @@ RunBound difference(const std::vector<RunBound>& of, int first, int count) {
           b.host - a.host};
 }
 
+// Most layers are equal, and lists of them sorted.
+template <class Value>
+void sort_rising(std::vector<Value>& list) {
+  if (!std::is_sorted(list.begin(), list.end())) std::sort(list.begin(), list.end());
+}
+
 // Sums of the least, each number on its own.
 std::vector<RunBound> least_first(const std::vector<RunBound>& sums,
                                   const std::vector<RunBound>& or_) {
@@ -138,10 +144,10 @@ std::vector<RunBound> least_first(const std::vector<RunBound>& sums,
     host[i] = one.host;
     saved[i] = std::min(one.saved, difference(or_, static_cast<int>(i), 1).saved);
   }
-  std::sort(forward.begin(), forward.end());
-  std::sort(backward.begin(), backward.end());
-  std::sort(host.begin(), host.end());
-  std::sort(saved.begin(), saved.end());
+  sort_rising(forward);
+  sort_rising(backward);
+  sort_rising(host);
+  sort_rising(saved);
   std::vector<RunBound> list(1);
   list.reserve(n + 1);
   for (std::size_t i = 0; i < n; ++i)
@@ -181,18 +187,27 @@ void LayersApart::add(const LayerDefinition& d, const LayerBound& bound) {
   bounds.push_back(bound);
 }
 
+std::vector<KernelModel> training_kernels(const Workload& w, const ParallelPlan& plan,
+                                          const Cluster& cluster, const Profile& profile) {
+  std::vector<KernelModel> kernels;
+  kernels.reserve(cluster.groups.size());
+  for (const NodeGroup& g : cluster.groups)
+    kernels.emplace_back(g.gpu, profile, attention_choice(w, plan));
+  return kernels;
+}
+
 BoundLayers::BoundLayers(const Workload& w, const ParallelPlan& plan, const Cluster& cluster,
                          const Profile& profile, const CollectiveModel& collectives,
-                         const std::string& policy, const LayersApart* known, LayersApart* apart) {
+                         const std::string& policy, const LentToLayers& lent) {
+  const LayersApart* known = lent.known;
   const ModelPartition partition =
       partition_model(w, plan, *find_pipeline_schedule(usual_schedule), *recompute_policy(policy),
                       known != nullptr ? &known->definitions : nullptr);
   const ParallelPlan whole = with_whole_weights(plan);
   const CostModel cost(w, whole, cluster, profile, &collectives);
-  std::vector<KernelModel> kernels;
-  kernels.reserve(cluster.groups.size());
-  for (const NodeGroup& g : cluster.groups)
-    kernels.emplace_back(g.gpu, profile, attention_choice(w, plan));
+  std::vector<KernelModel> own;
+  if (lent.kernels == nullptr) own = training_kernels(w, plan, cluster, profile);
+  const std::vector<KernelModel>& kernels = lent.kernels != nullptr ? *lent.kernels : own;
   std::vector<LayerBound> made;
   for (const LayerDefinition& d : partition.definitions) {
     if (d.role == LayerRole::vision) {  // a bound may leave it out
@@ -218,7 +233,7 @@ BoundLayers::BoundLayers(const Workload& w, const ParallelPlan& plan, const Clus
     const auto here = place_of(d, partition.definitions);
     const LayerBound& bound = here ? made[*here] : known->bounds[*place_of(d, known->definitions)];
     // The head has some where it predicts further tokens.
-    if (apart != nullptr && d.graph.parameters.expert == 0) apart->add(d, bound);
+    if (lent.apart != nullptr && d.graph.parameters.expert == 0) lent.apart->add(d, bound);
     if (d.role == LayerRole::vision) continue;
     layers.push_back(bound);
     const std::size_t kind = kind_among_blocks(d);

@@ -61,17 +61,27 @@ struct LayersApart {
   void add(const LayerDefinition& definition, const LayerBound& bound);
 };
 
+// What bounds of other plans have found, and where these are told for others.
+struct LentToLayers {
+  const LayersApart* known = nullptr;                 // the same in this plan under this policy
+  const std::vector<KernelModel>* kernels = nullptr;  // of each group of nodes, in training
+  LayersApart* apart = nullptr;                       // to be filled: layers without experts
+};
+
+// In training, of each group of nodes; the same for all plans on all of a cluster's GPUs.
+std::vector<KernelModel> training_kernels(const Workload& workload, const ParallelPlan& plan,
+                                          const Cluster& cluster, const Profile& profile);
+
 // The whole model on one stage under one policy, layer by layer: embedding, blocks, head.
 struct BoundLayers {
   std::vector<LayerBound> layers;
   std::vector<LayerKind> kinds;
   std::vector<std::uint16_t> kind_of;  // of each block
 
-  // REQUIRES a policy that every block can have for itself. `plan`: as below. `known`: layers that
-  // are the same in this plan and under this policy. `apart`: where those without experts are told.
+  // REQUIRES a policy that every block can have for itself. `plan`: as below.
   BoundLayers(const Workload& workload, const ParallelPlan& plan, const Cluster& cluster,
               const Profile& profile, const CollectiveModel& collectives, const std::string& policy,
-              const LayersApart* known = nullptr, LayersApart* apart = nullptr);
+              const LentToLayers& lent = {});
 
  private:
   std::size_t kind_among_blocks(const LayerDefinition& definition);

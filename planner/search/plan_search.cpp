@@ -13,6 +13,7 @@
 #include "planner/on_all_cores.hpp"
 #include "planner/search/refine_ahead.hpp"
 #include "planner/search/search_entry.hpp"
+#include "planner/search/search_queue.hpp"
 #include "planner/search/search_steps.hpp"
 
 namespace shardwise {
@@ -56,6 +57,9 @@ using Entry = SearchEntry;
 
 // Whatever is refined beside the first entry may turn out not to be needed; forecasts cost most.
 constexpr std::size_t side_by_side = 16, forecasts_side_by_side = 4;
+// So many entries without a plan, and a search asks whether all that fit are refused: a proof of
+// that takes a third of the time.
+constexpr std::int64_t patience = 100'000;
 // Entries from the front of the queue that other cores may refine before their turn.
 constexpr std::size_t looked_ahead = 128;
 
@@ -67,7 +71,11 @@ class Search {
  public:
   Search(const std::vector<const SearchSite*>& sites, const Profile& profile,
          const SearchWish& wish)
-      : sites_(sites), wish_(wish), top_(wish.top), steps_(sites, profile, wish) {
+      : sites_(sites),
+        profile_(profile),
+        wish_(wish),
+        top_(wish.top),
+        steps_(sites, profile, wish) {
     ahead_.emplace(steps_);
   }
 
@@ -76,7 +84,8 @@ class Search {
     begin();
     SearchResult result;
     find(result.best);
-    for (const Entry& e : queue_) count_bounded(e);
+    result.refused_all = refused_all_;
+    queue_.each([this](const Entry& e) { count_bounded(e); });
     count_legal();
     result.proof = proof_;
     if (!wish_.further || result.best.empty()) return result;
@@ -124,19 +133,43 @@ class Search {
         continue;
       }
       refine_together();
+      if (wonders() && (refused_all_ = !fits_any())) return;
     }
+  }
+
+  bool wonders() const {
+    return looked_ > patience && known_.empty() && !wondered_ && !wish_.only_whether &&
+           wish_.refused;
+  }
+
+  // Of plans that are not refused.
+  bool fits_any() {
+    wondered_ = true;
+    SearchWish any = wish_;
+    any.only_whether = any.allow_tight = true;
+    any.top = 1;
+    any.further = nullptr;
+    any.told = nullptr;
+    any.known = steps_.known();
+    SearchResult found;
+    Search search(sites_, profile_, any);
+    search.begin();
+    search.find(found.best);
+    return !found.best.empty();
   }
 
   // The best of what is left that is not refused. The bounds that were found serve it as well.
   std::optional<FoundPlan> further(PlanRefusal refusal) {
+    wondered_ = true;
     ahead_.reset();
     steps_.refuse_also(std::move(refusal));
     ahead_.emplace(steps_);
     top_ = 1;
-    std::erase_if(queue_, [&](const Entry& e) { return e.timed && steps_.refused_since(e); });
+    queue_.erase_if([&](const Entry& e) { return e.timed && steps_.refused_since(e); });
     known_.clear();
-    for (const Entry& e : queue_)
+    queue_.each([this](const Entry& e) {
       if (e.timed) known_.insert(e.value);
+    });
     std::vector<FoundPlan> best;
     find(best);
     if (best.empty()) return std::nullopt;
@@ -191,14 +224,15 @@ class Search {
     for (auto at = queue_.begin(); at != queue_.end() && wave.size() < side_by_side &&
                                    forecasts < forecasts_side_by_side &&
                                    at->stage != Stage::complete;) {
-      const auto taken = at++;
+      const auto taken = at;
+      at = queue_.after(at);
       if (taken->stage == Stage::cut && !wave.empty()) continue;  // most likely never needed
       if (of_no_use(*taken) || (taken->stage >= Stage::laid && steps_.refused_since(*taken))) {
         count_bounded(*taken);
         queue_.erase(taken);
         continue;
       }
-      wave.push_back({std::move(queue_.extract(taken).value()), {}});
+      wave.push_back({queue_.extract(taken), {}});
       wave.back().limits = limits_of(wave.back().entry);
       forecasts += wave.back().entry.stage >= Stage::together;
     }
@@ -212,16 +246,19 @@ class Search {
   void look_ahead() {
     if (!ahead_->has_helpers()) return;
     std::size_t looked = 0;
-    for (auto at = queue_.begin(); at != queue_.end() && looked < looked_ahead; ++at, ++looked)
+    for (auto at = queue_.begin(); at != queue_.end() && looked < looked_ahead;
+         at = queue_.after(at), ++looked)
       if (!at->ahead && at->stage < Stage::together) ahead_->offer(*at, limits_of(*at));
   }
 
   // Those whose bound is below what as many plans as are wanted are known to reach.
   std::int64_t waiting() const {
     const std::optional<double> worst = worst_known();
-    return std::count_if(queue_.begin(), queue_.end(), [&](const Entry& e) {
-      return e.stage != Stage::complete && (!worst || e.value <= *worst);
+    std::int64_t count = 0;
+    queue_.each([&](const Entry& e) {
+      count += e.stage != Stage::complete && (!worst || e.value <= *worst);
     });
+    return count;
   }
 
   // Of as many plans as are wanted, if so many are known.
@@ -248,11 +285,13 @@ class Search {
   }
 
   const std::vector<const SearchSite*>& sites_;
+  const Profile& profile_;
   const SearchWish& wish_;
-  std::set<Entry> queue_;
+  SearchQueue queue_;
   std::multiset<double> known_;    // values of plans that were forecast, of which all that are fit
   double bound_ = 1, fitted_ = 1;  // sums of bytes, over plans whose memory was forecast
   std::int64_t looked_ = 0;
+  bool wondered_ = false, refused_all_ = false;
   bool cuts_ = false;          // the value is the step's time, and no more than the best are wanted
   std::optional<Bytes> step_;  // of memory, where a front is sought
   std::vector<ParetoFigures> front_;

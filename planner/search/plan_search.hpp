@@ -72,6 +72,9 @@ struct SearchWish {
   // Told after each round how many sets of plans were looked at; `waiting` counts those that may
   // still hold a better one, as far as is known.
   std::function<void(std::int64_t looked, const std::function<std::int64_t()>& waiting)> told;
+  // Whether there is a plan at all is what is asked: what is refused is left out before it is
+  // bounded, and nothing is counted of it.
+  bool only_whether = false;
   // Found by searches before; REQUIRES that they were on the same sites. Empty: nothing is known.
   std::shared_ptr<SearchKnown> known;
 };
@@ -105,6 +108,8 @@ struct SearchResult {
   std::vector<FoundPlan> best;       // in rank order; fewer where fewer fit
   SearchProof proof;                 // of these
   std::optional<FoundPlan> further;  // the next in rank that is not refused
+  // All that fit are refused, those too that leave no room. The proof then ends where that is seen.
+  bool refused_all = false;
 };
 
 // What plans of a front are compared by. Memory counts by steps: with every byte a front is long,

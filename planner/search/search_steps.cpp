@@ -160,6 +160,7 @@ void SearchSteps::refine_recompute(const Entry& e, const SearchLimits& limits, R
       Entry one = e;
       one.point = x;
       one.point[static_cast<std::size_t>(PlanAxis::shard_group)] = i;
+      if (wish_.only_whether && refuses_all(s, one.point, *known)) continue;
       const ParallelPlan p = *s.space.plan(one.point);
       one.memory = std::max(one.memory, stage_mean_bound(bound_site(s, p), *one.layers, p));
       if (one.memory <= room_for(s, p, limits)) put(std::move(one), Stage::streams, to);
@@ -176,14 +177,38 @@ void SearchSteps::refine_streams(const Entry& e, Refined& to) const {
   put(std::move(one), Stage::pipelines, to);
 }
 
+std::unique_ptr<Question> SearchSteps::QuestionPool::take(const SearchSite& s, const Workload& w) {
+  {
+    const std::lock_guard lock(mutex_);
+    auto& free = free_[&w];
+    if (!free.empty()) {
+      std::unique_ptr<Question> one = std::move(free.back());
+      free.pop_back();
+      return one;
+    }
+  }
+  return std::make_unique<Question>(Question{w, {}, s.cluster});
+}
+
+void SearchSteps::QuestionPool::give_back(const Workload& w, std::unique_ptr<Question> question) {
+  const std::lock_guard lock(mutex_);
+  free_[&w].push_back(std::move(question));
+}
+
 // Asks about one pipeline's variants in turn.
 class SearchSteps::RefusedVariants {
  public:
-  RefusedVariants(const SearchSite& site, const PlanRefusal& refusal, const PlanPoint& point)
-      : site_(site), refusal_(refusal), point_(point) {
+  RefusedVariants(const SearchSite& site, const PlanRefusal& refusal, const PlanPoint& point,
+                  QuestionPool& pool)
+      : site_(site), refusal_(refusal), point_(point), pool_(pool) {
     if (!refusal) return;
-    const ParallelPlan p = *site.space.plan(point);
-    question_.emplace(Question{site.space.workload(p), p, site.cluster});
+    workload_ = &site.space.workload(*site.space.plan(point));
+    question_ = pool.take(site, *workload_);
+  }
+  RefusedVariants(const RefusedVariants&) = delete;
+  RefusedVariants& operator=(const RefusedVariants&) = delete;
+  ~RefusedVariants() {
+    if (question_) pool_.give_back(*workload_, std::move(question_));
   }
   bool refused(const PipelineVariant& variant) {
     if (!question_) return false;
@@ -195,8 +220,19 @@ class SearchSteps::RefusedVariants {
   const SearchSite& site_;
   const PlanRefusal& refusal_;
   PlanPoint point_;
-  std::optional<Question> question_;
+  QuestionPool& pool_;
+  const Workload* workload_ = nullptr;
+  std::unique_ptr<Question> question_;
 };
+
+bool SearchSteps::refuses_all(const SearchSite& s, const PlanPoint& x,
+                              const std::vector<PipelineSketch>& pipelines) {
+  if (!refused_) return false;
+  RefusedVariants framework(s, refused_, x, questions_);
+  return std::all_of(pipelines.begin(), pipelines.end(), [&](const PipelineSketch& sketch) {
+    return !s.space.legal_in_chunks(x, sketch.variant) || framework.refused(sketch.variant);
+  });
+}
 
 // All variants of one pipeline. The list stands in the queue for the fastest of them by its bound;
 // most lists are never opened, so no more of it is kept.
@@ -208,7 +244,7 @@ void SearchSteps::refine_pipelines(const Entry& e, const SearchLimits& limits, R
   const DataTraffic traffic = data_traffic(site, *e.layers, p);
   const Bytes outside = outside_tensors(site), room = room_for(s, p, limits);
   const auto known = known_->pipelines.of(e.site, s.space, e.point);
-  RefusedVariants framework(s, refused_, e.point);
+  RefusedVariants framework(s, refused_, e.point, questions_);
   const PipelineSketch* first = nullptr;
   Seconds least;
   for (const PipelineSketch& sketch : *known) {
@@ -251,7 +287,7 @@ std::shared_ptr<const VariantList> SearchSteps::variants_of(const Entry& e,
   const Bytes outside = outside_tensors(site), room = room_for(s, p, limits);
   const auto known = known_->pipelines.of(e.site, s.space, x);
   list->all.reserve(known->size());
-  RefusedVariants framework(s, refused_, x);
+  RefusedVariants framework(s, refused_, x, questions_);
   for (const PipelineSketch& sketch : *known)
     if (s.space.legal_in_chunks(x, sketch.variant) && !framework.refused(sketch.variant) &&
         sketched_memory(sketch, *e.layers, states, p, outside) + list->communicators <= room)
@@ -278,7 +314,7 @@ void SearchSteps::refine_variants(const Entry& e, const SearchLimits& limits, Re
     }
   }
   const std::shared_ptr<const VariantList> list = rest.variants;
-  RefusedVariants since(s, refused_since_, e.point);  // the list may be older
+  RefusedVariants since(s, refused_since_, e.point, questions_);  // the list may be older
   do ++rest.next;
   while (rest.next < list->all.size() && since.refused(list->all[rest.next].variant));
   if (rest.next < list->all.size()) {

@@ -4,7 +4,9 @@
 // in any order and side by side.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -42,12 +44,25 @@ class SearchSteps {
   // REQUIRES a complete entry.
   FoundPlan found(const SearchEntry& entry) const;
 
+  const std::shared_ptr<SearchKnown>& known() const { return known_; }
+
   static Bytes capacity(const SearchSite& site);  // of the largest GPU
   // Whether a plan would fit that holds so many times its bound of memory.
   bool would_fit(const SearchEntry& entry, double rise) const;
 
  private:
   class RefusedVariants;
+
+  // Questions of which only the plan changes, lent to whoever asks: a workload is long to copy.
+  class QuestionPool {
+   public:
+    std::unique_ptr<Question> take(const SearchSite& site, const Workload& workload);
+    void give_back(const Workload& workload, std::unique_ptr<Question> question);
+
+   private:
+    std::mutex mutex_;
+    std::map<const Workload*, std::vector<std::unique_ptr<Question>>> free_;
+  };
 
   const CollectiveModel& collectives(const SearchSite& site) const;
   BoundSite bound_site(const SearchSite& site, const ParallelPlan& plan) const;
@@ -58,6 +73,8 @@ class SearchSteps {
   void put(SearchEntry entry, SearchStage stage, Refined& to) const;
   void refine_layers(const SearchEntry& entry, const SearchLimits& limits, Refined& to);
   void refine_recompute(const SearchEntry& entry, const SearchLimits& limits, Refined& to);
+  bool refuses_all(const SearchSite& site, const PlanPoint& point,
+                   const std::vector<PipelineSketch>& pipelines);
   void refine_streams(const SearchEntry& entry, Refined& to) const;
   void refine_pipelines(const SearchEntry& entry, const SearchLimits& limits, Refined& to);
   std::shared_ptr<const VariantList> variants_of(const SearchEntry& entry,
@@ -73,6 +90,7 @@ class SearchSteps {
   const Profile& profile_;
   const SearchWish& wish_;
   PlanRefusal refused_, refused_since_;
+  QuestionPool questions_;
   std::shared_ptr<SearchKnown> known_;
 };
 

@@ -11,7 +11,7 @@ SearchResult widened_search(const std::vector<const SearchSite*>& sites, const P
   for (;;) {
     SearchResult found = search_plans(sites, profile, search);
     if (!found.best.empty()) return found;
-    if (!search.allow_tight) {
+    if (!search.allow_tight && !found.refused_all) {
       search.allow_tight = true;
     } else if (search.refused) {
       search.refused = nullptr;

@@ -249,8 +249,9 @@ TEST_CASE("no bound is above the forecast", "[search]") {
   CHECK(offloaded > 500);
 }
 
-// Bounds that were found for another plan, of other ZeRO stages and offloads, are those that this
-// plan's own layers have, to the last bit.
+// Bounds that were found for another plan, of other ZeRO stages and offloads, and of layers without
+// experts for one that shares experts out otherwise, are those that this plan's own layers have, to
+// the last bit.
 TEST_CASE("layers that are alike have the bounds that are known", "[search]") {
   std::mt19937 random(13);
   int asked = 0, found = 0;
@@ -263,8 +264,10 @@ TEST_CASE("layers that are alike have the bounds that are known", "[search]") {
     std::set<const LayerBounds*> distinct;
     for (const PlanPoint& point : site.space.outer_points()) {
       ParallelPlan p = site.space.layers_of(point);
-      p.recompute = *problem.request.asked.recompute;
       const BoundSite at{site.space.workload(p), site.cluster, profile(), collectives};
+      p.recompute = "full";  // whose ends the others share
+      known.of(0, at, p);
+      p.recompute = *problem.request.asked.recompute;
       const LayerBounds own(at.workload, p, site.cluster, profile(), collectives);
       const auto shared = known.of(0, at, p);
       INFO(problem.told << ": " << whole_text(p));
@@ -273,7 +276,8 @@ TEST_CASE("layers that are alike have the bounds that are known", "[search]") {
       REQUIRE(shared->blocks() == own.blocks());
       const LayerBounds::Chunk chunk{own.blocks() / 3, own.blocks() / 2, true, false};
       const auto same = [](const RunBound& a, const RunBound& b) {
-        return a.forward == b.forward && a.backward == b.backward && a.saved == b.saved;
+        return a.forward == b.forward && a.backward == b.backward && a.saved == b.saved &&
+               a.rise == b.rise && a.host == b.host;
       };
       CHECK(same(shared->whole(), own.whole()));
       CHECK(same(shared->run(chunk), own.run(chunk)));
