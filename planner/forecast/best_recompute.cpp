@@ -181,46 +181,18 @@ class StageSearch {
   }
 
   // The first of so many ways, which keep less and less, that fits. REQUIRES that the last does.
-  // Looked for from where it is likely, farther and farther away until one that fits and one that
-  // does not are met with, and then by halves.
   template <class WayAt>
   std::size_t first_fitting(int stage, const StageBlocks& blocks, std::size_t ways, WayAt way_at,
                             Bytes room) {
-    std::size_t none = 0, some = ways - 1, step = 1;
-    std::size_t at = likely_first(stage, blocks, ways, way_at, room);
-    std::optional<bool> before;
-    bool turned = false;
+    std::size_t none = 0, some = ways - 1;
     while (none < some) {
-      at = std::clamp(at, none, some - 1);
-      const bool fit = fits(stage, blocks, way_at(at), room);
-      (fit ? some : none) = fit ? at : at + 1;
-      turned = turned || (before && *before != fit);
-      before = fit;
-      if (turned)
-        at = none + (some - none) / 2;
+      const std::size_t middle = none + (some - none) / 2;
+      if (fits(stage, blocks, way_at(middle), room))
+        some = middle;
       else
-        at = fit ? some - std::min(step, some) : none + step - 1;
-      step *= 2;
+        none = middle + 1;
     }
     return some;
-  }
-
-  // By what the last of them comes to, and what the others keep more in each microbatch in flight.
-  template <class WayAt>
-  std::size_t likely_first(int stage, const StageBlocks& blocks, std::size_t ways, WayAt way_at,
-                           Bytes room) {
-    const Way last = way_at(ways - 1);
-    const KeptLine line{peak(stage, laid_out(blocks, last)), last.kept,
-                        peak_in_flight(slots_played(q_.plan, schedule_, stage))};
-    std::size_t from = 0, to = ways - 1;
-    while (from < to) {
-      const std::size_t middle = from + (to - from) / 2;
-      if (line.at(Way(way_at(middle)).kept) > room)
-        from = middle + 1;
-      else
-        to = middle;
-    }
-    return to;
   }
 
   const KeptLine& kept_line(int stage, const StageBlocks& blocks, const Way& most) {
