@@ -9,8 +9,8 @@ cd "${1:-$(dirname -- "${BASH_SOURCE[0]}")/../..}" || exit 1
 
 # <header that gives them, or several of which one is enough: a|b> <names>
 rows=(
-  'algorithm any_of clamp find lower_bound max min min_element pop_heap push_heap search sort
-    stable_sort upper_bound'
+  'algorithm any_of clamp find lower_bound max min min_element nth_element partition pop_heap
+    push_heap search sort stable_sort upper_bound'
   'algorithm|utility move_backward'
   'array array'
   'atomic atomic'
@@ -29,6 +29,7 @@ rows=(
   'future async future launch'
   'initializer_list initializer_list'
   'iosfwd|ostream ostream'
+  'iterator next'
   'limits numeric_limits'
   'list list'
   'map map'
@@ -37,6 +38,7 @@ rows=(
   'new bad_alloc'
   'optional make_optional nullopt nullopt_t optional'
   'semaphore counting_semaphore'
+  'set set'
   'span span'
   'stdexcept logic_error'
   'string string to_string'
