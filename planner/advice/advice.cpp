@@ -80,6 +80,21 @@ void fused_loss(AdviceTrial& t) {
         q);
 }
 
+// Constants of 4-bit blocks in 8 bits instead of 32 (arXiv 2305.14314, double quantisation):
+// bitsandbytes takes it of weights that it quantises as they are loaded (BitsAndBytesConfig's
+// bnb_4bit_use_double_quant, Linear4bit's compress_statistics).
+void quantized_constants(AdviceTrial& t) {
+  const Workload& w = t.question().workload;
+  if (!w.freezes_quantized() || w.adapter.base != Quantization::nf4) return;
+  if (t.request.model.stored || !would_do_without(t, MemoryCategory::quantization)) return;
+  Question q = t.question();
+  q.workload.adapter.base = Quantization::nf4_double;
+  offer(t,
+        sentence("--quantization ", row(q.workload.adapter.base).name,
+                 ": constants of 4-bit weights quantised too (double quantisation)"),
+        q);
+}
+
 void smaller_optimizer(AdviceTrial& t) {
   if (!row(t.method).trains_base || t.question().workload.optimizer->in_backward) return;
   for (const char* name : {"adamw8bit", "adafactor"}) {
@@ -337,6 +352,7 @@ std::vector<Advice> advise(const ResolvedRequest& request, Method method, const 
   more_recompute(t);
   other_split(t);
   fused_loss(t);
+  quantized_constants(t);
   leaner_framework(t);
   if (missed.verdict == Verdict::tight) return std::move(t.advice);
   smaller_optimizer(t);

@@ -1,8 +1,8 @@
 // Advice: single changes that would make a plan fit, each forecast again by the same predictor.
 //
 //   it is tight         segments that grow, smaller microbatch, recomputation, another split of the
-//                       layers over cards, head and loss in one kernel, and in one box a framework
-//                       that takes less memory
+//                       layers over cards, head and loss in one kernel, constants of 4-bit weights
+//                       quantised too, and in one box a framework that takes less memory
 //   the GPU is short    these, 8-bit optimizer, shorter sequences, smaller adapters, LoRA or QLoRA
 //                       instead, offloading (and how much host RAM that takes; in DeepSpeed where
 //                       the usual framework leaves too much behind), more such cards, bigger cards

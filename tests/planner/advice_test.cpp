@@ -213,6 +213,40 @@ TEST_CASE("advice of another framework says which batch it holds") {
   CHECK(chosen->verdict == low->verdict);
 }
 
+// A block has q and o of 8,192^2 weights, k and v of 8,192 x 1,024 and three matrices of
+// 8,192 x 28,672: 855,638,016, of which every 64 have a constant of 4 bytes, 53,477,376 bytes. That
+// is 1 MiB short of 26 times the 2 MiB that segments are rounded to, and PyTorch leaves a rest of
+// no more than that with its block. In 8 bits a constant is 1 byte, and 4 for every 256 of them:
+// 13,578,240, whose rest is larger. In each of 80 layers segments may end 2 MiB sooner or later.
+TEST_CASE("constants of 4-bit weights are advised to be quantised too, where they are not") {
+  Request r = request_for("llama-3.1-70b", "1xRTX-4090-48GB", {Method::qlora});
+  const MissedAnswer m = missed(r, Verdict::tight);
+  const Advice* nested = about(m, "--quantization nf4-double");
+  REQUIRE(nested != nullptr);
+  const auto f = forecast(nested->question, known_facts().profile);
+  REQUIRE(f);
+  constexpr std::int64_t mib = 1 << 20, constants = 855'638'016 / 64;
+  constexpr std::int64_t each = constants + constants / 256 * 4;
+  constexpr auto quantization = static_cast<std::size_t>(MemoryCategory::quantization);
+  CHECK(m.chosen.forecast.worst().breakdown[quantization] - f->worst().breakdown[quantization] ==
+        80 * (26 * 2 * mib - each));
+  const std::int64_t effect = -nested->memory_effect.value;
+  CHECK(effect > 80 * (4 * constants - each - 2 * mib));
+  CHECK(effect < 80 * (4 * constants - each + 2 * mib));
+  r.quantization = Quantization::nf4_double;
+  const ResolvedRequest followed = resolved(r);
+  const auto chosen = choose_plan(followed, Method::qlora, followed.clusters.front());
+  REQUIRE(chosen);
+  CHECK(chosen->verdict == Verdict::fits);
+  CHECK(whole_text(chosen->question.plan) == nested->plan);
+  CHECK(chosen->forecast.worst().needed == nested->needed);
+  // Where a framework's own default is that, or somebody asked for it, there is nothing to say.
+  CHECK(about(missed(request_for("70b", "2xRTX-3090", {Method::qlora})), "nf4-double") == nullptr);
+  r.gpus = "1xRTX-A6000";
+  r.sequence = 65536;
+  CHECK(about(missed(r), "nf4-double") == nullptr);
+}
+
 // 64 layers; logits of 5,120 tokens and 152,064 words lie on the last card, 5,120 x 152,064 x 4 B =
 // 2.9 GiB in fp32.
 TEST_CASE("cards that take turns are told of another split") {

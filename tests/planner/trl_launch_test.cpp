@@ -1,5 +1,6 @@
 // TRL's script: sequences as they are forecast, and models with a vision tower.
 #include "planner/answers/launch_answer.hpp"
+#include "planner/sentence.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
 
@@ -45,6 +46,26 @@ TEST_CASE("models with a vision tower are not packed, and where nobody freezes i
       told |= note.find("vision tower") != std::string::npos;
     CHECK(told == (method == Method::full));
   }
+}
+
+// transformers' bnb_4bit_use_double_quant: axolotl hands it on by its name, TRL has its own for it
+// (ModelConfig; get_quantization_config).
+TEST_CASE("every target of QLoRA says whether constants are quantised too") {
+  for (const auto& [target, line] : {std::pair{"accelerate", "\nuse_bnb_nested_quant: "},
+                                     std::pair{"deepspeed", "\nuse_bnb_nested_quant: "},
+                                     std::pair{"axolotl", "\n  bnb_4bit_use_double_quant: "}})
+    for (const bool nested : {false, true}) {
+      INFO(target);
+      Request r = request_for("llama-3.1-8b", "1xRTX-4090", {Method::qlora});
+      r.target = target;
+      r.quantization = nested ? Quantization::nf4_double : Quantization::nf4;
+      const auto a = launch_answer(r, known_facts());
+      REQUIRE(a);
+      int said = 0;
+      for (const LaunchFile& file : a->files.files)
+        said += file.text.find(sentence(line, nested ? "true" : "false", '\n')) != file.text.npos;
+      CHECK(said == 1);
+    }
 }
 
 TEST_CASE("targets that feed no images refuse a model that is forecast with them") {
