@@ -93,8 +93,9 @@ inline MemoryWork one_by_one(double bytes, int launches, double elements) {
 
 // PyTorch's own operators, in a framework whose others are not.
 inline void issue_as_plain(Operator& op) {
-  std::get<MemoryWork>(op.forward.front()).plain = true;
-  std::get<MemoryWork>(op.backward.front()).plain = true;
+  for (std::vector<Kernel>* pass : {&op.forward, &op.backward})
+    for (Kernel& k : *pass)
+      if (auto* work = std::get_if<MemoryWork>(&k)) work->plain = true;
 }
 
 constexpr double as_double(std::int64_t n) { return static_cast<double>(n); }

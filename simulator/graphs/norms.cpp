@@ -105,12 +105,13 @@ TensorIndex GraphBuilder::fp32_norm(std::string_view name, TensorIndex x, std::i
   return out;
 }
 
-// (x - mean) / sqrt(variance + eps), times a weight, plus another, in the format of x (the class of
-// rasbt/LLMs-from-scratch ch04/01_main-chapter-code/gpt.py). Kept are x, which the variance reads,
-// what the quotient divides and what the weight multiplies. Operators and the values that they read
-// and write, counted where PyTorch dispatches them: forward two reductions of 1, four of operands
-// that are broadcast, 2 each, and two of one value a row; backward five reductions of 1, six of 16
-// together, seven with a broadcast operand of 13, and three of a value a row. Beside the gradient
+// (x - mean) / sqrt(variance + eps), times a weight, plus another where norms have one, in the
+// format of x (the class of rasbt/LLMs-from-scratch ch04/01_main-chapter-code/gpt.py). Kept are x,
+// which the variance reads, what the quotient divides and what the weight multiplies. Operators and
+// the values that they read and write, counted where PyTorch dispatches them: forward two
+// reductions of 1, four of operands that are broadcast, 2 each, and two of one value a row;
+// backward five reductions of 1, six of 16 together, seven with a broadcast operand of 13, and
+// three of a value a row. Of these an addition and a reduction are the shift's. Beside the gradient
 // three tensors live at once.
 TensorIndex GraphBuilder::written_out_layer_norm(std::string_view name, TensorIndex x,
                                                  std::int64_t rows, std::int64_t width) {
@@ -127,12 +128,16 @@ TensorIndex GraphBuilder::written_out_layer_norm(std::string_view name, TensorIn
   const TensorIndex out = kept(name, bytes);
   op.outputs.push_back(out);
   const double all = as_double(bytes), each = as_double(n), column = all / as_double(width);
-  op.forward = {row_sums(2 * all, 2), one_by_one(8 * all, 4, 4 * each), traffic(4 * column, 2)};
-  op.backward = {row_sums(5 * all, 5), traffic(16 * all, 6), one_by_one(13 * all, 7, 7 * each),
-                 traffic(7 * column, 3)};
-  op.forward_temporary = Bytes(bytes);
+  const bool shifts = workload_.model.norms.bias;
+  const int added = shifts ? 1 : 0;
+  op.forward = {row_sums(2 * all, 2),
+                one_by_one((6 + 2 * added) * all, 3 + added, (3 + added) * each),
+                traffic(4 * column, 2)};
+  op.backward = {row_sums((4 + added) * all, 4 + added), traffic(16 * all, 6),
+                 one_by_one(13 * all, 7, 7 * each), traffic(7 * column, 3)};
+  op.forward_temporary = Bytes(shifts ? bytes : 0);
   op.backward_temporary = Bytes(3 * bytes);
-  op.weight_gradient_elements = trains_base_ ? width * (workload_.model.norms.bias ? 2 : 1) : 0;
+  op.weight_gradient_elements = trains_base_ ? width * (shifts ? 2 : 1) : 0;
   add(std::move(op));
   return out;
 }

@@ -81,6 +81,32 @@ void rotate_pairs(const GraphBuilder& b, Operator& op, std::int64_t elements, bo
   add(op.backward, 3 * half + (mixed ? 12 : 0), mixed ? 6 : 2, 0);
 }
 
+TensorIndex rotated_by_pairs(GraphBuilder& b, TensorIndex t, std::int64_t elements) {
+  const double once = 2 * bytes_of_elements(b, elements);
+  const bool wide_input = b.bytes_of(t) == 4 * elements;
+  const TensorIndex rotated = b.pointwise("rotary", {t}, {}, elements, once, once, 1);
+  rotate_pairs(b, b.last(), elements, wide_input);
+  return rotated;
+}
+
+TensorIndex rotated_by_halves(GraphBuilder& b, TensorIndex t, std::int64_t elements, Rotated what) {
+  const double once = 2 * bytes_of_elements(b, elements);
+  const bool packed = b.workload().framework.fused_rotary, key = what == Rotated::key;
+  // In transformers' classes sine and cosine are of the stream's format: beside one of fp32 the
+  // products and their sum are fp32, and autocast copies that to 16 bits for the kernel: 36 bytes
+  // in 6 kernels forward, 54 in 10 backward (calibrate/count_layer_operators.py).
+  const bool wide = b.eager() && b.workload().framework.runs_transformers && !packed &&
+                    b.stream_element() > b.element();
+  const double forward = wide ? 9 : !packed ? 5 : key ? 7 : 2;
+  const double backward = wide ? 13.5 : !packed ? 7 : key ? 7 : 3;
+  const int launches = wide ? 6 : !packed ? 5 : key ? 3 : 2;
+  const TensorIndex rotated =
+      b.pointwise("rotary", {t}, {}, elements, forward * once, backward * once, launches);
+  std::get<MemoryWork>(b.last().backward.front()).launches = wide ? 10 : packed ? launches : 7;
+  if (!packed) takes_singly(b.last(), elements, once, wide);
+  return rotated;
+}
+
 }  // namespace
 
 // Rotary embedding of q or k. Eager frameworks run five kernels that move 20 bytes per 16-bit
@@ -97,25 +123,9 @@ TensorIndex rotate(GraphBuilder& b, TensorIndex t, std::int64_t elements, Rotate
     return b.pointwise("rotary", {t}, {}, elements, once, once, 1);
   if (b.own_code().flash_rotary && b.workload().framework.attention != AttentionKernel::eager)
     return rotated_by_flash(b, t, elements);
-  if (b.workload().framework.rotary_code != RotaryCode::halves) {
-    const bool wide_input = b.bytes_of(t) == 4 * elements;
-    const TensorIndex rotated = b.pointwise("rotary", {t}, {}, elements, once, once, 1);
-    rotate_pairs(b, b.last(), elements, wide_input);
-    return rotated;
-  }
-  const bool packed = b.workload().framework.fused_rotary, key = what == Rotated::key;
-  // In transformers' classes sine and cosine are of the stream's format: beside one of fp32 the
-  // products and their sum are fp32, and autocast copies that to 16 bits for the kernel: 36 bytes
-  // in 6 kernels forward, 54 in 10 backward (calibrate/count_layer_operators.py).
-  const bool wide = b.eager() && b.workload().framework.runs_transformers && !packed &&
-                    b.stream_element() > b.element();
-  const double forward = wide ? 9 : !packed ? 5 : key ? 7 : 2;
-  const double backward = wide ? 13.5 : !packed ? 7 : key ? 7 : 3;
-  const int launches = wide ? 6 : !packed ? 5 : key ? 3 : 2;
+  const bool halves = b.workload().framework.rotary_code == RotaryCode::halves;
   const TensorIndex rotated =
-      b.pointwise("rotary", {t}, {}, elements, forward * once, backward * once, launches);
-  std::get<MemoryWork>(b.last().backward.front()).launches = wide ? 10 : packed ? launches : 7;
-  if (!packed) takes_singly(b.last(), elements, once, wide);
+      halves ? rotated_by_halves(b, t, elements, what) : rotated_by_pairs(b, t, elements);
   if (!b.eager()) issue_as_plain(b.last());
   keep_angles(b, b.last());
   return rotated;

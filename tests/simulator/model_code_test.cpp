@@ -81,9 +81,10 @@ TEST_CASE("an MLP's function that is computed again in backward", "[model_code]"
   CHECK(gelu->backward_temporary.value == 5 * 2 * code_tokens * f);
 }
 
-// A block's two norms: beside x, what is centred and what is divided, 2 h in 16 bits each. One reads
-// and writes 2 + 8 values forward, by 8 kernels, with 4 values a row, and 5 + 16 + 13 backward, by
-// 21, with 7.
+// A block's two norms: beside x, what is centred and what is divided, 2 h in 16 bits each. One
+// reads and writes 2 + 8 values forward, by 8 kernels, with 4 values a row, and 5 + 16 + 13
+// backward, by 21, with 7; the stream's two gradients are added up by one more, of 3. Without a
+// shift an addition of 2 and a sum of 1 are gone, and what the shift is added to.
 TEST_CASE("a LayerNorm by operators keeps two tensors more", "[model_code]") {
   Workload w = eager_workload(gpt(2, h, 8));
   w.model.norms.kind = NormKind::layer;
@@ -102,7 +103,14 @@ TEST_CASE("a LayerNorm by operators keeps two tensors more", "[model_code]") {
     return sum;
   };
   CHECK(total(norm.forward) == std::pair<std::int64_t, int>{2 * code_tokens * (10 * h + 4), 8});
-  CHECK(total(norm.backward) == std::pair<std::int64_t, int>{2 * code_tokens * (34 * h + 7), 21});
+
+  CHECK(total(norm.backward) == std::pair<std::int64_t, int>{2 * code_tokens * (37 * h + 7), 22});
+  w.model.norms.bias = false;
+  const LayerGraph bare = block_graph(w, plan_of(1), {});
+  const Operator& scaled = bare.operators.front();
+  CHECK(total(scaled.forward) == std::pair<std::int64_t, int>{2 * code_tokens * (8 * h + 4), 7});
+  CHECK(total(scaled.backward) == std::pair<std::int64_t, int>{2 * code_tokens * (36 * h + 7), 21});
+  CHECK(scaled.forward_temporary == Bytes(0));
 }
 
 // 8 heads, 256 keys for every token: 4 B of each score less, but under autocast, which has every
@@ -258,6 +266,11 @@ TEST_CASE("rotation of neighbours in pairs", "[model_code]") {
   const std::int64_t n = code_tokens * h;
   w.framework.rotary_code = RotaryCode::pairs;
   CHECK(passes() == std::vector<std::int64_t>{38 * n, 3 * n, 8, 52 * n, 11 * n / 2, 14});
+  // A framework that gathers a row of sines and one of cosines for each token, 8 heads in n, reads
+  // and writes both.
+  w.framework.gathers_angles = true;
+  CHECK(passes() == std::vector<std::int64_t>{38 * n + n, 3 * n, 10, 52 * n, 11 * n / 2, 14});
+  w.framework.gathers_angles = false;
   w.framework.rotary_code = RotaryCode::chosen_pairs;
   w.framework.autocast = true;
   w.model.norms.kind = NormKind::layer;
@@ -267,21 +280,48 @@ TEST_CASE("rotation of neighbours in pairs", "[model_code]") {
   CHECK(passes().at(2) == 1);
 }
 
+TEST_CASE("rotation of neighbours in a framework's kernels is PyTorch's", "[model_code]") {
+  Workload w = eager_workload(llama(2, h, 8, 8, f, 1000));
+  w.framework.kernels = KernelStyle::fused;
+  w.framework.eager_rotary = true;
+  w.framework.rotary_code = RotaryCode::pairs;
+  int found = 0;
+  for (const Operator& op : block_graph(w, plan_of(1), {}).operators)
+    if (op.name == "rotary")
+      for (const auto* pass : {&op.forward, &op.backward})
+        for (const Kernel& k : *pass) {
+          CHECK(std::get<MemoryWork>(k).plain);
+          ++found;
+        }
+  CHECK(found == 2 * 5);  // queries and keys: two kinds of kernel forward and three backward
+}
+
 // Autocast's LayerNorm of 16-bit queries copies n of them to fp32, 2 + 4 bytes one by one, and
 // their gradient back; the stream, which is fp32, is normed as it is.
 TEST_CASE("autocast's norm of heads copies them to fp32", "[model_code]") {
   Workload w = eager_workload(gpt(2, h, 8));
   w.framework.autocast = true;
+  w.framework.pretrain_weights = WeightRecipe::fp32_with_half_compute;
   w.framework.runs_transformers = false;
   w.model.qk_norm = QkNorm::head_dim;
   const std::int64_t n = code_tokens * h;
+  int of_heads = 0, of_stream = 0;
   for (const Operator& op : block_graph(w, plan_of(1), {}).operators) {
+    if (op.name == "attention_norm" || op.name == "mlp_norm") {
+      ++of_stream;
+      CHECK(op.forward.size() == 1);
+      REQUIRE(op.backward.size() == 2);  // its own, and the sum of the stream's two gradients
+      CHECK(std::get<MemoryWork>(op.backward.back()).moved == Bytes(3 * 4 * n));
+    }
     if (op.name != "qk_norm") continue;
+    ++of_heads;
     REQUIRE(op.forward.size() == 2);
     CHECK(std::get<MemoryWork>(op.forward.back()).moved == Bytes(6 * n));
     CHECK(std::get<MemoryWork>(op.forward.back()).singly == n);
     CHECK(std::get<MemoryWork>(op.backward.back()).moved == Bytes(6 * n));
   }
+  CHECK(of_heads == 2);
+  CHECK(of_stream == 2);
 }
 
 // Of 256 x 512 values LayerNorm of PyTorch reads each twice and writes it, 6 bytes in 16 bits;
