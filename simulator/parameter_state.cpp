@@ -272,7 +272,7 @@ PartitionReads partition_reads(const Workload& w, const ParallelPlan& plan) {
   const double gradient = stored_stepped(w).gradient;
   if (!w.framework.norm_in_double || plan.zero_stage < 1 || gradient == 0) return {};
   const bool checked = w.framework.checks_partition && plan.zero_stage < 3;
-  return {16 + (checked ? gradient + 34 : 0), checked ? 10 : 2};
+  return {16 + (checked ? gradient + 34 : 0), checked ? 10 : 2, checked, gradient < 4};
 }
 
 Bytes zeroed_gradients(const Workload& w, const LayerState& state) {

@@ -101,6 +101,8 @@ OptimizerPass optimizer_pass(const Workload& workload);
 struct PartitionReads {
   double bytes_each = 0;
   int kernels_of_each = 0;
+  bool checked = false;  // for infinity and NaN
+  bool narrow = true;    // they are of less than 32 bits
 };
 PartitionReads partition_reads(const Workload& workload, const ParallelPlan& plan);
 // Of these states' gradients, what lies in a buffer that stays: it is zeroed whole in each step,

@@ -34,8 +34,7 @@ Seconds orthogonalization_time(const Workload& w, const ParallelPlan& plan,
       const auto* gemm = std::get_if<GemmWork>(&k);
       if (gemm == nullptr) continue;
       const double each = static_cast<double>(gemm->batch) / (gemm->grouped ? expert_ranks : ranks);
-      const bool stacked = gemm->by_torch || gemm->looped;
-      const auto stack = stacked ? std::max<std::int64_t>(1, std::llround(each)) : 1;
+      const auto stack = stacks_weights(*gemm) ? std::max<std::int64_t>(1, std::llround(each)) : 1;
       time +=
           each / static_cast<double>(stack) * newton_schulz_time(gemm->m, gemm->n, kernels, stack);
     }

@@ -9,6 +9,7 @@
 // norms and residuals are sharded along the sequence, h hidden, a heads / tensor, and so on.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <variant>
@@ -37,6 +38,9 @@ struct GemmWork {
   int operators = 0;         // of PyTorch's own, for each of `batch`; 0: one for all of them
   friend bool operator==(const GemmWork&, const GemmWork&) = default;
 };
+
+// Weights of a group are one tensor of three dimensions, not one for each of its products.
+constexpr bool stacks_weights(const GemmWork& work) { return work.by_torch || work.looped; }
 
 // The gradient of a weight [in, out] from `rows` of inputs and of output gradients.
 inline GemmWork weight_gradient(std::int64_t in, std::int64_t out, std::int64_t rows, DType dtype,
@@ -150,6 +154,17 @@ struct Operator {
     return pass == 0 || forward_alone.empty() ? forward : forward_alone;
   }
 };
+
+// Elements of the largest tensor among the matrices whose gradients an operator makes; 0: none.
+inline std::int64_t largest_matrix(const Operator& op) {
+  std::int64_t most = 0;
+  for (const Kernel& k : op.backward_weight)
+    if (const auto* gemm = std::get_if<GemmWork>(&k)) {
+      const std::int64_t each = std::int64_t{gemm->m} * gemm->n;
+      most = std::max(most, each * (stacks_weights(*gemm) ? gemm->batch : 1));
+    }
+  return most;
+}
 
 // The sides of matrices, added up: what optimizers keep that factor or project a matrix.
 struct MatrixSides {

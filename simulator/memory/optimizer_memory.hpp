@@ -28,6 +28,7 @@ class OptimizerMemory {
         flat_(steps_flat_shard(f_, plan)),
         run_(StageHabits(f_, plan).steps_run && workload.trains_base()),
         plan_(plan),
+        reads_(partition_reads(workload, plan)),
         ledger_(ledger) {
     if (workload.trains_base()) weight_bytes_ = stored_base(workload, true, true).weight;
   }
@@ -124,16 +125,38 @@ class OptimizerMemory {
         }
   }
 
-  // DeepSpeed's ZeRO-1 and 2 until February 2024: x.float().sum() of every gradient tells an
-  // overflow, g.data.double().norm(2) the norm (stage_1_and_2.py, _has_inf_or_nan and
-  // get_grad_norm_direct). The largest one is what the allocator sees.
+  // The largest gradient is what the allocator sees, or at stage 3 this rank's part of it.
+  // DeepSpeed until February 2024: x.float().sum() tells an overflow, g.data.double().norm(2) the
+  // norm (runtime/zero/stage_1_and_2.py, _has_inf_or_nan and get_grad_norm_direct). Since then the
+  // norm is the same, and where PartitionReads has it infinity and NaN are looked for.
   void inspect(const LayerState& total, std::int64_t largest_gradient) {
-    if (!f_.wide_gradient_checks) return;
-    const std::int64_t elements = std::min(largest_gradient, total.stepped_elements);
-    for (const std::int64_t each : {std::int64_t{4}, std::int64_t{8}}) {
-      Holding copy = ledger_.open(each * elements, gradients);
-      ledger_.close(copy);
-    }
+    const bool wide = f_.wide_gradient_checks;
+    if (!wide && reads_.kernels_of_each == 0) return;
+    const int ranks = plan_.zero_stage >= 3 ? plan_.shard_ranks() : 1;
+    const std::int64_t whole = (largest_gradient + ranks - 1) / ranks;
+    const std::int64_t elements = std::min(whole, total.stepped_elements);
+    if (wide)
+      ledger_.touch(4 * elements, gradients);
+    else if (reads_.checked)
+      look_for_infinity(elements);
+    ledger_.touch(8 * elements, gradients);
+  }
+
+  // _has_inf_or_nan (0.19.4): the fp32 copy, a byte each that says NaN, infinity, of which the
+  // absolute value is taken before, and either, and that in fp32: 11 bytes of each element.
+  void look_for_infinity(std::int64_t elements) {
+    std::vector<Holding> held;
+    const auto hold = [&](std::int64_t each) {
+      held.push_back(ledger_.open(each * elements, gradients));
+    };
+    if (reads_.narrow) hold(4);
+    hold(1);
+    Holding absolute = ledger_.open(4 * elements, gradients);
+    hold(1);
+    ledger_.close(absolute);
+    hold(1);
+    hold(4);
+    for (Holding& h : held) ledger_.close(h);
   }
 
   // ZeRO-3 steps one sub-group of 1e9 elements after the other (DeepSpeed 0.15.4
@@ -165,7 +188,7 @@ class OptimizerMemory {
       for (const LayerHoldings& h : chunk) open_layer(h, moments, category, to);
   }
 
-  // One list of roots. Where blocks' matrices are orthogonalised, AdamW steps the tables alone, and
+  // One list of roots. Where blocks' matrices are orthogonalised, AdamW steps the ends alone, and
   // of the blocks norms and biases, which are too small to be seen.
   void open_roots(const std::vector<std::vector<LayerHoldings>>& layers, const LayerState& total,
                   std::vector<Holding>& to) {
@@ -173,7 +196,7 @@ class OptimizerMemory {
       return open_states(layers, total, 1, temporaries, to);
     for (const auto& chunk : layers)
       for (const LayerHoldings& h : chunk)
-        if (h.graph->parameters.table > 0) open_layer(h, 1, temporaries, to);
+        if (at_an_end(h.role)) open_layer(h, 1, temporaries, to);
   }
 
   // A matrix at a time: its update as wide as the weight, 16 bits of it and the next iterate, also
@@ -182,9 +205,8 @@ class OptimizerMemory {
     std::int64_t most = 0;
     for (const auto& chunk : layers)
       for (const LayerHoldings& h : chunk)
-        if (h.graph->parameters.table == 0)
-          for (const Operator& op : h.graph->operators)
-            most = std::max(most, op.weight_gradient_elements);
+        if (h.role == LayerRole::block)
+          for (const Operator& op : h.graph->operators) most = std::max(most, largest_matrix(op));
     return (weight_bytes_ < 4 ? 6 : 8) * most;
   }
 
@@ -229,6 +251,7 @@ class OptimizerMemory {
   double weight_bytes_ = 4;  // of each weight that is stepped
   const bool flat_, run_;
   const ParallelPlan& plan_;
+  const PartitionReads reads_;
   MemoryLedger& ledger_;
   BackwardStep backward_{ledger_};
   std::vector<Holding> states_;

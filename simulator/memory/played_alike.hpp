@@ -30,7 +30,8 @@ inline bool settled_alike(const Framework& a, const Framework& b) {
          a.gradient_copy_while_accumulating == b.gradient_copy_while_accumulating &&
          a.recasts_tables == b.recasts_tables &&
          a.fp32_gradient_at_step == b.fp32_gradient_at_step &&
-         a.wide_gradient_checks == b.wide_gradient_checks;
+         a.wide_gradient_checks == b.wide_gradient_checks &&
+         a.checks_partition == b.checks_partition;
 }
 
 // REQUIRES the same question in the same framework, but for the cards.

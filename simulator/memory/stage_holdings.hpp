@@ -90,6 +90,7 @@ struct InFlight {
 struct LayerHoldings {
   LayerState state;
   const LayerGraph* graph = nullptr;
+  LayerRole role = LayerRole::block;
   StoredParameter trained;  // how each parameter that has a gradient is stored
   Holding gathered;         // unsharded weights
   Holding buffer;           // the all-gather's output before it is copied out

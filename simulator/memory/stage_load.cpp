@@ -20,6 +20,7 @@ void StagePlayer::load_chunk(std::size_t c) {
     LayerHoldings h;
     h.state = state;
     h.graph = &d->graph;
+    h.role = d->role;
     h.trained = stored_where_trained(w_, *d);
     total_ += h.state;
     if (!plan_.offload.parameters) {

@@ -179,7 +179,7 @@ TEST_CASE("Formats of 16 bits that are played alike leave the same in memory", "
       ++(said ? alike : unlike);
       if (!said) continue;
       INFO(row.id << ' ' << shardwise::row(method).name);
-      for (const int zero : {0, 3}) {
+      for (const int zero : {0, 2, 3}) {
         ParallelPlan plan = plan_of(2);
         plan.zero_stage = zero;
         plan.microbatches = 2;

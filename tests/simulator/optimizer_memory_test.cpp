@@ -2,7 +2,11 @@
 #include "simulator/memory/optimizer_memory.hpp"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
+#include "simulator/model_partition.hpp"
+#include "simulator/pipeline_schedule.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/sample_workload.hpp"
 
@@ -50,6 +54,32 @@ TEST_CASE("Overflow and norm are read off wide copies", "[optimizer_memory]") {
   CHECK(whole.ledger.allocated() == Bytes(0));
   // The fp32 copy of 12 MiB and the fp64 copy of 24 MiB are blocks of their own.
   CHECK(whole.ledger.peak().reserved == Bytes(36 * mi));
+}
+
+// The norm of 2 Mi elements copies them to fp64, 16 MiB; at stage 3 over two ranks half of them.
+// Looked at for infinity and NaN they are in fp32 (8 MiB), a byte says NaN, infinity and either
+// (2 MiB each), and that is fp32 again (8): 22 MiB, or 14 of gradients that are fp32. Where older
+// checks read x.float() alone, 8 and 16 MiB.
+TEST_CASE("ZeRO's norm and its search for NaN hold copies of a gradient", "[optimizer_memory]") {
+  const auto peak = [](int stage, bool checks, DType format = DType::bf16, bool older = false) {
+    Step step;
+    step.plan = plan_of(2);
+    step.plan.zero_stage = stage;
+    step.framework.norm_in_double = true;
+    step.framework.checks_partition = checks;
+    step.framework.gradient_dtype = format;
+    step.framework.wide_gradient_checks = older;
+    step.total.stepped_elements = 8 * mi;
+    step.run(2 * mi);
+    CHECK(step.ledger.allocated() == Bytes(0));
+    return step.ledger.peak().allocated;
+  };
+  CHECK(peak(0, true) == Bytes(0));
+  CHECK(peak(1, false) == Bytes(16 * mi));
+  CHECK(peak(2, true) == Bytes(22 * mi));
+  CHECK(peak(2, true, DType::fp32) == Bytes(16 * mi));
+  CHECK(peak(3, true) == Bytes(8 * mi));
+  CHECK(peak(2, true, DType::bf16, true) == Bytes(16 * mi));
 }
 
 // Four gradients of 2 Mi elements in 16 bits over two ranks: this one keeps two (8 MiB), flattens
@@ -172,22 +202,26 @@ TEST_CASE("foreach kernels of PyTorch 2.0 hold two lists", "[optimizer_memory]")
 
 // A block's matrix has one momentum, a table AdamW's two, all in fp32. Tables of 2 Mi elements have
 // a list of roots, 8 MiB, beside 1 and 16 MiB of states; a matrix of 4 Mi is stepped alone, by
-// 4 + 2 + 2 bytes of each element, 32 MiB beside 16 and 8.
+// 4 + 2 + 2 bytes of each element, 32 MiB beside 16 and 8. Four experts of 1 Mi each are matrices
+// of their own, 8 MiB; for PyTorch's grouped product they are one tensor.
 TEST_CASE("Muon steps a matrix at a time, and AdamW the tables", "[optimizer_memory]") {
-  const auto peak = [](std::int64_t matrix, std::int64_t table) {
+  const auto peak = [](std::int64_t matrix, std::int64_t table, int experts, bool stacked) {
     Step step;
     step.workload.framework.pretrain_weights = WeightRecipe::fp32;
     step.framework.fused_optimizer = false;
     step.workload.step_with(*optimizer_named("muon"));
     LayerGraph tables;
-    tables.parameters.table = table;
     tables.operators.resize(1);
     tables.operators[0].weight_gradient_elements = table;
     step.graph.operators.resize(1);
+    GemmWork product = weight_gradient(512, matrix / experts / 512, 1, DType::bf16, experts);
+    product.by_torch = stacked;
+    step.graph.operators[0].backward_weight = {product};
     step.graph.operators[0].weight_gradient_elements = matrix;
     for (const bool ends : {false, true}) {
       LayerHoldings layer;
       layer.graph = ends ? &tables : &step.graph;
+      if (ends) layer.role = LayerRole::embedding;
       layer.state.optimizer = ends ? 8 * table : 4 * matrix;
       step.total.optimizer += layer.state.optimizer;
       step.layers.front().push_back(std::move(layer));
@@ -195,8 +229,38 @@ TEST_CASE("Muon steps a matrix at a time, and AdamW the tables", "[optimizer_mem
     step.run(std::max(matrix, table));
     return step.ledger.peak().allocated;
   };
-  CHECK(peak(mi / 4, 2 * mi) == Bytes((1 + 16 + 8) * mi));
-  CHECK(peak(4 * mi, mi) == Bytes((16 + 8 + 32) * mi));
+  CHECK(peak(mi / 4, 2 * mi, 1, false) == Bytes((1 + 16 + 8) * mi));
+  CHECK(peak(4 * mi, mi, 1, false) == Bytes((16 + 8 + 32) * mi));
+  CHECK(peak(4 * mi, mi, 4, false) == Bytes((16 + 8 + 8) * mi));
+  CHECK(peak(4 * mi, mi, 4, true) == Bytes((16 + 8 + 32) * mi));
+}
+
+// Tables of 10,240 x 128, which no model narrows, beside matrices of 128 x 256 at most: the roots
+// of one that is a head too, or of both, 4 bytes for each element, are more than any update.
+TEST_CASE("Embedding and head are no matrices for Muon", "[optimizer_memory]") {
+  for (const bool tied : {true, false}) {
+    Step step;
+    Workload& w = step.workload;
+    w.model = llama(2, 128, 2, 2, 256, 10'240);
+    w.model.tied_embeddings = tied;
+    w.framework.pretrain_weights = WeightRecipe::fp32;
+    w.framework.fused_optimizer = false;
+    w.step_with(*optimizer_named("muon"));
+    const ModelPartition parts =
+        partition_weights(w, step.plan, *find_pipeline_schedule(step.plan.schedule_row()));
+    for (const ChunkLayer& of : parts.stages.front().front().layers) {
+      LayerHoldings layer;
+      layer.graph = &of.definition->graph;
+      layer.role = of.definition->role;
+      layer.state = layer_state(w, step.plan, layer.graph->parameters, of.definition->trainable);
+      step.total += layer.state;
+      step.layers.front().push_back(std::move(layer));
+    }
+    REQUIRE(step.layers.front().size() == 4);
+    step.run(10'240 * 128);
+    const Bytes above = step.ledger.peak().allocated - step.ledger.allocated();
+    CHECK(gib(above) == Approx(gib(Bytes((tied ? 4 : 8) * 10'240 * 128))).epsilon(0.002));
+  }
 }
 
 // Moments of 8 MiB each; beside them the root and the quotient of it: of the flat tensor 8 MiB
