@@ -297,9 +297,8 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
   w.framework.writes_grouped_attention_out =
       w.framework.writes_grouped_attention_out &&
       stated(c, &PhraseReading::writes_grouped_attention_out).value_or(true);
-  w.framework.attends_by_operators =
-      w.framework.attends_by_operators ||
-      stated(c, &PhraseReading::attends_by_operators).value_or(false);
+  if (stated(c, &PhraseReading::attends_by_operators).value_or(false))
+    w.framework.attends_by_operators = true;
   w.framework.loss_upcasts =
       stated(c, &PhraseReading::upcasts_logits).value_or(w.framework.loss_upcasts);
   w.framework.casts_grouped_products = stated(c, &PhraseReading::casts_grouped_products)
