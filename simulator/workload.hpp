@@ -18,8 +18,9 @@ namespace shardwise {
 
 // Standard deviation of the tokens of a trained router's experts on real text, over their mean: the
 // mean of the Gini coefficients on wikitext of DeepSeek-MoE-16B (0.105), Nemotron-30B (0.150),
-// DeepSeek-V2-Lite and Qwen3.5-35B ("above 0.24", taken as 0.24) in the abstract of arXiv 2605.20982,
-// times the root of pi, as of normal draws. Its fifth mixture, Qwen3-30B, is "intermediate".
+// DeepSeek-V2-Lite and Qwen3.5-35B ("above 0.24", taken as 0.24), as the abstract of arXiv
+// 2605.20982 has them, times the root of pi, as of normal draws. Its fifth mixture, Qwen3-30B, is
+// "intermediate".
 constexpr double trained_expert_spread = 0.33;
 
 struct Workload {
