@@ -142,7 +142,7 @@ TensorIndex GraphBuilder::add_adapter(std::string_view name, TensorIndex x, Tens
     if (quantized) {
       Operator unpacked;
       add_dequantization(unpacked, in * out);
-      down.forward.push_back(unpacked.forward.front());
+      down.forward.insert(down.forward.end(), unpacked.forward.begin(), unpacked.forward.end());
     }
     add_column_norms(down, weighed);
   }

@@ -1,5 +1,5 @@
 // What makes 16 bits of quantised weights before a product reads them.
-#include <algorithm>
+#include <vector>
 
 #include "simulator/graphs/graph_builder.hpp"
 #include "simulator/parameter_state.hpp"
@@ -7,14 +7,37 @@
 namespace shardwise {
 namespace {
 
-// Bytes read to dequantise one 4-bit weight: codes, absmax and its nested form
-// (bitsandbytes/functional.py:1052-1070). What is written is as wide as the product reads it.
-constexpr double quantized_traffic = 0.6;
-
 std::int64_t unpacking_cycles(const Workload& w) {
   const Quantization base = w.adapter.base;
   const bool four_bits = base == Quantization::nf4 || base == Quantization::nf4_double;
   return four_bits ? lane_cycles(w.framework.four_bit_unpacking) : 0;
+}
+
+// Bytes for a constant that is quantised itself: a kernel reads its code and a share of the 4 for
+// every 256 of them, and writes 4; another adds their mean in place.
+constexpr double nested_traffic = 1 + 4.0 / 256 + 4 + 4 + 4;
+constexpr double weights_per_constant = 64;
+
+// What makes `elements` of `width` bytes, each launched so many times. Of 4 bits that is a kernel
+// which reads codes and fp32 constants, and two before it where those have to be made first
+// (bitsandbytes/functional.py @01327aa011, dequantize_4bit).
+std::vector<MemoryWork> unpacking_kernels(const Workload& w, std::int64_t elements, int width,
+                                          int times) {
+  const Quantization base = w.adapter.base;
+  const bool nested = base == Quantization::nf4_double;
+  const bool four_bits = nested || base == Quantization::nf4;
+  const double stored = row(nested ? Quantization::nf4 : base).bytes_per_weight;
+  const double n = as_double(elements);
+  std::vector<MemoryWork> kernels;
+  if (nested) kernels.push_back(traffic(nested_traffic / weights_per_constant * n, 2 * times));
+  kernels.push_back(traffic((stored + width) * n, (four_bits ? 1 : 2) * times));
+  kernels.back().lane_cycles = unpacking_cycles(w) * elements;
+  return kernels;
+}
+
+void unpack_first(Operator& op, const std::vector<MemoryWork>& kernels) {
+  op.forward.insert(op.forward.begin(), kernels.begin(), kernels.end());
+  op.backward.insert(op.backward.begin(), kernels.begin(), kernels.end());
 }
 
 // Bytes for GPTQ, which AutoGPTQ unpacks by PyTorch operators where more than 128 tokens are
@@ -30,11 +53,7 @@ constexpr std::int64_t gptq_temporary = 3;
 
 void GraphBuilder::add_dequantization(Operator& op, std::int64_t elements) const {
   const int width = follows_input_ ? 4 : 2;
-  const double stored = std::max(quantized_traffic, row(workload_.adapter.base).bytes_per_weight);
-  MemoryWork unpack = traffic((stored + width) * as_double(elements), 2);
-  unpack.lane_cycles = unpacking_cycles(workload_) * elements;
-  op.forward.insert(op.forward.begin(), unpack);
-  op.backward.insert(op.backward.begin(), unpack);
+  unpack_first(op, unpacking_kernels(workload_, elements, width, 1));
   const Bytes copies(width * elements * workload_.framework.dequantized_copies);
   op.forward_temporary += copies;
   op.backward_temporary += copies;
@@ -62,13 +81,9 @@ void GraphBuilder::dequantize_experts(Operator& op, std::int64_t elements,
   const Quantization base = workload_.adapter.base;
   if (!workload_.freezes_quantized() || !is_bitsandbytes(base) || leaves_experts_whole(workload_))
     return;
-  const double stored = std::max(quantized_traffic, row(base).bytes_per_weight);
-  MemoryWork unpack = traffic((stored + 2) * as_double(elements), 2 * static_cast<int>(experts));
-  unpack.lane_cycles = unpacking_cycles(workload_) * elements;
-  op.forward.insert(op.forward.begin(), unpack);
-  op.backward.insert(op.backward.begin(), unpack);
-  const bool whole = workload_.framework.dequantizes_experts_at_once;
-  const Bytes copy(2 * elements / (whole ? 1 : experts) * workload_.framework.dequantized_copies);
+  const std::int64_t parts = workload_.framework.dequantizes_experts_at_once ? 1 : experts;
+  unpack_first(op, unpacking_kernels(workload_, elements, 2, static_cast<int>(parts)));
+  const Bytes copy(2 * elements / parts * workload_.framework.dequantized_copies);
   op.forward_temporary += copy;
   op.backward_temporary += copy;
   op.temporary_category = MemoryCategory::quantization;

@@ -98,3 +98,38 @@ TEST_CASE("unpacking 4 bits computes", "[product_format]") {
   CHECK(cycles(Quantization::nf4, FourBitUnpacking::traffic) == 0);
   CHECK(cycles(Quantization::int8, FourBitUnpacking::branches) == 0);
 }
+
+// Seven linears in both passes. A kernel each reads half a byte of a weight and 4 for every 64, and
+// writes 2 of each. Constants in 8 bits are made fp32 by a kernel that reads 1 byte, and 4 for
+// every 256 of them, and writes 4; another reads and writes those.
+TEST_CASE("constants of 4 bits that are quantised take two kernels more", "[product_format]") {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
+  w.method = Method::qlora;
+  w.framework.four_bit_unpacking = FourBitUnpacking::lookup;
+  struct Sum {
+    std::int64_t bytes = 0, unpacked = 0;
+    int launches = 0, unpacking = 0;
+  };
+  const auto of = [&](Quantization base) {
+    w.adapter.base = base;
+    Sum sum;
+    for (const Operator& op : block_graph(w, plan_of(1), {}).operators)
+      for (const auto* pass : {&op.forward, &op.backward})
+        for (const Kernel& k : *pass)
+          if (const auto* memory = std::get_if<MemoryWork>(&k)) {
+            sum.bytes += memory->moved.value;
+            sum.launches += memory->launches;
+            if (memory->lane_cycles == 0) continue;
+            sum.unpacked += memory->moved.value;
+            sum.unpacking += memory->launches;
+          }
+    return sum;
+  };
+  const std::int64_t weights = 512 * (2 * 512 + 2 * 256 + 3 * 1408), constants = weights / 64;
+  const Sum once = of(Quantization::nf4), twice = of(Quantization::nf4_double);
+  CHECK(once.unpacked == 2 * (weights / 2 + 4 * constants + 2 * weights));
+  CHECK(once.unpacking == 2 * 7);
+  CHECK(twice.unpacked == once.unpacked);
+  CHECK(twice.bytes - once.bytes == 2 * (constants * (1 + 4 + 8) + constants / 256 * 4));
+  CHECK(twice.launches - once.launches == 2 * 7 * 2);
+}
