@@ -6,8 +6,6 @@
 
 namespace shardwise {
 
-constexpr std::size_t expert_in_key = 7;  // and behind it the ranks that cut an expert
-
 template <class Value, class Make>
 std::shared_ptr<const Value> KnownLayers::found(std::map<Key, std::shared_ptr<const Value>>& known,
                                                 const Key& key, const Make& make) {
@@ -41,15 +39,15 @@ std::shared_ptr<const BoundLayers> KnownLayers::layers_under(const BoundSite& at
                                                              const ParallelPlan& p,
                                                              const Key& key) {
   Key under_policy = key;
-  std::get<expert_in_key>(under_policy) = std::get<expert_in_key + 1>(under_policy) = 0;
+  under_policy.expert = under_policy.expert_tensor = 0;
   Key under_any = under_policy;
-  std::get<std::string>(under_any).clear();
+  under_any.recompute.clear();
   const bool shares = at.workload.model.moe.has_value();
   const auto [known, is_new] = apart_of(shares ? under_policy : under_any, under_any);
   LayersApart apart;
   auto made = std::make_shared<const BoundLayers>(
-      at.workload, p, at.cluster, at.profile, at.collectives, std::get<std::string>(key),
-      LentToLayers{known.get(), &kernels_of(at, p, std::get<0>(key)), is_new ? &apart : nullptr});
+      at.workload, p, at.cluster, at.profile, at.collectives, key.recompute,
+      LentToLayers{known.get(), &kernels_of(at, p, key.site), is_new ? &apart : nullptr});
   if (!is_new) return made;
   auto ends = std::make_shared<LayersApart>();
   for (std::size_t i = 0; i < apart.bounds.size(); ++i)
@@ -79,7 +77,7 @@ std::shared_ptr<const LayerBounds> KnownLayers::of(std::size_t site, const Bound
                 p.recompute};
   const auto under = [&](const std::string& policy) {
     Key of_layers = key;
-    std::get<std::string>(of_layers) = policy;
+    of_layers.recompute = policy;
     return found(layers_, of_layers, [&] { return layers_under(at, p, of_layers); });
   };
   return found(known_, key, [&] {

@@ -5,11 +5,11 @@
 // offloads nothing.
 #pragma once
 
+#include <compare>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -27,8 +27,21 @@ class KnownLayers {
                                         const ParallelPlan& plan);
 
  private:
-  using Key = std::tuple<std::size_t, const Workload*, SeenSharding, int, bool, int, ContextKind,
-                         int, int, int, int, bool, std::string>;
+  // All that the bounds of a layer depend on.
+  struct Key {
+    std::size_t site = 0;
+    const Workload* workload = nullptr;
+    SeenSharding sharding;
+    int tensor = 1;
+    bool sequence_parallel = false;
+    int context = 1;
+    ContextKind context_kind{};
+    int expert = 1, expert_tensor = 1;
+    int microbatch = 1, microbatches = 1;
+    bool async_tensor = false;
+    std::string recompute;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
 
   template <class Value, class Make>
   std::shared_ptr<const Value> found(std::map<Key, std::shared_ptr<const Value>>& known,

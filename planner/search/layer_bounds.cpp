@@ -156,10 +156,6 @@ std::vector<RunBound> least_first(const std::vector<RunBound>& sums,
   return list;
 }
 
-}  // namespace
-
-namespace {
-
 // The place of one of them; nothing where it is none.
 std::optional<std::size_t> place_of(const LayerDefinition& d,
                                     const std::deque<LayerDefinition>& all) {

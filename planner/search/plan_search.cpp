@@ -1,6 +1,7 @@
 #include "planner/search/plan_search.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <optional>
 #include <set>
@@ -18,8 +19,18 @@
 
 namespace shardwise {
 
+namespace {
+
+std::uint64_t next_site_id() {
+  static std::atomic<std::uint64_t> made{0};
+  return ++made;
+}
+
+}  // namespace
+
 SearchSite::SearchSite(const ResolvedRequest& r, Method method, const Cluster& where)
-    : cluster(where),
+    : id(next_site_id()),
+      cluster(where),
       without_zero(choose_workload(r, method, cluster, 0).workload),
       with_zero(choose_workload(r, method, cluster, 1).workload),
       notes(choose_workload(r, method, cluster, 0).notes),

@@ -45,6 +45,7 @@ struct SearchSite {
   SearchSite(const SearchSite&) = delete;
   SearchSite& operator=(const SearchSite&) = delete;
 
+  std::uint64_t id;  // no other site of the process has it, nor one that comes to lie where it lay
   Cluster cluster;
   Workload without_zero, with_zero;
   std::vector<std::string> notes;
@@ -53,7 +54,7 @@ struct SearchSite {
 };
 
 struct SearchResult;
-struct SearchKnown;  // search_known.hpp
+class SearchKnown;  // search_known.hpp
 
 // Why a framework cannot be told a plan; nothing where it can. Empty: any plan.
 using PlanRefusal = std::function<std::optional<std::string>(const Question&)>;
@@ -75,7 +76,7 @@ struct SearchWish {
   // Whether there is a plan at all is what is asked: what is refused is left out before it is
   // bounded, and nothing is counted of it.
   bool only_whether = false;
-  // Found by searches before; REQUIRES that they were on the same sites. Empty: nothing is known.
+  // Found by searches before. Empty, or of other sites or another profile: nothing is known.
   std::shared_ptr<SearchKnown> known;
 };
 

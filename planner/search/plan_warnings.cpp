@@ -133,7 +133,6 @@ std::vector<std::string> plan_warnings(const ResolvedRequest& request, const Sea
     SearchWish fastest = wish;
     fastest.objective = objective_named("time");
     fastest.top = 1;
-    fastest.known = nullptr;  // of other sites
     const SearchResult found = search_plans({&on_part}, profile, fastest);
     if (found.best.empty()) return std::nullopt;
     return found.best.front().forecast.step_time.expected;

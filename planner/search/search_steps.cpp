@@ -28,7 +28,7 @@ SearchSteps::SearchSteps(const std::vector<const SearchSite*>& sites, const Prof
       profile_(profile),
       wish_(wish),
       refused_(wish.refused),
-      known_(wish.known ? wish.known : std::make_shared<SearchKnown>(sites, profile)) {}
+      known_(known_on(sites, profile, wish.known)) {}
 
 void SearchSteps::refuse_also(PlanRefusal refusal) {
   refused_since_ = std::move(refusal);

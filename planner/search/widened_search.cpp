@@ -7,7 +7,7 @@ namespace shardwise {
 SearchResult widened_search(const std::vector<const SearchSite*>& sites, const Profile& profile,
                             SearchWish& search) {
   const bool tight_wanted = search.allow_tight;
-  if (!search.known) search.known = std::make_shared<SearchKnown>(sites, profile);
+  search.known = known_on(sites, profile, search.known);
   for (;;) {
     SearchResult found = search_plans(sites, profile, search);
     if (!found.best.empty()) return found;

@@ -1,12 +1,10 @@
 #include "planner/search/plan_search.hpp"
 
 #include <algorithm>
-#include <set>
 
 #include "planner/answers/plan_answer.hpp"
 #include "planner/launch/launch_target.hpp"
 #include "planner/on_all_cores.hpp"
-#include "planner/search/known_layers.hpp"
 #include "planner/search/pipeline_sketch.hpp"
 #include "planner/search/plan_bounds.hpp"
 #include "tests/catch.hpp"
@@ -247,56 +245,6 @@ TEST_CASE("no bound is above the forecast", "[search]") {
   }
   INFO(offloaded);
   CHECK(offloaded > 500);
-}
-
-// Bounds that were found for another plan, of other ZeRO stages and offloads, and of layers without
-// experts for one that shares experts out otherwise, are those that this plan's own layers have, to
-// the last bit.
-TEST_CASE("layers that are alike have the bounds that are known", "[search]") {
-  std::mt19937 random(13);
-  int asked = 0, found = 0;
-  while (asked < 1500) {
-    const SmallProblem problem = small_problem(random);
-    const SearchSite site(problem.request, problem.request.methods.front(),
-                          problem.request.clusters.front());
-    const CollectiveModel collectives(site.cluster, profile().links);
-    KnownLayers known;
-    std::set<const LayerBounds*> distinct;
-    for (const PlanPoint& point : site.space.outer_points()) {
-      ParallelPlan p = site.space.layers_of(point);
-      const BoundSite at{site.space.workload(p), site.cluster, profile(), collectives};
-      p.recompute = "full";  // whose ends the others share
-      known.of(0, at, p);
-      p.recompute = *problem.request.asked.recompute;
-      const LayerBounds own(at.workload, p, site.cluster, profile(), collectives);
-      const auto shared = known.of(0, at, p);
-      INFO(problem.told << ": " << whole_text(p));
-      ++asked;
-      found += !distinct.insert(shared.get()).second;
-      REQUIRE(shared->blocks() == own.blocks());
-      const LayerBounds::Chunk chunk{own.blocks() / 3, own.blocks() / 2, true, false};
-      const auto same = [](const RunBound& a, const RunBound& b) {
-        return a.forward == b.forward && a.backward == b.backward && a.saved == b.saved &&
-               a.rise == b.rise && a.host == b.host;
-      };
-      CHECK(same(shared->whole(), own.whole()));
-      CHECK(same(shared->run(chunk), own.run(chunk)));
-      CHECK(same(shared->least(own.blocks() / 2, 2, 1), own.least(own.blocks() / 2, 2, 1)));
-      CHECK(shared->least_saved() == own.least_saved());
-      CHECK(shared->head_time() == own.head_time());
-      CHECK(shared->embedding_time() == own.embedding_time());
-      CHECK(shared->kinds().size() == own.kinds().size());
-      const LayerTimes* times = shared->times(at.workload, p, site.cluster, profile(), collectives);
-      if (times == nullptr) continue;
-      const CostModel cost(at.workload, p, site.cluster, profile());
-      for (const LayerTimes::One& one : times->layers) {
-        const KernelModel kernels(site.cluster.groups[one.group].gpu, profile(),
-                                  attention_choice(at.workload, p));
-        CHECK(cost.layer_time(*one.definition, kernels) == one.time);
-      }
-    }
-  }
-  CHECK(4 * found > asked);  // or little is tested: FSDP has two ZeRO stages beside none
 }
 
 // What a sketch takes from the first 2p microbatches of a pipeline holds for all of them.
