@@ -1,6 +1,7 @@
 #include "planner/validation/plan_groups.hpp"
 
 #include <map>
+#include <type_traits>
 #include <utility>
 
 #include "planner/validation/median.hpp"
@@ -21,6 +22,8 @@ class Key {
   Key& operator<<(std::int64_t n) { return *this << std::to_string(n); }
   Key& operator<<(double n) { return *this << std::to_string(n); }
   Key& operator<<(Bytes b) { return *this << b.value; }
+  template <class E>
+  requires std::is_enum_v<E> Key& operator<<(E word) { return *this << static_cast<int>(word); }
   template <class T>
   Key& operator<<(const std::optional<T>& member) {
     return member ? *this << *member : *this << std::string();
@@ -38,8 +41,11 @@ class Key {
 
 void add_model(const RunModel& m, Key& key) {
   key << m.name << m.hf_id << m.layers << m.hidden << m.heads << m.kv_heads << m.head_dim << m.ffn
-      << m.vocab << m.gated_mlp << m.tied_embeddings << m.value_embeddings << m.narrow_tables;
-  if (m.mla) key << m.mla->q_lora_rank << m.mla->kv_lora_rank << m.mla->v_head_dim;
+      << m.vocab << m.gated_mlp << m.tied_embeddings << m.value_embeddings << m.narrow_tables
+      << m.position << m.norm << m.qk_norm << m.biases << m.mla.has_value() << m.moe.has_value();
+  if (const auto& a = m.mla)
+    key << a->q_lora_rank << a->kv_lora_rank << a->qk_nope_head_dim << a->qk_rope_head_dim
+        << a->v_head_dim;
   if (const auto& e = m.moe)
     key << e->experts << e->top_k << e->expert_ffn << e->shared_experts << e->dense_layers;
 }
@@ -54,7 +60,7 @@ void add_training(const RunTraining& t, Key& key) {
       << t.optimizer << t.fused_optimizer << t.dropout << t.framework << t.objective << t.lora_rank
       << t.lora_dropout << t.lora_targets << t.trainable_params << t.quantize << t.double_quant
       << t.compute_dtype << t.flash_attention << t.compile << t.compile_loss << t.liger_kernel
-      << t.packing << t.plugins;
+      << t.packing << t.plugins << t.loss_slice_tokens;
 }
 
 std::string size_key(const RunRecord& run) {
