@@ -29,13 +29,24 @@ RunModel::Experts read_run_experts(RunFields r) {
   return moe;
 }
 
-// None where a width is missing.
+// All widths are needed but that of queries, which may be projected plainly: the first that is
+// missing is a problem of the record.
 std::optional<LatentAttention> read_run_latent(RunFields r) {
-  const auto kv = r.count("kv_lora_rank"), nope = r.count("qk_nope_head_dim");
-  const auto rope = r.count("qk_rope_head_dim"), value = r.count("v_head_dim");
-  const auto q = r.count("q_lora_rank");
-  if (!kv || !nope || !rope || !value) return std::nullopt;
-  return LatentAttention{q, *kv, *nope, *rope, *value};
+  LatentAttention mla;
+  mla.q_lora_rank = r.count("q_lora_rank");
+  const char* missing = nullptr;
+  const auto width = [&](const char* key) {
+    const auto told = r.count(key);
+    if (!told && missing == nullptr) missing = key;
+    return told.value_or(0);
+  };
+  mla.kv_lora_rank = width("kv_lora_rank");
+  mla.qk_nope_head_dim = width("qk_nope_head_dim");
+  mla.qk_rope_head_dim = width("qk_rope_head_dim");
+  mla.v_head_dim = width("v_head_dim");
+  if (missing == nullptr) return mla;
+  r.reader().problem(missing, "a whole number from 1, as latent attention has one");
+  return std::nullopt;
 }
 
 // Where a record is being read: its problems make it malformed, its notes tell what was not read.

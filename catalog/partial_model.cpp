@@ -152,7 +152,14 @@ void fill_ffn(const PartialModel& partial, Transformer& m, Assumptions& assumed)
 // Head width: stated, kept from the base while hidden and heads are the base's, else the quotient.
 void settle_head_dim(const PartialModel& partial, bool keeps_base, Transformer& m,
                      Problems& problems) {
-  if (partial.head_dim) {
+  if (partial.mla) {
+    m.head_dim = partial.mla->qk_nope_head_dim + partial.mla->qk_rope_head_dim;
+    if (partial.head_dim.value_or(m.head_dim) != m.head_dim)
+      problems.push_back({ProblemKind::file, partial.name,
+                          "head_dim: expected " + std::to_string(m.head_dim) +
+                              ", the sum of qk_nope_head_dim and qk_rope_head_dim, found " +
+                              std::to_string(*partial.head_dim)});
+  } else if (partial.head_dim) {
     m.head_dim = *partial.head_dim;
   } else if (!keeps_base && m.heads > 0) {
     if (m.hidden % m.heads != 0)
@@ -219,6 +226,9 @@ void put_parts(const PartialModel& partial, Transformer& m) {
   if (partial.biases)
     m.biases.qkv = m.biases.o = m.biases.mlp = m.biases.experts = m.norms.bias = *partial.biases;
   m.norms.bias = m.norms.bias && m.norms.kind == NormKind::layer;
+  if (!partial.mla) return;
+  m.mla = partial.mla;
+  m.kv_heads = m.heads;
 }
 
 // Fewer layers than are told one by one are the first ones.

@@ -38,6 +38,7 @@ struct PartialModel {
   std::optional<QkNorm> qk_norm;
   std::optional<bool> biases;  // of all linears but router and head, and of norms that can have one
   std::optional<PartialExperts> moe;
+  std::optional<LatentAttention> mla;  // head_dim is then the sum of both parts of a query's head
 };
 
 // Problems (of kind `file`, at `partial.name`) where layers or hidden are missing and the name is

@@ -41,7 +41,7 @@ struct RunModel {
     std::optional<int> expert_ffn, shared_experts, dense_layers;
   };
   std::optional<Experts> moe;
-  std::optional<LatentAttention> mla;  // of a model that the catalog does not have
+  std::optional<LatentAttention> mla;  // head_dim is that of queries, or left out
 };
 
 struct RunHardware {

@@ -65,6 +65,7 @@ PartialModel partial_model(const ReplayContext& c, const Framework& framework, i
   p.qk_norm = m.qk_norm;
   p.biases = m.biases;
   p.moe = experts(m.moe);
+  p.mla = m.mla;
   return p;
 }
 
@@ -97,7 +98,6 @@ Part<Transformer> replay_model(const ReplayContext& c, const Framework& framewor
     model->value_embeddings =
         ValueEmbeddings{std::min(*c.run.model.value_embeddings, model->layers)};
   model->narrow_tables = model->narrow_tables || c.run.model.narrow_tables;
-  if (c.run.model.mla) model->mla = c.run.model.mla;
   if (stated(c, &PhraseReading::fused_activation).value_or(false))
     model->code.mlp = MlpFunction::keeps_input;
   write_as_stated(c, framework, model->code);
