@@ -189,7 +189,8 @@ void read_hardware(JsonReader& r, Reading& out) {
   });
   read_rows(r, "networks", out.networks, read_network_reading);
   read_rows(r, "links", out.links, [](JsonReader& e) {
-    return LinkReading{e.text("text"), e.choice("link", intra_link_names)};
+    return LinkReading{e.text("text"), e.choice("link", intra_link_names),
+                       e.maybe_flag("where_unlinked").value_or(false)};
   });
   read_rows(r, "lanes", out.lanes, [](JsonReader& e) {
     return LaneReading{e.text("text"), e.integer("lanes", 1, 16)};

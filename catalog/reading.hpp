@@ -39,6 +39,7 @@ struct NetworkReading {
 struct LinkReading {
   std::string text;
   IntraLink link = IntraLink::pcie_host;
+  bool where_unlinked = false;  // only of cards that can have NVLink and whose usual board has none
 };
 struct LaneReading {
   std::string text;

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "catalog/find.hpp"
 #include "catalog/placement.hpp"
@@ -62,16 +64,17 @@ void set_lanes(const ReplayContext& c, NodeGroup& group) {
   group.node.gpu = group.gpu.id;
 }
 
-// "NVLink" and no more, of cards whose usual board has none: the bridges that join such cards two
-// by two.
+// The longest row that the text holds, of those that such a card on such a board can mean.
 IntraLink link_meant(const Reading& reading, const Gpu& gpu, const Node& node,
                      const std::string& text) {
-  if (const LinkReading* row = longest_match(reading.links, text)) return row->link;
   const bool unlinked =
       node.intra_link == IntraLink::pcie_host || node.intra_link == IntraLink::pcie_switch;
-  const bool named = lowered(text).find("nvlink") != std::string::npos;
-  return named && unlinked && gpu.nvlink > BytesPerSecond(0) ? IntraLink::nvlink_pairs
-                                                             : node.intra_link;
+  const bool takes_bridges = unlinked && gpu.nvlink > BytesPerSecond(0);
+  std::vector<LinkReading> rows;
+  std::copy_if(reading.links.begin(), reading.links.end(), std::back_inserter(rows),
+               [&](const LinkReading& row) { return !row.where_unlinked || takes_bridges; });
+  const LinkReading* row = longest_match(rows, text);
+  return row != nullptr ? row->link : node.intra_link;
 }
 
 void set_links(const ReplayContext& c, const Gpu& gpu, Node& node, Notes& notes) {

@@ -279,6 +279,10 @@ TEST_CASE("Lanes and peer access that a record tells") {
   // The card has NVLink and no board of switches: bridges, which are what its text means.
   run.hardware.intra_node = "NVLink (NV4)";
   CHECK(group().node.intra_link == IntraLink::nvlink_pairs);
+  run.hardware.intra_node = "NVLink3";
+  CHECK(group().node.intra_link == IntraLink::nvlink_pairs);
+  run.hardware.intra_node = "PCIe, without NVLink";
+  CHECK(group().node.intra_link == IntraLink::pcie_host);
   run.hardware.intra_node = "PCIe, no NVLink";
   CHECK(group().node.intra_link == IntraLink::pcie_host);
 }
