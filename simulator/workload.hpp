@@ -93,6 +93,11 @@ struct Workload {
     sequences_per_sample = row != nullptr ? row->sequences : 1;
   }
 
+  // How the model's classes are written, where they run; else as most are.
+  ModelCode own_code() const {
+    const bool eager = framework.kernels == KernelStyle::eager;
+    return eager && (framework.runs_transformers || model.code.stated) ? model.code : ModelCode{};
+  }
   bool trains_base() const { return row(method).trains_base; }
   // Whether adapters stand beside frozen weights that are stored in fewer bits.
   bool freezes_quantized() const {

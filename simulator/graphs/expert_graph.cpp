@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "simulator/graphs/expert_loop.hpp"
+#include "simulator/graphs/expert_rows.hpp"
 #include "simulator/graphs/expert_weighing.hpp"
 #include "simulator/graphs/layer_graph.hpp"
 #include "simulator/graphs/visited_places.hpp"
@@ -19,30 +20,13 @@
 namespace shardwise {
 namespace {
 
-struct ExpertShape {
-  std::int64_t routed = 0;  // rows that this rank's experts process
-  std::int64_t local = 0;   // experts on this rank
-  std::int64_t each = 1;    // rows of one, padded to 32 where products are below 16 bits
-  std::int64_t width = 0;   // expert FFN width on this rank
-  DType dtype = DType::bf16;
-};
-
-// A step in one graph has Transformer Engine's grouped MLP of block formats: the product of the
-// first linear ends in the activation, that of backward in its derivative, and with MXFP8 both cast
-// what they make by rows and by columns (Transformer Engine @d0067d0da pytorch/ops/fused/
-// grouped_mlp.py; Megatron-LM @d98e8a64dd experts.py, _make_fused_ops).
-bool is_one_expert_kernel(const Workload& w) {
-  return w.step_is_graph && !w.pads_experts && w.framework.kernels == KernelStyle::fused &&
-         (w.compute == DType::mxfp8 || w.compute == DType::nvfp4);
-}
-
 // An operand of every expert quantised as GraphBuilder::linear does, a kernel for each (Transformer
 // Engine v2.11 pytorch/csrc/extensions/cast.cpp, split_quantize), or four that also look for its
 // largest value (quantizer.cpp, Float8CurrentScalingQuantizer::quantize_impl).
 MemoryWork expert_casts(const GraphBuilder& b, const ExpertShape& s, std::int64_t width,
                         bool gradient) {
   const bool scan = s.dtype == DType::fp8 && b.workload().framework.current_scaling;
-  const auto elements = static_cast<double>(s.routed * width);
+  const auto elements = static_cast<double>(s.padded * width);
   const auto experts = static_cast<int>(s.local);
   const NarrowCast cast = cast_both_ways(b.workload(), gradient);
   MemoryWork casts{ceil_bytes((cast.bytes_each + (scan ? 2 : 0)) * elements),
@@ -62,20 +46,15 @@ Operator grouped_matmul(const GraphBuilder& b, std::string_view name, const Expe
   op.backward = {GemmWork{s.each, in, out, s.local, s.dtype, false, true, at_once}};
   if (bytes_per_element(s.dtype) >= 2.0) return op;
   if (casts_by_torchao(b.workload())) {
-    cast_four_bits(op.forward, FourBitOperand::input, true, as_double(s.routed * in));
+    cast_four_bits(op.forward, FourBitOperand::input, true, as_double(s.padded * in));
     cast_four_bits(op.forward, FourBitOperand::weight, true, as_double(s.local * in * out));
-    cast_four_bits(op.backward, FourBitOperand::gradient, true, as_double(s.routed * out));
+    cast_four_bits(op.backward, FourBitOperand::gradient, true, as_double(s.padded * out));
     return op;
   }
   const bool made_narrow = is_one_expert_kernel(b.workload()) && s.dtype == DType::mxfp8;
   if (!made_narrow || name != "expert_down") op.forward.push_back(expert_casts(b, s, in, false));
   if (!made_narrow || name != "expert_up") op.backward.push_back(expert_casts(b, s, out, true));
   return op;
-}
-
-DType expert_dtype(const GraphBuilder& b) {
-  const Workload& w = b.workload();
-  return bytes_per_element(w.compute) < 2.0 ? w.compute : w.product_dtype();
 }
 
 // PyTorch's grouped product has one kernel for all experts, in bf16 on some cards. Elsewhere it
@@ -85,7 +64,7 @@ DType expert_dtype(const GraphBuilder& b) {
 // integrations/moe.py, _grouped_mm).
 bool multiplies_by_torch(const GraphBuilder& b) {
   return b.workload().framework.torch_grouped_products && !in_turn(b) &&
-         bytes_per_element(expert_dtype(b)) >= 2.0 && !b.own_code().feeds_all_experts;
+         bytes_per_element(expert_dtype(b.workload())) >= 2.0 && !b.own_code().feeds_all_experts;
 }
 
 void group_by_torch(const GraphBuilder& b, const ExpertShape& s, Operator& op) {
@@ -120,7 +99,7 @@ TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertSh
                           TensorIndex x, std::int64_t in, std::int64_t out, bool bias,
                           bool adapted) {
   Operator op = grouped_matmul(b, name, s, in, out);
-  const TensorIndex y = b.tensor(name, s.routed * out);
+  const TensorIndex y = b.tensor(name, s.padded * out);
   op.inputs = {x};
   op.outputs = {y};
   const std::int64_t elements = s.local * (in * out + (bias ? out : 0));
@@ -130,7 +109,7 @@ TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertSh
     const bool narrow = bytes_per_element(s.dtype) < 2.0;
     if (narrow && b.workload().framework.kernels == KernelStyle::fused) {
       // The weight gradient reads the 8-bit input (Transformer Engine, as in GraphBuilder::linear).
-      const TensorIndex copy = b.narrow_input(s.routed * in, s.dtype);
+      const TensorIndex copy = b.narrow_input(s.padded * in, s.dtype);
       op.outputs.push_back(copy);
       op.saves = {copy};
     } else {
@@ -147,13 +126,13 @@ TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertSh
     call_in_turn(b, op, name == "expert_up" && b.workload().model.gated_mlp ? 2 : 1, in * out);
   else if (multiplies_by_torch(b)) {
     group_by_torch(b, s, op);
-    if (name == "expert_up") join_gate_and_up(b, s.routed * in, s.routed * out, op);
+    if (name == "expert_up") join_gate_and_up(b, s.padded * in, s.padded * out, op);
   }
   b.dequantize_experts(op, s.local * in * out, s.local);
   b.add(std::move(op));
   if (!adapted || !row(b.workload().method).adapter || !b.workload().framework.adapts_experts)
     return y;
-  return b.add_adapter(name, x, y, s.routed, in, out, s.local);
+  return b.add_adapter(name, x, y, s.padded, in, out, s.local);
 }
 
 // HybridEP: every rank gathers the routing maps of all, a byte for each token and expert, and a
@@ -202,21 +181,6 @@ void add_routing(GraphBuilder& b, std::int64_t rows) {
   b.last().backward.push_back(kernels(10, true));
 }
 
-// Copies of the rows of all experts on this rank, to or from one operand. An all-to-all leaves them
-// by rank: a rank of several experts sorts them by expert, and back (Megatron-LM core_v0.16.0
-// megatron/core/transformer/moe/token_dispatcher.py, dispatch_postprocess, combine_preprocess).
-// Transformer Engine's products of less than 16 bits want a multiple of 16 or 32 rows of each
-// expert, so that they are padded in a copy and taken out by another, unless the dispatcher has
-// laid them out so (experts.py, TEGroupedMLP.forward, quantization_padding).
-int row_copies(const GraphBuilder& b, const ExpertShape& s, bool back) {
-  const Workload& w = b.workload();
-  const Framework& f = w.framework;
-  const bool sorts = b.plan().expert > 1 && !f.dispatches_once && s.local > 1;
-  const bool narrow = bytes_per_element(s.dtype) < 2.0 && f.kernels == KernelStyle::fused;
-  const bool pads = narrow && !w.pads_experts && !(f.dispatches_once && f.dispatches_by_map);
-  return 1 + (sorts && (!back || f.weighs_rows_apart) ? 1 : 0) + (pads ? 1 : 0);
-}
-
 // Of the rows that its experts read, those that a rank is sent by DeepEP and HybridEP: a token
 // arrives once, whichever of the rank's experts it is for, and is copied for each of them there.
 // What they make of it is added up before it goes back, and those of all ranks on the way, so that
@@ -241,7 +205,7 @@ TensorIndex exchange(GraphBuilder& b, std::string_view name, TensorIndex x, cons
   const std::int64_t rows = s.routed;
   const bool back = name == "combine";
   const int copies = row_copies(b, s, back);
-  const TensorIndex out = b.tensor(name, rows * width);
+  const TensorIndex out = b.tensor(name, (back ? rows : s.padded) * width);
   const double n = bytes_of_elements(b, rows * width);
   Operator op;
   op.name = name;
@@ -294,7 +258,7 @@ bool weighs_before_return(const GraphBuilder& b) {
 // As in gated_activation, with gate and up in one tensor.
 TensorIndex expert_activation(GraphBuilder& b, const ExpertShape& s, TensorIndex up) {
   constexpr std::string_view name = "expert_activation";
-  const std::int64_t elements = s.routed * s.width;
+  const std::int64_t elements = s.padded * s.width;
   const double n = bytes_of_elements(b, elements);
   const int calls = in_turn(b) ? static_cast<int>(s.local) : 1;
   if (is_one_expert_kernel(b.workload())) {
@@ -427,15 +391,7 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex norme
   const MixtureOfExperts& moe = *m.moe;
   const ParallelPlan& plan = b.plan();
   const std::int64_t rows = b.sequence_tokens();
-  ExpertShape s;
-  const int copies = b.own_code().feeds_all_experts ? moe.experts : moe.top_k;
-  s.routed = rows * copies * plan.expert_tensor;
-  s.local = std::max(1, moe.experts / plan.expert);
-  s.routed = std::llround(static_cast<double>(s.routed) * fullest_rank(b.workload(), plan.expert));
-  s.width = moe.expert_ffn / plan.expert_tensor;
-  s.dtype = expert_dtype(b);
-  s.each = std::max<std::int64_t>(1, s.routed / s.local);
-  if (bytes_per_element(s.dtype) < 2.0) s.each = (s.each + 31) / 32 * 32;
+  const ExpertShape s = expert_shape(b);
   const auto branch = [&](std::string_view name, TensorIndex t, TensorIndex otherwise) {
     return moe.normed_branches ? b.norm(name, t, rows, m.hidden) : otherwise;
   };
@@ -466,14 +422,14 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex norme
   const TensorIndex up =
       expert_linear(b, "expert_up", s, sent, hidden, up_width, m.biases.experts, on.up || on.gate);
   const int calls = loops ? static_cast<int>(s.local) : 1;
-  const TensorIndex bounded = adds_bias_alone(b) ? add_bias_alone(b, up, s.routed * up_width, calls)
-                                                 : clamp_activation(b, up, s.routed * s.width);
+  const TensorIndex bounded = adds_bias_alone(b) ? add_bias_alone(b, up, s.padded * up_width, calls)
+                                                 : clamp_activation(b, up, s.padded * s.width);
   const TensorIndex activated = expert_activation(b, s, bounded);
   TensorIndex down =
       expert_linear(b, "expert_down", s, activated, s.width, hidden, m.biases.experts, on.down);
   down = adds_bias_alone(b)
-             ? add_bias_alone(b, down, s.routed * hidden, calls)
-             : add_weighted_bias(b, down, s.routed * hidden, static_cast<int>(s.local));
+             ? add_bias_alone(b, down, s.padded * hidden, calls)
+             : add_weighted_bias(b, down, s.padded * hidden, static_cast<int>(s.local));
   const bool weighed = weighs_before_return(b);
   if (weighed) down = weigh_in_order_of_experts(b, down, scores, s.routed * hidden);
   TensorIndex back = exchange(b, "combine", down, s, hidden);

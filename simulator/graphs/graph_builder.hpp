@@ -129,11 +129,7 @@ class GraphBuilder {
   const ParallelPlan& plan() const { return plan_; }
   bool trains_base() const { return trains_base_; }
   bool eager() const { return workload_.framework.kernels == KernelStyle::eager; }
-  // How the model's classes are written, where they run; else as most are.
-  ModelCode own_code() const {
-    const ModelCode& code = workload_.model.code;
-    return eager() && (workload_.framework.runs_transformers || code.stated) ? code : ModelCode{};
-  }
+  ModelCode own_code() const { return workload_.own_code(); }
 
   // The tensor that the layer before hands over, [Ts, h].
   TensorIndex input(std::int64_t elements);

@@ -52,7 +52,8 @@ double fullest_place(double spread, std::int64_t experts, int places) {
 }
 
 double fullest_rank(const Workload& w, int ranks) {
-  if (ranks <= 1 || w.pads_experts || !w.model.moe) return 1;
+  const bool all_alike = w.pads_experts || w.own_code().feeds_all_experts;
+  if (ranks <= 1 || all_alike || !w.model.moe) return 1;
   const int experts = std::max(1, w.model.moe->experts / ranks);
   return std::max(w.expert_imbalance, fullest_place(w.expert_spread, experts, ranks));
 }

@@ -18,7 +18,7 @@ double visited_places(const MixtureOfExperts& moe, double places);
 double fullest_place(double spread, std::int64_t experts, int places);
 
 // Of the experts of a mixture over `ranks`: what was told, or more where experts differ by more; 1
-// where all are padded to one capacity.
+// where all are padded to one capacity or get every token.
 double fullest_rank(const Workload& w, int ranks);
 
 }  // namespace shardwise

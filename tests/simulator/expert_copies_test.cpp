@@ -131,6 +131,45 @@ TEST_CASE("operands are cast expert by expert", "[experts]") {
   CHECK(current.launches == 32);
 }
 
+// Of 3,001 tokens eight copies each go to eight local experts: 24,008 rows, 3,001 of one. In mxfp8
+// they are 3,008, a multiple of 32, in 8 bits of one scale too (16), in four 3,072 (128), and in a
+// step of one graph also 3,072 (256). Casts, outputs and what is kept have them all; what travels
+// has not.
+TEST_CASE("rows of an expert are filled up where its products are narrow", "[experts]") {
+  const auto check = [](Workload w, std::int64_t each) {
+    w.sequence = 3001;
+    const LayerGraph graph = block_of(w);
+    const auto bytes = [&](TensorIndex t) {
+      return graph.tensors[static_cast<std::size_t>(t)].bytes;
+    };
+    const Operator& up = operator_named(graph, "expert_up");
+    CHECK(std::get<GemmWork>(up.forward.front()).m == each);
+    CHECK(bytes(up.outputs.front()) == 8 * each * 2 * 1024 * 2);
+    CHECK(bytes(operator_named(graph, "dispatch").outputs.front()) == 8 * each * 2048 * 2);
+    CHECK(bytes(operator_named(graph, "combine").outputs.front()) == 24'008 * 2048 * 2);
+    for (const Kernel& k : operator_named(graph, "dispatch").forward)
+      if (const auto* c = std::get_if<CommWork>(&k); c && c->collective == Collective::all_to_all)
+        CHECK((c->size.value == 24'008 * 2048 * 2 || c->size.value == 24'008 * 4));
+    return traffic_of(up.forward, looped).bytes;
+  };
+  CHECK(check(routed_model(DType::bf16), 3001) == 0);
+  CHECK(check(routed_model(DType::fp8), 3008) == 4 * 8 * 3008 * 2048);
+  CHECK(check(routed_model(DType::mxfp8), 3008) > 0);
+  CHECK(check(routed_model(DType::nvfp4), 3072) > 0);
+  Workload w = routed_model(DType::mxfp8);
+  w.step_is_graph = true;
+  check(w, 3072);
+  // 24,008 rows of a capacity that is no multiple are padded in a copy, 24,064 of one that is not.
+  w.step_is_graph = false;
+  w.pads_experts = true;
+  const auto padding = [&](int sequence) {
+    w.sequence = sequence;
+    return traffic_of(operator_named(block_of(w), "combine").forward, copies_rows).launches;
+  };
+  CHECK(padding(3001) == 3);
+  CHECK(padding(3008) == 2);
+}
+
 // Up's input and down's output gradient are still cast; what lies between is cast by the products
 // that make it.
 TEST_CASE("in one graph products of experts end in activation and cast", "[experts]") {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "simulator/graphs/layer_graph.hpp"
+#include "simulator/graphs/visited_places.hpp"
 #include "simulator/memory/optimizer_memory.hpp"
 #include "simulator/memory/run_buffers.hpp"
 #include "tests/catch.hpp"
@@ -333,6 +334,12 @@ TEST_CASE("The fullest rank of an unbalanced router has more rows", "[written_ou
   CHECK(sent() == 347 * 512 * 2);
   w.pads_experts = true;
   CHECK(sent() == 256 * 512 * 2);
+  w.pads_experts = false;
+  // Where every token goes to all eight experts no rank can have more: 128 rows for each of eight.
+  w.framework.kernels = KernelStyle::eager;
+  w.model.code.stated = w.model.code.feeds_all_experts = true;
+  CHECK(fullest_rank(w, 2) == 1);
+  CHECK(sent() == 1024 * 512 * 2);
 }
 
 // Two buckets of 1,000 bytes at stage 2, one at stage 3.

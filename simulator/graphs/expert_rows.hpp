@@ -1,0 +1,34 @@
+// Rows that the experts of one rank process, as they come and as their products want them.
+#pragma once
+
+#include <cstdint>
+
+#include "simulator/graphs/graph_builder.hpp"
+
+namespace shardwise {
+
+struct ExpertShape {
+  std::int64_t routed = 0;  // rows that arrive for this rank's experts
+  std::int64_t padded = 0;  // rows that they process: `routed`, filled up expert by expert
+  std::int64_t local = 0;   // experts on this rank
+  std::int64_t each = 1;    // rows of one
+  std::int64_t width = 0;   // expert FFN width on this rank
+  DType dtype = DType::bf16;
+};
+
+// Of the layer's mixture, which the model has.
+ExpertShape expert_shape(const GraphBuilder& b);
+
+// What the products of experts compute in.
+DType expert_dtype(const Workload& w);
+
+// Whether the products of a step in one graph hold what lies between them.
+bool is_one_expert_kernel(const Workload& w);
+
+// Rows of one expert come in multiples of so many, from 1, where its products are of `dtype`.
+int row_multiple(const Workload& w, DType dtype);
+
+// Copies of the rows of all experts, to their products or `back`: at least 1.
+int row_copies(const GraphBuilder& b, const ExpertShape& s, bool back);
+
+}  // namespace shardwise
