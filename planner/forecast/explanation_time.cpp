@@ -8,6 +8,7 @@
 #include "planner/forecast/spread_key.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/costs/kernel_model.hpp"
+#include "simulator/graphs/visited_places.hpp"
 #include "simulator/parameter_state.hpp"
 
 namespace shardwise {
@@ -112,6 +113,12 @@ ExplainedFigure rates(const Question& q, const Gpu& gpu, const Profile& profile,
                                      Trust::datasheet, gpu.provenance,
                                      "memory_bandwidth_gb_per_s"));
   figure.inputs.push_back(streaming_fraction(gpu, profile));
+  if (const double fullest = fullest_rank(q.workload, q.plan.expert); fullest > 1)
+    figure.inputs.push_back(
+        {"tokens of the fullest rank's experts over the mean", fullest, "", std::nullopt,
+         q.workload.expert_spread > 0 ? "experts that differ as those of trained routers do "
+                                        "(simulator/workload.hpp)"
+                                      : "asked"});
   return figure;
 }
 

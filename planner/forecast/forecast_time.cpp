@@ -1,11 +1,16 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <string>
 #include <utility>
 
+#include "planner/figures.hpp"
 #include "planner/forecast/forecast_parts.hpp"
 #include "planner/forecast/spread_key.hpp"
 #include "planner/forecast/step_record.hpp"
+#include "planner/sentence.hpp"
 #include "simulator/costs/attention_model.hpp"
+#include "simulator/graphs/visited_places.hpp"
 #include "simulator/step/timed_step.hpp"
 
 namespace shardwise {
@@ -123,6 +128,21 @@ std::optional<SlowestGpu> slowest_gpu(const Question& q, const StepCosts& costs,
   return SlowestGpu{rank, stage, q.cluster.group_of(rank).gpu.name};
 }
 
+// What is taken of a mixture's experts, where it says how full the fullest rank is and nobody else
+// has.
+std::optional<std::string> told_of_experts(const Question& q) {
+  const Workload& w = q.workload;
+  if (w.expert_imbalance > 1 && q.plan.expert == 1)
+    return "--expert-imbalance changes nothing in this plan: without expert parallelism (ep) every "
+           "GPU has all experts.";
+  const double fullest = fullest_rank(w, q.plan.expert);
+  if (fullest <= std::max(1.0, w.expert_imbalance)) return std::nullopt;
+  return sentence("the tokens of experts are taken to differ by ", fixed(w.expert_spread, 2),
+                  " of their mean, as those of trained routers do, so that the fullest of ",
+                  q.plan.expert, " ranks has ", fixed(fullest, 2),
+                  " times the mean: --expert-imbalance 1 forecasts balanced ones.");
+}
+
 // The stage that swaps most sets the pace of the end of the step.
 void swap_paged_states(const ForecastContext& k, Forecast& f, StepCosts& costs) {
   Bytes most;
@@ -159,10 +179,7 @@ bool forecast_time(const ForecastContext& k, const ForecastOptions& options, For
         "async-dp is a what-if: nobody waits for the reduction of gradients, so weights are "
         "stepped "
         "with gradients that are one step old; what that does to convergence is not forecast.");
-  if (q.workload.expert_imbalance > 1 && q.plan.expert == 1)
-    f.notes.push_back(
-        "--expert-imbalance changes nothing in this plan: without expert parallelism (ep) every "
-        "GPU has all experts.");
+  if (auto told = told_of_experts(q)) f.notes.push_back(*std::move(told));
   fill_breakdown(timed.busiest, f.breakdown);
   f.breakdown.stage =
       static_cast<int>(timed.busiest_rank / static_cast<std::size_t>(timed.ranks_per_stage));

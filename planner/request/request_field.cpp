@@ -221,7 +221,7 @@ constexpr std::array<RequestField, 54> field_rows{{
      "PYTORCH_ALLOC_CONF=expandable_segments:True: the allocator's segments grow", FieldKind::flag,
      0, 0, nullptr, set_flag<&R::expandable_segments>, get_flag<&R::expandable_segments>},
     {"expert_imbalance", "--expert-imbalance", "TIMES",
-     "tokens of the fullest rank's experts over the mean (1 in pretraining): 1.7 if unbalanced",
+     "tokens of the fullest rank's experts over the mean: 1 if balanced, as pretraining is taken",
      number_kind, 1'000, 1'000'000, nullptr, set_plain<&R::expert_imbalance>,
      get_plain<&R::expert_imbalance>},
     {"samples", "--samples", "N", "also give the time for this many sequences: 10k", integer_kind,

@@ -291,3 +291,33 @@ TEST_CASE("experts that PEFT has widened are explained as they are held", "[expl
                 weights->inputs[i + 2].value / (1 << 30);
   CHECK(experts == Approx(168.0).epsilon(1e-3));
 }
+
+// Two ranks of four experts: (2 - 3/8) / (2 + 1/4) = 0.72222, 0.58946 deviations up, so that 0.33
+// of them over sqrt(4) make 1.0973 times the mean.
+TEST_CASE("what is taken of experts is told where a rank may be fuller", "[explain]") {
+  Question q = question_of("mixtral-8x7b", Method::full, "megatron-lm", "8xB200",
+                           "dp=8,ep=2,mbs=1,ga=1,zero=1,recompute=full");
+  q.workload.expert_spread = trained_expert_spread;
+  const auto told = [&] {
+    const auto f = forecast(q, the_facts().profile);
+    REQUIRE(f);
+    return std::any_of(f->notes.begin(), f->notes.end(), [](const std::string& note) {
+      return note.find("--expert-imbalance 1 ") != std::string::npos &&
+             note.find("0.33") != std::string::npos && note.find("1.10") != std::string::npos;
+    });
+  };
+  const auto fullest = [&] {
+    const Explanation e = explained(q);
+    for (const ExplainedInput& input : figure(e, "forward, backward")->inputs)
+      if (input.name.find("fullest rank") != std::string::npos) return input.value;
+    return 1.0;
+  };
+  CHECK(told());
+  CHECK(fullest() == Approx(1.0973).epsilon(1e-4));
+  q.workload.expert_spread = 0;
+  CHECK_FALSE(told());
+  CHECK(fullest() == 1);
+  q.workload.expert_spread = trained_expert_spread;
+  q.plan = *parse_plan("dp=8,mbs=1,ga=1,zero=1,recompute=full");
+  CHECK_FALSE(told());
+}
