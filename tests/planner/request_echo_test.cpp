@@ -41,8 +41,8 @@ int run_simulate(const Request& r, const Facts& f, const Output& o) {
 int run_launch(const Request& r, const Facts& f, const Output& o) { return launch(r, {}, f, o); }
 
 // Of pre-training one method has one framework, one optimizer and one format; a plan that is asked
-// for leaves what it does not say to the framework. Of several methods the frameworks differ, of QLoRA
-// on several cards their formats do.
+// for leaves what it does not say to the framework. Of several methods the frameworks differ, of
+// QLoRA on several cards their formats do.
 const std::vector<EchoCase>& cases() {
   static const std::vector<EchoCase> all{
       {"fit",
