@@ -140,7 +140,7 @@ void append(FitAnswers& all, Method method, MethodChoices choices,
     a.model_states = states_of_last(all.answers);
     if (a.chosen.verdict == advised) a.advice = advice;
   }
-  all.problems.insert(all.problems.end(), problems.begin(), problems.end());
+  if (!problems.empty()) all.unplanned.push_back({method, std::move(problems)});
 }
 
 // How far each method goes, on the card whose plan is shown.

@@ -27,9 +27,14 @@ struct FitAnswer {
   std::optional<Reach> reach;  // where it is asked for, of a method's first card that fits
 };
 
+struct UnplannedMethod {
+  Method method = Method::full;
+  Problems problems;  // why no plan is legal on the first card for which none is
+};
+
 struct FitAnswers {
   std::vector<FitAnswer> answers;  // methods in order, cards in order within
-  Problems problems;               // of methods for which no plan is legal
+  std::vector<UnplannedMethod> unplanned;
 };
 
 FitAnswers fit_answers(const ResolvedRequest& request);

@@ -13,7 +13,11 @@ int fit(const Request& request, const Facts& facts, bool require_fit, const Outp
   const auto resolved = resolve(request, facts, UnnamedMethods::fine_tuning);
   if (!resolved) return report_problems(resolved.error(), output);
   const FitAnswers answers = fit_answers(*resolved);
-  if (answers.answers.empty()) return report_problems(answers.problems, output);
+  if (answers.answers.empty()) {
+    Problems problems;
+    for (const UnplannedMethod& u : answers.unplanned) add_problems(problems, u.problems);
+    return report_problems(problems, output);
+  }
   const bool wanted = output.json || !output.report.empty();
   const Json answer = wanted ? fit_json(*resolved, answers) : Json();
   const Problems unpublished = publish(output, answer, [&] {

@@ -95,7 +95,8 @@ Json fit_json(const ResolvedRequest& request, const FitAnswers& answers) {
   std::vector<PlayedStart> played;
   for (const FitAnswer& a : answers.answers) list.push_back(answer_json(request, a, played));
   Json notes = request.notes;
-  for (const Problem& p : answers.problems) notes.push_back(p.what);
+  for (const UnplannedMethod& u : answers.unplanned)
+    for (const Problem& p : u.problems) notes.push_back(p.what);
   std::vector<const Question*> answered;
   for (const FitAnswer& a : answers.answers) answered.push_back(&a.chosen.question);
   Json j = {{"schema_version", schema_version},

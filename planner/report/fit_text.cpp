@@ -69,9 +69,17 @@ std::string on_card(const FitAnswer& a, const StageForecast& s) {
   return mixed ? sentence(" on the ", s.gpu) : std::string(" per GPU");
 }
 
-// One line per method: the verdict and the figure that decides.
 bool trains_in_more(const HostMemory& host) { return host.steady > host.load_peak; }
 
+std::string line_start(Method method) {
+  return sentence("  ", name(method), std::string(9 - name(method).size(), ' '));
+}
+
+std::string unplanned_line(const UnplannedMethod& u) {
+  return line_start(u.method) + "no plan: " + u.problems.front().what + "\n";
+}
+
+// One line per method: the verdict and the figure that decides.
 std::string verdict_line(const ResolvedRequest& r, Method method,
                          const std::vector<const FitAnswer*>& list) {
   const FitAnswer& a = *list.front();
@@ -80,7 +88,7 @@ std::string verdict_line(const ResolvedRequest& r, Method method,
       static_cast<std::size_t>(std::count_if(list.begin(), list.end(), [](const FitAnswer* x) {
         return x->chosen.verdict != Verdict::does_not_fit;
       }));
-  std::string line = sentence("  ", name(method), std::string(9 - name(method).size(), ' '));
+  std::string line = line_start(method);
   const Bytes total = memory_of(r.clusters[a.cluster]);
   if (fitting == 0 && !a.chosen.forecast.host_fits && a.chosen.forecast.margin >= Bytes(0))
     return line +
@@ -318,6 +326,9 @@ std::string fit_text(const ResolvedRequest& r, const FitAnswers& all, int width)
   for (const Method method : r.methods)
     if (const auto list = of_method(all, method); !list.empty())
       text += verdict_line(r, method, list);
+    else
+      for (const UnplannedMethod& u : all.unplanned)
+        if (u.method == method) text += unplanned_line(u);
   for (const Method method : r.methods)
     if (const auto list = of_method(all, method); !list.empty())
       text += method_part(r, method, list, width);

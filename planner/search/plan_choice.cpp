@@ -39,12 +39,18 @@ std::vector<std::string> policies_to_try(const PlanTrial& s, const Workload& w) 
   return names;
 }
 
+// Of a plan that nobody asked for.
+Problems problems_of_choice(Problems problems, const ParallelPlan& layout) {
+  for (Problem& p : problems) p.where = "the first plan tried, " + whole_text(layout);
+  return problems;
+}
+
 // The climbs of a layout; none where it is refused or hopeless.
 std::vector<PlanClimb> climbs_of(PlanTrial& s, ParallelPlan layout) {
   const Workload w = s.question(layout).workload;
   layout.recompute = usual_recompute(w);
   if (const Problems problems = plan_problems(w, layout, s.cluster); !problems.empty()) {
-    if (s.refused.empty()) s.refused = problems;
+    if (s.refused.empty()) s.refused = problems_of_choice(problems, layout);
     return {};
   }
   if (states_on_gpu(w, layout) > stage_room(s.cluster, layout.layers_per_stage.empty())) {

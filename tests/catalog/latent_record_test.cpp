@@ -9,6 +9,7 @@
 #include "catalog/load.hpp"
 #include "catalog/partial_model.hpp"
 #include "catalog/run_record.hpp"
+#include "tests/catalog/sized_partial.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"
 
@@ -34,14 +35,6 @@ Transformer latent_model(const PartialModel& partial) {
   const auto model = model_of(partial);
   REQUIRE(model);
   return *model;
-}
-
-PartialModel own_latent(const std::string& name, int layers, int hidden) {
-  PartialModel p;
-  p.name = name;
-  p.layers = layers;
-  p.hidden = hidden;
-  return p;
 }
 
 }  // namespace
@@ -70,14 +63,14 @@ TEST_CASE("Latent attention that lacks a width is a problem of its record") {
 // 128 + 64 of a query's head: of a model of one's own and in the place of Llama's grouped heads,
 // whose published size it then has no longer.
 TEST_CASE("latent attention that is told sets the width of heads") {
-  PartialModel own = own_latent("nobodys", 2, 1024);
+  PartialModel own = sized_partial("nobodys", 2, 1024);
   own.heads = 16;
   own.mla = LatentAttention{std::nullopt, 512, 128, 64, 128};
   const Transformer m = latent_model(own);
   REQUIRE(m.mla);
   CHECK(m.head_dim == 192);
   CHECK(m.kv_heads == 16);
-  PartialModel variant = own_latent("llama-3.1-8b", 32, 4096);
+  PartialModel variant = sized_partial("llama-3.1-8b", 32, 4096);
   variant.mla = own.mla;
   CHECK(latent_model(variant).head_dim == 192);
   CHECK(latent_model(variant).kv_heads == 32);

@@ -7,6 +7,7 @@
 #include "catalog/load.hpp"
 #include "catalog/model_name.hpp"
 #include "catalog/transformer_flaws.hpp"
+#include "tests/catalog/sized_partial.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"
 
@@ -48,14 +49,6 @@ std::string problem(const PartialModel& partial) {
 bool assumed(const Transformer& m, const std::string& field) {
   return std::any_of(m.provenance.fields.begin(), m.provenance.fields.end(),
                      [&](const FieldSource& f) { return f.field == field; });
-}
-
-PartialModel sized_partial(const std::string& name, int layers, int hidden) {
-  PartialModel p;
-  p.name = name;
-  p.layers = layers;
-  p.hidden = hidden;
-  return p;
 }
 
 struct Spelling {

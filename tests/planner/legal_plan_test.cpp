@@ -1,8 +1,11 @@
 // Plans that no framework could run as they are said.
 #include <string>
 
+#include "planner/answers/fit_answer.hpp"
 #include "planner/choice/asked_plan.hpp"
 #include "planner/choice/workload_choice.hpp"
+#include "planner/report/fit_text.hpp"
+#include "planner/search/plan_choice.hpp"
 #include "simulator/plan_rules.hpp"
 #include "tests/catch.hpp"
 #include "tests/holds.hpp"
@@ -119,6 +122,17 @@ TEST_CASE("an optimizer that steps layer by layer is alone on its GPU") {
     r.optimizer = optimizer_named(name);
     CHECK(holds(wrong_with(r, "dp=2,mbs=1,ga=1"), "steps in one process: dp must be 1, got 2"));
   }
+  // Nobody asked for a plan, so the refusal names the one that was tried, no flag.
+  const ResolvedRequest two = resolved(r);
+  const auto chosen = choose_plan(two, Method::full, two.clusters.front());
+  REQUIRE_FALSE(chosen);
+  CHECK(holds(chosen.error().front().where, "the first plan tried, dp=2"));
+  // LoRA has a plan, layers dealt to two cards by one process; the answer tells of both methods.
+  r.methods = {Method::full, Method::lora};
+  const ResolvedRequest both = resolved(r);
+  const std::string told = fit_text(both, fit_answers(both), 80);
+  CHECK(holds(told, "  full     no plan: " + std::string(r.optimizer->name)));
+  CHECK(holds(told, "  lora     FITS"));
   Request alone = request_for("llama-3.2-1b", "1xH100-SXM", {Method::full});
   alone.optimizer = r.optimizer;
   CHECK(holds(wrong_with(alone, "mbs=1,ga=4"), "ga must be 1, got 4"));
