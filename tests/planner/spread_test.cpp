@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "catalog/cluster_parser.hpp"
 #include "catalog/spread.hpp"
@@ -83,10 +84,12 @@ TEST_CASE("A large source weighs as the square root of its runs") {
   CHECK(row.high == Approx(2));
 }
 
-// "huge" has 80 runs of two sources at 5, three families of 10 runs each lie at 1, 1.1 and 1.2. Its
-// own row says 5. A framework that is none of them may be like any: "huge" has one vote, the others
-// with half of 20 runs have half a vote each. Of 2.5 votes a tenth is reached at 1, nine tenths
-// at 5.
+// "huge" has 80 runs of two sources at 5, three families of 10 runs each lie at 1, 1.1 and 1.2. A
+// framework that is none of them may be like any: "huge" has one vote, the others with half of 20
+// runs have half a vote each. Of 2.5 votes a tenth is reached at 1, nine tenths at 5.
+// Its own row: memory's says 5. Step time's has the coarser kinds in it with 20 runs to its 80, a
+// fifth of the weight, of which 0.2 lie at 1, at 1.1 and at 1.2 each: 0.04, 0.08, 0.12, so that a
+// tenth is reached at 1.2.
 TEST_CASE("A family with enough runs has a row of its own, and one vote in the others") {
   std::vector<SpreadSample> samples;
   const auto add_family = [&](const std::string& family, const std::string& source, int runs,
@@ -100,10 +103,13 @@ TEST_CASE("A family with enough runs has a row of its own, and one vote in the o
   add_family("one", "c", 10, 1);
   add_family("two", "d", 10, 1.1);
   add_family("three", "e", 10, 1.2);
-  for (const auto& rows : {fit_step_spread(samples), fit_memory_spread(samples)}) {
+  for (const auto& [rows, low] :
+       {std::pair{fit_step_spread(samples), 1.2}, std::pair{fit_memory_spread(samples), 5.0}}) {
     SpreadKey key = samples.front().key;
     CHECK(spread_of(rows, key).framework == std::string("huge"));
-    CHECK(spread_of(rows, key).low == Approx(5));
+    CHECK(spread_of(rows, key).low == Approx(low));
+    CHECK(spread_of(rows, key).high == Approx(5));
+    CHECK(spread_of(rows, key).runs == 80);
     key.framework = "unheard of";
     CHECK_FALSE(spread_of(rows, key).framework);
     CHECK(spread_of(rows, key).low == Approx(1));
@@ -112,14 +118,39 @@ TEST_CASE("A family with enough runs has a row of its own, and one vote in the o
   }
 }
 
+// Step time needs five runs of a kind, memory 20.
 TEST_CASE("Too few runs of a kind fall back to the coarser one") {
+  const auto row = [](SpreadFit fit, int runs) {
+    std::vector<SpreadSample> samples;
+    add_samples(samples, "a", 30);
+    add_samples(samples, "b", 30);
+    for (int i = 0; i < runs; ++i) samples.push_back(spread_sample("a", 9, Extent::one_gpu));
+    return spread_of(fit(samples), {Extent::one_gpu, false, {}});
+  };
+  CHECK_FALSE(row(fit_step_spread, 4).extent);
+  CHECK(row(fit_step_spread, 4).runs == 64);
+  CHECK(row(fit_step_spread, 5).extent == Extent::one_gpu);
+  CHECK_FALSE(row(fit_memory_spread, 19).extent);
+  CHECK(row(fit_memory_spread, 19).runs == 79);
+}
+
+// Ten runs of one GPU at 9 beside 60 of one node at 1.01 ... 1.30, each twice: 10 of 10 + 20 of the
+// weight are at 9 for them alone (extent, tensor and pipeline), and again 1/3 of what is left for
+// the two coarser kinds of the same ten: 1 - (2/3)^3 = 0.70. The rest is the row for everything,
+// in which source "a" has 40 runs and "b" 30: sqrt(40) * 30 / 40 + sqrt(30) = 10.22 of 11.80 below
+// 9. 0.30 * 10.22 / 11.80 = 0.257 lie below 9: a tenth is reached within the one node's runs, nine
+// tenths at 9.
+TEST_CASE("Few runs stand beside those of coarser kinds") {
   std::vector<SpreadSample> samples;
   add_samples(samples, "a", 30);
   add_samples(samples, "b", 30);
-  for (int i = 0; i < 19; ++i) samples.push_back(spread_sample("a", 9, Extent::one_gpu));
+  for (int i = 0; i < 10; ++i) samples.push_back(spread_sample("a", 9, Extent::one_gpu));
   const SpreadRow row = spread_of(fit_step_spread(samples), {Extent::one_gpu, false, {}});
-  CHECK_FALSE(row.extent);
-  CHECK(row.runs == 79);
+  CHECK(row.extent == Extent::one_gpu);
+  CHECK(row.runs == 10);
+  // 0.1 of 0.257 is 0.389 of those 30 values in order: the twelfth.
+  CHECK(row.low == Approx(1.12));
+  CHECK(row.high == Approx(9));
 }
 
 TEST_CASE("The shipped spread is ordered and closes with a row for everything") {
