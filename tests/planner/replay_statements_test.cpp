@@ -203,6 +203,19 @@ TEST_CASE("What notes say of offloaded activations, recomputation and release is
   CHECK(asked(run).question.workload.framework.id == "torchtitan-2024");
 }
 
+// The loop kept its logits through backward until pytorch/torchtitan#391 of 12 June 2024.
+TEST_CASE("torchtitan of 2024 is told by its month") {
+  RunRecord run = record("torchtitan-pr165-llama2-7b-fsdp2-full");
+  const auto row = [&] { return asked(run).question.workload.framework; };
+  CHECK(row().id == "torchtitan-2024-06");
+  CHECK(row().output_holds_logits);
+  run.training.framework_note = "torchtitan of July 2024";
+  CHECK(row().id == "torchtitan-2024");
+  CHECK_FALSE(row().output_holds_logits);
+  run.training.framework_note = "torchtitan of July 2025";
+  CHECK(row().id == "torchtitan");
+}
+
 // A preset that offloads 20 of 80 layers.
 TEST_CASE("Layers whose activations are offloaded are replayed as their share") {
   const RunRecord run = record("bridge-26.04-pretrain-llama3-70b-gb300x64-fp8-gbs256");
