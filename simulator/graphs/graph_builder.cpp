@@ -286,6 +286,17 @@ bool left_in_16_bits(const Workload& w, std::string_view linear) {
 
 }  // namespace
 
+// bitsandbytes keeps what a product multiplied as an attribute of its context, in 4 bits until
+// July 2024, in 8 in every release: autograd does not clear it after backward, and hooks on what is
+// saved do not see it.
+void GraphBuilder::keep_quantized_input(Operator& op, TensorIndex input) {
+  const Framework& f = workload_.framework;
+  const bool eight_bits = workload_.adapter.base == Quantization::int8;
+  if (trains_base_ || (!f.quantized_linear_keeps_input && !eight_bits)) return;
+  op.saves = {input};
+  outlive(input, f.checkpoints_miss_context || (eight_bits && !f.reentrant_checkpoints));
+}
+
 TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std::int64_t rows) {
   const std::int64_t in = spec.cut == Cut::rows ? spec.in / tensor_ : spec.in;
   const std::int64_t out = spec.cut == Cut::columns ? spec.out / tensor_ : spec.out;
@@ -355,11 +366,7 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
       op.forward_temporary += Bytes(2 * rows * (in + out));
       op.backward_temporary += Bytes(2 * rows * (in + out));
     }
-    if (workload_.framework.quantized_linear_keeps_input && !trains_base_) {
-      op.saves = {kept};
-      // As an attribute of its context, which autograd does not clear after backward (MatMul4Bit).
-      outlive(kept, workload_.framework.checkpoints_miss_context);
-    }
+    keep_quantized_input(op, kept);
   }
   if (spec.adapted && fuses_adapters()) fuse_adapter(op, spec, x, rows, in, out);
   add(std::move(op));

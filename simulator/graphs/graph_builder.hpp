@@ -229,6 +229,7 @@ class GraphBuilder {
                     std::int64_t in, std::int64_t out);
   void add_dequantization(Operator& op, std::int64_t elements) const;
   void add_unpacking(Operator& op, std::int64_t elements);
+  void keep_quantized_input(Operator& op, TensorIndex input);
   TensorIndex norm_by(bool operators, std::string_view name, TensorIndex x, std::int64_t rows,
                       std::int64_t width);
   TensorIndex eager_norm(std::string_view name, TensorIndex x, std::int64_t rows,

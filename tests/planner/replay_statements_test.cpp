@@ -216,6 +216,13 @@ TEST_CASE("torchtitan of 2024 is told by its month") {
   CHECK(row().id == "torchtitan");
 }
 
+// use_reentrant was True until transformers 5 where nothing was said.
+TEST_CASE("PEFT over transformers 4 has reentrant checkpoints") {
+  const auto row = [](const char* id) { return asked(id).question.workload.framework; };
+  CHECK(row("baize-llama-7b-int8-lora").reentrant_checkpoints);
+  CHECK_FALSE(row("cgfed-4060l-qwen1.5-1.8b-int8-ckpt-b1").reentrant_checkpoints);
+}
+
 // A preset that offloads 20 of 80 layers.
 TEST_CASE("Layers whose activations are offloaded are replayed as their share") {
   const RunRecord run = record("bridge-26.04-pretrain-llama3-70b-gb300x64-fp8-gbs256");
