@@ -108,6 +108,8 @@ struct Framework {
                                               // they all hold, and the receivers gather it
   bool weighs_expert_bias = false;  // the bias of an expert's second linear is weighted token by
                                     // token, expert by expert, by PyTorch's own operators
+  bool moves_rows_by_maps = false;  // Transformer Engine's kernels find where a row goes, and rows
+                                    // are sorted by expert on a single rank of experts too
   bool weighs_rows_apart = false;   // what each expert made of a token is weighted by operators of
                                     // PyTorch's own, in fp32, and put in order by an index
   bool compiles_dispatch = false;   // where it compiles, that too

@@ -286,6 +286,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.sequence_first = r.maybe_flag("sequence_first").value_or(false);
   f.norms_add_residual = r.maybe_flag("norms_add_residual").value_or(false);
   f.weighs_expert_bias = r.maybe_flag("weighs_expert_bias").value_or(false);
+  f.moves_rows_by_maps = r.maybe_flag("moves_rows_by_maps").value_or(false);
   f.weighs_rows_apart = r.maybe_flag("weighs_rows_apart").value_or(false);
   f.loops_experts = r.maybe_flag("loops_experts").value_or(false);
   f.torch_grouped_products = r.maybe_flag("torch_grouped_products").value_or(false);

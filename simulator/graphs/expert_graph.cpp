@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "simulator/graphs/expert_loop.hpp"
+#include "simulator/graphs/expert_maps.hpp"
 #include "simulator/graphs/expert_rows.hpp"
 #include "simulator/graphs/expert_weighing.hpp"
 #include "simulator/graphs/layer_graph.hpp"
@@ -218,6 +219,10 @@ TensorIndex exchange(GraphBuilder& b, std::string_view name, TensorIndex x, cons
     op.forward.push_back(
         MemoryWork{ceil_bytes(2 * (copies - 1) * n), copies - 1, MemoryAccess::streaming});
   op.backward = op.forward;
+  if (moves_rows_by_maps(b)) {
+    if (!back) op.forward.push_back(map_of_tokens(b));
+    if (s.local > 1) op.forward.push_back(map_of_chunks(b, s));
+  }
   const std::int64_t cut = b.plan().expert_tensor;
   const Bytes whole(rows * width * b.element());
   CommWork send{Collective::all_to_all, Bytes(whole.value / cut), CommAxis::expert, false};
@@ -255,7 +260,12 @@ bool weighs_before_return(const GraphBuilder& b) {
          f.kernels == KernelStyle::eager;
 }
 
-// As in gated_activation, with gate and up in one tensor.
+// As in gated_activation, with gate and up in one tensor. Where a compiled function weighs the
+// result too, the gradient of a row's weight is a sum over the row, of half as many values as the
+// gradient of its gate and up, so that it is another kernel: it reads both and the result's
+// gradient again (Megatron-LM @d98e8a64dd megatron/core/fusions/fused_bias_swiglu.py,
+// weighted_swiglu_back, fused_bias_geglu.py likewise; PyTorch @2295ac79ee torch/_inductor/
+// codegen/simd.py, can_fuse, and lowering.py, cat: one kernel of all columns).
 TensorIndex expert_activation(GraphBuilder& b, const ExpertShape& s, TensorIndex up) {
   constexpr std::string_view name = "expert_activation";
   const std::int64_t elements = s.padded * s.width;
@@ -269,7 +279,14 @@ TensorIndex expert_activation(GraphBuilder& b, const ExpertShape& s, TensorIndex
   }
   if (!b.workload().model.gated_mlp)
     return b.pointwise(name, {up}, {up}, elements, 2 * n, 3 * n, calls);
-  if (!b.eager()) return b.pointwise(name, {up}, {up}, elements, 3 * n, 5 * n, calls);
+  if (!b.eager()) {
+    const TensorIndex out = b.pointwise(name, {up}, {up}, elements, 3 * n, 5 * n, calls);
+    if (!b.workload().framework.weighs_expert_bias) return out;  // not Megatron Core's
+    MemoryWork sums = traffic(3 * n, 1, MemoryAccess::reduction);
+    sums.looped = true;
+    b.last().backward.push_back(sums);
+    return out;
+  }
   if (adds_bias_alone(b)) return clamped_swish(b, up, elements, calls);
   const TensorIndex act = b.pointwise(name, {up}, {up}, elements, 2 * n, 3 * n, calls);
   return b.pointwise(name, {act, up}, {act, up}, elements, 3 * n, 6 * n, calls);

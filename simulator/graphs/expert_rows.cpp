@@ -55,13 +55,15 @@ ExpertShape expert_shape(const GraphBuilder& b) {
 
 // An all-to-all leaves the rows by rank: a rank of several experts sorts them by expert, and back
 // (Megatron-LM core_v0.16.0 megatron/core/transformer/moe/token_dispatcher.py,
-// dispatch_postprocess, combine_preprocess). Transformer Engine pads them in a copy and takes them
-// out by another, unless the dispatcher has laid them out so (experts.py, TEGroupedMLP.forward,
-// quantization_padding) or every expert has one capacity, which is a multiple.
+// dispatch_postprocess, combine_preprocess), and so does one that has all experts. Transformer
+// Engine pads them in a copy and takes them out by another, unless the dispatcher has laid them out
+// so (experts.py, TEGroupedMLP.forward, quantization_padding) or every expert has one capacity,
+// which is a multiple.
 int row_copies(const GraphBuilder& b, const ExpertShape& s, bool back) {
   const Workload& w = b.workload();
   const Framework& f = w.framework;
-  const bool sorts = b.plan().expert > 1 && !f.dispatches_once && s.local > 1;
+  const bool spread = b.plan().expert > 1 || f.moves_rows_by_maps;
+  const bool sorts = spread && !f.dispatches_once && s.local > 1;
   const bool wants_more = row_multiple(w, s.dtype) > 1 && f.kernels == KernelStyle::fused;
   const bool laid_out =
       (f.dispatches_once && f.dispatches_by_map) || (w.pads_experts && s.padded == s.routed);
