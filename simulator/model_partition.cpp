@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "simulator/graphs/vision_graph.hpp"
+#include "simulator/tied_tables.hpp"
 
 namespace shardwise {
 namespace {
@@ -168,8 +169,7 @@ ModelPartition partitioned(const Workload& workload, const ParallelPlan& plan,
   std::vector<int> first(static_cast<std::size_t>(chunks), 0);
   for (std::size_t c = 1; c < first.size(); ++c) first[c] = first[c - 1] + share[c - 1];
 
-  const bool tied_here =
-      workload.model.tied_embeddings && !workload.framework.unties_embeddings && chunks == 1;
+  const bool tied_here = shares_table(workload) && chunks == 1;
   partition.stages.reserve(static_cast<std::size_t>(plan.pipeline));
   for (int stage = 0; stage < plan.pipeline; ++stage) {
     std::vector<ModelChunk>& local = partition.stages.emplace_back();

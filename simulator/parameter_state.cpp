@@ -1,4 +1,5 @@
 #include "simulator/parameter_state.hpp"
+#include "simulator/tied_tables.hpp"
 
 #include <algorithm>
 
@@ -361,9 +362,14 @@ LayerState layer_state(const Workload& w, const ParallelPlan& plan,
     add(state, parameters.other, stored_base(w, trainable, false), dense, false, false, gathering);
   if (parameters.table > 0)
     add(state, parameters.table, stored_table(w, trainable), dense, false, false, gathering);
-  if (trainable && row(w.method).adapter && w.framework.keeps_replaced_modules)
-    state.weights += bytes(static_cast<double>(parameters.other + parameters.table),
+  if (trainable && row(w.method).adapter && w.framework.keeps_replaced_modules) {
+    // One table stays beside both copies of a tied one; beside a single copy the other end has it.
+    const double shared = w.trains_embedding() && w.trains_head() ? 0.5 : 0;
+    const double tables =
+        static_cast<double>(parameters.table) * (replaces_tied_table(w) ? shared : 1);
+    state.weights += bytes(static_cast<double>(parameters.other) + tables,
                            bytes_per_element(w.framework.frozen_dtype), dense.weights);
+  }
   add(state, parameters.adapter, stored_adapter(w), dense, true, false, gathering);
   const std::int64_t dense_gathered = state.gathered;
   add_matrices(parameters.expert, parameters.expert_sides, expert, true);

@@ -12,6 +12,7 @@
 #include "simulator/graphs/recompute_policy.hpp"
 #include "simulator/offload_choice.hpp"
 #include "simulator/pipeline_schedule.hpp"
+#include "simulator/tied_tables.hpp"
 
 namespace shardwise {
 namespace {
@@ -237,7 +238,7 @@ Broken framework_runs(const Case& k) {
   if (k.p.tensor > 1 && !f.supports_tensor) return f.name + " has no tensor parallelism";
   if (k.p.pipeline > 1 && !f.supports_pipeline && !k.p.layer_split)
     return f.name + " has no pipeline parallelism";
-  const bool tied = k.w.model.tied_embeddings && !f.unties_embeddings;
+  const bool tied = shares_table(k.w);
   if (k.p.pipeline > 1 && !k.p.layer_split && tied && !f.ties_over_stages)
     return f.name + " does not tie embeddings over pipeline stages";
   if (k.p.context > 1 && !f.supports_context) return f.name + " has no context parallelism";

@@ -6,6 +6,7 @@
 #include "simulator/costs/cost_model.hpp"
 #include "simulator/gathered_layers.hpp"
 #include "simulator/pipeline_schedule.hpp"
+#include "simulator/tied_tables.hpp"
 
 namespace shardwise {
 
@@ -332,7 +333,7 @@ void CostModel::schedule_gathers(const CostedChunks& chunks, StageCosts& costs) 
 // add up their gradients, in the format in which those are reduced, once per step. A model that is
 // held twice (DualPipe) has both ends on the same stages.
 void CostModel::schedule_tied(const ModelPartition& partition, StepCosts& costs) const {
-  if (!w_.model.tied_embeddings || w_.framework.unties_embeddings || plan_.layer_split) return;
+  if (!shares_table(w_) || plan_.layer_split) return;
   const auto stage_of = [&](LayerRole role) {
     std::optional<int> found;
     for (std::size_t s = 0; s < partition.stages.size(); ++s)

@@ -201,7 +201,12 @@ void vocab_parallel_loss(GraphBuilder& b, const Logits& l) {
   op.saves = {softmax};
   op.in_place_gradient = cast;
   if (compiled) op.backward_temporary = Bytes((4 + 2) * l.rows * l.width);
-  op.forward_temporary = Bytes(4 * l.rows * l.width * f.loss_fp32_temporaries);
+  // One slice of whole logits after another: its copies go, its softmax stays, and its gradient
+  // is written into zeros as long as all of them, beside their sum.
+  const std::int64_t slice = std::min<std::int64_t>(l.rows, f.loss_slice_tokens.value_or(l.rows));
+  if (slice < l.rows) op.backward_temporary += Bytes(2 * l.rows * l.width);
+  op.forward_temporary = Bytes(4 * slice * l.width * f.loss_fp32_temporaries);
+  op.forward_temporaries = std::max(1, f.loss_fp32_temporaries);
   op.temporary_category = MemoryCategory::logits;
   op.forward.insert(op.forward.end(), table_ranks(b.workload(), b.plan()) > 1 ? 3 : 0,
                     CommWork{Collective::all_reduce, Bytes(4 * l.rows), CommAxis::tensor, false});

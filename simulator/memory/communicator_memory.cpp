@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "simulator/pipeline_schedule.hpp"
+#include "simulator/tied_tables.hpp"
 
 namespace shardwise {
 namespace {
@@ -44,7 +45,7 @@ Bytes point_to_point(const CollectiveModel& model, const GroupShape& shape, cons
 
 // Whether first and last stage add up the gradients of tied tables (CostModel::schedule_tied).
 bool sums_tied_tables(const Workload& w, const ParallelPlan& p) {
-  if (!w.model.tied_embeddings || w.framework.unties_embeddings) return false;
+  if (!shares_table(w)) return false;
   if (p.pipeline == 1 || p.layer_split) return false;
   const PipelineSchedule& schedule = *find_pipeline_schedule(p.schedule_row());
   const PipelineShape shape{p.pipeline, p.chunks, p.microbatches};

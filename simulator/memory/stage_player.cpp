@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "simulator/gathered_layers.hpp"
+#include "simulator/tied_tables.hpp"
 
 namespace shardwise {
 
@@ -289,8 +290,8 @@ void StagePlayer::make_gradient(std::int64_t elements, std::size_t c, std::size_
 void StagePlayer::hold_tied(std::size_t c) {
   const ModelChunk& chunk = (*chunks_)[c];
   const LayerDefinition& first = *chunk.layers.front().definition;
-  const bool here = first.role == LayerRole::embedding && !f_.unties_embeddings;
-  if (!w_.model.tied_embeddings || !here || !w_.trains_head() || f_.gradient_fusion) return;
+  const bool here = first.role == LayerRole::embedding;
+  if (!shares_table(w_) || !here || !w_.trains_head() || f_.gradient_fusion) return;
   const StoredParameter& p = holdings(c, 0).trained;
   const double each = f_.autocast ? p.gradient : p.raw_gradient;
   const Operator& table = first.graph.operators.front();
