@@ -187,6 +187,12 @@ TEST_CASE("16-bit logits are gone where the model returns fp32 ones", "[layer_gr
   };
   w.framework.loss_fp32_temporaries = 1;
   CHECK(bytes_per_logit() == 10);
+  w.framework.loss_fp32_temporaries = 2;
+  CHECK(bytes_per_logit() == 14);
+  w.framework.loss_slice_tokens = 32;  // of a quarter of the tokens: 2 + 4 + 8 / 4
+  CHECK(bytes_per_logit() == 8);
+  w.framework.loss_slice_tokens.reset();
+  w.framework.loss_fp32_temporaries = 1;
   const std::int64_t saved = saved_by_head(head_graph(w, plan_of(1), false));
   w.framework.loss_fp32_temporaries = 0;
   w.framework.returns_fp32_logits = true;

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "simulator/tied_tables.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/sample_workload.hpp"
 
@@ -274,6 +275,29 @@ TEST_CASE("a module trained whole beside adapters is a copy where the framework 
   w.framework.keeps_replaced_modules = true;  // the frozen one in 16 bits as well
   CHECK(layer_state(w, plan_of(1), table, true).weights == 2 * 6400 + 2 * 6400);
   CHECK(layer_state(w, plan_of(1), table, false).weights == 2 * 6400);
+}
+
+// Two copies of 2 bytes each, and the table of 2 that both ends had, a half with each of them.
+// Where one end is replaced, the other has that table.
+TEST_CASE("a tied table that copies replace stays once beside them", "[parameter_state]") {
+  Workload w = pretraining(llama(2, 64, 2, 2, 128, 100), 64);
+  w.method = Method::lora;
+  w.framework.finetune_weights = WeightRecipe::pure_half;
+  w.framework.keeps_replaced_modules = true;
+  LayerParameters table;
+  table.table = 6400;
+  w.model.tied_embeddings = true;
+  CHECK(shares_table(w));
+  w.adapter.targets.lm_head = true;
+  CHECK_FALSE(shares_table(w));
+  CHECK(layer_state(w, plan_of(1), table, true).weights == 2 * 6400);
+  w.adapter.targets.embedding = true;
+  CHECK(layer_state(w, plan_of(1), table, true).weights == 2 * 6400 + 6400);
+  w.model.tied_embeddings = false;
+  CHECK(layer_state(w, plan_of(1), table, true).weights == 2 * 6400 + 2 * 6400);
+  w.model.tied_embeddings = true;
+  w.framework.keeps_replaced_modules = false;
+  CHECK(shares_table(w));
 }
 
 // An engine that keeps fp32 masters (DeepSpeed, Megatron) keeps them for 16-bit adapters as well:
