@@ -2,7 +2,7 @@
 """CPU time of DeepSpeed ZeRO's hooks: of stage 3 around one module in one pass and for one
 reduction, of stages 1 and 2 for one gradient, and of its step for one tensor.
 
-    python measure_sharding_hooks.py [--layers 24] [--passes 40] [--ranks 8]
+    python measure_sharding_hooks.py [--layers 24] [--passes 40] [--ranks 8] [--unchecked]
 
 A decoder so narrow that its arithmetic is nothing goes through forward and backward with every
 layer checkpointed (three passes through each module), once as it is, once under ZeRO-3 with one
@@ -13,7 +13,9 @@ and the third more than the second, per matrix, in microseconds and in operators
 is, which are counted: a ratio of two times of one machine, of which neither its speed nor what else
 runs on it is a part. No weight is kept whole. Then the same without checkpoints as it is and at
 stages 1 and 2 with one bucket, every backward pass followed by a step: what backward takes more,
-and what the step takes, per trained tensor, in the same units. Runs on the CPU, with
+and what the step takes, at stage 3 too, per trained tensor, in the same units. A rank steps its
+share of the tensors (at stage 3 its share of each): one rank and eight tell apart what a step takes
+for every tensor and for each that is stepped. Runs on the CPU, with
 DeepSpeed's CPU accelerator and PyTorch's process group that sends nothing; the least of all
 repetitions counts. On a GPU the hooks also switch streams and record events, so the figures are
 lower bounds there.
@@ -32,7 +34,7 @@ MATRICES = 7
 PASSES = 3   # forward, recomputation, backward
 WIDTH = 64
 BUCKETS = {"zero3": 500_000_000, "reduced-alone": WIDTH * WIDTH}  # elements
-STAGES = {"whole": 0, "zero1": 1, "zero2": 2}
+STAGES = {"whole": 0, "zero1": 1, "zero2": 2, "zero3-stepped": 3}
 
 
 def small_llama(layers, ranks):
@@ -85,9 +87,10 @@ def seconds_per_layer(engine, layers, repetitions, ranks):
     return best / layers, best / count.operators()
 
 
-def seconds_per_tensor(engine, layers, repetitions, ranks):
+def seconds_per_tensor(engine, layers, repetitions, ranks, checked):
     """Least CPU seconds, at one of STAGES: of a backward pass and of a step, per trained tensor; of
-    forward and backward, per operator."""
+    forward and backward, per operator. `checked`: whether a bf16 run looks for infinity and NaN, of
+    which releases before 0.17 know nothing."""
     import torch
     model = small_llama(layers, ranks)
     model.train()
@@ -100,9 +103,11 @@ def seconds_per_tensor(engine, layers, repetitions, ranks):
         model, *_ = deepspeed.initialize(
             model=model, model_parameters=model.parameters(),
             config={"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 1,
-                    "bf16": {"enabled": True}, "gradient_clipping": 1.0,
+                    "bf16": {"enabled": True, "check_grad_overflow": checked},
+                    "gradient_clipping": 1.0,
                     "zero_optimization": {"stage": STAGES[engine], "overlap_comm": False,
                                           "contiguous_gradients": True,
+                                          "stage3_param_persistence_threshold": 0,
                                           "reduce_bucket_size": 500_000_000},
                     "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "torch_adam": True}}})
         backward, step = model.backward, model.step
@@ -128,11 +133,14 @@ def main():
     parser.add_argument("--layers", type=int, default=24)
     parser.add_argument("--passes", type=int, default=40, help="repetitions")
     parser.add_argument("--ranks", type=int, default=8)
+    parser.add_argument("--unchecked", action="store_true",
+                        help="bf16.check_grad_overflow off")
     parser.add_argument("--engine", choices=["plain", *BUCKETS, *STAGES],
                         help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.engine in STAGES:
-        print("RESULT", *seconds_per_tensor(args.engine, args.layers, args.passes, args.ranks))
+        print("RESULT", *seconds_per_tensor(args.engine, args.layers, args.passes, args.ranks,
+                                            not args.unchecked))
         return
     if args.engine:
         print("RESULT", *seconds_per_layer(args.engine, args.layers, args.passes, args.ranks))
@@ -148,7 +156,8 @@ def main():
     import deepspeed
     import torch
     import transformers
-    (whole, _, operator), (zero1, step1, _), (zero2, step2, _) = (seconds[e] for e in STAGES)
+    (whole, _, operator), (zero1, step1, _), (zero2, step2, _), (_, step3, _) = (
+        seconds[e] for e in STAGES)
     plain, zero3, apart = (seconds[engine][0] for engine in ("plain", *BUCKETS))
     more, alone = (zero3 - plain) / (MODULES * PASSES), (apart - zero3) / MATRICES
     checkpointed = seconds["plain"][1]
@@ -159,7 +168,7 @@ def main():
                       "operators_per_gradient": [round((s - whole) / operator, 2)
                                                  for s in (zero1, zero2)],
                       "operators_per_stepped_tensor": [round(s / operator, 2)
-                                                       for s in (step1, step2)],
+                                                       for s in (step1, step2, step3)],
                       "us_per_module_and_pass": round(1e6 * more, 1),
                       "operators_per_module_and_pass": round(more / checkpointed, 1),
                       "us_per_reduction": round(1e6 * alone, 1),

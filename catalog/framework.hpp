@@ -378,6 +378,8 @@ struct Framework {
   double host_us_per_gradient = 0;          // [us] of ZeRO-1's hooks, in a backward pass
   double host_us_per_gradient_stage_2 = 0;  // [us] of ZeRO-2's
   double host_us_per_stepped_tensor = 0;    // [us] of clipping, update and zeroing
+  double host_us_per_read_tensor = 0;       // [us] of ZeRO's norm, of each that the rank steps
+  double host_us_per_checked_tensor = 0;    // [us] more where it is looked at for infinity and NaN
   bool loads_whole_model_on_gpu = false;    // while loading, beside the shard, on every rank
   // Embedding and head are made fp32, one after the other, and 16 bits again, unless ranks share
   // the weights.

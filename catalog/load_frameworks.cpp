@@ -231,6 +231,8 @@ void read_host_times(JsonReader& r, Framework& f) {
   f.host_us_per_gradient_stage_2 =
       r.maybe_number("host_us_per_gradient_stage_2", 0, 1e6).value_or(0);
   f.host_us_per_stepped_tensor = r.maybe_number("host_us_per_stepped_tensor", 0, 1e6).value_or(0);
+  f.host_us_per_read_tensor = r.maybe_number("host_us_per_read_tensor", 0, 1e6).value_or(0);
+  f.host_us_per_checked_tensor = r.maybe_number("host_us_per_checked_tensor", 0, 1e6).value_or(0);
 }
 
 void read_step(JsonReader& r, Framework& f) {

@@ -17,15 +17,18 @@ BytesPerSecond usual_memory(const Node& node, const HostLinks& h) {
 }  // namespace
 
 // Of what a rank steps, `n` elements: at stage 3 it has a part of each tensor, below about as many
-// whole ones as its share is of all.
+// whole ones as its share is of all. The CPU waits for what they tell, so that it is not ahead.
 Seconds CostModel::read_partition(double n, int tensors, const KernelModel& kernels) const {
   const PartitionReads reads = partition_reads(w_, plan_);
   if (reads.kernels_of_each == 0) return Seconds(0);
   const int ranks = plan_.zero_stage == 3 ? 1 : layout_.shape(GroupKind::gradient).ranks;
-  const int launches = reads.kernels_of_each * ((tensors + ranks - 1) / ranks);
+  const int own = (tensors + ranks - 1) / ranks;
   const Bytes moved = ceil_bytes(reads.bytes_each * n);
-  return longest(kernels.memory_bound(moved, launches, MemoryAccess::streaming, moved),
-                 launches * kernels.host_slowdown() * profile_.host.per_looped_launch);
+  const double us_of_each = w_.framework.host_us_per_read_tensor +
+                            (reads.checked ? w_.framework.host_us_per_checked_tensor : 0);
+  return longest(
+      kernels.memory_bound(moved, reads.kernels_of_each * own, MemoryAccess::streaming, moved),
+      own * kernels.host_slowdown() * Seconds(us_of_each * 1e-6));
 }
 
 void CostModel::schedule_optimizer(const LayerState& state, int tensors, const KernelModel& kernels,
