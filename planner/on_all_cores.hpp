@@ -17,6 +17,10 @@ namespace shardwise {
 
 inline thread_local bool one_of_a_crew = false;
 
+// A thread beside which others have work for all cores: what may turn out to be of no use is left
+// for when it is needed.
+inline thread_local bool one_of_many = false;
+
 // As long as it lives this thread is one of a crew.
 class CrewMember {
  public:

@@ -244,7 +244,8 @@ std::string host_ram_words(const HostMemory& host) {
 }
 
 // Whether a catalogued machine around GPUs of the same market has so much host RAM.
-bool within_reach(const AdviceTrial& t, Bytes host_ram) {
+bool within_reach(const AdviceTrial& t, const HostMemory& host) {
+  const Bytes host_ram = std::max(host.steady, std::min(host.load_once, host.load_peak));
   const Catalog& catalog = t.request.facts->catalog;
   return std::any_of(catalog.nodes.begin(), catalog.nodes.end(), [&](const Node& node) {
     if (node.gpu.empty() || !node.host_ram || *node.host_ram < host_ram) return false;
@@ -266,8 +267,7 @@ bool offloading_elsewhere(AdviceTrial& t) {
   const auto chosen = choose_fitting(r, t.method, t.cluster);
   if (!chosen) return false;
   const HostMemory& host = chosen->forecast.host;
-  if (!within_reach(t, std::max(host.steady, std::min(host.load_once, host.load_peak))))
-    return false;
+  if (!within_reach(t, host)) return false;
   record_advice(t,
                 sentence("--framework ", offloads_most, " with offload params+optimizer: both in ",
                          "host RAM (", host_ram_words(host), ")"),
@@ -302,10 +302,14 @@ void offloading(AdviceTrial& t) {
     const bool spread = q.plan.data > 1 || q.plan.context > 1;  // no weights of its own to move
     if (!spread && q.plan.gpus() == 1) offload_by_zero(q.workload.framework, q.plan);
     if (choice.offload.parameters && q.plan.zero_stage < 3 && spread) continue;
-    auto chosen = fits_with(t, std::move(q), HostRam::is_named);
+    bool too_far = false;
+    auto chosen = fits_with(t, std::move(q), HostRam::is_named, nullptr, [&](const HostMemory& m) {
+      too_far = !within_reach(t, m);
+      return !too_far;
+    });
+    if (too_far) return;
     if (!chosen) continue;
     const HostMemory host = chosen->forecast.host;
-    if (!within_reach(t, std::max(host.steady, std::min(host.load_once, host.load_peak)))) return;
     const std::string_view what = offload_name(chosen->question.plan.offload);
     record_advice(t,
                   sentence("offload ", what, ": ", choice.words, " (", host_ram_words(host), ")"),

@@ -29,17 +29,21 @@ Result<ChosenPlan> choose_fitting(const ResolvedRequest& request, Method method,
 }
 
 std::optional<ChosenPlan> fits_with(const AdviceTrial& trial, Question changed, HostRam host,
-                                    std::shared_ptr<const MemoryPlays> plays) {
+                                    std::shared_ptr<const MemoryPlays> plays,
+                                    const HostDoes& does) {
   if (!plan_problems(changed.workload, changed.plan, changed.cluster).empty()) return std::nullopt;
   if (hopeless(changed)) return std::nullopt;
   const bool host_decides = host == HostRam::decides && trial.request.host_ram_stated;
   const Profile& profile = trial.request.facts->profile;
-  auto f =
-      forecast(changed, profile, {.time = false, .only_if_fits = true, .plays = std::move(plays)});
+  const bool was_tight = trial.missed.verdict == Verdict::tight;
+  auto f = forecast(
+      changed, profile,
+      {.time = false, .only_if_fits = true, .tight_is_told = was_tight, .plays = std::move(plays)});
   if (!f) return std::nullopt;
   const Verdict verdict = judged(*f, host_decides);
-  const bool no_better = verdict == Verdict::tight && trial.missed.verdict == Verdict::tight;
+  const bool no_better = verdict == Verdict::tight && was_tight;
   if (verdict == Verdict::does_not_fit || no_better) return std::nullopt;
+  if (does && !does(f->host)) return std::nullopt;
   f = forecast(changed, profile, {.plays = f->plays, .chosen = f->chosen});
   if (!f) return std::nullopt;
   ChosenPlan chosen{std::move(changed), *std::move(f), Verdict::fits, {}, 1};

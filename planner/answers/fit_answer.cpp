@@ -23,15 +23,15 @@ namespace {
 
 // Cards of one size differ in little but speed: what was chosen for the first is chosen for the
 // next, if the same predictor gives it the same verdict there. Otherwise the search is made anew.
-// `plays` are those of an earlier card that is played alike, if there is one.
+// `wanted`: with the plays of an earlier card that is played alike, if there is one.
 Result<ChosenPlan> chosen_like(const ResolvedRequest& request, Method method,
                                const Cluster& cluster, const ChosenPlan& model, ChosenWorkload here,
-                               std::shared_ptr<const MemoryPlays> plays) {
+                               const ForecastOptions& wanted) {
   ChosenPlan same = model;
   same.question.cluster = cluster;
   same.question.workload = std::move(here.workload);
   same.notes = std::move(here.notes);
-  auto f = forecast(same.question, request.facts->profile, {.plays = std::move(plays)});
+  auto f = forecast(same.question, request.facts->profile, wanted);
   if (f) {
     same.forecast = *std::move(f);
     same.verdict = judged(same.forecast, request.host_ram_stated);
@@ -52,11 +52,25 @@ FitAnswer answer_for(Method method, std::size_t cluster, ChosenPlan chosen) {
 
 using Choices = std::vector<std::optional<Result<ChosenPlan>>>;
 
+// Of a step that is shorter no other card's is too long to be forecast.
+constexpr Seconds far_from_too_long{86400};
+
+bool misses(const std::optional<Result<ChosenPlan>>& chosen) {
+  return chosen && *chosen && (**chosen).verdict == Verdict::does_not_fit;
+}
+
+// Whether the other cards' verdicts may do (FitTold::in_text).
+bool verdict_may_do(const ChosenPlan& model, FitTold told) {
+  const Forecast& f = model.forecast;
+  return told == FitTold::in_text && model.verdict == Verdict::does_not_fit && f.tokens_per_s > 0 &&
+         f.step_time.expected < far_from_too_long;
+}
+
 // The cards after the first that has an answer, which is the model: each for itself. A card may
 // train in another number format, attend by another kernel or lack expandable segments: of those
 // that do alike, one goes ahead of the rest, who then take its plays if it has kept the plan.
 void choose_for_others(const ResolvedRequest& request, Method method, std::size_t first,
-                       Choices& chosen) {
+                       FitTold told, Choices& chosen) {
   const ChosenPlan& model = **chosen[first];
   const std::size_t n = chosen.size();
   std::vector<ChosenWorkload> workloads(n);
@@ -71,15 +85,26 @@ void choose_for_others(const ResolvedRequest& request, Method method, std::size_
     if (same == ahead.end()) ahead.push_back(i);
     rounds[leader[i] == first || leader[i] == i ? 0 : 1].push_back(i);
   }
+  const auto choose = [&](std::size_t i, bool verdict_alone) {
+    ForecastOptions wanted{.time = !verdict_alone, .only_if_fits = verdict_alone};
+    if (leader[i] != i && *chosen[leader[i]] &&
+        (**chosen[leader[i]]).question.plan == model.question.plan)
+      wanted.plays = (**chosen[leader[i]]).forecast.plays;
+    chosen[i] =
+        chosen_like(request, method, request.clusters[i], model, std::move(workloads[i]), wanted);
+  };
+  const bool verdict_alone = verdict_may_do(model, told);
+  for (const std::vector<std::size_t>& round : rounds)
+    on_all_cores(round.size(), [&](std::size_t at) { choose(round[at], verdict_alone); });
+  if (!verdict_alone ||
+      std::all_of(chosen.begin() + static_cast<std::ptrdiff_t>(first), chosen.end(), misses))
+    return;
   for (const std::vector<std::size_t>& round : rounds)
     on_all_cores(round.size(), [&](std::size_t at) {
       const std::size_t i = round[at];
-      std::shared_ptr<const MemoryPlays> plays;
-      if (leader[i] != i && *chosen[leader[i]] &&
-          (**chosen[leader[i]]).question.plan == model.question.plan)
-        plays = (**chosen[leader[i]]).forecast.plays;
-      chosen[i] = chosen_like(request, method, request.clusters[i], model, std::move(workloads[i]),
-                              std::move(plays));
+      if (!misses(chosen[i]) || (**chosen[i]).forecast.tokens_per_s > 0) return;
+      workloads[i] = {std::move((**chosen[i]).question.workload), std::move((**chosen[i]).notes)};
+      choose(i, false);
     });
 }
 
@@ -203,7 +228,7 @@ void side_by_side(std::size_t n, Work work) {
 
 }  // namespace
 
-FitAnswers fit_answers(const ResolvedRequest& request) {
+FitAnswers fit_answers(const ResolvedRequest& request, FitTold told) {
   const std::size_t n = request.methods.size();
   std::vector<MethodChoices> choices(n);
   std::vector<ChosenPlan> firsts(n);  // what advice looks at while the other cards are chosen for
@@ -226,6 +251,7 @@ FitAnswers fit_answers(const ResolvedRequest& request) {
   std::vector<std::optional<std::vector<std::string>>> warnings(n);  // of first cards that fit
   std::vector<std::optional<std::string>> started(n);                // the same
   side_by_side(4 * n, [&](std::size_t task) {
+    one_of_many = true;
     const std::size_t i = task % n;
     chosen[i].get();
     const std::size_t first = choices[i].first;
@@ -233,7 +259,7 @@ FitAnswers fit_answers(const ResolvedRequest& request) {
     if (task < n)
       advice[i] = advice_for(request, request.methods[i], first, firsts[i], known());
     else if (task < 2 * n)
-      choose_for_others(request, request.methods[i], first, choices[i].chosen);
+      choose_for_others(request, request.methods[i], first, told, choices[i].chosen);
     else if (task < 3 * n && fits(firsts[i]))
       warnings[i] = warnings_of(request, request.methods[i], firsts[i]);
     else if (fits(firsts[i]))

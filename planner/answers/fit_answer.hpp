@@ -37,6 +37,10 @@ struct FitAnswers {
   std::vector<UnplannedMethod> unplanned;
 };
 
-FitAnswers fit_answers(const ResolvedRequest& request);
+// What is told of the answers. `in_text`: of a method that fits on no card, the first card's and no
+// more than the verdicts of the others, whose other figures may then be missing or too low.
+enum class FitTold { whole, in_text };
+
+FitAnswers fit_answers(const ResolvedRequest& request, FitTold told = FitTold::whole);
 
 }  // namespace shardwise

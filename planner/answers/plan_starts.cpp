@@ -100,7 +100,7 @@ class FitsInTheirs {
 
  private:
   std::optional<bool> forecast_of(const Question& theirs) {
-    ForecastOptions options{.time = false, .only_if_fits = true};
+    ForecastOptions options{.time = false, .only_if_fits = true, .tight_is_told = false};
     if (played_ != nullptr)
       for (const PlayedStart& before : *played_)
         if (plays_the_same(before, theirs)) options.plays = before.plays;

@@ -12,13 +12,13 @@ namespace shardwise {
 int fit(const Request& request, const Facts& facts, bool require_fit, const Output& output) {
   const auto resolved = resolve(request, facts, UnnamedMethods::fine_tuning);
   if (!resolved) return report_problems(resolved.error(), output);
-  const FitAnswers answers = fit_answers(*resolved);
+  const bool wanted = output.json || !output.report.empty();
+  const FitAnswers answers = fit_answers(*resolved, wanted ? FitTold::whole : FitTold::in_text);
   if (answers.answers.empty()) {
     Problems problems;
     for (const UnplannedMethod& u : answers.unplanned) add_problems(problems, u.problems);
     return report_problems(problems, output);
   }
-  const bool wanted = output.json || !output.report.empty();
   const Json answer = wanted ? fit_json(*resolved, answers) : Json();
   const Problems unpublished = publish(output, answer, [&] {
     std::vector<std::optional<Question>> questions;

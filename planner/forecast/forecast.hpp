@@ -137,6 +137,8 @@ struct ForecastOptions {
   // Memory is played until it is certain that it does not fit: then the verdict says so, and the
   // figures say nothing.
   bool only_if_fits = false;
+  // Where it fits, whether it does with room to spare; false: the verdict may say "tight" of it.
+  bool tight_is_told = true;
   // Memory is played until it is certain that a GPU needs more: then its figures are more than this
   // and say nothing else.
   std::optional<Bytes> give_up_above = std::nullopt;

@@ -414,13 +414,13 @@ bool fits_smaller(const ForecastContext& k, const LengthVariation& v, const Fore
 
 // Sets the verdict, by the margin and the interval that are there.
 void judge(const ForecastContext& k, const LengthVariation& v, const SpreadRow& spread,
-           std::vector<RoomTried>& tried, Forecast& f) {
+           bool tight_is_told, std::vector<RoomTried>& tried, Forecast& f) {
   const StageForecast& worst = f.worst();
   if (f.margin < Bytes(0)) {
     f.verdict = Verdict::does_not_fit;
   } else if (f.peak_device.high <= worst.capacity) {
     f.verdict = Verdict::fits;
-  } else if (fits_smaller(k, v, f, spread, tried)) {
+  } else if (tight_is_told && fits_smaller(k, v, f, spread, tried)) {
     f.verdict = Verdict::fits;
     f.peak_device.high = worst.capacity;
     const auto cache = worst.breakdown[static_cast<std::size_t>(MemoryCategory::cache)];
@@ -481,7 +481,7 @@ void forecast_memory(const ForecastContext& k, const ForecastOptions& options, F
   f.peak_device = {with_paged(ceil_bytes(held * std::min(1.0, spread.low))), worst.peak.device,
                    with_paged(ceil_bytes(held * std::max(1.0, spread.high)))};
   f.margin = least_margin;
-  judge(k, v, spread, tried, f);
+  judge(k, v, spread, options.tight_is_told, tried, f);
   const bool one_memory = smallest_group(q.cluster, q.plan, f.worst_stage).gpu.shares_host_memory;
   const Bytes on_host = one_memory ? Bytes(0) : played_worst.activations_on_host;
   f.host = host_memory(q.workload, q.plan, q.cluster, k.profile.host_memory,
