@@ -345,6 +345,14 @@ Result<Reading> load_reading(const std::filesystem::path& root) {
   return out;
 }
 
+Result<Reading> load_spoken_words(const std::filesystem::path& root) {
+  Reading out;
+  Problems problems;
+  read_tables(root, "training.json", problems, [&](JsonReader& r) { read_training(r, out); });
+  if (!problems.empty()) return problems;
+  return out;
+}
+
 void date_by_sources(const Reading& reading, std::vector<RunRecord>& runs) {
   for (RunRecord& run : runs)
     date_framework(run, date_of_source(reading.documents, reading.threads, run.read_in));

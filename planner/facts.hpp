@@ -14,7 +14,7 @@ namespace shardwise {
 
 struct Facts {
   Catalog catalog;
-  Reading reading;
+  Reading reading;  // of a question: load_spoken_words
   Profile profile;
 };
 

@@ -167,7 +167,8 @@ class FreeBlockSet {
   // REQUIRES: one unit or more.
   static std::uint32_t bin_of(Bytes size) {
     const auto bytes = static_cast<std::uint64_t>(size.value);
-    const auto first = static_cast<std::uint32_t>(std::bit_width(bytes)) - 1;  // its first bit
+    // The first bit, as one instruction gives it: std::bit_width asks whether there is any.
+    const auto first = 63U ^ static_cast<std::uint32_t>(__builtin_clzll(bytes));
     const std::uint32_t number =
         16 * first + static_cast<std::uint32_t>(bytes >> (first - 4)) - 160;
     return number < bin_count ? number : bin_count - 1;

@@ -96,23 +96,29 @@ void StagePlayer::run(const std::vector<MemoryEvent>& events, Slots& slots, std:
   for (const MemoryEvent* at = events.data(); at != end; ++at) {
     const MemoryEvent& e = *at;
     Holding& h = slots[static_cast<std::size_t>(e.slot)];
+    if (e.kind == EventKind::allocate) {  // the two that most events are come first
+      if (at + 1 != end && at[1].kind == EventKind::release && at[1].slot == e.slot) {
+        ledger_.touch(e.bytes, e.category);
+        ++at;
+        continue;
+      }
+      h = ledger_.open_here(e.bytes, e.slot == handed_on ? activations : e.category);
+      continue;
+    }
+    if (e.kind == EventKind::release) {
+      ledger_.close_here(h);
+      continue;
+    }
     switch (e.kind) {
       case EventKind::allocate:
-        if (at + 1 != end && at[1].kind == EventKind::release && at[1].slot == e.slot) {
-          ledger_.touch(e.bytes, e.category);
-          ++at;
-          break;
-        }
-        h = ledger_.open_here(e.bytes, e.slot == handed_on ? activations : e.category);
+      case EventKind::release:
         break;
       case EventKind::release_read:
         if (f_.records_streams) {
           lag_.release(h);
           break;
         }
-        [[fallthrough]];
-      case EventKind::release:
-        ledger_.close_here(h);
+        ledger_.close(h);
         break;
       case EventKind::release_later:
         left_.push_back(h);
