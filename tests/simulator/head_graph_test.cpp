@@ -372,7 +372,8 @@ TEST_CASE("the head's gradient is summed up beside slices that wait", "[layer_gr
 }
 
 // 1000 x 512 elements beside a slice's logits (14 B each of 64 x 1000): in the fp32 of reductions
-// where ranks have shards, else in 16 bits.
+// where ranks have shards, else in 16 bits. Shards are made of a second such copy, beside the last
+// slice's 16-bit logits, more than 14 B of each.
 TEST_CASE("slices that go back at once sum the head's gradient", "[layer_graph]") {
   Workload w = with_dense_loss();
   w.framework.loss = LossKind::chunked;
@@ -390,6 +391,13 @@ TEST_CASE("slices that go back at once sum the head's gradient", "[layer_graph]"
   w.framework.slices_go_back = true;
   CHECK(summed(3) == 1000 * 512 * 4);
   CHECK(summed(0) == 1000 * 512 * 2);
+  const auto beside = [&](int zero) {
+    ParallelPlan plan = plan_of(2);
+    plan.zero_stage = zero;
+    return head_graph(w, plan, false).operators.back().forward_temporary.value;
+  };
+  CHECK(beside(3) == 4 * 1000 * 512 + 2 * 64 * 1000);
+  CHECK(beside(0) == 14 * 64 * 1000);
   w.method = Method::lora;  // a frozen head has no gradient
   CHECK(summed(3) == 0);
 }
