@@ -256,14 +256,14 @@ FitAnswers fit_answers(const ResolvedRequest& request, FitTold told) {
     chosen[i].get();
     const std::size_t first = choices[i].first;
     if (first == request.clusters.size()) return;
-    if (task < n)
-      advice[i] = advice_for(request, request.methods[i], first, firsts[i], known());
-    else if (task < 2 * n)
-      choose_for_others(request, request.methods[i], first, told, choices[i].chosen);
-    else if (task < 3 * n && fits(firsts[i]))
-      warnings[i] = warnings_of(request, request.methods[i], firsts[i]);
-    else if (fits(firsts[i]))
+    if (task < n && fits(firsts[i]))  // the longest plays
       started[i] = started_by(request, request.methods[i], firsts[i]);
+    else if (n <= task && task < 2 * n)
+      advice[i] = advice_for(request, request.methods[i], first, firsts[i], known());
+    else if (2 * n <= task && task < 3 * n)
+      choose_for_others(request, request.methods[i], first, told, choices[i].chosen);
+    else if (3 * n <= task && fits(firsts[i]))
+      warnings[i] = warnings_of(request, request.methods[i], firsts[i]);
   });
   FitAnswers all;
   for (std::size_t i = 0; i < n; ++i)

@@ -10,15 +10,25 @@ namespace {
 
 std::size_t number(StreamId stream) { return static_cast<std::size_t>(stream); }
 
+// log2 of the divisions of a power of two, where all sizes have as many; else 0.
+int shift_of(const PowerOfTwoDivisions& divisions) {
+  const std::uint32_t first = divisions.front();
+  const bool alike = std::all_of(divisions.begin(), divisions.end(),
+                                 [&](std::uint32_t each) { return each == first; });
+  return alike && first > 1 ? std::countr_zero(first) : 0;
+}
+
 }  // namespace
 
 CachingAllocator::CachingAllocator(const AllocatorSettings& settings, std::optional<Bytes> capacity)
     : settings_(settings),
       divides_(settings.roundup_power2_divisions != PowerOfTwoDivisions{}),
+      divisions_shift_(shift_of(settings.roundup_power2_divisions)),
       memory_(capacity),
       plain_(!divides_ && !settings.expandable_segments && !settings.max_split_size &&
              !settings.garbage_collection_threshold),
-      ages_(settings.garbage_collection_threshold && settings.process_limit) {
+      ages_(settings.garbage_collection_threshold && settings.process_limit),
+      takes_larger_(!ages_ && !settings.max_split_size) {
   require(check(settings, {}).empty(), "allocator settings are checked before they are played");
   open_pool(1);
 }
@@ -50,7 +60,9 @@ MaybeBlock CachingAllocator::allocate_otherwise(Bytes request, StreamId stream) 
 // Another block than the first of at least the size, or none of them.
 FreeBlockSet::Position CachingAllocator::settled_on(const BlockPool& pool, Bytes size,
                                                     FreeBlockSet::Position first) const {
-  if (settings_.expandable_segments) first = prefer_holes(pool, blocks_, first);
+  const BlockId behind = blocks_[first->block].next;  // else the first is the best
+  if (settings_.expandable_segments && blocks_[behind].state == BlockState::unmapped)
+    first = prefer_holes(pool, blocks_, first);
   return may_take(first->size, size) ? first : nullptr;
 }
 

@@ -98,6 +98,10 @@ class CachingAllocator {
   // leave more behind: where memory is asked of CUDA, or blocks have an age.
   std::optional<Bytes> touch(Bytes request);
 
+  // Whether touch() would find a block and do nothing at all, neither its own peak nor `peak` being
+  // reached: surely if it says so; if not, touch() tells.
+  bool touch_is_nothing(Bytes request, Bytes peak) const;
+
   // As if the GPU had, and had had, as much more memory as the latest allocate() missed, which
   // nothing but the capacity may have refused: the same request is served now.
   void raise_capacity();
@@ -149,13 +153,23 @@ class CachingAllocator {
   };
 
   Bytes rounded(Bytes request) const {
-    return divides_ ? block_size(request, settings_.roundup_power2_divisions)
-                    : plain_block_size(request);
+    if (!divides_) return plain_block_size(request);
+    return divisions_shift_ > 0 && request > Bytes(min_block_size.value << divisions_shift_)
+               ? in_divisions(request)
+               : block_size(request, settings_.roundup_power2_divisions);
   }
   // plain_block_size() of a request of more than nothing, without a division.
   static constexpr Bytes in_units(Bytes request) {
     constexpr std::int64_t below = min_block_size.value - 1;
     return Bytes((request.value + below) & ~below);
+  }
+  // block_size() of more than a least block for each division, where all sizes have as many.
+  Bytes in_divisions(Bytes request) const {
+    const auto size = static_cast<std::uint64_t>(request.value);
+    const std::uint64_t power = std::uint64_t{1}
+                                << (63U ^ static_cast<unsigned>(__builtin_clzll(size)));
+    const std::uint64_t below = (power >> divisions_shift_) - 1;
+    return Bytes(static_cast<std::int64_t>((size + below) & ~below));
   }
   BlockPool& pool_of(StreamId stream, bool small);
   void open_pool(std::size_t index);
@@ -182,7 +196,8 @@ class CachingAllocator {
   std::optional<Bytes> limit() const;
 
   AllocatorSettings settings_;
-  bool divides_ = false;  // some size is rounded up to a division of a power of two
+  bool divides_ = false;     // some size is rounded up to a division of a power of two
+  int divisions_shift_ = 0;  // log2 of the divisions, where all sizes have as many; else 0
   BlockList blocks_;
   std::vector<BlockPool> pools_;     // by 2 * stream + (0 small, 1 large)
   std::vector<StreamQueue> queues_;  // by stream
@@ -192,6 +207,7 @@ class CachingAllocator {
   Bytes peak_allocated_;
   bool plain_ = true;                 // the first block that is large enough is taken, and split
   bool ages_ = false;                 // garbage collection is on
+  bool takes_larger_ = true;          // a request may take any block that is large enough
   std::uint32_t large_searches_ = 0;  // the clock of its ages [get_free_blocks_call_count]
   std::int64_t retries_ = 0;
   std::int64_t failures_ = 0;
@@ -238,6 +254,16 @@ inline std::optional<Bytes> CachingAllocator::touch(Bytes request) {
   const Bytes given = should_split(pool, at->size, size) ? size : at->size;
   peak_allocated_ = std::max(peak_allocated_, allocated_ + given);
   return given;
+}
+
+// What is not worth splitting off is given too.
+[[gnu::always_inline]] inline bool CachingAllocator::touch_is_nothing(Bytes request,
+                                                                      Bytes peak) const {
+  if (request <= Bytes{} || !takes_larger_) return false;
+  const Bytes size = plain_ ? in_units(request) : rounded(request);
+  const BlockPool& pool = pools_[is_small(size) ? 0 : 1];
+  const Bytes most = allocated_ + size + Bytes(pool.least_rest);
+  return most <= peak && most <= peak_allocated_ && pool.free.has_in_higher_bin(size);
 }
 
 [[gnu::always_inline]] inline BlockPool& CachingAllocator::pool_of(StreamId stream, bool small) {

@@ -69,6 +69,11 @@ class FreeBlockSet {
     }
     return first_of(next_occupied(number + 1));
   }
+  // Whether an entry lies in a bin above that of this size, and so is larger.
+  [[gnu::always_inline]] bool has_in_higher_bin(Bytes size) const {
+    const std::uint32_t number = bin_of(size), word = number / 64;
+    return occupied_words_ >> word > 1 || occupied_[word] >> number % 64 > 1;
+  }
   // The entry that follows in the order. REQUIRES one there.
   Position after(Position at) const {
     const std::uint32_t number = at->bin;

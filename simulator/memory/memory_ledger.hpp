@@ -44,7 +44,9 @@ class MemoryLedger {
   Holding open_here(std::int64_t bytes, MemoryCategory category, StreamId stream = {});
   void close_here(Holding& holding);
   // Opens and closes at once.
-  void touch(std::int64_t bytes, MemoryCategory category);
+  void touch(std::int64_t bytes, MemoryCategory category) {
+    if (!allocator_.touch_is_nothing(Bytes(bytes), peak_)) touch_in_full(bytes, category);
+  }
   // The same for a tensor that `user` still reads (record_stream): it counts as free at once, but
   // its block is not used again before done(user, a mark at or after this).
   void close_after(Holding& holding, StreamId user);
@@ -74,6 +76,8 @@ class MemoryLedger {
   Bytes take_recent_peak();
 
  private:
+  void touch_in_full(std::int64_t bytes, MemoryCategory category);
+
   CachingAllocator allocator_;
   MemoryBreakdown now_{};
   MemoryBreakdown remembered_{};
@@ -122,7 +126,7 @@ inline void MemoryLedger::close(Holding& holding) { close_here(holding); }
   holding.block.reset();
 }
 
-inline void MemoryLedger::touch(std::int64_t bytes, MemoryCategory category) {
+inline void MemoryLedger::touch_in_full(std::int64_t bytes, MemoryCategory category) {
   const std::optional<Bytes> size = allocator_.touch(Bytes(bytes));
   if (!size) {
     Holding holding = open(bytes, category);

@@ -9,7 +9,8 @@
 //
 // which is the rule of task_graph.hpp; nothing else is known here of how time goes. Two slots have
 // the same program where they run the same pass of equal stages and both are, or are not, of the
-// first and of the last microbatch: StepLowering looks at nothing else.
+// first and of the last microbatch: StepLowering looks at nothing else, and says where it did not
+// look at that either.
 #pragma once
 
 #include <array>

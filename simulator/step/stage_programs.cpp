@@ -56,20 +56,29 @@ StagePrograms::Kind& StagePrograms::kind_of(int stage) {
 }
 
 const SlotProgram& StagePrograms::program(Kind& kind, const Slot& slot, bool behind_collective) {
-  std::size_t at = static_cast<std::size_t>(slot.pass) * static_cast<std::size_t>(plan_.chunks) +
-                   static_cast<std::size_t>(slot.chunk);
-  at = 2 * at + static_cast<std::size_t>(lowering_.is_first(slot));
-  at = 2 * at + static_cast<std::size_t>(lowering_.is_last(slot));
-  at = 2 * at + static_cast<std::size_t>(behind_collective);
-  const SlotProgram*& known = kind.programs[at];
-  if (known == nullptr) known = &recorded(kind, slot, behind_collective);
+  const std::size_t pass =
+      static_cast<std::size_t>(slot.pass) * static_cast<std::size_t>(plan_.chunks) +
+      static_cast<std::size_t>(slot.chunk);
+  const std::size_t of = 2 * pass + static_cast<std::size_t>(behind_collective);
+  const Asked is{lowering_.is_first(slot), lowering_.is_last(slot)};
+  const SlotProgram*& known = kind.programs[4 * of + 2 * static_cast<std::size_t>(is.first) +
+                                            static_cast<std::size_t>(is.last)];
+  if (known == nullptr) known = &recorded(kind, slot, of, is);
   return *known;
 }
 
-const SlotProgram& StagePrograms::recorded(Kind& kind, const Slot& slot, bool behind_collective) {
-  SlotProgram made = record_slot(lowering_, recorder_, kind.example, slot, behind_collective);
+const SlotProgram& StagePrograms::recorded(Kind& kind, const Slot& slot, std::size_t of, Asked is) {
+  for (const Recorded& r : kind.recorded)
+    if (r.of == of && (!r.asked.first || r.is.first == is.first) &&
+        (!r.asked.last || r.is.last == is.last))
+      return *r.program;
+  SlotProgram made = record_slot(lowering_, recorder_, kind.example, slot, of % 2 == 1);
+  const Asked asked = lowering_.asked();
   const auto same = std::find(kind.distinct.begin(), kind.distinct.end(), made);
-  return same != kind.distinct.end() ? *same : kind.distinct.emplace_back(std::move(made));
+  const SlotProgram& kept =
+      same != kind.distinct.end() ? *same : kind.distinct.emplace_back(std::move(made));
+  kind.recorded.push_back({of, is, asked, &kept});
+  return kept;
 }
 
 std::vector<BoundSlot> StagePrograms::bind(int stage) {

@@ -43,6 +43,16 @@ class StagePrograms {
   std::size_t passes() const { return 2 * (passes_each_way_ + costs_.tied.size()); }
 
  private:
+  using Asked = SlotLowering::Asked;
+
+  // A program that was recorded, of a slot of the first or last microbatch or of neither, and which
+  // of that it depends on.
+  struct Recorded {
+    std::size_t of = 0;  // pass, chunk and whether it is behind a collective
+    Asked is, asked;
+    const SlotProgram* program = nullptr;
+  };
+
   // What recording a slot of a stage looks at; the costs are those of an example.
   struct Kind {
     int example = 0;
@@ -51,13 +61,14 @@ class StagePrograms {
     std::optional<Seconds> tied;               // reduction with another stage
     std::vector<const SlotProgram*> programs;  // nullptr: not recorded yet
     std::deque<SlotProgram> distinct;          // what they point to, equal ones once
+    std::vector<Recorded> recorded;
     std::optional<FinishPrograms> finish;
   };
 
   Kind describe(int stage) const;
   Kind& kind_of(int stage);
   const SlotProgram& program(Kind& kind, const Slot& slot, bool behind_collective);
-  const SlotProgram& recorded(Kind& kind, const Slot& slot, bool behind_collective);
+  const SlotProgram& recorded(Kind& kind, const Slot& slot, std::size_t of, Asked is);
 
   const ParallelPlan& plan_;
   const PipelineSchedule& schedule_;

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <array>
-#include <initializer_list>
 #include <optional>
 #include <span>
 #include <utility>
@@ -21,36 +20,11 @@
 #include "simulator/costs/step_costs.hpp"
 #include "simulator/parallel_plan.hpp"
 #include "simulator/pipeline_schedule.hpp"
+#include "simulator/step/step_marks.hpp"
 #include "simulator/step/step_traffic.hpp"
 #include "simulator/step/task_graph.hpp"
 
 namespace shardwise {
-
-// Which replicas of a stage work together in a collective.
-enum class Members { alone, tensor_group, data_group, expert_group };
-
-// A few marks that a task waits for.
-template <class Mark>
-class WaitList {
- public:
-  WaitList() = default;
-  WaitList(std::initializer_list<const Mark*> marks) {
-    for (const Mark* mark : marks) add(*mark);
-  }
-  void add(const Mark& mark) { marks_[count_++] = &mark; }
-  std::span<const Mark* const> marks() const { return std::span(marks_).first(count_); }
-
- private:
-  std::array<const Mark*, 6> marks_{};
-  std::size_t count_ = 0;
-};
-
-// The ends of one pass of one microbatch through one model chunk.
-template <class Mark>
-struct PassEnds {
-  Mark done;      // compute has ended
-  Mark transfer;  // the arrival of its input from another stage, if there is one
-};
 
 template <class Builder>
 class StepLowering {
@@ -105,10 +79,17 @@ class StepLowering {
     return slot.microbatch == microbatches_of(schedule_, slot.chunk, plan_.microbatches).last;
   }
 
+  // Which of these the tasks of the latest slot have depended on.
+  struct Asked {
+    bool first = false, last = false;
+  };
+  Asked asked() const { return asked_; }
+
   // The next slot of the stage. `ends`: where the ends of its pass go, if it has any.
   void lower_slot(Cursor& at, const Slot& slot, PassEnds<Mark>& ends) {
     const int model_chunk = schedule_.model_chunk(shape_, at.stage, slot.chunk);
     at.tag = {at.stage, slot.chunk, std::min(slot.microbatch, 65535), 0};
+    asked_ = {};
     switch (slot.pass) {
       case Pass::forward:
         return lower_forward(at, slot, ends, model_chunk);
@@ -344,7 +325,7 @@ class StepLowering {
       const LayerSchedule& l = list[i];
       at.tag.layer = static_cast<int>(i);
       std::optional<Seconds> wanted = l.gather_forward;
-      if (!wanted && is_first(slot)) wanted = l.gather_first;
+      if (!wanted && l.gather_first && asks_first(slot)) wanted = l.gather_first;
       if (wanted || l.copy_in) {
         flush(at, pending);
         const Mark here = gather(at, wanted.value_or(Seconds(0)), l.copy_in, started, window());
@@ -378,7 +359,6 @@ class StepLowering {
     const Mark started = at.compute;
     Mark pending = ends.transfer;
     at.layers.clear();
-    const bool reduces = costs_.reduces_every_microbatch || is_last(slot);
     const auto& list = layers(at.stage, slot.chunk);
     PassTime recomputed;
     Mark ahead;  // the gather that was issued before the layer that it is for had its turn
@@ -386,7 +366,7 @@ class StepLowering {
       const LayerSchedule& l = list[i];
       at.tag.layer = static_cast<int>(i);
       const bool gathers = gathers_backward(l);
-      const bool reduce_here = reduces && whole && gradients_go(l);
+      const bool reduce_here = whole && gradients_go(l) && reduces(slot);
       if (gathers) {
         flush_backward(at, pending, recomputed);
         at.pending_gather = ahead.empty() ? gather_backward(at, l, started, window()) : ahead;
@@ -450,17 +430,26 @@ class StepLowering {
 
   void lower_weights(Cursor& at, const Slot& slot) {
     const auto& list = layers(at.stage, slot.chunk);
-    const bool reduces = costs_.reduces_every_microbatch || is_last(slot);
     at.kind = WorkKind::backward_weight;
     Mark nothing;
     for (std::size_t i = list.size(); i-- > 0;) {
       at.tag.layer = static_cast<int>(i);
       at.span += list[i].time.backward_weight;
-      if (!reduces || !gradients_go(list[i])) continue;
+      if (!gradients_go(list[i]) || !reduces(slot)) continue;
       flush(at, nothing);
       reduce(at, list[i]);
     }
     flush(at, nothing);
+  }
+
+  bool asks_first(const Slot& slot) {
+    asked_.first = true;
+    return is_first(slot);
+  }
+  bool reduces(const Slot& slot) {
+    if (costs_.reduces_every_microbatch) return true;
+    asked_.last = true;
+    return is_last(slot);
   }
 
   // To other ranks, to the host, or both.
@@ -486,6 +475,7 @@ class StepLowering {
   int model_chunks_;
   Builder& builder_;
   bool host_bound_;
+  Asked asked_;
 };
 
 }  // namespace shardwise
