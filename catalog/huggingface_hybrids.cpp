@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "catalog/huggingface_family.hpp"
+#include "catalog/names.hpp"
 #include "catalog/transformer_flaws.hpp"
 
 namespace shardwise::config_details {
@@ -21,13 +22,12 @@ struct LayerName {
 // A letter for each layer that the config lists under `key`; nothing where it lists none.
 template <std::size_t n>
 std::string listed_layers(JsonReader& config, std::string_view key, const LayerName (&names)[n]) {
-  std::string letters, known;
-  for (const LayerName& row : names) known += (known.empty() ? "" : ", ") + std::string(row.name);
+  std::string letters;
   for (const std::string& type : config.texts(key)) {
     const auto* row = std::find_if(std::begin(names), std::end(names),
                                    [&](const LayerName& r) { return r.name == type; });
     if (row == std::end(names)) {
-      config.problem(key, "names out of " + known);
+      config.problem(key, "names out of " + joined(names_in(names)));
       return {};
     }
     letters += row->letter;

@@ -21,9 +21,7 @@ std::string between(const char* what, Number low, Number high) {
 }
 
 std::string one_of(const std::vector<std::string_view>& names) {
-  std::string out;
-  for (const std::string_view n : names) out += (out.empty() ? "one of " : ", ") + std::string(n);
-  return out;
+  return names.empty() ? "" : "one of " + joined(names);
 }
 
 bool digits(std::string_view text) {
@@ -221,8 +219,7 @@ std::optional<std::size_t> JsonReader::choice_index(std::string_view key,
 Provenance JsonReader::provenance() {
   Provenance out;
   if (kind("source") == JsonKind::array) {
-    for (const std::string& part : texts("source"))
-      out.source += (out.source.empty() ? "" : "; ") + part;
+    out.source = joined(texts("source"), "; ");
     if (out.source.empty()) problem("source", "a text, or an array of some");
   } else {
     out.source = text("source");

@@ -170,12 +170,10 @@ Result<DeviceProfile> find_device_profile(const fs::path& root, const std::strin
   if (const auto known = load_device_profiles(root / "profiles"))
     for (const DeviceProfile& d : *known) names.push_back(d.name);
   std::sort(names.begin(), names.end());
-  std::string listed;
-  for (const std::string& name : names) listed += (listed.empty() ? "" : ", ") + name;
   const std::string why =
       file ? "\"" + asked + "\" is no profile of one GPU" : file.error().front().what;
   return Problem{file ? ProblemKind::request : file.error().front().kind, where,
-                 why + "; expected what calibrate import --out wrote, or one of " + listed};
+                 why + "; expected what calibrate import --out wrote, or one of " + joined(names)};
 }
 
 Result<Calibration> read_calibration(const fs::path& root,

@@ -11,6 +11,7 @@
 #include "catalog/load.hpp"
 #include "catalog/load_asked.hpp"
 #include "catalog/load_folder.hpp"
+#include "catalog/names.hpp"
 #include "catalog/optimizer.hpp"
 
 namespace shardwise {
@@ -32,9 +33,7 @@ Method method_named(JsonReader& r) {
 constexpr double most_bytes = 1e13;
 
 std::optional<DType> maybe_dtype(JsonReader& r, std::string_view key) {
-  std::vector<std::string_view> names;
-  for (const DTypeRow& d : dtype_rows) names.push_back(d.name);
-  const auto found = r.choice_index(key, names, false);
+  const auto found = r.choice_index(key, names_in(dtype_rows), false);
   if (!found) return std::nullopt;
   return dtype_rows[*found].dtype;
 }
@@ -350,9 +349,7 @@ void read_finetuning(JsonReader& r, Framework& f) {
   f.adapter_rank = r.integer("adapter_rank", 1, 100000);
   f.adapter_targets = r.text("adapter_targets");
   f.adapter_dropout = r.number("adapter_dropout", 0, 1);
-  std::vector<std::string_view> quantizations;
-  for (const QuantizationRow& q : quantization_rows) quantizations.push_back(q.name);
-  const auto found = r.choice_index("default_quantization", quantizations, true);
+  const auto found = r.choice_index("default_quantization", names_in(quantization_rows), true);
   f.default_quantization = quantization_rows[found.value_or(0)].quantization;
 }
 

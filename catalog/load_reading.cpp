@@ -6,6 +6,7 @@
 #include "catalog/framework_names.hpp"
 #include "catalog/json_reader.hpp"
 #include "catalog/model_words.hpp"
+#include "catalog/names.hpp"
 #include "catalog/reading.hpp"
 #include "catalog/run_record.hpp"
 #include "catalog/text_match.hpp"
@@ -39,9 +40,7 @@ constexpr AdapterTargets no_targets{false, false, false, false, false, false, fa
 // A row of a table of names (dtype_rows, method_rows, ...) by its name.
 template <class Rows>
 auto row_named(JsonReader& r, std::string_view key, const Rows& rows) {
-  std::vector<std::string_view> names;
-  for (const auto& row : rows) names.push_back(row.name);
-  return rows[r.choice_index(key, names, true).value_or(0)];
+  return rows[r.choice_index(key, names_in(rows), true).value_or(0)];
 }
 
 const OptimizerRow* optimizer(JsonReader& r) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <span>
 
+#include "catalog/names.hpp"
 #include "catalog/text_match.hpp"
 
 namespace shardwise {
@@ -102,12 +103,6 @@ std::vector<std::string> parts_of(std::string_view name) {
   return parts;
 }
 
-std::string joined(const std::vector<std::string>& parts) {
-  std::string out;
-  for (const std::string& part : parts) out += part;
-  return out;
-}
-
 // Whether a name of the catalog (one without remarks) has this key. Validation asks it millions of
 // times, so nothing is built on the way.
 bool has_key(std::string_view name, std::string_view key) {
@@ -160,7 +155,7 @@ const Transformer* base_named(Parts parts, const std::vector<Transformer>& catal
       if (is_digit(run.front().front()) || std::none_of(run.begin(), run.end(), is_size)) continue;
       if (!none_of_other_size(parts.first(first))) continue;
       if (!none_of_other_size(parts.subspan(first + length))) continue;
-      const std::string key = joined({run.begin(), run.end()});
+      const std::string key = joined(run, "");
       if (const Transformer* model = model_named(key, catalog, aliases)) return model;
     }
   return nullptr;
@@ -182,18 +177,18 @@ const Transformer* model_with_id(std::string_view id, const std::vector<Transfor
   return found == catalog.end() ? nullptr : &*found;
 }
 
-std::string model_name_key(std::string_view name) { return joined(parts_of(name)); }
+std::string model_name_key(std::string_view name) { return joined(parts_of(name), ""); }
 
 namespace {
 
 ModelReading read_one_spelling(std::string_view name, const std::vector<Transformer>& catalog,
                                const ModelAliases& aliases) {
   std::vector<std::string> parts = parts_of(name);
-  if (const Transformer* model = model_named(joined(parts), catalog, aliases)) return {model};
+  if (const Transformer* model = model_named(joined(parts, ""), catalog, aliases)) return {model};
   parts.erase(std::remove_if(parts.begin(), parts.end(), is_qualifier), parts.end());
   const std::vector<std::string> all = is_one_word(bare(name)) ? parts : std::vector<std::string>();
   while (!parts.empty()) {
-    if (const Transformer* model = model_named(joined(parts), catalog, aliases)) return {model};
+    if (const Transformer* model = model_named(joined(parts, ""), catalog, aliases)) return {model};
     if (!is_release(parts.back()) && !is_version(parts.back())) break;
     parts.pop_back();
   }

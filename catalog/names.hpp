@@ -7,6 +7,25 @@
 
 namespace shardwise {
 
+// The names of a table's rows, in its order; views of theirs unless `Name` owns its text.
+template <class Name = std::string_view, class Rows>
+std::vector<Name> names_in(const Rows& rows) {
+  std::vector<Name> names;
+  for (const auto& row : rows) names.emplace_back(row.name);
+  return names;
+}
+
+// "a, b, c".
+template <class Texts>
+std::string joined(const Texts& texts, std::string_view between = ", ") {
+  std::string out;
+  for (const auto& text : texts) {
+    if (!out.empty()) out.append(between);
+    out.append(text);
+  }
+  return out;
+}
+
 // Lower case; spaces and underscores become '-'; nothing at the ends.
 std::string normalised(std::string_view name);
 

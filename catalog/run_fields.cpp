@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "catalog/names.hpp"
 #include "catalog/text_match.hpp"
 
 namespace shardwise {
@@ -318,10 +319,9 @@ std::optional<std::string> RunFields::text(std::string_view asked) {
     case JsonKind::real:
       return shown_number(reader_.maybe_number(key, -1e308, 1e308).value_or(0));
     case JsonKind::array: {
-      std::string joined;
-      for (const std::string& part : texts(key)) joined += (joined.empty() ? "" : ", ") + part;
-      if (joined.empty()) return std::nullopt;
-      return joined;
+      std::string all = joined(texts(key));
+      if (all.empty()) return std::nullopt;
+      return all;
     }
     case JsonKind::object:
       unclear(key, "a text");

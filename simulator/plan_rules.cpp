@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "catalog/names.hpp"
 #include "simulator/gradient_compression.hpp"
 #include "simulator/graphs/recompute_policy.hpp"
 #include "simulator/offload_choice.hpp"
@@ -129,12 +130,9 @@ Broken stages_hold_layers(const Case& k) {
 
 Broken schedule_runs(const Case& k) {
   const PipelineSchedule* schedule = find_pipeline_schedule(k.p.schedule_row());
-  if (schedule == nullptr) {
-    std::string known;
-    for (const PipelineSchedule& s : pipeline_schedules())
-      known += (known.empty() ? "" : ", ") + std::string(s.name);
-    return "unknown pipeline schedule '" + k.p.schedule + "'; known: " + known;
-  }
+  if (schedule == nullptr)
+    return "unknown pipeline schedule '" + k.p.schedule +
+           "'; known: " + joined(names_in(pipeline_schedules()));
   if (k.p.pipeline == 1 && k.p.chunks > 1)
     return "vpp " + text(k.p.chunks) + " is of pipeline stages: it needs pp=2 or more";
   return refusal(*schedule, {k.p.pipeline, k.p.chunks, k.p.microbatches});

@@ -10,6 +10,7 @@
 #include "planner/answers/plan_starts.hpp"
 #include "planner/choice/asked_plan.hpp"
 #include "planner/choice/workload_choice.hpp"
+#include "planner/expected_name.hpp"
 #include "planner/figures.hpp"
 #include "planner/launch/learning_rate.hpp"
 #include "planner/request/foreign_words.hpp"
@@ -27,14 +28,13 @@ namespace fs = std::filesystem;
 
 // Of a target that no row has.
 Problem unknown_target(const std::optional<std::string>& name) {
-  std::vector<std::string_view> known;
-  for (const LaunchTarget& t : launch_targets()) known.push_back(t.name);
-  const std::string expected = sentence("expected ", listed(known, " or "));
-  if (!name) return {ProblemKind::request, "--target", sentence("is missing; ", expected)};
+  const std::vector<std::string_view> known = names_in(launch_targets());
+  if (!name)
+    return {ProblemKind::request, "--target",
+            sentence("is missing; expected ", listed(known, " or "))};
   std::string hint = foreign_word("target", *name);
   if (hint.empty()) hint = did_you_mean(*name, known);
-  return {ProblemKind::request, "--target",
-          sentence(expected, ", found \"", printable(*name), '"', hint.empty() ? "" : "; ", hint)};
+  return {ProblemKind::request, "--target", expected_one_of(known, *name, hint)};
 }
 
 struct Decided {

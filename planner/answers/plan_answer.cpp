@@ -11,6 +11,7 @@
 #include "planner/answers/plan_scaling.hpp"
 #include "planner/answers/run_outlook.hpp"
 #include "planner/choice/workload_choice.hpp"
+#include "planner/expected_name.hpp"
 #include "planner/figures.hpp"
 #include "planner/forecast/judgement.hpp"
 #include "planner/forecast/model_states.hpp"
@@ -45,13 +46,10 @@ std::optional<int> number_at_end(std::string_view text, std::size_t& from) {
 const Objective* known_objective(const std::string& name, Problems& problems) {
   const Objective* row = objective_named(name);
   if (row != nullptr) return row;
-  std::vector<std::string_view> names;
-  for (const Objective& o : objectives()) names.push_back(o.name);
+  const std::vector<std::string_view> names = names_in(objectives());
   std::string hint = foreign_word("objective", name);
   if (hint.empty()) hint = did_you_mean(name, names);
-  problems.push_back({ProblemKind::request, "--objective",
-                      sentence("expected ", listed(names, " or "), ", found \"", printable(name),
-                               '"', hint.empty() ? "" : "; ", hint)});
+  problems.push_back({ProblemKind::request, "--objective", expected_one_of(names, name, hint)});
   return nullptr;
 }
 

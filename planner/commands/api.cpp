@@ -6,6 +6,7 @@
 
 #include "catalog/huggingface.hpp"
 #include "catalog/json_document.hpp"
+#include "catalog/names.hpp"
 #include "planner/commands/compare.hpp"
 #include "planner/commands/fit.hpp"
 #include "planner/commands/models.hpp"
@@ -146,11 +147,7 @@ std::string api_question(std::string_view command, std::string_view body) {
   return question += body;
 }
 
-std::vector<std::string_view> api_commands() {
-  std::vector<std::string_view> names;
-  for (const ApiCommand& c : commands) names.push_back(c.name);
-  return names;
-}
+std::vector<std::string_view> api_commands() { return names_in(commands); }
 
 std::string api_models(const Facts& facts) {
   Json names = Json::array();

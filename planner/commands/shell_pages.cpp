@@ -8,6 +8,7 @@
 #include "catalog/load.hpp"
 #include "catalog/names.hpp"
 #include "planner/commands/command_tree.hpp"
+#include "planner/expected_name.hpp"
 #include "planner/sentence.hpp"
 #include "planner/shell/asked_words.hpp"
 #include "planner/shell/completion.hpp"
@@ -18,11 +19,9 @@ namespace {
 
 int refuse(const char* where, const std::string& word, const std::vector<std::string_view>& known,
            const Output& output) {
-  const std::string hint = did_you_mean(word, known);
-  return report_problems({{ProblemKind::request, where,
-                           sentence("expected ", listed(known, " or "), ", found \"",
-                                    printable(word), '"', hint.empty() ? "" : "; ", hint)}},
-                         output);
+  return report_problems(
+      {{ProblemKind::request, where, expected_one_of(known, word, did_you_mean(word, known))}},
+      output);
 }
 
 int print_completion(const CLI::App& program, const ShellPages& pages, const Output& output) {

@@ -9,6 +9,7 @@
 #include "catalog/catalog_root.hpp"
 #include "catalog/json_document.hpp"
 #include "catalog/names.hpp"
+#include "planner/expected_name.hpp"
 #include "planner/report/html_report.hpp"
 #include "planner/sentence.hpp"
 #include "planner/sweep/announced_ranks.hpp"
@@ -132,12 +133,9 @@ CLI::App* add_sweep(CLI::App& program, SweepOptions& options) {
 
 Problems complete(SweepOptions& options) {
   if (sweep_measure(options.by) == nullptr) {
-    std::vector<std::string_view> names;
-    for (const SweepMeasure& m : sweep_measures()) names.push_back(m.name);
-    const std::string hint = did_you_mean(options.by, names);
+    const std::vector<std::string_view> names = names_in(sweep_measures());
     return {{ProblemKind::request, "--by",
-             sentence("expected ", listed(names, " or "), ", found \"", printable(options.by), '"',
-                      hint.empty() ? "" : "; ", hint)}};
+             expected_one_of(names, options.by, did_you_mean(options.by, names))}};
   }
   if (options.json && options.csv)
     return {{ProblemKind::request, "--csv", "and --json exclude one another"}};

@@ -20,12 +20,6 @@ namespace {
 
 using Choices = std::vector<std::string_view>;
 
-template <class Rows>
-Choices names_in(const Rows& rows) {
-  Choices names;
-  for (const auto& row : rows) names.push_back(row.name);
-  return names;
-}
 Choices methods() { return names_in(method_rows); }
 Choices optimizers() { return names_in(optimizer_rows); }
 Choices preferences() { return names_in(preference_rows); }
@@ -471,9 +465,7 @@ Problems set_from_flag(const RequestField& field, const std::vector<std::string>
   } else {
     if (texts.size() > 1 && where.starts_with("--"))
       return {wrong(where, sentence("given ", texts.size(), " times; once is enough"))};
-    std::string all;  // a name may come in several words: llama 3.1 8b
-    for (const std::string& text : texts) all += (all.empty() ? "" : " ") + text;
-    const auto read = read_value(field, all);
+    const auto read = read_value(field, joined(texts, " "));  // llama 3.1 8b
     if (const Problem* problem = std::get_if<Problem>(&read)) return {*problem};
     value = std::get<FieldValue>(read);
   }

@@ -5,6 +5,7 @@
 
 #include "catalog/json_document.hpp"
 #include "catalog/names.hpp"
+#include "planner/expected_name.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/graphs/recompute_policy.hpp"
 #include "simulator/pipeline_schedule.hpp"
@@ -45,9 +46,7 @@ std::vector<std::string_view> names_of_keys() {
 Problem unknown_key(const std::string& name) {
   if (name == "offload") return wrong("offload is held by a flag of its own, --offload");
   const std::vector<std::string_view> names = names_of_keys();
-  const std::string hint = did_you_mean(name, names);
-  return wrong(sentence("expected ", listed(names, " or "), ", found \"", printable(name), '"',
-                        hint.empty() ? "" : "; ", hint));
+  return wrong(expected_one_of(names, name, did_you_mean(name, names)));
 }
 
 // The value as plans spell it.

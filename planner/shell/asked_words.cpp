@@ -151,11 +151,7 @@ constexpr std::array<Subject, 7> asked_rows{{{"models", nothing_before, model_na
 
 }  // namespace
 
-std::vector<std::string_view> asked_subjects() {
-  std::vector<std::string_view> names;
-  for (const Subject& row : asked_rows) names.push_back(row.name);
-  return names;
-}
+std::vector<std::string_view> asked_subjects() { return names_in(asked_rows); }
 
 std::vector<std::string> asked_words(std::string_view subject, std::string_view word,
                                      const Catalog& catalog) {

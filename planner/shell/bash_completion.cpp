@@ -1,5 +1,6 @@
 #include <map>
 
+#include "catalog/names.hpp"
 #include "planner/sentence.hpp"
 #include "planner/shell/completion.hpp"
 
@@ -71,19 +72,13 @@ _shardwise() {
 complete -F _shardwise shardwise
 )text";
 
-std::string spaced(const std::vector<std::string>& words) {
-  std::string line;
-  for (const std::string& word : words) line += (line.empty() ? "" : " ") + word;
-  return line;
-}
-
 // "ask gpus", "words a b", "files", "folders" or "any".
 std::string bash_told(const ValueWords& values) {
   switch (values.kind) {
     case ValueKind::anything:
       return "any";
     case ValueKind::words:
-      return "words " + spaced(values.words);
+      return "words " + joined(values.words, " ");
     case ValueKind::asked:
       return "ask " + values.words.front();
     case ValueKind::files:
@@ -128,9 +123,8 @@ std::string bash_completion(const CommandPage& program) {
     for (const CommandOption& o : page->options)
       flags.insert(flags.end(), o.flags.begin(), o.flags.end());
     for (const CommandPage& below : page->inner) inner.push_back(below.path.back());
-    text += sentence("    ", shell_quoted(spoken_path(*page)),
-                     ")\n      REPLY=", shell_quoted(sentence(spaced(flags), '|', spaced(inner))),
-                     " ;;\n");
+    text += sentence("    ", shell_quoted(spoken_path(*page)), ")\n      REPLY=",
+                     shell_quoted(sentence(joined(flags, " "), '|', joined(inner, " "))), " ;;\n");
   }
   text +=
       "    *) return 1 ;;\n  esac\n}\n\n"

@@ -1,3 +1,4 @@
+#include "catalog/names.hpp"
 #include "planner/sentence.hpp"
 #include "planner/shell/completion.hpp"
 
@@ -39,11 +40,9 @@ std::string fish_quoted(std::string_view text) {
 
 // The rest of a `complete` line that says what the values are.
 std::string fish_told(const ValueWords& values) {
-  std::string words;
   switch (values.kind) {
     case ValueKind::words:
-      for (const std::string& word : values.words) words += (words.empty() ? "" : " ") + word;
-      return " -a " + fish_quoted(words);
+      return " -a " + fish_quoted(joined(values.words, " "));
     case ValueKind::asked:
       return " -a " + fish_quoted(sentence("(__shardwise_asked ", values.words.front(), ")"));
     case ValueKind::files:

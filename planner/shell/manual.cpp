@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "catalog/names.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {
@@ -24,13 +25,6 @@ std::string roff_plain(std::string_view text) {
 std::string bold(std::string_view text) { return "\\fB" + roff_plain(text) + "\\fR"; }
 std::string italic(std::string_view text) { return "\\fI" + roff_plain(text) + "\\fR"; }
 
-std::string joined_by(const std::vector<std::string>& words, char between) {
-  std::string line;
-  for (const std::string& word : words)
-    line += sentence(line.empty() ? "" : std::string(1, between), word);
-  return line;
-}
-
 // What --help says of a command in one clause, as a sentence. Texts of flags may begin with a value
 // and stay as they are.
 std::string as_sentence(std::string text) {
@@ -46,7 +40,7 @@ std::string argument_name(const CommandOption& o) {
 }
 
 std::string synopsis(const CommandPage& page) {
-  std::string line = bold(joined_by(page.path, ' '));
+  std::string line = bold(joined(page.path, " "));
   for (const CommandOption& o : page.options)
     if (o.required) line += sentence(' ', bold(o.flags.back()), ' ', italic(o.placeholder));
   line += " [" + italic("options") + "]";
@@ -138,7 +132,7 @@ std::string see_also(const CommandPage& page, const CommandPage& program) {
 
 }  // namespace
 
-std::string manual_name(const CommandPage& page) { return joined_by(page.path, '-'); }
+std::string manual_name(const CommandPage& page) { return joined(page.path, "-"); }
 
 std::string manual_page(const CommandPage& page, const CommandPage& program,
                         const std::string& version) {

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "catalog/collective.hpp"
+#include "catalog/names.hpp"
 #include "planner/launch/launch_target.hpp"
 #include "planner/request/request_field.hpp"
 #include "planner/search/objective.hpp"
@@ -13,13 +14,6 @@ namespace shardwise {
 namespace {
 
 using Words = std::vector<std::string>;
-
-template <class Rows>
-Words names_of(const Rows& rows) {
-  Words names;
-  for (const auto& row : rows) names.emplace_back(row.name);
-  return names;
-}
 
 Words recompute_words() {
   Words words;
@@ -41,8 +35,8 @@ struct ListRow {
 };
 constexpr std::array<ListRow, 8> lists{
     {{"", "--recompute", recompute_words},
-     {"launch", "--target", [] { return names_of(launch_targets()); }},
-     {"plan", "--objective", [] { return names_of(objectives()); }},
+     {"launch", "--target", [] { return names_in<std::string>(launch_targets()); }},
+     {"plan", "--objective", [] { return names_in<std::string>(objectives()); }},
      {"validate", "--by", score_words},
      {"calibrate", "--peer-access",
       [] {

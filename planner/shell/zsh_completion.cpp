@@ -1,3 +1,4 @@
+#include "catalog/names.hpp"
 #include "planner/sentence.hpp"
 #include "planner/shell/completion.hpp"
 
@@ -44,11 +45,9 @@ std::string zsh_plain(std::string_view text) {
 }
 
 std::string zsh_told(const ValueWords& values) {
-  std::string words;
   switch (values.kind) {
     case ValueKind::words:
-      for (const std::string& word : values.words) words += (words.empty() ? "" : " ") + word;
-      return "(" + words + ")";
+      return "(" + joined(values.words, " ") + ")";
     case ValueKind::asked:
       return " _shardwise_asked " + values.words.front();  // the space: called as it stands
     case ValueKind::files:

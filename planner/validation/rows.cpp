@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "catalog/names.hpp"
 #include "planner/figures.hpp"
 
 namespace shardwise {
@@ -83,11 +84,7 @@ std::optional<ScoreBy> score_by_named(std::string_view name) {
   return std::nullopt;
 }
 
-std::vector<std::string_view> score_by_names() {
-  std::vector<std::string_view> names;
-  for (const ByRow& row : by_rows) names.push_back(row.name);
-  return names;
-}
+std::vector<std::string_view> score_by_names() { return names_in(by_rows); }
 
 RowKey row_key(ScoreBy by, const ReplayedRun& run) {
   return by_rows[static_cast<std::size_t>(by)].key(run);

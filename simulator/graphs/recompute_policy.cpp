@@ -88,7 +88,6 @@ std::optional<RecomputeModules> modules_in(std::string_view name, std::string_vi
 std::span<const RecomputeRow> recompute_rows() { return policy_rows; }
 
 Result<RecomputePolicy> recompute_policy(std::string_view name) {
-  std::string known;
   for (const RecomputeRow& row : policy_rows) {
     if (row.name == name) return RecomputePolicy{&row};
     if (const auto modules = modules_in(name, row.name)) {
@@ -108,13 +107,11 @@ Result<RecomputePolicy> recompute_policy(std::string_view name) {
         policy.checkpointed_blocks = *n;
       return policy;
     }
-    known += (known.empty() ? "" : ", ") + std::string(row.name);
   }
-  std::vector<std::string_view> names;
-  for (const RecomputeRow& row : policy_rows) names.push_back(row.name);
+  const std::vector<std::string_view> names = names_in(policy_rows);
   const std::string meant = did_you_mean(name, names);
   return Problem{ProblemKind::request, "recompute",
-                 "unknown policy '" + std::string(name) + "'; known: " + known +
+                 "unknown policy '" + std::string(name) + "'; known: " + joined(names) +
                      " (% stands for a number, or for names joined by +)" +
                      (meant.empty() ? meant : "; " + meant)};
 }
