@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <initializer_list>
 #include <string_view>
 
 namespace shardwise {
@@ -24,24 +25,25 @@ void check_range(const SizeRule& rule, Flaws& out) {
                                               std::to_string(rule.value)});
 }
 
-void check_sizes(const Transformer& m, Flaws& out) {
-  const std::array<SizeRule, 13> rules{{
-      {"layers", m.layers, 1, most_layers},
-      {"hidden", m.hidden, 1, most_width},
-      {"heads", m.heads, 1, most_heads},
-      {"kv_heads", m.kv_heads, 1, most_heads},
-      {"head_dim", m.head_dim, 1, most_width},
-      {"ffn", m.ffn, 1, most_width},
-      {"vocab", m.vocab, 1, most_vocab},
-      {"norms.per_layer", m.norms.per_layer, 0, 8},
-      {"position_rows", m.position_rows, m.position == PositionKind::learned ? 1 : 0,
-       most_positions},
-      {"max_positions", m.max_positions, 0, most_positions},
-      {"sliding_window", m.sliding_window.value_or(1), 1, most_positions},
-      {"sliding_window_every", m.sliding_window_every, 1, most_layers},
-      {"embed_dim", m.embed_dim.value_or(1), 1, most_width},
-  }};
+void check_ranges(Flaws& out, std::initializer_list<SizeRule> rules) {
   for (const SizeRule& rule : rules) check_range(rule, out);
+}
+
+void check_sizes(const Transformer& m, Flaws& out) {
+  check_ranges(out, {{"layers", m.layers, 1, most_layers},
+                     {"hidden", m.hidden, 1, most_width},
+                     {"heads", m.heads, 1, most_heads},
+                     {"kv_heads", m.kv_heads, 1, most_heads},
+                     {"head_dim", m.head_dim, 1, most_width},
+                     {"ffn", m.ffn, 1, most_width},
+                     {"vocab", m.vocab, 1, most_vocab},
+                     {"norms.per_layer", m.norms.per_layer, 0, 8},
+                     {"position_rows", m.position_rows, m.position == PositionKind::learned ? 1 : 0,
+                      most_positions},
+                     {"max_positions", m.max_positions, 0, most_positions},
+                     {"sliding_window", m.sliding_window.value_or(1), 1, most_positions},
+                     {"sliding_window_every", m.sliding_window_every, 1, most_layers},
+                     {"embed_dim", m.embed_dim.value_or(1), 1, most_width}});
 }
 
 void check_expert_groups(const MixtureOfExperts& moe, Flaws& out) {
@@ -56,16 +58,13 @@ void check_expert_groups(const MixtureOfExperts& moe, Flaws& out) {
 }
 
 void check_experts(const Transformer& m, const MixtureOfExperts& moe, Flaws& out) {
-  const std::array<SizeRule, 7> rules{{
-      {"moe.experts", moe.experts, 1, most_experts},
-      {"moe.top_k", moe.top_k, 1, most_experts},
-      {"moe.expert_ffn", moe.expert_ffn, 1, most_width},
-      {"moe.shared_expert_ffn", moe.shared_expert_ffn, 0, most_width},
-      {"moe.dense_layers", moe.dense_layers, 0, m.layers},
-      {"moe.every", moe.every, 1, most_layers},
-      {"moe.latent", moe.latent.value_or(1), 1, most_width},
-  }};
-  for (const SizeRule& rule : rules) check_range(rule, out);
+  check_ranges(out, {{"moe.experts", moe.experts, 1, most_experts},
+                     {"moe.top_k", moe.top_k, 1, most_experts},
+                     {"moe.expert_ffn", moe.expert_ffn, 1, most_width},
+                     {"moe.shared_expert_ffn", moe.shared_expert_ffn, 0, most_width},
+                     {"moe.dense_layers", moe.dense_layers, 0, m.layers},
+                     {"moe.every", moe.every, 1, most_layers},
+                     {"moe.latent", moe.latent.value_or(1), 1, most_width}});
   if (moe.top_k > moe.experts)
     out.push_back({"moe.top_k", "a token visits " + std::to_string(moe.top_k) +
                                     " experts, but a layer has only " +
@@ -74,14 +73,11 @@ void check_experts(const Transformer& m, const MixtureOfExperts& moe, Flaws& out
 }
 
 void check_latent(const LatentAttention& mla, Flaws& out) {
-  const std::array<SizeRule, 5> rules{{
-      {"mla.q_lora_rank", mla.q_lora_rank.value_or(1), 1, most_width},
-      {"mla.kv_lora_rank", mla.kv_lora_rank, 1, most_width},
-      {"mla.qk_nope_head_dim", mla.qk_nope_head_dim, 1, most_width},
-      {"mla.qk_rope_head_dim", mla.qk_rope_head_dim, 1, most_width},
-      {"mla.v_head_dim", mla.v_head_dim, 1, most_width},
-  }};
-  for (const SizeRule& rule : rules) check_range(rule, out);
+  check_ranges(out, {{"mla.q_lora_rank", mla.q_lora_rank.value_or(1), 1, most_width},
+                     {"mla.kv_lora_rank", mla.kv_lora_rank, 1, most_width},
+                     {"mla.qk_nope_head_dim", mla.qk_nope_head_dim, 1, most_width},
+                     {"mla.qk_rope_head_dim", mla.qk_rope_head_dim, 1, most_width},
+                     {"mla.v_head_dim", mla.v_head_dim, 1, most_width}});
 }
 
 void check_global_attention(const Transformer& m, Flaws& out) {
@@ -176,16 +172,13 @@ void check_mixers(const Transformer& m, Flaws& out) {
 }
 
 void check_state_space(const StateSpace& s, Flaws& out) {
-  const std::array<SizeRule, 7> rules{{
-      {"mamba.step_rank", s.step_rank.value_or(1), 1, most_width},
-      {"mamba.heads", s.heads, 1, most_heads},
-      {"mamba.head_dim", s.head_dim, 1, most_width},
-      {"mamba.groups", s.groups, 1, most_heads},
-      {"mamba.state", s.state, 1, most_width},
-      {"mamba.convolution", s.convolution, 1, most_width},
-      {"mamba.chunk", s.chunk, 1, most_width},
-  }};
-  for (const SizeRule& rule : rules) check_range(rule, out);
+  check_ranges(out, {{"mamba.step_rank", s.step_rank.value_or(1), 1, most_width},
+                     {"mamba.heads", s.heads, 1, most_heads},
+                     {"mamba.head_dim", s.head_dim, 1, most_width},
+                     {"mamba.groups", s.groups, 1, most_heads},
+                     {"mamba.state", s.state, 1, most_width},
+                     {"mamba.convolution", s.convolution, 1, most_width},
+                     {"mamba.chunk", s.chunk, 1, most_width}});
   if (s.step_rank && (s.head_dim != 1 || s.groups != 1))
     out.push_back({"mamba.step_rank", "with it heads have one value each, in one group"});
   if (s.groups > 0 && s.heads % s.groups != 0)
@@ -194,22 +187,19 @@ void check_state_space(const StateSpace& s, Flaws& out) {
 }
 
 void check_lightning(const LightningAttention& l, Flaws& out) {
-  check_range({"lightning.heads", l.heads, 1, most_heads}, out);
-  check_range({"lightning.head_dim", l.head_dim, 1, most_width}, out);
-  check_range({"lightning.block", l.block, 1, most_width}, out);
+  check_ranges(out, {{"lightning.heads", l.heads, 1, most_heads},
+                     {"lightning.head_dim", l.head_dim, 1, most_width},
+                     {"lightning.block", l.block, 1, most_width}});
 }
 
 void check_delta(const DeltaNet& d, Flaws& out) {
-  const std::array<SizeRule, 7> rules{{
-      {"delta.gate_rank", d.gate_rank.value_or(1), 1, most_width},
-      {"delta.key_heads", d.key_heads, 1, most_heads},
-      {"delta.value_heads", d.value_heads, 1, most_heads},
-      {"delta.key_dim", d.key_dim, 1, most_width},
-      {"delta.value_dim", d.value_dim, 1, most_width},
-      {"delta.convolution", d.convolution, 1, most_width},
-      {"delta.chunk", d.chunk, 1, most_width},
-  }};
-  for (const SizeRule& rule : rules) check_range(rule, out);
+  check_ranges(out, {{"delta.gate_rank", d.gate_rank.value_or(1), 1, most_width},
+                     {"delta.key_heads", d.key_heads, 1, most_heads},
+                     {"delta.value_heads", d.value_heads, 1, most_heads},
+                     {"delta.key_dim", d.key_dim, 1, most_width},
+                     {"delta.value_dim", d.value_dim, 1, most_width},
+                     {"delta.convolution", d.convolution, 1, most_width},
+                     {"delta.chunk", d.chunk, 1, most_width}});
   if (d.key_heads > 0 && d.value_heads % d.key_heads != 0)
     out.push_back({"delta.key_heads", std::to_string(d.key_heads) + " key heads do not divide " +
                                           std::to_string(d.value_heads) + " value heads"});

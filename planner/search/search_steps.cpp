@@ -101,9 +101,9 @@ void SearchSteps::refine(const Entry& e, const SearchLimits& limits, Refined& to
     case Stage::variants:
       return refine_variants(e, limits, to);
     case Stage::laid:
-      return refine_laid(e, to);
+      return refine_plan(e, costed_bound, Stage::plan, to);
     case Stage::plan:
-      return refine_plan(e, to);
+      return refine_plan(e, together_bound, Stage::together, to);
     case Stage::together:
     case Stage::cut:
     case Stage::half:
@@ -339,20 +339,12 @@ void SearchSteps::refine_variants(const Entry& e, const SearchLimits& limits, Re
   put(std::move(one), Stage::laid, to);
 }
 
-void SearchSteps::refine_laid(const Entry& e, Refined& to) {
+void SearchSteps::refine_plan(const Entry& e, TimeBound bound, Stage next, Refined& to) {
   const SearchSite& s = *sites_[e.site];
   const ParallelPlan p = *s.space.plan(e.point);
   Entry one = e;
-  one.time = std::max(e.time, costed_bound(bound_site(s, p), *e.layers, p, known_->slots));
-  put(std::move(one), Stage::plan, to);
-}
-
-void SearchSteps::refine_plan(const Entry& e, Refined& to) {
-  const SearchSite& s = *sites_[e.site];
-  const ParallelPlan p = *s.space.plan(e.point);
-  Entry one = e;
-  one.time = std::max(e.time, together_bound(bound_site(s, p), *e.layers, p, known_->slots));
-  put(std::move(one), Stage::together, to);
+  one.time = std::max(e.time, bound(bound_site(s, p), *e.layers, p, known_->slots));
+  put(std::move(one), next, to);
 }
 
 void SearchSteps::forecast_plan(const Entry& e, const SearchLimits& limits, Refined& to) const {

@@ -80,8 +80,9 @@ class SearchSteps {
   std::shared_ptr<const VariantList> variants_of(const SearchEntry& entry,
                                                  const SearchLimits& limits);
   void refine_variants(const SearchEntry& entry, const SearchLimits& limits, Refined& to);
-  void refine_laid(const SearchEntry& entry, Refined& to);
-  void refine_plan(const SearchEntry& entry, Refined& to);
+  using TimeBound = Seconds (*)(const BoundSite&, const LayerBounds&, const ParallelPlan&,
+                                KnownSlots&);
+  void refine_plan(const SearchEntry& entry, TimeBound bound, SearchStage next, Refined& to);
   void forecast_plan(const SearchEntry& entry, const SearchLimits& limits, Refined& to) const;
   void forecast_fit(const SearchEntry& entry, const SearchLimits& limits, Refined& to) const;
   void forecast_step(const SearchEntry& entry, const SearchLimits& limits, Refined& to) const;
