@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <deque>
 #include <utility>
 #include <vector>
 
@@ -8,8 +7,8 @@
 #include "planner/forecast/host_memory.hpp"
 #include "planner/forecast/spread_key.hpp"
 #include "planner/forecast/stage_plays.hpp"
+#include "planner/forecast/stage_room.hpp"
 #include "planner/sentence.hpp"
-#include "simulator/costs/kernel_model.hpp"
 #include "simulator/memory/communicator_memory.hpp"
 #include "simulator/memory/stage_holdings.hpp"
 
@@ -40,128 +39,6 @@ InOneMemory in_one_memory(const ForecastContext& k, int stage, const StageMemory
   const ParallelPlan& plan = k.question.plan;
   if (!smallest_group(k.question.cluster, plan, stage).gpu.shares_host_memory) return {};
   return {memory.activations_on_host, Bytes(plan.offload.optimizer ? 0 : memory.state.paged)};
-}
-
-// What the allocator sees beside the plan, and the partitions that it refers to.
-struct LengthVariation {
-  std::deque<ModelPartition> partitions;  // which point into themselves: never copied
-  PlayVariation play;
-};
-
-// Of a step without stages (slots_played).
-constexpr int microbatches_played = 2;
-
-// Kernels that the GPU gets done while the CPU issues one, forward through a block, and how far
-// that has let the CPU lead before the microbatches that are played: a step ends with a wait, but
-// between its microbatches there is none.
-HostLead host_lead(const ForecastContext& k) {
-  const Question& q = k.question;
-  if (!q.workload.framework.records_streams) return {};
-  const Gpu& gpu = smallest_group(q.cluster, q.plan, 0).gpu;
-  const KernelModel kernels(gpu, k.profile, attention_choice(q.workload, q.plan));
-  for (const LayerDefinition& d : k.partition.definitions) {
-    if (d.role != LayerRole::block) continue;
-    const PassTime pass = k.cost.layer_time(d, kernels).forward;
-    double entries = 0, both_ways = 0;
-    for (const Operator& op : d.graph.operators) {
-      entries += launches(op.forward);
-      both_ways += launches(op.forward) + launches(op.backward) + launches(op.backward_weight);
-    }
-    HostLead lead;
-    lead.launch_queue = k.profile.host.launch_queue;
-    lead.stalled = k.profile.host.communicator_creation / pass.host * entries;
-    // Where every layer ends in a collective, the slowest CPU of the group sets the pace of all.
-    const double pace = q.plan.tensor > 1 ? 1 + k.profile.host.rank_spread : 1;
-    lead.done_per_issued = std::min(1.0, pass.host / pass.device()) / pace;
-    if (q.plan.pipeline > 1) return lead;  // every receive ends the lead
-    const int before = std::max(0, q.plan.microbatches - microbatches_played);
-    lead.ahead = std::min<double>(lead.launch_queue, (1 - lead.done_per_issued) * both_ways *
-                                                         q.workload.model.layers * before);
-    return lead;
-  }
-  return {};
-}
-
-// Batches of unlike length come in any order, and the allocator cannot serve a longer one from
-// what a shorter one left. Of independent uniform lengths the k-th record is expected at
-// 1 - 2^-k of the longest (each record halves what is left): four of them before the longest.
-// Where longer samples are cut to the limit, a share q of all has its length, and g others come
-// before the first of these with probability q (1-q)^g: 1/((g+1)(g+2)) for a share that may be
-// anything from 0 to 1. They hold 1 + 1/2 + ... + 1/g records, which is one at the mean.
-LengthVariation variation(const ForecastContext& k) {
-  LengthVariation v;
-  v.play.lead = host_lead(k);
-  const Question& q = k.question;
-  if (!q.workload.framework.lengths_vary || q.workload.method == Method::pretrain) return v;
-  Workload w = q.workload;
-  const int multiple = 16 * q.plan.context * q.plan.tensor;
-  const int records = q.workload.framework.cuts_samples ? 1 : 4;
-  for (int record = 1; record <= records; ++record) {
-    const int length = q.workload.sequence - (q.workload.sequence >> record);
-    w.sequence = std::max(multiple, length / multiple * multiple);
-    if (w.sequence < q.workload.sequence)
-      v.partitions.push_back(partition_model(w, q.plan, k.schedule, k.policy));
-  }
-  for (const ModelPartition& p : v.partitions) v.play.shorter.push_back(&p);
-  return v;
-}
-
-StageMemory play_again(const ForecastContext& k, int stage, Bytes capacity,
-                       const PlayVariation& how) {
-  const Question& q = k.question;
-  const ContextCalibration& context =
-      k.profile.row(smallest_group(q.cluster, q.plan, stage).gpu.family).context;
-  return play_memory(q.workload, q.plan, k.schedule, k.partition, stage, context, capacity, how);
-}
-
-// Before it fails, the allocator gives back what it only caches, as far as whole segments are
-// free; so between "what is allocated fits" and "what is reserved fits" the answer is to play the
-// stream once more on a card of that size, unless that has been `tried`.
-bool survives(const ForecastContext& k, const LengthVariation& v, int stage,
-              const MemoryPlays& plays, Bytes outside, Bytes capacity,
-              std::vector<RoomTried>& tried) {
-  const auto at = static_cast<std::size_t>(stage);
-  const MemoryPeak& peak = plays.stages[at].peak();
-  if (peak.reserved + outside <= capacity) return true;
-  if (peak.allocated + outside > capacity) return false;
-  const Bytes room = capacity - outside;
-  for (const RoomTried& t : tried)
-    if (t.stage == plays.same_as[at] && t.room == room) return t.enough;
-  tried.push_back({plays.same_as[at], room, !play_again(k, stage, room, v.play).ran_out});
-  return tried.back().enough;
-}
-
-// The room for tensors that a stage comes to need, of `room` and more, where it is given more
-// whenever it misses some, unless that has been played (`same_as` as in MemoryPlays). From
-// `enough` on, if that is given, the answer says no more than that.
-Bytes raised_room(const ForecastContext& k, const LengthVariation& v, int stage, int same_as,
-                  Bytes room, std::vector<RoomRaised>& raised,
-                  std::optional<Bytes> enough = std::nullopt) {
-  for (const RoomRaised& r : raised) {
-    if (r.stage != same_as) continue;
-    const bool told = !r.ended || (enough && r.to >= *enough);
-    if ((r.from == room && told) || (r.to == room && r.enough)) return r.to;
-  }
-  PlayVariation how = v.play;
-  how.raises_capacity = true;
-  how.raised_enough = enough;
-  const StageMemory grown = play_again(k, stage, room, how);
-  const Bytes to = *grown.capacity;
-  const bool ended = enough && to >= *enough;
-  raised.push_back({same_as, room, to, grown.kept_all && !ended, ended});
-  return to;
-}
-
-// The same, but so that it is enough from the start: with more room the allocator caches more
-// before it gives anything back, which may leave other pieces.
-Bytes least_room(const ForecastContext& k, const LengthVariation& v, int stage, int same_as,
-                 Bytes room, std::vector<RoomRaised>& raised,
-                 std::optional<Bytes> enough = std::nullopt) {
-  for (;;) {
-    const Bytes more = raised_room(k, v, stage, same_as, room, raised, enough);
-    if (more == room || (enough && more >= *enough)) return more;
-    room = more;
-  }
 }
 
 // The card that a stage is told of: its own where it does there, else the least one where that is
@@ -457,7 +334,7 @@ void forecast_memory(const ForecastContext& k, const ForecastOptions& options, F
   const CommunicatorMemory nccl =
       plan_communicators(q.workload, q.plan, q.cluster, k.cost.layout(), k.cost.collectives());
   Bytes least_margin;
-  const LengthVariation v = variation(k);
+  const LengthVariation v = length_variation(k);
   f.plays = played(k, v, nccl.device, options);
   const bool least_wanted = options.least_card && !options.only_if_fits && !options.give_up_above;
   if (least_wanted) f.plays = with_least_rooms(k, v, nccl.device, f.plays);

@@ -22,14 +22,10 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <map>
-#include <mutex>
-#include <span>
-#include <tuple>
 #include <vector>
 
 #include "catalog/profile.hpp"
+#include "planner/search/in_flight.hpp"
 #include "planner/search/layer_bounds.hpp"
 #include "planner/search/stage_alone.hpp"
 #include "simulator/parameter_state.hpp"
@@ -124,28 +120,6 @@ StageStateBytes state_bytes(const BoundSite& site, const ParallelPlan& plan,
 
 // CUDA context and workspaces, of the card that needs least.
 Bytes outside_tensors(const BoundSite& site);
-
-// The most microbatch-chunks that have been forward and not yet back.
-int awaiting_backward(std::span<const Slot> slots);
-
-// How many microbatches of each of its chunks a stage holds when it holds most of them, in the play
-// of its memory: at all, and once it has gradients of all its layers.
-struct InFlightMost {
-  std::vector<int> at_all, with_gradients;
-};
-
-// Remembered, and safe to ask from several threads.
-class InFlightCounts {
- public:
-  const InFlightMost& of(const Workload& workload, const ParallelPlan& plan, int stage);
-
- private:
-  // All that slots_of_step() goes by.
-  using Key = std::tuple<const PipelineSchedule*, GradientLife, GradientCopyLife,
-                         std::array<bool, 2>, int, int, int, int>;
-  std::mutex mutex_;
-  std::map<Key, InFlightMost> known_;
-};
 
 // What NCCL takes beside all that.
 Bytes communicators_of(const BoundSite& site, const ParallelPlan& plan);
