@@ -97,18 +97,8 @@ NetworkReading read_network_reading(JsonReader& r) {
   return n;
 }
 
-PhraseReading read_phrase(JsonReader& r) {
-  PhraseReading p;
-  p.where = r.choice("in", where_names);
-  p.text = r.text("text");
-  p.with_note = r.maybe_text("with_note").value_or("");
-  p.with_gpu = r.maybe_text("with_gpu").value_or("");
-  p.vocab = r.maybe_integer("vocab", 1, 100'000'000);
-  p.longest_sample = r.maybe_integer("longest_sample", 1, 100'000'000);
-  p.dropout = r.maybe_flag("dropout");
-  p.offload_activations = r.maybe_flag("offload_activations");
-  p.memory_of_first_step = r.maybe_flag("memory_of_first_step");
-  p.blocking_launches = r.maybe_flag("blocking_launches");
+// What stands in the place of a framework row's own member.
+void read_practices(JsonReader& r, PhraseReading& p) {
   p.overlaps_reduction = r.maybe_flag("overlaps_reduction");
   p.overlaps_below_stage_3 = r.maybe_flag("overlaps_below_stage_3");
   p.clips = r.maybe_flag("clips");
@@ -137,8 +127,28 @@ PhraseReading read_phrase(JsonReader& r) {
   p.attends_by_operators = r.maybe_flag("attends_by_operators");
   p.upcasts_logits = r.maybe_flag("upcasts_logits");
   p.casts_grouped_products = r.maybe_flag("casts_grouped_products");
+  p.reduces_every_microbatch = r.maybe_flag("reduces_every_microbatch");
+  p.expandable_segments = r.maybe_flag("expandable_segments");
+  p.whole_tables = r.maybe_flag("whole_tables");
+  p.steps_in_backward = r.maybe_flag("steps_in_backward");
+  p.attention = r.maybe_choice("attention", attention_kernel_names);
   p.overlap_keeps_nodes = r.maybe_flag("overlap_keeps_nodes");
   p.saved_for_backward = r.maybe_flag("saved_for_backward");
+}
+
+PhraseReading read_phrase(JsonReader& r) {
+  PhraseReading p;
+  p.where = r.choice("in", where_names);
+  p.text = r.text("text");
+  p.with_note = r.maybe_text("with_note").value_or("");
+  p.with_gpu = r.maybe_text("with_gpu").value_or("");
+  read_practices(r, p);
+  p.vocab = r.maybe_integer("vocab", 1, 100'000'000);
+  p.longest_sample = r.maybe_integer("longest_sample", 1, 100'000'000);
+  p.dropout = r.maybe_flag("dropout");
+  p.offload_activations = r.maybe_flag("offload_activations");
+  p.memory_of_first_step = r.maybe_flag("memory_of_first_step");
+  p.blocking_launches = r.maybe_flag("blocking_launches");
   p.shares_orthogonalization = r.maybe_flag("shares_orthogonalization");
   p.overlaps_experts = r.maybe_flag("overlaps_experts");
   p.pads_experts = r.maybe_flag("pads_experts");

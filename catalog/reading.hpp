@@ -124,7 +124,9 @@ struct PhraseReading {
   std::optional<bool> loops_experts, adapts_experts, checkpoints_in_units, compiles_sharding, clips;
   std::optional<bool> checks_gradients, checks_partition;
   std::optional<bool> writes_grouped_attention_out, attends_by_operators, upcasts_logits;
-  std::optional<bool> casts_grouped_products;
+  std::optional<bool> casts_grouped_products, reduces_every_microbatch, expandable_segments;
+  std::optional<bool> whole_tables, steps_in_backward;
+  std::optional<AttentionKernel> attention;
   std::optional<FourBitUnpacking> four_bit_unpacking;
   std::optional<bool> overlaps_experts, overlap_keeps_nodes, pads_experts, step_is_graph;
   std::optional<bool> scales_rows, fused_norms, quantized_sharding, shares_orthogonalization;

@@ -225,6 +225,12 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
   Framework f = row;
   if (zero_stage > 0 && !row.with_zero.empty())
     if (const auto other = find_framework(c.catalog, row.with_zero)) f = **other;
+  take_stated(c, &PhraseReading::attention, f.attention);
+  take_stated(c, &PhraseReading::expandable_segments, f.expandable_segments);
+  take_stated(c, &PhraseReading::reduces_every_microbatch, f.reduces_every_microbatch);
+  take_stated(c, &PhraseReading::whole_tables, f.whole_tables);
+  if (stated(c, &PhraseReading::steps_in_backward).value_or(false))
+    f.gradient_life = GradientLife::in_backward;
   if (c.run.plan.fsdp_version) {  // limits of DeepSpeed's
     f.sharded.live_parameters.reset();
     f.fetch_reuse_elements = 0;
@@ -261,9 +267,9 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
   f.compiles_loss = f.compiles_loss && t.compile_loss.value_or(true);
   if (stated(c, &PhraseReading::checkpoints_in_units).value_or(false)) checkpoint_in_units(f);
   if (stated(c, &PhraseReading::compiles_sharding).value_or(false)) compile_sharding(f);
-  f.clips_gradients = stated(c, &PhraseReading::clips).value_or(f.clips_gradients);
-  f.checks_gradients = stated(c, &PhraseReading::checks_gradients).value_or(f.checks_gradients);
-  f.checks_partition = stated(c, &PhraseReading::checks_partition).value_or(f.checks_partition);
+  take_stated(c, &PhraseReading::clips, f.clips_gradients);
+  take_stated(c, &PhraseReading::checks_gradients, f.checks_gradients);
+  take_stated(c, &PhraseReading::checks_partition, f.checks_partition);
   if (const auto overlaps = stated(c, &PhraseReading::overlaps_reduction))
     f.overlap_gradient_reduce = f.overlap_reduce_at_stage_3 = *overlaps;
   if (const auto overlaps = stated(c, &PhraseReading::overlaps_below_stage_3)) {

@@ -34,6 +34,12 @@ std::optional<T> stated(const ReplayContext& c, std::optional<T> PhraseReading::
   return std::nullopt;
 }
 
+// Puts it in the place of `value`, if one states it.
+template <class T>
+void take_stated(const ReplayContext& c, std::optional<T> PhraseReading::*member, T& value) {
+  value = stated(c, member).value_or(value);
+}
+
 // With hyphens for blanks and underscores: "H100_SXM 80GB" as "H100-SXM-80GB".
 inline std::string hyphened(std::string_view text) {
   std::string out(text);

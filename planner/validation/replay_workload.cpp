@@ -263,6 +263,34 @@ double expert_spread(const ReplayContext& c, Method method) {
   return stated(c, &PhraseReading::expert_spread).value_or(usual);
 }
 
+// What phrases say of kernels, casts and experts, in the place of what the row has.
+void state_kernels(const ReplayContext& c, Framework& f) {
+  take_stated(c, &PhraseReading::dispatches_once, f.dispatches_once);
+  take_stated(c, &PhraseReading::dispatches_by_map, f.dispatches_by_map);
+  take_stated(c, &PhraseReading::loops_experts, f.loops_experts);
+  take_stated(c, &PhraseReading::adapts_experts, f.adapts_experts);
+  take_stated(c, &PhraseReading::casts_grouped_products, f.casts_grouped_products);
+  take_stated(c, &PhraseReading::overlap_keeps_nodes, f.overlap_keeps_nodes);
+  f.writes_grouped_attention_out =
+      f.writes_grouped_attention_out &&
+      stated(c, &PhraseReading::writes_grouped_attention_out).value_or(true);
+  take_stated(c, &PhraseReading::attends_by_operators, f.attends_by_operators);
+  take_stated(c, &PhraseReading::narrow_attention, f.narrow_attention);
+  take_stated(c, &PhraseReading::narrow_head, f.narrow_head);
+  take_stated(c, &PhraseReading::upcasts_logits, f.loss_upcasts);
+  take_stated(c, &PhraseReading::fused_norms, f.fused_norms);
+  take_stated(c, &PhraseReading::deterministic, f.deterministic);
+  if (const auto release = stated(c, &PhraseReading::cudnn)) f.cudnn = release;
+  take_stated(c, &PhraseReading::current_scaling, f.current_scaling);
+  take_stated(c, &PhraseReading::quantizes_apart, f.quantizes_apart);
+  take_stated(c, &PhraseReading::scales_rows, f.scales_rows);
+  take_stated(c, &PhraseReading::weight_cast, f.weight_cast);
+  take_stated(c, &PhraseReading::narrow_weights, f.narrow_weights);
+  take_stated(c, &PhraseReading::four_bit_unpacking, f.four_bit_unpacking);
+  take_stated(c, &PhraseReading::quantized_sharding, f.quantized_sharding);
+  take_stated(c, &PhraseReading::saved_for_backward, f.sharded.saved_for_backward);
+}
+
 }  // namespace
 
 Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& method, DType compute,
@@ -287,58 +315,16 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
                      stated(c, &PhraseReading::dropout).value_or(true);
   if (c.run.training.dropout) w.hidden_dropout = *c.run.training.dropout;
   w.attention_dropout = w.hidden_dropout;
-  w.framework.dispatches_once =
-      stated(c, &PhraseReading::dispatches_once).value_or(w.framework.dispatches_once);
-  w.framework.loops_experts =
-      stated(c, &PhraseReading::loops_experts).value_or(w.framework.loops_experts);
-  if (stated(c, &PhraseReading::adapts_experts).value_or(false)) w.framework.adapts_experts = true;
-  w.framework.dispatches_by_map =
-      stated(c, &PhraseReading::dispatches_by_map).value_or(w.framework.dispatches_by_map);
-  w.framework.writes_grouped_attention_out =
-      w.framework.writes_grouped_attention_out &&
-      stated(c, &PhraseReading::writes_grouped_attention_out).value_or(true);
-  if (stated(c, &PhraseReading::attends_by_operators).value_or(false))
-    w.framework.attends_by_operators = true;
-  w.framework.loss_upcasts =
-      stated(c, &PhraseReading::upcasts_logits).value_or(w.framework.loss_upcasts);
-  w.framework.casts_grouped_products = stated(c, &PhraseReading::casts_grouped_products)
-                                           .value_or(w.framework.casts_grouped_products);
-  w.framework.overlap_keeps_nodes =
-      stated(c, &PhraseReading::overlap_keeps_nodes).value_or(w.framework.overlap_keeps_nodes);
-  w.framework.current_scaling =
-      stated(c, &PhraseReading::current_scaling).value_or(w.framework.current_scaling);
-  w.framework.quantizes_apart =
-      stated(c, &PhraseReading::quantizes_apart).value_or(w.framework.quantizes_apart);
-  w.framework.narrow_attention =
-      stated(c, &PhraseReading::narrow_attention).value_or(w.framework.narrow_attention);
-  w.framework.narrow_head =
-      stated(c, &PhraseReading::narrow_head).value_or(w.framework.narrow_head);
-  w.framework.deterministic =
-      stated(c, &PhraseReading::deterministic).value_or(w.framework.deterministic);
-  if (const auto release = stated(c, &PhraseReading::cudnn)) w.framework.cudnn = release;
-  w.framework.four_bit_unpacking =
-      stated(c, &PhraseReading::four_bit_unpacking).value_or(w.framework.four_bit_unpacking);
-  w.framework.scales_rows =
-      stated(c, &PhraseReading::scales_rows).value_or(w.framework.scales_rows);
-  w.framework.weight_cast =
-      stated(c, &PhraseReading::weight_cast).value_or(w.framework.weight_cast);
-  w.framework.narrow_weights =
-      stated(c, &PhraseReading::narrow_weights).value_or(w.framework.narrow_weights);
-  w.framework.fused_norms =
-      stated(c, &PhraseReading::fused_norms).value_or(w.framework.fused_norms);
-  w.framework.quantized_sharding =
-      stated(c, &PhraseReading::quantized_sharding).value_or(w.framework.quantized_sharding);
-  bool& saved = w.framework.sharded.saved_for_backward;
-  saved = stated(c, &PhraseReading::saved_for_backward).value_or(saved);
-  w.shares_orthogonalization = stated(c, &PhraseReading::shares_orthogonalization).value_or(false);
-  w.overlaps_experts = stated(c, &PhraseReading::overlaps_experts).value_or(false);
-  w.expert_imbalance = stated(c, &PhraseReading::expert_imbalance).value_or(1);
+  state_kernels(c, w.framework);
+  take_stated(c, &PhraseReading::shares_orthogonalization, w.shares_orthogonalization);
+  take_stated(c, &PhraseReading::overlaps_experts, w.overlaps_experts);
+  take_stated(c, &PhraseReading::expert_imbalance, w.expert_imbalance);
   w.expert_spread = expert_spread(c, w.method);
-  w.pads_experts = stated(c, &PhraseReading::pads_experts).value_or(false);
-  w.prediction_depths = stated(c, &PhraseReading::prediction_depths).value_or(0);
-  w.step_is_graph = stated(c, &PhraseReading::step_is_graph).value_or(false);
+  take_stated(c, &PhraseReading::pads_experts, w.pads_experts);
+  take_stated(c, &PhraseReading::prediction_depths, w.prediction_depths);
+  take_stated(c, &PhraseReading::step_is_graph, w.step_is_graph);
   w.graph_scopes = stated_scopes(c);
-  w.blocking_launches = stated(c, &PhraseReading::blocking_launches).value_or(false);
+  take_stated(c, &PhraseReading::blocking_launches, w.blocking_launches);
   // A pack counts all sequences of its samples (modelscope/ms-swift @2244e95f4
   // swift/llm/template/base.py:507-518).
   w.prefer(preference_meant(c));

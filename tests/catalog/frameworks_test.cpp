@@ -308,7 +308,6 @@ TEST_CASE("What the sources say about memory is what the rows say") {
     CHECK(row_of(fsdp).stage_2_gathers);
   CHECK_FALSE(row_of("deepspeed").stage_2_gathers);
   CHECK_FALSE(row_of("nemo-automodel").reduces_every_microbatch);  // defer_fsdp_grad_sync
-  CHECK(row_of("nemo-automodel-synced").reduces_every_microbatch);
   // PEFT's preparation of a quantised model switches recomputation on.
   const auto recomputes = [](const char* id, Method method) {
     return resolved_for(row_of(id), method, DType::bf16).recompute_finetune;

@@ -37,11 +37,11 @@ TEST_CASE("attention stays in 16 bits where a card has no kernel of 8") {
   }
 }
 
-// cuDNN's kernel stands for FlashAttention-3 in prime-rl-fa3, torchtitan calls PyTorch's of it on
+// thunder-benchmark calls cuDNN's kernel by itself, torchtitan calls PyTorch's of it on
 // Blackwell: neither casts operands of attention. Transformer Engine does in Megatron's.
 TEST_CASE("attention in 8 bits is to be had of Transformer Engine alone") {
   const std::vector<std::pair<std::string, bool>> rows{
-      {"megatron-bridge", true}, {"prime-rl-fa3", false}, {"torchtitan", false}};
+      {"megatron-bridge", true}, {"thunder-benchmark", false}, {"torchtitan", false}};
   for (const auto& [framework, narrow] : rows) {
     CAPTURE(framework);
     Request asked = request_for("8b", "8xB200", {Method::pretrain});

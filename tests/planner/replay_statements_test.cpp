@@ -34,6 +34,26 @@ TEST_CASE("What a record says of scales and of norms") {
   CHECK_FALSE(framework("flagperf-llama-7b-paddle-a100-40g-x8-tp2pp1sh1sp4").fused_norms);
 }
 
+// "--model.attn flash_attention_3" on Hopper, for which cuDNN's kernel stands; "attention: flash
+// (FA2)" in Megatron-LM, which takes cuDNN's by itself; "defer_fsdp_grad_sync: False",
+// "sync_each_batch"; a script that sets no PYTORCH_CUDA_ALLOC_CONF, where those of later months do.
+TEST_CASE("What a record says of attention, of its allocator and of each microbatch's gradients") {
+  const auto framework = [](const char* id) { return asked(id).question.workload.framework; };
+  CHECK(framework("primerl-sft-0.6b-1xh100-8k-fa3").attention == AttentionKernel::cudnn);
+  CHECK(framework("swift-ex-fa3-qwen2.5-7b-4xh20-fa3").attention == AttentionKernel::cudnn);
+  CHECK(framework("swift-ex-fa3-qwen2.5-7b-4xh20-fa2").attention == AttentionKernel::flash);
+  CHECK(framework("gipfel-zx-32b-2n-mbs2-fa2").attention == AttentionKernel::flash2);
+  CHECK(framework("scimt-glm4.5-air-full-8192-8xh200-ga2").reduces_every_microbatch);
+  CHECK_FALSE(framework("scimt-gemma3-27b-full-8192-8xh200-mb1").reduces_every_microbatch);
+  CHECK_FALSE(framework("swift-ex-megatron-long-text-0").expandable_segments);
+  CHECK(framework("cc-minitrain-2xt4-tp2-1200m").whole_tables);
+  CHECK(framework("forgather-peak-fused").gradient_life == GradientLife::in_backward);
+  const Workload low = asked("torchtune-2024-04-llama2-7b-full-4090x1").question.workload;
+  CHECK(low.framework.gradient_life == GradientLife::in_backward);  // 7B_full_low_memory
+  CHECK(low.optimizer->name == "paged-adamw");
+  CHECK_FALSE(framework("nano30b-8g-upstream-bench").loss_upcasts);  // "fp32_upcast false"
+}
+
 // The timed work that a page lists has no clipping, and others say so in so many words; rows clip.
 TEST_CASE("A run that does not clip is replayed so") {
   const auto clips = [](const char* id) {
