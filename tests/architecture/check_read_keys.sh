@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Whatever the loaders of the catalog take out of its data files is of use: each member that
+# catalog/load_*.cpp set is named somewhere else in the sources, beside its declaration. A key that
+# nobody reads is work for whoever writes a row, and looks as if a forecast knew it.
+#
+#   check_read_keys.sh [ROOT]        ROOT: the tree to check, by default the one of this script
+set -u
+cd "${1:-$(dirname -- "${BASH_SOURCE[0]}")/../..}" || exit 1
+
+# Read by tests alone, which hold a card's other rates against them.
+by_tests='fp16_accumulate_rate|fp8_fp16_accumulate_rate|rate_conflict'
+
+mapfile -t sources < <(find catalog simulator planner calibrate -name '*.[ch]pp' | sort)
+awk -v by_tests="^($by_tests)\$" '
+  { gsub(/"[^"]*"/, ""); sub(/\/\/.*/, "") }
+  FILENAME ~ /^catalog\/load_[a-z_]*\.cpp$/ && match($0, /[a-z_]+[a-z_.]*\.[a-z0-9_]+ =( |$)/) {
+    member = substr($0, RSTART, RLENGTH)
+    sub(/ =.*/, "", member)
+    sub(/.*\./, "", member)
+    if (!(member in at)) at[member] = FILENAME ":" FNR
+    --named[member]
+  }
+  {
+    n = split($0, words, /[^A-Za-z0-9_]+/)
+    for (i = 1; i <= n; ++i) ++named[words[i]]
+  }
+  END {
+    for (member in at)
+      if (named[member] < 2 && member !~ by_tests) {
+        print at[member] ": nothing reads \"" member "\" once it is loaded"
+        ++breaches
+      }
+    exit breaches > 0
+  }' "${sources[@]}" | sort
+exit "${PIPESTATUS[0]}"
