@@ -3,7 +3,7 @@
 #include <string>
 
 #include "catalog/find.hpp"
-#include "catalog/huggingface.hpp"
+#include "tests/catalog/config_members.hpp"
 #include "tests/catalog/loaded_catalog.hpp"
 #include "tests/catch.hpp"
 #include "tests/holds.hpp"
@@ -11,68 +11,54 @@
 namespace shardwise {
 namespace {
 
-std::string sizes_of(int layers, int hidden, int heads, int ffn, int vocab) {
-  return R"({"num_hidden_layers": )" + std::to_string(layers) + R"(, "hidden_size": )" +
-         std::to_string(hidden) + R"(, "num_attention_heads": )" + std::to_string(heads) +
-         R"(, "intermediate_size": )" + std::to_string(ffn) + R"(, "vocab_size": )" +
-         std::to_string(vocab) + ", ";
-}
-
-Transformer read_family(const std::string& text) {
-  const auto model = parse_huggingface_config(text + "}", "config.json");
-  if (!model) UNSCOPED_INFO(model.error().front().where + ": " + model.error().front().what);
-  REQUIRE(model);
-  return *model;
-}
-
 std::string first_problem(const std::string& text) {
-  const auto model = parse_huggingface_config(text + "}", "config.json");
+  const auto model = read_members(text);
   return model ? "read" : model.error().front().where + ": " + model.error().front().what;
 }
-
-std::int64_t total_of(const std::string& text) { return parameter_count(read_family(text)).total; }
 
 }  // namespace
 
 TEST_CASE("families of 2026 count what transformers builds of their defaults") {
-  CHECK(total_of(sizes_of(24, 2560, 20, 8192, 100352) + R"("model_type": "granite_swa")") ==
+  CHECK(counted_in(members_of(24, 2560, 20, 8192, 100352) + R"("model_type": "granite_swa")") ==
         2'144'463'840);
-  CHECK(total_of(sizes_of(32, 4096, 32, 11008, 32000) +
-                 R"("model_type": "granitemoe_swa", "num_key_value_heads": 32)") == 37'039'117'312);
-  CHECK(total_of(sizes_of(24, 2048, 16, 7680, 128000) + R"("model_type": "lfm3")") ==
+  CHECK(counted_in(members_of(32, 4096, 32, 11008, 32000) +
+                   R"("model_type": "granitemoe_swa", "num_key_value_heads": 32)") ==
+        37'039'117'312);
+  CHECK(counted_in(members_of(24, 2048, 16, 7680, 128000) + R"("model_type": "lfm3")") ==
         1'728'801'536);
-  CHECK(total_of(sizes_of(50, 2560, 48, 512, 128000) +
-                 R"("model_type": "kolibri1", "moe_intermediate_size": 512,
+  CHECK(counted_in(members_of(50, 2560, 48, 512, 128000) +
+                   R"("model_type": "kolibri1", "moe_intermediate_size": 512,
                     "shared_expert_intermediate_size": 512)") == 78'103'055'360);
-  CHECK(total_of(sizes_of(40, 8192, 64, 22528, 256000) + R"("model_type": "cohere2_moe")") ==
+  CHECK(counted_in(members_of(40, 8192, 64, 22528, 256000) + R"("model_type": "cohere2_moe")") ==
         190'004'928'512);
-  CHECK(total_of(sizes_of(32, 4096, 64, 16384, 262144) +
-                 R"("model_type": "sarvam_mla", "moe_intermediate_size": 2048,
+  CHECK(counted_in(members_of(32, 4096, 64, 16384, 262144) +
+                   R"("model_type": "sarvam_mla", "moe_intermediate_size": 2048,
                     "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64,
                     "v_head_dim": 128)") == 106'031'763'456);
-  CHECK(total_of(sizes_of(19, 4096, 64, 8192, 262144) +
-                 R"("model_type": "sarvam_moe", "moe_intermediate_size": 1024)") == 32'152'648'064);
-  CHECK(total_of(sizes_of(32, 4096, 32, 14336, 266752) + R"("model_type": "apertus1p5_text")") ==
-        8'091'086'912);
+  CHECK(counted_in(members_of(19, 4096, 64, 8192, 262144) +
+                   R"("model_type": "sarvam_moe", "moe_intermediate_size": 1024)") ==
+        32'152'648'064);
+  CHECK(counted_in(members_of(32, 4096, 32, 14336, 266752) +
+                   R"("model_type": "apertus1p5_text")") == 8'091'086'912);
 }
 
 // Windows of the layers that attend, a gate for each head (2,048 values of 16 heads in 11 layers),
 // and norms behind both branches.
 TEST_CASE("LFM3 attends in every second layer, by turns with a window") {
-  const std::string lfm3 = sizes_of(8, 2048, 16, 7680, 1000) + R"("model_type": "lfm3")";
-  const Transformer m = read_family(lfm3);
+  const std::string lfm3 = members_of(8, 2048, 16, 7680, 1000) + R"("model_type": "lfm3")";
+  const Transformer m = model_of_members(lfm3);
   CHECK(m.mixers == "CCACACAC");
   CHECK(m.windows == "ffffwfff");
   CHECK(m.sliding_window == 256);
   CHECK(m.head_gate);
   CHECK(m.norms.per_layer == 4);
-  const Transformer plain = read_family(lfm3 + R"(, "use_attention_gate": false)");
+  const Transformer plain = model_of_members(lfm3 + R"(, "use_attention_gate": false)");
   CHECK(parameter_count(m).total - parameter_count(plain).total == 3 * 2048 * 16);
 }
 
 TEST_CASE("Jamba's classes count Mamba-1 and experts") {
-  const std::string jamba = sizes_of(32, 4096, 32, 14336, 65536) + R"("model_type": "jamba")";
-  const Transformer m = read_family(jamba);
+  const std::string jamba = members_of(32, 4096, 32, 14336, 65536) + R"("model_type": "jamba")";
+  const Transformer m = model_of_members(jamba);
   CHECK(parameter_count(m).total == 51'570'323'328);
   CHECK(m.mamba->step_rank == 256);  // a 16th of the hidden size
   const auto known = find_model(loaded_catalog(), "jamba-v0.1");
@@ -81,13 +67,13 @@ TEST_CASE("Jamba's classes count Mamba-1 and experts") {
   CHECK(parameter_count(**known).total == parameter_count(m).total);
   // Jamba 1.5 Large (arXiv 2408.12570): 398 billion, of which 94 billion are active.
   const Transformer large =
-      read_family(sizes_of(72, 8192, 64, 24576, 65536) + R"("model_type": "jamba")");
+      model_of_members(members_of(72, 8192, 64, 24576, 65536) + R"("model_type": "jamba")");
   CHECK(parameter_count(large).total == 398'555'145'696);
   CHECK(parameter_count(large).active / 1'000'000'000 == 94);
   // One expert is none: the 3 billion that attend in 2 of 28 layers.
   const Transformer small =
-      read_family(sizes_of(28, 2560, 20, 8192, 65536) +
-                  R"("model_type": "jamba", "num_key_value_heads": 1, "num_experts": 1,
+      model_of_members(members_of(28, 2560, 20, 8192, 65536) +
+                       R"("model_type": "jamba", "num_key_value_heads": 1, "num_experts": 1,
          "attn_layer_period": 14, "attn_layer_offset": 7, "tie_word_embeddings": true)");
   CHECK_FALSE(small.moe);
   CHECK(parameter_count(small).total == 3'029'337'472);
@@ -95,14 +81,14 @@ TEST_CASE("Jamba's classes count Mamba-1 and experts") {
 }
 
 TEST_CASE("MiniMax's classes count lightning attention, listed by name or by number") {
-  const std::string sizes = sizes_of(32, 4096, 32, 14336, 32000);
-  const Transformer m = read_family(sizes + R"("model_type": "minimax")");
+  const std::string sizes = members_of(32, 4096, 32, 14336, 32000);
+  const Transformer m = model_of_members(sizes + R"("model_type": "minimax")");
   CHECK(parameter_count(m).total == 47'373'946'880);
   CHECK(m.mixers.substr(0, 4) == "ALAL");
   CHECK(m.norms.feed_residual);
   const Transformer listed =
-      read_family(sizes_of(4, 4096, 32, 14336, 32000) +
-                  R"("model_type": "minimax_m1", "attn_type_list": [0, 0, 0, 1])");
+      model_of_members(members_of(4, 4096, 32, 14336, 32000) +
+                       R"("model_type": "minimax_m1", "attn_type_list": [0, 0, 0, 1])");
   CHECK(listed.mixers == "LLLA");
   // MiniMaxForCausalLM with the sizes of the card on the meta device; 45.9 billion are active
   // beside embedding and head.
@@ -115,8 +101,8 @@ TEST_CASE("MiniMax's classes count lightning attention, listed by name or by num
 
 // Two classes of transformers 5.23 on the meta device: the defaults, and E2B's sizes.
 TEST_CASE("Gemma 3n's classes count alternating updates, and list a width for each layer") {
-  const std::string defaults = R"({"model_type": "gemma3n_text")";
-  const Transformer m = read_family(defaults);
+  const std::string defaults = R"("model_type": "gemma3n_text")";
+  const Transformer m = model_of_members(defaults);
   CHECK(parameter_count(m).total == 6'835'235'568);
   CHECK(m.altup->cut_gates == 10);
   CHECK(m.stream_width() == 4 * 2048);
@@ -125,7 +111,7 @@ TEST_CASE("Gemma 3n's classes count alternating updates, and list a width for ea
   CHECK(parameter_count(**known).total == 6'835'235'568);
   CHECK(m.sliding_window_every == (*known)->sliding_window_every);
   const Transformer listed =
-      read_family(defaults + R"(, "num_hidden_layers": 6, "num_kv_shared_layers": 0,
+      model_of_members(defaults + R"(, "num_hidden_layers": 6, "num_kv_shared_layers": 0,
                      "intermediate_size": [8192, 8192, 8192, 8192, 8192, 8192],
                      "activation_sparsity_pattern": [0.95, 0.95, 0, 0, 0, 0])");
   CHECK(listed.ffn == 8192);
@@ -140,17 +126,17 @@ TEST_CASE("Gemma 3n's classes count alternating updates, and list a width for ea
 
 TEST_CASE("what a family's newer file adds is refused, not passed over") {
   const std::string kimi =
-      sizes_of(27, 2304, 32, 9216, 163840) +
+      members_of(27, 2304, 32, 9216, 163840) +
       R"("model_type": "kimi_linear", "moe_intermediate_size": 1024, "kv_lora_rank": 512,
          "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128)";
   CHECK(first_problem(kimi) == "read");
   CHECK(holds(first_problem(kimi + R"(, "attn_res_block_size": 12)"), "attn_res_block_size"));
-  CHECK(holds(first_problem(sizes_of(2, 64, 8, 64, 100) + R"("model_type": "minimax_m3")"),
+  CHECK(holds(first_problem(members_of(2, 64, 8, 64, 100) + R"("model_type": "minimax_m3")"),
               "blocks of keys"));
   // A wrapper's reason is that of the language model in it.
-  CHECK(holds(first_problem(sizes_of(2, 64, 8, 64, 100) + R"("model_type": "hy_v4_vl")"),
+  CHECK(holds(first_problem(members_of(2, 64, 8, 64, 100) + R"("model_type": "hy_v4_vl")"),
               "hyper-connections"));
-  CHECK(holds(first_problem(sizes_of(2, 64, 8, 64, 100) +
+  CHECK(holds(first_problem(members_of(2, 64, 8, 64, 100) +
                             R"("model_type": "apertus1p5_text", "output_vocab_size": 64)"),
               "output_vocab_size"));
 }

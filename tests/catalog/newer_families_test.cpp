@@ -4,38 +4,12 @@
 #include <string>
 
 #include "catalog/find.hpp"
-#include "catalog/huggingface.hpp"
+#include "tests/catalog/config_members.hpp"
 #include "tests/catalog/loaded_catalog.hpp"
 #include "tests/catch.hpp"
 #include "tests/holds.hpp"
 
 namespace shardwise {
-namespace {
-
-Result<Transformer> read_members(const std::string& members) {
-  return parse_huggingface_config("{" + members + "}", "config.json");
-}
-
-Transformer model_of_members(const std::string& members) {
-  const auto model = read_members(members);
-  if (!model) UNSCOPED_INFO(model.error().front().where + ": " + model.error().front().what);
-  REQUIRE(model);
-  return *model;
-}
-
-std::int64_t counted_in(const std::string& members) {
-  return parameter_count(model_of_members(members)).total;
-}
-
-std::string members_of(int layers, int hidden, int heads, int ffn, int vocab) {
-  return R"("num_hidden_layers": )" + std::to_string(layers) + R"(, "hidden_size": )" +
-         std::to_string(hidden) + R"(, "num_attention_heads": )" + std::to_string(heads) +
-         R"(, "intermediate_size": )" + std::to_string(ffn) + R"(, "vocab_size": )" +
-         std::to_string(vocab) + ", ";
-}
-
-}  // namespace
-
 TEST_CASE("classes with their defaults count what transformers builds of them") {
   CHECK(counted_in(members_of(24, 2560, 20, 7040, 48000) + R"("model_type": "helium")") ==
         2'172'643'840);

@@ -1,33 +1,22 @@
 // What attention keeps where its operands and its result are views, or copies in another order.
 #include "simulator/graphs/layer_graph.hpp"
-#include "simulator/graphs/layer_script.hpp"
 #include "tests/catch.hpp"
+#include "tests/simulator/kept_bytes.hpp"
 #include "tests/simulator/sample_workload.hpp"
 
 using namespace shardwise;
-
-namespace {
-
-std::int64_t saved_without_statistics(const LayerGraph& graph) {
-  ScriptOptions options;
-  options.runs_again.assign(graph.operators.size(), false);
-  const LayerScript s = layer_script(graph, options);
-  return s.saved_bytes - s.saved_statistics_bytes;
-}
-
-}  // namespace
 
 // With as many K heads as Q heads, Q, K and V are one tensor of which Q is a view, and K and V are
 // copied out beside it: q holds 6h bytes per token in place of 2h.
 TEST_CASE("a query that is a view holds the whole projection", "[layer_graph]") {
   Workload w = pretraining(llama(2, 1024, 16, 16, 2816, 32000), 256);
-  const std::int64_t plain = saved_without_statistics(block_graph(w, plan_of(1), {}));
+  const std::int64_t plain = kept_bytes(block_graph(w, plan_of(1), {}));
   w.framework.query_is_view_of_qkv = true;
-  CHECK(saved_without_statistics(block_graph(w, plan_of(1), {})) == plain + 256 * 4 * 1024);
+  CHECK(kept_bytes(block_graph(w, plan_of(1), {})) == plain + 256 * 4 * 1024);
   w.model.kv_heads = 4;  // split, and each copied
-  const std::int64_t grouped = saved_without_statistics(block_graph(w, plan_of(1), {}));
+  const std::int64_t grouped = kept_bytes(block_graph(w, plan_of(1), {}));
   w.framework.query_is_view_of_qkv = false;
-  CHECK(saved_without_statistics(block_graph(w, plan_of(1), {})) == grouped);
+  CHECK(kept_bytes(block_graph(w, plan_of(1), {})) == grouped);
 }
 
 // Scaling's attention, which fake tensors count (with its own classes, flash-attn's as what it
@@ -42,7 +31,7 @@ TEST_CASE("Attention keeps a view, angles and both orders of its output", "[laye
   const auto per_token = [&](int sequences) {
     ParallelPlan plan = plan_of(1);
     plan.microbatch = sequences;
-    return saved_without_statistics(block_graph(w, plan, {})) / (256 * sequences);
+    return kept_bytes(block_graph(w, plan, {})) / (256 * sequences);
   };
   const std::int64_t plain = per_token(1);
   REQUIRE(per_token(2) == plain);
@@ -61,9 +50,7 @@ TEST_CASE("Attention keeps a view, angles and both orders of its output", "[laye
 TEST_CASE("Grouped heads that no fused kernel takes are written out in fp32", "[layer_graph]") {
   Workload w = pretraining(llama(2, 1024, 16, 4, 2816, 32000), 256);
   w.framework.attention_repeats_kv = true;
-  const auto per_token = [&] {
-    return saved_without_statistics(block_graph(w, plan_of(1), {})) / 256;
-  };
+  const auto per_token = [&] { return kept_bytes(block_graph(w, plan_of(1), {})) / 256; };
   const std::int64_t fused = per_token();
   w.framework.writes_grouped_attention_out = true;
   CHECK(per_token() == fused - 4 * 16 + 3 * 2 * 1024 + 4 * 16 * 256);

@@ -77,21 +77,10 @@ const CollectiveRow& row_of(Algorithm algorithm, Protocol protocol) {
 
 constexpr Bytes mebibyte(std::int64_t{1} << 20);
 
-// Without what the tuner leaves out.
-LinkCalibration as_the_tuner_counts() {
-  LinkCalibration links = calibration();
-  for (GpuGeneration& g : links.generations) {
-    g.ring_fraction = 1;
-    g.own_share = g.own_share_of_all_reduce = 0;
-    g.filling_least = g.filling_most = Seconds(0);
-  }
-  return links;
-}
-
 }  // namespace
 
 TEST_CASE("a ring moves 2(n-1)/n of the bytes to reduce, (n-1)/n to gather", "[collective]") {
-  const LinkCalibration links = as_the_tuner_counts();
+  const LinkCalibration links = tuner_alone();
   const CollectiveRow& ring = row_of(Algorithm::ring, Protocol::simple);
   for (const int n : {2, 3, 4, 8, 72}) {
     const GroupLinks l = plain_links(links, n);
@@ -107,7 +96,7 @@ TEST_CASE("a ring moves 2(n-1)/n of the bytes to reduce, (n-1)/n to gather", "[c
 }
 
 TEST_CASE("over NVLink a rank's own part passes its ring's kernels too", "[collective]") {
-  LinkCalibration links = as_the_tuner_counts();
+  LinkCalibration links = tuner_alone();
   for (GpuGeneration& g : links.generations) {
     g.ring_fraction = 0.8;
     g.own_share = 0.5;
@@ -129,7 +118,7 @@ TEST_CASE("over NVLink a rank's own part passes its ring's kernels too", "[colle
 }
 
 TEST_CASE("filling the channels takes as long as sending, up to their depth", "[collective]") {
-  const LinkCalibration plain = as_the_tuner_counts();
+  const LinkCalibration plain = tuner_alone();
   LinkCalibration filled = plain;
   for (GpuGeneration& g : filled.generations) {
     g.filling_least = Seconds(4e-6);

@@ -52,16 +52,6 @@ Gpu chip_of(const std::string& system) {
   return system.front() == 'h' ? h100() : b200();
 }
 
-LinkCalibration tuner_alone() {
-  LinkCalibration links = calibration();
-  for (GpuGeneration& g : links.generations) {
-    g.ring_fraction = 1;
-    g.own_share = g.own_share_of_all_reduce = 0;
-    g.filling_least = g.filling_most = Seconds(0);
-  }
-  return links;
-}
-
 // |ln(forecast / measured)| of every point of a system.
 std::vector<double> point_errors(const std::vector<PointSweep>& sweeps, const std::string& system,
                                  const LinkCalibration& links) {

@@ -51,6 +51,18 @@ const Operator& of(const LayerGraph& graph, std::string_view name) {
                        [&](const Operator& op) { return op.name == name; });
 }
 
+// The first block of the first stage, as the plan schedules it.
+LayerSchedule first_block(const Workload& w, const ParallelPlan& plan, const Cluster& cluster) {
+  const ModelPartition partition =
+      partition_model(w, plan, *find_pipeline_schedule("1f1b"), *recompute_policy("none"));
+  const CostModel cost(w, plan, cluster, known_facts().profile);
+  const StageCosts stage = cost.costs(partition).stages.front();
+  const std::vector<ChunkLayer>& layers = partition.stages.front().front().layers;
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    if (layers[i].definition->role == LayerRole::block) return stage.chunks.front()[i];
+  return {};
+}
+
 }  // namespace
 
 // In reverse v comes first, then k and q, which are added to it: two values of 2 bytes read and one
@@ -182,15 +194,7 @@ TEST_CASE("DDP's buckets cost a copy there and back", "[gradient_sums]") {
   const Cluster cluster = parse_gpus(known_facts().catalog, "2xA100-SXM-80GB")->front();
   const auto weights = [&](bool copies) {
     w.framework.bucket_copies_gradients = copies;
-    const ModelPartition partition =
-        partition_model(w, plan, *find_pipeline_schedule("1f1b"), *recompute_policy("none"));
-    const CostModel cost(w, plan, cluster, known_facts().profile);
-    const StageCosts stage = cost.costs(partition).stages.front();
-    const std::vector<ChunkLayer>& layers = partition.stages.front().front().layers;
-    for (std::size_t i = 0; i < layers.size(); ++i)
-      if (layers[i].definition->role == LayerRole::block)
-        return stage.chunks.front()[i].time.backward_weight;
-    return PassTime{};
+    return first_block(w, plan, cluster).time.backward_weight;
   };
   const KernelModel kernels(cluster.groups.front().gpu, known_facts().profile);
   const Seconds copies = kernels.memory_bound(Bytes(std::int64_t{4} * 4 * 3'212'288), 18);
@@ -213,14 +217,7 @@ TEST_CASE("units of FSDP are copied where they are computed and reduced", "[grad
   const auto block = [&](bool copies, bool joins) {
     w.framework.sharded.copy_out = copies;
     w.framework.sharded.joins_gradients = joins;
-    const ModelPartition partition =
-        partition_model(w, plan, *find_pipeline_schedule("1f1b"), *recompute_policy("none"));
-    const CostModel cost(w, plan, cluster, known_facts().profile);
-    const StageCosts stage = cost.costs(partition).stages.front();
-    const std::vector<ChunkLayer>& layers = partition.stages.front().front().layers;
-    for (std::size_t i = 0; i < layers.size(); ++i)
-      if (layers[i].definition->role == LayerRole::block) return stage.chunks.front()[i];
-    return LayerSchedule{};
+    return first_block(w, plan, cluster);
   };
   const KernelModel kernels(cluster.groups.front().gpu, known_facts().profile);
   const auto moved = [&](int each) {

@@ -4,22 +4,13 @@
 // Final projection and loss: what of the logits is kept until backward, and what moves.
 #include "simulator/graphs/layer_graph.hpp"
 #include "simulator/graphs/layer_script.hpp"
-#include "simulator/graphs/recompute_policy.hpp"
 #include "tests/catch.hpp"
+#include "tests/simulator/kept_bytes.hpp"
 #include "tests/simulator/matmul_flops.hpp"
 #include "tests/simulator/sample_workload.hpp"
 
 namespace shardwise {
 namespace {
-
-// Bytes from forward to backward, where nothing runs again.
-std::int64_t saved_by_head(const LayerGraph& graph) {
-  const RecomputePolicy policy = *recompute_policy("none");
-  ScriptOptions options;
-  options.runs_again = operators_run_again(graph, policy, false);
-  const LayerScript s = layer_script(graph, options);
-  return s.saved_bytes - s.saved_statistics_bytes;
-}
 
 // 128 tokens and a vocabulary of 1,000.
 Workload with_dense_loss() {
@@ -79,7 +70,7 @@ TEST_CASE("a z-loss reads all logits again and keeps them", "[layer_graph]") {
   const LayerGraph plain = head_graph(w, plan_of(1), false);
   w.framework.z_loss = true;
   const LayerGraph more = head_graph(w, plan_of(1), false);
-  CHECK(saved_by_head(more) - saved_by_head(plain) == 128 * 1000 * 4);
+  CHECK(kept_bytes(more) - kept_bytes(plain) == 128 * 1000 * 4);
   for (const Operator& op : more.operators) {
     if (op.name == "log_softmax")
       CHECK(std::get<MemoryWork>(op.backward.back()).moved.value == 128 * 1000 * 12);
@@ -116,7 +107,7 @@ TEST_CASE("a soft cap keeps one more copy of the logits", "[layer_graph]") {
   const LayerGraph plain = head_graph(w, plan_of(1), false);
   w.model.caps_logits = true;
   const LayerGraph capped = head_graph(w, plan_of(1), false);
-  CHECK(saved_by_head(capped) - saved_by_head(plain) == 128 * 1000 * 2);
+  CHECK(kept_bytes(capped) - kept_bytes(plain) == 128 * 1000 * 2);
   CHECK(capped.operators.size() == plain.operators.size() + 3);
   for (const Operator& op : capped.operators) {
     if (op.name != "logits_over_cap" && op.name != "logits_tanh" && op.name != "capped_logits")
@@ -131,9 +122,9 @@ TEST_CASE("a soft cap keeps one more copy of the logits", "[layer_graph]") {
 TEST_CASE("a loop that keeps 16-bit logits", "[layer_graph]") {
   Workload w = with_dense_loss();
   w.framework.loss_upcasts = false;
-  const std::int64_t plain = saved_by_head(head_graph(w, plan_of(1), false));
+  const std::int64_t plain = kept_bytes(head_graph(w, plan_of(1), false));
   w.framework.output_holds_logits = true;
-  CHECK(saved_by_head(head_graph(w, plan_of(1), false)) - plain == 128 * 1000 * 2);
+  CHECK(kept_bytes(head_graph(w, plan_of(1), false)) - plain == 128 * 1000 * 2);
 }
 
 // Under autocast, of 16-bit logits: log-probabilities of 2 bytes and the 4 of them that the
@@ -141,9 +132,9 @@ TEST_CASE("a loop that keeps 16-bit logits", "[layer_graph]") {
 TEST_CASE("cross-entropy under autocast takes its log-softmax in 16 bits", "[layer_graph]") {
   Workload w = with_dense_loss();
   w.framework.autocast = true;
-  const std::int64_t widened_first = saved_by_head(head_graph(w, plan_of(1), false));
+  const std::int64_t widened_first = kept_bytes(head_graph(w, plan_of(1), false));
   w.framework.loss_under_autocast = true;
-  CHECK(saved_by_head(head_graph(w, plan_of(1), false)) - widened_first == 128 * 1000 * (6 - 4));
+  CHECK(kept_bytes(head_graph(w, plan_of(1), false)) - widened_first == 128 * 1000 * (6 - 4));
 }
 
 // Slices of whole logits let their log-probabilities go one after the other, so that no gradient
@@ -193,11 +184,11 @@ TEST_CASE("16-bit logits are gone where the model returns fp32 ones", "[layer_gr
   CHECK(bytes_per_logit() == 8);
   w.framework.loss_slice_tokens.reset();
   w.framework.loss_fp32_temporaries = 1;
-  const std::int64_t saved = saved_by_head(head_graph(w, plan_of(1), false));
+  const std::int64_t saved = kept_bytes(head_graph(w, plan_of(1), false));
   w.framework.loss_fp32_temporaries = 0;
   w.framework.returns_fp32_logits = true;
   CHECK(bytes_per_logit() == 8);
-  CHECK(saved_by_head(head_graph(w, plan_of(1), false)) == saved);
+  CHECK(kept_bytes(head_graph(w, plan_of(1), false)) == saved);
 }
 
 // Liger: ratio ceil(1000 / 512) = 2, so 128 tokens are two slices of 64. Its kernel reads 16-bit
@@ -417,7 +408,7 @@ TEST_CASE("a cut head keeps no logits and multiplies them twice", "[layer_graph]
   CHECK(head.weight_gradient_elements == 1000 * 512);
   // The norm's input and output, 2 bytes each, beside it.
   const std::int64_t around = 2 * 2 * 128 * 512;
-  CHECK(saved_by_head(head_graph(w, plan_of(1), false)) == around + 4 * (128 + 1000));
+  CHECK(kept_bytes(head_graph(w, plan_of(1), false)) == around + 4 * (128 + 1000));
   w.framework.cut_gradient_share = 3.27;
   const Operator all = head_graph(w, plan_of(1), false).operators.back();
   CHECK(matmul_flops(all.backward) == (128 + 419) * per_row);

@@ -4,26 +4,15 @@
 #include <vector>
 
 #include "simulator/graphs/layer_graph.hpp"
-#include "simulator/graphs/layer_script.hpp"
 #include "simulator/graphs/recompute_policy.hpp"
 #include "simulator/model_partition.hpp"
 #include "simulator/pipeline_schedule.hpp"
 #include "tests/catch.hpp"
+#include "tests/simulator/kept_bytes.hpp"
 #include "tests/simulator/matmul_flops.hpp"
 #include "tests/simulator/sample_workload.hpp"
 
 using namespace shardwise;
-
-namespace {
-
-std::int64_t saved_by_hybrid(const LayerGraph& graph) {
-  ScriptOptions options;
-  options.runs_again.assign(graph.operators.size(), false);
-  const LayerScript s = layer_script(graph, options);
-  return s.saved_bytes - s.saved_statistics_bytes;
-}
-
-}  // namespace
 
 // mamba_ssm's fused scan keeps the projection's output and its own result before the gate; around
 // it the norm's input and output, and what the two linears read. Bytes per token (16 bits):
@@ -36,7 +25,7 @@ TEST_CASE("a Mamba-2 layer saves what its fused kernel and linears read", "[laye
   BlockKind kind;
   kind.mixer = LayerMixer::mamba;
   const std::int64_t tokens = 256, h = 512, inner = 1024, projected = 2 * 1024 + 2 * 4 * 128 + 16;
-  CHECK(saved_by_hybrid(block_graph(w, plan_of(1), kind)) ==
+  CHECK(kept_bytes(block_graph(w, plan_of(1), kind)) ==
         tokens * (2 * h + 2 * h + 2 * projected + 3 * 2 * inner));
   const ParameterCount count = parameter_count(w.model);
   CHECK(block_graph(w, plan_of(1), kind).parameters.base() ==
@@ -116,7 +105,7 @@ TEST_CASE("transformers' Mamba-2 makes its gated result again", "[layer_graph]")
   kind.mixer = LayerMixer::mamba;
   const std::int64_t tokens = 256, h = 512, inner = 1024, projected = 2 * 1024 + 2 * 4 * 128 + 16;
   const std::int64_t kept = 2 * h + 2 * h + 2 * projected + 2 * inner;
-  CHECK(saved_by_hybrid(block_graph(w, plan_of(1), kind)) == tokens * (kept + 4 * 4));
+  CHECK(kept_bytes(block_graph(w, plan_of(1), kind)) == tokens * (kept + 4 * 4));
   const auto parameters = [&] { return block_graph(w, plan_of(1), kind).parameters.base(); };
   const auto counted = [&] {
     const ParameterCount count = parameter_count(w.model);
@@ -124,7 +113,7 @@ TEST_CASE("transformers' Mamba-2 makes its gated result again", "[layer_graph]")
   };
   CHECK(parameters() == counted());
   w.model.mamba->normed = false;
-  CHECK(saved_by_hybrid(block_graph(w, plan_of(1), kind)) == tokens * kept);
+  CHECK(kept_bytes(block_graph(w, plan_of(1), kind)) == tokens * kept);
   CHECK(parameters() == counted());
 }
 
@@ -132,14 +121,14 @@ TEST_CASE("transformers' Mamba-2 makes its gated result again", "[layer_graph]")
 // gives 2h each, and what the projection back reads 2h; attention keeps 4h, 4 h_kv and 4a.
 TEST_CASE("a gated convolution saves its projection and three products", "[layer_graph]") {
   Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
-  const std::int64_t attention = saved_by_hybrid(block_graph(w, plan_of(1), {}));
+  const std::int64_t attention = kept_bytes(block_graph(w, plan_of(1), {}));
   w.model.mixers = "CA";
   w.model.convolution = GatedConvolution{3};
   BlockKind kind;
   kind.mixer = LayerMixer::convolution_and_mlp;
   const LayerGraph graph = block_graph(w, plan_of(1), kind);
   const std::int64_t tokens = 256, h = 512, kv = 256, a = 8;
-  CHECK(saved_by_hybrid(graph) - attention == tokens * (12 * h - (4 * h + 4 * kv + 4 * a)));
+  CHECK(kept_bytes(graph) - attention == tokens * (12 * h - (4 * h + 4 * kv + 4 * a)));
   const ParameterCount count = parameter_count(w.model);
   CHECK(graph.parameters.base() ==
         count.convolution_per_layer + count.dense_mlp_per_layer + count.norms_per_layer);
@@ -150,22 +139,22 @@ TEST_CASE("a gated convolution saves its projection and three products", "[layer
 // result is read by nothing (2h), which an eager norm does not keep otherwise.
 TEST_CASE("attention beside Mamba-2 adds what the latter keeps", "[layer_graph]") {
   Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
-  const std::int64_t attention = saved_by_hybrid(block_graph(w, plan_of(1), {}));
+  const std::int64_t attention = kept_bytes(block_graph(w, plan_of(1), {}));
   w.model.mixers = "BB";
   w.model.mamba = StateSpace{16, 64, 4, 128, 4, 128};
   BlockKind kind;
   kind.mixer = LayerMixer::attention_with_mamba_and_mlp;
   const std::int64_t tokens = 256, inner = 1024, projected = 2 * 1024 + 2 * 4 * 128 + 16;
   const LayerGraph graph = block_graph(w, plan_of(1), kind);
-  CHECK(saved_by_hybrid(graph) - attention == tokens * (2 * projected + 3 * 2 * inner));
+  CHECK(kept_bytes(graph) - attention == tokens * (2 * projected + 3 * 2 * inner));
   const ParameterCount count = parameter_count(w.model);
   CHECK(graph.parameters.base() == count.mamba_per_layer + count.attention_per_layer +
                                        count.dense_mlp_per_layer + count.norms_per_layer);
   w.framework.kernels = KernelStyle::eager;
   w.framework.runs_transformers = true;
-  const std::int64_t plain = saved_by_hybrid(block_graph(w, plan_of(1), kind));
+  const std::int64_t plain = kept_bytes(block_graph(w, plan_of(1), kind));
   w.model.code.scaled_inputs = true;
-  CHECK(saved_by_hybrid(block_graph(w, plan_of(1), kind)) - plain == tokens * 2 * 512);
+  CHECK(kept_bytes(block_graph(w, plan_of(1), kind)) - plain == tokens * 2 * 512);
 }
 
 // flash-linear-attention's chunk_gated_delta_rule keeps normed queries and keys, values, the solved
@@ -176,7 +165,7 @@ TEST_CASE("attention beside Mamba-2 adds what the latter keeps", "[layer_graph]"
 TEST_CASE("a Gated DeltaNet mixer saves what its kernels and linears read", "[layer_graph]") {
   Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
   w.framework.kernels = KernelStyle::fused;
-  const std::int64_t attention = saved_by_hybrid(block_graph(w, plan_of(1), {}));
+  const std::int64_t attention = kept_bytes(block_graph(w, plan_of(1), {}));
   w.model.mixers = "DA";
   w.model.delta = DeltaNet{4, 8, 128, 128, 4, 64};
   BlockKind kind;
@@ -187,7 +176,7 @@ TEST_CASE("a Gated DeltaNet mixer saves what its kernels and linears read", "[la
   const std::int64_t tokens = 256, keys = 512, values = 1024;
   const std::int64_t mixer =
       2 * 2 * (2 * keys + values) + 2 * 16 + 2 * 8 * 64 + 16 * 8 + 3 * 2 * values;
-  CHECK(saved_by_hybrid(graph) - attention == tokens * (mixer - (2 * (2 * 512 + 2 * 256) + 4 * 8)));
+  CHECK(kept_bytes(graph) - attention == tokens * (mixer - (2 * (2 * 512 + 2 * 256) + 4 * 8)));
   const ParameterCount count = parameter_count(w.model);
   CHECK(graph.parameters.base() ==
         count.delta_per_layer + count.dense_mlp_per_layer + count.norms_per_layer);
@@ -226,7 +215,7 @@ TEST_CASE("a gated norm written out keeps fp32 copies", "[layer_graph]") {
   const std::int64_t tokens = 256, values = 1024;
   const auto kept = [&](bool written_out) {
     w.framework.runs_transformers = written_out;
-    return saved_by_hybrid(block_graph(w, plan_of(1), kind));
+    return kept_bytes(block_graph(w, plan_of(1), kind));
   };
   CHECK(kept(true) - kept(false) == tokens * (3 * 4 + 2 * 2 - 2 * 2) * values);
   kind.trainable = false;
@@ -272,7 +261,7 @@ TEST_CASE("Kimi's decays of every value are kept in fp32", "[layer_graph]") {
 // of a sequence, and two fp32 copies of A.
 TEST_CASE("a Mamba-1 mixer saves what its scan and linears read", "[layer_graph]") {
   Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
-  const std::int64_t attention = saved_by_hybrid(block_graph(w, plan_of(1), {}));
+  const std::int64_t attention = kept_bytes(block_graph(w, plan_of(1), {}));
   w.model.mixers = "SA";
   w.model.mamba = StateSpace{1024, 1, 1, 16, 4, 2048, true, 32};
   BlockKind kind;
@@ -281,7 +270,7 @@ TEST_CASE("a Mamba-1 mixer saves what its scan and linears read", "[layer_graph]
   const std::int64_t tokens = 256, h = 512, kv = 256, a = 8, inner = 1024, rank = 32, state = 16;
   const std::int64_t read = rank + 2 * state;
   const std::int64_t mixer = 2 * 2 * inner + 6 * 2 * inner + 2 * read + 2 * rank + 2 * 2 * state;
-  CHECK(saved_by_hybrid(graph) - attention ==
+  CHECK(kept_bytes(graph) - attention ==
         tokens * (mixer - (4 * h + 4 * kv + 4 * a)) + (4 * 2 + 8) * inner * state);
   const ParameterCount count = parameter_count(w.model);
   CHECK(graph.parameters.base() ==
@@ -296,22 +285,22 @@ TEST_CASE("a Mamba-1 mixer saves what its scan and linears read", "[layer_graph]
 // queries and keys 4A of one block of two, and a state of d x d for each head and block.
 TEST_CASE("lightning attention saves its projection, and written out each block", "[layer_graph]") {
   Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
-  const std::int64_t attention = saved_by_hybrid(block_graph(w, plan_of(1), {}));
+  const std::int64_t attention = kept_bytes(block_graph(w, plan_of(1), {}));
   w.model.mixers = "LA";
   w.model.lightning = LightningAttention{8, 64, 128};
   BlockKind kind;
   kind.mixer = LayerMixer::lightning_and_mlp;
   const LayerGraph graph = block_graph(w, plan_of(1), kind);
   const std::int64_t tokens = 256, h = 512, kv = 256, a = 8, width = 512;
-  CHECK(saved_by_hybrid(graph) - attention == tokens * (20 * width - (4 * h + 4 * kv + 4 * a)));
+  CHECK(kept_bytes(graph) - attention == tokens * (20 * width - (4 * h + 4 * kv + 4 * a)));
   const ParameterCount count = parameter_count(w.model);
   CHECK(count.lightning_per_layer == 5 * h * width + width);
   CHECK(graph.parameters.base() ==
         count.lightning_per_layer + count.dense_mlp_per_layer + count.norms_per_layer);
   w.framework.kernels = KernelStyle::eager;
-  const std::int64_t kernel = saved_by_hybrid(block_graph(w, plan_of(1), kind));
+  const std::int64_t kernel = kept_bytes(block_graph(w, plan_of(1), kind));
   w.framework.runs_transformers = true;
-  CHECK(saved_by_hybrid(block_graph(w, plan_of(1), kind)) - kernel ==
+  CHECK(kept_bytes(block_graph(w, plan_of(1), kind)) - kernel ==
         tokens * 2 * a * 128 + 128 * 4 * width + 2 * (2 * 8 * 64 * 64));
 
   // Q K^T, its product with V, Q W and K^T V per token: 2 a d (2 L + 2 d); backward twice that and
@@ -330,10 +319,10 @@ TEST_CASE("lightning attention saves its projection, and written out each block"
 // the kernel keeps: 2a and 2 x 512 bytes per token.
 TEST_CASE("a gate for each head keeps one value of it", "[layer_graph]") {
   Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
-  const std::int64_t plain = saved_by_hybrid(block_graph(w, plan_of(1), {}));
+  const std::int64_t plain = kept_bytes(block_graph(w, plan_of(1), {}));
   w.model.head_gate = true;
   const LayerGraph graph = block_graph(w, plan_of(1), {});
-  CHECK(saved_by_hybrid(graph) - plain == 256 * (2 * 8 + 2 * 512));
+  CHECK(kept_bytes(graph) - plain == 256 * (2 * 8 + 2 * 512));
   CHECK(graph.parameters.base() == parameter_count(w.model).dense_layer());
 }
 

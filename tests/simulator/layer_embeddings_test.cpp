@@ -2,22 +2,15 @@
 #include <vector>
 
 #include "simulator/graphs/layer_graph.hpp"
-#include "simulator/graphs/layer_script.hpp"
 #include "simulator/model_partition.hpp"
 #include "simulator/parameter_state.hpp"
 #include "tests/catch.hpp"
+#include "tests/simulator/kept_bytes.hpp"
 #include "tests/simulator/sample_workload.hpp"
 
 using namespace shardwise;
 
 namespace {
-
-std::int64_t kept_by(const LayerGraph& graph) {
-  ScriptOptions options;
-  options.runs_again.assign(graph.operators.size(), false);
-  const LayerScript s = layer_script(graph, options);
-  return s.saved_bytes - s.saved_statistics_bytes;
-}
 
 Workload sharing() {
   Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 256);
@@ -35,11 +28,11 @@ TEST_CASE("a layer that shares keys makes and keeps none", "[layer_graph]") {
   const LayerGraph own = block_graph(w, plan_of(1), kind);
   kind.keys = KeySource::shared;
   const LayerGraph shared = block_graph(w, plan_of(1), kind);
-  CHECK(kept_by(own) - kept_by(shared) == 256 * 2 * 256 * 2);
+  CHECK(kept_bytes(own) - kept_bytes(shared) == 256 * 2 * 256 * 2);
   CHECK(own.parameters.base() - shared.parameters.base() == 2 * 512 * 256);
   kind.double_wide_mlp = true;
   const LayerGraph wide = block_graph(w, plan_of(1), kind);
-  CHECK(kept_by(wide) - kept_by(shared) == 256 * 3 * 1408 * 2);
+  CHECK(kept_bytes(wide) - kept_bytes(shared) == 256 * 3 * 1408 * 2);
   CHECK(wide.parameters.base() - shared.parameters.base() == 3 * 512 * 1408);
 }
 
@@ -65,7 +58,7 @@ TEST_CASE("value embeddings: tables that are looked up", "[layer_graph]") {
   w.model.value_embeddings = ValueEmbeddings{2};
   const LayerGraph more = embedding_graph(w, plan_of(1));
   CHECK(more.parameters.other - plain.parameters.other == 512'000);
-  CHECK(kept_by(more) - kept_by(plain) == 256 * 2 * 256 * 2);
+  CHECK(kept_bytes(more) - kept_bytes(plain) == 256 * 2 * 256 * 2);
   CHECK(parameter_count(w.model).value_embeddings == 512'000);
 }
 
@@ -104,10 +97,10 @@ TEST_CASE("embeddings of each layer: a table, a projection, a gate in every bloc
   const LayerGraph embedding = embedding_graph(w, plan_of(1));
   w.model.layer_embeddings = LayerEmbeddings{1000, 64};
   const LayerGraph gated = block_graph(w, plan_of(1), {});
-  CHECK(kept_by(gated) - kept_by(block) == 256 * 2 * (512 + 3 * 64 + 512));
+  CHECK(kept_bytes(gated) - kept_bytes(block) == 256 * 2 * (512 + 3 * 64 + 512));
   CHECK(gated.parameters.base() - block.parameters.base() == 2 * 512 * 64 + 512);
   const LayerGraph all = embedding_graph(w, plan_of(1));
-  CHECK(kept_by(all) - kept_by(embedding) == 256 * 2 * (256 + 512 + 256));
+  CHECK(kept_bytes(all) - kept_bytes(embedding) == 256 * 2 * (256 + 512 + 256));
   CHECK(all.parameters.base() - embedding.parameters.base() == 1000 * 256 + 512 * 256 + 64);
   const ParameterCount count = parameter_count(w.model);
   CHECK(all.parameters.base() == count.embedding + count.layer_embeddings);
@@ -150,5 +143,5 @@ TEST_CASE("alternating updates count their projections and carry all streams", "
   CHECK(plain.tensors[static_cast<std::size_t>(plain.input)].bytes == 256 * 4 * 512 * 2);
   CHECK(plain.tensors[static_cast<std::size_t>(plain.output)].bytes == 256 * 4 * 512 * 2);
   kind.cuts_gate = true;
-  CHECK(kept_by(block_graph(w, plan_of(1), kind)) - kept_by(plain) == 256 * 1408 * 2);
+  CHECK(kept_bytes(block_graph(w, plan_of(1), kind)) - kept_bytes(plain) == 256 * 1408 * 2);
 }

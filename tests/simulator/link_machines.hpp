@@ -17,6 +17,17 @@ inline LinkCalibration calibration() {
   return *loaded;
 }
 
+// The same without what NCCL's tuner leaves out.
+inline LinkCalibration tuner_alone() {
+  LinkCalibration links = calibration();
+  for (GpuGeneration& g : links.generations) {
+    g.ring_fraction = 1;
+    g.own_share = g.own_share_of_all_reduce = 0;
+    g.filling_least = g.filling_most = Seconds(0);
+  }
+  return links;
+}
+
 inline Gpu card(std::string vendor, double compute_capability, int pcie_generation,
                 double nvlink_gb_per_s, PeerAccess peer = PeerAccess::yes) {
   Gpu gpu;

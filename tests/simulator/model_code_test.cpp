@@ -7,9 +7,8 @@
 
 #include "catalog/huggingface_family.hpp"
 #include "simulator/graphs/layer_graph.hpp"
-#include "simulator/graphs/layer_script.hpp"
-#include "simulator/graphs/recompute_policy.hpp"
 #include "tests/catch.hpp"
+#include "tests/simulator/kept_bytes.hpp"
 #include "tests/simulator/sample_workload.hpp"
 
 namespace shardwise {
@@ -26,12 +25,7 @@ Workload eager_workload(Transformer model) {
 
 // Bytes per token of one layer from forward to backward.
 std::int64_t saved_by_code(const Workload& w, BlockKind kind = {}) {
-  const RecomputePolicy policy = *recompute_policy("none");
-  ScriptOptions options;
-  const LayerGraph graph = block_graph(w, plan_of(1), kind);
-  options.runs_again = operators_run_again(graph, policy, false);
-  const LayerScript s = layer_script(graph, options);
-  return (s.saved_bytes - s.saved_statistics_bytes) / code_tokens;
+  return kept_bytes(block_graph(w, plan_of(1), kind)) / code_tokens;
 }
 
 std::int64_t saved_with(Workload w, const ModelCode& code) {
