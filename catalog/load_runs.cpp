@@ -88,6 +88,7 @@ RunModel read_run_model(RunFields r, const RecordPlace& place) {
   m.position = read_word(r, "position", position_kinds);
   m.norm = read_word(r, "norm", norm_kinds);
   m.qk_norm = read_word(r, "qk_norm", qk_norms);
+  m.norms_per_layer = r.integer("norms_per_layer", 2, 4);
   m.biases = r.flag("biases");
   if (auto moe = r.object("moe")) {
     const RunModel::Experts told = read_run_experts(place.fields(*moe, "model.moe"));

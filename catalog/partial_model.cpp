@@ -223,6 +223,7 @@ void put_parts(const PartialModel& partial, Transformer& m) {
   m.position = partial.position.value_or(m.position);
   m.qk_norm = partial.qk_norm.value_or(m.qk_norm);
   m.norms.kind = partial.norm.value_or(m.norms.kind);
+  m.norms.per_layer = partial.norms_per_layer.value_or(m.norms.per_layer);
   if (partial.biases)
     m.biases.qkv = m.biases.o = m.biases.mlp = m.biases.experts = m.norms.bias = *partial.biases;
   m.norms.bias = m.norms.bias && m.norms.kind == NormKind::layer;

@@ -36,6 +36,7 @@ struct PartialModel {
   std::optional<PositionKind> position;
   std::optional<NormKind> norm;
   std::optional<QkNorm> qk_norm;
+  std::optional<int> norms_per_layer;  // 2: before each part; 4: behind it too
   std::optional<bool> biases;  // of all linears but router and head, and of norms that can have one
   std::optional<PartialExperts> moe;
   std::optional<LatentAttention> mla;  // head_dim is then the sum of both parts of a query's head

@@ -35,6 +35,7 @@ struct RunModel {
   std::optional<PositionKind> position;
   std::optional<NormKind> norm;
   std::optional<QkNorm> qk_norm;
+  std::optional<int> norms_per_layer;
   std::optional<bool> biases;
   struct Experts {
     std::optional<int> experts, top_k;

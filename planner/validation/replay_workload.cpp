@@ -63,6 +63,7 @@ PartialModel partial_model(const ReplayContext& c, const Framework& framework, i
   p.position = m.position;
   p.norm = m.norm;
   p.qk_norm = m.qk_norm;
+  p.norms_per_layer = m.norms_per_layer;
   p.biases = m.biases;
   p.moe = experts(m.moe);
   p.mla = m.mla;

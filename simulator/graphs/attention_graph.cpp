@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "simulator/graphs/attention_gate.hpp"
+#include "simulator/graphs/eager_scores.hpp"
 #include "simulator/graphs/heads_apart.hpp"
 #include "simulator/graphs/layer_graph.hpp"
 #include "simulator/graphs/narrow_attention.hpp"
@@ -290,52 +291,6 @@ AttentionWork kernel_shape(const GraphBuilder& b, const Projections& p, BlockKin
   return work;
 }
 
-// Appends the tensors that the eager kernel materialises per head: [b, a, s, s].
-void keep_scores(GraphBuilder& b, Operator& op, const AttentionWork& work) {
-  const Workload& w = b.workload();
-  const std::int64_t scores = work.batch * work.heads * work.queries * work.keys;
-  if (writes_softmax_out(b)) {
-    run_plain_softmax(b, op, scores);
-    return;
-  }
-  const bool half = w.framework.half_softmax;
-  const bool unfused = leaves_fused_softmax(b, work);
-  if (unfused) run_unfused_softmax(op, static_cast<double>(scores), half);
-  const std::int64_t e = b.element();
-  const auto keep = [&](std::string_view name, std::int64_t bytes) {
-    op.outputs.push_back(b.tensor_bytes(name, bytes, MemoryCategory::activations, 0));
-    op.saves.push_back(op.outputs.back());
-  };
-  // The fp32 softmax keeps its own result beside the 16-bit one that the product reads. autocast
-  // has it in fp32 whatever the class says. Dropout keeps its mask and what it makes, not what it
-  // reads (PyTorch derivatives.yaml, native_dropout): the 16-bit result goes.
-  const bool in_fp32 = (unfused && !half) || (w.framework.softmax_in_fp32 &&
-                                              (w.framework.autocast || !b.own_code().half_softmax));
-  const bool read_once = in_fp32 && e == 2 && w.attention_dropout;
-  if (!read_once) keep("softmax", scores * e);
-  if (b.own_code().caps_scores) keep("scores_tanh", scores * e);
-  if (in_fp32 && e == 2) keep("softmax_fp32", scores * 4);
-  if (w.attention_dropout) {
-    const TensorIndex mask =
-        b.tensor_bytes("attention_dropout_mask", scores, MemoryCategory::activations, 0);
-    const TensorIndex dropped =
-        b.tensor_bytes("attention_dropout", scores * e, MemoryCategory::activations, 0);
-    op.outputs.insert(op.outputs.end(), {mask, dropped});
-    op.saves.insert(op.saves.end(), {mask, dropped});
-  }
-  op.forward_temporary = Bytes(scores * (read_once ? 4 + e : 4));  // fp32 scores; that one
-  // PyTorch's softmax has its gradient, that times its result, and what it returns: fp32 all, but
-  // fp16 returns fp16 at once (aten/src/ATen/native/cuda/SoftMax.cu, softmax_backward_cuda_out: tmp
-  // = grad * output); the 16-bit copy of its result is gone by then.
-  if (in_fp32) {
-    const bool returns_half = e == 2 && w.compute == DType::fp16;
-    op.backward_temporary = Bytes(scores * (e == 4 ? 12 : returns_half ? 8 : 10));
-    op.backward_temporaries = returns_half ? 2 : 3;
-  } else {
-    op.backward_temporary = Bytes(scores * e * 2);
-  }
-}
-
 // What the eager path runs beside its products and its softmax: dropout of the weights (16 bits in
 // and out, a byte of mask) in both directions; the context, made per head, is copied together, and
 // so is its gradient; backward, the gradients of q, k and v are put into that of the fused
@@ -454,7 +409,10 @@ TensorIndex attend(GraphBuilder& b, const Projections& projected, BlockKind kind
   if (o.written_out) {
     keep_wide_scores(b, op, work);
   } else if (work.kernel == AttentionKernel::eager) {
-    keep_scores(b, op, work);
+    if (writes_softmax_out(b))
+      run_plain_softmax(b, op, work.batch * work.heads * work.queries * work.keys);
+    else
+      keep_scores(b, op, work);
     run_beside_scores(b, op, work, p);
     part_attention(b, op, p.heads);
   } else {

@@ -125,14 +125,14 @@ TEST_CASE("A malformed record is lost alone") {
 
 TEST_CASE("A record tells what a model of its own is made of") {
   const RunsFile file(R"([{"id": "a", "model": {"name": "M", "position": "RoPE", "norm": "rms",
-      "qk_norm": "head_dim", "biases": "no"}},
+      "qk_norm": "head_dim", "norms_per_layer": 4, "biases": "no"}},
     {"id": "b", "model": {"name": "M", "position": "sideways"}}])");
   const auto runs = file.load();
   REQUIRE(runs);
   const RunModel& told = runs->records.at(0).model;
   CHECK(told.position == PositionKind::rope);
   CHECK(told.norm == NormKind::rms);
-  CHECK(told.qk_norm == QkNorm::head_dim);
+  CHECK((told.qk_norm == QkNorm::head_dim && told.norms_per_layer == 4));
   CHECK(told.biases == false);
   CHECK_FALSE(runs->records.at(1).malformed);
   CHECK_FALSE(runs->records.at(1).model.position);
