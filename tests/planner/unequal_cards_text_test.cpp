@@ -44,4 +44,21 @@ TEST_CASE("cards that are alike are told once") {
   CHECK(cards_told(text) == std::vector<std::string>{"rtx-3090"});
 }
 
+// Of cards that miss, the first one's figures are told and the others' verdicts: 16 GB of weights
+// miss 12 GB. Where one of them fits, the table has every card, with memory and time.
+TEST_CASE("fit's text is the same where cards that miss are forecast for it alone") {
+  const auto on = [](const char* gpus) {
+    return resolved(request_for("llama-3.1-8b", gpus, {Method::lora}));
+  };
+  ResolvedRequest r = on("1xrtx-3060-12gb");
+  const auto add = [&](const char* gpus) { r.clusters.push_back(on(gpus).clusters.front()); };
+  const auto told = [&](FitTold how) { return fit_text(r, fit_answers(r, how), 80); };
+  add("1xrtx-4070");
+  CHECK(told(FitTold::in_text) == told(FitTold::whole));
+  CHECK(told(FitTold::whole).find("nearest plan") != std::string::npos);
+  add("1x4090");
+  CHECK(told(FitTold::in_text) == told(FitTold::whole));
+  CHECK(told(FitTold::whole).find("; on 1 of 3 cards") != std::string::npos);
+}
+
 }  // namespace shardwise

@@ -161,8 +161,13 @@ class Pair {
 
   // What comes and goes at once: the reference does both, and the model says how large it was.
   void touch() {
-    const Bytes size = random_size();
+    const Bytes size = random_size(), peak = model_.peak_allocated();
+    const bool nothing = model_.touch_is_nothing(size, peak);
     const std::optional<Bytes> touched = model_.touch(size);
+    if (nothing) {
+      REQUIRE(touched);
+      REQUIRE(model_.allocated() + *touched <= peak);
+    }
     if (!touched) {
       if (const auto block = model_.allocate(size)) model_.free(*block);
     }
