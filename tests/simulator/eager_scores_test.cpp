@@ -22,7 +22,7 @@ EagerScores eager_scores(const Workload& w, const ParallelPlan& plan) {
     if (op.name != "attention") continue;
     for (const TensorIndex t : op.saves)
       if (std::find(op.inputs.begin(), op.inputs.end(), t) == op.inputs.end())
-        found.kept += graph.tensors[t].bytes;
+        found.kept += graph.tensors[static_cast<std::size_t>(t)].bytes;
     for (const Kernel& k : op.backward)
       if (const auto* m = std::get_if<MemoryWork>(&k)) found.moved += m->moved.value;
   }
