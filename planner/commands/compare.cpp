@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "planner/choice/asked_plan.hpp"
+#include "planner/choice/usual_plans.hpp"
 #include "planner/choice/workload_choice.hpp"
 #include "planner/commands/compare_schedules.hpp"
 #include "planner/figures.hpp"
@@ -125,8 +126,9 @@ std::optional<int> common_batch(const std::vector<Compared>& list) {
 std::string compare_text(const ResolvedRequest& r, const std::vector<Compared>& list,
                          std::optional<int> columns) {
   const std::optional<int> batch = common_batch(list);
-  Table t{{"plan", "step", "tokens/s", "GiB per GPU", "margin", "bubble", "exposed", "verdict"},
-          {}};
+  Table t{
+      {"plan", "step", "tokens/s", "GiB per GPU", "margin", "bubble", "exposed", "host", "verdict"},
+      {}};
   if (!batch) t.header.insert(t.header.begin() + 1, "sequences");
   std::string refused;
   for (const Compared& c : list) {
@@ -138,7 +140,7 @@ std::string compare_text(const ResolvedRequest& r, const std::vector<Compared>& 
     t.rows.push_back({c.plan, shown_time(f.step_time.expected), shown_rate(f.tokens_per_s),
                       shown_gib_number(f.worst().peak.device), shown_gib_number(f.margin),
                       fixed(100 * f.bubble_fraction, 1) + " %", shown_time(exposed(f)),
-                      std::string(verdict_in_words(c.verdict))});
+                      shown_time(f.breakdown.host), std::string(verdict_in_words(c.verdict))});
     std::vector<std::string>& row = t.rows.back();
     if (!batch) row.insert(row.begin() + 1, grouped(c.question->plan.global_batch()));
   }
@@ -185,12 +187,17 @@ int compare(const Request& request, const Facts& facts, bool require_fit, const 
   if (request.schedules) return compare_schedules_command(request, facts, require_fit, output);
   if (request.memory)
     return report_problems({{ProblemKind::request, "--memory", "goes with --schedules"}}, output);
-  if (request.plans.empty() && request.plan_from.empty())
-    return report_problems({{ProblemKind::request, "--plan",
-                             "is missing; give at least one, such as --plan dp=8,zero=3"}},
-                           output);
   auto resolved = resolve(request, facts, UnnamedMethods::one);
   if (!resolved) return report_problems(resolved.error(), output);
+  if (request.plans.empty() && request.plan_from.empty()) {
+    resolved->asked.plans = usual_plans(resolved->model, resolved->clusters.front());
+    if (resolved->asked.plans.empty())
+      return report_problems(
+          {{ProblemKind::request, "--plan", "is missing; give at least one, such as --plan mbs=2"}},
+          output);
+    resolved->notes.push_back(
+        "No --plan: those that are usually compared; shardwise plan looks at all there are.");
+  }
   const Problems unmultiplied = precision_problems(*resolved, resolved->clusters.front());
   if (!unmultiplied.empty()) return report_problems(unmultiplied, output);
   std::vector<Compared> list;
