@@ -4,10 +4,13 @@
 #include <iterator>
 #include <map>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "catalog/denial.hpp"
 #include "catalog/json_reader.hpp"
 #include "catalog/model_words.hpp"
+#include "catalog/names.hpp"
 #include "catalog/run_fields.hpp"
 #include "catalog/run_record.hpp"
 #include "catalog/source_date.hpp"
@@ -61,12 +64,12 @@ template <class E, std::size_t n>
 std::optional<E> read_word(RunFields& r, std::string_view key, const Choices<E, n>& words) {
   const auto text = r.text(key);
   if (!text) return std::nullopt;
-  std::string expected;
+  std::vector<std::string_view> expected;
   for (const auto& [word, meaning] : words) {
     if (lowered(*text) == word) return meaning;
-    expected += (expected.empty() ? "" : ", ") + std::string(word);
+    expected.push_back(word);
   }
-  r.unclear(key, expected);
+  r.unclear(key, joined(expected));
   return std::nullopt;
 }
 

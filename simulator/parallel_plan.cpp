@@ -242,6 +242,12 @@ static std::string_view without_blanks(std::string_view part) {
   return part;
 }
 
+static std::vector<std::string_view> known_keys() {
+  std::vector<std::string_view> known;
+  for (const PlanKey& key : keys) known.push_back(key.key);
+  return known;
+}
+
 // What frameworks call a part of a plan, as the key that says it.
 static std::string said_otherwise(std::string_view part) {
   struct Called {
@@ -265,18 +271,15 @@ static std::string said_otherwise(std::string_view part) {
   for (char& c : small) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
   for (const Called& one : names)
     if (one.name == small) return "; did you mean " + std::string(one.key) + "?";
-  std::vector<std::string_view> known;
-  for (const PlanKey& key : keys) known.push_back(key.key);
-  const std::string meant = did_you_mean(small.substr(0, small.find('=')), known);
+  const std::string meant = did_you_mean(small.substr(0, small.find('=')), known_keys());
   return meant.empty() ? meant : "; " + meant;
 }
 
 Result<ParallelPlan> parse_plan(const std::string& text) {
   ParallelPlan plan;
   Problems problems;
-  std::string known;
   bool says_chunks = false, says_schedule = false, contradicts = false;
-  for (const PlanKey& key : keys) known += (known.empty() ? "" : ", ") + std::string(key.key);
+  const std::string known = joined(known_keys());
   std::string_view rest = text;
   std::vector<const PlanKey*> given;
   while (!rest.empty()) {

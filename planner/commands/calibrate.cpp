@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
+#include <vector>
 
 #include "calibrate/import_log.hpp"
 #include "calibrate/median.hpp"
@@ -225,10 +226,10 @@ ProfileRequest profile_request(const CalibrateOptions& options) {
   if (!options.peer_access.empty())
     request.peer_over_pcie = options.peer_access == "yes" ? PeerAccess::yes : PeerAccess::no;
   request.published = !options.source.empty();
-  std::string files;
+  std::vector<std::string> files;
   for (const std::string& file : options.files)
-    files += (files.empty() ? "" : ", ") + std::filesystem::path(file).filename().string();
-  request.source = request.published ? options.source : files;
+    files.push_back(std::filesystem::path(file).filename().string());
+  request.source = request.published ? options.source : joined(files);
   request.date = options.date.empty() ? today() : options.date;
   return request;
 }

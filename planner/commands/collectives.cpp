@@ -6,6 +6,7 @@
 
 #include "catalog/json_document.hpp"
 #include "catalog/names.hpp"
+#include "planner/expected_name.hpp"
 #include "planner/figures.hpp"
 #include "planner/report/json_parts.hpp"
 #include "planner/report/request_json.hpp"
@@ -40,10 +41,8 @@ Result<std::vector<Collective>> kinds_of(const CollectivesOptions& options) {
     if (!kind || *kind == Collective::send_recv) {
       const std::vector<std::string_view> names(collective_names.begin(),
                                                 collective_names.end() - 1);
-      const std::string hint = did_you_mean(word, names);
       return Problem{ProblemKind::request, "--collective",
-                     sentence("expected ", listed(names, " or "), ", found \"", printable(word),
-                              '"', hint.empty() ? "" : "; ", hint)};
+                     expected_one_of(names, word, did_you_mean(word, names))};
     }
     kinds.push_back(*kind);
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "catalog/names.hpp"
 #include "planner/answers/run_outlook.hpp"
 #include "planner/figures.hpp"
 #include "planner/progress_line.hpp"
@@ -90,10 +91,7 @@ Result<std::optional<RunOutlook>> outlook_of_best(const PlanAnswer& a) {
 }  // namespace
 
 void add_plan_flags(CLI::App& command, PlanOptions& options) {
-  std::string names;
-  for (const Objective& o : objectives())
-    names += (names.empty() ? "" : ", ") + std::string(o.name);
-  command.get_option("--objective")->description(names + " (time)");
+  command.get_option("--objective")->description(joined(names_in(objectives())) + " (time)");
   command.add_flag("--elapsed", options.elapsed, "with --json: add elapsed_s");
 }
 

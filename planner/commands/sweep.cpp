@@ -22,9 +22,7 @@ constexpr int our_bug = 70;
 constexpr const char* program_for_ranks = "shardwise-sweep-mpi";
 
 void add_answer_flags(CLI::App& command, SweepOptions& options) {
-  std::string names;
-  for (const SweepMeasure& m : sweep_measures())
-    names += sentence(names.empty() ? "" : ", ", m.name);
+  const std::string names = joined(names_in(sweep_measures()));
   command.add_option("--by", options.by, "what to rank by: " + names + " (tokens)")
       ->type_name("NAME");
   command.add_option("--top", options.top, "rows of each group to print (10)")

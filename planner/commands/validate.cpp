@@ -12,6 +12,7 @@
 #include <ostream>
 
 #include "catalog/framework_names.hpp"
+#include "catalog/names.hpp"
 #include "catalog/whole_file.hpp"
 #include "planner/report/html_report.hpp"
 #include "planner/report/validation_json.hpp"
@@ -189,13 +190,10 @@ int validate(const ValidateOptions& options, const std::filesystem::path& root, 
              std::ostream& err, std::ostream* progress) {
   const Output output{out, err};
   const auto by = score_by_named(options.by);
-  if (!by) {
-    std::string names;
-    for (const std::string_view n : score_by_names())
-      names += (names.empty() ? "" : ", ") + std::string(n);
-    return report_problems({{ProblemKind::request, "--by", options.by + " is none of " + names}},
-                           output);
-  }
+  if (!by)
+    return report_problems(
+        {{ProblemKind::request, "--by", options.by + " is none of " + joined(score_by_names())}},
+        output);
   auto catalog = load_catalog(root);
   if (!catalog) return report_problems(catalog.error(), output);
   const auto reading = load_reading(root);

@@ -1,8 +1,11 @@
 #include "planner/forecast/explanation.hpp"
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "catalog/framework_names.hpp"
+#include "catalog/names.hpp"
 #include "planner/figures.hpp"
 #include "planner/forecast/explanation_parts.hpp"
 #include "planner/sentence.hpp"
@@ -11,17 +14,14 @@ namespace shardwise {
 namespace {
 
 std::string row_words(const SpreadRow& row) {
-  std::string words;
-  const auto add = [&](std::string_view part) {
-    words += (words.empty() ? "" : ", ") + std::string(part);
-  };
-  if (row.extent) add(spelling(extent_names, *row.extent));
-  if (row.tensor) add(*row.tensor ? "tensor parallel" : "no tensor parallelism");
-  if (row.stages) add(*row.stages ? "pipeline" : "no pipeline");
-  if (row.tuning) add(spelling(tuning_names, *row.tuning));
-  std::replace(words.begin(), words.end(), '_', ' ');
-  if (row.framework) add(*row.framework + " and what is built on it");
-  return words.empty() ? "any run" : words;
+  std::vector<std::string> parts;
+  if (row.extent) parts.emplace_back(spelling(extent_names, *row.extent));
+  if (row.tensor) parts.emplace_back(*row.tensor ? "tensor parallel" : "no tensor parallelism");
+  if (row.stages) parts.emplace_back(*row.stages ? "pipeline" : "no pipeline");
+  if (row.tuning) parts.emplace_back(spelling(tuning_names, *row.tuning));
+  for (std::string& part : parts) std::replace(part.begin(), part.end(), '_', ' ');
+  if (row.framework) parts.push_back(*row.framework + " and what is built on it");
+  return parts.empty() ? "any run" : joined(parts);
 }
 
 }  // namespace
