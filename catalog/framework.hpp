@@ -106,8 +106,9 @@ struct Framework {
   bool overlap_interleaved_comm = true;       // the same with several model chunks per stage
   bool partitions_pipeline_messages = false;  // without SP: a tensor rank sends its share of what
                                               // they all hold, and the receivers gather it
-  bool weighs_expert_bias = false;  // the bias of an expert's second linear is weighted token by
-                                    // token, expert by expert, by PyTorch's own operators
+  bool weighs_expert_bias = false;    // the bias of an expert's second linear is weighted token by
+                                      // token, expert by expert, by PyTorch's own operators
+  bool weighs_in_activation = false;  // fused: a compiled function of gate and up weighs its rows
   bool moves_rows_by_maps = false;  // Transformer Engine's kernels find where a row goes, and rows
                                     // are sorted by expert on a single rank of experts too
   bool weighs_rows_apart = false;   // what each expert made of a token is weighted by operators of
@@ -211,11 +212,12 @@ struct Framework {
   // to nothing.
   double cut_gradient_share = 0;
   int loss_chunks = 8;              // chunked only
-  std::optional<Bytes> loss_slice;  // the same: as few as keep a slice's fp32 logits within this
+  std::optional<Bytes> loss_slice;  // chunked: as few as keep a slice's fp32 logits within this
   // chunked: the loop takes each slice back at once, so that the head's gradient is summed while
   // the others are to come, beside their logits
   bool slices_go_back = false;
-  std::optional<int> loss_slice_tokens;          // the same: as few as keep a slice within so many
+  // chunked, vocab_parallel: as few slices as keep each within so many tokens
+  std::optional<int> loss_slice_tokens;
   std::optional<int> fused_loss_slice_tokens;    // fused_linear: a slice, if not by Liger's rule
   std::optional<double> loss_slice_logit_bytes;  // live per logit of a slice, if not dense's
   std::optional<double> loss_slice_moved_bytes;  // moved of a logit in all, if not cross-entropy's
@@ -378,9 +380,10 @@ struct Framework {
   double host_us_per_gradient = 0;          // [us] of ZeRO-1's hooks, in a backward pass
   double host_us_per_gradient_stage_2 = 0;  // [us] of ZeRO-2's
   double host_us_per_stepped_tensor = 0;    // [us] of clipping, update and zeroing
-  double host_us_per_read_tensor = 0;       // [us] of ZeRO's norm, of each that the rank steps
-  double host_us_per_checked_tensor = 0;    // [us] more where it is looked at for infinity and NaN
-  bool loads_whole_model_on_gpu = false;    // while loading, beside the shard, on every rank
+  double host_us_per_read_tensor = 0;       // [us] of the norm at stages 1 and 2, of each it steps
+  double host_us_per_read_tensor_stage_3 = 0;  // [us] of ZeRO-3's, of each part
+  double host_us_per_checked_tensor = 0;  // [us] more where it is looked at for infinity and NaN
+  bool loads_whole_model_on_gpu = false;  // while loading, beside the shard, on every rank
   // Embedding and head are made fp32, one after the other, and 16 bits again, unless ranks share
   // the weights.
   bool widens_tables_on_load = false;

@@ -231,6 +231,8 @@ void read_host_times(JsonReader& r, Framework& f) {
       r.maybe_number("host_us_per_gradient_stage_2", 0, 1e6).value_or(0);
   f.host_us_per_stepped_tensor = r.maybe_number("host_us_per_stepped_tensor", 0, 1e6).value_or(0);
   f.host_us_per_read_tensor = r.maybe_number("host_us_per_read_tensor", 0, 1e6).value_or(0);
+  f.host_us_per_read_tensor_stage_3 =
+      r.maybe_number("host_us_per_read_tensor_stage_3", 0, 1e6).value_or(0);
   f.host_us_per_checked_tensor = r.maybe_number("host_us_per_checked_tensor", 0, 1e6).value_or(0);
 }
 
@@ -287,6 +289,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.sequence_first = r.maybe_flag("sequence_first").value_or(false);
   f.norms_add_residual = r.maybe_flag("norms_add_residual").value_or(false);
   f.weighs_expert_bias = r.maybe_flag("weighs_expert_bias").value_or(false);
+  f.weighs_in_activation = r.maybe_flag("weighs_in_activation").value_or(false);
   f.moves_rows_by_maps = r.maybe_flag("moves_rows_by_maps").value_or(false);
   f.weighs_rows_apart = r.maybe_flag("weighs_rows_apart").value_or(false);
   f.loops_experts = r.maybe_flag("loops_experts").value_or(false);

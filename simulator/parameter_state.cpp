@@ -154,7 +154,7 @@ StoredParameter stored_table(const Workload& w, bool trainable) {
 // model but the table lies between its two uses twice. A table that is a head too is used at both
 // ends.
 EmbeddingGathers embedding_gathers(const Workload& w, const ParallelPlan& plan) {
-  if (!reshards_weights(w.framework, plan) || w.model.tied_embeddings) return {};
+  if (!reshards_weights(w.framework, plan) || shares_table(w)) return {};
   if (w.framework.sharded.embedding_is_unit) return {true, true};
   if (w.framework.fetch_reuse_elements == 0) return {};
   const ParameterCount count = parameter_count(w.model);
@@ -364,9 +364,10 @@ LayerState layer_state(const Workload& w, const ParallelPlan& plan,
     add(state, parameters.table, stored_table(w, trainable), dense, false, false, gathering);
   if (trainable && row(w.method).adapter && w.framework.keeps_replaced_modules) {
     // One table stays beside both copies of a tied one; beside a single copy the other end has it.
+    // Stages have one each.
     const double shared = w.trains_embedding() && w.trains_head() ? 0.5 : 0;
-    const double tables =
-        static_cast<double>(parameters.table) * (replaces_tied_table(w) ? shared : 1);
+    const bool one_table = replaces_tied_table(w) && plan.pipeline == 1;
+    const double tables = static_cast<double>(parameters.table) * (one_table ? shared : 1);
     state.weights += bytes(static_cast<double>(parameters.other) + tables,
                            bytes_per_element(w.framework.frozen_dtype), dense.weights);
   }

@@ -21,11 +21,14 @@ BytesPerSecond usual_memory(const Node& node, const HostLinks& h) {
 Seconds CostModel::read_partition(double n, int tensors, const KernelModel& kernels) const {
   const PartitionReads reads = partition_reads(w_, plan_);
   if (reads.kernels_of_each == 0) return Seconds(0);
-  const int ranks = plan_.zero_stage == 3 ? 1 : layout_.shape(GroupKind::gradient).ranks;
+  const bool parts = plan_.zero_stage == 3;
+  const int ranks = parts ? 1 : layout_.shape(GroupKind::gradient).ranks;
   const int own = (tensors + ranks - 1) / ranks;
   const Bytes moved = ceil_bytes(reads.bytes_each * n);
-  const double us_of_each = w_.framework.host_us_per_read_tensor +
-                            (reads.checked ? w_.framework.host_us_per_checked_tensor : 0);
+  const Framework& f = w_.framework;
+  const double us_of_each =
+      (parts ? f.host_us_per_read_tensor_stage_3 : f.host_us_per_read_tensor) +
+      (reads.checked ? f.host_us_per_checked_tensor : 0);
   return longest(
       kernels.memory_bound(moved, reads.kernels_of_each * own, MemoryAccess::streaming, moved),
       own * kernels.host_slowdown() * Seconds(us_of_each * 1e-6));

@@ -219,7 +219,7 @@ TensorIndex exchange(GraphBuilder& b, std::string_view name, TensorIndex x, cons
     op.forward.push_back(
         MemoryWork{ceil_bytes(2 * (copies - 1) * n), copies - 1, MemoryAccess::streaming});
   op.backward = op.forward;
-  if (moves_rows_by_maps(b)) {
+  if (makes_row_maps(b)) {
     if (!back) op.forward.push_back(map_of_tokens(b));
     if (s.local > 1) op.forward.push_back(map_of_chunks(b, s));
   }
@@ -281,8 +281,8 @@ TensorIndex expert_activation(GraphBuilder& b, const ExpertShape& s, TensorIndex
     return b.pointwise(name, {up}, {up}, elements, 2 * n, 3 * n, calls);
   if (!b.eager()) {
     const TensorIndex out = b.pointwise(name, {up}, {up}, elements, 3 * n, 5 * n, calls);
-    if (!b.workload().framework.weighs_expert_bias) return out;  // not Megatron Core's
-    MemoryWork sums = traffic(3 * n, 1, MemoryAccess::reduction);
+    if (!b.workload().framework.weighs_in_activation) return out;
+    MemoryWork sums = traffic(3 * n, calls, MemoryAccess::reduction);
     sums.looped = true;
     b.last().backward.push_back(sums);
     return out;

@@ -29,7 +29,7 @@ MemoryWork computed_map(std::int64_t programs, double cycles) {
 
 }  // namespace
 
-bool moves_rows_by_maps(const GraphBuilder& b) {
+bool makes_row_maps(const GraphBuilder& b) {
   const Workload& w = b.workload();
   return w.framework.moves_rows_by_maps && !w.framework.dispatches_once && !w.pads_experts;
 }

@@ -9,7 +9,7 @@
 namespace shardwise {
 
 // Whether rows are moved so: experts of Megatron Core, tokens sent by an all-to-all, no capacity.
-bool moves_rows_by_maps(const GraphBuilder& b);
+bool makes_row_maps(const GraphBuilder& b);
 
 // Of a rank's tokens, each of which sorts its experts. The CPU's share is counted with the copies.
 MemoryWork map_of_tokens(const GraphBuilder& b);

@@ -202,9 +202,10 @@ void vocab_parallel_loss(GraphBuilder& b, const Logits& l) {
   op.in_place_gradient = cast;
   if (compiled) op.backward_temporary = Bytes((4 + 2) * l.rows * l.width);
   // One slice of whole logits after another: its copies go, its softmax stays, and its gradient
-  // is written into zeros as long as all of them, beside their sum.
+  // is written into zeros as long as all of them and of their format, beside their sum.
   const std::int64_t slice = std::min<std::int64_t>(l.rows, f.loss_slice_tokens.value_or(l.rows));
-  if (slice < l.rows) op.backward_temporary += Bytes(2 * l.rows * l.width);
+  const std::int64_t each = cast ? 4 : b.element();
+  if (slice < l.rows) op.backward_temporary += Bytes(each * l.rows * l.width);
   op.forward_temporary = Bytes(4 * slice * l.width * f.loss_fp32_temporaries);
   op.forward_temporaries = std::max(1, f.loss_fp32_temporaries);
   op.temporary_category = MemoryCategory::logits;

@@ -77,7 +77,7 @@ struct MemoryWork {
   MemoryAccess access = MemoryAccess::streaming;
   bool plain = false;    // operators of PyTorch's own, also where the framework's are fused
   bool routing = false;  // of the choice of experts, with what moves tokens to them
-  bool looped = false;   // launched one by one, by a call that also launches products
+  bool looped = false;   // launched one by one, by a call that also launches other kernels
   // Elements that its kernels take one by one, by an index that is divided out for each: where an
   // operand is broadcast or strided, or has another type (PyTorch
   // aten/src/ATen/native/cuda/CUDALoops.cuh, gpu_kernel_impl: not contiguous, or cast).

@@ -43,9 +43,10 @@ std::int64_t summed_head_bytes(const GraphBuilder& b, std::int64_t width) {
 // slice is through, the flat copy that is reduced (_fsdp_collectives.py, foreach_reduce: its input
 // is made before the gradients go), with the logits that the loop still names (pytorch/torchtitan
 // @1690e0ae torchtitan/components/loss.py, ChunkedCELoss).
-double beside_summed_head(const GraphBuilder& b, std::int64_t width, double logits) {
+double beside_summed_head(const GraphBuilder& b, const SlicedLoss& loss_of, std::int64_t width,
+                          double logits) {
   if (!sums_head_sharded(b.workload(), b.plan())) return 0;
-  const auto each = static_cast<double>(b.element());
+  const double each = loss_of.widens ? 4 : static_cast<double>(b.element());
   const double head = static_cast<double>(width) * b.workload().model.hidden;
   const auto flat = static_cast<double>(summed_head_bytes(b, width));
   return std::max(each * (head + 2 * logits), flat + each * logits);
@@ -135,7 +136,7 @@ void sliced_loss(GraphBuilder& b, TensorIndex x, std::int64_t width, const Slice
   if (apart > 0)  // beside one slice's logits, the next one's are not made yet
     live = std::max(live - apart, logits * bytes_per_element(dtype));
   live += loss_of.made_first * static_cast<double>(rows * width);
-  if (trained) live = std::max(live, beside_summed_head(b, width, logits));
+  if (trained) live = std::max(live, beside_summed_head(b, loss_of, width, logits));
   op.forward_temporary = ceil_bytes(live);
   if (loss_of.kept > 0) op.backward_temporary = ceil_bytes(going_back(b, loss_of, logits, head));
   op.temporary_category = MemoryCategory::logits;

@@ -372,7 +372,7 @@ void StagePlayer::keep_or_pass(std::int64_t raw, LayerHoldings& h) {
 
 bool StagePlayer::in_root(std::size_t c, std::size_t i) const {
   const ShardedParameters& s = f_.sharded;
-  const bool ends_are_units = s.embedding_is_unit && !w_.model.tied_embeddings;
+  const bool ends_are_units = s.embedding_is_unit && !shares_table(w_);
   return s.root_holds_ends && !ends_are_units && habits_.shards_weights &&
          at_an_end((*chunks_)[c].layers[i].definition->role);
 }

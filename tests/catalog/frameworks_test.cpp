@@ -335,6 +335,21 @@ TEST_CASE("DeepSpeed's hooks take what its release takes") {
     CHECK(row_of(id).host_us_per_sharded_module == 330);
 }
 
+// calibrate/measure_sharding_hooks.py: for each tensor that a rank steps at stages 1 and 2 it takes
+// 3.4 operators of 19.7 us, 67; at stage 3, of its parts, 2.1 to 3.1: 2.6 x 19.7 = 51. Whoever
+// takes the norm in fp64 takes them.
+TEST_CASE("A norm tensor by tensor takes the CPU for each") {
+  CHECK(row_of("deepspeed").host_us_per_read_tensor == Approx(3.4 * 19.7).epsilon(0.005));
+  CHECK(row_of("deepspeed").host_us_per_read_tensor_stage_3 == Approx(2.6 * 19.7).epsilon(0.005));
+  for (const Framework& f : rows()) {
+    if (!f.norm_in_double) continue;
+    INFO(f.id);
+    CHECK(f.host_us_per_read_tensor > 0);
+    CHECK(f.host_us_per_read_tensor_stage_3 > 0);
+    CHECK(f.host_us_per_checked_tensor > 0);
+  }
+}
+
 // FSDP2 copies units out of what it gathers, FSDP1 joins their gradients; no framework does both.
 TEST_CASE("A unit of FSDP is copied out or its gradients are joined") {
   CHECK(row_of("torchtitan").sharded.copy_out);

@@ -90,7 +90,7 @@ TEST_CASE("the gradient of the weights of rows is a kernel of its own", "[expert
   Workload w = mapped_model();
   const std::int64_t values = 32'768LL * 1024 * 2;
   CHECK(traffic_bytes(operator_of(w, "expert_activation").backward) == 5 * values);
-  w.framework.weighs_expert_bias = true;
+  w.framework.weighs_in_activation = true;
   CHECK(traffic_bytes(operator_of(w, "expert_activation").forward) == 3 * values);
   CHECK(traffic_bytes(operator_of(w, "expert_activation").backward) == 8 * values);
 }

@@ -191,6 +191,26 @@ TEST_CASE("16-bit logits are gone where the model returns fp32 ones", "[layer_gr
   CHECK(kept_bytes(head_graph(w, plan_of(1), false)) == saved);
 }
 
+// The gradients of four slices are written into zeros of the logits' format: 128 x 1,000 of 2
+// bytes, of 4 where the model returns them in fp32, or computes in it. One slice has none.
+TEST_CASE("gradients of slices are written into zeros as wide as the logits", "[layer_graph]") {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
+  const auto zeros = [&] {
+    for (const Operator& op : head_graph(w, plan_of(1), false).operators)
+      if (op.name == "vocab_parallel_cross_entropy") return op.backward_temporary.value;
+    return std::int64_t{-1};
+  };
+  CHECK(zeros() == 0);
+  w.framework.loss_slice_tokens = 32;
+  CHECK(zeros() == 2 * 128 * 1000);
+  w.framework.returns_fp32_logits = true;
+  CHECK(zeros() == 4 * 128 * 1000);
+  w.framework.returns_fp32_logits = false;
+  w.framework.pretrain_weights = WeightRecipe::fp32;
+  w.compute = DType::fp32;
+  CHECK(zeros() == 4 * 128 * 1000);
+}
+
 // Liger: ratio ceil(1000 / 512) = 2, so 128 tokens are two slices of 64. Its kernel reads 16-bit
 // logits twice and writes their gradient over them: 64 x 1000 x 6 bytes. A slice's product adds to
 // the head's gradient, 2 bytes read. From 0.6.2 to 0.8.2 it was made alone, widened (6 bytes) and

@@ -278,7 +278,7 @@ TEST_CASE("a module trained whole beside adapters is a copy where the framework 
 }
 
 // Two copies of 2 bytes each, and the table of 2 that both ends had, a half with each of them.
-// Where one end is replaced, the other has that table.
+// Where one end is replaced, the other has that table. Of two stages each has one, whole.
 TEST_CASE("a tied table that copies replace stays once beside them", "[parameter_state]") {
   Workload w = pretraining(llama(2, 64, 2, 2, 128, 100), 64);
   w.method = Method::lora;
@@ -293,6 +293,7 @@ TEST_CASE("a tied table that copies replace stays once beside them", "[parameter
   CHECK(layer_state(w, plan_of(1), table, true).weights == 2 * 6400);
   w.adapter.targets.embedding = true;
   CHECK(layer_state(w, plan_of(1), table, true).weights == 2 * 6400 + 6400);
+  CHECK(layer_state(w, plan_of(1, 1, 2), table, true).weights == 2 * 6400 + 2 * 6400);
   w.model.tied_embeddings = false;
   CHECK(layer_state(w, plan_of(1), table, true).weights == 2 * 6400 + 2 * 6400);
   w.model.tied_embeddings = true;
