@@ -18,7 +18,7 @@ namespace shardwise {
 inline thread_local bool one_of_a_crew = false;
 
 // A thread beside which others have work for all cores: what may turn out to be of no use is left
-// for when it is needed.
+// for when it is needed, on the threads that it asks to share its work as well.
 inline thread_local bool one_of_many = false;
 
 // As long as it lives this thread is one of a crew.
@@ -31,6 +31,18 @@ class CrewMember {
 
  private:
   const bool before_ = one_of_a_crew;
+};
+
+// As long as it lives others have work for all cores beside this thread, if `many`.
+class BesideMany {
+ public:
+  explicit BesideMany(bool many = true) { one_of_many = many; }
+  ~BesideMany() { one_of_many = before_; }
+  BesideMany(const BesideMany&) = delete;
+  BesideMany& operator=(const BesideMany&) = delete;
+
+ private:
+  const bool before_ = one_of_many;
 };
 
 template <class Work>
@@ -47,7 +59,10 @@ void on_all_cores(std::size_t n, Work work) {
   // The caller is one of them, and what it has worked with before is near it.
   const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
   for (std::size_t i = 1; i < std::min(cores, n); ++i)
-    workers.push_back(std::async(std::launch::async, share));
+    workers.push_back(std::async(std::launch::async, [&share, many = one_of_many] {
+      const BesideMany marked(many);
+      share();
+    }));
   share();
   for (auto& worker : workers) worker.get();
 }

@@ -30,7 +30,7 @@ Result<ChosenPlan> choose_fitting(const ResolvedRequest& request, Method method,
 
 std::optional<ChosenPlan> fits_with(const AdviceTrial& trial, Question changed, HostRam host,
                                     std::shared_ptr<const MemoryPlays> plays,
-                                    const HostDoes& does) {
+                                    const HostAccepts& accepts_host) {
   if (!plan_problems(changed.workload, changed.plan, changed.cluster).empty()) return std::nullopt;
   if (hopeless(changed)) return std::nullopt;
   const bool host_decides = host == HostRam::decides && trial.request.host_ram_stated;
@@ -43,7 +43,7 @@ std::optional<ChosenPlan> fits_with(const AdviceTrial& trial, Question changed, 
   const Verdict verdict = judged(*f, host_decides);
   const bool no_better = verdict == Verdict::tight && was_tight;
   if (verdict == Verdict::does_not_fit || no_better) return std::nullopt;
-  if (does && !does(f->host)) return std::nullopt;
+  if (accepts_host && !accepts_host(f->host)) return std::nullopt;
   f = forecast(changed, profile, {.plays = f->plays, .chosen = f->chosen});
   if (!f) return std::nullopt;
   ChosenPlan chosen{std::move(changed), *std::move(f), Verdict::fits, {}, 1};

@@ -29,14 +29,14 @@ Result<ChosenPlan> choose_fitting(const ResolvedRequest& request, Method method,
 enum class HostRam { decides, is_named };  // is_named: the advice says how much it takes
 
 // What a plan that fits takes of the host: whether its step and the rest is worth a look.
-using HostDoes = std::function<bool(const HostMemory&)>;
+using HostAccepts = std::function<bool(const HostMemory&)>;
 
 // The forecast of the changed question, if it fits then, or has room where it was tight; with step
 // time.
 std::optional<ChosenPlan> fits_with(const AdviceTrial& trial, Question changed,
                                     HostRam host = HostRam::decides,
                                     std::shared_ptr<const MemoryPlays> plays = nullptr,
-                                    const HostDoes& does = nullptr);
+                                    const HostAccepts& accepts_host = nullptr);
 
 // The room that a change makes, used for larger microbatches where it costs much time for want of
 // them: what is copied for every pass is copied less often.

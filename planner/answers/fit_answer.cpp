@@ -52,7 +52,8 @@ FitAnswer answer_for(Method method, std::size_t cluster, ChosenPlan chosen) {
 
 using Choices = std::vector<std::optional<Result<ChosenPlan>>>;
 
-// Of a step that is shorter no other card's is too long to be forecast.
+// Of a step that is shorter no other card's is taken to be too long to be forecast. Assumed: no
+// card is 106 times slower than another of one question.
 constexpr Seconds far_from_too_long{86400};
 
 bool misses(const std::optional<Result<ChosenPlan>>& chosen) {
@@ -90,8 +91,7 @@ void choose_for_others(const ResolvedRequest& request, Method method, std::size_
     if (leader[i] != i && *chosen[leader[i]] &&
         (**chosen[leader[i]]).question.plan == model.question.plan)
       wanted.plays = (**chosen[leader[i]]).forecast.plays;
-    chosen[i] =
-        chosen_like(request, method, request.clusters[i], model, std::move(workloads[i]), wanted);
+    chosen[i] = chosen_like(request, method, request.clusters[i], model, workloads[i], wanted);
   };
   const bool verdict_alone = verdict_may_do(model, told);
   for (const std::vector<std::size_t>& round : rounds)
@@ -103,7 +103,6 @@ void choose_for_others(const ResolvedRequest& request, Method method, std::size_
     on_all_cores(round.size(), [&](std::size_t at) {
       const std::size_t i = round[at];
       if (!misses(chosen[i]) || (**chosen[i]).forecast.tokens_per_s > 0) return;
-      workloads[i] = {std::move((**chosen[i]).question.workload), std::move((**chosen[i]).notes)};
       choose(i, false);
     });
 }
@@ -251,7 +250,7 @@ FitAnswers fit_answers(const ResolvedRequest& request, FitTold told) {
   std::vector<std::optional<std::vector<std::string>>> warnings(n);  // of first cards that fit
   std::vector<std::optional<std::string>> started(n);                // the same
   side_by_side(4 * n, [&](std::size_t task) {
-    one_of_many = true;
+    const BesideMany marked;
     const std::size_t i = task % n;
     chosen[i].get();
     const std::size_t first = choices[i].first;
