@@ -354,7 +354,7 @@ Result<Reading> load_reading(const std::filesystem::path& root) {
   return out;
 }
 
-Result<Reading> load_spoken_words(const std::filesystem::path& root) {
+Result<Reading> load_training_words(const std::filesystem::path& root) {
   Reading out;
   Problems problems;
   read_tables(root, "training.json", problems, [&](JsonReader& r) { read_training(r, out); });

@@ -188,8 +188,10 @@ struct Reading {
 };
 
 Result<Reading> load_reading(const std::filesystem::path& root);
-// Of it what a question's own words may need: how a run trains, not on what and in which prose.
-Result<Reading> load_spoken_words(const std::filesystem::path& root);
+// Of it what a question's own words may need: how a run trains (training.json), not on what and in
+// which prose. What tells hardware (gpus to lanes, missing_gpu), phrases, documents, threads and
+// unsupported stay empty.
+Result<Reading> load_training_words(const std::filesystem::path& root);
 
 // What a record's words do not date, its document or thread may.
 void date_by_sources(const Reading& reading, std::vector<RunRecord>& runs);

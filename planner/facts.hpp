@@ -14,7 +14,7 @@ namespace shardwise {
 
 struct Facts {
   Catalog catalog;
-  Reading reading;  // of a question: load_spoken_words
+  Reading reading;  // all of it (load_facts), or load_training_words (calibrated_facts)
   Profile profile;
 };
 

@@ -1,7 +1,8 @@
 #include "simulator/parameter_state.hpp"
-#include "simulator/tied_tables.hpp"
 
 #include <algorithm>
+
+#include "simulator/tied_tables.hpp"
 
 namespace shardwise {
 namespace {

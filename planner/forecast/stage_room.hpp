@@ -22,6 +22,7 @@ struct LengthVariation {
 // Where longer samples are cut to the limit, a share q of all has its length, and g others come
 // before the first of these with probability q (1-q)^g: 1/((g+1)(g+2)) for a share that may be
 // anything from 0 to 1. They hold 1 + 1/2 + ... + 1/g records, which is one at the mean.
+// Whether lengths vary or not, `play.lead` says how far the CPU may lead the GPU.
 LengthVariation length_variation(const ForecastContext& context);
 
 // Whether a stage runs through on a card with `capacity` bytes, of which `outside` are no tensors.

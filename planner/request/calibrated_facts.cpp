@@ -86,7 +86,7 @@ std::string says_nothing(const DeviceProfile& named, const std::vector<const Gpu
 Result<Facts> calibrated_facts(const std::filesystem::path& root, const Request& request,
                                ModelsAsked models) {
   auto calibrating = std::async(std::launch::async, read_calibration, root, request.profile);
-  auto reader = std::async(std::launch::async, load_spoken_words, root);
+  auto reader = std::async(std::launch::async, load_training_words, root);
   auto catalog =
       load_asked(root, models == ModelsAsked::one ? asked_by(request) : AskedOfCatalog{});
   auto reading = reader.get();

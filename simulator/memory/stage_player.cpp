@@ -112,7 +112,7 @@ void StagePlayer::run(const std::vector<MemoryEvent>& events, Slots& slots, std:
     switch (e.kind) {
       case EventKind::allocate:
       case EventKind::release:
-        break;
+        break;  // never here: taken above
       case EventKind::release_read:
         if (f_.records_streams) {
           lag_.release(h);

@@ -63,16 +63,17 @@ const SlotProgram& StagePrograms::program(Kind& kind, const Slot& slot, bool beh
   const Asked is{lowering_.is_first(slot), lowering_.is_last(slot)};
   const SlotProgram*& known = kind.programs[4 * of + 2 * static_cast<std::size_t>(is.first) +
                                             static_cast<std::size_t>(is.last)];
-  if (known == nullptr) known = &recorded(kind, slot, of, is);
+  if (known == nullptr) known = &recorded(kind, slot, behind_collective, of, is);
   return *known;
 }
 
-const SlotProgram& StagePrograms::recorded(Kind& kind, const Slot& slot, std::size_t of, Asked is) {
+const SlotProgram& StagePrograms::recorded(Kind& kind, const Slot& slot, bool behind_collective,
+                                           std::size_t of, Asked is) {
   for (const Recorded& r : kind.recorded)
     if (r.of == of && (!r.asked.first || r.is.first == is.first) &&
         (!r.asked.last || r.is.last == is.last))
       return *r.program;
-  SlotProgram made = record_slot(lowering_, recorder_, kind.example, slot, of % 2 == 1);
+  SlotProgram made = record_slot(lowering_, recorder_, kind.example, slot, behind_collective);
   const Asked asked = lowering_.asked();
   const auto same = std::find(kind.distinct.begin(), kind.distinct.end(), made);
   const SlotProgram& kept =

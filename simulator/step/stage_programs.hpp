@@ -68,7 +68,8 @@ class StagePrograms {
   Kind describe(int stage) const;
   Kind& kind_of(int stage);
   const SlotProgram& program(Kind& kind, const Slot& slot, bool behind_collective);
-  const SlotProgram& recorded(Kind& kind, const Slot& slot, std::size_t of, Asked is);
+  const SlotProgram& recorded(Kind& kind, const Slot& slot, bool behind_collective, std::size_t of,
+                              Asked is);
 
   const ParallelPlan& plan_;
   const PipelineSchedule& schedule_;
