@@ -142,14 +142,16 @@ class RowFit {
     double share;
   };
 
-  // A kind and the coarser ones, with the share of the weight that the rule gives them.
+  // A kind and the coarser ones, with the share of the weight that the rule gives them. One that
+  // holds no other runs than the kind before it says nothing more, and is passed over.
   std::vector<Part> mixture(const SpreadRow& pattern) {
     std::vector<Part> parts;
     double left = 1;  // that no kind has yet
     for (SpreadRow at = pattern;; at = coarser(at)) {
       const Kind& own = kind(at);
       const bool last = for_everything(at);
-      if (last || enough(at, own)) {
+      const bool adds = parts.empty() || parts.back().kind->runs() < own.runs();
+      if (last || (adds && enough(at, own))) {
         parts.push_back({&own, last ? left : left * own.runs() / (own.runs() + rule_.prior_runs)});
         left -= parts.back().share;
       }

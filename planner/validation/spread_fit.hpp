@@ -1,13 +1,14 @@
 // Fits the 80 % intervals: quantiles of measured / forecast over replayed runs, kind by kind.
 //
-// A kind of question, of one family of frameworks, falls back to the same kind of any framework, and
-// then to coarser kinds, where too few runs are of it. Step time: a row needs five runs, and the
-// next coarser kind has the weight of twenty more in it, as quantiles of few runs are those of the
-// one or two that came out worst. Memory: 20 runs of two sources, which stand alone (what each rule
-// does for runs whose source was left out is told in spread_fit.cpp). Within a family every source
-// weighs as the square root of its runs, so that a large sweep does not speak for all. In a row for
-// any framework every family with 20 runs weighs alike, and smaller ones by their runs: it is read
-// for those that have no row of their own, which may be like any of the others.
+// A kind of question, of one family of frameworks, falls back to the same kind of any framework,
+// and then to coarser kinds, where too few runs are of it. Step time: a row needs five runs, and
+// the next coarser kind that holds other runs too has the weight of twenty more in it, as quantiles
+// of few runs are those of the one or two that came out worst. Memory: 20 runs of two sources,
+// which stand alone (what each rule does for runs whose source was left out is told in
+// spread_fit.cpp). Within a family every source weighs as the square root of its runs, so that a
+// large sweep does not speak for all. In a row for any framework every family with 20 runs weighs
+// alike, and smaller ones by their runs: it is read for those that have no row of their own, which
+// may be like any of the others.
 #pragma once
 
 #include <string>

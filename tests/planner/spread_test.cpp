@@ -135,12 +135,12 @@ TEST_CASE("Too few runs of a kind fall back to the coarser one") {
 }
 
 // Ten runs of one GPU at 9 beside 60 of one node at 1.01 ... 1.30, each twice: 10 of 10 + 20 of the
-// weight are at 9 for them alone (extent, tensor and pipeline), and again 1/3 of what is left for
-// the two coarser kinds of the same ten: 1 - (2/3)^3 = 0.70. The rest is the row for everything,
-// in which source "a" has 40 runs and "b" 30: sqrt(40) * 30 / 40 + sqrt(30) = 10.22 of 11.80 below
-// 9. 0.30 * 10.22 / 11.80 = 0.257 lie below 9: a tenth is reached within the one node's runs, nine
+// weight are at 9 for them alone (extent, tensor and pipeline). The two coarser kinds of one GPU
+// hold the same ten and do not count them again. The rest, 2/3, is the row for everything, in which
+// source "a" has 40 runs and "b" 30: sqrt(40) * 30 / 40 + sqrt(30) = 10.22 of 11.80 below 9.
+// 2/3 * 10.22 / 11.80 = 0.577 lie below 9: a tenth is reached within the one node's runs, nine
 // tenths at 9.
-TEST_CASE("Few runs stand beside those of coarser kinds") {
+TEST_CASE("Few runs stand beside those of coarser kinds that hold others") {
   std::vector<SpreadSample> samples;
   add_samples(samples, "a", 30);
   add_samples(samples, "b", 30);
@@ -148,8 +148,8 @@ TEST_CASE("Few runs stand beside those of coarser kinds") {
   const SpreadRow row = spread_of(fit_step_spread(samples), {Extent::one_gpu, false, {}});
   CHECK(row.extent == Extent::one_gpu);
   CHECK(row.runs == 10);
-  // 0.1 of 0.257 is 0.389 of those 30 values in order: the twelfth.
-  CHECK(row.low == Approx(1.12));
+  // 0.1 of 0.577 is 0.173 of those 30 values in order: the sixth.
+  CHECK(row.low == Approx(1.06));
   CHECK(row.high == Approx(9));
 }
 
