@@ -173,7 +173,8 @@ def main():
                       "operators_per_module_and_pass": round(more / checkpointed, 1),
                       "us_per_reduction": round(1e6 * alone, 1),
                       "operators_per_reduction": round(alone / checkpointed, 1),
-                      "ranks": args.ranks, "deepspeed": deepspeed.__version__,
+                      "ranks": args.ranks, "checks_overflow": not args.unchecked,
+                      "deepspeed": deepspeed.__version__,
                       "torch": torch.__version__, "transformers": transformers.__version__}))
 
 

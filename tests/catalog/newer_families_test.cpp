@@ -10,6 +10,7 @@
 #include "tests/holds.hpp"
 
 namespace shardwise {
+
 TEST_CASE("classes with their defaults count what transformers builds of them") {
   CHECK(counted_in(members_of(24, 2560, 20, 7040, 48000) + R"("model_type": "helium")") ==
         2'172'643'840);
