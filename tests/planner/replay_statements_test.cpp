@@ -225,7 +225,7 @@ TEST_CASE("What notes say of offloaded activations, recomputation and release is
 
 // The loop kept its logits through backward until pytorch/torchtitan#391 of 12 June 2024.
 TEST_CASE("torchtitan of 2024 is told by its month") {
-  RunRecord run = record("torchtitan-pr165-llama2-7b-fsdp2-full");
+  RunRecord run = record("torchtitan-pr165-llama2-7b-fsdp2-full-compile");
   const auto row = [&] { return asked(run).question.workload.framework; };
   CHECK(row().id == "torchtitan-2024-06");
   CHECK(row().output_holds_logits);
