@@ -243,7 +243,7 @@ TEST_CASE("the CPU waits for the counts of tokens once a forward pass", "[expert
 // Of 8 experts on a rank, forward 2 x 8 + 1 operators, backward 4 x 8 + 2, and 2 x 8 gradients
 // added; with fp32 probabilities 2 x 8 + 2 and 6 x 8 + 3. Such experts are also those whose gate
 // and up are bounded: 3 operators forward, 9 backward, and a copy to the GPU that the CPU waits
-// for; and whose scores have their gradient by a launch of the activation's.
+// for. A row's score that the activation weighs by has its gradient by one launch of its call.
 TEST_CASE("Megatron weighs the bias of every expert by itself", "[experts]") {
   Workload w = mixture();
   w.model.biases.experts = true;
@@ -258,10 +258,14 @@ TEST_CASE("Megatron weighs the bias of every expert by itself", "[experts]") {
     CHECK((weighed.forward.host - plain.forward.host).value ==
           Approx((3 + (once ? 18 : 17)) * each));
     CHECK((weighed.backward_input.host - plain.backward_input.host).value ==
-          Approx((9 + (once ? 51 : 34)) * each + score));
+          Approx((9 + (once ? 51 : 34)) * each));
     CHECK(weighed.forward.waited.size() == plain.forward.waited.size() + 1);
     CHECK((weighed.backward_weight.host - plain.backward_weight.host).value == Approx(16 * each));
     CHECK(weighed.forward.compute > plain.forward.compute);
+    w.framework.weighs_in_activation = true;
+    const LayerTime scored = expert_block(w, 8, "8xH100-SXM").time;
+    w.framework.weighs_in_activation = false;
+    CHECK((scored.backward_input.host - weighed.backward_input.host).value == Approx(score));
   }
 }
 
