@@ -1,6 +1,8 @@
 #include "planner/search/plan_search.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <vector>
 
 #include "planner/answers/plan_answer.hpp"
 #include "planner/launch/launch_target.hpp"
@@ -194,6 +196,19 @@ TEST_CASE("a search alone finds and counts what it finds on all cores", "[search
     found += static_cast<int>(alone.best.size());
   }
   CHECK(found > 60);
+}
+
+TEST_CASE("threads that share the work of one beside many are so too", "[search]") {
+  std::vector<int> told(64, 0);
+  const auto ask = [&](std::size_t i) { told[i] = one_of_many ? 1 : 0; };
+  {
+    const BesideMany marked;
+    on_all_cores(told.size(), ask);
+  }
+  CHECK(std::count(told.begin(), told.end(), 1) == 64);
+  CHECK_FALSE(one_of_many);
+  on_all_cores(told.size(), ask);
+  CHECK(std::count(told.begin(), told.end(), 0) == 64);
 }
 
 TEST_CASE("no bound is above the forecast", "[search]") {

@@ -136,6 +136,9 @@ class Pair {
     CHECK(active >= allocated);
   }
 
+  // How often a touch was known to do nothing.
+  int nothings() const { return nothings_; }
+
  private:
   struct Live {
     CachingAllocator::BlockId block;
@@ -167,6 +170,8 @@ class Pair {
     if (nothing) {
       REQUIRE(touched);
       REQUIRE(model_.allocated() + *touched <= peak);
+      REQUIRE(model_.peak_allocated() == peak);
+      ++nothings_;
     }
     if (!touched) {
       if (const auto block = model_.allocate(size)) model_.free(*block);
@@ -225,9 +230,11 @@ class Pair {
   Random random_;
   std::vector<Live> live_;
   std::int64_t peak_allocated_ = 0;
+  int nothings_ = 0;
 };
 
 TEST_CASE("random sequences: the same state as the reference at every step") {
+  int nothings = 0;
   for (const Setting& setting : settings_to_play()) {
     for (unsigned seed = 0; seed < 40; ++seed) {
       INFO(setting.name << ", seed " << seed);
@@ -237,8 +244,10 @@ TEST_CASE("random sequences: the same state as the reference at every step") {
         if (step % 10 == 0) pair.check_invariants();
       }
       pair.finish();
+      nothings += pair.nothings();
     }
   }
+  CHECK(nothings > 0);
 }
 
 TEST_CASE("after reset() an allocator plays as a new one does") {

@@ -31,8 +31,11 @@ Operator operator_of(const Workload& w, std::string_view name, int expert_ranks 
   const ModelPartition partition =
       partition_model(w, plan, *find_pipeline_schedule("1f1b"), *recompute_policy("none"));
   const auto& operators = partition.stages[0][0].layers[1].definition->graph.operators;
-  return *std::find_if(operators.begin(), operators.end(),
-                       [&](const Operator& op) { return op.name == name; });
+  const auto found = std::find_if(operators.begin(), operators.end(),
+                                  [&](const Operator& op) { return op.name == name; });
+  INFO(name);
+  REQUIRE(found != operators.end());
+  return *found;
 }
 
 std::int64_t lane_cycles_in(const std::vector<Kernel>& kernels) {

@@ -1,6 +1,7 @@
 // FreeBlockSet against std::set in the order (size, address).
 #include "simulator/memory/free_block_set.hpp"
 
+#include <bit>
 #include <cstdint>
 #include <map>
 #include <random>
@@ -38,7 +39,17 @@ struct SetPair {
   void erase(std::int64_t size, std::int64_t address) {
     if (ordered.erase({size, address}) > 0) flat.erase(blocks.at({size, address}));
   }
+  // The bins above that of a size begin where its first five bits end; the last one, which begins
+  // at 31/16 of 2^40, has none above it.
+  void check_higher_bin(std::int64_t size) const {
+    const int shift = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(size))) - 5;
+    const std::int64_t above = ((size >> shift) + 1) << shift;
+    const bool last = size >= std::int64_t{31} << 36;
+    REQUIRE(flat.has_in_higher_bin(Bytes(size)) ==
+            (!last && ordered.lower_bound({above, 0}) != ordered.end()));
+  }
   void check_best_fit(std::int64_t size) const {
+    check_higher_bin(size);
     auto expected = ordered.lower_bound({size, 0});
     auto at = flat.best_fit(Bytes(size));
     for (int i = 0; i < 3; ++i) {  // and the two that follow
@@ -78,6 +89,23 @@ TEST_CASE("every size from 512 B to 1 PiB finds itself and not a smaller one") {
   sets.ordered.clear();
   sets.check_best_fit(512);
   sets.check_entries();
+}
+
+// 1 MiB shares a bin with all below 17/16 of it, 1,088 KiB. 124 KiB lies in bin 127, the last of
+// its word of bits, and 128 KiB in bin 128.
+TEST_CASE("what lies in the same bin is not in a higher one") {
+  SetPair sets;
+  sets.insert(1024 * 1088 - 512, 0);
+  CHECK_FALSE(sets.flat.has_in_higher_bin(Bytes(1024 * 1024)));
+  CHECK(sets.flat.has_in_higher_bin(Bytes(1024 * 1024 - 512)));
+  sets.insert(1024 * 1088, 0);
+  CHECK(sets.flat.has_in_higher_bin(Bytes(1024 * 1024)));
+  CHECK_FALSE(sets.flat.has_in_higher_bin(Bytes(1024 * 1088)));
+  SetPair small;
+  small.insert(124 * 1024, 0);
+  CHECK_FALSE(small.flat.has_in_higher_bin(Bytes(124 * 1024)));
+  small.insert(128 * 1024, 0);
+  CHECK(small.flat.has_in_higher_bin(Bytes(124 * 1024)));
 }
 
 TEST_CASE("random insertions and erasures keep the order") {

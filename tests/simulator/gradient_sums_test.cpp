@@ -58,9 +58,11 @@ LayerSchedule first_block(const Workload& w, const ParallelPlan& plan, const Clu
   const CostModel cost(w, plan, cluster, known_facts().profile);
   const StageCosts stage = cost.costs(partition).stages.front();
   const std::vector<ChunkLayer>& layers = partition.stages.front().front().layers;
-  for (std::size_t i = 0; i < layers.size(); ++i)
-    if (layers[i].definition->role == LayerRole::block) return stage.chunks.front()[i];
-  return {};
+  const auto block = std::find_if(layers.begin(), layers.end(), [](const ChunkLayer& l) {
+    return l.definition->role == LayerRole::block;
+  });
+  REQUIRE(block != layers.end());
+  return stage.chunks.front()[static_cast<std::size_t>(block - layers.begin())];
 }
 
 }  // namespace
