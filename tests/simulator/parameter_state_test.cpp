@@ -301,6 +301,27 @@ TEST_CASE("a tied table that copies replace stays once beside them", "[parameter
   CHECK(shares_table(w));
 }
 
+// FSDP2 gathers a table that is a unit again for its backward pass, unless both ends have it.
+TEST_CASE("a table is gathered alone where it is not shared", "[parameter_state]") {
+  Workload w = pretraining(llama(2, 64, 2, 2, 128, 100), 64);
+  w.framework.sharded.embedding_is_unit = true;
+  w.framework.sharded.reshard_after_forward = true;
+  ParallelPlan plan = plan_of(2);
+  plan.zero_stage = 3;
+  const auto alone = [&] { return embedding_gathers(w, plan).again; };
+  w.model.tied_embeddings = false;
+  CHECK(alone());
+  w.model.tied_embeddings = true;
+  CHECK_FALSE(alone());
+  w.framework.unties_embeddings = true;
+  CHECK(alone());
+  w.framework.unties_embeddings = false;
+  w.method = Method::lora;
+  w.framework.keeps_replaced_modules = true;
+  w.adapter.targets.lm_head = true;
+  CHECK(alone());
+}
+
 // An engine that keeps fp32 masters (DeepSpeed, Megatron) keeps them for 16-bit adapters as well:
 // 2 weight + 2 gradient + 4 master + 8 of Adam. Elsewhere Adam follows the parameter: 2 + 2 + 4.
 TEST_CASE("16-bit adapters have a master where the engine has one", "[parameter_state]") {
