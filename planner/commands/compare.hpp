@@ -1,5 +1,5 @@
-// `shardwise compare MODEL --gpus ... --plan A --plan B ...`: plans side by side; without --plan those
-// that are usually compared (planner/choice/usual_plans.hpp).
+// `shardwise compare MODEL --gpus ... --plan A --plan B ...`: plans side by side; without --plan
+// those that are usually compared (planner/choice/usual_plans.hpp).
 #pragma once
 
 #include "planner/facts.hpp"
