@@ -52,8 +52,8 @@ FitAnswer answer_for(Method method, std::size_t cluster, ChosenPlan chosen) {
 
 using Choices = std::vector<std::optional<Result<ChosenPlan>>>;
 
-// Of a step that is shorter no other card's is taken to be too long to be forecast. Assumed: no
-// card is 106 times slower than another of one question.
+// A step of less than a day on one card is forecast on the others too, as steps are up to 106 days.
+// Assumed: no card is 106 times slower than another of one question.
 constexpr Seconds far_from_too_long{86400};
 
 bool misses(const std::optional<Result<ChosenPlan>>& chosen) {

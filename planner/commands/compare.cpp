@@ -193,7 +193,9 @@ int compare(const Request& request, const Facts& facts, bool require_fit, const 
     resolved->asked.plans = usual_plans(resolved->model, resolved->clusters.front());
     if (resolved->asked.plans.empty())
       return report_problems(
-          {{ProblemKind::request, "--plan", "is missing; give at least one, such as --plan mbs=2"}},
+          {{ProblemKind::request, "--plan",
+            "is missing; one GPU has no layouts to set side by side: give plans that differ in "
+            "something else, such as --plan mbs=1 --plan mbs=2"}},
           output);
     resolved->notes.push_back(
         "No --plan: those that are usually compared; shardwise plan looks at all there are.");

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdint>
 #include <ctime>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -125,6 +126,21 @@ Result<Runs> runs_of(const ValidateOptions& options, const std::filesystem::path
   return all;
 }
 
+// A slip in a file of the user's own changes what is forecast, so that it is told unasked; "" where
+// all was understood.
+std::string told_of_unread(const std::vector<ReplayedRun>& replayed) {
+  std::int64_t members = 0;
+  std::string first;
+  for (const ReplayedRun& r : replayed) {
+    if (members == 0 && !r.run->unread.empty())
+      first = sentence(r.run->id, ": ", r.run->unread.front());
+    members += std::ssize(r.run->unread);
+  }
+  if (members == 0) return "";
+  return sentence("\nnot understood  ", counted(members, "member"), " of these records, such as ",
+                  first, "; --notes has all\n");
+}
+
 int print(const std::vector<ReplayedRun>& replayed, const ValidateOptions& options, ScoreBy by,
           std::ostream& out) {
   if (options.json)
@@ -135,7 +151,10 @@ int print(const std::vector<ReplayedRun>& replayed, const ValidateOptions& optio
   else
     out << validation_report(score(replayed, by), options.by)
         << category_report(compare_categories(replayed));
-  if (options.notes && !options.json) out << "\n" << validation_notes(replayed);
+  if (options.notes && !options.json)
+    out << "\n" << validation_notes(replayed);
+  else if (!options.json && !options.files.empty())
+    out << told_of_unread(replayed);
   const bool bug =
       std::any_of(replayed.begin(), replayed.end(), [](const ReplayedRun& r) { return r.bug; });
   return bug ? 70 : 0;

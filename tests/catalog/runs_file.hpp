@@ -23,6 +23,7 @@ class RunsFile {
   RunsFile(const RunsFile&) = delete;
   RunsFile& operator=(const RunsFile&) = delete;
   Result<Runs> load() const { return load_runs(path_); }
+  std::string path() const { return path_.string(); }
 
  private:
   std::filesystem::path path_;
