@@ -8,8 +8,8 @@ stands between "<!-- figures: NAME -->" and "<!-- end -->": counts over the runs
     shardwise validate --left-out > left-out.txt
     docs/update_tables.py validate.txt validate.json [left-out.txt]
 
-What a source's median was before stays; a source that is new gets there what blind-tests.md says
-that its first forecast gave, or today's figure, to be overwritten by hand.
+What a source's median was before and the note in its last cell stay; a source that is new gets there
+what blind-tests.md says that its first forecast gave, or today's figure, to be overwritten by hand.
 """
 import json
 import pathlib
@@ -19,6 +19,9 @@ import sys
 import textwrap
 
 docs = pathlib.Path(__file__).resolve().parent
+
+# A line of the table of blind tests: the test, files of runs in backquotes, how many runs.
+BLIND_ROW = r'^\| (cards|\d+) (\| `[^|]*\| \d+ \|.*)$'
 
 
 def rows(text):
@@ -46,13 +49,15 @@ def update(page, side, line_of):
     text = page.read_text()
     head = re.search(r'^\| source \| records \|.*\n\|[-|]+\n', text, re.M)
     end = text.index('\n\n', head.end())
-    before = {cells[1]: cells[3] for cells in
-              ([c.strip() for c in l.split('|')] for l in text[head.end():end].splitlines())}
+    cells_of = {cells[1]: cells for cells in
+                ([c.strip() for c in l.split('|')] for l in text[head.end():end].splitlines())}
     lines = []
     for source, sides in printed.items():
         if sides[side] is None or is_ours(source):
             continue
-        lines.append(line_of(source, before.get(source) or first(source, side), *sides[side]))
+        known = cells_of.get(source)
+        before, note = (known[3], known[7]) if known else (first(source, side), blind_test(source))
+        lines.append(f'{line_of(source, before, *sides[side])} {note} |')
     page.write_text(text[:head.end()] + '\n'.join(lines) + text[end:])
 
 
@@ -60,6 +65,12 @@ def first(source, side):
     """What the first forecast of a blind test's only source was off by, as the page says it."""
     told = [cells[(2, 4)[side]] for _, cells in blind_rows() if cells[0] == f'`{source}`']
     return told[0].split(' of ')[0] if told else None
+
+
+def blind_test(source):
+    """The last cell of a source that is new; of others it is written by hand, and stays."""
+    tests = [test for test, cells in blind_rows() if f'`{source}`' in cells[0]]
+    return f'blind test {tests[0]}' if tests else ''
 
 
 def line(source, before, count, bias, median, p90):
@@ -90,7 +101,7 @@ def update_blind(page):
             cells[cell] = f" {', '.join(f'{figures[2]:.1f}' for figures in known)} "
         return '|'.join(cells)
     text = page.read_text()
-    page.write_text(re.sub(r'^\| (?:cards|\d+) \| `.*$', now, text, flags=re.M))
+    page.write_text(re.sub(BLIND_ROW, now, text, flags=re.M))
 
 
 def median(values):
@@ -293,7 +304,7 @@ def experts(_):
 
 
 def blind_rows():
-    found = re.findall(r'^\| (cards|\d+) (\| `.*)$', (docs / 'blind-tests.md').read_text(), re.M)
+    found = re.findall(BLIND_ROW, (docs / 'blind-tests.md').read_text(), re.M)
     return [(test, [c.strip() for c in rest.split('|')][1:-1]) for test, rest in found]
 
 
