@@ -219,12 +219,6 @@ void note_limits(const std::vector<GemmPoint>& points, const Eigen::VectorXd& re
   }
 }
 
-std::optional<DType> dtype_named(const std::string& name) {
-  for (const DTypeRow& row : dtype_rows)
-    if (row.name == name) return row.dtype;
-  return std::nullopt;
-}
-
 std::optional<GemmPoint> gemm_point(const Measurement& m) {
   const auto size = [&](const char* key) {
     const auto found = m.sizes.find(key);

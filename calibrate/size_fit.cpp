@@ -161,10 +161,6 @@ Seconds SizeFit::time(Bytes size) const {
   return t;
 }
 
-bool SizeFit::extrapolates(Bytes size) const {
-  return size < regimes.front().from || size > regimes.back().to;
-}
-
 SizeFit fit_sizes(const std::vector<SweepPoint>& points) {
   require(!points.empty(), "a fit has points");
   const std::vector<SizeGroup> groups = groups_of(points);

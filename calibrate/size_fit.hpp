@@ -42,7 +42,6 @@ struct SizeFit {
   double noise = 0;  // s above
 
   Seconds time(Bytes size) const;
-  bool extrapolates(Bytes size) const;  // outside the measured sizes
 };
 
 // REQUIRES at least one point. One or two sizes give one regime.

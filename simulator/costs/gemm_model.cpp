@@ -80,10 +80,6 @@ double scale_at_full_power(const Gpu& gpu, const Profile& profile) {
 
 }  // namespace
 
-std::int64_t tile_blocks(const GemmShape& s, int tile_m, int tile_n) {
-  return ((s.m + tile_m - 1) / tile_m) * ((s.n + tile_n - 1) / tile_n) * s.batch;
-}
-
 double waves(double blocks, double slots, double rounding) {
   const double share = blocks / slots;
   if (share <= 1) return 1;

@@ -33,9 +33,6 @@ struct GemmShape {
   bool across_rows = false;
 };
 
-// Thread blocks of one product without splitting k.
-std::int64_t tile_blocks(const GemmShape& shape, int tile_m, int tile_n);
-
 // Waves that `blocks` take on `slots`: at least one; `rounding` as GemmCalibration::wave_rounding.
 double waves(double blocks, double slots, double rounding);
 

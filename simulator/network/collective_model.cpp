@@ -120,23 +120,6 @@ CollectiveTime CollectiveModel::fastest(const Call& call) const {
   return best;
 }
 
-// All-reduce, gather and scatter: a rank sends at least the (n-1)/n S that others own, and a node
-// the (N-1)/N S that other nodes own. Only the direction that is loaded least counts, so that no
-// algorithm, in-switch reduction included, is below this.
-Seconds CollectiveModel::port_bound(Collective kind, Bytes size, const GroupShape& shape) const {
-  if (shape.ranks <= 1) return Seconds(0);
-  const GroupLinks l = resolve(shape);
-  const double bytes = static_cast<double>(size.value);
-  const bool whole = kind == Collective::broadcast || kind == Collective::send_recv;
-  if (l.nodes == 1) {
-    const double rate = std::max(l.ring.value, l.exchange.value);
-    return Seconds(bytes * (whole ? 1.0 : (l.ranks - 1.0) / l.ranks) / rate);
-  }
-  double leaving = whole ? bytes : bytes * (l.nodes - 1.0) / l.nodes;
-  if (kind == Collective::all_to_all) leaving = bytes * l.local * (l.ranks - l.local) / l.ranks;
-  return Seconds(leaving / l.network.value);
-}
-
 // Each row's rate is highest for the largest calls.
 Seconds CollectiveModel::transfer_bound(Collective kind, double bytes,
                                         const GroupShape& shape) const {

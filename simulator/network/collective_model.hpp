@@ -98,9 +98,6 @@ class CollectiveModel {
   // between them. Still safe to ask from several threads.
   void remember() { known_ = std::make_unique<Known>(); }
 
-  // No algorithm is faster than this: what must cross a rank's port, or a node's NICs.
-  Seconds port_bound(Collective kind, Bytes size, const GroupShape& shape) const;
-
   // So many bytes, sent in as many calls as one likes, take no less: at the rate that the best row
   // reaches with calls of any size, without latencies.
   Seconds transfer_bound(Collective kind, double bytes, const GroupShape& shape) const;

@@ -80,15 +80,11 @@ TEST_CASE("the interval holds four points of five") {
     inside += ratio >= fit.low && ratio <= fit.high;
   }
   CHECK(inside >= 17);  // 28 x 0.8 = 22.4, standard deviation 2.1
-  CHECK(fit.extrapolates(Bytes(4)));
-  CHECK_FALSE(fit.extrapolates(Bytes(8)));
-  CHECK(fit.extrapolates(Bytes(std::int64_t{1} << 31)));
 }
 
 TEST_CASE("few points: one is a time, two are a line, and nothing is negative") {
   const SizeFit one = fit_sizes({{Bytes(1 << 20), Seconds(1e-3), 1}});
   CHECK(one.time(Bytes(1 << 20)).value == Approx(1e-3));
-  CHECK(one.extrapolates(Bytes(1 << 21)));
 
   // Through (1 MiB, 2 ms) and (4 MiB, 4 ms) goes alpha = 4/3 ms; through (1 MiB, 1 ms) and
   // (4 MiB, 5 ms) it would be -1/3 ms: held at zero.
