@@ -6,44 +6,22 @@
 // section 4.1).
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "simulator/graphs/attention_gate.hpp"
+#include "simulator/graphs/attention_projections.hpp"
 #include "simulator/graphs/eager_scores.hpp"
 #include "simulator/graphs/heads_apart.hpp"
 #include "simulator/graphs/layer_graph.hpp"
 #include "simulator/graphs/narrow_attention.hpp"
 #include "simulator/graphs/plain_softmax.hpp"
 #include "simulator/graphs/ring_attention.hpp"
-#include "simulator/graphs/rotary.hpp"
 #include "simulator/graphs/sparse_attention.hpp"
 #include "simulator/graphs/unfused_softmax.hpp"
 #include "simulator/graphs/written_out_attention.hpp"
 
 namespace shardwise {
 namespace {
-
-struct Projections {
-  TensorIndex q = 0, k = 0, v = 0;
-  std::optional<TensorIndex> gate;       // of attention's output, where the model has one
-  std::int64_t heads = 0, kv_heads = 0;  // on this rank
-  std::int64_t qk_dim = 0, v_dim = 0;
-  std::optional<TensorIndex> chosen;  // a mask of what an indexer lets queries see
-};
-
-TensorIndex normed_heads(GraphBuilder& b, TensorIndex t, std::int64_t rows, std::int64_t width,
-                         std::int64_t head) {
-  return b.workload().model.qk_norm == QkNorm::none ? t : b.head_norm(t, rows, width, head);
-}
-
-// Keys or values copied out for every query head that reads them.
-TensorIndex repeated(GraphBuilder& b, std::string_view name, TensorIndex t, std::int64_t elements) {
-  const double moved = 2 * bytes_of_elements(b, elements);
-  const TensorIndex copies = b.pointwise(name, {t}, {}, elements, moved, moved, 1);
-  std::get<MemoryWork>(b.last().forward.front()).singly = elements;
-  return copies;
-}
 
 // One key head seen as many: a view, whose gradient is summed over them.
 TensorIndex spread(GraphBuilder& b, std::string_view name, TensorIndex t, std::int64_t elements) {
@@ -59,147 +37,8 @@ TensorIndex spread(GraphBuilder& b, std::string_view name, TensorIndex t, std::i
   return view;
 }
 
-// Queries and gate come out of one projection, interleaved by head; both are copied out
-// (transformers models/qwen3_next/modeling_qwen3_next.py, Qwen3NextAttention).
-void split_gate(GraphBuilder& b, Projections& p, std::int64_t elements) {
-  const double copy = 2 * bytes_of_elements(b, elements);
-  const TensorIndex both = p.q;
-  p.q = b.pointwise("split_query", {both}, {}, elements, copy, copy, 1);
-  p.gate = b.pointwise("split_gate", {both}, {}, elements, copy, copy, 1);
-}
-
-// Megatron Core cuts q, k and v out of one projection, each group's queries beside its key and
-// value. Where there are several groups of several queries, queries are copied out; where positions
-// rotate, the gradients of all three are put together again (NVIDIA/Megatron-LM @d98e8a64dd
-// megatron/core/transformer/attention.py:1912-1918; transformer_config.py:518-520 has
-// fused_single_qkv_rope, which spares the latter and is off).
-void cut_projection(GraphBuilder& b, const Projections& p, std::int64_t rows) {
-  const Workload& w = b.workload();
-  if (!w.framework.sequence_first || w.model.position != PositionKind::rope) return;
-  Operator& last = b.last();
-  const std::int64_t queries = rows * p.heads * p.qk_dim;
-  if (p.kv_heads > 1 && p.kv_heads < p.heads) {
-    MemoryWork copy = one_by_one(2 * as_double(queries * b.element()), 1, as_double(queries));
-    copy.plain = true;
-    last.forward.push_back(copy);
-  }
-  const std::int64_t all = queries + 2 * rows * p.kv_heads * p.v_dim;
-  MemoryWork joined = traffic(2 * as_double(all * b.element()), 1);
-  joined.plain = true;
-  last.backward.insert(last.backward.begin(), joined);
-}
-
-// Keys and values of this layer.
-GlobalAttention heads_of(const Transformer& m, BlockKind kind) {
-  if (m.global_attention && !kind.local_attention) return *m.global_attention;
-  return {m.kv_heads, m.head_dim, false};
-}
-
-TensorIndex normed_values(GraphBuilder& b, TensorIndex v, std::int64_t rows, std::int64_t width) {
-  if (!b.workload().model.value_norm) return v;
-  const TensorIndex out = b.norm("value_norm", v, rows, width);
-  b.count_other(-width);  // it has no weights
-  b.last().weight_gradient_elements = 0;
-  return out;
-}
-
-// What an earlier block has made and keeps: no memory here, but gradients, which are added to its.
-TensorIndex borrowed(GraphBuilder& b, std::string_view name, std::int64_t elements) {
-  const std::int64_t bytes = elements * b.element();
-  const TensorIndex t = b.tensor_bytes(name, 0, MemoryCategory::temporaries, bytes);
-  Operator op;
-  op.name = name;
-  op.outputs = {t};
-  op.backward = {traffic(3 * as_double(bytes), 1)};
-  b.add(std::move(op));
-  return t;
-}
-
-// q, k and v of `x`, which was gathered from `normed`.
-Projections project(GraphBuilder& b, TensorIndex x, TensorIndex normed, BlockKind kind) {
-  const Transformer& m = b.workload().model;
-  const AdapterTargets& on = b.workload().adapter.targets;
-  const GlobalAttention sizes = heads_of(m, kind);
-  const std::int64_t d = sizes.head_dim, rows = b.tokens();
-  Projections p;
-  p.heads = std::max<std::int64_t>(1, m.heads / b.tensor());
-  p.kv_heads = std::max<std::int64_t>(1, sizes.kv_heads / b.tensor());
-  p.qk_dim = p.v_dim = d;
-  const bool gated_query = m.attention_gate && !m.code.gate_apart;
-  const std::int64_t q_out = m.heads * d * (gated_query ? 2 : 1);
-  const std::int64_t kv_out = p.kv_heads * d * b.tensor();  // replicated where TP exceeds kv heads
-  if (b.own_code().fused_qkv) x = b.cast_input(x, rows * m.hidden);
-  p.q = b.linear({"q", m.hidden, q_out, Cut::columns, m.biases.qkv, on.q}, x, rows);
-  part_linear(b, "q", x, rows, m.hidden, p.heads);
-  const std::int64_t queries = p.heads * d;
-  if (kind.keys == KeySource::shared) {
-    p.q = rotate(b, normed_heads(b, p.q, rows, queries, d), rows * queries, Rotated::query);
-    p.k = borrowed(b, "shared_key", rows * p.kv_heads * d);
-    p.v = borrowed(b, "shared_value", rows * p.kv_heads * d);
-    return p;
-  }
-  const auto own_input = [&] { return b.gathered_again(x, normed, m.hidden); };
-  const std::size_t others = b.operators();
-  p.k = b.linear({"k", m.hidden, kv_out, Cut::columns, m.biases.qkv, on.k}, own_input(), rows);
-  part_linear(b, "k", x, rows, m.hidden, p.kv_heads);
-  p.v = sizes.values_are_keys ? p.k
-                              : b.linear({"v", m.hidden, kv_out, Cut::columns, m.biases.qkv, on.v},
-                                         own_input(), rows);
-  part_linear(b, "v", x, rows, m.hidden, p.kv_heads);
-  if (b.own_code().fused_qkv) b.join_launches(others);
-  cut_projection(b, p, rows);
-  p.v = normed_values(b, p.v, rows, p.kv_heads * d);
-  if (gated_query) split_gate(b, p, rows * p.heads * d);
-  if (m.attention_gate && !gated_query)
-    p.gate = b.linear({"attention_gate", m.hidden, m.heads * d, Cut::columns, false, on.gate},
-                      own_input(), rows);
-  // Where positions rotate, queries and keys are tensors of their own.
-  const bool view = b.own_code().fused_qkv && m.position == PositionKind::rope;
-  if (b.workload().framework.value_is_view_of_qkv || view)
-    b.widen(p.v, rows * (p.heads + 2 * p.kv_heads) * d * b.element());
-  if (b.workload().framework.repeats_kv_before_rotary && p.kv_heads < p.heads) {
-    p.k = repeated(b, "repeat_k", p.k, rows * p.heads * d);
-    p.v = repeated(b, "repeat_v", p.v, rows * p.heads * d);
-    p.kv_heads = p.heads;
-  }
-  p.q = rotate(b, normed_heads(b, p.q, rows, queries, d), rows * queries, Rotated::query);
-  const std::int64_t keys = p.kv_heads * d;
-  p.k = rotate(b, normed_heads(b, p.k, rows, keys, d), rows * keys, Rotated::key);
-  if (b.workload().framework.query_is_view_of_qkv && p.kv_heads == p.heads)
-    b.widen(p.q, 3 * rows * p.heads * d * b.element());
-  return p;
-}
-
-// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1): low-rank queries and
-// keys/values, expanded to full heads before the kernel.
-Projections project_latent(GraphBuilder& b, TensorIndex x, BlockKind kind) {
-  const Transformer& m = b.workload().model;
-  const LatentAttention& mla = *m.mla;
-  const std::int64_t rows = b.tokens();
-  Projections p;
-  p.heads = p.kv_heads = std::max<std::int64_t>(1, m.heads / b.tensor());
-  p.qk_dim = mla.qk_nope_head_dim + mla.qk_rope_head_dim;
-  p.v_dim = mla.v_head_dim;
-  const LatentInputs l = latent_inputs(b, x);
-  const std::int64_t expanded = m.heads * (mla.qk_nope_head_dim + mla.v_head_dim);
-  const TensorIndex kv = b.linear(
-      {"kv_up", mla.kv_lora_rank, expanded, Cut::columns, false, b.workload().adapter.targets.v},
-      l.normed, rows);
-  p.q = rotate(b, l.query, rows * p.heads * p.qk_dim, Rotated::query);
-  // Keys are the expanded part and the shared rotary part, copied side by side for every head.
-  const std::int64_t keys = rows * p.heads * p.qk_dim, values = rows * p.heads * p.v_dim;
-  const double copy = 2 * bytes_of_elements(b, keys);
-  p.k = b.pointwise("keys", {kv, l.compressed}, {}, keys, copy, copy, 2);
-  const double move = 2 * bytes_of_elements(b, values);
-  // transformers' classes take a view of both (models/deepseek_v3/modeling_deepseek_v3.py).
-  const bool views = b.eager() && b.workload().framework.runs_transformers;
-  p.v = views ? kv : b.pointwise("values", {kv}, {}, values, move, move, 1);
-  if (kind.indexes_tokens) p.chosen = add_token_indexer(b, x, l.query_latent);
-  return p;
-}
-
 struct KernelOperands {
-  Projections p;
+  AttentionProjections p;
   TensorIndex k = 0, v = 0;  // as the kernel reads them: expanded to all heads where asked
   bool written_out = false;  // no kernel, but PyTorch's own operators
 };
@@ -215,13 +54,13 @@ bool masks_window(const GraphBuilder& b, BlockKind kind) {
 // sdp_utils.cpp, check_head_dim_size_flash).
 constexpr std::int64_t widest_flash_head = 256;
 
-bool too_wide_for_flash(const GraphBuilder& b, const Projections& p) {
+bool too_wide_for_flash(const GraphBuilder& b, const AttentionProjections& p) {
   return b.workload().framework.attention == AttentionKernel::flash && p.qk_dim > widest_flash_head;
 }
 
 // Keys and values are copied out for every query head where the kernel does not group them (with a
 // mask, or beyond the flash kernel's width); of one key head that is a view.
-KernelOperands expanded(GraphBuilder& b, const Projections& p, BlockKind kind) {
+KernelOperands expanded(GraphBuilder& b, const AttentionProjections& p, BlockKind kind) {
   KernelOperands o{p, p.k, p.v};
   const Framework& f = b.workload().framework;
   const bool ungrouped = masks_window(b, kind) || too_wide_for_flash(b, p);
@@ -235,7 +74,7 @@ KernelOperands expanded(GraphBuilder& b, const Projections& p, BlockKind kind) {
   }
   const bool eager = f.attention == AttentionKernel::eager;
   if (p.kv_heads >= p.heads || !(eager || ungrouped || f.attention_repeats_kv)) return o;
-  const auto all_heads = p.kv_heads == 1 && !eager ? spread : repeated;
+  const auto all_heads = p.kv_heads == 1 && !eager ? spread : repeated_heads;
   o.k = all_heads(b, "repeat_k", p.k, b.tokens() * p.heads * p.qk_dim);
   o.v = all_heads(b, "repeat_v", p.v, b.tokens() * p.heads * p.v_dim);
   o.p.kv_heads = p.heads;
@@ -248,12 +87,12 @@ bool writes_softmax_out(const GraphBuilder& b) {
 
 // Products with queries and keys, and with values, are equally many going forward. FlashAttention
 // takes heads of one width only, so that values are padded (Megatron-LM and transformers do).
-std::int64_t mean_head_dim(const Projections& p, AttentionKernel kernel) {
+std::int64_t mean_head_dim(const AttentionProjections& p, AttentionKernel kernel) {
   const bool apart = kernel == AttentionKernel::cudnn || kernel == AttentionKernel::eager;
   return apart ? (p.qk_dim + p.v_dim) / 2 : std::max(p.qk_dim, p.v_dim);
 }
 
-AttentionWork kernel_shape(const GraphBuilder& b, const Projections& p, BlockKind kind) {
+AttentionWork kernel_shape(const GraphBuilder& b, const AttentionProjections& p, BlockKind kind) {
   const Workload& w = b.workload();
   AttentionWork work;
   work.batch = std::int64_t{b.plan().microbatch} * w.sequences_per_sample;
@@ -297,7 +136,7 @@ AttentionWork kernel_shape(const GraphBuilder& b, const Projections& p, BlockKin
 // projection (bigscience-workshop/Megatron-DeepSpeed @8387ae17 megatron/model/transformer.py,
 // ParallelAttention.forward).
 void run_beside_scores(const GraphBuilder& b, Operator& op, const AttentionWork& work,
-                       const Projections& p) {
+                       const AttentionProjections& p) {
   const auto traffic = [](double bytes, int launches) {
     return MemoryWork{ceil_bytes(bytes), launches, MemoryAccess::streaming};
   };
@@ -359,7 +198,7 @@ void keep_mask(GraphBuilder& b, Operator& op, const AttentionWork& work) {
   op.forward.push_back(traffic(2 * as_double(bytes), 2));
 }
 
-TensorIndex attend(GraphBuilder& b, const Projections& projected, BlockKind kind) {
+TensorIndex attend(GraphBuilder& b, const AttentionProjections& projected, BlockKind kind) {
   if (b.workload().framework.output_holds_keys) {
     b.outlive(projected.k);
     b.outlive(projected.v);
@@ -369,7 +208,7 @@ TensorIndex attend(GraphBuilder& b, const Projections& projected, BlockKind kind
     b.outlive(projected.v, true);
   }
   KernelOperands o = expanded(b, projected, kind);
-  const Projections& p = o.p;
+  const AttentionProjections& p = o.p;
   AttentionWork work = kernel_shape(b, p, kind);
   if (o.written_out) {
     work.kernel = AttentionKernel::eager;
@@ -441,7 +280,7 @@ TensorIndex add_attention(GraphBuilder& b, TensorIndex normed, BlockKind kind) {
     mixed = add_sparse_attention(b, x, kind);
     in = m.heads * m.mla->v_head_dim;
   } else {
-    const Projections p = m.mla ? project_latent(b, x, kind) : project(b, x, normed, kind);
+    const AttentionProjections p = project_attention(b, x, normed, kind);
     mixed = attend(b, p, kind);
     if (p.gate) mixed = gated_output(b, mixed, *p.gate, b.tokens() * p.heads * p.v_dim);
     if (m.head_gate) mixed = head_gated_output(b, mixed, x, b.tokens() * p.heads * p.v_dim);
