@@ -13,6 +13,7 @@
 
 #include "simulator/graphs/expert_loop.hpp"
 #include "simulator/graphs/expert_maps.hpp"
+#include "simulator/graphs/expert_routing.hpp"
 #include "simulator/graphs/expert_rows.hpp"
 #include "simulator/graphs/expert_weighing.hpp"
 #include "simulator/graphs/layer_graph.hpp"
@@ -56,16 +57,6 @@ Operator grouped_matmul(const GraphBuilder& b, std::string_view name, const Expe
   if (!made_narrow || name != "expert_down") op.forward.push_back(expert_casts(b, s, in, false));
   if (!made_narrow || name != "expert_up") op.backward.push_back(expert_casts(b, s, out, true));
   return op;
-}
-
-// PyTorch's grouped product has one kernel for all experts, in bf16 on some cards. Elsewhere it
-// copies to the CPU how many rows each expert has, and multiplies one after the other (PyTorch
-// @00d4eaf932 aten/src/ATen/native/cuda/GroupedBlas.cpp, _grouped_mm_cuda; @2295ac79ee
-// aten/src/ATen/native/GroupedMMUtils.h, _grouped_mm_fallback; transformers 5.23.0
-// integrations/moe.py, _grouped_mm).
-bool multiplies_by_torch(const GraphBuilder& b) {
-  return b.workload().framework.torch_grouped_products && !in_turn(b) &&
-         bytes_per_element(expert_dtype(b.workload())) >= 2.0 && !b.own_code().feeds_all_experts;
 }
 
 void group_by_torch(const GraphBuilder& b, const ExpertShape& s, Operator& op) {
@@ -134,52 +125,6 @@ TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertSh
   if (!adapted || !row(b.workload().method).adapter || !b.workload().framework.adapts_experts)
     return y;
   return b.add_adapter(name, x, y, s.padded, in, out, s.local);
-}
-
-// HybridEP: every rank gathers the routing maps of all, a byte for each token and expert, and a
-// kernel reads what concerns its node twice and writes where each token of a rank goes: for every
-// local expert an index of 4 bytes and a byte, for every rank an index. Another pads the counts
-// (deepseek-ai/DeepEP @94a9f8f csrc/hybrid_ep/executor/executor.cu, allgather_routing_map and
-// metadata_preprocess_core; backend/hybrid_ep_backend.cuh, scan). Backward uses them again.
-void gather_maps(const GraphBuilder& b, std::int64_t rows, std::vector<Kernel>& forward) {
-  const std::int64_t ranks = b.plan().expert, experts = b.workload().model.moe->experts;
-  const std::int64_t map = rows * ranks * experts;
-  const MemoryWork scan{Bytes(2 * map + 5 * map / ranks + 4 * rows * ranks), 2,
-                        MemoryAccess::streaming};
-  const CommWork gather{Collective::all_gather, Bytes(map), CommAxis::expert, false};
-  forward.insert(forward.begin(), scan);
-  forward.insert(forward.begin(), gather);
-}
-
-// What decides which tokens go where: operators of PyTorch's own on small tensors, counted without
-// views by calibrate/count_expert_operators.py with Megatron-LM @d98e8a64dd: the choice 8 and the
-// balance loss 11 forward, 10 backward, and the tokens of every expert 12 where an all-to-all must
-// know them (megatron/core/transformer/moe/token_dispatcher.py, preprocess). The CPU launches every
-// expert's product, of as many rows as it has tokens, so that it reads these numbers back before it
-// goes on (cuda_sync_point of the same file; HybridEPTokenDispatcher too, where nothing bounds the
-// number of tokens; megatron/core/transformer/moe/experts.py, TEGroupedMLP.forward: tolist). Of
-// PyTorch's grouped product only an all-to-all makes it read them.
-void add_routing(GraphBuilder& b, std::int64_t rows) {
-  const Workload& w = b.workload();
-  const bool counts = b.plan().expert > 1 && !w.framework.dispatches_once && !w.pads_experts;
-  const double scores = 4.0 * static_cast<double>(rows * w.model.moe->experts);
-  const auto kernels = [&](int launches, bool routing) {
-    return MemoryWork{ceil_bytes(2 * scores * launches), launches, MemoryAccess::streaming, true,
-                      routing};
-  };
-  std::vector<Kernel>& forward = b.last().forward;
-  const bool told = w.pads_experts || (multiplies_by_torch(b) && b.plan().expert == 1);
-  if (!told) forward.insert(forward.begin(), ReadBack{});
-  if (b.plan().expert > 1 && w.framework.dispatches_once && w.framework.dispatches_by_map)
-    gather_maps(b, rows, forward);
-  // Each rank's count of every expert, in 8 bytes, is gathered by all (preprocess: tp_ep_group).
-  const CommWork gather{Collective::all_gather,
-                        Bytes(std::int64_t{8} * b.plan().expert * w.model.moe->experts),
-                        CommAxis::expert, false};
-  if (counts) forward.insert(forward.begin(), gather);
-  if (counts) forward.insert(forward.begin(), kernels(12, false));
-  forward.insert(forward.begin(), kernels(19, true));
-  b.last().backward.push_back(kernels(10, true));
 }
 
 // Of the rows that its experts read, those that a rank is sent by DeepEP and HybridEP: a token
@@ -292,57 +237,6 @@ TensorIndex expert_activation(GraphBuilder& b, const ExpertShape& s, TensorIndex
   return b.pointwise(name, {act, up}, {act, up}, elements, 3 * n, 6 * n, calls);
 }
 
-// What Megatron's router keeps per token and expert: the auxiliary loss's own fp32 scores (4 B;
-// megatron/core/transformer/moe/moe_utils.py, compute_routing_scores_for_aux_loss), the map as
-// booleans (1 B), and as the two int32 rows by which Transformer Engine permutes tokens and sends
-// them back (8 B; common/triton/permutation.py). Score functions over all experts keep more.
-void keep_routing(GraphBuilder& b, TensorIndex scores, std::int64_t rows, int experts) {
-  if (b.workload().framework.kernels != KernelStyle::fused) return;
-  const std::int64_t kept = 13 * rows * experts;
-  Operator op;
-  op.name = "routing";
-  op.inputs = {scores};
-  op.outputs = {b.tensor_bytes("routing", kept, MemoryCategory::activations, 0)};
-  op.saves = op.outputs;
-  op.forward = {MemoryWork{Bytes(2 * kept), 1, MemoryAccess::streaming}};
-  b.add(std::move(op));
-}
-
-// What a router of fp32 reads (pytorch/torchtitan ab5ed59f8 torchtitan/models/moe/moe.py, 4 March
-// 2026: torch.autocast to fp32 around the gate; InternLM/xtuner xtuner/v1/module/decoder_layer/
-// moe_decoder_layer.py, MoEGate). Its gradient comes back in 16 bits: 6 bytes of an element each
-// way, but 4 where a compiler makes the copy beside the norm and adds up the gradient as it reads.
-TensorIndex widen_router_input(GraphBuilder& b, TensorIndex x, std::int64_t elements) {
-  const bool compiled = b.workload().framework.kernels == KernelStyle::compiled;
-  const Bytes wide(4 * elements);
-  Operator op;
-  op.name = "router_input";
-  op.inputs = {x};
-  op.outputs = {
-      b.tensor_bytes("router_input", wide.value, MemoryCategory::temporaries, wide.value)};
-  op.forward = {traffic((compiled ? 4.0 : 6.0) * static_cast<double>(elements), compiled ? 0 : 1)};
-  op.backward = op.forward;
-  const TensorIndex out = op.outputs.front();
-  b.add(std::move(op));
-  return out;
-}
-
-// Each expert's logit of each token. A scaled router norms what the block began with, times
-// weights, and scales the probability of every expert (transformers models/gemma4/
-// modeling_gemma4.py, Gemma4TextRouter).
-TensorIndex routed_scores(GraphBuilder& b, TensorIndex residual, TensorIndex normed) {
-  const Transformer& m = b.workload().model;
-  const std::int64_t rows = b.sequence_tokens();
-  const bool scaled = m.moe->scaled_router;
-  if (scaled) b.count_other(m.moe->experts);
-  const TensorIndex x = scaled ? b.norm("router_norm", residual, rows, m.hidden) : normed;
-  const bool wide = b.workload().framework.routes_in_fp32 && b.element() == 2;
-  LinearSpec router{"router", m.hidden, m.moe->experts, Cut::none, m.biases.router, false, false};
-  router.low_precision = false;
-  router.wide = wide;
-  return b.linear(router, wide ? widen_router_input(b, x, rows * m.hidden) : x, rows);
-}
-
 // sigmoid(x w) times what the shared expert gives, which is kept for the gradient of its one factor
 // (transformers 5.23 models/qwen2_moe/modeling_qwen2_moe.py:346; Megatron-LM @d98e8a64dd megatron/
 // core/transformer/moe/shared_experts.py:203-206). Backward both products of the output's gradient
@@ -412,8 +306,7 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex norme
   const auto branch = [&](std::string_view name, TensorIndex t, TensorIndex otherwise) {
     return moe.normed_branches ? b.norm(name, t, rows, m.hidden) : otherwise;
   };
-  const TensorIndex scores = routed_scores(b, residual, normed);
-  keep_routing(b, scores, rows, moe.experts);
+  const TensorIndex scores = route_tokens(b, residual, normed);
   // Latent experts: tokens are projected down before they are sent, and up after the sum
   // (transformers models/nemotron_h/modeling_nemotron_h.py, NemotronHMoE).
   const std::int64_t hidden = moe.latent.value_or(m.hidden);
@@ -432,7 +325,7 @@ TensorIndex add_experts(GraphBuilder& b, TensorIndex residual, TensorIndex norme
   if (loops)
     dispatch_in_turn(b, rows, s.routed);
   else
-    add_routing(b, rows);
+    add_routing(b);
   op = b.operators(), t = b.tensors();
   const AdapterTargets& on = b.workload().adapter.targets;
   const std::int64_t up_width = s.width * (m.gated_mlp ? 2 : 1);

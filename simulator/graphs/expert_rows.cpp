@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "simulator/graphs/expert_loop.hpp"
 #include "simulator/graphs/visited_places.hpp"
 
 namespace shardwise {
@@ -17,6 +18,11 @@ DType expert_dtype(const Workload& w) {
 bool is_one_expert_kernel(const Workload& w) {
   return w.step_is_graph && !w.pads_experts && w.framework.kernels == KernelStyle::fused &&
          (w.compute == DType::mxfp8 || w.compute == DType::nvfp4);
+}
+
+bool multiplies_by_torch(const GraphBuilder& b) {
+  return b.workload().framework.torch_grouped_products && !in_turn(b) &&
+         bytes_per_element(expert_dtype(b.workload())) >= 2.0 && !b.own_code().feeds_all_experts;
 }
 
 // NVIDIA/Megatron-LM @d98e8a64dd megatron/core/fp8_utils.py, get_fp8_align_size (32 of MXFP8, else

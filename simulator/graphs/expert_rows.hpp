@@ -25,6 +25,13 @@ DType expert_dtype(const Workload& w);
 // Whether the products of a step in one graph hold what lies between them.
 bool is_one_expert_kernel(const Workload& w);
 
+// Whether PyTorch's grouped product multiplies experts. It has one kernel for all of them, in bf16
+// on some cards. Elsewhere it copies to the CPU how many rows each expert has, and multiplies one
+// after the other (PyTorch @00d4eaf932 aten/src/ATen/native/cuda/GroupedBlas.cpp, _grouped_mm_cuda;
+// @2295ac79ee aten/src/ATen/native/GroupedMMUtils.h, _grouped_mm_fallback; transformers 5.23.0
+// integrations/moe.py, _grouped_mm).
+bool multiplies_by_torch(const GraphBuilder& b);
+
 // Rows of one expert come in multiples of so many, from 1, where its products are of `dtype`.
 int row_multiple(const Workload& w, DType dtype);
 
