@@ -88,44 +88,6 @@ constexpr std::optional<Quantization> quantization_named(std::string_view name) 
   return std::nullopt;
 }
 
-// What makes 16 bits of a 4-bit weight.
-enum class FourBitUnpacking : std::uint8_t {
-  lookup,        // a kernel of bitsandbytes since 0.48: values from a table
-  branches,      // its kernel before: a branch for each bit of NF4
-  fp4_branches,  // the same for FP4, whose sign needs none
-  traffic,       // one that is as fast as memory
-};
-inline constexpr std::array<std::pair<std::string_view, FourBitUnpacking>, 4>
-    four_bit_unpacking_names{{{"lookup", FourBitUnpacking::lookup},
-                              {"branches", FourBitUnpacking::branches},
-                              {"fp4-branches", FourBitUnpacking::fp4_branches},
-                              {"traffic", FourBitUnpacking::traffic}}};
-
-// Cycles of a lane that this takes for one weight; none where memory alone sets the pace.
-// branches: bitsandbytes before 0.48 (csrc/kernels.cu, dDequantizeNF4). 0.26 ms for 2,048 x 8,192
-// on a T4 are 63; 2.05 ms for the largest on sm80, as 8,704 x 34,816 of an A100, 66 (charts in
-// lweitkamp/lweitkamp.github.io @f4ee2ac6f9 posts/qlora_dequantize; that the second's are M x 4 M
-// as well is assumed).
-// lookup: bitsandbytes b1f80b8a took 1.36 to 2.07 times less on A100 and H100, 1.25 to 1.8 on T4,
-// and no less where memory holds it back, as on A10 and RTX 4090 (its pull request 1747); 36 is in
-// the middle.
-// fp4_branches: 8 leaves to branch to, not 16 (dDequantizeFP4Tree): half of what branching adds,
-// which is assumed.
-constexpr std::int64_t lane_cycles(FourBitUnpacking unpacking) {
-  constexpr std::int64_t lookup = 36, branches = 65;
-  switch (unpacking) {
-    case FourBitUnpacking::lookup:
-      return lookup;
-    case FourBitUnpacking::branches:
-      return branches;
-    case FourBitUnpacking::fp4_branches:
-      return (lookup + branches) / 2;
-    case FourBitUnpacking::traffic:
-      return 0;
-  }
-  return 0;
-}
-
 // What an adapter does with the input of the linear beside it.
 enum class AdapterInput : std::uint8_t {
   copied,  // cast to the adapter's format, and kept (LoRA)

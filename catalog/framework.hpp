@@ -14,6 +14,7 @@
 #include "catalog/dtype.hpp"
 #include "catalog/fitted.hpp"
 #include "catalog/framework_kinds.hpp"
+#include "catalog/lane_loop.hpp"
 #include "catalog/library_release.hpp"
 #include "catalog/provenance.hpp"
 #include "catalog/units.hpp"
@@ -321,7 +322,7 @@ struct Framework {
   bool widens_whole_experts = false;  // such experts become fp32, unless gradients are sharded
   bool dequantizes_experts_at_once = false;  // a layer's quantised experts are one tensor
   int dequantized_copies = 1;                // 16-bit copies of a quantised weight while it is used
-  FourBitUnpacking four_bit_unpacking = FourBitUnpacking::lookup;
+  LaneLoop four_bit_unpacking = LaneLoop::four_bit_lookup;  // `none`: as fast as memory
   // A linear and its adapter are one function of autograd that keeps their 16-bit input alone, and
   // an adapted MLP is one that keeps gate and up: backward makes the product of both again and
   // writes gradients over them (Unsloth). PEFT's own modules run where adapters have dropout, and

@@ -22,12 +22,10 @@ namespace {
 // table A2: Gemma 2 2B on 8,192 tokens, A100).
 constexpr double filtered_share = 0.6;
 
-Method method_named(JsonReader& r) {
-  const std::string text = r.text("method");
-  for (const auto& row : method_rows)
-    if (row.name == text) return row.method;
-  r.problem("method", "name of a method");
-  return Method::full;
+Method method_of(JsonReader& r) {
+  const auto method = method_named(r.text("method"));
+  if (!method) r.problem("method", "name of a method");
+  return method.value_or(Method::full);
 }
 
 constexpr double most_bytes = 1e13;
@@ -58,7 +56,7 @@ void read_names(JsonReader& r, Framework& f) {
   f.match_note = r.texts("match_note");
   f.with_zero = r.maybe_text("with_zero").value_or("");
   for (JsonReader& alone : r.objects("with_zero_alone")) {
-    f.with_zero_alone.push_back({method_named(alone), alone.integer("stage", 1, 3)});
+    f.with_zero_alone.push_back({method_of(alone), alone.integer("stage", 1, 3)});
     alone.finish();
   }
   f.in_fp32 = r.maybe_text("in_fp32").value_or("");
@@ -339,7 +337,7 @@ void read_finetuning(JsonReader& r, Framework& f) {
   f.dequantizes_experts_at_once = r.maybe_flag("dequantizes_experts_at_once").value_or(false);
   f.dequantized_copies = r.maybe_integer("dequantized_copies", 1, 4).value_or(1);
   f.four_bit_unpacking = r.maybe_choice("four_bit_unpacking", four_bit_unpacking_names)
-                             .value_or(FourBitUnpacking::lookup);
+                             .value_or(LaneLoop::four_bit_lookup);
   f.fuses_adapters = r.maybe_flag("fuses_adapters").value_or(false);
   f.adapts_head = r.maybe_flag("adapts_head").value_or(false);
   f.keeps_replaced_modules = r.maybe_flag("keeps_replaced_modules").value_or(false);
@@ -401,7 +399,7 @@ void read_defaults(JsonReader& r, Framework& f) {
   f.least_zero_stage = r.maybe_integer("least_zero_stage", 1, 3).value_or(1);
   f.schedules = r.texts("schedules");
   for (const std::string& text : r.texts("methods")) {
-    const auto method = shardwise::method_named(text);
+    const auto method = method_named(text);
     if (!method || (!f.methods.empty() && f.runs(*method)))
       r.problem("methods", "names of methods, each once");
     else

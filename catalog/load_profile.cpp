@@ -247,6 +247,17 @@ EagerAttentionTraffic eager_attention(JsonReader r) {
   return e;
 }
 
+LaneLoops lane_loops(JsonReader& r) {
+  LaneLoops l;
+  for (std::size_t i = 1; i < lane_loop_count; ++i) {
+    JsonReader loop = r.object(lane_loop_names[i - 1]);
+    l.loops[i] = {loop.number("cycles_per_step", 0, 1e6),
+                  loop.maybe_number("cycles_per_program", 0, 1e9).value_or(0)};
+    loop.finish();
+  }
+  return l;
+}
+
 HostCalibration host(JsonReader r) {
   HostCalibration h;
   const std::array<double, 3> us = by_style(r.object("per_kernel_us"), max_us);
@@ -312,6 +323,9 @@ Profile profile(JsonReader& r) {
   p.chips = chips(r.object("chips"));
   p.gemm_layout = gemm_layout(r.object("gemm_layout"));
   p.eager_attention = eager_attention(r.object("eager_attention"));
+  JsonReader lanes = r.object("lane_loops");
+  p.lane_loops = lane_loops(lanes);
+  p.lane_evidence = evidence(lanes);
   for (JsonReader& m : r.objects("measured_matmuls")) p.matmuls.push_back(measured_matmul(m));
   for (JsonReader& f : r.objects("families")) p.families.push_back(family(f, p.families));
   if (p.families.empty()) r.problem("families", "a row for unknown families");

@@ -99,40 +99,27 @@ NetworkReading read_network_reading(JsonReader& r) {
 
 // What stands in the place of a framework row's own member.
 void read_practices(JsonReader& r, PhraseReading& p) {
+  for (const auto& [key, member] : stated_flags)
+    if (const auto says = r.maybe_flag(key)) p.flags.emplace_back(member, *says);
   p.overlaps_reduction = r.maybe_flag("overlaps_reduction");
   p.overlaps_below_stage_3 = r.maybe_flag("overlaps_below_stage_3");
   p.clips = r.maybe_flag("clips");
   p.checks_gradients = r.maybe_flag("checks_gradients");
   p.checks_partition = r.maybe_flag("checks_partition");
   p.bucket_elements = r.maybe_integer("bucket_elements", 1, 2'000'000'000);
-  p.scales_rows = r.maybe_flag("scales_rows");
   p.weight_cast = r.maybe_choice("weight_cast", weight_cast_names);
   p.narrow_weights = r.maybe_choice("narrow_weights", narrow_weights_names);
-  p.fused_norms = r.maybe_flag("fused_norms");
-  p.quantized_sharding = r.maybe_flag("quantized_sharding");
   p.dispatches_once = r.maybe_flag("dispatches_once");
-  p.loops_experts = r.maybe_flag("loops_experts");
-  p.adapts_experts = r.maybe_flag("adapts_experts");
   p.checkpoints_in_units = r.maybe_flag("checkpoints_in_units");
   p.compiles_sharding = r.maybe_flag("compiles_sharding");
-  p.current_scaling = r.maybe_flag("current_scaling");
-  p.quantizes_apart = r.maybe_flag("quantizes_apart");
-  p.narrow_attention = r.maybe_flag("narrow_attention");
-  p.narrow_head = r.maybe_flag("narrow_head");
-  p.deterministic = r.maybe_flag("deterministic");
   p.cudnn = maybe_release(r, "cudnn");
   p.four_bit_unpacking = r.maybe_choice("four_bit_unpacking", four_bit_unpacking_names);
-  p.dispatches_by_map = r.maybe_flag("dispatches_by_map");
   p.writes_grouped_attention_out = r.maybe_flag("writes_grouped_attention_out");
-  p.attends_by_operators = r.maybe_flag("attends_by_operators");
-  p.upcasts_logits = r.maybe_flag("upcasts_logits");
-  p.casts_grouped_products = r.maybe_flag("casts_grouped_products");
   p.reduces_every_microbatch = r.maybe_flag("reduces_every_microbatch");
   p.expandable_segments = r.maybe_flag("expandable_segments");
   p.whole_tables = r.maybe_flag("whole_tables");
   p.steps_in_backward = r.maybe_flag("steps_in_backward");
   p.attention = r.maybe_choice("attention", attention_kernel_names);
-  p.overlap_keeps_nodes = r.maybe_flag("overlap_keeps_nodes");
   p.saved_for_backward = r.maybe_flag("saved_for_backward");
 }
 

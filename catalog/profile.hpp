@@ -19,6 +19,7 @@
 #include "catalog/fitted.hpp"
 #include "catalog/framework.hpp"
 #include "catalog/gpu.hpp"
+#include "catalog/lane_loop.hpp"
 #include "catalog/library_release.hpp"
 #include "catalog/link_calibration.hpp"
 #include "catalog/provenance.hpp"
@@ -255,6 +256,8 @@ struct Profile {
   std::vector<MeasuredMatmul> matmuls;
   GemmLayout gemm_layout;
   EagerAttentionTraffic eager_attention;
+  LaneLoops lane_loops;
+  Evidence lane_evidence;
   HostCalibration host;
   HostMemoryFacts host_memory;
   ChipCalibration chips;

@@ -5,15 +5,19 @@
 // a row adds that the text does not tell; answers repeat it.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "catalog/adapter.hpp"
 #include "catalog/cluster.hpp"
 #include "catalog/framework.hpp"
 #include "catalog/graph_scope.hpp"
+#include "catalog/lane_loop.hpp"
 #include "catalog/optimizer.hpp"
 #include "catalog/preference.hpp"
 #include "catalog/result.hpp"
@@ -108,28 +112,47 @@ struct MemoryKindReading {
   MemoryKind kind = MemoryKind::device;
 };
 
+// Flags of a framework's row that a phrase may state, by the key that states one.
+inline constexpr std::array<std::pair<std::string_view, bool Framework::*>, 15> stated_flags{{
+    {"dispatches_by_map", &Framework::dispatches_by_map},
+    {"loops_experts", &Framework::loops_experts},
+    {"adapts_experts", &Framework::adapts_experts},
+    {"casts_grouped_products", &Framework::casts_grouped_products},
+    {"overlap_keeps_nodes", &Framework::overlap_keeps_nodes},
+    {"attends_by_operators", &Framework::attends_by_operators},
+    {"narrow_attention", &Framework::narrow_attention},
+    {"narrow_head", &Framework::narrow_head},
+    {"upcasts_logits", &Framework::loss_upcasts},
+    {"fused_norms", &Framework::fused_norms},
+    {"deterministic", &Framework::deterministic},
+    {"current_scaling", &Framework::current_scaling},
+    {"quantizes_apart", &Framework::quantizes_apart},
+    {"scales_rows", &Framework::scales_rows},
+    {"quantized_sharding", &Framework::quantized_sharding},
+}};
+
 // A phrase of a record's prose that states what none of its keys does.
 struct PhraseReading {
   enum class Where { notes, framework_note, model, script } where = Where::notes;
   std::string text;
   std::string with_note;  // holds only where the framework note holds this as well
   std::string with_gpu;   // and only where the name of the GPU does
+  std::vector<std::pair<bool Framework::*, bool>> flags;  // of stated_flags, and what it says
   std::optional<int> vocab;
   std::optional<int> longest_sample;  // tokens; of data that are not packed into whole sequences
   std::optional<bool> dropout, offload_activations, blocking_launches, overlaps_reduction;
   std::optional<bool> overlaps_below_stage_3;  // the same of gradients that ZeRO-3 does not shard
-  std::optional<bool> dispatches_once, dispatches_by_map, current_scaling, quantizes_apart;
-  std::optional<bool> narrow_attention, narrow_head, deterministic;
+  std::optional<bool> dispatches_once;
   std::optional<LibraryRelease> cudnn;
-  std::optional<bool> loops_experts, adapts_experts, checkpoints_in_units, compiles_sharding, clips;
+  std::optional<bool> checkpoints_in_units, compiles_sharding, clips;
   std::optional<bool> checks_gradients, checks_partition;
-  std::optional<bool> writes_grouped_attention_out, attends_by_operators, upcasts_logits;
-  std::optional<bool> casts_grouped_products, reduces_every_microbatch, expandable_segments;
+  std::optional<bool> writes_grouped_attention_out;
+  std::optional<bool> reduces_every_microbatch, expandable_segments;
   std::optional<bool> whole_tables, steps_in_backward;
   std::optional<AttentionKernel> attention;
-  std::optional<FourBitUnpacking> four_bit_unpacking;
-  std::optional<bool> overlaps_experts, overlap_keeps_nodes, pads_experts, step_is_graph;
-  std::optional<bool> scales_rows, fused_norms, quantized_sharding, shares_orthogonalization;
+  std::optional<LaneLoop> four_bit_unpacking;
+  std::optional<bool> overlaps_experts, pads_experts, step_is_graph;
+  std::optional<bool> shares_orthogonalization;
   std::optional<WeightCast> weight_cast;
   std::optional<NarrowWeights> narrow_weights;
   std::optional<int> bucket_elements;        // that are reduced at once, as a configuration says

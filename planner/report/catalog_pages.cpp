@@ -115,6 +115,7 @@ std::string published_groups(const Profile& p, SourceList& sources) {
   add("all", "chips of one kind", p.chips.evidence);
   add("all", "layout of operands", p.gemm_layout.evidence);
   add("all", "attention with stored scores", p.eager_attention.evidence);
+  add("all", "loops that compute", p.lane_evidence);
   add("all", "host", p.host.evidence);
   return sentence("\n## ", p.name,
                   "\n\nHalf width: of the 80 % interval of the times that the group",

@@ -266,29 +266,16 @@ double expert_spread(const ReplayContext& c, Method method) {
 
 // What phrases say of kernels, casts and experts, in the place of what the row has.
 void state_kernels(const ReplayContext& c, Framework& f) {
+  for (auto phrase = c.phrases.rbegin(); phrase != c.phrases.rend(); ++phrase)
+    for (const auto& [flag, says] : (*phrase)->flags) f.*flag = says;  // the first one's stays
   take_stated(c, &PhraseReading::dispatches_once, f.dispatches_once);
-  take_stated(c, &PhraseReading::dispatches_by_map, f.dispatches_by_map);
-  take_stated(c, &PhraseReading::loops_experts, f.loops_experts);
-  take_stated(c, &PhraseReading::adapts_experts, f.adapts_experts);
-  take_stated(c, &PhraseReading::casts_grouped_products, f.casts_grouped_products);
-  take_stated(c, &PhraseReading::overlap_keeps_nodes, f.overlap_keeps_nodes);
   f.writes_grouped_attention_out =
       f.writes_grouped_attention_out &&
       stated(c, &PhraseReading::writes_grouped_attention_out).value_or(true);
-  take_stated(c, &PhraseReading::attends_by_operators, f.attends_by_operators);
-  take_stated(c, &PhraseReading::narrow_attention, f.narrow_attention);
-  take_stated(c, &PhraseReading::narrow_head, f.narrow_head);
-  take_stated(c, &PhraseReading::upcasts_logits, f.loss_upcasts);
-  take_stated(c, &PhraseReading::fused_norms, f.fused_norms);
-  take_stated(c, &PhraseReading::deterministic, f.deterministic);
   if (const auto release = stated(c, &PhraseReading::cudnn)) f.cudnn = release;
-  take_stated(c, &PhraseReading::current_scaling, f.current_scaling);
-  take_stated(c, &PhraseReading::quantizes_apart, f.quantizes_apart);
-  take_stated(c, &PhraseReading::scales_rows, f.scales_rows);
   take_stated(c, &PhraseReading::weight_cast, f.weight_cast);
   take_stated(c, &PhraseReading::narrow_weights, f.narrow_weights);
   take_stated(c, &PhraseReading::four_bit_unpacking, f.four_bit_unpacking);
-  take_stated(c, &PhraseReading::quantized_sharding, f.quantized_sharding);
   take_stated(c, &PhraseReading::saved_for_backward, f.sharded.saved_for_backward);
 }
 

@@ -41,7 +41,7 @@ class KernelModel {
     return memory_.time(moved, kernels, access, cold);
   }
   Seconds memory_bound(const MemoryWork& w, Bytes cold = Bytes(0)) const {
-    return memory_.time(w.moved, w.launches, w.access, cold, w.singly, w.lane_cycles);
+    return memory_.time(w.moved, w.launches, w.access, cold, w.singly, w.lanes);
   }
   double cached_share(double bytes_since) const { return memory_.cached_share(bytes_since); }
   // CPU time to issue one kernel. `own`: what the framework's takes an x86 server, if not the same.

@@ -9,7 +9,8 @@ constexpr auto streams = static_cast<std::size_t>(MemoryAccess::streaming);
 
 }  // namespace
 
-MemoryBoundModel::MemoryBoundModel(const Gpu& gpu, const Profile& profile) {
+MemoryBoundModel::MemoryBoundModel(const Gpu& gpu, const Profile& profile)
+    : loops_(profile.lane_loops) {
   const MemoryCalibration& c = profile.row(gpu.family).memory;
   start_ = c.start;
   for (std::size_t i = 0; i < memory_access_count; ++i)
@@ -41,10 +42,10 @@ double MemoryBoundModel::cached_share(double bytes_since) const {
 }
 
 Seconds MemoryBoundModel::time(Bytes moved, int kernels, MemoryAccess access, Bytes cold,
-                               std::int64_t singly, std::int64_t lane_cycles) const {
+                               std::int64_t singly, const LaneSteps& lanes) const {
   const Seconds moves = moving(moved, kernels, static_cast<std::size_t>(access), cold);
   const Seconds indexes(element_s_ * static_cast<double>(singly));
-  const Seconds computes(cycle_s_ * static_cast<double>(lane_cycles));
+  const Seconds computes(cycle_s_ * loops_.cycles(lanes));
   return double(kernels) * start_ + std::max({moves, indexes, computes});
 }
 

@@ -22,10 +22,10 @@ class MemoryBoundModel {
   MemoryBoundModel(const Gpu& gpu, const Profile& profile);
 
   // `moved`: read plus written by all kernels together. `cold`: of these, read from tensors that
-  // were made long before, as what autograd saved. `singly` and `lane_cycles`: see MemoryWork.
+  // were made long before, as what autograd saved. `singly` and `lanes`: see MemoryWork.
   // REQUIRES none below 0.
   Seconds time(Bytes moved, int kernels = 1, MemoryAccess access = MemoryAccess::streaming,
-               Bytes cold = Bytes(0), std::int64_t singly = 0, std::int64_t lane_cycles = 0) const;
+               Bytes cold = Bytes(0), std::int64_t singly = 0, const LaneSteps& lanes = {}) const;
   // Of bytes that were written, the share that is in the cache after so many others.
   double cached_share(double bytes_since) const;
   BytesPerSecond bandwidth(MemoryAccess access) const {
@@ -42,6 +42,7 @@ class MemoryBoundModel {
   Seconds start_;
   double element_s_ = 0;  // [s] of one that is taken alone, all multiprocessors at work
   double cycle_s_ = 0;    // [s] of one lane's cycle, all lanes at work
+  LaneLoops loops_;
 };
 
 }  // namespace shardwise

@@ -7,12 +7,6 @@
 namespace shardwise {
 namespace {
 
-std::int64_t unpacking_cycles(const Workload& w) {
-  const Quantization base = w.adapter.base;
-  const bool four_bits = base == Quantization::nf4 || base == Quantization::nf4_double;
-  return four_bits ? lane_cycles(w.framework.four_bit_unpacking) : 0;
-}
-
 // Bytes for a constant that is quantised itself: a kernel reads its code and a share of the 4 for
 // every 256 of them, and writes 4; another adds their mean in place.
 constexpr double nested_traffic = 1 + 4.0 / 256 + 4 + 4 + 4;
@@ -31,7 +25,7 @@ std::vector<MemoryWork> unpacking_kernels(const Workload& w, std::int64_t elemen
   std::vector<MemoryWork> kernels;
   if (nested) kernels.push_back(traffic(nested_traffic / weights_per_constant * n, 2 * times));
   kernels.push_back(traffic((stored + width) * n, (four_bits ? 1 : 2) * times));
-  kernels.back().lane_cycles = unpacking_cycles(w) * elements;
+  if (four_bits) kernels.back().lanes = {w.framework.four_bit_unpacking, elements};
   return kernels;
 }
 

@@ -35,7 +35,8 @@
 // NVFP4 by torchao: as by Transformer Engine a kernel looks for the largest values and one writes
 // rows and columns, of input and weight forward, of the output gradient backward; forward's columns
 // are kept (pytorch/ao @36027d82d torchao/prototype/moe_training/nvfp4_training/nvfp4_linear.py,
-// nvfp4_mm_triton). They are Triton kernels that take three times as long as what they move.
+// nvfp4_mm_triton). They are Triton kernels that take three times as long as what they move: loops
+// of the profile, one for each kernel, and others where tensors of all experts are cast at once.
 #include <algorithm>
 
 #include "simulator/graphs/graph_builder.hpp"
@@ -55,22 +56,9 @@ constexpr double weight_column_cast = 7;
 constexpr double rescaling = 4;
 constexpr double four_bit_bytes = 0.5 + 1.0 / 16;  // and the scale of sixteen
 
-// Cycles of a lane for an element of torchao's NVFP4 kernels: what 2,048 rows of 14,336 more take
-// on a GB200, 15.5 us to search, 53.2 to write rounded to nearest and 75.5 stochastically; 176
-// million more of a weight 700 (pytorch/ao @36027d82d benchmarks/prototype/nvfp4_training/
-// README.md, device time, or medians for stochastic rounding), at 40e12 cycles a second, half of
-// its fp32 rate.
-constexpr double search_cycles = 21, nearest_cycles = 73, stochastic_cycles = 103;
-constexpr double weight_cycles = 159;
-// The same for the tensors of all experts at once: 128 of 2,048 x 7,168, 1.879e9 elements, take
-// 2,066 us to search, 2,611 and 5,463 to write rounded to nearest and stochastically, and 2,734 as
-// weights (there, "Grouped (MoE) kernels", 671B: means of its two projections' median times).
-constexpr double experts_search_cycles = 44, experts_nearest_cycles = 56;
-constexpr double experts_stochastic_cycles = 116, experts_weight_cycles = 58;
-
-MemoryWork computed_cast(double bytes, double cycles, double elements, int launches) {
+MemoryWork computed_cast(double bytes, LaneLoop loop, double elements, int launches) {
   MemoryWork work = traffic(bytes * elements, launches);
-  work.lane_cycles = ceil_count(cycles * elements);
+  work.lanes = {loop, ceil_count(elements)};
   return work;
 }
 
@@ -90,15 +78,19 @@ bool casts_by_torchao(const Workload& w) {
 }
 
 void cast_four_bits(std::vector<Kernel>& pass, FourBitOperand what, bool of_experts, double n) {
+  using enum LaneLoop;
   const bool weight = what == FourBitOperand::weight, gradient = what == FourBitOperand::gradient;
-  const double search = weight ? 0 : of_experts ? experts_search_cycles : search_cycles;
-  const double stochastic = of_experts ? experts_stochastic_cycles : stochastic_cycles;
-  const double nearest = of_experts ? experts_nearest_cycles : nearest_cycles;
-  const double weights = of_experts ? experts_weight_cycles : weight_cycles;
-  const double write = weight ? weights : gradient ? stochastic : nearest;
+  const LaneLoop search = weight ? none : of_experts ? nvfp4_experts_search : nvfp4_search;
+  const LaneLoop stochastic = of_experts ? nvfp4_experts_stochastic : nvfp4_stochastic;
+  const LaneLoop nearest = of_experts ? nvfp4_experts_nearest : nvfp4_nearest;
+  const LaneLoop weights = of_experts ? nvfp4_experts_weight : nvfp4_weight;
   pass.emplace_back(computed_cast(largest_value, search, n, 1));
   // Stochastic rounding draws where the random numbers of rows and columns begin.
-  pass.emplace_back(computed_cast(2 + 2 * four_bit_bytes, write, n, gradient ? 3 : 1));
+  pass.emplace_back(computed_cast(2 + 2 * four_bit_bytes,
+                                  weight     ? weights
+                                  : gradient ? stochastic
+                                             : nearest,
+                                  n, gradient ? 3 : 1));
 }
 
 bool GraphBuilder::scales_rows() const {

@@ -18,6 +18,7 @@
 #include "catalog/collective.hpp"
 #include "catalog/dtype.hpp"
 #include "catalog/framework.hpp"
+#include "catalog/lane_loop.hpp"
 #include "catalog/profile.hpp"
 #include "catalog/units.hpp"
 #include "simulator/graphs/memory_category.hpp"
@@ -82,7 +83,7 @@ struct MemoryWork {
   // operand is broadcast or strided, or has another type (PyTorch
   // aten/src/ATen/native/cuda/CUDALoops.cuh, gpu_kernel_impl: not contiguous, or cast).
   std::int64_t singly = 0;
-  std::int64_t lane_cycles = 0;  // of one lane of a multiprocessor each, in which they compute
+  LaneSteps lanes{};  // what they compute meanwhile
 };
 
 // The parallel axis along which a layer communicates.

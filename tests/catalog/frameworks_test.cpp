@@ -178,7 +178,7 @@ TEST_CASE("LitGPT's name is that of today, a record of 2024 has the kernels of t
   CHECK_FALSE(row_of("litgpt").quantized_linear_keeps_input);
   CHECK(meant("litgpt", "LitGPT of April to September 2024, bitsandbytes 0.42") == "litgpt-2024");
   CHECK(row_of("litgpt-2024").quantized_linear_keeps_input);
-  CHECK(row_of("litgpt-2024").four_bit_unpacking == FourBitUnpacking::branches);
+  CHECK(row_of("litgpt-2024").four_bit_unpacking == LaneLoop::four_bit_branches);
   CHECK(meant("litgpt", "LitGPT commit 8641822 (Oct 2023)") == "litgpt-2023");
 }
 

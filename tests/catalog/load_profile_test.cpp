@@ -66,6 +66,16 @@ TEST_CASE("the published profile loads, with a row for every catalogued family")
   CHECK(profile->row("no such family").family == profile->families.front().family);
   CHECK_FALSE(profile->links.name.empty());
   CHECK(profile->host.step_operators > 0);
+  // A step of every loop takes cycles, and nothing takes none.
+  for (std::size_t i = 1; i < lane_loop_count; ++i) {
+    INFO(lane_loop_names[i - 1]);
+    CHECK(profile->lane_loops.cycles({static_cast<LaneLoop>(i), 2}) ==
+          2 * profile->lane_loops.loops[i].per_step);
+    CHECK(profile->lane_loops.loops[i].per_step > 0);
+  }
+  CHECK(profile->lane_loops.cycles({LaneLoop::none, 2}) == 0);
+  // Three rows of four chunks: 3 x 30,000 and 12 x 99.
+  CHECK(profile->lane_loops.cycles({LaneLoop::chunk_sum, 12, 3}) == 91'188);
 }
 
 TEST_CASE("what no family can do is a problem with its place") {
@@ -75,6 +85,7 @@ TEST_CASE("what no family can do is a problem with its place") {
                  "/families/0/default_attention"));
   CHECK(mentions(altered("\"step_operators\": 40", "\"step_operators\": -40"),
                  "/host/step_operators"));
+  CHECK(mentions(altered("\"row_sort\": {", "\"row_short\": {"), "lane_loops"));
   CHECK(mentions(altered("\"ramp_bytes\": 300", "\"ramp_bites\": 300"), "/families/0/gemm"));
   CHECK(mentions(altered("\"head_dim\": 64", "\"head_dim\": 128"), "/families/0/attention/0/rows"));
   CHECK(mentions(altered("\"trust\": \"published\"", "\"trust\": \"rumoured\""), "/trust"));

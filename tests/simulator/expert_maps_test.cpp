@@ -9,6 +9,7 @@
 #include "simulator/model_partition.hpp"
 #include "simulator/pipeline_schedule.hpp"
 #include "tests/catch.hpp"
+#include "tests/simulator/kernel_points.hpp"
 #include "tests/simulator/sample_workload.hpp"
 
 namespace shardwise {
@@ -38,13 +39,6 @@ Operator operator_of(const Workload& w, std::string_view name, int expert_ranks 
   return *found;
 }
 
-std::int64_t lane_cycles_in(const std::vector<Kernel>& kernels) {
-  std::int64_t sum = 0;
-  for (const Kernel& k : kernels)
-    if (const auto* m = std::get_if<MemoryWork>(&k)) sum += m->lane_cycles;
-  return sum;
-}
-
 std::int64_t traffic_bytes(const std::vector<Kernel>& kernels) {
   std::int64_t sum = 0;
   for (const Kernel& k : kernels)
@@ -60,21 +54,20 @@ std::int64_t traffic_bytes(const std::vector<Kernel>& kernels) {
 TEST_CASE("where rows of experts go is found by kernels that compute", "[experts]") {
   Workload w = mapped_model();
   const std::int64_t tokens = 4096LL * 247'296, chunks = 32'768LL * 36'336;
-  CHECK(lane_cycles_in(operator_of(w, "dispatch").forward) == tokens + chunks);
-  CHECK(lane_cycles_in(operator_of(w, "combine").forward) == chunks);
-  CHECK(lane_cycles_in(operator_of(w, "dispatch").backward) == 0);
+  CHECK(lane_cycles(operator_of(w, "dispatch").forward) == tokens + chunks);
+  CHECK(lane_cycles(operator_of(w, "combine").forward) == chunks);
+  CHECK(lane_cycles(operator_of(w, "dispatch").backward) == 0);
   // One expert on each of 64 ranks has nothing to sort.
-  CHECK(lane_cycles_in(operator_of(w, "dispatch", 64).forward) == tokens);
-  CHECK(lane_cycles_in(operator_of(w, "combine", 64).forward) == 0);
+  CHECK(lane_cycles(operator_of(w, "dispatch", 64).forward) == tokens);
+  CHECK(lane_cycles(operator_of(w, "combine", 64).forward) == 0);
   // 512 experts: 512 x 45 x 92 = 2,119,680 and 30,000 + 512 x 99 = 80,688.
   w.model.moe->experts = 512;
-  CHECK(lane_cycles_in(operator_of(w, "dispatch").forward) ==
-        4096LL * 2'119'680 + 32'768LL * 80'688);
+  CHECK(lane_cycles(operator_of(w, "dispatch").forward) == 4096LL * 2'119'680 + 32'768LL * 80'688);
   w.pads_experts = true;
-  CHECK(lane_cycles_in(operator_of(w, "dispatch").forward) == 0);
+  CHECK(lane_cycles(operator_of(w, "dispatch").forward) == 0);
   w.pads_experts = false;
   w.framework.dispatches_once = true;
-  CHECK(lane_cycles_in(operator_of(w, "dispatch").forward) == 0);
+  CHECK(lane_cycles(operator_of(w, "dispatch").forward) == 0);
 }
 
 // A rank that has all 64 experts sorts as well: one more copy, which is read and written.

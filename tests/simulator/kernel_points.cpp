@@ -150,6 +150,14 @@ const Gpu& catalogued_gpu(const std::string& id) {
   throw std::runtime_error("no GPU " + id + " in the catalog");
 }
 
+double lane_cycles(const std::vector<Kernel>& kernels) {
+  double sum = 0;
+  for (const Kernel& k : kernels)
+    if (const auto* m = std::get_if<MemoryWork>(&k))
+      sum += published_profile().lane_loops.cycles(m->lanes);
+  return sum;
+}
+
 const KernelPoints& kernel_points() {
   static const KernelPoints points = read_points();
   return points;

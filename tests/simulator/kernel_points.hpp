@@ -29,6 +29,9 @@ struct KernelPoints {
 const Profile& published_profile();
 const Gpu& catalogued_gpu(const std::string& id);
 
+// Cycles of a lane that these compute, by the default profile.
+double lane_cycles(const std::vector<Kernel>& kernels);
+
 // Every set, predicted with the default profile.
 const KernelPoints& kernel_points();
 

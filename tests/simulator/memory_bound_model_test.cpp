@@ -87,10 +87,13 @@ TEST_CASE("elements taken one by one take their multiprocessors' cycles, where b
 TEST_CASE("what computes for longer than it moves takes the cycles of its lanes") {
   Profile profile = bare_profile();
   profile.families[0].memory.start = Seconds(2e-6);
+  // 2,000 programs of 25,000 cycles and 50 million steps of 4.
+  profile.lane_loops.loops[static_cast<std::size_t>(LaneLoop::row_sort)] = {4, 25'000};
   Gpu gpu = bare_gpu();
   const auto time = [&](Bytes moved) {
     return MemoryBoundModel(gpu, profile)
-        .time(moved, 1, MemoryAccess::streaming, Bytes(0), 0, 250'000'000)
+        .time(moved, 1, MemoryAccess::streaming, Bytes(0), 0,
+              {LaneLoop::row_sort, 50'000'000, 2'000})
         .value;
   };
   // 50 TFLOP/s of fp32 are 25e12 cycles of a lane a second: 250 million take 10 us, beside which

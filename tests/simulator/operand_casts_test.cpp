@@ -4,6 +4,7 @@
 #include "simulator/graphs/layer_graph.hpp"
 #include "simulator/parameter_state.hpp"
 #include "tests/catch.hpp"
+#include "tests/simulator/kernel_points.hpp"
 #include "tests/simulator/sample_workload.hpp"
 
 using namespace shardwise;
@@ -19,13 +20,6 @@ double moved(const std::vector<Kernel>& kernels) {
   for (const Kernel& k : kernels)
     if (const auto* m = std::get_if<MemoryWork>(&k)) bytes += static_cast<double>(m->moved.value);
   return bytes;
-}
-
-double cycles(const std::vector<Kernel>& kernels) {
-  double lanes = 0;
-  for (const Kernel& k : kernels)
-    if (const auto* m = std::get_if<MemoryWork>(&k)) lanes += static_cast<double>(m->lane_cycles);
-  return lanes;
 }
 
 // What the linears of a block move besides their products, less what they do in 16 bits.
@@ -124,8 +118,8 @@ TEST_CASE("four bits by torchao: kernels that compute longer than they move", "[
   CHECK(m.weight == 0);
   double forward = 0, backward = 0;
   for (const Operator& op : block_graph(w, plan_of(1), {}).operators) {
-    forward += cycles(op.forward);
-    backward += cycles(op.backward);
+    forward += lane_cycles(op.forward);
+    backward += lane_cycles(op.backward);
   }
   CHECK(forward == (21 + 73) * inputs + 159 * weights);
   CHECK(backward == (21 + 103) * cast_outputs);

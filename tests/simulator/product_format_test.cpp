@@ -3,6 +3,7 @@
 #include "simulator/graphs/layer_graph.hpp"
 #include "simulator/parameter_state.hpp"
 #include "tests/catch.hpp"
+#include "tests/simulator/kernel_points.hpp"
 #include "tests/simulator/sample_workload.hpp"
 
 using namespace shardwise;
@@ -81,22 +82,20 @@ TEST_CASE("8-bit products read 8-bit weights as stored", "[product_format]") {
 TEST_CASE("unpacking 4 bits computes", "[product_format]") {
   Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
   w.method = Method::qlora;
-  const auto cycles = [&](Quantization base, FourBitUnpacking how) {
+  const auto cycles = [&](Quantization base, LaneLoop how) {
     w.adapter.base = base;
     w.framework.four_bit_unpacking = how;
-    std::int64_t sum = 0;
+    double sum = 0;
     for (const Operator& op : block_graph(w, plan_of(1), {}).operators)
-      for (const auto* pass : {&op.forward, &op.backward})
-        for (const Kernel& k : *pass)
-          if (const auto* memory = std::get_if<MemoryWork>(&k)) sum += memory->lane_cycles;
+      for (const auto* pass : {&op.forward, &op.backward}) sum += lane_cycles(*pass);
     return sum;
   };
   const std::int64_t weights = 512 * (2 * 512 + 2 * 256 + 3 * 1408);
-  CHECK(cycles(Quantization::nf4, FourBitUnpacking::lookup) == 2 * 36 * weights);
-  CHECK(cycles(Quantization::nf4_double, FourBitUnpacking::branches) == 2 * 65 * weights);
-  CHECK(cycles(Quantization::nf4, FourBitUnpacking::fp4_branches) == 2 * 50 * weights);
-  CHECK(cycles(Quantization::nf4, FourBitUnpacking::traffic) == 0);
-  CHECK(cycles(Quantization::int8, FourBitUnpacking::branches) == 0);
+  CHECK(cycles(Quantization::nf4, LaneLoop::four_bit_lookup) == 2 * 36 * weights);
+  CHECK(cycles(Quantization::nf4_double, LaneLoop::four_bit_branches) == 2 * 65 * weights);
+  CHECK(cycles(Quantization::nf4, LaneLoop::four_bit_fp4_branches) == 2 * 50 * weights);
+  CHECK(cycles(Quantization::nf4, LaneLoop::none) == 0);
+  CHECK(cycles(Quantization::int8, LaneLoop::four_bit_branches) == 0);
 }
 
 // Seven linears in both passes. A kernel each reads half a byte of a weight and 4 for every 64, and
@@ -105,7 +104,7 @@ TEST_CASE("unpacking 4 bits computes", "[product_format]") {
 TEST_CASE("constants of 4 bits that are quantised take two kernels more", "[product_format]") {
   Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
   w.method = Method::qlora;
-  w.framework.four_bit_unpacking = FourBitUnpacking::lookup;
+  w.framework.four_bit_unpacking = LaneLoop::four_bit_lookup;
   struct Sum {
     std::int64_t bytes = 0, unpacked = 0;
     int launches = 0, unpacking = 0;
@@ -119,7 +118,7 @@ TEST_CASE("constants of 4 bits that are quantised take two kernels more", "[prod
           if (const auto* memory = std::get_if<MemoryWork>(&k)) {
             sum.bytes += memory->moved.value;
             sum.launches += memory->launches;
-            if (memory->lane_cycles == 0) continue;
+            if (memory->lanes.steps == 0) continue;
             sum.unpacked += memory->moved.value;
             sum.unpacking += memory->launches;
           }
