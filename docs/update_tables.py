@@ -96,6 +96,8 @@ def update_blind(page):
     def now(match):
         cells = match[0].split('|')
         sources = re.findall(r'`(\w+)`', cells[2])
+        if not set(sources) <= set(printed):
+            return match[0]  # a set that this print of `validate` does not have yet
         for cell, side in ((5, 0), (7, 1)):
             known = [printed[s][side] for s in sources if printed[s][side]]
             cells[cell] = f" {', '.join(f'{figures[2]:.1f}' for figures in known)} "
