@@ -265,6 +265,7 @@ FitAnswers fit_answers(const ResolvedRequest& request, FitTold told) {
       warnings[i] = warnings_of(request, request.methods[i], firsts[i]);
   });
   FitAnswers all;
+  all.answers.reserve(n * request.clusters.size());
   for (std::size_t i = 0; i < n; ++i)
     append(all, request.methods[i], std::move(choices[i]), advice[i], firsts[i].verdict);
   side_by_side(n, [&](std::size_t i) {
