@@ -9,6 +9,7 @@
 #include "catalog/names.hpp"
 #include "catalog/placement.hpp"
 #include "catalog/spoken_cluster.hpp"
+#include "catalog/text_match.hpp"
 
 namespace shardwise {
 namespace {
@@ -63,6 +64,9 @@ constexpr Maker ascend{
 constexpr Maker jetson{"NVIDIA's Jetson boards", shared_memory};
 constexpr Maker ryzen{"AMD's Ryzen AI chips", shared_memory};
 constexpr Maker mi300a{"AMD's MI300A", shared_memory};
+constexpr Maker mig{"MIG slices",
+                    "a card of a slice's memory, 40GB for 3g.40gb, tells what fits in it, and "
+                    "nothing here how fast it is"};
 constexpr Maker cpu{"CPUs", "what is forecast is training on GPUs"};
 
 // By the words of a name.
@@ -102,12 +106,21 @@ constexpr OutOfScope out_of_scope[] = {{"apple", &apple},
                                        {"ryzen", &ryzen},
                                        {"8060s", &ryzen},
                                        {"mi300a", &mi300a},
+                                       {"mig", &mig},
                                        {"cpu", &cpu},
                                        {"xeon", &cpu}};
+
+// "3g.40gb": slices of compute, and of memory.
+bool is_mig_profile(std::string_view word) {
+  const std::size_t at = word.find("g.");
+  return at != std::string_view::npos && at > 0 && at + 2 < word.size() && is_digit(word[at - 1]) &&
+         is_digit(word[at + 2]);
+}
 
 // Whose hardware a word of a name is; nullptr where it may be a GPU's.
 const Maker* maker_out_of_scope(const std::string& name) {
   const std::string dashed = normalised(name);
+  if (is_mig_profile(dashed)) return &mig;
   for (const OutOfScope& one : out_of_scope) {
     const std::size_t at = dashed.find(one.word);
     if (at == std::string::npos || (at > 0 && dashed[at - 1] != '-')) continue;
@@ -131,6 +144,23 @@ std::string_view lent_by(const std::string& name) {
   return {};
 }
 
+// Nodes of the GPU in "3090s with nvlink" whose cards are bridged, as words; "" where none is.
+std::string bridged(const Catalog& catalog, const std::string& name) {
+  const std::string dashed = normalised(name);
+  std::string out;
+  if (dashed.find("nvlink") == std::string::npos) return out;
+  for (const Node& node : catalog.nodes) {
+    if (node.id.find("nvlink") == std::string::npos) continue;
+    const auto gpu = find_gpu(catalog, node.gpu);
+    const bool meant = gpu && std::any_of((*gpu)->aliases.begin(), (*gpu)->aliases.end(),
+                                          [&](const std::string& alias) {
+                                            return dashed.starts_with(normalised(alias));
+                                          });
+    if (meant) out += (out.empty() ? "" : " or ") + node.id;
+  }
+  return out;
+}
+
 Problem unknown_name(const Catalog& catalog, std::string_view text, const std::string& name) {
   if (const Maker* maker = maker_out_of_scope(name))
     return bad_cluster(text, std::string(maker->hardware) +
@@ -140,6 +170,8 @@ Problem unknown_name(const Catalog& catalog, std::string_view text, const std::s
   if (const std::string_view size = size_of_unknown_unit(text); !size.empty())
     return bad_cluster(
         text, "no unit of memory is recognised in \"" + printable(size) + "\"; expected GB or GiB");
+  if (const std::string nodes = bridged(catalog, name); !nodes.empty())
+    return bad_cluster(text, "NVLink between cards is of a node: did you mean " + nodes + '?');
   // What is left of "7900xt" behind its x is no name.
   const std::string whole = name.size() == 1 ? std::string(text) : name;
   const std::string hint = meant_by(catalog, whole);

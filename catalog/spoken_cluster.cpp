@@ -131,13 +131,15 @@ std::string_view in_singular(std::string_view name, const Names& whole_names) {
   return is_whole(without, whole_names) ? without : name;
 }
 
-// "8 H100": a count with nothing between it and a name that is known.
+// "8 H100": a count with nothing between it and a name that is known. "4090 24GB" is a card and its
+// memory.
 std::optional<Counted> take_count_before_name(std::string_view& text, const Names& whole_names) {
   const std::size_t end = text.find(' ');
   if (end == std::string_view::npos || end == 0) return std::nullopt;
   const std::string_view digits = text.substr(0, end), rest = trimmed(text.substr(end));
   if (!std::all_of(digits.begin(), digits.end(), is_digit)) return std::nullopt;
-  if (!is_whole(in_singular(rest, whole_names), whole_names) && !spoken_memory_gib(rest))
+  const bool size = spoken_memory_gib(rest).has_value();
+  if (size ? is_whole(digits, whole_names) : !is_whole(in_singular(rest, whole_names), whole_names))
     return std::nullopt;
   text = rest;
   return Counted{digits, Unit::gpus};
@@ -213,6 +215,7 @@ Result<std::vector<SpokenPart>> read_spoken_cluster(std::string_view text,
   if (all.size() > 1000) return bad_cluster(all, "longer than 1000 characters");
   std::vector<SpokenPart> parts;
   std::string_view rest = all;
+  take_word(rest, "mixed");
   constexpr std::string_view also = " and ";
   for (;;) {
     const std::size_t plus = std::min(rest.find_first_of("+,"), rest.find(also));

@@ -52,6 +52,22 @@ TEST_CASE("a bare size stands for every catalogued card of that size, in a stabl
                                         "a10", "a10g", "a30", "l4"});
 }
 
+TEST_CASE("a card's name before its memory is no count") {
+  // Not 3,080 cards of 20 GB: there is no RTX 3080 of 20 GB, one of 10 is the nearest.
+  CHECK(holds(refusal("3080 20gb").what, "did you mean 3080-10gb"));
+  const Cluster card = one("1x4090 24gb");
+  CHECK(card.gpus() == 1);
+  CHECK(card.groups[0].gpu.id == "rtx-4090");
+  // A number that is no card's name stays a count.
+  CHECK(parse_gpus(loaded_catalog(), "8 24GB")->front().gpus() == 8);
+}
+
+TEST_CASE("a box of unlike cards may be called mixed") {
+  const Cluster box = one("mixed 2x3090+1x4090");
+  CHECK(box.gpus() == 3);
+  CHECK(box.mixed_in_one_node);
+}
+
 TEST_CASE("other jobs take their part of every port between nodes") {
   ClusterOptions half;
   half.network_share = 0.5;
@@ -137,6 +153,9 @@ TEST_CASE("hardware that is out of scope is refused with the reason") {
         std::pair{"MI300A", "AMD's MI300A are not in the catalog: the CPU"},
         std::pair{"Arc B580", "Intel's Arc cards are not in the catalog: PyTorch trains"},
         std::pair{"cpu", "CPUs are not in the catalog"},
+        std::pair{"H100 MIG 3g.40gb", "MIG slices are not in the catalog: a card of a slice's"},
+        std::pair{"1g.10gb", "MIG slices are not in the catalog"},
+        std::pair{"two 3090s with nvlink", "did you mean rtx-3090-nvlink-2x or rtx-3090-nvlink-4x"},
         std::pair{"M3 Ultra", "Apple's chips are not in the catalog: PyTorch trains"},
         std::pair{"TPU v5e", "Google's TPUs are not in the catalog: XLA"},
         std::pair{"Ascend 910B", "Huawei's Ascend chips are not in the catalog: PyTorch"},
