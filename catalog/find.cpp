@@ -102,6 +102,31 @@ const Gpu* gpu_named(const std::vector<Gpu>& gpus, std::string_view name) {
   return gpu && gib(gpu->memory) == sized->gib ? gpu : nullptr;
 }
 
+// "13.5b" in billions; nothing for other names.
+std::optional<double> spoken_size(std::string_view name) {
+  if (name.size() < 2 || (name.back() | 0x20) != 'b') return std::nullopt;
+  double billions = 0;
+  const char* end = name.data() + name.size() - 1;
+  const auto parsed = std::from_chars(name.data(), end, billions);
+  if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
+  return billions;
+}
+
+// The sizes below and above that stand for a model: "did you mean 13b or 14b?"; "" for other names.
+std::string nearest_sizes(std::string_view name, const std::vector<std::string_view>& names) {
+  const auto wanted = spoken_size(name);
+  if (!wanted) return {};
+  std::string_view below, above;
+  for (const std::string_view one : names) {
+    const auto size = spoken_size(one);
+    if (!size) continue;
+    if (*size < *wanted && (below.empty() || *size > *spoken_size(below))) below = one;
+    if (*size > *wanted && (above.empty() || *size < *spoken_size(above))) above = one;
+  }
+  const char* between = below.empty() || above.empty() ? "" : " or ";
+  return "did you mean " + std::string(below) + between + std::string(above) + "?";
+}
+
 // What may follow a framework's name, as normalised: nothing, "-0.8", "-v2.1", "==0.9.6", "-(1.2)".
 bool follows_a_name(std::string_view rest) {
   constexpr std::string_view signs = "-.=()v";
@@ -148,6 +173,10 @@ Result<const Transformer*> find_model(const Catalog& catalog, std::string_view n
   std::vector<std::string_view> names = all_names(catalog.models);
   for (const auto& [alias, id] : catalog.model_aliases) names.push_back(alias);
   Problem problem = unknown("model", "models", name, names);
+  if (const std::string sizes = nearest_sizes(name, names); !sizes.empty()) {
+    problem.what = "unknown model \"" + printable(name) + "\"; " + sizes;
+    return problem;
+  }
   const auto slash = name.rfind('/');  // "owner/name"
   if (const std::string hint =
           slash == std::string_view::npos ? "" : did_you_mean(name.substr(slash + 1), names);

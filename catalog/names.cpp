@@ -70,7 +70,9 @@ std::vector<std::string> suggest(std::string_view name,
   std::vector<Near> near;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const std::string candidate = normalised(candidates[i]);
-    const bool holds = wanted.size() >= 3 && candidate.find(wanted) != std::string::npos;
+    const bool holds = wanted.size() >= 3
+                           ? candidate.find(wanted) != std::string::npos
+                           : wanted.size() == 2 && candidate.starts_with(wanted + '-');
     const std::size_t distance = edit_distance(wanted, candidate);
     const std::size_t allowed = std::max<std::size_t>(1, wanted.size() / 3);
     if (holds)

@@ -36,7 +36,7 @@ std::string squeezed(std::string_view name);
 bool same_name(std::string_view a, std::string_view b);
 
 // At most three candidates that resemble `name`, nearest first (edit distance, ties in the order
-// given); a candidate that holds the name counts as near.
+// given); a candidate that holds the name counts as near, or whose first word it is.
 std::vector<std::string> suggest(std::string_view name,
                                  const std::vector<std::string_view>& candidates);
 

@@ -51,6 +51,17 @@ std::vector<ModelRow> rows_of(const std::vector<ResolvedRequest>& requests) {
   return rows;
 }
 
+// Names and the families that they begin with: "qwem" is near to "qwen" and to no whole name.
+std::string near_names(const Catalog& catalog, std::string_view wanted) {
+  std::vector<std::string_view> names;
+  for (const Transformer& model : catalog.models) {
+    const std::string_view id = model.id;
+    names.push_back(id.substr(0, id.find_first_of("-0123456789")));
+    names.push_back(id);
+  }
+  return did_you_mean(wanted, names);
+}
+
 }  // namespace
 
 Verdict ModelRow::best() const {
@@ -71,10 +82,12 @@ Result<ModelsAnswer> models_answer(const Request& request, const Facts& facts) {
     if (!r) return r.error();
     requests.push_back(*std::move(r));
   }
-  if (requests.empty())
-    return Problem{
-        ProblemKind::request, "MODEL",
-        sentence("no catalogued model has \"", printable(*request.model), "\" in its name")};
+  if (requests.empty()) {
+    const std::string hint = near_names(facts.catalog, *request.model);
+    return Problem{ProblemKind::request, "MODEL",
+                   sentence("no catalogued model has \"", printable(*request.model),
+                            "\" in its name", hint.empty() ? "" : "; ", hint)};
+  }
   ModelsAnswer answer{requests.front().methods, rows_of(requests),
                       requests.front().clusters.front().spoken, requests.front()};
   std::sort(answer.rows.begin(), answer.rows.end(), row_before);

@@ -56,8 +56,23 @@ void read_model(ResolvedRequest& r, const std::string& path, Problems& problems)
   note_what_is_read(r);
 }
 
+bool is_gguf(const std::string& name) { return squeezed(name).find("gguf") != std::string::npos; }
+
+// The model's name in that of a GGUF file: "llama-3-8b" of "llama-3-8b.Q4_K_M.gguf".
+std::string without_gguf(std::string name) {
+  if (!squeezed(name).ends_with(".gguf")) return name;
+  name.erase(name.rfind('.'));
+  const std::size_t at = name.find_last_of(".-");
+  if (at == std::string::npos) return name;
+  const std::string format = squeezed(name.substr(at + 1));
+  const bool bits =
+      format.find_first_of("qf") < 2 && format.find_first_of("0123456789") != std::string::npos;
+  return bits ? name.substr(0, at) : name;
+}
+
 // Also as Ollama writes it: llama3.1:8b.
-Result<const Transformer*> named_model_in(const Catalog& catalog, const std::string& name) {
+Result<const Transformer*> named_model_in(const Catalog& catalog, const std::string& spoken) {
+  const std::string name = without_gguf(spoken);
   auto found = find_model(catalog, name);
   if (found || name.find(':') == std::string::npos) return found;
   std::string dashed = name;
@@ -142,6 +157,12 @@ void resolve_model(ResolvedRequest& r, Problems& problems) {
   const std::string& name = *r.asked.model;
   std::error_code ignored;
   if (!r.asked.names_only && is_path(name)) {
+    if (is_gguf(name) && !name.ends_with(".json")) {
+      problems.push_back({ProblemKind::file, name,
+                          "is a GGUF file, which is made to answer and not to be trained; expected "
+                          "the config.json or the name of the model that it was made of"});
+      return;
+    }
     if (r.stated.model || fs::exists(name, ignored)) return read_model(r, name, problems);
     problems.push_back(unknown_model(r, sentence("there is no ", printable(name), " here")));
     return;
@@ -171,6 +192,10 @@ void resolve_model(ResolvedRequest& r, Problems& problems) {
   if (!storage.empty() && !r.model.stored && !r.asked.quantization)
     r.notes.push_back(sentence("That its weights are stored as ", storage, " is not read from its ",
                                "name: --quantization says it, or the path of its config.json."));
+  if (is_gguf(name))
+    r.notes.push_back(
+        "A GGUF file is made to answer, not to be trained: training loads the model's own weights, "
+        "and --method qlora holds them in 4 bits.");
 }
 
 }  // namespace shardwise

@@ -26,7 +26,12 @@ constexpr std::string_view eight_bits =
 constexpr std::string_view written_by_accelerate =
     "a script of TRL's is what accelerate writes, for adapters and for preferences";
 constexpr std::string_view training_only = "what is forecast is training";
-constexpr std::array<ForeignWord, 45> foreign_word_rows{{
+constexpr std::string_view layout =
+    "that is how a method is spread over GPUs: --framework and --plan say it, as in "
+    "--method full --plan zero=3";
+constexpr std::string_view on_drives =
+    "--plan nvme=true puts the optimizer's states on drives, beside --offload optimizer";
+constexpr std::array<ForeignWord, 58> foreign_word_rows{{
     {"method", "grpo", rollouts},
     {"method", "ppo", rollouts},
     {"method", "rlhf", rollouts},
@@ -49,6 +54,14 @@ constexpr std::array<ForeignWord, 45> foreign_word_rows{{
     {"method", "frozen", some_layers},
     {"method", "inference", training_only},
     {"method", "serving", training_only},
+    {"method", "unsloth", "that is a framework: --framework unsloth with --method lora or qlora"},
+    {"method", "fsdp", layout},
+    {"method", "ddp", layout},
+    {"method", "deepspeed", layout},
+    {"method", "zero3", layout},
+    {"offload", "cpu", "did you mean optimizer, params or all? each lies in the host's RAM then"},
+    {"offload", "nvme", on_drives},
+    {"offload", "disk", on_drives},
     {"quantization", "4bit", "did you mean nf4?"},
     {"quantization", "4-bit", "did you mean nf4?"},
     {"quantization", "int4", "did you mean nf4?"},
@@ -62,6 +75,8 @@ constexpr std::array<ForeignWord, 45> foreign_word_rows{{
     {"objective", "price", "did you mean dollars?"},
     {"objective", "money", "did you mean dollars?"},
     {"objective", "cheapest", "did you mean dollars?"},
+    {"objective", "fast", "did you mean time?"},
+    {"objective", "fastest", "did you mean time?"},
     {"objective", "throughput", "did you mean time?"},
     {"objective", "speed", "did you mean time?"},
     {"objective", "memory", "did you mean headroom?"},
@@ -71,6 +86,9 @@ constexpr std::array<ForeignWord, 45> foreign_word_rows{{
     {"target", "peft", written_by_accelerate},
     {"target", "fsdp", "did you mean torchrun or accelerate?"},
     {"target", "zero3", "did you mean deepspeed?"},
+    {"target", "slurm", "a target is a framework; its run.sh is what srun starts on every node"},
+    {"target", "unsloth", "its runs are scripts of your own, none are written"},
+    {"target", "fsdp2", "did you mean torchrun or torchtitan?"},
     {"target", "llama-factory", "its files are read by --plan-from, none are written"},
 }};
 

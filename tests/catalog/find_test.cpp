@@ -35,6 +35,8 @@ TEST_CASE("suggestions are near, nearest first, three at most") {
   CHECK(suggest("h10O", names).front() == "h100");
   CHECK(suggest("h010", names).front() == "h100");  // two neighbours swapped are one edit
   CHECK(suggest("gaudi", names) == std::vector<std::string>{"gaudi-2"});
+  CHECK(suggest("hf", {"hft", "hf-trainer", "ashf-2"}) ==
+        std::vector<std::string>{"hft", "hf-trainer"});  // two letters: a first word, or one edit
   CHECK(suggest("zzzzzz", names).empty());
   CHECK(suggest("", names).empty());
   CHECK(suggest(std::string(100'000, 'h'), names).empty());

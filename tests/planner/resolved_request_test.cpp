@@ -88,6 +88,22 @@ TEST_CASE("what a name says of its weights is told to be left out") {
   CHECK(told(request_for("meta-llama/Llama-3.1-8B-Instruct", "4090")).empty());
 }
 
+TEST_CASE("a GGUF file's name is that of its model, and what it is for is told") {
+  const auto told = [](const ResolvedRequest& r) {
+    return std::any_of(r.notes.begin(), r.notes.end(), [](const std::string& note) {
+      return note.find("GGUF file is made to answer") != std::string::npos;
+    });
+  };
+  for (const char* name : {"TheBloke/Llama-2-7B-GGUF", "llama-2-7b.Q4_K_M.gguf",
+                           "Llama-2-7B-IQ4_XS.gguf", "llama-2-7b.gguf"}) {
+    INFO(name);
+    const ResolvedRequest r = resolved(request_for(name, "4090"));
+    CHECK(r.model.id == "llama-2-7b");
+    CHECK(told(r));
+  }
+  CHECK_FALSE(told(resolved(request_for("llama-2-7b", "4090"))));
+}
+
 TEST_CASE("a folder of weights is a model by its name alone, unless the catalog has one") {
   const auto here = std::filesystem::current_path();
   const auto home = std::filesystem::temp_directory_path() / "shardwise-folder-of-weights";
