@@ -8,8 +8,9 @@ namespace shardwise {
 namespace {
 
 // The deepest pipeline, and the most ranks that experts are dealt to, of those that pretraining is
-// known for: 16 stages in Llama 3 405B (arXiv 2407.21783, table 4) and DeepSeek-V3, whose experts
-// lie on 64 ranks (arXiv 2412.19437, section 3.2).
+// known for: 16 stages of Llama 3.1 405B (P. Balaji at SC'24, whose table stands in
+// glennklockwood.com/garden/llama-3.1), 64 ranks of DeepSeek-V3 on 1,024 H100
+// (catalog/runs/b_megatron_bridge.json).
 constexpr int most_stages = 16, most_expert_ranks = 64;
 
 // GPUs of a node; 0 where nodes differ.
