@@ -74,12 +74,6 @@ struct FoundProfile {
   DeviceProfile profile;
 };
 
-// Most of the bytes there are of files that are not, and are read elsewhere: worth a look.
-bool may_be_device_document(std::string_view text) {
-  return text.find("\"device\"") != std::string_view::npos ||
-         text.find("\\u") != std::string_view::npos;  // else the word is spelled out
-}
-
 bool is_device_document(const JsonDocument& document) {
   return document.at(0).kind == JsonKind::object && document.member(0, "device") != no_json;
 }
@@ -113,10 +107,7 @@ Result<std::vector<DeviceProfile>> load_device_profiles(const fs::path& folder) 
   Problems problems;
   std::vector<DeviceProfile> found;
   for (const fs::path& file : json_files(folder, problems)) {
-    const std::string name = "profiles/" + file.filename().string();
-    const auto text = read_text_file(file, name, json_max_bytes);
-    if (text && !may_be_device_document(*text)) continue;
-    const auto document = text ? parse_json(*text, name) : text.error();
+    const auto document = parse_json_file(file, "profiles/" + file.filename().string());
     if (document && !is_device_document(*document)) continue;
     auto profile = document ? read_device_profile(*document) : document.error();
     if (profile)
