@@ -123,6 +123,7 @@ std::string nearest_sizes(std::string_view name, const std::vector<std::string_v
     if (*size < *wanted && (below.empty() || *size > *spoken_size(below))) below = one;
     if (*size > *wanted && (above.empty() || *size < *spoken_size(above))) above = one;
   }
+  if (below.empty() && above.empty()) return {};
   const char* between = below.empty() || above.empty() ? "" : " or ";
   return "did you mean " + std::string(below) + between + std::string(above) + "?";
 }

@@ -86,11 +86,8 @@ void cast_four_bits(std::vector<Kernel>& pass, FourBitOperand what, bool of_expe
   const LaneLoop weights = of_experts ? nvfp4_experts_weight : nvfp4_weight;
   pass.emplace_back(computed_cast(largest_value, search, n, 1));
   // Stochastic rounding draws where the random numbers of rows and columns begin.
-  pass.emplace_back(computed_cast(2 + 2 * four_bit_bytes,
-                                  weight     ? weights
-                                  : gradient ? stochastic
-                                             : nearest,
-                                  n, gradient ? 3 : 1));
+  const LaneLoop write = weight ? weights : gradient ? stochastic : nearest;
+  pass.emplace_back(computed_cast(2 + 2 * four_bit_bytes, write, n, gradient ? 3 : 1));
 }
 
 bool GraphBuilder::scales_rows() const {
