@@ -217,6 +217,8 @@ struct Framework {
   // chunked: the loop takes each slice back at once, so that the head's gradient is summed while
   // the others are to come, beside their logits
   bool slices_go_back = false;
+  // What an operator makes, and a gradient of it, have memory of their own from start to end.
+  bool lays_out_results = false;
   // chunked, vocab_parallel: as few slices as keep each within so many tokens
   std::optional<int> loss_slice_tokens;
   std::optional<int> fused_loss_slice_tokens;    // fused_linear: a slice, if not by Liger's rule

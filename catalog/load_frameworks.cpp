@@ -198,6 +198,7 @@ void read_loss(JsonReader& r, Framework& f) {
   f.dtensor_parallel = r.maybe_flag("dtensor_parallel").value_or(false);
   f.gathers_logits = r.maybe_flag("gathers_logits").value_or(false);
   f.whole_tables = r.maybe_flag("whole_tables").value_or(false);
+  f.lays_out_results = r.maybe_flag("lays_out_results").value_or(false);
   f.z_loss = r.maybe_flag("z_loss").value_or(false);
   f.loss_fp32_temporaries = r.integer("loss_fp32_temporaries", 0, 10);
   f.compiles_loss = r.maybe_flag("compiles_loss").value_or(false);

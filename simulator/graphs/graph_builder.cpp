@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "catalog/require.hpp"
+#include "simulator/graphs/laid_out_results.hpp"
 
 namespace shardwise {
 
@@ -74,6 +75,7 @@ Operator& GraphBuilder::add(Operator op) {
 LayerGraph GraphBuilder::finish(TensorIndex output) {
   graph_.output = output;
   sum_gradients();
+  if (workload_.framework.lays_out_results) lay_out_results(graph_);
   for (const Operator& op : graph_.operators)
     for (TensorIndex t : op.saves) {
       Tensor& saved = graph_.tensors[static_cast<std::size_t>(t)];

@@ -378,4 +378,33 @@ TEST_CASE("Quantised experts are made 16 bits before they multiply", "[written_o
   CHECK(bytes_moved_by(product(Quantization::nf4).forward) == bytes_moved_by(plain.forward));
 }
 
+// A program that lays its buffers out has one for each result of each operator, and for what it
+// makes on the way (fp32 scores, 8 heads x 128^2 x 4 B, beside their softmax), and as much again
+// for gradients; nothing is made while it goes back.
+TEST_CASE("results that are laid out at the start are all kept, with their gradients",
+          "[layer_graph]") {
+  Workload w = eager_recipe(WeightRecipe::fp32, DType::fp32);
+  const LayerGraph made = block_graph(w, plan_of(1), {});
+  std::int64_t results = 0, scratch = 0;
+  for (const Operator& op : made.operators) {
+    scratch += op.forward_temporary.value;
+    for (const TensorIndex t : op.outputs) results += size_of(made, t);
+  }
+  CHECK(scratch >= 8 * 128 * 128 * 4);
+  w.framework.lays_out_results = true;
+  const LayerGraph laid = block_graph(w, plan_of(1), {});
+  std::int64_t all = 0, gradients = 0;
+  for (const Operator& op : laid.operators) {
+    CHECK(op.forward_temporary.value == 0);
+    CHECK(op.backward_temporary.value == 0);
+    for (const TensorIndex t : op.outputs) {
+      CHECK(std::count(op.saves.begin(), op.saves.end(), t) == 1);
+      all += size_of(laid, t);
+      gradients += laid.tensors[static_cast<std::size_t>(t)].gradient_bytes;
+    }
+  }
+  CHECK(all == 2 * (results + scratch));
+  CHECK(gradients == 0);
+}
+
 }  // namespace shardwise
