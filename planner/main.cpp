@@ -185,8 +185,10 @@ int run(int argc, char** argv) {
   PlanOptions planning;
   add_asking(app, plan_words, "plan", "the best plans of the whole plan space, ranked");
   if (takes_flags(app, "plan")) add_plan_flags(*plan_words.app, planning);
-  add_asking(app, models_words, "models",
-             "which catalogued models will run on these GPUs? MODEL: part of a name");
+  add_asking(
+      app, models_words, "models",
+      "which catalogued models will run on these GPUs (MODEL: part of a name)? Without --gpus: "
+      "how many cards does MODEL take?");
   models_words.models = ModelsAsked::many;
   add_asking(app, shop_words, "shop", "which cards to buy, or which machines to rent?");
   add_verdict_flags(fit_words, fit_words.require_fit);

@@ -5,8 +5,10 @@
 #include <span>
 
 #include "planner/answers/models_answer.hpp"
+#include "planner/answers/requirements.hpp"
 #include "planner/figures.hpp"
 #include "planner/report/request_json.hpp"
+#include "planner/report/requirements_report.hpp"
 #include "planner/report/table.hpp"
 #include "planner/sentence.hpp"
 
@@ -115,9 +117,32 @@ Json models_json(const Request& request, const ModelsAnswer& a) {
           {"models", rows}};
 }
 
+// Without GPUs: how many of them one model takes.
+int requirements_of(const Request& request, const Facts& facts, const Output& output) {
+  const auto answer = requirements(request, facts);
+  if (!answer) {
+    Problems problems = answer.error();
+    for (Problem& p : problems)
+      if (p.where == "MODEL" && p.kind == ProblemKind::request)
+        p.what += "; --gpus asks about all models that have a part of a name";
+    return report_problems(problems, output);
+  }
+  if (output.json)
+    output.out << requirements_json(*answer).dump(2) << '\n';
+  else
+    output.out << requirements_text(*answer, output.columns);
+  return 0;
+}
+
 }  // namespace
 
 int models(const Request& request, const Facts& facts, const Output& output) {
+  if (!request.gpus && request.model) return requirements_of(request, facts, output);
+  if (!request.gpus)
+    return report_problems({{ProblemKind::request, "--gpus",
+                             "is missing; expected for example 2xRTX-3090, or a MODEL: then the "
+                             "answer is how many cards it takes"}},
+                           output);
   const auto answer = models_answer(request, facts);
   if (!answer) return report_problems(answer.error(), output);
   if (output.json)

@@ -1,4 +1,5 @@
 // `shardwise models --gpus ...`: which of the catalogued models will run here, and how fast?
+// `shardwise models MODEL`: how many of each usual card does it take?
 #pragma once
 
 #include "planner/facts.hpp"

@@ -98,6 +98,10 @@ const std::vector<EchoCase>& cases() {
        models,
        R"({"model": "smollm", "gpus": "rtx-4090", "method": ["lora", "qlora"]})",
        {"framework", "sequence", "batch", "optimizer", "precision"}},
+      {"models",
+       models,
+       R"({"model": "smollm2-135m", "method": ["full"]})",
+       {"sequence", "microbatch", "precision"}},
   };
   return all;
 }

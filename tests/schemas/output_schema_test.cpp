@@ -238,6 +238,20 @@ TEST_CASE("models answers as its schema says", "[schemas]") {
   CHECK(illegal.json()["models"][0]["answers"][0].contains("problem"));
 }
 
+TEST_CASE("models without GPUs answers as its schema says", "[schemas]") {
+  Request r = asked("8b", "", Method::qlora, {});
+  r.gpus.reset();
+  Answer a;
+  REQUIRE(models(r, facts(), a.output) == 0);
+  check_strictly(schema_of("models"), a.json());
+  Document half = a.json();
+  half.erase("requirements");
+  CHECK_FALSE(breaches(schema_of("models"), half).empty());
+  r.images = 1;  // of which it sees none
+  Answer refused;
+  CHECK(models(r, facts(), refused.output) == 2);
+}
+
 TEST_CASE("shop answers as its schema says", "[schemas]") {
   Request r = asked("llama-3.2-1b", "", Method::qlora, {});
   r.gpus.reset();
