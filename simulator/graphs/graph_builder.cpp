@@ -230,10 +230,27 @@ bool GraphBuilder::was_gathered(TensorIndex x) const {
                      [x](const auto& pair) { return pair.first == x; });
 }
 
-// Bytes per weight: read both gradients, write one.
-double GraphBuilder::accumulation_traffic() const {
-  if (!adds_gradient(workload_, plan_)) return 0;
-  return as_double(gradient_element()) + 2 * bytes_per_element(workload_.framework.gradient_dtype);
+// Per weight: read both gradients, write one. DeepSpeed's BF16 optimizer first copies the 16-bit
+// gradient into the wider format, whole, and adds that copy (v0.12.6 runtime/bf16_optimizer.py,
+// update_hp_grads: hp_grad.add_(lp.grad.to(fp32)); the same from v0.7.0 to v0.17.5). A 16-bit
+// gradient that stays is zeroed (clear_lp_grads) and then added to by autograd, which a new one is
+// not (PyTorch torch/csrc/autograd/functions/accumulate_grad.h, accumulateGrad: in place).
+GraphBuilder::Accumulation GraphBuilder::accumulation() const {
+  if (!adds_gradient(workload_, plan_)) return {};
+  const Framework& f = workload_.framework;
+  const double made = as_double(gradient_element()), kept = bytes_per_element(f.gradient_dtype);
+  Accumulation a{made + 2 * kept, 1};
+  const bool stays = f.gradient_copy_life == GradientCopyLife::run;
+  if (f.gradient_life != GradientLife::persistent || !f.gradient_copy_while_accumulating ||
+      !(stays || f.gradient_copy_life == GradientCopyLife::next_backward))
+    return a;
+  a.bytes += 2 * kept;
+  a.kernels += 1;
+  if (stays) {
+    a.bytes += 4 * made;
+    a.kernels += 2;
+  }
+  return a;
 }
 
 // Under autocast weights and biases are copied to 16 bits in every forward pass, once each, and
@@ -347,8 +364,8 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
     if (bias > 0 && !workload_.framework.gradient_fusion)
       op.backward_weight.push_back(
           traffic(as_double(rows * out * element_), 1, MemoryAccess::reduction));
-    if (const double each = accumulation_traffic(); each > 0)
-      op.backward_weight.push_back(traffic(each * as_double(in * out), 1));
+    if (const Accumulation each = accumulation(); each.kernels > 0)
+      op.backward_weight.push_back(traffic(each.bytes * as_double(in * out), each.kernels));
   }
   if (!narrow) cast_weights(op, in * out + bias, bias > 0 ? 2 : 1);
   // An 8-bit product reads weights of 8 bits as they are stored.

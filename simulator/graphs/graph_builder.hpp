@@ -221,7 +221,12 @@ class GraphBuilder {
 
  private:
   void count_matrix(std::int64_t in, std::int64_t out, bool other);
-  double accumulation_traffic() const;
+  // What adding a microbatch's gradient to the one that is kept moves and launches, of a weight.
+  struct Accumulation {
+    double bytes = 0;
+    int kernels = 0;
+  };
+  Accumulation accumulation() const;
   void sum_gradients();
   void cast_weights(Operator& op, std::int64_t elements, int tensors) const;
   void copy_along_sequence(Operator& op, Bytes forward, Bytes backward) const;

@@ -80,6 +80,29 @@ TEST_CASE("gradients of one tensor are added up, one after the other", "[gradien
   CHECK(last->moved == Bytes(6 * stream));
 }
 
+// Of a weight: 2 + 4 bytes read and 4 written by one kernel; where the 16-bit gradient is first
+// copied (2 read, 4 written), 4 + 4 read and 4 written by the second, 18; where it stays, 2 written
+// to zero it, and 2 + 2 read and 2 written to add to it, 26 in four.
+TEST_CASE("A 16-bit gradient goes into a wider one by as many kernels as its life asks",
+          "[gradient_sums]") {
+  Workload w = layer_of(KernelStyle::fused);
+  w.framework.gradient_life = GradientLife::persistent;
+  w.framework.gradient_dtype = DType::fp32;
+  w.framework.gradient_fusion = false;
+  w.framework.gradient_copy_while_accumulating = true;
+  constexpr std::int64_t weights = 512 * 512;  // of the output projection
+  const auto kept = [&](GradientCopyLife life) {
+    w.framework.gradient_copy_life = life;
+    return beside_products(of(block_graph(w, plan_of(1), {}), "o").backward_weight);
+  };
+  CHECK(kept(GradientCopyLife::layer) == BesideProducts{10 * weights, 1});
+  CHECK(kept(GradientCopyLife::microbatch) == BesideProducts{10 * weights, 1});
+  CHECK(kept(GradientCopyLife::next_backward) == BesideProducts{18 * weights, 2});
+  CHECK(kept(GradientCopyLife::run) == BesideProducts{26 * weights, 4});
+  w.framework.gradient_life = GradientLife::per_step;  // fp16: no wider buffer
+  CHECK(kept(GradientCopyLife::run) == BesideProducts{0, 0});
+}
+
 // A compiler reads each of them once more where it makes the norm's gradient; fused modules have
 // one projection, but not where kernels were put into transformers' classes.
 TEST_CASE("who adds gradients up by kernels of their own", "[gradient_sums]") {
