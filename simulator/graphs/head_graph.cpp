@@ -181,6 +181,16 @@ TensorIndex upcast_logits(GraphBuilder& b, const Logits& l) {
   return wide;
 }
 
+// The gradient of a slice that was cut out by an index is as long as all logits: zeros, into which
+// it is copied. Autograd adds up those of n slices, each but the first to what is there (PyTorch
+// aten/src/ATen/native/TensorShape.cpp, slice_backward; torch/csrc/autograd/input_buffer.cpp). Of a
+// logit: n written, one read and one written, n - 1 times two read and one written.
+MemoryWork joined_slices(const Logits& l, std::int64_t each, std::int64_t slices) {
+  const std::int64_t values = slices + 2 + 3 * (slices - 1);
+  return {Bytes(values * each * l.rows * l.width), static_cast<int>(3 * slices - 1),
+          MemoryAccess::streaming, true};
+}
+
 // Megatron: one fp32 copy, all after it in place; the saved softmax is that copy (megatron/core/
 // tensor_parallel/cross_entropy.py:25-81,181). Compiled (core/fusions/fused_cross_entropy.py
 // @d98e8a64dd, run under PyTorch 2.4.1, 2.15) the gradient is another, with the result beside it.
@@ -205,7 +215,10 @@ void vocab_parallel_loss(GraphBuilder& b, const Logits& l) {
   // is written into zeros as long as all of them and of their format, beside their sum.
   const std::int64_t slice = std::min<std::int64_t>(l.rows, f.loss_slice_tokens.value_or(l.rows));
   const std::int64_t each = cast ? 4 : b.element();
-  if (slice < l.rows) op.backward_temporary += Bytes(each * l.rows * l.width);
+  if (slice < l.rows) {
+    op.backward_temporary += Bytes(each * l.rows * l.width);
+    op.backward.push_back(joined_slices(l, each, (l.rows + slice - 1) / slice));
+  }
   op.forward_temporary = Bytes(4 * slice * l.width * f.loss_fp32_temporaries);
   op.forward_temporaries = std::max(1, f.loss_fp32_temporaries);
   op.temporary_category = MemoryCategory::logits;

@@ -211,6 +211,27 @@ TEST_CASE("gradients of slices are written into zeros as wide as the logits", "[
   CHECK(zeros() == 4 * 128 * 1000);
 }
 
+// 128 x 1,000 logits of 2 bytes in four slices: backward writes zeros as long as all of them four
+// times, copies each slice (one read, one written), and adds three of four (two read, one written):
+// 4 + 2 + 9 values of a logit, by 4 + 4 + 3 kernels.
+TEST_CASE("gradients of slices are added up as long as the logits", "[layer_graph]") {
+  Workload w = with_dense_loss();
+  w.framework.loss = LossKind::vocab_parallel;
+  const auto backward = [&] {
+    std::pair<std::int64_t, int> sum;
+    for (const Operator& op : head_graph(w, plan_of(1), false).operators)
+      for (const Kernel& k : op.backward)
+        if (const auto* m = std::get_if<MemoryWork>(&k))
+          sum = {sum.first + m->moved.value, sum.second + m->launches};
+    return sum;
+  };
+  const auto whole = backward();
+  w.framework.loss_slice_tokens = 32;
+  const auto sliced = backward();
+  CHECK(sliced.first - whole.first == 15 * 2 * 128 * 1000);
+  CHECK(sliced.second - whole.second == 11);
+}
+
 // Liger: ratio ceil(1000 / 512) = 2, so 128 tokens are two slices of 64. Its kernel reads 16-bit
 // logits twice and writes their gradient over them: 64 x 1000 x 6 bytes. A slice's product adds to
 // the head's gradient, 2 bytes read. From 0.6.2 to 0.8.2 it was made alone, widened (6 bytes) and
