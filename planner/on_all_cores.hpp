@@ -45,6 +45,12 @@ class BesideMany {
   const bool before_ = one_of_many;
 };
 
+// Asked of the system once: each answer opens a file.
+inline std::size_t cores_here() {
+  static const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  return cores;
+}
+
 template <class Work>
 void on_all_cores(std::size_t n, Work work) {
   if (one_of_a_crew) {
@@ -57,8 +63,7 @@ void on_all_cores(std::size_t n, Work work) {
     for (std::size_t at = next++; at < n; at = next++) work(at);
   };
   // The caller is one of them, and what it has worked with before is near it.
-  const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
-  for (std::size_t i = 1; i < std::min(cores, n); ++i)
+  for (std::size_t i = 1; i < std::min(cores_here(), n); ++i)
     workers.push_back(std::async(std::launch::async, [&share, many = one_of_many] {
       const BesideMany marked(many);
       share();

@@ -204,7 +204,7 @@ void climb_until_decided(const std::vector<PlanClimb*>& climbs) {
   if (all.size() > 1)
     on_all_cores(all.size(), [&](std::size_t i) { all[i].first->bound(all[i].second); });
   const bool alone = one_of_a_crew || one_of_many;
-  const std::size_t cores = alone ? 1 : std::max(1U, std::thread::hardware_concurrency());
+  const std::size_t cores = alone ? 1 : cores_here();
   for (auto next = most_promising(climbs, cores); !next.empty();
        next = most_promising(climbs, cores))
     on_all_cores(next.size(), [&](std::size_t i) { next[i]->advance(); });

@@ -1,7 +1,6 @@
 // Plan trial: what one choice of a plan looks at (plan_choice.hpp), and what it has found so far.
 #pragma once
 
-#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -75,22 +74,16 @@ std::optional<Tried> try_plan(PlanTrial& s, const ParallelPlan& plan, ForecastOp
 // Whether it fits is all that is asked. Kept is what does, or what misses.
 void try_for_verdict(PlanTrial& s, const ParallelPlan& plan);
 
-// Each part is tried on its own and joined in order, so threads change nothing in the answer. The
-// caller has the last one, and what it has worked with before is near it.
+// Each part is tried on its own and joined in order, so threads change nothing in the answer.
 template <class Try>
 void in_parts(PlanTrial& s, std::size_t n, Try try_part) {
-  const auto policy = one_of_a_crew ? std::launch::deferred : std::launch::async;
-  const auto tried = [&s, &try_part](std::size_t i) {
+  std::vector<std::optional<PlanTrial>> parts(n);
+  on_all_cores(n, [&](std::size_t i) {
     PlanTrial one = s.part();
     try_part(one, i);
-    return one;
-  };
-  std::vector<std::future<PlanTrial>> parts;
-  for (std::size_t i = 0; i + 1 < n; ++i) parts.push_back(std::async(policy, tried, i));
-  std::optional<PlanTrial> last;
-  if (n > 0) last.emplace(tried(n - 1));
-  for (auto& part : parts) s.join(part.get());
-  if (last) s.join(*std::move(last));
+    parts[i].emplace(std::move(one));
+  });
+  for (std::optional<PlanTrial>& part : parts) s.join(*std::move(part));
 }
 
 }  // namespace shardwise

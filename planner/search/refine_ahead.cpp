@@ -7,7 +7,7 @@
 namespace shardwise {
 
 RefineAhead::RefineAhead(SearchSteps& steps) : steps_(steps) {
-  const std::size_t cores = one_of_a_crew ? 1 : std::max(1U, std::thread::hardware_concurrency());
+  const std::size_t cores = one_of_a_crew ? 1 : cores_here();
   for (std::size_t i = 1; i < cores; ++i) helpers_.emplace_back([this] { help(); });
 }
 
