@@ -239,6 +239,7 @@ struct Framework {
   int loss_fp32_temporaries = 0;     // fp32 copies beyond those of `loss`, forward only
   bool compiles_loss = false;        // with compiled kernels: loss fused over 16-bit logits
   bool compiles_loss_alone = false;  // also beside eager kernels
+  bool scatters_labels = false;      // compiled, PyTorch until 2.4: no row says so
   bool upcasts_in_loss = false;      // the fp32 copy is the loss's own: the model's logits stay
   bool returns_fp32_logits = false;  // vocab_parallel: the fp32 copy is the model's own, and all
                                      // that its loss gets

@@ -113,7 +113,7 @@ struct MemoryKindReading {
 };
 
 // Flags of a framework's row that a phrase may state, by the key that states one.
-inline constexpr std::array<std::pair<std::string_view, bool Framework::*>, 15> stated_flags{{
+inline constexpr std::array<std::pair<std::string_view, bool Framework::*>, 16> stated_flags{{
     {"dispatches_by_map", &Framework::dispatches_by_map},
     {"loops_experts", &Framework::loops_experts},
     {"adapts_experts", &Framework::adapts_experts},
@@ -129,6 +129,7 @@ inline constexpr std::array<std::pair<std::string_view, bool Framework::*>, 15> 
     {"quantizes_apart", &Framework::quantizes_apart},
     {"scales_rows", &Framework::scales_rows},
     {"quantized_sharding", &Framework::quantized_sharding},
+    {"scatters_labels", &Framework::scatters_labels},
 }};
 
 // A phrase of a record's prose that states what none of its keys does.

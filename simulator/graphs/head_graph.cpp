@@ -256,6 +256,17 @@ void fused_loss(GraphBuilder& b, const Logits& l) {
   b.add(std::move(op));
 }
 
+// Until 2.4 PyTorch's compiler makes the gradient of the negative log-likelihood a tensor of its
+// own, in that operator's format: zero but at the labels, written and read back where the logits'
+// gradient is made (pytorch pull request 129043, in 2.5, has it computed there).
+void scatter_labels(Operator& op, const Logits& l, std::int64_t each) {
+  const std::int64_t bytes = each * l.rows * l.width;
+  op.backward.push_back(MemoryWork{Bytes(2 * bytes), 2, MemoryAccess::streaming});
+  op.backward_temporary = Bytes(op.backward_temporary.value + bytes);
+  op.backward_temporaries = std::max(op.backward_temporaries, 1) + 1;
+  op.temporary_category = MemoryCategory::logits;
+}
+
 // torch.compile fuses upcast, softmax and loss into reductions over the 16-bit logits, which are
 // all that is kept; backward makes their 16-bit gradient from them. Where the logits are returned
 // too, autograd hands it zeros as the gradient of those (an output without one: a function of
@@ -278,6 +289,7 @@ void compiled_loss(GraphBuilder& b, const Logits& l) {
     if (f.output_holds_logits) b.outlive(l.half, true);
     op.ends_output = f.output_life != OutputLife::backward;
   }
+  if (f.scatters_labels) scatter_labels(op, l, f.autocast || f.loss_upcasts ? 4 : b.element());
   b.add(std::move(op));
 }
 

@@ -63,6 +63,16 @@ TEST_CASE("where attention has no kernel at all") {
   CHECK(writes("ff-mi100x2-pp2-qwen3-0.6b-b1-ga1-fp32"));
 }
 
+// PyTorch 2.4 makes the labels' gradients of a compiled loss a matrix of its own; a record that
+// names no release has today's.
+TEST_CASE("what a compiled loss makes of its labels") {
+  const auto scatters = [](const char* id) {
+    return asked(id).question.workload.framework.scatters_labels;
+  };
+  CHECK(scatters("gg-nanofs-h100-mb16-compile"));
+  CHECK_FALSE(scatters("gg-nanofs-5090x1-comm-accum8"));
+}
+
 // What records say of models of one's own, in frameworks that run transformers and that do not.
 TEST_CASE("a model of one's own as its record tells it") {
   const auto code = [](const char* id) { return asked(id).question.workload.model.code; };
