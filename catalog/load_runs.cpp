@@ -115,6 +115,8 @@ RunHardware read_run_hardware(RunFields r) {
     h.host_ram = ceil_bytes(*gib_of_ram * 1024 * 1024 * 1024);
   h.power_limit_w = r.count("power_limit_w");
   h.peer_access = r.flag("peer_access");
+  if (const auto gib = r.number("usable_gib", 1e-3, 1e6))
+    h.usable = ceil_bytes(*gib * 1024 * 1024 * 1024);
   return h;
 }
 

@@ -51,6 +51,9 @@ struct RunHardware {
   std::optional<Bytes> host_ram;
   std::optional<int> power_limit_w;  // [W] of every GPU, where it is not the board's
   std::optional<bool> peer_access;   // over PCIe, as NCCL was told or the driver allows
+  // What one process may hold of a GPU, its context included, where that is less than CUDA offers:
+  // a desktop or another process has the rest, or the process was capped.
+  std::optional<Bytes> usable;
 };
 
 struct RunTraining {

@@ -53,7 +53,7 @@ void add_model(const RunModel& m, Key& key) {
 
 void add_hardware(const RunHardware& h, Key& key) {
   key << h.gpu << h.gpus << h.gpus_per_node << h.intra_node << h.inter_node << h.host_ram
-      << h.power_limit_w << h.peer_access;
+      << h.power_limit_w << h.peer_access << h.usable;
 }
 
 void add_training(const RunTraining& t, Key& key) {

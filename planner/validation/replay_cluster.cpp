@@ -190,6 +190,7 @@ Part<Cluster> replay_cluster(const ReplayContext& c, const Gpu& gpu, int gpus, N
   for (NodeGroup& group : *groups) {
     set_lanes(c, group);
     set_links(c, gpu, group.node, notes);
+    if (h.usable) group.gpu.memory_offered = std::min(*h.usable, group.gpu.usable_memory());
     if (h.peer_access) group.gpu.peer_over_pcie = *h.peer_access ? PeerAccess::yes : PeerAccess::no;
   }
   auto cluster = join(c.catalog, *std::move(groups), std::to_string(gpus) + "x" + gpu.id, options);

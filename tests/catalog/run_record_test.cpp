@@ -55,7 +55,7 @@ TEST_CASE("Micro-benchmarks are told apart from runs") {
 TEST_CASE("A record is read member by member") {
   const RunsFile file(R"([{"id": "a", "model": {"name": "M", "layers": 2, "moe": {"experts": 8,
     "top_k": 2}}, "hardware": {"gpu": "A100", "gpus": 4, "host_ram_gib": 0.5,
-    "power_limit_w": 275, "peer_access": false},
+    "power_limit_w": 275, "peer_access": false, "usable_gib": 7.5},
     "training": {"method": "lora", "lora_rank": 16, "seq_len": 128, "base_quant": "nf4",
     "lora_dropout": 0.1, "plugins": ["LigerPlugin"],
     "loss_slice_tokens": 512}, "plan": {"dp": 2, "tp": 2, "zero": 3,
@@ -74,6 +74,7 @@ TEST_CASE("A record is read member by member") {
   CHECK(r.hardware.host_ram == Bytes(1 << 29));
   CHECK(r.hardware.power_limit_w == 275);
   CHECK(r.hardware.peer_access == false);
+  CHECK(r.hardware.usable == Bytes(15LL << 29));  // 7.5 GiB
   CHECK(r.training.quantize == "nf4");
   CHECK(r.training.lora_dropout == 0.1);
   CHECK(r.training.plugins == std::vector<std::string>{"LigerPlugin"});

@@ -359,6 +359,19 @@ TEST_CASE("A card that its owner holds to less power") {
   CHECK(watts(run) == 600);
 }
 
+// What was left to a process of an RTX 4060 Laptop, which offers 7.88 GiB: never more than that.
+TEST_CASE("A process that may hold less than its card") {
+  const auto usable = [](const RunRecord& run) {
+    return asked(run).question.cluster.groups.front().gpu.usable_memory();
+  };
+  RunRecord run = record("cgfed-4060l-qwen1.5-1.8b-int8-ckpt-b4");
+  CHECK(usable(run) == *run.hardware.usable);
+  run.hardware.usable.reset();
+  const Bytes whole = usable(run);
+  run.hardware.usable = Bytes(std::int64_t{16} << 30);
+  CHECK(usable(run) == whole);
+}
+
 TEST_CASE("Heads that a table leaves out are a multiple of TP") {
   RunRecord run = record("bloom-prequel-l777-181b-g384-t8p6-mb6-gb2016");
   run.model.hidden = 14400;
