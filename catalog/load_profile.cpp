@@ -210,7 +210,7 @@ FamilyCalibration family(JsonReader& r, const std::vector<FamilyCalibration>& ab
 
 GemmLayout gemm_layout(JsonReader r) {
   GemmLayout g;
-  g.accumulate_rate = positive_fraction(r, "accumulate_rate");
+  g.accumulate_exponent = r.number("accumulate_exponent", 1, 100);
   g.alignment_bytes = r.integer("alignment_bytes", 1, 1024);
   g.misaligned_rate = positive_fraction(r, "misaligned_rate");
   g.slow_cores_misaligned_rate = positive_fraction(r, "slow_cores_misaligned_rate");

@@ -72,7 +72,9 @@ struct GemmCalibration {
 
 // How the operands of a matrix product lie in memory, for every family.
 struct GemmLayout {
-  double accumulate_rate = 1;  // relative rate where C is fp32 and added to (weight gradients)
+  // Where C is fp32 and added to (weight gradients): time^p = (what a 16-bit C takes)^p + (traffic
+  // beyond that)^p; 0: the longer of both. A tile reads and writes C behind its last product.
+  double accumulate_exponent = 0;
   int alignment_bytes = 16;    // rows must be multiples of this for the widest loads
   double misaligned_rate = 1;  // relative rate where they are not
   // The same where the tensor cores of a multiprocessor do no more in a cycle, as on GeForce and in

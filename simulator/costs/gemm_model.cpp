@@ -20,15 +20,22 @@ std::optional<DType> half_format(const Gpu& gpu) {
 }
 
 double output_bytes(const GemmShape& s) {
-  if (s.accumulate) return 8;  // fp32, read and written
   return s.dtype == DType::fp32 || s.dtype == DType::tf32 ? 4 : 2;
+}
+
+double result_elements(const GemmShape& s) {
+  return static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n);
 }
 
 double operand_and_result_bytes(const GemmShape& s, double element_bytes) {
   const double m = static_cast<double>(s.m), n = static_cast<double>(s.n);
   const double k = static_cast<double>(s.k);
-  return static_cast<double>(s.batch) * ((m + n) * k * element_bytes + m * n * output_bytes(s));
+  return static_cast<double>(s.batch) * (m + n) * k * element_bytes +
+         result_elements(s) * output_bytes(s);
 }
+
+// C in fp32 is read and written.
+double accumulated_bytes(const GemmShape& s) { return result_elements(s) * (8 - output_bytes(s)); }
 
 // A kernel's computing and its traffic hide behind each other, but for its first tiles and its
 // last, and not wholly where they take about as long.
@@ -199,11 +206,10 @@ Seconds GemmModel::time(const GemmShape& s) const {
   if (s.m <= 0 || s.n <= 0 || s.k <= 0 || s.batch <= 0) return Seconds(0);
   const Ceilings& c = ceilings_[index(s.dtype)];
   const double element_bytes = bytes_per_element(s.dtype);
-  double slowdown = s.accumulate ? 1 / layout_.accumulate_rate : 1;
   // Kernels of the CUDA cores load element by element (CUTLASS @044405ce10 include/cutlass/gemm/
   // device/default_gemm_configuration.h: kAlignmentA 1 for OpClassSimt, 128 bits for tensor cores).
   const bool by_element = !c.on_cores && !aligned(s, layout_.alignment_bytes);
-  if (by_element) slowdown /= c.misaligned;
+  const double slowdown = by_element ? 1 / c.misaligned : 1;
   const Flops work(2 * static_cast<double>(s.m) * static_cast<double>(s.n) *
                    static_cast<double>(s.k) * static_cast<double>(s.batch));
   const double issue = issue_time(s, c.issue_per_sm, element_bytes);
@@ -212,7 +218,10 @@ Seconds GemmModel::time(const GemmShape& s) const {
   double computing = slowdown * std::max(issue, power);
   if (by_element && misaligned_most_ > 0)
     computing = std::max(computing, work.value / misaligned_most_);
-  return start_ + Seconds(together(computing, memory, layout_.overlap_exponent));
+  const double plain = together(computing, memory, layout_.overlap_exponent);
+  if (!s.accumulate) return start_ + Seconds(plain);
+  const double added = accumulated_bytes(s) / bandwidth_.value;
+  return start_ + Seconds(together(plain, added, layout_.accumulate_exponent));
 }
 
 Seconds GemmModel::time_by_torch(const GemmShape& s) const {

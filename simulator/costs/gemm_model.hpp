@@ -10,6 +10,10 @@
 //   memory  = bytes of A, B and C / (fraction x memory bandwidth)
 //   time    = start + max(min over tiles and splits of issue, power, memory)
 //
+// where computing and memory do not wholly hide behind each other (overlap_exponent). An fp32 C
+// that is added to is read and written behind a tile's last product, when its multiprocessor has
+// nothing else to compute (accumulate_exponent).
+//
 // Wave quantisation: NVIDIA Matrix Multiplication Background User's Guide, section 4. W lies
 // between blocks / slots and its ceiling by `wave_rounding`: idle multiprocessors leave power to
 // the others, and persistent kernels share out a last wave. Every candidate grows with m, n, k and
