@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <future>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace shardwise {
@@ -51,8 +52,9 @@ inline std::size_t cores_here() {
   return cores;
 }
 
+// on_all_cores on at most so many threads: work that waits for other work leaves its core free.
 template <class Work>
-void on_all_cores(std::size_t n, Work work) {
+void on_threads(std::size_t most, std::size_t n, Work work) {
   if (one_of_a_crew) {
     for (std::size_t at = 0; at < n; ++at) work(at);
     return;
@@ -63,13 +65,18 @@ void on_all_cores(std::size_t n, Work work) {
     for (std::size_t at = next++; at < n; at = next++) work(at);
   };
   // The caller is one of them, and what it has worked with before is near it.
-  for (std::size_t i = 1; i < std::min(cores_here(), n); ++i)
+  for (std::size_t i = 1; i < std::min(most, n); ++i)
     workers.push_back(std::async(std::launch::async, [&share, many = one_of_many] {
       const BesideMany marked(many);
       share();
     }));
   share();
   for (auto& worker : workers) worker.get();
+}
+
+template <class Work>
+void on_all_cores(std::size_t n, Work work) {
+  on_threads(cores_here(), n, std::move(work));
 }
 
 }  // namespace shardwise

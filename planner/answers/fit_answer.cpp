@@ -217,14 +217,6 @@ std::string started_by(const ResolvedRequest& request, Method method, const Chos
                   shown_time(f.step_time.expected), " a step.");
 }
 
-// Runs work(i) for every i, each on a thread of its own: there are as many as methods.
-template <class Work>
-void side_by_side(std::size_t n, Work work) {
-  std::vector<std::future<void>> parts;
-  for (std::size_t i = 0; i < n; ++i) parts.push_back(std::async(std::launch::async, work, i));
-  for (auto& part : parts) part.get();
-}
-
 }  // namespace
 
 FitAnswers fit_answers(const ResolvedRequest& request, FitTold told) {
@@ -249,7 +241,9 @@ FitAnswers fit_answers(const ResolvedRequest& request, FitTold told) {
   std::vector<std::vector<Advice>> advice(n);
   std::vector<std::optional<std::vector<std::string>>> warnings(n);  // of first cards that fit
   std::vector<std::optional<std::string>> started(n);                // the same
-  side_by_side(4 * n, [&](std::size_t task) {
+  // One more than cores: where one waits for a first card, the others still fill them. All at once
+  // would hold the memory of twelve plays.
+  on_threads(cores_here() + 1, 4 * n, [&](std::size_t task) {
     const BesideMany marked;
     const std::size_t i = task % n;
     chosen[i].get();
@@ -268,7 +262,7 @@ FitAnswers fit_answers(const ResolvedRequest& request, FitTold told) {
   all.answers.reserve(n * request.clusters.size());
   for (std::size_t i = 0; i < n; ++i)
     append(all, request.methods[i], std::move(choices[i]), advice[i], firsts[i].verdict);
-  side_by_side(n, [&](std::size_t i) {
+  on_all_cores(n, [&](std::size_t i) {
     FitAnswer* const shown = first_fitting(all, request.methods[i]);
     if (shown == nullptr) return;
     shown->warnings = warnings[i] ? *std::move(warnings[i])
