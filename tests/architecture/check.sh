@@ -60,6 +60,7 @@ fences=(
   '^httplib\.h | ^planner/serve/bounded_server\.hpp$'
   '^sqlite3\.h | ^planner/sweep/sweep_store\.cpp$'
   '^mpi\.h | ^planner/sweep/mpi/channel\.cpp$'
+  '^gperftools/ | ^planner/huge_pages\.cpp$'
   '^Eigen/ | ^calibrate/|^tests/'
   '^yaml-cpp/ | ^planner/launch/yaml_config_reader\.cpp$'
   '^toml\+\+/ | ^planner/launch/toml_config_reader\.cpp$'
