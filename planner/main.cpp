@@ -51,6 +51,16 @@ int terminal_width() {
   return 100;
 }
 
+// The exit code, once all is written.
+int ended(int code) {
+  std::cout.flush();
+  if (std::cout) return code;
+  std::cerr << "shardwise: standard output cannot be written\n";
+  return static_cast<int>(ProblemKind::file);
+}
+
+void leave(int code) { std::_Exit(ended(code)); }
+
 Output terminal(bool json) {
   const bool colour = isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
   Output output{std::cout, std::cerr, json, colour, terminal_width()};
@@ -106,6 +116,7 @@ using Answering = std::function<int(const Request&, const Facts&, const Output&)
 int ask(const AskingCommand& c, const Answering& run) {
   Output output = terminal(c.json);
   output.report = c.report;
+  output.leave = leave;
   const auto request = request_from(*c.app, c.words);
   if (!request) return report_problems(request.error(), output);
   output.places = request->places;
@@ -263,13 +274,7 @@ int main(int argc, char** argv) {
   keep_freed_memory();
   try {
     std::ios::sync_with_stdio(false);
-    const int code = shardwise::run(argc, argv);
-    std::cout.flush();
-    if (!std::cout) {
-      std::cerr << "shardwise: standard output cannot be written\n";
-      return static_cast<int>(shardwise::ProblemKind::file);
-    }
-    return code;
+    return shardwise::ended(shardwise::run(argc, argv));
   } catch (const std::exception& e) {
     std::cerr << "shardwise: this is our bug, please report it: " << e.what() << '\n';
     return shardwise::our_bug;

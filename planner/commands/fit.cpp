@@ -33,7 +33,9 @@ int fit(const Request& request, const Facts& facts, bool require_fit, const Outp
   const bool fits =
       std::any_of(answers.answers.begin(), answers.answers.end(),
                   [](const FitAnswer& a) { return a.chosen.verdict != Verdict::does_not_fit; });
-  return require_fit && !fits ? does_not_fit_code : 0;
+  const int code = require_fit && !fits ? does_not_fit_code : 0;
+  if (output.leave != nullptr) output.leave(code);
+  return code;
 }
 
 }  // namespace shardwise

@@ -25,6 +25,9 @@ struct Output {
   std::ostream* progress = nullptr;  // a terminal that is told how far it is; nullptr: none
   std::map<std::string, std::string, std::less<>> places = {};  // Request::places, of problems
   std::string report = {};  // where the answer goes as an HTML page too; empty: nowhere
+  // Ends the program with this exit code once the answer is written, so that nobody takes down page
+  // by page what it was made of; nullptr: others go on.
+  void (*leave)(int code) = nullptr;
 };
 
 // YYYY-MM-DD, for files that are written: no answer depends on the day.
