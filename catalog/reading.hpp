@@ -113,7 +113,7 @@ struct MemoryKindReading {
 };
 
 // Flags of a framework's row that a phrase may state, by the key that states one.
-inline constexpr std::array<std::pair<std::string_view, bool Framework::*>, 16> stated_flags{{
+inline constexpr std::array<std::pair<std::string_view, bool Framework::*>, 17> stated_flags{{
     {"dispatches_by_map", &Framework::dispatches_by_map},
     {"loops_experts", &Framework::loops_experts},
     {"adapts_experts", &Framework::adapts_experts},
@@ -130,6 +130,7 @@ inline constexpr std::array<std::pair<std::string_view, bool Framework::*>, 16> 
     {"scales_rows", &Framework::scales_rows},
     {"quantized_sharding", &Framework::quantized_sharding},
     {"scatters_labels", &Framework::scatters_labels},
+    {"quantized_linear_keeps_input", &Framework::quantized_linear_keeps_input},
 }};
 
 // A phrase of a record's prose that states what none of its keys does.
