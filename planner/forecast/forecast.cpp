@@ -76,6 +76,31 @@ std::optional<std::string> told_of_whole_weights(const Question& q) {
   return sentence(why, "; forecast as if they were like any other weights.");
 }
 
+std::optional<std::string> told_of_empty_stages(const Question& q) {
+  const ParallelPlan& p = q.plan;
+  const int layers = q.workload.model.layers;
+  if (p.pipeline == 1 || (p.layers_per_stage.empty() && p.pipeline * p.chunks <= layers))
+    return std::nullopt;
+  const PipelineSchedule& schedule = *find_pipeline_schedule(p.schedule_row());
+  const PipelineShape shape{p.pipeline, p.chunks, p.microbatches};
+  const int chunks = schedule.model_chunks(shape);
+  const std::vector<int> share = blocks_per_chunk(layers, chunks, p.layers_per_stage);
+  int empty = 0;
+  for (int stage = 0; stage < p.pipeline; ++stage) {
+    bool holds = false;  // layers, the embedding or the head
+    for (int k = 0; k < p.chunks; ++k) {
+      const int c = schedule.model_chunk(shape, stage, k);
+      holds = holds || share[static_cast<std::size_t>(c)] > 0 || c == 0 || c == chunks - 1;
+    }
+    empty += holds ? 0 : 1;
+  }
+  if (empty == 0) return std::nullopt;
+  return sentence(empty, " of ", p.pipeline, " stages ", empty == 1 ? "holds" : "hold",
+                  " no part of the model and only ", empty == 1 ? "passes" : "pass", " on what ",
+                  empty == 1 ? "it gets" : "they get", ": at most ", layers,
+                  " stages, one for each of its layers, leave none idle.");
+}
+
 Result<Forecast> forecast(const Question& q, const Profile& profile,
                           const ForecastOptions& options) {
   const Problems problems = plan_problems(q.workload, q.plan, q.cluster);
@@ -90,6 +115,7 @@ Result<Forecast> forecast(const Question& q, const Profile& profile,
   if (!f) return f;
   if (policy.row->searched) f->chosen = policy.chosen;
   if (const auto note = told_of_whole_weights(q)) f->notes.push_back(*note);
+  if (auto note = told_of_empty_stages(q)) f->notes.push_back(*std::move(note));
   return f;
 }
 

@@ -168,6 +168,11 @@ struct ForecastOptions {
 // Among its notes; else nothing.
 std::optional<std::string> told_of_whole_weights(const Question& question);
 
+// Stages that hold no layer, nor embedding or head, and how many. Megatron Core takes a layout with
+// such ("(empty stage)", pipeline_parallel_layer_layout.py), so a plan may have them; among a
+// forecast's notes; else nothing.
+std::optional<std::string> told_of_empty_stages(const Question& question);
+
 // Problems: plan does not multiply out to the GPUs, heads do not divide by TP, more stages than
 // layers, a framework that cannot run the plan, a number format that the GPU lacks, a step of more
 // than 106 days where time is asked for.

@@ -41,6 +41,12 @@ void refuse_torchtitan_stages(Refusals& to, const ParallelPlan& p, const Transfo
             sentence(p.schedule, " has one model chunk per rank in torchtitan"));
   refuse_if(to, !one_stage_each(p.schedule) && p.chunks < 2,
             sentence(p.schedule, " has two model chunks or more per rank in torchtitan"));
+  // generate_llm_fqn_per_model_part refuses more stages than layers and the weights of both ends,
+  // which are written as 0 (put_torchtitan_stages).
+  if (p.layers_per_stage.empty() && stages > model.layers)
+    return refuse_if(to, true,
+                     sentence("torchtitan refuses ", stages, " stages of ", model.layers,
+                              " layers, some of which would be empty"));
   const bool even = p.layers_per_stage.empty() && p.chunks != default_chunks(p.schedule);
   refuse_if(to, even && ceiling(model.layers, ceiling(model.layers, stages)) != stages,
             sentence("torchtitan cannot deal ", model.layers, " layers to ", stages,

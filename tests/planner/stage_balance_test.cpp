@@ -1,5 +1,6 @@
 // How layers are dealt to pipeline stages where nobody says.
 #include "planner/choice/stage_balance.hpp"
+#include "planner/forecast/forecast.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/sample_workload.hpp"
 
@@ -68,6 +69,26 @@ TEST_CASE("The last stage may be relieved", "[stage_balance]") {
   CHECK(usual_layers_per_stage(w, 8) == std::vector<int>{6, 6, 7, 7, 7, 7, 7, 1});
   w.model.layers = 26;
   CHECK(usual_layers_per_stage(w, 4).empty());
+}
+
+// 32 layers over 64 stages: 32 hold one, the first the embedding as well, and the last the head
+// alone. 64 - 32 - 1 = 31 hold nothing. Of layers that are dealt out, those of 0 between the ends.
+TEST_CASE("stages that hold no part of the model are told", "[stage_balance]") {
+  Question q;
+  q.workload = pretraining(llama(32, 2048, 32, 32, 8192, 131072), 4096);
+  const auto told = [&](int stages, std::vector<int> layers) {
+    q.plan.pipeline = stages;
+    q.plan.microbatches = stages;
+    q.plan.layers_per_stage = std::move(layers);
+    return told_of_empty_stages(q).value_or("");
+  };
+  CHECK(told(64, {}).find("31 of 64 stages hold no part") == 0);
+  CHECK(told(34, {}).find("1 of 34 stages holds no part") == 0);
+  CHECK(told(33, {}).empty());
+  CHECK(told(32, {}).empty());
+  CHECK(told(1, {}).empty());
+  CHECK(told(4, {16, 0, 16, 0}).find("1 of 4 stages holds no part") == 0);
+  CHECK(told(4, {0, 16, 16, 0}).empty());
 }
 
 }  // namespace shardwise

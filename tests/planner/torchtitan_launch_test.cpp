@@ -54,6 +54,9 @@ TEST_CASE("plans at which torchtitan stops are refused") {
       {{"llama-3.1-8b", "8xH100-SXM", "dp=2,tp=4,sp=true,zero=2"}, ""},
       // 4 ranks share weights: they cannot hold 8 ranks' experts.
       {{"qwen3-30b-a3b", "8xH100-SXM", "dp=8,ep=8,zero=3,shard=4"}, "experts over 8 ranks"},
+      // 32 layers: one for each of 32 stages, and none for the others of 64.
+      {{"llama-3.1-8b", "64xH100-SXM", "dp=2,pp=32,zero=2,ga=32"}, ""},
+      {{"llama-3.1-8b", "128xH100-SXM", "dp=2,pp=64,zero=2,ga=32"}, "64 stages of 32 layers"},
       {{"qwen3-30b-a3b", "8xH100-SXM", "dp=8,ep=4,zero=3,shard=4"}, ""},
       {{"qwen3-30b-a3b", "8xH100-SXM", "dp=4,tp=2,sp=true,ep=8,etp=1,zero=3"}, ""},
       {{"deepseek-v2-lite", "8xH100-SXM", "dp=4,cp=2,zero=3"}, "FlexAttention"},
