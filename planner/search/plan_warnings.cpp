@@ -10,12 +10,30 @@ namespace shardwise {
 namespace {
 
 constexpr double poor_use_of_gpus = 0.6;  // speed-up / GPUs, over one card or one node; assumed
+constexpr double least_told_share = 0.1;  // of a step; assumed
 constexpr int largest_box_compared = 64;  // GPUs; beyond, nobody thinks of one card instead
 
 std::optional<Seconds> step_of(const WarnedPlan& k, const Question& q) {
   const auto f = forecast(q, k.profile, {.memory = false});
   if (!f) return std::nullopt;
   return f->step_time.expected;
+}
+
+// What the step waits for most, where that is worth telling: " (38 % of it is ...)".
+std::string what_holds_up(const WarnedPlan& k) {
+  const auto f = forecast(k.question, k.profile, {.memory = false});
+  if (!f) return "";
+  Seconds most = f->breakdown.bubble;
+  std::string what = "the pipeline's bubble";
+  const auto weigh = [&](Seconds t, std::string name) {
+    if (t > most) most = t, what = std::move(name);
+  };
+  for (const auto& [kind, t] : f->breakdown.exposed)
+    weigh(t, sentence("communication that nothing hides: ", kind));
+  weigh(f->breakdown.host, "waiting for the host to launch kernels");
+  const double share = most / f->step_time.expected;
+  if (share < least_told_share) return "";
+  return sentence(" (", shown_share(share), " of it is ", what, ')');
 }
 
 std::string times(double ratio) { return sentence(fixed(ratio, 2), " times"); }
@@ -39,13 +57,15 @@ void warn_of_idle_gpus(const WarnedPlan& k, std::vector<std::string>& to) {
   if (!alone) return;
   const double faster = *alone / k.step, over = static_cast<double>(c.gpus()) / part.gpus();
   if (faster >= poor_use_of_gpus * over) return;
+  const std::string why = what_holds_up(k);
   const std::string one = several ? sentence("one node of ", part.gpus()) : std::string("one card");
-  to.push_back(faster <= 1.0
-                   ? sentence("All ", c.gpus(), " GPUs together are no faster than ", one, ": ",
-                              shown_time(k.step), " against ", shown_time(*alone), " a step.")
-                   : sentence("All ", c.gpus(), " GPUs together are only ", times(faster),
-                              " as fast as ", one, ", over ",
-                              several ? "this network." : "PCIe without NVLink."));
+  to.push_back(
+      faster <= 1.0
+          ? sentence("All ", c.gpus(), " GPUs together are no faster than ", one, ": ",
+                     shown_time(k.step), " a step", why, " against ", shown_time(*alone), '.')
+          : sentence("All ", c.gpus(), " GPUs together are only ", times(faster), " as fast as ",
+                     one, ", over ", several ? "this network" : "PCIe without NVLink", ": ",
+                     shown_time(k.step), " a step", why, '.'));
 }
 
 // Of a box of unlike cards: those of one kind, or one of them, may do as well without the others.
