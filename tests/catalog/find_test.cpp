@@ -134,6 +134,19 @@ TEST_CASE("GPUs by the names that published runs use") {
   }
 }
 
+// The sizes on both sides of the one that was asked for, one where there is none beyond, and
+// nothing where no size stands for a model.
+TEST_CASE("a size that no model has is told the nearest there are") {
+  Catalog few;
+  few.models.emplace_back().id = "tiny";
+  const auto told = [&](const char* name) { return find_model(few, name).error().front().what; };
+  CHECK(told("9b").find("did you mean") == std::string::npos);
+  few.model_aliases = {{"7b", "tiny"}, {"13b", "tiny"}};
+  CHECK(told("9b").find("did you mean 7b or 13b?") != std::string::npos);
+  CHECK(told("99b").find("did you mean 13b?") != std::string::npos);
+  CHECK(told("0.5b").find("did you mean 7b?") != std::string::npos);
+}
+
 TEST_CASE("a memory size that the card does not have is not that card") {
   CHECK(gpu_id("rtx-3090-48gb") == "none");
   CHECK(gpu_id("l40s-24gb") == "none");
