@@ -13,10 +13,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* is_a_folder = "it is a folder";
+constexpr const char* no_folder = "its folder does not exist or does not allow it";
+
+Problems not_written(const std::string& path, const std::string& why) {
+  return {{ProblemKind::file, path, std::string("cannot be written: ").append(why)}};
+}
+
 // What went wrong; empty where nothing did.
 std::string write_to(const fs::path& path, const std::function<void(std::ostream&)>& write) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  if (!file) return "its folder does not exist or does not allow it";
+  if (!file) return no_folder;
   write(file);
   file.close();
   return file ? "" : "the disk is full or failed";
@@ -60,7 +67,7 @@ Problems write_whole_file(const std::string& path,
   const fs::file_status there = fs::status(path, error);
   std::string why;
   if (fs::is_directory(there)) {
-    why = "it is a folder";
+    why = is_a_folder;
   } else if (fs::exists(there) && !fs::is_regular_file(there)) {
     why = write_to(path, write);  // a device or a pipe: nothing may stand in its place
   } else {
@@ -69,7 +76,15 @@ Problems write_whole_file(const std::string& path,
     why = write_beside(target.empty() ? fs::path(path) : target, write);
   }
   if (why.empty()) return {};
-  return {{ProblemKind::file, path, std::string("cannot be written: ").append(why)}};
+  return not_written(path, why);
+}
+
+Problems unwritable(const std::string& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) return not_written(path, is_a_folder);
+  const fs::path folder = fs::path(path).parent_path();
+  if (folder.empty() || fs::is_directory(folder, error)) return {};
+  return not_written(path, no_folder);
 }
 
 }  // namespace shardwise

@@ -14,4 +14,8 @@ namespace shardwise {
 // it; what stood at `path` is then as it was.
 Problems write_whole_file(const std::string& path, const std::function<void(std::ostream&)>& write);
 
+// What can be seen of it before there is anything to write, for answers that take minutes: that
+// `path` is a folder, or has none to lie in.
+Problems unwritable(const std::string& path);
+
 }  // namespace shardwise

@@ -62,6 +62,12 @@ std::string near_names(const Catalog& catalog, std::string_view wanted) {
   return did_you_mean(wanted, names);
 }
 
+// What is written as a file is one model, by no name of the catalog's.
+bool names_a_file(std::string_view model) {
+  return model.ends_with(".json") || model.starts_with("./") || model.starts_with("../") ||
+         model.starts_with('/');
+}
+
 }  // namespace
 
 Verdict ModelRow::best() const {
@@ -79,6 +85,11 @@ Result<ModelsAnswer> models_answer(const Request& request, const Facts& facts) {
     Request one = request;
     one.model = model.id;
     auto r = resolve(one, facts, UnnamedMethods::fine_tuning);
+    if (!r) return r.error();
+    requests.push_back(*std::move(r));
+  }
+  if (requests.empty() && names_a_file(*request.model)) {
+    auto r = resolve(request, facts, UnnamedMethods::fine_tuning);
     if (!r) return r.error();
     requests.push_back(*std::move(r));
   }

@@ -36,8 +36,8 @@ struct ModelsAnswer {
   ResolvedRequest request;     // of one model
 };
 
-// `request.model`, where given, is a part of the names wanted, in any spelling. Problems where the
-// GPUs or a flag are wrong, or no model has such a name.
+// `request.model`, where given, is a part of the names wanted, in any spelling, or the path of a
+// config.json. Problems where the GPUs or a flag are wrong, or no model has such a name.
 Result<ModelsAnswer> models_answer(const Request& request, const Facts& facts);
 
 }  // namespace shardwise

@@ -183,6 +183,11 @@ int write_pages(const Catalog& c, const std::filesystem::path& folder, const Out
 
 int catalog(const CatalogQuestion& question, const std::filesystem::path& root,
             const Output& output) {
+  if (question.verb == "check" && !question.subject.empty())
+    return report_problems({{ProblemKind::request, "catalog check",
+                             sentence("checks all of it; expected nothing behind it, found \"",
+                                      printable(question.subject), '"')}},
+                           output);
   if (question.verb == "check") return check(root, output);
   const bool lists = question.verb == "list", pages = question.verb == "pages";
   if (!lists && !pages && question.verb != "show")

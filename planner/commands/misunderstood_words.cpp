@@ -88,7 +88,7 @@ std::optional<std::string> unknown_flag(const CLI::App& app, int argc, char** ar
 struct ForeignFlag {
   std::string_view flag, meant;
 };
-constexpr std::array<ForeignFlag, 41> foreign_flags{
+constexpr std::array<ForeignFlag, 67> foreign_flags{
     {{"--model", "MODEL without a flag"},
      {"-m", "--method, or MODEL without a flag"},
      {"--lora", "--method lora"},
@@ -129,14 +129,50 @@ constexpr std::array<ForeignFlag, 41> foreign_flags{
      {"--load-in-8bit", "--method qlora --quantization int8"},
      {"--per-device-train-batch-size", "--microbatch"},
      {"--quant", "--quantization"},
-     {"--vram", "--gpus (1x24GB)"}}};
+     {"--vram", "--gpus (1x24GB)"},
+     {"--4bit", "--method qlora"},
+     {"--load-4bit", "--method qlora"},
+     {"--load-8bit", "--method qlora --quantization int8"},
+     {"--bf16", "--precision bf16"},
+     {"--fp16", "--precision fp16"},
+     {"--fp8", "--precision fp8"},
+     {"--mixed-precision", "--precision"},
+     {"--zero1", "--plan zero=1"},
+     {"--zero2", "--plan zero=2"},
+     {"--zero3", "--plan zero=3"},
+     {"--zero-stage", "--plan zero=N"},
+     {"--fsdp", "--plan zero=3"},
+     {"--gradient-accumulation", "--plan ga=N, or --batch"},
+     {"--gradient-accumulation-steps", "--plan ga=N, or --batch"},
+     {"--tensor-parallel-size", "--plan tp=N"},
+     {"--tensor-model-parallel-size", "--plan tp=N"},
+     {"--pipeline-parallel-size", "--plan pp=N"},
+     {"--pipeline-model-parallel-size", "--plan pp=N"},
+     {"--context-parallel-size", "--plan cp=N"},
+     {"--expert-model-parallel-size", "--plan ep=N"},
+     {"--use-distributed-optimizer", "--plan zero=1"},
+     {"--cpu-offload", "--offload (optimizer, params or all)"},
+     {"--use-liger-kernel", "--fused-loss"},
+     {"--liger", "--fused-loss"},
+     {"--deepspeed", "--plan-from FILE"},
+     {"--config", "--plan-from FILE, or MODEL without a flag"}}};
+
+constexpr std::string_view judged_plan = "--plan ";
+
+// Who searches plans is told what of them is fixed.
+std::string plan_flag(const CLI::App& app) {
+  return app.get_option_no_throw("--fix") != nullptr ? "--fix " : std::string(judged_plan);
+}
 
 std::string meant_by(const CLI::App& app, const std::string& word) {
   std::string flag = word.substr(0, word.find('='));
   std::replace(flag.begin(), flag.end(), '_', '-');  // as trainers spell theirs
   if (flag != word.substr(0, flag.size()) && app.get_option_no_throw(flag) != nullptr) return flag;
   for (const ForeignFlag& row : foreign_flags)
-    if (row.flag == flag && app.get_option_no_throw(flag) == nullptr) return std::string(row.meant);
+    if (row.flag == flag && app.get_option_no_throw(flag) == nullptr)
+      return sentence(
+          row.meant.starts_with(judged_plan) ? plan_flag(app) : "",
+          row.meant.substr(row.meant.starts_with(judged_plan) ? judged_plan.size() : 0));
   return {};
 }
 
@@ -181,7 +217,7 @@ std::string misunderstood(const CLI::App& app, const CLI::ParseError& error, int
   std::string line = what;
   const std::string plan = as_plan(argc, argv);
   const bool plans = !plan.empty() && inner->get_option_no_throw("--plan") != nullptr;
-  if (plans) line += "; a plan is one text: --plan " + plan;
+  if (plans) line += "; a plan is one text: " + plan_flag(*inner) + plan;
   for (int i = 1; i < argc && !plans; ++i) {
     const std::string word = argv[i];
     if (what.find(word) == std::string::npos) continue;

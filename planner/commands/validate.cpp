@@ -213,6 +213,10 @@ int validate(const ValidateOptions& options, const std::filesystem::path& root, 
     return report_problems(
         {{ProblemKind::request, "--by", options.by + " is none of " + joined(score_by_names())}},
         output);
+  Problems unwritten_yet;
+  for (const std::string& path : {options.fit_spread, options.residuals, options.report})
+    if (!path.empty()) add_problems(unwritten_yet, unwritable(path));
+  if (!unwritten_yet.empty()) return report_problems(unwritten_yet, output);
   auto catalog = load_catalog(root);
   if (!catalog) return report_problems(catalog.error(), output);
   const auto reading = load_reading(root);

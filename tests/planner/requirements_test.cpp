@@ -143,6 +143,18 @@ TEST_CASE("models without GPUs asks for a whole name", "[requirements]") {
   CHECK(nothing.text.find("how many cards it takes") != std::string::npos);
 }
 
+TEST_CASE("models with GPUs takes the path of a config.json too", "[requirements]") {
+  Request r = request_for(source_dir() + "/tests/catalog/hf_configs/01-ai--Yi-34B.json", "rtx-4090",
+                          {Method::qlora});
+  const Said told = said(r);
+  CHECK(told.code == 0);
+  CHECK(told.text.find("34.4 B") != std::string::npos);  // its published size
+  r.model = "./nowhere.json";
+  const Said missing = said(r);
+  CHECK(missing.code == 4);
+  CHECK(missing.text.find("./nowhere.json") != std::string::npos);
+}
+
 TEST_CASE("the table says which card stands for a size, and the command to go on",
           "[requirements]") {
   const Said told = said(without_gpus("smollm2-135m"));
