@@ -116,8 +116,11 @@ class FreeBlockSet {
     FreeBlock* others = nullptr;          // the first of count - 1 in a row
     std::unique_ptr<FreeBlock[]> places;  // where the others lie, with room before and behind them
 
-    // How many of the others, from the front, are not below the key. REQUIRES a least one.
+    // How many of the others, from the front, are not below the key. REQUIRES a least one. The ends
+    // are looked at first: three in five of the blocks that are not the least stand there.
     std::uint32_t not_below(Bytes size, Bytes address) const {
+      if (count == 1 || others[0].is_below(size, address)) return 0;
+      if (!others[count - 2].is_below(size, address)) return count - 1;
       const FreeBlock* first = others;
       for (std::uint32_t length = count - 1; length > 0;) {
         const std::uint32_t half = (length + 1) / 2;
