@@ -87,6 +87,14 @@ MachineFlows::MachineFlows(const Machine& machine, const LinkCalibration& links)
   for (const VertexId memory : machine.memories) from_memory_.emplace_back(machine, memory);
   for (int a = 0; a < gpus_; ++a)
     for (int b = 0; b < gpus_; ++b) pairs_.push_back(a == b ? PairRoute{} : pair_route(a, b));
+  for (int gpu = 0; gpu < gpus_; ++gpu) {
+    const auto at = static_cast<std::size_t>(gpu);
+    const auto socket = static_cast<std::size_t>(machine.socket_of_gpu[at]);
+    to_memory_.push_back(way(gpu, machine.memories[socket]));
+    const std::size_t nics = machine.nics.size();
+    if (nics > 0)
+      to_nic_.push_back(way(gpu, machine.nics[at * nics / static_cast<std::size_t>(gpus_)]));
+  }
 }
 
 PairRoute MachineFlows::pair_route(int a, int b) const {
@@ -165,36 +173,35 @@ void MachineFlows::add_bounce(int a, int b, double amount) {
   add_load(memory_link(machine_.socket_of_gpu[static_cast<std::size_t>(b)]), 2 * amount);
 }
 
-// `path` leads away from a GPU; the way in is the same, mirrored.
-void MachineFlows::add_path(const std::vector<EdgeId>& path, Direction direction, double amount) {
+MachineFlows::Way MachineFlows::way(int gpu, VertexId to) const {
   const MachineGraph& g = machine_.graph;
-  for (const EdgeId e : path) {
-    if (g[e].kind == EdgeKind::network) continue;  // counted for all NICs together
-    const bool out = direction == Direction::out;
-    const EdgeId used = out ? e : boost::edge(boost::target(e, g), boost::source(e, g), g).first;
-    add_load(g[used].index, amount);
+  Way way;
+  for (const EdgeId e : from_gpu_[static_cast<std::size_t>(gpu)].to(to)) {
+    if (g[e].kind == EdgeKind::network) continue;
+    way.out.push_back(g[e].index);
+    way.in.push_back(g[boost::edge(boost::target(e, g), boost::source(e, g), g).first].index);
   }
+  return way;
+}
+
+void MachineFlows::add_way(const Way& way, Direction direction, double amount) {
+  for (const int edge : direction == Direction::out ? way.out : way.in) add_load(edge, amount);
 }
 
 void MachineFlows::add_host_copy(int gpu, Direction direction, double amount) {
   const auto at = static_cast<std::size_t>(gpu);
-  const int socket = machine_.socket_of_gpu[at];
-  add_path(from_gpu_[at].to(machine_.memories[static_cast<std::size_t>(socket)]), direction,
-           amount);
-  add_load(memory_link(socket), amount);
+  add_way(to_memory_[at], direction, amount);
+  add_load(memory_link(machine_.socket_of_gpu[at]), amount);
 }
 
 void MachineFlows::add_network(int gpu, Direction direction, double amount, double nic_amount,
                                bool staged) {
   const auto at = static_cast<std::size_t>(gpu);
-  const std::size_t nic = at * machine_.nics.size() / static_cast<std::size_t>(std::max(1, gpus_));
   if (staged) {
-    const int socket = machine_.socket_of_gpu[at];
-    add_path(from_gpu_[at].to(machine_.memories[static_cast<std::size_t>(socket)]), direction,
-             amount);
-    add_load(memory_link(socket), 2 * amount);
+    add_way(to_memory_[at], direction, amount);
+    add_load(memory_link(machine_.socket_of_gpu[at]), 2 * amount);
   } else {
-    add_path(from_gpu_[at].to(machine_.nics[nic]), direction, amount);
+    add_way(to_nic_[at], direction, amount);
   }
   add_load(nics_link(direction), nic_amount);
 }

@@ -74,7 +74,13 @@ class MachineFlows {
   int nics_link(Direction d) const { return edges_ + (d == Direction::out ? 0 : 1); }
   int memory_link(int socket) const { return edges_ + 2 + socket; }
   void add_bounce(int a, int b, double amount);
-  void add_path(const std::vector<EdgeId>& path, Direction direction, double amount);
+  // A GPU's way to its NIC or to the memory of its socket: edges by direction, without those of the
+  // network, which are counted for all NICs together.
+  struct Way {
+    std::vector<int> out, in;
+  };
+  Way way(int gpu, VertexId to) const;
+  void add_way(const Way& way, Direction direction, double amount);
   PairRoute pair_route(int a, int b) const;
   Transport transport(int a, int b, PathKind kind) const;
   void add_load(int link, double amount);
@@ -88,6 +94,7 @@ class MachineFlows {
   int edges_;                              // of the graph; the other links follow
   std::vector<Routes> from_gpu_;           // by local rank
   std::vector<Routes> from_memory_;        // by socket
+  std::vector<Way> to_memory_, to_nic_;    // by local rank; the latter where there are NICs
   std::vector<BytesPerSecond> bandwidth_;  // by link
   std::vector<double> flows_;              // by link
   std::vector<int> loaded_;                // links with flows
