@@ -331,7 +331,8 @@ struct Framework {
   // writes gradients over them (Unsloth). PEFT's own modules run where adapters have dropout, and
   // DoRA's.
   bool fuses_adapters = false;
-  bool adapts_experts = false;  // adapters on the MLP are on every routed expert as well
+  bool adapts_experts = false;        // adapters on the MLP are on every routed expert as well
+  bool sums_expert_adapters = false;  // ... where all experts are one tensor, by their sum with it
   // FSDP2 wraps one rank, too: it copies fp32 weights to 16 bits unit by unit, without a gather.
   bool wraps_one_rank = false;
   // A reference model is wrapped as the trained one is, with gradient buffers that nobody fills.

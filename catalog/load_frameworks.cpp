@@ -107,6 +107,7 @@ void read_states(JsonReader& r, Framework& f) {
   f.frozen_units_keep_inputs = r.maybe_flag("frozen_units_keep_inputs").value_or(false);
   f.fsdp1_keeps_inputs = r.maybe_flag("fsdp1_keeps_inputs").value_or(false);
   f.adapts_experts = r.maybe_flag("adapts_experts").value_or(false);
+  f.sums_expert_adapters = r.maybe_flag("sums_expert_adapters").value_or(false);
   f.wraps_one_rank = r.maybe_flag("wraps_one_rank").value_or(false);
   f.reference_has_gradients = r.maybe_flag("reference_has_gradients").value_or(false);
   f.gradient_dtype = dtype(r, "gradient_dtype");

@@ -113,10 +113,11 @@ struct MemoryKindReading {
 };
 
 // Flags of a framework's row that a phrase may state, by the key that states one.
-inline constexpr std::array<std::pair<std::string_view, bool Framework::*>, 17> stated_flags{{
+inline constexpr std::array<std::pair<std::string_view, bool Framework::*>, 18> stated_flags{{
     {"dispatches_by_map", &Framework::dispatches_by_map},
     {"loops_experts", &Framework::loops_experts},
     {"adapts_experts", &Framework::adapts_experts},
+    {"sums_expert_adapters", &Framework::sums_expert_adapters},
     {"casts_grouped_products", &Framework::casts_grouped_products},
     {"overlap_keeps_nodes", &Framework::overlap_keeps_nodes},
     {"attends_by_operators", &Framework::attends_by_operators},

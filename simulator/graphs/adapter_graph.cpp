@@ -86,6 +86,36 @@ void GraphBuilder::fuse_adapter(Operator& op, const LinearSpec& spec, TensorInde
   if (!spec.input_again && op.saves.empty()) op.saves = {x};
 }
 
+// Experts that are one parameter are adapted by W + s B A, as large as W, which their product reads
+// in its place and keeps for backward, with 16-bit copies of A and B; its gradient is made whole
+// before it goes on to theirs (peft 0.21.2 src/peft/tuners/lora/layer.py, ParamWrapper,
+// _LoraFactorsProxy: torch.baddbmm).
+TensorIndex GraphBuilder::sum_with_adapter(std::int64_t in, std::int64_t out,
+                                           std::int64_t experts) {
+  const std::int64_t rank = workload_.adapter.rank, weights = experts * in * out * element_;
+  const std::int64_t factors = experts * rank * (in + out);
+  const DType dtype = workload_.product_dtype();
+  graph_.parameters.expert_adapter += factors;
+  graph_.parameters.modules += 2;  // A and B
+  Operator op;
+  op.name = "adapted_weight";
+  op.kind = OperatorKind::matmul;
+  op.outputs = {tensor_bytes("adapted_weight", weights, MemoryCategory::activations, weights)};
+  if (workload_.framework.adapter_dtype == DType::fp32 && element_ == 2) {
+    op.saves = {tensor_bytes("adapter_copies", factors * element_, MemoryCategory::activations, 0)};
+    op.outputs.push_back(op.saves.front());
+    copy_adapter(op, factors);
+  }
+  op.forward.push_back(GemmWork{out, in, rank, experts, dtype});
+  op.forward.push_back(traffic(as_double(weights), 0));  // W
+  op.backward_weight.push_back(GemmWork{out, rank, in, experts, dtype});
+  op.backward_weight.push_back(GemmWork{rank, in, out, experts, dtype});
+  op.weight_gradient_elements = factors;
+  const TensorIndex sum = op.outputs.front();
+  add(std::move(op));
+  return sum;
+}
+
 // y + (alpha/r) B A dropout(x) (arXiv 2106.09685). PEFT keeps the adapter in fp32 beside a 16-bit
 // base and casts x to it: a copy of its own per adapted linear, which autocast casts back to
 // 16 bits before the product (peft src/peft/tuners/lora/layer.py:1061-1063). Adapters that FSDP

@@ -94,6 +94,15 @@ TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertSh
   const TensorIndex y = b.tensor(name, s.padded * out);
   op.inputs = {x};
   op.outputs = {y};
+  const Framework& f = b.workload().framework;
+  const bool adapts = adapted && row(b.workload().method).adapter && f.adapts_experts;
+  const bool sums = adapts && f.sums_expert_adapters && !b.workload().freezes_quantized();
+  if (sums) {
+    const TensorIndex weight = b.sum_with_adapter(in, out, s.local);
+    op.inputs.push_back(weight);
+    op.saves = {x, weight};
+    op.backward_weight = {weight_gradient(in, out, s.each, s.dtype, s.local)};
+  }
   const std::int64_t elements = s.local * (in * out + (bias ? out : 0));
   b.count_experts(s.local, in, out, bias);
   if (!in_turn(b)) b.count_fetches(s.local * in * out, 1);  // one tensor
@@ -122,8 +131,7 @@ TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertSh
   }
   b.dequantize_experts(op, s.local * in * out, s.local);
   b.add(std::move(op));
-  if (!adapted || !row(b.workload().method).adapter || !b.workload().framework.adapts_experts)
-    return y;
+  if (!adapts || sums) return y;
   return b.add_adapter(name, x, y, s.padded, in, out, s.local);
 }
 

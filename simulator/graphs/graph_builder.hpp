@@ -215,6 +215,9 @@ class GraphBuilder {
   // Whether a linear and its adapter are one function (Framework::fuses_adapters).
   bool fuses_adapters() const;
 
+  // The weight of experts that are one tensor, their adapter added (sums_expert_adapters).
+  TensorIndex sum_with_adapter(std::int64_t in, std::int64_t out, std::int64_t experts);
+
   // What the adapter of a linear adds to its result y; of `experts` linears, which share the rows.
   TensorIndex add_adapter(std::string_view name, TensorIndex x, TensorIndex y, std::int64_t rows,
                           std::int64_t in, std::int64_t out, std::int64_t experts = 0);
