@@ -355,4 +355,35 @@ TEST_CASE("the bias of experts without a gate is as wide as their first product"
   CHECK(bytes == 8 * rows * (1024 + 2048));
 }
 
+// LoRA of rank 16 on experts that are one tensor a kind: on each of eight ranks the products of
+// eight experts read W + B A, 8 x (2,048 x 2 x 1,024 + 1,024 x 2,048) values of 16 bits, which stay
+// with 16-bit copies of A and B and with the rows that W's gradient is made of.
+TEST_CASE("adapters of experts that are one tensor are added to it", "[experts]") {
+  Workload w = routed_model(DType::bf16);
+  w.method = Method::lora;
+  w.adapter.rank = 16;
+  w.framework.adapts_experts = w.framework.sums_expert_adapters = true;
+  w.framework.adapter_dtype = DType::fp32;
+  const LayerGraph graph = block_of(w);
+  const std::int64_t adapters = 8 * 16 * ((2048 + 2048) + (1024 + 2048));
+  CHECK(graph.parameters.expert_adapter == adapters);
+  const auto bytes = [&](TensorIndex t) {
+    return graph.tensors[static_cast<std::size_t>(t)].bytes;
+  };
+  std::int64_t sums = 0, copies = 0;
+  for (const Operator& op : graph.operators)
+    if (op.name == std::string_view("adapted_weight")) {
+      sums += bytes(op.outputs.at(0));
+      copies += bytes(op.saves.at(0));
+    }
+  CHECK(sums == 2 * 8 * 3 * 2048 * 1024);
+  CHECK(copies == 2 * adapters);
+  for (const std::string_view name : {"expert_up", "expert_down"}) {
+    const Operator& product = operator_named(graph, name);
+    CHECK(product.saves == product.inputs);
+    CHECK(product.saves.size() == 2);
+    CHECK_FALSE(product.backward_weight.empty());
+  }
+}
+
 }  // namespace shardwise
