@@ -157,6 +157,34 @@ constexpr std::array<ForeignFlag, 67> foreign_flags{
      {"--deepspeed", "--plan-from FILE"},
      {"--config", "--plan-from FILE, or MODEL without a flag"}}};
 
+// What people ask other programs for, and who answers it here.
+struct ForeignCommand {
+  std::string_view word, meant;
+};
+constexpr std::array<ForeignCommand, 15> foreign_commands{{{"estimate", "fit"},
+                                                           {"estimate-memory", "fit"},
+                                                           {"memory", "fit"},
+                                                           {"vram", "fit"},
+                                                           {"calculate", "fit"},
+                                                           {"predict", "simulate"},
+                                                           {"forecast", "simulate"},
+                                                           {"train", "simulate, or launch"},
+                                                           {"search", "plan"},
+                                                           {"optimize", "plan"},
+                                                           {"tune", "plan"},
+                                                           {"cost", "shop"},
+                                                           {"buy", "shop"},
+                                                           {"rent", "shop"},
+                                                           {"benchmark", "calibrate"}}};
+
+// The words after "expected ...": "; did you mean fit?", or nothing.
+std::string meant_command(const std::string& word, const std::vector<std::string_view>& known) {
+  for (const ForeignCommand& row : foreign_commands)
+    if (row.word == word) return sentence("; what you ask is answered by ", row.meant);
+  const std::string hint = did_you_mean(word, known);
+  return hint.empty() ? hint : "; " + hint;
+}
+
 constexpr std::string_view judged_plan = "--plan ";
 
 // Who searches plans is told what of them is fixed.
@@ -187,9 +215,8 @@ std::optional<std::string> unknown_command(const CLI::App& app, int argc, char**
       if (command->get_name() == word) return std::nullopt;
     const std::vector<std::string> names = command_names(app);
     const std::vector<std::string_view> known(names.begin(), names.end());
-    const std::string hint = did_you_mean(word, known);
     return sentence("unknown command \"", printable(word), "\"; expected ", listed(known, " or "),
-                    hint.empty() ? "" : "; ", hint);
+                    meant_command(word, known));
   }
   return std::nullopt;
 }

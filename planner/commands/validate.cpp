@@ -163,7 +163,8 @@ int print(const std::vector<ReplayedRun>& replayed, const ValidateOptions& optio
 }  // namespace
 
 void add_validate_flags(CLI::App& command, ValidateOptions& options) {
-  command.add_option("files", options.files, "files of published runs (default: the catalog's)");
+  command.add_option("files", options.files, "files of published runs (default: the catalog's)")
+      ->type_name("FILE");
   command.add_flag("--json", options.json, "one JSON line per record, in order");
   command.add_flag("--notes", options.notes,
                    "also what was assumed, and why each skipped record was skipped");
