@@ -23,7 +23,9 @@ void lay_out_results(LayerGraph& graph) {
       Tensor& made = graph.tensors[static_cast<std::size_t>(t)];
       made.bytes *= 2;
       made.gradient_bytes = 0;
-      if (std::find(op.saves.begin(), op.saves.end(), t) == op.saves.end()) op.saves.push_back(t);
+      const bool kept = std::find(op.saves.begin(), op.saves.end(), t) != op.saves.end();
+      // The layer behind keeps this one's result, as its input.
+      if (!kept && t != graph.output) op.saves.push_back(t);
     }
   }
 }

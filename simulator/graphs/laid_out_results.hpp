@@ -6,8 +6,8 @@
 
 namespace shardwise {
 
-// Keeps every result of every operator in `graph`, what it makes on the way as well, at twice its
-// size, and lets no gradient be made later on.
+// Keeps every result of every operator in `graph` but its own, which the layer behind keeps, what
+// an operator makes on the way as well, at twice its size, and lets no gradient be made later on.
 void lay_out_results(LayerGraph& graph);
 
 }  // namespace shardwise
