@@ -23,8 +23,8 @@ Problems not_of_any_number(const Request& request) {
   const auto refuse = [&](bool given, const char* flag) {
     if (given)
       problems.push_back({ProblemKind::request, flag,
-                          "is of one number of GPUs, and without --gpus models finds out how many "
-                          "it takes; expected --gpus with it, or none of it"});
+                          "needs --gpus: without them models finds out how many GPUs it takes; "
+                          "expected --gpus too, or neither"});
   };
   refuse(!request.plans.empty(), "--plan");
   refuse(!request.plan_from.empty(), "--plan-from");

@@ -85,10 +85,10 @@ std::optional<std::string> unknown_flag(const CLI::App& app, int argc, char** ar
 }
 
 // What other programs call the same.
-struct ForeignFlag {
-  std::string_view flag, meant;
+struct ForeignWord {
+  std::string_view word, meant;
 };
-constexpr std::array<ForeignFlag, 67> foreign_flags{
+constexpr std::array<ForeignWord, 67> foreign_flags{
     {{"--model", "MODEL without a flag"},
      {"-m", "--method, or MODEL without a flag"},
      {"--lora", "--method lora"},
@@ -158,28 +158,26 @@ constexpr std::array<ForeignFlag, 67> foreign_flags{
      {"--config", "--plan-from FILE, or MODEL without a flag"}}};
 
 // What people ask other programs for, and who answers it here.
-struct ForeignCommand {
-  std::string_view word, meant;
-};
-constexpr std::array<ForeignCommand, 15> foreign_commands{{{"estimate", "fit"},
-                                                           {"estimate-memory", "fit"},
-                                                           {"memory", "fit"},
-                                                           {"vram", "fit"},
-                                                           {"calculate", "fit"},
-                                                           {"predict", "simulate"},
-                                                           {"forecast", "simulate"},
-                                                           {"train", "simulate, or launch"},
-                                                           {"search", "plan"},
-                                                           {"optimize", "plan"},
-                                                           {"tune", "plan"},
-                                                           {"cost", "shop"},
-                                                           {"buy", "shop"},
-                                                           {"rent", "shop"},
-                                                           {"benchmark", "calibrate"}}};
+constexpr std::array<ForeignWord, 15> foreign_commands{{{"estimate", "fit"},
+                                                        {"estimate-memory", "fit"},
+                                                        {"memory", "fit"},
+                                                        {"vram", "fit"},
+                                                        {"calculate", "fit"},
+                                                        {"predict", "simulate"},
+                                                        {"forecast", "simulate"},
+                                                        {"train", "simulate, or launch"},
+                                                        {"search", "plan"},
+                                                        {"optimize", "plan"},
+                                                        {"tune", "plan"},
+                                                        {"cost", "shop"},
+                                                        {"buy", "shop"},
+                                                        {"rent", "shop"},
+                                                        {"benchmark", "calibrate"}}};
 
-// The words after "expected ...": "; did you mean fit?", or nothing.
+// What a refusal of `word` ends with: "; what you ask is answered by fit", "; did you mean fit?" or
+// nothing.
 std::string meant_command(const std::string& word, const std::vector<std::string_view>& known) {
-  for (const ForeignCommand& row : foreign_commands)
+  for (const ForeignWord& row : foreign_commands)
     if (row.word == word) return sentence("; what you ask is answered by ", row.meant);
   const std::string hint = did_you_mean(word, known);
   return hint.empty() ? hint : "; " + hint;
@@ -196,8 +194,8 @@ std::string meant_by(const CLI::App& app, const std::string& word) {
   std::string flag = word.substr(0, word.find('='));
   std::replace(flag.begin(), flag.end(), '_', '-');  // as trainers spell theirs
   if (flag != word.substr(0, flag.size()) && app.get_option_no_throw(flag) != nullptr) return flag;
-  for (const ForeignFlag& row : foreign_flags)
-    if (row.flag == flag && app.get_option_no_throw(flag) == nullptr)
+  for (const ForeignWord& row : foreign_flags)
+    if (row.word == flag && app.get_option_no_throw(flag) == nullptr)
       return sentence(
           row.meant.starts_with(judged_plan) ? plan_flag(app) : "",
           row.meant.substr(row.meant.starts_with(judged_plan) ? judged_plan.size() : 0));
