@@ -4,6 +4,8 @@
 
 #include "catalog/catalog_links.hpp"
 #include "catalog/load_asked.hpp"
+#include "catalog/names.hpp"
+#include "catalog/text_file.hpp"
 
 namespace shardwise {
 namespace {
@@ -38,6 +40,14 @@ Problems load_named_models(const std::filesystem::path& root,
 Result<Catalog> load_catalog(const std::filesystem::path& root,
                              const std::optional<std::string>& model) {
   return load_asked(root, {model, std::nullopt});
+}
+
+std::optional<std::string> find_framework_file(const std::filesystem::path& root,
+                                               std::string_view name) {
+  Problems unlisted;  // told of where the folder is read
+  for (const std::filesystem::path& file : json_files(root / "frameworks", unlisted))
+    if (std::string id = file.stem().string(); same_name(id, name)) return id;
+  return std::nullopt;
 }
 
 Result<Catalog> load_asked(const std::filesystem::path& root, const AskedOfCatalog& asked) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "catalog/load.hpp"
@@ -15,6 +16,11 @@ struct AskedOfCatalog {
   std::optional<std::string> model;                    // as load_catalog takes it
   std::optional<std::vector<std::string>> frameworks;  // ids; absent: all of them
 };
+
+// The id of the row that find_framework finds by its id, read off the files' names; they are not
+// opened. Nothing where the name is another of a row's, or nobody's.
+std::optional<std::string> find_framework_file(const std::filesystem::path& root,
+                                               std::string_view name);
 
 // Problems of files that are not read are not told.
 Result<Catalog> load_asked(const std::filesystem::path& root, const AskedOfCatalog& asked);

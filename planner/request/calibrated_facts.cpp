@@ -40,10 +40,17 @@ std::string rests_on(const DeviceProfile& p) {
                   p.provenance.date, " (", p.provenance.source, ")");
 }
 
-// A file that says a plan may name a framework too.
-AskedOfCatalog asked_by(const Request& request) {
+// A file that says a plan may name a framework too, and a name that is no id may be any row's.
+AskedOfCatalog asked_by(const std::filesystem::path& root, const Request& request) {
   AskedOfCatalog asked{request.model, std::nullopt};
-  if (!request.framework && request.plan_from.empty()) asked.frameworks = frameworks_unnamed();
+  if (!request.plan_from.empty()) return asked;
+  std::vector<std::string> ids = frameworks_unnamed();
+  if (request.framework) {
+    std::optional<std::string> named = find_framework_file(root, *request.framework);
+    if (!named) return asked;
+    ids.push_back(*std::move(named));
+  }
+  asked.frameworks = std::move(ids);
   return asked;
 }
 
@@ -88,7 +95,7 @@ Result<Facts> calibrated_facts(const std::filesystem::path& root, const Request&
   auto calibrating = std::async(std::launch::async, read_calibration, root, request.profile);
   auto reader = std::async(std::launch::async, load_training_words, root);
   auto catalog =
-      load_asked(root, models == ModelsAsked::one ? asked_by(request) : AskedOfCatalog{});
+      load_asked(root, models == ModelsAsked::one ? asked_by(root, request) : AskedOfCatalog{});
   auto reading = reader.get();
   auto calibration = calibrating.get();
   Problems problems;

@@ -11,8 +11,8 @@
 namespace shardwise {
 
 // Whether a question's model is one by name, of which the file alone is read where the name leaves
-// no doubt, or part of the names of many. With one, and no framework named, only the rows of
-// frameworks_unnamed() are read.
+// no doubt, or part of the names of many. With one, only the rows of frameworks_unnamed() are read,
+// and the one whose id a framework's name is; all of them where it is another name.
 enum class ModelsAsked { one, many };
 
 // --profile as load_calibration takes it. The profile's provenance names, under the id of each GPU

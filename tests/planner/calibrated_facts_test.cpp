@@ -99,13 +99,44 @@ TEST_CASE("the frameworks that are read of a question without one are those of t
       CHECK((id.empty() || find_framework(some->catalog, id)));
     }
   }
-  r.framework = "nanotron";
-  const auto named = calibrated_facts(root, r, ModelsAsked::one);
-  REQUIRE(named);
-  CHECK(named->catalog.frameworks.size() == whole->frameworks.size());
   const auto many = calibrated_facts(root, Request{}, ModelsAsked::many);
   REQUIRE(many);
   CHECK(many->catalog.frameworks.size() == whole->frameworks.size());
+}
+
+// One that names a framework by its id, however it is spelled, reads that row and its engine
+// besides: nanotron is none of those that an answer comes to unasked. Any other name may be of any
+// row, and is looked for in all of them.
+TEST_CASE("the framework that is read of a question which names its id is the catalog's") {
+  const std::filesystem::path root = source_dir() + "/catalog";
+  const auto whole = load_catalog(root);
+  REQUIRE(whole);
+  for (const Framework& f : whole->frameworks) {
+    INFO(f.id);
+    const auto meant = find_framework(*whole, f.id);
+    REQUIRE(meant);
+    CHECK((**meant).id == f.id);
+    CHECK(find_framework_file(root, f.id) == f.id);
+  }
+  Request r;
+  r.model = "gpt2";
+  const std::size_t unnamed =
+      calibrated_facts(root, r, ModelsAsked::one)->catalog.frameworks.size();
+  for (const char* spelled : {"nanotron", "Nanotron"}) {
+    r.framework = spelled;
+    const auto named = calibrated_facts(root, r, ModelsAsked::one);
+    REQUIRE(named);
+    CHECK(named->catalog.frameworks.size() == unnamed + 1);
+    CHECK((**find_framework(named->catalog, spelled)).id == "nanotron");
+  }
+  for (const char* spelled : {"HF Trainer", "nanotrn"}) {
+    INFO(spelled);
+    CHECK_FALSE(find_framework_file(root, spelled));
+    r.framework = spelled;
+    const auto named = calibrated_facts(root, r, ModelsAsked::one);
+    REQUIRE(named);
+    CHECK(named->catalog.frameworks.size() == whole->frameworks.size());
+  }
 }
 
 // An answer may do without a row that is read because it might need it.
