@@ -82,7 +82,6 @@ ShardedParameters read_sharded(JsonReader r) {
   s.embedding_is_unit = r.maybe_flag("embedding_is_unit").value_or(false);
   s.saved_for_backward = r.maybe_flag("saved_for_backward").value_or(false);
   s.prefetches_after_loss = r.maybe_flag("prefetches_after_loss").value_or(false);
-  s.units_per_block = r.maybe_integer("units_per_block", 1, 1000).value_or(1);
   if (r.has("live_parameters_bytes")) s.live_parameters = bytes(r, "live_parameters_bytes");
   r.finish();
   return s;
@@ -124,7 +123,6 @@ void read_states(JsonReader& r, Framework& f) {
   f.gradient_bucket = bytes(r, "gradient_bucket_bytes");
   if (r.has("gradient_bucket_bytes_stage_2"))
     f.gradient_bucket_stage_2 = bytes(r, "gradient_bucket_bytes_stage_2");
-  f.shards_gradients_at_stage_1 = r.flag("shards_gradients_at_stage_1");
   f.fp32_gradient_at_step = r.flag("fp32_gradient_at_step");
   f.keeps_remainders = r.maybe_flag("keeps_remainders").value_or(false);
   f.widens_moments = r.maybe_flag("widens_moments").value_or(false);

@@ -29,18 +29,21 @@ struct Gathering {
 Shards shards(const Workload& w, const ParallelPlan& plan, int ranks) {
   Shards s;
   if (plan.zero_stage >= 1) s.optimizer = ranks;
-  if (plan.zero_stage >= 2 || (plan.zero_stage == 1 && w.framework.shards_gradients_at_stage_1))
-    s.gradients = ranks;
+  if (plan.zero_stage >= 2) s.gradients = ranks;
   if (shards_weights(w.framework, plan)) s.weights = ranks;
   return s;
 }
 
+// What weights are to a step: sharded as the plan says or whole on every rank, or an adapter's.
+enum class Part { weights, whole_weights, adapter };
+
 void add(LayerState& state, std::int64_t elements, const StoredParameter& p, const Shards& s,
-         bool adapter, bool whole_stays, const Gathering& gathering) {
+         Part part, const Gathering& gathering) {
   if (elements == 0) return;
   const double n = static_cast<double>(elements);
+  const bool whole_stays = part == Part::whole_weights;
   const int over = whole_stays ? 1 : s.weights;
-  (adapter ? state.adapters : state.weights) += bytes(n, p.weight, over);
+  (part == Part::adapter ? state.adapters : state.weights) += bytes(n, p.weight, over);
   state.quantization += bytes(n, p.quantization_constants, gathering.constants ? over : 1);
   state.gradients += bytes(n, p.gradient, s.gradients);
   state.master += bytes(n, p.master, s.optimizer);
@@ -355,14 +358,15 @@ LayerState layer_state(const Workload& w, const ParallelPlan& plan,
     const double narrow = quantized ? 0 : narrow_weight_bytes(w);
     if (narrow > 0 && keeps_narrow(w) && share.weights == 1)
       state.narrow_copies += bytes(static_cast<double>(elements), narrow, 1);
-    add(state, elements, p, share, false, whole_stays && !(experts && leaves_experts_whole(w)),
+    const bool whole = whole_stays && !(experts && leaves_experts_whole(w));
+    add(state, elements, p, share, whole ? Part::whole_weights : Part::weights,
         experts ? gathering : linears);
   };
   add_matrices(parameters.linear, parameters.linear_sides, dense, false);
   if (parameters.other > 0)
-    add(state, parameters.other, stored_base(w, trainable, false), dense, false, false, gathering);
+    add(state, parameters.other, stored_base(w, trainable, false), dense, Part::weights, gathering);
   if (parameters.table > 0)
-    add(state, parameters.table, stored_table(w, trainable), dense, false, false, gathering);
+    add(state, parameters.table, stored_table(w, trainable), dense, Part::weights, gathering);
   if (trainable && row(w.method).adapter && w.framework.keeps_replaced_modules) {
     // One table stays beside both copies of a tied one; beside a single copy the other end has it.
     // Stages have one each.
@@ -372,10 +376,10 @@ LayerState layer_state(const Workload& w, const ParallelPlan& plan,
     state.weights += bytes(static_cast<double>(parameters.other) + tables,
                            bytes_per_element(w.framework.frozen_dtype), dense.weights);
   }
-  add(state, parameters.adapter, stored_adapter(w), dense, true, false, gathering);
+  add(state, parameters.adapter, stored_adapter(w), dense, Part::adapter, gathering);
   const std::int64_t dense_gathered = state.gathered;
   add_matrices(parameters.expert, parameters.expert_sides, expert, true);
-  add(state, parameters.expert_adapter, stored_adapter(w), expert, true, false, gathering);
+  add(state, parameters.expert_adapter, stored_adapter(w), expert, Part::adapter, gathering);
   state.gathered_experts = state.gathered - dense_gathered;
   if (w.copies_reference()) add_reference(state, w, parameters, dense, expert);
   return state;
