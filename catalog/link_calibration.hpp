@@ -70,15 +70,16 @@ struct NcclConstants {
   Seconds pat_per_rank;
   HopLatency nvlink, pcie, net;
   Seconds host_overhead;  // per intra-node ring hop once the ring leaves the node; Simple: x3
-  double plateau = 1.4;   // latency of multi-node Ring/Simple all-reduce, bulk sizes
-  double plateau_before_ampere = 1.9;
-  double ll_fraction = 0.5;  // of the bus bandwidth: half of an LL line is flags
-  double ll128_fraction = 0.92;
-  double tree_fraction = 0.92;
-  double tree_ll_divisor = 3.8;
-  double tree_ll128_one_node = 7.0 / 9.0;
-  double tree_ll128_more_nodes = 120.0 / 128.0;
-  double pat_fraction = 0.75;
+  double plateau = 1;     // latency of multi-node Ring/Simple all-reduce, bulk sizes
+  double plateau_before_ampere = 1;
+  double ll_fraction = 1;  // of the bus bandwidth: half of an LL line is flags
+  double ll128_fraction = 1;
+  double tree_fraction = 1;
+  double tree_ll_divisor = 1;
+  double tree_ll128_one_node = 1;
+  double tree_ll128_more_nodes = 1;
+  double pat_fraction = 1;
+  double pat_hop_divisor = 1;
   ByNodes ll_ceiling_between_nodes{};                 // whole communicator, Intel and other hosts
   PerProtocol<std::vector<double>> tree_size_factor;  // of sizes 64 B x 2^i
   PathKind p2p_level = PathKind::pxb;  // farthest path with direct access (NCCL_P2P_LEVEL)
@@ -91,7 +92,7 @@ struct GpuGeneration {
   std::string name;                // "hopper"
   std::string vendor;              // Gpu::vendor
   double compute_capability = 0;   // the lowest that the row serves
-  double link_payload = 0.8;       // rate of kernel-driven copies / line rate of all NVLinks
+  double link_payload = 1;         // rate of kernel-driven copies / line rate of all NVLinks
   BytesPerSecond channel;          // bandwidth of one channel where NCCL's graph search ends
   int nvls_channels = 0;           // 0: no in-switch reduction
   double nvls_fraction = 0;        // of the payload rate, inside one chassis
@@ -111,39 +112,39 @@ struct GpuGeneration {
 struct HostLinks {
   std::array<BytesPerSecond, 6> lane{};  // line rate of one lane, generations 1 to 6
   std::array<double, 6> payload{};       // large DMA copies / line rate, generations 1 to 6
-  double chip_link_payload = 0.72;       // the same of Gpu::host_link, NVLink-C2C
-  double p2p = 0.96;                     // NCCL's kernels over a direct path / DMA copy
-  double p2p_between_sockets = 0.83;     // further factor where the path crosses sockets
-  double shm = 0.59;                     // NCCL through a host-memory bounce buffer / DMA copy
-  double shm_shared = 0.59;              // the same of a link that several cards share, or shm
-  double ll = 0.35;                      // LL over PCIe, instead of NcclConstants::ll_fraction
+  double chip_link_payload = 1;          // the same of Gpu::host_link, NVLink-C2C
+  double p2p = 1;                        // NCCL's kernels over a direct path / DMA copy
+  double p2p_between_sockets = 1;        // further factor where the path crosses sockets
+  double shm = 1;                        // NCCL through a host-memory bounce buffer / DMA copy
+  double shm_shared = 1;                 // the same of a link that several cards share, or shm
+  double ll = 1;                         // LL over PCIe, instead of NcclConstants::ll_fraction
   Seconds cpu_hop;                       // added to a PCIe hop that crosses the CPU
   BytesPerSecond root_complex;           // of one socket, one direction
   BytesPerSecond socket_link;            // between two sockets, one direction
-  double memory_fraction = 0.8;          // of the host's memory bandwidth that DMA can use
+  double memory_fraction = 1;            // of the host's memory bandwidth that DMA can use
   // Of a node that does not say its own:
   BytesPerSecond memory_channel;          // one channel of its memory
-  int memory_channels_per_socket = 8;     // of a server, which has several sockets
-  int memory_channels_of_one_socket = 2;  // of any other box
+  int memory_channels_per_socket = 1;     // of a server, which has several sockets
+  int memory_channels_of_one_socket = 1;  // of any other box
   BytesPerSecond drive;                   // its NVMe drives together
-  int gpus_per_pcie_switch = 4;
+  int gpus_per_pcie_switch = 1;
   LinkEvidence evidence;
 };
 
 // NICs and fabrics.
 struct NetworkLinks {
   Seconds reference_latency;  // NIC to NIC, of the fabric on which NCCL's Net row was tuned
-  double staged = 0.37;       // without GPUDirect: rate through host memory / PCIe DMA copy
-  int nodes_per_leaf = 16;    // nodes that share a leaf switch
+  double staged = 1;          // without GPUDirect: rate through host memory / PCIe DMA copy
+  int nodes_per_leaf = 1;     // nodes that share a leaf switch
   LinkEvidence evidence;
 };
 
 // Grouped point-to-point operations: send/receive and all-to-all.
 struct PointToPointLinks {
-  double nvlink_fraction = 0.81;    // of the payload rate, one pair
-  double exchange_fraction = 0.81;  // the same, everybody with everybody
-  double own_share = 0;             // as GpuGeneration::own_share
-  Seconds per_peer;                 // cost of each further peer
+  double nvlink_fraction = 1;    // of the payload rate, one pair
+  double exchange_fraction = 1;  // the same, everybody with everybody
+  double own_share = 0;          // as GpuGeneration::own_share
+  Seconds per_peer;              // cost of each further peer
   LinkEvidence evidence;
 };
 
@@ -156,9 +157,9 @@ struct CommunicatorBuffers {
   Bytes peer_per_channel;       // one point-to-point peer, both directions
   Bytes nvls_chunk;             // a step of the in-switch buffer is this x 8
   Bytes shared_pool_chunk;      // point-to-point over the network: x 16 x channels
-  int channel_limit = 64;
-  int pcie_channels = 2;
-  int point_to_point_channels_nvlink = 32, point_to_point_channels_pcie = 2;
+  int channel_limit = 1;
+  int pcie_channels = 1;
+  int point_to_point_channels_nvlink = 1, point_to_point_channels_pcie = 1;
   LinkEvidence evidence;
 };
 

@@ -104,6 +104,7 @@ NcclConstants nccl_constants(JsonReader r) {
   c.tree_ll128_one_node = fraction(r, "tree_ll128_one_node");
   c.tree_ll128_more_nodes = fraction(r, "tree_ll128_more_nodes");
   c.pat_fraction = fraction(r, "pat_fraction");
+  c.pat_hop_divisor = r.number("pat_hop_divisor", 1, 100);
   c.ll_ceiling_between_nodes = rates<3>(r, "ll_ceiling_between_nodes_gb_per_s");
   c.tree_size_factor = {size_factor(r, "tree_size_factor_ll"),
                         size_factor(r, "tree_size_factor_ll128"),

@@ -211,10 +211,11 @@ bool pat_applies(Collective kind, const GroupLinks& l) {
   return l.nodes > 1 && l.local == 1 &&
          (kind == Collective::all_gather || kind == Collective::reduce_scatter);
 }
-CollectiveEstimate pat_time(Collective kind, Bytes size, Protocol p, const GroupLinks& l) {
+CollectiveEstimate pat_time(Collective kind, Bytes size, Protocol, const GroupLinks& l) {
   const NcclConstants& c = nccl(l);
-  const Seconds hop = at(c.net.tree, p) + 2.0 * l.network_extra;
-  const Seconds latency = c.pat_base + (log2_floor(l.nodes) / 3.5) * hop + l.ranks * c.pat_per_rank;
+  const Seconds hop = c.net.pat + 2.0 * l.network_extra;
+  const double hops = log2_floor(l.nodes) / c.pat_hop_divisor;
+  const Seconds latency = c.pat_base + hops * hop + l.ranks * c.pat_per_rank;
   const double wire = bytes_of(size) * ring_steps(kind, l.ranks) / l.ranks;
   return {latency, transfer(wire, c.pat_fraction * l.network.value)};
 }

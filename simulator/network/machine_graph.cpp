@@ -14,8 +14,9 @@ namespace {
 // Costs keep a route on the nearest kind of link that leads there.
 constexpr int nvlink_cost = 1, pcie_cost = 100, socket_cost = 1'000, network_cost = 10'000;
 
-// NVLinks between the eight GPUs of a DGX-1V, six per GPU (`nvidia-smi topo -m`; assumed from
-// memory, the sums per GPU are the datasheet's).
+// NVLinks between the eight GPUs of a DGX-1V, six per GPU, as `nvidia-smi topo -m` prints them
+// (microsoft/msccl-tools@508469770f tests/test_topologies.py, test_nvlink_only; a topology file of
+// NCCL's in NVIDIA/nccl issue 671 has the first four GPUs alike).
 constexpr std::array<std::array<int, 8>, 8> hybrid_cube_links{{{0, 1, 1, 2, 2, 0, 0, 0},
                                                                {1, 0, 2, 1, 0, 2, 0, 0},
                                                                {1, 2, 0, 2, 0, 0, 1, 0},
