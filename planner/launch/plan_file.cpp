@@ -13,6 +13,7 @@
 #include "planner/launch/hugging_face_names.hpp"
 #include "planner/launch/named_model.hpp"
 #include "planner/launch/written_words.hpp"
+#include "planner/parted.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/parallel_plan.hpp"
 
@@ -35,19 +36,9 @@ const PlanKey* key_of(const PlanFileFormat& format, std::string_view path) {
   return nullptr;
 }
 
-template <class Each>
-void split(std::string_view text, char at, Each each) {
-  for (bool more = true; more;) {
-    const std::size_t end = text.find(at);
-    each(text.substr(0, end));
-    more = end != std::string_view::npos;
-    if (more) text.remove_prefix(end + 1);
-  }
-}
-
 bool asks_for_nothing(const PlanKey& key, const std::string& value) {
   bool nothing = value == "null";
-  split(key.word, '|', [&](std::string_view one) { nothing |= one == value; });
+  for (const std::string& word : parted(key.word, '|')) nothing |= word == value;
   return nothing;
 }
 
@@ -137,7 +128,7 @@ std::string unknown_key(const PlanFileFormat& format, std::string_view path) {
 
 bool has_mark(const PlanFileFormat& format, const ConfigEntries& entries) {
   bool found = false;
-  split(format.marks, '|', [&](std::string_view mark) { found |= has_part(entries, mark); });
+  for (const std::string& mark : parted(format.marks, '|')) found |= has_part(entries, mark);
   return found;
 }
 
@@ -171,9 +162,8 @@ void gather_run_script(const fs::path& folder, std::vector<PlanText>& to) {
 bool names_a_mark(const std::string& text) {
   bool found = false;
   for (const PlanFileFormat& format : plan_file_formats())
-    split(format.marks, '|', [&](std::string_view mark) {
+    for (const std::string& mark : parted(format.marks, '|'))
       found |= text.find(mark.substr(mark.rfind('.') + 1)) != std::string::npos;
-    });
   return found;
 }
 

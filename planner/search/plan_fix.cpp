@@ -6,6 +6,7 @@
 #include "catalog/json_document.hpp"
 #include "catalog/names.hpp"
 #include "planner/expected_name.hpp"
+#include "planner/parted.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/graphs/recompute_policy.hpp"
 #include "simulator/pipeline_schedule.hpp"
@@ -66,22 +67,12 @@ Result<std::string> read_value(const FixRow& row, const std::string& value) {
   return spelled;
 }
 
-std::vector<std::string> split(const std::string& text, char at) {
-  std::vector<std::string> parts{""};
-  for (const char c : text)
-    if (c == at)
-      parts.emplace_back();
-    else
-      parts.back() += c;
-  return parts;
-}
-
 }  // namespace
 
 Result<PlanFix> PlanFix::parse(const std::string& text) {
   PlanFix fix;
   Problems problems;
-  for (const std::string& part : split(text, ',')) {
+  for (const std::string& part : parted(text, ',')) {
     const std::size_t equals = part.find('=');
     const std::string name = part.substr(0, equals);
     const auto row = std::find_if(fix_rows.begin(), fix_rows.end(),
@@ -95,7 +86,7 @@ Result<PlanFix> PlanFix::parse(const std::string& text) {
           sentence(name, " is given twice; several values go with one key: ", name, "=ONE|OTHER")));
     } else {
       Key& key = fix.keys_.emplace_back(Key{name, {}});
-      for (const std::string& value : split(part.substr(equals + 1), '|')) {
+      for (const std::string& value : parted(part.substr(equals + 1), '|')) {
         auto read = read_value(*row, value);
         if (read)
           key.values.push_back(*std::move(read));
