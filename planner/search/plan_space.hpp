@@ -50,6 +50,7 @@ enum class PlanAxis : std::uint8_t {
   shard_group,
 };
 inline constexpr std::size_t plan_axis_count = 14;
+constexpr std::size_t index(PlanAxis axis) { return static_cast<std::size_t>(axis); }
 
 // A position on each axis.
 using PlanPoint = std::array<std::uint16_t, plan_axis_count>;
@@ -73,7 +74,7 @@ class PlanSpace {
   PlanSpace(const ResolvedRequest& request, const Workload& without_zero, const Workload& with_zero,
             const Cluster& cluster);
 
-  std::size_t values(PlanAxis axis) const { return sizes_[static_cast<std::size_t>(axis)]; }
+  std::size_t values(PlanAxis axis) const { return sizes_[index(axis)]; }
   const PlanFix& fix() const { return fix_; }
   // Where the fix leaves nothing of a dimension: what it could be.
   const std::optional<std::string>& nothing_left() const { return nothing_left_; }
@@ -121,18 +122,19 @@ class PlanSpace {
   std::int64_t legal() const;
 
  private:
+  static constexpr std::string_view layer_split_name = "layer-split";  // among schedules_
+
   void add_shards_and_stages(const Cluster& cluster);
   void keep_fixed();
   void keep_fixed(PlanAxis axis, std::string_view key);
   bool outer_divides(const PlanPoint& point) const;
   bool shares_as_fixed(int data, int microbatches) const;
+  int most_blocks(const ParallelPlan& plan) const;  // of a chunk
   std::optional<std::string> why_not_shared(const PlanPoint& point, const ParallelPlan& p) const;
   std::vector<int> dealt(const ParallelPlan& plan, StageDeal deal) const;
-  std::size_t at(const PlanPoint& point, PlanAxis axis) const {
-    return point[static_cast<std::size_t>(axis)];
-  }
+  std::size_t at(const PlanPoint& point, PlanAxis axis) const { return point[index(axis)]; }
   int number(const PlanPoint& point, PlanAxis axis) const {
-    return numbers_[static_cast<std::size_t>(axis)][at(point, axis)];
+    return numbers_[index(axis)][at(point, axis)];
   }
 
   const Workload* without_zero_;
