@@ -6,8 +6,6 @@
 namespace shardwise {
 namespace {
 
-constexpr auto compute = static_cast<std::size_t>(LaneKind::compute);
-
 // What has passed is as good as now.
 StepClock from_now(StepClock time, StepClock now) {
   return time == unknown_time ? unknown_time : std::max<StepClock>(0, time - now);
@@ -225,10 +223,8 @@ bool StepFold::all_wait_on(std::uint32_t each, std::uint32_t times) const {
   return true;
 }
 
-StepClock StepFold::skip(StepClock now) {
-  if (period_ == 0) return now;
+StepClock StepFold::skip_from(StepClock now) {
   const std::uint32_t periods = state_.stages.front().heads[compute].slot / period_;
-  if (periods == seen_) return now;
   seen_ = periods;
   if (!locate()) return now;
   if (periods_left(1) == 0) {
@@ -300,6 +296,7 @@ void StepFold::repeat_tasks(std::size_t s, const Snapshot& from, std::uint32_t p
   for (const std::uint8_t lane : state.lanes) {
     if (!stage.in[lane]) continue;
     state.heads[lane].slot += times * slots;
+    state.waits_on[lane] = &step_begin;
     if (state.free[lane] != unknown_time) state.free[lane] += times * delay;
   }
 }

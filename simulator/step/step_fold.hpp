@@ -36,11 +36,17 @@ class StepFold {
 
   // Everything up to and at `now` has been played and links are shared. Skips what repeats, if
   // anything does; returns the instant at which the play then stands.
-  StepClock skip(StepClock now);
+  StepClock skip(StepClock now) {
+    const bool period_begins =
+        period_ > 0 && state_.stages.front().heads[compute].slot >= (seen_ + 1) * period_;
+    return period_begins ? skip_from(now) : now;
+  }
 
   std::int64_t skipped_tasks() const { return skipped_; }
 
  private:
+  static constexpr auto compute = static_cast<std::size_t>(LaneKind::compute);
+
   // The slots of a stage that repeat: first <= q <= last.
   struct Stage {
     std::uint32_t first = 0, last = 0;
@@ -61,6 +67,7 @@ class StepFold {
     std::vector<Picoseconds> busy, left;  // by stage
   };
 
+  StepClock skip_from(StepClock now);
   bool find_period();
   bool repeats(const BoundSlot& slot, const BoundSlot& later) const;
   bool find_range(std::size_t s);

@@ -12,6 +12,7 @@ namespace shardwise {
 
 // Which replicas of a stage work together in a collective.
 enum class Members { alone, tensor_group, data_group, expert_group };
+inline constexpr std::size_t member_kinds = 4;
 
 // A few marks that a task waits for.
 template <class Mark>

@@ -23,12 +23,13 @@ class StepPlayer {
  public:
   StepPlayer(const ParallelPlan& plan, const PipelineSchedule& schedule, const StepCosts& costs,
              const StepTraffic* traffic, const StepPlayWish& wish)
-      : plan_(plan),
-        traffic_(traffic),
+      : traffic_(traffic),
         programs_(plan, schedule, costs),
         unready_stages_(plan.pipeline),
         state_(traffic != nullptr ? traffic->network : FlowNetwork{}),
         longest_(wish.longest ? wish.longest->picoseconds : never) {
+    for (std::size_t m = 0; m < member_kinds; ++m)
+      stood_for_[m] = groups_stood_for(plan, 1, static_cast<Members>(m));
     pass_ends_.assign(programs_.passes(), unknown);
     stages_.resize(static_cast<std::size_t>(plan.pipeline));
     state_.consumers.assign(programs_.passes(), -1);
@@ -67,6 +68,7 @@ class StepPlayer {
     stage.starts.assign(tasks, 0);
     stage.ends.assign(tasks, unknown);
     stage.ends.front() = 0;
+    stage.waits_on.fill(&step_begin);
     for (std::uint8_t lane = 0; lane < kLaneKinds; ++lane) {
       stage.heads[lane].step_plus_1 = stage.slots.front().program->first_on_lane[lane];
       skip_empty(stage, lane);
@@ -92,39 +94,46 @@ class StepPlayer {
       const std::uint32_t s = listed_.back();
       listed_.pop_back();
       stages_[s].listed = false;
-      const std::vector<std::uint8_t>& lanes = stages_[s].lanes;
+      Stage& stage = stages_[s];
+      const std::vector<std::uint8_t>& lanes = stage.lanes;
       // Round and round, until no lane has anything to play.
       for (std::size_t at = 0, idle = 0; idle < lanes.size(); ++at, ++idle) {
         if (at == lanes.size()) at = 0;
-        while (play_head(s, lanes[at])) idle = 0;
+        const std::uint8_t lane = lanes[at];
+        while (*stage.waits_on[lane] != unknown && play_head(s, lane)) idle = 0;
       }
     }
   }
 
   // When the input of a slot is there; `unknown` while that is not known.
-  Clock input(const BoundSlot& slot) const {
-    if (slot.input == BoundSlot::none) return 0;
-    if (slot.input == BoundSlot::all_stages) return unready_stages_ == 0 ? all_ready_ : unknown;
+  const Clock& input(const BoundSlot& slot) const {
+    if (slot.input == BoundSlot::none) return step_begin;
+    if (slot.input == BoundSlot::all_stages) return all_ready_;
     return pass_ends_[static_cast<std::size_t>(slot.input)];
   }
 
-  // Plays the next task of the lane; whether it could.
+  // Plays the next task of the lane; whether it could. If not, the lane waits on what is unknown.
   bool play_head(std::uint32_t s, std::size_t lane) {
     Stage& stage = stages_[s];
     const LaneHead head = stage.heads[lane];
-    if (head.step_plus_1 == 0 || stage.free[lane] == unknown) return false;
+    if (head.step_plus_1 == 0) return false;
+    const auto wait = [&](const Clock& end) {
+      stage.waits_on[lane] = &end;
+      return false;
+    };
+    if (stage.free[lane] == unknown) return wait(stage.free[lane]);
     const BoundSlot& slot = stage.slots[head.slot];
     const std::uint32_t index = head.step_plus_1 - std::uint32_t{1};
     const SlotStep& step = slot.program->steps[index];
     Clock start = stage.free[lane];
     for (std::size_t i = 0; i < step.waits; ++i) {
-      const Clock end = stage.ends[slot.task(step.after[i])];
-      if (end == unknown) return false;
+      const Clock& end = stage.ends[slot.task(step.after[i])];
+      if (end == unknown) return wait(end);
       start = std::max(start, end);
     }
     if (step.arrives) {
-      const Clock arrival = input(slot);
-      if (arrival == unknown) return false;
+      const Clock& arrival = input(slot);
+      if (arrival == unknown) return wait(arrival);
       start = std::max(start, arrival);
     }
     stage.heads[lane].step_plus_1 = step.next_on_lane;
@@ -170,8 +179,9 @@ class StepPlayer {
   void end_pass(std::int32_t pass, Clock end) {
     const auto stages = static_cast<std::uint32_t>(stages_.size());
     if (pass == BoundSlot::all_stages) {
-      all_ready_ = std::max(all_ready_, end);
+      last_ready_ = std::max(last_ready_, end);
       if (--unready_stages_ > 0) return;
+      all_ready_ = last_ready_;
       for (std::uint32_t each = 0; each < stages; ++each) list(each);
       return;
     }
@@ -184,15 +194,18 @@ class StepPlayer {
   // What starts and ends next, all of one instant; whether there was anything.
   bool play_flow_events() {
     Clock now = starting_.empty() ? never : starting_.front().time;
-    for (const FlowClassId c : flow_clock_.active_classes())
-      now = std::min(now, flow_clock_.next_end(c).picoseconds);
+    ending_.clear();
+    for (const FlowClassId c : flow_clock_.active_classes()) {
+      const Clock end = flow_clock_.next_end(c).picoseconds;
+      if (end > now) continue;
+      if (end < now) ending_.clear();
+      now = end;
+      ending_.push_back(c);
+    }
     if (now == never) {
       overflow_ = !flow_clock_.active_classes().empty();
       return false;
     }
-    ending_.clear();
-    for (const FlowClassId c : flow_clock_.active_classes())
-      if (flow_clock_.next_end(c).picoseconds == now) ending_.push_back(c);
     for (const FlowClassId c : ending_)
       flow_clock_.finish(c, SimTime{now}, [&](TaskId flow) {
         const StepFlow f = flows_[flow.index];
@@ -212,7 +225,7 @@ class StepPlayer {
     const StepFlow& f = flows_[flow.index];
     const SlotStep& step = stages_[f.stage].slots[f.slot].program->steps[f.step];
     const FlowClassId c = *traffic_->at(static_cast<int>(f.stage), *step.traffic);
-    const TaskGraph::FlowUse use{c, groups_stood_for(plan_, 1, step.members)};
+    const TaskGraph::FlowUse use{c, stood_for_[static_cast<std::size_t>(step.members)]};
     flow_clock_.start(flow, use, step.duration, SimTime{now});
   }
 
@@ -273,11 +286,12 @@ class StepPlayer {
     return summary;
   }
 
-  const ParallelPlan& plan_;
   const StepTraffic* traffic_;
+  std::array<std::int64_t, member_kinds> stood_for_{};  // by Members: groups like it
   StagePrograms programs_;
   int unready_stages_;
-  Clock all_ready_ = 0;
+  Clock last_ready_ = 0;
+  Clock all_ready_ = unknown;  // until every stage is
   StepState state_;
   std::vector<Stage>& stages_ = state_.stages;
   std::vector<Clock>& pass_ends_ = state_.pass_ends;

@@ -17,6 +17,7 @@ namespace shardwise {
 using StepClock = std::int64_t;  // picoseconds since the step began
 inline constexpr StepClock unknown_time = -1;
 inline constexpr StepClock never_time = std::numeric_limits<StepClock>::max();
+inline constexpr StepClock step_begin = 0;  // an end that is known
 
 // The next task of a lane: a step of a slot; step_plus_1 is 0 behind the last one.
 struct LaneHead {
@@ -29,8 +30,10 @@ struct StageState {
   std::vector<StepClock> starts, ends;  // by task
   std::array<LaneHead, kLaneKinds> heads{};
   std::array<StepClock, kLaneKinds> free{};  // unknown: a flow runs on the lane
-  std::vector<std::uint8_t> lanes;           // those with any tasks
-  std::size_t played = 0;                    // tasks whose end is known
+  // By lane: the end that its next task was found to wait for, to be looked at again once known.
+  std::array<const StepClock*, kLaneKinds> waits_on{};
+  std::vector<std::uint8_t> lanes;  // those with any tasks
+  std::size_t played = 0;           // tasks whose end is known
   Picoseconds busy{};
   Picoseconds left{};   // spans of the slots whose compute mark is to come
   bool listed = false;  // among those to look at
