@@ -5,7 +5,7 @@
 //   one node (HSDP). Adapters have next to no gradients and states: 0 and 3 only, and 0 alone
 //   beside weights that cannot be sharded (packed_weights.hpp)
 //   tensor parallel inside a node, where the framework can and its GPUs have NVLink; without NVLink
-//   apart, for where nothing else fits
+//   apart, for where nothing else fits with room to spare
 //   pipelines of up to 16 stages, where the framework can, over what TP leaves
 //   experts of a layer dealt to ranks of one node, as many as can be, where the framework can;
 //   else shared as the rest of the layer is

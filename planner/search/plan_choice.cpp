@@ -150,11 +150,19 @@ void try_slow_tensors(PlanTrial& s) {
   try_side_by_side(s, layouts);
 }
 
-// What costs more is looked at only where nothing that costs less fits.
+// Whether a plan that keeps all cards at work fits with room to spare.
+bool has_room(const PlanTrial& s) {
+  return std::any_of(s.fitting.begin(), s.fitting.end(), [](const Tried& t) {
+    return t.verdict == Verdict::fits && !t.question.plan.layer_split;
+  });
+}
+
+// What costs more is looked at only where nothing that costs less fits: with room to spare, before
+// tensor parallelism over slow links, as that is the next that leaves room.
 void try_in_turn(PlanTrial& s) {
   try_layouts(s, false);
   if (s.fitting.empty()) try_contexts(s);
-  if (s.fitting.empty()) try_slow_tensors(s);
+  if (!has_room(s)) try_slow_tensors(s);
   if (s.fitting.empty()) try_layouts(s, true);
 }
 

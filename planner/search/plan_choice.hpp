@@ -5,8 +5,9 @@
 //   2. what fits is forecast for time; the fastest wins, where a tight plan counts twice its time
 //   3. where nothing fits the sequences are shared by two GPUs, by four, ... (context parallelism),
 //      as long as each keeps 2,048 tokens
-//   4. where still nothing fits tensor parallelism over other links than NVLink
-//   5. where still nothing fits and host RAM was stated, the first two with offloading
+//   4. where nothing that keeps all cards at work fits with room to spare: tensor parallelism over
+//      other links than NVLink, in the same race (2)
+//   5. where nothing fits and host RAM was stated, the first two with offloading
 //   6. where still nothing fits and a framework was named: the same with plans that its launch
 //      target cannot be told, which until then are left out
 //   7. where still nothing fits: the plan that misses by least, without offloading. A step of it

@@ -82,7 +82,7 @@ TEST_CASE("of the numbers of cards told, the one before does not do", "[requirem
 }
 
 // On which it fits, with room or without. With room the order may be another: tensor parallelism
-// over PCIe is tried only where nothing else fits (plan_choice.hpp), and may leave more.
+// over PCIe is tried only where nothing else fits with room (plan_choice.hpp), and may leave more.
 TEST_CASE("a larger card never takes more of them, nor a longer sequence fewer", "[requirements]") {
   Request r = without_gpus("8b", {Method::full, Method::qlora});
   const auto narrow = requirements(r, known_facts());
