@@ -1,6 +1,7 @@
 #include "planner/answers/models_answer.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 #include "catalog/json_document.hpp"
 #include "catalog/names.hpp"
@@ -35,7 +36,8 @@ bool row_before(const ModelRow& a, const ModelRow& b) {
 }
 
 // The cells of all rows, each on a core of its own.
-std::vector<ModelRow> rows_of(const std::vector<ResolvedRequest>& requests) {
+std::vector<ModelRow> rows_of(const std::vector<ResolvedRequest>& requests,
+                              const std::function<void(std::size_t, std::size_t)>& told) {
   std::vector<ModelRow> rows;
   std::vector<std::pair<std::size_t, std::size_t>> cells;
   for (const ResolvedRequest& r : requests) {
@@ -43,10 +45,12 @@ std::vector<ModelRow> rows_of(const std::vector<ResolvedRequest>& requests) {
     rows.push_back({r.model.id, parameter_count(r.model).total, {}});
     rows.back().cells.resize(r.methods.size());
   }
+  std::atomic<std::size_t> done{0};
   on_all_cores(cells.size(), [&](std::size_t i) {
     const CrewMember alone;
     const auto [row, at] = cells[i];
     rows[row].cells[at] = cell_of(requests[row], requests[row].methods[at]);
+    if (told) told(++done, cells.size());
   });
   return rows;
 }
@@ -77,7 +81,8 @@ Verdict ModelRow::best() const {
   return best;
 }
 
-Result<ModelsAnswer> models_answer(const Request& request, const Facts& facts) {
+Result<ModelsAnswer> models_answer(const Request& request, const Facts& facts,
+                                   const std::function<void(std::size_t, std::size_t)>& told) {
   std::vector<ResolvedRequest> requests;
   const std::string wanted = squeezed(request.model.value_or(""));
   for (const Transformer& model : facts.catalog.models) {
@@ -99,7 +104,7 @@ Result<ModelsAnswer> models_answer(const Request& request, const Facts& facts) {
                    sentence("no catalogued model has \"", printable(*request.model),
                             "\" in its name", hint.empty() ? "" : "; ", hint)};
   }
-  ModelsAnswer answer{requests.front().methods, rows_of(requests),
+  ModelsAnswer answer{requests.front().methods, rows_of(requests, told),
                       requests.front().clusters.front().spoken, requests.front()};
   std::sort(answer.rows.begin(), answer.rows.end(), row_before);
   return answer;

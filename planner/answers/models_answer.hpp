@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,10 @@ struct ModelsAnswer {
 };
 
 // `request.model`, where given, is a part of the names wanted, in any spelling, or the path of a
-// config.json. Problems where the GPUs or a flag are wrong, or no model has such a name.
-Result<ModelsAnswer> models_answer(const Request& request, const Facts& facts);
+// config.json. Problems where the GPUs or a flag are wrong, or no model has such a name. `told`, if
+// any, hears after each cell how many of all have an answer; on any thread.
+Result<ModelsAnswer> models_answer(
+    const Request& request, const Facts& facts,
+    const std::function<void(std::size_t done, std::size_t all)>& told = {});
 
 }  // namespace shardwise

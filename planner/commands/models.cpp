@@ -7,6 +7,7 @@
 #include "planner/answers/models_answer.hpp"
 #include "planner/answers/requirements.hpp"
 #include "planner/figures.hpp"
+#include "planner/progress_line.hpp"
 #include "planner/report/request_json.hpp"
 #include "planner/report/requirements_report.hpp"
 #include "planner/report/table.hpp"
@@ -134,6 +135,18 @@ int requirements_of(const Request& request, const Facts& facts, const Output& ou
   return 0;
 }
 
+// Tells a terminal how many questions, of a model and a method each, have their answer.
+Result<ModelsAnswer> watched_models(const Request& request, const Facts& facts,
+                                    std::ostream* terminal) {
+  ProgressLine progress(terminal);
+  return models_answer(request, facts, [&](std::size_t done, std::size_t all) {
+    progress.tell([&](Seconds taken) {
+      return sentence("models: ", done, " of ", all, " plans chosen, ",
+                      shown_rest(taken, static_cast<double>(done), static_cast<double>(all)));
+    });
+  });
+}
+
 }  // namespace
 
 int models(const Request& request, const Facts& facts, const Output& output) {
@@ -143,7 +156,7 @@ int models(const Request& request, const Facts& facts, const Output& output) {
                              "is missing; expected for example 2xRTX-3090, or a MODEL: then the "
                              "answer is how many cards it takes"}},
                            output);
-  const auto answer = models_answer(request, facts);
+  const auto answer = watched_models(request, facts, output.progress);
   if (!answer) return report_problems(answer.error(), output);
   if (output.json)
     output.out << models_json(request, *answer).dump(2) << '\n';

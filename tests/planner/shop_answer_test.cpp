@@ -1,6 +1,8 @@
 #include "planner/answers/shop_answer.hpp"
 
 #include <algorithm>
+#include <mutex>
+#include <set>
 
 #include "planner/answers/models_answer.hpp"
 #include "planner/figures.hpp"
@@ -206,9 +208,17 @@ TEST_CASE("models: what runs comes first, the largest first, each as fit would a
   CHECK(row.cells.front().step.expected == chosen->forecast.step_time.expected);
   CHECK(row.cells.front().verdict == chosen->verdict);
   r.model = "SmolLM2 ";  // as its page writes it: smollm2-135m, -360m and -1.7b
-  const auto spelt = models_answer(r, known_facts());
+  // Three models by three methods: each of nine plans is told of once.
+  std::mutex one_at_a_time;
+  std::multiset<std::size_t> told;
+  const auto spelt = models_answer(r, known_facts(), [&](std::size_t done, std::size_t all) {
+    const std::lock_guard lock(one_at_a_time);
+    told.insert(done);
+    if (all != 9) told.clear();
+  });
   REQUIRE(spelt);
   CHECK(spelt->rows.size() == 3);
+  CHECK(told == std::multiset<std::size_t>{1, 2, 3, 4, 5, 6, 7, 8, 9});
   r.model = "no such model";
   CHECK_FALSE(models_answer(r, known_facts()));
 }
