@@ -104,25 +104,34 @@ Json spread_json(const std::vector<ReplayedRun>& replayed) {
           {"date", today()}};
 }
 
+// Records, none of which is one: the file is of something else.
+bool all_malformed(const std::vector<RunRecord>& records) {
+  return !records.empty() && std::all_of(records.begin(), records.end(),
+                                         [](const RunRecord& r) { return r.malformed; });
+}
+
 // The files' records in order. A file that cannot be read at all is told, and the others are
-// answered; where there is no other, that is the answer.
+// answered; where there is no other, that is the answer. A file without a record that can be read
+// counts as one that was not, though each of its lines has its answer.
 Result<Runs> runs_of(const ValidateOptions& options, const std::filesystem::path& root,
                      bool& all_read) {
   if (options.files.empty()) return load_all_runs(root);
   Runs all;
   std::size_t read = 0;
+  all_read = true;
   for (const std::string& file : options.files) {
     auto runs = load_runs(file);
     if (!runs) {
       add_problems(all.problems, runs.error());
+      all_read = false;
       continue;
     }
     ++read;
+    if (all_malformed(runs->records)) all_read = false;
     std::move(runs->records.begin(), runs->records.end(), std::back_inserter(all.records));
     all.problems.insert(all.problems.end(), runs->problems.begin(), runs->problems.end());
   }
   if (read == 0) return all.problems;
-  all_read = read == options.files.size();
   return all;
 }
 

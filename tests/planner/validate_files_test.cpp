@@ -1,5 +1,7 @@
 // `shardwise validate FILE`: what of a file of one's own was not understood is told unasked.
+#include <algorithm>
 #include <sstream>
+#include <utility>
 
 #include "planner/commands/validate.hpp"
 #include "tests/catalog/runs_file.hpp"
@@ -25,7 +27,33 @@ std::string validated_file(const std::string& length, bool notes) {
   return out.str();
 }
 
+// The exit code for a file that says `text`, and with --json its lines.
+std::pair<int, std::string> answered(const std::string& text) {
+  const RunsFile file(text);
+  ValidateOptions options;
+  options.files = {file.path()};
+  options.json = true;
+  std::ostringstream out, err;
+  const int code = validate(options, source_dir() + "/catalog", out, err);
+  return {code, out.str()};
+}
+
 }  // namespace
+
+// The contract of --json: a line for each record, in order, and 4 where an input file fails. One record
+// that is none is lost alone; where all are, the file is no file of records.
+TEST_CASE("a file without a single record fails, one with some does not", "[own_file]") {
+  const auto lines = [](const std::string& text) {
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  const auto [none, none_told] = answered("[1, 2]");
+  CHECK(none == 4);
+  CHECK(lines(none_told) == 2);
+  const auto [some, some_told] = answered(R"([1, {"id": "a", "measured": {}}])");
+  CHECK(some == 0);
+  CHECK(lines(some_told) == 2);
+  CHECK(answered("[]").first == 0);
+}
 
 TEST_CASE("validate tells of a slip in a file of one's own", "[own_file]") {
   const std::string told = validated_file(R"("long")", false);
