@@ -40,8 +40,8 @@ std::pair<int, std::string> answered(const std::string& text) {
 
 }  // namespace
 
-// The contract of --json: a line for each record, in order, and 4 where an input file fails. One record
-// that is none is lost alone; where all are, the file is no file of records.
+// The contract of --json: a line for each record, in order, and 4 where an input file fails. One
+// record that is none is lost alone; where all are, the file is no file of records.
 TEST_CASE("a file without a single record fails, one with some does not", "[own_file]") {
   const auto lines = [](const std::string& text) {
     return std::count(text.begin(), text.end(), '\n');
