@@ -106,7 +106,7 @@ TEST_CASE("A trainer named with what it runs on is the trainer, in any order") {
   CHECK(meant("DeepSpeed ZeRO-3 under LLaMA-Factory") == "llama-factory-deepspeed");
   CHECK(meant("ms-swift + DeepSpeed") == "ms-swift-deepspeed");
   CHECK(meant("ms-swift megatron") == "megatron-swift");
-  CHECK(meant("axolotl, DeepSpeed ZeRO-3") == "axolotl");
+  CHECK(meant("axolotl, DeepSpeed ZeRO-3") == "axolotl-deepspeed");
   CHECK(meant("OpenRLHF with DeepSpeed ZeRO-3") == "openrlhf");
   CHECK(meant("verl FSDP2") == "verl-sft");
   CHECK(meant("transformers Trainer + PEFT + deepspeed") == "hf-deepspeed");
@@ -114,7 +114,7 @@ TEST_CASE("A trainer named with what it runs on is the trainer, in any order") {
 
 // "accelerate & deepspeed" and "transformers & deepspeed" name two engines, 21 and 23 letters.
 TEST_CASE("A trainer named with two engines is the trainer") {
-  CHECK(meant("Axolotl with Accelerate and DeepSpeed") == "axolotl");
+  CHECK(meant("Axolotl with Accelerate and DeepSpeed") == "axolotl-deepspeed");
   CHECK(meant("ms-swift (transformers, deepspeed)") == "ms-swift-deepspeed");
   CHECK(meant("OpenRLHF (transformers, DeepSpeed)") == "openrlhf");
   CHECK(meant("LlamaFactory, transformers, DeepSpeed") == "llama-factory-deepspeed");
@@ -372,15 +372,16 @@ TEST_CASE("Experts that are called in turn are quantised one by one") {
   }
   CHECK(row_of("trl-2025-12").quantizes_experts);  // TRL 0.26.2, December 2025
   for (const char* id : {"llama-factory-deepspeed-2024", "hf-deepspeed-0.17", "fastchat",
-                         "fms-acceleration-bnb", "fms-acceleration-bnb-2025", "qwen-finetune",
-                         "qwen-finetune-notebook", "qwen-finetune-deepspeed"})
+                         "axolotl-deepspeed-2025", "fms-acceleration-bnb",
+                         "fms-acceleration-bnb-2025", "qwen-finetune", "qwen-finetune-notebook",
+                         "qwen-finetune-deepspeed"})
     CHECK(row_of(id).loops_experts);
 }
 
 // Transformers 5 multiplies experts by PyTorch's grouped product, in rows of whichever trainer.
 TEST_CASE("Rows of transformers 5 multiply experts by PyTorch's grouped product") {
   for (const char* id : {"hf-trainer", "hf-trainer-one-length", "trl", "trl-1.12", "llama-factory",
-                         "openrlhf", "axolotl", "axolotl-whole-experts"})
+                         "openrlhf", "axolotl", "axolotl-deepspeed", "axolotl-whole-experts"})
     CHECK(row_of(id).torch_grouped_products);
 }
 
