@@ -17,11 +17,15 @@
 namespace shardwise {
 
 // Standard deviation of the tokens of a trained router's experts on real text, over their mean: the
-// mean of the Gini coefficients on wikitext of DeepSeek-MoE-16B (0.105), Nemotron-30B (0.150),
-// DeepSeek-V2-Lite and Qwen3.5-35B ("above 0.24", taken as 0.24), as the abstract of arXiv
-// 2605.20982 has them, times the root of pi, as of normal draws. Its fifth mixture, Qwen3-30B, is
-// "intermediate".
-constexpr double trained_expert_spread = 0.33;
+// mean over seven mixtures. Four by the Gini coefficient of their experts' tokens on wikitext,
+// times the root of pi as of normal draws: DeepSeek-MoE-16B (0.105), Nemotron-30B (0.150),
+// DeepSeek-V2-Lite and Qwen3.5-35B ("above 0.24", taken as 0.24), by the abstract of arXiv
+// 2605.20982. Three by what its ranks got in one pass, as fullest_place has it: DeepSeek-R1 on 32
+// ranks, a deviation of 491.7 from 1,024 at the mean of its layers (NVIDIA/TensorRT-LLM @195a8bdc
+// examples/ep_load_balancer/README.md), 1.36; Qwen3-VL-30B-A3B on 4, the fullest 1.18 times the
+// mean (stored file id 62437968751, 'DP/EP arrival-skew under two EP4 topologies'), 0.98; Kimi K3
+// on 16, 1.069 times (vllm-project/vllm pull request 50647; 896 experts), 0.29.
+constexpr double trained_expert_spread = 0.56;
 
 struct Workload {
   Transformer model;

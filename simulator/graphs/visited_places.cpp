@@ -47,8 +47,9 @@ double visited_places(const MixtureOfExperts& moe, double places) {
 double fullest_place(double spread, std::int64_t experts, int places) {
   if (spread <= 0 || places <= 1) return 1;
   const double below = (places - 0.375) / (places + 0.25);
-  return 1 + spread / std::sqrt(static_cast<double>(experts)) *
-                 boost::math::quantile(boost::math::normal(), below);
+  const double deviations = boost::math::quantile(boost::math::normal(), below);
+  const double variance = std::log1p(spread * spread / static_cast<double>(experts));  // of the log
+  return std::max(1.0, std::exp(std::sqrt(variance) * deviations - variance / 2));
 }
 
 double fullest_rank(const Workload& w, int ranks) {
