@@ -131,13 +131,21 @@ Problems one_per_place(const Problems& problems) {
   return out;
 }
 
-void read_language_model(JsonReader& config, JsonReader& whole, const ConfigFamily& family,
-                         Transformer& model) {
+// transformers 5 ties embedding and head where the whole model's config says so, 4 where the
+// language model's does (modeling_utils.py: tie_weights of 5.24.0, 4.57.6). A checkpoint that holds
+// both apart stays untied, whatever 5 reads, so that only its "false" is sure.
+bool unties(const std::string& release, std::optional<bool> outer) {
+  return outer == false && release.size() > 1 && release[0] >= '5' && release[1] == '.';
+}
+
+void read_language_model(JsonReader& config, JsonReader& whole, const std::string& release,
+                         const ConfigFamily& family, Transformer& model) {
   model.model_type = family.model_type;
   read_columns(config, family, model);
   const auto own = config.maybe_flag("tie_word_embeddings");
   const auto outer = whole.maybe_flag("tie_word_embeddings");
-  model.tied_embeddings = own.value_or(outer.value_or(model.tied_embeddings));
+  model.tied_embeddings =
+      !unties(release, outer) && own.value_or(outer.value_or(model.tied_embeddings));
   model.caps_logits =
       config.maybe_number("final_logit_softcapping", 0, 1e6).value_or(family.logit_cap) > 0;
   note_prediction_layers(config, model);
@@ -189,8 +197,11 @@ std::string wrapped_type(JsonReader& whole) {
 
 Result<Transformer> read_document(const JsonDocument& document, const std::string& fallback_id) {
   Problems problems;
-  JsonReader whole(document, problems);
+  JsonReader top(document, problems);
   if (!problems.empty()) return problems;
+  // Qwen-Omni: what reads, sees and hears, beside a talker of its own.
+  const bool thinks = top.kind("thinker_config") == JsonKind::object;
+  JsonReader whole = thinks ? top.object("thinker_config") : top;
   const bool nested = whole.kind("text_config") == JsonKind::object;
   JsonReader config = nested ? whole.object("text_config") : whole;
   Transformer model;
@@ -198,11 +209,12 @@ Result<Transformer> read_document(const JsonDocument& document, const std::strin
   if (!family) return problems;
   ConfigFamily own = *family;
   if (nested) own.defaults = defaults_within(*family);
-  read_language_model(config, whole, own, model);
-  name_model(whole, fallback_id, model);
+  const std::string release = top.maybe_text("transformers_version").value_or("");
+  read_language_model(config, whole, release, own, model);
+  name_model(top, fallback_id, model);
   model.vision =
       read_vision_config(whole, whole.maybe_text("model_type").value_or(""), model.hidden);
-  model.stored = read_stored_weights(whole);
+  model.stored = read_stored_weights(top);
   if (!model.stored && nested) model.stored = read_stored_weights(config);
   if (nested && !model.vision)
     add_note(model, "the language model alone, as in text_config, without what sees or hears");

@@ -134,7 +134,9 @@ void sparse_attention(JsonReader& config, Transformer& model) {
 // configuration_minicpm3.py: value heads share the hidden size out evenly unless told otherwise.
 void minicpm3(JsonReader& config, Transformer& model) {
   LatentAttention mla;
-  mla.q_lora_rank = config.maybe_integer("q_lora_rank", 1, most_width).value_or(768);
+  mla.q_lora_rank = config.maybe_integer("q_lora_rank", 1, most_width);
+  const std::vector<std::string> keys = config.keys();  // an explicit null: one plain projection
+  if (std::find(keys.begin(), keys.end(), "q_lora_rank") == keys.end()) mla.q_lora_rank = 768;
   mla.kv_lora_rank = config.maybe_integer("kv_lora_rank", 1, most_width).value_or(256);
   mla.qk_nope_head_dim = config.maybe_integer("qk_nope_head_dim", 1, most_width).value_or(64);
   mla.qk_rope_head_dim = config.maybe_integer("qk_rope_head_dim", 1, most_width).value_or(32);

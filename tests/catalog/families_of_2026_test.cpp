@@ -124,6 +124,54 @@ TEST_CASE("Gemma 3n's classes count alternating updates, and list a width for ea
   CHECK(parameter_count(**e2b).total == 4'435'182'688);
 }
 
+// Three text configs with the sizes of their classes' defaults, on the meta device (5.24.0): what
+// lies below language_model and lm_head.
+TEST_CASE("language models of page readers count what transformers builds of their defaults") {
+  CHECK(counted_in(members_of(16, 1024, 16, 4096, 59392) + R"("model_type": "glm_ocr_text")") ==
+        373'359'616);
+  CHECK(counted_in(members_of(18, 1024, 16, 3072, 103424) +
+                   R"("model_type": "paddleocr_vl_text")") == 360'748'032);
+  CHECK(counted_in(members_of(12, 1280, 10, 6848, 129280) +
+                   R"("model_type": "unlimited_ocr_text", "n_routed_experts": 64,
+                    "n_shared_experts": 2, "num_experts_per_tok": 6, "moe_intermediate_size": 896,
+                    "first_k_dense_replace": 1)") == 2'934'734'080);
+}
+
+// A Qwen-Omni file's thinker_config holds what it says of reading: here Qwen2.5-7B's sizes, which
+// its class has by default (5.24.0).
+TEST_CASE("a file with a thinker is read at the thinker's language model") {
+  const std::string text = members_of(28, 3584, 28, 18944, 152064) +
+                           R"("model_type": "qwen2_5_omni_text", "num_key_value_heads": 4)";
+  const Transformer m = model_of_members(
+      R"("model_type": "qwen2_5_omni", "thinker_config": {"text_config": {)" + text + "}}");
+  CHECK(parameter_count(m).total == 7'615'616'512);
+  CHECK(holds(m.notes, "the language model alone"));
+}
+
+// transformers 5 reads the outer flag, 4 the language model's; 5 leaves apart what a checkpoint has
+// twice, so an outer "true" says nothing.
+TEST_CASE("the release that wrote a file says whose word on tying counts") {
+  const auto tied = [](const std::string& release, const std::string& outer,
+                       const std::string& own) {
+    return model_of_members(R"("model_type": "llava", "transformers_version": ")" + release +
+                            R"(", "tie_word_embeddings": )" + outer +
+                            R"(, "text_config": {"model_type": "qwen2", "tie_word_embeddings": )" +
+                            own + "}")
+        .tied_embeddings;
+  };
+  CHECK_FALSE(tied("5.24.0", "false", "true"));
+  CHECK(tied("4.57.6", "false", "true"));
+  CHECK_FALSE(tied("5.24.0", "true", "false"));
+  CHECK(tied("5.24.0", "true", "true"));
+}
+
+TEST_CASE("an explicit null of MiniCPM3 is one plain projection of queries") {
+  const std::string sizes =
+      members_of(62, 2560, 40, 6400, 73448) + R"("model_type": "minicpm3", "v_head_dim": 64)";
+  CHECK(model_of_members(sizes).mla->q_lora_rank == 768);
+  CHECK_FALSE(model_of_members(sizes + R"(, "q_lora_rank": null)").mla->q_lora_rank);
+}
+
 TEST_CASE("what a family's newer file adds is refused, not passed over") {
   const std::string kimi =
       members_of(27, 2304, 32, 9216, 163840) +
