@@ -167,6 +167,7 @@ struct Framework {
   bool runs_transformers = false;  // models are transformers' own classes (ModelCode), or of code
                                    // that is written as these are
   AttentionKernel attention = AttentionKernel::flash;
+  DeltaRule delta_rule = DeltaRule::kernels;           // of transformers' classes
   std::optional<AttentionKernel> attention_blackwell;  // its choice from compute capability 10.0
   bool attention_by_transformer_engine = false;        // which chooses the kernel, and calls it
   std::optional<LibraryRelease> cudnn;                 // that it runs with; absent: one of today

@@ -74,6 +74,13 @@ enum class KernelStyle {
   compiled,  // torch.compile: element-wise chains fused, saved set minimised
 };
 
+// What computes the gated delta rule.
+enum class DeltaRule {
+  kernels,     // those of flash-linear-attention, and causal_conv1d's before it
+  row_by_row,  // PyTorch's operators, which solve a chunk's triangle by its rows
+  solved,      // the same, which solve it at once (transformers 5.17 and later)
+};
+
 enum class AttentionKernel {
   flash,   // scores never stored
   flash1,  // the same by FlashAttention's first version or its Triton port

@@ -60,6 +60,11 @@ inline constexpr Spellings<KernelStyle, 3> kernel_style_names{{
     {"fused", KernelStyle::fused},
     {"compiled", KernelStyle::compiled},
 }};
+inline constexpr Spellings<DeltaRule, 3> delta_rule_names{{
+    {"kernels", DeltaRule::kernels},
+    {"row_by_row", DeltaRule::row_by_row},
+    {"solved", DeltaRule::solved},
+}};
 inline constexpr Spellings<AttentionKernel, 6> attention_kernel_names{{
     {"flash", AttentionKernel::flash},
     {"flash1", AttentionKernel::flash1},

@@ -249,6 +249,7 @@ void read_step(JsonReader& r, Framework& f) {
 
 void read_kernels(JsonReader& r, Framework& f) {
   f.kernels = r.choice("kernels", kernel_style_names);
+  f.delta_rule = r.maybe_choice("delta_rule", delta_rule_names).value_or(DeltaRule::kernels);
   f.runs_transformers = r.maybe_flag("runs_transformers").value_or(false);
   f.fused_norms = r.flag("fused_norms");
   f.patches_built_model = r.maybe_flag("patches_built_model").value_or(false);

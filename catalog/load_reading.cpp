@@ -120,6 +120,7 @@ void read_practices(JsonReader& r, PhraseReading& p) {
   p.whole_tables = r.maybe_flag("whole_tables");
   p.steps_in_backward = r.maybe_flag("steps_in_backward");
   p.attention = r.maybe_choice("attention", attention_kernel_names);
+  p.delta_rule = r.maybe_choice("delta_rule", delta_rule_names);
   p.saved_for_backward = r.maybe_flag("saved_for_backward");
 }
 

@@ -153,6 +153,7 @@ struct PhraseReading {
   std::optional<bool> reduces_every_microbatch, expandable_segments;
   std::optional<bool> whole_tables, steps_in_backward;
   std::optional<AttentionKernel> attention;
+  std::optional<DeltaRule> delta_rule;
   std::optional<LaneLoop> four_bit_unpacking;
   std::optional<bool> overlaps_experts, pads_experts, step_is_graph;
   std::optional<bool> shares_orthogonalization;

@@ -273,6 +273,7 @@ void state_kernels(const ReplayContext& c, Framework& f) {
       f.writes_grouped_attention_out &&
       stated(c, &PhraseReading::writes_grouped_attention_out).value_or(true);
   if (const auto release = stated(c, &PhraseReading::cudnn)) f.cudnn = release;
+  take_stated(c, &PhraseReading::delta_rule, f.delta_rule);
   take_stated(c, &PhraseReading::weight_cast, f.weight_cast);
   take_stated(c, &PhraseReading::narrow_weights, f.narrow_weights);
   take_stated(c, &PhraseReading::four_bit_unpacking, f.four_bit_unpacking);

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "simulator/graphs/delta_by_operators.hpp"
 #include "simulator/graphs/layer_graph.hpp"
 
 namespace shardwise {
@@ -240,7 +241,9 @@ TensorIndex add_delta(GraphBuilder& b, TensorIndex normed) {
     gate = projection("delta_gate", d.values());
     rates = {projection("delta_rates_in", 2 * d.value_heads)};
   }
-  const TensorIndex mixed = delta_rule(b, projected, std::move(rates), s);
+  const TensorIndex mixed = runs_delta_by_operators(b)
+                                ? add_delta_by_operators(b, projected, rates.front())
+                                : delta_rule(b, projected, std::move(rates), s);
   const TensorIndex scaled = gated_norm(b, mixed, gate, s);
   const TensorIndex out =
       b.linear({"delta_out", d.values(), m.hidden, Cut::rows, false, on.down}, scaled, s.rows);

@@ -31,6 +31,7 @@ class Case:
     optimizer: str = "adamw_fused"
     recompute: str = "none"  # none | full
     attention: str = "sdpa"  # sdpa | eager
+    delta: str = "kernels"  # kernels | operators: without flash-linear-attention and causal_conv1d
     accumulate: int = 1
     shards: int = 1  # FSDP2 ranks
     tensor: int = 1

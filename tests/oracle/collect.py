@@ -35,6 +35,8 @@ def identifier(case):
         parts.append(f"ga{case.accumulate}")
     if case.shards > 1:
         parts += [f"shards{case.shards}", f"reduce-{case.reduce}"]
+    if case.delta != "kernels":
+        parts.append(f"delta-{case.delta}")
     if case.method != "full" and case.frozen == "fp32":
         parts.append("frozen-fp32")
     if case.tensor > 1:
@@ -59,6 +61,9 @@ def training(case):
            "fused_optimizer": case.optimizer == "adamw_fused",
            "recompute": case.recompute, "flash_attention": case.attention == "sdpa",
            "framework": PATHS[case.path]}
+    if case.delta != "kernels":
+        out["framework_note"] = (f"transformers {version('transformers')} without "
+                                 "flash-linear-attention and causal_conv1d")
     if case.shards > 1:
         out["reduce_dtype"] = case.reduce
     if case.method != "full":
@@ -87,11 +92,13 @@ def measured(at, peaks):
 
 
 def record(case):
+    if case.delta != "kernels":
+        kernels.leave_out("fla", "causal_conv1d")
     at, peaks, config, (parameters, trainable) = run_case(case)
     model = models.dimensions(case.model, config) | {"parameters": parameters}
     ranks = case.shards * case.tensor
     versions = ", ".join(f"{p} {version(p)}" for p in PACKAGES)
-    if config.model_type in models.HYBRIDS:
+    if config.model_type in models.HYBRIDS and case.delta == "kernels":
         versions += f"; {kernels.versions()}, whose kernels are not launched"
     return {"id": identifier(case),
             "source": {"file": "tests/oracle/collect.py",

@@ -104,6 +104,17 @@ def sharded():
         yield case("meta-llama/Llama-3.1-8B", 2048, path="fsdp2", shards=8, accumulate=accumulate)
 
 
+def delta_by_operators():
+    """The gated delta rule as PyTorch's operators, in the ways of `families`."""
+    model = "Qwen/Qwen3.5-27B"
+    for sequence, changes in ((2048, {"precision": "bf16-true"}), (2048, {"precision": "fp32"}),
+                              (2048, {}),
+                              (2048, {"precision": "bf16-true", "recompute": "full", "batch": 2}),
+                              (2048, {"method": "lora", "recompute": "full", "batch": 2}),
+                              (1000, {"precision": "bf16-true"})):
+        yield case(model, sequence, delta="operators", **changes)
+
+
 def tensor_parallel():
     for model, tensor, sequence in product(WIDE, (2, 4), (False, True)):
         both = dict(path="fsdp2", tensor=tensor, sequence_parallel=sequence)
@@ -150,7 +161,7 @@ def accumulation():
 
 def cases():
     parts = (families, shapes, optimizers, adapters, wide_bases, magnitudes, accumulation, sharded,
-             tensor_parallel)
+             tensor_parallel, delta_by_operators)
     seen = {}
     for part in parts:
         for c in part():

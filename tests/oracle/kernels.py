@@ -70,6 +70,17 @@ def versions():
     return ", ".join(named + [f"{p} {version(p)}" for p in ("flash-linear-attention",)])
 
 
+def leave_out(*packages):
+    """As if they were not installed, for model classes that are imported from now on."""
+    for package in packages:
+        sys.modules[package] = None
+        for name in [n for n in sys.modules if n.startswith(package + ".")]:
+            del sys.modules[name]
+    find = importlib.util.find_spec
+    importlib.util.find_spec = lambda name, *rest: (
+        None if name.split(".")[0] in packages else find(name, *rest))
+
+
 def pretend():
     """Called before the model classes are imported: they look for the packages then."""
     if not sources():

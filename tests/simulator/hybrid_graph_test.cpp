@@ -202,6 +202,49 @@ TEST_CASE("a Gated DeltaNet mixer saves what its kernels and linears read", "[la
         token * (2 * 64 * 128 + 2 * 128 * 128 + 12 * 64 * 128 + 6 * 128 * 128 + 2 * 64 * 64));
 }
 
+// Without flash-linear-attention transformers runs PyTorch's operators, of which SiLU keeps the
+// convolution's result, where its kernels keep as much of queries, keys and values, triangles
+// 2 x 8 x 64 and rates 16 x 8. Of 8 heads of 128 in chunks of 64 fp32
+// numbers: row by row 7 K + 3 V + 6 C + K V / C and a third of C^2 - 1, and 16-bit keys and queries
+// of all value heads; solved at once 8 K + 3 V + 5 C + K V / C, and rates of 34 x 8.
+TEST_CASE("a delta rule by operators keeps what each of them reads", "[layer_graph]") {
+  Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
+  w.framework.kernels = KernelStyle::eager;
+  w.framework.runs_transformers = true;
+  w.model.mixers = "DA";
+  w.model.delta = DeltaNet{4, 8, 128, 128, 4, 64};
+  BlockKind kind;
+  kind.mixer = LayerMixer::delta_and_mlp;
+  const auto graph = [&](DeltaRule rule) {
+    w.framework.delta_rule = rule;
+    return block_graph(w, plan_of(1), kind);
+  };
+  const LayerGraph kernels = graph(DeltaRule::kernels);
+  const LayerGraph by_rows = graph(DeltaRule::row_by_row);
+  const std::int64_t tokens = 256, triangles = 2 * 8 * 64;
+  const std::int64_t rows = 7 * 128 + 3 * 128 + 6 * 64 + 128 * 128 / 64 + 4095 / 3;
+  CHECK(kept_bytes(by_rows) - kept_bytes(kernels) ==
+        tokens * (4 * 8 * rows + 2 * 2 * 8 * 128 - triangles));
+  const std::int64_t solved = 8 * 128 + 3 * 128 + 5 * 64 + 128 * 128 / 64;
+  CHECK(kept_bytes(graph(DeltaRule::solved)) - kept_bytes(kernels) ==
+        tokens * (4 * 8 * solved + (34 - 16) * 8 - triangles));
+  CHECK(by_rows.parameters.base() == kernels.parameters.base());
+
+  // Backward each chunk moves 272 + 12 K + 6 V numbers of all of them: of 4 chunks, and of 8 of
+  // twice the tokens, 256 x 8 heads x (2 x 8 - 2 x 4) times as many beyond twice the work.
+  const auto moved = [](const LayerGraph& g) {
+    std::int64_t bytes = 0;
+    for (const Operator& op : g.operators)
+      if (op.name == std::string_view("delta_rule"))
+        for (const Kernel& k : op.backward)
+          if (const auto* work = std::get_if<MemoryWork>(&k)) bytes += work->moved.value;
+    return bytes;
+  };
+  w.sequence = 512;
+  const std::int64_t each = 4 * (272 + 12 * 128 + 6 * 128);
+  CHECK(moved(graph(DeltaRule::row_by_row)) - 2 * moved(by_rows) == 256 * 8 * 8 * each);
+}
+
 // Operator by operator, the norm behind the delta rule keeps fp32 copies of its input and of the
 // gate and the gate's SiLU (4V each), and its normed input and that times the weight (2V each),
 // where one kernel keeps its two inputs (2V each). A frozen weight needs no normed input.
