@@ -162,8 +162,8 @@ CLI::App* add_catalog(CLI::App& app, CatalogQuestion& question, bool& json) {
   CLI::App* command = app.add_subcommand("catalog", "what the catalog holds");
   command->add_option("VERB", question.verb, "list, show, check or pages")->required();
   command->add_option("SUBJECT", question.subject,
-                      "list: gpus, nodes, networks, models, frameworks, prices; show: a name; "
-                      "pages: the folder to write them into");
+                      "list: gpus, nodes, networks, models, frameworks, prices, profiles; show: "
+                      "a name; pages: the folder to write them into");
   command->add_flag("--json", json, "one JSON document on standard output");
   return command;
 }
@@ -187,7 +187,7 @@ int run(int argc, char** argv) {
   add_simulate_flags(
       *add_asking(app, simulate_words, "simulate", "one plan: step time and memory in detail").app,
       simulation);
-  add_asking(app, compare_words, "compare", "several plans side by side");
+  add_asking(app, compare_words, "compare", "several plans, or several boxes, side by side");
 
   AskingCommand launch_words, models_words, plan_words, shop_words;
   LaunchOptions launching;

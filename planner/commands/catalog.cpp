@@ -53,6 +53,23 @@ int print_counts(const std::string& heading, const std::vector<Count>& counts,
   return print_rows(t, rows, what, output);
 }
 
+// What --profile takes: they are loaded apart from what they calibrate.
+int list_profiles(const Catalog& c, const Output& output) {
+  const auto calibration = load_calibration(c, std::nullopt);
+  if (!calibration) return report_problems(calibration.error(), output);
+  Json rows = Json::array();
+  for (const DeviceProfile* d : profiles_by_name(*calibration))
+    rows.push_back({{"profile", d->name},
+                    {"gpu", d->gpu},
+                    {"trust", trust_name(d->trust)},
+                    {"constants", d->constants.size()},
+                    {"curves", d->fits.size()},
+                    {"samples", d->samples},
+                    {"source", d->provenance.source},
+                    {"date", d->provenance.date}});
+  return print_rows(profile_table(*calibration), rows, "profiles", output);
+}
+
 int list(const Catalog& c, const std::string& subject, const Output& output) {
   std::vector<std::string_view> names;
   for (const CatalogListing& l : catalog_listings()) {
@@ -61,6 +78,9 @@ int list(const Catalog& c, const std::string& subject, const Output& output) {
       return print_rows(l.table(c), entries_json(c, kind), kind, output);
     names.push_back(l.name);
   }
+  for (const std::string_view profiles : {"profile", "profiles"})
+    if (same_name(profiles, subject)) return list_profiles(c, output);
+  names.emplace_back("profiles");
   const std::string what = subject.empty() ? std::string("which kind is missing")
                                            : sentence("unknown kind '", printable(subject), "'");
   return report_problems({{ProblemKind::request, "catalog list",
@@ -179,6 +199,17 @@ int write_pages(const Catalog& c, const std::filesystem::path& folder, const Out
   return print_counts("page", written, "pages", output);
 }
 
+// "catalog gpus", "catalog search 3090", "catalog rtx-4090": what would answer that.
+std::string meant_verb(const CatalogQuestion& question) {
+  for (const CatalogListing& l : catalog_listings())
+    if (same_name(l.name, question.verb) || same_name(l.name, question.verb + "s"))
+      return sentence("; did you mean catalog list ", l.name, '?');
+  const std::string hint = did_you_mean(question.verb, {"list", "show", "check", "pages"});
+  if (!hint.empty()) return "; " + hint;
+  const std::string& named = question.subject.empty() ? question.verb : question.subject;
+  return sentence("; did you mean catalog show ", printable(named), '?');
+}
+
 }  // namespace
 
 int catalog(const CatalogQuestion& question, const std::filesystem::path& root,
@@ -193,7 +224,8 @@ int catalog(const CatalogQuestion& question, const std::filesystem::path& root,
   if (!lists && !pages && question.verb != "show")
     return report_problems(
         {{ProblemKind::request, "catalog",
-          sentence("unknown verb '", question.verb, "'; expected list, show, check or pages")}},
+          sentence("unknown verb '", printable(question.verb),
+                   "'; expected list, show, check or pages", meant_verb(question))}},
         output);
   const auto loaded = load_catalog(root);
   if (!loaded) return report_problems(loaded.error(), output);

@@ -6,14 +6,17 @@
 #include "planner/choice/asked_plan.hpp"
 #include "planner/choice/usual_plans.hpp"
 #include "planner/choice/workload_choice.hpp"
+#include "planner/commands/compare_boxes.hpp"
 #include "planner/commands/compare_schedules.hpp"
 #include "planner/figures.hpp"
 #include "planner/forecast/judgement.hpp"
+#include "planner/report/boxes_report.hpp"
 #include "planner/report/explanation_report.hpp"
 #include "planner/report/report_details.hpp"
 #include "planner/report/request_json.hpp"
 #include "planner/report/table.hpp"
 #include "planner/report/why_not_report.hpp"
+#include "planner/request/named_boxes.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {
@@ -66,6 +69,8 @@ bool compared_before(const Compared& a, const Compared& b) {
          a.forecast->step_time.expected < b.forecast->step_time.expected;
 }
 
+bool asks_amount(const ResolvedRequest& r) { return r.asked.samples || r.asked.tokens; }
+
 Json compare_json(const ResolvedRequest& r, const std::vector<Compared>& list) {
   Json plans = Json::array();
   std::vector<const Question*> answered;
@@ -79,6 +84,7 @@ Json compare_json(const ResolvedRequest& r, const std::vector<Compared>& list) {
       j["verdict"] = verdict_name(c.verdict);
       j["step_time_s"] = step_time_json(f.step_time);
       j["tokens_per_s"] = json_number(f.tokens_per_s);
+      if (asks_amount(r)) j["time_s"] = json_number(r.tokens_in_all() / f.tokens_per_s);
       j["peak_memory_gib"] = memory_json(f.worst().peak);
       j["peak_memory_high_gib"] = json_gib(f.peak_device.high);
       j["capacity_gib"] = json_gib(f.worst().capacity);
@@ -130,6 +136,7 @@ std::string compare_text(const ResolvedRequest& r, const std::vector<Compared>& 
       {"plan", "step", "tokens/s", "GiB per GPU", "margin", "bubble", "exposed", "host", "verdict"},
       {}};
   if (!batch) t.header.insert(t.header.begin() + 1, "sequences");
+  if (asks_amount(r)) t.header.push_back(sentence("time for ", told_amount(r)));
   std::string refused;
   for (const Compared& c : list) {
     if (!c.forecast) {
@@ -143,6 +150,7 @@ std::string compare_text(const ResolvedRequest& r, const std::vector<Compared>& 
                       shown_time(f.breakdown.host), std::string(verdict_in_words(c.verdict))});
     std::vector<std::string>& row = t.rows.back();
     if (!batch) row.insert(row.begin() + 1, grouped(c.question->plan.global_batch()));
+    if (asks_amount(r)) row.push_back(shown_time(Seconds(r.tokens_in_all() / f.tokens_per_s)));
   }
   const std::string each = batch ? sentence("x ", shown_samples(*batch, r.asked.preference))
                                  : std::string("per sequence");
@@ -184,6 +192,8 @@ void note_whole_weights(ResolvedRequest& r, const std::vector<Compared>& list) {
 }  // namespace
 
 int compare(const Request& request, const Facts& facts, bool require_fit, const Output& output) {
+  if (named_boxes(request.gpus.value_or("")).size() > 1)
+    return compare_boxes_command(request, facts, require_fit, output);
   if (request.schedules) return compare_schedules_command(request, facts, require_fit, output);
   if (request.memory)
     return report_problems({{ProblemKind::request, "--memory", "goes with --schedules"}}, output);

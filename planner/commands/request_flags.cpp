@@ -2,7 +2,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include "planner/request/named_boxes.hpp"
 #include "planner/request/request_field.hpp"
+#include "planner/sentence.hpp"
 
 namespace shardwise {
 namespace {
@@ -50,8 +52,10 @@ Result<Request> request_from(const CLI::App& command, const RequestWords& words)
       continue;
     }
     const auto it = words.texts.find(key);
-    const std::vector<std::string> texts =
+    std::vector<std::string> texts =
         it != words.texts.end() ? it->second : std::vector<std::string>{};
+    if (key == "gpus" && command.get_name() == "compare" && texts.size() > 1)
+      texts = {joined(texts, between_boxes)};  // what it sets side by side
     add_problems(problems, set_from_flag(field, texts, request));
   }
   if (!problems.empty()) return problems;

@@ -124,18 +124,12 @@ std::string published_groups(const Profile& p, SourceList& sources) {
 }
 
 CatalogPage profile_page(const Calibration& calibration) {
-  Table t{{"profile", "GPU", "trust", "constants", "curves", "samples", "date", "source"}, {}};
+  Table t = profile_table(calibration);
+  t.header.emplace_back("source");
   SourceList sources;
-  std::vector<const DeviceProfile*> devices;
-  for (const DeviceProfile& d : calibration.devices) devices.push_back(&d);
-  std::sort(devices.begin(), devices.end(),
-            [](const DeviceProfile* a, const DeviceProfile* b) { return a->name < b->name; });
-  for (const DeviceProfile* d : devices) {
-    t.rows.push_back({d->name, d->gpu, std::string(trust_name(d->trust)),
-                      std::to_string(d->constants.size()), std::to_string(d->fits.size()),
-                      grouped(d->samples), d->provenance.date});
-    add_source(t, t.rows.size() - 1, d->provenance, sources);
-  }
+  const auto devices = profiles_by_name(calibration);
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    add_source(t, i, devices[i]->provenance, sources);
   const std::string published = published_groups(calibration.profile, sources);
   return page("profiles", "Calibration profiles", t, published, sources);
 }
@@ -164,6 +158,23 @@ std::string paper_link(std::string_view number) {
 }
 
 }  // namespace
+
+std::vector<const DeviceProfile*> profiles_by_name(const Calibration& calibration) {
+  std::vector<const DeviceProfile*> devices;
+  for (const DeviceProfile& d : calibration.devices) devices.push_back(&d);
+  std::sort(devices.begin(), devices.end(),
+            [](const DeviceProfile* a, const DeviceProfile* b) { return a->name < b->name; });
+  return devices;
+}
+
+Table profile_table(const Calibration& calibration) {
+  Table t{{"profile", "GPU", "trust", "constants", "curves", "samples", "date"}, {}};
+  for (const DeviceProfile* d : profiles_by_name(calibration))
+    t.rows.push_back({d->name, d->gpu, std::string(trust_name(d->trust)),
+                      std::to_string(d->constants.size()), std::to_string(d->fits.size()),
+                      grouped(d->samples), d->provenance.date});
+  return t;
+}
 
 std::string linked_source(const std::string& source) {
   std::string text;

@@ -7,6 +7,7 @@
 
 #include "catalog/device_profile.hpp"
 #include "catalog/load.hpp"
+#include "planner/report/table.hpp"
 
 namespace shardwise {
 
@@ -17,6 +18,10 @@ struct CatalogPage {
 };
 
 std::vector<CatalogPage> catalog_pages(const Catalog& catalog, const Calibration& calibration);
+
+// Profiles of single machines, in order of name, and a row for each.
+std::vector<const DeviceProfile*> profiles_by_name(const Calibration& calibration);
+Table profile_table(const Calibration& calibration);
 
 // A source as catalog files write it, with links: "owner/repository:path@commit" leads to that file
 // at that commit, "arXiv 1234.56789" to the paper.

@@ -128,16 +128,13 @@ std::string verdict_line(const ResolvedRequest& r, Method method,
 }
 
 std::string hours(const ResolvedRequest& r, const Forecast& f) {
-  const double tokens = r.asked.tokens ? static_cast<double>(*r.asked.tokens)
-                                       : static_cast<double>(r.asked.samples.value_or(1000)) *
-                                             static_cast<double>(r.tokens_per_sample());
-  return shown_time(Seconds(tokens / f.tokens_per_s));
+  return shown_time(Seconds(r.tokens_in_all() / f.tokens_per_s));
 }
 
 std::string amount(const ResolvedRequest& r) {
   if (r.asked.tokens) return sentence("time for ", counted(*r.asked.tokens, "token"));
-  return sentence("time for ",
-                  counted(r.asked.samples.value_or(1000), r.lengths ? "full sequence" : "sample"));
+  return sentence("time for ", counted(r.asked.samples.value_or(ResolvedRequest::usual_samples),
+                                       r.lengths ? "full sequence" : "sample"));
 }
 
 std::vector<std::string> memory_cells(const StageForecast& s) {

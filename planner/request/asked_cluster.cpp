@@ -1,11 +1,14 @@
 #include "planner/request/asked_cluster.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "catalog/find.hpp"
+#include "catalog/json_document.hpp"
 #include "planner/figures.hpp"
 #include "planner/request/card_sizes.hpp"
+#include "planner/request/named_boxes.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/network/topology.hpp"
 
@@ -95,6 +98,49 @@ std::string told_network_share(double share, const Clusters& clusters) {
       " % of the network's rate all the time, other jobs the rest; latency is as alone.");
 }
 
+// "8b 3090": GPUs stand behind the model's name. "" where none do.
+std::string gpus_beside_model(const Catalog& catalog, const Request& r) {
+  const std::string model = r.model.value_or("");
+  const std::size_t blank = model.find(' ');
+  if (blank == std::string::npos) return {};
+  const std::string behind = model.substr(blank + 1);
+  return parse_gpus(catalog, behind, {})
+             ? sentence("; did you mean --gpus ", printable(behind), '?')
+             : std::string();
+}
+
+// "1-4x3090" and "1 to 4x3090" as plan takes it, "1..4x3090"; "" where nothing is meant so.
+std::string as_range(const std::string& gpus) {
+  const std::size_t least = gpus.find_first_not_of("0123456789"), times = gpus.find_first_of("xX");
+  if (least == std::string::npos || least == 0 || times == std::string::npos || times < least)
+    return {};
+  const std::string between = gpus.substr(least, times - least);
+  const std::size_t most = between.find_first_of("0123456789");
+  if (most == std::string::npos ||
+      between.find_first_not_of("0123456789 ", most) != std::string::npos)
+    return {};
+  const std::string word = between.substr(0, most);
+  if (word != "-" && word != " - " && word != " to ") return {};
+  return sentence(gpus.substr(0, least), "..", between.substr(most), gpus.substr(times));
+}
+
+// "2x3090 vs 4090", "1..4x3090": who answers about several.
+std::optional<Problem> several_boxes(const std::string& gpus) {
+  if (named_boxes(gpus).size() > 1)
+    return Problem{ProblemKind::request, "--gpus",
+                   sentence('"', printable(gpus), "\" is several boxes: shardwise compare sets ",
+                            "them side by side, --gpus for each")};
+  if (gpus.find("..") != std::string::npos)
+    return Problem{ProblemKind::request, "--gpus",
+                   sentence('"', printable(gpus), "\" is several sizes, which shardwise plan ",
+                            "takes; shardwise compare sets boxes side by side, --gpus for each")};
+  if (const std::string range = as_range(gpus); !range.empty())
+    return Problem{ProblemKind::request, "--gpus",
+                   sentence('"', printable(gpus), "\" is no number of GPUs; did you mean ",
+                            printable(range), ", which shardwise plan takes?")};
+  return std::nullopt;
+}
+
 }  // namespace
 
 ClusterOptions cluster_options(const Request& r) {
@@ -103,8 +149,11 @@ ClusterOptions cluster_options(const Request& r) {
 
 Result<Clusters> asked_clusters(const Catalog& catalog, const Request& r) {
   if (!r.gpus)
-    return Problem{ProblemKind::request, "--gpus",
-                   "is missing; expected for example 6x24GB, 2xRTX-3090, 16xH100-SXM or dgx-h100"};
+    return Problem{
+        ProblemKind::request, "--gpus",
+        sentence("is missing; expected for example 6x24GB, 2xRTX-3090, 16xH100-SXM or dgx-h100",
+                 gpus_beside_model(catalog, r))};
+  if (const auto several = several_boxes(*r.gpus)) return *several;
   auto clusters = parse_gpus(catalog, *r.gpus, cluster_options(r));
   if (!clusters || !r.nodes) return clusters;
   return spread_over_nodes(catalog, r, *std::move(clusters));

@@ -44,9 +44,17 @@ struct ResolvedRequest {
 
   Request stated{};  // what was asked, as the answer echoes it
 
+  static constexpr std::int64_t usual_samples = 1000;
+
   int gpus() const { return clusters.front().gpus(); }
   std::int64_t tokens_per_sample() const {
     return std::int64_t{sequence} * (asked.preference != nullptr ? asked.preference->sequences : 1);
+  }
+  // What a time is told for: the tokens or samples asked about, else 1,000 samples.
+  double tokens_in_all() const {
+    return asked.tokens ? static_cast<double>(*asked.tokens)
+                        : static_cast<double>(asked.samples.value_or(usual_samples)) *
+                              static_cast<double>(tokens_per_sample());
   }
 };
 

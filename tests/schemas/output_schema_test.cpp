@@ -333,6 +333,14 @@ TEST_CASE("compare answers as its schema says", "[schemas]") {
   r.schedules = true;
   REQUIRE(compare(r, facts(), false, schedules.output) == 0);
   check(schema_of("compare"), schedules.json());
+  Answer boxes;  // a model of 8.03 G weights on a card of 12 GB: full does not fit, qlora does
+  r = asked("8b", "3060-12gb vs 2x3090", Method::full);
+  r.methods = {Method::full, Method::qlora};
+  REQUIRE(compare(r, facts(), false, boxes.output) == 0);
+  check(schema_of("compare"), boxes.json());
+  CHECK(boxes.json()["boxes"].size() == 4);
+  CHECK(boxes.json()["boxes"][0]["verdict"] == "does_not_fit");
+  CHECK(boxes.json()["request"]["gpus"] == "3060-12gb vs 2x3090");
 }
 
 TEST_CASE("plan answers as its schema says", "[schemas]") {
@@ -352,7 +360,8 @@ TEST_CASE("catalog answers as its schema says", "[schemas]") {
   const std::filesystem::path root = source_dir() + "/catalog";
   std::vector<CatalogQuestion> questions{
       {"check", ""}, {"show", "rtx-4090"}, {"show", "llama-3.1-8b"}};
-  for (const char* what : {"gpus", "nodes", "networks", "models", "frameworks", "prices"})
+  for (const char* what :
+       {"gpus", "nodes", "networks", "models", "frameworks", "prices", "profiles"})
     questions.push_back({"list", what});
   const auto pages =
       std::filesystem::temp_directory_path() / ("schema-test-pages-" + std::to_string(getpid()));
