@@ -87,9 +87,19 @@ std::optional<int> count_of(std::string_view digits) {
   return value;
 }
 
+// "RTX 4090 (2)": one digit in brackets. More of them may be the memory, and words are a remark.
+std::optional<int> take_count_in_brackets(std::string_view& text) {
+  if (text.size() < 4 || !text.ends_with(')')) return std::nullopt;
+  const std::string_view behind = text.substr(text.size() - 3);
+  if (behind[0] != '(' || !is_digit(behind[1]) || behind[1] == '0') return std::nullopt;
+  text = trimmed(text.substr(0, text.size() - 3));
+  return behind[1] - '0';
+}
+
 // A count behind the name, as in "RTX 4090 x2", "H100x8", "H100*8" and "H100:8". Taken off where
 // there is one.
 std::optional<int> take_count_behind(std::string_view& text) {
+  if (const auto in_brackets = take_count_in_brackets(text)) return in_brackets;
   std::size_t begin = text.size();
   while (begin > 0 && is_digit(text[begin - 1])) --begin;
   const std::string_view digits = text.substr(begin);

@@ -41,7 +41,7 @@ std::optional<std::size_t> known_size(int descriptor) {
 
 Result<std::string> read_text_file(const std::filesystem::path& path, const std::string& name,
                                    std::size_t max_bytes, ProblemKind kind) {
-  const OpenFile file(path.c_str());
+  const OpenFile file(path == "-" ? "/dev/stdin" : path.c_str());
   if (file.descriptor < 0) return system_problem(kind, name, "opened");
   std::string text;
   const auto size = known_size(file.descriptor);

@@ -9,8 +9,9 @@
 
 namespace shardwise {
 
-// Refused: what cannot be opened, what is not a file, and more than `max_bytes` (a device or pipe
-// that never ends is read no further than that). `name` is what the problem calls the file.
+// The path "-" is standard input. Refused: what cannot be opened, what is not a file, and more than
+// `max_bytes` (a device or pipe that never ends is read no further than that). `name` is what the
+// problem calls the file.
 Result<std::string> read_text_file(const std::filesystem::path& path, const std::string& name,
                                    std::size_t max_bytes, ProblemKind kind = ProblemKind::file);
 

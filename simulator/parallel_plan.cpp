@@ -271,8 +271,23 @@ static std::string said_otherwise(std::string_view part) {
   for (char& c : small) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
   for (const Called& one : names)
     if (one.name == small) return "; did you mean " + std::string(one.key) + "?";
+  // "tp8" has its key before the number, "stage=3" that of ZeRO behind a word of DeepSpeed's.
+  const std::size_t digits = small.find_first_of("0123456789");
+  const std::string before = small.substr(0, digits);
+  for (const PlanKey& key : keys)
+    if (digits != std::string::npos && key.key == before)
+      return "; did you mean " + before + '=' + small.substr(digits) + '?';
+  if (before == "stage=" || before == "zero_stage=" || before == "zero-stage=")
+    return "; did you mean zero=" + small.substr(digits) + '?';
   const std::string meant = did_you_mean(small.substr(0, small.find('=')), known_keys());
   return meant.empty() ? meant : "; " + meant;
+}
+
+// "2 dp=4" behind "tp=": two parts of a plan that nothing but a blank parts.
+static std::string without_comma(std::string_view value) {
+  const std::size_t blank = value.find(' ');
+  const bool two = blank != std::string_view::npos && value.find('=', blank) != value.npos;
+  return two ? "; commas part the keys of a plan" : "";
 }
 
 Result<ParallelPlan> parse_plan(const std::string& text) {
@@ -305,7 +320,8 @@ Result<ParallelPlan> parse_plan(const std::string& text) {
     else if (!found->read(plan, part.substr(equals + 1)))
       problems.push_back({ProblemKind::request, "--plan",
                           std::string(name) + " must be " + std::string(found->expected) +
-                              ", got '" + printable(part.substr(equals + 1)) + "'"});
+                              ", got '" + printable(part.substr(equals + 1)) + "'" +
+                              without_comma(part.substr(equals + 1))});
     if (found != nullptr) given.push_back(found);
     contradicts |= are_given(given, {"fsdp", "dp"}) && plan.data != data;
     contradicts |= are_given(given, {"fsdp", "zero"}) && plan.zero_stage != zero_stage;

@@ -26,12 +26,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Where no target is named: the one that runs the framework that is.
+std::string target_meant(const Request& request) {
+  if (!request.framework) return "; fit names those that start its plan";
+  for (const MethodRow& row : method_rows) {
+    const auto& asked = request.methods;
+    if (!asked.empty() && std::find(asked.begin(), asked.end(), row.method) == asked.end())
+      continue;
+    if (const LaunchTarget* target = target_running(*request.framework, row.method))
+      return sentence("; did you mean --target ", target->name, '?');
+  }
+  return {};
+}
+
 // Of a target that no row has.
-Problem unknown_target(const std::optional<std::string>& name) {
+Problem unknown_target(const Request& request) {
   const std::vector<std::string_view> known = names_in(launch_targets());
+  const std::optional<std::string>& name = request.target;
   if (!name)
     return {ProblemKind::request, "--target",
-            sentence("is missing; expected ", listed(known, " or "))};
+            sentence("is missing; expected ", listed(known, " or "), target_meant(request))};
   std::string hint = foreign_word("target", *name);
   if (hint.empty()) hint = did_you_mean(*name, known);
   return {ProblemKind::request, "--target", expected_one_of(known, *name, hint)};
@@ -259,7 +273,7 @@ std::string loaded_from(const ResolvedRequest& r) {
 
 Result<LaunchAnswer> launch_answer(const Request& request, const Facts& facts) {
   const LaunchTarget* target = launch_target_named(request.target.value_or(""));
-  if (target == nullptr) return unknown_target(request.target);
+  if (target == nullptr) return unknown_target(request);
   if (request.learning_rate && *request.learning_rate <= 0)
     return Problem{ProblemKind::request, "--learning-rate", "must be positive, found 0"};
   if (request.learning_rate_batch && !request.learning_rate && request.plan_from.empty())

@@ -9,6 +9,8 @@
 
 #include "catalog/json_document.hpp"
 #include "catalog/names.hpp"
+#include "catalog/text_match.hpp"
+#include "planner/commands/foreign_flags.hpp"
 #include "planner/request/request_field.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/parallel_plan.hpp"
@@ -84,103 +86,17 @@ std::optional<std::string> unknown_flag(const CLI::App& app, int argc, char** ar
   return std::nullopt;
 }
 
-// What other programs call the same.
-struct ForeignWord {
-  std::string_view word, meant;
-};
-constexpr std::array<ForeignWord, 67> foreign_flags{
-    {{"--model", "MODEL without a flag"},
-     {"-m", "--method, or MODEL without a flag"},
-     {"--lora", "--method lora"},
-     {"--qlora", "--method qlora"},
-     {"--dora", "--method dora"},
-     {"--full", "--method full"},
-     {"--pretrain", "--method pretrain"},
-     {"--seqlen", "--seq"},
-     {"--sequence", "--seq"},
-     {"--sequence-length", "--seq"},
-     {"--max-seq-length", "--seq"},
-     {"--cutoff-len", "--seq"},
-     {"--model-max-length", "--seq"},
-     {"--bs", "--batch"},
-     {"--mbs", "--microbatch"},
-     {"--num-gpus", "--gpus (8xH100-SXM)"},
-     {"--max-memory-fraction", "--max-memory"},
-     {"--cpu-ram", "--host-ram"},
-     {"--seq-len", "--seq"},
-     {"--seq-length", "--seq"},
-     {"--max-seq-len", "--seq"},
-     {"--max-length", "--seq"},
-     {"--context", "--seq"},
-     {"--context-length", "--seq"},
-     {"--batch-size", "--batch"},
-     {"--global-batch-size", "--batch"},
-     {"--micro-batch-size", "--microbatch"},
-     {"--rank", "--lora-rank"},
-     {"--dtype", "--precision"},
-     {"--optim", "--optimizer"},
-     {"--lr", "--learning-rate"},
-     {"--ram", "--host-ram"},
-     {"--epochs", "--samples (epochs times as many)"},
-     {"--lora-r", "--lora-rank"},
-     {"--gradient-checkpointing", "--recompute (full or none)"},
-     {"--activation-checkpointing", "--recompute (full or none)"},
-     {"--load-in-4bit", "--method qlora"},
-     {"--load-in-8bit", "--method qlora --quantization int8"},
-     {"--per-device-train-batch-size", "--microbatch"},
-     {"--quant", "--quantization"},
-     {"--vram", "--gpus (1x24GB)"},
-     {"--4bit", "--method qlora"},
-     {"--load-4bit", "--method qlora"},
-     {"--load-8bit", "--method qlora --quantization int8"},
-     {"--bf16", "--precision bf16"},
-     {"--fp16", "--precision fp16"},
-     {"--fp8", "--precision fp8"},
-     {"--mixed-precision", "--precision"},
-     {"--zero1", "--plan zero=1"},
-     {"--zero2", "--plan zero=2"},
-     {"--zero3", "--plan zero=3"},
-     {"--zero-stage", "--plan zero=N"},
-     {"--fsdp", "--plan zero=3"},
-     {"--gradient-accumulation", "--plan ga=N, or --batch"},
-     {"--gradient-accumulation-steps", "--plan ga=N, or --batch"},
-     {"--tensor-parallel-size", "--plan tp=N"},
-     {"--tensor-model-parallel-size", "--plan tp=N"},
-     {"--pipeline-parallel-size", "--plan pp=N"},
-     {"--pipeline-model-parallel-size", "--plan pp=N"},
-     {"--context-parallel-size", "--plan cp=N"},
-     {"--expert-model-parallel-size", "--plan ep=N"},
-     {"--use-distributed-optimizer", "--plan zero=1"},
-     {"--cpu-offload", "--offload (optimizer, params or all)"},
-     {"--use-liger-kernel", "--fused-loss"},
-     {"--liger", "--fused-loss"},
-     {"--deepspeed", "--plan-from FILE"},
-     {"--config", "--plan-from FILE, or MODEL without a flag"}}};
-
-// What people ask other programs for, and who answers it here.
-constexpr std::array<ForeignWord, 15> foreign_commands{{{"estimate", "fit"},
-                                                        {"estimate-memory", "fit"},
-                                                        {"memory", "fit"},
-                                                        {"vram", "fit"},
-                                                        {"calculate", "fit"},
-                                                        {"predict", "simulate"},
-                                                        {"forecast", "simulate"},
-                                                        {"train", "simulate, or launch"},
-                                                        {"search", "plan"},
-                                                        {"optimize", "plan"},
-                                                        {"tune", "plan"},
-                                                        {"cost", "shop"},
-                                                        {"buy", "shop"},
-                                                        {"rent", "shop"},
-                                                        {"benchmark", "calibrate"}}};
-
 // What a refusal of `word` ends with: "; what you ask is answered by fit", "; did you mean fit?" or
 // nothing.
 std::string meant_command(const std::string& word, const std::vector<std::string_view>& known) {
-  for (const ForeignWord& row : foreign_commands)
-    if (row.word == word) return sentence("; what you ask is answered by ", row.meant);
-  const std::string hint = did_you_mean(word, known);
-  return hint.empty() ? hint : "; " + hint;
+  if (const std::string_view by = answered_by(word); !by.empty())
+    return sentence("; what you ask is answered by ", by);
+  if (const std::string hint = did_you_mean(word, known); !hint.empty()) return "; " + hint;
+  // "70b", "meta-llama/Llama-3.1-8B", "does 70b fit?"
+  const bool names_size = std::any_of(word.begin(), word.end(), [](char c) { return is_digit(c); });
+  if (names_size || word.find_first_of(" /") != std::string::npos)
+    return "; a question begins with its command, as in shardwise fit 70b --gpus 6x24GB";
+  return {};
 }
 
 constexpr std::string_view judged_plan = "--plan ";
@@ -194,12 +110,20 @@ std::string meant_by(const CLI::App& app, const std::string& word) {
   std::string flag = word.substr(0, word.find('='));
   std::replace(flag.begin(), flag.end(), '_', '-');  // as trainers spell theirs
   if (flag != word.substr(0, flag.size()) && app.get_option_no_throw(flag) != nullptr) return flag;
-  for (const ForeignWord& row : foreign_flags)
-    if (row.word == flag && app.get_option_no_throw(flag) == nullptr)
-      return sentence(
-          row.meant.starts_with(judged_plan) ? plan_flag(app) : "",
-          row.meant.substr(row.meant.starts_with(judged_plan) ? judged_plan.size() : 0));
-  return {};
+  const std::string_view here = called_here(flag);
+  if (here.starts_with(judged_plan) && app.get_option_no_throw("--plan") != nullptr)
+    return sentence(plan_flag(app), here.substr(judged_plan.size()));
+  const std::string first(here.substr(0, here.find_first_of(" ,")));
+  const bool has_it = !first.starts_with('-') || app.get_option_no_throw(first) != nullptr;
+  return has_it && app.get_option_no_throw(flag) == nullptr ? std::string(here) : std::string();
+}
+
+// What there is in place of a flag, as an error goes on: "; every answer is one: ...".
+std::string told_instead(const CLI::App& app, const std::string& word) {
+  std::string flag = word.substr(0, word.find('='));
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  const std::string_view told = answered_otherwise(app.get_name(), flag);
+  return told.empty() ? std::string() : sentence("; ", told);
 }
 
 }  // namespace
@@ -238,6 +162,9 @@ std::string misunderstood(const CLI::App& app, const CLI::ParseError& error, int
   std::string what = error.what();
   if (inner == &app && argc == 1) what = "a command is missing; expected " + listed_commands(app);
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr)
+    for (const CLI::Option* option : inner->get_options())
+      if (what == option->get_name() + " is required") what += ": " + option->get_description();
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr)
     if (const auto flag = unknown_flag(*inner, argc, argv)) what = *flag + "; " + what;
   std::string line = what;
   const std::string plan = as_plan(argc, argv);
@@ -248,6 +175,10 @@ std::string misunderstood(const CLI::App& app, const CLI::ParseError& error, int
     if (what.find(word) == std::string::npos) continue;
     if (const std::string meant = meant_by(*inner, word); !meant.empty()) {
       line += "; it is called " + meant + " here";
+      break;
+    }
+    if (const std::string told = told_instead(*inner, word); !told.empty()) {
+      line += told;
       break;
     }
     const std::vector<std::string> near =

@@ -130,7 +130,11 @@ std::string of_these_sizes(const ResolvedRequest& r) {
 // A name that nobody typed: the file has its reasons, so the flag is what can be changed.
 Problem unknown_model(const ResolvedRequest& r, const std::string& what) {
   const auto place = r.asked.places.find("MODEL");
-  if (place == r.asked.places.end() || r.stated.model) return {ProblemKind::request, "MODEL", what};
+  if (place == r.asked.places.end() || r.stated.model) {
+    const bool of_a_hub = r.asked.model.value_or("").find('/') != std::string::npos;
+    return {ProblemKind::request, "MODEL",
+            sentence(what, of_a_hub ? "; of another model give the path of its config.json" : "")};
+  }
   return {ProblemKind::file, place->second,
           sentence(what, "; MODEL before the flags says which to forecast instead")};
 }
@@ -170,9 +174,11 @@ void resolve_model(ResolvedRequest& r, Problems& problems) {
   const auto model = named_model_in(r.facts->catalog, name);
   if (!model && !r.asked.names_only && holds_config(name)) return read_model(r, name, problems);
   if (!model && name.find(' ') != std::string::npos && !r.asked.places.contains("MODEL")) {
-    problems.push_back({ProblemKind::request, "MODEL",
-                        sentence("nothing is called \"", printable(name),
-                                 "\"; one name is enough, and GPUs stand behind --gpus")});
+    problems.push_back(
+        {ProblemKind::request, "MODEL",
+         sentence("nothing is called \"", printable(name), "\"; one name is enough, ",
+                  name.find('=') == std::string::npos ? "and GPUs stand behind --gpus"
+                                                      : "and commas part the keys of a --plan")});
     return;
   }
   if (!model) {

@@ -23,6 +23,8 @@ constexpr std::string_view some_layers =
 constexpr std::string_view eight_bits =
     "adapters on 8-bit weights are qlora with "
     "--quantization int8";
+constexpr std::string_view in_codes =
+    "that is how frozen weights are held: --method qlora, and --quantization says which format";
 constexpr std::string_view written_by_accelerate =
     "a script of TRL's is what accelerate writes, for adapters and for preferences";
 constexpr std::string_view training_only = "what is forecast is training";
@@ -31,7 +33,7 @@ constexpr std::string_view layout =
     "--method full --plan zero=3";
 constexpr std::string_view on_drives =
     "--plan nvme=true puts the optimizer's states on drives, beside --offload optimizer";
-constexpr std::array<ForeignWord, 58> foreign_word_rows{{
+constexpr std::array<ForeignWord, 70> foreign_word_rows{{
     {"method", "grpo", rollouts},
     {"method", "ppo", rollouts},
     {"method", "rlhf", rollouts},
@@ -67,6 +69,19 @@ constexpr std::array<ForeignWord, 58> foreign_word_rows{{
     {"quantization", "int4", "did you mean nf4?"},
     {"quantization", "fp4", "did you mean nf4?"},
     {"quantization", "8bit", "did you mean int8?"},
+    {"precision", "bfloat16", "did you mean bf16?"},
+    {"precision", "float16", "did you mean fp16?"},
+    {"precision", "half", "did you mean fp16?"},
+    {"precision", "float32", "did you mean fp32?"},
+    {"precision", "mixed",
+     "did you mean bf16 or fp16? sums and master weights are as the framework keeps them"},
+    {"precision", "amp",
+     "did you mean bf16 or fp16? sums and master weights are as the framework keeps them"},
+    {"precision", "4bit", in_codes},
+    {"precision", "int4", in_codes},
+    {"precision", "nf4", in_codes},
+    {"precision", "8bit", in_codes},
+    {"precision", "int8", in_codes},
     {"preference", "grpo", rollouts},
     {"preference", "ppo", rollouts},
     {"preference", "rlhf", rollouts},
@@ -75,6 +90,7 @@ constexpr std::array<ForeignWord, 58> foreign_word_rows{{
     {"objective", "price", "did you mean dollars?"},
     {"objective", "money", "did you mean dollars?"},
     {"objective", "cheapest", "did you mean dollars?"},
+    {"objective", "cheap", "did you mean dollars?"},
     {"objective", "fast", "did you mean time?"},
     {"objective", "fastest", "did you mean time?"},
     {"objective", "throughput", "did you mean time?"},

@@ -109,7 +109,10 @@ Result<RecomputePolicy> recompute_policy(std::string_view name) {
     }
   }
   const std::vector<std::string_view> names = names_in(policy_rows);
-  const std::string meant = did_you_mean(name, names);
+  const std::string meant = name == "true" || name == "yes" || name == "on" ? "did you mean full?"
+                            : name == "false" || name == "no" || name == "off"
+                                ? "did you mean none?"
+                                : did_you_mean(name, names);
   return Problem{ProblemKind::request, "recompute",
                  "unknown policy '" + std::string(name) + "'; known: " + joined(names) +
                      " (% stands for a number, or for names joined by +)" +

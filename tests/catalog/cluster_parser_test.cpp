@@ -174,7 +174,7 @@ TEST_CASE("hardware that is out of scope is refused with the reason") {
 }
 
 TEST_CASE("a count may stand behind the name") {
-  for (const char* text : {"RTX 4090 x2", "4090x2", "rtx-4090 x 2", "4090:2"}) {
+  for (const char* text : {"RTX 4090 x2", "4090x2", "rtx-4090 x 2", "4090:2", "RTX 4090 (2)"}) {
     INFO(text);
     CHECK(one(text).gpus() == 2);
     CHECK(one(text).groups[0].gpu.id == "rtx-4090");

@@ -126,6 +126,14 @@ else
   failed=$((failed + 1))
   echo 'name.json with --gpus:' && sed 's/^/  /' err
 fi
+# "-" is standard input.
+if printf '{"model": "8b", "gpus": "4090", "method": "lora"}' |
+  timeout 20 "$SHARDWISE" fit --request - >out 2>err && grep -q 'lora ' out; then
+  passed=$((passed + 1))
+else
+  failed=$((failed + 1))
+  echo 'fit --request -' && sed 's/^/  /' err
+fi
 # A flag that says false is off.
 if timeout 20 "$SHARDWISE" fit 8b --gpus 4090 --method lora --fused-loss=false --json >out 2>err &&
   ! grep -q '"fused_loss": *true' out; then
