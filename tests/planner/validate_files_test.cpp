@@ -11,13 +11,18 @@
 namespace shardwise {
 namespace {
 
-// The answer to one run whose length is `length`; `notes` as --notes.
-std::string validated_file(const std::string& length, bool notes) {
-  const RunsFile file(R"([{"id": "mine", "model": {"name": "Llama-3.2-1B"},
+// A run whose length is `length`.
+std::string run_of(const std::string& length) {
+  return R"({"id": "mine", "model": {"name": "Llama-3.2-1B"},
     "hardware": {"gpu": "H100-SXM-80GB", "gpus": 1},
     "training": {"method": "lora", "framework": "trl", "seq_len": )" +
-                      length + R"(, "micro_batch": 1, "global_batch": 1},
-    "measured": {"peak_mem_gib": 20, "outcome": "ran"}}])");
+         length + R"(, "micro_batch": 1, "global_batch": 1},
+    "measured": {"peak_mem_gib": 20, "outcome": "ran"}})";
+}
+
+// The answer to that run; `notes` as --notes.
+std::string validated_file(const std::string& length, bool notes) {
+  const RunsFile file("[" + run_of(length) + "]");
   ValidateOptions options;
   options.files = {file.path()};
   options.notes = notes;
@@ -49,7 +54,7 @@ TEST_CASE("a file without a single record fails, one with some does not", "[own_
   const auto [none, none_told] = answered("[1, 2]");
   CHECK(none == 4);
   CHECK(lines(none_told) == 2);
-  const auto [some, some_told] = answered(R"([1, {"id": "a", "measured": {}}])");
+  const auto [some, some_told] = answered("[1, " + run_of("512") + "]");
   CHECK(some == 0);
   CHECK(lines(some_told) == 2);
   CHECK(answered("[]").first == 0);
