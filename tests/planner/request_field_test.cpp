@@ -165,7 +165,7 @@ TEST_CASE("a field of one command belongs to that one, the others to all") {
   // Of several commands each, and no word within another.
   CHECK(request_field("why_not")->belongs_to("compare"));
   CHECK_FALSE(request_field("why_not")->belongs_to("plan"));
-  CHECK_FALSE(request_field("samples")->belongs_to("compare"));
+  CHECK_FALSE(request_field("samples")->belongs_to("models"));
   CHECK_FALSE(request_field("reach")->belongs_to(""));
   CHECK(commands_asking(*request_field("explain")) == "fit, simulate or compare");
 }
