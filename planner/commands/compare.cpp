@@ -205,7 +205,8 @@ int compare(const Request& request, const Facts& facts, bool require_fit, const 
       return report_problems(
           {{ProblemKind::request, "--plan",
             "is missing; one GPU has no layouts to set side by side: give plans that differ in "
-            "something else, such as --plan mbs=1 --plan mbs=2"}},
+            "something else, such as --plan mbs=1 --plan mbs=2, or several boxes, --gpus for "
+            "each"}},
           output);
     resolved->notes.push_back(
         "No --plan: those that are usually compared; shardwise plan looks at all there are.");

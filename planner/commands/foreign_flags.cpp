@@ -8,7 +8,7 @@ namespace {
 struct FlagElsewhere {
   std::string_view flag, here;
 };
-constexpr std::array<FlagElsewhere, 128> flags_elsewhere{
+constexpr std::array<FlagElsewhere, 137> flags_elsewhere{
     {{"--model", "MODEL without a flag"},
      {"-m", "--method, or MODEL without a flag"},
      {"--lora", "--method lora"},
@@ -136,7 +136,16 @@ constexpr std::array<FlagElsewhere, 128> flags_elsewhere{
      {"--max-seq", "--reach"},
      {"--limit", "--reach"},
      {"--op", "--collective"},
-     {"--operation", "--collective"}}};
+     {"--operation", "--collective"},
+     {"--max-steps", "--samples (steps times --batch)"},
+     {"--steps", "--samples (steps times --batch)"},
+     {"--num-steps", "--samples (steps times --batch)"},
+     {"--iterations", "--samples (steps times --batch)"},
+     {"--train-iters", "--samples (steps times --batch)"},
+     {"--timeline", "--trace"},
+     {"--chrome-trace", "--trace"},
+     {"--perfetto", "--trace"},
+     {"--gantt", "--draw"}}};
 
 constexpr std::string_view attention =
     "attention runs in the kernel that framework and GPU choose (docs/catalog/frameworks.md)";
@@ -144,12 +153,26 @@ constexpr std::string_view compiled =
     "whether layers are compiled is of the framework: --framework names one that does";
 constexpr std::string_view of_no_matter = "changes neither memory nor time";
 
+constexpr std::string_view held = "--fix tells which values a key may take, as tp=1|2|4";
+constexpr std::string_view every_offer =
+    "every catalogued card and machine is looked at; --json lists all that run";
+
 // Of one command, or of all the others.
 struct ToldElsewhere {
   std::string_view command, flag, words;
 };
-constexpr std::array<ToldElsewhere, 32> told_elsewhere{
-    {{"shop", "--hours", "--budget is in dollars, and the answer tells how long each takes"},
+constexpr std::array<ToldElsewhere, 44> told_elsewhere{
+    {{"plan", "--max-tp", held},
+     {"plan", "--max-pp", held},
+     {"plan", "--exclude", held},
+     {"plan", "--fastest", "the fastest stands first"},
+     {"shop", "--rent", every_offer},
+     {"shop", "--buy", every_offer},
+     {"shop", "--provider", every_offer},
+     {"shop", "--cloud", every_offer},
+     {"shop", "--spot", every_offer},
+     {"shop", "--region", every_offer},
+     {"shop", "--hours", "--budget is in dollars, and the answer tells how long each takes"},
      {"shop", "--days", "--budget is in dollars, and the answer tells how long each takes"},
      {"shop", "--price", "--budget is what the whole run may cost"},
      {"shop", "--max-price", "--budget is what the whole run may cost"},
@@ -182,7 +205,9 @@ constexpr std::array<ToldElsewhere, 32> told_elsewhere{
      {"", "--lora-alpha", of_no_matter},
      {"", "--warmup-steps", of_no_matter},
      {"", "--weight-decay", of_no_matter},
-     {"", "--lr", of_no_matter}}};
+     {"", "--lr", of_no_matter},
+     {"", "--electricity", "the price of electricity stands in catalog/operations.json"},
+     {"", "--trust-remote-code", of_no_matter}}};
 
 constexpr std::array<FlagElsewhere, 54> commands_elsewhere{
     {{"estimate", "fit"},

@@ -98,17 +98,6 @@ std::string told_network_share(double share, const Clusters& clusters) {
       " % of the network's rate all the time, other jobs the rest; latency is as alone.");
 }
 
-// "8b 3090": GPUs stand behind the model's name. "" where none do.
-std::string gpus_beside_model(const Catalog& catalog, const Request& r) {
-  const std::string model = r.model.value_or("");
-  const std::size_t blank = model.find(' ');
-  if (blank == std::string::npos) return {};
-  const std::string behind = model.substr(blank + 1);
-  return parse_gpus(catalog, behind, {})
-             ? sentence("; did you mean --gpus ", printable(behind), '?')
-             : std::string();
-}
-
 // "1-4x3090" and "1 to 4x3090" as plan takes it, "1..4x3090"; "" where nothing is meant so.
 std::string as_range(const std::string& gpus) {
   const std::size_t least = gpus.find_first_not_of("0123456789"), times = gpus.find_first_of("xX");
@@ -143,16 +132,25 @@ std::optional<Problem> several_boxes(const std::string& gpus) {
 
 }  // namespace
 
+std::string gpus_behind(const Catalog& catalog, const std::string& words) {
+  for (std::size_t at = words.find(' '); at != std::string::npos; at = words.find(' ', at + 1))
+    if (parse_gpus(catalog, std::string_view(words).substr(at + 1), {}))
+      return words.substr(at + 1);
+  return {};
+}
+
 ClusterOptions cluster_options(const Request& r) {
   return {r.network, r.host_ram, r.gpus_per_node, r.power_limit_w, r.peer_access, r.network_share};
 }
 
 Result<Clusters> asked_clusters(const Catalog& catalog, const Request& r) {
+  const std::string meant = r.gpus ? "" : gpus_behind(catalog, r.model.value_or(""));
   if (!r.gpus)
     return Problem{
         ProblemKind::request, "--gpus",
-        sentence("is missing; expected for example 6x24GB, 2xRTX-3090, 16xH100-SXM or dgx-h100",
-                 gpus_beside_model(catalog, r))};
+        sentence(
+            "is missing; expected for example 6x24GB, 2xRTX-3090, 16xH100-SXM or dgx-h100",
+            meant.empty() ? meant : sentence("; did you mean --gpus ", printable(meant), '?'))};
   if (const auto several = several_boxes(*r.gpus)) return *several;
   auto clusters = parse_gpus(catalog, *r.gpus, cluster_options(r));
   if (!clusters || !r.nodes) return clusters;

@@ -12,6 +12,9 @@ namespace shardwise {
 
 ClusterOptions cluster_options(const Request& request);
 
+// GPUs at the end of words that begin with something else, as in "8b 2x 3090"; "" where none are.
+std::string gpus_behind(const Catalog& catalog, const std::string& words);
+
 // As parse_gpus, spread over the nodes asked for. Problems name the flag that is wrong.
 Result<std::vector<Cluster>> asked_clusters(const Catalog& catalog, const Request& request);
 

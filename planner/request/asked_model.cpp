@@ -11,6 +11,7 @@
 #include "catalog/names.hpp"
 #include "planner/figures.hpp"
 #include "planner/launch/plan_file.hpp"
+#include "planner/request/asked_cluster.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {
@@ -173,6 +174,15 @@ void resolve_model(ResolvedRequest& r, Problems& problems) {
   }
   const auto model = named_model_in(r.facts->catalog, name);
   if (!model && !r.asked.names_only && holds_config(name)) return read_model(r, name, problems);
+  // "8b 3090": behind a name four digits are a release, but those of a card are none.
+  const std::string cards = gpus_behind(r.facts->catalog, name);
+  if (!cards.empty() &&
+      named_model_in(r.facts->catalog, name.substr(0, name.size() - cards.size() - 1))) {
+    problems.push_back({ProblemKind::request, "MODEL",
+                        sentence('"', printable(cards), "\" in \"", printable(name),
+                                 "\" names GPUs; GPUs stand behind --gpus")});
+    return;
+  }
   if (!model && name.find(' ') != std::string::npos && !r.asked.places.contains("MODEL")) {
     problems.push_back(
         {ProblemKind::request, "MODEL",
