@@ -3,18 +3,14 @@
 
 #include "planner/choice/workload_choice.hpp"
 #include "planner/forecast/model_states.hpp"
-#include "planner/request/plan_from.hpp"
 #include "tests/catch.hpp"
-#include "tests/planner/known_facts.hpp"
+#include "tests/planner/read_plan.hpp"
 
 namespace shardwise {
 namespace {
 
 Result<PlanFiles> read_yaml(const std::string& text, const std::string& model) {
-  const Request request = request_for(model, "8xH100-SXM");
-  const ResolvedRequest r = resolved(request);
-  return with_plan_texts(request, {&r.model, &r.clusters.front(), &known_facts().catalog},
-                         {{"a.yaml", text}});
+  return read_plan("a.yaml", text, "8xH100-SXM", model);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include "planner/launch/hugging_face_names.hpp"
 #include "planner/launch/plan_file.hpp"
 #include "tests/catch.hpp"
-#include "tests/planner/known_facts.hpp"
+#include "tests/planner/read_plan.hpp"
 
 namespace shardwise {
 namespace {
@@ -15,13 +15,11 @@ namespace {
 using LinearWords = std::vector<std::string_view>;
 
 Result<PlanFiles> example_says(const std::string& file, const std::string& text, Request request) {
-  const ResolvedRequest r = resolved(request_for(*request.model, *request.gpus));
-  return with_plan_texts(request, {&r.model, &r.clusters.front(), &known_facts().catalog},
-                         {{file, text}});
+  return read_as(std::move(request), {{file, text}});
 }
 
 Result<PlanFiles> example_says(const std::string& file, const std::string& text) {
-  return example_says(file, text, request_for("llama-3.1-8b", "8xH100-SXM"));
+  return read_plan(file, text);
 }
 
 std::string example_plan(const std::string& file, const std::string& text) {

@@ -2,25 +2,14 @@
 #include <string>
 #include <vector>
 
-#include "planner/request/plan_from.hpp"
 #include "tests/catch.hpp"
-#include "tests/planner/known_facts.hpp"
+#include "tests/planner/read_plan.hpp"
 
 namespace shardwise {
-namespace {
-
-Result<PlanFiles> read_alone(const std::string& file, const std::string& text) {
-  const Request request = request_for("llama-3.1-8b", "8xH100-SXM");
-  const ResolvedRequest r = resolved(request);
-  return with_plan_texts(request, {&r.model, &r.clusters.front(), &known_facts().catalog},
-                         {{file, text}});
-}
-
-}  // namespace
 
 // trl/trainer/utils.py, get_peft_config: nothing where use_peft is false, which it is by default.
 TEST_CASE("TRL trains all weights where adapters are spoken of and not asked for") {
-  const auto files = read_alone(
+  const auto files = read_plan(
       "sft.yaml", "per_device_train_batch_size: 2\nlora_r: 32\nlora_target_modules: all-linear\n");
   REQUIRE(files);
   CHECK_FALSE(files->request.lora_rank);

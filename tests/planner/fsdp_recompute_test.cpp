@@ -1,19 +1,14 @@
 // FSDP's checkpointing in launch files, beside the Trainer's.
 #include "planner/launch/plan_file.hpp"
 #include "tests/catch.hpp"
-#include "tests/planner/known_facts.hpp"
+#include "tests/planner/read_plan.hpp"
 
 namespace shardwise {
 namespace {
 
 // The plan that files say, or what is wrong with them.
 std::string said_by(const std::vector<PlanText>& texts) {
-  const Request request = request_for("llama-3.1-8b", "8xH100-SXM");
-  const ResolvedRequest r = resolved(request);
-  const auto files =
-      with_plan_texts(request, {&r.model, &r.clusters.front(), &known_facts().catalog}, texts);
-  if (!files) return files.error().front().where + ": " + files.error().front().what;
-  return files->request.plans.empty() ? "" : files->request.plans.front();
+  return plan_of(read_as(request_for("llama-3.1-8b", "8xH100-SXM"), texts));
 }
 
 }  // namespace

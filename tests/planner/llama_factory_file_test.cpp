@@ -1,15 +1,13 @@
 // LLaMA-Factory's YAML, which holds the Trainer's keys beside its own.
 #include "planner/launch/plan_file.hpp"
 #include "tests/catch.hpp"
-#include "tests/planner/known_facts.hpp"
+#include "tests/planner/read_plan.hpp"
 
 namespace shardwise {
 namespace {
 
 Result<PlanFiles> factory_says(const std::vector<PlanText>& texts) {
-  const Request request = request_for("llama-3-8b", "2xRTX-4090");
-  const ResolvedRequest r = resolved(request);
-  return with_plan_texts(request, {&r.model, &r.clusters.front(), &known_facts().catalog}, texts);
+  return read_as(request_for("llama-3-8b", "2xRTX-4090"), texts);
 }
 
 // Of examples/train_qlora/llama3_lora_sft_otfq.yaml, but for what `more` adds.

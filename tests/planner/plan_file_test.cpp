@@ -1,38 +1,13 @@
 // Users' own launch files, as they are found in the wild, read as the plan to judge.
-#include "planner/request/plan_from.hpp"
-
-#include <algorithm>
 #include <limits>
 
 #include "planner/launch/learning_rate.hpp"
 #include "planner/sentence.hpp"
 #include "tests/catch.hpp"
-#include "tests/planner/known_facts.hpp"
+#include "tests/planner/read_plan.hpp"
 
 namespace shardwise {
 namespace {
-
-Result<PlanFiles> read_as(Request request, const std::vector<PlanText>& texts) {
-  const ResolvedRequest r = resolved(request_for(*request.model, *request.gpus));
-  return with_plan_texts(request, {&r.model, &r.clusters.front(), &known_facts().catalog}, texts);
-}
-
-Result<PlanFiles> read_plan(const std::string& file, const std::string& text,
-                            const std::string& gpus = "8xH100-SXM",
-                            const std::string& model = "llama-3.1-8b") {
-  return read_as(request_for(model, gpus), {{file, text}});
-}
-
-std::string plan_of(const Result<PlanFiles>& files) {
-  if (!files) return files.error().front().where + ": " + files.error().front().what;
-  return files->request.plans.empty() ? "" : files->request.plans.front();
-}
-
-bool notes(const std::vector<KeyNote>& list, const std::string& key) {
-  for (const KeyNote& note : list)
-    if (note.key == key) return !note.why.empty();
-  return false;
-}
 
 // The shape of DeepSpeed's own tutorials and of the Trainer's: "auto" where the Trainer decides.
 constexpr const char* zero3_offload = R"({
@@ -173,94 +148,6 @@ TEST_CASE("every key of every format can be asked for, and reasons are given") {
       CHECK((key.kind != KeyKind::choice || !key.meanings.empty()));
       for (const PlanKey& other : format.keys) CHECK((&other == &key || other.path != key.path));
     }
-}
-
-TEST_CASE("Megatron's arguments in a script, with variables and virtual stages") {
-  const auto files =
-      read_plan("train.sh",
-                "TP=2\nMODEL=(--num-layers 32 --hidden-size 4096)\n"
-                "torchrun --nproc_per_node 8 pretrain_gpt.py ${MODEL[@]} \\\n"
-                "  --tensor-model-parallel-size $TP --sequence-parallel \\\n"
-                "  --pipeline-model-parallel-size 2 "
-                "--num-layers-per-virtual-pipeline-stage 4 \\\n"
-                "  --micro-batch-size 2 --global-batch-size 64 --seq-length 4096 \\\n"
-                "  --use-distributed-optimizer --recompute-granularity full \\\n"
-                "  --recompute-method block --recompute-num-layers 3 --bf16\n");
-  // dp = 8 / (2 x 2); 32 layers / (4 x 2 stages) = 4 chunks per stage.
-  CHECK(plan_of(files) ==
-        "dp=2,tp=2,sp=true,pp=2,vpp=4,schedule=interleaved,zero=1,mbs=2,recompute=blocks-3,"
-        "offload=none");
-  REQUIRE(files);
-  CHECK(files->request.batch == 64);
-  CHECK(files->request.sequence == 4096);
-}
-
-// Megatron's own examples quote key and value together and expand the array unquoted.
-TEST_CASE("Megatron's arguments in quoted pairs") {
-  const auto files = read_plan("train.sh",
-                               "ARGS+=(\"--fp8-format hybrid\" \"--bf16\")\n"
-                               "torchrun pretrain_gpt.py ${ARGS[*]} --micro-batch-size 1 \\\n"
-                               "  --tensor-model-parallel-size 2 --global-batch-size 8\n");
-  REQUIRE(files);
-  CHECK(files->request.precision == DType::fp8);
-  CHECK(plan_of(files).find("tp=2") != std::string::npos);
-}
-
-// 32 layers on two stages are 16 each, which chunks of three do not fill; one stage has no chunks.
-TEST_CASE("Megatron's virtual stages that cannot be are told what would do") {
-  const std::string args = "--num-layers 32 --num-layers-per-virtual-pipeline-stage ";
-  CHECK(
-      plan_of(read_plan("m.sh", args + "3 --pipeline-model-parallel-size 2\n")) ==
-      "m.sh:1:num-layers-per-virtual-pipeline-stage: the 32 layers do not divide into chunks of 3 "
-      "on 2 stages");
-  CHECK(plan_of(read_plan("m.sh", args + "4\n"))
-            .find("expected --pipeline-model-parallel-size above 1") != std::string::npos);
-}
-
-TEST_CASE("torchtitan's defaults hold where a file is silent") {
-  const auto files = read_plan("t.toml",
-                               "[training]\nlocal_batch_size = 8\n[parallelism]\n"
-                               "pipeline_parallel_degree = 2\npipeline_parallel_schedule = "
-                               "\"Interleaved1F1B\"\n[activation_checkpoint]\nmode = \"none\"\n",
-                               "16xH100-SXM");
-  // The embedding and the head count as a layer each: (32 + 2) / 4 stages = 9, 9, 8, 8 less one at
-  // either end. Without a word on resharding, pipeline stages keep what they gathered (ZeRO-2).
-  CHECK(plan_of(files) ==
-        "dp=8,pp=2,vpp=2,schedule=interleaved,zero=2,mbs=1,ga=8,recompute=none,layers=8/9/8/7");
-}
-
-// 32 GPUs / (tp 8 x cp 2) = 2 data ranks, which shard with the context ranks (ZeRO-3, its default).
-TEST_CASE("torchtitan 0.1's names, and float8 where a converter says it") {
-  const auto files =
-      read_plan("t.toml",
-                "[model]\nconverters = [\"float8\"]\n"
-                "[training]\nbatch_size = 4\ntensor_parallel_degree = 8\n"
-                "data_parallel_shard_degree = -1\nmixed_precision_param = \"bfloat16\"\n"
-                "[experimental]\ncontext_parallel_degree = 2\n"
-                "[activation_checkpoint]\nmode = \"none\"\n",
-                "32xH100-SXM");
-  CHECK(plan_of(files) ==
-        "dp=2,tp=8,sp=true,cp=2,cp-kind=all-gather,zero=3,mbs=4,ga=1,recompute=none");
-  REQUIRE(files);
-  CHECK(files->request.precision == DType::fp8);
-}
-
-// torchtitan's own default is every second layer; the option says another number, or "op".
-TEST_CASE("torchtitan's selective checkpointing by layers is one layer in so many") {
-  const std::string head =
-      "[training]\nseq_len = 4096\nlocal_batch_size = 2\n[parallelism]\ntensor_parallel_degree = "
-      "4\n";
-  const auto recompute = [&](const std::string& rest) {
-    const std::string plan = plan_of(read_plan("t.toml", head + rest));
-    const std::size_t at = plan.find("recompute=");
-    return at == std::string::npos ? plan : plan.substr(at);
-  };
-  const std::string option = "[activation_checkpoint]\nselective_ac_option = ";
-  CHECK(recompute("") == "recompute=one-in-2-layers");
-  CHECK(recompute(option + "'3'\n") == "recompute=one-in-3-layers");
-  CHECK(recompute(option + "'1'\n") == "recompute=full");
-  CHECK(recompute(option + "'op'\n") == "recompute=selective-op");
-  CHECK(recompute(option + "'x'\n").find("expected \"op\", or a number") != std::string::npos);
 }
 
 // The Trainer's file would say them; with it the same file is fine.
@@ -458,38 +345,6 @@ TEST_CASE(
     REQUIRE(files);
     CHECK(files->reports.front().not_honoured.empty());
     CHECK(notes(files->reports.front().ignored, "base_model"));
-  }
-}
-
-TEST_CASE("Megatron's precision-aware optimizer is read where both moments have 16 bits") {
-  const std::string start = "python pretrain_gpt.py --micro-batch-size 1 --optimizer adam ";
-  const auto both =
-      read_plan("m.sh", start +
-                            "--use-precision-aware-optimizer --main-params-dtype fp32 "
-                            "--main-grads-dtype fp32 "
-                            "--exp-avg-dtype bf16 --exp-avg-sq-dtype bf16\n");
-  REQUIRE(both);
-  CHECK(both->request.optimizer == optimizer_named("adamw-bf16-states"));
-  CHECK(both->reports.front().not_honoured.empty());
-
-  const auto one =
-      read_plan("m.sh", start + "--use-precision-aware-optimizer --exp-avg-dtype bf16\n");
-  REQUIRE(one);
-  CHECK(one->request.optimizer == optimizer_named("adamw"));
-  CHECK(notes(one->reports.front().not_honoured, "use-precision-aware-optimizer"));
-  CHECK(notes(one->reports.front().not_honoured, "exp-avg-dtype"));
-  const auto& understood = one->reports.front().understood;
-  CHECK(std::find(understood.begin(), understood.end(), "exp-avg-dtype") == understood.end());
-
-  const auto without = read_plan("m.sh", start +
-                                             "--exp-avg-sq-dtype bf16 --main-params-dtype fp16 "
-                                             "--main-grads-dtype bf16 --grad-reduce-in-bf16\n");
-  REQUIRE(without);
-  CHECK(without->request.optimizer == optimizer_named("adamw"));
-  for (const char* key :
-       {"exp-avg-sq-dtype", "main-params-dtype", "main-grads-dtype", "grad-reduce-in-bf16"}) {
-    INFO(key);
-    CHECK(notes(without->reports.front().not_honoured, key));
   }
 }
 

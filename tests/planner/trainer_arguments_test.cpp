@@ -1,15 +1,13 @@
 // The Trainer's arguments as scripts in the wild spell them.
 #include "planner/launch/plan_file.hpp"
 #include "tests/catch.hpp"
-#include "tests/planner/known_facts.hpp"
+#include "tests/planner/read_plan.hpp"
 
 namespace shardwise {
 namespace {
 
 Result<PlanFiles> trainer_says(const PlanText& text) {
-  const Request request = request_for("llama-2-7b", "8xA100-80GB");
-  const ResolvedRequest r = resolved(request);
-  return with_plan_texts(request, {&r.model, &r.clusters.front(), &known_facts().catalog}, {text});
+  return read_as(request_for("llama-2-7b", "8xA100-80GB"), {text});
 }
 
 }  // namespace
