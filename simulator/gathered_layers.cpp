@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "simulator/parameter_state.hpp"
+#include "simulator/per_definition.hpp"
 
 namespace shardwise {
 
@@ -34,13 +35,13 @@ std::vector<bool> layers_kept_gathered(const Workload& w, const ParallelPlan& p,
   if (!keeps_layers_gathered(w, p)) return kept;
   const std::int64_t most = w.framework.sharded.live_parameters->value;
   std::int64_t live = 0, between = 0;
-  const LayerDefinition* last = nullptr;  // of equal layers in a row, one is looked at
-  LayerState state;
+  PerDefinition<LayerState> states;
   for (std::size_t i = layers.size(); i-- > 0;) {
     const LayerDefinition& d = *layers[i].definition;
     const LayerParameters& parameters = d.graph.parameters;
-    if (&d != last) state = layer_state(w, p, parameters, d.trainable);
-    last = &d;
+    const LayerState& state = states.of(d, [&](const LayerDefinition& of) {
+      return layer_state(w, p, of.graph.parameters, of.trainable);
+    });
     const std::int64_t own = parameters.base() + parameters.adapter + parameters.expert_adapter;
     const int times = runs_again(d) ? 3 : 2;
     live += state.gathered;

@@ -4,6 +4,7 @@
 
 #include "simulator/costs/newton_schulz.hpp"
 #include "simulator/memory/communicator_memory.hpp"
+#include "simulator/per_definition.hpp"
 
 namespace shardwise {
 namespace {
@@ -241,8 +242,7 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& all, int stage,
     LayerState state;
     int tensors = 0;
     Seconds total;
-    UnitCopies unit;
-    const LayerDefinition* last = nullptr;  // of equal layers in a row, one is looked at
+    PerDefinition<UnitCopies> units;
     std::vector<std::pair<const LayerTimes::One*, int>> used;  // and by how many layers
     costs.chunks.resize(all.size());
     costs.collectives.reserve(usual_uses);
@@ -255,8 +255,8 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& all, int stage,
             std::find_if(used.begin(), used.end(), [&](const auto& u) { return u.first == &one; });
         if (it == used.end()) it = used.insert(used.end(), {&one, 0});
         it->second += chunk.times;
-        if (layer.definition != last) unit = unit_copies(*layer.definition, kernels);
-        last = layer.definition;
+        const UnitCopies& unit = units.of(
+            *layer.definition, [&](const LayerDefinition& d) { return unit_copies(d, kernels); });
         list.emplace_back().time = one.time;
         add_copies(*layer.definition, unit, kernels, list.back().time);
         const LayerTime& t = one.time;

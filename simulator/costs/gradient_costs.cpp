@@ -5,6 +5,7 @@
 
 #include "simulator/costs/cost_model.hpp"
 #include "simulator/gathered_layers.hpp"
+#include "simulator/per_definition.hpp"
 #include "simulator/pipeline_schedule.hpp"
 #include "simulator/tied_tables.hpp"
 
@@ -295,17 +296,16 @@ void CostModel::schedule_gathers(const CostedChunks& chunks, StageCosts& costs) 
   if (plan_.shard_ranks() == 1 || plan_.zero_stage == 0) return;
   Seconds at_end;
   const bool by_layer = shards_weights(w_.framework, plan_);
-  const LayerDefinition* last = nullptr;  // of equal layers in a row, one is looked at
-  WholeWeights whole;
+  PerDefinition<WholeWeights> weights;
   for (const CostedChunk& chunk : chunks) {
     const std::vector<bool> kept = layers_kept_gathered(w_, plan_, *chunk.layers);
     for (std::size_t i = 0; i < chunk.layers->size(); ++i) {
       const LayerDefinition& d = *(*chunk.layers)[i].definition;
       LayerSchedule& l = costs.chunks[chunk.place][i];
-      if (&d != last)
-        whole = by_layer ? whole_weights(state_of(d), d.graph.parameters)
-                         : whole_weights(trainable_elements(w_, d));
-      last = &d;
+      const WholeWeights& whole = weights.of(d, [&](const LayerDefinition& of) {
+        return by_layer ? whole_weights(state_of(of), of.graph.parameters)
+                        : whole_weights(trainable_elements(w_, of));
+      });
       if (whole.dense + whole.experts == 0) continue;
       if (by_layer) {
         const bool goes = reshards(d.role), again = goes && !kept[i];
@@ -389,18 +389,20 @@ void CostModel::schedule_reduces(const CostedChunks& chunks, const KernelModel& 
   if (layout_.shape(GroupKind::gradient).ranks == 1) return;
   const bool per_layer = shards_weights(w_.framework, plan_);
   const Bytes full_bucket = w_.framework.gradient_bucket_at(plan_.zero_stage);
-  TrainableElements all, t;
-  Seconds before, copies;                 // of a layer; of a bucket, or of all
-  const LayerDefinition* last = nullptr;  // of equal layers in a row, one is looked at
+  struct OfLayer {
+    TrainableElements trained;
+    Seconds before;
+  };
+  PerDefinition<OfLayer> of_layers;
+  TrainableElements all;
+  Seconds copies;  // of a bucket, or of all
   for (const CostedChunk& chunk : chunks) {
     TrainableElements bucket;
     for (std::size_t i = chunk.layers->size(); i-- > 0;) {
-      const LayerDefinition* d = (*chunk.layers)[i].definition;
-      if (d != last) {
-        t = trainable_elements(w_, *d);
-        before = unit_copies(*d, kernels).reduction;
-      }
-      last = d;
+      const auto& [t, before] =
+          of_layers.of(*(*chunk.layers)[i].definition, [&](const LayerDefinition& d) {
+            return OfLayer{trainable_elements(w_, d), unit_copies(d, kernels).reduction};
+          });
       bucket += t;
       copies += (reduces_at_end() ? chunk.times : 1) * before;
       for (int n = 0; n < chunk.times; ++n) all += t;

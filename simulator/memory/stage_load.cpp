@@ -5,20 +5,20 @@
 #include "simulator/gathered_layers.hpp"
 #include "simulator/memory/run_buffers.hpp"
 #include "simulator/memory/stage_player.hpp"
+#include "simulator/per_definition.hpp"
 
 namespace shardwise {
 
 void StagePlayer::load_chunk(std::size_t c) {
   layers_.emplace_back();
   kept_gathered_.push_back(layers_kept_gathered(w_, plan_, (*chunks_)[c].layers));
-  const LayerDefinition* last = nullptr;  // of equal layers in a row, one is looked at
-  LayerState state;
+  PerDefinition<LayerState> states;
   for (const ChunkLayer& layer : (*chunks_)[c].layers) {
     const LayerDefinition* d = layer.definition;
-    if (d != last) state = layer_state(w_, plan_, d->graph.parameters, d->trainable);
-    last = d;
     LayerHoldings h;
-    h.state = state;
+    h.state = states.of(*d, [&](const LayerDefinition& of) {
+      return layer_state(w_, plan_, of.graph.parameters, of.trainable);
+    });
     h.graph = &d->graph;
     h.role = d->role;
     h.trained = stored_where_trained(w_, *d);
