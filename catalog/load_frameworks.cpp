@@ -1,16 +1,10 @@
 #include <algorithm>
-#include <array>
-#include <filesystem>
-#include <map>
 #include <string>
-#include <vector>
 
 #include "catalog/framework.hpp"
 #include "catalog/framework_names.hpp"
+#include "catalog/framework_row.hpp"
 #include "catalog/json_reader.hpp"
-#include "catalog/load.hpp"
-#include "catalog/load_asked.hpp"
-#include "catalog/load_folder.hpp"
 #include "catalog/names.hpp"
 #include "catalog/optimizer.hpp"
 
@@ -247,6 +241,17 @@ void read_step(JsonReader& r, Framework& f) {
   f.checks_partition = r.maybe_flag("checks_partition").value_or(false);
 }
 
+void read_recomputation(JsonReader& r, Framework& f) {
+  f.recompute_pretrain = r.text("recompute_pretrain");
+  f.recompute_finetune = r.text("recompute_finetune");
+  f.recompute_quantized = r.maybe_text("recompute_quantized");
+  f.offloads_checkpoints_from = r.maybe_integer("offloads_checkpoints_from", 1, 1 << 20);
+  f.recomputes_hybrids = r.maybe_flag("recomputes_hybrids").value_or(true);
+  f.recompute_stops_early = r.flag("recompute_stops_early");
+  f.reentrant_checkpoints =
+      r.maybe_flag("reentrant_checkpoints").value_or(!f.recompute_stops_early);
+}
+
 void read_kernels(JsonReader& r, Framework& f) {
   f.kernels = r.choice("kernels", kernel_style_names);
   f.delta_rule = r.maybe_choice("delta_rule", delta_rule_names).value_or(DeltaRule::kernels);
@@ -310,14 +315,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.guards_softmax = r.maybe_flag("guards_softmax").value_or(false);
   f.gradient_fusion = r.flag("gradient_fusion");
   read_loss(r, f);
-  f.recompute_pretrain = r.text("recompute_pretrain");
-  f.recompute_finetune = r.text("recompute_finetune");
-  f.recompute_quantized = r.maybe_text("recompute_quantized");
-  f.offloads_checkpoints_from = r.maybe_integer("offloads_checkpoints_from", 1, 1 << 20);
-  f.recomputes_hybrids = r.maybe_flag("recomputes_hybrids").value_or(true);
-  f.recompute_stops_early = r.flag("recompute_stops_early");
-  f.reentrant_checkpoints =
-      r.maybe_flag("reentrant_checkpoints").value_or(!f.recompute_stops_early);
+  read_recomputation(r, f);
   f.autocast = r.flag("autocast");
   f.autocast_caches_weights = r.flag("autocast_caches_weights");
   read_step(r, f);
@@ -408,7 +406,9 @@ void read_defaults(JsonReader& r, Framework& f) {
   }
 }
 
-Framework read_row(JsonReader& r) {
+}  // namespace
+
+Framework read_framework(JsonReader& r) {
   Framework f;
   read_names(r, f);
   read_states(r, f);
@@ -420,59 +420,6 @@ Framework read_row(JsonReader& r) {
   f.provenance = r.provenance();
   r.ignore("notes");
   return f;
-}
-
-// What one row says of another: names that exist, and no word that two rows claim.
-void check_across(const std::vector<Framework>& rows, Problems& problems) {
-  std::map<std::string, std::string> claimed;  // word -> id
-  for (const Framework& f : rows) {
-    const std::string where = "frameworks/" + f.id + ".json:";
-    const auto known = [&](const std::string& id) {
-      return std::any_of(rows.begin(), rows.end(), [&](const Framework& o) { return o.id == id; });
-    };
-    if (!f.refines.empty() && !known(f.refines))
-      problems.push_back({ProblemKind::file, where + "/refines", "no framework " + f.refines});
-    if (!f.with_zero.empty() && !known(f.with_zero))
-      problems.push_back({ProblemKind::file, where + "/with_zero", "no framework " + f.with_zero});
-    if (!f.in_fp32.empty() && !known(f.in_fp32))
-      problems.push_back({ProblemKind::file, where + "/in_fp32", "no framework " + f.in_fp32});
-    for (const std::string& word : f.match) {
-      const auto [at, fresh] = claimed.emplace(word, f.id);
-      if (!fresh)
-        problems.push_back(
-            {ProblemKind::file, where + "/match", "\"" + word + "\" already names " + at->second});
-    }
-  }
-}
-
-}  // namespace
-
-Result<std::vector<Framework>> load_frameworks(const std::filesystem::path& root) {
-  auto rows = load_folder<Framework>(root, "frameworks", read_row);
-  if (!rows) return rows;
-  Problems problems;
-  check_across(*rows, problems);
-  if (!problems.empty()) return problems;
-  return rows;
-}
-
-Result<std::vector<Framework>> load_named_frameworks(const std::filesystem::path& root,
-                                                     std::vector<std::string> ids) {
-  std::sort(ids.begin(), ids.end());
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  std::vector<std::filesystem::path> files;
-  for (const std::string& id : ids) {
-    std::filesystem::path file = root / "frameworks" / (id + ".json");
-    std::error_code unreadable;  // told of where the file is opened
-    if (std::filesystem::exists(file, unreadable) || unreadable) files.push_back(std::move(file));
-  }
-  auto rows = load_files<Framework>(files, "frameworks", read_row);
-  if (!rows) return rows;
-  std::vector<std::string> with_engines = ids;
-  for (const Framework& f : *rows)
-    if (!f.with_zero.empty() && !std::binary_search(ids.begin(), ids.end(), f.with_zero))
-      with_engines.push_back(f.with_zero);
-  return with_engines == ids ? rows : load_named_frameworks(root, std::move(with_engines));
 }
 
 }  // namespace shardwise
