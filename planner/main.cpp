@@ -93,11 +93,10 @@ bool takes_flags(const Program& program, std::string_view command) {
   return word == command || std::find(asking.begin(), asking.end(), word) == asking.end();
 }
 
-AskingCommand& add_asking(Program& app, AskingCommand& c, const char* name, const char* help) {
+void add_asking(Program& app, AskingCommand& c, const char* name, const char* help) {
   c.app = app.add_subcommand(name, help);
   if (takes_flags(app, name)) add_request_flags(*c.app, c.words);
   c.app->add_flag("--json", c.json, "one JSON document on standard output");
-  return c;
 }
 
 void add_report_flag(CLI::App& command, std::string& report) {
@@ -162,8 +161,8 @@ CLI::App* add_catalog(CLI::App& app, CatalogQuestion& question, bool& json) {
   CLI::App* command = app.add_subcommand("catalog", "what the catalog holds");
   command->add_option("VERB", question.verb, "list, show, check or pages")->required();
   command->add_option("SUBJECT", question.subject,
-                      "list: gpus, nodes, networks, models, frameworks, prices, profiles; show: "
-                      "a name; pages: the folder to write them into");
+                      "list: gpus, nodes, networks, models, frameworks, prices; show: a name; "
+                      "pages: the folder to write them into");
   command->add_flag("--json", json, "one JSON document on standard output");
   return command;
 }
@@ -175,85 +174,99 @@ void add_validate(CLI::App& app, ValidateOptions& validation) {
   add_report_flag(*command, validation.report);
 }
 
+// The words of every command that asks a question of the predictor, and of those that do not.
+struct Commands {
+  AskingCommand fit, simulate, compare, launch, plan, models, shop, collectives;
+  SimulateOptions simulation;
+  LaunchOptions launching;
+  PlanOptions planning;
+  CollectivesOptions talking;
+
+  ServeOptions serving;
+  CatalogQuestion question;
+  bool catalog_json = false;
+  CalibrateOptions calibration;
+  SweepOptions sweeping;
+  ValidateOptions validation;
+  CLI::App *serve = nullptr, *catalog = nullptr, *sweep = nullptr;
+};
+
+// In the order in which help lists them.
+void add_asking_commands(Program& app, Commands& c) {
+  add_asking(app, c.fit, "fit", "does it fit, on which plan, and what would make it fit?");
+  add_asking(app, c.simulate, "simulate", "one plan: step time and memory in detail");
+  add_simulate_flags(*c.simulate.app, c.simulation);
+  add_asking(app, c.compare, "compare", "several plans, or several boxes, side by side");
+  add_asking(app, c.launch, "launch", "files and command line that run a plan");
+  if (takes_flags(app, "launch")) add_launch_flags(*c.launch.app, c.launching);
+  add_asking(app, c.plan, "plan", "the best plans of the whole plan space, ranked");
+  if (takes_flags(app, "plan")) add_plan_flags(*c.plan.app, c.planning);
+  add_asking(
+      app, c.models, "models",
+      "which catalogued models will run on these GPUs (MODEL: part of a name)? Without --gpus: "
+      "how many cards does MODEL take?");
+  c.models.models = ModelsAsked::many;
+  add_asking(app, c.shop, "shop", "which cards to buy, or which machines to rent?");
+  add_verdict_flags(c.fit, c.fit.require_fit);
+  add_verdict_flags(c.simulate, c.simulation.require_fit);
+  add_verdict_flags(c.compare, c.compare.require_fit);
+  add_verdict_flags(c.plan, c.planning.require_fit);
+  add_asking(app, c.collectives, "collectives", "how long do all-reduce and its kin take there?");
+  add_collectives_flags(*c.collectives.app, c.talking);
+}
+
+void add_other_commands(CLI::App& app, Commands& c) {
+  c.serve = app.add_subcommand("serve", "the same answers on a local web page");
+  add_serve_flags(*c.serve, c.serving);
+  c.catalog = add_catalog(app, c.question, c.catalog_json);
+  add_calibrate_flags(
+      *app.add_subcommand("calibrate", "measure the GPUs here, or read the logs you have"),
+      c.calibration);
+  c.sweep = add_sweep(app, c.sweeping);
+  add_validate(app, c.validation);
+}
+
+// The exit code of the one that was asked; nothing where it asks no question.
+std::optional<int> answered(const Commands& c) {
+  using R = Request;
+  using F = Facts;
+  using O = Output;
+  const std::array<std::pair<const AskingCommand*, Answering>, 8> asking{{
+      {&c.fit, [&](const R& r, const F& f, const O& o) { return fit(r, f, c.fit.require_fit, o); }},
+      {&c.simulate,
+       [&](const R& r, const F& f, const O& o) { return simulate(r, f, c.simulation, o); }},
+      {&c.compare,
+       [&](const R& r, const F& f, const O& o) { return compare(r, f, c.compare.require_fit, o); }},
+      {&c.shop, shop},
+      {&c.plan, [&](const R& r, const F& f, const O& o) { return plan(r, c.planning, f, o); }},
+      {&c.models, models},
+      {&c.launch, [&](const R& r, const F& f, const O& o) { return launch(r, c.launching, f, o); }},
+      {&c.collectives,
+       [&](const R& r, const F& f, const O& o) { return collectives(r, c.talking, f, o); }},
+  }};
+  for (const auto& [words, answering] : asking)
+    if (*words->app) return ask(*words, answering);
+  return std::nullopt;
+}
+
 int run(int argc, char** argv) {
   Program app(
       "Forecasts a distributed training run: will it fit, on which plan, how fast, and why.",
       "shardwise");
   app.first_word = argc > 1 ? argv[1] : "";
   app.require_subcommand(1);
-  AskingCommand fit_words, simulate_words, compare_words;
-  add_asking(app, fit_words, "fit", "does it fit, on which plan, and what would make it fit?");
-  SimulateOptions simulation;
-  add_simulate_flags(
-      *add_asking(app, simulate_words, "simulate", "one plan: step time and memory in detail").app,
-      simulation);
-  add_asking(app, compare_words, "compare", "several plans, or several boxes, side by side");
-
-  AskingCommand launch_words, models_words, plan_words, shop_words;
-  LaunchOptions launching;
-  add_asking(app, launch_words, "launch", "files and command line that run a plan");
-  if (takes_flags(app, "launch")) add_launch_flags(*launch_words.app, launching);
-  PlanOptions planning;
-  add_asking(app, plan_words, "plan", "the best plans of the whole plan space, ranked");
-  if (takes_flags(app, "plan")) add_plan_flags(*plan_words.app, planning);
-  add_asking(
-      app, models_words, "models",
-      "which catalogued models will run on these GPUs (MODEL: part of a name)? Without --gpus: "
-      "how many cards does MODEL take?");
-  models_words.models = ModelsAsked::many;
-  add_asking(app, shop_words, "shop", "which cards to buy, or which machines to rent?");
-  add_verdict_flags(fit_words, fit_words.require_fit);
-  add_verdict_flags(simulate_words, simulation.require_fit);
-  add_verdict_flags(compare_words, compare_words.require_fit);
-  add_verdict_flags(plan_words, planning.require_fit);
-
-  CollectivesOptions talking;
-  AskingCommand talking_words;
-  add_asking(app, talking_words, "collectives", "how long do all-reduce and its kin take there?");
-  add_collectives_flags(*talking_words.app, talking);
-  ServeOptions serving;
-  CLI::App* serve_command = app.add_subcommand("serve", "the same answers on a local web page");
-  add_serve_flags(*serve_command, serving);
-  CatalogQuestion question;
-  bool catalog_json = false;
-  CLI::App* catalog_command = add_catalog(app, question, catalog_json);
-  CalibrateOptions calibration;
-  add_calibrate_flags(
-      *app.add_subcommand("calibrate", "measure the GPUs here, or read the logs you have"),
-      calibration);
-  SweepOptions sweeping;
-  CLI::App* sweep_command = add_sweep(app, sweeping);
-  ValidateOptions validation;
-  add_validate(app, validation);
-
+  Commands c;
+  add_asking_commands(app, c);
+  add_other_commands(app, c);
   if (const auto code = parsed(app, argc, argv)) return *code;
-  using R = Request;
-  using F = Facts;
-  using O = Output;
-  const std::array<std::pair<const AskingCommand*, Answering>, 8> asking{{
-      {&fit_words,
-       [&](const R& r, const F& f, const O& o) { return fit(r, f, fit_words.require_fit, o); }},
-      {&simulate_words,
-       [&](const R& r, const F& f, const O& o) { return simulate(r, f, simulation, o); }},
-      {&compare_words, [&](const R& r, const F& f,
-                           const O& o) { return compare(r, f, compare_words.require_fit, o); }},
-      {&shop_words, shop},
-      {&plan_words, [&](const R& r, const F& f, const O& o) { return plan(r, planning, f, o); }},
-      {&models_words, models},
-      {&launch_words,
-       [&](const R& r, const F& f, const O& o) { return launch(r, launching, f, o); }},
-      {&talking_words,
-       [&](const R& r, const F& f, const O& o) { return collectives(r, talking, f, o); }},
-  }};
-  for (const auto& [words, answering] : asking)
-    if (*words->app) return ask(*words, answering);
-  if (*serve_command) return serve(serving, terminal(false));
-  if (*sweep_command) return sweep(sweeping, terminal(sweeping.json));
-  if (*calibration.app) return calibrate(calibration, terminal(calibration.json));
+  if (const auto code = answered(c)) return *code;
+  if (*c.serve) return serve(c.serving, terminal(false));
+  if (*c.sweep) return sweep(c.sweeping, terminal(c.sweeping.json));
+  if (*c.calibration.app) return calibrate(c.calibration, terminal(c.calibration.json));
   const auto root = find_catalog_root();
   if (!root) return report_problems(root.error(), terminal(false));
-  if (*catalog_command) return catalog(question, *root, terminal(catalog_json));
-  return validate(validation, *root, std::cout, std::cerr, terminal(false).progress);
+  if (*c.catalog) return catalog(c.question, *root, terminal(c.catalog_json));
+  return validate(c.validation, *root, std::cout, std::cerr, terminal(false).progress);
 }
 
 }  // namespace
