@@ -12,12 +12,10 @@
 #include <array>
 #include <cstdlib>
 #include <exception>
-#include <functional>
 #include <iostream>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "catalog/catalog_root.hpp"
@@ -84,21 +82,6 @@ struct Program : CLI::App {
   std::string_view first_word;  // behind its name
 };
 
-// To set up eight times sixty flags takes 6 M instructions before anything else begins. Where the
-// first word is such a command, nobody asks for those of the others.
-bool takes_flags(const Program& program, std::string_view command) {
-  constexpr std::array<std::string_view, 8> asking{"fit",    "simulate", "compare", "launch",
-                                                   "models", "plan",     "shop",    "collectives"};
-  const std::string_view word = program.first_word;
-  return word == command || std::find(asking.begin(), asking.end(), word) == asking.end();
-}
-
-void add_asking(Program& app, AskingCommand& c, const char* name, const char* help) {
-  c.app = app.add_subcommand(name, help);
-  if (takes_flags(app, name)) add_request_flags(*c.app, c.words);
-  c.app->add_flag("--json", c.json, "one JSON document on standard output");
-}
-
 void add_report_flag(CLI::App& command, std::string& report) {
   command.add_option("--report", report, "write the answer as a self-contained web page")
       ->type_name("FILE.html");
@@ -110,9 +93,104 @@ void add_verdict_flags(AskingCommand& c, bool& require_fit) {
   add_report_flag(*c.app, c.report);
 }
 
-using Answering = std::function<int(const Request&, const Facts&, const Output&)>;
+// What the words of all commands say: of those that ask the predictor, then of the others.
+struct Commands {
+  AskingCommand fit, simulate, compare, launch, plan, models, shop, collectives;
+  SimulateOptions simulation;
+  LaunchOptions launching;
+  PlanOptions planning;
+  CollectivesOptions talking;
 
-int ask(const AskingCommand& c, const Answering& run) {
+  ServeOptions serving;
+  CatalogQuestion question;
+  bool catalog_json = false;
+  CalibrateOptions calibration;
+  SweepOptions sweeping;
+  ValidateOptions validation;
+  CLI::App *serve = nullptr, *catalog = nullptr, *sweep = nullptr;
+};
+
+// A command that asks: its flags beside a question's, and its answer.
+struct AskingRow {
+  const char *name, *help;
+  AskingCommand Commands::*words;
+  void (*add_flags)(const Program& app, Commands& c);
+  int (*answer)(const Commands& c, const Request& r, const Facts& f, const Output& o);
+};
+
+// Whether somebody asks for the flags of this command. To set up eight times sixty takes 6 M
+// instructions before anything else begins: where the first word is such a command, nobody asks
+// for those of the others.
+bool takes_flags(const Program& program, std::string_view command);
+
+using C = Commands;
+using R = Request;
+using F = Facts;
+using O = Output;
+
+// In the order in which help lists them.
+constexpr std::array<AskingRow, 8> asking_rows{{
+    {"fit", "does it fit, on which plan, and what would make it fit?", &C::fit,
+     [](const Program&, C& c) { add_verdict_flags(c.fit, c.fit.require_fit); },
+     [](const C& c, const R& r, const F& f, const O& o) {
+       return fit(r, f, c.fit.require_fit, o);
+     }},
+    {"simulate", "one plan: step time and memory in detail", &C::simulate,
+     [](const Program&, C& c) {
+       add_simulate_flags(*c.simulate.app, c.simulation);
+       add_verdict_flags(c.simulate, c.simulation.require_fit);
+     },
+     [](const C& c, const R& r, const F& f, const O& o) {
+       return simulate(r, f, c.simulation, o);
+     }},
+    {"compare", "several plans, or several boxes, side by side", &C::compare,
+     [](const Program&, C& c) { add_verdict_flags(c.compare, c.compare.require_fit); },
+     [](const C& c, const R& r, const F& f, const O& o) {
+       return compare(r, f, c.compare.require_fit, o);
+     }},
+    {"launch", "files and command line that run a plan", &C::launch,
+     [](const Program& app, C& c) {
+       if (takes_flags(app, "launch")) add_launch_flags(*c.launch.app, c.launching);
+     },
+     [](const C& c, const R& r, const F& f, const O& o) { return launch(r, c.launching, f, o); }},
+    {"plan", "the best plans of the whole plan space, ranked", &C::plan,
+     [](const Program& app, C& c) {
+       if (takes_flags(app, "plan")) add_plan_flags(*c.plan.app, c.planning);
+       add_verdict_flags(c.plan, c.planning.require_fit);
+     },
+     [](const C& c, const R& r, const F& f, const O& o) { return plan(r, c.planning, f, o); }},
+    {"models",
+     "which catalogued models will run on these GPUs (MODEL: part of a name)? Without --gpus: "
+     "how many cards does MODEL take?",
+     &C::models, [](const Program&, C& c) { c.models.models = ModelsAsked::many; },
+     [](const C&, const R& r, const F& f, const O& o) { return models(r, f, o); }},
+    {"shop", "which cards to buy, or which machines to rent?", &C::shop, [](const Program&, C&) {},
+     [](const C&, const R& r, const F& f, const O& o) { return shop(r, f, o); }},
+    {"collectives", "how long do all-reduce and its kin take there?", &C::collectives,
+     [](const Program&, C& c) { add_collectives_flags(*c.collectives.app, c.talking); },
+     [](const C& c, const R& r, const F& f, const O& o) {
+       return collectives(r, c.talking, f, o);
+     }},
+}};
+
+bool takes_flags(const Program& program, std::string_view command) {
+  const std::string_view word = program.first_word;
+  return word == command || std::none_of(asking_rows.begin(), asking_rows.end(),
+                                         [&](const AskingRow& row) { return row.name == word; });
+}
+
+void add_asking_commands(Program& app, Commands& c) {
+  for (const AskingRow& row : asking_rows) {
+    AskingCommand& words = c.*row.words;
+    words.app = app.add_subcommand(row.name, row.help);
+    if (takes_flags(app, row.name)) add_request_flags(*words.app, words.words);
+    words.app->add_flag("--json", words.json, "one JSON document on standard output");
+    row.add_flags(app, c);
+  }
+}
+
+int ask(const Commands& commands, const AskingRow& row) {
+  const AskingCommand& c = commands.*row.words;
   Output output = terminal(c.json);
   output.report = c.report;
   output.leave = leave;
@@ -123,7 +201,7 @@ int ask(const AskingCommand& c, const Answering& run) {
   if (!root) return report_problems(root.error(), output);
   const auto facts = calibrated_facts(*root, *request, c.models);
   if (!facts) return report_problems(facts.error(), output);
-  return run(*request, *facts, output);
+  return row.answer(commands, *request, *facts, output);
 }
 
 int refused(const std::string& line) {
@@ -161,8 +239,8 @@ CLI::App* add_catalog(CLI::App& app, CatalogQuestion& question, bool& json) {
   CLI::App* command = app.add_subcommand("catalog", "what the catalog holds");
   command->add_option("VERB", question.verb, "list, show, check or pages")->required();
   command->add_option("SUBJECT", question.subject,
-                      "list: gpus, nodes, networks, models, frameworks, prices; show: a name; "
-                      "pages: the folder to write them into");
+                      "list: gpus, nodes, networks, models, frameworks, prices, profiles; show: "
+                      "a name; pages: the folder to write them into");
   command->add_flag("--json", json, "one JSON document on standard output");
   return command;
 }
@@ -172,47 +250,6 @@ void add_validate(CLI::App& app, ValidateOptions& validation) {
       app.add_subcommand("validate", "replay published runs and print our own error");
   add_validate_flags(*command, validation);
   add_report_flag(*command, validation.report);
-}
-
-// The words of every command that asks a question of the predictor, and of those that do not.
-struct Commands {
-  AskingCommand fit, simulate, compare, launch, plan, models, shop, collectives;
-  SimulateOptions simulation;
-  LaunchOptions launching;
-  PlanOptions planning;
-  CollectivesOptions talking;
-
-  ServeOptions serving;
-  CatalogQuestion question;
-  bool catalog_json = false;
-  CalibrateOptions calibration;
-  SweepOptions sweeping;
-  ValidateOptions validation;
-  CLI::App *serve = nullptr, *catalog = nullptr, *sweep = nullptr;
-};
-
-// In the order in which help lists them.
-void add_asking_commands(Program& app, Commands& c) {
-  add_asking(app, c.fit, "fit", "does it fit, on which plan, and what would make it fit?");
-  add_asking(app, c.simulate, "simulate", "one plan: step time and memory in detail");
-  add_simulate_flags(*c.simulate.app, c.simulation);
-  add_asking(app, c.compare, "compare", "several plans, or several boxes, side by side");
-  add_asking(app, c.launch, "launch", "files and command line that run a plan");
-  if (takes_flags(app, "launch")) add_launch_flags(*c.launch.app, c.launching);
-  add_asking(app, c.plan, "plan", "the best plans of the whole plan space, ranked");
-  if (takes_flags(app, "plan")) add_plan_flags(*c.plan.app, c.planning);
-  add_asking(
-      app, c.models, "models",
-      "which catalogued models will run on these GPUs (MODEL: part of a name)? Without --gpus: "
-      "how many cards does MODEL take?");
-  c.models.models = ModelsAsked::many;
-  add_asking(app, c.shop, "shop", "which cards to buy, or which machines to rent?");
-  add_verdict_flags(c.fit, c.fit.require_fit);
-  add_verdict_flags(c.simulate, c.simulation.require_fit);
-  add_verdict_flags(c.compare, c.compare.require_fit);
-  add_verdict_flags(c.plan, c.planning.require_fit);
-  add_asking(app, c.collectives, "collectives", "how long do all-reduce and its kin take there?");
-  add_collectives_flags(*c.collectives.app, c.talking);
 }
 
 void add_other_commands(CLI::App& app, Commands& c) {
@@ -226,29 +263,6 @@ void add_other_commands(CLI::App& app, Commands& c) {
   add_validate(app, c.validation);
 }
 
-// The exit code of the one that was asked; nothing where it asks no question.
-std::optional<int> answered(const Commands& c) {
-  using R = Request;
-  using F = Facts;
-  using O = Output;
-  const std::array<std::pair<const AskingCommand*, Answering>, 8> asking{{
-      {&c.fit, [&](const R& r, const F& f, const O& o) { return fit(r, f, c.fit.require_fit, o); }},
-      {&c.simulate,
-       [&](const R& r, const F& f, const O& o) { return simulate(r, f, c.simulation, o); }},
-      {&c.compare,
-       [&](const R& r, const F& f, const O& o) { return compare(r, f, c.compare.require_fit, o); }},
-      {&c.shop, shop},
-      {&c.plan, [&](const R& r, const F& f, const O& o) { return plan(r, c.planning, f, o); }},
-      {&c.models, models},
-      {&c.launch, [&](const R& r, const F& f, const O& o) { return launch(r, c.launching, f, o); }},
-      {&c.collectives,
-       [&](const R& r, const F& f, const O& o) { return collectives(r, c.talking, f, o); }},
-  }};
-  for (const auto& [words, answering] : asking)
-    if (*words->app) return ask(*words, answering);
-  return std::nullopt;
-}
-
 int run(int argc, char** argv) {
   Program app(
       "Forecasts a distributed training run: will it fit, on which plan, how fast, and why.",
@@ -259,7 +273,8 @@ int run(int argc, char** argv) {
   add_asking_commands(app, c);
   add_other_commands(app, c);
   if (const auto code = parsed(app, argc, argv)) return *code;
-  if (const auto code = answered(c)) return *code;
+  for (const AskingRow& row : asking_rows)
+    if (*(c.*row.words).app) return ask(c, row);
   if (*c.serve) return serve(c.serving, terminal(false));
   if (*c.sweep) return sweep(c.sweeping, terminal(c.sweeping.json));
   if (*c.calibration.app) return calibrate(c.calibration, terminal(c.calibration.json));

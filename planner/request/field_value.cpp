@@ -134,7 +134,7 @@ Problems set_from_flag(const RequestField& field, const std::vector<std::string>
     value = std::get<FieldValue>(read);
   }
   value = as_spelled(field, std::move(value));
-  const Problems problems = field_problems(field, value, where);
+  Problems problems = field_problems(field, value, where);
   if (problems.empty()) field.set(request, value);
   return problems;
 }

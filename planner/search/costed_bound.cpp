@@ -411,10 +411,12 @@ Seconds together_bound(const BoundSite& site, const LayerBounds& layers, const P
       const ArrivalCost time = arrival_time(schedule, shape, costs, walk, s, k);
       ChunkInputs& from = inputs[static_cast<std::size_t>(s)].emplace_back();
       from.model_chunk = schedule.model_chunk(shape, s, k);
-      if (costs.overlaps_pipeline_comm)
-        from.sent_forward = time.forward, from.sent_backward = time.backward;
-      else
+      if (costs.overlaps_pipeline_comm) {
+        from.sent_forward = time.forward;
+        from.sent_backward = time.backward;
+      } else {
         from.arrival = time;
+      }
     }
   }
   const std::vector<StageEnd> ends = stages_together(slots, shape, costs, inputs);
