@@ -29,6 +29,8 @@ printf 'int warps = 4;\nint waves() { return warps; }\n' >"$scratch/simulator/wa
 says 'catalog/load_gpu.cpp:1: nothing reads "warps" once it is loaded'
 printf 'void widen(Gpu& gpu) { gpu.warps = 64; }\n' >"$scratch/simulator/waves.cpp"
 says 'catalog/load_gpu.cpp:1: nothing reads "warps" once it is loaded'
+printf 'enum class Unit { warps };\nUnit unit() { return Unit::warps; }\n' >"$scratch/simulator/waves.cpp"
+says 'catalog/load_gpu.cpp:1: nothing reads "warps" once it is loaded'
 for reads in 'gpu.warps' 'gpu->warps' 'gpu.*&Gpu::warps' 'gpu.warps == 4'; do
   printf 'int waves(Gpu gpu) { return %s; }\n' "$reads" >"$scratch/simulator/waves.cpp"
   says ''

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Whatever the loaders of the catalog take out of its data files is of use: each member that
-# catalog/load_*.cpp set is read somewhere in the sources, as .member, ->member or ::member, or by
-# its own type in a header of the catalog. A word of the same name that is a variable, a function or
-# set once more reads nothing. A key that nobody reads is work for whoever writes a row, and looks
-# as if a forecast knew it.
+# catalog/load_*.cpp set is read somewhere in the sources, as .member, ->member or &Type::member, or
+# by its own type in a header of the catalog. A word of the same name that is a variable, a function,
+# an enumerator or set once more reads nothing. A key that nobody reads is work for whoever writes a
+# row, and looks as if a forecast knew it.
 #
 #   check_read_keys.sh [ROOT]        ROOT: the tree to check, by default the one of this script
 set -u
@@ -29,10 +29,12 @@ awk -v by_tests="^($by_tests)\$" '
     while (match(line, /(\.|->|::)?[A-Za-z_][A-Za-z0-9_]*/)) {
       word = substr(line, RSTART, RLENGTH)
       line = substr(line, RSTART + RLENGTH)
+      scoped = word ~ /^::/
       named = sub(/^(\.|->|::)/, "", word)
+      enumerator = scoped && $0 !~ "&[A-Za-z_:]+::" word "($|[^A-Za-z0-9_])"
       set = line ~ /^( =( |$)|\()/  # or called
       declared = line ~ /^( = |[;,{])/ && last != "return"
-      if (named ? !set : own && !declared && line !~ /^\(/) ++read[word]
+      if (!enumerator && (named ? !set : own && !declared && line !~ /^\(/)) ++read[word]
       last = word
     }
   }
