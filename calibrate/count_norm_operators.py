@@ -3,7 +3,8 @@
 softmax and a cross-entropy that are written out.
 
 What is counted is every operator that autograd dispatches and that is no view, and the bytes of the
-operands that it reads and writes, per element of the input; and the elements that CUDA would take
+operands that it reads and writes, per element of the input, where every second element of memory
+counts as all of it, since a GPU moves sectors of 32 bytes; and the elements that CUDA would take
 one by one, of element-wise operators whose operands are broadcast or strided, or 16-bit ones that
 are widened (PyTorch aten/src/ATen/native/cuda/CUDALoops.cuh, gpu_kernel_impl; Copy.cu,
 direct_copy_kernel_cuda). simulator/graphs/norms.cpp, rotary.cpp and plain_softmax.cpp hold the
@@ -23,6 +24,14 @@ from transformers.models.llama import modeling_llama as llama
 
 def tensors(tree):
     return [leaf for leaf in tree_flatten(tree)[0] if isinstance(leaf, torch.Tensor)]
+
+
+def moved(tensor):
+    """Bytes of the sectors that its elements lie in; an expanded operand is read once."""
+    size = tensor.element_size()
+    steps = [step for step, n in zip(tensor.stride(), tensor.shape) if n > 1 and step > 0]
+    apart = min(steps, default=1)
+    return min(tensor.numel() * size * min(apart, 32 // size), tensor.untyped_storage().nbytes())
 
 
 def taken_singly(name, read, written):
@@ -57,19 +66,17 @@ class Count(TorchDispatchMode):
         in_place = str(function).split(".")[1].endswith("_")
         if not in_place and all(t.untyped_storage().data_ptr() in memory for t in written):
             return result
-        # An expanded operand is read once from memory.
-        moved = sum(min(t.numel() * t.element_size(), t.untyped_storage().nbytes()) for t in read)
-        moved += sum(t.numel() * t.element_size() for t in written)
+        size = sum(moved(t) for t in read + written)
         self.launches += 1
-        self.bytes += moved
+        self.bytes += size
         name = str(function).split(".")[1]
         one_by_one = taken_singly(name, read, written)
         self.singly += one_by_one
         self.singly_launches += one_by_one > 0
-        self.singly_bytes += moved if one_by_one else 0
+        self.singly_bytes += size if one_by_one else 0
         if name in ("mean", "sum"):
             self.reductions += 1
-            self.reduced += moved
+            self.reduced += size
         return result
 
 
@@ -125,7 +132,7 @@ def halves_put_together(one, two, cos, sin):
 
 def report_pairs():
     """Rotation of neighbours, as two public codes write it (RotaryCode). Of zeros and a half that is
-    copied there PyTorch makes two kernels on a GPU, 8 bytes of an fp32 element, counted as one of
+    copied there PyTorch makes two kernels on a GPU, 10 bytes of an fp32 element, counted as one of
     6; a gradient's copy into the order that a projection wrote is counted with the projection."""
     tokens, heads, dim = 64, 256, 128
     angles = torch.rand(tokens, dim // 2)

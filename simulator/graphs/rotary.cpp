@@ -51,8 +51,11 @@ TensorIndex rotated_by_flash(GraphBuilder& b, TensorIndex t, std::int64_t elemen
   return rotated;
 }
 
-// Neighbours of a head in pairs, on fp32 angles (RotaryCode): four products, of which each reads a
+// Neighbours of a head in pairs, on fp32 angles (RotaryCode): four products, of which each takes a
 // half of the elements and writes as many, their difference and sum, and the two put together.
+// Every second element comes with the one beside it: memory is read and written in sectors of 32
+// bytes, so that such a half moves as much as the whole (NVIDIA's CUDA C Best Practices Guide,
+// Strided Accesses: with a stride of 2 half of a transaction is wasted).
 // Backward four products, one of them negated, and what makes one gradient of the halves': a sum
 // for each half, which are then stacked and copied into the order of heads; of halves that were
 // chosen by an index zeros as large as the whole for each of four choices, the half copied there,
@@ -62,23 +65,24 @@ TensorIndex rotated_by_flash(GraphBuilder& b, TensorIndex t, std::int64_t elemen
 void rotate_pairs(const GraphBuilder& b, Operator& op, std::int64_t elements, bool wide_input) {
   const bool chosen = b.workload().framework.rotary_code == RotaryCode::chosen_pairs;
   const bool narrow = b.element() < 4, mixed = narrow && !wide_input;
-  const double n = as_double(elements), half = mixed && !chosen ? 2 : 4;
+  const double n = as_double(elements), each = mixed && !chosen ? 2 : 4;
   const auto add = [n](std::vector<Kernel>& pass, double bytes, int launches, double singly) {
     if (launches > 0) pass.push_back(one_by_one(bytes * n, launches, singly * n));
   };
   op.forward.clear();
   op.backward.clear();
-  add(op.forward, 2 * half + 8 + 8, 5, 3);
+  add(op.forward, 4 * each + 8 + 8, 5, 3);
   add(op.forward, 12 + (narrow ? 6 : 0), narrow ? 3 : 2, 0);
   if (narrow) add(op.backward, 6, 1, 1);
   if (chosen) {
     if (mixed) add(op.forward, 6, 1, 1);
-    add(op.backward, 16 + 4 + 16, 9, 4.5);
+    // Three products and the negation read halves of the whole, the fourth what was negated.
+    add(op.backward, 3 * 6 + 4 + 6 + 4 * 6, 9, 4.5);
     add(op.backward, 16 + 36 + (mixed ? 6 : 0), mixed ? 8 : 7, 0);
     return;
   }
-  add(op.backward, 16 + 4 + 4 * half, 7, 4.5);
-  add(op.backward, 3 * half + (mixed ? 12 : 0), mixed ? 6 : 2, 0);
+  add(op.backward, 16 + 4 + 4 * each, 7, 4.5);
+  add(op.backward, 3 * each + (mixed ? 12 : 0), mixed ? 6 : 2, 0);
 }
 
 TensorIndex rotated_by_pairs(GraphBuilder& b, TensorIndex t, std::int64_t elements) {
