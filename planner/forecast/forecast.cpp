@@ -76,6 +76,16 @@ std::optional<std::string> told_of_whole_weights(const Question& q) {
   return sentence(why, "; forecast as if they were like any other weights.");
 }
 
+std::optional<std::string> told_of_delta_rule(const Question& q) {
+  const Workload& w = q.workload;
+  if (!w.model.delta || w.model.delta->gate_rank || !w.framework.runs_transformers ||
+      w.framework.delta_rule != DeltaRule::kernels)
+    return std::nullopt;
+  return "flash-linear-attention is taken to be installed: without it transformers runs the gated "
+         "delta rule by PyTorch's operators, whose backward pass grows with the square of the "
+         "sequence.";
+}
+
 std::optional<std::string> told_of_empty_stages(const Question& q) {
   const ParallelPlan& p = q.plan;
   const int layers = q.workload.model.layers;
@@ -116,6 +126,7 @@ Result<Forecast> forecast(const Question& q, const Profile& profile,
   if (policy.row->searched) f->chosen = policy.chosen;
   if (const auto note = told_of_whole_weights(q)) f->notes.push_back(*note);
   if (auto note = told_of_empty_stages(q)) f->notes.push_back(*std::move(note));
+  if (auto note = told_of_delta_rule(q)) f->notes.push_back(*std::move(note));
   return f;
 }
 

@@ -1,5 +1,6 @@
 #include "planner/forecast/forecast.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 #include "catalog/cluster_parser.hpp"
@@ -52,6 +53,22 @@ std::vector<Question> several() {
 }
 
 }  // namespace
+
+TEST_CASE("a delta rule's kernels are taken to be there, and that is told", "[forecast]") {
+  Question q = question("qwen3.5-0.8b", "1xH100-SXM", Method::full, "hf-trainer",
+                        "mbs=1,ga=1,recompute=full");
+  const auto told = [&] {
+    const Forecast f = asked(q);
+    return std::any_of(f.notes.begin(), f.notes.end(), [](const std::string& note) {
+      return note.find("flash-linear-attention is taken to be installed") == 0;
+    });
+  };
+  CHECK(told());
+  const Seconds fast = asked(q).step_time.expected;
+  q.workload.framework.delta_rule = DeltaRule::row_by_row;
+  CHECK_FALSE(told());
+  CHECK(asked(q).step_time.expected > fast);
+}
 
 TEST_CASE("folded and unfolded forecasts agree", "[forecast]") {
   for (const Question& q : several()) {
