@@ -297,6 +297,8 @@ constexpr auto rows = std::to_array<ConfigFamily>({
      .experts = &dbrx_experts, .details = config_details::dbrx},
     {.model_type = "deepseek", .keys = &llama_keys, .bias_keys = {attention_off},
      .experts = &deepseek_experts},
+    {.model_type = "deepseek_ocr2_text", .keys = &llama_keys, .bias_keys = {attention_off},
+     .experts = &deepseek_experts},
     {.model_type = "unlimited_ocr_text", .keys = &llama_keys, .bias_keys = {attention_off},
      .experts = &deepseek_experts},
     {.model_type = "deepseek_v2", .keys = &llama_keys, .head_dim = 192,

@@ -135,6 +135,16 @@ TEST_CASE("language models of page readers count what transformers builds of the
                    R"("model_type": "unlimited_ocr_text", "n_routed_experts": 64,
                     "n_shared_experts": 2, "num_experts_per_tok": 6, "moe_intermediate_size": 896,
                     "first_k_dense_replace": 1)") == 2'934'734'080);
+  // Fewer layers than the classes' own.
+  CHECK(counted_in(members_of(4, 1280, 10, 3072, 102400) +
+                   R"("model_type": "deepseek_ocr2_text", "n_routed_experts": 8,
+                    "n_shared_experts": 2, "num_experts_per_tok": 6, "moe_intermediate_size": 512,
+                    "mlp_layer_types": ["dense", "sparse", "sparse", "sparse"])") == 359'179'520);
+  CHECK(counted_in(members_of(4, 4096, 32, 11008, 290943) +
+                   R"("model_type": "hunyuan_vl_text", "num_key_value_heads": 8)") ==
+        1'900'577'792);
+  CHECK(counted_in(members_of(4, 4096, 32, 11008, 32000) +
+                   R"("model_type": "granite4_vision_text")") == 940'609'536 + 32000 * 4096);
 }
 
 // A Qwen-Omni file's thinker_config holds what it says of reading: here Qwen2.5-7B's sizes, which
