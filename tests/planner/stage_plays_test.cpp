@@ -5,8 +5,12 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "catalog/find.hpp"
 #include "planner/answers/fit_answer.hpp"
+#include "planner/choice/workload_choice.hpp"
 #include "simulator/memory/played_alike.hpp"
 #include "simulator/pipeline_schedule.hpp"
 #include "tests/catch.hpp"
@@ -199,6 +203,46 @@ TEST_CASE("Formats of 16 bits that are played alike leave the same in memory", "
   Workload turing = w;
   turing.framework.writes_grouped_attention_out = !w.framework.writes_grouped_attention_out;
   CHECK_FALSE(played_alike(w, turing));  // keys repeated for a kernel that lacks grouped ones
+}
+
+// The same of cards: what settle_on has a card decide is either asked by played_alike or leaves the
+// tensors as they are. One card of each kind that it tells apart, every row of the catalog, without
+// recomputation, so that all that attention and MLP keep is there.
+TEST_CASE("Cards that are played alike leave the same in memory", "[stage_plays]") {
+  const Catalog& catalog = known_facts().catalog;
+  ParallelPlan plan = plan_of(2);
+  plan.zero_stage = 3;
+  plan.recompute = "none";
+  int alike = 0, unlike = 0;
+  for (const Framework& row : catalog.frameworks) {
+    const Method method = row.runs(Method::full) ? Method::full : Method::lora;
+    if (!row.runs(method)) continue;
+    std::vector<std::pair<Workload, StageMemory>> played;
+    for (const char* card : {"v100-sxm2-16gb", "titan-rtx", "a100-sxm4-80gb", "rtx-4090",
+                             "h100-sxm5-80gb", "b200", "rtx-5090", "mi300x"}) {
+      INFO(row.id << " on " << card);
+      Workload w = pretraining(llama(2, 512, 8, 4, 1024, 4096), 256);
+      w.method = method;
+      w.compute = DType::fp16;
+      w.framework = resolved_for(row, method, w.compute);
+      settle_on(**find_gpu(catalog, card), w.compute, w.framework);
+      w.step_with(*optimizer_named(w.framework.optimizer));
+      const auto like = std::find_if(played.begin(), played.end(), [&](const auto& before) {
+        return played_alike(before.first, w);
+      });
+      const StageMemory own = first_stage(w, plan);
+      ++(like == played.end() ? unlike : alike);
+      if (like == played.end()) {
+        played.emplace_back(w, own);
+        continue;
+      }
+      CHECK(like->second.steady.breakdown == own.steady.breakdown);
+      CHECK(like->second.steady.reserved == own.steady.reserved);
+      CHECK(like->second.after_step == own.after_step);
+    }
+  }
+  CHECK(alike > 0);
+  CHECK(unlike > static_cast<int>(catalog.frameworks.size()));  // FlashAttention's and others
 }
 
 // Kernels are a card's own where its memory is another's: 24 GB cards with bf16 and without (TITAN
