@@ -69,26 +69,34 @@ void check_number(const RequestField& field, double value, const std::string& wh
 }
 
 std::string_view lettered_example(NumberLetters letters) {
-  if (letters == NumberLetters::none) return "";
-  return letters == NumberLetters::binary ? " such as 4096 or 4k" : " such as 10000 or 10k";
+  switch (letters) {
+    case NumberLetters::binary:
+      return " such as 4096 or 4k";
+    case NumberLetters::decimal:
+      return " such as 10000 or 10k";
+    case NumberLetters::percent:
+      return " such as 0.9 or 90%";
+    case NumberLetters::none:
+    case NumberLetters::watts:
+      break;
+  }
+  return "";
 }
 
 // One use of a flag as a value of the field's kind, or why it is none.
 std::variant<FieldValue, Problem> read_value(const RequestField& field, const std::string& words) {
   const std::string where(field.flag);
   if (field.kind == FieldKind::integer) {
-    std::string_view bare = words;  // 300W
-    if (field.placeholder == "WATTS" && bare.ends_with('W')) bare.remove_suffix(1);
-    if (const auto value = lettered_integer_in(bare, field.letters)) return FieldValue(*value);
+    if (const auto value = lettered_integer_in(words, field.letters)) return FieldValue(*value);
     return wrong(where, sentence("expected a whole number", lettered_example(field.letters), ", ",
                                  found(words)));
   }
   if (field.kind == FieldKind::number) {
-    const bool percent = field.placeholder == "FRACTION";
-    if (const auto value = percent ? share_in(words) : plain_number_in(words))
+    const bool share = field.letters == NumberLetters::percent;
+    if (const auto value = share ? share_in(words) : plain_number_in(words))
       return FieldValue(*value);
-    return wrong(where, sentence("expected a number", percent ? " such as 0.9 or 90%" : "", ", ",
-                                 found(words)));
+    return wrong(
+        where, sentence("expected a number", lettered_example(field.letters), ", ", found(words)));
   }
   if (field.kind == FieldKind::size) {
     if (const auto value = size_in(words)) return FieldValue(*value);

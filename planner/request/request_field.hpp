@@ -22,11 +22,13 @@ enum class FieldKind { text, texts, integer, number, size, flag };
 using FieldValue = std::variant<std::monostate, std::string, std::vector<std::string>, std::int64_t,
                                 double, Bytes, bool>;
 
-// What letters behind a whole number stand for on the command line; in JSON a number is a number.
+// What may stand behind a number on the command line; in JSON a number is a number.
 enum class NumberLetters {
   none,
   binary,   // of lengths, which are powers of two and their multiples: 4k = 4,096, 1m = 1,048,576
   decimal,  // of amounts: 10k = 10,000, m, b and g, t = 10^12
+  watts,    // 300W
+  percent,  // of shares: 90% = 0.9
 };
 
 struct RequestField {

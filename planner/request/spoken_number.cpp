@@ -47,7 +47,9 @@ constexpr std::array<NumberLetter, 5> number_letters{{{'k', 0x1p10, 1e3},
 
 // "4k", "1.5T" by the letters of the field; what is no whole number then is none.
 std::optional<std::int64_t> lettered_integer_in(std::string_view words, NumberLetters letters) {
-  if (letters == NumberLetters::none || words.empty()) return integer_in(words);
+  if (letters == NumberLetters::watts && words.ends_with('W')) words.remove_suffix(1);
+  const bool multiplied = letters == NumberLetters::binary || letters == NumberLetters::decimal;
+  if (!multiplied || words.empty()) return integer_in(words);
   for (const NumberLetter& row : number_letters) {
     if ((words.back() | 0x20) != row.letter) continue;
     double value = 0;
