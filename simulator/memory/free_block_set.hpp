@@ -36,9 +36,16 @@ struct FreeBlock {
 
   constexpr bool is_below(Bytes key_size, Bytes key_address) const {
     // Arithmetic, not short cuts: a search through free blocks has no branch worth predicting.
-    const int smaller = static_cast<int>(size < key_size);
-    const int equal = static_cast<int>(size == key_size);
-    return (smaller | (equal & static_cast<int>(address < key_address))) != 0;
+    return order(size, address) < order(key_size, key_address);
+  }
+  constexpr bool is(Bytes key_size, Bytes key_address) const {
+    return order(size, address) == order(key_size, key_address);
+  }
+  // Both in one number, which is compared with a borrow.
+  __extension__ using Order = unsigned __int128;
+  static constexpr Order order(Bytes size, Bytes address) {
+    return Order{static_cast<std::uint64_t>(size.value)} << 64 |
+           static_cast<std::uint64_t>(address.value);
   }
   // Field by field: a copy in one piece would wait for the parts that were written last.
   constexpr void set(Bytes its_size, Bytes its_address, MemoryBlockId its_block,
@@ -64,8 +71,7 @@ class FreeBlockSet {
     if (bin.count > 0) {
       if (bin.least.size >= size) [[likely]]
         return &bin.least;
-      const std::uint32_t fit = bin.not_below(size, {});
-      if (fit > 0) return bin.others + fit - 1;
+      if (const FreeBlock* const fit = bin.fit_among_others(size)) return fit;
     }
     return first_of(next_occupied(number + 1));
   }
@@ -116,51 +122,72 @@ class FreeBlockSet {
     FreeBlock* others = nullptr;          // the first of count - 1 in a row
     std::unique_ptr<FreeBlock[]> places;  // where the others lie, with room before and behind them
 
-    // How many of the others, from the front, are not below the key. REQUIRES a least one. The ends
-    // are looked at first: three in five of the blocks that are not the least stand there.
+    // How many of the others, from the front, are not below the key.
     std::uint32_t not_below(Bytes size, Bytes address) const {
-      if (count == 1 || others[0].is_below(size, address)) return 0;
-      if (!others[count - 2].is_below(size, address)) return count - 1;
+      return not_below_among(count - 1, size, address);
+    }
+    std::uint32_t not_below_among(std::uint32_t length, Bytes size, Bytes address) const {
       const FreeBlock* first = others;
-      for (std::uint32_t length = count - 1; length > 0;) {
+      while (length > 0) {
         const std::uint32_t half = (length + 1) / 2;
         first = first[half - 1].is_below(size, address) ? first : first + half;
         length -= half;
       }
       return static_cast<std::uint32_t>(first - others);
     }
-    // A place among the others at `slot`: fewer of them move.
+    // The last that is large enough, if any: it often is the last of all.
+    const FreeBlock* fit_among_others(Bytes size) const {
+      if (count == 1 || others[0].size < size) return nullptr;
+      if (others[count - 2].size >= size) return &others[count - 2];
+      return others + not_below(size, {}) - 1;
+    }
+    // A place among the others: before the first, behind the last, or at `slot`.
+    FreeBlock& place_in_front() {
+      if (others == places.get()) grow();
+      return *--others;
+    }
+    FreeBlock& place_behind() {
+      if (others - places.get() + std::ptrdiff_t{count} > std::ptrdiff_t{capacity}) grow();
+      return others[count - 1];
+    }
     FreeBlock& make_place(std::uint32_t slot) {
       const std::uint32_t behind = count - 1 - slot;
-      if (slot < behind) {
-        if (others == places.get()) grow();
-        std::move(others, others + slot, others - 1);
-        --others;
+      if (slot < behind) {  // the fewer ones move
+        place_in_front();
+        std::move(others + 1, others + 1 + slot, others);
       } else {
-        if (others - places.get() + std::ptrdiff_t{count} > std::ptrdiff_t{capacity}) grow();
+        place_behind();
         std::move_backward(others + slot, others + slot + behind, others + count);
       }
       return others[slot];
     }
+    // The ends are looked at first: three in five of the blocks that are not the least stand there.
+    FreeBlock& place_for(Bytes size, Bytes address) {
+      if (count == 1 || !others[count - 2].is_below(size, address)) return place_behind();
+      if (others[0].is_below(size, address)) return place_in_front();
+      return make_place(not_below(size, address));
+    }
     // REQUIRES a least one.
     void add(Bytes size, Bytes address, MemoryBlockId id, std::uint32_t number) {
       if (least.is_below(size, address)) {
-        make_place(not_below(size, address)).set(size, address, id, number);
+        place_for(size, address).set(size, address, id, number);
       } else {
-        make_place(count - 1).set(least.size, least.address, least.block, number);
+        place_behind().set(least.size, least.address, least.block, number);
         least.set(size, address, id, number);
       }
       ++count;
     }
     // REQUIRES two or more, and that this is one of them.
     void remove(Bytes size, Bytes address) {
-      if (!least.is_below(size, address)) {
-        --count;
-        const FreeBlock& next = others[count - 1];
-        return least.set(next.size, next.address, next.block, next.bin);
-      }
-      const std::uint32_t slot = not_below(size, address) - 1;
       --count;
+      const FreeBlock& last = others[count - 1];
+      if (least.is(size, address)) return least.set(last.size, last.address, last.block, last.bin);
+      if (last.is(size, address)) return;
+      if (others->is(size, address)) {
+        ++others;
+        return;
+      }
+      const std::uint32_t slot = not_below_among(count, size, address) - 1;
       if (slot < count - 1 - slot) {
         std::move_backward(others, others + slot, others + slot + 1);
         ++others;
