@@ -305,6 +305,15 @@ std::vector<CostModel::LeastTraffic> traffic_of_kinds(const BoundSite& site,
   return list;
 }
 
+// Each so many times, the least first.
+std::vector<Seconds> rising(std::vector<std::pair<Seconds, int>>& kinds) {
+  std::sort(kinds.begin(), kinds.end());
+  std::vector<Seconds> all;
+  for (const auto& [time, times] : kinds)
+    all.insert(all.end(), static_cast<std::size_t>(times), time);
+  return all;
+}
+
 }  // namespace
 
 DataTraffic data_traffic(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
@@ -317,18 +326,18 @@ DataTraffic data_traffic(const BoundSite& site, const LayerBounds& layers, const
   traffic.behind_passes = cost.reduces_at_end();
   traffic.holds_up = traffic.gathers.backward > Seconds(0) && !layers.joins_blocks();
   traffic.of_kind = traffic_of_kinds(site, layers, p, cost);
-  std::vector<Seconds> reduced, gathered;
+  std::vector<std::pair<Seconds, int>> reduced, gathered;
   for (const auto& [kind, blocks] : kinds_of_blocks(layers)) {
     const auto& one = traffic.of_kind[static_cast<std::size_t>(kind - layers.kinds().data())];
-    reduced.insert(reduced.end(), static_cast<std::size_t>(blocks), one.reduced);
-    gathered.insert(gathered.end(), static_cast<std::size_t>(blocks), one.gathered);
+    reduced.emplace_back(one.reduced, blocks);
+    gathered.emplace_back(one.gathered, blocks);
   }
-  std::sort(reduced.begin(), reduced.end());
-  std::sort(gathered.begin(), gathered.end());
+  const std::vector<Seconds> each_reduced = rising(reduced), each_gathered = rising(gathered);
+  traffic.least.reserve(each_reduced.size() + 1);
   traffic.least.emplace_back();
-  for (std::size_t i = 0; i < reduced.size(); ++i)
+  for (std::size_t i = 0; i < each_reduced.size(); ++i)
     traffic.least.push_back(traffic.least.back() +
-                            CostModel::LeastTraffic{reduced[i], gathered[i]});
+                            CostModel::LeastTraffic{each_reduced[i], each_gathered[i]});
   return traffic;
 }
 

@@ -120,17 +120,27 @@ CollectiveTime CollectiveModel::fastest(const Call& call) const {
   return best;
 }
 
+Seconds CollectiveModel::least_transfer(const Call& call) const {
+  const GroupLinks links = resolve(call.shape);
+  Seconds least(1e300);
+  for (const CollectiveRow& row : collective_rows)
+    if (row.applies(call.kind, links))
+      least = std::min(least, row.time(call.kind, call.size, row.protocol, links).transfer);
+  return least;
+}
+
 // Each row's rate is highest for the largest calls.
 Seconds CollectiveModel::transfer_bound(Collective kind, double bytes,
                                         const GroupShape& shape) const {
   if (shape.ranks <= 1) return Seconds(0);
   constexpr Bytes large(std::int64_t{1} << 50);
-  const GroupLinks links = resolve(shape);
-  Seconds least(1e300);
-  for (const CollectiveRow& row : collective_rows)
-    if (row.applies(kind, links))
-      least = std::min(least, row.time(kind, large, row.protocol, links).transfer);
-  return bytes / static_cast<double>(large.value) * least;
+  const double calls = bytes / static_cast<double>(large.value);
+  const Call call{kind, large, shape};
+  if (!known_) return calls * least_transfer(call);
+  const std::lock_guard lock(known_->mutex);
+  const auto [place, is_new] = known_->bounds.try_emplace(call);
+  if (is_new) place->second = least_transfer(call);
+  return calls * place->second;
 }
 
 }  // namespace shardwise

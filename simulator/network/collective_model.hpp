@@ -119,8 +119,10 @@ class CollectiveModel {
   struct Known {
     std::mutex mutex;
     std::unordered_map<Call, CollectiveTime, CallHash> times;
+    std::unordered_map<Call, Seconds, CallHash> bounds;  // of the largest calls
   };
   CollectiveTime fastest(const Call& call) const;
+  Seconds least_transfer(const Call& call) const;
 
   Topology topology_;
   const LinkCalibration* links_;

@@ -228,6 +228,9 @@ TEST_CASE("a model that remembers says the same, and the same again", "[collecti
           CHECK(a.time == b.time);
           CHECK(a.algorithm == b.algorithm);
           CHECK(a.protocol == b.protocol);
+          const auto bytes = static_cast<double>(size.value);
+          CHECK(plain.transfer_bound(kind, bytes, shape) ==
+                remembering.transfer_bound(kind, bytes, shape));
         }
 }
 
