@@ -24,7 +24,7 @@ struct BucketCopies {
 BucketCopies bucket_copies(const Workload& w, const ParallelPlan& plan, const LayerDefinition& d,
                            const KernelModel& kernels, Seconds launch) {
   const Framework& f = w.framework;
-  if (!f.bucket_copies_gradients || plan.zero_stage > 0 || plan.data * plan.context == 1) return {};
+  if (!f.bucket_copies_gradients || plan.zero_stage > 1 || plan.data * plan.context == 1) return {};
   const TrainableElements t = trainable_elements(w, d);
   const int copies = 2 * trained_tensors(d.graph);
   const double moved =

@@ -40,8 +40,10 @@ std::vector<std::int64_t> run_buffers(const Workload& w, const ParallelPlan& pla
   add_gather_buffers(w, plan, out);
   const bool fixed = plan.zero_stage >= 2;  // DeepSpeed's are as long as its bucket, on one GPU too
   if (reduces_alone(plan) && !fixed) return out;
-  // DDP's second copy of the gradients, DeepSpeed's buckets.
-  if (f.bucket_copies_gradients && plan.zero_stage == 0)
+  // DDP's second copy of the gradients, also under ZeroRedundancyOptimizer, which steps what DDP
+  // has reduced (PyTorch torch/distributed/optim/zero_redundancy_optimizer.py); DeepSpeed's
+  // buckets.
+  if (f.bucket_copies_gradients && plan.zero_stage <= 1)
     out.push_back(f.gradient_life == GradientLife::persistent ? total.unsharded_gradients
                                                               : reduced_copy(w, total));
   if (f.buffers_from_stage_2 && !fixed) return out;

@@ -371,10 +371,10 @@ TEST_CASE("Experts that are called in turn are quantised one by one") {
     CHECK_FALSE(f.torch_grouped_products);
   }
   CHECK(row_of("trl-2025-12").quantizes_experts);  // TRL 0.26.2, December 2025
-  for (const char* id : {"llama-factory-deepspeed-2024", "hf-deepspeed-0.17", "fastchat",
-                         "axolotl-deepspeed-2025", "fms-acceleration-bnb",
-                         "fms-acceleration-bnb-2025", "qwen-finetune", "qwen-finetune-notebook",
-                         "qwen-finetune-deepspeed"})
+  for (const char* id :
+       {"llama-factory-deepspeed-2024", "hf-deepspeed-0.17", "fastchat", "axolotl-deepspeed-2025",
+        "fms-acceleration-bnb", "fms-acceleration-bnb-2025", "qwen-finetune",
+        "qwen-finetune-notebook", "qwen-finetune-deepspeed"})
     CHECK(row_of(id).loops_experts);
 }
 

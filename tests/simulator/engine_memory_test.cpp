@@ -99,6 +99,8 @@ TEST_CASE("Context ranks reduce gradients as data ranks do", "[engine_memory]") 
     CHECK(reduced_at_end(ddp, p, total) == 2000);
     p.zero_stage = 1;
     CHECK(run_buffers(w, p, total) == std::vector<std::int64_t>{1000});
+    // ZeroRedundancyOptimizer steps what DDP has reduced in its buckets.
+    CHECK(run_buffers(ddp, p, total) == std::vector<std::int64_t>{4000, 1000});
   }
 }
 
