@@ -24,6 +24,27 @@ void add_gather_buffers(const Workload& w, const ParallelPlan& plan,
   out.insert(out.end(), 2, 2 * tokens * w.model.hidden);
 }
 
+// DeepSpeed's ZeRO-1 and 2 make their buckets as a backward pass begins and release them as it ends
+// (deepspeedai/DeepSpeed @edaa722126 runtime/zero/stage_1_and_2.py:828-834, 960 and 2491-2514:
+// _release_ipg_buffers, setup_buckets); ZeRO-3's stay (stage3.py:733). A pipeline's are made in its
+// reduction.
+bool made_for_a_pass(const ParallelPlan& plan) {
+  return (plan.zero_stage == 1 || plan.zero_stage == 2) && plan.pipeline == 1;
+}
+
+// DeepSpeed's, as long as configured from stage 2 on, on one GPU too.
+void add_buckets(const Workload& w, const ParallelPlan& plan, const LayerState& total,
+                 std::vector<std::int64_t>& out) {
+  const Framework& f = w.framework;
+  const bool fixed = plan.zero_stage >= 2;
+  if (f.buffers_from_stage_2 && !fixed) return;
+  const Bytes bucket = f.gradient_bucket_at(plan.zero_stage);
+  // ZeRO-3 has one in any case (DeepSpeed runtime/zero/stage3.py, __setup_for_real_optimizer).
+  const int buffers = plan.zero_stage >= 3 ? std::min(f.reduce_buffers, 1) : f.reduce_buffers;
+  for (int i = 0; i < buffers; ++i)
+    out.push_back(fixed ? bucket.value : std::min(bucket.value, total.unsharded_gradients));
+}
+
 // Of what goes from stage to stage.
 std::int64_t at_boundary(const Workload& w, const ParallelPlan& plan, const LayerGraph& graph,
                          TensorIndex tensor) {
@@ -38,20 +59,21 @@ std::vector<std::int64_t> run_buffers(const Workload& w, const ParallelPlan& pla
   const Framework& f = w.framework;
   std::vector<std::int64_t> out;
   add_gather_buffers(w, plan, out);
-  const bool fixed = plan.zero_stage >= 2;  // DeepSpeed's are as long as its bucket, on one GPU too
-  if (reduces_alone(plan) && !fixed) return out;
+  if (reduces_alone(plan) && plan.zero_stage < 2) return out;
   // DDP's second copy of the gradients, also under ZeroRedundancyOptimizer, which steps what DDP
-  // has reduced (PyTorch torch/distributed/optim/zero_redundancy_optimizer.py); DeepSpeed's
-  // buckets.
+  // has reduced (PyTorch torch/distributed/optim/zero_redundancy_optimizer.py).
   if (f.bucket_copies_gradients && plan.zero_stage <= 1)
     out.push_back(f.gradient_life == GradientLife::persistent ? total.unsharded_gradients
                                                               : reduced_copy(w, total));
-  if (f.buffers_from_stage_2 && !fixed) return out;
-  const Bytes bucket = f.gradient_bucket_at(plan.zero_stage);
-  // ZeRO-3 has one in any case (DeepSpeed runtime/zero/stage3.py, __setup_for_real_optimizer).
-  const int buffers = plan.zero_stage >= 3 ? std::min(f.reduce_buffers, 1) : f.reduce_buffers;
-  for (int i = 0; i < buffers; ++i)
-    out.push_back(fixed ? bucket.value : std::min(bucket.value, total.unsharded_gradients));
+  if (!made_for_a_pass(plan)) add_buckets(w, plan, total, out);
+  return out;
+}
+
+std::vector<std::int64_t> pass_buffers(const Workload& w, const ParallelPlan& plan,
+                                       const LayerState& total) {
+  std::vector<std::int64_t> out;
+  const bool idle = reduces_alone(plan) && plan.zero_stage < 2;
+  if (made_for_a_pass(plan) && !idle) add_buckets(w, plan, total, out);
   return out;
 }
 

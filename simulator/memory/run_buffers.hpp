@@ -16,6 +16,11 @@ namespace shardwise {
 std::vector<std::int64_t> run_buffers(const Workload& workload, const ParallelPlan& plan,
                                       const LayerState& total);
 
+// Bytes of each buffer that stands from the start of a backward pass to its end: DeepSpeed's below
+// stage 3.
+std::vector<std::int64_t> pass_buffers(const Workload& workload, const ParallelPlan& plan,
+                                       const LayerState& total);
+
 // What a reduction that follows the last microbatch takes beside the gradients: persistent ones
 // cast to what is sent, as one tensor (DeepSpeed runtime/engine.py, allreduce_bucket), or a bucket
 // of ZeRO-1's (runtime/zero/stage_1_and_2.py, reduce_gradients).

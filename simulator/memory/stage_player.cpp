@@ -26,6 +26,7 @@ StagePlayer::StagePlayer(const Workload& w, const ParallelPlan& plan,
       raised_enough_(capacity ? variation.raised_enough : std::nullopt),
       kept_(w, habits_, ledger_),
       nodes_(w, plan, ledger_),
+      buckets_(w, plan, ledger_),
       optimizer_(w, plan, ledger_) {
   const int grouped = w.model.moe ? f_.grouped_workspaces : 0;
   for (int i = 0; i < calibration.cublas_workspaces + f_.library_workspaces + grouped; ++i)
@@ -237,6 +238,7 @@ void StagePlayer::backward(const Slot& slot) {
   const ModelChunk& chunk = (*chunks_)[c];
   InFlight& flight = in_flight(slot);
   if (chunk.layers.empty()) return;
+  buckets_.begin(total_);
   if (f_.gradient_copy_life == GradientCopyLife::next_backward) release_copies(c);
   const LayerDefinition& last = *chunk.layers.back().definition;
   if (last.role != LayerRole::head) receive();
@@ -269,6 +271,7 @@ void StagePlayer::backward(const Slot& slot) {
   ledger_.close(reduce_input_);
   kept_.release();
   widen_copies();
+  buckets_.end();
   if (f_.gradient_copy_life == GradientCopyLife::microbatch) release_copies(c);
   flights_.erase({slot.microbatch, slot.chunk});
   if (f_.output_life != OutputLife::backward) return;
@@ -413,6 +416,7 @@ std::int64_t StagePlayer::reduced_bytes(const LayerHoldings& h) const {
 
 void StagePlayer::reduce_layer(LayerHoldings& h) {
   if (h.state.unsharded_gradients == 0) return;
+  buckets_.fill(h.state.unsharded_gradients);
   ledger_.close(reduce_input_);
   if (habits_.shards_weights && f_.reduce_buffers == 0)
     reduce_input_ = ledger_.open(std::max(root_input_, reduced_bytes(h)), communication);

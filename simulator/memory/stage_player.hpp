@@ -14,6 +14,7 @@
 #include "simulator/memory/memory_play.hpp"
 #include "simulator/memory/optimizer_memory.hpp"
 #include "simulator/memory/overlapped_nodes.hpp"
+#include "simulator/memory/pass_buckets.hpp"
 #include "simulator/memory/run_buffers.hpp"
 #include "simulator/memory/stage_holdings.hpp"
 #include "simulator/memory/stream_lag.hpp"
@@ -150,6 +151,7 @@ class StagePlayer {
   std::int64_t root_input_ = 0;  // of the root's reduction, while it is made
   KeptInputs kept_;
   OverlappedNodes nodes_;
+  PassBuckets buckets_;
   LayerState total_;
   OptimizerMemory optimizer_;
   std::int64_t largest_gradient_ = 0;  // elements of the largest weight gradient

@@ -1,6 +1,8 @@
 // What DeepSpeed's optimizers keep and take around a step: copies of gradients that stay, states
 // that are there from the start, and what a reduction at the end of a step needs.
+#include "simulator/memory/allocator_settings.hpp"
 #include "simulator/memory/memory_play.hpp"
+#include "simulator/memory/pass_buckets.hpp"
 #include "simulator/memory/run_buffers.hpp"
 #include "tests/catch.hpp"
 #include "tests/simulator/small_play.hpp"
@@ -66,13 +68,14 @@ TEST_CASE("A reduction at the end of a step takes a copy of what it sends", "[en
   w.framework.gradient_bucket = Bytes(1000);
   ParallelPlan one = plan_of(2);
   one.zero_stage = 1;
-  CHECK(run_buffers(w, one, total) == std::vector<std::int64_t>{1000});
+  CHECK(pass_buffers(w, one, total) == std::vector<std::int64_t>{1000});
   CHECK(reduced_at_end(w, one, total) == 0);
   w.framework.buffers_from_stage_2 = true;
-  CHECK(run_buffers(w, one, total).empty());
+  CHECK(pass_buffers(w, one, total).empty());
   CHECK(reduced_at_end(w, one, total) == 1000);
   one.zero_stage = 2;
-  CHECK(run_buffers(w, one, total) == std::vector<std::int64_t>{1000});
+  CHECK(pass_buffers(w, one, total) == std::vector<std::int64_t>{1000});
+  CHECK(run_buffers(w, one, total).empty());
 }
 
 // Each context rank has seen a part of the sequence, so gradients are reduced over both kinds of
@@ -98,9 +101,35 @@ TEST_CASE("Context ranks reduce gradients as data ranks do", "[engine_memory]") 
     ddp.framework.reduces_flat_gradient = true;
     CHECK(reduced_at_end(ddp, p, total) == 2000);
     p.zero_stage = 1;
-    CHECK(run_buffers(w, p, total) == std::vector<std::int64_t>{1000});
+    CHECK(pass_buffers(w, p, total) == std::vector<std::int64_t>{1000});
     // ZeroRedundancyOptimizer steps what DDP has reduced in its buckets.
-    CHECK(run_buffers(ddp, p, total) == std::vector<std::int64_t>{4000, 1000});
+    CHECK(run_buffers(ddp, p, total) == std::vector<std::int64_t>{4000});
+  }
+}
+
+// 8,192 bytes of gradients, 2,048 of each of four ranks, through a bucket of 3,072: the first two
+// fillings hold parts of two ranks' shares and are copied flat, the last 2,048 are one's alone. So
+// 3,072 stand during the pass and twice that while one is reduced, nothing once it is over. On
+// one rank nothing is copied.
+TEST_CASE("A bucket of several ranks' shares is reduced through a flat copy", "[engine_memory]") {
+  Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
+  w.framework.gradient_bucket = Bytes(3072);
+  w.framework.reduce_buffers = 1;
+  w.framework.stage_2_all_reduces = true;
+  LayerState total;
+  total.unsharded_gradients = 8192;
+  for (const int ranks : {4, 1}) {
+    ParallelPlan p = plan_of(ranks);
+    p.zero_stage = 2;
+    MemoryLedger ledger(allocator_settings(w.framework), std::nullopt);
+    PassBuckets buckets(w, p, ledger);
+    buckets.begin(total);
+    CHECK(ledger.allocated() == Bytes(3072));
+    buckets.fill(8192);
+    CHECK(ledger.allocated() == Bytes(3072));
+    buckets.end();
+    CHECK(ledger.allocated() == Bytes(0));
+    CHECK(ledger.most_allocated() == Bytes(ranks == 4 ? 6144 : 3072));
   }
 }
 
