@@ -163,6 +163,7 @@ PhraseReading read_phrase(JsonReader& r) {
   p.writes_activation_out = r.maybe_flag("writes_activation_out");
   p.writes_norms_out = r.maybe_flag("writes_norms_out");
   p.half_softmax = r.maybe_flag("half_softmax");
+  p.clamps_scores = r.maybe_flag("clamps_scores");
   p.heads_apart = r.maybe_flag("heads_apart");
   p.liger_kernel = r.maybe_flag("liger_kernel");
   if (r.has("optimizer")) p.optimizer = optimizer(r);

@@ -182,7 +182,8 @@ struct PhraseReading {
   std::optional<ContextKind> context_kind;
   std::optional<bool> liger_kernel;      // whatever the key says
   std::optional<bool> fused_activation;  // of an MLP whose class would write it out
-  std::optional<bool> writes_activation_out, writes_norms_out, half_softmax, heads_apart;
+  std::optional<bool> writes_activation_out, writes_norms_out, half_softmax, heads_apart,
+      clamps_scores;
   const OptimizerRow* optimizer = nullptr;
   std::optional<std::string> skip;  // why a run with it cannot be represented
 };

@@ -75,6 +75,7 @@ struct ModelCode {
   bool fused_gate_up = false;  // and one of the MLP's
   bool wide_norms = false;     // RMSNorm multiplies by its weight in fp32, not in 16 bits
   bool caps_scores = false;    // eager attention: scores become c tanh(scores / c)
+  bool clamps_scores = false;  // eager attention: torch.max with the least number, after the mask
   bool flash_rotary = false;   // rotates fp32 copies, by flash-attn's kernel where that is used
   bool half_softmax = false;   // eager attention: softmax in the format of the scores, not in fp32
   bool layer_norm_operators = false;  // LayerNorm is a class of its own, not PyTorch's kernel

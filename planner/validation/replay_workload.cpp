@@ -77,6 +77,7 @@ void write_as_stated(const ReplayContext& c, const Framework& framework, ModelCo
   const bool norms = says(&PhraseReading::writes_norms_out);
   const bool softmax = says(&PhraseReading::half_softmax);
   const bool heads = says(&PhraseReading::heads_apart);
+  if (says(&PhraseReading::clamps_scores) && framework.runs_transformers) code.clamps_scores = true;
   if (!activation && !norms && !softmax && !heads) return;
   if (!framework.runs_transformers) code = ModelCode{};
   code.stated = true;

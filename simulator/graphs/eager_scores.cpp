@@ -1,5 +1,7 @@
 #include "simulator/graphs/eager_scores.hpp"
 
+#include <algorithm>
+
 #include "simulator/graphs/unfused_softmax.hpp"
 
 namespace shardwise {
@@ -10,6 +12,17 @@ namespace {
 MemoryWork redone_softmax(double scores, double e, bool widened, bool drops) {
   const double bytes = (2 * e + 1) + 2 * e + (widened ? 8 : 0) + (drops ? 2 * e + 1 : 0);
   return traffic(bytes * scores, 2 + (widened ? 1 : 0) + (drops ? 1 : 0));
+}
+
+// The masked scores, of so many bytes (the mask is in the format of the stream), which torch.max
+// with the least number of that format keeps (PyTorch derivatives.yaml, maximum: its backward is
+// eq, div, where, lt and masked_fill_).
+template <typename Keep>
+void clamp(Operator& op, std::int64_t bytes, std::int64_t scores, const Keep& keep) {
+  keep("scores_masked", bytes);
+  const double wide = as_double(bytes);
+  op.forward.push_back(traffic(2 * wide, 1));
+  op.backward.push_back(traffic(8 * wide + 4 * as_double(scores), 5));
 }
 
 }  // namespace
@@ -43,6 +56,7 @@ void keep_scores(GraphBuilder& b, Operator& op, const AttentionWork& work) {
   if (products_alone) save("scores", scores * e);
   if (!read_once) keep("softmax", scores * e);
   if (b.own_code().caps_scores) keep("scores_tanh", scores * e);
+  if (b.own_code().clamps_scores) clamp(op, scores * std::max(e, b.stream_element()), scores, keep);
   if (widened) keep("softmax_fp32", scores * 4);
   if (w.attention_dropout) {
     keep("attention_dropout_mask", scores);

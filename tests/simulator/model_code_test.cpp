@@ -377,6 +377,17 @@ TEST_CASE("capped scores keep a tangent", "[model_code]") {
   CHECK(saved_with(w, {.caps_scores = true}) - saved_by_code(w) == 2 * 8 * code_tokens);
 }
 
+// Scores that torch.max has read, 8 x 256 per token: 16 bits each, or 32 where the stream is fp32.
+TEST_CASE("clamped scores are kept in the format of the mask", "[model_code]") {
+  Workload w = eager_workload(llama(2, h, 8, 8, f, 1000));
+  CHECK(saved_with(w, {.clamps_scores = true}) == saved_by_code(w));
+  w.framework.attention = AttentionKernel::eager;
+  CHECK(saved_with(w, {.clamps_scores = true}) - saved_by_code(w) == 2 * 8 * code_tokens);
+  w.framework.autocast = true;
+  w.framework.pretrain_weights = WeightRecipe::fp32_with_half_compute;
+  CHECK(saved_with(w, {.clamps_scores = true}) - saved_by_code(w) == 4 * 8 * code_tokens);
+}
+
 // 2 experts of width 64 for each token: the second of two kernels keeps silu(gate) of both, 16
 // bits, beside the one tensor of gate and up that both keep.
 TEST_CASE("eager experts keep the activated gate", "[model_code]") {
