@@ -244,6 +244,9 @@ struct Framework {
   bool returns_fp32_logits = false;  // vocab_parallel: the fp32 copy is the model's own, and all
                                      // that its loss gets
   LoggedLogits logged_logits;        // of losses that get all logits at once
+  // The whole model is one compiled function, where it is compiled: all its gradients come out of
+  // one backward graph, each microbatch's beside what earlier ones have added up.
+  bool compiles_whole_model = false;
   // What is compiled returns its logits beside its loss. Their gradient is nobody's, so autograd
   // makes it, of zeros, for the compiled backward pass to add to.
   bool returns_logits = false;

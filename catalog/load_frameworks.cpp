@@ -263,6 +263,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.plain_activation = r.maybe_flag("plain_activation").value_or(false);
   f.adds_bias_apart = r.maybe_flag("adds_bias_apart").value_or(false);
   f.half_softmax = r.maybe_flag("half_softmax").value_or(false);
+  f.compiles_whole_model = r.maybe_flag("compiles_whole_model").value_or(false);
   f.rotary_code = r.maybe_choice("rotary_code", rotary_code_names).value_or(RotaryCode::halves);
   f.eager_rotary = r.maybe_flag("eager_rotary").value_or(false);
   f.transposes_attention = r.maybe_flag("transposes_attention").value_or(false);

@@ -272,6 +272,7 @@ void StagePlayer::backward(const Slot& slot) {
   kept_.release();
   widen_copies();
   buckets_.end();
+  close_all(added_later_);
   if (f_.gradient_copy_life == GradientCopyLife::microbatch) release_copies(c);
   flights_.erase({slot.microbatch, slot.chunk});
   if (f_.output_life != OutputLife::backward) return;
@@ -329,6 +330,10 @@ void StagePlayer::place_gradient(std::int64_t elements, std::int64_t raw, LayerH
   }
   const auto kept = static_cast<std::int64_t>(static_cast<double>(elements) * p.gradient);
   if (w_.optimizer->in_backward) return optimizer_.step_in_backward(elements, raw, p.weight);
+  if (h.has_gradient && f_.compiles_whole_model && f_.kernels == KernelStyle::compiled) {
+    added_later_.push_back(ledger_.open(std::max(raw, kept), gradients));
+    return;
+  }
   if (h.has_gradient || kept <= 0 || habits_.steps_in_backward)
     return ledger_.touch(std::max(raw, kept), gradients);
   Holding made;

@@ -137,10 +137,11 @@ class StagePlayer {
   StreamLag lag_;
   std::optional<Bytes> most_, raised_enough_;
   std::vector<Holding> fixed_;
-  std::vector<Holding> held_;       // by the model's output of this microbatch,
-  std::vector<Holding> left_;       // and by the one before, which the training loop still has
-  std::vector<Holding> originals_;  // weights as built, until they are flattened
-  std::int64_t remapped_ = 0;       // bytes of those
+  std::vector<Holding> held_;         // by the model's output of this microbatch,
+  std::vector<Holding> left_;         // and by the one before, which the training loop still has
+  std::vector<Holding> added_later_;  // gradients that a compiled backward pass returns at its end
+  std::vector<Holding> originals_;    // weights as built, until they are flattened
+  std::int64_t remapped_ = 0;         // bytes of those
   std::vector<std::vector<LayerHoldings>> layers_;  // [chunk][layer]
   std::vector<std::vector<bool>> kept_gathered_;    // the same: from forward to backward
   std::map<std::pair<int, int>, InFlight> flights_;
