@@ -10,7 +10,7 @@
 #include "catalog/json_document.hpp"
 #include "catalog/names.hpp"
 #include "catalog/text_match.hpp"
-#include "planner/commands/foreign_flags.hpp"
+#include "planner/request/foreign_flags.hpp"
 #include "planner/request/request_field.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/parallel_plan.hpp"

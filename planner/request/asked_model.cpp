@@ -187,8 +187,10 @@ void resolve_model(ResolvedRequest& r, Problems& problems) {
     problems.push_back(
         {ProblemKind::request, "MODEL",
          sentence("nothing is called \"", printable(name), "\"; one name is enough, ",
-                  name.find('=') == std::string::npos ? "and GPUs stand behind --gpus"
-                                                      : "and commas part the keys of a --plan")});
+                  name.find(" vs ") != std::string::npos
+                      ? "and each of several boxes has a --gpus of its own"
+                  : name.find('=') == std::string::npos ? "and GPUs stand behind --gpus"
+                                                        : "and commas part the keys of a --plan")});
     return;
   }
   if (!model) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "catalog/require.hpp"
+#include "planner/request/foreign_flags.hpp"
 #include "planner/sentence.hpp"
 
 namespace shardwise {
@@ -86,6 +87,13 @@ std::vector<FieldValue> read_field_list(JsonReader& r, const RequestField& field
   return values;
 }
 
+// nullptr where no flag is called so.
+static const RequestField* field_of_flag(std::string_view flag) {
+  for (const RequestField& field : request_fields())
+    if (field.flag == flag) return &field;
+  return nullptr;
+}
+
 void refuse_flag_names(JsonReader& r, Problems& problems) {
   for (const RequestField& field : request_fields()) {
     if (!field.flag.starts_with("--")) continue;
@@ -96,6 +104,16 @@ void refuse_flag_names(JsonReader& r, Problems& problems) {
     problems.push_back({ProblemKind::request, r.where(flag),
                         sentence("unknown key; expected ", field.key, ", which is ", field.flag,
                                  " of the command line")});
+  }
+  for (const std::string& key : r.keys()) {
+    std::string flag = "--" + key;
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    const std::string_view here = called_here(flag);
+    const RequestField* meant = field_of_flag(here.substr(0, here.find_first_of(" ,")));
+    if (meant == nullptr || request_field(key) != nullptr) continue;
+    r.ignore(key);
+    problems.push_back(
+        {ProblemKind::request, r.where(key), sentence("unknown key; expected ", meant->key)});
   }
 }
 

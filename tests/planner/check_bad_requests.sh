@@ -38,6 +38,7 @@ bad_file empty.json '' empty.json
 bad_file list.json '[]' list.json
 bad_file broken.json '{"model": ' broken.json
 bad_file unknown.json '{"model": "8b", "gpus": "4090", "sequense": 5}' sequense
+bad_file foreign.json '{"model": "8b", "gpus": "4090", "batch_size": 8}' 'expected batch'
 bad_file wrong.json '{"model": "8b", "gpus": "4090", "sequence": "long"}' /sequence
 bad_file huge.json '{"model": "8b", "gpus": "4090", "sequence": 1e99}' /sequence
 bad_file count.json '{"model": "8b", "gpus": "0x24GB"}' count.json:/gpus

@@ -1,4 +1,4 @@
-#include "planner/commands/foreign_flags.hpp"
+#include "planner/request/foreign_flags.hpp"
 
 #include <array>
 
