@@ -194,7 +194,8 @@ TEST_CASE("keys of another command are refused, unless nobody asked for them the
 
 TEST_CASE("a flag's name in a request file is told the key", "[echo]") {
   const auto r = read_request_text(
-      R"({"model": "gpt2", "gpus": "4090", "seq": 512, "lora-rank": 8, "plan": "dp=1"})",
+      R"({"model": "gpt2", "gpus": "4090", "seq": 512, "lora-rank": 8, "plan": "dp=1",
+          "per_device_train_batch_size": 1})",
       "question", "fit");
   REQUIRE_FALSE(r);
   const auto told = [&](const char* where, const char* what) {
@@ -202,7 +203,8 @@ TEST_CASE("a flag's name in a request file is told the key", "[echo]") {
       return p.where == where && p.what == what && p.kind == ProblemKind::request;
     });
   };
-  CHECK(r.error().size() == 3);
+  CHECK(r.error().size() == 4);
+  CHECK(told("question:/per_device_train_batch_size", "unknown key; expected microbatch"));
   CHECK(
       told("question:/seq", "unknown key; expected sequence, which is --seq of the command line"));
   CHECK(told("question:/plan", "unknown key; expected plans, which is --plan of the command line"));
