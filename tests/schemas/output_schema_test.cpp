@@ -334,7 +334,7 @@ TEST_CASE("compare answers as its schema says", "[schemas]") {
   REQUIRE(compare(r, facts(), false, schedules.output) == 0);
   check(schema_of("compare"), schedules.json());
   Answer boxes;  // a model of 8.03 G weights on a card of 12 GB: full does not fit, qlora does
-  r = asked("8b", "3060-12gb vs 2x3090", Method::full);
+  r = asked("8b", "3060-12gb vs 2x3090", Method::full, {});
   r.methods = {Method::full, Method::qlora};
   REQUIRE(compare(r, facts(), false, boxes.output) == 0);
   check(schema_of("compare"), boxes.json());
