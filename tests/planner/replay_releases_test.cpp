@@ -83,6 +83,8 @@ TEST_CASE("a model of one's own as its record tells it") {
         ModelCode{.mlp = MlpFunction::written_out, .layer_norm_operators = true, .stated = true});
   CHECK_FALSE(code("rasbt-gpt2-classes").stated);
   CHECK(code("oci-tinygpt236m-zero3-4xa10-2k").half_softmax);
+  CHECK(code("gg-opt350m-l40s-b1-s1024-eager").clamps_scores);  // OPT until transformers 4.49
+  CHECK(code("nn-dse551-opt1.3b-a100-40-oom").clamps_scores);
   CHECK_FALSE(
       asked("ff-mi100x2-pp2-qwen3-0.6b-b8-ga1-ckpt-bf16").question.workload.framework.loss_upcasts);
 }
