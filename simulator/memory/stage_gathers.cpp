@@ -13,6 +13,9 @@ void StagePlayer::gather(std::size_t c, std::size_t i, int direction, double win
   const auto n = static_cast<std::ptrdiff_t>(layers_[c].size());
   const auto here = static_cast<std::ptrdiff_t>(i);
   const bool turns = direction > 0 && keeps_layers_gathered(w_, plan_);
+  // DeepSpeed fetches one parameter more as long as fewer than its limit are gathered: a table as a
+  // whole, however long (partitioned_param_coordinator.py, fetch_sub_module: numel_prefetching).
+  const std::int64_t most = f_.sharded.live_parameters.value_or(Bytes{0}).value;
   std::int64_t live = 0;
   for (std::ptrdiff_t k = 0; k < n; ++k) {
     std::ptrdiff_t j = here + direction * k;
@@ -20,12 +23,13 @@ void StagePlayer::gather(std::size_t c, std::size_t i, int direction, double win
     if (turned) j = n - 1 - k;  // those from here on have been passed
     if (j < 0 || j >= n) break;
     LayerHoldings& h = holdings(c, static_cast<std::size_t>(j));
+    const LayerRole role = (*chunks_)[c].layers[static_cast<std::size_t>(j)].definition->role;
+    const std::int64_t before = live;
     live += h.state.gathered;
-    const bool fits = f_.sharded.live_parameters ? live <= f_.sharded.live_parameters->value
+    const bool fits = f_.sharded.live_parameters ? (at_an_end(role) ? before < most : live <= most)
                                                  : static_cast<double>(k) < window;
     if (k > 0 && !fits) break;
-    const bool looks_up =
-        (*chunks_)[c].layers[static_cast<std::size_t>(j)].definition->role == LayerRole::embedding;
+    const bool looks_up = role == LayerRole::embedding;
     if (h.gathered.block || h.state.gathered == 0) continue;
     if (looks_up && (direction < 0 || turned) && embedding_.goes && !embedding_.again) continue;
     if (!f_.sharded.copy_out)

@@ -106,6 +106,24 @@ TEST_CASE("DeepSpeed keeps the last layers gathered from forward to backward", "
   CHECK_FALSE(keeps_layers_gathered(w, plan));
 }
 
+// Three blocks of 5,244,928 bytes are fewer than 20 MB, so that the head of 32.8 MB is fetched
+// beside them in forward, and the embedding beside the last three of backward; where one byte is
+// the limit, a table is alone. 8 tokens have 2 MB of logits at most.
+TEST_CASE("DeepSpeed fetches a table beyond its limit of what is gathered", "[memory_play]") {
+  Workload w = pretraining(llama(8, 512, 8, 8, 1024, 32000), 8);
+  w.method = Method::lora;
+  w.framework.fetch_reuse_elements = 0;
+  ParallelPlan plan = zero_3();
+  plan.recompute = "full";
+  const auto allocated = [&](std::int64_t live) {
+    w.framework.sharded.live_parameters = Bytes(live);
+    return first_stage(w, plan).steady.allocated.value;
+  };
+  const std::int64_t more = allocated(20'000'000) - allocated(1);
+  CHECK(more > 2 * 5'244'928);
+  CHECK(more < 3 * 5'244'928 + (2 << 20));
+}
+
 // Two tables of 32000 x 512, 64 tokens. Apart, most is there when the head's gradient (2 B each) is
 // reduced from an fp32 copy (4 B), beside the embedding, which stays gathered (2 B); together, both
 // gradients go into one such copy when nothing is gathered any more: 12 B in place of 8.
