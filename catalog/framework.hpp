@@ -262,6 +262,7 @@ struct Framework {
   bool plain_activation = false;  // with eager kernels: silu is x * sigmoid(x), written out
   bool adds_bias_apart = false;   // linears leave their bias to an operator of its own, before
                                   // dropout, the residual's sum or an activation, each a kernel
+  bool scales_branches = false;   // a block's, by a number each, before they join the stream
   RotaryCode rotary_code = RotaryCode::halves;  // by PyTorch's own operators
   bool eager_rotary = false;  // rotation is PyTorch's own operators though all else is fused
   // Tokens come before sequences: q, k, v and the output are copied around a kernel that never

@@ -172,6 +172,10 @@ constexpr FamilyDefaults nemotron_h_defaults{.layers = 52};
 // Llama4TextMoe repeats the tokens once per expert (transformers 5.23 modeling_llama4.py).
 constexpr ModelCode feeds_all_experts{.feeds_all_experts = true};
 
+// GraniteMoe and its kin: hidden_states * self.residual_multiplier; the Hub's modeling_minicpm.py:
+// hidden_states * (self.scale_depth / math.sqrt(self.num_hidden_layers)).
+constexpr ModelCode scaled_expert_branches{.scales_branches = true};
+
 constexpr ExpertKeys granite_shared_experts{
     .experts = {"num_local_experts"},
     .width = {"intermediate_size"},
@@ -267,7 +271,7 @@ constexpr ModelCode gate_apart{.gate_apart = true};
 // clang-format off
 constexpr auto rows = std::to_array<ConfigFamily>({
     {.model_type = "minicpm", .keys = &llama_keys, .tied = true, .bias_keys = {attention_off},
-     .experts = &minicpm_experts},
+     .experts = &minicpm_experts, .code = scaled_expert_branches},
     {.model_type = "qwen2_moe", .keys = &llama_keys, .kv_heads = 16,
      .bias_keys = {BiasKey{"qkv_bias", qkv_bias, true}}, .experts = &qwen2_experts,
      .window = &qwen_window},
@@ -341,9 +345,9 @@ constexpr auto rows = std::to_array<ConfigFamily>({
     {.model_type = "minimax_m2", .keys = &llama_keys, .kv_heads = 8,
      .experts = &mixtral_experts, .details = config_details::minimax_m2},
     {.model_type = "granitemoe", .keys = &llama_keys, .bias_keys = {attention_off},
-     .experts = &mixtral_experts},
+     .experts = &mixtral_experts, .code = scaled_expert_branches},
     {.model_type = "granitemoeshared", .keys = &llama_keys, .bias_keys = {attention_off},
-     .experts = &granite_shared_experts},
+     .experts = &granite_shared_experts, .code = scaled_expert_branches},
     {.model_type = "glm4_moe_lite", .keys = &llama_keys, .head_dim = 256,
      .experts = &glm4_lite_experts,
      .unsupported_flags = {"attention_bias"}, .details = config_details::latent_attention},
@@ -391,7 +395,7 @@ constexpr auto rows = std::to_array<ConfigFamily>({
      .defaults = &nemotron_h_defaults, .unsupported_flags = {"use_bias", "mamba_proj_bias"},
      .details = config_details::nemotron_h},
     {.model_type = "granitemoehybrid", .keys = &llama_keys, .bias_keys = {attention_off},
-     .experts = &granite_hybrid_experts, .mixes_layers = true,
+     .experts = &granite_hybrid_experts, .code = scaled_expert_branches, .mixes_layers = true,
      .unsupported_flags = {"mamba_proj_bias"}, .details = config_details::granite_moe_hybrid},
     {.model_type = "sarvam_mla", .keys = &llama_keys, .head_dim = 192, .experts = &sarvam_experts,
      .unsupported_flags = {"attention_bias"}, .details = config_details::sarvam_mla},
@@ -404,6 +408,7 @@ constexpr auto rows = std::to_array<ConfigFamily>({
      .window = &kolibri_window},
     {.model_type = "granitemoe_swa", .keys = &llama_keys, .bias_keys = {attention_off},
      .experts = &mixtral_experts, .window = &granite_moe_window,
+     .code = scaled_expert_branches,
      .details = config_details::granitemoe_swa},
     {.model_type = "cohere2_moe", .keys = &llama_keys, .head_dim = 128, .tied = true,
      .norms = one_layer_norm_without_bias, .bias_keys = {attention_off},

@@ -99,6 +99,7 @@ constexpr ModelCode gpt2_code{
 constexpr ModelCode fused_projections{.fused_qkv = true, .fused_gate_up = true};
 constexpr ModelCode qwen_code{.fused_qkv = true, .flash_rotary = true};
 constexpr ModelCode scaled_inputs{.scaled_inputs = true};
+constexpr ModelCode scaled_branches{.scales_branches = true};
 
 // The first layer of each four sees everything, not the last (configuration_cwm.py).
 constexpr WindowKeys cwm_window{.fallback = 8192, .every = 4, .full_first = true};
@@ -131,14 +132,15 @@ constexpr auto dense_rows = std::to_array<ConfigFamily>({
     {.model_type = "baichuan", .keys = &baichuan_keys, .details = config_details::baichuan},
     {.model_type = "orion", .keys = &llama_keys, .norms = layer_norms,
      .bias_keys = {attention_off}},
-    {.model_type = "granite", .keys = &llama_keys, .bias_keys = {attention_off, mlp_off}},
+    {.model_type = "granite", .keys = &llama_keys, .bias_keys = {attention_off, mlp_off},
+     .code = scaled_branches},
     {.model_type = "granite_docling_text", .keys = &llama_keys, .tied = true,
-     .bias_keys = {attention_off, mlp_off}},
+     .bias_keys = {attention_off, mlp_off}, .code = scaled_branches},
     {.model_type = "granite4_vision_text", .keys = &llama_keys,
-     .bias_keys = {attention_off, mlp_off}},
+     .bias_keys = {attention_off, mlp_off}, .code = scaled_branches},
     {.model_type = "granite_swa", .keys = &llama_keys, .kv_heads = 4, .tied = true,
      .bias_keys = {attention_off, mlp_off}, .window = &granite_window,
-     .details = config_details::attention_sinks},
+     .code = scaled_branches, .details = config_details::attention_sinks},
     {.model_type = "hunyuan_v1_dense", .keys = &llama_keys, .bias_keys = {attention_off},
      .qk_norm = QkNorm::head_dim},
     {.model_type = "hunyuan_vl_text", .keys = &llama_keys, .tied = true,
@@ -147,7 +149,7 @@ constexpr auto dense_rows = std::to_array<ConfigFamily>({
      .unsupported_flags = {"use_bias"}},
     {.model_type = "paddleocr_vl_text", .keys = &llama_keys, .kv_heads = 2, .head_dim = 128,
      .tied = true, .unsupported_flags = {"use_bias"}},
-    {.model_type = "minicpm3", .keys = &llama_keys, .tied = true,
+    {.model_type = "minicpm3", .keys = &llama_keys, .tied = true, .code = scaled_branches,
      .unsupported_flags = {"attention_bias", "mlp_bias"}, .details = config_details::minicpm3},
     {.model_type = "mimo", .keys = &llama_keys,
      .bias_keys = {BiasKey{"attention_bias", qkv_bias, true}}, .window = &qwen_window},
@@ -165,7 +167,8 @@ constexpr auto dense_rows = std::to_array<ConfigFamily>({
     {.model_type = "iquestcoder", .keys = &llama_keys, .kv_heads = 8, .head_dim = 128,
      .bias_keys = {attention_off, mlp_off}},
     {.model_type = "hyperclovax", .keys = &llama_keys, .norms = four_rms,
-     .bias_keys = {attention_off, mlp_off}, .details = config_details::hyperclovax},
+     .bias_keys = {attention_off, mlp_off}, .code = scaled_branches,
+     .details = config_details::hyperclovax},
     {.model_type = "jais2", .keys = &llama_keys, .gated = false, .norms = layer_norms,
      .bias_keys = {BiasKey{"attention_bias", attention_biases, true},
                    BiasKey{"mlp_bias", mlp_biases, true}}},

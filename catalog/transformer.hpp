@@ -79,7 +79,8 @@ struct ModelCode {
   bool flash_rotary = false;   // rotates fp32 copies, by flash-attn's kernel where that is used
   bool half_softmax = false;   // eager attention: softmax in the format of the scores, not in fp32
   bool layer_norm_operators = false;  // LayerNorm is a class of its own, not PyTorch's kernel
-  bool scaled_inputs = false;  // each mixer reads a multiple of what was normed, and so does SiLU
+  bool scaled_inputs = false;    // each mixer reads a multiple of what was normed, and so does SiLU
+  bool scales_branches = false;  // before they join the stream, by a number (Granite, MiniCPM)
   bool feeds_all_experts = false;  // each token goes through every expert, times its score or zero
   bool gate_apart = false;         // the gate of attention's output is a projection of its own
   // A plugin whose kernels go into a built model leaves the norms of queries and keys as they are

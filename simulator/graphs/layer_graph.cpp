@@ -59,13 +59,15 @@ TensorIndex scaled(GraphBuilder& b, TensorIndex normed, std::int64_t elements) {
   return out;
 }
 
-// The sum of a branch and what passes it by, each times a number where norms feed the residual.
+// The sum of a branch and what passes it by, each times a number where norms feed the residual; the
+// branch alone where the model's code says so.
 TensorIndex passed_by(GraphBuilder& b, TensorIndex x, TensorIndex branch, std::int64_t elements) {
-  if (!b.workload().model.norms.feed_residual) return b.residual_add(x, branch, elements);
+  const bool both = b.workload().model.norms.feed_residual;
   const double n = bytes_of_elements(b, elements);
-  const TensorIndex skip = b.pointwise("scaled_residual", {x}, {}, elements, 2 * n, 2 * n, 1);
-  branch = b.pointwise("scaled_branch", {branch}, {}, elements, 2 * n, 2 * n, 1);
-  return b.residual_add(skip, branch, elements);
+  if (both) x = b.pointwise("scaled_residual", {x}, {}, elements, 2 * n, 2 * n, 1);
+  if (both || b.own_code().scales_branches || b.workload().framework.scales_branches)
+    branch = b.pointwise("scaled_branch", {branch}, {}, elements, 2 * n, 2 * n, 1);
+  return b.residual_add(x, branch, elements);
 }
 
 // What stands in a block before its MLP.

@@ -291,6 +291,29 @@ TEST_CASE("rotation of neighbours in a framework's kernels is PyTorch's", "[mode
   CHECK(found == 2 * 5);  // queries and keys: two kinds of kernel forward and three backward
 }
 
+// Of 16-bit branches each element is read and written, there and back: 4 bytes.
+TEST_CASE("branches that a class scales before they join the stream", "[model_code]") {
+  Workload w = eager_workload(gpt(2, h, 8));
+  const auto scaled = [&] {
+    std::vector<std::int64_t> bytes;
+    for (const Operator& op : block_graph(w, plan_of(1), {}).operators)
+      if (op.name == "scaled_branch")
+        for (const auto* pass : {&op.forward, &op.backward})
+          bytes.push_back(std::get<MemoryWork>(pass->front()).moved.value);
+    return bytes;
+  };
+  const std::vector<std::int64_t> both(4, 4 * code_tokens * h);
+  CHECK(scaled().empty());
+  w.model.code.scales_branches = true;
+  CHECK(scaled() == both);
+  w.framework.kernels = KernelStyle::fused;  // which scale on the way
+  CHECK(scaled().empty());
+  w.framework.kernels = KernelStyle::eager;
+  w.model.code.scales_branches = false;
+  w.framework.scales_branches = true;
+  CHECK(scaled() == both);
+}
+
 // Autocast's LayerNorm of 16-bit queries copies n of them to fp32, 2 + 4 bytes one by one, and
 // their gradient back; the stream, which is fp32, is normed as it is.
 TEST_CASE("autocast's norm of heads copies them to fp32", "[model_code]") {
@@ -414,6 +437,10 @@ TEST_CASE("families say how their classes are written", "[model_code]") {
   CHECK(config_family("bloom")->code.mlp == MlpFunction::computes_again);
   CHECK(config_family("gemma")->code.wide_norms);
   CHECK(config_family("gemma2")->code.caps_scores);
+  CHECK(config_family("granite")->code.scales_branches);
+  CHECK(config_family("granitemoehybrid")->code.scales_branches);
+  CHECK(config_family("minicpm3")->code.scales_branches);
+  CHECK_FALSE(config_family("cohere")->code.scales_branches);
   CHECK(config_family("phi3")->code.fused_qkv);
   CHECK(config_family("llama")->code == ModelCode{});
 }
