@@ -174,7 +174,7 @@ TensorIndex exchange(GraphBuilder& b, std::string_view name, TensorIndex x, cons
   op.backward = op.forward;
   if (makes_row_maps(b)) {
     if (!back) op.forward.push_back(map_of_tokens(b));
-    if (s.local > 1) op.forward.push_back(map_of_chunks(b, s));
+    if (s.local > 1 && !b.workload().pads_experts) op.forward.push_back(map_of_chunks(b, s));
   }
   const std::int64_t cut = b.plan().expert_tensor;
   const Bytes whole(rows * width * b.element());

@@ -8,13 +8,15 @@
 
 namespace shardwise {
 
-// Whether rows are moved so: experts of Megatron Core, tokens sent by an all-to-all, no capacity.
+// Whether rows are moved so: experts of Megatron Core, tokens sent by an all-to-all.
 bool makes_row_maps(const GraphBuilder& b);
 
 // Of a rank's tokens, each of which sorts its experts. The CPU's share is counted with the copies.
 MemoryWork map_of_tokens(const GraphBuilder& b);
 
-// Of the rows that arrive, in chunks of every expert of every rank.
+// Of the rows that arrive, in chunks of every expert of every rank. Chunks of one capacity are
+// transposed instead (Megatron-LM @00611e6ee moe_utils.py, permute: its fused branch comes before
+// drop_and_pad; @0014f1371 token_dispatcher.py, dispatch_postprocess: view, transpose(0, 1)).
 MemoryWork map_of_chunks(const GraphBuilder& b, const ExpertShape& s);
 
 }  // namespace shardwise

@@ -338,6 +338,7 @@ TEST_CASE("Recipes that predict further tokens, or pad experts") {
   const auto pads = [](const char* id) { return asked(id).question.workload.pads_experts; };
   CHECK(pads("bridge-25.09-pretrain-deepseekv3-tokendrop-gb200x256-none-gbs2048"));
   CHECK_FALSE(pads("bridge-25.09-pretrain-deepseekv3-dropless-h100x1024-none-gbs8192"));
+  CHECK(pads("simumax-b200-deepseekv3-l4-tp1-ep8-pp1-dp8-mbc4-cef"));
 }
 
 TEST_CASE("torchao's H100 is its authors' own kind") {
