@@ -23,8 +23,9 @@ namespace shardwise {
 // 2605.20982. Three by what its ranks got in one pass, as fullest_place has it: DeepSeek-R1 on 32
 // ranks, a deviation of 491.7 from 1,024 at the mean of its layers (NVIDIA/TensorRT-LLM @195a8bdc
 // examples/ep_load_balancer/README.md), 1.36; Qwen3-VL-30B-A3B on 4, the fullest 1.18 times the
-// mean (stored file id 62437968751, 'DP/EP arrival-skew under two EP4 topologies'), 0.98; Kimi K3
-// on 16, 1.069 times (vllm-project/vllm pull request 50647; 896 experts), 0.29.
+// mean, of images and text together ('DP/EP arrival-skew under two EP4 topologies' of September
+// 2026, text in a public repo), 0.98; Kimi K3 on 16, 1.069 times (vllm-project/vllm pull request
+// 50647; 896 experts), 0.29.
 constexpr double trained_expert_spread = 0.56;
 
 struct Workload {

@@ -216,7 +216,8 @@ check_text() {
 check_sources() {
   local line
   while read -r line; do breach "$line: names a source by a private number"; done < <(
-    grep -rnoE '(file|stored) ids? [0-9]{6,}' catalog docs --include='*.json' --include='*.md' 2>/dev/null
+    grep -rnoE '(file|stored) ids? [0-9]{6,}' catalog docs simulator planner calibrate \
+      --include='*.json' --include='*.md' --include='*.[ch]pp' --include='*.py' 2>/dev/null
     # Numbers of eleven digits in catalog/ count parameters.
     grep -noHE '(^|[^0-9.,])[0-9]{11}([^0-9]|$)' docs/*.md 2>/dev/null
   )

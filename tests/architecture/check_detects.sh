@@ -74,6 +74,7 @@ refuses 'planner/ may not include' planner/commands/fit.cpp '#include "calibrate
 refuses 'calibrate/ may not include' calibrate/fit.cpp '#include "simulator/engine.hpp"\n'
 refuses 'catalog/ may not include' catalog/gpu.cpp '#include "gpu.hpp"\n'
 refuses 'by a private number' catalog/gpu.json '{"source": "text, stored file id 123456789"}\n'
+refuses 'by a private number' simulator/engine.cpp '// measured (stored file id 123456789)\n'
 refuses 'by a private number' docs/page.md 'texts (one) and 12345678901 (another)\n'
 accepts catalog/gpu.json '{"source": "text in a public repo, profile ids 1 and 2"}\n'
 refuses '<nlohmann/json.hpp> is allowed only' simulator/engine.cpp '#include <nlohmann/json.hpp>\n'
