@@ -193,6 +193,11 @@ Result<SpokenPart> read_part(std::string_view all, std::string_view text,
       (counted->unit == Unit::nodes ? part.nodes : part.count) = value;
     }
   }
+  const auto behind = is_whole(text, whole_names) ? std::nullopt : take_count_in_brackets(text);
+  if (behind && part.count.value_or(*behind) != *behind)
+    return bad_cluster(all, "two counts of one GPU, " + std::to_string(*part.count) + " and " +
+                                std::to_string(*behind));
+  if (behind) part.count = behind;
   if (text.empty()) return bad_cluster(all, "a name of a GPU or node is missing");
   part.name = std::string(in_singular(text, whole_names));
   return part;

@@ -186,6 +186,9 @@ TEST_CASE("a count may stand behind the name") {
   }
   CHECK(one("RTX 4090").gpus() == 1);
   CHECK(one("H100x8 + A100-80GB x8").gpus() == 16);
+  CHECK(one("2 nodes of H100 (8)").gpus() == 16);  // 2 x 8
+  CHECK(one("8xH100 (8)").gpus() == 8);            // said twice
+  CHECK(holds(refusal("2xH100 (8)").what, "two counts of one GPU, 2 and 8"));
 }
 
 TEST_CASE("counts in words and names in the plural are read as people type them") {
