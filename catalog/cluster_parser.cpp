@@ -172,8 +172,7 @@ Problem unknown_name(const Catalog& catalog, std::string_view text, const std::s
         text, "no unit of memory is recognised in \"" + printable(size) + "\"; expected GB or GiB");
   if (const std::string nodes = bridged(catalog, name); !nodes.empty())
     return bad_cluster(text, "NVLink between cards is of a node: did you mean " + nodes + '?');
-  const bool count_alone = std::all_of(text.begin(), text.end(), is_digit);
-  if (count_alone && text.size() < 2)
+  if (text.size() == 1 && is_digit(text[0]) && text[0] != '0')
     return bad_cluster(text, "that is a count of no GPU; did you mean " + std::string(text) +
                                  "x24GB, or a card's name?");
   // What is left of "7900xt" behind its x is no name.
