@@ -3,16 +3,23 @@
 #include <algorithm>
 #include <utility>
 
+#include "catalog/json_document.hpp"
 #include "planner/on_all_cores.hpp"
 #include "planner/request/named_boxes.hpp"
 #include "planner/search/near_batch.hpp"
+#include "planner/sentence.hpp"
 
 namespace shardwise {
 
 Result<BoxesAnswer> boxes_answer(const Request& request, const Facts& facts) {
   BoxesAnswer a;
   Problems problems;
-  for (const std::string& box : named_boxes(request.gpus.value_or(""))) {
+  const std::vector<std::string> boxes = named_boxes(request.gpus.value_or(""));
+  if (std::find(boxes.begin(), boxes.end(), "") != boxes.end())
+    return Problem{ProblemKind::request, "--gpus",
+                   sentence('"', printable(*request.gpus),
+                            "\" lacks a box; expected GPUs on both sides of each vs")};
+  for (const std::string& box : boxes) {
     Request one = request;
     one.gpus = box;
     auto resolved = resolve(one, facts, UnnamedMethods::fine_tuning);

@@ -16,7 +16,7 @@ int compare_boxes_command(const Request& request, const Facts& facts, bool requi
        {std::pair(request.schedules, "--schedules"),
         std::pair(request.memory.has_value(), "--memory"), std::pair(request.explain, "--explain"),
         std::pair(!request.why_not.empty(), "--why-not"),
-        std::pair(!output.report.empty(), "--report")})
+        std::pair(!output.report.empty() || output.document != nullptr, "--report")})
     if (asked)
       return report_problems(
           {{ProblemKind::request, flag, "is about one box; expected one --gpus"}}, output);

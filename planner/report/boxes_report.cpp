@@ -70,14 +70,14 @@ std::string best_boxes(const BoxesAnswer& a, Method method) {
   const std::string method_is = sentence("  ", name(method), ": ");
   if (fitting == 0) return method_is + "none of them\n";
   if (fitting == 1) return sentence(method_is, box_name(a, *fastest), " alone\n");
-  return sentence(method_is, box_name(a, *fastest), " is the fastest, ",
-                  fixed(time_in_all(a, *next) / time_in_all(a, *fastest), 2), " times as fast as ",
-                  box_name(a, *next),
-                  rented < 2 ? std::string()
-                  : cheapest == fastest
-                      ? std::string(", and the cheapest to rent")
-                      : sentence("; ", box_name(a, *cheapest), " is the cheapest to rent"),
-                  "\n");
+  const std::string times = fixed(time_in_all(a, *next) / time_in_all(a, *fastest), 2);
+  return sentence(
+      method_is, box_name(a, *fastest), " is ",
+      times == "1.00" ? "" : "the fastest, " + times + " times ", "as fast as ", box_name(a, *next),
+      rented < 2            ? std::string()
+      : cheapest == fastest ? std::string(", and the cheapest to rent")
+                            : sentence("; ", box_name(a, *cheapest), " is the cheapest to rent"),
+      "\n");
 }
 
 std::vector<std::string> notes_of_boxes(const BoxesAnswer& a) {

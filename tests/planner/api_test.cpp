@@ -52,6 +52,9 @@ TEST_CASE("every command answers, with its document where it has one", "[api]") 
     CHECK(parsed.at("answer").at("command") == command);
     CHECK(parsed.at("details").at(0).at("timeline").contains("lanes"));
   }
+  const std::string boxes = R"({"model": "gpt2", "gpus": "2xRTX-4090 vs RTX-3090"})";
+  CHECK(ask(boxes, "compare").status == 200);
+  CHECK(ask(boxes, "compare/document").status == 400);  // a page is of one box
   CHECK(ask(body, "validate").status == 404);
   CHECK(ask(body, "").status == 404);
 }

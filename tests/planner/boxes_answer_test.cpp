@@ -74,6 +74,17 @@ TEST_CASE("every box that is not understood is told", "[boxes]") {
       boxes_answer(request_for("8b", "3091 vs 4090 vs 4091", {Method::lora}), known_facts());
   REQUIRE_FALSE(a);
   CHECK(a.error().size() == 2);
+  const auto half = boxes_answer(request_for("8b", "3091 vs", {Method::lora}), known_facts());
+  REQUIRE_FALSE(half);
+  CHECK(half.error().front().what ==
+        "\"3091 vs\" lacks a box; expected GPUs on both sides of each vs");
+}
+
+// One card beside itself takes as long.
+TEST_CASE("boxes that are as fast are told so", "[boxes]") {
+  const auto a = boxes_answer(boxes_of("4090 vs 4090", {Method::qlora}), known_facts());
+  REQUIRE(a);
+  CHECK(boxes_text(*a, std::nullopt).find("qlora: 4090 is as fast as 4090") != std::string::npos);
 }
 
 }  // namespace shardwise
