@@ -273,12 +273,13 @@ static std::string said_otherwise(std::string_view part) {
     if (one.name == small) return "; did you mean " + std::string(one.key) + "?";
   // "tp8" has its key before the number, "stage=3" that of ZeRO behind a word of DeepSpeed's.
   const std::size_t digits = small.find_first_of("0123456789");
-  const std::string before = small.substr(0, digits);
-  for (const PlanKey& key : keys)
-    if (digits != std::string::npos && key.key == before)
-      return "; did you mean " + before + '=' + small.substr(digits) + '?';
-  if (before == "stage=" || before == "zero_stage=" || before == "zero-stage=")
-    return "; did you mean zero=" + small.substr(digits) + '?';
+  if (digits != std::string::npos) {
+    const std::string before = small.substr(0, digits), number = small.substr(digits);
+    for (const PlanKey& key : keys)
+      if (key.key == before) return "; did you mean " + before + '=' + number + '?';
+    if (before == "stage=" || before == "zero_stage=" || before == "zero-stage=")
+      return "; did you mean zero=" + number + '?';
+  }
   const std::string meant = did_you_mean(small.substr(0, small.find('=')), known_keys());
   return meant.empty() ? meant : "; " + meant;
 }
