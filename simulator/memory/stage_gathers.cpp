@@ -16,6 +16,10 @@ void StagePlayer::gather(std::size_t c, std::size_t i, int direction, double win
   // DeepSpeed fetches one parameter more as long as fewer than its limit are gathered: a table as a
   // whole, however long (partitioned_param_coordinator.py, fetch_sub_module: numel_prefetching).
   const std::int64_t most = f_.sharded.live_parameters.value_or(Bytes{0}).value;
+  // Its gathers' results are made on the gathers' stream (partitioned_param_coordinator.py,
+  // __all_gather_params_), where overlap_comm gives them one.
+  const bool apart = f_.sharded.live_parameters && f_.overlap_reduce_at_stage_3;
+  const StreamId stream = apart ? gather_stream : StreamId{};
   std::int64_t live = 0;
   for (std::ptrdiff_t k = 0; k < n; ++k) {
     std::ptrdiff_t j = here + direction * k;
@@ -33,7 +37,7 @@ void StagePlayer::gather(std::size_t c, std::size_t i, int direction, double win
     if (h.gathered.block || h.state.gathered == 0) continue;
     if (looks_up && (direction < 0 || turned) && embedding_.goes && !embedding_.again) continue;
     if (!f_.sharded.copy_out)
-      h.gathered = ledger_.open(h.state.gathered, gathered_parameters);
+      h.gathered = ledger_.open(h.state.gathered, gathered_parameters, stream);
     else if (k == 0)
       copy_out(c, i, direction > 0);
     else if (direction < 0 && !h.buffer.block)

@@ -124,6 +124,26 @@ TEST_CASE("DeepSpeed fetches a table beyond its limit of what is gathered", "[me
   CHECK(more < 3 * 5'244'928 + (2 << 20));
 }
 
+// Six blocks of 14.7 MB and the head of 32.8 MB are 120.9 MB on the gathers' stream where
+// overlap_comm makes one; when logits are there, the head and four blocks, so that they find two
+// blocks' memory free where there is one stream only. A segment grows by 20 MiB.
+TEST_CASE("What DeepSpeed gathers beside the passes stays with its stream", "[memory_play]") {
+  Workload w = pretraining(llama(8, 512, 8, 8, 4096, 32000), 2048);
+  w.method = Method::lora;
+  w.framework.fetch_reuse_elements = 0;
+  w.framework.expandable_segments = true;
+  w.framework.sharded.live_parameters = Bytes(100'000'000);
+  ParallelPlan plan = zero_3();
+  plan.recompute = "full";
+  const StageMemory apart = first_stage(w, plan);
+  w.framework.overlap_reduce_at_stage_3 = false;
+  const StageMemory one = first_stage(w, plan);
+  CHECK(apart.steady.allocated == one.steady.allocated);
+  const std::int64_t more = (apart.steady.reserved - one.steady.reserved).value;
+  CHECK(more > 0);
+  CHECK(more < 2 * 14'682'112 + (20 << 20));
+}
+
 // Two tables of 32000 x 512, 64 tokens. Apart, most is there when the head's gradient (2 B each) is
 // reduced from an fp32 copy (4 B), beside the embedding, which stays gathered (2 B); together, both
 // gradients go into one such copy when nothing is gathered any more: 12 B in place of 8.
