@@ -61,7 +61,7 @@ struct Framework {
                                      // piece, divided there, and added to a rank's part
   Bytes gradient_bucket{25 << 20};   // of one reduction
   std::optional<Bytes> gradient_bucket_stage_2;  // the same in ZeRO-2, where its config differs
-  bool flat_parameters_mix_frozen = false;  // FSDP1: adapters and frozen weights in one unit
+  bool flat_parameters_mix_frozen = false;       // FSDP1: adapters and frozen weights in one unit
   // FSDP1's hooks on units without a trained weight, which reentrant checkpoints around units call:
   // each layer's input and its gradient stay until the whole backward pass is done. Transformers
   // checkpoints inside of its layers since 4.52 and 4.53, which call none.
