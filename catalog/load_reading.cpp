@@ -147,6 +147,7 @@ PhraseReading read_phrase(JsonReader& r) {
   p.expert_ranks = r.maybe_integer("expert_ranks", 1, 100'000);
   p.expert_imbalance = r.maybe_number("expert_imbalance", 1, 1000);
   p.expert_spread = r.maybe_number("expert_spread", 0, 10);
+  p.trained_router = r.maybe_flag("trained_router");
   p.precision = r.maybe_text("precision");
   if (r.has("graph_scopes")) p.graph_scopes = scopes(r);
   p.graph_scopes_follow = flag(r, "graph_scopes_follow");

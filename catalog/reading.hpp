@@ -166,6 +166,7 @@ struct PhraseReading {
   std::optional<int> zero_stage;           // the one meant, whatever the key of the plan says
   std::optional<double> expert_imbalance;  // Workload::expert_imbalance
   std::optional<double> expert_spread;     // Workload::expert_spread
+  std::optional<bool> trained_router;      // experts differ as those of a trained router do
   std::optional<int> expert_ranks;         // over which experts are spread, where no key tells it
   std::optional<std::string> precision;    // as records spell it
   std::optional<MemoryKind> memory_kind;   // where the record does not know it

@@ -70,14 +70,20 @@ std::string best_boxes(const BoxesAnswer& a, Method method) {
   const std::string method_is = sentence("  ", name(method), ": ");
   if (fitting == 0) return method_is + "none of them\n";
   if (fitting == 1) return sentence(method_is, box_name(a, *fastest), " alone\n");
+  const auto shown_rent = [&](const BoxRow& row) {
+    const auto rent = rent_in_all(a, row);
+    return rent ? shown_dollars(*rent) : "";
+  };
+  const bool alike = cheapest != nullptr && shown_rent(*cheapest) == shown_rent(*fastest);
   const std::string times = fixed(time_in_all(a, *next) / time_in_all(a, *fastest), 2);
-  return sentence(
-      method_is, box_name(a, *fastest), " is ",
-      times == "1.00" ? "" : "the fastest, " + times + " times ", "as fast as ", box_name(a, *next),
-      rented < 2            ? std::string()
-      : cheapest == fastest ? std::string(", and the cheapest to rent")
-                            : sentence("; ", box_name(a, *cheapest), " is the cheapest to rent"),
-      "\n");
+  return sentence(method_is, box_name(a, *fastest), " is ",
+                  times == "1.00" ? "" : "the fastest, " + times + " times ", "as fast as ",
+                  box_name(a, *next),
+                  rented < 2            ? std::string()
+                  : cheapest == fastest ? std::string(", and the cheapest to rent")
+                  : alike               ? std::string(", and costs no more to rent")
+                          : sentence("; ", box_name(a, *cheapest), " is the cheapest to rent"),
+                  "\n");
 }
 
 std::vector<std::string> notes_of_boxes(const BoxesAnswer& a) {

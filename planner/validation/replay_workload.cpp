@@ -261,8 +261,9 @@ const PreferenceRow* preference_meant(const ReplayContext& c) {
 }
 
 double expert_spread(const ReplayContext& c, Method method) {
-  const double usual = method == Method::pretrain ? 0 : trained_expert_spread;
-  return stated(c, &PhraseReading::expert_spread).value_or(usual);
+  if (const auto told = stated(c, &PhraseReading::expert_spread)) return *told;
+  const auto trained = stated(c, &PhraseReading::trained_router);
+  return trained.value_or(method != Method::pretrain) ? trained_expert_spread : 0;
 }
 
 // What phrases say of kernels, casts and experts, in the place of what the row has.

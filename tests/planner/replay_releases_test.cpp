@@ -23,13 +23,15 @@ TEST_CASE("a record that says its experts are unbalanced") {
 }
 
 // One expert on each of eight ranks, of a router that nothing balances; weights that were trained
-// before, on eight ranks and as their record says evenly; and pretraining that says nothing.
+// before, on eight ranks and as their record says evenly; pretraining that says nothing, and that
+// has many steps of expert biases behind it.
 TEST_CASE("how much the tokens of a record's experts differ") {
   const auto spread = [](const char* id) { return asked(id).question.workload.expert_spread; };
   CHECK(spread("laer-mixtral-8x7b-e8k2-megatron-c4-aux0.0") == 0.84);
   CHECK(spread("gg-xtuner-deepep-q30-v1-64k-ep8-coupled") == trained_expert_spread);
   CHECK(spread("xorl-qwen3.6-35b-16xh100-u8dp2-mb8") == 0);
   CHECK(spread("bridge-26.04-pretrain-qwen3-30b-a3b-b300x8-mxfp8-gbs512") == 0);
+  CHECK(spread("bridge-card-moonlight-h100x16-pretrain") == trained_expert_spread);
 }
 
 // Heads of 128 and 64 that turn, kept as 512 numbers of a token.
