@@ -24,21 +24,13 @@ import torch.nn.functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from count_expert_operators import VIEWS
+from count_expert_operators import VIEWS, stored
 
 CHUNK = 64
 PRODUCTS = {"bmm"}
 SOLVES = {"linalg_solve_triangular"}
 FILLS = {"zeros", "zeros_like", "new_zeros", "zero_", "fill_", "ones", "ones_like"}
 TERMS = ["1", "K", "V", "KV/C", "n", "nK", "nV", "1/n", "K/n", "V/n"]
-
-
-def traffic(tensor):
-    """Bytes of the elements that a tensor has: an expanded side counts once."""
-    elements = 1
-    for size, stride in zip(tensor.shape, tensor.stride()):
-        elements *= size if stride else 1
-    return elements * tensor.element_size()
 
 
 class Counted(TorchDispatchMode):
@@ -58,7 +50,7 @@ class Counted(TorchDispatchMode):
         read = [] if name in FILLS else tree_leaves((args, keywords))
         if name == "copy_":
             read = args[1:2]
-        self.bytes += sum(traffic(t) for t in [*read, *tree_leaves(result)] if torch.is_tensor(t))
+        self.bytes += sum(stored(t) for t in [*read, *tree_leaves(result)] if torch.is_tensor(t))
         return result
 
 

@@ -156,6 +156,14 @@ constexpr std::string_view of_no_matter = "changes neither memory nor time";
 constexpr std::string_view held = "--fix tells which values a key may take, as tp=1|2|4";
 constexpr std::string_view every_offer =
     "every catalogued card and machine is looked at; --json lists all that run";
+constexpr std::string_view every_size = "every size from 1 KiB to 1 GiB is told";
+constexpr std::string_view budget_of_run = "--budget is what the whole run may cost";
+constexpr std::string_view budget_in_dollars =
+    "--budget is in dollars, and the answer tells how long each takes";
+constexpr std::string_view cost_of_run =
+    "what a run costs is told by shop, and by simulate --tokens";
+constexpr std::string_view amount_of_data =
+    "--samples or --tokens say how much data there is, and the answer how long it takes";
 
 // Of one command, or of all the others.
 struct ToldElsewhere {
@@ -172,23 +180,21 @@ constexpr std::array<ToldElsewhere, 44> told_elsewhere{
      {"shop", "--cloud", every_offer},
      {"shop", "--spot", every_offer},
      {"shop", "--region", every_offer},
-     {"shop", "--hours", "--budget is in dollars, and the answer tells how long each takes"},
-     {"shop", "--days", "--budget is in dollars, and the answer tells how long each takes"},
-     {"shop", "--price", "--budget is what the whole run may cost"},
-     {"shop", "--max-price", "--budget is what the whole run may cost"},
-     {"shop", "--cost", "--budget is what the whole run may cost"},
+     {"shop", "--hours", budget_in_dollars},
+     {"shop", "--days", budget_in_dollars},
+     {"shop", "--price", budget_of_run},
+     {"shop", "--max-price", budget_of_run},
+     {"shop", "--cost", budget_of_run},
      {"shop", "--cheapest", "the cheapest stands first"},
      {"launch", "--dry-run", "without --out nothing is written: the files are printed"},
-     {"collectives", "--size", "every size from 1 KiB to 1 GiB is told"},
-     {"collectives", "--sizes", "every size from 1 KiB to 1 GiB is told"},
-     {"collectives", "--bytes", "every size from 1 KiB to 1 GiB is told"},
-     {"collectives", "--min-bytes", "every size from 1 KiB to 1 GiB is told"},
-     {"", "--hours",
-      "--samples or --tokens say how much data there is, and the answer how long it takes"},
-     {"", "--days",
-      "--samples or --tokens say how much data there is, and the answer how long it takes"},
-     {"", "--price", "what a run costs is told by shop, and by simulate --tokens"},
-     {"", "--cost", "what a run costs is told by shop, and by simulate --tokens"},
+     {"collectives", "--size", every_size},
+     {"collectives", "--sizes", every_size},
+     {"collectives", "--bytes", every_size},
+     {"collectives", "--min-bytes", every_size},
+     {"", "--hours", amount_of_data},
+     {"", "--days", amount_of_data},
+     {"", "--price", cost_of_run},
+     {"", "--cost", cost_of_run},
      {"", "--cheapest", "shop tells what runs it, the cheapest first"},
      {"", "--dry-run", "every answer is one: nothing is run"},
      {"", "--flash-attn", attention},

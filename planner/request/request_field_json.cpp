@@ -94,6 +94,13 @@ static const RequestField* field_of_flag(std::string_view flag) {
   return nullptr;
 }
 
+// `words`: what the command line has for it, such as "--plan tp=N".
+static Problem instead(std::string where, const RequestField& meant, std::string_view words) {
+  return {
+      ProblemKind::request, std::move(where),
+      sentence("unknown key; expected ", meant.key, ", which is ", words, " of the command line")};
+}
+
 void refuse_flag_names(JsonReader& r, Problems& problems) {
   for (const RequestField& field : request_fields()) {
     if (!field.flag.starts_with("--")) continue;
@@ -101,9 +108,7 @@ void refuse_flag_names(JsonReader& r, Problems& problems) {
     std::replace(flag.begin(), flag.end(), '-', '_');
     if (flag == field.key || request_field(flag) != nullptr || !r.has(flag)) continue;
     r.ignore(flag);
-    problems.push_back({ProblemKind::request, r.where(flag),
-                        sentence("unknown key; expected ", field.key, ", which is ", field.flag,
-                                 " of the command line")});
+    problems.push_back(instead(r.where(flag), field, field.flag));
   }
   for (const std::string& key : r.keys()) {
     std::string flag = "--" + key;
@@ -112,8 +117,7 @@ void refuse_flag_names(JsonReader& r, Problems& problems) {
     const RequestField* meant = field_of_flag(here.substr(0, here.find_first_of(" ,")));
     if (meant == nullptr || request_field(key) != nullptr) continue;
     r.ignore(key);
-    problems.push_back(
-        {ProblemKind::request, r.where(key), sentence("unknown key; expected ", meant->key)});
+    problems.push_back(instead(r.where(key), *meant, here));
   }
 }
 

@@ -204,7 +204,8 @@ TEST_CASE("a flag's name in a request file is told the key", "[echo]") {
     });
   };
   CHECK(r.error().size() == 4);
-  CHECK(told("question:/per_device_train_batch_size", "unknown key; expected microbatch"));
+  CHECK(told("question:/per_device_train_batch_size",
+             "unknown key; expected microbatch, which is --microbatch of the command line"));
   CHECK(
       told("question:/seq", "unknown key; expected sequence, which is --seq of the command line"));
   CHECK(told("question:/plan", "unknown key; expected plans, which is --plan of the command line"));
