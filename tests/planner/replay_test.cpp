@@ -360,7 +360,7 @@ TEST_CASE("A card that its owner holds to less power") {
   CHECK(watts(run) == 600);
 }
 
-// What was left to a process of an RTX 4060 Laptop, which offers 7.88 GiB: never more than that.
+// What was left to a process of an RTX 4060 Laptop, which offers 7.67 GiB: never more than that.
 TEST_CASE("A process that may hold less than its card") {
   const auto usable = [](const RunRecord& run) {
     return asked(run).question.cluster.groups.front().gpu.usable_memory();
