@@ -258,11 +258,13 @@ struct Framework {
   bool output_holds_logits = false;  // the training loop keeps the model's output
   bool output_holds_keys = false;    // the keys and values of all layers among it (use_cache)
   OutputLife output_life = OutputLife::backward;
-  bool eager_activation = false;  // act(gate) * up is two kernels though all else is fused
-  bool plain_activation = false;  // with eager kernels: silu is x * sigmoid(x), written out
-  bool adds_bias_apart = false;   // linears leave their bias to an operator of its own, before
-                                  // dropout, the residual's sum or an activation, each a kernel
-  bool scales_branches = false;   // a block's, by a number each, before they join the stream
+  bool eager_activation = false;        // act(gate) * up is two kernels though all else is fused
+  bool overwrites_gate_and_up = false;  // fused kernels: the gradients of gate and up are written
+                                        // over them (Liger)
+  bool plain_activation = false;        // with eager kernels: silu is x * sigmoid(x), written out
+  bool adds_bias_apart = false;  // linears leave their bias to an operator of its own, before
+                                 // dropout, the residual's sum or an activation, each a kernel
+  bool scales_branches = false;  // a block's, by a number each, before they join the stream
   RotaryCode rotary_code = RotaryCode::halves;  // by PyTorch's own operators
   bool eager_rotary = false;  // rotation is PyTorch's own operators though all else is fused
   // Tokens come before sequences: q, k, v and the output are copied around a kernel that never

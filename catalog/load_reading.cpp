@@ -259,6 +259,8 @@ void read_training(JsonReader& r, Reading& out) {
     row.upcasts_unquantized = e.maybe_flag("upcasts_unquantized");
     row.masks_padding = e.maybe_flag("masks_padding");
     row.adds_head_slices_apart = e.maybe_flag("adds_head_slices_apart");
+    row.overwrites_gate_and_up = e.maybe_flag("overwrites_gate_and_up");
+    row.eager_activation = e.maybe_flag("eager_activation");
     return row;
   });
   JsonReader missing = r.object("missing_framework");

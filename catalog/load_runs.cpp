@@ -88,6 +88,7 @@ RunModel read_run_model(RunFields r, const RecordPlace& place) {
   m.tied_embeddings = r.flag("tied_embeddings");
   m.value_embeddings = r.count("value_embeddings");
   m.narrow_tables = r.flag("narrow_tables").value_or(false);
+  m.caps_logits = r.flag("caps_logits").value_or(false);
   m.position = read_word(r, "position", position_kinds);
   m.norm = read_word(r, "norm", norm_kinds);
   m.qk_norm = read_word(r, "qk_norm", qk_norms);

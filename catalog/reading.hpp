@@ -106,6 +106,8 @@ struct PluginReading {
   std::optional<bool> upcasts_unquantized;
   std::optional<bool> masks_padding;
   std::optional<bool> adds_head_slices_apart;
+  std::optional<bool> overwrites_gate_and_up;
+  std::optional<bool> eager_activation;
 };
 struct MemoryKindReading {
   std::string text;

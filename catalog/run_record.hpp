@@ -31,6 +31,7 @@ struct RunModel {
   std::optional<bool> gated_mlp, tied_embeddings;
   std::optional<int> value_embeddings;  // tables (ValueEmbeddings)
   bool narrow_tables = false;           // Transformer::narrow_tables
+  bool caps_logits = false;             // Transformer::caps_logits
   // Of a model that the catalog does not have: what its sizes do not tell.
   std::optional<PositionKind> position;
   std::optional<NormKind> norm;

@@ -42,8 +42,8 @@ class Key {
 void add_model(const RunModel& m, Key& key) {
   key << m.name << m.hf_id << m.layers << m.hidden << m.heads << m.kv_heads << m.head_dim << m.ffn
       << m.vocab << m.gated_mlp << m.tied_embeddings << m.value_embeddings << m.narrow_tables
-      << m.position << m.norm << m.qk_norm << m.norms_per_layer << m.biases << m.mla.has_value()
-      << m.moe.has_value();
+      << m.caps_logits << m.position << m.norm << m.qk_norm << m.norms_per_layer << m.biases
+      << m.mla.has_value() << m.moe.has_value();
   if (const auto& a = m.mla)
     key << a->q_lora_rank << a->kv_lora_rank << a->qk_nope_head_dim << a->qk_rope_head_dim
         << a->v_head_dim;

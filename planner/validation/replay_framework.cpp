@@ -94,6 +94,8 @@ void apply(const PluginReading& plugin, bool compiled, Framework& f) {
   if (plugin.upcasts_unquantized) f.upcasts_unquantized = *plugin.upcasts_unquantized;
   if (plugin.masks_padding) f.masks_padding = *plugin.masks_padding;
   if (plugin.adds_head_slices_apart) f.adds_head_slices_apart = *plugin.adds_head_slices_apart;
+  if (plugin.overwrites_gate_and_up) f.overwrites_gate_and_up = *plugin.overwrites_gate_and_up;
+  if (plugin.eager_activation) f.eager_activation = *plugin.eager_activation;
 }
 
 void apply_plugins(const ReplayContext& c, Framework& f) {

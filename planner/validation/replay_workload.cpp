@@ -100,6 +100,7 @@ Part<Transformer> replay_model(const ReplayContext& c, const Framework& framewor
     model->value_embeddings =
         ValueEmbeddings{std::min(*c.run.model.value_embeddings, model->layers)};
   model->narrow_tables = model->narrow_tables || c.run.model.narrow_tables;
+  model->caps_logits = model->caps_logits || c.run.model.caps_logits;
   if (stated(c, &PhraseReading::fused_activation).value_or(false))
     model->code.mlp = MlpFunction::keeps_input;
   write_as_stated(c, framework, model->code);

@@ -25,6 +25,23 @@ void clamp(Operator& op, std::int64_t bytes, std::int64_t scores, const Keep& ke
   op.backward.push_back(traffic(8 * wide + 4 * as_double(scores), 5));
 }
 
+// A compiler makes all that lies between the two products again from what the first one wrote, which
+// it keeps as it keeps what the second one reads, and dropout's mask. In backward the gradients of
+// both live at once (PyTorch 2.15, min_cut_rematerialization_partition: a product of 16 bits or of
+// fp32, masked, then torch.softmax in fp32 or maximum, exponential, sum and quotient).
+void keep_compiled_scores(GraphBuilder& b, Operator& op, std::int64_t scores) {
+  const std::int64_t each = b.element() * scores;
+  const auto save = [&](std::string_view name, std::int64_t bytes) {
+    op.outputs.push_back(b.tensor_bytes(name, bytes, MemoryCategory::activations, 0));
+    op.saves.push_back(op.outputs.back());
+  };
+  save("scores", each);
+  save("softmax", each);
+  if (b.workload().attention_dropout) save("attention_dropout_mask", scores);
+  op.backward_temporary = Bytes(2 * each);
+  op.backward_temporaries = 2;
+}
+
 }  // namespace
 
 void keep_scores(GraphBuilder& b, Operator& op, const AttentionWork& work) {
@@ -33,8 +50,10 @@ void keep_scores(GraphBuilder& b, Operator& op, const AttentionWork& work) {
   const bool half = w.framework.half_softmax;
   const bool unfused = leaves_fused_softmax(b, work);
   if (unfused) run_unfused_softmax(op, as_double(scores), half);
-  const std::int64_t e = b.element();
   const bool products_alone = b.plan().recompute == "selective-op";
+  if (w.framework.kernels == KernelStyle::compiled && !products_alone)
+    return keep_compiled_scores(b, op, scores);
+  const std::int64_t e = b.element();
   std::int64_t again = 0;  // bytes of what is not kept
   const auto save = [&](std::string_view name, std::int64_t bytes) {
     op.outputs.push_back(b.tensor_bytes(name, bytes, MemoryCategory::activations, 0));

@@ -17,6 +17,13 @@ bool is_one_function(const GraphBuilder& b) {
   return b.fuses_adapters() && on.gate && on.up && on.down;
 }
 
+// Liger's kernel of backward stores both gradients where it has read gate and up (linkedin/
+// Liger-Kernel v0.1.0 to v0.8.2 src/liger_kernel/ops/swiglu.py, geglu.py). A compiler's does not.
+bool overwrites_gate_and_up(const GraphBuilder& b) {
+  const Framework& f = b.workload().framework;
+  return f.overwrites_gate_and_up && f.kernels == KernelStyle::fused;
+}
+
 // gate * sigmoid(gate) * up, each a kernel that keeps what its derivative reads: the sigmoid, gate,
 // their product and up. Values: forward 2 + 3 + 3, backward 6 + 6 and the sigmoid's 3.
 TensorIndex written_out_swiglu(GraphBuilder& b, TensorIndex gate, TensorIndex up,
@@ -44,8 +51,12 @@ TensorIndex gated_activation(GraphBuilder& b, TensorIndex gate, TensorIndex up,
     b.last().in_place_gradient = true;
     return out;
   }
-  if (!b.eager() && !b.workload().framework.eager_activation)
-    return b.pointwise("swiglu", {gate, up}, {gate, up}, elements, 3 * n, 5 * n, 1);
+  if (!b.eager() && !b.workload().framework.eager_activation) {
+    const TensorIndex out =
+        b.pointwise("swiglu", {gate, up}, {gate, up}, elements, 3 * n, 5 * n, 1);
+    b.last().in_place_gradient = overwrites_gate_and_up(b);
+    return out;
+  }
   if (b.eager() && b.workload().framework.plain_activation)
     return written_out_swiglu(b, gate, up, elements);
   const TensorIndex act = b.pointwise("silu", {gate}, {gate}, elements, 2 * n, 3 * n, 1);

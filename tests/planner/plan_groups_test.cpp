@@ -51,6 +51,7 @@ TEST_CASE("a member of the model that differs makes another question") {
       [](RunRecord& r) { r.model.tied_embeddings = true; },
       [](RunRecord& r) { r.model.value_embeddings = 3; },
       [](RunRecord& r) { r.model.narrow_tables = true; },
+      [](RunRecord& r) { r.model.caps_logits = true; },
       [](RunRecord& r) { r.model.position = PositionKind::rope; },
       [](RunRecord& r) { r.model.norm = NormKind::layer; },
       [](RunRecord& r) { r.model.qk_norm = QkNorm::none; },

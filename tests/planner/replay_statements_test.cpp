@@ -303,6 +303,15 @@ TEST_CASE("What a record says of activations, of heads and of a compiled plugin"
   CHECK(kernels("cc-b300kit-qwen3-30b-ep2-liger-compile") == KernelStyle::compiled);
 }
 
+// Liger's kernels write gradients over gate and up. Those of fms-acceleration leave an MLP without
+// adapters as it is: LoRA of queries, keys, values and results adapts none of its linears.
+TEST_CASE("What a plugin's kernels do with gate and up") {
+  const auto framework = [](const char* id) { return asked(id).question.workload.framework; };
+  CHECK(framework("cc-b300kit-qwen3-30b-ep2-liger").overwrites_gate_and_up);
+  CHECK_FALSE(framework("cc-b300kit-qwen3-30b-ep2-liger").eager_activation);
+  CHECK(framework("fms-llama3-8b-lora-foak-fast-kernels-liger-x1-mb4").eager_activation);
+}
+
 // Four A6000 below one switch, NCCL_P2P_LEVEL=NVL; a desktop's two slots have eight lanes each, but
 // this record says sixteen, so the board is one that has them.
 TEST_CASE("Lanes and peer access that a record tells") {

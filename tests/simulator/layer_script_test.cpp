@@ -79,6 +79,7 @@ TEST_CASE("every layer's allocation stream balances under every policy", "[layer
       w.framework.fuses_adapters = true;
       workloads.push_back(w);
       w.framework.fuses_adapters = false;
+      w.framework.overwrites_gate_and_up = true;
       w.framework.attention = AttentionKernel::eager;
       w.framework.loss = LossKind::dense_fp32_output;
       workloads.push_back(w);
@@ -102,6 +103,26 @@ TEST_CASE("every layer's allocation stream balances under every policy", "[layer
           predicting.prediction_depths = 2;
           check_balance(head_graph(predicting, p, sp), "none", false, early);
         }
+}
+
+// 64 tokens of 704 values in 16 bits, twice: the gradients of gate and up are no tensors of their
+// own. What is compiled, or runs operator by operator, does not write over them.
+TEST_CASE("gradients that are written over gate and up open nothing", "[layer_script]") {
+  const auto opened = [](KernelStyle style, bool overwrites) {
+    Workload w = pretraining(llama(4, 256, 8, 4, 704, 1000), 64);
+    w.framework.kernels = style;
+    w.framework.overwrites_gate_and_up = overwrites;
+    const LayerGraph graph = block_graph(w, plan_of(1), {});
+    ScriptOptions options;
+    options.runs_again.assign(graph.operators.size(), false);
+    std::int64_t bytes = 0;
+    for (const MemoryEvent& e : layer_script(graph, options).backward)
+      if (e.kind == EventKind::allocate) bytes += e.bytes;
+    return bytes;
+  };
+  CHECK(opened(KernelStyle::fused, false) - opened(KernelStyle::fused, true) == 2 * 2 * 64 * 704);
+  for (const KernelStyle style : {KernelStyle::eager, KernelStyle::compiled})
+    CHECK(opened(style, true) == opened(style, false));
 }
 
 TEST_CASE("a joined checkpoint keeps one input for several blocks", "[layer_script]") {

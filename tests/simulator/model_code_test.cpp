@@ -118,6 +118,35 @@ TEST_CASE("a softmax in the format of its scores keeps no fp32 copy", "[model_co
   CHECK(saved_by_code(w) == saved_with(w, {.half_softmax = true}));
 }
 
+// 8 heads, 256 keys for every token. What the first product wrote and what the second reads are kept
+// in the format of both, 2 or 4 B of a score each, and dropout's mask of a byte; in backward the
+// gradients of both live at once.
+TEST_CASE("a compiler keeps of scores what the products write and read", "[model_code]") {
+  Workload w = eager_workload(gpt(2, h, 8));
+  w.framework.kernels = KernelStyle::compiled;
+  w.framework.attention = AttentionKernel::eager;
+  w.framework.softmax_in_fp32 = true;
+  const std::int64_t scores = 8 * code_tokens * code_tokens;
+  const auto check = [&](std::int64_t kept, std::int64_t in_backward) {
+    const LayerGraph graph = block_graph(w, plan_of(1), {});
+    const auto op = std::find_if(graph.operators.begin(), graph.operators.end(),
+                                 [](const Operator& o) { return o.name == "attention"; });
+    REQUIRE(op != graph.operators.end());
+    std::int64_t bytes = 0;
+    for (const TensorIndex t : op->saves)
+      if (std::find(op->inputs.begin(), op->inputs.end(), t) == op->inputs.end())
+        bytes += graph.tensors[static_cast<std::size_t>(t)].bytes;
+    CHECK(bytes == kept * scores);
+    CHECK(op->backward_temporary.value == in_backward * scores);
+  };
+  check(2 + 2, 2 + 2);
+  w.attention_dropout = true;
+  check(2 + 2 + 1, 2 + 2);
+  w.attention_dropout = false;
+  w.compute = DType::fp32;
+  check(4 + 4, 4 + 4);
+}
+
 // 8 heads, 256 keys for every token. Of a score dropout keeps a byte of mask and the 16-bit weights
 // that it makes, and no 16-bit result that it reads: 1 B more than without, where fp32 stays, and 3
 // more where the 16-bit result is the softmax's own.
