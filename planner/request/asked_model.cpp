@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "catalog/find.hpp"
@@ -140,80 +141,88 @@ Problem unknown_model(const ResolvedRequest& r, const std::string& what) {
           sentence(what, "; MODEL before the flags says which to forecast instead")};
 }
 
-}  // namespace
+// What was uploaded in place of a name.
+void take_uploaded(ResolvedRequest& r) {
+  r.model = *r.asked.uploaded;
+  note_size(r, sentence("the config.json is that of a ", r.model.model_type, " model with ",
+                        shown_parameters(parameter_count(r.model).total), " parameters."));
+  note_what_is_read(r);
+}
 
-void resolve_model(ResolvedRequest& r, Problems& problems) {
-  if (r.asked.uploaded) {
-    r.model = *r.asked.uploaded;
-    note_size(r, sentence("the config.json is that of a ", r.model.model_type, " model with ",
-                          shown_parameters(parameter_count(r.model).total), " parameters."));
-    return note_what_is_read(r);
-  }
-  if (!r.asked.model && !r.asked.plan_from.empty()) take_model_of_files(r, problems);
-  if (!problems.empty()) return;
-  if (!r.asked.model) {
-    problems.push_back({ProblemKind::request, "MODEL",
-                        sentence("is missing", r.asked.plan_from.empty() ? "" : named_by_none,
-                                 "; expected a catalog name, an alias such as 70b, or the path "
-                                 "of a config.json",
-                                 of_these_sizes(r))});
-    return;
-  }
-  const std::string& name = *r.asked.model;
+Problem missing_model(const ResolvedRequest& r) {
+  return {ProblemKind::request, "MODEL",
+          sentence("is missing", r.asked.plan_from.empty() ? "" : named_by_none,
+                   "; expected a catalog name, an alias such as 70b, or the path of a config.json",
+                   of_these_sizes(r))};
+}
+
+void read_model_at(ResolvedRequest& r, const std::string& path, Problems& problems) {
   std::error_code ignored;
-  if (!r.asked.names_only && is_path(name)) {
-    if (is_gguf(name) && !name.ends_with(".json")) {
-      problems.push_back({ProblemKind::file, name,
-                          "is a GGUF file, which is made to answer and not to be trained; expected "
-                          "the config.json or the name of the model that it was made of"});
-      return;
-    }
-    if (r.stated.model || fs::exists(name, ignored)) return read_model(r, name, problems);
-    problems.push_back(unknown_model(r, sentence("there is no ", printable(name), " here")));
-    return;
-  }
-  const auto model = named_model_in(r.facts->catalog, name);
-  if (!model && !r.asked.names_only && holds_config(name)) return read_model(r, name, problems);
-  // "8b 3090": behind a name four digits are a release, but those of a card are none.
-  const std::string cards = gpus_behind(r.facts->catalog, name);
-  if (!cards.empty() &&
-      named_model_in(r.facts->catalog, name.substr(0, name.size() - cards.size() - 1))) {
-    problems.push_back({ProblemKind::request, "MODEL",
-                        sentence('"', printable(cards), "\" in \"", printable(name),
-                                 "\" names GPUs; GPUs stand behind --gpus")});
-    return;
-  }
-  if (!model && name.find(' ') != std::string::npos && !r.asked.places.contains("MODEL")) {
-    problems.push_back(
-        {ProblemKind::request, "MODEL",
-         sentence("nothing is called \"", printable(name), "\"; one name is enough, ",
-                  name.find(" vs ") != std::string::npos
-                      ? "and each of several boxes has a --gpus of its own"
-                  : name.find('=') == std::string::npos ? "and GPUs stand behind --gpus"
-                                                        : "and commas part the keys of a --plan")});
-    return;
-  }
-  if (!model) {
-    for (const Problem& p : model.error())
-      problems.push_back(p.kind == ProblemKind::request ? unknown_model(r, p.what) : p);
-    return;
-  }
-  r.model = **model;
-  const bool is_id = same_name(name, r.model.id);
-  const char* is = is_base_in_name(r.facts->catalog, name, **model)
-                       ? "\" is taken for a fine-tune of "
-                       : "\" is ";
-  note_size(r,
-            sentence(is_id ? "" : sentence("\"", name, is), r.model.id, is_id ? " has " : " with ",
-                     shown_parameters(parameter_count(r.model).total), " parameters."));
+  if (is_gguf(path) && !path.ends_with(".json"))
+    problems.push_back({ProblemKind::file, path,
+                        "is a GGUF file, which is made to answer and not to be trained; expected "
+                        "the config.json or the name of the model that it was made of"});
+  else if (r.stated.model || fs::exists(path, ignored))
+    read_model(r, path, problems);
+  else
+    problems.push_back(unknown_model(r, sentence("there is no ", printable(path), " here")));
+}
+
+// More words than a name has: "8b 3090" (behind a name four digits are a release, but those of a
+// card are none), or several where nothing is called so.
+std::optional<Problem> more_than_a_name(const ResolvedRequest& r, const std::string& name,
+                                        bool known) {
+  const Catalog& catalog = r.facts->catalog;
+  const std::string cards = gpus_behind(catalog, name);
+  if (!cards.empty() && named_model_in(catalog, name.substr(0, name.size() - cards.size() - 1)))
+    return Problem{ProblemKind::request, "MODEL",
+                   sentence('"', printable(cards), "\" in \"", printable(name),
+                            "\" names GPUs; GPUs stand behind --gpus")};
+  if (known || name.find(' ') == std::string::npos || r.asked.places.contains("MODEL"))
+    return std::nullopt;
+  const char* where = "and commas part the keys of a --plan";
+  if (name.find(" vs ") != std::string::npos)
+    where = "and each of several boxes has a --gpus of its own";
+  else if (name.find('=') == std::string::npos)
+    where = "and GPUs stand behind --gpus";
+  return Problem{
+      ProblemKind::request, "MODEL",
+      sentence("nothing is called \"", printable(name), "\"; one name is enough, ", where)};
+}
+
+void take_named(ResolvedRequest& r, const std::string& name, const Transformer& model) {
+  r.model = model;
+  const bool is_id = same_name(name, model.id);
+  const bool is_base = is_base_in_name(r.facts->catalog, name, model);
+  const char* is = is_base ? "\" is taken for a fine-tune of " : "\" is ";
+  note_size(r, sentence(is_id ? "" : sentence("\"", name, is), model.id, is_id ? " has " : " with ",
+                        shown_parameters(parameter_count(model).total), " parameters."));
   const std::string storage = storage_named(name);
-  if (!storage.empty() && !r.model.stored && !r.asked.quantization)
+  if (!storage.empty() && !model.stored && !r.asked.quantization)
     r.notes.push_back(sentence("That its weights are stored as ", storage, " is not read from its ",
                                "name: --quantization says it, or the path of its config.json."));
   if (is_gguf(name))
     r.notes.push_back(
         "A GGUF file is made to answer, not to be trained: training loads the model's own weights, "
         "and --method qlora holds them in 4 bits.");
+}
+
+}  // namespace
+
+void resolve_model(ResolvedRequest& r, Problems& problems) {
+  if (r.asked.uploaded) return take_uploaded(r);
+  if (!r.asked.model && !r.asked.plan_from.empty()) take_model_of_files(r, problems);
+  if (!problems.empty()) return;
+  if (!r.asked.model) return problems.push_back(missing_model(r));
+  const std::string& name = *r.asked.model;
+  if (!r.asked.names_only && is_path(name)) return read_model_at(r, name, problems);
+  const auto model = named_model_in(r.facts->catalog, name);
+  if (!model && !r.asked.names_only && holds_config(name)) return read_model(r, name, problems);
+  if (auto problem = more_than_a_name(r, name, bool(model)))
+    return problems.push_back(*std::move(problem));
+  if (model) return take_named(r, name, **model);
+  for (const Problem& p : model.error())
+    problems.push_back(p.kind == ProblemKind::request ? unknown_model(r, p.what) : p);
 }
 
 }  // namespace shardwise
