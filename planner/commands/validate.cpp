@@ -187,13 +187,18 @@ void add_validate_flags(CLI::App& command, ValidateOptions& options) {
                   "rows of the table: source, framework, gpu, method, recompute, precision, "
                   "sequence, microbatch, tensor, pipeline, data, expert, nodes, size, bound")
       ->capture_default_str();
-  command.add_option("--fit-spread", options.fit_spread,
-                     "write the 80 % intervals, fitted on these runs, in the form of "
-                     "catalog/profiles/spread.json");
-  command.add_option(
-      "--residuals", options.residuals,
-      "write the error by every dimension and source, separated by tabs, for plotting");
-  command.add_option("--threads", options.threads, "0: as many as the machine has")
+  command
+      .add_option("--fit-spread", options.fit_spread,
+                  "write the 80 % intervals, fitted on these runs, in the form of "
+                  "catalog/profiles/spread.json")
+      ->type_name("FILE");
+  command
+      .add_option("--residuals", options.residuals,
+                  "write the error by every dimension and source, separated by tabs, for plotting")
+      ->type_name("FILE");
+  command
+      .add_option("--threads", options.threads,
+                  "threads that replay records (0: as many as the machine has)")
       ->check(CLI::Range(0, 4096))
       ->type_name("N");
 }
